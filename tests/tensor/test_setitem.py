@@ -8,6 +8,7 @@ import numpy as np
 import pytest
 
 import tritensor as tt
+from tritensor.errors import ShapeError
 
 DEVICES = ["cpu", "cuda"]
 CASES: list[tuple[Any, Any]] = [
@@ -118,3 +119,16 @@ def test_setitem_by_one_number_of_another_device(on: str) -> None:
     assert x.tolist() == [[2.0] * 3, [3.0] * 3]
     x[1] = np.arange(3.0)
     assert x.tolist() == [[2.0] * 3, [0.0, 1.0, 2.0]]
+
+
+@pytest.mark.parametrize("on", ["cpu", "cuda"])
+def test_indices_that_do_not_broadcast_are_refused_by_name(on: str) -> None:
+    x = tt.zeros(3, 3, device=on)
+    pair = ([0, 0], [0, 0, 0])
+    places = tuple(tt.tensor(p, device=on) for p in pair)
+    with pytest.raises(IndexError, match=r"setitem: indices of shapes \(2,\), \(3,\) do not broadcast together"):
+        x[pair] = 0.5
+    with pytest.raises(IndexError, match=r"index_put_: indices of shapes \(2,\), \(3,\) do not broadcast together"):
+        x.index_put_(places, tt.tensor(0.5, device=on))
+    with pytest.raises(ShapeError, match=r"take_along_dim: .* sizes 2 and 3 at dim -2 do not broadcast"):
+        tt.take_along_dim(tt.ones(2, 3, device=on), tt.zeros(3, 2, dtype=tt.int64, device=on), 1)

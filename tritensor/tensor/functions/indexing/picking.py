@@ -11,7 +11,7 @@ from tritensor.array import is_contiguous
 from tritensor.autograd.engine import followed
 from tritensor.errors import DeviceError, DTypeError, IndexShapeError, OutOfRangeError, ShapeError
 from tritensor.strides import preserve_format
-from tritensor.table import normal_dim, ops
+from tritensor.table import broadcast, normal_dim, ops
 from tritensor.tensor.aliasing import quick_views
 from tritensor.tensor.aliasing.inplace import overwrite, refuse_overlap
 from tritensor.tensor.aliasing.views import remembered
@@ -130,7 +130,12 @@ def fitting(x: Tensor, value: Any) -> Any:
 
 def _taken(x: Tensor, indices: list[Tensor], dims: tuple[int, ...], front: bool) -> tuple[int, ...]:
     """Shape of the elements of x that index tensors name."""
-    spread = indices[0].array.shape if len(indices) == 1 else np.broadcast_shapes(*(i.array.shape for i in indices))
+    shapes = [tuple(i.array.shape) for i in indices]
+    try:
+        spread = shapes[0] if len(shapes) == 1 else np.broadcast_shapes(*shapes)
+    except ValueError:
+        given = ", ".join(map(str, shapes))
+        raise IndexShapeError(f"setitem: indices of shapes {given} do not broadcast together; their sizes must be equal or 1") from None
     rest = tuple([n for d, n in enumerate(x.array.shape) if d not in dims])
     lead = 0 if front else dims[0]
     return (*rest[:lead], *spread, *rest[lead:])
@@ -245,7 +250,7 @@ def take_along_dim(x: Tensor, indices: Tensor, dim: int | None = None) -> Tensor
     outer = [list(s) for s in (x.array.shape, indices.array.shape)]
     for s in outer:
         s[d] = 1
-    common = list(np.broadcast_shapes(*map(tuple, outer)))
+    common = list(broadcast("take_along_dim", *map(tuple, outer), labels=("x beside dim", "indices beside dim")))
     full = [(*common[:d], y.array.shape[d], *common[d + 1 :]) for y in (x, indices)]
     n = x.array.shape[d]
     backward = ops.logical_and(ops.lt(indices, 0), ops.ge(indices, -n))
