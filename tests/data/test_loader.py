@@ -322,3 +322,13 @@ def test_weighted_sampler_follows_its_weights() -> None:
     ):
         with pytest.raises(ValueError, match=message):
             WeightedRandomSampler(weights, count, replacement=False)
+
+
+def test_what_cannot_be_drawn_is_a_runtime_error_as_well() -> None:
+    for draw in (
+        lambda: WeightedRandomSampler([0.0], 1),
+        lambda: list(RandomSampler(range(0), num_samples=1)),
+        lambda: WeightedRandomSampler([1.0], 2, replacement=False),
+    ):
+        with pytest.raises(RuntimeError):
+            draw()

@@ -7,6 +7,7 @@ from collections.abc import Iterable, Iterator, Sequence, Sized
 from typing import Any, Generic, TypeVar
 
 from tritensor.data.order import choices, drawn_seed, permutation, weighted
+from tritensor.errors import ArgumentError
 from tritensor.random import Generator
 
 T_co = TypeVar("T_co", covariant=True)
@@ -62,7 +63,7 @@ class RandomSampler(Sampler[int]):
     def __iter__(self) -> Iterator[int]:
         n, wanted = len(self.data_source), self.num_samples
         if wanted and not n:
-            raise ValueError(f"RandomSampler: {wanted} samples asked of an empty dataset")
+            raise ArgumentError(f"RandomSampler: {wanted} samples asked of an empty dataset")
         generator = self.generator  # without one, a stream of its own: what the dataset draws between the samples does not move it
         if generator is None:
             generator = Generator().manual_seed(drawn_seed(None))
@@ -106,9 +107,9 @@ class WeightedRandomSampler(Sampler[int]):
         if not isinstance(num_samples, int) or isinstance(num_samples, bool) or num_samples <= 0:
             raise ValueError(f"WeightedRandomSampler: num_samples {num_samples!r} is not a positive count")
         if any(not 0 <= w < float("inf") for w in self.weights) or not any(self.weights):
-            raise ValueError("WeightedRandomSampler: weights must be finite, not negative, and not all zero")
+            raise ArgumentError("WeightedRandomSampler: weights must be finite, not negative, and not all zero")
         if not replacement and num_samples > sum(w > 0 for w in self.weights):
-            raise ValueError(
+            raise ArgumentError(
                 f"WeightedRandomSampler: {num_samples} samples without replacement from {sum(w > 0 for w in self.weights)} indices of positive weight"
             )
 
