@@ -284,18 +284,18 @@ def fetch(w: Writer, name: str) -> None:
 
 
 def out(w: Writer, name: str) -> None:
-    """out= of a tensor that is there, of the right shape or not."""
-    target = w.any(lambda y: tuple(y.shape) == tuple(w.scope[name].shape) or w.rng.random() < 0.05)
+    """out= of a tensor that is there and has the result's shape: of another one it gets memory of its own, which PyTorch's views still share."""
+    other = _other(w, name)
+    code = w.rng.choice(
+        (f"tt.add({name}, {other}", f"tt.exp({name}", f"tt.mul({name}, 2", f"tt.cumsum({name}, 0", f"tt.maximum({name}, {other}")
+    )
+    try:
+        made = eval(f"{code})", w.scope)
+    except Exception:
+        return
+    target = w.any(lambda y: y.shape == made.shape)
     if target:
-        code = w.rng.choice(
-            (
-                f"tt.add({name}, {_other(w, name)}, out={target})",
-                f"tt.exp({name}, out={target})",
-                f"tt.mul({name}, 2, out={target})",
-                f"tt.cumsum({name}, 0, out={target})",
-                f"tt.maximum({name}, {_other(w, name)}, out={target})",
-            )
-        )
+        code = f"{code}, out={target})"
         w.add(f"with tt.no_grad(): {code}" if w.rng.random() < 0.7 else code)
 
 
