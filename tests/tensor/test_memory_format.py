@@ -99,3 +99,14 @@ def test_formats_have_names() -> None:
     assert repr(tt.channels_last) == "tritensor.channels_last"
     assert isinstance(tt.channels_last_3d, tt.memory_format)
     assert pickle.loads(pickle.dumps(tt.channels_last)) is tt.channels_last
+
+
+@pytest.mark.parametrize("on", ["cpu", "cuda"])
+def test_integers_that_are_whole_already_come_back_laid_out_as_they_are(on: str) -> None:
+    x = tt.arange(12, device=on).reshape(3, 4).t()
+    for f in (tt.ceil, tt.floor, tt.trunc, tt.fix, tt.round, tt.nan_to_num):
+        y = f(x)
+        assert y.stride() == (1, 4)
+        assert y.tolist() == x.tolist()
+        y.zero_()
+    assert x[1, 2].item() == 9

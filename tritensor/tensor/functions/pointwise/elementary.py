@@ -10,6 +10,7 @@ import numpy as np
 
 from tritensor import dtypes
 from tritensor.errors import ArgumentError, DTypeError, ShapeError
+from tritensor.strides import preserve_format
 from tritensor.table import ops
 from tritensor.tensor.casting import in_float32
 from tritensor.tensor.core import Tensor
@@ -78,11 +79,16 @@ for _name, _doc in {
     _publish_unary(_name, _doc, inplace=False, out=False)
 
 
+def _copied(x: Tensor) -> Tensor:
+    """What changes no element of x, laid out as every elementwise result is."""
+    return ops.copy(x, memory_format=preserve_format)
+
+
 def _publish_rounding(name: str, doc: str, *aliases: str) -> Callable[..., Any]:
     """Rounding of floats; integers are whole already and come back copied."""
 
     def call(x: Tensor) -> Tensor:
-        return getattr(ops, name)(x) if x.dtype.is_floating_point else ops.copy(x)
+        return getattr(ops, name)(x) if x.dtype.is_floating_point else _copied(x)
 
     return function(inplace=True, out=True, names=aliases)(named(call, name, doc))
 
@@ -96,7 +102,7 @@ _publish_rounding("trunc", "x without its fraction.", "fix")
 def round(x: Tensor, *, decimals: int = 0) -> Tensor:
     """x rounded to `decimals` places, halves to the even neighbour; integers come back copied."""
     if not x.dtype.is_floating_point:
-        return ops.copy(x)
+        return _copied(x)
     if decimals == 0:
         return ops.round(x)
     scale = 10.0 ** math.fabs(decimals)
@@ -319,7 +325,7 @@ def masked_fill(x: Tensor, mask: Tensor, value: Operand) -> Tensor:
 def nan_to_num(x: Tensor, nan: float | None = None, posinf: float | None = None, neginf: float | None = None) -> Tensor:
     """x with NaN (by 0) and infinities replaced, infinities by the type's largest and smallest values unless given."""
     if not x.dtype.is_floating_point:
-        return ops.copy(x)
+        return _copied(x)
     largest = float(_largest(x.array.dtype))
     high, low = largest if posinf is None else float(posinf), -largest if neginf is None else float(neginf)
     return ops.nan_to_num(x, nan=0.0 if nan is None else float(nan), posinf=high, neginf=low)
