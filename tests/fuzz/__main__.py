@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import argparse
+import contextlib
 import os
 import sys
 
@@ -34,13 +35,14 @@ def main() -> int:
     fuzzer = Fuzzer(torch, read_open(given.open), not given.as_drawn)
     fuzzer.on_new = lambda group: print(group, flush=True)
     names = given.only or list(KINDS)
-    if "." in given.seed:
-        for name in names:
-            fuzzer.one(KINDS[name], given.seed)
-    elif given.programs is not None:
-        fuzzer.programs(names, int(given.seed), given.programs)
-    else:
-        fuzzer.seconds(names, int(given.seed), given.seconds)
+    with contextlib.suppress(KeyboardInterrupt):
+        if "." in given.seed:
+            for name in names:
+                fuzzer.one(KINDS[name], given.seed)
+        elif given.programs is not None:
+            fuzzer.programs(names, int(given.seed), given.programs)
+        else:
+            fuzzer.seconds(names, int(given.seed), given.seconds)
     for group in fuzzer.report.groups.values():
         if group.count > 1:
             print(f"{group.kind}: {group.finding}: {group.count} times")

@@ -165,6 +165,8 @@ def run(program: Program, T: Any, device: str = "cpu", watch: bool = True) -> Tr
             continue
         try:
             exec(compiled(code), scope)
+            if device != "cpu":
+                T.cuda.synchronize()  # a GPU tells of bad indices when it is waited for
         except Exception as error:
             step.error = error.with_traceback(None)
             lost |= said.sets
