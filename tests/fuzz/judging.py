@@ -144,11 +144,12 @@ class Comparison:
         self.judge, self.names, self.strict, self.truth = judge, names, strict, truth
         self.signs = False  # ask the sign of zeros, where no sum made them
         self.unit, self.gradient, self.signed = "float32", False, False
+        self.gradients: set[str] = set()  # names of gradients
         self.size = 1.0  # of the largest number so far, whose rounding may be what is left of others
 
     def first(self, program: Program, ours: Trace, theirs: Trace) -> Finding | None:
         """The first difference, or None."""
-        self.unit, self.size = coarsest(program), _largest(ours)
+        self.unit, self.size, self.gradients = coarsest(program), _largest(ours), set()
         laid: Finding | None = None  # other strides: told if nothing worse is found; behind them errors may be theirs
         for mine, other in zip(ours.steps, theirs.steps, strict=True):
             found = self._step(program.statements[mine.index], mine, other)
@@ -186,10 +187,14 @@ class Comparison:
             return self._finding(
                 code, "error kind", f"{type(mine.error).__name__} and {type(other.error).__name__}", mine.error, other.error
             )
-        self.gradient, self.signed = facts(code).differentiates, self.signs and facts(code).op in SIGNED
+        said = facts(code)
+        self.signed = self.signs and facts(code).op in SIGNED
+        if said.differentiates:
+            self.gradients |= said.sets
         for name in mine.looks.keys() & other.looks.keys():
             if other.looks[name] == UNREADABLE and mine.looks[name] != UNREADABLE:
                 return PERMITTED
+            self.gradient = said.differentiates or name in self.gradients
             drawn = name.startswith("drawn") or bool(NEW_MODULE.match(code))
             exact = None if self.truth is None else lambda n=name: self.truth().steps[mine.index].looks.get(n)
             nature = self._value(mine.looks[name], other.looks[name], exact, drawn)

@@ -37,6 +37,10 @@ _LINES: list[tuple[str, str]] = [
     (r"float64: nan_to_num", "the largest number is that of the type"),
     (r"get_last_lr: kind", "a learning rate that is a tensor is told as a number"),
     (r"torch: (mode|mean|logits|probs): flags", "what a distribution was given comes back as a view"),
+    (
+        r"torch: (log_prob|backward|entropy|variance|mean|stddev|logits|cdf|icdf): values.*(Bernoulli|Binomial|Categorical|Geometric|Multinomial)\(.*(probs=tt|probs = tt.tensor\(.*(1\.0|0\.0|1e-06|0\.999999))",
+        "a probability of 0 or 1 is taken as it is; PyTorch moves it by the type's rounding",
+    ),
     (r"NumberRangeError", "a number that the tensor's type cannot hold raises here"),
 ]
 
