@@ -192,10 +192,7 @@ OVERLAPPING: list[Callable[[], tt.Tensor]] = [
     [
         lambda x: x.add_(1),
         lambda x: x.copy_(tt.ones(x.shape)),
-        lambda x: x.__setitem__(tt.tensor([0]), 1.0),
-        lambda x: x.__setitem__(x == 0, 1.0),
         lambda x: x.uniform_(),
-        lambda x: x.masked_fill_(x == 0, 2.0),
         lambda x: tt.add(tt.ones(x.shape), 1, out=x),
     ],
 )

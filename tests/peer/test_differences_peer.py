@@ -56,6 +56,12 @@ def _inferred(T: Any) -> Any:
     return w.grad
 
 
+def _doubled(T: Any) -> Any:
+    x = T.arange(3.0)
+    x.unfold(0, 2, 1).mul_(2)
+    return x
+
+
 def _spread(T: Any) -> Any:
     return T.index_put(T.zeros(2, 2), (None, T.tensor([0])), T.tensor([5.0]))
 
@@ -150,6 +156,7 @@ RAISES: dict[str, tuple[Expression, Any, type[Exception]]] = {
         name: (lambda T, name=name: getattr(T.nn.functional, name)(T.ones(3, 1), T.zeros(3)), value, tt.ShapeError)
         for name, value in (("smooth_l1_loss", 0.5), ("huber_loss", 0.5), ("kl_div", 0.0))
     },
+    "x.unfold(0, 2, 1).mul_(2)": (_doubled, [0.0, 4.0, 4.0], tt.ShapeError),
     "x.as_subclass(cls)": (lambda T: T.ones(1, requires_grad=True).as_subclass(T.Tensor), [1.0], tt.GradError),
 }
 # (what raises in PyTorch, what is given here)
@@ -171,6 +178,7 @@ WORKS: dict[str, tuple[Expression, type[Exception], Any]] = {
     ),
     "uint16_tensor + int32_tensor": (lambda T: T.ones(1, dtype=T.uint16) + T.ones(1, dtype=T.int32), RuntimeError, [2]),
     "x[1:] = x[:-1]": (_moved, RuntimeError, [0, 0, 1, 2]),
+    "x[:0].index_select(1, tensor([9]))": (lambda T: T.ones(2, 3)[:0].index_select(1, T.tensor([9])), RuntimeError, []),
     "x[1:].add_(x[:-1])": (_added, RuntimeError, [0, 1, 3, 5]),
     "x[::-1]": (lambda T: T.arange(3)[::-1], ValueError, [2, 1, 0]),
     "vector.cumsum()": (lambda T: T.arange(3).cumsum(), TypeError, [0, 1, 3]),
@@ -293,6 +301,7 @@ NUMBERS: dict[str, tuple[Expression, float, float]] = {
     "as_strided_scatter": (lambda T: _gradient(T, _window(T), [1.0, 2.0])[0], 3.0, 0.0),
     "nn.CrossMapLRN2d": (lambda T: _gradient(T, _responses(T), [1.0, 2.0, 3.0, 4.0])[0], 1 / 9, 0.07611590007551003),
     "F.embedding(sparse=True)": (lambda T: _sparsity(T), 1.0, 0.0),
+    "strides of `2 ** x`": (lambda T: float((2 ** T.ones(3, 2).t()).stride()[0]), 3.0, 1.0),
     "linalg.inv(a)": (lambda T: float(T.linalg.inv(T.eye(2)).stride()[-1]), 2.0, 1.0),
     "norm(p=3)": (lambda T: _gradient(T, lambda x: T.norm(x, 3), [1.0, math.inf])[1], math.nan, 0.0),
     "logsumexp": (lambda T: _gradient(T, lambda x: T.logsumexp(x, 0), [1e30, 1e30])[0], 1.0, 0.5),

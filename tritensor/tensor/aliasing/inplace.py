@@ -9,7 +9,7 @@ from typing import Any
 import numpy as np
 
 from tritensor import dtypes
-from tritensor.array import Array, CudaArray, device_of, element_strides, empty, same_memory
+from tritensor.array import CudaArray, device_of, empty, same_memory
 from tritensor.autograd import engine
 from tritensor.autograd.lent import reclaim
 from tritensor.autograd.modes import state
@@ -18,6 +18,7 @@ from tritensor.dispatch import takes_floats
 from tritensor.errors import DeviceError, DTypeError, GradError, ShapeError
 from tritensor.layers import LayerArray, entries
 from tritensor.table import Op, Spec, ops, registry
+from tritensor.tensor.aliasing.overlaps import agreed, own_cells, refuse_overlap, write_agreed
 from tritensor.tensor.aliasing.views import copy_into, part_from_base, rebase, refuse, remembered
 from tritensor.tensor.core import Tensor, as_tensor, new_tensor
 
@@ -72,74 +73,6 @@ def _direct(name: str, count: int) -> Op | None:
 registry.changed.append(lambda op: _direct.cache_clear())
 
 
-def own_cells(a: Array) -> bool:
-    """Whether each element of an array has a cell of its own."""
-    if type(a) is np.ndarray:
-        return a.flags.c_contiguous or _apart(a.shape, element_strides(a))
-    return _apart(a.shape, a.strides)
-
-
-@functools.lru_cache(4096)
-def _apart(shape: tuple[int, ...], strides: tuple[int, ...]) -> bool:
-    """own_cells of an array of that shape and those strides, in elements."""
-    if 0 in shape:
-        return True
-    steps = sorted([(abs(stride), n) for n, stride in zip(shape, strides, strict=True) if n != 1])
-    reach = 0  # of the elements along the dimensions with smaller strides
-    for stride, n in steps:
-        if stride <= reach:
-            break
-        reach += stride * (n - 1)
-    else:
-        return True
-    if steps[0][0] == 0:
-        return False
-    cells = np.zeros(1, np.int64)  # strides that interleave: count the cells
-    for stride, n in steps:
-        cells = (cells[:, None] + stride * np.arange(n)).reshape(-1)
-    return np.unique(cells).size == cells.size
-
-
-def refuse_overlap(x: Tensor, name: str) -> None:
-    """Raise ShapeError where several elements of x share one cell, so that what a write leaves there would be a matter of order."""
-    if not own_cells(x.array):
-        raise ShapeError(
-            f"{name}: the tensor of shape {x.array.shape} with strides {element_strides(x.array)} is expanded or overlaps itself, several "
-            "elements share one cell; write to a clone() or contiguous() copy"
-        )
-
-
-def refuse_shared(out: Any, given: Any, name: str) -> None:
-    """Raise ShapeError where `out` shares some of its elements with a tensor that is read: it would be overwritten as it is read.
-
-    The same elements in the same order are no mistake. As in PyTorch only tensors without gaps are compared.
-    """
-    for o in out if isinstance(out, list | tuple) else (out,):
-        for x in given:
-            if isinstance(x, list | tuple):
-                refuse_shared(o, x, name)
-            elif isinstance(x, Tensor) and isinstance(o, Tensor) and x.array is not o.array and _meet_in_part(o.array, x.array):
-                raise ShapeError(
-                    f"{name}: out {tuple(o.array.shape)} shares some of its memory with an input {tuple(x.array.shape)}, which would be "
-                    "overwritten as it is read; give another out, or clone() the input"
-                )
-
-
-def _meet_in_part(a: Array, b: Array) -> bool:
-    """Whether two arrays without gaps have elements in common, but not all in the same order."""
-    if type(a) is not type(b) or not same_memory(a, b):
-        return False
-    spans = []
-    for x in (a, b):
-        strides = element_strides(x)
-        if min(strides, default=0) < 0 or sum([(n - 1) * k for n, k in zip(x.shape, strides, strict=True)]) + 1 != x.size:
-            return False
-        start = x.pointer if isinstance(x, CudaArray) else x.__array_interface__["data"][0]
-        spans.append((start, start + x.size * x.dtype.itemsize, strides))
-    (begin, end, order), (first, last, other) = spans
-    return begin < last and first < end and not (begin == first and end == last and order == other)
-
-
 def broadcasts_to(shape: tuple[int, ...], target: tuple[int, ...]) -> bool:
     """Whether an array of `shape` broadcasts to exactly `target`."""
     return len(shape) <= len(target) and all(m in (1, n) for m, n in zip(reversed(shape), reversed(target), strict=False))
@@ -163,15 +96,18 @@ def _filled(x: Tensor, value: Any, name: str) -> bool:
     return True
 
 
-def overwrite(x: Tensor, value: Any, name: str, since: int | None = None, beside: tuple[Tensor, ...] = ()) -> Tensor:
+def overwrite(
+    x: Tensor, value: Any, name: str, since: int | None = None, beside: tuple[Tensor, ...] = (), one_value: bool = False
+) -> Tensor:
     """Make `value` (a tensor that broadcasts to x, or a number) the contents of x, in memory and in the graph.
 
     `since`, a number drawn before the value was computed for this very write: its nodes, which have higher ones, keep a copy of what they
     saved of x, and x takes the value's own place in the graph. Without it the value is somebody's, and only its own node keeps such a copy.
     `beside`, what was computed together with the value and may have saved x as well: the value's tangents.
+    `one_value`: all elements that change get the same one, so that those that share a cell agree (see overlaps.py).
 
     Raises GradError for a leaf that requires grad and for a view that cannot be written, ShapeError and DTypeError for a value that
-    does not fit, ShapeError for a tensor whose elements share cells.
+    does not fit, ShapeError for a tensor whose elements share cells, unless they agree on what is written and no graph remembers it.
     """
     if not isinstance(value, Tensor) and _filled(x, value, name):
         return x
@@ -184,8 +120,13 @@ def overwrite(x: Tensor, value: Any, name: str, since: int | None = None, beside
     recorded = state.enabled and (value.tracked or remembered(x))
     if recorded:
         refuse(x, name)
-    refuse_overlap(x, name)
     reclaim(x)
+    if not own_cells(x.array):
+        if recorded or not agreed(x, name, one_value):
+            refuse_overlap(x, name)
+        write_agreed(x, value)
+        version_of(x).bump(name)
+        return x
     node = value.node
     if node is not None or beside:
         _snapshot(x, (value, *beside), since)

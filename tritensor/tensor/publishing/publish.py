@@ -15,7 +15,8 @@ from tritensor.device import as_device
 from tritensor.dtypes import as_dtype
 from tritensor.errors import DeviceError, DTypeError, NoValuesError, ShapeError
 from tritensor.layers import entries
-from tritensor.tensor.aliasing.inplace import overwrite, refuse_overlap, refuse_shared, write_out, write_over
+from tritensor.tensor.aliasing.inplace import overwrite, write_out, write_over
+from tritensor.tensor.aliasing.overlaps import refuse_overlap, refuse_shared
 from tritensor.tensor.core import Tensor
 from tritensor.tensor.publishing.arguments import PublicSignature, first_by_name, mended, refuse_other_than_switches, switches
 from tritensor.tensor.publishing.layout import check_layout

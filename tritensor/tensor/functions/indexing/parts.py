@@ -9,7 +9,8 @@ from tritensor.errors import DeviceError, OutOfRangeError, ShapeError
 from tritensor.layers import LayerArray
 from tritensor.strides import is_dense, preserve_format, reach
 from tritensor.table import normal_dim, ops
-from tritensor.tensor.aliasing.inplace import overwrite, own_cells
+from tritensor.tensor.aliasing.inplace import overwrite
+from tritensor.tensor.aliasing.overlaps import own_cells
 from tritensor.tensor.aliasing.views import part_from_base
 from tritensor.tensor.core import Tensor
 from tritensor.tensor.functions.indexing.picking import getitem

@@ -7,13 +7,14 @@ from typing import Any
 import numpy as np
 
 from tritensor import dtypes
-from tritensor.array import is_contiguous
+from tritensor.array import element_strides, is_contiguous
 from tritensor.autograd.engine import followed
 from tritensor.errors import DeviceError, DTypeError, IndexShapeError, OutOfRangeError, ShapeError
 from tritensor.strides import preserve_format
 from tritensor.table import broadcast, normal_dim, ops
 from tritensor.tensor.aliasing import quick_views
-from tritensor.tensor.aliasing.inplace import overwrite, refuse_overlap
+from tritensor.tensor.aliasing.inplace import overwrite
+from tritensor.tensor.aliasing.overlaps import own_cells
 from tritensor.tensor.aliasing.views import remembered
 from tritensor.tensor.casting import cast
 from tritensor.tensor.core import Tensor, as_tensor
@@ -86,7 +87,8 @@ def setitem(x: Tensor, index: Any, value: Any) -> None:
     """x[index] = value, which broadcasts and is cast; recorded by autograd. Of repeated positions the last one stays."""
     entries = entries_of(index)
     if all(map(is_basic, entries)):
-        overwrite(ops.index_view(x, index=basic_index(x, entries, "setitem")), _cast_to(x, value), "setitem")
+        part = ops.index_view(x, index=basic_index(x, entries, "setitem"))
+        overwrite(part, _cast_to(x, value), "setitem", one_value=_is_one(value) and 0 not in element_strides(part.array))
         return
     if len(entries) == 1 and isinstance(entries[0], Tensor) and _fill_masked(x, entries[0], value):
         return
@@ -107,8 +109,13 @@ def _fill_masked(x: Tensor, mask: Tensor, value: Any) -> bool:
         return False
     given = fitting(x, value)
     one_tensor = given if isinstance(given, Tensor) else ops.full(shape=(), value=given, dtype=x.array.dtype, device=x.device)
-    overwrite(x, ops.where(mask, ops.reshape(one_tensor, shape=()), x), "setitem")
+    overwrite(x, ops.where(mask, ops.reshape(one_tensor, shape=()), x), "setitem", one_value=True)
     return True
+
+
+def _is_one(value: Any) -> bool:
+    """Whether a value is a number or a tensor of one element."""
+    return value.array.size == 1 if isinstance(value, Tensor) else isinstance(value, bool | int | float | complex)
 
 
 def _cast_to(x: Tensor, value: Any) -> Any:
@@ -160,12 +167,12 @@ def _put(x: Tensor, indices: list[Tensor], dims: tuple[int, ...], front: bool, v
                 f"setitem: indices into dims {dims} of x {tuple(x.array.shape)}, one of which has size 0; give empty ones"
             )
         return
+    one_value = v.array.size == 1
     if v.array.shape != want:
         v = ops.expand(v, shape=want)
-    if remembered(x) or followed(v) or followed(x):
-        overwrite(x, ops.index_put(x, v, *indices, dims=dims, front=front, accumulate=False), "setitem")
+    if remembered(x) or followed(v) or followed(x) or not own_cells(x.array):
+        overwrite(x, ops.index_put(x, v, *indices, dims=dims, front=front, accumulate=False), "setitem", one_value=one_value)
     else:
-        refuse_overlap(x, "setitem")
         ops.index_assign(x, v, *indices, dims=dims, front=front)
 
 

@@ -18,7 +18,7 @@ from tritensor.errors import ArgumentError, ShapeError
 from tritensor.layers import LayerArray
 from tritensor.strides import MemoryFormat, memory_order, reach
 from tritensor.table import ops, registry
-from tritensor.tensor.aliasing.inplace import own_cells
+from tritensor.tensor.aliasing.overlaps import own_cells
 from tritensor.tensor.aliasing.views import change_shape
 from tritensor.tensor.core import Tensor, extra_of, new_tensor
 from tritensor.tensor.functions.shaping.reshaping import reshape_to, sizes
