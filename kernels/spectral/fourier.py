@@ -1,6 +1,7 @@
 """Discrete Fourier transforms by numpy's pocketfft: complex (or real) to complex, real to half a spectrum, half a spectrum to real.
 
 `scale` says what a sum is divided by: "none", "ortho" (the root of the number of its terms) or "n" (that number).
+A result lies as PyTorch lays it on the CPU: the transformed dimensions innermost, those around them in the order of their strides.
 """
 
 from __future__ import annotations
@@ -10,7 +11,10 @@ from typing import Any
 
 import numpy as np
 
+from tritensor.array import element_strides
 from tritensor.errors import ArgumentError, DTypeError
+from tritensor.kernels.parts.view_arithmetic import inverse
+from tritensor.strides import elementwise
 from tritensor.table import Sample, Spec, op, ops
 
 _WHOLE: dict[np.dtype, np.dtype] = {np.dtype(np.float32): np.dtype(np.complex64), np.dtype(np.float64): np.dtype(np.complex128)}
@@ -25,16 +29,27 @@ def _refuse(name: str, x: Any, kinds: dict[Any, Any]) -> None:
         raise DTypeError(f"{name}: x is {x.dtype}; it takes {' and '.join(str(k) for k in kinds)}; cast it with .to(...)")
 
 
+def _inward(x: np.ndarray, dims: tuple[int, ...], steps: tuple[int, ...] | None = None) -> tuple[np.ndarray, tuple[int, ...]]:
+    """x with `dims` behind the others, and the way back; the others, and of several dims all, in the order of their strides, or of other `steps`."""
+    steps = steps or x.strides
+    order = sorted([d for d in range(x.ndim) if d not in dims], key=lambda d: -steps[d]) + sorted(dims, key=lambda d: -steps[d])
+    return x.transpose(order), inverse(order)
+
+
 # fft_c2c: y_k = sum_j x_j exp(-+ 2 pi i j k / n) over every dim of `dims`
-def _c2c(x: np.ndarray, *, dims: tuple[int, ...], scale: str, inverse: bool) -> np.ndarray:
+def _c2c(x: np.ndarray, *, dims: tuple[int, ...], scale: str, inverse: bool, keep_order: bool = False) -> np.ndarray:
+    """`keep_order`: the result lies as x does."""
+    norm = (_INVERSE if inverse else _FORWARD)[scale]
+    if keep_order:
+        return (np.fft.ifftn if inverse else np.fft.fftn)(x, axes=dims, norm=norm, out=np.empty_like(x))
+    t, back = _inward(x, dims)
+    y = np.empty(t.shape, t.dtype)  # numpy's own would lie as t does
     if len(dims) == 1:
-        transform: Any = np.fft.ifft if inverse else np.fft.fft
-        return transform(x, axis=dims[0], norm=(_INVERSE if inverse else _FORWARD)[scale])
-    transform = np.fft.ifftn if inverse else np.fft.fftn
-    return transform(x, axes=dims, norm=(_INVERSE if inverse else _FORWARD)[scale])
+        return (np.fft.ifft if inverse else np.fft.fft)(t, axis=-1, norm=norm, out=y).transpose(back)
+    return (np.fft.ifftn if inverse else np.fft.fftn)(t, axes=tuple(range(-len(dims), 0)), norm=norm, out=y).transpose(back)
 
 
-def _c2c_shape(x: Any, *, dims: tuple[int, ...], scale: str, inverse: bool) -> Spec:
+def _c2c_shape(x: Any, *, dims: tuple[int, ...], scale: str, inverse: bool, keep_order: bool = False) -> Spec:
     _refuse("fft_c2c", x, _REAL)
     return Spec(x.shape, x.dtype)
 
@@ -53,21 +68,29 @@ def _c2c_samples(rng: np.random.Generator) -> list[Sample]:
         Sample(_numbers(rng, 8), dims=(0,), scale="none", inverse=False),
         Sample(_numbers(rng, 3, 5), dims=(1,), scale="n", inverse=True),
         Sample(_numbers(rng, 3, 4, 2), dims=(1, 0), scale="ortho", inverse=False),
+        Sample(_numbers(rng, 3, 4, 2), dims=(0,), scale="n", inverse=False, keep_order=True),
         Sample(_numbers(rng, 0, 3), dims=(1,), scale="none", inverse=True),
     ]
 
 
 # fft_r2c: the first n // 2 + 1 of y_k = sum_j x_j exp(-2 pi i j k / n); the others are their conjugates
 def _r2c(x: np.ndarray, *, dim: int, scale: str) -> np.ndarray:
-    if dim != x.ndim - 1 or not x.flags.c_contiguous or x.size < 2 * _PIECE or 0 in x.shape:
-        return np.fft.rfft(x, axis=dim, norm=_FORWARD[scale])
+    t, back = _inward(x, (dim,))
+    return _rows_r2c(t, scale).transpose(back)
+
+
+def _rows_r2c(x: np.ndarray, scale: str) -> np.ndarray:
+    """_r2c along the last dimension."""
     n = x.shape[-1]
-    rows, out = x.reshape(-1, n), np.empty((x.size // n, n // 2 + 1), np.result_type(x.dtype, np.complex64))
+    y = np.empty((*x.shape[:-1], n // 2 + 1), _WHOLE[x.dtype])
+    if not x.flags.c_contiguous or x.size < 2 * _PIECE or 0 in x.shape:
+        return np.fft.rfft(x, axis=-1, norm=_FORWARD[scale], out=y)
+    rows, out = x.reshape(-1, n), y.reshape(-1, n // 2 + 1)
     step = max(_PIECE // n, 1)  # a cache's worth at a time is up to twice as fast
     for first in range(0, len(rows), step):
         part = slice(first, first + step)
         np.fft.rfft(rows[part], axis=-1, norm=_FORWARD[scale], out=out[part])
-    return out.reshape(*x.shape[:-1], -1)
+    return y
 
 
 _PIECE = 50_000  # real numbers
@@ -95,23 +118,24 @@ def _r2c_samples(rng: np.random.Generator) -> list[Sample]:
 
 # fft_of_real: fft_c2c of real numbers: one half by fft_r2c, the other the conjugates of what stands opposite, y_-k
 def _of_real(x: np.ndarray, *, dims: tuple[int, ...], scale: str, inverse: bool) -> np.ndarray:
-    dim, n = dims[-1], x.shape[dims[-1]]
+    cast = elementwise(x.shape, ((x.shape, element_strides(x)),))  # where several dims are transformed, PyTorch makes complex numbers first
+    x, back = _inward(x, dims, cast if len(dims) > 1 else None)
+    n = x.shape[-1]
     norm, half = _FORWARD[scale], n // 2 + 1
     y = np.empty(x.shape, _WHOLE[x.dtype])
-    along = np.moveaxis(y, dim, -1)
-    known = np.fft.rfft(x, axis=dim, norm=norm, out=np.moveaxis(along[..., :half], -1, dim))
-    if len(dims) > 1:
-        np.fft.fftn(known, axes=dims[:-1], norm=norm, out=known)
+    known = np.fft.rfft(x, axis=-1, norm=norm, out=y[..., :half])
+    others = range(x.ndim - len(dims), x.ndim - 1)
+    if others:
+        np.fft.fftn(known, axes=tuple(others), norm=norm, out=known)
     if inverse:
         np.conjugate(known, out=known)
-    others = [d if d < dim else d - 1 for d in dims[:-1]]  # where they are once dim is last
     for first in itertools.product((True, False), repeat=len(others)):  # element 0 stands opposite itself, k opposite n - k
-        to, of = [slice(None)] * along.ndim, [slice(None)] * along.ndim
+        to, of = [slice(None)] * y.ndim, [slice(None)] * y.ndim
         for d, is_first in zip(others, first, strict=True):
             to[d], of[d] = (slice(0, 1), slice(0, 1)) if is_first else (slice(1, None), slice(None, 0, -1))
         to[-1], of[-1] = slice(half, None), slice(n - half, 0, -1)
-        np.conjugate(along[tuple(of)], out=along[tuple(to)])
-    return y
+        np.conjugate(y[tuple(of)], out=y[tuple(to)])
+    return y.transpose(back)
 
 
 def _of_real_shape(x: Any, *, dims: tuple[int, ...], scale: str, inverse: bool) -> Spec:
@@ -135,7 +159,9 @@ def _of_real_samples(rng: np.random.Generator) -> list[Sample]:
 
 # fft_c2r: y_j = sum_k x_k exp(2 pi i j k / n) over a spectrum of which x is the first half, the rest its conjugates; n terms
 def _c2r(x: np.ndarray, *, dim: int, n: int, scale: str) -> np.ndarray:
-    return np.fft.irfft(x, n, axis=dim, norm=_INVERSE[scale])
+    t, back = _inward(x, (dim,))
+    y = np.empty((*t.shape[:-1], n), _REAL[x.dtype])
+    return np.fft.irfft(t, n, axis=-1, norm=_INVERSE[scale], out=y).transpose(back)
 
 
 def _c2r_shape(x: Any, *, dim: int, n: int, scale: str) -> Spec:
@@ -167,16 +193,16 @@ def _c2r_samples(rng: np.random.Generator) -> list[Sample]:
 
 
 op(
-    "fft_c2c", _c2c, shape=_c2c_shape, samples=_c2c_samples, host=True, rule=(_c2c_rule,), dtypes=("complex128", "complex64"),
+    "fft_c2c", _c2c, shape=_c2c_shape, samples=_c2c_samples, host=True, layout="own", rule=(_c2c_rule,), dtypes=("complex128", "complex64"),
     tolerance={"complex64": (1e-5, "sums of products with rounded roots of one"), "complex128": (1e-12, "the same")},
 )  # fmt: skip
 op(
-    "fft_r2c", _r2c, shape=_r2c_shape, samples=_r2c_samples, host=True, holomorphic=False, rule=(_r2c_rule,), dtypes=("float64", "float32"),
+    "fft_r2c", _r2c, shape=_r2c_shape, samples=_r2c_samples, host=True, layout="own", holomorphic=False, rule=(_r2c_rule,), dtypes=("float64", "float32"),
 )  # fmt: skip
 op(
-    "fft_of_real", _of_real, shape=_of_real_shape, samples=_of_real_samples, host=True, holomorphic=False, rule=(_of_real_rule,),
+    "fft_of_real", _of_real, shape=_of_real_shape, samples=_of_real_samples, host=True, layout="own", holomorphic=False, rule=(_of_real_rule,),
     dtypes=("float64", "float32"),
 )  # fmt: skip
 op(
-    "fft_c2r", _c2r, shape=_c2r_shape, samples=_c2r_samples, host=True, holomorphic=False, rule=(_c2r_rule,), dtypes=("complex128", "complex64"),
+    "fft_c2r", _c2r, shape=_c2r_shape, samples=_c2r_samples, host=True, layout="own", holomorphic=False, rule=(_c2r_rule,), dtypes=("complex128", "complex64"),
 )  # fmt: skip

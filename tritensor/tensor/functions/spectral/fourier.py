@@ -167,7 +167,11 @@ def _half(name: str, x: Tensor, dims: tuple[int, ...], lengths: tuple[int, ...],
     y = ops.fft_r2c(x, dim=dims[-1], scale=scale)
     if way == "inverse":
         y = ops.conj(y)
-    return ops.fft_c2c(y, dims=dims[:-1], scale=scale, inverse=way == "inverse") if len(dims) > 1 else y
+    if len(dims) == 1:
+        return y
+    if way == "inverse":
+        return ops.fft_c2c(y, dims=dims[:-1], scale=scale, inverse=True)
+    return ops.fft_c2c(y, dims=dims[:-1], scale=scale, inverse=False, keep_order=True)
 
 
 def _from_half(name: str, x: Tensor, dims: tuple[int, ...], lengths: tuple[int, ...], norm: str | None, way: str) -> Tensor:
