@@ -7,7 +7,10 @@ from collections.abc import Callable
 from itertools import count
 from typing import Any
 
+from tritensor import locks
+
 _next_id = count().__next__
+_making = locks.lock()
 
 
 class Hooks:
@@ -57,9 +60,11 @@ class Handle(RemovableHandle):
 
 
 def hooks_of(owner: Any) -> Hooks:
-    """The hooks of a node, or of a leaf's extras, made at their first use."""
+    """The hooks of a node, or of a leaf's extras, made at their first use; two threads that hook one at once share them."""
     if owner.hooks is None:
-        owner.hooks = Hooks()
+        with _making:
+            if owner.hooks is None:
+                owner.hooks = Hooks()
     found: Hooks = owner.hooks
     return found
 

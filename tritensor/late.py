@@ -8,12 +8,13 @@ from collections.abc import Iterator
 
 from tritensor.errors import OutOfDescriptorsError, OutOfMemoryError
 
+_NO_MEMORY = ": no memory is left to load it; free some, and call it again"
 _NONE_LEFT = (errno.EMFILE, errno.ENFILE)
 
 
 def is_lack(error: OSError) -> bool:
-    """Whether the process, or the machine, has no descriptor left; an error of `none_left` is told already."""
-    return error.errno in _NONE_LEFT and not isinstance(error, OutOfDescriptorsError)
+    """Whether the process, or the machine, has no descriptor left."""
+    return error.errno in _NONE_LEFT
 
 
 def none_left(who: str, error: OSError) -> OutOfDescriptorsError:
@@ -28,15 +29,15 @@ def none_left(who: str, error: OSError) -> OutOfDescriptorsError:
 
 @contextlib.contextmanager
 def loading(who: str) -> Iterator[None]:
-    """Around what reads files at the first use of something. Raises OutOfDescriptorsError, or OutOfMemoryError, in place of what the import raises; what
-    was begun is forgotten, and the next use begins anew."""
+    """Around what reads files at the first use of something. Raises OutOfDescriptorsError, or OutOfMemoryError, in place of what the import raises, by the
+    name of who asked first; what was begun is forgotten, and the next use begins anew."""
     try:
         yield
     except OSError as error:
         if not is_lack(error):
             raise
-        raise none_left(who, error) from error
+        raise none_left(who, error) from (error.__cause__ or error)
     except MemoryError as error:
-        if isinstance(error, OutOfMemoryError):
-            raise
-        raise OutOfMemoryError(f"{who}: no memory is left to load it; free some, and call it again") from error
+        if isinstance(error, OutOfMemoryError) and not str(error).endswith(_NO_MEMORY):
+            raise  # of a device, or of shared memory, with its own words
+        raise OutOfMemoryError(who + _NO_MEMORY) from (error.__cause__ or error)

@@ -10,6 +10,8 @@ from typing import Any, NamedTuple
 
 import numpy as np
 
+from tritensor.late import loading
+
 # The names under which BLAS libraries set and tell their number of threads, and those of products with integers of 64 bits, where they have such;
 # numpy's wheels bring the first.
 _THREADS = (
@@ -33,7 +35,7 @@ def blas() -> Blas | None:
     """numpy's BLAS, None where it is not one that can be asked."""
     lines = []
     if os.path.exists("/proc/self/maps"):
-        with open("/proc/self/maps") as maps:
+        with loading("BLAS"), open("/proc/self/maps") as maps:
             lines = maps.read().splitlines()
     for path in sorted({found[1] for line in lines if (found := re.search(r" (/.*(?:blas|mkl_rt)[^/]*\.so[^/ ]*)$", line))}):
         library = ctypes.CDLL(path)

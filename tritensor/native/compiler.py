@@ -24,6 +24,7 @@ import triton
 from triton.runtime.cache import CacheManager, get_cache_manager
 
 from tritensor import locks
+from tritensor.late import is_lack, loading, none_left
 from tritensor.ownership import foreign_file
 
 TRIPLE = "x86_64-unknown-linux-gnu"
@@ -45,8 +46,9 @@ def processor() -> str | None:
     if platform.machine() not in ("x86_64", "AMD64"):
         return None
     try:
-        text = Path("/proc/cpuinfo").read_text()
-    except OSError:
+        with loading("machine code"):
+            text = Path("/proc/cpuinfo").read_text()
+    except (FileNotFoundError, PermissionError):
         return None
     line = next((line for line in text.splitlines() if line.startswith("flags")), "")
     features = set(line.partition(":")[2].split())
@@ -70,6 +72,8 @@ def refusal() -> str:
                 [sys.executable, "-c", command], capture_output=True, text=True, timeout=_PATIENCE, env={**os.environ, "PYTHONPATH": path}
             )
         except (OSError, subprocess.TimeoutExpired) as error:
+            if isinstance(error, OSError) and is_lack(error):  # and not an answer that would be remembered
+                raise none_left("machine code", error) from error
             return f"the trial did not end: {error}"
         if done.returncode:
             return f"Triton {triton.__version__} does not compile for it: {(done.stderr.strip().splitlines() or ['no message'])[-1]}"
@@ -139,7 +143,7 @@ def build(text: str) -> Any:
     if found is not None:
         return found
     assembled, linked = _backend()
-    with tempfile.TemporaryDirectory() as folder:
+    with loading("machine code"), tempfile.TemporaryDirectory() as folder:
         source, target = Path(folder, "run.o"), Path(folder, "run.so")
         with _compiling:
             source.write_bytes(assembled(text))

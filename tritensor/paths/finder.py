@@ -9,6 +9,7 @@ import types
 from collections.abc import Callable, Sequence
 from typing import Any
 
+from tritensor.late import loading
 from tritensor.nn import functional
 from tritensor.paths import names
 from tritensor.paths.absent import refuse, refuse_module
@@ -148,24 +149,27 @@ def _has_file(path: str) -> bool:
 
 
 class LateDoors:
-    """Gives modules of ours that are imported late the `__getattr__` that the front door gave to those it loaded."""
+    """Imports the modules of ours that are imported late. Some get the `__getattr__` that the front door gave to those it loaded; and where files cannot be
+    opened, because no descriptor or no memory is left, that is said (see late.py)."""
 
     def __init__(self, names: set[str]) -> None:
         self.names = names
 
     def find_spec(self, fullname: str, path: Sequence[str] | None = None, target: Any = None) -> importlib.machinery.ModuleSpec | None:
-        if fullname not in self.names:
+        if not fullname.startswith("tritensor."):
             return None
-        spec = importlib.machinery.PathFinder.find_spec(fullname, path)
+        with loading(fullname):
+            spec = importlib.machinery.PathFinder.find_spec(fullname, path)
         if spec is not None and spec.loader is not None:
             execute = spec.loader.exec_module
 
-            def with_door(module: types.ModuleType) -> None:
-                execute(module)
-                if "__getattr__" not in vars(module):
+            def run(module: types.ModuleType) -> None:
+                with loading(fullname):
+                    execute(module)
+                if fullname in self.names and "__getattr__" not in vars(module):
                     module.__getattr__ = door(fullname.removeprefix("tritensor."))  # type: ignore[method-assign]
 
-            spec.loader.exec_module = with_door  # type: ignore[method-assign]
+            spec.loader.exec_module = run  # type: ignore[method-assign]
         return spec
 
 

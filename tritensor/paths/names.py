@@ -6,6 +6,8 @@ import functools
 import os
 from typing import NamedTuple
 
+from tritensor.late import loading
+
 VERSION = "2.13"
 FILE = os.path.join(os.path.dirname(__file__), "torch_names.json")
 TENSOR_FILE = os.path.join(os.path.dirname(__file__), "tensor_names.txt")  # by itself: the front door reads it
@@ -19,7 +21,7 @@ class Name(NamedTuple):
 
 
 def _text(file: str) -> str:
-    with open(file, encoding="utf-8") as f:
+    with loading("tritensor"), open(file, encoding="utf-8") as f:
         return f.read()
 
 

@@ -101,11 +101,12 @@ class Table(dict[str, Op]):
                     self._enter(name, record)
 
     def __missing__(self, name: str) -> Op:
-        if self.known(name) is None:
-            self.everything()
-        if not dict.__contains__(self, name):
+        found = self.known(name)
+        if found is None:
+            found = dict.get(self.everything(), name)
+        if found is None:
             raise KeyError(name)
-        return dict.__getitem__(self, name)
+        return found
 
     def get(self, name: str, default: Any = None) -> Any:
         try:
