@@ -110,14 +110,17 @@ class Bench:
 
     def roofline(self) -> None:
         """Copy bandwidth and matrix rates; rows are held against them."""
-        if self.report.content["roofline"]:
+        if self.report.content["roofline"] or "roofline" in self.report.content["died"]:
             return
+        self.report.begin("roofline")
         found = measure_roof(self._libs(), self.plan.most, self.plan.copy_bytes, self.plan.sides)
         for message in found.pop("failed"):
             what = message.partition(":")[0]
             self.report.fail(f"roofline: {what}", RuntimeError(message), peer=what.endswith("torch"))
         self.report.content["roofline"] = found
         self.report.save()
+        self._check_device("roofline")
+        self.report.begin("")
 
     def training(self) -> None:
         """Training steps, eager and as graph, of both libraries."""

@@ -50,7 +50,7 @@ class Demo(NamedTuple):
 
 
 def _training(
-    model: nn.Module, batches: list[tuple[tt.Tensor, ...]], loss_of: Callable[..., tt.Tensor], optimizer: Any, clip: float | None
+    model: nn.Module, batches: Sequence[tuple[tt.Tensor, ...]], loss_of: Callable[..., tt.Tensor], optimizer: Any, clip: float | None
 ) -> Training:
     place = [t.clone() for t in batches[0]]
 

@@ -42,14 +42,15 @@ def test_an_item_that_hangs_costs_itself(tmp_path: Path) -> None:
     assert entry.errors == ["s 1: no word in 0 s"]
 
 
-def test_one_that_cannot_start_is_not_started_again_and_again(tmp_path: Path) -> None:
+@pytest.mark.parametrize("kind", ["proof", "figures"])
+def test_one_that_cannot_start_is_not_started_again_and_again(kind: str, tmp_path: Path) -> None:
     starts: list[float] = []
 
     def command(work: Work, seconds: float) -> list[str]:
         starts.append(seconds)
         return ["/bin/sh", "-c", "echo cannot import; exit 7"]
 
-    entry = outcome(work_in(tmp_path), Step("s", "proof", 0, 60, command))
+    entry = outcome(work_in(tmp_path), Step("s", kind, 0, 60, command))
     assert (entry.outcome, entry.errors) == ("died", ["the process ended with 7: cannot import"])
     assert len(starts) == 1
 
@@ -59,7 +60,7 @@ def test_figures_go_on_behind_what_killed_them_as_their_own_account_says(tmp_pat
 
     def command(work: Work, seconds: float) -> list[str]:
         starts.append(seconds)
-        return ["/bin/sh", "-c", f"exit {0 if len(starts) == 3 else 3}"]
+        return ["/bin/sh", "-c", f"echo {len(starts)} >> {tmp_path}/scratch/report.json; exit {0 if len(starts) == 3 else 3}"]
 
     assert outcome(work_in(tmp_path), Step("s", "figures", 0, 60, command)).outcome == "passed"
     assert len(starts) == 3

@@ -17,6 +17,7 @@ from tests.gpu.workers import LEFT
 from tritensor.io.atomic import replacing
 
 MOST_BYTES = 15 << 20  # of a file that is kept
+OVER = (0, 1, 2, LEFT)  # exit codes of one that ended by itself: all well, something failed, refused, time up
 MOST_STARTS = 20  # of one step
 WRAP_UP = 5.0  # seconds before its end at which a step begins nothing new
 
@@ -125,52 +126,69 @@ def perform(step: Step, seconds: float, limited: bool, work: Work, guard: Watche
     """Give a step so many seconds, and note in the ledger how it went. `limited`: it gets less than it would at another time."""
     start = time.monotonic()
     until = start + seconds
-    rows = _Rows(work.scratch / f"{step.name}.jsonl")
     (work.scratch / f"{step.name}.jsonl").unlink(missing_ok=True)
-    earlier = work.ledger.entry(step.name).seconds if not work.ledger.entry(step.name).older else 0.0
-    how, words = "", ""
+    rows = _Rows(work.scratch / f"{step.name}.jsonl")
+    entry = work.ledger.entry(step.name)
+    fresh = {"seconds": 0.0, "figures": "", "errors": []} if entry.older else {}
+    earlier = 0.0 if entry.older else entry.seconds
     for _ in range(MOST_STARTS):
         (work.scratch / f"{step.name}.done").write_text("\n".join(work.ledger.entry(step.name).items))
         command = step.command(work, until - time.monotonic() - WRAP_UP)
         if isinstance(command, str):
-            work.ledger.note(step.name, outcome="left", why=command, older="")
+            work.ledger.note(step.name, outcome="left", why=command)
             return
-        kept = {} if not work.ledger.entry(step.name).older else {"figures": "", "errors": []}
-        work.ledger.note(step.name, outcome="unfinished", older="", why="", **kept)
-        known = len(rows.all)
-        child = Child(command, work.environment)
-        guard.watch(child.process.pid)
-        try:
-            how = _follow(child, step, until, work, rows)
-            code = child.code
-        finally:
-            child.end(2.0 if how == "time" else 0.0)
-            guard.watch(0)
-        _take(step, work, rows)
-        if how == "time":
-            for note in work.scratch.glob(".*.at"):  # that a row was timed when the time was up is no fault of the row
-                note.unlink()
-        words = child.words()
-        work.log[step.name] = (work.log.get(step.name, "") + words)[-(1 << 17) :]
-        lost = how == "silent" or (how == "exited" and code not in (0, 1, 2, LEFT))
+        work.ledger.note(step.name, outcome="unfinished", older="", why="", **fresh)
+        before = _account(work.scratch)
+        end = _started(step, command, until, work, rows, guard)
+        lost = end.how == "silent" or (end.how == "exited" and end.code not in OVER)
         if lost and rows.begun:
-            outcome = "hung" if how == "silent" else "died"
-            said = f"no word in {step.patience:.0f} s" if how == "silent" else f"the process died with {code}: {words.strip()[-300:]}"
-            work.ledger.item(step.name, {"item": rows.begun, "outcome": outcome, "findings": [said]})
+            work.ledger.item(
+                step.name, {"item": rows.begun, "outcome": "hung" if end.how == "silent" else "died", "findings": [end.said(step)]}
+            )
             rows.begun = ""
-        if (
-            not lost
-            or not step.again
-            or until - time.monotonic() < step.least
-            or (how == "exited" and len(rows.all) == known and not _resumes(step))
-        ):
+        if not lost or not step.again or until - time.monotonic() < step.least or _account(work.scratch) == before:
             break
-    _judge(step, work, rows, how, code, words, limited, earlier + time.monotonic() - start)
+    _judge(step, work, rows, end, limited, earlier + time.monotonic() - start)
 
 
-def _resumes(step: Step) -> bool:
-    """Whether a step keeps its own account of what killed it, as `bench gpu` does in its report."""
-    return step.kind == "figures"
+class _End(NamedTuple):
+    """How a process ended: by itself ("exited"), because its "time" was up or it was "silent"; its exit code and last words."""
+
+    how: str
+    code: int | None
+    words: str
+
+    def said(self, step: Step) -> str:
+        """What is said of an item that it ended at."""
+        return (
+            f"no word in {step.patience:.0f} s"
+            if self.how == "silent"
+            else f"the process died with {self.code}: {self.words.strip()[-300:]}"
+        )
+
+
+def _account(scratch: Path) -> dict[str, int]:
+    """What a step has written so far: where that does not change, to start it again would be in vain."""
+    return {p.name: p.stat().st_mtime_ns for p in scratch.iterdir() if p.suffix != ".done"}
+
+
+def _started(step: Step, command: list[str], until: float, work: Work, rows: _Rows, guard: Watched) -> _End:
+    """Start a step's process and see it to its end."""
+    child = Child(command, work.environment)
+    guard.watch(child.process.pid)
+    how = "exited"
+    try:
+        how = _follow(child, step, until, work, rows)
+        code = child.code
+    finally:
+        child.end(2.0 if how == "time" else 0.0)
+        guard.watch(0)
+    _take(step, work, rows)
+    if how == "time":
+        for note in work.scratch.glob(".*.at"):  # that a row was timed when the time was up is no fault of the row
+            note.unlink()
+    work.log[step.name] = (work.log.get(step.name, "") + child.words())[-(1 << 17) :]
+    return _End(how, code, child.words())
 
 
 def _follow(child: Child, step: Step, until: float, work: Work, rows: _Rows) -> str:
@@ -206,8 +224,9 @@ def _take(step: Step, work: Work, rows: _Rows) -> bool:
     return bool(found)
 
 
-def _judge(step: Step, work: Work, rows: _Rows, how: str, code: int | None, words: str, limited: bool, seconds: float) -> None:
+def _judge(step: Step, work: Work, rows: _Rows, end: _End, limited: bool, seconds: float) -> None:
     """The step's outcome, of how its process ended and of what its items say."""
+    how, code, words = end
     told = step.told(work, words, rows.all)
     entry = work.ledger.entry(step.name)
     bad = [
@@ -215,12 +234,12 @@ def _judge(step: Step, work: Work, rows: _Rows, how: str, code: int | None, word
     ]
     errors = [*bad, *told.errors]
     left = told.left if told.left is not None else rows.left
-    if how == "exited" and code in (0, 1, 2, LEFT):
+    if how == "exited" and code in OVER:
         outcome = "unfinished" if left or code == LEFT else "failed" if errors or code else "passed"
     elif how == "exited":
         outcome = "died"
     elif how == "time":
-        outcome = "unfinished" if limited or entry.items or _resumes(step) else "hung"
+        outcome = "unfinished" if limited or entry.items or step.kind == "figures" else "hung"
     else:
         outcome = "hung"
     if outcome in ("died", "hung", "failed") and not errors:
