@@ -100,8 +100,9 @@ def gpt(device: str) -> Training:
     return _training(model, batches, loss_of, optim.AdamW(groups, lr=1e-3, betas=(0.9, 0.95)), 1.0)
 
 
-# The bound of each loss: float32 everywhere, whose roundings differ by the order of sums and grow from step to step
-DEMOS = {"digits": Demo(digits, 60, 2e-3), "gpt": Demo(gpt, 40, 5e-3)}
+# The bound of each loss: float32 everywhere, whose roundings differ by the order of sums and grow from step to step. One rounding of every weight at the
+# start moves the CPU's own losses by 3e-6 and 7e-6; each step adds its own.
+DEMOS = {"digits": Demo(digits, 60, 2e-4), "gpt": Demo(gpt, 40, 5e-4)}
 
 
 def eager(demo: Demo, device: str) -> tuple[list[float], float]:
@@ -186,7 +187,7 @@ def script(item: str) -> tuple[list[str], str]:
             ), f"accuracy {reached:.4f}"
         sizes = ["--batch-size", "16", "--context", "64", "--layers", "4", "--width", "128", "--heads", "4", "--steps", "200", "--quiet"]
         reached = module.main([*flags, *sizes, "--sample", "20"])
-        return ([] if reached < 2.9 else [f"validation loss {reached:.3f} after 200 steps"]), f"validation {reached:.2f} nats"
+        return ([] if reached < 2.6 else [f"validation loss {reached:.3f} after 200 steps"]), f"validation {reached:.2f} nats"
 
 
 ITEMS = ("digits eager", "digits graph", "gpt eager", "gpt graph", "digits script", "gpt script")

@@ -7,11 +7,13 @@
     bench all, tune     every size; configs of the five ops that lose most time against torch
     suite sanitizer     compute-sanitizer on every family of kernels
 
-Each step runs in a process of its own for a time of its own; --seconds is a wall: ten seconds before it all is written and the rest is left for the
-next run. The folder holds at most seven files, each whole at any moment. --resume goes on with a ledger and the files beside it: what is done is not done again; of
-another tree, steps that pass or fail are asked again and figures are kept, marked, until all else is done.
+Each step runs in a process of its own for a time of its own; --seconds is a wall: ten seconds before it all is written, and what would not fit is left for
+the next run. The folder holds at most seven files, each whole at any moment. --resume goes on with a ledger and the files beside it: what is done is not
+done again. A ledger of another tree, driver or Triton: steps that pass or fail are asked again, and figures are kept, marked, until all else is done.
+One of another GPU is refused.
 
-First, where no GPU is: --pack compiles the kernels with the GPU machine's Triton (build/lease.ttpack.xz). Last: --collect takes the results home.
+First, where no GPU is: --pack compiles what the steps launch, most worth first, with the GPU machine's Triton; its Python may be another, since a kernel's
+key is its source, its arguments, Triton and its settings. The pack tells the commit of a copy that has no history. Last: --collect takes the results home.
 """
 
 from __future__ import annotations
