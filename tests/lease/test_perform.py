@@ -75,7 +75,9 @@ def test_its_time_is_its_own(tmp_path: Path) -> None:
     assert entry.errors[0].startswith("no end in ")
 
 
-@pytest.mark.parametrize(("flags", "limited"), [(("--hang",), True), (("--items", 2, "--hang"), False)])
+@pytest.mark.parametrize(
+    ("flags", "limited"), [(("--hang",), True), (("--items", 2, "--hang"), False), (("--items", 1, "--hang-at", 0), False)]
+)
 def test_what_its_time_cut_short_is_unfinished(flags: tuple[object, ...], limited: bool, tmp_path: Path) -> None:
     entry = outcome(work_in(tmp_path), step("s", *flags), seconds=1.0, limited=limited)
     assert (entry.outcome, entry.why) == ("unfinished", "its time was up")

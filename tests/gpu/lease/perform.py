@@ -239,7 +239,7 @@ def _judge(step: Step, work: Work, rows: _Rows, end: _End, limited: bool, second
     elif how == "exited":
         outcome = "died"
     elif how == "time":
-        outcome = "unfinished" if limited or entry.items or step.kind == "figures" else "hung"
+        outcome = "unfinished" if limited or entry.items or rows.all or step.kind == "figures" else "hung"
     else:
         outcome = "hung"
     if outcome in ("died", "hung", "failed") and not errors:

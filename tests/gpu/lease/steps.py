@@ -158,7 +158,7 @@ STEPS = (
         _smoke,
         patience=150.0,
     ),
-    Step("demos", "proof", 20, 90, lambda work, s: python("tests.gpu.demos", *_dealt(work, "demos", s)), _demos),
+    Step("demos", "proof", 20, 90, lambda work, s: python("tests.gpu.demos", *_dealt(work, "demos", s)), _demos, patience=60.0),
     _bench("host", 15, 45, "--quick", "--host"),
     _bench("bench quick", 60, 240, "--quick"),
     _suite("core", 30, 120),
