@@ -324,7 +324,7 @@ def _trunc_divide_numpy(a: Any, b: Any, out: np.ndarray | None = None) -> Any:
 
 
 def _checked(name: str, formula: Any, ufunc: Callable[..., Any], block: Callable[..., None] | None) -> Callable[..., Any]:
-    """A quotient or remainder on numpy, of floats by `block`: integers divided by 0 raise, as in Python and PyTorch."""
+    """A quotient or remainder on numpy, of floats by `block`: integers divided by 0 raise, as in Python and PyTorch, where any are."""
     compute = binary(ufunc, ("a", "b"), False)
     real = formulas.blockwise(block, spellings.body(formula)) if block is not None else compute
 
@@ -332,7 +332,7 @@ def _checked(name: str, formula: Any, ufunc: Callable[..., Any], block: Callable
         array = a if isinstance(a, np.ndarray) else b
         if array.dtype.kind not in "biu":
             return real(a, b, out=out)
-        if array.dtype.kind != "b" and not np.all(b):
+        if array.dtype.kind != "b" and not np.all(b) and np.broadcast(a, b).size:
             raise DivisionByZeroError(f"{name}: integer division by zero; b holds a 0; divide floats, or take the zeros out")
         return compute(a, b, out=out)
 

@@ -236,6 +236,16 @@ def test_integers_divided_by_zero_raise() -> None:
                 f()
 
 
+@pytest.mark.parametrize("on", ["cpu", "cuda"])
+@pytest.mark.parametrize("dtype", ["int64", "uint8"])
+def test_no_integers_may_be_divided_by_zero(on: str, dtype: str) -> None:
+    kind = getattr(tt, dtype)
+    none, zero = tt.zeros(0, 3, dtype=kind, device=on), tt.zeros(3, dtype=kind, device=on)
+    for f in (lambda a, b: a // b, lambda a, b: a % b, tt.fmod, lambda a, b: tt.div(a, b, rounding_mode="trunc"), tt.Tensor.floor_divide_):
+        for b in (0, zero, zero[:1], zero[0]):
+            assert f(none.clone(), b).shape == (0, 3)
+
+
 def test_types_that_an_op_does_not_take_are_named() -> None:
     with pytest.raises(tt.DTypeError, match=r"floor: x is int64; floor takes float types; cast it with .to\(float32\)"):
         registry["floor"].shape(np.zeros(3, np.int64))
