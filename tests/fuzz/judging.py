@@ -20,7 +20,7 @@ UNIT = {"float16": 2.0**-11, "bfloat16": 2.0**-8, "float32": 2.0**-24, "complex6
 # What ours keeps for backward may be less than torch keeps, so that fewer writes are errors (finite differences judge the gradients), and a right side
 # that overlaps the left is copied (docs/differences.md).
 SAFETY = re.compile(
-    r"more than one element of the written-to|leaf [Vv]ariable|being modified in-?place|does not require grad|a second time|internal overlap"
+    r"more than one element of the written-to|leaf [Vv]ariable|being modified in-?place|does not require grad|internal overlap"
 )
 BUILTINS = (
     NotImplementedError,

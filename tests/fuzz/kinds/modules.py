@@ -10,7 +10,7 @@ from tests.fuzz.judges import Judge, beside_torch, equal_pairs, errors, twice
 from tests.fuzz.kinds.kind import Kind
 from tests.fuzz.program import Program
 
-FILL = "[p.data.copy_((tt.arange(p.numel()) % 7 - 3.0).div(8).reshape(p.shape)) for p in {0}.parameters()]"
+FILL = "[p.data.copy_((tt.arange(p.numel()) % 7 - 3.03).div(8).reshape(p.shape)) for p in {0}.parameters()]"
 ACTIVATIONS = (
     "nn.ReLU()",
     "nn.Tanh()",
