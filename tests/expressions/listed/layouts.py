@@ -1,0 +1,37 @@
+"""Inputs that do not lie in C order: transposed, permuted, channels last, with gaps, expanded. What is asked of the answers is above all their strides."""
+
+from __future__ import annotations
+
+# b is 2 x 3 x 3, p 1 x 2 x 5 x 5, w 3 x 2 x 3 x 2
+_TURNED = {
+    "transposed": "b.transpose(0, 2)", "permuted": "b.permute(1, 2, 0)", "rotated": "w.permute(0, 3, 1, 2).contiguous().permute(0, 2, 3, 1)[..., 0]",
+    "gaps": "w[:, :, ::2, 1]", "turned gaps": "w.permute(3, 0, 1, 2)[:, :, :, ::2][..., 0]",
+}  # fmt: skip
+_FUNCTIONS = (
+    # by index: the elements' own order, and that of the indices
+    "{x}[n[:2] % 2]", "{x}[:, n[:2] % 2]", "{x}[:, :, n[:1] * 0]", "{x}[[0, 1]]", "{x}[:, [1, 0, 1]]", "{x}[(n[:2] % 2).reshape(2, 1), (n[:2] % 2)]", "{x}[n[:2] % 2, :, n[:2] * 0]",
+    "{x}[:, (n.expand(2, 3) % 2).t()]", "{x}[{x} > 0]", "{x}[0][:, n[:1] * 0]", "{x}.index_select(1, n[:2] % 2)", "T.take_along_dim({x}, ({x} > 0).long(), 1)",
+    # a part replaced in a copy that keeps the strides
+    "T.select_scatter({x}, {x}[:, 0] * 2, 1, 0)", "T.slice_scatter({x}, {x}[:, :1] * 2, 1, 1, 2)", "T.diagonal_scatter({x}, T.diagonal({x}) * 2)",
+    # functions made of several ops, and those whose result is in C order whatever is given
+    "T.renorm({x}, 2, 0, 1.0)", "T.mvlgamma({x}.abs() + 3, 2)", "F.one_hot(({x} > 0).long(), 3)", "T.normal({x}.detach() * 0, {x}.detach().abs()).stride()", "{x}.detach().conj_physical()",
+    "T.complex({x}.cpu(), {x}.cpu() * 2)", "T.lerp({x}, {x} * 2, 0.3)", "T.lerp({x}, {x} * 2, {x}.sigmoid())", "T.einsum('ijk,ljk->ilj', {x}, {x})", "T.einsum('ijk->kij', {x})", "T.bmm({x}, {x}.mT)",
+    "{x}.clone()", "T.zeros_like({x})", "T.empty_like({x}).stride()", "{x}.contiguous()", "T.cat([{x}, {x}], 1)", "T.stack([{x}, {x}])", "T.where({x} > 0, {x}, {x}.contiguous())", "{x}.sort(1)", "{x}.topk(1, 1)",
+    "{x}.sum(1, keepdim=True)", "{x}.amax(0)", "{x}.cumsum(1)", "{x}.softmax(1)", "T.view_copy({x}, ({x}.numel(),))", "T.histogram({x}.detach().cpu(), 3)", "T.histogramdd({x}.detach().cpu(), [2] * {x}.shape[-1])",
+    "T.fft.fft({x}.cpu())", "T.fft.fft({x}.cpu(), dim=0)", "T.fft.rfft({x}.cpu(), dim=1)", "T.fft.fft2({x}.cpu(), dim=(0, 1))", "T.fft.irfft({x}.cpu(), dim=1)", "{x}.flip(1)", "T.linalg.vector_norm({x}, dim=1)",
+)  # fmt: skip
+_ROWS = "b.transpose(1, 2)"  # (batch, channels, width) whose channels lie innermost
+_IMAGES = "T.cat([p, p * 2, p * 3], 0).contiguous(memory_format=T.channels_last)"
+
+EXPRESSIONS = [
+    *(f.format(x=x) for x in _TURNED.values() for f in _FUNCTIONS),
+    *(f"F.glu({x}, {d})" for x, d in (("i.double().t()[:2]", 0), ("w.permute(1, 3, 2, 0)", 0), ("w.permute(1, 3, 2, 0)", 1), ("w[::2, :, ::2].permute(2, 3, 1, 0)", 1))),
+    *(f.format(x=_ROWS) for f in ("F.avg_pool1d({x}, 2)", "F.adaptive_avg_pool1d({x}, 2)", "F.adaptive_max_pool1d({x}, 2, return_indices=True)", "F.interpolate({x}, 2, mode='area')", "F.lp_pool1d({x}, 2, 2)")),
+    *(f.format(x=_IMAGES) for f in ("F.max_unpool2d(*F.max_pool2d({x}, 2, return_indices=True), 2)", "F.avg_pool2d({x}, 2)", "F.adaptive_max_pool2d({x}, 2)", "{x}[[0, 2]]", "{x}[:, [0, 1]]", "{x}[..., [0, 2, 4]]",
+        "{x}[(n > 0)]", "T.native_batch_norm({x}, None, None, None, None, True, 0.1, 1e-5)", "{x} + 1", "T.cat([{x}, {x}], 1)", "F.batch_norm({x}, None, None, training=True)")),
+    "F.avg_pool3d(T.stack([p, p * 2], 2).contiguous(memory_format=T.channels_last_3d), 2)", "T.native_batch_norm(b.transpose(0, 2), None, None, None, None, True, 0.1, 1e-5)",
+    "T._softmax_backward_data(m.t(), m.t().softmax(1), 1, T.float64)", "T.as_strided_scatter(m.detach()[::2], m.detach()[0, :2], (2,), (6,))", "T.as_strided_scatter(m.detach().t(), m.detach()[0, :2], (2,), (1,))",
+]  # fmt: skip
+MEANT = {
+    f"T.einsum('ijk,ljk->ilj', {x}, {x})": "a product of einsum lies in C order, whatever the order of its joins" for x in _TURNED.values()
+}
