@@ -7,6 +7,7 @@ from collections.abc import Iterator, Sequence
 from copy import deepcopy
 from typing import Any
 
+from tritensor import locks
 from tritensor.autograd.modes import no_grad
 from tritensor.errors import ArgumentError
 from tritensor.nn.container import ModuleDict, ModuleList
@@ -14,6 +15,7 @@ from tritensor.nn.module import Module
 from tritensor.nn.parameter import Parameter
 from tritensor.tensor.core import Tensor
 
+_counting = locks.lock()
 _cache_enabled = 0
 _cache: dict[tuple[int, str], Any] = {}
 
@@ -22,13 +24,15 @@ _cache: dict[tuple[int, str], Any] = {}
 def cached() -> Iterator[None]:
     """Inside, every parametrized tensor is computed once, when it is first read."""
     global _cache_enabled
-    _cache_enabled += 1
+    with _counting:
+        _cache_enabled += 1
     try:
         yield
     finally:
-        _cache_enabled -= 1
-        if not _cache_enabled:
-            _cache.clear()
+        with _counting:
+            _cache_enabled -= 1
+            if not _cache_enabled:
+                _cache.clear()
 
 
 def _register(module: Module, name: str, tensor: Tensor) -> None:

@@ -7,7 +7,7 @@ from typing import Any
 
 import numpy as np
 
-from tritensor import cuda
+from tritensor import cuda, locks
 from tritensor.call_site import spelled
 from tritensor.device import as_device, device
 from tritensor.errors import CheckpointError
@@ -40,11 +40,16 @@ _packages: list[tuple[int, Callable[[Any], str | None], Callable[[Any, str], Any
 ]
 
 
+_registering = locks.lock()
+
+
 def register_package(priority: int, tagger: Callable[[Any], str | None], deserializer: Callable[[Any, str], Any]) -> None:
     """Add a device's tag: `tagger(storage)` gives the location that is written, `deserializer(storage, location)` a storage there; None
     from either leaves it to the next. Lower priorities are asked first; the CPU has 10, GPUs 20."""
-    _packages.append((priority, tagger, deserializer))
-    _packages.sort(key=lambda entry: entry[0])
+    with _registering:
+        _packages[:] = sorted(
+            [*_packages, (priority, tagger, deserializer)], key=lambda entry: entry[0]
+        )  # a list that is being sorted looks empty
 
 
 def location_tag(storage: Any) -> str:

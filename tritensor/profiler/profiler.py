@@ -6,6 +6,7 @@ import uuid
 from collections.abc import Callable, Iterable
 from typing import Any
 
+from tritensor import locks
 from tritensor.errors import ArgumentError
 from tritensor.profiler import ranges
 from tritensor.profiler.about import About, as_json
@@ -19,6 +20,7 @@ from tritensor.profiler.results.chrome_trace import memory_looks, write_json
 from tritensor.profiler.results.timeline import events_of
 from tritensor.profiler.schedules import ProfilerAction, ProfilerActivity, supported_activities
 
+_beginning = locks.lock()
 _running: list[profile] = []  # the one whose recording is on
 
 
@@ -186,22 +188,27 @@ class profile:
             self.profiler.recording.clear()
 
     def _begin(self) -> None:
-        if _running:
-            raise RuntimeError("profile: another profile is running; stop it first, or name stretches inside it with record_function")
         made = Profiling(self._options, self.roofline)
         made.about.metadata = self.metadata
-        _running.append(self)
+        with _beginning:
+            if _running:
+                raise RuntimeError("profile: another profile is running; stop it first, or name stretches inside it with record_function")
+            _running.append(self)
         try:
             made.start()
         except BaseException:
-            _running.remove(self)
+            self._leave()
             raise
         made.recording.on = self._writing
         self._before, self.profiler = self.profiler, made
 
+    def _leave(self) -> None:
+        with _beginning:
+            if self in _running:
+                _running.remove(self)
+
     def _end(self, wanted: bool) -> None:
-        if self in _running:
-            _running.remove(self)
+        self._leave()
         if self.profiler is None:
             return
         if not wanted:  # it ends in a warm-up, of which nothing is kept

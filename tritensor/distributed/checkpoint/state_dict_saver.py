@@ -224,9 +224,10 @@ def _beside() -> Any:
     if GroupMember.WORLD is None or GroupMember.WORLD.size() == 1:
         return None
     world = joined("async_save")
-    if not _own or _own[0][0] is not world:
-        _own[:] = [(world, new_group(group_desc="checkpoints"))]
-    return _own[0][1]
+    with _making:
+        if not _own or _own[0][0] is not world:
+            _own[:] = [(world, new_group(group_desc="checkpoints"))]
+        return _own[0][1]
 
 
 def _copied(state: Any) -> Any:

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 from typing import Any
 
+from tritensor import locks
 from tritensor.distributed.fsdp.sharded_parameter import Sharded
 from tritensor.optim.hooks import register_optimizer_step_pre_hook
 from tritensor.optim.optimizers.adafactor import Adafactor
@@ -11,13 +12,15 @@ from tritensor.optim.optimizers.lbfgs import LBFGS
 from tritensor.optim.optimizers.muon import Muon
 
 _WHOLE = (Adafactor, LBFGS, Muon)
+_registering = locks.lock()
 _watched: list[Any] = []  # the hook, once it is there
 
 
 def watch_steps() -> None:
     """From now on each step is looked at, of optimizers that are made of shards later."""
-    if not _watched:
-        _watched.append(register_optimizer_step_pre_hook(refuse_whole))
+    with _registering:
+        if not _watched:
+            _watched.append(register_optimizer_step_pre_hook(refuse_whole))
 
 
 def refuse_whole(optimizer: Any, args: Any, kwargs: Any) -> None:

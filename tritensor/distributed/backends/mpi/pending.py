@@ -145,7 +145,7 @@ class _Driver:
 
     def __init__(self) -> None:
         self._open: deque[MpiPending] = deque()
-        self._more = threading.Condition()
+        self._more = threading.Condition(locks.rlock())
         self._thread: threading.Thread | None = None
         self._stopped = False
         self.pause = PAUSE_BESIDE

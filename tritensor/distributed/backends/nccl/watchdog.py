@@ -60,4 +60,11 @@ def _end() -> None:
         _thread.join(5.0)
 
 
+def _in_child() -> None:
+    """A forked child has no such thread; whoever waited at the old event is not there to let go of it."""
+    global _stop, _thread
+    _stop, _thread = threading.Event(), None
+
+
+locks.in_child(_in_child)
 atexit.register(_end)
