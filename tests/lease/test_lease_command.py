@@ -15,10 +15,12 @@ import pytest
 
 from tests.conftest import STAND_IN
 from tests.gpu.lease import steps
+from tests.gpu.lease.__main__ import _resume, main
 from tests.gpu.lease.identity import environment
+from tests.gpu.lease.ledger import Ledger
 from tests.gpu.lease.perform import Work, perform
 from tests.gpu.workers import ROOT
-from tests.lease.fake_steps import NoGuard, work_in
+from tests.lease.fake_steps import IDENTITY, NoGuard, work_in
 from tests.stub import build
 
 EMULATED = {STAND_IN: "emulated"}
@@ -46,10 +48,28 @@ def test_without_a_gpu_it_is_one_line_and_a_ledger(tmp_path: Path) -> None:
 
 
 def test_what_makes_no_sense_is_refused_in_a_line(tmp_path: Path) -> None:
-    from tests.gpu.lease.__main__ import main
-
     assert main(["--step", "smok", "--out", str(tmp_path)]) == 2
     assert main(["--collect", str(tmp_path)]) == 2
+
+
+@pytest.mark.parametrize("tree", ["a" * 20, "b" * 20])
+def test_the_files_beside_a_ledger_are_gone_on_with(tree: str, tmp_path: Path) -> None:
+    """A report of another tree is kept beside the new one: its rows and ours are not of one program. Tuning's times are by machine code, and stay."""
+    first, name = tmp_path / "first", "nvidia-test-9000"
+    Ledger(first, IDENTITY).write()
+    for file in (f"{name}.json", f"tuned-{name}.json", f"tuned-{name}.json.journal"):
+        (first / file).write_text(f"{file} of the first run")
+    (first / f"{name}.json").chmod(0o400)
+    work = work_in(tmp_path / "next", tree=tree)
+    _resume(first / "ledger.json", work.ledger, work.out, work.scratch, name)
+    same = tree == "a" * 20
+    assert {p.name for p in work.scratch.iterdir()} == {steps.TUNED, f"{steps.TUNED}.journal", *([steps.REPORT] if same else [])}
+    assert {p.name for p in work.out.iterdir()} == (set() if same else {f"older-{name}.json"})
+    if not same:
+        work.ledger.write()
+        third = work_in(tmp_path / "third", tree=tree)
+        _resume(work.ledger.path, third.ledger, third.out, third.scratch, name)
+        assert {p.name for p in third.out.iterdir()} == {f"older-{name}.json"}
 
 
 @pytest.mark.slow
