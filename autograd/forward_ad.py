@@ -67,7 +67,8 @@ class dual_level(ContextDecorator):
 def make_dual(tensor: Tensor, tangent: Tensor, *, level: int | None = None) -> Tensor:
     """A view of a tensor that carries a tangent of its shape and type.
 
-    Raises TransformError outside a level and for a tensor that carries a tangent of it, TypeError, ShapeError or DTypeError for a tangent that does not fit, GradError for integers.
+    Raises TransformError outside a level and for a tensor that carries a tangent of it, TypeError, ShapeError or DTypeError for a tangent that
+    does not fit, GradError for integers.
     """
     here = _here("make_dual", level)
     checked_tangent("make_dual", tensor, tangent)

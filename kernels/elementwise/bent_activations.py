@@ -146,8 +146,8 @@ _UNITS = Domain(-2.0, 2.0, (-1.0, 1.0))
 _HALVES = Domain(-2.0, 2.0, (-0.5, 0.5))
 _REAL = ("float",)
 elementwise(
-    "hardtanh", _hardtanh, _hardtanh_grad, _hardtanh_reference, promote="same", kinds=("uint", "int", "float"), attributes=("low", "high"), domain=_UNITS, bent=True,
-    extra=lambda rng: [Sample(Domain(-3.0, 9.0, (0.0, 6.0)).draw(rng, (7, 3)), low=0.0, high=6.0)],
+    "hardtanh", _hardtanh, _hardtanh_grad, _hardtanh_reference, promote="same", kinds=("uint", "int", "float"), attributes=("low", "high"),
+    domain=_UNITS, bent=True, extra=lambda rng: [Sample(Domain(-3.0, 9.0, (0.0, 6.0)).draw(rng, (7, 3)), low=0.0, high=6.0)],
 )  # fmt: skip
 elementwise(
     "hardsigmoid", _hardsigmoid, _hardsigmoid_grad, blocked(_hardsigmoid_block), promote="same", kinds=_REAL, domain=_BENDS, bent=True

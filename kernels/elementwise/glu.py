@@ -125,6 +125,7 @@ def _samples(rng: np.random.Generator) -> list[Sample]:
 
 
 op(
-    "glu", reference, shape=_shape, forward=_forward, rule=(_rule,), backward=(_backward,), reference_backward=(_reference_backward,), samples=_samples, layout="own",
-    sizes=lambda rng: [Sample(rng.standard_normal((4096, 2048)), dim=1)], work=lambda x, *, dim: Work(5 * x.size, x.nbytes * 3 // 2),
+    "glu", reference, shape=_shape, forward=_forward, rule=(_rule,), backward=(_backward,), reference_backward=(_reference_backward,),
+    samples=_samples, layout="own", sizes=lambda rng: [Sample(rng.standard_normal((4096, 2048)), dim=1)],
+    work=lambda x, *, dim: Work(5 * x.size, x.nbytes * 3 // 2),
 )  # fmt: skip

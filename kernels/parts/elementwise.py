@@ -407,8 +407,8 @@ def elementwise(
             stand for an input in them. outputs: the result's name, where an input is called y.
         native: types in which the CPU runs the formula as machine code where there are many elements. None: all floats; of a ufunc, itself one
             pass over memory, those of 16 bits. `loop` stands for the formula's.
-        condition, holomorphic, borrows, public, replace: as in `op`; where terms cancel, as in 1 + tanh(x), condition says how large they are. public=True
-            makes it a function, a method, an in-place method, and both take `out=`.
+        condition, holomorphic, borrows, public, replace: as in `op`; where terms cancel, as in 1 + tanh(x), condition says how large they are.
+            public=True makes it a function, a method, an in-place method, and both take `out=`.
     """
     attributes, kinds, dtypes, outputs = map(several, (attributes, kinds, dtypes, outputs))
     gradients = gradients if gradients is None or isinstance(gradients, tuple) else (gradients,)
@@ -421,11 +421,8 @@ def elementwise(
             None if f is None else machine_code.numpy_gradient(f, one_rounding or f is unchanged) for f in gradients
         )
     defaults = {a: inspect.signature(reference).parameters[a].default for a in attributes}
-    if isinstance(reference, np.ufunc) and len(inputs) == 2:
-        reference = blocks.binary(reference, inputs, result == "bool")
-        reference.__module__ = spellings.body(formula).__module__
-    elif isinstance(reference, np.ufunc) and promote == "float" and gradients is not None and not one_rounding:
-        reference = blocks.unary(reference, inputs)
+    if isinstance(reference, np.ufunc) and (len(inputs) == 2 or (promote == "float" and gradients is not None and not one_rounding)):
+        reference = blocks.binary(reference, inputs, result == "bool") if len(inputs) == 2 else blocks.unary(reference, inputs)
         reference.__module__ = spellings.body(formula).__module__
     elif not blocks.takes_out(reference):
         reference = blocks.expression(reference, partial(_result_type, result))
@@ -439,10 +436,10 @@ def elementwise(
     domains = [Domain(*d) for d in (domain if isinstance(domain[0], tuple) else (domain,) * len(inputs))]
     return op(
         name, reference, shape=shape_rule(name, inputs, result, kinds), forward=forward or forward_of(formula, name, inputs, defaults, result, heavy),
-        rule=rule, backward=backward, reference_backward=reference_backward, inputs=inputs if is_ufunc else None, differentiable=gradients is not None,
-        broadcasts=True, promote=promote, into=True, holomorphic=holomorphic, dtypes=dtypes, doc=doc, outputs=outputs, borrows=borrows,
-        public=public, replace=replace,
-        samples=samples or sample_calls(domains, scalars, dtypes, extra), sizes=timed_calls(domains), work=work, tolerance=tolerance, condition=condition,
+        rule=rule, backward=backward, reference_backward=reference_backward, inputs=inputs if is_ufunc else None, outputs=outputs, borrows=borrows,
+        differentiable=gradients is not None, broadcasts=True, promote=promote, into=True, holomorphic=holomorphic, dtypes=dtypes, doc=doc,
+        public=public, replace=replace, samples=samples or sample_calls(domains, scalars, dtypes, extra), sizes=timed_calls(domains), work=work,
+        tolerance=tolerance, condition=condition,
     )  # fmt: skip
 
 

@@ -164,6 +164,13 @@ def _recipes(op: Op) -> dict[Any, Any]:
     return corner.known if isinstance(corner, Corner) and not corner.reports and corner.draws is None else {}
 
 
+def _first_view(op: Op, known: dict[Any, Any], key: Any, a: Any, attrs: dict[str, Any]) -> Any:
+    """The view that an op makes of a layout for the first time; the next ones are made as it lies."""
+    out = apply(op, a, **attrs)
+    keep_view(known, key, a.array, out.array)
+    return out
+
+
 def _fits(a: tuple[int, ...], b: tuple[int, ...]) -> bool:
     """Whether two shapes broadcast."""
     return all([m == n or m == 1 or n == 1 for m, n in zip(reversed(a), reversed(b), strict=False)])
@@ -197,10 +204,7 @@ def _single_lane(op: Op, proven: bool = False) -> Callable[..., Any]:
             except TypeError:  # an attribute that cannot be hashed
                 return apply(op, a, **attrs)
             if recipe is None:
-                out = apply(op, a, **attrs)
-                if view:
-                    keep_view(known, key, x, out.array)
-                return out
+                return _first_view(op, known, key, a, attrs) if view else apply(op, a, **attrs)
             result = recipe((x,))
         elif bare is not None and type(x) is ndarray and x.dtype.char in "fd" and not attrs:
             result = bare(x)  # a ufunc without its care for 16-bit floats

@@ -28,7 +28,7 @@ from tritensor.tensor.functions.factorizations.cholesky import cholesky_inverse 
 from tritensor.tensor.functions.factorizations.solving import solve_triangular as solve_triangular
 from tritensor.tensor.functions.factorizations.spectra import eigvalsh as eigvalsh
 from tritensor.tensor.functions.linear.products import matmul as matmul
-from tritensor.tensor.functions.pointwise.elementary import isclose as isclose
+from tritensor.tensor.functions.pointwise.comparing import isclose as isclose
 from tritensor.tensor.functions.pointwise.elementary import logaddexp as logaddexp
 from tritensor.tensor.functions.pointwise.elementary import maximum as maximum
 from tritensor.tensor.functions.pointwise.elementary import minimum as minimum

@@ -23,7 +23,7 @@ def _missing(*args: Any) -> Any:
 run: Callable[..., Any] = _missing  # (op, inputs, attrs): an op of which an input is layered
 draw: Callable[..., Any] = _missing  # (op, attrs): an op without inputs that draws numbers, inside a transform
 add: Callable[..., Any] = _missing  # (a, b): the sum of two arrays
-write: Callable[..., Any] = _missing  # (array, value, name, since, beside): a layered array becomes what the tensor `value` holds; see overwrite
+write: Callable[..., Any] = _missing  # (array, value, name, since, beside): a layered array becomes what `value` holds; see overwrite
 adopt: Callable[..., Any] = _missing  # (x, value, name): let x, which is about to be written, stand where value does
 apply_function: Callable[..., Any] = _missing  # (cls, args, kwargs): an autograd.Function of which an argument is layered
 like: Callable[..., Any] = _missing  # (made, x): a new tensor with room for what x has, an element for each example

@@ -10,8 +10,8 @@ from tritensor.profiler.raw import Given
 _LINEAR = ("linear", "linear_activation", "linear_activation_by_result")
 # Ops whose gradient by either factor is a product of the same size. What bias, activation and residual cost is not among it.
 _PRODUCTS = (
-    *_LINEAR, "matmul", "add_product", "conv1d", "conv2d", "conv3d", "conv1d_input", "conv2d_input", "conv3d_input", "conv1d_weight", "conv2d_weight", "conv3d_weight",
-    "conv1d_relu", "conv2d_relu", "conv3d_relu",
+    *_LINEAR, "matmul", "add_product", "conv1d", "conv2d", "conv3d", "conv1d_input", "conv2d_input", "conv3d_input",
+    "conv1d_weight", "conv2d_weight", "conv3d_weight", "conv1d_relu", "conv2d_relu", "conv3d_relu",
 )  # fmt: skip
 _ATTENTION = ("attention", "flash_attention")
 _RECURRENT = {"lstm_sequence": 3, "gru_sequence": 2, "rnn_sequence": 2}  # which input is the weight

@@ -1,6 +1,7 @@
 """Functions of single elements, and the operators."""
 
 from tritensor.tensor.functions.pointwise import activations as activations
+from tritensor.tensor.functions.pointwise import comparing as comparing
 from tritensor.tensor.functions.pointwise import complex_numbers as complex_numbers
 from tritensor.tensor.functions.pointwise import elementary as elementary
 from tritensor.tensor.functions.pointwise import floats as floats

@@ -261,7 +261,7 @@ def minimum(x: Tensor, other: Tensor) -> Tensor:
 
 
 # -- selection
-def _common(name: str, *values: Any) -> list[Any]:
+def of_one_type(name: str, *values: Any) -> list[Any]:
     """Tensors among the values cast to the type that all of them promote to."""
     common = dtypes.result_type([v.array if isinstance(v, Tensor) else v for v in values], name)
     return [ops.cast(v, dtype=common) if isinstance(v, Tensor) and v.array.dtype != common else v for v in values]
@@ -277,7 +277,7 @@ def where(condition: Tensor, input: Operand | None = None, other: Operand | None
     """
     if input is None and other is None:
         return condition.nonzero(as_tuple=True)
-    a, b = _common("where", input, other)
+    a, b = of_one_type("where", input, other)
     return ops.where(condition, a, b)
 
 
@@ -404,46 +404,6 @@ def deg2rad(x: Tensor) -> Tensor:
 def rad2deg(x: Tensor) -> Tensor:
     """Radians as degrees."""
     return x * (180 / math.pi)
-
-
-# -- comparing whole tensors
-@function
-def isclose(x: Tensor, other: Tensor, rtol: float = 1e-05, atol: float = 1e-08, equal_nan: bool = False) -> Tensor:
-    """|x - other| <= atol + rtol * |other|, element by element; equal infinities are close, NaN to NaN only with `equal_nan`."""
-    if rtol < 0 or atol < 0:
-        raise ArgumentError(f"isclose: rtol is {rtol}, atol {atol}; neither may be negative; give numbers of 0 or more")
-    a, b = _common("isclose", x, other)
-    close = ops.eq(a, b)
-    if a.dtype.is_floating_point or a.dtype.is_complex:
-        gap = ops.abs(a - b)
-        close = ops.logical_or(
-            close, ops.logical_and(ops.isfinite(gap), ops.logical_and(ops.isfinite(b), ops.le(gap, atol + rtol * ops.abs(b))))
-        )
-        if equal_nan:
-            close = ops.logical_or(close, ops.logical_and(ops.isnan(a), ops.isnan(b)))
-        return close
-    return ops.logical_or(
-        close, ops.le(ops.abs(ops.cast(a, dtype=np.dtype(np.float64)) - b), atol + rtol * ops.abs(ops.cast(b, dtype=np.dtype(np.float64))))
-    )
-
-
-@function
-def allclose(x: Tensor, other: Tensor, rtol: float = 1e-05, atol: float = 1e-08, equal_nan: bool = False) -> bool:
-    """Whether all elements are close (see isclose)."""
-    return _all_true(isclose(x, other, rtol, atol, equal_nan))
-
-
-@function
-def equal(x: Tensor, other: Tensor) -> bool:
-    """Whether both have the same shape and elements."""
-    return x.array.shape == other.array.shape and _all_true(ops.eq(x, other))
-
-
-def _all_true(flags: Tensor) -> bool:
-    """Whether all are True; one of them, not all, comes from a device."""
-    if isinstance(flags.array, np.ndarray):
-        return bool(flags.array.all())
-    return bool(ops.all(flags, dim=tuple(range(len(flags.array.shape))), keepdim=False).item())
 
 
 @function(inplace=True, out=True)

@@ -1,0 +1,50 @@
+"""Functions that compare two tensors as a whole: isclose, allclose, equal."""
+
+from __future__ import annotations
+
+import numpy as np
+
+from tritensor.errors import ArgumentError
+from tritensor.table import ops
+from tritensor.tensor.core import Tensor
+from tritensor.tensor.functions.pointwise.elementary import of_one_type
+from tritensor.tensor.publishing.publish import function
+
+
+@function
+def isclose(x: Tensor, other: Tensor, rtol: float = 1e-05, atol: float = 1e-08, equal_nan: bool = False) -> Tensor:
+    """|x - other| <= atol + rtol * |other|, element by element; equal infinities are close, NaN to NaN only with `equal_nan`."""
+    if rtol < 0 or atol < 0:
+        raise ArgumentError(f"isclose: rtol is {rtol}, atol {atol}; neither may be negative; give numbers of 0 or more")
+    a, b = of_one_type("isclose", x, other)
+    close = ops.eq(a, b)
+    if a.dtype.is_floating_point or a.dtype.is_complex:
+        gap = ops.abs(a - b)
+        close = ops.logical_or(
+            close, ops.logical_and(ops.isfinite(gap), ops.logical_and(ops.isfinite(b), ops.le(gap, atol + rtol * ops.abs(b))))
+        )
+        if equal_nan:
+            close = ops.logical_or(close, ops.logical_and(ops.isnan(a), ops.isnan(b)))
+        return close
+    return ops.logical_or(
+        close, ops.le(ops.abs(ops.cast(a, dtype=np.dtype(np.float64)) - b), atol + rtol * ops.abs(ops.cast(b, dtype=np.dtype(np.float64))))
+    )
+
+
+@function
+def allclose(x: Tensor, other: Tensor, rtol: float = 1e-05, atol: float = 1e-08, equal_nan: bool = False) -> bool:
+    """Whether all elements are close (see isclose)."""
+    return _all_true(isclose(x, other, rtol, atol, equal_nan))
+
+
+@function
+def equal(x: Tensor, other: Tensor) -> bool:
+    """Whether both have the same shape and elements."""
+    return x.array.shape == other.array.shape and _all_true(ops.eq(x, other))
+
+
+def _all_true(flags: Tensor) -> bool:
+    """Whether all are True; one of them, not all, comes from a device."""
+    if isinstance(flags.array, np.ndarray):
+        return bool(flags.array.all())
+    return bool(ops.all(flags, dim=tuple(range(len(flags.array.shape))), keepdim=False).item())
