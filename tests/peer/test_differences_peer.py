@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import copy
+import importlib
 import math
 import warnings
 from collections.abc import Callable
@@ -15,7 +16,7 @@ import torch
 
 import tritensor as tt
 
-pytestmark = pytest.mark.peer
+pytestmark = [pytest.mark.peer, pytest.mark.filterwarnings("ignore:`torch.jit.script` is deprecated")]  # which its forward mode calls
 
 PAGE = Path(__file__).resolve().parents[2] / "docs" / "differences.md"
 Expression = Callable[[Any], Any]
@@ -27,6 +28,28 @@ def _linear(T: Any) -> Any:
 
 def _embedding(T: Any) -> Any:
     return T.nn.functional.embedding(T.tensor([0]), T.ones(1, 4), max_norm=1.0)
+
+
+def _outside(T: Any) -> Any:
+    """func.grad of a function that writes over a tensor that it did not make."""
+    held = T.zeros(2)
+    return T.func.grad(lambda x: (held.copy_(x), (held * 2).sum())[1])(T.ones(2))
+
+
+def _by_last(T: Any) -> float:
+    return float(T.func.jacfwd(lambda a, b: a * b, argnums=-1)(T.tensor(3.0), T.tensor(5.0)))
+
+
+def _of_a_jump(T: Any) -> float:
+    return float(T.func.grad(lambda x: (x * 1).logical_not_())(T.tensor(2.0)))
+
+
+def _of_a_dual(T: Any) -> float:
+    A = importlib.import_module(T.__name__ + ".autograd.forward_ad")
+    with A.dual_level():
+        x = A.make_dual(T.tensor(3.0), T.tensor(1.0))
+        x.mul_(x.detach())
+        return float(A.unpack_dual(x).tangent)
 
 
 def _divergence(T: Any) -> Any:
@@ -187,6 +210,7 @@ WORKS: dict[str, tuple[Expression, type[Exception], Any]] = {
     "index_put(x, (None, i), v)": (_spread, TypeError, [[5.0, 0.0]] * 2),
     "func.grad": (_older, RuntimeError, [2.0, 2.0]),
     "clip_grad_norm_([a, b], 1.0, norm_type=inf)": (_clipped, RuntimeError, 4.0),
+    "writes over a tensor from outside": (_outside, RuntimeError, [2.0, 2.0]),
     "x.__array_namespace__()": (lambda T: T.ones(2).__array_namespace__().ones((1,)), AttributeError, [1.0]),
     "x.to_device(d)": (lambda T: T.ones(1).to_device(T.device("cpu")), AttributeError, [1.0]),
     "y.is_inference()": (_inferred, RuntimeError, [3.0, 3.0]),
@@ -298,6 +322,9 @@ NUMBERS: dict[str, tuple[Expression, float, float]] = {
     ),
     "SGD(momentum=, differentiable=True)": (_through_momentum, 0.0, -0.5),
     "narrow_copy": (lambda T: _gradient(T, lambda x: T.narrow_copy(x, 0, -1, 1), [1.0, 2.0])[1], 0.0, 1.0),
+    "func.jacfwd(f, argnums=-1)": (_by_last, 0.0, 3.0),
+    "x.logical_not_()": (_of_a_jump, 1.0, 0.0),
+    "x.mul_(x.detach())": (_of_a_dual, 9.0, 3.0),
     "as_strided_scatter": (lambda T: _gradient(T, _window(T), [1.0, 2.0])[0], 3.0, 0.0),
     "nn.CrossMapLRN2d": (lambda T: _gradient(T, _responses(T), [1.0, 2.0, 3.0, 4.0])[0], 1 / 9, 0.07611590007551003),
     "F.embedding(sparse=True)": (lambda T: _sparsity(T), 1.0, 0.0),
