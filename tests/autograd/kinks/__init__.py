@@ -1,0 +1,1 @@
+"""Where functions bend: their derivatives at zeros, limits and ties."""
