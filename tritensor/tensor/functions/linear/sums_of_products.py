@@ -47,7 +47,10 @@ def _added(name: str, input: Tensor, product: Tensor, beta: Any, alpha: Any) -> 
     if product.dtype.kind not in _FLOATING and input.dtype.kind not in _FLOATING:
         beta, alpha = int(beta), int(alpha)
     product = _scaled(product, alpha)
-    return product if beta == 0 else ops.add(_scaled(input, beta), product)
+    if beta == 0:
+        return product
+    terms = product, _scaled(input, beta)  # the first says how the sum lies: in C order; but addr is elementwise
+    return ops.add(*(terms[::-1] if name == "addr" else terms))
 
 
 @function(inplace=True, out=True)
