@@ -31,7 +31,7 @@ EXPRESSIONS = [
         "{x}[(n > 0)]", "T.native_batch_norm({x}, None, None, None, None, True, 0.1, 1e-5)", "{x} + 1", "T.cat([{x}, {x}], 1)", "F.batch_norm({x}, None, None, training=True)")),
     *(f"T.addmm({c}, m, m.t() * 2)" for c in ("m.t()", "m.t()[:1]", "m.t()[:, :1]")), "T.addmm(m.t(), m, m, beta=0.5, alpha=2)",
     *(f"T.{f}({c}, b.mT, b)" for f, c in (("addbmm", "m.t()"), ("baddbmm", "b.permute(0, 2, 1)"), ("baddbmm", "m.t()"))), "T.addr(m.t(), v, v * 2)", "T.addmv(v, m.t(), v)", "T.baddbmm(b.permute(0, 2, 1), b, b, beta=0)",
-    "F.avg_pool3d(T.stack([p, p * 2], 2).contiguous(memory_format=T.channels_last_3d), 2)", "T.native_batch_norm(b.transpose(0, 2), None, None, None, None, True, 0.1, 1e-5)",
+    "T.repeat_interleave(b.transpose(0, 2), T.tensor([1, 2, 1], device=on), 1)", "T.repeat_interleave(b.transpose(0, 2), 2, 1)", "F.avg_pool3d(T.stack([p, p * 2], 2).contiguous(memory_format=T.channels_last_3d), 2)", "T.native_batch_norm(b.transpose(0, 2), None, None, None, None, True, 0.1, 1e-5)",
     "T._softmax_backward_data(m.t(), m.t().softmax(1), 1, T.float64)", "T.as_strided_scatter(m.detach()[::2], m.detach()[0, :2], (2,), (6,))", "T.as_strided_scatter(m.detach().t(), m.detach()[0, :2], (2,), (1,))",
 ]  # fmt: skip
 MEANT = {

@@ -17,7 +17,7 @@ from tritensor.tensor.aliasing import quick_views
 from tritensor.tensor.aliasing.inplace import write_out
 from tritensor.tensor.aliasing.views import as_parts
 from tritensor.tensor.core import Tensor, as_tensor
-from tritensor.tensor.functions.shaping.reshaping import no_view, reshape_to, sizes, unsqueeze
+from tritensor.tensor.functions.shaping.reshaping import in_c_order, no_view, reshape_to, sizes, unsqueeze
 from tritensor.tensor.publishing.arguments import Tensors
 from tritensor.tensor.publishing.publish import function
 
@@ -333,7 +333,7 @@ def repeat_interleave(x: Any = None, repeats: Any = None, dim: int | None = None
     if counts.size and counts.min() < 0:
         raise ShapeError(f"repeat_interleave: {counts.min()} repeats; give 0 or more")
     index = np.repeat(np.arange(shape[d]), counts if counts.size == shape[d] else int(counts[0]))
-    return ops.index_get(x, as_tensor(index, x), dims=(d,), front=False)
+    return in_c_order(ops.index_get(x, as_tensor(index, x), dims=(d,), front=False))
 
 
 # -- turned around

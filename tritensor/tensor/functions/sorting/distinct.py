@@ -11,7 +11,7 @@ from tritensor import dtypes
 from tritensor.errors import DTypeError, ShapeError
 from tritensor.table import normal_dim, ops
 from tritensor.tensor.core import Tensor, new_tensor
-from tritensor.tensor.functions.shaping.reshaping import no_view, reshape_to
+from tritensor.tensor.functions.shaping.reshaping import in_c_order, no_view, reshape_to
 from tritensor.tensor.functions.sorting.ordering import put_back
 from tritensor.tensor.publishing.publish import function
 from tritensor.tensor.reading.positions import flat_nonzero
@@ -45,7 +45,7 @@ def _counts(starts: Tensor, n: int) -> Tensor:
 
 
 def _slices(x: Tensor, places: Tensor, d: int) -> Tensor:
-    return ops.index_get(x, places, dims=(d,), front=False)
+    return in_c_order(ops.index_get(x, places, dims=(d,), front=False))
 
 
 def _returned(found: Tensor, numbers: Tensor | None, counts: Tensor | None) -> Any:
