@@ -14,7 +14,7 @@ from tritensor import locks
 from tritensor.distributed.checkpoint.boxes import Box, box_of, is_shard, part_like
 from tritensor.distributed.checkpoint.filesystem import FileSystemWriter
 from tritensor.distributed.checkpoint.metadata import Metadata, Part, Stored
-from tritensor.distributed.checkpoint.states import flat, states_of, steps_to, written_values
+from tritensor.distributed.checkpoint.states import flat, refuse_circles, states_of, steps_to, written_values
 from tritensor.distributed.checkpoint.together import Ranks
 from tritensor.distributed.initialisation import new_group
 from tritensor.distributed.process_group import GroupMember, ProcessGroup, joined
@@ -195,7 +195,9 @@ def async_save(
     failed: list[Exception] = []
     try:
         writer = _writer("async_save", checkpoint_id, storage_writer, planner)
-        state = _copied(states_of(state_dict))
+        state = states_of(state_dict)
+        refuse_circles(state)
+        state = _copied(state)
     except Exception as error:  # told in the first step of all, where the others wait
         failed.append(error)
 

@@ -63,8 +63,22 @@ def put(state: Any, path: tuple[Any, ...], value: Any) -> None:
     state[path[-1]] = value
 
 
+def refuse_circles(value: Any, path: tuple[Any, ...] = (), above: tuple[int, ...] = ()) -> None:
+    """Raise CheckpointError for a dict, list or tuple that holds itself: no path leads to its end."""
+    if not isinstance(value, dict | list | tuple):
+        return
+    if id(value) in above:
+        raise CheckpointError(
+            f"checkpoint: {'.'.join(map(str, path))} is a {type(value).__name__} that holds itself; a checkpoint of several ranks names each value by "
+            "the path that leads to it: leave it out, or save() it to a file of its own"
+        )
+    for key, inside in value.items() if isinstance(value, dict) else enumerate(value):
+        refuse_circles(inside, (*path, key), (*above, id(value)))
+
+
 def flat(state: dict[str, Any]) -> tuple[dict[str, Tensor], dict[str, Any], dict[str, tuple[Any, ...]]]:
-    """(tensors, other values, paths) by key. Raises CheckpointError for two paths of one key."""
+    """(tensors, other values, paths) by key. Raises CheckpointError for two paths of one key, and for what holds itself."""
+    refuse_circles(state)
     tensors: dict[str, Tensor] = {}
     values: dict[str, Any] = {}
     paths: dict[str, tuple[Any, ...]] = {}
@@ -106,15 +120,35 @@ def put_anew(state: dict[Any, Any], steps: list[Any], value: Any) -> None:
 
 
 def written_values(values: dict[str, Any], allow_pickle: bool) -> dict[str, Any]:
-    """Values as JSON says them: tuples marked, others pickled where that is allowed. Raises CheckpointError where it is not, or pickle refuses."""
+    """Values as JSON says them: tuples marked, others pickled where that is allowed. Where it is not, text and numbers of a class of their own are written
+    as plain ones, and what else JSON does not say raises CheckpointError, as does what pickle refuses."""
     return {key: _written(key, value, allow_pickle) for key, value in values.items()}
+
+
+def _bare(value: Any) -> Any:
+    """Text and numbers of a class of their own (an IntEnum's member, a version) as the text or number that they are equal to, in lists and dicts too."""
+    if type(value) is list:
+        return [_bare(v) for v in value]
+    if type(value) is dict:
+        return {k: _bare(v) for k, v in value.items()}
+    if isinstance(value, str):
+        return str.__str__(value)
+    if isinstance(value, bool):
+        return value
+    if isinstance(value, int):
+        return int.__index__(value)
+    return float.__float__(value) if isinstance(value, float) else value
 
 
 def _written(key: str, value: Any, allow_pickle: bool) -> Any:
     if is_plain(value):
         return value
-    if type(value) is tuple and is_plain(list(value)):
-        return {"tuple": list(value)}
+    if not allow_pickle:
+        value = _bare(value)
+        if is_plain(value):
+            return value
+    if type(value) is tuple and is_plain(found := list(value) if allow_pickle else _bare(list(value))):
+        return {"tuple": found}
     if not allow_pickle:
         raise CheckpointError(
             f"checkpoint: {key} is a {type(value).__name__}, which JSON does not say all of; a checkpoint of several ranks holds tensors, numbers, text, "
