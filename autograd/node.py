@@ -63,7 +63,7 @@ class Version:
     def __init__(self) -> None:
         self.value = self.stamp = 0
         self.writer = ""
-        self.lent: list[tuple[weakref.ref[Node], int]] | None = None  # nodes that get a copy before the next write: see lent.py
+        self.lent: list[tuple[weakref.ref[Node], int]] | None = None  # nodes that get a copy before the next write: see saved.py
 
     def bump(self, writer: str) -> None:
         self.value += 1

@@ -8,8 +8,8 @@ from typing import Any
 import numpy as np
 
 from tritensor.array import CudaArray, from_host, is_contiguous
-from tritensor.autograd.lent import reclaim
 from tritensor.autograd.node import version_of
+from tritensor.autograd.saved import reclaim
 from tritensor.errors import ShapeError
 from tritensor.kernels.optimizers import gpu_table
 from tritensor.kernels.optimizers.cpu_table import CpuTable

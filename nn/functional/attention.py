@@ -8,8 +8,8 @@ from collections.abc import Sequence
 from typing import Any
 
 from tritensor import dtypes
-from tritensor.autograd.lent import borrowing
 from tritensor.autograd.modes import is_grad_enabled
+from tritensor.autograd.saved import borrowing
 from tritensor.errors import ArgumentError, AssertedError, DTypeError, ShapeError
 from tritensor.layers import running
 from tritensor.nn.functional.dropout import dropout as drop

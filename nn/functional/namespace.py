@@ -5,8 +5,8 @@ from __future__ import annotations
 from collections.abc import Sequence
 
 from tritensor import dtypes
-from tritensor.autograd.lent import borrowing
 from tritensor.autograd.modes import no_grad
+from tritensor.autograd.saved import borrowing
 from tritensor.errors import ArgumentError
 from tritensor.nn.functional import sparse as sparse_rows
 from tritensor.nn.functional.convolution import (

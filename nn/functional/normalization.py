@@ -10,9 +10,9 @@ import numpy as np
 
 from tritensor import dtypes
 from tritensor.array import CudaArray
-from tritensor.autograd.lent import borrowing, reclaim
 from tritensor.autograd.modes import no_grad
 from tritensor.autograd.node import version_of
+from tritensor.autograd.saved import borrowing, reclaim
 from tritensor.errors import ArgumentError, DTypeError, IndexShapeError, ShapeError
 from tritensor.table import ops
 from tritensor.tensor.aliasing.inplace import write_out

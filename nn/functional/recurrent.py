@@ -8,7 +8,7 @@ from __future__ import annotations
 from collections.abc import Callable, Sequence
 from typing import Any, NamedTuple
 
-from tritensor.autograd.lent import borrowing
+from tritensor.autograd.saved import borrowing
 from tritensor.errors import ArgumentError, ShapeError
 from tritensor.nn.functional.dropout import dropout as drop
 from tritensor.table import ops

@@ -10,9 +10,9 @@ from typing import Any
 
 import numpy as np
 
-from tritensor.autograd.lent import reclaim
 from tritensor.autograd.modes import no_grad
 from tritensor.autograd.node import version_of
+from tritensor.autograd.saved import reclaim
 from tritensor.dtypes import bfloat16, float16
 from tritensor.nn.utils.gradients import norms, scale_
 from tritensor.table import ops, registry

@@ -9,8 +9,8 @@ from typing import TYPE_CHECKING, Any
 import numpy as np
 
 from tritensor.array import CudaArray, is_contiguous
-from tritensor.autograd.lent import reclaim
 from tritensor.autograd.node import version_of
+from tritensor.autograd.saved import reclaim
 from tritensor.dtypes import bfloat16, float16, float32, float64
 from tritensor.tensor.aliasing.views import remembered
 from tritensor.tensor.core import Tensor, new_tensor

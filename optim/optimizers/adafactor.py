@@ -8,8 +8,8 @@ from typing import Any
 import ml_dtypes
 import numpy as np
 
-from tritensor.autograd.lent import reclaim
 from tritensor.autograd.node import version_of
+from tritensor.autograd.saved import reclaim
 from tritensor.optim.optimizer import Optimizer
 from tritensor.optim.state import number_of, step_count, zeros_like
 from tritensor.table import ops

@@ -38,7 +38,8 @@ def inexact(t: Any) -> bool:
 
 def _weights(library: Any, t: Any, step: int) -> Any:
     """What the elements of a result are multiplied by before they are summed."""
-    return library.cos(step + library.arange(1, t.numel() + 1, dtype=library.float64)).reshape(t.shape).to(t.dtype)
+    places = library.arange(1, t.numel() + 1, dtype=library.float64, device=t.device)
+    return library.cos(step + places).reshape(t.shape).to(t.dtype)
 
 
 def _harm(library: Any, t: Any) -> None:

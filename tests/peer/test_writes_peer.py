@@ -14,7 +14,7 @@ from tests.expressions.record import theirs
 from tests.expressions.writable import allowed, recorded
 from tests.peer.opinfo.resolve import key
 from tests.peer.opinfo.writes import FLAGS, KEPT, UNREPEATABLE, hung, written
-from tritensor.autograd import lent
+from tritensor.autograd import saved
 
 pytestmark = pytest.mark.peer
 ASKED = [op for op in op_db if op.name not in UNREPEATABLE]
@@ -40,7 +40,7 @@ def test_the_recorded_writes_are_pytorchs(family: str) -> None:
 
 def test_a_node_that_keeps_too_much_is_found(monkeypatch: pytest.MonkeyPatch) -> None:
     op = next(o for o in op_db if o.name == "nn.functional.l1_loss")
-    monkeypatch.setattr(lent, "note", lambda version, node, place: None)
+    monkeypatch.setattr(saved, "note", lambda version, node, place: None)
     assert any("raises" in line for line in written(op))
 
 

@@ -10,9 +10,9 @@ import numpy as np
 
 from tritensor import dtypes
 from tritensor.array import CudaArray, settled
-from tritensor.autograd.lent import lend, note
 from tritensor.autograd.modes import state
 from tritensor.autograd.node import Version, calls_new_node, new_node, version_of
+from tritensor.autograd.saved import lend, note
 from tritensor.call_site import wrapper
 from tritensor.dispatch import road
 from tritensor.dispatch.nodes import share
@@ -225,10 +225,8 @@ def _single_lane(op: Op, proven: bool = False) -> Callable[..., Any]:
                 result = settled(rule, result, (x,))
         out = new(result)
         if differentiable and a.tracked and mode.enabled and (check is None or dtypes.has_gradient(result.dtype)):
-            held = None
-            if keep_y:
-                out.version = Version()
-                held = ((result, out.version),)
+            out.version = Version() if keep_y else None
+            held = ((result, out.version),) if keep_y else None
             out.node = new_node(op, (a.node or a,), (a,) if keep_x else None, held, attrs, ((x.shape, x.dtype),) if meta else None)
             out.tracked = True
             if borrows:

@@ -5,9 +5,9 @@ from __future__ import annotations
 from typing import Any
 
 from tritensor import dtypes
-from tritensor.autograd.lent import lend, reclaim
 from tritensor.autograd.modes import state
 from tritensor.autograd.node import Branch, ComplexNode, Node, Version, version_of
+from tritensor.autograd.saved import lend, reclaim
 from tritensor.errors import GradError
 from tritensor.table import Op
 

@@ -6,8 +6,8 @@ from collections.abc import Sequence
 from typing import Any
 
 from tritensor.array import Array, device_of, empty, empty_like, is_contiguous
-from tritensor.autograd.lent import reclaim
 from tritensor.autograd.node import version_of
+from tritensor.autograd.saved import reclaim
 from tritensor.distributed.backends.one_process import copy_into, copy_of
 from tritensor.distributed.process_group import ProcessGroup
 from tritensor.errors import ArgumentError, ShapeError

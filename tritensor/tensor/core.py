@@ -13,8 +13,8 @@ from tritensor.array import Array, CudaArray, device_of, element_strides, empty,
 from tritensor.autograd import engine
 from tritensor.autograd import node as nodes
 from tritensor.autograd.hooks import Handle, Hooks, forget_grad, hooks_of, keep_grad
-from tritensor.autograd.lent import reclaim
 from tritensor.autograd.node import Node, Severed, Version, version_of
+from tritensor.autograd.saved import reclaim
 from tritensor.device import as_device, cpu, device
 from tritensor.dtypes import DType
 from tritensor.errors import DTypeError, GradError, ShapeError

@@ -7,7 +7,7 @@ import math
 from operator import index as as_index
 from typing import Any, Literal
 
-from tritensor.autograd.lent import borrowing
+from tritensor.autograd.saved import borrowing
 from tritensor.errors import ArgumentError, ShapeError
 from tritensor.nn.functional.losses.together import check_floats, check_labels, check_reduction, same_shape
 from tritensor.nn.reduction import named, reduced

@@ -5,7 +5,7 @@ from __future__ import annotations
 from collections.abc import Callable
 from typing import Any
 
-from tritensor.autograd.lent import borrowing
+from tritensor.autograd.saved import borrowing
 from tritensor.errors import ArgumentError, ShapeError
 from tritensor.nn.functional.losses.together import alike, check_flags, check_reduction
 from tritensor.nn.reduction import named, reduced

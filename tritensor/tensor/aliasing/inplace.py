@@ -11,9 +11,9 @@ import numpy as np
 from tritensor import dtypes
 from tritensor.array import CudaArray, device_of, empty, same_memory
 from tritensor.autograd import engine
-from tritensor.autograd.lent import reclaim
 from tritensor.autograd.modes import state
 from tritensor.autograd.node import Node, Version, version_of
+from tritensor.autograd.saved import reclaim
 from tritensor.dispatch import takes_floats
 from tritensor.errors import DeviceError, DTypeError, GradError, ShapeError
 from tritensor.layers import LayerArray, entries

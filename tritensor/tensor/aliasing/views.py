@@ -11,10 +11,10 @@ from tritensor.array import Array, CudaArray, as_strided, device_of, element_str
 from tritensor.autograd import engine
 from tritensor.autograd import node as nodes
 from tritensor.autograd.hooks import forget_grad, keep_grad
-from tritensor.autograd.lent import reclaim
 from tritensor.autograd.modes import enable_grad, no_grad, state
 from tritensor.autograd.names import camel
 from tritensor.autograd.node import Node, version_of
+from tritensor.autograd.saved import reclaim
 from tritensor.dispatch.layer_nodes import step_node, unrecorded
 from tritensor.errors import GradError
 from tritensor.layers import LayerArray

@@ -9,7 +9,7 @@ from typing import Any
 import numpy as np
 
 from tritensor import dtypes
-from tritensor.autograd.lent import borrowing
+from tritensor.autograd.saved import borrowing
 from tritensor.errors import ArgumentError, DTypeError, EmptyError, ShapeError
 from tritensor.table import normal_dim, normal_dims, ops
 from tritensor.tensor.core import Tensor

@@ -7,7 +7,7 @@ from typing import Any
 
 import numpy as np
 
-from tritensor.autograd.lent import borrowing
+from tritensor.autograd.saved import borrowing
 from tritensor.errors import DTypeError, ShapeError
 from tritensor.table import broadcast, normal_dim, ops
 from tritensor.tensor.core import Tensor

@@ -5,7 +5,7 @@ from __future__ import annotations
 from typing import Any
 
 from tritensor import dtypes
-from tritensor.autograd.lent import borrowing
+from tritensor.autograd.saved import borrowing
 from tritensor.errors import DTypeError
 from tritensor.table import ops
 from tritensor.tensor.aliasing.inplace import write_out

@@ -9,7 +9,7 @@ import ml_dtypes
 import numpy as np
 
 from tritensor import dtypes
-from tritensor.autograd.lent import borrowing
+from tritensor.autograd.saved import borrowing
 from tritensor.errors import DTypeError
 from tritensor.table import ops
 from tritensor.tensor.core import Tensor

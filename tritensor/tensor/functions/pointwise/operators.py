@@ -8,8 +8,8 @@ import numpy as np
 
 from tritensor import dtypes
 from tritensor.array import element_strides, empty_elementwise, from_host
-from tritensor.autograd.lent import borrowing
 from tritensor.autograd.node import next_sequence
+from tritensor.autograd.saved import borrowing
 from tritensor.dispatch import binary_lane, takes_floats
 from tritensor.dtypes import DType
 from tritensor.errors import ArgumentError, ShapeError

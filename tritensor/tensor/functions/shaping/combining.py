@@ -8,8 +8,8 @@ from typing import Any
 import numpy as np
 
 from tritensor import dtypes
-from tritensor.autograd.lent import borrowing
 from tritensor.autograd.modes import state
+from tritensor.autograd.saved import borrowing
 from tritensor.device import as_device
 from tritensor.errors import ShapeError
 from tritensor.table import normal_dim, ops

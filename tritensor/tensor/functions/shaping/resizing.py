@@ -9,9 +9,9 @@ from typing import Any
 import numpy as np
 
 from tritensor.array import Array, CudaArray, as_strided, device_of, element_strides, empty
-from tritensor.autograd.lent import reclaim
 from tritensor.autograd.modes import state
 from tritensor.autograd.node import version_of
+from tritensor.autograd.saved import reclaim
 from tritensor.errors import ArgumentError, DTypeError, GradError, ShapeError
 from tritensor.strides import as_format, contiguous_format, contiguous_strides, formatted, preserve_format, reach
 from tritensor.tensor.aliasing.views import copy_into, part_from_base
