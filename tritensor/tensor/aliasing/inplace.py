@@ -128,8 +128,11 @@ def overwrite(
         version_of(x).bump(name)
         return x
     node = value.node
-    if node is not None or beside:
-        _snapshot(x, (value, *beside), since)
+    if type(value.array) is LayerArray or beside:
+        for n in dict.fromkeys([n for y in (value, *beside) for n in _nodes(y)]):
+            _snapshot(x, n, n.sequence - 1 if since is None else since)
+    elif node is not None:
+        _snapshot(x, node, node.sequence - 1 if since is None else since)
     if type(x.array) is LayerArray:
         entries.write(x.array, value, name, since, beside)
     else:
@@ -140,7 +143,7 @@ def overwrite(
     return x
 
 
-def _snapshot(x: Tensor, computed: tuple[Tensor, ...], since: int | None) -> None:
+def _snapshot(x: Tensor, node: Node, since: int) -> None:
     """`x.mul_(y)` needs the old x for y's gradient: give the nodes that computed the new contents a copy of what they saved of x's memory.
 
     Only where the contents of now are those that the node saved; if not, the node's own check refuses later.
@@ -148,16 +151,16 @@ def _snapshot(x: Tensor, computed: tuple[Tensor, ...], since: int | None) -> Non
     version = x.version
     written = 0 if version is None else version.stamp
     copies: dict[int, Tensor] = {}
-    stack = [(node, node.sequence - 1 if since is None else since) for y in computed for node in _nodes(y)]
+    stack = [node]
     seen = set()
     while stack:
-        n, before = stack.pop()
-        if n.sequence <= before or n in seen:
+        n = stack.pop()
+        if n.sequence <= since or n in seen:
             continue
         seen.add(n)
         for e in n.edges:
             if isinstance(e, Node):
-                stack.append((e, before))
+                stack.append(e)
         if n.inputs and n.sequence > written:
             for s in n.inputs:
                 if s is x or _seen_by(version, s):
