@@ -401,8 +401,7 @@ def elementwise(
             that it takes after promotion, `dtypes`, which tests walk, among them.
         one_rounding: the gradient formulas are single operations, so numpy rounds 16-bit floats right by itself.
         forward, rule, backward, reference_backward: corners to use in place of those made here. heavy: for a formula that keeps more values
-            than the registers hold of eight elements: those of a tile, by the bytes of the widest array's. bent: with gradients by the first
-            input that are constant but for jumps.
+            than the registers hold of eight elements: those of a tile, by the widest array's bytes. bent: the gradient is constant but for jumps.
         domain: where samples are drawn, one or one per input; `extra` appends samples, `samples` stands for all. scalars: whether a Python number may
             stand for an input in them. outputs: the result's name, where an input is called y.
         native: types in which the CPU runs the formula as machine code where there are many elements. None: all floats; of a ufunc, itself one

@@ -186,7 +186,7 @@ _told: set[str] = set()
 
 def for_each(f: Callable[..., Any], args: tuple[Any, ...], kwargs: dict[str, Any], error: NoValuesError) -> Any:
     """A function that computes on the host, for one example after the other, which a warning says once; others cannot: the error stands."""
-    level = error.level
+    level: Any = error.level
     name = f.__name__
     flat, spec = tree_flatten((args, kwargs))
     given = [settle(x) for x in flat]
