@@ -9,7 +9,7 @@ from typing import Any
 
 import numpy as np
 
-from tritensor import locks
+from tritensor import dtypes, locks
 from tritensor.array import Array, CudaArray
 from tritensor.autograd.hooks import Handle, Hooks, hooks_of
 from tritensor.autograd.modes import enable_grad, no_grad, state
@@ -200,7 +200,7 @@ class Node:
             inputs = self.inputs
             if inputs is FREED:
                 raise self._freed()
-            x = inputs[k]  # type: ignore[index]
+            x = None if inputs is None else inputs[k]  # one kernel for all gradients names what those that are asked for do not need
             version = getattr(x, "version", None)
             if version is not None and version.stamp > self.sequence:
                 raise self._overwritten(self.op.inputs[min(k, len(self.op.inputs) - 1)], version)
@@ -215,6 +215,8 @@ class Node:
                 raise self._overwritten(f"its output {self.op.outputs[k]}", version)
             if not tensors:
                 return array
+            if not dtypes.has_gradient(array.dtype):
+                return make_tensor(array)
             return make_output(array, self if self.op.public == 1 else branch(self, k))
         if kind == "attr":
             return self.attrs[k] if self.attrs and k in self.attrs else self.op.attrs[k]

@@ -229,3 +229,12 @@ def test_inside_a_transform_and_under_a_mode() -> None:
         y = loss(x.requires_grad_())
     y.backward()
     tt.testing.assert_close(x.grad, softmax_less_one("cpu") / 8)
+
+
+@ON
+def test_a_whole_result_that_a_rule_names_has_no_place_in_the_graph(on: str) -> None:
+    x = tracked([[1.5, 2.5]], on)
+    mantissa, _ = tt.frexp(x)  # x 2^-exponent
+    (first,) = grad(mantissa, x, tt.ones_like(mantissa), create_graph=True)
+    assert first.tolist() == [[0.5, 0.25]]
+    assert grad(first.sum() + (x * x).sum(), x)[0].tolist() == [[3.0, 5.0]]

@@ -136,7 +136,7 @@ class Op:
                     if (
                         corner.joint and self.rule is not None and not self.rule.joint
                     ):  # which inputs it takes, the rule of each gradient says
-                        asked.update(n for n in names if n not in self.rule_names)
+                        asked.update(n for n in names if n not in self.rule_names or n.endswith(("_shape", "_dtype")))
                     elif corner.joint or (i < len(needs) and needs[i]):
                         asked.update(names)
             shapes = self.broadcasts or any(n.endswith(("_shape", "_dtype")) and n not in self.attrs for n in asked)
