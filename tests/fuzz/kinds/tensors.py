@@ -293,7 +293,8 @@ def out(w: Writer, name: str) -> None:
         made = eval(f"{code})", w.scope)
     except Exception:
         return
-    target = w.any(lambda y: y.shape == made.shape)
+    read = [w.scope[n] for n in {name, other} & set(w.scope)]
+    target = w.any(lambda y: y.shape == made.shape and not any(_overlaps(x, y) for x in read))
     if target:
         code = f"{code}, out={target})"
         w.add(f"with tt.no_grad(): {code}" if w.rng.random() < 0.7 else code)
