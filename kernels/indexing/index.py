@@ -96,10 +96,13 @@ def _as_indexed(y: Any, x: Any, indices: Sequence[Any], p: Plan) -> Any:
 
 # index_get: y[l, b, d] = x[l, (i_0[b], i_1[b], ...), d]
 def _index_get(x: np.ndarray, *indices: np.ndarray, dims: tuple[int, ...], front: bool, called: str = "getitem") -> np.ndarray:
-    p = plan(x.shape, dims, front)
     try:
         if len(indices) == 1 and not front:
-            return _as_indexed(x.take(indices[0], dims[0]), x, indices, p)
+            y = x.take(indices[0], dims[0])
+            if x.flags.c_contiguous and indices[0].ndim < 2:
+                return y
+            return _as_indexed(y, x, indices, plan(x.shape, dims, front))
+        p = plan(x.shape, dims, front)
         return _as_indexed(x.transpose(p.order)[_numpy_index(indices, len(p.lead))], x, indices, p)
     except IndexError:
         shape = got_shape(called, x, indices, dims, front)

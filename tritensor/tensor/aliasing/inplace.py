@@ -104,14 +104,14 @@ def overwrite(
     `since`, a number drawn before the value was computed for this very write: its nodes, which have higher ones, keep a copy of what they
     saved of x, and x takes the value's own place in the graph. Without it the value is somebody's, and only its own node keeps such a copy.
     `beside`, what was computed together with the value and may have saved x as well: the value's tangents.
-    `one_value`: all elements that change get the same one, so that those that share a cell agree (see overlaps.py).
+    `one_value`: the elements that change all get the same one, so that those that share a cell agree (see overlaps.py).
 
     Raises GradError for a leaf that requires grad and for a view that cannot be written, ShapeError and DTypeError for a value that
     does not fit, ShapeError for a tensor whose elements share cells, unless they agree on what is written and no graph remembers it.
     """
     if not isinstance(value, Tensor) and _filled(x, value, name):
         return x
-    a = x.array
+    a, given = x.array, value
     b = value.array if isinstance(value, Tensor) else None
     if type(b) is not np.ndarray or type(a) is not np.ndarray or b.dtype != a.dtype or b.shape != a.shape:
         value = _fitted(x, value, name)
@@ -122,7 +122,7 @@ def overwrite(
         refuse(x, name)
     reclaim(x)
     if not own_cells(x.array):
-        if recorded or not agreed(x, name, one_value):
+        if recorded or not agreed(x, name, given, one_value):
             refuse_overlap(x, name)
         write_agreed(x, value)
         version_of(x).bump(name)

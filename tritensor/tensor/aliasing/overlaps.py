@@ -93,11 +93,12 @@ def _meet_in_part(a: Array, b: Array) -> bool:
     return begin < last and first < end and not (begin == first and end == last and order == other)
 
 
-def agreed(x: Tensor, name: str, one_value: bool) -> bool:
-    """Whether elements of x that share a cell get the same value by a write that is called so, or of one value alone."""
+def agreed(x: Tensor, name: str, given: Any, one_value: bool) -> bool:
+    """Whether elements of x that share a cell get the same value: by a write that is called so, of one number, or of one value to some of them."""
     if type(x.array) is LayerArray:
         return False
-    return one_value or name in _ONE_VALUE or (name in _AGAIN and 0 not in element_strides(x.array))
+    single = given.array.size == 1 if isinstance(given, Tensor) else True
+    return one_value or name in _ONE_VALUE or ((single or name in _AGAIN) and 0 not in element_strides(x.array))
 
 
 def write_agreed(x: Tensor, value: Tensor) -> None:

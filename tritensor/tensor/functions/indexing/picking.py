@@ -7,7 +7,7 @@ from typing import Any
 import numpy as np
 
 from tritensor import dtypes
-from tritensor.array import element_strides, is_contiguous
+from tritensor.array import is_contiguous
 from tritensor.autograd.engine import followed
 from tritensor.errors import DeviceError, DTypeError, IndexShapeError, OutOfRangeError, ShapeError
 from tritensor.strides import preserve_format
@@ -87,8 +87,7 @@ def setitem(x: Tensor, index: Any, value: Any) -> None:
     """x[index] = value, which broadcasts and is cast; recorded by autograd. Of repeated positions the last one stays."""
     entries = entries_of(index)
     if all(map(is_basic, entries)):
-        part = ops.index_view(x, index=basic_index(x, entries, "setitem"))
-        overwrite(part, _cast_to(x, value), "setitem", one_value=_is_one(value) and 0 not in element_strides(part.array))
+        overwrite(ops.index_view(x, index=basic_index(x, entries, "setitem")), _cast_to(x, value), "setitem")
         return
     if len(entries) == 1 and isinstance(entries[0], Tensor) and _fill_masked(x, entries[0], value):
         return
@@ -111,11 +110,6 @@ def _fill_masked(x: Tensor, mask: Tensor, value: Any) -> bool:
     one_tensor = given if isinstance(given, Tensor) else ops.full(shape=(), value=given, dtype=x.array.dtype, device=x.device)
     overwrite(x, ops.where(mask, ops.reshape(one_tensor, shape=()), x), "setitem", one_value=True)
     return True
-
-
-def _is_one(value: Any) -> bool:
-    """Whether a value is a number or a tensor of one element."""
-    return value.array.size == 1 if isinstance(value, Tensor) else isinstance(value, bool | int | float | complex)
 
 
 def _cast_to(x: Tensor, value: Any) -> Any:

@@ -260,7 +260,7 @@ def fill_(x: Tensor, value: Any) -> Tensor:
         value = cast(value, x.array.dtype)
     elif isinstance(value, bool | int | float | complex):
         value = dtypes.as_element(x.array.dtype, value, "fill_")
-    overwrite(_one_of_each_cell(x), value, "fill_", one_value=True)
+    overwrite(_one_of_each_cell(x), value, "fill_")
     return x
 
 
@@ -275,5 +275,5 @@ def _one_of_each_cell(x: Tensor) -> Tensor:
 @function
 def zero_(x: Tensor) -> Tensor:
     """Write zeros; returns x."""
-    overwrite(_one_of_each_cell(x), 0, "zero_", one_value=True)
+    overwrite(_one_of_each_cell(x), 0, "zero_")
     return x
