@@ -7,7 +7,6 @@ from typing import Any
 
 import numpy as np
 
-from tritensor import locks
 from tritensor.array import Array, CudaArray, device_of, element_strides, empty, is_contiguous
 from tritensor.autograd import node as nodes
 from tritensor.autograd.hooks import Hooks
@@ -15,6 +14,7 @@ from tritensor.autograd.modes import enable_grad, no_grad, state
 from tritensor.autograd.node import Version, as_array
 from tritensor.errors import GradError, ShapeError
 from tritensor.layers import LayerArray
+from tritensor.process import locks
 from tritensor.strides import is_dense
 from tritensor.table import ops, registry
 

@@ -8,7 +8,6 @@ from contextlib import contextmanager
 from itertools import count
 from typing import Any
 
-from tritensor import locks
 from tritensor.autograd import node as nodes
 from tritensor.autograd import saved
 from tritensor.autograd.engine import edge_of
@@ -16,6 +15,7 @@ from tritensor.autograd.hooks import Handle, hooks_of
 from tritensor.autograd.modes import state
 from tritensor.autograd.task import GradientEdge as GradientEdge
 from tritensor.errors import ArgumentError, GradError
+from tritensor.process import locks
 from tritensor.table import ops
 
 

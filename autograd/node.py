@@ -9,13 +9,14 @@ from typing import Any
 
 import numpy as np
 
-from tritensor import dtypes, locks
+from tritensor import dtypes
 from tritensor.array import Array, CudaArray
 from tritensor.autograd.hooks import Handle, Hooks, hooks_of
 from tritensor.autograd.modes import enable_grad, no_grad, state
 from tritensor.autograd.names import SavedValue, name_of, shown
 from tritensor.errors import GradError
 from tritensor.layers import LayerArray
+from tritensor.process import locks
 from tritensor.table import Op, Partials, ops
 
 next_sequence = count(1).__next__

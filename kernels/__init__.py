@@ -9,7 +9,7 @@ if __name__ != "tritensor.kernels":  # a program run in the repository may look 
     raise ImportError(f"{__name__}: the ops of tritensor are imported as tritensor.kernels")
 
 from tritensor.kernels.op_index import MODULES
-from tritensor.locks import importing
+from tritensor.process.locks import importing
 from tritensor.table import registry
 
 

@@ -18,7 +18,7 @@ WINGS = ("kernels", "autograd", "nn", "optim")  # stand at the top, linked into 
 # Imports go down only, inside functions as well as at the top of a file. An entry stands for a file, or for all files below a folder
 # that no longer entry names; a folder's own name with `/__init__` stands for its public names, which gather what lies below them.
 FLOORS = [
-    ("errors", "call_site", "extras", "late", "locks", "ownership"),
+    ("errors", "call_site", "extras", "process"),
     ("dtypes", "strides", "native", "utils/pytree"),
     ("device", "cuda/current", "cuda/device_errors", "cuda/nvtx"),
     ("cuda/runtime",),

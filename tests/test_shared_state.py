@@ -28,7 +28,7 @@ LOCKED = ("lock", "_lock", "changing", "_making", "_moving", "_counting", "_cons
 REASONS = [
     ("called while its file, or the package, is imported, by the thread that does so", [
         "cuda/launch.py:seen_as", "dispatch/road.py:install", "distributions/kl/registry.py:register_kl.decorate", "kernels/optimizers/steps.py:step_formula",
-        "locks.py:held_over_forks", "locks.py:in_child", "tensor/publishing/op_forms.py:opened", "tensor/publishing/publish.py:function",
+        "process/locks.py:held_over_forks", "process/locks.py:in_child", "tensor/publishing/op_forms.py:opened", "tensor/publishing/publish.py:function",
         "paths/einops_backend.py:define",
     ]),
     ("a setting, or a stack of settings, of the whole process, as PyTorch's: the program says when", [
@@ -168,7 +168,7 @@ FOUND = {f"{file}:{name}": line for file, tree in TREES.items() for name, line i
 def test_what_threads_share_changes_in_one_step() -> None:
     wrong = [f"{place} (line {line})" for place, line in FOUND.items() if place not in RIGHT]
     assert not wrong, (
-        "these change in several steps what threads share; put it there by one assignment, as a tuple, or hold one of tritensor.locks around the "
+        "these change in several steps what threads share; put it there by one assignment, as a tuple, or hold one of tritensor.process.locks around the "
         f"steps (`with _making:`): {', '.join(wrong)}"
     )
 
@@ -180,10 +180,10 @@ def test_each_reason_is_needed() -> None:
 def test_locks_are_made_where_forks_find_them() -> None:
     """threading.Lock() stays locked in a forked child for ever, where another thread held it."""
     made = [
-        f"{file}:{n.lineno}" for file, tree in TREES.items() if file != "locks.py"
+        f"{file}:{n.lineno}" for file, tree in TREES.items() if file != "process/locks.py"
         for n in ast.walk(tree) if isinstance(n, ast.Call) and ast.unparse(n.func) in BARE and not n.args
     ]  # fmt: skip
-    assert not made, f"take tritensor.locks.lock() or rlock() in {', '.join(made)}"
+    assert not made, f"take tritensor.process.locks.lock() or rlock() in {', '.join(made)}"
 
 
 BARE = {f"threading.{kind}" for kind in ("Lock", "RLock", "Condition", "Semaphore", "BoundedSemaphore")}

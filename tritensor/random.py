@@ -9,10 +9,10 @@ from typing import Any
 
 import numpy as np
 
-from tritensor import locks
 from tritensor.cuda.current import here
 from tritensor.device import as_device
 from tritensor.layers import factor_of_draws, running
+from tritensor.process import locks
 
 _MASK = 0xFFFFFFFFFFFFFFFF
 _new_tensor: Callable[[np.ndarray], Any]  # set by tritensor.tensor.core, a floor above

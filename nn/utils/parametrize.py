@@ -7,12 +7,12 @@ from collections.abc import Iterator, Sequence
 from copy import deepcopy
 from typing import Any
 
-from tritensor import locks
 from tritensor.autograd.modes import no_grad
 from tritensor.errors import ArgumentError
 from tritensor.nn.container import ModuleDict, ModuleList
 from tritensor.nn.module import Module
 from tritensor.nn.parameter import Parameter
+from tritensor.process import locks
 from tritensor.tensor.core import Tensor
 
 _counting = locks.lock()

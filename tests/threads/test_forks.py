@@ -17,10 +17,10 @@ from typing import Any
 import pytest
 
 from tests.data.worker_datasets import Rows
-from tritensor import locks
 from tritensor.cuda.compiler import deferred_jit
 from tritensor.data import DataLoader
 from tritensor.native import compiler, threads
+from tritensor.process import locks
 
 pytestmark = pytest.mark.filterwarnings("ignore:.*fork:DeprecationWarning", "ignore:.*processors for this process")
 ROOT = Path(__file__).resolve().parents[2]

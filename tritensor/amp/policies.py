@@ -7,8 +7,9 @@ from functools import partial
 from types import FunctionType
 from typing import Any
 
-from tritensor import fft, linalg, locks, nn, special
+from tritensor import fft, linalg, nn, special
 from tritensor.dispatch.autocast import casting
+from tritensor.process import locks
 from tritensor.tensor.core import Tensor
 from tritensor.tensor.publishing.publish import public, rerouted
 

@@ -14,9 +14,9 @@ from collections.abc import Callable, Hashable
 from types import CodeType
 from typing import Any
 
-from tritensor import locks
 from tritensor.call_site import shown, user_frame
 from tritensor.errors import OutOfRangeError
+from tritensor.process import locks
 
 FIELDS = 4  # int64 each
 NBYTES = 8 * FIELDS

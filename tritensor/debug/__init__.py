@@ -7,10 +7,10 @@ from collections.abc import Iterator
 from contextlib import contextmanager
 from typing import TYPE_CHECKING, NamedTuple
 
-from tritensor import locks
 from tritensor.cuda.compiler import compile_log
 from tritensor.cuda.compiler.compile_log import Compile as Compile
 from tritensor.cuda.streams import hidden_waits
+from tritensor.process import locks
 
 if TYPE_CHECKING:  # what looks at memory is imported when it is asked for
     from tritensor.debug.allocations import MemoryTrace

@@ -7,10 +7,11 @@ from typing import Any
 
 import numpy as np
 
-from tritensor import cuda, locks
+from tritensor import cuda
 from tritensor.call_site import spelled
 from tritensor.device import as_device, device
 from tritensor.errors import CheckpointError
+from tritensor.process import locks
 from tritensor.tensor.core import Tensor, new_tensor
 from tritensor.tensor.functions.types.storages import TypedStorage, UntypedStorage, holding
 

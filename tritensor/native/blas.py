@@ -10,7 +10,7 @@ from typing import Any, NamedTuple
 
 import numpy as np
 
-from tritensor.late import loading
+from tritensor.process.late import loading
 
 # The names under which BLAS libraries set and tell their number of threads, and those of products with integers of 64 bits, where they have such;
 # numpy's wheels bring the first.

@@ -23,9 +23,9 @@ from typing import Any
 import triton
 from triton.runtime.cache import CacheManager, get_cache_manager
 
-from tritensor import locks
-from tritensor.late import is_lack, loading, none_left
-from tritensor.ownership import foreign_file
+from tritensor.process import locks
+from tritensor.process.late import is_lack, loading, none_left
+from tritensor.process.ownership import foreign_file
 
 TRIPLE = "x86_64-unknown-linux-gnu"
 # The levels of x86-64, the best first, by what /proc/cpuinfo calls the features that tell them apart (System V ABI for x86-64, section 3.1.1).

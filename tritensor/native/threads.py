@@ -8,10 +8,10 @@ from array import array
 from collections.abc import Callable, Sequence
 from typing import Any
 
-from tritensor import locks
 from tritensor.native import workers
 from tritensor.native.blas import Blas as Blas
 from tritensor.native.blas import blas as blas
+from tritensor.process import locks
 
 
 def count() -> int:

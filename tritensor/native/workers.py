@@ -16,8 +16,8 @@ from typing import Any
 
 import numpy as np
 
-from tritensor import locks
 from tritensor.native import compiler
+from tritensor.process import locks
 
 ARGUMENTS = 24  # that a function may have, of 64 bits each: the convention of calls lets it ignore those that it has not
 _BOX = 64  # numbers of a box: more than it holds, so that two lie in different lines of the cache

@@ -9,12 +9,12 @@ import types
 from collections.abc import Callable, Sequence
 from typing import Any
 
-from tritensor.late import loading
 from tritensor.nn import functional
 from tritensor.paths import names
 from tritensor.paths.absent import refuse, refuse_module
 from tritensor.paths.placed import ADDED, FILES, IMPORTED
 from tritensor.paths.stand_ins import NAMES_ONLY, stand_in
+from tritensor.process.late import loading
 from tritensor.tensor.publishing import op_forms
 from tritensor.tensor.publishing.publish import namespaces
 
@@ -150,7 +150,7 @@ def _has_file(path: str) -> bool:
 
 class LateDoors:
     """Imports the modules of ours that are imported late. Some get the `__getattr__` that the front door gave to those it loaded; and where files cannot be
-    opened, because no descriptor or no memory is left, that is said (see late.py)."""
+    opened, because no descriptor or no memory is left, that is said (see process/late.py)."""
 
     def __init__(self, names: set[str]) -> None:
         self.names = names

@@ -6,7 +6,7 @@ import functools
 import os
 from typing import NamedTuple
 
-from tritensor.late import loading
+from tritensor.process.late import loading
 
 VERSION = "2.13"
 FILE = os.path.join(os.path.dirname(__file__), "torch_names.json")

@@ -6,8 +6,8 @@ import uuid
 from collections.abc import Callable, Iterable
 from typing import Any
 
-from tritensor import locks
 from tritensor.errors import ArgumentError
+from tritensor.process import locks
 from tritensor.profiler import ranges
 from tritensor.profiler.about import About, as_json
 from tritensor.profiler.probes.backward import backward_probe

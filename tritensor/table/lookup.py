@@ -17,8 +17,8 @@ from typing import Any, Protocol
 
 from tritensor import replay
 from tritensor.errors import PluginError, RegistrationError
-from tritensor.late import loading
-from tritensor.locks import being_imported, rlock, was_imported
+from tritensor.process.late import loading
+from tritensor.process.locks import being_imported, rlock, was_imported
 from tritensor.table.record import Op
 
 GROUP = "tritensor.ops"  # of entry points

@@ -11,7 +11,7 @@ from typing import Any
 import numpy as np
 
 from tritensor.errors import RegistrationError
-from tritensor.locks import being_imported
+from tritensor.process.locks import being_imported
 from tritensor.replay import Corner, bare
 from tritensor.strides import CONTIGUOUS, ELEMENTWISE, OWN
 from tritensor.table import lookup

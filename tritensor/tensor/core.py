@@ -8,7 +8,7 @@ from typing import TYPE_CHECKING, Any
 
 import numpy as np
 
-from tritensor import dispatch, dtypes, locks, random
+from tritensor import dispatch, dtypes, random
 from tritensor.array import Array, CudaArray, device_of, element_strides, empty, from_host, is_contiguous
 from tritensor.autograd import engine
 from tritensor.autograd import node as nodes
@@ -19,6 +19,7 @@ from tritensor.device import as_device, cpu, device
 from tritensor.dtypes import DType
 from tritensor.errors import DTypeError, GradError, ShapeError
 from tritensor.layers import VMAP, LayerArray, entries
+from tritensor.process import locks
 from tritensor.strides import as_format, contiguous_format, contiguous_strides, matches
 from tritensor.table import Op
 from tritensor.tensor.kin import Kin

@@ -12,11 +12,12 @@ from datetime import date
 from pathlib import Path
 from typing import Any, NamedTuple
 
-from tritensor import dtypes, locks, replay
+from tritensor import dtypes, replay
 from tritensor.array import CudaArray
 from tritensor.cuda.current import here
 from tritensor.cuda.runtime import serving
 from tritensor.errors import ArgumentError
+from tritensor.process import locks
 from tritensor.table import registry
 from tritensor.table.lookup import plugins_read
 from tritensor.tuning.buckets import bucket_of, dtype_of

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from collections import Counter
 
-from tritensor import locks
+from tritensor.process import locks
 
 _seen: Counter[tuple[str, str, str]] = Counter()
 _lock = locks.lock()

@@ -7,7 +7,6 @@ from typing import Any
 
 import numpy as np
 
-from tritensor import locks
 from tritensor.cuda import device_errors
 from tritensor.cuda.compiler.arguments import Specialization, arrays_of, specialize
 from tritensor.cuda.current import here
@@ -25,6 +24,7 @@ from tritensor.cuda.streams import hidden_waits
 from tritensor.cuda.streams.capture import refusal
 from tritensor.device import gpu
 from tritensor.errors import DeviceError
+from tritensor.process import locks
 
 
 class Place:

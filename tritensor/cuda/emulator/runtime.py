@@ -13,7 +13,7 @@ import numpy as np
 import triton.language as tl
 from triton.runtime.interpreter import InterpretedFunction, TensorHandle
 
-from tritensor import dtypes, locks
+from tritensor import dtypes
 from tritensor.cuda import device_errors
 from tritensor.cuda.compiler.arguments import Constant, bind, check_one_device, check_options, is_array, pointer_type, scalar_type
 from tritensor.cuda.compiler.tensor_descriptor import TensorDescriptor
@@ -29,6 +29,7 @@ from tritensor.cuda.runtime.interface import Properties
 from tritensor.cuda.streams import hidden_waits
 from tritensor.device import gpu
 from tritensor.errors import DeviceError, LaunchError
+from tritensor.process import locks
 
 _ALIGN = 256
 _POISON = 0xFF  # every byte of fresh memory: NaN as any floating type, -1 as an integer, True as a bool

@@ -7,10 +7,10 @@ import os
 from collections import Counter
 from types import CodeType
 
-from tritensor import locks
 from tritensor.call_site import user_instruction
 from tritensor.cuda.memory.size_classes import Row, size_class
 from tritensor.errors import OutOfMemoryError
+from tritensor.process import locks
 
 
 class Ledger:

@@ -13,12 +13,12 @@ from typing import Any
 
 import numpy as np
 
-from tritensor import locks
 from tritensor.cuda.current import here
 from tritensor.cuda.memory.size_classes import size_class
 from tritensor.cuda.runtime import serving
 from tritensor.cuda.runtime.serving import Runtime, runtime
 from tritensor.errors import OutOfMemoryError
+from tritensor.process import locks
 
 _LEAST = 4096  # the driver pins whole pages
 

@@ -7,7 +7,7 @@ from collections.abc import Callable
 
 from tritensor.cuda.current import here
 from tritensor.cuda.runtime.interface import Runtime
-from tritensor.locks import rlock
+from tritensor.process.locks import rlock
 
 _runtime: Runtime | None = None
 _choose: Callable[[], Runtime]  # set by choice.py, which is imported with tritensor.cuda

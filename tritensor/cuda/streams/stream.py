@@ -10,7 +10,6 @@ import itertools
 import threading
 from typing import Any
 
-from tritensor import locks
 from tritensor.cuda import current
 from tritensor.cuda.current import here, stream_of
 from tritensor.cuda.devices import index_of
@@ -19,6 +18,7 @@ from tritensor.cuda.runtime.serving import runtime
 from tritensor.cuda.streams.capture import capturing, refusal
 from tritensor.device import device as Device
 from tritensor.device import gpu
+from tritensor.process import locks
 
 KEPT = 32  # streams for each GPU and priority: what PyTorch has
 _store: dict[tuple[int, int], tuple[list[int], itertools.count[int]]] = {}

@@ -16,7 +16,6 @@ from typing import Any, ClassVar, NamedTuple
 
 import numpy as np
 
-from tritensor import locks
 from tritensor.data.workers.channel import Channel, pair
 from tritensor.data.workers.child import ASK_WHERE, Plan, work
 from tritensor.data.workers.failures import how_it_ended, no_start, samples_shown, start_failed
@@ -24,6 +23,7 @@ from tritensor.data.workers.parcel import Parcel
 from tritensor.data.workers.process import new_process, quiet_start
 from tritensor.errors import OutOfMemoryError
 from tritensor.multiprocessing.spawn import can_bind
+from tritensor.process import locks
 from tritensor.tensor.shared_memory import Lent, Mapping, strategy
 
 _SHOWN = 12  # lines of where a worker is

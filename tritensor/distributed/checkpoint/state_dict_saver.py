@@ -10,7 +10,6 @@ from copy import deepcopy
 from enum import Enum
 from typing import Any
 
-from tritensor import locks
 from tritensor.distributed.checkpoint.boxes import Box, box_of, is_shard, part_like
 from tritensor.distributed.checkpoint.filesystem import FileSystemWriter
 from tritensor.distributed.checkpoint.metadata import Metadata, Part, Stored
@@ -19,6 +18,7 @@ from tritensor.distributed.checkpoint.together import Ranks
 from tritensor.distributed.initialisation import new_group
 from tritensor.distributed.process_group import GroupMember, ProcessGroup, joined
 from tritensor.errors import ArgumentError, CheckpointError
+from tritensor.process import locks
 from tritensor.tensor.core import Tensor
 
 Listing = dict[str, tuple[str, tuple[int, ...], Box, int]]  # by key: type, shape of the whole, box, bytes

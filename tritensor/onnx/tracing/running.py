@@ -9,7 +9,6 @@ from typing import Any, NamedTuple
 
 import numpy as np
 
-from tritensor import locks
 from tritensor.array import to_host
 from tritensor.autograd.modes import no_grad
 from tritensor.dispatch import apply
@@ -19,6 +18,7 @@ from tritensor.nn.observed import state_kept, watched
 from tritensor.onnx.tracing.layer import install
 from tritensor.onnx.tracing.level import TraceLevel
 from tritensor.onnx.tracing.record import Call, Given, Item
+from tritensor.process import locks
 from tritensor.table import Op, ops, registry
 from tritensor.tensor.core import Tensor, new_tensor
 from tritensor.utils.pytree import tree_flatten

@@ -13,9 +13,9 @@ from collections.abc import Callable
 from types import TracebackType
 from typing import Any
 
-from tritensor import locks
 from tritensor.errors import DistBackendError, RankFailedError
 from tritensor.extras import extra
+from tritensor.process import locks
 
 TO_PASS_ON = 0.3  # seconds: MPICH's mpiexec drops the words of an aborted rank that it has not passed on yet
 

@@ -12,7 +12,6 @@ from collections.abc import Callable, Iterator, Sequence
 from contextlib import contextmanager
 from typing import Any, NoReturn
 
-from tritensor import locks
 from tritensor.array import Array
 from tritensor.cuda.current import stream_of
 from tritensor.cuda.runtime import serving
@@ -24,6 +23,7 @@ from tritensor.distributed.backends.nccl.library import nccl, reported, words
 from tritensor.distributed.backends.nccl.pending import NcclPending
 from tritensor.distributed.calls import Call
 from tritensor.errors import DistBackendError, DistError, RankFailedError
+from tritensor.process import locks
 
 SPIN = 1e-3  # seconds of asking without a pause: what NCCL needs to queue a call is far less
 PAUSE = 5e-4  # seconds between two questions from then on
