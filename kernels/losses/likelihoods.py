@@ -17,8 +17,7 @@ from tritensor.kernels.parts.pointwise_samples import Domain
 def _bce(x, t):
     miss = maths.maximum(maths.log1p(-x), maths.zeros(x) - 100.0)
     hit = maths.maximum(maths.log(x), maths.zeros(x) - 100.0)
-    none = maths.zeros(t)
-    return (t - 1.0) * miss - t * hit + maths.where(t * (1.0 - t) < 0, maths.div(none, none), none)
+    return maths.where(t * (1.0 - t) < 0, float("nan"), (t - 1.0) * miss - t * hit)
 
 
 @triton.jit
