@@ -114,13 +114,20 @@ def test_a_report_torn_by_a_kill_loses_one_line(tmp_path: Path) -> None:
 def test_what_is_kept_is_whole_and_not_too_large(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.setattr(performing, "MOST_BYTES", 1000)
     work = work_in(tmp_path)
-    work.kept = {"report.json": "gpu.json", "never.json": "never-out.json", "large.json": "large-out.json"}
+    work.kept = {
+        "report.json": "gpu.json",
+        "never.json": "never-out.json",
+        "large.json": "large-out.json",
+        "tuned.journal": "tuned.journal",
+    }
     (work.scratch / "report.json").write_text('{"rows": {}}')
     (work.scratch / "large.json").write_text("x" * 1001)
+    (work.scratch / "tuned.journal").write_text("one\ntw")
     work.log["s"] = "x" * 5000 + "\nthe end"
     work.keep()
     work.write_log()
-    assert sorted(p.name for p in work.out.iterdir()) == ["gpu.json", "log.txt"]
+    assert sorted(p.name for p in work.out.iterdir()) == ["gpu.json", "log.txt", "tuned.journal"]
+    assert (work.out / "tuned.journal").read_text() == "one\n"
     assert json.loads((work.out / "gpu.json").read_text()) == {"rows": {}}
     assert (work.out / "log.txt").stat().st_size == 1000
     assert (work.out / "log.txt").read_text().endswith("the end\n")

@@ -17,7 +17,7 @@ def test_it_is_short_and_names_failures_of_every_step(failures: int, tmp_path: P
     ledger = Ledger(tmp_path, IDENTITY)
     for step in STEPS:
         errors = [f"op{i}/float32: {'is wrong ' * 50}" for i in range(failures)]
-        ledger.steps[step.name] = Entry("failed" if failures else "passed", 1.0, "4 us " * 99, errors=errors)
+        ledger.steps[step.name] = Entry("failed" if failures else "passed", 1.0, "4 us " * 99, errors=errors[:50], failed=failures)
     ledger.older = [{"identity": IDENTITY, "steps": {s.name: ["passed", 1.0, ""] for s in STEPS}}] * 9
     text = table(ledger, STEPS, 700.0, ["a note", "another"])
     lines = text.splitlines()

@@ -29,13 +29,15 @@ class LedgerError(Exception):
 @dataclasses.dataclass
 class Entry:
     """A step's line. `outcome`: one of OVER, "unfinished" (begun, and items or time were left), "left" (not begun: `why` says it) or "" (not yet).
-    `items`: of each, outcome, seconds and the first line of what was found. `older`: the tree that a figure is of, "" for this one."""
+    `errors`: the first of `failed`, a line each. `items`: of each, outcome, seconds and the first line of what was found. `older`: the tree that a figure
+    is of, "" for this one."""
 
     outcome: str = ""
     seconds: float = 0.0
     figures: str = ""
     why: str = ""
     errors: list[str] = dataclasses.field(default_factory=list)
+    failed: int = 0
     items: dict[str, list[Any]] = dataclasses.field(default_factory=dict)
     older: str = ""
 

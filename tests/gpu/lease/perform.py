@@ -18,6 +18,7 @@ from tritensor.io.atomic import replacing
 
 MOST_BYTES = 15 << 20  # of a file that is kept
 OVER = (0, 1, 2, LEFT)  # exit codes of one that ended by itself: all well, something failed, refused, time up
+MOST_ERRORS = 50  # that a step's line holds; its items hold all
 MOST_STARTS = 20  # of one step
 WRAP_UP = 5.0  # seconds before its end at which a step begins nothing new
 
@@ -46,7 +47,10 @@ class Work:
                 if target.exists() and target.stat().st_mtime_ns == found.st_mtime_ns:
                     continue
                 if found.st_size <= MOST_BYTES:
-                    write(target, source.read_bytes())
+                    data = source.read_bytes()
+                    write(
+                        target, data[: data.rfind(b"\n") + 1] if source.suffix == ".journal" else data
+                    )  # a journal's last line may be half written
                     os.utime(target, ns=(found.st_atime_ns, found.st_mtime_ns))
 
     def write_log(self) -> None:
@@ -129,7 +133,7 @@ def perform(step: Step, seconds: float, limited: bool, work: Work, guard: Watche
     (work.scratch / f"{step.name}.jsonl").unlink(missing_ok=True)
     rows = _Rows(work.scratch / f"{step.name}.jsonl")
     entry = work.ledger.entry(step.name)
-    fresh = {"seconds": 0.0, "figures": "", "errors": []} if entry.older else {}
+    fresh = {"seconds": 0.0, "figures": "", "errors": [], "failed": 0} if entry.older else {}
     earlier = 0.0 if entry.older else entry.seconds
     for _ in range(MOST_STARTS):
         (work.scratch / f"{step.name}.done").write_text("\n".join(work.ledger.entry(step.name).items))
@@ -251,7 +255,8 @@ def _judge(step: Step, work: Work, rows: _Rows, end: _End, limited: bool, second
         outcome=outcome,
         seconds=round(seconds, 1),
         figures=told.figures or entry.figures,
-        errors=[first_line(e) for e in errors[:50]],
+        errors=[first_line(e) for e in errors[:MOST_ERRORS]],
+        failed=len(errors),
         why=why,
     )
     work.keep()

@@ -30,8 +30,9 @@ def table(ledger: Ledger, steps: Sequence[Step], seconds: float, notes: Sequence
     ]
     room = LINES - len(head) - len(lines) - len(older) - len(notes) - 4
     shown = fairly(failures, room)
-    if len(shown) < len(failures):
-        shown.append(f"... and {len(failures) - len(shown)} more: {NAME} names all")
+    more = sum(ledger.entry(step.name).failed for step in steps if ledger.entry(step.name).outcome != "passed") - len(shown)
+    if more > 0:
+        shown.append(f"... and {more} more: {NAME} names all")
     text = [*head, *lines, *older, "", *(["first failures:", *shown, ""] if failures else ["no failures", ""]), *notes]
     return "\n".join(line[:COLUMNS].rstrip() for line in text[:LINES])
 
