@@ -57,6 +57,7 @@ def make(path: Path, ops: Sequence[str], arch: int, processes: int, minutes: flo
     """Compile into `path`; 0, or 1 where a kernel did not compile."""
     from bench.gpu.compile_ahead import Row, warm
 
+    os.environ.pop("TRITON_INTERPRET", None)  # read when a kernel is defined
     os.environ["TRITENSOR_TUNED"] = str(TUNED_FOR)
     os.environ.pop("TRITENSOR_PACK", None)
     start = time.monotonic()
