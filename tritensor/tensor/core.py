@@ -22,7 +22,8 @@ from tritensor.layers import VMAP, LayerArray, entries
 from tritensor.process import locks
 from tritensor.strides import as_format, contiguous_format, contiguous_strides, matches
 from tritensor.table import Op
-from tritensor.tensor.kin import Kin
+from tritensor.tensor.extra import Extra as Extra
+from tritensor.tensor.extra import Kin
 from tritensor.tensor.size import Size, size_of
 from tritensor.tensor.values import Values
 
@@ -35,20 +36,6 @@ _object_new = object.__new__
 
 
 Step = tuple[Op, dict[str, Any], tuple[Any, ...]]  # from a base to its view: the op, its attributes, ((shape, dtype),) of what it took
-
-
-class Extra:
-    """What few tensors have: hooks, for bases their live views, and for some views why they must not be written.
-
-    `origin` says why a view must not be written while its base is in the graph: "no_grad", "parts" (one of several views that one call
-    gave), "function" (a Function returned it), "window" (as_strided took it from outside a view), "gaps" (or on memory that has them); "" for most.
-    """
-
-    hooks: Hooks | None = None
-    post_hooks: dict[int, Any] | None = None
-    kin: Kin | None = None
-    origin = ""
-    retains = False
 
 
 class Tensor(Values, Methods):

@@ -1,4 +1,4 @@
-"""What a base knows of its views."""
+"""What few tensors have: hooks, and what a base knows of its views."""
 
 from __future__ import annotations
 
@@ -6,6 +6,7 @@ import weakref
 from typing import Any
 
 from tritensor import dtypes
+from tritensor.autograd.hooks import Hooks
 from tritensor.autograd.node import Severed
 
 
@@ -35,3 +36,17 @@ class Kin:
             view = mark()
             if view is not None and (view.extra is None or not view.extra.origin):
                 _ = view.node
+
+
+class Extra:
+    """What few tensors have: hooks, for bases their live views, and for some views why they must not be written.
+
+    `origin` says why a view must not be written while its base is in the graph: "no_grad", "parts" (one of several views that one call
+    gave), "function" (a Function returned it), "window" (as_strided took it from outside a view), "gaps" (or on memory that has them); "" for most.
+    """
+
+    hooks: Hooks | None = None
+    post_hooks: dict[int, Any] | None = None
+    kin: Kin | None = None
+    origin = ""
+    retains = False
