@@ -13,7 +13,7 @@ from typing import NamedTuple
 
 import pytest
 
-from tests.test_house import SOURCES, parsed, relative
+from tests.source_facts import relative, sources, text
 
 CONTAINERS = {"dict", "list", "set", "deque", "defaultdict", "OrderedDict", "Counter"}
 STEPS = {
@@ -161,7 +161,7 @@ def in_steps(tree: ast.Module) -> list[tuple[str, int]]:
     return found
 
 
-TREES = {relative(p): parsed(p) for p in SOURCES}
+TREES = {relative(p): ast.parse(text(p)) for p in sources()}
 FOUND = {f"{file}:{name}": line for file, tree in TREES.items() for name, line in in_steps(tree)}
 
 
