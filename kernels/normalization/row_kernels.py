@@ -153,10 +153,10 @@ def _forward_kernel(
         if summed is not None:
             store_tile(summed, value, row, col, n, shift, inside, PEEL)
         if CENTRED:
-            mean = part_of(_total(value, edge, PEEL), n, NARROW)
+            mean = part_of(_total(value, edge, PEEL), n, False)  # of a constant row of 16 bits, whose sum is exact, the constant
             value, edge = _less(value, mean, inside), _less(edge, mean, rim_inside)
         total = _total(value * value, edge * edge, PEEL)
-        if CENTRED:
+        if CENTRED and not NARROW:
             rest, total = _rest(_total(value, edge, PEEL), total, mean, n, NARROW)
             value, edge, mean = _less(value, rest, inside), _less(edge, rest, rim_inside), mean + rest
     else:
