@@ -127,11 +127,11 @@ def signs_agree(ours: np.ndarray, theirs: np.ndarray) -> bool:
     return bool((np.signbit(ours) == np.signbit(theirs))[zero].all())
 
 
-def _zero_wins(ours: np.ndarray, theirs: np.ndarray) -> np.ndarray:
-    """Theirs, with 0 where ours is 0 and theirs NaN: an upstream gradient of zero times an infinite derivative is zero here (docs/differences.md)."""
+def _told(ours: np.ndarray, theirs: np.ndarray) -> np.ndarray:
+    """Their gradient with ours where theirs is NaN: zero times infinity there, where here a zero wins (docs/differences.md) or the limit is told."""
     if ours.dtype.kind not in "fc" or ours.shape != theirs.shape:
         return theirs
-    return np.where((ours == 0) & np.isnan(theirs), ours, theirs)
+    return np.where(np.isnan(theirs), ours, theirs)
 
 
 Exact = Callable[[], Any] | None  # what the float64 program has there, asked for only where two answers differ
@@ -171,22 +171,8 @@ class Comparison:
     def _step(self, code: str, mine: Step, other: Step) -> Finding | None:
         if mine.skipped or other.skipped:  # what was lost has been compared where it was lost
             return PERMITTED if mine.skipped != other.skipped and not _pure(code) else None
-        if (mine.error is None) != (other.error is None):
-            error = mine.error or other.error
-            if mine.error is None and not SAFETY.search(str(error)):
-                return PERMITTED if not facts(code).sets else None  # what it set is lost there: what reads it is passed over
-            nature = f"raises {kinds_of(error)} in {self.names[0] if mine.error else self.names[1]} alone"
-            shown = [
-                f"{type(e).__name__}: {str(e).splitlines()[0][:200] if str(e) else ''}" if e else "no error"
-                for e in (mine.error, other.error)
-            ]
-            return self._finding(code, nature, shown[0] if mine.error else shown[1], *shown)
-        if mine.error is not None and facts(code).differentiates:
-            return PERMITTED  # what a backward that raises has added before is torch's own affair; here it is nothing
-        if mine.error is not None and not same_error(mine.error, other.error):
-            return self._finding(
-                code, "error kind", f"{type(mine.error).__name__} and {type(other.error).__name__}", mine.error, other.error
-            )
+        if mine.error is not None or other.error is not None:
+            return self._raised(code, mine.error, other.error)
         said = facts(code)
         self.signed = self.signs and facts(code).op in SIGNED
         if said.differentiates:
@@ -195,12 +181,24 @@ class Comparison:
             if other.looks[name] == UNREADABLE and mine.looks[name] != UNREADABLE:
                 return PERMITTED
             self.gradient = said.differentiates or name in self.gradients
-            drawn = name.startswith("drawn") or bool(NEW_MODULE.match(code))
+            drawn = name.startswith(("drawn", "holds")) or bool(NEW_MODULE.match(code))
             exact = None if self.truth is None else lambda n=name: self.truth().steps[mine.index].looks.get(n)
             nature = self._value(mine.looks[name], other.looks[name], exact, drawn)
             if nature:
                 return self._finding(code, nature, f"of {name}", mine.looks[name], other.looks[name])
         return None
+
+    def _raised(self, code: str, mine: BaseException | None, other: BaseException | None) -> Finding | None:
+        """What differs where one run has raised or both have."""
+        if mine is not None and other is not None:
+            if not same_error(mine, other) and not facts(code).differentiates:
+                return self._finding(code, "error kind", f"{type(mine).__name__} and {type(other).__name__}", mine, other)
+            return None if _pure(code) else PERMITTED  # torch may have written a part before
+        if other is not None and not SAFETY.search(str(other)):
+            return PERMITTED if not facts(code).sets else None  # what it set is lost there: what reads it is passed over
+        nature = f"raises {kinds_of(mine or other)} in {self.names[0] if mine else self.names[1]} alone"
+        shown = [f"{type(e).__name__}: {(str(e).splitlines() or [''])[0][:200]}" if e else "no error" for e in (mine, other)]
+        return self._finding(code, nature, shown[0] if mine else shown[1], *shown)
 
     def _value(self, one: Any, other: Any, exact: Exact, drawn: bool) -> str | None:
         if isinstance(one, Look) and isinstance(other, Look):
@@ -226,7 +224,7 @@ class Comparison:
         if self.strict and one.dtype != other.dtype:
             return "dtype"
         dtype = one.dtype if one.dtype in CLOSE and CLOSE[one.dtype] > CLOSE.get(self.unit, WIDE) else self.unit
-        theirs = _zero_wins(one.values, other.values) if of_grad or self.gradient else other.values
+        theirs = _told(one.values, other.values) if of_grad or self.gradient else other.values
         if not drawn and not close(one.values, theirs, dtype) and not self._near_truth(one, other, exact):
             return "values"
         if self.strict and self.signed and not drawn and not of_grad and not signs_agree(one.values, other.values):

@@ -57,6 +57,7 @@ _LINES: list[tuple[str, str]] = [
         r"torch: \w+: values.*ContinuousBernoulli\(logits",
         "what follows from logits is computed of logits; PyTorch rounds the probability first",
     ),
+    (r"torch: vmap: values: .*contiguous\(\)", "contiguous() under vmap is that of an example here, of the whole batch in PyTorch"),
     (r"weight_norm: error kind", "each library names what it stumbles on"),
     (r"error kind: .*ShapeError and IndexError|rot90: error kind", "another of two mistakes is named"),
     (r"NumberRangeError", "a number that the tensor's type cannot hold raises here"),
