@@ -34,23 +34,23 @@ class Fuzzer:
             program = kind.draw(random.Random(f"{kind.name} {seed}"))
             for judge in kind.judges(self.peer):
                 found = judge(program)
-                if found is not None:
-                    self._keep(kind, seed, program, judge, found)
+                if found is not None and self._keep(kind, seed, program, judge, found):
                     return
 
     def _reason(self, found: Finding, program: Program) -> str | None:
         said = " | ".join((str(found), *found.answers, *program.statements))
         return next((reason for pattern, reason in self.listed if pattern.search(said)), None)
 
-    def _keep(self, kind: Kind, seed: str, program: Program, judge: Judge, found: Finding) -> None:
+    def _keep(self, kind: Kind, seed: str, program: Program, judge: Judge, found: Finding) -> bool:
+        """Note a finding; False where a reason explains it, and the other judges are to be asked."""
         reason = self._reason(found, program)
         if reason is not None:
             self.report.listed[reason] = self.report.listed.get(reason, 0) + 1
-            return
+            return False
         key = (kind.name, *found.key)
         if key in self.report.groups:
             self.report.groups[key].count += 1
-            return
+            return True
         if self.shrinking:
 
             def fails(smaller: Program) -> bool:
@@ -62,6 +62,7 @@ class Fuzzer:
         self.report.groups[key] = Group(kind.name, found, program, seed)
         if self.on_new:
             self.on_new(self.report.groups[key])
+        return True
 
     def programs(self, names: list[str], seed: int, count: int) -> Report:
         """`count` programs of every kind, the same on every machine."""

@@ -36,7 +36,7 @@ _LINES: list[tuple[str, str]] = [
     ),
     (r"float64: nan_to_num", "the largest number is that of the type"),
     (r"get_last_lr: kind", "a learning rate that is a tensor is told as a number"),
-    (r"torch: (mode|mean|logits|probs): flags", "what a distribution was given comes back as a view"),
+    (r"torch: (mode|mean|logits|probs|stddev|variance): flags", "what a distribution was given comes back as a view"),
     (
         r"torch: (log_prob|backward|entropy|variance|mean|stddev|logits|cdf|icdf): values(?=.*(Bernoulli|Binomial|Categorical|Geometric|Multinomial)\()"
         r"(?=.*probs = tt.tensor\([^|]*(1\.0|0\.0|1e-06|0\.999999))",
@@ -58,6 +58,13 @@ _LINES: list[tuple[str, str]] = [
         "what follows from logits is computed of logits; PyTorch rounds the probability first",
     ),
     (r"torch: vmap: values: .*contiguous\(\)", "contiguous() under vmap is that of an example here, of the whole batch in PyTorch"),
+    (r"gelu: values: .*inf", "gelu(inf) and gelu(-inf) are the limits"),
+    (r"sinc", "sinc of whole numbers is 0"),
+    (r"overlaps itself", "a write into a tensor that overlaps itself raises where several elements share one cell"),
+    (
+        r"pairs: .*raises GradError: backward: .*overwrote in place",
+        "backward derivatives need what was overwritten, forward ones do not; beside torch both are asked",
+    ),
     (r"weight_norm: error kind", "each library names what it stumbles on"),
     (r"error kind: .*ShapeError and IndexError|rot90: error kind", "another of two mistakes is named"),
     (r"NumberRangeError", "a number that the tensor's type cannot hold raises here"),
