@@ -24,8 +24,8 @@ OWN_WORDS = re.compile(r"^['\"]?[\w.]+( hook)?: |^name '\w+' is not defined")  #
 Judge = Callable[[Program], Finding | None]
 
 
-def beside_torch(torch: Any, signs: bool = False) -> Judge:
-    """The same program in torch: values, types, shapes, strides, flags, errors."""
+def beside_torch(torch: Any, signs: bool = False, strides: bool = True) -> Judge:
+    """The same program in torch: values, types, shapes, flags, errors; strides and signs of zeros where they are promised."""
 
     def judge(program: Program) -> Finding | None:
         truth: list[Trace] = []
@@ -36,7 +36,7 @@ def beside_torch(torch: Any, signs: bool = False) -> Judge:
             return truth[0]
 
         compared = Comparison("torch", ("tritensor", "torch"), truth=exact)
-        compared.signs = signs
+        compared.signs, compared.strides = signs, strides
         return compared.first(program, run(program, tritensor), run(program, torch))
 
     return judge

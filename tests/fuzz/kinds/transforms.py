@@ -112,7 +112,7 @@ def draw(rng: random.Random) -> Program:
 
 
 def judges(torch: Any) -> list[Judge]:
-    return [equal_pairs, beside_torch(torch)] if torch is not None else [errors, equal_pairs]
+    return [equal_pairs, beside_torch(torch, strides=False)] if torch is not None else [errors, equal_pairs]
 
 
 KIND = Kind("transforms", draw, judges, weight=4)
