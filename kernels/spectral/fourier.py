@@ -33,7 +33,7 @@ def _inward(x: np.ndarray, dims: tuple[int, ...], steps: tuple[int, ...] | None 
     """x with `dims` behind the others, and the way back; the others, and of several dims all, in the order of their strides, or of other `steps`."""
     steps = steps or x.strides
     order = sorted([d for d in range(x.ndim) if d not in dims], key=lambda d: -steps[d]) + sorted(dims, key=lambda d: -steps[d])
-    return x.transpose(order), inverse(order)
+    return x.transpose(order), inverse(tuple(order))
 
 
 # fft_c2c: y_k = sum_j x_j exp(-+ 2 pi i j k / n) over every dim of `dims`
