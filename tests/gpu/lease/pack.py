@@ -61,9 +61,9 @@ def make(path: Path, ops: Sequence[str], arch: int, processes: int, minutes: flo
     os.environ["TRITENSOR_TUNED"] = str(TUNED_FOR)
     os.environ.pop("TRITENSOR_PACK", None)
     start = time.monotonic()
+    about = {"triton": installed("triton"), "tritensor": __version__, "archs": [arch], "commit": commit(), "tree": tree()}
     rows: dict[bytes, Row] = {}  # in the order of their worth
     made = warm(jobs(ops), arch, processes, take=lambda some: [rows.setdefault(r[0], r) for r in some], seconds=minutes and 60 * minutes)
-    about = {"triton": installed("triton"), "tritensor": __version__, "archs": [arch], "commit": commit(), "tree": tree()}
     path.parent.mkdir(parents=True, exist_ok=True)
     kept, data = _fitting(path, list(rows.values()), about)
     write(path, data)
@@ -81,7 +81,7 @@ def _fitting(path: Path, rows: list[Any], about: dict[str, Any]) -> tuple[int, b
     try:
         while True:
             write_pack(plain, about | {"kernels": len(rows)}, rows)
-            data = lzma.compress(plain.read_bytes(), preset=3)
+            data = lzma.compress(plain.read_bytes(), preset=6)
             if len(data) <= MOST_BYTES:
                 return len(rows), data
             rows = rows[: int(len(rows) * 0.97 * MOST_BYTES / len(data))]
