@@ -609,10 +609,10 @@ def conj(input: Tensor) -> Tensor:
     """The complex conjugate, computed at once (no lazy view, as PyTorch's is); a real x itself."""
 
 def conj_physical(input: Tensor, *, out: Tensor | None = None) -> Tensor:
-    """The complex conjugate in memory of its own; of a real x a copy."""
+    """The complex conjugate in memory of its own; a real x itself."""
 
 def conj_physical_(input: Tensor) -> Tensor:
-    """The complex conjugate in memory of its own; of a real x a copy."""
+    """The complex conjugate in memory of its own; a real x itself."""
 
 def constant_pad_nd(input: Tensor, pad: Sequence[_builtins.int], value: Any = 0) -> Tensor:
     """x with `value` around it: pad is (before, after) of the last dimension, then of the one before it, and so on; negative cuts off."""
@@ -1986,7 +1986,7 @@ def view_as_real_copy(input: Tensor, *, out: Tensor | None = None) -> Tensor:
     """view_as_real(x) as a copy: (..., 2)."""
 
 def view_copy(input: Tensor, size: Any, *, out: Tensor | None = None) -> Tensor:
-    """x.view(size), or of a type x.view(dtype), as a copy."""
+    """x.view(size), or of a type x.view(dtype), as a copy, which needs no view of that size."""
 
 def vsplit(input: Tensor, indices_or_sections: Any) -> tuple[Tensor, ...]:
     """Parts along dim 0."""

@@ -460,10 +460,10 @@ class Methods:
         """The complex conjugate, computed at once (no lazy view, as PyTorch's is); a real x itself."""
 
     def conj_physical(self, *, out: Tensor | None = None) -> Tensor:
-        """The complex conjugate in memory of its own; of a real x a copy."""
+        """The complex conjugate in memory of its own; a real x itself."""
 
     def conj_physical_(self) -> Tensor:
-        """The complex conjugate in memory of its own; of a real x a copy."""
+        """The complex conjugate in memory of its own; a real x itself."""
 
     def const_data_ptr(self) -> _builtins.int:
         """Address of the first element, for reading."""
