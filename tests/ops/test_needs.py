@@ -12,7 +12,8 @@ import tritensor.kernels
 from tritensor.table import Op, Sample, registry
 from tritensor.testing.questions.cases import samples, types
 
-OPS = [op for op in registry.values() if op.rule is not None and not op.view and not op.mutates]
+OPS = [op for op in registry.values() if op.rule is not None and not op.view and (len(op.inputs) > 1 or op.variadic)]
+NOWHERE = {("complex", "cuda")}  # complex numbers stay on the CPU
 
 
 def _given(sample: Sample, dtype: str, on: str, leaves: set[int] | None) -> list[Any]:
@@ -40,10 +41,13 @@ def _gradients(op: Op, sample: Sample, dtype: str, on: str, leaves: set[int] | N
 
 @pytest.mark.parametrize("on", ["cpu", "cuda"])
 @pytest.mark.parametrize("op", OPS, ids=lambda op: op.name)
+@pytest.mark.filterwarnings("ignore::RuntimeWarning")
 def test_one_alone(op: Op, on: str) -> None:
-    dtype = next((t for t in ("float32", "float64") if t in types(op)), None)
-    if dtype is None:
-        return  # of complex numbers or of integers
+    if (op.name, on) in NOWHERE:
+        with pytest.raises(tt.DeviceError):
+            tt.ops.complex(tt.ones(1, device=on), tt.ones(1, device=on))
+        return
+    dtype = next(t for t in ("float32", "float64") if t in types(op))
     for sample in samples(op)[:2]:
         together = _gradients(op, sample, dtype, on, None)
         for i, expected in together.items() if len(together) > 1 else ():

@@ -28,6 +28,7 @@ class Values:
         array: Array
         node: Any
         tracked: bool
+        is_leaf: bool
         grad: Any
         heading: str
 
