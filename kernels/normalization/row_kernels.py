@@ -86,6 +86,15 @@ def _total(value, edge, PEEL: tl.constexpr):
     return total
 
 
+@triton.jit
+def _mean(total, n, NARROW: tl.constexpr):
+    """total / n; of a constant row of 16 bits, whose sum is exact, the constant: what the quick division left is divided once more."""
+    mean = part_of(total, n, NARROW)
+    if NARROW:
+        mean += part_of(tl.fma(-mean, n.to(tl.float32) + tl.zeros_like(mean), total), n, NARROW)
+    return mean
+
+
 # What roundings of its sum left of a mean that is large beside the deviations v from it, r = mean v: they would be those of a constant row. And the sum of
 # squares without it, sum (v - r)^2 = sum v^2 - r sum v. A mean that is small beside them keeps its digits.
 @triton.jit
@@ -153,7 +162,7 @@ def _forward_kernel(
         if summed is not None:
             store_tile(summed, value, row, col, n, shift, inside, PEEL)
         if CENTRED:
-            mean = part_of(_total(value, edge, PEEL), n, False)  # of a constant row of 16 bits, whose sum is exact, the constant
+            mean = _mean(_total(value, edge, PEEL), n, NARROW)
             value, edge = _less(value, mean, inside), _less(edge, mean, rim_inside)
         total = _total(value * value, edge * edge, PEEL)
         if CENTRED and not NARROW:
