@@ -65,6 +65,8 @@ _LINES: list[tuple[str, str]] = [
         r"pairs: .*raises GradError: backward: .*overwrote in place",
         "backward derivatives need what was overwritten, forward ones do not; beside torch both are asked",
     ),
+    (r"torch: linearize: raises .*overwrote in place", "linearize keeps the backward graph, which needs what was overwritten"),
+    (r"flags: .*bool\(", "a bool tensor stays outside of the graph, whatever is written into it"),
     (r"weight_norm: error kind", "each library names what it stumbles on"),
     (r"error kind: .*ShapeError and IndexError|rot90: error kind", "another of two mistakes is named"),
     (r"NumberRangeError", "a number that the tensor's type cannot hold raises here"),

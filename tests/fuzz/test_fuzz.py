@@ -18,7 +18,7 @@ from tests.fuzz.shrinking import shrink
 
 # As many as take some seconds; the same programs on every machine.
 PROGRAMS = {
-    "tensors": 60, "transforms": 25, "modules": 30, "optimizers": 60, "configurations": 40, "probability": 60, "loaders": 100, "files": 100, "devices": 12,
+    "tensors": 120, "transforms": 50, "modules": 50, "optimizers": 100, "configurations": 80, "probability": 100, "loaders": 150, "files": 150, "devices": 25,
 }  # fmt: skip
 
 
