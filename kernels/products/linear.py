@@ -92,13 +92,13 @@ def _asked(needs: tuple[bool, ...], *gradients: Callable[[], Any]) -> tuple[Any,
     return tuple([gradient() if need else None for gradient, need in zip(gradients, needs, strict=False)])
 
 
-def backward(g: CudaArray, x: CudaArray | None, weight: CudaArray | None, needs: tuple[bool, ...]) -> tuple[Any, ...]:
+def backward(g: CudaArray, x: Any, weight: Any, needs: tuple[bool, ...]) -> tuple[Any, ...]:
     """Two launches: the bias's gradient, the sums of g's columns, comes with the weight's, which reads g anyway. x and weight are None where no
     gradient needs them."""
     rows, wanted = _rows(g), len(needs) > 2 and needs[2]
     dx = dw = db = None
     if needs[0] or needs[1]:
-        rows = padded(rows, (weight if needs[0] else x).shape[-1])  # type: ignore[union-attr]  # once for both products
+        rows = padded(rows, (weight if needs[0] else x).shape[-1])  # once for both products
     if needs[0]:
         dx = allocate((*g.shape[:-1], weight.shape[1]), g.dtype, g)
         gemm(rows, weight, _rows(dx))

@@ -28,9 +28,11 @@ class Values:
         array: Array
         node: Any
         tracked: bool
-        is_leaf: bool
         grad: Any
         heading: str
+
+        @property
+        def is_leaf(self) -> bool: ...
 
         @property
         def dtype(self) -> dtypes.DType: ...

@@ -182,11 +182,11 @@ def entry(kernel: str, key: tuple[Any, ...], default: Any) -> Any:
     if name not in _tables:
         with _lock:
             if name not in _tables:
-                found = None
+                loaded = None
                 try:
-                    found = _load(name)
+                    loaded = _load(name)
                 finally:
-                    _tables[name] = found  # also where a warning is made an error: the file is named once
+                    _tables[name] = loaded  # also where a warning is made an error: the file is named once
     table = _tables[name]
     if table is None:
         return None
