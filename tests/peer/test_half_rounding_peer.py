@@ -25,6 +25,7 @@ NARROW = {
 SAMPLES = 12  # of each type
 REASONS = {  # entries whose float64 values say nothing of ours
     "special.ndtr": "PyTorch's gives 0 below -8 in float64, too, where the value is 1e-16 and less",
+    "nn.functional.linear_cross_entropy/chunked_none": "with weights of classes logits are linear's, of 16 bits, as PyTorch's are without chunks",
     "nn.functional.multi_head_attention_forward": "sums of a few random products that nearly cancel: both are hundreds of units off where one element is next to 0",
 }
 
@@ -88,4 +89,4 @@ def test_no_more_is_rounded(op: Any) -> None:
         warnings.simplefilter("ignore")
         mine, _ = resolved(op)
         found = [line for kind in NARROW if mine is not None and kind in op.dtypes for line in findings(op, mine, kind)]
-    assert bool(found) == (key(op).partition("/")[0] in REASONS), found
+    assert bool(found) == (key(op) in REASONS), found
