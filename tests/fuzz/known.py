@@ -69,6 +69,8 @@ _LINES: list[tuple[str, str]] = [
     (r"flags: .*bool\(", "a bool tensor stays outside of the graph, whatever is written into it"),
     (r"torch: (step|dictcomp): values.*lr=tt.tensor", "PyTorch computes with a learning rate in its own type, float32"),
     (r"_version: values: .*(False|\[\])", "a write of nothing counts as none"),
+    (r"values of grad: .*kron\(", "PyTorch misses a write to what kron has kept"),
+    (r"error kind: .*tritensor: \w+: dim -?\d+ is out of range", "of two mistakes the dimension is named"),
     (r"weight_norm: error kind", "each library names what it stumbles on"),
     (r"error kind: .*ShapeError and IndexError|rot90: error kind", "another of two mistakes is named"),
     (r"NumberRangeError", "a number that the tensor's type cannot hold raises here"),
