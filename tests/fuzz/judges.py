@@ -204,7 +204,9 @@ def foreign_files(torch: Any) -> Judge:
             except Exception as error:
                 return Finding("files", f"{who}: {type(error).__name__}", facts(code).op, str(error)[:300])
             one, other = look(trace.scope["state"]), look(read)
-            nature = Comparison("files", ("written", "read")).values(program, one, other)
+            compared = Comparison("files", ("written", "read"))
+            compared.flags = False  # what was in a graph comes back as a leaf
+            nature = compared.values(program, one, other)
             if nature:
                 return Finding("files", f"{who}: {nature}", facts(code).op, "the state", (str(one), str(other)))
         return None

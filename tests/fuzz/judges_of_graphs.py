@@ -82,7 +82,7 @@ def differences(program: Program) -> Finding | None:
     tensors = {n: x for n, x in whole.scope.items() if isinstance(x, tritensor.Tensor) and readable(x)}
     leaves = {n: x for n, x in tensors.items() if x.is_leaf and x.grad is not None and x.dtype == tritensor.float64}
     for name, leaf in leaves.items():
-        made = next((k for k, s in enumerate(program.statements) if name in facts(s).sets), None)
+        made = max((k for k, s in enumerate(program.statements) if name in facts(s).sets), default=None)
         if made is None:
             continue
         for place in range(min(leaf.numel(), 3)):

@@ -142,7 +142,7 @@ class Comparison:
 
     def __init__(self, judge: str, names: tuple[str, str], strict: bool = True, truth: Callable[[], Trace] | None = None) -> None:
         self.judge, self.names, self.strict, self.truth = judge, names, strict, truth
-        self.strides = strict
+        self.strides = self.flags = strict
         self.signs = False  # ask the sign of zeros, where no sum made them
         self.unit, self.gradient, self.signed = "float32", False, False
         self.gradients: set[str] = set()  # names of gradients
@@ -231,7 +231,7 @@ class Comparison:
         if self.strict and self.signed and not drawn and not of_grad and not signs_agree(one.values, other.values):
             return "sign of zero"
         # under create_graph a gradient is in the graph of all that its op has there, of which it may be no function
-        if self.strict and not of_grad and not self.gradient and (one.requires_grad, one.is_leaf) != (other.requires_grad, other.is_leaf):
+        if self.flags and not of_grad and not self.gradient and (one.requires_grad, one.is_leaf) != (other.requires_grad, other.is_leaf):
             return "flags"
         # torch's gradients are often expanded; ours are memory of their own, which can be written to
         if self.strides and not self.gradient and not of_grad and one.strides != other.strides:
