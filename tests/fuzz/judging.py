@@ -69,7 +69,6 @@ SIGNED = {
     "trunc",
     "ceil",
     "round",
-    "relu",
     "maximum",
     "minimum",
     "repeat",
@@ -196,7 +195,7 @@ class Comparison:
                 return self._finding(code, "error kind", f"{type(mine).__name__} and {type(other).__name__}", mine, other)
             return None if _pure(code) else PERMITTED  # torch may have written a part before
         if other is not None and not SAFETY.search(str(other)):
-            return PERMITTED if not facts(code).sets else None  # what it set is lost there: what reads it is passed over
+            return None if _pure(code) else PERMITTED  # what it set is lost there: what reads it is passed over
         nature = f"raises {kinds_of(mine or other)} in {self.names[0] if mine else self.names[1]} alone"
         shown = [f"{type(e).__name__}: {(str(e).splitlines() or [''])[0][:200]}" if e else "no error" for e in (mine, other)]
         return self._finding(code, nature, shown[0] if mine else shown[1], *shown)

@@ -71,6 +71,8 @@ _LINES: list[tuple[str, str]] = [
     (r"_version: values: .*(False|\[\])", "a write of nothing counts as none"),
     (r"values of grad: .*kron\(", "PyTorch misses a write to what kron has kept"),
     (r"error kind: .*tritensor: \w+: dim -?\d+ is out of range", "of two mistakes the dimension is named"),
+    (r"torch reads ours: strides", "a view is saved without the rest of its base"),
+    (r"torch: log_prob: values: .*Kumaraswamy", "the ends of Kumaraswamy's support have the limits"),
     (r"weight_norm: error kind", "each library names what it stumbles on"),
     (r"error kind: .*ShapeError and IndexError|rot90: error kind", "another of two mistakes is named"),
     (r"NumberRangeError", "a number that the tensor's type cannot hold raises here"),

@@ -94,13 +94,25 @@ def draw(rng: random.Random) -> Program:
 
 def _between(rng: random.Random, name: str, dtype: str, k: int, scheduled: bool, names: list[str]) -> list[str]:
     """Between two steps: the restored optimizer of a copy must do what this one does."""
-    twins = "[" + ", ".join(f"nn.Parameter({n}.detach().clone())" for n in names) + "]"
     return rng.choice([
         ["opt.zero_grad()"], ["opt.zero_grad(set_to_none=False)"], ["opt.load_state_dict(opt.state_dict())"], ["opt.load_state_dict(copy.deepcopy(opt.state_dict()))"], ["opt.param_groups[0]['lr'] = 0.25"],
         [f"q{k} = nn.Parameter({literal(rng, (2, 2), dtype)})", f"opt.add_param_group({{'params': [q{k}]}})", f"q{k}.grad = {literal(rng, (2, 2), dtype)}"] if not scheduled else ["sched.load_state_dict(sched.state_dict())"],
         [f"groups{k} = [{{n: v for n, v in g.items() if n != 'params'}} for g in opt.state_dict()['param_groups']]"], ["with tt.no_grad(): p0.mul_(0.5)"], [f"keys{k} = sorted(opt.state_dict()['state'])"],
-        [f"twins = {twins}", "other = type(opt)([{'params': [t]} for t in twins], lr=0.1) if len(opt.param_groups) > 1 else type(opt)(twins, lr=0.1)", "other.load_state_dict(copy.deepcopy(opt.state_dict()))", *[f"twins[{i}].grad = None if {n}.grad is None else {n}.grad.clone()" for i, n in enumerate(names)], "opt.step(), other.step()", f"left{k} = [{', '.join(n + '.detach()' for n in names)}]", f"right{k} = [t.detach() for t in twins]"] if len(names) == 1 else ["opt.zero_grad()"],
+        _restored(k) if len(names) == 1 else ["opt.zero_grad()"],
     ])  # fmt: skip
+
+
+def _restored(k: int) -> list[str]:
+    """Another optimizer of the same kind, with this one's state, steps beside it."""
+    return [
+        "twin = nn.Parameter(p0.detach().clone())",
+        "other = type(opt)([twin], lr=0.1)",
+        "loaded = other.load_state_dict(copy.deepcopy(opt.state_dict()))",
+        "twin.grad = None if p0.grad is None else p0.grad.clone()",
+        "stepped = loaded, opt.step(), other.step()",
+        f"left{k} = stepped[:0], p0.detach()",
+        f"right{k} = stepped[:0], twin.detach()",
+    ]
 
 
 def judges(torch: Any) -> list[Judge]:
