@@ -76,6 +76,9 @@ SIGNED = {
     "index_select",
     "gather",
 }
+UNSIGNED = re.compile(
+    r"cum|sum|mean|relu|sinc|imum|clamp|lerp|addc|std|var|prod|norm|mod|rem|[%@]|outer|dot|kron|cov"
+)  # whose zeros have no sign that is promised
 NEW_MODULE = re.compile(r"\w+ = nn\.[A-Z][^;]*$")  # one whose parameters were drawn and not yet filled
 PERMITTED = Finding("", "", "", "works here and not there: the runs part, and nothing behind is compared")
 
@@ -150,6 +153,7 @@ class Comparison:
     def first(self, program: Program, ours: Trace, theirs: Trace) -> Finding | None:
         """The first difference, or None."""
         self.unit, self.size, self.gradients = coarsest(program), _largest(ours), set()
+        self.signs &= not any(UNSIGNED.search(code) for code in program.statements)
         laid: Finding | None = None  # other strides: told if nothing worse is found; behind them errors may be theirs
         for mine, other in zip(ours.steps, theirs.steps, strict=True):
             found = self._step(program.statements[mine.index], mine, other)

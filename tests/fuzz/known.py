@@ -73,6 +73,11 @@ _LINES: list[tuple[str, str]] = [
     (r"error kind: .*tritensor: \w+: dim -?\d+ is out of range", "of two mistakes the dimension is named"),
     (r"torch reads ours: strides", "a view is saved without the rest of its base"),
     (r"torch: log_prob: values: .*Kumaraswamy", "the ends of Kumaraswamy's support have the limits"),
+    (r"cumsum: dtype is bool", "running results are no bools"),
+    (
+        r"pairs: .*raises GradError: .*one of several that one call gave",
+        "backward derivatives refuse a write to one of several views, forward ones have none to tear",
+    ),
     (r"weight_norm: error kind", "each library names what it stumbles on"),
     (r"error kind: .*ShapeError and IndexError|rot90: error kind", "another of two mistakes is named"),
     (r"NumberRangeError", "a number that the tensor's type cannot hold raises here"),
