@@ -81,7 +81,7 @@ def differences(program: Program) -> Finding | None:
         return None
     tensors = {n: x for n, x in whole.scope.items() if isinstance(x, tritensor.Tensor) and readable(x)}
     leaves = {n: x for n, x in tensors.items() if x.is_leaf and x.grad is not None and x.dtype == tritensor.float64}
-    for name, leaf in leaves.items():
+    for name, leaf in {id(x): (n, x) for n, x in reversed(leaves.items())}.values():  # of a tensor's names the first
         made = max((k for k, s in enumerate(program.statements) if name in facts(s).sets), default=None)
         if made is None:
             continue
@@ -108,4 +108,5 @@ def _total(program: Program, made: int, name: str, place: int, by: float, total:
     trace = run(Program((*lines[: made + 1], moved, *lines[made + 1 : -1], total)), tritensor, watch=False)
     if any(s.error or s.skipped for s in trace.steps) or not isinstance(trace.scope.get("total"), tritensor.Tensor):
         return None
-    return float(trace.scope["total"].detach().item())
+    value = float(trace.scope["total"].detach().item())
+    return value if abs(value) < 1e6 else None  # else a step of 1e-6 is lost in it
