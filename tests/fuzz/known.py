@@ -78,6 +78,7 @@ _LINES: list[tuple[str, str]] = [
         r"pairs: .*raises GradError: .*one of several that one call gave",
         "backward derivatives refuse a write to one of several views, forward ones have none to tear",
     ),
+    (r"devices: .*raises ZeroDivisionError in cpu alone", "a GPU does not tell of integers divided by 0"),
     (r"weight_norm: error kind", "each library names what it stumbles on"),
     (r"error kind: .*ShapeError and IndexError|rot90: error kind", "another of two mistakes is named"),
     (r"NumberRangeError", "a number that the tensor's type cannot hold raises here"),
