@@ -12,7 +12,9 @@ from tests.fuzz.running import Trace, in_wide, readable, run
 from tests.fuzz.shadow import library
 
 # What differentiation does not see through and differences do, and gradients that are there before the last statement.
-CUTS = re.compile(r"backward|detach|\.data|no_grad|inference|hook|set_grad|requires_grad_|autograd|tolist|nn\.init|unique|out=|retain|by_freq")
+CUTS = re.compile(
+    r"backward|detach|\.data|no_grad|inference|hook|set_grad|requires_grad_|autograd|tolist|nn\.init|unique|out=|retain|by_freq"
+)
 SMOOTH_STEPS = (1e-6, -1e-6, 3e-6, -3e-6)
 
 
