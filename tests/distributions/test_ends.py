@@ -129,6 +129,24 @@ def test_small_probabilities_keep_their_digits(dtype: Any) -> None:
     assert D.RelaxedBernoulli(t(1.0, dtype), logits=t(1000.0, dtype)).base_dist.rsample((50,)).min().item() > 900
 
 
+@pytest.mark.parametrize("dtype", FLOATS)
+def test_entropies_of_trials_that_nearly_never_succeed(dtype: Any) -> None:
+    # -log p - (1 - p) / p log(1 - p) of p = 1 / (1 + e^-l): 1 - l and l e^-l in the limits
+    for logit, entropy in ((-100.0, 101.0), (-80.0, 81.0), (0.0, 2 * math.log(2.0)), (3.0, 0.2003675785), (100.0, 0.0)):
+        x = tt.tensor(logit, dtype=dtype, requires_grad=True)
+        found = D.Geometric(logits=x).entropy()
+        assert found.item() == pytest.approx(entropy, rel=1e-6, abs=1e-40)
+        found.backward()
+        assert math.isfinite(x.grad.item())
+
+
+def test_numbers_of_successes_that_overflow_are_drawn() -> None:
+    tt.manual_seed(0)
+    drawn = D.NegativeBinomial(0.001, logits=tt.full((1000,), 100.0)).sample()
+    assert not drawn.isnan().any()
+    assert (drawn == 0).sum() > 900  # a Gamma number of 0.001 is below 1e-38 but for 8 in a hundred
+
+
 def test_divergences_at_the_ends() -> None:
     for dtype in FLOATS:
         p, zero, one, half, hot = t(0.3, dtype), t(0.0, dtype), t(1.0, dtype), t([0.5, 0.5], dtype), t([1.0, 0.0], dtype)

@@ -13,7 +13,7 @@ from tritensor.distributions import functions as T
 from tritensor.distributions.distribution import Distribution
 from tritensor.distributions.exp_family import ExponentialFamily
 from tritensor.distributions.lazy import ProbsAndLogits, was_given
-from tritensor.distributions.parameters import broadcast_all, log1p_exp, log_sigmoid, one_of
+from tritensor.distributions.parameters import broadcast_all, limits, log1p_exp, log_sigmoid, one_of
 from tritensor.errors import ArgumentError
 from tritensor.nn import functional as F
 from tritensor.tensor.core import Tensor
@@ -121,4 +121,10 @@ class Geometric(ProbsAndLogits, Distribution):
         return self._log_likelihood(1.0, value)
 
     def entropy(self) -> Tensor:
-        return self._entropy_of_one() / self.probs
+        if was_given(self, "probs"):
+            return self._entropy_of_one() / self.probs
+        # -log p - (1 - p) / p log(1 - p), the second log(1 + e^l) e^-l: neither factor of it is asked for where it overflows
+        low, high = self.logits.clamp(max=0.0), self.logits.clamp(min=0.0)
+        odds = low.exp().clamp(min=limits(low.dtype).tiny)
+        rest = T.where(self.logits < 0, odds.log1p() / odds, log1p_exp(high) * (-high).exp())
+        return log1p_exp(-self.logits) + rest

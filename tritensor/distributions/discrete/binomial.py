@@ -124,7 +124,10 @@ class NegativeBinomial(_Counts):
     @lazy_property
     def _gamma(self) -> Gamma:
         """The rates of Poisson numbers that are such numbers."""
-        return Gamma(self.total_count, self._odds().reciprocal(), validate_args=False)
+        rate = (
+            self._failing / self.probs if was_given(self, "probs") else (-self.logits).exp()
+        )  # whose last bits are not lost to an odds of inf
+        return Gamma(self.total_count, rate, validate_args=False)
 
     @drawn
     def sample(self, sample_shape: Sequence[int] = ()) -> Tensor:
