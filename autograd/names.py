@@ -8,7 +8,7 @@ from typing import Any
 
 _RENAMED = {
     "attention": "ScaledDotProductFlashAttentionForCpu", "avg_pool2d": "AvgPool2D", "batch_norm": "NativeBatchNorm", "batch_norm_by": "NativeBatchNorm",
-    "bce_with_logits": "BinaryCrossEntropyWithLogits", "cast": "ToCopy", "cholesky": "LinalgCholeskyEx", "clamp": "Clamp1",
+    "bce_with_logits": "BinaryCrossEntropyWithLogits", "cholesky": "LinalgCholeskyEx", "clamp": "Clamp1",
     "constant_pad": "ConstantPadNd", "conv1d": "Convolution", "conv2d": "Convolution", "conv3d": "Convolution", "copy": "Clone",
     "cross_entropy": "NllLoss", "det": "LinalgDet", "dropout": "Mul", "eigh": "LinalgEigh", "entr": "SpecialEntr",
     "flash_attention": "ScaledDotProductFlashAttention", "grid_sample": "GridSampler2D",
@@ -142,10 +142,16 @@ def _where(node: Any) -> str:
     return _ROOTS.get(steps[-1], "Where")
 
 
+def _cast(node: Any) -> str:
+    """A standard deviation that float32 does not hold the squares of is computed in float64, and brought back."""
+    rounded = getattr(getattr(node.edges[0], "op", None), "name", "") in ("sqrt", "where") and name_of(node.edges[0]) == "StdBackward0"
+    return "Std" if rounded else "ToCopy"
+
+
 _BY_CALL: dict[str, Callable[[Any], str]] = {
     "matmul": _matmul, "reshape": _reshape, "permute": _permute, "index_view": _index_view, "pow": _pow, "sum": _reduced("Sum"),
     "mean": _reduced("Mean"), "prod": _reduced("Prod"), "amax": _largest("Max"), "amin": _largest("Min"), "linear": _linear, "sqrt": _sqrt,
-    "where": _where,
+    "where": _where, "cast": _cast,
 }  # fmt: skip
 NAMED_BY_CALL = frozenset(_BY_CALL)  # ops whose nodes' names depend on the call
 

@@ -157,10 +157,14 @@ def _zeros(shape: tuple[int, ...], like: Any) -> Any:
 
 
 def _index_get_rule(g: Any, indices: tuple[Any, ...], x_shape: tuple[int, ...], dims: tuple[int, ...], front: bool) -> Any:
+    if 0 in g.array.shape:  # where nothing was read the indices were not looked at
+        return (_zeros(x_shape, g),)
     return (ops.index_put(_zeros(x_shape, g), g, *indices, dims=dims, front=front, accumulate=True),)
 
 
 def _index_get_backward(g: CudaArray, indices: tuple[CudaArray, ...], x_shape: tuple[int, ...], dims: tuple[int, ...], front: bool) -> Any:
+    if 0 in g.shape:
+        return (filled(x_shape, g.dtype, g.device, 0),)
     p = plan(x_shape, dims, front)
     target = filled(p.rows, g.dtype, g.device, 0)
     return (_put(target, g, indices, p, add=True),)
@@ -169,7 +173,8 @@ def _index_get_backward(g: CudaArray, indices: tuple[CudaArray, ...], x_shape: t
 def _index_get_reference_backward(
     g: np.ndarray, indices: tuple[np.ndarray, ...], x_shape: tuple[int, ...], dims: tuple[int, ...], front: bool
 ) -> Any:
-    return (_index_put(np.zeros(x_shape, g.dtype), g, *indices, dims=dims, front=front, accumulate=True),)
+    zeros = np.zeros(x_shape, g.dtype)
+    return (_index_put(zeros, g, *indices, dims=dims, front=front, accumulate=True) if g.size else zeros,)
 
 
 def _index_get_samples(rng: np.random.Generator) -> list[Sample]:

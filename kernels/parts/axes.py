@@ -157,4 +157,5 @@ def stretch(g: Any, shape: tuple[int, ...], dim: tuple[int, ...]) -> Any:
 def deviations(x: Any, dim: tuple[int, ...]) -> Any:
     """A tensor less its mean over dims, which is taken twice, the second time of what the first left: so that of a constant nothing is left."""
     y = ops.sub(x, ops.mean(x, dim=dim, keepdim=True))
-    return ops.sub(y, ops.mean(y, dim=dim, keepdim=True))
+    rest = ops.mean(y, dim=dim, keepdim=True)
+    return ops.sub(y, ops.where(ops.isfinite(rest), rest, 0.0))  # of an infinite mean nothing is left

@@ -86,11 +86,11 @@ def test_its_own_ops_are_asked_first_and_in_every_type() -> None:
 
 def test_a_shared_function_asks_the_ops_that_reach_it() -> None:
     assert {w.split("/")[0] for w in walks("kernels/parts/launch_rules.py", "gemm_tiles")} == {
-        *(f"conv{axes}d{of}" for axes in (1, 2, 3) for of in ("", "_input", "_weight", "_relu")), "attention", "flash_attention", "linear",
+        *(f"conv{axes}d{of}" for axes in (1, 2, 3) for of in ("", "_input", "_weight", "_relu")), "add_product", "attention", "flash_attention", "linear",
         "linear_activation", "linear_activation_by_result", "linear_cross_entropy", "matmul",
         "gru_sequence", "lstm_sequence", "rnn_sequence",
     }  # fmt: skip
-    assert {"conv2d", "conv1d_input", "linear_activation", "lstm_sequence"} < set(
+    assert {"add_product", "conv1d", "linear_activation", "lstm_sequence"} < set(
         ops_reaching(ROOT, "kernels/parts/launch_rules.py", "gemm_tiles")
     ), "a few, from all over"
     assert set(ops_reaching(ROOT, "kernels/parts/random_words/philox.py", "philox")) == {

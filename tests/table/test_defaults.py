@@ -14,6 +14,8 @@ OWN: dict[str, dict[str, Any]] = {
     "copy": {"memory_format": tt.contiguous_format},
     **{name: {"axes": 1, "eps": 1e-5} for name in ("layer_norm", "add_layer_norm", "add_rms_norm")},
     "rms_norm": {"axes": 1, "eps": 1e-5},
+    "add_product": {"alpha": 1.0, "beta": 1.0},
+    "fft_c2c": {"keep_order": False},
     "batch_norm": {"eps": 1e-5},
     "batch_norm_by": {"eps": 1e-5},
     "batch_norm_by_activation": {"eps": 1e-5, "activation": "relu"},

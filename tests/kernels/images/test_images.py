@@ -118,7 +118,7 @@ REFUSED = {
     "unfold": (lambda: F.unfold(tt.ones(1, 1, 2, 2), 3), "unfold: size .*the windows, 0 x 0, must be at least 1 x 1"),
     "pixel_shuffle": (lambda: F.pixel_shuffle(tt.ones(1, 3, 2, 2), 2), "its 3 channels are no multiple of upscale_factor squared, 4"),
     "channel_shuffle": (lambda: F.channel_shuffle(tt.ones(1, 3, 2, 2), 2), "its 3 channels are no multiple of groups 2"),
-    "adaptive": (lambda: F.adaptive_avg_pool2d(tt.ones(1, 0, 2, 2), 1), r"adaptive_avg_pool2d: input \(1, 0, 2, 2\) has a size of 0"),
+    "adaptive": (lambda: F.adaptive_avg_pool2d(tt.ones(1, 2, 0, 2), 1), r"adaptive_avg_pool2d: input \(1, 2, 0, 2\) has a size of 0"),
     "affine_grid": (lambda: F.affine_grid(tt.ones(1, 2, 2), (1, 1, 2, 2)), r"affine_grid: theta \(1, 2, 2\), .*theta must be \(1, 2, 3\)"),
     "constant_pad_nd": (lambda: tt.constant_pad_nd(tt.ones(2), (-3, 0)), r"constant_pad_nd: \(-3, 0\) takes more off input \(2,\) than there is"),
 }  # fmt: skip
