@@ -99,6 +99,7 @@ def test_as_many_as_their_distribution_says(name: str, parameters: tuple[float, 
 
 
 @pytest.mark.slow
+@pytest.mark.full
 @pytest.mark.parametrize(("name", "parameters", "theirs"), CONTINUOUS + DISCRETE, ids=IDS)
 def test_as_many_of_millions(name: str, parameters: tuple[float, ...], theirs: Any) -> None:
     _held(name, parameters, theirs, 1 << 20)

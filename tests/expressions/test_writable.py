@@ -61,7 +61,7 @@ def test_what_is_left_out_is_refused() -> None:
 
 
 @pytest.mark.parametrize(("family", "rest"), [
-    pytest.param(f, rest, marks=pytest.mark.slow if rest else ()) for f in FAMILIES if f not in ON_CPU for rest in (False, True)
+    pytest.param(f, rest, marks=[pytest.mark.slow, pytest.mark.full] if rest else ()) for f in FAMILIES if f not in ON_CPU for rest in (False, True)
 ])  # fmt: skip
 def test_what_pytorch_lets_be_written_on_the_emulated_device(family: str, rest: bool) -> None:
     assert not refused([e for i, e in enumerate(FAMILIES[family]) if (i % SHARE != 0) == rest], family, "cuda")

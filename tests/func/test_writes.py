@@ -92,6 +92,7 @@ def test_writes(name: str) -> None:
 
 
 @pytest.mark.slow
+@pytest.mark.full
 @pytest.mark.parametrize("layout", LAYOUTS)
 @pytest.mark.parametrize("transform", [*TRANSFORMS, *MORE])
 def test_writes_under_every_transform(transform: str, layout: str) -> None:

@@ -24,5 +24,6 @@ def test_a_killed_run_goes_on() -> None:
 
 
 @pytest.mark.slow
+@pytest.mark.full
 def test_a_run_that_is_killed_at_many_moments_goes_on() -> None:
     killed(*range(10, 50))

@@ -61,6 +61,7 @@ def test_the_jobs_are_in_the_order_of_worth() -> None:
 
 
 @pytest.mark.slow
+@pytest.mark.full
 def test_all_that_the_steps_launch_is_among_the_jobs() -> None:
     kinds = [name.partition(" ")[0] if name.startswith(("smoke ", "demo ", "host ")) else "row or test" for name, _ in pack.jobs()]
     assert list(dict.fromkeys(kinds)) == ["smoke", "demo", "host", "row or test"]
@@ -79,6 +80,7 @@ def test_a_trees_digest_knows_a_copy_and_a_change(tmp_path: Path) -> None:
 
 
 @pytest.mark.slow
+@pytest.mark.full
 def test_the_pack_holds_what_the_steps_launch(tmp_path: Path) -> None:
     """Made without a GPU; the smoke tier on the stub driver then compiles nothing."""
     from tests.stub.build import environment

@@ -61,6 +61,7 @@ def test_as_many_as_their_distribution_says(name: str) -> None:
 
 
 @pytest.mark.slow
+@pytest.mark.full
 @pytest.mark.parametrize("name", SAMPLERS)
 def test_as_many_of_millions(name: str) -> None:
     for dtype in FLOATS:
@@ -96,6 +97,7 @@ def test_chances_that_are_small(name: str) -> None:
 
 
 @pytest.mark.slow
+@pytest.mark.full
 @pytest.mark.parametrize("name", CHANCES)
 def test_small_chances_of_millions(name: str) -> None:
     for dtype in FLOATS:

@@ -32,8 +32,8 @@ DEVICE_SHARES = 60
     [
         ("cpu", 5, SHARES),
         ("cuda", 7, DEVICE_SHARES),
-        *[pytest.param("cpu", k, 4, marks=pytest.mark.slow) for k in range(4)],
-        *[pytest.param("cuda", k, 4, marks=pytest.mark.slow) for k in range(4)],
+        *[pytest.param("cpu", k, 4, marks=[pytest.mark.slow, pytest.mark.full]) for k in range(4)],
+        *[pytest.param("cuda", k, 4, marks=[pytest.mark.slow, pytest.mark.full]) for k in range(4)],
     ],
 )
 def test_the_first_calls_of_every_function(on: str, share: int, of: int, tmp_path_factory: pytest.TempPathFactory) -> None:

@@ -118,7 +118,9 @@ def without_descriptors_at_all(T: Any) -> None:
     without_descriptors(T, USES)
 
 
-@pytest.mark.parametrize("work", [without_descriptors, pytest.param(without_descriptors_at_all, marks=pytest.mark.slow)])
+@pytest.mark.parametrize(
+    "work", [without_descriptors, pytest.param(without_descriptors_at_all, marks=[pytest.mark.slow, pytest.mark.full])]
+)
 def test_no_descriptor_is_left(work: Callable[[Any], None], bytecode: dict[str, str]) -> None:
     """The fault: a bare OSError from inside an import."""
     run(work, **bytecode)
@@ -194,7 +196,7 @@ def interrupted_everywhere(T: Any) -> None:
     interrupted(T, USES)
 
 
-@pytest.mark.parametrize("work", [interrupted, pytest.param(interrupted_everywhere, marks=pytest.mark.slow)])
+@pytest.mark.parametrize("work", [interrupted, pytest.param(interrupted_everywhere, marks=[pytest.mark.slow, pytest.mark.full])])
 def test_interrupts_and_a_lack_of_memory(work: Callable[[Any], None], bytecode: dict[str, str]) -> None:
     run(work, **bytecode)
 

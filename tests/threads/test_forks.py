@@ -40,7 +40,7 @@ def bytecode(tmp_path_factory: pytest.TempPathFactory) -> dict[str, str]:
     return {"PYTHONPYCACHEPREFIX": str(tmp_path_factory.getbasetemp().parent / "bytecode")}
 
 
-@pytest.mark.parametrize(("first", "rounds"), [(1, 2), pytest.param(100, 30, marks=pytest.mark.slow)])
+@pytest.mark.parametrize(("first", "rounds"), [(1, 2), pytest.param(100, 30, marks=[pytest.mark.slow, pytest.mark.full])])
 def test_forks_while_threads_load_ops(first: int, rounds: int, bytecode: dict[str, str]) -> None:
     said = run("tests.threads.forking", str(first), str(rounds), **bytecode)
     assert said.strip().endswith("bad seeds: []"), said[-5000:]
