@@ -107,6 +107,10 @@ def test_it_ends_before_its_wall_and_on_a_signal(tmp_path: Path) -> None:
     )  # fmt: skip
     assert told.stdout is not None
     assert "demos: begun" in told.stdout.readline()
+    ledger, until = tmp_path / "told" / "ledger.json", time.monotonic() + 60
+    while not (ledger.exists() and "unfinished" in ledger.read_text()):  # noted a moment after it is told
+        assert time.monotonic() < until
+        time.sleep(0.01)
     told.send_signal(signal.SIGTERM)
     rest, _ = told.communicate(timeout=60)
     assert "stopped by SIGTERM" in rest
