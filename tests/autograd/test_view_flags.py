@@ -193,3 +193,15 @@ def test_a_source_of_which_an_empty_index_takes_nothing() -> None:
         gx, gs = grad(y.sum(), [x, s])
         assert gx.tolist() == [[1.0] * 3] * 2
         assert gs.tolist() == [[0.0] * 3] * 2
+
+
+def test_a_write_over_a_base_that_has_left_the_graph_takes_its_views_along() -> None:
+    w = tt.ones(3, requires_grad=True)
+    base = w * 2
+    view = base[None]
+    view.mul_(3)
+    base.detach_()
+    assert view.requires_grad  # it has kept its way back
+    base.sigmoid_()
+    (view * w).sum().backward()
+    assert w.grad.tolist() == view[0].tolist()  # nothing comes by that way, which led to what stood there before

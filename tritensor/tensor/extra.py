@@ -12,14 +12,16 @@ from tritensor.autograd.node import Severed
 
 class Kin:
     """The live views of a base, by id: `fresh` ones, whose node leads through the base's node of now, and `stale` ones, which have yet to find
-    their way through it (see views.py). `swept` is how many stale ones were alive when the dead were last forgotten."""
+    their way through it (see views.py). `swept` is how many stale ones were alive when the dead were last forgotten; `parted`: the base has left
+    the graph, and they have stayed."""
 
-    __slots__ = ("fresh", "stale", "swept")
+    __slots__ = ("fresh", "parted", "stale", "swept")
 
     def __init__(self) -> None:
         self.fresh: dict[int, weakref.ref[Any]] = {}
         self.stale: dict[int, weakref.ref[Any]] = {}
         self.swept = 0
+        self.parted = False
 
     def follow(self, tracked: bool) -> None:
         """The base, a leaf, requires grad from now on, or ceases to: so do views that were taken outside the graph."""
@@ -36,6 +38,7 @@ class Kin:
             view = mark()
             if view is not None and (view.extra is None or not view.extra.origin):
                 _ = view.node
+        self.parted = True
 
 
 class Extra:

@@ -112,7 +112,16 @@ def _outdate(base: Tensor) -> None:
 
 def remembered(x: Tensor) -> bool:
     """Whether a graph has a part in what is written over x."""
-    return state.enabled and (x.tracked or (x.path is not None and x.path[0].tracked))
+    if not state.enabled or x.tracked:
+        return state.enabled
+    base = x if x.path is None else x.path[0]
+    return base.tracked or _parted(base)
+
+
+def _parted(base: Tensor) -> bool:
+    """Whether a base has left the graph, and views of it have stayed."""
+    extra = base.extra
+    return extra is not None and extra.kin is not None and extra.kin.parted
 
 
 def refuse(x: Tensor, name: str, written: str = "written") -> None:
@@ -144,6 +153,11 @@ def rebase(x: Tensor, value: Tensor, who: str, own: bool = False) -> None:
 
     `own` says that the value was computed for this write and nobody else has it.
     """
+    root = x if x.path is None else x.path[0]
+    if _parted(root) and not root.tracked and not value.tracked:  # what its views had is the way to the old contents
+        _outdate(root)
+        root.extra.kin.parted = False  # type: ignore[union-attr]
+        return
     if x.path is not None:
         base, *steps = x.path
         base.hang_at(ViewWrite(tuple(steps), base, value, who))
