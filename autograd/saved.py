@@ -1,5 +1,4 @@
-"""What a node saves: hooks pack it when the node is made and unpack it when its gradient is asked for; what is borrowed, which PyTorch's node does not
-keep, is copied before somebody writes over it."""
+"""Saved tensors of a node: hooks that pack and unpack them, and copies of those that are borrowed, before somebody writes over them."""
 
 from __future__ import annotations
 

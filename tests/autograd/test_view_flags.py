@@ -1,4 +1,4 @@
-"""Which tensors require grad, are leaves and have a node: views that were taken outside the graph, bases that leave it, empty arguments."""
+"""Flags of tensors (requires_grad, is_leaf, grad_fn): of views taken outside the graph, of bases that leave it, of empty arguments."""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""What new processes cannot be given is read by forked workers where no way was chosen: local classes, lambdas, what a notebook defines."""
+"""Forked workers, for what new processes cannot be given: local classes, lambdas, what a notebook defines."""
 
 from __future__ import annotations
 

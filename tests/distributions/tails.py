@@ -1,4 +1,4 @@
-"""How often draws lie beyond the quantiles of their distribution, down to one in a hundred thousand, in whatever type they were rounded to."""
+"""Counts of draws beyond the quantiles of their distribution, down to one in a hundred thousand, in whatever type they were rounded to."""
 
 from __future__ import annotations
 

@@ -54,18 +54,14 @@ def _held(name: str, n: int, dtype: tt.dtype) -> None:
     assert x.max().item() < high or high == math.inf
 
 
-@pytest.mark.parametrize("name", SAMPLERS)
-def test_as_many_as_their_distribution_says(name: str) -> None:
-    for dtype in FLOATS:
-        _held(name, 1 << 18, dtype)
+DRAWS = pytest.mark.parametrize("n", [1 << 18, pytest.param(1 << 22, marks=[pytest.mark.slow, pytest.mark.full])])
 
 
-@pytest.mark.slow
-@pytest.mark.full
+@DRAWS
 @pytest.mark.parametrize("name", SAMPLERS)
-def test_as_many_of_millions(name: str) -> None:
+def test_as_many_as_their_distribution_says(name: str, n: int) -> None:
     for dtype in FLOATS:
-        _held(name, 1 << 22, dtype)
+        _held(name, n, dtype)
 
 
 # name: (n numbers of a type, of which those that are not 0 have this probability)
@@ -90,18 +86,11 @@ def _as_often(name: str, n: int, dtype: tt.dtype) -> None:
         assert low <= count <= high, (p, count, n * given)
 
 
+@DRAWS
 @pytest.mark.parametrize("name", CHANCES)
-def test_chances_that_are_small(name: str) -> None:
+def test_chances_that_are_small(name: str, n: int) -> None:
     for dtype in FLOATS:
-        _as_often(name, 1 << 18, dtype)
-
-
-@pytest.mark.slow
-@pytest.mark.full
-@pytest.mark.parametrize("name", CHANCES)
-def test_small_chances_of_millions(name: str) -> None:
-    for dtype in FLOATS:
-        _as_often(name, 1 << 22, dtype)
+        _as_often(name, n, dtype)
 
 
 def test_what_a_word_of_zeros_becomes(monkeypatch: pytest.MonkeyPatch) -> None:

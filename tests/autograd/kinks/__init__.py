@@ -1,1 +1,1 @@
-"""Where functions bend: their derivatives at zeros, limits and ties."""
+"""Derivatives at kinks: functions at their zeros, limits and ties, first and second order."""

@@ -1,4 +1,4 @@
-"""Where PyTorch is installed: writes down its derivatives at the kinks. `python -m tests.autograd.kinks.record`."""
+"""Recorder of PyTorch's derivatives at kinks, where PyTorch is installed: `python -m tests.autograd.kinks.record`."""
 
 from __future__ import annotations
 

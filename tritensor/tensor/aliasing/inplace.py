@@ -120,10 +120,11 @@ def overwrite(
     recorded = state.enabled and (value.tracked or remembered(x))
     if recorded:
         refuse(x, name)
+    shared = not own_cells(x.array)
+    if shared and (recorded or not agreed(x, name, given, one_value)):
+        refuse_overlap(x, name)
     reclaim(x)
-    if not own_cells(x.array):
-        if recorded or not agreed(x, name, given, one_value):
-            refuse_overlap(x, name)
+    if shared:
         write_agreed(x, value)
         version_of(x).bump(name)
         return x
