@@ -40,13 +40,13 @@ test-all: test $(VENV)-oldest/.ready
 	OPENBLAS_NUM_THREADS=1 $(BIN)/python -m pytest -m "static and not gpu" -n auto --maxprocesses 8
 	OPENBLAS_NUM_THREADS=1 $(BIN)/python -m pytest -m "slow and not static and not gpu and not peer" -n auto --maxprocesses 8 --dist loadgroup
 	OPENBLAS_NUM_THREADS=1 $(VENV)-oldest/bin/python -m pytest -m "not static and not gpu and not peer" $(WORKERS) $(OLDEST) tests/ops tests/kernels
+	$(VENV)-oldest/bin/python -m bench static --figures
 
 # The oldest Triton and numpy in an environment of their own. .ci/run asks it what reads Triton's insides, and an op of each file.
 OLDEST := tests/cuda tests/native
 test-oldest: $(VENV)-oldest/.ready
 	OPENBLAS_NUM_THREADS=1 $(VENV)-oldest/bin/python -m pytest -m "$(ANYWHERE)" $(WORKERS) $(OLDEST)
 	OPENBLAS_NUM_THREADS=1 $(VENV)-oldest/bin/python -m pytest -m family $(WORKERS) tests/ops
-	$(VENV)-oldest/bin/python -m bench static --figures
 
 lint: $(VENV)/.dev
 	$(BIN)/ruff check .

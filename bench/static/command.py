@@ -7,6 +7,7 @@ import json
 import os
 import sys
 import time
+import zlib
 from collections.abc import Iterable, Iterator
 from dataclasses import asdict
 from pathlib import Path
@@ -20,7 +21,8 @@ from bench.static.kernel_arguments import Refused
 from bench.static.launches import Launch, collect, element_sizes, quick
 from bench.static.table import Comparison, Rows, Uses
 from tritensor import dtypes
-from tritensor.cuda.compiler import child_processes
+from tritensor.cuda.compiler import child_processes, cubin_cache
+from tritensor.cuda.compiler.compile import describe
 from tritensor.cuda.compiler.kernel_report import report
 from tritensor.cuda.compiler.occupancy import LIMITS
 from tritensor.errors import LaunchError, PluginError
@@ -58,14 +60,15 @@ SPILLS: dict[tuple[str, str, str, str, int], str] = {
     ("3.9", "floor_divide", "forward", "int64", 90): _DIVISION,
     ("3.9", "floor_divide", "forward", "int64", 100): _DIVISION,
 }
+SAMPLE = 50  # of what --changed finds in the table, one in as many is compiled all the same
 STALE = 0.1  # of what was compiled: where the table lacks more, it is no longer a check
 
 Kernel = dict[str, Any]  # one launch on one architecture: whose it is, and either all of its Report or an error
 
 
-def measure(launch: Launch, arch: int) -> Kernel:
-    """Compile one launch for one architecture and read what it uses."""
-    facts: Kernel = {
+def facts(launch: Launch, arch: int) -> Kernel:
+    """Whose launch it is: all that is known of it before it is compiled."""
+    return {
         "key": launch.key,
         "op": launch.op,
         "corner": launch.corner,
@@ -73,14 +76,24 @@ def measure(launch: Launch, arch: int) -> Kernel:
         "timed": launch.timed,
         "typed": launch.typed,
         "arch": arch,
+        "elementwise": registry[launch.op].broadcasts,
+        "pointers": element_sizes(launch.spec.types),
+        "kernel": describe(launch.spec),
     }
-    facts["elementwise"] = registry[launch.op].broadcasts
-    facts["pointers"] = element_sizes(launch.spec.types)
+
+
+def sources(launch: Launch, arch: int) -> str:
+    """A fingerprint of all that a launch's machine code follows from: sources, types, constants, options, Triton's version."""
+    return cubin_cache.keys(launch.spec, arch)[0].hex()[:12]
+
+
+def measure(launch: Launch, arch: int) -> Kernel:
+    """Compile one launch for one architecture and read what it uses."""
     try:
         found = report(launch.spec, arch)
     except LaunchError as error:
-        return facts | failed(str(error))
-    return facts | asdict(found) | {"uses": str(static_table.uses(found))}
+        return facts(launch, arch) | failed(str(error))
+    return facts(launch, arch) | asdict(found) | {"uses": str(static_table.uses(found, sources(launch, arch)))}
 
 
 def failed(error: str) -> Kernel:
@@ -95,14 +108,14 @@ def faults(k: Kernel) -> list[str]:
     found = []
     if not k["typed"]:
         found.append(f"none of the call's pointers is to {k['dtype']}; draw the op's timed sizes in float64, which becomes the row's type")
-    version = static_table.minor(triton.__version__)
-    if k["spilled"] and (version, k["op"], k["corner"], k["dtype"], k["arch"]) not in SPILLS:
+    version, uses = static_table.minor(triton.__version__), static_table.parse(k["uses"])
+    if uses.spill and (version, k["op"], k["corner"], k["dtype"], k["arch"]) not in SPILLS:
         found.append(
-            f"spills {k['spilled']} bytes at {k['registers']} registers; mend its tiles, or give a reason in SPILLS of bench/static/command.py"
+            f"spills {uses.spill} bytes at {uses.registers} registers; mend its tiles, or give a reason in SPILLS of bench/static/command.py"
         )
-    if static_table.parse(k["uses"]).blocks == 0:
+    if uses.blocks == 0:
         most = LIMITS[k["arch"]].shared_per_block
-        found.append(f"cannot run: {k['shared']} bytes of shared memory (at most {most}), {k['warps']} warps of {k['registers']} registers")
+        found.append(f"cannot run: {uses.shared} bytes of shared memory (at most {most}), {uses.warps} warps of {uses.registers} registers")
     if k["elementwise"] and k["timed"] and is_narrow(k):
         found.append(f"elementwise, on a timed size, and reads or writes less than it could at a time: {k['uses']}")
     return found
@@ -111,11 +124,12 @@ def faults(k: Kernel) -> list[str]:
 def is_narrow(k: Kernel) -> bool:
     """Whether the widest access is less than 16 bytes (or 8 elements, a thread's share of a tile) of the widest element type, or the
     narrower side's less than as many of the smallest."""
-    if "error" in k or not (k["loads"] and k["stores"] and k["pointers"]):
+    uses = static_table.parse(k["uses"])
+    if not (uses.load and uses.store and k["pointers"]):
         return False
     smallest, largest = k["pointers"][0], k["pointers"][-1]
     elements = min(16 // largest, 8)
-    narrower, wider = sorted((static_table.parse(k["uses"]).load, static_table.parse(k["uses"]).store))
+    narrower, wider = sorted((uses.load, uses.store))
     return wider < elements * largest or narrower < elements * smallest
 
 
@@ -133,19 +147,25 @@ def run(launches: list[Launch], jobs: list[tuple[int, int]], processes: int | No
     found: dict[tuple[int, int], Kernel] = {}
     for n, kernel in progress(child_processes.each(compile_first, alike, processes), len(alike)):
         for i, arch in alike[n]:
-            one = launches[i]
-            own: Kernel = {
-                "key": one.key,
-                "op": one.op,
-                "corner": one.corner,
-                "dtype": one.dtype,
-                "timed": one.timed,
-                "typed": one.typed,
-                "arch": arch,
-            }
-            own |= {"elementwise": registry[one.op].broadcasts, "pointers": element_sizes(one.spec.types)}
+            own = facts(launches[i], arch)
             found[i, arch] = (own | failed(str(kernel))) if isinstance(kernel, child_processes.Died) else (kernel | own)
     return [found[job] for job in jobs]
+
+
+def known(launches: list[Launch], jobs: list[tuple[int, int]], table: Rows) -> dict[tuple[int, int], Kernel]:
+    """Of `jobs` those whose machine code the table has read already: the same sources, types, constants and options, by the same Triton.
+
+    One in SAMPLE is compiled all the same, another one with every new table.
+    """
+    seed = zlib.crc32("".join(sorted(u.sources for cells in table.values() for u in cells.values())).encode())
+    found = {}
+    for i, arch in jobs:
+        was = table.get(launches[i].key, {}).get(arch)
+        if was is None or was.error or was.sources != sources(launches[i], arch):
+            continue
+        if zlib.crc32(was.sources.encode(), seed) % SAMPLE:
+            found[i, arch] = facts(launches[i], arch) | {"uses": str(was)}
+    return found
 
 
 def progress(answers: Iterable[Any], total: int) -> Iterator[Any]:
@@ -265,6 +285,11 @@ def parser() -> argparse.ArgumentParser:
         action="store_true",
         help="the figures of the large kernels instead: launches, instructions a byte, waves, a step of GPT-2 small",
     )
+    made.add_argument(
+        "--changed",
+        action="store_true",
+        help=f"compile only what the table has not read from these very sources already, and one in {SAMPLE} of the rest",
+    )
     made.add_argument("--update", action="store_true", help="write what was found into the table of this Triton version")
     made.add_argument(
         "--out", type=Path, help="where all that was found is written (default: out/static.json); with --dump the folder of its files"
@@ -301,12 +326,12 @@ def _check(given: argparse.Namespace) -> None:
     if os.environ.get("TRITON_INTERPRET") == "1":
         raise Refused("TRITON_INTERPRET=1 makes kernels that cannot be compiled; unset it")
     if given.compare is not None:
-        for option in ("quick", "update", "op", "figures"):
+        for option in ("quick", "changed", "update", "op", "figures"):
             if getattr(given, option):
                 raise Refused(f"--{option} does not go with --compare, which names what it compares itself")
         return
     if given.figures:
-        for option in ("arch", "quick", "op", "dtype", "out"):
+        for option in ("arch", "quick", "changed", "op", "dtype", "out"):
             if getattr(given, option):
                 raise Refused(f"--{option} does not go with --figures, which are the same for everybody")
     for option in ("config", "args", "grid", "corner", "size", "dump", "json"):
@@ -344,11 +369,16 @@ def check_table(given: argparse.Namespace) -> None:
     print(
         f"{len(launches)} launches recorded in {time.monotonic() - start:.0f} s; {len(jobs)} (launch, architecture) to report", flush=True
     )
-    kernels = run(launches, jobs, given.processes)
+    table = static_table.load(given.table) if given.table.exists() else None
+    read = known(launches, jobs, table or {}) if given.changed else {}
+    if given.changed:
+        print(f"{len(read)} of them stand in the table, read from the same sources; {len(jobs) - len(read)} to compile", flush=True)
+    left = [job for job in jobs if job not in read]
+    read |= dict(zip(left, run(launches, left, given.processes), strict=True))
+    kernels = [read[job] for job in jobs]
     given.out.parent.mkdir(parents=True, exist_ok=True)
     given.out.write_text(json.dumps({"triton": triton.__version__, "failures": failures, "kernels": kernels}))
     print(summary(kernels))
-    table = static_table.load(given.table) if given.table.exists() else None
     found = static_table.compare(
         table or {}, rows_of(kernels), [one.key for one in launches], lambda key: _concerned(key, asked, given.dtype)
     )

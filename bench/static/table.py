@@ -21,7 +21,7 @@ LEGEND = (
     "'op corner type call kernel': {architecture: uses}. size0: the op's first timed size; sample3: its fourth sample. "
     "'24r 2x16+4/8 16x4' is 24 registers, two loads of 16 bytes and one of 4, a store of 8, 16 blocks of 4 warps on a multiprocessor; "
     "then code (instructions), or loop (those of the hot loop) and in (the loads in it); then, where there is one: spill (bytes), shared "
-    "(bytes), tm (tensor memory columns), and how many of mma, wgmma, tcgen05, cp.async, tma stand in the code."
+    "(bytes), tm (tensor memory columns), and how many of mma, wgmma, tcgen05, cp.async, tma stand in the code; @ what it was compiled from."
 )
 
 
@@ -29,7 +29,7 @@ LEGEND = (
 class Uses:
     """What a kernel uses on one architecture: how many loads and stores of each width in bytes, blocks and warps on a multiprocessor,
     instructions (of the hot loop, and its loads; without a loop, in all), spilled and shared bytes, and how many of each special
-    instruction. A kernel that does not compile has only `error`."""
+    instruction. A kernel that does not compile has only `error`. Equal ones may come from different `sources`."""
 
     registers: int = 0
     loads: dict[int, int] = field(default_factory=dict)
@@ -44,6 +44,7 @@ class Uses:
     tm: int = 0
     special: dict[str, int] = field(default_factory=dict)
     error: str = ""
+    sources: str = field(default="", compare=False)  # fingerprint of what it was compiled from
 
     def __str__(self) -> str:
         if self.error:
@@ -51,7 +52,7 @@ class Uses:
         text = f"{self.registers}r {_accesses(self.loads)}/{_accesses(self.stores)} {self.blocks}x{self.warps}"
         more = {"code": self.code, "loop": self.loop, "in": _accesses(self.inner) if self.inner else 0}
         more |= {"spill": self.spill, "shared": self.shared, "tm": self.tm, **self.special}
-        return text + "".join(f" {k}:{n}" for k, n in more.items() if n)
+        return text + "".join(f" {k}:{n}" for k, n in more.items() if n) + (f" @{self.sources}" if self.sources else "")
 
     @property
     def load(self) -> int:
@@ -75,8 +76,8 @@ def _widths(text: str) -> dict[int, int]:
     return {int(size): int(n or 1) for n, _, size in parts}
 
 
-def uses(report: Report) -> Uses:
-    """The table's cell for a compiled kernel."""
+def uses(report: Report, sources: str = "") -> Uses:
+    """The table's cell for a compiled kernel, and the fingerprint of what it was compiled from."""
     bulk: dict[str, int] = {}
     for name, count in report.bulk.items():
         kind = "tma" if name.startswith("cp.async.bulk") else "cp.async"
@@ -86,7 +87,7 @@ def uses(report: Report) -> Uses:
         registers=report.registers, loads=_in_bytes(report.loads), stores=_in_bytes(report.stores), blocks=blocks, warps=report.warps,
         code=0 if report.loop else report.instructions, loop=report.loop, inner=_in_bytes(report.loop_loads),
         spill=report.spilled, shared=report.shared, tm=report.tensor_memory,
-        special={TENSOR[k]: n for k, n in sorted(report.tensor.items())} | dict(sorted(bulk.items())),
+        special={TENSOR[k]: n for k, n in sorted(report.tensor.items())} | dict(sorted(bulk.items())), sources=sources,
     )  # fmt: skip
 
 
@@ -98,7 +99,7 @@ def parse(text: str) -> Uses:
     """The inverse of str(Uses). Raises ValueError for a text that is none."""
     if text.startswith("error: "):
         return Uses(error=text.removeprefix("error: "))
-    found = re.fullmatch(r"(\d+)r ([\dx+]+|-)/([\dx+]+|-) (\d+)x(\d+)((?: [a-z0-9.]+:[\dx+]+)*)", text)
+    found = re.fullmatch(r"(\d+)r ([\dx+]+|-)/([\dx+]+|-) (\d+)x(\d+)((?: [a-z0-9.]+:[\dx+]+)*)(?: @([0-9a-f]+))?", text)
     if found is None:
         raise ValueError(f"{text!r} is not what the static table holds, such as '24r 16/8 16x4 shared:512'")
     registers, blocks, warps = int(found[1]), int(found[4]), int(found[5])
@@ -106,7 +107,7 @@ def parse(text: str) -> Uses:
     inner = _widths(pairs.pop("in", ""))
     more = {k: int(n) for k, n in pairs.items()}
     plain = {k: more.pop(k, 0) for k in ("code", "loop", "spill", "shared", "tm")}
-    return Uses(registers, _widths(found[2]), _widths(found[3]), blocks, warps, inner=inner, special=more, **plain)
+    return Uses(registers, _widths(found[2]), _widths(found[3]), blocks, warps, inner=inner, special=more, sources=found[7] or "", **plain)
 
 
 Rows = dict[str, dict[int, Uses]]  # key of a launch -> architecture -> what it uses there
@@ -227,6 +228,8 @@ def compare(table: Rows, run: Rows, recorded: Iterable[str], concerned: Any = No
                 continue
             compared += 1
             found = regressions(arch, was, now)
+            if not found and now != was and was.sources and now.sources == was.sources:
+                found = ["not what the table read from these very sources: write it anew"]
             worse += [f"{key} sm_{arch}: {what}\n    was {was}\n    now {now}" for what in found]
             changed += not found and now != was
     known = set(recorded)

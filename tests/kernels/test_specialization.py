@@ -249,6 +249,7 @@ def test_every_declaration_is_among_the_wide_calls() -> None:
 
 
 @pytest.mark.static
+@pytest.mark.full
 @on_stub(600)
 def test_what_is_declared_decides_no_width() -> None:
     """Compiled with and without what a declaration takes away, each kernel has the same accesses, and neither spills."""

@@ -2,18 +2,25 @@
 
 `python -m tests.static.every_type`: each op in one such type of each kind, another from op to op, so that a kernel of many ops meets them all;
 `python -m tests.static.every_type op ...`: these ops in each such type.
+`--changed` leaves out what compiled from the same sources when the list beside this file was written, but for one in SAMPLE; `--update` writes it.
 """
 
 from __future__ import annotations
 
+import argparse
 import sys
 import zlib
 from collections.abc import Iterator
+from pathlib import Path
+
+import triton
 
 import tritensor.kernels  # noqa: F401  (fills the table)
+from bench.static import table as static_table
+from bench.static.command import SAMPLE
 from bench.static.launches import calls_of, corners_of, inputs_of
 from tritensor import dtypes
-from tritensor.cuda.compiler import child_processes
+from tritensor.cuda.compiler import child_processes, cubin_cache
 from tritensor.cuda.compiler.arguments import Specialization
 from tritensor.cuda.compiler.kernel_report import report
 from tritensor.cuda.runtime import serving
@@ -21,6 +28,8 @@ from tritensor.cuda.virtual.recording_runtime import RecordingRuntime
 from tritensor.errors import DTypeError, LaunchError, ShapeError
 from tritensor.table import Op, registry
 
+LIST = Path(__file__).with_name(f"every_type-triton-{static_table.minor(triton.__version__)}.txt")  # fingerprints, one a line
+ARCH = 90
 CALLS = 3  # samples of an op that are recorded in a type
 
 
@@ -50,31 +59,48 @@ def taken(op: Op, dtype: str, recorder: RecordingRuntime) -> Iterator[Specializa
             continue
 
 
-def main() -> int:
+def recorded(ops: list[str]) -> dict[Specialization, str]:
+    """The kernels that ops launch, each with the first (op, type) that does."""
     recorder = RecordingRuntime()
     serving.use(recorder)
     found: dict[Specialization, str] = {}
     for op in registry.values():
-        if op.forward is None or (sys.argv[1:] and op.name not in sys.argv[1:]):
+        if op.forward is None or (ops and op.name not in ops):
             continue
-        for dtype in asked(op, every=len(sys.argv) > 1):
+        for dtype in asked(op, every=bool(ops)):
             for spec in taken(op, dtype, recorder):
                 found.setdefault(spec, f"{op.name} {dtype}")
-    specs = list(found)
+    return found
 
-    def compiled(spec: Specialization) -> str:
-        try:
-            report(spec, 90)
-        except LaunchError as error:
-            return str(error).strip().splitlines()[-1]
-        return ""
 
+def compiled(spec: Specialization) -> str:
+    """What is wrong with a kernel, in a line."""
+    try:
+        report(spec, ARCH)
+    except LaunchError as error:
+        return str(error).strip().splitlines()[-1]
+    return ""
+
+
+def main() -> int:
+    parser = argparse.ArgumentParser(prog="python -m tests.static.every_type")
+    parser.add_argument("ops", nargs="*")
+    parser.add_argument("--changed", action="store_true")
+    parser.add_argument("--update", action="store_true")
+    given = parser.parse_args()
+    found = recorded(given.ops)
+    fingerprints = {spec: cubin_cache.keys(spec, ARCH)[0].hex()[:12] for spec in found}
+    listed = LIST.read_text() if given.changed and LIST.exists() else ""
+    known, seed = set(listed.split()), zlib.crc32(listed.encode())
+    specs = [s for s, mark in fingerprints.items() if mark not in known or zlib.crc32(mark.encode(), seed) % SAMPLE == 0]
     faults = 0
     for n, said in child_processes.each(compiled, specs):
         if said:
             faults += 1
             print(f"{found[specs[n]]}: {said}", flush=True)
-    print(f"{len(specs)} kernels, {faults} faults")
+    print(f"{len(specs)} of {len(found)} kernels compiled, {faults} faults")
+    if given.update and not faults:
+        LIST.write_text("\n".join(sorted(set(fingerprints.values()))) + "\n")
     return 1 if faults else 0
 
 

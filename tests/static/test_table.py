@@ -4,11 +4,14 @@ from __future__ import annotations
 
 import json
 from pathlib import Path
+from types import SimpleNamespace
+from typing import Any
 
 import pytest
 
 from bench.static import command as static
 from bench.static import table as static_table
+from bench.static.launches import Launch
 from bench.static.table import Uses, compare, parse, regressions
 from tritensor.cuda.compiler import child_processes
 from tritensor.cuda.compiler.kernel_report import Report
@@ -110,6 +113,7 @@ def test_a_report_becomes_a_cell_and_back() -> None:
     assert static_table.uses(Report("k", 90, 10, 0, 0, 0, 4, 0, instructions=9)) == parse("10r -/- 16x4 code:9")
     assert (parse("8r 2x16+4/- 16x4").load, parse("8r 2x16+4/- 16x4").store) == (16, 0)
     assert parse("error: no: 3") == Uses(error="no: 3")
+    assert parse(str(static_table.uses(report, "0a1b"))).sources == "0a1b"
     with pytest.raises(ValueError, match="is not what the static table holds"):
         parse("32 registers")
 
@@ -127,6 +131,34 @@ def test_the_comparison_names_what_is_new_and_gone() -> None:
     assert found.new == ["a forward float32 size0 _k sm_100"]
     assert found.gone == ["b forward float32 size0 _k"], "c is none of this run's business"
     assert set(static.updated(table, run, found.gone)) == {"a forward float32 size0 _k", "c forward float16 size0 _k"}
+
+
+def test_a_table_that_lies_of_the_same_sources_is_told() -> None:
+    row = "a forward float32 size0 _k"
+    table, run = {row: {90: parse(WAS + " @0a")}}, {row: {90: parse("30r 16/16 16x4 @0a")}}
+    assert "not what the table read from these very sources" in compare(table, run, [row]).worse[0]
+    for now in ("30r 16/16 16x4 @0b", "30r 16/16 16x4", WAS + " @0a", WAS + " @0b"):
+        assert compare(table, {row: {90: parse(now)}}, [row]).worse == []
+
+
+def test_what_the_table_has_read_is_not_compiled_again(monkeypatch: pytest.MonkeyPatch) -> None:
+    """Of the same sources, and with another table another few are compiled all the same."""
+    monkeypatch.setattr(static, "sources", lambda launch, arch: f"{launch.number:04x}")
+    monkeypatch.setattr(static, "facts", lambda launch, arch: {"key": launch.key, "arch": arch})
+    many = range(1, 1000)
+    kernel = SimpleNamespace(__name__="_k")
+    launches: list[Any] = [Launch("a", "forward", "float32", "size0", n, SimpleNamespace(kernel=kernel)) for n in many]  # type: ignore[arg-type]
+    jobs = [(i, 90) for i in range(len(launches))]
+    table = {one.key: {90: parse(f"{WAS} @{one.number:04x}")} for one in launches}
+    asked = static.known(launches, jobs, table)
+    assert asked[next(iter(asked))]["uses"].startswith(WAS)
+    assert 0.9 < len(asked) / len(jobs) < 1
+    again = static.known(launches, jobs, {**table, "b forward float32 size0 _k": {90: parse(WAS + " @ff")}})
+    assert again.keys() != asked.keys()
+    first = next(iter(asked))[0]
+    for changed in (parse(WAS + " @ffff"), parse(WAS), parse("error: no")):
+        assert (first, 90) not in static.known(launches, jobs, {**table, launches[first].key: {90: changed}})
+    assert not static.known(launches, jobs, {})
 
 
 def test_a_table_that_lacks_most_is_no_check() -> None:

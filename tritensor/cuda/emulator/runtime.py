@@ -18,7 +18,7 @@ from tritensor.cuda import device_errors
 from tritensor.cuda.compiler.arguments import Constant, bind, check_one_device, check_options, is_array, pointer_type, scalar_type
 from tritensor.cuda.compiler.tensor_descriptor import TensorDescriptor
 from tritensor.cuda.current import here
-from tritensor.cuda.emulator import source_lines, store_record
+from tritensor.cuda.emulator import dry_launches, source_lines, store_record
 from tritensor.cuda.emulator.interpreter import corrected, install, numpy_type, rebind
 from tritensor.cuda.emulator.sanitizer import Sanitizer, SanitizerError, Window
 from tritensor.cuda.emulator.streams import Borrowed, EmulatedStreams
@@ -145,6 +145,8 @@ class EmulatedRuntime(EmulatedStreams):
     def copy_to_host(self, into: np.ndarray, storage: Storage, offset: int, wait: bool = True) -> None:
         if here.capture is not None:
             here.capture.refuse_read(storage.device.index or 0)
+        if dry_launches.dry():
+            raise dry_launches.ValuesAsked
         into.reshape(-1).view(np.uint8)[:] = _bytes_at(storage.pointer + offset, into.nbytes)
         if wait:
             hidden_waits.note("copy to host")
@@ -195,6 +197,8 @@ class EmulatedRuntime(EmulatedStreams):
                 "another, so one that waits for the others would wait for ever; launch a grid of one program here"
             )
         if self.recorded_launch(kernel, grid, args, constexprs, num_warps, num_stages, options):
+            return
+        if dry_launches.dry():
             return
         values = {p.name: corrected(v) if p.constexpr else _value(v, p.name, p.type, name) for p, v in bound}
         points = list(product(*(range(n) for n in (*grid, 1, 1)[:3])))

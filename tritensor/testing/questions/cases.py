@@ -6,7 +6,7 @@ import contextlib
 import traceback
 import zlib
 from collections.abc import Callable, Iterator
-from functools import cached_property
+from functools import cached_property, lru_cache
 from pathlib import Path
 from typing import Any
 
@@ -124,6 +124,14 @@ class Case:
         return outputs(self.op, self.op.reference, tuple(copied(self.values)), self.attrs(cpu))
 
     @cached_property
+    def made(self) -> tuple[Placed, ...]:
+        """Outputs of the forward corner on the case's device, as the case's inputs lie: what the backward is given of an op with residuals."""
+        function = self.op.reference if self.on.type == "cpu" else self.op.forward or self.op.host
+        given = tuple(x.array if isinstance(x, Placed) else x for x in self.placed())
+        found = outputs(self.op, function, given, self.attrs())
+        return tuple(Placed(x, x, to_host(x).copy().reshape(-1).view(np.uint8)) for x in found)
+
+    @cached_property
     def needs(self) -> tuple[bool, ...]:
         """Which inputs can have a gradient: floats, less those for which the rule itself says that there is none."""
         return tuple(is_floating(x) and not self._refused(i) for i, x in enumerate(self.values))
@@ -194,6 +202,7 @@ def poisoned_empty() -> Iterator[None]:
         numpy.empty, numpy.empty_like = empty, empty_like
 
 
+@lru_cache(maxsize=4096)
 def types(op: Op) -> tuple[str, ...]:
     """Types to walk: one alone where no sample holds an input whose type could change."""
     varies = any(getattr(x, "dtype", None) == "float64" for s in samples(op) for x in s.inputs)
