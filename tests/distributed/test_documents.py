@@ -36,7 +36,7 @@ def test_the_pages_script(tmp_path: Path) -> None:
     assert said[1].split()[1] == said[2].split()[1]
 
 
-@pytest.mark.parametrize("ranks", [2, 4])
+@pytest.mark.parametrize("ranks", [2, pytest.param(4, marks=[pytest.mark.slow, pytest.mark.full])])
 def test_the_example(ranks: int, tmp_path: Path) -> None:
     said = launched("-n", str(ranks), str(ROOT / "examples" / "train_ddp.py"), "--steps", "20", "--every", "5", folder=tmp_path)
     rows = re.findall(r"^ +(\d+) +(\d+\.\d+) +(\d+\.\d+) +(\S+)$", said, re.M)

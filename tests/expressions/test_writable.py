@@ -22,7 +22,7 @@ LEFT = {
         for name in ("eq", "ge", "greater", "greater_equal", "gt", "le", "less", "less_equal", "lt", "ne", "not_equal")
     },
 }
-SHARE = 8  # of so many expressions one is asked on the emulated device by the quick suite, the others by the slow one
+SHARE = 16  # of so many expressions one is asked on the emulated device by the quick suite, the others by the full one
 
 
 def _together(call: Call, leaves: tuple[int, ...], given: list[Write]) -> list[str]:

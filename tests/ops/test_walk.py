@@ -52,7 +52,7 @@ def quick(op: Op, index: int, sample: Sample, dtype: str) -> list[str]:
     return [every[index % len(every)]] if len(every) < 3 else [every[0], every[1 + index % (len(every) - 1)]]
 
 
-def slow(op: Op, index: int, sample: Sample, dtype: str) -> list[str]:
+def rest(op: Op, index: int, sample: Sample, dtype: str) -> list[str]:
     """The other layouts."""
     asked = quick(op, index, sample, dtype)
     return [layout for layout in variants(op, sample, dtype) if layout not in asked]
@@ -70,12 +70,13 @@ def test_five_questions(op: Op, dtype: str, on: str) -> None:
 
 
 @pytest.mark.slow
+@pytest.mark.full
 @pytest.mark.parametrize(("op", "dtype"), [
-    pytest.param(op, t, id=f"{op.name}/{t}", marks=[pytest.mark.full] if has_twins(op, t) else [])
-    for op in registry.values() for t in types(op) if any(slow(op, i, s, t) for i, s in enumerate(samples(op)))
+    pytest.param(op, t, id=f"{op.name}/{t}")
+    for op in registry.values() for t in types(op) if any(rest(op, i, s, t) for i, s in enumerate(samples(op)))
 ])  # fmt: skip
 def test_every_layout_of_every_sample(op: Op, dtype: str) -> None:
-    said = findings(cases(op, dtype, DEVICES["emulated"], slow))
+    said = findings(cases(op, dtype, DEVICES["emulated"], rest))
     assert not said, said
 
 
