@@ -51,6 +51,10 @@ class GradError(RuntimeError):
     """A gradient that cannot be had: a freed graph, an overwritten value, no graph at all."""
 
 
+class NoDerivativeError(GradError, NotImplementedError):
+    """A derivative of a function that has none, or none that anybody has written; PyTorch raises NotImplementedError."""
+
+
 class GradcheckError(GradError):
     """A gradient that is not what differences say, or a function that gradcheck cannot check."""
 

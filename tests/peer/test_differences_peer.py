@@ -44,6 +44,11 @@ def _of_a_jump(T: Any) -> float:
     return float(T.func.grad(lambda x: (x * 1).logical_not_())(T.tensor(2.0)))
 
 
+def _of_a_step(T: Any) -> Any:
+    x, y, values = (T.tensor(v, requires_grad=True) for v in (0.0, 2.0, 0.5))
+    return T.stack(T.autograd.grad(T.heaviside(x, values) + x // y, (x, y, values)))
+
+
 def _of_a_dual(T: Any) -> float:
     A = importlib.import_module(T.__name__ + ".autograd.forward_ad")
     with A.dual_level():
@@ -208,6 +213,7 @@ WORKS: dict[str, tuple[Expression, type[Exception], Any]] = {
     "x.transpose()": (lambda T: T.arange(2).reshape(1, 2).transpose(), TypeError, [[0], [1]]),
     "permute(axes=)": (lambda T: T.arange(2).reshape(1, 2).permute(axes=(1, 0)), TypeError, [[0], [1]]),
     "index_put(x, (None, i), v)": (_spread, TypeError, [[5.0, 0.0]] * 2),
+    "`heaviside(x, values)`": (_of_a_step, RuntimeError, [0.0, 0.0, 1.0]),
     "func.grad": (_older, RuntimeError, [2.0, 2.0]),
     "clip_grad_norm_([a, b], 1.0, norm_type=inf)": (_clipped, RuntimeError, 4.0),
     "writes over a tensor from outside": (_outside, RuntimeError, [2.0, 2.0]),

@@ -124,12 +124,37 @@ def _allowed(call: Call, leaves: tuple[int, ...], write: Write, order: int) -> b
 
 
 def hung(op: Any) -> list[str]:
-    """Results of which the two libraries say otherwise whether they require grad, are leaves, have a node."""
+    """Results of which the two libraries say otherwise whether they require grad, are leaves, have a node: those without a derivative as well, and what an
+    entry's form in place has written."""
     wrong = []
     with warnings.catch_warnings():
         warnings.simplefilter("ignore")
-        for where, one, other, leaves in pairs(op):
-            a, b = flags(one, leaves), flags(other, leaves)
-            if a != b:
-                wrong.append(f"{where}: {a} in PyTorch, {b} here")
+        for form, f, g in _forms(op):
+            for i, sample in _chosen(op):
+                for leaves in filter(None, _leaves_of(sample)):
+                    one, other = theirs(f, sample), ours(g, sample)
+                    try:
+                        a = flags(one, leaves)
+                        b = flags(other, leaves)
+                    except (
+                        RuntimeError,
+                        TypeError,
+                        Untranslatable,
+                    ):  # no answer of PyTorch's, or none here, which the walk over all samples tells
+                        continue
+                    if a != b:
+                        wrong.append(f"{form}sample {i}, grad of {leaves}: {a} in PyTorch, {b} here")
     return wrong
+
+
+def _forms(op: Any) -> Iterator[tuple[str, Callable[..., Any], Callable[..., Any]]]:
+    """An entry's function in both libraries, and its form that writes over the first argument, which is given a copy of a leaf."""
+    f, _ = resolved(op)
+    if f is None or torch.float64 not in op.dtypes:
+        return
+    yield "", op.op, f
+    name = getattr(op.inplace_variant, "__name__", "")
+    mine = getattr(tt.Tensor, name, None) if name else None
+    if mine is not None:
+        over = lambda call: lambda x, *args, **kwargs: call(x.clone(), *args, **kwargs)  # noqa: E731
+        yield f"{name}, ", over(op.inplace_variant), over(mine)

@@ -5,6 +5,7 @@ from __future__ import annotations
 from tritensor.errors import DTypeError, ShapeError
 from tritensor.table import ops
 from tritensor.tensor.core import Tensor
+from tritensor.tensor.derivatives import barred
 from tritensor.tensor.functions.factorizations.matrices import adjoint, identity, part, refuse_batches, refuse_whole
 from tritensor.tensor.functions.factorizations.results import QR, Reflectors
 from tritensor.tensor.functions.shaping.reshaping import reshape_to
@@ -24,8 +25,8 @@ def qr(A: Tensor, mode: str = "reduced") -> QR:
 
 @function(out=True)
 def geqrf(x: Tensor) -> Reflectors:
-    """(a, tau): QR as LAPACK keeps it, R on and above a's diagonal, the reflectors 1 - tau v v^H below it. Not differentiable."""
-    return returned("geqrf", Reflectors)(*ops.geqrf(x))
+    """(a, tau): QR as LAPACK keeps it, R on and above a's diagonal, the reflectors 1 - tau v v^H below it. A derivative raises NoDerivativeError."""
+    return returned("geqrf", Reflectors)(*[barred("geqrf", y, x) for y in ops.geqrf(x)])
 
 
 def _reflectors(name: str, a: Tensor, tau: Tensor) -> None:

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 from tritensor.table import ops
 from tritensor.tensor.core import Tensor
+from tritensor.tensor.derivatives import barred
 from tritensor.tensor.functions.factorizations.matrices import refuse_batches, refuse_failed, spread, together
 from tritensor.tensor.functions.factorizations.results import LDLFactor, LDLFactorEx
 from tritensor.tensor.publishing.publish import function
@@ -14,8 +15,10 @@ _FAILED = "D[{0}, {0}], counted from 1, is zero; use ldl_factor_ex to factor suc
 
 @function(namespace="linalg", out=True, also={"input": "A"})
 def ldl_factor_ex(A: Tensor, *, hermitian: bool = False, check_errors: bool = False) -> LDLFactorEx:
-    """(LD, pivots, info): as ldl_factor, and for each matrix the first zero on D's diagonal counted from 1, or 0. Not differentiable."""
-    found = returned("linalg_ldl_factor_ex", LDLFactorEx)(*ops.ldl_factor(A, hermitian=bool(hermitian)))
+    """(LD, pivots, info): as ldl_factor, and for each matrix the first zero on D's diagonal counted from 1, or 0. A derivative raises
+    NoDerivativeError."""
+    ld, *rest = ops.ldl_factor(A, hermitian=bool(hermitian))
+    found = returned("linalg_ldl_factor_ex", LDLFactorEx)(barred("ldl_factor_ex", ld, A), *rest)
     if check_errors:
         refuse_failed("ldl_factor_ex", found.info, _FAILED)
     return found
@@ -24,18 +27,18 @@ def ldl_factor_ex(A: Tensor, *, hermitian: bool = False, check_errors: bool = Fa
 @function(namespace="linalg", out=True, also={"input": "A"})
 def ldl_factor(A: Tensor, *, hermitian: bool = False) -> LDLFactor:
     """(LD, pivots) with A = P L D L^T P^T (L^H if `hermitian`), D of blocks of one and two rows, as LAPACK's sytrf lays them out. The lower
-    triangle of A is read. Not differentiable. Raises LinAlgError where D is singular."""
+    triangle of A is read. Raises LinAlgError where D is singular; a derivative raises NoDerivativeError."""
     ld, pivots, info = ops.ldl_factor(A, hermitian=bool(hermitian))
     refuse_failed("ldl_factor", info, _FAILED)
-    return returned("linalg_ldl_factor", LDLFactor)(ld, pivots)
+    return returned("linalg_ldl_factor", LDLFactor)(barred("ldl_factor", ld, A), pivots)
 
 
 @function(namespace="linalg", out=True)
 def ldl_solve(LD: Tensor, pivots: Tensor, B: Tensor, *, hermitian: bool = False) -> Tensor:
-    """X with A X = B, A given by what ldl_factor made of it; batches broadcast. Not differentiable."""
+    """X with A X = B, A given by what ldl_factor made of it; batches broadcast. A derivative raises NoDerivativeError."""
     refuse_batches("ldl_solve", LD, "LD", square=True)
     refuse_batches("ldl_solve", B, "B")
     if tuple(pivots.shape) == tuple(LD.shape[:-1]):
         LD, B = together("ldl_solve", LD, B, ("LD", "B"))
         pivots = spread(pivots, tuple(LD.shape[:-2]), 1)
-    return ops.ldl_solve(LD, pivots, B, hermitian=bool(hermitian))
+    return barred("ldl_solve", ops.ldl_solve(LD, pivots, B, hermitian=bool(hermitian)), LD, B)

@@ -9,6 +9,7 @@ from tritensor.errors import DTypeError, ShapeError
 from tritensor.table import ops
 from tritensor.tensor.aliasing.inplace import broadcasts_to, overwrite, resize
 from tritensor.tensor.core import Tensor
+from tritensor.tensor.derivatives import constant
 from tritensor.tensor.functions.linear.products import outer, refuse_ndim, refuse_unlike_batches
 from tritensor.tensor.functions.shaping.reshaping import reshape_to
 from tritensor.tensor.publishing.publish import checked, function
@@ -33,7 +34,8 @@ def _sum(name: str, input: Tensor, a: Tensor, b: Tensor, beta: Any, alpha: Any) 
     shape = (*a.shape[:-1], b.shape[-1])
     _refuse_unlike(name, input, shape)
     c = None if beta == 0 else input if tuple(input.shape) == shape else ops.expand(input, shape=shape)
-    return ops.add_product(a, b, c, beta=float(beta), alpha=float(alpha))
+    found = ops.add_product(a, b, c, beta=float(beta), alpha=float(alpha))
+    return found if c is not None else constant(name, found, input)
 
 
 def _refuse_unlike(name: str, input: Tensor, shape: tuple[int, ...]) -> None:
@@ -48,7 +50,7 @@ def _added(name: str, input: Tensor, product: Tensor, beta: Any, alpha: Any) -> 
         beta, alpha = int(beta), int(alpha)
     product = _scaled(product, alpha)
     if beta == 0:
-        return product
+        return constant(name, product, input)
     terms = product, _scaled(input, beta)  # the first says how the sum lies: in C order; but addr is elementwise
     return ops.add(*(terms[::-1] if name == "addr" else terms))
 

@@ -1,14 +1,18 @@
-"""Functions that compare two tensors as a whole: isclose, allclose, equal."""
+"""Functions that compare two tensors as a whole: isclose, allclose, equal; and comparisons that are written over their first argument."""
 
 from __future__ import annotations
 
 import numpy as np
 
+from tritensor import dtypes
+from tritensor.autograd.engine import followed
 from tritensor.errors import ArgumentError
 from tritensor.table import ops
 from tritensor.tensor.core import Tensor
-from tritensor.tensor.functions.pointwise.elementary import of_one_type
-from tritensor.tensor.publishing.publish import function
+from tritensor.tensor.derivatives import constant
+from tritensor.tensor.functions.pointwise.elementary import BINARY, COMPARISONS, of_one_type
+from tritensor.tensor.publishing.arguments import Operand
+from tritensor.tensor.publishing.publish import function, in_place, named
 
 
 @function
@@ -48,3 +52,22 @@ def _all_true(flags: Tensor) -> bool:
     if isinstance(flags.array, np.ndarray):
         return bool(flags.array.all())
     return bool(ops.all(flags, dim=tuple(range(len(flags.array.shape))), keepdim=False).item())
+
+
+def _written_over(name: str, doc: str, *aliases: str) -> None:
+    """x.eq_(other) and its like: a result that is constant in both, where a derivative follows other; what it is where x alone is followed, overwrite knows."""
+
+    def call(x: Tensor, other: Operand) -> Tensor:
+        found = getattr(ops, name)(x, other)
+        if isinstance(other, Tensor) and followed(other) and dtypes.has_gradient(x.array.dtype):
+            return constant(name, ops.cast(found, dtype=x.array.dtype), x, other)
+        return found
+
+    f = named(call, name, doc)
+    for public_name in (name, *aliases):
+        setattr(Tensor, public_name + "_", in_place(f, public_name + "_", True))
+
+
+for _name in COMPARISONS:
+    _doc, _aliases = BINARY[_name]
+    _written_over(_name, _doc, *_aliases)

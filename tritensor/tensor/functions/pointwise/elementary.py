@@ -14,6 +14,7 @@ from tritensor.strides import preserve_format
 from tritensor.table import ops
 from tritensor.tensor.casting import in_float32
 from tritensor.tensor.core import Tensor
+from tritensor.tensor.derivatives import constant
 from tritensor.tensor.functions.shaping.reshaping import in_c_order
 from tritensor.tensor.publishing.arguments import Operand
 from tritensor.tensor.publishing.publish import function, named
@@ -197,7 +198,9 @@ def only_tensors(name: str, **given: Any) -> None:
             raise TypeError(f"{name}: {label} is the number {x!r}; give a tensor (tritensor.tensor({x!r}))")
 
 
-def _publish_binary(name: str, doc: str, *aliases: str, also: dict[str, str] | None = None, numbers: str = "either") -> Callable[..., Any]:
+def _publish_binary(
+    name: str, doc: str, *aliases: str, also: dict[str, str] | None = None, numbers: str = "either", inplace: bool = True
+) -> Callable[..., Any]:
     """A function of two inputs that is its op and nothing else. `numbers` says which of them may be one: "either", "other" or "none"."""
 
     def either(x: Operand, other: Operand) -> Tensor:
@@ -214,10 +217,10 @@ def _publish_binary(name: str, doc: str, *aliases: str, also: dict[str, str] | N
         return getattr(ops, name)(x, other)
 
     call = {"either": either, "other": first, "none": both}[numbers]
-    return function(inplace=True, out=True, names=aliases, also=also)(named(call, name, doc))
+    return function(inplace=inplace, out=True, names=aliases, also=also)(named(call, name, doc))
 
 
-_BINARY: dict[str, tuple[str, tuple[str, ...]]] = {
+BINARY: dict[str, tuple[str, tuple[str, ...]]] = {
     "floor_divide": ("floor(x / other) in x's type; integers on the CPU divided by 0 raise DivisionByZeroError.", ()),
     "remainder": ("x - floor(x / other) * other: it has the sign of other.", ()),
     "fmod": ("x - trunc(x / other) * other: it has the sign of x.", ()),
@@ -237,10 +240,12 @@ _BINARY: dict[str, tuple[str, tuple[str, ...]]] = {
     "bitwise_left_shift": ("Bits shifted up by other.", ()),
     "bitwise_right_shift": ("Bits shifted down by other.", ()),
 }
-_NUMBER_SECOND = {"fmod", "eq", "ne", "lt", "le", "gt", "ge"}
+COMPARISONS = ("eq", "ne", "lt", "le", "gt", "ge")  # which are written over their first argument in comparing.py
+_NUMBER_SECOND = {"fmod", *COMPARISONS}
 _NO_NUMBER = {"atan2", "logical_and", "logical_or", "logical_xor"}
-for _name, (_doc, _aliases) in _BINARY.items():
-    _publish_binary(_name, _doc, *_aliases, numbers="other" if _name in _NUMBER_SECOND else "none" if _name in _NO_NUMBER else "either")
+for _name, (_doc, _aliases) in BINARY.items():
+    _kind = "other" if _name in _NUMBER_SECOND else "none" if _name in _NO_NUMBER else "either"
+    _publish_binary(_name, _doc, *_aliases, numbers=_kind, inplace=_name not in COMPARISONS)
 _publish_binary("pow", "x to the power other; integers stay integers.", also={"exponent": "other"})
 
 
@@ -408,8 +413,8 @@ def rad2deg(x: Tensor) -> Tensor:
 
 @function(inplace=True, out=True)
 def heaviside(x: Tensor, values: Tensor) -> Tensor:
-    """0 below 0, `values` at 0, 1 above. Raises DTypeError for two types, and for complex numbers."""
+    """0 below 0, `values` at 0, 1 above; constant in x. Raises DTypeError for two types, and for complex numbers."""
     only_tensors("heaviside", input=x, values=values)
     if x.array.dtype != values.array.dtype:
         raise DTypeError(f"heaviside: input is {x.dtype.name}, values is {values.dtype.name}; cast one of them with .to(...)")
-    return ops.where(ops.eq(x, 0), values, ops.cast(ops.gt(x, 0), dtype=x.array.dtype))
+    return constant("heaviside", ops.where(ops.eq(x, 0), values, ops.cast(ops.gt(x, 0), dtype=x.array.dtype)), x)

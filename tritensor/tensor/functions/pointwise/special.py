@@ -7,42 +7,17 @@ from typing import Any
 
 import numpy as np
 
-from tritensor.autograd.engine import followed
-from tritensor.autograd.function import Function
-from tritensor.errors import ArgumentError, GradError
+from tritensor.errors import ArgumentError
 from tritensor.table import ops
 from tritensor.tensor.core import Tensor
+from tritensor.tensor.derivatives import barred
 from tritensor.tensor.functions.pointwise.elementary import only_tensors
 from tritensor.tensor.functions.shaping.reshaping import in_c_order
 from tritensor.tensor.publishing.arguments import Operand
 from tritensor.tensor.publishing.publish import function, named, namespaces, public
 
 names = namespaces.setdefault("special", {})  # what tritensor.special holds, by name
-
-
-class _Barred(Function):
-    """0, whose gradient is none that anybody knows: it stands in a sum for an input by which a function cannot be differentiated."""
-
-    generate_vmap_rule = True
-
-    @staticmethod
-    def forward(x: Tensor, kind: np.dtype, name: str) -> Tensor:  # type: ignore[override]
-        return ops.full(shape=(), value=0, dtype=kind, device=x.device)
-
-    @staticmethod
-    def setup_context(ctx: Any, inputs: tuple[Any, ...], output: Tensor) -> None:
-        ctx.name = inputs[2]
-
-    @staticmethod
-    def backward(ctx: Any, g: Tensor) -> Any:  # type: ignore[override]
-        raise GradError(f"{ctx.name}: there is no derivative by its first argument; give that one detached, with .detach()")
-
-
-def _barring(name: str, x: Any, y: Tensor) -> Tensor:
-    """y, which raises GradError when a gradient by x is asked of it."""
-    if isinstance(x, Tensor) and followed(x):
-        return ops.add(y, _Barred.apply(x, y.array.dtype, name))
-    return y
+_FIRST = " by its first argument"
 
 
 def _unary(name: str, op_name: str, doc: str, *aliases: str, everywhere: bool, inplace: bool = True) -> None:
@@ -114,7 +89,7 @@ def _binary(name: str, op_name: str, doc: str, second: str = "other") -> None:
     def call(x: Operand, other: Operand) -> Tensor:
         _some_tensor(name, x, other)
         y = getattr(ops, op_name)(x, other)
-        return _barring(name, x, y) if name == "zeta" else y
+        return barred(name, y, x, by=_FIRST) if name == "zeta" else y
 
     also = {second: "other"} if second != "other" else None
     function(namespace="special", out=True, also=also)(named(call, name, doc))
@@ -148,14 +123,14 @@ for _name, _doc in {
 def igamma(x: Tensor, other: Tensor) -> Tensor:
     """The regularised lower incomplete gamma function P(x, other). Raises GradError for a gradient by x; there is that by other alone."""
     only_tensors("igamma", input=x, other=other)
-    return _barring("igamma", x, ops.igamma(x, other))
+    return barred("igamma", ops.igamma(x, other), x, by=_FIRST)
 
 
 @function(inplace=True, out=True)
 def igammac(x: Tensor, other: Tensor) -> Tensor:
     """The regularised upper incomplete gamma function 1 - P(x, other). Raises GradError for a gradient by x; there is that by other alone."""
     only_tensors("igammac", input=x, other=other)
-    return _barring("igammac", x, ops.igammac(x, other))
+    return barred("igammac", ops.igammac(x, other), x, by=_FIRST)
 
 
 def _polygamma(n: int, x: Tensor) -> Tensor:

@@ -14,6 +14,7 @@ from tritensor.errors import ArgumentError, DTypeError, ShapeError
 from tritensor.table import ops
 from tritensor.tensor.casting import widened
 from tritensor.tensor.core import Tensor
+from tritensor.tensor.derivatives import barred
 from tritensor.tensor.functions.reductions.reductions import as_type
 from tritensor.tensor.functions.shaping.reshaping import reshape_to
 from tritensor.tensor.publishing.publish import function
@@ -128,7 +129,7 @@ def bincount(x: Tensor, weights: Tensor | None = None, minlength: int = 0) -> Te
     """How often each of 0, 1, ..., max(x) stands in a 1-d x of integers, int64; with `weights` their sums, in float32 if they are, else float64.
 
     At least `minlength` counts. Reads the largest element, which waits for a GPU. The same on every run: nothing is added by float atomics.
-    Raises ShapeError, DTypeError and ArgumentError for other shapes and types, and for negative numbers.
+    Raises ShapeError, DTypeError and ArgumentError for other shapes and types, and for negative numbers; a derivative by weights NoDerivativeError.
     """
     given = None if weights is None else weights.shape
     if minlength < 0:
@@ -145,11 +146,13 @@ def bincount(x: Tensor, weights: Tensor | None = None, minlength: int = 0) -> Te
     low, high = int(ops.amin(keys, dim=(0,), keepdim=False).item()), int(ops.amax(keys, dim=(0,), keepdim=False).item())
     if low < 0:
         raise ArgumentError(f"bincount: x holds {low}; only numbers that are not negative can be counted")
-    if weights is not None:
-        weights = weights.detach()
-        if weights.array.dtype != np.float32:
-            weights = ops.cast(weights, dtype=np.dtype(np.float64))
-    return ops.count_keys(keys, weights, size=max(high + 1, minlength))
+    size = max(high + 1, minlength)
+    if weights is None:
+        return ops.count_keys(keys, None, size=size)
+    plain = weights.detach()
+    if plain.array.dtype != np.float32:
+        plain = ops.cast(plain, dtype=np.dtype(np.float64))
+    return barred("bincount", ops.count_keys(keys, plain, size=size), weights)
 
 
 # Histograms
@@ -237,19 +240,21 @@ def histogram(
     Args:
         bins: their number, over `range` or that of the elements; or a sorted 1-d tensor of their edges.
         density: divide by the total and by the bins' widths, so that the integral is 1.
+
+    A derivative by x, bins or weight raises NoDerivativeError.
     """
     _check_histogram("histogram", x, weight, tuple(x.shape))
     if isinstance(bins, Tensor) and range is not None:
         raise TypeError("histogram: bins are edges, and range is given as well; give one of the two")
     if range is not None and len(range) != 2:
         raise ArgumentError(f"histogram: range {tuple(range)}: give two numbers")
-    x = x.detach()
+    sources, x = (x, bins, weight), x.detach()
     edges, uniform = _edges("histogram", x, bins, range, x)
     hist = _counted(x, ops.bin_numbers(x, edges, uniform=uniform), weight, edges.shape[0] - 1)
     if density:
         total = ops.sum(hist, dim=(0,), keepdim=False)
         hist = ops.div(ops.div(hist, total), _width(edges))
-    return returned("histogram", Histogram)(hist, edges)
+    return returned("histogram", Histogram)(*[barred("histogram", y, *sources) for y in (hist, edges)])
 
 
 @function(method=False)
@@ -262,6 +267,8 @@ def histogramdd(
         bins: the number of bins, one for all dims or one for each; or for each dim a sorted 1-d tensor of edges.
         range: the ends of each dim's bins, one after the other: 2n numbers.
         density: divide by the total and by the cells' volumes.
+
+    A derivative by x, bins or weight raises NoDerivativeError.
     """
     if x.ndim < 2:
         raise ShapeError(f"histogramdd: x {tuple(x.shape)}: give points in the last of at least two dimensions")
@@ -290,4 +297,6 @@ def histogramdd(
         hist = ops.div(hist, ops.sum(hist, dim=tuple(builtin_range(n)), keepdim=False))
         for d, e in enumerate(edges):
             hist = ops.div(hist, ops.reshape(_width(e), shape=tuple(s if a == d else 1 for a, s in enumerate(shape))))
-    return returned("histogramdd", HistogramDD)(hist, tuple(edges))
+    sources = x, weight, *given
+    found = [b if isinstance(b, Tensor) else barred("histogramdd", e, *sources) for b, e in zip(given, edges, strict=True)]
+    return returned("histogramdd", HistogramDD)(barred("histogramdd", hist, *sources), tuple(found))

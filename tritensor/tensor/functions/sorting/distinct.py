@@ -11,6 +11,7 @@ from tritensor import dtypes
 from tritensor.errors import DTypeError, ShapeError
 from tritensor.table import normal_dim, ops
 from tritensor.tensor.core import Tensor, new_tensor
+from tritensor.tensor.derivatives import barred
 from tritensor.tensor.functions.shaping.reshaping import in_c_order, no_view, reshape_to
 from tritensor.tensor.functions.sorting.ordering import put_back
 from tritensor.tensor.publishing.publish import function
@@ -48,9 +49,10 @@ def _slices(x: Tensor, places: Tensor, d: int) -> Tensor:
     return in_c_order(ops.index_get(x, places, dims=(d,), front=False))
 
 
-def _returned(found: Tensor, numbers: Tensor | None, counts: Tensor | None) -> Any:
-    several = tuple(t for t in (found, numbers, counts) if t is not None)
-    return several if len(several) > 1 else found
+def _returned(name: str, x: Tensor, found: Tensor, numbers: Tensor | None = None, counts: Tensor | None = None) -> Any:
+    """What a function gives that found distinct elements of x: these, by which there is no derivative, and whatever else was asked for."""
+    several = tuple(t for t in (barred(name, found, x), numbers, counts) if t is not None)
+    return several if len(several) > 1 else several[0]
 
 
 def _slices_along(x: Tensor, places: Tensor, d: int) -> Tensor:
@@ -100,12 +102,12 @@ def unique(x: Tensor, sorted: bool = True, return_inverse: bool = False, return_
     """The distinct elements, or the distinct slices along dim, in ascending order whatever `sorted` says. Each NaN is one of its own.
 
     return_inverse adds where each element (slice) is among them, of x's shape (size); return_counts how often each occurs. int64.
-    Raises ShapeError for slices without elements, IndexError for a dim of a 0-d tensor.
+    Raises ShapeError for slices without elements, IndexError for a dim of a 0-d tensor; a derivative by x raises NoDerivativeError.
 
     >>> tt.tensor([3, 1, 3]).unique(return_counts=True)
     (tensor([1, 3]), tensor([1, 2]))
     """
-    x = x.detach()
+    given, x = x, x.detach()
     if dim is not None:
         d = _dim("unique", x, dim)
         rows = _lines("unique", x, d)
@@ -117,9 +119,9 @@ def unique(x: Tensor, sorted: bool = True, return_inverse: bool = False, return_
     if d is None and not return_inverse:
         values = ops.sort_values(keys, dim=0)
         if not return_counts and isinstance(values.array, np.ndarray):
-            return new_tensor(values.array[_starts_on_host(values.array)])
+            return _returned("unique", given, new_tensor(values.array[_starts_on_host(values.array)]))
         starts = flat_nonzero(_firsts(values))
-        return _returned(_slices(values, starts, 0), None, _counts(starts, n) if return_counts else None)
+        return _returned("unique", given, _slices(values, starts, 0), None, _counts(starts, n) if return_counts else None)
     values, order = ops.sort(keys, dim=0, descending=False)
     firsts = _firsts(values)
     starts = flat_nonzero(firsts)
@@ -128,7 +130,7 @@ def unique(x: Tensor, sorted: bool = True, return_inverse: bool = False, return_
     if return_inverse:
         zeros = ops.full(shape=(n,), value=0, dtype=INT64, device=x.device)
         numbers = no_view(ops.reshape(ops.scatter(zeros, order, _numbered(firsts), dim=0), shape=shape))
-    return _returned(found, numbers, _counts(starts, n) if return_counts else None)
+    return _returned("unique", given, found, numbers, _counts(starts, n) if return_counts else None)
 
 
 def _starts_on_host(x: np.ndarray) -> np.ndarray:
@@ -144,11 +146,12 @@ def unique_consecutive(x: Tensor, return_inverse: bool = False, return_counts: b
     """The first of every run of equal elements (of equal slices along dim), in order. NaN equals nothing.
 
     return_inverse adds the number of the run that each element is in, return_counts the length of each run. int64.
+    A derivative by x raises NoDerivativeError.
     """
-    x = x.detach()
+    given, x = x, x.detach()
     if dim is None and not return_inverse and not return_counts and isinstance(x.array, np.ndarray):
         flat = x.array.reshape(-1)
-        return new_tensor(flat[_starts_on_host(flat)])
+        return _returned("unique_consecutive", given, new_tensor(flat[_starts_on_host(flat)]))
     if dim is not None:
         d = _dim("unique_consecutive", x, dim)
         rows, along = _lines("unique_consecutive", x, d), x
@@ -162,7 +165,8 @@ def unique_consecutive(x: Tensor, return_inverse: bool = False, return_counts: b
         firsts = _firsts(along)
     starts = flat_nonzero(firsts)
     numbers = no_view(ops.reshape(_numbered(firsts), shape=shape)) if return_inverse else None
-    return _returned(_slices_along(along, starts, d), numbers, _counts(starts, firsts.array.size) if return_counts else None)
+    counts = _counts(starts, firsts.array.size) if return_counts else None
+    return _returned("unique_consecutive", given, _slices_along(along, starts, d), numbers, counts)
 
 
 @function(method=False, out=True, also={"element": "elements", "test_element": "test_elements"})
