@@ -2,6 +2,8 @@
 
 from __future__ import annotations
 
+from typing import Any
+
 import numpy as np
 import triton
 
@@ -10,6 +12,7 @@ from tritensor.kernels.losses.pointwise_loss import pointwise_loss
 from tritensor.kernels.parts import maths
 from tritensor.kernels.parts.indices.error_reports import spot
 from tritensor.kernels.parts.pointwise_samples import Domain
+from tritensor.table import ops
 
 
 # -(t log x + (1 - t) log(1 - x)), both logarithms held above -100; no number where t is no probability
@@ -23,6 +26,28 @@ def _bce(x, t):
 @triton.jit
 def _bce_slope(g, x, t):
     return g * maths.div(x - t, maths.maximum((1.0 - x) * x, maths.zeros(x) + 1e-12))
+
+
+_LEAST = 1e-12  # what (1 - x) x is held above
+
+
+def _bce_rule(g: Any, x: Any, t: Any) -> Any:
+    """The slope by x with PyTorch's derivative, ((1 - t) x^2 + t (1 - x)^2) / max((1 - x) x, least)^2: where x is a certain t that is 0, as the slope is there.
+
+    Its value is the slope's own, its derivatives are those of (1 - t) / (1 - x) - t / x, in which nothing cancels, and of a cubic where (1 - x) x is held.
+    """
+    if x.array.dtype.itemsize < 4:  # which has no number as small as the least
+        wide = np.dtype(np.float32)
+        return ops.cast(_bce_rule(ops.cast(g, dtype=wide), ops.cast(x, dtype=wide), ops.cast(t, dtype=wide)), dtype=x.array.dtype)
+    y, fixed = 1.0 - x, t.detach()
+    spread = (y * x).detach()
+    value = ops.div(x - t, ops.maximum(spread, _LEAST)).detach()
+    held = ops.lt(spread, _LEAST)
+    inside = ops.where(held, 0.5, x)
+    apart = ops.div(1.0 - t, 1.0 - inside) - ops.div(t, inside)
+    near = ((1.0 - fixed) * (x * x * x) - fixed * (y * y * y)) * (1.0 / (3.0 * _LEAST**2)) - t * (1.0 / _LEAST)
+    smooth = ops.where(held, near, apart)
+    return g * (value + (smooth - smooth.detach()))
 
 
 @triton.jit
@@ -139,7 +164,7 @@ _INSIDE = Domain(0.1, 0.9)
 _SOME = Domain(-2.0, 2.0)
 _COUNTS = Domain(0.5, 5.0)
 pointwise_loss(
-    "binary_cross_entropy", _bce, (_bce_slope, _bce_slope_t), domain=(_INSIDE, _INSIDE), check=_check_probabilities,
+    "binary_cross_entropy", _bce, (_bce_slope, _bce_slope_t), domain=(_INSIDE, _INSIDE), check=_check_probabilities, rule=_bce_rule,
     doc="-(t log x + (1 - t) log(1 - x)), logarithms held above -100. On the CPU x or t outside [0, 1] is refused; on a GPU, where to look would be to "
     "wait, it gives NaN.",
 )  # fmt: skip

@@ -68,14 +68,17 @@ class _Loss:
     """The corners of one loss; attributes (at most one) follow x and the target in every formula."""
 
     def __init__(
-        self, name: str, formula: Any, slopes: Sequence[Any], attributes: dict[str, Any], check: Callable[..., None] | None
-    ) -> None:
+        self, name: str, formula: Any, slopes: Sequence[Any], attributes: dict[str, Any], check: Callable[..., None] | None,
+        rule: Callable[..., Any] | None,
+    ) -> None:  # fmt: skip
         self.name, self.formula, self.slopes, self.attributes, self.check = name, formula, slopes, attributes, check
         self.plain = spellings.twin(formula, spellings.on_numpy)
         self.loop, self.fold = loop_of(formula), Fold(lambda *lanes: spellings.twin(formula, on_lanes)(*lanes))
         self.slope_loops = [loop_of(s) for s in slopes]
         self.plain_slopes = [spellings.twin(s, spellings.on_numpy) for s in slopes]
         self.rules = [spellings.twin(s, spellings.on_tensors) for s in slopes]
+        if rule is not None:
+            self.rules[0] = rule
 
     def numbers(self, attrs: dict[str, Any]) -> tuple[Any, ...]:
         return tuple([float(attrs.get(a, default)) for a, default in self.attributes.items()])
@@ -199,6 +202,7 @@ def pointwise_loss(
     tolerance: dict[str, tuple[float, str]] | None = None,
     every_path: bool = False,
     borrows: tuple[str, ...] | None = None,
+    rule: Callable[..., Any] | None = None,
 ) -> Op:
     """Register a loss `(x, target, *, reduction, [number])` of inputs of one shape, reduced by "mean", "sum" or "none".
 
@@ -209,9 +213,10 @@ def pointwise_loss(
         domain, draw: where samples of x and of the target lie; `others` are more values of the number to try.
         every_path: samples reach every path of what all such losses share; of one loss is enough.
         borrows: as in `op`.
+        rule: the gradient by x on tensors, `(g, x, t)`, where its derivative is another than the slope's own.
         check: of numpy's x and target, raises for what the loss is not defined on.
     """
-    loss = _Loss(name, formula, slopes, attributes or {}, check)
+    loss = _Loss(name, formula, slopes, attributes or {}, check, rule)
     domains = domain if isinstance(domain[0], tuple) else (domain, domain)
 
     def drawn(rng: np.random.Generator, shape: tuple[int, ...]) -> tuple[np.ndarray, np.ndarray]:

@@ -30,7 +30,7 @@ def _signbit(x):
     return maths.signbit(x)
 
 
-# |a| with the sign of b; the slope is that sign times a's, 0 at 0
+# |a| with the sign of b; the slope is that sign times a's: 0 at 0, NaN of NaN
 @triton.jit
 def _copysign(a, b):
     size = maths.abs(a)
@@ -39,7 +39,7 @@ def _copysign(a, b):
 
 @triton.jit
 def _copysign_a(g, y, a):
-    return g * (maths.sign(a) * maths.sign(y))
+    return g * maths.where(a == a, maths.sign(a) * maths.sign(y), a)
 
 
 @triton.jit

@@ -357,6 +357,12 @@ NUMBERS: dict[str, tuple[Expression, float, float]] = {
     "tensor(5e9).to(uint32)": (lambda T: float(T.full((64,), 5e9).to(T.uint32)[0].item()), 0.0, 705032704.0),
     "softplus": (lambda T: float(_slope(T, lambda x: T.nn.functional.softplus(x, 2.0, 4.0), 2.0, by=0) > 0.03), 0.0, 1.0),
     "prelu": (lambda T: _slope(T, lambda x, w: T.nn.functional.prelu(x, w), 0.0, 0.25, by=1), 0.0, 1.0),
+    "copysign(inf, y)": (lambda T: _slope(T, T.copysign, math.inf, -2.0), math.nan, -1.0),
+    "`kl_div` by a target of 0": (
+        lambda T: _slope(T, lambda x, t: T.nn.functional.kl_div(x, t, reduction="sum"), -1.0, 0.0, of=1),
+        math.nan,
+        1.0,
+    ),
     "hypot(0, 0)": (lambda T: _slope(T, T.hypot, 0.0, 0.0), math.nan, 0.0),
     "atan2(0, 0)": (lambda T: _slope(T, T.atan2, 0.0, 0.0, of=0, by=1), math.nan, 0.0),
     "xlogy(0, 0)": (lambda T: _slope(T, T.xlogy, 0.0, 0.0, of=0, by=1), math.nan, 0.0),

@@ -217,7 +217,7 @@ def gaussian_nll_loss(
         raise ValueError("gaussian_nll_loss: var has a negative entry; variances are at least 0: give its square, or exp of a logarithm")
     input, target = alike("gaussian_nll_loss", ("input", input), ("target", target))
     with no_grad():
-        short = ops.sub(ops.clamp(spread, eps, None), spread)  # 0 but where var is below eps
+        short = ops.clamp(ops.sub(eps, spread), 0.0, None)  # 0 but where var is below eps
     spread = ops.add(spread, short)
     loss = 0.5 * (spread.log() + (input - target).square() / spread)
     return reduced("gaussian_nll_loss", loss + 0.5 * math.log(2 * math.pi) if full else loss, reduction)

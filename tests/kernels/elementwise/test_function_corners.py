@@ -200,3 +200,19 @@ def test_dividing_by_a_negative_zero(where: str, again: bool) -> None:
             assert g.tolist() == [math.copysign(INF, zero)] * 3
         (g,) = tt.autograd.grad(x / zero, x, tt.zeros(3, device=where), create_graph=again)
         assert g.tolist() == [0.0] * 3  # an upstream zero
+
+
+@pytest.mark.parametrize("where", DEVICES)
+@pytest.mark.parametrize("dtype", [*TYPES, tt.float16, tt.bfloat16])
+def test_the_slope_of_copysign(where: str, dtype: tt.dtype) -> None:
+    """The product of the signs of x and of the result: 0 at 0, NaN of NaN, whatever the other's sign is taken of."""
+    sizes = [(NAN, NAN), (0.0, 0.0), (-0.0, 0.0), (INF, 1.0), (-INF, -1.0), (1.0, 1.0), (-2.0, -1.0)]
+    signs = [NAN, -NAN, 0.0, -0.0, 1.0, -1.0, INF, -INF]
+    for again in (False, True):
+        for size, slope in sizes:
+            x = tt.full((8,), size, dtype=dtype, device=where, requires_grad=True)
+            y = tt.tensor(signs, dtype=dtype, device=where, requires_grad=True)
+            gx, gy = tt.autograd.grad(tt.copysign(x, y).sum(), (x, y), create_graph=again)
+            wanted = [slope * math.copysign(1.0, s) for s in signs]
+            np.testing.assert_array_equal(gx.detach().float().cpu().numpy(), wanted)
+            assert gy.tolist() == [0.0] * 8

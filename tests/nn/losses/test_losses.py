@@ -263,3 +263,37 @@ def test_a_single_sample_with_a_batch_of_one_label(kind):
     one = one.long()
     assert F.multi_margin_loss(x, one, reduction="none").tolist() == [F.multi_margin_loss(x, one[0], reduction="none").item()]
     assert F.multi_margin_loss(x, one).shape == ()
+
+
+@pytest.mark.parametrize("device", ["cpu", "cuda"])
+def test_second_derivatives_of_binary_cross_entropy(device):
+    """(1 - t) / (1 - x)^2 + t / x^2; and PyTorch's, ((1 - t) x^2 + t (1 - x)^2) / 1e-24, where x (1 - x) is below 1e-12: 0 where x is a certain target."""
+    for dtype in (tt.float64, tt.float32):
+        x = tt.tensor([0.0, 1.0, 0.0, 1.0, 1e-6, 0.5, 0.25, 1 - 2**-20], dtype=dtype, device=device, requires_grad=True)
+        t = tt.tensor([0.0, 1.0, 1.0, 0.0, 0.0, 1.0, 0.5, 1.0], dtype=dtype, device=device, requires_grad=True)
+        (first,) = tt.autograd.grad(F.binary_cross_entropy(x, t, reduction="sum"), x, create_graph=True)
+        slopes = [0.0, 0.0, -1e12, 1e12, 1 / (1 - 1e-6), -2.0, 0.5 / 0.75 - 0.5 / 0.25, -1 / (1 - 2**-20)]
+        assert first.tolist() == pytest.approx(slopes, rel=1e-6)
+        (plain,) = tt.autograd.grad(F.binary_cross_entropy(x, t, reduction="sum"), x)
+        assert first.tolist() == pytest.approx(plain.tolist(), rel=1e-6)
+        by_x, by_t = tt.autograd.grad(first.sum(), (x, t), create_graph=True)
+        assert by_x.tolist() == pytest.approx(
+            [0.0, 0.0, 1e24, 1e24, 1 / (1 - 1e-6) ** 2, 4.0, 0.5 / 0.75**2 + 0.5 / 0.25**2, (1 - 2**-20) ** -2], rel=1e-6
+        )
+        assert by_t.tolist() == pytest.approx(
+            [-1e12] * 4 + [-1 / (1e-6 * (1 - 1e-6)), -4.0, -1 / 0.1875, -1 / (2**-20 * (1 - 2**-20))], rel=1e-5
+        )
+        (third,) = tt.autograd.grad(by_x.sum(), x)
+        assert third[5:7].tolist() == pytest.approx([-16.0, 2 * 0.5 / 0.75**3 - 2 * 0.5 / 0.25**3], rel=1e-6)
+    for dtype in (tt.float16, tt.bfloat16):  # in which 1e-12 is 0
+        x = tt.tensor([0.0, 1.0, 0.5], dtype=dtype, device=device, requires_grad=True)
+        (first,) = tt.autograd.grad(F.binary_cross_entropy(x, tt.ones_like(x) * (x.detach() != 0), reduction="sum"), x, create_graph=True)
+        assert first.tolist() == [0.0, 0.0, -2.0]
+        assert tt.autograd.grad(first.sum(), x)[0].tolist() == [0.0, 0.0, 4.0]
+
+
+def test_an_infinite_variance():
+    x, var = (tt.tensor([v], dtype=tt.float64, requires_grad=True) for v in (1.0, np.inf))
+    loss = F.gaussian_nll_loss(x, tt.zeros(1, dtype=tt.float64), var)
+    assert loss.item() == np.inf
+    assert [g.tolist() for g in tt.autograd.grad(loss, (x, var))] == [[0.0], [0.0]]
