@@ -6,7 +6,7 @@ import math
 from collections.abc import Callable
 from typing import Any, NamedTuple
 
-INF = math.inf
+INF, NAN = math.inf, math.nan
 
 
 class Case(NamedTuple):
@@ -124,10 +124,18 @@ def _binary() -> dict[str, Callable[..., Any]]:
     return found
 
 
+def _targets(T: Any, x: Any) -> Any:
+    return T.tensor([0.0, 1.0, 1.0, 0.0, 1.0, 0.5], dtype=x.dtype, device=x.device)
+
+
 CASES = {
     **{name: Case(run, (ONE,)) for name, run in _unary().items()},
     **{f"ties: {name}": Case(run, (TIES,)) for name, run in _of_ties().items()},
     **{f"two: {name}": Case(run, (A, B)) for name, run in _binary().items()},
+    "certain: binary_cross_entropy": Case(
+        lambda T, F, x: F.binary_cross_entropy(x, _targets(T, x), reduction="none"), ([0.0, 1.0, 0.5, 0.75, 0.5, 0.25],)
+    ),
+    "unknown: copysign": Case(lambda T, F, a: T.copysign(a, _targets(T, a) - 0.5), ([NAN, NAN, 0.0, -0.0, 1.0, -2.0],)),
 }
 
 
