@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import copy
 from collections.abc import Callable
+from typing import Any
 
 import pytest
 
@@ -205,3 +206,73 @@ def test_a_write_over_a_base_that_has_left_the_graph_takes_its_views_along() -> 
     base.sigmoid_()
     (view * w).sum().backward()
     assert w.grad.tolist() == view[0].tolist()  # nothing comes by that way, which led to what stood there before
+    assert flags(view) == (True, False, True)
+    (v := view * 2).sum().backward()
+    assert flags(v) == (True, False, True)
+
+
+@pytest.mark.parametrize("recorded", [True, False])
+@pytest.mark.parametrize(
+    "write", [lambda base, view: base.mul_(2), lambda base, view: view.detach().zero_(), lambda base, view: base.__setitem__(0, 5.0)]
+)
+def test_a_view_that_was_left_behind_leads_nowhere_once_its_memory_is_written(
+    write: Callable[[tt.Tensor, tt.Tensor], Any], recorded: bool
+) -> None:
+    w = tt.ones(3, requires_grad=True)
+    base = w * 2
+    view, inner = base[:2], base[:2].view(2, 1)
+    base.detach_()
+    assert grad(view.sum(), w, retain_graph=True)[0].tolist() == [2.0, 2.0, 0.0]
+    view.retain_grad()
+    with tt.set_grad_enabled(recorded):
+        write(base, view)
+    for v in (view, inner):
+        assert flags(v) == (True, False, True)
+        assert grad(v.sum(), w, allow_unused=True) == (None,)
+    view.sum().backward()
+    assert view.grad.tolist() == [1.0, 1.0]
+    assert w.grad is None
+    assert flags(base) == (False, True, False)
+
+
+def test_a_view_that_was_left_behind_follows_its_base_into_another_graph() -> None:
+    w, z = tt.ones(3, requires_grad=True), tt.full((3,), 3.0, requires_grad=True)
+    base = w * 2
+    view = base[:2]
+    base.detach_()
+    base.mul_(2)
+    base.mul_(z)
+    view.sum().backward()
+    assert z.grad.tolist() == [4.0, 4.0, 0.0]
+    assert w.grad is None
+
+    other = (base := w * 2)[:2]
+    base.detach_().mul_(2).requires_grad_()
+    (other * 3).sum().backward()
+    assert base.grad.tolist() == [3.0, 3.0, 0.0]
+
+
+def test_a_view_from_outside_of_the_graph_leaves_it_with_its_base() -> None:
+    w = tt.ones(3, requires_grad=True)
+    base = w * 2
+    with tt.no_grad():
+        view = base[:2]
+    assert flags(view) == (True, True, False)
+    base.detach_()
+    assert flags(view) == flags(base) == (False, True, False)
+    base.mul_(2)
+    view.mul_(2)
+    assert view.tolist() == [8.0, 8.0]
+    assert flags(view) == (False, True, False)
+    base.requires_grad_()
+    assert flags(view) == (True, True, False)
+
+
+def test_parts_that_were_left_behind_say_that_they_cannot_be_followed() -> None:
+    base = tt.ones(4, requires_grad=True) * 2
+    a, _ = base.split(2)
+    base.detach_()
+    assert a.requires_grad
+    base.mul_(2)
+    with pytest.raises(tt.GradError, match="is one of several that one call gave"):
+        _ = a.grad_fn

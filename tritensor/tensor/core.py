@@ -288,7 +288,7 @@ class Tensor(Values, Methods):
         if self.path is not None:
             raise GradError("detach_: a view stays in the graph of its base; use detach()")
         if self.extra is not None and self.extra.kin is not None:
-            self.extra.kin.settle()
+            self.extra.kin.part()
         reclaim(self)
         self.hang_at(None)
         return self

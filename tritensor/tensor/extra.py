@@ -8,20 +8,19 @@ from typing import Any
 from tritensor import dtypes
 from tritensor.autograd.hooks import Hooks
 from tritensor.autograd.node import Severed
+from tritensor.errors import GradError
 
 
 class Kin:
     """The live views of a base, by id: `fresh` ones, whose node leads through the base's node of now, and `stale` ones, which have yet to find
-    their way through it (see views.py). `swept` is how many stale ones were alive when the dead were last forgotten; `parted`: the base has left
-    the graph, and they have stayed."""
+    their way through it (see views.py). `swept` is how many stale ones were alive when the dead were last forgotten."""
 
-    __slots__ = ("fresh", "parted", "stale", "swept")
+    __slots__ = ("fresh", "stale", "swept")
 
     def __init__(self) -> None:
         self.fresh: dict[int, weakref.ref[Any]] = {}
         self.stale: dict[int, weakref.ref[Any]] = {}
         self.swept = 0
-        self.parted = False
 
     def follow(self, tracked: bool) -> None:
         """The base, a leaf, requires grad from now on, or ceases to: so do views that were taken outside the graph."""
@@ -32,13 +31,23 @@ class Kin:
             elif view is not None and not tracked and type(view.node) is Severed:
                 view.hang_at(None)
 
-    def settle(self) -> None:
-        """The base is about to leave the graph: stale views find their way through it before."""
+    def part(self) -> None:
+        """The base is about to leave the graph: stale views find their way through it before. Views that have a way back stay, the others leave with it."""
         for mark in tuple(self.stale.values()):
             view = mark()
             if view is not None and (view.extra is None or not view.extra.origin):
                 _ = view.node
-        self.parted = True
+        for mark in tuple(self.fresh.values()):
+            view = mark()
+            if view is not None and type(view.node) is Severed:
+                view.hang_at(None)
+            elif view is not None and view.tracked:
+                leave_behind(view)
+
+
+def leave_behind(view: Any) -> None:
+    """Let a view keep its way back until its memory is written. Put here by tritensor.tensor.aliasing.views."""
+    raise GradError("autograd: the views are not loaded; import tritensor")
 
 
 class Extra:
@@ -53,3 +62,4 @@ class Extra:
     kin: Kin | None = None
     origin = ""
     retains = False
+    left_at = 0  # how often a view's memory had been written when its base left the graph

@@ -20,6 +20,7 @@ from tritensor.errors import GradError
 from tritensor.layers import LayerArray
 from tritensor.strides import memory_order, reach
 from tritensor.table import ops, registry
+from tritensor.tensor import extra as extras
 from tritensor.tensor.core import Tensor, extra_of, new_output, new_tensor
 
 Path = tuple[tuple[Any, dict[str, Any], tuple[Any, ...]], ...]
@@ -67,18 +68,48 @@ class StaleView(Tensor):
         self.node = value
 
 
-StaleView.__name__, StaleView.__qualname__, StaleView.__module__ = Tensor.__name__, Tensor.__qualname__, Tensor.__module__
+class LeftView(Tensor):
+    """What a view in the graph becomes when its base leaves it: it keeps its way back until its memory is written, by whomever, and leads nowhere then,
+    or where its base has been led since."""
+
+    __slots__ = ()
+
+    @property
+    def node(self) -> Node | None:  # type: ignore[override]
+        if self.version.value == self.extra.left_at:  # type: ignore[union-attr]
+            return _node.__get__(self)  # type: ignore[no-any-return]
+        if self.extra.retains:  # type: ignore[union-attr]
+            forget_grad(_node.__get__(self), self)
+        _refresh(self)
+        return self.node
+
+    @node.setter
+    def node(self, value: Node | None) -> None:
+        self.__class__ = Tensor  # type: ignore[assignment]
+        self.node = value
+
+
+for _kind in (StaleView, LeftView):
+    _kind.__name__, _kind.__qualname__, _kind.__module__ = Tensor.__name__, Tensor.__qualname__, Tensor.__module__
+
+
+def _leave_behind(view: Tensor) -> None:
+    extra_of(view).left_at = version_of(view).value
+    view.__class__ = LeftView
+
+
+extras.leave_behind = _leave_behind  # type: ignore[assignment]
 
 
 def _refresh(view: Tensor) -> None:
-    """Give a stale view the node that leads through its base's node of now."""
+    """Give a stale view the node that leads through its base's node of now; one that was left behind stays in the graph where that leads nowhere."""
     assert view.path is not None
     base, *steps = view.path
     extra = view.extra
     if extra is not None and extra.origin:
         raise GradError(f"the base of this view of shape {view.array.shape} was written in place, and the view {_ORIGINS[extra.origin]}")
     node = engine.edge_of(base)
-    if node is not None:
+    if node is not None or type(view) is LeftView:
         for op, attrs, meta in steps:
             node = step_node(op, node, attrs, meta, view.array)
     if extra is not None and extra.retains and node is not None:
@@ -112,16 +143,7 @@ def _outdate(base: Tensor) -> None:
 
 def remembered(x: Tensor) -> bool:
     """Whether a graph has a part in what is written over x."""
-    if not state.enabled or x.tracked:
-        return state.enabled
-    base = x if x.path is None else x.path[0]
-    return base.tracked or _parted(base)
-
-
-def _parted(base: Tensor) -> bool:
-    """Whether a base has left the graph, and views of it have stayed."""
-    extra = base.extra
-    return extra is not None and extra.kin is not None and extra.kin.parted
+    return state.enabled and (x.tracked or (x.path is not None and x.path[0].tracked))
 
 
 def refuse(x: Tensor, name: str, written: str = "written") -> None:
@@ -153,11 +175,6 @@ def rebase(x: Tensor, value: Tensor, who: str, own: bool = False) -> None:
 
     `own` says that the value was computed for this write and nobody else has it.
     """
-    root = x if x.path is None else x.path[0]
-    if _parted(root) and not root.tracked and not value.tracked:  # what its views had is the way to the old contents
-        _outdate(root)
-        root.extra.kin.parted = False  # type: ignore[union-attr]
-        return
     if x.path is not None:
         base, *steps = x.path
         base.hang_at(ViewWrite(tuple(steps), base, value, who))
