@@ -276,15 +276,21 @@ def test_a_value_that_does_not_fit_is_refused() -> None:
     assert x.fill_(tt.tensor(2.0)).sum().item() == 12.0
 
 
-def test_a_resized_out_is_nobodys_view() -> None:
+def test_a_resized_out_stays_a_view_where_its_base_reaches() -> None:
     x = tt.ones(4, requires_grad=True)
     base = tt.zeros(4)
-    out = base[:2]
+    out, beyond = base[:2], base[2:]
     with pytest.warns(UserWarning, match="resized"):
         tt.add(tt.ones(3), 1, out=out)
+    with pytest.warns(UserWarning, match="resized"):
+        tt.add(tt.ones(3), 2, out=beyond)
+    assert base.tolist() == [2.0, 2.0, 3.0, 3.0]
     base.mul_(x)
-    assert not out.requires_grad
-    assert out._base is None
+    (out * 5).sum().backward()
+    assert x.grad.tolist() == [10.0, 10.0, 15.0, 0.0]
+    assert out._base is base
+    with pytest.raises(tt.GradError, match="reaches beyond what its base has been since one of them was resized"):
+        _ = beyond.grad_fn
 
 
 def test_a_view_of_a_written_base_may_be_asked_for_gradients() -> None:

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import random
+import warnings
 from collections.abc import Callable
 from typing import Any
 
@@ -209,6 +210,37 @@ def _reshaped(T: Any, change: str, keep: str) -> Any:
     return x.grad.tolist(), y.tolist(), y._version
 
 
+def _left_behind(T: Any, change: str) -> Any:
+    """A view of a base that leaves the graph, and what becomes of it."""
+    x = _leaf(T, 1.0, 2.0, 3.0)
+    y = x * 1
+    view = y[:2]
+    with T.no_grad():
+        aside = y[1:]
+    y.detach_()
+    exec(change, {"y": y, "T": T})
+    (view * 3).sum().backward()
+    return [(t.requires_grad, t.is_leaf) for t in (y, view, aside)], None if x.grad is None else x.grad.tolist()
+
+
+def _on_resized(T: Any, change: str) -> Any:
+    """A base, a view, a view of that and a tensor aside of the graph on one memory, of which one is resized."""
+    warnings.filterwarnings("ignore", "add: out has shape|An output with one or more elements was resized")
+    b = T.arange(6.0)
+    v, d = b[1:4], b.detach()
+    names = {"T": T, "b": b, "v": v, "w": v[1:], "d": d, "z": T.arange(4.0).requires_grad_()}
+    exec(change, names)
+    return [(names[k].tolist(), names[k].requires_grad) for k in "bvwd"], v.storage_offset(), v._base is b
+
+
+def _comparison(T: Any, name: str) -> Any:
+    x, y = _leaf(T, 1.0, 2.0), _leaf(T, 1.0, 3.0)
+    a = x * 1
+    getattr(a, name)(y)
+    a.sum().backward()
+    return a.tolist(), x.grad.tolist(), y.grad.tolist()
+
+
 PROGRAMS: dict[str, Callable[[Any], Any]] = {
     **{f"no_grad view, {w}": (lambda T, w=w: _no_grad_view(T, w)) for w in ("view.mul_(2)", "y.mul_(2)", "pass")},
     **{f"dirty {name}": (lambda T, f=f: _dirty(T, f)) for name, f in {"leaf": lambda x: x, "result": lambda x: x * 1}.items()},
@@ -218,6 +250,28 @@ PROGRAMS: dict[str, Callable[[Any], Any]] = {
         for c in ("y.t_()", "y.transpose_(0, 1); y.mul_(2)", "y.unsqueeze_(0); y.squeeze_(0); y[0] *= 3")
         for k in ("y[0]", "y * y", "y.square()", "y + 1", "y.view(-1)[1:]")
     },
+    **{
+        f"left behind, {c}": (lambda T, c=c: _left_behind(T, c))
+        for c in ("pass", "y.mul_(2)", "y.data.mul_(2)", "y[0] = 5.0", "y.requires_grad_()")
+    },
+    **{
+        f"resized, {c}": (lambda T, c=c: _on_resized(T, c))
+        for c in (
+            "T.add(T.ones(4), 1, out=b)",
+            "T.add(T.ones(10), 1, out=b); b.fill_(7)",
+            "T.add(T.ones(4), 1, out=v)",
+            "T.add(T.ones(9), 1, out=v)",
+            "b.resize_(3); b.resize_(2, 3)",
+            "b.resize_(8); b.zero_()",
+            "b.resize_(2, 2); b.mul_(z.reshape(2, 2))",
+            "d.resize_(7); d.zero_()",
+        )
+    },
+    **{
+        f"compared, {n}": (lambda T, n=n: _comparison(T, n))
+        for n in ("eq_", "ne_", "lt_", "le_", "gt_", "ge_", "not_equal_", "less_equal_")
+    },
+    "unique": lambda T: (u := _leaf(T, 2.0, 1.0).unique()).requires_grad and (u.sum().backward(), 0),
     "hooks": _hooked,
     "generator": _generator,
     "iteration": lambda T: [row.mul_(2).tolist() for row in T.ones(2, 2, requires_grad=True) * 1],

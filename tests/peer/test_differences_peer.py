@@ -44,6 +44,13 @@ def _of_a_jump(T: Any) -> float:
     return float(T.func.grad(lambda x: (x * 1).logical_not_())(T.tensor(2.0)))
 
 
+def _beyond(T: Any) -> Any:
+    b = T.arange(4.0)
+    v = b[1:3]
+    b.resize_(2).mul_(T.ones(2, requires_grad=True))
+    return v * 1
+
+
 def _of_a_step(T: Any) -> Any:
     x, y, values = (T.tensor(v, requires_grad=True) for v in (0.0, 2.0, 0.5))
     return T.stack(T.autograd.grad(T.heaviside(x, values) + x // y, (x, y, values)))
@@ -177,6 +184,7 @@ RAISES: dict[str, tuple[Expression, Any, type[Exception]]] = {
     "uint8_tensor + 300": (lambda T: T.zeros(1, dtype=T.uint8) + 300, [44], OverflowError),
     "int8_tensor < 200": (lambda T: T.zeros(1, dtype=T.int8) < 200, [False], OverflowError),
     "mse_loss((n, 1), (n,))": (lambda T: T.nn.functional.mse_loss(T.ones(3, 1), T.zeros(3)), 1.0, tt.ShapeError),
+    "`b[1:3]` after `b.resize_(2)`": (_beyond, [1.0, 2.0], tt.GradError),
     "SGD([p, p])": (_twice, [0.5], ValueError),
     "`batch.add_(1)` between `matrix @ batch`": (_written_batch, [[4.0, 4.0]], tt.GradError),
     "l1_loss": (lambda T: T.nn.functional.l1_loss(T.ones(3, 1), T.zeros(3)), 1.0, tt.ShapeError),

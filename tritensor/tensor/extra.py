@@ -54,7 +54,8 @@ class Extra:
     """What few tensors have: hooks, for bases their live views, and for some views why they must not be written.
 
     `origin` says why a view must not be written while its base is in the graph: "no_grad", "parts" (one of several views that one call
-    gave), "function" (a Function returned it), "window" (as_strided took it from outside a view), "gaps" (or on memory that has them); "" for most.
+    gave), "function" (a Function returned it), "window" (as_strided took it from outside a view), "gaps" (or on memory that has them), "resized" (its
+    base has been); "" for most.
     """
 
     hooks: Hooks | None = None
@@ -62,4 +63,5 @@ class Extra:
     kin: Kin | None = None
     origin = ""
     retains = False
+    memory: Any = None  # of a tensor that was resized: all of its memory, a vector
     left_at = 0  # how often a view's memory had been written when its base left the graph

@@ -17,8 +17,10 @@ from tritensor.autograd.saved import reclaim
 from tritensor.dispatch import takes_floats
 from tritensor.errors import DeviceError, DTypeError, GradError, ShapeError
 from tritensor.layers import LayerArray, entries
+from tritensor.strides import contiguous_strides
 from tritensor.table import Op, Spec, ops, registry
 from tritensor.tensor.aliasing.overlaps import agreed, own_cells, refuse_overlap, write_agreed
+from tritensor.tensor.aliasing.resizing import outgrown, resize_memory
 from tritensor.tensor.aliasing.views import copy_into, part_from_base, rebase, refuse, remembered
 from tritensor.tensor.core import Tensor, as_tensor, new_tensor
 
@@ -242,19 +244,23 @@ def write_out(out: Tensor, value: Any, name: str) -> Tensor:
 
 
 def resize(x: Tensor, value: Tensor, name: str) -> None:
-    """Make `value` the contents of x and its shape x's; x keeps its type."""
+    """Make `value` the contents of x and its shape x's, in x's memory; x keeps its type. Raises ShapeError where elements of x share cells."""
     fitted = _castable(x, value, name)
-    reclaim(x)
-    _resize(x, fitted)
+    if type(x.array) is LayerArray or type(fitted.array) is LayerArray:
+        part_from_base(x)
+        x.array = engine.copy(fitted.array)
+    elif outgrown(x, fitted.array.size):
+        reclaim(x)
+        x.array = engine.copy(fitted.array)
+    else:
+        refuse_overlap(x, name)
+        source = engine.copy(fitted.array) if same_memory(x.array, fitted.array) else fitted.array
+        reclaim(x)
+        resize_memory(x, tuple(source.shape), contiguous_strides(tuple(source.shape)))
+        copy_into(x.array, source)
     version_of(x).bump(name)
 
 
 def _castable(out: Tensor, value: Tensor, name: str) -> Tensor:
     like = new_tensor(empty(value.array.shape, out.array.dtype, out.device))
     return _fitted(like, value, name)
-
-
-def _resize(out: Tensor, value: Tensor) -> None:
-    """Give out memory of value's shape; its base and views keep the old memory."""
-    part_from_base(out)
-    out.array = engine.copy(value.array)

@@ -34,6 +34,7 @@ _ORIGINS = {
     "window": "is a window (as_strided) that reaches beyond the view it was taken of, so that the gradient of what is written there would be "
     "lost; take it of the base",
     "gaps": "is a window (as_strided) on memory with gaps, or elements that share cells; take contiguous() first",
+    "resized": "reaches beyond what its base has been since one of them was resized; take it anew",
     "function": "came out of a Function, whose backward a write would leave out; clone() it inside forward, or use the out-of-place form",
 }
 

@@ -6,15 +6,15 @@ import math
 import warnings
 from typing import Any
 
-import numpy as np
-
-from tritensor.array import Array, CudaArray, as_strided, device_of, element_strides, empty
+from tritensor.array import element_strides, empty
 from tritensor.autograd.modes import state
 from tritensor.autograd.node import version_of
 from tritensor.autograd.saved import reclaim
-from tritensor.errors import ArgumentError, DTypeError, GradError, ShapeError
-from tritensor.strides import as_format, contiguous_format, contiguous_strides, formatted, preserve_format, reach
-from tritensor.tensor.aliasing.views import copy_into, part_from_base
+from tritensor.errors import ArgumentError, DTypeError, GradError, ShapeError, TransformError
+from tritensor.layers import LayerArray
+from tritensor.strides import as_format, contiguous_format, contiguous_strides, formatted, preserve_format
+from tritensor.tensor.aliasing.resizing import resize_memory
+from tritensor.tensor.aliasing.views import part_from_base
 from tritensor.tensor.core import Tensor
 from tritensor.tensor.functions.shaping.reshaping import sizes as shape_of
 from tritensor.tensor.publishing.publish import function
@@ -25,39 +25,22 @@ def _refuse_graph(name: str, x: Tensor) -> None:
         raise GradError(f"{name}: the tensor requires grad, and the graph would not see its new memory; use it on x.detach()")
 
 
-def _span(x: Array) -> int:
-    """Elements from x's first to the end of what it reaches."""
-    if x.size == 0:
-        return 0
-    return int(reach(x.shape, element_strides(x))[1]) + 1
-
-
-def _resized(a: Array, shape: tuple[int, ...], strides: tuple[int, ...]) -> Array:
-    """a's memory in another shape; where that is too little, new memory that begins with the same elements."""
-    need = int(reach(shape, strides)[1]) + 1 if 0 not in shape else 0
-    have = _span(a)
-    if need <= have or need == 0:
-        return as_strided(a, shape, strides) if a.size else _whole(a, shape, strides)
-    longer = empty((need,), a.dtype, device_of(a))
-    if have:
-        copy_into(as_strided(longer, (have,), (1,)), as_strided(a, (have,), (1,)))
-    return as_strided(longer, shape, strides)
-
-
-def _whole(a: Array, shape: tuple[int, ...], strides: tuple[int, ...]) -> Array:
-    """An empty array of a shape that holds nothing."""
-    if isinstance(a, CudaArray):
-        return a.as_strided(shape, strides, 0)
-    return np.empty(shape, a.dtype)
+def _resized(name: str, x: Tensor, shape: tuple[int, ...], strides: tuple[int, ...]) -> Tensor:
+    if type(x.array) is LayerArray:
+        raise TransformError(f"{name}: inside vmap, grad or jvp a tensor has no memory of its own; use reshape, an index or cat")
+    reclaim(x)
+    resize_memory(x, shape, strides)
+    version_of(x).bump(name)
+    return x
 
 
 @function(free=False)
 def resize_(x: Tensor, *size: Any, memory_format: Any = None) -> Tensor:
     """Give x another shape, in place: its elements in the order of memory, new ones behind them without a value where it grows.
 
-    Where x grows beyond its memory it gets new memory, and other tensors keep the old.
+    Where x grows beyond its memory, longer memory takes its place for all tensors that lie in it (numpy arrays, and what `.data` gave, keep the old).
 
-    Raises GradError for a tensor that requires grad, ShapeError for a negative size.
+    Raises GradError for a tensor that requires grad, ShapeError for a negative size, TransformError inside vmap, grad and jvp.
     """
     _refuse_graph("resize_", x)
     shape = shape_of("resize_", size) if size else ()
@@ -68,13 +51,7 @@ def resize_(x: Tensor, *size: Any, memory_format: Any = None) -> Tensor:
         raise ArgumentError("resize_: preserve_format says nothing of a new shape; give contiguous_format or channels_last")
     if shape == tuple(x.array.shape) and wanted is contiguous_format:
         return x
-    strides = formatted(shape, contiguous_strides(shape), wanted)
-    changed = _resized(x.array, shape, strides)
-    reclaim(x)
-    part_from_base(x)
-    x.array = changed
-    version_of(x).bump("resize_")
-    return x
+    return _resized("resize_", x, shape, formatted(shape, contiguous_strides(shape), wanted))
 
 
 @function
@@ -85,12 +62,7 @@ def resize_as_(x: Tensor, the_template: Tensor, *, memory_format: Any = None) ->
     if wanted is not preserve_format:
         return resize_(x, shape, memory_format=wanted)
     _refuse_graph("resize_as_", x)
-    changed = _resized(x.array, shape, formatted(shape, element_strides(the_template.array), preserve_format))
-    reclaim(x)
-    part_from_base(x)
-    x.array = changed
-    version_of(x).bump("resize_as_")
-    return x
+    return _resized("resize_as_", x, shape, formatted(shape, element_strides(the_template.array), preserve_format))
 
 
 def _reshaped(name: str, x: Tensor, shape: tuple[int, ...]) -> Tensor:

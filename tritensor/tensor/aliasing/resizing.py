@@ -1,0 +1,148 @@
+"""Other sizes for a tensor and the memory that it lies in with its views: resize_, and out= of another shape."""
+
+from __future__ import annotations
+
+import gc
+import sys
+from typing import Any
+
+import numpy as np
+
+from tritensor.array import Array, CudaArray, as_strided, device_of, element_strides, empty, is_contiguous
+from tritensor.strides import reach
+from tritensor.table import registry
+from tritensor.tensor.aliasing.views import copy_into, part_from_base
+from tritensor.tensor.core import Tensor, extra_of
+
+_ALONE = 3  # references to a counter of writes that nobody shares: its tensor's, this file's, and the counting's
+
+
+def outgrown(x: Tensor, count: int) -> bool:
+    """Whether so many elements want new memory that no other tensor has to be led to: x lies alone in what it has, which is less."""
+    version, extra = x.version, x.extra
+    return (
+        x.array.size < count and x.path is None
+        and (version is None or sys.getrefcount(version) <= _ALONE)
+        and (extra is None or (extra.memory is None and extra.kin is None))
+    )  # fmt: skip
+
+
+def resize_memory(x: Tensor, shape: tuple[int, ...], strides: tuple[int, ...]) -> None:
+    """Let x show another shape, with strides in elements, of its memory, from its first element on. The caller counts the write.
+
+    Where the memory ends before that, longer memory with the same contents takes its place for all tensors that lie in it (numpy arrays, and what
+    `.data` gave, stay). Memory begins and ends where the tensor does that x is a view of, or did before it was made smaller.
+    """
+    root = x if x.path is None else x.path[0]
+    memory = _memory(root)
+    if memory is None or x.array.dtype != root.array.dtype:
+        _apart(x, shape, strides)
+        return
+    first = (_address(x.array) - _address(memory)) // memory.itemsize if x.array.size else 0
+    end = first + int(reach(shape, strides)[1]) + 1 if 0 not in shape else first
+    if end > memory.size:
+        longer = empty((end,), memory.dtype, device_of(memory))
+        copy_into(as_strided(longer, (memory.size,), (1,)), memory)
+        _move(root, memory, longer)
+        memory = longer
+    x.array = as_strided(memory, shape, strides, first) if 0 not in shape else empty(shape, memory.dtype, device_of(memory))
+    low, high = _span(root.array)
+    if high - low != memory.nbytes:
+        extra_of(root).memory = memory
+    elif root.extra is not None:
+        root.extra.memory = None
+    for view in _views(root) if x is root else [x]:
+        _lead(root, view)
+
+
+def _apart(x: Tensor, shape: tuple[int, ...], strides: tuple[int, ...]) -> None:
+    """x in memory of its own, which begins with its elements in order: of a tensor in reverse order, or of another type than what it is a view of."""
+    old = x.array
+    part_from_base(x)
+    count = int(reach(shape, strides)[1]) + 1 if 0 not in shape else 0
+    memory = empty((max(count, old.size),), old.dtype, device_of(old))
+    copy_into(as_strided(memory, old.shape, _in_order(old.shape)), old)
+    x.array = as_strided(memory, shape, strides)
+
+
+def _in_order(shape: tuple[int, ...]) -> tuple[int, ...]:
+    steps = [1]
+    for n in reversed(shape[1:]):
+        steps.insert(0, steps[0] * n)
+    return tuple(steps[: len(shape)])
+
+
+def _address(a: Array) -> int:
+    return a.data_ptr() if isinstance(a, CudaArray) else int(a.ctypes.data)
+
+
+def _span(a: Array) -> tuple[int, int]:
+    """Addresses of the first byte that an array reaches, and behind the last."""
+    at = _address(a)
+    if a.size == 0:
+        return at, at
+    low, high = reach(a.shape, element_strides(a))
+    return at + int(low) * a.itemsize, at + (int(high) + 1) * a.itemsize
+
+
+def _lies_in(a: Any, memory: Array) -> bool:
+    if type(a) is not type(memory) or not a.size or (isinstance(a, CudaArray) and a.storage is not memory.storage):  # type: ignore[union-attr]
+        return False
+    (low, high), (first, last) = _span(a), _span(memory)
+    return first <= low and high <= last
+
+
+def _memory(root: Tensor) -> Array | None:
+    """The memory of a tensor that is no view, as a vector of its elements; None where it may not be written, or is read backwards."""
+    a, known = root.array, root.extra.memory if root.extra is not None else None
+    if known is not None and known.dtype == a.dtype and (_lies_in(a, known) or not a.size):
+        return known
+    low, high = reach(a.shape, element_strides(a)) if a.size else (0, -1)
+    if low < 0 or (type(a) is np.ndarray and not a.flags.writeable):
+        return None
+    return as_strided(a, (int(high) + 1,), (1,)) if a.size else empty((0,), a.dtype, device_of(a))
+
+
+def _move(root: Tensor, memory: Array, longer: Array) -> None:
+    """Let all tensors that lie in a memory lie in the longer one that has its contents."""
+    version = root.version
+    if version is None or sys.getrefcount(version) <= _ALONE:
+        return  # no view and no detached tensor shares it
+    for t in (*_views(root), *gc.get_objects()):
+        if issubclass(type(t), Tensor):
+            a = getattr(t, "array", None)  # of a tensor that another thread is making there is none
+            if _lies_in(a, memory):
+                t.array = _window(a, memory, longer)
+
+
+def _window(a: Any, memory: Array, longer: Array) -> Array:
+    at = _address(a) - _address(memory)
+    if isinstance(longer, CudaArray):
+        return CudaArray(longer.storage, a.shape, a.dtype, a.strides, (at + longer.offset * longer.itemsize) // a.itemsize)
+    return np.ndarray(a.shape, a.dtype, longer.view(np.uint8), at, a.strides)  # type: ignore[call-overload, no-any-return]
+
+
+def _views(root: Tensor) -> list[Tensor]:
+    kin = root.extra.kin if root.extra is not None else None
+    return [v for mark in (*kin.fresh.values(), *kin.stale.values()) if (v := mark()) is not None] if kin is not None else []
+
+
+def _lead(root: Tensor, view: Tensor) -> None:
+    """Note the way from a base to a view, of which one has another shape now: a window on the base's elements, if all of it lies on them."""
+    if view is root:
+        return
+    extra, base = extra_of(view), root.array
+    if not (view.array.dtype == base.dtype and is_contiguous(base) and (_lies_in(view.array, base))):
+        extra.origin = extra.origin or "resized"
+        return
+    if extra.origin == "resized":
+        extra.origin = ""
+    window = {
+        "shape": tuple(view.array.shape), "strides": element_strides(view.array),
+        "offset": (_address(view.array) - _address(base)) // base.itemsize,
+    }  # fmt: skip
+    view.path = (
+        root,
+        (registry["reshape"], {"shape": (base.size,)}, ((base.shape, base.dtype),)),
+        (registry["as_strided"], window, (((base.size,), base.dtype),)),
+    )
