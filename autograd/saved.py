@@ -3,7 +3,8 @@
 from __future__ import annotations
 
 import functools
-from collections.abc import Callable, Iterable
+from collections.abc import Callable, Iterable, Iterator
+from contextlib import contextmanager
 from typing import Any
 from weakref import ref
 
@@ -108,6 +109,8 @@ def _look(node: Node) -> None:
     """What is done with each node while somebody watches."""
     if state.saving and type(node) in (Node, ComplexNode):
         pack_node(node, state.saving[-1])
+    if state.lending:
+        lend_all(node)
     if state.anomaly is not None:
         state.anomaly.note(node)
 
@@ -115,7 +118,7 @@ def _look(node: Node) -> None:
 def watch(on: bool) -> None:
     """Begin or cease to look at nodes in this thread, where a mode wants it."""
     watch_nodes(1 if on else -1)
-    state.watch = _look if state.saving or state.anomaly is not None else None
+    state.watch = _look if state.saving or state.lending or state.anomaly is not None else None
 
 
 def push(hooks: tuple[Pack, Unpack]) -> None:
@@ -142,6 +145,29 @@ def lend(node: Node) -> None:
                 note(x.version or version_of(x), mark, place)
         elif outputs is not None and (held := outputs[~place]) is not None:
             note(held[1], mark, place)
+
+
+def lend_all(node: Node) -> None:
+    """The same of all that a node has saved, whatever its op borrows."""
+    mark = ref(node)
+    for i, x in enumerate(node.inputs or ()):
+        if (saved := _tensor_in(x)) is not None:
+            note(saved.version or version_of(saved), mark, i)
+    for i, held in enumerate(node.outputs or ()):
+        if held is not None:
+            note(held[1], mark, ~i)
+
+
+@contextmanager
+def lending() -> Iterator[None]:
+    """Inside, nodes borrow all that they save: whoever writes over it, then or later, leaves them a copy."""
+    before, state.lending = state.lending, True
+    watch(True)
+    try:
+        yield
+    finally:
+        state.lending = before
+        watch(False)
 
 
 def _tensor_in(x: Any) -> Any:

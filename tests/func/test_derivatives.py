@@ -124,6 +124,62 @@ def test_linearize_does_not_call_the_function_again() -> None:
     assert len(calls) == 1
 
 
+FIRST = tt.tensor([True, False, False])
+# functions that write over what their derivatives need, and what they compute
+WRITING = {
+    "output kept": (lambda y: (lambda a: (lambda z: (a.mul_(2), z + a)[1])(a * y))(y.exp()), lambda y: (y + 2) * y.exp()),
+    "input kept": (lambda y: (lambda a: (lambda z: (a.zero_(), z + a)[1])(a * a))(y.sin()), lambda y: y.sin() ** 2),
+    "a view": (
+        lambda y: (lambda a: (lambda z: (a[1:].mul_(3), z + a)[1])(a * a))(y.sin()), lambda y: y.sin() ** 2 + tt.where(FIRST, y.sin(), 3 * y.sin()),
+    ),
+    "an element": (
+        lambda y: (lambda a: (lambda z: (a.__setitem__(0, 5.0), z * a)[1])(a.tanh()))(y.sin()), lambda y: y.sin().tanh() * tt.where(FIRST, 5.0, y.sin()),
+    ),
+    "twice": (
+        lambda y: (lambda a: (lambda z: (a.mul_(2), (w := a * z), a.sub_(w), z * a)[3])(a.square()))(y.cos()), lambda y: 2 * y.cos() ** 3 - 2 * y.cos() ** 5,
+    ),
+    "nothing": (lambda y: y.sin() * y, lambda y: y.sin() * y),
+}  # fmt: skip
+
+
+@pytest.mark.parametrize("name", WRITING)
+def test_linearize_takes_writes_that_jvp_takes(name: str) -> None:
+    (f, pure), x, t = WRITING[name], drawn(3), drawn(3) + 1
+    value, wanted = jvp(pure, (x,), (t,))
+    out, push = linearize(f, x)
+    close(out, value)
+    close(push(t), wanted)
+    close(push(2 * t), 2 * wanted)
+    close(vmap(push)(tt.eye(3, dtype=x.dtype)).mT, jacfwd(pure)(x))
+    out.zero_()
+    close(push(t), wanted)
+
+
+@pytest.mark.parametrize("name", WRITING)
+def test_linearize_inside_other_transforms(name: str) -> None:
+    (f, pure), x, t = WRITING[name], drawn(3), drawn(3) + 1
+
+    def along(y: tt.Tensor) -> tt.Tensor:
+        return linearize(f, y)[1](t)
+
+    def by_jvp(y: tt.Tensor) -> tt.Tensor:
+        return jvp(pure, (y,), (t,))[1]
+
+    batch = tt.stack([x, 2 * x])
+    close(vmap(along)(batch), vmap(by_jvp)(batch))
+    close(jvp(along, (x,), (x,))[1], jvp(by_jvp, (x,), (x,))[1])
+    close(grad(lambda y: (along(y) * x).sum())(x), grad(lambda y: (by_jvp(y) * x).sum())(x))
+    close(jacrev(along)(x), jacfwd(by_jvp)(x))
+
+
+def test_a_primal_that_is_written_after_linearize() -> None:
+    x, t = drawn(3), drawn(3) + 1
+    wanted = (x * 2 * t).clone()
+    _, push = linearize(lambda y: y * y, x)
+    x.zero_()
+    close(push(t), wanted)
+
+
 def test_writes_in_place_are_differentiated() -> None:
     x, t = drawn(3), drawn(3) * 0.5
 

@@ -51,6 +51,20 @@ def _beyond(T: Any) -> Any:
     return v * 1
 
 
+def _again(T: Any) -> float:
+    def f(x: Any) -> Any:
+        y = x.exp()
+        z = y * x
+        y.mul_(2)
+        return z + y
+
+    with warnings.catch_warnings():
+        warnings.simplefilter("ignore")
+        push = T.func.linearize(f, T.tensor(0.0))[1]
+    push(T.tensor(1.0))
+    return float(push(T.tensor(1.0)))
+
+
 def _of_a_step(T: Any) -> Any:
     x, y, values = (T.tensor(v, requires_grad=True) for v in (0.0, 2.0, 0.5))
     return T.stack(T.autograd.grad(T.heaviside(x, values) + x // y, (x, y, values)))
@@ -337,6 +351,7 @@ NUMBERS: dict[str, tuple[Expression, float, float]] = {
     "SGD(momentum=, differentiable=True)": (_through_momentum, 0.0, -0.5),
     "narrow_copy": (lambda T: _gradient(T, lambda x: T.narrow_copy(x, 0, -1, 1), [1.0, 2.0])[1], 0.0, 1.0),
     "func.jacfwd with argnums=-1": (_by_last, 0.0, 3.0),
+    "func.linearize(f, x)[1]`, called again": (_again, 5.0, 3.0),
     "x.logical_not_()": (_of_a_jump, 1.0, 0.0),
     "multiplied in place by itself, detached": (_of_a_dual, 9.0, 3.0),
     "as_strided_scatter": (lambda T: _gradient(T, _window(T), [1.0, 2.0])[0], 3.0, 0.0),

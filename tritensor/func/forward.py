@@ -5,11 +5,11 @@ from __future__ import annotations
 from collections.abc import Callable
 from typing import Any
 
-from tritensor.autograd import engine
 from tritensor.autograd.modes import enable_grad, state
+from tritensor.autograd.saved import lending
 from tritensor.errors import DTypeError, ShapeError, TransformError
 from tritensor.func.gradients import vjp
-from tritensor.func.layering import dual, in_graph, level_of, settle
+from tritensor.func.layering import dual, level_of, settle
 from tritensor.func.tangents import zeros_like
 from tritensor.layers import JVP, Level
 from tritensor.tensor.core import Tensor
@@ -85,18 +85,16 @@ def _primal(x: Any, level: Level) -> Any:
 def linearize(func: Callable[..., Any], *primals: Any) -> tuple[Any, Callable[..., Any]]:
     """func(*primals), and the function that takes tangents to J t at these primals; func itself does not run again.
 
-    The gradient v -> v^T J is kept with its graph, and its own gradient along t is J t. Raises TransformError for tangents of another structure.
+    The gradient v -> v^T J is kept with its graph, and its own gradient along t is J t. What func, or anybody later, writes over is copied before, where that
+    graph needs it. Raises TransformError for tangents of another structure.
     """
     if not primals:
         raise TransformError("linearize: there are no primals; give at least one")
-    with enable_grad():
+    with enable_grad(), lending():
         output, pull = vjp(func, *primals)
-        outs, _ = tree_flatten(output)
-        out_spec = tree_flatten(output)[1]
-        ones = [(zeros_like(y) + 1).requires_grad_() for y in outs]
-        found = pull(tree_unflatten(ones, out_spec), create_graph=True)
+        outs, out_spec = tree_flatten(output)
+        _, push = vjp(lambda *v: pull(tree_unflatten(v, out_spec)), *[zeros_like(y) + 1 for y in outs])
     flat, spec = tree_flatten(primals)
-    rows = tree_flatten(found)[0]
 
     def jvp_fn(*tangents: Any) -> Any:
         given, have = tree_flatten(tangents)
@@ -106,13 +104,6 @@ def linearize(func: Callable[..., Any], *primals: Any) -> tuple[Any, Callable[..
             )
         for x, t in zip(flat, given, strict=True):
             checked_tangent("linearize", x, t)
-        pairs = [(r, t) for r, t in zip(rows, given, strict=True) if r.tracked]
-        create = state.enabled and any(in_graph(x) for x in (*flat, *given))
-        moved: Any = [None] * len(ones)
-        if pairs:
-            moved = engine.grad(
-                [r for r, _ in pairs], ones, [t for _, t in pairs], retain_graph=True, create_graph=create, allow_unused=True
-            )
-        return tree_unflatten([zeros_like(y) if m is None else m for m, y in zip(moved, outs, strict=True)], out_spec)
+        return tree_unflatten(push(tangents), out_spec)
 
     return output, jvp_fn
