@@ -180,7 +180,7 @@ def div(x: Tensor, other: Operand, *, rounding_mode: str | None = None) -> Tenso
         rounding_mode: None (integers give floats), "floor" or "trunc" (the type stays; the gradient is 0).
 
     Raises:
-        DivisionByZeroError: integers on the CPU divided by 0 with a rounding mode.
+        DivisionByZeroError: integers on the CPU divided by 0 with a rounding mode; on a GPU nothing is said.
     """
     if rounding_mode is None:
         return ops.div(x, other)
@@ -221,7 +221,7 @@ def _publish_binary(
 
 
 BINARY: dict[str, tuple[str, tuple[str, ...]]] = {
-    "floor_divide": ("floor(x / other) in x's type; integers on the CPU divided by 0 raise DivisionByZeroError.", ()),
+    "floor_divide": ("floor(x / other) in x's type; integers on the CPU divided by 0 raise DivisionByZeroError, on a GPU nothing is said.", ()),
     "remainder": ("x - floor(x / other) * other: it has the sign of other.", ()),
     "fmod": ("x - trunc(x / other) * other: it has the sign of x.", ()),
     "atan2": ("The angle of the point (other, x), in (-pi, pi].", ("arctan2",)),
