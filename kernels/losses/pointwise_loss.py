@@ -76,9 +76,8 @@ class _Loss:
         self.loop, self.fold = loop_of(formula), Fold(lambda *lanes: spellings.twin(formula, on_lanes)(*lanes))
         self.slope_loops = [loop_of(s) for s in slopes]
         self.plain_slopes = [spellings.twin(s, spellings.on_numpy) for s in slopes]
-        self.rules = [spellings.twin(s, spellings.on_tensors) for s in slopes]
-        if rule is not None:
-            self.rules[0] = rule
+        by_x, by_target = slopes
+        self.rules = (rule or spellings.twin(by_x, spellings.on_tensors), spellings.twin(by_target, spellings.on_tensors))
 
     def numbers(self, attrs: dict[str, Any]) -> tuple[Any, ...]:
         return tuple([float(attrs.get(a, default)) for a, default in self.attributes.items()])

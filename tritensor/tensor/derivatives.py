@@ -60,7 +60,7 @@ def _named(kind: type[_Constant], name: str) -> type[_Constant]:
 
 def _hung(kind: type[_Constant], name: str, by: str, y: Tensor, xs: tuple[Any, ...]) -> Tensor:
     given = [x for x in xs if isinstance(x, Tensor) and followed(x)]
-    return _named(kind, name).apply(name, by, y, *given) if given else y
+    return _named(kind, name).apply(name, by, y, *given) if given else y  # type: ignore[arg-type]
 
 
 def constant(name: str, y: Tensor, *xs: Any) -> Tensor:

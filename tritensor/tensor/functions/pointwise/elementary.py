@@ -221,7 +221,10 @@ def _publish_binary(
 
 
 BINARY: dict[str, tuple[str, tuple[str, ...]]] = {
-    "floor_divide": ("floor(x / other) in x's type; integers on the CPU divided by 0 raise DivisionByZeroError, on a GPU nothing is said.", ()),
+    "floor_divide": (
+        "floor(x / other) in x's type; integers on the CPU divided by 0 raise DivisionByZeroError, on a GPU nothing is said.",
+        (),
+    ),
     "remainder": ("x - floor(x / other) * other: it has the sign of other.", ()),
     "fmod": ("x - trunc(x / other) * other: it has the sign of x.", ()),
     "atan2": ("The angle of the point (other, x), in (-pi, pi].", ("arctan2",)),
