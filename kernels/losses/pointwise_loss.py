@@ -77,7 +77,10 @@ class _Loss:
         self.slope_loops = [loop_of(s) for s in slopes]
         self.plain_slopes = [spellings.twin(s, spellings.on_numpy) for s in slopes]
         by_x, by_target = slopes
-        self.rules = (rule or spellings.twin(by_x, spellings.on_tensors), spellings.twin(by_target, spellings.on_tensors))
+        self.rules: tuple[Callable[..., Any], ...] = (
+            rule or spellings.twin(by_x, spellings.on_tensors),
+            spellings.twin(by_target, spellings.on_tensors),
+        )
 
     def numbers(self, attrs: dict[str, Any]) -> tuple[Any, ...]:
         return tuple([float(attrs.get(a, default)) for a, default in self.attributes.items()])

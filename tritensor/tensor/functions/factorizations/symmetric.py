@@ -15,8 +15,10 @@ _FAILED = "D[{0}, {0}], counted from 1, is zero; use ldl_factor_ex to factor suc
 
 @function(namespace="linalg", out=True, also={"input": "A"})
 def ldl_factor_ex(A: Tensor, *, hermitian: bool = False, check_errors: bool = False) -> LDLFactorEx:
-    """(LD, pivots, info): as ldl_factor, and for each matrix the first zero on D's diagonal counted from 1, or 0. A derivative raises
-    NoDerivativeError."""
+    """(LD, pivots, info): as ldl_factor, and for each matrix the first zero on D's diagonal counted from 1, or 0.
+
+    A derivative raises NoDerivativeError.
+    """
     ld, *rest = ops.ldl_factor(A, hermitian=bool(hermitian))
     found = returned("linalg_ldl_factor_ex", LDLFactorEx)(barred("ldl_factor_ex", ld, A), *rest)
     if check_errors:
