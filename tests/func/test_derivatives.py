@@ -150,6 +150,8 @@ def test_linearize_takes_writes_that_jvp_takes(name: str) -> None:
     close(out, value)
     close(push(t), wanted)
     close(push(2 * t), 2 * wanted)
+    assert not push(t).requires_grad
+    assert push(t.clone().requires_grad_()).requires_grad
     close(vmap(push)(tt.eye(3, dtype=x.dtype)).mT, jacfwd(pure)(x))
     out.zero_()
     close(push(t), wanted)

@@ -9,7 +9,7 @@ from tritensor.autograd.modes import enable_grad, state
 from tritensor.autograd.saved import lending
 from tritensor.errors import DTypeError, ShapeError, TransformError
 from tritensor.func.gradients import vjp
-from tritensor.func.layering import dual, level_of, settle
+from tritensor.func.layering import dual, in_graph, level_of, settle
 from tritensor.func.tangents import zeros_like
 from tritensor.layers import JVP, Level
 from tritensor.tensor.core import Tensor
@@ -104,6 +104,7 @@ def linearize(func: Callable[..., Any], *primals: Any) -> tuple[Any, Callable[..
             )
         for x, t in zip(flat, given, strict=True):
             checked_tangent("linearize", x, t)
-        return tree_unflatten(push(tangents), out_spec)
+        create = state.enabled and any(in_graph(x) for x in (*flat, *given))
+        return tree_unflatten(push(tangents, create_graph=create), out_spec)
 
     return output, jvp_fn
