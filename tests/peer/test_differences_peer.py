@@ -51,6 +51,16 @@ def _beyond(T: Any) -> Any:
     return v * 1
 
 
+def _parts_written(T: Any) -> Any:
+    def f(x: Any) -> Any:
+        first, _ = (x * 1).unbind(0)
+        return first.mul_(2)
+
+    with warnings.catch_warnings():
+        warnings.simplefilter("ignore")
+        return T.func.linearize(f, T.ones(2))[1](T.ones(2))
+
+
 def _again(T: Any) -> float:
     def f(x: Any) -> Any:
         y = x.exp()
@@ -199,6 +209,7 @@ RAISES: dict[str, tuple[Expression, Any, type[Exception]]] = {
     "int8_tensor < 200": (lambda T: T.zeros(1, dtype=T.int8) < 200, [False], OverflowError),
     "mse_loss((n, 1), (n,))": (lambda T: T.nn.functional.mse_loss(T.ones(3, 1), T.zeros(3)), 1.0, tt.ShapeError),
     "`b[1:3]` after `b.resize_(2)`": (_beyond, [1.0, 2.0], tt.GradError),
+    "writes over one of several views": (_parts_written, 2.0, tt.GradError),
     "SGD([p, p])": (_twice, [0.5], ValueError),
     "`batch.add_(1)` between `matrix @ batch`": (_written_batch, [[4.0, 4.0]], tt.GradError),
     "l1_loss": (lambda T: T.nn.functional.l1_loss(T.ones(3, 1), T.zeros(3)), 1.0, tt.ShapeError),

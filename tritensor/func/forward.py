@@ -6,13 +6,16 @@ from collections.abc import Callable
 from typing import Any
 
 from tritensor.autograd.modes import enable_grad, state
+from tritensor.autograd.node import version_of
 from tritensor.autograd.saved import lending
+from tritensor.dispatch.layer_nodes import step_node
 from tritensor.errors import DTypeError, ShapeError, TransformError
 from tritensor.func.gradients import vjp
 from tritensor.func.layering import dual, in_graph, level_of, settle
 from tritensor.func.tangents import zeros_like
 from tritensor.layers import JVP, Level
-from tritensor.tensor.core import Tensor
+from tritensor.table import registry
+from tritensor.tensor.core import Tensor, new_tensor
 from tritensor.utils.pytree import described, outline, tree_flatten, tree_map, tree_unflatten
 
 
@@ -82,6 +85,14 @@ def _primal(x: Any, level: Level) -> Any:
     return x.array.value if level_of(x) is level else x
 
 
+def _writable(leaf: Tensor) -> Tensor:
+    """The same memory one step behind a leaf, which itself must not be written."""
+    found = new_tensor(leaf.array)
+    found.version = version_of(leaf)
+    found.hang_at(step_node(registry["copy"], leaf, {}, ((leaf.array.shape, leaf.array.dtype),), leaf.array))
+    return found
+
+
 def linearize(func: Callable[..., Any], *primals: Any) -> tuple[Any, Callable[..., Any]]:
     """func(*primals), and the function that takes tangents to J t at these primals; func itself does not run again.
 
@@ -91,7 +102,7 @@ def linearize(func: Callable[..., Any], *primals: Any) -> tuple[Any, Callable[..
     if not primals:
         raise TransformError("linearize: there are no primals; give at least one")
     with enable_grad(), lending():
-        output, pull = vjp(func, *primals)
+        output, pull = vjp(lambda *given: func(*tree_map(_writable, given)), *primals)
         outs, out_spec = tree_flatten(output)
         _, push = vjp(lambda *v: pull(tree_unflatten(v, out_spec)), *[zeros_like(y) + 1 for y in outs])
     flat, spec = tree_flatten(primals)
