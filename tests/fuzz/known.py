@@ -69,7 +69,10 @@ _LINES: list[tuple[str, str]] = [
         r"torch: linearize: values: .*(_\(|\] = |[-+*/]= )",
         "PyTorch's linearized function writes over the constants that it holds, where the function writes",
     ),
-    (r"flags: .*(bool|int8|int16|int32|int64)\(", "a tensor of bools or whole numbers stays outside of the graph, whatever is written into it"),
+    (
+        r"flags: .*(bool|int8|int16|int32|int64)\(",
+        "a tensor of bools or whole numbers stays outside of the graph, whatever is written into it",
+    ),
     (r"torch: (step|dictcomp): values.*lr=tt.tensor", "PyTorch computes with a learning rate in its own type, float32"),
     (r"_version: values: .*(False|\[\])", "a write of nothing counts as none"),
     (r"values of grad: .*kron\(", "PyTorch misses a write to what kron has kept"),
