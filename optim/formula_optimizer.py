@@ -34,8 +34,10 @@ class FormulaOptimizer(Optimizer):
     def _scalars(self) -> tuple[str, ...]:  # type: ignore[override]
         return tuple(dict.fromkeys(("step", *(n for f in self._formulas for n in formula_of(f).scalars))))
 
-    def _check(self, group: dict[str, Any]) -> None:
-        self._check_rates(group)
+    _check_group = Optimizer._refuse_unusable
+
+    def _check(self, defaults: dict[str, Any]) -> None:
+        self._check_rates(defaults)
 
     def _plan(self, group: dict[str, Any]) -> Plan:
         raise NotImplementedError(f"{type(self).__name__}: define _plan(group)")

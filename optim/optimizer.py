@@ -46,6 +46,7 @@ class Optimizer(Hooked):
     _scalars: tuple[str, ...] = ("step",)  # state that is a number, kept as a float32 tensor
 
     def __init__(self, params: Iterable[Any], defaults: dict[str, Any]) -> None:
+        self._check(defaults)
         self.defaults = defaults
         self.state: defaultdict[Tensor, dict[str, Any]] = defaultdict(dict)
         self.param_groups: list[dict[str, Any]] = []
@@ -103,36 +104,56 @@ class Optimizer(Hooked):
                 raise ValueError(
                     f"{type(self).__name__}: parameter group didn't specify a value of required optimization parameter {key}; give it"
                 )
-        self._check(settings)
+        self._check_group(settings)
         param_group.update(params=params, **named)  # the caller's dict is the group, as in PyTorch
         for key, default in self.defaults.items():
             param_group.setdefault(key, default)
         self.param_groups.append(param_group)
 
-    def _check(self, group: dict[str, Any]) -> None:
-        """Refuse settings that make no sense. Nothing here: what `lr` means in an optimizer of the user's is his (Adafactor's may be None)."""
+    def _check(self, defaults: dict[str, Any]) -> None:
+        """Refuse arguments of the constructor that make no sense. Nothing here: what `lr` means in an optimizer of the user's is his
+        (Adafactor's may be None)."""
 
-    def _check_rates(self, group: dict[str, Any]) -> None:
-        """Refuse a learning rate or a weight decay below 0."""
-        lr = group.get("lr", 0.0)
+    def _check_group(self, settings: dict[str, Any]) -> None:
+        """Refuse settings of a group that no step can be computed with. Whether they make sense is asked of the constructor's alone, as in
+        PyTorch: a group may go up with a rate below 0, or name `nesterov` and leave its momentum at 0."""
+
+    def _refuse_unusable(self, settings: dict[str, Any]) -> None:
+        """Refuse what is no number where the default is one, and pairs of another length than the default's."""
+        name = type(self).__name__
+        for key, default in self.defaults.items():
+            value = settings[key]
+            if isinstance(default, (tuple, list)) and (not hasattr(value, "__len__") or len(value) != len(default)):
+                raise ValueError(f"{name}: Invalid {key}: {value}; give {len(default)} numbers")
+            if isinstance(default, (int, float, Tensor)) and not isinstance(default, bool) and (value is None or isinstance(value, str)):
+                raise TypeError(f"{name}: {key} is {value!r}, a {type(value).__name__}; give a number")
+        self._refuse_many(settings)
+
+    def _refuse_many(self, settings: dict[str, Any]) -> None:
+        """Refuse a learning rate that is a tensor of more or less than one number."""
+        lr = settings.get("lr")
         if isinstance(lr, Tensor) and lr.numel() != 1:
             raise ValueError(f"{type(self).__name__}: Tensor lr must be 1-element, not of shape {tuple(lr.shape)}; give one number")
-        self._refuse_below(group, lr="learning rate", weight_decay="weight_decay value")
 
-    def _refuse_below(self, group: dict[str, Any], **named: str) -> None:
+    def _check_rates(self, defaults: dict[str, Any]) -> None:
+        """Refuse a learning rate or a weight decay below 0."""
+        self._refuse_many(defaults)
+        self._refuse_below(defaults, lr="learning rate", weight_decay="weight_decay value")
+
+    def _refuse_below(self, defaults: dict[str, Any], **named: str) -> None:
         """Refuse settings below 0, called as given."""
         for key, called in named.items():
-            value = group.get(key, 0.0)
+            value = defaults.get(key, 0.0)
             if value is None or isinstance(value, str):
                 raise TypeError(f"{type(self).__name__}: {called} is {value!r}, a {type(value).__name__}; give a number")
             if not float(value) >= 0:
                 raise ValueError(f"{type(self).__name__}: Invalid {called}: {value}; it must be 0 or more")
 
-    def _check_betas(self, group: dict[str, Any]) -> None:
+    def _check_betas(self, defaults: dict[str, Any]) -> None:
         """Refuse what is no pair of numbers in [0, 1)."""
-        if len(group["betas"]) != 2:
-            raise ValueError(f"{type(self).__name__}: Invalid betas: {group['betas']}; give two numbers")
-        for i, beta in enumerate(group["betas"]):
+        if len(defaults["betas"]) != 2:
+            raise ValueError(f"{type(self).__name__}: Invalid betas: {defaults['betas']}; give two numbers")
+        for i, beta in enumerate(defaults["betas"]):
             if not 0 <= beta < 1:
                 raise ValueError(f"{type(self).__name__}: Invalid beta parameter at index {i}: {beta}; it must be in [0, 1)")
 

@@ -29,11 +29,11 @@ class Adadelta(FormulaOptimizer):
             "differentiable": differentiable,
         })  # fmt: skip
 
-    def _check(self, group: dict[str, Any]) -> None:
-        super()._check(group)
-        self._refuse_below(group, eps="epsilon value")
-        if not 0 <= group["rho"] <= 1:
-            raise ValueError(f"{type(self).__name__}: Invalid rho value: {group['rho']}; it must be in [0, 1]")
+    def _check(self, defaults: dict[str, Any]) -> None:
+        super()._check(defaults)
+        self._refuse_below(defaults, eps="epsilon value")
+        if not 0 <= defaults["rho"] <= 1:
+            raise ValueError(f"{type(self).__name__}: Invalid rho value: {defaults['rho']}; it must be in [0, 1]")
 
     def _plan(self, group: dict[str, Any]) -> Plan:
         return Plan("adadelta.ADADELTA", (group["lr"], group["rho"], group["eps"]), **self._decay(group))

@@ -43,14 +43,16 @@ class Adafactor(Optimizer):
             "lr": lr, "beta2_decay": beta2_decay, "eps": eps, "d": d, "weight_decay": weight_decay, "foreach": foreach, "maximize": maximize,
         })  # fmt: skip
 
-    def _check(self, group: dict[str, Any]) -> None:
-        lr, eps = group["lr"], group["eps"]
+    _check_group = Optimizer._refuse_unusable
+
+    def _check(self, defaults: dict[str, Any]) -> None:
+        lr, eps = defaults["lr"], defaults["eps"]
         if isinstance(lr, Tensor) and lr.numel() != 1:
             raise ValueError(f"Adafactor: Tensor lr must be 1-element, not of shape {tuple(lr.shape)}; give one number")
         for called, wanted, value, holds in (
-            ("Learning rate", ">= 0", lr, float(lr) >= 0), ("beta2_decay", "<= 0", group["beta2_decay"], group["beta2_decay"] <= 0),
+            ("Learning rate", ">= 0", lr, float(lr) >= 0), ("beta2_decay", "<= 0", defaults["beta2_decay"], defaults["beta2_decay"] <= 0),
             ("epsilon1", ">= 0", eps[0], eps[0] is None or eps[0] >= 0), ("epsilon2", ">= 0", eps[1], eps[1] >= 0),
-            ("Clipping threshold d", ">= 1", group["d"], group["d"] >= 1), ("weight_decay", ">= 0", group["weight_decay"], group["weight_decay"] >= 0),
+            ("Clipping threshold d", ">= 1", defaults["d"], defaults["d"] >= 1), ("weight_decay", ">= 0", defaults["weight_decay"], defaults["weight_decay"] >= 0),
         ):  # fmt: skip
             if not holds:
                 raise ValueError(f"Adafactor: {called} should be {wanted} but is: {value}; give such a number")

@@ -34,10 +34,10 @@ class Adagrad(FormulaOptimizer):
             for p in group["params"]:
                 self._entry(p, self._plan(group), group)
 
-    def _check(self, group: dict[str, Any]) -> None:
-        super()._check(group)
+    def _check(self, defaults: dict[str, Any]) -> None:
+        super()._check(defaults)
         self._refuse_below(
-            group, lr_decay="lr_decay value", initial_accumulator_value="initial_accumulator_value value", eps="epsilon value"
+            defaults, lr_decay="lr_decay value", initial_accumulator_value="initial_accumulator_value value", eps="epsilon value"
         )
 
     def _initial(self, name: str, p: Any, group: dict[str, Any]) -> float:

@@ -52,10 +52,10 @@ class Adam(FormulaOptimizer):
             "capturable": capturable, "differentiable": differentiable, "fused": fused, "decoupled_weight_decay": decoupled_weight_decay or self._decoupled,
         })  # fmt: skip
 
-    def _check(self, group: dict[str, Any]) -> None:
-        super()._check(group)
-        self._refuse_below(group, eps="epsilon value")
-        self._check_betas(group)
+    def _check(self, defaults: dict[str, Any]) -> None:
+        super()._check(defaults)
+        self._refuse_below(defaults, eps="epsilon value")
+        self._check_betas(defaults)
 
     def _plan(self, group: dict[str, Any]) -> Plan:
         formula = "adam.AMSGRAD" if group["amsgrad"] else "adam.ADAM"

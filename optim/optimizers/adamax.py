@@ -29,10 +29,10 @@ class Adamax(FormulaOptimizer):
             "differentiable": differentiable, "capturable": capturable,
         })  # fmt: skip
 
-    def _check(self, group: dict[str, Any]) -> None:
-        super()._check(group)
-        self._refuse_below(group, eps="epsilon value")
-        self._check_betas(group)
+    def _check(self, defaults: dict[str, Any]) -> None:
+        super()._check(defaults)
+        self._refuse_below(defaults, eps="epsilon value")
+        self._check_betas(defaults)
 
     def _plan(self, group: dict[str, Any]) -> Plan:
         return Plan("adamax.ADAMAX", (group["lr"], *group["betas"], group["eps"]), **self._decay(group))

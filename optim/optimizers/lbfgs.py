@@ -50,8 +50,10 @@ class LBFGS(Optimizer):
             )
         self._params: list[Tensor] = self.param_groups[0]["params"]
 
-    def _check(self, group: dict[str, Any]) -> None:
-        self._check_rates(group)
+    _check_group = Optimizer._refuse_unusable
+
+    def _check(self, defaults: dict[str, Any]) -> None:
+        self._check_rates(defaults)
 
     def step(self, closure: Callable[[], Any] | None = None) -> Any:  # type: ignore[override]
         """Take up to max_iter steps. `closure` clears the gradients, computes the loss, calls backward and returns the loss."""

@@ -29,9 +29,9 @@ class Lion(FormulaOptimizer):
             "lr": lr, "betas": betas, "weight_decay": weight_decay, "foreach": foreach, "maximize": maximize, "differentiable": differentiable,
         })  # fmt: skip
 
-    def _check(self, group: dict[str, Any]) -> None:
-        super()._check(group)
-        self._check_betas(group)
+    def _check(self, defaults: dict[str, Any]) -> None:
+        super()._check(defaults)
+        self._check_betas(defaults)
 
     def _plan(self, group: dict[str, Any]) -> Plan:
         return Plan("lion.LION", (group["lr"], *group["betas"]), **self._decay(group, True))

@@ -49,16 +49,18 @@ class Muon(Optimizer):
                 self.param_groups.pop()
                 raise ValueError(f"Muon: a parameter of size {tuple(p.shape)}, and Muon only supports 2D parameters; give it to AdamW")
 
-    def _check(self, group: dict[str, Any]) -> None:
-        lr = group["lr"]
+    _check_group = Optimizer._refuse_unusable
+
+    def _check(self, defaults: dict[str, Any]) -> None:
+        lr = defaults["lr"]
         if isinstance(lr, Tensor) and lr.numel() != 1:
             raise ValueError(f"Muon: Tensor lr must be 1-element, not of shape {tuple(lr.shape)}; give one number")
         for called, key in (("Learning rate", "lr"), ("momentum", "momentum"), ("weight decay", "weight_decay")):
-            if not float(group[key]) >= 0:
-                raise ValueError(f"Muon: {called} should be >= 0 but is: {group[key]}; give such a number")
-        if group["adjust_lr_fn"] not in _RATES:
+            if not float(defaults[key]) >= 0:
+                raise ValueError(f"Muon: {called} should be >= 0 but is: {defaults[key]}; give such a number")
+        if defaults["adjust_lr_fn"] not in _RATES:
             raise ValueError(
-                f"Muon: Adjust learning rate function {group['adjust_lr_fn']} is not supported; give one of {', '.join(map(repr, _RATES))}"
+                f"Muon: Adjust learning rate function {defaults['adjust_lr_fn']} is not supported; give one of {', '.join(map(repr, _RATES))}"
             )
 
     def _update(self, group: dict[str, Any]) -> None:
@@ -77,11 +79,16 @@ class Muon(Optimizer):
                 g.lerp(buf, momentum) if group["nesterov"] else buf, group["ns_coefficients"], group["ns_steps"], group["eps"]
             )
             rows, columns = p.shape
-            factor = (
-                0.2 * math.sqrt(max(rows, columns)) if group["adjust_lr_fn"] == "match_rms_adamw" else math.sqrt(max(1, rows / columns))
-            )
+            factor = _factor(group["adjust_lr_fn"], rows, columns)
             p.mul_(1 - lr * group["weight_decay"])
             p.add_(update, alpha=-lr * factor)
+
+
+def _factor(adjust_lr_fn: str | None, rows: int, columns: int) -> float:
+    """How lr depends on a matrix's shape. Of another name than the constructor takes, which a group may give, not at all, as in PyTorch."""
+    if adjust_lr_fn == "match_rms_adamw":
+        return 0.2 * math.sqrt(max(rows, columns))
+    return math.sqrt(max(1, rows / columns)) if adjust_lr_fn in _RATES else 1.0
 
 
 def orthogonal(g: Tensor, coefficients: tuple[float, float, float], steps: int, eps: float) -> Tensor:

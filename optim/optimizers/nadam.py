@@ -32,10 +32,10 @@ class NAdam(FormulaOptimizer):
             "differentiable": differentiable,
         })  # fmt: skip
 
-    def _check(self, group: dict[str, Any]) -> None:
-        super()._check(group)
-        self._refuse_below(group, eps="epsilon value", momentum_decay="momentum_decay value")
-        self._check_betas(group)
+    def _check(self, defaults: dict[str, Any]) -> None:
+        super()._check(defaults)
+        self._refuse_below(defaults, eps="epsilon value", momentum_decay="momentum_decay value")
+        self._check_betas(defaults)
 
     def _initial(self, name: str, p: Any, group: dict[str, Any]) -> float:
         return 1.0 if name == "mu_product" else 0.0

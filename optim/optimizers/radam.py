@@ -31,10 +31,10 @@ class RAdam(FormulaOptimizer):
             "decoupled_weight_decay": decoupled_weight_decay, "differentiable": differentiable,
         })  # fmt: skip
 
-    def _check(self, group: dict[str, Any]) -> None:
-        super()._check(group)
-        self._refuse_below(group, eps="epsilon value")
-        self._check_betas(group)
+    def _check(self, defaults: dict[str, Any]) -> None:
+        super()._check(defaults)
+        self._refuse_below(defaults, eps="epsilon value")
+        self._check_betas(defaults)
 
     def _plan(self, group: dict[str, Any]) -> Plan:
         return Plan("radam.RADAM", (group["lr"], *group["betas"], group["eps"]), **self._decay(group, group["decoupled_weight_decay"]))

@@ -30,9 +30,9 @@ class RMSprop(FormulaOptimizer):
             "foreach": foreach, "maximize": maximize, "differentiable": differentiable,
         })  # fmt: skip
 
-    def _check(self, group: dict[str, Any]) -> None:
-        super()._check(group)
-        self._refuse_below(group, eps="epsilon value", momentum="momentum value", alpha="alpha value")
+    def _check(self, defaults: dict[str, Any]) -> None:
+        super()._check(defaults)
+        self._refuse_below(defaults, eps="epsilon value", momentum="momentum value", alpha="alpha value")
 
     def _plan(self, group: dict[str, Any]) -> Plan:
         formula = self._formulas[2 * bool(group["centered"]) + (group["momentum"] > 0)]

@@ -30,12 +30,11 @@ class Rprop(FormulaOptimizer):
             "capturable": capturable,
         })  # fmt: skip
 
-    def _check(self, group: dict[str, Any]) -> None:
-        super()._check(group)
-        if not 0 < group["etas"][0] < 1 < group["etas"][1]:
-            raise ValueError(
-                f"{type(self).__name__}: Invalid eta values: {group['etas'][0]}, {group['etas'][1]}; give one in (0, 1) and one above 1"
-            )
+    def _check(self, defaults: dict[str, Any]) -> None:
+        super()._check(defaults)
+        if len(defaults["etas"]) != 2 or not 0 < defaults["etas"][0] < 1 < defaults["etas"][1]:
+            given = ", ".join(map(str, defaults["etas"]))
+            raise ValueError(f"{type(self).__name__}: Invalid eta values: {given}; give one in (0, 1) and one above 1")
 
     def _initial(self, name: str, p: Any, group: dict[str, Any]) -> float:
         return float(group["lr"]) if name == "step_size" else 0.0

@@ -48,13 +48,13 @@ class SGD(FormulaOptimizer):
             "foreach": foreach, "differentiable": differentiable, "fused": fused,
         })  # fmt: skip
 
-    def _check(self, group: dict[str, Any]) -> None:
-        super()._check(group)
-        self._refuse_below(group, momentum="momentum value")
-        if group["nesterov"] and (group["momentum"] <= 0 or group["dampening"] != 0):
+    def _check(self, defaults: dict[str, Any]) -> None:
+        super()._check(defaults)
+        self._refuse_below(defaults, momentum="momentum value")
+        if defaults["nesterov"] and (defaults["momentum"] <= 0 or defaults["dampening"] != 0):
             raise ValueError(
                 f"{type(self).__name__}: "
-                f"Nesterov momentum requires a momentum and zero dampening, not {group['momentum']} and {group['dampening']}; give such ones"
+                f"Nesterov momentum requires a momentum and zero dampening, not {defaults['momentum']} and {defaults['dampening']}; give such ones"
             )
 
     def _update(self, group: dict[str, Any]) -> None:

@@ -26,13 +26,15 @@ class SparseAdam(Optimizer):
         if found:
             raise ValueError(f"Complex params at indices {found}: SparseAdam does not support complex parameters; give real ones")
 
-    def _check(self, group: dict[str, Any]) -> None:
-        self._check_rates(group)
-        if not float(group["lr"]) > 0:
-            raise ValueError(f"SparseAdam: Invalid learning rate: {group['lr']}; it must be above 0")
-        if not group["eps"] > 0:
-            raise ValueError(f"SparseAdam: Invalid epsilon value: {group['eps']}; it must be above 0")
-        self._check_betas(group)
+    _check_group = Optimizer._refuse_unusable
+
+    def _check(self, defaults: dict[str, Any]) -> None:
+        self._check_rates(defaults)
+        if not float(defaults["lr"]) > 0:
+            raise ValueError(f"SparseAdam: Invalid learning rate: {defaults['lr']}; it must be above 0")
+        if not defaults["eps"] > 0:
+            raise ValueError(f"SparseAdam: Invalid epsilon value: {defaults['eps']}; it must be above 0")
+        self._check_betas(defaults)
 
     def _update(self, group: dict[str, Any]) -> None:
         if any(p.grad is not None for p in group["params"]):

@@ -285,7 +285,7 @@ def test_mistakes_are_named():
         (lambda: optim.SGD([p, p]), ValueError, "more than one parameter group, or twice"),
         (lambda: optim.SGD([{"params": [p]}, {"params": [q, p]}]), ValueError, "parameter 1 of shape"),
         (lambda: optim.SGD([p], lr=-0.1), ValueError, "Invalid learning rate: -0.1"),
-        (lambda: optim.SGD([{"params": [p], "lr": -2.0}]), ValueError, "Invalid learning rate: -2.0"),
+        (lambda: optim.SGD([{"params": [p], "lr": 0.5}], lr=-2.0), ValueError, "Invalid learning rate: -2.0"),
         (lambda: optim.SGD([p], lr=float("nan")), ValueError, "Invalid learning rate: nan"),
         (lambda: optim.SGD([p], lr="0.1"), TypeError, "learning rate is '0.1', a str; give a number"),
         (lambda: optim.SGD([p], weight_decay=None), TypeError, "weight_decay value is None, a NoneType; give a number"),

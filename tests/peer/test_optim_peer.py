@@ -14,6 +14,7 @@ from hypothesis import given, settings
 from hypothesis import strategies as st
 
 import tritensor as tt
+from tests.optim.test_groups import GROUPS, steps_of
 from tests.peer.optimizers import walk
 
 pytestmark = pytest.mark.peer
@@ -69,6 +70,15 @@ def test_optimizers_go_where_torchs_go(dtype: str) -> None:
                 mine, other, rtol=1e-10 if exact else 2e-5, atol=1e-12 if exact else 1e-6, err_msg=f"{kind} {options}"
             )
         assert (our_names, our_groups) == (their_names, their_groups), (kind, options)
+
+
+@pytest.mark.parametrize("dtype", ["float32", "float64"])
+@pytest.mark.parametrize(("name", "group", "expected"), GROUPS)
+def test_groups_say_what_the_constructor_refuses(name: str, group: dict[str, Any], expected: Any, dtype: str) -> None:
+    theirs = steps_of(torch, name, group, dtype)
+    near = {"float32": 3e-5, "float64": 1e-10}[dtype]
+    np.testing.assert_allclose(steps_of(tt, name, group, dtype), theirs, rtol=near)
+    np.testing.assert_allclose(theirs, expected, rtol=max(near, 1e-9))
 
 
 BAD = [

@@ -199,8 +199,8 @@ def refused(rank: int, size: int) -> None:
     with pytest.raises(GradError, match=r"a parameter of shape \(2,\) has a gradient and did not require one"):
         sharing.step()
     optimizer, more = made(model, "sgd"), nn.Linear(3, 3)
-    with pytest.raises(ValueError, match="Invalid learning rate"):
-        optimizer.add_param_group({"params": list(more.parameters()), "lr": -1.0})
+    with pytest.raises(TypeError, match="lr is None, a NoneType; give a number"):
+        optimizer.add_param_group({"params": list(more.parameters()), "lr": None})
     optimizer.add_param_group({"params": list(more.parameters()), "lr": 1.0})
     optimizer.step()
     assert len(optimizer.param_groups) == len(optimizer.optim.param_groups) == 2
