@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import functools
 import math
 import warnings
 from collections.abc import Iterable
@@ -14,7 +15,9 @@ from tritensor.autograd.modes import no_grad
 from tritensor.autograd.node import version_of
 from tritensor.autograd.saved import reclaim
 from tritensor.dtypes import bfloat16, float16
+from tritensor.errors import EmptyError
 from tritensor.nn.utils.gradients import norms, scale_
+from tritensor.nn.utils.norm_orders import joined, norm_of, order_of, part_of
 from tritensor.table import ops, registry
 from tritensor.tensor.aliasing.views import remembered
 from tritensor.tensor.core import Tensor, as_tensor
@@ -37,19 +40,7 @@ def _magnitudes(t: Tensor) -> Tensor:
 
 def _norm(tensors: Iterable[Tensor], p: float) -> Tensor:
     """The norm of all elements of some tensors, 0-d, where the first of them is."""
-    total: Tensor | None = None
-    for t in tensors:
-        if not t.array.size:
-            t = ops.full(shape=(1,), value=0, dtype=t.array.dtype, device=t.device)  # of nothing the norm is 0, whose largest is refused
-        every = tuple(range(t.ndim))
-        if math.isinf(p):
-            part = ops.amax(ops.abs(t), dim=every, keepdim=False)
-            total = part if total is None else ops.maximum(total, part.to(total.device))
-        else:
-            part = ops.sum_of_squares(t, dim=every, keepdim=False) if p == 2 else ops.sum(ops.pow(ops.abs(t), p), dim=every, keepdim=False)
-            total = part if total is None else ops.add(total, part.to(total.device))
-    assert total is not None
-    return total if math.isinf(p) else ops.sqrt(total) if p == 2 else ops.pow(total, 1 / p)
+    return norm_of(functools.reduce(functools.partial(joined, p=p), [part_of(t, p) for t in tensors]), p)
 
 
 @checked
@@ -57,19 +48,21 @@ def _norm(tensors: Iterable[Tensor], p: float) -> Tensor:
 def get_total_norm(
     tensors: Tensor | Iterable[Tensor], norm_type: float = 2.0, error_if_nonfinite: bool = False, foreach: bool | None = None
 ) -> Tensor:
-    """The norm of all tensors taken as one vector: (sum |x|^p)^(1/p), or the largest |x| for inf. A 0-d tensor. `foreach` changes nothing.
+    """The norm of all tensors taken as one vector: (sum |x|^p)^(1/p), or the largest |x| for inf, the smallest for -inf; for 0 the number of
+    tensors that are not all 0. A 0-d tensor. `foreach` changes nothing.
 
-    Of shards, parts of tensors that several processes hold, it is the norm over all processes, which must all call it.
+    Of shards, parts of tensors that several processes hold, it is the norm over all processes, which must all call it. Raises EmptyError for
+    an order below 0 of tensors of no elements.
     """
-    p = float(norm_type)
-    if not p > 0:
-        raise ValueError(f"get_total_norm: norm_type is {norm_type!r}; give a positive number or inf")
+    p = order_of("get_total_norm", norm_type)
     listed = [tensors] if isinstance(tensors, Tensor) else list(tensors)
     if not listed:
         return as_tensor(0.0)
     for t in listed:
         if getattr(type(t), "norms", None) is not None:
             return t.norms(listed, norm_type, error_if_nonfinite)  # type: ignore[no-any-return,attr-defined]
+    if p < 0 and not any(t.numel() for t in listed):
+        raise EmptyError(f"get_total_norm: none of the tensors has an element, and norm_type {norm_type} needs one; give 0 or more")
     parts, others = norms(listed, p)
     if others:
         parts.append(_norm(map(_magnitudes, others), p))
@@ -117,7 +110,8 @@ def clip_grad_norm_(
 
     Args:
         parameters: a tensor, or several; those without a gradient are left out.
-        norm_type: the p of the norm of all gradients' elements together; infinity for the largest.
+        norm_type: the p of the norm of all gradients' elements together; inf for the largest, -inf for the smallest, 0 for the number of
+            gradients that are not all 0.
         error_if_nonfinite: raise RuntimeError where the norm is NaN or infinite, before anything is scaled.
 
     >>> p = nn.Parameter(tt.zeros(2))

@@ -17,6 +17,7 @@ def parameters():
     return [a, b, nn.Parameter(tt.zeros(7))]
 
 
+@pytest.mark.filterwarnings("ignore:divide by zero")
 def test_clip_by_norm():
     ps = parameters()
     assert clip_grad_norm_(ps, 1.0).item() == 5.0
@@ -29,6 +30,10 @@ def test_clip_by_norm():
     assert clip_grad_norm_(parameters(), 1.0, norm_type=math.inf).item() == 4.0
     assert clip_grad_norm_(parameters(), 1.0, norm_type=1).item() == 7.0
     assert clip_grad_norm_(parameters()[0], 1.0, norm_type=3).item() == pytest.approx(3.0)
+    for order, total in ((0, 2.0), (-1, 0.0), (-math.inf, 0.0), (0.5, (3**0.5 + 2) ** 2)):
+        assert clip_grad_norm_(parameters(), 100.0, norm_type=order).item() == pytest.approx(total)
+    assert clip_grad_norm_(parameters()[1], 1.0, norm_type=-2).item() == 4.0
+    assert get_total_norm([tt.tensor([6.0, 8.0]), tt.zeros(3), tt.tensor([0.0, math.nan])], 0).item() == 2.0
     ps = parameters()
     clip_grad_norm_(ps, 1.0, norm_type=math.inf)
     assert [p.grad.tolist() for p in ps[:2]] == [pytest.approx([0.75, 0.0]), pytest.approx([-1.0])]
@@ -38,8 +43,8 @@ def test_clip_by_norm():
     bad[0].grad[0] = math.nan
     with pytest.raises(RuntimeError, match=r"total norm of order 2.0 is nan"):
         clip_grad_norm_(bad, 1.0, error_if_nonfinite=True)
-    with pytest.raises(ValueError, match="norm_type"):
-        clip_grad_norm_(bad, 1.0, norm_type=0)
+    with pytest.raises(ValueError, match="norm_type is nan; give a number"):
+        clip_grad_norm_(bad, 1.0, norm_type=math.nan)
 
 
 def test_clip_by_value():

@@ -296,7 +296,7 @@ mse_loss(m,T.ones(2,1)) | l1_loss(m,T.ones(3)) | multilabel_soft_margin_loss(m,T
 ctc_loss(c,T.tensor([[1,-1],[1,1]]),[5,5],[2,2]) | ctc_loss(c,T.tensor([[1.,2.],[1.,1.]]),[5,5],[2,2])
 scaled_dot_product_attention(q,T.ones(1,2,5,8),q) | T.nn.Dropout(nan) | T.nn.GroupNorm(-1,3) | T.nn.CrossEntropyLoss(reduction='x')
 T.nn.BCELoss(reduction='x') | T.nn.KLDivLoss(reduction='x') | T.nn.Unflatten('a',(2,2)) | T.nn.ZeroPad1d('x')
-T.nn.utils.clip_grad_norm_([x],1.,norm_type=-1) | T.nn.utils.clip_grad_norm_([x],1.,norm_type=nan) | margin_ranking_loss(x.long(),x.long(),x.long())
+T.nn.utils.clip_grad_norm_([x],1.,norm_type=nan) | margin_ranking_loss(x.long(),x.long(),x.long())
 conv1d(T.ones(1,0,5),T.ones(2,0,2)) | fractional_max_pool2d(b,1,output_size=0) | max_unpool1d(b,T.zeros(1,2,5).long(),2,stride=0)
 """
 

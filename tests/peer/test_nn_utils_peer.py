@@ -327,7 +327,7 @@ def test_clipping():
     found = []
     for lib in LIBRARIES:
         utils, seen = lib.nn.utils, []
-        for norm_type in (2.0, 1, float("inf"), 3):
+        for norm_type in (2.0, 1, float("inf"), 3, 0.5, 0, -1, -2.5, -float("inf")):
             ps = [lib.nn.Parameter(lib.zeros(n)) for n in (3, 4)]
             ps[0].grad, ps[1].grad = given(lib, drawn(3)), given(lib, drawn(4, seed=1))
             seen += [utils.get_total_norm([p.grad for p in ps], norm_type)]

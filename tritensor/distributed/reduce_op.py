@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import enum
+import math
 from typing import Any
 
 from tritensor.dtypes import DType
@@ -31,6 +32,11 @@ class reduce_op:
     """The older spelling of ReduceOp."""
 
     SUM, PRODUCT, MIN, MAX = ReduceOp.SUM, ReduceOp.PRODUCT, ReduceOp.MIN, ReduceOp.MAX
+
+
+def joining(order: float) -> ReduceOp:
+    """What makes one of the processes' parts of a norm of this order, as nn/utils/norm_orders.py has them."""
+    return ReduceOp.SUM if math.isfinite(order) else ReduceOp.MAX if order > 0 else ReduceOp.MIN
 
 
 BITWISE = frozenset({ReduceOp.BAND, ReduceOp.BOR, ReduceOp.BXOR})

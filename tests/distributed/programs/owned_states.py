@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import copy
+import math
 from typing import Any
 
 import pytest
@@ -124,6 +125,11 @@ def gradients(rank: int, size: int) -> None:
                 if part_.weight.grad is not None:
                     assert tt.allclose(part_.weight.grad, tt.full((3, 3), 2.0 * share * times)), (cap, times, part_.weight.grad)
     want = float(sum(9 * (2 * s * 2) ** 2 + 3 * (2 * s * 2) ** 2 for s in (1 / size, 1 - 1 / size))) ** 0.5
+    sizes = [4 * s for s in (1 / size, 1 - 1 / size) if s]  # of the gradients' elements: those of a matrix and a vector for each
+    for order, total in (
+        (0, 2 * len(sizes)), (-1, 1 / sum(12 / x for x in sizes)), (-math.inf, min(sizes)), (math.inf, max(sizes)), (1, 12 * sum(sizes)),
+    ):  # fmt: skip
+        assert optimizer.clip_grad_norm_(1e9, order).item() == pytest.approx(total, rel=1e-5), order
     assert optimizer.clip_grad_norm_(0.5).item() == pytest.approx(want, rel=1e-5)
     assert optimizer.clip_grad_norm_(100.0).item() == pytest.approx(0.5, rel=1e-4)
     assert optimizer.step(lambda: model.a(x).sum().detach()).item() == pytest.approx(model.a(x).sum().item(), abs=1.0)

@@ -9,6 +9,7 @@ import pytest
 
 import tritensor as tt
 from tritensor import nn
+from tritensor.errors import EmptyError
 
 
 def parameters(on: str, dtypes: tuple[Any, ...], first: bool) -> list[Any]:
@@ -22,7 +23,18 @@ def parameters(on: str, dtypes: tuple[Any, ...], first: bool) -> list[Any]:
 @pytest.mark.parametrize("first", [False, True])
 @pytest.mark.parametrize("dtypes", [(tt.float32, tt.float32), (tt.float32, tt.float64), (tt.float16, tt.float16)], ids=str)
 @pytest.mark.parametrize(
-    ("p", "right"), [(math.inf, 4.0), ("inf", 4.0), (2.0, 5.0), (1.0, 7.0), (3.0, 91 ** (1 / 3)), (0.5, (3**0.5 + 2) ** 2)]
+    ("p", "right"),
+    [
+        (math.inf, 4.0),
+        ("inf", 4.0),
+        (2.0, 5.0),
+        (1.0, 7.0),
+        (3.0, 91 ** (1 / 3)),
+        (0.5, (3**0.5 + 2) ** 2),
+        (0, 1.0),
+        (-1, 12 / 7),
+        (-math.inf, 3.0),
+    ],
 )
 def test_they_add_nothing(p: Any, right: float, dtypes: tuple[Any, ...], first: bool, on: str) -> None:
     given = parameters(on, dtypes, first)
@@ -39,6 +51,16 @@ def test_of_nothing_else_it_is_0(p: float, on: str) -> None:
     b = tt.zeros(0, 4, device=on, requires_grad=True)
     b.grad = tt.zeros(0, 4, device=on)
     assert nn.utils.clip_grad_norm_([b, b], 1.0, norm_type=p).item() == 0.0
+    assert nn.utils.clip_grad_norm_([tt.zeros(3, requires_grad=True)], 1.0, norm_type=p).item() == 0.0
+
+
+@pytest.mark.parametrize("on", ["cpu", "cuda"])
+@pytest.mark.parametrize("p", [-1, -2.5, -math.inf])
+def test_orders_below_0_need_an_element(p: float, on: str) -> None:
+    b = tt.zeros(0, 4, device=on, requires_grad=True)
+    b.grad = tt.zeros(0, 4, device=on)
+    with pytest.raises(EmptyError, match=rf"none of the tensors has an element, and norm_type {p} needs one"):
+        nn.utils.clip_grad_norm_([b], 1.0, norm_type=p)
     assert nn.utils.clip_grad_norm_([tt.zeros(3, requires_grad=True)], 1.0, norm_type=p).item() == 0.0
 
 

@@ -2,18 +2,19 @@
 
 from __future__ import annotations
 
-import math
 from collections.abc import Iterable, Sequence
-from typing import Any
 
 from tritensor.autograd.modes import no_grad
+from tritensor.device import device
 from tritensor.distributed.collectives import all_reduce
 from tritensor.distributed.fsdp.sharded_parameter import Sharded
 from tritensor.distributed.process_group import ProcessGroup
-from tritensor.distributed.reduce_op import ReduceOp
+from tritensor.distributed.reduce_op import ReduceOp, joining
 from tritensor.nn.utils.clip_grad import clip_grads_with_norm_, get_total_norm, refuse_nonfinite
+from tritensor.nn.utils.norm_orders import joined, norm_of, nothing, order_of, part_with
 from tritensor.table import ops
 from tritensor.tensor.core import Tensor, as_tensor
+from tritensor.tensor.publishing.publish import public
 
 
 @no_grad()
@@ -23,11 +24,8 @@ def clip_grad_norm_(
     """nn.utils.clip_grad_norm_ for shards: the norm is that of the whole gradients, over all processes, which must all call it.
 
     Parameters that are not sharded count once. Returns the norm before. Raises RuntimeError, on all processes, where it is NaN or infinite and
-    error_if_nonfinite says so; ValueError for a norm_type of 0 or less.
+    error_if_nonfinite says so; ValueError for a norm_type of NaN.
     """
-    p = float(norm_type)
-    if not p > 0:  # asked here, as a process without elements would not get to where it is asked else
-        raise ValueError(f"clip_grad_norm_: norm_type is {norm_type!r}; give a positive number or inf")
     listed = [parameters] if isinstance(parameters, Tensor) else list(parameters)
     grads = [one.grad for one in listed if one.grad is not None]
     norm = _total("clip_grad_norm_", [(one, one.grad) for one in listed], norm_type, error_if_nonfinite)
@@ -44,7 +42,7 @@ def total_norm(tensors: Sequence[Tensor], norm_type: float, error_if_nonfinite: 
 
 def _total(name: str, given: Sequence[tuple[Tensor, Tensor | None]], norm_type: float, error_if_nonfinite: bool) -> Tensor:
     """The norm, in float64, of what belongs to some tensors (None: of this process nothing), over the processes of those that are shards."""
-    p = float(norm_type)
+    p = order_of(name, norm_type)
     groups: dict[int, tuple[ProcessGroup, list[tuple[Tensor, Tensor | None]]]] = {}
     alike: list[Tensor] = []
     for one, its in given:
@@ -53,23 +51,26 @@ def _total(name: str, given: Sequence[tuple[Tensor, Tensor | None]], norm_type: 
             groups.setdefault(id(group), (group, []))[1].append((one, its))
         elif its is not None:
             alike.append(its)
-    total = _powered(alike, p)
+    total = _part(alike, p)
     for group, shards in groups.values():
-        part = _powered([its for _, its in shards if its is not None], p).to(shards[0][0].device)
-        all_reduce(part, ReduceOp.MAX if math.isinf(p) else ReduceOp.SUM, group)
-        total = ops.maximum(total.to(part.device), part) if math.isinf(p) else ops.add(total.to(part.device), part)
-    norm = total if math.isinf(p) else ops.pow(total, 1 / p)
+        total = joined(_part_of_shards([its for _, its in shards], p, shards[0][0].device, group), total, p)
+    norm = norm_of(total, p)
     if error_if_nonfinite:
         refuse_nonfinite(name, norm, norm_type)
     return norm
 
 
-def _powered(tensors: list[Tensor], p: float) -> Tensor:
-    """The sum of |x|^p, or the largest |x|, as a float64 of its own."""
-    given = [t for t in tensors if t.numel()]
-    found: Any = get_total_norm([Tensor.wrap(t.array) for t in given], p) if given else as_tensor(0.0)
-    found = found.double()
-    return found if math.isinf(p) else ops.pow(found, p)
+def _part(tensors: Sequence[Tensor | None], p: float) -> Tensor:
+    """What some tensors add to a norm, as a float64 of its own."""
+    given = [Tensor.wrap(t.array) for t in tensors if t is not None and t.numel()]
+    return part_with(get_total_norm(given, p).double(), p) if given else as_tensor(nothing(p)).double()
+
+
+def _part_of_shards(shards: Sequence[Tensor | None], p: float, on: device, group: ProcessGroup) -> Tensor:
+    """What tensors add of which each process of a group holds a part. For the order 0 one counts where any process has something of it."""
+    part = _part(shards, p).to(on) if p else public["stack"]([_part([x], p).to(on) for x in shards])
+    all_reduce(part, joining(p) if p else ReduceOp.MAX, group)
+    return part if p else ops.sum(part, dim=(0,), keepdim=False)  # type: ignore[no-any-return]
 
 
 Sharded.clips, Sharded.norms = staticmethod(clip_grad_norm_), staticmethod(total_norm)

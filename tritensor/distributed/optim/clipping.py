@@ -2,14 +2,14 @@
 
 from __future__ import annotations
 
-import math
 from collections.abc import Sequence
 
 from tritensor.autograd.modes import no_grad
 from tritensor.distributed.collectives import all_reduce
 from tritensor.distributed.process_group import ProcessGroup
-from tritensor.distributed.reduce_op import ReduceOp
+from tritensor.distributed.reduce_op import joining
 from tritensor.nn.utils.clip_grad import clip_grads_with_norm_, get_total_norm, refuse_nonfinite
+from tritensor.nn.utils.norm_orders import norm_of, nothing, order_of, part_with
 from tritensor.table import ops
 from tritensor.tensor.core import Tensor
 
@@ -19,13 +19,13 @@ def clip_shares(
     params: Sequence[Tensor], max_norm: float, norm_type: float, error_if_nonfinite: bool, group: ProcessGroup | None
 ) -> Tensor:
     """nn.utils.clip_grad_norm_ where the processes of `group` hold different gradients; None: the same ones. Returns the norm before."""
-    p = float(norm_type)
+    p = order_of("clip_grad_norm_", norm_type)
     grads = [one.grad for one in params if one.grad is not None and one.grad.numel()]
     norm = get_total_norm(grads, p).double().to(params[0].device)
     if group is not None:
-        part = norm if math.isinf(p) else ops.pow(norm, p)
-        all_reduce(part, ReduceOp.MAX if math.isinf(p) else ReduceOp.SUM, group)
-        norm = part if math.isinf(p) else ops.pow(part, 1 / p)
+        part = part_with(norm, p) if grads else ops.full_like(norm, value=nothing(p))
+        all_reduce(part, joining(p), group)
+        norm = norm_of(part, p)
     if error_if_nonfinite:
         refuse_nonfinite("clip_grad_norm_", norm, norm_type)
     norm = norm.to(params[0].dtype)
