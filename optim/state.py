@@ -61,13 +61,23 @@ def read_rate(group: dict[str, Any]) -> Any:
     return lr.item() if isinstance(lr, Tensor) else lr
 
 
-def write_rate(group: dict[str, Any], lr: float) -> None:
+def kept_rate(rate: Any) -> Any:
+    """A learning rate to keep: of a tensor a copy, since the group's own is written into."""
+    return rate.detach().clone() if isinstance(rate, Tensor) else rate
+
+
+def kept_rates(groups: list[dict[str, Any]]) -> list[Any]:
+    """The groups' learning rates as they are now, to keep."""
+    return [kept_rate(group["lr"]) for group in groups]
+
+
+def write_rate(group: dict[str, Any], lr: Any) -> None:
     """Set a group's learning rate. A tensor stays the tensor it is, so that a CUDA graph that reads it sees the new value."""
     if isinstance(group["lr"], Tensor):
         with no_grad():
-            group["lr"].fill_(lr)
+            group["lr"].fill_(lr.reshape(()) if isinstance(lr, Tensor) else lr)
     else:
-        group["lr"] = lr
+        group["lr"] = kept_rate(lr)
 
 
 def step_count(value: Any = 0.0) -> Tensor:

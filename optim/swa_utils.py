@@ -16,7 +16,7 @@ from tritensor.nn.layers.normalization.batchnorm import _BatchNorm
 from tritensor.optim.lr_scheduler import LRScheduler
 from tritensor.optim.lr_scheduler.base import for_each_group, refuse_other
 from tritensor.optim.optimizer import Optimizer
-from tritensor.optim.state import number_of, read_rate
+from tritensor.optim.state import number_of
 from tritensor.tensor.core import Tensor
 from tritensor.tensor.publishing.publish import public
 
@@ -205,6 +205,6 @@ class SWALR(LRScheduler):
         rates = []
         for group in self.optimizer.param_groups:
             goal = group["swa_lr"]
-            start = goal if before == 1 else (read_rate(group) - before * goal) / (1 - before)  # what the rate before was made of
+            start = goal if before == 1 else (group["lr"] - before * goal) / (1 - before)  # what the rate before was made of
             rates.append(goal * now + start * (1 - now))
         return rates

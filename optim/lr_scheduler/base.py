@@ -7,7 +7,7 @@ from collections.abc import Sequence
 from typing import Any
 
 from tritensor.optim.optimizer import Optimizer
-from tritensor.optim.state import read_rate, write_rate
+from tritensor.optim.state import kept_rate, kept_rates, write_rate
 
 EPOCH_DEPRECATION_WARNING = "the epoch parameter of scheduler.step() is deprecated; call step() once an epoch"
 
@@ -16,7 +16,7 @@ class LRScheduler:
     """Base of schedules. A subclass computes the groups' rates for `self.last_epoch` in `get_lr()`.
 
     `get_lr` multiplies the present rate rather than setting it, so that schedules can be chained. A rate that is a tensor is
-    written into, which the replays of a CUDA graph see if it is on the GPU. To go on from epoch n pass
+    written into, which the replays of a CUDA graph see if it is on the GPU; `base_lrs` and `get_last_lr()` have copies of it. To go on from epoch n pass
     last_epoch=n with an optimizer whose groups hold "initial_lr".
 
     Raises:
@@ -25,19 +25,20 @@ class LRScheduler:
     """
 
     _get_lr_called_within_step = False  # subclasses written for PyTorch ask for both in their get_lr
+    _last_lr: list[Any]
     _is_initial = False  # whether this is the constructor's step: a schedule that goes on finds the rates of its epoch already set
 
     def __init__(self, optimizer: Optimizer, last_epoch: int = -1) -> None:
         refuse_other(type(self).__name__, optimizer)
         for i, group in enumerate(optimizer.param_groups):
             if last_epoch == -1:
-                group.setdefault("initial_lr", read_rate(group))
+                group.setdefault("initial_lr", kept_rate(group["lr"]))
             elif "initial_lr" not in group:
                 raise KeyError(
                     f"param 'initial_lr' is not specified in param_groups[{i}] when resuming an optimizer: load its state_dict first"
                 )
         self.optimizer = optimizer
-        self.base_lrs: list[float] = [group["initial_lr"] for group in optimizer.param_groups]
+        self.base_lrs: list[Any] = [kept_rate(group["initial_lr"]) for group in optimizer.param_groups]
         self.last_epoch = last_epoch
         self._initial_step()
 
@@ -59,8 +60,8 @@ class LRScheduler:
         if not self._get_lr_called_within_step:
             warnings.warn("To get the last learning rate computed by the scheduler, please use `get_last_lr()`.", stacklevel=3)
 
-    def get_last_lr(self) -> list[float]:
-        """The rates that the last step() set, one per group."""
+    def get_last_lr(self) -> list[Any]:
+        """The rates that the last step() set, one per group: a tensor's as a tensor of its own."""
         return self._last_lr
 
     def step(self, epoch: int | None = None) -> None:
@@ -89,7 +90,7 @@ class LRScheduler:
     def _set(self, rates: Sequence[Any]) -> None:
         for group, lr in zip(self.optimizer.param_groups, rates, strict=True):
             write_rate(group, lr)
-        self._last_lr: list[float] = [read_rate(group) for group in self.optimizer.param_groups]
+        self._last_lr = kept_rates(self.optimizer.param_groups)
 
     def _get_closed_form_lr(self) -> list[float]:
         """The rates of `self.last_epoch` from the initial ones; here those that one step leads to, for schedules without such a formula."""
@@ -100,7 +101,7 @@ class LRScheduler:
 
     def _times(self, factor: float) -> list[float]:
         self._warn_outside()
-        return [read_rate(group) * factor for group in self.optimizer.param_groups]
+        return [group["lr"] * factor for group in self.optimizer.param_groups]
 
     def state_dict(self) -> dict[str, Any]:
         """Everything but the optimizer."""
@@ -123,14 +124,14 @@ def refuse_other(name: str, optimizer: Any) -> None:
 
 
 def for_each_group(name: str, optimizer: Optimizer, value: Any) -> list[Any]:
-    """A setting for each group: one for all, or a list of as many."""
+    """A setting for each group: one for all, or a list of as many; of tensors copies."""
     if not isinstance(value, list | tuple):
-        return [value] * len(optimizer.param_groups)
+        return [kept_rate(value) for _ in optimizer.param_groups]
     if len(value) != len(optimizer.param_groups):
         raise ValueError(
             f"{name} must have the same length as optimizer.param_groups: {name} has {len(value)} values, param_groups has {len(optimizer.param_groups)}"
         )
-    return list(value)
+    return [kept_rate(x) for x in value]
 
 
 def own_attributes(functions: Sequence[Any]) -> list[Any]:

@@ -6,7 +6,6 @@ import math
 
 from tritensor.optim.lr_scheduler.base import LRScheduler
 from tritensor.optim.optimizer import Optimizer
-from tritensor.optim.state import read_rate
 
 
 class CosineAnnealingLR(LRScheduler):
@@ -28,11 +27,11 @@ class CosineAnnealingLR(LRScheduler):
             return self._get_closed_form_lr()
         if (t - 1 - self.T_max) % (2 * self.T_max) == 0:  # the rate is at eta_min, and no factor leads away from there
             return [
-                read_rate(g) + (base - low) * (1 - math.cos(math.pi / self.T_max)) / 2
+                g["lr"] + (base - low) * (1 - math.cos(math.pi / self.T_max)) / 2
                 for base, g in zip(self.base_lrs, groups, strict=True)
             ]
         factor = (1 + math.cos(math.pi * t / self.T_max)) / (1 + math.cos(math.pi * (t - 1) / self.T_max))
-        return [factor * (read_rate(g) - low) + low for g in groups]
+        return [factor * (g["lr"] - low) + low for g in groups]
 
     def _get_closed_form_lr(self) -> list[float]:
         t, low = self.last_epoch, self.eta_min

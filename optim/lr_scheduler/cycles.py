@@ -8,7 +8,7 @@ from typing import Any
 
 from tritensor.optim.lr_scheduler.base import LRScheduler, begin_momentum, cycled_momentum, for_each_group, own_attributes, refuse_other
 from tritensor.optim.optimizer import Optimizer
-from tritensor.optim.state import number_of, write_rate
+from tritensor.optim.state import write_rate
 
 _SCALES: dict[str, tuple[str, Callable[[float, float], float]]] = {
     "triangular": ("cycle", lambda x, gamma: 1.0),
@@ -33,11 +33,11 @@ class CyclicLR(LRScheduler):
         cycle_momentum: bool = True, base_momentum: float = 0.8, max_momentum: float = 0.9, last_epoch: int = -1,
     ) -> None:  # fmt: skip
         refuse_other("CyclicLR", optimizer)
-        base_lrs = [number_of(x) for x in for_each_group("base_lr", optimizer, base_lr)]
+        base_lrs = for_each_group("base_lr", optimizer, base_lr)
         if last_epoch == -1:
             for lr, group in zip(base_lrs, optimizer.param_groups, strict=True):
                 write_rate(group, lr)
-        self.max_lrs = [number_of(x) for x in for_each_group("max_lr", optimizer, max_lr)]
+        self.max_lrs = for_each_group("max_lr", optimizer, max_lr)
         self.total_size = float(step_size_up) + float(step_size_up if step_size_down is None else step_size_down)
         self.step_ratio = float(step_size_up) / self.total_size
         if mode not in _SCALES and scale_fn is None:

@@ -8,7 +8,6 @@ from typing import Any
 
 from tritensor.optim.lr_scheduler.base import LRScheduler, own_attributes, refuse_other
 from tritensor.optim.optimizer import Optimizer
-from tritensor.optim.state import read_rate
 
 
 class StepLR(LRScheduler):
@@ -171,4 +170,4 @@ class MultiplicativeLR(_OfFunctions):
         if self._is_initial:
             return self._times(1.0)
         self._warn_outside()
-        return [read_rate(group) * f(self.last_epoch) for group, f in zip(self.optimizer.param_groups, self.lr_lambdas, strict=True)]
+        return [group["lr"] * f(self.last_epoch) for group, f in zip(self.optimizer.param_groups, self.lr_lambdas, strict=True)]

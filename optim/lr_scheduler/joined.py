@@ -9,7 +9,7 @@ from typing import Any
 from tritensor.optim.lr_scheduler.base import LRScheduler
 from tritensor.optim.lr_scheduler.plateau import ReduceLROnPlateau
 from tritensor.optim.optimizer import Optimizer
-from tritensor.optim.state import read_rate, write_rate
+from tritensor.optim.state import kept_rates, write_rate
 
 
 class _Joined(LRScheduler):
@@ -111,10 +111,10 @@ class ChainedScheduler(_Joined):
     def __init__(self, schedulers: Sequence[LRScheduler], optimizer: Optimizer | None = None) -> None:
         self.optimizer = self._check(schedulers, optimizer)
         self._schedulers = schedulers
-        self._last_lr = [read_rate(group) for group in self.optimizer.param_groups]
+        self._last_lr = kept_rates(self.optimizer.param_groups)
 
     def step(self) -> None:  # type: ignore[override]
         """Go on by one epoch."""
         for scheduler in self._schedulers:
             scheduler.step()
-        self._last_lr = [read_rate(group) for group in self.optimizer.param_groups]
+        self._last_lr = kept_rates(self.optimizer.param_groups)

@@ -35,7 +35,6 @@ _LINES: list[tuple[str, str]] = [
         "0 times an infinite product: IEEE's NaN here, PyTorch's zeros where two elements are 0",
     ),
     (r"float64: .*nan_to_num", "the largest number is that of the type"),
-    (r"get_last_lr: kind", "a learning rate that is a tensor is told as a number"),
     (r"torch: (mode|mean|logits|probs|stddev|variance): flags", "what a distribution was given comes back as a view"),
     (
         r"torch: (log_prob|backward|entropy|variance|mean|stddev|logits|cdf|icdf): values(?=.*(Bernoulli|Binomial|Categorical|Geometric|Multinomial)\()"

@@ -304,3 +304,50 @@ def test_a_sequence_goes_on_from_its_state():
         assert again.get_last_lr() == schedule.get_last_lr()
     with pytest.warns(UserWarning, match="please use `get_last_lr"):
         again._schedulers[1].get_lr()
+
+
+TENSORS = {
+    "step": lambda o: schedules.StepLR(o, 1, 0.5), "exponential": lambda o: schedules.ExponentialLR(o, 0.5),
+    "lambda": lambda o: schedules.LambdaLR(o, lambda e: 0.5**e), "multiplicative": lambda o: schedules.MultiplicativeLR(o, lambda e: 0.5),
+    "chained": lambda o: schedules.ChainedScheduler([schedules.StepLR(o, 1, 0.5)], o),
+    "sequential": lambda o: schedules.SequentialLR(o, [schedules.StepLR(o, 1, 0.5), schedules.ConstantLR(o)], [4]),
+    "plateau": lambda o: schedules.ReduceLROnPlateau(o, factor=0.5, patience=0, threshold=0.0),
+}  # fmt: skip
+
+
+@pytest.mark.parametrize("device", ["cpu", "cuda"])
+@pytest.mark.parametrize("make", TENSORS.values(), ids=TENSORS)
+def test_a_rate_that_is_a_tensor_is_told_as_one(make, device):
+    rate = tt.tensor(0.5, device=device)
+    opt = optimizer(rate, 1.0)
+    schedule = make(opt)
+    told = [schedule.get_last_lr()]
+    for t in range(3):
+        opt.step()
+        schedule.step(*([float(t)] if hasattr(schedule, "patience") else []))
+        told.append(schedule.get_last_lr())
+    start = 1 if hasattr(schedule, "patience") else 0  # the first metric is better than none
+    assert [x.item() for x, _ in told[start:]] == [0.5, 0.25, 0.125, 0.0625][: 4 - start]
+    assert [x for _, x in told[start:]] == [1.0, 0.5, 0.25, 0.125][: 4 - start]
+    assert all(x.dtype == tt.float32 and x.device == rate.device and x is not rate for x, _ in told)
+    assert opt.param_groups[0]["lr"] is rate
+    assert rate.item() == told[-1][0].item()
+    kept = schedule.state_dict()
+    assert kept["_last_lr"][0].item() == rate.item()
+    if "base_lrs" in kept:
+        assert [float(x) for x in kept["base_lrs"]] == [0.5, 1.0]
+        assert isinstance(kept["base_lrs"][0], tt.Tensor)
+        assert opt.param_groups[0]["initial_lr"].item() == 0.5
+
+
+def test_rates_of_a_cycle_that_are_tensors_are_not_written_into():
+    """Of a group whose rate was a number, too, which has a tensor from then on."""
+    opt = optimizer(0.125, tt.tensor(0.125))
+    schedule = schedules.CyclicLR(opt, tt.tensor(0.25), tt.tensor(0.75), step_size_up=2, cycle_momentum=False)
+    found = []
+    for _ in range(5):
+        found.append([float(x) for x in schedule.get_last_lr()])
+        opt.step()
+        schedule.step()
+    assert found == [[x, x] for x in (0.25, 0.5, 0.75, 0.5, 0.25)]
+    assert [float(x) for x in (*schedule.base_lrs, *schedule.max_lrs)] == [0.25, 0.25, 0.75, 0.75]

@@ -121,6 +121,31 @@ def test_sequences_of_a_rate_that_is_a_tensor(name: str) -> None:
     np.testing.assert_allclose(flat(run(tt, name, "SGD", True)[0]), flat(run(torch, name, "SGD", True)[0]), rtol=1e-12)
 
 
+def kinds(x: Any) -> Any:
+    """What tensors there are, and of what type and shape, in lists and dicts."""
+    if isinstance(x, dict):
+        return {k: kinds(v) for k, v in x.items() if k not in ("params", "_scale_fn_ref")}
+    if isinstance(x, list | tuple):
+        return [kinds(v) for v in x]
+    return (str(x.dtype).split(".")[-1], tuple(x.shape)) if hasattr(x, "dtype") else type(x).__name__
+
+
+@pytest.mark.parametrize("name", SCHEDULES)
+def test_rates_that_are_tensors_are_told_as_tensors(name: str) -> None:
+    def told(library: Any) -> Any:
+        o = optimizer(library, "SGD")
+        o.param_groups[0]["lr"] = library.tensor(0.1)
+        s = SCHEDULES[name](library.optim.lr_scheduler, o)
+        first = s.get_last_lr()
+        for t in range(6):
+            advance(library, name, o, s, t)
+        return kinds([first, s.get_last_lr(), s.state_dict(), o.param_groups]), [float(x) for x in first]
+
+    (ours, begun), (theirs, there) = told(tt), told(torch)
+    assert ours == theirs
+    np.testing.assert_allclose(begun, there, rtol=1e-6)
+
+
 def flat(found: Any) -> np.ndarray:
     return np.array([[lr, m, *betas] for step in found for lr, m, betas in step])
 
