@@ -27,8 +27,7 @@ class CosineAnnealingLR(LRScheduler):
             return self._get_closed_form_lr()
         if (t - 1 - self.T_max) % (2 * self.T_max) == 0:  # the rate is at eta_min, and no factor leads away from there
             return [
-                g["lr"] + (base - low) * (1 - math.cos(math.pi / self.T_max)) / 2
-                for base, g in zip(self.base_lrs, groups, strict=True)
+                g["lr"] + (base - low) * (1 - math.cos(math.pi / self.T_max)) / 2 for base, g in zip(self.base_lrs, groups, strict=True)
             ]
         factor = (1 + math.cos(math.pi * t / self.T_max)) / (1 + math.cos(math.pi * (t - 1) / self.T_max))
         return [factor * (g["lr"] - low) + low for g in groups]

@@ -46,13 +46,13 @@ class Adafactor(Optimizer):
     _check_group = Optimizer._refuse_unusable
 
     def _check(self, defaults: dict[str, Any]) -> None:
-        lr, eps = defaults["lr"], defaults["eps"]
+        lr, eps, d, decay, shrinking = (defaults[k] for k in ("lr", "eps", "d", "beta2_decay", "weight_decay"))
         if isinstance(lr, Tensor) and lr.numel() != 1:
             raise ValueError(f"Adafactor: Tensor lr must be 1-element, not of shape {tuple(lr.shape)}; give one number")
         for called, wanted, value, holds in (
-            ("Learning rate", ">= 0", lr, float(lr) >= 0), ("beta2_decay", "<= 0", defaults["beta2_decay"], defaults["beta2_decay"] <= 0),
+            ("Learning rate", ">= 0", lr, float(lr) >= 0), ("beta2_decay", "<= 0", decay, decay <= 0),
             ("epsilon1", ">= 0", eps[0], eps[0] is None or eps[0] >= 0), ("epsilon2", ">= 0", eps[1], eps[1] >= 0),
-            ("Clipping threshold d", ">= 1", defaults["d"], defaults["d"] >= 1), ("weight_decay", ">= 0", defaults["weight_decay"], defaults["weight_decay"] >= 0),
+            ("Clipping threshold d", ">= 1", d, d >= 1), ("weight_decay", ">= 0", shrinking, shrinking >= 0),
         ):  # fmt: skip
             if not holds:
                 raise ValueError(f"Adafactor: {called} should be {wanted} but is: {value}; give such a number")

@@ -35,7 +35,7 @@ class reduce_op:
 
 
 def joining(order: float) -> ReduceOp:
-    """What makes one of the processes' parts of a norm of this order, as nn/utils/norm_orders.py has them."""
+    """What makes one of the processes' parts of a norm of this order, as nn/utils/clip_grad.py has them."""
     return ReduceOp.SUM if math.isfinite(order) else ReduceOp.MAX if order > 0 else ReduceOp.MIN
 
 

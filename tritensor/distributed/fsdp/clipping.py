@@ -10,8 +10,16 @@ from tritensor.distributed.collectives import all_reduce
 from tritensor.distributed.fsdp.sharded_parameter import Sharded
 from tritensor.distributed.process_group import ProcessGroup
 from tritensor.distributed.reduce_op import ReduceOp, joining
-from tritensor.nn.utils.clip_grad import clip_grads_with_norm_, get_total_norm, refuse_nonfinite
-from tritensor.nn.utils.norm_orders import joined, norm_of, nothing, order_of, part_with
+from tritensor.nn.utils.clip_grad import (
+    clip_grads_with_norm_,
+    get_total_norm,
+    joined,
+    norm_of,
+    nothing,
+    order_of,
+    part_with,
+    refuse_nonfinite,
+)
 from tritensor.table import ops
 from tritensor.tensor.core import Tensor, as_tensor
 from tritensor.tensor.publishing.publish import public
