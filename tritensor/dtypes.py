@@ -281,6 +281,22 @@ def as_element(dtype: np.dtype, value: bool | int | float | complex, op: str) ->
     return value
 
 
+def as_factor(dtype: np.dtype, value: bool | int | float | complex, op: str) -> Any:
+    """A Python number that elements of `dtype` are multiplied by: truth for bool, cut to a whole one for integers, modulo the width for
+    unsigned ones; real where it has no imaginary part.
+
+    Raises NumberRangeError for one that an integer type does not hold, by its size where it is unsigned.
+    """
+    kind = _by_numpy[dtype].kind
+    if isinstance(value, complex) and kind != "complex":
+        if value.imag:
+            return value
+        value = value.real
+    if kind == "uint" and isinstance(value, int) and -np.iinfo(dtype).max <= value < 0:
+        return value % (1 << 8 * dtype.itemsize)
+    return as_element(dtype, value, op) if kind in ("bool", "uint", "int") else value
+
+
 @functools.cache
 def _largest(dtype: np.dtype) -> float:
     return float(ml_dtypes.finfo(dtype).max)

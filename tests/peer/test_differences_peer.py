@@ -237,6 +237,7 @@ WORKS: dict[str, tuple[Expression, type[Exception], Any]] = {
         AttributeError,
         [2],
     ),
+    "add(int_tensor, int_tensor, alpha=0.5)": (lambda T: T.add(T.tensor([1]), T.tensor([3]), alpha=0.5), RuntimeError, [2.5]),
     "uint16_tensor + int32_tensor": (lambda T: T.ones(1, dtype=T.uint16) + T.ones(1, dtype=T.int32), RuntimeError, [2]),
     "x[1:] = x[:-1]": (_moved, RuntimeError, [0, 0, 1, 2]),
     "x[:0].index_select(1, tensor([9]))": (lambda T: T.ones(2, 3)[:0].index_select(1, T.tensor([9])), RuntimeError, []),

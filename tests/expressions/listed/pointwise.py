@@ -117,6 +117,10 @@ EXPRESSIONS = [
     "T.isfinite(i)", "T.isclose(x, x + 1e-7)", "T.isclose(s, s, equal_nan=True)", "T.isclose(i, i + 1, rtol=0.5)", "T.isclose(i, -i, atol=0.5)", "T.allclose(x, x + 1e-9)",
     "T.allclose(x, x + 1e-3)", "T.allclose(x, x + 1e-3, atol=1e-2)", "T.allclose(x, x * 1.001, rtol=1e-2)", "T.allclose(100 * x, 100 * x + 1e-6)", "T.isclose(100 * x, 100 * x + 1e-2)",
     "T.allclose(s, s)", "T.allclose(s, s, equal_nan=True)", "T.equal(x, x)", "T.equal(x, y)", "T.equal(x, v)", "T.where(k, x, y)", "T.where(k, x, 0.0)", "T.where(k, 1, i)",
+    *[f"T.addcmul(i, j, j, value={v})" for v in (0.5, -1.5, 2.0, "1e30", "float('nan')", "3 + 0j")], "i.clone().addcmul_(j, j, value=0.5)", "T.addcmul(x, y, y, value=2 + 0j)",
+    *[f"T.{f}(i.to(T.uint8), j.to(T.uint8), alpha={v})" for f in ("add", "sub", "rsub") for v in (-1, 3, 300)], "T.add(i.int(), j.to(T.uint8), alpha=300)", "T.add(i.to(T.int8), k, alpha=2)",
+    *[f"T.add({a}, k, alpha={v})" for a in ("k", "~k", "i", "x") for v in (0, 2)], "k.clone().add_(k, alpha=2)", "T.add(x, y.float(), alpha=0.1)", "T.sub(x, i, alpha=0.1)",
+    "T.addcmul(i, j.to(T.uint8) * 60, j.to(T.uint8))", "T.addcmul(x, y.float(), y.float(), value=0.1)", "T.addcdiv(x.detach(), y.detach().float(), x.detach(), value=0.1)", "T.add(x.half(), i * 70000, alpha=0.5).dtype",
     "x.where(k, y)", "T.where(k)", "T.masked_fill(x, k, 9.0)", "x.clone().masked_fill_(k, -1)", "x.masked_fill(k[:1], 2)", "T.true_divide(i, 2)",
 ]  # fmt: skip
 # What is otherwise than in PyTorch on purpose: why

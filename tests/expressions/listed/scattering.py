@@ -51,6 +51,7 @@ EXPRESSIONS = [
     "T.segment_reduce(x, 'sum', lengths=n, axis=1)",
     "T._unsafe_masked_index(x, k, [n[:2].reshape(2, 1) * 0, n + 1], 0.5)", "T._unsafe_masked_index_put_accumulate(x, k, [n[:2].reshape(2, 1) * 0, n + 1], y)",
     "T.narrow_copy(x, 1, 1, 2)", "x.narrow_copy(0, -1, 1)", "T.narrow_copy(x, 1, 2, 2)", "T.narrow(o, 0, 0, 1)", "T.narrow(x, 1, n[0], 1)", "T.narrow(x, 1, T.tensor(True), 1)",
+    *[f"i.index_add(1, n, j, alpha={v})" for v in (0.5, 2.5, "3 + 0j", "1e30")],
     *[f"k.index_add(0, n[:2] % 2, k, alpha={a})" for a in ("-1", "0", "2", "True")], "T.tensor(True, device=on).index_add(0, n[1:2], k[0, 0], alpha=-1)",
 ]  # fmt: skip
 # What is otherwise than in PyTorch on purpose: why

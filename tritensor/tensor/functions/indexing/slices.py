@@ -66,22 +66,16 @@ def index_select(x: Tensor, dim: int, index: Tensor) -> Tensor:
     return _as(x, ops.gather(whole, _stretched(places, (*shape[:d], places.array.size, *shape[d + 1 :]), d), dim=d, called="index_select"))
 
 
-def _factor(dtype: np.dtype, alpha: Any) -> Any:
-    """A number to multiply by, of bools their own, in an unsigned type modulo its width."""
-    if dtype == np.bool_:
-        return bool(alpha)
-    if isinstance(alpha, int) and dtypes.of(dtype).kind == "uint":
-        return int(alpha) % (1 << 8 * dtype.itemsize)
-    return alpha
-
-
 @function(inplace=True, out=True)
 def index_add(x: Tensor, dim: int, index: Tensor, source: Tensor, *, alpha: float = 1) -> Tensor:
-    """A copy of x with alpha * source's slices added at the indices of a dimension, in a fixed order. Raises IndexError for a negative index, too."""
+    """A copy of x with alpha * source's slices added at the indices of a dimension, in a fixed order; of integers alpha is cut to a whole number.
+
+    Raises IndexError for a negative index, too.
+    """
     whole, d, places, part = _slices("index_add", x, dim, index, source)
     if len(whole.array.shape) > 1 and not whole.array.size:  # as PyTorch: nothing is asked of the indices
         return ops.copy(x)
-    part = part if alpha == 1 else ops.mul(part, _factor(x.array.dtype, alpha))
+    part = part if alpha == 1 else ops.mul(part, dtypes.as_factor(x.array.dtype, alpha, "index_add"))
     return _as(x, ops.scatter_add(whole, places, part, dim=d, called="index_add"))
 
 

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 from typing import Any
 
+from tritensor import dtypes
 from tritensor.autograd.modes import state
 from tritensor.errors import DTypeError, ShapeError
 from tritensor.table import ops
@@ -46,8 +47,8 @@ def _refuse_unlike(name: str, input: Tensor, shape: tuple[int, ...]) -> None:
 def _added(name: str, input: Tensor, product: Tensor, beta: Any, alpha: Any) -> Tensor:
     """beta * input + alpha * product; with beta 0 input is not read, so its NaN does not spread. Numbers for integers are cut to whole ones."""
     _refuse_unlike(name, input, tuple(product.shape))
-    if product.dtype.kind not in _FLOATING and input.dtype.kind not in _FLOATING:
-        beta, alpha = int(beta), int(alpha)
+    kind = dtypes.result_type([product.array, input.array], name)
+    beta, alpha = dtypes.as_factor(kind, beta, name), dtypes.as_factor(kind, alpha, name)
     product = _scaled(product, alpha)
     if beta == 0:
         return constant(name, product, input)
@@ -87,6 +88,7 @@ def addr(input: Tensor, vec1: Tensor, vec2: Tensor, *, beta: float = 1, alpha: f
         column, row = reshape_to(vec1, (vec1.shape[0], 1)), reshape_to(vec2, (1, vec2.shape[0]))
         return _sum("addr", input, column, row, beta, alpha)
     if kinds != {"bool"}:
+        alpha = dtypes.as_factor(dtypes.result_type([x.array for x in (input, vec1, vec2)], "addr"), alpha, "addr")
         return _added("addr", input, outer(_scaled(vec1, alpha), vec2), beta, 1)
     product = outer(vec1, vec2)
     _refuse_unlike("addr", input, tuple(product.shape))

@@ -5,5 +5,6 @@ from tritensor.tensor.functions.pointwise import comparing as comparing
 from tritensor.tensor.functions.pointwise import complex_numbers as complex_numbers
 from tritensor.tensor.functions.pointwise import elementary as elementary
 from tritensor.tensor.functions.pointwise import floats as floats
+from tritensor.tensor.functions.pointwise import multiples as multiples
 from tritensor.tensor.functions.pointwise import operators as operators
 from tritensor.tensor.functions.pointwise import special as special

@@ -12,7 +12,6 @@ from tritensor import dtypes
 from tritensor.errors import ArgumentError, DTypeError, ShapeError
 from tritensor.strides import preserve_format
 from tritensor.table import ops
-from tritensor.tensor.casting import in_float32
 from tritensor.tensor.core import Tensor
 from tritensor.tensor.derivatives import constant
 from tritensor.tensor.functions.shaping.reshaping import in_c_order
@@ -139,33 +138,6 @@ def square(x: Tensor) -> Tensor:
 
 
 # -- two inputs
-def _scaled(other: Any, alpha: Any) -> Any:
-    return other if alpha == 1 else other * alpha
-
-
-def _with_alpha(x: Tensor, other: Any, *, alpha: float = 1) -> tuple[Any, ...]:
-    return x, _scaled(other, alpha)
-
-
-@function(inplace=_with_alpha, out=True)
-def add(x: Tensor, other: Operand, *, alpha: float = 1) -> Tensor:
-    """x + alpha * other."""
-    return ops.add(x, _scaled(other, alpha))
-
-
-@function(inplace=_with_alpha, out=True, names=("subtract",))
-def sub(x: Tensor, other: Operand, *, alpha: float = 1) -> Tensor:
-    """x - alpha * other."""
-    return ops.sub(x, _scaled(other, alpha))
-
-
-@function
-def rsub(x: Tensor, other: Operand, *, alpha: float = 1) -> Tensor:
-    """other - alpha * x."""
-    only_tensors("rsub", input=x)
-    return ops.sub(other, _scaled(x, alpha))
-
-
 @function(inplace=True, out=True, names=("multiply",))
 def mul(x: Tensor, other: Operand) -> Tensor:
     """x * other."""
@@ -346,34 +318,6 @@ def _largest(dtype: np.dtype) -> Any:
 
 
 # -- combinations
-@function(inplace=True, out=True)
-def addcmul(x: Tensor, tensor1: Operand, tensor2: Operand, *, value: float = 1) -> Tensor:
-    """x + value * tensor1 * tensor2."""
-    return in_float32(lambda x, a, b: ops.add(x, _scaled(ops.mul(a, b), value)), x, tensor1, tensor2)
-
-
-@function(inplace=True, out=True)
-def addcdiv(x: Tensor, tensor1: Operand, tensor2: Operand, *, value: float = 1) -> Tensor:
-    """x + value * tensor1 / tensor2."""
-    return in_float32(lambda x, a, b: ops.add(x, _scaled(ops.div(a, b), value)), x, tensor1, tensor2)
-
-
-@function(inplace=True, out=True)
-def lerp(x: Tensor, end: Operand, weight: Operand) -> Tensor:
-    """x + weight * (end - x), from the nearer end: exactly x where weight is 0 and end where it is 1."""
-    return in_float32(_lerp, x, end, weight)
-
-
-def _lerp(x: Tensor, end: Operand, weight: Operand) -> Tensor:
-    if isinstance(weight, Tensor) and isinstance(end, Tensor) and x.is_floating_point() and x.dtype == end.dtype == weight.dtype:
-        return ops.lerp(x, end, weight)
-    back = ops.sub(x, end)  # in x's layout
-    if not isinstance(weight, Tensor):
-        return ops.sub(x, ops.mul(back, weight)) if abs(weight) < 0.5 else ops.add(ops.mul(back, 1 - weight), end)
-    near = ops.lt(ops.abs(weight), 0.5)
-    return ops.add(ops.mul(back, ops.where(near, ops.neg(weight), ops.sub(1, weight))), ops.where(near, x, end))
-
-
 @function(inplace=True, out=True)
 def hypot(x: Tensor, other: Tensor) -> Tensor:
     """sqrt(x^2 + other^2), whose squares neither overflow nor vanish; inf where one is infinite, NaN beside it or not. Its gradient at the origin is 0."""
