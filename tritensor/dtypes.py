@@ -281,6 +281,14 @@ def as_element(dtype: np.dtype, value: bool | int | float | complex, op: str) ->
     return value
 
 
+def as_held(dtype: np.dtype, value: Any) -> Any:
+    """A Python number as a 16-bit float holds it, in which a tensor of such is compared with it: its 0.1 is equal to 0.1. Of other types itself."""
+    if dtype.itemsize != 2 or not is_float(dtype) or type(value) not in (int, float):
+        return value
+    with np.errstate(over="ignore"):  # beyond the type's range is infinite
+        return float(dtype.type(float(value)))
+
+
 def as_factor(dtype: np.dtype, value: bool | int | float | complex, op: str) -> Any:
     """A Python number that elements of `dtype` are multiplied by: truth for bool, cut to a whole one for integers, modulo the width for
     unsigned ones; real where it has no imaginary part.

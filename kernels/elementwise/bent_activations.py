@@ -8,6 +8,7 @@ from typing import Any
 import numpy as np
 import triton
 
+from tritensor import dtypes
 from tritensor.kernels.parts import maths
 from tritensor.kernels.parts.cpu.blocks import blocked, like, run_blocked
 from tritensor.kernels.parts.elementwise import elementwise
@@ -109,7 +110,8 @@ def _threshold_grad(g, x, threshold):
 
 def _threshold_reference(x: np.ndarray, *, threshold: float = 0.0, value: float = 0.0, out: np.ndarray | None = None) -> np.ndarray:
     """x where it is above the threshold, else the value."""
-    found = np.where(x <= x.dtype.type(threshold), x.dtype.type(value), x)
+    kept = dtypes.accumulator(x.dtype) if dtypes.is_float(x.dtype) else x.dtype
+    found = np.where(x <= kept.type(threshold), x.dtype.type(value), x)
     if out is None:
         return found
     out[...] = found

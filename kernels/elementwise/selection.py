@@ -252,8 +252,10 @@ def _high_of_both(g, x, low, high):
 _CLAMP = {"x": (_x_above, _x_below, _x_between), "low": (_low_alone, None, _low_of_both), "high": (None, _high_alone, _high_of_both)}
 
 
-def _bounds(low: Any, high: Any) -> tuple[int, tuple[Any, ...]]:
-    """Which of three formulas, and the bounds that it takes."""
+def _bounds(x: Any, low: Any, high: Any) -> tuple[int, tuple[Any, ...]]:
+    """Which of three formulas, and the bounds that it takes, as x's type holds them: at its own 0.1 a bound of 0.1 is met."""
+    dtype = getattr(x, "array", x).dtype
+    low, high = dtypes.as_held(dtype, low), dtypes.as_held(dtype, high)
     if high is None:
         return 0, (low,)
     return (1, (high,)) if low is None else (2, (low, high))
@@ -263,13 +265,14 @@ def _clamp_gradient(name: str, spelling: Any) -> Callable[..., Any]:
     formulas = [f and spellings.twin(f, spelling) for f in _CLAMP[name]]
 
     def gradient(g: Any, x: Any, low: Any, high: Any) -> Any:
-        which, bounds = _bounds(low, high)
+        which, bounds = _bounds(x, low, high)
         return formulas[which](g, x, *bounds)
 
     return gradient
 
 
 def _clamp_x_numpy(g: np.ndarray, x: np.ndarray, low: Any, high: Any) -> np.ndarray:
+    low, high = dtypes.as_held(x.dtype, low), dtypes.as_held(x.dtype, high)
     inside = x == x if low is None else x >= low
     if high is not None:
         inside = np.logical_and(inside, x <= high)
@@ -278,7 +281,7 @@ def _clamp_x_numpy(g: np.ndarray, x: np.ndarray, low: Any, high: Any) -> np.ndar
 
 def _clamp_backward(name: str) -> Callable[..., CudaArray]:
     def backward(g: CudaArray, x: CudaArray, low: Any, high: Any) -> CudaArray:
-        which, bounds = _bounds(low, high)
+        which, bounds = _bounds(x, low, high)
         out = allocate_result((g, x, *bounds), g.shape, g.dtype)
         run((_CLAMP[name][which],), (tuple(range(2 + len(bounds))),), (g, x, *bounds), (out,), g.dtype)
         return out
@@ -318,7 +321,7 @@ def _clamp_reference(x: np.ndarray, low: Any = None, high: Any = None, *, out: n
 def _clamp_forward(x: CudaArray, low: Any, high: Any, *, out: CudaArray | None = None) -> CudaArray:
     if out is None:
         out = allocate_result((x, low, high), _clamp_shape(x, low, high).shape, x.dtype)
-    which, bounds = _bounds(low, high)
+    which, bounds = _bounds(x, low, high)
     run(((_at_least, _at_most, _between)[which],), (tuple(range(1 + len(bounds))),), (x, *bounds), (out,), x.dtype)
     return out
 

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import json
+from typing import Any
 
 import numpy as np
 import pytest
@@ -33,3 +34,27 @@ def test_first_derivatives_in_float32(name: str) -> None:
     for i, (want, have) in enumerate(zip(theirs, ours, strict=True)):
         same = np.isclose(have, want, 1e-4, 2e-5) | np.isnan(want)
         assert same.all() or (name, i) in OTHERWISE, (i, want[~same], have[~same])
+
+
+BESIDE_NUMBERS: dict[str, Any] = {
+    "eq": lambda T, x, v: (x == v) * x, "ne": lambda T, x, v: (v != x) * x, "ge": lambda T, x, v: (x >= v) * x, "gt": lambda T, x, v: (v > x) * x,
+    "le": lambda T, x, v: (x <= v) * x, "lt": lambda T, x, v: (x < v) * x, "clamp": lambda T, x, v: x.clamp(-v, v), "clamp min": lambda T, x, v: x.clamp(min=v),
+    "clamp max": lambda T, x, v: x.clamp(max=v), "threshold": lambda T, x, v: T.nn.functional.threshold(x, v, 7.0),
+    "hardshrink": lambda T, x, v: T.nn.functional.hardshrink(x, v), "normalize": lambda T, x, v: T.nn.functional.normalize(x * 0, dim=0, eps=v * 1e-9),
+    "cosine_similarity": lambda T, x, v: T.nn.functional.cosine_similarity(x * 0, x, dim=0, eps=v * 1e-9),
+}  # fmt: skip
+
+
+@pytest.mark.parametrize("dtype", ["float16", "bfloat16", "float32"])
+@pytest.mark.parametrize("name", BESIDE_NUMBERS)
+@pytest.mark.filterwarnings("ignore:invalid value", "ignore:divide by zero")
+def test_numbers_that_a_type_rounds(name: str, dtype: str) -> None:
+    for v in (0.1, 0.3, 0.7, 0.45, 1e-3):
+        found = []
+        for library in (tt, torch):
+            x = library.tensor([v, -v, 0.0], dtype=getattr(library, dtype), requires_grad=True)
+            y = BESIDE_NUMBERS[name](library, x, v)
+            y.sum().backward()
+            found.append((y.float().flatten().tolist(), x.grad.float().tolist()))
+        for ours, theirs in zip(*found, strict=True):
+            np.testing.assert_allclose(ours, theirs, rtol=1e-3, err_msg=f"{name} {v}")

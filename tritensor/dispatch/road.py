@@ -134,6 +134,9 @@ def _python_numbers(inputs: tuple[Any, ...]) -> tuple[Any, ...]:
     return tuple([x.item() if isinstance(x, np.generic) else x for x in inputs])
 
 
+_COMPARISONS = frozenset({"eq", "ne", "lt", "le", "gt", "ge"})  # their result says what a number was rounded to
+
+
 def _promoted(op: Op, inputs: tuple[Any, ...]) -> tuple[Any, ...]:
     """Inputs cast to their common type (see dtypes.result_type); Python numbers stay numbers, and numpy's become such."""
     values: list[Any] = []
@@ -166,6 +169,8 @@ def _promoted(op: Op, inputs: tuple[Any, ...]) -> tuple[Any, ...]:
         for x in inputs:
             if isinstance(x, int):
                 dtypes.check_number(common, x, op.name)
+        if op.name in _COMPARISONS and common.itemsize == 2:
+            inputs = tuple([x if isinstance(x, _Tensor) else dtypes.as_held(common, x) for x in inputs])
     cast = registry["cast"]
     return tuple([apply(cast, x, dtype=common) if isinstance(x, _Tensor) and x.array.dtype != common else x for x in inputs])
 

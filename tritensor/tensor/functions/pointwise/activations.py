@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import math
 
+from tritensor import dtypes
 from tritensor.errors import ArgumentError, DivisionByZeroError, DTypeError, ShapeError
 from tritensor.random import Generator
 from tritensor.table import ops
@@ -69,5 +70,5 @@ def threshold(x: Tensor, threshold: float, value: float) -> Tensor:
 
 @function(out=True)
 def hardshrink(x: Tensor, lambd: float = 0.5) -> Tensor:
-    """0 where |x| <= lambd, else x."""
-    return ops.hardshrink(x, limit=float(lambd))
+    """0 where |x| <= lambd, as x's type holds it, else x."""
+    return ops.hardshrink(x, limit=dtypes.as_held(x.array.dtype, float(lambd)))

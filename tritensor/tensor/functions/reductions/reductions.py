@@ -215,12 +215,15 @@ def _held(deviations: np.ndarray) -> bool:
     return not deviations.size or bool(deviations.min() > 1e-17 and deviations.max() < math.inf)
 
 
-def _root(x: Tensor) -> Tensor:
-    """sqrt(x) for x >= 0 with gradient 0 at 0, where sqrt's own is infinite; differentiable to any order elsewhere."""
+def _root(x: Tensor, hides: bool = True) -> Tensor:
+    """sqrt(x) for x >= 0 with gradient 0 at 0, where sqrt's own is infinite; differentiable to any order elsewhere.
+
+    hides: whether a NaN that arrives at 0 is hidden, too, as in PyTorch's deviations, and not in its norms.
+    """
     if not followed(x) or (type(x.array) is np.ndarray and x.array.all()):  # few numbers: to look costs less than to choose
         return ops.sqrt(x)
     at_zero = ops.eq(x, 0.0)
-    return ops.where(at_zero, 0.0, ops.sqrt(ops.where(at_zero, 1.0, x)))
+    return ops.where(at_zero, 0.0 if hides else ops.mul(x, 0.0), ops.sqrt(ops.where(at_zero, 1.0, x)))
 
 
 # Extrema
@@ -372,7 +375,7 @@ def p_norm(x: Tensor, p: float, dims: tuple[int, ...], keepdim: bool) -> Tensor:
         y = ops.abs(x)
         return y if keepdim else ops.reshape(y, shape=tuple([n for d, n in enumerate(y.array.shape) if d not in dims]))
     if p == 2:
-        return rounded(_root(ops.sum_of_squares(widened(x), dim=dims, keepdim=keepdim)), x.array.dtype)
+        return rounded(_root(ops.sum_of_squares(widened(x), dim=dims, keepdim=keepdim), hides=False), x.array.dtype)
     if p == 0:
         if not followed(x):
             return ops.cast(ops.sum(ops.ne(x, 0.0), dim=dims, keepdim=keepdim), dtype=x.array.dtype)
