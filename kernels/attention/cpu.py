@@ -9,6 +9,9 @@ from typing import Any
 import numpy as np
 
 from tritensor import dtypes
+from tritensor.array import Array
+from tritensor.kernels.attention.layout import result_strides
+from tritensor.kernels.parts.copying import lying
 from tritensor.kernels.parts.cpu.blocks import SILENT
 from tritensor.native import products, threads
 from tritensor.native.functions import exp
@@ -117,7 +120,7 @@ def _normalise(w: np.ndarray) -> None:
 
 def reference(
     q: np.ndarray, k: np.ndarray, v: np.ndarray, mask: np.ndarray | None = None, *, scale: float, causal: bool = False
-) -> tuple[np.ndarray, np.ndarray]:
+) -> tuple[Array, np.ndarray]:
     """softmax(scale q @ k^T + mask) @ v and the softmax: q (..., L, E), k (..., S, E), v (..., S, Ev), mask bool or floating of (..., L, S).
 
     causal: query i sees the keys up to i alone. A row that sees no key gives 0.
@@ -145,7 +148,7 @@ def reference(
 
     _by_heads(heads, part, weights.size)
     return (
-        y.astype(q.dtype, copy=False).reshape(*batch, queries, v.shape[-1]),
+        lying(y.astype(q.dtype, copy=False).reshape(*batch, queries, v.shape[-1]), result_strides(q, k, v, mask)),
         weights.astype(q.dtype, copy=False).reshape(*batch, queries, keys),
     )
 

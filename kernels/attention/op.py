@@ -101,5 +101,5 @@ def _work(q: Any, k: Any, v: Any, mask: Any = None, *, scale: float, causal: boo
 op(
     "attention", reference, shape=_shape, forward=forward, rule=_rule, backward=backward, reference_backward=reference_backward,
     outputs=("y", "weights"), residuals=("weights",), samples=_samples, sizes=_sizes, work=_work,
-    borrows=("q", "k", "v", "mask", "y"), condition=("measured", _gradient_scales, "stored"), autocast="lower",
+    borrows=("q", "k", "v", "mask", "y"), condition=("measured", _gradient_scales, "stored"), autocast="lower", layout="own",
 )  # fmt: skip

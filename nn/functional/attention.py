@@ -17,6 +17,7 @@ from tritensor.random import default_generator
 from tritensor.table import broadcast, ops
 from tritensor.tensor.core import Tensor
 from tritensor.tensor.functions.reductions.normalized import _safe_softmax
+from tritensor.tensor.functions.shaping.reshaping import in_c_order
 from tritensor.tensor.publishing.publish import checked
 from tritensor.tuning.variants import note
 
@@ -65,7 +66,8 @@ def scaled_dot_product_attention(
     if shared:
         key, value = (x.repeat_interleave(query.shape[-3] // x.shape[-3], -3) for x in (key, value))
     if not p:
-        return ops.attention(query, key, value, attn_mask, scale=factor, causal=causal)
+        y = ops.attention(query, key, value, attn_mask, scale=factor, causal=causal)
+        return in_c_order(y) if attn_mask is not None and attn_mask.requires_grad else y  # PyTorch's flash attention leaves such a mask to others
     return _dropping(query, key, value, attn_mask, factor, causal, p, drawn)
 
 

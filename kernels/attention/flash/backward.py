@@ -11,7 +11,6 @@ import triton.language as tl
 from tritensor.array import CudaArray
 from tritensor.cuda.launch import launch
 from tritensor.kernels.attention.flash.key_walk import keys_kernel
-from tritensor.kernels.attention.flash.layout import strides_like
 from tritensor.kernels.attention.flash.mask_gradient import mask_gradient
 from tritensor.kernels.attention.flash.operands import Call, drawn, in_numbers, laid, masked_by
 from tritensor.kernels.attention.flash.parts import (
@@ -25,6 +24,7 @@ from tritensor.kernels.attention.flash.parts import (
     words_of,
 )
 from tritensor.kernels.attention.flash.tiles import tiles_of
+from tritensor.kernels.attention.layout import strides_like
 from tritensor.kernels.parts.allocation import allocate
 from tritensor.kernels.parts.launch_rules import cdiv
 from tritensor.kernels.parts.random_words.philox import placed

@@ -8,7 +8,6 @@ import triton.language as tl
 
 from tritensor.array import CudaArray
 from tritensor.cuda.launch import launch
-from tritensor.kernels.attention.flash.layout import strides_like
 from tritensor.kernels.attention.flash.operands import Call, drawn, in_numbers, masked_by
 from tritensor.kernels.attention.flash.parts import (
     LOG2E,
@@ -22,6 +21,7 @@ from tritensor.kernels.attention.flash.parts import (
     words_of,
 )
 from tritensor.kernels.attention.flash.tiles import tiles_of
+from tritensor.kernels.attention.layout import result_strides
 from tritensor.kernels.parts import maths
 from tritensor.kernels.parts.allocation import allocate
 from tritensor.kernels.parts.launch_rules import cdiv
@@ -118,7 +118,7 @@ def forward(
 ) -> tuple[CudaArray, CudaArray, CudaArray]:  # fmt: skip
     mask = in_numbers(mask, q.dtype)
     on = Call.of(q, k, v, mask, causal, p)
-    y = allocate((*q.shape[:-1], v.shape[-1]), q.dtype, q, strides_like(q, v.shape[-1]))
+    y = allocate((*q.shape[:-1], v.shape[-1]), q.dtype, q, result_strides(q, k, v, mask, p))
     peak, log_sum = (allocate(q.shape[:-1], on.stats, q) for _ in range(2))
     t = tiles_of("flash_forward", on)
     sizes, steps = on.by_query((on.q, on.k, on.v, y), mask)

@@ -9,7 +9,7 @@ import numpy as np
 from tritensor import dtypes
 from tritensor.array import empty
 from tritensor.device import cpu
-from tritensor.kernels.attention.flash.layout import strides_like
+from tritensor.kernels.attention.layout import result_strides
 from tritensor.kernels.attention.weights import dropped, weights
 from tritensor.kernels.parts.random_words.dropping import dropped as dropped_numbers
 from tritensor.table import ops
@@ -53,7 +53,7 @@ def reference(
         padded[..., :keys] = w
         w = dropped_numbers(padded, p, seed, offset)[..., :keys]
     y = np.matmul(w, _repeated(v, q).astype(compute, copy=False))
-    laid = cast(np.ndarray, empty(y.shape, q.dtype, cpu, strides_like(q, v.shape[-1])))
+    laid = cast(np.ndarray, empty(y.shape, q.dtype, cpu, result_strides(q, k, v, mask, p)))
     np.copyto(laid, y, casting="unsafe")
     return laid, peak, np.log(total)
 

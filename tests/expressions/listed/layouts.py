@@ -20,10 +20,23 @@ _FUNCTIONS = (
     "{x}.sum(1, keepdim=True)", "{x}.amax(0)", "{x}.cumsum(1)", "{x}.softmax(1)", "T.view_copy({x}, ({x}.numel(),))", "T.histogram({x}.detach().cpu(), 3)", "T.histogramdd({x}.detach().cpu(), [2] * {x}.shape[-1])",
     "T.fft.fft({x}.cpu())", "T.fft.fft({x}.cpu(), dim=0)", "T.fft.rfft({x}.cpu(), dim=1)", "T.fft.fft2({x}.cpu(), dim=(0, 1))", "T.fft.irfft({x}.cpu(), dim=1)", "{x}.flip(1)", "T.linalg.vector_norm({x}, dim=1)",
 )  # fmt: skip
+_HEADS = "w.reshape(2, 3, 3, 2)"  # (batch, length, heads, features)
+_ATTENTION = (
+    *(f"F.scaled_dot_product_attention({q}, {q}, {q} * 2)" for q in (
+        f"{_HEADS}.transpose(1, 2)", f"{_HEADS}.permute(2, 1, 0, 3)", f"{_HEADS}.contiguous(memory_format=T.channels_last)", f"{_HEADS}.transpose(1, 2)[:, :2]",
+        f"{_HEADS}.transpose(1, 2)[:, :, :1]", f"{_HEADS}[0].transpose(0, 1)", f"{_HEADS}[:1].transpose(1, 2).expand(2, 3, 3, 2)", f"{_HEADS}.transpose(1, 2)[:, :, :, :1]",
+    )),
+    *(f"F.scaled_dot_product_attention({_HEADS}.transpose(1, 2), {_HEADS}, {_HEADS}{rest})" for rest in (
+        "", ", is_causal=True", "[..., :1]", ", T.ones(3, 3, device=on) > 0", ", T.ones(3, 3, 3, device=on) > 0", ", T.ones(2, 1, 3, 3, device=on) > 0", ", m", ", scale=-1.0",
+    )),
+    f"F.scaled_dot_product_attention({_HEADS}.transpose(1, 2), {_HEADS}, {_HEADS}, dropout_p=0.5).stride()",
+    f"F.scaled_dot_product_attention({_HEADS}.transpose(1, 2), {_HEADS}[:, :1], {_HEADS}[:, :1], enable_gqa=True)",
+)  # fmt: skip
 _ROWS = "b.transpose(1, 2)"  # (batch, channels, width) whose channels lie innermost
 _IMAGES = "T.cat([p, p * 2, p * 3], 0).contiguous(memory_format=T.channels_last)"
 
 EXPRESSIONS = [
+    *_ATTENTION,
     *(f.format(x=x) for x in _TURNED.values() for f in _FUNCTIONS),
     *(f"F.glu({x}, {d})" for x, d in (("i.double().t()[:2]", 0), ("w.permute(1, 3, 2, 0)", 0), ("w.permute(1, 3, 2, 0)", 1), ("w[::2, :, ::2].permute(2, 3, 1, 0)", 1))),
     *(f.format(x=_ROWS) for f in ("F.avg_pool1d({x}, 2)", "F.adaptive_avg_pool1d({x}, 2)", "F.adaptive_max_pool1d({x}, 2, return_indices=True)", "F.interpolate({x}, 2, mode='area')", "F.lp_pool1d({x}, 2, 2)")),
