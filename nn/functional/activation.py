@@ -84,7 +84,8 @@ def rrelu(input: Tensor, lower: float = 1.0 / 8, upper: float = 1.0 / 3, trainin
 def threshold(input: Tensor, threshold: float, value: float, inplace: bool = False) -> Tensor:
     """x where it is above the threshold, else the value."""
     since = _since(inplace)
-    y = ops.threshold(input, threshold=threshold, value=value)
+    limit, other = shared.number_of("threshold", "threshold", threshold), shared.number_of("threshold", "value", value)
+    y = ops.threshold(input, threshold=limit, value=other)
     return overwrite(input, y, "threshold_", since) if inplace else y
 
 

@@ -67,7 +67,9 @@ def scaled_dot_product_attention(
         key, value = (x.repeat_interleave(query.shape[-3] // x.shape[-3], -3) for x in (key, value))
     if not p:
         y = ops.attention(query, key, value, attn_mask, scale=factor, causal=causal)
-        return in_c_order(y) if attn_mask is not None and attn_mask.requires_grad else y  # PyTorch's flash attention leaves such a mask to others
+        return (
+            in_c_order(y) if attn_mask is not None and attn_mask.requires_grad else y
+        )  # PyTorch's flash attention leaves such a mask to others
     return _dropping(query, key, value, attn_mask, factor, causal, p, drawn)
 
 

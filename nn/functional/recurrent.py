@@ -219,6 +219,8 @@ def lstm_cell(
     input: Tensor, hx: Any, w_ih: Tensor, w_hh: Tensor, b_ih: Tensor | None = None, b_hh: Tensor | None = None
 ) -> tuple[Tensor, Tensor]:
     """(h, c) after one step of long short-term memory: input (batch, in), hx = (h, c), each (batch, size), weights (4 size, in) and (4 size, size)."""
+    if len(hx) != 2:
+        raise ShapeError(f"lstm_cell: hx has {len(hx)} parts; give a pair (h, c), each (batch, size)")
     h, c = hx
     _fit("lstm_cell", 4, input, (h, c), w_ih, w_hh)
     y, _, cell = _lstm(input, (h, c), Weights(w_ih, w_hh, b_ih, b_hh, None), (input.shape[0],), False)

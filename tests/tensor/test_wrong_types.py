@@ -50,6 +50,8 @@ NORMS: dict[str, Callable[[], Any]] = {
 # Those of single functions, where these do not fit; an optional argument named here is given as well.
 OWN: dict[str, dict[str, Callable[[], Any]]] = {
     "bilinear": {"weight": lambda: tt.ones(2, 3, 3)},
+    "lstm_cell": {"hx": lambda: (m(), m()), "w_ih": lambda: tt.ones(12, 3), "w_hh": lambda: tt.ones(12, 3)},
+    "threshold": {"threshold": lambda: 0.5, "value": lambda: 1.0},
     "bmm": {"self": lambda: tt.ones(3, 3, 3), "input": lambda: tt.ones(3, 3, 3)},
     **{name: {"input": lambda: tt.ones(1, 3, 4, 4), "weight": lambda: tt.ones(2, 3, 2, 2)} for name in ("conv2d", "conv_relu")},
     **{k: {"input": lambda: tt.ones(1, 1, 3, 3)} for k in ("grid_sampler", "grid_sampler_2d")},

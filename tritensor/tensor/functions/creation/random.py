@@ -20,7 +20,7 @@ from tritensor.device import as_device, cpu, device
 from tritensor.errors import ArgumentError, DeviceError, DTypeError, ShapeError
 from tritensor.layers import entries, running
 from tritensor.random import Generator
-from tritensor.table import ops
+from tritensor.table import broadcast, ops
 from tritensor.tensor.aliasing.inplace import overwrite, write_out
 from tritensor.tensor.core import Tensor, new_tensor
 from tritensor.tensor.functions.creation.constructors import laid_like, like_options, numpy_type
@@ -291,12 +291,13 @@ def normal(
 ) -> Tensor:
     """Normal numbers; mean and std are numbers (with a size) or tensors that broadcast, of mean's type where it is a tensor.
 
-    Raises ValueError for a std below 0.
+    Raises ValueError for a std below 0, ShapeError for shapes that do not broadcast.
     """
     _need_deviation("normal", std)
     given = [v for v in (mean, std) if isinstance(v, Tensor)]
     if given:
-        shape = np.broadcast_shapes(*(tuple(v.array.shape) for v in given))
+        labels = [label for label, v in (("mean", mean), ("std", std)) if isinstance(v, Tensor)]
+        shape = broadcast("normal", *[tuple(v.array.shape) for v in given], labels=labels)
         kind = given[0].array.dtype
         _need_float("normal", kind)
         z = _normal(shape, wide_type(kind), given[0].device, generator)

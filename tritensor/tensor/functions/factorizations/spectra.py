@@ -9,7 +9,7 @@ import numpy as np
 from tritensor import dtypes
 from tritensor.autograd.engine import followed
 from tritensor.errors import ArgumentError
-from tritensor.table import ops
+from tritensor.table import broadcast, ops
 from tritensor.tensor.core import Tensor
 from tritensor.tensor.functions.creation.random import randn
 from tritensor.tensor.functions.factorizations.matrices import (
@@ -99,14 +99,16 @@ def eigvals(A: Tensor) -> Tensor:
 
 
 def tolerances(name: str, A: Tensor, atol: Any, rtol: Any) -> tuple[Tensor, Tensor]:
-    """atol and rtol as tensors; rtol is eps times the larger size, or 0 where atol is given."""
+    """atol and rtol as tensors; rtol is eps times the larger size, or 0 where atol is given. Raises ShapeError where they and the batch do not broadcast."""
     if rtol is None:
         epsilon = float(np.finfo(real_type(A)).eps) * max(A.shape[-2:])
         if isinstance(atol, Tensor):
             rtol = ops.where(ops.gt(atol, 0.0), 0.0, epsilon)
         else:
             rtol = 0.0 if atol else epsilon
-    return number_like(name, 0.0 if atol is None else atol, A), number_like(name, rtol, A)
+    atol, rtol = number_like(name, 0.0 if atol is None else atol, A), number_like(name, rtol, A)
+    broadcast(name, tuple(A.shape[:-2]), tuple(atol.shape), tuple(rtol.shape), labels=("the batch", "atol", "rtol"))
+    return atol, rtol
 
 
 @function(namespace="linalg", out=True, also={"input": "A"})

@@ -128,6 +128,9 @@ def _chain(name: str, matrices: Sequence[Tensor]) -> Tensor:
 @function(method=False, out=True)
 def chain_matmul(*matrices: Tensor) -> Tensor:
     """The product of several matrices, in the order that takes the fewest multiplications."""
+    for i, x in enumerate(matrices):
+        if not isinstance(x, Tensor):
+            raise TypeError(f"chain_matmul: argument {i} is a {type(x).__name__}; give matrices one by one, chain_matmul(a, b, c)")
     if not matrices or any(len(x.array.shape) != 2 for x in matrices):
         shapes = ", ".join(str(tuple(x.array.shape)) for x in matrices)
         raise ShapeError(f"chain_matmul: {shapes or 'nothing'}; give one matrix or more, of two dimensions each")

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import math
+from typing import Any
 
 from tritensor import dtypes
 from tritensor.errors import ArgumentError, DivisionByZeroError, DTypeError, ShapeError
@@ -65,7 +66,16 @@ def rrelu(x: Tensor, lower: float = 1.0 / 8, upper: float = 1.0 / 3, training: b
 @function(method=False, inplace=True, out=True)
 def threshold(x: Tensor, threshold: float, value: float) -> Tensor:
     """x where it is above the threshold, else the value."""
-    return ops.threshold(x, threshold=threshold, value=value)
+    return ops.threshold(x, threshold=number_of("threshold", "threshold", threshold), value=number_of("threshold", "value", value))
+
+
+def number_of(name: str, label: str, given: Any) -> Any:
+    """A number, or that of a tensor of one element."""
+    if not isinstance(given, Tensor):
+        return given
+    if given.array.size != 1:
+        raise ShapeError(f"{name}: {label} has shape {tuple(given.array.shape)}; give a number")
+    return given.item()
 
 
 @function(out=True)

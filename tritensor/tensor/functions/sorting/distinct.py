@@ -176,6 +176,9 @@ def isin(elements: Any, test_elements: Any, *, assume_unique: bool = False, inve
     `assume_unique` changes nothing. Raises TypeError for two numbers, DTypeError for bool and complex types.
     """
     given = [t for t in (elements, test_elements) if isinstance(t, Tensor)]
+    for name, t in (("elements", elements), ("test_elements", test_elements)):
+        if not isinstance(t, Tensor | bool | int | float | np.generic):
+            raise TypeError(f"isin: {name} is a {type(t).__name__}; give a tensor or a number")
     if not given:
         raise TypeError("isin: elements and test_elements are numbers; give a tensor for at least one of them")
     common = dtypes.result_type([t.array if isinstance(t, Tensor) else t for t in (elements, test_elements)], "isin")
