@@ -2,23 +2,14 @@
 
 from __future__ import annotations
 
-import threading
 import time
-from collections.abc import Callable
 
 import pytest
 
 import tritensor as tt
+from tests.threads.together import together
 from tritensor.autograd import accumulate, node
 from tritensor.tensor import core
-
-
-def at_once(*works: Callable[[], None]) -> None:
-    threads = [threading.Thread(target=work) for work in works]
-    for t in threads:
-        t.start()
-    for t in threads:
-        t.join(timeout=30)
 
 
 def test_gradients_of_one_leaf_add_up(monkeypatch: pytest.MonkeyPatch) -> None:
@@ -30,7 +21,7 @@ def test_gradients_of_one_leaf_add_up(monkeypatch: pytest.MonkeyPatch) -> None:
         return plain(a)
 
     monkeypatch.setattr(accumulate, "copy", slow)
-    at_once(*[lambda: (x + 1).sum().backward() for _ in range(4)])
+    together(*[lambda: (x + 1).sum().backward() for _ in range(4)])
     assert x.grad.tolist() == [4.0] * 4
 
 
@@ -44,7 +35,7 @@ def test_views_taken_first_by_two_threads_share_the_write_counter(monkeypatch: p
     monkeypatch.setattr(node.Version, "__init__", slow)
     base = tt.zeros(4, dtype=tt.float64)
     views: list[tt.Tensor] = []
-    at_once(*[lambda: views.append(base[:2]) for _ in range(3)])
+    together(*[lambda: views.append(base[:2]) for _ in range(3)])
     base.add_(1)
     assert [v._version for v in (*views, base)] == [1] * 4
 
@@ -59,6 +50,6 @@ def test_views_taken_first_by_two_threads_are_all_known_to_the_base(monkeypatch:
     monkeypatch.setattr(core.Extra, "__init__", slow)
     base = tt.zeros(4, dtype=tt.float64)
     views: list[tt.Tensor] = []
-    at_once(*[lambda: views.append(base[:2]) for _ in range(3)])
+    together(*[lambda: views.append(base[:2]) for _ in range(3)])
     base.mul_(tt.ones(4, dtype=tt.float64, requires_grad=True))
     assert [v.requires_grad for v in views] == [True] * 3

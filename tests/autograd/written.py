@@ -1,4 +1,4 @@
-"""What a write between a call and its backward does to the gradients: nothing, an error, or harm; asked of either library in the same words."""
+"""Calls a function, writes in place into one of its inputs or outputs, runs backward, and says whether the gradients are right, wrong, or raise."""
 
 from __future__ import annotations
 

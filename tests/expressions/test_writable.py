@@ -1,4 +1,4 @@
-"""What PyTorch lets a user write between a call and its backward may be written here, with the same gradients as without the write."""
+"""In-place writes between an expression and its backward: each that PyTorch takes (recorded_writes/) is taken here and leaves the gradients as they are."""
 
 from __future__ import annotations
 

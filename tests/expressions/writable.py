@@ -1,4 +1,4 @@
-"""What PyTorch lets a user write between an expression and its backward; `python -m tests.expressions.writable [family ...]` asks it, where it is installed."""
+"""Records which in-place writes PyTorch takes between an expression and its backward: `python -m tests.expressions.writable [family ...]`."""
 
 from __future__ import annotations
 

@@ -109,6 +109,12 @@ class Worker:
     def alive(self) -> bool:
         return self.process.poll() is None
 
+    def ends_within(self, seconds: float) -> bool:
+        """Whether the process ends by itself in that time."""
+        with contextlib.suppress(subprocess.TimeoutExpired):
+            self.process.wait(seconds)
+        return not self.alive
+
     def close(self) -> None:
         """Let the process end, and what was written to it and read from it."""
         assert self.process.stdin is not None
@@ -171,7 +177,7 @@ def deal(
                     bad.append(question)
                 write(report, row(question, found, time.monotonic() - start))
             if found.findings:
-                time.sleep(0.2)  # a worker whose device is gone needs a moment to end
+                worker.ends_within(0.2)  # one whose device is gone needs a moment
             if not worker.alive:
                 worker.close()
                 worker = None

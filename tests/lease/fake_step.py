@@ -41,6 +41,7 @@ def main() -> int:
     if given.deaf:
         for number in (signal.SIGINT, signal.SIGTERM, signal.SIGHUP):
             signal.signal(number, signal.SIG_IGN)
+        print("deaf", flush=True)
     if given.fork:
         if os.fork() == 0:
             time.sleep(300)

@@ -49,7 +49,7 @@ def test_one_that_hangs_ends_as_after_ctrl_c() -> None:
 
 def test_a_deaf_one_is_killed_in_time() -> None:
     child = started("--deaf", "--hang")
-    time.sleep(0.3)
+    assert soon(lambda: "deaf" in child.words())
     start = time.monotonic()
     assert child.end(0.2)
     assert child.code == -signal.SIGKILL

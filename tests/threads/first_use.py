@@ -11,7 +11,6 @@ import os
 import re
 import select
 import sys
-import threading
 import warnings
 from collections.abc import Iterator
 from typing import Any
@@ -20,10 +19,10 @@ import tritensor as tt
 from tests.expressions.answers import answer, differs
 from tests.expressions.listed import FAMILIES, MEANT, ON_CPU
 from tests.expressions.record import ours, recorded
+from tests.threads.together import outcomes
 
 THREADS = 6
 PATIENCE = 120  # seconds for a call's process
-SWITCH = 1e-6  # seconds after which Python lets another thread run
 DRAWS = {"draws"}  # of one generator, which the threads share: who draws what is open
 
 # What the expressions do not ask: layers, optimizers, distributions, transforms. `copy.deepcopy` keeps the threads' models apart.
@@ -71,28 +70,14 @@ def alone(expression: str, on: str) -> list[Any]:
 
 def raced(expression: str, on: str) -> list[Any]:
     """What six threads are answered that call first, and what two calls are afterwards. An error that no answer is, is a string."""
-    begin, found = threading.Barrier(THREADS), []
 
-    def ask() -> None:
+    def ask() -> Any:
         try:
-            found.append(answer(tt, ours(expression), on))
+            return answer(tt, ours(expression), on)
         except BaseException as error:
-            found.append(f"{type(error).__name__}: {error}")
+            return f"{type(error).__name__}: {error}"
 
-    def first() -> None:
-        begin.wait()
-        ask()
-
-    sys.setswitchinterval(SWITCH)
-    threads = [threading.Thread(target=first) for _ in range(THREADS)]
-    for thread in threads:
-        thread.start()
-    for thread in threads:
-        thread.join()
-    sys.setswitchinterval(0.005)
-    for _ in range(2):
-        ask()
-    return found
+    return [*outcomes(*[ask] * THREADS), ask(), ask()]
 
 
 def in_child(work: Any, *given: Any) -> list[Any]:

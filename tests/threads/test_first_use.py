@@ -14,6 +14,7 @@ import numpy as np
 import pytest
 
 import tritensor as tt
+from tests.threads.together import together
 from tritensor.autograd.node import AccumulateGrad, accumulator
 from tritensor.cuda.runtime import serving
 from tritensor.dispatch import autocast
@@ -51,29 +52,8 @@ def test_the_first_calls_of_every_function(on: str, share: int, of: int, tmp_pat
 
 # -- the members that the walk would meet by luck alone, each at its narrowest place
 def at_once(work: Callable[[], Any], threads: int = 6) -> list[Any]:
-    """What `work` gives to so many threads that begin together, Python changing from one to the next all the time."""
-    begin, given = threading.Barrier(threads), []
-
-    def run() -> None:
-        begin.wait()
-        try:
-            given.append(work())
-        except BaseException as error:
-            given.append(error)
-
-    before = sys.getswitchinterval()
-    sys.setswitchinterval(1e-6)
-    try:
-        started = [threading.Thread(target=run) for _ in range(threads)]
-        for thread in started:
-            thread.start()
-        for thread in started:
-            thread.join()
-    finally:
-        sys.setswitchinterval(before)
-    errors = [g for g in given if isinstance(g, BaseException)]
-    assert not errors, errors
-    return given
+    """What `work` gives to so many threads."""
+    return together(*[work] * threads)
 
 
 @pytest.mark.parametrize("name", ["sum", "amax", "amin"])

@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-import sys
+import functools
 import threading
 import time
 from typing import Any
@@ -15,6 +15,7 @@ import triton.language as tl
 import tritensor as tt
 from tests.stub import control
 from tests.stub.child import on_stub
+from tests.threads.together import together
 from tritensor import replay
 from tritensor.array import CudaArray, empty
 from tritensor.cuda.compiler import deferred_jit
@@ -96,27 +97,13 @@ def test_a_corner_with_memory_of_its_own_is_never_replayed() -> None:
 @on_stub()
 def test_threads_that_launch_at_once_pack_into_blocks_of_their_own() -> None:
     arrays, streams = [tt.ones(64, device="cuda") for _ in range(4)], [tt.cuda.Stream() for _ in range(4)]
-    failures: list[BaseException] = []
 
     def work(x: Any, stream: Any) -> None:
-        try:
-            with tt.cuda.stream(stream):
-                for _ in range(100):
-                    x + x
-        except BaseException as error:
-            failures.append(error)
+        with tt.cuda.stream(stream):
+            for _ in range(100):
+                x + x
 
-    before = sys.getswitchinterval()
-    sys.setswitchinterval(1e-6)
-    try:
-        threads = [threading.Thread(target=work, args=pair) for pair in zip(arrays, streams, strict=True)]
-        for each in threads:
-            each.start()
-        for each in threads:
-            each.join()
-    finally:
-        sys.setswitchinterval(before)
-    assert not failures
+    together(*[functools.partial(work, *pair) for pair in zip(arrays, streams, strict=True)])
     reads = {s.cuda_stream: x.data_ptr() for x, s in zip(arrays, streams, strict=True)}
     seen = [each for each in control.launches() if each.stream]
     assert len(seen) == 400

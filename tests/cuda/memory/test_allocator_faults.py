@@ -2,9 +2,8 @@
 
 from __future__ import annotations
 
+import functools
 import gc
-import sys
-import threading
 from typing import Any
 
 import pytest
@@ -12,6 +11,7 @@ from hypothesis import given, settings
 from hypothesis import strategies as st
 
 from tests.cuda.memory.fake_source import MB, Caller, FakeSource, Fault, check_books, fresh
+from tests.threads.together import together
 from tritensor.cuda.memory.caching_allocator import CachingAllocator
 from tritensor.errors import OutOfMemoryError
 
@@ -63,30 +63,16 @@ def test_the_collector_frees_in_the_middle_of_everything() -> None:
 
 def test_threads_keep_the_books() -> None:
     source, allocator, caller = fresh(256 * MB)
-    before = sys.getswitchinterval()
-    sys.setswitchinterval(1e-6)
-    failed: list[BaseException] = []
 
     def run(seed: int) -> None:
         mine = Caller(allocator)
-        try:
-            for i in range(600):
-                block = mine.take((600, 600, 30_000, 2 * MB)[(i + seed) % 4], 0)
-                if i % 50 == 49:
-                    allocator.empty_cache()
-                mine.free(block, *((5,) if i % 7 == 0 else ()))
-        except BaseException as error:
-            failed.append(error)
+        for i in range(600):
+            block = mine.take((600, 600, 30_000, 2 * MB)[(i + seed) % 4], 0)
+            if i % 50 == 49:
+                allocator.empty_cache()
+            mine.free(block, *((5,) if i % 7 == 0 else ()))
 
-    try:
-        threads = [threading.Thread(target=run, args=(k,)) for k in range(4)]
-        for t in threads:
-            t.start()
-        for t in threads:
-            t.join()
-    finally:
-        sys.setswitchinterval(before)
-    assert not failed, failed
+    together(*[functools.partial(run, k) for k in range(4)])
     check_books(allocator, caller, source)
 
 

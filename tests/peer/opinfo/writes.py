@@ -48,30 +48,18 @@ def _asking(given: list[Any], leaves: tuple[int, ...]) -> list[Any]:
     return given
 
 
-def theirs(f: Callable[..., Any], sample: Any) -> Call:
-    """A sample's call in PyTorch."""
+def _call(library: Any, f: Callable[..., Any], sample: Any) -> Call:
+    """A sample's call in one of the libraries."""
+    copy = copied if library is torch else translated
 
     def make(leaves: tuple[int, ...]) -> tuple[Any, list[Any]]:
-        memo: dict[int, torch.Tensor] = {}
-        first, args, kwargs = copied((sample.input, sample.args, sample.kwargs), memo)
+        memo: dict[int, Any] = {}
+        first, args, kwargs = copy((sample.input, sample.args, sample.kwargs), memo)
         given = _asking(list(memo.values()), leaves)
-        torch.manual_seed(0)
+        library.manual_seed(0)
         return f(first, *args, **kwargs), given
 
-    return Call(torch, make)
-
-
-def ours(f: Callable[..., Any], sample: Any) -> Call:
-    """The same here."""
-
-    def make(leaves: tuple[int, ...]) -> tuple[Any, list[Any]]:
-        memo: dict[int, tt.Tensor] = {}
-        first, args, kwargs = translated((sample.input, sample.args, sample.kwargs), memo)
-        given = _asking(list(memo.values()), leaves)
-        tt.manual_seed(0)
-        return f(first, *args, **kwargs), given
-
-    return Call(tt, make)
+    return Call(library, make)
 
 
 def _chosen(op: Any) -> Iterator[tuple[int, Any]]:
@@ -90,7 +78,7 @@ def pairs(op: Any) -> Iterator[tuple[str, Call, Call, tuple[int, ...]]]:
         return
     for i, sample in _chosen(op):
         for leaves in _leaves_of(sample):
-            one, other = theirs(op.op, sample), ours(f, sample)
+            one, other = _call(torch, op.op, sample), _call(tt, f, sample)
             try:
                 if gradients(one, leaves) is None:
                     continue
