@@ -228,3 +228,13 @@ def test_beta_near_its_ends() -> None:
     x = np.array([1e-20, 1e-12, 1e-5])
     np.testing.assert_allclose(D.Beta(t(1.0), t(1e4)).log_prob(t(x)).numpy(), math.log(1e4) + (1e4 - 1) * np.log1p(-x), rtol=1e-11)
     assert special.xlog1py(0.0, -1.0) == D.Beta(t(1.0), t(1.0)).log_prob(t(1.0)).item() == 0
+
+
+def test_the_gradient_by_a_parameter_that_is_1() -> None:
+    """log p = log(a b) + (a - 1) log x + (b - 1) log(1 - x^a), whose last term is 0 at b = 1 and has a derivative by b all the same."""
+    a, b = (tt.ones(2, dtype=tt.float64, requires_grad=True) for _ in range(2))
+    tt.distributions.Kumaraswamy(a, b).log_prob(tt.tensor([0.5, 0.25], dtype=tt.float64)).sum().backward()
+    assert a.grad is not None
+    assert b.grad is not None
+    assert a.grad.tolist() == pytest.approx([1 + math.log(0.5), 1 + math.log(0.25)])
+    assert b.grad.tolist() == pytest.approx([1 + math.log(0.5), 1 + math.log(0.75)])

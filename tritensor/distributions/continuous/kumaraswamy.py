@@ -60,8 +60,9 @@ class Kumaraswamy(TransformedDistribution):
         """log(a b) + (a - 1) log x + (b - 1) log(1 - x^a)."""
         self._check(value)
         a, b = self.concentration1, self.concentration0
-        above = T.where(b == 1, 0.0, (b - 1) * log1m_exp(a * value.log()))
-        return a.log() + b.log() + T.xlogy(a - 1, value) + above
+        below = log1m_exp(a * value.log())
+        below = T.where((b == 1) & (below == -math.inf), 0.0, below)  # at the upper end, where 0 times it is 0
+        return a.log() + b.log() + T.xlogy(a - 1, value) + (b - 1) * below
 
     def cdf(self, value: Tensor) -> Tensor:
         self._check(value)
