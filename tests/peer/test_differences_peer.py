@@ -311,7 +311,29 @@ def _sparsity(T: Any) -> float:
 
 
 # What the page says: (expression, PyTorch's number, the one here)
+def _loaded(T: Any) -> float:
+    """The bytes of mu_product after a state of NAdam is loaded, of a float16 parameter."""
+    p = T.nn.Parameter(T.ones(2, dtype=T.float16))
+    p.grad = T.ones(2, dtype=T.float16)
+    optimizer = T.optim.NAdam([p])
+    optimizer.step()
+    optimizer.load_state_dict(optimizer.state_dict())
+    return optimizer.state_dict()["state"][0]["mu_product"].element_size()
+
+
+def _cycled(T: Any) -> float:
+    """The rate of a group that began with a number, after a whole cycle."""
+    optimizer = T.optim.SGD([T.nn.Parameter(T.ones(1))], lr=0.1)
+    schedule = T.optim.lr_scheduler.CyclicLR(optimizer, T.tensor(0.25), T.tensor(0.75), step_size_up=1, cycle_momentum=False)
+    for _ in range(2):
+        optimizer.step()
+        schedule.step()
+    return float(optimizer.param_groups[0]["lr"])
+
+
 NUMBERS: dict[str, tuple[Expression, float, float]] = {
+    "`mu_product` of NAdam": (_loaded, 2, 4),
+    "`CyclicLR` whose rates are tensors": (_cycled, 0.75, 0.25),
     "special.bessel_j0(5.6)": (
         lambda T: T.special.bessel_j0(T.tensor(5.6, dtype=T.float64)).item(),
         0.026970750053358895,
