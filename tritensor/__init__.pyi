@@ -42,6 +42,7 @@ from tritensor.errors import GradError as GradError
 from tritensor.errors import LaunchError as LaunchError
 from tritensor.errors import LinAlgError as LinAlgError
 from tritensor.errors import MissingFileError as MissingFileError
+from tritensor.errors import NoDerivativeError as NoDerivativeError
 from tritensor.errors import NoValuesError as NoValuesError
 from tritensor.errors import NumberRangeError as NumberRangeError
 from tritensor.errors import OutOfMemoryError as OutOfMemoryError
@@ -267,7 +268,7 @@ def addcdiv(input: Tensor, tensor1: Any, tensor2: Any, *, value: _builtins.float
     """x + value * tensor1 / tensor2."""
 
 def addcmul(input: Tensor, tensor1: Any, tensor2: Any, *, value: _builtins.float = 1, out: Tensor | None = None) -> Tensor:
-    """x + value * tensor1 * tensor2."""
+    """x + value * tensor1 * tensor2; of integers value is cut to a whole number."""
 
 def addmm(input: Tensor, mat1: Tensor, mat2: Tensor, *, beta: _builtins.float = 1, alpha: _builtins.float = 1, out: Tensor | None = None) -> Tensor:
     """beta * input + alpha * (mat1 @ mat2); input broadcasts to the product's shape. Of integers beta and alpha are cut to whole numbers."""
@@ -903,7 +904,7 @@ def floor_(input: Tensor) -> Tensor:
     """The largest whole number not above x."""
 
 def floor_divide(input: Any, other: Any, *, out: Tensor | None = None) -> Tensor:
-    """floor(x / other) in x's type; integers on the CPU divided by 0 raise DivisionByZeroError."""
+    """floor(x / other) in x's type; integers on the CPU divided by 0 raise DivisionByZeroError, on a GPU nothing is said."""
 
 def fmax(input: Tensor, other: Tensor, *, out: Tensor | None = None) -> Tensor:
     """The larger of x and other, the other one where one is NaN; at a tie the gradient is x's."""
@@ -957,7 +958,7 @@ def ge(input: Tensor, other: Any, *, out: Tensor | None = None) -> Tensor:
     """Whether x >= other."""
 
 def geqrf(input: Tensor, *, out: Tensor | None = None) -> Any:
-    """(a, tau): QR as LAPACK keeps it, R on and above a's diagonal, the reflectors 1 - tau v v^H below it. Not differentiable."""
+    """(a, tau): QR as LAPACK keeps it, R on and above a's diagonal, the reflectors 1 - tau v v^H below it. A derivative raises NoDerivativeError."""
 
 def ger(input: Tensor, vec2: Tensor, *, out: Tensor | None = None) -> Tensor:
     """input[i] * vec2[j]: (n,), (m,) to (n, m)."""
@@ -1008,13 +1009,13 @@ def hann_window(window_length: _builtins.int, periodic: _builtins.bool = True, *
     """(1 - cos(2 pi k / N)) / 2; N is the length, or one less where the window is not periodic."""
 
 def hardshrink(input: Tensor, lambd: _builtins.float = 0.5, *, out: Tensor | None = None) -> Tensor:
-    """0 where |x| <= lambd, else x."""
+    """0 where |x| <= lambd, as x's type holds it, else x."""
 
 def hash_tensor(input: Tensor, dim: Any = (), *, keepdim: _builtins.bool = False, mode: _builtins.int = 0, out: Tensor | None = None) -> Tensor:
     """The exclusive or over dims of the elements' 64 bits, as uint64: of integers' own value, of floats as float64. All dims unless given."""
 
 def heaviside(input: Tensor, values: Tensor, *, out: Tensor | None = None) -> Tensor:
-    """0 below 0, `values` at 0, 1 above. Raises DTypeError for two types, and for complex numbers."""
+    """0 below 0, `values` at 0, 1 above; constant in x. Raises DTypeError for two types, and for complex numbers."""
 
 def hinge_embedding_loss(input: Tensor, target: Tensor, margin: _builtins.float = 1.0, reduction: _builtins.int = 0) -> Tensor:
     """nn.functional.hinge_embedding_loss, the reduction as a number: 0 none, 1 the mean, 2 the sum."""
@@ -1056,7 +1057,7 @@ def imag(input: Tensor) -> Tensor:
     """The imaginary parts, a view. Raises DTypeError for real numbers, which have none to look at."""
 
 def index_add(input: Tensor, dim: _builtins.int, index: Tensor, source: Tensor, *, alpha: _builtins.float = 1, out: Tensor | None = None) -> Tensor:
-    """A copy of x with alpha * source's slices added at the indices of a dimension, in a fixed order. Raises IndexError for a negative index, too."""
+    """A copy of x with alpha * source's slices added at the indices of a dimension, in a fixed order; of integers alpha is cut to a whole number."""
 
 def index_copy(input: Tensor, dim: _builtins.int, index: Tensor, source: Tensor, *, out: Tensor | None = None) -> Tensor:
     """A copy of x with source's slices written at the indices of a dimension; of repeated indices the last one stays."""

@@ -176,7 +176,7 @@ def gumbel_softmax(logits: Tensor, tau: _builtins.float = 1, hard: _builtins.boo
     """softmax((logits + Gumbel noise) / tau): a relaxed draw of a class along dim; hard=True gives the one-hot draw with the relaxed one's gradient"""
 
 def hardshrink(input: Tensor, lambd: _builtins.float = 0.5, *, out: Tensor | None = None) -> Tensor:
-    """0 where |x| <= lambd, else x."""
+    """0 where |x| <= lambd, as x's type holds it, else x."""
 
 def hardsigmoid(input: Tensor, inplace: _builtins.bool = False) -> Tensor:
     """min(max(x + 3, 0), 6) / 6."""

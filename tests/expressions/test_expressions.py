@@ -12,7 +12,7 @@ from tests.expressions.listed import FAMILIES, MEANT, ON_CPU
 from tests.expressions.record import ours, recorded
 from tritensor.tensor.publishing.publish import public
 
-SHARE = 4  # of so many expressions one is asked on the emulated device by the quick suite, the others by the slow one
+SHARE = 4  # of so many expressions one is asked on the emulated device by the quick suite, the others by the full one
 
 
 def wrong(expressions: list[str], family: str, on: str) -> list[str]:
@@ -27,7 +27,7 @@ def test_what_pytorch_answered(family: str) -> None:
 
 
 @pytest.mark.parametrize(("family", "rest"), [
-    pytest.param(f, rest, marks=pytest.mark.slow if rest else ()) for f in FAMILIES if f not in ON_CPU for rest in (False, True)
+    pytest.param(f, rest, marks=[pytest.mark.slow, pytest.mark.full] if rest else ()) for f in FAMILIES if f not in ON_CPU for rest in (False, True)
 ])  # fmt: skip
 def test_what_pytorch_answered_on_the_emulated_device(family: str, rest: bool) -> None:
     assert not wrong([e for i, e in enumerate(FAMILIES[family]) if (i % SHARE != 0) == rest], family, "cuda")

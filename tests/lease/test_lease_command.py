@@ -8,6 +8,7 @@ import signal
 import subprocess
 import sys
 import time
+from collections.abc import Iterable
 from pathlib import Path
 from typing import Any
 
@@ -145,8 +146,15 @@ def test_every_step_is_tried_somewhere() -> None:
     assert {*EMULATED_STEPS, *ON_STUB} == {s.name for s in steps.STEPS}
 
 
-@pytest.mark.slow
-@pytest.mark.parametrize("name", list(EMULATED_STEPS))
+FULL = [pytest.mark.slow, pytest.mark.full]
+IN_THE_GATE = ("doctor", "smoke", "suite walk", "host")  # the other steps' commands are tried by the full tier
+
+
+def at_their_time(names: Iterable[str]) -> list[Any]:
+    return [pytest.param(n, marks=[pytest.mark.slow] if n in IN_THE_GATE else FULL) for n in names]
+
+
+@pytest.mark.parametrize("name", at_their_time(EMULATED_STEPS))
 def test_a_steps_command_runs_on_the_emulated_device(name: str, tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.setenv(STAND_IN, "emulated")
     work = begun(name, tmp_path, 45.0, **EMULATED_STEPS[name])
@@ -159,8 +167,7 @@ def test_a_steps_command_runs_on_the_emulated_device(name: str, tmp_path: Path, 
     assert any(outcome in ("passed", "skipped") for outcome, *_ in entry.items.values()), (entry, work.log)
 
 
-@pytest.mark.slow
-@pytest.mark.parametrize("name", ON_STUB)
+@pytest.mark.parametrize("name", at_their_time(ON_STUB))
 def test_a_steps_command_runs_on_the_stub_driver(name: str, tmp_path: Path) -> None:
     ops = {"host": (), "tune": ("softmax",)}.get(name, ("relu",))
     work = begun(name, tmp_path, 150.0, ops, **{k: v for k, v in build.environment(STUB_CHECK=0).items() if k.startswith(("LD_", "STUB_"))})

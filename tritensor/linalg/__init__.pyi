@@ -50,10 +50,10 @@ def ldl_factor(A: Tensor, *, hermitian: _builtins.bool = False, out: Tensor | No
     """(LD, pivots) with A = P L D L^T P^T (L^H if `hermitian`), D of blocks of one and two rows, as LAPACK's sytrf lays them out. The lower"""
 
 def ldl_factor_ex(A: Tensor, *, hermitian: _builtins.bool = False, check_errors: _builtins.bool = False, out: Tensor | None = None) -> Any:
-    """(LD, pivots, info): as ldl_factor, and for each matrix the first zero on D's diagonal counted from 1, or 0. Not differentiable."""
+    """(LD, pivots, info): as ldl_factor, and for each matrix the first zero on D's diagonal counted from 1, or 0."""
 
 def ldl_solve(LD: Tensor, pivots: Tensor, B: Tensor, *, hermitian: _builtins.bool = False, out: Tensor | None = None) -> Tensor:
-    """X with A X = B, A given by what ldl_factor made of it; batches broadcast. Not differentiable."""
+    """X with A X = B, A given by what ldl_factor made of it; batches broadcast. A derivative raises NoDerivativeError."""
 
 def lstsq(A: Tensor, B: Tensor, rcond: _builtins.float | None = None, *, driver: _builtins.str | None = None) -> Any:
     """(solution, residuals, rank, singular_values): X of least |X| among those with least |A X - B|; A (..., m, n), B (..., m, k) or (..., m)."""

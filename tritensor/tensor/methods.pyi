@@ -175,10 +175,10 @@ class Methods:
         """x + value * tensor1 / tensor2."""
 
     def addcmul(self, tensor1: Any, tensor2: Any, *, value: _builtins.float = 1, out: Tensor | None = None) -> Tensor:
-        """x + value * tensor1 * tensor2."""
+        """x + value * tensor1 * tensor2; of integers value is cut to a whole number."""
 
     def addcmul_(self, tensor1: Any, tensor2: Any, *, value: _builtins.float = 1) -> Tensor:
-        """x + value * tensor1 * tensor2."""
+        """x + value * tensor1 * tensor2; of integers value is cut to a whole number."""
 
     def addmm(self, mat1: Tensor, mat2: Tensor, *, beta: _builtins.float = 1, alpha: _builtins.float = 1, out: Tensor | None = None) -> Tensor:
         """beta * input + alpha * (mat1 @ mat2); input broadcasts to the product's shape. Of integers beta and alpha are cut to whole numbers."""
@@ -709,10 +709,10 @@ class Methods:
         """The largest whole number not above x."""
 
     def floor_divide(self, other: Any, *, out: Tensor | None = None) -> Tensor:
-        """floor(x / other) in x's type; integers on the CPU divided by 0 raise DivisionByZeroError."""
+        """floor(x / other) in x's type; integers on the CPU divided by 0 raise DivisionByZeroError, on a GPU nothing is said."""
 
     def floor_divide_(self, other: Any) -> Tensor:
-        """floor(x / other) in x's type; integers on the CPU divided by 0 raise DivisionByZeroError."""
+        """floor(x / other) in x's type; integers on the CPU divided by 0 raise DivisionByZeroError, on a GPU nothing is said."""
 
     def fmax(self, other: Tensor, *, out: Tensor | None = None) -> Tensor:
         """The larger of x and other, the other one where one is NaN; at a tie the gradient is x's."""
@@ -754,7 +754,7 @@ class Methods:
         """Overwrite x with numbers of trials until the first success of probability p: ceil(log(u) / log(1 - p)), 1 at least."""
 
     def geqrf(self, *, out: Tensor | None = None) -> Any:
-        """(a, tau): QR as LAPACK keeps it, R on and above a's diagonal, the reflectors 1 - tau v v^H below it. Not differentiable."""
+        """(a, tau): QR as LAPACK keeps it, R on and above a's diagonal, the reflectors 1 - tau v v^H below it. A derivative raises NoDerivativeError."""
 
     def ger(self, vec2: Tensor, *, out: Tensor | None = None) -> Tensor:
         """input[i] * vec2[j]: (n,), (m,) to (n, m)."""
@@ -790,16 +790,16 @@ class Methods:
         """x as float16; itself when it is."""
 
     def hardshrink(self, lambd: _builtins.float = 0.5, *, out: Tensor | None = None) -> Tensor:
-        """0 where |x| <= lambd, else x."""
+        """0 where |x| <= lambd, as x's type holds it, else x."""
 
     def hash_tensor(self, dim: Any = (), *, keepdim: _builtins.bool = False, mode: _builtins.int = 0, out: Tensor | None = None) -> Tensor:
         """The exclusive or over dims of the elements' 64 bits, as uint64: of integers' own value, of floats as float64. All dims unless given."""
 
     def heaviside(self, values: Tensor, *, out: Tensor | None = None) -> Tensor:
-        """0 below 0, `values` at 0, 1 above. Raises DTypeError for two types, and for complex numbers."""
+        """0 below 0, `values` at 0, 1 above; constant in x. Raises DTypeError for two types, and for complex numbers."""
 
     def heaviside_(self, values: Tensor) -> Tensor:
-        """0 below 0, `values` at 0, 1 above. Raises DTypeError for two types, and for complex numbers."""
+        """0 below 0, `values` at 0, 1 above; constant in x. Raises DTypeError for two types, and for complex numbers."""
 
     def histc(self, bins: _builtins.int = 100, min: _builtins.float = 0, max: _builtins.float = 0, *, out: Tensor | None = None) -> Tensor:
         """How many elements fall in each of so many bins of one width between min and max (if both are equal: of the elements), in x's type."""
@@ -841,10 +841,10 @@ class Methods:
     def imag(self, value: Any) -> None: ...
 
     def index_add(self, dim: _builtins.int, index: Tensor, source: Tensor, *, alpha: _builtins.float = 1, out: Tensor | None = None) -> Tensor:
-        """A copy of x with alpha * source's slices added at the indices of a dimension, in a fixed order. Raises IndexError for a negative index, too."""
+        """A copy of x with alpha * source's slices added at the indices of a dimension, in a fixed order; of integers alpha is cut to a whole number."""
 
     def index_add_(self, dim: _builtins.int, index: Tensor, source: Tensor, *, alpha: _builtins.float = 1) -> Tensor:
-        """A copy of x with alpha * source's slices added at the indices of a dimension, in a fixed order. Raises IndexError for a negative index, too."""
+        """A copy of x with alpha * source's slices added at the indices of a dimension, in a fixed order; of integers alpha is cut to a whole number."""
 
     def index_copy(self, dim: _builtins.int, index: Tensor, source: Tensor, *, out: Tensor | None = None) -> Tensor:
         """A copy of x with source's slices written at the indices of a dimension; of repeated indices the last one stays."""

@@ -120,15 +120,10 @@ def hung(op: Any) -> list[str]:
         for form, f, g in _forms(op):
             for i, sample in _chosen(op):
                 for leaves in filter(None, _leaves_of(sample)):
-                    one, other = theirs(f, sample), ours(g, sample)
+                    one, other = _call(torch, f, sample), _call(tt, g, sample)
                     try:
-                        a = flags(one, leaves)
-                        b = flags(other, leaves)
-                    except (
-                        RuntimeError,
-                        TypeError,
-                        Untranslatable,
-                    ):  # no answer of PyTorch's, or none here, which the walk over all samples tells
+                        a, b = flags(one, leaves), flags(other, leaves)
+                    except (RuntimeError, TypeError, Untranslatable):  # PyTorch has no answer, or there is none here, which the walk of all samples tells
                         continue
                     if a != b:
                         wrong.append(f"{form}sample {i}, grad of {leaves}: {a} in PyTorch, {b} here")
