@@ -123,7 +123,7 @@ def hung(op: Any) -> list[str]:
                     one, other = _call(torch, f, sample), _call(tt, g, sample)
                     try:
                         a, b = flags(one, leaves), flags(other, leaves)
-                    except (RuntimeError, TypeError, Untranslatable):  # PyTorch has no answer, or there is none here, which the walk of all samples tells
+                    except (RuntimeError, TypeError, Untranslatable):  # no answer there, or none here, which the walk of all samples tells
                         continue
                     if a != b:
                         wrong.append(f"{form}sample {i}, grad of {leaves}: {a} in PyTorch, {b} here")
