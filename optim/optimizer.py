@@ -129,6 +129,14 @@ class Optimizer(Hooked):
                 raise TypeError(f"{name}: {key} is {value!r}, a {type(value).__name__}; give a number")
         self._refuse_many(settings)
 
+    def _refuse_corrections(self, settings: dict[str, Any], second: bool = True) -> None:
+        """Refuse betas by which a correction of averages that begin at 0 divides by nothing, or (`second`) takes the root of less."""
+        self._refuse_unusable(settings)
+        one, two = settings["betas"]
+        if one == 1 or (second and two > 1):
+            at, beta, why = (0, one, "not be 1") if one == 1 else (1, two, "be at most 1")
+            raise ValueError(f"{type(self).__name__}: Invalid beta parameter at index {at} of a group: {beta}; it must {why}")
+
     def _refuse_many(self, settings: dict[str, Any]) -> None:
         """Refuse a learning rate that is a tensor of more or less than one number."""
         lr = settings.get("lr")

@@ -52,6 +52,8 @@ class Adam(FormulaOptimizer):
             "capturable": capturable, "differentiable": differentiable, "fused": fused, "decoupled_weight_decay": decoupled_weight_decay or self._decoupled,
         })  # fmt: skip
 
+    _check_group = FormulaOptimizer._refuse_corrections
+
     def _check(self, defaults: dict[str, Any]) -> None:
         super()._check(defaults)
         self._refuse_below(defaults, eps="epsilon value")

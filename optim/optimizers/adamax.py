@@ -29,6 +29,9 @@ class Adamax(FormulaOptimizer):
             "differentiable": differentiable, "capturable": capturable,
         })  # fmt: skip
 
+    def _check_group(self, settings: dict[str, Any]) -> None:
+        self._refuse_corrections(settings, second=False)
+
     def _check(self, defaults: dict[str, Any]) -> None:
         super()._check(defaults)
         self._refuse_below(defaults, eps="epsilon value")

@@ -26,7 +26,7 @@ class SparseAdam(Optimizer):
         if found:
             raise ValueError(f"Complex params at indices {found}: SparseAdam does not support complex parameters; give real ones")
 
-    _check_group = Optimizer._refuse_unusable
+    _check_group = Optimizer._refuse_corrections
 
     def _check(self, defaults: dict[str, Any]) -> None:
         self._check_rates(defaults)
