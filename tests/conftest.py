@@ -5,8 +5,9 @@ from __future__ import annotations
 import gc
 import os
 import re
-from collections.abc import Iterator
+from collections.abc import Generator
 from pathlib import Path
+from typing import Any
 
 import pytest
 
@@ -35,7 +36,9 @@ def pytest_ignore_collect(collection_path: Path, config: pytest.Config) -> bool 
     return None
 
 
+@pytest.hookimpl(tryfirst=True)
 def pytest_collection_modifyitems(config: pytest.Config, items: list[pytest.Item]) -> None:
+    _leave_the_diagonal(items)
     # A test marked gpu needs a GPU and the compiler; everything else runs anywhere. Deselected, not skipped.
     if config.option.markexpr:
         return
@@ -46,7 +49,7 @@ def pytest_collection_modifyitems(config: pytest.Config, items: list[pytest.Item
 
 
 @pytest.hookimpl(wrapper=True)
-def pytest_collection(session: pytest.Session) -> Iterator[object]:
+def pytest_collection(session: pytest.Session) -> Generator[None, object, object]:
     """Tens of thousands of items live to the end: no collection of garbage looks at them, neither while they are made nor in the tests that
     collect (capturing a graph does, and asking who keeps a tensor), which cost a second each where they did."""
     gc.disable()
@@ -60,6 +63,27 @@ def pytest_collection(session: pytest.Session) -> Iterator[object]:
 
 def pytest_unconfigure() -> None:
     gc.unfreeze()  # extension modules tell of what is not collected at the end
+
+
+def _leave_the_diagonal(items: list[pytest.Item]) -> None:
+    """Mark what the quick suite leaves out of tests marked crossed: all but the first value of each `parametrize` together, the second of each, and
+    so on until the longest has ended, shorter ones again and again, each time from one further on."""
+    crossed: dict[str, list[pytest.Item]] = {}
+    for item in items:
+        if item.get_closest_marker("crossed"):
+            crossed.setdefault(item.nodeid.partition("[")[0], []).append(item)
+    for cases in crossed.values():
+        axes = [(mark.args[0],) if isinstance(mark.args[0], str) else mark.args[0] for mark in cases[0].iter_markers("parametrize")]
+        seen: list[dict[Any, int]] = [{} for _ in axes]  # of each axis the values, by identity, in their order
+        places = []
+        for item in cases:
+            values = [tuple(id(item.callspec.params[name]) for name in names) for names in axes]  # type: ignore[attr-defined]
+            places.append(tuple(known.setdefault(value, len(known)) for value, known in zip(values, seen, strict=True)))
+        diagonal = {tuple((n + n // len(known)) % len(known) for known in seen) for n in range(max(map(len, seen)))}
+        for item, place in zip(cases, places, strict=True):
+            if place not in diagonal:
+                item.add_marker(pytest.mark.slow)
+                item.add_marker(pytest.mark.full)
 
 
 def pytest_collection_finish(session: pytest.Session) -> None:

@@ -7,6 +7,7 @@ import pytest
 from tests.distributed.ranks import succeed
 
 
+@pytest.mark.crossed
 @pytest.mark.parametrize("ranks", [2, 4])
 @pytest.mark.parametrize("part", ["odd", "shared", "moves", "reductions", "large"])
 def test_every_collective(part: str, ranks: int) -> None:

@@ -62,6 +62,7 @@ FLASH_CALLS = {
 }
 
 
+@pytest.mark.crossed
 @pytest.mark.parametrize("tile", [FlashTiles(16, 16, 4, 2), FlashTiles(32, 16, 4, 2), FlashTiles(16, 32, 4, 2)], ids=str)
 @pytest.mark.parametrize("call", FLASH_CALLS)
 def test_flash_attention_in_small_tiles(call: str, tile: FlashTiles) -> None:

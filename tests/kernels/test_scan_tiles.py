@@ -18,6 +18,7 @@ from tritensor.testing.questions.cases import Case
 from tritensor.testing.questions.forward import forward
 
 
+@pytest.mark.crossed
 @pytest.mark.parametrize("parts", [1, 2, 3, 64])
 @pytest.mark.parametrize("reverse", [False, True])
 @pytest.mark.parametrize(("shape", "dim"), [((2, 131), 1), ((131, 3), 0), ((2, 67, 3), 1), ((1, 1), 1)])
@@ -39,6 +40,7 @@ SCANNED: dict[str, dict[str, Any]] = {
 }
 
 
+@pytest.mark.crossed
 @pytest.mark.parametrize("parts", [1, 2, 3, 64])
 @pytest.mark.parametrize("name", list(SCANNED))
 @pytest.mark.parametrize(("shape", "dim"), [((2, 131), 1), ((131, 3), 0), ((2, 67, 3), 1), ((1, 1), 1)])

@@ -282,6 +282,7 @@ SMALL_ROWS = [(1, 16, False), (4, 8, False), (8, 128, True)]
 TYPES = ("bfloat16", "float32", "float64")
 
 
+@pytest.mark.crossed
 @pytest.mark.parametrize("turn", range(3))
 @pytest.mark.parametrize("call", range(len(ROW_CALLS)), ids=lambda i: f"{ROW_CALLS[i][0]}{i}")
 def test_rows_in_small_tiles(call: int, turn: int) -> None:
@@ -370,6 +371,7 @@ WIDTHS = [(3, 5), (1, 0, 7), (4, 4, 4, 4), (1,) * 8, (1,) * 9, (2, 33)]
 SIDES = [(1, 1), (2, 4), (4, 16), (16, 2)]
 
 
+@pytest.mark.crossed
 @pytest.mark.parametrize("turn", range(2))
 @pytest.mark.parametrize("dim", [0, 1, 2])
 @pytest.mark.parametrize("case", range(len(WIDTHS)), ids=lambda i: str(WIDTHS[i]))
@@ -393,6 +395,7 @@ def test_radix_sort_in_small_blocks(block: int, scanned: int) -> None:
     assert np.array_equal(to_host(order), np.argsort(keys, kind="stable"))
 
 
+@pytest.mark.crossed
 @pytest.mark.parametrize("block", [8, 32, 128])
 @pytest.mark.parametrize(("shape", "bits"), [((333,), 10), ((3, 70), 16), ((1,), 5), ((200,), 8), ((2, 129), 17)])
 def test_radix_sort_of_few_keys(shape: tuple[int, ...], bits: int, block: int) -> None:

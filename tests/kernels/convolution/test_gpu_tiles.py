@@ -60,6 +60,7 @@ def wrong(name: str, sample: Sample, dtype: str, layout: str = "plain") -> list[
     return forward(Case(registry[name], 0, sample, dtype, layout, GPU))
 
 
+@pytest.mark.crossed
 @pytest.mark.parametrize(("dtype", "split", "block_k"), [("bfloat16", 3, 16), ("float32", 2, 32)])
 @pytest.mark.parametrize("case", BLOCKS)
 def test_blocks_of_channels_in_small_tiles(case: str, split: int, block_k: int, dtype: str, monkeypatch: pytest.MonkeyPatch) -> None:
@@ -85,6 +86,7 @@ def test_blocks_of_channels_of_long_offsets(monkeypatch: pytest.MonkeyPatch) -> 
         assert not wrong(*calls(BLOCKS["padded"])[2], "float32")
 
 
+@pytest.mark.crossed
 @pytest.mark.parametrize(
     ("dtype", "blocks", "layout"),
     [("bfloat16", Blocks(8, 2, 3), "rotated"), ("float32", Blocks(16, 4, 1), "plain"), ("float64", Blocks(32, 1, 0), "plain")],

@@ -69,6 +69,7 @@ SQUARE: dict[str, Callable[[tt.Tensor], object]] = {
 }
 
 
+@pytest.mark.crossed
 @pytest.mark.parametrize("kind", ["float64", "complex128"])
 @pytest.mark.parametrize("name", SQUARE)
 def test_square(name: str, kind: str) -> None:
@@ -88,6 +89,7 @@ OBLONG: dict[str, Callable[[tt.Tensor], object]] = {
 }
 
 
+@pytest.mark.crossed
 @pytest.mark.parametrize("kind", ["float64", "complex128"])
 @pytest.mark.parametrize("shape", [(4, 2), (2, 4)], ids=str)
 @pytest.mark.parametrize("name", OBLONG)

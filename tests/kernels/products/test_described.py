@@ -69,6 +69,7 @@ def product(
     return (f"{bad} elements differ" if any(bad) else ""), [one.kernel for one in asked]
 
 
+@pytest.mark.crossed
 @pytest.mark.parametrize("form", ["nn", "nt", "tn", "tt"])
 @pytest.mark.parametrize(("split", "group", "parts", "resident", "flatten"), [(1, 3, 1, 1, True), (3, 8, 2, 0, False), (2, 2, 4, 2, False)])
 def test_small_tiles(form: str, split: int, group: int, parts: int, resident: int, flatten: bool) -> None:

@@ -51,6 +51,7 @@ def product(m: int, n: int, k: int, dtype: Any, residual: bool, kept: bool, scal
     return ", ".join(bad), [one.kernel for one in asked]
 
 
+@pytest.mark.crossed
 @pytest.mark.parametrize(("residual", "kept", "scale"), list(itertools.product((False, True), (False, True), (1.0, -1.5))))
 @pytest.mark.parametrize(
     "tiles",
@@ -70,6 +71,7 @@ def test_by_descriptors(tiles: DescribedTiles, residual: bool, kept: bool, scale
         assert not b_is_described or kernels == ["matmul_described", *["sum_parts"] * (tiles.split > 1)]
 
 
+@pytest.mark.crossed
 @pytest.mark.parametrize(("residual", "kept", "scale"), list(itertools.product((False, True), (False, True), (1.0, -1.5))))
 @pytest.mark.parametrize("split", [1, 3])
 @pytest.mark.parametrize("dtype", [np.dtype(np.float32), np.dtype(np.float64), np.dtype(np.float16)])

@@ -18,6 +18,7 @@ def on_gpu(x: np.ndarray) -> Any:
     return tt.tensor(x, device="cuda")
 
 
+@pytest.mark.crossed
 @pytest.mark.parametrize("tile", [Blocks(1, 64), Blocks(4, 16), Blocks(2, 32, 3)], ids=str)
 @pytest.mark.parametrize("shape", SHAPES, ids=str)
 def test_the_first_of_equals_and_nan_wherever_it_stands(shape: tuple[int, ...], tile: Blocks) -> None:
@@ -38,6 +39,7 @@ def test_the_first_of_equals_and_nan_wherever_it_stands(shape: tuple[int, ...], 
             )
 
 
+@pytest.mark.crossed
 @pytest.mark.parametrize("tile", [Blocks(1, 64), Blocks(4, 16), Blocks(2, 32, 3)], ids=str)
 @pytest.mark.parametrize("shape", SHAPES, ids=str)
 def test_moments_far_from_zero(shape: tuple[int, ...], tile: Blocks) -> None:
