@@ -149,8 +149,9 @@ def as_dtype(x: Any) -> DType:
             return _by_name[name]
     try:
         return of(np.dtype(x))
-    except TypeError:
-        raise DTypeError(f"dtype: {x!r} is not an element type; give one of {', '.join(d.name for d in ALL)}") from None
+    except (TypeError, ValueError):  # the latter of what has a dtype of its own, as a tensor
+        shown = f"a {type(x).__name__}" if hasattr(x, "dtype") else repr(x)
+        raise DTypeError(f"dtype: {shown} is not an element type; give one of {', '.join(d.name for d in ALL)}") from None
 
 
 def is_float(dtype: np.dtype) -> bool:

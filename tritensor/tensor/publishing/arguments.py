@@ -319,8 +319,8 @@ def _suspects(name: str, annotation: str, value: Any) -> list[tuple[str, Any, st
             listed = isinstance(value, Tensor) or (kinds != {"Tensors"} and isinstance(value, Iterator))  # which is used up
             return [] if listed else [(name, value, "give a list or tuple of tensors")]
         return [(f"{name}[{i}]", v, _mend(v, {"Tensor"})) for i, v in enumerate(value) if not isinstance(v, Tensor)]
-    if not kinds <= _KNOWN or isinstance(value, Tensor) or (value is None and "None" in kinds):
-        return []
+    if not kinds <= _KNOWN or (value is None and "None" in kinds) or (isinstance(value, Tensor) and "Generator" not in kinds):
+        return []  # a tensor of one element stands for a number
     if isinstance(value, tuple(t for k in kinds & _TAKEN.keys() for t in _TAKEN[k])):
         return []
     return [(name, value, _mend(value, kinds))]

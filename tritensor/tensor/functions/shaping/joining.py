@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Sequence
+from collections.abc import Iterable, Sequence
 from operator import index as as_index
 from typing import Any
 
@@ -94,6 +94,8 @@ def split(x: Tensor, split_size_or_sections: Any, dim: int = 0) -> tuple[Tensor,
         if size < 0 or (size == 0 and n):
             raise ShapeError(f"split: a size of {size} does not split dim {d} of size {n}; give a positive one")
         return as_parts(_cuts(x, d, [*range(0, n, size or 1), n] if n else [0, 0]))
+    if not isinstance(split_size_or_sections, Iterable):
+        raise TypeError(f"split: a size of {split_size_or_sections!r} is no whole number; give an int, or a list of them")
     parts = [int(k) for k in split_size_or_sections]
     if sum(parts) != n or min(parts, default=0) < 0:
         raise ShapeError(f"split: sizes {parts} do not add up to {n}, the size of dim {d}; give sizes that do")
