@@ -84,6 +84,8 @@ def numbers(x: Any) -> np.ndarray:
         x = x.cpu()
     if "bfloat16" in str(x.dtype) or "float8" in str(x.dtype):
         x = x.float()
+    if "complex32" in str(x.dtype):  # PyTorch's alone, which numpy does not have
+        x = x.cfloat()
     if x.dtype.is_complex and hasattr(x, "resolve_conj"):
         x = x.resolve_conj()
     if hasattr(x, "resolve_neg"):
