@@ -24,8 +24,8 @@ def _scaled(x: Tensor, factor: Any) -> Tensor:
 
 def _are_narrow(*given: Tensor) -> bool:
     """Whether all are of one type whose products are summed in a wider one."""
-    first = given[0].dtype
-    return first.kind == "float" and first.itemsize == 2 and all(x.dtype is first for x in given)
+    first = given[0].array.dtype
+    return first.itemsize == 2 and dtypes.is_float(first) and all(x.array.dtype == first for x in given)
 
 
 def _sum(name: str, input: Tensor, a: Tensor, b: Tensor, beta: Any, alpha: Any) -> Tensor:
@@ -40,18 +40,20 @@ def _sum(name: str, input: Tensor, a: Tensor, b: Tensor, beta: Any, alpha: Any) 
 
 
 def _refuse_unlike(name: str, input: Tensor, shape: tuple[int, ...]) -> None:
-    if not broadcasts_to(tuple(input.shape), shape):
+    own = input.array.shape
+    if own != shape and own != shape[-1:] and not broadcasts_to(own, shape):
         raise ShapeError(f"{name}: input {tuple(input.shape)} does not broadcast to the product's shape {shape}")
 
 
 def _added(name: str, input: Tensor, product: Tensor, beta: Any, alpha: Any) -> Tensor:
     """beta * input + alpha * product; with beta 0 input is not read, so its NaN does not spread. Numbers for integers are cut to whole ones."""
-    _refuse_unlike(name, input, tuple(product.shape))
-    kind = dtypes.result_type([product.array, input.array], name)
-    beta, alpha = dtypes.as_factor(kind, beta, name), dtypes.as_factor(kind, alpha, name)
-    product = _scaled(product, alpha)
-    if beta == 0:
-        return constant(name, product, input)
+    _refuse_unlike(name, input, product.array.shape)
+    if beta != 1 or alpha != 1:
+        kind = dtypes.result_type([product.array, input.array], name)
+        beta, alpha = dtypes.as_factor(kind, beta, name), dtypes.as_factor(kind, alpha, name)
+        product = _scaled(product, alpha)
+        if beta == 0:
+            return constant(name, product, input)
     terms = product, _scaled(input, beta)  # the first says how the sum lies: in C order; but addr is elementwise
     return ops.add(*(terms[::-1] if name == "addr" else terms))
 
