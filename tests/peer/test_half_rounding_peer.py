@@ -15,7 +15,7 @@ from tests.peer.opinfo.compare import Difference, tensors
 from tests.peer.opinfo.freedom import values_matter
 from tests.peer.opinfo.resolve import key, resolved
 from tests.peer.opinfo.translate import back
-from tests.peer.opinfo.walk import _chosen, _ours, _samples, _theirs
+from tests.peer.opinfo.walk import _chosen, _ours, _theirs, samples_of
 
 pytestmark = pytest.mark.peer
 NARROW = {
@@ -62,7 +62,7 @@ def worse(right: torch.Tensor, theirs: torch.Tensor, ours: Any) -> float:
 
 def findings(op: Any, mine: Any, kind: torch.dtype) -> list[str]:
     found = []
-    samples = _samples(op, str(kind).removeprefix("torch."), False)
+    samples = samples_of(op, str(kind).removeprefix("torch."), False)
     chosen = _chosen(len(samples))
     for i in chosen[:: max(1, len(chosen) // SAMPLES)]:
         try:

@@ -14,7 +14,7 @@ from tests.peer.opinfo.freedom import values_matter
 from tests.peer.opinfo.resolve import resolved
 from tests.peer.opinfo.ties import settled
 from tests.peer.opinfo.translate import _rebuilt
-from tests.peer.opinfo.walk import PHASE, _ours, _samples, _theirs
+from tests.peer.opinfo.walk import PHASE, _ours, _theirs, samples_of
 
 SAMPLES = 4  # of an entry, chosen evenly
 KINDS = ("float32", "int64", "bool", "complex64")
@@ -70,7 +70,7 @@ def _laid_out(sample: Any) -> Iterator[Varied]:
 
 def _chosen(op: Any) -> list[Any]:
     kind = next((k for k in KINDS if getattr(torch, k) in op.dtypes), None)
-    samples = [] if kind is None else _samples(op, kind, False)
+    samples = [] if kind is None else samples_of(op, kind, False)
     return samples[:: max(1, -(-len(samples) // SAMPLES))]
 
 
