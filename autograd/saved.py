@@ -135,6 +135,23 @@ def pop() -> None:
     watch(False)
 
 
+@contextmanager
+def packing_last() -> Iterator[None]:
+    """Inside, pack hooks wait until the end: a hook may end the run (a checkpoint's second one), and what a function writes beside its result is in
+    place by then, as in PyTorch, whose functions write such things before their results are saved."""
+    if not state.saving:
+        yield
+        return
+    waiting: list[Node] = []
+    kept, state.watch = state.watch, waiting.append
+    try:
+        yield
+    finally:
+        state.watch = kept
+    for node in waiting:
+        kept(node)
+
+
 # -- what is borrowed
 def lend(node: Node) -> None:
     """Note with the tensors that a new node has borrowed (see `borrows` of an op's record) that it did."""

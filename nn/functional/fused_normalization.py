@@ -7,6 +7,7 @@ from collections.abc import Sequence
 import numpy as np
 
 from tritensor import dtypes
+from tritensor.autograd.saved import packing_last
 from tritensor.nn.functional.normalization import (
     follow_batch,
     over,
@@ -81,8 +82,9 @@ def batch_norm_activation(
     if not training:
         given = running_mean.detach(), running_var.detach()  # type: ignore[union-attr]
         return ops.batch_norm_by_activation(input, *given, weight, bias, residual, activation=activation, eps=float(eps))  # type: ignore[no-any-return]
-    y, mean, var = ops.batch_norm_activation(input, weight, bias, residual, activation=activation, eps=float(eps))
-    follow_batch(input, running_mean, running_var, mean, var, momentum)
+    with packing_last():
+        y, mean, var = ops.batch_norm_activation(input, weight, bias, residual, activation=activation, eps=float(eps))
+        follow_batch(input, running_mean, running_var, mean, var, momentum)
     return y  # type: ignore[no-any-return]
 
 

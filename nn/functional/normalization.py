@@ -12,7 +12,7 @@ from tritensor import dtypes
 from tritensor.array import CudaArray
 from tritensor.autograd.modes import no_grad
 from tritensor.autograd.node import version_of
-from tritensor.autograd.saved import borrowing, reclaim
+from tritensor.autograd.saved import borrowing, packing_last, reclaim
 from tritensor.errors import ArgumentError, DTypeError, IndexShapeError, ShapeError
 from tritensor.table import ops
 from tritensor.tensor.aliasing.inplace import write_out
@@ -120,8 +120,9 @@ def training_batch_norm(
     input: Tensor, weight: Any, bias: Any, running_mean: Any, running_var: Any, momentum: float, eps: float
 ) -> tuple[Tensor, Tensor, Tensor]:
     """(result, means, variances) by the statistics of the batch, which the running ones follow."""
-    y, mean, var = ops.batch_norm(input, weight, bias, eps=float(eps))
-    follow_batch(input, running_mean, running_var, mean, var, momentum)
+    with packing_last():
+        y, mean, var = ops.batch_norm(input, weight, bias, eps=float(eps))
+        follow_batch(input, running_mean, running_var, mean, var, momentum)
     return y, mean, var
 
 

@@ -3,13 +3,15 @@
 from __future__ import annotations
 
 import gc
+from collections.abc import Callable
 
 import numpy as np
 import pytest
 
 import tritensor as tt
 from tritensor.autograd import graph
-from tritensor.nn import GELU, Dropout, Linear, Sequential
+from tritensor.nn import GELU, BatchNorm1d, Dropout, Flatten, Linear, Sequential
+from tritensor.nn import functional as F
 from tritensor.utils.checkpoint import CheckpointError, checkpoint, checkpoint_sequential, set_checkpoint_early_stop
 
 
@@ -196,6 +198,28 @@ def test_sequential() -> None:
     assert tt.equal(g, tt.autograd.grad(net(x).sum(), x)[0])
     with pytest.raises(ValueError, match="6 segments of 5 modules"):
         checkpoint_sequential(net, 6, x, use_reentrant=False)
+
+
+def ending(kind: str, norm: BatchNorm1d) -> Callable[[tt.Tensor], tt.Tensor]:
+    """A function that saves nothing behind its batch normalisation."""
+    fused = {"running_mean": norm.running_mean, "running_var": norm.running_var, "weight": norm.weight, "bias": norm.bias, "training": True}
+    return {
+        "layer": norm,
+        "flattened": Sequential(norm, Flatten()),
+        "fused": lambda x: F.batch_norm_activation(x, **fused),
+        "native": lambda x: tt.batch_norm(x, norm.weight, norm.bias, norm.running_mean, norm.running_var, True, 0.1, 1e-5, True),
+    }[kind]
+
+
+@pytest.mark.parametrize("device", ["cpu", "cuda"])
+@pytest.mark.parametrize("kind", ["layer", "flattened", "fused", "native"])
+def test_running_statistics_follow_both_runs_as_in_pytorch(kind: str, device: str) -> None:
+    """The second run ends as soon as all is saved, and what a batch normalisation writes is written by then: 0.9 (0.9 m + 0.1 b) + 0.1 b."""
+    norm = BatchNorm1d(2).to(device)
+    x = tt.tensor([[1.0, -2.0], [3.0, 4.0]], device=device, requires_grad=True)
+    checkpoint(ending(kind, norm), x, use_reentrant=False).sum().backward()
+    np.testing.assert_allclose(norm.running_mean.cpu().numpy(), np.array([2.0, 1.0]) * 0.19, rtol=1e-6)
+    np.testing.assert_allclose(norm.running_var.cpu().numpy(), 0.81 + np.array([2.0, 18.0]) * 0.19, rtol=1e-6)
 
 
 def test_what_does_not_repeat_is_named() -> None:

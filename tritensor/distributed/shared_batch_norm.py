@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from collections.abc import Callable
 from typing import Any
 
 from tritensor.autograd.function import Function, once_differentiable
@@ -16,13 +17,16 @@ from tritensor.tensor.functions.shaping.joining import cat
 class SharedBatchNorm(Function):
     """(x - mean) / sqrt(var + eps) * weight + bias for each channel, where mean and var are those of the batches of all processes of a group.
 
-    forward(input, weight, bias, eps, group) gives (output, mean, var, number of elements a channel), the last three without gradient.
+    forward(input, weight, bias, eps, group, follow) gives the output; `follow` is told (mean, var, number of elements a channel) before anything is
+    saved for backward, so that the running statistics have them even where saving ends a checkpoint's second run.
     Batches are put together by the formula of Chan, Golub and LeVeque, "Updating formulae and a pairwise algorithm for computing sample
     variances" (1979). A process may have an empty batch.
     """
 
     @staticmethod
-    def forward(ctx: Any, input: Tensor, weight: Tensor | None, bias: Tensor | None, eps: float, group: ProcessGroup) -> tuple[Tensor, ...]:
+    def forward(
+        ctx: Any, input: Tensor, weight: Tensor | None, bias: Tensor | None, eps: float, group: ProcessGroup, follow: Callable[[Tensor, Tensor, int], None]
+    ) -> Tensor:  # fmt: skip
         channels = input.shape[1]
         n = input.numel() // channels
         wide = input.double() if input.dtype.itemsize == 8 else input.float()
@@ -33,10 +37,11 @@ class SharedBatchNorm(Function):
         all_gather_into_tensor(told, cat([mean, squares, wide.new_full((1,), float(n))]), group)
         counts = told[:, -1:]
         total = counts.sum()
-        if total.item() < 2:
+        n = int(total.item())
+        if n < 2:
             raise ShapeError(
                 f"SyncBatchNorm: input {tuple(input.shape)}: Expected more than 1 value per channel when training, and the batches of all processes "
-                f"together have {int(total.item())}; give more examples, or call eval()"
+                f"together have {n}; give more examples, or call eval()"
             )
         means = told[:, :channels]
         mean = (means * counts).sum(0) / total
@@ -44,12 +49,12 @@ class SharedBatchNorm(Function):
         scale = (var + eps).rsqrt()
         ctx.save_for_backward(input, weight, mean, scale, counts)
         ctx.group, ctx.has_bias = group, bias is not None
-        ctx.mark_non_differentiable(mean, var, total)
-        return batch_norm_elemt(input, weight, bias, mean, scale, eps), mean, var, total
+        follow(mean, var, n)
+        return batch_norm_elemt(input, weight, bias, mean, scale, eps)
 
     @staticmethod
     @once_differentiable
-    def backward(ctx: Any, grad: Tensor, *rest: Any) -> tuple[Any, ...]:
+    def backward(ctx: Any, grad: Tensor) -> tuple[Any, ...]:
         input, weight, mean, scale, counts = ctx.saved_tensors
         channels = input.shape[1]
         sums, products, of_weight, of_bias = batch_norm_backward_reduce(
@@ -58,4 +63,4 @@ class SharedBatchNorm(Function):
         both = cat([sums, products])
         all_reduce(both, group=ctx.group)
         of_input = batch_norm_backward_elemt(grad, input, mean, scale, weight, both[:channels], both[channels:], counts)
-        return of_input, of_weight, of_bias, None, None
+        return of_input, of_weight, of_bias, None, None, None

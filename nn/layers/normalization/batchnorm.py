@@ -117,10 +117,12 @@ class SyncBatchNorm(_BatchNorm):
         mean, var, _, momentum = self._statistics(input)
         shared = importlib.import_module("tritensor.distributed.shared_batch_norm").SharedBatchNorm
         group = importlib.import_module("tritensor.distributed.process_group").joined("SyncBatchNorm", self.process_group)
-        out, batch_mean, batch_var, n = shared.apply(input, self.weight, self.bias, self.eps, group)
-        track(mean, batch_mean, momentum)
-        track(var, batch_var, momentum, bessel(int(n.item())))
-        return out  # type: ignore[no-any-return]
+
+        def follow(batch_mean: Tensor, batch_var: Tensor, n: int) -> None:
+            track(mean, batch_mean, momentum)
+            track(var, batch_var, momentum, bessel(n))
+
+        return shared.apply(input, self.weight, self.bias, self.eps, group, follow)  # type: ignore[no-any-return]
 
     @classmethod
     def convert_sync_batchnorm(cls, module: Module, process_group: Any = None) -> Module:

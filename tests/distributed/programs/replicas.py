@@ -373,6 +373,11 @@ def shared_batch_norm(rank: int, size: int) -> None:
         for got, want in ((norm[0].weight.grad, alone.weight.grad), (norm[0].bias.grad, alone.bias.grad)):
             dist.all_reduce(got)
             assert (got - want).abs().max().item() <= 20 * within, (shape, got, want)
+        again, plain = nn.SyncBatchNorm(5).to(dtype), type(alone)(5).to(dtype)
+        checkpoint(again, z, use_reentrant=False).sum().backward()  # whose second run ends when all is saved
+        plain(whole), plain(whole)
+        assert (again.running_mean - plain.running_mean).abs().max().item() <= within, shape
+        assert (again.running_var - plain.running_var).abs().max().item() <= within, shape
         norm.eval()
         assert (norm(whole) - alone.eval()(whole)).abs().max().item() <= within
 
