@@ -14,7 +14,7 @@ import triton.language as tl
 from tritensor import dtypes
 from tritensor.array import CudaArray
 from tritensor.errors import ArgumentError, DivisionByZeroError
-from tritensor.kernels.elementwise.arithmetic import NUMBERS
+from tritensor.kernels.elementwise.arithmetic import ANY, NUMBERS
 from tritensor.kernels.parts import machine_code, maths, spellings
 from tritensor.kernels.parts.allocation import allocate_result
 from tritensor.kernels.parts.cpu import elementary, quotients
@@ -52,6 +52,11 @@ def _integer_pow(a, b):
         odd = tl.where(((b + zero) & 1) != 0, a + zero, one).to(zero.dtype)
         result = tl.where(b < 0, tl.where((a == one) | (a == minus), odd, zero), result)
     return result
+
+
+@triton.jit
+def _bool_pow(a, b):
+    return (a != 0) | (b == 0)
 
 
 # exponents that have an exact or much cheaper way
@@ -131,9 +136,11 @@ def _refuse_fraction(a: Any, b: Any) -> None:
 def _pow_reference(a: Any, b: Any, *, out: np.ndarray | None = None) -> Any:
     """a to the power b. Integers to a negative integer power raise ValueError."""
     _refuse_fraction(a, b)
+    if (a if isinstance(a, np.ndarray) else b).dtype.kind == "b":
+        return np.greater_equal(a, b, out=out)
     way = _short(a, b)
     if way is not None:
-        if a.dtype.kind in "biuc" or a.itemsize > 2:
+        if a.dtype.kind in "iuc" or a.itemsize > 2:
             return way[1](a, out)
         y = converted(way[1](as_float32(a), None), a.dtype)  # several roundings in 16 bits otherwise
         if out is None:
@@ -162,7 +169,9 @@ def _pow_forward(a: Any, b: Any, *, out: CudaArray | None = None) -> CudaArray:
         shapes = [x.shape for x in (a, b) if isinstance(x, CudaArray)]
         out = allocate_result((a, b), broadcast("pow", *shapes), array.dtype)
     way = _short(a, b)
-    if way is not None:
+    if array.dtype.kind == "b":
+        run((_bool_pow,), ((0, 1),), (a, b), (out,), array.dtype)
+    elif way is not None:
         run((way[0],), ((0,),), (a,), (out,), array.dtype)
     else:
         run((_pow if dtypes.is_float(array.dtype) else _integer_pow,), ((0, 1),), (a, b), (out,), array.dtype)
@@ -227,12 +236,15 @@ def _pow_samples(rng: np.random.Generator) -> list[Sample]:
         special,
         whole,
         Sample(rng.integers(-5, 6, (9,)), 4),
+        Sample(np.array([False, False, True, True]), np.array([False, True, False, True])),
+        Sample(np.array([False, True]), True),
+        Sample(np.array([False, True]), False),
         Sample(np.array([-2, -1, -1, 0, 1, 3]), np.array([-1, -1, -2, 2, -3, -2])),
     ]
 
 
 elementwise(
-    "pow", _pow, (_pow_a, _pow_b), _pow_reference, promote="same", kinds=NUMBERS, native=(), forward=_pow_forward, rule=(_pow_a_rule, _pow_b_rule),
+    "pow", _pow, (_pow_a, _pow_b), _pow_reference, promote="same", kinds=ANY, native=(), forward=_pow_forward, rule=(_pow_a_rule, _pow_b_rule),
     backward=(_pow_a_backward, _pow_b_kernel), reference_backward=(_pow_a_reference, _pow_b_numpy), domain=(Domain(0.3, 2.5), Domain(-1.5, 1.5)),
     extra=_pow_samples,
 )  # fmt: skip
