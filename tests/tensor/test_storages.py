@@ -9,7 +9,7 @@ import numpy as np
 import pytest
 
 import tritensor as tt
-from tritensor.errors import GradError
+from tritensor.errors import GradError, NoDerivativeError
 
 ON = pytest.mark.parametrize("on", ["cpu", "cuda"])
 
@@ -142,6 +142,30 @@ def test_a_parameter_takes_other_memory_under_no_grad() -> None:
     assert p.requires_grad
     (p * p).sum().backward()
     assert p.grad.tolist() == [[2.0, 2.0], [2.0, 2.0]]
+
+
+def test_what_was_computed_takes_other_memory_and_has_no_derivative() -> None:
+    """As in PyTorch, which lets go of the memory and refuses when a derivative is asked."""
+    a, source = tt.ones(2, requires_grad=True), tt.ones(3, requires_grad=True)
+    for x, given, shape in ((a * 2, (), (0,)), (a * 2, (tt.ones(3),), (3,)), (tt.ones(2), (source,), (3,)), (tt.ones(2), (source * 2,), (3,))):
+        assert x.set_(*given) is x
+        assert (tuple(x.shape), x.requires_grad, x.is_leaf) == (shape, True, False)
+        with pytest.raises(NoDerivativeError, match="set_: there is no derivative"):
+            x.sum().backward()
+    assert a.grad is source.grad is None
+    x = a * 2
+    y = x * x  # which saved x
+    x.set_(tt.ones(2))
+    with pytest.raises(GradError, match="which set_ then overwrote in place"):
+        y.sum().backward()
+    x = tt.ones(2)
+    assert not x.set_(source * 2, 0, (2,), (1,)).requires_grad  # a window is taken outside of the graph
+    viewed = a * 2
+    view = viewed[:1]
+    for x in (viewed, view):
+        with pytest.raises(GradError, match="set_: the tensor requires grad"):
+            x.set_()
+    assert viewed.tolist() == [2.0, 2.0]
 
 
 def test_bytes_of_a_file_are_a_storage(tmp_path: Path) -> None:

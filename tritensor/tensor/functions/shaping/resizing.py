@@ -15,7 +15,8 @@ from tritensor.layers import LayerArray
 from tritensor.strides import as_format, contiguous_format, contiguous_strides, formatted, preserve_format
 from tritensor.tensor.aliasing.resizing import resize_memory
 from tritensor.tensor.aliasing.views import part_from_base
-from tritensor.tensor.core import Tensor
+from tritensor.tensor.core import Tensor, new_tensor
+from tritensor.tensor.derivatives import barred
 from tritensor.tensor.functions.shaping.reshaping import sizes as shape_of
 from tritensor.tensor.publishing.publish import function
 
@@ -84,14 +85,23 @@ def resize_as(x: Tensor, tensor: Tensor) -> Tensor:
     return _reshaped("resize_as", x, tuple(tensor.shape))
 
 
+def _stands_alone(x: Tensor) -> bool:
+    """Whether x was computed, or is in no graph, and neither is a view nor has any, whose way through the graph would be another's."""
+    kin = None if x.extra is None else x.extra.kin
+    viewed = kin is not None and any(mark() is not None for mark in (*kin.fresh.values(), *kin.stale.values()))
+    return (x.node is not None or not x.tracked) and x.path is None and not viewed and type(x.array) is not LayerArray
+
+
 @function(free=False)
 def set_(x: Tensor, source: Tensor | None = None, storage_offset: int = 0, size: Any = None, stride: Any = None) -> Tensor:
     """Let x look at source's memory: as source does, or from `storage_offset` of it on with `size` and `stride`; without source at none.
 
-    A parameter takes other memory under no_grad. Raises GradError for any other tensor that requires grad, DTypeError for a source of another
-    type, ShapeError for a window outside the memory.
+    A parameter takes other memory under no_grad. What was computed in the graph stays there, and what takes a source that is in it enters it; a
+    derivative through them raises NoDerivativeError. Raises GradError for a leaf that requires grad and for a view in the graph or what has views,
+    DTypeError for a source of another type, ShapeError for a window outside the memory.
     """
-    if state.enabled or not x.is_leaf:
+    recorded = state.enabled and (x.tracked or (source is not None and size is None and source.tracked)) and _stands_alone(x)
+    if not recorded and (state.enabled or not x.is_leaf):
         _refuse_graph("set_", x)
     if source is None:
         changed = empty((0,), x.array.dtype, x.device)
@@ -103,9 +113,12 @@ def set_(x: Tensor, source: Tensor | None = None, storage_offset: int = 0, size:
         shape = shape_of("set_", (size,))
         steps = contiguous_strides(shape) if stride is None else shape_of("set_", (stride,))
         changed = source.detach().as_strided(shape, steps, storage_offset).array
+    hung = barred("set_", new_tensor(changed), x, source) if recorded else None
     reclaim(x)
     part_from_base(x)
     x.array = changed
+    if hung is not None:
+        x.hang_at(hung.node)
     if source is not None:
         x.version = version_of(source)
     version_of(x).bump("set_")
