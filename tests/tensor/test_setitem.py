@@ -132,3 +132,29 @@ def test_indices_that_do_not_broadcast_are_refused_by_name(on: str) -> None:
         x.index_put_(places, tt.tensor(0.5, device=on))
     with pytest.raises(ShapeError, match=r"take_along_dim: .* sizes 2 and 3 at dim -2 do not broadcast"):
         tt.take_along_dim(tt.ones(2, 3, device=on), tt.zeros(3, 2, dtype=tt.int64, device=on), 1)
+
+
+@pytest.mark.parametrize(
+    ("shape", "index"),
+    [
+        ((1, 0), ([0],)),
+        ((2,), []),
+        ((2,), np.zeros(0, np.int64)),
+        ((2, 2), ([], [])),
+        ((2, 2), (slice(0, 0), [0])),
+        ((2,), np.array([False, False])),
+    ],
+)
+def test_a_leaf_refuses_a_write_of_nothing_as_well(shape: tuple[int, ...], index: Any) -> None:
+    """As in PyTorch, where only a bare False asks nothing, not even of what is given."""
+    x = tt.zeros(shape, requires_grad=True)
+    for value in (0.5, tt.tensor(0.5), tt.tensor(0.5, requires_grad=True)):
+        with pytest.raises(tt.GradError, match="leaf that requires grad"):
+            x[index] = value
+        x[False] = value
+    with tt.no_grad():
+        x[index] = 0.5
+    y = x * 1
+    y[index] = 0.5
+    y.sum().backward()
+    assert x.grad.tolist() == tt.ones_like(x).tolist()

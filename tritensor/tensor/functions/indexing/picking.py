@@ -15,7 +15,7 @@ from tritensor.table import broadcast, normal_dim, ops
 from tritensor.tensor.aliasing import quick_views
 from tritensor.tensor.aliasing.inplace import overwrite
 from tritensor.tensor.aliasing.overlaps import own_cells
-from tritensor.tensor.aliasing.views import remembered
+from tritensor.tensor.aliasing.views import refuse, remembered
 from tritensor.tensor.casting import cast
 from tritensor.tensor.core import Tensor, as_tensor
 from tritensor.tensor.functions.indexing.scattering import typed
@@ -85,6 +85,8 @@ def where_true(x: Tensor, mask: Tensor) -> Tensor:
 
 def setitem(x: Tensor, index: Any, value: Any) -> None:
     """x[index] = value, which broadcasts and is cast; recorded by autograd. Of repeated positions the last one stays."""
+    if index is False:  # nothing, of whatever is given, as in PyTorch
+        return
     entries = entries_of(index)
     if all(map(is_basic, entries)):
         overwrite(ops.index_view(x, index=basic_index(x, entries, "setitem")), _cast_to(x, value), "setitem")
@@ -156,6 +158,8 @@ def _put(x: Tensor, indices: list[Tensor], dims: tuple[int, ...], front: bool, v
             f"setitem: value {tuple(v.array.shape)} does not broadcast to the indexed elements, {want}; give a value of that shape, or one that does"
         )
     if 0 in want and not followed(v):  # nothing is written, and nothing asked of the indices
+        if remembered(x):
+            refuse(x, "setitem")
         if 0 in [x.array.shape[d] for d in dims] and 0 not in np.broadcast_shapes(*[i.array.shape for i in indices]):
             raise OutOfRangeError(
                 f"setitem: indices into dims {dims} of x {tuple(x.array.shape)}, one of which has size 0; give empty ones"
