@@ -241,3 +241,31 @@ def test_it_is_imported_when_it_is_asked_for() -> None:
         "from tritensor.distributions.normal import Normal; from tritensor.distributions.utils import broadcast_all; assert Normal is tt.distributions.Normal"
     )
     assert subprocess.run([sys.executable, "-c", code], capture_output=True, text=True, check=False).stderr == ""
+
+
+@pytest.mark.parametrize(
+    ("exponent", "y"), [(1000.0, 0.002), (1000.0, 2.0), (-500.0, 3.0), (0.001, 1.007), (30.0, 1e-30), (1.0, 5.0), (-1.0, 0.25)]
+)
+def test_the_slope_of_a_power_keeps_its_digits(exponent: float, y: float) -> None:
+    """x is near 1 where the exponent is large, and (e - 1) log x would be its rounding times e: log |e y / x| is that of float64, and its slope by e, too."""
+    y, e = float(np.float32(y)), tt.tensor(exponent, requires_grad=True)
+    power = T.PowerTransform(e)
+    given = tt.tensor(y)
+    found = power.log_abs_det_jacobian(power.inv(given), given)
+    found.backward()
+    assert found.item() == pytest.approx(np.log(abs(exponent)) + (1 - 1 / exponent) * np.log(y), rel=3e-7)
+    assert e.grad.item() == pytest.approx(1 / exponent + np.log(y) / exponent**2, rel=3e-5)
+
+
+def test_the_slope_of_a_power_that_the_type_cannot_hold() -> None:
+    power, x = T.PowerTransform(tt.tensor(40.0)), tt.tensor([1e-3, 1e3])
+    found = power.log_abs_det_jacobian(x, power(x))
+    np.testing.assert_allclose(found.numpy(), np.log(40.0) + 39 * np.log([1e-3, 1e3]), rtol=1e-6)
+
+
+def test_a_weibull_of_a_small_concentration_keeps_its_digits() -> None:
+    k = tt.tensor(0.001, requires_grad=True)
+    p = D.Weibull(tt.tensor(1.0), k).log_prob(tt.tensor(2.0))
+    p.backward()
+    assert p.item() == pytest.approx(-8.600902652326656, rel=1e-6)
+    assert k.grad.item() == pytest.approx(999.9994718829436, rel=1e-6)

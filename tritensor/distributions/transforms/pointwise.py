@@ -67,7 +67,10 @@ class PowerTransform(Transform):
         return y.pow(1 / self.exponent)
 
     def log_abs_det_jacobian(self, x: Tensor, y: Tensor) -> Tensor:
-        return self.exponent.abs().log() + (self.exponent - 1) * x.log()
+        e = self.exponent
+        known = (e.abs() > 1) & (y > 0) & (y < math.inf)  # then y's logarithm is the longer one, and (e - 1) log x is mostly x's rounding
+        longer = (1 - 1 / e) * T.where(known, y, 1.0).log()
+        return e.abs().log() + T.where(known, longer, (e - 1) * x.log())
 
     def forward_shape(self, shape: Any) -> Any:
         return T.broadcast_shapes(tuple(shape), tuple(self.exponent.shape))
