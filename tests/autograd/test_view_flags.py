@@ -276,3 +276,33 @@ def test_parts_that_were_left_behind_say_that_they_cannot_be_followed() -> None:
     base.mul_(2)
     with pytest.raises(tt.GradError, match="is one of several that one call gave"):
         _ = a.grad_fn
+
+
+def _add_out(base: tt.Tensor, view: tt.Tensor) -> None:
+    tt.add(base, base, out=view)
+
+
+@pytest.mark.parametrize("write", [lambda b, v: v.add_(1), lambda b, v: b.mul_(2), _add_out, lambda b, v: v.fill_(2.0)])
+def test_a_view_of_what_became_a_leaf_later_leads_to_it_once_its_memory_is_written(write: Callable[[tt.Tensor, tt.Tensor], object]) -> None:
+    """As in PyTorch: it is a leaf that leads nowhere before, and the way through the view is found at the first write, of no_grad as well."""
+    base = tt.tensor([1.0, 2.0])
+    view = base.expand(2)
+    base.requires_grad_()
+    assert (view.requires_grad, view.is_leaf) == (True, True)
+    (view * 3).sum().backward()
+    assert base.grad is None
+    with tt.no_grad():
+        write(base, view)
+    assert (view.requires_grad, view.is_leaf) == (True, False)
+    (view * 3).sum().backward()
+    assert base.grad.tolist() == [3.0, 3.0]
+
+
+def test_a_view_of_what_was_a_leaf_for_a_while_stays_outside() -> None:
+    base = tt.tensor([1.0, 2.0])
+    view = base[:1]
+    base.requires_grad_().requires_grad_(False)
+    base.add_(1)
+    assert not view.requires_grad
+    assert view.tolist() == [2.0]
+    assert view.requires_grad_().is_leaf

@@ -23,11 +23,14 @@ class Kin:
         self.swept = 0
 
     def follow(self, tracked: bool) -> None:
-        """The base, a leaf, requires grad from now on, or ceases to: so do views that were taken outside the graph."""
+        """The base, a leaf, requires grad from now on, or ceases to: so do views that were taken outside the graph, which lead nowhere until their memory
+        is written, and to the base then, as in PyTorch."""
         for mark in tuple(self.fresh.values()):
             view = mark()
             if view is not None and tracked and not view.tracked and dtypes.has_gradient(view.array.dtype):
                 view.hang_at(Severed())
+                if view.extra is None or not view.extra.origin:
+                    leave_behind(view)
             elif view is not None and not tracked and type(view.node) is Severed:
                 view.hang_at(None)
 
