@@ -121,6 +121,7 @@ REFUSED: dict[str, tuple[Call, type[Exception], str]] = {
     "meshgrid of a matrix": (lambda x: tt.meshgrid(x, x[0], indexing="ij"), RuntimeError, r"meshgrid: a tensor of shape \(2, 3\) is not a vector"),
     "scatter of two types": (lambda x: x.scatter(0, (x[:1] > 5).long(), x[:1].double()), TypeError, "scatter: src is float64, input is float32; cast one"),
     "index_select by a matrix": (lambda x: x.index_select(0, (x > 5).long()), RuntimeError, r"index_select: index \(2, 3\) is not a vector"),
+    "index_select of a number, to those who catch PyTorch's": (lambda x: x.sum().index_select(0, (x[0] > 50).long()[:0]), RuntimeError, "index_select: 0 indices into a tensor"),
     "index_select of a number": (lambda x: x.sum().index_select(0, (x[0] > 5).long()), IndexError, "index_select: 3 indices into a tensor without dimensions; it takes one"),
     "take_along_dim": (lambda x: tt.take_along_dim(x, (x[0] > 5).long(), 1), RuntimeError, "take_along_dim: .*"),
     "masked_select by numbers": (lambda x: x.masked_select(x), TypeError, "masked_select: mask is float32; it takes bool, such as mask != 0"),

@@ -58,7 +58,7 @@ def index_select(x: Tensor, dim: int, index: Tensor) -> Tensor:
     """The slices of a dimension that a vector of indices names. Raises IndexError for a negative index, too."""
     d = normal_dim("index_select", dim, len(x.array.shape))
     if not x.array.shape and index.array.size != 1:
-        raise IndexError(f"index_select: {index.array.size} indices into a tensor without dimensions; it takes one")
+        raise OutOfRangeError(f"index_select: {index.array.size} indices into a tensor without dimensions; it takes one")
     whole = lined(x)
     shape = whole.array.shape
     places = _vector("index_select", index)
