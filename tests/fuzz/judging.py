@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import re
-from collections.abc import Callable
+from collections.abc import Callable, Iterator
 from typing import Any
 
 import numpy as np
@@ -263,9 +263,19 @@ class Comparison:
 
 
 def _largest(trace: Trace) -> float:
-    """The largest finite number below 100 in a run: the size of what is summed."""
-    looks = [x for step in trace.steps for x in step.looks.values() if isinstance(x, Look) and x.values.dtype.kind == "f"]
+    """The largest finite number below 100 in a run, also in a net and its gradients: the size of what is summed."""
+    looks = [x for step in trace.steps for seen in step.looks.values() for x in _looks(seen) if x.values.dtype.kind == "f"]
     return max((float(np.abs(v[np.isfinite(v) & (np.abs(v) < 100)]).max(initial=1.0)) for v in (x.values for x in looks)), default=1.0)
+
+
+def _looks(seen: Any) -> Iterator[Look]:
+    """All tensors in what was seen, each with its gradient."""
+    if isinstance(seen, Look):
+        yield seen
+        yield from _looks(seen.grad)
+    elif isinstance(seen, tuple | dict):
+        for part in seen.values() if isinstance(seen, dict) else seen:
+            yield from _looks(part)
 
 
 def _within(exact: Exact, key: Any) -> Exact:

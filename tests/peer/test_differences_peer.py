@@ -239,6 +239,12 @@ WORKS: dict[str, tuple[Expression, type[Exception], Any]] = {
     ),
     "add(int_tensor, int_tensor, alpha=0.5)": (lambda T: T.add(T.tensor([1]), T.tensor([3]), alpha=0.5), RuntimeError, [2.5]),
     "uint16_tensor + int32_tensor": (lambda T: T.ones(1, dtype=T.uint16) + T.ones(1, dtype=T.int32), RuntimeError, [2]),
+    "bool_tensor ** bool_tensor": (lambda T: T.tensor([True, False]) ** T.tensor([False, True]), RuntimeError, [True, False]),
+    "x.expand(2, 4).zero_()": (
+        lambda T: T.tensor(_gradient(T, lambda x: (y := x * 1, y.expand(2, 1).zero_(), y.sum())[2], [1.0])),
+        RuntimeError,
+        [0.0],
+    ),
     "x[1:] = x[:-1]": (_moved, RuntimeError, [0, 0, 1, 2]),
     "x[:0].index_select(1, tensor([9]))": (lambda T: T.ones(2, 3)[:0].index_select(1, T.tensor([9])), RuntimeError, []),
     "x[1:].add_(x[:-1])": (_added, RuntimeError, [0, 1, 3, 5]),
@@ -311,6 +317,10 @@ def _sparsity(T: Any) -> float:
 
 
 # What the page says: (expression, PyTorch's number, the one here)
+def _law(T: Any, name: str, *numbers: float) -> Any:
+    return getattr(T.distributions, name)(*T.tensor(numbers, dtype=T.float64))
+
+
 def _loaded(T: Any) -> float:
     """The bytes of mu_product after a state of NAdam is loaded, of a float16 parameter."""
     p = T.nn.Parameter(T.ones(2, dtype=T.float16))
@@ -361,19 +371,13 @@ NUMBERS: dict[str, tuple[Expression, float, float]] = {
         math.nan,
         math.inf,
     ),
-    "VonMises(0.0, 150.0).variance": (
-        lambda T: T.distributions.VonMises(*T.tensor([0.0, 150.0], dtype=T.float64)).variance.item(),
-        0.0033379952,
-        0.0033389263171720307,
-    ),
+    "VonMises(0.0, 150.0).variance": (lambda T: _law(T, "VonMises", 0.0, 150.0).variance.item(), 0.0033379952, 0.0033389263171720307),
     "kl_divergence(Uniform(0.0, 1.0), ContinuousBernoulli(0.3))": (
-        lambda T: T.distributions.kl_divergence(
-            T.distributions.Uniform(*T.tensor([0.0, 1.0], dtype=T.float64)),
-            T.distributions.ContinuousBernoulli(T.tensor(0.3, dtype=T.float64)),
-        ).item(),
+        lambda T: T.distributions.kl_divergence(_law(T, "Uniform", 0.0, 1.0), _law(T, "ContinuousBernoulli", 0.3)).item(),
         math.inf,
         0.029736123,
     ),
+    "ones(3, 4)[3:].storage_offset()": (lambda T: float(T.ones(3, 4)[3:].storage_offset()), 12.0, 0.0),
     "Normal(tensor([1, 2]), 1.5)": (lambda T: float(T.distributions.Normal(T.tensor([1, 2]), 1.5).scale[0]), 1.0, 1.5),
     "amax": (lambda T: _gradient(T, T.amax, [1.0, math.nan])[0], math.nan, 0.0),
     "scatter_reduce`, `index_reduce": (lambda T: _gradient(T, _reduced("amax")(T), [1.0, math.nan])[0], math.nan, 0.0),

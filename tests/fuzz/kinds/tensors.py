@@ -306,7 +306,7 @@ def modes(w: Writer, name: str) -> None:
     w.add(w.rng.choice((
         f"with tt.no_grad(): {new} = {view(w.rng, w.scope[name], name)}", f"with tt.no_grad(): {new} = {name} * 2", f"with tt.inference_mode(): {new} = {name} * 2", f"with tt.inference_mode(): {new} = {view(w.rng, w.scope[name], name)}",
         f"{new} = {name}.detach()", f"{new} = {name}.detach().requires_grad_()", f"{name}.retain_grad()", f"{name}.register_hook(lambda g: g * 2)", f"{new} = {name}.data", f"with tt.set_grad_enabled(False): {new} = {name}.exp()",
-        f"{new} = ({name}._version, {name}.is_contiguous(), {name}.storage_offset(), {name}.element_size())", f"{new} = {name}.tolist()", f"{new} = ({name}.numel(), tuple({name}.size()), {name}.dim(), str({name}.dtype).rpartition('.')[2])",
+        f"{new} = ({name}._version, {name}.is_contiguous(), {name}.numel() and {name}.storage_offset(), {name}.element_size())", f"{new} = {name}.tolist()", f"{new} = ({name}.numel(), tuple({name}.size()), {name}.dim(), str({name}.dtype).rpartition('.')[2])",
     )))  # fmt: skip
 
 
