@@ -14,7 +14,7 @@ import triton.language as tl
 from tritensor import dtypes
 from tritensor.array import CudaArray
 from tritensor.errors import ArgumentError, DivisionByZeroError
-from tritensor.kernels.elementwise.arithmetic import ANY, NUMBERS
+from tritensor.kernels.elementwise.arithmetic import ANY
 from tritensor.kernels.parts import machine_code, maths, spellings
 from tritensor.kernels.parts.allocation import allocate_result
 from tritensor.kernels.parts.cpu import elementary, quotients

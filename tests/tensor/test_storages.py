@@ -147,7 +147,12 @@ def test_a_parameter_takes_other_memory_under_no_grad() -> None:
 def test_what_was_computed_takes_other_memory_and_has_no_derivative() -> None:
     """As in PyTorch, which lets go of the memory and refuses when a derivative is asked."""
     a, source = tt.ones(2, requires_grad=True), tt.ones(3, requires_grad=True)
-    for x, given, shape in ((a * 2, (), (0,)), (a * 2, (tt.ones(3),), (3,)), (tt.ones(2), (source,), (3,)), (tt.ones(2), (source * 2,), (3,))):
+    for x, given, shape in (
+        (a * 2, (), (0,)),
+        (a * 2, (tt.ones(3),), (3,)),
+        (tt.ones(2), (source,), (3,)),
+        (tt.ones(2), (source * 2,), (3,)),
+    ):
         assert x.set_(*given) is x
         assert (tuple(x.shape), x.requires_grad, x.is_leaf) == (shape, True, False)
         with pytest.raises(NoDerivativeError, match="set_: there is no derivative"):

@@ -71,7 +71,13 @@ def test_numbers_fit_up_to_the_limits(kind: str, low: int, high: int, on: str) -
 @pytest.mark.parametrize("on", DEVICES)
 def test_bools_to_the_power_of_a_bool_are_bools(on: str) -> None:
     x = tt.tensor([False, True], device=on)
-    for y, want in ((x**True, [False, True]), (x**False, [True, True]), (True**x, [True, True]), (False**x, [True, False]), (x**x, [True, True])):
+    for y, want in (
+        (x**True, [False, True]),
+        (x**False, [True, True]),
+        (True**x, [True, True]),
+        (False**x, [True, False]),
+        (x**x, [True, True]),
+    ):
         assert (y.dtype, y.tolist()) == (tt.bool, want)
     assert x.pow_(False).tolist() == [True, True]
     assert (x**2).dtype is tt.int64
