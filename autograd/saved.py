@@ -143,13 +143,13 @@ def packing_last() -> Iterator[None]:
         yield
         return
     waiting: list[Node] = []
-    kept, state.watch = state.watch, waiting.append
+    before, state.watch = state.watch, waiting.append
     try:
         yield
     finally:
-        state.watch = kept
+        state.watch = before
     for node in waiting:
-        kept(node)
+        _look(node)
 
 
 # -- what is borrowed
