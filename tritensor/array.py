@@ -15,7 +15,7 @@ from tritensor.device import cpu, device
 from tritensor.errors import DeviceError, ShapeError
 from tritensor.layers import LayerArray
 from tritensor.native import heap
-from tritensor.strides import CONTIGUOUS, ELEMENTWISE, OWN, contiguous_strides, elementwise, images, order_of, reach
+from tritensor.strides import BACKWARDS, CONTIGUOUS, IMAGES, OWN, contiguous_strides, elementwise, images, order_of, reach
 
 heap.keep()
 
@@ -296,9 +296,10 @@ def settled(rule: str, x: Any, arrays: Sequence[Any]) -> np.ndarray:
     if rule == CONTIGUOUS or 0 in x.shape:
         return x if x.flags.c_contiguous else _in_c_order(x)
     given = [a for a in arrays if isinstance(a, np.ndarray)]
-    if x.flags.c_contiguous and all([a.flags.c_contiguous and (rule == ELEMENTWISE or 1 not in a.shape) for a in given]):
+    if x.flags.c_contiguous and all([a.flags.c_contiguous and (rule != IMAGES or 1 not in a.shape) for a in given]):
         return x  # with axes of size 1 an image in C order may have its channels last, too
-    return lying(x, (elementwise if rule == ELEMENTWISE else images)(x.shape, tuple([(a.shape, element_strides(a)) for a in given])))
+    layouts = tuple([(a.shape, element_strides(a)) for a in (reversed(given) if rule == BACKWARDS else given)])
+    return lying(x, (images if rule == IMAGES else elementwise)(x.shape, layouts))
 
 
 def lying(x: np.ndarray, strides: tuple[int, ...]) -> np.ndarray:

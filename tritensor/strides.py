@@ -10,8 +10,9 @@ from tritensor.call_site import spelled
 from tritensor.errors import ShapeError
 
 Steps = tuple[int, ...]  # strides in elements
-# What an op record says of its result: laid out as the inputs are, in C order, as the first input if its channels lie last, or as the op says.
-ELEMENTWISE, CONTIGUOUS, IMAGES, OWN = RULES = ("elementwise", "contiguous", "images", "own")
+# What an op record says of its result: laid out as the inputs are (the first of them first, or the last), in C order, as the first input if its
+# channels lie last, or as the op says.
+ELEMENTWISE, BACKWARDS, CONTIGUOUS, IMAGES, OWN = RULES = ("elementwise", "backwards", "contiguous", "images", "own")
 
 
 def reach(shape: tuple[int, ...], strides: Steps) -> tuple[int, int]:

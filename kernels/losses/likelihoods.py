@@ -12,6 +12,7 @@ from tritensor.kernels.losses.pointwise_loss import pointwise_loss
 from tritensor.kernels.parts import maths
 from tritensor.kernels.parts.indices.error_reports import spot
 from tritensor.kernels.parts.pointwise_samples import Domain
+from tritensor.strides import BACKWARDS
 from tritensor.table import ops
 
 
@@ -170,13 +171,15 @@ pointwise_loss(
 )  # fmt: skip
 pointwise_loss(
     "bce_with_logits", _logits, (_logits_slope, _logits_slope_t), domain=(_SOME, _INSIDE),
-    doc="binary_cross_entropy of sigmoid(x), without overflow.",
+    layout=BACKWARDS, doc="binary_cross_entropy of sigmoid(x), without overflow.",
 )  # fmt: skip
 pointwise_loss(
-    "kl_div", _divergence, (_divergence_slope, _divergence_slope_t), domain=(_SOME, _INSIDE), borrows=("x", "target"), doc="t (log t - x).",
+    "kl_div", _divergence, (_divergence_slope, _divergence_slope_t), domain=(_SOME, _INSIDE), borrows=("x", "target"), layout=BACKWARDS,
+    doc="t (log t - x).",
 )  # fmt: skip
 pointwise_loss(
-    "kl_div_of_logs", _log_divergence, (_log_divergence_slope, _log_divergence_slope_t), domain=(_SOME, _SOME), borrows=("x", "target"), doc="e^t (t - x).",
+    "kl_div_of_logs", _log_divergence, (_log_divergence_slope, _log_divergence_slope_t), domain=(_SOME, _SOME), borrows=("x", "target"),
+    layout=BACKWARDS, doc="e^t (t - x).",
 )  # fmt: skip
 pointwise_loss(
     "soft_margin_loss", _soft_margin, (_soft_margin_slope, _soft_margin_slope_t), domain=(_SOME, _SOME), doc="log(1 + e^(-t x))."

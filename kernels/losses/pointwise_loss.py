@@ -27,6 +27,7 @@ from tritensor.kernels.parts.pointwise_samples import ANYWHERE, Domain
 from tritensor.kernels.parts.reduction import ReductionFunctions, add, fold, zero
 from tritensor.native.loops import MANY
 from tritensor.native.passes.folds import Fold
+from tritensor.strides import BACKWARDS, ELEMENTWISE
 from tritensor.table import Op, Sample, Spec, Work, op, ops, refuse_kind
 
 REDUCTIONS = ("none", "mean", "sum")
@@ -69,8 +70,9 @@ class _Loss:
 
     def __init__(
         self, name: str, formula: Any, slopes: Sequence[Any], attributes: dict[str, Any], check: Callable[..., None] | None,
-        rule: Callable[..., Any] | None,
+        rule: Callable[..., Any] | None, layout: str,
     ) -> None:  # fmt: skip
+        self.layout = layout
         self.name, self.formula, self.slopes, self.attributes, self.check = name, formula, slopes, attributes, check
         self.plain = spellings.twin(formula, spellings.on_numpy)
         self.loop, self.fold = loop_of(formula), Fold(lambda *lanes: spellings.twin(formula, on_lanes)(*lanes))
@@ -129,7 +131,7 @@ class _Loss:
         y = allocate(x.shape if reduction == "none" else (), x.dtype, x)
         functions = ReductionFunctions(_map_of(self.formula, len(numbers)), add, maths.div, zero)
         fold(functions, (x, target), _every(x, reduction), (y,), (acc_type,), (np.float64(_divisor(x, reduction)),), numbers=numbers)
-        return laid(y, (x, target))
+        return laid(y, (target, x) if self.layout == BACKWARDS else (x, target))
 
     def rule(self, g: Any, x: Any, target: Any, reduction: str, needs: tuple[bool, ...], *numbers: Any) -> tuple[Any, ...]:
         up = ops.div(g, float(max(_divisor(x, reduction), 1))) if reduction == "mean" else g
@@ -205,6 +207,7 @@ def pointwise_loss(
     every_path: bool = False,
     borrows: tuple[str, ...] | None = None,
     rule: Callable[..., Any] | None = None,
+    layout: str = ELEMENTWISE,
 ) -> Op:
     """Register a loss `(x, target, *, reduction, [number])` of inputs of one shape, reduced by "mean", "sum" or "none".
 
@@ -216,9 +219,10 @@ def pointwise_loss(
         every_path: samples reach every path of what all such losses share; of one loss is enough.
         borrows: as in `op`.
         rule: the gradient by x on tensors, `(g, x, t)`, where its derivative is another than the slope's own.
+        layout: as in `op`; "backwards" where the formula's first operand is the target.
         check: of numpy's x and target, raises for what the loss is not defined on.
     """
-    loss = _Loss(name, formula, slopes, attributes or {}, check, rule)
+    loss = _Loss(name, formula, slopes, attributes or {}, check, rule, layout)
     domains = domain if isinstance(domain[0], tuple) else (domain, domain)
 
     def drawn(rng: np.random.Generator, shape: tuple[int, ...]) -> tuple[np.ndarray, np.ndarray]:
@@ -233,7 +237,7 @@ def pointwise_loss(
         return made + [Sample(*drawn(rng, (4, 3)), reduction="sum", **given) for given in tried]
 
     return op(
-        name, loss.with_attributes(loss.reference, doc), layout="elementwise", shape=loss.with_attributes(loss.shape),
+        name, loss.with_attributes(loss.reference, doc), layout=layout, shape=loss.with_attributes(loss.shape),
         forward=loss.with_attributes(loss.forward), rule=loss.with_names(loss.rule), backward=loss.with_names(loss.backward),
         reference_backward=loss.with_names(loss.reference_backward), promote="same", samples=samples, tolerance=tolerance, borrows=borrows,
         sizes=lambda rng: [Sample(*drawn(rng, (4096, 4096)), reduction="mean", **loss.attributes)],

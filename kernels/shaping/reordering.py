@@ -9,6 +9,7 @@ import numpy as np
 from tritensor.array import CudaArray
 from tritensor.kernels.parts.allocation import allocate, allocate_result
 from tritensor.kernels.parts.copying import assigned, write
+from tritensor.strides import images
 from tritensor.table import Sample, Spec, op, ops
 
 ANY = ("float16", "bfloat16", "float32", "float64", "int64", "bool")
@@ -70,7 +71,7 @@ def _roll_forward(x: CudaArray, *, shifts: tuple[int, ...], dims: tuple[int, ...
     for shift, dim in zip(shifts, dims, strict=True):
         n = x.shape[dim]
         k = shift % n if n else 0
-        y = allocate(x.shape, x.dtype, x.device)
+        y = allocate(x.shape, x.dtype, x, images(x.shape, ((x.shape, x.strides),)))
         lead = (slice(None),) * dim
         write(y[(*lead, slice(k, None))], x[(*lead, slice(0, n - k))])
         write(y[(*lead, slice(0, k))], x[(*lead, slice(n - k, None))])
@@ -88,7 +89,7 @@ def _roll_samples(rng: np.random.Generator) -> list[Sample]:
 
 
 op(
-    "roll", _roll, shape=_roll_shape, forward=_roll_forward, samples=_roll_samples, dtypes=ANY,
+    "roll", _roll, shape=_roll_shape, forward=_roll_forward, samples=_roll_samples, dtypes=ANY, layout="images",
     rule=lambda g, shifts, dims: ops.roll(g, shifts=tuple(-s for s in shifts), dims=dims),
     backward=lambda g, shifts, dims: _roll_forward(g, shifts=tuple(-s for s in shifts), dims=dims),
     reference_backward=lambda g, shifts, dims: np.roll(g, tuple(-s for s in shifts), dims),

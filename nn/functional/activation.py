@@ -192,7 +192,7 @@ def softsign(input: Tensor) -> Tensor:
 @checked
 def logsigmoid(input: Tensor) -> Tensor:
     """log(sigmoid(x)), without overflow."""
-    return ops.log_sigmoid(input)
+    return ops.log_sigmoid(input.contiguous())  # PyTorch's result is in C order
 
 
 @checked

@@ -5,10 +5,12 @@ from __future__ import annotations
 from collections.abc import Sequence
 from typing import Any
 
+from tritensor.array import is_contiguous
 from tritensor.errors import ArgumentError, DTypeError, ShapeError
 from tritensor.nn.functional.other_convolutions import of_complex, of_integers, spread_integers
 from tritensor.nn.functional.padding import pad
 from tritensor.nn.functional.windows import AXES, Sizes, batched, several
+from tritensor.strides import is_channels_last
 from tritensor.table import ops
 from tritensor.tensor.core import Tensor
 from tritensor.tensor.functions.shaping.reshaping import no_view
@@ -41,7 +43,24 @@ def _convolved(
         y = of_integers(name, x, weight, bias, s | {"groups": groups})
     else:
         y = getattr(ops, op or name)(x, weight, bias, groups=groups, **s)
+    if axes == 1:
+        y = _rows_like(x, weight, y)
     return no_view(y.squeeze(0)) if single else y
+
+
+def _rows_like(x: Tensor, weight: Tensor, y: Tensor) -> Tensor:
+    """Rows that PyTorch, to which they are images of one row, lays out with their channels last: of rows in C order that may be read so,
+    since each has one channel or one cell, and of weights whose channels lie last."""
+    turned = weight.stride(1) <= weight.stride(2) and _channels_last(weight)
+    if not turned and (1 not in x.shape[1:] or not is_contiguous(x.array) or not _channels_last(x)):
+        return y
+    return ops.permute(ops.permute(y, dims=(0, 2, 1)).contiguous(), dims=(0, 2, 1))  # type: ignore[no-any-return]
+
+
+def _channels_last(x: Tensor) -> bool:
+    n, c, w = x.shape
+    a, b, step = x.stride()
+    return is_channels_last((n, c, 1, w), (a, b, w * step, step))
 
 
 def _named_padding(
@@ -171,6 +190,8 @@ def _transposed(
     operation = getattr(ops, f"conv{axes}d_input")
     settings = {**s, "size": size, "groups": groups}
     y = of_complex(operation, name, x, weight, bias, settings) if x.dtype.kind == "complex" else operation(x, weight, bias, **settings)
+    if axes == 1:
+        y = _rows_like(x, weight, y)
     return no_view(y.squeeze(0)) if single else y
 
 

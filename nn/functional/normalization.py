@@ -14,6 +14,7 @@ from tritensor.autograd.modes import no_grad
 from tritensor.autograd.node import version_of
 from tritensor.autograd.saved import borrowing, packing_last, reclaim
 from tritensor.errors import ArgumentError, DTypeError, IndexShapeError, ShapeError
+from tritensor.nn.functional.windows import channels_last_as
 from tritensor.table import ops
 from tritensor.tensor.aliasing.inplace import write_out
 from tritensor.tensor.aliasing.views import remembered
@@ -199,6 +200,7 @@ def plain_instance_norm(
     vectors = {"weight": weight, "bias": bias, "running_mean": running_mean, "running_var": running_var}
     refuse_types("instance_norm", input, **vectors)
     refuse_channels("instance_norm", input, **vectors)
+    input = input.contiguous()  # PyTorch's result is in C order
     if not use_input_stats:
         return plain_batch_norm(input, weight, bias, running_mean, running_var, False, momentum, eps, "instance_norm")
     if not input.numel():  # no instance has a mean; what there is to scale and shift is nothing, and the gradients of the vectors are zeros
@@ -272,7 +274,8 @@ def rms_norm(input: Tensor, normalized_shape: int | Sequence[int], weight: Tenso
     if weight is not None and weight.dtype is not input.dtype and weight.dtype is not dtypes.float32:
         weight = weight.to(dtypes.of(dtypes.accumulator(input.array.dtype)))
     small = float(np.finfo(dtypes.accumulator(input.array.dtype)).eps) if eps is None else float(eps)
-    return ops.rms_norm(input, weight, eps=small, axes=axes)
+    y = ops.rms_norm(input, weight, eps=small, axes=axes)
+    return channels_last_as(input, y) if input.ndim in (4, 5) else y
 
 
 def _complex_rms_norm(input: Tensor, axes: int, weight: Tensor | None, eps: float | None) -> Tensor:

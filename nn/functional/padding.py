@@ -5,6 +5,7 @@ from __future__ import annotations
 from collections.abc import Sequence
 
 from tritensor.errors import ShapeError
+from tritensor.nn.functional.windows import channels_last_as
 from tritensor.table import ops
 from tritensor.tensor.core import Tensor
 from tritensor.tensor.functions.images.padding import Sides, constant_pad_nd, cut, sides_of
@@ -43,7 +44,7 @@ def pad(input: Tensor, pad: Sequence[int], mode: str = "constant", value: float 
 
 
 def _edges(input: Tensor, sides: Sides, mode: str, single: bool) -> Tensor:
-    """Padding by what the input holds. PyTorch keeps the layout of batches only, and of circular padding not even that."""
+    """Padding by what the input holds. PyTorch keeps the layout of batches and of what looks like one, and of circular padding not even that."""
     for n, (before, after), dim in zip(input.shape[-len(sides) :], sides, range(-len(sides), 0), strict=True):
         _check(input, mode, n, before, after, dim + input.ndim)
     x = input
@@ -56,7 +57,10 @@ def _edges(input: Tensor, sides: Sides, mode: str, single: bool) -> Tensor:
             return x.clone()
     x = x.contiguous() if single or mode == "circular" else x
     y = ops.edge_pad(x.unsqueeze(0) if single else x, sides=tuple(sides), mode=mode)
-    return no_view(y.squeeze(0)) if single else y
+    if single:
+        y = no_view(y.squeeze(0))
+        return y if mode == "circular" else channels_last_as(input, y)  # a volume without a batch counts as a batch of images
+    return y
 
 
 def _check(x: Tensor, mode: str, n: int, before: int, after: int, dim: int) -> None:

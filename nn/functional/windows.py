@@ -5,7 +5,10 @@ from __future__ import annotations
 from collections.abc import Sequence
 from typing import Any
 
+from tritensor.array import is_contiguous
 from tritensor.errors import ShapeError
+from tritensor.strides import channels_last, channels_last_3d, is_channels_last
+from tritensor.table import ops
 from tritensor.table.shape_rules import one_integer
 from tritensor.tensor.core import Tensor
 
@@ -51,3 +54,18 @@ def batched(name: str, input: Tensor, axes: int = 2) -> tuple[Tensor, bool]:
             f"{name}: input {tuple(input.shape)} has {n} dimensions; give (batch, channels, {AXES[axes]}) or (channels, {AXES[axes]})"
         )
     return input.unsqueeze(0), True
+
+
+def channels_last_as(x: Tensor, y: Tensor) -> Tensor:
+    """y, channels last where x is, an image or a volume."""
+    if not is_channels_last(x.array.shape, x.stride()):
+        return y
+    return y.contiguous(memory_format=channels_last if y.ndim == 4 else channels_last_3d)  # type: ignore[no-any-return]
+
+
+def image_of_rows(x: Tensor) -> Tensor:
+    """Rows (batch, channels, w) as images of one row. The channels of a single sample that lie innermost are seen to, which unsqueeze forgets."""
+    n, _, w = x.shape
+    if (n == 1 or w == 1) and x.stride(1) == 1 and is_contiguous((turned := ops.permute(x, dims=(0, 2, 1))).array):
+        return ops.permute(ops.reshape(turned, shape=(n, 1, w, x.shape[1])), dims=(0, 3, 1, 2))  # type: ignore[no-any-return]
+    return x.unsqueeze(-2)  # type: ignore[no-any-return]

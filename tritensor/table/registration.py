@@ -102,8 +102,8 @@ def op(
             unless it says otherwise: LAPACK keeps copies in its own order.
         view: reference returns a view and serves every device.
         layout: how the result lies in memory, on every device (see strides.py). "elementwise": as the inputs do, the default where
-            `broadcasts`. "contiguous": in C order, the default elsewhere. "images": channels last where the first
-            input's are. "own": what the op says, the default of views and of ops that mutate.
+            `broadcasts`; "backwards": so, too, the last of them asked first. "contiguous": in C order, the default elsewhere. "images": channels
+            last where the first input's are. "own": what the op says, the default of views and of ops that mutate.
         differentiable: False says on purpose that there is no gradient (comparisons, argmax).
         broadcasts: inputs follow numpy broadcasting; the engine sums gradients back to each input's shape.
         promote: None (types as given), "same" (inputs cast to their common type), "float" (and integers to floating).

@@ -22,7 +22,7 @@ def hinge_embedding_loss(
     """x where the target is 1, max(0, margin - x) where it is -1."""
     reduction = named(size_average, reduce, reduction)
     check_reduction("hinge_embedding_loss", reduction)
-    input, target = alike("hinge_embedding_loss", ("input", input), ("target", target))
+    alike("hinge_embedding_loss", ("input", input), ("target", target))
     apart = ops.where(ops.ne(target, 1), ops.clamp(ops.sub(margin, input), 0, None), 0.0)
     return reduced("hinge_embedding_loss", ops.add(apart, ops.where(ops.ne(target, -1), input, 0.0)), reduction)
 

@@ -8,6 +8,7 @@ from typing import Any
 from tritensor import dtypes
 from tritensor.array import CudaArray, is_contiguous
 from tritensor.errors import DTypeError, ShapeError
+from tritensor.nn.functional.windows import image_of_rows
 from tritensor.table import ops
 from tritensor.table.shape_rules import one_integer
 from tritensor.tensor.core import Tensor
@@ -63,7 +64,7 @@ def _averaged(name: str, input: Tensor, output_size: Any, axes: int) -> Tensor:
     if 0 in size or not input.numel():
         return _of_nothing(input, size, axes)
     if axes == 1 and not is_contiguous(x.array):
-        return no_view(_averaged(name, x.unsqueeze(-2), (1, *size), 2).squeeze(-2))
+        return no_view(_averaged(name, image_of_rows(x), (1, *size), 2).squeeze(-2))
     y = _averaged_evenly(x, size, axes) if isinstance(x.array, CudaArray) else None
     if y is None:
         y = ops.resample(x, size=size, mode="area", align_corners=False, factors=(None,) * axes)
@@ -88,7 +89,7 @@ def _largest(name: str, input: Tensor, output_size: Any, axes: int, return_indic
         y = _of_nothing(input, size, axes)
         indices = ops.full(shape=tuple(y.shape), value=0, dtype=dtypes.int64.numpy, device=x.device)
     elif axes == 1 and not is_contiguous(x.array):
-        y, indices = (no_view(t.squeeze(-2)) for t in _largest(name, x.unsqueeze(-2), (1, *size), 2, True))
+        y, indices = (no_view(t.squeeze(-2)) for t in _largest(name, image_of_rows(x), (1, *size), 2, True))
     else:
         y, indices = ops.adaptive_max_pool(x, size=size)
         if single:

@@ -7,9 +7,10 @@ from typing import Any, NamedTuple
 
 import numpy as np
 
+from tritensor.autograd.modes import is_grad_enabled
 from tritensor.errors import ArgumentError
 from tritensor.nn.functional.padding import pad
-from tritensor.nn.functional.windows import batched, several, steps
+from tritensor.nn.functional.windows import batched, image_of_rows, several, steps
 from tritensor.table import ops, registry
 from tritensor.tensor.core import Tensor
 from tritensor.tensor.functions.shaping.reshaping import no_view
@@ -43,9 +44,10 @@ def _windows(
     return found
 
 
-def _image(name: str, axes: int, input: Tensor) -> tuple[Tensor, bool]:
+def _image(name: str, axes: int, input: Tensor, last: bool = True) -> tuple[Tensor, bool]:
+    """The input with a batch, rows as images of one row, and whether it came without a batch. `last`: rows may have their channels last."""
     x, single = batched(name, input, axes)
-    return (x.unsqueeze(-2) if axes == 1 else x), single
+    return (x if axes != 1 else x.unsqueeze(-2) if single or not last else image_of_rows(x)), single
 
 
 def _back(y: Tensor, axes: int, single: bool) -> Tensor:
@@ -58,7 +60,8 @@ def _back(y: Tensor, axes: int, single: bool) -> Tensor:
 def _largest(
     name: str, axes: int, input: Any, kernel_size: Any, stride: Any, padding: Any, dilation: Any, ceil_mode: bool, return_indices: bool
 ) -> Any:
-    x, single = _image(name, axes, input)
+    last = axes != 1 or return_indices or (input.tracked and is_grad_enabled())
+    x, single = _image(name, axes, input if last else input.contiguous(), last)  # PyTorch's maxima of rows alone are in C order
     pool = ops.max_pool3d if axes == 3 else ops.max_pool2d
     y, indices = pool(x, **_windows(name, axes, x, kernel_size, stride, padding, dilation, ceil_mode, _NUMBERS), ceil_mode=ceil_mode)
     if single or axes == 1:

@@ -34,8 +34,39 @@ _ATTENTION = (
 )  # fmt: skip
 _ROWS = "b.transpose(1, 2)"  # (batch, channels, width) whose channels lie innermost
 _IMAGES = "T.cat([p, p * 2, p * 3], 0).contiguous(memory_format=T.channels_last)"
+_ONE = "p.contiguous(memory_format=T.channels_last)"
+_VOLUMES = "T.stack([T.cat([p, p * 3], 0), T.cat([p * 2, p], 0)], 2).contiguous(memory_format=T.channels_last_3d)"
+# functions that PyTorch makes of others, whose operands come in another order there, or begin with a copy in C order
+_COMPOSED = (
+    *(f"F.{f}({a}, {b}, reduction='none'{more})" for f, more in (("kl_div", ""), ("kl_div", ", log_target=True"), ("binary_cross_entropy_with_logits", ""), ("hinge_embedding_loss", ""))
+        for a, b in (("x.t()", "y.t().contiguous().sigmoid()"), ("x.t().contiguous()", "y.t().sigmoid()"), ("b.transpose(0, 2)", "b.permute(2, 0, 1).contiguous().transpose(1, 2).sigmoid()"))),
+    "F.binary_cross_entropy_with_logits(x.t(), y.t().contiguous().sigmoid(), reduction='none', weight=v.detach()[:2])", "F.hinge_embedding_loss(x.t(), y.t()[:, :1].sign(), reduction='none')",
+    *(f"F.{f}({x})" for f in ("logsigmoid", "rrelu") for x in ("x.t()", "b.transpose(0, 2)", _IMAGES)), "F.rrelu(x.t().detach(), training=True).stride()",
+    *(f"{f}" for f in ("2 ** x.t()", "0 ** x.t().abs()", "T.pow(2, b.transpose(0, 2))", "T.float_power(2, x.t())", "x.t() ** 2", "T.isreal(b.transpose(0, 2))", "T.take(x, i.t() % 6)")),
+    *(f.format(x=x) for x in (_IMAGES, _ONE, _VOLUMES) for f in ("F.instance_norm({x})", "F.instance_norm({x}, weight=v[:2], bias=v[1:])", "F.rms_norm({x}, {x}.shape[-1:])", "F.channel_shuffle({x}, 2)",
+        "F.instance_norm({x}, T.zeros(2, dtype=T.float64, device=on), T.ones(2, dtype=T.float64, device=on), use_input_stats=False)",
+        "{x}.roll(1, 0)", "{x}.roll(1, 2)", "{x}.roll(0, 2)", "{x}.roll((1, 2), (2, 3))", "{x}.roll((1, 5), (2, 3))", "{x}.roll(1)")),
+)  # fmt: skip
+# amounts of padding that cut, change nothing or add, of what has a batch and of what may be a volume without one
+_PADDED = (
+    *(f"F.pad({x}, ({amounts}), mode='{mode}')" for x in (_IMAGES, "w.permute(0, 3, 1, 2)", "b.transpose(0, 2)", "b.transpose(1, 2)")
+        for amounts in ("0, 0, 0, 0", "-1, 0, 0, 0", "1, 0, 0, 1") for mode in ("constant", "reflect", "replicate", "circular")),
+    *(f"F.pad({_IMAGES}, ({amounts}), mode='{mode}')" for amounts in ("0, 0, 0, 0, 0, 0", "1, 1, 1, 1, 1, 1") for mode in ("constant", "reflect", "replicate", "circular")),
+    "F.pad(x.t(), (0, 0))", "F.pad(x.t(), (-1, 0))", "F.pad(x.t(), (1, 0))",
+)  # fmt: skip
+# rows are images of one row: channels that lie innermost stay so where a copy in C order is none, and where the weights' do
+_CHANNEL = "x.t().reshape(3, 2, 1).mT"  # one channel: in C order, and channels last, too
+_OF_ROWS = (
+    *(f"F.{f}({x}, {w})" for f, x, w in (("conv1d", "b", "m.reshape(3, 3, 1).mT.reshape(3, 3, 1)"), ("conv1d", "b", "b.transpose(1, 2)"), ("conv1d", "b", "b[:, :2].transpose(1, 2)"),
+        ("conv1d", _ROWS, "b"), ("conv1d", _CHANNEL, "x[:, :1].expand(2, 2).reshape(2, 1, 2)"), ("conv1d", "x.reshape(1, 1, 6).mT", "y.reshape(1, 6, 1)"), ("conv_transpose1d", "b", "m.reshape(3, 1, 3).mT"),
+        ("conv_transpose1d", _CHANNEL, "y.reshape(1, 2, 3)"), ("conv_transpose1d", "b", "m.reshape(3, 3, 1)"), ("conv_transpose1d", _ROWS, "m.reshape(3, 3, 1)"))),
+    f"F.conv1d({_CHANNEL}, y.reshape(2, 1, 3), padding='same')", f"F.conv1d({_CHANNEL}, y.reshape(2, 1, 3), v[:2], padding=1)", f"F.conv1d({_CHANNEL}[0], y.reshape(2, 1, 3), padding=1)",
+    *(f"F.max_pool1d({x}, {given})" for x in (_ROWS, f"{_ROWS}.detach()", f"{_ROWS}[:1]", f"{_ROWS}[:1].detach()", f"{_ROWS}[0]") for given in ("1", "2, 1", "2, 1, return_indices=True")),
+    *(f"F.{f}({_ROWS}[:1], 2)" for f in ("avg_pool1d", "adaptive_avg_pool1d", "adaptive_max_pool1d")), f"F.lp_pool1d({_ROWS}[:1], 2, 2)",
+)  # fmt: skip
 
 EXPRESSIONS = [
+    *_COMPOSED, *_PADDED, *_OF_ROWS,
     *_ATTENTION,
     *(f.format(x=x) for x in _TURNED.values() for f in _FUNCTIONS),
     *(f"F.glu({x}, {d})" for x, d in (("i.double().t()[:2]", 0), ("w.permute(1, 3, 2, 0)", 0), ("w.permute(1, 3, 2, 0)", 1), ("w[::2, :, ::2].permute(2, 3, 1, 0)", 1))),

@@ -11,7 +11,7 @@ from tritensor import dispatch
 from tritensor.array import CudaArray, element_strides
 from tritensor.autograd.modes import no_grad
 from tritensor.cuda.emulator.dry_launches import without_values
-from tritensor.strides import CONTIGUOUS, ELEMENTWISE, OWN, contiguous_strides, elementwise, images
+from tritensor.strides import BACKWARDS, CONTIGUOUS, IMAGES, OWN, contiguous_strides, elementwise, images
 from tritensor.table import ops, registry
 from tritensor.testing.questions.cases import Case
 from tritensor.testing.questions.layouts import Placed
@@ -50,7 +50,7 @@ def wanted(layout: str, shape: tuple[int, ...], inputs: list[Any]) -> tuple[int,
     given = [(tuple(x.shape), element_strides(x)) for x in inputs if isinstance(x, np.ndarray | CudaArray)]
     if layout == CONTIGUOUS or not given:
         return contiguous_strides(shape)
-    return (elementwise if layout == ELEMENTWISE else images)(shape, tuple(given))
+    return (images if layout == IMAGES else elementwise)(shape, tuple(reversed(given) if layout == BACKWARDS else given))
 
 
 def told(shape: tuple[int, ...], strides: tuple[int, ...]) -> tuple[int, ...]:

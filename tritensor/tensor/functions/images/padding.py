@@ -9,6 +9,7 @@ import numpy as np
 
 from tritensor import dtypes
 from tritensor.errors import ShapeError
+from tritensor.strides import preserve_format
 from tritensor.table import ops
 from tritensor.table.shape_rules import one_integer
 from tritensor.tensor.core import Tensor
@@ -46,4 +47,7 @@ def constant_pad_nd(x: Tensor, pad: Sequence[int], value: Any = 0) -> Tensor:
     given = value.item() if isinstance(value, np.generic) else value
     filling = 0 if given is None else dtypes.as_element(x.array.dtype, given, "constant_pad_nd")
     added = tuple((max(before, 0), max(after, 0)) for before, after in sides)
-    return ops.constant_pad(cut(x, sides), sides=added, value=filling)
+    rest = cut(x, sides)
+    if not any(before or after for before, after in added):
+        return ops.copy(rest, memory_format=preserve_format)
+    return ops.constant_pad(rest, sides=added, value=filling)

@@ -26,7 +26,7 @@ def _laid(x: Tensor, apart: tuple[int, ...], order: tuple[int, ...], shape: tupl
     """x with its dimensions taken apart, put in another order and joined to `shape`; channels last again where `last`."""
     y = ops.permute(ops.reshape(x.contiguous(), shape=apart), dims=order)
     y = no_view(ops.reshape(ops.copy(y), shape=shape))
-    return ops.permute(y, dims=(0, 3, 1, 2)) if last else y
+    return ops.permute(y, dims=(0, len(shape) - 1, *range(1, len(shape) - 1))) if last else y
 
 
 @function(method=False)
@@ -69,9 +69,10 @@ def channel_shuffle(x: Tensor, groups: int) -> Tensor:
     if channels % groups:
         raise ShapeError(f"channel_shuffle: input {shape}: its {channels} channels are no multiple of groups {groups}")
     apart = (groups, channels // groups)
-    if last and len(shape) == 4:
-        x = ops.permute(x, dims=(0, 2, 3, 1))
-        return _laid(x, (n, *rest, *apart), (0, 1, 2, 4, 3), (n, *rest, channels), True)
+    if last:
+        k = len(rest) + 1
+        x = ops.permute(x, dims=(0, *range(2, k + 1), 1))
+        return _laid(x, (n, *rest, *apart), (*range(k), k + 1, k), (n, *rest, channels), True)
     return _laid(x, (n, *apart, *rest), (0, 2, 1, *range(3, 3 + len(rest))), shape, False)
 
 

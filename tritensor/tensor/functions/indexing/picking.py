@@ -215,7 +215,7 @@ def _spread(values: Tensor, want: tuple[int, ...]) -> Tensor:
 @function(out="exact")
 def take(x: Tensor, index: Tensor) -> Tensor:
     """Elements of the flattened tensor, in index's shape; negative indices count from the end."""
-    return ops.index_get(reshape_to(x, (x.array.size,)), index, dims=(0,), front=False, called="take")
+    return ops.index_get(reshape_to(x, (x.array.size,)), index.contiguous(), dims=(0,), front=False, called="take")
 
 
 @function(inplace=True)

@@ -56,6 +56,7 @@ def rrelu(x: Tensor, lower: float = 1.0 / 8, upper: float = 1.0 / 3, training: b
     """x where positive, else a x: a is drawn from [lower, upper) for each element in training, else halfway between (Xu et al. 2015)."""
     if not -math.inf < lower <= upper < math.inf:
         raise ArgumentError(f"rrelu: lower is {lower}, upper {upper}; give finite numbers, lower <= upper")
+    x = x.contiguous()  # PyTorch's result is in C order, too
     if not training:
         return ops.leaky_relu(x, negative_slope=(float(lower) + float(upper)) / 2)
     if not x.dtype.is_floating_point:

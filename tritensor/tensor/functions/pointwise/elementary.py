@@ -173,9 +173,14 @@ def only_tensors(name: str, **given: Any) -> None:
 def _publish_binary(
     name: str, doc: str, *aliases: str, also: dict[str, str] | None = None, numbers: str = "either", inplace: bool = True
 ) -> Callable[..., Any]:
-    """A function of two inputs that is its op and nothing else. `numbers` says which of them may be one: "either", "other" or "none"."""
+    """A function of two inputs that is its op and nothing else. `numbers` says which of them may be one: "either", "other" or "none", and "power"."""
 
     def either(x: Operand, other: Operand) -> Tensor:
+        return getattr(ops, name)(x, other)
+
+    def power(x: Operand, other: Operand) -> Tensor:
+        if type(x) is not Tensor and type(other) is Tensor:  # a number's powers are in C order in PyTorch
+            other = in_c_order(other)
         return getattr(ops, name)(x, other)
 
     def first(x: Tensor, other: Operand) -> Tensor:
@@ -188,7 +193,7 @@ def _publish_binary(
             only_tensors(name, input=x, other=other)
         return getattr(ops, name)(x, other)
 
-    call = {"either": either, "other": first, "none": both}[numbers]
+    call = {"either": either, "other": first, "none": both, "power": power}[numbers]
     return function(inplace=inplace, out=True, names=aliases, also=also)(named(call, name, doc))
 
 
@@ -221,7 +226,7 @@ _NO_NUMBER = {"atan2", "logical_and", "logical_or", "logical_xor"}
 for _name, (_doc, _aliases) in BINARY.items():
     _kind = "other" if _name in _NUMBER_SECOND else "none" if _name in _NO_NUMBER else "either"
     _publish_binary(_name, _doc, *_aliases, numbers=_kind, inplace=_name not in COMPARISONS)
-_publish_binary("pow", "x to the power other; integers stay integers.", also={"exponent": "other"})
+_publish_binary("pow", "x to the power other; integers stay integers.", also={"exponent": "other"}, numbers="power")
 
 
 @function(out=True)

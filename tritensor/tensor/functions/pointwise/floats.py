@@ -13,7 +13,9 @@ from tritensor.autograd.saved import borrowing
 from tritensor.errors import DTypeError
 from tritensor.table import ops
 from tritensor.tensor.core import Tensor
+from tritensor.tensor.functions.creation.constructors import ones_like
 from tritensor.tensor.functions.pointwise.elementary import only_tensors
+from tritensor.tensor.functions.shaping.reshaping import in_c_order
 from tritensor.tensor.publishing.arguments import Operand
 from tritensor.tensor.publishing.publish import function
 from tritensor.tensor.returned import returned
@@ -99,6 +101,8 @@ def _of_type(x: Tensor, dtype: np.dtype) -> Tensor:
 @function(out=True)
 def float_power(x: Operand, exponent: Operand) -> Tensor:
     """x to the power exponent in float64 (complex128 for complex numbers), whatever their types."""
+    if not isinstance(x, Tensor) and isinstance(exponent, Tensor):
+        exponent = in_c_order(exponent)  # as pow's result is
     return ops.pow(_double(x), _double(exponent))
 
 
@@ -154,4 +158,4 @@ def isreal(x: Tensor) -> Tensor:
     """Whether the imaginary part is 0: true of every number that is not complex."""
     if x.dtype.is_complex:
         return ops.eq(x.imag, 0)  # type: ignore[attr-defined]
-    return ops.full(shape=tuple(x.array.shape), value=True, dtype=np.dtype(np.bool_), device=x.device)
+    return ones_like(x, dtype=dtypes.bool_)  # type: ignore[no-any-return]

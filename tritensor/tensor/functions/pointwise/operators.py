@@ -21,6 +21,7 @@ from tritensor.tensor.aliasing.inplace import overwrite, write_over
 from tritensor.tensor.casting import cast
 from tritensor.tensor.core import Tensor, as_tensor, new_tensor
 from tritensor.tensor.functions.shaping.moving import to
+from tritensor.tensor.functions.shaping.reshaping import in_c_order
 from tritensor.tensor.publishing.publish import function
 from tritensor.tensor.reading.data import values_of
 
@@ -65,7 +66,8 @@ def _reflected(name: str, python: str) -> Any:
             raise TypeError(f"{name}: the reflected operator was asked of a {type(self).__name__}; it is a tensor's")
         given = other
         if _known(other) or (other := _operand(self, other, name)) is not None:
-            return getattr(ops, name)(other, self)
+            # a number's powers are in C order in PyTorch
+            return getattr(ops, name)(other, in_c_order(self) if name == "pow" and not isinstance(other, Tensor) else self)
         return _unanswered(name, python, given)
 
     return operator

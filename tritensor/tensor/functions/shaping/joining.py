@@ -374,7 +374,10 @@ def roll(x: Tensor, shifts: Any, dims: Any = None) -> Tensor:
         raise ShapeError(f"roll: {len(by)} shifts for {len(along)} dims; give one for each, or one shift and no dim")
     if not x.array.shape:
         raise IndexError(f"roll: dim {along[0]} of a tensor that has no dimensions; leave dims out")
-    return ops.roll(x, shifts=by, dims=tuple([normal_dim("roll", d, len(x.array.shape)) for d in along]))
+    dims = tuple([normal_dim("roll", d, len(x.array.shape)) for d in along])
+    if any(n and not step % n for step, n in zip(by, [x.array.shape[d] for d in dims], strict=True)):
+        x = in_c_order(x)  # PyTorch joins two parts, and loses the order of memory where one of them is empty
+    return ops.roll(x, shifts=by, dims=dims)
 
 
 @function
