@@ -1,4 +1,4 @@
-"""How the result of attention and its gradients lie in memory."""
+"""Strides of attention's result and of its gradients."""
 
 from __future__ import annotations
 

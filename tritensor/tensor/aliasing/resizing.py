@@ -9,7 +9,7 @@ from typing import Any
 import numpy as np
 
 from tritensor.array import Array, CudaArray, as_strided, device_of, element_strides, empty, is_contiguous
-from tritensor.strides import reach
+from tritensor.strides import contiguous_strides, reach
 from tritensor.table import registry
 from tritensor.tensor.aliasing.views import copy_into, part_from_base
 from tritensor.tensor.core import Tensor, extra_of
@@ -61,15 +61,8 @@ def _apart(x: Tensor, shape: tuple[int, ...], strides: tuple[int, ...]) -> None:
     part_from_base(x)
     count = int(reach(shape, strides)[1]) + 1 if 0 not in shape else 0
     memory = empty((max(count, old.size),), old.dtype, device_of(old))
-    copy_into(as_strided(memory, old.shape, _in_order(old.shape)), old)
+    copy_into(as_strided(memory, old.shape, contiguous_strides(old.shape)), old)
     x.array = as_strided(memory, shape, strides)
-
-
-def _in_order(shape: tuple[int, ...]) -> tuple[int, ...]:
-    steps = [1]
-    for n in reversed(shape[1:]):
-        steps.insert(0, steps[0] * n)
-    return tuple(steps[: len(shape)])
 
 
 def _address(a: Array) -> int:
