@@ -2,6 +2,8 @@
 
 from __future__ import annotations
 
+from collections.abc import Callable
+
 import pytest
 
 import tritensor as tt
@@ -50,3 +52,21 @@ def test_what_is_overwritten_gets_zeros_to_second_order(on: str) -> None:
     assert g.tolist() == [0.0, 108.0]
     (h,) = grad(g.sum(), x)
     assert h.tolist() == [0.0, 108.0]
+
+
+@pytest.mark.parametrize("on", DEVICES)
+@pytest.mark.parametrize(
+    ("write", "slope"),
+    [
+        (lambda y, z: y.copy_(z), [1.0, 1.0, 1.0]),
+        (lambda y, z: y.copy_(z[:1]), [3.0, 0.0, 0.0]),
+        (lambda y, z: y.copy_(z.double()), [1.0, 1.0, 1.0]),
+        (lambda y, z: y.fill_(z.sum()), [3.0, 3.0, 3.0]),
+    ],
+)
+def test_what_another_tensor_is_written_over_gets_zeros(write: Callable[..., tt.Tensor], slope: list[float], on: str) -> None:
+    x, z = (tt.ones(3, device=on).requires_grad_() for _ in range(2))
+    write(x * 2, z).sum().backward()
+    assert x.grad is not None
+    assert x.grad.tolist() == [0.0] * 3
+    assert z.grad.tolist() == slope

@@ -20,7 +20,7 @@ from tritensor.dispatch.road import apply
 from tritensor.errors import DTypeError
 from tritensor.layers import entries, running
 from tritensor.replay import Corner, keep_view, named_part
-from tritensor.strides import CONTIGUOUS
+from tritensor.strides import CONTIGUOUS, IMAGES
 from tritensor.table import Op, Ops, Spec
 from tritensor.table.description import describe
 from tritensor.table.lookup import Proven
@@ -184,7 +184,7 @@ def _single_lane(op: Op, proven: bool = False) -> Callable[..., Any]:
     differentiable, view = op.rule is not None, op.view
     (keep_x,), (keep_y, *_), meta = op.keep((True,))
     meta = meta and not op.broadcasts
-    known, rule, in_c_order = _recipes(op), op.layout, op.layout == CONTIGUOUS
+    known, rule, in_c_order, of_images = _recipes(op), op.layout, op.layout == CONTIGUOUS, op.layout == IMAGES
     refused = "" if view else "FD"  # numpy's letters for complex numbers, whose nodes the road makes
     laid_by_numpy = view or isinstance(compute, np.ufunc)  # whose result of one array lies as that does
     bare = getattr(compute, "bare", compute if laid_by_numpy else None) if check is None and not view and not op.attrs else None
@@ -221,7 +221,7 @@ def _single_lane(op: Op, proven: bool = False) -> Callable[..., Any]:
                 raise road.misgiven(op, attrs, error) from error.__cause__
             if type(result) is not ndarray:
                 result = np.asarray(result)
-            elif not laid_by_numpy and not (result.flags.c_contiguous and (in_c_order or x.flags.c_contiguous)):
+            elif not laid_by_numpy and not (result.flags.c_contiguous and (in_c_order or (x.flags.c_contiguous and not of_images))):
                 result = settled(rule, result, (x,))
         out = new(result)
         if differentiable and a.tracked and mode.enabled and (check is None or dtypes.has_gradient(result.dtype)):

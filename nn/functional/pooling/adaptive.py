@@ -59,11 +59,16 @@ def _of_nothing(input: Tensor, size: tuple[int, ...], axes: int) -> Tensor:
     return ops.expand(one[(..., *[slice(min(n, 1)) for n in size])], shape=(*input.shape[:-axes], *size))
 
 
+def _as_image(x: Tensor) -> bool:
+    """Whether the order of rows (batch, channels, w) in memory is more than C's, so that they are treated as an image of one row."""
+    return x.array.shape[-1] == 1 or not is_contiguous(x.array)
+
+
 def _averaged(name: str, input: Tensor, output_size: Any, axes: int) -> Tensor:
     x, size, single = _sizes(name, input, output_size, axes, 1 if axes == 3 else -axes)
     if 0 in size or not input.numel():
         return _of_nothing(input, size, axes)
-    if axes == 1 and not is_contiguous(x.array):
+    if axes == 1 and _as_image(x):
         return no_view(_averaged(name, image_of_rows(x), (1, *size), 2).squeeze(-2))
     y = _averaged_evenly(x, size, axes) if isinstance(x.array, CudaArray) else None
     if y is None:
@@ -88,7 +93,7 @@ def _largest(name: str, input: Tensor, output_size: Any, axes: int, return_indic
     if 0 in size or not input.numel():
         y = _of_nothing(input, size, axes)
         indices = ops.full(shape=tuple(y.shape), value=0, dtype=dtypes.int64.numpy, device=x.device)
-    elif axes == 1 and not is_contiguous(x.array):
+    elif axes == 1 and _as_image(x):
         y, indices = (no_view(t.squeeze(-2)) for t in _largest(name, image_of_rows(x), (1, *size), 2, True))
     else:
         y, indices = ops.adaptive_max_pool(x, size=size)

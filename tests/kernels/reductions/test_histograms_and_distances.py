@@ -60,6 +60,14 @@ def test_distances(p: float, rows: int, others: int, depth: int) -> None:
     assert (found[:, range(3), range(3)] == 0).all()
 
 
+@pytest.mark.parametrize("on", ["cpu", "cuda"])
+@pytest.mark.parametrize("p", [1.0, 2.0])
+def test_distances_of_a_batch_whose_dimensions_are_turned(p: float, on: str) -> None:
+    a, b = RNG.normal(size=(2, 3, 4, 5)), RNG.normal(size=(2, 3, 5, 6))
+    x, y = tt.tensor(a, device=on).transpose(0, 1), tt.tensor(b, device=on).permute(1, 0, 3, 2)
+    np.testing.assert_allclose(tt.cdist(x, y, p).cpu().numpy(), exact(a.swapaxes(0, 1), b.transpose(1, 0, 3, 2), p), rtol=1e-9)
+
+
 def test_distances_of_rows_that_are_near_keep_their_digits() -> None:
     a = RNG.normal(size=(100, 8)).astype(np.float32)
     b = a * np.float32(1 + 1e-6)

@@ -181,10 +181,10 @@ def rebase(x: Tensor, value: Tensor, who: str, own: bool = False) -> None:
         base.hang_at(ViewWrite(tuple(steps), base, value, who))
         _outdate(base)
         return
-    if not value.tracked:  # `y.zero_()`: y stays in the graph, and what it was gets zeros
-        x.hang_at(ViewWrite((), x, value, who))
-    elif own:
+    if own and value.tracked:
         x.hang_at(value.node)
+    elif x.tracked or not value.tracked:  # `y.zero_()`, `y.copy_(z)`: what y was gets zeros
+        x.hang_at(ViewWrite((), x, value, who))
     else:
         # One step behind the value, and not in its place: a hook on x, or a gradient of x, is not the value's.
         x.hang_at(step_node(registry["copy"], engine.edge_of(value), {}, ((value.array.shape, value.array.dtype),), x.array))

@@ -13,7 +13,7 @@ from tritensor.table import broadcast, normal_dim, ops
 from tritensor.tensor.casting import widened
 from tritensor.tensor.core import Tensor, new_tensor
 from tritensor.tensor.functions.reductions.reductions import Dims, as_type, dims_of, p_norm
-from tritensor.tensor.functions.shaping.reshaping import in_c_order
+from tritensor.tensor.functions.shaping.reshaping import in_c_order, reshape_to
 from tritensor.tensor.publishing.publish import function
 from tritensor.transfer import from_host
 
@@ -97,7 +97,7 @@ def cdist(x1: Tensor, x2: Tensor, p: float = 2.0, compute_mode: str | None = "us
     rows, columns, n = x1.shape[-2], x2.shape[-2], x1.shape[-1]
     lead = broadcast("cdist", tuple(x1.shape[:-2]), tuple(x2.shape[:-2]), labels=("x1's batch", "x2's batch"))
     batch = math.prod(lead)
-    a, b = (ops.reshape(ops.expand(x, shape=(*lead, *x.shape[-2:])), shape=(batch, x.shape[-2], n)) for x in (x1, x2))
+    a, b = (reshape_to(ops.expand(x, shape=(*lead, *x.shape[-2:])), (batch, x.shape[-2], n)) for x in (x1, x2))
     fast = p == 2 and (mode == 1 or (mode == 0 and (rows > 25 or columns > 25)))
     return ops.reshape(ops.cdist(a, b, p=float(p), fast=fast), shape=(*lead, rows, columns))
 
