@@ -101,6 +101,9 @@ def same_error(ours: BaseException, theirs: BaseException) -> bool:
     return isinstance(ours, builtin)
 
 
+_MADE_EXACT = re.compile(r"tt\.tensor\(.*dtype=tt\.(?:float64|complex128)")
+
+
 def coarsest(program: Program) -> str:
     """The type whose roundings a program's numbers may carry, whatever type they end in."""
     text = "\n".join(program.statements)
@@ -108,7 +111,12 @@ def coarsest(program: Program) -> str:
         return "bfloat16"
     if "float16" in text or "half()" in text:
         return "float16"
-    exact = "float64" in text and "float32" not in text and "complex64" not in text and text.count("tt.tensor(") <= text.count("dtype=")
+    exact = (
+        "float64" in text
+        and "float32" not in text
+        and "complex64" not in text
+        and text.count("tt.tensor(") <= len(_MADE_EXACT.findall(text))
+    )
     return "float64" if exact else "float32"
 
 
