@@ -22,6 +22,7 @@ def main() -> int:
     os.environ.setdefault("OPENBLAS_NUM_THREADS", "1")
     from tests.fuzz.driving import Fuzzer
     from tests.fuzz.findings import read_open
+    from tests.fuzz.guarding import guarded, in_turn
     from tests.fuzz.kinds import KINDS
 
     unknown = set(given.only or ()) - set(KINDS)
@@ -37,12 +38,11 @@ def main() -> int:
     names = given.only or list(KINDS)
     with contextlib.suppress(KeyboardInterrupt):
         if "." in given.seed:
-            for name in names:
-                fuzzer.one(KINDS[name], given.seed)
+            guarded(fuzzer, [(name, given.seed) for name in names])
         elif given.programs is not None:
-            fuzzer.programs(names, int(given.seed), given.programs)
+            guarded(fuzzer, [(name, f"{given.seed}.{number}") for name in names for number in range(given.programs)])
         else:
-            fuzzer.seconds(names, int(given.seed), given.seconds)
+            guarded(fuzzer, in_turn(names, int(given.seed)), given.seconds)
     for group in fuzzer.report.groups.values():
         if group.count > 1:
             print(f"{group.kind}: {group.finding}: {group.count} times")

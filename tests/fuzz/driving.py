@@ -4,7 +4,6 @@ from __future__ import annotations
 
 import random
 import re
-import time
 import warnings
 from collections.abc import Callable
 from typing import Any
@@ -69,17 +68,4 @@ class Fuzzer:
         for name in names:
             for number in range(count):
                 self.one(KINDS[name], f"{seed}.{number}")
-        return self.report
-
-    def seconds(self, names: list[str], seed: int, limit: float) -> Report:
-        """Programs of all kinds in turn until the time is over."""
-        end = time.monotonic() + limit
-        number = 0
-        while time.monotonic() < end:
-            for name in names:
-                for k in range(KINDS[name].weight):
-                    self.one(KINDS[name], f"{seed}.{number * KINDS[name].weight + k}")
-                    if time.monotonic() > end:
-                        return self.report
-            number += 1
         return self.report

@@ -145,6 +145,17 @@ _LINES: list[tuple[str, str]] = [
         "backward derivatives refuse a write to one of several views, forward ones have none to tear",
     ),
     (r"devices: .*raises ZeroDivisionError in cpu alone", "a GPU does not tell of integers divided by 0"),
+    (
+        r"^torch: \w+: error kind: IndexError and RuntimeError .*\| torch: [^|]*(a leaf Variable|Output \d of \w+ is a view)",
+        "of two mistakes the index is named",
+    ),
+    (r"^torch: _version: values: .*_scatter\(", "a copy with a part replaced has been written to once"),
+    (r"^torch: getitem: strides: [^|]*\| [^|]*\b1, ", "a dimension of size 1 says in PyTorch which of two others lies outside"),
+    (r"^torch: stack: strides: .*channels_last", "one image is a volume of one channel, too"),
+    (
+        r"^torch: (backward|grad): shape of grad: .*(squeeze_|reshape_|resize_|swapaxes_|transpose_|t_)\(",
+        "a leaf that was reshaped in place: PyTorch's gradient has the shape that it had in its first graph",
+    ),
     (r"^torch: weight_norm: error kind: ", "each library names what it stumbles on"),
     (r"^torch: (rot90: error kind: |\w+: error kind: [^|]*ShapeError and IndexError)", "another of two mistakes is named"),
     (

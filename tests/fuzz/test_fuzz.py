@@ -2,6 +2,9 @@
 
 from __future__ import annotations
 
+import os
+import signal
+from random import Random
 from typing import Any
 
 import pytest
@@ -9,6 +12,7 @@ import pytest
 import tritensor as tt
 from tests.fuzz.driving import Fuzzer
 from tests.fuzz.findings import Group
+from tests.fuzz.guarding import guarded
 from tests.fuzz.judges import devices
 from tests.fuzz.judges_of_graphs import differences, shadowed
 from tests.fuzz.kinds import KINDS, tensors
@@ -149,3 +153,19 @@ def test_shrinking_keeps_what_fails() -> None:
     small = shrink(program, lambda p: any("exp()" in s for s in p.statements))
     assert len(small.statements) <= 2
     assert len(small.script().splitlines()) <= 10
+
+
+def test_a_program_that_ends_the_process_is_told_and_the_next_one_runs(monkeypatch: pytest.MonkeyPatch) -> None:
+    here, last = os.getpid(), Random("deadly 7.2").random()
+
+    def deadly(random: Random) -> Program:
+        if random.random() == last and os.getpid() != here:
+            os.kill(os.getpid(), signal.SIGKILL)
+        return tensors.plain(random)
+
+    monkeypatch.setitem(KINDS, "deadly", Kind("deadly", deadly, lambda torch: []))
+    fuzzer = Fuzzer()
+    guarded(fuzzer, [("deadly", f"7.{k}") for k in range(5)])
+    assert fuzzer.report.programs == {"deadly": 5}
+    (group,) = fuzzer.report.groups.values()
+    assert (group.seed, group.count, group.finding.nature) == ("7.2", 1, "ends by SIGKILL")
