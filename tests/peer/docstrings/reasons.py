@@ -26,5 +26,4 @@ REASONS: dict[str, str] = {
     "not built yet": """
         thread_safe_generator autograd.profiler.Future.then autograd.profiler.Future.add_done_callback
         autograd.profiler.Future.set_exception""",
-    "workers are spawned where nothing says otherwise, and a class of no file cannot be sent to them": "utils.data.IterableDataset",
 }
