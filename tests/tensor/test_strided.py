@@ -192,3 +192,29 @@ def test_strides_of_what_has_no_elements_are_those_of_c_order(on: str) -> None:
     x = tt.zeros(0, 3, 4, device=on)
     assert x.stride() == (x + 1).stride() == (12, 4, 1)
     assert (x.stride(0), x.stride(-1)) == (12, 1)
+
+
+WRITES = [n for n in dir(tt.Tensor) if n.endswith("_") and not n.endswith("__") and n not in ("detach_", "requires_grad_") and hasattr(tt.ones(1), n)]
+
+
+@pytest.mark.filterwarnings("ignore::RuntimeWarning")  # some of the numbers are outside of what a function takes
+@pytest.mark.parametrize("step", [2, 3, 4, 5, 8, 16])
+@pytest.mark.parametrize("dtype", [tt.float32, tt.float64, tt.int32, tt.int64])
+def test_every_write_without_arguments_steps_through_memory(dtype: tt.dtype, step: int) -> None:
+    """numpy's negative is wrong from one column into another where a step is 16 bytes, or 64."""
+    asked = 0
+    for name in WRITES:
+        alone = tt.arange(1, 12 * step + 1).to(dtype)[::step].clone()
+        tt.manual_seed(0)
+        try:
+            getattr(alone, name)()
+        except (TypeError, tt.ArgumentError, tt.DTypeError, tt.ShapeError):
+            continue  # it wants arguments, or other types or shapes
+        column = tt.arange(1, 12 * step + 1).to(dtype)[::step]
+        tt.manual_seed(0)
+        getattr(column, name)()
+        np.testing.assert_allclose(column.numpy(), alone.numpy(), err_msg=name)
+        asked += 1
+    assert asked > 20
+    x, y = tt.arange(1, 12 * step + 1).to(dtype)[::step], tt.zeros(12 * step, dtype=dtype)[::step]
+    assert tt.neg(x, out=y).tolist() == [-v for v in x.tolist()]
