@@ -56,9 +56,15 @@ def guarded(fuzzer: Fuzzer, turns: Iterable[Turn], seconds: float = float("inf")
         code = os.waitstatus_to_exitcode(os.waitpid(child, 0)[1])
         if code == 0:
             return
-        if turn is None or code > 0:
-            raise SystemExit(f"the child ended with {code}, see above; the program: {turn}")
-        _keep(fuzzer, turn, signal.Signals(-code).name)
+        if turn is None:
+            raise SystemExit(f"the child ended with {code} before its first program, see above")
+        if code > 0:
+            _keep(fuzzer, turn, Finding("fuzzer", "raises", "judge", "an error of a judge's own, printed above"))
+        elif fuzzer.peer is not None and not _dies(turn):
+            reason = "PyTorch takes the process down"
+            fuzzer.report.listed[reason] = fuzzer.report.listed.get(reason, 0) + 1
+        else:
+            _keep(fuzzer, turn, Finding("process", f"ends by {signal.Signals(-code).name}", "program", "the whole process"))
 
 
 def _messages(stream: Any) -> Iterator[Any]:
@@ -91,21 +97,21 @@ def _run(fuzzer: Fuzzer, turns: Iterator[Turn], end: float, out: int) -> None:
         os._exit(code)
 
 
-def _keep(fuzzer: Fuzzer, turn: Turn, died: str) -> None:
-    """Note a program that took its process down: a finding where it does so without PyTorch as well."""
+def _dies(turn: Turn) -> bool:
+    """Whether a program takes its process down without PyTorch, too."""
     name, seed = turn
-    alone = os.fork() if fuzzer.peer is not None else None
-    if alone == 0:
+    child = os.fork()
+    if child == 0:
         try:
             Fuzzer(None, shrinking=False).one(KINDS[name], seed)
         finally:
             os._exit(0)
-    if alone is not None and os.waitstatus_to_exitcode(os.waitpid(alone, 0)[1]) == 0:
-        reason = "PyTorch takes the process down"
-        fuzzer.report.listed[reason] = fuzzer.report.listed.get(reason, 0) + 1
-        return
+    return os.waitstatus_to_exitcode(os.waitpid(child, 0)[1]) < 0
+
+
+def _keep(fuzzer: Fuzzer, turn: Turn, found: Finding) -> None:
+    name, seed = turn
     program = KINDS[name].draw(random.Random(f"{name} {seed}"))
-    found = Finding("process", f"ends by {died}", "program", "the whole process")
     group = fuzzer.report.groups.setdefault((name, *found.key), Group(name, found, program, seed, 0))
     group.count += 1
     if group.count == 1 and fuzzer.on_new:
