@@ -113,19 +113,20 @@ def _forward(x: CudaArray, *, dim: int) -> CudaArray:
     return y
 
 
-# Gradient: dx_i = e^(x_i - y_i) s_i, s_i = g_i + e^(y_i - y_(i+1)) s_(i+1): every exponent is at most 0. A y of -inf weighs nothing.
+# Gradient: dx_i = e^(x_i - y_i) s_i, s_i = g_i + e^(y_i - y_(i+1)) s_(i+1): every exponent is at most 0. A y of -inf weighs nothing, one of inf what
+# its own g does: after an infinite x no later y says more.
 def _rule(g: Any, x: Any, y: Any, dim: int) -> Any:
     axis = normal_dim("logcumsumexp", dim, len(x.shape))
     nothing = ops.eq(y, float("-inf"))
     level = ops.where(nothing, 0.0, y)
-    fall = ops.where(nothing, 0.0, ops.exp(ops.sub(level, shifted(level, axis, 1, float("inf")))))
+    fall = ops.where(ops.eq(ops.abs(y), float("inf")), 0.0, ops.exp(ops.sub(level, shifted(level, axis, 1, float("inf")))))
     s = ops.linear_scan(fall, g, dim=axis, reverse=True)
     return ops.mul(ops.exp(ops.sub(x, level)), s)
 
 
 @triton.jit
 def _fall(here, there):
-    return tl.where(here == float("-inf"), 0, maths.exp(here - there))
+    return tl.where(tl.abs(here) == float("inf"), 0, maths.exp(here - there))
 
 
 @triton.jit
@@ -148,7 +149,7 @@ def _reference_backward(g: np.ndarray, x: np.ndarray, y: np.ndarray, dim: int) -
         nothing = np.isneginf(out)
         level = np.where(nothing, 0, out)
         fall = np.exp(level - neighbour(level, axis, 1, np.inf))
-        s = scanned(np.where(nothing, 0, fall), g.astype(kept, copy=False), axis, True)
+        s = scanned(np.where(np.isinf(out), 0, fall), g.astype(kept, copy=False), axis, True)
         return np.asarray(s * np.exp(values - level)).astype(x.dtype)
 
 

@@ -15,7 +15,7 @@ import tritensor
 from tests.fuzz.findings import Finding
 from tests.fuzz.judging import BUILTINS, Comparison
 from tests.fuzz.program import Program, facts
-from tests.fuzz.running import UNREADABLE, Look, Trace, in_wide, look, run, seen
+from tests.fuzz.running import UNREADABLE, Look, Trace, in_wide, look, look_or_none, run
 
 SLIPS = (AttributeError, KeyError, AssertionError, NameError, RecursionError, SystemError)
 PLAIN = (*BUILTINS, OSError, StopIteration, pickle.PicklingError)
@@ -203,7 +203,7 @@ def foreign_files(torch: Any) -> Judge:
                 read = reader.load(buffer, weights_only=not any("weights_only=False" in s for s in program.statements))
             except Exception as error:
                 return Finding("files", f"{who}: {type(error).__name__}", facts(code).op, str(error)[:300])
-            one, other = seen(trace.scope["state"]), look(read)
+            one, other = look_or_none(trace.scope["state"]), look(read)
             if one is UNREADABLE:
                 return None
             compared = Comparison("files", ("written", "read"))

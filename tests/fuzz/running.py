@@ -132,7 +132,7 @@ def readable(x: Any) -> bool:
         return False
 
 
-def seen(value: Any) -> Any:
+def look_or_none(value: Any) -> Any:
     """A look, or that there is none: a view whose graph an in-place write has made impossible raises when it is asked for anything."""
     try:
         return look(value)
@@ -175,7 +175,7 @@ def run(program: Program, T: Any, device: str = "cpu", watch: bool = True) -> Tr
         if watch:
             everything = said.differentiates or index == len(program.statements) - 1
             seen = [n for n in scope if _is_value(n)] if everything else sorted(said.reads | said.sets)
-            step.looks = {n: seen(scope[n]) for n in seen if n in scope and n not in lost and _is_value(n)}
+            step.looks = {n: look_or_none(scope[n]) for n in seen if n in scope and n not in lost and _is_value(n)}
     return trace
 
 

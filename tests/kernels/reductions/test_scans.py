@@ -85,6 +85,23 @@ def test_log_sums_of_nothing_and_of_infinities() -> None:
     np.testing.assert_array_equal(tt.logcumsumexp(tt.tensor(x), 1).numpy(), [[-np.inf, -np.inf, 1.0, np.inf, np.inf, np.nan, np.nan]])
 
 
+@pytest.mark.parametrize("on", ["cpu", "cuda"])
+@pytest.mark.parametrize("graph", [False, True])
+@pytest.mark.parametrize(
+    ("values", "slopes"),
+    [
+        ([np.inf, 0.5, 0.0], [np.nan, 0.0, 0.0]),
+        ([0.5, np.inf, 0.0, 1.0], [1.0, np.nan, 0.0, 0.0]),
+        ([np.inf, 0.5, np.inf], [np.nan, 0.0, np.nan]),
+        ([-np.inf, 0.5, -np.inf], [0.0, 2.0, 0.0]),
+    ],
+)
+def test_slopes_of_log_sums_beside_infinities(values: list[float], slopes: list[float], graph: bool, on: str) -> None:
+    x = tt.tensor(values, device=on, requires_grad=True)
+    (g,) = tt.autograd.grad(x.logcumsumexp(0).sum(), x, create_graph=graph)
+    np.testing.assert_array_equal(g.detach().cpu().numpy(), slopes)
+
+
 @pytest.mark.parametrize(("n", "width"), [(5, 3), (500, 1), (1001, 2), (60, 700), (2500, 7)])
 @pytest.mark.parametrize("reverse", [False, True])
 def test_recurrences(n: int, width: int, reverse: bool) -> None:
