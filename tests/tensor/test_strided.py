@@ -194,7 +194,11 @@ def test_strides_of_what_has_no_elements_are_those_of_c_order(on: str) -> None:
     assert (x.stride(0), x.stride(-1)) == (12, 1)
 
 
-WRITES = [n for n in dir(tt.Tensor) if n.endswith("_") and not n.endswith("__") and n not in ("detach_", "requires_grad_") and hasattr(tt.ones(1), n)]
+WRITES = [
+    n
+    for n in dir(tt.Tensor)
+    if n.endswith("_") and not n.endswith("__") and n not in ("detach_", "requires_grad_") and hasattr(tt.ones(1), n)
+]
 
 
 @pytest.mark.filterwarnings("ignore::RuntimeWarning")  # some of the numbers are outside of what a function takes
