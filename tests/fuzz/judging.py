@@ -224,8 +224,8 @@ class Comparison:
             if list(one) != list(other):
                 return "keys"
             return next((n for n in (self._value(one[k], other[k], _within(exact, k), drawn) for k in one) if n), None)
-        if isinstance(one, float) and isinstance(other, float):
-            return None if drawn or close(np.float64(one), np.float64(other), self.unit) else "values"
+        if isinstance(one, float | complex) and type(one) is type(other):
+            return None if drawn or close(np.asarray(one), np.asarray(other), self.unit) else "values"
         if type(one) is not type(other):
             return "kind"
         return None if drawn or one == other else "values"

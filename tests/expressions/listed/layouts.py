@@ -63,7 +63,7 @@ _OF_ROWS = (
     f"F.conv1d({_CHANNEL}, y.reshape(2, 1, 3), padding='same')", f"F.conv1d({_CHANNEL}, y.reshape(2, 1, 3), v[:2], padding=1)", f"F.conv1d({_CHANNEL}[0], y.reshape(2, 1, 3), padding=1)",
     *(f"F.max_pool1d({x}, {given})" for x in (_ROWS, f"{_ROWS}.detach()", f"{_ROWS}[:1]", f"{_ROWS}[:1].detach()", f"{_ROWS}[0]") for given in ("1", "2, 1", "2, 1, return_indices=True")),
     *(f"F.{f}({_ROWS}[:1], 2)" for f in ("avg_pool1d", "adaptive_avg_pool1d", "adaptive_max_pool1d")), f"F.lp_pool1d({_ROWS}[:1], 2, 2)",
-    *(f"F.{f}(x[:1].mT[None], {n})" for f in ("adaptive_avg_pool1d", "adaptive_max_pool1d") for n in (1, 2)), "F.interpolate(x[:1].mT[None], scale_factor=2, mode='area')",
+    *(f"F.{f}(x[:1].mT[None], {n})" for f in ("adaptive_avg_pool1d", "adaptive_max_pool1d") for n in (1, 2)), *(f"F.interpolate({x}, scale_factor=2, mode='area')" for x in ("x[:1].mT[None]", "m[:2, :2, None]", "m[:2, :2].contiguous()[:, :, None]")),
     *(f"F.interpolate(x[:1].reshape(1, 1, 1, 3).permute(0, 3, 1, 2), (1, 2), mode='{mode}')" for mode in ("area", "nearest", "bilinear")),
 )  # fmt: skip
 
