@@ -2,6 +2,8 @@
 
 from __future__ import annotations
 
+from typing import Any
+
 import numpy as np
 import pytest
 
@@ -94,3 +96,36 @@ def test_a_saved_value_that_is_overwritten_is_told() -> None:
     w.zero_()
     with pytest.raises(tt.GradError, match="overwrote in place"):
         y.abs().sum().backward()
+
+
+class Turned(tt.autograd.Function):
+    """x + x^2 i of a real x, and its size."""
+
+    @staticmethod
+    def forward(ctx: Any, x: tt.Tensor) -> tuple[tt.Tensor, tt.Tensor]:
+        ctx.save_for_backward(x)
+        return tt.complex(x, x * x), (x * x + x**4).sqrt()
+
+    @staticmethod
+    def backward(ctx: Any, g: tt.Tensor, of_size: tt.Tensor) -> tt.Tensor:
+        (x,) = ctx.saved_tensors
+        return g.real + 2 * x * g.imag + of_size * (x + 2 * x**3) / (x * x + x**4).sqrt()
+
+
+def test_a_function_of_ones_own_has_complex_results() -> None:
+    x = tt.tensor([0.5, 2.0], dtype=tt.float64, requires_grad=True)
+    y, size = Turned.apply(x)
+    assert (y.requires_grad, y.grad_fn.name(), size.requires_grad) == (True, "TurnedBackward", True)
+    (by_result,) = grad(y.abs().sum(), x, retain_graph=True)
+    (by_size,) = grad(size.sum(), x)
+    np.testing.assert_allclose(by_result.numpy(), by_size.numpy())
+    assert gradcheck(lambda x: Turned.apply(x), (x,))
+    assert gradgradcheck(lambda x: Turned.apply(x)[0], (x,))
+
+
+def test_a_comparison_written_over_complex_numbers_is_in_the_graph() -> None:
+    x, z = tt.ones(2, dtype=tt.float64, requires_grad=True), tt.tensor([1j, 1.0])
+    z.eq_(x)
+    assert z.tolist() == [0, 1]
+    (g,) = grad(z.abs().sum(), x)
+    assert g.tolist() == [0.0, 0.0]

@@ -116,6 +116,15 @@ def test_the_hessian_of_an_activation_in_place() -> None:
     np.testing.assert_allclose(found.numpy(), want, 1e-9)
 
 
+@pytest.mark.parametrize("write", [lambda x: x.mul_(0), lambda x: F.relu(x, inplace=True), lambda x: x.__setitem__(0, 0.0)])
+def test_a_refused_write_leaves_the_tangent_as_it_was(write: Function) -> None:
+    x, t = X.clone(), T.clone()
+    with pytest.raises(tt.GradError, match="leaf that requires grad"):
+        grad(lambda y: jvp(lambda z: (write(z), z.sum())[1], (y,), (t,))[0])(x)
+    assert (x == X).all()
+    assert (t == T).all()
+
+
 def test_a_write_leaves_the_tangents_of_others_alone() -> None:
     """x + 1 has x's tangent, in memory of its own."""
     x, t = tt.tensor([1.0, 2.0]), tt.tensor([3.0, 5.0])

@@ -123,10 +123,10 @@ def write(target: LayerArray, given: Tensor, name: str, since: int | None = None
         overwrite(under, value, name, since, beside)
         return
     if level.kind == JVP:
+        overwrite(under, value, name, since, beside)  # refused, it leaves the tangent as it was
         if target.tangent is not None:
             tangent = source.tangent if mine else None
             overwrite(target.tangent, 0 if tangent is None else tangent, name, since, beside)
-        overwrite(under, value, name, since, beside)
         return
     with recording(level):
         overwrite(under, value, name, since, beside)

@@ -74,7 +74,7 @@ EXPRESSIONS = [
     *(f"F.glu({x}, {d})" for x, d in (("i.double().t()[:2]", 0), ("w.permute(1, 3, 2, 0)", 0), ("w.permute(1, 3, 2, 0)", 1), ("w[::2, :, ::2].permute(2, 3, 1, 0)", 1))),
     *(f.format(x=_ROWS) for f in ("F.avg_pool1d({x}, 2)", "F.adaptive_avg_pool1d({x}, 2)", "F.adaptive_max_pool1d({x}, 2, return_indices=True)", "F.interpolate({x}, 2, mode='area')", "F.lp_pool1d({x}, 2, 2)")),
     *(f.format(x=_IMAGES) for f in ("F.max_unpool2d(*F.max_pool2d({x}, 2, return_indices=True), 2)", "F.avg_pool2d({x}, 2)", "F.adaptive_max_pool2d({x}, 2)", "{x}[[0, 2]]", "{x}[:, [0, 1]]", "{x}[..., [0, 2, 4]]",
-        "{x}[(n > 0)]", "T.native_batch_norm({x}, None, None, None, None, True, 0.1, 1e-5)", "{x} + 1", "T.cat([{x}, {x}], 1)", "F.batch_norm({x}, None, None, training=True)")),
+        "{x}[(n > 0)]", "T.native_batch_norm({x}, None, None, None, None, True, 0.1, 1e-5)", "{x} + 1", "{x}[:1].norm(dim=0)", "{x}[:1].norm(p=3, dim=0, keepdim=True)", "T.cat([{x}, {x}], 1)", "F.batch_norm({x}, None, None, training=True)")),
     *(f"T.addmm({c}, m, m.t() * 2)" for c in ("m.t()", "m.t()[:1]", "m.t()[:, :1]")), "T.addmm(m.t(), m, m, beta=0.5, alpha=2)",
     *(f"T.{f}({c}, b.mT, b)" for f, c in (("addbmm", "m.t()"), ("baddbmm", "b.permute(0, 2, 1)"), ("baddbmm", "m.t()"))), "T.addr(m.t(), v, v * 2)", "T.addmv(v, m.t(), v)", "T.baddbmm(b.permute(0, 2, 1), b, b, beta=0)",
     "T.repeat_interleave(b.transpose(0, 2), T.tensor([1, 2, 1], device=on), 1)", "T.repeat_interleave(b.transpose(0, 2), 2, 1)", "F.avg_pool3d(T.stack([p, p * 2], 2).contiguous(memory_format=T.channels_last_3d), 2)", "T.native_batch_norm(b.transpose(0, 2), None, None, None, None, True, 0.1, 1e-5)",

@@ -371,9 +371,8 @@ def p_norm(x: Tensor, p: float, dims: tuple[int, ...], keepdim: bool) -> Tensor:
         raise EmptyError(f"norm: x {tuple(x.shape)} has no element along dim {dims}, and p {p} needs one")
     if x.is_complex():
         x = ops.abs(x)
-    if p and math.prod([x.array.shape[d] for d in dims]) == 1:  # of one element its size, whose square a type may not hold
-        y = ops.abs(x)
-        return y if keepdim else ops.reshape(y, shape=tuple([n for d, n in enumerate(y.array.shape) if d not in dims]))
+    if p and math.prod([x.array.shape[d] for d in dims]) == 1:
+        p = 1  # of one element its size, whose square a type may not hold
     if p == 2:
         return rounded(_root(ops.sum_of_squares(widened(x), dim=dims, keepdim=keepdim), hides=False), x.array.dtype)
     if p == 0:
