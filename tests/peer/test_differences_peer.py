@@ -44,6 +44,11 @@ def _of_a_jump(T: Any) -> float:
     return float(T.func.grad(lambda x: (x * 1).logical_not_())(T.tensor(2.0)))
 
 
+def _gapped(T: Any) -> Any:
+    d = T.ones(2, 2, requires_grad=True).diagonal()
+    return d.select_scatter(d[0], 0, 0).as_strided((1,), (1,)).zero_()
+
+
 def _beyond(T: Any) -> Any:
     b = T.arange(4.0)
     v = b[1:3]
@@ -208,6 +213,7 @@ RAISES: dict[str, tuple[Expression, Any, type[Exception]]] = {
     "uint8_tensor + 300": (lambda T: T.zeros(1, dtype=T.uint8) + 300, [44], OverflowError),
     "int8_tensor < 200": (lambda T: T.zeros(1, dtype=T.int8) < 200, [False], OverflowError),
     "mse_loss((n, 1), (n,))": (lambda T: T.nn.functional.mse_loss(T.ones(3, 1), T.zeros(3)), 1.0, tt.ShapeError),
+    "a write through `as_strided` of a tensor in a graph whose memory has gaps": (_gapped, [0.0], tt.GradError),
     "`b[1:3]` after `b.resize_(2)`": (_beyond, [1.0, 2.0], tt.GradError),
     "writes over one of several views": (_parts_written, 2.0, tt.GradError),
     "SGD([p, p])": (_twice, [0.5], ValueError),
@@ -443,6 +449,9 @@ def test_numbers(line: str) -> None:
 
 
 def test_what_has_another_value() -> None:
+    assert "float16 beside a complex number" in PAGE.read_text()
+    assert (torch.ones(1, dtype=torch.float16) * 1j).dtype is torch.complex32
+    assert (tt.ones(1, dtype=tt.float16) * 1j).dtype is tt.complex64
     page = PAGE.read_text()
     assert "manual_seed(0)" in page
     torch.manual_seed(0)
