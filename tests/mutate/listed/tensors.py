@@ -18,8 +18,8 @@ TENSORS: dict[str, dict[tuple[str, str, str], str]] = {
     "tritensor/dispatch/lanes.py": {
         (
             "call",
-            "elif not laid_by_numpy and not (result.flags.c_contiguous and (in_c_order or x.flags.c_contiguous)):",
-            "elif (not laid_by_numpy or not (result.flags.c_contiguous and (in_c_order or x.flags.c_contiguous))):",
+            "elif not laid_by_numpy and not (result.flags.c_contiguous and (in_c_order or (x.flags.c_contiguous and not of_images))):",
+            "elif (not laid_by_numpy or not (result.flags.c_contiguous and (in_c_order or (x.flags.c_contiguous and (not of_images))))):",
         ): "settled leaves what lies as it should",
         (
             "_has_plain",
