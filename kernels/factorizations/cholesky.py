@@ -12,13 +12,21 @@ from tritensor.kernels.factorizations.triangular import solved_triangular
 from tritensor.table import Sample, Spec, op, ops, refuse_mixed
 
 
+def _factored(a: np.ndarray) -> np.ndarray:
+    """numpy's factor. LinAlgError where a pivot is NaN, too, of which numpy's LAPACK says nothing."""
+    y = np.linalg.cholesky(a)
+    if np.isnan(np.diagonal(y, 0, -2, -1)).any():
+        raise np.linalg.LinAlgError
+    return y
+
+
 def _failed_minor(a: np.ndarray) -> int:
     """The order of the first leading minor that is not positive definite, by halving."""
     good, bad = 0, a.shape[-1]
     while bad - good > 1:
         middle = (good + bad) // 2
         try:
-            np.linalg.cholesky(a[:middle, :middle])
+            _factored(a[:middle, :middle])
             good = middle
         except np.linalg.LinAlgError:
             bad = middle
@@ -28,7 +36,7 @@ def _failed_minor(a: np.ndarray) -> int:
 # a = y y^H, y lower; with upper a = y^H y
 def _cholesky(a: np.ndarray, *, upper: bool = False) -> tuple[np.ndarray, np.ndarray]:
     """The factor of one triangle of a (the other is not read), and the order of the first minor that is not positive definite (0: none)."""
-    lower, info = each_or_all(np.linalg.cholesky, _failed_minor, a.swapaxes(-1, -2).conj() if upper else a)
+    lower, info = each_or_all(_factored, _failed_minor, a.swapaxes(-1, -2).conj() if upper else a)
     return (np.ascontiguousarray(lower.swapaxes(-1, -2).conj()) if upper else lower), info
 
 

@@ -110,7 +110,17 @@ op(
 
 # stack: y[.., k, ..] = x_k[..]
 def _stack(*xs: np.ndarray, dim: int) -> np.ndarray:
-    return np.stack(xs, dim)
+    strides = _stack_strides(xs, dim)
+    if strides is None:
+        return np.ascontiguousarray(np.stack(xs, dim))
+    y = cast(np.ndarray, empty(_stack_shape(*xs, dim=dim).shape, xs[0].dtype, cpu, strides))
+    return np.stack(xs, dim, out=y)
+
+
+def _stack_strides(xs: tuple[Any, ...], dim: int) -> tuple[int, ...] | None:
+    """Those of cat, cut where the arrays meet; None where the result lies in C order."""
+    joined = _image_strides(xs, dim) if dim < len(xs[0].shape) else None
+    return joined and (*joined[:dim], xs[0].shape[dim] * joined[dim], *joined[dim:])
 
 
 def _stack_shape(*xs: Any, dim: int) -> Spec:
@@ -121,7 +131,7 @@ def _stack_shape(*xs: Any, dim: int) -> Spec:
 
 def _stack_forward(*xs: CudaArray, dim: int) -> CudaArray:
     """One launch where the parts are few and lie in C order; else one for each."""
-    y = allocate(_stack_shape(*xs, dim=dim).shape, xs[0].dtype, xs[0].device)
+    y = allocate(_stack_shape(*xs, dim=dim).shape, xs[0].dtype, xs[0].device, _stack_strides(xs, dim))
     if side_by_side(xs, y, [math.prod(x.shape[dim:]) for x in xs]):
         return y
     for k, x in enumerate(xs):
@@ -145,11 +155,12 @@ def _stack_samples(rng: np.random.Generator) -> list[Sample]:
         Sample(rng.standard_normal((2, 3)), rng.standard_normal((2, 3)), dim=2),
         Sample(rng.standard_normal(()), rng.standard_normal(()), dim=0),
         Sample(np.zeros((0, 2)), np.zeros((0, 2)), dim=1),
+        Sample(*[rng.standard_normal((2, 2, 3, 4)).transpose(0, 3, 1, 2) for _ in range(2)], dim=1),  # channels last
     ]
 
 
 op(
     "stack", _stack, shape=_stack_shape, forward=_stack_forward, samples=_stack_samples, promote="same", dtypes=ANY,
-    rule=_stack_rule, backward=_stack_gradient, reference_backward=_stack_gradient,
+    rule=_stack_rule, backward=_stack_gradient, reference_backward=_stack_gradient, layout="own",
     doc="Tensors of one shape joined along a new dimension.",
 )  # fmt: skip

@@ -266,3 +266,34 @@ def test_several_steps_of_16_bits_are_rounded_once(on: str) -> None:
     assert (
         tt.lerp(tt.tensor(60000.0, dtype=tt.float16, device=on), tt.tensor(-60000.0, dtype=tt.float16, device=on), 0.25).item() == 30000.0
     )
+
+
+def test_what_is_not_rounded() -> None:
+    z = tt.tensor([1.5 + 1.5j])
+    for name in ("floor", "ceil", "trunc", "round"):
+        with pytest.raises(NotImplementedError, match=rf"^{name}: input is complex64, which has no order; take"):
+            getattr(tt, name)(z)
+        with pytest.raises(NotImplementedError, match="has no order"):
+            getattr(z, name + "_")()
+    with pytest.raises(NotImplementedError, match=r"^round: input is int64, decimals is -1; tens are rounded of floats"):
+        tt.tensor([15, 25]).round(decimals=-1)
+    assert tt.tensor([15, 25]).round(decimals=2).tolist() == [15, 25]
+    assert tt.tensor([15.0, 25.0]).round(decimals=-1).tolist() == [20.0, 20.0]
+
+
+def test_a_complex_number_is_a_real_one_without_an_imaginary_part() -> None:
+    assert float(tt.tensor(2.5 + 0j)) == 2.5
+    assert int(tt.tensor(2.5 + 0j)) == 2
+    for kind in (float, int):
+        with pytest.raises(RuntimeError, match=rf"^{kind.__name__}: \(1\+2j\) has an imaginary part; take x.real, or x.abs\(\)$"):
+            kind(tt.tensor(1 + 2j))
+
+
+def test_a_tensor_contains_numbers() -> None:
+    x = tt.tensor([1, 2])
+    assert 2 in x
+    assert 2.5 not in x
+    assert tt.tensor(1) in x
+    for strange in ("a", None):
+        with pytest.raises(RuntimeError, match=r"^in: a tensor holds numbers, not a \w+; give a number or a tensor$"):
+            strange in x  # noqa: B015

@@ -110,3 +110,18 @@ def test_integers_that_are_whole_already_come_back_laid_out_as_they_are(on: str)
         assert y.tolist() == x.tolist()
         y.zero_()
     assert x[1, 2].item() == 9
+
+
+def test_stacked_images_keep_their_channels_last(x: tt.Tensor) -> None:
+    y = x.contiguous(memory_format=tt.channels_last)
+    lying = {0: (120, 60, 1, 15, 3), 1: (120, 3, 1, 30, 6), 2: (120, 1, 60, 15, 3), 3: (120, 1, 30, 15, 3), 4: (120, 40, 10, 2, 1)}
+    for dim, strides in lying.items():
+        z = tt.stack([y, -y], dim)
+        assert z.stride() == strides
+        assert tt.equal(z.select(dim, 0), x)
+        assert tt.equal(z.select(dim, 1), -x)
+    assert tt.stack([x, y]).stride() == (120, *FIRST)
+    assert tt.stack([x[0, 0].t(), x[0, 0].t()]).stride() == (20, 4, 1)
+    y.requires_grad_()
+    (tt.stack([y, y * 2], 2) * 3).sum().backward()
+    assert tt.equal(y.grad, tt.full_like(x, 9.0))

@@ -14,7 +14,7 @@ from tritensor.autograd.modes import state
 from tritensor.cuda.runtime.serving import emulated
 from tritensor.cuda.streams.stream import current_stream
 from tritensor.cuda.streams.stream import stream as use_stream
-from tritensor.errors import ArgumentError, DeviceError, GradError, ShapeError
+from tritensor.errors import ArgumentError, DeviceError, DTypeError, GradError, ShapeError
 from tritensor.tensor import dlpack
 from tritensor.tensor.copying import packed, unpacked, with_storage
 
@@ -127,10 +127,19 @@ class Values:
         return bool(self.item())
 
     def __float__(self) -> float:
-        return float(self.item())
+        return float(self._real_item("float"))
 
     def __int__(self) -> int:
-        return int(self.item())
+        return int(self._real_item("int"))
+
+    def _real_item(self, name: str) -> Any:
+        """The one element as a real number, which a complex one is where its imaginary part is 0."""
+        value = self.item()
+        if type(value) is not complex:
+            return value
+        if value.imag != 0:
+            raise ArgumentError(f"{name}: {value} has an imaginary part; take x.real, or x.abs()")
+        return value.real
 
     def __complex__(self) -> complex:
         return complex(self.item())
@@ -145,7 +154,10 @@ class Values:
         return format(self.item(), spec) if plain or (spec and self.array.size == 1) else format(str(self), spec)
 
     def __contains__(self, value: Any) -> bool:
-        return bool((self == value).any().item())
+        found: Any = self == value
+        if type(found) is bool:  # Python's answer of what cannot be compared
+            raise DTypeError(f"in: a tensor holds numbers, not a {type(value).__name__}; give a number or a tensor")
+        return bool(found.any().item())
 
     def __copy__(self) -> Any:
         """Another leaf on the same memory; writes are counted for both."""

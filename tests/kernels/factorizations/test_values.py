@@ -276,3 +276,14 @@ def test_the_condition_of_singular_matrices_is_infinite_in_every_norm() -> None:
         found = L.cond(both, p)
         assert found[0].item() == float("inf")
         assert found[1].item() == pytest.approx(want)
+
+
+def test_a_pivot_that_is_nan_has_no_cholesky_factor() -> None:
+    nan = float("nan")
+    both = tt.tensor([[[4.0, nan], [2.0, 5.0]], [[1.0, 0.0], [nan, 1.0]], [[nan, 0.0], [0.0, 1.0]]])
+    y, info = L.cholesky_ex(both)
+    assert info.tolist() == [0, 2, 1]  # the upper triangle is not read
+    assert y[0].tolist() == [[2.0, 0.0], [1.0, 2.0]]
+    assert L.cholesky_ex(both, upper=True).info.tolist() == [2, 0, 1]
+    with pytest.raises(tt.LinAlgError, match=r"^cholesky: .* its leading minor of order 2 is not"):
+        L.cholesky(both)

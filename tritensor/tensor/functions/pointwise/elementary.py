@@ -84,12 +84,18 @@ def _copied(x: Tensor) -> Tensor:
     return ops.copy(x, memory_format=preserve_format)
 
 
+def _whole(name: str, x: Tensor) -> Tensor:
+    """Integers and truths are whole already, and come back copied."""
+    if x.is_complex():
+        raise DTypeError(f"{name}: input is {x.dtype.name}, which has no order; take it of x.real and x.imag")
+    return _copied(x)
+
+
 def _publish_rounding(name: str, doc: str, *aliases: str) -> Callable[..., Any]:
-    """Rounding of floats; integers are whole already and come back copied."""
-
     def call(x: Tensor) -> Tensor:
-        return getattr(ops, name)(x) if x.dtype.is_floating_point else _copied(x)
+        return getattr(ops, name)(x) if x.dtype.is_floating_point else _whole(name, x)
 
+    doc += " Integers come back copied. Raises DTypeError for complex numbers."
     return function(inplace=True, out=True, names=aliases)(named(call, name, doc))
 
 
@@ -100,9 +106,14 @@ _publish_rounding("trunc", "x without its fraction.", "fix")
 
 @function(inplace=True, out=True)
 def round(x: Tensor, *, decimals: int = 0) -> Tensor:
-    """x rounded to `decimals` places, halves to the even neighbour; integers come back copied."""
+    """x rounded to `decimals` places, halves to the even neighbour; integers come back copied.
+
+    Raises DTypeError for complex numbers, and for integers with `decimals` below 0.
+    """
     if not x.dtype.is_floating_point:
-        return _copied(x)
+        if decimals < 0 and not x.is_complex():
+            raise DTypeError(f"round: input is {x.dtype.name}, decimals is {decimals}; tens are rounded of floats, cast it first")
+        return _whole("round", x)
     if decimals == 0:
         return ops.round(x)
     scale = 10.0 ** math.fabs(decimals)
