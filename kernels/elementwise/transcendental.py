@@ -10,7 +10,7 @@ import triton
 
 from tritensor.kernels.parts import maths, spellings
 from tritensor.kernels.parts.cpu import elementary, special
-from tritensor.kernels.parts.cpu.blocks import SILENT, blocked, widened
+from tritensor.kernels.parts.cpu.blocks import SILENT, blocked, unary, widened
 from tritensor.kernels.parts.elementwise import elementwise, flat
 from tritensor.kernels.parts.formulas import activations
 from tritensor.kernels.parts.narrow import functions as narrow
@@ -357,6 +357,21 @@ def _xlogy_reference(a: Any, b: Any, *, out: np.ndarray | None = None) -> Any:
     return out
 
 
+_real_log1p = unary(np.log1p, ("x",))
+
+
+def _log1p_reference(x: np.ndarray, *, out: np.ndarray | None = None) -> Any:
+    """log(1 + x)."""
+    if x.dtype.kind != "c":
+        return _real_log1p(x, out=out)
+    y = elementary.complex_log1p(x)
+    if out is None:
+        return y
+    out[...] = y
+    return out
+
+
+_log1p_reference.bare = np.log1p  # type: ignore[attr-defined]
 _real_logaddexp = formulas.binary(_logaddexp)  # in blocks; numpy's own goes element by element
 
 
@@ -367,7 +382,7 @@ def _logaddexp_reference(a: Any, b: Any, *, out: np.ndarray | None = None) -> An
         return _real_logaddexp(a, b, out=out)
     with SILENT():
         first = np.real(a) >= np.real(b)
-        y = np.where(first, a, b) + np.log1p(np.exp(np.where(first, b - a, a - b)))
+        y = np.where(first, a, b) + elementary.complex_log1p(np.exp(np.where(first, b - a, a - b)))
     if out is None:
         return y.astype(array.dtype, copy=False)
     out[...] = y
@@ -392,7 +407,7 @@ elementwise("expm1", _expm1, _expm1_grad, np.expm1)
 elementwise("log", _log, _log_grad, np.log, domain=_POSITIVE)
 elementwise("log2", _log2, _log2_grad, np.log2, domain=_POSITIVE)
 elementwise("log10", _log10, _log10_grad, np.log10, domain=_POSITIVE)
-elementwise("log1p", _log1p, _log1p_grad, np.log1p, domain=Domain(-0.8, 4.0))
+elementwise("log1p", _log1p, _log1p_grad, _log1p_reference, domain=Domain(-0.8, 4.0))
 elementwise("sin", _sin, _sin_grad, np.sin, domain=_TURN, native=FLOATS)
 elementwise("cos", _cos, _cos_grad, np.cos, domain=_TURN, native=FLOATS)
 elementwise("tan", _tan, _tan_grad, np.tan, domain=Domain(-1.2, 1.2))

@@ -6,6 +6,8 @@ from typing import Any
 
 import numpy as np
 
+from tritensor.kernels.parts.cpu.blocks import SILENT
+
 _BITS: dict[int, Any] = {4: np.dtype(np.int32), 8: np.dtype(np.int64)}
 
 
@@ -14,6 +16,18 @@ def _again(ufunc: np.ufunc, wrong: np.ndarray, out: np.ndarray, *inputs: np.ndar
     where = np.flatnonzero(wrong)
     if where.size:
         out[where] = ufunc(*(x[where] if x.size != 1 else x for x in inputs))
+
+
+def complex_log1p(x: np.ndarray) -> np.ndarray:
+    """log(1 + x) of complex numbers. Near 0 its real part is log1p(|1 + x|^2 - 1) / 2, of a (2 + a) + b^2; numpy's rounds 1 + x first."""
+    a, b = x.real.astype(np.float64), x.imag.astype(np.float64)
+    y = np.empty_like(x)
+    with SILENT():
+        beyond = a * (2.0 + a) + b * b
+        far = np.log(np.hypot(1.0 + a, b))
+        y.real = np.where(np.hypot(a, b) < 0.5, np.where(beyond == 0, a, 0.5 * np.log1p(beyond)), far)  # a: squares below the least number
+        y.imag = np.arctan2(b, 1.0 + a)
+    return y
 
 
 def hypot(a: np.ndarray, b: np.ndarray, out: np.ndarray) -> None:

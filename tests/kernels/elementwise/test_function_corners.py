@@ -216,3 +216,18 @@ def test_the_slope_of_copysign(where: str, dtype: tt.dtype) -> None:
             wanted = [slope * math.copysign(1.0, s) for s in signs]
             np.testing.assert_array_equal(gx.detach().float().cpu().numpy(), wanted)
             assert gy.tolist() == [0.0] * 8
+
+
+@pytest.mark.parametrize(("dtype", "close"), [(tt.complex64, 2e-7), (tt.complex128, 1e-15)])
+def test_log1p_of_small_complex_numbers(dtype: tt.dtype, close: float) -> None:
+    """log(1 + z) = z - z^2 / 2 + ..., each part to its own last digits."""
+    x = tt.tensor([1e-10, 1e-10j, 1e-10 + 1e-10j, 1e-200 if dtype is tt.complex128 else 1e-30, -0.5 + 0.5j], dtype=dtype)
+    want = [1e-10 - 5e-21, 5e-21 + 1e-10j, 1e-10 + 1e-10j - 1e-20j, x[3].item(), -0.5 * math.log(2) + 0.25j * math.pi]
+    copy = x.clone()
+    for y in (x.log1p(), copy.log1p_(), tt.log1p(x, out=tt.empty_like(x))):
+        for got, wanted in zip(y.tolist(), want, strict=True):
+            assert got.real == pytest.approx(wanted.real, rel=close)
+            assert got.imag == pytest.approx(wanted.imag, rel=close)
+    assert x[:1].log1p().item() == pytest.approx(x[0].log1p().item(), rel=1e-15)
+    tiny = tt.logaddexp(x[0] * 0, x[0] * 0 - 25).real.item()  # log(1 + e^-25)
+    assert tiny == pytest.approx(1.3887943864771144e-11, rel=close)
