@@ -119,8 +119,9 @@ def _short(a: Any, b: Any) -> tuple[Any, Callable[..., Any], bool] | None:
 
 _any_pow = binary(np.power, ("a", "b"), False)
 _real_pow = formulas.blockwise(elementary.power, spellings.body(_pow))
+_OF_TYPE: dict[str, Callable[..., Any]] = {"f": _real_pow, "F": elementary.complex_power, "D": elementary.complex_power}
 _short_pow = machine_code.natively(
-    lambda a, b, out=None: (_any_pow if (a if isinstance(a, np.ndarray) else b).dtype != np.float32 else _real_pow)(a, b, out=out),
+    lambda a, b, out=None: _OF_TYPE.get((a if isinstance(a, np.ndarray) else b).dtype.char, _any_pow)(a, b, out=out),
     machine_code.loop_of(_pow),
     ("float16", "bfloat16", "float32"),
 )

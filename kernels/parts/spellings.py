@@ -18,7 +18,7 @@ from typing import Any
 import numpy as np
 
 from tritensor.errors import RegistrationError
-from tritensor.kernels.parts.cpu import special
+from tritensor.kernels.parts.cpu import elementary, special
 from tritensor.table import ops
 
 
@@ -69,6 +69,10 @@ def _numpy_log1p(x: Any) -> Any:
 
 def _numpy_log(x: Any) -> Any:
     return _log_of_number(x) if type(x) is float or type(x) is int else np.log(x)
+
+
+def _numpy_pow(a: Any, b: Any) -> Any:
+    return elementary.complex_power(a, b) if np.iscomplexobj(a) or np.iscomplexobj(b) else np.power(a, b)
 
 
 def _numpy_horner(x: Any, coefficients: Any) -> Any:
@@ -122,7 +126,7 @@ on_numpy = types.SimpleNamespace(
     exp=np.exp, exp2=np.exp2, expm1=np.expm1, log=_numpy_log, log2=np.log2, log10=np.log10, log1p=_numpy_log1p, sin=np.sin, cos=np.cos,
     tan=np.tan, asin=np.arcsin, acos=np.arccos, atan=np.arctan, sinh=np.sinh, cosh=np.cosh, tanh=np.tanh, asinh=np.arcsinh,
     acosh=np.arccosh, atanh=np.arctanh, atan2=np.arctan2, hypot=np.hypot, erf=special.erf, normal_cdf=special.normal_cdf,
-    pow=np.power, sqrt=np.sqrt, rsqrt=lambda x: 1.0 / np.sqrt(x), div=np.divide, abs=np.abs, floor=np.floor, ceil=np.ceil, trunc=np.trunc,
+    pow=_numpy_pow, sqrt=np.sqrt, rsqrt=lambda x: 1.0 / np.sqrt(x), div=np.divide, abs=np.abs, floor=np.floor, ceil=np.ceil, trunc=np.trunc,
     rint=np.rint, fmod=np.fmod, maximum=np.maximum, minimum=np.minimum, neg=np.negative, zeros=np.zeros_like, ones=lambda x: 1.0, where=_numpy_where,
     sign=numpy_sign, floor_divide=np.floor_divide, trunc_divide=lambda a, b: np.trunc(np.divide(a, b)), sigmoid=lambda x: 1.0 / (1.0 + np.exp(-x)),
     one_minus_square=lambda x: (1.0 - x) * (1.0 + x), both=np.logical_and, either=np.logical_or, safe=_numpy_safe, chain=_numpy_chain, tame=_numpy_tame,

@@ -33,7 +33,7 @@ def _i1_grad(g, y, x):
 @triton.jit
 def _i1e_grad(g, y, x):
     none = x == 0
-    return g * maths.where(none, 0.5, special.i0e(x) - y * (maths.sign(x) + maths.div(maths.ones(x), maths.where(none, 1.0, x))))
+    return g * maths.where(none, 0.5, special.i0e(x) - (maths.sign(x) * y + maths.div(y, maths.where(none, 1.0, x))))
 
 
 for _name, _formula, _gradient in (

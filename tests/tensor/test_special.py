@@ -117,3 +117,14 @@ def test_hermite_polynomials_in_float32_are_those_in_float64_rounded() -> None:
     x = tt.linspace(1.1, 1.2, 64, dtype=tt.float32)
     exact = tt.special.hermite_polynomial_he(x.double(), 7)
     assert tt.special.hermite_polynomial_he(x, 7).tolist() == exact.float().tolist()
+
+
+@pytest.mark.parametrize("device", DEVICES)
+def test_functions_of_denormal_numbers(device: str) -> None:
+    x = tt.tensor([1e-40, -1e-40, 1e-3], device=device, requires_grad=True)
+    y = x.lgamma().tolist()
+    assert y == pytest.approx([92.103404, 92.103404, 6.9071789], rel=1e-5)  # -log |x| - 0.5772 x
+    tt.special.i1e(x).sum().backward()
+    assert x.grad.tolist() == pytest.approx([0.5, 0.5, 0.4990009369], rel=1e-6)  # 1/2 - |x| + 15 x^2 / 16
+    tiny = tt.tensor([1e-310], dtype=tt.float64, device=device)
+    assert tiny.lgamma().item() == pytest.approx(713.8013788, rel=1e-9)

@@ -63,6 +63,20 @@ def power(a: np.ndarray, b: np.ndarray, out: np.ndarray) -> None:
         _again(np.power, np.isnan(out) & ~((a < 0) & (np.rint(b) != b)), out, a, b)
 
 
+def complex_power(a: Any, b: Any, out: np.ndarray | None = None) -> np.ndarray:
+    """a^b of complex numbers. Where squares overflow on the way, which numpy's whole exponents take, exp(b log a) in complex128."""
+    with SILENT():
+        y = np.asarray(np.power(a, b))
+        lost = np.isnan(y) & np.isfinite(a) & np.isfinite(b) & np.not_equal(a, 0)
+        if lost.any():
+            base, exponent = np.broadcast_arrays(a, b)
+            y[lost] = np.exp(exponent[lost] * np.log(base[lost].astype(np.complex128)))
+    if out is None:
+        return y
+    out[...] = y
+    return out
+
+
 def _signed_power(a: np.ndarray, b: np.ndarray, out: np.ndarray) -> None:
     """out = a^b of |a|^b: of negative a NaN where b is not whole, negative where it is odd; numpy's own takes zeros and infinities."""
     bits = out.view(np.int32)

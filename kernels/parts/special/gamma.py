@@ -78,7 +78,7 @@ def _lgamma_right(x):
 @triton.jit
 def _lgamma_left(x):
     s = maths.abs(maths.sin((x - maths.rint(x)) * 3.141592653589793))
-    y = maths.log(maths.div(maths.ones(x) * 3.141592653589793, s)) - _lgamma_right(1.0 - x)
+    y = 1.1447298858494002 - maths.log(s) - _lgamma_right(1.0 - x)  # log pi; pi / s may overflow
     return maths.where((s == 0) | (x == float("-inf")), float("inf"), y)
 
 

@@ -81,3 +81,16 @@ def test_bools_to_the_power_of_a_bool_are_bools(on: str) -> None:
         assert (y.dtype, y.tolist()) == (tt.bool, want)
     assert x.pow_(False).tolist() == [True, True]
     assert (x**2).dtype is tt.int64
+
+
+@pytest.mark.parametrize(("dtype", "large"), [(tt.complex64, 1e19), (tt.complex128, 1e154)])
+def test_complex_powers_below_0_of_numbers_whose_squares_overflow(dtype: tt.dtype, large: float) -> None:
+    z = 3j * large
+    x = tt.tensor([z, 2 + 1j], dtype=dtype, requires_grad=True)
+    want = [-1 / 9 / large**2, (2 + 1j) ** -2]
+    for y in (x**-2, x**-2.0, x ** tt.tensor([-2, -2]), x.detach().clone().pow_(-2), tt.pow(x.detach(), -2, out=tt.empty(2, dtype=dtype))):
+        for got, wanted in zip(y.tolist(), want, strict=True):
+            assert got == pytest.approx(wanted, rel=1e-5)
+    assert (x[0].detach() ** -2).item() == pytest.approx(want[0], rel=1e-5)
+    (x**-1).real.sum().backward()  # conj(-1 / z^2)
+    assert x.grad.tolist()[0] == pytest.approx(-want[0], rel=1e-5)
