@@ -159,6 +159,11 @@ def is_float(dtype: np.dtype) -> bool:
     return _by_numpy[dtype].kind in ("float", "float8")
 
 
+def astype(x: np.ndarray, dtype: np.dtype) -> np.ndarray:
+    """x as another type. What float8_e4m3fn, which has no infinity, cannot hold becomes its largest number, 448, or -448, as in PyTorch 2.13."""
+    return (np.clip(x.astype(np.float32, copy=False), -448, 448) if dtype == float8_e4m3fn.numpy else x).astype(dtype)
+
+
 def has_gradient(dtype: np.dtype) -> bool:
     """Whether a numpy dtype is a floating or a complex type."""
     return _by_numpy[dtype].kind in ("float", "float8", "complex")

@@ -13,6 +13,7 @@ import triton.language as tl
 
 from tritensor import dtypes
 from tritensor.array import CudaArray
+from tritensor.kernels.parts.cpu.narrow_floats import converted
 
 BYTE = np.dtype(np.uint8)
 E4M3 = np.dtype(ml_dtypes.float8_e4m3fn)
@@ -44,7 +45,7 @@ def from_e5m2(v):
     return (bits | ((v & 0x80).to(tl.uint32) << 24)).to(tl.float32, bitcast=True)
 
 
-# v = the byte nearest to x, ties to even; beyond 464, half way to the number after the largest, NaN
+# v = the byte nearest to x, ties to even; beyond the largest, 448, that one, for infinities too
 @triton.jit
 def to_e4m3(x):
     x = x.to(tl.float32)
@@ -55,7 +56,8 @@ def to_e4m3(x):
     small = (size + 16384.0).to(tl.uint32, bitcast=True) - 0x46800000
     large = ((bits + 0x7FFFF + ((bits >> 20) & 1)) >> 20) - 960
     v = tl.where(bits < 0x3C800000, small, large)
-    v = tl.where(bits > 0x43E80000, 0x7F, v)
+    v = tl.where(bits > 0x43E80000, 0x7E, v)
+    v = tl.where(bits > 0x7F800000, 0x7F, v)
     return (v | ((whole >> 24) & 0x80)).to(tl.uint8)
 
 
@@ -103,7 +105,7 @@ def as_bytes(x: Any) -> Any:
 def byte_of(value: Any, dtype: np.dtype) -> np.uint8:
     """A number as the byte of a float8 type."""
     with np.errstate(all="ignore"):
-        return np.uint8(np.array(value, np.float32).astype(dtype).view(BYTE))
+        return np.uint8(converted(np.array(value, np.float32), dtype).view(BYTE))
 
 
 def moved_as_bytes(forward: Callable[..., Any]) -> Callable[..., Any]:

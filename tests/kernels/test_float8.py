@@ -37,17 +37,24 @@ def test_casts_round_to_nearest_even_on_both_devices(kind: tt.dtype) -> None:
     x = np.concatenate([every_half, nans, near, -near, np.float32([464, 465, 61440, 61439, 2**-9, 2**-10, 3 * 2**-11, 2**-17, 1e30])])
     x = np.concatenate([x, rng.standard_normal(3000).astype(np.float32) * 2.0 ** rng.integers(-20, 20, 3000).astype(np.float32)])
     with np.errstate(all="ignore"):
-        want = x.astype(kind.numpy).astype(np.float32)
+        held = np.clip(x, -448, 448) if kind is tt.float8_e4m3fn else x
+        want = held.astype(kind.numpy).astype(np.float32)
     for on in ("cpu", "cuda"):
         np.testing.assert_array_equal(tt.from_numpy(x).to(on).to(kind).cpu().numpy().astype(np.float32), want)
 
 
 @both_types
-def test_out_of_range_is_not_the_largest(kind: tt.dtype) -> None:
-    top = float("nan") if kind is tt.float8_e4m3fn else float("inf")
+def test_out_of_range_is_infinite_or_where_there_is_no_infinity_the_largest(kind: tt.dtype) -> None:
+    top = 448.0 if kind is tt.float8_e4m3fn else float("inf")
+    numbers, want = [1e6, -1e6, float("inf"), -float("inf"), float("nan"), 1e39], [top, -top, top, -top, float("nan"), top]
     for on in ("cpu", "cuda"):
-        found = tt.tensor([1e6, -1e6, float("inf")], device=on).to(kind).float().tolist()
-        np.testing.assert_array_equal(found, [top, -top, top])
+        for wide in (tt.float32, tt.float64, tt.bfloat16):
+            np.testing.assert_array_equal(tt.tensor(numbers, dtype=wide, device=on).to(kind).float().tolist(), want)
+        for given in (numbers, np.array(numbers), np.array(numbers[:5], np.float32)):
+            np.testing.assert_array_equal(tt.tensor(given, dtype=kind, device=on).float().tolist(), want[: len(given)])
+        np.testing.assert_array_equal(tt.tensor(numbers * 500, device=on).to(kind).float().tolist(), want * 500)
+        assert tt.tensor([70000, -70000], device=on).to(kind).float().tolist() == [top, -top]
+    assert tt.tensor(np.array([3, 200], np.uint8), dtype=kind).float().tolist() == tt.tensor([3.0, 200.0]).to(kind).float().tolist()
 
 
 @both_types

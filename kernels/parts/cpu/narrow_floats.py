@@ -9,6 +9,7 @@ from typing import NamedTuple
 import ml_dtypes
 import numpy as np
 
+from tritensor import dtypes
 from tritensor.native.loops import MANY, Loop
 
 BLOCK = 16384  # elements, in the cache
@@ -31,7 +32,7 @@ class _Form(NamedTuple):
 _FORMS = {
     np.dtype(np.float16): _Form(13, 112 << 10, 0x38800000, 0.5, 0x477FF000, 0x7C00, 0x7E00, np.uint16),
     np.dtype(ml_dtypes.float8_e5m2): _Form(21, 112 << 2, 0x38800000, 128.0, 0x47700000, 0x7C, 0x7E, np.uint8),
-    np.dtype(ml_dtypes.float8_e4m3fn): _Form(20, 120 << 3, 0x3C800000, 16384.0, 0x43E80001, 0x7F, 0x7F, np.uint8),
+    np.dtype(ml_dtypes.float8_e4m3fn): _Form(20, 120 << 3, 0x3C800000, 16384.0, 0x43E80001, 0x7E, 0x7F, np.uint8),
 }
 
 
@@ -55,7 +56,7 @@ def converted(x: np.ndarray, dtype: np.dtype) -> np.ndarray:
                 return out
         if dtype in _FORMS and x.dtype == np.float32 and x.flags.c_contiguous:
             return _narrowed(x, dtype)
-    return x.astype(dtype)
+    return dtypes.astype(x, dtype)
 
 
 def as_integers(x: np.ndarray, dtype: np.dtype) -> np.ndarray:

@@ -140,4 +140,4 @@ def _cast(x: np.ndarray, wanted: dtypes.DType | None) -> np.ndarray:
     if wanted is None:
         return x
     with np.errstate(invalid="ignore", over="ignore"):
-        return x.astype(wanted.numpy, copy=False)
+        return x if x.dtype == wanted.numpy else dtypes.astype(x, wanted.numpy)
