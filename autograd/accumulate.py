@@ -22,6 +22,15 @@ from tritensor.table import ops, registry
 _accumulating = locks.lock()
 
 
+def clear_grad(leaf: Any, set_to_none: bool) -> None:
+    """Drop a gradient, or take it out of the graph and fill it with zeros; it stays the same tensor, which a program may hold."""
+    if set_to_none or leaf.grad is None:
+        leaf.grad = None
+    else:
+        leaf.grad.requires_grad_(False) if leaf.grad.is_leaf else leaf.grad.detach_()
+        leaf.grad.zero_()
+
+
 def add_arrays(a: Array, b: Array) -> Array:
     return registry["add"].forward(a, b) if type(a) is CudaArray else np.add(a, b)  # type: ignore[misc]
 

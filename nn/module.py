@@ -5,6 +5,7 @@ from __future__ import annotations
 from collections.abc import Callable, Iterator
 from typing import Any, TypeVar
 
+from tritensor.autograd.accumulate import clear_grad
 from tritensor.nn import compilation, hooks, state
 from tritensor.nn.hooks import Hooks, RemovableHandle
 from tritensor.nn.moving import Movable
@@ -419,12 +420,3 @@ _KINDS: tuple[tuple[str, Any, str], ...] = (
 def indented(text: str) -> str:
     """`text` with every line after the first moved two to the right."""
     return text.replace("\n", "\n  ")
-
-
-def clear_grad(param: Tensor, set_to_none: bool) -> None:
-    """Drop a gradient, or detach it and fill it with zeros."""
-    if set_to_none:
-        param.grad = None
-    elif param.grad is not None:
-        param.grad = param.grad.detach()
-        param.grad.zero_()

@@ -8,6 +8,7 @@ from collections.abc import Callable, Iterable, Iterator
 from copy import deepcopy
 from typing import Any
 
+from tritensor.autograd.accumulate import clear_grad
 from tritensor.autograd.modes import enable_grad, no_grad, set_grad_enabled
 from tritensor.errors import CheckpointError
 from tritensor.optim.hooks import Hooked, with_hooks
@@ -185,11 +186,7 @@ class Optimizer(Hooked):
         """Drop the gradients of all parameters; set_to_none=False fills them with zeros instead."""
         for group in self.param_groups:
             for p in group["params"]:
-                if set_to_none or p.grad is None:
-                    p.grad = None
-                else:
-                    p.grad.requires_grad_(False) if p.grad.is_leaf else p.grad.detach_()
-                    p.grad.zero_()
+                clear_grad(p, set_to_none)
 
     def state_dict(self) -> dict[str, Any]:
         """{"state": {number: ...}, "param_groups": [...]} with parameters numbered in order; state tensors are the live ones."""

@@ -91,6 +91,7 @@ class LazyLinear(LazyModuleMixin, Linear):
     def initialize_parameters(self, input: Any) -> None:
         """Make the parameters for an input (..., in_features)."""
         if not self.has_uninitialized_params():
+            self.in_features = self.weight.shape[1]  # as a state_dict has brought it
             return
         with no_grad():
             self.in_features = input.shape[-1]

@@ -103,3 +103,22 @@ def test_what_is_refused_before_the_shape_is_known():
 
     with pytest.raises(NotImplementedError, match="not implemented for Unsaid"):
         Unsaid()(tt.ones(1))
+
+
+@pytest.mark.parametrize(
+    ("lazy", "whole", "shape"),
+    [
+        (nn.LazyLinear(3), nn.Linear(4, 3), (2, 4)),
+        (nn.LazyConv2d(6, 2, groups=2), nn.Conv2d(4, 6, 2, groups=2), (1, 4, 3, 3)),
+        (nn.LazyConvTranspose1d(6, 2, groups=2), nn.ConvTranspose1d(4, 6, 2, groups=2), (1, 4, 3)),
+        (nn.LazyBatchNorm1d(), nn.BatchNorm1d(4), (2, 4)),
+        (nn.LazyInstanceNorm1d(), nn.InstanceNorm1d(4, affine=True, track_running_stats=True), (2, 4, 5)),
+        (nn.LazyInstanceNorm1d(affine=False, track_running_stats=False), nn.InstanceNorm1d(4), (2, 4, 5)),
+    ],
+    ids=lambda part: type(part).__name__,
+)
+def test_what_a_state_dict_brought_is_counted_as_well(lazy, whole, shape):
+    lazy.load_state_dict(whole.state_dict())
+    lazy(tt.ones(shape))
+    assert type(lazy) is type(whole)
+    assert repr(lazy) == repr(whole)

@@ -41,9 +41,11 @@ class _LazyNormBase(LazyModuleMixin, _NormBase):
 
     def initialize_parameters(self, input: Tensor) -> None:  # type: ignore[override]
         """Give parameters and buffers one number for each channel of the input."""
-        if not self.has_uninitialized_params():
-            return
         self.num_features = input.shape[input.ndim - self._dims if self._dims else 1]
+        if not self.has_uninitialized_params():
+            brought = [member for _, member in self._members() if member is not None and member.ndim]  # of a state_dict
+            self.num_features = len(brought[0]) if brought else self.num_features
+            return
         with no_grad():
             for _, member in self._members():
                 if isinstance(member, UninitializedParameter | UninitializedBuffer):
