@@ -25,7 +25,7 @@ from tritensor.autograd.accumulate import sum_to as sum_to
 from tritensor.autograd.hooks import Hooks
 from tritensor.autograd.modes import enable_grad, no_grad, state
 from tritensor.autograd.node import FREED, Branch, Node, Severed, Version, as_array
-from tritensor.autograd.task import FLAT, GradientEdge, Task, behind_flat, leading, note_flat, seed, uses_of_hooked, watched_pull
+from tritensor.autograd.task import FLAT, GradientEdge, Task, behind_flat, leading, note_flat, seed, starts_of, uses_of_hooked, watched_pull
 from tritensor.autograd.task import collect as collect
 from tritensor.autograd.task import over_rows as over_rows
 from tritensor.autograd.task import tensors_of as tensors_of
@@ -375,9 +375,9 @@ def grad(
     (tensor(12.),)
     """
     outs, ins = tensors_of("grad", "outputs", outputs), tensors_of("grad", "inputs", inputs)
-    gos = [None] * len(outs) if grad_outputs is None else tensors_of("grad", "grad_outputs", grad_outputs, or_none=True)
-    if len(gos) != len(outs):
-        raise GradError(f"grad: {len(outs)} outputs and {len(gos)} grad_outputs; give one (or None) for each")
+    gos = starts_of("grad", "outputs", outs, "grad_outputs", grad_outputs)
+    if not ins:
+        raise GradError("grad: inputs cannot be empty; name at least one tensor (is it a generator that was used up?)")
     if materialize_grads and allow_unused is False:
         raise ArgumentError("grad: allow_unused is False, and materialize_grads gives zeros for what is unused; leave one of the two out")
     keep = create_graph if retain_graph is None else retain_graph

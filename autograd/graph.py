@@ -186,12 +186,12 @@ def register_multi_grad_hook(tensors: Sequence[Any], fn: Callable[..., None], *,
             left[1][i] = g
             done = first if mode == "any" else left[0] == 0
         if done:
-            fn(g if mode == "any" else tuple(left[1]))
+            fn(g if mode == "any" else left[1])
 
     def finish(task: Any) -> None:
         left = seen.pop(task)
         if left[0]:
-            fn(tuple(left[1]))
+            fn(left[1])
 
     def hook(i: int) -> Callable[[Any], None]:
         return lambda g: take(i, g)

@@ -100,6 +100,16 @@ def tensors_of(who: str, what: str, given: Any, or_none: bool = False) -> list[A
     return found
 
 
+def starts_of(who: str, what: str, outputs: list[Any], name: str, given: Any) -> list[Any]:
+    """The gradients to start from, one or None for each output. Raises GradError, naming the argument, for another number of them."""
+    if given is None:
+        return [None] * len(outputs)
+    found = tensors_of(who, name, given, or_none=True)
+    if len(found) != len(outputs):
+        raise GradError(f"{who}: {len(outputs)} {what} and {len(found)} {name}; give one (or None) for each")
+    return found
+
+
 def watched_pull(n: Node, g: Any, needs: tuple[bool, ...], tensors: bool) -> tuple[Any, ...]:
     """A node's gradients in anomaly mode: an error, or NaN, is told with the forward call."""
     watch, task = state.anomaly, state.task

@@ -115,6 +115,23 @@ def test_grad_refuses() -> None:
         grad(tt.tensor([1.0]), x)
     with pytest.raises(RuntimeError, match="1 outputs and 2 grad_outputs"):
         grad(x * 2, x, [tt.ones(1), tt.ones(1)])
+    with pytest.raises(tt.GradError, match="backward: 1 tensors and 2 grad_tensors; give one"):
+        tt.autograd.backward([x * 2], [None, None])
+    parameters = iter([x])
+    grad(x * 2, parameters)
+    with pytest.raises(tt.GradError, match="grad: inputs cannot be empty"):
+        grad(x * 2, parameters)
+    assert x.grad is None
+
+
+def test_what_requires_grad_keeps_a_type_that_has_gradients() -> None:
+    x = leaf(1.0, 2.0)
+    with pytest.raises(tt.GradError, match=r"data: int64 for a tensor that requires grad.*requires_grad_\(False\)"):
+        x.data = tt.ones(2, dtype=tt.int64)
+    assert x.tolist() == [1.0, 2.0]
+    x.requires_grad_(False)
+    x.data = tt.ones(2, dtype=tt.int64)
+    assert x.dtype == tt.int64
 
 
 def test_orders_up_to_five() -> None:
