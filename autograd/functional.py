@@ -8,7 +8,7 @@ from typing import Any
 
 from tritensor.autograd.engine import grad
 from tritensor.autograd.modes import enable_grad, is_grad_enabled, set_grad_enabled
-from tritensor.errors import ArgumentError, GradError, ShapeError
+from tritensor.errors import AssertedArgumentError, GradError, ShapeError
 from tritensor.table import ops
 
 Tensors = tuple[Any, ...]
@@ -153,7 +153,7 @@ def jacobian(
         GradError: with strict, an output that an input takes no part in.
     """
     if strategy not in ("reverse-mode", "forward-mode"):
-        raise ArgumentError(f'jacobian: strategy {strategy!r}; give "reverse-mode" or "forward-mode"')
+        raise AssertedArgumentError(f'jacobian: strategy {strategy!r}; give "reverse-mode" or "forward-mode"')
     if strategy == "forward-mode" and create_graph:
         raise NotImplementedError('jacobian: create_graph=True with strategy="forward-mode"; leave strategy out')
     if strategy == "forward-mode" and not vectorize:
@@ -263,7 +263,7 @@ def hessian(
     A tensor, or where inputs are a tuple a tuple of tuples. Options as jacobian's.
     """
     if outer_jacobian_strategy not in ("reverse-mode", "forward-mode"):
-        raise ArgumentError(f'hessian: outer_jacobian_strategy {outer_jacobian_strategy!r}; give "reverse-mode" or "forward-mode"')
+        raise AssertedArgumentError(f'hessian: outer_jacobian_strategy {outer_jacobian_strategy!r}; give "reverse-mode" or "forward-mode"')
     several, args = _tuple(inputs, "inputs", "hessian")
     checked = _scalar(func, "hessian")
 

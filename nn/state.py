@@ -9,7 +9,7 @@ from typing import Any, NamedTuple
 import numpy as np
 
 from tritensor.autograd.modes import no_grad
-from tritensor.errors import CheckpointError
+from tritensor.errors import AssertedArgumentError, CheckpointError
 from tritensor.nn.conversion import get_swap_module_params_on_conversion, swap_tensors
 from tritensor.nn.parameter import Parameter, is_lazy
 from tritensor.tensor.core import Tensor, as_tensor
@@ -172,9 +172,12 @@ def load(module: Any, state_dict: dict[str, Any], strict: bool, assign: bool) ->
             entry.store(entry.given)
         try:
             for hook, part in posts:  # may strike names from `keys`, so they come before the last judgement
-                hook(part, keys)
+                if hook(part, keys) is not None:
+                    raise AssertedArgumentError(
+                        "load_state_dict: a hook of register_load_state_dict_post_hook returned a value; change the keys that it is given in place"
+                    )
             _refuse(module, strict, keys, errors)
-        except CheckpointError:
+        except (CheckpointError, AssertedArgumentError):
             for entry, value in zip(plan, before, strict=True):
                 entry.store(value, undo=True)
             raise

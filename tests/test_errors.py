@@ -99,3 +99,25 @@ def test_message(case: str) -> None:
     text = str(caught.value)
     assert "\n" not in text.strip(), f"more than one line: {text}"
     assert type(caught.value).__module__ in ("tritensor.errors", "builtins"), f"{type(caught.value)} is not ours"
+
+
+@pytest.mark.parametrize(
+    ("mistake", "kind"),
+    [
+        (lambda: F.embedding(tt.tensor([0]), tt.ones(4, 2), padding_idx=4), AssertionError),
+        (lambda: F.embedding_bag(tt.tensor([[0]]), tt.ones(4, 2), padding_idx=-5), AssertionError),
+        (lambda: tt.nn.Embedding(4, 2, padding_idx=4), AssertionError),
+        (lambda: tt.nn.Embedding(4, 2, _weight=tt.ones(3, 2)), AssertionError),
+        (lambda: tt.nn.Embedding.from_pretrained(tt.ones(3)), AssertionError),
+        (lambda: tt.nn.Hardtanh(1.0, 1.0), AssertionError),
+        (lambda: tt.autograd.functional.jacobian(tt.exp, tt.ones(2), strategy="sideways"), AssertionError),
+        (lambda: tt.data.TensorDataset(tt.ones(2), tt.ones(3)), AssertionError),
+        (lambda: tt.data.ConcatDataset([]), AssertionError),
+        (lambda: F.pad(tt.ones(2), (1, 1), mode="mirror"), NotImplementedError),
+        (lambda: F.pad(tt.ones(2), (1, 1), mode="reflect"), NotImplementedError),
+    ],
+)
+def test_a_mistake_is_of_the_class_that_pytorch_raises(mistake, kind):
+    with pytest.raises(kind) as raised:
+        mistake()
+    assert not isinstance(raised.value, AssertionError) or isinstance(raised.value, ValueError)

@@ -23,6 +23,18 @@ class ArgumentError(ValueError, RuntimeError):
     """A number or a word that an argument does not take; the message says what it takes."""
 
 
+class AssertedArgumentError(ArgumentError, AssertionError):
+    """An argument that PyTorch asserts not to be given."""
+
+
+class UnknownModeError(ArgumentError, NotImplementedError):
+    """A way of doing something that is not there, for which PyTorch raises NotImplementedError."""
+
+
+class UnsupportedShapeError(ShapeError, NotImplementedError):
+    """Dimensions that a mode does not take, for which PyTorch raises NotImplementedError."""
+
+
 class StreamError(TypeError, AssertionError):
     """A dataset with indices where a stream is needed, or the other way round."""
 

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from collections.abc import Sequence
 
-from tritensor.errors import ShapeError
+from tritensor.errors import ArgumentError, ShapeError, UnknownModeError, UnsupportedShapeError
 from tritensor.nn.functional.windows import channels_last_as
 from tritensor.table import ops
 from tritensor.tensor.core import Tensor
@@ -22,10 +22,10 @@ def pad(input: Tensor, pad: Sequence[int], mode: str = "constant", value: float 
             "reflect" mirrors at the edge element (fewer than the dimension has), "replicate" repeats it, "circular" goes on at the other side.
 
     Raises:
-        ShapeError: sizes that do not fit. ValueError: an unknown mode, or a value for one that takes none.
+        ShapeError: sizes that do not fit. UnknownModeError: an unknown mode. ArgumentError: a value for one that takes none.
     """
     if mode not in ("constant", "reflect", "replicate", "circular"):
-        raise ValueError(f"pad: mode {mode!r} is not known; give 'constant', 'reflect', 'replicate' or 'circular'")
+        raise UnknownModeError(f"pad: mode {mode!r} is not known; give 'constant', 'reflect', 'replicate' or 'circular'")
     sides = sides_of("pad", input, pad)
     lead = input.ndim - len(pad) // 2
     if mode == "constant":
@@ -34,9 +34,9 @@ def pad(input: Tensor, pad: Sequence[int], mode: str = "constant", value: float 
         if n + before + after < 0:
             raise ShapeError(f"pad: {tuple(pad)} takes more off input {tuple(input.shape)} than there is")
     if value:
-        raise ValueError(f"pad: mode {mode!r} takes no value, {value} was given")
+        raise ArgumentError(f"pad: mode {mode!r} takes no value, {value} was given; leave it out, or pad by constant")
     if len(pad) not in (2, 4, 6) or lead not in (1, 2):
-        raise ShapeError(
+        raise UnsupportedShapeError(
             f"pad: {tuple(pad)} for input {tuple(input.shape)} in mode {mode!r}: it pads the last 1, 2 or 3 dimensions behind (channels,) or "
             "(batch, channels)"
         )

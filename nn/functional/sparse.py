@@ -13,7 +13,7 @@ from tritensor.autograd.function import Function
 from tritensor.autograd.modes import no_grad
 from tritensor.call_site import user_frame
 from tritensor.dtypes import bool_, int32, int64
-from tritensor.errors import ArgumentError, DTypeError, ShapeError
+from tritensor.errors import ArgumentError, AssertedArgumentError, DTypeError, ShapeError
 from tritensor.layers import LayerArray
 from tritensor.table import ops
 from tritensor.tensor.aliasing.inplace import overwrite
@@ -43,14 +43,14 @@ class _Scaled(Function):
 
 
 def _padding_row(name: str, padding_idx: int | None, weight: Tensor) -> int | None:
-    """padding_idx counted from the front. Raises ArgumentError for one that is no row."""
+    """padding_idx counted from the front. Raises AssertedArgumentError for one that is no row."""
     if padding_idx is None or not weight.ndim:
         return None
     if isinstance(padding_idx, bool) or not hasattr(padding_idx, "__index__"):
         raise TypeError(f"{name}: padding_idx is {padding_idx!r}; give the number of a row, an int")
     rows = weight.shape[0]
     if not -rows <= padding_idx < rows:
-        raise ArgumentError(f"{name}: padding_idx {padding_idx} is out of range for {rows} rows; give one of -{rows} to {rows - 1}")
+        raise AssertedArgumentError(f"{name}: padding_idx {padding_idx} is out of range for {rows} rows; give one of -{rows} to {rows - 1}")
     return padding_idx % rows
 
 

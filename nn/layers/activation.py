@@ -5,6 +5,7 @@ from __future__ import annotations
 import warnings
 from typing import Any
 
+from tritensor.errors import AssertedArgumentError
 from tritensor.nn import functional as F
 from tritensor.nn import init
 from tritensor.nn.module import Module
@@ -138,7 +139,7 @@ class Hardtanh(Module):
         min_val = min_val if min_value is None else min_value
         max_val = max_val if max_value is None else max_value
         if not min_val < max_val:
-            raise ValueError(f"Hardtanh: min_val is {min_val}, max_val {max_val}; give min_val < max_val")
+            raise AssertedArgumentError(f"Hardtanh: min_val is {min_val}, max_val {max_val}; give min_val < max_val")
         self.min_val, self.max_val, self.inplace = min_val, max_val, inplace
 
     def forward(self, input: Tensor) -> Tensor:

@@ -5,7 +5,7 @@ from __future__ import annotations
 from typing import Any
 
 from tritensor.autograd.modes import no_grad
-from tritensor.errors import ArgumentError, ShapeError
+from tritensor.errors import AssertedArgumentError, AssertedError, ShapeError
 from tritensor.nn import functional as F
 from tritensor.nn import init
 from tritensor.nn.module import Module
@@ -26,7 +26,9 @@ class _Table(Module):
             raise ShapeError(f"{name}: num_embeddings is {num_embeddings}, embedding_dim {embedding_dim}; neither must be negative")
         if padding_idx is not None:
             if not -num_embeddings <= padding_idx < num_embeddings:
-                raise ArgumentError(f"{name}: padding_idx {padding_idx} is out of range for {num_embeddings} embeddings")
+                raise AssertedArgumentError(
+                    f"{name}: padding_idx {padding_idx} is out of range for {num_embeddings} embeddings; give one of -{num_embeddings} to {num_embeddings - 1}"
+                )
             padding_idx %= num_embeddings
         self.num_embeddings, self.embedding_dim, self.padding_idx = num_embeddings, embedding_dim, padding_idx
         if weight is None:
@@ -34,7 +36,7 @@ class _Table(Module):
             self.weight.requires_grad_(not freeze)
             self.reset_parameters()
         elif tuple(weight.shape) != (num_embeddings, embedding_dim):
-            raise ShapeError(
+            raise AssertedError(
                 f"{name}: weight {tuple(weight.shape)} is not (num_embeddings, embedding_dim), ({num_embeddings}, {embedding_dim})"
             )
         else:
@@ -50,7 +52,7 @@ class _Table(Module):
 
 def _rows(cls: type, embeddings: Tensor) -> tuple[int, int]:
     if embeddings.ndim != 2:
-        raise ShapeError(f"{cls.__name__}.from_pretrained: embeddings {tuple(embeddings.shape)} must be (num_embeddings, embedding_dim)")
+        raise AssertedError(f"{cls.__name__}.from_pretrained: embeddings {tuple(embeddings.shape)} must be (num_embeddings, embedding_dim)")
     return embeddings.shape[0], embeddings.shape[1]
 
 

@@ -183,6 +183,17 @@ def test_samplers_given() -> None:
     assert ([y.tolist() for _, y in loader], len(loader)) == ([[0, 1, 2, 3], [4, 5, 6, 7]], 2)
 
 
+def test_an_iteration_has_a_length() -> None:
+    batches = iter(DataLoader(numbers(9), batch_size=2))
+    next(batches)
+    assert len(batches) == 5
+    assert len(list(batches)) == 4
+    endless = DataLoader(numbers(9), sampler=iter([8, 0]), batch_size=None)
+    assert [int(y) for _, y in list(endless)] == [8, 0]
+    with pytest.raises(TypeError, match="no len"):
+        len(iter(endless))
+
+
 @pytest.mark.parametrize(("batch_size", "drop_last", "sizes"), [(4, False, [4, 4, 2]), (4, True, [4, 4]), (5, True, [5, 5])])
 def test_streams(batch_size: int, drop_last: bool, sizes: list[int]) -> None:
     loader = DataLoader(Stream(10), batch_size=batch_size, drop_last=drop_last)
@@ -327,6 +338,9 @@ def test_weighted_sampler_follows_its_weights() -> None:
 def test_what_cannot_be_drawn_is_a_runtime_error_as_well() -> None:
     for draw in (
         lambda: WeightedRandomSampler([0.0], 1),
+        lambda: WeightedRandomSampler([[1.0]], 1),
+        lambda: WeightedRandomSampler(tt.ones(1, 1), 1),
+        lambda: WeightedRandomSampler([1.0], 1, replacement=1),
         lambda: list(RandomSampler(range(0), num_samples=1)),
         lambda: WeightedRandomSampler([1.0], 2, replacement=False),
     ):

@@ -176,6 +176,15 @@ def test_load_post_hook_forgives_and_failure_undoes():
     assert m.weight.item() == 2.0
 
 
+def test_a_load_post_hook_returns_nothing():
+    m = nn.Linear(1, 1)
+    nn.init.constant_(m.weight, 5.0)
+    m.register_load_state_dict_post_hook(lambda mod, keys: keys)
+    with pytest.raises(AssertionError, match="load_state_dict: a hook of register_load_state_dict_post_hook returned a value; change"):
+        m.load_state_dict({"weight": tt.tensor([[9.0]]), "bias": tt.zeros(1)})
+    assert m.weight.item() == 5.0
+
+
 def test_hooks_on_every_module() -> None:
     from tritensor.nn.modules import module as everywhere
 

@@ -10,7 +10,7 @@ from collections.abc import Callable, Iterable, Iterator, Sequence
 from typing import Any, Generic, TypeVar
 
 from tritensor.data.order import permutation
-from tritensor.errors import ArgumentError, ShapeError, StreamError
+from tritensor.errors import ArgumentError, AssertedArgumentError, AssertedError, StreamError
 from tritensor.random import Generator
 from tritensor.tensor.core import Tensor, as_tensor
 
@@ -57,7 +57,7 @@ class TensorDataset(Dataset[tuple[Tensor, ...]]):
                 raise TypeError(f"TensorDataset: {type(t).__name__} is not a tensor; wrap it: tritensor.tensor(...) or from_numpy(...)")
         if any(t.ndim == 0 for t in tensors) or len({t.shape[0] for t in tensors}) != 1:
             shapes = ", ".join(str(tuple(t.shape)) for t in tensors)
-            raise ShapeError(f"TensorDataset: {shapes}: first sizes must be there and equal, they count the samples")
+            raise AssertedError(f"TensorDataset: {shapes}: first sizes must be there and equal, they count the samples")
         self.tensors = tensors
 
     def __getitem__(self, index: Any) -> tuple[Tensor, ...]:
@@ -78,10 +78,10 @@ class ConcatDataset(Dataset[Any]):
     def __init__(self, datasets: Iterable[Dataset[Any]]) -> None:
         self.datasets = list(datasets)
         if not self.datasets:
-            raise ValueError("ConcatDataset: no datasets given; give at least one")
+            raise AssertedArgumentError("ConcatDataset: no datasets given; give at least one")
         for d in self.datasets:
             if isinstance(d, IterableDataset):
-                raise TypeError(
+                raise StreamError(
                     f"ConcatDataset: {type(d).__name__} is an IterableDataset and has no length; chain streams with ChainDataset"
                 )
         self.cumulative_sizes = list(itertools.accumulate(len(d) for d in self.datasets))  # type: ignore[arg-type]

@@ -18,6 +18,18 @@ from tritensor.random import Generator
 _FIXED = ("batch_size", "batch_sampler", "sampler", "drop_last", "dataset", "persistent_workers")  # what the batches were planned with
 
 
+class _Batches(map):  # type: ignore[type-arg]
+    """The batches of an epoch, one for each entry of a sampler, which says how many they are."""
+
+    def __new__(cls, read: Callable[..., Any], entries: Iterable[Any]) -> _Batches:
+        made = super().__new__(cls, read, entries)
+        made._entries = entries
+        return made
+
+    def __len__(self) -> int:
+        return len(self._entries)  # type: ignore[arg-type]
+
+
 class DataLoader:
     """An iterable over the batches of a dataset.
 
@@ -147,7 +159,7 @@ class DataLoader:
         if self._streams:
             batches = self._stream(base_seed)
             return map(pinned, batches) if self._pins else batches
-        return map(apart(self._reader(), base_seed), self._index_sampler)
+        return _Batches(apart(self._reader(), base_seed), self._index_sampler)
 
     def _stream(self, base_seed: int) -> Iterator[Any]:
         """The batches of a stream that is read in this process."""

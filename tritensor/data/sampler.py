@@ -100,12 +100,19 @@ class WeightedRandomSampler(Sampler[int]):
     """
 
     def __init__(self, weights: Sequence[float], num_samples: int, replacement: bool = True, generator: Generator | None = None) -> None:
-        self.weights = [float(w) for w in weights]
+        try:
+            self.weights = [float(w) for w in (weights.tolist() if hasattr(weights, "tolist") else weights)]
+        except TypeError:
+            raise ArgumentError(
+                "WeightedRandomSampler: weights should be a 1d sequence of numbers; flatten them, one for each sample"
+            ) from None
         self.num_samples = num_samples
         self.replacement = replacement
         self.generator = generator
         if not isinstance(num_samples, int) or isinstance(num_samples, bool) or num_samples <= 0:
             raise ValueError(f"WeightedRandomSampler: num_samples {num_samples!r} is not a positive count")
+        if not isinstance(replacement, bool):
+            raise ArgumentError(f"WeightedRandomSampler: replacement {replacement!r} is not True or False")
         if any(not 0 <= w < float("inf") for w in self.weights) or not any(self.weights):
             raise ArgumentError("WeightedRandomSampler: weights must be finite, not negative, and not all zero")
         if not replacement and num_samples > sum(w > 0 for w in self.weights):

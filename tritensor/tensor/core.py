@@ -308,7 +308,9 @@ class Tensor(Values, Methods):
         if not isinstance(value, Tensor):
             raise TypeError(f"data: {type(value).__name__} is not a tensor; wrap it with tensor(...)")
         if self.tracked and value.dtype.kind not in ("float", "complex"):
-            raise GradError(f"data: {value.dtype.name} for a tensor that requires grad, which must be float or complex; requires_grad_(False) first")
+            raise GradError(
+                f"data: {value.dtype.name} for a tensor that requires grad, which must be float or complex; requires_grad_(False) first"
+            )
         self.array = value.array
 
     def register_hook(self, hook: Callable[[Tensor], Tensor | None]) -> Handle:

@@ -40,7 +40,9 @@ class _LazyConv(LazyModuleMixin):
     def initialize_parameters(self, input: Tensor, *args: Any, **kwargs: Any) -> None:
         """Make the parameters for inputs of as many channels as `input` has."""
         if not self.has_uninitialized_params():
-            self.in_channels = self.weight.shape[0] if self.transposed else self.weight.shape[1] * self.groups  # as a state_dict has brought it
+            self.in_channels = (
+                self.weight.shape[0] if self.transposed else self.weight.shape[1] * self.groups
+            )  # as a state_dict has brought it
             return
         if input.ndim not in (self.axes + 1, self.axes + 2):
             raise ShapeError(
