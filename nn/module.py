@@ -107,12 +107,22 @@ class Module(Movable):
     def _early(self, what: str) -> AttributeError:
         return AttributeError(f"{type(self).__name__}: cannot assign {what} before Module.__init__() call: call super().__init__() first")
 
+    def _mismatch(self, name: str, value: Any, kind: str, base: Any, what: str) -> TypeError:
+        expected = "Tensor" if kind == "_buffers" else f"nn.{base.__name__}"
+        mend = f"take the {what} away first, by del" if isinstance(value, Module | Buffer) else "wrap it"
+        return TypeError(
+            f"{type(self).__name__}: cannot assign '{type(value).__name__}' as {what} '{name}' ({expected} or None expected); {mend}"
+        )
+
     def __setattr__(self, name: str, value: Any) -> None:
         fields = self.__dict__
-        for kind, base, what in _KINDS:
+        for place, (kind, base, what) in enumerate(_KINDS):
             if isinstance(value, base):
                 if kind not in fields:
                     raise self._early(what)
+                for before in _KINDS[:place]:  # a parameter takes any name, a module none of a parameter's, a buffer neither's
+                    if name in fields[before[0]]:
+                        raise self._mismatch(name, value, *before)
                 for other in ("_parameters", "_buffers", "_modules"):
                     if other != kind:
                         fields[other].pop(name, None)
@@ -130,9 +140,7 @@ class Module(Movable):
                 if value is None or (kind == "_buffers" and isinstance(value, Tensor)):
                     table[name] = value
                     return
-                expected = "Tensor" if kind == "_buffers" else f"nn.{base.__name__}"
-                said = f"cannot assign '{type(value).__name__}' as {what} '{name}' ({expected} or None expected)"
-                raise TypeError(f"{type(self).__name__}: {said}; wrap it")
+                raise self._mismatch(name, value, kind, base, what)
         object.__setattr__(self, name, value)
 
     def __getattr__(self, name: str) -> Any:

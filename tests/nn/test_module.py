@@ -99,6 +99,16 @@ def test_registration_mistakes_are_named():
         m.layer = 3
     with pytest.raises(TypeError, match="cannot assign 'list' as buffer 'buf'"):
         m.buf = [1]
+    m.register_parameter("none", None)
+    for name in ("w", "none"):
+        for value in (nn.ReLU(), nn.Buffer(values(1))):
+            with pytest.raises(
+                TypeError, match=f"cannot assign '{type(value).__name__}' as parameter '{name}'.*; take the parameter away first"
+            ):
+                setattr(m, name, value)
+    with pytest.raises(TypeError, match="cannot assign 'Buffer' as child module 'layer'"):
+        m.layer = nn.Buffer(values(1))
+    assert (list(m._parameters), list(m._modules), list(m._buffers)) == (["w", "none"], ["layer"], ["buf"])
     with pytest.raises(KeyError, match="already exists"):
         m.register_parameter("x", nn.Parameter(values(1)))
     with pytest.raises(KeyError, match=r'must not be empty or contain "\."'):

@@ -6,7 +6,7 @@ import uuid
 from collections.abc import Callable, Iterable
 from typing import Any
 
-from tritensor.errors import ArgumentError
+from tritensor.errors import ArgumentError, AssertedArgumentError
 from tritensor.process import locks
 from tritensor.profiler import ranges
 from tritensor.profiler.about import About, as_json
@@ -309,7 +309,7 @@ def _activities(given: Iterable[Any] | None, use_cuda: bool | None) -> set[Profi
     if use_cuda:
         wanted = wanted | {ProfilerActivity.CUDA}
     if not wanted:
-        raise ArgumentError("profile: activities is empty; give ProfilerActivity.CPU, ProfilerActivity.CUDA or both")
+        raise AssertedArgumentError("profile: activities is empty; give ProfilerActivity.CPU, ProfilerActivity.CUDA or both")
     foreign = wanted - {ProfilerActivity.CPU, ProfilerActivity.CUDA}
     if foreign:
         raise ArgumentError(f"profile: {sorted(a.name for a in foreign)[0]}: devices here are the CPU and cuda")
