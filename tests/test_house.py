@@ -384,6 +384,21 @@ def test_every_op_is_used() -> None:
     assert not lost, f"ops that no public name reaches: {lost}"
 
 
+def test_what_is_called_as_an_op_is_one() -> None:
+    """`ops.full_like(...)` on a road that few programs take raises only there."""
+    from tritensor.table import ops, registry
+
+    asked = set()
+    for path in SOURCES:
+        taken = {name for module, name, _, _ in facts(path).imports if module == "tritensor.table"}
+        names = (facts(path).attributes_of_ops if "ops" in taken else set()) | (
+            facts(path).keys_of_registry if "registry" in taken else set()
+        )
+        asked |= {(relative(path), name) for name in names}
+    lost = sorted(f"{file}: {name}" for file, name in asked if name not in registry and name not in vars(type(ops)))
+    assert not lost, f"no ops: {lost}"
+
+
 def test_every_op_is_registered_by_a_kernel_file() -> None:
     import tritensor.kernels  # noqa: F401
     from tritensor.table import registry

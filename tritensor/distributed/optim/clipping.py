@@ -22,7 +22,7 @@ def clip_shares(
     grads = [one.grad for one in params if one.grad is not None and one.grad.numel()]
     norm = get_total_norm(grads, p).double().to(params[0].device)
     if group is not None:
-        part = part_with(norm, p) if grads else ops.full_like(norm, value=nothing(p))
+        part = part_with(norm, p) if grads else ops.full(shape=(), value=nothing(p), dtype=norm.array.dtype, device=norm.device)
         all_reduce(part, joining(p), group)
         norm = norm_of(part, p)
     if error_if_nonfinite:
