@@ -18,3 +18,4 @@ from tritensor.table.shape_rules import normal_dim as normal_dim
 from tritensor.table.shape_rules import normal_dims as normal_dims
 from tritensor.table.shape_rules import refuse_kind as refuse_kind
 from tritensor.table.shape_rules import refuse_mixed as refuse_mixed
+from tritensor.table.shape_rules import sized_dim as sized_dim

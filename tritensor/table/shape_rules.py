@@ -9,7 +9,7 @@ from typing import Any
 import numpy as np
 
 from tritensor import dtypes
-from tritensor.errors import DTypeError, ShapeError
+from tritensor.errors import DTypeError, IndexShapeError, ShapeError
 
 
 def broadcast(name: str, *shapes: tuple[int, ...], labels: Sequence[str] = ("a", "b", "c")) -> tuple[int, ...]:
@@ -47,6 +47,13 @@ def normal_dim(name: str, dim: int, ndim: int) -> int:
     if not -span <= dim < span:
         raise IndexError(f"{name}: dim {dim} is out of range for a {ndim}-dimensional tensor; it has dims {-span} to {span - 1}")
     return int(dim) % span
+
+
+def sized_dim(name: str, dim: int, ndim: int) -> int:
+    """normal_dim where the dimension has to be there: IndexShapeError for a 0-d tensor, which has none."""
+    if not ndim:
+        raise IndexShapeError(f"{name}: a 0-d tensor has no dimension {dim}; reshape it to (1,)")
+    return normal_dim(name, dim, ndim)
 
 
 def normal_dims(name: str, dim: int | Sequence[int] | None, ndim: int) -> tuple[int, ...]:

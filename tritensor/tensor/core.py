@@ -21,7 +21,7 @@ from tritensor.errors import DTypeError, GradError, ShapeError
 from tritensor.layers import VMAP, LayerArray, entries
 from tritensor.process import locks
 from tritensor.strides import as_format, contiguous_format, contiguous_strides, matches
-from tritensor.table import Op
+from tritensor.table import Op, sized_dim
 from tritensor.tensor.extra import Extra as Extra
 from tritensor.tensor.extra import Kin
 from tritensor.tensor.size import Size, size_of
@@ -155,7 +155,7 @@ class Tensor(Values, Methods):
         """Strides in elements, or one of them."""
         array = self.array
         strides = contiguous_strides(array.shape) if 0 in array.shape else element_strides(array)  # numpy says 0 of what has no elements
-        return strides if dim is None else strides[dim]
+        return strides if dim is None else strides[sized_dim("stride", dim, len(strides))]
 
     def is_contiguous(self, memory_format: Any = contiguous_format) -> bool:
         """Whether the elements lie without gaps in C order, or in another memory format's order."""

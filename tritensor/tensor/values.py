@@ -153,6 +153,9 @@ class Values:
         plain = not self.heading and not self.array.shape  # f"{loss}" shows the number, as in PyTorch
         return format(self.item(), spec) if plain or (spec and self.array.size == 1) else format(str(self), spec)
 
+    def __delitem__(self, index: Any) -> None:
+        raise TypeError("delitem: a tensor keeps all its elements; index those that stay, as x[1:]")
+
     def __contains__(self, value: Any) -> bool:
         found: Any = self == value
         if type(found) is bool:  # Python's answer of what cannot be compared

@@ -10,7 +10,7 @@ import numpy as np
 
 from tritensor import dtypes
 from tritensor.errors import ShapeError
-from tritensor.table import normal_dims, ops
+from tritensor.table import normal_dims, ops, sized_dim
 from tritensor.tensor.core import Tensor
 from tritensor.tensor.functions.shaping.reshaping import no_view, reshape_to
 from tritensor.tensor.publishing.publish import function, namespaces
@@ -105,12 +105,8 @@ def outer(input: Tensor, vec2: Tensor) -> Tensor:
     return ops.mul(reshape_to(input, (input.shape[0], 1)), vec2)
 
 
-@function(method=False, out=True)
-def tensordot(a: Tensor, b: Tensor, dims: int | Tensor | Sequence[Any] = 2) -> Tensor:
-    """Sum of products over `dims`: the last `dims` of a with the first of b, or a pair of lists that name them.
-
-    Raises ShapeError where the named dimensions differ in size.
-    """
+def _summed_over(a: Tensor, b: Tensor, dims: Any) -> list[list[int]]:
+    """The dimensions of a and of b that tensordot sums over, counted from the front."""
     if isinstance(dims, Tensor):
         dims = dims.tolist()
     if isinstance(dims, int):
@@ -118,11 +114,24 @@ def tensordot(a: Tensor, b: Tensor, dims: int | Tensor | Sequence[Any] = 2) -> T
             raise ShapeError(
                 f"tensordot: dims {dims} for a {tuple(a.shape)} and b {tuple(b.shape)}; it must be between 0 and {min(a.ndim, b.ndim)}"
             )
-        over_a, over_b = list(range(a.ndim - dims, a.ndim)), list(range(dims))
-    else:
-        over_a, over_b = (
-            [d % x.ndim for d in ([given] if isinstance(given, int) else given)] for given, x in zip(dims, (a, b), strict=True)
-        )
+        return [list(range(a.ndim - dims, a.ndim)), list(range(dims))]
+    if len(dims) != 2:
+        raise ShapeError(f"tensordot: dims {dims} are {len(dims)} lists; give two, of a's dimensions and of b's")
+    found = []
+    for given, x in zip(dims, (a, b), strict=True):
+        found.append([sized_dim("tensordot", d, x.ndim) for d in ([given] if isinstance(given, int) else given)])
+        if len(set(found[-1])) < len(found[-1]):
+            raise ShapeError(f"tensordot: dims {given} name a dimension twice; name each once")
+    return found
+
+
+@function(method=False, out=True)
+def tensordot(a: Tensor, b: Tensor, dims: int | Tensor | Sequence[Any] = 2) -> Tensor:
+    """Sum of products over `dims`: the last `dims` of a with the first of b, or a pair of lists that name them.
+
+    Raises ShapeError where the named dimensions differ in size or one is named twice, IndexError for one that is not there.
+    """
+    over_a, over_b = _summed_over(a, b, dims)
     if len(over_a) == len(over_b):
         # A size of 1 stretches: what is summed with it is summed first.
         gone_a = [p for p, q in zip(over_a, over_b, strict=True) if a.shape[p] != 1 and b.shape[q] == 1]

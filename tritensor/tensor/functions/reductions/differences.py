@@ -8,7 +8,7 @@ from typing import Any
 import numpy as np
 
 from tritensor.errors import ArgumentError, DTypeError, ShapeError
-from tritensor.table import normal_dim, normal_dims, ops
+from tritensor.table import normal_dim, normal_dims, ops, sized_dim
 from tritensor.tensor.core import Tensor
 from tritensor.tensor.publishing.publish import function
 
@@ -197,8 +197,8 @@ def trapezoid(y: Tensor, x: Tensor | None = None, *, dx: Any = None, dim: int = 
 
     x has y's shape, one that broadcasts to it, or one value for each along dim.
     """
-    axis = normal_dim("trapezoid", dim, y.ndim)
-    n = y.shape[axis] if y.ndim else 0
+    axis = sized_dim("trapezoid", dim, y.ndim)
+    n = y.shape[axis]
     if x is None and n > 2 and y.array.dtype != np.bool_ and not isinstance(dx, Tensor):  # of one width: all but the ends count twice
         y = _whole(y)
         ends = ops.add(_part(y, axis, 0, 1), _part(y, axis, n - 1, n))
@@ -214,7 +214,7 @@ def trapezoid(y: Tensor, x: Tensor | None = None, *, dx: Any = None, dim: int = 
 @function(method=False)
 def cumulative_trapezoid(y: Tensor, x: Tensor | None = None, *, dx: Any = None, dim: int = -1) -> Tensor:
     """The integral of y up to each sample but the first along dim, by the trapezoid rule (see `trapezoid`)."""
-    axis = normal_dim("cumulative_trapezoid", dim, y.ndim)
+    axis = sized_dim("cumulative_trapezoid", dim, y.ndim)
     areas = _trapezoids("cumulative_trapezoid", y, x, dx, axis)
     if areas is None:
         return ops.div(y, 2.0) if y.array.dtype.kind in "iu" else y.clone()

@@ -12,7 +12,7 @@ from tritensor import dtypes
 from tritensor.array import same_memory, to_host
 from tritensor.autograd.engine import followed
 from tritensor.errors import DTypeError, OutOfRangeError, ShapeError
-from tritensor.table import normal_dim, normal_dims, ops
+from tritensor.table import normal_dim, normal_dims, ops, sized_dim
 from tritensor.tensor.aliasing import quick_views
 from tritensor.tensor.aliasing.inplace import write_out
 from tritensor.tensor.aliasing.views import as_parts
@@ -87,7 +87,7 @@ def _cuts(x: Tensor, d: int, edges: Sequence[int]) -> tuple[Tensor, ...]:
 @function(also={"tensor": "x", "split_size": "split_size_or_sections"})
 def split(x: Tensor, split_size_or_sections: Any, dim: int = 0) -> tuple[Tensor, ...]:
     """Parts of a size (the last may be smaller), or of the sizes listed."""
-    d = normal_dim("split", dim, len(x.array.shape))
+    d = sized_dim("split", dim, len(x.array.shape))
     n = x.array.shape[d]
     size = _single(split_size_or_sections)
     if size is not None:
@@ -111,7 +111,7 @@ def chunk(x: Tensor, chunks: int, dim: int = 0) -> tuple[Tensor, ...]:
     chunks = as_index(chunks)
     if chunks < 1:
         raise ShapeError(f"chunk: {chunks} parts; ask for at least one")
-    d = normal_dim("chunk", dim, len(x.array.shape))
+    d = sized_dim("chunk", dim, len(x.array.shape))
     n = x.array.shape[d]
     return split(x, max(-(-n // chunks), 1), d) if n else as_parts(_cuts(x, d, [0] * (chunks + 1)))
 
@@ -119,7 +119,7 @@ def chunk(x: Tensor, chunks: int, dim: int = 0) -> tuple[Tensor, ...]:
 @function(also=_SECTIONS | {"tensor_indices_or_sections": "indices_or_sections"})
 def tensor_split(x: Tensor, indices_or_sections: Any, dim: int = 0) -> tuple[Tensor, ...]:
     """So many parts (sizes differ by one at most), or the parts between the indices listed."""
-    d = normal_dim("tensor_split", dim, len(x.array.shape))
+    d = sized_dim("tensor_split", dim, len(x.array.shape))
     n = x.array.shape[d]
     parts = _single(indices_or_sections)
     if parts is not None:

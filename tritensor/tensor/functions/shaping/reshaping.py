@@ -13,7 +13,7 @@ from tritensor import dtypes
 from tritensor.array import device_of, element_strides, empty, is_contiguous, reinterpreted, reshape_strides
 from tritensor.errors import ShapeError
 from tritensor.layers import TRACE, LayerArray, entries
-from tritensor.table import broadcast, normal_dim, ops
+from tritensor.table import broadcast, normal_dim, normal_dims, ops, sized_dim
 from tritensor.table.shape_rules import one_integer
 from tritensor.tensor.aliasing import quick_views
 from tritensor.tensor.aliasing.views import change_shape
@@ -161,7 +161,7 @@ def flatten(x: Tensor, start_dim: int = 0, end_dim: int = -1) -> Tensor:
 def unflatten(x: Tensor, dim: int, sizes: Any) -> Tensor:
     """Dimension `dim` split into `sizes`, one of which may be -1."""
     shape = x.array.shape
-    d = normal_dim("unflatten", dim, len(shape))
+    d = sized_dim("unflatten", dim, len(shape))
     parts = inferred("unflatten", tuple(int(n) for n in sizes), (shape[d],))
     if math.prod(parts) != shape[d]:
         raise ShapeError(f"unflatten: sizes {parts} do not multiply to {shape[d]}, the size of dim {d}; give sizes that do")
@@ -175,7 +175,7 @@ def squeeze(x: Tensor, dim: Any = None) -> Tensor:
     if dim is None:
         kept = tuple([n for n in shape if n != 1])
     else:
-        dims = [normal_dim("squeeze", d, len(shape)) for d in (dim if isinstance(dim, tuple | list) else (dim,))]
+        dims = normal_dims("squeeze", dim, len(shape))
         kept = tuple([n for d, n in enumerate(shape) if n != 1 or d not in dims])
     return ops.reshape(x, shape=kept)
 
