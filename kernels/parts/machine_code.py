@@ -11,11 +11,13 @@ from typing import Any
 import numpy as np
 
 from tritensor import dtypes
+from tritensor.array import settled
 from tritensor.kernels.parts import spellings
 from tritensor.kernels.parts.cpu import blocks
 from tritensor.kernels.parts.cpu.lanes import on_lanes
 from tritensor.kernels.parts.cpu.narrow_floats import HALVES
 from tritensor.native.loops import MANY, Loop, lies
+from tritensor.strides import ELEMENTWISE, order_of
 from tritensor.table import FLOATS
 
 NARROW = ("float16", "bfloat16")  # numpy has loops for them that go number by number, if any
@@ -79,6 +81,19 @@ def _of_rows(loop: Callable[..., bool], inputs: Sequence[Any], dtype: np.dtype) 
     return out.reshape(shape)
 
 
+def _turn(inputs: Sequence[Any]) -> tuple[int, ...] | None:
+    """The dimensions from the outermost in memory to the innermost, of arrays that lie alike and without gaps, in neither C nor Fortran order."""
+    first, *others = [x for x in inputs if np.ndim(x)]
+    if (
+        first.flags.c_contiguous
+        or first.flags.f_contiguous
+        or not all([x.shape == first.shape and x.strides == first.strides for x in others])
+    ):
+        return None
+    axes = order_of(first.strides)
+    return axes if first.transpose(axes).flags.c_contiguous else None
+
+
 def natively(
     reference: Callable[..., Any],
     loop: Callable[..., bool],
@@ -97,12 +112,15 @@ def natively(
             dtype = result or first.dtype
             if not defaults and out is None and len(arrays) > 1 and (y := _of_rows(loop, arrays, dtype)) is not None:
                 return y
+            if out is None and (axes := _turn(arrays)) is not None:
+                turned = chosen(*[x.transpose(axes) if np.ndim(x) else x for x in arrays], **attrs)
+                return turned.transpose(np.argsort(axes))
             given, shape, order = arranged(arrays)
             y = np.empty(shape, dtype, order) if out is None else out
             if defaults:
                 given += [attrs.get(name, default) for name, default in defaults.items()]
             if y.dtype == dtype and y.shape == shape and loop(given, y):
-                return y
+                return y if out is not None else settled(ELEMENTWISE, y, arrays)
             with blocks.SILENT():
                 return reference(*arrays, out=out, **attrs)
         return reference(*arrays, out=out, **attrs)
@@ -137,6 +155,9 @@ def _gradient(formula: Any, types: Sequence[str]) -> Callable[..., np.ndarray | 
     def machine(g: np.ndarray, *values: Any) -> np.ndarray | None:
         if g.dtype not in known:
             return None
+        if (axes := _turn((g, *values))) is not None:
+            turned = machine(*[x.transpose(axes) if np.ndim(x) else x for x in (g, *values)])
+            return None if turned is None else turned.transpose(np.argsort(axes))
         given, shape, order = arranged((g, *values))
         y = np.empty(shape, g.dtype, order)
         return y if loop(given, y) else None

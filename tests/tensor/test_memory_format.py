@@ -7,6 +7,7 @@ import pickle
 import pytest
 
 import tritensor as tt
+import tritensor.nn.functional as F
 
 DEVICES = ("cpu", "cuda")
 FIRST, LAST = (60, 20, 5, 1), (60, 1, 15, 3)  # strides of (2, 3, 4, 5)
@@ -125,3 +126,28 @@ def test_stacked_images_keep_their_channels_last(x: tt.Tensor) -> None:
     y.requires_grad_()
     (tt.stack([y, y * 2], 2) * 3).sum().backward()
     assert tt.equal(y.grad, tt.full_like(x, 9.0))
+
+
+@pytest.mark.parametrize("kind", [tt.float32, tt.float16])
+def test_large_images_keep_their_channels_last(kind: tt.dtype) -> None:
+    """Large ones are computed by machine code, which goes through memory in order."""
+    plain = (tt.arange(2.0 * 4 * 40 * 50).reshape(2, 4, 40, 50) % 7 - 3).to(kind)
+    x = plain.contiguous(memory_format=tt.channels_last).requires_grad_()
+    turned = plain.permute(2, 0, 3, 1).requires_grad_()
+    gaps = tt.cat([plain, plain], 1).contiguous(memory_format=tt.channels_last)[:, :4]
+    ones = tt.ones_like(x)
+    for f in (
+        tt.relu, tt.exp, tt.sigmoid, F.silu, F.elu, F.softplus, lambda x: x % 2, lambda x: x // 2, lambda x: x.fmod(1.5), lambda x: x.div(2, rounding_mode="trunc"),
+        lambda x: x.remainder(x.abs() + 1), lambda x: x.clamp(-1, 1),
+    ):  # fmt: skip
+        y = f(x)
+        assert y.stride() == (8000, 1, 200, 4)
+        assert tt.equal(y, f(plain))
+        assert f(turned).stride() == turned.stride()
+        assert tt.equal(f(turned), f(plain).permute(2, 0, 3, 1))
+        assert tt.equal(f(gaps), f(plain))
+        assert f(gaps).stride() == (8000, 1, 200, 4)
+        if y.requires_grad:
+            (g,) = tt.autograd.grad(y, x, ones)
+            w = plain.detach().requires_grad_()
+            assert tt.equal(g, tt.autograd.grad(f(w), w, tt.ones_like(w))[0])
