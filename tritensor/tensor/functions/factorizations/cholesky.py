@@ -29,7 +29,8 @@ def cholesky_ex(A: Tensor, *, upper: bool = False, check_errors: bool = False) -
 def cholesky(A: Tensor, *, upper: bool = False) -> Tensor:
     """L, lower triangular, with A = L L^H for positive definite A (..., n, n), or U with A = U^H U. One triangle of A is read.
 
-    Raises LinAlgError for what is not positive definite or has a NaN in that triangle, ShapeError for what is not square, DTypeError for integers and 16-bit floats.
+    Raises LinAlgError for what is not positive definite or has a NaN in that triangle, ShapeError for what is not square, DTypeError for
+    integers and 16-bit floats.
     """
     y, info = ops.cholesky(A, upper=bool(upper))
     refuse_failed("cholesky", info, _FAILED)
