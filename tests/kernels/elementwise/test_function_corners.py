@@ -231,3 +231,32 @@ def test_log1p_of_small_complex_numbers(dtype: tt.dtype, close: float) -> None:
     assert x[:1].log1p().item() == pytest.approx(x[0].log1p().item(), rel=1e-15)
     tiny = tt.logaddexp(x[0] * 0, x[0] * 0 - 25).real.item()  # log(1 + e^-25)
     assert tiny == pytest.approx(1.3887943864771144e-11, rel=close)
+
+
+@pytest.mark.parametrize("name", ["round", "floor", "ceil", "trunc", "fix"])
+def test_complex_numbers_are_not_rounded(name):
+    z = tt.tensor([1.5 + 2.5j])
+    for call in (getattr(tt, name), getattr(tt.Tensor, f"{name}_")):
+        with pytest.raises(tt.DTypeError, match="input is complex64"):
+            call(z)
+    assert z.tolist() == [1.5 + 2.5j]
+    assert getattr(tt, name)(tt.tensor([3])).tolist() == [3]
+
+
+def test_nan_to_num_of_complex_numbers_takes_both_parts():
+    z = tt.tensor([[complex(NAN, 1), complex(1, INF)], [complex(-INF, NAN), 2 - 3j]])
+    assert z.nan_to_num(4.0, 5.0, 6.0).tolist() == [[4 + 1j, 1 + 5j], [6 + 4j, 2 - 3j]]
+    largest = tt.finfo(tt.float32).max
+    assert z.t().nan_to_num_().tolist() == [[1j, complex(-largest, 0)], [complex(1, largest), 2 - 3j]]
+    assert z.tolist() == [[1j, complex(1, largest)], [complex(-largest, 0), 2 - 3j]]
+    x = tt.tensor([complex(NAN, 1), 3 + 4j], requires_grad=True)
+    tt.view_as_real(x.nan_to_num()).sum().backward()
+    assert x.grad.tolist() == [1j, 1 + 1j]
+
+
+def test_cosine_similarity_is_of_real_vectors():
+    z = tt.tensor([[1 + 2j, 3j]])
+    with pytest.raises(tt.DTypeError, match="cosine_similarity: x1 is complex64; it takes float types; view_as_real"):
+        tt.cosine_similarity(z, z)
+    parts = tt.view_as_real(z).flatten(-2)
+    assert tt.cosine_similarity(parts, parts).item() == pytest.approx(1.0)

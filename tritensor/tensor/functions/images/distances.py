@@ -24,8 +24,9 @@ def _direction(x: Tensor, dim: int, eps: float) -> Tensor:
 def cosine_similarity(x1: Tensor, x2: Tensor, dim: int = 1, eps: float = 1e-8) -> Tensor:
     """x1 . x2 / (max(|x1|, eps) max(|x2|, eps)) along dim, of inputs that broadcast."""
     for name, x in (("x1", x1), ("x2", x2)):
-        if x.dtype.kind not in ("float", "complex"):
-            raise DTypeError(f"cosine_similarity: {name} is {x.dtype.name}; it takes float types; cast it with .to(float32)")
+        if x.dtype.kind != "float":
+            mend = "view_as_real(x).flatten(-2) has a real cosine" if x.is_complex() else "cast it with .to(float32)"
+            raise DTypeError(f"cosine_similarity: {name} is {x.dtype.name}; it takes float types; {mend}")
     if not eps >= 0:
         raise ArgumentError(f"cosine_similarity: eps is {eps}; it must be 0 or more")
     shape = broadcast("cosine_similarity", tuple(x1.shape), tuple(x2.shape), labels=("x1", "x2"))

@@ -79,6 +79,9 @@ for _name, _doc in {
     _publish_unary(_name, _doc, inplace=False, out=False)
 
 
+_WHOLE = frozenset(("bool", "int", "uint"))  # the kinds of types that have neither fractions nor NaN
+
+
 def _copied(x: Tensor) -> Tensor:
     """What changes no element of x, laid out as every elementwise result is."""
     return ops.copy(x, memory_format=preserve_format)
@@ -319,8 +322,10 @@ def masked_fill(x: Tensor, mask: Tensor, value: Operand) -> Tensor:
 
 @function(inplace=True, out=True)
 def nan_to_num(x: Tensor, nan: float | None = None, posinf: float | None = None, neginf: float | None = None) -> Tensor:
-    """x with NaN (by 0) and infinities replaced, infinities by the type's largest and smallest values unless given."""
-    if not x.dtype.is_floating_point:
+    """x with NaN (by 0) and infinities replaced, infinities by the type's largest and smallest values unless given; so both parts of complex numbers."""
+    if x.is_complex():
+        return ops.complex(nan_to_num(ops.real(x), nan, posinf, neginf), nan_to_num(ops.imag(x), nan, posinf, neginf))
+    if x.dtype.kind in _WHOLE:
         return _copied(x)
     largest = float(_largest(x.array.dtype))
     high, low = largest if posinf is None else float(posinf), -largest if neginf is None else float(neginf)
