@@ -281,3 +281,28 @@ def test_a_poisson_number_of_an_infinite_rate_is_infinite() -> None:
         assert drawn[3] == 0
         assert 0 <= drawn[1] < 40
         assert abs(drawn[4] - 1e12) < 1e7
+
+
+@pytest.mark.parametrize(
+    "made",
+    [
+        lambda given: D.Categorical(logits=given),
+        lambda given: D.OneHotCategorical(logits=given),
+        lambda given: D.Multinomial(3, logits=given),
+        lambda given: D.RelaxedOneHotCategorical(tt.tensor(0.5), logits=given),
+        lambda given: D.Bernoulli(logits=given),
+        lambda given: D.Geometric(logits=given),
+        lambda given: D.ContinuousBernoulli(logits=given),
+        lambda given: D.RelaxedBernoulli(tt.tensor(0.5), logits=given),
+        lambda given: D.FisherSnedecor(given, 6),
+    ],
+)
+def test_parameters_that_are_integers_draw_as_their_floats_do(made: Any) -> None:
+    drawn = []
+    for given in (tt.tensor([1, 2]), tt.tensor([1.0, 2.0])):
+        tt.manual_seed(3)
+        found = made(given)
+        x = found.sample((4,))
+        drawn.append((x.dtype, x.tolist(), found.log_prob(x).tolist()))
+    assert drawn[0] == drawn[1]
+    assert drawn[0][0] == (tt.int64 if isinstance(found, D.Categorical) else tt.float32)

@@ -60,6 +60,12 @@ def broadcast_all(*values: Any) -> tuple[Tensor, ...]:
     return tuple(T.broadcast_tensors(*made))
 
 
+def as_floats(given: Any) -> Tensor:
+    """A number or tensor as a tensor; integers, of which logits may be, become the default floating type."""
+    (made,) = broadcast_all(given)
+    return made if made.dtype.kind == "float" else made.to(dtypes.default_float())
+
+
 def standard_normal(shape: Sequence[int], dtype: Any, device: Any) -> Tensor:
     """Standard normal numbers of a shape."""
     return T.randn(tuple(shape), dtype=dtype, device=device)

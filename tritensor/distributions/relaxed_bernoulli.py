@@ -11,7 +11,7 @@ from tritensor.distributions.combined.transformed import TransformedDistribution
 from tritensor.distributions.distribution import Distribution
 from tritensor.distributions.drawing import drawn
 from tritensor.distributions.lazy import ProbsAndLogits
-from tritensor.distributions.parameters import broadcast_all, clamp_probs, log1p_exp, one_of
+from tritensor.distributions.parameters import as_floats, broadcast_all, clamp_probs, log1p_exp, one_of
 from tritensor.distributions.transforms import SigmoidTransform
 from tritensor.tensor.core import Tensor
 from tritensor.tensor.size import Size
@@ -34,7 +34,7 @@ class LogitRelaxedBernoulli(ProbsAndLogits, Distribution):
         if given == "probs":
             (self.probs,) = broadcast_all(probs)
         else:
-            (self.logits,) = broadcast_all(logits)
+            self.logits = as_floats(logits)
         super().__init__(self.__dict__[given].shape, validate_args=validate_args)
 
     def expand(self, batch_shape: Sequence[int], _instance: Any = None) -> Any:

@@ -11,7 +11,16 @@ from tritensor.distributions import functions as T
 from tritensor.distributions.drawing import drawn
 from tritensor.distributions.exp_family import ExponentialFamily
 from tritensor.distributions.lazy import lazy_property
-from tritensor.distributions.parameters import broadcast_all, clamp_probs, limits, log_odds, logits_to_probs, one_of, probs_to_logits
+from tritensor.distributions.parameters import (
+    as_floats,
+    broadcast_all,
+    clamp_probs,
+    limits,
+    log_odds,
+    logits_to_probs,
+    one_of,
+    probs_to_logits,
+)
 from tritensor.tensor.core import Tensor
 from tritensor.tensor.size import Size
 
@@ -68,7 +77,7 @@ class ContinuousBernoulli(ExponentialFamily):
             self._log_odds = log_odds(self.probs)
             self.probs = clamp_probs(self.probs)
         else:
-            (self.logits,) = broadcast_all(logits)
+            self.logits = as_floats(logits)
             self._log_odds = self.logits
         self._lims = lims
         super().__init__(self.__dict__[given].shape, validate_args=validate_args)

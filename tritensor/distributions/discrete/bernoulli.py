@@ -13,7 +13,7 @@ from tritensor.distributions import functions as T
 from tritensor.distributions.distribution import Distribution
 from tritensor.distributions.exp_family import ExponentialFamily
 from tritensor.distributions.lazy import ProbsAndLogits, was_given
-from tritensor.distributions.parameters import broadcast_all, limits, log1p_exp, log_sigmoid, one_of
+from tritensor.distributions.parameters import as_floats, broadcast_all, limits, log1p_exp, log_sigmoid, one_of
 from tritensor.errors import ArgumentError
 from tritensor.nn import functional as F
 from tritensor.tensor.core import Tensor
@@ -34,7 +34,7 @@ class Bernoulli(ProbsAndLogits, ExponentialFamily):
         if given == "probs":
             (self.probs,) = broadcast_all(probs)
         else:
-            (self.logits,) = broadcast_all(logits)
+            self.logits = as_floats(logits)
         super().__init__(self.__dict__[given].shape, validate_args=validate_args)
 
     @property
@@ -92,7 +92,7 @@ class Geometric(ProbsAndLogits, Distribution):
         if given == "probs":
             (self.probs,) = broadcast_all(probs)
         else:
-            (self.logits,) = broadcast_all(logits)
+            self.logits = as_floats(logits)
         super().__init__(self.__dict__[given].shape, validate_args=validate_args)
         if self._validate_args and given == "probs" and not (self.probs > 0).all():
             raise ArgumentError("Geometric: probs has a 0, and no trial would ever succeed; give probabilities above 0")

@@ -11,7 +11,7 @@ from tritensor.distributions import constraints
 from tritensor.distributions import functions as T
 from tritensor.distributions.distribution import Distribution
 from tritensor.distributions.lazy import lazy_property, was_given
-from tritensor.distributions.parameters import constant, limits, logits_to_probs, need_dims, one_of, probs_to_logits
+from tritensor.distributions.parameters import as_floats, constant, limits, logits_to_probs, need_dims, one_of, probs_to_logits
 from tritensor.tensor.core import Tensor
 from tritensor.tensor.size import Size
 
@@ -30,7 +30,7 @@ class Categorical(Distribution):
         if probs is not None:
             self.probs = param / param.sum(-1, keepdim=True)
         else:
-            self.logits = param.log_softmax(-1)
+            self.logits = as_floats(param).log_softmax(-1)
         shape = param.shape
         self._num_events = shape[-1]
         super().__init__(shape[:-1], validate_args=validate_args)

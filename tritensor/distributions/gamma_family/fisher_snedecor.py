@@ -48,8 +48,8 @@ class FisherSnedecor(Distribution):
 
     @drawn
     def rsample(self, sample_shape: Sequence[int] = ()) -> Tensor:
-        tiny = limits(self.df2.dtype).tiny
-        return self._gamma1.rsample(sample_shape) / self._gamma2.rsample(sample_shape).clamp(min=tiny)
+        below = self._gamma2.rsample(sample_shape)
+        return self._gamma1.rsample(sample_shape) / below.clamp(min=limits(below.dtype).tiny)
 
     def _kept_inside(self, drawn: Tensor) -> Tensor:
         return off_zero(drawn)
