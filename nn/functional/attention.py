@@ -47,10 +47,12 @@ def scaled_dot_product_attention(
             f"{given}: Expected query, key, and value to have the same dtype, but they are {query.dtype}, {key.dtype} and {value.dtype}; cast them"
         )
     if attn_mask is not None and attn_mask.dtype not in (dtypes.bool_, query.dtype):
-        raise DTypeError(
-            f"{given}: Expected attn_mask dtype to be bool or to match query dtype {query.dtype}, but it is {attn_mask.dtype}; cast it, to bool where it "
-            "says which keys take part"
-        )
+        if attn_mask.dtype != dtypes.float32:
+            raise DTypeError(
+                f"{given}: Expected attn_mask dtype to be bool or float or to match query dtype {query.dtype}, but it is {attn_mask.dtype}; cast it, to "
+                "bool where it says which keys take part"
+            )
+        attn_mask = attn_mask.to(query.dtype)
     if not 0 <= dropout_p <= 1:
         raise ArgumentError(f"{name}: dropout probability has to be between 0 and 1, but got {dropout_p}; give such a dropout_p")
     shared = enable_gqa and _shares_heads(given, query, key, value)

@@ -8,6 +8,7 @@ from operator import index as as_index
 from typing import Any, Literal
 
 from tritensor.autograd.saved import borrowing
+from tritensor.dtypes import of, promote
 from tritensor.errors import ArgumentError, ShapeError
 from tritensor.nn.functional.losses.together import check_floats, check_labels, check_reduction, same_shape
 from tritensor.nn.reduction import named, reduced
@@ -24,7 +25,8 @@ def cross_entropy(
 ) -> Tensor:  # fmt: skip
     """-log softmax(input)[target]: input (batch, classes, ...) and target (batch, ...) of class numbers, or of input's shape holding probabilities.
 
-    "mean" divides by the sum of the targets' weights. Targets equal to ignore_index count nothing.
+    "mean" divides by the sum of the targets' weights. Targets equal to ignore_index count nothing. Probabilities of a wider type than input's are
+    counted in that type.
 
     >>> F.cross_entropy(tt.tensor([[2.0, 0.0]]), tt.tensor([0]))  # log(1 + exp(-2))
     tensor(0.1269)
@@ -36,6 +38,9 @@ def cross_entropy(
         )
     if input.ndim == 1:
         target = _label(target)
+    if target.dtype.is_floating_point and target.dtype != input.dtype and input.dtype.is_floating_point:
+        kind = of(promote(input.array.dtype, target.array.dtype, "cross_entropy"))  # what the probabilities hold is not rounded away
+        input, weight = input.to(kind), None if weight is None else weight.to(kind)
     return ops.cross_entropy(
         input, target, weight, reduction=reduction, ignore_index=as_index(ignore_index), label_smoothing=float(label_smoothing)
     )

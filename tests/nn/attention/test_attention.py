@@ -137,3 +137,16 @@ def test_an_encoder_of_ones_own_may_be_empty() -> None:
     net = nn.Transformer(4, 2, 1, 1, 8, custom_encoder=given, custom_decoder=given)
     assert net.encoder is given
     assert net.decoder is given
+
+
+@pytest.mark.parametrize("dtype", [tt.float16, tt.bfloat16, tt.float64])
+def test_a_mask_of_float32_goes_with_queries_of_any_type(dtype: tt.dtype) -> None:
+    q = tt.randn(1, 2, 3, 4).to(dtype).requires_grad_()
+    mask = tt.zeros(3, 3).masked_fill(tt.ones(3, 3, dtype=tt.bool).triu(1), -math.inf)
+    y = F.scaled_dot_product_attention(q, q, q, attn_mask=mask)
+    assert y.dtype == dtype
+    assert y.tolist() == F.scaled_dot_product_attention(q, q, q, attn_mask=mask.to(dtype)).tolist()
+    y.sum().backward()
+    assert q.grad.dtype == dtype
+    with pytest.raises(tt.DTypeError, match="Expected attn_mask dtype to be bool or float or to match query dtype"):
+        F.scaled_dot_product_attention(q, q, q, attn_mask=mask.to(tt.float64 if dtype != tt.float64 else tt.float16))

@@ -297,3 +297,16 @@ def test_an_infinite_variance():
     loss = F.gaussian_nll_loss(x, tt.zeros(1, dtype=tt.float64), var)
     assert loss.item() == np.inf
     assert [g.tolist() for g in tt.autograd.grad(loss, (x, var))] == [[0.0], [0.0]]
+
+
+def test_probabilities_of_a_wider_type_are_not_rounded():
+    rng = np.random.default_rng(0)
+    logits, share = rng.standard_normal((3, 4)).astype(np.float16), rng.dirichlet(np.ones(4), 3)
+    wanted = -(share * (logits - np.log(np.exp(logits.astype(np.float64)).sum(1, keepdims=True)))).sum(1)
+    for kind, within in ((tt.float32, 1e-6), (tt.float64, 1e-14)):
+        x = tt.tensor(logits, requires_grad=True)
+        loss = F.cross_entropy(x, tt.tensor(share, dtype=kind), reduction="none", weight=tt.ones(4, dtype=tt.float16))
+        assert loss.dtype == kind
+        np.testing.assert_allclose(loss.detach().numpy(), wanted, rtol=within)
+        loss.sum().backward()
+        assert x.grad.dtype == tt.float16
