@@ -34,13 +34,14 @@ class Parameter(Tensor):
 class Buffer(Tensor):
     """A tensor that a Module counts among its buffers: state that is saved and moved, and not learned.
 
-    `Buffer(data=None, persistent=True)`; persistent=False keeps it out of the state_dict.
+    `Buffer(data=None, persistent=True)`; persistent=False keeps it out of the state_dict. It is a leaf, which requires grad where data does.
     """
 
     prints_plain = True
 
     def __init__(self, data: Any = None, *, persistent: bool = True) -> None:
         _share(self, data)
+        self.tracked = data is not None and data.requires_grad
         self.persistent = persistent
 
 

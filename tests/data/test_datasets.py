@@ -177,6 +177,14 @@ def test_random_split_is_a_partition(lengths: list[float], sizes: list[int]) -> 
     assert sorted(i for p in parts for i in p.indices) == list(range(10))
 
 
+def test_whole_numbers_that_sum_to_one_are_fractions() -> None:
+    assert [len(p) for p in random_split(Squares(10), [1])] == [10]
+    with pytest.warns(UserWarning, match="random_split: Length of split at index 1 is 0"):
+        assert [len(p) for p in random_split(Squares(10), [1, 0])] == [10, 0]
+    with pytest.warns(UserWarning, match="index 1 is 0"):
+        random_split(Squares(3), [0.9, 0.1])
+
+
 def test_random_split_follows_the_generator() -> None:
     def split(seed: int) -> list[Any]:
         return [list(p.indices) for p in random_split(Squares(50), [25, 25], generator=tt.Generator().manual_seed(seed))]

@@ -90,6 +90,18 @@ def test_assignment_registers():
     assert {"p", "child", "t"} <= set(dir(m))
 
 
+def test_a_buffer_requires_grad_where_its_data_does():
+    source = values(2).requires_grad_()
+    m = nn.Module()
+    m.b, m.plain = nn.Buffer(source), nn.Buffer(values(2))
+    assert (m.b.requires_grad, m.b.is_leaf, m.plain.requires_grad) == (True, True, False)
+    assert not m.state_dict()["b"].requires_grad
+    (m.b * 3).sum().backward()
+    assert m.b.grad.tolist() == [3.0]
+    assert source.grad is None
+    assert nn.Buffer(source * 2).is_leaf
+
+
 def test_registration_mistakes_are_named():
     m = nn.Module()
     m.w, m.x, m.layer, m.buf = nn.Parameter(values(1)), 3, nn.Linear(1, 1), nn.Buffer(values(1))

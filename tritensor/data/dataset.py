@@ -212,19 +212,22 @@ def batch_reader(dataset: Any) -> Callable[[Sequence[int]], Any] | None:
 def random_split(dataset: Dataset[Any], lengths: Sequence[int | float], generator: Generator | None = None) -> list[Subset[Any]]:
     """Disjoint random subsets of the given lengths (which sum to `len(dataset)`) or fractions (which sum to 1).
 
-    Fractions are rounded down and what is left over goes one by one to the first subsets. Raises ValueError when the
-    lengths do not add up.
+    Fractions are rounded down and what is left over goes one by one to the first subsets; a warning tells of one that gets nothing. What sums to 1
+    is fractions, as [1] and [1, 0]. Raises ValueError when the lengths do not add up.
     """
     n = len(dataset)  # type: ignore[arg-type]
     if any(s < 0 for s in lengths):
         raise ValueError(f"random_split: lengths {list(lengths)} hold a negative one")
     sizes = [math.floor(s) for s in lengths]
-    if any(isinstance(s, float) for s in lengths):
+    if any(isinstance(s, float) for s in lengths) or sum(lengths) == 1:
         if not math.isclose(sum(lengths), 1):
             raise ValueError(f"random_split: fractions {list(lengths)} sum to {sum(lengths):g}, not to 1; give fractions that do")
         sizes = [math.floor(n * s) for s in lengths]
         for i in range(n - sum(sizes)):
             sizes[i % len(sizes)] += 1
+        for i, size in enumerate(sizes):
+            if not size:
+                warnings.warn(f"random_split: Length of split at index {i} is 0; the part is an empty dataset", stacklevel=2)
     if sum(sizes) != n:
         raise ValueError(f"random_split: lengths {sizes} sum to {sum(sizes)}, the dataset holds {n}; give lengths that sum to that")
     order = permutation(n, generator)
