@@ -21,13 +21,15 @@ _FIXED = ("batch_size", "batch_sampler", "sampler", "drop_last", "dataset", "per
 class _Batches(map):  # type: ignore[type-arg]
     """The batches of an epoch, one for each entry of a sampler, which says how many they are."""
 
+    _entries: Any
+
     def __new__(cls, read: Callable[..., Any], entries: Iterable[Any]) -> _Batches:
         made = super().__new__(cls, read, entries)
         made._entries = entries
         return made
 
     def __len__(self) -> int:
-        return len(self._entries)  # type: ignore[arg-type]
+        return len(self._entries)
 
 
 class DataLoader:
