@@ -535,10 +535,10 @@ def cdist(x1: Tensor, x2: Tensor, p: _builtins.float = 2.0, compute_mode: _built
     """p-norm distances (..., points, others) of points x1 (..., points, n) to others x2 (..., others, n); batches broadcast."""
 
 def ceil(input: Tensor, *, out: Tensor | None = None) -> Tensor:
-    """The smallest whole number not below x."""
+    """The smallest whole number not below x. Integers come back copied. Raises DTypeError for complex numbers."""
 
 def ceil_(input: Tensor) -> Tensor:
-    """The smallest whole number not below x."""
+    """The smallest whole number not below x. Integers come back copied. Raises DTypeError for complex numbers."""
 
 def celu(input: Tensor, alpha: _builtins.float = 1.0) -> Tensor:
     """x where positive, else alpha (exp(x / alpha) - 1) (Barron 2017)."""
@@ -877,10 +877,10 @@ def finfo(type: Any = None) -> None:
     """Limits of a floating type, without one of the default type: `bits`, `eps`, `max`, `min`, `tiny`, `smallest_normal`, `resolution`, `dtype`."""
 
 def fix(input: Tensor, *, out: Tensor | None = None) -> Tensor:
-    """x without its fraction."""
+    """x without its fraction. Integers come back copied. Raises DTypeError for complex numbers."""
 
 def fix_(input: Tensor) -> Tensor:
-    """x without its fraction."""
+    """x without its fraction. Integers come back copied. Raises DTypeError for complex numbers."""
 
 def flatten(input: Tensor, start_dim: _builtins.int = 0, end_dim: _builtins.int = -1) -> Tensor:
     """Dimensions start_dim to end_dim joined into one; copies only where strides need that."""
@@ -898,10 +898,10 @@ def float_power(input: Any, exponent: Any, *, out: Tensor | None = None) -> Tens
     """x to the power exponent in float64 (complex128 for complex numbers), whatever their types."""
 
 def floor(input: Tensor, *, out: Tensor | None = None) -> Tensor:
-    """The largest whole number not above x."""
+    """The largest whole number not above x. Integers come back copied. Raises DTypeError for complex numbers."""
 
 def floor_(input: Tensor) -> Tensor:
-    """The largest whole number not above x."""
+    """The largest whole number not above x. Integers come back copied. Raises DTypeError for complex numbers."""
 
 def floor_divide(input: Any, other: Any, *, out: Tensor | None = None) -> Tensor:
     """floor(x / other) in x's type; integers on the CPU divided by 0 raise DivisionByZeroError, on a GPU nothing is said."""
@@ -1369,10 +1369,10 @@ def mvlgamma(input: Tensor, p: _builtins.int, *, out: Tensor | None = None) -> T
     """log of the multivariate gamma function of p dimensions: p (p - 1) / 4 log(pi) + sum of lgamma(x - k / 2) for k < p (DLMF 35.3.4)."""
 
 def nan_to_num(input: Tensor, nan: _builtins.float | None = None, posinf: _builtins.float | None = None, neginf: _builtins.float | None = None, *, out: Tensor | None = None) -> Tensor:
-    """x with NaN (by 0) and infinities replaced, infinities by the type's largest and smallest values unless given."""
+    """x with NaN (by 0) and infinities replaced, infinities by the type's largest and smallest values unless given; so both parts of complex numbers."""
 
 def nan_to_num_(input: Tensor, nan: _builtins.float | None = None, posinf: _builtins.float | None = None, neginf: _builtins.float | None = None) -> Tensor:
-    """x with NaN (by 0) and infinities replaced, infinities by the type's largest and smallest values unless given."""
+    """x with NaN (by 0) and infinities replaced, infinities by the type's largest and smallest values unless given; so both parts of complex numbers."""
 
 def nanmean(input: Tensor, dim: _builtins.int | Sequence[_builtins.int] | None = None, keepdim: _builtins.bool = False, *, dtype: Any = None, axis: _builtins.int | Sequence[_builtins.int] | None = None, keepdims: _builtins.bool | None = None, out: Tensor | None = None) -> Tensor:
     """Mean over dims of what is not NaN."""
@@ -1906,10 +1906,10 @@ def true_divide(input: Tensor, other: Any, *, rounding_mode: _builtins.str | Non
     """x / other."""
 
 def trunc(input: Tensor, *, out: Tensor | None = None) -> Tensor:
-    """x without its fraction."""
+    """x without its fraction. Integers come back copied. Raises DTypeError for complex numbers."""
 
 def trunc_(input: Tensor) -> Tensor:
-    """x without its fraction."""
+    """x without its fraction. Integers come back copied. Raises DTypeError for complex numbers."""
 
 def typename(obj: Any) -> _builtins.str:
     """The name of a tensor's type, or of an object's class with its module."""

@@ -403,10 +403,10 @@ class Methods:
         """x as complex128; itself when it is."""
 
     def ceil(self, *, out: Tensor | None = None) -> Tensor:
-        """The smallest whole number not below x."""
+        """The smallest whole number not below x. Integers come back copied. Raises DTypeError for complex numbers."""
 
     def ceil_(self) -> Tensor:
-        """The smallest whole number not below x."""
+        """The smallest whole number not below x. Integers come back copied. Raises DTypeError for complex numbers."""
 
     def cfloat(self, memory_format: Any = ...) -> Tensor:
         """x as complex64; itself when it is."""
@@ -676,10 +676,10 @@ class Methods:
         """Write one value on the main diagonal of a matrix, or of a tensor of more dimensions of one size; returns x."""
 
     def fix(self, *, out: Tensor | None = None) -> Tensor:
-        """x without its fraction."""
+        """x without its fraction. Integers come back copied. Raises DTypeError for complex numbers."""
 
     def fix_(self) -> Tensor:
-        """x without its fraction."""
+        """x without its fraction. Integers come back copied. Raises DTypeError for complex numbers."""
 
     def flatten(self, start_dim: _builtins.int = 0, end_dim: _builtins.int = -1) -> Tensor:
         """Dimensions start_dim to end_dim joined into one; copies only where strides need that."""
@@ -703,10 +703,10 @@ class Methods:
         """float_power over x, which is float64 or complex128 already."""
 
     def floor(self, *, out: Tensor | None = None) -> Tensor:
-        """The largest whole number not above x."""
+        """The largest whole number not above x. Integers come back copied. Raises DTypeError for complex numbers."""
 
     def floor_(self) -> Tensor:
-        """The largest whole number not above x."""
+        """The largest whole number not above x. Integers come back copied. Raises DTypeError for complex numbers."""
 
     def floor_divide(self, other: Any, *, out: Tensor | None = None) -> Tensor:
         """floor(x / other) in x's type; integers on the CPU divided by 0 raise DivisionByZeroError, on a GPU nothing is said."""
@@ -1243,10 +1243,10 @@ class Methods:
         """None: tensors have no names."""
 
     def nan_to_num(self, nan: _builtins.float | None = None, posinf: _builtins.float | None = None, neginf: _builtins.float | None = None, *, out: Tensor | None = None) -> Tensor:
-        """x with NaN (by 0) and infinities replaced, infinities by the type's largest and smallest values unless given."""
+        """x with NaN (by 0) and infinities replaced, infinities by the type's largest and smallest values unless given; so both parts of complex numbers."""
 
     def nan_to_num_(self, nan: _builtins.float | None = None, posinf: _builtins.float | None = None, neginf: _builtins.float | None = None) -> Tensor:
-        """x with NaN (by 0) and infinities replaced, infinities by the type's largest and smallest values unless given."""
+        """x with NaN (by 0) and infinities replaced, infinities by the type's largest and smallest values unless given; so both parts of complex numbers."""
 
     def nanmean(self, dim: _builtins.int | Sequence[_builtins.int] | None = None, keepdim: _builtins.bool = False, *, dtype: Any = None, axis: _builtins.int | Sequence[_builtins.int] | None = None, keepdims: _builtins.bool | None = None, out: Tensor | None = None) -> Tensor:
         """Mean over dims of what is not NaN."""
@@ -1717,10 +1717,10 @@ class Methods:
         """x / other."""
 
     def trunc(self, *, out: Tensor | None = None) -> Tensor:
-        """x without its fraction."""
+        """x without its fraction. Integers come back copied. Raises DTypeError for complex numbers."""
 
     def trunc_(self) -> Tensor:
-        """x without its fraction."""
+        """x without its fraction. Integers come back copied. Raises DTypeError for complex numbers."""
 
     def type(self, dtype: Any = None, non_blocking: _builtins.bool = False) -> Any:
         """The name of x's type and device, `tritensor.cuda.FloatTensor`; or, given a type (a dtype, a typed class, such a name), x as that."""
