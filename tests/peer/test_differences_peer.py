@@ -15,6 +15,7 @@ import pytest
 import torch
 
 import tritensor as tt
+from tests.peer import written
 
 pytestmark = [pytest.mark.peer, pytest.mark.filterwarnings("ignore:`torch.jit.script` is deprecated")]  # which its forward mode calls
 
@@ -30,40 +31,12 @@ def _embedding(T: Any) -> Any:
     return T.nn.functional.embedding(T.tensor([0]), T.ones(1, 4), max_norm=1.0)
 
 
-def _outside(T: Any) -> Any:
-    """func.grad of a function that writes over a tensor that it did not make."""
-    held = T.zeros(2)
-    return T.func.grad(lambda x: (held.copy_(x), (held * 2).sum())[1])(T.ones(2))
-
-
 def _by_last(T: Any) -> float:
     return float(T.func.jacfwd(lambda a, b: a * b, argnums=-1)(T.tensor(3.0), T.tensor(5.0)))
 
 
 def _of_a_jump(T: Any) -> float:
     return float(T.func.grad(lambda x: (x * 1).logical_not_())(T.tensor(2.0)))
-
-
-def _gapped(T: Any) -> Any:
-    d = T.ones(2, 2, requires_grad=True).diagonal()
-    return d.select_scatter(d[0], 0, 0).as_strided((1,), (1,)).zero_()
-
-
-def _beyond(T: Any) -> Any:
-    b = T.arange(4.0)
-    v = b[1:3]
-    b.resize_(2).mul_(T.ones(2, requires_grad=True))
-    return v * 1
-
-
-def _parts_written(T: Any) -> Any:
-    def f(x: Any) -> Any:
-        first, _ = (x * 1).unbind(0)
-        return first.mul_(2)
-
-    with warnings.catch_warnings():
-        warnings.simplefilter("ignore")
-        return T.func.linearize(f, T.ones(2))[1](T.ones(2))
 
 
 def _again(T: Any) -> float:
@@ -97,18 +70,6 @@ def _divergence(T: Any) -> Any:
     p, q = T.distributions.Binomial(3, T.tensor([0.3])), T.distributions.Binomial(5, T.tensor([0.4]))
     k = T.arange(4.0).unsqueeze(1)
     return (T.distributions.kl_divergence(p, q) - (p.log_prob(k).exp() * (p.log_prob(k) - q.log_prob(k))).sum(0)).abs() < 1e-5
-
-
-def _moved(T: Any) -> Any:
-    x = T.arange(4)
-    x[1:] = x[:-1]
-    return x
-
-
-def _added(T: Any) -> Any:
-    x = T.arange(4)
-    x[1:].add_(x[:-1])
-    return x
 
 
 def _inferred(T: Any) -> Any:
@@ -154,30 +115,6 @@ def _window(T: Any) -> Expression:
     return lambda x: (T.as_strided_scatter(x, T.zeros(1, dtype=T.float64), (1,), (1,), 0) * 3).sum()
 
 
-def _written_batch(T: Any) -> Any:
-    """The gradient of a matrix after the batch that it was multiplied with is written."""
-    w, batch = T.ones(1, 2, requires_grad=True), T.ones(2, 2, 2)
-    y = w @ batch
-    batch.add_(1)
-    return T.autograd.grad(y.sum(), w)[0]
-
-
-def _written_factor(T: Any) -> float:
-    """The gradient of a factor of a Kronecker product after the other is written."""
-    a, b = T.ones(1), T.ones(1, requires_grad=True)
-    y = T.kron(a, b)
-    a.add_(1)
-    return float(T.autograd.grad(y.sum(), b)[0])
-
-
-def _written_view(T: Any) -> Any:
-    x = T.ones(2, requires_grad=True)
-    with T.no_grad():
-        v = x.view(-1)
-        v.mul_(2)
-    return (v * 1).detach()
-
-
 def _twice(T: Any) -> Any:
     p = T.nn.Parameter(T.ones(1))
     p.grad = T.ones(1)
@@ -213,11 +150,11 @@ RAISES: dict[str, tuple[Expression, Any, type[Exception]]] = {
     "uint8_tensor + 300": (lambda T: T.zeros(1, dtype=T.uint8) + 300, [44], OverflowError),
     "int8_tensor < 200": (lambda T: T.zeros(1, dtype=T.int8) < 200, [False], OverflowError),
     "mse_loss((n, 1), (n,))": (lambda T: T.nn.functional.mse_loss(T.ones(3, 1), T.zeros(3)), 1.0, tt.ShapeError),
-    "a write through `as_strided` of a tensor in a graph whose memory has gaps": (_gapped, [0.0], tt.GradError),
-    "`b[1:3]` after `b.resize_(2)`": (_beyond, [1.0, 2.0], tt.GradError),
-    "writes over one of several views": (_parts_written, 2.0, tt.GradError),
+    "a write through `as_strided` of a tensor in a graph whose memory has gaps": (written.gapped, [0.0], tt.GradError),
+    "`b[1:3]` after `b.resize_(2)`": (written.beyond, [1.0, 2.0], tt.GradError),
+    "writes over one of several views": (written.parts_written, 2.0, tt.GradError),
     "SGD([p, p])": (_twice, [0.5], ValueError),
-    "`batch.add_(1)` between `matrix @ batch`": (_written_batch, [[4.0, 4.0]], tt.GradError),
+    "`batch.add_(1)` between `matrix @ batch`": (written.written_batch, [[4.0, 4.0]], tt.GradError),
     "l1_loss": (lambda T: T.nn.functional.l1_loss(T.ones(3, 1), T.zeros(3)), 1.0, tt.ShapeError),
     **{
         name: (lambda T, name=name: getattr(T.nn.functional, name)(T.ones(3, 1), T.zeros(3)), value, tt.ShapeError)
@@ -247,9 +184,9 @@ WORKS: dict[str, tuple[Expression, type[Exception], Any]] = {
     "uint16_tensor + int32_tensor": (lambda T: T.ones(1, dtype=T.uint16) + T.ones(1, dtype=T.int32), RuntimeError, [2]),
     "bool_tensor ** bool_tensor": (lambda T: T.tensor([True, False]) ** T.tensor([False, True]), RuntimeError, [True, False]),
     "expand(2, 4).zero_()": (lambda T: T.tensor(_gradient(T, lambda x: (x * 1).expand(2, 1).zero_().sum(), [1.0])), RuntimeError, [0.0]),
-    "x[1:] = x[:-1]": (_moved, RuntimeError, [0, 0, 1, 2]),
+    "x[1:] = x[:-1]": (written.moved, RuntimeError, [0, 0, 1, 2]),
     "x[:0].index_select(1, tensor([9]))": (lambda T: T.ones(2, 3)[:0].index_select(1, T.tensor([9])), RuntimeError, []),
-    "x[1:].add_(x[:-1])": (_added, RuntimeError, [0, 1, 3, 5]),
+    "x[1:].add_(x[:-1])": (written.added, RuntimeError, [0, 1, 3, 5]),
     "x[::-1]": (lambda T: T.arange(3)[::-1], ValueError, [2, 1, 0]),
     "vector.cumsum()": (lambda T: T.arange(3).cumsum(), TypeError, [0, 1, 3]),
     "x.transpose()": (lambda T: T.arange(2).reshape(1, 2).transpose(), TypeError, [[0], [1]]),
@@ -258,11 +195,11 @@ WORKS: dict[str, tuple[Expression, type[Exception], Any]] = {
     "`heaviside(x, values)`": (_of_a_step, RuntimeError, [0.0, 0.0, 1.0]),
     "func.grad": (_older, RuntimeError, [2.0, 2.0]),
     "clip_grad_norm_([a, b], 1.0, norm_type=inf)": (_clipped, RuntimeError, 4.0),
-    "writes over a tensor from outside": (_outside, RuntimeError, [2.0, 2.0]),
+    "writes over a tensor from outside": (written.outside, RuntimeError, [2.0, 2.0]),
     "x.__array_namespace__()": (lambda T: T.ones(2).__array_namespace__().ones((1,)), AttributeError, [1.0]),
     "x.to_device(d)": (lambda T: T.ones(1).to_device(T.device("cpu")), AttributeError, [1.0]),
     "y.is_inference()": (_inferred, RuntimeError, [3.0, 3.0]),
-    "v = x.view(-1); v.mul_(2)": (_written_view, RuntimeError, [2.0, 2.0]),
+    "v = x.view(-1); v.mul_(2)": (written.written_view, RuntimeError, [2.0, 2.0]),
     "tensor(2 ** 63)": (lambda T: T.tensor(2**63), (ValueError, RuntimeError), 2**63),
 }
 
@@ -403,7 +340,7 @@ NUMBERS: dict[str, tuple[Expression, float, float]] = {
     "logsumexp": (lambda T: _gradient(T, lambda x: T.logsumexp(x, 0), [1e30, 1e30])[0], 1.0, 0.5),
     "gelu(inf)": (lambda T: T.nn.functional.gelu(T.full((8,), float("-inf"), dtype=T.float64))[0].item(), math.nan, 0.0),
     "fmod(1e30, 1e-30)": (lambda T: T.fmod(T.full((64,), 1e30), 1e-30)[0].item(), math.nan, math.fmod(np.float32(1e30), np.float32(1e-30))),
-    "kron(a, b)": (_written_factor, 2.0, 1.0),
+    "kron(a, b)": (written.written_factor, 2.0, 1.0),
     "(zeros(1).sqrt() * 0).sum()": (lambda T: _slope(T, lambda x: (x.sqrt() * 0).sum(), 0.0), math.nan, 0.0),
     "batch_norm(full((1, 5, 100), 1e7), training=True)": (
         lambda T: float(T.nn.functional.batch_norm(T.full((1, 5, 100), 1e7), None, None, training=True).abs().max() > 1),
