@@ -116,11 +116,13 @@ class Module(Movable):
 
     def __setattr__(self, name: str, value: Any) -> None:
         fields = self.__dict__
-        for place, (kind, base, what) in enumerate(_KINDS):
+        for kind, base, what in _KINDS:
             if isinstance(value, base):
                 if kind not in fields:
                     raise self._early(what)
-                for before in _KINDS[:place]:  # a parameter takes any name, a module none of a parameter's, a buffer neither's
+                for before in _KINDS:  # a parameter takes any name, a module none of a parameter's, a buffer neither's
+                    if before[0] == kind:
+                        break
                     if name in fields[before[0]]:
                         raise self._mismatch(name, value, *before)
                 for other in ("_parameters", "_buffers", "_modules"):
