@@ -22,13 +22,12 @@ from tritensor.table import ops, registry
 _accumulating = locks.lock()
 
 
-def clear_grad(leaf: Any, set_to_none: bool) -> None:
-    """Drop a gradient, or take it out of the graph and fill it with zeros; it stays the same tensor, which a program may hold."""
-    if set_to_none or leaf.grad is None:
-        leaf.grad = None
-    else:
-        leaf.grad.requires_grad_(False) if leaf.grad.is_leaf else leaf.grad.detach_()
-        leaf.grad.zero_()
+def zero_gradient(leaf: Any) -> None:
+    """Take a gradient, where there is one, out of the graph and fill it with zeros; it stays the same tensor, which a program may hold."""
+    g = leaf.grad
+    if g is not None:
+        g.requires_grad_(False) if g.is_leaf else g.detach_()
+        g.zero_()
 
 
 def add_arrays(a: Array, b: Array) -> Array:

@@ -5,7 +5,7 @@ from __future__ import annotations
 from collections.abc import Callable, Iterator
 from typing import Any, TypeVar
 
-from tritensor.autograd.accumulate import clear_grad
+from tritensor.autograd.accumulate import zero_gradient
 from tritensor.nn import compilation, hooks, state
 from tritensor.nn.hooks import Hooks, RemovableHandle
 from tritensor.nn.moving import Movable
@@ -345,7 +345,10 @@ class Module(Movable):
     def zero_grad(self, set_to_none: bool = True) -> None:
         """Drop the gradients of all parameters; set_to_none=False fills them with zeros instead."""
         for param in self.parameters():
-            clear_grad(param, set_to_none)
+            if set_to_none:
+                param.grad = None
+            else:
+                zero_gradient(param)
 
     def apply(self, fn: Callable[[Module], Any]) -> Any:
         """Call `fn` on every module below and then on this one; returns self."""

@@ -8,7 +8,7 @@ from collections.abc import Callable, Iterable, Iterator
 from copy import deepcopy
 from typing import Any
 
-from tritensor.autograd.accumulate import clear_grad
+from tritensor.autograd.accumulate import zero_gradient
 from tritensor.autograd.modes import enable_grad, no_grad, set_grad_enabled
 from tritensor.errors import CheckpointError
 from tritensor.optim.hooks import Hooked, with_hooks
@@ -186,7 +186,10 @@ class Optimizer(Hooked):
         """Drop the gradients of all parameters; set_to_none=False fills them with zeros instead."""
         for group in self.param_groups:
             for p in group["params"]:
-                clear_grad(p, set_to_none)
+                if set_to_none:  # every step of most programs: without a call
+                    p.grad = None
+                else:
+                    zero_gradient(p)
 
     def state_dict(self) -> dict[str, Any]:
         """{"state": {number: ...}, "param_groups": [...]} with parameters numbered in order; state tensors are the live ones."""
