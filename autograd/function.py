@@ -394,7 +394,9 @@ def _record(cls: type[Function], ctx: FunctionCtx, args: tuple[Any, ...], outs: 
     ctx._node = weakref.ref(node)
     if state.watch is not None:
         state.watch(node)
-    differentiable = [hasattr(t, "array") and (t.is_floating_point() or t.is_complex()) and not any(t is x for x in ctx.non_differentiable) for t in outs]
+    differentiable = [
+        hasattr(t, "array") and (t.is_floating_point() or t.is_complex()) and not any(t is x for x in ctx.non_differentiable) for t in outs
+    ]
     several = sum(differentiable) > 1
     saved = list(ctx.to_save)
     places: dict[int, int] = {}

@@ -66,6 +66,11 @@ def channels_last_as(x: Tensor, y: Tensor) -> Tensor:
 def image_of_rows(x: Tensor) -> Tensor:
     """Rows (batch, channels, w) as images of one row. The channels of a single sample that lie innermost are seen to, which unsqueeze forgets."""
     n, _, w = x.shape
-    if (n == 1 or w == 1) and x.stride(1) == 1 and (w > 1 or x.stride(2) >= x.shape[1]) and is_contiguous((turned := ops.permute(x, dims=(0, 2, 1))).array):
+    if (
+        (n == 1 or w == 1)
+        and x.stride(1) == 1
+        and (w > 1 or x.stride(2) >= x.shape[1])
+        and is_contiguous((turned := ops.permute(x, dims=(0, 2, 1))).array)
+    ):
         return ops.permute(ops.reshape(turned, shape=(n, 1, w, x.shape[1])), dims=(0, 3, 1, 2))  # type: ignore[no-any-return]
     return x.unsqueeze(-2)  # type: ignore[no-any-return]
