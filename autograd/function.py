@@ -14,6 +14,7 @@ from tritensor.autograd.engine import edge_of, sum_to
 from tritensor.autograd.modes import enable_grad, no_grad, state
 from tritensor.autograd.node import Branch, Node, Version, version_of
 from tritensor.autograd.saved import Packed, hung
+from tritensor.dtypes import has_gradient
 from tritensor.errors import GradError, ShapeError
 from tritensor.layers import LayerArray, entries, running
 from tritensor.table import ops
@@ -394,9 +395,8 @@ def _record(cls: type[Function], ctx: FunctionCtx, args: tuple[Any, ...], outs: 
     ctx._node = weakref.ref(node)
     if state.watch is not None:
         state.watch(node)
-    differentiable = [
-        hasattr(t, "array") and (t.is_floating_point() or t.is_complex()) and not any(t is x for x in ctx.non_differentiable) for t in outs
-    ]
+    left_out = ctx.non_differentiable
+    differentiable = [hasattr(t, "array") and has_gradient(t.array.dtype) and not any(t is x for x in left_out) for t in outs]
     several = sum(differentiable) > 1
     saved = list(ctx.to_save)
     places: dict[int, int] = {}
