@@ -395,9 +395,7 @@ def _record(cls: type[Function], ctx: FunctionCtx, args: tuple[Any, ...], outs: 
     ctx._node = weakref.ref(node)
     if state.watch is not None:
         state.watch(node)
-    left_out = ctx.non_differentiable
-    differentiable = [hasattr(t, "array") and has_gradient(t.array.dtype) and not any(t is x for x in left_out) for t in outs]
-    several = sum(differentiable) > 1
+    differentiable = [hasattr(t, "array") and has_gradient(t.array.dtype) and not any(t is x for x in ctx.non_differentiable) for t in outs]
     saved = list(ctx.to_save)
     places: dict[int, int] = {}
     wired: list[Any] = []
@@ -410,7 +408,7 @@ def _record(cls: type[Function], ctx: FunctionCtx, args: tuple[Any, ...], outs: 
             nodes.hang_written(t, edge, cls.__name__)
             wired.append(t)
         else:
-            wired.append(nodes.hang_result(_seen(t, args, ()), edge, several))
+            wired.append(nodes.hang_result(_seen(t, args, ()), edge, sum(differentiable) > 1))
         for place, s in enumerate(saved):
             if s is wired[-1] and yes:
                 places[place] = i
