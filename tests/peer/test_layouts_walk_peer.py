@@ -15,9 +15,7 @@ pytestmark = pytest.mark.peer
 
 COLUMNS = "factors, inverses and solutions lie in C order, where LAPACK leaves columns (docs/differences.md)"
 DIGITS = "values, of trigamma near its poles, where PyTorch's is less exact (tests/peer/opinfo/reasons.py)"
-ROWS = "convolutions and poolings of rows look at the layout of images alone where the batch is 1 or the weight says it"
-OPERANDS = "where two operands lie differently, the first says how; PyTorch's formula begins with the other"
-SIZE_ONE = "a batch or channel of 1 leaves it open whether channels lie last"
+ROWS = "poolings of rows look at the layout of images alone where the batch is 1"
 REASONS = {
     **dict.fromkeys((
         "cholesky", "cholesky_inverse", "cholesky_solve", "geqrf", "lu", "lu_solve",
@@ -30,12 +28,9 @@ REASONS = {
         "polygamma/polygamma_n_0", "polygamma/polygamma_n_1", "polygamma/polygamma_n_2", "polygamma/polygamma_n_3",
         "polygamma/polygamma_n_4", "special.polygamma/special_polygamma_n_0",
     ), DIGITS),
-    **dict.fromkeys(("nn.functional.avg_pool1d", "nn.functional.max_pool1d", "nn.functional.conv1d", "nn.functional.conv_transpose1d"), ROWS),
-    **dict.fromkeys(("nn.functional.binary_cross_entropy_with_logits", "nn.functional.kl_div"), OPERANDS),
-    "stack": SIZE_ONE,
+    **dict.fromkeys(("nn.functional.avg_pool1d", "nn.functional.max_pool1d"), ROWS),
     "ldexp": "2 ** x lies as x does (docs/differences.md)",
     "nn.functional.conv_transpose3d": "channels last stays so, as on a GPU in PyTorch, whose CPU puts it in C order",
-    **dict.fromkeys(("nn.functional.pad/reflect", "nn.functional.pad/replicate"), "a volume without a batch is no image whose channels may lie last"),
     "_unsafe_masked_index": "a private operator, made of public ones here",
     "fft.rfft2": "dims that are not transformed lie by their strides among those that are",
 }  # fmt: skip

@@ -126,5 +126,8 @@ def test_functions_of_denormal_numbers(device: str) -> None:
     assert y == pytest.approx([92.103404, 92.103404, 6.9071789], rel=1e-5)  # -log |x| - 0.5772 x
     tt.special.i1e(x).sum().backward()
     assert x.grad.tolist() == pytest.approx([0.5, 0.5, 0.4990009369], rel=1e-6)  # 1/2 - |x| + 15 x^2 / 16
+    assert tt.tensor([1e-45, -1e-45], device=device).lgamma().tolist() == pytest.approx(
+        [103.27893, 103.27893], rel=1e-6
+    )  # of the least number
     tiny = tt.tensor([1e-310], dtype=tt.float64, device=device)
     assert tiny.lgamma().item() == pytest.approx(713.8013788, rel=1e-9)

@@ -77,8 +77,9 @@ def _lgamma_right(x):
 # gamma(x) gamma(1 - x) = pi / sin(pi x), DLMF 5.5.3
 @triton.jit
 def _lgamma_left(x):
-    s = maths.abs(maths.sin((x - maths.rint(x)) * 3.141592653589793))
-    y = 1.1447298858494002 - maths.log(s) - _lgamma_right(1.0 - x)  # log pi; pi / s may overflow
+    r = maths.abs(x - maths.rint(x))  # whose product with pi has few digits where r is denormal
+    s = maths.where(r < 1e-10, r, maths.abs(maths.sin(r * 3.141592653589793)) * 0.3183098861837907)
+    y = -maths.log(s) - _lgamma_right(1.0 - x)
     return maths.where((s == 0) | (x == float("-inf")), float("inf"), y)
 
 
