@@ -163,7 +163,11 @@ _LINES: list[tuple[str, str]] = [
         r"^torch: (backward|grad): values(?=[^|]*\|.*\| torch: [^|]*(inf|nan)).*cumprod\(",
         "PyTorch divides by the input, whose products have overflowed",
     ),
-    (r"^torch: (backward|grad): values.*\b(kthvalue|median|mode)\(", "of several elements of one value any is chosen"),
+    (
+        r"^torch: log_prob: values(?=[^|]*\|.*\| torch: [^|]*inf).*Weibull\(",
+        "PyTorch's logarithm of a density that is too small to be a number",
+    ),
+    (r"^torch: (backward|grad): values.*\b(kthvalue|median|mode|topk)\(", "of several elements of one value any is chosen"),
     (r"^torch: \w+: values: .*\.unique\(", "of -0.0 and 0.0 either stands for both"),
     (r"^torch: \w+: dtype: .*torch: complex32", "there is no complex32 here"),
     (r"^torch: \w+: values: .*2\.71828198.*torch: .*2\.71828175", "exp(1) in float32 is a rounding off"),

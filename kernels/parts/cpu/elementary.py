@@ -12,8 +12,8 @@ _BITS: dict[int, Any] = {4: np.dtype(np.int32), 8: np.dtype(np.int64)}
 
 
 def _again(ufunc: np.ufunc, wrong: np.ndarray, out: np.ndarray, *inputs: np.ndarray) -> None:
-    """out = ufunc(*inputs) where `wrong`, which is rare."""
-    where = np.flatnonzero(wrong)
+    """out = ufunc(*inputs) where `wrong`, which is rare; of one input of one element that says so, everywhere."""
+    where = np.flatnonzero(np.broadcast_to(wrong, out.shape))
     if where.size:
         out[where] = ufunc(*(x[where] if x.size != 1 else x for x in inputs))
 

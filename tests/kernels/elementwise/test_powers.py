@@ -94,3 +94,16 @@ def test_complex_powers_below_0_of_numbers_whose_squares_overflow(dtype: tt.dtyp
     assert (x[0].detach() ** -2).item() == pytest.approx(want[0], rel=1e-5)
     (x**-1).real.sum().backward()  # conj(-1 / z^2)
     assert x.grad.tolist()[0] == pytest.approx(-want[0], rel=1e-5)
+
+
+@pytest.mark.filterwarnings("ignore::RuntimeWarning")
+@pytest.mark.parametrize("base", [-np.inf, np.inf, -0.0, 0.0])
+@pytest.mark.parametrize("exponent", [0.5, -0.5, 3.0, -3.0, 2.0, 0.0])
+def test_one_base_for_many_exponents(base: float, exponent: float) -> None:
+    """What an infinite base, or 0, gives is said of every element, not of the first alone."""
+    many = tt.full((5,), exponent)
+    with np.errstate(all="ignore"):
+        want = np.power(np.float32(base), np.full(5, exponent, np.float32))
+    for found in (tt.tensor(base) ** many, tt.full((5,), base) ** many, tt.pow(tt.tensor([base]), many)):
+        np.testing.assert_array_equal(found.numpy(), want)
+        np.testing.assert_array_equal(np.signbit(found.numpy()), np.signbit(want))
