@@ -396,7 +396,7 @@ def _record(cls: type[Function], ctx: FunctionCtx, args: tuple[Any, ...], outs: 
     if state.watch is not None:
         state.watch(node)
     differentiable = [hasattr(t, "array") and has_gradient(t.array.dtype) and not any(t is x for x in ctx.non_differentiable) for t in outs]
-    saved = list(ctx.to_save)
+    several = sum(differentiable) > 1
     places: dict[int, int] = {}
     wired: list[Any] = []
     for i, (t, yes) in enumerate(zip(outs, differentiable, strict=True)):
@@ -408,11 +408,11 @@ def _record(cls: type[Function], ctx: FunctionCtx, args: tuple[Any, ...], outs: 
             nodes.hang_written(t, edge, cls.__name__)
             wired.append(t)
         else:
-            wired.append(nodes.hang_result(_seen(t, args, ()), edge, sum(differentiable) > 1))
-        for place, s in enumerate(saved):
+            wired.append(nodes.hang_result(_seen(t, args, ()), edge, several))
+        for place, s in enumerate(ctx.to_save):
             if s is wired[-1] and yes:
                 places[place] = i
-    ctx._saved = tuple([None if s is None else Saved(s, places.get(place)) for place, s in enumerate(saved)])
+    ctx._saved = tuple([None if s is None else Saved(s, places.get(place)) for place, s in enumerate(ctx.to_save)])
     return wired
 
 

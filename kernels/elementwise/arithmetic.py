@@ -169,6 +169,16 @@ def _reciprocal_reference(x: np.ndarray, out: np.ndarray | None = None) -> np.nd
     return np.divide(x.dtype.type(1), x, out=out)
 
 
+def _neg_reference(x: np.ndarray, *, out: np.ndarray | None = None) -> np.ndarray:
+    """-x."""
+    # from one column into another numpy 2.3 and 2.4 read other elements, where a step is 16 bytes, or 64
+    if out is None or out.flags.c_contiguous:
+        return np.asarray(np.negative(x, out=out))
+    np.copyto(out, np.negative(x))
+    return out
+
+
+_neg_reference.bare = np.negative  # type: ignore[attr-defined]
 _MINUS = (unchanged, _negated)
 _NONZERO = Domain(-2.0, 2.0, (0.0,))
 
@@ -176,7 +186,7 @@ elementwise("add", _add, (unchanged, unchanged), np.add, promote="same", kinds=A
 elementwise("sub", _sub, _MINUS, np.subtract, promote="same", kinds=NUMBERS, one_rounding=True, dtypes=TYPES)
 elementwise("mul", _mul, (_mul_a, _mul_b), np.multiply, promote="same", kinds=ANY, one_rounding=True, dtypes=TYPES)
 elementwise("div", _div, (_div_a, _div_b), np.true_divide, domain=(Domain(-2.0, 2.0), _NONZERO))
-elementwise("neg", _neg, _negated, np.negative, promote="same", kinds=NUMBERS, one_rounding=True, dtypes=TYPES)
+elementwise("neg", _neg, _negated, _neg_reference, promote="same", kinds=NUMBERS, one_rounding=True, dtypes=TYPES)
 elementwise(
     "abs", _abs, _abs_grad, np.abs, promote="same", result="real", kinds=ANY, domain=_NONZERO, dtypes=TYPES, holomorphic=False,
 )  # fmt: skip

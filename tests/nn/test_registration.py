@@ -1,4 +1,4 @@
-"""What a module registers: buffers that require grad, and mistakes that are named."""
+"""Registration of parameters, buffers and modules: buffers that require grad, and mistakes that are named."""
 
 import pytest
 

@@ -53,12 +53,8 @@ def write_over(name: str, target: Tensor, operands: tuple[Any, ...], who: str) -
     if not whole:
         return False
     run: Any = op.forward if isinstance(a, CudaArray) else op.reference
-    if not isinstance(a, CudaArray):
-        ufunc = getattr(run, "bare", run)
-        if not isinstance(ufunc, np.ufunc):
-            return False  # a formula of several steps would read what its first step has overwritten
-        if ufunc is np.negative and not a.flags.c_contiguous:
-            return False  # numpy 2.3 and 2.4 read other elements where they step through both by 16 bytes, or by 64
+    if not isinstance(a, CudaArray) and not isinstance(getattr(run, "bare", run), np.ufunc):
+        return False  # a formula of several steps would read what its first step has overwritten
     if (version := target.version) is not None and version.lent is not None:
         reclaim(target)
     run(*given, out=a)
