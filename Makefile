@@ -43,7 +43,7 @@ test-all: test $(VENV)-oldest/.ready
 	$(VENV)-oldest/bin/python -m bench static --figures
 
 # The oldest Triton and numpy in an environment of their own. .ci/run asks it what reads Triton's insides, and an op of each file.
-OLDEST := tests/cuda tests/native
+OLDEST := tests/cuda tests/llvm
 test-oldest: $(VENV)-oldest/.ready
 	OPENBLAS_NUM_THREADS=1 $(VENV)-oldest/bin/python -m pytest -m "$(ANYWHERE)" $(WORKERS) $(OLDEST)
 	OPENBLAS_NUM_THREADS=1 $(VENV)-oldest/bin/python -m pytest -m family $(WORKERS) tests/ops

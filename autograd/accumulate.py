@@ -7,16 +7,16 @@ from typing import Any
 
 import numpy as np
 
-from tritensor.array import Array, CudaArray, device_of, element_strides, empty, is_contiguous
 from tritensor.autograd import node as nodes
 from tritensor.autograd.hooks import Hooks
 from tritensor.autograd.modes import enable_grad, no_grad, state
 from tritensor.autograd.node import Version, as_array
-from tritensor.errors import GradError, ShapeError
-from tritensor.layers import LayerArray
-from tritensor.process import locks
-from tritensor.strides import is_dense
-from tritensor.table import ops, registry
+from tritensor.ground.errors import GradError, ShapeError
+from tritensor.ground.process import locks
+from tritensor.ground.strides import is_dense
+from tritensor.ground.transforms import LayerArray
+from tritensor.ops.array import Array, CudaArray, device_of, element_strides, empty, is_contiguous
+from tritensor.ops.table import ops, registry
 
 # Reading, adding and storing .grad is one step: two threads may bring the gradients of one leaf at once.
 _accumulating = locks.lock()

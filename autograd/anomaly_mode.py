@@ -9,12 +9,12 @@ from typing import Any
 
 import numpy as np
 
-from tritensor.array import to_host
 from tritensor.autograd import saved
 from tritensor.autograd.modes import state
 from tritensor.autograd.node import notes
-from tritensor.call_site import INSIDE, shown
-from tritensor.errors import GradError
+from tritensor.ground.call_site import INSIDE, shown
+from tritensor.ground.errors import GradError
+from tritensor.ops.array import to_host
 
 
 class _Anomaly:

@@ -7,7 +7,6 @@ from typing import Any
 
 import numpy as np
 
-from tritensor.array import Array, CudaArray
 from tritensor.autograd import node as nodes
 from tritensor.autograd.accumulate import (
     TAKEN,
@@ -29,9 +28,10 @@ from tritensor.autograd.task import FLAT, GradientEdge, Task, behind_flat, leadi
 from tritensor.autograd.task import collect as collect
 from tritensor.autograd.task import over_rows as over_rows
 from tritensor.autograd.task import tensors_of as tensors_of
-from tritensor.errors import ArgumentError, GradError, ShapeError
-from tritensor.layers import LayerArray, running
-from tritensor.table import ops, registry
+from tritensor.ground.errors import ArgumentError, GradError, ShapeError
+from tritensor.ground.transforms import LayerArray, running
+from tritensor.ops.array import Array, CudaArray
+from tritensor.ops.table import ops, registry
 
 
 def run(

@@ -14,10 +14,10 @@ from tritensor.autograd.engine import edge_of, sum_to
 from tritensor.autograd.modes import enable_grad, no_grad, state
 from tritensor.autograd.node import Branch, Node, Version, version_of
 from tritensor.autograd.saved import Packed, hung
-from tritensor.dtypes import has_gradient
-from tritensor.errors import GradError, ShapeError
-from tritensor.layers import LayerArray, entries, running
-from tritensor.table import ops
+from tritensor.ground.dtypes import has_gradient
+from tritensor.ground.errors import GradError, ShapeError
+from tritensor.ground.transforms import LayerArray, entries, running
+from tritensor.ops.table import ops
 
 
 class _FunctionOp:

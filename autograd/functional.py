@@ -2,14 +2,14 @@
 
 from __future__ import annotations
 
-import importlib
 from collections.abc import Callable, Sequence
 from typing import Any
 
 from tritensor.autograd.engine import grad
 from tritensor.autograd.modes import enable_grad, is_grad_enabled, set_grad_enabled
-from tritensor.errors import AssertedArgumentError, GradError, ShapeError
-from tritensor.table import ops
+from tritensor.ground.errors import AssertedArgumentError, GradError, ShapeError
+from tritensor.ground.providers import provider
+from tritensor.ops.table import ops
 
 Tensors = tuple[Any, ...]
 Function = Callable[..., Any]
@@ -197,7 +197,7 @@ def _rows(i: int, y: Any, args: Tensors, create_graph: bool, strict: bool) -> Te
 
 def _rows_at_once(outputs: Tensors, args: Tensors, create_graph: bool) -> tuple[Tensors, ...]:
     """The Jacobians of all outputs by each input: the unit vectors of the outputs, in one batch."""
-    jacobians: Any = importlib.import_module("tritensor.func.jacobians")  # a floor above
+    jacobians: Any = provider("func.jacobians")
     taken = [y for y in outputs if y.tracked and y.array.size]
     units = jacobians.basis(taken)
     found: Sequence[Any] = (None,) * len(args)
@@ -220,7 +220,7 @@ def _rows_at_once(outputs: Tensors, args: Tensors, create_graph: bool) -> tuple[
 
 def _forward(func: Function, args: Tensors, several: bool) -> Any:
     """The Jacobian by forward mode, a column for each element of the inputs, all at once."""
-    functions: Any = importlib.import_module("tritensor.func")  # a floor above
+    functions: Any = provider("func")
     many = False
 
     def checked(*xs: Any) -> Tensors:

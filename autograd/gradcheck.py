@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import importlib
 import itertools
 import warnings
 from collections.abc import Callable, Iterator, Sequence
@@ -11,12 +10,13 @@ from typing import Any
 
 import numpy as np
 
-from tritensor.array import element_strides, from_host, to_host
 from tritensor.autograd import node as nodes
 from tritensor.autograd.engine import grad
 from tritensor.autograd.modes import no_grad
-from tritensor.errors import GradcheckError as GradcheckError
-from tritensor.table import registry
+from tritensor.ground.errors import GradcheckError as GradcheckError
+from tritensor.ground.providers import provider
+from tritensor.ops.array import element_strides, from_host, to_host
+from tritensor.ops.table import registry
 
 _DOUBLE = (np.dtype(np.float64), np.dtype(np.complex128))
 
@@ -177,7 +177,7 @@ class _Check:
 
     def _forward(self, i: int, o: int) -> np.ndarray:
         """d output o / d input i by forward mode, one tangent for each element of the input, (inputs, outputs)."""
-        forward_ad: Any = importlib.import_module("tritensor.autograd.forward_ad")  # a floor above, which knows the Tensor
+        forward_ad: Any = provider("func.forward_ad")  # which knows the Tensor
         x = self.args[i]
         rows = []
         for k in range(_real_size(x.array)):

@@ -14,9 +14,9 @@ from tritensor.autograd.engine import edge_of
 from tritensor.autograd.hooks import Handle, hooks_of
 from tritensor.autograd.modes import state
 from tritensor.autograd.task import GradientEdge as GradientEdge
-from tritensor.errors import ArgumentError, GradError
-from tritensor.process import locks
-from tritensor.table import ops
+from tritensor.ground.errors import ArgumentError, GradError
+from tritensor.ground.process import locks
+from tritensor.ops.table import ops
 
 
 class _AnyNode(type):

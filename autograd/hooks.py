@@ -7,7 +7,7 @@ from collections.abc import Callable
 from itertools import count
 from typing import Any
 
-from tritensor.process import locks
+from tritensor.ground.process import locks
 
 _next_id = count().__next__
 _making = locks.lock()

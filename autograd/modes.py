@@ -8,7 +8,7 @@ import threading
 from collections.abc import Callable
 from typing import Any
 
-from tritensor.call_site import wrapper
+from tritensor.ground.call_site import wrapper
 
 
 class _State(threading.local):

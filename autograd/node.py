@@ -9,15 +9,15 @@ from typing import Any
 
 import numpy as np
 
-from tritensor import dtypes
-from tritensor.array import Array, CudaArray
 from tritensor.autograd.hooks import Handle, Hooks, hooks_of
 from tritensor.autograd.modes import enable_grad, no_grad, state
 from tritensor.autograd.names import SavedValue, name_of, shown
-from tritensor.errors import GradError
-from tritensor.layers import LayerArray
-from tritensor.process import locks
-from tritensor.table import Op, Partials, ops
+from tritensor.ground import dtypes
+from tritensor.ground.errors import GradError
+from tritensor.ground.process import locks
+from tritensor.ground.transforms import LayerArray
+from tritensor.ops.array import Array, CudaArray
+from tritensor.ops.table import Op, Partials, ops
 
 next_sequence = count(1).__next__
 

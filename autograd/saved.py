@@ -13,10 +13,10 @@ from tritensor.autograd.accumulate import copied_as, copy
 from tritensor.autograd.engine import edge_of
 from tritensor.autograd.modes import no_grad, state
 from tritensor.autograd.node import FREED, ComplexNode, Node, Version, branch, next_sequence, version_of, watch_nodes
-from tritensor.call_site import wrapper
-from tritensor.errors import GradError
-from tritensor.layers import LayerArray
-from tritensor.table import registry
+from tritensor.ground.call_site import wrapper
+from tritensor.ground.errors import GradError
+from tritensor.ground.transforms import LayerArray
+from tritensor.ops.table import registry
 
 Pack = Callable[[Any], Any]
 Unpack = Callable[[Any], Any]

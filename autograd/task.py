@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import importlib
 import warnings
 from collections.abc import Callable, Iterable, Sequence
 from operator import attrgetter
@@ -10,12 +9,13 @@ from typing import Any, NamedTuple
 
 import numpy as np
 
-from tritensor.array import Array
 from tritensor.autograd import node as nodes
 from tritensor.autograd.modes import state
 from tritensor.autograd.node import AccumulateGrad, Node, Severed
-from tritensor.errors import GradError, ShapeError, TransformError
-from tritensor.table import ops, registry
+from tritensor.ground.errors import GradError, ShapeError, TransformError
+from tritensor.ground.providers import provider
+from tritensor.ops.array import Array
+from tritensor.ops.table import ops, registry
 
 _by_sequence = attrgetter("sequence")
 
@@ -185,7 +185,7 @@ def over_rows(gos: list[Any], once: Callable[[list[Any]], tuple[Any, ...]]) -> t
         there[:] = [g is not None for g in found]
         return tuple([g for g in found if g is not None])
 
-    func: Any = importlib.import_module("tritensor.func")  # a floor above
+    func: Any = provider("func")
     try:
         columns = iter(func.vmap(mapped, randomness="same")(*gos))
         return tuple([next(columns) if is_there else None for is_there in there])

@@ -8,7 +8,7 @@ from typing import Any
 from tritensor.autograd import node as nodes
 from tritensor.autograd.engine import tensors_of
 from tritensor.autograd.modes import state
-from tritensor.errors import GradError
+from tritensor.ground.errors import GradError
 
 
 class VariableMeta(type):

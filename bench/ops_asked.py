@@ -6,9 +6,9 @@ import argparse
 import sys
 from collections.abc import Sequence
 
-from tritensor.errors import PluginError
-from tritensor.table import Op
-from tritensor.table.choice import UnknownOpError, chosen
+from tritensor.ground.errors import PluginError
+from tritensor.ops.table import Op
+from tritensor.ops.table.op_selection import UnknownOpError, chosen
 
 
 def ops_asked(parser: argparse.ArgumentParser, asked: Sequence[str]) -> list[Op]:

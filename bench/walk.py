@@ -24,8 +24,8 @@ from bench.gpu.configs import configs_of
 from bench.gpu.rows import Case, Prepared, caller, cases, ordered, prepare
 from bench.reports.report import CACHE as ROTATED
 from bench.reports.report import processor
-from tritensor.errors import PluginError
-from tritensor.table.choice import UnknownOpError, chosen
+from tritensor.ground.errors import PluginError
+from tritensor.ops.table.op_selection import UnknownOpError, chosen
 
 GPU_SECONDS = 0.2  # for the device's own time of a call
 

@@ -8,9 +8,9 @@ import pkgutil
 if __name__ != "tritensor.kernels":  # a program run in the repository may look for a package `kernels` of its own
     raise ImportError(f"{__name__}: the ops of tritensor are imported as tritensor.kernels")
 
+from tritensor.ground.process.locks import importing
 from tritensor.kernels.op_index import MODULES
-from tritensor.process.locks import importing
-from tritensor.table import registry
+from tritensor.ops.table import registry
 
 
 def load(module: str) -> None:

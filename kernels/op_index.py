@@ -9,13 +9,13 @@ MODULES = {
     "creation.numbers": "arange eye full linspace tril triu",
     "elementwise.activations": "elu gelu leaky_relu relu sigmoid silu softplus",
     "elementwise.arithmetic": "abs add div lerp mul neg reciprocal rsqrt sqrt square sub",
-    "elementwise.bent_activations": "hardshrink hardsigmoid hardswish hardtanh prelu softshrink threshold",
     "elementwise.comparison": (
         "bitwise_and bitwise_left_shift bitwise_not bitwise_or bitwise_right_shift bitwise_xor eq ge gt isfinite isinf isnan le "
         "logical_and logical_not logical_or logical_xor lt ne"
     ),
     "elementwise.copy": "cast copy",
     "elementwise.glu": "glu",
+    "elementwise.piecewise_activations": "hardshrink hardsigmoid hardswish hardtanh prelu softshrink threshold",
     "elementwise.powers": "floor_divide fmod pow remainder trunc_divide",
     "elementwise.replacement": "nan_to_num",
     "elementwise.rounding": "ceil floor round sign trunc",
@@ -73,7 +73,7 @@ MODULES = {
     ),
     "optimizers.formulas.rprop": "rprop_numbers rprop_step",
     "optimizers.formulas.sgd": "momentum_numbers momentum_step sgd_numbers sgd_step",
-    "optimizers.together": "norm_of_all scale_all",
+    "optimizers.multi_tensor": "norm_of_all scale_all",
     "pooling.average_pooling": "avg_pool2d avg_pool2d_spread avg_pool3d avg_pool3d_spread",
     "pooling.max_pooling": "max_pool2d max_pool2d_gather max_pool2d_scatter max_pool3d max_pool3d_gather max_pool3d_scatter",
     "products.add_product": "add_product",
@@ -116,7 +116,7 @@ MODULES = {
         "hermite_polynomial_he laguerre_polynomial_l legendre_polynomial_p shifted_chebyshev_polynomial_t shifted_chebyshev_polynomial_u "
         "shifted_chebyshev_polynomial_v shifted_chebyshev_polynomial_w"
     ),
-    "special.quantile_gradients": "dirichlet_grad standard_gamma_grad",
+    "special.sample_gradients": "dirichlet_grad standard_gamma_grad",
     "spectral.fourier": "fft_c2c fft_c2r fft_of_real fft_r2c",
     "spectral.overlap_add": "overlap_add",
 }

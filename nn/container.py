@@ -7,9 +7,9 @@ import warnings
 from collections.abc import Callable, Iterable, Iterator, Mapping
 from typing import Any
 
-from tritensor.array import CudaArray
 from tritensor.nn.fusing import fused_activation
 from tritensor.nn.module import Module, indented
+from tritensor.ops.array import CudaArray
 from tritensor.tensor.core import Tensor
 
 

@@ -4,9 +4,9 @@ from __future__ import annotations
 
 from typing import Any
 
-from tritensor.array import CudaArray
-from tritensor.dtypes import is_float
+from tritensor.ground.dtypes import is_float
 from tritensor.nn import functional as F
+from tritensor.ops.array import CudaArray
 from tritensor.tensor.core import Tensor
 
 _FUNCTIONS: dict[Any, str] = {F.relu: "relu", F.gelu: "gelu", F.silu: "silu", F.sigmoid: "sigmoid", F.tanh: "tanh"}

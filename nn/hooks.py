@@ -8,7 +8,7 @@ from typing import Any, NamedTuple
 
 from tritensor.autograd.function import Function
 from tritensor.autograd.hooks import RemovableHandle as RemovableHandle
-from tritensor.errors import CheckpointError, GradError
+from tritensor.ground.errors import CheckpointError, GradError
 from tritensor.tensor.core import Tensor
 
 
@@ -56,7 +56,7 @@ def revived(module: Any, state: dict[str, Any]) -> dict[str, Any]:
     return {name: value for name, value in state.items() if name not in _FOREIGN}
 
 
-# of every module; a module without hooks of its own has these as its own while there are some (see paths/modules/networks/module_hooks.py)
+# of every module; a module without hooks of its own has these as its own while there are some (see torch_compat/modules/nn/module_hooks.py)
 EVERY = Hooks()
 REGISTRATION: dict[str, dict[int, Any]] = {"parameter": {}, "buffer": {}, "module": {}}  # called with what any module registers
 

@@ -10,12 +10,12 @@ from typing import Any
 import numpy as np
 
 from tritensor.autograd.modes import no_grad
-from tritensor.errors import ArgumentError, ShapeError
+from tritensor.ground.errors import ArgumentError, ShapeError
+from tritensor.ops.table import ops
 from tritensor.random import Generator
-from tritensor.table import ops
 from tritensor.tensor.core import Tensor, as_tensor
 from tritensor.tensor.functions.creation.random import randperm, uniform_numbers, wide_type
-from tritensor.tensor.publishing.publish import checked
+from tritensor.tensor.public_api.publish import checked
 
 
 def calculate_gain(nonlinearity: str, param: float | None = None) -> float:

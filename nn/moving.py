@@ -5,15 +5,15 @@ from __future__ import annotations
 from collections.abc import Callable
 from typing import Any
 
-from tritensor.array import empty
 from tritensor.autograd.modes import no_grad
-from tritensor.device import as_device
-from tritensor.device import device as Device
-from tritensor.dtypes import DType, as_dtype, bfloat16, float16, float32, float64
-from tritensor.errors import DeviceError, DTypeError
+from tritensor.ground.device import as_device
+from tritensor.ground.device import device as Device
+from tritensor.ground.dtypes import DType, as_dtype, bfloat16, float16, float32, float64
+from tritensor.ground.errors import DeviceError, DTypeError
+from tritensor.ground.strides import as_format, preserve_format
 from tritensor.nn.conversion import get_overwrite_module_params_on_conversion, get_swap_module_params_on_conversion, swap_tensors
 from tritensor.nn.parameter import Parameter
-from tritensor.strides import as_format, preserve_format
+from tritensor.ops.array import empty
 from tritensor.tensor.core import Tensor
 
 

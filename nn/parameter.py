@@ -4,9 +4,9 @@ from __future__ import annotations
 
 from typing import Any
 
-from tritensor.array import empty
-from tritensor.device import as_device
-from tritensor.dtypes import as_dtype, default_float
+from tritensor.ground.device import as_device
+from tritensor.ground.dtypes import as_dtype, default_float
+from tritensor.ops.array import empty
 from tritensor.tensor.copying import compact
 from tritensor.tensor.core import Tensor, as_tensor, new_tensor
 

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import warnings
 
-from tritensor.table import ops
+from tritensor.ops.table import ops
 from tritensor.tensor.core import Tensor
 
 

@@ -9,7 +9,7 @@ from typing import Any, NamedTuple
 import numpy as np
 
 from tritensor.autograd.modes import no_grad
-from tritensor.errors import AssertedArgumentError, CheckpointError
+from tritensor.ground.errors import AssertedArgumentError, CheckpointError
 from tritensor.nn.conversion import get_swap_module_params_on_conversion, swap_tensors
 from tritensor.nn.parameter import Parameter, is_lazy
 from tritensor.tensor.core import Tensor, as_tensor

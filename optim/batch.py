@@ -7,15 +7,15 @@ from typing import Any
 
 import numpy as np
 
-from tritensor.array import CudaArray, from_host, is_contiguous
 from tritensor.autograd.node import version_of
 from tritensor.autograd.saved import reclaim
-from tritensor.errors import ShapeError
+from tritensor.ground.errors import ShapeError
 from tritensor.kernels.optimizers import gpu_table
 from tritensor.kernels.optimizers.cpu_table import CpuTable
 from tritensor.kernels.optimizers.gpu_table import GpuTable
 from tritensor.kernels.optimizers.step_formula import StepFormula
 from tritensor.kernels.parts.copying import dense, write
+from tritensor.ops.array import CudaArray, from_host, is_contiguous
 from tritensor.optim.plan import Plan
 from tritensor.optim.state import number_of, on_device, refuse_in_capture
 from tritensor.tensor.core import Tensor, new_tensor
@@ -124,7 +124,7 @@ def _gathered(names: Sequence[str], entries: list[dict[str, Any]], p: Tensor) ->
     refuse_in_capture(p)
     given = [[e[name] for name in names] for e in entries]
     if any(on_device(x) for line in given for x in line):
-        from tritensor.table import ops
+        from tritensor.ops.table import ops
 
         held = [x if isinstance(x, Tensor) else new_tensor(from_host(np.array(x, _F32), p.device)) for line in given for x in line]
         made = ops.stack(*[x.detach().to(device=p.device, dtype=_F32) for x in held], dim=0).reshape(len(entries), len(names))

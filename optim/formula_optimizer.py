@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from typing import TYPE_CHECKING, Any
 
-from tritensor.errors import DTypeError, ShapeError
+from tritensor.ground.errors import DTypeError, ShapeError
 from tritensor.optim.optimizer import Optimizer
 from tritensor.optim.plan import Plan, decays, formula_of
 from tritensor.optim.state import filled_like, number_of, step_count
@@ -116,9 +116,9 @@ class FormulaOptimizer(Optimizer):
 
     def _differentiably(self, params: list[Tensor], plan: Plan, group: dict[str, Any]) -> None:
         """The same step in differentiable operations: parameters are overwritten in the graph, states replaced."""
-        from tritensor.kernels.parts import spellings
+        from tritensor.kernels.parts import backends
 
-        formula, whole = plan.formula, plan.formula.spelled(spellings.on_tensors, *plan.variant)
+        formula, whole = plan.formula, plan.formula.spelled(backends.on_tensors, *plan.variant)
         for p in params:
             entry = self._entry(p, plan, group)
             scalars, numbers = formula.row([number_of(entry[n]) for n in formula.scalars], plan.settings, plan.weight_decay, plan.decay)

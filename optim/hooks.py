@@ -6,7 +6,7 @@ import functools
 from collections.abc import Callable
 from typing import Any
 
-from tritensor.call_site import wrapper
+from tritensor.ground.call_site import wrapper
 from tritensor.nn.hooks import RemovableHandle
 
 _before_every: dict[int, Any] = {}

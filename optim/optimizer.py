@@ -10,7 +10,7 @@ from typing import Any
 
 from tritensor.autograd.accumulate import zero_gradient
 from tritensor.autograd.modes import enable_grad, no_grad, set_grad_enabled
-from tritensor.errors import CheckpointError
+from tritensor.ground.errors import CheckpointError
 from tritensor.optim.hooks import Hooked, with_hooks
 from tritensor.optim.hooks import register_optimizer_step_post_hook as register_optimizer_step_post_hook
 from tritensor.optim.hooks import register_optimizer_step_pre_hook as register_optimizer_step_pre_hook

@@ -7,10 +7,10 @@ from typing import Any
 
 import numpy as np
 
-from tritensor.array import CudaArray
 from tritensor.autograd.modes import no_grad
 from tritensor.cuda.streams.capture import capturing, refusal
-from tritensor.table import ops
+from tritensor.ops.array import CudaArray
+from tritensor.ops.table import ops
 from tritensor.tensor.core import Tensor, new_tensor
 
 _F32 = np.dtype(np.float32)

@@ -10,15 +10,15 @@ from typing import Any
 
 from tritensor import nn
 from tritensor.autograd.modes import no_grad
-from tritensor.device import device as Device
-from tritensor.errors import ShapeError
+from tritensor.ground.device import device as Device
+from tritensor.ground.errors import ShapeError
 from tritensor.nn.layers.normalization.batchnorm import _BatchNorm
 from tritensor.optim.lr_scheduler import LRScheduler
 from tritensor.optim.lr_scheduler.base import for_each_group, refuse_other
 from tritensor.optim.optimizer import Optimizer
 from tritensor.optim.state import number_of
 from tritensor.tensor.core import Tensor
-from tritensor.tensor.publishing.publish import public
+from tritensor.tensor.public_api.publish import public
 
 
 def _refuse_decay(name: str, decay: float) -> None:

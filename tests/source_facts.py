@@ -37,6 +37,7 @@ class Facts:
         self.imports: list[
             tuple[str, str | None, int, bool]
         ] = []  # (module, name or None, line, whether it runs when the file is imported)
+        self.late_imports: list[tuple[str, int]] = []  # (module, line) of import_module("..."), up to the first part that is computed
         self.functions: list[tuple[str, int, int]] = []  # (name, line, lines of code)
         self.bare_excepts: list[int] = []
         self.attributes_of_ops: set[str] = set()  # ops.NAME
@@ -57,6 +58,8 @@ class Facts:
         elif isinstance(n, ast.FunctionDef):
             body = n.body[1:] if ast.get_docstring(n) else n.body
             self.functions.append((n.name, n.lineno, (body[-1].end_lineno or 0) - body[0].lineno + 1 if body else 0))
+        elif isinstance(n, ast.Call) and _called(n.func) in ("import_module", "__import__") and n.args:
+            self.late_imports += [(module, n.lineno) for module in _named_module(n.args[0])]
         elif isinstance(n, ast.ExceptHandler) and n.type is None:
             self.bare_excepts.append(n.lineno)
         elif isinstance(n, ast.Attribute) and isinstance(n.value, ast.Name) and n.value.id == "ops":
@@ -70,6 +73,18 @@ class Facts:
             self.keys_of_registry.add(str(n.slice.value))
         elif isinstance(n, ast.Constant) and isinstance(n.value, str):
             self.strings.add(n.value)
+
+
+def _called(function: ast.expr) -> str:
+    return function.attr if isinstance(function, ast.Attribute) else getattr(function, "id", "")
+
+
+def _named_module(argument: ast.expr) -> list[str]:
+    """The module that `import_module` is given: a string, or as much of an f-string as stands before its first field."""
+    first = argument.values[0] if isinstance(argument, ast.JoinedStr) else argument.left if isinstance(argument, ast.BinOp) else argument
+    if not isinstance(first, ast.Constant) or not isinstance(first.value, str):
+        return []
+    return [first.value if first is argument or "." not in first.value else first.value.rpartition(".")[0]]
 
 
 facts = functools.cache(Facts)

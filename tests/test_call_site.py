@@ -8,8 +8,8 @@ from typing import Any
 import pytest
 
 import tritensor as tt
-from tritensor import call_site
-from tritensor.errors import CaptureError
+from tritensor.ground import call_site
+from tritensor.ground.errors import CaptureError
 
 
 def refused(run: Callable[[], Any]) -> str:

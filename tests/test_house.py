@@ -18,57 +18,28 @@ WINGS = ("kernels", "autograd", "nn", "optim")  # stand at the top, linked into 
 # Imports go down only, inside functions as well as at the top of a file. An entry stands for a file, or for all files below a folder
 # that no longer entry names; a folder's own name with `/__init__` stands for its public names, which gather what lies below them.
 FLOORS = [
-    ("errors", "call_site", "extras", "process"),
-    ("dtypes", "strides", "native", "utils/pytree"),
-    ("device", "cuda/current", "cuda/device_errors", "cuda/nvtx"),
-    ("cuda/runtime",),
-    ("cuda/presence", "cuda/launch"),
-    ("cuda/devices",),
-    ("cuda/memory", "cuda/streams"),
-    ("cuda/compiler",),
-    ("cuda/driver", "cuda/emulator"),
-    ("cuda/virtual",),
-    ("cuda/choice",),
-    ("layers",),
-    ("array", "transfer", "random"),
-    ("cuda/random",),
-    ("cuda/__init__",),
-    ("replay",),
-    ("matmul_precision",),
-    ("table",),
-    ("tuning",),
+    ("ground", "llvm"),
+    ("random",),
+    ("cuda",),
+    ("ops",),
     ("autograd",),
     ("dispatch",),
     ("tensor",),
-    ("triton_kernels",),
-    ("array_api", "fft", "linalg", "masked", "special"),  # namespaces over the functions of the tensor floor
-    ("kernels/parts",),
+    ("triton_kernels", "array_api", "fft", "linalg", "masked", "special"),  # namespaces over the functions of the tensor floor
     ("kernels",),
     ("nn",),
     ("optim",),
     ("func",),
-    ("autograd/forward_ad",),
     ("multiprocessing",),
     ("data", "io", "distributed", "distributions", "models"),
-    (
-        "amp",
-        "utils",
-        "debug",
-        "testing",
-        "signal",
-        "viz",
-        "vision",
-        "profiler",
-        "onnx",
-        "hub",
-    ),  # utils is PyTorch's spelling of what stands below
+    ("amp", "utils", "debug", "testing", "signal", "viz", "vision", "profiler", "onnx", "hub"),
     ("training",),
-    ("launch",),  # `python -m tritensor.launch`
-    ("paths",),  # the rest of PyTorch's module tree
+    ("launch", "torch_compat"),
     ("tools",),
     ("doctor", "run"),  # `python -m tritensor.doctor`, `python -m tritensor.run`
     ("__init__",),
 ]
+MODULES_BY_NAME = {"torch_compat", "tools", "__init__"}  # stand above all that they import by a computed name
 HEIGHT = {name: i for i, names in enumerate(FLOORS) for name in names}
 
 LONG_FILES: dict[str, str] = {}  # path: why one file is right
@@ -140,6 +111,13 @@ def climbing(path: Path) -> Iterator[str]:
             yield f"{file}.py has no floor"
         elif HEIGHT[there] > HEIGHT[here]:
             yield f"{place}: {here} imports {there} ({file}), which is a floor above"
+    for module, line in facts(path).late_imports:
+        below = module.removeprefix("tritensor").strip(".").replace(".", "/")
+        if not module.startswith("tritensor") or here in MODULES_BY_NAME:
+            continue
+        there = floor_of(below) if below else None
+        if there is None or HEIGHT[there] > HEIGHT[here]:
+            yield f"{relative(path)}:{line}: import_module({module!r}...) in {here} may go up; have it registered from above (ground/providers.py)"
 
 
 def test_imports_go_down() -> None:
@@ -240,9 +218,9 @@ def test_only_what_is_installed() -> None:
 
 def test_triton_stays_in_its_rooms() -> None:
     none(
-        f"{relative(path)}:{line}: only kernels/, cuda/, native/ and triton_kernels/ import {module}"
+        f"{relative(path)}:{line}: only kernels/, cuda/, llvm/ and triton_kernels/ import {module}"
         for path in SOURCES
-        if not relative(path).startswith(("kernels/", "cuda/", "native/", "triton_kernels/"))
+        if not relative(path).startswith(("kernels/", "cuda/", "llvm/", "triton_kernels/"))
         for module, _, line, top in facts(path).imports
         if top and module.split(".")[0] in ("triton", "cuda")
     )
@@ -374,7 +352,7 @@ def formulas_of_optimizers() -> set[str]:
 
 def test_every_op_is_used() -> None:
     import tritensor
-    from tritensor.table import registry
+    from tritensor.ops.table import registry
 
     reachable = called_ops() | set(tritensor.__all__) | set(dir(tritensor.Tensor))
     reachable |= {"max_dim", "min_dim"}  # tensor/functions/reductions/reductions.py puts these names together
@@ -386,11 +364,11 @@ def test_every_op_is_used() -> None:
 
 def test_what_is_called_as_an_op_is_one() -> None:
     """`ops.full_like(...)` on a road that few programs take raises only there."""
-    from tritensor.table import ops, registry
+    from tritensor.ops.table import ops, registry
 
     asked = set()
     for path in SOURCES:
-        taken = {name for module, name, _, _ in facts(path).imports if module == "tritensor.table"}
+        taken = {name for module, name, _, _ in facts(path).imports if module == "tritensor.ops.table"}
         names = (facts(path).attributes_of_ops if "ops" in taken else set()) | (
             facts(path).keys_of_registry if "registry" in taken else set()
         )
@@ -401,7 +379,7 @@ def test_what_is_called_as_an_op_is_one() -> None:
 
 def test_every_op_is_registered_by_a_kernel_file() -> None:
     import tritensor.kernels  # noqa: F401
-    from tritensor.table import registry
+    from tritensor.ops.table import registry
 
     for name, record in registry.items():
         assert record.module.startswith(("tritensor.kernels", "numpy")), f"{name} is registered by {record.module}"

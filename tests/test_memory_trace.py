@@ -15,9 +15,9 @@ import pytest
 import tritensor as tt
 from tritensor import nn
 from tritensor.cuda.memory.report import size
-from tritensor.cuda.runtime.serving import runtime
+from tritensor.cuda.runtime.active import runtime
 from tritensor.debug.allocations import MemoryTrace, Use
-from tritensor.errors import ArgumentError, OutOfMemoryError
+from tritensor.ground.errors import ArgumentError, OutOfMemoryError
 
 KB = 1 << 10
 

@@ -27,38 +27,38 @@ LOCKED = ("lock", "_lock", "changing", "_making", "_moving", "_counting", "_cons
 # Why the several steps of a function are right: (reason, "file:function" of each).
 REASONS = [
     ("called while its file, or the package, is imported, by the thread that does so", [
-        "cuda/launch.py:seen_as", "dispatch/road.py:install", "distributions/kl/registry.py:register_kl.decorate", "kernels/optimizers/steps.py:step_formula",
-        "process/locks.py:held_over_forks", "process/locks.py:in_child", "tensor/publishing/op_forms.py:opened", "tensor/publishing/publish.py:function",
-        "paths/einops_backend.py:define",
+        "cuda/launch.py:seen_as", "dispatch/dispatcher.py:install", "distributions/kl/registry.py:register_kl.decorate", "kernels/optimizers/steps.py:step_formula",
+        "ground/process/locks.py:held_over_forks", "ground/process/locks.py:in_child", "tensor/public_api/op_forms.py:opened", "tensor/public_api/publish.py:function",
+        "torch_compat/einops_backend.py:define",
     ]),
     ("a setting, or a stack of settings, of the whole process, as PyTorch's: the program says when", [
-        "autograd/forward_ad.py:enter_dual_level", "autograd/forward_ad.py:exit_dual_level", "cuda/compiler/cubin_cache.py:forget",
+        "func/forward_ad.py:enter_dual_level", "func/forward_ad.py:exit_dual_level", "cuda/compiler/cubin_cache.py:forget",
         "cuda/streams/stream.py:_forget_streams", "debug/memory_history.py:_record_memory_history", "distributed/fsdp/wrap.py:enable_wrap",
         "distributed/initialisation.py:destroy_process_group", "distributed/initialisation.py:new_group", "io/safe_globals.py:add_safe_globals",
-        "io/safe_globals.py:clear_safe_globals", "paths/modules/backends.py:_sdp_kernel", "paths/settings.py:use_deterministic_algorithms",
-        "tensor/printing.py:set_printoptions", "tuning/choosing.py:noted", "tuning/tuned.py:forget",
+        "io/safe_globals.py:clear_safe_globals", "torch_compat/modules/backends.py:_sdp_kernel", "torch_compat/settings.py:use_deterministic_algorithms",
+        "tensor/printing.py:set_printoptions", "ops/tuning/config_choice.py:noted", "ops/tuning/tuned.py:forget",
     ]),
     ("what it fills is one call's own, which no other thread has", [
-        "cuda/driver/kernels.py:Kernels._attributes.attribute", "data/workers/parcel.py:Parcel._pickled.beside",
+        "cuda/driver/kernels.py:Kernels._attributes.attribute", "data/workers/dataset_pickle.py:Parcel._pickled.beside",
         "distributed/checkpoint/state_dict.py:_from_first.place", "distributed/checkpoint/state_dict_loader.py:load.look",
         "func/functions.py:_generated.jvp.one", "nn/state.py:load.walk", "profiler/results/chrome_trace.py:_names.name",
         "profiler/results/chrome_trace.py:_arrows.arrow", "tools/dry_run.py:_count_steps.counted.call", "tools/run_script.py:opened.note",
         "training/batch_size.py:find_batch_size.fits", "utils/checkpoint.py:_Frame.compute.pack",
     ]),
     ("a cache that is emptied when it is full: who has found or made an entry holds it himself", [
-        "cuda/device_errors.py:_called_from", "cuda/emulator/remembered.py:_block", "cuda/emulator/remembered.py:Semantic._with_number",
+        "ground/device_errors.py:_called_from", "cuda/emulator/type_cache.py:_block", "cuda/emulator/type_cache.py:Semantic._with_number",
         "tensor/aliasing/windows.py:in_shape",
     ]),
     ("a bag: one element is put in, and where it stands says nothing", [
         "cuda/compiler/compile_log.py:triton_listener.listen", "distributed/backends/mpi/library.py:before_end", "io/safe_globals.py:add_value",
-        "native/passes/row_programs.py:RowProgram.__call__.part", "tensor/casting.py:warn_discarded",
+        "llvm/passes/row_programs.py:RowProgram.__call__.part", "tensor/casting.py:warn_discarded",
     ]),
     ("its callers hold a lock: the table's, the runtime's, that of profiles", [
         "cuda/emulator/interpreter.py:install", "profiler/patches.py:Patches.put", "profiler/patches.py:Patches.restore",
-        "tensor/publishing/op_forms.py:OpForms.publish", "tensor/publishing/op_forms.py:OpForms.withdraw",
+        "tensor/public_api/op_forms.py:OpForms.publish", "tensor/public_api/op_forms.py:OpForms.withdraw",
     ]),
-    ("the entry belongs to the caller alone: his block, his range", ["cuda/driver/memory.py:DeviceStorage.__del__", "cuda/nvtx.py:range_end"]),
-    ("two threads that do it both are as good as one: packages are imported once, whoever asks", ["table/lookup.py:read_plugins"]),
+    ("the entry belongs to the caller alone: his block, his range", ["cuda/driver/memory.py:DeviceStorage.__del__", "ground/nvtx.py:range_end"]),
+    ("two threads that do it both are as good as one: packages are imported once, whoever asks", ["ops/table/lookup.py:read_plugins"]),
     ("a forked child has one thread", ["utils/tensorboard/event_file.py:_in_child", "distributed/backends/nccl/watchdog.py:_in_child"]),
 ]  # fmt: skip
 RIGHT = {place: reason for reason, places in REASONS for place in places}
@@ -168,7 +168,7 @@ FOUND = {f"{file}:{name}": line for file, tree in TREES.items() for name, line i
 def test_what_threads_share_changes_in_one_step() -> None:
     wrong = [f"{place} (line {line})" for place, line in FOUND.items() if place not in RIGHT]
     assert not wrong, (
-        "these change in several steps what threads share; put it there by one assignment, as a tuple, or hold one of tritensor.process.locks around the "
+        "these change in several steps what threads share; put it there by one assignment, as a tuple, or hold one of tritensor.ground.process.locks around the "
         f"steps (`with _making:`): {', '.join(wrong)}"
     )
 
@@ -180,10 +180,10 @@ def test_each_reason_is_needed() -> None:
 def test_locks_are_made_where_forks_find_them() -> None:
     """threading.Lock() stays locked in a forked child for ever, where another thread held it."""
     made = [
-        f"{file}:{n.lineno}" for file, tree in TREES.items() if file != "process/locks.py"
+        f"{file}:{n.lineno}" for file, tree in TREES.items() if file != "ground/process/locks.py"
         for n in ast.walk(tree) if isinstance(n, ast.Call) and ast.unparse(n.func) in BARE and not n.args
     ]  # fmt: skip
-    assert not made, f"take tritensor.process.locks.lock() or rlock() in {', '.join(made)}"
+    assert not made, f"take tritensor.ground.process.locks.lock() or rlock() in {', '.join(made)}"
 
 
 BARE = {f"threading.{kind}" for kind in ("Lock", "RLock", "Condition", "Semaphore", "BoundedSemaphore")}

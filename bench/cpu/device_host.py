@@ -14,8 +14,8 @@ import tritensor as tt
 from bench.cpu.host import chain
 from bench.cpu.timing import line, paired, torch_or_none
 from tritensor.cuda.launch import launch
-from tritensor.cuda.runtime.serving import runtime
-from tritensor.table import registry
+from tritensor.cuda.runtime.active import runtime
+from tritensor.ops.table import registry
 
 
 def _drained(f, index):
@@ -91,9 +91,9 @@ def _grid(meta):
 
 def _add_launch():
     """What add's corner gives launch() for two (4, 3) tensors."""
-    from tritensor.array import CudaArray
-    from tritensor.cuda.current import here
-    from tritensor.replay.recorder import Recorder
+    from tritensor.ground.thread_state import here
+    from tritensor.ops.array import CudaArray
+    from tritensor.ops.replay.recorder import Recorder
 
     u, v = (tt.zeros(4, 3, device="cuda").array for _ in range(2))
     assert isinstance(u, CudaArray)

@@ -6,7 +6,7 @@ from typing import Any
 
 import numpy as np
 
-from tritensor.table import Op, Sample
+from tritensor.ops.table import Op, Sample
 
 LARGEST = 512 << 20  # bytes of inputs
 MOST_FLOPS = 12e9  # of one call: some tenths of a second on a core

@@ -20,8 +20,8 @@ from bench.gpu.rows import Case, caller, corners, drawn, prepare, types_of
 from bench.gpu.sizes import shapes
 from bench.ops_asked import ops_asked
 from bench.reports.report import Report, circumstances, processor
-from tritensor.table import Op
-from tritensor.table.choice import add_option
+from tritensor.ops.table import Op
+from tritensor.ops.table.op_selection import add_option
 
 SIDE = 1024  # of the square inputs of ops whose record names no sizes; a GPU's are 4096
 CACHE = "every call is made on the same inputs"

@@ -22,9 +22,9 @@ from bench.gpu.run import PARTS, PEERS, QUICK_SECONDS, Bench, DeviceGoneError, P
 from bench.ops_asked import ops_asked
 from bench.reports.pictures import drawing, written
 from bench.reports.report import RESULTS, ROOT, Report, facts, lines, read_report, torch_installed
-from tritensor.table import Op
-from tritensor.table.choice import add_option
-from tritensor.tuning.tuned import slug
+from tritensor.ops.table import Op
+from tritensor.ops.table.op_selection import add_option
+from tritensor.ops.tuning.tuned import slug
 
 
 def plan(given: argparse.Namespace, ops: Sequence[Op]) -> Plan:
@@ -116,10 +116,10 @@ def peer_library(names: Sequence[str] = PEERS) -> Ours | None:
 
 def why_not() -> str:
     """Why nothing can be timed on this machine; "" where there is a GPU."""
-    from tritensor.cuda import presence
-    from tritensor.cuda.runtime.serving import emulated
+    from tritensor.cuda import availability
+    from tritensor.cuda.runtime.active import emulated
 
-    return "TRITON_INTERPRET=1 emulates it; unset it" if emulated() else presence.for_timing(presence.reason())
+    return "TRITON_INTERPRET=1 emulates it; unset it" if emulated() else availability.for_timing(availability.reason())
 
 
 def main(argv: Sequence[str] | None = None) -> int:

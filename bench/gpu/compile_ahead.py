@@ -11,9 +11,9 @@ from collections.abc import Callable, Sequence
 from typing import Any, NamedTuple
 
 from tritensor.cuda.compiler import cubin_cache
-from tritensor.cuda.runtime import serving
+from tritensor.cuda.runtime import active
 from tritensor.cuda.virtual.recording_runtime import RecordingRuntime
-from tritensor.errors import LaunchError
+from tritensor.ground.errors import LaunchError
 
 Job = tuple[str, Callable[[], object]]
 
@@ -53,7 +53,7 @@ _given: set[bytes] = set()  # keys of the rows that this worker has given
 def _enter(arch: int, wanted: bool) -> None:
     global _recorder, _arch, _wanted
     _recorder, _arch, _wanted = RecordingRuntime((arch // 10, arch % 10)), arch, wanted
-    serving.use(_recorder)
+    active.use(_recorder)
 
 
 def _one(i: int) -> _Done:

@@ -5,9 +5,9 @@ from __future__ import annotations
 from collections.abc import Callable
 from typing import Any
 
-from tritensor import replay
-from tritensor.cuda.current import here
-from tritensor.replay.recorder import Call, Recorder
+from tritensor.ground.thread_state import here
+from tritensor.ops import replay
+from tritensor.ops.replay.recorder import Call, Recorder
 
 
 def configs_of(run: Callable[[], object]) -> list[dict[str, Any]]:

@@ -10,7 +10,7 @@ from __future__ import annotations
 from collections.abc import Callable
 from typing import Any
 
-from tritensor.table import Sample
+from tritensor.ops.table import Sample
 
 GPT2, LLAMA, RESNET = "GPT-2", "Llama-8B", "ResNet-50"
 Draw = Callable[[Any], Sample]

@@ -14,8 +14,8 @@ from bench.gpu.configs import configs_of
 from bench.gpu.peers import counterpart
 from bench.gpu.roofline import Roof
 from bench.gpu.sizes import SIDE, Shape, label, shapes
-from tritensor import dtypes
-from tritensor.table import Op, Sample
+from tritensor.ground import dtypes
+from tritensor.ops.table import Op, Sample
 
 TYPES = ("float32", "bfloat16")
 MOST_SETS = 16  # sets of inputs that are rotated so that none is found in the cache

@@ -8,7 +8,7 @@ from typing import Any, NamedTuple
 import numpy as np
 
 from bench.gpu.model_sizes import model_calls
-from tritensor.table import Op, Sample
+from tritensor.ops.table import Op, Sample
 
 LARGE = 64 << 20  # bytes of one tensor from which on the roofline is what counts
 SIDE = 4096  # SIDE x SIDE float32 values are 64 MiB

@@ -15,8 +15,8 @@ from bench.gpu.compile_ahead import Job, warm
 from bench.gpu.rows import Case, caller, cases, ordered, prepare
 from bench.gpu.training import step, works
 from bench.ops_asked import ops_asked
-from tritensor.table import Op
-from tritensor.table.choice import add_option
+from tritensor.ops.table import Op
+from tritensor.ops.table.op_selection import add_option
 
 
 class Recorded(Ours):

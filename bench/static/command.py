@@ -20,13 +20,13 @@ from bench.static import table as static_table
 from bench.static.kernel_arguments import Refused
 from bench.static.launches import Launch, collect, element_sizes, quick
 from bench.static.table import Comparison, Rows, Uses
-from tritensor import dtypes
 from tritensor.cuda.compiler import child_processes, cubin_cache
 from tritensor.cuda.compiler.compile import describe
 from tritensor.cuda.compiler.kernel_report import report
 from tritensor.cuda.compiler.occupancy import LIMITS
-from tritensor.errors import LaunchError, PluginError
-from tritensor.table import choice, registry
+from tritensor.ground import dtypes
+from tritensor.ground.errors import LaunchError, PluginError
+from tritensor.ops.table import op_selection, registry
 from tritensor.utils.progress import Bar
 
 _DIVISION = "around the subroutine of 64-bit division the assembler parks 32 bytes and stops at 64 registers: 8 blocks are resident, not 7"
@@ -270,7 +270,7 @@ def parser() -> argparse.ArgumentParser:
         epilog=EPILOG,
     )
     made.add_argument("--arch", type=int, nargs="+", choices=sorted(LIMITS), help="compute capabilities (default: all; with --compare 90)")
-    choice.add_option(made)
+    op_selection.add_option(made)
     made.add_argument(
         "--dtype", nargs="+", default=[], metavar="TYPE", choices=[d.name for d in dtypes.ALL],
         help="these types only; with --compare OP the one that is compared (default bfloat16)",
@@ -350,7 +350,7 @@ def main(arguments: list[str] | None = None) -> None:
             figures_table.main(given.update, given.processes)
         else:
             check_table(given)
-    except (Refused, choice.UnknownOpError, PluginError) as error:
+    except (Refused, op_selection.UnknownOpError, PluginError) as error:
         print(f"bench static: {error}", file=sys.stderr)
         sys.exit(2)
 
@@ -358,7 +358,7 @@ def main(arguments: list[str] | None = None) -> None:
 def check_table(given: argparse.Namespace) -> None:
     """Collect, compile, write, compare. Exits with 1 when a kernel does not compile, spills without a reason, or is worse than the table."""
     given.arch, given.out = given.arch or sorted(LIMITS), given.out or Path("out/static.json")
-    asked = [op.name for op in choice.chosen(given.op)] if given.op else []
+    asked = [op.name for op in op_selection.chosen(given.op)] if given.op else []
     start = time.monotonic()
     launches, failures = collect(asked, given.dtype)
     jobs = (

@@ -21,9 +21,9 @@ from tritensor.cuda.compiler.compile import compile
 from tritensor.cuda.compiler.kernel_report import disassemble
 from tritensor.cuda.compiler.prediction import RATES, Forecast, fastest, forecast_all
 from tritensor.cuda.compiler.recorded_call import Call
-from tritensor.cuda.runtime import serving
+from tritensor.cuda.runtime import active
 from tritensor.cuda.virtual.virtual_gpu import VirtualGPU
-from tritensor.table.choice import chosen
+from tritensor.ops.table.op_selection import chosen
 from tritensor.utils.progress import Bar
 
 FORMS = ("ttir", "ttgir", "llir", "ptx", "sass")  # what --dump shows, from the first form to the machine code
@@ -62,7 +62,7 @@ def main(given: argparse.Namespace) -> None:
         if arch not in RATES:
             raise Refused(f"--arch: no rates are known of sm_{arch}; known are {', '.join(f'sm_{a}' for a in RATES)}")
         recorder = VirtualGPU(arch)
-        serving.use(recorder)  # type: ignore[arg-type]
+        active.use(recorder)  # type: ignore[arg-type]
         groups = recorded(given, recorder, configs)
         found = measured(groups, arch, given.processes)
         for group, results_of in zip(groups, found, strict=True):

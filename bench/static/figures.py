@@ -11,7 +11,7 @@ from bench.gpu.training import GPT2_SMALL, Work, step, works
 from bench.gpu.warm import Recorded
 from tritensor.cuda.compiler.prediction import ISSUE, RATES, Forecast, forecast_all
 from tritensor.cuda.compiler.recorded_call import Call
-from tritensor.cuda.runtime import serving
+from tritensor.cuda.runtime import active
 from tritensor.cuda.virtual.virtual_gpu import VirtualGPU
 
 F = tt.nn.functional
@@ -47,11 +47,11 @@ class Device:
         self.gpu = VirtualGPU(arch)
 
     def __enter__(self) -> Device:
-        self._before = serving.use(self.gpu)  # type: ignore[arg-type]
+        self._before = active.use(self.gpu)  # type: ignore[arg-type]
         return self
 
     def __exit__(self, *error: object) -> None:
-        serving.use(self._before)
+        active.use(self._before)
 
     def launches(self, run: Run) -> list[Call]:
         """What `run()` launches when it is called for the second time: the first one makes states and tables."""

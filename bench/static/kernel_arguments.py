@@ -11,9 +11,9 @@ from typing import Any, NamedTuple
 
 import numpy as np
 
-from tritensor import dtypes
-from tritensor.array import CudaArray, empty
-from tritensor.device import device
+from tritensor.ground import dtypes
+from tritensor.ground.device import device
+from tritensor.ops.array import CudaArray, empty
 
 LAUNCH_OPTIONS = ("num_warps", "num_stages", "num_ctas", "maxnreg")  # what a config holds beside the kernel's own parameters
 

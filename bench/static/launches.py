@@ -10,15 +10,15 @@ from typing import Any
 import numpy as np
 
 import tritensor  # noqa: F401  (registers the ops)
-from tritensor import dtypes
-from tritensor.array import CudaArray, empty
 from tritensor.cuda.compiler.arguments import Specialization
-from tritensor.cuda.runtime import serving
+from tritensor.cuda.runtime import active
 from tritensor.cuda.virtual.recording_runtime import RecordingRuntime
-from tritensor.device import device
-from tritensor.errors import GradError
-from tritensor.table import Op, Sample, Spec, registry
-from tritensor.table.choice import chosen
+from tritensor.ground import dtypes
+from tritensor.ground.device import device
+from tritensor.ground.errors import GradError
+from tritensor.ops.array import CudaArray, empty
+from tritensor.ops.table import Op, Sample, Spec, registry
+from tritensor.ops.table.op_selection import chosen
 from tritensor.testing.questions import corners
 from tritensor.tools.dry_run import Shapes
 
@@ -104,7 +104,7 @@ def corners_of(op: Op, sample: Sample, dtype: str) -> Iterator[str]:
 def collect(names: Collection[str] = (), types: Collection[str] = ()) -> tuple[list[Launch], list[str]]:
     """All launches of the table that differ in op, corner, type or what is compiled, and one line for each call that cannot be recorded.
 
-    `names` and `types` choose ops and types (all of them where empty), ops as words of a command line do (tritensor/table/choice.py): those of
+    `names` and `types` choose ops and types (all of them where empty), ops as words of a command line do (tritensor/ops/table/op_selection.py): those of
     plug-ins and of files, too. Needs a process without TRITON_INTERPRET; afterwards device cuda is the recording one.
     """
     found: dict[tuple[str, str, str, Specialization], Launch] = {}
@@ -123,7 +123,7 @@ def _collect(
 ) -> None:
     """Add what is launched on one architecture."""
     recorder = RecordingRuntime((arch // 10, arch % 10))
-    serving.use(recorder)  # type: ignore[arg-type]
+    active.use(recorder)  # type: ignore[arg-type]
     for op in chosen(names):
         if op.forward is None:
             continue

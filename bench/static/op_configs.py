@@ -10,9 +10,9 @@ from bench.static.kernel_arguments import LAUNCH_OPTIONS, Refused, nearest
 from bench.static.launches import calls_of, corners_of
 from tritensor.cuda.compiler.recorded_call import Call
 from tritensor.cuda.virtual.recording_runtime import RecordingRuntime
-from tritensor.table import Op, Sample
-from tritensor.tuning.choosing import Choice, forced, noted
-from tritensor.tuning.tunables import known
+from tritensor.ops.table import Op, Sample
+from tritensor.ops.tuning.config_choice import Choice, forced, noted
+from tritensor.ops.tuning.tunables import known
 
 _MOST = 12  # configs of an op beside its rule's, where none are named
 Rules = dict[str, Choice]  # what each kernel takes by its rule, by name, in the order in which they ask

@@ -116,7 +116,7 @@ PAGES: tuple[Page, ...] = (
     Page(
         "types", "Types and places", "What a tensor's elements are, where they lie, and how types meet.",
         (
-            Group("Types, devices, sizes", "tritensor", ("tritensor.dtypes", "tritensor.device", "tritensor.tensor.size", "tritensor.strides", "tritensor.tensor.publishing.layout"),
+            Group("Types, devices, sizes", "tritensor", ("tritensor.ground.dtypes", "tritensor.ground.device", "tritensor.tensor.size", "tritensor.ground.strides", "tritensor.tensor.public_api.layout"),
                   frozenset(["finfo", "iinfo", "is_tensor", "is_floating_point", "numel", "get_default_dtype", "set_default_dtype"])),
             Group("Promotion and storages", "tritensor", (FUNCTIONS + "types",)),
             Group("Constructors by type", "tritensor", names=frozenset(f"{n}Tensor" for n in ["BFloat16", "Bool", "Byte", "Char", "Double", "Float", "Half", "Int", "Long", "Short"])),
@@ -189,18 +189,18 @@ PAGES: tuple[Page, ...] = (
     Page(
         "authors", "Ops and kernels", "What kernels are registered, tuned and watched with; [writing a kernel](../kernels.md).",
         (
-            Group("Registration", "tritensor", ("tritensor.table", "tritensor.kernels", "tritensor.cuda.launch")),
-            Group("tritensor.tuning", "tritensor.tuning"),
+            Group("Registration", "tritensor", ("tritensor.ops.table", "tritensor.kernels", "tritensor.cuda.launch")),
+            Group("tritensor.tuning", "tritensor.tuning", ("tritensor.ops.tuning",)),
         ),
     ),
     of_modules("array_api", "The array API standard", "The standard's names with the standard's meaning, over the same ops.", "array_api"),
-    Page("errors", "Errors", "Each is also what PyTorch raises there, a RuntimeError, ValueError, TypeError or IndexError.", (Group("", "tritensor", ("tritensor.errors",)),)),
+    Page("errors", "Errors", "Each is also what PyTorch raises there, a RuntimeError, ValueError, TypeError or IndexError.", (Group("", "tritensor", ("tritensor.ground.errors",)),)),
     Page(
         "settings", "Settings and the rest", "What else stands at the front door.",
         (
-            Group("Settings", "tritensor", ("tritensor.paths.settings", "tritensor.paths.modules", "tritensor.matmul_precision", "tritensor.tensor.printing")),
-            Group("Gradient modes", "tritensor", ("tritensor.autograd",)), Group("Autocast", "tritensor", ("tritensor.paths.autocast",)),
-            Group("Numbers", "tritensor", ("tritensor.paths.numbers",)), Group("Functions of nn in PyTorch's first spelling", "tritensor"),
+            Group("Settings", "tritensor", ("tritensor.torch_compat.settings", "tritensor.torch_compat.modules", "tritensor.ops.matmul_precision", "tritensor.tensor.printing")),
+            Group("Gradient modes", "tritensor", ("tritensor.autograd",)), Group("Autocast", "tritensor", ("tritensor.torch_compat.autocast",)),
+            Group("Numbers", "tritensor", ("tritensor.torch_compat.symbolic_sizes",)), Group("Functions of nn in PyTorch's first spelling", "tritensor"),
         ),
     ),
 )  # fmt: skip
@@ -223,7 +223,7 @@ NO_PAGE = frozenset(
     ]
 )
 # Where name_ is name, written into its first argument: one line names them all. In nn.init it is the name itself.
-_IN_PLACE = ("tritensor", "tritensor.nn.functional", "tritensor.utils.pytree")
+_IN_PLACE = ("tritensor", "tritensor.nn.functional", "tritensor.ground.pytree")
 # These pages claim before the front door does, which shows a second time what stands in them.
 _FIRST = ("nn.functional", "autograd", "random", "io", "training", "amp", "func")
 

@@ -8,16 +8,16 @@ from typing import Any
 
 import numpy as np
 
-from tritensor import dtypes
-from tritensor.array import Array
+from tritensor.ground import dtypes
 from tritensor.kernels.attention.layout import result_strides
 from tritensor.kernels.parts.copying import lying
 from tritensor.kernels.parts.cpu.blocks import SILENT
-from tritensor.native import products, threads
-from tritensor.native.functions import exp
-from tritensor.native.lanes import choice
-from tritensor.native.loops import MANY, SHARED
-from tritensor.native.passes.row_programs import Operand, RowProgram
+from tritensor.llvm import products, threads
+from tritensor.llvm.loops import MANY, SHARED
+from tritensor.llvm.passes.row_programs import Operand, RowProgram
+from tritensor.llvm.simd import choice
+from tritensor.llvm.simd_functions import exp
+from tritensor.ops.array import Array
 
 CACHE = 131072  # weights that numpy works on at a time
 ROWS = 128  # queries of a block where later keys are not seen: what lies right of the block is not computed

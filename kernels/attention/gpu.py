@@ -8,9 +8,8 @@ import numpy as np
 import triton
 import triton.language as tl
 
-from tritensor import dtypes
-from tritensor.array import CudaArray, expand
 from tritensor.cuda.launch import launch
+from tritensor.ground import dtypes
 from tritensor.kernels.attention.layout import result_strides
 from tritensor.kernels.parts import maths
 from tritensor.kernels.parts.allocation import allocate
@@ -19,7 +18,8 @@ from tritensor.kernels.parts.gemm import gemm
 from tritensor.kernels.parts.launch_rules import cdiv
 from tritensor.kernels.parts.rows.row_softmax import exp_nonpositive, online, rest
 from tritensor.kernels.parts.rows.row_tiles import align, place, row_tunable, tiles_for
-from tritensor.table import registry
+from tritensor.ops.array import CudaArray, expand
+from tritensor.ops.table import registry
 
 row_tunable("softmax")
 

@@ -4,8 +4,8 @@ from __future__ import annotations
 
 from typing import Any
 
-from tritensor.array import element_strides
-from tritensor.strides import contiguous_strides, elementwise, ordered_strides
+from tritensor.ground.strides import contiguous_strides, elementwise, ordered_strides
+from tritensor.ops.array import element_strides
 
 
 def result_strides(q: Any, k: Any, v: Any, mask: Any, p: float = 0.0) -> tuple[int, ...]:

@@ -7,11 +7,11 @@ from typing import Any
 
 import numpy as np
 
-from tritensor.errors import DTypeError, ShapeError
+from tritensor.ground.errors import DTypeError, ShapeError
 from tritensor.kernels.attention.cpu import reference, reference_backward
 from tritensor.kernels.attention.gpu import backward, forward
 from tritensor.kernels.attention.weights import weights
-from tritensor.table import Sample, Spec, Work, broadcast, op, ops, refuse_kind, refuse_mixed
+from tritensor.ops.table import Sample, Spec, Work, broadcast, op, ops, refuse_kind, refuse_mixed
 
 
 def _shape(q: Any, k: Any, v: Any, mask: Any = None, *, scale: float, causal: bool = False) -> tuple[Spec, Spec]:

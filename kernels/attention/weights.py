@@ -5,8 +5,8 @@ from __future__ import annotations
 import math
 from typing import Any
 
-from tritensor import dtypes
-from tritensor.table import ops
+from tritensor.ground import dtypes
+from tritensor.ops.table import ops
 
 
 def weights(q: Any, k: Any, mask: Any, scale: float, causal: bool) -> Any:

@@ -6,9 +6,9 @@ from typing import Any
 
 import numpy as np
 
-from tritensor.array import CudaArray
-from tritensor.errors import DTypeError, ShapeError
-from tritensor.table import Sample, Spec, op, ops
+from tritensor.ground.errors import DTypeError, ShapeError
+from tritensor.ops.array import CudaArray
+from tritensor.ops.table import Sample, Spec, op, ops
 
 COMPLEX = ("complex64", "complex128")
 _REAL: dict[np.dtype, np.dtype] = {np.dtype(np.complex64): np.dtype(np.float32), np.dtype(np.complex128): np.dtype(np.float64)}

@@ -8,8 +8,8 @@ from typing import Any
 import numpy as np
 
 from tritensor.kernels.convolution.plans import Plan, Table, table_of
-from tritensor.native.lanes import LLVM
-from tritensor.native.nests import Nest
+from tritensor.llvm.loop_nest import Nest
+from tritensor.llvm.simd import LLVM
 
 WIDTH = {np.dtype(np.float32): 16, np.dtype(np.float64): 8}
 _KINDS = {np.dtype(np.float32): "f32", np.dtype(np.float64): "f64"}

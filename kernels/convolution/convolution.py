@@ -8,12 +8,12 @@ from typing import Any
 
 import numpy as np
 
-from tritensor.array import CudaArray
-from tritensor.errors import ShapeError
+from tritensor.ground.errors import ShapeError
 from tritensor.kernels.convolution import cpu, samples
 from tritensor.kernels.convolution.geometry import RESULTS, Geometry, Sizes, checked, geometry
-from tritensor.kernels.convolution.gpu import front
-from tritensor.table import Spec, Work, op, ops, refuse_kind, refuse_mixed, registry
+from tritensor.kernels.convolution.gpu import kernel_choice
+from tritensor.ops.array import CudaArray
+from tritensor.ops.table import Spec, Work, op, ops, refuse_kind, refuse_mixed, registry
 
 
 def _same_types(name: str, *named: tuple[str, Any]) -> np.dtype:
@@ -69,7 +69,7 @@ def reference(
 def forward(
     x: CudaArray, weight: CudaArray, bias: CudaArray | None = None, *, stride: Sizes, padding: Sizes, dilation: Sizes, groups: int
 ) -> CudaArray:
-    return front.correlate(x, weight, bias, geometry(x.shape, weight.shape, stride, padding, dilation, groups), transposed=False)
+    return kernel_choice.correlate(x, weight, bias, geometry(x.shape, weight.shape, stride, padding, dilation, groups), transposed=False)
 
 
 def rule_x(g: Any, weight: Any, x_shape: Sizes, stride: Sizes, padding: Sizes, dilation: Sizes, groups: int) -> Any:
@@ -105,10 +105,10 @@ def backward(
     """
     s = geometry(x_shape, weight_shape, stride, padding, dilation, groups)
     weight, x = weight if needs[0] else None, x if needs[1] else None
-    last = None if weight is None or x is None else front.inner(g, s)
-    dx = None if weight is None else front.correlate(g, weight, None, s, transposed=True, last=last)
+    last = None if weight is None or x is None else kernel_choice.inner(g, s)
+    dx = None if weight is None else kernel_choice.correlate(g, weight, None, s, transposed=True, last=last)
     biased = needs[-1] and len(needs) == 3
-    dw, db = (None, None) if x is None else front.weight_gradient(x, g, s, biased, last)
+    dw, db = (None, None) if x is None else kernel_choice.weight_gradient(x, g, s, biased, last)
     if biased and db is None:
         db = backward_bias(g)
     return (dx, dw, db)[: len(needs)]
@@ -173,7 +173,7 @@ def input_forward(
     size: Sizes, stride: Sizes, padding: Sizes, dilation: Sizes, groups: int,
 ) -> CudaArray:  # fmt: skip
     s = geometry((g.shape[0], weight.shape[1] * groups, *size), weight.shape, stride, padding, dilation, groups)
-    return front.correlate(g, weight, bias, s, transposed=True)
+    return kernel_choice.correlate(g, weight, bias, s, transposed=True)
 
 
 def input_rule_g(gg: Any, weight: Any, stride: Sizes, padding: Sizes, dilation: Sizes, groups: int) -> Any:
@@ -192,7 +192,7 @@ def input_backward_g(gg: CudaArray, weight: CudaArray, stride: Sizes, padding: S
 def input_backward_weight(
     gg: CudaArray, g: CudaArray, weight_shape: Sizes, stride: Sizes, padding: Sizes, dilation: Sizes, groups: int
 ) -> CudaArray:
-    return front.weight_gradient(gg, g, geometry(gg.shape, weight_shape, stride, padding, dilation, groups))[0]
+    return kernel_choice.weight_gradient(gg, g, geometry(gg.shape, weight_shape, stride, padding, dilation, groups))[0]
 
 
 # ---------------------------------------------------------------- its gradient to the weight
@@ -226,7 +226,7 @@ def weight_forward(
     x: CudaArray, g: CudaArray, *, kernel_size: Sizes, stride: Sizes, padding: Sizes, dilation: Sizes, groups: int
 ) -> CudaArray:
     w = (g.shape[1], x.shape[1] // groups, *kernel_size)
-    return front.weight_gradient(x, g, geometry(x.shape, w, stride, padding, dilation, groups))[0]
+    return kernel_choice.weight_gradient(x, g, geometry(x.shape, w, stride, padding, dilation, groups))[0]
 
 
 def weight_rule_x(gw: Any, g: Any, x_shape: Sizes, stride: Sizes, padding: Sizes, dilation: Sizes, groups: int) -> Any:
@@ -240,7 +240,7 @@ def weight_rule_g(gw: Any, x: Any, stride: Sizes, padding: Sizes, dilation: Size
 def weight_backward_x(
     gw: CudaArray, g: CudaArray, x_shape: Sizes, stride: Sizes, padding: Sizes, dilation: Sizes, groups: int
 ) -> CudaArray:
-    return front.correlate(g, gw, None, geometry(x_shape, gw.shape, stride, padding, dilation, groups), transposed=True)
+    return kernel_choice.correlate(g, gw, None, geometry(x_shape, gw.shape, stride, padding, dilation, groups), transposed=True)
 
 
 def weight_backward_g(gw: CudaArray, x: CudaArray, stride: Sizes, padding: Sizes, dilation: Sizes, groups: int) -> CudaArray:

@@ -9,11 +9,11 @@ from typing import Any
 
 import numpy as np
 
-from tritensor.kernels.convolution import depthwise, direct, tiles, tiles_weight
+from tritensor.kernels.convolution import depthwise_llvm, direct_llvm, tiles_llvm, tiles_weight_llvm
 from tritensor.kernels.convolution.columns import gather, pointer
 from tritensor.kernels.convolution.geometry import Geometry
 from tritensor.kernels.convolution.plans import Phase, Plan, of_phase_sets, of_windows
-from tritensor.native import products, threads
+from tritensor.llvm import products, threads
 
 _BLOCK = 4 << 20  # bytes of columns at a time
 _STACK = 1 << 20  # bytes of columns of several images: more would leave the cache
@@ -81,13 +81,13 @@ def _rows(x: np.ndarray, plan: Plan, groups: int) -> Iterator[tuple[slice, slice
 def _products(x: np.ndarray, weights: np.ndarray, bias: np.ndarray | None, plan: Plan, y: np.ndarray) -> None:
     """y (N, M, *outs), in C order: what the columns of x (N, C, *size) give with weights (G, M / G, C / G * taps)."""
     groups, per_group = weights.shape[:2]
-    if groups == 1 and not plan.bare and direct.fits(x, per_group, weights.shape[2], plan):
-        direct.products(x, weights, bias, plan, y)
+    if groups == 1 and not plan.bare and direct_llvm.fits(x, per_group, weights.shape[2], plan):
+        direct_llvm.products(x, weights, bias, plan, y)
         return
     if _in_tiles(x, plan, per_group * weights.shape[2]):
         for part, read, made in _parts(x, plan, y.shape[1]):
-            results = [tiles.Results(0, per_group, tiles.back(x.dtype, part))]
-            tiles.products(np.ascontiguousarray(x[:, :, read]), weights, bias, part, y[:, :, made], results, scratch)
+            results = [tiles_llvm.Results(0, per_group, tiles_llvm.back(x.dtype, part))]
+            tiles_llvm.products(np.ascontiguousarray(x[:, :, read]), weights, bias, part, y[:, :, made], results, scratch)
         return
     flat = y.reshape(y.shape[0], groups, per_group, plan.places)
     for some, places, cols in _blocks(x, plan, groups):
@@ -122,7 +122,7 @@ def _parts(x: np.ndarray, plan: Plan, out: int) -> Iterator[tuple[Plan, slice, s
 
 def _in_tiles(x: np.ndarray, plan: Plan, weight: int) -> bool:
     """Whether tiles take a convolution of x with so many elements of weight to a group."""
-    return not (plan.bare and plan.places >= _WIDE) and tiles.fits(x.dtype, plan, weight)
+    return not (plan.bare and plan.places >= _WIDE) and tiles_llvm.fits(x.dtype, plan, weight)
 
 
 def correlate(x: np.ndarray, w: np.ndarray, bias: np.ndarray | None, s: Geometry) -> np.ndarray:
@@ -138,8 +138,8 @@ def correlate(x: np.ndarray, w: np.ndarray, bias: np.ndarray | None, s: Geometry
     x, plan = np.ascontiguousarray(x), of_windows(s)
     if s.channels == s.groups:
         several = s.out > s.groups  # to a channel: tiles read it once for some
-        first = (depthwise.fits(x, plan) and not several) or not _in_tiles(x, plan, s.out // s.groups * s.taps)
-        if first and depthwise.correlate(x, w, bias, plan, y):
+        first = (depthwise_llvm.fits(x, plan) and not several) or not _in_tiles(x, plan, s.out // s.groups * s.taps)
+        if first and depthwise_llvm.correlate(x, w, bias, plan, y):
             return y
     _products(x, np.ascontiguousarray(w).reshape(s.groups, s.out // s.groups, -1), bias, plan, y)
     return y
@@ -174,8 +174,8 @@ def input_gradient(g: np.ndarray, w: np.ndarray, bias: np.ndarray | None, s: Geo
 def _others(g: np.ndarray, s: Geometry, plan: Plan) -> bool:
     """Whether other machine code, which uses what only some processors have, takes a phase of the gradient to the input."""
     if s.channels == s.out == s.groups:
-        return depthwise.fits(g, plan)
-    return s.groups == 1 and not plan.bare and direct.fits(g, s.channels, s.out * len(plan.shifts), plan)
+        return depthwise_llvm.fits(g, plan)
+    return s.groups == 1 and not plan.bare and direct_llvm.fits(g, s.channels, s.out * len(plan.shifts), plan)
 
 
 def _weights(taps: np.ndarray, phase: Phase) -> np.ndarray:
@@ -201,8 +201,8 @@ def _phases(g: np.ndarray, taps: np.ndarray, bias: np.ndarray | None, s: Geometr
         results = []
         for i, phase in enumerate(phases):
             start = (phase.start[0] + made.start * s.stride[0], *phase.start[1:])
-            results.append(tiles.Results(i * per_group, per_group, tiles.spread_over(g.dtype, part, s.size, start, s.stride)))
-        tiles.products(np.ascontiguousarray(g[:, :, read]), weights, bias, part, dx, results, scratch)
+            results.append(tiles_llvm.Results(i * per_group, per_group, tiles_llvm.spread_over(g.dtype, part, s.size, start, s.stride)))
+        tiles_llvm.products(np.ascontiguousarray(g[:, :, read]), weights, bias, part, dx, results, scratch)
 
 
 def _phase(g: np.ndarray, taps: np.ndarray, bias: np.ndarray | None, s: Geometry, phase: Phase, dx: np.ndarray) -> None:
@@ -214,7 +214,7 @@ def _phase(g: np.ndarray, taps: np.ndarray, bias: np.ndarray | None, s: Geometry
         return
     onto = cells if cells.flags.c_contiguous else scratch("phase", cells.shape, dx.dtype)
     weights = np.ascontiguousarray(_weights(taps, phase))
-    if not (s.channels == s.out == s.groups and depthwise.correlate(g, weights, bias, phase.plan, onto)):
+    if not (s.channels == s.out == s.groups and depthwise_llvm.correlate(g, weights, bias, phase.plan, onto)):
         _products(g, weights, bias, phase.plan, onto)
     if onto is not cells:
         cells[...] = onto
@@ -224,7 +224,7 @@ def _weight_in_tiles(x: np.ndarray, g: np.ndarray, groups: int, plan: Plan) -> n
     """tiles_weight.gradient, of large images part by part."""
     total: np.ndarray | None = None
     for part, read, made in _parts(x, plan, g.shape[1]):
-        found = tiles_weight.gradient(np.ascontiguousarray(x[:, :, read]), np.ascontiguousarray(g[:, :, made]), groups, part, scratch)
+        found = tiles_weight_llvm.gradient(np.ascontiguousarray(x[:, :, read]), np.ascontiguousarray(g[:, :, made]), groups, part, scratch)
         if found is None:
             return None
         total = found if total is None else np.add(total, found, out=total)
@@ -234,10 +234,10 @@ def _weight_in_tiles(x: np.ndarray, g: np.ndarray, groups: int, plan: Plan) -> n
 def _ways_to_weight(x: np.ndarray, s: Geometry, plan: Plan) -> list[Callable[..., np.ndarray | None]]:
     """What may give the gradient to a weight, the fastest first; each may leave it to the next, and all to BLAS."""
     depthwise_alone = s.channels == s.out == s.groups
-    if depthwise_alone and depthwise.fits(x, plan):
-        return [depthwise.weight_gradient]
+    if depthwise_alone and depthwise_llvm.fits(x, plan):
+        return [depthwise_llvm.weight_gradient]
     ways: list[Callable[..., np.ndarray | None]] = [] if plan.bare else [_weight_in_tiles]
-    return [*ways, depthwise.weight_gradient] if depthwise_alone else ways
+    return [*ways, depthwise_llvm.weight_gradient] if depthwise_alone else ways
 
 
 def weight_gradient(x: np.ndarray, g: np.ndarray, s: Geometry) -> np.ndarray:

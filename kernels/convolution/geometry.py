@@ -5,7 +5,7 @@ from __future__ import annotations
 import math
 from typing import NamedTuple
 
-from tritensor.errors import ShapeError
+from tritensor.ground.errors import ShapeError
 
 Sizes = tuple[int, ...]
 

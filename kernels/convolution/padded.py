@@ -9,12 +9,12 @@ from typing import Any, NamedTuple
 
 import numpy as np
 
+from tritensor.ground.strides import contiguous_strides
 from tritensor.kernels.convolution.columns import pointer
 from tritensor.kernels.convolution.geometry import Sizes
 from tritensor.kernels.convolution.plans import Plan
-from tritensor.native import threads
-from tritensor.native.nests import Nest
-from tritensor.strides import contiguous_strides
+from tritensor.llvm import threads
+from tritensor.llvm.loop_nest import Nest
 
 _LANES = 8  # elements that are copied at a time
 _SHORT = 256  # bytes of a row up to which it is copied by instructions that know its length

@@ -8,8 +8,8 @@ from typing import NamedTuple
 
 import numpy as np
 
+from tritensor.ground.strides import contiguous_strides
 from tritensor.kernels.convolution.geometry import Geometry, Sizes
-from tritensor.strides import contiguous_strides
 
 
 class Plan(NamedTuple):

@@ -8,7 +8,7 @@ from typing import Any
 import numpy as np
 
 from tritensor.kernels.convolution.geometry import geometry
-from tritensor.table import Sample
+from tritensor.ops.table import Sample
 
 Case = tuple[np.ndarray, np.ndarray, dict[str, Any]]
 

@@ -7,17 +7,17 @@ from typing import Any
 
 import numpy as np
 
-from tritensor.array import CudaArray
 from tritensor.kernels.convolution import convolution, samples
 from tritensor.kernels.convolution.geometry import Sizes, geometry
-from tritensor.kernels.convolution.gpu import front
-from tritensor.kernels.parts import spellings
+from tritensor.kernels.convolution.gpu import kernel_choice
+from tritensor.kernels.parts import backends
 from tritensor.kernels.parts.elementwise import backward_of
+from tritensor.kernels.parts.formula_llvm import numpy_gradient
 from tritensor.kernels.parts.formulas.activations import relu, relu_grad
-from tritensor.kernels.parts.machine_code import numpy_gradient
-from tritensor.table import Sample, op, registry
+from tritensor.ops.array import CudaArray
+from tritensor.ops.table import Sample, op, registry
 
-_on_tensors = spellings.twin(relu_grad, spellings.on_tensors)
+_on_tensors = backends.twin(relu_grad, backends.on_tensors)
 _on_gpu = backward_of((relu_grad,))[0]
 _on_numpy = numpy_gradient(relu_grad, False)
 FEW = 3  # of the convolution's samples, which reach its own paths: an image without features, strides, dilations
@@ -34,7 +34,7 @@ def _reference(
 def _forward(
     x: CudaArray, weight: CudaArray, bias: CudaArray | None = None, *, stride: Sizes, padding: Sizes, dilation: Sizes, groups: int
 ) -> CudaArray:
-    return front.correlate(x, weight, bias, geometry(x.shape, weight.shape, stride, padding, dilation, groups), False, relu)
+    return kernel_choice.correlate(x, weight, bias, geometry(x.shape, weight.shape, stride, padding, dilation, groups), False, relu)
 
 
 def _rule(

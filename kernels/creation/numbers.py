@@ -9,17 +9,17 @@ import numpy as np
 import triton
 import triton.language as tl
 
-from tritensor import dtypes
-from tritensor.array import CudaArray
 from tritensor.cuda.launch import launch
-from tritensor.device import device as Device
-from tritensor.errors import ArgumentError, DTypeError, ShapeError
+from tritensor.ground import dtypes
+from tritensor.ground.device import device as Device
+from tritensor.ground.errors import ArgumentError, DTypeError, ShapeError
 from tritensor.kernels.parts import maths
 from tritensor.kernels.parts.allocation import allocate
 from tritensor.kernels.parts.copying import dense
 from tritensor.kernels.parts.filling import filled, refuse_negative_size
 from tritensor.kernels.parts.float8 import moved_as_bytes
-from tritensor.table import Sample, Spec, op, ops, registry
+from tritensor.ops.array import CudaArray
+from tritensor.ops.table import Sample, Spec, op, ops, registry
 
 BLOCK = 1024
 

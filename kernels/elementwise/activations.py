@@ -8,17 +8,17 @@ from typing import Any
 import numpy as np
 import triton
 
-from tritensor.array import CudaArray
-from tritensor.errors import ArgumentError
-from tritensor.kernels.parts import maths, spellings
+from tritensor.ground.errors import ArgumentError
+from tritensor.kernels.parts import backends, maths
 from tritensor.kernels.parts.cpu.blocks import blocked, evaluate, is_narrow, like, run_blocked, zeroed
 from tritensor.kernels.parts.cpu.special import gelu32, gelu32_gradient, normal_tail
 from tritensor.kernels.parts.elementwise import backward_of, elementwise, forward_of, shape_rule, work
+from tritensor.kernels.parts.formula_llvm import loop_of, numpy_gradient
 from tritensor.kernels.parts.formulas import activations as formulas
-from tritensor.kernels.parts.machine_code import loop_of, numpy_gradient
 from tritensor.kernels.parts.pointwise_samples import Domain, sample_calls, timed_calls
-from tritensor.native.loops import MANY
-from tritensor.table import FLOATS, Sample, Spec, op
+from tritensor.llvm.loops import MANY
+from tritensor.ops.array import CudaArray
+from tritensor.ops.table import FLOATS, Sample, Spec, op
 
 _WIDE = Domain(-5.0, 5.0)
 _BENT = Domain(-2.0, 2.0, (0.0,))
@@ -203,7 +203,7 @@ _FORWARD = {name: forward_of(one[0], "gelu", ("x",), {}, "same") for name, one i
 _BACKWARD = {name: backward_of(one[1:2])[0] for name, one in _GELU.items()}
 _NUMPY = {name: numpy_gradient(one[1], False) for name, one in _GELU.items()}
 _MACHINE = {name: loop_of(one[0]) for name, one in _GELU.items()}
-_RULE = {name: spellings.twin(one[1], spellings.on_tensors) for name, one in _GELU.items()}
+_RULE = {name: backends.twin(one[1], backends.on_tensors) for name, one in _GELU.items()}
 
 
 def _gelu_reference(x: np.ndarray, *, approximate: str = "none", out: np.ndarray | None = None) -> np.ndarray:

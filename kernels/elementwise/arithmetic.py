@@ -5,12 +5,12 @@ from __future__ import annotations
 import numpy as np
 import triton
 
-from tritensor.kernels.parts import maths, spellings
+from tritensor.kernels.parts import backends, maths
 from tritensor.kernels.parts.cpu import blocks
 from tritensor.kernels.parts.elementwise import elementwise, unchanged
 from tritensor.kernels.parts.pointwise_samples import Domain
-from tritensor.kernels.parts.special import formulas
-from tritensor.table import FLOATS
+from tritensor.kernels.parts.special import numpy_formulas
+from tritensor.ops.table import FLOATS
 
 NUMBERS = ("uint", "int", "float", "complex")
 ANY = ("bool", *NUMBERS)
@@ -152,7 +152,7 @@ def _lerp_w(g, a, b):
     return g * (b - a)
 
 
-_numpy_lerp = spellings.twin(_lerp, spellings.on_numpy)
+_numpy_lerp = backends.twin(_lerp, backends.on_numpy)
 
 
 def _lerp_block(a: np.ndarray, b: np.ndarray, w: np.ndarray, out: np.ndarray) -> None:
@@ -191,7 +191,7 @@ elementwise(
     "abs", _abs, _abs_grad, np.abs, promote="same", result="real", kinds=ANY, domain=_NONZERO, dtypes=TYPES, holomorphic=False,
 )  # fmt: skip
 elementwise(
-    "lerp", _lerp, (_lerp_a, _lerp_b, _lerp_w), formulas.blockwise(_lerp_block, spellings.body(_lerp)), kinds=("float",),
+    "lerp", _lerp, (_lerp_a, _lerp_b, _lerp_w), numpy_formulas.blockwise(_lerp_block, backends.body(_lerp)), kinds=("float",),
     domain=(Domain(0.5, 1.0), Domain(2.0, 3.0), Domain(0.05, 0.95, (0.5,))), scalars=False,  # where nothing cancels
 )  # fmt: skip
 elementwise("square", _square, _square_grad, np.square, promote="same", kinds=NUMBERS, dtypes=TYPES)

@@ -7,11 +7,11 @@ from typing import Any
 import numpy as np
 import triton
 
-from tritensor.array import CudaArray
-from tritensor.kernels.parts import machine_code
+from tritensor.kernels.parts import formula_llvm
 from tritensor.kernels.parts.elementwise import elementwise, forward_of
 from tritensor.kernels.parts.pointwise_samples import Domain
-from tritensor.table import FLOATS, INTS, Sample
+from tritensor.ops.array import CudaArray
+from tritensor.ops.table import FLOATS, INTS, Sample
 
 _REAL = ("bool", "uint", "int", "float")
 _ANY = (*_REAL, "complex")
@@ -161,7 +161,7 @@ _SHIFTED: tuple[tuple[str, Any, Any], ...] = (
 
 def _native(name: str) -> tuple[str, ...]:
     """Types of which machine code is faster than numpy, whose truth of a float goes number by number."""
-    return FLOATS if name.startswith("logical") else machine_code.NARROW
+    return FLOATS if name.startswith("logical") else formula_llvm.NARROW
 
 
 for _name, _formula, _reference, _kinds in _COMPARED:

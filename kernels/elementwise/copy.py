@@ -6,16 +6,10 @@ from typing import Any, cast
 
 import numpy as np
 
-from tritensor import dtypes
-from tritensor.array import CudaArray, element_strides, empty
-from tritensor.device import cpu
-from tritensor.errors import DTypeError
-from tritensor.kernels.parts.allocation import allocate_result
-from tritensor.kernels.parts.copying import convert, copied
-from tritensor.kernels.parts.cpu.narrow_floats import as_integers, converted
-from tritensor.kernels.parts.elementwise import work
-from tritensor.kernels.parts.pointwise_samples import Domain, sample_calls, timed_calls
-from tritensor.strides import (
+from tritensor.ground import dtypes
+from tritensor.ground.device import cpu
+from tritensor.ground.errors import DTypeError
+from tritensor.ground.strides import (
     MemoryFormat,
     channels_last,
     channels_last_3d,
@@ -24,7 +18,13 @@ from tritensor.strides import (
     formatted,
     preserve_format,
 )
-from tritensor.table import INTS, Sample, Spec, op, ops
+from tritensor.kernels.parts.allocation import allocate_result
+from tritensor.kernels.parts.copying import convert, copied
+from tritensor.kernels.parts.cpu.float_conversions import as_integers, converted
+from tritensor.kernels.parts.elementwise import work
+from tritensor.kernels.parts.pointwise_samples import Domain, sample_calls, timed_calls
+from tritensor.ops.array import CudaArray, element_strides, empty
+from tritensor.ops.table import INTS, Sample, Spec, op, ops
 
 _ANY = ("bool", *INTS, "float16", "bfloat16", "float32", "float64")
 

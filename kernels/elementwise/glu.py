@@ -9,16 +9,16 @@ from typing import Any
 import numpy as np
 import triton
 
-from tritensor.array import CudaArray, element_strides, is_contiguous
-from tritensor.errors import ShapeError
+from tritensor.ground.errors import ShapeError
+from tritensor.ground.strides import elementwise
 from tritensor.kernels.parts import maths
 from tritensor.kernels.parts.allocation import allocate
 from tritensor.kernels.parts.copying import dense, lying
 from tritensor.kernels.parts.cpu.blocks import BLOCK
 from tritensor.kernels.parts.elementwise import run
-from tritensor.kernels.parts.machine_code import loop_of, numpy_gradient
-from tritensor.strides import elementwise
-from tritensor.table import Sample, Spec, Work, op, ops, refuse_kind
+from tritensor.kernels.parts.formula_llvm import loop_of, numpy_gradient
+from tritensor.ops.array import CudaArray, element_strides, is_contiguous
+from tritensor.ops.table import Sample, Spec, Work, op, ops, refuse_kind
 
 
 # y = a sigmoid(b); dy/da = sigmoid(b), dy/db = a sigmoid(b) sigmoid(-b)

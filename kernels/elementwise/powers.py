@@ -11,19 +11,19 @@ import numpy as np
 import triton
 import triton.language as tl
 
-from tritensor import dtypes
-from tritensor.array import CudaArray
-from tritensor.errors import ArgumentError, DivisionByZeroError
+from tritensor.ground import dtypes
+from tritensor.ground.errors import ArgumentError, DivisionByZeroError
 from tritensor.kernels.elementwise.arithmetic import ANY
-from tritensor.kernels.parts import machine_code, maths, spellings
+from tritensor.kernels.parts import backends, formula_llvm, maths
 from tritensor.kernels.parts.allocation import allocate_result
 from tritensor.kernels.parts.cpu import elementary, quotients
 from tritensor.kernels.parts.cpu.blocks import SILENT, binary, widened
-from tritensor.kernels.parts.cpu.narrow_floats import as_float32, converted
+from tritensor.kernels.parts.cpu.float_conversions import as_float32, converted
 from tritensor.kernels.parts.elementwise import backward_of, elementwise, flat, run, unchanged
 from tritensor.kernels.parts.pointwise_samples import Domain
-from tritensor.kernels.parts.special import formulas
-from tritensor.table import FLOATS, Sample, broadcast, ops
+from tritensor.kernels.parts.special import numpy_formulas
+from tritensor.ops.array import CudaArray
+from tritensor.ops.table import FLOATS, Sample, broadcast, ops
 
 _TYPES = (*FLOATS, "int32", "int64", "uint8")
 _REAL = ("uint", "int", "float")
@@ -118,11 +118,11 @@ def _short(a: Any, b: Any) -> tuple[Any, Callable[..., Any], bool] | None:
 
 
 _any_pow = binary(np.power, ("a", "b"), False)
-_real_pow = formulas.blockwise(elementary.power, spellings.body(_pow))
+_real_pow = numpy_formulas.blockwise(elementary.power, backends.body(_pow))
 _OF_TYPE: dict[str, Callable[..., Any]] = {"f": _real_pow, "F": elementary.complex_power, "D": elementary.complex_power}
-_short_pow = machine_code.natively(
+_short_pow = formula_llvm.natively(
     lambda a, b, out=None: _OF_TYPE.get((a if isinstance(a, np.ndarray) else b).dtype.char, _any_pow)(a, b, out=out),
-    machine_code.loop_of(_pow),
+    formula_llvm.loop_of(_pow),
     ("float16", "bfloat16", "float32"),
 )
 
@@ -196,8 +196,8 @@ def _square_a(g, a):
 
 
 _pow_a_kernel, _pow_b_kernel, _square_a_kernel = (backward_of((f,))[0] for f in (_pow_a, _pow_b, _square_a))
-_pow_a_numpy, _pow_b_numpy, _square_a_numpy = (machine_code.numpy_gradient(f, False) for f in (_pow_a, _pow_b, _square_a))
-_pow_a_rule, _pow_b_real = (spellings.twin(f, spellings.on_tensors) for f in (_pow_a, _pow_b))
+_pow_a_numpy, _pow_b_numpy, _square_a_numpy = (formula_llvm.numpy_gradient(f, False) for f in (_pow_a, _pow_b, _square_a))
+_pow_a_rule, _pow_b_real = (backends.twin(f, backends.on_tensors) for f in (_pow_a, _pow_b))
 
 
 def _pow_b_rule(g: Any, y: Any, a: Any, b: Any) -> Any:
@@ -206,7 +206,7 @@ def _pow_b_rule(g: Any, y: Any, a: Any, b: Any) -> Any:
         return _pow_b_real(g, y, a, b)
     logarithm = ops.log(a) if hasattr(a, "array") else cmath.log(a) if a else complex(-math.inf)
     flat = ops.logical_and(ops.eq(y * 0 + a, 0), ops.ge(ops.real(y * 0 + b), 0))
-    return ops.where(flat, 0.0, spellings.on_tensors.chain(g, y * logarithm))
+    return ops.where(flat, 0.0, backends.on_tensors.chain(g, y * logarithm))
 
 
 def _pow_a_backward(g: CudaArray, a: CudaArray, b: Any) -> CudaArray:
@@ -339,7 +339,7 @@ def _trunc_divide_numpy(a: Any, b: Any, out: np.ndarray | None = None) -> Any:
 def _checked(name: str, formula: Any, ufunc: Callable[..., Any], block: Callable[..., None] | None) -> Callable[..., Any]:
     """A quotient or remainder on numpy, of floats by `block`: integers divided by 0 raise, as in Python and PyTorch, where any are."""
     compute = binary(ufunc, ("a", "b"), False)
-    real = formulas.blockwise(block, spellings.body(formula)) if block is not None else compute
+    real = numpy_formulas.blockwise(block, backends.body(formula)) if block is not None else compute
 
     def reference(a: Any, b: Any, *, out: np.ndarray | None = None) -> Any:
         array = a if isinstance(a, np.ndarray) else b

@@ -9,7 +9,7 @@ from tritensor.kernels.parts import maths
 from tritensor.kernels.parts.cpu.blocks import like, run_blocked, zeroed
 from tritensor.kernels.parts.elementwise import elementwise
 from tritensor.kernels.parts.pointwise_samples import Domain
-from tritensor.table import Sample
+from tritensor.ops.table import Sample
 
 
 # y = x where it is finite, else the number that stands for NaN, inf or -inf; the slope is 1 or 0

@@ -7,10 +7,10 @@ from typing import Any
 import numpy as np
 import triton
 
-from tritensor.kernels.parts import maths, spellings
+from tritensor.kernels.parts import backends, maths
 from tritensor.kernels.parts.elementwise import elementwise, flat
 from tritensor.kernels.parts.pointwise_samples import Domain
-from tritensor.table import FLOATS, Sample, ops
+from tritensor.ops.table import FLOATS, Sample, ops
 
 
 @triton.jit
@@ -57,14 +57,14 @@ for _name, _formula, _ufunc in (
 def _sign_rule(g: Any, x: Any) -> Any:
     """0, but of complex numbers, s = x / |x|: (g - s re(conj(s) g)) / |x|, what of g turns x; 0 at 0."""
     if x.array.dtype.kind != "c":
-        return spellings.on_tensors.zeros(g)
+        return backends.on_tensors.zeros(g)
     s, size = ops.sign(x), ops.abs(x)
     along = ops.mul(s, ops.real(ops.mul(ops.conj(s), g)))
     return ops.where(ops.eq(size, 0.0), 0.0, ops.div(ops.sub(g, along), ops.where(ops.eq(size, 0.0), 1.0, size)))
 
 
 elementwise(
-    "sign", _sign, flat, spellings.numpy_sign, promote="same", kinds=("bool", "uint", "int", "float", "complex"), holomorphic=False, rule=(_sign_rule,),
+    "sign", _sign, flat, backends.numpy_sign, promote="same", kinds=("bool", "uint", "int", "float", "complex"), holomorphic=False, rule=(_sign_rule,),
     domain=Domain(-2.0, 2.0, (0.0,)), one_rounding=True, borrows=("x",),
     dtypes=(*FLOATS, "int64", "uint8"),
 )  # fmt: skip

@@ -9,17 +9,17 @@ from typing import Any
 import numpy as np
 import triton
 
-from tritensor import dtypes
-from tritensor.array import CudaArray
-from tritensor.errors import ArgumentError, DTypeError
-from tritensor.kernels.parts import machine_code, maths, spellings
+from tritensor.ground import dtypes
+from tritensor.ground.errors import ArgumentError, DTypeError
+from tritensor.kernels.parts import backends, formula_llvm, maths
 from tritensor.kernels.parts.allocation import allocate_result
 from tritensor.kernels.parts.cpu.blocks import select, zeroed
 from tritensor.kernels.parts.elementwise import backward_of, elementwise, run, work
 from tritensor.kernels.parts.float8 import moved_as_bytes
 from tritensor.kernels.parts.pointwise_samples import Domain
-from tritensor.native.loops import MANY, lies
-from tritensor.table import FLOATS, Sample, Spec, broadcast, op
+from tritensor.llvm.loops import MANY, lies
+from tritensor.ops.array import CudaArray
+from tritensor.ops.table import FLOATS, Sample, Spec, broadcast, op
 
 _REAL = ("bool", "uint", "int", "float")
 _TYPES = (*FLOATS, "int32", "int64", "uint8", "bool")
@@ -129,14 +129,14 @@ def _where_shape(condition: Any, a: Any, b: Any) -> Spec:
     return Spec(broadcast("where", *[s for _, s in shapes], labels=[label for label, _ in shapes]), _where_type(a, b))
 
 
-_where_loop = machine_code.loop_of(_where)
+_where_loop = formula_llvm.loop_of(_where)
 
 
 def _machine_where(condition: np.ndarray, a: np.ndarray, b: np.ndarray, spec: Spec, out: np.ndarray | None) -> np.ndarray | None:
     """The choice among many floats by machine code: numpy's guesses which side comes next, and is wrong half of the time."""
     if math.prod(spec.shape) < MANY or dtypes.of(spec.dtype).kind != "float":
         return None
-    given, shape, order = machine_code.arranged((condition, a, b))
+    given, shape, order = formula_llvm.arranged((condition, a, b))
     y = np.empty(shape, spec.dtype, order) if out is None else out
     return y if y.shape == shape and y.dtype == spec.dtype and _where_loop(given, y) else None
 
@@ -192,7 +192,7 @@ def _where_samples(rng: np.random.Generator) -> list[Sample]:
 
 _WHERE = (None, _where_a, _where_b)
 op(
-    "where", _where_reference, shape=_where_shape, forward=_where_forward, rule=tuple(f and spellings.twin(f, spellings.on_tensors) for f in _WHERE),
+    "where", _where_reference, shape=_where_shape, forward=_where_forward, rule=tuple(f and backends.twin(f, backends.on_tensors) for f in _WHERE),
     backward=backward_of(_WHERE), reference_backward=(None, _where_a_numpy, _where_b_numpy), broadcasts=True, into=True, dtypes=FLOATS,
     samples=_where_samples, work=work,
 )  # fmt: skip
@@ -262,7 +262,7 @@ def _bounds(x: Any, low: Any, high: Any) -> tuple[int, tuple[Any, ...]]:
 
 
 def _clamp_gradient(name: str, spelling: Any) -> Callable[..., Any]:
-    formulas = [f and spellings.twin(f, spelling) for f in _CLAMP[name]]
+    formulas = [f and backends.twin(f, spelling) for f in _CLAMP[name]]
 
     def gradient(g: Any, x: Any, low: Any, high: Any) -> Any:
         which, bounds = _bounds(x, low, high)
@@ -298,7 +298,7 @@ def _clamp_shape(x: Any, low: Any, high: Any) -> Spec:
     return Spec(broadcast("clamp", *[s for _, s in shapes], labels=[label for label, _ in shapes]), x.dtype)
 
 
-_CLAMPED = machine_code.loop_of(_between)
+_CLAMPED = formula_llvm.loop_of(_between)
 
 
 def _clamp_reference(x: np.ndarray, low: Any = None, high: Any = None, *, out: np.ndarray | None = None) -> np.ndarray:
@@ -340,8 +340,8 @@ def _clamp_samples(rng: np.random.Generator) -> list[Sample]:
 
 
 op(
-    "clamp", _clamp_reference, shape=_clamp_shape, forward=_clamp_forward, rule=tuple(_clamp_gradient(n, spellings.on_tensors) for n in _CLAMP),
+    "clamp", _clamp_reference, shape=_clamp_shape, forward=_clamp_forward, rule=tuple(_clamp_gradient(n, backends.on_tensors) for n in _CLAMP),
     backward=tuple(_clamp_backward(n) for n in _CLAMP),
-    reference_backward=(_clamp_x_numpy, _clamp_gradient("low", spellings.on_numpy), _clamp_gradient("high", spellings.on_numpy)),
+    reference_backward=(_clamp_x_numpy, _clamp_gradient("low", backends.on_numpy), _clamp_gradient("high", backends.on_numpy)),
     broadcasts=True, promote="same", into=True, dtypes=(*FLOATS, "int64"), samples=_clamp_samples, work=work,
 )  # fmt: skip

@@ -9,7 +9,7 @@ from tritensor.kernels.parts import maths
 from tritensor.kernels.parts.cpu.blocks import blocked, like, run_blocked
 from tritensor.kernels.parts.elementwise import elementwise
 from tritensor.kernels.parts.pointwise_samples import Domain
-from tritensor.table import Sample
+from tritensor.ops.table import Sample
 
 _SCALE, _ALPHA = 1.0507009873554805, 1.6732632423543772  # Klambauer et al., "Self-normalizing neural networks", 2017
 

@@ -8,16 +8,16 @@ from typing import Any
 import numpy as np
 import triton
 
-from tritensor.kernels.parts import maths, spellings
+from tritensor.kernels.parts import backends, maths
 from tritensor.kernels.parts.cpu import elementary, special
 from tritensor.kernels.parts.cpu.blocks import SILENT, blocked, unary, widened
 from tritensor.kernels.parts.elementwise import elementwise, flat
 from tritensor.kernels.parts.formulas import activations
-from tritensor.kernels.parts.narrow import functions as narrow
-from tritensor.kernels.parts.narrow.twins import narrow_twin
+from tritensor.kernels.parts.half_precision import functions as narrow
+from tritensor.kernels.parts.half_precision.variants import narrow_twin
 from tritensor.kernels.parts.pointwise_samples import Domain
-from tritensor.kernels.parts.special import formulas
-from tritensor.table import FLOATS, Sample, ops
+from tritensor.kernels.parts.special import numpy_formulas
+from tritensor.ops.table import FLOATS, Sample, ops
 
 
 @triton.jit
@@ -207,7 +207,7 @@ def _acosh_grad(g, x):
     return maths.div(g, maths.safe(g, maths.sqrt(0.0 - maths.one_minus_square(x))))  # 0 - 0 is +0 where -0 would turn the infinity round
 
 
-_acosh_real = spellings.twin(_acosh_grad, spellings.on_tensors)
+_acosh_real = backends.twin(_acosh_grad, backends.on_tensors)
 
 
 def _acosh_rule(g: Any, x: Any) -> Any:
@@ -372,7 +372,7 @@ def _log1p_reference(x: np.ndarray, *, out: np.ndarray | None = None) -> Any:
 
 
 _log1p_reference.bare = np.log1p  # type: ignore[attr-defined]
-_real_logaddexp = formulas.binary(_logaddexp)  # in blocks; numpy's own goes element by element
+_real_logaddexp = numpy_formulas.binary(_logaddexp)  # in blocks; numpy's own goes element by element
 
 
 def _logaddexp_reference(a: Any, b: Any, *, out: np.ndarray | None = None) -> Any:
@@ -421,14 +421,20 @@ elementwise("asinh", _asinh, _asinh_grad, np.arcsinh)
 elementwise("acosh", _acosh, _acosh_grad, np.arccosh, domain=Domain(1.2, 4.0), rule=(_acosh_rule,))
 elementwise("atanh", _atanh, _atanh_grad, np.arctanh, domain=_INSIDE)
 elementwise("one_minus_square", _one_minus_square, _one_minus_square_grad, blocked(_one_minus_square_block))
-elementwise("logit", _logit, _logit_grad, formulas.unary(_logit), domain=Domain(0.1, 0.9), kinds=("float",))
+elementwise("logit", _logit, _logit_grad, numpy_formulas.unary(_logit), domain=Domain(0.1, 0.9), kinds=("float",))
 elementwise("erf", _erf, _erf_grad, special.erf, kinds=("float",))
 elementwise("erfc", _erfc, _erfc_grad, special.erfc, kinds=("float",))
 _APART = (Domain(0.3, 2.0), Domain(-2.0, 2.0))
 elementwise("atan2", _atan2, (_atan2_a, _atan2_b), np.arctan2, domain=_APART, kinds=("float",), extra=_corners)
 elementwise("real_angle", _real_angle, flat, blocked(_real_angle_block), kinds=("float",))
 elementwise(
-    "hypot", _hypot, (_hypot_a, _hypot_b), formulas.binary(_hypot, block=elementary.hypot), domain=_APART, kinds=("float",), extra=_corners
+    "hypot",
+    _hypot,
+    (_hypot_a, _hypot_b),
+    numpy_formulas.binary(_hypot, block=elementary.hypot),
+    domain=_APART,
+    kinds=("float",),
+    extra=_corners,
 )
 # Near its zeros the larger argument and the logarithm cancel.
 elementwise(

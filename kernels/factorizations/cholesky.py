@@ -6,10 +6,10 @@ from typing import Any
 
 import numpy as np
 
-from tritensor.errors import ShapeError
+from tritensor.ground.errors import ShapeError
 from tritensor.kernels.factorizations.matrices import NUMBERS, adjoint, each_or_all, refuse_matrix, refuse_shape
 from tritensor.kernels.factorizations.triangular import solved_triangular
-from tritensor.table import Sample, Spec, op, ops, refuse_mixed
+from tritensor.ops.table import Sample, Spec, op, ops, refuse_mixed
 
 
 def _factored(a: np.ndarray) -> np.ndarray:

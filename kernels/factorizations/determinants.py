@@ -16,7 +16,7 @@ from tritensor.kernels.factorizations.matrices import (
     transposed,
 )
 from tritensor.kernels.factorizations.solve import inverse
-from tritensor.table import Sample, Spec, op, ops
+from tritensor.ops.table import Sample, Spec, op, ops
 
 
 def _scalars(name: str) -> Any:

@@ -8,7 +8,7 @@ from typing import Any
 import numpy as np
 
 from tritensor.kernels.factorizations.matrices import batched, part, refuse_shape, transposed
-from tritensor.table import Sample, Spec, op, ops, refuse_kind
+from tritensor.ops.table import Sample, Spec, op, ops, refuse_kind
 
 # Higham, "The scaling and squaring method for the matrix exponential revisited" (2005), table 2.3: up to which 1-norm a degree is exact to
 # rounding, in float64 and (Higham, "Functions of matrices", 2008, section 10.3) in float32.

@@ -6,9 +6,9 @@ from typing import Any
 
 import numpy as np
 
-from tritensor.errors import DTypeError, ShapeError
+from tritensor.ground.errors import DTypeError, ShapeError
 from tritensor.kernels.factorizations.matrices import NUMBERS, batched, refuse_matrix, refuse_shape
-from tritensor.table import Sample, Spec, op, refuse_mixed
+from tritensor.ops.table import Sample, Spec, op, refuse_mixed
 
 _GROWTH = (1 + 17**0.5) / 8  # Bunch and Kaufman's bound between pivots of one row and of two
 

@@ -7,10 +7,10 @@ from typing import Any
 
 import numpy as np
 
-from tritensor.errors import DTypeError, ShapeError
+from tritensor.ground.errors import DTypeError, ShapeError
 from tritensor.kernels.factorizations.matrices import MANY, NUMBERS, adjoint, batched, identity, part, refuse_matrix, rows, runs
 from tritensor.kernels.factorizations.triangular import solved_lower
-from tritensor.table import Sample, Spec, op, ops
+from tritensor.ops.table import Sample, Spec, op, ops
 
 PANEL = 64
 LEAF = 8

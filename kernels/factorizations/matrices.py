@@ -8,9 +8,9 @@ from typing import Any
 
 import numpy as np
 
-from tritensor import dtypes
-from tritensor.errors import DTypeError, LinAlgError, ShapeError
-from tritensor.table import ops, refuse_kind
+from tritensor.ground import dtypes
+from tritensor.ground.errors import DTypeError, LinAlgError, ShapeError
+from tritensor.ops.table import ops, refuse_kind
 
 MANY = 32  # matrices of a batch from which on they are worked side by side
 NUMBERS = ("float64", "float32")  # LAPACK has no 16-bit numbers

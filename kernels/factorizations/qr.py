@@ -6,9 +6,9 @@ from typing import Any
 
 import numpy as np
 
-from tritensor.errors import ArgumentError, GradError
+from tritensor.ground.errors import ArgumentError, GradError
 from tritensor.kernels.factorizations.matrices import NUMBERS, adjoint, diagonal_of, is_complex, on_diagonal, part, refuse_matrix
-from tritensor.table import Sample, Spec, op, ops
+from tritensor.ops.table import Sample, Spec, op, ops
 
 _NUMPYS = {"reduced": "reduced", "complete": "complete", "r": "r"}
 

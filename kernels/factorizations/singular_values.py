@@ -6,7 +6,7 @@ from typing import Any
 
 import numpy as np
 
-from tritensor.errors import GradError
+from tritensor.ground.errors import GradError
 from tritensor.kernels.factorizations.matrices import (
     NUMBERS,
     adjoint,
@@ -21,7 +21,7 @@ from tritensor.kernels.factorizations.matrices import (
     refuse_matrix,
     rows,
 )
-from tritensor.table import Sample, Spec, op, ops
+from tritensor.ops.table import Sample, Spec, op, ops
 
 
 # a = u diag(s) vh

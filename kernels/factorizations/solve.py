@@ -6,11 +6,11 @@ from typing import Any
 
 import numpy as np
 
-from tritensor.errors import ShapeError
+from tritensor.ground.errors import ShapeError
 from tritensor.kernels.factorizations.lu import factored, first_zero_pivot, order_of
 from tritensor.kernels.factorizations.matrices import NUMBERS, each_or_all, refuse_matrix, refuse_shape, transposed
 from tritensor.kernels.factorizations.triangular import solved_triangular
-from tritensor.table import Sample, Spec, op, ops, refuse_mixed
+from tritensor.ops.table import Sample, Spec, op, ops, refuse_mixed
 
 _INT = np.dtype(np.int32)
 LARGE = 300

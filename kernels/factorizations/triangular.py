@@ -7,9 +7,9 @@ from typing import Any
 
 import numpy as np
 
-from tritensor.errors import ShapeError
+from tritensor.ground.errors import ShapeError
 from tritensor.kernels.factorizations.matrices import MANY, NUMBERS, batched, refuse_matrix, refuse_shape, refuse_type, runs, transposed
-from tritensor.table import Sample, Spec, op, ops, refuse_mixed
+from tritensor.ops.table import Sample, Spec, op, ops, refuse_mixed
 
 BLOCK = 32
 

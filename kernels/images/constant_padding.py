@@ -7,14 +7,14 @@ from typing import Any
 
 import numpy as np
 
-from tritensor.array import Array, CudaArray
-from tritensor.errors import ShapeError
+from tritensor.ground.errors import ShapeError
 from tritensor.kernels.images.layout import image_for
 from tritensor.kernels.images.resampling_cpu import channels_last
 from tritensor.kernels.parts.copying import write
 from tritensor.kernels.parts.filling import filled
 from tritensor.kernels.parts.view_arithmetic import is_channels_last
-from tritensor.table import Sample, Spec, Work, op, ops
+from tritensor.ops.array import Array, CudaArray
+from tritensor.ops.table import Sample, Spec, Work, op, ops
 
 Sides = tuple[tuple[int, int], ...]  # before and after, not negative, for each dimension
 

@@ -7,14 +7,14 @@ from typing import Any
 
 import numpy as np
 
-from tritensor.array import CudaArray
-from tritensor.errors import ShapeError
+from tritensor.ground.errors import ShapeError
 from tritensor.kernels.images import resampling_cpu as cpu
 from tritensor.kernels.images.axis_kernel import mapped
 from tritensor.kernels.images.axis_maps import CIRCULAR, MODES, REFLECT, Axis
 from tritensor.kernels.parts.cpu.blocks import is_narrow
-from tritensor.table import Sample, Spec, Work, op, ops
-from tritensor.table.shape_rules import refuse_kind
+from tritensor.ops.array import CudaArray
+from tritensor.ops.table import Sample, Spec, Work, op, ops
+from tritensor.ops.table.shape_rules import refuse_kind
 
 Sizes = tuple[int, ...]
 Sides = tuple[tuple[int, int], ...]  # before and after, for each axis behind (N, C); negative ones cut

@@ -4,8 +4,8 @@ from __future__ import annotations
 
 import numpy as np
 
-from tritensor.array import CudaArray
 from tritensor.kernels.parts.allocation import allocate
+from tritensor.ops.array import CudaArray
 
 
 def image_for(shape: tuple[int, ...], dtype: np.dtype, like: CudaArray, last: bool) -> tuple[CudaArray, CudaArray]:

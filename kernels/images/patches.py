@@ -9,15 +9,15 @@ import numpy as np
 import triton
 import triton.language as tl
 
-from tritensor.array import CudaArray
 from tritensor.cuda.launch import launch
-from tritensor.errors import ShapeError
+from tritensor.ground.errors import ShapeError
 from tritensor.kernels.parts.allocation import allocate
 from tritensor.kernels.parts.copying import dense
 from tritensor.kernels.parts.cpu.blocks import is_narrow
-from tritensor.kernels.parts.positions import Windows, long_offsets, tile, tile_of
-from tritensor.table import Sample, Spec, Work, op, ops
-from tritensor.table.shape_rules import refuse_kind
+from tritensor.kernels.parts.grid_indices import Windows, long_offsets, tile, tile_of
+from tritensor.ops.array import CudaArray
+from tritensor.ops.table import Sample, Spec, Work, op, ops
+from tritensor.ops.table.shape_rules import refuse_kind
 
 Pair = tuple[int, int]
 _KINDS = ("bool", "uint", "int", "float", "complex")

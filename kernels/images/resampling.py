@@ -7,14 +7,14 @@ from typing import Any
 
 import numpy as np
 
-from tritensor.array import CudaArray
-from tritensor.errors import ShapeError
+from tritensor.ground.errors import ShapeError
 from tritensor.kernels.images import resampling_bytes
 from tritensor.kernels.images import resampling_cpu as cpu
 from tritensor.kernels.images.axis_kernel import mapped
 from tritensor.kernels.images.axis_maps import MODES, UNIT, Axis, axis_of
 from tritensor.kernels.images.resampling_bytes import in_bytes
-from tritensor.table import FLOATS, Sample, Spec, Work, op, ops, refuse_kind
+from tritensor.ops.array import CudaArray
+from tritensor.ops.table import FLOATS, Sample, Spec, Work, op, ops, refuse_kind
 
 Sizes = tuple[int, ...]
 Factors = tuple[float | None, ...]

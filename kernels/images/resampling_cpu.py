@@ -10,7 +10,7 @@ import numpy as np
 from tritensor.kernels.images.axis_maps import AREA, CUBIC_AA, LINEAR_AA, UNIT, Axis, Taps, taps_of
 from tritensor.kernels.parts.cpu.blocks import SILENT, is_narrow
 from tritensor.kernels.parts.cpu.summation import row_sums
-from tritensor.native import products
+from tritensor.llvm import products
 
 RUN = 32  # results of one product along the last axis: few, so that the band's matrix is mostly full
 RUN_ROWS = 16  # results of one product of whole rows

@@ -6,15 +6,15 @@ from typing import Any
 
 import numpy as np
 
-from tritensor import dtypes
-from tritensor.array import CudaArray
-from tritensor.errors import ShapeError
+from tritensor.ground import dtypes
+from tritensor.ground.errors import ShapeError
 from tritensor.kernels.parts.copying import dense
 from tritensor.kernels.parts.filling import filled
 from tritensor.kernels.parts.float8 import moved_as_bytes
 from tritensor.kernels.parts.indices.error_reports import check_integers, check_range
-from tritensor.kernels.parts.indices.keyed_rows import keys_of, numpy_add_rows, put_rows, take_rows, watch_keys
-from tritensor.table import Sample, Spec, Work, op, ops
+from tritensor.kernels.parts.indices.rows_by_key import keys_of, numpy_add_rows, put_rows, take_rows, watch_keys
+from tritensor.ops.array import CudaArray
+from tritensor.ops.table import Sample, Spec, Work, op, ops
 
 
 # y[b, d] = weight[index[b], d]

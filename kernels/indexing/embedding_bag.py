@@ -8,17 +8,17 @@ import numpy as np
 import triton
 import triton.language as tl
 
-from tritensor import dtypes
-from tritensor.array import CudaArray
 from tritensor.cuda.launch import launch
-from tritensor.errors import ArgumentError, DTypeError, ShapeError
+from tritensor.ground import dtypes
+from tritensor.ground.errors import ArgumentError, DTypeError, ShapeError
 from tritensor.kernels.parts.allocation import allocate
 from tritensor.kernels.parts.copying import dense
 from tritensor.kernels.parts.filling import filled
 from tritensor.kernels.parts.indices.error_reports import check_integers, check_range
-from tritensor.kernels.parts.indices.keyed_rows import keys_of, numpy_add_rows, put_rows, watch_keys
-from tritensor.native.numbered_rows import add_rows, top_rows
-from tritensor.table import Sample, Spec, Work, op, ops
+from tritensor.kernels.parts.indices.rows_by_key import keys_of, numpy_add_rows, put_rows, watch_keys
+from tritensor.llvm.gather_rows import add_rows, top_rows
+from tritensor.ops.array import CudaArray
+from tritensor.ops.table import Sample, Spec, Work, op, ops
 
 _INT64 = np.dtype(np.int64)
 _SUM = {"float16": tl.float32, "bfloat16": tl.float32, "float32": tl.float64, "float64": tl.float64}

@@ -12,18 +12,18 @@ import numpy as np
 import triton
 import triton.language as tl
 
-from tritensor import dtypes
-from tritensor.array import CudaArray, contiguous_strides
 from tritensor.cuda.launch import launch
-from tritensor.errors import DTypeError, OutOfRangeError, ShapeError
+from tritensor.ground import dtypes
+from tritensor.ground.errors import DTypeError, OutOfRangeError, ShapeError
 from tritensor.kernels.parts.allocation import allocate
 from tritensor.kernels.parts.copying import assigned, dense
 from tritensor.kernels.parts.filling import filled
 from tritensor.kernels.parts.float8 import is_float8, moved_as_bytes
 from tritensor.kernels.parts.indices.error_reports import Watch, check_integers, check_range, first, out_of_range, report, spot, watch
 from tritensor.kernels.parts.indices.flat_positions import fold_at, position_blocks, put_at, row_keys
-from tritensor.kernels.parts.indices.keyed_rows import keys_of, numpy_fold_rows, put_rows
-from tritensor.table import Sample, Spec, op, ops
+from tritensor.kernels.parts.indices.rows_by_key import keys_of, numpy_fold_rows, put_rows
+from tritensor.ops.array import CudaArray, contiguous_strides
+from tritensor.ops.table import Sample, Spec, op, ops
 
 BLOCK = 512
 BLOCK_ELEMENTS = 1 << 15  # of a block on the CPU

@@ -9,25 +9,18 @@ from typing import Any, NamedTuple
 
 import numpy as np
 
-from tritensor import dtypes
-from tritensor.array import CudaArray, element_strides, is_contiguous
-from tritensor.errors import DTypeError, OutOfRangeError, ShapeError
+from tritensor.ground import dtypes
+from tritensor.ground.errors import DTypeError, OutOfRangeError, ShapeError
+from tritensor.ground.strides import elementwise
 from tritensor.kernels.parts.allocation import allocate
 from tritensor.kernels.parts.copying import assigned, contiguous, dense, lying, write
 from tritensor.kernels.parts.filling import filled
 from tritensor.kernels.parts.float8 import is_float8, moved_as_bytes
 from tritensor.kernels.parts.indices.error_reports import Watch, check_integers, check_range
-from tritensor.kernels.parts.indices.keyed_rows import (
-    keys_of,
-    numpy_add_rows,
-    numpy_keys,
-    put_rows,
-    take_rows,
-    watch_keys,
-)
+from tritensor.kernels.parts.indices.rows_by_key import keys_of, numpy_add_rows, numpy_keys, put_rows, take_rows, watch_keys
 from tritensor.kernels.parts.view_arithmetic import inverse
-from tritensor.strides import elementwise
-from tritensor.table import Sample, Spec, op, ops, refuse_mixed
+from tritensor.ops.array import CudaArray, element_strides, is_contiguous
+from tritensor.ops.table import Sample, Spec, op, ops, refuse_mixed
 
 FLOATS = ("float16", "bfloat16", "float32", "float64", "int64")
 

@@ -9,10 +9,9 @@ import numpy as np
 import triton
 import triton.language as tl
 
-from tritensor import dtypes
-from tritensor.array import CudaArray
 from tritensor.cuda.launch import launch
-from tritensor.errors import ArgumentError, DTypeError
+from tritensor.ground import dtypes
+from tritensor.ground.errors import ArgumentError, DTypeError
 from tritensor.kernels.indexing.gathering import fold_along, keyed, lined, scatter_shape, vector
 from tritensor.kernels.parts import maths
 from tritensor.kernels.parts.allocation import allocate
@@ -20,7 +19,8 @@ from tritensor.kernels.parts.copying import assigned, dense
 from tritensor.kernels.parts.filling import filled
 from tritensor.kernels.parts.indices.flat_positions import inner, position_blocks, put_at
 from tritensor.kernels.parts.indices.radix_sort import sort_keys
-from tritensor.table import Sample, Spec, op, ops
+from tritensor.ops.array import CudaArray
+from tritensor.ops.table import Sample, Spec, op, ops
 
 HOW = {"prod": 0, "amax": 1, "amin": 2}
 UFUNC = {"prod": np.multiply, "amax": np.maximum, "amin": np.minimum}

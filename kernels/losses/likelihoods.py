@@ -7,13 +7,13 @@ from typing import Any
 import numpy as np
 import triton
 
-from tritensor.errors import ArgumentError
+from tritensor.ground.errors import ArgumentError
+from tritensor.ground.strides import BACKWARDS
 from tritensor.kernels.losses.pointwise_loss import pointwise_loss
 from tritensor.kernels.parts import maths
 from tritensor.kernels.parts.indices.error_reports import spot
 from tritensor.kernels.parts.pointwise_samples import Domain
-from tritensor.strides import BACKWARDS
-from tritensor.table import ops
+from tritensor.ops.table import ops
 
 
 # -(t log x + (1 - t) log(1 - x)), both logarithms held above -100; no number where t is no probability

@@ -7,9 +7,8 @@ from typing import Any
 import numpy as np
 import triton
 
-from tritensor import dtypes
-from tritensor.array import CudaArray
-from tritensor.errors import ArgumentError, DTypeError, ShapeError
+from tritensor.ground import dtypes
+from tritensor.ground.errors import ArgumentError, DTypeError, ShapeError
 from tritensor.kernels.losses.cross_entropy import cpu
 from tritensor.kernels.losses.cross_entropy import op as cross_entropy
 from tritensor.kernels.losses.cross_entropy.gpu import label_backward, loss_rows, reduced_losses
@@ -23,7 +22,8 @@ from tritensor.kernels.parts.indices.error_reports import watch
 from tritensor.kernels.parts.launch_rules import cdiv
 from tritensor.kernels.parts.reduction import ReductionFunctions, add, fold, value, zero
 from tritensor.kernels.parts.rows.row_tiles import tiles_for
-from tritensor.table import Sample, Spec, Work, op, ops, refuse_mixed, registry
+from tritensor.ops.array import CudaArray
+from tritensor.ops.table import Sample, Spec, Work, op, ops, refuse_mixed, registry
 
 Arrays = tuple[Any, ...]
 BUDGET = 1 << 28  # bytes of a chunk's logits

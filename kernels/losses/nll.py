@@ -9,20 +9,20 @@ import numpy as np
 import triton
 import triton.language as tl
 
-from tritensor import dtypes
-from tritensor.array import CudaArray
 from tritensor.cuda.launch import launch
-from tritensor.errors import ArgumentError, DTypeError, OutOfRangeError, ShapeError
-from tritensor.kernels.losses.cross_entropy.machine import places
+from tritensor.ground import dtypes
+from tritensor.ground.errors import ArgumentError, DTypeError, OutOfRangeError, ShapeError
+from tritensor.kernels.losses.cross_entropy.cpu_llvm import places
 from tritensor.kernels.parts import maths
 from tritensor.kernels.parts.allocation import allocate
 from tritensor.kernels.parts.copying import dense
 from tritensor.kernels.parts.cpu.summation import total as sum_of
+from tritensor.kernels.parts.grid_indices import long_offsets, positions, tile, tile_of
 from tritensor.kernels.parts.indices.error_reports import first, report, spot, watch
 from tritensor.kernels.parts.launch_rules import cdiv
-from tritensor.kernels.parts.positions import long_offsets, positions, tile, tile_of
 from tritensor.kernels.parts.reduction import ReductionFunctions, fold, zero
-from tritensor.table import Sample, Spec, Work, op, ops, refuse_kind
+from tritensor.ops.array import CudaArray
+from tritensor.ops.table import Sample, Spec, Work, op, ops, refuse_kind
 
 BLOCK = 256
 _I64 = np.dtype(np.int64)

@@ -12,23 +12,23 @@ from typing import Any
 import numpy as np
 import triton
 
-from tritensor import dtypes
-from tritensor.array import CudaArray
-from tritensor.errors import ArgumentError, ShapeError
-from tritensor.kernels.parts import maths, spellings
+from tritensor.ground import dtypes
+from tritensor.ground.errors import ArgumentError, ShapeError
+from tritensor.ground.strides import BACKWARDS, ELEMENTWISE
+from tritensor.kernels.parts import backends, maths
 from tritensor.kernels.parts.allocation import allocate
 from tritensor.kernels.parts.copying import laid
 from tritensor.kernels.parts.cpu.blocks import SILENT, evaluate, signature
-from tritensor.kernels.parts.cpu.lanes import on_lanes
+from tritensor.kernels.parts.cpu.simd_maths import on_lanes
 from tritensor.kernels.parts.cpu.summation import total
 from tritensor.kernels.parts.elementwise import run, scalar
-from tritensor.kernels.parts.machine_code import arranged, loop_of
+from tritensor.kernels.parts.formula_llvm import arranged, loop_of
 from tritensor.kernels.parts.pointwise_samples import ANYWHERE, Domain
 from tritensor.kernels.parts.reduction import ReductionFunctions, add, fold, zero
-from tritensor.native.loops import MANY
-from tritensor.native.passes.folds import Fold
-from tritensor.strides import BACKWARDS, ELEMENTWISE
-from tritensor.table import Op, Sample, Spec, Work, op, ops, refuse_kind
+from tritensor.llvm.loops import MANY
+from tritensor.llvm.passes.reduce import Fold
+from tritensor.ops.array import CudaArray
+from tritensor.ops.table import Op, Sample, Spec, Work, op, ops, refuse_kind
 
 REDUCTIONS = ("none", "mean", "sum")
 
@@ -74,14 +74,14 @@ class _Loss:
     ) -> None:  # fmt: skip
         self.layout = layout
         self.name, self.formula, self.slopes, self.attributes, self.check = name, formula, slopes, attributes, check
-        self.plain = spellings.twin(formula, spellings.on_numpy)
-        self.loop, self.fold = loop_of(formula), Fold(lambda *lanes: spellings.twin(formula, on_lanes)(*lanes))
+        self.plain = backends.twin(formula, backends.on_numpy)
+        self.loop, self.fold = loop_of(formula), Fold(lambda *lanes: backends.twin(formula, on_lanes)(*lanes))
         self.slope_loops = [loop_of(s) for s in slopes]
-        self.plain_slopes = [spellings.twin(s, spellings.on_numpy) for s in slopes]
+        self.plain_slopes = [backends.twin(s, backends.on_numpy) for s in slopes]
         by_x, by_target = slopes
         self.rules: tuple[Callable[..., Any], ...] = (
-            rule or spellings.twin(by_x, spellings.on_tensors),
-            spellings.twin(by_target, spellings.on_tensors),
+            rule or backends.twin(by_x, backends.on_tensors),
+            backends.twin(by_target, backends.on_tensors),
         )
 
     def numbers(self, attrs: dict[str, Any]) -> tuple[Any, ...]:
@@ -174,7 +174,7 @@ class _Loss:
             return function(*given)
 
         corner.__signature__ = signature(("g", "x", "target", "reduction", "needs", *self.attributes))  # type: ignore[attr-defined]
-        corner.__module__ = spellings.body(self.formula).__module__
+        corner.__module__ = backends.body(self.formula).__module__
         return corner
 
     def with_attributes(self, function: Callable[..., Any], doc: str = "") -> Callable[..., Any]:
@@ -188,7 +188,7 @@ class _Loss:
         corner.__signature__ = inspect.Signature(  # type: ignore[attr-defined]
             [word("x", both), word("target", both), *[word(n, word.KEYWORD_ONLY, default=d) for n, d in attributes.items()]]
         )
-        corner.__module__, corner.__doc__ = spellings.body(self.formula).__module__, doc
+        corner.__module__, corner.__doc__ = backends.body(self.formula).__module__, doc
         return corner
 
 

@@ -6,14 +6,14 @@ from typing import Any
 
 import numpy as np
 
-from tritensor import dtypes
-from tritensor.array import CudaArray
-from tritensor.errors import ShapeError
+from tritensor.ground import dtypes
+from tritensor.ground.errors import ShapeError
 from tritensor.kernels.normalization import layer_norm, rms_norm, rows_cpu
 from tritensor.kernels.normalization.row_gradients import gradients
 from tritensor.kernels.normalization.row_kernels import forward_rows, tile
 from tritensor.kernels.parts.allocation import allocate
-from tritensor.table import Sample, Spec, Work, op, ops, refuse_mixed, registry
+from tritensor.ops.array import CudaArray
+from tritensor.ops.table import Sample, Spec, Work, op, ops, refuse_mixed, registry
 
 Arrays = tuple[Any, ...]
 

@@ -8,9 +8,9 @@ from typing import Any
 import numpy as np
 import triton
 
-from tritensor import dtypes
-from tritensor.array import CudaArray
-from tritensor.errors import ShapeError
+from tritensor.ground import dtypes
+from tritensor.ground.errors import ShapeError
+from tritensor.ground.strides import images
 from tritensor.kernels.normalization import channels_cpu
 from tritensor.kernels.normalization.affine import BACKWARD_OF_ONE, FORWARD, PRODUCTS, of_moments
 from tritensor.kernels.parts import elementwise, maths
@@ -19,8 +19,8 @@ from tritensor.kernels.parts.axes import deviations
 from tritensor.kernels.parts.filling import filled
 from tritensor.kernels.parts.reduction import ReductionFunctions, fold, spread, zero
 from tritensor.kernels.parts.rows.moments import merged, moments, walked
-from tritensor.strides import images
-from tritensor.table import Sample, Spec, Work, op, ops, refuse_kind
+from tritensor.ops.array import CudaArray
+from tritensor.ops.table import Sample, Spec, Work, op, ops, refuse_kind
 
 Arrays = tuple[Any, ...]
 

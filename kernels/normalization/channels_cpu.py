@@ -7,12 +7,12 @@ from typing import Any
 
 import numpy as np
 
-from tritensor import dtypes
-from tritensor.array import element_strides
-from tritensor.kernels.normalization.channels_native import seen
+from tritensor.ground import dtypes
+from tritensor.ground.strides import is_channels_last
+from tritensor.kernels.normalization.channels_llvm import seen
 from tritensor.kernels.parts.cpu.summation import centred, total
-from tritensor.native.loops import many_floats
-from tritensor.strides import is_channels_last
+from tritensor.llvm.loops import many_floats
+from tritensor.ops.array import element_strides
 
 Arrays = tuple[Any, ...]
 

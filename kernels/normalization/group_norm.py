@@ -8,9 +8,9 @@ from typing import Any
 import numpy as np
 import triton
 
-from tritensor import dtypes
-from tritensor.array import CudaArray
-from tritensor.errors import ShapeError
+from tritensor.ground import dtypes
+from tritensor.ground.errors import ShapeError
+from tritensor.ground.strides import images, is_channels_last
 from tritensor.kernels.normalization import groups_cpu
 from tritensor.kernels.normalization.affine import BACKWARD, FORWARD, PRODUCTS, add_two
 from tritensor.kernels.parts import elementwise, maths
@@ -20,8 +20,8 @@ from tritensor.kernels.parts.copying import dense
 from tritensor.kernels.parts.reduction import ReductionFunctions, fold, spread, zero
 from tritensor.kernels.parts.rows.moments import merged, moments, walked
 from tritensor.kernels.parts.view_arithmetic import reshaped
-from tritensor.strides import images, is_channels_last
-from tritensor.table import Sample, Spec, Work, op, ops, refuse_kind
+from tritensor.ops.array import CudaArray
+from tritensor.ops.table import Sample, Spec, Work, op, ops, refuse_kind
 
 Arrays = tuple[Any, ...]
 

@@ -7,12 +7,12 @@ from typing import Any
 
 import numpy as np
 
-from tritensor import dtypes
+from tritensor.ground import dtypes
 from tritensor.kernels.normalization import rows_cpu
-from tritensor.kernels.normalization.channels_native import COMBINED, LONG, Planes
+from tritensor.kernels.normalization.channels_llvm import COMBINED, LONG, Planes
 from tritensor.kernels.parts.cpu.summation import centred, total
-from tritensor.native.loops import many_floats
-from tritensor.native.passes.row_programs import Operand
+from tritensor.llvm.loops import many_floats
+from tritensor.llvm.passes.row_programs import Operand
 
 Arrays = tuple[Any, ...]
 

@@ -6,14 +6,14 @@ from typing import Any
 
 import numpy as np
 
-from tritensor import dtypes
-from tritensor.array import CudaArray
-from tritensor.errors import ShapeError
+from tritensor.ground import dtypes
+from tritensor.ground.errors import ShapeError
 from tritensor.kernels.normalization import rows_cpu
 from tritensor.kernels.normalization.row_gradients import gradients
 from tritensor.kernels.normalization.row_kernels import forward_rows, tile
 from tritensor.kernels.parts.axes import deviations
-from tritensor.table import Sample, Spec, Work, op, ops, refuse_kind
+from tritensor.ops.array import CudaArray
+from tritensor.ops.table import Sample, Spec, Work, op, ops, refuse_kind
 
 
 def _shape(x: Any, weight: Any = None, bias: Any = None, *, eps: float = 1e-5, axes: int = 1) -> tuple[Spec, Spec, Spec]:

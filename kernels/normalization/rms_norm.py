@@ -6,13 +6,13 @@ from typing import Any
 
 import numpy as np
 
-from tritensor import dtypes
-from tritensor.array import CudaArray
-from tritensor.errors import ShapeError
+from tritensor.ground import dtypes
+from tritensor.ground.errors import ShapeError
 from tritensor.kernels.normalization import rows_cpu
 from tritensor.kernels.normalization.row_gradients import gradients
 from tritensor.kernels.normalization.row_kernels import forward_rows, tile
-from tritensor.table import Sample, Spec, Work, op, ops, refuse_kind
+from tritensor.ops.array import CudaArray
+from tritensor.ops.table import Sample, Spec, Work, op, ops, refuse_kind
 
 Arrays = tuple[Any, ...]
 

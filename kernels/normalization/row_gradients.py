@@ -8,9 +8,8 @@ import numpy as np
 import triton
 import triton.language as tl
 
-from tritensor import dtypes
-from tritensor.array import CudaArray
 from tritensor.cuda.launch import launch
+from tritensor.ground import dtypes
 from tritensor.kernels.normalization.row_kernels import backward_rows, down, means_of, normal_tile, part_of, put_down, split, tile
 from tritensor.kernels.parts.allocation import allocate
 from tritensor.kernels.parts.axes import Blocks
@@ -18,9 +17,10 @@ from tritensor.kernels.parts.configs.spaces import blocks_problem, blocks_space
 from tritensor.kernels.parts.copying import dense
 from tritensor.kernels.parts.launch_rules import cdiv, config_of, next_power_of_2
 from tritensor.kernels.parts.reduction import upcast
-from tritensor.kernels.parts.rows.peeled import body, lying, peel, phase_of, rim
 from tritensor.kernels.parts.rows.row_tiles import align
-from tritensor.tuning.tunables import powers, tile_problem, tunable
+from tritensor.kernels.parts.rows.unaligned_rows import body, lying, peel, phase_of, rim
+from tritensor.ops.array import CudaArray
+from tritensor.ops.tuning.tunables import powers, tile_problem, tunable
 
 PARTS = 264  # programs that walk the rows, and partial sums: two for each multiprocessor of the largest GPU
 LONGEST = 8192  # columns of which a program keeps the row, the weight and two sums in registers; a quarter of float64

@@ -8,17 +8,17 @@ import numpy as np
 import triton
 import triton.language as tl
 
-from tritensor import dtypes
-from tritensor.array import CudaArray
 from tritensor.cuda.launch import launch
+from tritensor.ground import dtypes
 from tritensor.kernels.parts import maths
 from tritensor.kernels.parts.allocation import allocate
 from tritensor.kernels.parts.copying import dense
+from tritensor.kernels.parts.half_precision import functions as narrow
 from tritensor.kernels.parts.launch_rules import cdiv
-from tritensor.kernels.parts.narrow import functions as narrow
 from tritensor.kernels.parts.reduction import upcast
-from tritensor.kernels.parts.rows.peeled import body, last, lying, peel, phase_of, place, programs, rim, starts
 from tritensor.kernels.parts.rows.row_tiles import RowTiles, align, row_tunable, tiles_for
+from tritensor.kernels.parts.rows.unaligned_rows import body, last, lying, peel, phase_of, place, programs, rim, starts
+from tritensor.ops.array import CudaArray
 
 row_tunable("layer_norm")
 

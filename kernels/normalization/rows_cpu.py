@@ -6,12 +6,12 @@ from typing import Any
 
 import numpy as np
 
-from tritensor import dtypes
+from tritensor.ground import dtypes
 from tritensor.kernels.normalization.row_kernels import split
 from tritensor.kernels.parts.cpu.summation import centred, row_sums, total
-from tritensor.native.functions import sqrt
-from tritensor.native.loops import many_floats
-from tritensor.native.passes.row_programs import Operand, RowProgram
+from tritensor.llvm.loops import many_floats
+from tritensor.llvm.passes.row_programs import Operand, RowProgram
+from tritensor.llvm.simd_functions import sqrt
 
 Arrays = tuple[Any, ...]
 CACHE = 131072  # elements that numpy works on at a time: calls on less cost more than what leaves the second-level cache

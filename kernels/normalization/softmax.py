@@ -9,17 +9,17 @@ import numpy as np
 import triton
 import triton.language as tl
 
-from tritensor.array import CudaArray
 from tritensor.cuda.launch import launch
-from tritensor.kernels.normalization.softmax_cpu import BACKWARD, FORWARD, along_rows
+from tritensor.kernels.normalization.softmax_llvm import BACKWARD, FORWARD, along_rows
 from tritensor.kernels.parts import maths
 from tritensor.kernels.parts.allocation import allocate
-from tritensor.kernels.parts.narrow import functions as narrow
-from tritensor.kernels.parts.rows.peeled import align, body, known, last, load, peel, phase, place, programs, rim, store
+from tritensor.kernels.parts.half_precision import functions as narrow
 from tritensor.kernels.parts.rows.row_softmax import by_rows, online_columns, power, rest, softmax_block
 from tritensor.kernels.parts.rows.row_tiles import WHOLE, RowTiles, as_rows, row_tunable, tiles_for, unit
-from tritensor.native.passes.row_programs import RowProgram
-from tritensor.table import Sample, Spec, Work, normal_dim, op, ops, refuse_kind
+from tritensor.kernels.parts.rows.unaligned_rows import align, body, known, last, load, peel, phase, place, programs, rim, store
+from tritensor.llvm.passes.row_programs import RowProgram
+from tritensor.ops.array import CudaArray
+from tritensor.ops.table import Sample, Spec, Work, normal_dim, op, ops, refuse_kind
 
 row_tunable("softmax")
 

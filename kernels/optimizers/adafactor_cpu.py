@@ -6,7 +6,7 @@ from typing import NamedTuple
 
 import numpy as np
 
-from tritensor.kernels.parts.cpu.narrow_floats import as_float32, is_narrow
+from tritensor.kernels.parts.cpu.float_conversions import as_float32, is_narrow
 
 
 class Settings(NamedTuple):

@@ -8,10 +8,10 @@ from typing import Any
 import numpy as np
 
 from tritensor.kernels.optimizers.step_formula import StepFormula
-from tritensor.kernels.parts import spellings
+from tritensor.kernels.parts import backends
 from tritensor.kernels.parts.cpu.blocks import SILENT, widened
-from tritensor.kernels.parts.cpu.narrow_floats import is_narrow
-from tritensor.native.tables import fields_of
+from tritensor.kernels.parts.cpu.float_conversions import is_narrow
+from tritensor.llvm.address_table import fields_of
 
 PART = 16384  # elements: p, g, three states and some temporaries of a float32 block fit the second-level cache
 
@@ -62,7 +62,7 @@ class CpuTable:
         self.table = np.array(
             [[pair * row[0].size, *[x.__array_interface__["data"][0] for x in row]] for row, ok in zip(self.rows, self.alike, strict=True) if ok],
             np.int64,
-        ).reshape(-1, 1 + len(self.rows[0]))  # of gradients where their address is noted, see native/tables.py  # fmt: skip
+        ).reshape(-1, 1 + len(self.rows[0]))  # of gradients where their address is noted, see llvm/address_table.py  # fmt: skip
         self.whole = all(self.alike)
         self.strides = [row[0].strides for row in self.rows]
 
@@ -79,7 +79,7 @@ class CpuTable:
             run(self.table, np.ascontiguousarray(own, np.float64 if self.dtype.itemsize == 8 else np.float32))
             if self.whole:
                 return
-        function = self.made.spelled(spellings.on_numpy, *variant)
+        function = self.made.spelled(backends.on_numpy, *variant)
         with SILENT():
             for i, (row, g, ok) in enumerate(zip(self.rows, held, self.alike, strict=True)):
                 if not ok or run is None:

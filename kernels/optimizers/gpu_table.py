@@ -9,11 +9,11 @@ import numpy as np
 import triton
 import triton.language as tl
 
-from tritensor.array import CudaArray, from_host
-from tritensor.cuda.current import here
 from tritensor.cuda.launch import launch
+from tritensor.ground.thread_state import here
 from tritensor.kernels.optimizers.step_formula import StepFormula, prepared
 from tritensor.kernels.parts.allocation import allocate
+from tritensor.ops.array import CudaArray, from_host
 
 BLOCK = 1024  # elements of a program
 ROWS = 128  # parameters of a program of `_advance`

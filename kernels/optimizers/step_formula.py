@@ -11,9 +11,9 @@ import triton
 import triton.language as tl
 
 from tritensor.kernels.optimizers.decay import DECOUPLED
-from tritensor.kernels.parts import maths, spellings
-from tritensor.kernels.parts.cpu.lanes import on_lanes
-from tritensor.native.tables import TableLoop
+from tritensor.kernels.parts import backends, maths
+from tritensor.kernels.parts.cpu.simd_maths import on_lanes
+from tritensor.llvm.address_table import TableLoop
 
 
 # g' = -g where it is to be maximised; + decay p where DECAY is 1; p' = decay p where it is 2 (decay is then 1 - lr weight_decay)
@@ -44,7 +44,7 @@ class StepFormula:
     ) -> None:  # fmt: skip
         self.name, self.formula, self.numbers = name, formula, numbers
         self.states, self.scalars, self.settings, self.flags = tuple(states), tuple(scalars), tuple(settings), tuple(flags)
-        taken = spellings.body(formula).__code__.co_argcount
+        taken = backends.body(formula).__code__.co_argcount
         self.count = taken - 2 - len(self.states) - len(self.flags)
         self._loops: dict[tuple[Any, ...], TableLoop] = {}
 
@@ -56,11 +56,11 @@ class StepFormula:
     @functools.cached_property
     def on_host(self) -> Callable[..., Any]:
         """The numbers of Python's floats."""
-        return spellings.twin(self.numbers, spellings.on_numpy)
+        return backends.twin(self.numbers, backends.on_numpy)
 
     def spelled(self, spelling: Any, maximize: bool, decay: int, flags: tuple[Any, ...]) -> Callable[..., Any]:
         """(p, g, *states, decay, *numbers) -> (p, *states) in a spelling of `maths`."""
-        before, formula = spellings.twin(prepared, spelling), spellings.twin(self.formula, spelling)
+        before, formula = backends.twin(prepared, spelling), backends.twin(self.formula, spelling)
         states = len(self.states)
 
         def whole(p: Any, g: Any, *rest: Any) -> Any:

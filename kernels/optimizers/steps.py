@@ -9,14 +9,14 @@ from typing import Any
 
 import numpy as np
 
-from tritensor import dtypes
-from tritensor.array import CudaArray
-from tritensor.errors import ShapeError
+from tritensor.ground import dtypes
+from tritensor.ground.errors import ShapeError
 from tritensor.kernels.optimizers import cpu_table, gpu_table
 from tritensor.kernels.optimizers.decay import COUPLED, DECOUPLED, NONE
 from tritensor.kernels.optimizers.step_formula import StepFormula
 from tritensor.kernels.parts.copying import dense, write
-from tritensor.table import FLOATS, Sample, Spec, Work, op, refuse_kind, refuse_mixed
+from tritensor.ops.array import CudaArray
+from tritensor.ops.table import FLOATS, Sample, Spec, Work, op, refuse_kind, refuse_mixed
 
 
 def step_formula(

@@ -7,8 +7,8 @@ from typing import Any
 
 import numpy as np
 
-from tritensor.array import CudaArray, empty, empty_elementwise
-from tritensor.device import device
+from tritensor.ground.device import device
+from tritensor.ops.array import CudaArray, empty, empty_elementwise
 
 
 def allocate(shape: tuple[int, ...], dtype: np.dtype, on: CudaArray | device, strides: tuple[int, ...] | None = None) -> CudaArray:

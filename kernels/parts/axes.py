@@ -9,9 +9,9 @@ from typing import Any, NamedTuple
 
 import numpy as np
 
-from tritensor.array import CudaArray
 from tritensor.kernels.parts.launch_rules import cdiv, next_power_of_2
-from tritensor.table import ops
+from tritensor.ops.array import CudaArray
+from tritensor.ops.table import ops
 
 TILE = 8192  # bytes of state that one program holds at a time: 16 registers of each of its 128 threads
 SPLIT = 4096  # elements a program reads before its rows are shared among several programs

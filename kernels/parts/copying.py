@@ -7,14 +7,14 @@ from collections.abc import Sequence
 import numpy as np
 import triton
 
-from tritensor.array import Array, CudaArray, is_contiguous
-from tritensor.array import lying as array_lying
-from tritensor.errors import ShapeError
+from tritensor.ground.errors import ShapeError
+from tritensor.ground.strides import MemoryFormat, contiguous_format, formatted
 from tritensor.kernels.parts.allocation import allocate, allocate_result
-from tritensor.kernels.parts.cpu.narrow_floats import as_integers
+from tritensor.kernels.parts.cpu.float_conversions import as_integers
 from tritensor.kernels.parts.elementwise import run
 from tritensor.kernels.parts.float8 import BYTE, as_bytes, conversion, is_float8
-from tritensor.strides import MemoryFormat, contiguous_format, formatted
+from tritensor.ops.array import Array, CudaArray, is_contiguous
+from tritensor.ops.array import lying as array_lying
 
 
 # y = x

@@ -12,20 +12,20 @@ import numpy as np
 import triton
 import triton.language as tl
 
-from tritensor import dtypes
-from tritensor.array import CudaArray
 from tritensor.cuda.launch import launch
-from tritensor.kernels.parts import machine_code, maths, spellings
+from tritensor.ground import dtypes
+from tritensor.kernels.parts import backends, formula_llvm, maths
 from tritensor.kernels.parts.allocation import allocate_result
 from tritensor.kernels.parts.configs.element_tiles import FEW, LARGE, SMALL, ElementTile, Heavy
 from tritensor.kernels.parts.configs.element_tiles import HEAVY as HEAVY
 from tritensor.kernels.parts.cpu import blocks
+from tritensor.kernels.parts.half_precision.variants import chosen
 from tritensor.kernels.parts.launch_rules import config_of
-from tritensor.kernels.parts.narrow.twins import chosen
 from tritensor.kernels.parts.pointwise_samples import ANYWHERE, Domain, sample_calls, timed_calls
-from tritensor.table import FLOATS, Op, Sample, Spec, Work, broadcast, op
-from tritensor.table.formula_checks import refuse_formulas, several
-from tritensor.table.shape_rules import refuse_kind
+from tritensor.ops.array import CudaArray
+from tritensor.ops.table import FLOATS, Op, Sample, Spec, Work, broadcast, op
+from tritensor.ops.table.formula_checks import refuse_formulas, several
+from tritensor.ops.table.shape_rules import refuse_kind
 
 
 @triton.jit
@@ -259,7 +259,7 @@ def flat(g):
 
 
 def _names(formula: Any) -> tuple[str, ...]:
-    code = spellings.body(formula).__code__
+    code = backends.body(formula).__code__
     return code.co_varnames[: code.co_argcount]
 
 
@@ -414,23 +414,23 @@ def elementwise(
     refuse_formulas(name, formula, gradients, reference, attributes, kinds, dtypes, promote, outputs)
     inputs = (names := _names(formula))[: len(names) - len(attributes)]
     if gradients is not None:
-        rule = rule or spellings.rules(name, gradients, bent)
+        rule = rule or backends.rules(name, gradients, bent)
         backward = backward or backward_of(gradients, heavy)
         reference_backward = reference_backward or tuple(
-            None if f is None else machine_code.numpy_gradient(f, one_rounding or f is unchanged) for f in gradients
+            None if f is None else formula_llvm.numpy_gradient(f, one_rounding or f is unchanged) for f in gradients
         )
     defaults = {a: inspect.signature(reference).parameters[a].default for a in attributes}
     if isinstance(reference, np.ufunc) and (len(inputs) == 2 or (promote == "float" and gradients is not None and not one_rounding)):
         reference = blocks.binary(reference, inputs, result == "bool") if len(inputs) == 2 else blocks.unary(reference, inputs)
-        reference.__module__ = spellings.body(formula).__module__
+        reference.__module__ = backends.body(formula).__module__
     elif not blocks.takes_out(reference):
         reference = blocks.expression(reference, partial(_result_type, result))
     is_ufunc = isinstance(reference, np.ufunc)
     if native is None:
-        native = machine_code.NARROW if is_ufunc or isinstance(getattr(reference, "bare", None), np.ufunc) else FLOATS
+        native = formula_llvm.NARROW if is_ufunc or isinstance(getattr(reference, "bare", None), np.ufunc) else FLOATS
     if native and "float" in kinds and result in ("same", "real", "bool"):
-        reference = machine_code.natively(
-            reference, loop or machine_code.loop_of(formula), native, defaults, np.dtype(np.bool_) if result == "bool" else None
+        reference = formula_llvm.natively(
+            reference, loop or formula_llvm.loop_of(formula), native, defaults, np.dtype(np.bool_) if result == "bool" else None
         )
     domains = [Domain(*d) for d in (domain if isinstance(domain[0], tuple) else (domain,) * len(inputs))]
     return op(

@@ -8,13 +8,13 @@ import numpy as np
 import triton
 import triton.language as tl
 
-from tritensor import dtypes
-from tritensor.array import CudaArray
 from tritensor.cuda.launch import launch
-from tritensor.device import device as Device
-from tritensor.errors import ShapeError
+from tritensor.ground import dtypes
+from tritensor.ground.device import device as Device
+from tritensor.ground.errors import ShapeError
 from tritensor.kernels.parts.allocation import allocate
 from tritensor.kernels.parts.float8 import as_bytes, byte_of, is_float8
+from tritensor.ops.array import CudaArray
 
 BLOCK = 1024
 

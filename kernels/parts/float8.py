@@ -11,9 +11,9 @@ import numpy as np
 import triton
 import triton.language as tl
 
-from tritensor import dtypes
-from tritensor.array import CudaArray
-from tritensor.kernels.parts.cpu.narrow_floats import converted
+from tritensor.ground import dtypes
+from tritensor.kernels.parts.cpu.float_conversions import converted
+from tritensor.ops.array import CudaArray
 
 BYTE = np.dtype(np.uint8)
 E4M3 = np.dtype(ml_dtypes.float8_e4m3fn)

@@ -8,21 +8,21 @@ import numpy as np
 import triton
 import triton.language as tl
 
-from tritensor import dtypes
-from tritensor.array import CudaArray
 from tritensor.cuda.launch import launch
-from tritensor.cuda.runtime.serving import runtime
+from tritensor.cuda.runtime.active import runtime
+from tritensor.ground import dtypes
 from tritensor.kernels.parts.allocation import allocate
 from tritensor.kernels.parts.configs.spaces import tiles_problem, tiles_space
 from tritensor.kernels.parts.copying import copied
 from tritensor.kernels.parts.launch_rules import Tiles, cdiv, config_of
-from tritensor.kernels.parts.products.described import Batch, by_descriptors, padded, serves
 from tritensor.kernels.parts.products.epilogue import NOTHING, Epilogue, finished
 from tritensor.kernels.parts.products.rules import product_tiles
 from tritensor.kernels.parts.products.split_sums import sum_parts as sum_parts
-from tritensor.matmul_precision import dot_precision
-from tritensor.native import products
-from tritensor.tuning.tunables import tunable
+from tritensor.kernels.parts.products.tma_operands import Batch, by_descriptors, padded, serves
+from tritensor.llvm import products
+from tritensor.ops.array import CudaArray
+from tritensor.ops.matmul_precision import dot_precision
+from tritensor.ops.tuning.tunables import tunable
 
 tunable("matmul", Tiles, tiles_space, tiles_problem)
 COPIED = (

@@ -6,9 +6,9 @@ from typing import NamedTuple
 
 import numpy as np
 
-from tritensor import dtypes
-from tritensor.tuning.choosing import config_of as config_of
-from tritensor.tuning.choosing import forced as forced
+from tritensor.ground import dtypes
+from tritensor.ops.tuning.config_choice import config_of as config_of
+from tritensor.ops.tuning.config_choice import forced as forced
 
 PROGRAMS = 128  # programs wanted in flight: about one for every multiprocessor of a large GPU, the same number on each
 SHARED = 160 * 1024  # bytes of shared memory a pipeline may take: fits sm_80 and everything after it

@@ -7,7 +7,7 @@ from typing import Any, NamedTuple
 
 import numpy as np
 
-from tritensor.table import FLOATS, Sample
+from tritensor.ops.table import FLOATS, Sample
 
 
 class Domain(NamedTuple):

@@ -11,17 +11,17 @@ import numpy as np
 import triton
 import triton.language as tl
 
-from tritensor import dtypes
-from tritensor.array import CudaArray
 from tritensor.cuda.launch import launch
-from tritensor.errors import EmptyError
+from tritensor.ground import dtypes
+from tritensor.ground.errors import EmptyError
 from tritensor.kernels.parts.allocation import allocate
 from tritensor.kernels.parts.axes import Blocks, blocks, count, layout, reduced, reduction_blocks, splits_of
 from tritensor.kernels.parts.configs.spaces import blocks_problem, blocks_space
-from tritensor.kernels.parts.formulas.bound import bound
+from tritensor.kernels.parts.formulas.template_args import bound
 from tritensor.kernels.parts.launch_rules import cdiv, config_of
-from tritensor.table import Op, Sample, Spec, normal_dims, op, refuse_kind
-from tritensor.tuning.tunables import tunable
+from tritensor.ops.array import CudaArray
+from tritensor.ops.table import Op, Sample, Spec, normal_dims, op, refuse_kind
+from tritensor.ops.tuning.tunables import tunable
 
 for _name in ("reduction", "reduction_join", "spread"):
     tunable(_name, Blocks, blocks_space, blocks_problem)

@@ -4,9 +4,10 @@ from __future__ import annotations
 
 from typing import Any
 
-from tritensor import array, strides
-from tritensor.array import Array, CudaArray
-from tritensor.table import ops
+from tritensor.ground import strides
+from tritensor.ops import array
+from tritensor.ops.array import Array, CudaArray
+from tritensor.ops.table import ops
 
 
 def viewable(x: Array, shape: tuple[int, ...]) -> bool:

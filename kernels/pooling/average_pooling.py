@@ -9,11 +9,10 @@ import numpy as np
 import triton
 import triton.language as tl
 
-from tritensor.array import CudaArray
 from tritensor.cuda.launch import launch
-from tritensor.errors import ShapeError
+from tritensor.ground.errors import ShapeError
 from tritensor.kernels.parts import maths
-from tritensor.kernels.parts.positions import long_offsets, memory_at, place_of, tile, tile_of
+from tritensor.kernels.parts.grid_indices import long_offsets, memory_at, place_of, tile, tile_of
 from tritensor.kernels.parts.view_arithmetic import is_channels_last
 from tritensor.kernels.pooling import cpu, samples
 from tritensor.kernels.pooling.max_pooling import work
@@ -32,7 +31,8 @@ from tritensor.kernels.pooling.windows import (
     window_type,
     windows,
 )
-from tritensor.table import Spec, op, ops, refuse_kind
+from tritensor.ops.array import CudaArray
+from tritensor.ops.table import Spec, op, ops, refuse_kind
 
 
 @triton.jit

@@ -9,7 +9,7 @@ from typing import Any
 import numpy as np
 
 from tritensor.kernels.parts.cpu.blocks import SILENT
-from tritensor.kernels.pooling import machine
+from tritensor.kernels.pooling import cpu_llvm
 from tritensor.kernels.pooling.windows import Windows
 
 _COUNTED = 1 << 16  # cells whose sums are held at a time
@@ -89,7 +89,7 @@ def _first_taps(s: Windows) -> np.ndarray:
 
 def largest(x: np.ndarray, s: Windows) -> tuple[np.ndarray, np.ndarray]:
     """The largest of each window of x (P, *size, L) and its flat place, both (P, *outs, L): the first of equals, NaN above all."""
-    found = machine.largest(x[..., 0], s) if x.shape[-1] == 1 else None
+    found = cpu_llvm.largest(x[..., 0], s) if x.shape[-1] == 1 else None
     return _by_taps(x, s) if found is None else (found[0][..., None], found[1][..., None])
 
 
@@ -134,7 +134,7 @@ def scatter(g: np.ndarray, index: np.ndarray, s: Windows) -> np.ndarray:
     if unseeing is not None:
         g, index = (np.where(unseeing, v.dtype.type(0), v) for v in (g, index))
     if inner == 1 and unseeing is None:
-        found = machine.scatter(g[..., 0], index[..., 0], s.size)
+        found = cpu_llvm.scatter(g[..., 0], index[..., 0], s.size)
         if found is not None:
             return found[..., None]
     dx = np.zeros((count, *s.size, inner), g.dtype)

@@ -10,13 +10,12 @@ import numpy as np
 import triton
 import triton.language as tl
 
-from tritensor import dtypes
-from tritensor.array import CudaArray
 from tritensor.cuda.launch import launch
-from tritensor.errors import DTypeError, ShapeError
+from tritensor.ground import dtypes
+from tritensor.ground.errors import DTypeError, ShapeError
 from tritensor.kernels.parts.cpu.blocks import is_narrow
+from tritensor.kernels.parts.grid_indices import long_offsets, memory_at, place, place_of, positions, tile, tile_of
 from tritensor.kernels.parts.launch_rules import cdiv
-from tritensor.kernels.parts.positions import long_offsets, memory_at, place, place_of, positions, tile, tile_of
 from tritensor.kernels.parts.view_arithmetic import is_channels_last
 from tritensor.kernels.pooling import cpu, samples
 from tritensor.kernels.pooling.windows import (
@@ -35,7 +34,8 @@ from tritensor.kernels.pooling.windows import (
     window_type,
     windows,
 )
-from tritensor.table import FLOATS, Spec, Work, op, ops, refuse_kind
+from tritensor.ops.array import CudaArray
+from tritensor.ops.table import FLOATS, Spec, Work, op, ops, refuse_kind
 
 _POOLED = ("float", "int", "uint")  # the kinds of types that have a largest element and kernels for it
 INT64 = np.dtype(np.int64)

@@ -8,7 +8,7 @@ from typing import Any, NamedTuple
 
 import numpy as np
 
-from tritensor.table import Sample
+from tritensor.ops.table import Sample
 
 Case = tuple[np.ndarray, dict[str, Any]]
 Samples = Callable[[np.random.Generator], list[Sample]]

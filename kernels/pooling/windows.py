@@ -9,13 +9,13 @@ import numpy as np
 import triton
 import triton.language as tl
 
-from tritensor import dtypes
-from tritensor.array import CudaArray
-from tritensor.errors import ShapeError
+from tritensor.ground import dtypes
+from tritensor.ground.errors import ShapeError
 from tritensor.kernels.parts.allocation import allocate
 from tritensor.kernels.parts.copying import dense
 from tritensor.kernels.parts.launch_rules import cdiv
-from tritensor.table import refuse_kind
+from tritensor.ops.array import CudaArray
+from tritensor.ops.table import refuse_kind
 
 Sizes = tuple[int, ...]
 BLOCK = 128  # elements of a program that has one a thread

@@ -8,13 +8,13 @@ from typing import Any
 import numpy as np
 import triton
 
-from tritensor.array import CudaArray
-from tritensor.errors import ShapeError
+from tritensor.ground.errors import ShapeError
 from tritensor.kernels.parts import elementwise
 from tritensor.kernels.parts.allocation import allocate
 from tritensor.kernels.parts.gemm import dot_accumulator
 from tritensor.kernels.products import matmul
-from tritensor.table import FLOATS, Sample, Spec, Work, op, ops, refuse_mixed
+from tritensor.ops.array import CudaArray
+from tritensor.ops.table import FLOATS, Sample, Spec, Work, op, ops, refuse_mixed
 
 
 def _shape(a: Any, b: Any, c: Any = None, *, beta: float = 1.0, alpha: float = 1.0) -> Spec:

@@ -8,16 +8,16 @@ from typing import Any
 
 import numpy as np
 
-from tritensor.array import CudaArray
-from tritensor.errors import ShapeError
+from tritensor.ground.errors import ShapeError
 from tritensor.kernels.parts.allocation import allocate
 from tritensor.kernels.parts.copying import reshape_or_copy
 from tritensor.kernels.parts.gemm import blas, gemm
-from tritensor.kernels.parts.products.described import padded
+from tritensor.kernels.parts.products.tma_operands import padded
 from tritensor.kernels.parts.view_arithmetic import reshaped
 from tritensor.kernels.products.matmul import SMALL
-from tritensor.native import products
-from tritensor.table import Sample, Spec, Work, op, ops, refuse_kind, refuse_mixed, registry
+from tritensor.llvm import products
+from tritensor.ops.array import CudaArray
+from tritensor.ops.table import Sample, Spec, Work, op, ops, refuse_kind, refuse_mixed, registry
 
 
 def shape(x: Any, weight: Any, bias: Any = None) -> Spec:
@@ -46,7 +46,7 @@ def reference(x: np.ndarray, weight: np.ndarray, bias: np.ndarray | None = None)
 
 
 def _plain(x: np.ndarray, weight: np.ndarray, bias: np.ndarray | None = None) -> np.ndarray | None:
-    """The same of small matrices that fit; None for others (see dispatch/lanes.py)."""
+    """The same of small matrices that fit; None for others (see dispatch/fast_paths.py)."""
     if x.ndim != 2 or weight.ndim != 2 or x.shape[1] != weight.shape[1] or x.size > SMALL or weight.size > SMALL:
         return None
     y = x.dot(weight.T)

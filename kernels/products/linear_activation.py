@@ -7,17 +7,17 @@ from typing import Any
 
 import numpy as np
 
-from tritensor.array import CudaArray
-from tritensor.errors import ShapeError
+from tritensor.ground.errors import ShapeError
 from tritensor.kernels.parts.allocation import allocate
 from tritensor.kernels.parts.copying import dense
 from tritensor.kernels.parts.cpu.blocks import widened
 from tritensor.kernels.parts.formulas import named
 from tritensor.kernels.parts.gemm import gemm
-from tritensor.kernels.parts.narrow.twins import chosen
+from tritensor.kernels.parts.half_precision.variants import chosen
 from tritensor.kernels.parts.products.epilogue import Epilogue
 from tritensor.kernels.products import linear
-from tritensor.table import Sample, Spec, Work, op, ops, refuse_mixed, registry
+from tritensor.ops.array import CudaArray
+from tritensor.ops.table import Sample, Spec, Work, op, ops, refuse_mixed, registry
 
 NAMES, NAMES_BY_RESULT = ("none", *named.BY_INPUT), tuple(named.BY_RESULT)
 

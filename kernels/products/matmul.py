@@ -8,14 +8,14 @@ from typing import Any, NamedTuple
 
 import numpy as np
 
-from tritensor import dtypes
-from tritensor.array import CudaArray
-from tritensor.errors import ShapeError
+from tritensor.ground import dtypes
+from tritensor.ground.errors import ShapeError
 from tritensor.kernels.parts.allocation import allocate
 from tritensor.kernels.parts.copying import reshape_or_copy
 from tritensor.kernels.parts.gemm import blas, dot_accumulator, gemm
 from tritensor.kernels.parts.view_arithmetic import reshaped
-from tritensor.table import FLOATS, Sample, Spec, Work, broadcast, op, ops, refuse_kind, refuse_mixed, registry
+from tritensor.ops.array import CudaArray
+from tritensor.ops.table import FLOATS, Sample, Spec, Work, broadcast, op, ops, refuse_kind, refuse_mixed, registry
 
 SMALL = 4096  # elements of a matrix that numpy may take as it lies
 
@@ -45,7 +45,7 @@ def reference(a: np.ndarray, b: np.ndarray) -> np.ndarray:
 
 
 def _plain(a: np.ndarray, b: np.ndarray) -> np.ndarray | None:
-    """a @ b of two small matrices that fit; None for others (see dispatch/lanes.py)."""
+    """a @ b of two small matrices that fit; None for others (see dispatch/fast_paths.py)."""
     if a.ndim != 2 or b.ndim != 2 or a.shape[1] != b.shape[0] or a.size > SMALL or b.size > SMALL:
         return None
     return a.dot(b)

@@ -8,15 +8,15 @@ import numpy as np
 import triton
 import triton.language as tl
 
-from tritensor.array import CudaArray
 from tritensor.cuda.launch import launch
-from tritensor.errors import ArgumentError
+from tritensor.ground.errors import ArgumentError
 from tritensor.kernels.parts.allocation import allocate
 from tritensor.kernels.parts.copying import dense, laid
-from tritensor.kernels.parts.random_words.dropping import dropped, kept_scale, threshold
+from tritensor.kernels.parts.random_words.dropout_mask import dropped, kept_scale, threshold
 from tritensor.kernels.parts.random_words.philox import in_order, kernel_seed, philox, placed
+from tritensor.ops.array import CudaArray
+from tritensor.ops.table import Sample, Spec, Work, op, ops, refuse_kind
 from tritensor.random import blocks_used
-from tritensor.table import Sample, Spec, Work, op, ops, refuse_kind
 
 BLOCK = 256  # Philox blocks per program, four elements each
 

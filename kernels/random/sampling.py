@@ -21,20 +21,20 @@ import numpy as np
 import triton
 import triton.language as tl
 
-from tritensor import dtypes
-from tritensor.array import CudaArray
 from tritensor.cuda.launch import launch
-from tritensor.device import device as Device
-from tritensor.errors import ArgumentError, DTypeError, ShapeError
+from tritensor.ground import dtypes
+from tritensor.ground.device import device as Device
+from tritensor.ground.errors import ArgumentError, DTypeError, ShapeError
 from tritensor.kernels.parts.allocation import allocate
 from tritensor.kernels.parts.copying import assigned
 from tritensor.kernels.parts.filling import refuse_negative_size
 from tritensor.kernels.parts.indices.radix_sort import sort_keys
-from tritensor.kernels.parts.random_words import machine
+from tritensor.kernels.parts.random_words import philox_llvm
 from tritensor.kernels.parts.random_words.normal import numpy_polar, polar
 from tritensor.kernels.parts.random_words.philox import AHEAD, CHUNK, ahead, in_order, kernel_seed, numpy_words, philox, placed
+from tritensor.ops.array import CudaArray
+from tritensor.ops.table import Sample, Spec, op
 from tritensor.random import blocks_used, integer_bits
-from tritensor.table import Sample, Spec, op
 
 BLOCK = 256  # Philox blocks per program
 INT64 = np.dtype(np.int64)
@@ -120,7 +120,7 @@ def _chunked(
     """Fill `out` (flat) by machine code of that kind, where there is one, and what is left by make(words, part of out), a cache-sized piece at a time."""
     per_block = 128 // bits
     step = CHUNK * per_block
-    for first in range(machine.fill(kind, out, seed, offset) if kind else 0, n, step):
+    for first in range(philox_llvm.fill(kind, out, seed, offset) if kind else 0, n, step):
         part = out[first : first + step]
         words = numpy_words(seed, offset + first // per_block, 4 * blocks_used(part.size, bits))
         make(words if bits == 32 else words.view(np.uint64), part)

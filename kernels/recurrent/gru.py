@@ -8,14 +8,14 @@ from typing import Any
 import numpy as np
 import triton
 
-from tritensor import dtypes
-from tritensor.array import CudaArray
-from tritensor.errors import ShapeError
+from tritensor.ground import dtypes
+from tritensor.ground.errors import ShapeError
 from tritensor.kernels.parts import maths
-from tritensor.kernels.recurrent.backends import Cell, Device, Host, Rows, columns
 from tritensor.kernels.recurrent.samples import lengths, timed
+from tritensor.kernels.recurrent.time_loop import Cell, Device, Host, Rows, columns
 from tritensor.kernels.recurrent.time_steps import arrived, check, put_first, stacked, states_before, steps
-from tritensor.table import Sample, Spec, Work, op, ops, refuse_mixed
+from tritensor.ops.array import CudaArray
+from tritensor.ops.table import Sample, Spec, Work, op, ops, refuse_mixed
 
 
 # r, z = sigmoid(x + v), v = h @ w^T + b; n = tanh(x + r v); y = n + z (h - n). Kept: r, z, n, and v of n.

@@ -11,13 +11,13 @@ from typing import Any
 import numpy as np
 import triton
 
-from tritensor import dtypes
-from tritensor.array import CudaArray
+from tritensor.ground import dtypes
 from tritensor.kernels.parts import maths
-from tritensor.kernels.recurrent.backends import Cell, Device, Host, Rows, columns
 from tritensor.kernels.recurrent.samples import lengths, timed
+from tritensor.kernels.recurrent.time_loop import Cell, Device, Host, Rows, columns
 from tritensor.kernels.recurrent.time_steps import arrived, check, put_first, stacked, states_before, steps
-from tritensor.table import Sample, Spec, Work, op, ops
+from tritensor.ops.array import CudaArray
+from tritensor.ops.table import Sample, Spec, Work, op, ops
 
 
 # i, f, o = sigmoid, g = tanh of x + h @ w^T; c' = f c + i g; y = o tanh(c'). Kept: the gates, and the c of before.

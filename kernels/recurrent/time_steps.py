@@ -11,8 +11,8 @@ import itertools
 from collections.abc import Callable, Sequence
 from typing import Any
 
-from tritensor.errors import ShapeError
-from tritensor.table import ops, refuse_kind, refuse_mixed
+from tritensor.ground.errors import ShapeError
+from tritensor.ops.table import ops, refuse_kind, refuse_mixed
 
 
 def steps(batch_sizes: Sequence[int], reverse: bool) -> list[tuple[int, int]]:

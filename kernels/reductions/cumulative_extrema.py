@@ -9,15 +9,15 @@ import numpy as np
 import triton
 import triton.language as tl
 
-from tritensor import dtypes
-from tritensor.array import CudaArray
+from tritensor.ground import dtypes
 from tritensor.kernels.parts.cpu import scanning
 from tritensor.kernels.parts.reduction import ORDERED
 from tritensor.kernels.parts.rows.recurrence import TILE, new_like, recur
 from tritensor.kernels.parts.rows.row_tiles import row_tunable, tiles_for
 from tritensor.kernels.parts.rows.scan_parts import Scan, scan_rows
 from tritensor.kernels.reductions.linear_scan import shifted
-from tritensor.table import Sample, Spec, normal_dim, op, ops, refuse_kind
+from tritensor.ops.array import CudaArray
+from tritensor.ops.table import Sample, Spec, normal_dim, op, ops, refuse_kind
 
 row_tunable("cummax")
 

@@ -10,17 +10,17 @@ import numpy as np
 import triton
 import triton.language as tl
 
-from tritensor import dtypes
-from tritensor.array import CudaArray
 from tritensor.cuda.launch import launch
-from tritensor.errors import ShapeError
+from tritensor.ground import dtypes
+from tritensor.ground.errors import ShapeError
 from tritensor.kernels.parts import maths
 from tritensor.kernels.parts.allocation import allocate
 from tritensor.kernels.parts.copying import dense
 from tritensor.kernels.parts.launch_rules import cdiv
 from tritensor.kernels.parts.reduction import upcast
-from tritensor.native import products
-from tritensor.table import Sample, Spec, Work, op, ops, refuse_kind, refuse_mixed
+from tritensor.llvm import products
+from tritensor.ops.array import CudaArray
+from tritensor.ops.table import Sample, Spec, Work, op, ops, refuse_kind, refuse_mixed
 
 TILE = 16  # rows, and other rows, of a tile of distances; or rows and coordinates of a tile of a gradient
 _BLOCK = 131072  # differences that the CPU holds at a time

@@ -9,13 +9,13 @@ import numpy as np
 import triton
 import triton.language as tl
 
-from tritensor import dtypes
-from tritensor.array import CudaArray
+from tritensor.ground import dtypes
 from tritensor.kernels.parts import maths
 from tritensor.kernels.parts.allocation import allocate
 from tritensor.kernels.parts.axes import along, reduced, stretch
 from tritensor.kernels.parts.reduction import NUMBERS, ReductionFunctions, add, fold, reduction, spread, value, zero
-from tritensor.table import Sample, normal_dims, ops
+from tritensor.ops.array import CudaArray
+from tritensor.ops.table import Sample, normal_dims, ops
 
 _I64, _BOOL = np.dtype(np.int64), np.dtype(np.bool_)
 _FAR = {np.dtype(np.int32): 2**31 - 1, np.dtype(np.int64): 2**62}  # an index behind every real one

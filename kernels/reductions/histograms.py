@@ -8,20 +8,20 @@ import numpy as np
 import triton
 import triton.language as tl
 
-from tritensor.array import CudaArray, empty_elementwise
 from tritensor.cuda.launch import launch
-from tritensor.device import cpu
-from tritensor.errors import DTypeError, ShapeError
+from tritensor.ground.device import cpu
+from tritensor.ground.errors import DTypeError, ShapeError
 from tritensor.kernels.parts import maths
 from tritensor.kernels.parts.allocation import allocate
 from tritensor.kernels.parts.copying import dense
 from tritensor.kernels.parts.cpu import blocks
 from tritensor.kernels.parts.elementwise import elementwise
 from tritensor.kernels.parts.filling import filled
-from tritensor.kernels.parts.indices.keyed_rows import put_rows
+from tritensor.kernels.parts.indices.rows_by_key import put_rows
 from tritensor.kernels.parts.launch_rules import cdiv
 from tritensor.kernels.parts.pointwise_samples import Domain
-from tritensor.table import Sample, Spec, op, refuse_kind, refuse_mixed
+from tritensor.ops.array import CudaArray, empty_elementwise
+from tritensor.ops.table import Sample, Spec, op, refuse_kind, refuse_mixed
 
 BLOCK = 1024
 _I64 = np.dtype(np.int64)

@@ -7,12 +7,12 @@ from typing import Any
 import numpy as np
 import triton
 
-from tritensor.array import CudaArray
-from tritensor.errors import ShapeError
+from tritensor.ground.errors import ShapeError
 from tritensor.kernels.parts.cpu.scanning import recurrence
 from tritensor.kernels.parts.rows.recurrence import new_like, recur, scan_kept, there_weighs
 from tritensor.kernels.parts.rows.row_tiles import row_tunable
-from tritensor.table import Sample, Spec, normal_dim, op, ops, refuse_kind, refuse_mixed
+from tritensor.ops.array import CudaArray
+from tritensor.ops.table import Sample, Spec, normal_dim, op, ops, refuse_kind, refuse_mixed
 
 row_tunable("linear_scan")
 

@@ -8,17 +8,17 @@ import numpy as np
 import triton
 import triton.language as tl
 
-from tritensor import dtypes
-from tritensor.array import CudaArray
 from tritensor.cuda.launch import launch
+from tritensor.ground import dtypes
 from tritensor.kernels.parts.allocation import allocate
 from tritensor.kernels.parts.cpu.scanning import accumulated, running_sums
 from tritensor.kernels.parts.launch_rules import cdiv
 from tritensor.kernels.parts.reduction import ORDERED
 from tritensor.kernels.parts.rows.row_tiles import RowTiles, align, as_rows, load, place, row_tiles, row_tunable, store, tiles_for, unit
 from tritensor.kernels.parts.rows.scan_parts import in_parts
-from tritensor.native.passes.scans import running_sums as machine_sums
-from tritensor.table import Sample, Spec, normal_dim, op, ops, refuse_kind
+from tritensor.llvm.passes.scans import running_sums as machine_sums
+from tritensor.ops.array import CudaArray
+from tritensor.ops.table import Sample, Spec, normal_dim, op, ops, refuse_kind
 
 row_tunable("cumsum")
 TILE = 1024  # elements that one program scans at a time

@@ -8,8 +8,7 @@ import numpy as np
 import triton
 import triton.language as tl
 
-from tritensor import dtypes
-from tritensor.array import CudaArray
+from tritensor.ground import dtypes
 from tritensor.kernels.parts import maths
 from tritensor.kernels.parts.allocation import allocate
 from tritensor.kernels.parts.axes import along, along_host, count, deviations, reduced, stretch
@@ -17,8 +16,9 @@ from tritensor.kernels.parts.cpu.summation import centred, few, total
 from tritensor.kernels.parts.reduction import NUMBERS, ReductionFunctions, add, fold, reduction, spread, value, zero
 from tritensor.kernels.parts.rows.moments import merged, walked
 from tritensor.kernels.parts.view_arithmetic import reshaped
-from tritensor.native.passes.rows import products
-from tritensor.table import Sample, Work, normal_dims, ops
+from tritensor.llvm.passes.rows import products
+from tritensor.ops.array import CudaArray
+from tritensor.ops.table import Sample, Work, normal_dims, ops
 
 
 def _sum(x: np.ndarray, *, dim: Any, keepdim: bool = False) -> np.ndarray:

@@ -7,14 +7,14 @@ from typing import Any, cast
 
 import numpy as np
 
-from tritensor.array import Array, CudaArray, element_strides, empty
-from tritensor.device import cpu
-from tritensor.errors import ShapeError
+from tritensor.ground.device import cpu
+from tritensor.ground.errors import ShapeError
+from tritensor.ground.strides import images, is_channels_last
 from tritensor.kernels.parts.allocation import allocate
 from tritensor.kernels.parts.copying import write
-from tritensor.kernels.shaping.side_by_side import side_by_side
-from tritensor.strides import images, is_channels_last
-from tritensor.table import Sample, Spec, op, ops
+from tritensor.kernels.shaping.cat_kernel import side_by_side
+from tritensor.ops.array import Array, CudaArray, element_strides, empty
+from tritensor.ops.table import Sample, Spec, op, ops
 
 ANY = ("float16", "bfloat16", "float32", "float64", "int64", "bool")
 

@@ -6,11 +6,11 @@ from typing import Any
 
 import numpy as np
 
-from tritensor.array import CudaArray
+from tritensor.ground.strides import images
 from tritensor.kernels.parts.allocation import allocate, allocate_result
 from tritensor.kernels.parts.copying import assigned, write
-from tritensor.strides import images
-from tritensor.table import Sample, Spec, op, ops
+from tritensor.ops.array import CudaArray
+from tritensor.ops.table import Sample, Spec, op, ops
 
 ANY = ("float16", "bfloat16", "float32", "float64", "int64", "bool")
 

@@ -6,12 +6,12 @@ from typing import Any, cast
 
 import numpy as np
 
-from tritensor.array import Array, CudaArray
-from tritensor.errors import ShapeError
+from tritensor.ground.errors import ShapeError
 from tritensor.kernels.parts.copying import write
 from tritensor.kernels.parts.filling import filled
 from tritensor.kernels.shaping.views import diagonal_shape, diagonal_view, indexed_shape
-from tritensor.table import Sample, Spec, op, ops
+from tritensor.ops.array import Array, CudaArray
+from tritensor.ops.table import Sample, Spec, op, ops
 
 
 # pad_view: y = 0, y[index] = x

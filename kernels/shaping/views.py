@@ -7,11 +7,11 @@ from typing import Any
 
 import numpy as np
 
-from tritensor import array
-from tritensor.array import Array, CudaArray
-from tritensor.errors import ShapeError
+from tritensor.ground.errors import ShapeError
 from tritensor.kernels.parts.view_arithmetic import inverse, reshaped
-from tritensor.table import Sample, Spec, normal_dim, op, ops
+from tritensor.ops import array
+from tritensor.ops.array import Array, CudaArray
+from tritensor.ops.table import Sample, Spec, normal_dim, op, ops
 
 ANY = ("float16", "bfloat16", "float32", "float64", "int32", "int64", "bool")
 

@@ -6,7 +6,7 @@ import numpy as np
 import triton
 import triton.language as tl
 
-from tritensor import dtypes
+from tritensor.ground import dtypes
 
 BLOCK = 1 << 15  # elements of a block whose passes stay in the cache
 

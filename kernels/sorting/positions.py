@@ -8,15 +8,15 @@ import numpy as np
 import triton
 import triton.language as tl
 
-from tritensor.array import CudaArray
 from tritensor.cuda.launch import launch
-from tritensor.errors import ArgumentError
+from tritensor.ground.errors import ArgumentError
 from tritensor.kernels.parts.allocation import allocate
 from tritensor.kernels.parts.copying import dense
 from tritensor.kernels.parts.filling import filled
 from tritensor.kernels.parts.launch_rules import cdiv
-from tritensor.table import Sample, Spec, op
-from tritensor.table.shape_rules import refuse_kind
+from tritensor.ops.array import CudaArray
+from tritensor.ops.table import Sample, Spec, op
+from tritensor.ops.table.shape_rules import refuse_kind
 
 INT64 = np.dtype(np.int64)
 BLOCK, SCAN = 1024, 1024

@@ -8,9 +8,8 @@ import numpy as np
 import triton
 import triton.language as tl
 
-from tritensor import dtypes
-from tritensor.array import CudaArray
 from tritensor.cuda.launch import launch
+from tritensor.ground import dtypes
 from tritensor.kernels.parts.allocation import allocate
 from tritensor.kernels.parts.copying import copied
 from tritensor.kernels.parts.launch_rules import cdiv
@@ -19,7 +18,8 @@ from tritensor.kernels.parts.rows.row_tiles import as_rows, split_shape
 from tritensor.kernels.sorting import cpu_order
 from tritensor.kernels.sorting.rows import first_of_rows
 from tritensor.kernels.sorting.sort import special
-from tritensor.table import Sample, Spec, normal_dim, op, refuse_kind
+from tritensor.ops.array import CudaArray
+from tritensor.ops.table import Sample, Spec, normal_dim, op, refuse_kind
 
 INT64 = np.dtype(np.int64)
 BLOCK = 128

@@ -8,7 +8,6 @@ import numpy as np
 import triton
 import triton.language as tl
 
-from tritensor.array import CudaArray
 from tritensor.cuda.launch import launch
 from tritensor.kernels.parts.allocation import allocate
 from tritensor.kernels.parts.indices.radix_sort import sort_keys
@@ -16,7 +15,8 @@ from tritensor.kernels.parts.launch_rules import cdiv, config_of, next_power_of_
 from tritensor.kernels.parts.rows.row_tiles import Rows, as_rows, split_shape, unit
 from tritensor.kernels.sorting.bitonic import sorted_rows
 from tritensor.kernels.sorting.ordered_keys import is_signed, key_bits, ordered
-from tritensor.tuning.tunables import powers, tile_problem, tunable
+from tritensor.ops.array import CudaArray
+from tritensor.ops.tuning.tunables import powers, tile_problem, tunable
 
 INT32, INT64 = np.dtype(np.int32), np.dtype(np.int64)
 NARROW, WIDE = 1024, 512  # the longest row that a tile sorts, with keys of 4 bytes and of 8

@@ -9,14 +9,14 @@ import numpy as np
 import triton
 import triton.language as tl
 
-from tritensor import dtypes
-from tritensor.array import CudaArray
 from tritensor.cuda.launch import launch
+from tritensor.ground import dtypes
 from tritensor.kernels.parts.allocation import allocate
 from tritensor.kernels.parts.copying import dense
 from tritensor.kernels.parts.launch_rules import cdiv
 from tritensor.kernels.parts.reduction import ORDERED
-from tritensor.table import Sample, Spec, op, refuse_kind, refuse_mixed
+from tritensor.ops.array import CudaArray
+from tritensor.ops.table import Sample, Spec, op, refuse_kind, refuse_mixed
 
 INT64 = np.dtype(np.int64)
 BLOCK = 256

@@ -7,15 +7,15 @@ from typing import Any
 
 import numpy as np
 
-from tritensor.array import CudaArray
-from tritensor.errors import OutOfRangeError
+from tritensor.ground.errors import OutOfRangeError
 from tritensor.kernels.parts.allocation import allocate
 from tritensor.kernels.parts.copying import laid
 from tritensor.kernels.parts.filling import filled
 from tritensor.kernels.parts.reduction import ORDERED
 from tritensor.kernels.sorting import cpu_order
 from tritensor.kernels.sorting.rows import first_of_rows, put_back
-from tritensor.table import Sample, Spec, Work, normal_dim, op, ops, refuse_kind
+from tritensor.ops.array import CudaArray
+from tritensor.ops.table import Sample, Spec, Work, normal_dim, op, ops, refuse_kind
 
 INT64 = np.dtype(np.int64)
 TYPES = (

@@ -7,7 +7,7 @@ import triton
 from tritensor.kernels.parts import maths
 from tritensor.kernels.parts.elementwise import HEAVY, elementwise
 from tritensor.kernels.parts.pointwise_samples import Domain
-from tritensor.kernels.parts.special import airy, bessel, formulas
+from tritensor.kernels.parts.special import airy, bessel, numpy_formulas
 from tritensor.kernels.parts.special import modified_bessel as special
 
 _BOTH = Domain(-6.0, 16.0, (0.0,))
@@ -43,10 +43,10 @@ for _name, _formula, _gradient in (
         _name,
         _formula,
         _gradient,
-        formulas.unary(_formula),
+        numpy_formulas.unary(_formula),
         kinds=("float",),
         domain=_BOTH,
-        samples=formulas.few(_BOTH),
+        samples=numpy_formulas.few(_BOTH),
         dtypes=("float32", "float64"),
     )
 # As in PyTorch these have no gradient. Types and samples are few, because the formulas are long. Near a root what is left of x's rounding counts.
@@ -60,10 +60,10 @@ for _name, _formula, _domain in (
         _name,
         _formula,
         None,
-        formulas.unary(_formula),
+        numpy_formulas.unary(_formula),
         kinds=("float",),
         domain=_domain,
-        samples=formulas.few(_domain),
+        samples=numpy_formulas.few(_domain),
         heavy=HEAVY,
         dtypes=("float32", "float64"),
         condition="measured",

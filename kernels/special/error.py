@@ -5,14 +5,14 @@ from __future__ import annotations
 import numpy as np
 import triton
 
-from tritensor.kernels.parts import maths, spellings
+from tritensor.kernels.parts import backends, maths
 from tritensor.kernels.parts.cpu.blocks import blocked
 from tritensor.kernels.parts.cpu.special import erfinv32, normal_cdf
 from tritensor.kernels.parts.elementwise import elementwise
 from tritensor.kernels.parts.pointwise_samples import Domain
 from tritensor.kernels.parts.special import error as special
-from tritensor.kernels.parts.special import formulas
-from tritensor.table import FLOATS, Sample
+from tritensor.kernels.parts.special import numpy_formulas
+from tritensor.ops.table import FLOATS, Sample
 
 
 # d erfcx(x) / dx = 2 x erfcx(x) - 2 / sqrt(pi)
@@ -108,7 +108,7 @@ def _sinc_grad(g, y, x):
     return g * maths.where(near, -x * maths.horner(x * x, _SLOPE), far)
 
 
-_any_erfinv = spellings.twin(special.erfinv, spellings.on_numpy)
+_any_erfinv = backends.twin(special.erfinv, backends.on_numpy)
 
 
 def _erfinv_block(x: np.ndarray, out: np.ndarray) -> None:
@@ -118,7 +118,7 @@ def _erfinv_block(x: np.ndarray, out: np.ndarray) -> None:
         np.copyto(out, _any_erfinv(x))
 
 
-_real_sinc = formulas.unary(_sinc)
+_real_sinc = numpy_formulas.unary(_sinc)
 
 
 def _sinc_reference(x: np.ndarray, out: np.ndarray | None = None) -> np.ndarray:
@@ -150,21 +150,21 @@ for _name, _formula, _gradient, _domain in (
     ("log_ndtr", special.log_ndtr, _log_ndtr_grad, Domain(-6.0, 3.0)),
     ("entr", special.entr, _entr_grad, Domain(0.1, 4.0)),
 ):
-    _numpy = blocked(_erfinv_block) if _name == "erfinv" else formulas.unary(_formula)
+    _numpy = blocked(_erfinv_block) if _name == "erfinv" else numpy_formulas.unary(_formula)
     elementwise(
-        _name, _formula, _gradient, _numpy, kinds=("float",), domain=_domain, samples=formulas.few(_domain),
+        _name, _formula, _gradient, _numpy, kinds=("float",), domain=_domain, samples=numpy_formulas.few(_domain),
         dtypes=FLOATS if _name == "entr" else ("float32", "float64"), borrows=("y",) if _name == "erfinv" else None,
     )  # fmt: skip
 elementwise("ndtr", special.ndtr, _ndtr_grad, normal_cdf, kinds=("float",), borrows=("x",))
 _BOTH = (Domain(-2.0, 2.0), Domain(-0.8, 4.0))
 elementwise(
-    "xlog1py", _xlog1py, (_xlog1py_a, _xlog1py_b), formulas.binary(_xlog1py), domain=_BOTH, kinds=("float",),
-    samples=formulas.few(*_BOTH, extra=_number_first),
+    "xlog1py", _xlog1py, (_xlog1py_a, _xlog1py_b), numpy_formulas.binary(_xlog1py), domain=_BOTH, kinds=("float",),
+    samples=numpy_formulas.few(*_BOTH, extra=_number_first),
 )  # fmt: skip
 _UP = Domain(-0.5, 2.0)
 elementwise(
-    "logaddexp2", _logaddexp2, (_logaddexp2_a, _logaddexp2_b), formulas.binary(_logaddexp2), kinds=("float",), domain=_UP,
-    samples=formulas.few(_UP, _UP, extra=_corners), condition="measured",
+    "logaddexp2", _logaddexp2, (_logaddexp2_a, _logaddexp2_b), numpy_formulas.binary(_logaddexp2), kinds=("float",), domain=_UP,
+    samples=numpy_formulas.few(_UP, _UP, extra=_corners), condition="measured",
 )  # fmt: skip
 _WAVES = Domain(-2.5, 2.5)
-elementwise("sinc", _sinc, _sinc_grad, _sinc_reference, domain=_WAVES, samples=formulas.few(_WAVES), borrows=("y",))
+elementwise("sinc", _sinc, _sinc_grad, _sinc_reference, domain=_WAVES, samples=numpy_formulas.few(_WAVES), borrows=("y",))

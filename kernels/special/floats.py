@@ -8,18 +8,18 @@ import numpy as np
 import triton
 import triton.language as tl
 
-from tritensor.array import CudaArray, empty_elementwise
-from tritensor.device import cpu
-from tritensor.kernels.parts import maths, spellings
+from tritensor.ground.device import cpu
+from tritensor.kernels.parts import backends, maths
 from tritensor.kernels.parts.allocation import allocate_result
 from tritensor.kernels.parts.cpu import elementary
 from tritensor.kernels.parts.cpu.blocks import SILENT, is_narrow
 from tritensor.kernels.parts.elementwise import elementwise, run
 from tritensor.kernels.parts.pointwise_samples import Domain
-from tritensor.kernels.parts.special import formulas
-from tritensor.kernels.parts.special.formulas import few
-from tritensor.table import FLOATS, Sample, Spec, broadcast, op, ops
-from tritensor.table.shape_rules import refuse_kind
+from tritensor.kernels.parts.special import numpy_formulas
+from tritensor.kernels.parts.special.numpy_formulas import few
+from tritensor.ops.array import CudaArray, empty_elementwise
+from tritensor.ops.table import FLOATS, Sample, Spec, broadcast, op, ops
+from tritensor.ops.table.shape_rules import refuse_kind
 
 _REAL = ("bool", "uint", "int", "float")
 _TYPES = (*FLOATS, "int64", "uint8", "bool")
@@ -110,7 +110,7 @@ def _next_b(g):
 
 
 _BITS: dict[int, np.dtype] = {2: np.dtype(np.int16), 4: np.dtype(np.int32), 8: np.dtype(np.int64)}
-_next_numpy = spellings.twin(_next_bits, spellings.on_numpy)
+_next_numpy = backends.twin(_next_bits, backends.on_numpy)
 
 
 def _infinity(dtype: np.dtype) -> tuple[int, int]:
@@ -119,7 +119,7 @@ def _infinity(dtype: np.dtype) -> tuple[int, int]:
     return int(np.array(np.inf, dtype).view(bits)), int(np.iinfo(bits).max)
 
 
-_next_wide = formulas.binary(_next, block=elementary.nextafter)  # numpy's own goes element by element
+_next_wide = numpy_formulas.binary(_next, block=elementary.nextafter)  # numpy's own goes element by element
 
 
 def _nextafter_reference(a: Any, b: Any, *, out: np.ndarray | None = None) -> Any:

@@ -8,9 +8,9 @@ import triton
 from tritensor.kernels.parts import maths
 from tritensor.kernels.parts.elementwise import HEAVY, elementwise
 from tritensor.kernels.parts.pointwise_samples import Domain
-from tritensor.kernels.parts.special import formulas
 from tritensor.kernels.parts.special import gamma as special
-from tritensor.table import Sample
+from tritensor.kernels.parts.special import numpy_formulas
+from tritensor.ops.table import Sample
 
 _POSITIVE = Domain(0.3, 9.0)
 
@@ -53,11 +53,12 @@ for _name, _formula, _gradient in (
     ("lgamma", special.lgamma, _lgamma_grad), ("digamma", special.digamma, _digamma_grad), ("trigamma", special.trigamma, _trigamma_grad),
 ):  # fmt: skip
     elementwise(
-        _name, _formula, _gradient, formulas.unary(_formula), kinds=("float",), domain=_POSITIVE, samples=formulas.few(_POSITIVE, extra=_left),
+        _name, _formula, _gradient, numpy_formulas.unary(_formula), kinds=("float",), domain=_POSITIVE, samples=numpy_formulas.few(_POSITIVE, extra=_left),
         dtypes=("float16", *_TYPES) if _name == "lgamma" else _TYPES, heavy=HEAVY | {4: 512},
     )  # fmt: skip
 _ZETA = (Domain(1.5, 6.0), Domain(0.4, 9.0))
 elementwise(
-    "zeta", special.zeta, (None, _zeta_q), formulas.binary(special.zeta), kinds=("float",), domain=_ZETA, samples=formulas.few(*_ZETA, extra=_negative),
+    "zeta", special.zeta, (None, _zeta_q), numpy_formulas.binary(special.zeta), kinds=("float",), domain=_ZETA,
+    samples=numpy_formulas.few(*_ZETA, extra=_negative),
     dtypes=_TYPES, heavy=HEAVY | {4: 512},
 )  # fmt: skip

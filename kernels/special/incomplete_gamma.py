@@ -11,12 +11,12 @@ from collections.abc import Callable
 import numpy as np
 import triton
 
-from tritensor.kernels.parts import maths, spellings
+from tritensor.kernels.parts import backends, maths
 from tritensor.kernels.parts.elementwise import HEAVY, elementwise
 from tritensor.kernels.parts.pointwise_samples import Domain
-from tritensor.kernels.parts.special import formulas, uniform_gamma
 from tritensor.kernels.parts.special import gamma as special
-from tritensor.table import Sample
+from tritensor.kernels.parts.special import numpy_formulas, uniform_gamma
+from tritensor.ops.table import Sample
 
 
 # x^a e^-x / gamma(a + 1)
@@ -154,9 +154,9 @@ def _continued(a: np.ndarray, x: np.ndarray) -> np.ndarray:
 
 
 _NEAR = uniform_gamma.NEAR.value
-_near_numpy = spellings.twin(uniform_gamma.incomplete, spellings.on_numpy)
-_lgamma1p_numpy = spellings.twin(special.lgamma1p, spellings.on_numpy)
-_front_numpy = spellings.twin(_front, spellings.on_numpy)
+_near_numpy = backends.twin(uniform_gamma.incomplete, backends.on_numpy)
+_lgamma1p_numpy = backends.twin(special.lgamma1p, backends.on_numpy)
+_front_numpy = backends.twin(_front, backends.on_numpy)
 
 
 def _numpy(lower: bool) -> Callable[..., np.ndarray]:
@@ -207,6 +207,7 @@ def _extremes(rng: np.random.Generator) -> list[Sample]:
 _BOTH = (Domain(0.5, 6.0), Domain(0.5, 9.0))
 for _name, _formula, _gradient in (("igamma", _igamma, _igamma_x), ("igammac", _igammac, _igammac_x)):
     elementwise(
-        _name, _formula, (None, _gradient), formulas.binary(_formula, _numpy(_name == "igamma")), kinds=("float",), domain=_BOTH,
-        samples=formulas.few(*_BOTH, extra=_extremes), dtypes=("float64",), heavy={1 << k: HEAVY[8] for k in range(4)},  # every type is computed in float64
+        _name, _formula, (None, _gradient), numpy_formulas.binary(_formula, _numpy(_name == "igamma")), kinds=("float",), domain=_BOTH,
+        samples=numpy_formulas.few(*_BOTH, extra=_extremes), dtypes=("float64",), 
+        heavy={1 << k: HEAVY[8] for k in range(4)},  # every type is computed in float64
     )  # fmt: skip

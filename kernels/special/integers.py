@@ -9,7 +9,7 @@ import triton.language as tl
 from tritensor.kernels.parts import maths
 from tritensor.kernels.parts.elementwise import elementwise
 from tritensor.kernels.parts.pointwise_samples import Domain
-from tritensor.table import Sample
+from tritensor.ops.table import Sample
 
 
 # Euclid: (a, b) -> (b, a mod b) until b is 0 everywhere in the tile

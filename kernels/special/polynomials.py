@@ -10,10 +10,10 @@ import triton
 
 from tritensor.kernels.parts import maths
 from tritensor.kernels.parts.elementwise import elementwise
-from tritensor.kernels.parts.machine_code import recurrence
+from tritensor.kernels.parts.formula_llvm import recurrence
 from tritensor.kernels.parts.pointwise_samples import Domain
-from tritensor.kernels.parts.special import formulas
-from tritensor.table import Sample
+from tritensor.kernels.parts.special import numpy_formulas
+from tritensor.ops.table import Sample
 
 
 # y_k = 2 x y_(k - 1) - y_(k - 2) from y_0 = 1 and y_1 = first; n is cut to a whole number, below 0 the polynomial is 0
@@ -146,6 +146,6 @@ for _name, _formula in {
     "legendre_polynomial_p": _legendre,
 }.items():  # fmt: skip
     elementwise(
-        _name, _formula, None, formulas.binary(_formula), kinds=("float",), domain=(Domain(-1.2, 1.2), Domain(0.0, 5.0, step=1.0)),
+        _name, _formula, None, numpy_formulas.binary(_formula), kinds=("float",), domain=(Domain(-1.2, 1.2), Domain(0.0, 5.0, step=1.0)),
         dtypes=("float32", "float64"), samples=_degrees, loop=recurrence(_formula),
     )  # fmt: skip

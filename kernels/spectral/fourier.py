@@ -11,11 +11,11 @@ from typing import Any
 
 import numpy as np
 
-from tritensor.array import element_strides
-from tritensor.errors import ArgumentError, DTypeError
+from tritensor.ground.errors import ArgumentError, DTypeError
+from tritensor.ground.strides import elementwise
 from tritensor.kernels.parts.view_arithmetic import inverse
-from tritensor.strides import elementwise
-from tritensor.table import Sample, Spec, op, ops
+from tritensor.ops.array import element_strides
+from tritensor.ops.table import Sample, Spec, op, ops
 
 _WHOLE: dict[np.dtype, np.dtype] = {np.dtype(np.float32): np.dtype(np.complex64), np.dtype(np.float64): np.dtype(np.complex128)}
 _REAL: dict[np.dtype, np.dtype] = {whole: real for real, whole in _WHOLE.items()}

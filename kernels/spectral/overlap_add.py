@@ -9,15 +9,15 @@ import numpy as np
 import triton
 import triton.language as tl
 
-from tritensor import dtypes
-from tritensor.array import CudaArray
 from tritensor.cuda.launch import launch
-from tritensor.errors import ShapeError
+from tritensor.ground import dtypes
+from tritensor.ground.errors import ShapeError
 from tritensor.kernels.parts.allocation import allocate
 from tritensor.kernels.parts.copying import dense, write
 from tritensor.kernels.parts.launch_rules import cdiv
-from tritensor.table import Sample, Spec, Work, op, ops
-from tritensor.table.shape_rules import refuse_kind
+from tritensor.ops.array import CudaArray
+from tritensor.ops.table import Sample, Spec, Work, op, ops
+from tritensor.ops.table.shape_rules import refuse_kind
 
 BLOCK = 512
 

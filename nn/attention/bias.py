@@ -5,9 +5,9 @@ from __future__ import annotations
 import enum
 from typing import Any
 
-from tritensor.device import as_device
-from tritensor.dtypes import bool_
-from tritensor.table import ops
+from tritensor.ground.device import as_device
+from tritensor.ground.dtypes import bool_
+from tritensor.ops.table import ops
 from tritensor.tensor.core import Tensor
 
 

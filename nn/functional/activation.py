@@ -7,15 +7,15 @@ from typing import Any
 
 from tritensor.autograd.modes import state
 from tritensor.autograd.node import next_sequence
-from tritensor.dtypes import as_dtype
-from tritensor.errors import ArgumentError, DTypeError, ShapeError
-from tritensor.table import normal_dim, ops
+from tritensor.ground.dtypes import as_dtype
+from tritensor.ground.errors import ArgumentError, DTypeError, ShapeError
+from tritensor.ops.table import normal_dim, ops
 from tritensor.tensor.aliasing.inplace import overwrite
 from tritensor.tensor.core import Tensor
 from tritensor.tensor.functions.creation.random import exponential_numbers, rounded, wide_type
 from tritensor.tensor.functions.pointwise import activations as shared
-from tritensor.tensor.publishing.arguments import told
-from tritensor.tensor.publishing.publish import checked
+from tritensor.tensor.public_api.arguments import told
+from tritensor.tensor.public_api.publish import checked
 
 
 def _since(inplace: bool) -> int | None:

@@ -7,19 +7,19 @@ import warnings
 from collections.abc import Sequence
 from typing import Any
 
-from tritensor import dtypes
 from tritensor.autograd.modes import is_grad_enabled
 from tritensor.autograd.saved import borrowing
-from tritensor.errors import ArgumentError, AssertedError, DTypeError, ShapeError
-from tritensor.layers import running
+from tritensor.ground import dtypes
+from tritensor.ground.errors import ArgumentError, AssertedError, DTypeError, ShapeError
+from tritensor.ground.transforms import running
 from tritensor.nn.functional.dropout import dropout as drop
+from tritensor.ops.table import broadcast, ops
+from tritensor.ops.tuning.variants import note
 from tritensor.random import default_generator
-from tritensor.table import broadcast, ops
 from tritensor.tensor.core import Tensor
 from tritensor.tensor.functions.reductions.normalized import _safe_softmax
 from tritensor.tensor.functions.shaping.reshaping import in_c_order
-from tritensor.tensor.publishing.publish import checked
-from tritensor.tuning.variants import note
+from tritensor.tensor.public_api.publish import checked
 
 
 @checked

@@ -5,13 +5,13 @@ from __future__ import annotations
 
 from typing import Any
 
-from tritensor import dtypes
 from tritensor.autograd.modes import no_grad
-from tritensor.errors import ShapeError
+from tritensor.ground import dtypes
+from tritensor.ground.errors import ShapeError
 from tritensor.nn.functional.normalization import bessel, follow, track
-from tritensor.table import ops
+from tritensor.ops.table import ops
 from tritensor.tensor.core import Tensor
-from tritensor.tensor.publishing.publish import function
+from tritensor.tensor.public_api.publish import function
 
 Pair = tuple[Tensor, Tensor]
 

@@ -5,16 +5,16 @@ from __future__ import annotations
 from collections.abc import Sequence
 from typing import Any
 
-from tritensor.array import is_contiguous
-from tritensor.errors import ArgumentError, DTypeError, ShapeError
+from tritensor.ground.errors import ArgumentError, DTypeError, ShapeError
+from tritensor.ground.strides import is_channels_last
 from tritensor.nn.functional.other_convolutions import of_complex, of_integers, spread_integers
 from tritensor.nn.functional.padding import pad
-from tritensor.nn.functional.windows import AXES, Sizes, batched, several
-from tritensor.strides import is_channels_last
-from tritensor.table import ops
+from tritensor.nn.functional.window_arguments import AXES, Sizes, batched, several
+from tritensor.ops.array import is_contiguous
+from tritensor.ops.table import ops
 from tritensor.tensor.core import Tensor
 from tritensor.tensor.functions.shaping.reshaping import no_view
-from tritensor.tensor.publishing.publish import checked, function
+from tritensor.tensor.public_api.publish import checked, function
 
 
 def _settings(name: str, axes: int, given: dict[str, Any]) -> dict[str, tuple[int, ...]]:

@@ -6,11 +6,11 @@ import warnings
 
 from tritensor.autograd.modes import state
 from tritensor.autograd.node import next_sequence
-from tritensor.errors import ShapeError
+from tritensor.ground.errors import ShapeError
 from tritensor.tensor.aliasing.inplace import overwrite
 from tritensor.tensor.core import Tensor
 from tritensor.tensor.functions.creation import dropout as drawn
-from tritensor.tensor.publishing.publish import checked
+from tritensor.tensor.public_api.publish import checked
 
 
 def _dropped(name: str, input: Tensor, p: float, training: bool, inplace: bool) -> Tensor:

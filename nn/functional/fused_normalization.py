@@ -6,8 +6,8 @@ from collections.abc import Sequence
 
 import numpy as np
 
-from tritensor import dtypes
 from tritensor.autograd.saved import packing_last
+from tritensor.ground import dtypes
 from tritensor.nn.functional.normalization import (
     follow_batch,
     over,
@@ -18,9 +18,9 @@ from tritensor.nn.functional.normalization import (
     refuse_single_group,
     refuse_types,
 )
-from tritensor.table import ops
+from tritensor.ops.table import ops
 from tritensor.tensor.core import Tensor
-from tritensor.tensor.publishing.publish import checked
+from tritensor.tensor.public_api.publish import checked
 
 
 @checked

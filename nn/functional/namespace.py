@@ -4,10 +4,10 @@ from __future__ import annotations
 
 from collections.abc import Sequence
 
-from tritensor import dtypes
 from tritensor.autograd.modes import no_grad
 from tritensor.autograd.saved import borrowing
-from tritensor.errors import ArgumentError
+from tritensor.ground import dtypes
+from tritensor.ground.errors import ArgumentError
 from tritensor.nn.functional import sparse as sparse_rows
 from tritensor.nn.functional.convolution import (
     conv1d,
@@ -18,7 +18,7 @@ from tritensor.nn.functional.convolution import (
     conv_transpose2d,
     conv_transpose3d,
 )
-from tritensor.nn.functional.losses import numbered as numbered
+from tritensor.nn.functional.losses import numeric_reduction as numeric_reduction
 from tritensor.nn.functional.normalization import layer_norm as normalized
 from tritensor.nn.functional.normalization import plain_batch_norm, plain_group_norm, plain_instance_norm
 from tritensor.nn.functional.normalization import rms_norm as by_root_mean_square
@@ -29,9 +29,9 @@ from tritensor.nn.functional.pooling.windows import max_pool1d_with_indices as p
 from tritensor.nn.functional.pooling.windows import max_pool2d as largest
 from tritensor.nn.functional.pooling.windows import max_pool3d as largest_of_volumes
 from tritensor.nn.functional.products import bilinear
-from tritensor.table import ops
+from tritensor.ops.table import ops
 from tritensor.tensor.core import Tensor
-from tritensor.tensor.publishing.publish import function, public
+from tritensor.tensor.public_api.publish import function, public
 
 public.update(
     {

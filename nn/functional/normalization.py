@@ -8,19 +8,19 @@ from typing import Any
 
 import numpy as np
 
-from tritensor import dtypes
-from tritensor.array import CudaArray
 from tritensor.autograd.modes import no_grad
 from tritensor.autograd.node import version_of
 from tritensor.autograd.saved import borrowing, packing_last, reclaim
-from tritensor.errors import ArgumentError, DTypeError, IndexShapeError, ShapeError
-from tritensor.nn.functional.windows import channels_last_as
-from tritensor.table import ops
+from tritensor.ground import dtypes
+from tritensor.ground.errors import ArgumentError, DTypeError, IndexShapeError, ShapeError
+from tritensor.nn.functional.window_arguments import channels_last_as
+from tritensor.ops.array import CudaArray
+from tritensor.ops.table import ops
 from tritensor.tensor.aliasing.inplace import write_out
 from tritensor.tensor.aliasing.views import remembered
 from tritensor.tensor.core import Tensor
 from tritensor.tensor.functions.images.padding import constant_pad_nd
-from tritensor.tensor.publishing.publish import checked
+from tritensor.tensor.public_api.publish import checked
 
 HALVES = (dtypes.float16, dtypes.bfloat16)
 

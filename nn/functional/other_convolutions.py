@@ -8,9 +8,9 @@ from typing import Any
 
 import numpy as np
 
-from tritensor.errors import DTypeError, ShapeError
+from tritensor.ground.errors import DTypeError, ShapeError
 from tritensor.nn.functional.padding import pad
-from tritensor.table import ops, registry
+from tritensor.ops.table import ops, registry
 from tritensor.tensor.core import Tensor
 from tritensor.tensor.functions.pointwise.complex_numbers import complex as joined
 from tritensor.tensor.functions.pointwise.complex_numbers import imag, real

@@ -4,13 +4,13 @@ from __future__ import annotations
 
 from collections.abc import Sequence
 
-from tritensor.errors import ArgumentError, ShapeError, UnknownModeError, UnsupportedShapeError
-from tritensor.nn.functional.windows import channels_last_as
-from tritensor.table import ops
+from tritensor.ground.errors import ArgumentError, ShapeError, UnknownModeError, UnsupportedShapeError
+from tritensor.nn.functional.window_arguments import channels_last_as
+from tritensor.ops.table import ops
 from tritensor.tensor.core import Tensor
 from tritensor.tensor.functions.images.padding import Sides, constant_pad_nd, cut, sides_of
 from tritensor.tensor.functions.shaping.reshaping import no_view
-from tritensor.tensor.publishing.publish import checked
+from tritensor.tensor.public_api.publish import checked
 
 
 @checked

@@ -3,11 +3,11 @@
 from __future__ import annotations
 
 from tritensor.autograd.modes import is_grad_enabled
-from tritensor.errors import ShapeError
-from tritensor.table import ops
+from tritensor.ground.errors import ShapeError
+from tritensor.ops.table import ops
 from tritensor.tensor.core import Tensor
-from tritensor.tensor.publishing.arguments import told
-from tritensor.tensor.publishing.publish import checked
+from tritensor.tensor.public_api.arguments import told
+from tritensor.tensor.public_api.publish import checked
 
 
 def linear(input: Tensor, weight: Tensor, bias: Tensor | None = None) -> Tensor:

@@ -9,11 +9,11 @@ from collections.abc import Callable, Sequence
 from typing import Any, NamedTuple
 
 from tritensor.autograd.saved import borrowing
-from tritensor.errors import ArgumentError, ShapeError
+from tritensor.ground.errors import ArgumentError, ShapeError
 from tritensor.nn.functional.dropout import dropout as drop
-from tritensor.table import ops
+from tritensor.ops.table import ops
 from tritensor.tensor.core import Tensor
-from tritensor.tensor.publishing.publish import function
+from tritensor.tensor.public_api.publish import function
 
 Activation = Callable[[Tensor], Tensor] | str | None
 

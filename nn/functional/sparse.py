@@ -8,17 +8,17 @@ from typing import Any
 
 import numpy as np
 
-from tritensor.array import all_values
 from tritensor.autograd.function import Function
 from tritensor.autograd.modes import no_grad
-from tritensor.call_site import user_frame
-from tritensor.dtypes import bool_, int32, int64
-from tritensor.errors import ArgumentError, AssertedArgumentError, DTypeError, ShapeError
-from tritensor.layers import LayerArray
-from tritensor.table import ops
+from tritensor.ground.call_site import user_frame
+from tritensor.ground.dtypes import bool_, int32, int64
+from tritensor.ground.errors import ArgumentError, AssertedArgumentError, DTypeError, ShapeError
+from tritensor.ground.transforms import LayerArray
+from tritensor.ops.array import all_values
+from tritensor.ops.table import ops
 from tritensor.tensor.aliasing.inplace import overwrite
 from tritensor.tensor.core import Tensor
-from tritensor.tensor.publishing.publish import checked, function
+from tritensor.tensor.public_api.publish import checked, function
 
 MODES = ("sum", "mean", "max")
 _BOOL = bool_.numpy

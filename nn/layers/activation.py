@@ -5,7 +5,7 @@ from __future__ import annotations
 import warnings
 from typing import Any
 
-from tritensor.errors import AssertedArgumentError
+from tritensor.ground.errors import AssertedArgumentError
 from tritensor.nn import functional as F
 from tritensor.nn import init
 from tritensor.nn.module import Module

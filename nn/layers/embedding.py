@@ -5,7 +5,7 @@ from __future__ import annotations
 from typing import Any
 
 from tritensor.autograd.modes import no_grad
-from tritensor.errors import AssertedArgumentError, AssertedError, ShapeError
+from tritensor.ground.errors import AssertedArgumentError, AssertedError, ShapeError
 from tritensor.nn import functional as F
 from tritensor.nn import init
 from tritensor.nn.module import Module

@@ -6,7 +6,7 @@ import math
 from typing import Any
 
 from tritensor.autograd.modes import no_grad
-from tritensor.errors import ShapeError
+from tritensor.ground.errors import ShapeError
 from tritensor.nn import functional as F
 from tritensor.nn import init
 from tritensor.nn.fusing import multiplies_fused

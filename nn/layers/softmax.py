@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from tritensor.errors import ShapeError
+from tritensor.ground.errors import ShapeError
 from tritensor.nn import functional as F
 from tritensor.nn.module import Module
 from tritensor.tensor.core import Tensor

@@ -5,7 +5,7 @@ from __future__ import annotations
 from collections.abc import Sequence
 from typing import Any
 
-from tritensor.device import as_device
+from tritensor.ground.device import as_device
 from tritensor.nn.module import Module
 from tritensor.tensor.core import Tensor
 

@@ -14,13 +14,13 @@ import numpy as np
 from tritensor.autograd.modes import no_grad
 from tritensor.autograd.node import version_of
 from tritensor.autograd.saved import reclaim
-from tritensor.dtypes import bfloat16, float16
-from tritensor.errors import EmptyError
+from tritensor.ground.dtypes import bfloat16, float16
+from tritensor.ground.errors import EmptyError
 from tritensor.nn.utils.gradients import norms, scale_
-from tritensor.table import ops, registry
+from tritensor.ops.table import ops, registry
 from tritensor.tensor.aliasing.views import remembered
 from tritensor.tensor.core import Tensor, as_tensor
-from tritensor.tensor.publishing.publish import checked
+from tritensor.tensor.public_api.publish import checked
 
 _HALVES = {float16, bfloat16}
 

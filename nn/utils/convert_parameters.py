@@ -4,10 +4,10 @@ from __future__ import annotations
 
 from collections.abc import Iterable
 
-from tritensor.errors import ShapeError
-from tritensor.table import ops
+from tritensor.ground.errors import ShapeError
+from tritensor.ops.table import ops
 from tritensor.tensor.core import Tensor
-from tritensor.tensor.publishing.publish import checked
+from tritensor.tensor.public_api.publish import checked
 
 
 @checked

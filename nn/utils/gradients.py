@@ -8,10 +8,10 @@ from typing import TYPE_CHECKING, Any
 
 import numpy as np
 
-from tritensor.array import CudaArray, is_contiguous
 from tritensor.autograd.node import version_of
 from tritensor.autograd.saved import reclaim
-from tritensor.dtypes import bfloat16, float16, float32, float64
+from tritensor.ground.dtypes import bfloat16, float16, float32, float64
+from tritensor.ops.array import CudaArray, is_contiguous
 from tritensor.tensor.aliasing.views import remembered
 from tritensor.tensor.core import Tensor, new_tensor
 
@@ -23,9 +23,9 @@ _KINDS = {float16, bfloat16, float32, float64}
 
 def _together() -> ModuleType:
     """The kernels: loaded, and Triton with them, when there is a tensor on a GPU."""
-    from tritensor.kernels.optimizers import together
+    from tritensor.kernels.optimizers import multi_tensor
 
-    return together
+    return multi_tensor
 
 
 def _split(tensors: Iterable[Tensor], suited: Callable[[Tensor], bool]) -> tuple[list[list[Tensor]], list[Tensor]]:
@@ -76,7 +76,7 @@ def scale_(tensors: Iterable[Tensor], factor: Tensor, found: Tensor | None = Non
 
 
 def _larger(a: Tensor, b: Tensor) -> Tensor:
-    from tritensor.table import ops
+    from tritensor.ops.table import ops
 
     larger: Tensor = ops.maximum(a, b.to(a.device))
     return larger

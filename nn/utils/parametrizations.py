@@ -7,13 +7,13 @@ from typing import Any
 import numpy as np
 
 from tritensor.autograd.modes import no_grad
-from tritensor.errors import ArgumentError, ShapeError
+from tritensor.ground.errors import ArgumentError, ShapeError
 from tritensor.nn import functional as F
 from tritensor.nn import hooks
 from tritensor.nn.module import Module
 from tritensor.nn.utils.parametrize import register_parametrization
 from tritensor.nn.utils.power_iteration import as_matrix, iterate, outputs_dim, start
-from tritensor.table import ops
+from tritensor.ops.table import ops
 from tritensor.tensor.core import Tensor
 from tritensor.tensor.functions.creation.constructors import eye, zeros_like
 from tritensor.tensor.functions.creation.random import randn

@@ -8,11 +8,11 @@ from copy import deepcopy
 from typing import Any
 
 from tritensor.autograd.modes import no_grad
-from tritensor.errors import ArgumentError
+from tritensor.ground.errors import ArgumentError
+from tritensor.ground.process import locks
 from tritensor.nn.container import ModuleDict, ModuleList
 from tritensor.nn.module import Module
 from tritensor.nn.parameter import Parameter
-from tritensor.process import locks
 from tritensor.tensor.core import Tensor
 
 _counting = locks.lock()

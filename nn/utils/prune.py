@@ -7,7 +7,7 @@ from abc import ABC, abstractmethod
 from collections.abc import Iterable, Iterator
 from typing import Any
 
-from tritensor.errors import ArgumentError, OutOfRangeError, ShapeError
+from tritensor.ground.errors import ArgumentError, OutOfRangeError, ShapeError
 from tritensor.nn.module import Module
 from tritensor.nn.utils.convert_parameters import parameters_to_vector
 from tritensor.nn.utils.pre_hooks import drop, listed

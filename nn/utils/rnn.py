@@ -7,8 +7,8 @@ from typing import Any, NamedTuple
 
 import numpy as np
 
-from tritensor.errors import ArgumentError, DeviceError, ShapeError
-from tritensor.table import ops
+from tritensor.ground.errors import ArgumentError, DeviceError, ShapeError
+from tritensor.ops.table import ops
 from tritensor.tensor.core import Tensor
 
 

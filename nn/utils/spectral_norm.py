@@ -5,7 +5,7 @@ from __future__ import annotations
 from typing import Any
 
 from tritensor.autograd.modes import no_grad
-from tritensor.errors import ArgumentError
+from tritensor.ground.errors import ArgumentError
 from tritensor.nn import hooks
 from tritensor.nn.module import Module
 from tritensor.nn.parameter import Parameter

@@ -7,7 +7,7 @@ import warnings
 from collections.abc import Iterator, Mapping
 from typing import Any
 
-from tritensor.errors import ArgumentError
+from tritensor.ground.errors import ArgumentError
 from tritensor.nn.module import Module
 from tritensor.tensor.core import Tensor
 

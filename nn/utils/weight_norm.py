@@ -5,7 +5,7 @@ from __future__ import annotations
 import warnings
 from typing import Any
 
-from tritensor.errors import ArgumentError
+from tritensor.ground.errors import ArgumentError
 from tritensor.nn.module import Module
 from tritensor.nn.parameter import Parameter
 from tritensor.nn.utils.pre_hooks import refuse_second, taken_away

@@ -10,9 +10,9 @@ import numpy as np
 
 from tritensor.autograd.node import version_of
 from tritensor.autograd.saved import reclaim
+from tritensor.ops.table import ops
 from tritensor.optim.optimizer import Optimizer
 from tritensor.optim.state import number_of, step_count, zeros_like
-from tritensor.table import ops
 from tritensor.tensor.core import Tensor
 
 

@@ -7,11 +7,11 @@ from functools import partial
 from typing import Any
 
 from tritensor.autograd.modes import enable_grad, no_grad
+from tritensor.ops.table import ops
 from tritensor.optim.line_search import Point, strong_wolfe
 from tritensor.optim.optimizer import Optimizer
-from tritensor.table import ops
 from tritensor.tensor.core import Tensor
-from tritensor.tensor.publishing.publish import public
+from tritensor.tensor.public_api.publish import public
 
 _CURVED = 1e-10  # a step whose curvature is below says nothing of the Hessian
 

@@ -6,7 +6,7 @@ import math
 from collections.abc import Iterable
 from typing import Any
 
-from tritensor import dtypes
+from tritensor.ground import dtypes
 from tritensor.optim.optimizer import Optimizer
 from tritensor.optim.state import number_of, zeros_like
 from tritensor.tensor.core import Tensor

@@ -12,7 +12,7 @@ from tritensor import nn
 from tritensor.amp import policies
 from tritensor.autograd import Function
 from tritensor.nn import functional as F
-from tritensor.table import registry
+from tritensor.ops.table import registry
 
 CPU = tt.autocast("cpu")
 

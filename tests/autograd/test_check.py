@@ -112,7 +112,7 @@ def test_complex_by_one_combination() -> None:
 
 
 def test_forward_mode() -> None:
-    pytest.importorskip("tritensor.autograd.forward_ad")
+    pytest.importorskip("tritensor.func.forward_ad")
     a, b = inputs()
     assert gradcheck(lambda a, b: ((a @ b).tanh(), a.exp()), (a, b), check_forward_ad=True)
     with pytest.raises(GradcheckError, match="by forward mode"):

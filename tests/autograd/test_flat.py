@@ -10,7 +10,7 @@ import pytest
 
 import tritensor as tt
 import tritensor.nn.functional as F
-from tritensor.errors import GradError
+from tritensor.ground.errors import GradError
 
 FLAT = [
     F.relu, F.leaky_relu, F.hardtanh, F.softshrink, F.hardshrink, F.hardsigmoid, lambda x: F.threshold(x, 0.1, 0.2), lambda x: F.prelu(x, tt.ones(1)),

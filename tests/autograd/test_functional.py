@@ -7,7 +7,7 @@ import pytest
 import tritensor as tt
 from tritensor.autograd import functional as F
 from tritensor.autograd import gradcheck
-from tritensor.utils.pytree import tree_flatten
+from tritensor.ground.pytree import tree_flatten
 
 X = tt.tensor([1.0, 2.0, 3.0], dtype=tt.float64)
 Y = tt.tensor([[0.5, 1.0, -1.0], [2.0, 0.3, 0.1]], dtype=tt.float64)

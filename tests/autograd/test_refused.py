@@ -11,7 +11,7 @@ import pytest
 import tritensor as tt
 from tritensor.autograd import Function, engine, gradcheck
 from tritensor.autograd.function import once_differentiable
-from tritensor.table import registry
+from tritensor.ops.table import registry
 
 
 def test_gradcheck_of_nothing() -> None:

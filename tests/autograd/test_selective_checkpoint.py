@@ -9,7 +9,7 @@ import pytest
 
 import tritensor as tt
 from tritensor.nn import GELU, Dropout, LayerNorm, Linear, Sequential, Softmax
-from tritensor.table import Ops, ops
+from tritensor.ops.table import Ops, ops
 from tritensor.utils.checkpoint import (
     CheckpointPolicy,
     GraphExecGroup,

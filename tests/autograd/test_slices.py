@@ -9,7 +9,7 @@ import numpy as np
 import pytest
 
 import tritensor as tt
-from tritensor.cuda.runtime import serving
+from tritensor.cuda.runtime import active
 from tritensor.cuda.virtual.virtual_gpu import VirtualGPU
 
 Taken = Callable[[tt.Tensor], list[tt.Tensor]]
@@ -116,7 +116,7 @@ def test_a_step_hook_gets_a_sliced_leaf_as_soon_as_it_is_complete() -> None:
 def test_a_tensor_split_in_three_costs_one_copy() -> None:
     """Not a zeroed tensor and a sum for each part."""
     gpu = VirtualGPU(90)
-    before = serving.use(gpu)  # type: ignore[arg-type]
+    before = active.use(gpu)  # type: ignore[arg-type]
     try:
         x = tt.empty(64, 96, device="cuda", requires_grad=True)
         parts = x.split(32, 1)
@@ -126,13 +126,13 @@ def test_a_tensor_split_in_three_costs_one_copy() -> None:
         assert len(gpu.calls) == 1
         assert sum(gpu.calls[0].sizes()) == 2 * 64 * 96 * 4
     finally:
-        serving.use(before)
+        active.use(before)
 
 
 def test_a_long_loop_moves_each_slice_once() -> None:
     """Bytes of a loop over n slices grow with n, not with n x n."""
     gpu = VirtualGPU(90)
-    before = serving.use(gpu)  # type: ignore[arg-type]
+    before = active.use(gpu)  # type: ignore[arg-type]
     try:
 
         def moved(n: int) -> int:
@@ -144,4 +144,4 @@ def test_a_long_loop_moves_each_slice_once() -> None:
 
         assert moved(64) < 2.2 * moved(32)
     finally:
-        serving.use(before)
+        active.use(before)

@@ -9,7 +9,7 @@ import numpy as np
 import pytest
 
 import tritensor as tt
-from tritensor.table import Op, ops, registry
+from tritensor.ops.table import Op, ops, registry
 
 FAMILIES = ("tritensor.kernels.elementwise", "tritensor.kernels.special")
 PLACES = (-1.0, 0.0, 1.0)  # where domains end and where poles are, of those functions that have any

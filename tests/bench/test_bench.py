@@ -10,7 +10,7 @@ from bench.cpu import apart, loader, ops, optim, timing, train
 from bench.cpu.on_cpu import OnCpu
 from bench.cpu.timing import line, paired, quartiles
 from bench.gpu.rows import corners
-from tritensor.table import Sample, registry
+from tritensor.ops.table import Sample, registry
 
 
 def test_a_row_names_op_inputs_and_rates() -> None:

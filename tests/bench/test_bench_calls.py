@@ -17,7 +17,7 @@ from bench.gpu.model_sizes import MODEL_CALLS
 from bench.gpu.rows import caller, cases, corners, prepare
 from bench.gpu.run import Bench, Plan
 from bench.gpu.sizes import SIDE, Tiled, label, shapes
-from tritensor.table import Sample, Spec, registry
+from tritensor.ops.table import Sample, Spec, registry
 
 
 # calls of networks

@@ -27,8 +27,8 @@ from bench.gpu.training import GPTShape
 from bench.reports.report import Report, facts, lines
 from tests.stub.build import environment
 from tritensor.cuda.runtime.interface import Properties
-from tritensor.table import Sample, registry
-from tritensor.table.choice import chosen
+from tritensor.ops.table import Sample, registry
+from tritensor.ops.table.op_selection import chosen
 
 ROOT = Path(__file__).resolve().parents[2]
 TINY = GPTShape(blocks=1, width=8, heads=2, length=4, words=7, batch=2)

@@ -14,7 +14,7 @@ from bench.reports import readme_table as table
 from bench.reports import report as gpu_report
 from bench.reports.report import Report, facts, lines, with_ratios
 from tritensor.cuda.runtime.interface import Properties
-from tritensor.tuning.tuned import slug
+from tritensor.ops.tuning.tuned import slug
 
 PROPERTIES = Properties("NVIDIA Test 9000", (9, 0), 1 << 34, 132, 227 << 10, 2048, 32, 1 << 10, 1_980_000, 3_200_000, 6144, 13000)
 HEAD = facts(PROPERTIES, quick=True)

@@ -18,7 +18,7 @@ from bench.gpu.rows import corners
 from bench.reports.report import processor
 from bench.walk import Call
 from tests.stub.build import environment
-from tritensor.table import Sample, registry
+from tritensor.ops.table import Sample, registry
 
 ROOT = Path(__file__).resolve().parents[2]
 QUICK = ("--benchmark-max-time", "0.001", "--benchmark-min-rounds", "1")

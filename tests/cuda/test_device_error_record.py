@@ -10,13 +10,13 @@ import pytest
 import triton
 import triton.language as tl
 
-from tritensor.array import CudaArray, empty, from_host, to_host
-from tritensor.cuda import device_errors
 from tritensor.cuda.emulator.sanitizer import SanitizerError
 from tritensor.cuda.launch import launch
-from tritensor.cuda.runtime.serving import runtime
-from tritensor.device import device
+from tritensor.cuda.runtime.active import runtime
+from tritensor.ground import device_errors
+from tritensor.ground.device import device
 from tritensor.kernels.parts.indices.error_reports import first, report, watch
+from tritensor.ops.array import CudaArray, empty, from_host, to_host
 
 GPU = device("cuda", 0)
 

@@ -13,11 +13,10 @@ import pytest
 
 import tritensor as tt
 import tritensor.nn.functional as F
-from tritensor import call_site
-from tritensor.cuda import device_errors
-from tritensor.cuda.runtime.serving import runtime
-from tritensor.device import device
-from tritensor.table import registry
+from tritensor.cuda.runtime.active import runtime
+from tritensor.ground import call_site, device_errors
+from tritensor.ground.device import device
+from tritensor.ops.table import registry
 
 GPU = device("cuda", 0)
 

@@ -10,7 +10,7 @@ import pytest
 
 import tritensor as tt
 from tritensor.data.collate import pinned
-from tritensor.errors import ShapeError
+from tritensor.ground.errors import ShapeError
 from tritensor.utils.data import DataLoader, default_collate, default_convert
 
 Point = collections.namedtuple("Point", "x y")

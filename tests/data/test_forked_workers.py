@@ -17,7 +17,7 @@ from tests.data.test_workers import left
 from tests.data.worker_datasets import Rows
 from tritensor.data import DataLoader, Dataset, IterableDataset, get_worker_info
 from tritensor.data.workers import start
-from tritensor.errors import ForkedWorkersWarning
+from tritensor.ground.errors import ForkedWorkersWarning
 
 pytestmark = pytest.mark.filterwarnings("ignore:.*processors for this process", "ignore:.*fork:DeprecationWarning")
 ROOT = Path(__file__).resolve().parents[2]

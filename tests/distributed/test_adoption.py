@@ -17,7 +17,7 @@ import pytest
 
 from tests.distributed.ranks import PROGRAMS, ROOT, environment
 from tritensor.distributed.backends.mpi import adoption
-from tritensor.errors import DistError
+from tritensor.ground.errors import DistError
 
 SPAWNED = ROOT / "tests" / "distributed" / "scripts" / "spawned.py"
 PORT = str(20000 + os.getpid() % 20000)  # of this test process alone

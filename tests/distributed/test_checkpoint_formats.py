@@ -11,7 +11,7 @@ import tritensor as tt
 import tritensor.distributed.checkpoint as dcp
 from tests.distributed.ranks import succeed
 from tritensor.distributed.checkpoint.format_utils import dcp_to_torch_save, main, torch_save_to_dcp
-from tritensor.errors import CheckpointError
+from tritensor.ground.errors import CheckpointError
 
 STATE = {
     "model": {"a.b": tt.arange(6).reshape(2, 3), "none": {}},

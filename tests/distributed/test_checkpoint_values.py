@@ -12,7 +12,7 @@ import pytest
 import tritensor as tt
 import tritensor.distributed.checkpoint as dcp
 from tritensor.distributed.checkpoint import FileSystemReader, FileSystemWriter
-from tritensor.errors import CheckpointError
+from tritensor.ground.errors import CheckpointError
 
 
 class Version(str):

@@ -8,7 +8,7 @@ import numpy as np
 from scipy import stats
 
 import tritensor as tt
-from tritensor.dtypes import of
+from tritensor.ground.dtypes import of
 
 QUANTILES = np.array([1e-5, 1e-4, 1e-3, 0.01, 0.1, 0.5, 0.9, 0.99, 0.999, 0.9999, 0.99999])
 CHANCE = 1e-9  # of a count that is refused though the distribution is right

@@ -10,8 +10,8 @@ import pytest
 
 import tritensor as tt
 from tests.distributions.examples import EXAMPLES, Example
-from tritensor.errors import GradError, TransformError
-from tritensor.table import ops
+from tritensor.ground.errors import GradError, TransformError
+from tritensor.ops.table import ops
 from tritensor.tensor.functions.creation.gammas import sample_dirichlet, standard_gamma
 
 D = tt.distributions

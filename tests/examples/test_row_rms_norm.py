@@ -11,7 +11,7 @@ import numpy as np
 import pytest
 
 import tritensor as tt
-from tritensor.table import Op, registry
+from tritensor.ops.table import Op, registry
 from tritensor.testing.questions.ask import ask
 from tritensor.testing.questions.cases import cases, samples
 

@@ -10,7 +10,7 @@ import tritensor as tt
 from tests.expressions.answers import answer, differs
 from tests.expressions.listed import FAMILIES, MEANT, ON_CPU
 from tests.expressions.record import ours, recorded
-from tritensor.tensor.publishing.publish import public
+from tritensor.tensor.public_api.publish import public
 
 SHARE = 4  # of so many expressions one is asked on the emulated device by the quick suite, the others by the full one
 

@@ -9,9 +9,9 @@ import numpy as np
 import pytest
 
 import tritensor as tt
-from tritensor.autograd.forward_ad import dual_level, make_dual, unpack_dual
-from tritensor.errors import ShapeError
 from tritensor.func import functionalize, grad, hessian, jacfwd, jacrev, jvp, linearize, vjp, vmap
+from tritensor.func.forward_ad import dual_level, make_dual, unpack_dual
+from tritensor.ground.errors import ShapeError
 
 ONE = struct.unpack("i", struct.pack("f", 1.0))[0]  # 0x3f800000
 

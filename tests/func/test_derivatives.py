@@ -8,8 +8,8 @@ import numpy as np
 import pytest
 
 import tritensor as tt
-from tritensor.errors import TransformError
 from tritensor.func import grad, grad_and_value, hessian, jacfwd, jacrev, jvp, linearize, vjp, vmap
+from tritensor.ground.errors import TransformError
 
 
 def drawn(*shape: int) -> tt.Tensor:

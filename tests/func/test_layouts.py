@@ -10,8 +10,8 @@ import pytest
 
 import tritensor as tt
 from tests.func.walk import laid
-from tritensor.autograd.forward_ad import dual_level, make_dual, unpack_dual
 from tritensor.func import grad, jacfwd, jvp, vjp, vmap
+from tritensor.func.forward_ad import dual_level, make_dual, unpack_dual
 
 Function = Callable[[Any], Any]
 

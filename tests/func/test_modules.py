@@ -11,10 +11,10 @@ import numpy as np
 import pytest
 
 import tritensor as tt
-import tritensor.autograd.forward_ad as fw
+import tritensor.func.forward_ad as fw
 from tritensor import nn
 from tritensor.func import functional_call, functionalize, grad, jvp, rearrange, replace_all_batch_norm_modules_, stack_module_state, vmap
-from tritensor.utils import pytree
+from tritensor.ground import pytree
 
 
 def close(a: Any, b: Any, tolerance: float = 1e-5) -> None:

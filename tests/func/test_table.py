@@ -7,7 +7,7 @@ import pytest
 
 import tritensor.kernels  # noqa: F401  (fills the table)
 from tests.func.walk import has_rule, jvp_findings, layout_findings, mapped_ops, vjp_findings, vmap_findings
-from tritensor.table import Op
+from tritensor.ops.table import Op
 
 pytestmark = pytest.mark.filterwarnings("ignore:(divide|invalid|overflow|underflow):RuntimeWarning")  # samples at poles and corners
 OPS = [pytest.param(op, id=op.name) for op in mapped_ops()]

@@ -10,9 +10,9 @@ import pytest
 
 import tritensor as tt
 from tests.func.writes import ARGUMENTS, DOMAINS, LEFT_OUT, STEPS, TWINS, Step, methods
-from tritensor.autograd.forward_ad import dual_level, make_dual, unpack_dual
-from tritensor.errors import TransformError
 from tritensor.func import functionalize, grad, hessian, jacfwd, jacrev, jvp, linearize, vjp, vmap
+from tritensor.func.forward_ad import dual_level, make_dual, unpack_dual
+from tritensor.ground.errors import TransformError
 
 F = tt.nn.functional
 Function = Callable[[Any], Any]

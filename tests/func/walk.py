@@ -10,12 +10,12 @@ from typing import Any
 import numpy as np
 
 import tritensor as tt
-from tritensor.array import same_memory
 from tritensor.dispatch import apply
-from tritensor.errors import GradError
 from tritensor.func import jvp, vjp, vmap
 from tritensor.func.rules.registry import RULES, _told
-from tritensor.table import Op, Sample, registry
+from tritensor.ground.errors import GradError
+from tritensor.ops.array import same_memory
+from tritensor.ops.table import Op, Sample, registry
 
 EXAMPLES = 3
 

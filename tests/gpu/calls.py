@@ -8,12 +8,12 @@ from typing import Any
 
 import numpy as np
 
-from tritensor import dtypes
-from tritensor.array import CudaArray, from_host, to_host
 from tritensor.autograd.modes import no_grad
-from tritensor.device import device
-from tritensor.errors import GradError
-from tritensor.table import Op, Sample
+from tritensor.ground import dtypes
+from tritensor.ground.device import device
+from tritensor.ground.errors import GradError
+from tritensor.ops.array import CudaArray, from_host, to_host
+from tritensor.ops.table import Op, Sample
 from tritensor.testing.questions import corners
 from tritensor.testing.questions.cases import cast, is_floating, promoted, samples
 

@@ -10,9 +10,9 @@ import sys
 import tritensor.kernels  # noqa: F401  (fills the table)
 from tests.gpu.calls import Call, calls
 from tritensor import cuda
-from tritensor.cuda.runtime import serving
+from tritensor.cuda.runtime import active
 from tritensor.cuda.virtual.recording_runtime import RecordingRuntime
-from tritensor.table import Op, registry
+from tritensor.ops.table import Op, registry
 
 
 def _run(call: Call) -> None:
@@ -24,12 +24,12 @@ def _run(call: Call) -> None:
 def launched(op: Op) -> set[str]:
     """The kernels that an op's first samples launch, by module and name. Needs a process without TRITON_INTERPRET."""
     recorder = RecordingRuntime()
-    before = serving.use(recorder)
+    before = active.use(recorder)
     try:
         for call in calls(op, sizes=False):
             _run(call)
     finally:
-        serving.use(before)
+        active.use(before)
     return {f"{spec.kernel.fn.__module__}.{spec.kernel.fn.__name__}" for spec in recorder.launches}
 
 

@@ -8,13 +8,13 @@ from collections.abc import Callable
 import numpy as np
 
 import tritensor as tt
-from tritensor import dtypes
-from tritensor.array import CudaArray, empty, from_host, to_host
-from tritensor.device import gpu
 from tritensor.distributed.backends.agreement import agree
 from tritensor.distributed.backends.nccl import NcclBackend, unique_id
 from tritensor.distributed.calls import Call
 from tritensor.distributed.reduce_op import ReduceOp
+from tritensor.ground import dtypes
+from tritensor.ground.device import gpu
+from tritensor.ops.array import CudaArray, empty, from_host, to_host
 
 N = 1000
 

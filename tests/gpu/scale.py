@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from typing import TypeVar
 
-from tritensor.cuda.runtime.serving import emulated
+from tritensor.cuda.runtime.active import emulated
 
 T = TypeVar("T")
 

@@ -26,8 +26,8 @@ import tritensor.kernels  # noqa: F401  (fills the table)
 from bench.gpu.sizes import shapes
 from tests.gpu import workers
 from tests.gpu.tile_shapes import tile_samples
-from tritensor.device import device
-from tritensor.table import Op, Sample, registry
+from tritensor.ground.device import device
+from tritensor.ops.table import Op, Sample, registry
 from tritensor.testing.questions.backward import backward_is_rule
 from tritensor.testing.questions.cases import Case, cases, samples, types
 from tritensor.testing.questions.forward import forward

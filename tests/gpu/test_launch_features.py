@@ -11,11 +11,11 @@ from tests.cuda.compiler import test_tensor_descriptor as descriptors
 from tests.cuda.compiler.test_launch_features import by_scratch, first_half, second_half, turned
 from tests.cuda.compiler.tiles import copied, product, sample
 from tests.gpu.scale import real, scaled
-from tritensor.array import CudaArray, empty, from_host, to_host
 from tritensor.cuda.compiler.tensor_descriptor import TensorDescriptor
 from tritensor.cuda.launch import launch
-from tritensor.device import device
-from tritensor.errors import LaunchError
+from tritensor.ground.device import device
+from tritensor.ground.errors import LaunchError
+from tritensor.ops.array import CudaArray, empty, from_host, to_host
 
 pytestmark = pytest.mark.gpu
 GPU = device("cuda", 0)

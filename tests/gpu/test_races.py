@@ -7,7 +7,7 @@ import pytest
 import tritensor.kernels  # noqa: F401  (fills the table)
 from tests.gpu.calls import calls, repeat
 from tests.gpu.scale import real, scaled
-from tritensor.table import Op, registry
+from tritensor.ops.table import Op, registry
 
 pytestmark = pytest.mark.gpu
 

@@ -12,8 +12,8 @@ from bench.gpu.rows import types_of
 from bench.gpu.sizes import SIDE, shapes
 from tests.gpu.scale import real, scaled
 from tests.gpu.smoke import in_float64
-from tritensor.device import device
-from tritensor.table import Op, registry
+from tritensor.ground.device import device
+from tritensor.ops.table import Op, registry
 from tritensor.testing.questions import conditioning
 from tritensor.testing.questions.backward import backward_is_rule
 from tritensor.testing.questions.cases import Case

@@ -5,8 +5,8 @@ from __future__ import annotations
 import pytest
 
 import tritensor.kernels  # noqa: F401  (fills the table)
-from tritensor.device import device
-from tritensor.table import Op, registry
+from tritensor.ground.device import device
+from tritensor.ops.table import Op, registry
 from tritensor.testing.questions.ask import ask
 from tritensor.testing.questions.cases import cases, types
 

@@ -8,7 +8,7 @@ from typing import Any, NamedTuple
 
 import numpy as np
 
-from tritensor.table import Op, Sample
+from tritensor.ops.table import Op, Sample
 
 
 class Shapes(NamedTuple):

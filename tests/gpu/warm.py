@@ -17,8 +17,8 @@ if __name__ == "__main__":
 import tritensor.kernels  # noqa: F401  (fills the table)
 from bench.gpu.compile_ahead import Job, warm
 from tests.gpu.calls import calls, repeat
-from tritensor.device import device
-from tritensor.table import Op, registry
+from tritensor.ground.device import device
+from tritensor.ops.table import Op, registry
 from tritensor.testing.questions.ask import ask
 from tritensor.testing.questions.cases import cases, types
 

@@ -20,7 +20,7 @@ from types import SimpleNamespace
 import pytest
 
 from tests.hub.faulty_server import Served, Server
-from tritensor.errors import DownloadError
+from tritensor.ground.errors import DownloadError
 from tritensor.hub import connection
 from tritensor.hub.download import TRIES, download
 from tritensor.io.checksums import Checksum, checksum

@@ -9,7 +9,7 @@ import pytest
 
 import tritensor as tt
 from tritensor import hub, models
-from tritensor.errors import PluginError
+from tritensor.ground.errors import PluginError
 
 NETS = '''
 """Nets of somebody else."""

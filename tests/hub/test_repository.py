@@ -13,7 +13,7 @@ import pytest
 import tritensor as tt
 from tests.hub.faulty_server import Served, Server
 from tritensor import hub, models
-from tritensor.errors import CheckpointError, DownloadError
+from tritensor.ground.errors import CheckpointError, DownloadError
 from tritensor.hub import repository as repositories
 
 SMALL = {"model_type": "gpt2", "vocab_size": 11, "n_positions": 6, "n_embd": 8, "n_layer": 2, "n_head": 2, "resid_pdrop": 0.0}

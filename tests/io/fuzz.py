@@ -88,7 +88,7 @@ def touched(x: Any, found: set[int]) -> None:
 def loaded(content: bytes, path: Path | None) -> str:
     """What comes of a file: "loaded", or how it was refused."""
     import tritensor as tt
-    from tritensor.errors import CheckpointError
+    from tritensor.ground.errors import CheckpointError
 
     try:
         touched(tt.load(io.BytesIO(content) if path is None else path), set())

@@ -15,7 +15,7 @@ from types import SimpleNamespace
 
 import pytest
 
-from tritensor.errors import CheckpointError
+from tritensor.ground.errors import CheckpointError
 from tritensor.io.archives import extract, unpacked
 
 FILES = {"top/a.txt": b"a" * 5000, "top/deep/b.bin": os.urandom(3000), "top/empty": b""}

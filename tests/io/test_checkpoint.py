@@ -16,7 +16,7 @@ import pytest
 import safetensors.numpy
 
 import tritensor as tt
-from tritensor.errors import CheckpointError
+from tritensor.ground.errors import CheckpointError
 from tritensor.io import save_file
 from tritensor.io.structure import unpack
 

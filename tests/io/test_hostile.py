@@ -15,7 +15,7 @@ from hypothesis import given, settings
 from hypothesis import strategies as st
 
 import tritensor as tt
-from tritensor.errors import CheckpointError
+from tritensor.ground.errors import CheckpointError
 
 SAMPLES: list[Any] = [
     {"a": tt.arange(4.0), "b": tt.arange(3, dtype=tt.int8), "none": tt.zeros(0, 3)},

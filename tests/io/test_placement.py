@@ -12,8 +12,8 @@ import pytest
 
 import tritensor as tt
 from tritensor import serialization
-from tritensor.errors import CheckpointError
-from tritensor.io import placement
+from tritensor.ground.errors import CheckpointError
+from tritensor.io import device_mapping
 
 FORMATS = ("torch", "torch-legacy", "safetensors")
 
@@ -132,9 +132,9 @@ def test_without_a_gpu() -> None:
 
 @pytest.fixture
 def packages() -> Iterator[None]:
-    before = list(placement._packages)
+    before = list(device_mapping._packages)
     yield
-    placement._packages[:] = before
+    device_mapping._packages[:] = before
 
 
 @pytest.mark.usefixtures("packages")
@@ -172,7 +172,7 @@ def test_options_that_are_no_choice() -> None:
 
 
 def test_a_tag_of_the_programs_own_is_written_and_read(monkeypatch: pytest.MonkeyPatch) -> None:
-    monkeypatch.setattr(placement, "_packages", list(placement._packages))
+    monkeypatch.setattr(device_mapping, "_packages", list(device_mapping._packages))
     asked: list[str] = []
 
     def restored(storage: Any, location: str) -> Any:

@@ -15,11 +15,11 @@ import safetensors.numpy
 from hypothesis import given, settings
 from hypothesis import strategies as st
 
-from tritensor.array import from_host, to_host
-from tritensor.device import device
-from tritensor.errors import CheckpointError, DTypeError
+from tritensor.ground.device import device
+from tritensor.ground.errors import CheckpointError, DTypeError
 from tritensor.io import load_file, load_metadata, save_file
 from tritensor.io.safetensors import NAMES
+from tritensor.ops.array import from_host, to_host
 from tritensor.tensor.core import Tensor
 
 SHAPES = [(), (0,), (3, 0, 2), (1,), (7,), (3, 5), (2, 3, 4)]

@@ -12,7 +12,7 @@ import pytest
 import safetensors.numpy
 
 import tritensor as tt
-from tritensor.errors import CheckpointError
+from tritensor.ground.errors import CheckpointError
 from tritensor.io import load_sharded, save_sharded, sharded
 
 STATE = {"b.weight": tt.arange(10.0), "a.weight": tt.ones(5, dtype=tt.bfloat16), "c": tt.zeros(3, 3), "d": tt.tensor(1)}

@@ -14,7 +14,7 @@ import numpy as np
 import pytest
 
 import tritensor as tt
-from tritensor.errors import CheckpointError
+from tritensor.ground.errors import CheckpointError
 
 FOLDER = Path(__file__).parent / "torch_files"
 LAYOUTS = ("", "_old", "_legacy")  # PyTorch 2.13's, that of 1.6 to 2.0, that before 1.6

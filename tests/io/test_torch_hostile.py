@@ -16,7 +16,7 @@ import pytest
 
 import tritensor as tt
 from tests.io.mutations import HOSTILE
-from tritensor.errors import CheckpointError
+from tritensor.ground.errors import CheckpointError
 
 TENSOR = b"ctorch._utils\n_rebuild_tensor_v2\n"
 STORAGE = b"(X\x07\x00\x00\x00storagectorch\nFloatStorage\nX\x01\x00\x00\x000X\x03\x00\x00\x00cpuK\x06tQ"  # six floats, record data/0

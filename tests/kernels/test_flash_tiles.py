@@ -11,16 +11,16 @@ import pytest
 
 import tritensor.kernels  # noqa: F401  (fills the table)
 from tests.kernels.planting import planted
-from tritensor import dtypes
 from tritensor.cuda.emulator.sanitizer import SanitizerError
-from tritensor.device import device
+from tritensor.ground import dtypes
+from tritensor.ground.device import device
 from tritensor.kernels.attention.flash import backward as flash_backward
 from tritensor.kernels.attention.flash import forward as flash_forward
 from tritensor.kernels.attention.flash import key_walk as flash_keys
 from tritensor.kernels.attention.flash import parts as flash_parts
 from tritensor.kernels.attention.flash.tiles import FlashTiles, flash_tiles
 from tritensor.kernels.parts.launch_rules import forced
-from tritensor.table import Sample, registry
+from tritensor.ops.table import Sample, registry
 from tritensor.testing.questions.backward import backward_is_rule
 from tritensor.testing.questions.cases import Case
 from tritensor.testing.questions.forward import forward

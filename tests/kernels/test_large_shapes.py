@@ -9,9 +9,9 @@ import pytest
 
 from tests.kernels.test_specialization import AVG, CONV, MAX, f, i, run
 from tests.stub.child import on_stub
-from tritensor.cuda.runtime import serving
+from tritensor.cuda.runtime import active
 from tritensor.cuda.virtual.recording_runtime import RecordingRuntime
-from tritensor.table import registry
+from tritensor.ops.table import registry
 
 MANY = 20_000_000
 REDUCTIONS = ("sum", "mean", "var", "prod", "max_dim", "argmax", "softmax", "log_softmax", "cumsum")
@@ -42,7 +42,7 @@ CALLS: dict[str, Any] = {
 def launches(call: Callable[[], tuple[str, tuple[Any, ...], dict[str, Any]]]) -> int:
     """Runs one call forward and backward on a device that records; `launch` refuses a grid that no GPU takes."""
     recorder = RecordingRuntime()
-    serving.use(recorder)
+    active.use(recorder)
     op, inputs, attrs = call()
     run(registry[op], inputs, attrs)
     return len(recorder.launches)

@@ -6,9 +6,9 @@ import numpy as np
 import pytest
 
 import tritensor as tt
-from tritensor import strides
-from tritensor.array import settled
+from tritensor.ground import strides
 from tritensor.nn import functional as F
+from tritensor.ops.array import settled
 
 DEVICES = ("cpu", "cuda")
 

@@ -12,15 +12,15 @@ import tritensor as tt
 import tritensor.kernels  # fills the table
 from tritensor.cuda.emulator.sanitizer import SanitizerError
 from tritensor.cuda.launch import launch
-from tritensor.device import device
+from tritensor.ground.device import device
 from tritensor.kernels.convolution.gpu import depthwise, gathered
 from tritensor.kernels.images import adaptive_max, axis_kernel, patches
 from tritensor.kernels.images.grid_sampling import gpu as grid_sampling
 from tritensor.kernels.losses.ctc import op as ctc
 from tritensor.kernels.parts import elementwise, reduction
 from tritensor.kernels.pooling import average_pooling, max_pooling
-from tritensor.replay.corner import forget
-from tritensor.table import registry
+from tritensor.ops.replay.corner import forget
+from tritensor.ops.table import registry
 from tritensor.testing.questions.backward import backward_is_rule
 from tritensor.testing.questions.cases import Case, samples
 from tritensor.testing.questions.forward import forward

@@ -9,11 +9,11 @@ import pytest
 
 import tritensor.kernels  # noqa: F401  (fills the table)
 from tests.kernels.test_tiles import GPU, findings, rows_of
-from tritensor.array import from_host, to_host
 from tritensor.kernels.parts.launch_rules import forced
 from tritensor.kernels.parts.rows.row_tiles import RowTile
 from tritensor.kernels.parts.rows.scan_parts import PROGRAMS, parts_rule
-from tritensor.table import Sample, registry
+from tritensor.ops.array import from_host, to_host
+from tritensor.ops.table import Sample, registry
 from tritensor.testing.questions.cases import Case
 from tritensor.testing.questions.forward import forward
 

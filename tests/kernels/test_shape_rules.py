@@ -8,7 +8,7 @@ import numpy as np
 import pytest
 
 import tritensor as tt
-from tritensor.table import Spec, registry
+from tritensor.ops.table import Spec, registry
 
 F32, F64, I64, BOOL, C64 = (np.dtype(n) for n in ("float32", "float64", "int64", "bool", "complex64"))
 PLAIN: dict[str, Any] = {"stride": (1, 1), "padding": (0, 0), "dilation": (1, 1), "groups": 1}

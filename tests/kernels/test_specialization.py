@@ -13,14 +13,14 @@ import pytest
 
 import tritensor.kernels
 from tests.stub.child import on_stub
-from tritensor import dtypes
-from tritensor.array import CudaArray, empty
 from tritensor.cuda.compiler import arguments
 from tritensor.cuda.compiler.arguments import FieldTypes, Specialization
-from tritensor.cuda.runtime import serving
+from tritensor.cuda.runtime import active
 from tritensor.cuda.virtual.recording_runtime import RecordingRuntime
-from tritensor.device import device
-from tritensor.table import Op, registry
+from tritensor.ground import dtypes
+from tritensor.ground.device import device
+from tritensor.ops.array import CudaArray, empty
+from tritensor.ops.table import Op, registry
 from tritensor.testing.questions import corners
 
 GPU = device("cuda", 0)
@@ -94,7 +94,7 @@ def run(op: Op, inputs: tuple[Any, ...], attrs: dict[str, Any]) -> None:
 def specializations(op: str, calls: list[Call], declared: bool = True) -> list[Specialization]:
     """What calls would compile, each once; not `declared`: as if no kernel said what decides nothing."""
     recorder = RecordingRuntime()
-    serving.use(recorder)
+    active.use(recorder)
     plain = arguments._plain_numbers if declared else lambda kernel: frozenset()
     with mock.patch.object(arguments, "_plain_numbers", plain):
         for inputs, attrs in calls:

@@ -12,10 +12,9 @@ import pytest
 
 import tritensor.kernels  # noqa: F401  (fills the table)
 from tests.kernels.planting import planted
-from tritensor.array import from_host, to_host
 from tritensor.cuda.emulator.sanitizer import SanitizerError
-from tritensor.device import device
-from tritensor.kernels.convolution.gpu import front, gathered
+from tritensor.ground.device import device
+from tritensor.kernels.convolution.gpu import gathered, kernel_choice
 from tritensor.kernels.normalization import row_gradients
 from tritensor.kernels.normalization.row_gradients import RowWalk, row_walk
 from tritensor.kernels.parts import axes, gemm
@@ -26,8 +25,9 @@ from tritensor.kernels.parts.launch_rules import Tiles, config_of, forced, gemm_
 from tritensor.kernels.parts.products.rules import product_tiles
 from tritensor.kernels.parts.rows.row_tiles import RowTiles, row_tiles
 from tritensor.kernels.products import matmul
-from tritensor.kernels.shaping.side_by_side import SideTile
-from tritensor.table import Sample, registry
+from tritensor.kernels.shaping.cat_kernel import SideTile
+from tritensor.ops.array import from_host, to_host
+from tritensor.ops.table import Sample, registry
 from tritensor.testing.questions.backward import backward_is_rule
 from tritensor.testing.questions.cases import Case
 from tritensor.testing.questions.forward import forward
@@ -71,7 +71,7 @@ def test_a_forced_config_is_what_a_launch_takes_and_goes_again() -> None:
 
 
 def test_every_tiled_launch_asks_the_hook(monkeypatch: pytest.MonkeyPatch) -> None:
-    monkeypatch.setattr(front, "PAYS", 0)  # small images, too, have their channels copied innermost
+    monkeypatch.setattr(kernel_choice, "PAYS", 0)  # small images, too, have their channels copied innermost
     asked: set[str] = set()
 
     def noting(name: str) -> Callable[[Any, Any], Any]:

@@ -8,7 +8,7 @@ import numpy as np
 import pytest
 
 import tritensor as tt
-from tritensor.table import registry
+from tritensor.ops.table import registry
 from tritensor.testing.questions.cases import samples
 
 FLOATS_ONLY = (

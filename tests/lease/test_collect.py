@@ -12,7 +12,7 @@ from bench.reports.readme_table import BEGIN, END
 from tests.gpu.lease.collect import collect
 from tests.gpu.lease.ledger import Ledger, LedgerError
 from tests.lease.fake_steps import IDENTITY
-from tritensor.tuning import tuned
+from tritensor.ops.tuning import tuned
 
 ROW = {
     "op": "softmax",

@@ -125,7 +125,7 @@ def _families(ops: tuple[str, ...]) -> list[str]:
 def _places(root: Path, ops: tuple[str, ...]) -> list[str]:
     """type/device of every walk of these ops, the common ones first; of a function that many ops use, the common ones."""
     import tritensor.kernels  # noqa: F401  (fills the table)
-    from tritensor.table import registry
+    from tritensor.ops.table import registry
 
     types = dict.fromkeys(t for op in ops for t in registry[op].dtypes)
     every = [f"{t}/{on}" for t in types for on in ("cpu", "emulated")]

@@ -24,8 +24,8 @@ TESTS = "not slow and not static and not gpu and not peer"
 
 def asked(what: list[str]) -> str:
     """The first of op/type/device on which a question finds something, "" where none does."""
-    from tritensor.device import device
-    from tritensor.table import registry
+    from tritensor.ground.device import device
+    from tritensor.ops.table import registry
     from tritensor.testing.questions.ask import ask
     from tritensor.testing.questions.cases import cases, types
 

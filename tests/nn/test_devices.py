@@ -5,7 +5,7 @@ import pytest
 
 import tritensor as tt
 from tritensor import nn, optim
-from tritensor.errors import DeviceError
+from tritensor.ground.errors import DeviceError
 
 
 def network():

@@ -5,7 +5,7 @@ import pytest
 
 import tritensor as tt
 import tritensor.nn.functional as F
-from tritensor.errors import DTypeError, ShapeError
+from tritensor.ground.errors import DTypeError, ShapeError
 
 rng = np.random.default_rng(5)
 

@@ -7,7 +7,7 @@ import pytest
 
 import tritensor as tt
 from tritensor import nn
-from tritensor.errors import ShapeError
+from tritensor.ground.errors import ShapeError
 from tritensor.nn.utils import clip_grad_norm_, clip_grad_value_, get_total_norm, parameters_to_vector, vector_to_parameters
 
 

@@ -7,7 +7,7 @@ import pytest
 
 import tritensor as tt
 from tritensor import nn
-from tritensor.errors import CheckpointError, ShapeError
+from tritensor.ground.errors import CheckpointError, ShapeError
 
 
 class Double(nn.Module):

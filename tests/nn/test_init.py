@@ -6,7 +6,7 @@ import numpy as np
 import pytest
 
 import tritensor as tt
-from tritensor.errors import ShapeError
+from tritensor.ground.errors import ShapeError
 from tritensor.nn import Parameter, init
 
 

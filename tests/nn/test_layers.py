@@ -8,7 +8,7 @@ import pytest
 import tritensor as tt
 import tritensor.nn.functional as F
 from tritensor import nn
-from tritensor.errors import ShapeError
+from tritensor.ground.errors import ShapeError
 
 
 def test_linear_starts_uniform_within_its_bound():

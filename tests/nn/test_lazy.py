@@ -7,7 +7,7 @@ import pytest
 
 import tritensor as tt
 from tritensor import nn
-from tritensor.errors import CheckpointError
+from tritensor.ground.errors import CheckpointError
 from tritensor.nn.layers.lazy import LazyModuleMixin
 from tritensor.nn.parameter import Parameter, UninitializedBuffer, UninitializedParameter, is_lazy
 

@@ -9,7 +9,7 @@ import pytest
 
 import tritensor as tt
 from tritensor import nn
-from tritensor.errors import CheckpointError, DeviceError, DTypeError, GradError
+from tritensor.ground.errors import CheckpointError, DeviceError, DTypeError, GradError
 
 
 class LeNet(nn.Module):

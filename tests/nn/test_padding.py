@@ -9,7 +9,7 @@ import pytest
 
 import tritensor as tt
 import tritensor.nn.functional as F
-from tritensor.errors import ShapeError
+from tritensor.ground.errors import ShapeError
 
 NUMPY = {"reflect": "reflect", "replicate": "edge", "circular": "wrap"}
 MODES = list(NUMPY)

@@ -7,10 +7,10 @@ from typing import Any
 import numpy as np
 
 import tritensor as tt
-from tritensor.array import to_host
+from tritensor.ground.pytree import tree_flatten
 from tritensor.onnx.arguments import resized
 from tritensor.onnx.program import ONNXProgram
-from tritensor.utils.pytree import tree_flatten
+from tritensor.ops.array import to_host
 
 Axes = dict[int, dict[int, str]]  # by an input's place the names of its dynamic sizes
 

@@ -9,7 +9,7 @@ import numpy as np
 
 import tritensor as tt
 from tritensor.onnx.program import ONNXProgram
-from tritensor.table import Op, Sample, ops
+from tritensor.ops.table import Op, Sample, ops
 from tritensor.testing.questions.cases import cast
 
 

@@ -11,7 +11,7 @@ import pytest
 import tritensor as tt
 from tests.onnx.sampled import disagreement, exported, mistyped
 from tritensor.onnx import registry
-from tritensor.table import registry as ops
+from tritensor.ops.table import registry as ops
 from tritensor.testing.questions.cases import samples
 
 LISTED = registry.listed()
@@ -83,7 +83,7 @@ def test_samples_agree_in_other_versions(opset: int) -> None:
 def test_every_op_is_translated_or_says_why_not() -> None:
     gaps = [name for name, how in LISTED.items() if not how]
     assert not gaps, (
-        f"no translation and no reason: {gaps}; write one in tritensor/onnx/translations, or say why in tritensor/onnx/unexpressed.py"
+        f"no translation and no reason: {gaps}; write one in tritensor/onnx/translations, or say why in tritensor/onnx/unsupported.py"
     )
     both = [name for name in TRANSLATED if name in registry._reasons]
     assert not both, f"translated, and said to be impossible: {both}"

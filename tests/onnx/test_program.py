@@ -17,7 +17,7 @@ from onnx.reference import ReferenceEvaluator
 import tritensor as tt
 from tests.onnx.agreement import compare
 from tritensor import nn
-from tritensor.errors import ArgumentError
+from tritensor.ground.errors import ArgumentError
 
 ROOT = Path(__file__).resolve().parent.parent.parent
 

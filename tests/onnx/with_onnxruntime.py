@@ -25,7 +25,7 @@ def written(folder: Path) -> int:
     from tests.onnx.sampled import exported
     from tests.onnx.test_layers import CASES, MADE
     from tests.onnx.test_ops import CHANCE, LARGE, TRANSLATED
-    from tritensor.table import registry as ops
+    from tritensor.ops.table import registry as ops
     from tritensor.testing.questions.cases import samples
 
     found: list[tuple[str, bytes, list[np.ndarray], list[np.ndarray]]] = []

@@ -5,7 +5,7 @@ from __future__ import annotations
 import pytest
 
 import tritensor.kernels  # noqa: F401  (fills the table)
-from tritensor.table import Op, registry
+from tritensor.ops.table import Op, registry
 from tritensor.testing.questions.complex_numbers import complex_samples, gradient_findings
 
 TAKING = [pytest.param(op, id=name) for name, op in registry.items() if complex_samples(op)]

@@ -9,7 +9,7 @@ import pytest
 
 import tritensor as tt
 import tritensor.kernels
-from tritensor.table import Op, Sample, registry
+from tritensor.ops.table import Op, Sample, registry
 from tritensor.testing.questions.cases import samples, types
 
 OPS = [op for op in registry.values() if op.rule is not None and not op.view and (len(op.inputs) > 1 or op.variadic)]

@@ -14,7 +14,7 @@ import pytest
 
 import tritensor as tt
 from tritensor import nn, optim
-from tritensor.errors import ShapeError
+from tritensor.ground.errors import ShapeError
 from tritensor.optim.plan import formula_of
 
 START = np.array([[1.0, -2.0, 3.0], [0.5, -0.25, 4.0]])

@@ -9,7 +9,7 @@ import pytest
 
 import tritensor as tt
 from tritensor import nn, optim
-from tritensor.errors import CheckpointError, GradError, ShapeError
+from tritensor.ground.errors import CheckpointError, GradError, ShapeError
 
 START = np.array([[1.0, -2.0, 3.0], [0.5, -0.25, 4.0]])
 

@@ -17,8 +17,8 @@ import triton
 
 import tritensor
 from tests.other_kernels.trial import TRIALS, Run
-from tritensor.cuda.runtime import serving
-from tritensor.errors import LaunchError
+from tritensor.cuda.runtime import active
+from tritensor.ground.errors import LaunchError
 from tritensor.tools.run_script import opened
 
 ROOMS = (
@@ -96,12 +96,12 @@ def run(name: str, numbers: bool, folder: Path) -> dict[str, Any]:
     found = TRIALS[name]
     runtime: Any
     if numbers:
-        runtime = serving.runtime()
+        runtime = active.runtime()
     else:
         from tritensor.cuda.virtual.virtual_gpu import VirtualGPU
 
         runtime = VirtualGPU(90)
-        serving.use(runtime)
+        active.use(runtime)
     watch = Watch()
     watch.over(runtime)
     at = folder / found.project.name

@@ -6,7 +6,7 @@ import sys
 import tempfile
 
 import tritensor as tt
-from tritensor.table.choice import chosen
+from tritensor.ops.table.op_selection import chosen
 
 assert not [m for m in sys.modules if m.startswith(("outside_ops", "tritensor.kernels.parts"))], (
     "importing tritensor has loaded what registers ops"

@@ -8,7 +8,7 @@ from pathlib import Path
 
 import tritensor as tt
 from tests.signatures.differences import DIFFERENCES
-from tritensor.paths import finder, names
+from tritensor.torch_compat import finder, recorded_names
 
 ROOT = Path(__file__).resolve().parents[2]
 PAGE = ROOT / "docs" / "api.md"
@@ -22,7 +22,7 @@ MODULES = {
 }  # fmt: skip
 HEAD = """# PyTorch's public names, and which are here
 
-Every public name of PyTorch {version} below the modules that programs are written with, as `tests/paths/record.py` read them from an installed one.
+Every public name of PyTorch {version} below the modules that programs are written with, as `tests/torch_compat/record.py` read them from an installed one.
 **here**: the name exists and means the same; every function's signature and answers are held against PyTorch's by tests. **differs**: it exists, and something is
 otherwise on purpose (the reasons: [differences.md](differences.md) and `tests/signatures/differences.py`). **not here**: asking for it raises an
 AttributeError that says so. This page is written by `python -m tests.pages.api_page`.
@@ -76,7 +76,7 @@ def differs(path: str, name: str) -> list[str]:
 
 def section(path: str) -> tuple[str, tuple[int, int, int]]:
     """One module's names, and how many are here, differ, and are not."""
-    listed = sorted(names.names_of(path), key=str.lower)
+    listed = sorted(recorded_names.names_of(path), key=str.lower)
     here = [n for n in listed if is_here(path, n)]
     unlike = {n: said for n in here if (said := differs(path, n))}
     gone = [n for n in listed if n not in set(here)]
@@ -94,14 +94,14 @@ def section(path: str) -> tuple[str, tuple[int, int, int]]:
 
 def page() -> str:
     """The whole page: totals, then the modules."""
-    parts = {path: section(path) for path in MODULES if names.names_of(path)}
+    parts = {path: section(path) for path in MODULES if recorded_names.names_of(path)}
     rows = ["| module | names | here | differs | not here |", "|---|--:|--:|--:|--:|"]
     total = [0, 0, 0]
     for path, (_, counts) in parts.items():
         total = [t + c for t, c in zip(total, counts, strict=True)]
         rows.append(f"| {MODULES[path] or 'torch.' + path} | {sum(counts)} | {' | '.join(str(c) for c in counts)} |")
     rows.append(f"| all | {sum(total)} | {' | '.join(str(c) for c in total)} |")
-    return "\n".join([HEAD.format(version=names.VERSION), *rows, "", *(text for text, _ in parts.values())])
+    return "\n".join([HEAD.format(version=recorded_names.VERSION), *rows, "", *(text for text, _ in parts.values())])
 
 
 if __name__ == "__main__":

@@ -9,8 +9,8 @@ from typing import Any
 
 import tritensor as tt
 from tritensor.nn import functional as F
-from tritensor.table import registry
-from tritensor.tensor.publishing.publish import public
+from tritensor.ops.table import registry
+from tritensor.tensor.public_api.publish import public
 
 PAGE = Path(__file__).resolve().parents[2] / "docs" / "ops.md"
 HEAD = """# The ops, and what is made of them

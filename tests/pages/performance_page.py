@@ -10,7 +10,7 @@ from pathlib import Path
 import tritensor as tt
 from bench.static import figures_table
 from bench.static.table import RESULTS, Uses, load
-from tritensor.table import registry
+from tritensor.ops.table import registry
 
 PAGE = Path(__file__).resolve().parents[2] / "docs" / "performance.md"
 COLUMNS = "| kernels | compile | spilled | registers (median) | warps on a multiprocessor (median) | tensor cores | tma |"

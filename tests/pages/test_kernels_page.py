@@ -14,7 +14,7 @@ import pytest
 
 import tritensor as tt
 from bench.static import table as static_table
-from tritensor.table import registry
+from tritensor.ops.table import registry
 from tritensor.testing import findings
 
 ROOT = Path(__file__).resolve().parents[2]

@@ -9,7 +9,7 @@ import pytest
 
 import tritensor as tt
 from tests.pages import api_page, ops_page, performance_page
-from tritensor.table import registry
+from tritensor.ops.table import registry
 
 
 @pytest.mark.parametrize("page", [api_page, ops_page, performance_page], ids=["api", "ops", "performance"])

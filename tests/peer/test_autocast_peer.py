@@ -17,7 +17,7 @@ from tests.peer.opinfo.compare import tensors
 from tests.peer.opinfo.resolve import key, resolved
 from tests.peer.opinfo.walk import _ours, _seeded, _theirs
 from tritensor.amp.policies import policies
-from tritensor.table import registry
+from tritensor.ops.table import registry
 
 pytestmark = pytest.mark.peer
 CAST = policies()

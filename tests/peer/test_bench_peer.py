@@ -20,7 +20,7 @@ from bench.gpu.run import Bench, Plan
 from bench.gpu.training import GPTShape, gpt, time_step, works
 from bench.reports.report import Report, facts
 from tritensor.cuda.runtime.interface import Properties
-from tritensor.table import Sample, registry
+from tritensor.ops.table import Sample, registry
 
 pytestmark = pytest.mark.peer
 

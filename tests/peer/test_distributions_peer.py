@@ -15,7 +15,7 @@ from torch.distributions import kl as their_kl
 import tritensor as tt
 from tests.distributions.examples import EXAMPLES, IDS, Example
 from tritensor.distributions import kl as our_kl
-from tritensor.table import ops
+from tritensor.ops.table import ops
 
 pytestmark = [pytest.mark.peer, pytest.mark.filterwarnings("ignore")]
 

@@ -12,8 +12,8 @@ import torch.autograd.forward_ad
 import torch.func
 
 import tritensor as tt
-import tritensor.autograd.forward_ad
 import tritensor.func
+import tritensor.func.forward_ad
 from tests.peer.func import memory as memory
 from tests.peer.func import networks as networks
 from tests.peer.func import transforms as transforms

@@ -9,7 +9,7 @@ import numpy as np
 import pytest
 
 import tritensor as tt
-from tritensor import strides
+from tritensor.ground import strides
 
 torch = pytest.importorskip("torch")
 pytestmark = pytest.mark.peer

@@ -19,7 +19,7 @@ from tests.peer.opinfo.compare import Difference
 from tests.peer.opinfo.resolve import key, resolved
 from tests.peer.opinfo.translate import Untranslatable
 from tests.peer.opinfo.walk import _ours, _seeded, _theirs
-from tritensor import errors
+from tritensor.ground import errors
 from tritensor.nn.utils import fusion
 
 pytestmark = pytest.mark.peer

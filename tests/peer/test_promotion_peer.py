@@ -9,7 +9,7 @@ import pytest
 import torch
 
 import tritensor as tt
-from tritensor import dtypes
+from tritensor.ground import dtypes
 
 pytestmark = pytest.mark.peer
 

@@ -7,7 +7,7 @@ import triton
 
 import tritensor as tt
 from tests.triton_kernels.kernels import scaled_sum
-from tritensor.errors import DeviceError
+from tritensor.ground.errors import DeviceError
 
 torch = pytest.importorskip("torch")
 pytestmark = pytest.mark.peer

@@ -10,7 +10,7 @@ import pytest
 import torch
 
 import tritensor as tt
-from tritensor.tensor.publishing.publish import public
+from tritensor.tensor.public_api.publish import public
 
 pytestmark = pytest.mark.peer
 

@@ -11,9 +11,9 @@ import pytest
 
 import tritensor as tt
 from tritensor.cuda.compiler import cubin_cache
+from tritensor.ground.process.ownership import foreign, foreign_file
 from tritensor.io import atomic
-from tritensor.native import compiler
-from tritensor.process.ownership import foreign, foreign_file
+from tritensor.llvm import compiler
 
 
 def link(path: Path) -> None:

@@ -11,13 +11,13 @@ import tritensor as tt
 from tests.stub import control
 from tests.stub.child import on_stub
 from tritensor import nn
-from tritensor.cuda.runtime import serving
-from tritensor.errors import LaunchError
+from tritensor.cuda.runtime import active
+from tritensor.ground.errors import LaunchError
+from tritensor.ops.replay.corner import recipes
 from tritensor.profiler import ProfilerActivity, profile, record_function, schedule
-from tritensor.profiler.about import EMULATED
+from tritensor.profiler.metadata import EMULATED
 from tritensor.profiler.results.events import DeviceType
 from tritensor.profiler.results.roofline import gpu_roof
-from tritensor.replay.corner import recipes
 
 CUDA = [ProfilerActivity.CPU, ProfilerActivity.CUDA]
 
@@ -163,7 +163,7 @@ def test_nothing_waits_before_the_end() -> None:
 @on_stub()
 def test_recipes_launch_as_before_when_it_is_over() -> None:
     run = train()
-    start = serving.runtime().kernels.start  # type: ignore[attr-defined]
+    start = active.runtime().kernels.start  # type: ignore[attr-defined]
 
     def cells() -> list[Any]:
         found = [dict(zip(r.__code__.co_freevars, r.__closure__ or (), strict=True)) for r in recipes() if hasattr(r, "__code__")]
@@ -176,7 +176,7 @@ def test_recipes_launch_as_before_when_it_is_over() -> None:
             run()
             (tt.ones(5, device="cuda") * 3.0).exp()  # recipes that are made meanwhile
             assert not any(c is start for c in cells())
-        assert serving.runtime().kernels.start is start  # type: ignore[attr-defined]
+        assert active.runtime().kernels.start is start  # type: ignore[attr-defined]
         assert all(c is start for c in cells())
     with control.counted() as calls:
         run()
@@ -246,11 +246,11 @@ def test_warm_up_gives_its_events_back() -> None:
 
 @on_stub()
 def test_a_device_that_starts_inside() -> None:
-    assert not serving.started()
+    assert not active.started()
     with profile(activities=CUDA) as prof:
         tt.ones(8).to("cuda").exp()
     assert any(k.metadata.get("kernel") == "_kernel" for k in kernels_of(prof))
-    assert serving._choose.__name__ == "choose"
+    assert active._choose.__name__ == "choose"
 
 
 @on_stub()

@@ -13,14 +13,14 @@ import pytest
 import tritensor as tt
 from tritensor import nn
 from tritensor.autograd import engine
-from tritensor.errors import ArgumentError, ShapeError
+from tritensor.ground.errors import ArgumentError, ShapeError
 from tritensor.nn.module import Module
+from tritensor.ops.table import ops
+from tritensor.ops.table.lookup import Ops, proven
 from tritensor.profiler import ProfilerActivity, profile, record_function
-from tritensor.table import ops
-from tritensor.table.lookup import Ops, proven
-from tritensor.tensor.aliasing import inplace, quick_views
+from tritensor.tensor.aliasing import fast_views, inplace
 from tritensor.tensor.functions.pointwise.operators import OPERATORS
-from tritensor.tensor.functions.reductions import quick
+from tritensor.tensor.functions.reductions import fast_reductions
 
 CPU = [ProfilerActivity.CPU]
 
@@ -130,13 +130,13 @@ def put_in_place() -> list[Any]:
         dict(vars(ops)),
         dict(vars(proven)),
         Ops.__getattr__,
-        quick.FEW,
+        fast_reductions.FEW,
         engine._walk_plain,
         engine._step,
         engine.accumulate,
     ]
     places += [vars(tt.Tensor)[f"__{python}__"] for python in OPERATORS]
-    places += [quick_views.attach, inplace.write_over, inplace._filled, vars(Function)["apply"], DataLoader.__iter__, Module.__call__]
+    places += [fast_views.attach, inplace.write_over, inplace._filled, vars(Function)["apply"], DataLoader.__iter__, Module.__call__]
     return [*places, vars(tt.optim.SGD).get("step"), vars(tt.optim.Optimizer)["step"], vars(tt.optim.Optimizer)["zero_grad"]]
 
 

@@ -14,9 +14,9 @@ import pytest
 
 import tritensor as tt
 from tritensor import nn
-from tritensor.errors import ArgumentError
+from tritensor.ground.errors import ArgumentError
 from tritensor.profiler import ProfilerActivity, profile, record_function
-from tritensor.profiler.results.figures import bytes_text, count_text, time_text
+from tritensor.profiler.results.units import bytes_text, count_text, time_text
 
 CPU = [ProfilerActivity.CPU]
 CUDA = [ProfilerActivity.CPU, ProfilerActivity.CUDA]
@@ -261,7 +261,7 @@ def test_the_older_spelling(tmp_path: Path) -> None:
 
 
 def test_ranges_for_nvidias_tools(monkeypatch: pytest.MonkeyPatch) -> None:
-    from tritensor.cuda import nvtx
+    from tritensor.ground import nvtx
 
     said: list[str] = []
     monkeypatch.setattr(nvtx, "range_push", lambda name: said.append(name))

@@ -9,11 +9,11 @@ import pytest
 
 import tritensor as tt
 from tritensor import nn
+from tritensor.ops.table import registry
 from tritensor.profiler import ProfilerActivity, profile
-from tritensor.profiler.raw import Given
+from tritensor.profiler.records import Given
 from tritensor.profiler.results import roofline
 from tritensor.profiler.results.work import work_of
-from tritensor.table import registry
 
 CPU = [ProfilerActivity.CPU]
 COUNTED = sorted(n for n, op in registry.items() if op.work is not None)

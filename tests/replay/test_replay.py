@@ -13,12 +13,12 @@ import triton
 import triton.language as tl
 
 import tritensor as tt
-from tritensor import replay
-from tritensor.array import CudaArray, element_strides, empty, from_host, to_host
 from tritensor.cuda.launch import launch
-from tritensor.device import device
-from tritensor.replay import Corner
-from tritensor.table import registry
+from tritensor.ground.device import device
+from tritensor.ops import replay
+from tritensor.ops.array import CudaArray, element_strides, empty, from_host, to_host
+from tritensor.ops.replay import Corner
+from tritensor.ops.table import registry
 
 GPU = device("cuda", 0)
 ROOT = Path(__file__).resolve().parents[2]

@@ -14,12 +14,12 @@ import tritensor as tt
 import tritensor.nn.functional as F
 from tests.stub import control
 from tests.stub.child import on_stub
-from tritensor.array import CudaArray, empty, from_host, to_host
 from tritensor.cuda.launch import launch
-from tritensor.device import device
+from tritensor.ground.device import device
 from tritensor.kernels.parts.random_words.philox import kernel_seed, placed
-from tritensor.replay import Corner
-from tritensor.table import registry
+from tritensor.ops.array import CudaArray, empty, from_host, to_host
+from tritensor.ops.replay import Corner
+from tritensor.ops.table import registry
 
 GPU = device("cuda", 0)
 
@@ -105,7 +105,7 @@ def test_replayed_draws_are_those_of_an_unrecorded_run(name: str) -> None:
         tt.manual_seed(5)
         return [*found, DRAWS[name](70).tolist()]
 
-    from tritensor import replay
+    from tritensor.ops import replay
 
     recorded = draws()
     replayed = draws()

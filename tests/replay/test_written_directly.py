@@ -10,10 +10,10 @@ import pytest
 import tritensor as tt
 from tests.stub import control
 from tests.stub.child import on_stub
-from tritensor.errors import DTypeError, GradError, ShapeError
+from tritensor.ground.errors import DTypeError, GradError, ShapeError
 from tritensor.tensor.aliasing import inplace
 from tritensor.tensor.functions.pointwise import operators
-from tritensor.tensor.publishing import publish
+from tritensor.tensor.public_api import publish
 
 UNARY = [
     "neg", "abs", "square", "sqrt", "rsqrt", "reciprocal", "exp", "log", "sin", "cos", "tanh", "erf", "sigmoid", "relu", "sign", "floor",

@@ -22,9 +22,9 @@ from tests.gpu.calls import Call, calls, repeat
 from tests.gpu.smoke import ask, jobs, run, smoke_cases
 from tests.gpu.suite import SHARDS, told
 from tests.gpu.tile_shapes import TILES
-from tritensor.array import from_host
-from tritensor.device import device
-from tritensor.table import Sample, registry
+from tritensor.ground.device import device
+from tritensor.ops.array import from_host
+from tritensor.ops.table import Sample, registry
 
 ROOT = Path(__file__).resolve().parents[2]
 EXTRAS = ("hypothesis", "xdist", "torch", "sklearn", "tqdm", "matplotlib", "scipy", "safetensors")

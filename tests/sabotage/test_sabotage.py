@@ -9,10 +9,10 @@ import numpy as np
 import pytest
 
 import tritensor.kernels  # noqa: F401  (fills the table)
-from tritensor.array import CudaArray, empty_like, from_host, to_host
-from tritensor.device import cpu, device
-from tritensor.errors import RegistrationError
-from tritensor.table import Op, Partials, Spec, op, registry
+from tritensor.ground.device import cpu, device
+from tritensor.ground.errors import RegistrationError
+from tritensor.ops.array import CudaArray, empty_like, from_host, to_host
+from tritensor.ops.table import Op, Partials, Spec, op, registry
 from tritensor.testing.questions.ask import ask
 from tritensor.testing.questions.cases import cases, copied
 

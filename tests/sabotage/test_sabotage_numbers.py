@@ -11,9 +11,9 @@ import pytest
 
 import tritensor.kernels  # noqa: F401  (fills the table)
 from tests.sabotage.test_sabotage import EMULATED, sabotaged
-from tritensor.array import CudaArray, from_host, to_host
-from tritensor.device import cpu, device
-from tritensor.table import Op, registry
+from tritensor.ground.device import cpu, device
+from tritensor.ops.array import CudaArray, from_host, to_host
+from tritensor.ops.table import Op, registry
 from tritensor.testing.questions.backward import backward_is_rule
 from tritensor.testing.questions.cases import Case, cases
 from tritensor.testing.questions.forward import forward

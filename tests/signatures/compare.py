@@ -6,7 +6,7 @@ import inspect
 from collections.abc import Callable
 from typing import Any
 
-from tritensor.tensor.publishing import arguments
+from tritensor.tensor.public_api import arguments
 
 EMPTY = inspect.Parameter.empty
 STAR = inspect.Parameter.VAR_POSITIONAL

@@ -13,7 +13,7 @@ import torch
 import tritensor as tt
 from tests.signatures.of_torch import of_python, overloads
 from tests.signatures.recorded import FILE, written
-from tritensor.paths import names
+from tritensor.torch_compat import recorded_names
 
 MODULES = [
     "nn", "nn.init", "nn.utils", "nn.utils.rnn", "nn.utils.parametrize", "nn.utils.parametrizations", "nn.utils.prune", "nn.parallel", "nn.attention", "nn.grad",
@@ -56,7 +56,7 @@ def _functional() -> Iterator[Found]:
 def _module(name: str) -> Iterator[Found]:
     """Functions of a module, and the constructors and own methods of its classes."""
     ours, theirs = importlib.import_module(f"tritensor.{name}"), importlib.import_module(f"torch.{name}")
-    for key in dict.fromkeys([*vars(ours), *(k for k in names.names_of(name) if hasattr(ours, k))]):
+    for key in dict.fromkeys([*vars(ours), *(k for k in recorded_names.names_of(name) if hasattr(ours, k))]):
         a, b = getattr(ours, key), getattr(theirs, key, None)
         there = (getattr(a, "__module__", None) or "").startswith("tritensor") and "not in tritensor:" not in str(a.__doc__)
         if key.startswith("_") or b is None or not there or a is tt.Tensor:

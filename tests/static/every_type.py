@@ -19,14 +19,14 @@ import tritensor.kernels  # noqa: F401  (fills the table)
 from bench.static import table as static_table
 from bench.static.command import SAMPLE
 from bench.static.launches import calls_of, corners_of, inputs_of
-from tritensor import dtypes
 from tritensor.cuda.compiler import child_processes, cubin_cache
 from tritensor.cuda.compiler.arguments import Specialization
 from tritensor.cuda.compiler.kernel_report import report
-from tritensor.cuda.runtime import serving
+from tritensor.cuda.runtime import active
 from tritensor.cuda.virtual.recording_runtime import RecordingRuntime
-from tritensor.errors import DTypeError, LaunchError, ShapeError
-from tritensor.table import Op, registry
+from tritensor.ground import dtypes
+from tritensor.ground.errors import DTypeError, LaunchError, ShapeError
+from tritensor.ops.table import Op, registry
 
 LIST = Path(__file__).with_name(f"every_type-triton-{static_table.minor(triton.__version__)}.txt")  # fingerprints, one a line
 ARCH = 90
@@ -62,7 +62,7 @@ def taken(op: Op, dtype: str, recorder: RecordingRuntime) -> Iterator[Specializa
 def recorded(ops: list[str]) -> dict[Specialization, str]:
     """The kernels that ops launch, each with the first (op, type) that does."""
     recorder = RecordingRuntime()
-    serving.use(recorder)
+    active.use(recorder)
     found: dict[Specialization, str] = {}
     for op in registry.values():
         if op.forward is None or (ops and op.name not in ops):

@@ -20,7 +20,7 @@ from bench.static import command as static
 from bench.static import launches
 from bench.static import table as static_table
 from bench.static.launches import Launch
-from tritensor.cuda.compiler import machine_code
+from tritensor.cuda.compiler import sass
 from tritensor.cuda.compiler.arguments import Specialization
 from tritensor.cuda.compiler.compile import compile
 from tritensor.cuda.compiler.kernel_report import disassemble
@@ -161,7 +161,7 @@ def _decoded() -> list[bool]:
             _spec(_copy_kernel, 2, False, 4, "bf16", BLOCK=1024),
         ):
             cubin = compile(spec, arch).asm["cubin"]
-            found, text = machine_code.read(cubin, arch), disassemble(cubin)
+            found, text = sass.read(cubin, arch), disassemble(cubin)
             code = re.findall(r"/\*([0-9a-f]{4,})\*/\s+(?:@!?U?P\w+\s+)?([A-Z][A-Z0-9_]*)((?:\.[A-Z0-9_]+)*)([^;]*);", text)
             real = [(int(at, 16) // 16, name, f"{parts}.", rest) for at, name, parts, rest in code if name != "NOP"]
             for names, counted in ((("LDG", "LD", "LDGSTS"), found.loads), (("STG", "ST"), found.stores)):
@@ -173,7 +173,7 @@ def _decoded() -> list[bool]:
                 said.append(dict(Counter(widths)) == counted)
             jumps = [(int(rest.rpartition("0x")[2], 16) // 16, at) for at, name, _, rest in real if name == "BRA"]
             ends = [int(at, 16) // 16 for at in re.findall(r"/\*([0-9a-f]{4,})\*/\s+EXIT\b", text)]
-            first, last = machine_code.hot_loop(machine_code.nested([(to, at + 1) for to, at in jumps if to < at], ends))
+            first, last = sass.hot_loop(sass.nested([(to, at + 1) for to, at in jumps if to < at], ends))
             said.append(found.loop == sum(first <= at < last for at, *_ in real) and found.instructions == len(real))
     return said
 

@@ -9,14 +9,14 @@ import signal
 from typing import Any
 
 from tests.static import planted
-from tritensor import dtypes
-from tritensor.array import CudaArray, empty
 from tritensor.cuda.compiler import prediction
 from tritensor.cuda.compiler.recorded_call import Call
-from tritensor.cuda.runtime import serving
+from tritensor.cuda.runtime import active
 from tritensor.cuda.virtual.recording_runtime import RecordingRuntime
-from tritensor.device import device
-from tritensor.table import registry
+from tritensor.ground import dtypes
+from tritensor.ground.device import device
+from tritensor.ops.array import CudaArray, empty
+from tritensor.ops.table import registry
 
 GPU = device("cuda", 0)
 
@@ -54,7 +54,7 @@ def many() -> dict[str, Any]:
 
 
 def main() -> None:
-    serving.use(RecordingRuntime())  # type: ignore[arg-type]
+    active.use(RecordingRuntime())  # type: ignore[arg-type]
     calls: dict[str, tuple[str, tuple[CudaArray, ...], dict[str, Any]]] = {
         "add": ("add", (array(1 << 24), array(1 << 24)), {}),
         "matmul": ("matmul", (array(4096, 4096), array(4096, 4096)), {}),
@@ -65,7 +65,7 @@ def main() -> None:
     found = {}
     for arch in (80, 90, 100):
         recorder = RecordingRuntime((arch // 10, arch % 10))
-        serving.use(recorder)  # type: ignore[arg-type]
+        active.use(recorder)  # type: ignore[arg-type]
         for name, (op, inputs, attrs) in calls.items():
             recorder.calls = []
             forward = registry[op].forward
@@ -76,7 +76,7 @@ def main() -> None:
             assert predicted is not None
             assert not failure
             found[f"{name} {arch}"] = predicted._asdict() | {"loops": [loop._asdict() for loop in made.loops], "hot": made.loop}
-    serving.use(RecordingRuntime())  # type: ignore[arg-type]
+    active.use(RecordingRuntime())  # type: ignore[arg-type]
     print(json.dumps(found | {"all": many()}))
 
 

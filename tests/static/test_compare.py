@@ -18,21 +18,21 @@ from bench.static.op_configs import variations
 from tests.static.test_compile import ROOT, alone
 from tritensor.cuda.compiler.kernel_report import Report
 from tritensor.cuda.compiler.prediction import Forecast, Prediction, fastest
-from tritensor.cuda.runtime import serving
+from tritensor.cuda.runtime import active
 from tritensor.cuda.virtual.recording_runtime import RecordingRuntime
 from tritensor.kernels.parts.configs.spaces import tiles_space
 from tritensor.kernels.parts.launch_rules import Tiles
-from tritensor.tuning.choosing import Choice
-from tritensor.tuning.tunables import Tunable, known
+from tritensor.ops.tuning.config_choice import Choice
+from tritensor.ops.tuning.tunables import Tunable, known
 
 FILE = "tests/static/kernels_to_compare.py"
 
 
 @pytest.fixture
 def recording() -> Any:
-    before = serving.use(RecordingRuntime())  # type: ignore[arg-type]
+    before = active.use(RecordingRuntime())  # type: ignore[arg-type]
     yield
-    serving.use(before)
+    active.use(before)
 
 
 # Words
@@ -214,7 +214,7 @@ def test_what_cannot_be_done_is_refused_in_one_line(capsys: pytest.CaptureFixtur
 
     monkeypatch.delenv("TRITON_INTERPRET", raising=False)
     monkeypatch.chdir(ROOT)
-    before = serving.use(None)
+    before = active.use(None)
     try:
         for words, said in REFUSED:
             with pytest.raises(SystemExit) as end:
@@ -225,7 +225,7 @@ def test_what_cannot_be_done_is_refused_in_one_line(capsys: pytest.CaptureFixtur
             assert lines[0].startswith("bench static: ")
             assert said in lines[0], lines
     finally:
-        serving.use(before)
+        active.use(before)
 
 
 def test_no_config_that_runs_is_an_error() -> None:

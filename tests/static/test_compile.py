@@ -16,7 +16,7 @@ import pytest
 
 from bench.static import command as static
 from bench.static import table as static_table
-from tritensor.table import registry
+from tritensor.ops.table import registry
 
 ROOT = Path(__file__).resolve().parent.parent.parent
 

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import numpy as np
 
-from tritensor.cuda.compiler.machine_code import longest_way, ways_of
+from tritensor.cuda.compiler.sass import longest_way, ways_of
 
 EXIT, BRANCH, APART, MEET, WORK = 0x94D, 0x947, 0x945, 0x941, 0x221  # of the last it only matters that it is none of the others
 ALWAYS, IF = 7 << 12, 0

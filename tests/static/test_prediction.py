@@ -11,9 +11,9 @@ import pytest
 
 from tests.static.test_compile import alone
 from tritensor.cuda.compiler.kernel_report import Report
-from tritensor.cuda.compiler.machine_code import Loop
 from tritensor.cuda.compiler.prediction import RATES, cannot_run, predict
 from tritensor.cuda.compiler.program_work import Passes, ProgramWork, program_work
+from tritensor.cuda.compiler.sass import Loop
 
 
 def made(registers: int = 32, warps: int = 4, instructions: int = 100, **more: Any) -> Report:

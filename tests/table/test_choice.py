@@ -10,9 +10,9 @@ from typing import Any
 import pytest
 
 import tritensor as tt
-from tritensor.errors import PluginError
-from tritensor.table import Ops, lookup, ops, registry, restore
-from tritensor.table.choice import UnknownOpError, chosen
+from tritensor.ground.errors import PluginError
+from tritensor.ops.table import Ops, lookup, ops, registry, restore
+from tritensor.ops.table.op_selection import UnknownOpError, chosen
 
 OP = """
 import numpy as np
@@ -163,4 +163,4 @@ def test_a_file_that_replaces_an_op_is_said_to_register_it(tmp_path: Path) -> No
     finally:
         registry.pop("chosen_rint", None)
         restore("hardsigmoid")
-    assert registry["hardsigmoid"].owner.module == "tritensor.kernels.elementwise.bent_activations"
+    assert registry["hardsigmoid"].owner.module == "tritensor.kernels.elementwise.piecewise_activations"

@@ -6,8 +6,8 @@ import inspect
 from typing import Any
 
 import tritensor as tt
-from tritensor.table import Op, registry
-from tritensor.tensor.publishing.publish import namespaces, public
+from tritensor.ops.table import Op, registry
+from tritensor.tensor.public_api.publish import namespaces, public
 
 # Of ops without a public function of their name, and of attributes that such a function does not have or computes.
 OWN: dict[str, dict[str, Any]] = {

@@ -9,7 +9,7 @@ import pytest
 
 import tritensor as tt
 import tritensor.kernels
-from tritensor.table import Op, ops, registry
+from tritensor.ops.table import Op, ops, registry
 
 
 def test_help_teaches() -> None:

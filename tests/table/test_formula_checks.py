@@ -11,7 +11,7 @@ import pytest
 import triton
 
 import tritensor as tt
-from tritensor.errors import RegistrationError
+from tritensor.ground.errors import RegistrationError
 
 
 @triton.jit

@@ -9,8 +9,8 @@ import numpy as np
 import pytest
 
 import tritensor as tt
-from tritensor.errors import HostCopyWarning
-from tritensor.table import host, ops, registry
+from tritensor.ground.errors import HostCopyWarning
+from tritensor.ops.table import host_fallback, ops, registry
 
 
 @pytest.fixture
@@ -22,7 +22,7 @@ def twice() -> Iterator[str]:
     yield "twice_on_host"
     dict.pop(registry, "twice_on_host")
     ops.__dict__.pop("twice_on_host", None)
-    host._announced.discard("twice_on_host")
+    host_fallback._announced.discard("twice_on_host")
 
 
 def test_it_runs_on_the_host_and_says_so_once(twice: str) -> None:

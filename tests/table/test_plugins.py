@@ -9,7 +9,7 @@ import numpy as np
 import pytest
 
 import tritensor as tt
-from tritensor.table import Ops, registry
+from tritensor.ops.table import Ops, registry
 
 
 class Entry:

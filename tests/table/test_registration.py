@@ -8,8 +8,8 @@ import numpy as np
 import pytest
 
 import tritensor.kernels  # noqa: F401  (fills the table)
-from tritensor.errors import RegistrationError
-from tritensor.table import Sample, Spec, op, ops, registry
+from tritensor.ground.errors import RegistrationError
+from tritensor.ops.table import Sample, Spec, op, ops, registry
 
 
 def reference(x, y=None, *, scale=1.0):

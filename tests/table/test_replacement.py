@@ -12,9 +12,9 @@ import numpy as np
 import pytest
 
 import tritensor as tt
-from tritensor.errors import RegistrationError
-from tritensor.table import ops, registry, restore
-from tritensor.table.lookup import proven
+from tritensor.ground.errors import RegistrationError
+from tritensor.ops.table import ops, registry, restore
+from tritensor.ops.table.lookup import proven
 
 NAME = "replacement_test"
 CELL = """

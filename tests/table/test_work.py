@@ -8,7 +8,7 @@ import numpy as np
 import pytest
 
 import tritensor.kernels  # noqa: F401  (fills the table)
-from tritensor.table import Work, registry
+from tritensor.ops.table import Work, registry
 
 F32, I64 = np.float32, np.int64
 CONV: dict[str, Any] = {"stride": (1, 1), "padding": (0, 0), "dilation": (1, 1), "groups": 1}

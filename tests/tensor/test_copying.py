@@ -12,7 +12,7 @@ import pytest
 
 import tritensor as tt
 from tritensor import nn
-from tritensor.errors import GradError
+from tritensor.ground.errors import GradError
 from tritensor.tensor.aliasing.inplace import broadcasts_to
 
 DEVICES = ["cpu", "cuda"]

@@ -10,7 +10,7 @@ import numpy as np
 import pytest
 
 import tritensor as tt
-from tritensor.errors import DTypeError, ShapeError
+from tritensor.ground.errors import DTypeError, ShapeError
 
 INF, NAN = math.inf, math.nan
 DEVICES = ["cpu", "cuda"]

@@ -15,10 +15,10 @@ import triton
 import triton.language as tl
 
 import tritensor as tt
-from tritensor.errors import DTypeError, PluginError, RegistrationError
+from tritensor.ground.errors import DTypeError, PluginError, RegistrationError
 from tritensor.kernels.parts import maths
-from tritensor.table import Ops, op, registry
-from tritensor.tensor.publishing import op_forms
+from tritensor.ops.table import Ops, op, registry
+from tritensor.tensor.public_api import op_forms
 
 NAMES = ("op_forms_test", "op_forms_pair", "op_forms_peak", "op_forms_rows")
 

@@ -10,7 +10,7 @@ from typing import Any
 import pytest
 
 import tritensor as tt
-from tritensor import array
+from tritensor.ops import array
 
 PRINTED = [
     ("T.tensor([-0.0, 0.0])", "tensor([-0., 0.])"),

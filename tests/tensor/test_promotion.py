@@ -8,8 +8,8 @@ import numpy as np
 import pytest
 
 import tritensor as tt
-from tritensor import dtypes
-from tritensor.table import ops
+from tritensor.ground import dtypes
+from tritensor.ops.table import ops
 
 DEVICES = ["cpu", "cuda"]
 

@@ -8,7 +8,7 @@ import numpy as np
 import pytest
 
 import tritensor as tt
-from tritensor.errors import ShapeError
+from tritensor.ground.errors import ShapeError
 
 DEVICES = ["cpu", "cuda"]
 CASES: list[tuple[Any, Any]] = [

@@ -9,7 +9,7 @@ import numpy as np
 import pytest
 
 import tritensor as tt
-from tritensor.errors import GradError, NoDerivativeError
+from tritensor.ground.errors import GradError, NoDerivativeError
 
 ON = pytest.mark.parametrize("on", ["cpu", "cuda"])
 

@@ -10,8 +10,8 @@ import numpy as np
 import pytest
 
 import tritensor as tt
-from tritensor.tensor.publishing.arguments import public_name
-from tritensor.tensor.publishing.publish import public
+from tritensor.tensor.public_api.arguments import public_name
+from tritensor.tensor.public_api.publish import public
 
 F = tt.nn.functional
 WRONG = {"list": ["a"], "str": "abc", "None": None, "object": object(), "dict": {"a": 1}}

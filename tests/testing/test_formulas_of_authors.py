@@ -14,7 +14,7 @@ import triton.language as tl
 import tritensor as tt
 from tritensor.kernels.parts import maths
 from tritensor.kernels.parts import maths as mathematics
-from tritensor.table import registry
+from tritensor.ops.table import registry
 from tritensor.testing import findings
 
 

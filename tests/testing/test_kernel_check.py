@@ -10,9 +10,9 @@ import triton
 import triton.language as tl
 
 import tritensor as tt
-from tritensor.array import to_host
-from tritensor.device import device
-from tritensor.errors import ArgumentError
+from tritensor.ground.device import device
+from tritensor.ground.errors import ArgumentError
+from tritensor.ops.array import to_host
 from tritensor.testing import check_kernel
 from tritensor.testing.kernel_check import placed_as
 

@@ -11,10 +11,10 @@ from pathlib import Path
 import numpy as np
 import pytest
 
-from tritensor.errors import ArgumentError, DeviceError, DTypeError
-from tritensor.replay import Corner
-from tritensor.table import registry
-from tritensor.table.choice import UnknownOpError
+from tritensor.ground.errors import ArgumentError, DeviceError, DTypeError
+from tritensor.ops.replay import Corner
+from tritensor.ops.table import registry
+from tritensor.ops.table.op_selection import UnknownOpError
 from tritensor.testing import check, findings
 from tritensor.testing.questions.question import Finding
 from tritensor.testing.report import Report, kind

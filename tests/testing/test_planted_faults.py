@@ -6,7 +6,7 @@ from dataclasses import replace
 
 import pytest
 
-from tritensor.table import Sample, registry
+from tritensor.ops.table import Sample, registry
 from tritensor.testing import sabotage
 from tritensor.testing.planted_faults import FAULTS
 

@@ -8,8 +8,8 @@ import numpy as np
 import pytest
 
 from tests.testing.author import OPS, run, written
-from tritensor.table import registry
-from tritensor.table.choice import UnknownOpError
+from tritensor.ops.table import registry
+from tritensor.ops.table.op_selection import UnknownOpError
 from tritensor.testing import ask
 
 PYTEST = ("-m", "pytest", "-p", "no:cacheprovider", "-p", "no:xdist", "-v", "--tb=short")

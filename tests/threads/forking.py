@@ -15,8 +15,8 @@ from typing import Any
 import numpy as np
 
 import tritensor as tt
-from tritensor.native import threads
-from tritensor.table import registry
+from tritensor.llvm import threads
+from tritensor.ops.table import registry
 
 PATIENCE = 60  # seconds for a child: one that hangs is ended by SIGALRM
 

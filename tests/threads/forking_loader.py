@@ -7,7 +7,7 @@ import warnings
 
 from tests.data.worker_datasets import Rows
 from tritensor.data import DataLoader
-from tritensor.table import registry
+from tritensor.ops.table import registry
 
 if __name__ == "__main__":
     warnings.simplefilter("ignore")  # Python's own word on forks beside threads; more workers than processors

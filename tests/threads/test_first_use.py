@@ -16,12 +16,12 @@ import pytest
 import tritensor as tt
 from tests.threads.together import together
 from tritensor.autograd.node import AccumulateGrad, accumulator
-from tritensor.cuda.runtime import serving
+from tritensor.cuda.runtime import active
 from tritensor.dispatch import autocast
-from tritensor.layers.levels import Level
-from tritensor.table import Ops, ops, registry
-from tritensor.table.lookup import Table
-from tritensor.tensor.functions.reductions.quick import quick_reduction
+from tritensor.ground.transforms.levels import Level
+from tritensor.ops.table import Ops, ops, registry
+from tritensor.ops.table.lookup import Table
+from tritensor.tensor.functions.reductions.fast_reductions import quick_reduction
 
 ROOT = Path(__file__).resolve().parents[2]
 SHARES = 24  # of the calls: the quick suite asks one on the CPU
@@ -71,9 +71,9 @@ def test_a_small_reduction(name: str) -> None:
 def test_one_runtime(monkeypatch: pytest.MonkeyPatch) -> None:
     """The fault: two threads that first used the device made one each, and patched Triton twice."""
     for _ in range(10):
-        monkeypatch.setattr(serving, "_runtime", None)
-        monkeypatch.setattr(serving, "_choose", lambda: [object() for _ in range(1000)][-1])
-        assert len({id(r) for r in at_once(serving.runtime)}) == 1
+        monkeypatch.setattr(active, "_runtime", None)
+        monkeypatch.setattr(active, "_choose", lambda: [object() for _ in range(1000)][-1])
+        assert len({id(r) for r in at_once(active.runtime)}) == 1
 
 
 def test_one_accumulator_of_a_leaf() -> None:

@@ -19,8 +19,8 @@ import pytest
 from tests.data.worker_datasets import Rows
 from tritensor.cuda.compiler import deferred_jit
 from tritensor.data import DataLoader
-from tritensor.native import compiler, threads
-from tritensor.process import locks
+from tritensor.ground.process import locks
+from tritensor.llvm import compiler, threads
 
 pytestmark = pytest.mark.filterwarnings("ignore:.*fork:DeprecationWarning", "ignore:.*processors for this process")
 ROOT = Path(__file__).resolve().parents[2]

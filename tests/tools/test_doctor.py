@@ -15,7 +15,7 @@ import pytest
 
 from tests.stub.build import _compiler, environment
 from tests.stub.child import on_stub
-from tritensor.cuda import presence
+from tritensor.cuda import availability
 from tritensor.cuda.compiler.pack import write_pack
 from tritensor.tools import command_line, doctor
 from tritensor.tools.doctor_probe import Check
@@ -151,21 +151,21 @@ def test_asking_imports_no_bindings() -> None:
 
 @on_stub()
 def test_a_fork_refuses_the_driver_of_its_parent() -> None:
-    assert presence.gpus() == 1
+    assert availability.gpus() == 1
     pid = os.fork()
     if not pid:
-        fits = presence.gpus() == 0 and "forked" in presence.reason() and "spawn" in presence.reason()
+        fits = availability.gpus() == 0 and "forked" in availability.reason() and "spawn" in availability.reason()
         os._exit(0 if fits else 1)
     assert os.waitstatus_to_exitcode(os.waitpid(pid, 0)[1]) == 0
-    assert presence.gpus() == 1
+    assert availability.gpus() == 1
 
 
 @on_stub()
 def test_a_fork_before_the_first_look_is_free() -> None:
-    assert presence._found is None
+    assert availability._found is None
     pid = os.fork()
     if not pid:
-        os._exit(0 if presence.gpus() == 1 else 1)
+        os._exit(0 if availability.gpus() == 1 else 1)
     assert os.waitstatus_to_exitcode(os.waitpid(pid, 0)[1]) == 0
 
 

@@ -19,7 +19,7 @@ from tests.stub.build import environment
 from tests.stub.child import on_stub
 from tritensor.cuda.compiler import cubin_cache, precompile
 from tritensor.cuda.compiler.pack import Pack, decode, write_pack
-from tritensor.errors import LaunchError
+from tritensor.ground.errors import LaunchError
 from tritensor.tools import command_line
 
 ROOT = Path(__file__).resolve().parents[2]

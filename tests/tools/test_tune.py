@@ -16,14 +16,14 @@ import pytest
 
 from tests.stub.build import environment
 from tests.stub.child import on_stub
-from tritensor.table.choice import chosen
+from tritensor.ops.table.op_selection import chosen
+from tritensor.ops.tuning import tuned
+from tritensor.ops.tuning.search import worker as workers
+from tritensor.ops.tuning.search.halving import Found, halve
+from tritensor.ops.tuning.search.journal import FullDiskError, Journal, JournalError
+from tritensor.ops.tuning.search.kernel_file import _number
+from tritensor.ops.tuning.search.pruning import Facts, judged, regret
 from tritensor.tools import command_line, tune
-from tritensor.tuning import tuned
-from tritensor.tuning.search import worker as workers
-from tritensor.tuning.search.halving import Found, halve
-from tritensor.tuning.search.journal import FullDiskError, Journal, JournalError
-from tritensor.tuning.search.kernel_file import _number
-from tritensor.tuning.search.pruning import Facts, judged, regret
 
 ROOT = Path(__file__).resolve().parents[2]
 HEAD = {"gpu": "Some GPU", "triton": "3.9.0"}
@@ -127,7 +127,7 @@ def test_a_result_of_other_code_is_none(tmp_path: Path) -> None:
 def test_two_runs_on_one_file(tmp_path: Path) -> None:
     """The second is refused while the first lives, and nothing of the first's is touched; a kill frees the file."""
     code = (
-        "import time\nfrom pathlib import Path\nfrom tritensor.tuning.search.journal import Journal\n"
+        "import time\nfrom pathlib import Path\nfrom tritensor.ops.tuning.search.journal import Journal\n"
         f"notes = Journal(Path({str(tmp_path / 'j')!r}), {HEAD!r})\nnotes.put('t', 'a', 0, 1.5)\nprint('held', flush=True)\ntime.sleep(60)"
     )
     first = subprocess.Popen([sys.executable, "-c", code], cwd=ROOT, stdout=subprocess.PIPE)

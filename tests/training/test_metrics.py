@@ -12,7 +12,7 @@ import tritensor as tt
 import tritensor.nn.functional as F
 from tests.training.test_trainer import DEVICES, X, Y, linear, pairs, trained
 from tritensor import nn, optim
-from tritensor.errors import ShapeError
+from tritensor.ground.errors import ShapeError
 from tritensor.training import Trainer
 
 

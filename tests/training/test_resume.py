@@ -19,8 +19,8 @@ import tritensor as tt
 from tests.training import runs
 from tritensor import nn, optim
 from tritensor.data import DataLoader, IterableDataset, LengthBucketSampler, RandomSampler, TensorDataset
+from tritensor.ground.pytree import tree_map_only
 from tritensor.training import Callback, Trainer, callbacks
-from tritensor.utils.pytree import tree_map_only
 
 WAYS: dict[str, dict[str, Any]] = {
     "every epoch": {},

@@ -15,7 +15,7 @@ import tritensor as tt
 from tests.stub.build import environment
 from tests.triton_kernels.kernels import accumulate, scaled_sum
 from tritensor.cuda.emulator.sanitizer import SanitizerError
-from tritensor.errors import LaunchError
+from tritensor.ground.errors import LaunchError
 
 
 def configs(*blocks: int, **more: Any) -> list[Any]:

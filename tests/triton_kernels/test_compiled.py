@@ -21,7 +21,7 @@ from tests.stub.child import on_stub
 from tests.triton_kernels.kernels import described_inside, mapped, scaled_sum, square, strided_copy
 from tritensor.cuda.compiler.arguments import Constant, specialize
 from tritensor.cuda.compiler.pack import Pack, decode
-from tritensor.errors import LaunchError
+from tritensor.ground.errors import LaunchError
 
 ROOT = Path(__file__).resolve().parents[2]
 
@@ -177,8 +177,8 @@ def test_a_global_that_changed_is_named() -> None:
 @on_stub()
 def test_recorded_launches_keep_constants() -> None:
     """What a recorder, or a graph, is given of a call holds the constant 1 as such."""
-    from tritensor.cuda.current import here
-    from tritensor.replay.recorder import Recorder
+    from tritensor.ground.thread_state import here
+    from tritensor.ops.replay.recorder import Recorder
 
     x = tt.ones(4, 6, device="cuda")
     here.recorder = Recorder((x.array,))

@@ -11,7 +11,7 @@ import triton.language as tl
 import tritensor as tt
 from tests.stub import control
 from tests.stub.child import on_stub
-from tritensor.errors import DeviceError, GradError, RegistrationError
+from tritensor.ground.errors import DeviceError, GradError, RegistrationError
 from tritensor.library import custom_op, register_autograd, register_kernel, triton_op, wrap_triton
 
 

@@ -12,7 +12,7 @@ from triton.language.extra import libdevice
 import tritensor as tt
 from tests.stub import control
 from tests.stub.child import on_stub
-from tritensor.errors import LaunchError
+from tritensor.ground.errors import LaunchError
 
 LIBDEVICE = str(Path(triton.__file__).parent / "backends" / "nvidia" / "lib" / "libdevice.10.bc")
 

@@ -25,8 +25,8 @@ from tests.triton_kernels.kernels import (
 )
 from tritensor.cuda.emulator.sanitizer import SanitizerError
 from tritensor.cuda.launch import launch
-from tritensor.errors import DeviceError, LaunchError
-from tritensor.table import registry
+from tritensor.ground.errors import DeviceError, LaunchError
+from tritensor.ops.table import registry
 
 
 def three(n: int = 100, dtype: Any = tt.float32) -> tuple[tt.Tensor, tt.Tensor, tt.Tensor]:

@@ -8,7 +8,7 @@ import triton.language as tl
 
 import tritensor as tt
 from tritensor.cuda.emulator.sanitizer import SanitizerError
-from tritensor.errors import LaunchError
+from tritensor.ground.errors import LaunchError
 
 VERSION = tuple(int(n) for n in triton.__version__.split(".")[:2])
 

@@ -9,8 +9,8 @@ import triton
 import triton.language as tl
 
 import tritensor as tt
-from tritensor.paths.modules.custom_ops import wrap_triton
 from tritensor.tools.run_script import opened
+from tritensor.torch_compat.modules.custom_ops import wrap_triton
 
 
 @triton.jit

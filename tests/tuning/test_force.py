@@ -8,22 +8,22 @@ import numpy as np
 import pytest
 
 import tritensor as tt
-from tritensor.array import from_host
-from tritensor.cuda.current import here
-from tritensor.device import device
-from tritensor.errors import ArgumentError
+from tritensor.ground.device import device
+from tritensor.ground.errors import ArgumentError
+from tritensor.ground.thread_state import here
 from tritensor.kernels.parts.axes import Blocks
 from tritensor.kernels.parts.configs.element_tiles import ElementTile
 from tritensor.kernels.parts.launch_rules import Tiles
 from tritensor.kernels.parts.rows.row_tiles import RowTile
-from tritensor.replay.recorder import Recorder
-from tritensor.table import Sample, registry
+from tritensor.ops.array import from_host
+from tritensor.ops.replay.recorder import Recorder
+from tritensor.ops.table import Sample, registry
+from tritensor.ops.tuning.config_choice import FORCED, HEURISTIC, forced_at
+from tritensor.ops.tuning.query import choices
+from tritensor.ops.tuning.search.targets import space_of
 from tritensor.testing.questions.backward import backward_is_rule
 from tritensor.testing.questions.cases import Case
 from tritensor.testing.questions.forward import forward
-from tritensor.tuning.asking import choices
-from tritensor.tuning.choosing import FORCED, HEURISTIC, forced_at
-from tritensor.tuning.search.targets import space_of
 
 GPU = device("cuda", 0)
 RNG = np.random.default_rng(0)

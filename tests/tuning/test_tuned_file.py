@@ -13,12 +13,12 @@ import pytest
 
 import tritensor as tt
 from tests.stub.child import on_stub
-from tritensor.errors import LaunchError
+from tritensor.ground.errors import LaunchError
 from tritensor.kernels.parts.launch_rules import Tiles
 from tritensor.kernels.parts.rows.row_tiles import RowTile
-from tritensor.tuning import tuned
-from tritensor.tuning.buckets import bucket_of, dtype_of
-from tritensor.tuning.tuned import Entry, Header, Place, TunedFileError
+from tritensor.ops.tuning import tuned
+from tritensor.ops.tuning.buckets import bucket_of, dtype_of
+from tritensor.ops.tuning.tuned import Entry, Header, Place, TunedFileError
 
 PLACE = Place("softmax", "forward", "softmax", "float32", "8 128 1 4")
 TILE = RowTile(2, 128, True, 2)

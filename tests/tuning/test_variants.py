@@ -7,7 +7,7 @@ from collections.abc import Iterator
 import pytest
 
 import tritensor as tt
-from tritensor.tuning import variants
+from tritensor.ops.tuning import variants
 
 
 @pytest.fixture(autouse=True)

@@ -8,7 +8,7 @@ from typing import Any
 import pytest
 
 import tritensor as tt
-from tritensor.errors import ArgumentError
+from tritensor.ground.errors import ArgumentError
 from tritensor.utils.benchmark import (
     Compare,
     Language,

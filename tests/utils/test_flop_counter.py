@@ -9,7 +9,7 @@ import pytest
 
 import tritensor as tt
 from tritensor import nn
-from tritensor.errors import ArgumentError
+from tritensor.ground.errors import ArgumentError
 from tritensor.profiler import ProfilerActivity, profile
 from tritensor.utils.checkpoint import checkpoint
 from tritensor.utils.flop_counter import FlopCounterMode

@@ -15,7 +15,7 @@ import pytest
 
 from tests.hub.faulty_server import Served, Server
 from tests.vision.data_files import md5, python2_pickle, rows, write
-from tritensor.errors import CheckpointError
+from tritensor.ground.errors import CheckpointError
 from tritensor.vision import datasets
 from tritensor.vision.datasets.batch_pickle import read_batch
 

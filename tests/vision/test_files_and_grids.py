@@ -11,7 +11,7 @@ from PIL import Image
 
 import tritensor as tt
 from tritensor import vision
-from tritensor.errors import CheckpointError
+from tritensor.ground.errors import CheckpointError
 from tritensor.vision import io as images
 from tritensor.vision.io import ImageReadMode
 from tritensor.vision.utils import draw_bounding_boxes, make_grid, save_image

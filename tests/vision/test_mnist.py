@@ -14,7 +14,7 @@ import tritensor as tt
 from tests.hub.faulty_server import Served, Server
 from tests.vision import data_files
 from tests.vision.data_files import idx, md5, mnist, write
-from tritensor.errors import CheckpointError, DownloadError
+from tritensor.ground.errors import CheckpointError, DownloadError
 from tritensor.vision import datasets
 from tritensor.vision import transforms as T
 from tritensor.vision.datasets.files import Published

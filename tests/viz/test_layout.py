@@ -12,7 +12,7 @@ import tritensor as tt
 from tritensor import nn
 from tritensor.models import resnet18
 from tritensor.viz import Picture, make_dot
-from tritensor.viz.layers import laid_out
+from tritensor.viz.layout import laid_out
 
 SVG = "{http://www.w3.org/2000/svg}"
 

@@ -10,7 +10,7 @@ import pytest
 import tritensor as tt
 from tritensor import nn
 from tritensor.viz import make_dot
-from tritensor.viz.layers import laid_out
+from tritensor.viz.layout import laid_out
 
 
 def model() -> nn.Module:

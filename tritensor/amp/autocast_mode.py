@@ -10,7 +10,7 @@ from typing import Any
 from tritensor import cuda
 from tritensor.amp import policies
 from tritensor.dispatch.autocast import settings
-from tritensor.dtypes import DType, as_dtype, bfloat16, float16
+from tritensor.ground.dtypes import DType, as_dtype, bfloat16, float16
 from tritensor.tensor.core import Tensor
 
 DEVICES = ("cpu", "cuda")

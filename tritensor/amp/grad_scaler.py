@@ -9,11 +9,11 @@ from typing import Any
 
 from tritensor import cuda
 from tritensor.autograd.modes import no_grad
-from tritensor.dtypes import float16, float32, float64, int32
+from tritensor.ground.dtypes import float16, float32, float64, int32
 from tritensor.nn.utils.gradients import scale_
-from tritensor.table import ops
+from tritensor.ops.table import ops
 from tritensor.tensor.core import Tensor
-from tritensor.tensor.publishing.publish import public
+from tritensor.tensor.public_api.publish import public
 
 
 class OptState(Enum):

@@ -9,9 +9,9 @@ from typing import Any
 
 from tritensor import fft, linalg, nn, special
 from tritensor.dispatch.autocast import casting
-from tritensor.process import locks
+from tritensor.ground.process import locks
 from tritensor.tensor.core import Tensor
-from tritensor.tensor.publishing.publish import public, rerouted
+from tritensor.tensor.public_api.publish import public, rerouted
 
 Policy = str | Callable[[tuple[Any, ...], dict[str, Any]], str | None]
 

@@ -10,7 +10,6 @@ from math import inf as inf
 from math import nan as nan
 from math import pi as pi
 
-from tritensor import dtypes as _dtypes
 from tritensor.array_api import creation as _creation
 from tritensor.array_api import data_types as _data_types
 from tritensor.array_api import elementwise as _elementwise
@@ -23,6 +22,7 @@ from tritensor.array_api.inspection import __array_namespace_info__ as __array_n
 from tritensor.array_api.linalg import matmul as matmul
 from tritensor.array_api.linalg import tensordot as tensordot
 from tritensor.array_api.linalg import vecdot as vecdot
+from tritensor.ground import dtypes as _dtypes
 
 __array_api_version__ = "2024.12"
 newaxis = None

@@ -6,10 +6,10 @@ from typing import Any
 
 import numpy as np
 
-from tritensor import dtypes
 from tritensor.array_api.operands import Number, met, need_array, ours
-from tritensor.dtypes import DType
-from tritensor.errors import ArgumentError, NumberRangeError
+from tritensor.ground import dtypes
+from tritensor.ground.dtypes import DType
+from tritensor.ground.errors import ArgumentError, NumberRangeError
 from tritensor.tensor.core import Tensor
 
 Shape = int | tuple[int, ...]

@@ -8,10 +8,10 @@ from typing import Any
 import ml_dtypes
 import numpy as np
 
-from tritensor import dtypes
 from tritensor.array_api.operands import Number, common_type, need_array, ours
-from tritensor.dtypes import DType
-from tritensor.errors import ArgumentError, DTypeError
+from tritensor.ground import dtypes
+from tritensor.ground.dtypes import DType
+from tritensor.ground.errors import ArgumentError, DTypeError
 from tritensor.tensor.core import Tensor
 
 NAMES = (

@@ -7,9 +7,9 @@ from collections.abc import Callable
 from typing import Any
 
 from tritensor.array_api.operands import as_type, common_type, met, need_array, ours
-from tritensor.table import ops
+from tritensor.ops.table import ops
 from tritensor.tensor.core import Tensor
-from tritensor.tensor.publishing.publish import named
+from tritensor.tensor.public_api.publish import named
 
 # What a name of the standard is called among our functions, and what it gives.
 _UNARY = {

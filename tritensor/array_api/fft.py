@@ -6,9 +6,9 @@ from collections.abc import Callable, Sequence
 from typing import Any
 
 from tritensor.array_api.operands import need_array, spectra
-from tritensor.dtypes import DType
+from tritensor.ground.dtypes import DType
 from tritensor.tensor.core import Tensor
-from tritensor.tensor.publishing.publish import named
+from tritensor.tensor.public_api.publish import named
 
 _LINES = {
     "fft": "The Fourier transform along an axis.",

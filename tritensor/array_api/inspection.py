@@ -4,10 +4,11 @@ from __future__ import annotations
 
 from typing import Any
 
-from tritensor import cuda, dtypes
+from tritensor import cuda
 from tritensor.array_api.data_types import NAMES, isdtype
-from tritensor.device import as_device, device
-from tritensor.dtypes import DType
+from tritensor.ground import dtypes
+from tritensor.ground.device import as_device, device
+from tritensor.ground.dtypes import DType
 
 Device = device
 

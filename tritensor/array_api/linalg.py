@@ -8,8 +8,8 @@ from typing import Any
 from tritensor.array_api.manipulation import matrix_transpose
 from tritensor.array_api.operands import Axes, as_type, axes_of, common_type, matrices, met, need_array, ours
 from tritensor.array_api.statistical import sum as _sum
-from tritensor.dtypes import DType
-from tritensor.errors import ArgumentError, ShapeError
+from tritensor.ground.dtypes import DType
+from tritensor.ground.errors import ArgumentError, ShapeError
 from tritensor.tensor.core import Tensor
 
 

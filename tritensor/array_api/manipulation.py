@@ -6,7 +6,7 @@ from collections.abc import Sequence
 from typing import Any
 
 from tritensor.array_api.operands import Axes, axes_of, met, need_array, ours
-from tritensor.errors import ArgumentError, ShapeError
+from tritensor.ground.errors import ArgumentError, ShapeError
 from tritensor.tensor.core import Tensor
 
 

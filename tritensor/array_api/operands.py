@@ -7,10 +7,10 @@ from typing import Any
 
 import numpy as np
 
-from tritensor import dtypes
-from tritensor.table import ops
+from tritensor.ground import dtypes
+from tritensor.ops.table import ops
 from tritensor.tensor.core import Tensor
-from tritensor.tensor.publishing.publish import namespaces, public
+from tritensor.tensor.public_api.publish import namespaces, public
 
 # The functions that the tensor floor has published, under PyTorch's names and with PyTorch's meaning: what this room is made of.
 ours: Any = SimpleNamespace(**public)

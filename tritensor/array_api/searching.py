@@ -6,9 +6,9 @@ from typing import NamedTuple
 
 import numpy as np
 
-from tritensor import dtypes
 from tritensor.array_api.operands import axes_of, met, need_array, ours
-from tritensor.errors import ArgumentError, ShapeError
+from tritensor.ground import dtypes
+from tritensor.ground.errors import ArgumentError, ShapeError
 from tritensor.tensor.core import Tensor, new_tensor
 
 

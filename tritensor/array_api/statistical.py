@@ -5,10 +5,10 @@ from __future__ import annotations
 from collections.abc import Callable
 from typing import Any
 
-from tritensor import dtypes
 from tritensor.array_api.operands import Axes, axes_of, met, need_array, ours
-from tritensor.dtypes import DType
-from tritensor.errors import ShapeError
+from tritensor.ground import dtypes
+from tritensor.ground.dtypes import DType
+from tritensor.ground.errors import ShapeError
 from tritensor.tensor.core import Tensor
 
 

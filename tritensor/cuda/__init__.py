@@ -4,9 +4,8 @@ from __future__ import annotations
 
 from typing import Any
 
-from tritensor.cuda import choice as _choice  # noqa: F401  (tells serving whom to ask)
-from tritensor.cuda import nvtx as nvtx
-from tritensor.cuda import presence
+from tritensor.cuda import availability
+from tritensor.cuda import backend as _choice  # noqa: F401  (tells serving whom to ask)
 from tritensor.cuda.devices import can_device_access_peer as can_device_access_peer
 from tritensor.cuda.devices import current_device as current_device
 from tritensor.cuda.devices import device as device
@@ -36,9 +35,9 @@ from tritensor.cuda.random import manual_seed_all as manual_seed_all
 from tritensor.cuda.random import seed as seed
 from tritensor.cuda.random import set_rng_state as set_rng_state
 from tritensor.cuda.random import set_rng_state_all as set_rng_state_all
-from tritensor.cuda.runtime.serving import emulated as emulated
-from tritensor.cuda.runtime.serving import runtime as _runtime
-from tritensor.cuda.runtime.serving import started as _started
+from tritensor.cuda.runtime.active import emulated as emulated
+from tritensor.cuda.runtime.active import runtime as _runtime
+from tritensor.cuda.runtime.active import started as _started
 from tritensor.cuda.streams.graphs import CUDAGraph as CUDAGraph
 from tritensor.cuda.streams.graphs import graph as graph
 from tritensor.cuda.streams.graphs import graph_pool_handle as graph_pool_handle
@@ -51,21 +50,22 @@ from tritensor.cuda.streams.stream import is_current_stream_capturing as is_curr
 from tritensor.cuda.streams.stream import set_stream as set_stream
 from tritensor.cuda.streams.stream import stream as stream
 from tritensor.cuda.streams.stream import synchronize as synchronize
+from tritensor.ground import nvtx as nvtx
 
 
 def is_available() -> bool:
     """Whether tensors can be put on device cuda. Never raises; True also where the device is emulated."""
-    return presence.gpus() > 0
+    return availability.gpus() > 0
 
 
 def why() -> str:
     """Why device cuda is not available and what to do about it; "" where it is."""
-    return presence.reason()
+    return availability.reason()
 
 
 def device_count() -> int:
     """The number of GPUs (0 without a driver). Never raises."""
-    return presence.gpus()
+    return availability.gpus()
 
 
 def get_device_name(device: Any = None) -> str:

@@ -4,12 +4,12 @@ from __future__ import annotations
 
 from typing import Any
 
-from tritensor.cuda import presence
-from tritensor.cuda.current import here
+from tritensor.cuda import availability
+from tritensor.cuda.runtime.active import runtime
 from tritensor.cuda.runtime.interface import Properties
-from tritensor.cuda.runtime.serving import runtime
-from tritensor.device import as_device
-from tritensor.errors import DeviceError
+from tritensor.ground.device import as_device
+from tritensor.ground.errors import DeviceError
+from tritensor.ground.thread_state import here
 
 
 def index_of(device: Any) -> int:
@@ -21,9 +21,9 @@ def index_of(device: Any) -> int:
     if found.type != "cuda":
         raise DeviceError(f"cuda: {found} is not a GPU; give a number, 'cuda' or 'cuda:N'")
     index = found.index or 0
-    count = presence.gpus()
+    count = availability.gpus()
     if not count:
-        raise DeviceError(f"cuda: {presence.reason()}")
+        raise DeviceError(f"cuda: {availability.reason()}")
     if not 0 <= index < count:
         raise DeviceError(f"cuda:{index}: no such device; this machine has {count} ({', '.join(f'cuda:{i}' for i in range(count))})")
     return index

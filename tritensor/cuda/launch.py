@@ -6,9 +6,9 @@ import operator
 from collections.abc import Callable
 from typing import Any, NoReturn
 
-from tritensor.cuda.current import here
-from tritensor.cuda.runtime.serving import runtime
-from tritensor.errors import LaunchError
+from tritensor.cuda.runtime.active import runtime
+from tritensor.ground.errors import LaunchError
+from tritensor.ground.thread_state import here
 
 _GRID = (
     2**31 - 1,

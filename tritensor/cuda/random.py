@@ -6,7 +6,7 @@ from collections.abc import Iterable
 from typing import Any
 
 from tritensor import random
-from tritensor.cuda import presence
+from tritensor.cuda import availability
 
 
 def manual_seed(seed: int) -> None:
@@ -41,7 +41,7 @@ def set_rng_state(new_state: Any, device: Any = "cuda") -> None:
 
 def get_rng_state_all() -> list[Any]:
     """The state for each visible GPU: all are the default generator's, and there are none without a GPU."""
-    return [random.get_rng_state() for _ in range(presence.gpus())]
+    return [random.get_rng_state() for _ in range(availability.gpus())]
 
 
 def set_rng_state_all(new_states: Iterable[Any]) -> None:

@@ -8,8 +8,8 @@ from typing import Any, TypeAlias
 
 import numpy as np
 
-from tritensor.errors import ShapeError
-from tritensor.table import ops
+from tritensor.ground.errors import ShapeError
+from tritensor.ops.table import ops
 from tritensor.tensor.core import Tensor
 from tritensor.tensor.functions.creation.constructors import tensor
 from tritensor.tensor.size import Size

@@ -2,13 +2,13 @@
 
 from __future__ import annotations
 
-import importlib
 import math
 from collections.abc import Iterator, Sized
 
-from tritensor.data.order import permutation
+from tritensor.data.random_order import permutation
 from tritensor.data.sampler import Sampler
-from tritensor.errors import ArgumentError
+from tritensor.ground.errors import ArgumentError
+from tritensor.ground.providers import provider
 from tritensor.random import Generator
 
 
@@ -32,7 +32,7 @@ class DistributedSampler(Sampler[int]):
         drop_last: bool = False,
     ) -> None:
         if num_replicas is None or rank is None:
-            group = importlib.import_module("tritensor.distributed")  # few programs need it
+            group = provider("distributed")  # few programs need it
             if not group.is_initialized():
                 raise ArgumentError(
                     "DistributedSampler: no process group has been initialised; give num_replicas and rank, or init_process_group first"

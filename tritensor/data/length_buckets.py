@@ -7,9 +7,9 @@ from typing import Any
 
 import numpy as np
 
-from tritensor.data.order import permutation
+from tritensor.data.random_order import permutation
 from tritensor.data.sampler import Sampler
-from tritensor.errors import ArgumentError
+from tritensor.ground.errors import ArgumentError
 from tritensor.random import Generator
 
 _MOST_BATCHES = 50  # of a bucket: as random as a long epoch needs

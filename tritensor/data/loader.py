@@ -7,11 +7,11 @@ from collections.abc import Callable, Iterable, Iterator
 from typing import Any
 
 from tritensor import cuda
+from tritensor.data.batch_reader import apart, reader, stream, warned
 from tritensor.data.collate import default_collate, default_convert, pinned
 from tritensor.data.dataset import IterableDataset
 from tritensor.data.loader_options import check_batches, check_workers, workers_of
-from tritensor.data.order import drawn_seed
-from tritensor.data.reading import apart, reader, stream, warned
+from tritensor.data.random_order import drawn_seed
 from tritensor.data.sampler import BatchSampler, RandomSampler, SequentialSampler
 from tritensor.random import Generator
 

@@ -6,8 +6,8 @@ import os
 import warnings
 from typing import Any
 
-from tritensor.device import as_device
-from tritensor.errors import ArgumentError
+from tritensor.ground.device import as_device
+from tritensor.ground.errors import ArgumentError
 
 _MOST = 8  # workers that "auto" takes
 AHEAD = 2  # batches that each worker makes ahead

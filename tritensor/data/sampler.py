@@ -6,8 +6,8 @@ import itertools
 from collections.abc import Iterable, Iterator, Sequence, Sized
 from typing import Any, Generic, TypeVar
 
-from tritensor.data.order import choices, drawn_seed, permutation, weighted
-from tritensor.errors import ArgumentError
+from tritensor.data.random_order import choices, drawn_seed, permutation, weighted
+from tritensor.ground.errors import ArgumentError
 from tritensor.random import Generator
 
 T_co = TypeVar("T_co", covariant=True)

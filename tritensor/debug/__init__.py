@@ -10,7 +10,7 @@ from typing import TYPE_CHECKING, NamedTuple
 from tritensor.cuda.compiler import compile_log
 from tritensor.cuda.compiler.compile_log import Compile as Compile
 from tritensor.cuda.streams import hidden_waits
-from tritensor.process import locks
+from tritensor.ground.process import locks
 
 if TYPE_CHECKING:  # what looks at memory is imported when it is asked for
     from tritensor.debug.allocations import MemoryTrace

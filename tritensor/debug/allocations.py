@@ -12,13 +12,13 @@ from typing import Any, NamedTuple
 
 import numpy as np
 
-from tritensor.array import CudaArray
 from tritensor.autograd import engine
 from tritensor.autograd.node import Branch
-from tritensor.call_site import line_of, shown, user_instruction, wrapper
 from tritensor.cuda.memory.report import size
+from tritensor.ground.call_site import line_of, shown, user_instruction, wrapper
+from tritensor.ground.process import locks
 from tritensor.nn.module import Module
-from tritensor.process import locks
+from tritensor.ops.array import CudaArray
 from tritensor.profiler.patches import Patches
 from tritensor.profiler.probes.forward import forward_probe
 from tritensor.profiler.recording import Options, Recording, held

@@ -5,11 +5,11 @@ from __future__ import annotations
 import pickle
 from typing import Any
 
-from tritensor.call_site import line_of
 from tritensor.cuda.memory import report
-from tritensor.cuda.runtime import serving
+from tritensor.cuda.runtime import active
 from tritensor.debug.allocations import MemoryTrace
-from tritensor.errors import ArgumentError
+from tritensor.ground.call_site import line_of
+from tritensor.ground.errors import ArgumentError
 
 _traces: list[MemoryTrace] = []
 
@@ -29,9 +29,9 @@ def _record_memory_history(enabled: Any = "all", *args: Any, **kwargs: Any) -> N
 
 def _snapshot(device: Any = None) -> dict[str, Any]:
     """{"segments": live allocations of GPUs whose line is known, "device_traces": for each GPU what was allocated and freed}, as PyTorch's. Sizes in bytes."""
-    if not serving.started():
+    if not active.started():
         return {"segments": [], "device_traces": []}
-    runtime = serving.runtime()
+    runtime = active.runtime()
     changes = _traces[-1].changes if _traces else []
     histories: list[list[dict[str, Any]]] = [[] for _ in range(runtime.device_count())]
     for c in changes:

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from typing import NamedTuple
 
-from tritensor.tuning import variants
+from tritensor.ops.tuning import variants
 
 
 class Variant(NamedTuple):

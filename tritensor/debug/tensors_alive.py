@@ -12,7 +12,7 @@ import numpy as np
 from tritensor.autograd.node import Node
 from tritensor.cuda.memory import report as gpu_report
 from tritensor.cuda.memory.report import size
-from tritensor.cuda.runtime import serving
+from tritensor.cuda.runtime import active
 from tritensor.debug.allocations import owner_of
 from tritensor.nn.parameter import Parameter
 from tritensor.optim.optimizer import Optimizer
@@ -30,8 +30,8 @@ def report() -> str:
     known = size(host) if host_memory_known() else "not told by this C library"
     lines.append(f"the C library has handed out {known}, numpy's arrays and Python's larger objects among it")
     lines += _traced_lines()
-    if serving.started():
-        for accounts in serving.runtime().allocators():
+    if active.started():
+        for accounts in active.runtime().allocators():
             lines.append(gpu_report.summary(accounts))
     return "\n".join(lines)
 

@@ -14,14 +14,14 @@ from typing import Any
 
 import numpy as np
 
-from tritensor import dtypes
-from tritensor.array import CudaArray
 from tritensor.autograd.modes import state
-from tritensor.call_site import wrapper
-from tritensor.dispatch import road
-from tritensor.errors import GradError
-from tritensor.table import Op, Ops, ops, registry
-from tritensor.table.lookup import changing
+from tritensor.dispatch import dispatcher
+from tritensor.ground import dtypes
+from tritensor.ground.call_site import wrapper
+from tritensor.ground.errors import GradError
+from tritensor.ops.array import CudaArray
+from tritensor.ops.table import Op, Ops, ops, registry
+from tritensor.ops.table.lookup import changing
 
 _SINGLE = np.dtype(np.float32)
 _EIGHT_BYTES = 8
@@ -105,7 +105,7 @@ class Casting:
         return _SINGLE
 
     def _cast(self, x: Any, target: Any, device: str | None) -> Any:
-        if isinstance(x, road._Tensor):
+        if isinstance(x, dispatcher._Tensor):
             if target is None or not _takes(x, device) or x.array.dtype == target:
                 return x
             return self._weight(x, target) if self.kept is not None and x.tracked and x.node is None and x.path is None else cast(x, target)
@@ -151,10 +151,10 @@ def _takes(x: Any, device: str | None) -> bool:
 def _tensors(given: tuple[Any, ...]) -> list[Any]:
     found: list[Any] = []
     for x in given:
-        if isinstance(x, road._Tensor):
+        if isinstance(x, dispatcher._Tensor):
             found.append(x)
         elif type(x) is list or type(x) is tuple:
-            found += [y for y in x if isinstance(y, road._Tensor)]
+            found += [y for y in x if isinstance(y, dispatcher._Tensor)]
     return found
 
 

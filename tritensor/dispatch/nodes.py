@@ -4,14 +4,14 @@ from __future__ import annotations
 
 from typing import Any
 
-from tritensor import dtypes
 from tritensor.autograd.modes import state
 from tritensor.autograd.node import Branch, ComplexNode, Node, Version, version_of
 from tritensor.autograd.saved import lend, reclaim
-from tritensor.errors import GradError
-from tritensor.table import Op
+from tritensor.ground import dtypes
+from tritensor.ground.errors import GradError
+from tritensor.ops.table import Op
 
-# Set by `road.install`: the Tensor class.
+# Set by `dispatcher.install`: the Tensor class.
 _Tensor: Any = None
 
 

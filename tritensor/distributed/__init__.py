@@ -66,6 +66,6 @@ from tritensor.distributed.reduce_op import reduce_op as reduce_op
 from tritensor.distributed.subgroups import new_subgroups as new_subgroups
 from tritensor.distributed.subgroups import new_subgroups_by_enumeration as new_subgroups_by_enumeration
 from tritensor.distributed.work import Work as Work
-from tritensor.errors import DistBackendError as DistBackendError
-from tritensor.errors import DistError as DistError
-from tritensor.errors import RankFailedError as RankFailedError
+from tritensor.ground.errors import DistBackendError as DistBackendError
+from tritensor.ground.errors import DistError as DistError
+from tritensor.ground.errors import RankFailedError as RankFailedError

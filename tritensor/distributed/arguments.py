@@ -5,12 +5,12 @@ from __future__ import annotations
 from collections.abc import Sequence
 from typing import Any
 
-from tritensor.array import Array, device_of, empty, empty_like, is_contiguous
 from tritensor.autograd.node import version_of
 from tritensor.autograd.saved import reclaim
 from tritensor.distributed.backends.one_process import copy_into, copy_of
 from tritensor.distributed.process_group import ProcessGroup
-from tritensor.errors import ArgumentError, ShapeError
+from tritensor.ground.errors import ArgumentError, ShapeError
+from tritensor.ops.array import Array, device_of, empty, empty_like, is_contiguous
 from tritensor.tensor.core import Tensor
 
 

@@ -5,7 +5,7 @@ from __future__ import annotations
 import sys
 from types import CodeType
 
-from tritensor.call_site import line_of, shown, user_frame
+from tritensor.ground.call_site import line_of, shown, user_frame
 
 
 class Call:

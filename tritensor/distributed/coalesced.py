@@ -11,7 +11,7 @@ from tritensor.distributed.collectives import all_gather, all_gather_into_tensor
 from tritensor.distributed.process_group import asks_outside, joined
 from tritensor.distributed.reduce_op import ReduceOp
 from tritensor.distributed.work import Future, Work
-from tritensor.errors import ArgumentError
+from tritensor.ground.errors import ArgumentError
 from tritensor.tensor.core import Tensor
 
 

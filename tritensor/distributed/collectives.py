@@ -6,7 +6,6 @@ from collections.abc import Callable, Sequence
 from datetime import timedelta
 from typing import Any
 
-from tritensor.array import Array
 from tritensor.distributed.arguments import (
     check_parts,
     check_tensor,
@@ -26,7 +25,8 @@ from tritensor.distributed.calls import Call
 from tritensor.distributed.process_group import asks_outside, joined
 from tritensor.distributed.reduce_op import ReduceOp, check_op
 from tritensor.distributed.work import Work
-from tritensor.errors import ArgumentError, ShapeError
+from tritensor.ground.errors import ArgumentError, ShapeError
+from tritensor.ops.array import Array
 from tritensor.tensor.core import Tensor
 
 

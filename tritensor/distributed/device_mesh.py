@@ -8,9 +8,8 @@ from typing import Any
 
 import numpy as np
 
-from tritensor.cuda.current import here
+from tritensor.cuda.availability import gpus
 from tritensor.cuda.devices import set_device
-from tritensor.cuda.presence import gpus
 from tritensor.distributed.environment import local_rank
 from tritensor.distributed.initialisation import init_process_group, new_group
 from tritensor.distributed.process_group import (
@@ -22,7 +21,8 @@ from tritensor.distributed.process_group import (
     is_initialized,
     joined,
 )
-from tritensor.errors import ArgumentError
+from tritensor.ground.errors import ArgumentError
+from tritensor.ground.thread_state import here
 from tritensor.tensor.core import Tensor
 
 

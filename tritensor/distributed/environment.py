@@ -6,7 +6,7 @@ import os
 from collections.abc import Mapping
 from urllib.parse import parse_qs, urlsplit
 
-from tritensor.errors import ArgumentError
+from tritensor.ground.errors import ArgumentError
 
 # (rank, size) of each way to start processes, the nearest to the user first: torchrun and this launcher, MPICH and Intel MPI, Open MPI, Slurm.
 _NAMES = (

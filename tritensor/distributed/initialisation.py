@@ -14,16 +14,16 @@ from urllib.parse import urlsplit
 
 import numpy as np
 
-from tritensor.cuda.presence import gpus
-from tritensor.cuda.runtime.serving import emulated
-from tritensor.device import as_device
+from tritensor.cuda.availability import gpus
+from tritensor.cuda.runtime.active import emulated
 from tritensor.distributed.backends.interface import Backend
 from tritensor.distributed.backends.one_process import OneProcess
 from tritensor.distributed.calls import Call
 from tritensor.distributed.debug_level import DebugLevel, get_debug_level
 from tritensor.distributed.environment import local_rank, meeting_point, rank_and_size
 from tritensor.distributed.process_group import GroupMember, ProcessGroup, asks_outside, is_initialized, joined
-from tritensor.errors import ArgumentError
+from tritensor.ground.device import as_device
+from tritensor.ground.errors import ArgumentError
 
 BACKENDS = ("gloo", "nccl", "mpi", "ucc", "xccl", "fake")
 default_pg_timeout = timedelta(minutes=30)  # how long a group waits for its processes where nothing is said

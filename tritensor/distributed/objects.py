@@ -8,14 +8,14 @@ from typing import Any
 
 import numpy as np
 
-from tritensor.array import from_host, to_host
-from tritensor.cuda.current import here
-from tritensor.device import device
 from tritensor.distributed import collectives
 from tritensor.distributed.arguments import root_of
 from tritensor.distributed.point_to_point import recv, send
 from tritensor.distributed.process_group import ProcessGroup, asks_outside, joined
-from tritensor.errors import ArgumentError
+from tritensor.ground.device import device
+from tritensor.ground.errors import ArgumentError
+from tritensor.ground.thread_state import here
+from tritensor.ops.array import from_host, to_host
 from tritensor.tensor.core import Tensor
 
 DEEPEST = 20  # lists and dicts in one another that JSON is given

@@ -11,7 +11,7 @@ from tritensor.distributed.backends.interface import Backend, Pending
 from tritensor.distributed.collectives import settle
 from tritensor.distributed.process_group import GroupMember, ProcessGroup, asks_outside, joined
 from tritensor.distributed.work import Work
-from tritensor.errors import ArgumentError
+from tritensor.ground.errors import ArgumentError
 from tritensor.tensor.core import Tensor
 
 

@@ -7,15 +7,15 @@ from collections.abc import Sequence
 from concurrent.futures import Future
 from typing import Any
 
-from tritensor.array import CudaArray
-from tritensor.call_site import user_line
-from tritensor.cuda.current import here
-from tritensor.device import cpu
 from tritensor.distributed.backends.agreement import agree, match
 from tritensor.distributed.backends.interface import Backend
 from tritensor.distributed.calls import Call
-from tritensor.errors import ArgumentError, CaptureError, DeviceError, DistError
-from tritensor.layers import LayerArray
+from tritensor.ground.call_site import user_line
+from tritensor.ground.device import cpu
+from tritensor.ground.errors import ArgumentError, CaptureError, DeviceError, DistError
+from tritensor.ground.thread_state import here
+from tritensor.ground.transforms import LayerArray
+from tritensor.ops.array import CudaArray
 from tritensor.tensor.core import Tensor
 
 CHECKED = 64  # of a group's calls, the first so many are compared between the ranks in any case: most mistakes show in the first step

@@ -6,8 +6,8 @@ import enum
 import math
 from typing import Any
 
-from tritensor.dtypes import DType
-from tritensor.errors import DTypeError
+from tritensor.ground.dtypes import DType
+from tritensor.ground.errors import DTypeError
 
 
 class ReduceOp(enum.Enum):

@@ -8,7 +8,7 @@ from typing import Any
 from tritensor.autograd.function import Function, once_differentiable
 from tritensor.distributed.collectives import all_gather_into_tensor, all_reduce
 from tritensor.distributed.process_group import ProcessGroup
-from tritensor.errors import ShapeError
+from tritensor.ground.errors import ShapeError
 from tritensor.nn.functional.batch_statistics import batch_norm_backward_elemt, batch_norm_backward_reduce, batch_norm_elemt
 from tritensor.tensor.core import Tensor
 from tritensor.tensor.functions.shaping.joining import cat

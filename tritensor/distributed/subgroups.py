@@ -6,10 +6,10 @@ from collections.abc import Sequence
 from datetime import timedelta
 from typing import Any
 
-from tritensor.cuda.presence import gpus
+from tritensor.cuda.availability import gpus
 from tritensor.distributed.initialisation import new_group
 from tritensor.distributed.process_group import get_process_group_ranks, get_rank, get_world_size
-from tritensor.errors import ArgumentError
+from tritensor.ground.errors import ArgumentError
 
 
 def new_subgroups(

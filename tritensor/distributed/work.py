@@ -9,7 +9,7 @@ from typing import Any
 
 from tritensor.distributed.backends.interface import Pending
 from tritensor.distributed.calls import Call
-from tritensor.errors import ArgumentError
+from tritensor.ground.errors import ArgumentError
 from tritensor.tensor.core import Tensor
 
 

@@ -11,8 +11,8 @@ import numpy as np
 from tritensor.autograd.modes import no_grad
 from tritensor.distributions import constraints
 from tritensor.distributions.lazy import lazy_property
-from tritensor.errors import ArgumentError
-from tritensor.layers import LayerArray
+from tritensor.ground.errors import ArgumentError
+from tritensor.ground.transforms import LayerArray
 from tritensor.tensor.core import Tensor
 from tritensor.tensor.size import Size
 

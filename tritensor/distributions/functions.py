@@ -41,6 +41,6 @@ from tritensor.tensor.functions.shaping.joining import stack as stack
 from tritensor.tensor.functions.shaping.reshaping import broadcast_shapes as broadcast_shapes
 from tritensor.tensor.functions.shaping.reshaping import broadcast_tensors as broadcast_tensors
 from tritensor.tensor.functions.shaping.reshaping import diag_embed as diag_embed
-from tritensor.tensor.publishing.publish import namespaces as _namespaces
+from tritensor.tensor.public_api.publish import namespaces as _namespaces
 
 i0e, i1e, ndtri, xlog1py = (_namespaces["special"][name] for name in ("i0e", "i1e", "ndtri", "xlog1py"))

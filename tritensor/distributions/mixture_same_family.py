@@ -9,7 +9,7 @@ from tritensor.autograd.modes import no_grad
 from tritensor.distributions import constraints
 from tritensor.distributions.discrete.categorical import Categorical
 from tritensor.distributions.distribution import Distribution
-from tritensor.errors import ArgumentError
+from tritensor.ground.errors import ArgumentError
 from tritensor.tensor.core import Tensor
 from tritensor.tensor.size import Size
 

@@ -8,10 +8,10 @@ from collections.abc import Sequence
 from numbers import Number
 from typing import Any, NamedTuple
 
-from tritensor import dtypes
 from tritensor.distributions import functions as T
 from tritensor.distributions.constraints.base import last_as_one
-from tritensor.errors import ArgumentError
+from tritensor.ground import dtypes
+from tritensor.ground.errors import ArgumentError
 from tritensor.nn import functional as F
 from tritensor.tensor.core import Tensor
 from tritensor.tensor.functions.creation.random import exponential_numbers, least_above_zero

@@ -8,15 +8,15 @@ from typing import Any
 from tritensor.autograd.modes import enable_grad, state
 from tritensor.autograd.node import version_of
 from tritensor.autograd.saved import lending
-from tritensor.dispatch.layer_nodes import step_node
-from tritensor.errors import DTypeError, ShapeError, TransformError
+from tritensor.dispatch.level_nodes import step_node
 from tritensor.func.gradients import vjp
-from tritensor.func.layering import dual, in_graph, level_of, settle
 from tritensor.func.tangents import zeros_like
-from tritensor.layers import JVP, Level
-from tritensor.table import registry
+from tritensor.func.wrapping import dual, in_graph, level_of, settle
+from tritensor.ground.errors import DTypeError, ShapeError, TransformError
+from tritensor.ground.pytree import described, outline, tree_flatten, tree_map, tree_unflatten
+from tritensor.ground.transforms import JVP, Level
+from tritensor.ops.table import registry
 from tritensor.tensor.core import Tensor, new_tensor
-from tritensor.utils.pytree import described, outline, tree_flatten, tree_map, tree_unflatten
 
 
 def checked_tangent(name: str, x: Any, t: Any) -> None:

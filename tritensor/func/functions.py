@@ -10,17 +10,17 @@ from tritensor.autograd.accumulate import sum_to
 from tritensor.autograd.function import Function, FunctionNode
 from tritensor.autograd.modes import no_grad, state
 from tritensor.autograd.node import Branch
-from tritensor.dispatch.layer_nodes import lifted, unrecorded
-from tritensor.errors import TransformError
+from tritensor.dispatch.level_nodes import lifted, unrecorded
 from tritensor.func.forward import _primal
 from tritensor.func.gradients import vjp
-from tritensor.func.layering import below, dual, highest, level_of, recording, settle, wrap
 from tritensor.func.mapping import to_front, vmap
 from tritensor.func.tangents import zeros_like
-from tritensor.layers import GRAD, JVP, VMAP, Level, entries
-from tritensor.table import ops
+from tritensor.func.wrapping import below, dual, highest, level_of, recording, settle, wrap
+from tritensor.ground.errors import TransformError
+from tritensor.ground.pytree import broadcast_to_and_flatten, outline, tree_flatten, tree_map, tree_unflatten
+from tritensor.ground.transforms import GRAD, JVP, VMAP, Level, entries
+from tritensor.ops.table import ops
 from tritensor.tensor.core import Tensor
-from tritensor.utils.pytree import broadcast_to_and_flatten, outline, tree_flatten, tree_map, tree_unflatten
 
 
 class VmapInfo(NamedTuple):

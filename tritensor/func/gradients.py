@@ -14,13 +14,13 @@ from tritensor.autograd import engine
 from tritensor.autograd import node as nodes
 from tritensor.autograd.modes import enable_grad, state
 from tritensor.autograd.node import Node, version_of
-from tritensor.errors import GradError, ShapeError, TransformError
-from tritensor.func.layering import below, in_graph, level_of, settle, wrap
 from tritensor.func.tangents import zeros_like
-from tritensor.layers import GRAD, Level
-from tritensor.table import registry
+from tritensor.func.wrapping import below, in_graph, level_of, settle, wrap
+from tritensor.ground.errors import GradError, ShapeError, TransformError
+from tritensor.ground.pytree import described, outline, tree_flatten, tree_unflatten
+from tritensor.ground.transforms import GRAD, Level
+from tritensor.ops.table import registry
 from tritensor.tensor.core import Tensor, new_tensor
-from tritensor.utils.pytree import described, outline, tree_flatten, tree_unflatten
 
 Argnums = int | tuple[int, ...]
 

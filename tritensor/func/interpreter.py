@@ -1,4 +1,4 @@
-"""What an op does to layered tensors: the highest transform among its inputs takes it apart into ops on the tensors below (see tritensor.layers).
+"""What an op does to layered tensors: the highest transform among its inputs takes it apart into ops on the tensors below (see tritensor.ground.transforms).
 
 Each level has a graph of its own for the derivatives that are taken inside it. An op is recorded at its own level and, while it is taken apart,
 at every level below: so a derivative sees exactly what was computed between its entry and its end, and everything nests.
@@ -14,12 +14,12 @@ from tritensor.autograd.node import next_sequence
 from tritensor.autograd.saved import lend_all
 from tritensor.dispatch import apply
 from tritensor.dispatch.nodes import share, written
-from tritensor.errors import TransformError
-from tritensor.func.layering import below, dual, hang, highest, laid_as, level_of, node_of, recording, settle, wrap
 from tritensor.func.rules import mapped
 from tritensor.func.tangents import push, zeros_like
-from tritensor.layers import GRAD, JVP, VMAP, LayerArray, Level, entries, running
-from tritensor.table import Op, ops
+from tritensor.func.wrapping import below, dual, hang, highest, laid_as, level_of, node_of, recording, settle, wrap
+from tritensor.ground.errors import TransformError
+from tritensor.ground.transforms import GRAD, JVP, VMAP, LayerArray, Level, entries, running
+from tritensor.ops.table import Op, ops
 from tritensor.tensor.aliasing.inplace import overwrite
 from tritensor.tensor.aliasing.views import replay
 from tritensor.tensor.core import Tensor, new_tensor

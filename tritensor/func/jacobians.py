@@ -6,13 +6,13 @@ import functools
 from collections.abc import Callable
 from typing import Any
 
-from tritensor.errors import ArgumentError, TransformError
 from tritensor.func.forward import jvp
 from tritensor.func.gradients import Argnums, _chosen, vjp
 from tritensor.func.mapping import vmap
-from tritensor.table import ops
+from tritensor.ground.errors import ArgumentError, TransformError
+from tritensor.ground.pytree import described, tree_flatten, tree_unflatten
+from tritensor.ops.table import ops
 from tritensor.tensor.core import Tensor
-from tritensor.utils.pytree import described, tree_flatten, tree_unflatten
 
 
 def _units(x: Tensor, first: int, count: int, total: int) -> Tensor:

@@ -9,13 +9,13 @@ from contextlib import contextmanager
 from typing import Any
 
 from tritensor.autograd.modes import state
-from tritensor.errors import ArgumentError, NoValuesError, TransformError
-from tritensor.func.layering import below, highest, level_of, settle, wrap
-from tritensor.layers import VMAP, Level, entries, running
+from tritensor.func.wrapping import below, highest, level_of, settle, wrap
+from tritensor.ground.errors import ArgumentError, NoValuesError, TransformError
+from tritensor.ground.pytree import broadcast_to_and_flatten, described, outline, tree_flatten, tree_unflatten
+from tritensor.ground.transforms import VMAP, Level, entries, running
+from tritensor.ops.table import ops
 from tritensor.random import Generator, default_generator
-from tritensor.table import ops
 from tritensor.tensor.core import Tensor
-from tritensor.utils.pytree import broadcast_to_and_flatten, described, outline, tree_flatten, tree_unflatten
 
 Dims = Any  # an int, None, or a tree of them
 

@@ -6,14 +6,14 @@ import functools
 from collections.abc import Callable, Mapping, Sequence
 from typing import Any
 
-from tritensor.errors import ArgumentError, TransformError
-from tritensor.func.layering import settle
-from tritensor.layers import LayerArray
+from tritensor.func.wrapping import settle
+from tritensor.ground.errors import ArgumentError, TransformError
+from tritensor.ground.pytree import described
+from tritensor.ground.transforms import LayerArray
 from tritensor.nn.module import Module
 from tritensor.nn.utils.stateless import _functional_call
-from tritensor.table import ops
+from tritensor.ops.table import ops
 from tritensor.tensor.core import Tensor
-from tritensor.utils.pytree import described
 
 
 def functional_call(

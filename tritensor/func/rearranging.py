@@ -7,11 +7,11 @@ import re
 from collections.abc import Sequence
 from typing import Any
 
-from tritensor.errors import ArgumentError
-from tritensor.table import ops
+from tritensor.ground.errors import ArgumentError
+from tritensor.ground.pytree import described
+from tritensor.ops.table import ops
 from tritensor.tensor.core import Tensor
 from tritensor.tensor.functions.shaping.reshaping import reshape_to
-from tritensor.utils.pytree import described
 
 _REST = "..."
 

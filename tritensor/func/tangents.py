@@ -8,14 +8,14 @@ from __future__ import annotations
 
 from typing import Any
 
-from tritensor import dtypes
 from tritensor.autograd import engine
 from tritensor.autograd.modes import enable_grad, state
 from tritensor.autograd.node import ComplexNode, Node
 from tritensor.dispatch import apply
-from tritensor.func.layering import highest, in_graph, node_of, settle
-from tritensor.layers import GRAD, LayerArray, Level
-from tritensor.table import Op, ops
+from tritensor.func.wrapping import highest, in_graph, node_of, settle
+from tritensor.ground import dtypes
+from tritensor.ground.transforms import GRAD, LayerArray, Level
+from tritensor.ops.table import Op, ops
 from tritensor.tensor.core import Tensor, new_tensor
 
 # Linear in their one input: the tangent goes the same way.

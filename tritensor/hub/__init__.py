@@ -2,7 +2,7 @@
 
 from urllib.parse import urlparse as urlparse
 
-from tritensor.errors import DownloadError as DownloadError
+from tritensor.ground.errors import DownloadError as DownloadError
 from tritensor.hub.folders import _get_torch_home as _get_torch_home
 from tritensor.hub.folders import get_dir as get_dir
 from tritensor.hub.folders import set_dir as set_dir

@@ -8,7 +8,7 @@ from collections.abc import Callable, Mapping
 from typing import Any
 
 from tritensor import models
-from tritensor.errors import ArgumentError, CheckpointError
+from tritensor.ground.errors import ArgumentError, CheckpointError
 from tritensor.models.gpt2 import GPT2, GPT2Config
 from tritensor.models.installed import entries, installed
 

@@ -14,7 +14,7 @@ import urllib.error
 from collections.abc import Iterator, Sequence
 from typing import Any, BinaryIO
 
-from tritensor.errors import DownloadError
+from tritensor.ground.errors import DownloadError
 from tritensor.hub.connection import is_passing, open_url, reason, wait_asked
 from tritensor.io.atomic import FULL
 from tritensor.io.checksums import Checksum, hasher, is_whole

@@ -9,7 +9,7 @@ import urllib.parse
 from collections.abc import Callable
 from typing import Any
 
-from tritensor.errors import ArgumentError, CheckpointError
+from tritensor.ground.errors import ArgumentError, CheckpointError
 from tritensor.hub.building import all_models, built, maker
 from tritensor.hub.download import download
 from tritensor.hub.folders import get_dir

@@ -15,7 +15,7 @@ import urllib.parse
 from collections.abc import Mapping
 from typing import Any, NamedTuple
 
-from tritensor.errors import ArgumentError, CheckpointError, DownloadError, MissingFileError
+from tritensor.ground.errors import ArgumentError, CheckpointError, DownloadError, MissingFileError
 from tritensor.hub.connection import open_url, reason
 from tritensor.hub.download import download
 from tritensor.hub.folders import get_dir

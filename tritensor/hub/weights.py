@@ -5,7 +5,7 @@ from __future__ import annotations
 import os
 from typing import Any
 
-from tritensor.errors import CheckpointError
+from tritensor.ground.errors import CheckpointError
 from tritensor.hub.repository import Files
 from tritensor.io.safetensors import load_file
 from tritensor.io.sharded import INDEX, weight_map

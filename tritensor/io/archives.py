@@ -14,7 +14,7 @@ import zlib
 from collections.abc import Callable, Iterable, Iterator
 from typing import IO, Any, NamedTuple
 
-from tritensor.errors import ArgumentError, CheckpointError
+from tritensor.ground.errors import ArgumentError, CheckpointError
 
 Path = str | os.PathLike[str]
 _LONGEST_NAME = 1 << 20  # bytes of a name, or of attributes, that stand before a member of a tar

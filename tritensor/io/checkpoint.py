@@ -18,8 +18,8 @@ import warnings
 from collections.abc import Callable, Mapping
 from typing import Any, BinaryIO
 
-from tritensor.device import as_device
-from tritensor.errors import CheckpointError
+from tritensor.ground.device import as_device
+from tritensor.ground.errors import CheckpointError
 from tritensor.io import formats, objects, safetensors
 from tritensor.io.atomic import replacing
 from tritensor.io.structure import Packer, unpack
@@ -248,7 +248,7 @@ def _packed(obj: Any) -> tuple[dict[str, str], dict[str, Tensor]]:
 def _placing(map_location: Any, label: str) -> Callable[[Tensor], Tensor]:
     """What puts a tensor of a safetensors file, read on the CPU, where it shall be."""
     if callable(map_location):
-        from tritensor.io.placement import Placing
+        from tritensor.io.device_mapping import Placing
 
         placing = Placing(map_location, label)
         return lambda t: placing.tensor(t, "cpu")

@@ -6,7 +6,7 @@ import hashlib
 import os
 from typing import Any, NamedTuple
 
-from tritensor.errors import ArgumentError
+from tritensor.ground.errors import ArgumentError
 
 _LENGTHS = {"sha256": 64, "md5": 32}  # hexadecimal digits
 _CHUNK = 1 << 20

@@ -9,7 +9,7 @@ from collections import Counter, OrderedDict, defaultdict
 from collections.abc import Mapping
 from typing import Any
 
-from tritensor import dtypes
+from tritensor.ground import dtypes
 from tritensor.io import safe_globals
 from tritensor.io.safetensors import NAMES
 from tritensor.nn.parameter import Buffer, Parameter

@@ -2,10 +2,11 @@
 
 from __future__ import annotations
 
-import importlib
 import sys
 from collections.abc import Iterable
 from typing import Any
+
+from tritensor.ground.providers import provider
 
 _safe: list[Any] = []  # classes and functions, or pairs of one and the name that files have for it
 _values: list[type] = []  # classes of this library whose objects are values: they stay, whatever the user adds and clears
@@ -81,7 +82,7 @@ def in_memory(module: str, name: str) -> Any:
 def named_tuple(module: str, name: str) -> Any:
     """The class of named tuples of that name in a module that the program has imported, or in return_types; None where there is none."""
     if module in ("torch.return_types", "tritensor.return_types"):
-        module = importlib.import_module("tritensor.return_types").__name__
+        module = provider("return_types").__name__
     it = in_memory(module, name)
     fields = getattr(it, "_fields", None)
     return it if isinstance(it, type) and issubclass(it, tuple) and type(fields) is tuple else None

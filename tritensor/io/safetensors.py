@@ -19,11 +19,11 @@ from typing import Any, BinaryIO, NamedTuple
 
 import numpy as np
 
-from tritensor import dtypes
-from tritensor.array import from_host, to_host
-from tritensor.device import as_device
-from tritensor.errors import CheckpointError, DTypeError
+from tritensor.ground import dtypes
+from tritensor.ground.device import as_device
+from tritensor.ground.errors import CheckpointError, DTypeError
 from tritensor.io.atomic import replacing
+from tritensor.ops.array import from_host, to_host
 from tritensor.tensor.core import Tensor
 
 NAMES = {

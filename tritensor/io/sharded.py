@@ -9,7 +9,7 @@ import re
 from collections.abc import Mapping
 from typing import Any
 
-from tritensor.errors import CheckpointError
+from tritensor.ground.errors import CheckpointError
 from tritensor.io.atomic import remove_orphans, replacing
 from tritensor.io.checkpoint import load
 from tritensor.io.safetensors import save_file

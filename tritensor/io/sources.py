@@ -12,7 +12,7 @@ from typing import Any, BinaryIO
 
 import numpy as np
 
-from tritensor.errors import CheckpointError
+from tritensor.ground.errors import CheckpointError
 
 MAGIC = b"\x8a\nl\xfc\x9cF\xf9 j\xa8P\x19"  # of torch.save before 1.6: an integer, pickled
 _OPENINGS = {  # how other files open, and what to do with them

@@ -14,7 +14,6 @@ Nothing is looked up but named tuples' classes, in modules that the program has 
 from __future__ import annotations
 
 import base64
-import importlib
 import json
 import math
 import reprlib
@@ -25,8 +24,9 @@ from typing import Any, NamedTuple, TypeAlias
 
 import numpy as np
 
-from tritensor import dtypes
-from tritensor.device import device
+from tritensor.ground import dtypes
+from tritensor.ground.device import device
+from tritensor.ground.providers import provider
 from tritensor.tensor.core import Tensor
 from tritensor.tensor.size import Size
 
@@ -314,7 +314,7 @@ def _named(container: list[Any], count: int) -> Any:
     fields = [_text(f) for f in _listed(container[3])]
     if len(fields) != count:
         raise ValueError(f"the named tuple {name} has {len(fields)} fields and {count} values")
-    found: Any = importlib.import_module(module) if module == "tritensor.return_types" else sys.modules.get(module)
+    found: Any = provider("return_types") if module == "tritensor.return_types" else sys.modules.get(module)
     for part in name.split("."):
         found = getattr(found, "__dict__", {}).get(part)  # not getattr: a module's own __getattr__ would run
     if isinstance(found, type) and issubclass(found, tuple) and getattr(found, "_fields", None) == tuple(fields):

@@ -1,7 +1,7 @@
 """tritensor.linalg: linear algebra, torch.linalg in full. Factorizations run on the CPU, products on either device."""
 
-from tritensor.errors import LinAlgError as LinAlgError
-from tritensor.tensor.publishing.publish import namespaces as _namespaces
+from tritensor.ground.errors import LinAlgError as LinAlgError
+from tritensor.tensor.public_api.publish import namespaces as _namespaces
 
 globals().update(_namespaces["linalg"])
 

@@ -9,7 +9,7 @@ from typing import Any
 import tritensor.nn.functional as F
 from tritensor import nn
 from tritensor.autograd.modes import no_grad
-from tritensor.errors import ArgumentError, OutOfRangeError, ShapeError
+from tritensor.ground.errors import ArgumentError, OutOfRangeError, ShapeError
 from tritensor.nn import init
 from tritensor.nn.parameter import empty_parameter
 from tritensor.tensor.core import Tensor

@@ -11,7 +11,7 @@ from __future__ import annotations
 from collections.abc import Callable
 from typing import Any
 
-from tritensor.errors import ArgumentError, PluginError
+from tritensor.ground.errors import ArgumentError, PluginError
 
 GROUP = "tritensor.models"
 

@@ -5,7 +5,7 @@ from __future__ import annotations
 from collections.abc import Sequence
 
 from tritensor import nn
-from tritensor.errors import ArgumentError
+from tritensor.ground.errors import ArgumentError
 from tritensor.nn import init
 from tritensor.nn.fusing import activated, added_and_activated
 from tritensor.tensor.core import Tensor

@@ -14,12 +14,12 @@ from typing import Any
 
 import numpy as np
 
-from tritensor.array import CudaArray, device_of
-from tritensor.dtypes import as_dtype
-from tritensor.dtypes import of as dtype_of
-from tritensor.errors import DeviceError, GradError, TransformError
-from tritensor.layers import LayerArray
-from tritensor.process import locks
+from tritensor.ground.dtypes import as_dtype
+from tritensor.ground.dtypes import of as dtype_of
+from tritensor.ground.errors import DeviceError, GradError, TransformError
+from tritensor.ground.process import locks
+from tritensor.ground.transforms import LayerArray
+from tritensor.ops.array import CudaArray, device_of
 from tritensor.tensor.core import Tensor
 from tritensor.tensor.shared_memory import Segment, another_name, forget_name, opened, taken_over
 from tritensor.tensor.sharing import shared

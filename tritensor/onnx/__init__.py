@@ -5,7 +5,9 @@
 See docs/onnx.md.
 """
 
-from tritensor.errors import TracerWarning as TracerWarning
+from tritensor.ground.errors import TracerWarning as TracerWarning
+from tritensor.onnx import translations as translations  # each enters its ops in the registry
+from tritensor.onnx import unsupported as unsupported
 from tritensor.onnx.errors import DynamicAxisError as DynamicAxisError
 from tritensor.onnx.errors import OnnxExporterError as OnnxExporterError
 from tritensor.onnx.errors import UnsupportedOperatorError as UnsupportedOperatorError

@@ -8,12 +8,12 @@ from typing import Any
 
 import numpy as np
 
-from tritensor.array import to_host
-from tritensor.errors import ArgumentError, DTypeError
+from tritensor.ground.errors import ArgumentError, DTypeError
+from tritensor.ground.pytree import tree_flatten, tree_unflatten
 from tritensor.onnx.element_types import NUMBERS
+from tritensor.ops.array import to_host
 from tritensor.tensor.core import Tensor, new_tensor
 from tritensor.tensor.functions.shaping.moving import to as moved
-from tritensor.utils.pytree import tree_flatten, tree_unflatten
 
 Axes = dict[int, str]  # of one input: by its axis the name of the size
 

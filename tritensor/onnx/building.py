@@ -7,7 +7,6 @@ from typing import Any, NamedTuple
 
 import numpy as np
 
-from tritensor.array import to_host
 from tritensor.onnx import registry
 from tritensor.onnx.element_types import raw
 from tritensor.onnx.errors import DynamicAxisError, OnnxExporterError, UnsupportedOperatorError
@@ -15,6 +14,7 @@ from tritensor.onnx.graph import Graph, Value
 from tritensor.onnx.merging import Merged
 from tritensor.onnx.sizes import varies
 from tritensor.onnx.tracing.record import Call, Constant, Item, Result
+from tritensor.ops.array import to_host
 
 VIEWS = ("reshape", "permute", "expand", "index_view", "diagonal", "unfold", "as_strided")
 

@@ -7,7 +7,7 @@ from typing import Any, NamedTuple
 
 import numpy as np
 
-from tritensor import dtypes
+from tritensor.ground import dtypes
 
 # TensorProto.DataType
 NUMBERS = {

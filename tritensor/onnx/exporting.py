@@ -11,9 +11,8 @@ from typing import Any
 
 import numpy as np
 
-from tritensor.array import to_host
-from tritensor.errors import ArgumentError
-from tritensor.extras import extra
+from tritensor.ground.errors import ArgumentError
+from tritensor.ground.extras import extra
 from tritensor.nn.module import Module
 from tritensor.onnx import arguments
 from tritensor.onnx.arguments import Inputs
@@ -26,7 +25,8 @@ from tritensor.onnx.program import ONNXProgram
 from tritensor.onnx.runs import traces
 from tritensor.onnx.tracing import Trace
 from tritensor.onnx.tracing.record import Item
-from tritensor.onnx.tracing.warnings import tell
+from tritensor.onnx.tracing.untraced_values import tell
+from tritensor.ops.array import to_host
 from tritensor.tensor.core import Tensor
 
 OLDEST, DEFAULT = 13, 20

@@ -7,9 +7,9 @@ import enum
 from collections.abc import Iterator
 from typing import Any
 
-from tritensor.errors import ArgumentError
+from tritensor.ground.errors import ArgumentError
+from tritensor.nn.inspection import modes_kept
 from tritensor.nn.module import Module
-from tritensor.nn.observed import modes_kept
 
 
 class OperatorExportTypes(enum.Enum):

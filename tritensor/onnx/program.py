@@ -10,16 +10,16 @@ from typing import Any
 
 import numpy as np
 
-from tritensor.array import to_host
-from tritensor.errors import ArgumentError
+from tritensor.ground.errors import ArgumentError
+from tritensor.ground.pytree import tree_flatten
 from tritensor.io.atomic import replacing
 from tritensor.io.protobuf import varint
 from tritensor.onnx import element_types as types
 from tritensor.onnx.arguments import Inputs
 from tritensor.onnx.evaluator import evaluator
 from tritensor.onnx.graph import Value
+from tritensor.ops.array import to_host
 from tritensor.tensor.core import Tensor, new_tensor
-from tritensor.utils.pytree import tree_flatten
 
 LARGEST = 2**31 - 2**20  # bytes that a protobuf message may have, less room for the graph itself
 APART = 1024  # bytes from which on a weight goes to the file beside

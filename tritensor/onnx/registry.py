@@ -2,21 +2,16 @@
 
 from __future__ import annotations
 
-import importlib
 from collections.abc import Callable, Mapping
 from typing import Any
 
-from tritensor.table import registry as ops
+from tritensor.ops.table import registry as ops
 
 Translation = Callable[..., Any]
 
 _known: dict[str, Translation] = {}
 _own: dict[str, Translation] = {}  # of packages and programs, which go first
 _reasons: dict[str, str] = {}
-FAMILIES = (
-    "activations", "arithmetic", "comparison", "convolution", "creation", "images", "indexing", "losses", "normalization", "pooling", "products",
-    "recurrent", "reductions", "shaping", "sorting",
-)  # fmt: skip
 
 
 def translates(*names: str) -> Callable[[Translation], Translation]:
@@ -30,7 +25,7 @@ def translates(*names: str) -> Callable[[Translation], Translation]:
     return enter
 
 
-def unexpressed(reason: str, *names: str) -> None:
+def unsupported(reason: str, *names: str) -> None:
     """Enter why ops have no translation."""
     for name in names:
         _reasons[name] = reason
@@ -54,26 +49,16 @@ def register(op_name: str) -> Callable[[Translation], Translation]:
     return enter
 
 
-def load() -> None:
-    """Have every family of translations in the table."""
-    for family in FAMILIES:
-        importlib.import_module(f"tritensor.onnx.translations.{family}")
-    importlib.import_module("tritensor.onnx.unexpressed")
-
-
 def translation(name: str, custom: Mapping[str, Translation] | None = None) -> Translation | None:
     """How an op is written, or None."""
-    load()
     return (custom or {}).get(name) or _own.get(name) or _known.get(name)
 
 
 def reason(name: str) -> str:
     """Why an op has no translation, and what could serve."""
-    load()
     return _reasons.get(name, f'nothing says how it is written in ONNX; say it with @tritensor.onnx.register("{name}")')
 
 
 def listed() -> dict[str, str]:
     """Every op of the table: "translated", or the reason why it is not. The pseudo-op of views that are written is left out."""
-    load()
     return {name: "translated" if name in _known else _reasons.get(name, "") for name in sorted(ops.everything())}

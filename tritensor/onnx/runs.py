@@ -6,8 +6,8 @@ from collections.abc import Callable, Mapping
 from typing import Any
 
 from tritensor.autograd.modes import no_grad
+from tritensor.nn.inspection import state_kept
 from tritensor.nn.module import Module
-from tritensor.nn.observed import state_kept
 from tritensor.nn.parameter import is_lazy
 from tritensor.onnx.arguments import Axes, Inputs, resized
 from tritensor.onnx.errors import DynamicAxisError, OnnxExporterError

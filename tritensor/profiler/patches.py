@@ -6,7 +6,7 @@ import sys
 from collections.abc import Callable
 from typing import Any
 
-from tritensor.process import locks
+from tritensor.ground.process import locks
 
 _MISSING: Any = object()
 changing = locks.lock()  # two threads that begin or end a profile at once

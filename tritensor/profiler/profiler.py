@@ -6,10 +6,10 @@ import uuid
 from collections.abc import Callable, Iterable
 from typing import Any
 
-from tritensor.errors import ArgumentError, AssertedArgumentError
-from tritensor.process import locks
+from tritensor.ground.errors import ArgumentError, AssertedArgumentError
+from tritensor.ground.process import locks
 from tritensor.profiler import ranges
-from tritensor.profiler.about import About, as_json
+from tritensor.profiler.metadata import About, as_json
 from tritensor.profiler.probes.backward import backward_probe
 from tritensor.profiler.probes.device import device_probe
 from tritensor.profiler.probes.forward import forward_probe

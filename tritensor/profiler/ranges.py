@@ -8,10 +8,10 @@ from collections.abc import Callable
 from threading import get_ident
 from typing import Any
 
-from tritensor.call_site import wrapper
-from tritensor.cuda import nvtx
-from tritensor.profiler.raw import RANGE, Detail, clock
+from tritensor.ground import nvtx
+from tritensor.ground.call_site import wrapper
 from tritensor.profiler.recording import Recording, held, stack
+from tritensor.profiler.records import RANGE, Detail, clock
 
 recordings: list[Recording] = []  # those that are on, the innermost last
 

@@ -12,10 +12,10 @@ from dataclasses import dataclass, field
 from types import CodeType
 from typing import Any
 
-from tritensor.call_site import INSIDE
-from tritensor.cuda.runtime import serving
+from tritensor.cuda.runtime import active
+from tritensor.ground.call_site import INSIDE
 from tritensor.profiler.patches import Patches, changing
-from tritensor.profiler.raw import Fired, Record, clock
+from tritensor.profiler.records import Fired, Record, clock
 
 DEEPEST = 64  # frames of a stack that are kept
 
@@ -117,7 +117,7 @@ def held() -> tuple[int, int]:
     if ask is not None:
         books = ask()
         host = books.uordblks + books.hblkhd
-    return host, sum([a.live for a in serving.runtime().allocators()]) if serving.started() else 0
+    return host, sum([a.live for a in active.runtime().allocators()]) if active.started() else 0
 
 
 def stack(depth: int) -> tuple[tuple[CodeType, int], ...]:

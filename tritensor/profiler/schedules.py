@@ -10,7 +10,7 @@ import warnings
 from collections.abc import Callable
 from typing import Any
 
-from tritensor.cuda import presence
+from tritensor.cuda import availability
 
 
 class ProfilerActivity(enum.Enum):
@@ -34,7 +34,7 @@ class ProfilerAction(enum.Enum):
 
 def supported_activities() -> set[ProfilerActivity]:
     """CPU, and CUDA where there is a GPU or it is emulated."""
-    return {ProfilerActivity.CPU, ProfilerActivity.CUDA} if presence.gpus() else {ProfilerActivity.CPU}
+    return {ProfilerActivity.CPU, ProfilerActivity.CUDA} if availability.gpus() else {ProfilerActivity.CPU}
 
 
 def kineto_available() -> bool:

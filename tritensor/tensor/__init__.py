@@ -1,9 +1,9 @@
 """Tensors: the class, its operators, and the public functions by family (each file publishes into `publish.public`)."""
 
 from tritensor.tensor import core as core
-from tritensor.tensor import in_kernels as in_kernels
+from tritensor.tensor import host_values as host_values
+from tritensor.tensor import launch_arguments as launch_arguments
 from tritensor.tensor import printing as printing
-from tritensor.tensor import values as values
 from tritensor.tensor.aliasing import inplace as inplace
 from tritensor.tensor.functions import creation as creation
 from tritensor.tensor.functions import factorizations as factorizations
@@ -16,4 +16,4 @@ from tritensor.tensor.functions import shaping as shaping
 from tritensor.tensor.functions import sorting as sorting
 from tritensor.tensor.functions import spectral as spectral
 from tritensor.tensor.functions import types as types
-from tritensor.tensor.publishing import publish as publish
+from tritensor.tensor.public_api import publish as publish

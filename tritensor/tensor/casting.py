@@ -9,10 +9,10 @@ from typing import Any
 
 import numpy as np
 
-from tritensor import dtypes
-from tritensor.call_site import user_frame
-from tritensor.strides import preserve_format
-from tritensor.table import ops
+from tritensor.ground import dtypes
+from tritensor.ground.call_site import user_frame
+from tritensor.ground.strides import preserve_format
+from tritensor.ops.table import ops
 from tritensor.tensor.core import Tensor
 
 _told: list[str] = []  # not empty once the warning has been given in this process

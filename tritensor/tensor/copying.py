@@ -6,11 +6,11 @@ from typing import Any
 
 import numpy as np
 
-from tritensor import dtypes
-from tritensor.array import CudaArray, device_of, element_strides, from_host
 from tritensor.autograd import engine
-from tritensor.device import as_device
-from tritensor.strides import reach
+from tritensor.ground import dtypes
+from tritensor.ground.device import as_device
+from tritensor.ground.strides import reach
+from tritensor.ops.array import CudaArray, device_of, element_strides, from_host
 
 _BYTE = np.dtype(np.uint8)
 

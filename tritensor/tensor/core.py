@@ -8,24 +8,25 @@ from typing import TYPE_CHECKING, Any
 
 import numpy as np
 
-from tritensor import dispatch, dtypes, random
-from tritensor.array import Array, CudaArray, device_of, element_strides, empty, from_host, is_contiguous
+from tritensor import dispatch, random
 from tritensor.autograd import engine
 from tritensor.autograd import node as nodes
 from tritensor.autograd.hooks import Handle, Hooks, forget_grad, hooks_of, keep_grad
 from tritensor.autograd.node import Node, Severed, Version, version_of
 from tritensor.autograd.saved import reclaim
-from tritensor.device import as_device, cpu, device
-from tritensor.dtypes import DType
-from tritensor.errors import DTypeError, GradError, ShapeError
-from tritensor.layers import VMAP, LayerArray, entries
-from tritensor.process import locks
-from tritensor.strides import as_format, contiguous_format, contiguous_strides, matches
-from tritensor.table import Op, sized_dim
-from tritensor.tensor.extra import Extra as Extra
-from tritensor.tensor.extra import Kin
+from tritensor.ground import dtypes
+from tritensor.ground.device import as_device, cpu, device
+from tritensor.ground.dtypes import DType
+from tritensor.ground.errors import DTypeError, GradError, ShapeError
+from tritensor.ground.process import locks
+from tritensor.ground.strides import as_format, contiguous_format, contiguous_strides, matches
+from tritensor.ground.transforms import VMAP, LayerArray, entries
+from tritensor.ops.array import Array, CudaArray, device_of, element_strides, empty, from_host, is_contiguous
+from tritensor.ops.table import Op, sized_dim
+from tritensor.tensor.host_values import Values
+from tritensor.tensor.rare_attributes import Extra as Extra
+from tritensor.tensor.rare_attributes import Kin
 from tritensor.tensor.size import Size, size_of
-from tritensor.tensor.values import Values
 
 if TYPE_CHECKING:
     from tritensor.tensor.methods import Methods  # a stub: what the files of functions/ attach at run time

@@ -8,8 +8,8 @@ from typing import Any
 from tritensor.autograd.engine import followed
 from tritensor.autograd.function import Function
 from tritensor.autograd.names import camel
-from tritensor.errors import NoDerivativeError
-from tritensor.table import ops
+from tritensor.ground.errors import NoDerivativeError
+from tritensor.ops.table import ops
 from tritensor.tensor.core import Tensor
 
 

@@ -7,15 +7,15 @@ from typing import Any
 
 import numpy as np
 
-from tritensor import dtypes
-from tritensor.array import Array, CudaArray, element_strides
 from tritensor.cuda.memory.storage import HostStorage
-from tritensor.cuda.runtime.serving import emulated
+from tritensor.cuda.runtime.active import emulated
 from tritensor.cuda.streams.stream import ExternalStream, current_stream
-from tritensor.device import device
-from tritensor.dtypes import DType
-from tritensor.errors import ArgumentError, DeviceError, DTypeError
-from tritensor.strides import contiguous_strides
+from tritensor.ground import dtypes
+from tritensor.ground.device import device
+from tritensor.ground.dtypes import DType
+from tritensor.ground.errors import ArgumentError, DeviceError, DTypeError
+from tritensor.ground.strides import contiguous_strides
+from tritensor.ops.array import Array, CudaArray, element_strides
 
 VERSION = (1, 1)
 CPU, CUDA, CUDA_HOST = 1, 2, 3

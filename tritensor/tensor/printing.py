@@ -8,10 +8,10 @@ from typing import Any
 
 import numpy as np
 
-from tritensor import dtypes
-from tritensor.array import Array, to_host
-from tritensor.errors import ArgumentError, GradError
-from tritensor.layers import JVP, TRACE, LayerArray
+from tritensor.ground import dtypes
+from tritensor.ground.errors import ArgumentError, GradError
+from tritensor.ground.transforms import JVP, TRACE, LayerArray
+from tritensor.ops.array import Array, to_host
 from tritensor.tensor.core import Tensor
 
 _PROFILES: dict[str, dict[str, Any]] = {

@@ -20,7 +20,7 @@ from typing import Any
 
 import numpy as np
 
-from tritensor.errors import ArgumentError, OutOfMemoryError
+from tritensor.ground.errors import ArgumentError, OutOfMemoryError
 from tritensor.tensor.copying import Memory
 
 FOLDER = "/dev/shm"

@@ -8,9 +8,9 @@ from typing import Any
 
 import numpy as np
 
-from tritensor.errors import TransformError
-from tritensor.layers import LayerArray
-from tritensor.process import locks
+from tritensor.ground.errors import TransformError
+from tritensor.ground.process import locks
+from tritensor.ground.transforms import LayerArray
 from tritensor.tensor.copying import bytes_of, whole_memory
 from tritensor.tensor.core import Tensor
 from tritensor.tensor.shared_memory import Segment, create, segment_of

@@ -6,7 +6,7 @@ from collections.abc import Iterable
 from operator import index as as_index
 from typing import Any
 
-from tritensor.call_site import spelled
+from tritensor.ground.call_site import spelled
 
 _item = tuple.__getitem__
 size_of = tuple.__new__  # size_of(Size, ints) looks at none of them

@@ -5,7 +5,7 @@ from typing import TYPE_CHECKING
 from typing import Any as _Any
 
 from tritensor.testing.comparison import assert_close as assert_close
-from tritensor.testing.drawn import make_tensor as make_tensor
+from tritensor.testing.random_tensors import make_tensor as make_tensor
 
 if TYPE_CHECKING:
     from tritensor.testing.kernel_check import check_kernel as check_kernel

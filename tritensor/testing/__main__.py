@@ -6,7 +6,7 @@ import argparse
 import sys
 import time
 
-from tritensor.testing.places import NAMES, emulate_without_gpu
+from tritensor.testing.devices import NAMES, emulate_without_gpu
 
 
 def parser() -> argparse.ArgumentParser:
@@ -32,12 +32,12 @@ def main() -> int:
     given = parser().parse_args()
     # Here and not in the shell: nothing that this process has imported so far defines a kernel (`import tritensor` loads none), and Triton reads
     # the variable when one is defined. What is imported below, the author's file among it, is interpreted where there is no GPU.
-    from tritensor.errors import ArgumentError, DeviceError, DTypeError, PluginError
+    from tritensor.ground.errors import ArgumentError, DeviceError, DTypeError, PluginError
 
     try:
         emulate_without_gpu()
-        from tritensor.table.choice import UnknownOpError, chosen
-        from tritensor.testing.places import places
+        from tritensor.ops.table.op_selection import UnknownOpError, chosen
+        from tritensor.testing.devices import places
     except DeviceError as error:
         print(error, file=sys.stderr)
         return 2

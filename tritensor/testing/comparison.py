@@ -8,9 +8,9 @@ from typing import Any, NamedTuple
 
 import numpy as np
 
-from tritensor import dtypes
-from tritensor.array import to_host
-from tritensor.dtypes import DType
+from tritensor.ground import dtypes
+from tritensor.ground.dtypes import DType
+from tritensor.ops.array import to_host
 from tritensor.tensor.core import Tensor, as_tensor
 
 # (relative, absolute) by type; other types have to be equal.

@@ -8,16 +8,16 @@ from typing import Any, NamedTuple
 
 import numpy as np
 
-from tritensor import dtypes
-from tritensor.array import Array, CudaArray, element_strides, from_host, to_host
-from tritensor.cuda.emulator import store_record
+from tritensor.cuda.emulator import last_writer
 from tritensor.cuda.launch import launch
-from tritensor.device import device
-from tritensor.errors import ArgumentError, LaunchError
-from tritensor.strides import reach
+from tritensor.ground import dtypes
+from tritensor.ground.device import device
+from tritensor.ground.errors import ArgumentError, LaunchError
+from tritensor.ground.strides import reach
+from tritensor.ops.array import Array, CudaArray, element_strides, from_host, to_host
 from tritensor.tensor.core import Tensor
+from tritensor.testing.devices import here
 from tritensor.testing.lines.stores import byte_stored_by, never_stored, stored_by
-from tritensor.testing.places import here
 from tritensor.testing.questions.cases import is_floating
 from tritensor.testing.questions.layouts import Placed, place, poison
 from tritensor.testing.questions.question import Finding
@@ -76,7 +76,7 @@ def check_kernel(
     call = _Call.of(kernel, grid, args, expected, (updates, repeats), constexprs, (num_warps, num_stages))
     report = Report()
     for run in call.runs():
-        with store_record.recorded(call.repeats):
+        with last_writer.recorded(call.repeats):
             found = call.findings(run, rtol, atol)
         case = f"{run.name}, {where}"
         report.add(call.name, case, [Finding(call.name, case, "launch", line) for line in found])

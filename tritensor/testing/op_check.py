@@ -8,13 +8,13 @@ from functools import partial
 import numpy as np
 
 import tritensor.kernels  # noqa: F401  (fills the table)
-from tritensor.device import cpu
-from tritensor.dtypes import DType, as_dtype
-from tritensor.errors import ArgumentError, DTypeError
-from tritensor.replay import Corner
-from tritensor.table import Op, Sample
-from tritensor.table.choice import chosen
-from tritensor.testing.places import places
+from tritensor.ground.device import cpu
+from tritensor.ground.dtypes import DType, as_dtype
+from tritensor.ground.errors import ArgumentError, DTypeError
+from tritensor.ops.replay import Corner
+from tritensor.ops.table import Op, Sample
+from tritensor.ops.table.op_selection import chosen
+from tritensor.testing.devices import places
 from tritensor.testing.questions.ask import questions_for
 from tritensor.testing.questions.cases import Case, cases, copied, outputs, samples, types, variants
 from tritensor.testing.questions.complex_numbers import complex_samples, gradient_findings

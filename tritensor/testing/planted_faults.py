@@ -8,13 +8,13 @@ from typing import Any, NamedTuple
 
 import numpy as np
 
-from tritensor import dtypes
-from tritensor.array import Array, CudaArray, contiguous_strides, from_host, to_host
-from tritensor.replay import Corner, bare
-from tritensor.table import Op, Partials
+from tritensor.ground import dtypes
+from tritensor.ops.array import Array, CudaArray, contiguous_strides, from_host, to_host
+from tritensor.ops.replay import Corner, bare
+from tritensor.ops.table import Op, Partials
 from tritensor.tensor.core import Tensor
+from tritensor.testing.devices import places
 from tritensor.testing.op_check import records
-from tritensor.testing.places import places
 from tritensor.testing.questions.ask import ask
 from tritensor.testing.questions.cases import cases, types
 from tritensor.testing.questions.layouts import poison

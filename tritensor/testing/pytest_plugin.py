@@ -4,8 +4,8 @@ from __future__ import annotations
 
 from typing import Any
 
-from tritensor.errors import DeviceError
-from tritensor.testing.places import emulate_without_gpu
+from tritensor.ground.errors import DeviceError
+from tritensor.testing.devices import emulate_without_gpu
 
 
 def pytest_configure(config: Any) -> None:
@@ -20,7 +20,7 @@ def pytest_configure(config: Any) -> None:
 
 def pytest_report_header(config: Any) -> str:
     """What device cuda is in this session."""
-    from tritensor.testing.places import here
+    from tritensor.testing.devices import here
 
     try:
         return f"tritensor: device cuda is the {'emulated one' if here() == 'emulated' else 'GPU'}"

@@ -8,12 +8,12 @@ from collections.abc import Callable, Iterable, Sequence
 from pathlib import Path
 
 import tritensor.kernels  # noqa: F401  (fills the table)
-from tritensor.table import Op, registry
-from tritensor.table.choice import UnknownOpError, chosen
-from tritensor.table.lookup import plugins_read
+from tritensor.ops.table import Op, registry
+from tritensor.ops.table.lookup import plugins_read
+from tritensor.ops.table.op_selection import UnknownOpError, chosen
+from tritensor.testing.devices import emulate_without_gpu, places
 from tritensor.testing.lines.authors import modules
 from tritensor.testing.op_check import asked, asked_types, by_complex_numbers, checked_layouts, said_of_samples
-from tritensor.testing.places import emulate_without_gpu, places
 
 
 def ask(

@@ -17,16 +17,16 @@ from pathlib import Path
 
 import numpy as np
 
-from tritensor.array import empty
-from tritensor.cuda import presence
+from tritensor.cuda import availability
 from tritensor.cuda.compiler import cubin_cache
 from tritensor.cuda.compiler.pack import Pack
-from tritensor.cuda.runtime import serving
+from tritensor.cuda.runtime import active
 from tritensor.cuda.virtual.virtual_gpu import VirtualGPU
-from tritensor.device import gpu
-from tritensor.errors import LaunchError
-from tritensor.native import compiler as native
-from tritensor.table import ops
+from tritensor.ground.device import gpu
+from tritensor.ground.errors import LaunchError
+from tritensor.llvm import compiler as native
+from tritensor.ops.array import empty
+from tritensor.ops.table import ops
 from tritensor.tensor.core import new_tensor
 from tritensor.tools.doctor_probe import Check, probe
 
@@ -62,8 +62,8 @@ def _numbers(version: str) -> tuple[int, ...]:
 def settings() -> list[Check]:
     """Environment variables that change what happens."""
     out = []
-    if serving.emulated():
-        there = presence.found().gpus
+    if active.emulated():
+        there = availability.found().gpus
         value = "TRITON_INTERPRET is set: device cuda is emulated on the CPU, thousands of times slower than a GPU"
         fix = "unset TRITON_INTERPRET" + (f" ({there} GPU{'s are' if there > 1 else ' is'} here)" if there else "")
         out.append(Check("settings", "emulation", "fail", value, fix))
@@ -85,26 +85,24 @@ def settings() -> list[Check]:
 # The driver
 def driver() -> list[Check]:
     """The driver's library and version, against what cuda-python and Triton's assembler are made for."""
-    found = presence.found()
+    found = availability.found()
     if not found.gpus:
         what, _, fix = found.reason.rpartition("; ")
-        return [Check("driver", presence.LIBRARY, "fail", what or found.reason, fix)]
+        return [Check("driver", availability.LIBRARY, "fail", what or found.reason, fix)]
     gpus = f"{found.gpus} GPU{'s' if found.gpus > 1 else ''}"
-    out = [Check("driver", presence.LIBRARY, "ok", f"made for CUDA {presence.written(found.driver)}, sees {gpus}{_module()}")]
+    out = [Check("driver", availability.LIBRARY, "ok", f"made for CUDA {availability.written(found.driver)}, sees {gpus}{_module()}")]
     major = found.driver // 1000
     try:
         bindings = _numbers(importlib.metadata.version("cuda-bindings"))[0]
     except importlib.metadata.PackageNotFoundError:
         return out  # packages() says it
     if bindings > major:
-        value = f"cuda-bindings {bindings} is made for CUDA {bindings} and later, the driver for CUDA {presence.written(found.driver)}"
+        value = f"cuda-bindings {bindings} is made for CUDA {bindings} and later, the driver for CUDA {availability.written(found.driver)}"
         out.append(Check("driver", "bindings", "warn", value, f"pip install 'cuda-python<{major + 1}', or update the driver"))
     for tool in ("ptxas", "ptxas-blackwell"):
         version = _assembler(tool)
         if version and int(version.split(".")[0]) > major:
-            value = (
-                f"Triton's {tool} is of CUDA {version}, the driver of CUDA {presence.written(found.driver)}: it may refuse what that makes"
-            )
+            value = f"Triton's {tool} is of CUDA {version}, the driver of CUDA {availability.written(found.driver)}: it may refuse what that makes"
             name = "TRITON_PTXAS_PATH" if tool == "ptxas" else "TRITON_PTXAS_BLACKWELL_PATH"
             out.append(
                 Check(
@@ -216,16 +214,16 @@ def on_device() -> list[Check]:
 def compiler() -> list[Check]:
     """Without a GPU: does the compiler work at all?"""
     start = time.perf_counter()
-    before = serving.use(VirtualGPU(90))
+    before = active.use(VirtualGPU(90))
     try:
         x = new_tensor(empty((16,), np.dtype(np.float32), gpu(0)))
         ops.add(x, x)
-        launches = list(serving.runtime().launches)  # type: ignore[attr-defined]
+        launches = list(active.runtime().launches)  # type: ignore[attr-defined]
         cubin_cache.find(launches[0], 90)
     except LaunchError as error:
         return [Check("compiler", "triton", "fail", str(error), "reinstall triton: pip install --force-reinstall triton")]
     finally:
-        serving.use(before)
+        active.use(before)
     return [
         Check(
             "compiler",
@@ -248,11 +246,11 @@ def machine_code() -> list[Check]:
 def examine() -> list[Check]:
     """All findings, in the order in which they are printed."""
     out = packages() + settings() + driver()
-    there = presence.found().gpus > 0
-    if serving.emulated():
+    there = availability.found().gpus > 0
+    if active.emulated():
         out = [c._replace(status="note", fix="") if c.group == "driver" and c.status == "fail" else c for c in out]
     parts: list[Callable[[], list[Check]]] = [machine_code, caches]
-    if there or serving.emulated():
+    if there or active.emulated():
         parts.append(on_device)
     else:
         parts.append(compiler)
@@ -284,7 +282,7 @@ def text(checks: Sequence[Check]) -> str:
     also = f" {warned} warning{'s' if warned > 1 else ''} above." if warned else ""
     if not failed:
         verdict = f"The GPU works.{also}"
-    elif serving.emulated():
+    elif active.emulated():
         verdict = f"No GPU is used: device cuda is emulated (TRITON_INTERPRET).{also}"
     else:
         verdict = f"The GPU does not work: {', '.join(dict.fromkeys(f'{c.group} {c.name}' for c in failed))}.{also}"

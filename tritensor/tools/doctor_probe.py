@@ -10,8 +10,8 @@ from typing import Any, NamedTuple
 import numpy as np
 
 from tritensor.cuda.compiler import compile_log, precompile
-from tritensor.cuda.runtime import serving
-from tritensor.table import ops
+from tritensor.cuda.runtime import active
+from tritensor.ops.table import ops
 from tritensor.tensor.core import new_tensor
 
 
@@ -32,8 +32,8 @@ def probe() -> None:
         print(json.dumps(check), flush=True)
 
     try:
-        runtime = serving.runtime()
-        count = 1 if serving.emulated() else runtime.device_count()
+        runtime = active.runtime()
+        count = 1 if active.emulated() else runtime.device_count()
     except Exception as error:  # whatever the driver or its bindings raise is the finding
         say(Check("device", "cuda", "fail", f"{type(error).__name__}: {error}", _advice(str(error))))
         return
@@ -63,7 +63,7 @@ def _properties(runtime: Any, index: int) -> Check:
     arch = 10 * p.capability[0] + p.capability[1]
     text = f"{p.name}, sm_{arch}, {free / 2**30:.1f} of {total / 2**30:.1f} GiB free, {p.multi_processor_count} multiprocessors"
     name = f"cuda:{index}"
-    if serving.emulated():
+    if active.emulated():
         return Check("device", name, "note", f"{text}: emulated, no GPU is used")
     if arch < min(precompile.ARCHS):
         return Check("device", name, "fail", text, f"Triton compiles for sm_{min(precompile.ARCHS)} and later; use a newer GPU")
@@ -77,7 +77,7 @@ def _properties(runtime: Any, index: int) -> Check:
 
 def _kernel(runtime: Any, index: int) -> Check:
     """x * y + x and its gradient through the whole road, against numpy, to the bit."""
-    n = 1000 if serving.emulated() else 100_003
+    n = 1000 if active.emulated() else 100_003
     a, b = (np.random.default_rng(i).integers(-8, 9, n).astype(np.float32) for i in (0, 1))  # small integers: sums and products are exact
     start = time.perf_counter()
     x, y = (new_tensor(v).to(f"cuda:{index}") for v in (a, b))
@@ -114,7 +114,7 @@ _SOURCES = {"compiled": "compiled", "triton": "from Triton's cache", "disk": "fr
 
 def _timing(runtime: Any, index: int) -> Check:
     """Microseconds of an add on the host, and of an add with the wait for its end."""
-    calls = 3 if serving.emulated() else 2000
+    calls = 3 if active.emulated() else 2000
     x = new_tensor(np.ones(256, np.float32)).to(f"cuda:{index}")
     for _ in range(calls // 10 + 2):
         ops.add(x, x)

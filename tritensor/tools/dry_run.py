@@ -12,13 +12,13 @@ from typing import Any
 
 import numpy as np
 
-from tritensor import dtypes
-from tritensor.array import empty
 from tritensor.autograd import backward, no_grad
-from tritensor.device import gpu
-from tritensor.errors import GradError
+from tritensor.ground import dtypes
+from tritensor.ground.device import gpu
+from tritensor.ground.errors import GradError
+from tritensor.ops.array import empty
+from tritensor.ops.table import Op, Sample, ops
 from tritensor.optim.optimizer import Optimizer
-from tritensor.table import Op, Sample, ops
 from tritensor.tensor.core import Tensor, new_tensor
 
 GPU = gpu(0)

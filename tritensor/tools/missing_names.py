@@ -10,7 +10,7 @@ import types
 from collections.abc import Iterator
 from typing import NamedTuple
 
-from tritensor.paths import finder, names
+from tritensor.torch_compat import finder, recorded_names
 
 
 class Place(NamedTuple):
@@ -140,4 +140,4 @@ def _has(path: str, name: str) -> bool:
 def _tensor_lacks(name: str) -> bool:
     from tritensor.tensor.core import Tensor
 
-    return name in names.names_of("Tensor") and not hasattr(Tensor, name)
+    return name in recorded_names.names_of("Tensor") and not hasattr(Tensor, name)

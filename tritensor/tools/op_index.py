@@ -7,7 +7,7 @@ import textwrap
 from pathlib import Path
 
 import tritensor.kernels
-from tritensor.table import registry
+from tritensor.ops.table import registry
 
 _COLUMNS = 136  # of an entry, four in from the edge
 _HEAD = '''"""Which file of this folder registers which ops. Written by `python -m tritensor.tools.op_index`; a test holds it to be true."""

@@ -14,13 +14,13 @@ from multiprocessing.connection import Connection
 from pathlib import Path
 from typing import Any, NamedTuple
 
-from tritensor import dtypes
 from tritensor.cuda.compiler import cubin_cache, precompile
 from tritensor.cuda.compiler.arguments import Specialization
-from tritensor.cuda.runtime import serving
+from tritensor.cuda.runtime import active
 from tritensor.cuda.virtual.virtual_gpu import VirtualGPU
-from tritensor.errors import DTypeError, LaunchError, PluginError, RegistrationError
-from tritensor.table import Op, choice
+from tritensor.ground import dtypes
+from tritensor.ground.errors import DTypeError, LaunchError, PluginError, RegistrationError
+from tritensor.ops.table import Op, op_selection
 from tritensor.tools.dry_run import run_ops, run_script
 from tritensor.utils.progress import Bar
 
@@ -42,7 +42,7 @@ class _Note(NamedTuple):
 def _child(arch: int, record: Callable[[], list[str]], quiet: bool, processes: int, parents: Connection, notes: Connection) -> None:
     parents.close()  # inherited: with it open here, this process would not see that the parent is gone
     recorder = VirtualGPU(arch)
-    serving.use(recorder)
+    active.use(recorder)
     with _silence(quiet) as output:
         failures = record()
         said = output() if failures else ""
@@ -129,7 +129,7 @@ def add_arguments(parser: argparse.ArgumentParser) -> None:
     """The options of `tritensor precompile`."""
     known = ", ".join(f"sm_{a} {gpus}" for a, gpus in precompile.ARCHS.items())
     parser.add_argument("--arch", required=True, metavar="sm_80,sm_90", help=f"GPUs to compile for: {known}")
-    choice.add_option(parser, help=f"{choice.HELP}; called on their samples and timed sizes")
+    op_selection.add_option(parser, help=f"{op_selection.HELP}; called on their samples and timed sizes")
     parser.add_argument("--dtypes", metavar="float32,...", default=",".join(TYPES), help="types to call ops in (default: %(default)s)")
     parser.add_argument("--steps", type=int, metavar="N", help="stop the script after N optimizer steps (default: run to its end)")
     parser.add_argument(
@@ -181,7 +181,7 @@ def main(args: argparse.Namespace, version: str) -> int:
 
 def _asked(args: argparse.Namespace) -> tuple[list[int], Callable[[], list[str]], str]:
     """Architectures, what to run, and a name for the pack. Raises Usage or ValueError for what makes no sense."""
-    if serving.emulated():
+    if active.emulated():
         raise Usage("TRITON_INTERPRET is set, so kernels are interpreted and nothing can be compiled; unset it for this command")
     archs = precompile.archs(args.arch)
     if args.jobs is not None and args.jobs < 1:
@@ -204,7 +204,7 @@ def _asked(args: argparse.Namespace) -> tuple[list[int], Callable[[], list[str]]
 
 def _launching(asked: list[str]) -> list[Op]:
     """The ops that `--op` names and that launch kernels. Raises Usage for a name of one that launches none, and where none of them does."""
-    found = choice.chosen(asked)
+    found = op_selection.chosen(asked)
     launching = [op for op in found if op.forward is not None]
     by_name = {name for word in asked for name in word.split(",")}
     for op in found:

@@ -14,9 +14,9 @@ import types
 from collections.abc import Callable, Iterator, Sequence
 from typing import Any
 
-from tritensor.call_site import spelled_as
-from tritensor.paths import absent
+from tritensor.ground.call_site import spelled_as
 from tritensor.tools import missing_names
+from tritensor.torch_compat import missing
 
 USAGE = """usage: python -m tritensor.run script.py [arguments]
        python -m tritensor.run -m module [arguments]
@@ -54,8 +54,8 @@ class Torch(types.ModuleType):
 
 def _tell(path: str, name: str) -> None:
     """Note a name that is missing, and who asked for it."""
-    for listen in absent.listeners:
-        listen(path, name, absent.asking())
+    for listen in missing.listeners:
+        listen(path, name, missing.asking())
 
 
 class Door:
@@ -122,7 +122,7 @@ def opened() -> Iterator[list[missing_names.Place]]:
     before = {n: sys.modules.pop(n) for n in list(sys.modules) if n.partition(".")[0] in STANDS_FOR}
     door: Any = Door()
     sys.meta_path.insert(0, door)
-    absent.listeners.append(note)
+    missing.listeners.append(note)
     prepare = multiprocessing.spawn.get_preparation_data
     multiprocessing.spawn.get_preparation_data = lambda name: {"tritensor": _Reopened(), **prepare(name)}
     try:
@@ -130,7 +130,7 @@ def opened() -> Iterator[list[missing_names.Place]]:
             yield asked
     finally:
         multiprocessing.spawn.get_preparation_data = prepare
-        absent.listeners.remove(note)
+        missing.listeners.remove(note)
         sys.meta_path.remove(door)
         for n in [n for n in sys.modules if n.partition(".")[0] in STANDS_FOR]:
             del sys.modules[n]

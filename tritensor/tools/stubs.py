@@ -117,8 +117,8 @@ def front_door() -> str:
     """tritensor/__init__.pyi: what the front door imports, its types, its functions."""
     import sys
 
-    from tritensor import dtypes
-    from tritensor.tensor.publishing.publish import namespaces, public
+    from tritensor.ground import dtypes
+    from tritensor.tensor.public_api.publish import namespaces, public
 
     ours = sys.modules["tritensor"]
     tree = ast.parse((PACKAGE / "__init__.py").read_text())
@@ -127,7 +127,7 @@ def front_door() -> str:
         if (
             isinstance(n, ast.ImportFrom)
             and not all(a.asname and a.asname.startswith("_") for a in n.names)
-            and n.module != "tritensor.dtypes"
+            and n.module != "tritensor.ground.dtypes"
         ):
             lines.append(ast.unparse(n))
     lines += [
@@ -155,11 +155,11 @@ def front_door() -> str:
 
 def methods() -> str:
     """tritensor/tensor/methods.pyi: what is attached to Tensor when it is published."""
-    from tritensor.paths.absent import Absent
     from tritensor.tensor.core import Tensor
+    from tritensor.torch_compat.missing import Absent
 
     written: set[str] = set()
-    for file, name in (("core.py", "Tensor"), ("values.py", "Values")):
+    for file, name in (("core.py", "Tensor"), ("host_values.py", "Values")):
         tree = ast.parse((PACKAGE / "tensor" / file).read_text())
         body = next(n for n in tree.body if isinstance(n, ast.ClassDef) and n.name == name).body
         written |= {n.name for n in body if isinstance(n, ast.FunctionDef)}
@@ -211,7 +211,7 @@ def functional(module: types.ModuleType, published: dict[str, Callable[..., Any]
 def texts() -> dict[Path, str]:
     """Every stub, by the file that it belongs in."""
     importlib.import_module("tritensor")
-    from tritensor.tensor.publishing.publish import namespaces
+    from tritensor.tensor.public_api.publish import namespaces
 
     F = importlib.import_module("tritensor.nn.functional")
     modules = {n: importlib.import_module(f"tritensor.{n}") for n in sorted(namespaces)}

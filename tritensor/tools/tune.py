@@ -11,24 +11,24 @@ from collections.abc import Callable, Sequence
 from pathlib import Path
 from typing import Any
 
-from tritensor import dtypes
-from tritensor.cuda import presence
+from tritensor.cuda import availability
 from tritensor.cuda.compiler import precompile
-from tritensor.cuda.runtime import serving
+from tritensor.cuda.runtime import active
 from tritensor.cuda.virtual.virtual_gpu import VirtualGPU
-from tritensor.errors import DTypeError, PluginError
+from tritensor.ground import dtypes
+from tritensor.ground.errors import DTypeError, PluginError
 from tritensor.io.atomic import replacing
-from tritensor.table import Op
-from tritensor.table.choice import UnknownOpError, add_option, chosen
+from tritensor.ops.table import Op
+from tritensor.ops.table.op_selection import UnknownOpError, add_option, chosen
+from tritensor.ops.tuning import tuned
+from tritensor.ops.tuning.search import kernel_file, pruning
+from tritensor.ops.tuning.search.halving import Found, halve
+from tritensor.ops.tuning.search.journal import FullDiskError, Journal, JournalError, full
+from tritensor.ops.tuning.search.plan import Listed, Planned, launches_in, listed, planned, written
+from tritensor.ops.tuning.search.targets import ShapesError, read_shapes
+from tritensor.ops.tuning.search.worker import GPU, Job, Worker, files_of
+from tritensor.ops.tuning.tuned import Entry, TunedFileError
 from tritensor.tools.dry_run import Shapes
-from tritensor.tuning import tuned
-from tritensor.tuning.search import kernel_file, pruning
-from tritensor.tuning.search.halving import Found, halve
-from tritensor.tuning.search.journal import FullDiskError, Journal, JournalError, full
-from tritensor.tuning.search.plan import Listed, Planned, launches_in, listed, planned, written
-from tritensor.tuning.search.targets import ShapesError, read_shapes
-from tritensor.tuning.search.worker import GPU, Job, Worker, files_of
-from tritensor.tuning.tuned import Entry, TunedFileError
 from tritensor.utils.progress import Bar
 
 CAPTION = "time the configs of kernels on this GPU and keep the fastest; --dry-run compiles and ranks them without a GPU"
@@ -114,7 +114,7 @@ def _run(args: argparse.Namespace, work: Any = None) -> int:
     try:
         on = _gpu(worker) if worker is not None else GPU("", precompile.archs(args.arch)[0], 0)
         journal, out = _prepared(args, on) if worker is not None else (None, Path())
-        serving.use(VirtualGPU(on.capability))  # what follows in this process launches nothing
+        active.use(VirtualGPU(on.capability))  # what follows in this process launches nothing
         if args.kernel:
             targets, failures = kernel_file.listed(args.kernel, args.shapes), list[str]()
         else:
@@ -148,7 +148,7 @@ def _run(args: argparse.Namespace, work: Any = None) -> int:
 
 
 def _check(args: argparse.Namespace) -> None:
-    if serving.emulated():
+    if active.emulated():
         raise Usage("TRITON_INTERPRET is set, so kernels are interpreted and have no speed; unset it for this command")
     if args.budget is not None and not args.budget > 0:
         raise Usage(f"--budget {args.budget:g}: minutes, more than 0")
@@ -194,7 +194,9 @@ def _gpu(worker: Worker) -> GPU:
     try:
         return worker.gpu()
     except RuntimeError as error:
-        raise Usage(f"no GPU to time on ({presence.for_timing(str(error))}); --dry-run ranks configs by prediction without one") from None
+        raise Usage(
+            f"no GPU to time on ({availability.for_timing(str(error))}); --dry-run ranks configs by prediction without one"
+        ) from None
 
 
 def _prepared(args: argparse.Namespace, on: GPU) -> tuple[Journal, Path]:

@@ -16,8 +16,9 @@ from tritensor.cuda.memory.report import size as in_words
 from tritensor.data.collate import default_collate
 from tritensor.data.dataset import samples_of
 from tritensor.data.loader import DataLoader
-from tritensor.device import as_device
-from tritensor.errors import ArgumentError, OutOfMemoryError
+from tritensor.ground.device import as_device
+from tritensor.ground.errors import ArgumentError, OutOfMemoryError
+from tritensor.ground.pytree import tree_map_only
 from tritensor.nn import Module
 from tritensor.optim import Optimizer
 from tritensor.tensor.core import Tensor
@@ -25,7 +26,6 @@ from tritensor.training import generators
 from tritensor.training.batches import kind_of
 from tritensor.training.trainer import Trainer
 from tritensor.utils.progress import Bar
-from tritensor.utils.pytree import tree_map_only
 
 _STEPS = 2  # of a trial: in the second the optimizer's state is there from the beginning
 

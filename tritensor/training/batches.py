@@ -10,10 +10,10 @@ from typing import Any, NamedTuple
 from tritensor.data.collate import default_collate
 from tritensor.data.dataset import TensorDataset
 from tritensor.data.loader import DataLoader
+from tritensor.ground.pytree import tree_leaves
 from tritensor.random import Generator, default_generator
 from tritensor.tensor.core import Tensor
 from tritensor.training.generators import Stream, mixed
-from tritensor.utils.pytree import tree_leaves
 
 _AHEAD = 64  # index lists that are drawn at a time
 

@@ -9,7 +9,7 @@ from collections.abc import Iterable, Iterator, Mapping, Sequence
 from pathlib import Path
 from typing import Any
 
-from tritensor.errors import ArgumentError, CheckpointError, GradError, MissingFileError, ShapeError
+from tritensor.ground.errors import ArgumentError, CheckpointError, GradError, MissingFileError, ShapeError
 from tritensor.io import load
 from tritensor.nn import Module
 from tritensor.optim import LBFGS, Optimizer

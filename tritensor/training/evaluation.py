@@ -8,20 +8,20 @@ from typing import Any
 
 from tritensor.amp import autocast
 from tritensor.autograd.modes import no_grad
-from tritensor.device import device as Device
-from tritensor.dtypes import DType
-from tritensor.errors import ArgumentError
+from tritensor.ground.device import device as Device
+from tritensor.ground.dtypes import DType
+from tritensor.ground.errors import ArgumentError
+from tritensor.ground.pytree import tree_map
 from tritensor.nn import Module
-from tritensor.nn.observed import modes_kept
+from tritensor.nn.inspection import modes_kept
 from tritensor.tensor.core import Tensor
 from tritensor.training.batches import length, moves, samples_of
-from tritensor.training.calls import called, inputs_of, joined, pair_of
 from tritensor.training.checks import check_loader
 from tritensor.training.generators import Stream
-from tritensor.training.interrupts import Interrupts
 from tritensor.training.metrics import Metrics
+from tritensor.training.model_calls import called, inputs_of, joined, pair_of
+from tritensor.training.signals import Interrupts
 from tritensor.utils.progress import counted
-from tritensor.utils.pytree import tree_map
 
 
 class Evaluation:

@@ -9,9 +9,9 @@ from typing import Any
 
 import numpy as np
 
+from tritensor.ground.pytree import tree_map_only
 from tritensor.random import Generator, default_generator
 from tritensor.tensor.core import Tensor
-from tritensor.utils.pytree import tree_map_only
 
 _get_bits, _set_bits = np.random.get_bit_generator, np.random.set_bit_generator  # type: ignore[attr-defined]
 

@@ -6,10 +6,10 @@ from collections.abc import Iterator, Mapping
 from contextlib import contextmanager
 from typing import Any
 
-from tritensor.dtypes import float64
-from tritensor.errors import ShapeError
+from tritensor.ground.dtypes import float64
+from tritensor.ground.errors import ShapeError
 from tritensor.tensor.core import Tensor
-from tritensor.tensor.publishing.publish import public
+from tritensor.tensor.public_api.publish import public
 from tritensor.training.batches import kind_of
 
 _OBJECT = ("update", "compute", "reset")

@@ -13,8 +13,8 @@ import numpy as np
 
 from tritensor.amp import GradScaler
 from tritensor.autograd.modes import no_grad
-from tritensor.dtypes import as_dtype, bfloat16, float16
-from tritensor.errors import ArgumentError
+from tritensor.ground.dtypes import as_dtype, bfloat16, float16
+from tritensor.ground.errors import ArgumentError
 from tritensor.io import save
 from tritensor.io.checkpoint import check_readable
 from tritensor.nn import Module
@@ -23,11 +23,11 @@ from tritensor.optim import Optimizer
 from tritensor.optim.lr_scheduler import ReduceLROnPlateau
 from tritensor.optim.state import read_rate
 from tritensor.tensor.core import Tensor
-from tritensor.tensor.publishing.publish import public
+from tritensor.tensor.public_api.publish import public
 from tritensor.training import generators
 from tritensor.training.batches import batches, length, samples_of
 from tritensor.training.callbacks import Callback, ProgressBar
-from tritensor.training.callbacks.calling import call, changed, end
+from tritensor.training.callbacks.hook_calls import call, changed, end
 from tritensor.training.checks import (
     check_counts,
     check_loader,
@@ -40,8 +40,8 @@ from tritensor.training.checks import (
     states_of,
 )
 from tritensor.training.evaluation import Evaluation
-from tritensor.training.interrupts import Interrupts, Stopped
 from tritensor.training.metrics import Metrics
+from tritensor.training.signals import Interrupts, Stopped
 
 _UNREAD = 16  # losses that wait on a GPU before the host reads them
 

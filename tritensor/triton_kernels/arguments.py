@@ -4,14 +4,14 @@ from __future__ import annotations
 
 from typing import Any
 
-from tritensor import dtypes
-from tritensor.array import CudaArray
 from tritensor.cuda.compiler.tensor_descriptor import TensorDescriptor
-from tritensor.cuda.current import here
 from tritensor.cuda.launch import seen_as
 from tritensor.cuda.memory.storage import Storage
-from tritensor.device import device, gpu
-from tritensor.errors import DeviceError, DTypeError
+from tritensor.ground import dtypes
+from tritensor.ground.device import device, gpu
+from tritensor.ground.errors import DeviceError, DTypeError
+from tritensor.ground.thread_state import here
+from tritensor.ops.array import CudaArray
 
 
 def _array(value: Any, kernel: str, parameter: str) -> CudaArray:

@@ -9,8 +9,8 @@ from __future__ import annotations
 from collections.abc import Callable
 from typing import Any
 
-from tritensor.cuda.runtime import serving
-from tritensor.errors import DeviceError, LaunchError
+from tritensor.cuda.runtime import active
+from tritensor.ground.errors import DeviceError, LaunchError
 
 _NEVER = float("inf")
 
@@ -38,7 +38,7 @@ def _measured(bench: Callable[..., Any]) -> Callable[..., Any]:
 
     def measured(self: Any, *args: Any, config: Any, **meta: Any) -> Any:
         search = _search_of(self)
-        emulated = serving.emulated()
+        emulated = active.emulated()
         if emulated and search.found:  # a config may stand in the list twice
             return [0.0 if config == search.taken else _NEVER] * 3
         before = self.__dict__.get("do_bench", self)
@@ -76,7 +76,7 @@ def _kept(check: Callable[..., bool]) -> Callable[..., bool]:
     def kept(self: Any, key: Any, configs: Any, search: Callable[[], None]) -> bool:
         from tritensor.cuda.virtual.recording_runtime import RecordingRuntime
 
-        if not isinstance(serving.runtime(), RecordingRuntime):
+        if not isinstance(active.runtime(), RecordingRuntime):
             return check(self, key, configs, search)
 
         def searched() -> None:

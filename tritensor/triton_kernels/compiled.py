@@ -8,8 +8,8 @@ from typing import Any
 
 from tritensor.cuda.compiler.arguments import specialize
 from tritensor.cuda.launch import bare, start
-from tritensor.cuda.runtime import serving
-from tritensor.cuda.runtime.serving import runtime
+from tritensor.cuda.runtime import active
+from tritensor.cuda.runtime.active import runtime
 
 
 class Launched:
@@ -40,7 +40,7 @@ def warmed_up(
     """Triton's CompiledKernel for arguments like these on the current GPU; on the emulated device what stands for it.
 
     Raises LaunchError when it does not compile."""
-    if serving.emulated():
+    if active.emulated():
         return Emulated(kernel, num_warps, num_stages)
     from tritensor.cuda.compiler.compile import compile
     from tritensor.cuda.devices import current_device

@@ -17,8 +17,8 @@ from triton.runtime import driver as active_driver
 
 from tritensor import cuda
 from tritensor.cuda.launch import start
-from tritensor.cuda.runtime import serving
-from tritensor.device import device
+from tritensor.cuda.runtime import active
+from tritensor.ground.device import device
 from tritensor.tensor.functions.creation.constructors import empty
 from tritensor.triton_kernels.ownership import other_torch
 
@@ -122,9 +122,9 @@ class TensorDriver(DriverBase):
 
     def get_empty_cache_for_benchmark(self) -> Any:
         """A tensor to write to between timed calls, so that none finds its data in the second-level cache; of one element where nothing is cached."""
-        from tritensor import dtypes
+        from tritensor.ground import dtypes
 
-        return empty(1 if serving.emulated() else _FLUSHED // 4, dtype=dtypes.int32, device="cuda")
+        return empty(1 if active.emulated() else _FLUSHED // 4, dtype=dtypes.int32, device="cuda")
 
     def clear_cache(self, cache: Any) -> None:
         cache.zero_()

@@ -5,10 +5,10 @@ from __future__ import annotations
 import sys
 from typing import Any
 
-from tritensor.array import CudaArray
 from tritensor.cuda.compiler.tensor_descriptor import TensorDescriptor
 from tritensor.cuda.launch import seen_as
-from tritensor.errors import DeviceError
+from tritensor.ground.errors import DeviceError
+from tritensor.ops.array import CudaArray
 from tritensor.tensor.core import Tensor
 from tritensor.triton_kernels import arguments
 

@@ -15,9 +15,9 @@ from collections.abc import Callable
 from functools import cache
 from typing import Any, NamedTuple
 
-from tritensor.array import CudaArray
 from tritensor.cuda.compiler.arguments import Constant, bind, is_array, parameters
 from tritensor.cuda.launch import start, whole_grid
+from tritensor.ops.array import CudaArray
 from tritensor.tensor.core import Tensor
 from tritensor.triton_kernels import arguments, launch_hooks
 from tritensor.triton_kernels.compiled import Launched, warmed_up

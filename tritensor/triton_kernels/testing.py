@@ -5,12 +5,12 @@ from __future__ import annotations
 import builtins
 import contextlib
 import functools
-import importlib
 import inspect
 import types
 from collections.abc import Callable
 from typing import Any
 
+from tritensor.ground.providers import provider
 from tritensor.tensor.core import Tensor
 from tritensor.triton_kernels.ownership import other_torch
 
@@ -20,7 +20,7 @@ _ASK_FOR_TORCH = {"do_bench_cudagraph", "assert_close", "get_max_tensorcore_tflo
 def _import(name: str, *args: Any) -> Any:
     """`import`, for which torch is this library."""
     if name == "torch":
-        return importlib.import_module("tritensor")
+        return provider("")
     return builtins.__import__(name, *args)
 
 

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from typing import Any
 
-from tritensor.tensor.publishing.publish import namespaces, public
+from tritensor.tensor.public_api.publish import namespaces, public
 
 
 class Overload:

@@ -14,7 +14,7 @@ from tritensor.autograd.engine import backward
 from tritensor.autograd.function import Function, Saved
 from tritensor.autograd.modes import enable_grad, state
 from tritensor.dispatch.autocast import settings
-from tritensor.errors import ArgumentError, GradError
+from tritensor.ground.errors import ArgumentError, GradError
 from tritensor.nn.container import Sequential
 from tritensor.random import default_generator
 from tritensor.tensor.core import Tensor

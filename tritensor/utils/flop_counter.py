@@ -5,14 +5,14 @@ from __future__ import annotations
 from collections.abc import Callable, Mapping
 from typing import Any
 
-from tritensor.errors import ArgumentError
+from tritensor.ground.errors import ArgumentError
 from tritensor.profiler.probes.backward import backward_probe
 from tritensor.profiler.probes.forward import forward_probe
 from tritensor.profiler.probes.programs import programs_probe
-from tritensor.profiler.raw import OP, Given
 from tritensor.profiler.recording import Options, Recording
-from tritensor.profiler.results.figures import count_text
+from tritensor.profiler.records import OP, Given
 from tritensor.profiler.results.timeline import events_of
+from tritensor.profiler.results.units import count_text
 
 
 class FlopCounterMode:

@@ -9,7 +9,7 @@ import warnings
 from collections.abc import Iterable, Iterator, Sized
 from typing import Any, TypeVar
 
-from tritensor.errors import ArgumentError
+from tritensor.ground.errors import ArgumentError
 
 _EVERY = 5.0  # seconds between lines where there is no bar
 _VARIABLE = "TRITENSOR_PROGRESS"

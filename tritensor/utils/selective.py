@@ -11,11 +11,11 @@ from types import FunctionType
 from typing import Any
 
 from tritensor.autograd.node import version_of
-from tritensor.call_site import wrapper
-from tritensor.dispatch.road import apply
-from tritensor.errors import GradError
-from tritensor.table import Op, Ops, ops, registry
-from tritensor.table.lookup import changing
+from tritensor.dispatch.dispatcher import apply
+from tritensor.ground.call_site import wrapper
+from tritensor.ground.errors import GradError
+from tritensor.ops.table import Op, Ops, ops, registry
+from tritensor.ops.table.lookup import changing
 from tritensor.tensor.core import Tensor
 from tritensor.utils.aten import Overload, Packet
 

@@ -9,7 +9,7 @@ from typing import Any
 
 import numpy as np
 
-from tritensor.errors import ArgumentError, CheckpointError, DTypeError, ShapeError
+from tritensor.ground.errors import ArgumentError, CheckpointError, DTypeError, ShapeError
 from tritensor.io.atomic import replacing
 from tritensor.tensor.core import Tensor
 from tritensor.vision.pillow import channels_first, image_of, pillow

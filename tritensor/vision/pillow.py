@@ -5,7 +5,7 @@ from __future__ import annotations
 import sys
 from typing import Any
 
-from tritensor.extras import extra
+from tritensor.ground.extras import extra
 
 
 def pillow(module: str = "Image", asked: str = "vision") -> Any:

@@ -9,8 +9,8 @@ from dataclasses import dataclass, field
 from typing import Any
 
 from tritensor.autograd.modes import no_grad
+from tritensor.nn.inspection import state_kept, watched
 from tritensor.nn.module import Module
-from tritensor.nn.observed import state_kept, watched
 from tritensor.nn.parameter import is_lazy
 from tritensor.tensor.core import Tensor
 

@@ -6,7 +6,7 @@ from collections.abc import Mapping
 from typing import Any
 
 from tritensor.autograd.node import AccumulateGrad
-from tritensor.errors import GradError
+from tritensor.ground.errors import GradError
 from tritensor.nn.module import Module
 from tritensor.tensor.core import Tensor
 from tritensor.viz.picture import Picture

@@ -6,7 +6,7 @@ import re
 from pathlib import Path
 from xml.sax.saxutils import escape
 
-from tritensor.viz.layers import laid_out
+from tritensor.viz.layout import laid_out
 
 # How a kind of box looks: fill, and whether its corners are round.
 KINDS = {

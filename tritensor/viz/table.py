@@ -6,12 +6,12 @@ from collections.abc import Mapping
 from html import escape
 from typing import Any
 
-from tritensor.dtypes import as_dtype
-from tritensor.errors import ArgumentError
+from tritensor.ground.dtypes import as_dtype
+from tritensor.ground.errors import ArgumentError
 from tritensor.nn.module import Module
 from tritensor.nn.parameter import is_lazy
 from tritensor.tensor.core import Tensor
-from tritensor.tensor.publishing.publish import public
+from tritensor.tensor.public_api.publish import public
 from tritensor.viz.calls import Line as Line
 from tritensor.viz.calls import looked_at, tensors_in, uncalled_lines
 

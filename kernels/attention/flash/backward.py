@@ -8,7 +8,6 @@ import numpy as np
 import triton
 import triton.language as tl
 
-from tritensor.array import CudaArray
 from tritensor.cuda.launch import launch
 from tritensor.kernels.attention.flash.key_walk import keys_kernel
 from tritensor.kernels.attention.flash.mask_gradient import mask_gradient
@@ -28,6 +27,7 @@ from tritensor.kernels.attention.layout import strides_like
 from tritensor.kernels.parts.allocation import allocate
 from tritensor.kernels.parts.launch_rules import cdiv
 from tritensor.kernels.parts.random_words.philox import placed
+from tritensor.ops.array import CudaArray
 
 ROWS = 64  # queries of a program that sums rows
 

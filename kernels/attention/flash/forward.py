@@ -6,7 +6,6 @@ import numpy as np
 import triton
 import triton.language as tl
 
-from tritensor.array import CudaArray
 from tritensor.cuda.launch import launch
 from tritensor.kernels.attention.flash.operands import Call, drawn, in_numbers, masked_by
 from tritensor.kernels.attention.flash.parts import (
@@ -26,6 +25,7 @@ from tritensor.kernels.parts import maths
 from tritensor.kernels.parts.allocation import allocate
 from tritensor.kernels.parts.launch_rules import cdiv
 from tritensor.kernels.parts.random_words.philox import placed
+from tritensor.ops.array import CudaArray
 
 
 # for each tile of keys: m' = max(m, max s), l = e^(m - m') l + sum e^(s - m'), acc = e^(m - m') acc + e^(s - m') v

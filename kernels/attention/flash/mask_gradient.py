@@ -2,13 +2,13 @@
 
 from __future__ import annotations
 
-from tritensor import dtypes
-from tritensor.array import CudaArray, expand
+from tritensor.ground import dtypes
 from tritensor.kernels.attention.gpu import slope, summed, swap, weights_of
 from tritensor.kernels.parts.allocation import allocate
 from tritensor.kernels.parts.copying import dense, reshape_or_copy
 from tritensor.kernels.parts.gemm import gemm
-from tritensor.table import registry
+from tritensor.ops.array import CudaArray, expand
+from tritensor.ops.table import registry
 
 
 def _repeated(x: CudaArray, q: CudaArray) -> CudaArray:

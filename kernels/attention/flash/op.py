@@ -7,12 +7,12 @@ from typing import Any
 
 import numpy as np
 
-from tritensor import dtypes
-from tritensor.errors import ArgumentError, DTypeError, ShapeError
+from tritensor.ground import dtypes
+from tritensor.ground.errors import ArgumentError, DTypeError, ShapeError
 from tritensor.kernels.attention.flash.backward import backward
 from tritensor.kernels.attention.flash.forward import forward
 from tritensor.kernels.attention.flash.reference import gradient_scales, reference, rule
-from tritensor.table import Sample, Spec, Work, broadcast, op, refuse_kind, refuse_mixed
+from tritensor.ops.table import Sample, Spec, Work, broadcast, op, refuse_kind, refuse_mixed
 
 LARGEST = 256  # of a head's features
 

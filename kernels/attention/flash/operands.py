@@ -8,15 +8,15 @@ from typing import Any, NamedTuple
 
 import numpy as np
 
-from tritensor import dtypes
-from tritensor.array import CudaArray, expand
+from tritensor.ground import dtypes
 from tritensor.kernels.parts.copying import dense
 from tritensor.kernels.parts.gemm import dot_accumulator
 from tritensor.kernels.parts.launch_rules import next_power_of_2
-from tritensor.kernels.parts.random_words.dropping import kept_scale, threshold
+from tritensor.kernels.parts.random_words.dropout_mask import kept_scale, threshold
 from tritensor.kernels.parts.random_words.philox import kernel_seed
-from tritensor.matmul_precision import dot_precision
-from tritensor.table import registry
+from tritensor.ops.array import CudaArray, expand
+from tritensor.ops.matmul_precision import dot_precision
+from tritensor.ops.table import registry
 
 Steps = tuple[int, ...]
 

@@ -6,13 +6,13 @@ from typing import Any, cast
 
 import numpy as np
 
-from tritensor import dtypes
-from tritensor.array import empty
-from tritensor.device import cpu
+from tritensor.ground import dtypes
+from tritensor.ground.device import cpu
 from tritensor.kernels.attention.layout import result_strides
 from tritensor.kernels.attention.weights import dropped, weights
-from tritensor.kernels.parts.random_words.dropping import dropped as dropped_numbers
-from tritensor.table import ops
+from tritensor.kernels.parts.random_words.dropout_mask import dropped as dropped_numbers
+from tritensor.ops.array import empty
+from tritensor.ops.table import ops
 
 
 def _repeated(x: np.ndarray, q: np.ndarray) -> np.ndarray:

@@ -7,11 +7,11 @@ from typing import TYPE_CHECKING, Any, NamedTuple
 
 import numpy as np
 
-from tritensor import dtypes
-from tritensor.cuda.current import here
-from tritensor.cuda.runtime.serving import runtime
+from tritensor.cuda.runtime.active import runtime
+from tritensor.ground import dtypes
+from tritensor.ground.thread_state import here
 from tritensor.kernels.parts.launch_rules import config_of, next_power_of_2
-from tritensor.tuning.tunables import powers, tile_problem, tunable
+from tritensor.ops.tuning.tunables import powers, tile_problem, tunable
 
 if TYPE_CHECKING:
     from tritensor.kernels.attention.flash.operands import Call

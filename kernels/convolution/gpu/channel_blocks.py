@@ -8,10 +8,9 @@ from typing import Any, NamedTuple
 import triton
 import triton.language as tl
 
-from tritensor.array import CudaArray
 from tritensor.cuda.launch import launch
 from tritensor.kernels.convolution.geometry import Geometry, Sizes
-from tritensor.kernels.convolution.gpu.places import alignment, long_offsets, volume_strides, within
+from tritensor.kernels.convolution.gpu.pixel_indices import alignment, long_offsets, volume_strides, within
 from tritensor.kernels.convolution.gpu.rules import block_tiles
 from tritensor.kernels.parts.allocation import allocate
 from tritensor.kernels.parts.configs.spaces import tiles_problem, tiles_space
@@ -19,8 +18,9 @@ from tritensor.kernels.parts.copying import dense
 from tritensor.kernels.parts.gemm import dot_accumulator, sum_parts
 from tritensor.kernels.parts.launch_rules import Tiles, cdiv, config_of
 from tritensor.kernels.parts.products.epilogue import Epilogue
-from tritensor.matmul_precision import dot_precision
-from tritensor.tuning.tunables import tunable
+from tritensor.ops.array import CudaArray
+from tritensor.ops.matmul_precision import dot_precision
+from tritensor.ops.tuning.tunables import tunable
 
 # Taps along each of three axes that have a bit each in 32 bits: those that a pixel reads within the image. Of 16-bit types: products of the others issue
 # so many instructions themselves that the registers are worth more.

@@ -8,17 +8,17 @@ from typing import Any
 import triton
 import triton.language as tl
 
-from tritensor.array import CudaArray
 from tritensor.cuda.launch import launch
 from tritensor.kernels.convolution.geometry import Geometry
-from tritensor.kernels.convolution.gpu.folding import Gradients, Sums
-from tritensor.kernels.convolution.gpu.places import channels_innermost, divisors, long_offsets, place_of, volume_strides, within
+from tritensor.kernels.convolution.gpu.partial_sums import Gradients, Sums
+from tritensor.kernels.convolution.gpu.pixel_indices import channels_innermost, divisors, long_offsets, place_of, volume_strides, within
 from tritensor.kernels.parts.axes import Blocks
 from tritensor.kernels.parts.configs.spaces import blocks_problem, blocks_space
 from tritensor.kernels.parts.copying import dense
 from tritensor.kernels.parts.gemm import dot_accumulator
 from tritensor.kernels.parts.launch_rules import cdiv, config_of, next_power_of_2
-from tritensor.tuning.tunables import tunable
+from tritensor.ops.array import CudaArray
+from tritensor.ops.tuning.tunables import tunable
 
 MOST = 4  # kernels of a channel: of more, a product of matrices reads an image less often
 TOGETHER = 3  # columns of a kernel whose gradients a program sums: it reads g once for all of them

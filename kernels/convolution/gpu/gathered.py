@@ -8,11 +8,10 @@ from typing import Any
 import triton
 import triton.language as tl
 
-from tritensor.array import CudaArray
 from tritensor.cuda.launch import launch
 from tritensor.kernels.convolution.geometry import Geometry
-from tritensor.kernels.convolution.gpu.folding import Gradients, Sums, pieces
-from tritensor.kernels.convolution.gpu.places import divisors, in_order, long_offsets, place_of, volume_strides
+from tritensor.kernels.convolution.gpu.partial_sums import Gradients, Sums, pieces
+from tritensor.kernels.convolution.gpu.pixel_indices import divisors, in_order, long_offsets, place_of, volume_strides
 from tritensor.kernels.parts.allocation import allocate
 from tritensor.kernels.parts.configs.spaces import tiles_problem, tiles_space
 from tritensor.kernels.parts.copying import dense
@@ -20,8 +19,9 @@ from tritensor.kernels.parts.gemm import dot_accumulator, sum_parts
 from tritensor.kernels.parts.launch_rules import Tiles, cdiv, config_of, gemm_tiles
 from tritensor.kernels.parts.products.epilogue import Epilogue
 from tritensor.kernels.parts.view_arithmetic import is_channels_last
-from tritensor.matmul_precision import dot_precision
-from tritensor.tuning.tunables import tunable
+from tritensor.ops.array import CudaArray
+from tritensor.ops.matmul_precision import dot_precision
+from tritensor.ops.tuning.tunables import tunable
 
 tunable("conv2d", Tiles, tiles_space, tiles_problem)
 tunable("conv2d_weight", Tiles, tiles_space, tiles_problem)

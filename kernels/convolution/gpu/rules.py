@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import numpy as np
 
-from tritensor import dtypes
+from tritensor.ground import dtypes
 from tritensor.kernels.parts.launch_rules import PROGRAMS, Tiles, cdiv, next_power_of_2
 
 

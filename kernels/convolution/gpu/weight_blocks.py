@@ -7,16 +7,16 @@ import math
 import triton
 import triton.language as tl
 
-from tritensor.array import CudaArray
 from tritensor.cuda.launch import launch
 from tritensor.kernels.convolution.geometry import Geometry
-from tritensor.kernels.convolution.gpu.folding import Sums, pieces
-from tritensor.kernels.convolution.gpu.places import alignment, divisors, in_order, long_offsets, place_of, volume_strides, within
+from tritensor.kernels.convolution.gpu.partial_sums import Sums, pieces
+from tritensor.kernels.convolution.gpu.pixel_indices import alignment, divisors, in_order, long_offsets, place_of, volume_strides, within
 from tritensor.kernels.convolution.gpu.rules import together, weight_tiles
 from tritensor.kernels.parts.configs.spaces import tiles_problem, tiles_space
 from tritensor.kernels.parts.launch_rules import Tiles, cdiv, config_of
-from tritensor.matmul_precision import dot_precision
-from tritensor.tuning.tunables import tunable
+from tritensor.ops.array import CudaArray
+from tritensor.ops.matmul_precision import dot_precision
+from tritensor.ops.tuning.tunables import tunable
 
 tunable("conv2d_weight_blocks", Tiles, tiles_space, tiles_problem)
 

@@ -8,7 +8,7 @@ from typing import Any, NamedTuple
 
 import numpy as np
 
-from tritensor.kernels.images.grid_sampling import machine
+from tritensor.kernels.images.grid_sampling import cpu_llvm
 from tritensor.kernels.parts.cpu.blocks import SILENT
 
 POSITIONS = 16384  # positions whose taps are computed at a time
@@ -169,7 +169,7 @@ def _by_machine(
     channels = (made if given is None else given).shape[0]
     dtype = t.weights.dtype
     start = image * count * 8
-    machine.function(dtype, len(t.cells), what)(
+    cpu_llvm.function(dtype, len(t.cells), what)(
         0 if planes is None else planes.ctypes.data, 0 if given is None else given.ctypes.data, t.cells.ctypes.data + start,
         t.weights.ctypes.data + image * count * dtype.itemsize, made.ctypes.data, channels, count, 0 if planes is None else planes.strides[0],
         0 if given is None else given.strides[0], made_step, t.cells.shape[1],
@@ -177,7 +177,7 @@ def _by_machine(
 
 
 def _has_machine(x: np.ndarray, count: int) -> bool:
-    return x.size > 0 and count > 0 and machine.function(x.dtype, 1, "read") is not None
+    return x.size > 0 and count > 0 and cpu_llvm.function(x.dtype, 1, "read") is not None
 
 
 def sample(x: np.ndarray, grid: np.ndarray, mode: str, padding: str, align: bool) -> np.ndarray:

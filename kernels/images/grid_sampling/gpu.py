@@ -9,15 +9,15 @@ import numpy as np
 import triton
 import triton.language as tl
 
-from tritensor.array import CudaArray
 from tritensor.cuda.launch import launch
 from tritensor.kernels.images.layout import volume
 from tritensor.kernels.parts.allocation import allocate
 from tritensor.kernels.parts.copying import dense
 from tritensor.kernels.parts.filling import filled
+from tritensor.kernels.parts.grid_indices import long_offsets, positions
 from tritensor.kernels.parts.indices.radix_sort import sort_keys
 from tritensor.kernels.parts.launch_rules import cdiv
-from tritensor.kernels.parts.positions import long_offsets, positions
+from tritensor.ops.array import CudaArray
 
 BLOCK = 128
 MODES = {"bilinear": 0, "nearest": 1, "bicubic": 2}

@@ -7,12 +7,12 @@ from typing import Any
 
 import numpy as np
 
-from tritensor.array import CudaArray
-from tritensor.errors import ShapeError
+from tritensor.ground.errors import ShapeError
 from tritensor.kernels.images.grid_sampling import cpu, gpu
 from tritensor.kernels.images.grid_sampling.rule import rule
 from tritensor.kernels.parts.cpu.blocks import SILENT, is_narrow
-from tritensor.table import Sample, Spec, Work, op, refuse_kind, refuse_mixed
+from tritensor.ops.array import CudaArray
+from tritensor.ops.table import Sample, Spec, Work, op, refuse_kind, refuse_mixed
 
 
 def _shape(x: Any, grid: Any, *, mode: str, padding_mode: str, align_corners: bool) -> Spec:

@@ -9,7 +9,7 @@ from typing import Any, NamedTuple
 import numpy as np
 
 from tritensor.kernels.parts.view_arithmetic import reshaped
-from tritensor.table import ops
+from tritensor.ops.table import ops
 
 INT64 = np.dtype(np.int64)
 

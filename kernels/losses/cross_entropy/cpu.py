@@ -8,9 +8,9 @@ from typing import Any
 
 import numpy as np
 
-from tritensor import dtypes
-from tritensor.errors import OutOfRangeError
-from tritensor.kernels.losses.cross_entropy import machine
+from tritensor.ground import dtypes
+from tritensor.ground.errors import OutOfRangeError
+from tritensor.kernels.losses.cross_entropy import cpu_llvm
 from tritensor.kernels.parts.cpu.summation import total
 from tritensor.kernels.parts.indices.error_reports import spot
 from tritensor.kernels.parts.rows.row_softmax import CACHE, by_rows, softmax_block
@@ -221,10 +221,10 @@ def reference(
             rows_counted = np.full((), n, acc_type) if mean else np.empty(0, acc_type)
             return np.asarray(loss / acc_type.type(n) if mean else loss, x.dtype), few[1].reshape(*per_row(x.shape), 2), rows_counted
     ignored = check_labels(target, x.shape[class_axis(x)], ignore_index) if labels else False
-    cube = machine.cube_of(x) if labels and not (label_smoothing and weight is not None) else None
+    cube = cpu_llvm.cube_of(x) if labels and not (label_smoothing and weight is not None) else None
     with np.errstate(invalid="ignore", divide="ignore"):
         if cube is not None:
-            losses, peaks, share = machine.losses(
+            losses, peaks, share = cpu_llvm.losses(
                 cube, target, target.reshape(-1) != ignore_index if ignored else None, weight, label_smoothing
             )
         else:
@@ -260,9 +260,9 @@ def reference_backward(
 ) -> tuple[Any, Any, Any]:  # fmt: skip
     acc_type, labels = dtypes.accumulator(x.dtype), is_labels(target)
     if labels and needs[0] and not needs[2] and not (label_smoothing and weight is not None):
-        cube = machine.cube_of(x)
+        cube = cpu_llvm.cube_of(x)
         if cube is not None:
-            return machine.gradients(g, cube, target, weight, peaks, reduction, ignore_index, label_smoothing).reshape(x.shape), None, None
+            return cpu_llvm.gradients(g, cube, target, weight, peaks, reduction, ignore_index, label_smoothing).reshape(x.shape), None, None
     rows = _as_columns(x).astype(acc_type, copy=False)
     n, flat = rows.shape[0], target.reshape(-1)
     plain = labels and weight is None and not label_smoothing

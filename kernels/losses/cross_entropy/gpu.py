@@ -9,9 +9,8 @@ import numpy as np
 import triton
 import triton.language as tl
 
-from tritensor import dtypes
-from tritensor.array import CudaArray
 from tritensor.cuda.launch import launch
+from tritensor.ground import dtypes
 from tritensor.kernels.losses.cross_entropy.cpu import class_axis, is_labels, per_row
 from tritensor.kernels.parts import maths
 from tritensor.kernels.parts.allocation import allocate
@@ -20,9 +19,10 @@ from tritensor.kernels.parts.indices.error_reports import Watch, first, report
 from tritensor.kernels.parts.launch_rules import cdiv
 from tritensor.kernels.parts.reduction import ReductionFunctions, add, fold, value, zero
 from tritensor.kernels.parts.rows import row_tiles
-from tritensor.kernels.parts.rows.peeled import align, body, known, last, load, peel, phase, place, programs, rim, store
 from tritensor.kernels.parts.rows.row_softmax import online_columns, power, rest
 from tritensor.kernels.parts.rows.row_tiles import RowTiles, as_rows, row_tunable, unit
+from tritensor.kernels.parts.rows.unaligned_rows import align, body, known, last, load, peel, phase, place, programs, rim, store
+from tritensor.ops.array import CudaArray
 
 row_tunable("cross_entropy")
 

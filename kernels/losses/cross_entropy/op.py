@@ -9,9 +9,8 @@ import numpy as np
 import triton
 import triton.language as tl
 
-from tritensor import dtypes
-from tritensor.array import CudaArray
-from tritensor.errors import ArgumentError, DTypeError, ShapeError
+from tritensor.ground import dtypes
+from tritensor.ground.errors import ArgumentError, DTypeError, ShapeError
 from tritensor.kernels.losses.cross_entropy.cpu import (
     class_axis,
     gradient_scales,
@@ -28,7 +27,8 @@ from tritensor.kernels.parts.allocation import allocate
 from tritensor.kernels.parts.indices.error_reports import spot, watch
 from tritensor.kernels.parts.reduction import ReductionFunctions, fold, spread, zero
 from tritensor.kernels.parts.rows.row_tiles import tiles_for
-from tritensor.table import Spec, op, ops, refuse_kind, registry
+from tritensor.ops.array import CudaArray
+from tritensor.ops.table import Spec, op, ops, refuse_kind, registry
 
 REDUCTIONS = ("none", "mean", "sum")
 _I64 = np.dtype(np.int64)

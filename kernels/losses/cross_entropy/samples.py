@@ -6,7 +6,7 @@ from typing import Any
 
 import numpy as np
 
-from tritensor.table import Sample, Work
+from tritensor.ops.table import Sample, Work
 
 
 def samples(rng: np.random.Generator) -> list[Sample]:

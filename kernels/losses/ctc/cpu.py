@@ -6,17 +6,17 @@ from typing import NamedTuple
 
 import numpy as np
 
-from tritensor import dtypes
-from tritensor.errors import OutOfRangeError
+from tritensor.ground import dtypes
+from tritensor.ground.errors import OutOfRangeError
 from tritensor.kernels.losses.ctc.step import step
-from tritensor.kernels.parts import spellings
+from tritensor.kernels.parts import backends
 from tritensor.kernels.parts.cpu.blocks import SILENT
-from tritensor.kernels.parts.cpu.lanes import on_lanes
+from tritensor.kernels.parts.cpu.simd_maths import on_lanes
 from tritensor.kernels.parts.indices.error_reports import spot
-from tritensor.native.recursions import WIDTH, Recursion
+from tritensor.llvm.row_recurrence import WIDTH, Recursion
 
-_PLAIN = spellings.twin(step, spellings.on_numpy)
-_MACHINE = Recursion(lambda *lanes: spellings.twin(step, on_lanes)(*lanes))
+_PLAIN = backends.twin(step, backends.on_numpy)
+_MACHINE = Recursion(lambda *lanes: backends.twin(step, on_lanes)(*lanes))
 _INFINITE = -np.inf
 
 

@@ -8,17 +8,17 @@ import numpy as np
 import triton
 import triton.language as tl
 
-from tritensor import dtypes
-from tritensor.array import CudaArray
 from tritensor.cuda.launch import launch
-from tritensor.errors import ArgumentError, DTypeError, ShapeError
+from tritensor.ground import dtypes
+from tritensor.ground.errors import ArgumentError, DTypeError, ShapeError
 from tritensor.kernels.losses.ctc.cpu import no_class, reference, reference_backward
 from tritensor.kernels.losses.ctc.step import step
 from tritensor.kernels.parts.allocation import allocate
 from tritensor.kernels.parts.copying import dense
 from tritensor.kernels.parts.indices.error_reports import first, report, watch
 from tritensor.kernels.parts.launch_rules import cdiv, next_power_of_2
-from tritensor.table import Sample, Spec, Work, op, ops, refuse_kind
+from tritensor.ops.array import CudaArray
+from tritensor.ops.table import Sample, Spec, Work, op, ops, refuse_kind
 
 CLASSES = 32  # a tile of the gradient
 _I64 = np.dtype(np.int64)

@@ -6,9 +6,8 @@ from typing import Any
 
 import numpy as np
 
-from tritensor import dtypes
-from tritensor.array import CudaArray
-from tritensor.errors import ShapeError
+from tritensor.ground import dtypes
+from tritensor.ground.errors import ShapeError
 from tritensor.kernels.normalization import batch_norm as plain
 from tritensor.kernels.normalization import channels_cpu
 from tritensor.kernels.normalization.activated import formulas
@@ -17,7 +16,8 @@ from tritensor.kernels.parts.cpu.blocks import widened
 from tritensor.kernels.parts.filling import filled
 from tritensor.kernels.parts.formulas import named
 from tritensor.kernels.parts.reduction import fold, spread
-from tritensor.table import Sample, Spec, Work, op, ops, refuse_mixed
+from tritensor.ops.array import CudaArray
+from tritensor.ops.table import Sample, Spec, Work, op, ops, refuse_mixed
 
 Arrays = tuple[Any, ...]
 

@@ -13,9 +13,9 @@ import triton
 
 from tritensor.kernels.normalization.affine import add_two, away
 from tritensor.kernels.parts import maths
-from tritensor.kernels.parts.formulas.bound import bound
 from tritensor.kernels.parts.formulas.named import BY_INPUT
-from tritensor.kernels.parts.narrow.twins import chosen
+from tritensor.kernels.parts.formulas.template_args import bound
+from tritensor.kernels.parts.half_precision.variants import chosen
 from tritensor.kernels.parts.reduction import ReductionFunctions, zero
 
 NAMES = tuple(BY_INPUT)

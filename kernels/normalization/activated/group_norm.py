@@ -6,14 +6,14 @@ from typing import Any
 
 import numpy as np
 
-from tritensor import dtypes
-from tritensor.array import CudaArray
+from tritensor.ground import dtypes
 from tritensor.kernels.normalization import group_norm as plain
 from tritensor.kernels.normalization import groups_cpu
 from tritensor.kernels.normalization.activated import formulas
 from tritensor.kernels.parts.cpu.blocks import widened
 from tritensor.kernels.parts.formulas import named
-from tritensor.table import Sample, Spec, Work, op, ops
+from tritensor.ops.array import CudaArray
+from tritensor.ops.table import Sample, Spec, Work, op, ops
 
 Arrays = tuple[Any, ...]
 

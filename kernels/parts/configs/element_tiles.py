@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from typing import Any, NamedTuple
 
-from tritensor.tuning.tunables import powers, tunable
+from tritensor.ops.tuning.tunables import powers, tunable
 
 LARGE = 1024  # elements of a tile: 8 to a thread of 4 warps, one 128-bit access of 16-bit values
 Heavy = dict[int, int] | None

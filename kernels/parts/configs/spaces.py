@@ -5,9 +5,9 @@ from __future__ import annotations
 from collections.abc import Iterable
 from typing import Any
 
-from tritensor import dtypes
+from tritensor.ground import dtypes
 from tritensor.kernels.parts.launch_rules import Tiles, next_power_of_2
-from tritensor.tuning.tunables import powers, tile_problem
+from tritensor.ops.tuning.tunables import powers, tile_problem
 
 SHARED = 227 * 1024  # bytes of shared memory that a block has at most, on sm_90
 LARGEST = 64 * 1024  # bytes that a tile of a result would take in the type of what is multiplied: 128 x 256 of 16 bits, 128 x 128 of 32

@@ -9,9 +9,9 @@ from typing import Any
 
 import numpy as np
 
-from tritensor.array import empty_elementwise
-from tritensor.device import cpu
-from tritensor.kernels.parts.cpu.narrow_floats import as_float32, is_narrow
+from tritensor.ground.device import cpu
+from tritensor.kernels.parts.cpu.float_conversions import as_float32, is_narrow
+from tritensor.ops.array import empty_elementwise
 
 BLOCK = 32768  # elements: a float64 block with a few temporaries fits a second-level cache of 2 MB, and numpy's cost per call is lost in it
 _WIDE = np.dtype(np.float32)

@@ -10,7 +10,7 @@ from typing import Any
 
 import numpy as np
 
-from tritensor.native import products
+from tritensor.llvm import products
 
 RUN = 16  # elements that one row of a triangular product adds: the error of a sum of so many stays within 8 eps
 _FEW = 64  # elements along the dim below which numpy's own accumulate is as fast

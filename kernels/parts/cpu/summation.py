@@ -7,9 +7,9 @@ from typing import Any
 import numpy as np
 
 from tritensor.kernels.parts.axes import count, reduced
-from tritensor.kernels.parts.cpu.narrow_floats import as_float32, converted, is_narrow
-from tritensor.native import products
-from tritensor.native.passes.sums import total as total_of_halves
+from tritensor.kernels.parts.cpu.float_conversions import as_float32, converted, is_narrow
+from tritensor.llvm import products
+from tritensor.llvm.passes.sums import total as total_of_halves
 
 _ROWS = 32  # rows that one BLAS call adds, one after the other
 _RUN = 128  # elements of a row that one BLAS call adds

@@ -9,8 +9,8 @@ import triton
 import triton.language as tl
 
 from tritensor.kernels.parts import maths
-from tritensor.kernels.parts.narrow import functions as narrow
-from tritensor.kernels.parts.narrow.twins import narrow_twin
+from tritensor.kernels.parts.half_precision import functions as narrow
+from tritensor.kernels.parts.half_precision.variants import narrow_twin
 
 
 # y = 1 / (1 + exp(-x)); dy/dx = y (1 - y)

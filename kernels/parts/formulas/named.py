@@ -4,12 +4,12 @@ from __future__ import annotations
 
 from typing import Any, NamedTuple
 
-from tritensor.errors import ArgumentError
-from tritensor.kernels.parts import spellings
+from tritensor.ground.errors import ArgumentError
+from tritensor.kernels.parts import backends
 from tritensor.kernels.parts.elementwise import backward_of
+from tritensor.kernels.parts.formula_llvm import numpy_gradient
 from tritensor.kernels.parts.formulas import activations as formulas
-from tritensor.kernels.parts.machine_code import numpy_gradient
-from tritensor.table import registry
+from tritensor.ops.table import registry
 
 
 class Activation(NamedTuple):
@@ -35,7 +35,7 @@ BY_RESULT = {
 ALL = {**BY_INPUT, **BY_RESULT}
 BACKWARD = {name: backward_of((a.gradient,))[0] for name, a in ALL.items()}
 ON_NUMPY = {name: numpy_gradient(a.gradient, False) for name, a in ALL.items()}
-ON_TENSORS = {name: spellings.twin(a.gradient, spellings.on_tensors) for name, a in ALL.items()}
+ON_TENSORS = {name: backends.twin(a.gradient, backends.on_tensors) for name, a in ALL.items()}
 
 
 def refuse_unknown(name: str, activation: Any, names: tuple[str, ...]) -> None:

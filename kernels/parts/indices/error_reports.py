@@ -1,4 +1,4 @@
-"""Bad indices: what the CPU refuses, and how a kernel reports one in the device's error record, which the next wait raises (cuda/device_errors.py)."""
+"""Bad indices: what the CPU refuses, and how a kernel reports one in the device's error record, which the next wait raises (ground/device_errors.py)."""
 
 from __future__ import annotations
 
@@ -9,11 +9,10 @@ import numpy as np
 import triton
 import triton.language as tl
 
-from tritensor import dtypes
-from tritensor.array import CudaArray
-from tritensor.cuda import device_errors
-from tritensor.cuda.runtime.serving import runtime
-from tritensor.errors import DTypeError, OutOfRangeError
+from tritensor.cuda.runtime.active import runtime
+from tritensor.ground import device_errors, dtypes
+from tritensor.ground.errors import DTypeError, OutOfRangeError
+from tritensor.ops.array import CudaArray
 
 _INT64 = np.dtype(np.int64)
 

@@ -7,8 +7,8 @@ from typing import Any
 
 import numpy as np
 
-from tritensor.array import contiguous_strides
 from tritensor.kernels.parts.indices.error_reports import check_range
+from tritensor.ops.array import contiguous_strides
 
 BLOCK = 1 << 14  # elements whose positions and values are in the cache together
 

@@ -8,12 +8,12 @@ import numpy as np
 import triton
 import triton.language as tl
 
-from tritensor.array import CudaArray
 from tritensor.cuda.launch import launch
 from tritensor.kernels.parts.allocation import allocate
 from tritensor.kernels.parts.configs.spaces import numbers_space
 from tritensor.kernels.parts.launch_rules import config_of
-from tritensor.tuning.tunables import powers, tunable
+from tritensor.ops.array import CudaArray
+from tritensor.ops.tuning.tunables import powers, tunable
 
 tunable("radix_sort", int, numbers_space, powers)
 tunable("radix_scan", int, numbers_space, powers)

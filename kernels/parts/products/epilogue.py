@@ -7,7 +7,7 @@ from typing import Any, NamedTuple
 import triton
 import triton.language as tl
 
-from tritensor.array import CudaArray
+from tritensor.ops.array import CudaArray
 
 
 class Epilogue(NamedTuple):

@@ -8,7 +8,7 @@ from typing import Any, NamedTuple
 
 import numpy as np
 
-from tritensor import dtypes
+from tritensor.ground import dtypes
 from tritensor.kernels.parts.launch_rules import Tiles, cdiv, gemm_tiles, largest_cut, next_power_of_2
 
 MOST_SHARED = 227 * 1024  # bytes of shared memory that a block has at most on sm_90 and sm_100

@@ -6,7 +6,7 @@ from typing import Any
 
 from tritensor.kernels.parts.launch_rules import cdiv, next_power_of_2
 from tritensor.kernels.parts.products.rules import ALL_SHARED, MOST_SHARED, RESERVED, shared_bytes
-from tritensor.tuning.tunables import powers, tile_problem
+from tritensor.ops.tuning.tunables import powers, tile_problem
 
 _BOX = 256  # elements of a described tile along each side
 _SHAPES = ((64, 64, 4), (64, 128, 4), (64, 256, 4), (128, 64, 8), (128, 128, 4), (128, 128, 8), (128, 256, 8), (256, 64, 8), (256, 128, 8))

@@ -5,12 +5,12 @@ from __future__ import annotations
 import triton
 import triton.language as tl
 
-from tritensor.array import CudaArray
 from tritensor.cuda.launch import launch
 from tritensor.kernels.parts.configs.spaces import numbers_space
 from tritensor.kernels.parts.launch_rules import cdiv, config_of
 from tritensor.kernels.parts.products.epilogue import NOTHING, Epilogue, finished
-from tritensor.tuning.tunables import powers, tunable
+from tritensor.ops.array import CudaArray
+from tritensor.ops.tuning.tunables import powers, tunable
 
 tunable("sum_parts", int, numbers_space, powers)
 WIDE = 1 << 18  # results from which a program takes four to a thread: 16 bytes of each part at a time

@@ -14,12 +14,12 @@ import numpy as np
 import triton
 import triton.language as tl
 
-from tritensor.array import CudaArray
 from tritensor.cuda.streams.capture import CapturedOffset
-from tritensor.kernels.parts.random_words import machine
+from tritensor.kernels.parts.random_words import philox_llvm
+from tritensor.ops.array import CudaArray
 
 _WORDS = np.dtype(np.uint64)
-(MULTIPLIER_0, MULTIPLIER_1), (WEYL_0, WEYL_1), ROUNDS = machine.MULTIPLIERS, machine.WEYL, machine.ROUNDS
+(MULTIPLIER_0, MULTIPLIER_1), (WEYL_0, WEYL_1), ROUNDS = philox_llvm.MULTIPLIERS, philox_llvm.WEYL, philox_llvm.ROUNDS
 CHUNK = 16384  # blocks that numpy computes at a time, so that the state stays in the cache
 
 
@@ -83,7 +83,7 @@ def numpy_words(seed: int, offset: int, n: int) -> np.ndarray:
         words, start = ahead(seed, offset, blocks)
         return words[start : start + blocks].reshape(-1)
     words = np.empty((blocks, 4), np.uint32)
-    for first in range(machine.fill("words", words.reshape(-1), seed, offset) // 4, blocks, CHUNK):
+    for first in range(philox_llvm.fill("words", words.reshape(-1), seed, offset) // 4, blocks, CHUNK):
         _fill_blocks(words[first : first + CHUNK], seed, offset + first)
     return words.reshape(-1)
 

@@ -8,13 +8,13 @@ import numpy as np
 import triton
 import triton.language as tl
 
-from tritensor import dtypes
-from tritensor.array import CudaArray
 from tritensor.cuda.launch import launch
+from tritensor.ground import dtypes
 from tritensor.kernels.parts.allocation import allocate
 from tritensor.kernels.parts.launch_rules import cdiv
 from tritensor.kernels.parts.rows.row_tiles import align, as_rows, load, place, store, tiles_for, unit
 from tritensor.kernels.parts.rows.scan_parts import in_parts, keep, last_of, total_before, totals_of
+from tritensor.ops.array import CudaArray
 
 TILE = 1024  # elements that one program scans at a time
 

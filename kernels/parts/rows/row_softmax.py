@@ -10,7 +10,7 @@ import triton
 import triton.language as tl
 
 from tritensor.kernels.parts.cpu.summation import row_sums
-from tritensor.kernels.parts.narrow import functions as narrow
+from tritensor.kernels.parts.half_precision import functions as narrow
 
 CACHE = 65536  # elements that numpy works on at a time
 

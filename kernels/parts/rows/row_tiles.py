@@ -9,12 +9,12 @@ import numpy as np
 import triton
 import triton.language as tl
 
-from tritensor.array import CudaArray, reshape_strides
 from tritensor.kernels.parts.configs.spaces import rows_problem, rows_space
 from tritensor.kernels.parts.copying import dense
 from tritensor.kernels.parts.launch_rules import cdiv, config_of, next_power_of_2
 from tritensor.kernels.parts.reduction import upcast
-from tritensor.tuning.tunables import tunable
+from tritensor.ops.array import CudaArray, reshape_strides
+from tritensor.ops.tuning.tunables import tunable
 
 WHOLE = 16384  # columns a program keeps in registers; longer rows are walked twice
 TILE = 4096  # elements of one step of that walk, and of a tile of several short rows

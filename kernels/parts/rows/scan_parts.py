@@ -8,13 +8,13 @@ import numpy as np
 import triton
 import triton.language as tl
 
-from tritensor import dtypes
-from tritensor.array import CudaArray
 from tritensor.cuda.launch import launch
+from tritensor.ground import dtypes
 from tritensor.kernels.parts.allocation import allocate
 from tritensor.kernels.parts.launch_rules import cdiv, config_of
 from tritensor.kernels.parts.rows.row_tiles import RowTiles, align, as_rows, load, place, store, unit
-from tritensor.tuning.tunables import tunable
+from tritensor.ops.array import CudaArray
+from tritensor.ops.tuning.tunables import tunable
 
 tunable(
     "scan_parts", int, lambda key, default: [n for n in (default // 4, default // 2, default * 2, default * 4) if n],

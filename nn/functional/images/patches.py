@@ -4,12 +4,12 @@ from __future__ import annotations
 
 from collections.abc import Sequence
 
-from tritensor.errors import ShapeError
-from tritensor.nn.functional.windows import batched, pair
-from tritensor.table import ops
+from tritensor.ground.errors import ShapeError
+from tritensor.nn.functional.window_arguments import batched, pair
+from tritensor.ops.table import ops
 from tritensor.tensor.core import Tensor
 from tritensor.tensor.functions.shaping.reshaping import no_view
-from tritensor.tensor.publishing.publish import checked
+from tritensor.tensor.public_api.publish import checked
 
 Sizes = int | Sequence[int]
 

@@ -6,13 +6,13 @@ import math
 from collections.abc import Sequence
 from typing import Any
 
-from tritensor.dtypes import uint8
-from tritensor.errors import ArgumentError, ShapeError
+from tritensor.ground.dtypes import uint8
+from tritensor.ground.errors import ArgumentError, ShapeError
 from tritensor.nn.functional.pooling.adaptive import adaptive_avg_pool1d, adaptive_avg_pool2d, adaptive_avg_pool3d
-from tritensor.table import ops
-from tritensor.table.shape_rules import one_integer
+from tritensor.ops.table import ops
+from tritensor.ops.table.shape_rules import one_integer
 from tritensor.tensor.core import Tensor
-from tritensor.tensor.publishing.publish import checked
+from tritensor.tensor.public_api.publish import checked
 
 # mode: (what each axis does, input dimensions that it takes)
 _MODES: dict[str, tuple[str, tuple[int, ...]]] = {

@@ -4,10 +4,10 @@ from __future__ import annotations
 
 from collections.abc import Sequence
 
-from tritensor.errors import ArgumentError
+from tritensor.ground.errors import ArgumentError
 from tritensor.tensor.core import Tensor
 from tritensor.tensor.functions.images.sampling import MODES, PADDINGS, affine_positions, sampled
-from tritensor.tensor.publishing.publish import checked
+from tritensor.tensor.public_api.publish import checked
 
 
 def _flag(name: str, align_corners: bool | None) -> None:

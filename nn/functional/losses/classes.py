@@ -8,14 +8,14 @@ from operator import index as as_index
 from typing import Any, Literal
 
 from tritensor.autograd.saved import borrowing
-from tritensor.dtypes import of, promote
-from tritensor.errors import ArgumentError, ShapeError
-from tritensor.nn.functional.losses.together import check_floats, check_labels, check_reduction, same_shape
+from tritensor.ground.dtypes import of, promote
+from tritensor.ground.errors import ArgumentError, ShapeError
+from tritensor.nn.functional.losses.checks import check_floats, check_labels, check_reduction, same_shape
 from tritensor.nn.reduction import named, reduced
-from tritensor.table import ops
+from tritensor.ops.table import ops
+from tritensor.ops.tuning.variants import note
 from tritensor.tensor.core import Tensor
-from tritensor.tensor.publishing.publish import checked
-from tritensor.tuning.variants import note
+from tritensor.tensor.public_api.publish import checked
 
 
 @checked

@@ -7,12 +7,12 @@ from collections.abc import Sequence
 from typing import Any
 
 from tritensor.autograd.modes import state
-from tritensor.errors import ArgumentError, DTypeError, ShapeError
-from tritensor.nn.functional.losses.together import check_labels, check_reduction
+from tritensor.ground.errors import ArgumentError, DTypeError, ShapeError
+from tritensor.nn.functional.losses.checks import check_labels, check_reduction
 from tritensor.nn.reduction import reduced
-from tritensor.table import ops
+from tritensor.ops.table import ops
 from tritensor.tensor.core import Tensor, as_tensor
-from tritensor.tensor.publishing.publish import checked
+from tritensor.tensor.public_api.publish import checked
 
 Lengths = Tensor | Sequence[int] | int
 

@@ -6,13 +6,13 @@ from collections.abc import Callable
 from typing import Any
 
 from tritensor.autograd.saved import borrowing
-from tritensor.errors import ArgumentError, ShapeError
-from tritensor.nn.functional.losses.together import alike, check_flags, check_reduction
+from tritensor.ground.errors import ArgumentError, ShapeError
+from tritensor.nn.functional.losses.checks import alike, check_flags, check_reduction
 from tritensor.nn.reduction import named, reduced
-from tritensor.table import ops
+from tritensor.ops.table import ops
 from tritensor.tensor.core import Tensor
 from tritensor.tensor.functions.images.distances import pairwise_distance
-from tritensor.tensor.publishing.publish import checked
+from tritensor.tensor.public_api.publish import checked
 
 
 @checked

@@ -6,14 +6,14 @@ import math
 import warnings
 from typing import Any
 
-from tritensor.array import all_values
 from tritensor.autograd.modes import no_grad
-from tritensor.errors import ArgumentError, ShapeError
-from tritensor.nn.functional.losses.together import alike, check_flags, check_reduction, same_shape
+from tritensor.ground.errors import ArgumentError, ShapeError
+from tritensor.nn.functional.losses.checks import alike, check_flags, check_reduction, same_shape
 from tritensor.nn.reduction import named, reduced
-from tritensor.table import broadcast, ops
+from tritensor.ops.array import all_values
+from tritensor.ops.table import broadcast, ops
 from tritensor.tensor.core import Tensor
-from tritensor.tensor.publishing.publish import checked
+from tritensor.tensor.public_api.publish import checked
 
 
 def _weighted(name: str, loss: Tensor, weight: Tensor) -> Tensor:

@@ -5,15 +5,15 @@ from __future__ import annotations
 from collections.abc import Sequence
 from typing import Any
 
-from tritensor import dtypes
-from tritensor.array import CudaArray, is_contiguous
-from tritensor.errors import DTypeError, ShapeError
-from tritensor.nn.functional.windows import image_of_rows
-from tritensor.table import ops
-from tritensor.table.shape_rules import one_integer
+from tritensor.ground import dtypes
+from tritensor.ground.errors import DTypeError, ShapeError
+from tritensor.nn.functional.window_arguments import image_of_rows
+from tritensor.ops.array import CudaArray, is_contiguous
+from tritensor.ops.table import ops
+from tritensor.ops.table.shape_rules import one_integer
 from tritensor.tensor.core import Tensor
 from tritensor.tensor.functions.shaping.reshaping import no_view
-from tritensor.tensor.publishing.publish import checked
+from tritensor.tensor.public_api.publish import checked
 
 Sizes = int | Sequence[int | None] | None
 

@@ -6,13 +6,13 @@ import math
 from collections.abc import Sequence
 from typing import Any
 
-from tritensor.errors import ArgumentError, DTypeError, ShapeError
-from tritensor.nn.functional.windows import AXES, Sizes, several
-from tritensor.table import ops
+from tritensor.ground.errors import ArgumentError, DTypeError, ShapeError
+from tritensor.nn.functional.window_arguments import AXES, Sizes, several
+from tritensor.ops.table import ops
 from tritensor.tensor.core import Tensor
 from tritensor.tensor.functions.creation.random import rand
 from tritensor.tensor.functions.creation.sequences import arange
-from tritensor.tensor.publishing.publish import checked
+from tritensor.tensor.public_api.publish import checked
 
 Ratios = float | Sequence[float]
 

@@ -7,10 +7,10 @@ from collections.abc import Sequence
 from typing import Any
 
 from tritensor.nn.functional.pooling.windows import avg_pool1d, avg_pool2d, avg_pool3d
-from tritensor.nn.functional.windows import several
-from tritensor.table import ops
+from tritensor.nn.functional.window_arguments import several
+from tritensor.ops.table import ops
 from tritensor.tensor.core import Tensor
-from tritensor.tensor.publishing.publish import checked
+from tritensor.tensor.public_api.publish import checked
 
 Sizes = int | Sequence[int]
 

@@ -8,13 +8,13 @@ from typing import Any
 
 import numpy as np
 
-from tritensor import dtypes
-from tritensor.errors import DTypeError, ShapeError
-from tritensor.nn.functional.windows import AXES, Sizes, several, steps
-from tritensor.strides import channels_last, is_channels_last
-from tritensor.table import ops
+from tritensor.ground import dtypes
+from tritensor.ground.errors import DTypeError, ShapeError
+from tritensor.ground.strides import channels_last, is_channels_last
+from tritensor.nn.functional.window_arguments import AXES, Sizes, several, steps
+from tritensor.ops.table import ops
 from tritensor.tensor.core import Tensor
-from tritensor.tensor.publishing.publish import checked
+from tritensor.tensor.public_api.publish import checked
 
 
 def _size(name: str, input: Tensor, axes: int, kernel: Any, stride: Any, padding: Any, wanted: Sequence[int] | None) -> tuple[int, ...]:

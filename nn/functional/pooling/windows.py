@@ -8,13 +8,13 @@ from typing import Any, NamedTuple
 import numpy as np
 
 from tritensor.autograd.modes import is_grad_enabled
-from tritensor.errors import ArgumentError
+from tritensor.ground.errors import ArgumentError
 from tritensor.nn.functional.padding import pad
-from tritensor.nn.functional.windows import batched, image_of_rows, several, steps
-from tritensor.table import ops, registry
+from tritensor.nn.functional.window_arguments import batched, image_of_rows, several, steps
+from tritensor.ops.table import ops, registry
 from tritensor.tensor.core import Tensor
 from tritensor.tensor.functions.shaping.reshaping import no_view
-from tritensor.tensor.publishing.publish import checked
+from tritensor.tensor.public_api.publish import checked
 
 _NUMBERS = ("float", "int", "uint")
 

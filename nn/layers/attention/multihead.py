@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from typing import Any
 
-from tritensor.errors import AssertedError
+from tritensor.ground.errors import AssertedError
 from tritensor.nn import functional as F
 from tritensor.nn import init
 from tritensor.nn.layers.linear import Linear

@@ -8,9 +8,9 @@ import warnings
 from collections.abc import Callable
 from typing import Any
 
-from tritensor import dtypes
 from tritensor.autograd.modes import is_grad_enabled
-from tritensor.errors import ArgumentError, ShapeError
+from tritensor.ground import dtypes
+from tritensor.ground.errors import ArgumentError, ShapeError
 from tritensor.nn import functional as F
 from tritensor.nn import init
 from tritensor.nn.container import ModuleList
@@ -22,7 +22,7 @@ from tritensor.nn.layers.dropout import Dropout
 from tritensor.nn.layers.linear import Linear
 from tritensor.nn.layers.normalization.layernorm import LayerNorm
 from tritensor.nn.module import Module
-from tritensor.table import ops
+from tritensor.ops.table import ops
 from tritensor.tensor.core import Tensor
 
 Activation = str | Callable[[Tensor], Tensor]
@@ -31,7 +31,7 @@ Activation = str | Callable[[Tensor], Tensor]
 def square_subsequent_mask(size: int, device: Any = None, dtype: Any = None) -> Tensor:
     """(size, size): -inf above the diagonal, 0 elsewhere."""
     kind = dtypes.default_float() if dtype is None else dtypes.as_dtype(dtype)
-    from tritensor.device import as_device
+    from tritensor.ground.device import as_device
 
     full = ops.full(shape=(size, size), value=-math.inf, dtype=kind.numpy, device=as_device(device))
     return ops.triu(full, diagonal=1)

@@ -5,7 +5,7 @@ from __future__ import annotations
 from typing import Any
 
 from tritensor.nn import functional as F
-from tritensor.nn.functional.windows import several
+from tritensor.nn.functional.window_arguments import several
 from tritensor.nn.layers.linear import reset_affine
 from tritensor.nn.module import Module
 from tritensor.nn.parameter import Parameter, empty_parameter

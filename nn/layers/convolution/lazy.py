@@ -5,8 +5,8 @@ from __future__ import annotations
 from collections.abc import Sequence
 from typing import Any
 
-from tritensor.errors import ShapeError
-from tritensor.nn.functional.windows import AXES, Sizes
+from tritensor.ground.errors import ShapeError
+from tritensor.nn.functional.window_arguments import AXES, Sizes
 from tritensor.nn.layers.convolution.plain import Conv1d, Conv2d, Conv3d
 from tritensor.nn.layers.convolution.transposed import ConvTranspose1d, ConvTranspose2d, ConvTranspose3d
 from tritensor.nn.layers.lazy import LazyModuleMixin

@@ -6,7 +6,7 @@ from collections.abc import Sequence
 from typing import Any
 
 from tritensor.nn import functional as F
-from tritensor.nn.functional.windows import Sizes
+from tritensor.nn.functional.window_arguments import Sizes
 from tritensor.nn.layers.convolution.base import _ConvNd
 from tritensor.tensor.core import Tensor
 

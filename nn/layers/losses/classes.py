@@ -5,7 +5,7 @@ from __future__ import annotations
 import math
 from typing import Any
 
-from tritensor.errors import ArgumentError, ShapeError
+from tritensor.ground.errors import ArgumentError, ShapeError
 from tritensor.nn import functional as F
 from tritensor.nn.functional.losses.classes import LinearCrossEntropyOptions
 from tritensor.nn.layers.linear import Linear

@@ -6,14 +6,14 @@ import itertools
 from collections.abc import Sequence
 from typing import Any, NamedTuple
 
-from tritensor.errors import ShapeError
+from tritensor.ground.errors import ShapeError
 from tritensor.nn import functional as F
 from tritensor.nn.container import ModuleList, Sequential
-from tritensor.nn.functional.losses.together import check_labels
+from tritensor.nn.functional.losses.checks import check_labels
 from tritensor.nn.layers.linear import Linear
 from tritensor.nn.layers.losses.base import Loss
 from tritensor.nn.module import Module
-from tritensor.table import ops
+from tritensor.ops.table import ops
 from tritensor.tensor.core import Tensor
 
 

@@ -2,11 +2,11 @@
 
 from __future__ import annotations
 
-import importlib
 from typing import Any
 
 from tritensor.autograd.modes import no_grad
-from tritensor.errors import ShapeError
+from tritensor.ground.errors import ShapeError
+from tritensor.ground.providers import provider
 from tritensor.nn import functional as F
 from tritensor.nn.functional.normalization import bessel, one_more, track
 from tritensor.nn.fusing import NORMALISED, normalises_fused
@@ -110,13 +110,13 @@ class SyncBatchNorm(_BatchNorm):
             )
 
     def forward(self, input: Tensor) -> Tensor:
-        distributed = importlib.import_module("tritensor.distributed")  # few programs need it
+        distributed = provider("distributed")  # few programs need it
         shares = self.training and distributed.is_initialized() and distributed.get_world_size(self.process_group) > 1
         if not shares:
             return super().forward(input)
         mean, var, _, momentum = self._statistics(input)
-        shared = importlib.import_module("tritensor.distributed.shared_batch_norm").SharedBatchNorm
-        group = importlib.import_module("tritensor.distributed.process_group").joined("SyncBatchNorm", self.process_group)
+        shared = provider("distributed.shared_batch_norm").SharedBatchNorm
+        group = provider("distributed.process_group").joined("SyncBatchNorm", self.process_group)
 
         def follow(batch_mean: Tensor, batch_var: Tensor, n: int) -> None:
             track(mean, batch_mean, momentum)

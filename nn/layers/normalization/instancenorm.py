@@ -5,7 +5,7 @@ from __future__ import annotations
 import warnings
 from typing import Any
 
-from tritensor.errors import ShapeError
+from tritensor.ground.errors import ShapeError
 from tritensor.nn import functional as F
 from tritensor.nn.layers.normalization.running import _NormBase, refuse_dims
 from tritensor.tensor.core import Tensor

@@ -5,13 +5,13 @@ from __future__ import annotations
 from collections.abc import Sequence
 from typing import Any
 
-from tritensor.errors import ArgumentError
+from tritensor.ground.errors import ArgumentError
 from tritensor.nn import functional as F
 from tritensor.nn import init
 from tritensor.nn.fusing import NORMALISED, normalises_fused
 from tritensor.nn.module import Module
 from tritensor.nn.parameter import Parameter, empty_parameter
-from tritensor.table.shape_rules import one_integer
+from tritensor.ops.table.shape_rules import one_integer
 from tritensor.tensor.core import Tensor
 
 

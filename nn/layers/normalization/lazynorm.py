@@ -4,8 +4,8 @@ from __future__ import annotations
 
 from typing import Any
 
-from tritensor import dtypes
 from tritensor.autograd.modes import no_grad
+from tritensor.ground import dtypes
 from tritensor.nn.layers.lazy import LazyModuleMixin
 from tritensor.nn.layers.normalization import batchnorm, instancenorm
 from tritensor.nn.layers.normalization.running import _NormBase

@@ -4,8 +4,8 @@ from __future__ import annotations
 
 from typing import Any
 
-from tritensor import dtypes
-from tritensor.errors import ShapeError
+from tritensor.ground import dtypes
+from tritensor.ground.errors import ShapeError
 from tritensor.nn import init
 from tritensor.nn.module import Module
 from tritensor.nn.parameter import Parameter, empty_parameter

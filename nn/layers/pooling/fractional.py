@@ -7,7 +7,7 @@ from typing import Any
 
 from tritensor.nn import functional as F
 from tritensor.nn.functional.pooling.fractional import output_sizes
-from tritensor.nn.functional.windows import several
+from tritensor.nn.functional.window_arguments import several
 from tritensor.nn.module import Module
 from tritensor.tensor.core import Tensor
 

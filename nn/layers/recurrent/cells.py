@@ -5,13 +5,13 @@ from __future__ import annotations
 import math
 from typing import Any
 
-from tritensor.errors import ShapeError
+from tritensor.ground.errors import ShapeError
 from tritensor.nn import init
 from tritensor.nn.functional import recurrent as F
 from tritensor.nn.functional.recurrent import Activation
 from tritensor.nn.module import Module
 from tritensor.nn.parameter import Parameter, empty_parameter
-from tritensor.table import ops
+from tritensor.ops.table import ops
 from tritensor.tensor.core import Tensor
 
 

@@ -7,12 +7,12 @@ import numbers
 import warnings
 from typing import Any
 
-from tritensor.errors import ArgumentError, ShapeError
+from tritensor.ground.errors import ArgumentError, ShapeError
 from tritensor.nn import init
 from tritensor.nn.functional.recurrent import Activation, Net, over_batch, run, sizes_of
 from tritensor.nn.module import Module
 from tritensor.nn.parameter import Parameter, empty_parameter
-from tritensor.table import ops
+from tritensor.ops.table import ops
 from tritensor.tensor.core import Tensor
 
 _GATES = {"LSTM": 4, "GRU": 3, "RNN_TANH": 1, "RNN_RELU": 1, "RNN": 1}

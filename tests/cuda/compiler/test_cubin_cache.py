@@ -17,28 +17,28 @@ from tests.stub.child import on_stub
 from tritensor.cuda.compiler import compile_log, cubin_cache
 from tritensor.cuda.compiler.arguments import Specialization
 from tritensor.cuda.compiler.pack import Cubin, Pack, decode, encode, write_pack, write_whole
-from tritensor.cuda.runtime import serving
+from tritensor.cuda.runtime import active
 from tritensor.cuda.virtual.virtual_gpu import VirtualGPU
-from tritensor.errors import LaunchError
+from tritensor.ground.errors import LaunchError
 
 CUBIN = Cubin("k", b"\x7fELF" + bytes(range(256)), 90, 1024, 4, 2, 16, 128, 0, 1, True, False, 0, ({"swizzle": 3, "block_size": [64, 32]},))
 
 
 def specs(*names: str, n: int = 64) -> list[Specialization]:
     """What elementwise ops launch on n float32 numbers."""
-    from tritensor.array import empty
-    from tritensor.device import device
-    from tritensor.table import registry
+    from tritensor.ground.device import device
+    from tritensor.ops.array import empty
+    from tritensor.ops.table import registry
 
     recorder = VirtualGPU(90)
-    before = serving.use(recorder)
+    before = active.use(recorder)
     try:
         x = empty((n,), np.dtype(np.float32), device("cuda", 0))
         for name in names or ("add",):
             forward: Any = registry[name].forward
             forward(x, x)
     finally:
-        serving.use(before)
+        active.use(before)
     return list(recorder.launches)
 
 

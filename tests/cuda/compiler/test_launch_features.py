@@ -15,16 +15,16 @@ from triton.language.extra import cuda as extra
 import tritensor as tt
 from tests.stub import control
 from tests.stub.child import on_stub
-from tritensor.array import CudaArray, empty, from_host, to_host
 from tritensor.cuda.compiler import cubin_cache
 from tritensor.cuda.compiler.arguments import specialize
 from tritensor.cuda.compiler.compile import compile
 from tritensor.cuda.compiler.tensor_descriptor import TensorDescriptor
 from tritensor.cuda.launch import launch
-from tritensor.cuda.runtime.serving import runtime
-from tritensor.device import device
-from tritensor.errors import DeviceError, LaunchError
-from tritensor.replay import Corner
+from tritensor.cuda.runtime.active import runtime
+from tritensor.ground.device import device
+from tritensor.ground.errors import DeviceError, LaunchError
+from tritensor.ops.array import CudaArray, empty, from_host, to_host
+from tritensor.ops.replay import Corner
 
 GPU, OTHER = device("cuda", 0), device("cuda", 1)
 F32, I32 = np.dtype(np.float32), np.dtype(np.int32)

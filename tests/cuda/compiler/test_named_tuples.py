@@ -10,11 +10,11 @@ import triton.language as tl
 
 from tests.stub import control
 from tests.stub.child import on_stub
-from tritensor.array import CudaArray, empty, from_host, to_host
 from tritensor.cuda.compiler import cubin_cache
 from tritensor.cuda.compiler.arguments import specialize
 from tritensor.cuda.launch import launch
-from tritensor.device import device
+from tritensor.ground.device import device
+from tritensor.ops.array import CudaArray, empty, from_host, to_host
 
 GPU = device("cuda", 0)
 F32 = np.dtype(np.float32)

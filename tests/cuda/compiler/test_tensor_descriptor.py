@@ -27,13 +27,13 @@ from tests.cuda.compiler.tiles import (
     sample,
     two_stores,
 )
-from tritensor.array import empty, from_host, to_host
 from tritensor.cuda.compiler.tensor_descriptor import TensorDescriptor, rounding_is_known
 from tritensor.cuda.emulator.sanitizer import SanitizerError
 from tritensor.cuda.launch import launch
-from tritensor.device import device
-from tritensor.errors import DeviceError, DTypeError, ShapeError
-from tritensor.replay import Corner
+from tritensor.ground.device import device
+from tritensor.ground.errors import DeviceError, DTypeError, ShapeError
+from tritensor.ops.array import empty, from_host, to_host
+from tritensor.ops.replay import Corner
 
 
 # numbers, on the emulated device

@@ -12,7 +12,6 @@ import pytest
 from tests.cuda.compiler.tiles import BF16, F32, GPU, Copies, copy, gathered, in_a_tuple, product
 from tests.stub import control
 from tests.stub.child import on_stub
-from tritensor.array import CudaArray, empty
 from tritensor.cuda.compiler import cubin_cache
 from tritensor.cuda.compiler.arguments import specialize
 from tritensor.cuda.compiler.compile import compile
@@ -20,9 +19,10 @@ from tritensor.cuda.compiler.tensor_descriptor import TensorDescriptor, rounding
 from tritensor.cuda.driver import tensor_maps
 from tritensor.cuda.driver.kernels import Block
 from tritensor.cuda.launch import launch
-from tritensor.cuda.runtime.serving import runtime
-from tritensor.errors import LaunchError
-from tritensor.replay import Corner
+from tritensor.cuda.runtime.active import runtime
+from tritensor.ground.errors import LaunchError
+from tritensor.ops.array import CudaArray, empty
+from tritensor.ops.replay import Corner
 
 
 class Map(NamedTuple):

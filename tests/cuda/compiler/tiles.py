@@ -9,10 +9,10 @@ import numpy as np
 import triton
 import triton.language as tl
 
-from tritensor.array import CudaArray, empty, from_host
 from tritensor.cuda.compiler.tensor_descriptor import TensorDescriptor
 from tritensor.cuda.launch import launch
-from tritensor.device import device
+from tritensor.ground.device import device
+from tritensor.ops.array import CudaArray, empty, from_host
 
 GPU = device("cuda", 0)
 F32, BF16 = np.dtype(np.float32), np.dtype(ml_dtypes.bfloat16)

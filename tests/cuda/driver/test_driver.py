@@ -14,11 +14,11 @@ import pytest
 
 import tritensor  # noqa: F401
 from tests.stub import build
-from tritensor.array import empty
-from tritensor.cuda import presence
-from tritensor.cuda.runtime import serving
-from tritensor.device import device
-from tritensor.errors import DeviceError
+from tritensor.cuda import availability
+from tritensor.cuda.runtime import active
+from tritensor.ground.device import device
+from tritensor.ground.errors import DeviceError
+from tritensor.ops.array import empty
 
 cuda = sys.modules["tritensor.cuda"]
 ROOT = Path(__file__).resolve().parents[2].parent
@@ -33,9 +33,9 @@ def child(*args: str, environment: dict[str, str] | None = None) -> subprocess.C
 def test_without_a_driver_the_answer_is_quick_and_helpful(monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.delenv("TRITON_INTERPRET")
     missing = OSError("libcuda.so.1: cannot open shared object file: No such file or directory")
-    monkeypatch.setattr(presence.ctypes, "CDLL", lambda name: (_ for _ in ()).throw(missing))
-    monkeypatch.setattr(presence, "_found", None)
-    monkeypatch.setattr(serving, "_runtime", None)
+    monkeypatch.setattr(availability.ctypes, "CDLL", lambda name: (_ for _ in ()).throw(missing))
+    monkeypatch.setattr(availability, "_found", None)
+    monkeypatch.setattr(active, "_runtime", None)
     start = time.perf_counter()
     assert not cuda.is_available()
     assert time.perf_counter() - start < 1e-3

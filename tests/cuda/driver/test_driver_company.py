@@ -16,12 +16,12 @@ import tritensor as tt
 from tests.stub import control
 from tests.stub.child import on_stub
 from tests.threads.together import together
-from tritensor import replay
-from tritensor.array import CudaArray, empty
 from tritensor.cuda.compiler import deferred_jit
 from tritensor.cuda.launch import launch
-from tritensor.cuda.runtime import serving
-from tritensor.device import device
+from tritensor.cuda.runtime import active
+from tritensor.ground.device import device
+from tritensor.ops import replay
+from tritensor.ops.array import CudaArray, empty
 
 GPU = device("cuda", 0)
 F32 = np.dtype(np.float32)
@@ -66,7 +66,7 @@ def test_a_block_that_was_only_copied_to_on_its_stream_waits_for_others() -> Non
 
 @on_stub()
 def test_graphs_leave_no_places_behind() -> None:
-    used: Any = serving.runtime()
+    used: Any = active.runtime()
     x = tt.ones(64, device="cuda")
     counts = []
     for _ in range(4):

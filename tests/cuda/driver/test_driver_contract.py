@@ -15,10 +15,10 @@ import pytest
 import tritensor as tt
 from tests.stub import control
 from tests.stub.child import on_stub
-from tritensor.cuda import nvtx
-from tritensor.cuda.current import here
-from tritensor.cuda.runtime import serving
-from tritensor.errors import CaptureError, DeviceError
+from tritensor.cuda.runtime import active
+from tritensor.ground import nvtx
+from tritensor.ground.errors import CaptureError, DeviceError
+from tritensor.ground.thread_state import here
 
 
 def in_thread(run: Callable[[], Any]) -> BaseException | None:
@@ -58,7 +58,7 @@ def test_the_oldest_driver_serves_the_newest_bindings() -> None:
 
 @on_stub(STUB_DRIVER_VERSION=12040)
 def test_a_function_that_the_driver_does_not_have() -> None:
-    driver: Any = serving.runtime().driver  # type: ignore[attr-defined]
+    driver: Any = active.runtime().driver  # type: ignore[attr-defined]
 
     class Newer:
         def __getattr__(self, name: str) -> Any:
@@ -149,7 +149,7 @@ def test_another_threads_wait_for_the_gpu_does_not_break_a_capture() -> None:
 @on_stub()
 @pytest.mark.parametrize("name", ["pool_use", "capture_begin"])
 def test_the_cache_may_be_emptied_while_a_capture_begins(name: str, monkeypatch: pytest.MonkeyPatch) -> None:
-    used: Any = serving.runtime()
+    used: Any = active.runtime()
     x = tt.ones(10, device="cuda")
     step = getattr(used, name)
 

@@ -15,8 +15,8 @@ import pytest
 import tritensor as tt
 from tests.stub import build, control
 from tests.stub.child import on_stub
-from tritensor.cuda.runtime import serving
-from tritensor.errors import LaunchError, OutOfMemoryError
+from tritensor.cuda.runtime import active
+from tritensor.ground.errors import LaunchError, OutOfMemoryError
 
 INVALID_HANDLE = 400
 FAULTS = {
@@ -111,7 +111,7 @@ def unheard() -> list[str]:
 def check_books(when: str) -> None:
     """What the allocator believes to have from the driver is what the driver has given out."""
     gc.collect()
-    made: Any = serving.runtime()
+    made: Any = active.runtime()
     (allocator,) = made.allocators()
     assert allocator.reserved == sum(control.live_allocations().values()), when
     small, large = allocator.live, sum(size for size, *_ in allocator.large.values())
@@ -177,7 +177,7 @@ def test_the_first_step_of_a_process(status: int) -> None:
     def run() -> None:
         nonlocal lost
         if starting[0]:
-            serving.use(None)
+            active.use(None)
             gc.collect()
             lost = sum(control.live_allocations().values())
         starting[0] = not starting[0]
@@ -185,7 +185,7 @@ def test_the_first_step_of_a_process(status: int) -> None:
 
     def check(when: str) -> None:
         gc.collect()
-        made: Any = serving._runtime
+        made: Any = active._runtime
         reserved = sum(a.reserved for a in made.allocators()) if made is not None else 0
         assert reserved == sum(control.live_allocations().values()) - lost, when
 
@@ -319,7 +319,7 @@ def test_a_context_lost_at_any_call(status: int) -> None:
             with pytest.raises(LaunchError, match=GONE):
                 run()
         control.no_faults()
-        serving.runtime().driver.lost = ""  # type: ignore[attr-defined]
+        active.runtime().driver.lost = ""  # type: ignore[attr-defined]
         run()
         check_books(f"lost at call {nth}")
 

@@ -17,15 +17,15 @@ import triton.language as tl
 import tritensor as tt
 from tests.stub import control
 from tests.stub.child import on_stub
-from tritensor import replay
-from tritensor.array import CudaArray, empty, from_host, to_host
 from tritensor.cuda.compiler.arguments import specialize
 from tritensor.cuda.driver import kernels
 from tritensor.cuda.launch import launch
-from tritensor.cuda.runtime import serving
-from tritensor.device import device
-from tritensor.errors import DeviceError, LaunchError
-from tritensor.table import Op, registry
+from tritensor.cuda.runtime import active
+from tritensor.ground.device import device
+from tritensor.ground.errors import DeviceError, LaunchError
+from tritensor.ops import replay
+from tritensor.ops.array import CudaArray, empty, from_host, to_host
+from tritensor.ops.table import Op, registry
 from tritensor.testing.questions import corners
 from tritensor.testing.questions.cases import Case, samples, types
 
@@ -298,7 +298,7 @@ class Noted:
 
     def findings(self) -> Iterator[str]:
         """Kernels that are given other parameters than they take."""
-        made: Any = serving.runtime()
+        made: Any = active.runtime()
         for each in self.launches:
             function, types = each.loaded.function, each.block.types
             sizes = [int(made.driver.call("cuFuncGetParamInfo", function, i)[1]) for i in range(len(types))]
@@ -374,10 +374,10 @@ def test_a_wrong_block_is_found() -> None:
         noted = Noted(monkey)
         launch(shifted, (1,), on_gpu(), on_gpu(), 64, BLOCK=64)
         assert list(noted.findings()) == []
-        (kept,) = serving.runtime().kernels._loaded.values()  # type: ignore[attr-defined]
-        kernels.Launch(serving.runtime().kernels, kept, (1,), ("*", "*", "i64"), [64])  # type: ignore[attr-defined]
+        (kept,) = active.runtime().kernels._loaded.values()  # type: ignore[attr-defined]
+        kernels.Launch(active.runtime().kernels, kept, (1,), ("*", "*", "i64"), [64])  # type: ignore[attr-defined]
         assert "takes parameters of [8, 8, 4, 8, 8] bytes" in next(noted.findings())
-    made, arrays = serving.runtime().prepare(shifted, (1,), (on_gpu(), on_gpu(), 64), {"BLOCK": 64}, 4, 3)  # type: ignore[attr-defined]
+    made, arrays = active.runtime().prepare(shifted, (1,), (on_gpu(), on_gpu(), 64), {"BLOCK": 64}, 4, 3)  # type: ignore[attr-defined]
     with pytest.raises(LaunchError, match="CUDA_ERROR_INVALID_VALUE"):
         made.fire([arrays[0].pointer, arrays[1].pointer + 2**30], 0)
     assert "parameter 1" in control.complaints()[0]

@@ -340,15 +340,15 @@ def aggregates_with_methods(x, y, N: tl.constexpr):
 
 def main() -> None:
     """Compile every case for sm_90; raises LaunchError at the first that does not compile."""
-    from tritensor.array import from_host
     from tritensor.cuda.compiler.compile import compile
     from tritensor.cuda.launch import launch
-    from tritensor.cuda.runtime import serving
+    from tritensor.cuda.runtime import active
     from tritensor.cuda.virtual.recording_runtime import RecordingRuntime
-    from tritensor.device import device
+    from tritensor.ground.device import device
+    from tritensor.ops.array import from_host
 
     recorder = RecordingRuntime()
-    serving.use(recorder)
+    active.use(recorder)
     for one in CASES:
         args = [from_host(x, device("cuda", 0)) if isinstance(x, np.ndarray) else x for x in one.args]
         launch(one.kernel, one.grid, *args, **one.constants)

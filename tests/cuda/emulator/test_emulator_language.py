@@ -14,10 +14,10 @@ import triton.language as tl
 
 from tests.cuda.emulator import language_kernels  # noqa: F401  # registers its own
 from tests.cuda.emulator.cases import CASES, Case
-from tritensor.array import from_host, to_host
 from tritensor.cuda.emulator.sanitizer import SanitizerError
 from tritensor.cuda.launch import launch
-from tritensor.device import device
+from tritensor.ground.device import device
+from tritensor.ops.array import from_host, to_host
 
 GPU = device("cuda", 0)
 ROOT = Path(__file__).resolve().parents[3]

@@ -10,10 +10,10 @@ import pytest
 import triton
 import triton.language as tl
 
-from tritensor.array import from_host, to_host
 from tritensor.cuda.emulator.sanitizer import SanitizerError
 from tritensor.cuda.launch import launch
-from tritensor.device import device
+from tritensor.ground.device import device
+from tritensor.ops.array import from_host, to_host
 
 GPU = device("cuda", 0)
 HERE = r"\(test_emulator_promises.py:\d+: .*tl\..+\)$"

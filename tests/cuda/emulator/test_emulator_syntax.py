@@ -10,11 +10,11 @@ import pytest
 import triton
 import triton.language as tl
 
-from tritensor.array import from_host, to_host
 from tritensor.cuda.emulator.sanitizer import SanitizerError
 from tritensor.cuda.launch import launch
-from tritensor.device import device
-from tritensor.errors import LaunchError
+from tritensor.ground.device import device
+from tritensor.ground.errors import LaunchError
+from tritensor.ops.array import from_host, to_host
 
 GPU = device("cuda", 0)
 X = np.array([-2.0, 0.5, 3.0, -0.25, 8.0, 0.0, 1.0, -7.0], np.float32)

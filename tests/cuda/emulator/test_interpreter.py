@@ -12,13 +12,13 @@ import triton
 import triton.language as tl
 from triton.language.extra import libdevice
 
-from tritensor import dtypes
-from tritensor.array import empty, empty_like, from_host, to_host
 from tritensor.cuda.emulator.instructions.arithmetic import to_integer
 from tritensor.cuda.emulator.instructions.libdevice import stand_in
 from tritensor.cuda.launch import launch
-from tritensor.device import device
-from tritensor.errors import LaunchError
+from tritensor.ground import dtypes
+from tritensor.ground.device import device
+from tritensor.ground.errors import LaunchError
+from tritensor.ops.array import empty, empty_like, from_host, to_host
 
 GPU = device("cuda", 0)
 BF16 = np.dtype(ml_dtypes.bfloat16)

@@ -9,7 +9,7 @@ import pytest
 import triton
 import triton.language as tl
 
-from tritensor.errors import ArgumentError
+from tritensor.ground.errors import ArgumentError
 from tritensor.testing import check_kernel
 
 X = np.arange(64, dtype=np.float32)

@@ -10,7 +10,7 @@ import pytest
 import triton.language as tl
 from triton.runtime import interpreter as upstream
 
-from tritensor.cuda.emulator import remembered
+from tritensor.cuda.emulator import type_cache
 from tritensor.cuda.emulator.interpreter import install, numpy_type
 
 KINDS = [
@@ -40,7 +40,7 @@ def said(semantic: Any, method: str, *given: Any) -> Any:
 
 @pytest.mark.parametrize("kind", KINDS, ids=str)
 def test_operands_come_out_as_tritons_rules_say(kind: Any) -> None:
-    own, theirs = remembered.Semantic(install()), upstream.TritonSemantic(install())
+    own, theirs = type_cache.Semantic(install()), upstream.TritonSemantic(install())
     for other, (a, b), division in product(KINDS, product(SHAPES, SHAPES), (False, True)):
         given = block(kind, a), block(other, b)
         for method, more in (
@@ -56,7 +56,7 @@ def test_operands_come_out_as_tritons_rules_say(kind: Any) -> None:
 @pytest.mark.parametrize("kind", KINDS, ids=str)
 def test_numbers_come_out_as_tritons_rules_say(kind: Any) -> None:
     """Twice each: the second time they are remembered."""
-    own, theirs = remembered.Semantic(install()), upstream.TritonSemantic(install())
+    own, theirs = type_cache.Semantic(install()), upstream.TritonSemantic(install())
     numbers = (0, 1, -1, 200, 1 << 20, 1 << 40, 1 << 80, True, 0.5, -0.0)
     for number, shape, division, _ in product(numbers, SHAPES, (False, True), range(2)):
         given, more = block(kind, shape), (division, division, True, division)
@@ -73,15 +73,15 @@ def test_numbers_come_out_as_tritons_rules_say(kind: Any) -> None:
 def test_a_remembered_type_is_as_a_made_one(kind: Any) -> None:
     for shape in SHAPES[1:]:
         made, first, second = (object.__new__(tl.block_type) for _ in range(3))
-        remembered._block_init(made, kind, list(shape))
-        remembered._block(first, kind, shape)
-        remembered._block(second, kind, [tl.constexpr(n) for n in shape])
+        type_cache._block_init(made, kind, list(shape))
+        type_cache._block(first, kind, shape)
+        type_cache._block(second, kind, [tl.constexpr(n) for n in shape])
         for found in (first, second):
             assert found == made
             assert {k: v for k, v in vars(found).items() if k not in ("of_tensors", "stretched")} == vars(made)
             handle = object()
             whole, kept = object.__new__(tl.tensor), tl.tensor(handle, found)
-            remembered._tensor_init(whole, handle, made)
+            type_cache._tensor_init(whole, handle, made)
             assert vars(whole) == vars(kept)
 
 

@@ -8,11 +8,11 @@ import pytest
 import triton
 import triton.language as tl
 
-from tritensor.array import CudaArray, empty, from_host, to_host
-from tritensor.cuda.emulator import store_record
+from tritensor.cuda.emulator import last_writer
 from tritensor.cuda.emulator.sanitizer import SanitizerError
 from tritensor.cuda.launch import launch
-from tritensor.device import device
+from tritensor.ground.device import device
+from tritensor.ops.array import CudaArray, empty, from_host, to_host
 
 GPU = device("cuda", 0)
 F32, BF16 = np.dtype(np.float32), np.dtype(ml_dtypes.bfloat16)
@@ -175,14 +175,14 @@ def test_the_line_of_a_helper_and_of_the_kernel_that_calls_it():
 
 def test_the_line_that_stored_an_element():
     y = empty((4, 3), F32, GPU)
-    with store_record.recorded() as record:
+    with last_writer.recorded() as record:
         launch(copy, (3,), on_gpu(np.ones(7, np.float32)), y, 7, BLOCK=4)
         one, other = (record.of(y.storage.pointer, y.data_ptr() + 4 * k) for k in (6, 7))
         assert str(one).startswith("stored by copy, program (1, 0, 0), test_sanitizer.py:")
         assert str(one).endswith(": tl.store(y + i, tl.load(x + i, mask=i < n), mask=i < n)")
         assert other is None
         y = y.storage.pointer
-    assert store_record.current() is None
+    assert last_writer.current() is None
 
 
 def test_outside_the_window_though_inside_its_storage():
@@ -266,7 +266,7 @@ def test_the_same_value_is_refused_where_a_test_asks(asked, recorded, refused, m
     said = r"stores to y\[\d+\], which program \(\d+, \d+, \d+\) of this launch stored the same value to as well"
     with ExitStack() as stack:
         if recorded:
-            stack.enter_context(store_record.recorded())
+            stack.enter_context(last_writer.recorded())
         if refused is None:
             stack.enter_context(pytest.raises(ValueError, match="TRITENSOR_EQUAL_STORES=no: it is pass or refuse"))
         elif refused:

@@ -6,7 +6,7 @@ import pytest
 
 from tests.cuda.memory.fake_source import MB, check_books, fresh
 from tritensor.cuda.memory.caching_allocator import LARGE, SLAB, size_class
-from tritensor.errors import OutOfMemoryError
+from tritensor.ground.errors import OutOfMemoryError
 
 
 def test_a_class_wastes_at_most_an_eighth() -> None:

@@ -13,7 +13,7 @@ from hypothesis import strategies as st
 from tests.cuda.memory.fake_source import MB, Caller, FakeSource, Fault, check_books, fresh
 from tests.threads.together import together
 from tritensor.cuda.memory.caching_allocator import CachingAllocator
-from tritensor.errors import OutOfMemoryError
+from tritensor.ground.errors import OutOfMemoryError
 
 
 # threads and the collector

@@ -11,7 +11,7 @@ import pytest
 import tritensor as tt
 from tests.stub import control
 from tests.stub.child import on_stub
-from tritensor.errors import OutOfMemoryError
+from tritensor.ground.errors import OutOfMemoryError
 
 MB = 1 << 20
 SLOW = 30_000  # microseconds

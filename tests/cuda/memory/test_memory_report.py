@@ -12,8 +12,8 @@ import tritensor as tt
 from tests.cuda.memory.fake_source import MB, Caller, FakeSource
 from tritensor.cuda.memory import report
 from tritensor.cuda.memory.caching_allocator import CachingAllocator
-from tritensor.cuda.runtime.serving import runtime
-from tritensor.errors import OutOfMemoryError
+from tritensor.cuda.runtime.active import runtime
+from tritensor.ground.errors import OutOfMemoryError
 
 GB = 1 << 30
 

@@ -12,11 +12,11 @@ from hypothesis import strategies as st
 
 import tritensor as tt
 from tests.cuda.memory.fake_source import Fault
-from tritensor.cuda.current import here
 from tritensor.cuda.memory import pinned
 from tritensor.cuda.memory.pinned import PinnedCache, block_of
-from tritensor.cuda.runtime.serving import runtime
-from tritensor.errors import DeviceError, OutOfMemoryError
+from tritensor.cuda.runtime.active import runtime
+from tritensor.ground.errors import DeviceError, OutOfMemoryError
+from tritensor.ground.thread_state import here
 
 
 class Driver:

@@ -14,8 +14,8 @@ from typing import Any
 import pytest
 
 import tritensor as tt
-from tritensor.cuda.memory import referrers, report
-from tritensor.cuda.runtime.serving import runtime
+from tritensor.cuda.memory import leak_search, report
+from tritensor.cuda.runtime.active import runtime
 
 
 class Holder:
@@ -59,7 +59,7 @@ def holders() -> list[str]:
     """What is said of the one allocation that `vector` made."""
     nbytes = 4 * Vector.size
     (pointer,) = [b["address"] for b in tt.cuda.memory_snapshot() if b["size"] == nbytes]
-    searched = referrers.of_storages(runtime().allocator(0), [s for s in referrers.storages_of(0) if s.pointer == pointer])
+    searched = leak_search.of_storages(runtime().allocator(0), [s for s in leak_search.storages_of(0) if s.pointer == pointer])
     assert report.size(nbytes) in searched
     return [line.strip().removeprefix("held by ") for line in searched.splitlines()[1:]]
 

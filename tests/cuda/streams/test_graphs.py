@@ -11,8 +11,8 @@ import pytest
 
 import tritensor as tt
 from tritensor import nn, optim
-from tritensor.cuda.current import here, stream_of
-from tritensor.errors import CaptureError
+from tritensor.ground.errors import CaptureError
+from tritensor.ground.thread_state import here, stream_of
 from tritensor.nn import functional as F
 from tritensor.random import Generator
 

@@ -11,8 +11,8 @@ import pytest
 import tritensor as tt
 from tests.stub.child import on_stub
 from tritensor import nn, optim
-from tritensor.cuda.current import here, stream_of
-from tritensor.errors import CaptureError
+from tritensor.ground.errors import CaptureError
+from tritensor.ground.thread_state import here, stream_of
 from tritensor.nn import functional as F
 
 CUDA = "cuda"
@@ -113,7 +113,7 @@ def test_kernels_may_be_loaded_and_memory_be_had_within_a_capture(mode: str) -> 
 @pytest.mark.parametrize("where", ["cuStreamBeginCapture", "cuStreamEndCapture", "cuGraphInstantiateWithFlags", "cuLaunchKernelEx"])
 def test_a_capture_that_the_driver_refuses_leaves_the_thread_as_it_was(where: str) -> None:
     from tests.stub import control
-    from tritensor.errors import LaunchError
+    from tritensor.ground.errors import LaunchError
 
     x = tt.zeros(5, device=CUDA)
     y = x + 1

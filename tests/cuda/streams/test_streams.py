@@ -9,10 +9,10 @@ import pytest
 
 import tritensor as tt
 from tests.stub.child import on_stub
-from tritensor.cuda import nvtx
-from tritensor.cuda.current import here, stream_of
-from tritensor.device import as_device, gpu
-from tritensor.errors import DeviceError
+from tritensor.ground import nvtx
+from tritensor.ground.device import as_device, gpu
+from tritensor.ground.errors import DeviceError
+from tritensor.ground.thread_state import here, stream_of
 
 CUDA = "cuda"
 

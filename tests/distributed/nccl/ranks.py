@@ -7,12 +7,12 @@ from typing import Any
 import numpy as np
 
 from tests.stub import control
-from tritensor import dtypes
-from tritensor.array import CudaArray, from_host
-from tritensor.cuda.runtime.serving import runtime
-from tritensor.device import gpu
+from tritensor.cuda.runtime.active import runtime
 from tritensor.distributed.backends.nccl import NcclBackend, unique_id, watchdog
 from tritensor.distributed.calls import Call
+from tritensor.ground import dtypes
+from tritensor.ground.device import gpu
+from tritensor.ops.array import CudaArray, from_host
 
 AGES = 3600 * 10**6  # microseconds that a copy takes where a stream is to stay busy for the whole test
 

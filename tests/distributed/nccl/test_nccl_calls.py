@@ -8,10 +8,10 @@ import pytest
 from tests.distributed.nccl.ranks import array, call, ranks
 from tests.stub.nccl import control as nccl
 from tests.stub.nccl.control import on_nccl_stub
-from tritensor.array import from_host, to_host
-from tritensor.device import gpu
 from tritensor.distributed.reduce_op import ReduceOp
-from tritensor.errors import ArgumentError, DistError, DTypeError
+from tritensor.ground.device import gpu
+from tritensor.ground.errors import ArgumentError, DistError, DTypeError
+from tritensor.ops.array import from_host, to_host
 
 
 @on_nccl_stub()
@@ -150,7 +150,7 @@ def expected(name: str, op: ReduceOp) -> int | None:
 
 
 def test_every_type_is_here() -> None:
-    from tritensor import dtypes
+    from tritensor.ground import dtypes
 
     assert set(KINDS) == {d.name for d in dtypes.ALL}
 

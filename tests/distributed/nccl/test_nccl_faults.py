@@ -14,10 +14,10 @@ from tests.distributed.nccl.ranks import AGES, array, call, ranks
 from tests.stub import control
 from tests.stub.nccl import control as nccl
 from tests.stub.nccl.control import on_nccl_stub
-from tritensor.cuda.runtime.serving import runtime
+from tritensor.cuda.runtime.active import runtime
 from tritensor.distributed.backends.nccl import NcclBackend, library, unique_id, watchdog
 from tritensor.distributed.reduce_op import ReduceOp
-from tritensor.errors import DeviceError, DistBackendError, RankFailedError
+from tritensor.ground.errors import DeviceError, DistBackendError, RankFailedError
 
 
 def last() -> str:

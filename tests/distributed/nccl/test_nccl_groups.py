@@ -10,12 +10,12 @@ from tests.gpu import nccl_rank
 from tests.stub import control
 from tests.stub.nccl import control as nccl
 from tests.stub.nccl.control import on_nccl_stub
-from tritensor.array import from_host
-from tritensor.device import cpu
 from tritensor.distributed.backends.agreement import agree
 from tritensor.distributed.backends.nccl import NcclBackend, unique_id
 from tritensor.distributed.reduce_op import ReduceOp
-from tritensor.errors import ArgumentError, DeviceError, DistBackendError, DistError, RankFailedError
+from tritensor.ground.device import cpu
+from tritensor.ground.errors import ArgumentError, DeviceError, DistBackendError, DistError, RankFailedError
+from tritensor.ops.array import from_host
 
 
 @on_nccl_stub()

@@ -10,9 +10,9 @@ from tests.distributed.nccl.ranks import AGES, array, busy, call, is_busy, ranks
 from tests.stub import control
 from tests.stub.nccl import control as nccl
 from tests.stub.nccl.control import on_nccl_stub
-from tritensor.cuda.runtime.serving import runtime
+from tritensor.cuda.runtime.active import runtime
 from tritensor.distributed.reduce_op import ReduceOp
-from tritensor.errors import ArgumentError, DistError, RankFailedError
+from tritensor.ground.errors import ArgumentError, DistError, RankFailedError
 
 
 @on_nccl_stub()

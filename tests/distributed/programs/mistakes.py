@@ -10,7 +10,7 @@ import tritensor as tt
 import tritensor.distributed as dist
 from tritensor import nn
 from tritensor.distributed.work import Future
-from tritensor.errors import DistError, GradError, ShapeError
+from tritensor.ground.errors import DistError, GradError, ShapeError
 
 
 def destroyed_groups(rank: int, size: int) -> None:

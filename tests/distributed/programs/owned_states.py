@@ -15,7 +15,7 @@ from tritensor import nn
 from tritensor.distributed.algorithms.join import Join
 from tritensor.distributed.optim import ZeroRedundancyOptimizer
 from tritensor.distributed.optim.gradient_shards import GradientShards
-from tritensor.errors import CheckpointError, GradError
+from tritensor.ground.errors import CheckpointError, GradError
 from tritensor.nn.parallel import DistributedDataParallel
 
 

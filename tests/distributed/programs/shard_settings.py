@@ -17,7 +17,7 @@ from tritensor.distributed import fsdp
 from tritensor.distributed.fsdp import FullyShardedDataParallel, ShardingStrategy, full_state_dict, fully_shard
 from tritensor.distributed.fsdp.wrap import CustomPolicy, ModuleWrapPolicy, size_based_auto_wrap_policy, transformer_auto_wrap_policy
 from tritensor.distributed.optim import ZeroRedundancyOptimizer
-from tritensor.errors import GradError
+from tritensor.ground.errors import GradError
 from tritensor.nn import functional as F
 
 

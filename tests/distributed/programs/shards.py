@@ -14,7 +14,7 @@ import tritensor.distributed as dist
 from tritensor import nn
 from tritensor.distributed import fsdp
 from tritensor.distributed.fsdp import full_state_dict, fully_shard
-from tritensor.errors import GradError
+from tritensor.ground.errors import GradError
 from tritensor.nn import functional as F
 from tritensor.utils.checkpoint import checkpoint
 

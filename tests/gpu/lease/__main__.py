@@ -38,7 +38,7 @@ from tests.gpu.lease.perform import Work, perform, write  # noqa: E402
 from tests.gpu.lease.plan import carry_out  # noqa: E402
 from tests.gpu.lease.table import table  # noqa: E402
 from tritensor.io.atomic import remove_orphans  # noqa: E402
-from tritensor.tuning.tuned import slug  # noqa: E402
+from tritensor.ops.tuning.tuned import slug  # noqa: E402
 
 WALL = 10.0  # seconds before --seconds are over, when all is written
 ENDING = 4.0  # seconds that it takes to end a step

@@ -8,8 +8,8 @@ from bench.reports.readme_table import put, section
 from bench.reports.report import RESULTS, ROOT, read_report
 from tests.gpu.lease.ledger import NAME, LedgerError, read
 from tests.gpu.lease.perform import write
-from tritensor.tuning import tuned
-from tritensor.tuning.tuned import FOLDER, TunedFileError
+from tritensor.ops.tuning import tuned
+from tritensor.ops.tuning.tuned import FOLDER, TunedFileError
 
 
 def collect(folder: Path, results: Path = RESULTS, configs: Path = FOLDER, readme: Path = ROOT / "README.md") -> list[str]:

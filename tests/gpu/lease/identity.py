@@ -67,14 +67,14 @@ def asked(environment: Mapping[str, str], seconds: float = 60.0) -> dict[str, An
 def of_the_gpu() -> dict[str, Any]:
     """The GPU of this process, and what drives it."""
     from tritensor import cuda
-    from tritensor.cuda.runtime import serving
+    from tritensor.cuda.runtime import active
 
     facts = {name: installed(name) for name in ("triton", "numpy", "torch")} | {"python": sys.version.split()[0]}
     if not cuda.is_available():
         return {"gpu": "", "why": cuda.why(), **facts}
     properties = cuda.get_device_properties(0)
     major, minor = properties.capability
-    emulated = "emulated " if serving.emulated() else ""
+    emulated = "emulated " if active.emulated() else ""
     return {"gpu": emulated + properties.name, "arch": 10 * major + minor, "driver": driver(properties.driver_version), **facts}
 
 

@@ -16,7 +16,7 @@ from tests.gpu.lease.identity import ROOT, commit, installed, tree
 from tests.gpu.lease.perform import write
 from tritensor import __version__
 from tritensor.cuda.compiler.pack import Pack, write_pack
-from tritensor.errors import LaunchError
+from tritensor.ground.errors import LaunchError
 
 PACK = ROOT / "build" / "lease.ttpack.xz"
 MOST_BYTES = 22 << 20  # of the compressed file: it travels with the tree
@@ -29,7 +29,7 @@ def jobs(ops: Sequence[str] = ()) -> list[Any]:
     from bench.gpu.host import calls
     from tests.gpu import demos, smoke
     from tests.gpu import warm as suite
-    from tritensor.table import registry
+    from tritensor.ops.table import registry
 
     chosen = [op for name, op in registry.items() if not ops or name in ops]
     found: list[Any] = [(f"smoke {n}/{t}", lambda n=n, t=t: smoke.ask(n, t, False)) for n, t in smoke.jobs(ops)]

@@ -8,11 +8,11 @@ import pytest
 
 import tritensor.kernels  # noqa: F401  (fills the table)
 from tritensor.autograd.engine import grad
-from tritensor.errors import DTypeError, ShapeError
+from tritensor.ground.errors import DTypeError, ShapeError
 from tritensor.kernels.convolution import convolution as conv2d
 from tritensor.kernels.convolution import cpu
-from tritensor.kernels.convolution.gpu import places
-from tritensor.table import ops
+from tritensor.kernels.convolution.gpu import pixel_indices
+from tritensor.ops.table import ops
 from tritensor.tensor.core import Tensor
 
 rng = np.random.default_rng(8)
@@ -102,7 +102,7 @@ def test_nor_on_a_gpu(axes, groups):
 
 def test_offsets_inside_an_image_grow_to_64_bits_only_when_needed():
     last = [types.SimpleNamespace(shape=(1, 2, 1, 1), strides=(1 << 40, n, 1, 1)) for n in ((1 << 31) - 1, 1 << 31)]
-    assert [places.long_offsets(x) for x in last] == [False, True]
+    assert [pixel_indices.long_offsets(x) for x in last] == [False, True]
 
 
 @pytest.mark.parametrize("batch", [1, 30])

@@ -8,13 +8,13 @@ import pytest
 import tritensor as tt
 from tests.kernels.planting import planted
 from tritensor.cuda.emulator.sanitizer import SanitizerError
-from tritensor.device import device
-from tritensor.kernels.convolution.gpu import channel_blocks, depthwise, front, weight_blocks
+from tritensor.ground.device import device
+from tritensor.kernels.convolution.gpu import channel_blocks, depthwise, kernel_choice, weight_blocks
 from tritensor.kernels.convolution.gpu.rules import together, weight_tiles
 from tritensor.kernels.parts.axes import Blocks
 from tritensor.kernels.parts.configs.spaces import tiles_problem
 from tritensor.kernels.parts.launch_rules import Tiles, forced
-from tritensor.table import Sample, registry
+from tritensor.ops.table import Sample, registry
 from tritensor.testing.questions.cases import Case
 from tritensor.testing.questions.forward import forward
 
@@ -65,7 +65,7 @@ def wrong(name: str, sample: Sample, dtype: str, layout: str = "plain") -> list[
 @pytest.mark.parametrize("case", BLOCKS)
 def test_blocks_of_channels_in_small_tiles(case: str, split: int, block_k: int, dtype: str, monkeypatch: pytest.MonkeyPatch) -> None:
     """In 16 bits up to three taps of a row together, in float32 one by one."""
-    monkeypatch.setattr(front, "PAYS", 0)
+    monkeypatch.setattr(kernel_choice, "PAYS", 0)
     tiles = Tiles(16, 16, block_k, split, 4, 2)
     for name, sample in calls(BLOCKS[case]):
         asked: list[Any] = []
@@ -80,7 +80,7 @@ def test_blocks_of_channels_in_small_tiles(case: str, split: int, block_k: int, 
 
 
 def test_blocks_of_channels_of_long_offsets(monkeypatch: pytest.MonkeyPatch) -> None:
-    monkeypatch.setattr(front, "PAYS", 0)
+    monkeypatch.setattr(kernel_choice, "PAYS", 0)
     monkeypatch.setattr(weight_blocks, "long_offsets", lambda x: True)
     with forced(conv2d_weight_blocks=Tiles(16, 16, 16, 2, 4, 2)):
         assert not wrong(*calls(BLOCKS["padded"])[2], "float32")
@@ -108,7 +108,7 @@ def test_depthwise_in_small_tiles(case: str, dtype: str, blocks: Blocks, layout:
 
 def test_bias_gradient_of_a_weight_gradient_by_blocks(monkeypatch: pytest.MonkeyPatch) -> None:
     """The sum of g is a launch of its own there."""
-    monkeypatch.setattr(front, "PAYS", 0)
+    monkeypatch.setattr(kernel_choice, "PAYS", 0)
     rng = np.random.default_rng(6)
     x, w, b = rng.standard_normal((2, 16, 5, 4)), rng.standard_normal((17, 16, 3, 3)), rng.standard_normal(17)
     found = []
@@ -121,10 +121,10 @@ def test_bias_gradient_of_a_weight_gradient_by_blocks(monkeypatch: pytest.Monkey
 
 
 def test_both_gradients_read_one_copy_of_what_is_given(monkeypatch: pytest.MonkeyPatch) -> None:
-    monkeypatch.setattr(front, "PAYS", 0)
+    monkeypatch.setattr(kernel_choice, "PAYS", 0)
     copied: list[tuple[int, ...]] = []
-    convert = front.convert
-    monkeypatch.setattr(front, "convert", lambda x, y: (copied.append(x.shape), convert(x, y)))
+    convert = kernel_choice.convert
+    monkeypatch.setattr(kernel_choice, "convert", lambda x, y: (copied.append(x.shape), convert(x, y)))
     x, w = (tt.ones(s, device="cuda", requires_grad=True) for s in ((1, 16, 5, 4), (18, 16, 3, 3)))
     y = tt.nn.functional.conv2d(x, w)
     assert copied == [(1, 16, 5, 4)]
@@ -156,7 +156,7 @@ WEIGHT_FAULTS = {
 
 @pytest.mark.parametrize("fault", list(WEIGHT_FAULTS))
 def test_a_wrong_weight_gradient_is_found(fault: str, monkeypatch: pytest.MonkeyPatch, tmp_path: Any) -> None:
-    monkeypatch.setattr(front, "PAYS", 0)
+    monkeypatch.setattr(kernel_choice, "PAYS", 0)
     name = "_weight_blocks_kernel"
     monkeypatch.setattr(weight_blocks, name, planted(weight_blocks, name, *WEIGHT_FAULTS[fault], tmp_path))
     with forced(conv2d_weight_blocks=Tiles(16, 16, 16, 2, 4, 2)):
@@ -173,7 +173,7 @@ BIT_FAULTS = {
 
 @pytest.mark.parametrize("fault", list(BIT_FAULTS))
 def test_a_wrong_bit_for_a_tap_is_found(fault: str, monkeypatch: pytest.MonkeyPatch, tmp_path: Any) -> None:
-    monkeypatch.setattr(front, "PAYS", 0)
+    monkeypatch.setattr(kernel_choice, "PAYS", 0)
     monkeypatch.setattr(channel_blocks, "_reached", planted(channel_blocks, "_reached", *BIT_FAULTS[fault], tmp_path))
     found = []
     with forced(conv2d_blocks=Tiles(16, 16, 16, 1, 4, 2)):

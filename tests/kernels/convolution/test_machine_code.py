@@ -6,10 +6,10 @@ import tracemalloc
 import numpy as np
 import pytest
 
-from tritensor.kernels.convolution import columns, cpu, depthwise, direct, padded, plans, tiles, tiles_weight
+from tritensor.kernels.convolution import columns, cpu, depthwise_llvm, direct_llvm, padded, plans, tiles_llvm, tiles_weight_llvm
 from tritensor.kernels.convolution.geometry import geometry
-from tritensor.kernels.convolution.vectors import kind_in
-from tritensor.native import threads
+from tritensor.kernels.convolution.llvm_types import kind_in
+from tritensor.llvm import threads
 
 rng = np.random.default_rng(12)
 # x, weight, stride, padding, dilation, groups
@@ -60,16 +60,16 @@ def truth(s, arrays):
 @pytest.fixture(autouse=True)
 def without_bounds(monkeypatch):
     """Ways that are chosen by size take what they can here; the next way is asked by refusing them."""
-    monkeypatch.setattr(direct, "_DEEP", 1 << 20)
-    monkeypatch.setattr(direct, "_FEW", 1)
+    monkeypatch.setattr(direct_llvm, "_DEEP", 1 << 20)
+    monkeypatch.setattr(direct_llvm, "_FEW", 1)
 
 
 @pytest.fixture
 def numpy_alone(monkeypatch):
     def switch():
-        for module in (columns, depthwise):
+        for module in (columns, depthwise_llvm):
             monkeypatch.setattr(module, "machine", lambda *_: None)
-        for module in (direct, tiles):
+        for module in (direct_llvm, tiles_llvm):
             monkeypatch.setattr(module, "fits", lambda *_: False)
 
     return switch
@@ -80,7 +80,7 @@ def numpy_alone(monkeypatch):
 def test_against_numpy(case, dtype, numpy_alone, monkeypatch):
     s, arrays = made(case, dtype)
     ways = [answers(s, *arrays)]
-    for module in (direct, tiles):
+    for module in (direct_llvm, tiles_llvm):
         monkeypatch.setattr(module, "fits", lambda *_: False)
         ways.append(answers(s, *arrays))
     numpy_alone()
@@ -98,11 +98,11 @@ def wider(dtype):
 def test_tiles_of_other_sizes(case, rows, monkeypatch, numpy_alone):
     """What other processors have registers for: long vectors, tiles of one output channel and of many."""
     s, arrays = made(case, np.float32)
-    monkeypatch.setattr(direct, "fits", lambda *_: False)
-    monkeypatch.setattr(depthwise, "fits", lambda *_: False)
-    monkeypatch.setattr(tiles, "kind_of", wider)
-    monkeypatch.setattr(tiles, "tile", lambda out: (rows, 3))
-    monkeypatch.setattr(tiles_weight, "tile", lambda out, taps: (rows, 2))
+    monkeypatch.setattr(direct_llvm, "fits", lambda *_: False)
+    monkeypatch.setattr(depthwise_llvm, "fits", lambda *_: False)
+    monkeypatch.setattr(tiles_llvm, "kind_of", wider)
+    monkeypatch.setattr(tiles_llvm, "tile", lambda out: (rows, 3))
+    monkeypatch.setattr(tiles_weight_llvm, "tile", lambda out, taps: (rows, 2))
     found = answers(s, *arrays)
     numpy_alone()
     for mine, wanted, bound in zip(found, *truth(s, arrays), strict=True):
@@ -143,10 +143,10 @@ def test_parts_of_images(case, alone, large, numpy_alone, monkeypatch):
     whole = answers(s, *arrays)
     monkeypatch.setattr(cpu, "_BLOCK", 1)
     monkeypatch.setattr(cpu, "_LARGE", large)
-    monkeypatch.setattr(direct, "_CHUNK", 1)
-    monkeypatch.setattr(tiles, "_CHUNK", 1)
-    monkeypatch.setattr(tiles_weight, "_CHUNK", 1)
-    monkeypatch.setattr(tiles_weight, "_RUN", 2)
+    monkeypatch.setattr(direct_llvm, "_CHUNK", 1)
+    monkeypatch.setattr(tiles_llvm, "_CHUNK", 1)
+    monkeypatch.setattr(tiles_weight_llvm, "_CHUNK", 1)
+    monkeypatch.setattr(tiles_weight_llvm, "_RUN", 2)
     if alone:
         numpy_alone()
     for found, wanted in zip(answers(s, *arrays), whole, strict=True):
@@ -205,10 +205,10 @@ def test_work_is_shared_by_threads(monkeypatch):
 
 def test_convolutions_on_several_threads(monkeypatch):
     monkeypatch.setattr(threads, "count", lambda: 2)
-    monkeypatch.setattr(direct, "_ALONE", 0)
-    for module in (depthwise, tiles, tiles_weight):
+    monkeypatch.setattr(direct_llvm, "_ALONE", 0)
+    for module in (depthwise_llvm, tiles_llvm, tiles_weight_llvm):
         monkeypatch.setattr(module, "_ALONE", 0)
-    monkeypatch.setattr(tiles_weight, "_SMALL", 1 << 40)  # sums of each thread's own, below, are added in another order
+    monkeypatch.setattr(tiles_weight_llvm, "_SMALL", 1 << 40)  # sums of each thread's own, below, are added in another order
     for case in ("images", "depthwise", "volumes", "volumes, stride", "one place"):
         s, arrays = made(case, np.float32)
         monkeypatch.setattr(threads, "count", lambda: 1)
@@ -223,11 +223,11 @@ def test_convolutions_on_several_threads(monkeypatch):
 def test_sums_of_each_threads_own(case, chunk, monkeypatch):
     """Images of a weight's gradient are shared, and what each thread has summed is added up; the same where threads are at work elsewhere."""
     s, arrays = made(case, np.float32)
-    monkeypatch.setattr(depthwise, "weight_gradient", lambda *given: None)
-    monkeypatch.setattr(tiles_weight, "_ALONE", 0)
-    monkeypatch.setattr(tiles_weight, "_FEW", 0)
-    monkeypatch.setattr(tiles_weight, "_SMALL", 0)
-    monkeypatch.setattr(tiles_weight, "_CHUNK", chunk)
+    monkeypatch.setattr(depthwise_llvm, "weight_gradient", lambda *given: None)
+    monkeypatch.setattr(tiles_weight_llvm, "_ALONE", 0)
+    monkeypatch.setattr(tiles_weight_llvm, "_FEW", 0)
+    monkeypatch.setattr(tiles_weight_llvm, "_SMALL", 0)
+    monkeypatch.setattr(tiles_weight_llvm, "_CHUNK", chunk)
     monkeypatch.setattr(threads, "count", lambda: 2)
     programs, each = [], threads.each
     monkeypatch.setattr(threads, "each", lambda given: programs.append(len(given)) or each(given))
@@ -249,9 +249,9 @@ def test_buffers_that_are_not_kept(monkeypatch):
         np.testing.assert_array_equal(mine, one)
 
 
-@pytest.mark.parametrize("weight", [1, tiles._HEAVY])
+@pytest.mark.parametrize("weight", [1, tiles_llvm._HEAVY])
 def test_small_images_with_heavy_weights_are_left_to_blas(weight):
     """Of an image of 4 x 4 half of a tile's results, of vectors of 16, are nobody's."""
     plan = plans.of_windows(geometry((16, 512, 4, 4), (512, 512, 3, 3), (1, 1), (1, 1), (1, 1), 1))
-    places = padded.layout_of(plan, tiles.kind_of(np.dtype(np.float32)).width, 4).results
-    assert tiles.fits(np.dtype(np.float32), plan, weight) is (weight == 1 or 2 * places <= 3 * 16)
+    places = padded.layout_of(plan, tiles_llvm.kind_of(np.dtype(np.float32)).width, 4).results
+    assert tiles_llvm.fits(np.dtype(np.float32), plan, weight) is (weight == 1 or 2 * places <= 3 * 16)

@@ -9,13 +9,13 @@ import numpy as np
 import pytest
 
 import tritensor as tt
-from tritensor.array import CudaArray, from_host, to_host
-from tritensor.device import device
+from tritensor.ground.device import device
 from tritensor.kernels.elementwise import activations
-from tritensor.kernels.parts import elementwise, spellings
+from tritensor.kernels.parts import backends, elementwise
 from tritensor.kernels.parts.copying import contiguous, write
 from tritensor.kernels.parts.cpu import blocks, special
-from tritensor.table import registry
+from tritensor.ops.array import CudaArray, from_host, to_host
+from tritensor.ops.table import registry
 
 CUDA = device("cuda", 0)
 
@@ -153,7 +153,7 @@ class TestDevice:
 def test_a_body_serves_numpy_and_tensors() -> None:
     from tritensor.kernels.parts.formulas.activations import tanh_grad
 
-    on_numpy, on_tensors = (spellings.twin(tanh_grad, spelling) for spelling in (spellings.on_numpy, spellings.on_tensors))
+    on_numpy, on_tensors = (backends.twin(tanh_grad, spelling) for spelling in (backends.on_numpy, backends.on_tensors))
     g, y = np.array([1.0, 2.0]), np.array([0.5, -0.25])
     assert on_numpy(g, y).tolist() == on_tensors(tt.from_numpy(g), tt.from_numpy(y)).tolist() == [0.75, 1.875]
 

@@ -8,7 +8,7 @@ import numpy as np
 import pytest
 
 import tritensor as tt
-from tritensor.kernels.parts.cpu import narrow_floats
+from tritensor.kernels.parts.cpu import float_conversions
 
 NAN, INF = float("nan"), float("inf")
 LEAST_32, LEAST_64 = -(2**31), -(2**63)
@@ -79,7 +79,7 @@ def test_narrow_floats_and_truth(on: str) -> None:
 
 def test_a_processor_that_goes_to_the_nearest_end(monkeypatch: pytest.MonkeyPatch) -> None:
     """What is computed where the processor's own conversions are others is the same."""
-    monkeypatch.setattr(narrow_floats, "_as_x86", lambda: False)
+    monkeypatch.setattr(float_conversions, "_as_x86", lambda: False)
     for i, kind in enumerate(TYPES):
         for dtype in (np.float32, np.float64):
-            assert narrow_floats.as_integers(np.array(list(TABLE), dtype), kind.numpy).tolist() == expected(i)
+            assert float_conversions.as_integers(np.array(list(TABLE), dtype), kind.numpy).tolist() == expected(i)

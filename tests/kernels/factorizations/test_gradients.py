@@ -9,7 +9,7 @@ import pytest
 
 import tritensor as tt
 from tritensor.autograd import gradcheck, gradgradcheck
-from tritensor.errors import GradError
+from tritensor.ground.errors import GradError
 
 L = tt.linalg
 rng = np.random.default_rng(11)

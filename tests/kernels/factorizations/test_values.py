@@ -8,7 +8,7 @@ import numpy as np
 import pytest
 
 import tritensor as tt
-from tritensor.errors import ArgumentError, DTypeError, LinAlgError, ShapeError
+from tritensor.ground.errors import ArgumentError, DTypeError, LinAlgError, ShapeError
 
 L = tt.linalg
 KINDS = ("float32", "float64", "complex64", "complex128")

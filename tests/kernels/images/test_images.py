@@ -11,7 +11,7 @@ import tritensor as tt
 import tritensor.nn.functional as F
 from tritensor import ShapeError
 from tritensor.kernels.images.grid_sampling import cpu as sampling
-from tritensor.table import ops
+from tritensor.ops.table import ops
 
 DEVICES = ["cpu", "cuda"]
 

@@ -9,7 +9,7 @@ import tritensor as tt
 from tritensor.autograd.gradcheck import gradcheck, gradgradcheck
 from tritensor.kernels.indexing import embedding_bag as bags
 from tritensor.nn import functional as F
-from tritensor.table import ops
+from tritensor.ops.table import ops
 
 rng = np.random.default_rng(0)
 

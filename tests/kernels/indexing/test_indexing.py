@@ -8,8 +8,8 @@ import numpy as np
 import pytest
 
 import tritensor as tt
-from tritensor.array import to_host
-from tritensor.kernels.parts.indices.keyed_rows import keys_of, numpy_add_rows, take_rows
+from tritensor.kernels.parts.indices.rows_by_key import keys_of, numpy_add_rows, take_rows
+from tritensor.ops.array import to_host
 
 DEVICES = ["cpu", "cuda"]
 

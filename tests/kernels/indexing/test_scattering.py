@@ -9,7 +9,7 @@ import pytest
 
 import tritensor as tt
 from tritensor.kernels.parts.indices import flat_positions
-from tritensor.kernels.parts.indices.keyed_rows import numpy_fold_rows
+from tritensor.kernels.parts.indices.rows_by_key import numpy_fold_rows
 
 DEVICES = ["cpu", "cuda"]
 FOLDS = {"sum": np.add, "prod": np.multiply, "amax": np.maximum, "amin": np.minimum}

@@ -10,7 +10,7 @@ import pytest
 import tritensor as tt
 import tritensor.nn.functional as F
 from tests.kernels.value_and_gradient import value_and_gradient
-from tritensor.errors import OutOfRangeError
+from tritensor.ground.errors import OutOfRangeError
 
 pytestmark = pytest.mark.filterwarnings("ignore::RuntimeWarning")
 DEVICES = ["cpu", "cuda"]

@@ -10,7 +10,7 @@ import pytest
 import tritensor as tt
 from tritensor import optim
 from tritensor.kernels.optimizers import gpu_table
-from tritensor.table import ops
+from tritensor.ops.table import ops
 
 RNG = np.random.default_rng(0)
 OPTIMIZERS: dict[str, Any] = {

@@ -10,11 +10,11 @@ import triton
 import triton.language as tl
 
 from tests.stub.child import on_stub
-from tritensor.array import empty
 from tritensor.cuda.compiler.arguments import specialize
 from tritensor.cuda.compiler.compile import compile
-from tritensor.device import device
+from tritensor.ground.device import device
 from tritensor.kernels.parts import maths
+from tritensor.ops.array import empty
 from tritensor.testing import check_kernel
 
 

@@ -6,7 +6,7 @@ import ml_dtypes
 import numpy as np
 import pytest
 
-from tritensor.kernels.parts.cpu.narrow_floats import _narrowed, converted
+from tritensor.kernels.parts.cpu.float_conversions import _narrowed, converted
 
 
 @pytest.mark.parametrize("kind", [np.float16, ml_dtypes.float8_e5m2, ml_dtypes.float8_e4m3fn])

@@ -5,9 +5,9 @@ import itertools
 import numpy as np
 import pytest
 
-from tritensor.kernels.pooling import cpu, machine, max_pooling
+from tritensor.kernels.pooling import cpu, cpu_llvm, max_pooling
 from tritensor.kernels.pooling.windows import windows
-from tritensor.native import compiler, threads
+from tritensor.llvm import compiler, threads
 
 pytestmark = pytest.mark.skipif(bool(compiler.refusal()), reason=f"no machine code here: {compiler.refusal()}")
 rng = np.random.default_rng(4)
@@ -21,12 +21,12 @@ def image(planes, size, dtype):
 
 def alike(x, s):
     """Both ways' largest elements and places of x (P, H, W), and both ways' gradients to it."""
-    found, wanted = machine.largest(x, s), cpu._by_taps(x[..., None], s)
+    found, wanted = cpu_llvm.largest(x, s), cpu._by_taps(x[..., None], s)
     assert found is not None
     for mine, one in zip(found, wanted, strict=True):
         np.testing.assert_array_equal(mine, one[..., 0])
     g = rng.standard_normal(found[0].shape).astype(x.dtype)
-    dx = machine.scatter(g, found[1], s.size)
+    dx = cpu_llvm.scatter(g, found[1], s.size)
     wanted = np.zeros(x.shape)
     np.add.at(wanted.reshape(len(x), -1), (np.arange(len(x))[:, None], found[1].reshape(len(x), -1)), g.reshape(len(x), -1))
     np.testing.assert_allclose(dx, wanted, rtol=0, atol=32 * np.finfo(x.dtype).eps)
@@ -51,7 +51,7 @@ def test_as_numpy(kernel, stride, dtype):
 
 
 def test_threads_share_the_planes(monkeypatch):
-    monkeypatch.setattr(machine, "_SHARED", 0)
+    monkeypatch.setattr(cpu_llvm, "_SHARED", 0)
     monkeypatch.setattr(threads, "count", lambda: 3)
     for planes in (1, 2, 7):
         alike(image(planes, (9, 12), np.float32), windows((1, 1, 9, 12), (3, 3), (2, 2), (1, 1)))
@@ -60,16 +60,16 @@ def test_threads_share_the_planes(monkeypatch):
 def test_what_is_left_to_numpy():
     s = windows((1, 1, 6, 6), (2, 2), (2, 2), (0, 0))
     for x in (np.zeros((2, 6, 6), np.int32), np.zeros((0, 6, 6), np.float32), np.zeros((2, 6, 6, 6), np.float32)):
-        assert machine.largest(x, s) is None
-    assert machine.largest(np.zeros((2, 6, 6), np.float32), windows((1, 1, 6, 6), (2, 2), (2, 2), (0, 0), (2, 2))) is None
-    assert machine.scatter(np.zeros((2, 3, 3), np.int32), np.zeros((2, 3, 3), np.int64), (6, 6)) is None
+        assert cpu_llvm.largest(x, s) is None
+    assert cpu_llvm.largest(np.zeros((2, 6, 6), np.float32), windows((1, 1, 6, 6), (2, 2), (2, 2), (0, 0), (2, 2))) is None
+    assert cpu_llvm.scatter(np.zeros((2, 3, 3), np.int32), np.zeros((2, 3, 3), np.int64), (6, 6)) is None
 
 
 @pytest.mark.parametrize("place", [36, -1, 1 << 40])
 def test_an_index_of_no_cell_writes_nothing(place):
     index = np.zeros((2, 3, 3), np.int64)
     index[1, 2, 2] = place
-    assert machine.scatter(np.ones((2, 3, 3), np.float32), index, (6, 6)) is None
+    assert cpu_llvm.scatter(np.ones((2, 3, 3), np.float32), index, (6, 6)) is None
 
 
 @pytest.mark.parametrize("place", [36, 1 << 40])

@@ -7,12 +7,12 @@ import pytest
 
 import tritensor as tt
 import tritensor.kernels
-from tritensor.array import from_host, to_host
-from tritensor.device import device
-from tritensor.errors import DTypeError, ShapeError
+from tritensor.ground.device import device
+from tritensor.ground.errors import DTypeError, ShapeError
 from tritensor.kernels.pooling import average_pooling, max_pooling
 from tritensor.kernels.pooling.windows import windows
-from tritensor.table import ops
+from tritensor.ops.array import from_host, to_host
+from tritensor.ops.table import ops
 from tritensor.tensor.core import Tensor
 
 rng = np.random.default_rng(9)

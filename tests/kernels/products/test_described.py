@@ -10,20 +10,20 @@ import numpy as np
 import pytest
 
 from tests.kernels.planting import planted
-from tritensor import replay
-from tritensor.array import CudaArray, empty, from_host, to_host
 from tritensor.cuda.emulator.sanitizer import SanitizerError
-from tritensor.device import device
-from tritensor.errors import ArgumentError
+from tritensor.ground.device import device
+from tritensor.ground.errors import ArgumentError
 from tritensor.kernels.parts.gemm import gemm
 from tritensor.kernels.parts.launch_rules import forced
-from tritensor.kernels.parts.products import described
+from tritensor.kernels.parts.products import tma_operands
 from tritensor.kernels.parts.products.rules import MOST_SHARED, DescribedTiles, described_tiles, efficiency, product_tiles, shared_bytes
 from tritensor.kernels.products import linear
-from tritensor.tuning import choosing
-from tritensor.tuning.asking import force
-from tritensor.tuning.tunables import known
-from tritensor.tuning.variants import forget, noted
+from tritensor.ops import replay
+from tritensor.ops.array import CudaArray, empty, from_host, to_host
+from tritensor.ops.tuning import config_choice
+from tritensor.ops.tuning.query import force
+from tritensor.ops.tuning.tunables import known
+from tritensor.ops.tuning.variants import forget, noted
 
 GPU = device("cuda", 0)
 BF16 = np.dtype(ml_dtypes.bfloat16)
@@ -52,7 +52,7 @@ def product(
     a, b, on_a, on_b = operands(m, n, k, form, batch, dtype)
     added = np.random.default_rng(1).standard_normal(n).astype(dtype) if bias else np.zeros(n, dtype)
     c, rows = empty((*batch, m, n), dtype, GPU), empty((m,), dtype, GPU) if sums else None
-    with choosing.noted() as asked:
+    with config_choice.noted() as asked:
         gemm(on_a, on_b, c, from_host(added, GPU) if bias else None, sums=rows)  # type: ignore[arg-type]
     wide = np.float64
     eps, unit = float(ml_dtypes.finfo(np.dtype(dtype)).eps), np.finfo(np.float32).eps
@@ -97,7 +97,7 @@ def test_one_matrix_for_the_whole_batch() -> None:
     _, b, _, on_b = operands(72, 24, 40, "nn", (), BF16)
     many = np.random.default_rng(2).standard_normal((3, 72, 40)).astype(BF16)
     c = empty((3, 72, 24), BF16, GPU)
-    with choosing.noted() as asked:
+    with config_choice.noted() as asked:
         gemm(from_host(many, GPU), on_b.expand((3, 40, 24)), c)  # type: ignore[arg-type]
     assert [one.kernel for one in asked] == ["matmul_described"]
     np.testing.assert_allclose(to_host(c).astype(np.float64), many.astype(np.float64) @ b.astype(np.float64), rtol=2**-8, atol=2**-8)  # type: ignore[arg-type]
@@ -122,18 +122,18 @@ def test_what_cannot_be_described_goes_by_pointers(shape: tuple[int, int, int], 
 
 @pytest.mark.parametrize("form", ["nn", "nt", "tn", "tt"])
 def test_large_operands_are_copied_into_rows_that_can_be_described(form: str, monkeypatch: pytest.MonkeyPatch) -> None:
-    monkeypatch.setattr(described, "WORTH_PADDING", 1)
+    monkeypatch.setattr(tma_operands, "WORTH_PADDING", 1)
     replay.forget()
     assert product(57, 41, 35, form, bias=True) == ("", ["elementwise", "elementwise", "matmul_described"])
     assert product(57, 41, 35, form, sums=True)[0] == ""
 
 
 def test_the_gradient_of_a_language_models_last_layer_is_copied_once(monkeypatch: pytest.MonkeyPatch) -> None:
-    monkeypatch.setattr(described, "WORTH_PADDING", 1)
+    monkeypatch.setattr(tma_operands, "WORTH_PADDING", 1)
     replay.forget()
     x, w, b = (np.random.default_rng(i).standard_normal(s).astype(BF16) for i, s in enumerate([(72, 40), (57, 40), (57,)]))
     g = np.random.default_rng(4).standard_normal((72, 57)).astype(BF16)
-    with choosing.noted() as asked:
+    with config_choice.noted() as asked:
         found = linear.backward(*(from_host(v, GPU) for v in (g, x, w)), (True, True, True))  # type: ignore[arg-type]
     assert [one.kernel for one in asked] == ["elementwise", "matmul_described", "matmul_described"]
     wide = np.float64
@@ -147,7 +147,7 @@ def test_a_batch_that_does_not_collapse_goes_by_pointers() -> None:
     a = np.random.default_rng(3).standard_normal((3, 2, 16, 8)).astype(BF16)
     b = np.random.default_rng(4).standard_normal((2, 3, 8, 16)).astype(BF16)
     c = empty((2, 3, 16, 16), BF16, GPU)
-    with choosing.noted() as asked:
+    with config_choice.noted() as asked:
         gemm(from_host(a, GPU).transpose((1, 0, 2, 3)), from_host(b, GPU), c)  # type: ignore[union-attr,arg-type]
     assert [one.kernel for one in asked] == ["matmul"]
     exact = a.transpose(1, 0, 2, 3).astype(np.float64) @ b.astype(np.float64)
@@ -156,8 +156,8 @@ def test_a_batch_that_does_not_collapse_goes_by_pointers() -> None:
 
 def test_an_operand_that_begins_off_16_bytes_goes_by_pointers() -> None:
     x = from_host(np.random.default_rng(5).standard_normal((32, 40)).astype(BF16), GPU)
-    assert isinstance(described.operand(x[:, 8:], 1, 0), described.Operand)  # type: ignore[index]
-    assert "address" in str(described.operand(x[:, 1:33], 1, 0))  # type: ignore[index]
+    assert isinstance(tma_operands.operand(x[:, 8:], 1, 0), tma_operands.Operand)  # type: ignore[index]
+    assert "address" in str(tma_operands.operand(x[:, 1:33], 1, 0))  # type: ignore[index]
 
 
 def picked() -> list[tuple[DescribedTiles, bool]]:
@@ -233,7 +233,7 @@ def test_a_wrong_walk_is_a_wrong_number(fault: str, monkeypatch: pytest.MonkeyPa
 
     name = "_described_matmul_kernel" if "group" not in fault else "_place"
     copy = planted(descriptor_kernel, "_described_matmul_kernel" if name != "_place" else "_place", *WRONG[fault], tmp_path)
-    monkeypatch.setattr(*((described, name, copy) if name != "_place" else (descriptor_kernel, name, copy)))
+    monkeypatch.setattr(*((tma_operands, name, copy) if name != "_place" else (descriptor_kernel, name, copy)))
     with forced(matmul_described=SMALL._replace(split=2, group=2)):
         try:
             found = product(64 * 4 + 8, 40, 80, batch=(2,))[0]

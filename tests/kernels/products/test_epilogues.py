@@ -12,9 +12,8 @@ import pytest
 import tritensor as tt
 from tests.kernels.planting import planted
 from tritensor import nn
-from tritensor.array import empty, from_host, to_host
-from tritensor.device import device
-from tritensor.errors import ArgumentError, DTypeError, ShapeError
+from tritensor.ground.device import device
+from tritensor.ground.errors import ArgumentError, DTypeError, ShapeError
 from tritensor.kernels.parts import gemm as by_pointers
 from tritensor.kernels.parts.formulas import activations
 from tritensor.kernels.parts.gemm import gemm
@@ -23,7 +22,8 @@ from tritensor.kernels.parts.products import descriptor_kernel, epilogue, split_
 from tritensor.kernels.parts.products.epilogue import Epilogue
 from tritensor.kernels.parts.products.rules import DescribedTiles
 from tritensor.nn import functional as F
-from tritensor.tuning import choosing
+from tritensor.ops.array import empty, from_host, to_host
+from tritensor.ops.tuning import config_choice
 
 GPU = device("cuda", 0)
 BF16 = np.dtype(ml_dtypes.bfloat16)
@@ -35,7 +35,7 @@ def product(m: int, n: int, k: int, dtype: Any, residual: bool, kept: bool, scal
     a, b, r, v = (draw(s).astype(dtype) for s in ((m, k), (k, n), (m, n), (n,)))
     c, z = empty((m, n), dtype, GPU), empty((m, n), dtype, GPU) if kept else None
     finish = Epilogue(activations.relu, scale, from_host(r, GPU) if residual else None, z)  # type: ignore[arg-type]
-    with choosing.noted() as asked:
+    with config_choice.noted() as asked:
         gemm(from_host(a, GPU), from_host(b, GPU), c, from_host(v, GPU) if bias else None, finish=finish)  # type: ignore[arg-type]
     wide = np.float64
     inner = a.astype(wide) @ b.astype(wide) + (v.astype(wide) if bias else 0)

@@ -5,13 +5,13 @@ import pytest
 
 import tritensor as tt
 import tritensor.kernels
-from tritensor import matmul_precision
-from tritensor.array import CudaArray, from_host, to_host
-from tritensor.device import device
-from tritensor.errors import DTypeError, ShapeError
+from tritensor.ground.device import device
+from tritensor.ground.errors import DTypeError, ShapeError
 from tritensor.kernels.parts.launch_rules import gemm_tiles
 from tritensor.kernels.products import matmul
-from tritensor.table import ops
+from tritensor.ops import matmul_precision
+from tritensor.ops.array import CudaArray, from_host, to_host
+from tritensor.ops.table import ops
 from tritensor.tensor.core import Tensor
 
 rng = np.random.default_rng(7)

@@ -4,7 +4,7 @@ import numpy as np
 import pytest
 
 import tritensor as tt
-from tritensor.errors import ShapeError
+from tritensor.ground.errors import ShapeError
 
 rng = np.random.default_rng(10)
 

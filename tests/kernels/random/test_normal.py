@@ -9,10 +9,10 @@ import pytest
 import triton
 import triton.language as tl
 
-from tritensor.array import empty, from_host, to_host
 from tritensor.cuda.launch import launch
-from tritensor.device import device
+from tritensor.ground.device import device
 from tritensor.kernels.parts.random_words.normal import numpy_polar, polar
+from tritensor.ops.array import empty, from_host, to_host
 
 GPU = device("cuda", 0)
 

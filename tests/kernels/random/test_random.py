@@ -10,12 +10,12 @@ import pytest
 from scipy import stats
 
 import tritensor as tt
-from tritensor.device import as_device
+from tritensor.ground.device import as_device
 from tritensor.kernels.parts.random_words.philox import numpy_words
 from tritensor.kernels.random import sampling
 from tritensor.kernels.random.sampling import drawn_blocks
+from tritensor.ops.table import registry
 from tritensor.random import Generator
-from tritensor.table import registry
 
 FLOATS = [tt.float32, tt.float64, tt.float16, tt.bfloat16]
 

@@ -12,18 +12,18 @@ import pytest
 
 import tritensor as tt
 import tritensor.kernels
-from tritensor import replay
-from tritensor.array import CudaArray, from_host, to_host
 from tritensor.autograd import engine
-from tritensor.device import device
-from tritensor.errors import DTypeError, ShapeError
+from tritensor.ground.device import device
+from tritensor.ground.errors import DTypeError, ShapeError
 from tritensor.kernels.losses.cross_entropy import gpu as cross_entropy
 from tritensor.kernels.normalization import row_kernels, softmax
 from tritensor.kernels.parts import axes, reduction
 from tritensor.kernels.parts.rows import row_tiles
-from tritensor.table import ops, registry
+from tritensor.ops import replay
+from tritensor.ops.array import CudaArray, from_host, to_host
+from tritensor.ops.table import ops, registry
 from tritensor.tensor.core import Tensor
-from tritensor.tensor.publishing.publish import public
+from tritensor.tensor.public_api.publish import public
 
 GPU = device("cuda", 0)
 

@@ -9,7 +9,7 @@ import pytest
 
 import tritensor as tt
 from tritensor.kernels.parts.axes import Blocks
-from tritensor.tuning.choosing import forced
+from tritensor.ops.tuning.config_choice import forced
 
 SHAPES = [(3, 7), (2, 150), (3, 17, 3)]  # one tile; many; with an axis of two steps
 

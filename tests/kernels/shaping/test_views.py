@@ -9,7 +9,7 @@ import numpy as np
 import pytest
 
 import tritensor as tt
-from tritensor.cuda.runtime import serving
+from tritensor.cuda.runtime import active
 
 DEVICES = ["cpu", "cuda"]
 VIEWS: list[Callable[[Any], Any]] = [
@@ -47,7 +47,7 @@ VIEWS: list[Callable[[Any], Any]] = [
 def launches(monkeypatch: pytest.MonkeyPatch) -> list[Any]:
     """Every kernel that is launched."""
     found: list[Any] = []
-    emulated = serving.runtime()
+    emulated = active.runtime()
     real = emulated.launch
 
     def launch(kernel: Any, *args: Any, **kwargs: Any) -> None:

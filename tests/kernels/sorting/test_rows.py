@@ -8,14 +8,14 @@ import numpy as np
 import pytest
 
 import tritensor.kernels  # noqa: F401  (fills the table)
-from tritensor import dtypes
-from tritensor.array import from_host, to_host
-from tritensor.device import device
+from tritensor.ground import dtypes
+from tritensor.ground.device import device
 from tritensor.kernels.parts.launch_rules import forced
 from tritensor.kernels.sorting import cpu_order
 from tritensor.kernels.sorting.rows import SortTile, tile_for
 from tritensor.kernels.sorting.sort import TYPES
-from tritensor.table import registry
+from tritensor.ops.array import from_host, to_host
+from tritensor.ops.table import registry
 
 GPU = device("cuda", 0)
 

@@ -55,7 +55,7 @@ PARTS: dict[str, dict[tuple[str, str, str], str]] = {
             "if (top + ROWS <= rows) & ((left + COLS < cols)):",
         ): "the last whole tile is written under its mask",
     },
-    "kernels/parts/indices/keyed_rows.py": {
+    "kernels/parts/indices/rows_by_key.py": {
         (
             "put_rows",
             "block_rows = max(256 // block_columns, 1)",
@@ -110,7 +110,7 @@ PARTS: dict[str, dict[tuple[str, str, str], str]] = {
             'return x - tl.where(m == float("-inf"), 1.0, m)',
         ): "of -inf any number less is -inf",
     },
-    "kernels/parts/spellings.py": {
+    "kernels/parts/backends.py": {
         (
             "tame",
             "return y if g != 0 else ops.where(ops.ne(y - y, 0.0), 0.0, y)",

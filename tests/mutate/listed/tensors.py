@@ -15,7 +15,7 @@ TENSORS: dict[str, dict[tuple[str, str, str], str]] = {
             "elif place >= 1 and intact:",
         ): "the first input goes the general way then, which is only slower",
     },
-    "tritensor/dispatch/lanes.py": {
+    "tritensor/dispatch/fast_paths.py": {
         (
             "call",
             "elif not laid_by_numpy and not (result.flags.c_contiguous and (in_c_order or (x.flags.c_contiguous and not of_images))):",
@@ -27,14 +27,14 @@ TENSORS: dict[str, dict[tuple[str, str, str], str]] = {
             "simple = not op.attrs and not op.variadic and len(op.outputs) == 1 and op.required == 2 <= len(op.inputs) <= 4",
         ): "no op of four inputs has a plain lane",
     },
-    "tritensor/dispatch/road.py": {
+    "tritensor/dispatch/dispatcher.py": {
         (
             "_filled",
             "if len(inputs) > len(op.inputs):",
             "if (len(inputs) >= len(op.inputs)):",
         ): "it is called where the two differ",
     },
-    "tritensor/tensor/aliasing/quick_views.py": {
+    "tritensor/tensor/aliasing/fast_views.py": {
         (
             "attach",
             "if kin is not None and len(fresh := kin.fresh) < 32:",
@@ -84,7 +84,7 @@ TENSORS: dict[str, dict[tuple[str, str, str], str]] = {
             "if m.shape[-2] > m.shape[-2]:  # the smaller product x^T x",
         ): "the larger product has the same factor, only slower",
     },
-    "tritensor/tensor/reading/index.py": {
+    "tritensor/tensor/parsing/index.py": {
         (
             "advanced_index",
             "d, at, left = d + left, at + left, 0",

@@ -6,7 +6,7 @@ import numpy as np
 import pytest
 
 import tritensor as tt
-from tritensor.cuda.runtime import serving
+from tritensor.cuda.runtime import active
 from tritensor.cuda.virtual.virtual_gpu import VirtualGPU
 from tritensor.nn import functional as F
 
@@ -22,7 +22,7 @@ def attend(qkv: tt.Tensor, heads: int) -> tt.Tensor:
 
 def test_a_projection_is_attended_by_one_launch_and_its_gradient_made_by_four() -> None:
     gpu = VirtualGPU(90)
-    before = serving.use(gpu)  # type: ignore[arg-type]
+    before = active.use(gpu)  # type: ignore[arg-type]
     try:
         qkv = tt.empty(2, 64, 3 * 4 * 16, dtype=tt.bfloat16, device="cuda", requires_grad=True)
         gpu.calls = []
@@ -31,7 +31,7 @@ def test_a_projection_is_attended_by_one_launch_and_its_gradient_made_by_four() 
         y.backward(tt.empty_like(y))
         assert (forward, len(gpu.calls)) == (1, 4)  # row sums, queries, keys and values; the three put side by side
     finally:
-        serving.use(before)
+        active.use(before)
 
 
 @pytest.mark.parametrize("order", [(0, 1, 2, 3), (0, 2, 1, 3), (2, 0, 1, 3), (1, 0, 2, 3)])

@@ -9,9 +9,9 @@ import tritensor as tt
 import tritensor.nn.functional as F
 from tritensor import nn
 from tritensor.autograd import gradcheck, gradgradcheck
-from tritensor.errors import ShapeError
-from tritensor.native.passes import softmaxes
-from tritensor.table import ops
+from tritensor.ground.errors import ShapeError
+from tritensor.llvm.passes import softmaxes
+from tritensor.ops.table import ops
 
 rng = np.random.default_rng(11)
 

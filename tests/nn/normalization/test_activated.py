@@ -9,7 +9,7 @@ import pytest
 
 import tritensor as tt
 from tritensor import models, nn
-from tritensor.errors import ArgumentError, DTypeError, ShapeError
+from tritensor.ground.errors import ArgumentError, DTypeError, ShapeError
 from tritensor.nn import functional as F
 
 ACTIVATIONS = {
@@ -93,7 +93,7 @@ def test_sixteen_bits_are_rounded_once() -> None:
 
 
 def test_statistics_with_gradients_of_their_own() -> None:
-    from tritensor.table import ops
+    from tritensor.ops.table import ops
 
     x, w, b = draw("cuda", (4, 3, 5), (3,), (3,))
     y, mean, var = ops.batch_norm_activation(x, w, b, activation="silu", eps=1e-5)

@@ -10,7 +10,7 @@ import pytest
 
 import tritensor as tt
 from tritensor import nn
-from tritensor.errors import DTypeError, ShapeError
+from tritensor.ground.errors import DTypeError, ShapeError
 from tritensor.nn import functional as F
 
 

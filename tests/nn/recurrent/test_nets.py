@@ -13,7 +13,7 @@ from tritensor.autograd import gradcheck, gradgradcheck
 from tritensor.cuda import launch as launching
 from tritensor.kernels.parts import gemm
 from tritensor.kernels.parts.products import split_sums
-from tritensor.kernels.recurrent import backends
+from tritensor.kernels.recurrent import time_loop
 from tritensor.nn.utils import rnn as packing
 
 
@@ -60,7 +60,7 @@ def test_a_time_step_is_two_launches_and_the_input_is_one_product(kind: str, mon
         launched.append(kernel.__name__)
         real(kernel, *args, **kwargs)
 
-    for module in (gemm, backends):
+    for module in (gemm, time_loop):
         monkeypatch.setattr(module, "launch", counted)
     net = getattr(nn, kind)(5, 8, device="cuda")
     counts = []

@@ -9,7 +9,7 @@ import pytest
 
 import tritensor as tt
 from tritensor import nn
-from tritensor.errors import EmptyError
+from tritensor.ground.errors import EmptyError
 
 
 def parameters(on: str, dtypes: tuple[Any, ...], first: bool) -> list[Any]:

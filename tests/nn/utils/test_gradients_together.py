@@ -10,12 +10,12 @@ import pytest
 
 import tritensor as tt
 from tritensor import nn
-from tritensor.kernels.optimizers import together
+from tritensor.kernels.optimizers import multi_tensor
 from tritensor.nn.utils import clip_grad_norm_, get_total_norm
 from tritensor.nn.utils.gradients import norms, scale_
 
 RNG = np.random.default_rng(3)
-SHAPES = [(3, 5), (), (0,), (1030,), (together.CHUNK,), (together.CHUNK + 5,), (2, 0), *[(2,)] * 20, (0,)]
+SHAPES = [(3, 5), (), (0,), (1030,), (multi_tensor.CHUNK,), (multi_tensor.CHUNK + 5,), (2, 0), *[(2,)] * 20, (0,)]
 
 
 def some(on: str, dtype: Any = tt.float32, shapes: Any = SHAPES) -> list[tt.Tensor]:
@@ -27,13 +27,13 @@ def some(on: str, dtype: Any = tt.float32, shapes: Any = SHAPES) -> list[tt.Tens
 def launches(monkeypatch: pytest.MonkeyPatch) -> list[str]:
     """The names of the kernels that are launched."""
     seen: list[str] = []
-    before = together.launch
+    before = multi_tensor.launch
 
     def noted(kernel: Any, *args: Any, **kwargs: Any) -> None:
         seen.append(kernel.__name__)
         before(kernel, *args, **kwargs)
 
-    monkeypatch.setattr(together, "launch", noted)
+    monkeypatch.setattr(multi_tensor, "launch", noted)
     return seen
 
 
@@ -67,7 +67,7 @@ def test_types_devices_and_layouts_beside_one_another(order: float, launches: li
 def test_what_is_not_finite_is_found(where: int, bad: float) -> None:
     listed = some("cuda")
     listed[where].view(-1)[-1] = bad
-    for order in together.ORDERS:
+    for order in multi_tensor.ORDERS:
         got = get_total_norm([x for x in listed if x.numel()], order).item()
         assert math.isnan(got) if math.isnan(bad) else got == bad
     found = tt.zeros((), device="cuda")
@@ -102,7 +102,7 @@ def test_arrays_at_addresses_that_do_not_divide_by_16() -> None:
 
 
 def test_more_arrays_than_a_launch_takes_addresses(monkeypatch: pytest.MonkeyPatch, launches: list[str]) -> None:
-    monkeypatch.setattr(together, "ROOMS", (2, 4))
+    monkeypatch.setattr(multi_tensor, "ROOMS", (2, 4))
     listed = some("cuda")
     (norm,), rest = norms(listed, 2.0)
     assert rest == []

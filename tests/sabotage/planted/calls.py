@@ -11,15 +11,15 @@ import triton.language as tl
 
 from tests.sabotage.planted import op_kernels as kernels
 from tests.sabotage.planted.ops import BLOCK, _squares, planted, rows, rows_by, single, sound, squares, squares_back_by, squares_by
-from tritensor.array import CudaArray
 from tritensor.cuda.launch import launch
 from tritensor.kernels.parts.allocation import allocate
 from tritensor.kernels.parts.copying import dense, write
 from tritensor.kernels.parts.random_words.philox import in_order, kernel_seed, numpy_words, philox, placed
+from tritensor.ops.array import CudaArray
+from tritensor.ops.table import Sample, Spec, ops
+from tritensor.ops.tuning import config_of
 from tritensor.random import blocks_used
-from tritensor.table import Sample, Spec, ops
 from tritensor.tensor.core import Tensor
-from tritensor.tuning import config_of
 
 
 # (y, h) = (x^2, 3 x)

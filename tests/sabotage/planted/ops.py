@@ -9,12 +9,12 @@ import numpy as np
 import triton
 
 from tests.sabotage.planted import op_kernels as kernels
-from tritensor.array import CudaArray
 from tritensor.cuda.launch import launch
 from tritensor.kernels.parts.allocation import allocate
 from tritensor.kernels.parts.copying import dense, write
 from tritensor.kernels.parts.filling import filled
-from tritensor.table import Op, Sample, Spec, normal_dim, op, ops, registry
+from tritensor.ops.array import CudaArray
+from tritensor.ops.table import Op, Sample, Spec, normal_dim, op, ops, registry
 
 BLOCK = 64
 

@@ -9,9 +9,9 @@ from typing import Any, NamedTuple
 
 import numpy as np
 
-from tritensor import dtypes
 from tritensor.cuda.compiler.tensor_descriptor import TensorDescriptor
-from tritensor.errors import DeviceError, LaunchError
+from tritensor.ground import dtypes
+from tritensor.ground.errors import DeviceError, LaunchError
 
 _OPTIONS = frozenset({"maxnreg", "enable_fp_fusion", "extern_libs", "debug", "ptx_options", "ir_override", "sanitize_overflow"})
 DESCRIPTOR = "tensordesc"  # the type of a tensor descriptor among a launch's values

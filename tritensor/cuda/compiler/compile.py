@@ -15,7 +15,7 @@ from triton.compiler import ASTSource
 from triton.runtime.jit import JITFunction
 
 from tritensor.cuda.compiler.arguments import ARITHMETIC, FieldTypes, Specialization
-from tritensor.errors import LaunchError
+from tritensor.ground.errors import LaunchError
 
 _arch: ContextVar[int | None] = ContextVar("arch", default=None)
 

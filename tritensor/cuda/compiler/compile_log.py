@@ -9,9 +9,9 @@ from collections.abc import Iterator
 from contextlib import contextmanager
 from typing import Any, NamedTuple
 
-from tritensor.call_site import user_line
 from tritensor.cuda.compiler.arguments import Specialization
-from tritensor.process import locks
+from tritensor.ground.call_site import user_line
+from tritensor.ground.process import locks
 
 SOURCES = ("compiled", "triton", "disk", "pack")  # by the compiler, from Triton's own disk cache, ours, or a pack
 

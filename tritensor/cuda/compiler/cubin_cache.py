@@ -14,9 +14,9 @@ from typing import Any
 from tritensor.cuda.compiler import compile_log
 from tritensor.cuda.compiler.arguments import ARITHMETIC, Specialization
 from tritensor.cuda.compiler.pack import SUFFIX, Cubin, Pack, decode, encode, write_whole
-from tritensor.errors import LaunchError
-from tritensor.process import locks
-from tritensor.process.ownership import foreign_file
+from tritensor.ground.errors import LaunchError
+from tritensor.ground.process import locks
+from tritensor.ground.process.ownership import foreign_file
 
 FORMAT = "1"  # part of every key: raise it when compile() or what a launcher reads changes
 # Settings of Triton that change the machine code and that its own list (below) leaves out.

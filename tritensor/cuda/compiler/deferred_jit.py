@@ -9,7 +9,7 @@ from typing import Any
 
 import triton.runtime.jit as jit
 
-from tritensor.process.locks import in_child, rlock
+from tritensor.ground.process.locks import in_child, rlock
 
 _Eager = jit.JITFunction
 _constructing = rlock()

@@ -16,8 +16,8 @@ from triton.runtime.cache import get_cache_manager
 
 from tritensor.cuda.compiler.arguments import Specialization
 from tritensor.cuda.compiler.compile import compile, describe
-from tritensor.cuda.compiler.machine_code import Loop, read
-from tritensor.errors import LaunchError
+from tritensor.cuda.compiler.sass import Loop, read
+from tritensor.ground.errors import LaunchError
 
 
 @dataclass
@@ -27,7 +27,7 @@ class Report:
     `registers` of a thread and `stack` (bytes) are read off the cubin, `spilled` bytes off the assembler's log. `shared` is bytes of
     a block, `warps` the warps of a block, `tensor_memory` columns of it (sm_100). `loads` and `stores` count the accesses to global
     memory by width in bits, `instructions` what there is in all, `loop` those of the hot loop and `loop_loads` its loads: all in the
-    machine code (see machine_code.py, `loops`, `longest` and `wide` too). `tensor` are tensor-core instructions, `bulk` TMA copies and
+    machine code (see sass.py, `loops`, `longest` and `wide` too). `tensor` are tensor-core instructions, `bulk` TMA copies and
     cp.async by width, in PTX.
     """
 

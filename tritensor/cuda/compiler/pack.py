@@ -12,7 +12,7 @@ from collections.abc import Iterable, Iterator
 from pathlib import Path
 from typing import Any, NamedTuple
 
-from tritensor.errors import LaunchError
+from tritensor.ground.errors import LaunchError
 
 SUFFIX = ".ttpack"
 

@@ -10,7 +10,7 @@ from typing import NamedTuple
 from tritensor.cuda.compiler import child_processes, cubin_cache
 from tritensor.cuda.compiler.arguments import Specialization
 from tritensor.cuda.compiler.pack import Pack, write_pack
-from tritensor.errors import LaunchError
+from tritensor.ground.errors import LaunchError
 
 # Compute capabilities that Triton's assembler knows, and the GPUs that have them.
 ARCHS = {

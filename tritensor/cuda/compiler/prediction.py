@@ -12,12 +12,12 @@ from typing import NamedTuple
 from tritensor.cuda.compiler import child_processes
 from tritensor.cuda.compiler.compile import compile
 from tritensor.cuda.compiler.kernel_report import Report, report
-from tritensor.cuda.compiler.machine_code import Loop
 from tritensor.cuda.compiler.occupancy import LIMITS, occupancy
 from tritensor.cuda.compiler.precompile import warm
 from tritensor.cuda.compiler.program_work import Passes, ProgramWork, program_work
 from tritensor.cuda.compiler.recorded_call import Call
-from tritensor.errors import LaunchError
+from tritensor.cuda.compiler.sass import Loop
+from tritensor.ground.errors import LaunchError
 
 
 class Rates(NamedTuple):

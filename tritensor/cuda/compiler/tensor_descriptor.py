@@ -6,8 +6,8 @@ from collections.abc import Sequence
 from functools import cache
 from typing import Any
 
-from tritensor import dtypes
-from tritensor.errors import DeviceError, DTypeError, ShapeError
+from tritensor.ground import dtypes
+from tritensor.ground.errors import DeviceError, DTypeError, ShapeError
 
 _MOST_ELEMENTS = 2**20  # of a block: Triton's limit for any tensor in a kernel
 

@@ -9,7 +9,7 @@ import weakref
 from collections.abc import Callable
 from typing import Any
 
-from tritensor.errors import DeviceError, LaunchError, OutOfMemoryError
+from tritensor.ground.errors import DeviceError, LaunchError, OutOfMemoryError
 
 # Statuses after which the driver answers every later call of the process with the same status: the context is gone.
 LOST = {

@@ -6,11 +6,11 @@ from collections.abc import Iterator
 from contextlib import contextmanager
 from typing import Any
 
-from tritensor.cuda.current import here
 from tritensor.cuda.driver.calls import Driver
 from tritensor.cuda.runtime.interface import Properties
-from tritensor.errors import DeviceError
-from tritensor.process import locks
+from tritensor.ground.errors import DeviceError
+from tritensor.ground.process import locks
+from tritensor.ground.thread_state import here
 
 
 class Devices:

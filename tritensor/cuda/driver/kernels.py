@@ -9,14 +9,14 @@ from typing import Any
 
 import numpy as np
 
-from tritensor import dtypes
 from tritensor.cuda.compiler.arguments import DESCRIPTOR, Specialization, check_options
 from tritensor.cuda.compiler.tensor_descriptor import TensorDescriptor, rounding_is_known
-from tritensor.cuda.current import here
 from tritensor.cuda.driver.devices import Devices
 from tritensor.cuda.driver.tensor_maps import NBYTES, TensorMaps, form_of
-from tritensor.errors import LaunchError
-from tritensor.process import locks
+from tritensor.ground import dtypes
+from tritensor.ground.errors import LaunchError
+from tritensor.ground.process import locks
+from tritensor.ground.thread_state import here
 
 _STATIC_SHARED = 48 * 1024  # bytes of shared memory a kernel may have without asking
 _ALLOCATED_AT = 256  # what addresses of allocations divide by, on every GPU

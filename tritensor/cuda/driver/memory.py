@@ -8,12 +8,12 @@ from typing import Any
 
 import numpy as np
 
-from tritensor.cuda.current import here
 from tritensor.cuda.driver.calls import GONE, Driver
 from tritensor.cuda.driver.devices import Devices
 from tritensor.cuda.memory.caching_allocator import CachingAllocator, FreeList
 from tritensor.cuda.memory.storage import Storage
-from tritensor.device import gpu
+from tritensor.ground.device import gpu
+from tritensor.ground.thread_state import here
 
 # Blocks that streams other than their own have used: address -> those streams. Addresses of all GPUs are distinct.
 _elsewhere: dict[int, set[int]] = {}

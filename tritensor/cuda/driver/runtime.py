@@ -7,24 +7,24 @@ from typing import Any
 
 import numpy as np
 
-from tritensor.cuda import device_errors
+from tritensor.cuda.availability import gpus, reason
 from tritensor.cuda.compiler.arguments import Specialization, arrays_of, specialize
-from tritensor.cuda.current import here
 from tritensor.cuda.driver.calls import Driver
 from tritensor.cuda.driver.devices import Devices
 from tritensor.cuda.driver.kernels import Kernels, Launch
-from tritensor.cuda.driver.known_launches import KnownLaunches, form_of
+from tritensor.cuda.driver.launch_cache import KnownLaunches, form_of
 from tritensor.cuda.driver.memory import Memory, PinnedRecord
 from tritensor.cuda.driver.streams import StreamCalls
 from tritensor.cuda.memory.caching_allocator import CachingAllocator
 from tritensor.cuda.memory.storage import Storage
-from tritensor.cuda.presence import gpus, reason
 from tritensor.cuda.runtime.interface import Properties
 from tritensor.cuda.streams import hidden_waits
 from tritensor.cuda.streams.capture import refusal
-from tritensor.device import gpu
-from tritensor.errors import DeviceError
-from tritensor.process import locks
+from tritensor.ground import device_errors
+from tritensor.ground.device import gpu
+from tritensor.ground.errors import DeviceError
+from tritensor.ground.process import locks
+from tritensor.ground.thread_state import here
 
 
 class Place:

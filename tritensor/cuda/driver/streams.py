@@ -10,7 +10,7 @@ from tritensor.cuda.driver.calls import GONE, Driver
 from tritensor.cuda.driver.devices import Devices
 from tritensor.cuda.memory.caching_allocator import CachingAllocator
 from tritensor.cuda.streams import hidden_waits
-from tritensor.errors import CaptureError
+from tritensor.ground.errors import CaptureError
 
 # PyTorch's names for what a capture forbids to the threads of the process.
 MODES = {

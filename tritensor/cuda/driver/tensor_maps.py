@@ -8,7 +8,7 @@ from typing import Any, NamedTuple
 
 from tritensor.cuda.compiler.tensor_descriptor import TensorDescriptor
 from tritensor.cuda.driver.calls import Driver
-from tritensor.errors import LaunchError
+from tritensor.ground.errors import LaunchError
 
 NBYTES = 128  # of a map, and what its address must divide by
 KEPT = 1024  # maps of one form, and forms

@@ -6,7 +6,7 @@
 - libdevice functions get numpy stand-ins, inline PTX is evaluated (instructions/; the interpreter raises);
 - comparisons are int1 and int1 arithmetic wraps at one bit (the interpreter gives a comparison its operands' type);
 - casts of floats to integers saturate, NaN becomes 0;
-- int32 arithmetic that wraps around is remembered until an address is made of it (overflow.py); hints, assumptions and assertions
+- int32 arithmetic that wraps around is remembered until an address is made of it (address_overflow.py); hints, assumptions and assertions
   are held against the values; Python's syntax is read as the compiler reads it (python_syntax.py);
 - reductions and scans with a user's combine function run in log2(n) steps over whole arrays, in a tree as on the GPU (instructions/reductions.py);
 - Triton's language is patched once for good: the interpreter does it anew at every call, which was most of a launch's time;
@@ -27,9 +27,9 @@ import numpy as np
 import triton.language as tl
 from triton.runtime import interpreter as upstream
 
-from tritensor.cuda.emulator import language, python_syntax, remembered
-from tritensor.cuda.emulator import overflow as overflow
-from tritensor.cuda.emulator.hints import promise
+from tritensor.cuda.emulator import address_overflow as address_overflow
+from tritensor.cuda.emulator import language, python_syntax, type_cache
+from tritensor.cuda.emulator.compiler_hints import promise
 from tritensor.cuda.emulator.instructions import inline_ptx, reductions
 from tritensor.cuda.emulator.instructions.arithmetic import fma, quotient, scaled, to_integer, umulhi
 from tritensor.cuda.emulator.instructions.libdevice import stand_in
@@ -187,10 +187,10 @@ class Builder(upstream.InterpreterBuilder):
         return _Handle(data.astype(numpy_type(to)), to)
 
     def create_int_cast(self, src: Any, dst_type: Any, is_signed: bool) -> Any:
-        return overflow.cast(src, self.cast_impl(src, dst_type))
+        return address_overflow.cast(src, self.cast_impl(src, dst_type))
 
     def create_select(self, cond: Any, lhs: Any, rhs: Any) -> Any:
-        out = overflow.select(cond, lhs, rhs, self.ternary_op(cond, lhs, rhs, np.where))
+        out = address_overflow.select(cond, lhs, rhs, self.ternary_op(cond, lhs, rhs, np.where))
         if "argument" in lhs.attr and lhs.attr["argument"] == rhs.attr.get("argument"):
             out.attr["argument"] = lhs.attr["argument"]
         return out
@@ -210,17 +210,17 @@ class Builder(upstream.InterpreterBuilder):
             return _Handle(out, tl.int1)
         return _Handle(out if out.dtype is given else out.astype(numpy_type(kind), copy=False), kind)
 
-    create_add = overflow.binary(np.add, "+", operator.add)
-    create_sub = overflow.binary(np.subtract, "-", operator.add)
-    create_mul = overflow.binary(np.multiply, "*", operator.mul)
-    create_shl = overflow.binary(np.left_shift, "<<", lambda a, by: a << min(by, 64))
-    create_srem = overflow.through(np.fmod)
-    create_sdiv = overflow.through(quotient)
-    create_minsi = overflow.through(np.minimum)
-    create_maxsi = overflow.through(np.maximum)
+    create_add = address_overflow.binary(np.add, "+", operator.add)
+    create_sub = address_overflow.binary(np.subtract, "-", operator.add)
+    create_mul = address_overflow.binary(np.multiply, "*", operator.mul)
+    create_shl = address_overflow.binary(np.left_shift, "<<", lambda a, by: a << min(by, 64))
+    create_srem = address_overflow.through(np.fmod)
+    create_sdiv = address_overflow.through(quotient)
+    create_minsi = address_overflow.through(np.minimum)
+    create_maxsi = address_overflow.through(np.maximum)
 
     def create_addptr(self, ptr: Any, offset: Any) -> Any:
-        return overflow.offset(ptr, offset, super().create_addptr(ptr, offset))
+        return address_overflow.offset(ptr, offset, super().create_addptr(ptr, offset))
 
     def create_minnumf(self, lhs: Any, rhs: Any) -> Any:
         return self.binary_op(lhs, rhs, np.fmin)
@@ -297,7 +297,7 @@ def _carry(name: str, at: int) -> None:
             out.attr["argument"] = source["argument"]
         if name == "create_addptr":
             return out
-        return overflow.moved(args[at], out, lambda handle: base(self, *args[:at], handle, *args[at + 1 :]))
+        return address_overflow.moved(args[at], out, lambda handle: base(self, *args[:at], handle, *args[at + 1 :]))
 
     setattr(Builder, name, method)
 
@@ -381,8 +381,8 @@ def install() -> Builder:
     builder = Builder()
     upstream._get_np_dtype = numpy_type
     upstream.interpreter_builder = builder
-    upstream.interpreter_semantic = remembered.Semantic(builder)
-    upstream._patch_attr = remembered.patch_attribute
+    upstream.interpreter_semantic = type_cache.Semantic(builder)
+    upstream._patch_attr = type_cache.patch_attribute
     reductions.install()
     scope = upstream._LangPatchScope()
     for lang in (tl, tl.core):
@@ -395,7 +395,7 @@ def install() -> Builder:
     for name, attribute in (("multiple_of", "divisibility"), ("max_contiguous", "contiguity"), ("max_constancy", "constancy")):
         for lang in (tl, tl.core):
             setattr(lang, name, partial(_promise, attribute=f"tt.{attribute}"))
-    remembered.install()
+    type_cache.install()
     python_syntax.install()
     language.install()
     _patch_libdevice(builder, scope)

@@ -18,7 +18,7 @@ import numpy as np
 import triton.language as tl
 from triton.runtime import interpreter as upstream
 
-from tritensor.dtypes import DType
+from tritensor.ground.dtypes import DType
 
 _PREFIX = "_emulated_"  # of the names under which rewritten kernels find what is below
 

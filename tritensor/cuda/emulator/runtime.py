@@ -13,23 +13,22 @@ import numpy as np
 import triton.language as tl
 from triton.runtime.interpreter import InterpretedFunction, TensorHandle
 
-from tritensor import dtypes
-from tritensor.cuda import device_errors
 from tritensor.cuda.compiler.arguments import Constant, bind, check_one_device, check_options, is_array, pointer_type, scalar_type
 from tritensor.cuda.compiler.tensor_descriptor import TensorDescriptor
-from tritensor.cuda.current import here
-from tritensor.cuda.emulator import dry_launches, source_lines, store_record
+from tritensor.cuda.emulator import dry_launches, last_writer, source_lines
 from tritensor.cuda.emulator.interpreter import corrected, install, numpy_type, rebind
 from tritensor.cuda.emulator.sanitizer import Sanitizer, SanitizerError, Window
 from tritensor.cuda.emulator.streams import Borrowed, EmulatedStreams
 from tritensor.cuda.emulator.tensor_descriptors import described
-from tritensor.cuda.memory.accounting import Ledger
+from tritensor.cuda.memory.emulated_stats import Ledger
 from tritensor.cuda.memory.storage import HostStorage, Storage
 from tritensor.cuda.runtime.interface import Properties
 from tritensor.cuda.streams import hidden_waits
-from tritensor.device import gpu
-from tritensor.errors import DeviceError, LaunchError
-from tritensor.process import locks
+from tritensor.ground import device_errors, dtypes
+from tritensor.ground.device import gpu
+from tritensor.ground.errors import DeviceError, LaunchError
+from tritensor.ground.process import locks
+from tritensor.ground.thread_state import here
 
 _ALIGN = 256
 _POISON = 0xFF  # every byte of fresh memory: NaN as any floating type, -1 as an integer, True as a bool
@@ -90,7 +89,7 @@ class EmulatedRuntime(EmulatedStreams):
             self._owner[pointer] = index
             ledger.add(pointer, nbytes)
             self.block_made(pointer, index)
-            store_record.forget(pointer)
+            last_writer.forget(pointer)
         return HostStorage(pointer, nbytes, gpu(index), self.free)
 
     def free(self, pointer: int) -> None:

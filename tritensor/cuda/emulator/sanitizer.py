@@ -10,13 +10,13 @@ from typing import Any, NamedTuple
 
 import numpy as np
 
-from tritensor.cuda.emulator import store_record
+from tritensor.cuda.emulator import last_writer
+from tritensor.cuda.emulator.address_overflow import KEY, Exact
 from tritensor.cuda.emulator.instructions.arithmetic import rounded_to_tf32
-from tritensor.cuda.emulator.overflow import KEY, Exact
-from tritensor.cuda.emulator.own_stores import OwnStores
+from tritensor.cuda.emulator.local_stores import OwnStores
 from tritensor.cuda.emulator.source_lines import kernel_line, shown
-from tritensor.errors import LaunchError
-from tritensor.strides import reach
+from tritensor.ground.errors import LaunchError
+from tritensor.ground.strides import reach
 
 _GUARDED = -2  # in place of a program's number: stored to by one that held a lock
 _MEANT = "; narrow the mask or the grid, or say that it is meant: check_kernel(..., repeats=...), TRITENSOR_EQUAL_STORES=pass"
@@ -102,9 +102,9 @@ class Sanitizer:
       and swapped, are no error among themselves.
     - `error_records` are those allocations (see device_errors.py), which all programs share: only a program whose
       compare-and-swap claimed one may write there, nobody loads them, and they make no launch a synchronised one.
-    - An offset that came out of int32 arithmetic which wrapped around (see overflow.py) is an error where it is used.
+    - An offset that came out of int32 arithmetic which wrapped around (see address_overflow.py) is an error where it is used.
     - Lanes of one store that put different values into one cell are an error.
-    - Where stores are recorded, a lane that loads what another lane of its program stored, without tl.debug_barrier() between (see own_stores.py).
+    - Where stores are recorded, a lane that loads what another lane of its program stored, without tl.debug_barrier() between (see local_stores.py).
       One warp is in step with itself. An atomic is taken for a barrier.
     - A masked-off lane of a load without `other` holds NaN, inf or -inf in turn (an integer its largest or smallest
       value) instead of 0: sums show the first, maxima and minima the others.
@@ -127,7 +127,7 @@ class Sanitizer:
         self.synchronised = False
         self._shadows: dict[int, tuple[np.ndarray, np.ndarray]] = {}
         self._turn = len(kernel) + len(points)
-        self.record = store_record.current()
+        self.record = last_writer.current()
         self.equal_pass = equal_stores_pass(self.record is not None)
         self._own = OwnStores() if self.record is not None and warps > 1 else None
 

@@ -14,10 +14,10 @@ import numpy as np
 
 from tritensor.cuda.compiler.arguments import is_array
 from tritensor.cuda.compiler.tensor_descriptor import TensorDescriptor
-from tritensor.cuda.current import here, stream_of
 from tritensor.cuda.memory.storage import Storage
 from tritensor.cuda.streams import hidden_waits
-from tritensor.errors import CaptureError
+from tritensor.ground.errors import CaptureError
+from tritensor.ground.thread_state import here, stream_of
 
 
 class Borrowed(Storage):

@@ -24,10 +24,10 @@ from collections.abc import Iterable
 from itertools import count
 from types import CodeType
 
-from tritensor.call_site import user_instruction
 from tritensor.cuda.memory.size_classes import LARGE, SLAB, FreeList, Limbo, Row, Slab, Source, size_class
-from tritensor.errors import OutOfMemoryError
-from tritensor.process import locks
+from tritensor.ground.call_site import user_instruction
+from tritensor.ground.errors import OutOfMemoryError
+from tritensor.ground.process import locks
 
 _REMEMBERED = 8192  # exact sizes whose free list is remembered
 _PATIENCE = 4  # blocks in limbo that one poll may find still in use before it stops asking

@@ -13,12 +13,12 @@ from typing import Any
 
 import numpy as np
 
-from tritensor.cuda.current import here
 from tritensor.cuda.memory.size_classes import size_class
-from tritensor.cuda.runtime import serving
-from tritensor.cuda.runtime.serving import Runtime, runtime
-from tritensor.errors import OutOfMemoryError
-from tritensor.process import locks
+from tritensor.cuda.runtime import active
+from tritensor.cuda.runtime.active import Runtime, runtime
+from tritensor.ground.errors import OutOfMemoryError
+from tritensor.ground.process import locks
+from tritensor.ground.thread_state import here
 
 _LEAST = 4096  # the driver pins whole pages
 
@@ -166,7 +166,7 @@ def _forget() -> None:
     _cache = None
 
 
-serving.when_changed.append(_forget)
+active.when_changed.append(_forget)
 
 
 def cache() -> PinnedCache:

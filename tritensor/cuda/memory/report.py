@@ -8,8 +8,8 @@ import sys
 from types import CodeType
 from typing import Any, NamedTuple, Protocol
 
-from tritensor.call_site import line_of, shown
 from tritensor.cuda.memory.size_classes import LARGE, Row
+from tritensor.ground.call_site import line_of, shown
 
 _SHOWN = 6  # lines of the user's program that an error names
 

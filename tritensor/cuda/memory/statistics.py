@@ -4,11 +4,11 @@ from __future__ import annotations
 
 from typing import TYPE_CHECKING, Any
 
-from tritensor.cuda import presence
-from tritensor.cuda.current import here
+from tritensor.cuda import availability
 from tritensor.cuda.devices import index_of
 from tritensor.cuda.memory import pinned
-from tritensor.cuda.runtime.serving import runtime
+from tritensor.cuda.runtime.active import runtime
+from tritensor.ground.thread_state import here
 
 if TYPE_CHECKING:  # the reports are imported when one is asked for: a program that asks for none starts sooner
     from tritensor.cuda.memory.report import Accounts
@@ -80,7 +80,7 @@ def empty_cache() -> None:
     Only other processes gain by it: a request that finds the device full does the same by itself. Nothing happens while a graph is
     captured, nor where there is no GPU.
     """
-    if not presence.gpus():
+    if not availability.gpus():
         return
     runtime().empty_cache()
     if here.capture is None:
@@ -119,9 +119,9 @@ def why_alive(tensor: Any = None, device: Any = None, most: int = 10) -> str:
 
     It walks over all Python objects, so it takes from a tenth of a second to several; nothing is changed or kept.
     """
-    from tritensor.cuda.memory import referrers
+    from tritensor.cuda.memory import leak_search
 
     if tensor is not None:
-        return referrers.of_tensor(tensor, _accounts(tensor.device) if tensor.is_cuda else None)
+        return leak_search.of_tensor(tensor, _accounts(tensor.device) if tensor.is_cuda else None)
     accounts = _accounts(device)
-    return referrers.of_largest(accounts, most)
+    return leak_search.of_largest(accounts, most)

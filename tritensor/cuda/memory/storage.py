@@ -6,9 +6,9 @@ from typing import Any
 
 import numpy as np
 
-from tritensor.cuda.current import here
-from tritensor.cuda.runtime.serving import runtime
-from tritensor.device import device
+from tritensor.cuda.runtime.active import runtime
+from tritensor.ground.device import device
+from tritensor.ground.thread_state import here
 
 
 class Storage:

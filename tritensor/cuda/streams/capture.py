@@ -4,10 +4,10 @@ from __future__ import annotations
 
 from typing import Any, NoReturn
 
-from tritensor.call_site import called_name, user_line
-from tritensor.cuda.current import here, stream_of
-from tritensor.cuda.runtime.serving import runtime
-from tritensor.errors import CaptureError
+from tritensor.cuda.runtime.active import runtime
+from tritensor.ground.call_site import called_name, user_line
+from tritensor.ground.errors import CaptureError
+from tritensor.ground.thread_state import here, stream_of
 
 _WORDS = 16  # bytes: seed and offset, 64 bits each
 _LOW = 0xFFFFFFFF

@@ -20,11 +20,11 @@ import gc
 import warnings
 from typing import Any
 
-from tritensor.cuda.current import here, set_pool, stream_of
-from tritensor.cuda.runtime.serving import runtime
+from tritensor.cuda.runtime.active import runtime
 from tritensor.cuda.streams.capture import Capture, Draws, capturing, refusal
 from tritensor.cuda.streams.stream import Stream, StreamContext, synchronize
-from tritensor.errors import CaptureError
+from tritensor.ground.errors import CaptureError
+from tritensor.ground.thread_state import here, set_pool, stream_of
 
 _MODES = ("global", "thread_local", "relaxed")
 

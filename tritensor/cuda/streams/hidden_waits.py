@@ -8,7 +8,7 @@ from __future__ import annotations
 
 from collections.abc import Callable
 
-from tritensor.call_site import user_line
+from tritensor.ground.call_site import user_line
 
 # Called with (kind, user's line) at each wait; None: nobody listens.
 listener: Callable[[str, str], None] | None = None

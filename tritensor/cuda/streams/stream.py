@@ -10,15 +10,15 @@ import itertools
 import threading
 from typing import Any
 
-from tritensor.cuda import current
-from tritensor.cuda.current import here, stream_of
 from tritensor.cuda.devices import index_of
-from tritensor.cuda.runtime import serving
-from tritensor.cuda.runtime.serving import runtime
+from tritensor.cuda.runtime import active
+from tritensor.cuda.runtime.active import runtime
 from tritensor.cuda.streams.capture import capturing, refusal
-from tritensor.device import device as Device
-from tritensor.device import gpu
-from tritensor.process import locks
+from tritensor.ground import thread_state
+from tritensor.ground.device import device as Device
+from tritensor.ground.device import gpu
+from tritensor.ground.process import locks
+from tritensor.ground.thread_state import here, stream_of
 
 KEPT = 32  # streams for each GPU and priority: what PyTorch has
 _store: dict[tuple[int, int], tuple[list[int], itertools.count[int]]] = {}
@@ -32,7 +32,7 @@ def _forget_streams() -> None:
     here.place = None
 
 
-serving.when_changed.append(_forget_streams)
+active.when_changed.append(_forget_streams)
 
 
 def _stored(index: int, priority: int) -> int:
@@ -275,13 +275,13 @@ class StreamContext:
         s = self.stream
         if s is not None:
             self._before.append((here.index, stream_of(s.device_index)))
-            current.set_stream(s.device_index, s.cuda_stream)
+            thread_state.set_stream(s.device_index, s.cuda_stream)
             here.index = s.device_index
 
     def __exit__(self, *error: Any) -> None:
         if self.stream is not None:
             here.index, handle = self._before.pop()
-            current.set_stream(self.stream.device_index, handle)
+            thread_state.set_stream(self.stream.device_index, handle)
 
 
 def stream(stream: Stream | None) -> StreamContext:
@@ -292,7 +292,7 @@ def stream(stream: Stream | None) -> StreamContext:
 def set_stream(stream: Stream | None) -> None:
     """Make a stream, and its GPU, current on this thread. `with stream(s):` is to be preferred."""
     if stream is not None:
-        current.set_stream(stream.device_index, stream.cuda_stream)
+        thread_state.set_stream(stream.device_index, stream.cuda_stream)
         here.index = stream.device_index
 
 

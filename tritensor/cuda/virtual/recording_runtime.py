@@ -10,7 +10,7 @@ from tritensor.cuda.compiler.arguments import Specialization, specialize
 from tritensor.cuda.compiler.recorded_call import Call, call_of
 from tritensor.cuda.memory.storage import HostStorage
 from tritensor.cuda.runtime.interface import Properties
-from tritensor.device import gpu
+from tritensor.ground.device import gpu
 
 MEMORY = 80 << 30
 _SHARED = {80: 163, 87: 163, 90: 227, 100: 227, 103: 227, 75: 64}  # KiB a block may have; 99 for the rest
@@ -20,7 +20,7 @@ _MULTIPROCESSORS = {80: 108, 100: 148, 103: 148}  # of the largest GPU of a kind
 class RecordingRuntime:
     """Serves device cuda without a GPU: every launch becomes a Specialization in `launches`, device memory reads as zeros.
 
-    Install it with `tritensor.cuda.runtime.serving.use(RecordingRuntime())`, in a process without TRITON_INTERPRET.
+    Install it with `tritensor.cuda.runtime.active.use(RecordingRuntime())`, in a process without TRITON_INTERPRET.
     """
 
     def __init__(self, capability: tuple[int, int] = (9, 0)) -> None:

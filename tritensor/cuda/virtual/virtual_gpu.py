@@ -6,10 +6,10 @@ from typing import Any
 
 import numpy as np
 
-from tritensor.cuda.current import here
 from tritensor.cuda.emulator.streams import EmulatedStreams
-from tritensor.cuda.memory.accounting import Ledger
+from tritensor.cuda.memory.emulated_stats import Ledger
 from tritensor.cuda.virtual.recording_runtime import MEMORY, RecordingRuntime
+from tritensor.ground.thread_state import here
 
 
 class VirtualGPU(RecordingRuntime, EmulatedStreams):

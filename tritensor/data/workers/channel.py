@@ -15,7 +15,7 @@ from typing import Any
 
 import numpy as np
 
-from tritensor.errors import OutOfMemoryError
+from tritensor.ground.errors import OutOfMemoryError
 from tritensor.tensor.shared_memory import Mapping, descriptors_held, reserved_and_mapped
 
 _PACKET = 32_000  # bytes of a message that go by themselves

@@ -17,15 +17,15 @@ from typing import Any, NamedTuple
 import numpy as np
 
 from tritensor.data import collate
-from tritensor.data.reading import reader, stream
+from tritensor.data.batch_reader import reader, stream
 from tritensor.data.workers import info
 from tritensor.data.workers.channel import DESCRIPTORS, Channel
+from tritensor.data.workers.dataset_pickle import Contents, Parcel
 from tritensor.data.workers.failures import raised, samples_shown
+from tritensor.data.workers.memory_pool import Pool, Use
 from tritensor.data.workers.packing import Place, packed
-from tritensor.data.workers.parcel import Contents, Parcel
-from tritensor.data.workers.pool import Pool, Use
+from tritensor.llvm.blas import blas
 from tritensor.multiprocessing.spawn import end_with_parent
-from tritensor.native.blas import blas
 from tritensor.random import default_generator
 from tritensor.tensor.shared_memory import set_strategy
 

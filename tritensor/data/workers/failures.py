@@ -10,7 +10,7 @@ import traceback
 from pathlib import Path
 from typing import Any, NamedTuple, NoReturn
 
-from tritensor.errors import OutOfMemoryError
+from tritensor.ground.errors import OutOfMemoryError
 from tritensor.multiprocessing.spawn import signal_name
 from tritensor.tensor.shared_memory import NO_DESCRIPTOR, descriptors_held
 

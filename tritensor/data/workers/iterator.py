@@ -7,8 +7,8 @@ import weakref
 from collections.abc import Iterator
 from typing import Any, NamedTuple
 
-from tritensor.data.reading import noted
-from tritensor.data.workers.crew import Crew, Heard, Interrupted
+from tritensor.data.batch_reader import noted
+from tritensor.data.workers.worker_pool import Crew, Heard, Interrupted
 
 Task = tuple[Any, Any]  # indices (None: the next of a stream), and what is entered while they are read (None: nothing)
 

@@ -12,11 +12,11 @@ from typing import Any
 
 import numpy as np
 
-from tritensor.array import CudaArray, device_of
-from tritensor.data.workers.pool import SMALL, Pool, Use
-from tritensor.dtypes import of as dtype_of
-from tritensor.errors import DeviceError, GradError
+from tritensor.data.workers.memory_pool import SMALL, Pool, Use
+from tritensor.ground.dtypes import of as dtype_of
+from tritensor.ground.errors import DeviceError, GradError
 from tritensor.multiprocessing.reductions import tensor_on
+from tritensor.ops.array import CudaArray, device_of
 from tritensor.tensor.copying import bytes_of, compact, whole_memory
 from tritensor.tensor.core import Tensor
 from tritensor.tensor.shared_memory import base_of

@@ -11,9 +11,9 @@ from collections.abc import Iterator
 from multiprocessing import context, popen_spawn_posix, process, reduction, resource_tracker, spawn, util
 from typing import Any
 
-from tritensor.call_site import spelled
+from tritensor.data.workers.dataset_pickle import CannotBeSent, Parcel, main_is_a_file
 from tritensor.data.workers.failures import GUARD
-from tritensor.data.workers.parcel import CannotBeSent, Parcel, main_is_a_file
+from tritensor.ground.call_site import spelled
 from tritensor.multiprocessing.contexts import chosen_method
 
 # One thread for each worker: as many as there are cores do their work beside one another. A library reads this when it is loaded.

@@ -9,12 +9,12 @@ from typing import Any
 
 from tritensor.data.collate import pinned
 from tritensor.data.loader_options import AHEAD
-from tritensor.data.workers.crew import Crew
+from tritensor.data.workers.dataset_pickle import CannotBeSent, Parcel
 from tritensor.data.workers.iterator import Course, Task, WorkerIterator, endless, numbered
-from tritensor.data.workers.parcel import CannotBeSent, Parcel
 from tritensor.data.workers.pin_thread import PinnedIterator
 from tritensor.data.workers.process import context_of, refuse_inside
-from tritensor.errors import ForkedWorkersWarning
+from tritensor.data.workers.worker_pool import Crew
+from tritensor.ground.errors import ForkedWorkersWarning
 
 _told: set[str] = set()  # why workers were forked
 

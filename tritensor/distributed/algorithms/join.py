@@ -8,10 +8,10 @@ from typing import Any, NamedTuple
 
 import numpy as np
 
-from tritensor.array import from_host, to_host
 from tritensor.distributed.collectives import all_reduce
 from tritensor.distributed.process_group import ProcessGroup
-from tritensor.errors import ArgumentError
+from tritensor.ground.errors import ArgumentError
+from tritensor.ops.array import from_host, to_host
 from tritensor.tensor.core import Tensor
 
 WARN_AFTER = 1000  # steps that the others go on alone

@@ -8,11 +8,11 @@ from zlib import crc32
 
 import numpy as np
 
-from tritensor.array import empty, from_host, to_host
 from tritensor.distributed.backends.interface import Backend
 from tritensor.distributed.calls import Call
 from tritensor.distributed.reduce_op import ReduceOp
-from tritensor.errors import DistError, ShapeError
+from tritensor.ground.errors import DistError, ShapeError
+from tritensor.ops.array import empty, from_host, to_host
 
 _TEXT = 512  # bytes of a rank's own words where calls differ
 

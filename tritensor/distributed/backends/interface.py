@@ -6,10 +6,10 @@ from abc import ABC, abstractmethod
 from collections.abc import Sequence
 from contextlib import AbstractContextManager, nullcontext
 
-from tritensor.array import Array
-from tritensor.device import device
 from tritensor.distributed.calls import Call
 from tritensor.distributed.reduce_op import ReduceOp
+from tritensor.ground.device import device
+from tritensor.ops.array import Array
 
 
 class Pending(ABC):

@@ -6,13 +6,13 @@ from collections.abc import Sequence
 
 import numpy as np
 
-from tritensor.array import Array, CudaArray, empty_like
-from tritensor.device import cpu
 from tritensor.distributed.backends.interface import Backend, Finished, Pending
 from tritensor.distributed.calls import Call
 from tritensor.distributed.reduce_op import ReduceOp
-from tritensor.errors import ArgumentError
-from tritensor.table import registry
+from tritensor.ground.device import cpu
+from tritensor.ground.errors import ArgumentError
+from tritensor.ops.array import Array, CudaArray, empty_like
+from tritensor.ops.table import registry
 
 
 def copy_into(out: Array, array: Array) -> None:

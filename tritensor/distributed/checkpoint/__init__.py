@@ -8,7 +8,7 @@ from tritensor.distributed.checkpoint.state_dict_loader import load_state_dict a
 from tritensor.distributed.checkpoint.state_dict_saver import async_save as async_save
 from tritensor.distributed.checkpoint.state_dict_saver import save as save
 from tritensor.distributed.checkpoint.state_dict_saver import save_state_dict as save_state_dict
-from tritensor.errors import CheckpointError as CheckpointException
+from tritensor.ground.errors import CheckpointError as CheckpointException
 
 __all__ = [
     "CheckpointException",

@@ -7,7 +7,7 @@ from collections.abc import Mapping
 from pathlib import Path
 
 from tritensor.distributed.checkpoint.metadata import Metadata, parsed, written
-from tritensor.errors import CheckpointError
+from tritensor.ground.errors import CheckpointError
 from tritensor.io.atomic import remove_orphans, replacing
 from tritensor.io.safetensors import load_file, save_file
 from tritensor.tensor.core import Tensor

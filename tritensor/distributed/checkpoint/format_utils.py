@@ -9,12 +9,12 @@ from typing import Any
 
 import numpy as np
 
-from tritensor import dtypes
 from tritensor.distributed.checkpoint.filesystem import METADATA, FileSystemReader
 from tritensor.distributed.checkpoint.state_dict_loader import load
 from tritensor.distributed.checkpoint.state_dict_saver import save
 from tritensor.distributed.checkpoint.states import put_anew
-from tritensor.errors import CheckpointError
+from tritensor.ground import dtypes
+from tritensor.ground.errors import CheckpointError
 from tritensor.io import checkpoint as one_file
 from tritensor.tensor.core import Tensor
 

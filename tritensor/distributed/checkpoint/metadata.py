@@ -7,7 +7,7 @@ import os
 from typing import Any, NamedTuple
 
 from tritensor.distributed.checkpoint.boxes import Box
-from tritensor.errors import CheckpointError
+from tritensor.ground.errors import CheckpointError
 
 FORMAT = 1
 

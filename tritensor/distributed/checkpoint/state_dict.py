@@ -8,7 +8,6 @@ from typing import Any, NamedTuple
 
 import numpy as np
 
-from tritensor import dtypes
 from tritensor.autograd.modes import no_grad
 from tritensor.autograd.node import version_of
 from tritensor.distributed.backends.one_process import copy_into
@@ -21,7 +20,8 @@ from tritensor.distributed.fsdp.wrappers import ActivationWrapper
 from tritensor.distributed.objects import broadcast_object_list
 from tritensor.distributed.optim.zero_redundancy_optimizer import ZeroRedundancyOptimizer
 from tritensor.distributed.process_group import get_rank, get_world_size, is_initialized, joined
-from tritensor.errors import CheckpointError
+from tritensor.ground import dtypes
+from tritensor.ground.errors import CheckpointError
 from tritensor.nn.module import Module
 from tritensor.optim.optimizer import Optimizer
 from tritensor.tensor.core import Tensor

@@ -7,7 +7,6 @@ from typing import Any
 
 import numpy as np
 
-from tritensor.array import from_host
 from tritensor.autograd.node import version_of
 from tritensor.distributed.backends.one_process import copy_into
 from tritensor.distributed.checkpoint.boxes import Box, box_of
@@ -16,7 +15,8 @@ from tritensor.distributed.checkpoint.metadata import Metadata
 from tritensor.distributed.checkpoint.stateful import Stateful
 from tritensor.distributed.checkpoint.states import flat, put, read_value, states_of
 from tritensor.distributed.checkpoint.together import Ranks
-from tritensor.errors import ArgumentError, CheckpointError
+from tritensor.ground.errors import ArgumentError, CheckpointError
+from tritensor.ops.array import from_host
 from tritensor.tensor.core import Tensor
 
 Piece = tuple[tuple[slice, ...], np.ndarray]  # where elements go in a tensor, and they themselves, on the mapped file

@@ -17,8 +17,8 @@ from tritensor.distributed.checkpoint.states import flat, refuse_circles, states
 from tritensor.distributed.checkpoint.together import Ranks
 from tritensor.distributed.initialisation import new_group
 from tritensor.distributed.process_group import GroupMember, ProcessGroup, joined
-from tritensor.errors import ArgumentError, CheckpointError
-from tritensor.process import locks
+from tritensor.ground.errors import ArgumentError, CheckpointError
+from tritensor.ground.process import locks
 from tritensor.tensor.core import Tensor
 
 Listing = dict[str, tuple[str, tuple[int, ...], Box, int]]  # by key: type, shape of the whole, box, bytes

@@ -10,7 +10,7 @@ from typing import Any
 from tritensor.distributed.checkpoint.boxes import as_part
 from tritensor.distributed.checkpoint.stateful import Stateful
 from tritensor.distributed.objects import is_plain
-from tritensor.errors import CheckpointError
+from tritensor.ground.errors import CheckpointError
 from tritensor.optim.optimizer import Optimizer
 from tritensor.tensor.core import Tensor
 

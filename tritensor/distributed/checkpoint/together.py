@@ -7,7 +7,7 @@ from typing import Any, TypeVar
 
 from tritensor.distributed.objects import all_gather_object
 from tritensor.distributed.process_group import ProcessGroup, is_initialized, joined
-from tritensor.errors import CheckpointError
+from tritensor.ground.errors import CheckpointError
 
 _Result = TypeVar("_Result")
 

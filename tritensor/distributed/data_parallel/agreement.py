@@ -4,14 +4,14 @@ from __future__ import annotations
 
 from collections.abc import Sequence
 
-from tritensor.array import device_of, empty
 from tritensor.autograd.node import version_of
 from tritensor.distributed.backends.one_process import copy_into
 from tritensor.distributed.collectives import broadcast
 from tritensor.distributed.objects import all_gather_object
 from tritensor.distributed.process_group import ProcessGroup
-from tritensor.errors import DistError
+from tritensor.ground.errors import DistError
 from tritensor.nn.module import Module
+from tritensor.ops.array import device_of, empty
 from tritensor.tensor.core import Tensor
 
 PIECE = 64 << 20  # bytes that are sent at once

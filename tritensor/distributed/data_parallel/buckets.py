@@ -7,11 +7,11 @@ from collections.abc import Sequence
 
 import numpy as np
 
-from tritensor.array import Array, CudaArray, device_of, element_strides, empty, is_contiguous
 from tritensor.distributed.backends.one_process import copy_into
 from tritensor.distributed.work import Future, Work
-from tritensor.strides import is_dense
-from tritensor.table import registry
+from tritensor.ground.strides import is_dense
+from tritensor.ops.array import Array, CudaArray, device_of, element_strides, empty, is_contiguous
+from tritensor.ops.table import registry
 from tritensor.tensor.core import Tensor
 
 ALIGNED = 128  # bytes: each gradient begins at a multiple, so that kernels and vectors read it at full width

@@ -8,16 +8,16 @@ from collections.abc import Callable, Iterator, Sequence
 from typing import Any
 
 from tritensor.autograd.modes import state
-from tritensor.device import as_device
 from tritensor.distributed.algorithms.join import Join, Joinable, JoinHook, JoinStep
 from tritensor.distributed.data_parallel.agreement import broadcast_all, compare_parameters, ignored, kept
 from tritensor.distributed.data_parallel.joining import ReplicaJoin
 from tritensor.distributed.data_parallel.reducer import BucketTimes, Reducer
 from tritensor.distributed.process_group import joined
+from tritensor.ground.device import as_device
+from tritensor.ground.pytree import tree_leaves
 from tritensor.nn.module import Module
 from tritensor.nn.parallel import gather, scatter_kwargs
 from tritensor.tensor.core import Tensor
-from tritensor.utils.pytree import tree_leaves
 
 FIRST_CAP = 1 << 20  # bytes of the first bucket: small, so that communication begins early
 

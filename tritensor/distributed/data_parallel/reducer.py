@@ -8,7 +8,6 @@ from typing import Any, NamedTuple
 
 import numpy as np
 
-from tritensor.array import from_host, to_host
 from tritensor.autograd.modes import state
 from tritensor.distributed.backends.one_process import copy_into, copy_of
 from tritensor.distributed.collectives import all_reduce, broadcast
@@ -17,7 +16,8 @@ from tritensor.distributed.data_parallel.weak_hooks import WeakHook
 from tritensor.distributed.process_group import ProcessGroup
 from tritensor.distributed.reduce_op import ReduceOp
 from tritensor.distributed.work import Future
-from tritensor.errors import GradError
+from tritensor.ground.errors import GradError
+from tritensor.ops.array import from_host, to_host
 from tritensor.tensor.core import Tensor
 
 

@@ -5,11 +5,11 @@ from __future__ import annotations
 from collections.abc import Iterable, Sequence
 
 from tritensor.autograd.modes import no_grad
-from tritensor.device import device
 from tritensor.distributed.collectives import all_reduce
 from tritensor.distributed.fsdp.sharded_parameter import Sharded
 from tritensor.distributed.process_group import ProcessGroup
 from tritensor.distributed.reduce_op import ReduceOp, joining
+from tritensor.ground.device import device
 from tritensor.nn.utils.clip_grad import (
     clip_grads_with_norm_,
     get_total_norm,
@@ -20,9 +20,9 @@ from tritensor.nn.utils.clip_grad import (
     part_with,
     refuse_nonfinite,
 )
-from tritensor.table import ops
+from tritensor.ops.table import ops
 from tritensor.tensor.core import Tensor, as_tensor
-from tritensor.tensor.publishing.publish import public
+from tritensor.tensor.public_api.publish import public
 
 
 @no_grad()

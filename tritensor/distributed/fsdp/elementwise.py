@@ -5,11 +5,11 @@ from __future__ import annotations
 from typing import Any
 
 from tritensor.distributed.fsdp.sharded_parameter import Sharded
+from tritensor.ground.process import locks
 from tritensor.optim.hooks import register_optimizer_step_pre_hook
 from tritensor.optim.optimizers.adafactor import Adafactor
 from tritensor.optim.optimizers.lbfgs import LBFGS
 from tritensor.optim.optimizers.muon import Muon
-from tritensor.process import locks
 
 _WHOLE = (Adafactor, LBFGS, Muon)
 _registering = locks.lock()

@@ -7,7 +7,6 @@ from typing import Any
 
 import numpy as np
 
-from tritensor.array import Array, CudaArray, device_of, empty, from_host, is_contiguous, to_host
 from tritensor.autograd.node import version_of
 from tritensor.distributed.backends.one_process import copy_into
 from tritensor.distributed.collectives import all_gather_into_tensor, all_reduce, reduce_scatter_tensor
@@ -17,7 +16,8 @@ from tritensor.distributed.fsdp.sharded_parameter import ShardedParameter, eleme
 from tritensor.distributed.process_group import ProcessGroup
 from tritensor.distributed.work import Work
 from tritensor.nn.parameter import Parameter
-from tritensor.table import registry
+from tritensor.ops.array import Array, CudaArray, device_of, empty, from_host, is_contiguous, to_host
+from tritensor.ops.table import registry
 from tritensor.tensor.core import Tensor
 
 

@@ -22,8 +22,8 @@ from tritensor.distributed.fsdp.sharding import shard_group
 from tritensor.distributed.fsdp.wrap import wrapped_below
 from tritensor.distributed.fsdp.wrappers import Wrapper, named_inside
 from tritensor.distributed.process_group import ProcessGroup, joined
-from tritensor.dtypes import DType
-from tritensor.errors import ArgumentError
+from tritensor.ground.dtypes import DType
+from tritensor.ground.errors import ArgumentError
 from tritensor.nn.module import Module
 from tritensor.nn.parameter import Parameter
 from tritensor.optim.optimizer import Optimizer

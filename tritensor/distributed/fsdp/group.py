@@ -11,7 +11,7 @@ from tritensor.autograd.node import version_of
 from tritensor.distributed.fsdp.flat import FlatShards, Member, Reduction
 from tritensor.distributed.fsdp.policies import MixedPrecisionPolicy
 from tritensor.distributed.process_group import ProcessGroup
-from tritensor.errors import GradError
+from tritensor.ground.errors import GradError
 from tritensor.tensor.core import Tensor
 
 RESHARD = "fully_shard's reshard"  # the writer that a message names where backward meets a parameter that was given back

@@ -11,11 +11,11 @@ from tritensor.autograd.modes import state
 from tritensor.distributed.fsdp.group import ParameterGroup
 from tritensor.distributed.fsdp.policies import MixedPrecisionPolicy
 from tritensor.distributed.fsdp.schedule import Schedule
-from tritensor.errors import ArgumentError
+from tritensor.ground.errors import ArgumentError
+from tritensor.ground.pytree import tree_leaves, tree_map
 from tritensor.nn.module import Module
-from tritensor.table import ops
+from tritensor.ops.table import ops
 from tritensor.tensor.core import Tensor
-from tritensor.utils.pytree import tree_leaves, tree_map
 
 
 class Sharding:

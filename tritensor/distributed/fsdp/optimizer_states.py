@@ -9,7 +9,7 @@ from tritensor.distributed.fsdp.states import to_shards
 from tritensor.distributed.fsdp.wrappers import _CHECKPOINT_PREFIX
 from tritensor.distributed.objects import broadcast_object_list
 from tritensor.distributed.process_group import get_rank, is_initialized
-from tritensor.errors import CheckpointError
+from tritensor.ground.errors import CheckpointError
 from tritensor.nn.module import Module
 from tritensor.optim.optimizer import Optimizer
 from tritensor.tensor.core import Tensor

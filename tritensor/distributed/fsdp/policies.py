@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from dataclasses import dataclass
 
-from tritensor.dtypes import DType
+from tritensor.ground.dtypes import DType
 
 
 @dataclass(frozen=True)

@@ -8,12 +8,12 @@ from typing import Any
 
 import numpy as np
 
-from tritensor.array import from_host, to_host
 from tritensor.autograd.modes import no_grad, state
 from tritensor.distributed.collectives import all_reduce
 from tritensor.distributed.fsdp.flat import Member, Reduction
 from tritensor.distributed.fsdp.group import ParameterGroup
 from tritensor.distributed.reduce_op import ReduceOp
+from tritensor.ops.array import from_host, to_host
 from tritensor.tensor.core import Tensor
 
 GATHER, REDUCE = "gather", "reduce"

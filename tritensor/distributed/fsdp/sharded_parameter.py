@@ -6,13 +6,13 @@ import math
 from collections.abc import Sequence
 from typing import Any, NamedTuple
 
-from tritensor.array import Array, device_of, empty
 from tritensor.distributed.backends.one_process import copy_into
 from tritensor.distributed.collectives import all_gather_into_tensor
 from tritensor.distributed.process_group import ProcessGroup
-from tritensor.errors import ArgumentError
+from tritensor.ground.errors import ArgumentError
 from tritensor.io.safe_globals import add_value
 from tritensor.nn.parameter import Parameter
+from tritensor.ops.array import Array, device_of, empty
 from tritensor.tensor.core import Tensor
 from tritensor.tensor.size import Size
 

@@ -13,7 +13,7 @@ from tritensor.distributed.fsdp.policies import CPUOffloadPolicy, MixedPrecision
 from tritensor.distributed.fsdp.sharded_parameter import Sharded
 from tritensor.distributed.fsdp.states import slice_full, to_shards
 from tritensor.distributed.process_group import ProcessGroup, joined
-from tritensor.errors import ArgumentError
+from tritensor.ground.errors import ArgumentError
 from tritensor.nn.container import ModuleDict, ModuleList
 from tritensor.nn.module import Module
 from tritensor.nn.parameter import Parameter, is_lazy

@@ -6,7 +6,7 @@ from typing import Any
 
 from tritensor.distributed.fsdp.module import FSDPModule, sharded_below
 from tritensor.distributed.fsdp.sharded_parameter import Sharded
-from tritensor.errors import ArgumentError
+from tritensor.ground.errors import ArgumentError
 from tritensor.nn import state as states
 from tritensor.tensor.core import Tensor
 

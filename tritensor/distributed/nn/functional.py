@@ -15,7 +15,7 @@ from tritensor.distributed import collectives
 from tritensor.distributed.arguments import check_tensors
 from tritensor.distributed.process_group import ProcessGroup, joined
 from tritensor.distributed.reduce_op import ReduceOp
-from tritensor.errors import ArgumentError
+from tritensor.ground.errors import ArgumentError
 from tritensor.tensor.core import Tensor
 
 

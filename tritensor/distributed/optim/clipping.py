@@ -9,7 +9,7 @@ from tritensor.distributed.collectives import all_reduce
 from tritensor.distributed.process_group import ProcessGroup
 from tritensor.distributed.reduce_op import joining
 from tritensor.nn.utils.clip_grad import clip_grads_with_norm_, get_total_norm, norm_of, nothing, order_of, part_with, refuse_nonfinite
-from tritensor.table import ops
+from tritensor.ops.table import ops
 from tritensor.tensor.core import Tensor
 
 

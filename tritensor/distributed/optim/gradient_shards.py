@@ -7,7 +7,6 @@ from typing import Any
 
 import numpy as np
 
-from tritensor.array import Array, CudaArray, device_of, empty, from_host, is_contiguous, to_host
 from tritensor.autograd.modes import state
 from tritensor.autograd.node import AccumulateGrad, version_of
 from tritensor.distributed.backends.one_process import copy_into
@@ -16,8 +15,9 @@ from tritensor.distributed.data_parallel.buckets import divided, fill_zeros
 from tritensor.distributed.data_parallel.weak_hooks import WeakHook
 from tritensor.distributed.process_group import ProcessGroup
 from tritensor.distributed.work import Work
-from tritensor.errors import GradError
-from tritensor.table import registry
+from tritensor.ground.errors import GradError
+from tritensor.ops.array import Array, CudaArray, device_of, empty, from_host, is_contiguous, to_host
+from tritensor.ops.table import registry
 from tritensor.tensor.core import Tensor
 
 CAP = 16 << 20  # bytes of a bucket

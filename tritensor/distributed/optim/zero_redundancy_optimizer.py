@@ -15,7 +15,7 @@ from tritensor.distributed.data_parallel.buckets import Bucket
 from tritensor.distributed.objects import recv_object_list, send_object_list
 from tritensor.distributed.optim.gradient_shards import GradientShards
 from tritensor.distributed.process_group import joined
-from tritensor.errors import ArgumentError, CheckpointError
+from tritensor.ground.errors import ArgumentError, CheckpointError
 from tritensor.optim.optimizer import Optimizer
 from tritensor.tensor.core import Tensor
 

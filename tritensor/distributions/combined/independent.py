@@ -8,7 +8,7 @@ from typing import Any, ClassVar
 from tritensor.distributions import constraints
 from tritensor.distributions.distribution import Distribution
 from tritensor.distributions.parameters import sum_rightmost
-from tritensor.errors import ArgumentError
+from tritensor.ground.errors import ArgumentError
 from tritensor.tensor.core import Tensor
 from tritensor.tensor.size import Size
 

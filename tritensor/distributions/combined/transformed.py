@@ -13,7 +13,7 @@ from tritensor.distributions.distribution import Distribution
 from tritensor.distributions.drawing import drawn
 from tritensor.distributions.parameters import sum_rightmost
 from tritensor.distributions.transforms import ComposeTransform, Transform
-from tritensor.errors import ArgumentError
+from tritensor.ground.errors import ArgumentError
 from tritensor.tensor.core import Tensor
 from tritensor.tensor.size import Size
 

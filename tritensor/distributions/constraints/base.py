@@ -6,7 +6,7 @@ import math
 from collections.abc import Callable
 from typing import Any
 
-from tritensor.errors import ArgumentError
+from tritensor.ground.errors import ArgumentError
 from tritensor.tensor.core import Tensor
 
 

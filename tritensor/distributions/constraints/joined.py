@@ -7,7 +7,7 @@ from typing import Any
 
 from tritensor.distributions import functions as T
 from tritensor.distributions.constraints.base import Constraint
-from tritensor.errors import ArgumentError
+from tritensor.ground.errors import ArgumentError
 from tritensor.tensor.core import Tensor
 
 

@@ -6,12 +6,12 @@ import math
 from collections.abc import Sequence
 from typing import Any, ClassVar
 
-from tritensor import dtypes
 from tritensor.autograd.modes import no_grad
 from tritensor.distributions import constraints
 from tritensor.distributions import functions as T
 from tritensor.distributions.distribution import Distribution
 from tritensor.distributions.parameters import broadcast_all
+from tritensor.ground import dtypes
 from tritensor.tensor.core import Tensor
 
 

@@ -6,7 +6,6 @@ import math
 from collections.abc import Sequence
 from typing import Any, ClassVar
 
-from tritensor import dtypes
 from tritensor.autograd.modes import no_grad
 from tritensor.distributions import constraints
 from tritensor.distributions import functions as T
@@ -14,7 +13,8 @@ from tritensor.distributions.distribution import Distribution
 from tritensor.distributions.exp_family import ExponentialFamily
 from tritensor.distributions.lazy import ProbsAndLogits, was_given
 from tritensor.distributions.parameters import as_floats, broadcast_all, limits, log1p_exp, log_sigmoid, one_of
-from tritensor.errors import ArgumentError
+from tritensor.ground import dtypes
+from tritensor.ground.errors import ArgumentError
 from tritensor.nn import functional as F
 from tritensor.tensor.core import Tensor
 from tritensor.tensor.size import Size

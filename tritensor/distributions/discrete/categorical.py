@@ -6,12 +6,12 @@ import math
 from collections.abc import Sequence
 from typing import Any, ClassVar
 
-from tritensor import dtypes
 from tritensor.distributions import constraints
 from tritensor.distributions import functions as T
 from tritensor.distributions.distribution import Distribution
 from tritensor.distributions.lazy import lazy_property, was_given
 from tritensor.distributions.parameters import as_floats, constant, limits, logits_to_probs, need_dims, one_of, probs_to_logits
+from tritensor.ground import dtypes
 from tritensor.tensor.core import Tensor
 from tritensor.tensor.size import Size
 

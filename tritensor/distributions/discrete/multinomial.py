@@ -5,13 +5,13 @@ from __future__ import annotations
 from collections.abc import Sequence
 from typing import Any, ClassVar
 
-from tritensor import dtypes
 from tritensor.autograd.modes import no_grad
 from tritensor.distributions import constraints
 from tritensor.distributions import functions as T
 from tritensor.distributions.discrete.binomial import Binomial
 from tritensor.distributions.discrete.categorical import Categorical
 from tritensor.distributions.distribution import Distribution
+from tritensor.ground import dtypes
 from tritensor.tensor.core import Tensor
 from tritensor.tensor.size import Size
 

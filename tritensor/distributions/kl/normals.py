@@ -12,7 +12,7 @@ from tritensor.distributions.kl.registry import register_kl
 from tritensor.distributions.multivariate.lowrank_multivariate_normal import LowRankMultivariateNormal
 from tritensor.distributions.multivariate.matrix_products import half_log_det, mahalanobis, matrix_vector
 from tritensor.distributions.multivariate.multivariate_normal import MultivariateNormal
-from tritensor.errors import ShapeError
+from tritensor.ground.errors import ShapeError
 from tritensor.tensor.core import Tensor
 
 

@@ -13,7 +13,7 @@ from tritensor.distributions.distribution import Distribution
 from tritensor.distributions.drawing import drawn
 from tritensor.distributions.gamma_family.dirichlet import Beta
 from tritensor.distributions.parameters import broadcast_all, limits, standard_normal
-from tritensor.errors import ArgumentError
+from tritensor.ground.errors import ArgumentError
 from tritensor.tensor.core import Tensor
 
 

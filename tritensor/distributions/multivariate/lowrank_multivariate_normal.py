@@ -12,7 +12,7 @@ from tritensor.distributions.distribution import Distribution
 from tritensor.distributions.lazy import lazy_property
 from tritensor.distributions.multivariate.matrix_products import half_log_det, mahalanobis, matrix_vector
 from tritensor.distributions.parameters import need_dims, standard_normal
-from tritensor.errors import ShapeError
+from tritensor.ground.errors import ShapeError
 from tritensor.tensor.core import Tensor
 
 

@@ -15,7 +15,7 @@ from tritensor.distributions.gamma_family.gamma import Chi2
 from tritensor.distributions.lazy import lazy_property
 from tritensor.distributions.multivariate.matrix_products import factor_of_inverse, half_log_det
 from tritensor.distributions.parameters import limits, need_dims, one_of, standard_normal
-from tritensor.errors import ArgumentError
+from tritensor.ground.errors import ArgumentError
 from tritensor.tensor.core import Tensor
 
 

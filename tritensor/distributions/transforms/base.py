@@ -9,7 +9,7 @@ from typing import Any
 from tritensor.distributions import constraints
 from tritensor.distributions.lazy import lazy_property
 from tritensor.distributions.parameters import sum_rightmost
-from tritensor.errors import ArgumentError
+from tritensor.ground.errors import ArgumentError
 from tritensor.tensor.core import Tensor
 
 

@@ -9,7 +9,7 @@ from tritensor.distributions import constraints
 from tritensor.distributions import functions as T
 from tritensor.distributions.parameters import limits, log_sigmoid, sum_rightmost
 from tritensor.distributions.transforms.base import Transform
-from tritensor.errors import ArgumentError
+from tritensor.ground.errors import ArgumentError
 from tritensor.nn import functional as F
 from tritensor.tensor.core import Tensor
 from tritensor.tensor.size import Size

@@ -5,7 +5,7 @@ from __future__ import annotations
 from typing import Any
 
 from tritensor.func.rules.registry import Batch, batched, looped
-from tritensor.table import ops
+from tritensor.ops.table import ops
 from tritensor.tensor.core import Tensor
 
 

@@ -6,7 +6,7 @@ from typing import Any
 
 from tritensor.func.rules.registry import Batch, batched
 from tritensor.kernels.parts.view_arithmetic import reshaped
-from tritensor.table import ops, registry
+from tritensor.ops.table import ops, registry
 
 
 def folded(x: Any) -> Any:

@@ -8,7 +8,7 @@ import numpy as np
 
 from tritensor.func.rules.dimensions import up
 from tritensor.func.rules.registry import Batch, batched
-from tritensor.table import ops
+from tritensor.ops.table import ops
 
 _INT = np.dtype(np.int64)
 

@@ -6,9 +6,9 @@ from typing import Any
 
 from tritensor.func.rules.images import folded, unfolded
 from tritensor.func.rules.registry import Batch, batched, elementwise, looped
+from tritensor.ground.transforms import entries
 from tritensor.kernels.parts.view_arithmetic import reshaped
-from tritensor.layers import entries
-from tritensor.table import ops
+from tritensor.ops.table import ops
 from tritensor.tensor.core import Tensor
 
 

@@ -6,7 +6,7 @@ from typing import Any
 
 from tritensor.func.rules.registry import Batch, batched, looped
 from tritensor.kernels.parts.view_arithmetic import reshaped
-from tritensor.table import ops
+from tritensor.ops.table import ops
 
 
 @batched("matmul")

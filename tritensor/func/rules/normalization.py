@@ -8,7 +8,7 @@ from tritensor.func.rules.images import channels_in, channels_out, folded, unfol
 from tritensor.func.rules.registry import Batch, batched, looped
 from tritensor.kernels.parts.formulas.named import BY_INPUT
 from tritensor.kernels.parts.view_arithmetic import reshaped
-from tritensor.table import ops, registry
+from tritensor.ops.table import ops, registry
 
 
 @batched("layer_norm rms_norm")

@@ -7,8 +7,8 @@ from collections.abc import Callable
 from typing import Any
 
 from tritensor.dispatch import apply
-from tritensor.layers import Level
-from tritensor.table import Op, ops
+from tritensor.ground.transforms import Level
+from tritensor.ops.table import Op, ops
 from tritensor.tensor.core import Tensor
 
 

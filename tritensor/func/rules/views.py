@@ -6,7 +6,7 @@ from typing import Any
 
 from tritensor.func.rules.dimensions import up
 from tritensor.func.rules.registry import Batch, batched
-from tritensor.table import ops
+from tritensor.ops.table import ops
 
 
 @batched("reshape expand")

@@ -9,7 +9,7 @@ from __future__ import annotations
 import struct
 from typing import NamedTuple
 
-from tritensor.errors import CheckpointError
+from tritensor.ground.errors import CheckpointError
 
 _FULL16, _FULL32 = 0xFFFF, 0xFFFFFFFF  # "see zip64"
 _END = struct.Struct("<4s4H2LH")  # PK56: disks, entries, size and place of the directory, length of a comment

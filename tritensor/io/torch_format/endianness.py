@@ -8,8 +8,8 @@ from typing import Any
 
 import numpy as np
 
-from tritensor.dtypes import DType
-from tritensor.errors import CheckpointError
+from tritensor.ground.dtypes import DType
+from tritensor.ground.errors import CheckpointError
 from tritensor.io.torch_format.archive import Archive
 
 

@@ -8,7 +8,7 @@ from typing import Any
 
 import numpy as np
 
-from tritensor.io.torch_format.refusals import Damaged, told
+from tritensor.io.torch_format.pickle_errors import Damaged, told
 
 _NAME = re.compile(r"[<|=]?(?:[biufc]\d{1,2}|[SU]\d{1,9})")  # numbers and text; no objects, no records
 

@@ -6,8 +6,8 @@ import struct
 from collections.abc import Callable
 from typing import Any
 
-from tritensor.io.torch_format.machine import TABLE, Handler, Lookup, Machine
-from tritensor.io.torch_format.refusals import Damaged
+from tritensor.io.torch_format.pickle_errors import Damaged
+from tritensor.io.torch_format.pickle_vm import TABLE, Handler, Lookup, Machine
 
 # Names of Python 2, which protocols up to 2 write (fix_imports of pickle).
 _RENAMED = {"__builtin__": "builtins", "copy_reg": "copyreg"}

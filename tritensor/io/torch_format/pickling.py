@@ -8,14 +8,14 @@ from collections import OrderedDict
 from collections.abc import Callable
 from typing import Any, ClassVar
 
-from tritensor.device import device
-from tritensor.dtypes import DType
-from tritensor.io.torch_format.memories import Storage, windows
+from tritensor.ground.device import device
+from tritensor.ground.dtypes import DType
 from tritensor.io.torch_format.tensors import STORAGE_OF
+from tritensor.io.torch_format.written_storages import Storage, windows
 from tritensor.nn.parameter import Buffer, Parameter, is_lazy
 from tritensor.tensor.core import Tensor, new_tensor
 from tritensor.tensor.functions.types.storages import TypedStorage, UntypedStorage
-from tritensor.tensor.publishing.layout import strided
+from tritensor.tensor.public_api.layout import strided
 from tritensor.tensor.size import Size
 
 PlainPickler: Any = pickle._Pickler  # type: ignore[attr-defined]  # in Python: the names that it writes can be chosen

@@ -10,13 +10,13 @@ from typing import Any
 
 import numpy as np
 
-from tritensor.errors import CheckpointError
-from tritensor.io.placement import Placing
+from tritensor.ground.errors import CheckpointError
+from tritensor.io.device_mapping import Placing
 from tritensor.io.sources import Source
-from tritensor.io.torch_format import endianness, tensors, trusted, vocabulary
+from tritensor.io.torch_format import allowed_names, endianness, tensors, trusted
 from tritensor.io.torch_format.archive import Archive
 from tritensor.io.torch_format.opcodes import read
-from tritensor.io.torch_format.refusals import Damaged, ForbiddenGlobalError, told
+from tritensor.io.torch_format.pickle_errors import Damaged, ForbiddenGlobalError, told
 
 MAGIC_NUMBER = 0x1950A86A20F9469CFC6C
 PROTOCOL_VERSION = 1001
@@ -36,8 +36,8 @@ class Reading:
         wanted = ""
         if self.weights_only or (self.pickle_module is None and not self.arguments):  # values need no trust
             try:
-                _, constructors = vocabulary.known()
-                return read(data, self.label, vocabulary.lookup, constructors, persistent, at, self.placing, len(self.source.view))
+                _, constructors = allowed_names.known()
+                return read(data, self.label, allowed_names.lookup, constructors, persistent, at, self.placing, len(self.source.view))
             except Damaged as error:
                 if self.weights_only:
                     raise CheckpointError(f"{self.label}: the pickle in it is damaged or hostile: {error}") from None

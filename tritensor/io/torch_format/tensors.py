@@ -8,13 +8,13 @@ from typing import Any
 
 import numpy as np
 
-from tritensor import dtypes
-from tritensor.array import as_strided, from_host, to_host
-from tritensor.dtypes import DType
-from tritensor.errors import GradError
-from tritensor.io.torch_format.machine import attributes
-from tritensor.io.torch_format.refusals import Damaged, told
+from tritensor.ground import dtypes
+from tritensor.ground.dtypes import DType
+from tritensor.ground.errors import GradError
+from tritensor.io.torch_format.pickle_errors import Damaged, told
+from tritensor.io.torch_format.pickle_vm import attributes
 from tritensor.nn.parameter import Buffer, Parameter
+from tritensor.ops.array import as_strided, from_host, to_host
 from tritensor.tensor.core import Tensor, new_tensor
 from tritensor.tensor.functions.types.storages import TypedStorage, UntypedStorage, holding
 

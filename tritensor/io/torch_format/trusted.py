@@ -2,15 +2,15 @@
 
 from __future__ import annotations
 
-import importlib
 import pickle
 from collections.abc import Callable
 from typing import Any
 
-from tritensor.errors import CheckpointError
+from tritensor.ground.errors import CheckpointError
+from tritensor.ground.providers import provider
 from tritensor.io import safe_globals
-from tritensor.io.torch_format import vocabulary
-from tritensor.io.torch_format.machine import Machine
+from tritensor.io.torch_format import allowed_names
+from tritensor.io.torch_format.pickle_vm import Machine
 
 
 class _Stream:
@@ -53,8 +53,8 @@ def read(
 ) -> tuple[Any, int]:
     """The value of a pickle, and where it ends. It runs what the file says. `module` has an Unpickler; None is Python's own pickle."""
     stream = _Stream(data, at)
-    names, constructors = vocabulary.known()
-    machine = _Trusting(data, "load", vocabulary.lookup, constructors, place=place, room=1 << 62)
+    names, constructors = allowed_names.known()
+    machine = _Trusting(data, "load", allowed_names.lookup, constructors, place=place, room=1 << 62)
 
     class Unpickler((pickle if module is None else module).Unpickler):  # type: ignore[misc]
         def find_class(self, space: str, name: str) -> Any:
@@ -82,7 +82,7 @@ _MOVED = {"torch._C._nn": "torch.nn.functional"}  # PyTorch's compiled functions
 def _ours(space: str, name: str) -> Any:
     """What stands at PyTorch's path in tritensor."""
     try:
-        found: Any = importlib.import_module("tritensor" + _MOVED.get(space, space).removeprefix("torch"))
+        found: Any = provider("torch_compat.finder").module_at(_MOVED.get(space, space).removeprefix("torch").removeprefix("."))
         for part in name.split("."):
             found = getattr(found, part)
     except (ImportError, AttributeError) as error:

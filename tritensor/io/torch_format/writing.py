@@ -10,10 +10,10 @@ import sys
 import zlib
 from typing import Any, BinaryIO
 
-from tritensor.errors import DTypeError
-from tritensor.io.torch_format.memories import Storage
+from tritensor.ground.errors import DTypeError
 from tritensor.io.torch_format.pickling import pickled
 from tritensor.io.torch_format.reading import MAGIC_NUMBER, PROTOCOL_VERSION
+from tritensor.io.torch_format.written_storages import Storage
 
 ALIGNMENT = 64  # of each record's bytes
 _CHUNK = 1 << 24

@@ -7,11 +7,11 @@ from typing import Any
 
 import numpy as np
 
-from tritensor.array import to_host
-from tritensor.call_site import user_instruction, user_line
-from tritensor.layers import TRACE, LayerArray, Level
+from tritensor.ground.call_site import user_instruction, user_line
+from tritensor.ground.transforms import TRACE, LayerArray, Level
 from tritensor.onnx.tracing.record import Call, Constant, Given, Item, Result
-from tritensor.table import Op
+from tritensor.ops.array import to_host
+from tritensor.ops.table import Op
 from tritensor.tensor.core import Tensor, new_tensor
 
 _SMALL = 65536  # elements of a tensor that is kept whole for a view of it

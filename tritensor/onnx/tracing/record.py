@@ -7,7 +7,7 @@ from typing import Any
 
 import numpy as np
 
-from tritensor.call_site import line_of, shown
+from tritensor.ground.call_site import line_of, shown
 
 
 class Item:

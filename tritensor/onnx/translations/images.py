@@ -14,7 +14,7 @@ from tritensor.onnx.registry import translates
 from tritensor.onnx.sizes import known
 from tritensor.onnx.translations.arithmetic import in_single
 from tritensor.onnx.translations.pooling import even, whole
-from tritensor.table import registry as ops
+from tritensor.ops.table import registry as ops
 
 
 # -- padding

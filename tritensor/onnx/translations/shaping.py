@@ -11,7 +11,7 @@ from tritensor.onnx.errors import DynamicAxisError, UnsupportedOperatorError
 from tritensor.onnx.graph import Graph, Value
 from tritensor.onnx.registry import translates
 from tritensor.onnx.sizes import known
-from tritensor.table import registry as ops
+from tritensor.ops.table import registry as ops
 
 END = np.iinfo(np.int64).max
 

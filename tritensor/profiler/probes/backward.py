@@ -10,10 +10,10 @@ from tritensor.autograd import engine
 from tritensor.autograd.names import NAMED_BY_CALL
 from tritensor.autograd.node import Branch, Node
 from tritensor.autograd.saved import Packed
+from tritensor.ops.table import registry
 from tritensor.profiler.patches import Patches
-from tritensor.profiler.raw import ACCUMULATE, BACKWARD, Detail, clock
 from tritensor.profiler.recording import Recording, held
-from tritensor.table import registry
+from tritensor.profiler.records import ACCUMULATE, BACKWARD, Detail, clock
 
 
 def backward_probe(recording: Recording, patches: Patches) -> None:

@@ -7,13 +7,13 @@ from collections.abc import Callable
 from threading import get_ident
 from typing import Any
 
-from tritensor.cuda.current import here
-from tritensor.cuda.runtime import serving
+from tritensor.cuda.runtime import active
+from tritensor.ground.thread_state import here
+from tritensor.ops.replay.corner import recipes
 from tritensor.profiler.patches import Patches
 from tritensor.profiler.probes.driver_events import DriverEvents
-from tritensor.profiler.raw import RUNTIME, Fired, clock
 from tritensor.profiler.recording import Recording
-from tritensor.replay.corner import recipes
+from tritensor.profiler.records import RUNTIME, Fired, clock
 
 _WAITS = {
     "synchronize": "cuCtxSynchronize",
@@ -31,10 +31,10 @@ _COPIES: dict[str, tuple[str, str, Callable[..., int]]] = {
 
 def device_probe(recording: Recording, patches: Patches) -> None:
     """Stand around what the runtime that serves device cuda does; where none has started yet, around what it will do."""
-    if serving.started():
-        _attach(recording, patches, serving.runtime())
+    if active.started():
+        _attach(recording, patches, active.runtime())
         return
-    choose = serving._choose
+    choose = active._choose
 
     def chosen() -> Any:
         made = choose()
@@ -42,7 +42,7 @@ def device_probe(recording: Recording, patches: Patches) -> None:
             _attach(recording, patches, made)
         return made
 
-    patches.put(serving, "_choose", chosen)
+    patches.put(active, "_choose", chosen)
 
 
 def _attach(recording: Recording, patches: Patches, runtime: Any) -> None:
@@ -51,7 +51,7 @@ def _attach(recording: Recording, patches: Patches, runtime: Any) -> None:
             patches.put(runtime, method, _called(recording, name, getattr(runtime, method)))
     if hasattr(runtime, "kernels"):
         _attach_driver(recording, patches, runtime)
-    elif serving.emulated():
+    elif active.emulated():
         _attach_emulator(recording, patches, runtime)
 
 
@@ -73,7 +73,7 @@ def _called(recording: Recording, name: str, call: Callable[..., Any]) -> Callab
 
 # the driver
 def _attach_driver(recording: Recording, patches: Patches, runtime: Any) -> None:
-    from tritensor.replay.driver_recipes import launching_by  # needs cuda-python, which a process without a GPU does not load
+    from tritensor.ops.replay.driver_recipes import launching_by  # needs cuda-python, which a process without a GPU does not load
 
     events = DriverEvents(recording, runtime)
     recording.driver = events

@@ -5,8 +5,8 @@ from __future__ import annotations
 from collections.abc import Iterable
 from typing import Any
 
-from tritensor.profiler.raw import Fired, clock
 from tritensor.profiler.recording import Recording
+from tritensor.profiler.records import Fired, clock
 
 _AHEAD = 256  # events that are made at once
 _TRIES = 5  # looks at both clocks; the one in which least passed between asking and answer counts

@@ -8,17 +8,17 @@ from threading import get_ident
 from typing import Any
 
 from tritensor.autograd.function import Function
-from tritensor.call_site import wrapper
+from tritensor.ground.call_site import wrapper
+from tritensor.ops.table import Ops, ops, registry
+from tritensor.ops.table.lookup import Proven, proven
 from tritensor.profiler.patches import Patches
 from tritensor.profiler.probes.timed import number_of, timed_call, timed_op
-from tritensor.profiler.raw import FUNCTION, NAMED, clock
 from tritensor.profiler.recording import Recording
-from tritensor.table import Ops, ops, registry
-from tritensor.table.lookup import Proven, proven
-from tritensor.tensor.aliasing import inplace, quick_views
+from tritensor.profiler.records import FUNCTION, NAMED, clock
+from tritensor.tensor.aliasing import fast_views, inplace
 from tritensor.tensor.core import Tensor
 from tritensor.tensor.functions.pointwise.operators import OPERATORS
-from tritensor.tensor.functions.reductions import quick
+from tritensor.tensor.functions.reductions import fast_reductions
 
 
 def forward_probe(recording: Recording, patches: Patches) -> None:
@@ -28,9 +28,9 @@ def forward_probe(recording: Recording, patches: Patches) -> None:
     for python, name in OPERATORS.items():
         _operator(recording, patches, f"__{python}__", name)
     # Few elements are reduced past the table, in functions that no name leads to: none is few enough while somebody looks.
-    patches.put(quick, "FEW", -1)
+    patches.put(fast_reductions, "FEW", -1)
     patches.everywhere({
-        quick_views.attach: timed_call(recording, NAMED, lambda x, shape, array, name, attrs: name, quick_views.attach),
+        fast_views.attach: timed_call(recording, NAMED, lambda x, shape, array, name, attrs: name, fast_views.attach),
         inplace.write_over: timed_call(recording, NAMED, lambda name, target, operands, who: who, inplace.write_over, operator.truth),
         inplace._filled: timed_call(recording, NAMED, lambda x, value, name: name, inplace._filled, operator.truth),
     })  # fmt: skip

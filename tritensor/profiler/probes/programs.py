@@ -6,14 +6,14 @@ import functools
 from collections.abc import Iterator
 from typing import Any
 
-from tritensor.call_site import wrapper
 from tritensor.data.loader import DataLoader
+from tritensor.ground.call_site import wrapper
 from tritensor.nn.module import Module
 from tritensor.optim.hooks import Hooked
 from tritensor.profiler.patches import Patches
 from tritensor.profiler.probes.timed import timed_call
-from tritensor.profiler.raw import LOADER, MODULE, OPTIMIZER
 from tritensor.profiler.recording import Recording
+from tritensor.profiler.records import LOADER, MODULE, OPTIMIZER
 
 
 def programs_probe(recording: Recording, patches: Patches) -> None:

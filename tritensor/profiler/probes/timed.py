@@ -8,9 +8,9 @@ from threading import get_ident
 from typing import Any
 
 from tritensor.autograd.node import Branch
-from tritensor.call_site import wrapper
-from tritensor.profiler.raw import NAMED, OP, Detail, Given, clock
+from tritensor.ground.call_site import wrapper
 from tritensor.profiler.recording import Recording, held, stack
+from tritensor.profiler.records import NAMED, OP, Detail, Given, clock
 
 
 def given_of(value: Any) -> Any:

@@ -5,8 +5,8 @@ from __future__ import annotations
 from collections.abc import Iterable
 from typing import Any
 
-from tritensor.errors import ArgumentError
-from tritensor.extras import extra
+from tritensor.ground.errors import ArgumentError
+from tritensor.ground.extras import extra
 from tritensor.profiler.results.chrome_trace import write
 from tritensor.profiler.results.events import DeviceType
 from tritensor.profiler.results.sums import FunctionEventAvg

@@ -6,7 +6,7 @@ import enum
 from dataclasses import dataclass, field
 from typing import Any, NamedTuple
 
-from tritensor.profiler.results.figures import Texts
+from tritensor.profiler.results.units import Texts
 
 
 class DeviceType(enum.Enum):

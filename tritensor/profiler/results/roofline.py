@@ -8,7 +8,7 @@ from typing import Any, NamedTuple
 
 import numpy as np
 
-from tritensor.cuda.runtime import serving
+from tritensor.cuda.runtime import active
 
 _COPY = 64 << 20  # bytes of one of the two arrays: beyond a processor's caches
 _SIDE = 768  # of the square product that is timed
@@ -65,7 +65,7 @@ def gpu_roof(index: int) -> Roof | None:
 
     from tritensor.cuda.compiler.prediction import RATES
 
-    runtime = serving.runtime()
+    runtime = active.runtime()
     if not hasattr(runtime, "kernels"):
         return None
     p = runtime.properties(index)
@@ -83,6 +83,6 @@ def gpu_roof(index: int) -> Roof | None:
 
 def _tf32(known: Any) -> float:
     """What tensor cores do in float32 where the program lets them round to tf32, else nothing."""
-    from tritensor.matmul_precision import get_float32_matmul_precision
+    from tritensor.ops.matmul_precision import get_float32_matmul_precision
 
     return float(known.flops["tf32"]) if get_float32_matmul_precision() != "highest" else 0.0

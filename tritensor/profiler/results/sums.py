@@ -6,7 +6,7 @@ from dataclasses import dataclass, field
 from typing import Any
 
 from tritensor.profiler.results.events import DeviceType, FunctionEvent
-from tritensor.profiler.results.figures import Texts
+from tritensor.profiler.results.units import Texts
 
 _SUMMED = (
     "cpu_time_total", "self_cpu_time_total", "device_time_total", "self_device_time_total", "cpu_memory_usage", "self_cpu_memory_usage",

@@ -7,10 +7,10 @@ from html import escape
 from textwrap import wrap
 from typing import Any, NamedTuple
 
-from tritensor.errors import ArgumentError
+from tritensor.ground.errors import ArgumentError
 from tritensor.profiler.results.events import DeviceType
-from tritensor.profiler.results.figures import UNITS, bytes_text, count_text, time_text
 from tritensor.profiler.results.sums import FunctionEventAvg
+from tritensor.profiler.results.units import UNITS, bytes_text, count_text, time_text
 
 _NONE = "--"
 _WIDE = 140  # characters that a row should fit in: longer names are cut down to _LEAST for it

@@ -5,16 +5,17 @@ from __future__ import annotations
 import gc
 from typing import Any
 
-from tritensor.call_site import shown
-from tritensor.profiler import raw
-from tritensor.profiler.raw import Detail, Fired, Given, Record
+from tritensor.ground.call_site import shown
+from tritensor.profiler import records
 from tritensor.profiler.recording import Recording
+from tritensor.profiler.records import Detail, Fired, Given, Record
 from tritensor.profiler.results.events import DeviceType, FunctionEvent, Interval, Kernel
 from tritensor.profiler.results.work import backward_work, product_backward, product_flops, work_of
 
 _KINDS = {
-    raw.OP: "op", raw.NAMED: "op", raw.FUNCTION: "op", raw.BACKWARD: "backward", raw.ACCUMULATE: "backward", raw.RANGE: "user_annotation",
-    raw.MODULE: "module", raw.OPTIMIZER: "optimizer", raw.LOADER: "loader", raw.RUNTIME: "runtime",
+    records.OP: "op", records.NAMED: "op", records.FUNCTION: "op", records.BACKWARD: "backward", records.ACCUMULATE: "backward",
+    records.RANGE: "user_annotation",
+    records.MODULE: "module", records.OPTIMIZER: "optimizer", records.LOADER: "loader", records.RUNTIME: "runtime",
 }  # fmt: skip
 
 
@@ -40,7 +41,7 @@ def _made(recording: Recording) -> list[FunctionEvent]:
     _joined(host)
     if recording.options.flops:
         _count_backward(host, recording)
-    _paths(host, {id(e): r[1] for e, r in made if r[0] == raw.MODULE})
+    _paths(host, {id(e): r[1] for e, r in made if r[0] == records.MODULE})
     device = _queued(host, fired, recording)
     for i, e in enumerate((*host, *device)):
         e.id = i
@@ -61,7 +62,7 @@ def _interval(start: int, end: int, recording: Recording) -> Interval:
 
 
 def _name(kind: int, what: Any) -> str:
-    return f"nn.Module: {type(what).__name__}" if kind == raw.MODULE else str(what)
+    return f"nn.Module: {type(what).__name__}" if kind == records.MODULE else str(what)
 
 
 def _detailed(made: FunctionEvent, kind: int, detail: Detail, counted: bool) -> None:
@@ -73,7 +74,7 @@ def _detailed(made: FunctionEvent, kind: int, detail: Detail, counted: bool) -> 
         made.concrete_inputs = ["" if isinstance(x, Given | tuple) or x is None else x for x in detail.given]
         made.kwinputs = dict(detail.attrs or {})
         made.dtype = next((x.dtype.name for x in _arrays(detail.given)), "")
-        if kind == raw.OP and counted:
+        if kind == records.OP and counted:
             made.flops, made.nbytes = work_of(detail.op, detail.given, made.kwinputs)
             made.product_flops = product_flops(detail.op, detail.given, made.kwinputs, made.flops)
 
@@ -116,7 +117,7 @@ def _nested(found: list[tuple[FunctionEvent, Record, int]]) -> list[FunctionEven
 
 def _same(above: Record, record: Record) -> bool:
     """Whether a call inside another is the same call, seen twice: an operator and its op."""
-    return bool(above[0] == record[0] == raw.OP and above[1] == record[1])
+    return bool(above[0] == record[0] == records.OP and above[1] == record[1])
 
 
 def _joined(host: list[FunctionEvent]) -> None:
@@ -131,8 +132,8 @@ def _joined(host: list[FunctionEvent]) -> None:
 
 def _count_backward(host: list[FunctionEvent], recording: Recording) -> None:
     """Flops and bytes of backward calls: those of their forward, for each gradient."""
-    nodes = {r[5]: r[6] for r in recording.records if r[0] == raw.BACKWARD}
-    given = {r[5]: r[6].given for r in recording.records if r[0] == raw.OP and r[6] is not None and r[6].given is not None}
+    nodes = {r[5]: r[6] for r in recording.records if r[0] == records.BACKWARD}
+    given = {r[5]: r[6].given for r in recording.records if r[0] == records.OP and r[6] is not None and r[6].given is not None}
     for e in host:
         if e.kind == "backward" and e.forward is not None and (node := nodes.get(e.sequence_nr)) is not None:
             name, inputs = node.op.name, given.get(e.sequence_nr, ())

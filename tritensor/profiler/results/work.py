@@ -5,7 +5,7 @@ from __future__ import annotations
 import math
 from typing import Any
 
-from tritensor.profiler.raw import Given
+from tritensor.profiler.records import Given
 
 _LINEAR = ("linear", "linear_activation", "linear_activation_by_result")
 # Ops whose gradient by either factor is a product of the same size. What bias, activation and residual cost is not among it.

@@ -8,17 +8,17 @@ from typing import Any
 
 import numpy as np
 
-from tritensor import dtypes
-from tritensor.array import CudaArray, device_of, empty, same_memory
 from tritensor.autograd import engine
 from tritensor.autograd.modes import state
 from tritensor.autograd.node import Node, Version, version_of
 from tritensor.autograd.saved import reclaim
 from tritensor.dispatch import takes_floats
-from tritensor.errors import DeviceError, DTypeError, GradError, ShapeError
-from tritensor.layers import LayerArray, entries
-from tritensor.strides import contiguous_strides
-from tritensor.table import Op, Spec, ops, registry
+from tritensor.ground import dtypes
+from tritensor.ground.errors import DeviceError, DTypeError, GradError, ShapeError
+from tritensor.ground.strides import contiguous_strides
+from tritensor.ground.transforms import LayerArray, entries
+from tritensor.ops.array import CudaArray, device_of, empty, same_memory
+from tritensor.ops.table import Op, Spec, ops, registry
 from tritensor.tensor.aliasing.overlaps import agreed, own_cells, refuse_overlap, write_agreed
 from tritensor.tensor.aliasing.resizing import outgrown, resize_memory
 from tritensor.tensor.aliasing.views import copy_into, part_from_base, rebase, refuse, remembered

@@ -8,10 +8,10 @@ from typing import Any
 
 import numpy as np
 
-from tritensor.array import Array, CudaArray, element_strides, same_memory
-from tritensor.errors import ShapeError
-from tritensor.layers import LayerArray
-from tritensor.table import ops
+from tritensor.ground.errors import ShapeError
+from tritensor.ground.transforms import LayerArray
+from tritensor.ops.array import Array, CudaArray, element_strides, same_memory
+from tritensor.ops.table import ops
 from tritensor.tensor.aliasing.views import copy_into
 from tritensor.tensor.core import Tensor, new_tensor
 

@@ -8,9 +8,9 @@ from typing import Any
 
 import numpy as np
 
-from tritensor.array import Array, CudaArray, as_strided, device_of, element_strides, empty, is_contiguous
-from tritensor.strides import contiguous_strides, reach
-from tritensor.table import registry
+from tritensor.ground.strides import contiguous_strides, reach
+from tritensor.ops.array import Array, CudaArray, as_strided, device_of, element_strides, empty, is_contiguous
+from tritensor.ops.table import registry
 from tritensor.tensor.aliasing.views import copy_into, part_from_base
 from tritensor.tensor.core import Tensor, extra_of
 

@@ -7,7 +7,6 @@ from typing import Any
 
 import numpy as np
 
-from tritensor.array import Array, CudaArray, as_strided, device_of, element_strides, empty, same_memory
 from tritensor.autograd import engine
 from tritensor.autograd import node as nodes
 from tritensor.autograd.hooks import forget_grad, keep_grad
@@ -15,12 +14,13 @@ from tritensor.autograd.modes import enable_grad, no_grad, state
 from tritensor.autograd.names import camel
 from tritensor.autograd.node import Node, version_of
 from tritensor.autograd.saved import reclaim
-from tritensor.dispatch.layer_nodes import step_node, unrecorded
-from tritensor.errors import GradError
-from tritensor.layers import LayerArray
-from tritensor.strides import memory_order, reach
-from tritensor.table import ops, registry
-from tritensor.tensor import extra as extras
+from tritensor.dispatch.level_nodes import step_node, unrecorded
+from tritensor.ground.errors import GradError
+from tritensor.ground.strides import memory_order, reach
+from tritensor.ground.transforms import LayerArray
+from tritensor.ops.array import Array, CudaArray, as_strided, device_of, element_strides, empty, same_memory
+from tritensor.ops.table import ops, registry
+from tritensor.tensor import rare_attributes as extras
 from tritensor.tensor.core import Tensor, extra_of, new_output, new_tensor
 
 Path = tuple[tuple[Any, dict[str, Any], tuple[Any, ...]], ...]

@@ -7,7 +7,7 @@ from __future__ import annotations
 import math
 from typing import Any
 
-from tritensor.array import CudaArray, reshape_strides
+from tritensor.ops.array import CudaArray, reshape_strides
 
 Shape = tuple[int, ...]
 

@@ -9,7 +9,7 @@ from pathlib import Path
 from types import FunctionType, ModuleType
 from typing import Any
 
-from tritensor.table import Op, Partials
+from tritensor.ops.table import Op, Partials
 
 _SHARED = ("tritensor.kernels.parts", "triton.", "numpy", "functools")
 _FOREIGN = ("tritensor", "triton", "numpy", "math")  # modules whose functions are not looked for

@@ -13,7 +13,7 @@ from types import FunctionType
 from typing import Any
 
 from tritensor.cuda.emulator.source_lines import quoted
-from tritensor.table import Op
+from tritensor.ops.table import Op
 from tritensor.testing.lines.authors import written
 
 _SIMPLE = (ast.Pass, ast.Raise, ast.Global, ast.Nonlocal, ast.Import, ast.ImportFrom)  # refusals are not what samples are for

@@ -6,8 +6,8 @@ from typing import Any
 
 import numpy as np
 
-from tritensor.array import CudaArray
-from tritensor.cuda.emulator import store_record
+from tritensor.cuda.emulator import last_writer
+from tritensor.ops.array import CudaArray
 
 _ROUNDED = (
     "; its tl.dot rounds float32 to tf32, as tensor cores do: give input_precision='ieee', or a tolerance of some 1e-3 if that is meant"
@@ -30,7 +30,7 @@ def byte_stored_by(base: CudaArray, byte: int) -> str:
 
 
 def _told(x: CudaArray, address: int) -> str:
-    record = store_record.current()
+    record = last_writer.current()
     if record is None:
         return ""
     base = x.storage.pointer
@@ -43,7 +43,7 @@ def _told(x: CudaArray, address: int) -> str:
 
 def never_stored(x: CudaArray) -> np.ndarray:
     """Which elements of an array no kernel stored to; none where nothing is recorded."""
-    record = store_record.current()
+    record = last_writer.current()
     if record is None or not x.size:
         return np.zeros(x.shape, bool)
     steps = np.meshgrid(*(np.arange(n) * s for n, s in zip(x.shape, x.strides, strict=True)), indexing="ij")

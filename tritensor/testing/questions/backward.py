@@ -8,12 +8,13 @@ from typing import Any, NamedTuple
 
 import numpy as np
 
-from tritensor import dispatch, dtypes
-from tritensor.array import CudaArray, device_of, same_memory, to_host
+from tritensor import dispatch
 from tritensor.autograd.engine import grad
 from tritensor.autograd.modes import no_grad
-from tritensor.device import cpu
-from tritensor.table import ops, registry
+from tritensor.ground import dtypes
+from tritensor.ground.device import cpu
+from tritensor.ops.array import CudaArray, device_of, same_memory, to_host
+from tritensor.ops.table import ops, registry
 from tritensor.testing.lines.stores import stored_by
 from tritensor.testing.questions import corners
 from tritensor.testing.questions.cases import Case, is_floating, poisoned_empty

@@ -12,12 +12,12 @@ from typing import Any
 
 import numpy as np
 
-from tritensor import dtypes
-from tritensor.array import Array, CudaArray, to_host
 from tritensor.autograd.modes import no_grad
-from tritensor.device import cpu, device
-from tritensor.errors import ArgumentError, GradError
-from tritensor.table import Op, Sample
+from tritensor.ground import dtypes
+from tritensor.ground.device import cpu, device
+from tritensor.ground.errors import ArgumentError, GradError
+from tritensor.ops.array import Array, CudaArray, to_host
+from tritensor.ops.table import Op, Sample
 from tritensor.tensor.core import Tensor
 from tritensor.testing.questions import corners
 from tritensor.testing.questions.layouts import STRIDED, Placed, broadcasts, place, reshaped

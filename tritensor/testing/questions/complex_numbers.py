@@ -11,8 +11,8 @@ import numpy as np
 
 from tritensor import dispatch
 from tritensor.autograd.engine import grad
-from tritensor.errors import DTypeError
-from tritensor.table import Op, Sample, Spec
+from tritensor.ground.errors import DTypeError
+from tritensor.ops.table import Op, Sample, Spec
 from tritensor.tensor.core import Tensor
 from tritensor.testing.questions.cases import samples
 

@@ -8,7 +8,7 @@ from typing import Any
 import ml_dtypes
 import numpy as np
 
-from tritensor.device import cpu
+from tritensor.ground.device import cpu
 from tritensor.testing.questions.cases import Case, copied, is_floating, outputs
 from tritensor.testing.questions.tolerance import MEASURED, PROMISED, unit
 

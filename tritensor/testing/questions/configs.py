@@ -4,12 +4,12 @@ from __future__ import annotations
 
 from typing import Any
 
-from tritensor import replay
+from tritensor.ops import replay
+from tritensor.ops.tuning.config_choice import forced, noted
 from tritensor.testing.questions.backward import backward_is_rule
 from tritensor.testing.questions.cases import Case
 from tritensor.testing.questions.forward import forward
 from tritensor.testing.questions.question import question
-from tritensor.tuning.choosing import forced, noted
 
 MOST = 24  # configs tried for one key
 

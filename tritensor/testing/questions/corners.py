@@ -4,8 +4,8 @@ from __future__ import annotations
 
 import numpy as np
 
-from tritensor.table import Op
-from tritensor.table.corner_calls import call as call
+from tritensor.ops.table import Op
+from tritensor.ops.table.corner_calls import call as call
 
 
 def declared(op: Op, i: int) -> bool:

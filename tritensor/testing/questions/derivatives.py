@@ -8,7 +8,7 @@ import numpy as np
 
 from tritensor import dispatch
 from tritensor.autograd.engine import grad
-from tritensor.device import cpu
+from tritensor.ground.device import cpu
 from tritensor.tensor.core import Tensor
 from tritensor.testing.questions import corners
 from tritensor.testing.questions.cases import Case, copied, is_floating, outputs

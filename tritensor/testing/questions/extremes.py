@@ -7,7 +7,7 @@ from typing import Any
 
 import numpy as np
 
-from tritensor.array import to_host
+from tritensor.ops.array import to_host
 from tritensor.testing.lines.stores import stored_by
 from tritensor.testing.questions.cases import Case, copied, is_floating, outputs
 from tritensor.testing.questions.layouts import place

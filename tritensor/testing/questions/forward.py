@@ -7,10 +7,10 @@ from typing import Any
 
 import numpy as np
 
-from tritensor import dtypes
-from tritensor.array import CudaArray, device_of, same_memory, to_host
 from tritensor.cuda.emulator.dry_launches import without_values
-from tritensor.table import Spec
+from tritensor.ground import dtypes
+from tritensor.ops.array import CudaArray, device_of, same_memory, to_host
+from tritensor.ops.table import Spec
 from tritensor.testing.lines.stores import byte_stored_by, stored_by
 from tritensor.testing.questions.cases import Case, outputs
 from tritensor.testing.questions.conditioning import outputs_allowed

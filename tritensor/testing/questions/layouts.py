@@ -7,10 +7,10 @@ from typing import Any, NamedTuple
 
 import numpy as np
 
-from tritensor import dtypes
-from tritensor.array import Array, CudaArray, contiguous_strides, from_host
-from tritensor.device import device
-from tritensor.strides import ordered_strides
+from tritensor.ground import dtypes
+from tritensor.ground.device import device
+from tritensor.ground.strides import ordered_strides
+from tritensor.ops.array import Array, CudaArray, contiguous_strides, from_host
 
 # as is; reversed axes in memory; the first axis innermost (for images: channels last); every second element of a poisoned buffer;
 # negative steps; stride 0 along the first axis

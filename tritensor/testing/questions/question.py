@@ -10,17 +10,17 @@ from typing import Any
 
 import numpy as np
 
-from tritensor.array import CudaArray
-from tritensor.cuda.emulator import store_record
+from tritensor.cuda.emulator import last_writer
 from tritensor.cuda.emulator.source_lines import TRITON
-from tritensor.cuda.runtime import serving
+from tritensor.cuda.runtime import active
+from tritensor.ops.array import CudaArray
 from tritensor.tensor.core import Tensor
 from tritensor.testing.lines import authors
 from tritensor.testing.questions.cases import Case
 
 _PACKAGE = Path(__file__).resolve().parents[2]
 # What runs between a call and what its author wrote, as paths begin.
-_MACHINERY = (TRITON, *(str(_PACKAGE / room) for room in ("cuda", "replay", "dispatch", "table", "tensor", "testing")))
+_MACHINERY = (TRITON, *(str(_PACKAGE / room) for room in ("cuda", "ops", "dispatch", "tensor", "testing")))
 SHOWN = 3  # of the functions that a finding concerns
 
 
@@ -50,8 +50,8 @@ def question(ask: Callable[[Case], list[str]]) -> Question:
     @functools.wraps(ask)
     def asked(case: Case) -> list[Finding]:
         found = answers(functools.partial(ask, case))
-        if found and case.on.type == "cuda" and serving.emulated():
-            with store_record.recorded():
+        if found and case.on.type == "cuda" and active.emulated():
+            with last_writer.recorded():
                 found = answers(functools.partial(ask, case)) or found  # or: what comes and goes is told as it came
         name = ask.__name__
         return [Finding(case.op.name, repr(case), name, line + _concerned(case, name, line)) for line in found]

@@ -8,11 +8,11 @@ from typing import Any
 import numpy as np
 
 from tritensor import dispatch
-from tritensor.array import CudaArray, element_strides
 from tritensor.autograd.modes import no_grad
 from tritensor.cuda.emulator.dry_launches import without_values
-from tritensor.strides import BACKWARDS, CONTIGUOUS, IMAGES, OWN, contiguous_strides, elementwise, images
-from tritensor.table import ops, registry
+from tritensor.ground.strides import BACKWARDS, CONTIGUOUS, IMAGES, OWN, contiguous_strides, elementwise, images
+from tritensor.ops.array import CudaArray, element_strides
+from tritensor.ops.table import ops, registry
 from tritensor.testing.questions.cases import Case
 from tritensor.testing.questions.layouts import Placed
 from tritensor.testing.questions.question import question, tensor

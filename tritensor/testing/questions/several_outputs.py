@@ -6,8 +6,8 @@ from typing import Any
 
 import numpy as np
 
-from tritensor.array import to_host
 from tritensor.autograd.modes import no_grad
+from tritensor.ops.array import to_host
 from tritensor.testing.questions import corners
 from tritensor.testing.questions.backward import Asked, asked_of_rule, backward_inputs, unlike
 from tritensor.testing.questions.cases import Case, is_floating, poisoned_empty

@@ -7,8 +7,8 @@ from typing import Any
 
 import numpy as np
 
-from tritensor import dtypes
-from tritensor.table import Op
+from tritensor.ground import dtypes
+from tritensor.ops.table import Op
 
 # Two computations of one formula in the type named: a few roundings apart. The 16-bit types compute in float32 and
 # round once, so two of them differ by one unit in the last place. What is promised more tightly is in test_accuracy.py.

@@ -6,7 +6,7 @@ import difflib
 import math
 from typing import Any
 
-from tritensor.errors import ArgumentError
+from tritensor.ground.errors import ArgumentError
 
 
 class Callback:

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from typing import Any
 
-from tritensor.errors import ArgumentError
+from tritensor.ground.errors import ArgumentError
 from tritensor.training.callbacks.base import Watching
 
 

@@ -6,7 +6,7 @@ import os
 from pathlib import Path
 from typing import Any
 
-from tritensor.errors import ArgumentError
+from tritensor.ground.errors import ArgumentError
 from tritensor.training.callbacks.base import Watching
 
 

@@ -10,7 +10,7 @@ from typing import Any
 
 import numpy as np
 
-from tritensor.call_site import spelled
+from tritensor.ground.call_site import spelled
 from tritensor.utils.benchmark.units import select_unit
 
 _NOISE = 25e-9  # seconds: what a clock and a loop can be trusted to at best

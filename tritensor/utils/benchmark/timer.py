@@ -13,9 +13,9 @@ from typing import Any, NoReturn
 
 import numpy as np
 
-from tritensor.cuda.runtime import serving
-from tritensor.errors import ArgumentError
-from tritensor.native import threads
+from tritensor.cuda.runtime import active
+from tritensor.ground.errors import ArgumentError
+from tritensor.llvm import threads
 from tritensor.utils.benchmark.measurement import Measurement, TaskSpec
 
 _LONGEST = 10_000_000_000  # runs in one look at the clock
@@ -23,7 +23,7 @@ _LONGEST = 10_000_000_000  # runs in one look at the clock
 
 def timer() -> float:
     """Seconds of a clock, when all work of the current GPU that was used is done."""
-    if serving.started():
+    if active.started():
         from tritensor.cuda import synchronize
 
         synchronize()

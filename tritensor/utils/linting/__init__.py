@@ -6,13 +6,13 @@ from collections.abc import Callable, Iterator
 from typing import Any
 
 from tritensor.nn.module import Module
-from tritensor.utils.linting import holdings, sequences
+from tritensor.utils.linting import sequence_rules, state_rules
 from tritensor.utils.linting.report import Report as Report
 from tritensor.utils.linting.report import Slip as Slip
 
 # Asked of every module, by its path.
 _RULES: tuple[Callable[[str, Module], Iterator[Slip]], ...] = (
-    sequences.bias_before_norm, sequences.in_a_row, holdings.not_registered, sequences.settings, holdings.modes,
+    sequence_rules.bias_before_norm, sequence_rules.in_a_row, state_rules.not_registered, sequence_rules.settings, state_rules.modes,
 )  # fmt: skip
 
 
@@ -36,15 +36,15 @@ def lint(model: Module, *inputs: Any, loss: Any = None, optimizer: Any = None) -
     for path, module in model.named_modules():
         for rule in _RULES:
             found += rule(path, module)
-    found += sequences.end(model, loss)
-    for whole in (holdings.shared, holdings.values, holdings.mixed):
+    found += sequence_rules.end(model, loss)
+    for whole in (state_rules.shared, state_rules.values, state_rules.mixed):
         found += whole(model)
     if loss is not None or optimizer is not None:  # else it may be one that others learn from
-        found += holdings.frozen(model)
+        found += state_rules.frozen(model)
     if optimizer is not None:
-        found += holdings.in_optimizer(model, optimizer)
+        found += state_rules.in_optimizer(model, optimizer)
     if inputs:
-        from tritensor.utils.linting.running import on_sample
+        from tritensor.utils.linting.run_rules import on_sample
 
         found += on_sample(model, inputs, loss)
     return Report(dict.fromkeys(found))

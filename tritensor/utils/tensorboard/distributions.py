@@ -8,7 +8,7 @@ from typing import Any
 
 import numpy as np
 
-from tritensor.errors import ArgumentError, EmptyError, ShapeError
+from tritensor.ground.errors import ArgumentError, EmptyError, ShapeError
 from tritensor.io.protobuf import double, doubles, integer, message, singles
 from tritensor.utils.tensorboard.values import DT_FLOAT, array, kind_of, shape_message
 

@@ -17,9 +17,9 @@ from functools import cache
 from pathlib import Path
 from typing import Any
 
-from tritensor.errors import ArgumentError
+from tritensor.ground.errors import ArgumentError
+from tritensor.ground.process import locks
 from tritensor.io.protobuf import integer, message, text, varint
-from tritensor.process import locks
 from tritensor.utils.tensorboard.checksum import masked
 
 _MOST_RECORDS, _MOST_BYTES = 4096, 1 << 24  # what may wait before the caller writes it itself

@@ -7,13 +7,13 @@ from typing import Any
 
 from tritensor.autograd.modes import enable_grad
 from tritensor.autograd.node import AccumulateGrad, next_sequence
-from tritensor.errors import GradError
-from tritensor.extras import extra
+from tritensor.ground.errors import GradError
+from tritensor.ground.extras import extra
+from tritensor.ground.pytree import tree_leaves, tree_map_only
 from tritensor.io.protobuf import integer, message, text
+from tritensor.nn.inspection import state_kept, watched
 from tritensor.nn.module import Module
-from tritensor.nn.observed import state_kept, watched
 from tritensor.tensor.core import Tensor
-from tritensor.utils.pytree import tree_leaves, tree_map_only
 from tritensor.utils.tensorboard.values import kind_of, shape_message
 
 

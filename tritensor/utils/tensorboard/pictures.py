@@ -8,8 +8,8 @@ from typing import Any
 
 import numpy as np
 
-from tritensor.errors import ArgumentError, EmptyError, ShapeError
-from tritensor.extras import extra
+from tritensor.ground.errors import ArgumentError, EmptyError, ShapeError
+from tritensor.ground.extras import extra
 from tritensor.io.protobuf import integer, message
 from tritensor.utils.tensorboard import png
 from tritensor.utils.tensorboard.values import array, kind_of

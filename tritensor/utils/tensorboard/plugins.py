@@ -11,7 +11,7 @@ from typing import Any
 
 import numpy as np
 
-from tritensor.errors import ArgumentError, ShapeError
+from tritensor.ground.errors import ArgumentError, ShapeError
 from tritensor.io.protobuf import double, doubles, integer, integers, message, single, singles
 from tritensor.io.protobuf import text as text_field
 from tritensor.utils.tensorboard.values import DT_FLOAT, DT_STRING, array, kind_of, shape_message

@@ -9,7 +9,7 @@ from typing import Any
 
 import numpy as np
 
-from tritensor.errors import ShapeError
+from tritensor.ground.errors import ShapeError
 from tritensor.io.atomic import replacing
 from tritensor.utils.tensorboard import pictures, png
 from tritensor.utils.tensorboard.values import array, kind_of

@@ -5,7 +5,7 @@ from __future__ import annotations
 from collections.abc import Mapping
 from typing import Any
 
-from tritensor.errors import ArgumentError
+from tritensor.ground.errors import ArgumentError
 from tritensor.io.protobuf import message, single
 from tritensor.utils.tensorboard import distributions, pictures, plugins, png
 from tritensor.utils.tensorboard.values import number

@@ -6,7 +6,7 @@ from typing import Any
 
 import numpy as np
 
-from tritensor.errors import DTypeError, ShapeError
+from tritensor.ground.errors import DTypeError, ShapeError
 from tritensor.io.protobuf import float32, integer, message
 from tritensor.tensor.core import Tensor
 

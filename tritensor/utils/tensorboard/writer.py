@@ -9,7 +9,7 @@ from collections.abc import Mapping
 from datetime import datetime
 from typing import Any
 
-from tritensor.errors import ArgumentError, ShapeError
+from tritensor.ground.errors import ArgumentError, ShapeError
 from tritensor.io.protobuf import float32, message, text, varint
 from tritensor.utils.tensorboard import distributions, pictures, plugins, png
 from tritensor.utils.tensorboard.event_file import FileWriter as FileWriter

@@ -10,7 +10,7 @@ from typing import Any, ClassVar
 
 import numpy as np
 
-from tritensor.errors import CheckpointError
+from tritensor.ground.errors import CheckpointError
 
 _MOST = 1 << 29  # bytes of a file; the largest, CIFAR-100's train, has 155 MB
 

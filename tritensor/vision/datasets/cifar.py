@@ -8,7 +8,7 @@ from typing import Any
 
 import numpy as np
 
-from tritensor.errors import CheckpointError
+from tritensor.ground.errors import CheckpointError
 from tritensor.io.archives import extract
 from tritensor.io.checksums import Checksum, digest_of, is_whole
 from tritensor.vision.datasets.batch_pickle import read_batch

@@ -9,7 +9,7 @@ from typing import Any
 
 import numpy as np
 
-from tritensor.errors import CheckpointError, MissingFileError
+from tritensor.ground.errors import CheckpointError, MissingFileError
 from tritensor.io.archives import unpacked
 from tritensor.tensor.core import Tensor
 from tritensor.vision.datasets.vision import VisionDataset

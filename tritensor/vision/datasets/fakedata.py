@@ -5,7 +5,7 @@ from __future__ import annotations
 from collections.abc import Callable
 from typing import Any
 
-from tritensor.errors import OutOfRangeError
+from tritensor.ground.errors import OutOfRangeError
 from tritensor.random import Generator
 from tritensor.tensor.functions.creation.random import randint, randn
 from tritensor.vision.datasets.vision import VisionDataset

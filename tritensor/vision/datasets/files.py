@@ -6,7 +6,7 @@ import os
 from collections.abc import Iterable, Sequence
 from typing import NamedTuple
 
-from tritensor.errors import MissingFileError
+from tritensor.ground.errors import MissingFileError
 from tritensor.io.checksums import Checksum
 
 

@@ -6,7 +6,7 @@ import os
 from collections.abc import Callable
 from typing import Any
 
-from tritensor.errors import ArgumentError, MissingFileError
+from tritensor.ground.errors import ArgumentError, MissingFileError
 from tritensor.vision.datasets.vision import VisionDataset
 from tritensor.vision.pillow import pillow
 

@@ -11,7 +11,7 @@ import os
 
 import numpy as np
 
-from tritensor.errors import CheckpointError
+from tritensor.ground.errors import CheckpointError
 from tritensor.io.archives import unpacked
 
 _TYPES = {8: ">u1", 9: ">i1", 11: ">i2", 12: ">i4", 13: ">f4", 14: ">f8"}

@@ -9,7 +9,7 @@ from typing import Any
 
 import numpy as np
 
-from tritensor.errors import ArgumentError, CheckpointError
+from tritensor.ground.errors import ArgumentError, CheckpointError
 from tritensor.io.archives import extract
 from tritensor.tensor.core import Tensor
 from tritensor.vision.datasets.files import Published, fetch, first_there, missing

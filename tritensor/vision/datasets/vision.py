@@ -7,7 +7,7 @@ from collections.abc import Callable
 from typing import Any
 
 from tritensor.data.dataset import Dataset
-from tritensor.errors import ArgumentError
+from tritensor.ground.errors import ArgumentError
 
 
 class StandardTransform:

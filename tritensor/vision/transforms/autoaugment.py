@@ -9,7 +9,7 @@ from typing import Any
 import numpy as np
 
 from tritensor import nn
-from tritensor.errors import ArgumentError
+from tritensor.ground.errors import ArgumentError
 from tritensor.tensor.core import Tensor
 from tritensor.tensor.functions.creation.constructors import full
 from tritensor.tensor.functions.creation.gammas import sample_dirichlet

@@ -6,7 +6,7 @@ from collections.abc import Sequence
 from typing import Any
 
 from tritensor import nn
-from tritensor.errors import ArgumentError
+from tritensor.ground.errors import ArgumentError
 from tritensor.vision.transforms import draws
 from tritensor.vision.transforms import functional as F
 from tritensor.vision.transforms.functional.images import pair

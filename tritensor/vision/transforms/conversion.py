@@ -6,7 +6,7 @@ from collections.abc import Sequence
 from typing import Any
 
 from tritensor import nn
-from tritensor.errors import ArgumentError, DeviceError, ShapeError
+from tritensor.ground.errors import ArgumentError, DeviceError, ShapeError
 from tritensor.tensor.core import Tensor
 from tritensor.vision.transforms import functional as F
 

@@ -4,8 +4,8 @@ from __future__ import annotations
 
 from collections.abc import Sequence
 
-from tritensor.data.order import permutation as _permutation
-from tritensor.data.order import weighted
+from tritensor.data.random_order import permutation as _permutation
+from tritensor.data.random_order import weighted
 from tritensor.random import default_generator
 
 

@@ -6,7 +6,7 @@ from collections.abc import Sequence
 from typing import Any
 
 from tritensor import nn
-from tritensor.errors import ArgumentError
+from tritensor.ground.errors import ArgumentError
 from tritensor.tensor.core import Tensor
 from tritensor.tensor.functions.creation.random import rand
 from tritensor.tensor.functions.shaping.joining import cat

@@ -8,8 +8,8 @@ from typing import Any
 
 import numpy as np
 
-from tritensor import dtypes
-from tritensor.errors import ArgumentError, ShapeError
+from tritensor.ground import dtypes
+from tritensor.ground.errors import ArgumentError, ShapeError
 from tritensor.tensor.core import Tensor
 from tritensor.vision.pillow import image_of, pillow
 

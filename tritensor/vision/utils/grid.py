@@ -8,8 +8,8 @@ from typing import Any
 
 import numpy as np
 
-from tritensor import dtypes
-from tritensor.errors import ArgumentError, ShapeError
+from tritensor.ground import dtypes
+from tritensor.ground.errors import ArgumentError, ShapeError
 from tritensor.io.atomic import replacing
 from tritensor.tensor.core import Tensor
 from tritensor.tensor.functions.creation.constructors import full

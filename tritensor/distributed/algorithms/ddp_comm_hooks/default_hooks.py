@@ -5,11 +5,11 @@ from __future__ import annotations
 from collections.abc import Callable
 from typing import Any
 
-from tritensor import dtypes
 from tritensor.distributed.collectives import all_reduce
 from tritensor.distributed.process_group import joined
 from tritensor.distributed.work import Future
-from tritensor.dtypes import DType
+from tritensor.ground import dtypes
+from tritensor.ground.dtypes import DType
 from tritensor.tensor.core import Tensor
 
 

@@ -25,7 +25,7 @@ from pathlib import Path
 from typing import Any
 
 from tritensor.distributed.backends.mpi.place_holder import lives
-from tritensor.errors import DistError, RankFailedError
+from tritensor.ground.errors import DistError, RankFailedError
 
 _STARTED = ("PMI_RANK", "PMI_ID", "PMIX_RANK", "OMPI_COMM_WORLD_RANK", "SLURM_PROCID", "MPI_LOCALRANKID")
 _HOLDER = Path(__file__).with_name("place_holder.py")

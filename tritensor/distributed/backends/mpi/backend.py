@@ -7,8 +7,6 @@ from typing import Any
 
 import numpy as np
 
-from tritensor.array import Array
-from tritensor.device import cpu
 from tritensor.distributed.backends.interface import Backend, Pending
 from tritensor.distributed.backends.mpi.library import is_lost, mpi
 from tritensor.distributed.backends.mpi.peers import Peers, Process
@@ -17,7 +15,9 @@ from tritensor.distributed.backends.mpi.reductions import averaged, reduction
 from tritensor.distributed.backends.one_process import copy_of
 from tritensor.distributed.calls import Call
 from tritensor.distributed.reduce_op import ReduceOp
-from tritensor.errors import ArgumentError, DeviceError
+from tritensor.ground.device import cpu
+from tritensor.ground.errors import ArgumentError, DeviceError
+from tritensor.ops.array import Array
 
 
 class MpiBackend(Backend):

@@ -13,9 +13,9 @@ from collections.abc import Callable
 from types import TracebackType
 from typing import Any
 
-from tritensor.errors import DistBackendError, RankFailedError
-from tritensor.extras import extra
-from tritensor.process import locks
+from tritensor.ground.errors import DistBackendError, RankFailedError
+from tritensor.ground.extras import extra
+from tritensor.ground.process import locks
 
 TO_PASS_ON = 0.3  # seconds: MPICH's mpiexec drops the words of an aborted rank that it has not passed on yet
 

@@ -12,7 +12,7 @@ from typing import Any, NamedTuple, NoReturn
 
 from tritensor.distributed.backends.mpi.library import before_end, is_lost, lose
 from tritensor.distributed.calls import Call
-from tritensor.errors import RankFailedError
+from tritensor.ground.errors import RankFailedError
 
 LOOK = 0.25  # seconds between two looks at the others while one waits
 GRACE = 2.0  # seconds that the others have to say what they are doing, once one has given up

@@ -15,8 +15,8 @@ from tritensor.distributed.backends.interface import Pending
 from tritensor.distributed.backends.mpi.library import before_end
 from tritensor.distributed.backends.mpi.peers import LOOK, Peers
 from tritensor.distributed.calls import Call
-from tritensor.errors import DistBackendError, ShapeError
-from tritensor.process import locks
+from tritensor.ground.errors import DistBackendError, ShapeError
+from tritensor.ground.process import locks
 
 TESTS = 512  # between two looks at the clock
 PATIENCE = 0.5  # seconds of testing without a pause; after them the others are late, and the processor is better used

@@ -8,9 +8,9 @@ from typing import Any
 
 import numpy as np
 
-from tritensor import dtypes
 from tritensor.distributed.backends.mpi.library import mpi
 from tritensor.distributed.reduce_op import ReduceOp
+from tritensor.ground import dtypes
 
 _TYPES = {
     "int8": "INT8_T", "int16": "INT16_T", "int32": "INT32_T", "int64": "INT64_T", "uint8": "UINT8_T", "uint16": "UINT16_T",

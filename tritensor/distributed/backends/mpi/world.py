@@ -17,7 +17,7 @@ from tritensor.distributed.backends.mpi.backend import MpiBackend
 from tritensor.distributed.backends.mpi.library import abort_on_errors, is_inherited, is_loaded, is_lost, lose, mpi, require
 from tritensor.distributed.backends.mpi.peers import Process, has_spare_core, this_process
 from tritensor.distributed.backends.mpi.pending import PAUSE, PAUSE_BESIDE, driver
-from tritensor.errors import ArgumentError, DistError, RankFailedError
+from tritensor.ground.errors import ArgumentError, DistError, RankFailedError
 
 _TAG = 7
 _HOW = "python -m tritensor.launch -n {size} {script}"

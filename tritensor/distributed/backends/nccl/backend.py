@@ -9,10 +9,8 @@ from typing import Any
 
 import numpy as np
 
-from tritensor.array import Array, CudaArray, device_of, empty
 from tritensor.cuda.devices import index_of
-from tritensor.cuda.runtime.serving import emulated
-from tritensor.device import gpu
+from tritensor.cuda.runtime.active import emulated
 from tritensor.distributed.backends.interface import Backend, Pending
 from tritensor.distributed.backends.nccl.communicator import Communicator
 from tritensor.distributed.backends.nccl.elements import moved, reduced
@@ -20,7 +18,9 @@ from tritensor.distributed.backends.nccl.library import ID_BYTES
 from tritensor.distributed.backends.one_process import copy_of
 from tritensor.distributed.calls import Call
 from tritensor.distributed.reduce_op import ReduceOp
-from tritensor.errors import ArgumentError, DeviceError
+from tritensor.ground.device import gpu
+from tritensor.ground.errors import ArgumentError, DeviceError
+from tritensor.ops.array import Array, CudaArray, device_of, empty
 
 
 class NcclBackend(Backend):

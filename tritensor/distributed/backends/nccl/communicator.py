@@ -12,18 +12,18 @@ from collections.abc import Callable, Iterator, Sequence
 from contextlib import contextmanager
 from typing import Any, NoReturn
 
-from tritensor.array import Array
-from tritensor.cuda.current import stream_of
-from tritensor.cuda.runtime import serving
-from tritensor.cuda.runtime.serving import runtime
+from tritensor.cuda.runtime import active
+from tritensor.cuda.runtime.active import runtime
 from tritensor.cuda.streams import hidden_waits
 from tritensor.cuda.streams.stream import Event, Stream
 from tritensor.distributed.backends.nccl import watchdog
 from tritensor.distributed.backends.nccl.library import nccl, reported, words
 from tritensor.distributed.backends.nccl.pending import NcclPending
 from tritensor.distributed.calls import Call
-from tritensor.errors import DistBackendError, DistError, RankFailedError
-from tritensor.process import locks
+from tritensor.ground.errors import DistBackendError, DistError, RankFailedError
+from tritensor.ground.process import locks
+from tritensor.ground.thread_state import stream_of
+from tritensor.ops.array import Array
 
 SPIN = 1e-3  # seconds of asking without a pause: what NCCL needs to queue a call is far less
 PAUSE = 5e-4  # seconds between two questions from then on
@@ -32,7 +32,7 @@ CLOSING = 60.0  # seconds that the end of a communicator may take
 _idle: dict[
     int, list[int]
 ] = {}  # streams by GPU that a closed communicator has left; memory may still name them, so they are not destroyed
-serving.when_changed.append(_idle.clear)
+active.when_changed.append(_idle.clear)
 
 
 class Communicator:

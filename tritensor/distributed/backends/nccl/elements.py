@@ -4,10 +4,10 @@ from __future__ import annotations
 
 from typing import Any, NamedTuple
 
-from tritensor import dtypes
 from tritensor.distributed.reduce_op import BITWISE, ReduceOp
-from tritensor.dtypes import DType
-from tritensor.errors import DTypeError
+from tritensor.ground import dtypes
+from tritensor.ground.dtypes import DType
+from tritensor.ground.errors import DTypeError
 
 
 class Elements(NamedTuple):

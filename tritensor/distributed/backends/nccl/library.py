@@ -5,8 +5,8 @@ from __future__ import annotations
 import ctypes
 from typing import Any
 
-from tritensor.errors import DistBackendError, RankFailedError
-from tritensor.extras import extra
+from tritensor.ground.errors import DistBackendError, RankFailedError
+from tritensor.ground.extras import extra
 
 NEEDED = 21800  # as NCCL writes versions: 2.18, the first that splits communicators
 ID_BYTES = 128  # of ncclUniqueId

@@ -6,11 +6,11 @@ import time
 from collections.abc import Callable
 from typing import Any, Protocol
 
-from tritensor.cuda.current import stream_of
 from tritensor.cuda.streams.stream import Event, Stream
 from tritensor.distributed.backends.interface import Pending
 from tritensor.distributed.calls import Call
-from tritensor.errors import DistError
+from tritensor.ground.errors import DistError
+from tritensor.ground.thread_state import stream_of
 
 
 class Driver(Protocol):

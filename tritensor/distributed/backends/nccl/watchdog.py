@@ -8,8 +8,8 @@ import threading
 import weakref
 from typing import Protocol
 
-from tritensor.errors import DistBackendError
-from tritensor.process import locks
+from tritensor.ground.errors import DistBackendError
+from tritensor.ground.process import locks
 
 LOOK = 1.0  # seconds between two looks
 

@@ -9,20 +9,21 @@ from typing import Any
 
 import numpy as np
 
-from tritensor import array, dtypes
-from tritensor.array import from_host
 from tritensor.cuda.memory import pinned
-from tritensor.device import as_device, device
-from tritensor.errors import ArgumentError, ShapeError
-from tritensor.layers import LayerArray, entries
-from tritensor.strides import as_format, contiguous_format, contiguous_strides, formatted, order_of, preserve_format
-from tritensor.table import ops
+from tritensor.ground import dtypes
+from tritensor.ground.device import as_device, device
+from tritensor.ground.errors import ArgumentError, ShapeError
+from tritensor.ground.strides import as_format, contiguous_format, contiguous_strides, formatted, order_of, preserve_format
+from tritensor.ground.transforms import LayerArray, entries
+from tritensor.ops import array
+from tritensor.ops.array import from_host
+from tritensor.ops.table import ops
 from tritensor.tensor import dlpack
 from tritensor.tensor.core import Tensor, new_tensor
 from tritensor.tensor.functions.shaping.moving import pin_memory as to_pinned
 from tritensor.tensor.functions.shaping.reshaping import sizes
-from tritensor.tensor.publishing.publish import function
-from tritensor.tensor.reading.data import values_of
+from tritensor.tensor.parsing.data import values_of
+from tritensor.tensor.public_api.publish import function
 
 
 def numpy_type(dtype: Any) -> np.dtype:

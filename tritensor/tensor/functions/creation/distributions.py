@@ -13,16 +13,16 @@ from typing import Any
 
 import numpy as np
 
-from tritensor.array import from_host, to_host
 from tritensor.autograd.modes import no_grad
-from tritensor.device import cpu, device
-from tritensor.errors import ArgumentError, DTypeError
+from tritensor.ground.device import cpu, device
+from tritensor.ground.errors import ArgumentError, DTypeError
+from tritensor.ops.array import from_host, to_host
+from tritensor.ops.table import broadcast, ops
 from tritensor.random import Generator
-from tritensor.table import broadcast, ops
 from tritensor.tensor.aliasing.inplace import overwrite
 from tritensor.tensor.core import Tensor, new_tensor
 from tritensor.tensor.functions.creation.random import Drawn, normal_numbers, rounded, rounded_above_zero, uniform_numbers, wide_type
-from tritensor.tensor.publishing.publish import function
+from tritensor.tensor.public_api.publish import function
 
 RUN = 16384  # numbers drawn at a time, in the cache
 FEW = 10.0  # below so many expected, counting up is faster than rejection

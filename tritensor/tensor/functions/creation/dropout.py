@@ -9,13 +9,13 @@ import numpy as np
 from tritensor import random as generators
 from tritensor.autograd.modes import state
 from tritensor.autograd.node import next_sequence
-from tritensor.errors import ArgumentError, ShapeError
-from tritensor.layers import entries, running
+from tritensor.ground.errors import ArgumentError, ShapeError
+from tritensor.ground.transforms import entries, running
+from tritensor.ops.table import ops
 from tritensor.random import Generator
-from tritensor.table import ops
 from tritensor.tensor.aliasing.inplace import overwrite
 from tritensor.tensor.core import Tensor
-from tritensor.tensor.publishing.publish import function
+from tritensor.tensor.public_api.publish import function
 
 _LOW = 1.7580993408473766  # minus selu's value far below 0 (Klambauer et al. 2017)
 

@@ -12,15 +12,15 @@ from typing import Any
 import numpy as np
 
 from tritensor import random as generators
-from tritensor.array import from_host, to_host
 from tritensor.autograd.function import Function
-from tritensor.device import cpu
-from tritensor.errors import ArgumentError, DTypeError, GradError
-from tritensor.layers import VMAP, LayerArray, entries, running
+from tritensor.ground.device import cpu
+from tritensor.ground.errors import ArgumentError, DTypeError, GradError
+from tritensor.ground.transforms import VMAP, LayerArray, entries, running
+from tritensor.ops.array import from_host, to_host
+from tritensor.ops.table import ops
 from tritensor.random import Generator
-from tritensor.table import ops
 from tritensor.tensor.core import Tensor, new_tensor
-from tritensor.tensor.publishing.publish import checked
+from tritensor.tensor.public_api.publish import checked
 
 RUN = 16384  # numbers drawn at a time, in the cache
 _DOUBLE = np.dtype(np.float64)

@@ -8,16 +8,17 @@ from typing import Any
 
 import numpy as np
 
-from tritensor import array, dtypes
-from tritensor.array import CudaArray
 from tritensor.cuda.memory import pinned
-from tritensor.device import as_device
-from tritensor.errors import ArgumentError, MissingFileError, ShapeError
-from tritensor.strides import contiguous_strides, reach
+from tritensor.ground import dtypes
+from tritensor.ground.device import as_device
+from tritensor.ground.errors import ArgumentError, MissingFileError, ShapeError
+from tritensor.ground.strides import contiguous_strides, reach
+from tritensor.ops import array
+from tritensor.ops.array import CudaArray
 from tritensor.tensor.core import Tensor, new_tensor
 from tritensor.tensor.functions.creation.constructors import numpy_type
 from tritensor.tensor.functions.shaping.reshaping import sizes
-from tritensor.tensor.publishing.publish import function
+from tritensor.tensor.public_api.publish import function
 
 
 def _strided(name: str, size: Any, stride: Any, kind: np.dtype, on: Any, pin: bool = False) -> Tensor:

@@ -10,22 +10,22 @@ from typing import Any
 import ml_dtypes
 import numpy as np
 
-from tritensor import dtypes
 from tritensor import random as generators
-from tritensor.array import all_values, from_host, to_host
 from tritensor.autograd.engine import followed
 from tritensor.autograd.function import Function
 from tritensor.autograd.modes import no_grad
-from tritensor.device import as_device, cpu, device
-from tritensor.errors import ArgumentError, DeviceError, DTypeError, ShapeError
-from tritensor.layers import entries, running
+from tritensor.ground import dtypes
+from tritensor.ground.device import as_device, cpu, device
+from tritensor.ground.errors import ArgumentError, DeviceError, DTypeError, ShapeError
+from tritensor.ground.transforms import entries, running
+from tritensor.ops.array import all_values, from_host, to_host
+from tritensor.ops.table import broadcast, ops
 from tritensor.random import Generator
-from tritensor.table import broadcast, ops
 from tritensor.tensor.aliasing.inplace import overwrite, write_out
 from tritensor.tensor.core import Tensor, new_tensor
 from tritensor.tensor.functions.creation.constructors import laid_like, like_options, numpy_type
 from tritensor.tensor.functions.shaping.reshaping import in_c_order, sizes
-from tritensor.tensor.publishing.publish import function
+from tritensor.tensor.public_api.publish import function
 
 for _name in ("manual_seed", "initial_seed", "seed", "get_rng_state", "set_rng_state"):
     function(getattr(generators, _name), method=False)

@@ -8,15 +8,15 @@ from typing import Any
 
 import numpy as np
 
-from tritensor import dtypes
-from tritensor.array import from_host
-from tritensor.device import as_device
-from tritensor.errors import ArgumentError, NumberRangeError, ShapeError
-from tritensor.table import ops
+from tritensor.ground import dtypes
+from tritensor.ground.device import as_device
+from tritensor.ground.errors import ArgumentError, NumberRangeError, ShapeError
+from tritensor.ops.array import from_host
+from tritensor.ops.table import ops
 from tritensor.tensor.core import Tensor, new_tensor
 from tritensor.tensor.functions.creation.constructors import numpy_type
 from tritensor.tensor.functions.shaping.reshaping import unsqueeze
-from tritensor.tensor.publishing.publish import function
+from tritensor.tensor.public_api.publish import function
 
 
 def _bound(name: str, what: str, value: Any) -> Any:

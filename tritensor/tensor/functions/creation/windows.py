@@ -12,14 +12,14 @@ from typing import Any
 
 import numpy as np
 
-from tritensor import dtypes
-from tritensor.array import from_host
-from tritensor.device import as_device
-from tritensor.errors import ArgumentError, DTypeError, ShapeError
+from tritensor.ground import dtypes
+from tritensor.ground.device import as_device
+from tritensor.ground.errors import ArgumentError, DTypeError, ShapeError
+from tritensor.ops.array import from_host
 from tritensor.tensor.core import Tensor, new_tensor
 from tritensor.tensor.functions.creation.constructors import numpy_type
-from tritensor.tensor.publishing.layout import strided
-from tritensor.tensor.publishing.publish import checked, function
+from tritensor.tensor.public_api.layout import strided
+from tritensor.tensor.public_api.publish import checked, function
 
 Shape = Callable[["Places"], np.ndarray]  # the values at some places of a symmetric window
 RUN = 16384  # places computed at a time, in the cache

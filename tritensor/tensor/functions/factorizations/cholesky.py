@@ -2,13 +2,13 @@
 
 from __future__ import annotations
 
-from tritensor.errors import ShapeError
-from tritensor.table import ops
+from tritensor.ground.errors import ShapeError
+from tritensor.ops.table import ops
 from tritensor.tensor.core import Tensor
 from tritensor.tensor.functions.factorizations.matrices import identity, refuse_batches, refuse_failed, together
 from tritensor.tensor.functions.factorizations.results import CholeskyEx
-from tritensor.tensor.publishing.publish import function
-from tritensor.tensor.returned import returned
+from tritensor.tensor.public_api.publish import function
+from tritensor.tensor.return_types import returned
 
 _FAILED = "not positive definite: its leading minor of order {0} is not; add a multiple of the identity, or use ldl_factor"
 

@@ -4,11 +4,11 @@ from __future__ import annotations
 
 import math
 
-from tritensor.table import ops
+from tritensor.ops.table import ops
 from tritensor.tensor.core import Tensor
 from tritensor.tensor.functions.factorizations.results import SignLog
-from tritensor.tensor.publishing.publish import function, namespaces
-from tritensor.tensor.returned import returned
+from tritensor.tensor.public_api.publish import function, namespaces
+from tritensor.tensor.return_types import returned
 
 
 @function(out=True, also={"A": "x"})

@@ -9,14 +9,14 @@ import numpy as np
 
 from tritensor.autograd.engine import followed
 from tritensor.autograd.modes import no_grad
-from tritensor.errors import ArgumentError, DTypeError, ShapeError
-from tritensor.table import ops
+from tritensor.ground.errors import ArgumentError, DTypeError, ShapeError
+from tritensor.ops.table import ops
 from tritensor.tensor.core import Tensor
 from tritensor.tensor.functions.creation.random import randn
 from tritensor.tensor.functions.factorizations.matrices import refuse_batches, together
 from tritensor.tensor.functions.factorizations.solving import solve
 from tritensor.tensor.functions.shaping.joining import cat, stack
-from tritensor.tensor.publishing.publish import function
+from tritensor.tensor.public_api.publish import function
 
 Times = Callable[[Tensor], Tensor]
 

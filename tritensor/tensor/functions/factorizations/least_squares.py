@@ -6,8 +6,8 @@ from typing import Any
 
 import numpy as np
 
-from tritensor.errors import ArgumentError, DTypeError, ShapeError
-from tritensor.table import broadcast, ops
+from tritensor.ground.errors import ArgumentError, DTypeError, ShapeError
+from tritensor.ops.table import broadcast, ops
 from tritensor.tensor.core import Tensor
 from tritensor.tensor.functions.factorizations.matrices import (
     adjoint,
@@ -23,8 +23,8 @@ from tritensor.tensor.functions.factorizations.matrices import (
 from tritensor.tensor.functions.factorizations.results import LeastSquares
 from tritensor.tensor.functions.factorizations.spectra import tolerances
 from tritensor.tensor.functions.shaping.reshaping import reshape_to
-from tritensor.tensor.publishing.publish import function
-from tritensor.tensor.returned import returned
+from tritensor.tensor.public_api.publish import function
+from tritensor.tensor.return_types import returned
 
 
 def pseudo_inverse(name: str, A: Tensor, atol: Any, rtol: Any, hermitian: bool) -> Tensor:

@@ -4,13 +4,13 @@ from __future__ import annotations
 
 import numpy as np
 
-from tritensor.errors import ArgumentError, ShapeError
-from tritensor.table import ops
+from tritensor.ground.errors import ArgumentError, ShapeError
+from tritensor.ops.table import ops
 from tritensor.tensor.core import Tensor
 from tritensor.tensor.functions.factorizations.matrices import adjoint, identity, part, refuse_batches, refuse_failed, spread, together
 from tritensor.tensor.functions.factorizations.results import PLU, LUFactor, LUFactorEx
-from tritensor.tensor.publishing.publish import function
-from tritensor.tensor.returned import returned
+from tritensor.tensor.public_api.publish import function
+from tritensor.tensor.return_types import returned
 
 _FAILED = "U[{0}, {0}], counted from 1, is zero; lu_solve would divide by it; use lu_factor_ex to factor such matrices"
 

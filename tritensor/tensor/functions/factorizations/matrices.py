@@ -6,9 +6,9 @@ from typing import Any
 
 import numpy as np
 
-from tritensor.array import all_values
-from tritensor.errors import DTypeError, LinAlgError, ShapeError
-from tritensor.table import broadcast, ops
+from tritensor.ground.errors import DTypeError, LinAlgError, ShapeError
+from tritensor.ops.array import all_values
+from tritensor.ops.table import broadcast, ops
 from tritensor.tensor.core import Tensor
 from tritensor.tensor.functions.shaping.reshaping import reshape_to
 

@@ -8,17 +8,17 @@ from typing import Any
 
 import numpy as np
 
-from tritensor import dtypes
 from tritensor.autograd.saved import borrowing
-from tritensor.errors import ArgumentError, DTypeError, EmptyError, ShapeError
-from tritensor.table import normal_dim, normal_dims, ops
+from tritensor.ground import dtypes
+from tritensor.ground.errors import ArgumentError, DTypeError, EmptyError, ShapeError
+from tritensor.ops.table import normal_dim, normal_dims, ops
 from tritensor.tensor.core import Tensor
 from tritensor.tensor.functions.factorizations.matrices import is_floating, refuse_batches, refuse_whole
 from tritensor.tensor.functions.factorizations.spectra import singular_values
 from tritensor.tensor.functions.reductions.distances import vector_norm
 from tritensor.tensor.functions.reductions.reductions import p_norm
 from tritensor.tensor.functions.shaping.reshaping import no_view
-from tritensor.tensor.publishing.publish import function
+from tritensor.tensor.public_api.publish import function
 
 Dims = int | Sequence[int] | None
 

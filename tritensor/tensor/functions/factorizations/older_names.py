@@ -2,8 +2,8 @@
 
 from __future__ import annotations
 
-from tritensor.errors import ArgumentError, ShapeError
-from tritensor.table import ops
+from tritensor.ground.errors import ArgumentError, ShapeError
+from tritensor.ops.table import ops
 from tritensor.tensor.core import Tensor
 from tritensor.tensor.functions.factorizations.cholesky import _FAILED as _NOT_POSITIVE
 from tritensor.tensor.functions.factorizations.lu import solved as lu_solved
@@ -12,8 +12,8 @@ from tritensor.tensor.functions.factorizations.matrices import adjoint, refuse_b
 from tritensor.tensor.functions.factorizations.results import PLU, QR, LUFactorEx, OldSVD, SignLog, TriangularSolve
 from tritensor.tensor.functions.factorizations.solving import triangular
 from tritensor.tensor.functions.factorizations.spectra import singular_values
-from tritensor.tensor.publishing.publish import function
-from tritensor.tensor.returned import returned
+from tritensor.tensor.public_api.publish import function
+from tritensor.tensor.return_types import returned
 
 
 @function(out=True)

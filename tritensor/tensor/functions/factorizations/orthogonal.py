@@ -2,15 +2,15 @@
 
 from __future__ import annotations
 
-from tritensor.errors import DTypeError, ShapeError
-from tritensor.table import ops
+from tritensor.ground.errors import DTypeError, ShapeError
+from tritensor.ops.table import ops
 from tritensor.tensor.core import Tensor
 from tritensor.tensor.derivatives import barred
 from tritensor.tensor.functions.factorizations.matrices import adjoint, identity, part, refuse_batches, refuse_whole
 from tritensor.tensor.functions.factorizations.results import QR, Reflectors
 from tritensor.tensor.functions.shaping.reshaping import reshape_to
-from tritensor.tensor.publishing.publish import function
-from tritensor.tensor.returned import returned
+from tritensor.tensor.public_api.publish import function
+from tritensor.tensor.return_types import returned
 
 
 @function(namespace="linalg", out=True, also={"input": "A"})

@@ -7,13 +7,13 @@ from typing import Any
 import numpy as np
 
 from tritensor.autograd.engine import followed
-from tritensor.errors import DTypeError, ShapeError
-from tritensor.table import ops
+from tritensor.ground.errors import DTypeError, ShapeError
+from tritensor.ops.table import ops
 from tritensor.tensor.core import Tensor
 from tritensor.tensor.functions.factorizations.matrices import identity, part, refuse_batches, spread
 from tritensor.tensor.functions.factorizations.solving import inverted
 from tritensor.tensor.functions.shaping.reshaping import reshape_to
-from tritensor.tensor.publishing.publish import function, namespaces
+from tritensor.tensor.public_api.publish import function, namespaces
 
 
 @function(out=True, also={"A": "x"})

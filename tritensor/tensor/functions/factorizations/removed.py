@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from typing import Any, NoReturn
 
-from tritensor.tensor.publishing.publish import function
+from tritensor.tensor.public_api.publish import function
 
 
 def _gone(name: str, instead: str) -> NoReturn:

@@ -6,8 +6,8 @@ import math
 from collections.abc import Sequence
 from typing import Any
 
-from tritensor.errors import ShapeError
-from tritensor.table import normal_dim, ops
+from tritensor.ground.errors import ShapeError
+from tritensor.ops.table import normal_dim, ops
 from tritensor.tensor.core import Tensor
 from tritensor.tensor.functions.factorizations.matrices import (
     as_column,
@@ -20,8 +20,8 @@ from tritensor.tensor.functions.factorizations.matrices import (
 )
 from tritensor.tensor.functions.factorizations.results import InverseEx, SolveEx
 from tritensor.tensor.functions.shaping.reshaping import reshape_to
-from tritensor.tensor.publishing.publish import function
-from tritensor.tensor.returned import returned
+from tritensor.tensor.public_api.publish import function
+from tritensor.tensor.return_types import returned
 
 _SINGULAR = "a matrix is singular: pivot {0}, counted from 1, is zero; use lstsq or pinv"
 

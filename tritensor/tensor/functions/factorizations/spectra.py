@@ -6,10 +6,10 @@ from typing import Any
 
 import numpy as np
 
-from tritensor import dtypes
 from tritensor.autograd.engine import followed
-from tritensor.errors import ArgumentError
-from tritensor.table import broadcast, ops
+from tritensor.ground import dtypes
+from tritensor.ground.errors import ArgumentError
+from tritensor.ops.table import broadcast, ops
 from tritensor.tensor.core import Tensor
 from tritensor.tensor.functions.creation.random import randn
 from tritensor.tensor.functions.factorizations.matrices import (
@@ -21,8 +21,8 @@ from tritensor.tensor.functions.factorizations.matrices import (
 )
 from tritensor.tensor.functions.factorizations.results import SVD, Eigen
 from tritensor.tensor.functions.shaping.reshaping import reshape_to
-from tritensor.tensor.publishing.publish import function
-from tritensor.tensor.returned import returned
+from tritensor.tensor.public_api.publish import function
+from tritensor.tensor.return_types import returned
 
 
 def _tracked(x: Tensor) -> bool:

@@ -2,13 +2,13 @@
 
 from __future__ import annotations
 
-from tritensor.table import ops
+from tritensor.ops.table import ops
 from tritensor.tensor.core import Tensor
 from tritensor.tensor.derivatives import barred
 from tritensor.tensor.functions.factorizations.matrices import refuse_batches, refuse_failed, spread, together
 from tritensor.tensor.functions.factorizations.results import LDLFactor, LDLFactorEx
-from tritensor.tensor.publishing.publish import function
-from tritensor.tensor.returned import returned
+from tritensor.tensor.public_api.publish import function
+from tritensor.tensor.return_types import returned
 
 _FAILED = "D[{0}, {0}], counted from 1, is zero; use ldl_factor_ex to factor such matrices"
 

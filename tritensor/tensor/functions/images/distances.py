@@ -4,11 +4,11 @@ from __future__ import annotations
 
 import numpy as np
 
-from tritensor.errors import ArgumentError, DTypeError
-from tritensor.table import ops
-from tritensor.table.shape_rules import broadcast
+from tritensor.ground.errors import ArgumentError, DTypeError
+from tritensor.ops.table import ops
+from tritensor.ops.table.shape_rules import broadcast
 from tritensor.tensor.core import Tensor
-from tritensor.tensor.publishing.publish import function
+from tritensor.tensor.public_api.publish import function
 
 
 def _direction(x: Tensor, dim: int, eps: float) -> Tensor:

@@ -7,13 +7,13 @@ from typing import Any
 
 import numpy as np
 
-from tritensor import dtypes
-from tritensor.errors import ShapeError
-from tritensor.strides import preserve_format
-from tritensor.table import ops
-from tritensor.table.shape_rules import one_integer
+from tritensor.ground import dtypes
+from tritensor.ground.errors import ShapeError
+from tritensor.ground.strides import preserve_format
+from tritensor.ops.table import ops
+from tritensor.ops.table.shape_rules import one_integer
 from tritensor.tensor.core import Tensor
-from tritensor.tensor.publishing.publish import function
+from tritensor.tensor.public_api.publish import function
 
 Sides = Sequence[tuple[int, int]]
 

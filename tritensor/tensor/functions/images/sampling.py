@@ -4,10 +4,10 @@ from __future__ import annotations
 
 from collections.abc import Sequence
 
-from tritensor.errors import ArgumentError, DTypeError, ShapeError
-from tritensor.table import ops
+from tritensor.ground.errors import ArgumentError, DTypeError, ShapeError
+from tritensor.ops.table import ops
 from tritensor.tensor.core import Tensor
-from tritensor.tensor.publishing.publish import function
+from tritensor.tensor.public_api.publish import function
 
 MODES = ("bilinear", "nearest", "bicubic")
 PADDINGS = ("zeros", "border", "reflection")

@@ -2,13 +2,13 @@
 
 from __future__ import annotations
 
-from tritensor.errors import ArgumentError, ShapeError
-from tritensor.strides import is_channels_last
-from tritensor.table import ops
-from tritensor.table.shape_rules import one_integer
+from tritensor.ground.errors import ArgumentError, ShapeError
+from tritensor.ground.strides import is_channels_last
+from tritensor.ops.table import ops
+from tritensor.ops.table.shape_rules import one_integer
 from tritensor.tensor.core import Tensor
 from tritensor.tensor.functions.shaping.reshaping import no_view
-from tritensor.tensor.publishing.publish import function
+from tritensor.tensor.public_api.publish import function
 
 
 def _image(name: str, x: Tensor, factor: int, what: str) -> tuple[tuple[int, ...], bool]:

@@ -4,11 +4,11 @@ from __future__ import annotations
 
 from typing import Any
 
-from tritensor.errors import ShapeError
+from tritensor.ground.errors import ShapeError
 from tritensor.tensor.core import Tensor
 from tritensor.tensor.functions.pointwise.operators import fill_
 from tritensor.tensor.functions.shaping.reshaping import diagonal
-from tritensor.tensor.publishing.publish import function
+from tritensor.tensor.public_api.publish import function
 
 
 @function(free=False)

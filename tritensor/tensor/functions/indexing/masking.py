@@ -6,15 +6,15 @@ from typing import Any
 
 import numpy as np
 
-from tritensor import dtypes
-from tritensor.errors import DTypeError, ShapeError
-from tritensor.table import broadcast, ops
+from tritensor.ground import dtypes
+from tritensor.ground.errors import DTypeError, ShapeError
+from tritensor.ops.table import broadcast, ops
 from tritensor.tensor.core import Tensor
 from tritensor.tensor.functions.indexing.picking import getitem, index_put, where_true
 from tritensor.tensor.functions.indexing.scattering import lined, typed
 from tritensor.tensor.functions.shaping.reshaping import no_view, reshape_to
-from tritensor.tensor.publishing.publish import function
-from tritensor.tensor.reading.positions import flat_nonzero
+from tritensor.tensor.parsing.nonzero_count import flat_nonzero
+from tritensor.tensor.public_api.publish import function
 
 
 def _common(name: str, x: Tensor, mask: Tensor) -> tuple[int, ...]:

@@ -4,11 +4,11 @@ from __future__ import annotations
 
 from typing import Any
 
-from tritensor.array import element_strides
-from tritensor.errors import DeviceError, OutOfRangeError, ShapeError
-from tritensor.layers import LayerArray
-from tritensor.strides import is_dense, preserve_format, reach
-from tritensor.table import normal_dim, ops
+from tritensor.ground.errors import DeviceError, OutOfRangeError, ShapeError
+from tritensor.ground.strides import is_dense, preserve_format, reach
+from tritensor.ground.transforms import LayerArray
+from tritensor.ops.array import element_strides
+from tritensor.ops.table import normal_dim, ops
 from tritensor.tensor.aliasing.inplace import overwrite
 from tritensor.tensor.aliasing.overlaps import own_cells
 from tritensor.tensor.aliasing.views import part_from_base
@@ -18,7 +18,7 @@ from tritensor.tensor.functions.shaping.joining import narrow, select
 from tritensor.tensor.functions.shaping.reshaping import diagonal
 from tritensor.tensor.functions.shaping.strided import as_strided
 from tritensor.tensor.functions.shaping.strided import storage_offset as offset_of
-from tritensor.tensor.publishing.publish import function
+from tritensor.tensor.public_api.publish import function
 
 
 def _copied(x: Tensor) -> Tensor:

@@ -6,13 +6,13 @@ from typing import Any
 
 import numpy as np
 
-from tritensor import dtypes
-from tritensor.array import is_contiguous
 from tritensor.autograd.engine import followed
-from tritensor.errors import DeviceError, DTypeError, IndexShapeError, OutOfRangeError, ShapeError
-from tritensor.strides import preserve_format
-from tritensor.table import broadcast, normal_dim, ops
-from tritensor.tensor.aliasing import quick_views
+from tritensor.ground import dtypes
+from tritensor.ground.errors import DeviceError, DTypeError, IndexShapeError, OutOfRangeError, ShapeError
+from tritensor.ground.strides import preserve_format
+from tritensor.ops.array import is_contiguous
+from tritensor.ops.table import broadcast, normal_dim, ops
+from tritensor.tensor.aliasing import fast_views
 from tritensor.tensor.aliasing.inplace import overwrite
 from tritensor.tensor.aliasing.overlaps import own_cells
 from tritensor.tensor.aliasing.views import refuse, remembered
@@ -20,9 +20,9 @@ from tritensor.tensor.casting import cast
 from tritensor.tensor.core import Tensor, as_tensor
 from tritensor.tensor.functions.indexing.scattering import typed
 from tritensor.tensor.functions.shaping.reshaping import no_view, reshape_to
-from tritensor.tensor.publishing.publish import function
-from tritensor.tensor.reading.index import advanced_index, basic_index, entries_of, is_basic
-from tritensor.tensor.reading.positions import flat_nonzero
+from tritensor.tensor.parsing.index import advanced_index, basic_index, entries_of, is_basic
+from tritensor.tensor.parsing.nonzero_count import flat_nonzero
+from tritensor.tensor.public_api.publish import function
 
 
 def getitem(x: Tensor, index: Any) -> Tensor:
@@ -32,7 +32,7 @@ def getitem(x: Tensor, index: Any) -> Tensor:
     Raises IndexError, before anything runs, for an index that is out of range; on a GPU the values of index tensors are not
     known here: an element out of range reads 0 there, and the next wait for the device raises.
     """
-    if (made := quick_views.taken(x, index)) is not None:
+    if (made := fast_views.taken(x, index)) is not None:
         return made
     if type(index) is int:
         shape = x.array.shape

@@ -7,13 +7,13 @@ from typing import Any
 
 import numpy as np
 
-from tritensor import dtypes
 from tritensor.autograd.engine import followed
-from tritensor.errors import ArgumentError, DTypeError
-from tritensor.table import normal_dim, ops
+from tritensor.ground import dtypes
+from tritensor.ground.errors import ArgumentError, DTypeError
+from tritensor.ops.table import normal_dim, ops
 from tritensor.tensor.core import Tensor
 from tritensor.tensor.functions.shaping.reshaping import no_view, reshape_to
-from tritensor.tensor.publishing.publish import function
+from tritensor.tensor.public_api.publish import function
 
 REDUCTIONS = ("sum", "prod", "mean", "amax", "amin")
 

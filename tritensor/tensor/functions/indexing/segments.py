@@ -7,12 +7,12 @@ from typing import Any
 
 import numpy as np
 
-from tritensor.array import from_host, to_host
-from tritensor.errors import ArgumentError, DTypeError, ShapeError
-from tritensor.table import normal_dim, ops
+from tritensor.ground.errors import ArgumentError, DTypeError, ShapeError
+from tritensor.ops.array import from_host, to_host
+from tritensor.ops.table import normal_dim, ops
 from tritensor.tensor.core import Tensor, new_tensor
 from tritensor.tensor.functions.indexing.scattering import reduced_into
-from tritensor.tensor.publishing.publish import function
+from tritensor.tensor.public_api.publish import function
 
 START = {"sum": 0.0, "mean": 0.0, "prod": 1.0, "max": -math.inf, "min": math.inf}
 FOLD = {"sum": "sum", "mean": "sum", "prod": "prod", "max": "amax", "min": "amin"}

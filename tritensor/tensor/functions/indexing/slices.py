@@ -6,14 +6,14 @@ from typing import Any
 
 import numpy as np
 
-from tritensor import dtypes
-from tritensor.errors import ArgumentError, DeviceError, DTypeError, IndexShapeError, OutOfRangeError, ShapeError
-from tritensor.table import normal_dim, ops
+from tritensor.ground import dtypes
+from tritensor.ground.errors import ArgumentError, DeviceError, DTypeError, IndexShapeError, OutOfRangeError, ShapeError
+from tritensor.ops.table import normal_dim, ops
 from tritensor.tensor.core import Tensor
 from tritensor.tensor.functions.indexing.scattering import counted, lined, reduced_into, shared_out, typed
 from tritensor.tensor.functions.shaping.reshaping import no_view
-from tritensor.tensor.publishing.arguments import Operand
-from tritensor.tensor.publishing.publish import function
+from tritensor.tensor.public_api.arguments import Operand
+from tritensor.tensor.public_api.publish import function
 
 
 def _vector(name: str, index: Tensor) -> Tensor:

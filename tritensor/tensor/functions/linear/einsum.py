@@ -12,11 +12,11 @@ from typing import Any
 
 import numpy as np
 
-from tritensor.errors import ArgumentError, ShapeError
-from tritensor.table import ops
+from tritensor.ground.errors import ArgumentError, ShapeError
+from tritensor.ops.table import ops
 from tritensor.tensor.core import Tensor
 from tritensor.tensor.functions.shaping.reshaping import reshape_to
-from tritensor.tensor.publishing.publish import function
+from tritensor.tensor.public_api.publish import function
 
 
 @function(method=False)

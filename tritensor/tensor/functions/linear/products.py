@@ -8,12 +8,12 @@ from typing import Any
 
 import numpy as np
 
-from tritensor import dtypes
-from tritensor.errors import ShapeError
-from tritensor.table import normal_dims, ops, sized_dim
+from tritensor.ground import dtypes
+from tritensor.ground.errors import ShapeError
+from tritensor.ops.table import normal_dims, ops, sized_dim
 from tritensor.tensor.core import Tensor
 from tritensor.tensor.functions.shaping.reshaping import no_view, reshape_to
-from tritensor.tensor.publishing.publish import function, namespaces
+from tritensor.tensor.public_api.publish import function, namespaces
 
 
 def refuse_ndim(name: str, **wanted: tuple[Tensor, int]) -> None:

@@ -4,16 +4,16 @@ from __future__ import annotations
 
 from typing import Any
 
-from tritensor import dtypes
 from tritensor.autograd.modes import state
-from tritensor.errors import DTypeError, ShapeError
-from tritensor.table import ops
+from tritensor.ground import dtypes
+from tritensor.ground.errors import DTypeError, ShapeError
+from tritensor.ops.table import ops
 from tritensor.tensor.aliasing.inplace import broadcasts_to, overwrite, resize
 from tritensor.tensor.core import Tensor
 from tritensor.tensor.derivatives import constant
 from tritensor.tensor.functions.linear.products import outer, refuse_ndim, refuse_unlike_batches
 from tritensor.tensor.functions.shaping.reshaping import reshape_to
-from tritensor.tensor.publishing.publish import checked, function
+from tritensor.tensor.public_api.publish import checked, function
 
 _FLOATING = ("float", "complex")
 

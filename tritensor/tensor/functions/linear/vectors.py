@@ -8,11 +8,11 @@ from typing import Any
 import numpy as np
 
 from tritensor.autograd.saved import borrowing
-from tritensor.errors import DTypeError, ShapeError
-from tritensor.table import broadcast, normal_dim, ops
+from tritensor.ground.errors import DTypeError, ShapeError
+from tritensor.ops.table import broadcast, normal_dim, ops
 from tritensor.tensor.core import Tensor
 from tritensor.tensor.functions.shaping.reshaping import reshape_to
-from tritensor.tensor.publishing.publish import function
+from tritensor.tensor.public_api.publish import function
 
 
 def _refuse_types(name: str, a: Tensor, b: Tensor, labels: tuple[str, str] = ("input", "other")) -> None:

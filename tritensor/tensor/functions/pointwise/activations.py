@@ -5,13 +5,13 @@ from __future__ import annotations
 import math
 from typing import Any
 
-from tritensor import dtypes
-from tritensor.errors import ArgumentError, DivisionByZeroError, DTypeError, ShapeError
+from tritensor.ground import dtypes
+from tritensor.ground.errors import ArgumentError, DivisionByZeroError, DTypeError, ShapeError
+from tritensor.ops.table import ops
 from tritensor.random import Generator
-from tritensor.table import ops
 from tritensor.tensor.core import Tensor
 from tritensor.tensor.functions.creation.random import uniform_between
-from tritensor.tensor.publishing.publish import function
+from tritensor.tensor.public_api.publish import function
 
 
 @function(method=False, inplace=True)

@@ -4,15 +4,15 @@ from __future__ import annotations
 
 import numpy as np
 
-from tritensor import dtypes
 from tritensor.autograd.engine import followed
-from tritensor.errors import ArgumentError
-from tritensor.table import ops
+from tritensor.ground import dtypes
+from tritensor.ground.errors import ArgumentError
+from tritensor.ops.table import ops
 from tritensor.tensor.core import Tensor
 from tritensor.tensor.derivatives import constant
 from tritensor.tensor.functions.pointwise.elementary import BINARY, COMPARISONS, of_one_type
-from tritensor.tensor.publishing.arguments import Operand
-from tritensor.tensor.publishing.publish import function, in_place, named
+from tritensor.tensor.public_api.arguments import Operand
+from tritensor.tensor.public_api.publish import function, in_place, named
 
 
 @function

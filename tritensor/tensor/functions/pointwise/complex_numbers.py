@@ -4,13 +4,13 @@ from __future__ import annotations
 
 from typing import Any
 
-from tritensor import dtypes
 from tritensor.autograd.saved import borrowing
-from tritensor.errors import DTypeError
-from tritensor.table import ops
+from tritensor.ground import dtypes
+from tritensor.ground.errors import DTypeError
+from tritensor.ops.table import ops
 from tritensor.tensor.aliasing.inplace import write_out
 from tritensor.tensor.core import Tensor
-from tritensor.tensor.publishing.publish import function
+from tritensor.tensor.public_api.publish import function
 
 
 @function

@@ -8,15 +8,15 @@ from typing import Any
 
 import numpy as np
 
-from tritensor import dtypes
-from tritensor.errors import ArgumentError, DTypeError, ShapeError
-from tritensor.strides import preserve_format
-from tritensor.table import ops
+from tritensor.ground import dtypes
+from tritensor.ground.errors import ArgumentError, DTypeError, ShapeError
+from tritensor.ground.strides import preserve_format
+from tritensor.ops.table import ops
 from tritensor.tensor.core import Tensor
 from tritensor.tensor.derivatives import constant
 from tritensor.tensor.functions.shaping.reshaping import in_c_order
-from tritensor.tensor.publishing.arguments import Operand
-from tritensor.tensor.publishing.publish import function, named
+from tritensor.tensor.public_api.arguments import Operand
+from tritensor.tensor.public_api.publish import function, named
 
 
 def _publish_unary(name: str, doc: str, *aliases: str, inplace: Any = True, out: bool = True) -> Callable[..., Any]:

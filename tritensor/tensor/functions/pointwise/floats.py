@@ -8,17 +8,17 @@ from typing import Any, NamedTuple
 import ml_dtypes
 import numpy as np
 
-from tritensor import dtypes
 from tritensor.autograd.saved import borrowing
-from tritensor.errors import DTypeError
-from tritensor.table import ops
+from tritensor.ground import dtypes
+from tritensor.ground.errors import DTypeError
+from tritensor.ops.table import ops
 from tritensor.tensor.core import Tensor
 from tritensor.tensor.functions.creation.constructors import ones_like
 from tritensor.tensor.functions.pointwise.elementary import only_tensors
 from tritensor.tensor.functions.shaping.reshaping import in_c_order
-from tritensor.tensor.publishing.arguments import Operand
-from tritensor.tensor.publishing.publish import function
-from tritensor.tensor.returned import returned
+from tritensor.tensor.public_api.arguments import Operand
+from tritensor.tensor.public_api.publish import function
+from tritensor.tensor.return_types import returned
 
 
 @function(inplace=True, out=True)

@@ -7,13 +7,13 @@ from typing import Any
 
 import numpy as np
 
-from tritensor import dtypes
-from tritensor.table import ops
+from tritensor.ground import dtypes
+from tritensor.ops.table import ops
 from tritensor.tensor.casting import cast, in_float32
 from tritensor.tensor.core import Tensor, as_tensor
 from tritensor.tensor.functions.pointwise.elementary import only_tensors
-from tritensor.tensor.publishing.arguments import Operand
-from tritensor.tensor.publishing.publish import function
+from tritensor.tensor.public_api.arguments import Operand
+from tritensor.tensor.public_api.publish import function
 
 
 def _scaled(name: str, x: Any, other: Any, alpha: Any) -> Any:

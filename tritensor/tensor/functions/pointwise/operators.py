@@ -6,24 +6,24 @@ from typing import Any
 
 import numpy as np
 
-from tritensor import dtypes
-from tritensor.array import element_strides, empty_elementwise, from_host
 from tritensor.autograd.node import next_sequence
 from tritensor.autograd.saved import borrowing
 from tritensor.dispatch import binary_lane, takes_floats
-from tritensor.dtypes import DType
-from tritensor.errors import ArgumentError, ShapeError
-from tritensor.layers import LayerArray
-from tritensor.strides import as_format, contiguous_format, preserve_format
-from tritensor.table import ops, registry
-from tritensor.table.lookup import changing
+from tritensor.ground import dtypes
+from tritensor.ground.dtypes import DType
+from tritensor.ground.errors import ArgumentError, ShapeError
+from tritensor.ground.strides import as_format, contiguous_format, preserve_format
+from tritensor.ground.transforms import LayerArray
+from tritensor.ops.array import element_strides, empty_elementwise, from_host
+from tritensor.ops.table import ops, registry
+from tritensor.ops.table.lookup import changing
 from tritensor.tensor.aliasing.inplace import overwrite, write_over
 from tritensor.tensor.casting import cast
 from tritensor.tensor.core import Tensor, as_tensor, new_tensor
 from tritensor.tensor.functions.shaping.moving import to
 from tritensor.tensor.functions.shaping.reshaping import in_c_order
-from tritensor.tensor.publishing.publish import function
-from tritensor.tensor.reading.data import values_of
+from tritensor.tensor.parsing.data import values_of
+from tritensor.tensor.public_api.publish import function
 
 _KNOWN = (Tensor, bool, int, float, complex, np.generic)
 

@@ -7,14 +7,14 @@ from typing import Any
 
 import numpy as np
 
-from tritensor.errors import ArgumentError
-from tritensor.table import ops
+from tritensor.ground.errors import ArgumentError
+from tritensor.ops.table import ops
 from tritensor.tensor.core import Tensor
 from tritensor.tensor.derivatives import barred
 from tritensor.tensor.functions.pointwise.elementary import only_tensors
 from tritensor.tensor.functions.shaping.reshaping import in_c_order
-from tritensor.tensor.publishing.arguments import Operand
-from tritensor.tensor.publishing.publish import function, named, namespaces, public
+from tritensor.tensor.public_api.arguments import Operand
+from tritensor.tensor.public_api.publish import function, named, namespaces, public
 
 names = namespaces.setdefault("special", {})  # what tritensor.special holds, by name
 _FIRST = " by its first argument"

@@ -4,13 +4,13 @@ from __future__ import annotations
 
 from typing import Any
 
-from tritensor.dtypes import as_dtype, bool_
-from tritensor.errors import DTypeError
-from tritensor.table import normal_dim, ops
+from tritensor.ground.dtypes import as_dtype, bool_
+from tritensor.ground.errors import DTypeError
+from tritensor.ops.table import normal_dim, ops
 from tritensor.tensor.core import Tensor
 from tritensor.tensor.functions.reductions.reductions import ValuesIndices, as_type, one_of
-from tritensor.tensor.publishing.publish import function
-from tritensor.tensor.returned import returned
+from tritensor.tensor.public_api.publish import function
+from tritensor.tensor.return_types import returned
 
 
 def _dim(name: str, x: Tensor, dim: Any, axis: Any) -> int:

@@ -7,10 +7,10 @@ from typing import Any
 
 import numpy as np
 
-from tritensor.errors import ArgumentError, DTypeError, ShapeError
-from tritensor.table import normal_dim, normal_dims, ops, sized_dim
+from tritensor.ground.errors import ArgumentError, DTypeError, ShapeError
+from tritensor.ops.table import normal_dim, normal_dims, ops, sized_dim
 from tritensor.tensor.core import Tensor
-from tritensor.tensor.publishing.publish import function
+from tritensor.tensor.public_api.publish import function
 
 
 def _part(x: Tensor, dim: int, start: int, stop: int) -> Tensor:

@@ -7,15 +7,15 @@ from typing import Any
 
 import numpy as np
 
-from tritensor import dtypes
-from tritensor.errors import ArgumentError, DTypeError, EmptyError, ShapeError
-from tritensor.table import broadcast, normal_dim, ops
+from tritensor.ground import dtypes
+from tritensor.ground.errors import ArgumentError, DTypeError, EmptyError, ShapeError
+from tritensor.ops.table import broadcast, normal_dim, ops
+from tritensor.ops.transfer import from_host
 from tritensor.tensor.casting import widened
 from tritensor.tensor.core import Tensor, new_tensor
 from tritensor.tensor.functions.reductions.reductions import Dims, as_type, dims_of, p_norm
 from tritensor.tensor.functions.shaping.reshaping import in_c_order, reshape_to
-from tritensor.tensor.publishing.publish import function
-from tritensor.transfer import from_host
+from tritensor.tensor.public_api.publish import function
 
 
 @function(namespace="linalg", out=True)

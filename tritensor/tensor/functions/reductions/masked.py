@@ -7,15 +7,15 @@ from typing import Any
 
 import numpy as np
 
-from tritensor import dtypes
 from tritensor.autograd.saved import borrowing
-from tritensor.errors import ArgumentError, DTypeError
-from tritensor.table import normal_dim, ops
+from tritensor.ground import dtypes
+from tritensor.ground.errors import ArgumentError, DTypeError
+from tritensor.ops.table import normal_dim, ops
 from tritensor.tensor.core import Tensor
 from tritensor.tensor.functions.reductions.distances import vector_norm
 from tritensor.tensor.functions.reductions.reductions import Dims, as_type, dims_of
 from tritensor.tensor.functions.reductions.reductions import logsumexp as _logsumexp
-from tritensor.tensor.publishing.publish import function
+from tritensor.tensor.public_api.publish import function
 
 _I64 = np.dtype(np.int64)
 

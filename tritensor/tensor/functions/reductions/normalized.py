@@ -7,17 +7,17 @@ from typing import Any
 
 import numpy as np
 
-from tritensor import dtypes
-from tritensor.array import element_strides
 from tritensor.autograd.modes import no_grad
-from tritensor.errors import ArgumentError, EmptyError, ShapeError
-from tritensor.strides import channels_last, is_channels_last
-from tritensor.table import normal_dim, ops
+from tritensor.ground import dtypes
+from tritensor.ground.errors import ArgumentError, EmptyError, ShapeError
+from tritensor.ground.strides import channels_last, is_channels_last
+from tritensor.ops.array import element_strides
+from tritensor.ops.table import normal_dim, ops
 from tritensor.tensor.casting import widened
 from tritensor.tensor.core import Tensor
 from tritensor.tensor.functions.reductions.reductions import as_type, dims_of
 from tritensor.tensor.functions.shaping.reshaping import in_c_order, reshape_to
-from tritensor.tensor.publishing.publish import function
+from tritensor.tensor.public_api.publish import function
 
 
 def _moments(x: Tensor, dims: tuple[int, ...]) -> tuple[Tensor, Tensor]:

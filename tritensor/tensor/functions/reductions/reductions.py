@@ -8,17 +8,17 @@ from typing import Any, NamedTuple
 
 import numpy as np
 
-from tritensor import dtypes
 from tritensor.autograd.engine import followed
-from tritensor.errors import ArgumentError, DTypeError, EmptyError
-from tritensor.table import normal_dim, normal_dims, ops, proven
+from tritensor.ground import dtypes
+from tritensor.ground.errors import ArgumentError, DTypeError, EmptyError
+from tritensor.ops.table import normal_dim, normal_dims, ops, proven
 from tritensor.tensor.casting import cast, rounded, widened
 from tritensor.tensor.core import Tensor
 from tritensor.tensor.functions.linear.products import nuclear_norm
-from tritensor.tensor.functions.reductions.quick import ALL_DIMS, EACH_DIM, quick_reduction
+from tritensor.tensor.functions.reductions.fast_reductions import ALL_DIMS, EACH_DIM, quick_reduction
 from tritensor.tensor.functions.shaping.reshaping import no_view
-from tritensor.tensor.publishing.publish import function
-from tritensor.tensor.returned import returned
+from tritensor.tensor.public_api.publish import function
+from tritensor.tensor.return_types import returned
 
 Dims = int | Sequence[int] | None
 

@@ -9,16 +9,16 @@ from typing import Any, NamedTuple
 
 import numpy as np
 
-from tritensor import dtypes
-from tritensor.errors import ArgumentError, DTypeError, ShapeError
-from tritensor.table import ops
+from tritensor.ground import dtypes
+from tritensor.ground.errors import ArgumentError, DTypeError, ShapeError
+from tritensor.ops.table import ops
 from tritensor.tensor.casting import widened
 from tritensor.tensor.core import Tensor
 from tritensor.tensor.derivatives import barred
 from tritensor.tensor.functions.reductions.reductions import as_type
 from tritensor.tensor.functions.shaping.reshaping import reshape_to
-from tritensor.tensor.publishing.publish import function
-from tritensor.tensor.returned import returned
+from tritensor.tensor.public_api.publish import function
+from tritensor.tensor.return_types import returned
 
 builtin_range = range  # which is the name of an argument below
 

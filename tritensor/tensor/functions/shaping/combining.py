@@ -7,17 +7,17 @@ from typing import Any
 
 import numpy as np
 
-from tritensor import dtypes
 from tritensor.autograd.modes import state
 from tritensor.autograd.saved import borrowing
-from tritensor.device import as_device
-from tritensor.errors import ShapeError
-from tritensor.table import normal_dim, ops
+from tritensor.ground import dtypes
+from tritensor.ground.device import as_device
+from tritensor.ground.errors import ShapeError
+from tritensor.ops.table import normal_dim, ops
 from tritensor.tensor.aliasing.views import part_from_base, shows_leaf
 from tritensor.tensor.core import Tensor, as_tensor
 from tritensor.tensor.functions.shaping import joining
 from tritensor.tensor.functions.shaping.reshaping import reshape_to, sizes
-from tritensor.tensor.publishing.publish import function
+from tritensor.tensor.public_api.publish import function
 
 
 def _given(tensors: Any) -> Any:

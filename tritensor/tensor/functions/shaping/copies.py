@@ -4,12 +4,12 @@ from __future__ import annotations
 
 from typing import Any
 
-from tritensor.dtypes import DType
-from tritensor.errors import ArgumentError
-from tritensor.table import normal_dim, ops
+from tritensor.ground.dtypes import DType
+from tritensor.ground.errors import ArgumentError
+from tritensor.ops.table import normal_dim, ops
 from tritensor.tensor.core import Tensor
 from tritensor.tensor.functions.shaping import joining, reshaping, strided
-from tritensor.tensor.publishing.publish import function
+from tritensor.tensor.public_api.publish import function
 
 
 def _copied(view: Any) -> Any:

@@ -8,24 +8,24 @@ from typing import Any
 
 import numpy as np
 
-from tritensor import dtypes
-from tritensor.array import same_memory, to_host
 from tritensor.autograd.engine import followed
-from tritensor.errors import DTypeError, OutOfRangeError, ShapeError
-from tritensor.table import normal_dim, normal_dims, ops, sized_dim
-from tritensor.tensor.aliasing import quick_views
+from tritensor.ground import dtypes
+from tritensor.ground.errors import DTypeError, OutOfRangeError, ShapeError
+from tritensor.ops.array import same_memory, to_host
+from tritensor.ops.table import normal_dim, normal_dims, ops, sized_dim
+from tritensor.tensor.aliasing import fast_views
 from tritensor.tensor.aliasing.inplace import write_out
 from tritensor.tensor.aliasing.views import as_parts
 from tritensor.tensor.core import Tensor, as_tensor
 from tritensor.tensor.functions.shaping.reshaping import in_c_order, no_view, reshape_to, sizes, unsqueeze
-from tritensor.tensor.publishing.arguments import Tensors
-from tritensor.tensor.publishing.publish import function
+from tritensor.tensor.public_api.arguments import Tensors
+from tritensor.tensor.public_api.publish import function
 
 # -- parts
 _SECTIONS = {"sections": "indices_or_sections", "indices": "indices_or_sections"}  # names of numpy's argument in PyTorch's overloads
 
 
-@function(quick=quick_views.selected)
+@function(quick=fast_views.selected)
 def select(x: Tensor, dim: int, index: int) -> Tensor:
     """x at one index of a dimension, which goes."""
     shape = x.array.shape

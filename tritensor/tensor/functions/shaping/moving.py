@@ -6,19 +6,19 @@ from typing import Any
 
 import numpy as np
 
-from tritensor import dtypes
 from tritensor.autograd.function import Function
 from tritensor.cuda.memory import pinned
-from tritensor.cuda.runtime.serving import runtime
-from tritensor.device import as_device, device
-from tritensor.dtypes import DType
-from tritensor.errors import DeviceError
-from tritensor.strides import as_format, is_dense, preserve_format
-from tritensor.table import ops
+from tritensor.cuda.runtime.active import runtime
+from tritensor.ground import dtypes
+from tritensor.ground.device import as_device, device
+from tritensor.ground.dtypes import DType
+from tritensor.ground.errors import DeviceError
+from tritensor.ground.strides import as_format, is_dense, preserve_format
+from tritensor.ops.table import ops
+from tritensor.ops.transfer import moved
 from tritensor.tensor.casting import cast
 from tritensor.tensor.core import Tensor, new_tensor
-from tritensor.tensor.publishing.publish import function
-from tritensor.transfer import moved
+from tritensor.tensor.public_api.publish import function
 
 
 class _ToDevice(Function):

@@ -9,16 +9,16 @@ from typing import Any
 
 import numpy as np
 
-from tritensor import dtypes
-from tritensor.array import device_of, element_strides, empty, is_contiguous, reinterpreted, reshape_strides
-from tritensor.errors import ShapeError
-from tritensor.layers import TRACE, LayerArray, entries
-from tritensor.table import broadcast, normal_dim, normal_dims, ops, sized_dim
-from tritensor.table.shape_rules import one_integer
-from tritensor.tensor.aliasing import quick_views
+from tritensor.ground import dtypes
+from tritensor.ground.errors import ShapeError
+from tritensor.ground.transforms import TRACE, LayerArray, entries
+from tritensor.ops.array import device_of, element_strides, empty, is_contiguous, reinterpreted, reshape_strides
+from tritensor.ops.table import broadcast, normal_dim, normal_dims, ops, sized_dim
+from tritensor.ops.table.shape_rules import one_integer
+from tritensor.tensor.aliasing import fast_views
 from tritensor.tensor.aliasing.views import change_shape
 from tritensor.tensor.core import Tensor, new_tensor
-from tritensor.tensor.publishing.publish import function, named
+from tritensor.tensor.public_api.publish import function, named
 from tritensor.tensor.size import Size
 
 
@@ -56,7 +56,7 @@ def inferred(name: str, shape: tuple[int, ...], have: tuple[int, ...]) -> tuple[
     return tuple([total // known if n == -1 else n for n in shape])
 
 
-@function(also={"dtype": "shape"}, quick=quick_views.reshaped)
+@function(also={"dtype": "shape"}, quick=fast_views.reshaped)
 def view(x: Tensor, *shape: Any) -> Tensor:
     """x's memory in another shape, one size may be -1: `x.view(-1, 8)`. `x.view(dtype)` reads the bytes as another type,
     of which the last dimension then holds more or fewer, and which has no gradient.
@@ -116,7 +116,7 @@ def in_c_order(x: Tensor) -> Tensor:
     return x if is_contiguous(x.array) else ops.copy(x)
 
 
-@function(quick=quick_views.reshaped)
+@function(quick=fast_views.reshaped)
 def reshape(x: Tensor, *shape: Any) -> Tensor:
     """x's elements in C order under another shape, one size may be -1; a view where x's strides allow one, else a copy.
 
@@ -168,7 +168,7 @@ def unflatten(x: Tensor, dim: int, sizes: Any) -> Tensor:
     return ops.reshape(x, shape=(*shape[:d], *parts, *shape[d + 1 :]))
 
 
-@function(quick=quick_views.squeezed)
+@function(quick=fast_views.squeezed)
 def squeeze(x: Tensor, dim: Any = None) -> Tensor:
     """Without dimensions of size 1: all of them, or those named (others stay)."""
     shape = x.array.shape
@@ -180,7 +180,7 @@ def squeeze(x: Tensor, dim: Any = None) -> Tensor:
     return ops.reshape(x, shape=kept)
 
 
-@function(quick=quick_views.unsqueezed)
+@function(quick=fast_views.unsqueezed)
 def unsqueeze(x: Tensor, dim: int) -> Tensor:
     """With a new dimension of size 1 at `dim`."""
     shape = x.array.shape
@@ -210,7 +210,7 @@ def _permuted(name: str, x: Tensor, dims: Sequence[int]) -> Tensor:
     return ops.permute(x, dims=found)
 
 
-@function(names=("permute", "permute_dims"), quick=quick_views.permuted)
+@function(names=("permute", "permute_dims"), quick=fast_views.permuted)
 def permute(x: Tensor, *dims: Any) -> Tensor:
     """Dimensions in the order given: `x.permute(2, 0, 1)`.
 
@@ -220,7 +220,7 @@ def permute(x: Tensor, *dims: Any) -> Tensor:
     return _permuted("permute", x, sizes("permute", dims))
 
 
-@function(names=("transpose", "swapaxes", "swapdims"), also={"axis0": "dim0", "axis1": "dim1"}, quick=quick_views.exchanged)
+@function(names=("transpose", "swapaxes", "swapdims"), also={"axis0": "dim0", "axis1": "dim1"}, quick=fast_views.exchanged)
 def transpose(x: Tensor, *dims: Any, dim0: int | None = None, dim1: int | None = None) -> Tensor:
     """Two dimensions exchanged: `x.transpose(0, 1)`. Also numpy's forms: a permutation as one sequence, or nothing to reverse all."""
     if dim0 is not None:
@@ -239,7 +239,7 @@ def transpose(x: Tensor, *dims: Any, dim0: int | None = None, dim1: int | None =
     return _permuted("transpose", x, sizes("transpose", dims))
 
 
-@function(quick=quick_views.transposed)
+@function(quick=fast_views.transposed)
 def t(x: Tensor) -> Tensor:
     """The transpose of a matrix; a view of all of x with fewer dimensions."""
     ndim = len(x.array.shape)
@@ -300,7 +300,7 @@ def movedim(x: Tensor, source: Any, destination: Any) -> Tensor:
 
 
 # -- stretched and strided
-@function(quick=quick_views.expanded)
+@function(quick=fast_views.expanded)
 def expand(x: Tensor, *size: Any, implicit: bool = False) -> Tensor:
     """Dimensions of size 1 stretched, new ones put in front, without copying; -1 keeps a size. `implicit` changes nothing."""
     want = sizes("expand", size)

@@ -6,19 +6,19 @@ import math
 import warnings
 from typing import Any
 
-from tritensor.array import element_strides, empty
 from tritensor.autograd.modes import state
 from tritensor.autograd.node import version_of
 from tritensor.autograd.saved import reclaim
-from tritensor.errors import ArgumentError, DTypeError, GradError, ShapeError, TransformError
-from tritensor.layers import LayerArray
-from tritensor.strides import as_format, contiguous_format, contiguous_strides, formatted, preserve_format
+from tritensor.ground.errors import ArgumentError, DTypeError, GradError, ShapeError, TransformError
+from tritensor.ground.strides import as_format, contiguous_format, contiguous_strides, formatted, preserve_format
+from tritensor.ground.transforms import LayerArray
+from tritensor.ops.array import element_strides, empty
 from tritensor.tensor.aliasing.resizing import resize_memory
 from tritensor.tensor.aliasing.views import part_from_base
 from tritensor.tensor.core import Tensor, new_tensor
 from tritensor.tensor.derivatives import barred
 from tritensor.tensor.functions.shaping.reshaping import sizes as shape_of
-from tritensor.tensor.publishing.publish import function
+from tritensor.tensor.public_api.publish import function
 
 
 def _refuse_graph(name: str, x: Tensor) -> None:

@@ -8,21 +8,21 @@ from typing import Any, NamedTuple
 
 import numpy as np
 
-from tritensor.array import Array, CudaArray, element_strides, is_contiguous, reshape_strides
-from tritensor.array import as_strided as memory_window
 from tritensor.autograd import engine
 from tritensor.autograd.modes import enable_grad, state
 from tritensor.autograd.node import Node, Severed, version_of
-from tritensor.dispatch.layer_nodes import unrecorded
-from tritensor.errors import ArgumentError, ShapeError
-from tritensor.layers import LayerArray
-from tritensor.strides import MemoryFormat, memory_order, reach
-from tritensor.table import ops, registry
+from tritensor.dispatch.level_nodes import unrecorded
+from tritensor.ground.errors import ArgumentError, ShapeError
+from tritensor.ground.strides import MemoryFormat, memory_order, reach
+from tritensor.ground.transforms import LayerArray
+from tritensor.ops.array import Array, CudaArray, element_strides, is_contiguous, reshape_strides
+from tritensor.ops.array import as_strided as memory_window
+from tritensor.ops.table import ops, registry
 from tritensor.tensor.aliasing.overlaps import own_cells
 from tritensor.tensor.aliasing.views import change_shape
 from tritensor.tensor.core import Tensor, extra_of, new_tensor
 from tritensor.tensor.functions.shaping.reshaping import reshape_to, sizes
-from tritensor.tensor.publishing.publish import function
+from tritensor.tensor.public_api.publish import function
 
 
 class _Geometry(NamedTuple):

@@ -7,15 +7,15 @@ from typing import Any
 
 import numpy as np
 
-from tritensor import dtypes
-from tritensor.errors import DTypeError, ShapeError
-from tritensor.table import normal_dim, ops
+from tritensor.ground import dtypes
+from tritensor.ground.errors import DTypeError, ShapeError
+from tritensor.ops.table import normal_dim, ops
 from tritensor.tensor.core import Tensor, new_tensor
 from tritensor.tensor.derivatives import barred
 from tritensor.tensor.functions.shaping.reshaping import in_c_order, no_view, reshape_to
 from tritensor.tensor.functions.sorting.ordering import put_back
-from tritensor.tensor.publishing.publish import function
-from tritensor.tensor.reading.positions import flat_nonzero
+from tritensor.tensor.parsing.nonzero_count import flat_nonzero
+from tritensor.tensor.public_api.publish import function
 
 INT64 = np.dtype(np.int64)
 

@@ -4,13 +4,13 @@ from __future__ import annotations
 
 from typing import Any
 
-from tritensor.errors import ArgumentError
-from tritensor.table import normal_dim, ops
+from tritensor.ground.errors import ArgumentError
+from tritensor.ops.table import normal_dim, ops
 from tritensor.tensor.core import Tensor
 from tritensor.tensor.functions.reductions.masked import in_type, shown
 from tritensor.tensor.functions.reductions.reductions import as_type
 from tritensor.tensor.functions.sorting.ordering import nanmedian
-from tritensor.tensor.publishing.publish import function
+from tritensor.tensor.public_api.publish import function
 
 
 @function(namespace="masked")

@@ -7,15 +7,15 @@ from typing import Any
 import numpy as np
 
 from tritensor.autograd.engine import followed
-from tritensor.errors import ArgumentError, EmptyError
-from tritensor.layers import LayerArray
-from tritensor.table import normal_dim, ops
-from tritensor.table.shape_rules import one_integer
+from tritensor.ground.errors import ArgumentError, EmptyError
+from tritensor.ground.transforms import LayerArray
+from tritensor.ops.table import normal_dim, ops
+from tritensor.ops.table.shape_rules import one_integer
 from tritensor.tensor.core import Tensor
 from tritensor.tensor.functions.reductions.reductions import ValuesIndices
 from tritensor.tensor.functions.shaping.reshaping import no_view, reshape_to
-from tritensor.tensor.publishing.publish import function
-from tritensor.tensor.returned import returned
+from tritensor.tensor.public_api.publish import function
+from tritensor.tensor.return_types import returned
 
 MEDIAN, NANMEDIAN = -1, -2  # what ops.rank_place takes for ranks that depend on NaN
 

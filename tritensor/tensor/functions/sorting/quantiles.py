@@ -6,13 +6,13 @@ from typing import Any
 
 import numpy as np
 
-from tritensor.errors import ArgumentError, DTypeError, EmptyError
-from tritensor.table import normal_dim, ops
+from tritensor.ground.errors import ArgumentError, DTypeError, EmptyError
+from tritensor.ops.table import normal_dim, ops
 from tritensor.tensor.core import Tensor
 from tritensor.tensor.functions.shaping.reshaping import no_view, reshape_to
 from tritensor.tensor.functions.sorting.ordering import sorted_along
-from tritensor.tensor.publishing.arguments import Operand
-from tritensor.tensor.publishing.publish import function
+from tritensor.tensor.public_api.arguments import Operand
+from tritensor.tensor.public_api.publish import function
 
 WAYS = ("linear", "lower", "higher", "midpoint", "nearest")
 

@@ -8,14 +8,14 @@ from typing import Any
 
 import numpy as np
 
-from tritensor import dtypes
-from tritensor.array import from_host
-from tritensor.errors import ArgumentError, DTypeError, ShapeError
-from tritensor.table import ops
+from tritensor.ground import dtypes
+from tritensor.ground.errors import ArgumentError, DTypeError, ShapeError
+from tritensor.ops.array import from_host
+from tritensor.ops.table import ops
 from tritensor.tensor.core import Tensor, new_tensor
-from tritensor.tensor.publishing.arguments import Operand
-from tritensor.tensor.publishing.publish import function
-from tritensor.tensor.reading.positions import nonzero_columns, nonzero_rows
+from tritensor.tensor.parsing.nonzero_count import nonzero_columns, nonzero_rows
+from tritensor.tensor.public_api.arguments import Operand
+from tritensor.tensor.public_api.publish import function
 
 INT64 = np.dtype(np.int64)
 

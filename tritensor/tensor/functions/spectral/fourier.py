@@ -13,13 +13,13 @@ from typing import Any
 
 import numpy as np
 
-from tritensor import dtypes
-from tritensor.array import from_host
-from tritensor.device import as_device
-from tritensor.errors import ArgumentError, DTypeError, OutOfRangeError, ShapeError
-from tritensor.table import normal_dim, ops
+from tritensor.ground import dtypes
+from tritensor.ground.device import as_device
+from tritensor.ground.errors import ArgumentError, DTypeError, OutOfRangeError, ShapeError
+from tritensor.ops.array import from_host
+from tritensor.ops.table import normal_dim, ops
 from tritensor.tensor.core import Tensor, new_tensor
-from tritensor.tensor.publishing.publish import function
+from tritensor.tensor.public_api.publish import function
 
 Size = int | None
 Sizes = Sequence[int] | int | None

@@ -7,10 +7,10 @@ from typing import Any
 
 import numpy as np
 
-from tritensor.errors import ArgumentError, DTypeError, ShapeError
-from tritensor.table import ops
+from tritensor.ground.errors import ArgumentError, DTypeError, ShapeError
+from tritensor.ops.table import ops
 from tritensor.tensor.core import Tensor
-from tritensor.tensor.publishing.publish import function, namespaces
+from tritensor.tensor.public_api.publish import function, namespaces
 
 _PADDED = {"reflect": "reflect", "replicate": "edge", "circular": "wrap"}  # PyTorch's names, and numpy's
 _LEAST = 1e-11  # of the squared windows that meet in a sample; below, it cannot be divided by

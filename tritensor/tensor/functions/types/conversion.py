@@ -4,11 +4,11 @@ from __future__ import annotations
 
 from typing import Any
 
-from tritensor import dtypes
-from tritensor.strides import preserve_format
+from tritensor.ground import dtypes
+from tritensor.ground.strides import preserve_format
 from tritensor.tensor.core import Tensor
 from tritensor.tensor.functions.shaping.moving import to
-from tritensor.tensor.publishing.publish import function
+from tritensor.tensor.public_api.publish import function
 
 
 @function(free=False)

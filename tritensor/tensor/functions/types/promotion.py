@@ -4,13 +4,13 @@ from __future__ import annotations
 
 from typing import Any
 
-from tritensor import dtypes
-from tritensor.dtypes import DType
-from tritensor.errors import ShapeError
+from tritensor.ground import dtypes
+from tritensor.ground.dtypes import DType
+from tritensor.ground.errors import ShapeError
 from tritensor.tensor.core import Tensor
 from tritensor.tensor.functions.types.storages import TypedStorage, UntypedStorage
-from tritensor.tensor.publishing.arguments import Operand
-from tritensor.tensor.publishing.publish import function
+from tritensor.tensor.public_api.arguments import Operand
+from tritensor.tensor.public_api.publish import function
 
 
 def _operand(label: str, x: Any) -> Any:

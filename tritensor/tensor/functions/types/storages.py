@@ -2,22 +2,22 @@
 
 from __future__ import annotations
 
-import importlib
 from collections.abc import Iterator
 from typing import Any, NoReturn
 
 import numpy as np
 
-from tritensor import dtypes
-from tritensor.array import Array, CudaArray, device_of, from_host, to_host
-from tritensor.call_site import spelled
-from tritensor.device import as_device, device
-from tritensor.dtypes import DType
-from tritensor.errors import ArgumentError
+from tritensor.ground import dtypes
+from tritensor.ground.call_site import spelled
+from tritensor.ground.device import as_device, device
+from tritensor.ground.dtypes import DType
+from tritensor.ground.errors import ArgumentError
+from tritensor.ground.providers import provider
+from tritensor.ops.array import Array, CudaArray, device_of, from_host, to_host
 from tritensor.tensor.copying import memory_of
 from tritensor.tensor.core import Tensor, new_tensor
 from tritensor.tensor.functions.creation.memory import from_file
-from tritensor.tensor.publishing.publish import function
+from tritensor.tensor.public_api.publish import function
 from tritensor.tensor.shared_memory import is_shared as in_shared_memory
 from tritensor.tensor.sharing import HOLDERS, shared
 
@@ -90,7 +90,7 @@ class _Memory:
         """Move the memory to where other processes see it, with all tensors that lie in it; returns self. See Tensor.share_memory_."""
         if not self.is_cuda:
             shared(self)
-            importlib.import_module("tritensor.multiprocessing")  # a floor above: from now on Python's queues send tensors without a copy
+            provider("multiprocessing")  # from now on Python's queues send tensors without a copy
         return self
 
     def __getitem__(self, index: Any) -> Any:

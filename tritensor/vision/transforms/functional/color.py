@@ -6,8 +6,8 @@ from typing import Any
 
 import numpy as np
 
-from tritensor import dtypes
-from tritensor.errors import ArgumentError
+from tritensor.ground import dtypes
+from tritensor.ground.errors import ArgumentError
 from tritensor.tensor.core import Tensor
 from tritensor.tensor.functions.pointwise.elementary import where
 from tritensor.tensor.functions.shaping.joining import stack

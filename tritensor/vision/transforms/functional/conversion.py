@@ -9,8 +9,8 @@ from typing import Any, NamedTuple
 
 import numpy as np
 
-from tritensor import dtypes
-from tritensor.errors import ArgumentError, DTypeError, ShapeError
+from tritensor.ground import dtypes
+from tritensor.ground.errors import ArgumentError, DTypeError, ShapeError
 from tritensor.tensor.core import Tensor
 from tritensor.tensor.functions.creation.constructors import as_tensor, numpy_type
 from tritensor.vision.pillow import channels_first, image_of, is_pil_image

@@ -8,8 +8,8 @@ from typing import Any
 import numpy as np
 
 import tritensor.nn.functional as F
-from tritensor import dtypes
-from tritensor.errors import ArgumentError
+from tritensor.ground import dtypes
+from tritensor.ground.errors import ArgumentError
 from tritensor.tensor.core import Tensor
 from tritensor.tensor.functions.creation.constructors import as_tensor
 from tritensor.vision.pillow import image_of, pillow

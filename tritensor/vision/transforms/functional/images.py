@@ -4,8 +4,8 @@ from __future__ import annotations
 
 from typing import Any
 
-from tritensor import dtypes
-from tritensor.errors import ArgumentError, ShapeError
+from tritensor.ground import dtypes
+from tritensor.ground.errors import ArgumentError, ShapeError
 from tritensor.tensor.core import Tensor
 from tritensor.vision.pillow import is_pil_image
 

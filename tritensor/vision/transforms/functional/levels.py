@@ -5,8 +5,8 @@ from __future__ import annotations
 from typing import Any
 
 import tritensor.nn.functional as F
-from tritensor import dtypes
-from tritensor.errors import ArgumentError, DTypeError
+from tritensor.ground import dtypes
+from tritensor.ground.errors import ArgumentError, DTypeError
 from tritensor.tensor.core import Tensor
 from tritensor.tensor.functions.creation.constructors import as_tensor, zeros
 from tritensor.tensor.functions.creation.sequences import linspace

@@ -9,8 +9,8 @@ from typing import Any
 import numpy as np
 
 import tritensor.nn.functional as F
-from tritensor import dtypes
-from tritensor.errors import ArgumentError, ShapeError
+from tritensor.ground import dtypes
+from tritensor.ground.errors import ArgumentError, ShapeError
 from tritensor.tensor.core import Tensor
 from tritensor.tensor.functions.creation.constructors import as_tensor, ones
 from tritensor.tensor.functions.creation.sequences import linspace

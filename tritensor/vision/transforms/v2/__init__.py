@@ -4,7 +4,8 @@ from __future__ import annotations
 
 from typing import Any
 
-from tritensor import dtypes, nn
+from tritensor import nn
+from tritensor.ground import dtypes
 from tritensor.tensor.core import Tensor
 from tritensor.vision import transforms
 from tritensor.vision.transforms.v2 import functional as functional

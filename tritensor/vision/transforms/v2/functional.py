@@ -6,7 +6,7 @@ from typing import Any
 
 import numpy as np
 
-from tritensor import dtypes
+from tritensor.ground import dtypes
 from tritensor.tensor.core import Tensor
 from tritensor.vision.pillow import channels_first
 from tritensor.vision.transforms import functional

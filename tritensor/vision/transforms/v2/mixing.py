@@ -7,7 +7,7 @@ from typing import Any
 
 import tritensor.nn.functional as F
 from tritensor import nn
-from tritensor.errors import ArgumentError, ShapeError
+from tritensor.ground.errors import ArgumentError, ShapeError
 from tritensor.tensor.core import Tensor
 from tritensor.tensor.functions.creation.constructors import full
 from tritensor.tensor.functions.creation.gammas import sample_dirichlet

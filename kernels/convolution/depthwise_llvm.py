@@ -1,0 +1,160 @@
+"""Depthwise convolution on the CPU, each channel with a kernel of its own: machine code, and nothing where there is none."""
+
+from __future__ import annotations
+
+import functools
+from typing import Any
+
+import numpy as np
+
+from tritensor.kernels.convolution.columns import WIDTH, machine, pointer, read, write
+from tritensor.kernels.convolution.plans import Plan
+from tritensor.llvm import compiler, threads
+from tritensor.llvm.loop_nest import Nest
+
+_ALONE = 1 << 16  # results below which a second thread does not pay
+_POINTERS = {"x", "y", "w", "bias", "shift", "start", "to", "valid", "stored", "cells", "g", "dw"}
+_CORRELATE = (
+    "x", "w", "bias", "y", "images", "x_n", "x_c", "channels", "several", "taps", "y_n", "y_c",
+    "shift", "vectors", "start", "to", "valid", "stored", "cells",
+)  # fmt: skip
+_WEIGHT = (
+    "x",
+    "g",
+    "dw",
+    "images",
+    "x_n",
+    "x_c",
+    "channels",
+    "taps",
+    "g_n",
+    "g_c",
+    "shift",
+    "vectors",
+    "start",
+    "to",
+    "valid",
+    "stored",
+    "cells",
+)
+
+
+def _number(dtype: np.dtype) -> tuple[str, str, int]:
+    """LLVM's type of a number, its vector's, and lanes."""
+    kind = "float" if dtype == np.float32 else "double"
+    return kind, f"<{WIDTH[dtype]} x {kind}>", WIDTH[dtype]
+
+
+@functools.cache
+def _correlation(dtype: np.dtype, told: bool) -> Any:
+    """y[n, o, v] = bias[o] + sum over t of w[o, t] x[n, o / several, v + shift[t]], vectors of outputs v."""
+    kind, vector, width = _number(dtype)
+    fused = f"llvm.fma.v{width}f{dtype.itemsize * 8}"
+    nest = Nest()
+    splat = f"<{width} x i32> zeroinitializer"
+    with nest.loop("n", "%images"), nest.loop("o", "%channels"):
+        nest.item("b", kind, "%bias", "%o", dtype.itemsize)
+        nest.lines += [
+            f"  %b0 = insertelement {vector} poison, {kind} %b, i32 0",
+            f"  %b1 = shufflevector {vector} %b0, {vector} poison, {splat}",
+            "  %c = udiv i64 %o, %several",
+            "  %first = mul i64 %o, %taps",
+        ]
+        nest.moved("image", "%x", ("%n", "%x_n"), ("%c", "%x_c"))
+        nest.moved("onto", "%y", ("%n", "%y_n"), ("%o", "%y_c"))
+        with nest.loop("v", "%vectors"):
+            with nest.loop("t", "%taps", acc=(vector, "%b1")):
+                nest.item("by", "i64", "%shift", "%t", 8)
+                nest.lines += ["  %from = getelementptr i8, ptr %image, i64 %by", "  %row = mul i64 %t, %vectors"]
+                nest.lines += ["  %which = add i64 %row, %v", "  %weight = add i64 %first, %t"]
+                _, one = read(nest, dtype, told, "%from", "%which")
+                nest.item("a", kind, "%w", "%weight", dtype.itemsize)
+                nest.lines += [
+                    f"  %a0 = insertelement {vector} poison, {kind} %a, i32 0",
+                    f"  %a1 = shufflevector {vector} %a0, {vector} poison, {splat}",
+                    f"  %acc.new = call {vector} @{fused}({vector} %a1, {vector} %value, {vector} %acc)",
+                ]
+            two = write(nest, dtype, "%onto", "%acc.new")
+    return nest.compiled(_CORRELATE, _POINTERS, [*one, *two, f"declare {vector} @{fused}({vector}, {vector}, {vector})"])
+
+
+@functools.cache
+def _gradient(dtype: np.dtype, told: bool) -> Any:
+    """dw[c, t] = sum over n and v of g[n, c, v] x[n, c, v + shift[t]]: the vectors of an image first, then the images, then the lanes."""
+    kind, vector, width = _number(dtype)
+    name = f"v{width}f{dtype.itemsize * 8}"
+    nest = Nest()
+    with nest.loop("c", "%channels"), nest.loop("t", "%taps"):
+        nest.item("by", "i64", "%shift", "%t", 8)
+        nest.lines += ["  %rows = mul i64 %t, %vectors", "  %cell0 = mul i64 %c, %taps", "  %into = add i64 %cell0, %t"]
+        with nest.loop("n", "%images", total=(vector, "zeroinitializer")):
+            nest.moved("from", "%x", ("%n", "%x_n"), ("%c", "%x_c"), ("%by", "1"))
+            nest.moved("given", "%g", ("%n", "%g_n"), ("%c", "%g_c"))
+            with nest.loop("v", "%vectors", acc=(vector, "zeroinitializer")):
+                nest.lines.append("  %which = add i64 %rows, %v")
+                _, one = read(nest, dtype, told, "%from", "%which")
+                nest.item("end", "i64", "%to", "%v", 8)
+                nest.item("held", f"i{width}", "%stored", "%v", width // 8)
+                nest.lines += [
+                    f"  %lanes = bitcast i{width} %held to <{width} x i1>",
+                    "  %there = getelementptr i8, ptr %given, i64 %end",
+                    f"  %weight = call {vector} @llvm.masked.load.{name}.p0(ptr %there, i32 {dtype.itemsize}, <{width} x i1> %lanes, "
+                    f"{vector} zeroinitializer)",
+                    f"  %acc.new = call {vector} @llvm.fma.{name}({vector} %weight, {vector} %value, {vector} %acc)",
+                ]
+            nest.lines.append(f"  %total.new = fadd {vector} %total, %acc.new")
+        nest.lines += [
+            f"  %sum = call reassoc {kind} @llvm.vector.reduce.fadd.{name}({kind} 0.0, {vector} %total.new)",
+            f"  %dw.at = getelementptr {kind}, ptr %dw, i64 %into",
+            f"  store {kind} %sum, ptr %dw.at, align {dtype.itemsize}",
+        ]
+    declared = {
+        *one, f"declare {vector} @llvm.masked.load.{name}.p0(ptr, i32, <{width} x i1>, {vector})",
+        f"declare {vector} @llvm.fma.{name}({vector}, {vector}, {vector})", f"declare {kind} @llvm.vector.reduce.fadd.{name}({kind}, {vector})",
+    }  # fmt: skip
+    return nest.compiled(_WEIGHT, _POINTERS, sorted(declared))
+
+
+def fits(x: np.ndarray, plan: Plan) -> bool:
+    """Whether cells are read side by side by a processor that has masks of its own: tiles over padded copies are faster elsewhere."""
+    found = machine(x.dtype, plan, _correlation)
+    return found is not None and found[1].cells is None and compiler.processor() == "x86-64-v4"
+
+
+def correlate(x: np.ndarray, w: np.ndarray, bias: np.ndarray | None, plan: Plan, y: np.ndarray) -> bool:
+    """Write the convolution of x (N, C, *size) with w (O, 1, taps), O a multiple of C, to y (N, O, *outs), both in C order; False where numpy has to."""
+    found = machine(x.dtype, plan, _correlation)
+    if found is None:
+        return False
+    function, t = found
+    w = np.ascontiguousarray(w)
+    bias = np.zeros(len(w), x.dtype) if bias is None else np.ascontiguousarray(bias)
+
+    def images(low: int, high: int) -> tuple[int, ...]:
+        return (
+            pointer(x) + low * x.strides[0], pointer(w), pointer(bias), pointer(y) + low * y.strides[0], high - low, x.strides[0], x.strides[1], len(w),
+            len(w) // x.shape[1], len(plan.shifts), y.strides[0], y.strides[1], pointer(t.shift), len(t.start), pointer(t.start), pointer(t.to),
+            pointer(t.valid), pointer(t.stored), pointer(t.cells),
+        )  # fmt: skip
+
+    threads.over(function, x.shape[0], images, y.size < _ALONE)
+    return True
+
+
+def weight_gradient(x: np.ndarray, g: np.ndarray, groups: int, plan: Plan) -> np.ndarray | None:
+    """The gradient (C, taps) to the kernels of x (N, C, *size) that g (N, C, *outs) gives, both in C order; None where numpy has to."""
+    found = machine(x.dtype, plan, _gradient)
+    if found is None:
+        return None
+    function, t = found
+    dw = np.empty((x.shape[1], len(plan.shifts)), x.dtype)
+
+    def channels(low: int, high: int) -> tuple[int, ...]:
+        return (
+            pointer(x) + low * x.strides[1], pointer(g) + low * g.strides[1], pointer(dw) + low * dw.strides[0], x.shape[0], x.strides[0], x.strides[1],
+            high - low, len(plan.shifts), g.strides[0], g.strides[1], pointer(t.shift), len(t.start), pointer(t.start), pointer(t.to), pointer(t.valid),
+            pointer(t.stored), pointer(t.cells),
+        )  # fmt: skip
+
+    threads.over(function, x.shape[1], channels, g.size < _ALONE)
+    return dw

@@ -1,0 +1,135 @@
+"""Rows that begin between 16-byte boundaries: a body that wide accesses reach, and a rim of the few elements before and after it.
+
+A row of 4095 elements of 16 bits begins 2 bytes earlier than a boundary, the next one 4. A program takes rows that lie V apart, V elements to 16
+bytes: they all begin equally far behind a boundary, at its *phase*, so that columns are counted from that boundary, the same for all of them. PEEL is V,
+or 1 for rows that need none of it or cannot have it: then body is all of a row, and there is no rim.
+"""
+
+from __future__ import annotations
+
+import math
+
+import triton
+import triton.language as tl
+
+from tritensor.kernels.parts.launch_rules import cdiv
+from tritensor.kernels.parts.reduction import upcast
+from tritensor.kernels.parts.rows import row_tiles
+from tritensor.kernels.parts.rows.row_tiles import Rows, RowTiles
+from tritensor.ops.array import CudaArray
+
+ACCESS = 16  # bytes of a wide access
+SHORTEST = 64  # elements of a row from which on a rim of up to 2 V lanes is the lesser cost
+
+
+def lying(x: CudaArray, columns: int) -> Rows:
+    """A C-ordered array as rows."""
+    return Rows(x, (0, columns, 1))
+
+
+def peel(columns: int, *arrays: Rows) -> int:
+    """V where rows of these arrays are peeled to 16 bytes of the narrowest, else 1: they divide by that anyway, are short, or do not lie alike."""
+    v = ACCESS // min(a.array.itemsize for a in arrays)
+    steps = [a.strides[1] for a in arrays]
+    if columns < SHORTEST or (columns % v == 0 and all(s % v == 0 for s in steps)):
+        return 1
+    alike = all(
+        a.strides[0] == 0 and a.strides[2] == 1 and s >= 0 and (s - steps[0]) % v == 0 and a.array.pointer % 16 == 0
+        for a, s in zip(arrays, steps, strict=True)
+    )  # fmt: skip
+    return v if alike else 1
+
+
+def align(columns: int, *arrays: Rows) -> int:
+    """A power of two, at most 8, that divides the number of columns and the strides of rows: with it a masked access stays wide."""
+    return math.gcd(8, columns, *(s for a in arrays for s in a.strides[:2]))
+
+
+def programs(on: RowTiles, peeled: int) -> int:
+    """How many programs walk the rows."""
+    return on.batch * cdiv(on.rows, on.BM * peeled) * peeled if on.columns else 0
+
+
+@triton.jit
+def known(strides, ALIGN: tl.constexpr):
+    """Strides (batch, rows, columns), the first two known to divide by ALIGN."""
+    return strides[0] // ALIGN * ALIGN, strides[1] // ALIGN * ALIGN, strides[2]
+
+
+@triton.jit
+def place(rows, BM: tl.constexpr, ONE: tl.constexpr, PEEL: tl.constexpr):
+    """This program's place: (batch, row numbers, which of them are inside). ONE: there is one batch, which spares a division."""
+    if PEEL == 1:
+        if ONE:
+            b, row = tl.zeros((), tl.int64), tl.program_id(0).to(tl.int64) * BM + tl.arange(0, BM)
+            inside = row < rows
+        else:
+            b, row, inside = row_tiles.place(rows, BM)
+    else:
+        pid = tl.program_id(0).to(tl.int64)
+        row = pid // PEEL * (BM * PEEL) + pid % PEEL + tl.arange(0, BM) * PEEL
+        b, inside = tl.zeros((), tl.int64), row < rows
+    return b, row, inside
+
+
+@triton.jit
+def phase_of(first, stride, PEEL: tl.constexpr):
+    """How many elements behind a boundary the rows begin whose numbers are `first` modulo PEEL."""
+    return ((first % PEEL).to(tl.int64) * stride % PEEL).to(tl.int32)
+
+
+@triton.jit
+def phase(strides, PEEL: tl.constexpr):
+    """How many elements behind a boundary this program's rows begin."""
+    return 0 if PEEL == 1 else phase_of(tl.program_id(0), strides[1], PEEL)
+
+
+@triton.jit
+def last(shift, columns, PEEL: tl.constexpr):
+    """Where the body ends, counted from the boundary."""
+    return columns if PEEL == 1 else (shift + columns) // PEEL * PEEL
+
+
+@triton.jit
+def body(start, shift, columns, BN: tl.constexpr, PEEL: tl.constexpr):
+    """BN columns of the body from `start` on, and which of them are inside."""
+    col = start + tl.arange(0, BN)
+    if PEEL == 1:
+        within = col < columns
+    else:
+        within = (col >= (shift + PEEL - 1) // PEEL * PEEL) & (col < (shift + columns) // PEEL * PEEL)
+    return col, within
+
+
+@triton.jit
+def rim(shift, columns, PEEL: tl.constexpr):
+    """The columns before and after the body, 2 PEEL of them, and which are inside."""
+    lane = tl.arange(0, 2 * PEEL)
+    end = (shift + columns) // PEEL * PEEL
+    col = tl.where(lane < PEEL, shift + lane, end + lane - PEEL)
+    return col, tl.where(lane < PEEL, col < (shift + PEEL - 1) // PEEL * PEEL, col < shift + columns)
+
+
+@triton.jit
+def starts(row, stride, shift, PEEL: tl.constexpr):
+    """The boundary before each row: a multiple of PEEL, and known to be one."""
+    return (row * stride - shift) // PEEL * PEEL
+
+
+@triton.jit
+def load(x, b, row, col, strides, shift, inside, other, UNIT: tl.constexpr, PEEL: tl.constexpr):
+    """A tile (rows, cols) in float32 or wider. UNIT names the stride known to be 1: 1 along rows, 2 along columns."""
+    if PEEL == 1:
+        value = row_tiles.load(x, b, row, col, strides, inside, other, UNIT)
+    else:
+        value = upcast(tl.load(x + starts(row, strides[1], shift, PEEL)[:, None] + col[None, :], mask=inside, other=other))
+    return value
+
+
+@triton.jit
+def store(y, value, b, row, col, strides, shift, inside, UNIT: tl.constexpr, PEEL: tl.constexpr):
+    """A tile (rows, cols) of a C-ordered result, rounded once."""
+    if PEEL == 1:
+        row_tiles.store(y, value, b, row, col, strides, inside, UNIT)
+    else:
+        tl.store(y + starts(row, strides[1], shift, PEEL)[:, None] + col[None, :], value.to(y.dtype.element_ty), mask=inside)

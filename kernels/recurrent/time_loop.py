@@ -1,0 +1,236 @@
+"""What a loop over time is made of, on both backends: a matrix product and one pass of a formula over windows of rows.
+
+On the GPU each is one launch. On the CPU the formula is machine code where there are many elements (tritensor/llvm/strided_rows.py).
+"""
+
+from __future__ import annotations
+
+import math
+from collections.abc import Callable, Sequence
+from typing import Any, NamedTuple
+
+import numpy as np
+import triton
+import triton.language as tl
+
+from tritensor.cuda.launch import launch
+from tritensor.ground import dtypes
+from tritensor.kernels.parts import backends
+from tritensor.kernels.parts.allocation import allocate
+from tritensor.kernels.parts.copying import convert
+from tritensor.kernels.parts.cpu.blocks import SILENT
+from tritensor.kernels.parts.cpu.simd_maths import on_lanes
+from tritensor.kernels.parts.filling import filled
+from tritensor.kernels.parts.gemm import gemm
+from tritensor.kernels.parts.launch_rules import cdiv, next_power_of_2
+from tritensor.llvm import products
+from tritensor.llvm.strided_rows import WindowLoop
+from tritensor.ops.array import CudaArray
+from tritensor.ops.table import registry
+
+_MANY = 256  # elements of all steps from which the way through ctypes pays: numpy takes a dozen calls for each step
+
+
+class Rows(NamedTuple):
+    """A matrix in a loop over time: `moving` if each step has rows of its own, else the first rows serve every step."""
+
+    x: Any  # (rows, n), elements of a row side by side
+    moving: bool
+
+
+Pass = Callable[[int, int], None]  # (first row, number of rows)
+
+
+class Cell:
+    """What happens to each element in one time step: a `@triton.jit` formula of as many values as inputs that returns a tuple."""
+
+    def __init__(self, formula: Any) -> None:
+        self.formula = formula
+        self.numpy = backends.twin(formula, backends.on_numpy)
+        self.machine = WindowLoop(lambda *lanes: backends.twin(formula, on_lanes)(*lanes))
+
+
+def columns(x: Any, parts: int, moving: bool) -> list[Rows]:
+    """The columns of x in so many equal parts."""
+    n = x.shape[1] // parts
+    return [Rows(x[:, k * n : (k + 1) * n], moving) for k in range(parts)]
+
+
+# outs[o][row, col] = FORMULA(ins[i][row, col] for all i)[o]
+@triton.jit(do_not_specialize=["rows"])
+def _window_kernel(
+    ins, outs, in_steps, out_steps, rows, cols, FORMULA: tl.constexpr, COMPUTE: tl.constexpr, ALIGN: tl.constexpr, BM: tl.constexpr, BN: tl.constexpr
+):  # fmt: skip
+    across = tl.cdiv(cols, BN)
+    row = (tl.program_id(0) // across * BM + tl.arange(0, BM)).to(tl.int64)[:, None]  # (BM, 1)
+    col = (tl.program_id(0) % across * BN + tl.arange(0, BN))[None, :]  # (1, BN)
+    mask = (row < rows) & (col < cols // ALIGN * ALIGN)
+    values = ()
+    for i in tl.static_range(len(ins)):
+        x = tl.load(ins[i] + row * (in_steps[i] // ALIGN * ALIGN) + col, mask=mask, other=0)
+        values = values + (x.to(COMPUTE),)  # type: ignore[assignment]
+    made = FORMULA(*values)
+    for o in tl.static_range(len(outs)):
+        tl.store(outs[o] + row * (out_steps[o] // ALIGN * ALIGN) + col, made[o].to(outs[o].dtype.element_ty), mask=mask)
+
+
+class Device:
+    """CudaArrays; one launch a product, one a pass."""
+
+    @staticmethod
+    def new(shape: tuple[int, ...], dtype: np.dtype, like: CudaArray) -> CudaArray:
+        return allocate(shape, dtype, like)
+
+    @staticmethod
+    def zeros(shape: tuple[int, ...], dtype: np.dtype, like: CudaArray) -> CudaArray:
+        return filled(shape, dtype, like.device, 0)
+
+    @staticmethod
+    def copy(x: CudaArray, dtype: np.dtype | None = None) -> CudaArray:
+        """A C-ordered copy in memory of its own."""
+        y = allocate(x.shape, x.dtype if dtype is None else dtype, x)
+        convert(x, y)
+        return y
+
+    @staticmethod
+    def lying(x: CudaArray) -> CudaArray:
+        """x, or a copy, with the elements of a row side by side."""
+        return x if x.strides[1] == 1 or x.shape[1] == 1 else Device.copy(x)
+
+    @staticmethod
+    def cat(*xs: CudaArray) -> CudaArray:
+        return registry["cat"].forward(*xs, dim=0)  # type: ignore[misc]
+
+    @staticmethod
+    def operand(x: CudaArray) -> CudaArray:
+        return x
+
+    @staticmethod
+    def swapped(x: CudaArray) -> CudaArray:
+        return x.transpose((1, 0))
+
+    @staticmethod
+    def product(a: CudaArray, b: CudaArray, out: CudaArray, bias: CudaArray | None = None) -> None:
+        """out = a @ b + bias."""
+        gemm(a, b, out, bias, whole=True)
+
+    @staticmethod
+    def total(a: CudaArray, b: CudaArray, out: CudaArray) -> None:
+        """out = a^T @ b, a long sum."""
+        gemm(a.transpose((1, 0)), b, out)
+
+    @staticmethod
+    def rounded(x: CudaArray, dtype: np.dtype) -> CudaArray:
+        return x if x.dtype == dtype else Device.copy(x, dtype)
+
+    @staticmethod
+    def sum(a: CudaArray, b: CudaArray) -> CudaArray:
+        return registry["add"].forward(a, b)  # type: ignore[misc]
+
+    @staticmethod
+    def column_sums(x: CudaArray) -> CudaArray:
+        return registry["sum"].forward(x, dim=(0,), keepdim=False)  # type: ignore[misc]
+
+    @staticmethod
+    def over(cell: Cell, outs: Sequence[Rows], ins: Sequence[Rows]) -> Pass:
+        """The pass of a cell over these matrices."""
+        cols = outs[0].x.shape[1]
+        in_steps, out_steps = (tuple([r.x.strides[0] for r in rs]) for rs in (ins, outs))
+        align = math.gcd(8, cols, *in_steps, *out_steps)
+        wide = tl.float64 if outs[0].x.itemsize == 8 else tl.float32
+        across = min(next_power_of_2(cols), 128)
+
+        def run(start: int, rows: int) -> None:
+            given, made = (tuple(r.x[start : start + rows] if r.moving else r.x[:rows] for r in rs) for rs in (ins, outs))
+            high = min(max(512 // across, 1), next_power_of_2(rows))
+            launch(
+                _window_kernel, (cdiv(rows, high) * cdiv(cols, across),), given, made, in_steps, out_steps, rows, cols,
+                FORMULA=cell.formula, COMPUTE=wide, ALIGN=align, BM=high, BN=across,
+            )  # fmt: skip
+
+        return run
+
+
+class Host:
+    """numpy arrays. 16-bit floats are multiplied in float32."""
+
+    @staticmethod
+    def new(shape: tuple[int, ...], dtype: np.dtype, like: np.ndarray) -> np.ndarray:
+        return np.empty(shape, dtype)
+
+    @staticmethod
+    def zeros(shape: tuple[int, ...], dtype: np.dtype, like: np.ndarray) -> np.ndarray:
+        return np.zeros(shape, dtype)
+
+    @staticmethod
+    def copy(x: np.ndarray, dtype: np.dtype | None = None) -> np.ndarray:
+        """A C-ordered copy in memory of its own."""
+        return np.array(x, dtype, order="C")
+
+    @staticmethod
+    def lying(x: np.ndarray) -> np.ndarray:
+        """x, or a copy, with the elements of a row side by side."""
+        return x if x.strides[1] == x.itemsize and x.strides[0] >= 0 else np.array(x, order="C")
+
+    @staticmethod
+    def cat(*xs: np.ndarray) -> np.ndarray:
+        return np.concatenate(xs)
+
+    @staticmethod
+    def operand(x: np.ndarray) -> np.ndarray:
+        """x as the loop multiplies with it: laid out so that every step need not."""
+        return np.ascontiguousarray(x, dtypes.accumulator(x.dtype))
+
+    @staticmethod
+    def swapped(x: np.ndarray) -> np.ndarray:
+        return Host.operand(x.T)
+
+    @staticmethod
+    def product(a: np.ndarray, b: np.ndarray, out: np.ndarray, bias: np.ndarray | None = None) -> None:
+        """out = a @ b + bias."""
+        wide = a.dtype.itemsize > 2
+        y = products.matmul(
+            a if wide else a.astype(np.float32), b if b.dtype.itemsize > 2 else b.astype(np.float32), out=out if wide else None
+        )
+        if bias is not None:
+            y += bias
+        if not wide:
+            out[...] = y
+
+    @staticmethod
+    def total(a: np.ndarray, b: np.ndarray, out: np.ndarray) -> None:
+        """out = a^T @ b, a long sum."""
+        Host.product(a.T, b, out)
+
+    @staticmethod
+    def rounded(x: np.ndarray, dtype: np.dtype) -> np.ndarray:
+        return x.astype(dtype, copy=False)
+
+    @staticmethod
+    def sum(a: np.ndarray, b: np.ndarray) -> np.ndarray:
+        return a + b
+
+    @staticmethod
+    def column_sums(x: np.ndarray) -> np.ndarray:
+        wide = x.astype(np.float32) if x.dtype.itemsize == 2 else x
+        return (np.ones(len(x), wide.dtype) @ wide).astype(x.dtype, copy=False)  # BLAS sums in blocks
+
+    @staticmethod
+    def over(cell: Cell, outs: Sequence[Rows], ins: Sequence[Rows]) -> Pass:
+        """The pass of a cell over these matrices."""
+        if outs[0].x.size >= _MANY:
+            run = cell.machine.over([r.x for r in outs], [r.x for r in ins], [r.moving for r in (*outs, *ins)])
+            if run is not None:
+                return run
+        return _in_numpy(cell, outs, ins)
+
+
+def _in_numpy(cell: Cell, outs: Sequence[Rows], ins: Sequence[Rows]) -> Pass:
+    def run(start: int, rows: int) -> None:
+        given = [r.x[start : start + rows] if r.moving else r.x[:rows] for r in ins]
+        with SILENT():
+            made = cell.numpy(*[x.astype(np.float32) if x.dtype.itemsize == 2 else x for x in given])
+        for r, y in zip(outs, made, strict=True):
+            (r.x[start : start + rows] if r.moving else r.x[:rows])[...] = y
+
+    return run

@@ -1,0 +1,76 @@
+"""Arguments of functions that slide a window over an image: sizes for each axis, inputs without a batch."""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+from typing import Any
+
+from tritensor.ground.errors import ShapeError
+from tritensor.ground.strides import channels_last, channels_last_3d, is_channels_last
+from tritensor.ops.array import is_contiguous
+from tritensor.ops.table import ops
+from tritensor.ops.table.shape_rules import one_integer
+from tritensor.tensor.core import Tensor
+
+Sizes = int | Sequence[int]
+AXES = {1: "length", 2: "height, width", 3: "depth, height, width"}
+_COUNTS = {1: "one integer", 2: "one integer, or two for height and width", 3: "one integer, or three for depth, height and width"}
+
+
+def several(name: str, what: str, value: Any, axes: int) -> tuple[int, ...]:
+    """A number for each of `axes` axes, from one for all or from as many."""
+    value = one_integer(value)
+    if isinstance(value, int):
+        return (value,) * axes
+    found = tuple(one_integer(v) for v in value)
+    if len(found) == 1:
+        found *= axes
+    if len(found) != axes or not all(isinstance(v, int) for v in found):
+        raise ShapeError(f"{name}: {what} is {value!r}; give {_COUNTS[axes]}")
+    return found
+
+
+def pair(name: str, what: str, value: Sizes) -> tuple[int, int]:
+    """(height, width) from one number or two."""
+    first, second = several(name, what, value, 2)
+    return first, second
+
+
+def steps(name: str, stride: Sizes | None, kernel: tuple[int, ...]) -> tuple[int, ...]:
+    """The steps of a pooling's windows: None or an empty sequence lays them side by side."""
+    stride = one_integer(stride)
+    if stride is None or (not isinstance(stride, int) and len(stride) == 0):
+        return kernel
+    return several(name, "stride", stride, len(kernel))
+
+
+def batched(name: str, input: Tensor, axes: int = 2) -> tuple[Tensor, bool]:
+    """The input as (batch, channels, and the axes), and whether it came without a batch."""
+    n = input.ndim
+    if n == axes + 2:
+        return input, False
+    if n != axes + 1:
+        raise ShapeError(
+            f"{name}: input {tuple(input.shape)} has {n} dimensions; give (batch, channels, {AXES[axes]}) or (channels, {AXES[axes]})"
+        )
+    return input.unsqueeze(0), True
+
+
+def channels_last_as(x: Tensor, y: Tensor) -> Tensor:
+    """y, channels last where x is, an image or a volume."""
+    if not is_channels_last(x.array.shape, x.stride()):
+        return y
+    return y.contiguous(memory_format=channels_last if y.ndim == 4 else channels_last_3d)  # type: ignore[no-any-return]
+
+
+def image_of_rows(x: Tensor) -> Tensor:
+    """Rows (batch, channels, w) as images of one row. The channels of a single sample that lie innermost are seen to, which unsqueeze forgets."""
+    n, _, w = x.shape
+    if (
+        (n == 1 or w == 1)
+        and x.stride(1) == 1
+        and (w > 1 or x.stride(2) >= x.shape[1])
+        and is_contiguous((turned := ops.permute(x, dims=(0, 2, 1))).array)
+    ):
+        return ops.permute(ops.reshape(turned, shape=(n, 1, w, x.shape[1])), dims=(0, 3, 1, 2))  # type: ignore[no-any-return]
+    return x.unsqueeze(-2)  # type: ignore[no-any-return]

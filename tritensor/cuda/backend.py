@@ -1,0 +1,20 @@
+"""Who serves device `cuda`: the CUDA driver, or host memory and Triton's interpreter under TRITON_INTERPRET=1."""
+
+from __future__ import annotations
+
+from tritensor.cuda.runtime import active
+from tritensor.cuda.runtime.interface import Runtime
+
+
+def choose() -> Runtime:
+    """A new runtime. Raises DeviceError when there is no driver or GPU."""
+    if active.emulated():
+        from tritensor.cuda.emulator.runtime import EmulatedRuntime
+
+        return EmulatedRuntime()
+    from tritensor.cuda.driver.runtime import DriverRuntime
+
+    return DriverRuntime()
+
+
+active.choose_by(choose)

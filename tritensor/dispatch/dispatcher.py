@@ -1,0 +1,193 @@
+"""The one road of an op: pick the backend from the device, check, run, wrap, and leave a Node if a gradient will be asked."""
+
+from __future__ import annotations
+
+from collections.abc import Callable
+from typing import Any
+
+import numpy as np
+
+from tritensor.autograd.modes import state
+from tritensor.dispatch import nodes
+from tritensor.dispatch.nodes import record_node, refuse_written, share, written
+from tritensor.ground import device_errors, dtypes
+from tritensor.ground.errors import DeviceError
+from tritensor.ground.transforms import LayerArray, entries
+from tritensor.ops.array import CudaArray, settled
+from tritensor.ops.table import Op, registry
+
+_SCALARS = (bool, int, float, complex)
+
+# Set by tritensor.tensor.core, the floor above: the Tensor class and its bare constructor.
+_Tensor: Any = None
+_new: Callable[..., Any]
+
+
+def install(tensor_class: Any, new: Callable[..., Any]) -> None:
+    """Tell dispatch what to wrap results in. Called once, by the floor above."""
+    global _Tensor, _new
+    _Tensor, _new = tensor_class, new
+    nodes.install(tensor_class)
+
+
+def apply(op: Op, *inputs: Any, **attrs: Any) -> Any:
+    """Run an op on tensors (and Python scalars, where it broadcasts; None for an optional input). Gives a Tensor, several in a tuple, or None where it mutates.
+
+    Raises before anything runs: TypeError for a foreign argument or attribute, DeviceError for mixed devices, what the op's shape rule raises.
+    """
+    if len(inputs) != len(op.inputs) and not op.variadic:
+        inputs = _filled(op, inputs)
+    if op.promote is not None:
+        inputs = _promoted(op, inputs)
+    arrays, cuda, host, wanted = [], None, False, False
+    for x in inputs:
+        if isinstance(x, _Tensor):
+            if type(a := x.array) is CudaArray:
+                if cuda is None:
+                    cuda = a.storage.device
+                elif cuda is not a.storage.device and cuda != a.storage.device:
+                    raise _mixed_devices(op, inputs)
+            elif type(a) is LayerArray:
+                return entries.run(op, inputs, attrs)
+            else:
+                host = True
+            wanted = x.tracked or wanted
+            arrays.append(a)
+        elif (x is None and len(arrays) >= op.required) or (op.broadcasts and isinstance(x, _SCALARS) and not isinstance(x, np.generic)):
+            arrays.append(x)
+        elif op.broadcasts and isinstance(x, np.generic):
+            return apply(op, *_python_numbers(inputs), **attrs)
+        else:
+            raise _foreign(op, inputs, x)
+    if cuda is not None and host:
+        raise _mixed_devices(op, inputs)
+    if not inputs and "device" in attrs and attrs["device"].type == "cuda":
+        cuda = attrs["device"]
+    if op.mutates:
+        refuse_written(op, inputs)
+    try:
+        if cuda is None or op.view:
+            op.shape(*arrays, **attrs)
+            result = op.reference(*arrays, **attrs)
+        elif op.host is not None:
+            result = op.host(*arrays, **attrs)
+        else:
+            corner: Any = op.forward
+            if op.reports:
+                device_errors.enter(op)
+            recipe, key, given = corner.find(arrays, attrs)
+            if recipe is None:
+                op.shape(*arrays, **attrs)
+            result = recipe(given) if recipe is not None else corner.first(key, given, arrays, attrs)
+    except TypeError as error:
+        raise misgiven(op, attrs, error) from error.__cause__
+    if op.mutates:  # not before: an index out of range, which only the numbers tell, has changed nothing
+        written(op, inputs)
+        return None
+    if cuda is None:
+        result = tuple([settled(op.layout, r, arrays) for r in result]) if type(result) is tuple else settled(op.layout, result, arrays)
+    record = wanted and state.enabled and op.rule is not None
+    if type(result) is not tuple:
+        out = _new(result)
+        if record and dtypes.has_gradient(result.dtype):
+            record_node(op, inputs, attrs, (out,), (result,))
+        if op.view:
+            share(out, inputs[0], op, attrs)
+        return out
+    return _outputs(op, inputs, attrs, result, record)
+
+
+def _outputs(op: Op, inputs: tuple[Any, ...], attrs: dict[str, Any], result: tuple[Any, ...], record: bool) -> Any:
+    """The tensors of an op with several outputs, and its node."""
+    outs = tuple([_new(r) for r in result[: op.public]])
+    if record:
+        record_node(op, inputs, attrs, outs, result)
+    return outs if op.public > 1 else outs[0]
+
+
+def _filled(op: Op, inputs: tuple[Any, ...]) -> tuple[Any, ...]:
+    """Inputs with None for optional ones that were left out."""
+    if len(inputs) > len(op.inputs):
+        raise TypeError(
+            f"{op.name}: takes {len(op.inputs)} inputs ({', '.join(op.inputs)}), {len(inputs)} were given; attributes are keyword-only"
+        )
+    if len(inputs) < op.required:
+        raise TypeError(f"{op.name}: takes {', '.join(op.inputs)}; {len(inputs)} of {op.required} were given")
+    return inputs + (None,) * (len(op.inputs) - len(inputs))
+
+
+def misgiven(op: Op, attrs: dict[str, Any], error: TypeError) -> TypeError:
+    """The error to raise for one that an op's functions raised: where attributes are missing or unknown, it says so in the op's name and not in theirs."""
+    from tritensor.ops.table.description import bare_signature
+
+    signature = bare_signature(op)
+    try:
+        signature.bind(*op.inputs, **attrs)
+    except TypeError as wrong:
+        return TypeError(f"{op.name}: {wrong}; it is called as {op.name}{signature}")
+    return error
+
+
+def _python_numbers(inputs: tuple[Any, ...]) -> tuple[Any, ...]:
+    """numpy's scalars as Python's numbers, which are weak in promotion."""
+    return tuple([x.item() if isinstance(x, np.generic) else x for x in inputs])
+
+
+_COMPARISONS = frozenset({"eq", "ne", "lt", "le", "gt", "ge"})  # their result says what a number was rounded to
+
+
+def _promoted(op: Op, inputs: tuple[Any, ...]) -> tuple[Any, ...]:
+    """Inputs cast to their common type (see dtypes.result_type); Python numbers stay numbers, and numpy's become such."""
+    values: list[Any] = []
+    common = None
+    mixed = False
+    for x in inputs:
+        if isinstance(x, _Tensor):
+            values.append(x.array)
+            if common is None:
+                common = x.array.dtype
+            elif common is not x.array.dtype:
+                mixed = True
+        elif isinstance(x, np.generic):
+            return _promoted(op, _python_numbers(inputs))
+        elif isinstance(x, _SCALARS):
+            values.append(x)
+            mixed = True
+    if common is None:
+        foreign = [x for x in inputs if x is not None and not isinstance(x, _SCALARS)]
+        raise (
+            _foreign(op, inputs, foreign[0])
+            if foreign
+            else TypeError(f"{op.name}: at least one input must be a tensor; wrap one with tensor(...)")
+        )
+    if mixed:
+        common = dtypes.result_type(values, op.name)
+    if op.promote == "float" and dtypes.of(common).kind in ("bool", "uint", "int"):
+        common = dtypes.default_float().numpy
+    if mixed:
+        for x in inputs:
+            if isinstance(x, int):
+                dtypes.check_number(common, x, op.name)
+        if op.name in _COMPARISONS and common.itemsize == 2:
+            inputs = tuple([x if isinstance(x, _Tensor) else dtypes.as_held(common, x) for x in inputs])
+    cast = registry["cast"]
+    return tuple([apply(cast, x, dtype=common) if isinstance(x, _Tensor) and x.array.dtype != common else x for x in inputs])
+
+
+def _mixed_devices(op: Op, inputs: tuple[Any, ...]) -> DeviceError:
+    names = [*op.inputs, *(f"{op.inputs[-1]}[{i}]" for i in range(1, len(inputs)))]
+    given = [(n, x.device) for n, x in zip(names, inputs, strict=False) if isinstance(x, _Tensor)]
+    where = ", ".join(f"{n} on {d}" for n, d in given)
+    target = next((str(d) for _, d in given if d.type == "cuda"), "cpu")
+    return DeviceError(f"{op.name}: {where}: all tensors must be on one device; move the others with .to({target!r})")
+
+
+_PUBLIC_NAMES = {"x": "input", "a": "input", "b": "other"}  # what the function that everybody calls names an op's input
+
+
+def _foreign(op: Op, inputs: tuple[Any, ...], x: Any) -> TypeError:
+    i = next(k for k, y in enumerate(inputs) if y is x)
+    name = op.inputs[min(i, len(op.inputs) - 1)]
+    hint = "tritensor.from_numpy(...)" if isinstance(x, np.ndarray | np.generic) else "tritensor.tensor(...)"
+    given = "None" if x is None else f"a {type(x).__name__}"
+    return TypeError(f"{op.name}: {_PUBLIC_NAMES.get(name, name)} is {given}, not a tensor; wrap it with {hint}")

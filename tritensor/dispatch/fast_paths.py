@@ -1,0 +1,330 @@
+"""The fast lanes: what `apply` does, unrolled for the ops that are called most, on the CPU, on floating tensors of one type."""
+
+from __future__ import annotations
+
+from collections.abc import Callable
+from typing import Any
+from weakref import ref
+
+import numpy as np
+
+from tritensor.autograd.modes import state
+from tritensor.autograd.node import Version, calls_new_node, new_node, version_of
+from tritensor.autograd.saved import lend, note
+from tritensor.dispatch import dispatcher
+from tritensor.dispatch.dispatcher import apply
+from tritensor.dispatch.nodes import share
+from tritensor.ground import dtypes
+from tritensor.ground.call_site import wrapper
+from tritensor.ground.errors import DTypeError
+from tritensor.ground.strides import CONTIGUOUS, IMAGES
+from tritensor.ground.transforms import entries, running
+from tritensor.ops.array import CudaArray, settled
+from tritensor.ops.replay import Corner, keep_view, named_part
+from tritensor.ops.table import Op, Ops, Spec
+from tritensor.ops.table.description import describe
+from tritensor.ops.table.lookup import Proven
+
+_FLOATS = "efd"  # numpy's letters for the floating types that ufuncs compute in; one that float8 gives itself is another
+
+
+def binary_lane(op: Op, otherwise: Callable[[Any, Any], Any]) -> Callable[[Any, Any], Any]:
+    """The call of an elementwise op of two inputs without attributes; `otherwise` takes what the lane does not."""
+    compute = getattr(op.reference, "bare", op.reference)  # a ufunc without its care for numbers
+    letters = _FLOATS if getattr(op.reference, "half_is_bare", True) else "fd"
+    differentiable = op.rule is not None
+    keep = tuple([tuple([(*op.keep((p, q))[0], op.keep((p, q))[1][0]) for q in (False, True)]) for p in (False, True)])
+    make, Tensor, ndarray, mode = object.__new__, dispatcher._Tensor, np.ndarray, state
+    known = _recipes(op)
+    scalar = _scalar_lane(op, otherwise)
+
+    @wrapper
+    def call(a: Any, b: Any) -> Any:
+        try:
+            x = a.array
+            y = b.array
+        except AttributeError:
+            return scalar(a, b)
+        dtype = x.dtype
+        same = x.shape == y.shape
+        if (
+            type(x) is ndarray
+            and type(y) is ndarray
+            and dtype is y.dtype
+            and dtype.char in letters
+            and x.flags.c_contiguous
+            and (same or (y.flags.c_contiguous and _fits(x.shape, y.shape)))
+        ):
+            result = compute(x, y)
+            if type(result) is not ndarray:
+                result = np.asarray(result)
+        elif type(x) is CudaArray and type(y) is CudaArray and (recipe := known.get((x.known_layout, y.known_layout))) is not None:
+            result = recipe((x, y))
+        else:
+            return otherwise(a, b)
+        out = make(Tensor)
+        out.array = result
+        out._grad = out.version = out.extra = out.path = None
+        if differentiable and (a.tracked or b.tracked) and mode.enabled:
+            left = (a.node or a) if a.tracked else None
+            right = (b.node or b) if b.tracked else None
+            keep_a, keep_b, keep_y = keep[left is not None][right is not None]
+            if keep_y:
+                out.version = Version()
+            out.node = new_node(
+                op, (left, right), (a if keep_a else None, b if keep_b else None) if keep_a or keep_b else None,
+                ((result, out.version),) if keep_y else None, None, None if same else ((x.shape, dtype), (y.shape, y.dtype)),
+            )  # fmt: skip
+            out.tracked = True
+        else:
+            out.node = None
+            out.tracked = False
+        return out
+
+    return call
+
+
+_numbers: dict[str, dict[float, Any]] = {"f": {}, "d": {}}  # Python numbers as arrays of a type, by its letter
+_MOST = 1024  # of a type
+
+
+def _as_array(number: float, dtype: np.dtype[Any]) -> Any:
+    """A Python number as an array of a floating type, which a ufunc takes sooner than the number; itself where that might not be the same."""
+    largest = _LARGEST[dtype.char]
+    if not number or not -largest <= number <= largest:
+        return number
+    numbers = _numbers[dtype.char]
+    if len(numbers) >= _MOST:
+        numbers.clear()
+    found = numbers[number] = np.array(number, dtype)
+    return found
+
+
+_LARGEST = {letter: float(np.finfo(letter).max) for letter in "fd"}
+
+
+def _scalar_lane(op: Op, otherwise: Callable[[Any, Any], Any]) -> Callable[[Any, Any], Any]:
+    """A floating tensor on the CPU with a Python number, which is weak: the result has the tensor's type."""
+    compute = getattr(op.reference, "bare", op.reference)  # a ufunc without its care for numbers
+    differentiable = op.rule is not None
+    (keep_a, _), (keep_y,), _ = op.keep((True, False))
+    (_, keep_b), (keep_y_b,), _ = op.keep((False, True))
+    is_ufunc = isinstance(compute, np.ufunc)  # which looks at values alone
+    inverts = op.name == "div"  # of which PyTorch makes number * x.reciprocal(), so that x may be written
+    known = _recipes(op)
+    new, mode = dispatcher._new, state
+
+    @wrapper
+    def call(a: Any, b: Any) -> Any:
+        left = type(b) is float or type(b) is int
+        t = a if left else b
+        x = getattr(t, "array", None)
+        if type(x) is CudaArray:
+            number = b if left else a
+            if type(number) is not float and type(number) is not int:
+                return otherwise(a, b)
+            part = (int, number) if type(number) is int else (float, number or str(number))  # 0.0 and -0.0 are two keys
+            recipe = known.get((x.known_layout, part) if left else (part, x.known_layout))
+            if recipe is None:
+                return otherwise(a, b)
+            result = recipe((x,))
+        elif type(x) is not np.ndarray or x.dtype.char not in "fd" or not (left or type(a) is float or type(a) is int):
+            return otherwise(a, b)
+        else:
+            number = b if left else a
+            if is_ufunc and number:  # 0.0 and -0.0 would be one key
+                cached = _numbers[x.dtype.char].get(number)
+                number = _as_array(number, x.dtype) if cached is None else cached
+            result = compute(x, number) if left else compute(number, x)
+            if type(result) is not np.ndarray:
+                result = np.asarray(result)
+        out = new(result)
+        if differentiable and t.tracked and mode.enabled:
+            held = None
+            if keep_y if left else keep_y_b:
+                out.version = Version()
+                held = ((result, out.version),)
+            edge = t.node or t
+            if left:
+                out.node = new_node(op, (edge, None), (a if keep_a else None, b), held, None, None)
+            else:
+                out.node = new_node(op, (None, edge), (a, b if keep_b else None), held, None, None)
+                if inverts:
+                    note(b.version or version_of(b), ref(out.node), 1)
+            out.tracked = True
+        return out
+
+    return call
+
+
+def _recipes(op: Op) -> dict[Any, Any]:
+    """The recipes of an op's forward, by key (see replay/); of a view, its own. None where a lane must not use them: an op that
+    reports errors enters the caller's line first, and those of one that draws take its seed and offset."""
+    corner = op.forward
+    return corner.known if isinstance(corner, Corner) and not corner.reports and corner.draws is None else {}
+
+
+def _first_view(op: Op, known: dict[Any, Any], key: Any, a: Any, attrs: dict[str, Any]) -> Any:
+    """The view that an op makes of a layout for the first time; the next ones are made as it lies."""
+    out = apply(op, a, **attrs)
+    keep_view(known, key, a.array, out.array)
+    return out
+
+
+def _fits(a: tuple[int, ...], b: tuple[int, ...]) -> bool:
+    """Whether two shapes broadcast."""
+    return all([m == n or m == 1 or n == 1 for m, n in zip(reversed(a), reversed(b), strict=False)])
+
+
+def _single_lane(op: Op, proven: bool = False) -> Callable[..., Any]:
+    """The call of an op of one input and one output. Those that promote take floating tensors here, which need no promotion.
+    `proven`: the caller has done what the shape rule would do for a floating tensor."""
+    compute, floats_only = op.reference, proven or op.promote is not None
+    check = None if proven or (op.broadcasts and floats_only and not op.attrs and takes_floats(op)) else op.shape
+    differentiable, view = op.rule is not None, op.view
+    (keep_x,), (keep_y, *_), meta = op.keep((True,))
+    meta = meta and not op.broadcasts
+    known, rule, in_c_order, of_images = _recipes(op), op.layout, op.layout == CONTIGUOUS, op.layout == IMAGES
+    refused = "" if view else "FD"  # numpy's letters for complex numbers, whose nodes the road makes
+    laid_by_numpy = view or isinstance(compute, np.ufunc)  # whose result of one array lies as that does
+    bare = getattr(compute, "bare", compute if laid_by_numpy else None) if check is None and not view and not op.attrs else None
+    new, mode, ndarray, borrows = dispatcher._new, state, np.ndarray, bool(op.borrows)
+
+    @wrapper
+    def call(a: Any, **attrs: Any) -> Any:
+        try:
+            x = a.array
+        except AttributeError:
+            return apply(op, a, **attrs)
+        if type(x) is CudaArray:
+            layout = x.known_layout or x.layout()
+            key = (layout, named_part(attrs)) if attrs else (layout,)
+            try:
+                recipe = known.get(key)
+            except TypeError:  # an attribute that cannot be hashed
+                return apply(op, a, **attrs)
+            if recipe is None:
+                return _first_view(op, known, key, a, attrs) if view else apply(op, a, **attrs)
+            result = recipe((x,))
+        elif bare is not None and type(x) is ndarray and x.dtype.char in "fd" and not attrs:
+            result = bare(x)  # a ufunc without its care for 16-bit floats
+            if type(result) is not ndarray:
+                result = np.asarray(result)
+        elif type(x) is not ndarray or (x.dtype.char not in _FLOATS if floats_only else x.dtype.char in refused):
+            return apply(op, a, **attrs)
+        else:
+            try:
+                if check is not None:
+                    check(x, **attrs)
+                result = compute(x, **attrs)
+            except TypeError as error:
+                raise dispatcher.misgiven(op, attrs, error) from error.__cause__
+            if type(result) is not ndarray:
+                result = np.asarray(result)
+            elif not laid_by_numpy and not (result.flags.c_contiguous and (in_c_order or (x.flags.c_contiguous and not of_images))):
+                result = settled(rule, result, (x,))
+        out = new(result)
+        if differentiable and a.tracked and mode.enabled and (check is None or dtypes.has_gradient(result.dtype)):
+            out.version = Version() if keep_y else None
+            held = ((result, out.version),) if keep_y else None
+            out.node = new_node(op, (a.node or a,), (a,) if keep_x else None, held, attrs, ((x.shape, x.dtype),) if meta else None)
+            out.tracked = True
+            if borrows:
+                lend(out.node)
+        if view:
+            share(out, a, op, attrs)
+        return out
+
+    return call
+
+
+def _plain_lane(op: Op) -> Callable[..., Any]:
+    """The call of an op of two or three inputs whose reference has a `plain` side: of as many float32 or float64 arrays of one type
+    it gives the result, or None where they are not plain ones, and then the road looks closer. It makes a fresh array each time."""
+    plain, most = op.reference.plain, len(op.inputs)  # type: ignore[attr-defined]
+    differentiable = op.rule is not None
+    new, mode, ndarray, Tensor = dispatcher._new, state, np.ndarray, dispatcher._Tensor
+
+    @wrapper
+    def call(a: Any, b: Any, *rest: Any) -> Any:
+        if not isinstance(a, Tensor) or not isinstance(b, Tensor):
+            return apply(op, a, b, *rest)
+        x, y = a.array, b.array
+        dtype = x.dtype
+        if type(x) is not ndarray or type(y) is not ndarray or dtype is not y.dtype or dtype.char not in "fd":
+            return apply(op, a, b, *rest)
+        c = rest[0] if rest else None
+        if c is None:
+            result = plain(x, y)
+        elif isinstance(c, Tensor) and type(c.array) is ndarray and c.array.dtype is dtype and len(rest) < most - 1:
+            result = plain(x, y, c.array)
+        else:
+            return apply(op, a, b, *rest)
+        if result is None:
+            return apply(op, a, b, *rest)
+        out = new(result)
+        if differentiable and mode.enabled and (a.tracked or b.tracked or (c is not None and c.tracked)):
+            left = (a.node or a) if a.tracked else None
+            right = (b.node or b) if b.tracked else None
+            meta: Any = ((x.shape, dtype), (y.shape, dtype))
+            if most == 2:
+                (keep_a, keep_b), _, wanted = op.keep((left is not None, right is not None))
+                saved: Any = (a if keep_a else None, b if keep_b else None)
+                edges: Any = (left, right)
+            else:
+                last = (c.node or c) if c is not None and c.tracked else None
+                (keep_a, keep_b, keep_c), _, wanted = op.keep((left is not None, right is not None, last is not None))
+                saved = (a if keep_a else None, b if keep_b else None, c if keep_c else None)
+                edges = (left, right, last)
+                meta = (*meta, None if c is None else (c.array.shape, dtype))
+            out.node = new_node(op, edges, saved, None, {}, meta if wanted else None)
+            out.tracked = True
+        return out
+
+    return call
+
+
+def _has_plain(op: Op) -> bool:
+    """Whether `_plain_lane` serves an op."""
+    simple = not op.attrs and not op.variadic and len(op.outputs) == 1 and op.required == 2 <= len(op.inputs) <= 3
+    return simple and getattr(op.reference, "plain", None) is not None
+
+
+def takes_floats(op: Op) -> bool:
+    """Whether the shape rule lets floating tensors through: lanes of elementwise ops do not ask it again."""
+    probe = Spec((), np.dtype(np.float32))
+    try:
+        op.shape(*[probe] * len(op.inputs))
+    except DTypeError:
+        return False
+    return True
+
+
+def bind(op: Op) -> Callable[..., Any]:
+    """The callable that `ops.<name>` gives, under the op's name, with what `help` says of it."""
+    return describe(_fastest(op), op)
+
+
+def _fastest(op: Op) -> Callable[..., Any]:
+    """The lane that serves an op, or the road."""
+    if len(op.inputs) == 2 and op.broadcasts and op.promote is not None and not op.attrs and takes_floats(op):
+        return binary_lane(op, lambda a, b: apply(op, a, b))
+    if len(op.inputs) == 1 and not op.variadic and not op.mutates and len(op.outputs) == 1:
+        return _single_lane(op)
+    if _has_plain(op):
+        return _plain_lane(op)
+
+    draws = not op.inputs and "seed" in op.attrs
+
+    @wrapper
+    def call(*inputs: Any, **attrs: Any) -> Any:
+        if draws and running.levels:
+            return entries.draw(op, attrs)
+        return apply(op, *inputs, **attrs)
+
+    return call
+
+
+calls_new_node(globals())
+Ops.bind = staticmethod(bind)  # type: ignore[assignment]
+Proven.bind = staticmethod(lambda op: _single_lane(op, proven=True))  # type: ignore[assignment]

@@ -1,7 +1,0 @@
-"""tritensor.fft: Fourier transforms, torch.fft in full. Spectra are complex and live on the CPU."""
-
-from tritensor.tensor.publishing.publish import namespaces as _namespaces
-
-globals().update(_namespaces["fft"])
-
-__all__ = sorted(_namespaces["fft"])

@@ -1,0 +1,139 @@
+"""Layered tensors: what lies under one, how one is made, and what their ops leave in the graph (see tritensor.ground.transforms)."""
+
+from __future__ import annotations
+
+from collections.abc import Iterable, Sequence
+from typing import Any
+
+from tritensor.autograd.modes import state
+from tritensor.autograd.node import Branch, Node, Version
+from tritensor.dispatch.level_nodes import ComplexLayerNode, LayerNode
+from tritensor.ground import dtypes
+from tritensor.ground.strides import is_ordered, memory_order
+from tritensor.ground.transforms import LayerArray, Level
+from tritensor.ops.array import same_memory
+from tritensor.ops.table import Op
+from tritensor.tensor.aliasing.views import copied_in_order
+from tritensor.tensor.core import Tensor, new_tensor
+
+
+def settle(x: Any) -> Any:
+    """A tensor without the layers of transforms that are over."""
+    while isinstance(x, Tensor) and type(x.array) is LayerArray and not x.array.level.alive:
+        x = x.array.value
+    return x
+
+
+def level_of(x: Any) -> Level | None:
+    """The transform that a tensor is layered by, None for a plain one."""
+    return x.array.level if isinstance(x, Tensor) and type(x.array) is LayerArray else None
+
+
+def highest(inputs: Sequence[Any]) -> Level | None:
+    """The highest transform among settled inputs."""
+    found = None
+    for x in inputs:
+        level = level_of(x)
+        if level is not None and (found is None or level.number > found.number):
+            found = level
+    return found
+
+
+def below(x: Any, level: Level) -> Any:
+    """What lies under a tensor at a level; x itself where it is not of that level."""
+    return x.array.value if level_of(x) is level else x
+
+
+def wrap(value: Tensor, level: Level, batched: bool = False) -> Tensor:
+    """A tensor of a level over a value."""
+    return new_tensor(LayerArray(level, value, batched))
+
+
+def dual(value: Tensor, level: Level, tangent: Tensor | None, apart: Iterable[Tensor | None] = ()) -> Tensor:
+    """A tensor of jvp's level: a value and its tangent, which gets memory of its own where it shares some with one of `apart`."""
+    if tangent is not None:
+        laid = laid_as(tangent, value)
+        if laid is tangent and any([x is not None and same_memory(x.array, tangent.array) for x in apart]):
+            laid = copied_in_order(tangent, _order(value))
+        tangent = laid
+    return new_tensor(LayerArray(level, value, False, tangent))
+
+
+def laid_as(t: Tensor, x: Tensor) -> Tensor:
+    """A tensor of x's shape with its dimensions in memory as those of x, so that each view of x is one of it: t itself, or a copy.
+
+    A tangent, which is viewed and written wherever its primal is, would else refuse a view, or have it on a copy.
+    """
+    shape, have, want = tuple(x.array.shape), t.stride(), x.stride()
+    if have == want or 0 in shape or all([a == b or n == 1 for a, b, n in zip(have, want, shape, strict=True)]):
+        return t
+    return t if is_ordered(shape, have, _order(x)) else copied_in_order(t, _order(x))
+
+
+def _order(x: Tensor) -> tuple[int, ...]:
+    """x's dimensions from the outermost in memory to the innermost."""
+    return memory_order(tuple(x.array.shape), tuple([abs(s) for s in x.stride()]))
+
+
+def in_graph(x: Any) -> bool:
+    """Whether a derivative of any level, or of none, watches a tensor."""
+    while isinstance(x, Tensor):
+        if x.tracked:
+            return True
+        if type(x.array) is not LayerArray:
+            return False
+        if in_graph(x.array.tangent):
+            return True
+        x = x.array.value
+    return False
+
+
+class recording:
+    """What lies below a transform is recorded where both its caller and the function inside record."""
+
+    __slots__ = ("before", "level")
+
+    def __init__(self, level: Level) -> None:
+        self.level = level
+
+    def __enter__(self) -> None:
+        self.before = state.enabled
+        state.enabled = self.before and self.level.recording
+
+    def __exit__(self, *exc: object) -> None:
+        state.enabled = self.before
+
+
+def node_of(
+    op: Op, inputs: tuple[Any, ...], attrs: dict[str, Any], outs: tuple[Tensor, ...], edges: tuple[Any, ...], kind: type[Node] | None = None
+) -> Node:
+    """A node that holds what the op's rule may ask for."""
+    kept_in, kept_out, _ = op.keep(tuple([e is not None for e in edges]))
+    last = len(kept_in) - 1
+    saved = tuple([x if kept_in[min(i, last)] else None for i, x in enumerate(inputs)])
+    meta = tuple([(x.array.shape, x.array.dtype) if isinstance(x, Tensor) else None for x in inputs])
+    if kind is None:
+        complexes = not op.view and any([x.array.dtype.kind == "c" for x in (*inputs, *outs) if isinstance(x, Tensor)])
+        kind = ComplexLayerNode if complexes else LayerNode
+    node = kind(op, edges, saved, None, attrs, meta)
+    held: list[Any] = []
+    for i, k in enumerate(kept_out):
+        if not k or i >= len(outs):  # no rule names what only kernels use
+            held.append(None)
+            continue
+        if outs[i].version is None:
+            outs[i].version = Version()
+        held.append((outs[i].array, outs[i].version))
+    node.outputs = tuple(held)
+    return node
+
+
+def hang(outs: tuple[Tensor, ...], node: Node, public: int) -> None:
+    """Hang outputs at their node."""
+    if public == 1:
+        if dtypes.has_gradient(outs[0].array.dtype):
+            outs[0].node, outs[0].tracked = node, True
+        return
+    for i, out in enumerate(outs):
+        if dtypes.has_gradient(out.array.dtype):
+            out.node, out.tracked = Branch(node, i), True

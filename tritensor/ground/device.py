@@ -1,0 +1,142 @@
+"""Devices: `cpu` (numpy) and `cuda:N` (Triton kernels on a GPU, or emulated under TRITON_INTERPRET=1)."""
+
+from __future__ import annotations
+
+import threading
+from typing import Any
+
+from tritensor.ground.errors import DeviceError
+
+
+class device:
+    """A place where tensors live: `device("cpu")`, `device("cuda")`, `device("cuda:1")`, `device("cuda", 1)`.
+
+    `device("meta")`, where PyTorch's tensors without memory live, is there for comparisons; nothing can be made or moved there.
+    """
+
+    __slots__ = ("index", "type")
+
+    index: int | None
+    type: str
+
+    def __init__(self, type: str | device, index: int | None = None) -> None:
+        if isinstance(type, device):
+            given: device = type
+            type, index = given.type, given.index
+        if not isinstance(type, str):
+            raise DeviceError(f"device: {type!r} is not a device; give 'cpu', 'cuda' or 'cuda:N'")
+        name, _, number = type.partition(":")
+        if number:
+            if index is not None or not number.isdigit():
+                raise DeviceError(f"device: {type!r} is not a device; give 'cpu', 'cuda' or 'cuda:N'")
+            index = int(number)
+        if name not in ("cpu", "cuda", "meta") or (name != "cuda" and index not in (None, 0)):
+            raise DeviceError(f"device: {type!r} is not a device; give 'cpu', 'cuda' or 'cuda:N'")
+        self.type = name
+        self.index = index if name == "cuda" else None
+
+    def __eq__(self, other: object) -> bool:
+        return isinstance(other, device) and (self.type, self.index) == (other.type, other.index)
+
+    def __hash__(self) -> int:
+        return hash((self.type, self.index))
+
+    def __repr__(self) -> str:
+        return f"device(type='{self.type}')" if self.index is None else f"device(type='{self.type}', index={self.index})"
+
+    def __str__(self) -> str:
+        return self.type if self.index is None else f"{self.type}:{self.index}"
+
+    def __reduce__(self) -> Any:
+        return device, (str(self),)
+
+    def __enter__(self) -> device:
+        """Inside `with device(...)` tensors are made there, where no device is asked for, by this thread."""
+        _refuse_meta(self)
+        _default.outer = (*_default.outer, _default.on)
+        _default.on = self
+        return self
+
+    def __exit__(self, *error: object) -> None:
+        *rest, _default.on = _default.outer
+        _default.outer = tuple(rest)
+
+
+cpu = device("cpu")
+
+
+class _Default(threading.local):
+    """Where tensors are made when nobody says where; each thread has its own."""
+
+    on = cpu
+    outer: tuple[device, ...] = ()  # what it was outside the `with` blocks that are open
+
+
+_default = _Default()
+_named: dict[str, device] = {"cpu": cpu}  # every name asked for so far; not "cuda", which each thread may mean differently
+_gpus: dict[int, device] = {}
+_here: Any = None  # tritensor.ground.thread_state.here, once it is asked for: tritensor.cuda imports this file
+
+
+def gpu(index: int) -> device:
+    """The device of a GPU's number, always the same object."""
+    found = _gpus.get(index)
+    if found is None:
+        found = _gpus[index] = device("cuda", index)
+    return found
+
+
+def _current_gpu() -> device:
+    """The GPU that "cuda" means on this thread (see tritensor.cuda.set_device)."""
+    global _here
+    if _here is None:
+        from tritensor.ground.thread_state import here
+
+        _here = here
+    return gpu(_here.index)
+
+
+def _refuse_meta(on: device) -> None:
+    if on.type == "meta":
+        raise DeviceError(
+            "device: tensors without memory ('meta') are not in tritensor; make them on the CPU, where empty() and nn.utils.skip_init leave the "
+            "elements as they are"
+        )
+
+
+def as_device(x: Any) -> device:
+    """The device meant by a device, a name, a GPU number, or None (the default, the CPU). "cuda" is this thread's current GPU."""
+    if x is None:
+        on = _default.on
+        return on if on is cpu else as_device(on)
+    if type(x) is str:
+        found = _named.get(x)
+        if found is not None:
+            return found
+        if x == "cuda":
+            return _current_gpu()
+        found = device(x)
+        _refuse_meta(found)
+        if found.type == "cuda":
+            if found.index is None:
+                return _current_gpu()
+            found = gpu(found.index)
+        _named[x] = found
+        return found
+    if isinstance(x, int) and not isinstance(x, bool):
+        return gpu(x) if x >= 0 else device("cuda", x)
+    found = x if isinstance(x, device) else device(x)
+    _refuse_meta(found)
+    return _current_gpu() if found.type == "cuda" and found.index is None else found
+
+
+def set_default(x: Any) -> None:
+    """Make a device the one that None means on this thread; None is the CPU again."""
+    given = cpu if x is None else device(x) if isinstance(x, str) else as_device(x)
+    _refuse_meta(given)
+    _default.on = cpu if given == cpu else given
+
+
+def default() -> device:
+    """The device that None means on this thread, as `as_device` has it."""
+    return as_device(None)

@@ -1,0 +1,53 @@
+"""What this thread works on: the GPU that plain "cuda" means, and the stream of each GPU that launches and copies go to."""
+
+from __future__ import annotations
+
+import threading
+from typing import Any
+
+
+class _Here(threading.local):
+    """Per-thread state.
+
+    Attributes:
+        index: the GPU meant by "cuda" without a number.
+        streams: raw stream handle by GPU; 0, and a GPU that is missing, stand for the default stream.
+        context: the GPU whose context is current (-1: none yet).
+        place: what the driver's context, stream and pool are set to, as one object to compare (None: to be entered anew).
+        recorder: what writes down the launches of a corner that is being learnt (see tritensor/ops/replay/corner.py), or None.
+        doing: the op and corner whose Python runs ("add forward"; "" for none), for error messages.
+        config: the line of a tuned file that the corner's config comes from ("" for none), for error messages.
+        capture: the graph capture that this thread has begun (see streams/capture.py), or None.
+    """
+
+    index = 0
+    context = -1
+    pool = 0
+    place: Any = None
+    recorder: Any = None
+    doing = ""
+    config = ""
+    capture: Any = None
+
+    def __init__(self) -> None:
+        self.streams: dict[int, int] = {}
+
+
+here = _Here()
+
+
+def stream_of(index: int) -> int:
+    """The raw handle of this thread's current stream on a GPU."""
+    return here.streams.get(index, 0)
+
+
+def set_stream(index: int, stream: int) -> None:
+    """Send this thread's launches and copies on a GPU to a stream (raw handle; 0: the default one)."""
+    here.streams[index] = stream
+    here.place = None
+
+
+def set_pool(pool: int) -> None:
+    """Take this thread's allocations from a private pool (0: the general one)."""
+    here.pool = pool
+    here.place = None

@@ -1,0 +1,110 @@
+"""The array of a tensor inside a transform: an array's shape and type, and no memory of its own."""
+
+from __future__ import annotations
+
+from typing import Any, NoReturn
+
+import numpy as np
+
+from tritensor.ground.errors import NoValuesError
+from tritensor.ground.strides import contiguous_format, matches
+from tritensor.ground.transforms import entries
+from tritensor.ground.transforms.levels import TRACE, Level
+
+
+class LayerArray:
+    """What a tensor holds inside a transform.
+
+    Attributes:
+        level: the transform's.
+        value: the Tensor below: of vmap the whole batch, its examples along dimension 0 where `batched`; of jvp the primal.
+        tangent: of jvp the tangent, a Tensor, or None for zeros.
+        shape, dtype: as the transformed function sees them.
+    """
+
+    __slots__ = ("__weakref__", "batched", "dtype", "level", "shape", "tangent", "value")
+
+    def __init__(self, level: Level, value: Any, batched: bool = False, tangent: Any = None) -> None:
+        self.level = level
+        self.value = value
+        self.batched = batched
+        self.tangent = tangent
+        shape = value.array.shape
+        self.shape: tuple[int, ...] = shape[1:] if batched else shape
+        self.dtype: np.dtype[Any] = value.array.dtype
+
+    @property
+    def device(self) -> Any:
+        return self.value.device
+
+    @property
+    def ndim(self) -> int:
+        return len(self.shape)
+
+    @property
+    def size(self) -> int:
+        n = 1
+        for m in self.shape:
+            n *= m
+        return n
+
+    @property
+    def itemsize(self) -> int:
+        return self.dtype.itemsize
+
+    @property
+    def nbytes(self) -> int:
+        return self.size * self.dtype.itemsize
+
+    @property
+    def strides(self) -> tuple[int, ...]:
+        """In bytes, as numpy counts."""
+        steps = self.value.stride()
+        return tuple([s * self.dtype.itemsize for s in (steps[1:] if self.batched else steps)])
+
+    def is_contiguous(self) -> bool:
+        """Whether what the function sees lies in C order."""
+        return matches(self.shape, [s // self.dtype.itemsize for s in self.strides], contiguous_format)
+
+    @property
+    def flags(self) -> _Flags:
+        return _Flags(self.is_contiguous())
+
+    def on_host(self) -> np.ndarray:
+        """The values, where there is one for each element. Raises TransformError for one example of a batch, whose values are many."""
+        if self.batched and self.level.alive:
+            raise NoValuesError(
+                self.level,
+                "vmap: this function needs a tensor's values (.item(), .numpy(), bool(), a size that depends on them), and under vmap there "
+                "are as many as examples; write it with tensor operations (where instead of if), or call it outside vmap",
+            )
+        if self.level.kind == TRACE and self.level.alive:
+            entries.read(self)
+        found: np.ndarray = self.value.numpy(force=True)
+        return found
+
+    def __array__(self, dtype: Any = None, copy: bool | None = None) -> np.ndarray:
+        return np.asarray(self.on_host(), dtype)
+
+    def __array_ufunc__(self, ufunc: np.ufunc, method: str, *inputs: Any, **kwargs: Any) -> Any:
+        if ufunc is np.add and method == "__call__" and not kwargs:
+            return entries.add(*inputs)
+        return NotImplemented
+
+    def __getattr__(self, name: str) -> NoReturn:
+        if hasattr(np.ndarray, name) and not name.startswith("__"):
+            self.on_host()
+        raise AttributeError(f"{self.level.kind}: inside the function that is transformed a tensor has no memory of its own ({name})")
+
+    def __repr__(self) -> str:
+        return f"LayerArray({self.level.kind} {self.level.number}, shape={self.shape})"
+
+
+class _Flags:
+    """What is asked of numpy's flags."""
+
+    __slots__ = ("c_contiguous", "writeable")
+
+    def __init__(self, c_contiguous: bool) -> None:
+        self.c_contiguous = c_contiguous
+        self.writeable = True

@@ -1,0 +1,94 @@
+"""Products of the rows of a matrix in machine code: four vectors side by side, folded at the end of each row."""
+
+from __future__ import annotations
+
+import ctypes
+import functools
+from typing import Any
+
+import numpy as np
+
+from tritensor.llvm import compiler
+from tritensor.llvm.loops import STORED, arriving, leaving, many_floats, over_rows
+from tritensor.llvm.simd import LLVM, Code, Lane
+
+_WIDTH, _SIDE_BY_SIDE = 16, 4
+_CHUNK = _WIDTH * _SIDE_BY_SIDE
+
+
+def _folded(code: Code, lanes: list[Lane]) -> Lane:
+    """The product of all lanes of some vectors, in every lane of one."""
+    y = (lanes[0] * lanes[1]) * (lanes[2] * lanes[3])
+    kind = code.type(y.kind)
+    for half in (8, 4, 2, 1):
+        order = ", ".join(f"i32 {(i + half) % _WIDTH}" for i in range(_WIDTH))
+        y = y * code.emit(y.kind, f"shufflevector {kind} {y.name}, {kind} poison, <{_WIDTH} x i32> <{order}>")
+    return y
+
+
+def _multiplied(code: Code, dtype: np.dtype, kind: str) -> list[Lane]:
+    """The running products %y0, %y1, ... times the vectors from %at on."""
+    stored, size = STORED[dtype], dtype.itemsize
+    products = []
+    for k in range(_SIDE_BY_SIDE):
+        code.lines.append(f"  %p{k} = getelementptr i8, ptr %at, i64 {k * _WIDTH * size}")
+        code.lines.append(f"  %x{k} = load {code.type(stored)}, ptr %p{k}, align {size}")
+        products.append(Lane(code, f"%y{k}", kind) * arriving(Lane(code, f"%x{k}", stored), dtype))
+    return products
+
+
+def _text(dtype: np.dtype) -> str:
+    """Writes the product of each of `rows` rows of n elements to out."""
+    stored, size = STORED[dtype], dtype.itemsize
+    main, fold, one = Code(_WIDTH, "v"), Code(_WIDTH, "f"), Code(1, "s")
+    kind = "f64" if dtype == np.float64 else "f32"
+    vector, single = main.type(kind), one.type(kind)
+    products = _multiplied(main, dtype, kind)
+    whole = _folded(fold, [Lane(fold, f"%t{k}", kind) for k in range(_SIDE_BY_SIDE)])
+    last = Lane(one, "%so", kind) * arriving(Lane(one, "%sx", stored), dtype)
+    end = Code(1, "e")
+    result = leaving(Lane(end, "%total", kind), dtype)
+    ones = main.constant(1, kind).name
+    return over_rows(
+        _CHUNK,
+        start=[
+            f"  %base = getelementptr {LLVM[stored]}, ptr %in, i64 %start",
+        ],
+        loop=[
+            *[f"  %y{k} = phi {vector} [{ones}, %row], [{y.name}, %loop]" for k, y in enumerate(products)],
+            f"  %at = getelementptr {LLVM[stored]}, ptr %base, i64 %i",
+            *main.lines,
+        ],
+        tail=[
+            *[f"  %t{k} = phi {vector} [{ones}, %row], [{y.name}, %loop]" for k, y in enumerate(products)],
+            *fold.lines,
+            f"  %first = shufflevector {vector} {whole.name}, {vector} poison, <1 x i32> zeroinitializer",
+        ],
+        one=[
+            f"  %so = phi {single} [%first, %tail], [{last.name}, %one]",
+            f"  %sat = getelementptr {LLVM[stored]}, ptr %base, i64 %j",
+            f"  %sx = load {one.type(stored)}, ptr %sat, align {size}",
+            *one.lines,
+        ],
+        end=[
+            f"  %total = phi {single} [%first, %tail], [{last.name}, %one]",
+            *end.lines,
+            f"  %to = getelementptr {LLVM[stored]}, ptr %out, i64 %r",
+            f"  store {end.type(stored)} {result.name}, ptr %to, align {size}",
+        ],
+    )
+
+
+@functools.cache
+def _function(dtype: np.dtype) -> Any:
+    return compiler.typed(_text(dtype), None, ctypes.c_void_p, ctypes.c_void_p, ctypes.c_int64, ctypes.c_int64)
+
+
+def products(x: np.ndarray) -> np.ndarray | None:
+    """The products of the rows of a C-ordered floating (rows, n) with n > 0; None for few elements, other types, and where there is no machine code."""
+    function = _function(x.dtype) if many_floats(x) else None
+    if function is None:
+        return None
+    out = np.empty(x.shape[0], x.dtype)
+    function(out.ctypes.data, x.ctypes.data, *x.shape)
+    return out

@@ -1,0 +1,87 @@
+"""Formulas in machine code over windows of matrices: rows that lie anywhere, elements of a row side by side, the same for row after row."""
+
+from __future__ import annotations
+
+import ctypes
+from collections.abc import Callable, Sequence
+from typing import Any
+
+import numpy as np
+
+from tritensor.llvm import compiler
+from tritensor.llvm.loops import STORED, text
+from tritensor.llvm.simd import NotStraightError
+
+
+class WindowLoop:
+    """A formula of lanes over (rows, n) windows, compiled when it is first needed, once for each combination of types."""
+
+    def __init__(self, formula: Callable[..., Any]) -> None:
+        self.formula = formula
+        self.compiled: dict[tuple[np.dtype, ...], Any] = {}
+
+    def over(self, outs: Sequence[np.ndarray], inputs: Sequence[np.ndarray], moving: Sequence[bool]) -> Callable[[int, int], None] | None:
+        """run(start, rows): formula(*inputs) to outs, of rows start to start + rows of the matrices that are `moving` (one word for each of outs and
+        inputs), and of the first rows of the others. None where numpy has to compute it.
+
+        All are (any number of rows, n), elements of a row side by side; a stride of 0 repeats one row. A window of outs may be one of the
+        inputs' too, but overlap none otherwise.
+        """
+        arrays = (*outs, *inputs)
+        function = self._function(tuple([x.dtype for x in arrays]), len(outs))
+        if function is None or any(x.shape[1] > 1 and x.strides[1] != x.itemsize for x in arrays):
+            return None
+        n = outs[0].shape[1]
+        bases = np.array([x.__array_interface__["data"][0] for x in arrays], np.int64)
+        steps = np.array([x.strides[0] for x in arrays], np.int64)
+        moves = steps * np.array(moving, np.int64)
+        table = np.empty_like(bases)
+        at_table, at_steps = table.ctypes.data, steps.ctypes.data
+
+        def run(start: int, rows: int) -> None:
+            np.multiply(moves, start, out=table)
+            np.add(table, bases, out=table)
+            function(rows, n, at_table, at_steps)
+
+        run.held = (arrays, steps)  # type: ignore[attr-defined]  # their memory must outlive the addresses
+        return run
+
+    def _function(self, types: tuple[np.dtype, ...], results: int) -> Any:
+        if types not in self.compiled:
+            self.compiled[types] = self._built(types, results)
+        return self.compiled[types]
+
+    def _built(self, types: tuple[np.dtype, ...], results: int) -> Any:
+        if compiler.refusal() or any(t not in STORED for t in types):
+            return None
+        try:
+            module, gives_up = text(self.formula, types, results, "f64" if any(t.char == "d" for t in types) else "f32", thinner=4)
+        except (NotStraightError, AttributeError, TypeError):  # made of more than lanes can say
+            return None
+        return None if gives_up else compiler.typed(
+            _row_by_row(module, len(types)), None, ctypes.c_int64, ctypes.c_int64, ctypes.c_void_p, ctypes.c_void_p
+        )  # fmt: skip
+
+
+def _row_by_row(module: str, arrays: int) -> str:
+    """The module of a loop, called for each of `rows` rows: addresses of first elements from %table, bytes from row to row from %steps."""
+    each = range(arrays)
+    return module.replace("define i64 @run(", "define internal i64 @row(") + "\n".join([
+        "define void @run(i64 %rows, i64 %n, ptr %table, ptr %steps) {",
+        "entry:",
+        *[f"  %q{i} = getelementptr i64, ptr %table, i64 {i}\n  %base{i} = load ptr, ptr %q{i}" for i in each],
+        *[f"  %t{i} = getelementptr i64, ptr %steps, i64 {i}\n  %step{i} = load i64, ptr %t{i}" for i in each],
+        "  %some = icmp sgt i64 %rows, 0",
+        "  br i1 %some, label %row, label %done",
+        "row:",
+        "  %r = phi i64 [0, %entry], [%next, %row]",
+        *[f"  %o{i} = mul i64 %r, %step{i}\n  %p{i} = getelementptr i8, ptr %base{i}, i64 %o{i}" for i in each],
+        f"  %answer = call i64 @row(i64 %n, {', '.join(f'ptr %p{i}' for i in each)})",
+        "  %next = add i64 %r, 1",
+        "  %more = icmp slt i64 %next, %rows",
+        "  br i1 %more, label %row, label %done",
+        "done:",
+        "  ret void",
+        "}",
+        "",
+    ])  # fmt: skip

@@ -1,0 +1,107 @@
+"""Machine code on several threads: as many as numpy's BLAS uses, so that one setting rules both."""
+
+from __future__ import annotations
+
+import functools
+import itertools
+from array import array
+from collections.abc import Callable, Sequence
+from typing import Any
+
+from tritensor.ground.process import locks
+from tritensor.llvm import workers
+from tritensor.llvm.blas import Blas as Blas
+from tritensor.llvm.blas import blas as blas
+
+
+def count() -> int:
+    """How many threads products, convolutions and loops use: as many as numpy's BLAS, 1 where that does not tell."""
+    found = blas()
+    return blas_alone.meant or int(found.get()) if found else 1
+
+
+class _Alone:
+    """Inside it numpy's BLAS uses one thread. Its own go on looking for work long after a product, and take a core from who comes next: so large
+    products are shared by the threads that share loops. Several of Python's threads may be inside at once."""
+
+    def __init__(self) -> None:
+        self.lock = locks.lock()
+        self.inside = 0
+        self.meant = 0  # what is set again when the last has left
+
+    def __enter__(self) -> None:
+        found = blas()
+        assert found is not None
+        with self.lock:
+            if not self.inside:
+                self.meant = int(found.get())
+                found.set(1)
+            self.inside += 1
+
+    def __exit__(self, *exc: object) -> None:
+        found = blas()
+        assert found is not None
+        with self.lock:
+            self.inside -= 1
+            if not self.inside:
+                found.set(self.meant)
+                self.meant = 0
+
+    def in_child(self) -> None:
+        """A forked child has none of the threads that were inside."""
+        if self.inside:
+            self.inside = 0
+            count_of_all, self.meant = self.meant, 0
+            if (found := blas()) is not None:
+                found.set(count_of_all)
+
+
+blas_alone = _Alone()  # `with threads.blas_alone:`
+locks.in_child(blas_alone.in_child)
+
+
+def share(work: Callable[[int, int], Any], total: int) -> None:
+    """Call work(low, high) for parts of range(total), one a thread, and wait for all. It must release Python's lock for most of its time, as ctypes does."""
+    parts = min(count(), total)
+    others = workers.of_count(count() - 1) if parts > 1 else None
+    if others is None or not others.share([functools.partial(work, low, high) for low, high in _ranges(total, parts)]):
+        work(0, total)
+
+
+def over(function: Any, total: int, arguments: Callable[[int, int], Sequence[int]], alone: bool = False) -> None:
+    """A machine function called with arguments(low, high) for parts of range(total), one a thread; at once for all where it is to be `alone`."""
+    if alone or call(workers.address(function), total, arguments) is None:
+        function(*arguments(0, total))
+
+
+Call = tuple[Any, Sequence[int]]  # a machine function with its arguments
+
+
+def each(programs: Sequence[Sequence[Call]]) -> None:
+    """Several programs, one a thread, of calls one after the other; the programs one after another where threads are at work."""
+    if len(programs) > 1:
+        given = [[n for f, its in calls for n in (workers.address(f), *its, *[0] * (workers.ARGUMENTS - len(its)))] for calls in programs]
+        tables = [array("q", row) for row in given]
+        if call_parts(workers.calling(), [(t.buffer_info()[0], len(calls)) for t, calls in zip(tables, programs, strict=True)]) is not None:
+            return
+    for calls in programs:
+        for function, its in calls:
+            function(*its)
+
+
+def call(function: int, total: int, arguments: Callable[[int, int], Sequence[int]]) -> int | None:
+    """The machine function at an address, called with arguments(low, high) for parts of range(total), one a thread; the answers or-ed. None where
+    there is one thread, or others are at work: the caller then calls it for all."""
+    parts = min(count(), total)
+    return None if parts < 2 else call_parts(function, [arguments(low, high) for low, high in _ranges(total, parts)])
+
+
+def call_parts(function: int, parts: Sequence[Sequence[int]]) -> int | None:
+    """The machine function at an address, called once for each part's arguments; the answers or-ed. None where others are at work."""
+    others = workers.of_count(max(count() - 1, 1))
+    return None if others is None else others.call(function, parts)
+
+
+def _ranges(total: int, parts: int) -> list[tuple[int, int]]:
+    ends = [total * i // parts for i in range(parts + 1)]
+    return list(itertools.pairwise(ends))

@@ -1,0 +1,131 @@
+"""One traced run of a model: its modules tell when they are entered, what makes tensors is noted, and afterwards all is as it was before."""
+
+from __future__ import annotations
+
+import dataclasses
+from collections.abc import Callable, Mapping
+from contextlib import AbstractContextManager, nullcontext
+from typing import Any, NamedTuple
+
+import numpy as np
+
+from tritensor.autograd.modes import no_grad
+from tritensor.dispatch import apply
+from tritensor.ground.process import locks
+from tritensor.ground.pytree import tree_flatten
+from tritensor.ground.transforms import running
+from tritensor.nn.inspection import state_kept, watched
+from tritensor.nn.module import Module
+from tritensor.onnx.tracing.level import TraceLevel
+from tritensor.onnx.tracing.record import Call, Given, Item
+from tritensor.onnx.tracing.traced_ops import install
+from tritensor.ops.array import to_host
+from tritensor.ops.table import Op, ops, registry
+from tritensor.tensor.core import Tensor, new_tensor
+
+MAKERS = ("full", "arange", "linspace", "eye")  # ops without inputs, whose results depend on sizes
+
+
+class Trace(NamedTuple):
+    """What a run did. `outputs`: what it returned, flat; an Item for each tensor, else the object itself."""
+
+    givens: list[Given]
+    calls: list[Call]
+    outputs: list[Any]
+    values: list[Any]  # the numpy values of the outputs
+    written: dict[str, str]
+
+
+def trace(call: Callable[..., Any], inputs: list[Tensor], assemble: Callable[[list[Tensor]], tuple[Any, Any]], told: bool = False) -> Trace:
+    """Run `call(*args, **kwargs)` on traced stand-ins of the inputs; `assemble` makes args and kwargs of them. Raises what the call raises.
+
+    told: whether the user has heard what cannot be traced. The module's own tensors are traced as well: what is computed of them alone may be of a
+    size that the inputs decide.
+    """
+    install()
+    level = TraceLevel(state_names(call), told)
+    with no_grad(), state_kept(call), _scopes(call, level), _makers_noted, level:
+        try:
+            stand_ins = [level.given(x) for x in inputs]
+            if isinstance(call, Module):
+                for t in {id(t): t for t in (*call.parameters(), *call.buffers())}.values():
+                    level.lift(t, [], [new_tensor(t.array)])
+            args, kwargs = assemble(stand_ins)
+            found = call(*args, **kwargs)
+            flat = _flat(found)
+            outputs = [level.item(x) for x in flat]
+            values = [to_host(x.array.value.array if isinstance(y, Item) and hasattr(x.array, "level") else x.array) if isinstance(x, Tensor) else x
+                      for x, y in zip(flat, outputs, strict=True)]  # fmt: skip
+            values = [np.array(v) if isinstance(v, np.ndarray) else v for v in values]
+        finally:
+            level.restore()
+    return Trace(level.givens, level.calls, outputs, values, level.written)
+
+
+def state_names(call: Any) -> dict[int, str]:
+    """The state_dict's name of each tensor of a module, by the id of its array; the first where several share one."""
+    names: dict[int, str] = {}
+    if isinstance(call, Module):
+        for name, t in (*call.named_parameters(remove_duplicate=False), *call.named_buffers(remove_duplicate=False)):
+            names.setdefault(id(t.array), name)
+    return names
+
+
+def _scopes(call: Any, level: TraceLevel) -> AbstractContextManager[None]:
+    """Inside, the level knows which module is running."""
+    if not isinstance(call, Module):
+        return nullcontext()
+    names = {id(m): name for name, m in call.named_modules()}
+    return watched(call, lambda m, args, kwargs: level.stack.append(names[id(m)]), lambda m, args, result: _left(level), outermost=True)
+
+
+def _left(level: TraceLevel) -> None:
+    level.stack.pop()
+
+
+class _Makers:
+    """Inside, what a traced thread makes of sizes alone is noted as well. While no thread traces, nobody asks."""
+
+    def __init__(self) -> None:
+        self.lock, self.count = locks.lock(), 0
+        self.before: dict[str, Any] = {}
+
+    def __enter__(self) -> None:
+        with self.lock:
+            self.count += 1
+            if self.count == 1:
+                self.before = {name: ops.__dict__.get(name) for name in MAKERS}
+                for name in MAKERS:
+                    ops.__dict__[name] = _noted(registry[name], getattr(ops, name))
+
+    def __exit__(self, *exc: object) -> None:
+        with self.lock:
+            self.count -= 1
+            if self.count == 0:
+                for name, bound in self.before.items():
+                    if bound is None:
+                        ops.__dict__.pop(name, None)
+                    else:
+                        ops.__dict__[name] = bound
+
+
+_makers_noted = _Makers()
+
+
+def _noted(op: Op, plain: Callable[..., Any]) -> Callable[..., Any]:
+    def make(**attrs: Any) -> Any:
+        level = next((level for level in running.levels if isinstance(level, TraceLevel)), None)
+        return plain(**attrs) if level is None else level.note(op, (), attrs, (apply(op, **attrs),))[0]
+
+    return make
+
+
+def _flat(found: Any) -> list[Any]:
+    """What a model returned, flat; also of mappings and dataclasses, as many libraries make them for outputs."""
+    if isinstance(found, Mapping):
+        return [y for x in found.values() for y in _flat(x)]
+    if dataclasses.is_dataclass(found) and not isinstance(found, type):
+        return [y for field in dataclasses.fields(found) for y in _flat(getattr(found, field.name))]
+    if isinstance(found, list | tuple):
+        return [y for x in found for y in _flat(x)]
+    return tree_flatten(found)[0]

@@ -1,0 +1,178 @@
+"""What ops, writes in place and autograd.Functions do inside a trace: put before what tritensor.func does there, which serves all other levels."""
+
+from __future__ import annotations
+
+import functools
+from collections.abc import Callable
+from typing import Any
+
+from tritensor.autograd.function import FunctionCtx
+from tritensor.autograd.modes import state
+from tritensor.autograd.node import next_sequence
+from tritensor.dispatch import apply
+from tritensor.dispatch.nodes import share, written
+from tritensor.func import functions, interpreter, mapping
+from tritensor.func.wrapping import below, highest, level_of, recording, settle
+from tritensor.ground.call_site import wrapper
+from tritensor.ground.errors import TransformError
+from tritensor.ground.transforms import TRACE, VMAP, LayerArray, Level, entries, running
+from tritensor.onnx.tracing.level import TraceLevel
+from tritensor.onnx.tracing.untraced_values import tell_read
+from tritensor.ops.table import Op, ops
+from tritensor.tensor.aliasing.inplace import overwrite
+from tritensor.tensor.aliasing.views import replay
+from tritensor.tensor.core import Tensor, new_tensor
+from tritensor.tensor.functions.creation import constructors
+from tritensor.tensor.public_api.publish import rerouted
+
+
+def _is_trace(level: Level | None) -> bool:
+    return level is not None and level.kind == TRACE
+
+
+def run(op: Op, inputs: tuple[Any, ...], attrs: dict[str, Any]) -> Any:
+    """An op of which an input is traced: done below, and noted."""
+    given = tuple([settle(x) for x in inputs])
+    level = highest(given)
+    if not isinstance(level, TraceLevel):
+        return interpreter.run(op, inputs, attrs)
+    if op.mutates:
+        return _mutate(op, given, attrs)
+    with recording(level):
+        made = apply(op, *[below(x, level) for x in given], **attrs)
+    outs = level.note(op, given, attrs, made if op.public > 1 else (made,))
+    if state.enabled:
+        interpreter.record(op, level, given, attrs, outs)
+    if op.view and level_of(given[0]) is level:
+        share(outs[0], given[0], op, attrs)
+    return outs if op.public > 1 else outs[0]
+
+
+def _mutate(op: Op, inputs: tuple[Any, ...], attrs: dict[str, Any]) -> None:
+    """An op that overwrites an input: indexed assignment, by its twin that does not."""
+    if op.name != "index_assign":
+        raise TransformError(
+            f"onnx.export: {op.name} overwrites its inputs, and a graph of ONNX writes nothing; call it outside of forward"
+        )
+    x, v, *indices = inputs
+    since = next_sequence()
+    value = ops.index_put(x, v, *indices, accumulate=False, **attrs)
+    entries.adopt(x, value, "setitem")
+    entries.write(x.array, value, "setitem", since)
+    written(op, (x,))
+
+
+def write(target: LayerArray, given: Tensor, name: str, since: int | None = None, beside: tuple[Tensor, ...] = ()) -> None:
+    """Write over a traced tensor, in memory and in the graph."""
+    level = target.level
+    if not isinstance(level, TraceLevel):
+        interpreter.write(target, given, name, since, beside)
+        return
+    item = given  # read before the memory is written, of which it may be a part
+    level.item(given)
+    with recording(level):
+        overwrite(target.value, below(given, level), name, since, (given, *beside))
+    level.write(target, item)
+
+
+def adopt(x: Tensor, value: Tensor, name: str) -> None:
+    """Let a tensor from outside of the trace, which is about to be written with a traced value, be traced itself: on a copy of its memory."""
+    level = _trace_under(value)
+    if level is not None and _trace_under(settle(x)) is None:
+        root = settle(x if x.path is None else x.path[0])
+        own = new_tensor(root.array).clone()
+        views = [v for v in {id(v): v for v in (x, *_views(root))}.values() if v is not root]
+        level.lift(root, views, [own, *[replay(v.path[1:], own) for v in views]])  # type: ignore[index]
+    if not _is_trace(level_of(value)):
+        interpreter.adopt(x, value, name)
+
+
+def _views(root: Tensor) -> list[Tensor]:
+    """The live views of a tensor."""
+    kin = root.extra.kin if root.extra is not None else None
+    return [v for mark in (*kin.fresh.values(), *kin.stale.values()) if (v := mark()) is not None] if kin is not None else []
+
+
+def _trace_under(x: Tensor) -> TraceLevel | None:
+    """The trace that a tensor stands in, below the transforms that may surround it."""
+    level = level_of(x)
+    while level is not None and level.kind != TRACE:
+        x = x.array.value
+        level = level_of(x)
+    return level if isinstance(level, TraceLevel) and level.alive else None
+
+
+def detached(array: LayerArray) -> LayerArray:
+    """The same memory outside of the graph of gradients."""
+    made: LayerArray = interpreter.detached(array)
+    if isinstance(array.level, TraceLevel):
+        array.level.alias(made, array)
+    return made
+
+
+def draw(op: Op, attrs: dict[str, Any]) -> Tensor:
+    """An op that draws numbers."""
+    trace = next((level for level in running.levels if isinstance(level, TraceLevel)), None)
+    if trace is None or any(level.kind == VMAP for level in running.levels):
+        drawn: Tensor = interpreter.draw(op, attrs)
+        return drawn
+    return trace.note(op, (), attrs, (apply(op, **attrs),))[0]
+
+
+def apply_function(cls: Any, args: tuple[Any, ...], kwargs: dict[str, Any]) -> Any:
+    """An autograd.Function: the ops of its forward."""
+    given = tuple([settle(x) for x in args])
+    if not _is_trace(highest(given)):
+        return functions.applied(cls, args, kwargs)
+    if any("setup_context" in base.__dict__ for base in cls.__mro__ if base.__module__ != FunctionCtx.__module__):
+        return cls.forward(*given, **kwargs)
+    ctx = FunctionCtx()
+    ctx.needs_input_grad = (False,) * len(given)
+    return cls.forward(ctx, *given, **kwargs)
+
+
+def like(made: Tensor, x: Tensor) -> Tensor:
+    """A new tensor beside a traced one: as it is, or zeros for memory that nothing was written to."""
+    return _blank(made) if _is_trace(level_of(x)) else interpreter.like(made, x)
+
+
+def _blank(made: Tensor) -> Tensor:
+    """Zeros, noted, for uninitialised memory; what is noted already as it is."""
+    if _is_trace(level_of(made)):
+        return made
+    zeros: Tensor = ops.full(shape=tuple(made.array.shape), value=0, dtype=made.array.dtype, device=made.device)
+    return zeros
+
+
+def _noting(f: Callable[..., Tensor]) -> Callable[..., Tensor]:
+    """tritensor.empty and tensor, which make no call of an op, in a program that has exported something."""
+
+    @wrapper
+    @functools.wraps(f)
+    def make(*args: Any, **kwargs: Any) -> Tensor:
+        made = f(*args, **kwargs)
+        trace = next((level for level in running.levels if isinstance(level, TraceLevel)), None)
+        if trace is None or level_of(made) is not None:
+            return made
+        return _blank(made) if f.__name__ == "empty" else trace.noted(made)
+
+    return make
+
+
+def read(array: LayerArray) -> None:
+    """The values of a traced tensor are about to be read."""
+    level = array.level
+    if isinstance(level, TraceLevel) and not level.told:
+        slot = level.slots.get(id(array))
+        if slot is not None and slot.item.depends:
+            tell_read()
+
+
+def install() -> None:
+    """Put these in the places where tritensor.func has put its own."""
+    assert mapping.for_each is entries.for_each, "tritensor.func is loaded"
+    if entries.run is not run:
+        rerouted(constructors.empty, _noting)
+        rerouted(constructors.tensor, _noting)
+    entries.run, entries.write, entries.adopt, entries.detached = run, write, adopt, detached
+    entries.draw, entries.apply_function, entries.like, entries.read = draw, apply_function, like, read

@@ -1,0 +1,61 @@
+"""What a trace cannot see: Python's own decisions on the values of a tensor."""
+
+from __future__ import annotations
+
+import os
+import sys
+import warnings
+from types import FrameType
+
+from tritensor.ground.call_site import INSIDE, shown, user_frame
+from tritensor.ground.errors import TracerWarning
+from tritensor.ground.transforms.entries import HOST_FUNCTIONS
+from tritensor.onnx.errors import UnsupportedOperatorError
+
+_KINDS = {
+    "__bool__": "a Python bool", "__int__": "a Python int", "__float__": "a Python float", "__index__": "a Python int", "item": "a Python number",
+    "tolist": "a Python list", "numpy": "a numpy array", "__array__": "a numpy array", "__contains__": "a Python bool",
+}  # fmt: skip
+
+
+_MODULES = (INSIDE + "nn" + os.sep + "module.py", INSIDE + "nn" + os.sep + "container.py")
+
+
+# Of these the numbers that are read say how, and not what
+_OF_NUMBERS = frozenset(["embedding_bag", "linspace", "logspace", "repeat_interleave"])
+
+
+def _called(frame: FrameType | None) -> str:
+    """What the user's line called, or, where library code alone runs, what the exporter did: the last function before these."""
+    name = ""
+    while frame is not None and frame.f_code.co_filename.startswith(INSIDE):
+        if os.sep + "onnx" + os.sep in frame.f_code.co_filename and name:
+            break
+        if frame.f_code.co_filename not in _MODULES and not frame.f_code.co_name.startswith("call"):
+            name = frame.f_code.co_name
+        frame = frame.f_back
+    return name
+
+
+def tell_read() -> None:
+    """Warn, at the user's line, that values of a traced tensor are read."""
+    frame = user_frame(sys._getframe(1))
+    name = _called(sys._getframe(1))
+    if name in HOST_FUNCTIONS - _OF_NUMBERS:
+        raise UnsupportedOperatorError(
+            f"onnx.export: {name} ({shown(frame.f_code.co_filename, frame.f_lineno)}) computes on the host from the values of its input, which a graph "
+            "would hold as constants; ONNX has no operator for it: compute it outside of the exported part"
+        )
+    what = f"makes {_KINDS[name]} of" if name in _KINDS else f"({name}) reads the values of"
+    warnings.warn_explicit(
+        f"onnx.export: this line {what} a tensor that depends on the inputs. The trace holds the numbers of the sample as constants, and a branch "
+        "taken on them is the only one in the graph: other inputs may be treated wrongly. Write it with tensor operations (where instead of if)",
+        TracerWarning,
+        frame.f_code.co_filename,
+        frame.f_lineno,
+    )
+
+
+def tell(said: str) -> None:
+    """Warn of something in the trace that holds for no single line."""
+    warnings.warn(said, TracerWarning, stacklevel=4)

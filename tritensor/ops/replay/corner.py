@@ -1,0 +1,418 @@
+"""Replay: the second call of a corner with the same layouts runs no Python of the corner, only its allocations and launches.
+
+On device cuda a forward or backward corner is a function of the layouts of its arrays (shape, strides, dtype, device, address
+modulo 16) and of its other arguments: the values in memory can only be seen by kernels. So the first call with a given key is
+recorded: what it allocates, what it launches, what it returns. Later calls with that key replay the recipe. A corner that reads
+or writes device memory from the host is not such a function; it is noticed while it is recorded, and always runs as it is.
+
+What a corner must not do: depend on a global setting without `forget()` being called when the setting changes; put an address
+into an integer argument; keep device memory of its own between calls.
+"""
+
+from __future__ import annotations
+
+import weakref
+from collections.abc import Callable, Sequence
+from typing import Any
+
+import numpy as np
+
+from tritensor.cuda.runtime import active
+from tritensor.ground import device_errors, dtypes
+from tritensor.ground.errors import LaunchError
+from tritensor.ground.thread_state import here
+from tritensor.ops.array import CudaArray
+from tritensor.ops.replay.recorder import NotThere, Recorder, match_numbers, plain_recipe
+from tritensor.ops.replay.replayed_numbers import (
+    ENCODERS,
+    SEED_KINDS,
+    ReplayedNumber,
+    another_seed,
+    other_numbers,
+    own,
+    replayed_number,
+    seed_numbers,
+)
+
+KEPT = 1024  # recipes of a corner; when there are more, all are dropped and learnt again
+VARIANTS = 16  # recipes that differ in numbers only; a corner that sees more is given ever new ones: it gets a recipe for any, or none
+_LARGE = 1e30  # numbers are learnt from by comparing with larger ones, which must be finite in float32
+
+
+def _recipe(recorder: Recorder, result: Any) -> Callable[[Sequence[CudaArray]], Any] | None:
+    """The leanest recipe that the runtime in use allows; the recorder may be spoilt on the way."""
+    runtime = active.runtime()
+    if hasattr(runtime, "kernels"):
+        from tritensor.ops.replay.driver_recipes import lean_recipe  # needs cuda-python, which a process without a GPU does not load
+
+        return lean_recipe(runtime, recorder, result)
+    return plain_recipe(recorder, result)
+
+
+def bare(corner: Any) -> Any:
+    """The function inside a corner (an op made from another op's corners records its own calls); anything else as it is."""
+    return corner.function if isinstance(corner, Corner) else corner
+
+
+_corners: weakref.WeakSet[Corner] = weakref.WeakSet()
+_enabled = True
+
+
+class Corner:
+    """A forward or backward corner of an op, called as it is; `known` holds its recipes by key.
+
+    The key of a call is the tuple of its arguments: a Layout for an array, (type, value) for anything else (never None, which is what
+    an array has whose layout nobody asked for); then the attributes' names and values, if there are any; then the site for an op that
+    reports errors from its kernels.
+    """
+
+    __slots__ = (
+        "__weakref__", "_refused", "_tried", "alike", "draws", "function", "general", "known", "mutates", "name", "reports", "uniform",
+        "unrecorded",
+    )  # fmt: skip
+
+    def __init__(
+        self, function: Callable[..., Any], name: str = "", *,
+        draws: tuple[int, ...] | None = None, mutates: bool = False, reports: bool = False, alike: bool = False,
+    ) -> None:  # fmt: skip
+        self.function = function
+        self.name = name  # "add forward", for error messages
+        # Random numbers, new ones at each call: where seed and offset stand among the arguments, () for attributes. None: draws nothing.
+        self.draws = draws
+        self.mutates = mutates
+        self.reports = reports
+        self.alike = alike  # arrays of several types are cast before they come here; dispatch takes `known` to hold no such call
+        self.uniform = getattr(function, "uniform", False)  # Python numbers among its arguments only reach the kernel as they are
+        self.known: dict[Any, Any] = {}
+        self.general: dict[Any, tuple[Any, list[Any]]] = {}  # recipes for any numbers, and the types that kernels take these as
+        self._refused: set[Any] = set()  # keys of calls that cannot be replayed
+        self.unrecorded = ""  # why the last of them cannot
+        self._tried: dict[Any, int] = {}  # keys learnt for the same layouts
+        _corners.add(self)
+
+    def __call__(self, *args: Any, **attrs: Any) -> Any:
+        if not attrs:  # most calls: arrays only, with layouts that are known
+            try:
+                recipe = self.known.get(tuple([a.known_layout for a in args]))
+            except AttributeError:
+                recipe = None
+            if recipe is not None and not self.mutates and here.recorder is None:
+                return recipe(args)
+        recipe, key, arrays = self.find(args, attrs)
+        return recipe(arrays) if recipe is not None else self.first(key, arrays, args, attrs)
+
+    def find(self, args: Sequence[Any], attrs: dict[str, Any]) -> tuple[Any, Any, list[CudaArray]]:
+        """(recipe, key, arrays) of a call: the recipe to give the arrays to, or None; then `first` runs the corner, and may be given the key.
+
+        A call that has a recipe has passed the op's shape rule before.
+        """
+        arrays: list[Any] = []
+        if here.recorder is not None:
+            return None, None, arrays
+        replayed: list[ReplayedNumber] = []
+        if self.draws is not None:
+            args, attrs, replayed = self._split(args, attrs)
+            if not replayed:
+                return None, None, arrays
+        key = self._key(args, attrs, arrays)
+        if key is None:
+            return None, None, arrays
+        try:
+            recipe = self.known.get(key)
+        except TypeError:  # an argument that cannot be hashed
+            return None, None, arrays
+        if self.mutates and _shared(arrays):
+            recipe = None
+        elif recipe is None and self.general:
+            recipe, replayed = self._for_any_numbers(key, args)
+        return recipe, key, [*arrays, *replayed] if replayed else arrays
+
+    def _for_any_numbers(self, key: tuple[Any, ...], args: Sequence[Any]) -> tuple[Any, list[ReplayedNumber]]:
+        """The recipe that takes a call's numbers as replayed ones, and these; or None."""
+        found = self.general.get(_without_numbers(key))
+        if found is None:
+            return None, []
+        recipe, kinds = found
+        return recipe, [replayed_number(n, kind) for n, kind in zip(_numbers(args), kinds, strict=True)]
+
+    def _split(self, args: Sequence[Any], attrs: dict[str, Any]) -> tuple[Sequence[Any], dict[str, Any], list[ReplayedNumber]]:
+        """A call's arguments without seed and offset, and these two as replayed numbers; none in a graph's capture, where a draw is no number."""
+        if self.draws:
+            i, j = self.draws
+            seed, offset = args[i], args[j]
+            args = [a for k, a in enumerate(args) if k != i and k != j]
+        else:
+            seed, offset = attrs["seed"], attrs["offset"]
+            attrs = {k: v for k, v in attrs.items() if k != "seed" and k != "offset"}
+        return args, attrs, seed_numbers(seed, offset) if type(seed) is int and type(offset) is int else []
+
+    def first(self, key: Any, arrays: list[Any], args: Sequence[Any], attrs: dict[str, Any]) -> Any:
+        """Run the corner for a call that `find` knew no recipe for, and learn one where that is possible."""
+        before, here.doing, here.config = here.doing, here.doing or self.name, ""
+        try:
+            if key is None or not _enabled:
+                return self.function(*args, **attrs)
+            if self._learnable(key, arrays):
+                return self._learn(key, arrays, args, attrs)
+            if self.uniform and self._varies(key, arrays, args):
+                return self._learn_numbers(_without_numbers(key), arrays, args, attrs)
+            return self.function(*args, **attrs)
+        except LaunchError as error:
+            if here.config:
+                error.add_note(
+                    f"The config is that of {here.config}; remove the line or tune anew. TRITENSOR_TUNED= (empty) does without tuned files."
+                )
+            raise
+        finally:
+            here.doing = before
+
+    def _key(self, args: Sequence[Any], attrs: dict[str, Any], arrays: list[CudaArray]) -> tuple[Any, ...] | None:
+        """The key of a call, None where it must not be replayed; its arrays are appended to `arrays`, `out` last where it is no input."""
+        parts: list[Any] = []
+        for a in args:
+            if type(a) is CudaArray:
+                arrays.append(a)
+                parts.append(a.known_layout or a.layout())
+            else:
+                parts.append(_ABSENT if a is None else _part(a, arrays))
+        if attrs:
+            if "out" in attrs:
+                attrs = dict(attrs)
+                part = _out_part(attrs.pop("out"), arrays)
+                if part is None:
+                    return None
+                parts.append(part)
+            parts.append(named_part(attrs))
+        if self.reports:
+            parts.append(device_errors.current_site())
+        return tuple(parts)
+
+    def _learnable(self, key: tuple[Any, ...], arrays: list[Any]) -> bool:
+        """Whether to record this call: not one that was refused, nor the n-th with new numbers, nor one that writes overlapping memory."""
+        if key in self._refused or (self.mutates and (self.draws is not None or _shared(arrays))):
+            return False
+        arrays = [x for x in arrays if type(x) is CudaArray]
+        if self.alike and len({x.dtype for x in arrays}) > 1:
+            return False
+        if len(self.known) >= KEPT or len(self._tried) >= KEPT or len(self._refused) >= KEPT:
+            self.forget()
+        form = _layouts(arrays)
+        tried = self._tried[form] = self._tried.get(form, 0) + 1
+        return tried <= VARIANTS
+
+    def _varies(self, key: tuple[Any, ...], arrays: list[Any], args: Sequence[Any]) -> bool:
+        """Whether a call that is not to be recorded as it is may be recorded for any numbers: many have been seen."""
+        numbers = _numbers(args)
+        seen = self._tried.get(_layouts(arrays), 0) > VARIANTS and not (self.alike and len({x.dtype for x in arrays}) > 1)
+        return seen and bool(numbers) and _without_numbers(key) not in self._refused and all([abs(n) < _LARGE for n in numbers])
+
+    def _learn(self, key: tuple[Any, ...], arrays: list[Any], args: Sequence[Any], attrs: dict[str, Any]) -> Any:
+        """Run the corner, and keep a recipe of what it did if it can be replayed."""
+        replayed = [x for x in arrays if type(x) is ReplayedNumber]
+        arrays = [x for x in arrays if type(x) is CudaArray]
+        if replayed:
+            low, high, offset = (n.value for n in replayed)
+            drawn = another_seed(high << 32 | low, offset)
+            others = seed_numbers(*drawn)
+            changed = {(k, n.value, o.value): i for i, (k, n, o) in enumerate(zip(SEED_KINDS, replayed, others, strict=True))}
+            value, recorder = self._compared(arrays, replayed, (args, attrs), self._drawing(args, attrs, *drawn), changed)
+        else:
+            recorder = Recorder(arrays)
+            value = self._record(recorder, arrays, args, attrs)
+        recipe = self._made(key, recorder, value)
+        if recipe is not None:
+            self.known[key] = recipe
+        return recorder.returned(value, arrays)
+
+    def _learn_numbers(self, key: tuple[Any, ...], arrays: list[CudaArray], args: Sequence[Any], attrs: dict[str, Any]) -> Any:
+        """Run the corner, and keep a recipe for all calls that differ from this one in numbers only."""
+        numbers = [own(n) for n in _numbers(args)]
+        others = other_numbers(numbers)
+        replayed = [ReplayedNumber(0, n) for n in numbers]
+        changed = {(k, float(n), float(o)): i for k in ENCODERS for i, (n, o) in enumerate(zip(numbers, others, strict=True))}
+        call, again = (_with_numbers(args, numbers), attrs), (_with_numbers(args, others), attrs)
+        value, recorder = self._compared(arrays, replayed, call, again, changed)
+        recipe = self._made(key, recorder, value)
+        if recipe is not None:
+            self.general[key] = recipe, [recorder.kinds.get(len(arrays) + i, float) for i in range(len(numbers))]
+        return recorder.returned(value, arrays)
+
+    def _compared(
+        self,
+        arrays: list[CudaArray],
+        replayed: list[ReplayedNumber],
+        call: tuple[Any, Any],
+        again: tuple[Any, Any],
+        changed: dict[Any, int],
+    ) -> tuple[Any, Recorder]:
+        """Run a call under a recorder; first dry with other numbers, to see where the numbers go. The result, and the recording."""
+        other = Recorder(arrays, replayed, dry=True)
+        try:
+            self._record(other, arrays, *again)
+        except NotThere:
+            other.spoil("it looks into memory from the host")
+        recorder = Recorder(arrays, replayed)
+        value = self._record(recorder, arrays, *call)
+        recorder.spoil(other.spoiled)
+        if not recorder.spoiled:
+            match_numbers(recorder, other, changed)
+        return value, recorder
+
+    def _made(self, key: tuple[Any, ...], recorder: Recorder, value: Any) -> Any:
+        """The recipe of a finished recording; None, and the key is remembered, where there can be none."""
+        result = recorder.result(value)
+        recipe = None if recorder.spoiled else _recipe(recorder, result)
+        if recorder.spoiled:  # by now, or while the recipe was made
+            self._refused.add(key)
+            self.unrecorded = str(recorder.spoiled)
+            return None
+        return recipe
+
+    def _drawing(self, args: Sequence[Any], attrs: dict[str, Any], seed: int, offset: int) -> tuple[Sequence[Any], dict[str, Any]]:
+        """A call's arguments with another seed and offset."""
+        if self.draws:
+            at = dict(zip(self.draws, (seed, offset), strict=True))
+            return [at.get(i, a) for i, a in enumerate(args)], attrs
+        return args, {**attrs, "seed": seed, "offset": offset}
+
+    def _record(self, recorder: Recorder, arrays: list[CudaArray], args: Sequence[Any], attrs: dict[str, Any]) -> Any:
+        """Run the corner on a recorder's arrays; what it returns."""
+        given = iter(recorder.inputs)
+        args = [_replaced(a, given) for a in args]
+        if "out" in attrs:
+            place = next(i for i, x in enumerate(arrays) if x is attrs["out"])
+            attrs = {**attrs, "out": recorder.inputs[place]}
+        here.recorder, here.place = recorder, None
+        try:
+            return self.function(*args, **attrs)
+        finally:
+            here.recorder = None
+
+    def forget(self) -> None:
+        """Drop all that was learnt."""
+        self.known.clear()
+        self.general.clear()
+        self._refused.clear()
+        self._tried.clear()
+
+
+def _layouts(arrays: Sequence[Any]) -> tuple[Any, ...]:
+    return tuple([x.layout() for x in arrays if type(x) is CudaArray])
+
+
+def _numbers(args: Sequence[Any]) -> list[Any]:
+    """The Python numbers among arguments."""
+    return [a for a in args if type(a) is float or type(a) is int]
+
+
+def _with_numbers(args: Sequence[Any], numbers: Sequence[Any]) -> list[Any]:
+    """Arguments with other numbers in their places."""
+    left = iter(numbers)
+    return [next(left) if type(a) is float or type(a) is int else a for a in args]
+
+
+def _without_numbers(key: tuple[Any, ...]) -> tuple[Any, ...]:
+    """A key with the types of numbers for their values."""
+    return tuple([part[:1] if part.__class__ is tuple and part and (part[0] is float or part[0] is int) else part for part in key])
+
+
+def _out_part(out: Any, arrays: list[CudaArray]) -> Any:
+    """The part of a key for the array that a result goes into: which input it is, or its layout. None where it overlaps an input."""
+    if type(out) is not CudaArray or any([x.storage is out.storage and x is not out for x in arrays]):
+        return None
+    for i, x in enumerate(arrays):
+        if x is out:
+            return ("out", i)
+    arrays.append(out)
+    return ("out", out.known_layout or out.layout())
+
+
+def _part(value: Any, arrays: list[CudaArray]) -> Any:
+    """The part of a key for an argument that is no array; 1, 1.0 and True are three keys, and so are 0.0 and -0.0."""
+    kind = type(value)
+    if kind is float:
+        return (float, value or str(value))
+    if kind is tuple:
+        return tuple([_part(v, arrays) for v in value])
+    if kind is CudaArray:
+        arrays.append(value)
+        return value.layout()
+    return _plain(value)
+
+
+def named_part(attrs: dict[str, Any]) -> tuple[Any, ...]:
+    """The part of a key for attributes: 1, 1.0 and True are three values here as well (a shape rule may refuse one of them)."""
+    return tuple([(k, v) if v.__class__ is int else (k, _plain(v)) for k, v in attrs.items()])
+
+
+def _plain(value: Any) -> Any:
+    """Anything but an array or an int as it stands in a key, with its type; -0.0 told from 0.0, slices of an index as tuples
+    (Python 3.11 cannot hash them)."""
+    kind = value.__class__
+    if kind is bool or value is None:
+        return (kind, value)
+    if kind is tuple:
+        return tuple([v if v.__class__ is int else _plain(v) for v in value])
+    if kind is slice:
+        return (slice, value.start, value.stop, value.step)
+    if isinstance(value, _FLOATING) and not value:
+        return (kind, str(value))
+    return (kind, value)
+
+
+_FLOATING = (float, np.floating)
+_ABSENT = (type(None), None)
+
+
+def keep_view(known: dict[Any, Any], key: Any, x: CudaArray, y: CudaArray) -> None:
+    """Learn that a view op makes y of x: of any array of x's layout it makes one of y's, as far behind it."""
+    shape, strides, dtype, layout, delta = y.shape, y.strides, y.dtype, y.layout(), y.pointer - x.pointer
+
+    def recipe(arrays: Sequence[CudaArray]) -> CudaArray:
+        x = arrays[0]
+        made = CudaArray.__new__(CudaArray)
+        made.storage, made.pointer, made.known_layout = x.storage, x.pointer + delta, layout
+        made.shape, made.strides, made.dtype = shape, strides, dtype
+        return made
+
+    if len(known) >= KEPT:
+        known.clear()
+    if y.storage is x.storage:
+        known[key] = recipe
+
+
+def _replaced(value: Any, given: Any) -> Any:
+    """An argument with the recorder's arrays in place of the caller's."""
+    if type(value) is CudaArray:
+        return next(given)
+    if type(value) is tuple:
+        return tuple([_replaced(v, given) for v in value])
+    return value
+
+
+def _shared(arrays: Sequence[CudaArray]) -> bool:
+    """Whether two of the arrays lie in one storage."""
+    return len({id(x.storage) for x in arrays}) < len(arrays)
+
+
+def recipes() -> list[Any]:
+    """All recipes that are known now, of every corner."""
+    return [r for c in tuple(_corners) for r in (*c.known.values(), *[r for r, _ in c.general.values()])]
+
+
+def forget() -> None:
+    """Drop all recipes: a setting that corners depend on has changed, or another runtime serves the device."""
+    for corner in tuple(_corners):
+        corner.forget()
+
+
+def enable(on: bool) -> bool:
+    """Turn replay on or off; returns what it was. Off, every call runs its corner's Python."""
+    global _enabled
+    before, _enabled = _enabled, on
+    forget()
+    return before
+
+
+active.when_changed.append(forget)
+dtypes.when_default_changed.append(forget)

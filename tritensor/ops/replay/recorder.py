@@ -1,0 +1,256 @@
+"""Recordings: what a corner allocates, launches and returns when it is called, and a recipe that does the same again."""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Sequence
+from typing import Any, NamedTuple
+
+import numpy as np
+
+from tritensor.cuda.compiler.tensor_descriptor import TensorDescriptor
+from tritensor.cuda.memory.storage import Storage
+from tritensor.cuda.runtime import active
+from tritensor.ground.device import device
+from tritensor.ops.array import CudaArray
+from tritensor.ops.replay.replayed_numbers import ReplayedNumber
+
+_NOWHERE = 1 << 60  # an address that no device has
+
+
+class Window(NamedTuple):
+    """An array of a recorded call: `source` is the number of the input (then of the allocation) whose memory it lies in, `delta` the
+    bytes from that input's first element, or from the allocation's first byte, to its own."""
+
+    source: int
+    delta: int
+    shape: tuple[int, ...]
+    strides: tuple[int, ...]
+    dtype: Any
+
+
+class Tiles(NamedTuple):
+    """A tensor descriptor in a recorded call: of which array, in what tiles."""
+
+    window: Any
+    block_shape: tuple[int, ...]
+    padding: str
+    rounds: bool
+
+
+class Given(NamedTuple):
+    """A result that is an input itself, or a replayed number among the inputs."""
+
+    source: int
+
+
+class Drawn(NamedTuple):
+    """A replayed number in a recorded call: which input, and the numpy type that the kernel takes it as."""
+
+    source: int
+    kind: Any
+
+
+class Call(NamedTuple):
+    """A launch as `launch()` was given it; arrays are replaced by Windows in a finished recording."""
+
+    kernel: Any
+    grid: tuple[int, ...]
+    args: tuple[Any, ...]
+    constexprs: dict[str, Any]
+    num_warps: int
+    num_stages: int
+    options: tuple[tuple[str, Any], ...]
+
+
+class _Borrowed(Storage):
+    """Memory of an input under a name of its own, so that two inputs that share memory stay two inputs in the recording."""
+
+    __slots__ = ("free_list",)
+
+    def __init__(self, x: CudaArray) -> None:
+        self.pointer = x.storage.pointer
+        self.nbytes = x.storage.nbytes
+        self.device = x.storage.device
+        self.free_list = getattr(x.storage, "free_list", None)  # a runtime with streams asks whose block it is
+
+
+class NotThere(Exception):
+    """The host reads or writes memory that a dry recording has only imagined."""
+
+
+class _Imagined(Storage):
+    """Memory of a dry recording: an address that no other memory of the recording has, and nothing behind it."""
+
+    __slots__ = ()
+
+    def __init__(self, pointer: int, nbytes: int, on: device) -> None:
+        self.pointer, self.nbytes, self.device = pointer, nbytes, on
+
+    def read(self, into: np.ndarray, offset: int) -> None:
+        raise NotThere
+
+    def write(self, source: np.ndarray, offset: int) -> None:
+        raise NotThere
+
+
+class Recorder:
+    """Writes down what a corner does. `spoiled` says why it cannot be replayed ("" while it can).
+
+    `inputs` stand for the caller's arrays, then for the `replayed` numbers. A `dry` recording launches and allocates nothing. `drawn`
+    tells, by id, which numbers among the launches' arguments are replayed (see `match_numbers`).
+    """
+
+    def __init__(self, arrays: Sequence[CudaArray], replayed: Sequence[ReplayedNumber] = (), *, dry: bool = False) -> None:
+        self.dry = dry
+        borrowed = [CudaArray(_Borrowed(x), x.shape, x.dtype, x.strides, x.offset) for x in arrays]
+        self.replayed = replayed
+        self.inputs: list[Any] = [*borrowed, *replayed]
+        self.drawn: dict[int, Given] = {}
+        self.kinds: dict[int, Any] = {}  # the types of the replayed numbers that launches take, by place among the inputs
+        self.storages: list[Storage] = []  # held to the end, so that no address is used twice in one recording
+        self.calls: list[Call] = []
+        self.spoiled = ""
+        self._sources: dict[int, tuple[int, int]] = {id(x.storage): (i, x.pointer) for i, x in enumerate(borrowed)}
+
+    def imagined(self, nbytes: int, on: device) -> Storage:
+        """What a dry recording gives for an allocation."""
+        last = self.storages[-1] if self.storages else None
+        end = _NOWHERE if last is None else last.pointer + last.nbytes
+        storage = _Imagined(-(-end // 256) * 256, nbytes, on)
+        self.allocated(storage)
+        return storage
+
+    def allocated(self, storage: Storage) -> None:
+        self._sources[id(storage)] = (len(self.inputs) + len(self.storages), storage.pointer)
+        self.storages.append(storage)
+
+    def launched(
+        self, kernel: Any, grid: tuple[int, ...], args: tuple[Any, ...], constexprs: dict[str, Any],
+        num_warps: int, num_stages: int, options: tuple[tuple[str, Any], ...],
+    ) -> None:  # fmt: skip
+        self.calls.append(Call(kernel, grid, args, constexprs, num_warps, num_stages, options))
+
+    def spoil(self, reason: str) -> None:
+        self.spoiled = self.spoiled or reason
+
+    def window(self, x: CudaArray) -> Any:
+        """The Window of an array that the corner made or was given; the array itself where its memory is permanent."""
+        found = self._sources.get(id(x.storage))
+        if found is None:
+            if x.storage.permanent:
+                return x
+            self.spoil("it uses device memory that it neither was given nor allocated")
+            return None
+        source, start = found
+        return Window(source, x.pointer - start, x.shape, x.strides, x.dtype)
+
+    def result(self, value: Any) -> Any:
+        """What the corner returned, with Windows in place of arrays."""
+        if type(value) is tuple:
+            return tuple([self.result(v) for v in value])
+        if type(value) is not CudaArray:
+            if value is not None:
+                self.spoil(f"it returns a {type(value).__name__}")
+            return None
+        for i, x in enumerate(self.inputs):
+            if value is x:
+                return Given(i)
+        return self.window(value)
+
+    def returned(self, value: Any, arrays: Sequence[CudaArray]) -> Any:
+        """What the corner returned, with the caller's arrays and storages in place of those that stood for them."""
+        if type(value) is tuple:
+            return tuple([self.returned(v, arrays) for v in value])
+        if type(value) is CudaArray and type(value.storage) is _Borrowed:
+            for x, real in zip(self.inputs, arrays, strict=False):  # replayed numbers come after the arrays
+                if value is x:
+                    return real
+                if value.storage is x.storage:
+                    value.storage = real.storage
+        return value
+
+
+def plain_recipe(recorder: Recorder, result: Any) -> Callable[[Sequence[CudaArray]], Any]:
+    """A recipe for any runtime: allocates, puts arrays back where Windows stand, and launches through the runtime."""
+    calls = [
+        c._replace(args=_windows(c.args, recorder), constexprs={k: _windows(v, recorder) for k, v in c.constexprs.items()})
+        for c in recorder.calls
+    ]
+    wanted = [(s.nbytes, s.device) for s in recorder.storages]
+
+    def recipe(arrays: Sequence[CudaArray]) -> Any:
+        runtime = active.runtime()
+        sources: list[Any] = [(x.storage, x.pointer) for x in arrays]
+        # Not by memory.allocate: a recorder is told of both what a recipe allocates and what it launches, or of neither.
+        sources += [(s, s.pointer) for s in [runtime.allocate(nbytes, on.index or 0) for nbytes, on in wanted]]
+        run = runtime.launch
+        for kernel, grid, args, constexprs, num_warps, num_stages, options in calls:
+            named = {k: _arrays(v, sources, arrays) for k, v in constexprs.items()}
+            run(kernel, grid, _arrays(args, sources, arrays), named, num_warps, num_stages, options)
+        return _arrays(result, sources, arrays)
+
+    return recipe
+
+
+# Functions of their own: a nested one that calls itself is a reference cycle, and would keep the memory until the collector runs.
+def _windows(value: Any, recorder: Recorder) -> Any:
+    """A launch's argument with Windows in place of arrays."""
+    if type(value) is CudaArray:
+        return recorder.window(value)
+    if type(value) is tuple:
+        return tuple([_windows(v, recorder) for v in value])
+    if type(value) is TensorDescriptor:
+        return Tiles(_windows(value.array, recorder), value.block_shape, value.padding, value.rounds)
+    found = recorder.drawn.get(id(value))
+    return value if found is None else Drawn(found.source, type(value))
+
+
+def _arrays(value: Any, sources: list[Any], arrays: Sequence[Any]) -> Any:
+    """The same with arrays in place of Windows."""
+    if type(value) is Window:
+        storage, start = sources[value.source]
+        made = CudaArray(storage, value.shape, value.dtype, value.strides)
+        made.pointer = start + value.delta
+        return made
+    if type(value) is Given:
+        return arrays[value.source]
+    if type(value) is tuple:
+        return tuple([_arrays(v, sources, arrays) for v in value])
+    if type(value) is Tiles:
+        return TensorDescriptor(_arrays(value.window, sources, arrays), value.block_shape, value.padding, value.rounds)
+    if type(value) is Drawn:
+        return value.kind(arrays[value.source].value)
+    return value
+
+
+def match_numbers(recorder: Recorder, other: Recorder, changed: dict[tuple[Any, Any, Any], int]) -> None:
+    """Find the replayed numbers among a recording's arguments by comparing it with another recording of the same call with others.
+
+    `changed` says what a difference may be: (type, number here, number there) -> its place among the replayed. Anything else that
+    differs was computed from those, and spoils the recording; so does a number that is taken as two types.
+    """
+    first = len(recorder.inputs) - len(other.replayed)
+    places = {k: Given(first + i) for k, i in changed.items()}
+    alike = [s.nbytes for s in recorder.storages] == [s.nbytes for s in other.storages] and len(recorder.calls) == len(other.calls)
+    if not alike or not all([_alike(a, b, places, recorder, other) for a, b in zip(recorder.calls, other.calls, strict=True)]):
+        recorder.spoil("what it launches depends on a number in a way that no replay can repeat")
+
+
+def _alike(a: Any, b: Any, places: dict[Any, Given], recorder: Recorder, other: Recorder) -> bool:
+    """Whether two recordings hold the same here, or a replayed number, which `recorder` notes."""
+    kind = type(a)
+    if kind is not type(b):
+        return False
+    if isinstance(a, tuple):
+        return len(a) == len(b) and all([_alike(x, y, places, recorder, other) for x, y in zip(a, b, strict=True)])
+    if kind is dict:
+        return a.keys() == b.keys() and all([_alike(x, b[k], places, recorder, other) for k, x in a.items()])
+    if isinstance(a, np.number | float) and (found := places.get((kind, a, b))) is not None:
+        recorder.drawn[id(a)] = found
+        return recorder.kinds.setdefault(found.source, kind) is kind
+    if kind is CudaArray:
+        return bool(recorder.window(a) == other.window(b))
+    if kind is TensorDescriptor:
+        forms = [(d.block_shape, d.padding, d.rounds) for d in (a, b)]
+        return forms[0] == forms[1] and _alike(a.array, b.array, places, recorder, other)
+    return bool(a is b or a == b)

@@ -1,8 +1,0 @@
-"""Replay: a corner's call with known layouts runs no Python of the corner, only its allocations and launches."""
-
-from tritensor.replay.corner import Corner as Corner
-from tritensor.replay.corner import bare as bare
-from tritensor.replay.corner import enable as enable
-from tritensor.replay.corner import forget as forget
-from tritensor.replay.corner import keep_view as keep_view
-from tritensor.replay.corner import named_part as named_part

@@ -1,0 +1,271 @@
+"""Views of tensors in one step: numpy's own view or a window on a GPU, one Tensor, one node. Each function has the parameters of the public one that it
+serves, and gives None where the array or an argument is not a usual one: the public function then takes the long way, through `ops.<view>`."""
+
+from __future__ import annotations
+
+from typing import Any
+from weakref import ref
+
+import numpy as np
+
+from tritensor.autograd.modes import state
+from tritensor.autograd.node import Node, next_sequence, version_of
+from tritensor.ops.array import CudaArray
+from tritensor.ops.table import registry
+from tritensor.tensor.aliasing import windows
+from tritensor.tensor.core import Tensor
+
+_make = object.__new__
+
+
+def attach(x: Tensor, shape: tuple[int, ...], array: Any, name: str, attrs: dict[str, Any]) -> Tensor:
+    """The tensor of `array`, which is what the view op `name` makes of x's array (one of this shape) with these attributes."""
+    op = registry[name]
+    meta = ((shape, array.dtype),)
+    t = _make(Tensor)
+    t.array = array
+    t._grad = None
+    t.version = x.version or version_of(x)
+    recording = state.enabled
+    if recording and x.tracked:
+        node = t.node = _make(Node)  # what Node(...) does, without the call
+        node.op = op
+        node.edges = (x.node or x,)
+        node.inputs = node.outputs = node.hooks = None
+        node.attrs = attrs
+        node.meta = meta
+        node.sequence = next_sequence()
+        t.tracked = True
+    else:
+        t.node = None
+        t.tracked = False
+    t.extra = None
+    above = x.path
+    extra = x.extra if above is None else above[0].extra
+    if recording and extra is not None and (above is None or x.extra is None):  # what became_view_of does where the base has views already
+        kin = extra.kin
+        if kin is not None and len(fresh := kin.fresh) < 32:
+            t.path = (x, (op, attrs, meta)) if above is None else (*above, (op, attrs, meta))
+            fresh[id(t)] = ref(t)
+            return t
+    t.became_view_of(x, (op, attrs, meta), recording)
+    return t
+
+
+def reshaped(x: Tensor, *shape: Any) -> Tensor | None:
+    """x in another shape, which may hold one -1; None where that is not plain (the caller then looks closer)."""
+    array = x.array
+    if type(array) is CudaArray:
+        window = windows.reshaped(array, shape)
+        return None if window is None else attach(x, array.shape, window, "reshape", {"shape": window.shape})
+    if type(array) is not np.ndarray or not array.flags.c_contiguous:
+        return None
+    try:
+        made = array.reshape(shape)
+    except (TypeError, ValueError):  # the caller says what is wrong
+        return None
+    found = made.shape
+    if found != shape and -1 not in shape:  # numpy takes other negative sizes for -1
+        return None
+    return attach(x, array.shape, made, "reshape", {"shape": found})
+
+
+_orders: dict[tuple[int, Any, Any], dict[str, Any]] = {}  # attributes of permute by (ndim, dim0, dim1) of an exchange
+_TURNED = {"dims": (1, 0)}
+_permutations: dict[tuple[Any, ...], dict[str, Any]] = {}  # and by the dims given
+
+
+def exchanged(x: Tensor, *dims: Any, dim0: Any = None, dim1: Any = None) -> Tensor | None:
+    """Two dimensions exchanged; None where that is not plain."""
+    array = x.array
+    kind = type(array)
+    if (kind is not np.ndarray and kind is not CudaArray) or len(dims) != 2 or dim0 is not None or dim1 is not None:
+        return None
+    dim0, dim1 = dims
+    if type(dim0) is not int or type(dim1) is not int:  # before the look-up, where 1.0 and True are 1
+        return None
+    attrs = _orders.get((array.ndim, dim0, dim1))
+    if attrs is None:
+        if not (-array.ndim <= dim0 < array.ndim and -array.ndim <= dim1 < array.ndim):
+            return None
+        order = list(range(array.ndim))
+        order[dim0], order[dim1] = order[dim1], order[dim0]
+        attrs = _orders[array.ndim, dim0, dim1] = {"dims": tuple(order)}
+    made = windows.permuted(array, attrs["dims"]) if kind is CudaArray else array.transpose(attrs["dims"])
+    return attach(x, array.shape, made, "permute", attrs)
+
+
+def transposed(x: Tensor) -> Tensor | None:
+    """The transpose of a matrix; None where that is not plain."""
+    array = x.array
+    if type(array) is CudaArray:
+        if len(shape := array.shape) != 2:
+            return None
+        return attach(x, shape, windows.window(array, shape[::-1], array.strides[::-1]), "permute", _TURNED)
+    if type(array) is not np.ndarray or len(shape := array.shape) != 2:
+        return None
+    return attach(x, shape, array.T, "permute", _TURNED)
+
+
+def permuted(x: Tensor, *dims: Any) -> Tensor | None:
+    """Dimensions in another order; None where that is not plain."""
+    array = x.array
+    kind = type(array)
+    if kind is not np.ndarray and kind is not CudaArray:
+        return None
+    try:
+        attrs = _permutations.get(dims)
+        if attrs is None:
+            n = len(dims)
+            if n != array.ndim or not all([type(d) is int and -n <= d < n for d in dims]) or len({d % n for d in dims}) != n:
+                return None
+            attrs = _permutations[dims] = {"dims": tuple([d % n for d in dims])}
+        if kind is CudaArray:
+            if not all([type(d) is int for d in dims]) or len(dims) != len(array.shape):
+                return None
+            made: Any = windows.permuted(array, attrs["dims"])
+        else:
+            made = array.transpose(dims)
+    except (TypeError, ValueError):  # a list; 1.0, which the look-up takes for 1; as many dims as another array has
+        return None
+    return attach(x, array.shape, made, "permute", attrs)
+
+
+_wider: dict[tuple[Any, ...], dict[str, Any]] = {}  # attributes of the reshape that puts a dimension in, by (shape, dim)
+_narrower: dict[tuple[Any, ...], dict[str, Any]] = {}  # and of the one that takes a dimension out
+_stretched: dict[
+    tuple[Any, ...], tuple[tuple[int, ...], dict[str, Any]]
+] = {}  # of expand strides in bytes and attributes, by (shape, strides, size)
+MOST = 4096  # entries of such a dictionary
+
+
+def unsqueezed(x: Tensor, dim: Any) -> Tensor | None:
+    """A new dimension of size 1; None where that is not plain."""
+    array = x.array
+    kind = type(array)
+    if (kind is not np.ndarray and kind is not CudaArray) or type(dim) is not int:  # the type before the look-up, where 1.0 and True are 1
+        return None
+    shape = array.shape
+    attrs = _wider.get((shape, dim))
+    if attrs is None:
+        n = len(shape)
+        if not -n - 1 <= dim <= n:
+            return None
+        at = dim % (n + 1)
+        attrs = _kept(_wider, (shape, dim), {"shape": (*shape[:at], 1, *shape[at:])})
+    made = windows.in_shape(array, attrs["shape"]) if kind is CudaArray else array.reshape(attrs["shape"])
+    return attach(x, shape, made, "reshape", attrs)
+
+
+def _kept(into: dict[Any, Any], key: Any, value: Any) -> Any:
+    if len(into) >= MOST:
+        into.clear()
+    into[key] = value
+    return value
+
+
+def squeezed(x: Tensor, dim: Any = None) -> Tensor | None:
+    """Without one dimension, of size 1; None where that is not plain."""
+    array = x.array
+    kind = type(array)
+    if (kind is not np.ndarray and kind is not CudaArray) or type(dim) is not int:  # the type before the look-up, where 1.0 and True are 1
+        return None
+    shape = array.shape
+    attrs = _narrower.get((shape, dim))
+    if attrs is None:
+        n = len(shape)
+        if not -n <= dim < n or shape[dim] != 1:
+            return None
+        at = dim % n
+        attrs = _kept(_narrower, (shape, dim), {"shape": (*shape[:at], *shape[at + 1 :])})
+    made = windows.in_shape(array, attrs["shape"]) if kind is CudaArray else array.squeeze(dim)
+    return attach(x, shape, made, "reshape", attrs)
+
+
+def taken(x: Tensor, index: Any) -> Tensor | None:
+    """x[index] for an int, a slice with a positive step, or a tuple of these; None where that is not plain."""
+    array = x.array
+    on_gpu = type(array) is CudaArray
+    if type(array) is not np.ndarray and not on_gpu:
+        return None
+    shape = array.shape
+    kind = type(index)
+    if kind is int:
+        if not shape or not -shape[0] <= index < shape[0]:
+            return None
+        if on_gpu:
+            at, strides = index if index >= 0 else index + shape[0], array.strides
+            return attach(x, shape, windows.window(array, shape[1:], strides[1:], at * strides[0]), "index_view", {"index": (at,)})
+        return attach(x, shape, array[index, ...], "index_view", {"index": (index if index >= 0 else index + shape[0],)})
+    if kind is tuple:
+        if len(index) > len(shape):
+            return None
+        counted: list[Any] | None = None  # once an int counts from the end
+        for d, i in enumerate(index):
+            if type(i) is int:
+                n = shape[d]
+                if not -n <= i < n:
+                    return None
+                if i < 0:
+                    counted = counted or list(index)
+                    counted[d] = i + n
+            elif type(i) is not slice or (i != _EVERYTHING and not _plain(i)):
+                return None
+        made = windows.indexed(array, index) if on_gpu else array[(*index, ...)]
+        return attach(x, shape, made, "index_view", {"index": index if counted is None else tuple(counted)})
+    if kind is slice and shape and _plain(index):
+        return attach(x, shape, windows.indexed(array, (index,)) if on_gpu else array[index], "index_view", {"index": (index,)})
+    return None
+
+
+_EVERYTHING = slice(None)
+
+
+def _plain(i: slice) -> bool:
+    """Whether a slice is of Python's ints, and does not step back."""
+    step = i.step
+    return (step is None or (type(step) is int and step > 0)) and _whole(i.start) and _whole(i.stop)
+
+
+def _whole(bound: Any) -> bool:
+    return bound is None or type(bound) is int
+
+
+def selected(x: Tensor, dim: Any, index: Any) -> Tensor | None:
+    """x at one index of its first dimension; None where that is not plain."""
+    return taken(x, index) if type(dim) is int and dim == 0 and type(index) is int else None
+
+
+def expanded(x: Tensor, *size: Any, implicit: bool = False) -> Tensor | None:
+    """x stretched to a size without -1; None where that is not plain."""
+    array = x.array
+    if type(array) is CudaArray:
+        window = windows.stretched(array, size)
+        return None if window is None else attach(x, array.shape, window, "expand", {"shape": size})
+    if type(array) is not np.ndarray:
+        return None
+    shape, strides = array.shape, array.strides
+    try:
+        known = _stretched.get((shape, strides, size))
+        if known is None:
+            found = _stretched_strides(array, size)
+            if found is None:
+                return None
+            known = _kept(_stretched, (shape, strides, size), (found, {"shape": size}))
+        made = np.ndarray(size, array.dtype, array, 0, known[0])
+    except (TypeError, ValueError):  # a list; 2.0, which the look-up takes for 2; an array of another type, with gaps between these strides
+        return None
+    return attach(x, shape, made, "expand", known[1])
+
+
+def _stretched_strides(array: np.ndarray, size: tuple[int, ...]) -> tuple[int, ...] | None:
+    """The strides of an array in C order stretched to a size; None where it is not so or does not stretch so."""
+    lead = len(size) - array.ndim
+    if lead < 0 or not all([type(n) is int and n >= 0 for n in size]) or not array.flags.c_contiguous:
+        return None
+    strides = [0] * lead
+    for have, step, want in zip(array.shape, array.strides, size[lead:], strict=True):
+        if have not in (want, 1):
+            return None
+        strides.append(step if have == want else 0)
+    return tuple(strides)

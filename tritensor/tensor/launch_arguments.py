@@ -1,0 +1,41 @@
+"""How kernels see tensors among the arguments of a launch: as their arrays."""
+
+from __future__ import annotations
+
+from typing import Any
+
+import numpy as np
+
+from tritensor.cuda.launch import seen_as
+from tritensor.ground.errors import DeviceError, TransformError
+from tritensor.ops.array import CudaArray
+from tritensor.tensor.core import Tensor
+
+
+def _array(x: Tensor, kernel: str, parameter: str) -> CudaArray:
+    array = x.array
+    if type(array) is CudaArray:
+        return array
+    if isinstance(array, np.ndarray):
+        raise DeviceError(
+            f"launch {kernel}: {parameter} is a CPU tensor, {x.dtype.name}{list(x.shape)}, and kernels run on device cuda; "
+            + (
+                "give x.cuda(), or make it there with device='cuda'"
+                if x.shape
+                else "give x.item() for a number, x.cuda() for a pointer to one"
+            )
+        )
+    raise TransformError(
+        f"launch {kernel}: {parameter} is a tensor inside a transform (vmap, grad or jvp of func), of which a kernel sees no values; "
+        "put the launch into an autograd.Function or an op of the table, whose rules transforms know"
+    )
+
+
+def _host_array(x: np.ndarray, kernel: str, parameter: str) -> Any:
+    raise DeviceError(
+        f"launch {kernel}: {parameter} is a numpy array, {x.dtype}{list(x.shape)}, and kernels run on device cuda; give tensor(x, device='cuda')"
+    )
+
+
+seen_as(Tensor, _array)
+seen_as(np.ndarray, _host_array)

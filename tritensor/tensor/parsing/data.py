@@ -1,0 +1,143 @@
+"""Reading data that is no tensor yet: numbers and nested lists, which may hold tensors and numpy's values, as one array."""
+
+from __future__ import annotations
+
+from typing import Any
+
+import numpy as np
+
+from tritensor.ground import dtypes
+from tritensor.ground.errors import DTypeError, NumberRangeError, ShapeError
+from tritensor.ops.array import to_host
+from tritensor.tensor.core import Tensor
+
+_NUMBERS = frozenset((bool, int, float, complex))
+_SEQUENCES = (list, tuple, range)
+
+
+def values_of(name: str, data: Any, dtype: Any) -> np.ndarray:
+    """Data as a numpy array: Python floats in the default type, ints int64, bools bool; tensors and numpy's values keep theirs.
+
+    Nested lists have the type that all they hold promote to. Raises ShapeError for ragged ones, DTypeError for what is no
+    number, NumberRangeError for a Python number that the type asked for cannot hold.
+    """
+    wanted = None if dtype is None else dtypes.as_dtype(dtype)
+    if isinstance(data, Tensor):
+        return _cast(to_host(data.array), wanted)
+    if isinstance(data, np.ndarray | np.generic):
+        return _cast(_numeric(name, np.asarray(data), data), wanted)
+    kinds: set[Any] = set()
+    if isinstance(data, _SEQUENCES):
+        _collect(data, kinds)
+    else:
+        kinds.add(type(data))
+    plain = kinds <= _NUMBERS
+    found = _numeric(name, _joined(name, data, kinds, wanted), data)
+    if wanted is None:
+        return _cast(found, _default(found) if plain or not isinstance(data, _SEQUENCES) else _common(kinds, found))
+    if plain:
+        _refuse(name, found, wanted)
+    return _cast(found, wanted)
+
+
+def _collect(data: Any, kinds: set[Any]) -> None:
+    """What nested lists hold: types of Python's values, numpy dtypes of all that has one (of tensors with whether they hold one element)."""
+    here = set(map(type, data))
+    if here <= _NUMBERS:
+        kinds |= here
+        return
+    for x in data:
+        if isinstance(x, _SEQUENCES):
+            _collect(x, kinds)
+        elif isinstance(x, Tensor):
+            kinds.add((x.array.dtype, x.array.size == 1))
+        else:
+            kinds.add(x.dtype if isinstance(x, np.ndarray | np.generic) else type(x))
+
+
+def _joined(name: str, data: Any, kinds: set[Any], wanted: dtypes.DType | None) -> np.ndarray:
+    """Nested lists as one numpy array, in whatever type numpy makes of them."""
+    tensors = [k for k in kinds if isinstance(k, tuple)]
+    if isinstance(data, _SEQUENCES) and not kinds <= _NUMBERS:
+        data = _for_numpy(data, all(one for _, one in tensors))
+    try:
+        found = np.asarray(data)
+    except ValueError:
+        raise ShapeError(f"{name}: the nested lists are ragged; all lists of one level must have one length") from None
+    return _huge(name, found, kinds, wanted) if found.dtype == object and kinds <= _NUMBERS else found
+
+
+def _huge(name: str, found: np.ndarray, kinds: set[Any], wanted: dtypes.DType | None) -> np.ndarray:
+    """Python's integers beyond 64 bits as floating or complex numbers, where the type or their neighbours ask for such."""
+    inexact = {float, complex} & kinds if wanted is None else wanted.kind in ("float", "complex", "float8")
+    if not inexact:
+        raise NumberRangeError(
+            f"{name}: an integer does not fit {'int64' if wanted is None else wanted.name}; give dtype=tritensor.float64, or smaller numbers"
+        )
+    try:
+        return found.astype(np.complex128 if complex in kinds else np.float64)
+    except OverflowError:
+        raise NumberRangeError(f"{name}: an integer is beyond what float64 holds; give smaller numbers") from None
+
+
+def _for_numpy(data: Any, numbers: bool) -> Any:
+    """Nested lists with their tensors as arrays, 0-d ones where all are `numbers`; small floats that numpy cannot join as float32."""
+    if isinstance(data, _SEQUENCES):
+        return [_for_numpy(d, numbers) for d in data]
+    if isinstance(data, Tensor):
+        data = to_host(data.array)
+        data = data.reshape(()) if numbers else data
+    if isinstance(data, np.ndarray | np.generic) and data.dtype.isbuiltin == 2:
+        return data.astype(np.float32)
+    return data
+
+
+def _numeric(name: str, found: np.ndarray, data: Any) -> np.ndarray:
+    if found.dtype.kind in "OUSmM":
+        raise DTypeError(
+            f"{name}: {type(data).__name__} {str(data)[:40]!r} does not hold numbers; give numbers, nested lists of them, or an array"
+        )
+    return found
+
+
+def _default(found: np.ndarray) -> dtypes.DType | None:
+    """The type of Python numbers: the default floating or complex type in place of numpy's."""
+    if found.dtype == np.float64:
+        return dtypes.default_float()
+    return dtypes.default_complex() if found.dtype == np.complex128 else None
+
+
+_EXAMPLES = {bool: False, int: 0, float: 0.0, complex: 0j}
+
+
+def _common(kinds: set[Any], found: np.ndarray) -> dtypes.DType:
+    """The type that all members of mixed nested lists promote to, as equals."""
+    common = None
+    for kind in kinds:
+        if isinstance(kind, tuple):
+            one = kind[0]
+        elif isinstance(kind, np.dtype):
+            one = kind
+        else:
+            one = dtypes.of_number(_EXAMPLES[kind]).numpy if kind in _EXAMPLES else found.dtype
+        common = one if common is None else dtypes.promote(common, one, "tensor")
+    return dtypes.of(found.dtype if common is None else common)
+
+
+def _refuse(name: str, x: np.ndarray, wanted: dtypes.DType) -> None:
+    """Python numbers that the type cannot hold raise; arrays and tensors are cast, and wrap."""
+    if x.dtype.kind == "c" and not wanted.is_complex:
+        raise DTypeError(f"{name}: complex numbers for {wanted.name}; give dtype=tritensor.complex64, or their real parts")
+    if wanted.kind not in ("uint", "int") or not x.size or x.dtype.kind not in "iuf":
+        return
+    info = np.iinfo(wanted.numpy)
+    for n in (x.min(), x.max()):
+        if not info.min <= n <= info.max:  # NaN too
+            raise NumberRangeError(f"{name}: {n} does not fit {wanted.name} ({info.min} to {info.max}); give a wider dtype=")
+
+
+def _cast(x: np.ndarray, wanted: dtypes.DType | None) -> np.ndarray:
+    if wanted is None:
+        return x
+    with np.errstate(invalid="ignore", over="ignore"):
+        return x if x.dtype == wanted.numpy else dtypes.astype(x, wanted.numpy)

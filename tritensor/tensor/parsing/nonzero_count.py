@@ -1,0 +1,41 @@
+"""Positions of what is not 0. How many there are decides a shape: that count, and nothing else, comes from a device to the host."""
+
+from __future__ import annotations
+
+import numpy as np
+
+from tritensor.ops.array import from_host
+from tritensor.ops.table import ops
+from tritensor.tensor.core import Tensor, new_tensor
+
+
+def _rows(x: Tensor) -> Tensor:
+    """(count, ndim) the coordinates of what is not 0 in a tensor on a device. Waits for it."""
+    count = int(ops.sum(ops.ne(x, 0), dim=tuple(range(len(x.array.shape))), keepdim=False).item())
+    return ops.nonzero_static(x, size=count, fill_value=-1)
+
+
+def flat_nonzero(flags: Tensor) -> Tensor:
+    """(count,) the positions in a vector of what is not 0. Waits for the device."""
+    if isinstance(flags.array, np.ndarray):
+        return new_tensor(from_host(np.flatnonzero(flags.array), flags.device))
+    rows = _rows(flags)
+    return ops.reshape(rows, shape=(rows.array.size,))
+
+
+def nonzero_rows(x: Tensor) -> Tensor:
+    """(count, ndim) the coordinates of what is not 0, those along one dimension together in memory, as PyTorch lays them. Waits for the device."""
+    ndim = len(x.array.shape)
+    if isinstance(x.array, np.ndarray):
+        columns = np.stack(np.nonzero(x.array)) if ndim else np.zeros((0, int(bool(x.array))), np.int64)
+        return new_tensor(columns.T)
+    rows = _rows(x)
+    return ops.permute(ops.copy(ops.permute(rows, dims=(1, 0))), dims=(1, 0)) if ndim else rows
+
+
+def nonzero_columns(x: Tensor) -> tuple[Tensor, ...]:
+    """The same as a contiguous vector (count,) for each dimension, of which there is at least one."""
+    if isinstance(x.array, np.ndarray):
+        return tuple([new_tensor(np.ascontiguousarray(f)) for f in np.nonzero(x.array)])
+    rows = _rows(x)
+    return tuple([ops.copy(ops.index_view(rows, index=(slice(None), d))) for d in range(len(x.array.shape))])

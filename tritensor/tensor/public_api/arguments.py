@@ -1,0 +1,359 @@
+"""Arguments at the door of a public function: other libraries' names for them, and one line about those that do not fit.
+
+A call under the function's own names pays for a `try` and no more: all of this runs after it has failed.
+"""
+
+from __future__ import annotations
+
+import difflib
+import functools
+import inspect
+import re
+import sys
+import warnings
+from collections.abc import Callable, Iterator, Mapping
+from inspect import Parameter
+from typing import Any, NoReturn
+
+import numpy as np
+
+from tritensor.ground import call_site, errors
+from tritensor.ground.errors import ArgumentError
+from tritensor.ops.table import registry
+from tritensor.random import Generator
+from tritensor.tensor.core import Tensor
+
+# What annotations say to `explain`; to a type checker both are anything, because arrays and lists are taken in many places.
+Operand = Any  # a tensor, or a number
+Tensors = Any  # a sequence of tensors
+
+# A parameter and the names it goes by elsewhere: in numpy, the array API, and PyTorch's own numpy spellings. `input` is the first
+# parameter of every function on tensors, whatever its body calls it.
+ALIASES: dict[str, tuple[str, ...]] = {
+    "input": ("self", "x", "a", "x1"),
+    "other": ("x2",),
+    "dim": ("axis", "dims", "axes"),
+    "dims": ("axis", "axes", "dim"),
+    "keepdim": ("keepdims",),
+    "shape": ("size",),
+    "size": ("shape",),
+}  # fmt: skip
+_KEYWORD = Parameter.KEYWORD_ONLY
+_OUT = Parameter("out", _KEYWORD, default=None, annotation="Tensor | None")
+_OPTIONS = (
+    Parameter("layout", _KEYWORD, default=None, annotation="layout | None"),
+    Parameter("pin_memory", _KEYWORD, default=False, annotation="bool"),
+    Parameter("requires_grad", _KEYWORD, default=False, annotation="bool"),
+)
+
+
+@functools.cache
+def parameters(f: Callable[..., Any]) -> dict[str, Parameter]:
+    """A function's own parameters, by name."""
+    return dict(inspect.signature(f).parameters)
+
+
+def _first(f: Callable[..., Any]) -> str:
+    return next(iter(parameters(f)), "")
+
+
+def public_name(f: Callable[..., Any], name: str) -> str:
+    """What callers call a parameter: the first one is `input` where the body says x."""
+    return "input" if name == "x" and name == _first(f) else name
+
+
+class PublicSignature(inspect.Signature):
+    """The signature that callers see, made when someone asks for it: hundreds of functions are published at import."""
+
+    __slots__ = ("_added", "_body")
+
+    def __init__(self, f: Callable[..., Any], out: bool, maker: bool = False) -> None:
+        self._body, self._added = f, (_OUT,) * out + _OPTIONS * maker
+
+    @property
+    def parameters(self) -> Any:
+        """The parameters by public name."""
+        found = [p.replace(name=public_name(self._body, p.name)) for p in parameters(self._body).values()]
+        at = len(found) - (bool(found) and found[-1].kind is Parameter.VAR_KEYWORD)
+        found[at:at] = [p for p in self._added if p.name not in parameters(self._body)]
+        return {p.name: p for p in found}
+
+    @property
+    def return_annotation(self) -> Any:
+        """What the function says that it returns."""
+        return inspect.signature(self._body).return_annotation
+
+    def replace(self, **changes: Any) -> inspect.Signature:  # type: ignore[override]
+        """An ordinary signature with some parts changed."""
+        given = {"parameters": list(self.parameters.values()), "return_annotation": self.return_annotation, **changes}
+        return inspect.Signature(list(given["parameters"]), return_annotation=given["return_annotation"])
+
+
+def mended(
+    f: Callable[..., Any], name: str, args: tuple[Any, ...], kwargs: Mapping[str, Any], error: Exception
+) -> tuple[tuple[Any, ...], dict[str, Any]]:
+    """The arguments of a failed call of f, under f's own names. Raises where the names were not what was wrong.
+
+    Raises:
+        TypeError: arguments that fit no parameter, with the nearest name; something else where a tensor belongs.
+        Exception: otherwise the error itself.
+    """
+    assert error.__traceback__ is not None
+    if type(error) is TypeError and not call_site.entered(error.__traceback__):  # raised by the call itself
+        found = _renamed(f, name, args, kwargs) or _numbers_last(name, args, kwargs)
+        return found if found is not None else _misfit(f, name, args, kwargs)
+    wrong = explained(f, name, args, kwargs, error)
+    if wrong is None:
+        if not any(map(inspect.isroutine, args)):  # whose errors are not about this call
+            _in_the_callers_words(f, name, error)
+        raise error
+    raise wrong from None
+
+
+def first_by_name(f: Callable[..., Any], name: str, kwargs: Mapping[str, Any]) -> tuple[Any, dict[str, Any]]:
+    """The first argument of f and the others, of a call without arguments by place. Raises TypeError where it is not among them."""
+    given = (_renamed(f, name, (), kwargs) or ((), dict(kwargs)))[1]
+    first = _first(f)
+    if first not in given:
+        _misfit(f, name, (), given)
+    return given.pop(first), given
+
+
+def _in_the_callers_words(f: Callable[..., Any], name: str, error: Exception) -> None:
+    """Put what an op has said of its own name and inputs into the name that was called and that function's parameters."""
+    own, _, text = str(error).partition(": ")
+    if text.endswith("waited for)"):  # an error of an earlier call, which only the GPU has seen
+        return
+    if type(error).__module__ != errors.__name__ and not (
+        type(error) in (TypeError, IndexError) and (hasattr(Tensor, own) or registry.known(own))
+    ):
+        return
+    if re.fullmatch(r"cuda(:\d+)?", own):  # which says where
+        error.args = (f"{name}: {own}: {text}",)
+    if not re.fullmatch(r"[A-Za-z_][\w./]*", own) or own == "cuda" or own.startswith(name + ".") or own.endswith("." + name):
+        return
+    tensors = [
+        public_name(f, n) for n, p in parameters(f).items() if set(str(p.annotation).split(" | ")) & {"Tensor", "Operand", "Tensors"}
+    ]
+    op = registry.known(own)
+    letters = op.inputs if op is not None and own == name.removesuffix("_") else ("x",)
+    if own == "matmul":  # of mm, bmm, mv, addmm, ...: the last two
+        letters, tensors = ("a", "b"), tensors[-2:]
+    for letter, public in zip(letters, tensors, strict=False):
+        if letter in ("a", "b", "x", "xs") and letter not in tensors:
+            text = re.sub((_BEHIND if letter == "a" else r"(?<![\w.])") + _LABEL.format(letter), public, text)
+    error.args = (f"{name}: " + text.replace(f"; {own} takes ", f"; {name} takes "),)
+
+
+# A letter where it stands for an array: before its shape, type or place. `a` is a word, too, but not behind these.
+_LABEL = r"\b{}\b(?= \((?:\d|\))|'s\b| is | has | holds | on |\[\d+\] on |$)"
+_BEHIND = r"(?:^|(?<=[,:@] )|(?<=\bnot )|(?<=\band )|(?<=\bof )|(?<=\bfor )|(?<=\bto ))"
+
+
+def _renamed(
+    f: Callable[..., Any], name: str, args: tuple[Any, ...], kwargs: Mapping[str, Any]
+) -> tuple[tuple[Any, ...], dict[str, Any]] | None:
+    """Arguments with other libraries' names replaced by f's; None where no name was."""
+    own, given = parameters(f), dict(kwargs)
+    star = next((p.name for p in own.values() if p.kind is Parameter.VAR_POSITIONAL), None)
+    changed = False
+    for k in [k for k in kwargs if k not in own or k == star]:
+        target = _own_name(f, k)
+        if target is None:
+            continue
+        if target in given and target != k:
+            raise TypeError(f"{name}: {public_name(f, target)} and {k} are two names for one argument; give one")
+        given[target] = given.pop(k)
+        changed = True
+    if star is not None and star in given:  # `permute(x, dims=(1, 0))`: what stands before it has to be given by place, too
+        lead = [p.name for p in own.values() if p.kind is Parameter.POSITIONAL_OR_KEYWORD]
+        args = (*args, *(given.pop(k) for k in lead[len(args) :] if k in given), given.pop(star))
+        changed = True
+    return (args, given) if changed else None
+
+
+# PyTorch's first order of arguments, which it still takes: numbers before the tensors that they multiply. Names of the numbers, and the orders in
+# which (n)umbers and (t)ensors were given, those with the first tensor in front as methods.
+_FIRST_ORDERS: dict[str, tuple[tuple[str, ...], set[str]]] = {
+    **dict.fromkeys(("add", "sub"), (("alpha",), {"tnt"})),
+    **dict.fromkeys(("addcmul", "addcdiv"), (("value",), {"tntt"})),
+    **dict.fromkeys(("addmm", "addmv", "addr", "addbmm", "baddbmm"), (("beta", "alpha"), {"ntntt", "nttt", "tnntt", "tntt"})),
+}
+
+
+def _numbers_last(name: str, args: tuple[Any, ...], kwargs: Mapping[str, Any]) -> tuple[tuple[Any, ...], dict[str, Any]] | None:
+    """Arguments in PyTorch's first order as today's, with a warning; None where they are not in that order."""
+    names, orders = _FIRST_ORDERS.get(name.removesuffix("_"), ((), set()))
+    order = "".join("t" if isinstance(a, Tensor) else "n" if isinstance(a, int | float | complex | np.number) else "?" for a in args)
+    if order not in orders:
+        return None
+    numbers = dict(zip(names, [a for a in args if not isinstance(a, Tensor)], strict=False))
+    if numbers.keys() & kwargs.keys():
+        return None
+    warnings.warn(
+        f"{name}: a number before the tensors that it multiplies is PyTorch's old order of arguments; give it by name, "
+        f"as {' and '.join(f'{k}=...' for k in numbers)}",  # without its value: each line that calls warns once
+        stacklevel=4,
+    )
+    return tuple(a for a in args if isinstance(a, Tensor)), {**kwargs, **numbers}
+
+
+def _own_name(f: Callable[..., Any], k: str) -> str | None:
+    """The parameter of f that goes by the name k elsewhere."""
+    if k in getattr(f, "also", ()):
+        return f.also[k]  # type: ignore[attr-defined]
+    for own in parameters(f):
+        if k == own or k in ALIASES.get(own, ()):
+            return own
+    first = _first(f)
+    return first if first == "x" and (k == "input" or k in ALIASES["input"]) else None
+
+
+def _misfit(f: Callable[..., Any], name: str, args: tuple[Any, ...], kwargs: Mapping[str, Any]) -> NoReturn:
+    """Raise what is to be said about arguments that do not fit f's parameters."""
+    own = parameters(f)
+    takes = f"{name} takes ({', '.join(_all_shown(f, own))})"
+    known = [public_name(f, p.name) for p in own.values() if p.kind is not Parameter.VAR_KEYWORD]
+    for k in kwargs:
+        if k not in own:
+            near = difflib.get_close_matches(k, known, 1, 0.5)
+            raise TypeError(f"{name}: no keyword {k!r}" + (f", did you mean {near[0]!r}?" if near else ";") + f" {takes}") from None
+    by_place = [p.name for p in own.values() if p.kind in (Parameter.POSITIONAL_OR_KEYWORD, Parameter.POSITIONAL_ONLY)]
+    for p in by_place[: len(args)]:
+        if p in kwargs:
+            raise TypeError(f"{name}: {public_name(f, p)} is given twice, by place and by name; {takes}") from None
+    if len(args) > len(by_place):
+        raise TypeError(f"{name}: {len(args)} arguments by place; {takes}") from None
+    needed = [p for p in own.values() if p.default is Parameter.empty and p.kind not in (Parameter.VAR_POSITIONAL, Parameter.VAR_KEYWORD)]
+    missing = [public_name(f, p.name) for p in needed if p.name not in by_place[: len(args)] and p.name not in kwargs]
+    raise TypeError(f"{name}: {' and '.join(missing)} missing; {takes}") from None
+
+
+def _all_shown(f: Callable[..., Any], own: Mapping[str, Parameter]) -> list[str]:
+    """The parameters, with the star before those that are given by name alone."""
+    found = [_shown(f, p) for p in own.values()]
+    kinds = [p.kind for p in own.values()]
+    if _KEYWORD in kinds and Parameter.VAR_POSITIONAL not in kinds:
+        found.insert(kinds.index(_KEYWORD), "*")
+    return found
+
+
+def _shown(f: Callable[..., Any], p: Parameter) -> str:
+    """A parameter as a signature spells it, without its type."""
+    return str(p.replace(name=public_name(f, p.name), annotation=Parameter.empty))
+
+
+def explained(f: Callable[..., Any], name: str, args: tuple[Any, ...], kwargs: Mapping[str, Any], error: Exception) -> TypeError | None:
+    """The error to raise instead of one that an argument of a wrong type has led to; None where all are of their type."""
+    numpys = isinstance(error, TypeError) and type(error).__module__.startswith("numpy")
+    if numpys or type(error) in (TypeError, AttributeError, ValueError, ArgumentError):  # not one of our own, which know better
+        wrong = _wrong(f, args, kwargs)
+        own_words = str(error).startswith(f"{name}: ")  # which say more, but not about a tensor that is none
+        if wrong is not None and not (own_words and "tensor" not in wrong[2]):
+            return TypeError(f"{name}: {wrong[0]} is {_what(wrong[1])}; {wrong[2]}")
+        if type(error) is TypeError and not re.match(r"\w+: ", str(error)):  # Python's own words, which do not say where
+            return TypeError(f"{name}: {error}")
+    return None
+
+
+def switches(f: Callable[..., Any]) -> tuple[tuple[int, str], ...]:
+    """(place, name) of f's parameters that are True or False and nothing else."""
+    code = getattr(f, "__code__", None)
+    if code is None:
+        return ()
+    given = f.__annotations__
+    names = code.co_varnames[: code.co_argcount + code.co_kwonlyargcount]
+    return tuple((i if i < code.co_argcount else sys.maxsize, n) for i, n in enumerate(names) if given.get(n) in ("bool", bool))
+
+
+def refuse_other_than_switches(
+    f: Callable[..., Any], name: str, found: tuple[tuple[int, str], ...], args: tuple[Any, ...], kwargs: Mapping[str, Any]
+) -> None:
+    """Raise TypeError where a number stands for True or False: `x.sum(0, 1)` means two dims, and would keep one."""
+    for place, own in found:
+        value = args[place] if place < len(args) else kwargs.get(own, True)
+        if type(value) is not bool and isinstance(value, int | float | np.number):
+            raise TypeError(f"{name}: {public_name(f, own)} is {value}, {_what(value)}; give True or False")
+
+
+def told(f: Callable[..., Any], args: tuple[Any, ...], error: Exception) -> Exception:
+    """The error for users instead of one that a call of f has led to; what f itself can say without the door of `checked`."""
+    better = explained(f, f.__name__, args, {}, error)
+    if better is None:
+        _in_the_callers_words(f, f.__name__, error)
+    return better or error
+
+
+def _wrong(f: Callable[..., Any], args: tuple[Any, ...], kwargs: Mapping[str, Any]) -> tuple[str, Any, str] | None:
+    """An argument of a wrong type: its name, itself, what to give. Of several, one that no list or array would stand for."""
+    found = [w for n, annotation, value in _placed(f, args, kwargs) for w in _suspects(n, annotation, value)]
+    found.sort(key=lambda w: isinstance(w[1], list | tuple | np.ndarray))
+    return found[0] if found else None
+
+
+def _placed(f: Callable[..., Any], args: tuple[Any, ...], kwargs: Mapping[str, Any]) -> list[tuple[str, str, Any]]:
+    """(public name, annotation, value) of each argument given; not those that are None where that is the default."""
+    out, rest = [], list(args)
+    for p in parameters(f).values():
+        annotation, name = str(p.annotation), public_name(f, p.name)
+        if p.kind is Parameter.VAR_POSITIONAL:
+            several = annotation == "Tensor" and len(rest) == 1 and isinstance(rest[0], list | tuple)
+            out += [(name, "Tensors", rest[0])] if several else [(f"{name}[{i}]", annotation, v) for i, v in enumerate(rest)]
+            rest = []
+        elif p.kind is not Parameter.KEYWORD_ONLY and rest:
+            out.append((name, annotation, rest.pop(0)))
+        elif p.name in kwargs:
+            out.append((name, annotation, kwargs[p.name]))
+        else:
+            continue
+        if out and out[-1][2] is None and p.default is None:
+            out.pop()
+    return out
+
+
+def _suspects(name: str, annotation: str, value: Any) -> list[tuple[str, Any, str]]:
+    """What is not of the type that its annotation declares, where that is one of those below."""
+    kinds = set(annotation.split(" | "))
+    if kinds & _SEVERAL:
+        if not isinstance(value, list | tuple):
+            listed = isinstance(value, Tensor) or (kinds != {"Tensors"} and isinstance(value, Iterator))  # which is used up
+            return [] if listed else [(name, value, "give a list or tuple of tensors")]
+        return [(f"{name}[{i}]", v, _mend(v, {"Tensor"})) for i, v in enumerate(value) if not isinstance(v, Tensor)]
+    if not kinds <= _KNOWN or (value is None and "None" in kinds) or (isinstance(value, Tensor) and "Generator" not in kinds):
+        return []  # a tensor of one element stands for a number
+    if isinstance(value, tuple(t for k in kinds & _TAKEN.keys() for t in _TAKEN[k])):
+        return []
+    return [(name, value, _mend(value, kinds))]
+
+
+_NUMBERS = (bool, int, float, complex, np.generic)
+_TAKEN: dict[str, tuple[type, ...]] = {
+    "Operand": _NUMBERS, "float": _NUMBERS, "int": (bool, int, np.integer), "str": (str,), "Dims": (int, np.integer, list, tuple),
+    "Generator": (Generator,), "Sequence[int]": (list, tuple),
+}  # fmt: skip
+_SEVERAL = {"Tensors", "Iterable[Tensor]", "Sequence[Tensor]"}
+_KNOWN = {"Tensor", "None", *_TAKEN}
+_CALLED = {
+    "Operand": "a number",
+    "float": "a number",
+    "int": "an int",
+    "str": "a str",
+    "Dims": "an int or a tuple of them",
+    "Sequence[int]": "a tuple of ints",
+    "Generator": "a tritensor.Generator",
+}
+
+
+def _mend(value: Any, kinds: set[str]) -> str:
+    """What to give instead."""
+    tensor = bool(kinds & {"Tensor", "Operand"})
+    names = ["a tensor"] * tensor + sorted({_CALLED[k] for k in kinds & _CALLED.keys()})
+    made = f" (tritensor.{'from_numpy' if isinstance(value, np.ndarray) else 'tensor'}(...))" if tensor else ""
+    return f"give {' or '.join(names)}{made}"
+
+
+def _what(value: Any) -> str:
+    if value is None:
+        return "None"
+    kind = type(value).__name__
+    return f"{'an' if kind[0] in 'aeiou' else 'a'} {kind}"

@@ -1,0 +1,175 @@
+"""An op's public forms, made of its record: what `op(..., public=True)` puts at the front door and on Tensor, and takes away again."""
+
+from __future__ import annotations
+
+import inspect
+import linecache
+import warnings
+from collections.abc import Callable
+from inspect import Parameter
+from typing import Any
+
+from tritensor.ground.call_site import INSIDE, shown
+from tritensor.ground.errors import PluginError
+from tritensor.ops.table import Op, ops, registry
+from tritensor.ops.table.description import documentation, parameters, returned
+from tritensor.ops.table.lookup import read_plugins
+from tritensor.tensor.core import Tensor
+from tritensor.tensor.public_api.publish import function, in_place, public
+
+_ABSENT: Any = object()
+_door: dict[str, Any] = {}  # the front door's names, once it stands
+_late: frozenset[str] = frozenset()  # and those that it imports when they are asked for
+_before: dict[tuple[str, str], Any] = {}  # (owner, name): what stood where a form was put
+_owners: dict[tuple[str, str], str] = {}  # (owner, name): the op whose form stands there
+
+
+def opened(names: dict[str, Any], late: tuple[str, ...]) -> None:
+    """The front door stands: its names, a dict that is written to, and those that it imports late."""
+    global _door, _late
+    _door, _late = names, frozenset(late)
+    for (owner, name), op in _owners.items():  # of ops that were registered while it was being built
+        if owner == "tritensor" and op:
+            _door[name] = public[name]
+
+
+def names() -> list[str]:
+    """The names of published ops at the front door."""
+    return [name for owner, name in _owners if owner == "tritensor"]
+
+
+def of_packages(name: str) -> Any:
+    """A public name that an installed package's ops may bring (entry points "tritensor.ops", read at the first unknown name); None where none does.
+
+    A package that raises when it is imported is named in a warning, once: the name that was asked for may have nothing to do with it.
+    """
+    global _asked
+    if not _asked and _door:  # not while tritensor itself is being imported
+        try:
+            read_plugins()
+        except PluginError as error:
+            _asked = True  # whatever is made of the warning
+            warnings.warn(str(error), stacklevel=4)
+        _asked = True  # not before: another thread that asks meanwhile reads them too
+    return _door.get(name) if ("tritensor", name) in _owners else None
+
+
+_asked = False
+
+
+class OpForms:
+    """What the table asks for public forms (see ops/table/lookup.py)."""
+
+    def problems(self, record: Op, replace: bool) -> list[str]:
+        """Public names that somebody else has, unless they are to be replaced."""
+        found = []
+        for owner, name in _places(record):
+            if _owners.get((owner, name)) == record.name:
+                continue
+            taken, gives_way = _holder(owner, name)
+            if taken and not (replace and gives_way):
+                mend = "write replace=True to put this op's in its place, or choose another name" if gives_way else "choose another name"
+                found.append(f"public: {owner}.{name} is taken by {taken}; {mend}")
+        return found
+
+    def publish(self, record: Op) -> None:
+        """Put the forms in their places."""
+        call, write = _made(record)
+        for owner, name in _places(record):
+            place = owner, name
+            value = call if name == record.name else write
+            if place not in _before:
+                _before[place] = _standing(owner, name)
+            _owners[place] = record.name
+            _put(owner, name, value)
+
+    def withdraw(self, record: Op) -> None:
+        """Put back what stood there before."""
+        for place in _places(record):
+            if _owners.get(place) == record.name:
+                del _owners[place]
+                _put(*place, _before.pop(place))
+
+
+def _places(record: Op) -> list[tuple[str, str]]:
+    """Where an op's forms stand: (tritensor or Tensor, name)."""
+    at = {"function": ("tritensor", record.name), "method": ("Tensor", record.name), "inplace": ("Tensor", record.name + "_")}
+    return [at[f] for f in record.forms if f in at]
+
+
+def _standing(owner: str, name: str) -> Any:
+    """What has a place now."""
+    return _door.get(name, public.get(name, _ABSENT)) if owner == "tritensor" else vars(Tensor).get(name, _ABSENT)
+
+
+def _put(owner: str, name: str, value: Any) -> None:
+    """Let a place hold `value`, or nothing."""
+    if owner == "Tensor":
+        if value is not _ABSENT:
+            setattr(Tensor, name, value)
+        elif name in vars(Tensor):
+            delattr(Tensor, name)
+        return
+    for table in (public, _door):
+        if value is not _ABSENT:
+            table[name] = value
+        else:
+            table.pop(name, None)
+
+
+def _holder(owner: str, name: str) -> tuple[str, bool]:
+    """Who has a public name, "" where it is free, and whether it may be replaced: functions and methods may. What PyTorch has and this library has not
+    is free."""
+    if (owner, name) in _owners:
+        return f"the op {_owners[owner, name]} of {registry[_owners[owner, name]].owner}", True
+    if owner == "tritensor" and name in _late:
+        return "tritensor itself (imported when it is asked for)", False
+    value = inspect.getattr_static(Tensor, name, _ABSENT) if owner == "Tensor" else _standing(owner, name)
+    if value is _ABSENT or (owner == "Tensor" and not inspect.ismemberdescriptor(value) and not hasattr(Tensor, name)):
+        return "", True
+    code = getattr(inspect.unwrap(value) if callable(value) else value, "__code__", None)
+    if code is None:
+        return f"tritensor itself ({'an attribute of every tensor' if owner == 'Tensor' else f'a {type(value).__name__}'})", False
+    return f"tritensor itself ({shown(code.co_filename, code.co_firstlineno)})", True
+
+
+def _made(record: Op) -> tuple[Callable[..., Any], Callable[..., Any]]:
+    """The function behind the door, and its in-place form."""
+    body = _body(record)
+    call = function(body, method=False, free=False, out="out" in record.forms)
+    write = in_place(body, record.name + "_", True)
+    write.__doc__ = f"In-place form of {record.name}: writes the result over the first input and returns it.\n\n{body.__doc__}"
+    for f in (call, write):
+        f.__module__ = "tritensor"  # where users and pickle find it
+    return call, write
+
+
+def _body(record: Op) -> Any:
+    """`def isru(x): return ops.isru(x)`: a function of the op's own parameters, so that a call which does not fit them fails at its first step.
+
+    The op is looked up when it is called: whoever keeps the function has the op that bears the name then.
+    """
+    given: dict[str, Any] = {"_ops": ops}
+    shown_parameters, passed = [], []
+    for p in parameters(record, Parameter.POSITIONAL_OR_KEYWORD):
+        if p.default is not Parameter.empty:
+            given[f"_default_of_{p.name}"] = p.default
+        shown_parameters.append((p.kind, p.name + ("" if p.default is Parameter.empty else f"=_default_of_{p.name}")))
+        star, equals = p.kind is Parameter.VAR_POSITIONAL, p.kind is Parameter.KEYWORD_ONLY
+        passed.append("*" * star + p.name + f"={p.name}" * equals)
+    by_name = [text for kind, text in shown_parameters if kind is Parameter.KEYWORD_ONLY]
+    rest = [f"*{text}" for kind, text in shown_parameters if kind is Parameter.VAR_POSITIONAL] or ["*"] * bool(by_name)
+    by_place = [text for kind, text in shown_parameters if kind is Parameter.POSITIONAL_OR_KEYWORD]
+    source = f"def {record.name}({', '.join(by_place + rest + by_name)}):\n    return _ops.{record.name}({', '.join(passed)})\n"
+    file = f"{INSIDE}tensor/public_api/<{record.name}>"  # which tracebacks and messages take for the library's own
+    linecache.cache[file] = (len(source), None, source.splitlines(True), file)
+    exec(compile(source, file, "exec"), given)
+    f = given[record.name]
+    f.__annotations__ = {p.name: p.annotation for p in parameters(record) if p.annotation is not Parameter.empty}
+    f.__annotations__["return"] = returned(record)
+    f.__doc__ = documentation(record)
+    f.__module__ = __name__
+    return f
+
+
+registry.forms = OpForms()

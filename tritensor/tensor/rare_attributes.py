@@ -1,0 +1,70 @@
+"""What few tensors have: hooks, and what a base knows of its views."""
+
+from __future__ import annotations
+
+import weakref
+from typing import Any
+
+from tritensor.autograd.hooks import Hooks
+from tritensor.autograd.node import Severed
+from tritensor.ground import dtypes
+from tritensor.ground.errors import GradError
+
+
+class Kin:
+    """The live views of a base, by id: `fresh` ones, whose node leads through the base's node of now, and `stale` ones, which have yet to find
+    their way through it (see views.py). `swept` is how many stale ones were alive when the dead were last forgotten."""
+
+    __slots__ = ("fresh", "stale", "swept")
+
+    def __init__(self) -> None:
+        self.fresh: dict[int, weakref.ref[Any]] = {}
+        self.stale: dict[int, weakref.ref[Any]] = {}
+        self.swept = 0
+
+    def follow(self, tracked: bool) -> None:
+        """The base, a leaf, requires grad from now on, or ceases to: so do views that were taken outside the graph, which lead nowhere until their memory
+        is written, and to the base then, as in PyTorch."""
+        for mark in tuple(self.fresh.values()):
+            view = mark()
+            if view is not None and tracked and not view.tracked and dtypes.has_gradient(view.array.dtype):
+                view.hang_at(Severed())
+                if view.extra is None or not view.extra.origin:
+                    leave_behind(view)
+            elif view is not None and not tracked and type(view.node) is Severed:
+                view.hang_at(None)
+
+    def part(self) -> None:
+        """The base is about to leave the graph: stale views find their way through it before. Views that have a way back stay, the others leave with it."""
+        for mark in tuple(self.stale.values()):
+            view = mark()
+            if view is not None and (view.extra is None or not view.extra.origin):
+                _ = view.node
+        for mark in tuple(self.fresh.values()):
+            view = mark()
+            if view is not None and type(view.node) is Severed:
+                view.hang_at(None)
+            elif view is not None and view.tracked:
+                leave_behind(view)
+
+
+def leave_behind(view: Any) -> None:
+    """Let a view keep its way back until its memory is written. Put here by tritensor.tensor.aliasing.views."""
+    raise GradError("autograd: the views are not loaded; import tritensor")
+
+
+class Extra:
+    """What few tensors have: hooks, for bases their live views, and for some views why they must not be written.
+
+    `origin` says why a view must not be written while its base is in the graph: "no_grad", "parts" (one of several views that one call
+    gave), "function" (a Function returned it), "window" (as_strided took it from outside a view), "gaps" (or on memory that has them), "resized" (its
+    base has been); "" for most.
+    """
+
+    hooks: Hooks | None = None
+    post_hooks: dict[int, Any] | None = None
+    kin: Kin | None = None
+    origin = ""
+    retains = False
+    memory: Any = None  # of a tensor that was resized: all of its memory, a vector
+    left_at = 0  # how often a view's memory had been written when its base left the graph

@@ -1,0 +1,22 @@
+"""Tuples of several results under the name of the function that returns them, printed a part to a line, as PyTorch's return_types."""
+
+from __future__ import annotations
+
+import functools
+from typing import Any, TypeVar
+
+from tritensor.ground.call_site import spelled
+
+Kind = TypeVar("Kind", bound=tuple[Any, ...])
+
+
+def _shown(x: Any) -> str:
+    kind = type(x)
+    parts = ",\n".join(f"{name}={part!r}" for name, part in zip(x._fields, x, strict=True))
+    return f"{spelled('return_types.' + kind.__name__)}(\n{parts})"
+
+
+@functools.cache
+def returned(name: str, kind: type[Kind]) -> type[Kind]:
+    """`kind`, a named tuple, as what the function `name` returns: tritensor.return_types.max."""
+    return type(name, (kind,), {"__slots__": (), "__module__": "tritensor.return_types", "__doc__": kind.__doc__, "__repr__": _shown})

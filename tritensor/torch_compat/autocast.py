@@ -1,0 +1,110 @@
+"""What scripts ask and tell of autocast through the front door: whether it is on, and the types that it casts to."""
+
+from __future__ import annotations
+
+import importlib
+from typing import Any
+
+from tritensor.dispatch.autocast import settings
+from tritensor.ground.device import as_device
+from tritensor.ground.dtypes import DType, as_dtype
+from tritensor.tensor.public_api.publish import checked
+
+
+def _switch(device_type: Any, **what: Any) -> None:
+    """Set something for a type of device; tritensor.amp is loaded now."""
+    importlib.import_module("tritensor.amp.autocast_mode").switch(_kind(device_type), **what)
+
+
+def _kind(device_type: Any) -> str:
+    """ "cuda" or "cpu". Raises for what is no type of device, or one that autocast does not serve."""
+    kind = as_device(device_type).type
+    if kind not in settings.enabled:
+        raise RuntimeError(f"autocast: device_type {device_type!r} has no autocast; give 'cuda' or 'cpu'")
+    return kind
+
+
+@checked
+def is_autocast_enabled(device_type: str = "cuda") -> bool:
+    """Whether ops on a type of device are cast in this thread. Raises for a device type that is none."""
+    return settings.enabled[_kind(device_type)]
+
+
+@checked
+def is_autocast_cpu_enabled() -> bool:
+    """is_autocast_enabled("cpu")."""
+    return settings.enabled["cpu"]
+
+
+@checked
+def set_autocast_enabled(device_type: Any = "cuda", enabled: bool | None = None) -> None:
+    """`set_autocast_enabled("cuda", True)` or `set_autocast_enabled(True)`: cast from now on, or do not. A context is safer: amp.autocast."""
+    on = device_type if enabled is None else enabled
+    kind = "cuda" if enabled is None else device_type
+    if on or settings.enabled[_kind(kind)]:
+        _switch(kind, enabled=bool(on))
+
+
+@checked
+def set_autocast_cpu_enabled(enabled: bool) -> None:
+    """set_autocast_enabled("cpu", enabled)."""
+    set_autocast_enabled("cpu", enabled)
+
+
+@checked
+def get_autocast_dtype(device_type: str) -> DType:
+    """The type that autocast casts to: what was set last, or before that bfloat16 on the CPU and float16 on a GPU."""
+    found: DType = settings.types[_kind(device_type)]
+    return found
+
+
+@checked
+def set_autocast_dtype(device_type: str, dtype: Any) -> None:
+    """Name the type that autocast casts to."""
+    settings.types[_kind(device_type)] = as_dtype(dtype)
+    if settings.enabled[_kind(device_type)]:
+        settings.apply()
+
+
+@checked
+def get_autocast_cpu_dtype() -> DType:
+    """get_autocast_dtype("cpu")."""
+    return get_autocast_dtype("cpu")
+
+
+@checked
+def get_autocast_gpu_dtype() -> DType:
+    """get_autocast_dtype("cuda")."""
+    return get_autocast_dtype("cuda")
+
+
+@checked
+def set_autocast_cpu_dtype(dtype: Any) -> None:
+    """set_autocast_dtype("cpu", dtype)."""
+    set_autocast_dtype("cpu", dtype)
+
+
+@checked
+def set_autocast_gpu_dtype(dtype: Any) -> None:
+    """set_autocast_dtype("cuda", dtype)."""
+    set_autocast_dtype("cuda", dtype)
+
+
+@checked
+def is_autocast_cache_enabled() -> bool:
+    """Whether autocast keeps the casts of weights; True unless set_autocast_cache_enabled changed it."""
+    return settings.keeps
+
+
+@checked
+def set_autocast_cache_enabled(enabled: bool) -> None:
+    """Let autocast keep the casts of weights, or not."""
+    settings.keeps = bool(enabled)
+    if any(settings.enabled.values()):
+        settings.apply()
+
+
+@checked
+def clear_autocast_cache() -> None:
+    """Forget the casts of weights that autocast has kept."""
+    settings.kept.clear()

@@ -1,0 +1,226 @@
+"""Imports and attributes that no file of ours answers: `tritensor.nn.modules.conv` holds what PyTorch's module of that path holds, as far as it is here."""
+
+from __future__ import annotations
+
+import importlib
+import importlib.machinery
+import sys
+import types
+from collections.abc import Callable, Sequence
+from typing import Any
+
+from tritensor.ground.process.late_imports import loading
+from tritensor.nn import functional
+from tritensor.tensor.public_api import op_forms
+from tritensor.tensor.public_api.publish import namespaces
+from tritensor.torch_compat import recorded_names
+from tritensor.torch_compat.locations import ADDED, FILES, IMPORTED
+from tritensor.torch_compat.missing import refuse, refuse_module
+from tritensor.torch_compat.placeholders import NAMES_ONLY, stand_in
+
+ABSENT = object()
+
+
+class Path(types.ModuleType):
+    """A module that holds nothing itself: its names are looked up where they stand."""
+
+    def __init__(self, path: str) -> None:
+        super().__init__("tritensor." + path, f"PyTorch's path torch.{path}: its names stand elsewhere in tritensor.")
+        self.__dict__["_path"] = path
+
+    def __getattr__(self, name: str) -> Any:
+        path = self.__dict__["_path"]
+        if name == "__all__":
+            listed = {*namespaces.get(path, ()), *recorded_names.names_of(path)}
+            return sorted(n for n in listed if not n.startswith("_") and found(path, n) is not ABSENT)
+        value = look_up(path, name)
+        self.__dict__[name] = value
+        return value
+
+    def __dir__(self) -> list[str]:
+        return sorted({*self.__all__, *(c for c in recorded_names.children_of(self._path) if is_here(f"{self._path}.{c}"))})
+
+
+def door(path: str) -> Callable[[str], Any]:
+    """A module's `__getattr__`: what it has not itself is looked up under PyTorch's path."""
+
+    def look(name: str) -> Any:
+        return look_up(path, name)
+
+    look.__name__ = look.__qualname__ = "__getattr__"
+    return look
+
+
+def look_up(path: str, name: str) -> Any:
+    """What the module `path` of PyTorch's tree calls `name`. Raises AttributeError, or ImportError inside `from ... import`."""
+    if (name.startswith("__") and name not in FILES) or name == "_path":
+        raise AttributeError(f"module {'tritensor' + '.' * bool(path) + path!r} has no attribute {name!r}")
+    value = found(path, name)
+    if value is ABSENT and not path and not name.startswith("_") and (of_package := op_forms.of_packages(name)) is not None:
+        return of_package
+    if value is ABSENT:
+        refuse(path, name)
+    return value
+
+
+def module_at(path: str) -> types.ModuleType:
+    """The module at a path of PyTorch's tree, "nn.modules.conv", imported; "" is the front door. Raises ImportError where it is not here."""
+    return importlib.import_module(f"tritensor.{path}" if path else "tritensor")
+
+
+def found(path: str, name: str) -> Any:
+    """A name of a module of PyTorch's tree, in ours; ABSENT where it is not here."""
+    below = f"{path}.{name}" if path else name
+    if is_here(below):
+        return importlib.import_module("tritensor." + below)
+    return _object(path, name)
+
+
+def _object(path: str, name: str) -> Any:
+    """A function, class or value of a module of PyTorch's tree, and none of the modules below it."""
+    if name in namespaces.get(path, ()):
+        return namespaces[path][name]
+    if path == "nn" and name in vars(functional):  # nn.cross_entropy: an older spelling of nn.functional's
+        return vars(functional)[name]
+    added = ADDED.get(path, {}).get(name) or ("foreach" if not path and name.startswith("_foreach_") else None)
+    if added:
+        file, _, other = added.partition(":")
+        return getattr(importlib.import_module("tritensor.torch_compat.modules." + file), other or name, ABSENT)
+    noted = recorded_names.names_of(path).get(name)
+    if noted is not None and noted.home != path:
+        value = _at(noted.home, name)
+        if value is not ABSENT:
+            return value
+    if noted is not None and path in NAMES_ONLY and noted.kind != "value":
+        return stand_in(path, name, noted.kind)
+    return _imported(path, name)
+
+
+def _imported(path: str, name: str) -> Any:
+    """A name that PyTorch's modules of a family import from elsewhere and scripts take from there, `from torch.nn.modules.linear import Module`."""
+    for family, known in IMPORTED.items():
+        if name in known and (path == family or path.startswith(family + ".")):
+            module, _, attribute = known[name].partition(":")
+            found = importlib.import_module("tritensor" + ("." + module if module else ""))
+            return getattr(found, attribute) if attribute else found
+    return ABSENT
+
+
+def _at(path: str, name: str) -> Any:
+    """A name in the module that PyTorch made its home."""
+    module = sys.modules.get("tritensor" + ("." + path if path else ""))
+    if module is None:
+        if not _answered(path):
+            return ABSENT
+        module = importlib.import_module("tritensor." + path)
+    return vars(module)[name] if name in vars(module) else _object(path, name)
+
+
+def _answered(path: str) -> bool:
+    """Whether a file answers a path, or functions are published in it."""
+    return path in FILES or path in ADDED or path in NAMES_ONLY or path in namespaces or _has_file(path)
+
+
+def is_here(path: str) -> bool:
+    """Whether a path of PyTorch's tree can be imported: a file of ours answers it, or some of its names are here, or of what lies below it."""
+    module = sys.modules.get("tritensor." + path, ABSENT)
+    if module is not ABSENT:
+        return module is not None
+    if path not in FILES and (path not in recorded_names.recorded() or path == "Tensor"):
+        return False
+    above = path.rpartition(".")[0]
+    if above in FILES and "tritensor." + above not in sys.modules:  # a file may make the modules below it
+        importlib.import_module("tritensor." + above)
+        return is_here(path)
+    if _answered(path):
+        return True
+    noted = recorded_names.names_of(path)
+    return any(n.home != path and found(path, name) is not ABSENT for name, n in noted.items()) or any(
+        is_here(f"{path}.{c}") for c in recorded_names.children_of(path)
+    )
+
+
+def _has_file(path: str) -> bool:
+    """Whether a file of ours has this very path. Folders are asked, one in the other, so that nothing is imported."""
+    name, places = "tritensor", list(sys.modules["tritensor"].__path__)
+    spec = None
+    for part in path.split("."):
+        name = f"{name}.{part}"
+        spec = importlib.machinery.PathFinder.find_spec(name, places)
+        if spec is None:
+            return False
+        places = list(spec.submodule_search_locations or ())
+    return spec is not None
+
+
+class LateDoors:
+    """Imports the modules of ours that are imported late. Some get the `__getattr__` that the front door gave to those it loaded; and where files cannot be
+    opened, because no descriptor or no memory is left, that is said (see ground/process/late_imports.py)."""
+
+    def __init__(self, names: set[str]) -> None:
+        self.names = names
+
+    def find_spec(self, fullname: str, path: Sequence[str] | None = None, target: Any = None) -> importlib.machinery.ModuleSpec | None:
+        if not fullname.startswith("tritensor."):
+            return None
+        with loading(fullname):
+            spec = importlib.machinery.PathFinder.find_spec(fullname, path)
+        if spec is not None and spec.loader is not None:
+            execute = spec.loader.exec_module
+
+            def run(module: types.ModuleType) -> None:
+                with loading(fullname):
+                    execute(module)
+                if fullname in self.names and "__getattr__" not in vars(module):
+                    module.__getattr__ = door(fullname.removeprefix("tritensor."))  # type: ignore[method-assign]
+
+            spec.loader.exec_module = run  # type: ignore[method-assign]
+        return spec
+
+
+class Finder:
+    """Answers `import tritensor.<path>` where no file does. It is the last that Python asks."""
+
+    def find_spec(self, fullname: str, path: Sequence[str] | None = None, target: Any = None) -> importlib.machinery.ModuleSpec | None:
+        if not fullname.startswith("tritensor."):
+            return None
+        asked = fullname.removeprefix("tritensor.")
+        if not is_here(asked):
+            importing = sys._getframe(2).f_code.co_name == "_find_and_load_unlocked"  # and not somebody who asks whether it is there
+            if importing and asked in recorded_names.recorded() and asked != "Tensor":
+                refuse_module(asked)
+            return None
+        return importlib.machinery.ModuleSpec(fullname, LOADER, is_package=asked not in FILES)
+
+
+class Keeping(types.ModuleType):
+    """A module whose functions keep their names when the module of such a name below it is imported: PyTorch imports those before."""
+
+    def __setattr__(self, name: str, value: Any) -> None:
+        if not (isinstance(value, types.ModuleType) and callable(vars(self).get(name))):
+            super().__setattr__(name, value)
+
+
+class Loader:
+    """Makes a Path, or puts a file of this folder under the path that it answers."""
+
+    def create_module(self, spec: importlib.machinery.ModuleSpec) -> types.ModuleType | None:
+        path = spec.name.removeprefix("tritensor.")
+        return None if path in FILES else Path(path)
+
+    def exec_module(self, module: types.ModuleType) -> None:
+        path = module.__name__.removeprefix("tritensor.")
+        above, _, last = module.__name__.rpartition(".")
+        parent = sys.modules[above]
+        if type(parent) is types.ModuleType and callable(vars(parent).get(last)):
+            parent.__class__ = Keeping
+        if path in FILES:
+            real = importlib.import_module("tritensor." + FILES[path])
+            if "__getattr__" not in vars(real):
+                real.__getattr__ = door(path)  # type: ignore[method-assign]
+            real.__path__ = []  # what lies below is asked of the Finder
+            sys.modules[module.__name__] = real
+
+
+FINDER: Any = Finder()
+LOADER: Any = Loader()

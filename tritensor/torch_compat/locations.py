@@ -1,0 +1,115 @@
+"""Where names of PyTorch's stand that no file of ours has under PyTorch's path: whole modules, single names, and what a family of modules imports."""
+
+from __future__ import annotations
+
+# Modules of PyTorch's, and public ones of our own, that stand elsewhere in the package.
+ELSEWHERE = {
+    "autograd.forward_ad": "func.forward_ad", "cuda.nvtx": "ground.nvtx",
+    "errors": "ground.errors", "table": "ops.table", "tuning": "ops.tuning",
+}  # fmt: skip
+# Modules that are files of modules/, under PyTorch's path.
+FILES = {
+    "_C": "internals", "_C._profiler": "autograd.profiler_settings",
+    "accelerator": "devices.accelerator", "backends": "backends", "compiler": "compiler", "cpu": "devices.cpu", "cuda.nccl": "devices.nccl", "jit": "jit",
+    "library": "custom_ops",
+    "mps": "devices.mps", "return_types": "return_types", "types": "types",
+    "version": "version", "xpu": "devices.xpu", "nn.modules.utils": "nn.ntuple",
+    "nn.modules.conv": "nn.conv", "nn.modules.lazy": "nn.lazy",
+    "distributions.utils": "distributions_utils", "jit.annotations": "annotations",
+    "_utils": "private.flat_tensors", "__future__": "private.future", "nn._reduction": "private.nn_reduction",
+    "nn.grad": "nn.grad", "nn.common_types": "nn.common_types", "overrides": "private.overrides",
+    "_jit_internal": "private.jit_internal", "_prims_common": "private.prims_common",
+    "utils.model_zoo": "private.model_zoo", "distributed.distributed_c10d": "private.distributed_c10d",
+    "_dynamo": "private.dynamo", "_dynamo.eval_frame": "private.dynamo", "_inductor": "private.inductor",
+    "distributed.algorithms._checkpoint": "private.checkpoint_wrapper",
+    "distributed.algorithms._checkpoint.checkpoint_wrapper": "private.checkpoint_wrapper",
+    "distributed.tensor.placement_types": "private.placement_types",
+}  # fmt: skip
+FILES = {path: f"torch_compat.modules.{file}" for path, file in FILES.items()} | ELSEWHERE
+# Names that a module has beside its own: {path: {file of this folder: names}}, name=other where the file has another name for it.
+_ADDED: dict[str, dict[str, str]] = {
+    "": {"amp": "autocast GradScaler", "compiler": "compile"},
+    "autograd": {"autograd.old_functions": "NestedIOFunction"},
+    "autograd.function": {"autograd.old_functions": "InplaceFunction NestedIOFunction"},
+    "autograd.profiler": {"autograd.profiler":
+        "profile record_function emit_nvtx EventList FunctionEvent FunctionEventAvg Kernel Interval DeviceType ProfilerActivity kineto_available"},
+    "autograd.profiler_util": {"autograd.profiler": "EventList FunctionEvent FunctionEventAvg Kernel Interval DeviceType"},
+    "cpu.amp": {"amp": "autocast=cpu_autocast GradScaler=CpuGradScaler"},
+    "cuda.memory": {"devices.cuda_memory": "_record_memory_history _snapshot _dump_snapshot"},
+    "cuda.amp": {"amp": "autocast=cuda_autocast GradScaler=CudaGradScaler custom_fwd custom_bwd"},
+    "distributed": {
+        "private.distributed_c10d": "Backend supports_complex",
+    },
+    "distributed.elastic.multiprocessing.errors": {"elastic_errors": "record"},
+    "distributed.tensor": {"private.placement_types": "Shard DTensor"},
+    "export": {"private.export": "Dim dims"},
+    "fx": {"internals": "wrap"},
+    "nn.functional": {
+        "nn.private_names":
+            "_Reduction _canonical_mask _get_softmax_dim _in_projection _in_projection_packed _list_with_default _mha_shape_check _none_or_dtype _pair "
+            "_single _triple _unpool_output_size _verify_batch_size GRID_SAMPLE_INTERPOLATION_MODES GRID_SAMPLE_PADDING_MODES assert_int_or_pair DType",
+        "private.overrides": "has_torch_function has_torch_function_unary has_torch_function_variadic handle_torch_function",
+        "private.jit_internal": "BroadcastingList1 BroadcastingList2 BroadcastingList3 boolean_dispatch _overload",
+    },
+    "nn.modules.activation": {"nn.private_names": "NonDynamicallyQuantizableLinear"},
+    "nn.modules.batchnorm": {"nn.bases": "_BatchNorm _NormBase _LazyNormBase"},
+    "nn.modules.container": {"nn.private_names": "_addindent OrderedDict"},
+    "nn.modules.dropout": {"nn.bases": "_DropoutNd"},
+    "nn.modules.instancenorm": {"nn.bases": "_InstanceNorm"},
+    "nn.modules.linear": {"nn.private_names": "NonDynamicallyQuantizableLinear"},
+    "nn.modules.loss": {"nn.bases": "_Loss _WeightedLoss"},
+    "nn.modules.module": {
+        "nn.private_names": "_IncompatibleKeys _addindent _EXTRA_STATE_KEY_SUFFIX",
+        "nn.module_hooks":
+            "register_module_backward_hook register_module_buffer_registration_hook register_module_forward_hook register_module_forward_pre_hook "
+            "register_module_full_backward_hook register_module_full_backward_pre_hook register_module_module_registration_hook "
+            "register_module_parameter_registration_hook",
+    },
+    "nn.modules.padding": {"nn.bases": "_ConstantPadNd _ReflectionPadNd _ReplicationPadNd _CircularPadNd"},
+    "nn.modules.pooling": {"nn.bases": "_MaxPoolNd _AvgPoolNd _LPPoolNd _MaxUnpoolNd _AdaptiveAvgPoolNd _AdaptiveMaxPoolNd"},
+    "nn.modules.rnn": {"nn.private_names": "apply_permutation"},
+    "nn.modules.transformer": {"nn.private_names": "_get_clones _get_activation_fn _generate_square_subsequent_mask"},
+    "nn.parallel": {"nn.parallel": "DistributedDataParallel DistributedDataParallelCPU=DistributedDataParallel"},
+    "nn.parallel.parallel_apply": {"nn.parallel": "get_a_var"},
+    "nn.parallel.scatter_gather": {"nn.parallel": "scatter_kwargs"},
+    "serialization": {
+        "private.serialization":
+            "FILE_LIKE LoadEndianness MAP_LOCATION SourceChangeWarning add_safe_globals clear_safe_globals default_restore_location get_crc32_options "
+            "get_default_load_endianness get_default_mmap_options get_safe_globals get_unsafe_globals_in_checkpoint location_tag register_package "
+            "safe_globals set_crc32_options set_default_load_endianness set_default_mmap_options skip_data validate_cuda_device",
+    },
+    "utils": {"nn.bases": "swap_tensors"},
+    "utils.dlpack": {"internals": "to_dlpack"},
+    "utils.cpp_extension": {"internals": "CUDA_HOME ROCM_HOME=CUDA_HOME"},
+}  # fmt: skip
+ADDED: dict[str, dict[str, str]] = {  # {path: {name: file, and behind a colon the name in it}}
+    path: {
+        name: file + (f":{other}" if other else "")
+        for file, names in files.items()
+        for name, _, other in (word.partition("=") for word in names.split())
+    }
+    for path, files in _ADDED.items()
+}
+# What the modules of a family import from elsewhere: {family: {name: module of ours, and behind a colon the name in it}}.
+IMPORTED: dict[str, dict[str, str]] = {
+    "nn.modules": {
+        "torch": "", "F": "nn.functional", "init": "nn.init", "Module": "nn:Module", "ModuleList": "nn:ModuleList", "Sequential": "nn:Sequential",
+        "Parameter": "nn:Parameter", "Buffer": "nn:Buffer", "Tensor": "tensor.core:Tensor", "Size": "tensor.size:Size", "Linear": "nn:Linear",
+        "LayerNorm": "nn:LayerNorm", "Dropout": "nn:Dropout", "MultiheadAttention": "nn:MultiheadAttention", "RemovableHandle": "nn.hooks:RemovableHandle",
+        "UninitializedParameter": "nn.parameter:UninitializedParameter", "UninitializedBuffer": "nn.parameter:UninitializedBuffer",
+        "LazyModuleMixin": "nn.modules.lazy:LazyModuleMixin", "PackedSequence": "nn.utils.rnn:PackedSequence",
+        "constant_": "nn.init:constant_", "xavier_normal_": "nn.init:xavier_normal_", "xavier_uniform_": "nn.init:xavier_uniform_",
+        **{name: f"nn.common_types:{name}" for name in ("_size_1_t", "_size_2_t", "_size_3_t", "_size_any_t")},
+        **{name: f"nn.modules.utils:{name}" for name in ("_single", "_pair", "_triple", "_ntuple", "_reverse_repeat_tuple")},
+    },
+    "nn.parallel": {"torch": "", "Module": "nn:Module"},
+    "nn.utils": {"torch": "", "Tensor": "tensor.core:Tensor", "Module": "nn:Module", "parametrize": "nn.utils.parametrize"},
+    "optim": {"torch": "", "Tensor": "tensor.core:Tensor", "Optimizer": "optim:Optimizer"},
+    "autograd": {"torch": ""},
+    "distributions": {
+        "torch": "", "Tensor": "tensor.core:Tensor", "Size": "tensor.size:Size", "F": "nn.functional", "constraints": "distributions.constraints",
+        "Distribution": "distributions:Distribution", "ExponentialFamily": "distributions:ExponentialFamily", "Transform": "distributions:Transform",
+        **{name: f"distributions.utils:{name}" for name in (
+            "broadcast_all", "lazy_property", "logits_to_probs", "probs_to_logits", "clamp_probs", "vec_to_tril_matrix", "tril_matrix_to_vec")},
+    },
+}  # fmt: skip

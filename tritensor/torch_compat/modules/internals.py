@@ -1,0 +1,53 @@
+"""torch._C: of PyTorch's compiled half, the names that published programs reach for; torch.fx.wrap."""
+
+from __future__ import annotations
+
+from collections.abc import Callable
+from typing import Any
+
+from tritensor.cuda import current_stream
+from tritensor.ground.device import device as device
+from tritensor.ground.errors import LinAlgError as _LinAlgError  # noqa: F401
+from tritensor.ground.errors import OutOfMemoryError as _OutOfMemoryError  # noqa: F401
+from tritensor.random import Generator as Generator
+from tritensor.tensor.functions.creation.constructors import to_dlpack as to_dlpack
+
+CUDA_HOME = None  # torch.utils.cpp_extension: where nvcc stands; nothing is built here
+
+
+def wrap(fn_or_name: Any) -> Any:
+    """torch.fx.wrap: a function that a tracer leaves whole; nothing is traced, so it comes back as it is."""
+    if not isinstance(fn_or_name, str) and not callable(fn_or_name):
+        raise RuntimeError(f"fx.wrap: {fn_or_name!r} is no function and no function's name")
+    return fn_or_name
+
+
+def _get_tracing_state() -> None:
+    """None: nothing is traced."""
+
+
+def _cuda_getCurrentRawStream(device: int) -> int:
+    """The address of the current stream of GPU `device`, 0 of the default one: what programs hand to libraries of kernels."""
+    return current_stream(device).cuda_stream
+
+
+def _log_api_usage_once(*_: Any) -> None:
+    """Nothing is reported to anybody."""
+
+
+def _switch(name: str) -> Callable[[bool], bool]:
+    def switch(value: bool) -> bool:
+        """A switch of PyTorch's compiler, of which there is none here: says what it was."""
+        before = _switches.get(name, False)
+        _switches[name] = bool(value)
+        return before
+
+    switch.__name__ = switch.__qualname__ = name
+    return switch
+
+
+_switches: dict[str, bool] = {}
+for _name in ("profiling_mode", "profiling_executor", "texpr_fuser_enabled", "nvfuser_enabled"):
+    globals()[f"_jit_set_{_name}"] = _switch(f"_jit_set_{_name}")
+for _name in ("fuse_on_cpu", "fuse_on_gpu"):
+    globals()[f"_jit_override_can_{_name}"] = _switch(f"_jit_override_can_{_name}")
