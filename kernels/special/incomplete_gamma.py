@@ -208,6 +208,6 @@ _BOTH = (Domain(0.5, 6.0), Domain(0.5, 9.0))
 for _name, _formula, _gradient in (("igamma", _igamma, _igamma_x), ("igammac", _igammac, _igammac_x)):
     elementwise(
         _name, _formula, (None, _gradient), numpy_formulas.binary(_formula, _numpy(_name == "igamma")), kinds=("float",), domain=_BOTH,
-        samples=numpy_formulas.few(*_BOTH, extra=_extremes), dtypes=("float64",), 
+        samples=numpy_formulas.few(*_BOTH, extra=_extremes), dtypes=("float64",),
         heavy={1 << k: HEAVY[8] for k in range(4)},  # every type is computed in float64
     )  # fmt: skip
