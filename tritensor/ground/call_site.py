@@ -11,7 +11,7 @@ from types import CodeType, FrameType, TracebackType
 from typing import Any, TypeVar
 
 # Code under here is not the user's. As it was imported: a frame's file has its symbolic links unresolved, too.
-INSIDE = os.path.dirname(os.path.abspath(__file__)) + os.sep
+INSIDE = os.path.dirname(os.path.dirname(os.path.abspath(__file__))) + os.sep
 
 _Function = TypeVar("_Function", bound=Callable[..., Any])
 _wrappers: set[CodeType] = set()

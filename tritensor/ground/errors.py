@@ -155,5 +155,6 @@ class CheckpointError(ValueError, RuntimeError):
     """A file that is torn, foreign, or does not match the module it is loaded into."""
 
 
+HOME = "tritensor.errors"  # the public name of this module, which tracebacks and pickles show
 for _class in [c for c in globals().values() if isinstance(c, type) and issubclass(c, BaseException)]:
-    _class.__module__ = "tritensor.errors"  # the public name, which tracebacks and pickles show
+    _class.__module__ = HOME

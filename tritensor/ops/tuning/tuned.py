@@ -27,7 +27,7 @@ from tritensor.ops.tuning.tunables import known
 SCHEMA = 1
 CORNERS = ("forward", "backward", "")  # the last: launches outside of ops
 _KINDS = {int: "a whole number", bool: "true or false", str: "a word", float: "a number"}
-FOLDER = Path(__file__).resolve().parent.parent / "kernels" / "tuned"
+FOLDER = Path(__file__).resolve().parents[2] / "kernels" / "tuned"
 VARIABLE = "TRITENSOR_TUNED"
 
 

@@ -124,7 +124,7 @@ def _in_the_callers_words(f: Callable[..., Any], name: str, error: Exception) ->
     own, _, text = str(error).partition(": ")
     if text.endswith("waited for)"):  # an error of an earlier call, which only the GPU has seen
         return
-    if type(error).__module__ != errors.__name__ and not (
+    if type(error).__module__ != errors.HOME and not (
         type(error) in (TypeError, IndexError) and (hasattr(Tensor, own) or registry.known(own))
     ):
         return
