@@ -49,7 +49,7 @@ def sum_to(g: Any, shape: tuple[int, ...]) -> Any:
         g = registry["sum"].forward(g, dim=axes, keepdim=True) if axes else g  # type: ignore[misc]
         return g.reshape(shape)
     if isinstance(g, np.ndarray | np.generic):
-        return (registry["sum"].reference(g, dim=axes, keepdim=True) if axes else g).reshape(shape)
+        return (registry["sum"].cpu(g, dim=axes, keepdim=True) if axes else g).reshape(shape)
     if type(g) is LayerArray:
         return sum_to(nodes.make_tensor(g), shape).array
     g = ops.sum(g, dim=axes, keepdim=True) if axes else g
@@ -245,7 +245,7 @@ def deliver(
 
 def _run(name: str, parts: list[Any], **attrs: Any) -> Any:
     op = registry[name]
-    return (op.forward if type(parts[0]) is CudaArray else op.reference)(*parts, **attrs)  # type: ignore[misc]
+    return (op.forward if type(parts[0]) is CudaArray else op.cpu)(*parts, **attrs)  # type: ignore[misc]
 
 
 def _joined(shape: tuple[int, ...], parts: list[tuple[tuple[Any, ...], Any]]) -> tuple[str, list[Any], int] | None:

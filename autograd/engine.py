@@ -112,7 +112,7 @@ def _walk_plain(order: list[Node], pending: dict[Any, Any], result: dict[Any, tu
             or n.op.name == TAKEN
             or n.hooks is not None
             or type(g) is list
-            or (corner := n.op.backward if on_device else n.op.reference_backward) is None
+            or (corner := n.op.backward if on_device else n.op.cpu_backward) is None
             or corner.joint
         ):
             _step(n, g, pending, result, None, None, keep_graph, False)

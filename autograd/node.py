@@ -165,7 +165,7 @@ class Node:
         """Gradients of the inputs on bare arrays: the backward kernel, its numpy twin, or the rule without recording."""
         op: Op = self.op
         kind = _kind(g)
-        corner = op.backward if kind is CudaArray else None if kind is LayerArray else op.reference_backward
+        corner = op.backward if kind is CudaArray else None if kind is LayerArray else op.cpu_backward
         if corner is None:
             corner = op.rule
             assert corner is not None, "a node is made of differentiable ops only"

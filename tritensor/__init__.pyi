@@ -3,8 +3,8 @@ import builtins as _builtins
 from collections.abc import Callable, Iterator, Sequence
 from typing import Any
 
-from tritensor.dtypes import DType as _DType
-from tritensor.strides import MemoryFormat as _MemoryFormat
+from tritensor.ground.dtypes import DType as _DType
+from tritensor.ground.strides import MemoryFormat as _MemoryFormat
 from math import e as e
 from math import inf as inf
 from math import nan as nan

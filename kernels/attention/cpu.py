@@ -160,7 +160,7 @@ def _corner(queries: int, keys: int, compute: np.dtype) -> np.ndarray:
     return found
 
 
-def reference_backward(
+def cpu_backward(
     g: np.ndarray, q: np.ndarray, k: np.ndarray, v: np.ndarray, mask: np.ndarray | None, y: np.ndarray, weights: np.ndarray, scale: float,
     causal: bool, needs: tuple[bool, ...],
 ) -> tuple[Any, ...]:  # fmt: skip

@@ -8,7 +8,7 @@ from typing import Any
 import numpy as np
 
 from tritensor.ground.errors import DTypeError, ShapeError
-from tritensor.kernels.attention.cpu import reference, reference_backward
+from tritensor.kernels.attention.cpu import cpu_backward, reference
 from tritensor.kernels.attention.gpu import backward, forward
 from tritensor.kernels.attention.weights import weights
 from tritensor.ops.table import Sample, Spec, Work, broadcast, op, ops, refuse_kind, refuse_mixed
@@ -99,7 +99,7 @@ def _work(q: Any, k: Any, v: Any, mask: Any = None, *, scale: float, causal: boo
 
 
 op(
-    "attention", reference, shape=_shape, forward=forward, rule=_rule, backward=backward, reference_backward=reference_backward,
+    "attention", reference, cpu=reference, shape=_shape, forward=forward, rule=_rule, backward=backward, cpu_backward=cpu_backward,
     outputs=("y", "weights"), residuals=("weights",), samples=_samples, sizes=_sizes, work=_work,
     borrows=("q", "k", "v", "mask", "y"), condition=("measured", _gradient_scales, "stored"), autocast="lower", layout="own",
 )  # fmt: skip

@@ -39,7 +39,7 @@ def _conj_shape(x: Any) -> Spec:
 
 
 op(
-    "conj", _conj, shape=_conj_shape, samples=_samples, host=True, holomorphic=False, layout="elementwise", dtypes=COMPLEX,
+    "conj", _conj, cpu=_conj, shape=_conj_shape, samples=_samples, host=True, holomorphic=False, layout="elementwise", dtypes=COMPLEX,
     rule=lambda g: ops.conj(g),
     doc="The complex conjugate.",
 )  # fmt: skip
@@ -134,7 +134,7 @@ def _two_parts(rng: np.random.Generator) -> list[Sample]:
 
 
 op(
-    "complex", _complex, shape=_complex_shape, samples=_two_parts, host=True, holomorphic=False, broadcasts=True, dtypes=("float64", "float32"),
+    "complex", _complex, cpu=_complex, shape=_complex_shape, samples=_two_parts, host=True, holomorphic=False, broadcasts=True, dtypes=("float64", "float32"),
     rule=(lambda g: ops.real(g), lambda g: ops.imag(g)),
     doc="Complex numbers from real and imaginary parts.",
 )  # fmt: skip

@@ -118,21 +118,21 @@ def backward_bias(g: CudaArray) -> CudaArray:
     return registry["sum"].forward(g, dim=(0, *range(2, len(g.shape))), keepdim=False)  # type: ignore[misc]
 
 
-def reference_backward_x(
+def cpu_backward_x(
     g: np.ndarray, weight: np.ndarray, x_shape: Sizes, stride: Sizes, padding: Sizes, dilation: Sizes, groups: int
 ) -> np.ndarray:
     s = geometry(x_shape, weight.shape, stride, padding, dilation, groups)
     return cpu.input_gradient(_upcast(g), _upcast(weight), None, s).astype(g.dtype, copy=False)
 
 
-def reference_backward_weight(
+def cpu_backward_weight(
     g: np.ndarray, x: np.ndarray, weight_shape: Sizes, stride: Sizes, padding: Sizes, dilation: Sizes, groups: int
 ) -> np.ndarray:
     s = geometry(x.shape, weight_shape, stride, padding, dilation, groups)
     return cpu.weight_gradient(_upcast(x), _upcast(g), s).astype(x.dtype, copy=False)
 
 
-def reference_backward_bias(g: np.ndarray) -> np.ndarray:
+def cpu_backward_bias(g: np.ndarray) -> np.ndarray:
     images = _upcast(g).reshape(g.shape[0], g.shape[1], math.prod(g.shape[2:])).sum(2)
     return np.asarray(np.ascontiguousarray(images.T).sum(1).astype(g.dtype, copy=False))  # numpy sums in pairs along memory
 
@@ -219,7 +219,7 @@ def weight_reference(
 ) -> np.ndarray:
     """dw[o, c, i, j] = sum over n, r, q of g[n, o, r, q] x[n, c, sh r + dh i - ph, sw q + dw j - pw], and so with one axis and three: the
     convolution's gradient to its weight."""
-    return reference_backward_weight(g, x, (g.shape[1], x.shape[1] // groups, *kernel_size), stride, padding, dilation, groups)
+    return cpu_backward_weight(g, x, (g.shape[1], x.shape[1] // groups, *kernel_size), stride, padding, dilation, groups)
 
 
 def weight_forward(
@@ -269,17 +269,17 @@ def weight_work(x: Any, g: Any, *, kernel_size: Sizes, groups: int, **_: Any) ->
 def _register(axes: int) -> None:
     name = f"conv{axes}d"
     op(
-        name, reference, shape=_shape(axes), forward=forward, rule=(rule_x, rule_weight, rule_bias), backward=backward,
-        reference_backward=(reference_backward_x, reference_backward_weight, reference_backward_bias), samples=samples.forward(axes),
+        name, reference, cpu=reference, shape=_shape(axes), forward=forward, rule=(rule_x, rule_weight, rule_bias), backward=backward,
+        cpu_backward=(cpu_backward_x, cpu_backward_weight, cpu_backward_bias), samples=samples.forward(axes),
         sizes=samples.sizes(axes), work=work, condition="absolute", autocast="lower", layout="images",
     )  # fmt: skip
     op(
-        f"{name}_input", input_reference, shape=_input_shape(axes), forward=input_forward, rule=(input_rule_g, input_rule_weight, rule_bias),
+        f"{name}_input", input_reference, cpu=input_reference, shape=_input_shape(axes), forward=input_forward, rule=(input_rule_g, input_rule_weight, rule_bias),
         backward=(input_backward_g, input_backward_weight, backward_bias), samples=samples.to_input(axes), work=input_work,
         condition="absolute", autocast="lower", layout="images",
     )  # fmt: skip
     op(
-        f"{name}_weight", weight_reference, shape=_weight_shape(axes), forward=weight_forward, rule=(weight_rule_x, weight_rule_g),
+        f"{name}_weight", weight_reference, cpu=weight_reference, shape=_weight_shape(axes), forward=weight_forward, rule=(weight_rule_x, weight_rule_g),
         backward=(weight_backward_x, weight_backward_g), samples=samples.to_weight(axes), work=weight_work, condition="absolute",
         layout="images",
     )  # fmt: skip

@@ -28,7 +28,7 @@ def _reference(
 ) -> np.ndarray:
     """max(0, conv(x, weight) + bias), rounded once: x (N, C, *size), weight (O, C / groups, *kernel), bias (O,)."""
     y = convolution.reference(x, weight, bias, stride=stride, padding=padding, dilation=dilation, groups=groups)
-    return np.asarray(registry["relu"].reference(y))  # of a rounded number: its sign is that of the exact one
+    return np.asarray(registry["relu"].cpu(y))  # of a rounded number: its sign is that of the exact one
 
 
 def _forward(
@@ -54,14 +54,14 @@ def _backward(
     return convolution.backward(_on_gpu(g, y), x, weight, x.shape, weight.shape, stride, padding, dilation, groups, needs)
 
 
-def _reference_backward(
+def _cpu_backward(
     g: np.ndarray, x: np.ndarray, weight: np.ndarray, y: np.ndarray, stride: Sizes, padding: Sizes, dilation: Sizes, groups: int,
     needs: tuple[bool, ...],
 ) -> tuple[Any, ...]:  # fmt: skip
     down, how = _on_numpy(g, y), (stride, padding, dilation, groups)
-    dx = convolution.reference_backward_x(down, weight, x.shape, *how) if needs[0] else None
-    dw = convolution.reference_backward_weight(down, x, weight.shape, *how) if needs[1] else None
-    return (dx, dw, convolution.reference_backward_bias(down) if needs[-1] and len(needs) == 3 else None)[: len(needs)]
+    dx = convolution.cpu_backward_x(down, weight, x.shape, *how) if needs[0] else None
+    dw = convolution.cpu_backward_weight(down, x, weight.shape, *how) if needs[1] else None
+    return (dx, dw, convolution.cpu_backward_bias(down) if needs[-1] and len(needs) == 3 else None)[: len(needs)]
 
 
 def _samples(axes: int) -> Callable[[np.random.Generator], list[Sample]]:
@@ -88,7 +88,7 @@ def _sizes(axes: int) -> Callable[[np.random.Generator], list[Sample]]:
 
 for _axes in (1, 2, 3):
     op(
-        f"conv{_axes}d_relu", _reference, shape=registry[f"conv{_axes}d"].shape, forward=_forward, rule=_rule, backward=_backward,
-        reference_backward=_reference_backward, outputs=("y",), samples=_samples(_axes), sizes=_sizes(_axes), work=convolution.work,
+        f"conv{_axes}d_relu", _reference, cpu=_reference, shape=registry[f"conv{_axes}d"].shape, forward=_forward, rule=_rule, backward=_backward,
+        cpu_backward=_cpu_backward, outputs=("y",), samples=_samples(_axes), sizes=_sizes(_axes), work=convolution.work,
         condition=("absolute", "measured"), autocast="lower", layout="images",
     )  # fmt: skip

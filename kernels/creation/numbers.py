@@ -60,7 +60,7 @@ def _full_samples(rng: np.random.Generator) -> list[Sample]:
 
 
 op(
-    "full", _full, shape=_full_shape, forward=_full_forward, samples=_full_samples, differentiable=False, dtypes=("float32",), into=True,
+    "full", _full, cpu=_full, shape=_full_shape, forward=_full_forward, samples=_full_samples, differentiable=False, dtypes=("float32",), into=True,
     doc="An array of one value.",
 )  # fmt: skip
 
@@ -118,7 +118,7 @@ def _arange_samples(rng: np.random.Generator) -> list[Sample]:
 
 
 op(
-    "arange", _arange, shape=_arange_shape, forward=_arange_forward, samples=_arange_samples, differentiable=False, dtypes=("float32",),
+    "arange", _arange, cpu=_arange, shape=_arange_shape, forward=_arange_forward, samples=_arange_samples, differentiable=False, dtypes=("float32",),
     doc="start, start + step, ... before end.",
 )  # fmt: skip
 
@@ -178,7 +178,7 @@ def _linspace_samples(rng: np.random.Generator) -> list[Sample]:
 
 
 op(
-    "linspace", _linspace, shape=_linspace_shape, forward=_linspace_forward, samples=_linspace_samples, differentiable=False, dtypes=("float32",),
+    "linspace", _linspace, cpu=_linspace, shape=_linspace_shape, forward=_linspace_forward, samples=_linspace_samples, differentiable=False, dtypes=("float32",),
     doc="`steps` numbers from start to end, both included, equally far apart.",
 )  # fmt: skip
 
@@ -214,7 +214,7 @@ def _eye_samples(rng: np.random.Generator) -> list[Sample]:
 
 
 op(
-    "eye", _eye, shape=_eye_shape, forward=_eye_forward, samples=_eye_samples, differentiable=False, dtypes=("float32",),
+    "eye", _eye, cpu=_eye, shape=_eye_shape, forward=_eye_forward, samples=_eye_samples, differentiable=False, dtypes=("float32",),
     doc="Ones on the diagonal, zeros elsewhere.",
 )  # fmt: skip
 
@@ -255,11 +255,11 @@ def _register_triangle(name: str, of: Any, upper: bool, doc: str) -> None:
         return of(x, diagonal)
 
     op(
-        name, reference, shape=_triangle_shape, samples=_triangle_samples,
+        name, reference, cpu=reference, shape=_triangle_shape, samples=_triangle_samples,
         forward=moved_as_bytes(lambda x, *, diagonal: _triangle(x, diagonal, upper)),
         rule=lambda g, diagonal: getattr(ops, name)(g, diagonal=diagonal),
         backward=lambda g, diagonal: _triangle(g, diagonal, upper),
-        reference_backward=lambda g, diagonal: of(g, diagonal),
+        cpu_backward=lambda g, diagonal: of(g, diagonal),
         dtypes=("float16", "bfloat16", "float32", "float64", "int64", "bool"), doc=doc,
     )  # fmt: skip
 

@@ -236,7 +236,7 @@ def _gelu_backward(g: CudaArray, x: CudaArray, approximate: str) -> CudaArray:
     return _BACKWARD[approximate](g, x)
 
 
-def _gelu_reference_backward(g: np.ndarray, x: np.ndarray, approximate: str) -> np.ndarray:
+def _gelu_cpu_backward(g: np.ndarray, x: np.ndarray, approximate: str) -> np.ndarray:
     if approximate == "none" and x.dtype != np.float64 and x.size < MANY:
         return evaluate(gelu32_gradient, (g, x))
     return _NUMPY[approximate](g, x)
@@ -258,7 +258,7 @@ elementwise(
     kinds=("uint", "int", "float"),
     domain=_BENT,
     bent=True,
-    reference_backward=(_relu_numpy,),
+    cpu_backward=(_relu_numpy,),
     native=FLOATS,
 )
 elementwise(
@@ -275,6 +275,6 @@ elementwise(
     extra=lambda rng: [Sample(_BENT.draw(rng, (3, 5)), alpha=0.5)],
 )  # fmt: skip
 op(
-    "gelu", _gelu_reference, shape=_gelu_shape, forward=_gelu_forward, rule=(_gelu_rule,), backward=(_gelu_backward,),
-    reference_backward=(_gelu_reference_backward,), broadcasts=True, promote="float", into=True, samples=_gelu_samples, sizes=timed_calls((_WIDE,)), work=work,
+    "gelu", _gelu_reference, cpu=_gelu_reference, shape=_gelu_shape, forward=_gelu_forward, rule=(_gelu_rule,), backward=(_gelu_backward,),
+    cpu_backward=(_gelu_cpu_backward,), broadcasts=True, promote="float", into=True, samples=_gelu_samples, sizes=timed_calls((_WIDE,)), work=work,
 )  # fmt: skip

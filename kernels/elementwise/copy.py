@@ -97,7 +97,7 @@ def _cast_backward(g: CudaArray, x_dtype: np.dtype) -> CudaArray:
     return g if g.dtype == x_dtype else _cast_cuda(g, dtype=x_dtype)
 
 
-def _cast_reference_backward(g: np.ndarray, x_dtype: np.dtype) -> np.ndarray:
+def _cast_cpu_backward(g: np.ndarray, x_dtype: np.dtype) -> np.ndarray:
     if g.dtype.kind == "c" and x_dtype.kind != "c":
         g = g.real
     return g if g.dtype == x_dtype else _cast(g, dtype=x_dtype)
@@ -116,11 +116,11 @@ def _cast_samples(rng: np.random.Generator) -> list[Sample]:
 
 
 op(
-    "copy", _copy, shape=_copy_shape, forward=copied, rule=(_pass,), backward=(_pass,), reference_backward=(_pass,), into=True,
+    "copy", _copy, cpu=_copy, shape=_copy_shape, forward=copied, rule=(_pass,), backward=(_pass,), cpu_backward=(_pass,), into=True,
     layout="own", dtypes=_ANY, samples=_copy_samples, sizes=timed_calls((Domain(-2.0, 2.0),)), work=work,
     doc="A copy of x, C-ordered or in another memory format.",
 )  # fmt: skip
 op(
-    "cast", _cast, shape=_cast_shape, forward=_cast_cuda, rule=(_cast_rule,), backward=(_cast_backward,), reference_backward=(_cast_reference_backward,),
+    "cast", _cast, cpu=_cast, shape=_cast_shape, forward=_cast_cuda, rule=(_cast_rule,), backward=(_cast_backward,), cpu_backward=(_cast_cpu_backward,),
     layout="elementwise", holomorphic=False, dtypes=_ANY, samples=_cast_samples, work=work,
 )  # fmt: skip

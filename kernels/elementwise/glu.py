@@ -107,7 +107,7 @@ def _backward(g: CudaArray, x: CudaArray, dim: int) -> CudaArray:
     return dx.reshape(x.shape)
 
 
-def _reference_backward(g: np.ndarray, x: np.ndarray, dim: int) -> np.ndarray:
+def _cpu_backward(g: np.ndarray, x: np.ndarray, dim: int) -> np.ndarray:
     outer, inner = _parts(x.shape, dim)
     halves, up = np.ascontiguousarray(x).reshape(outer, 2, inner), np.ascontiguousarray(g).reshape(outer, inner)
     dx = np.empty(x.shape, x.dtype)
@@ -125,7 +125,7 @@ def _samples(rng: np.random.Generator) -> list[Sample]:
 
 
 op(
-    "glu", reference, shape=_shape, forward=_forward, rule=(_rule,), backward=(_backward,), reference_backward=(_reference_backward,),
+    "glu", reference, cpu=reference, shape=_shape, forward=_forward, rule=(_rule,), backward=(_backward,), cpu_backward=(_cpu_backward,),
     samples=_samples, layout="own", sizes=lambda rng: [Sample(rng.standard_normal((4096, 2048)), dim=1)],
     work=lambda x, *, dim: Work(5 * x.size, x.nbytes * 3 // 2),
 )  # fmt: skip

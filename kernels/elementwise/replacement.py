@@ -60,5 +60,5 @@ def _strange(rng: np.random.Generator) -> list[Sample]:
 
 elementwise(
     "nan_to_num", _replaced, _replaced_grad, _replaced_reference, promote="same", kinds=("float",), attributes=("nan", "posinf", "neginf"),
-    domain=Domain(-2.0, 2.0), one_rounding=True, reference_backward=(_replaced_numpy,), extra=_strange,
+    domain=Domain(-2.0, 2.0), one_rounding=True, cpu_backward=(_replaced_numpy,), extra=_strange,
 )  # fmt: skip

@@ -52,7 +52,7 @@ def _samples(rng: np.random.Generator) -> list[Sample]:
 
 
 op(
-    "det", _det, shape=_scalars("det"), rule=_det_rule, samples=_samples, host=True, dtypes=NUMBERS, doc="Determinants.",
+    "det", _det, cpu=_det, shape=_scalars("det"), rule=_det_rule, samples=_samples, host=True, dtypes=NUMBERS, doc="Determinants.",
 )  # fmt: skip
 
 
@@ -101,7 +101,7 @@ def _cofactor_samples(rng: np.random.Generator) -> list[Sample]:
 
 
 op(
-    "cofactors", _cofactors, shape=_cofactors_shape, rule=_cofactors_rule, samples=_cofactor_samples, host=True, dtypes=NUMBERS,
+    "cofactors", _cofactors, cpu=_cofactors, shape=_cofactors_shape, rule=_cofactors_rule, samples=_cofactor_samples, host=True, dtypes=NUMBERS,
     doc="The matrix of cofactors, det(a) a^-T.",
 )  # fmt: skip
 
@@ -133,6 +133,6 @@ def _slogdet_rule(g: Any, a: Any, sign: Any) -> Any:
 
 
 op(
-    "slogdet", _slogdet, shape=_slogdet_shape, rule=_slogdet_rule, outputs=("sign", "logabsdet"), samples=_samples, host=True, holomorphic=False,
+    "slogdet", _slogdet, cpu=_slogdet, shape=_slogdet_shape, rule=_slogdet_rule, outputs=("sign", "logabsdet"), samples=_samples, host=True, holomorphic=False,
     dtypes=NUMBERS, doc="The sign (of complex matrices the phase) of the determinant and the logarithm of its absolute value.",
 )  # fmt: skip

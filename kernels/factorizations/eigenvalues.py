@@ -86,7 +86,7 @@ def _eigh_samples(rng: np.random.Generator) -> list[Sample]:
 
 
 op(
-    "eigh", _eigh, shape=_eigh_shape, rule=_eigh_rule, outputs=("values", "vectors"), samples=_eigh_samples, host=True, holomorphic=False,
+    "eigh", _eigh, cpu=_eigh, shape=_eigh_shape, rule=_eigh_rule, outputs=("values", "vectors"), samples=_eigh_samples, host=True, holomorphic=False,
     dtypes=NUMBERS, doc="Eigenvalues and eigenvectors of Hermitian matrices.",
 )  # fmt: skip
 
@@ -106,7 +106,7 @@ def _eigvalsh_rule(g: Any, a: Any, upper: bool) -> Any:
 
 
 op(
-    "eigvalsh", _eigvalsh, shape=_eigvalsh_shape, rule=_eigvalsh_rule, outputs=("values",), samples=_eigh_samples, host=True, holomorphic=False,
+    "eigvalsh", _eigvalsh, cpu=_eigvalsh, shape=_eigvalsh_shape, rule=_eigvalsh_rule, outputs=("values",), samples=_eigh_samples, host=True, holomorphic=False,
     dtypes=NUMBERS, doc="Eigenvalues of Hermitian matrices.",
 )  # fmt: skip
 
@@ -149,7 +149,7 @@ def _eig_samples(rng: np.random.Generator) -> list[Sample]:
 
 
 op(
-    "eig", _eig, shape=_eig_shape, rule=_eig_rule, outputs=("values", "vectors"), samples=_eig_samples, host=True, holomorphic=False,
+    "eig", _eig, cpu=_eig, shape=_eig_shape, rule=_eig_rule, outputs=("values", "vectors"), samples=_eig_samples, host=True, holomorphic=False,
     dtypes=NUMBERS, doc="Eigenvalues and eigenvectors of square matrices.",
 )  # fmt: skip
 
@@ -171,6 +171,6 @@ def _eigvals_rule(g: Any, a: Any) -> Any:
 
 
 op(
-    "eigvals", _eigvals, shape=_eigvals_shape, rule=_eigvals_rule, outputs=("values",), samples=_eig_samples, host=True, holomorphic=False,
+    "eigvals", _eigvals, cpu=_eigvals, shape=_eigvals_shape, rule=_eigvals_rule, outputs=("values",), samples=_eig_samples, host=True, holomorphic=False,
     dtypes=NUMBERS, doc="Eigenvalues of square matrices.",
 )  # fmt: skip

@@ -108,6 +108,6 @@ def _samples(rng: np.random.Generator) -> list[Sample]:
 
 
 op(
-    "matrix_exp", _matrix_exp, shape=_shape, rule=_rule, samples=_samples, host=True, dtypes=("float64", "float32", "float16", "bfloat16"),
+    "matrix_exp", _matrix_exp, cpu=_matrix_exp, shape=_shape, rule=_rule, samples=_samples, host=True, dtypes=("float64", "float32", "float16", "bfloat16"),
     doc="The exponential of square matrices.",
 )  # fmt: skip

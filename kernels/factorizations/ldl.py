@@ -171,10 +171,10 @@ def _solve_samples(rng: np.random.Generator) -> list[Sample]:
 
 
 op(
-    "ldl_factor", _ldl_factor, shape=_factor_shape, outputs=("ld", "pivots", "info"), samples=_factor_samples, host=True, differentiable=False,
+    "ldl_factor", _ldl_factor, cpu=_ldl_factor, shape=_factor_shape, outputs=("ld", "pivots", "info"), samples=_factor_samples, host=True, differentiable=False,
     dtypes=NUMBERS, doc="L and D of symmetric or Hermitian matrices.",
 )  # fmt: skip
 op(
-    "ldl_solve", _ldl_solve, shape=_solve_shape, outputs=("x",), samples=_solve_samples, host=True, differentiable=False, dtypes=NUMBERS,
+    "ldl_solve", _ldl_solve, cpu=_ldl_solve, shape=_solve_shape, outputs=("x",), samples=_solve_samples, host=True, differentiable=False, dtypes=NUMBERS,
     doc="x with a x = b from an LDL factorization.",
 )  # fmt: skip

@@ -77,7 +77,7 @@ def _samples(rng: np.random.Generator) -> list[Sample]:
 
 
 op(
-    "qr", _qr, shape=_shape, rule=_rule, outputs=("q", "r"), samples=_samples, host=True, holomorphic=False, dtypes=NUMBERS,
+    "qr", _qr, cpu=_qr, shape=_shape, rule=_rule, outputs=("q", "r"), samples=_samples, host=True, holomorphic=False, dtypes=NUMBERS,
     doc="a = q r.",
 )  # fmt: skip
 
@@ -101,6 +101,6 @@ def _geqrf_samples(rng: np.random.Generator) -> list[Sample]:
 
 
 op(
-    "geqrf", _geqrf, shape=_geqrf_shape, outputs=("y", "tau"), samples=_geqrf_samples, host=True, differentiable=False, dtypes=NUMBERS,
+    "geqrf", _geqrf, cpu=_geqrf, shape=_geqrf_shape, outputs=("y", "tau"), samples=_geqrf_samples, host=True, differentiable=False, dtypes=NUMBERS,
     doc="QR as reflectors.",
 )  # fmt: skip

@@ -106,7 +106,7 @@ def _svd_samples(rng: np.random.Generator) -> list[Sample]:
 
 
 op(
-    "svd", _svd, shape=_svd_shape, rule=_svd_rule, outputs=("u", "s", "v"), samples=_svd_samples, host=True, holomorphic=False, dtypes=NUMBERS,
+    "svd", _svd, cpu=_svd, shape=_svd_shape, rule=_svd_rule, outputs=("u", "s", "v"), samples=_svd_samples, host=True, holomorphic=False, dtypes=NUMBERS,
     doc="a = u diag(s) v, singular values from the largest.",
 )  # fmt: skip
 
@@ -133,7 +133,7 @@ def _svdvals_samples(rng: np.random.Generator) -> list[Sample]:
 
 
 op(
-    "svdvals", _svdvals, shape=_svdvals_shape, rule=_svdvals_rule, outputs=("s",), samples=_svdvals_samples, host=True, holomorphic=False,
+    "svdvals", _svdvals, cpu=_svdvals, shape=_svdvals_shape, rule=_svdvals_rule, outputs=("s",), samples=_svdvals_samples, host=True, holomorphic=False,
     dtypes=NUMBERS, doc="Singular values.",
 )  # fmt: skip
 
@@ -189,6 +189,6 @@ def _pinv_samples(rng: np.random.Generator) -> list[Sample]:
 
 
 op(
-    "pinv", _pinv, shape=_pinv_shape, rule=(_pinv_rule, None, None), samples=_pinv_samples, host=True, holomorphic=False, dtypes=NUMBERS,
+    "pinv", _pinv, cpu=_pinv, shape=_pinv_shape, rule=(_pinv_rule, None, None), samples=_pinv_samples, host=True, holomorphic=False, dtypes=NUMBERS,
     doc="The pseudo-inverse of Moore and Penrose.",
 )  # fmt: skip

@@ -71,7 +71,7 @@ def _solve_samples(rng: np.random.Generator) -> list[Sample]:
 
 
 op(
-    "solve", _solve, shape=_solve_shape, rule=(_solve_rule_a, _solve_rule_b), outputs=("x", "info"), samples=_solve_samples, host=True,
+    "solve", _solve, cpu=_solve, shape=_solve_shape, rule=(_solve_rule_a, _solve_rule_b), outputs=("x", "info"), samples=_solve_samples, host=True,
     dtypes=NUMBERS, doc="x with a x = b.",
 )  # fmt: skip
 

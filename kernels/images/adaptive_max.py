@@ -222,7 +222,7 @@ def _backward(g: Any, indices: CudaArray, x_shape: Sizes) -> CudaArray:
     return dx
 
 
-def _reference_backward(g: Any, indices: np.ndarray, x_shape: Sizes) -> np.ndarray:
+def _cpu_backward(g: Any, indices: np.ndarray, x_shape: Sizes) -> np.ndarray:
     arriving = g[0]
     planes, cells = math.prod(x_shape[:2]), math.prod(x_shape[2:])
     keys = indices.reshape(planes, -1) + np.arange(planes)[:, None] * cells if planes else indices.reshape(0)
@@ -252,7 +252,7 @@ def _work(x: Any, *, size: Sizes) -> Work:
 
 
 op(
-    "adaptive_max_pool", _reference, shape=_shape, forward=_forward, outputs=("y", "indices"), rule=_rule, backward=_backward,
-    reference_backward=_reference_backward, samples=_samples, layout="images",
+    "adaptive_max_pool", _reference, cpu=_reference, shape=_shape, forward=_forward, outputs=("y", "indices"), rule=_rule, backward=_backward,
+    cpu_backward=_cpu_backward, samples=_samples, layout="images",
     sizes=lambda rng: [Sample(rng.standard_normal((32, 64, 56, 56)), size=(7, 7))], work=_work,
 )  # fmt: skip

@@ -80,7 +80,7 @@ def _work(x: Any, *, sides: Sides, value: Any) -> Work:
 
 
 op(
-    "constant_pad", _reference, shape=_shape, forward=_forward, samples=_samples, layout="images",
+    "constant_pad", _reference, cpu=_reference, shape=_shape, forward=_forward, samples=_samples, layout="images",
     sizes=lambda rng: [Sample(rng.standard_normal((8, 64, 128, 128)), sides=((0, 0), (0, 0), (3, 3), (3, 3)), value=1.5)], work=_work,
-    rule=lambda g, x_shape, sides: ops.index_view(g, index=_index(x_shape, sides)), backward=_gradient, reference_backward=_gradient,
+    rule=lambda g, x_shape, sides: ops.index_view(g, index=_index(x_shape, sides)), backward=_gradient, cpu_backward=_gradient,
 )  # fmt: skip

@@ -72,7 +72,7 @@ def backward(g: CudaArray, sides: Sides, mode: str) -> CudaArray:
     return adjoint_forward(g, sides=sides, mode=mode)
 
 
-def reference_backward(g: np.ndarray, sides: Sides, mode: str) -> np.ndarray:
+def cpu_backward(g: np.ndarray, sides: Sides, mode: str) -> np.ndarray:
     return adjoint_reference(g, sides=sides, mode=mode)
 
 
@@ -166,14 +166,14 @@ def _adjoint_work(g: Any, *, sides: Sides, mode: str) -> Work:
 
 
 op(
-    "edge_pad", reference, shape=shape, forward=forward, rule=rule, backward=backward, reference_backward=reference_backward, samples=samples,
+    "edge_pad", reference, cpu=reference, shape=shape, forward=forward, rule=rule, backward=backward, cpu_backward=cpu_backward, samples=samples,
     sizes=sizes, work=work, layout="images",
 )  # fmt: skip
 op(
-    "edge_pad_adjoint", adjoint_reference, shape=adjoint_shape, forward=adjoint_forward,
+    "edge_pad_adjoint", adjoint_reference, cpu=adjoint_reference, shape=adjoint_shape, forward=adjoint_forward,
     rule=lambda gg, sides, mode: ops.edge_pad(gg, sides=sides, mode=mode),
     backward=lambda gg, sides, mode: forward(gg, sides=sides, mode=mode),
-    reference_backward=lambda gg, sides, mode: reference(gg, sides=sides, mode=mode),
+    cpu_backward=lambda gg, sides, mode: reference(gg, sides=sides, mode=mode),
     samples=lambda rng: _samples(rng, True),
     sizes=lambda rng: [Sample(rng.standard_normal((8, 64, 134, 134)), sides=((3, 3), (3, 3)), mode="reflect")], work=_adjoint_work,
     layout="images", condition="absolute",

@@ -157,7 +157,7 @@ def _im2col_backward(g: Any, x_shape: Any, kernel_size: Pair, dilation: Pair, pa
     return col2im_forward(g, output_size=x_shape[2:], kernel_size=kernel_size, dilation=dilation, padding=padding, stride=stride)
 
 
-def _im2col_reference_backward(g: Any, x_shape: Any, kernel_size: Pair, dilation: Pair, padding: Pair, stride: Pair) -> Any:
+def _im2col_cpu_backward(g: Any, x_shape: Any, kernel_size: Pair, dilation: Pair, padding: Pair, stride: Pair) -> Any:
     return col2im_reference(g, output_size=x_shape[2:], kernel_size=kernel_size, dilation=dilation, padding=padding, stride=stride)
 
 
@@ -169,7 +169,7 @@ def _col2im_backward(g: Any, kernel_size: Pair, dilation: Pair, padding: Pair, s
     return im2col_forward(g, kernel_size=kernel_size, dilation=dilation, padding=padding, stride=stride)
 
 
-def _col2im_reference_backward(g: Any, kernel_size: Pair, dilation: Pair, padding: Pair, stride: Pair) -> Any:
+def _col2im_cpu_backward(g: Any, kernel_size: Pair, dilation: Pair, padding: Pair, stride: Pair) -> Any:
     return im2col_reference(g, kernel_size=kernel_size, dilation=dilation, padding=padding, stride=stride)
 
 
@@ -216,10 +216,10 @@ def _col2im_work(x: Any, **attrs: Any) -> Work:
 
 
 op(
-    "im2col", im2col_reference, shape=im2col_shape, forward=im2col_forward, rule=_im2col_rule, backward=_im2col_backward,
-    reference_backward=_im2col_reference_backward, samples=im2col_samples, sizes=im2col_sizes, work=im2col_work,
+    "im2col", im2col_reference, cpu=im2col_reference, shape=im2col_shape, forward=im2col_forward, rule=_im2col_rule, backward=_im2col_backward,
+    cpu_backward=_im2col_cpu_backward, samples=im2col_samples, sizes=im2col_sizes, work=im2col_work,
 )  # fmt: skip
 op(
-    "col2im", col2im_reference, shape=col2im_shape, forward=col2im_forward, rule=_col2im_rule, backward=_col2im_backward,
-    reference_backward=_col2im_reference_backward, samples=col2im_samples, sizes=_col2im_sizes, work=_col2im_work, condition="absolute",
+    "col2im", col2im_reference, cpu=col2im_reference, shape=col2im_shape, forward=col2im_forward, rule=_col2im_rule, backward=_col2im_backward,
+    cpu_backward=_col2im_cpu_backward, samples=col2im_samples, sizes=_col2im_sizes, work=_col2im_work, condition="absolute",
 )  # fmt: skip

@@ -60,7 +60,7 @@ def backward(g: CudaArray, x_shape: Sizes, mode: str, align_corners: bool, facto
     return adjoint_forward(g, size=x_shape[2:], mode=mode, align_corners=align_corners, factors=factors)
 
 
-def reference_backward(g: np.ndarray, x_shape: Sizes, mode: str, align_corners: bool, factors: Factors) -> np.ndarray:
+def cpu_backward(g: np.ndarray, x_shape: Sizes, mode: str, align_corners: bool, factors: Factors) -> np.ndarray:
     return adjoint_reference(g, size=x_shape[2:], mode=mode, align_corners=align_corners, factors=factors)
 
 
@@ -88,7 +88,7 @@ def adjoint_backward(gg: CudaArray, g_shape: Sizes, mode: str, align_corners: bo
     return forward(gg, size=g_shape[2:], mode=mode, align_corners=align_corners, factors=factors)
 
 
-def adjoint_reference_backward(gg: np.ndarray, g_shape: Sizes, mode: str, align_corners: bool, factors: Factors) -> np.ndarray:
+def adjoint_cpu_backward(gg: np.ndarray, g_shape: Sizes, mode: str, align_corners: bool, factors: Factors) -> np.ndarray:
     return reference(gg, size=g_shape[2:], mode=mode, align_corners=align_corners, factors=factors)
 
 
@@ -162,12 +162,12 @@ def _adjoint_work(g: Any, **attrs: Any) -> Work:
 
 
 op(
-    "resample", reference, shape=shape, forward=forward, rule=rule, backward=backward, reference_backward=reference_backward, samples=samples,
+    "resample", reference, cpu=reference, shape=shape, forward=forward, rule=rule, backward=backward, cpu_backward=cpu_backward, samples=samples,
     sizes=sizes, work=work, layout="images", dtypes=FLOATS, condition=(_of_output, _of_gradient),
 )  # fmt: skip
 op(
-    "resample_adjoint", adjoint_reference, shape=adjoint_shape, forward=adjoint_forward, rule=adjoint_rule, backward=adjoint_backward,
-    reference_backward=adjoint_reference_backward, samples=lambda rng: _samples(rng, True), layout="images",
+    "resample_adjoint", adjoint_reference, cpu=adjoint_reference, shape=adjoint_shape, forward=adjoint_forward, rule=adjoint_rule, backward=adjoint_backward,
+    cpu_backward=adjoint_cpu_backward, samples=lambda rng: _samples(rng, True), layout="images",
     sizes=lambda rng: [Sample(rng.standard_normal((8, 32, 128, 128)), size=(64, 64), mode="linear", align_corners=False, factors=(None, None))],
     work=_adjoint_work,
     condition=(_of_output, _of_gradient),

@@ -57,7 +57,7 @@ def backward(g: CudaArray, index: CudaArray, weight_shape: tuple[int, ...], padd
     return target.reshape((rows, width))
 
 
-def reference_backward(g: np.ndarray, index: np.ndarray, weight_shape: tuple[int, ...], padding_idx: int | None) -> np.ndarray:
+def cpu_backward(g: np.ndarray, index: np.ndarray, weight_shape: tuple[int, ...], padding_idx: int | None) -> np.ndarray:
     acc_type = dtypes.accumulator(g.dtype)
     target = np.zeros((1, *weight_shape), acc_type)
     keys = index.reshape(-1).astype(np.int64, copy=False)
@@ -90,7 +90,7 @@ def work(weight: Any, index: Any, *, padding_idx: int | None = None) -> Work:
 
 
 op(
-    "embedding", reference, shape=shape, forward=forward, rule=(rule, None), backward=(backward, None),
-    reference_backward=(reference_backward, None), samples=samples, sizes=sizes, work=work, reports=True,
+    "embedding", reference, cpu=reference, shape=shape, forward=forward, rule=(rule, None), backward=(backward, None),
+    cpu_backward=(cpu_backward, None), samples=samples, sizes=sizes, work=work, reports=True,
     doc="Rows of weight (rows, width) at integer indices; the row `padding_idx` gets no gradient.",
 )  # fmt: skip

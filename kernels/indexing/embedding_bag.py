@@ -99,7 +99,7 @@ def reference(
     return y.astype(weight.dtype, copy=False)
 
 
-def weight_reference_backward(
+def weight_cpu_backward(
     g: np.ndarray, index: np.ndarray, edges: np.ndarray, scale: np.ndarray | None, weight_shape: tuple[int, ...], padding_idx: int | None
 ) -> np.ndarray:
     bag, places, inside = _bags("embedding_bag", index, edges)
@@ -108,9 +108,7 @@ def weight_reference_backward(
     return target.astype(g.dtype, copy=False)
 
 
-def scale_reference_backward(
-    g: np.ndarray, weight: np.ndarray, index: np.ndarray, edges: np.ndarray, padding_idx: int | None
-) -> np.ndarray:
+def scale_cpu_backward(g: np.ndarray, weight: np.ndarray, index: np.ndarray, edges: np.ndarray, padding_idx: int | None) -> np.ndarray:
     bag, places, inside = _bags("embedding_bag", index, edges)
     acc = dtypes.accumulator(g.dtype)
     found = np.zeros(index.size, acc)
@@ -383,13 +381,13 @@ def tops_work(weight: Any, index: Any, edges: Any, *, padding_idx: int | None = 
 
 
 op(
-    "embedding_bag", reference, shape=shape, forward=forward, rule=(weight_rule, None, None, scale_rule),
-    backward=(weight_backward, None, None, scale_backward), reference_backward=(weight_reference_backward, None, None, scale_reference_backward),
+    "embedding_bag", reference, cpu=reference, shape=shape, forward=forward, rule=(weight_rule, None, None, scale_rule),
+    backward=(weight_backward, None, None, scale_backward), cpu_backward=(weight_cpu_backward, None, None, scale_cpu_backward),
     samples=samples, sizes=sizes, work=work, reports=True, condition="absolute", borrows=("index", "edges"),
     doc="Sums of the rows of weight that index[edges[b]:edges[b + 1]] names, each times its scale; the row `padding_idx` counts in none. "
     "`length`: how many indices each bag was given in, for what is said of a bad one.",
 )  # fmt: skip
 op(
-    "bag_tops", tops_reference, shape=tops_shape, forward=tops_forward, differentiable=False, samples=tops_samples, sizes=sizes, work=tops_work, reports=True,
+    "bag_tops", tops_reference, cpu=tops_reference, shape=tops_shape, forward=tops_forward, differentiable=False, samples=tops_samples, sizes=sizes, work=tops_work, reports=True,
     doc="Which row among those that index[edges[b]:edges[b + 1]] names has the largest element of each column, the first of equal ones; -1 in an empty bag.",
 )  # fmt: skip

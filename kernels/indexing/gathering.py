@@ -225,10 +225,10 @@ def _gather_samples(rng: np.random.Generator) -> list[Sample]:
 
 
 op(
-    "gather", _gather, shape=_gather_shape, forward=_gather_forward, samples=_gather_samples, dtypes=TYPES, reports=True,
+    "gather", _gather, cpu=_gather, shape=_gather_shape, forward=_gather_forward, samples=_gather_samples, dtypes=TYPES, reports=True,
     rule=(lambda g, index, x_shape, dim: ops.scatter_add(_zeros(x_shape, g), index, g, dim=dim), None),
     backward=(lambda g, index, x_shape, dim: _scatter_forward(filled(x_shape, g.dtype, g.device, 0), index, g, dim, False, False), None),
-    reference_backward=(lambda g, index, x_shape, dim: _scatter_add(np.zeros(x_shape, g.dtype), index, g, dim=dim), None),
+    cpu_backward=(lambda g, index, x_shape, dim: _scatter_add(np.zeros(x_shape, g.dtype), index, g, dim=dim), None),
     doc="y[.., i, ..] = x[.., index[.., i, ..], ..] along `dim`; index is of y's shape and not larger than x elsewhere.",
 )  # fmt: skip
 
@@ -377,13 +377,13 @@ def _scatter_samples(rng: np.random.Generator, repeat: bool) -> list[Sample]:
 
 
 op(
-    "scatter_add", _scatter_add, dtypes=TYPES, reports=True,
+    "scatter_add", _scatter_add, cpu=_scatter_add, dtypes=TYPES, reports=True,
     shape=lambda x, index, source, *, dim, called="": scatter_shape("scatter_add", x, index, source, dim),
     forward=lambda x, index, source, *, dim, called="": _scatter_forward(x, index, source, dim, False, True, called),
     samples=lambda rng: _scatter_samples(rng, True),
     rule=(lambda g: g, None, _source_gradient),
     backward=(lambda g: g, None, lambda g, index, source_shape, dim: padded(_picked(g, index, dim), source_shape)),
-    reference_backward=(lambda g: g, None, lambda g, index, source_shape, dim: numpy_padded(_gather(g, index, dim=dim), source_shape)),
+    cpu_backward=(lambda g: g, None, lambda g, index, source_shape, dim: numpy_padded(_gather(g, index, dim=dim), source_shape)),
     doc="A copy of x with source[.., j, ..] added at [.., index[.., j, ..], ..] along `dim`.",
 )  # fmt: skip
 
@@ -406,7 +406,7 @@ def numpy_padded(x: np.ndarray, shape: tuple[int, ...]) -> np.ndarray:
 
 # scatter's gradient for x: g with zeros where it was overwritten
 op(
-    "scatter", _scatter, dtypes=TYPES, reports=True,
+    "scatter", _scatter, cpu=_scatter, dtypes=TYPES, reports=True,
     shape=lambda x, index, source, *, dim, called="": scatter_shape("scatter", x, index, source, dim),
     forward=moved_as_bytes(lambda x, index, source, *, dim, called="": _scatter_forward(x, index, source, dim, True, True, called)),
     samples=lambda rng: _scatter_samples(rng, False),
@@ -416,7 +416,7 @@ op(
         None,
         lambda g, index, source_shape, dim: padded(_picked(g, index, dim), source_shape),
     ),
-    reference_backward=(
+    cpu_backward=(
         lambda g, index, dim: _scatter(g, index, np.zeros(index.shape, g.dtype), dim=dim),
         None,
         lambda g, index, source_shape, dim: numpy_padded(_gather(g, index, dim=dim), source_shape),

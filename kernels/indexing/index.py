@@ -163,7 +163,7 @@ def _index_get_backward(g: CudaArray, indices: tuple[CudaArray, ...], x_shape: t
     return (_put(target, g, indices, p, add=True),)
 
 
-def _index_get_reference_backward(
+def _index_get_cpu_backward(
     g: np.ndarray, indices: tuple[np.ndarray, ...], x_shape: tuple[int, ...], dims: tuple[int, ...], front: bool
 ) -> Any:
     zeros = np.zeros(x_shape, g.dtype)
@@ -183,8 +183,8 @@ def _index_get_samples(rng: np.random.Generator) -> list[Sample]:
 
 
 op(
-    "index_get", _index_get, shape=_index_get_shape, forward=_index_get_forward, samples=_index_get_samples, dtypes=FLOATS, reports=True, layout="own",
-    rule=_index_get_rule, backward=_index_get_backward, reference_backward=_index_get_reference_backward,
+    "index_get", _index_get, cpu=_index_get, shape=_index_get_shape, forward=_index_get_forward, samples=_index_get_samples, dtypes=FLOATS, reports=True, layout="own",
+    rule=_index_get_rule, backward=_index_get_backward, cpu_backward=_index_get_cpu_backward,
     doc="Elements of x at integer arrays along `dims`; the arrays broadcast together, negative values count from the end.",
 )  # fmt: skip
 
@@ -291,7 +291,7 @@ def _index_put_backward(
     return kept, _taken(g, indices, dims, front) if needs[1] else None
 
 
-def _index_put_reference_backward(
+def _index_put_cpu_backward(
     g: np.ndarray, indices: tuple[np.ndarray, ...], value_shape: tuple[int, ...], dims: tuple[int, ...], front: bool, accumulate: bool,
     needs: tuple[bool, ...],
 ) -> Any:  # fmt: skip
@@ -323,8 +323,8 @@ def _index_put_samples(rng: np.random.Generator) -> list[Sample]:
 
 
 op(
-    "index_put", _index_put, shape=_index_put_shape, forward=_index_put_forward, samples=_index_put_samples, dtypes=FLOATS, reports=True,
-    rule=_index_put_rule, backward=_index_put_backward, reference_backward=_index_put_reference_backward,
+    "index_put", _index_put, cpu=_index_put, shape=_index_put_shape, forward=_index_put_forward, samples=_index_put_samples, dtypes=FLOATS, reports=True,
+    rule=_index_put_rule, backward=_index_put_backward, cpu_backward=_index_put_cpu_backward,
     doc="A copy of x with `value` written (or added) at integer arrays along `dims`.",
 )  # fmt: skip
 
@@ -363,7 +363,7 @@ def _index_assign_samples(rng: np.random.Generator) -> list[Sample]:
 
 
 op(
-    "index_assign", _index_assign, shape=_index_assign_shape, forward=_index_assign_forward, samples=_index_assign_samples, dtypes=FLOATS,
+    "index_assign", _index_assign, cpu=_index_assign, shape=_index_assign_shape, forward=_index_assign_forward, samples=_index_assign_samples, dtypes=FLOATS,
     mutates=("x",), differentiable=False, reports=True,
     doc="Write `value` into x itself at integer arrays along `dims`; of equal positions the last one stays.",
 )  # fmt: skip

@@ -213,7 +213,7 @@ def _reference(
     return y.astype(x.dtype, copy=False)
 
 
-def _reference_backward(
+def _cpu_backward(
     g: np.ndarray, x: np.ndarray, index: np.ndarray, source: np.ndarray, y: np.ndarray, dim: int, reduce: str, include_self: bool
 ) -> tuple[Any, ...]:
     kind = _computed(x)
@@ -345,7 +345,7 @@ def _samples(rng: np.random.Generator) -> list[Sample]:
 
 
 op(
-    "scatter_reduce", _reference, shape=_shape, forward=_forward, rule=_rule, backward=_backward, reference_backward=_reference_backward,
+    "scatter_reduce", _reference, cpu=_reference, shape=_shape, forward=_forward, rule=_rule, backward=_backward, cpu_backward=_cpu_backward,
     samples=_samples, dtypes=("float16", "bfloat16", "float32", "float64", "int64", "bool"), reports=True,
     doc="A copy of x in which 'prod', 'amax' or 'amin' of source[.., j, ..], and of x unless include_self is False, stands at [.., index[.., j, ..], ..].",
 )  # fmt: skip

@@ -165,7 +165,7 @@ def _reference(
     for start in range(0, len(x), step):
         part = slice(start, start + step)
         losses[part], peaks[part], _ = cpu.reference(
-            registry["linear"].reference(rows[part], w, b),
+            registry["linear"].cpu(rows[part], w, b),
             target[part],
             reduction="none",
             ignore_index=ignore_index,
@@ -197,7 +197,7 @@ def _gradient_scales(g: np.ndarray, inputs: Arrays, attrs: dict[str, Any]) -> Ar
     """Each gradient is a sum of products with the logits' gradient, which is a difference; that is computed of logits that are sums themselves."""
     x, weight, target, bias = inputs
     attrs = {k: v for k, v in attrs.items() if k != "chunk"}
-    logits = registry["linear"].reference(x, weight, bias)
+    logits = registry["linear"].cpu(x, weight, bias)
     down = cpu.gradient_scales(g, (logits, target, None), attrs)[0]
     assert down is not None
     return down @ np.abs(weight), down.T @ np.abs(x), None, down.sum(0)
@@ -234,7 +234,7 @@ def _work(x: Any, weight: Any, target: Any, bias: Any = None, **attrs: Any) -> W
 
 
 op(
-    "linear_cross_entropy", _reference, shape=_shape, forward=_forward, rule=_rule, backward=_backward, outputs=("loss", "peaks", "total"),
+    "linear_cross_entropy", _reference, cpu=_reference, shape=_shape, forward=_forward, rule=_rule, backward=_backward, outputs=("loss", "peaks", "total"),
     residuals=("peaks", "total"), samples=_samples, sizes=_sizes, work=_work, reports=True, autocast="lower",
     borrows=("x", "weight", "target", "bias"), condition=("measured", _gradient_scales, "stored"),
 )  # fmt: skip

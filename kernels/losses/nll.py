@@ -233,7 +233,7 @@ def _backward(
     return dx
 
 
-def _reference_backward(
+def _cpu_backward(
     g: np.ndarray,
     target: np.ndarray,
     weight: np.ndarray | None,
@@ -289,8 +289,8 @@ def _work(x: Any, target: Any, weight: Any = None, **attrs: Any) -> Work:
 
 
 op(
-    "nll_loss", reference, shape=_shape, forward=_forward, rule=(_rule, None, None), backward=(_backward, None, None),
-    reference_backward=(_reference_backward, None, None), outputs=("loss", "total"), residuals=("total",), samples=_samples, reports=True,
+    "nll_loss", reference, cpu=reference, shape=_shape, forward=_forward, rule=(_rule, None, None), backward=(_backward, None, None),
+    cpu_backward=(_cpu_backward, None, None), outputs=("loss", "total"), residuals=("total",), samples=_samples, reports=True,
     borrows=("target",),
     sizes=lambda rng: [Sample(rng.standard_normal((2048, 32768)), rng.integers(0, 32768, 2048), None, reduction="mean", ignore_index=-100)],
     work=_work,

@@ -151,7 +151,7 @@ class _Loss:
             run(wanted, [range(3 + len(numbers))] * len(outs), (g, x, target, *numbers), outs, x.dtype)
         return tuple(found)
 
-    def reference_backward(
+    def cpu_backward(
         self, g: np.ndarray, x: np.ndarray, target: np.ndarray, reduction: str, needs: tuple[bool, ...], *numbers: Any
     ) -> tuple[Any, ...]:
         acc_type = dtypes.accumulator(x.dtype)
@@ -237,9 +237,9 @@ def pointwise_loss(
         return made + [Sample(*drawn(rng, (4, 3)), reduction="sum", **given) for given in tried]
 
     return op(
-        name, loss.with_attributes(loss.reference, doc), layout=layout, shape=loss.with_attributes(loss.shape),
+        name, loss.with_attributes(loss.reference, doc), cpu=loss.with_attributes(loss.reference, doc), layout=layout, shape=loss.with_attributes(loss.shape),
         forward=loss.with_attributes(loss.forward), rule=loss.with_names(loss.rule), backward=loss.with_names(loss.backward),
-        reference_backward=loss.with_names(loss.reference_backward), promote="same", samples=samples, tolerance=tolerance, borrows=borrows,
+        cpu_backward=loss.with_names(loss.cpu_backward), promote="same", samples=samples, tolerance=tolerance, borrows=borrows,
         sizes=lambda rng: [Sample(*drawn(rng, (4096, 4096)), reduction="mean", **loss.attributes)],
         work=loss.with_attributes(lambda x, target, **attrs: Work(3 * x.size, 2 * x.size * x.dtype.itemsize)),
     )  # fmt: skip

@@ -125,7 +125,7 @@ def _reference(
     return y, total, mean, rstd
 
 
-def _reference_backward(
+def _cpu_backward(
     g: Arrays, total: np.ndarray, weight: Any, bias: Any, mean: np.ndarray, rstd: np.ndarray, axes: int, needs: tuple[bool, ...]
 ) -> Arrays:
     return _host_backward_of(g, total, weight, bias, mean, rstd, axes, needs)
@@ -166,7 +166,7 @@ def _work(x: Any, residual: Any, weight: Any = None, bias: Any = None, **attrs: 
 
 
 op(
-    "add_layer_norm", _reference, shape=_shape, forward=_forward, rule=_rule, backward=_backward, reference_backward=_reference_backward,
+    "add_layer_norm", _reference, cpu=_reference, shape=_shape, forward=_forward, rule=_rule, backward=_backward, cpu_backward=_cpu_backward,
     outputs=("y", "total", "mean", "rstd"), residuals=("mean", "rstd"), samples=_samples, sizes=_sizes, work=_work,
     condition=("measured", _gradient_scales, "stored"), autocast="float32",
 )  # fmt: skip
@@ -196,7 +196,7 @@ def _rms_reference(x: np.ndarray, residual: np.ndarray, weight: np.ndarray | Non
     return y, total, rstd
 
 
-def _rms_reference_backward(g: Arrays, total: np.ndarray, weight: Any, rstd: np.ndarray, axes: int, needs: tuple[bool, ...]) -> Arrays:
+def _rms_cpu_backward(g: Arrays, total: np.ndarray, weight: Any, rstd: np.ndarray, axes: int, needs: tuple[bool, ...]) -> Arrays:
     return _host_backward_of(g, total, weight, None, None, rstd, axes, needs)
 
 
@@ -233,7 +233,7 @@ def _rms_work(x: Any, residual: Any, weight: Any = None, **attrs: Any) -> Work:
 
 
 op(
-    "add_rms_norm", _rms_reference, shape=_rms_shape, forward=_rms_forward, rule=_rms_rule, backward=_rms_backward,
-    reference_backward=_rms_reference_backward, outputs=("y", "total", "rstd"), residuals=("rstd",), samples=_rms_samples, sizes=_rms_sizes,
+    "add_rms_norm", _rms_reference, cpu=_rms_reference, shape=_rms_shape, forward=_rms_forward, rule=_rms_rule, backward=_rms_backward,
+    cpu_backward=_rms_cpu_backward, outputs=("y", "total", "rstd"), residuals=("rstd",), samples=_rms_samples, sizes=_rms_sizes,
     work=_rms_work, condition=("measured", _rms_gradient_scales, "stored"), autocast="float32", borrows=("weight", "total"),
 )  # fmt: skip

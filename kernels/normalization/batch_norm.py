@@ -417,17 +417,17 @@ def _given_reference(
 
 
 op(
-    "batch_norm", _reference, shape=_shape, forward=_forward, rule=_rule, backward=_backward, reference_backward=channels_cpu.backward,
+    "batch_norm", _reference, cpu=_reference, shape=_shape, forward=_forward, rule=_rule, backward=_backward, cpu_backward=channels_cpu.backward,
     outputs=("y", "mean", "var"), layout="images", samples=samples, sizes=_sizes, work=_work, condition=("measured", _gradient_scales),
     borrows=("bias",),
 )  # fmt: skip
 op(
-    "batch_norm_by", _given_reference, shape=_given_shape, forward=_given_forward, rule=_given_rule, backward=_given_backward,
-    reference_backward=channels_cpu.given_backward, layout="images", samples=_given_samples, sizes=_given_sizes, work=_given_work,
+    "batch_norm_by", _given_reference, cpu=_given_reference, shape=_given_shape, forward=_given_forward, rule=_given_rule, backward=_given_backward,
+    cpu_backward=channels_cpu.given_backward, layout="images", samples=_given_samples, sizes=_given_sizes, work=_given_work,
     borrows=("bias",), condition=("measured", _given_scales),
 )  # fmt: skip
 op(
-    "follow_statistics", _follow_reference, shape=_follow_shape, forward=_follow_forward, samples=_follow_samples, sizes=_follow_sizes, work=_follow_work,
+    "follow_statistics", _follow_reference, cpu=_follow_reference, shape=_follow_shape, forward=_follow_forward, samples=_follow_samples, sizes=_follow_sizes, work=_follow_work,
     mutates=("running_mean", "running_var"), differentiable=False,
     doc="Running statistics become (1 - momentum) running + momentum new, the variance's new one times `correction`, in one launch.",
 )  # fmt: skip

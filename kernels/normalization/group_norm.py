@@ -231,7 +231,7 @@ def _reference(
 
 
 op(
-    "group_norm", _reference, shape=_shape, forward=_forward, rule=_rule, backward=_backward, reference_backward=groups_cpu.backward,
+    "group_norm", _reference, cpu=_reference, shape=_shape, forward=_forward, rule=_rule, backward=_backward, cpu_backward=groups_cpu.backward,
     outputs=("y", "mean", "var"), residuals=("mean", "var"), layout="images", samples=_samples, sizes=_sizes, work=_work,
     borrows=("bias",), condition=("measured", _gradient_scales),
 )  # fmt: skip

@@ -119,7 +119,7 @@ def _work(x: Any, weight: Any = None, bias: Any = None, **attrs: Any) -> Work:
 
 
 op(
-    "layer_norm", reference, shape=_shape, forward=_forward, rule=_rule, backward=_backward, reference_backward=rows_cpu.backward,
+    "layer_norm", reference, cpu=reference, shape=_shape, forward=_forward, rule=_rule, backward=_backward, cpu_backward=rows_cpu.backward,
     outputs=("y", "mean", "rstd"), residuals=("mean", "rstd"), samples=samples, sizes=_sizes, work=_work,
     condition=("measured", _gradient_scales),
 )  # fmt: skip

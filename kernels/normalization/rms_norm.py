@@ -44,9 +44,7 @@ def _reference(x: np.ndarray, weight: np.ndarray | None = None, *, eps: float = 
     return y, rstd
 
 
-def _reference_backward(
-    g: np.ndarray, x: np.ndarray, weight: np.ndarray | None, rstd: np.ndarray, axes: int, needs: tuple[bool, ...]
-) -> Arrays:
+def _cpu_backward(g: np.ndarray, x: np.ndarray, weight: np.ndarray | None, rstd: np.ndarray, axes: int, needs: tuple[bool, ...]) -> Arrays:
     dx, dw, _ = rows_cpu.backward(g, x, weight, None, None, rstd, axes, (*needs, False))
     return dx, dw
 
@@ -97,7 +95,7 @@ def _work(x: Any, weight: Any = None, **attrs: Any) -> Work:
 
 
 op(
-    "rms_norm", _reference, shape=_shape, forward=_forward, rule=_rule, backward=_backward, reference_backward=_reference_backward,
+    "rms_norm", _reference, cpu=_reference, shape=_shape, forward=_forward, rule=_rule, backward=_backward, cpu_backward=_cpu_backward,
     outputs=("y", "rstd"), residuals=("rstd",), samples=_samples, sizes=_sizes, work=_work, condition=("measured", _gradient_scales),
     borrows=("x", "weight"),
 )  # fmt: skip

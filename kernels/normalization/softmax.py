@@ -261,11 +261,11 @@ def _register(name: str, log: bool, reference: Any, rule: Any, block: Callable[.
         axis = normal_dim(name, dim, len(y.shape))
         return backward_rows(g, y, axis, log, tiles_for("softmax", y.shape, axis, y.dtype))
 
-    def reference_backward(g: np.ndarray, y: np.ndarray, dim: int) -> np.ndarray:
+    def cpu_backward(g: np.ndarray, y: np.ndarray, dim: int) -> np.ndarray:
         return _apply(block, BACKWARD[log], (g, y), name, dim)
 
     op(
-        name, reference, shape=shape, forward=forward, rule=(rule,), backward=(backward,), reference_backward=(reference_backward,),
+        name, reference, cpu=reference, shape=shape, forward=forward, rule=(rule,), backward=(backward,), cpu_backward=(cpu_backward,),
         samples=samples, sizes=_sizes, work=_work, condition=condition,
     )  # fmt: skip
 

@@ -251,7 +251,7 @@ def _norm_work(x: Any, *, order: float) -> Work:
 
 
 op(
-    "norm_of_all", _norm_reference, shape=_norm_shape, forward=_norm_forward, samples=_norm_samples, sizes=_norm_sizes, work=_norm_work,
+    "norm_of_all", _norm_reference, cpu=_norm_reference, shape=_norm_shape, forward=_norm_forward, samples=_norm_samples, sizes=_norm_sizes, work=_norm_work,
     differentiable=False, dtypes=FLOATS, doc="The norm of all elements as one vector, of order 1, 2 or inf, in float32 of 16-bit floats.",
 )  # fmt: skip
 
@@ -296,7 +296,7 @@ def _scale_work(x: Any, found: Any, factor: Any) -> Work:
 
 
 op(
-    "scale_all", _scale_reference, shape=_scale_shape, forward=_scale_forward, samples=_scale_samples, sizes=_scale_sizes, work=_scale_work,
+    "scale_all", _scale_reference, cpu=_scale_reference, shape=_scale_shape, forward=_scale_forward, samples=_scale_samples, sizes=_scale_sizes, work=_scale_work,
     mutates=("x", "found"), differentiable=False, dtypes=FLOATS,
     doc="x times a number, in place; `found` becomes 1 where an element was infinite or NaN before, and else stays.",
 )  # fmt: skip

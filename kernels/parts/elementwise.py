@@ -371,7 +371,8 @@ def elementwise(
     forward: Any = None,
     rule: Any = None,
     backward: Any = None,
-    reference_backward: Any = None,
+    cpu: Any = None,
+    cpu_backward: Any = None,
     bent: bool = False,
     domain: Domain | tuple[Domain, ...] = ANYWHERE,
     scalars: bool = True,
@@ -396,11 +397,12 @@ def elementwise(
         formula: of the inputs, then the attributes, in operators and functions of maths. 16-bit floats arrive as float32 and are rounded once after it.
         gradients: the gradient formula, or a tuple with one per input; each names what it needs (g, inputs, y,
             attributes). Its body serves as kernel, on numpy, and on Tensors as the differentiable rule. None: not differentiable.
-        reference: numpy, an expression of the arrays (and the attributes, by name); a bare ufunc where there is one; with `out=`, see cpu/blocks.py.
+        reference: plain numpy, an expression of the arrays (and the attributes, by name); a bare ufunc where there is one.
+        cpu: what the CPU runs in its place where there are too few elements for machine code, with `out=` (see cpu/blocks.py). Left out: reference.
         result: "same" (the inputs' type), "real" (that of its real part) or a type's name. kinds: those of "bool", "uint", "int", "float", "complex"
             that it takes after promotion, `dtypes`, which tests walk, among them.
         one_rounding: the gradient formulas are single operations, so numpy rounds 16-bit floats right by itself.
-        forward, rule, backward, reference_backward: corners to use in place of those made here. heavy: for a formula that keeps more values
+        forward, rule, backward, cpu_backward: functions to use in place of those made here. heavy: for a formula that keeps more values
             than the registers hold of eight elements: those of a tile, by the widest array's bytes. bent: the gradient is constant but for jumps.
         domain: where samples are drawn, one or one per input; `extra` appends samples, `samples` stands for all. scalars: whether a Python number may
             stand for an input in them. outputs: the result's name, where an input is called y.
@@ -416,26 +418,26 @@ def elementwise(
     if gradients is not None:
         rule = rule or backends.rules(name, gradients, bent)
         backward = backward or backward_of(gradients, heavy)
-        reference_backward = reference_backward or tuple(
+        cpu_backward = cpu_backward or tuple(
             None if f is None else formula_llvm.numpy_gradient(f, one_rounding or f is unchanged) for f in gradients
         )
     defaults = {a: inspect.signature(reference).parameters[a].default for a in attributes}
-    if isinstance(reference, np.ufunc) and (len(inputs) == 2 or (promote == "float" and gradients is not None and not one_rounding)):
-        reference = blocks.binary(reference, inputs, result == "bool") if len(inputs) == 2 else blocks.unary(reference, inputs)
-        reference.__module__ = backends.body(formula).__module__
-    elif not blocks.takes_out(reference):
-        reference = blocks.expression(reference, partial(_result_type, result))
-    is_ufunc = isinstance(reference, np.ufunc)
+    cpu = cpu or reference
+    if isinstance(cpu, np.ufunc) and (len(inputs) == 2 or (promote == "float" and gradients is not None and not one_rounding)):
+        cpu = blocks.binary(cpu, inputs, result == "bool") if len(inputs) == 2 else blocks.unary(cpu, inputs)
+    elif not blocks.takes_out(cpu):
+        cpu = blocks.expression(cpu, partial(_result_type, result))
     if native is None:
-        native = formula_llvm.NARROW if is_ufunc or isinstance(getattr(reference, "bare", None), np.ufunc) else FLOATS
+        native = formula_llvm.NARROW if isinstance(getattr(cpu, "bare", cpu), np.ufunc) else FLOATS
     if native and "float" in kinds and result in ("same", "real", "bool"):
-        reference = formula_llvm.natively(
-            reference, loop or formula_llvm.loop_of(formula), native, defaults, np.dtype(np.bool_) if result == "bool" else None
+        cpu = formula_llvm.natively(
+            cpu, loop or formula_llvm.loop_of(formula), native, defaults, np.dtype(np.bool_) if result == "bool" else None
         )
     domains = [Domain(*d) for d in (domain if isinstance(domain[0], tuple) else (domain,) * len(inputs))]
     return op(
         name, reference, shape=shape_rule(name, inputs, result, kinds), forward=forward or forward_of(formula, name, inputs, defaults, result, heavy),
-        rule=rule, backward=backward, reference_backward=reference_backward, inputs=inputs if is_ufunc else None, outputs=outputs, borrows=borrows,
+        rule=rule, backward=backward, cpu=cpu, cpu_backward=cpu_backward,
+        inputs=inputs if isinstance(reference, np.ufunc) else None, outputs=outputs, borrows=borrows,
         differentiable=gradients is not None, broadcasts=True, promote=promote, into=True, holomorphic=holomorphic, dtypes=dtypes, doc=doc,
         public=public, replace=replace, samples=samples or sample_calls(domains, scalars, dtypes, extra), sizes=timed_calls(domains), work=work,
         tolerance=tolerance, condition=condition,

@@ -390,7 +390,8 @@ def reduction(
     identity: Callable[[tuple[np.dtype, ...]], tuple[Any, ...]],
     rule: Any,
     backward: Any = None,
-    reference_backward: Any = None,
+    cpu: Any = None,
+    cpu_backward: Any = None,
     samples: Callable[[np.random.Generator], Sequence[Sample]],
     state: Callable[..., tuple[np.dtype, ...]] = same_state,
     result: Callable[[np.dtype], tuple[np.dtype, ...]] = same_result,
@@ -406,7 +407,7 @@ def reduction(
     """Register a reduction `(x, *, dim, ..., keepdim)`. It is five functions: map, combine, finish, identity, rule.
 
     Args:
-        name, reference, backward, reference_backward, samples, outputs, more: as `op(...)` takes them, `public` and `replace` among them.
+        name, reference, backward, cpu, cpu_backward, samples, outputs, more: as `op(...)` takes them, `public` and `replace` among them.
         map, combine, finish, identity, walk: see `ReductionFunctions`.
         rule: the gradient; None for a reduction without one.
         state: numpy dtypes of the state for an input dtype; result: those of the outputs.
@@ -437,6 +438,6 @@ def reduction(
         return ys if len(ys) > 1 else ys[0]
 
     return op(
-        name, reference, shape=shape, forward=forward or folded, rule=rule, backward=backward, reference_backward=reference_backward,
+        name, reference, cpu=cpu or reference, shape=shape, forward=forward or folded, rule=rule, backward=backward, cpu_backward=cpu_backward,
         samples=samples, outputs=outputs, differentiable=rule is not None, **more,
     )  # fmt: skip

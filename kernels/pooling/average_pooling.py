@@ -202,7 +202,7 @@ def avg_backward(
     return dx
 
 
-def avg_reference_backward(
+def avg_cpu_backward(
     g: np.ndarray, x_shape: Sizes, kernel_size: Sizes, stride: Sizes, padding: Sizes, ceil_mode: bool, count_include_pad: bool,
     divisor_override: int | None = None,
 ) -> np.ndarray:  # fmt: skip
@@ -240,7 +240,7 @@ def spread_reference(
     divisor_override: int | None = None,
 ) -> np.ndarray:  # fmt: skip
     """Average pooling's gradient to x (N, C, *size): every cell of a window gets an equal share of its g."""
-    return avg_reference_backward(g, (*g.shape[:2], *size), kernel_size, stride, padding, ceil_mode, count_include_pad, divisor_override)
+    return avg_cpu_backward(g, (*g.shape[:2], *size), kernel_size, stride, padding, ceil_mode, count_include_pad, divisor_override)
 
 
 def spread_forward(
@@ -284,12 +284,12 @@ def _spread_backward(
 def _register(axes: int) -> None:
     name = f"avg_pool{axes}d"
     op(
-        name, avg_reference, shape=_shape(axes), forward=avg_forward, rule=avg_rule, backward=avg_backward,
-        reference_backward=avg_reference_backward, samples=samples.means(axes), work=work, condition="absolute", layout="images",
+        name, avg_reference, cpu=avg_reference, shape=_shape(axes), forward=avg_forward, rule=avg_rule, backward=avg_backward,
+        cpu_backward=avg_cpu_backward, samples=samples.means(axes), work=work, condition="absolute", layout="images",
         sizes=samples.sizes(axes, {"count_include_pad": True}),
     )  # fmt: skip
     op(
-        f"{name}_spread", spread_reference, shape=_spread_shape(axes), forward=spread_forward, rule=_spread_rule, backward=_spread_backward,
+        f"{name}_spread", spread_reference, cpu=spread_reference, shape=_spread_shape(axes), forward=spread_forward, rule=_spread_rule, backward=_spread_backward,
         samples=samples.shares(axes, avg_reference), condition="absolute", layout="images",
     )  # fmt: skip
 

@@ -216,7 +216,7 @@ def backward(g: Any, indices: CudaArray, x_shape: Sizes, kernel_size: Sizes, str
     return scatter_forward(g[0], indices, size=x_shape[2:], kernel_size=kernel_size, stride=stride, padding=padding, dilation=dilation)
 
 
-def reference_backward(
+def cpu_backward(
     g: Any, indices: np.ndarray, x_shape: Sizes, kernel_size: Sizes, stride: Sizes, padding: Sizes, dilation: Sizes
 ) -> np.ndarray:
     return scatter_reference(g[0], indices, size=x_shape[2:], kernel_size=kernel_size, stride=stride, padding=padding, dilation=dilation)
@@ -317,16 +317,16 @@ def _register(axes: int) -> None:
     name = f"max_pool{axes}d"
     pooled = samples.largest(axes, reference)
     op(
-        name, reference, shape=_shape(axes), forward=forward, outputs=("y", "indices"), rule=rule, backward=backward,
-        reference_backward=reference_backward, samples=pooled.forward, work=work, layout="images", dtypes=(*FLOATS, "int32", "int64", "uint8"),
+        name, reference, cpu=reference, shape=_shape(axes), forward=forward, outputs=("y", "indices"), rule=rule, backward=backward,
+        cpu_backward=cpu_backward, samples=pooled.forward, work=work, layout="images", dtypes=(*FLOATS, "int32", "int64", "uint8"),
         sizes=samples.sizes(axes, {"dilation": (1,) * axes}),
     )  # fmt: skip
     op(
-        f"{name}_scatter", scatter_reference, shape=_scatter_shape(axes), forward=scatter_forward, rule=(_scatter_rule, None),
+        f"{name}_scatter", scatter_reference, cpu=scatter_reference, shape=_scatter_shape(axes), forward=scatter_forward, rule=(_scatter_rule, None),
         backward=(_scatter_backward, None), samples=pooled.scatter, layout="images",
     )  # fmt: skip
     op(
-        f"{name}_gather", gather_reference, shape=_gather_shape(axes), forward=gather_forward, rule=(_gather_rule, None),
+        f"{name}_gather", gather_reference, cpu=gather_reference, shape=_gather_shape(axes), forward=gather_forward, rule=(_gather_rule, None),
         backward=(_gather_backward, None), samples=pooled.gather, layout="images",
     )  # fmt: skip
 

@@ -98,15 +98,15 @@ def _backward_c(g: CudaArray, beta: float) -> CudaArray:
     return dc
 
 
-def _reference_backward_a(g: np.ndarray, b: np.ndarray, alpha: float) -> np.ndarray:
+def _cpu_backward_a(g: np.ndarray, b: np.ndarray, alpha: float) -> np.ndarray:
     return _reference(g, _swap(b), alpha=alpha)
 
 
-def _reference_backward_b(g: np.ndarray, a: np.ndarray, alpha: float) -> np.ndarray:
+def _cpu_backward_b(g: np.ndarray, a: np.ndarray, alpha: float) -> np.ndarray:
     return _reference(_swap(a), g, alpha=alpha)
 
 
-def _reference_backward_c(g: np.ndarray, beta: float) -> np.ndarray:
+def _cpu_backward_c(g: np.ndarray, beta: float) -> np.ndarray:
     kept = dot_accumulator(g.dtype)[0]
     return g if beta == 1 else (g.astype(kept, copy=False) * kept.type(beta)).astype(g.dtype, copy=False)
 
@@ -135,7 +135,7 @@ def _work(a: Any, b: Any, c: Any = None, **attrs: Any) -> Work:
 
 
 op(
-    "add_product", _reference, shape=_shape, forward=_forward, rule=(_rule_a, _rule_b, _rule_c), backward=(_backward_a, _backward_b, _backward_c),
-    reference_backward=(_reference_backward_a, _reference_backward_b, _reference_backward_c), promote="same", dtypes=FLOATS, samples=_samples,
+    "add_product", _reference, cpu=_reference, shape=_shape, forward=_forward, rule=(_rule_a, _rule_b, _rule_c), backward=(_backward_a, _backward_b, _backward_c),
+    cpu_backward=(_cpu_backward_a, _cpu_backward_b, _cpu_backward_c), promote="same", dtypes=FLOATS, samples=_samples,
     sizes=_sizes, work=_work, condition="absolute", autocast="lower",
 )  # fmt: skip

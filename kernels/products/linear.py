@@ -112,16 +112,16 @@ def backward(g: CudaArray, x: Any, weight: Any, needs: tuple[bool, ...]) -> tupl
     return (dx, dw, db)[: len(needs)]
 
 
-def reference_backward_x(g: np.ndarray, weight: np.ndarray) -> np.ndarray:
+def cpu_backward_x(g: np.ndarray, weight: np.ndarray) -> np.ndarray:
     return blas(g, weight)
 
 
-def reference_backward_weight(g: np.ndarray, x: np.ndarray) -> np.ndarray:
+def cpu_backward_weight(g: np.ndarray, x: np.ndarray) -> np.ndarray:
     rows = math.prod(x.shape[:-1])
     return blas(g.reshape(rows, g.shape[-1]).T, x.reshape(rows, x.shape[-1]))
 
 
-def reference_backward_bias(g: np.ndarray) -> np.ndarray:
+def cpu_backward_bias(g: np.ndarray) -> np.ndarray:
     rows = g.reshape(math.prod(g.shape[:-1]), g.shape[-1])
     upcast = rows.astype(np.float32) if g.dtype.itemsize == 2 else rows
     return products.matmul(np.ones((1, len(rows)), upcast.dtype), upcast)[0].astype(
@@ -129,11 +129,9 @@ def reference_backward_bias(g: np.ndarray) -> np.ndarray:
     )  # BLAS sums in blocks: faster and closer than numpy's column sum
 
 
-def reference_backward(g: np.ndarray, x: np.ndarray, weight: np.ndarray, needs: tuple[bool, ...]) -> tuple[Any, ...]:
+def cpu_backward(g: np.ndarray, x: np.ndarray, weight: np.ndarray, needs: tuple[bool, ...]) -> tuple[Any, ...]:
     """The three at once, those that `needs` asks for."""
-    return _asked(
-        needs, lambda: reference_backward_x(g, weight), lambda: reference_backward_weight(g, x), lambda: reference_backward_bias(g)
-    )
+    return _asked(needs, lambda: cpu_backward_x(g, weight), lambda: cpu_backward_weight(g, x), lambda: cpu_backward_bias(g))
 
 
 def samples(rng: np.random.Generator) -> list[Sample]:
@@ -167,7 +165,7 @@ def work(x: Any, weight: Any, bias: Any = None) -> Work:
 
 
 op(
-    "linear", reference, shape=shape, forward=forward, rule=(rule_x, rule_weight, rule_bias), backward=backward,
-    reference_backward=(reference_backward_x, reference_backward_weight, reference_backward_bias), samples=samples, sizes=sizes, work=work,
+    "linear", reference, cpu=reference, shape=shape, forward=forward, rule=(rule_x, rule_weight, rule_bias), backward=backward,
+    cpu_backward=(cpu_backward_x, cpu_backward_weight, cpu_backward_bias), samples=samples, sizes=sizes, work=work,
     condition="absolute", autocast="lower",
 )  # fmt: skip

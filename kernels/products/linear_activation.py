@@ -97,14 +97,14 @@ def _reference(
     return (y if residual is None else y + widened(residual)).astype(x.dtype, copy=False), inner
 
 
-def _reference_backward(
+def _cpu_backward(
     g: np.ndarray, x: np.ndarray, weight: np.ndarray, bias: np.ndarray | None, inner: np.ndarray, activation: str, scale: float,
     needs: tuple[bool, ...],
 ) -> tuple[Any, ...]:  # fmt: skip
     down = g if scale == 1 else (widened(g) * scale).astype(g.dtype)
     if activation != "none" and any(needs[:3]):
         down = named.ON_NUMPY[activation](down, inner if inner.shape == g.shape else linear.reference(x, weight, bias))
-    return (*linear.reference_backward(down, x, weight, needs[:3]), *_passed(g, needs))
+    return (*linear.cpu_backward(down, x, weight, needs[:3]), *_passed(g, needs))
 
 
 def _samples(rng: np.random.Generator) -> list[Sample]:
@@ -152,7 +152,7 @@ def _work(
 
 
 op(
-    "linear_activation", _reference, shape=_shape, forward=_forward, rule=_rule, backward=_backward, reference_backward=_reference_backward,
+    "linear_activation", _reference, cpu=_reference, shape=_shape, forward=_forward, rule=_rule, backward=_backward, cpu_backward=_cpu_backward,
     outputs=("y", "inner"), residuals=("inner",), samples=_samples, sizes=_sizes, work=_work, condition=("measured", "measured", "stored"),
     borrows=("bias", "residual"), autocast="lower",
 )  # fmt: skip
@@ -189,10 +189,10 @@ def _result_reference(x: np.ndarray, weight: np.ndarray, bias: np.ndarray | None
     return _reference(x, weight, bias, activation=activation)[0]
 
 
-def _result_reference_backward(
+def _result_cpu_backward(
     g: np.ndarray, x: np.ndarray, weight: np.ndarray, y: np.ndarray, activation: str, needs: tuple[bool, ...]
 ) -> tuple[Any, ...]:
-    return linear.reference_backward(named.ON_NUMPY[activation](g, y), x, weight, needs)
+    return linear.cpu_backward(named.ON_NUMPY[activation](g, y), x, weight, needs)
 
 
 def _result_samples(rng: np.random.Generator) -> list[Sample]:
@@ -219,7 +219,7 @@ def _result_work(x: Any, weight: Any, bias: Any = None, *, activation: str = "re
 
 
 op(
-    "linear_activation_by_result", _result_reference, shape=_result_shape, forward=_result_forward, rule=_result_rule, backward=_result_backward,
-    reference_backward=_result_reference_backward, samples=_result_samples, sizes=_result_sizes, work=_result_work,
+    "linear_activation_by_result", _result_reference, cpu=_result_reference, shape=_result_shape, forward=_result_forward, rule=_result_rule, backward=_result_backward,
+    cpu_backward=_result_cpu_backward, samples=_result_samples, sizes=_result_sizes, work=_result_work,
     outputs=("y",), condition=("measured", "measured", "stored"), autocast="lower",
 )  # fmt: skip

@@ -144,7 +144,7 @@ def _host_product(a: np.ndarray, b: np.ndarray) -> np.ndarray:
 
 
 def _host_total(x: np.ndarray, dims: tuple[int, ...], like: np.ndarray) -> np.ndarray:
-    return np.asarray(registry["sum"].reference(x, dim=dims, keepdim=False)).astype(like.dtype, copy=False)
+    return np.asarray(registry["sum"].cpu(x, dim=dims, keepdim=False)).astype(like.dtype, copy=False)
 
 
 _tensors = _World(
@@ -173,11 +173,11 @@ def backward_b(g: CudaArray, a: CudaArray, b_shape: tuple[int, ...]) -> CudaArra
     return _grad_b(_device, g, a, b_shape)
 
 
-def reference_backward_a(g: np.ndarray, b: np.ndarray, a_shape: tuple[int, ...]) -> np.ndarray:
+def cpu_backward_a(g: np.ndarray, b: np.ndarray, a_shape: tuple[int, ...]) -> np.ndarray:
     return _grad_a(_host, g, b, a_shape)
 
 
-def reference_backward_b(g: np.ndarray, a: np.ndarray, b_shape: tuple[int, ...]) -> np.ndarray:
+def cpu_backward_b(g: np.ndarray, a: np.ndarray, b_shape: tuple[int, ...]) -> np.ndarray:
     return _grad_b(_host, g, a, b_shape)
 
 
@@ -227,7 +227,7 @@ def work(a: Any, b: Any) -> Work:
 
 
 op(
-    "matmul", reference, shape=shape, forward=forward, rule=(rule_a, rule_b), backward=(backward_a, backward_b),
-    reference_backward=(reference_backward_a, reference_backward_b), promote="same", dtypes=(*FLOATS, "int8", "int32", "int64"),
+    "matmul", reference, cpu=reference, shape=shape, forward=forward, rule=(rule_a, rule_b), backward=(backward_a, backward_b),
+    cpu_backward=(cpu_backward_a, cpu_backward_b), promote="same", dtypes=(*FLOATS, "int8", "int32", "int64"),
     samples=samples, sizes=sizes, work=work, condition="absolute", autocast="lower", doc="Matrix product a @ b, numpy's rules for vectors and batches.",
 )  # fmt: skip

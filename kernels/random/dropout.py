@@ -76,9 +76,9 @@ def work(x: Any, *, p: float, seed: int, offset: int) -> Work:
 
 
 op(
-    "dropout", reference, layout="elementwise", shape=shape, forward=forward, samples=samples, sizes=sizes, work=work,
+    "dropout", reference, cpu=reference, layout="elementwise", shape=shape, forward=forward, samples=samples, sizes=sizes, work=work,
     rule=lambda g, p, seed, offset: ops.dropout(g, p=p, seed=seed, offset=offset),
     backward=lambda g, p, seed, offset: forward(g, p=p, seed=seed, offset=offset),
-    reference_backward=lambda g, p, seed, offset: reference(g, p=p, seed=seed, offset=offset),
+    cpu_backward=lambda g, p, seed, offset: reference(g, p=p, seed=seed, offset=offset),
     doc="Zero each element with probability p, drawn from (seed, offset) in C order, and scale the others by 1 / (1 - p).",
 )  # fmt: skip

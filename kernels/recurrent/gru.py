@@ -116,7 +116,7 @@ def _back_in_time(
     return dx, dh, dw, on.column_sums(dv) if needs[3:] == (True,) else None
 
 
-def _reference_backward(
+def _cpu_backward(
     g: Any, h: np.ndarray, w: np.ndarray, y: np.ndarray, kept: np.ndarray, batch_sizes: tuple[int, ...], reverse: bool, needs: Any
 ) -> Any:
     return _back_in_time(Host, g, h, w, y, kept, batch_sizes, reverse, needs)
@@ -187,7 +187,7 @@ def _work(x: Any, h: Any, w: Any, b: Any = None, **attrs: Any) -> Work:
 
 
 op(
-    "gru_sequence", reference, shape=_shape, forward=_forward, rule=_rule, backward=_backward, reference_backward=_reference_backward,
+    "gru_sequence", reference, cpu=reference, shape=_shape, forward=_forward, rule=_rule, backward=_backward, cpu_backward=_cpu_backward,
     outputs=("y", "h_last", "kept"), residuals=("kept",), samples=_samples, sizes=_sizes, work=_work,
     borrows=("x", "h", "w", "b", "y"), condition=("measured", _gradient_scales, "stored"), autocast={"cpu": "widest", "cuda": "lower"},
 )  # fmt: skip

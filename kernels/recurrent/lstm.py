@@ -117,7 +117,7 @@ def _back_in_time(
     return dx, on.rounded(before, y.dtype), on.rounded(dc, y.dtype), dw
 
 
-def _reference_backward(
+def _cpu_backward(
     g: Any, h: np.ndarray, w: np.ndarray, y: np.ndarray, gates: np.ndarray, cells: np.ndarray, batch_sizes: tuple[int, ...], reverse: bool, needs: Any
 ) -> Any:  # fmt: skip
     return _back_in_time(Host, g, h, w, y, gates, cells, batch_sizes, reverse, needs)
@@ -194,7 +194,7 @@ def _work(x: Any, h: Any, c: Any, w: Any, **attrs: Any) -> Work:
 
 
 op(
-    "lstm_sequence", reference, shape=_shape, forward=_forward, rule=_rule, backward=_backward, reference_backward=_reference_backward,
+    "lstm_sequence", reference, cpu=reference, shape=_shape, forward=_forward, rule=_rule, backward=_backward, cpu_backward=_cpu_backward,
     outputs=("y", "h_last", "c_last", "gates", "cells"), residuals=("gates", "cells"), samples=_samples, sizes=_sizes, work=_work,
     borrows=("x", "h", "c", "w", "y"), condition=("measured", _gradient_scales, "stored"), autocast="lower",
 )  # fmt: skip

@@ -107,7 +107,7 @@ def _back_in_time(
     return dx, on.rounded(dh, y.dtype), dw
 
 
-def _reference_backward(
+def _cpu_backward(
     g: Any, h: np.ndarray, w: np.ndarray, y: np.ndarray, batch_sizes: tuple[int, ...], reverse: bool, nonlinearity: str, needs: Any
 ) -> Any:
     return _back_in_time(Host, g, h, w, y, batch_sizes, reverse, needs, _CELLS[nonlinearity][1])
@@ -164,7 +164,7 @@ def _work(x: Any, h: Any, w: Any, **attrs: Any) -> Work:
 
 
 op(
-    "rnn_sequence", reference, shape=_shape, forward=_forward, rule=_rule, backward=_backward, reference_backward=_reference_backward,
+    "rnn_sequence", reference, cpu=reference, shape=_shape, forward=_forward, rule=_rule, backward=_backward, cpu_backward=_cpu_backward,
     outputs=("y", "h_last"), samples=_samples, sizes=_sizes, work=_work,
     borrows=("h", "w", "y"), condition=("measured", _gradient_scales, "stored"), autocast="lower",
 )  # fmt: skip

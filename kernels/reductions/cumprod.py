@@ -93,7 +93,7 @@ def _backward(g: CudaArray, x: CudaArray, y: CudaArray, dim: int) -> CudaArray:
     return dx
 
 
-def _reference_backward(g: np.ndarray, x: np.ndarray, y: np.ndarray, dim: int) -> np.ndarray:
+def _cpu_backward(g: np.ndarray, x: np.ndarray, y: np.ndarray, dim: int) -> np.ndarray:
     axis, kept = normal_dim("cumprod", dim, x.ndim), scan_kept(x.dtype)
     if x.ndim == 0:
         return g.copy()
@@ -125,6 +125,6 @@ def _samples(rng: np.random.Generator) -> list[Sample]:
 
 
 op(
-    "cumprod", _cumprod, shape=_shape, forward=_forward, rule=(_rule,), backward=(_backward,), reference_backward=(_reference_backward,),
+    "cumprod", _cumprod, cpu=_cumprod, shape=_shape, forward=_forward, rule=(_rule,), backward=(_backward,), cpu_backward=(_cpu_backward,),
     dtypes=("float16", "bfloat16", "float32", "float64", "int64", "uint8", "bool"), samples=_samples,
 )  # fmt: skip

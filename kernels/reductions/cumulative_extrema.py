@@ -182,7 +182,7 @@ def _backward(g: Any, indices: CudaArray, dim: int) -> Any:
     return dx
 
 
-def _reference_backward(g: Any, indices: np.ndarray, dim: int) -> Any:
+def _cpu_backward(g: Any, indices: np.ndarray, dim: int) -> Any:
     if g[0] is None:
         return None
     if indices.size == 0 or indices.ndim == 0:
@@ -219,7 +219,7 @@ def _samples(rng: np.random.Generator) -> list[Sample]:
 
 for _name, _reference, _largest in (("cummax", _cummax, True), ("cummin", _cummin, False)):
     op(
-        _name, _reference, shape=_shape(_name), forward=_forward(_name, _largest), rule=_rule, backward=_backward,
-        reference_backward=_reference_backward, outputs=("values", "indices"), samples=_samples,
+        _name, _reference, cpu=_reference, shape=_shape(_name), forward=_forward(_name, _largest), rule=_rule, backward=_backward,
+        cpu_backward=_cpu_backward, outputs=("values", "indices"), samples=_samples,
         dtypes=("float16", "bfloat16", "float32", "float64", "int32", "int64", "uint8", "bool"),
     )  # fmt: skip

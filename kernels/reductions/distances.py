@@ -337,7 +337,7 @@ def _slopes(d: np.ndarray, dist: np.ndarray, p: float) -> np.ndarray:
     return np.where(none, 0, np.sign(d) * ratio ** d.dtype.type(p - 1))
 
 
-def _reference_backward(g: np.ndarray, x1: np.ndarray, x2: np.ndarray, y: np.ndarray, p: float, needs: Any) -> Any:
+def _cpu_backward(g: np.ndarray, x1: np.ndarray, x2: np.ndarray, y: np.ndarray, p: float, needs: Any) -> Any:
     kept = _kept(x1.dtype)
     a, c, g, y = (v.astype(kept, copy=False) for v in (x1, x2, g, y))
     found: list[Any] = [None, None]
@@ -399,6 +399,6 @@ def _work(x1: Any, x2: Any, *, p: float = 2.0, fast: bool = False) -> Work:
 
 
 op(
-    "cdist", _cdist, shape=_shape, forward=_forward, rule=_rule, backward=_backward, reference_backward=_reference_backward, samples=_samples,
+    "cdist", _cdist, cpu=_cdist, shape=_shape, forward=_forward, rule=_rule, backward=_backward, cpu_backward=_cpu_backward, samples=_samples,
     work=_work,
 )  # fmt: skip

@@ -258,7 +258,7 @@ def _ties_backward(g: CudaArray, x: CudaArray, y: CudaArray, dim: Any) -> CudaAr
     return dx
 
 
-def _ties_reference_backward(g: np.ndarray, x: np.ndarray, y: np.ndarray, dim: Any) -> np.ndarray:
+def _ties_cpu_backward(g: np.ndarray, x: np.ndarray, y: np.ndarray, dim: Any) -> np.ndarray:
     dims = normal_dims("amax", dim, x.ndim)
     kept = reduced(x.shape, dims, True)
     ties = (x == y.reshape(kept)) | (x != x)
@@ -300,7 +300,7 @@ def _chosen_backward(g: Any, indices: CudaArray, x_shape: tuple[int, ...], x_dty
     return dx
 
 
-def _chosen_reference_backward(g: Any, indices: np.ndarray, x_shape: tuple[int, ...], x_dtype: np.dtype, dim: Any) -> Any:
+def _chosen_cpu_backward(g: Any, indices: np.ndarray, x_shape: tuple[int, ...], x_dtype: np.dtype, dim: Any) -> Any:
     if g[0] is None:
         return None
     dims = normal_dims("max_dim", dim, len(x_shape))
@@ -390,7 +390,7 @@ for _name, _reference, _combine, _identity, _what in (
 ):
     reduction(
         _name, _reference, map=value, combine=_combine, finish=None, identity=_identity, rule=(_ties_rule,), backward=(_ties_backward,),
-        reference_backward=(_ties_reference_backward,), state=_state, needs_element=_what, dtypes=_ORDERED_DTYPES, samples=_value_samples,
+        cpu_backward=(_ties_cpu_backward,), state=_state, needs_element=_what, dtypes=_ORDERED_DTYPES, samples=_value_samples,
     )  # fmt: skip
 for _name, _reference, _combine, _walk, _identity, _what in (
     ("argmax", _argmax, _first_larger, _walk_larger, _lowest, "largest"),
@@ -406,7 +406,7 @@ for _name, _reference, _combine, _walk, _identity, _what in (
 ):
     reduction(
         _name, _reference, map=_placed, combine=_combine, finish=_value_and_place, identity=_identity, walk=_walk, rule=_chosen_rule, backward=_chosen_backward,
-        reference_backward=_chosen_reference_backward, state=_placed_state, result=_both_results, needs_element=_what, ordered=True,
+        cpu_backward=_chosen_cpu_backward, state=_placed_state, result=_both_results, needs_element=_what, ordered=True,
         outputs=("values", "indices"), dtypes=_ORDERED_DTYPES, samples=_index_samples,
     )  # fmt: skip
 for _name, _reference, _combine, _start in (("any", _any, _either, zero), ("all", _all, _both, _one)):

@@ -226,10 +226,20 @@ elementwise(
     domain=Domain(-1.0, 2.0), scalars=False,
     extra=_uniform_samples,
 )  # fmt: skip
-op("bin_numbers", _bin_numbers, shape=_search_shape, forward=_search, differentiable=False, samples=_search_samples, layout="contiguous")
+op(
+    "bin_numbers",
+    _bin_numbers,
+    cpu=_bin_numbers,
+    shape=_search_shape,
+    forward=_search,
+    differentiable=False,
+    samples=_search_samples,
+    layout="contiguous",
+)
 op(
     "count_keys",
     _count_keys,
+    cpu=_count_keys,
     shape=_count_shape,
     forward=_count,
     differentiable=False,

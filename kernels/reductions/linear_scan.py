@@ -111,7 +111,7 @@ def _backward(g: CudaArray, a: CudaArray, y: CudaArray, dim: int, reverse: bool)
     return da, db
 
 
-def _reference_backward(g: np.ndarray, a: np.ndarray, y: np.ndarray, dim: int, reverse: bool) -> Any:
+def _cpu_backward(g: np.ndarray, a: np.ndarray, y: np.ndarray, dim: int, reverse: bool) -> Any:
     axis, step, kept = normal_dim("linear_scan", dim, y.ndim), -1 if reverse else 1, scan_kept(g.dtype)
     s = scanned(neighbour(a.astype(kept), axis, step, 0.0), g.astype(kept, copy=False), axis, not reverse)
     return np.asarray(s * neighbour(y.astype(kept), axis, -step, 0.0)).astype(g.dtype), s.astype(g.dtype)
@@ -134,6 +134,6 @@ def _samples(rng: np.random.Generator) -> list[Sample]:
 
 
 op(
-    "linear_scan", _linear_scan, shape=_shape, forward=_forward, rule=_rule, backward=_backward, reference_backward=_reference_backward,
+    "linear_scan", _linear_scan, cpu=_linear_scan, shape=_shape, forward=_forward, rule=_rule, backward=_backward, cpu_backward=_cpu_backward,
     samples=_samples, condition="absolute",
 )  # fmt: skip

@@ -140,7 +140,7 @@ def _backward(g: CudaArray, x: CudaArray, y: CudaArray, dim: int) -> CudaArray:
     return dx
 
 
-def _reference_backward(g: np.ndarray, x: np.ndarray, y: np.ndarray, dim: int) -> np.ndarray:
+def _cpu_backward(g: np.ndarray, x: np.ndarray, y: np.ndarray, dim: int) -> np.ndarray:
     axis, kept = normal_dim("logcumsumexp", dim, x.ndim), scan_kept(x.dtype)
     if x.size == 0:
         return g.copy()
@@ -172,6 +172,6 @@ def _samples(rng: np.random.Generator) -> list[Sample]:
 
 
 op(
-    "logcumsumexp", _logcumsumexp, shape=_shape, forward=_forward, rule=(_rule,), backward=(_backward,),
-    reference_backward=(_reference_backward,), samples=_samples,
+    "logcumsumexp", _logcumsumexp, cpu=_logcumsumexp, shape=_shape, forward=_forward, rule=(_rule,), backward=(_backward,),
+    cpu_backward=(_cpu_backward,), samples=_samples,
 )  # fmt: skip

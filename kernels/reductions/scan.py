@@ -128,7 +128,7 @@ def _backward(g: CudaArray, dim: int, reverse: bool) -> CudaArray:
     return _forward(g, dim=dim, reverse=not reverse)
 
 
-def _reference_backward(g: np.ndarray, dim: int, reverse: bool) -> np.ndarray:
+def _cpu_backward(g: np.ndarray, dim: int, reverse: bool) -> np.ndarray:
     return _cumsum(g, dim=dim, reverse=not reverse)
 
 
@@ -145,6 +145,6 @@ def samples(rng: np.random.Generator) -> list[Sample]:
 
 
 op(
-    "cumsum", _cumsum, shape=_shape, forward=_forward, rule=(_rule,), backward=(_backward,), reference_backward=(_reference_backward,),
+    "cumsum", _cumsum, cpu=_cumsum, shape=_shape, forward=_forward, rule=(_rule,), backward=(_backward,), cpu_backward=(_cpu_backward,),
     dtypes=("float16", "bfloat16", "float32", "float64", "int64", "uint8", "bool"), samples=samples, condition="absolute",
 )  # fmt: skip

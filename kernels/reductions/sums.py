@@ -161,7 +161,7 @@ def _sum_backward(g: CudaArray, x_shape: tuple[int, ...], dim: Any) -> CudaArray
     return along(g, x_shape, normal_dims("sum", dim, len(x_shape)))
 
 
-def _sum_reference_backward(g: np.ndarray, x_shape: tuple[int, ...], dim: Any) -> np.ndarray:
+def _sum_cpu_backward(g: np.ndarray, x_shape: tuple[int, ...], dim: Any) -> np.ndarray:
     return along_host(g, x_shape, normal_dims("sum", dim, len(x_shape)))
 
 
@@ -181,7 +181,7 @@ def _squares_backward(g: CudaArray, x: CudaArray, dim: Any) -> CudaArray:
     return dx
 
 
-def _squares_reference_backward(g: np.ndarray, x: np.ndarray, dim: Any) -> np.ndarray:
+def _squares_cpu_backward(g: np.ndarray, x: np.ndarray, dim: Any) -> np.ndarray:
     dims, kept = normal_dims("sum_of_squares", dim, x.ndim), dtypes.accumulator(x.dtype)
     twice = (g.astype(kept, copy=False) * kept.type(2)).reshape(reduced(x.shape, dims, True))
     return np.asarray(twice * x.astype(kept, copy=False)).astype(x.dtype, copy=False)
@@ -204,7 +204,7 @@ def _mean_backward(g: CudaArray, x_shape: tuple[int, ...], dim: Any) -> CudaArra
     return along(share, x_shape, dims)
 
 
-def _mean_reference_backward(g: np.ndarray, x_shape: tuple[int, ...], dim: Any) -> np.ndarray:
+def _mean_cpu_backward(g: np.ndarray, x_shape: tuple[int, ...], dim: Any) -> np.ndarray:
     dims = normal_dims("mean", dim, len(x_shape))
     kept = dtypes.accumulator(g.dtype)
     return along_host(np.asarray(np.true_divide(g, count(x_shape, dims) or 1, dtype=kept)).astype(g.dtype, copy=False), x_shape, dims)
@@ -348,7 +348,7 @@ def _var_backward(g: CudaArray, x: CudaArray, dim: Any, correction: float) -> Cu
     return dx
 
 
-def _var_reference_backward(g: np.ndarray, x: np.ndarray, dim: Any, correction: float) -> np.ndarray:
+def _var_cpu_backward(g: np.ndarray, x: np.ndarray, dim: Any, correction: float) -> np.ndarray:
     dims = normal_dims("var", dim, x.ndim)
     kept = dtypes.accumulator(x.dtype)
     values = x.astype(kept, copy=False)
@@ -417,15 +417,15 @@ def _n(count: int) -> tuple[Any, ...]:
 
 reduction(
     "sum", _sum, map=value, combine=add, finish=None, identity=zero, rule=_sum_rule, backward=_sum_backward,
-    reference_backward=_sum_reference_backward, result=_sum_result, kinds=NUMBERS, samples=samples, sizes=_sizes, work=_work, condition="absolute",
+    cpu_backward=_sum_cpu_backward, result=_sum_result, kinds=NUMBERS, samples=samples, sizes=_sizes, work=_work, condition="absolute",
 )  # fmt: skip
 reduction(
     "sum_of_squares", _sum_of_squares, map=_square, combine=add, finish=None, identity=zero, rule=_squares_rule, backward=_squares_backward,
-    reference_backward=_squares_reference_backward, kinds=("float",), samples=samples, sizes=_sizes, work=_work, condition="absolute",
+    cpu_backward=_squares_cpu_backward, kinds=("float",), samples=samples, sizes=_sizes, work=_work, condition="absolute",
 )  # fmt: skip
 reduction(
     "mean", _mean, map=value, combine=add, finish=maths.div, identity=zero, rule=_mean_rule, backward=_mean_backward,
-    reference_backward=_mean_reference_backward, scalars=_n, kinds=("float", "complex"), samples=samples, sizes=_sizes, work=_work,
+    cpu_backward=_mean_cpu_backward, scalars=_n, kinds=("float", "complex"), samples=samples, sizes=_sizes, work=_work,
     condition="absolute",
 )  # fmt: skip
 reduction(
@@ -434,5 +434,5 @@ reduction(
 )  # fmt: skip
 reduction(
     "var", _var, map=_moments, combine=merged, finish=_variance, identity=zero, rule=_var_rule, backward=_var_backward,
-    reference_backward=_var_reference_backward, forward=_var_forward, kinds=("float",), samples=_var_samples, condition=("measured", _var_scales),
+    cpu_backward=_var_cpu_backward, forward=_var_forward, kinds=("float",), samples=_var_samples, condition=("measured", _var_scales),
 )  # fmt: skip

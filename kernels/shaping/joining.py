@@ -102,8 +102,8 @@ def _cat_samples(rng: np.random.Generator) -> list[Sample]:
 
 
 op(
-    "cat", _cat, shape=_cat_shape, forward=_cat_forward, samples=_cat_samples, promote="same", dtypes=ANY,
-    rule=_cat_rule, backward=_cat_gradient, reference_backward=_cat_gradient, layout="own",
+    "cat", _cat, cpu=_cat, shape=_cat_shape, forward=_cat_forward, samples=_cat_samples, promote="same", dtypes=ANY,
+    rule=_cat_rule, backward=_cat_gradient, cpu_backward=_cat_gradient, layout="own",
     doc="Tensors joined along an existing dimension.",
 )  # fmt: skip
 
@@ -160,7 +160,7 @@ def _stack_samples(rng: np.random.Generator) -> list[Sample]:
 
 
 op(
-    "stack", _stack, shape=_stack_shape, forward=_stack_forward, samples=_stack_samples, promote="same", dtypes=ANY,
-    rule=_stack_rule, backward=_stack_gradient, reference_backward=_stack_gradient, layout="own",
+    "stack", _stack, cpu=_stack, shape=_stack_shape, forward=_stack_forward, samples=_stack_samples, promote="same", dtypes=ANY,
+    rule=_stack_rule, backward=_stack_gradient, cpu_backward=_stack_gradient, layout="own",
     doc="Tensors of one shape joined along a new dimension.",
 )  # fmt: skip

@@ -46,10 +46,10 @@ def _flip_samples(rng: np.random.Generator) -> list[Sample]:
 
 
 op(
-    "flip", _flip, shape=_flip_shape, forward=_flip_forward, samples=_flip_samples, dtypes=ANY, layout="elementwise",
+    "flip", _flip, cpu=_flip, shape=_flip_shape, forward=_flip_forward, samples=_flip_samples, dtypes=ANY, layout="elementwise",
     rule=lambda g, dims: ops.flip(g, dims=dims),
     backward=lambda g, dims: _flip_forward(g, dims=dims),
-    reference_backward=lambda g, dims: _flip(g, dims=dims),
+    cpu_backward=lambda g, dims: _flip(g, dims=dims),
     doc="The elements in reverse order along `dims`.",
 )  # fmt: skip
 
@@ -89,9 +89,9 @@ def _roll_samples(rng: np.random.Generator) -> list[Sample]:
 
 
 op(
-    "roll", _roll, shape=_roll_shape, forward=_roll_forward, samples=_roll_samples, dtypes=ANY, layout="images",
+    "roll", _roll, cpu=_roll, shape=_roll_shape, forward=_roll_forward, samples=_roll_samples, dtypes=ANY, layout="images",
     rule=lambda g, shifts, dims: ops.roll(g, shifts=tuple(-s for s in shifts), dims=dims),
     backward=lambda g, shifts, dims: _roll_forward(g, shifts=tuple(-s for s in shifts), dims=dims),
-    reference_backward=lambda g, shifts, dims: np.roll(g, tuple(-s for s in shifts), dims),
+    cpu_backward=lambda g, shifts, dims: np.roll(g, tuple(-s for s in shifts), dims),
     doc="The elements shifted along `dims`, those pushed out coming back at the other end.",
 )  # fmt: skip

@@ -50,10 +50,10 @@ def _pad_view_samples(rng: np.random.Generator) -> list[Sample]:
 
 
 op(
-    "pad_view", _pad_view, shape=_pad_view_shape, forward=_pad_view_forward, samples=_pad_view_samples,
+    "pad_view", _pad_view, cpu=_pad_view, shape=_pad_view_shape, forward=_pad_view_forward, samples=_pad_view_samples,
     rule=lambda g, index: ops.index_view(g, index=index),
     backward=_pad_view_gradient,
-    reference_backward=_pad_view_gradient,
+    cpu_backward=_pad_view_gradient,
     doc="Zeros of `shape` in which x stands at a basic index.",
 )  # fmt: skip
 
@@ -93,9 +93,9 @@ def _pad_diagonal_samples(rng: np.random.Generator) -> list[Sample]:
 
 
 op(
-    "pad_diagonal", _pad_diagonal, shape=_pad_diagonal_shape, forward=_pad_diagonal_forward, samples=_pad_diagonal_samples,
+    "pad_diagonal", _pad_diagonal, cpu=_pad_diagonal, shape=_pad_diagonal_shape, forward=_pad_diagonal_forward, samples=_pad_diagonal_samples,
     rule=lambda g, offset, dim1, dim2: ops.diagonal(g, offset=offset, dim1=dim1, dim2=dim2),
     backward=_pad_diagonal_gradient,
-    reference_backward=_pad_diagonal_gradient,
+    cpu_backward=_pad_diagonal_gradient,
     doc="Zeros of `shape` with x on a diagonal.",
 )  # fmt: skip

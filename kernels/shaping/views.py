@@ -61,7 +61,7 @@ def _reshape_samples(rng: np.random.Generator) -> list[Sample]:
 op(
     "reshape", _reshape, shape=_reshape_shape, samples=_reshape_samples, view=True, dtypes=ANY,
     rule=lambda g, x_shape: reshaped(g, x_shape),
-    reference_backward=lambda g, x_shape: g.reshape(x_shape),
+    cpu_backward=lambda g, x_shape: g.reshape(x_shape),
     doc="The elements of x in C order under another shape; refuses where the strides allow no view.",
 )  # fmt: skip
 
@@ -90,7 +90,7 @@ def _permute_samples(rng: np.random.Generator) -> list[Sample]:
 op(
     "permute", _permute, shape=_permute_shape, samples=_permute_samples, view=True, dtypes=ANY,
     rule=lambda g, dims: ops.permute(g, dims=inverse(dims)),
-    reference_backward=lambda g, dims: g.transpose(inverse(dims)),
+    cpu_backward=lambda g, dims: g.transpose(inverse(dims)),
     doc="The dimensions in another order.",
 )  # fmt: skip
 
@@ -336,6 +336,6 @@ def _index_view_samples(rng: np.random.Generator) -> list[Sample]:
 op(
     "index_view", _index_view, shape=_index_view_shape, samples=_index_view_samples, view=True, dtypes=ANY,
     rule=lambda g, x_shape, index: ops.pad_view(g, shape=x_shape, index=index),
-    reference_backward=_index_view_backward,
+    cpu_backward=_index_view_backward,
     doc="Basic indexing: ints, slices with any step, new axes.",
 )  # fmt: skip

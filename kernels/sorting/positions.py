@@ -106,6 +106,6 @@ def _samples(rng: np.random.Generator) -> list[Sample]:
 
 
 op(
-    "nonzero_static", _nonzero_static, shape=_shape, forward=_forward, differentiable=False, samples=_samples,
+    "nonzero_static", _nonzero_static, cpu=_nonzero_static, shape=_shape, forward=_forward, differentiable=False, samples=_samples,
     dtypes=("float16", "bfloat16", "float32", "float64", "int64", "uint8", "bool"),
 )  # fmt: skip

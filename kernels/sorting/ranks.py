@@ -108,6 +108,6 @@ def _samples(rng: np.random.Generator) -> list[Sample]:
 
 
 op(
-    "rank_place", _rank_place, shape=_shape, forward=_forward, differentiable=False, samples=_samples,
+    "rank_place", _rank_place, cpu=_rank_place, shape=_shape, forward=_forward, differentiable=False, samples=_samples,
     dtypes=("float16", "bfloat16", "float32", "float64", "int64", "uint8", "bool"),
 )  # fmt: skip

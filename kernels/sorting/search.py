@@ -221,5 +221,23 @@ def _runs_samples(rng: np.random.Generator) -> list[Sample]:
 
 
 TYPES = ("float16", "bfloat16", "float32", "float64", "int64", "uint8", "bool")
-op("searchsorted", _searchsorted, shape=_shape, forward=_forward, differentiable=False, dtypes=TYPES[:6], samples=_samples)
-op("run_lengths", _run_lengths, shape=_runs_shape, forward=_runs_forward, differentiable=False, dtypes=TYPES[:4], samples=_runs_samples)
+op(
+    "searchsorted",
+    _searchsorted,
+    cpu=_searchsorted,
+    shape=_shape,
+    forward=_forward,
+    differentiable=False,
+    dtypes=TYPES[:6],
+    samples=_samples,
+)
+op(
+    "run_lengths",
+    _run_lengths,
+    cpu=_run_lengths,
+    shape=_runs_shape,
+    forward=_runs_forward,
+    differentiable=False,
+    dtypes=TYPES[:4],
+    samples=_runs_samples,
+)

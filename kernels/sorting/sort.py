@@ -113,7 +113,7 @@ def _backward(g: Any, indices: CudaArray, x_shape: tuple[int, ...], x_dtype: np.
     return dx
 
 
-def _reference_backward(g: Any, indices: np.ndarray, x_shape: tuple[int, ...], x_dtype: np.dtype, dim: int) -> Any:
+def _cpu_backward(g: Any, indices: np.ndarray, x_shape: tuple[int, ...], x_dtype: np.dtype, dim: int) -> Any:
     if g[0] is None:
         return None
     given, places = cpu_order.lines(g[0], dim), cpu_order.lines(indices, dim)
@@ -186,20 +186,20 @@ def _topk_work(x: Any, **attrs: Any) -> Work:
     return Work(0, x.nbytes)
 
 
-_GRADIENTS: Any = {"rule": (_rule,), "backward": (_backward,), "reference_backward": (_reference_backward,)}
+_GRADIENTS: Any = {"rule": (_rule,), "backward": (_backward,), "cpu_backward": (_cpu_backward,)}
 op(
-    "sort", _sort, layout="elementwise", shape=_both, forward=_sort_forward, outputs=("values", "indices"), dtypes=TYPES, samples=_samples,
+    "sort", _sort, cpu=_sort, layout="elementwise", shape=_both, forward=_sort_forward, outputs=("values", "indices"), dtypes=TYPES, samples=_samples,
     sizes=_sizes, work=_work, **_GRADIENTS,
 )  # fmt: skip
 op(
-    "argsort", _argsort, layout="elementwise", shape=_places, forward=_argsort_forward, differentiable=False, dtypes=("float32", "int64"),
+    "argsort", _argsort, cpu=_argsort, layout="elementwise", shape=_places, forward=_argsort_forward, differentiable=False, dtypes=("float32", "int64"),
     samples=_place_samples,
 )  # fmt: skip
 op(
-    "sort_values", _sort_values, layout="elementwise", shape=_values, forward=_values_forward, differentiable=False, dtypes=TYPES[:5],
+    "sort_values", _sort_values, cpu=_sort_values, layout="elementwise", shape=_values, forward=_values_forward, differentiable=False, dtypes=TYPES[:5],
     samples=_value_samples,
 )  # fmt: skip
 op(
-    "topk", _topk, shape=_topk_shape, forward=_topk_forward, outputs=("values", "indices"), dtypes=TYPES, samples=_topk_samples, sizes=_topk_sizes,
+    "topk", _topk, cpu=_topk, shape=_topk_shape, forward=_topk_forward, outputs=("values", "indices"), dtypes=TYPES, samples=_topk_samples, sizes=_topk_sizes,
     work=_topk_work, **_GRADIENTS,
 )  # fmt: skip

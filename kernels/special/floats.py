@@ -262,6 +262,6 @@ def _frexp_samples(rng: np.random.Generator) -> list[Sample]:
 
 
 op(
-    "frexp", _frexp_reference, shape=_frexp_shape, forward=_frexp_forward, rule=_frexp_rule, backward=_frexp_backward,
+    "frexp", _frexp_reference, cpu=_frexp_reference, shape=_frexp_shape, forward=_frexp_forward, rule=_frexp_rule, backward=_frexp_backward,
     outputs=("mantissa", "exponent"), layout="elementwise", samples=_frexp_samples,
 )  # fmt: skip

@@ -111,7 +111,7 @@ def _work(x: Any, *, step: int, length: int) -> Work:
 
 
 op(
-    "overlap_add", _overlap_add, shape=_overlap_shape, forward=_overlap_forward, rule=(_windows,), backward=(_backward,),
+    "overlap_add", _overlap_add, cpu=_overlap_add, shape=_overlap_shape, forward=_overlap_forward, rule=(_windows,), backward=(_backward,),
     samples=_samples, sizes=_sizes, work=_work, dtypes=("float16", "bfloat16", "float32", "float64", "int64"), condition="absolute",
     doc="Windows (..., count, size), each `step` after the one before, added up to (..., length).",
 )  # fmt: skip

@@ -197,7 +197,7 @@ def clip_grad_value_(parameters: Tensor | Iterable[Tensor], clip_value: float, f
         a = g.array
         if type(a) is np.ndarray and a.dtype.char in "fd" and a.flags.c_contiguous and a.flags.writeable and not remembered(g):
             reclaim(g)
-            registry["clamp"].reference(a, -most, most, out=a)
+            registry["clamp"].cpu(a, -most, most, out=a)
             version_of(g).bump("clamp_")
         else:
             g.clamp_(-most, most)

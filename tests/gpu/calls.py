@@ -37,7 +37,7 @@ class Call:
     def forward(self) -> tuple[Any, ...]:
         """The outputs; of an op that mutates, the arrays that it wrote."""
         inputs = self.fresh() if self.op.mutates else self.inputs
-        function = self.op.reference if self.op.view else self.op.forward
+        function = self.op.cpu if self.op.view else self.op.forward
         assert function is not None
         out = function(*inputs, **self.attrs)
         if self.op.mutates:

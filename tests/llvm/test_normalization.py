@@ -45,13 +45,13 @@ def compared(ours, theirs, dtype):
 def asked(name, numpy_alone, dtype, x, g, vectors, needs, named, **attrs):
     """Forward and backward of an op, by machine code and by numpy; `named`: which outputs backward takes."""
     op = registry[name]
-    back = op.reference_backward.functions[0]
+    back = op.cpu_backward.functions[0]
 
     def run():
-        out = op.reference(x, *vectors, **attrs)
+        out = op.cpu(x, *vectors, **attrs)
         out = out if isinstance(out, tuple) else (out,)
         up = (g, None, None) if op.public > 1 else g
-        rest = [attrs[k] for k in op.reference_backward.names[0] if k in attrs]
+        rest = [attrs[k] for k in op.cpu_backward.names[0] if k in attrs]
         found = back(up, x, *vectors, *[out[i] for i in named], *rest, needs)
         return (*out, *found)
 
@@ -87,7 +87,7 @@ def test_batch_norm_of_channels_that_lie_last(numpy_alone):
     x, g = (np.ascontiguousarray(drawn(i, 4, 7, 9, 20, dtype=np.float32)).transpose(0, 3, 1, 2) for i in range(2))
     w = drawn(2, 20, dtype=np.float32)
     asked("batch_norm", numpy_alone, np.float32, x, g, (w, w), (True, True, True), (1, 2), eps=1e-5)
-    y = registry["batch_norm"].reference(x, w, w, eps=1e-5)[0]
+    y = registry["batch_norm"].cpu(x, w, w, eps=1e-5)[0]
     assert y.strides == x.strides
 
 
@@ -109,8 +109,8 @@ def test_softmax(numpy_alone, dtype, name, shape):
     op = registry[name]
 
     def run():
-        y = op.reference(x, dim=-1)
-        return y, op.reference_backward.functions[0](g, y, -1)
+        y = op.cpu(x, dim=-1)
+        return y, op.cpu_backward.functions[0](g, y, -1)
 
     ours = run()
     compared(ours, numpy_alone(run), dtype)
@@ -135,7 +135,7 @@ def test_what_is_not_finite(numpy_alone, value):
     ):
 
         def run(name=name, attrs=attrs):
-            out = registry[name].reference(x, **attrs)
+            out = registry[name].cpu(x, **attrs)
             return np.isfinite(out[0] if isinstance(out, tuple) else out), out[0] if isinstance(out, tuple) else out
 
         (finite, ours), (expected, theirs) = run(), numpy_alone(run)

@@ -13,7 +13,7 @@ from tritensor.llvm.loops import MANY
 from tritensor.ops.table import Op, registry
 
 pytestmark = pytest.mark.skipif(bool(compiler.refusal()), reason=f"no machine code here: {compiler.refusal()}")
-_OPS = [op for op in registry.everything().values() if hasattr(op.reference, "in_numpy")]
+_OPS = [op for op in registry.everything().values() if hasattr(op.cpu, "in_numpy")]
 _ULP = {2: 1, 4: 6, 8: 6}  # both sides are within 4 of the truth, mostly 2; a rounding to 16 bits may fall to either side
 # what cancels where the result is near 0, in numpy as here: compared in units of 1
 _CANCELS = {"logaddexp", "logaddexp2", "lgamma"}
@@ -29,7 +29,7 @@ def _many(x: Any, dtype: np.dtype) -> Any:
 
 
 def _cases() -> list[Any]:
-    return [pytest.param(op, t, id=f"{op.name}-{t.name}") for op in _OPS for t in sorted(op.reference.types, key=str)]
+    return [pytest.param(op, t, id=f"{op.name}-{t.name}") for op in _OPS for t in sorted(op.cpu.types, key=str)]
 
 
 def test_most_elementwise_ops_are_there() -> None:
@@ -46,7 +46,7 @@ def test_machine_code_is_numpy(op: Op, dtype: np.dtype) -> None:
         if not any(isinstance(x, np.ndarray) and x.size >= MANY for x in inputs):
             continue
         with np.errstate(all="ignore"):
-            found, want = op.reference(*inputs, **sample.attrs), op.reference.in_numpy(*inputs, **sample.attrs)
+            found, want = op.cpu(*inputs, **sample.attrs), op.cpu.in_numpy(*inputs, **sample.attrs)
         assert found.dtype == want.dtype
         compared += 1
         if found.dtype == np.bool_:
@@ -76,7 +76,7 @@ def test_where(dtype: type) -> None:
     rng = np.random.default_rng(0)
     condition, a, b = rng.random((60, 70)) < 0.5, rng.standard_normal((60, 70)).astype(dtype), rng.standard_normal(70).astype(dtype)
     a[3, 5], b[7] = np.nan, np.inf
-    where = registry["where"].reference
+    where = registry["where"].cpu
     for given in ((condition, a, b), (condition[0], a, b), (condition.T.copy().T, a, b), (condition, a.T.copy().T, a)):
         np.testing.assert_array_equal(where(*given).astype(np.float64), np.where(*given).astype(np.float64))
     kept = a.copy()

@@ -1,6 +1,6 @@
 """A process that has loaded what no fault changes, and forks for each question: `python -m tests.mutate.server MODULE ...` names what it loads.
 
-A line of JSON in, a line of JSON out: `{"do": "ask", "what": ["softmax/float32/cpu", ...], "limit": 60}` walks ops with the five questions,
+A line of JSON in, a line of JSON out: `{"do": "ask", "what": ["softmax/float32/cpu", ...], "limit": 60}` walks ops with the six questions,
 `{"do": "pytest", "what": [arguments], "limit": 60}` runs tests; the answer is `{"killer": ...}`, "" where all is well.
 """
 

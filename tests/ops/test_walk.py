@@ -1,4 +1,4 @@
-"""Walks the op table: every op, in every type it claims, on every device, is asked the five questions."""
+"""Walks the op table: every op, in every type it claims, on every device, is asked the six questions."""
 
 from __future__ import annotations
 

@@ -31,6 +31,7 @@ def sabotaged(name: str, **faults: Any) -> Op:
         k: getattr(good, k)
         for k in (
             "reference",
+            "cpu",
             "shape",
             "forward",
             "samples",
@@ -46,8 +47,8 @@ def sabotaged(name: str, **faults: Any) -> Op:
             "into",
         )
     }
-    fields |= {k: corner(getattr(good, k)) for k in ("rule", "backward", "reference_backward")}
-    if "forward" in faults or "reference" in faults:
+    fields |= {k: corner(getattr(good, k)) for k in ("rule", "backward", "cpu_backward")}
+    if {"forward", "cpu", "reference"} & faults.keys():
         fields["into"] = False  # what replaces them takes no out=
     if good.attrs:  # their names are read off the reference's signature
         fields.pop("inputs")
@@ -57,7 +58,7 @@ def sabotaged(name: str, **faults: Any) -> Op:
 
 
 def found(record: Op, on: device, dtype: str = "float32") -> str:
-    """Everything that the five questions find, in a string."""
+    """Everything that the six questions find, in a string."""
     return "\n".join(line for case in cases(record, dtype, on) for line in ask(case))
 
 
@@ -135,23 +136,23 @@ def test_reference_of_another_function() -> None:
     assert "rule_is_derivative" in found(sabotaged("tanh", reference=lambda x: np.sin(x), inputs=("x",)), cpu, "float64")
 
 
-def test_reference_that_spoils_its_input() -> None:
-    def reference(x: np.ndarray) -> np.ndarray:
+def test_cpu_that_spoils_its_input() -> None:
+    def cpu_side(x: np.ndarray) -> np.ndarray:
         y = np.tanh(x)
         if x.size and x.flags.writeable:
             x *= 1.5
         return y
 
-    assert "input x was modified" in found(sabotaged("tanh", reference=reference, inputs=("x",)), cpu)
+    assert "input x was modified" in found(sabotaged("tanh", cpu=cpu_side), cpu)
 
 
-def test_reference_that_computes_in_sixteen_bits() -> None:
-    def reference(x: np.ndarray, *, dim: tuple[int, ...], keepdim: bool) -> np.ndarray:
+def test_cpu_that_computes_in_sixteen_bits() -> None:
+    def cpu_side(x: np.ndarray, *, dim: tuple[int, ...], keepdim: bool) -> np.ndarray:
         y = np.zeros_like(x.sum(axis=dim, keepdims=keepdim))
         rough = np.add.reduce(x.astype(np.float16), axis=dim, keepdims=keepdim)
         return (y + rough).astype(x.dtype)
 
-    assert "forward" in found(sabotaged("sum", reference=reference), cpu, "float32")
+    assert "cpu_is_reference" in found(sabotaged("sum", cpu=cpu_side), cpu, "float32")
 
 
 # question 3
@@ -161,7 +162,7 @@ def test_rule_with_a_wrong_factor() -> None:
 
 
 def test_rule_wrong_for_one_input_of_two() -> None:
-    record = sabotaged("mul", rule=(lambda g, b: g * b, lambda g, a: g * a * a), reference_backward=None)
+    record = sabotaged("mul", rule=(lambda g, b: g * b, lambda g, a: g * a * a), cpu_backward=None)
     text = found(record, cpu, "float64")
     assert "rule_is_derivative: gradient of b" in text
     assert "rule_is_derivative: gradient of a" not in text
@@ -215,8 +216,8 @@ def test_backward(fault: str) -> None:
     assert message in found(sabotaged("tanh", backward=kernel), EMULATED)
 
 
-def test_reference_backward() -> None:
-    record = sabotaged("tanh", reference_backward=lambda g, y: g * (1 - y))
+def test_cpu_backward() -> None:
+    record = sabotaged("tanh", cpu_backward=lambda g, y: g * (1 - y))
     assert "backward_is_rule: gradient of x" in found(record, cpu)
 
 
@@ -260,6 +261,7 @@ def _residual_kernel(x: CudaArray) -> tuple[CudaArray, CudaArray]:
 def _residual_record(**faults: Any) -> Op:
     fields: dict[str, Any] = {
         "reference": _with_residual,
+        "cpu": None,
         "shape": lambda x: (registry["tanh"].shape(x), registry["tanh"].shape(x)),
         "forward": _residual_kernel,
         "outputs": ("y", "slope"),
@@ -270,7 +272,7 @@ def _residual_record(**faults: Any) -> Op:
         "inputs": ("x",),
         "rule": lambda g, y: g * (1 - y * y),
         "backward": lambda g, slope: registry["mul"].forward(g, slope),
-        "reference_backward": None,
+        "cpu_backward": None,
     }
     return sabotaged("tanh", **{**fields, **faults})
 

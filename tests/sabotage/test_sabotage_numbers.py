@@ -16,7 +16,7 @@ from tritensor.ops.array import CudaArray, from_host, to_host
 from tritensor.ops.table import Op, registry
 from tritensor.testing.questions.backward import backward_is_rule
 from tritensor.testing.questions.cases import Case, cases
-from tritensor.testing.questions.forward import forward
+from tritensor.testing.questions.forward import cpu_is_reference, forward
 from tritensor.testing.questions.tolerance import mismatch
 
 HALF = ("float16", "bfloat16")
@@ -28,7 +28,7 @@ def plain(record: Op, dtype: str, on: device = cpu) -> list[Case]:
 
 def said(record: Op, dtype: str, on: device = cpu) -> str:
     """What is found of the first case of which anything is."""
-    asked = (forward(case) + backward_is_rule(case) for case in plain(record, dtype, on))
+    asked = ((cpu_is_reference if on is cpu else forward)(case) + backward_is_rule(case) for case in plain(record, dtype, on))
     return "\n".join(next((found for found in asked if found), []))
 
 
@@ -56,21 +56,8 @@ def smallest_off(function: Callable[..., Any], by: float = 1e-3) -> Callable[...
 @pytest.mark.parametrize("on", [cpu, EMULATED], ids=["cpu", "emulated"])
 def test_one_wrong_small_element_of_a_result(name: str, on: device) -> None:
     good = registry[name]
-    record = sabotaged(name, forward=smallest_off(good.forward)) if on is EMULATED else _with_reference(name, smallest_off(good.reference))
+    record = sabotaged(name, forward=smallest_off(good.forward)) if on is EMULATED else sabotaged(name, cpu=smallest_off(good.cpu))
     assert "1 of" in said(record, "float32", on)
-
-
-def _with_reference(name: str, reference: Callable[..., Any]) -> Op:
-    """The record with another reference, asked of the CPU in float32; truth is computed by the right one."""
-    good = registry[name]
-
-    def either(*arrays: Any, **attrs: Any) -> Any:
-        exact = any(getattr(x, "dtype", None) == np.float64 for x in arrays)
-        return (good.reference if exact else reference)(*arrays, **attrs)
-
-    taken = [n if i < good.required else f"{n}=None" for i, n in enumerate(good.inputs)] + ["*"] * bool(good.attrs) + list(good.attrs)
-    passed = [*good.inputs, *(f"{n}={n}" for n in good.attrs)]
-    return sabotaged(name, reference=_spelt(either, taken, passed), into=False)
 
 
 @pytest.mark.parametrize("name", ["softmax", "layer_norm"])
@@ -115,7 +102,7 @@ def scaled(function: Callable[..., Any], by: float = 1.01) -> Callable[..., Any]
 @pytest.mark.parametrize("name", ["tanh", "mul", "softmax", "matmul"])
 def test_a_forward_off_by_one_percent(name: str, dtype: str) -> None:
     assert "forward" in said(sabotaged(name, forward=scaled(registry[name].forward)), dtype, EMULATED)
-    assert "forward" in said(_with_reference(name, scaled(registry[name].reference)), dtype)
+    assert "cpu_is_reference" in said(sabotaged(name, cpu=scaled(registry[name].cpu)), dtype)
 
 
 @pytest.mark.parametrize("dtype", HALF)
@@ -150,7 +137,7 @@ def _sequential(x: np.ndarray, axis: int) -> np.ndarray:
 def _sum(x: Any, *, dim: tuple[int, ...], keepdim: bool) -> Any:
     host = to_host(x)
     if host.dtype.itemsize > 2:
-        return registry["sum"].reference(host, dim=dim, keepdim=keepdim)
+        return registry["sum"].cpu(host, dim=dim, keepdim=keepdim)
     for axis in sorted(dim, reverse=True):
         host = _sequential(host, axis)
     out = host if not keepdim else host.reshape(tuple(1 if a in dim else n for a, n in enumerate(x.shape)))
@@ -163,7 +150,7 @@ def _product(a: Any, b: Any) -> Any:
     if a.dtype.itemsize != 2:
         return np.matmul(a, b)
     if min(a.ndim, b.ndim) < 2 or not a.shape[-1]:
-        return registry["matmul"].reference(a, b)
+        return registry["matmul"].cpu(a, b)
     out = np.zeros(np.broadcast_shapes(a.shape[:-2], b.shape[:-2]) + (a.shape[-2], b.shape[-1]), a.dtype)
     for k in range(a.shape[-1]):
         out = (out + (a[..., k : k + 1] * b[..., k : k + 1, :]).astype(a.dtype)).astype(a.dtype)
@@ -172,11 +159,11 @@ def _product(a: Any, b: Any) -> Any:
 
 def _normal(x: np.ndarray, weight: Any = None, bias: Any = None, *, eps: float = 1e-5, axes: int = 1) -> Any:
     """layer_norm whose means are summed in x's type."""
-    y, mean, rstd = registry["layer_norm"].reference(x, weight, bias, eps=eps, axes=axes)
+    y, mean, rstd = registry["layer_norm"].cpu(x, weight, bias, eps=eps, axes=axes)
     if x.dtype.itemsize != 2 or axes != 1 or not x.size:
         return y, mean, rstd
     rough = _sequential(x, -1).astype(np.float32) / x.shape[-1]
-    again = registry["layer_norm"].reference(x, weight, bias, eps=eps, axes=axes)
+    again = registry["layer_norm"].cpu(x, weight, bias, eps=eps, axes=axes)
     out = (x.astype(np.float32) - rough[..., None]) * again[2][..., None]
     out = out if weight is None else out * weight.astype(np.float32)
     return (out if bias is None else out + bias.astype(np.float32)).astype(x.dtype), mean, rstd
@@ -185,7 +172,7 @@ def _normal(x: np.ndarray, weight: Any = None, bias: Any = None, *, eps: float =
 @pytest.mark.parametrize("dtype", HALF)
 @pytest.mark.parametrize(("name", "rough"), [("sum", _sum), ("matmul", _product), ("layer_norm", _normal)])
 def test_a_sum_kept_in_sixteen_bits(name: str, rough: Callable[..., Any], dtype: str) -> None:
-    assert "forward" in said(_with_reference(name, rough), dtype)
+    assert "cpu_is_reference" in said(sabotaged(name, cpu=rough), dtype)
 
 
 @pytest.mark.parametrize("dtype", HALF)
@@ -199,7 +186,7 @@ def test_a_gradient_that_keeps_its_sum_in_sixteen_bits() -> None:
     def bias(g: np.ndarray) -> np.ndarray:
         return np.asarray(_sequential(g.reshape(-1, g.shape[-1]), 0)) if g.ndim > 1 else g
 
-    good = registry["linear"].reference_backward
+    good = registry["linear"].cpu_backward
     assert good is not None
-    record = sabotaged("linear", reference_backward=(*good.functions[:2], bias))
+    record = sabotaged("linear", cpu_backward=(*good.functions[:2], bias))
     assert "gradient of bias" in said(record, "bfloat16")

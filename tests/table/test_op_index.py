@@ -45,10 +45,10 @@ def test_three_hundred_more_ops_are_not_loaded_until_asked_for(tmp_path: Path) -
     tree = more_ops(tmp_path, 300)
     modules = "sorted(m for m in sys.modules if m.startswith('tritensor'))"
     assert said(f"import sys, tritensor; print({modules})", tree) == said(f"import sys, tritensor; print({modules})")
-    code = "import tritensor as tt; from tritensor.table import registry; print(tt.ops.dummy_7(tt.ones(2)).tolist(), len(registry))"
+    code = "import tritensor as tt; from tritensor.ops.table import registry; print(tt.ops.dummy_7(tt.ones(2)).tolist(), len(registry))"
     values, _, count = said(code, tree).rpartition(" ")
     assert values == "[1.0, 1.0]"
-    assert int(count) == 300 + int(said("from tritensor.table import registry; print(len(registry))"))
+    assert int(count) == 300 + int(said("from tritensor.ops.table import registry; print(len(registry))"))
 
 
 def test_an_op_in_a_file_that_the_index_lacks_is_found(tmp_path: Path) -> None:

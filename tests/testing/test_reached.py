@@ -64,7 +64,7 @@ def test_of_samples_that_reach_all_there_is_none(tmp_path: Path) -> None:
 def test_a_corner_that_looks_at_values_is_noted(tmp_path: Path) -> None:
     looking = OPS.replace("    y = allocate", "    if to_host(x).size:\n        pass\n    y = allocate", 1)
     (tmp_path / "my_ops.py").write_text(
-        looking.replace("import triton\n", "import triton\nfrom tritensor.array import to_host\n", 1) + "SIZES = (5, 140)\n"
+        looking.replace("import triton\n", "import triton\nfrom tritensor.ops.array import to_host\n", 1) + "SIZES = (5, 140)\n"
     )
     done = run(tmp_path, *COMMAND, "--dtype", "float32", "float64")
     assert "note" not in done.stdout, done.stdout + done.stderr  # not all was asked

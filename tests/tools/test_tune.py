@@ -236,9 +236,9 @@ import numpy as np
 import triton
 import triton.language as tl
 import tritensor as tt
-from tritensor.array import empty
+from tritensor.ops.array import empty
 from tritensor.cuda.launch import launch
-from tritensor.table import Sample, Spec, Work
+from tritensor.ops.table import Sample, Spec, Work
 
 @triton.jit
 def _twice(x, y, n, BLOCK: tl.constexpr):

@@ -68,7 +68,7 @@ def apply(op: Op, *inputs: Any, **attrs: Any) -> Any:
     try:
         if cuda is None or op.view:
             op.shape(*arrays, **attrs)
-            result = op.reference(*arrays, **attrs)
+            result = op.cpu(*arrays, **attrs)
         elif op.host is not None:
             result = op.host(*arrays, **attrs)
         else:

@@ -30,8 +30,8 @@ _FLOATS = "efd"  # numpy's letters for the floating types that ufuncs compute in
 
 def binary_lane(op: Op, otherwise: Callable[[Any, Any], Any]) -> Callable[[Any, Any], Any]:
     """The call of an elementwise op of two inputs without attributes; `otherwise` takes what the lane does not."""
-    compute = getattr(op.reference, "bare", op.reference)  # a ufunc without its care for numbers
-    letters = _FLOATS if getattr(op.reference, "half_is_bare", True) else "fd"
+    compute = getattr(op.cpu, "bare", op.cpu)  # a ufunc without its care for numbers
+    letters = _FLOATS if getattr(op.cpu, "half_is_bare", True) else "fd"
     differentiable = op.rule is not None
     keep = tuple([tuple([(*op.keep((p, q))[0], op.keep((p, q))[1][0]) for q in (False, True)]) for p in (False, True)])
     make, Tensor, ndarray, mode = object.__new__, dispatcher._Tensor, np.ndarray, state
@@ -105,7 +105,7 @@ _LARGEST = {letter: float(np.finfo(letter).max) for letter in "fd"}
 
 def _scalar_lane(op: Op, otherwise: Callable[[Any, Any], Any]) -> Callable[[Any, Any], Any]:
     """A floating tensor on the CPU with a Python number, which is weak: the result has the tensor's type."""
-    compute = getattr(op.reference, "bare", op.reference)  # a ufunc without its care for numbers
+    compute = getattr(op.cpu, "bare", op.cpu)  # a ufunc without its care for numbers
     differentiable = op.rule is not None
     (keep_a, _), (keep_y,), _ = op.keep((True, False))
     (_, keep_b), (keep_y_b,), _ = op.keep((False, True))
@@ -179,7 +179,7 @@ def _fits(a: tuple[int, ...], b: tuple[int, ...]) -> bool:
 def _single_lane(op: Op, proven: bool = False) -> Callable[..., Any]:
     """The call of an op of one input and one output. Those that promote take floating tensors here, which need no promotion.
     `proven`: the caller has done what the shape rule would do for a floating tensor."""
-    compute, floats_only = op.reference, proven or op.promote is not None
+    compute, floats_only = op.cpu, proven or op.promote is not None
     check = None if proven or (op.broadcasts and floats_only and not op.attrs and takes_floats(op)) else op.shape
     differentiable, view = op.rule is not None, op.view
     (keep_x,), (keep_y, *_), meta = op.keep((True,))
@@ -241,7 +241,7 @@ def _single_lane(op: Op, proven: bool = False) -> Callable[..., Any]:
 def _plain_lane(op: Op) -> Callable[..., Any]:
     """The call of an op of two or three inputs whose reference has a `plain` side: of as many float32 or float64 arrays of one type
     it gives the result, or None where they are not plain ones, and then the road looks closer. It makes a fresh array each time."""
-    plain, most = op.reference.plain, len(op.inputs)  # type: ignore[attr-defined]
+    plain, most = op.cpu.plain, len(op.inputs)  # type: ignore[attr-defined]
     differentiable = op.rule is not None
     new, mode, ndarray, Tensor = dispatcher._new, state, np.ndarray, dispatcher._Tensor
 
@@ -287,7 +287,7 @@ def _plain_lane(op: Op) -> Callable[..., Any]:
 def _has_plain(op: Op) -> bool:
     """Whether `_plain_lane` serves an op."""
     simple = not op.attrs and not op.variadic and len(op.outputs) == 1 and op.required == 2 <= len(op.inputs) <= 3
-    return simple and getattr(op.reference, "plain", None) is not None
+    return simple and getattr(op.cpu, "plain", None) is not None
 
 
 def takes_floats(op: Op) -> bool:

@@ -170,7 +170,11 @@ FAULTS: tuple[tuple[str, str, Corrupt, tuple[str, ...], bool], ...] = (
     ("backward kernel: writes what it is given", "backward", input_written, ("float32",), True),
     ("backward kernel: another type", "backward", another_type, ("float32",), True),
     ("backward kernel: 1 % off in 16 bits", "backward", one_percent_off, HALVES, True),
-    ("reference_backward: an element off", "reference_backward", last_element_off, ("float32",), False),
+    ("cpu: an element off", "cpu", last_element_off, ("float32",), False),
+    ("cpu: an element unwritten", "cpu", element_unwritten, ("float32",), False),
+    ("cpu: writes its input", "cpu", input_written, ("float32",), False),
+    ("cpu: 1 % off in 16 bits", "cpu", one_percent_off, HALVES, False),
+    ("cpu_backward: an element off", "cpu_backward", last_element_off, ("float32",), False),
 )
 
 

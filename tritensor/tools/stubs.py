@@ -122,7 +122,11 @@ def front_door() -> str:
 
     ours = sys.modules["tritensor"]
     tree = ast.parse((PACKAGE / "__init__.py").read_text())
-    lines = [HEAD, "from tritensor.dtypes import DType as _DType", "from tritensor.strides import MemoryFormat as _MemoryFormat"]
+    lines = [
+        HEAD,
+        "from tritensor.ground.dtypes import DType as _DType",
+        "from tritensor.ground.strides import MemoryFormat as _MemoryFormat",
+    ]
     for n in tree.body:
         if (
             isinstance(n, ast.ImportFrom)

@@ -122,7 +122,7 @@ class _Caching(_Mode):
 
         def compute(*arrays: Any, **attrs: Any) -> Any:
             on_host = op.host is None and not any(hasattr(a, "storage") for a in arrays)
-            found[:] = [(op.reference if on_host else op.host or op.forward)(*arrays, **attrs)]  # type: ignore[misc]
+            found[:] = [(op.cpu if on_host else op.host or op.forward)(*arrays, **attrs)]  # type: ignore[misc]
             return found[0]
 
         name, index = self.numbered(op, args)

@@ -90,7 +90,7 @@ def _work(
 
 
 op(
-    "flash_attention", reference, shape=_shape, forward=forward, rule=rule, backward=backward, outputs=("y", "peak", "log_sum"),
+    "flash_attention", reference, cpu=reference, shape=_shape, forward=forward, rule=rule, backward=backward, outputs=("y", "peak", "log_sum"),
     residuals=("peak", "log_sum"), samples=_samples, sizes=_sizes, work=_work, condition=("measured", gradient_scales, "stored"),
     borrows=("q", "k", "v", "mask", "y"), autocast="lower", layout="own",
 )  # fmt: skip

@@ -63,7 +63,7 @@ def _backward(
     )
 
 
-def _reference_backward(
+def _cpu_backward(
     g: np.ndarray, x: np.ndarray, grid: np.ndarray, mode: str, padding_mode: str, align_corners: bool, needs: tuple[bool, ...]
 ) -> tuple[np.ndarray | None, np.ndarray | None]:
     arriving, a, b = _wide(g, x, grid)
@@ -114,6 +114,6 @@ def _work(x: Any, grid: Any, *, mode: str, padding_mode: str, align_corners: boo
 
 
 op(
-    "grid_sample", _reference, shape=_shape, forward=_forward, rule=rule, backward=_backward, reference_backward=_reference_backward,
+    "grid_sample", _reference, cpu=_reference, shape=_shape, forward=_forward, rule=rule, backward=_backward, cpu_backward=_cpu_backward,
     samples=_samples, sizes=_sizes, work=_work, condition=(_of_output, _of_gradients),
 )  # fmt: skip

@@ -254,7 +254,7 @@ def _label_gradient(rows: np.ndarray, labels: np.ndarray, up: np.ndarray) -> np.
     return down
 
 
-def reference_backward(
+def cpu_backward(
     g: np.ndarray, x: np.ndarray, target: np.ndarray, weight: np.ndarray | None, loss: np.ndarray, peaks: np.ndarray, reduction: str,
     ignore_index: int, label_smoothing: float, needs: tuple[bool, ...],
 ) -> tuple[Any, Any, Any]:  # fmt: skip

@@ -13,12 +13,12 @@ from tritensor.ground import dtypes
 from tritensor.ground.errors import ArgumentError, DTypeError, ShapeError
 from tritensor.kernels.losses.cross_entropy.cpu import (
     class_axis,
+    cpu_backward,
     gradient_scales,
     is_labels,
     no_class,
     per_row,
     reference,
-    reference_backward,
 )
 from tritensor.kernels.losses.cross_entropy.gpu import backward_rows, forward_rows
 from tritensor.kernels.losses.cross_entropy.samples import samples, sizes, work
@@ -231,7 +231,7 @@ def rule(
 
 
 op(
-    "cross_entropy", reference, shape=shape, forward=_forward, rule=rule, backward=_backward, reference_backward=reference_backward,
+    "cross_entropy", reference, cpu=reference, shape=shape, forward=_forward, rule=rule, backward=_backward, cpu_backward=cpu_backward,
     outputs=("loss", "peaks", "total"), residuals=("peaks", "total"), samples=samples, sizes=sizes, work=work, reports=True,
     borrows=("x", "target", "weight", "loss"), condition=("measured", gradient_scales),
 )  # fmt: skip

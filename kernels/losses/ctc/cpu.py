@@ -113,7 +113,7 @@ def reference(
     return _last(alpha, input_lengths, target_lengths).astype(log_probs.dtype), alpha
 
 
-def reference_backward(
+def cpu_backward(
     g: np.ndarray, log_probs: np.ndarray, targets: np.ndarray, input_lengths: np.ndarray, target_lengths: np.ndarray, alpha: np.ndarray, blank: int,
 ) -> np.ndarray:  # fmt: skip
     """-g times the probability of passing each class at each time: alpha and beta, their common p_t counted once, over the whole."""

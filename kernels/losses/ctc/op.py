@@ -11,7 +11,7 @@ import triton.language as tl
 from tritensor.cuda.launch import launch
 from tritensor.ground import dtypes
 from tritensor.ground.errors import ArgumentError, DTypeError, ShapeError
-from tritensor.kernels.losses.ctc.cpu import no_class, reference, reference_backward
+from tritensor.kernels.losses.ctc.cpu import cpu_backward, no_class, reference
 from tritensor.kernels.losses.ctc.step import step
 from tritensor.kernels.parts.allocation import allocate
 from tritensor.kernels.parts.copying import dense
@@ -271,7 +271,7 @@ def _gradient_scales(g: np.ndarray, inputs: tuple[Any, ...], attrs: dict[str, An
     nll, alpha = reference(*inputs, **attrs)
     walk = np.where(np.isfinite(nll), np.abs(nll), 0.0) * np.sqrt(np.maximum(input_lengths, 1))
     return (
-        np.abs(reference_backward(g, log_probs, targets, input_lengths, target_lengths, alpha, attrs["blank"])) * (1.0 + walk[:, None]),
+        np.abs(cpu_backward(g, log_probs, targets, input_lengths, target_lengths, alpha, attrs["blank"])) * (1.0 + walk[:, None]),
         None,
         None,
         None,
@@ -292,8 +292,8 @@ def _samples(rng: np.random.Generator) -> list[Sample]:
 
 
 op(
-    "ctc_loss", reference, shape=_shape, forward=_forward, rule=(_rule, None, None, None), backward=(_backward, None, None, None),
-    reference_backward=(reference_backward, None, None, None), outputs=("nll", "alpha"), residuals=("alpha",), samples=_samples, reports=True,
+    "ctc_loss", reference, cpu=reference, shape=_shape, forward=_forward, rule=(_rule, None, None, None), backward=(_backward, None, None, None),
+    cpu_backward=(cpu_backward, None, None, None), outputs=("nll", "alpha"), residuals=("alpha",), samples=_samples, reports=True,
     sizes=lambda rng: [
         Sample(
             np.log(rng.dirichlet(np.ones(64), (256, 32))), rng.integers(1, 64, (32, 48)), np.full(32, 256), np.full(32, 48), blank=0

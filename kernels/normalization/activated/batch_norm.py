@@ -119,7 +119,7 @@ def _passed(up: np.ndarray, z: np.ndarray, residual: np.ndarray | None, activati
     return named.ON_NUMPY[activation](widened(up), _summed(z, residual))  # type: ignore[no-any-return]
 
 
-def _reference_backward(
+def _cpu_backward(
     g: Arrays, x: np.ndarray, weight: np.ndarray, bias: np.ndarray, residual: np.ndarray | None, mean: np.ndarray, var: np.ndarray,
     activation: str, eps: float, needs: tuple[bool, ...],
 ) -> Arrays:  # fmt: skip
@@ -188,7 +188,7 @@ def _work(x: Any, weight: Any, bias: Any, residual: Any = None, **attrs: Any) ->
 
 
 op(
-    "batch_norm_activation", _reference, shape=_shape, forward=_forward, rule=_rule, backward=_backward, reference_backward=_reference_backward,
+    "batch_norm_activation", _reference, cpu=_reference, shape=_shape, forward=_forward, rule=_rule, backward=_backward, cpu_backward=_cpu_backward,
     outputs=("y", "mean", "var"), layout="images", samples=_samples, sizes=_sizes, work=_work, condition=("measured", _gradient_scales),
     borrows=("bias", "residual"),
 )  # fmt: skip
@@ -240,7 +240,7 @@ def _by_reference(
     return named.of_numpy(activation, _summed(z, residual)).astype(x.dtype, copy=False)  # type: ignore[no-any-return]
 
 
-def _by_reference_backward(
+def _by_cpu_backward(
     g: np.ndarray, x: np.ndarray, mean: np.ndarray, var: np.ndarray, weight: np.ndarray, bias: np.ndarray, residual: np.ndarray | None,
     activation: str, eps: float, needs: tuple[bool, ...],
 ) -> Arrays:  # fmt: skip
@@ -295,7 +295,7 @@ def _by_work(x: Any, mean: Any, var: Any, weight: Any, bias: Any, residual: Any 
 
 
 op(
-    "batch_norm_by_activation", _by_reference, shape=_by_shape, forward=_by_forward, rule=_by_rule, backward=_by_backward,
-    reference_backward=_by_reference_backward, layout="images", samples=_by_samples, sizes=_by_sizes, work=_by_work,
+    "batch_norm_by_activation", _by_reference, cpu=_by_reference, shape=_by_shape, forward=_by_forward, rule=_by_rule, backward=_by_backward,
+    cpu_backward=_by_cpu_backward, layout="images", samples=_by_samples, sizes=_by_sizes, work=_by_work,
     borrows=("bias", "residual"), condition=("measured", _by_scales),
 )  # fmt: skip

@@ -43,7 +43,7 @@ def _reference(x: np.ndarray, weight: np.ndarray, bias: np.ndarray, *, groups: i
     return named.of_numpy(activation, z).astype(x.dtype, copy=False), mean, var
 
 
-def _reference_backward(
+def _cpu_backward(
     g: np.ndarray, x: np.ndarray, weight: np.ndarray, bias: np.ndarray, mean: np.ndarray, var: np.ndarray, groups: int, activation: str,
     eps: float, needs: tuple[bool, ...],
 ) -> Arrays:  # fmt: skip
@@ -91,7 +91,7 @@ def _work(x: Any, weight: Any, bias: Any, **attrs: Any) -> Work:
 
 
 op(
-    "group_norm_activation", _reference, shape=_shape, forward=_forward, rule=_rule, backward=_backward, reference_backward=_reference_backward,
+    "group_norm_activation", _reference, cpu=_reference, shape=_shape, forward=_forward, rule=_rule, backward=_backward, cpu_backward=_cpu_backward,
     outputs=("y", "mean", "var"), residuals=("mean", "var"), layout="images", samples=_samples, sizes=_sizes, work=_work,
     borrows=("bias",), condition=("measured", _gradient_scales),
 )  # fmt: skip

@@ -47,4 +47,4 @@ def refuse_unknown(name: str, activation: Any, names: tuple[str, ...]) -> None:
 def of_numpy(activation: str, z: Any) -> Any:
     """The activation of a numpy array."""
     named = ALL[activation]
-    return registry[named.op].reference(z, **named.attrs)
+    return registry[named.op].cpu(z, **named.attrs)

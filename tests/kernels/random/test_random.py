@@ -222,7 +222,7 @@ def test_refused(call: object, says: str) -> None:
 def test_a_permutation_of_equal_words_is_one(monkeypatch: pytest.MonkeyPatch) -> None:
     """Two numbers that draw the same word keep their order, as they do on a GPU."""
     monkeypatch.setattr(sampling, "numpy_words", lambda seed, offset, n: np.array([5, 0, 3, 0, 5, 0, 3, 0, 1, 0, 5, 0], np.uint32))
-    assert registry["randperm"].reference(n=6, seed=0, offset=0, dtype=np.dtype(np.int64), device=None).tolist() == [4, 1, 3, 0, 2, 5]
+    assert registry["randperm"].cpu(n=6, seed=0, offset=0, dtype=np.dtype(np.int64), device=None).tolist() == [4, 1, 3, 0, 2, 5]
 
 
 @pytest.mark.parametrize("on", ["cpu", "cuda"])

@@ -144,13 +144,13 @@ def test_softmax_walks_long_rows(shape: tuple[int, ...], dim: int, log: bool) ->
     x[(0,) * len(shape)] = -np.inf
     on = row_tiles.row_tiles(shape, dim, 4, limit=8, tile=16)
     assert not on.whole
-    want = registry[name].reference(x, dim=dim)
+    want = registry[name].cpu(x, dim=dim)
     got = softmax.forward_rows(on_device(x), dim, log, on)
     np.testing.assert_allclose(to_host(got), want, rtol=1e-12)
     x[(0,) * len(shape)] = 0
-    y = registry[name].reference(x, dim=dim)
+    y = registry[name].cpu(x, dim=dim)
     down = softmax.backward_rows(on_device(g), on_device(y), dim, log, on)
-    backward = registry[name].reference_backward
+    backward = registry[name].cpu_backward
     assert backward is not None
     np.testing.assert_allclose(to_host(down), backward.functions[0](g, y, dim), rtol=1e-9, atol=1e-12)
 
@@ -164,12 +164,12 @@ def test_cross_entropy_walks_long_rows(shape: tuple[int, ...], probabilities: bo
     on = row_tiles.row_tiles(shape, 1, 4, limit=8, tile=16)
     given = tuple(on_device(a) for a in (x, target, weight))
     loss, lse, total = cross_entropy.forward_rows(*given, "mean", -100, 0.1, on)
-    want = registry["cross_entropy"].reference(x, target, weight, reduction="mean", label_smoothing=0.1)
+    want = registry["cross_entropy"].cpu(x, target, weight, reduction="mean", label_smoothing=0.1)
     np.testing.assert_allclose(to_host(loss), want[0], rtol=1e-12)
     np.testing.assert_allclose(to_host(lse), want[1], rtol=1e-12)
     needs = (True, probabilities, False)
     got = cross_entropy.backward_rows(on_device(np.asarray(2.0)), *given, lse, total, "mean", -100, 0.1, needs, on)
-    backward = registry["cross_entropy"].reference_backward
+    backward = registry["cross_entropy"].cpu_backward
     assert backward is not None
     expected = backward.functions[0](np.asarray(2.0), x, target, weight, want[0], want[1], "mean", -100, 0.1, needs)
     for a, b in zip(got, expected, strict=False):
@@ -183,11 +183,11 @@ def test_layer_norm_walks_long_rows() -> None:
     x, w, b, g = rng.normal(size=(3, 37)) + 5, rng.normal(size=37), rng.normal(size=37), rng.normal(size=(3, 37))
     on = row_tiles.row_tiles((3, 37), 1, 4, limit=8, tile=16)
     y, mean, rstd = row_kernels.forward_rows(on_device(x), on_device(w), on_device(b), 1e-5, 1, on)
-    want = registry["layer_norm"].reference(x, w, b)
+    want = registry["layer_norm"].cpu(x, w, b)
     for got, expected in zip((y, mean, rstd), want, strict=True):
         np.testing.assert_allclose(to_host(got), expected, rtol=1e-10, atol=1e-12)
     dx = row_kernels.backward_rows(on_device(g), on_device(x), on_device(w), mean, rstd, 1, on)
-    backward = registry["layer_norm"].reference_backward
+    backward = registry["layer_norm"].cpu_backward
     assert backward is not None
     expected = backward.functions[0](g, x, w, b, want[1], want[2], 1, (True, False, False))[0]
     np.testing.assert_allclose(to_host(dx), expected, rtol=1e-9, atol=1e-12)
@@ -198,12 +198,12 @@ def test_rms_norm_walks_long_rows() -> None:
     x, w, g = rng.normal(size=(3, 37)) + 5, rng.normal(size=37), rng.normal(size=(3, 37))
     on = row_tiles.row_tiles((3, 37), 1, 4, limit=8, tile=16)
     y, mean, rstd = row_kernels.forward_rows(on_device(x), on_device(w), None, 1e-5, 1, on, centred=False)
-    want = registry["rms_norm"].reference(x, w)
+    want = registry["rms_norm"].cpu(x, w)
     assert mean is None
     for got, expected in zip((y, rstd), want, strict=True):
         np.testing.assert_allclose(to_host(got), expected, rtol=1e-10, atol=1e-12)
     dx = row_kernels.backward_rows(on_device(g), on_device(x), on_device(w), None, rstd, 1, on)
-    backward = registry["rms_norm"].reference_backward
+    backward = registry["rms_norm"].cpu_backward
     assert backward is not None
     np.testing.assert_allclose(to_host(dx), backward.functions[0](g, x, w, want[1], 1, (True, False))[0], rtol=1e-9, atol=1e-12)
 
@@ -212,11 +212,11 @@ def test_rms_norm_walks_long_rows() -> None:
 def test_a_label_out_of_range_is_named() -> None:
     x, t = np.zeros((3, 4), np.float32), np.array([1, 7, 0])
     with pytest.raises(IndexError, match=r"label 7 at position 1 is no class; there are 4"):
-        registry["cross_entropy"].reference(x, t)
+        registry["cross_entropy"].cpu(x, t)
     with pytest.raises(IndexError, match=r"label 7 at position 1 is no class; there are 4"):
         to_host(forward("cross_entropy", on_device(x), on_device(t))[0])
     with pytest.raises(IndexError, match=r"label -1 at position \(1, 0\)"):
-        registry["cross_entropy"].reference(np.zeros((2, 3, 2), np.float32), np.array([[0, 1], [-1, 2]]))
+        registry["cross_entropy"].cpu(np.zeros((2, 3, 2), np.float32), np.array([[0, 1], [-1, 2]]))
 
 
 def test_the_kernel_does_not_follow_a_label_out_of_range() -> None:
@@ -235,7 +235,7 @@ def test_the_kernel_does_not_follow_a_label_out_of_range() -> None:
 
 def test_a_mean_over_ignored_rows_only_is_nan() -> None:
     x, t = np.zeros((2, 3), np.float32), np.full(2, -100)
-    assert np.isnan(registry["cross_entropy"].reference(x, t)[0])
+    assert np.isnan(registry["cross_entropy"].cpu(x, t)[0])
     assert np.isnan(to_host(forward("cross_entropy", on_device(x), on_device(t))[0]))
 
 
@@ -249,7 +249,7 @@ def test_every_dim_of_few_and_of_many_elements(where: str, keepdim: bool, shape:
     for (name, x), dims in itertools.product(laid.items(), sets):
         given = on_device(x) if where == "cuda" else x
         for op, exact in (("sum", np.sum), ("mean", np.mean), ("amax", np.max)):
-            run = registry[op].forward if where == "cuda" else registry[op].reference
+            run = registry[op].forward if where == "cuda" else registry[op].cpu
             found = np.asarray(to_host(run(given, dim=dims, keepdim=keepdim)))  # type: ignore[misc]
             want = exact(x, axis=dims, keepdims=keepdim)
             assert found.shape == want.shape, (op, name, dims)
@@ -274,7 +274,7 @@ def test_an_op_takes_its_dims_in_every_form(where: str, name: str, dim: Any, axi
 def test_sums_on_the_cpu_lose_at_most_8_eps(shape: tuple[int, ...], dims: tuple[int, ...]) -> None:
     for x in (np.random.default_rng(7).random(shape, np.float32), np.full(shape, 0.1, np.float32)):
         for view in (x, np.asfortranarray(x), x[::-1]):
-            error = np.abs(registry["sum"].reference(view, dim=dims).astype(np.float64) - view.sum(dims, dtype=np.float64))
+            error = np.abs(registry["sum"].cpu(view, dim=dims).astype(np.float64) - view.sum(dims, dtype=np.float64))
             assert np.all(error <= 8 * np.finfo(np.float32).eps * np.abs(view).sum(dims, dtype=np.float64))
 
 
@@ -288,14 +288,14 @@ def test_sums_on_the_device_lose_at_most_8_eps(shape: tuple[int, ...], dims: tup
 @pytest.mark.parametrize("kind", [np.float16, ml_dtypes.bfloat16])
 def test_16_bit_floats_accumulate_in_float32(kind: Any) -> None:
     x = np.ones(3000, kind)
-    for found in (registry["sum"].reference(x, dim=(0,)), to_host(forward("sum", on_device(x), dim=(0,), keepdim=False))):
+    for found in (registry["sum"].cpu(x, dim=(0,)), to_host(forward("sum", on_device(x), dim=(0,), keepdim=False))):
         assert found.dtype == kind
         assert float(found) == float(np.asarray(3000, kind))
 
 
 def test_integers_and_bools_are_summed_in_int64() -> None:
     for x in (np.full(300, 127, np.int8), np.ones(300, np.bool_), np.full(3, 2**31 - 1, np.int32)):
-        for found in (registry["sum"].reference(x, dim=(0,)), to_host(forward("sum", on_device(x), dim=(0,), keepdim=False))):
+        for found in (registry["sum"].cpu(x, dim=(0,)), to_host(forward("sum", on_device(x), dim=(0,), keepdim=False))):
             assert np.asarray(found).dtype == np.int64
             assert int(found) == int(x.sum(dtype=np.int64))
 

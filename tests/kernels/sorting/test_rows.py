@@ -56,7 +56,7 @@ def same(a: np.ndarray, b: np.ndarray) -> bool:
 @pytest.mark.parametrize("name", TYPES)
 def test_places_on_the_cpu(name: str, descending: bool) -> None:
     x = rows(name, 3, 90)
-    values, places = registry["sort"].reference(x, dim=1, descending=descending)
+    values, places = registry["sort"].cpu(x, dim=1, descending=descending)
     want = ordered(x, 1, descending)
     assert np.array_equal(places, want)
     assert same(values, np.take_along_axis(x, want, 1))
@@ -138,7 +138,7 @@ def test_ranks_of_rows_with_different_numbers_of_nan() -> None:
     x: Any = rows("float32", 6, 70)
     x[2] = np.nan
     for rank in (-1, -2):
-        found = registry["rank_place"].reference(x, dim=1, rank=rank)[:, 0]
+        found = registry["rank_place"].cpu(x, dim=1, rank=rank)[:, 0]
         for row, at in zip(x, found, strict=True):
             order, nan = ordered(row[None], 1, False)[0], int(np.isnan(row).sum())
             want = order[70 - nan] if rank == -1 and nan else order[max(70 - nan - 1, 0) // 2]

@@ -6,8 +6,8 @@ OPS: dict[str, dict[tuple[str, str, str], str]] = {
     "kernels/convolution/convolution.py": {
         (
             "weight_reference",
-            "return reference_backward_weight(g, x, (g.shape[1], x.shape[1] // groups, *kernel_size), stride, padding, dilation, groups)",
-            "return reference_backward_weight(g, x, (g.shape[1], x.shape[2] // groups, *kernel_size), stride, padding, dilation, groups)",
+            "return cpu_backward_weight(g, x, (g.shape[1], x.shape[1] // groups, *kernel_size), stride, padding, dilation, groups)",
+            "return cpu_backward_weight(g, x, (g.shape[1], x.shape[2] // groups, *kernel_size), stride, padding, dilation, groups)",
         ): "how many channels there are is read off x",
     },
     "kernels/creation/numbers.py": {

@@ -85,7 +85,7 @@ class TraceLevel(Level):
             if not name and x.path is not None and (id(root.array) in self.names or root.array.size <= max(4 * x.array.size, _SMALL)):
                 found, under = self.item(root), root if type(root.array) is not LayerArray else root.array.value
                 for op, attrs, _ in x.path[1:]:
-                    under = new_tensor(op.reference(under.array, **attrs))
+                    under = new_tensor(op.cpu(under.array, **attrs))
                     found = self.call(op.name, (found,), attrs, [(under.array.shape, under.array.dtype, under)])[0]
             else:
                 values = to_host(x.array)
@@ -143,7 +143,7 @@ class TraceLevel(Level):
             array = LayerArray(self, under)
             at = root
             for op, attrs, _ in view.path[1:-1]:  # type: ignore[index]
-                inner = new_tensor(op.reference(at.array.value.array, **attrs))
+                inner = new_tensor(op.cpu(at.array.value.array, **attrs))
                 result = self.call(op.name, (self.current(at),), attrs, [(inner.array.shape, inner.array.dtype, inner)])[0]
                 at = Slot(LayerArray(self, inner), result, at, (op, attrs))
             op, attrs, _ = view.path[-1]  # type: ignore[index]

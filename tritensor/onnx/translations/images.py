@@ -62,7 +62,7 @@ def _by_products(g: Graph, x: Value, size: Any, **how: Any) -> Value:
             continue
         unit = np.eye(cells, dtype=np.float64 if kind == np.float64 else np.float32)[:, None]
         one = {**how, "size": (out,), "factors": (how["factors"][k],)}
-        matrix = np.asarray(ops["resample"].reference(unit, **one))[:, 0]  # (cells, out)
+        matrix = np.asarray(ops["resample"].cpu(unit, **one))[:, 0]  # (cells, out)
         last = [*[d for d in range(n) if d != axis], axis]
         y = g.op("MatMul", g.transpose(y, last), g.const(matrix.astype(kind)))
         y = g.transpose(y, [last.index(d) for d in range(n)])

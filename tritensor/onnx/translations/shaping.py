@@ -86,7 +86,7 @@ def _bounds(i: Any) -> tuple[Any, Any, int, bool]:
 # -- other views, by positions
 def _positions(name: str, shape: tuple[int, ...], how: dict[str, Any]) -> np.ndarray:
     """Which elements of an array of a shape a view reads, counted in C order."""
-    return np.asarray(ops[name].reference(np.arange(math.prod(shape)).reshape(shape), **how))
+    return np.asarray(ops[name].cpu(np.arange(math.prod(shape)).reshape(shape), **how))
 
 
 @translates("as_strided")

@@ -48,7 +48,7 @@ def corner_problems(label: str, corner: Any) -> list[str]:
 def _said_twice(record: Any) -> list[str]:
     """Names in a gradient that mean two things, of which it would get one without a word."""
     problems: list[str] = []
-    corners = [c for c in (record.rule, record.backward, record.reference_backward) if c is not None]
+    corners = [c for c in (record.rule, record.backward, record.cpu_backward) if c is not None]
     named = {n for corner in corners for names in corner.names for n in names}
     for n in (*record.inputs, *record.attrs):
         if n in named and (n == "needs" or n in record.outputs):
@@ -83,7 +83,7 @@ def problems_of(record: Any, differentiable: bool) -> list[str]:
             "backward is missing: a differentiable op pairs its forward kernel with a backward kernel; give the function that launches it, "
             "or differentiable=False without a rule"
         )
-    if record.rule is None and (record.backward or record.reference_backward):
+    if record.rule is None and (record.backward or record.cpu_backward):
         problems.append("a backward without a rule cannot be differentiated again; add rule")
     if record.promote not in (None, "same", "float"):
         problems.append(f"promote is {record.promote!r}; it is None, 'same' or 'float'")
@@ -96,7 +96,7 @@ def problems_of(record: Any, differentiable: bool) -> list[str]:
         problems.append("residuals come last among the outputs")
     allowed = {*record.inputs, *record.outputs, *record.attrs, "needs"}
     allowed |= {f"{i}_shape" for i in record.inputs} | {f"{i}_dtype" for i in record.inputs}
-    for label in ("rule", "backward", "reference_backward"):
+    for label in ("rule", "backward", "cpu_backward"):
         corner = getattr(record, label)
         if corner is None:
             continue

@@ -1,4 +1,4 @@
-"""The record of an op with its four corners, and what tests and benchmarks need of it."""
+"""The record of an op with its corners, and what tests and benchmarks need of it."""
 
 from __future__ import annotations
 
@@ -67,7 +67,7 @@ class Partials(NamedTuple):
 
 @dataclass(frozen=True, slots=True, eq=False, kw_only=True)
 class Op:
-    """One op: {forward, backward} x {Triton kernel, plain mathematics}, and what tests and benchmarks need of it.
+    """One op: {forward, backward} x {Triton kernel, the CPU, plain mathematics}, and what tests and benchmarks need of it.
 
     Built by `op(...)`, which documents the fields. `inputs`, `attrs`, `required`, `variadic` are read off the
     signature of `reference`; the `Partials` are the gradient corners in normal form.
@@ -79,7 +79,8 @@ class Op:
     forward: Callable[..., Any] | None
     rule: Partials | None
     backward: Partials | None
-    reference_backward: Partials | None
+    cpu: Callable[..., Any]  # what the CPU runs: the author's, or reference as plain_cpu.py makes it serve
+    cpu_backward: Partials | None
     outputs: tuple[str, ...]
     residuals: tuple[str, ...]
     mutates: tuple[str, ...]
@@ -129,7 +130,7 @@ class Op:
         found = self.keep_cache.get(needs)
         if found is None:
             asked: set[str] = set()
-            for corner in (self.rule, self.backward, self.reference_backward):
+            for corner in (self.rule, self.backward, self.cpu_backward):
                 if corner is None:
                     continue
                 for i, names in enumerate(corner.names):

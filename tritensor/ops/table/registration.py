@@ -20,6 +20,7 @@ from tritensor.ops.table.formula_checks import several
 from tritensor.ops.table.host_fallback import on_host
 from tritensor.ops.table.lookup import registry
 from tritensor.ops.table.owner import Owner, owner_in_library, owner_of_caller
+from tritensor.ops.table.plain_cpu import plain_cpu
 from tritensor.ops.table.record import FLOATS, Op, Partials, Sample, Work
 from tritensor.ops.table.signature import names_of, read_signature
 
@@ -53,7 +54,8 @@ def op(
     forward: Callable[..., Any] | None = None,
     rule: Any = None,
     backward: Any = None,
-    reference_backward: Any = None,
+    cpu: Callable[..., Any] | None = None,
+    cpu_backward: Any = None,
     inputs: tuple[str, ...] | None = None,
     outputs: tuple[str, ...] = ("y",),
     residuals: tuple[str, ...] = (),
@@ -83,7 +85,8 @@ def op(
 
     Args:
         name: what `ops.<name>` and error messages call it; unique.
-        reference: `(*arrays, *, attributes) -> array or tuple`, numpy. Its signature is the op's signature: arrays
+        reference: `(*arrays, *, attributes) -> array or tuple`, plain numpy: the truth that kernels are held to, never optimised. It is asked in float64; where
+            no `cpu` is given, users run it, too, of 16-bit floats in float32. Its signature is the op's signature: arrays
             positional (optional ones default to None, a last `*xs` takes any number), attributes keyword-only.
         shape: same signature, returns a Spec (or a tuple of them); the only place that refuses shapes and dtypes.
         forward: same signature over CudaArrays, launches the kernel. Not given for a view.
@@ -92,7 +95,9 @@ def op(
             inputs, outputs, attributes, `<input>_shape`, `<input>_dtype`, and `needs` (a bool per input).
             With several public outputs `g` is a tuple.
         backward: the same over CudaArrays, launches the backward kernel.
-        reference_backward: the same in numpy, where the rule op by op would be slow.
+        cpu: same signature as forward over numpy arrays, where the CPU can do better than reference: blocks that fit the cache, BLAS, machine code. The
+            tests hold it to reference. Left out, reference runs.
+        cpu_backward: backward over numpy arrays, where the rule op by op would be slow on the CPU. The tests hold it to the rule.
         inputs: names for the inputs where reference has no signature to read (a numpy ufunc).
         outputs: names of the outputs; `residuals` are those of them that only `backward` uses (log-sum-exp) and no
             caller sees.
@@ -107,7 +112,7 @@ def op(
         differentiable: False says on purpose that there is no gradient (comparisons, argmax).
         broadcasts: inputs follow numpy broadcasting; the engine sums gradients back to each input's shape.
         promote: None (types as given), "same" (inputs cast to their common type), "float" (and integers to floating).
-        into: reference and forward take `out=`, an array to write to.
+        into: forward and cpu take `out=`, an array to write to; where cpu is left out, that is seen to.
         reports: forward's kernel reports bad values through the device's error record (see kernels/parts/indices/error_reports.py).
         holomorphic: how the rule serves complex numbers. True: it is written as for real ones, g times the derivative, and the engine
             conjugates g before it and the gradient after it, which is right for functions that are differentiable in the complex sense.
@@ -143,8 +148,10 @@ def op(
         raise RegistrationError(f"op {name!r} was not registered:\n  - the name must be a string")
     outputs, residuals, mutates, dtypes = map(several, (outputs, residuals, mutates, dtypes))
     inputs = inputs if inputs is None else several(inputs)
-    for label, corner in (("forward", forward), ("rule", rule), ("backward", backward), ("reference_backward", reference_backward)):
+    for label, corner in (("forward", forward), ("rule", rule), ("backward", backward), ("cpu_backward", cpu_backward)):
         problems += corner_problems(label, corner)
+    if cpu is not None and not callable(cpu):
+        problems.append(f"cpu is {cpu!r}; give a function of numpy arrays, or leave it out")
     if problems:
         raise RegistrationError(f"op {name!r} was not registered:\n" + "\n".join(f"  - {p}" for p in problems))
     if not name.isidentifier() or keyword.iskeyword(name):
@@ -157,12 +164,12 @@ def op(
         read_inputs, required, variadic, attrs = inputs, len(inputs), False, {}
     record = Op(
         name=name, reference=reference, shape=shape, forward=bare(forward), rule=_partials(rule), backward=_partials(backward),
-        reference_backward=_partials(reference_backward), outputs=() if mutates else outputs, residuals=residuals, mutates=mutates, borrows=(),
+        cpu=cpu or plain_cpu(reference, shape, view or bool(mutates), into), cpu_backward=_partials(cpu_backward), outputs=() if mutates else outputs, residuals=residuals, mutates=mutates, borrows=(),
         view=view, broadcasts=broadcasts,
         layout=layout or _layout_of(view or bool(mutates), broadcasts),
         promote=promote, into=into, reports=reports,
         holomorphic=holomorphic, autocast=autocast,
-        host=on_host(name, reference, shape) if host else None, dtypes=dtypes, samples=samples, sizes=sizes, work=work, configs=configs,
+        host=on_host(name, cpu or reference, shape) if host else None, dtypes=dtypes, samples=samples, sizes=sizes, work=work, configs=configs,
         tolerance=tolerance or {}, condition=conditions(condition, broadcasts or view), inputs=read_inputs, required=required,
         variadic=variadic, attrs=attrs, doc=doc or (reference.__doc__ or ""),
         module=getattr(reference, "__module__", "") or "", owner=owner_of_caller(lookup.reading.package), forms=(),
@@ -175,7 +182,7 @@ def op(
         problems += registry.forms.problems(record, replace)
     if problems:
         raise RegistrationError(f"op {name!r} was not registered:\n" + "\n".join(f"  - {p}" for p in problems))
-    corners: dict[str, Any] = {k: _place(getattr(record, k), record) for k in ("rule", "backward", "reference_backward")}
+    corners: dict[str, Any] = {k: _place(getattr(record, k), record) for k in ("rule", "backward", "cpu_backward")}
     record = changed(record, **corners | _recorded(record.forward, corners["backward"], record))
     if replace and _taken(name) is not None:
         registry.known(name)  # loads the file of the library's own, which would register it later otherwise

@@ -52,7 +52,7 @@ def write_over(name: str, target: Tensor, operands: tuple[Any, ...], who: str) -
         given.append(b)
     if not whole:
         return False
-    run: Any = op.forward if isinstance(a, CudaArray) else op.reference
+    run: Any = op.forward if isinstance(a, CudaArray) else op.cpu
     if not isinstance(a, CudaArray) and not isinstance(getattr(run, "bare", run), np.ufunc):
         return False  # a formula of several steps would read what its first step has overwritten
     if (version := target.version) is not None and version.lent is not None:
@@ -93,7 +93,7 @@ def _filled(x: Tensor, value: Any, name: str) -> bool:
         assert full.forward is not None
         full.forward(shape=a.shape, value=value, dtype=a.dtype, device=a.storage.device, out=a)
     else:
-        full.reference(shape=a.shape, value=value, dtype=a.dtype, device=x.device, out=a)
+        full.cpu(shape=a.shape, value=value, dtype=a.dtype, device=x.device, out=a)
     version_of(x).bump(name)
     return True
 

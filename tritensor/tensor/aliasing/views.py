@@ -291,7 +291,7 @@ nodes.hang_written, nodes.hang_result = hang_written, hang_result  # type: ignor
 def replay(path: Path, x: Any) -> Any:
     """Take the same view of another array or tensor."""
     for op, attrs, _ in path:
-        x = getattr(ops, op.name)(x, **attrs) if isinstance(x, Tensor) else op.reference(x, **attrs)
+        x = getattr(ops, op.name)(x, **attrs) if isinstance(x, Tensor) else op.cpu(x, **attrs)
     return x
 
 

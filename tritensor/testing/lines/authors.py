@@ -25,7 +25,7 @@ def written(thing: Any) -> list[FunctionType]:
 
 def modules(op: Op) -> set[str]:
     """The modules that the functions of a record were written in."""
-    corners = (op.reference, op.forward, op.rule, op.backward, op.reference_backward, op.samples, op.shape)
+    corners = (op.reference, op.cpu, op.forward, op.rule, op.backward, op.cpu_backward, op.samples, op.shape)
     own = set() if op.module.startswith(_SHARED) else {op.module}
     return own | {f.__module__ for corner in corners for f in written(corner)}
 
@@ -39,9 +39,9 @@ def concerned(op: Op, question: str, kernels: bool) -> list[FunctionType]:
     elif question == "outputs_alone":
         corner = op.backward if kernels else op.rule
     elif question == "backward_is_rule":
-        corner = (op.backward if kernels else op.reference_backward) or op.rule
+        corner = (op.backward if kernels else op.cpu_backward) or op.rule
     else:
-        corner = op.forward if kernels else op.reference
+        corner = op.forward if kernels else op.cpu
     found: dict[int, FunctionType] = {}
     jitted: set[int] = set()
     _walk(corner, found, jitted, 0)

@@ -62,7 +62,7 @@ class Reached:
 
 def _functions(op: Op) -> list[FunctionType]:
     """What the author of an op wrote to compute with: no lambdas, which run whole or not at all."""
-    corners = (op.forward, op.backward, op.rule, op.reference, op.reference_backward)
+    corners = (op.forward, op.backward, op.rule, op.reference, op.cpu, op.cpu_backward)
     return [f for f in written(corners) if f.__name__ != "<lambda>" and Path(f.__code__.co_filename).suffix]
 
 

@@ -1,1 +1,1 @@
-"""The five questions that every op of the table is asked, in every dtype and layout, on every device."""
+"""The six questions that every op of the table is asked, in every dtype and layout, on every device."""

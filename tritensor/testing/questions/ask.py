@@ -7,7 +7,7 @@ from tritensor.testing.questions.cases import Case
 from tritensor.testing.questions.configs import other_configs
 from tritensor.testing.questions.derivatives import rule_differentiates, rule_is_derivative
 from tritensor.testing.questions.extremes import extremes
-from tritensor.testing.questions.forward import forward, shape_rule
+from tritensor.testing.questions.forward import cpu_is_reference, forward, shape_rule
 from tritensor.testing.questions.question import Finding, Question
 from tritensor.testing.questions.results import layout_rule
 from tritensor.testing.questions.several_outputs import outputs_alone
@@ -18,7 +18,7 @@ def questions_for(case: Case, wild: bool = False) -> tuple[Question, ...]:
     if case.on.type != "cpu":
         more = (extremes,) if wild and case.layout == "plain" else ()
         return forward, backward_is_rule, outputs_alone, other_configs, on_the_road, layout_rule, *more
-    first: tuple[Question, ...] = (shape_rule, forward, backward_is_rule, outputs_alone, on_the_road, layout_rule)
+    first: tuple[Question, ...] = (shape_rule, cpu_is_reference, backward_is_rule, outputs_alone, on_the_road, layout_rule)
     return (*first, rule_is_derivative, rule_differentiates) if case.dtype == "float64" else first
 
 

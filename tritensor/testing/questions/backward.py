@@ -27,14 +27,14 @@ from tritensor.testing.questions.tolerance import GRADIENT, TABLE, Mismatch, mis
 WHOLE = 2  # samples of which kernels are asked for each input's gradient alone; of a later one for another input's with each
 
 
-# 4
+# 4, and on the CPU the second half of 6
 @question
 def backward_is_rule(case: Case) -> list[str]:
-    """The backward kernel (on the CPU: reference_backward) returns what the rule does, given the same saved values."""
+    """The backward kernel (on the CPU: cpu_backward, question 6) returns what the rule does, given the same saved values."""
     op = case.op
     if op.rule is None or not any(case.needs) or not any(is_floating(e) for e in case.expected[: op.public]):
         return []
-    corner = op.reference_backward if case.on.type == "cpu" else op.backward
+    corner = op.cpu_backward if case.on.type == "cpu" else op.backward
     if corner is None and (case.on.type == "cpu" or not (op.view or op.host)):
         return []  # on the CPU the rule itself runs; of an op without a kernel it runs on the device
     given, saved, g = backward_inputs(case)

@@ -120,13 +120,19 @@ class Case:
 
     @cached_property
     def expected(self) -> tuple[np.ndarray, ...]:
-        """Outputs of the reference in the type under test, on plain C-ordered inputs."""
-        return outputs(self.op, self.op.reference, tuple(copied(self.values)), self.attrs(cpu))
+        """What the CPU gives in the type under test, on plain C-ordered inputs."""
+        return outputs(self.op, self.op.cpu, tuple(copied(self.values)), self.attrs(cpu))
+
+    @cached_property
+    def wanted(self) -> tuple[np.ndarray, ...]:
+        """`truth`, rounded once to the types that the op gives."""
+        with np.errstate(all="ignore"):
+            return tuple(np.asarray(t).astype(e.dtype, copy=False) for t, e in zip(self.truth, self.expected, strict=True))
 
     @cached_property
     def made(self) -> tuple[Placed, ...]:
         """Outputs of the forward corner on the case's device, as the case's inputs lie: what the backward is given of an op with residuals."""
-        function = self.op.reference if self.on.type == "cpu" else self.op.forward or self.op.host
+        function = self.op.cpu if self.on.type == "cpu" else self.op.forward or self.op.host
         given = tuple(x.array if isinstance(x, Placed) else x for x in self.placed())
         found = outputs(self.op, function, given, self.attrs())
         return tuple(Placed(x, x, to_host(x).copy().reshape(-1).view(np.uint8)) for x in found)

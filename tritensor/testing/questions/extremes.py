@@ -41,7 +41,7 @@ def _asked(case: Case, i: int, at: tuple[int, ...], value: float) -> list[str]:
     op = case.op
     values = copied(case.values)
     values[i][at] = value
-    want = outputs(op, op.reference, tuple(copied(tuple(values))), case.attrs())
+    want = outputs(op, op.cpu, tuple(copied(tuple(values))), case.attrs())
     given = [place(x, "plain", case.on).array if isinstance(x, np.ndarray) else x for x in values]
     got = outputs(op, op.forward, tuple(given), case.attrs())
     for name, g, w in zip(op.outputs[: op.public], got, want, strict=False):

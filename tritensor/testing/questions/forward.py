@@ -1,4 +1,4 @@
-"""Questions 1 and 2: the shape rule against numpy's result, and the forward kernel against the reference."""
+"""Questions 1, 2 and 6: the shape rule against numpy's result, and the forward kernel and the CPU's own way against the reference."""
 
 from __future__ import annotations
 
@@ -47,14 +47,20 @@ def shape_rule(case: Case) -> list[str]:
 # 2
 @question
 def forward(case: Case) -> list[str]:
-    """The kernel (on the CPU: numpy in this type and layout) computes what the reference does."""
+    """The kernel computes what the reference does."""
     op = case.op
-    function: Any
-    if case.on.type == "cpu":
-        function, want, exact_types = op.reference, case.truth, False
-    else:
-        function, want, exact_types = (op.reference if op.view else op.forward or op.host), case.expected, True
-    given = case.placed()
+    return _is_reference(case, op.cpu if op.view else op.forward or op.host, case.wanted, True)
+
+
+# 6; of gradients see backward_is_rule
+@question
+def cpu_is_reference(case: Case) -> list[str]:
+    """What the CPU runs computes, in this type and layout, what the reference does in float64."""
+    return _is_reference(case, case.op.cpu, case.truth, False)
+
+
+def _is_reference(case: Case, function: Any, want: tuple[np.ndarray, ...], exact_types: bool) -> list[str]:
+    op, given = case.op, case.placed()
     got = outputs(op, function, arrays(given), case.attrs())
     found = compare(case, got, want, [op.mutates or op.outputs][0], exact_types)
     written = {op.inputs.index(m) for m in op.mutates}

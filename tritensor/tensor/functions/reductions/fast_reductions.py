@@ -48,7 +48,7 @@ def quick_reduction(name: str) -> Callable[..., Tensor | None]:
         if known is None:
             op = registry[name]
             (keep_x,), (keep_y, *_), meta = op.keep((True,))
-            found = known = op, getattr(op.reference, "plain", None), keep_x, keep_y, meta
+            found = known = op, getattr(op.cpu, "plain", None), keep_x, keep_y, meta
         op, plain, keep_x, keep_y, meta = known
         if plain is None:  # an op that took the place of ours
             return None

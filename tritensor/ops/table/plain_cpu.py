@@ -1,0 +1,37 @@
+"""The CPU's side of an op whose author gave none: its reference, of 16-bit floats in float32, each result rounded once."""
+
+from __future__ import annotations
+
+from collections.abc import Callable
+from typing import Any
+
+import numpy as np
+
+from tritensor.ground import dtypes
+
+_WIDER = {d.numpy: np.dtype(np.float32) for d in dtypes.ALL if d.kind in ("float", "float8") and d.numpy.itemsize < 4}
+
+
+def plain_cpu(reference: Callable[..., Any], shape: Callable[..., Any], as_it_is: bool, into: bool) -> Callable[..., Any]:
+    """What the CPU runs of an op that has a reference alone. `as_it_is`: the op views or overwrites its inputs, so that these must be the arrays themselves."""
+    if as_it_is:
+        return reference
+
+    def cpu(*arrays: Any, out: np.ndarray | None = None, **attrs: Any) -> Any:
+        given = [x.astype(_WIDER[x.dtype]) if isinstance(x, np.ndarray) and x.dtype in _WIDER else x for x in arrays]
+        with np.errstate(all="ignore"):  # overflow gives infinity and 0/0 NaN, as everywhere in this library: no warning
+            result = reference(*given, **attrs)
+        if out is not None:
+            out[...] = result
+            return out
+        said = shape(*arrays, **attrs)
+        if type(result) is not tuple:
+            return np.asarray(result).astype(said.dtype, copy=_is_among(result, arrays))
+        return tuple([np.asarray(y).astype(s.dtype, copy=_is_among(y, arrays)) for y, s in zip(result, said, strict=True)])
+
+    return cpu
+
+
+def _is_among(result: Any, arrays: tuple[Any, ...]) -> bool:
+    """Whether a result shares memory with an input, as numpy's views do: an op that is no view gives memory of its own."""
+    return isinstance(result, np.ndarray) and any([isinstance(x, np.ndarray) and np.may_share_memory(x, result) for x in arrays])
