@@ -8,7 +8,7 @@ from typing import NamedTuple
 from tritensor.ground.call_site import INSIDE, shown
 
 # What registers in somebody's name: this folder, and the makers of whole ops.
-_MAKERS = (f"{INSIDE}table/", f"{INSIDE}kernels/parts/")
+_MAKERS = (f"{INSIDE}ops/table/", f"{INSIDE}kernels/parts/")
 
 
 class Owner(NamedTuple):
