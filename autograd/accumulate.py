@@ -14,7 +14,7 @@ from tritensor.autograd.node import Version, as_array
 from tritensor.ground.errors import GradError, ShapeError
 from tritensor.ground.process import locks
 from tritensor.ground.strides import is_dense
-from tritensor.ground.transforms import LayerArray
+from tritensor.ground.transforms import WrappedArray
 from tritensor.ops.array import Array, CudaArray, device_of, element_strides, empty, is_contiguous
 from tritensor.ops.table import ops, registry
 
@@ -36,7 +36,7 @@ def add_arrays(a: Array, b: Array) -> Array:
 
 def copy(x: Array) -> Array:
     """A C-ordered copy."""
-    if type(x) is LayerArray:
+    if type(x) is WrappedArray:
         return ops.copy(nodes.make_tensor(x)).array
     return registry["copy"].forward(x) if isinstance(x, CudaArray) else np.array(x, order="C")  # type: ignore[misc]
 
@@ -50,7 +50,7 @@ def sum_to(g: Any, shape: tuple[int, ...]) -> Any:
         return g.reshape(shape)
     if isinstance(g, np.ndarray | np.generic):
         return (registry["sum"].cpu(g, dim=axes, keepdim=True) if axes else g).reshape(shape)
-    if type(g) is LayerArray:
+    if type(g) is WrappedArray:
         return sum_to(nodes.make_tensor(g), shape).array
     g = ops.sum(g, dim=axes, keepdim=True) if axes else g
     return ops.reshape(g, shape=shape) if lead else g
@@ -76,7 +76,7 @@ def copied_as(g: Array, leaf: Array) -> Array:
 
 def _laid(g: Any, leaf: Array) -> Any:
     """A gradient that can be differentiated, as a tensor of its own memory that lies so: the next one is added to it in place."""
-    if type(g.array) is LayerArray:
+    if type(g.array) is WrappedArray:
         return ops.copy(g)
     array = copied_as(g.array, leaf)
     if not g.tracked:

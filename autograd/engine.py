@@ -29,7 +29,7 @@ from tritensor.autograd.task import collect as collect
 from tritensor.autograd.task import over_rows as over_rows
 from tritensor.autograd.task import tensors_of as tensors_of
 from tritensor.ground.errors import ArgumentError, GradError, ShapeError
-from tritensor.ground.transforms import LayerArray, running
+from tritensor.ground.transforms import WrappedArray, running
 from tritensor.ops.array import Array, CudaArray
 from tritensor.ops.table import ops, registry
 
@@ -277,7 +277,7 @@ def followed(t: Any) -> bool:
     if t.tracked:
         return state.enabled
     array = t.array
-    return type(array) is LayerArray and (array.tangent is not None or followed(array.value))
+    return type(array) is WrappedArray and (array.tangent is not None or followed(array.value))
 
 
 def backward(outputs: Sequence[Any], grads: Sequence[Any], *, keep_graph: bool, create_graph: bool, inputs: Sequence[Any] | None) -> None:

@@ -16,7 +16,7 @@ from tritensor.autograd.node import Branch, Node, Version, version_of
 from tritensor.autograd.saved import Packed, hung
 from tritensor.ground.dtypes import has_gradient
 from tritensor.ground.errors import GradError, ShapeError
-from tritensor.ground.transforms import LayerArray, entries, running
+from tritensor.ground.transforms import WrappedArray, running, transform
 from tritensor.ops.table import ops
 
 
@@ -328,8 +328,8 @@ class Function(FunctionCtx):
         split = cls.setup_context is not Function.setup_context
         if kwargs or (split and len(args) < getattr(getattr(cls.forward, "__code__", None), "co_argcount", 0)):
             args, kwargs = _in_places(cls.forward, split, args, kwargs)
-        if running.levels and any([type(getattr(a, "array", None)) is LayerArray for a in args]):
-            return entries.apply_function(cls, args, kwargs)
+        if running.levels and any([type(getattr(a, "array", None)) is WrappedArray for a in args]):
+            return transform.current.apply_function(cls, args, kwargs)
         ctx = FunctionCtx()
         ctx.needs_input_grad = tuple([getattr(a, "tracked", False) for a in args])
         ctx._once = cls.clear_saved_tensors_on_access

@@ -15,7 +15,7 @@ from tritensor.autograd.names import SavedValue, name_of, shown
 from tritensor.ground import dtypes
 from tritensor.ground.errors import GradError
 from tritensor.ground.process import locks
-from tritensor.ground.transforms import LayerArray
+from tritensor.ground.transforms import WrappedArray
 from tritensor.ops.array import Array, CudaArray
 from tritensor.ops.table import Op, Partials, ops
 
@@ -165,7 +165,7 @@ class Node:
         """Gradients of the inputs on bare arrays: the backward kernel, its numpy twin, or the rule without recording."""
         op: Op = self.op
         kind = _kind(g)
-        corner = op.backward if kind is CudaArray else None if kind is LayerArray else op.cpu_backward
+        corner = op.backward if kind is CudaArray else None if kind is WrappedArray else op.cpu_backward
         if corner is None:
             corner = op.rule
             assert corner is not None, "a node is made of differentiable ops only"
@@ -438,9 +438,9 @@ def _kind(g: Any) -> type:
     if type(g) is not tuple:
         return type(g)
     kinds = {type(x) for x in g}
-    return LayerArray if LayerArray in kinds else CudaArray if CudaArray in kinds else np.ndarray
+    return WrappedArray if WrappedArray in kinds else CudaArray if CudaArray in kinds else np.ndarray
 
 
 def as_array(x: Any) -> Any:
     """numpy gives scalars for 0-d results; a gradient is always an array."""
-    return x if isinstance(x, np.ndarray | CudaArray | LayerArray) else np.asarray(x)
+    return x if isinstance(x, np.ndarray | CudaArray | WrappedArray) else np.asarray(x)

@@ -15,7 +15,7 @@ from tritensor.autograd.modes import no_grad, state
 from tritensor.autograd.node import FREED, ComplexNode, Node, Version, branch, next_sequence, version_of, watch_nodes
 from tritensor.ground.call_site import wrapper
 from tritensor.ground.errors import GradError
-from tritensor.ground.transforms import LayerArray
+from tritensor.ground.transforms import WrappedArray
 from tritensor.ops.table import registry
 
 Pack = Callable[[Any], Any]
@@ -286,6 +286,6 @@ def _copied(array: Any, copies: dict[int, Any]) -> Any:
     """A copy of an array, one for all nodes that look at it."""
     held = copies.get(id(array))
     if held is None:
-        made = copy(array) if type(array) is LayerArray else copied_as(array, array)
+        made = copy(array) if type(array) is WrappedArray else copied_as(array, array)
         held = copies[id(array)] = (array, made)  # the array too, so that its id stays its own
     return held[1]

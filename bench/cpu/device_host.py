@@ -44,7 +44,7 @@ def main() -> None:
     dropped, dropped_p = tt.nn.Dropout(0.1), torch.nn.Dropout(0.1) if torch else None
     x + y, plain.sum()
     add = registry["add"].forward
-    recipe = next(iter(add.known.values()))
+    recording = next(iter(add.recordings.values()))
     pair = (x.array, y.array)
     kernels = runtime().kernels
     made, _ = runtime().prepare(*_add_launch())
@@ -60,7 +60,7 @@ def main() -> None:
         "cuLaunchKernelEx by cuda-python (the floor)": (lambda: kernels.start(made.config, made.loaded.function, block.address, 0), None),
         "pack three addresses": (lambda: block.pack(block.memory, 0, *pointers), None),
         "a block from the allocator and back": (reuse, None),
-        "replay: block, launch, array": (lambda: recipe(pair), None),
+        "replay: block, launch, array": (lambda: recording(pair), None),
         "tt.launch of a kernel, 3 tensors, a size, a constant": (lambda: launch(_sum, (1,), plain, other, into, 12, BLOCK=16), None),
         "kernel[grid] of the same, Triton's own spelling": (lambda: _sum[(1,)](plain, other, into, 12, BLOCK=16), None),
         "kernel[grid] with a function for a grid": (lambda: _sum[_grid](plain, other, into, 12, BLOCK=16), None),

@@ -319,11 +319,7 @@ def backward_of(gradients: Sequence[Any], heavy: Heavy = None) -> Any:
     named = {_names(f)[1:] for f in gradients if f is not None}
     if len(gradients) > 1 and len(named) == 1 and () not in named:
         return _joint_backward(gradients, named.pop(), heavy)
-    return tuple(None if f is None else _pass if f is unchanged else _one_backward(f, heavy) for f in gradients)
-
-
-def _pass(g: Any) -> Any:
-    return g
+    return tuple(None if f is None else unchanged.fn if f is unchanged else _one_backward(f, heavy) for f in gradients)
 
 
 def _one_backward(formula: Any, heavy: Heavy) -> Callable[..., CudaArray]:

@@ -13,7 +13,7 @@ from tritensor.autograd.modes import no_grad
 from tritensor.ground.call_site import user_frame
 from tritensor.ground.dtypes import bool_, int32, int64
 from tritensor.ground.errors import ArgumentError, AssertedArgumentError, DTypeError, ShapeError
-from tritensor.ground.transforms import LayerArray
+from tritensor.ground.transforms import WrappedArray
 from tritensor.ops.array import all_values
 from tritensor.ops.table import ops
 from tritensor.tensor.aliasing.inplace import overwrite
@@ -164,7 +164,7 @@ def check_bags(
 def edges_of(input: Tensor, offsets: Tensor, include_last_offset: bool) -> Tensor:
     """Where each bag begins and the last one ends, int64 (bags + 1,). Raises ArgumentError for offsets that do not fit; waits for the device."""
     n = input.shape[0]
-    known = np.asarray(offsets.tolist() if type(offsets.array) is LayerArray else all_values(offsets.array), np.int64)
+    known = np.asarray(offsets.tolist() if type(offsets.array) is WrappedArray else all_values(offsets.array), np.int64)
     if include_last_offset and not known.size:
         raise ArgumentError("embedding_bag: include_last_offset: offsets is empty; give at least the end of the last bag")
     if known.size and known[0] != 0:
@@ -251,7 +251,7 @@ def one_hot(tensor: Tensor, num_classes: int = -1) -> Tensor:
         raise DTypeError(f"one_hot: tensor is {tensor.dtype.name}; class labels are integers, cast it with .long()")
     if tensor.numel() == 0 and num_classes <= 0:
         raise ShapeError("one_hot: an empty tensor needs num_classes")
-    if num_classes == -1 and type(tensor.array) is LayerArray:
+    if num_classes == -1 and type(tensor.array) is WrappedArray:
         tensor.max().item()  # which says that there are no numbers to look at
     labels = all_values(tensor.array) if tensor.numel() else None
     low, high = (int(labels.min()), int(labels.max())) if labels is not None and labels.size else (0, -1)

@@ -1,4 +1,4 @@
-"""The fast lanes against the road: the same result, layout, node, versions and errors, whatever an op is called with."""
+"""Fast paths against `apply`: the same result, layout, node, versions and errors, whatever an op is called with."""
 
 from __future__ import annotations
 
@@ -75,7 +75,7 @@ def _nodes(quick: tt.Tensor, long: tt.Tensor) -> str:
 
 
 def _meta(a: Node, b: Node) -> str:
-    """The road notes shapes whenever an op asks for them; a lane may leave them out where both are alike and nothing is to be undone."""
+    """`apply` notes shapes whenever an op asks for them; a path may leave them out where both are alike and nothing is to be undone."""
     if a.meta is not None and b.meta is not None and tuple(a.meta) != tuple(b.meta):
         return f"shapes {a.meta} and {b.meta}"
     return "" if a.meta is not None or b.meta is None or a.op.broadcasts else "shapes are missing"
@@ -95,42 +95,42 @@ def backwards(y: tt.Tensor, *inputs: tt.Tensor) -> list[Any]:
 @pytest.mark.parametrize("name", ["sub", "mul", "div", "lt"])
 @pytest.mark.parametrize("tracked", [(False, False), (True, False), (False, True), (True, True)])
 def test_two_inputs(name: str, tracked: tuple[bool, bool]) -> None:
-    op, lane = registry[name], getattr(ops, name)
+    op, path = registry[name], getattr(ops, name)
     for dtypes in (("float32", "float32"), ("float32", "float64"), ("bfloat16", "bfloat16"), ("int64", "int64")):
         for first in SHAPES:
             for second in SHAPES:
                 for how in ("plain", "turned"):
                     a, b = made(first, dtypes[0], how, tracked[0]), made(second, dtypes[1], "plain", tracked[1])
                     for x, y in ((a, b), (b, a)):
-                        wrong = difference(outcome(lane, x, y), outcome(apply, op, x, y), cast=dtypes[0] != dtypes[1])
+                        wrong = difference(outcome(path, x, y), outcome(apply, op, x, y), cast=dtypes[0] != dtypes[1])
                         assert not wrong, (name, dtypes, x.shape, y.shape, how, wrong)
 
 
 @pytest.mark.parametrize("name", ["sub", "div", "pow", "le"])
 @pytest.mark.parametrize("tracked", [False, True])
 def test_a_tensor_and_a_number(name: str, tracked: bool) -> None:
-    op, lane = registry[name], getattr(ops, name)
+    op, path = registry[name], getattr(ops, name)
     for dtype in DTYPES:
         for number in (2, 2.5, -0.0, 0.0, True, 1j, 2**60, np.float32(1.5), np.int64(3), "a", None, [1.0]):
             for shape in ((2, 3), ()):
                 x = made(shape, dtype, tracked=tracked)
                 for given in ((x, number), (number, x)):
                     with np.errstate(all="ignore"):
-                        quick, long = outcome(lane, *given), outcome(apply, op, *given)
+                        quick, long = outcome(path, *given), outcome(apply, op, *given)
                     cast = isinstance(long, tt.Tensor) and long.node is not None and long.dtype != x.dtype
                     assert not difference(quick, long, cast), (name, dtype, given, difference(quick, long))
 
 
 @pytest.mark.parametrize(("name", "on"), [("sub", "cpu"), ("mul", "cpu"), ("div", "cpu"), ("maximum", "cpu"), ("mul", "cuda")])
 def test_gradients_of_two_inputs(name: str, on: str) -> None:
-    op, lane = registry[name], getattr(ops, name)
+    op, path = registry[name], getattr(ops, name)
     shapes = ((2, 3), (3,), (2, 1), ()) if on == "cpu" else ((2, 3), (3,))
     for first in shapes:
         for second in (*shapes, 2.0):
             a = made(first, "float64", tracked=True, on=on)
             b = 2.5 if isinstance(second, float) else made(second, "float64", tracked=True, on=on)
             for x, y in ((a, b), (b, a)):
-                assert backwards(lane(x, y), x, y) == backwards(apply(op, x, y), x, y), (name, first, second)
+                assert backwards(path(x, y), x, y) == backwards(apply(op, x, y), x, y), (name, first, second)
 
 
 @pytest.mark.parametrize("on", ["cpu", "cuda"])
@@ -143,7 +143,7 @@ def test_gradients_of_two_inputs(name: str, on: str) -> None:
     ],
 )  # fmt: skip
 def test_one_input(name: str, attrs: dict[str, Any], on: str) -> None:
-    op, lane = registry[name], getattr(ops, name)
+    op, path = registry[name], getattr(ops, name)
     for dtype in DTYPES if on == "cpu" else ("float32", "int64"):
         for how in ("plain", "turned", "stretched"):
             for tracked in (False, True):
@@ -151,7 +151,7 @@ def test_one_input(name: str, attrs: dict[str, Any], on: str) -> None:
                     x = made((2, 3), dtype, how, tracked, on)
                     with mode():
                         for _ in range(2 if on == "cuda" else 1):
-                            quick, long = outcome(lane, x, **attrs), outcome(apply, op, x, **attrs)
+                            quick, long = outcome(path, x, **attrs), outcome(apply, op, x, **attrs)
                             cast = isinstance(long, tt.Tensor) and long.node is not None and long.dtype != x.dtype
                             assert not difference(quick, long, cast), (name, dtype, how, tracked, difference(quick, long))
                         if (
@@ -162,7 +162,7 @@ def test_one_input(name: str, attrs: dict[str, Any], on: str) -> None:
                         ):
                             assert backwards(quick, x) == backwards(long, x), (name, dtype, how)
     for foreign in (None, 1.0, [1.0], np.ones((2, 3))):
-        assert not difference(outcome(lane, foreign, **attrs), outcome(apply, op, foreign, **attrs))
+        assert not difference(outcome(path, foreign, **attrs), outcome(apply, op, foreign, **attrs))
 
 
 MATRICES = [(2, 3), (3, 2), (0, 3), (3, 0), (3,), (2, 2, 3), (), (70, 70)]
@@ -171,7 +171,7 @@ MATRICES = [(2, 3), (3, 2), (0, 3), (3, 0), (3,), (2, 2, 3), (), (70, 70)]
 @pytest.mark.parametrize("tracked", [(False, False, True), (True, False, False), (False, True, False), (True, True, True)])
 @pytest.mark.parametrize("name", ["matmul", "linear"])
 def test_products(name: str, tracked: tuple[bool, bool, bool]) -> None:
-    op, lane = registry[name], getattr(ops, name)
+    op, path = registry[name], getattr(ops, name)
     third: list[Any] = [(), (None,)] if name == "matmul" else [(), (None,), (2,), (3,), (1,), (2, 3), (), "wrong type"]
     for dtypes in (("float32", "float32"), ("float32", "float64"), ("int64", "int64")):
         for first in MATRICES:
@@ -186,22 +186,22 @@ def test_products(name: str, tracked: tuple[bool, bool, bool]) -> None:
                             given = (a, b, made((second or (1,))[:1], "float16", tracked=tracked[2]))
                         elif c and name == "linear":
                             given = (a, b, made(c, dtypes[0], tracked=tracked[2]))
-                        wrong = difference(outcome(lane, *given), outcome(apply, op, *given), cast=dtypes[0] != dtypes[1])
+                        wrong = difference(outcome(path, *given), outcome(apply, op, *given), cast=dtypes[0] != dtypes[1])
                         assert not wrong, (name, dtypes, first, second, how, c, wrong)
 
 
 @pytest.mark.parametrize("name", ["matmul", "linear"])
 def test_gradients_of_products(name: str) -> None:
-    op, lane = registry[name], getattr(ops, name)
+    op, path = registry[name], getattr(ops, name)
     for which in [(True, False, False), (False, True, False), (False, False, True), (True, True, True), (True, False, True)]:
         a, b = made((4, 3), "float64", tracked=which[0]), made((3, 2) if name == "matmul" else (2, 3), "float64", tracked=which[1])
         given = (a, b) if name == "matmul" else (a, b, made((2,), "float64", tracked=which[2]))
-        quick, long = lane(*given), apply(op, *given)
+        quick, long = path(*given), apply(op, *given)
         assert quick.requires_grad == any(which[: len(given)])
         assert backwards(quick, *given) == backwards(long, *given)
         with tt.no_grad():
-            assert not lane(*given).requires_grad
-    chained = lane(made((4, 3), "float64", tracked=True) * 2, b.detach() * 1)
+            assert not path(*given).requires_grad
+    chained = path(made((4, 3), "float64", tracked=True) * 2, b.detach() * 1)
     assert chained.node.edges[0] is not None
     assert chained.node.edges[1] is None
 
@@ -243,7 +243,7 @@ def test_reductions_that_have_been_looked_at(name: str, on: str, monkeypatch: py
 
 @pytest.mark.parametrize("tracked", [False, True])
 @pytest.mark.parametrize("dtype", [tt.float32, tt.float64])
-def test_what_is_plain_stays_in_its_lane(dtype: tt.dtype, tracked: bool, monkeypatch: pytest.MonkeyPatch) -> None:
+def test_what_is_plain_stays_on_its_path(dtype: tt.dtype, tracked: bool, monkeypatch: pytest.MonkeyPatch) -> None:
     x, row, square = [tt.ones(shape, dtype=dtype).requires_grad_(tracked) for shape in ((2, 3), (3,), (3, 3))]
     turned = tt.ones(3, 2, dtype=dtype).t().requires_grad_(tracked)
     calls: list[tuple[Callable[..., Any], tuple[Any, ...], dict[str, Any]]] = [
@@ -255,7 +255,7 @@ def test_what_is_plain_stays_in_its_lane(dtype: tt.dtype, tracked: bool, monkeyp
     ]  # fmt: skip
     for f, given, attrs in calls:
         f(*given, **attrs)  # bound, and its file loaded
-    monkeypatch.setattr(fast_paths, "apply", lambda op, *given, **_: pytest.fail(f"{op.name} left its lane"))
+    monkeypatch.setattr(fast_paths, "apply", lambda op, *given, **_: pytest.fail(f"{op.name} left its path"))
     for f, given, attrs in calls:
         assert f(*given, **attrs).requires_grad == tracked
     with pytest.raises(pytest.fail.Exception):
@@ -281,11 +281,11 @@ def test_a_view_on_the_device_is_made_from_what_the_first_call_learned(monkeypat
     assert again.data_ptr() == want.data_ptr()
 
 
-def test_two_arrays_of_the_device_stay_in_their_lane(monkeypatch: pytest.MonkeyPatch) -> None:
+def test_two_arrays_of_the_device_stay_on_their_path(monkeypatch: pytest.MonkeyPatch) -> None:
     x, y = tt.tensor([1.0, 2.0], device="cuda"), tt.tensor([3.0, 5.0], device="cuda")
     for _ in range(4):  # the first calls are recorded
         tt.ops.mul(x, y)
-    monkeypatch.setattr(fast_paths, "apply", lambda op, *_, **__: pytest.fail(f"{op.name} left its lane"))
+    monkeypatch.setattr(fast_paths, "apply", lambda op, *_, **__: pytest.fail(f"{op.name} left its path"))
     assert tt.ops.mul(x, y).tolist() == [3.0, 10.0]
 
 

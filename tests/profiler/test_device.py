@@ -13,7 +13,7 @@ from tests.stub.child import on_stub
 from tritensor import nn
 from tritensor.cuda.runtime import active
 from tritensor.ground.errors import LaunchError
-from tritensor.ops.replay.corner import recipes
+from tritensor.ops.replay.corner import recordings
 from tritensor.profiler import ProfilerActivity, profile, record_function, schedule
 from tritensor.profiler.metadata import EMULATED
 from tritensor.profiler.results.events import DeviceType
@@ -161,12 +161,12 @@ def test_nothing_waits_before_the_end() -> None:
 
 
 @on_stub()
-def test_recipes_launch_as_before_when_it_is_over() -> None:
+def test_recordings_launch_as_before_when_it_is_over() -> None:
     run = train()
     start = active.runtime().kernels.start  # type: ignore[attr-defined]
 
     def cells() -> list[Any]:
-        found = [dict(zip(r.__code__.co_freevars, r.__closure__ or (), strict=True)) for r in recipes() if hasattr(r, "__code__")]
+        found = [dict(zip(r.__code__.co_freevars, r.__closure__ or (), strict=True)) for r in recordings() if hasattr(r, "__code__")]
         return [c["start"].cell_contents for c in found if "start" in c]
 
     assert cells()
@@ -174,7 +174,7 @@ def test_recipes_launch_as_before_when_it_is_over() -> None:
     for _ in range(2):
         with profile(activities=CUDA):
             run()
-            (tt.ones(5, device="cuda") * 3.0).exp()  # recipes that are made meanwhile
+            (tt.ones(5, device="cuda") * 3.0).exp()  # recordings that are made meanwhile
             assert not any(c is start for c in cells())
         assert active.runtime().kernels.start is start  # type: ignore[attr-defined]
         assert all(c is start for c in cells())

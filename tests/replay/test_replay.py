@@ -66,7 +66,7 @@ def test_a_second_call_runs_no_python_of_the_corner(counted: Counted) -> None:
     assert counted.runs == 1
 
 
-def test_another_shape_dtype_or_alignment_is_another_recipe(counted: Counted) -> None:
+def test_another_shape_dtype_or_alignment_is_another_recording(counted: Counted) -> None:
     corner = Corner(counted)
     x = on_gpu(1, 2, 3, 4, 5, 6)
     for part in (x, x[:4], x[1:5], x[2:6]):
@@ -145,16 +145,16 @@ def test_ever_new_numbers_are_not_recorded_for_ever(counted: Counted) -> None:
     corner = Corner(counted)
     for k in range(3 * replay.corner.VARIANTS):
         assert to_host(corner(on_gpu(1), factor=float(k))).tolist() == [k]
-    assert len(corner.known) == replay.corner.VARIANTS
+    assert len(corner.recordings) == replay.corner.VARIANTS
     assert counted.runs == 3 * replay.corner.VARIANTS
 
 
-def test_the_table_of_recipes_is_bounded(counted: Counted, monkeypatch: pytest.MonkeyPatch) -> None:
+def test_the_table_of_recordings_is_bounded(counted: Counted, monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.setattr(replay.corner, "KEPT", 3)
     corner = Corner(counted)
     for n in (1, 2, 3, 4, 5, 4, 5):
         assert to_host(corner(on_gpu(*range(n)))).tolist() == [2 * v for v in range(n)]
-        assert len(corner.known) <= 3
+        assert len(corner.recordings) <= 3
     assert counted.runs == 5
 
 
@@ -163,7 +163,7 @@ def test_an_argument_that_cannot_be_hashed_runs_as_it_is(counted: Counted) -> No
     for _ in range(2):
         corner(on_gpu(1, 2), shape=[2])
     assert counted.runs == 2
-    assert not corner.known
+    assert not corner.recordings
 
 
 def test_a_corner_that_looks_at_values_is_never_replayed() -> None:
@@ -180,7 +180,7 @@ def test_a_corner_that_looks_at_values_is_never_replayed() -> None:
             for _ in range(2):
                 assert to_host(corner(on_gpu(*values))).tolist() == expected
         assert counted.runs == 4
-        assert not corner.known
+        assert not corner.recordings
 
 
 def test_a_corner_that_keeps_memory_between_calls_is_never_replayed(counted: Counted) -> None:
@@ -193,7 +193,7 @@ def test_a_corner_that_keeps_memory_between_calls_is_never_replayed(counted: Cou
 
 
 def test_a_corner_that_calls_finished_ops_is_never_replayed() -> None:
-    """Their recipes launch past the recorder, so it must not take the memory for the corner's own."""
+    """Their recordings launch past the recorder, so it must not take the memory for the corner's own."""
 
     def through_tensors(x: CudaArray) -> CudaArray:
         return tt.Tensor.wrap(x).abs().array
@@ -203,7 +203,7 @@ def test_a_corner_that_calls_finished_ops_is_never_replayed() -> None:
     corner = Corner(through_tensors)
     for values in ((-1, 2), (3, -4), (-5, -6)):
         assert to_host(corner(on_gpu(*values))).tolist() == [abs(v) for v in values]
-    assert not corner.known
+    assert not corner.recordings
 
 
 def test_results_that_are_inputs_or_lie_in_their_memory(counted: Counted) -> None:
@@ -220,14 +220,14 @@ def test_results_that_are_inputs_or_lie_in_their_memory(counted: Counted) -> Non
     assert counted.runs == 1
 
 
-def test_inputs_that_share_memory_and_inputs_that_do_not_share_a_recipe() -> None:
+def test_inputs_that_share_memory_and_inputs_that_do_not_share_a_recording() -> None:
     corner = registry["mul"].forward
     assert isinstance(corner, Corner)
     corner.forget()
     x, y = on_gpu(1, 2, 3), on_gpu(4, 5, 6)
     for a, b, want in ((x, x, [1, 4, 9]), (x, y, [4, 10, 18]), (y, x, [4, 10, 18]), (y, y, [16, 25, 36])):
         assert to_host(corner(a, b)).tolist() == want
-    assert len(corner.known) == 1
+    assert len(corner.recordings) == 1
 
 
 def test_tuples_of_arrays(counted: Counted) -> None:
@@ -288,7 +288,7 @@ def test_a_failure_while_recording_leaves_nothing_behind(counted: Counted) -> No
     for _ in range(2):
         with pytest.raises(ValueError, match="no"):
             corner(on_gpu(1))
-    assert not corner.known
+    assert not corner.recordings
     assert to_host(Corner(counted)(on_gpu(1))).tolist() == [2]
 
 
@@ -297,11 +297,11 @@ def test_a_setting_that_corners_depend_on_is_seen_at_once() -> None:
     corner = registry["matmul"].forward
     assert isinstance(corner, Corner)
     a @ a
-    assert corner.known
+    assert corner.recordings
     before = tt.get_float32_matmul_precision()
     try:
         tt.set_float32_matmul_precision("medium")
-        assert not corner.known
+        assert not corner.recordings
     finally:
         tt.set_float32_matmul_precision(before)
 
@@ -345,9 +345,9 @@ def test_gradients_are_the_same_recorded_replayed_and_plain() -> None:
 
 
 def test_no_kernel_file_handles_addresses() -> None:
-    """An address in an integer argument would be baked into a recipe.
+    """An address in an integer argument would be baked into a recording.
 
-    Its rest by 16 is part of the layout, for which a recipe is made. The optimizers' table of addresses is launched by no corner.
+    Its rest by 16 is part of the layout, for which a recording is made. The optimizers' table of addresses is launched by no corner.
     """
     for path in (ROOT / "kernels").rglob("*.py"):
         tree = ast.parse(path.read_text())

@@ -1,4 +1,4 @@
-"""Replay of calls with `out=` and of calls that draw random numbers: what a recipe takes beside its arrays."""
+"""Replay of calls with `out=` and of calls that draw random numbers: what a recording takes beside its arrays."""
 
 from __future__ import annotations
 
@@ -53,7 +53,7 @@ def test_an_out_of_its_own_is_replayed() -> None:
     assert len(runs) == 1
 
 
-def test_an_input_as_out_is_replayed_and_is_another_recipe() -> None:
+def test_an_input_as_out_is_replayed_and_is_another_recording() -> None:
     corner, runs = counted(add)
     for _ in range(3):
         x, y = on_gpu(1, 2), on_gpu(3, 4)
@@ -75,7 +75,7 @@ def test_an_out_that_overlaps_an_input_is_never_replayed() -> None:
         assert len(runs) == n + 1
 
 
-def test_outs_of_other_strides_are_other_recipes() -> None:
+def test_outs_of_other_strides_are_other_recordings() -> None:
     corner, runs = counted(add)
     x, y = on_gpu(1, 2), on_gpu(3, 4)
     for _ in range(2):

@@ -1,4 +1,4 @@
-"""The one road of an op: pick the backend from the device, check, run, wrap, and leave a Node if a gradient will be asked."""
+"""`apply`, the one way in which an op runs: pick the backend from the device, check, run, wrap, and leave a Node if a gradient will be asked."""
 
 from __future__ import annotations
 
@@ -12,7 +12,7 @@ from tritensor.dispatch import nodes
 from tritensor.dispatch.nodes import record_node, refuse_written, share, written
 from tritensor.ground import device_errors, dtypes
 from tritensor.ground.errors import DeviceError
-from tritensor.ground.transforms import LayerArray, entries
+from tritensor.ground.transforms import WrappedArray, transform
 from tritensor.ops.array import CudaArray, settled
 from tritensor.ops.table import Op, registry
 
@@ -42,13 +42,14 @@ def apply(op: Op, *inputs: Any, **attrs: Any) -> Any:
     arrays, cuda, host, wanted = [], None, False, False
     for x in inputs:
         if isinstance(x, _Tensor):
+            # One look at each array's type decides the device: numpy's are on the CPU, a wrapped one belongs to a transform, which takes the call over.
             if type(a := x.array) is CudaArray:
                 if cuda is None:
                     cuda = a.storage.device
                 elif cuda is not a.storage.device and cuda != a.storage.device:
                     raise _mixed_devices(op, inputs)
-            elif type(a) is LayerArray:
-                return entries.run(op, inputs, attrs)
+            elif type(a) is WrappedArray:
+                return transform.current.run(op, inputs, attrs)
             else:
                 host = True
             wanted = x.tracked or wanted
@@ -61,9 +62,10 @@ def apply(op: Op, *inputs: Any, **attrs: Any) -> Any:
             raise _foreign(op, inputs, x)
     if cuda is not None and host:
         raise _mixed_devices(op, inputs)
+    # Ops that make arrays of numbers have nothing to read the device off but their attribute.
     if not inputs and "device" in attrs and attrs["device"].type == "cuda":
         cuda = attrs["device"]
-    if op.mutates:
+    if op.mutates:  # before anything is written: a leaf that requires grad must stay as it is
         refuse_written(op, inputs)
     try:
         if cuda is None or op.view:
@@ -73,17 +75,19 @@ def apply(op: Op, *inputs: Any, **attrs: Any) -> Any:
             result = op.host(*arrays, **attrs)
         else:
             corner: Any = op.forward
-            if op.reports:
+            if op.reports:  # a kernel that finds a bad index knows a number; the next wait turns it into this line of the program
                 device_errors.enter(op)
-            recipe, key, given = corner.find(arrays, attrs)
-            if recipe is None:
+            recording, key, given = corner.find(arrays, attrs)
+            # A call that has a recording has passed the shape rule before, with the same layouts and attributes.
+            if recording is None:
                 op.shape(*arrays, **attrs)
-            result = recipe(given) if recipe is not None else corner.first(key, given, arrays, attrs)
+            result = recording(given) if recording is not None else corner.first(key, given, arrays, attrs)
     except TypeError as error:
         raise misgiven(op, attrs, error) from error.__cause__
     if op.mutates:  # not before: an index out of range, which only the numbers tell, has changed nothing
         written(op, inputs)
         return None
+    # Kernels allocate their results as the layout rule says; numpy lays them as its loops please.
     if cuda is None:
         result = tuple([settled(op.layout, r, arrays) for r in result]) if type(result) is tuple else settled(op.layout, result, arrays)
     record = wanted and state.enabled and op.rule is not None

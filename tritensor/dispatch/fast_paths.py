@@ -1,4 +1,9 @@
-"""The fast lanes: what `apply` does, unrolled for the ops that are called most, on the CPU, on floating tensors of one type."""
+"""Fast paths: what `apply` does, unrolled for the calls that programs make most: floating tensors of one type, or a recording on a GPU.
+
+Each path is a closure over what one op needs. It answers the calls that it knows by looking at as little as it can, and hands every other call to `apply`
+untouched, so that a path decides nothing of its own: what it gives is what `apply` gives (tests/dispatch/test_fast_paths.py). Wrapping the result and leaving
+the node are written out in each of them: a Python call costs as much as an addition of a few numbers.
+"""
 
 from __future__ import annotations
 
@@ -18,7 +23,7 @@ from tritensor.ground import dtypes
 from tritensor.ground.call_site import wrapper
 from tritensor.ground.errors import DTypeError
 from tritensor.ground.strides import CONTIGUOUS, IMAGES
-from tritensor.ground.transforms import entries, running
+from tritensor.ground.transforms import running, transform
 from tritensor.ops.array import CudaArray, settled
 from tritensor.ops.replay import Corner, keep_view, named_part
 from tritensor.ops.table import Op, Ops, Spec
@@ -28,18 +33,19 @@ from tritensor.ops.table.lookup import Proven
 _FLOATS = "efd"  # numpy's letters for the floating types that ufuncs compute in; one that float8 gives itself is another
 
 
-def binary_lane(op: Op, otherwise: Callable[[Any, Any], Any]) -> Callable[[Any, Any], Any]:
-    """The call of an elementwise op of two inputs without attributes; `otherwise` takes what the lane does not."""
+def binary_path(op: Op, otherwise: Callable[[Any, Any], Any]) -> Callable[[Any, Any], Any]:
+    """The call of an elementwise op of two inputs without attributes; `otherwise` takes every call that the path does not know."""
     compute = getattr(op.cpu, "bare", op.cpu)  # a ufunc without its care for numbers
     letters = _FLOATS if getattr(op.cpu, "half_is_bare", True) else "fd"
     differentiable = op.rule is not None
     keep = tuple([tuple([(*op.keep((p, q))[0], op.keep((p, q))[1][0]) for q in (False, True)]) for p in (False, True)])
     make, Tensor, ndarray, mode = object.__new__, dispatcher._Tensor, np.ndarray, state
-    known = _recipes(op)
-    scalar = _scalar_lane(op, otherwise)
+    known = _recordings(op)
+    scalar = _scalar_path(op, otherwise)
 
     @wrapper
     def call(a: Any, b: Any) -> Any:
+        # Asking for the attribute and being wrong now and then is cheaper than isinstance twice: nearly all calls have two tensors.
         try:
             x = a.array
             y = b.array
@@ -47,6 +53,7 @@ def binary_lane(op: Op, otherwise: Callable[[Any, Any], Any]) -> Callable[[Any, 
             return scalar(a, b)
         dtype = x.dtype
         same = x.shape == y.shape
+        # A ufunc's own loop is right here: one type, so nothing is promoted, and x in C order, so the result lies as the layout rule says.
         if (
             type(x) is ndarray
             and type(y) is ndarray
@@ -56,10 +63,11 @@ def binary_lane(op: Op, otherwise: Callable[[Any, Any], Any]) -> Callable[[Any, 
             and (same or (y.flags.c_contiguous and _fits(x.shape, y.shape)))
         ):
             result = compute(x, y)
-            if type(result) is not ndarray:
+            if type(result) is not ndarray:  # of two 0-d arrays numpy makes a number
                 result = np.asarray(result)
-        elif type(x) is CudaArray and type(y) is CudaArray and (recipe := known.get((x.known_layout, y.known_layout))) is not None:
-            result = recipe((x, y))
+        # Layouts that were asked for before have been through the shape rule; a recording exists for them or it does not.
+        elif type(x) is CudaArray and type(y) is CudaArray and (recording := known.get((x.known_layout, y.known_layout))) is not None:
+            result = recording((x, y))
         else:
             return otherwise(a, b)
         out = make(Tensor)
@@ -69,8 +77,9 @@ def binary_lane(op: Op, otherwise: Callable[[Any, Any], Any]) -> Callable[[Any, 
             left = (a.node or a) if a.tracked else None
             right = (b.node or b) if b.tracked else None
             keep_a, keep_b, keep_y = keep[left is not None][right is not None]
-            if keep_y:
+            if keep_y:  # exp keeps its result: a write to it before backward must be seen
                 out.version = Version()
+            # Shapes are noted only where broadcasting has to be undone, and inputs only where the gradient names them: neither is for add.
             out.node = new_node(
                 op, (left, right), (a if keep_a else None, b if keep_b else None) if keep_a or keep_b else None,
                 ((result, out.version),) if keep_y else None, None, None if same else ((x.shape, dtype), (y.shape, y.dtype)),
@@ -91,6 +100,7 @@ _MOST = 1024  # of a type
 def _as_array(number: float, dtype: np.dtype[Any]) -> Any:
     """A Python number as an array of a floating type, which a ufunc takes sooner than the number; itself where that might not be the same."""
     largest = _LARGEST[dtype.char]
+    # 0.0 and -0.0 are one key of a dict; what the type cannot hold is numpy's to judge.
     if not number or not -largest <= number <= largest:
         return number
     numbers = _numbers[dtype.char]
@@ -103,7 +113,7 @@ def _as_array(number: float, dtype: np.dtype[Any]) -> Any:
 _LARGEST = {letter: float(np.finfo(letter).max) for letter in "fd"}
 
 
-def _scalar_lane(op: Op, otherwise: Callable[[Any, Any], Any]) -> Callable[[Any, Any], Any]:
+def _scalar_path(op: Op, otherwise: Callable[[Any, Any], Any]) -> Callable[[Any, Any], Any]:
     """A floating tensor on the CPU with a Python number, which is weak: the result has the tensor's type."""
     compute = getattr(op.cpu, "bare", op.cpu)  # a ufunc without its care for numbers
     differentiable = op.rule is not None
@@ -111,12 +121,12 @@ def _scalar_lane(op: Op, otherwise: Callable[[Any, Any], Any]) -> Callable[[Any,
     (_, keep_b), (keep_y_b,), _ = op.keep((False, True))
     is_ufunc = isinstance(compute, np.ufunc)  # which looks at values alone
     inverts = op.name == "div"  # of which PyTorch makes number * x.reciprocal(), so that x may be written
-    known = _recipes(op)
+    known = _recordings(op)
     new, mode = dispatcher._new, state
 
     @wrapper
     def call(a: Any, b: Any) -> Any:
-        left = type(b) is float or type(b) is int
+        left = type(b) is float or type(b) is int  # not isinstance: True is an int, and promotes otherwise
         t = a if left else b
         x = getattr(t, "array", None)
         if type(x) is CudaArray:
@@ -124,15 +134,16 @@ def _scalar_lane(op: Op, otherwise: Callable[[Any, Any], Any]) -> Callable[[Any,
             if type(number) is not float and type(number) is not int:
                 return otherwise(a, b)
             part = (int, number) if type(number) is int else (float, number or str(number))  # 0.0 and -0.0 are two keys
-            recipe = known.get((x.known_layout, part) if left else (part, x.known_layout))
-            if recipe is None:
+            recording = known.get((x.known_layout, part) if left else (part, x.known_layout))
+            if recording is None:
                 return otherwise(a, b)
-            result = recipe((x,))
+            result = recording((x,))
         elif type(x) is not np.ndarray or x.dtype.char not in "fd" or not (left or type(a) is float or type(a) is int):
             return otherwise(a, b)
         else:
             number = b if left else a
-            if is_ufunc and number:  # 0.0 and -0.0 would be one key
+            # A ufunc takes an array of one number in half the time of a number; made once, it serves a loop. 0.0 and -0.0 would be one key.
+            if is_ufunc and number:
                 cached = _numbers[x.dtype.char].get(number)
                 number = _as_array(number, x.dtype) if cached is None else cached
             result = compute(x, number) if left else compute(number, x)
@@ -157,11 +168,11 @@ def _scalar_lane(op: Op, otherwise: Callable[[Any, Any], Any]) -> Callable[[Any,
     return call
 
 
-def _recipes(op: Op) -> dict[Any, Any]:
-    """The recipes of an op's forward, by key (see replay/); of a view, its own. None where a lane must not use them: an op that
+def _recordings(op: Op) -> dict[Any, Any]:
+    """The recordings of an op's forward, by key (see replay/); of a view, its own. None where a path must not use them: an op that
     reports errors enters the caller's line first, and those of one that draws take its seed and offset."""
     corner = op.forward
-    return corner.known if isinstance(corner, Corner) and not corner.reports and corner.draws is None else {}
+    return corner.recordings if isinstance(corner, Corner) and not corner.reports and corner.draws is None else {}
 
 
 def _first_view(op: Op, known: dict[Any, Any], key: Any, a: Any, attrs: dict[str, Any]) -> Any:
@@ -176,7 +187,7 @@ def _fits(a: tuple[int, ...], b: tuple[int, ...]) -> bool:
     return all([m == n or m == 1 or n == 1 for m, n in zip(reversed(a), reversed(b), strict=False)])
 
 
-def _single_lane(op: Op, proven: bool = False) -> Callable[..., Any]:
+def _unary_path(op: Op, proven: bool = False) -> Callable[..., Any]:
     """The call of an op of one input and one output. Those that promote take floating tensors here, which need no promotion.
     `proven`: the caller has done what the shape rule would do for a floating tensor."""
     compute, floats_only = op.cpu, proven or op.promote is not None
@@ -184,8 +195,8 @@ def _single_lane(op: Op, proven: bool = False) -> Callable[..., Any]:
     differentiable, view = op.rule is not None, op.view
     (keep_x,), (keep_y, *_), meta = op.keep((True,))
     meta = meta and not op.broadcasts
-    known, rule, in_c_order, of_images = _recipes(op), op.layout, op.layout == CONTIGUOUS, op.layout == IMAGES
-    refused = "" if view else "FD"  # numpy's letters for complex numbers, whose nodes the road makes
+    known, rule, in_c_order, of_images = _recordings(op), op.layout, op.layout == CONTIGUOUS, op.layout == IMAGES
+    refused = "" if view else "FD"  # numpy's letters for complex numbers, whose nodes `apply` makes
     laid_by_numpy = view or isinstance(compute, np.ufunc)  # whose result of one array lies as that does
     bare = getattr(compute, "bare", compute if laid_by_numpy else None) if check is None and not view and not op.attrs else None
     new, mode, ndarray, borrows = dispatcher._new, state, np.ndarray, bool(op.borrows)
@@ -199,13 +210,15 @@ def _single_lane(op: Op, proven: bool = False) -> Callable[..., Any]:
         if type(x) is CudaArray:
             layout = x.known_layout or x.layout()
             key = (layout, named_part(attrs)) if attrs else (layout,)
+            # A recording has been through the shape rule with these layouts and attributes: nothing is left to check.
             try:
-                recipe = known.get(key)
+                recording = known.get(key)
             except TypeError:  # an attribute that cannot be hashed
                 return apply(op, a, **attrs)
-            if recipe is None:
+            if recording is None:
                 return _first_view(op, known, key, a, attrs) if view else apply(op, a, **attrs)
-            result = recipe((x,))
+            result = recording((x,))
+        # No check: an elementwise op without attributes takes every floating array, and its result lies as the ufunc's does.
         elif bare is not None and type(x) is ndarray and x.dtype.char in "fd" and not attrs:
             result = bare(x)  # a ufunc without its care for 16-bit floats
             if type(result) is not ndarray:
@@ -221,6 +234,7 @@ def _single_lane(op: Op, proven: bool = False) -> Callable[..., Any]:
                 raise dispatcher.misgiven(op, attrs, error) from error.__cause__
             if type(result) is not ndarray:
                 result = np.asarray(result)
+            # Only a result that may lie otherwise than the op's layout rule says is looked at closely.
             elif not laid_by_numpy and not (result.flags.c_contiguous and (in_c_order or (x.flags.c_contiguous and not of_images))):
                 result = settled(rule, result, (x,))
         out = new(result)
@@ -238,9 +252,9 @@ def _single_lane(op: Op, proven: bool = False) -> Callable[..., Any]:
     return call
 
 
-def _plain_lane(op: Op) -> Callable[..., Any]:
-    """The call of an op of two or three inputs whose reference has a `plain` side: of as many float32 or float64 arrays of one type
-    it gives the result, or None where they are not plain ones, and then the road looks closer. It makes a fresh array each time."""
+def _plain_path(op: Op) -> Callable[..., Any]:
+    """The call of an op of two or three inputs whose `cpu` has a `plain` form (matmul, linear): of float32 or float64 arrays of one type that gives a fresh
+    result, or None where their layouts want more care, and then `apply` takes the call."""
     plain, most = op.cpu.plain, len(op.inputs)  # type: ignore[attr-defined]
     differentiable = op.rule is not None
     new, mode, ndarray, Tensor = dispatcher._new, state, np.ndarray, dispatcher._Tensor
@@ -267,6 +281,7 @@ def _plain_lane(op: Op) -> Callable[..., Any]:
             left = (a.node or a) if a.tracked else None
             right = (b.node or b) if b.tracked else None
             meta: Any = ((x.shape, dtype), (y.shape, dtype))
+            # matmul and linear: written out for two and three inputs, where a loop over them would cost a third of the node.
             if most == 2:
                 (keep_a, keep_b), _, wanted = op.keep((left is not None, right is not None))
                 saved: Any = (a if keep_a else None, b if keep_b else None)
@@ -285,13 +300,13 @@ def _plain_lane(op: Op) -> Callable[..., Any]:
 
 
 def _has_plain(op: Op) -> bool:
-    """Whether `_plain_lane` serves an op."""
+    """Whether an op has a `plain` form."""
     simple = not op.attrs and not op.variadic and len(op.outputs) == 1 and op.required == 2 <= len(op.inputs) <= 3
     return simple and getattr(op.cpu, "plain", None) is not None
 
 
 def takes_floats(op: Op) -> bool:
-    """Whether the shape rule lets floating tensors through: lanes of elementwise ops do not ask it again."""
+    """Whether the shape rule lets floating tensors through: paths of elementwise ops do not ask it again."""
     probe = Spec((), np.dtype(np.float32))
     try:
         op.shape(*[probe] * len(op.inputs))
@@ -306,20 +321,20 @@ def bind(op: Op) -> Callable[..., Any]:
 
 
 def _fastest(op: Op) -> Callable[..., Any]:
-    """The lane that serves an op, or the road."""
+    """The path that serves an op, or a call of `apply`."""
     if len(op.inputs) == 2 and op.broadcasts and op.promote is not None and not op.attrs and takes_floats(op):
-        return binary_lane(op, lambda a, b: apply(op, a, b))
+        return binary_path(op, lambda a, b: apply(op, a, b))
     if len(op.inputs) == 1 and not op.variadic and not op.mutates and len(op.outputs) == 1:
-        return _single_lane(op)
+        return _unary_path(op)
     if _has_plain(op):
-        return _plain_lane(op)
+        return _plain_path(op)
 
     draws = not op.inputs and "seed" in op.attrs
 
     @wrapper
     def call(*inputs: Any, **attrs: Any) -> Any:
         if draws and running.levels:
-            return entries.draw(op, attrs)
+            return transform.current.draw(op, attrs)
         return apply(op, *inputs, **attrs)
 
     return call
@@ -327,4 +342,4 @@ def _fastest(op: Op) -> Callable[..., Any]:
 
 calls_new_node(globals())
 Ops.bind = staticmethod(bind)  # type: ignore[assignment]
-Proven.bind = staticmethod(lambda op: _single_lane(op, proven=True))  # type: ignore[assignment]
+Proven.bind = staticmethod(lambda op: _unary_path(op, proven=True))  # type: ignore[assignment]

@@ -7,7 +7,7 @@ from typing import Any
 from tritensor.autograd import node as nodes
 from tritensor.autograd.modes import enable_grad, state
 from tritensor.autograd.node import ComplexNode, Node, as_array
-from tritensor.ground.transforms import GRAD, LayerArray, Level
+from tritensor.ground.transforms import GRAD, Level, WrappedArray
 
 
 class unrecorded:
@@ -33,8 +33,8 @@ class unrecorded:
             self.level.quiet = self.quiet
 
 
-class LayerNode(Node):
-    """The node of an op on layered tensors: its rule runs on tensors always.
+class LevelNode(Node):
+    """The node of an op on wrapped tensors: its rule runs on tensors always.
 
     The gradient is lifted to the node's level where it is a plain one, so that what the rule computes of it is an op of that level.
     """
@@ -56,7 +56,7 @@ class LayerNode(Node):
         return self._call(self.op.rule, g, needs, True)  # type: ignore[arg-type]
 
 
-class ComplexLayerNode(LayerNode, ComplexNode):
+class ComplexLevelNode(LevelNode, ComplexNode):
     """The same of an op of complex numbers."""
 
     __slots__ = ()
@@ -68,14 +68,14 @@ class ComplexLayerNode(LayerNode, ComplexNode):
 def lifted(x: Any, level: Level) -> Any:
     """An array as a tensor of a level, while that lasts."""
     array = as_array(x)
-    below_it = type(array) is not LayerArray or not array.level.alive or array.level.number < level.number
-    return nodes.make_tensor(LayerArray(level, nodes.make_tensor(array)) if below_it and level.alive else array)
+    below_it = type(array) is not WrappedArray or not array.level.alive or array.level.number < level.number
+    return nodes.make_tensor(WrappedArray(level, nodes.make_tensor(array)) if below_it and level.alive else array)
 
 
 def step_node(op: Any, edge: Any, attrs: dict[str, Any], meta: tuple[Any, ...], array: Any) -> Node:
     """The node of a step, such as a view, that keeps nothing and leads from an array back to an edge, in the graph of the array's level."""
-    if type(array) is not LayerArray:
+    if type(array) is not WrappedArray:
         return Node(op, (edge,), None, None, attrs, meta)
-    node = LayerNode(op, (edge,), None, None, attrs, meta)
+    node = LevelNode(op, (edge,), None, None, attrs, meta)
     node.level = array.level
     return node

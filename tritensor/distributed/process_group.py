@@ -14,7 +14,7 @@ from tritensor.ground.call_site import user_line
 from tritensor.ground.device import cpu
 from tritensor.ground.errors import ArgumentError, CaptureError, DeviceError, DistError
 from tritensor.ground.thread_state import here
-from tritensor.ground.transforms import LayerArray
+from tritensor.ground.transforms import WrappedArray
 from tritensor.ops.array import CudaArray
 from tritensor.tensor.core import Tensor
 
@@ -125,7 +125,7 @@ class ProcessGroup:
 
 
 def _kind(name: str, t: Tensor) -> str:
-    if type(t.array) is LayerArray:
+    if type(t.array) is WrappedArray:
         raise ArgumentError(
             f"{name}: called inside of a function transform (vmap, grad, jvp), where there is no memory to send; call it outside"
         )

@@ -12,7 +12,7 @@ from tritensor.autograd.modes import no_grad
 from tritensor.distributions import constraints
 from tritensor.distributions.lazy import lazy_property
 from tritensor.ground.errors import ArgumentError
-from tritensor.ground.transforms import LayerArray
+from tritensor.ground.transforms import WrappedArray
 from tritensor.tensor.core import Tensor
 from tritensor.tensor.size import Size
 
@@ -86,11 +86,11 @@ class Distribution:
         if constraint.on_arrays and isinstance(array, np.ndarray) and constraint.check(array).all():
             return
         fine = constraint.check(value)
-        while type(fine.array) is LayerArray:  # under vmap all examples are asked at once
+        while type(fine.array) is WrappedArray:  # under vmap all examples are asked at once
             fine = fine.array.value
         if fine.all():
             return
-        while type(value.array) is LayerArray:
+        while type(value.array) is WrappedArray:
             value = value.array.value
         wrong = found_wrong(value, fine)
         raise ArgumentError(

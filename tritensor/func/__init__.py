@@ -2,6 +2,7 @@
 
 from tritensor.func import functions as functions
 from tritensor.func import interpreter as interpreter
+from tritensor.func import transform as transform
 from tritensor.func.forward import jvp as jvp
 from tritensor.func.forward import linearize as linearize
 from tritensor.func.gradients import grad as grad

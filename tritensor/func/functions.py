@@ -18,7 +18,7 @@ from tritensor.func.tangents import zeros_like
 from tritensor.func.wrapping import below, dual, highest, level_of, recording, settle, wrap
 from tritensor.ground.errors import TransformError
 from tritensor.ground.pytree import broadcast_to_and_flatten, outline, tree_flatten, tree_map, tree_unflatten
-from tritensor.ground.transforms import GRAD, JVP, VMAP, Level, entries
+from tritensor.ground.transforms import GRAD, JVP, VMAP, Level
 from tritensor.ops.table import ops
 from tritensor.tensor.core import Tensor
 
@@ -30,8 +30,8 @@ class VmapInfo(NamedTuple):
     randomness: str
 
 
-def applied(cls: Any, args: tuple[Any, ...], kwargs: dict[str, Any]) -> Any:
-    """cls.apply of arguments of which some are layered."""
+def apply_function(cls: Any, args: tuple[Any, ...], kwargs: dict[str, Any]) -> Any:
+    """cls.apply of arguments of which some are wrapped."""
     args = tuple([settle(x) for x in args])
     level = highest(args)
     if level is None:
@@ -89,7 +89,7 @@ def _watched(cls: Any, level: Level, args: tuple[Any, ...], kwargs: dict[str, An
 
 
 class LayerFunctionNode(FunctionNode):
-    """The node of a Function at a level: gradients are lifted to it, as LayerNode does."""
+    """The node of a Function at a level: gradients are lifted to it, as LevelNode does."""
 
     __slots__ = ()
 
@@ -273,4 +273,3 @@ def _summed(grads: list[Any], dims: tuple[int | None, ...]) -> list[Any]:
 
 
 _KINDS: dict[str, Callable[..., Any]] = {GRAD: _watched, JVP: _dual, VMAP: _mapped}
-entries.apply_function = applied

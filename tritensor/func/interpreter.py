@@ -1,4 +1,4 @@
-"""What an op does to layered tensors: the highest transform among its inputs takes it apart into ops on the tensors below (see tritensor.ground.transforms).
+"""What an op does to wrapped tensors: the highest transform among its inputs takes it apart into ops on the tensors below (see tritensor.ground.transforms).
 
 Each level has a graph of its own for the derivatives that are taken inside it. An op is recorded at its own level and, while it is taken apart,
 at every level below: so a derivative sees exactly what was computed between its entry and its end, and everything nests.
@@ -18,7 +18,7 @@ from tritensor.func.rules import mapped
 from tritensor.func.tangents import push, zeros_like
 from tritensor.func.wrapping import below, dual, hang, highest, laid_as, level_of, node_of, recording, settle, wrap
 from tritensor.ground.errors import TransformError
-from tritensor.ground.transforms import GRAD, JVP, VMAP, LayerArray, Level, entries, running
+from tritensor.ground.transforms import GRAD, JVP, VMAP, Level, WrappedArray, running
 from tritensor.ops.table import Op, ops
 from tritensor.tensor.aliasing.inplace import overwrite
 from tritensor.tensor.aliasing.views import replay
@@ -26,7 +26,7 @@ from tritensor.tensor.core import Tensor, new_tensor
 
 
 def run(op: Op, inputs: tuple[Any, ...], attrs: dict[str, Any]) -> Any:
-    """An op of which an input is layered: what `dispatch.apply` does, a level at a time."""
+    """An op of which an input is wrapped: what `dispatch.apply` does, a level at a time."""
     inputs = tuple([settle(x) for x in inputs])
     level = highest(inputs)
     if level is None:
@@ -67,7 +67,7 @@ def _dual(op: Op, level: Level, inputs: tuple[Any, ...], attrs: dict[str, Any]) 
     outs = out if op.public > 1 else (out,)
     moved = push(op, primals, tangents, attrs, outs) if any(t is not None for t in tangents) else (None,) * len(outs)
     if op.view:  # of a tangent that lies as its primal does: a copy would miss what is written
-        return (new_tensor(LayerArray(level, outs[0], False, moved[0])),)
+        return (new_tensor(WrappedArray(level, outs[0], False, moved[0])),)
     return tuple([dual(y, level, t, tangents) for y, t in zip(outs, moved, strict=True)])
 
 
@@ -103,16 +103,16 @@ def _assign(op: Op, inputs: tuple[Any, ...], attrs: dict[str, Any]) -> None:
     x, v, *indices = inputs
     since = next_sequence()
     value = ops.index_put(x, v, *indices, accumulate=False, **attrs)
-    if type(value.array) is LayerArray:
+    if type(value.array) is WrappedArray:
         adopt(x, value, "setitem")
     write(x.array, value, "setitem", since)
     written(op, (x,))
 
 
-def write(target: LayerArray, given: Tensor, name: str, since: int | None = None, beside: tuple[Tensor, ...] = ()) -> None:
-    """Write values over what a layered tensor shows, at every level below; see `overwrite`."""
+def write(target: WrappedArray, given: Tensor, name: str, since: int | None = None, beside: tuple[Tensor, ...] = ()) -> None:
+    """Write values over what a wrapped tensor shows, at every level below; see `overwrite`."""
     level, under, source = target.level, target.value, given.array
-    mine = type(source) is LayerArray and source.level is level
+    mine = type(source) is WrappedArray and source.level is level
     value = source.value if mine else given
     beside = (given, *beside)
     if level.kind == VMAP:
@@ -144,7 +144,7 @@ def adopt(x: Tensor, value: Tensor, name: str) -> None:
     other views. Raises TransformError where the level is vmap's, which would need memory for every example."""
     wanted: Level = value.array.level
     have = level_of(settle(x))
-    if type(x.array) is LayerArray and not x.array.level.alive:
+    if type(x.array) is WrappedArray and not x.array.level.alive:
         x.array = settle(x).array
     chain = [level for level in _levels(value) if have is None or level.number > have.number]
     for level in chain:
@@ -181,9 +181,9 @@ def _lift(x: Tensor, level: Level) -> None:
     under.version, under.node, under.tracked = root.version, root.node, root.tracked
     for view in (x, *_views(root)):
         if view is not root:
-            view.array = LayerArray(level, replay(view.path[1:], under))  # type: ignore[index]
+            view.array = WrappedArray(level, replay(view.path[1:], under))  # type: ignore[index]
             view.node, view.tracked = None, False
-    root.array = LayerArray(level, under)
+    root.array = WrappedArray(level, under)
     root.hang_at(None)
 
 
@@ -196,7 +196,7 @@ def _views(root: Tensor) -> list[Tensor]:
 def _give_tangents(x: Tensor, tangent: Tensor) -> None:
     """Let a tensor of jvp that is about to be written with a tangent have one with room for it, with the tensor that it is a view of and all views."""
     root = x if x.path is None else x.path[0]
-    if type(root.array) is not LayerArray or root.array.level is not x.array.level:
+    if type(root.array) is not WrappedArray or root.array.level is not x.array.level:
         root = x
     old = root.array.tangent
     whole = laid_as(zeros_like(root.array.value), root.array.value) if old is None else old
@@ -208,14 +208,14 @@ def _give_tangents(x: Tensor, tangent: Tensor) -> None:
         if old is not None:
             whole.copy_(old)  # type: ignore[attr-defined]
     for view in (x, *_views(root)):
-        if view is not root and type(view.array) is LayerArray:
+        if view is not root and type(view.array) is WrappedArray:
             view.array.tangent = replay(view.path[1:], whole)  # type: ignore[index]
     root.array.tangent = whole
 
 
 def like(made: Tensor, x: Tensor) -> Tensor:
     """A new tensor beside x, which has room for an element of each example as x has, so that it can be written in place."""
-    if type(made.array) is LayerArray:
+    if type(made.array) is WrappedArray:
         return made
     batches = [level for level in _levels(x) if level.kind == VMAP and _is_batched(x, level)]
     if not batches:
@@ -277,14 +277,10 @@ def _plainly(op: Op, attrs: dict[str, Any]) -> Tensor:
 
 # -- the rest
 def add(a: Any, b: Any) -> Any:
-    """The sum of two gradients of which one is layered."""
+    """The sum of two gradients of which one is wrapped."""
     return ops.add(new_tensor(a), new_tensor(b)).array
 
 
-def detached(array: LayerArray) -> LayerArray:
+def detached(array: WrappedArray) -> WrappedArray:
     """The same memory outside the graph at every level, and without tangents."""
-    return LayerArray(array.level, array.value.detach(), array.batched)
-
-
-entries.run, entries.draw, entries.add = run, draw, add
-entries.write, entries.adopt, entries.like, entries.spread, entries.detached = write, adopt, like, spread, detached
+    return WrappedArray(array.level, array.value.detach(), array.batched)

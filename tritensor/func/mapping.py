@@ -12,7 +12,7 @@ from tritensor.autograd.modes import state
 from tritensor.func.wrapping import below, highest, level_of, settle, wrap
 from tritensor.ground.errors import ArgumentError, NoValuesError, TransformError
 from tritensor.ground.pytree import broadcast_to_and_flatten, described, outline, tree_flatten, tree_unflatten
-from tritensor.ground.transforms import VMAP, Level, entries, running
+from tritensor.ground.transforms import VMAP, Level, running, transform
 from tritensor.ops.table import ops
 from tritensor.random import Generator, default_generator
 from tritensor.tensor.core import Tensor
@@ -191,7 +191,7 @@ def for_each(f: Callable[..., Any], args: tuple[Any, ...], kwargs: dict[str, Any
     flat, spec = tree_flatten((args, kwargs))
     given = [settle(x) for x in flat]
     above = highest(given)
-    if level is None or name not in entries.HOST_FUNCTIONS or (above is not None and above.number > level.number):
+    if level is None or name not in transform.HOST_FUNCTIONS or (above is not None and above.number > level.number):
         raise error
     if above is not level and level.randomness != "different":  # else what differs is what is drawn
         raise error
@@ -239,6 +239,3 @@ def _drawing_one_by_one(level: Level, given: list[Any]) -> Iterator[Callable[[],
         yield begin
     finally:
         running.levels = before
-
-
-entries.for_each = for_each

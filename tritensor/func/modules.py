@@ -9,7 +9,7 @@ from typing import Any
 from tritensor.func.wrapping import settle
 from tritensor.ground.errors import ArgumentError, TransformError
 from tritensor.ground.pytree import described
-from tritensor.ground.transforms import LayerArray
+from tritensor.ground.transforms import WrappedArray
 from tritensor.nn.module import Module
 from tritensor.nn.utils.stateless import _functional_call
 from tritensor.ops.table import ops
@@ -89,7 +89,7 @@ def debug_unwrap(tensor: Tensor, *, recurse: bool = True) -> Tensor:
     if not isinstance(tensor, Tensor):
         raise TypeError(f"debug_unwrap: tensor is {described(tensor)}; give a tensor")
     x = settle(tensor)
-    while type(x.array) is LayerArray:
+    while type(x.array) is WrappedArray:
         x = x.array.value
         if not recurse:
             break

@@ -14,7 +14,7 @@ from tritensor.autograd.node import ComplexNode, Node
 from tritensor.dispatch import apply
 from tritensor.func.wrapping import highest, in_graph, node_of, settle
 from tritensor.ground import dtypes
-from tritensor.ground.transforms import GRAD, LayerArray, Level
+from tritensor.ground.transforms import GRAD, Level, WrappedArray
 from tritensor.ops.table import Op, ops
 from tritensor.tensor.core import Tensor, new_tensor
 
@@ -175,7 +175,7 @@ def _twice_at(
             continue
         # Ones: a gradient of zero wins over whatever it is multiplied by, and would hide that.
         plain: Tensor = ops.full(shape=tuple(y.array.shape), value=1, dtype=y.array.dtype, device=y.device)
-        g = plain if level is None else new_tensor(LayerArray(level, plain))
+        g = plain if level is None else new_tensor(WrappedArray(level, plain))
         g.tracked = True
         given.append(g)
     with enable_grad():

@@ -1,4 +1,4 @@
-"""Layered tensors: what lies under one, how one is made, and what their ops leave in the graph (see tritensor.ground.transforms)."""
+"""Wrapped tensors: what lies under one, how one is made, and what their ops leave in the graph (see tritensor.ground.transforms)."""
 
 from __future__ import annotations
 
@@ -7,10 +7,10 @@ from typing import Any
 
 from tritensor.autograd.modes import state
 from tritensor.autograd.node import Branch, Node, Version
-from tritensor.dispatch.level_nodes import ComplexLayerNode, LayerNode
+from tritensor.dispatch.level_nodes import ComplexLevelNode, LevelNode
 from tritensor.ground import dtypes
 from tritensor.ground.strides import is_ordered, memory_order
-from tritensor.ground.transforms import LayerArray, Level
+from tritensor.ground.transforms import Level, WrappedArray
 from tritensor.ops.array import same_memory
 from tritensor.ops.table import Op
 from tritensor.tensor.aliasing.views import copied_in_order
@@ -19,14 +19,14 @@ from tritensor.tensor.core import Tensor, new_tensor
 
 def settle(x: Any) -> Any:
     """A tensor without the layers of transforms that are over."""
-    while isinstance(x, Tensor) and type(x.array) is LayerArray and not x.array.level.alive:
+    while isinstance(x, Tensor) and type(x.array) is WrappedArray and not x.array.level.alive:
         x = x.array.value
     return x
 
 
 def level_of(x: Any) -> Level | None:
-    """The transform that a tensor is layered by, None for a plain one."""
-    return x.array.level if isinstance(x, Tensor) and type(x.array) is LayerArray else None
+    """The transform that a tensor is wrapped by, None for a plain one."""
+    return x.array.level if isinstance(x, Tensor) and type(x.array) is WrappedArray else None
 
 
 def highest(inputs: Sequence[Any]) -> Level | None:
@@ -46,7 +46,7 @@ def below(x: Any, level: Level) -> Any:
 
 def wrap(value: Tensor, level: Level, batched: bool = False) -> Tensor:
     """A tensor of a level over a value."""
-    return new_tensor(LayerArray(level, value, batched))
+    return new_tensor(WrappedArray(level, value, batched))
 
 
 def dual(value: Tensor, level: Level, tangent: Tensor | None, apart: Iterable[Tensor | None] = ()) -> Tensor:
@@ -56,7 +56,7 @@ def dual(value: Tensor, level: Level, tangent: Tensor | None, apart: Iterable[Te
         if laid is tangent and any([x is not None and same_memory(x.array, tangent.array) for x in apart]):
             laid = copied_in_order(tangent, _order(value))
         tangent = laid
-    return new_tensor(LayerArray(level, value, False, tangent))
+    return new_tensor(WrappedArray(level, value, False, tangent))
 
 
 def laid_as(t: Tensor, x: Tensor) -> Tensor:
@@ -80,7 +80,7 @@ def in_graph(x: Any) -> bool:
     while isinstance(x, Tensor):
         if x.tracked:
             return True
-        if type(x.array) is not LayerArray:
+        if type(x.array) is not WrappedArray:
             return False
         if in_graph(x.array.tangent):
             return True
@@ -114,7 +114,7 @@ def node_of(
     meta = tuple([(x.array.shape, x.array.dtype) if isinstance(x, Tensor) else None for x in inputs])
     if kind is None:
         complexes = not op.view and any([x.array.dtype.kind == "c" for x in (*inputs, *outs) if isinstance(x, Tensor)])
-        kind = ComplexLayerNode if complexes else LayerNode
+        kind = ComplexLevelNode if complexes else LevelNode
     node = kind(op, edges, saved, None, attrs, meta)
     held: list[Any] = []
     for i, k in enumerate(kept_out):

@@ -18,7 +18,7 @@ from tritensor.ground.dtypes import as_dtype
 from tritensor.ground.dtypes import of as dtype_of
 from tritensor.ground.errors import DeviceError, GradError, TransformError
 from tritensor.ground.process import locks
-from tritensor.ground.transforms import LayerArray
+from tritensor.ground.transforms import WrappedArray
 from tritensor.ops.array import CudaArray, device_of
 from tritensor.tensor.core import Tensor
 from tritensor.tensor.shared_memory import Segment, another_name, forget_name, opened, taken_over
@@ -44,7 +44,7 @@ def reduce_tensor(tensor: Tensor) -> tuple[Any, ...]:
             f"multiprocessing: a {kind} of shape {tuple(array.shape)} on {device_of(array)} cannot be sent: GPU memory is not shared between "
             "processes here; send x.cpu(), or make the tensor where it is needed"
         )
-    if type(array) is LayerArray:
+    if type(array) is WrappedArray:
         raise TransformError(
             f"multiprocessing: a {kind} inside vmap, grad or jvp cannot be sent: it stands for many; send what the transform returns"
         )

@@ -14,7 +14,7 @@ from tritensor.ground import dtypes
 from tritensor.ground.device import cpu, device
 from tritensor.ground.errors import DeviceError, ShapeError
 from tritensor.ground.strides import BACKWARDS, CONTIGUOUS, IMAGES, OWN, contiguous_strides, elementwise, images, order_of, reach
-from tritensor.ground.transforms import LayerArray
+from tritensor.ground.transforms import WrappedArray
 from tritensor.llvm import malloc
 
 malloc.keep()
@@ -218,7 +218,7 @@ def is_contiguous(x: Array) -> bool:
 
 def device_of(x: Array) -> device:
     """The device that holds the array."""
-    return x.storage.device if isinstance(x, CudaArray) else x.device if type(x) is LayerArray else cpu
+    return x.storage.device if isinstance(x, CudaArray) else x.device if type(x) is WrappedArray else cpu
 
 
 def reinterpreted(x: Array, dtype: np.dtype) -> tuple[tuple[int, ...], tuple[int, ...]]:
@@ -241,7 +241,7 @@ def reinterpreted(x: Array, dtype: np.dtype) -> tuple[tuple[int, ...], tuple[int
         return (*shape[:-1], shape[-1] * ratio), (*[s * ratio for s in strides[:-1]], 1)
     ratio = new // old
     inner: Any = x
-    while type(inner) is LayerArray:
+    while type(inner) is WrappedArray:
         inner = inner.value.array
     address = inner.data_ptr() if isinstance(inner, CudaArray) else inner.ctypes.data
     whole = 0 in shape or (all(s % ratio == 0 for s in strides[:-1]) and address % new == 0)
@@ -345,7 +345,7 @@ def empty_like(x: Array, dtype: np.dtype | None = None) -> Array:
 def to_host(x: Array) -> np.ndarray:
     """The values as a numpy array; waits for the device. A numpy array is returned as it is."""
     if not isinstance(x, CudaArray):
-        return x.on_host() if type(x) is LayerArray else x
+        return x.on_host() if type(x) is WrappedArray else x
     if x.size == 0:
         return np.empty(x.shape, x.dtype)
     # One copy of the span between the first and the last element, then strided on the host: no kernel needed.
@@ -358,7 +358,7 @@ def to_host(x: Array) -> np.ndarray:
 
 def all_values(x: Array) -> np.ndarray:
     """The values for a check: inside a transform those of the tensor below, under vmap of all examples together. Waits for the device."""
-    while type(x) is LayerArray:
+    while type(x) is WrappedArray:
         x = x.value.array
     return to_host(x)
 
@@ -376,9 +376,9 @@ def from_host(x: np.ndarray, on: device) -> Array:
 
 def same_memory(a: Array, b: Array) -> bool:
     """Whether two arrays can touch a common element (by their spans; never wrongly False)."""
-    while type(a) is LayerArray:
+    while type(a) is WrappedArray:
         a = a.value.array
-    while type(b) is LayerArray:
+    while type(b) is WrappedArray:
         b = b.value.array
     if isinstance(a, CudaArray) or isinstance(b, CudaArray):
         return isinstance(a, CudaArray) and isinstance(b, CudaArray) and a.storage is b.storage

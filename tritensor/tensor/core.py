@@ -20,7 +20,7 @@ from tritensor.ground.dtypes import DType
 from tritensor.ground.errors import DTypeError, GradError, ShapeError
 from tritensor.ground.process import locks
 from tritensor.ground.strides import as_format, contiguous_format, contiguous_strides, matches
-from tritensor.ground.transforms import VMAP, LayerArray, entries
+from tritensor.ground.transforms import VMAP, WrappedArray, transform
 from tritensor.ops.array import Array, CudaArray, device_of, element_strides, empty, from_host, is_contiguous
 from tritensor.ops.table import Op, sized_dim
 from tritensor.tensor.host_values import Values
@@ -129,7 +129,7 @@ class Tensor(Values, Methods):
     @property
     def is_cuda(self) -> bool:
         """Whether the elements lie on a GPU, or on the emulated one."""
-        return isinstance(self.array, CudaArray) or (type(self.array) is LayerArray and self.array.device.type == "cuda")
+        return isinstance(self.array, CudaArray) or (type(self.array) is WrappedArray and self.array.device.type == "cuda")
 
     @property
     def itemsize(self) -> int:
@@ -277,7 +277,7 @@ class Tensor(Values, Methods):
     def detach(self) -> Tensor:
         """The same memory outside the graph; in-place writes are seen, and counted, on both sides."""
         array = self.array
-        t = new_tensor(array if type(array) is not LayerArray else entries.detached(array))
+        t = new_tensor(array if type(array) is not WrappedArray else transform.current.detached(array))
         t.version = version_of(self)
         return t
 
@@ -298,11 +298,11 @@ class Tensor(Values, Methods):
     def data(self) -> Tensor:
         """The same memory outside the graph and without a tangent, writes not counted: autograd does not notice them."""
         array = self.array
-        if type(array) is not LayerArray:
+        if type(array) is not WrappedArray:
             return new_tensor(array)
         if array.level.kind == VMAP:
-            return new_tensor(LayerArray(array.level, array.value.data, array.batched))
-        return new_tensor(array if array.tangent is None else LayerArray(array.level, array.value))
+            return new_tensor(WrappedArray(array.level, array.value.data, array.batched))
+        return new_tensor(array if array.tangent is None else WrappedArray(array.level, array.value))
 
     @data.setter
     def data(self, value: Tensor) -> None:

@@ -10,7 +10,7 @@ import numpy as np
 
 from tritensor.ground import dtypes
 from tritensor.ground.errors import ArgumentError, GradError
-from tritensor.ground.transforms import JVP, TRACE, LayerArray
+from tritensor.ground.transforms import JVP, TRACE, WrappedArray
 from tritensor.ops.array import Array, to_host
 from tritensor.tensor.core import Tensor
 
@@ -146,8 +146,8 @@ def format_values(x: Array, indent: int) -> str:
 
 def _repr(self: Tensor) -> str:
     """`tensor([[1., 2.]], device='cuda:0', dtype=..., grad_fn=<...>)`, leaving out what goes without saying."""
-    if type(self.array) is LayerArray:
-        return _layered(self.array)
+    if type(self.array) is WrappedArray:
+        return _wrapped(self.array)
     plain = type(self) is Tensor or self.heading or vars(type(self)).get("prints_plain")
     opening = "tensor(" if plain else f"{type(self).__name__}("
     d, default = self.dtype, dtypes.default_float()
@@ -181,7 +181,7 @@ def _repr(self: Tensor) -> str:
     return self.heading + out + ")"
 
 
-def _layered(x: LayerArray) -> str:
+def _wrapped(x: WrappedArray) -> str:
     """What a tensor inside a transform shows: what lies below it, and its tangent, as PyTorch does."""
     value = repr(x.value)
     if x.level.kind == TRACE:

@@ -10,7 +10,7 @@ import numpy as np
 
 from tritensor.ground.errors import TransformError
 from tritensor.ground.process import locks
-from tritensor.ground.transforms import LayerArray
+from tritensor.ground.transforms import WrappedArray
 from tritensor.tensor.copying import bytes_of, whole_memory
 from tritensor.tensor.core import Tensor
 from tritensor.tensor.shared_memory import Segment, create, segment_of
@@ -29,7 +29,7 @@ def shared(holder: Any) -> Segment | None:
     """
     with _moving:
         array = _array_of(holder)
-        if type(array) is LayerArray:
+        if type(array) is WrappedArray:
             raise TransformError("share_memory_: inside vmap, grad or jvp a tensor has no memory of its own; share it before the transform")
         if not array.size:
             return None

@@ -232,7 +232,9 @@ def _planted(op: Op, field: str, corrupt: Corrupt, sites: list[Site]) -> Op:
 
         if not isinstance(function, Corner):
             return corner
-        return Corner(corner, function.name, draws=function.draws, mutates=function.mutates, reports=function.reports, alike=function.alike)
+        return Corner(
+            corner, function.name, draws=function.draws, mutates=function.mutates, reports=function.reports, one_type=function.one_type
+        )
 
     old = getattr(op, field)
     if not isinstance(old, Partials):

@@ -79,7 +79,7 @@ class _Kept:
 
 def _run_as(op: Op, compute: Callable[..., Any], args: tuple[Any, ...], kwargs: dict[str, Any]) -> Any:
     """An op on its road, with another computation."""
-    return apply(dataclasses.replace(op, reference=compute, host=compute), *args, **kwargs)
+    return apply(dataclasses.replace(op, cpu=compute, host=compute), *args, **kwargs)
 
 
 class _Mode:

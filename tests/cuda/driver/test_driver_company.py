@@ -90,7 +90,7 @@ def test_a_corner_with_memory_of_its_own_is_never_replayed() -> None:
     corner = replay.Corner(with_kept)
     for _ in range(2):
         corner(empty((64,), F32, GPU))
-    assert not corner.known
+    assert not corner.recordings
     assert kept.data_ptr() in control.launches()[-1].values
 
 

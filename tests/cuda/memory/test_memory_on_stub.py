@@ -98,13 +98,13 @@ def test_a_block_used_on_another_stream_waits_for_it() -> None:
     assert w.data_ptr() == pointer
     assert y.shape == z.shape
     with tt.cuda.stream(side):
-        y = w + 1.0  # the same from a recipe
+        y = w + 1.0  # the same from a recording
     del w
     assert tt.empty(1 << 20, device="cuda").data_ptr() != pointer
 
 
 @on_stub()
-def test_a_recipe_of_several_launches_marks_the_stream_of_its_inputs() -> None:
+def test_a_recording_of_several_launches_marks_the_stream_of_its_inputs() -> None:
     side = tt.cuda.Stream()
     with tt.cuda.stream(side):
         for _ in range(3):  # learnt, then replayed

@@ -43,7 +43,7 @@ def forward(name: str, *inputs: CudaArray, **attrs: Any) -> Any:
 @pytest.fixture
 def tiny(monkeypatch: pytest.MonkeyPatch) -> Iterator[None]:
     """Tiles of 16 elements, two of them in sequence, rows shared among programs from 16 elements on: every loop of the kernel runs."""
-    replay.forget()  # recipes with other tiles
+    replay.forget()  # recordings with other tiles
     monkeypatch.setattr(axes, "TILE", 64)
     monkeypatch.setattr(axes, "SPLIT", 16)
     monkeypatch.setattr(axes, "LONGEST", 5)

@@ -25,7 +25,7 @@ TENSORS: dict[str, dict[tuple[str, str, str], str]] = {
             "_has_plain",
             "simple = not op.attrs and not op.variadic and len(op.outputs) == 1 and op.required == 2 <= len(op.inputs) <= 3",
             "simple = not op.attrs and not op.variadic and len(op.outputs) == 1 and op.required == 2 <= len(op.inputs) <= 4",
-        ): "no op of four inputs has a plain lane",
+        ): "no op of four inputs has a plain form",
     },
     "tritensor/dispatch/dispatcher.py": {
         (

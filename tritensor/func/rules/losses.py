@@ -6,7 +6,7 @@ from typing import Any
 
 from tritensor.func.rules.images import folded, unfolded
 from tritensor.func.rules.registry import Batch, batched, elementwise, looped
-from tritensor.ground.transforms import entries
+from tritensor.ground.transforms import transform
 from tritensor.kernels.parts.view_arithmetic import reshaped
 from tritensor.ops.table import ops
 from tritensor.tensor.core import Tensor
@@ -79,7 +79,7 @@ def _dropout(b: Batch) -> Any:
     if b.level.randomness != "same":
         return b.run(b.values[0])
     ones = ops.full(shape=b.shape(0), value=1, dtype=b.values[0].array.dtype, device=b.values[0].device)
-    return ops.mul(b.values[0], b.run(entries.spread(ones, b.level)))
+    return ops.mul(b.values[0], b.run(transform.current.spread(ones, b.level)))
 
 
 @batched("uniform_bins")

@@ -1,5 +1,4 @@
-"""Layers: tensors that stand for what a transform lets a function see (see tritensor/func): one example of a batch, a value with its tangent,
-a value that an inner derivative watches, a value whose ops are noted down."""
+"""Transforms as the lower floors know them: levels, wrapped tensors (one example of a batch, a value with its tangent, a watched or a traced value), the protocol."""
 
 from tritensor.ground.transforms.levels import GRAD as GRAD
 from tritensor.ground.transforms.levels import JVP as JVP
@@ -8,4 +7,4 @@ from tritensor.ground.transforms.levels import VMAP as VMAP
 from tritensor.ground.transforms.levels import Level as Level
 from tritensor.ground.transforms.levels import factor_of_draws as factor_of_draws
 from tritensor.ground.transforms.levels import running as running
-from tritensor.ground.transforms.wrapped_array import LayerArray as LayerArray
+from tritensor.ground.transforms.wrapped_array import WrappedArray as WrappedArray

@@ -8,11 +8,11 @@ import numpy as np
 
 from tritensor.ground.errors import NoValuesError
 from tritensor.ground.strides import contiguous_format, matches
-from tritensor.ground.transforms import entries
+from tritensor.ground.transforms import transform
 from tritensor.ground.transforms.levels import TRACE, Level
 
 
-class LayerArray:
+class WrappedArray:
     """What a tensor holds inside a transform.
 
     Attributes:
@@ -79,7 +79,7 @@ class LayerArray:
                 "are as many as examples; write it with tensor operations (where instead of if), or call it outside vmap",
             )
         if self.level.kind == TRACE and self.level.alive:
-            entries.read(self)
+            transform.current.read(self)
         found: np.ndarray = self.value.numpy(force=True)
         return found
 
@@ -88,7 +88,7 @@ class LayerArray:
 
     def __array_ufunc__(self, ufunc: np.ufunc, method: str, *inputs: Any, **kwargs: Any) -> Any:
         if ufunc is np.add and method == "__call__" and not kwargs:
-            return entries.add(*inputs)
+            return transform.current.add(*inputs)
         return NotImplemented
 
     def __getattr__(self, name: str) -> NoReturn:
@@ -97,7 +97,7 @@ class LayerArray:
         raise AttributeError(f"{self.level.kind}: inside the function that is transformed a tensor has no memory of its own ({name})")
 
     def __repr__(self) -> str:
-        return f"LayerArray({self.level.kind} {self.level.number}, shape={self.shape})"
+        return f"WrappedArray({self.level.kind} {self.level.number}, shape={self.shape})"
 
 
 class _Flags:

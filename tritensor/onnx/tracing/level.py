@@ -8,7 +8,7 @@ from typing import Any
 import numpy as np
 
 from tritensor.ground.call_site import user_instruction, user_line
-from tritensor.ground.transforms import TRACE, LayerArray, Level
+from tritensor.ground.transforms import TRACE, Level, WrappedArray
 from tritensor.onnx.tracing.record import Call, Constant, Given, Item, Result
 from tritensor.ops.array import to_host
 from tritensor.ops.table import Op
@@ -23,7 +23,7 @@ class Slot:
 
     __slots__ = ("array", "base", "item", "seen", "step")
 
-    def __init__(self, array: LayerArray, item: Item, base: Slot | None = None, step: tuple[Op, dict[str, Any]] | None = None) -> None:
+    def __init__(self, array: WrappedArray, item: Item, base: Slot | None = None, step: tuple[Op, dict[str, Any]] | None = None) -> None:
         self.array, self.item, self.base, self.step = array, item, base, step
         self.seen = base.item if base is not None else None
 
@@ -49,7 +49,7 @@ class TraceLevel(Level):
     # -- values
     def given(self, x: Tensor) -> Tensor:
         """A traced stand-in for an input, on a copy of its values."""
-        array = LayerArray(self, new_tensor(x.detach().clone().array))
+        array = WrappedArray(self, new_tensor(x.detach().clone().array))
         item = Given(len(self.givens), array.shape, array.dtype)
         self.givens.append(item)
         self.slots[id(array)] = Slot(array, item)
@@ -59,7 +59,7 @@ class TraceLevel(Level):
         """What an input of an op is in the graph: an Item for a tensor, else what was given."""
         if not isinstance(x, Tensor):
             return x
-        if type(x.array) is not LayerArray or x.array.level is not self:
+        if type(x.array) is not WrappedArray or x.array.level is not self:
             return self.constant(x)
         slot = self.slots.get(id(x.array))
         return self.current(slot) if slot is not None else self.constant(x.array.value)
@@ -83,7 +83,7 @@ class TraceLevel(Level):
             name = self.names.get(id(x.array), "")
             root = x if x.path is None else x.path[0]
             if not name and x.path is not None and (id(root.array) in self.names or root.array.size <= max(4 * x.array.size, _SMALL)):
-                found, under = self.item(root), root if type(root.array) is not LayerArray else root.array.value
+                found, under = self.item(root), root if type(root.array) is not WrappedArray else root.array.value
                 for op, attrs, _ in x.path[1:]:
                     under = new_tensor(op.cpu(under.array, **attrs))
                     found = self.call(op.name, (found,), attrs, [(under.array.shape, under.array.dtype, under)])[0]
@@ -96,7 +96,7 @@ class TraceLevel(Level):
     def noted(self, x: Tensor) -> Tensor:
         """A tensor that was just made of data, as a traced one."""
         item = self.constant(x)
-        array = LayerArray(self, x)
+        array = WrappedArray(self, x)
         self.slots[id(array)] = Slot(array, item)
         return new_tensor(array)  # type: ignore[arg-type]
 
@@ -115,7 +115,7 @@ class TraceLevel(Level):
         results = self.call(op.name, items, attrs, [(y.array.shape, y.array.dtype, y) for y in values])
         outs = []
         for y, result in zip(values, results, strict=True):
-            array = LayerArray(self, y)
+            array = WrappedArray(self, y)
             base = self.slots.get(id(inputs[0].array)) if op.view else None
             slot = Slot(array, result, base, (op, attrs) if base is not None else None)
             if base is not None:
@@ -124,7 +124,7 @@ class TraceLevel(Level):
             outs.append(new_tensor(array))  # type: ignore[arg-type]
         return tuple(outs)
 
-    def alias(self, array: LayerArray, other: LayerArray) -> None:
+    def alias(self, array: WrappedArray, other: WrappedArray) -> None:
         """Let another array stand for the same memory."""
         slot = self.slots.get(id(other))
         if slot is not None:
@@ -137,15 +137,15 @@ class TraceLevel(Level):
         item = self.constant(x)
         for t in (x, *views):
             self.lifted.append((t, t.array, t.node, t.tracked))
-        x.array = LayerArray(self, replayed[0])  # type: ignore[assignment]
+        x.array = WrappedArray(self, replayed[0])  # type: ignore[assignment]
         self.slots[id(x.array)] = root = Slot(x.array, item)  # type: ignore[arg-type]
         for view, under in zip(views, replayed[1:], strict=True):
-            array = LayerArray(self, under)
+            array = WrappedArray(self, under)
             at = root
             for op, attrs, _ in view.path[1:-1]:  # type: ignore[index]
                 inner = new_tensor(op.cpu(at.array.value.array, **attrs))
                 result = self.call(op.name, (self.current(at),), attrs, [(inner.array.shape, inner.array.dtype, inner)])[0]
-                at = Slot(LayerArray(self, inner), result, at, (op, attrs))
+                at = Slot(WrappedArray(self, inner), result, at, (op, attrs))
             op, attrs, _ = view.path[-1]  # type: ignore[index]
             result = self.call(op.name, (self.current(at),), attrs, [(array.shape, array.dtype, under)])[0]
             self.slots[id(array)] = Slot(array, result, at, (op, attrs))
@@ -153,7 +153,7 @@ class TraceLevel(Level):
         for t in (x, *views):
             t.hang_at(None)
 
-    def write(self, array: LayerArray, value: Tensor) -> None:
+    def write(self, array: WrappedArray, value: Tensor) -> None:
         """An array was overwritten with a value of its shape and type: its base, and through that all views, hold it from now on."""
         item = self.item(value)
         slot = self.slots.get(id(array))

@@ -11,11 +11,12 @@ from tritensor.autograd.modes import state
 from tritensor.autograd.node import next_sequence
 from tritensor.dispatch import apply
 from tritensor.dispatch.nodes import share, written
-from tritensor.func import functions, interpreter, mapping
+from tritensor.func import functions, interpreter
+from tritensor.func.transform import FuncTransform
 from tritensor.func.wrapping import below, highest, level_of, recording, settle
 from tritensor.ground.call_site import wrapper
 from tritensor.ground.errors import TransformError
-from tritensor.ground.transforms import TRACE, VMAP, LayerArray, Level, entries, running
+from tritensor.ground.transforms import TRACE, VMAP, Level, WrappedArray, running, transform
 from tritensor.onnx.tracing.level import TraceLevel
 from tritensor.onnx.tracing.untraced_values import tell_read
 from tritensor.ops.table import Op, ops
@@ -57,12 +58,12 @@ def _mutate(op: Op, inputs: tuple[Any, ...], attrs: dict[str, Any]) -> None:
     x, v, *indices = inputs
     since = next_sequence()
     value = ops.index_put(x, v, *indices, accumulate=False, **attrs)
-    entries.adopt(x, value, "setitem")
-    entries.write(x.array, value, "setitem", since)
+    transform.current.adopt(x, value, "setitem")
+    transform.current.write(x.array, value, "setitem", since)
     written(op, (x,))
 
 
-def write(target: LayerArray, given: Tensor, name: str, since: int | None = None, beside: tuple[Tensor, ...] = ()) -> None:
+def write(target: WrappedArray, given: Tensor, name: str, since: int | None = None, beside: tuple[Tensor, ...] = ()) -> None:
     """Write over a traced tensor, in memory and in the graph."""
     level = target.level
     if not isinstance(level, TraceLevel):
@@ -102,9 +103,9 @@ def _trace_under(x: Tensor) -> TraceLevel | None:
     return level if isinstance(level, TraceLevel) and level.alive else None
 
 
-def detached(array: LayerArray) -> LayerArray:
+def detached(array: WrappedArray) -> WrappedArray:
     """The same memory outside of the graph of gradients."""
-    made: LayerArray = interpreter.detached(array)
+    made: WrappedArray = interpreter.detached(array)
     if isinstance(array.level, TraceLevel):
         array.level.alias(made, array)
     return made
@@ -123,7 +124,7 @@ def apply_function(cls: Any, args: tuple[Any, ...], kwargs: dict[str, Any]) -> A
     """An autograd.Function: the ops of its forward."""
     given = tuple([settle(x) for x in args])
     if not _is_trace(highest(given)):
-        return functions.applied(cls, args, kwargs)
+        return functions.apply_function(cls, args, kwargs)
     if any("setup_context" in base.__dict__ for base in cls.__mro__ if base.__module__ != FunctionCtx.__module__):
         return cls.forward(*given, **kwargs)
     ctx = FunctionCtx()
@@ -159,7 +160,7 @@ def _noting(f: Callable[..., Tensor]) -> Callable[..., Tensor]:
     return make
 
 
-def read(array: LayerArray) -> None:
+def read(array: WrappedArray) -> None:
     """The values of a traced tensor are about to be read."""
     level = array.level
     if isinstance(level, TraceLevel) and not level.told:
@@ -168,11 +169,22 @@ def read(array: LayerArray) -> None:
             tell_read()
 
 
+class TracingTransform(FuncTransform):
+    """That of tritensor.func, which notes what happens inside a trace first."""
+
+    run = staticmethod(run)
+    draw = staticmethod(draw)
+    write = staticmethod(write)
+    adopt = staticmethod(adopt)
+    like = staticmethod(like)
+    detached = staticmethod(detached)
+    read = staticmethod(read)
+    apply_function = staticmethod(apply_function)
+
+
 def install() -> None:
-    """Put these in the places where tritensor.func has put its own."""
-    assert mapping.for_each is entries.for_each, "tritensor.func is loaded"
-    if entries.run is not run:
+    """Put the tracing transform in place."""
+    if not isinstance(transform.current, TracingTransform):
         rerouted(constructors.empty, _noting)
         rerouted(constructors.tensor, _noting)
-    entries.run, entries.write, entries.adopt, entries.detached = run, write, adopt, detached
-    entries.draw, entries.apply_function, entries.like, entries.read = draw, apply_function, like, read
+        transform.current = TracingTransform()

@@ -9,7 +9,7 @@ from types import FrameType
 
 from tritensor.ground.call_site import INSIDE, shown, user_frame
 from tritensor.ground.errors import TracerWarning
-from tritensor.ground.transforms.entries import HOST_FUNCTIONS
+from tritensor.ground.transforms.transform import HOST_FUNCTIONS
 from tritensor.onnx.errors import UnsupportedOperatorError
 
 _KINDS = {

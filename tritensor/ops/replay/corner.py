@@ -2,7 +2,7 @@
 
 On device cuda a forward or backward corner is a function of the layouts of its arrays (shape, strides, dtype, device, address
 modulo 16) and of its other arguments: the values in memory can only be seen by kernels. So the first call with a given key is
-recorded: what it allocates, what it launches, what it returns. Later calls with that key replay the recipe. A corner that reads
+recorded: what it allocates, what it launches, what it returns. Later calls with that key replay the recording. A corner that reads
 or writes device memory from the host is not such a function; it is noticed while it is recorded, and always runs as it is.
 
 What a corner must not do: depend on a global setting without `forget()` being called when the setting changes; put an address
@@ -22,7 +22,7 @@ from tritensor.ground import device_errors, dtypes
 from tritensor.ground.errors import LaunchError
 from tritensor.ground.thread_state import here
 from tritensor.ops.array import CudaArray
-from tritensor.ops.replay.recorder import NotThere, Recorder, match_numbers, plain_recipe
+from tritensor.ops.replay.recorder import NotThere, Recorder, match_numbers, runtime_recording
 from tritensor.ops.replay.replayed_numbers import (
     ENCODERS,
     SEED_KINDS,
@@ -34,19 +34,23 @@ from tritensor.ops.replay.replayed_numbers import (
     seed_numbers,
 )
 
-KEPT = 1024  # recipes of a corner; when there are more, all are dropped and learnt again
-VARIANTS = 16  # recipes that differ in numbers only; a corner that sees more is given ever new ones: it gets a recipe for any, or none
+KEPT = 1024  # recordings of a corner; when there are more, all are dropped and learnt again
+VARIANTS = (
+    16  # recordings that differ in numbers only; a corner that sees more is given ever new ones: it gets a recording for any, or none
+)
 _LARGE = 1e30  # numbers are learnt from by comparing with larger ones, which must be finite in float32
 
 
-def _recipe(recorder: Recorder, result: Any) -> Callable[[Sequence[CudaArray]], Any] | None:
-    """The leanest recipe that the runtime in use allows; the recorder may be spoilt on the way."""
+def _recording_of(recorder: Recorder, result: Any) -> Callable[[Sequence[CudaArray]], Any] | None:
+    """The leanest recording that the runtime in use allows; the recorder may be spoilt on the way."""
     runtime = active.runtime()
     if hasattr(runtime, "kernels"):
-        from tritensor.ops.replay.driver_recipes import lean_recipe  # needs cuda-python, which a process without a GPU does not load
+        from tritensor.ops.replay.driver_recordings import (
+            driver_recording,  # needs cuda-python, which a process without a GPU does not load
+        )
 
-        return lean_recipe(runtime, recorder, result)
-    return plain_recipe(recorder, result)
+        return driver_recording(runtime, recorder, result)
+    return runtime_recording(recorder, result)
 
 
 def bare(corner: Any) -> Any:
@@ -59,7 +63,7 @@ _enabled = True
 
 
 class Corner:
-    """A forward or backward corner of an op, called as it is; `known` holds its recipes by key.
+    """A forward or backward corner of an op, called as it is; `known` holds its recordings by key.
 
     The key of a call is the tuple of its arguments: a Layout for an array, (type, value) for anything else (never None, which is what
     an array has whose layout nobody asked for); then the attributes' names and values, if there are any; then the site for an op that
@@ -67,13 +71,24 @@ class Corner:
     """
 
     __slots__ = (
-        "__weakref__", "_refused", "_tried", "alike", "draws", "function", "general", "known", "mutates", "name", "reports", "uniform",
+        "__weakref__",
+        "_refused",
+        "_tried",
+        "draws",
+        "function",
+        "mutates",
+        "name",
+        "of_any_numbers",
+        "one_type",
+        "recordings",
+        "reports",
+        "uniform",
         "unrecorded",
     )  # fmt: skip
 
     def __init__(
         self, function: Callable[..., Any], name: str = "", *,
-        draws: tuple[int, ...] | None = None, mutates: bool = False, reports: bool = False, alike: bool = False,
+        draws: tuple[int, ...] | None = None, mutates: bool = False, reports: bool = False, one_type: bool = False,
     ) -> None:  # fmt: skip
         self.function = function
         self.name = name  # "add forward", for error messages
@@ -81,10 +96,10 @@ class Corner:
         self.draws = draws
         self.mutates = mutates
         self.reports = reports
-        self.alike = alike  # arrays of several types are cast before they come here; dispatch takes `known` to hold no such call
+        self.one_type = one_type  # arrays of several types are cast before they come here; dispatch takes `known` to hold no such call
         self.uniform = getattr(function, "uniform", False)  # Python numbers among its arguments only reach the kernel as they are
-        self.known: dict[Any, Any] = {}
-        self.general: dict[Any, tuple[Any, list[Any]]] = {}  # recipes for any numbers, and the types that kernels take these as
+        self.recordings: dict[Any, Any] = {}
+        self.of_any_numbers: dict[Any, tuple[Any, list[Any]]] = {}  # recordings for any numbers, and the types that kernels take these as
         self._refused: set[Any] = set()  # keys of calls that cannot be replayed
         self.unrecorded = ""  # why the last of them cannot
         self._tried: dict[Any, int] = {}  # keys learnt for the same layouts
@@ -93,18 +108,18 @@ class Corner:
     def __call__(self, *args: Any, **attrs: Any) -> Any:
         if not attrs:  # most calls: arrays only, with layouts that are known
             try:
-                recipe = self.known.get(tuple([a.known_layout for a in args]))
+                recording = self.recordings.get(tuple([a.known_layout for a in args]))
             except AttributeError:
-                recipe = None
-            if recipe is not None and not self.mutates and here.recorder is None:
-                return recipe(args)
-        recipe, key, arrays = self.find(args, attrs)
-        return recipe(arrays) if recipe is not None else self.first(key, arrays, args, attrs)
+                recording = None
+            if recording is not None and not self.mutates and here.recorder is None:
+                return recording(args)
+        recording, key, arrays = self.find(args, attrs)
+        return recording(arrays) if recording is not None else self.first(key, arrays, args, attrs)
 
     def find(self, args: Sequence[Any], attrs: dict[str, Any]) -> tuple[Any, Any, list[CudaArray]]:
-        """(recipe, key, arrays) of a call: the recipe to give the arrays to, or None; then `first` runs the corner, and may be given the key.
+        """(recording, key, arrays) of a call: the recording to give the arrays to, or None; then `first` runs the corner, and may be given the key.
 
-        A call that has a recipe has passed the op's shape rule before.
+        A call that has a recording has passed the op's shape rule before.
         """
         arrays: list[Any] = []
         if here.recorder is not None:
@@ -118,22 +133,22 @@ class Corner:
         if key is None:
             return None, None, arrays
         try:
-            recipe = self.known.get(key)
+            recording = self.recordings.get(key)
         except TypeError:  # an argument that cannot be hashed
             return None, None, arrays
         if self.mutates and _shared(arrays):
-            recipe = None
-        elif recipe is None and self.general:
-            recipe, replayed = self._for_any_numbers(key, args)
-        return recipe, key, [*arrays, *replayed] if replayed else arrays
+            recording = None
+        elif recording is None and self.of_any_numbers:
+            recording, replayed = self._for_any_numbers(key, args)
+        return recording, key, [*arrays, *replayed] if replayed else arrays
 
     def _for_any_numbers(self, key: tuple[Any, ...], args: Sequence[Any]) -> tuple[Any, list[ReplayedNumber]]:
-        """The recipe that takes a call's numbers as replayed ones, and these; or None."""
-        found = self.general.get(_without_numbers(key))
+        """The recording that takes a call's numbers as replayed ones, and these; or None."""
+        found = self.of_any_numbers.get(_without_numbers(key))
         if found is None:
             return None, []
-        recipe, kinds = found
-        return recipe, [replayed_number(n, kind) for n, kind in zip(_numbers(args), kinds, strict=True)]
+        recording, kinds = found
+        return recording, [replayed_number(n, kind) for n, kind in zip(_numbers(args), kinds, strict=True)]
 
     def _split(self, args: Sequence[Any], attrs: dict[str, Any]) -> tuple[Sequence[Any], dict[str, Any], list[ReplayedNumber]]:
         """A call's arguments without seed and offset, and these two as replayed numbers; none in a graph's capture, where a draw is no number."""
@@ -147,7 +162,7 @@ class Corner:
         return args, attrs, seed_numbers(seed, offset) if type(seed) is int and type(offset) is int else []
 
     def first(self, key: Any, arrays: list[Any], args: Sequence[Any], attrs: dict[str, Any]) -> Any:
-        """Run the corner for a call that `find` knew no recipe for, and learn one where that is possible."""
+        """Run the corner for a call that `find` knew no recording for, and learn one where that is possible."""
         before, here.doing, here.config = here.doing, here.doing or self.name, ""
         try:
             if key is None or not _enabled:
@@ -192,9 +207,9 @@ class Corner:
         if key in self._refused or (self.mutates and (self.draws is not None or _shared(arrays))):
             return False
         arrays = [x for x in arrays if type(x) is CudaArray]
-        if self.alike and len({x.dtype for x in arrays}) > 1:
+        if self.one_type and len({x.dtype for x in arrays}) > 1:
             return False
-        if len(self.known) >= KEPT or len(self._tried) >= KEPT or len(self._refused) >= KEPT:
+        if len(self.recordings) >= KEPT or len(self._tried) >= KEPT or len(self._refused) >= KEPT:
             self.forget()
         form = _layouts(arrays)
         tried = self._tried[form] = self._tried.get(form, 0) + 1
@@ -203,11 +218,11 @@ class Corner:
     def _varies(self, key: tuple[Any, ...], arrays: list[Any], args: Sequence[Any]) -> bool:
         """Whether a call that is not to be recorded as it is may be recorded for any numbers: many have been seen."""
         numbers = _numbers(args)
-        seen = self._tried.get(_layouts(arrays), 0) > VARIANTS and not (self.alike and len({x.dtype for x in arrays}) > 1)
+        seen = self._tried.get(_layouts(arrays), 0) > VARIANTS and not (self.one_type and len({x.dtype for x in arrays}) > 1)
         return seen and bool(numbers) and _without_numbers(key) not in self._refused and all([abs(n) < _LARGE for n in numbers])
 
     def _learn(self, key: tuple[Any, ...], arrays: list[Any], args: Sequence[Any], attrs: dict[str, Any]) -> Any:
-        """Run the corner, and keep a recipe of what it did if it can be replayed."""
+        """Run the corner, and keep a recording of what it did if it can be replayed."""
         replayed = [x for x in arrays if type(x) is ReplayedNumber]
         arrays = [x for x in arrays if type(x) is CudaArray]
         if replayed:
@@ -219,22 +234,22 @@ class Corner:
         else:
             recorder = Recorder(arrays)
             value = self._record(recorder, arrays, args, attrs)
-        recipe = self._made(key, recorder, value)
-        if recipe is not None:
-            self.known[key] = recipe
+        recording = self._made(key, recorder, value)
+        if recording is not None:
+            self.recordings[key] = recording
         return recorder.returned(value, arrays)
 
     def _learn_numbers(self, key: tuple[Any, ...], arrays: list[CudaArray], args: Sequence[Any], attrs: dict[str, Any]) -> Any:
-        """Run the corner, and keep a recipe for all calls that differ from this one in numbers only."""
+        """Run the corner, and keep a recording for all calls that differ from this one in numbers only."""
         numbers = [own(n) for n in _numbers(args)]
         others = other_numbers(numbers)
         replayed = [ReplayedNumber(0, n) for n in numbers]
         changed = {(k, float(n), float(o)): i for k in ENCODERS for i, (n, o) in enumerate(zip(numbers, others, strict=True))}
         call, again = (_with_numbers(args, numbers), attrs), (_with_numbers(args, others), attrs)
         value, recorder = self._compared(arrays, replayed, call, again, changed)
-        recipe = self._made(key, recorder, value)
-        if recipe is not None:
-            self.general[key] = recipe, [recorder.kinds.get(len(arrays) + i, float) for i in range(len(numbers))]
+        recording = self._made(key, recorder, value)
+        if recording is not None:
+            self.of_any_numbers[key] = recording, [recorder.kinds.get(len(arrays) + i, float) for i in range(len(numbers))]
         return recorder.returned(value, arrays)
 
     def _compared(
@@ -259,14 +274,14 @@ class Corner:
         return value, recorder
 
     def _made(self, key: tuple[Any, ...], recorder: Recorder, value: Any) -> Any:
-        """The recipe of a finished recording; None, and the key is remembered, where there can be none."""
+        """The recording of a finished recording; None, and the key is remembered, where there can be none."""
         result = recorder.result(value)
-        recipe = None if recorder.spoiled else _recipe(recorder, result)
-        if recorder.spoiled:  # by now, or while the recipe was made
+        recording = None if recorder.spoiled else _recording_of(recorder, result)
+        if recorder.spoiled:  # by now, or while the recording was made
             self._refused.add(key)
             self.unrecorded = str(recorder.spoiled)
             return None
-        return recipe
+        return recording
 
     def _drawing(self, args: Sequence[Any], attrs: dict[str, Any], seed: int, offset: int) -> tuple[Sequence[Any], dict[str, Any]]:
         """A call's arguments with another seed and offset."""
@@ -290,8 +305,8 @@ class Corner:
 
     def forget(self) -> None:
         """Drop all that was learnt."""
-        self.known.clear()
-        self.general.clear()
+        self.recordings.clear()
+        self.of_any_numbers.clear()
         self._refused.clear()
         self._tried.clear()
 
@@ -368,7 +383,7 @@ def keep_view(known: dict[Any, Any], key: Any, x: CudaArray, y: CudaArray) -> No
     """Learn that a view op makes y of x: of any array of x's layout it makes one of y's, as far behind it."""
     shape, strides, dtype, layout, delta = y.shape, y.strides, y.dtype, y.layout(), y.pointer - x.pointer
 
-    def recipe(arrays: Sequence[CudaArray]) -> CudaArray:
+    def recording(arrays: Sequence[CudaArray]) -> CudaArray:
         x = arrays[0]
         made = CudaArray.__new__(CudaArray)
         made.storage, made.pointer, made.known_layout = x.storage, x.pointer + delta, layout
@@ -378,7 +393,7 @@ def keep_view(known: dict[Any, Any], key: Any, x: CudaArray, y: CudaArray) -> No
     if len(known) >= KEPT:
         known.clear()
     if y.storage is x.storage:
-        known[key] = recipe
+        known[key] = recording
 
 
 def _replaced(value: Any, given: Any) -> Any:
@@ -395,13 +410,13 @@ def _shared(arrays: Sequence[CudaArray]) -> bool:
     return len({id(x.storage) for x in arrays}) < len(arrays)
 
 
-def recipes() -> list[Any]:
-    """All recipes that are known now, of every corner."""
-    return [r for c in tuple(_corners) for r in (*c.known.values(), *[r for r, _ in c.general.values()])]
+def recordings() -> list[Any]:
+    """All recordings that are known now, of every corner."""
+    return [r for c in tuple(_corners) for r in (*c.recordings.values(), *[r for r, _ in c.of_any_numbers.values()])]
 
 
 def forget() -> None:
-    """Drop all recipes: a setting that corners depend on has changed, or another runtime serves the device."""
+    """Drop all recordings: a setting that corners depend on has changed, or another runtime serves the device."""
     for corner in tuple(_corners):
         corner.forget()
 

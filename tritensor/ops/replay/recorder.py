@@ -1,4 +1,4 @@
-"""Recordings: what a corner allocates, launches and returns when it is called, and a recipe that does the same again."""
+"""Recordings: what a corner allocates, launches and returns when it is called, and a recording that does the same again."""
 
 from __future__ import annotations
 
@@ -170,18 +170,18 @@ class Recorder:
         return value
 
 
-def plain_recipe(recorder: Recorder, result: Any) -> Callable[[Sequence[CudaArray]], Any]:
-    """A recipe for any runtime: allocates, puts arrays back where Windows stand, and launches through the runtime."""
+def runtime_recording(recorder: Recorder, result: Any) -> Callable[[Sequence[CudaArray]], Any]:
+    """A recording for any runtime: allocates, puts arrays back where Windows stand, and launches through the runtime."""
     calls = [
         c._replace(args=_windows(c.args, recorder), constexprs={k: _windows(v, recorder) for k, v in c.constexprs.items()})
         for c in recorder.calls
     ]
     wanted = [(s.nbytes, s.device) for s in recorder.storages]
 
-    def recipe(arrays: Sequence[CudaArray]) -> Any:
+    def recording(arrays: Sequence[CudaArray]) -> Any:
         runtime = active.runtime()
         sources: list[Any] = [(x.storage, x.pointer) for x in arrays]
-        # Not by memory.allocate: a recorder is told of both what a recipe allocates and what it launches, or of neither.
+        # Not by memory.allocate: a recorder is told of both what a recording allocates and what it launches, or of neither.
         sources += [(s, s.pointer) for s in [runtime.allocate(nbytes, on.index or 0) for nbytes, on in wanted]]
         run = runtime.launch
         for kernel, grid, args, constexprs, num_warps, num_stages, options in calls:
@@ -189,7 +189,7 @@ def plain_recipe(recorder: Recorder, result: Any) -> Callable[[Sequence[CudaArra
             run(kernel, grid, _arrays(args, sources, arrays), named, num_warps, num_stages, options)
         return _arrays(result, sources, arrays)
 
-    return recipe
+    return recording
 
 
 # Functions of their own: a nested one that calls itself is a reference cycle, and would keep the memory until the collector runs.

@@ -1,4 +1,4 @@
-"""Replayed numbers: other ones at each replay of a recipe. They are packed into a launch's parameters as addresses are."""
+"""Replayed numbers: other ones at each replay of a recording. They are packed into a launch's parameters as addresses are."""
 
 from __future__ import annotations
 
@@ -16,7 +16,7 @@ _HALF, _SINGLE, _DOUBLE, _QUAD = (struct.Struct(f"<{c}") for c in "IfdQ")
 
 
 class ReplayedNumber:
-    """One number as an input of a recipe: `value`, and its bits in `pointer`, where an array has its address. It has no memory."""
+    """One number as an input of a recording: `value`, and its bits in `pointer`, where an array has its address. It has no memory."""
 
     __slots__ = ("pointer", "value")
     storage = None

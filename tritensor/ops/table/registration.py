@@ -214,7 +214,7 @@ def _recorded(forward: Any, backward: Partials | None, record: Op) -> dict[str, 
     if forward is not None:
         found["forward"] = Corner(
             forward, f"{record.name} forward",
-            draws=() if "seed" in record.attrs else None, mutates=bool(record.mutates), reports=record.reports, alike=record.promote is not None,
+            draws=() if "seed" in record.attrs else None, mutates=bool(record.mutates), reports=record.reports, one_type=record.promote is not None,
         )  # fmt: skip
     if backward is not None:
         label = f"{record.name} backward"

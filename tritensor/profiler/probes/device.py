@@ -9,7 +9,7 @@ from typing import Any
 
 from tritensor.cuda.runtime import active
 from tritensor.ground.thread_state import here
-from tritensor.ops.replay.corner import recipes
+from tritensor.ops.replay.corner import recordings
 from tritensor.profiler.patches import Patches
 from tritensor.profiler.probes.driver_events import DriverEvents
 from tritensor.profiler.recording import Recording
@@ -73,7 +73,7 @@ def _called(recording: Recording, name: str, call: Callable[..., Any]) -> Callab
 
 # the driver
 def _attach_driver(recording: Recording, patches: Patches, runtime: Any) -> None:
-    from tritensor.ops.replay.driver_recipes import launching_by  # needs cuda-python, which a process without a GPU does not load
+    from tritensor.ops.replay.driver_recordings import launching_by  # needs cuda-python, which a process without a GPU does not load
 
     events = DriverEvents(recording, runtime)
     recording.driver = events
@@ -83,12 +83,12 @@ def _attach_driver(recording: Recording, patches: Patches, runtime: Any) -> None
     start = kernels.start
     timed = _launcher(recording, events, start)
     patches.put(kernels, "start", timed)
-    for recipe in recipes():
-        launching_by(recipe, timed)
+    for recording in recordings():
+        launching_by(recording, timed)
 
     def back() -> None:
-        for recipe in recipes():
-            launching_by(recipe, start, timed)
+        for recording in recordings():
+            launching_by(recording, start, timed)
 
     patches.at_end(back)
     for method, (name, said, size) in _COPIES.items():

@@ -16,7 +16,7 @@ from tritensor.dispatch import takes_floats
 from tritensor.ground import dtypes
 from tritensor.ground.errors import DeviceError, DTypeError, GradError, ShapeError
 from tritensor.ground.strides import contiguous_strides
-from tritensor.ground.transforms import LayerArray, entries
+from tritensor.ground.transforms import WrappedArray, transform
 from tritensor.ops.array import CudaArray, device_of, empty, same_memory
 from tritensor.ops.table import Op, Spec, ops, registry
 from tritensor.tensor.aliasing.overlaps import agreed, own_cells, refuse_overlap, write_agreed
@@ -33,7 +33,7 @@ def write_over(name: str, target: Tensor, operands: tuple[Any, ...], who: str) -
     """
     op = _direct(name, len(operands))
     a = target.array
-    if op is None or type(a) is LayerArray or remembered(target) or dtypes.of(a.dtype).kind != "float" or not own_cells(a):
+    if op is None or type(a) is WrappedArray or remembered(target) or dtypes.of(a.dtype).kind != "float" or not own_cells(a):
         return False
     given: list[Any] = []
     whole = False
@@ -83,7 +83,7 @@ def broadcasts_to(shape: tuple[int, ...], target: tuple[int, ...]) -> bool:
 def _filled(x: Tensor, value: Any, name: str) -> bool:
     """Write a number straight over floating contents that no graph remembers; False, having done nothing, where that cannot be."""
     a = x.array
-    if (type(value) is not float and type(value) is not int) or type(a) is LayerArray:
+    if (type(value) is not float and type(value) is not int) or type(a) is WrappedArray:
         return False
     if remembered(x) or dtypes.of(a.dtype).kind != "float" or not own_cells(a):
         return False
@@ -117,8 +117,8 @@ def overwrite(
     b = value.array if isinstance(value, Tensor) else None
     if type(b) is not np.ndarray or type(a) is not np.ndarray or b.dtype != a.dtype or b.shape != a.shape:
         value = _fitted(x, value, name)
-    if type(value.array) is LayerArray:
-        entries.adopt(x, value, name)
+    if type(value.array) is WrappedArray:
+        transform.current.adopt(x, value, name)
     recorded = state.enabled and (value.tracked or remembered(x))
     if recorded:
         refuse(x, name)
@@ -131,13 +131,13 @@ def overwrite(
         version_of(x).bump(name)
         return x
     node = value.node
-    if type(value.array) is LayerArray or beside:
+    if type(value.array) is WrappedArray or beside:
         for n in dict.fromkeys([n for y in (value, *beside) for n in _nodes(y)]):
             _snapshot(x, n, n.sequence - 1 if since is None else since)
     elif node is not None:
         _snapshot(x, node, node.sequence - 1 if since is None else since)
-    if type(x.array) is LayerArray:
-        entries.write(x.array, value, name, since, beside)
+    if type(x.array) is WrappedArray:
+        transform.current.write(x.array, value, name, since, beside)
     else:
         copy_into(a, value.array)
     version_of(x).bump(name)
@@ -174,7 +174,7 @@ def _snapshot(x: Tensor, node: Node, since: int) -> None:
 def _nodes(y: Tensor) -> list[Node]:
     """Where a tensor hangs in the graphs of all levels: its own, and those of its value and its tangent below a transform."""
     found = [] if y.node is None else [y.node]
-    if type(a := y.array) is LayerArray:
+    if type(a := y.array) is WrappedArray:
         found += _nodes(a.value) if a.tangent is None else _nodes(a.value) + _nodes(a.tangent)
     return found
 
@@ -246,7 +246,7 @@ def write_out(out: Tensor, value: Any, name: str) -> Tensor:
 def resize(x: Tensor, value: Tensor, name: str) -> None:
     """Make `value` the contents of x and its shape x's, in x's memory; x keeps its type. Raises ShapeError where elements of x share cells."""
     fitted = _castable(x, value, name)
-    if type(x.array) is LayerArray or type(fitted.array) is LayerArray:
+    if type(x.array) is WrappedArray or type(fitted.array) is WrappedArray:
         part_from_base(x)
         x.array = engine.copy(fitted.array)
     elif outgrown(x, fitted.array.size):

@@ -9,7 +9,7 @@ from typing import Any
 import numpy as np
 
 from tritensor.ground.errors import ShapeError
-from tritensor.ground.transforms import LayerArray
+from tritensor.ground.transforms import WrappedArray
 from tritensor.ops.array import Array, CudaArray, element_strides, same_memory
 from tritensor.ops.table import ops
 from tritensor.tensor.aliasing.views import copy_into
@@ -95,7 +95,7 @@ def _meet_in_part(a: Array, b: Array) -> bool:
 
 def agreed(x: Tensor, name: str, given: Any, one_value: bool) -> bool:
     """Whether elements of x that share a cell get the same value: by a write that is called so, of one number, or of one value to some of them."""
-    if type(x.array) is LayerArray:
+    if type(x.array) is WrappedArray:
         return False
     single = given.array.size == 1 if isinstance(given, Tensor) else True
     return one_value or name in _ONE_VALUE or ((single or name in _AGAIN) and 0 not in element_strides(x.array))

@@ -17,7 +17,7 @@ from tritensor.autograd.saved import reclaim
 from tritensor.dispatch.level_nodes import step_node, unrecorded
 from tritensor.ground.errors import GradError
 from tritensor.ground.strides import memory_order, reach
-from tritensor.ground.transforms import LayerArray
+from tritensor.ground.transforms import WrappedArray
 from tritensor.ops.array import Array, CudaArray, as_strided, device_of, element_strides, empty, same_memory
 from tritensor.ops.table import ops, registry
 from tritensor.tensor import rare_attributes as extras
@@ -333,7 +333,7 @@ class ViewWrite(Node):
         meta = ((base.array.shape, base.array.dtype), (value.array.shape, value.array.dtype))
         super().__init__(_WriteOp, (engine.edge_of(base), engine.edge_of(value)), None, None, None, meta)
         self.path = path
-        self.level = base.array.level if type(base.array) is LayerArray else None
+        self.level = base.array.level if type(base.array) is WrappedArray else None
         self.strides = element_strides(base.array)
         self.who = who
 
@@ -350,7 +350,7 @@ class ViewWrite(Node):
         return laid
 
     def pull(self, g: Any, needs: tuple[bool, ...]) -> tuple[Any, ...]:
-        if type(g) is LayerArray:
+        if type(g) is WrappedArray:
             with unrecorded(self.level):
                 return tuple([None if x is None else x.array for x in self._of_layers(new_tensor(g), needs)])
         laid = self._like_base(g)
@@ -373,7 +373,7 @@ class ViewWrite(Node):
         return laid, value
 
     def pull_tensors(self, g: Any, needs: tuple[bool, ...]) -> tuple[Any, ...]:
-        if type(g.array) is LayerArray:
+        if type(g.array) is WrappedArray:
             with enable_grad():
                 return self._of_layers(g, needs)
         laid = new_tensor(self._like_base(g.array))

@@ -9,7 +9,7 @@ import numpy as np
 
 from tritensor.ground import dtypes
 from tritensor.ground.errors import ArgumentError, DeviceError
-from tritensor.ground.transforms import LayerArray
+from tritensor.ground.transforms import WrappedArray
 from tritensor.ops.array import from_host, to_host
 from tritensor.ops.table import ops
 from tritensor.tensor.core import Tensor, new_tensor
@@ -128,7 +128,7 @@ def _as_entry(x: Tensor, i: Any, name: str) -> Any:
     if found.array.dtype == np.uint8:
         warnings.warn(f"{name}: an index of uint8 is a mask, which is deprecated; use bool, or .long() for positions", stacklevel=4)
         found, kind = ops.ne(found, 0), "bool"
-    if not found.array.shape and kind != "bool" and not (type(found.array) is LayerArray and found.array.batched):
+    if not found.array.shape and kind != "bool" and not (type(found.array) is WrappedArray and found.array.batched):
         return int(to_host(found.array))
     if found.device != x.device:
         if found.array.size > 1 and isinstance(i, Tensor) and found.device.type != "cpu":

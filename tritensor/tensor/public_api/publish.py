@@ -13,7 +13,7 @@ from tritensor.ground.call_site import wrapper
 from tritensor.ground.device import as_device
 from tritensor.ground.dtypes import as_dtype
 from tritensor.ground.errors import DeviceError, DTypeError, NoValuesError, ShapeError
-from tritensor.ground.transforms import entries
+from tritensor.ground.transforms import transform
 from tritensor.ops.array import same_memory
 from tritensor.tensor.aliasing.inplace import overwrite, write_out, write_over
 from tritensor.tensor.aliasing.overlaps import refuse_overlap, refuse_shared
@@ -180,7 +180,7 @@ def checked(f: Callable[..., Any], name: str = "", quick: Callable[..., Any] | N
             except (TypeError, AttributeError, ValueError, IndexError) as error:
                 args, kwargs = mended(f, shown, args, kwargs, error)
             except NoValuesError as error:
-                return entries.for_each(f, args, kwargs, error)
+                return transform.current.for_each(f, args, kwargs, error)
             return call(*args, **kwargs)
 
     else:
@@ -196,7 +196,7 @@ def checked(f: Callable[..., Any], name: str = "", quick: Callable[..., Any] | N
             except (TypeError, AttributeError, ValueError, IndexError) as error:
                 args, kwargs = mended(f, shown, args, kwargs, error)
             except NoValuesError as error:
-                return entries.for_each(f, args, kwargs, error)
+                return transform.current.for_each(f, args, kwargs, error)
             return call(*args, **kwargs)
 
     call.__signature__ = PublicSignature(f, out=False)  # type: ignore[attr-defined]
@@ -255,7 +255,7 @@ def _with_out(f: Callable[..., Any], quick: Callable[..., Any] | None, kind: boo
         except (TypeError, AttributeError, ValueError, IndexError) as error:
             args, kwargs = mended(f, name, args, kwargs, error)
         except NoValuesError as error:
-            return entries.for_each(f, args, kwargs, error)
+            return transform.current.for_each(f, args, kwargs, error)
         else:
             if exact:
                 pairs = [(out, value)] if isinstance(out, Tensor) else zip(out, value, strict=False)
@@ -291,7 +291,7 @@ def _making(f: Callable[..., Any], gives_out: bool) -> Callable[..., Any]:
         except (TypeError, AttributeError, ValueError, IndexError) as error:
             args, options = mended(f, name, args, options, error)
         except NoValuesError as error:
-            return entries.for_each(f, args, options, error)
+            return transform.current.for_each(f, args, options, error)
         else:
             if out is not None:
                 made = write_out(out, made, name)

@@ -14,7 +14,7 @@ from tritensor.ground import dtypes
 from tritensor.ground.device import as_device, device
 from tritensor.ground.errors import ArgumentError, ShapeError
 from tritensor.ground.strides import as_format, contiguous_format, contiguous_strides, formatted, order_of, preserve_format
-from tritensor.ground.transforms import LayerArray, entries
+from tritensor.ground.transforms import WrappedArray, transform
 from tritensor.ops import array
 from tritensor.ops.array import from_host
 from tritensor.ops.table import ops
@@ -211,8 +211,8 @@ def like_options(x: Tensor, dtype: Any, where: Any) -> tuple[device, np.dtype]:
 def laid_like(x: Tensor, memory_format: Any, make: Callable[[tuple[int, ...]], Tensor]) -> Tensor:
     """What `make` gives for x's shape, in x's layout (closed up where x has gaps) or in a memory format; it is filled along memory."""
     shape, wanted = tuple(x.array.shape), as_format("memory_format", memory_format, preserve_format)
-    if type(x.array) is LayerArray:
-        return entries.like(make(shape), x)  # type: ignore[no-any-return]
+    if type(x.array) is WrappedArray:
+        return transform.current.like(make(shape), x)  # type: ignore[no-any-return]
     if wanted is contiguous_format or (wanted is preserve_format and array.is_contiguous(x.array)):
         return make(shape)
     order = order_of(formatted(shape, array.element_strides(x.array), wanted))
@@ -228,7 +228,7 @@ def _like(x: Tensor, value: Any, dtype: Any, where: Any, memory_format: Any) -> 
 def _new(name: str, make: Callable[..., Tensor]) -> None:
     def method(self: Tensor, *given: Any, dtype: Any = None, device: Any = None, **options: Any) -> Tensor:
         made = make(*given, dtype=self.dtype if dtype is None else dtype, device=self.device if device is None else device, **options)
-        return made if type(self.array) is not LayerArray else entries.like(made, self)  # type: ignore[no-any-return]
+        return made if type(self.array) is not WrappedArray else transform.current.like(made, self)  # type: ignore[no-any-return]
 
     method.__name__ = method.__qualname__ = f"new_{name}"
     method.__doc__ = f"{name}(...) of this tensor's dtype and device."

@@ -10,7 +10,7 @@ from tritensor import random as generators
 from tritensor.autograd.modes import state
 from tritensor.autograd.node import next_sequence
 from tritensor.ground.errors import ArgumentError, ShapeError
-from tritensor.ground.transforms import entries, running
+from tritensor.ground.transforms import running, transform
 from tritensor.ops.table import ops
 from tritensor.random import Generator
 from tritensor.tensor.aliasing.inplace import overwrite
@@ -35,7 +35,7 @@ def _place(count: int, generator: Generator | None = None) -> tuple[int, int]:
 def _drawn(x: Tensor, p: float, generator: Generator | None = None) -> Tensor:
     """x with elements dropped, by the next numbers of a generator; inside vmap each example may have its own."""
     seed, offset = _place(x.array.size, generator)
-    return ops.dropout(entries.spread(x) if running.levels else x, p=float(p), seed=seed, offset=offset)
+    return ops.dropout(transform.current.spread(x) if running.levels else x, p=float(p), seed=seed, offset=offset)
 
 
 def _noise(x: Tensor, shape: tuple[int, ...], p: float) -> Tensor:

@@ -15,7 +15,7 @@ from tritensor import random as generators
 from tritensor.autograd.function import Function
 from tritensor.ground.device import cpu
 from tritensor.ground.errors import ArgumentError, DTypeError, GradError
-from tritensor.ground.transforms import VMAP, LayerArray, entries, running
+from tritensor.ground.transforms import VMAP, WrappedArray, running, transform
 from tritensor.ops.array import from_host, to_host
 from tritensor.ops.table import ops
 from tritensor.random import Generator
@@ -144,9 +144,9 @@ def dirichlets_drawn(alpha: Tensor, generator: Generator | None) -> Tensor:
 def _moving(cls: type[Function], draw: Callable[..., Tensor], alpha: Tensor, generator: Generator | None) -> Tensor:
     """What is drawn for alpha, as its function. Derivatives that look at alpha do not look at the draw: under them may be a vmap's examples."""
     if running.levels:
-        alpha = entries.spread(alpha)
+        alpha = transform.current.spread(alpha)
     value = alpha
-    while type(value.array) is LayerArray and value.array.level.kind != VMAP:
+    while type(value.array) is WrappedArray and value.array.level.kind != VMAP:
         value = value.array.value
     return cls.apply(draw(value, generator), alpha)  # type: ignore[no-any-return]
 

@@ -17,7 +17,7 @@ from tritensor.autograd.modes import no_grad
 from tritensor.ground import dtypes
 from tritensor.ground.device import as_device, cpu, device
 from tritensor.ground.errors import ArgumentError, DeviceError, DTypeError, ShapeError
-from tritensor.ground.transforms import entries, running
+from tritensor.ground.transforms import running, transform
 from tritensor.ops.array import all_values, from_host, to_host
 from tritensor.ops.table import broadcast, ops
 from tritensor.random import Generator
@@ -312,7 +312,7 @@ def normal(
 def bernoulli(x: Tensor, p: float | None = None, *, generator: Generator | None = None) -> Tensor:
     """1 with probability x (or p, where it is given), else 0, for each element of x."""
     if p is not None:
-        return ops.copy(entries.spread(x.detach()) if running.levels else x.detach()).bernoulli_(p, generator=generator)
+        return ops.copy(transform.current.spread(x.detach()) if running.levels else x.detach()).bernoulli_(p, generator=generator)
     _need_probability("bernoulli", x)
     u = uniform_numbers(tuple(x.array.shape), x.array.dtype, x.device, generator)
     drawn = ops.cast(ops.lt(u, x.detach()), dtype=x.array.dtype)

@@ -6,7 +6,7 @@ from typing import Any
 
 from tritensor.ground.errors import DeviceError, OutOfRangeError, ShapeError
 from tritensor.ground.strides import is_dense, preserve_format, reach
-from tritensor.ground.transforms import LayerArray
+from tritensor.ground.transforms import WrappedArray
 from tritensor.ops.array import element_strides
 from tritensor.ops.table import normal_dim, ops
 from tritensor.tensor.aliasing.inplace import overwrite
@@ -25,7 +25,7 @@ def _copied(x: Tensor) -> Tensor:
     """A copy of x with x's own strides, gaps included, which hold zeros; where elements share cells, one that is dense, as clone's."""
     array = x.array
     shape, strides = tuple(array.shape), element_strides(array)
-    if type(array) is LayerArray or is_dense(shape, strides) or not own_cells(array):
+    if type(array) is WrappedArray or is_dense(shape, strides) or not own_cells(array):
         return ops.copy(x, memory_format=preserve_format)
     low, high = reach(shape, strides)
     memory = ops.full(shape=(high - low + 1,), value=0, dtype=array.dtype, device=x.device)

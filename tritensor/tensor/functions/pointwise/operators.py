@@ -8,12 +8,12 @@ import numpy as np
 
 from tritensor.autograd.node import next_sequence
 from tritensor.autograd.saved import borrowing
-from tritensor.dispatch import binary_lane, takes_floats
+from tritensor.dispatch import binary_path, takes_floats
 from tritensor.ground import dtypes
 from tritensor.ground.dtypes import DType
 from tritensor.ground.errors import ArgumentError, ShapeError
 from tritensor.ground.strides import as_format, contiguous_format, preserve_format
-from tritensor.ground.transforms import LayerArray
+from tritensor.ground.transforms import WrappedArray
 from tritensor.ops.array import element_strides, empty_elementwise, from_host
 from tritensor.ops.table import ops, registry
 from tritensor.ops.table.lookup import changing
@@ -50,7 +50,7 @@ def _forwards(python: str, name: str) -> Any:
         if placed is None:
             record = registry[name]
             fast = record.broadcasts and record.promote is not None and not record.attrs and takes_floats(record)
-            lane = binary_lane(record, operator) if fast else operator
+            lane = binary_path(record, operator) if fast else operator
             with changing:
                 if placed is None and registry[name] is record:
                     placed = lane
@@ -248,7 +248,7 @@ def copy_(x: Tensor, source: Any, non_blocking: bool = False) -> Tensor:
 @function(method=False)
 def fill(x: Tensor, value: Any) -> Tensor:
     """A tensor of x's shape, dtype, device and layout with one value, a number or a 0-d tensor, everywhere."""
-    if x.tracked or type(x.array) is LayerArray or isinstance(value, Tensor):
+    if x.tracked or type(x.array) is WrappedArray or isinstance(value, Tensor):
         return fill_(ops.copy(x, memory_format=preserve_format), value)
     return fill_(new_tensor(empty_elementwise(x.array.shape, x.array.dtype, x.device, (x.array,))), value)
 

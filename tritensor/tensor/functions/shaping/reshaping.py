@@ -11,7 +11,7 @@ import numpy as np
 
 from tritensor.ground import dtypes
 from tritensor.ground.errors import ShapeError
-from tritensor.ground.transforms import TRACE, LayerArray, entries
+from tritensor.ground.transforms import TRACE, WrappedArray, transform
 from tritensor.ops.array import device_of, element_strides, empty, is_contiguous, reinterpreted, reshape_strides
 from tritensor.ops.table import broadcast, normal_dim, normal_dims, ops, sized_dim
 from tritensor.ops.table.shape_rules import one_integer
@@ -88,13 +88,13 @@ def _as_type(x: Tensor, dtype: dtypes.DType) -> Tensor:
 def _bytes_as(a: Any, dtype: np.dtype) -> Any:
     """An array's bytes as another type; inside a transform those of what lies below, without a tangent."""
     shape, _ = reinterpreted(a, dtype)  # numpy's own refusals do not say what to do
-    if type(a) is not LayerArray:
+    if type(a) is not WrappedArray:
         return a.view(dtype) if a.size else empty(shape, dtype, device_of(a))
     if a.level.kind == TRACE:
-        entries.read(a)
+        transform.current.read(a)
     value = a.value.detach()
     value.array = _bytes_as(a.value.array, dtype)
-    return LayerArray(a.level, value, a.batched)
+    return WrappedArray(a.level, value, a.batched)
 
 
 def reshape_to(x: Tensor, shape: tuple[int, ...]) -> Tensor:

@@ -11,7 +11,7 @@ from tritensor.autograd.node import version_of
 from tritensor.autograd.saved import reclaim
 from tritensor.ground.errors import ArgumentError, DTypeError, GradError, ShapeError, TransformError
 from tritensor.ground.strides import as_format, contiguous_format, contiguous_strides, formatted, preserve_format
-from tritensor.ground.transforms import LayerArray
+from tritensor.ground.transforms import WrappedArray
 from tritensor.ops.array import element_strides, empty
 from tritensor.tensor.aliasing.resizing import resize_memory
 from tritensor.tensor.aliasing.views import part_from_base
@@ -27,7 +27,7 @@ def _refuse_graph(name: str, x: Tensor) -> None:
 
 
 def _resized(name: str, x: Tensor, shape: tuple[int, ...], strides: tuple[int, ...]) -> Tensor:
-    if type(x.array) is LayerArray:
+    if type(x.array) is WrappedArray:
         raise TransformError(f"{name}: inside vmap, grad or jvp a tensor has no memory of its own; use reshape, an index or cat")
     reclaim(x)
     resize_memory(x, shape, strides)
@@ -89,7 +89,7 @@ def _stands_alone(x: Tensor) -> bool:
     """Whether x was computed, or is in no graph, and neither is a view nor has any, whose way through the graph would be another's."""
     kin = None if x.extra is None else x.extra.kin
     viewed = kin is not None and any(mark() is not None for mark in (*kin.fresh.values(), *kin.stale.values()))
-    return (x.node is not None or not x.tracked) and x.path is None and not viewed and type(x.array) is not LayerArray
+    return (x.node is not None or not x.tracked) and x.path is None and not viewed and type(x.array) is not WrappedArray
 
 
 @function(free=False)

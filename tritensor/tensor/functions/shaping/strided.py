@@ -14,7 +14,7 @@ from tritensor.autograd.node import Node, Severed, version_of
 from tritensor.dispatch.level_nodes import unrecorded
 from tritensor.ground.errors import ArgumentError, ShapeError
 from tritensor.ground.strides import MemoryFormat, memory_order, reach
-from tritensor.ground.transforms import LayerArray
+from tritensor.ground.transforms import WrappedArray
 from tritensor.ops.array import Array, CudaArray, element_strides, is_contiguous, reshape_strides
 from tritensor.ops.array import as_strided as memory_window
 from tritensor.ops.table import ops, registry
@@ -55,7 +55,7 @@ class _Geometry(NamedTuple):
 
 
 def _address(x: Array) -> int:
-    if type(x) is LayerArray:
+    if type(x) is WrappedArray:
         return _address(x.value.array)
     return x.data_ptr() if isinstance(x, CudaArray) else int(x.ctypes.data)
 
@@ -118,7 +118,7 @@ def _on_gaps(root: Tensor, x: Tensor, own: _Geometry, window: _Geometry) -> Tens
     array = root.array
     memory = _Geometry(tuple(array.shape), element_strides(array), 0)
     (begin, end), ranks = memory.ends(), (len(window.shape), len(window.strides))
-    if type(array) is LayerArray or begin < 0 or ranks[0] != ranks[1]:
+    if type(array) is WrappedArray or begin < 0 or ranks[0] != ranks[1]:
         raise ShapeError(
             f"as_strided: shape {window.shape} and strides {window.strides} of memory of shape {memory.shape} and strides {memory.strides}, which has "
             "gaps or repeats; take contiguous() first"
@@ -185,7 +185,7 @@ class WindowNode(Node):
 
     def __init__(self, x: Tensor, own: _Geometry, window: _Geometry, shared: bool) -> None:
         super().__init__(_WindowOp, (engine.edge_of(x),), None, None, None, ((x.array.shape, x.array.dtype),))
-        self.level = x.array.level if type(x.array) is LayerArray else None
+        self.level = x.array.level if type(x.array) is WrappedArray else None
         self.own = own
         self.window = window
         self.shared = shared  # whether the view reads an element twice

@@ -8,7 +8,7 @@ import numpy as np
 
 from tritensor.autograd.engine import followed
 from tritensor.ground.errors import ArgumentError, EmptyError
-from tritensor.ground.transforms import LayerArray
+from tritensor.ground.transforms import WrappedArray
 from tritensor.ops.table import normal_dim, ops
 from tritensor.ops.table.shape_rules import one_integer
 from tritensor.tensor.core import Tensor
@@ -117,7 +117,7 @@ def _middle(name: str, x: Tensor, dim: Any, keepdim: bool, rank: int) -> Any:
     if not followed(x):
         return y
     if (
-        type(x.array) is LayerArray
+        type(x.array) is WrappedArray
     ):  # equal elements are not counted where there may be as many counts as examples: the first has the derivative
         return no_view(ops.reshape(ops.gather(flat, ops.rank_place(plain, dim=0, rank=rank), dim=0), shape=()))
     equal = ops.logical_or(ops.eq(plain, y), ops.logical_and(ops.ne(plain, plain), ops.ne(y, y)))

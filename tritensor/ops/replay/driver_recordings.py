@@ -1,6 +1,6 @@
-"""Recipes for the real device: free lists, parameter blocks and result layouts looked up once, so that a replay is a few dozen bytecodes.
+"""Recordings for the real device: free lists, parameter blocks and result layouts looked up once, so that a replay is a few dozen bytecodes.
 
-The steady state of a call: one comparison tells that this thread still works on the GPU, stream and pool that the recipe is
+The steady state of a call: one comparison tells that this thread still works on the GPU, stream and pool that the recording is
 bound to; blocks are popped off their free lists; addresses are packed into the block of each launch, and it is launched.
 """
 
@@ -17,12 +17,12 @@ from tritensor.ops.array import CudaArray, Layout
 from tritensor.ops.replay.recorder import Given, Window
 from tritensor.ops.replay.replayed_numbers import ReplayedNumber
 
-Recipe = Callable[[Sequence[CudaArray]], Any]
-_NOWHERE: Any = object()  # no thread's place: a recipe that has not been bound yet is not taken for one bound to None
+Recording = Callable[[Sequence[CudaArray]], Any]
+_NOWHERE: Any = object()  # no thread's place: a recording that has not been bound yet is not taken for one bound to None
 
 
 class _Step:
-    """A launch of a recipe, and where its addresses come from: numbers of sources, or addresses that never change."""
+    """A launch of a recording, and where its addresses come from: numbers of sources, or addresses that never change."""
 
     __slots__ = ("launch", "pick", "places")
 
@@ -91,8 +91,8 @@ class _Plan:
         return self._numbers[key]
 
 
-def lean_recipe(runtime: Any, recorder: Any, result: Any) -> Recipe | None:
-    """A recipe of what `recorder` has seen, for a DriverRuntime; None where a launch took memory that spoils it."""
+def driver_recording(runtime: Any, recorder: Any, result: Any) -> Recording | None:
+    """A recording of what `recorder` has seen, for a DriverRuntime; None where a launch took memory that spoils it."""
     plan = _Plan(runtime, recorder, result)
     if recorder.spoiled:
         return None
@@ -114,8 +114,8 @@ def _layout(window: Any, on: device, address: int = 0) -> Layout:
     return shape.layout()
 
 
-def _one_launch(plan: _Plan, window: Any) -> Recipe:
-    """The recipe of most calls: one block, one launch, the block is the result. Written out for speed; Launch.fire says why it is safe."""
+def _one_launch(plan: _Plan, window: Any) -> Recording:
+    """The recording of most calls: one block, one launch, the block is the result. Written out for speed; Launch.fire says why it is safe."""
     runtime, launch, kernels = plan.runtime, plan.steps[0].launch, plan.runtime.kernels
     start, ok, pack, memory = kernels.start, kernels.ok, launch.block.pack, launch.block.memory
     config, function, address, pick = launch.config, launch.loaded.function, launch.block.address, plan.steps[0].pick
@@ -123,7 +123,7 @@ def _one_launch(plan: _Plan, window: Any) -> Recipe:
     shape, strides, dtype, layout = window.shape, window.strides, window.dtype, _layout(window, on)
     order = {(2, (2, 0, 1)): 2, (1, (1, 0)): 1}.get((plan.inputs, plan.steps[0].places), 0)  # result, then inputs: elementwise ops
     new_storage, new_array, thread = DeviceStorage.__new__, CudaArray.__new__, here
-    bound: Any = (_NOWHERE, None, None, 0)  # place, allocator, free list, bytes of its blocks: what this recipe was last used with
+    bound: Any = (_NOWHERE, None, None, 0)  # place, allocator, free list, bytes of its blocks: what this recording was last used with
 
     def bind() -> Any:
         """Take up the GPU, stream and pool that this thread works on now."""
@@ -133,7 +133,7 @@ def _one_launch(plan: _Plan, window: Any) -> Recipe:
         bound = (place, place.allocator, free_list, free_list.size)
         return bound
 
-    def recipe(arrays: Sequence[CudaArray]) -> CudaArray:
+    def recording(arrays: Sequence[CudaArray]) -> CudaArray:
         place, a, free_list, size = bound
         if thread.place is not place:
             place, a, free_list, size = bind()
@@ -174,29 +174,29 @@ def _one_launch(plan: _Plan, window: Any) -> Recipe:
         y.shape, y.strides, y.dtype = shape, strides, dtype
         return y
 
-    return recipe
+    return recording
 
 
-def launching_by(recipe: Any, start: Any, instead_of: Any = None) -> None:
-    """Let a recipe launch by another function than it does now (only `instead_of`, where given): for a profiler, so that nobody pays for the question
-    whether one looks. Only `_one_launch` keeps the function; other recipes ask for it at each call."""
-    code = getattr(recipe, "__code__", None)
+def launching_by(recording: Any, start: Any, instead_of: Any = None) -> None:
+    """Let a recording launch by another function than it does now (only `instead_of`, where given): for a profiler, so that nobody pays for the question
+    whether one looks. Only `_one_launch` keeps the function; other recordings ask for it at each call."""
+    code = getattr(recording, "__code__", None)
     if code is _ONE_LAUNCH:
-        cell = recipe.__closure__[code.co_freevars.index("start")]
+        cell = recording.__closure__[code.co_freevars.index("start")]
         if instead_of is None or cell.cell_contents is instead_of:
             cell.cell_contents = start
 
 
-# The code of all recipes that _one_launch makes.
-_ONE_LAUNCH = next(c for c in _one_launch.__code__.co_consts if getattr(c, "co_name", "") == "recipe")
+# The code of all recordings that _one_launch makes.
+_ONE_LAUNCH = next(c for c in _one_launch.__code__.co_consts if getattr(c, "co_name", "") == "recording")
 
 
-def _into_given(plan: _Plan, source: int) -> Recipe:
-    """The recipe of a write into one of the arrays that a call is given (x.mul_(2.0), out=): one launch, no block."""
+def _into_given(plan: _Plan, source: int) -> Recording:
+    """The recording of a write into one of the arrays that a call is given (x.mul_(2.0), out=): one launch, no block."""
     runtime, index, launch, pick = plan.runtime, plan.index, plan.steps[0].launch, plan.steps[0].pick
     bound: Any = _NOWHERE
 
-    def recipe(arrays: Sequence[CudaArray]) -> CudaArray:
+    def recording(arrays: Sequence[CudaArray]) -> CudaArray:
         nonlocal bound
         place = bound
         if here.place is not place:
@@ -206,11 +206,11 @@ def _into_given(plan: _Plan, source: int) -> Recipe:
         launch.fire(pick([x.pointer for x in arrays]), place.stream)
         return arrays[source]
 
-    return recipe
+    return recording
 
 
-def _any(plan: _Plan) -> Recipe:
-    """The recipe of any other call: several launches, blocks of its own, several results or views of inputs."""
+def _any(plan: _Plan) -> Recording:
+    """The recording of any other call: several launches, blocks of its own, several results or views of inputs."""
     runtime, index, on = plan.runtime, plan.index, plan.device
     sizes, derived, steps, made = plan.sizes, plan.derived, plan.steps, _Out(plan.result, plan).made
     bound: Any = (_NOWHERE, ())  # place, a free list for each block
@@ -221,7 +221,7 @@ def _any(plan: _Plan) -> Recipe:
         bound = (place, [place.allocator.free_list(nbytes, place.stream) if nbytes else None for nbytes in sizes])
         return bound
 
-    def recipe(arrays: Sequence[CudaArray]) -> Any:
+    def recording(arrays: Sequence[CudaArray]) -> Any:
         place, free_lists = bound
         if here.place is not place:
             place, free_lists = bind()
@@ -236,7 +236,7 @@ def _any(plan: _Plan) -> Recipe:
             step.launch.fire(step.pick(pointers), place.stream)
         return made(arrays, storages)
 
-    return recipe
+    return recording
 
 
 def _block(free_list: Any, nbytes: int, on: device) -> DeviceStorage:
@@ -260,7 +260,7 @@ def _block(free_list: Any, nbytes: int, on: device) -> DeviceStorage:
 
 
 class _Out:
-    """What a recipe returns: memory of an allocation or of an input, an input itself, the same each time, or a tuple of these."""
+    """What a recording returns: memory of an allocation or of an input, an input itself, the same each time, or a tuple of these."""
 
     __slots__ = ("always", "delta", "dtype", "first", "given", "layout", "parts", "shape", "source", "strides")
 
