@@ -33,6 +33,7 @@ class Facts:
 
     def __init__(self, path: Path) -> None:
         tree = ast.parse(text(path), str(path))
+        self._lines = text(path).splitlines()
         self.caption = ast.get_docstring(tree)
         self.imports: list[
             tuple[str, str | None, int, bool]
@@ -49,6 +50,7 @@ class Facts:
                 top |= {id(m) for m in ast.walk(n)}
         for n in ast.walk(tree):
             self._note(n, id(n) in top)
+        del self._lines
 
     def _note(self, n: ast.AST, top: bool) -> None:
         if isinstance(n, ast.Import):
@@ -57,7 +59,9 @@ class Facts:
             self.imports += [("." * n.level + (n.module or ""), a.name, n.lineno, top) for a in n.names]
         elif isinstance(n, ast.FunctionDef):
             body = n.body[1:] if ast.get_docstring(n) else n.body
-            self.functions.append((n.name, n.lineno, (body[-1].end_lineno or 0) - body[0].lineno + 1 if body else 0))
+            last = body[-1].end_lineno or 0 if body else 0
+            comments = sum(line.lstrip().startswith("#") for line in self._lines[body[0].lineno - 1 : last]) if body else 0
+            self.functions.append((n.name, n.lineno, last - body[0].lineno + 1 - comments if body else 0))
         elif isinstance(n, ast.Call) and _called(n.func) in ("import_module", "__import__") and n.args:
             self.late_imports += [(module, n.lineno) for module in _named_module(n.args[0])]
         elif isinstance(n, ast.ExceptHandler) and n.type is None:

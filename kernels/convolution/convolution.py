@@ -274,7 +274,8 @@ def _register(axes: int) -> None:
         sizes=samples.sizes(axes), work=work, condition="absolute", autocast="lower", layout="images",
     )  # fmt: skip
     op(
-        f"{name}_input", input_reference, cpu=input_reference, shape=_input_shape(axes), forward=input_forward, rule=(input_rule_g, input_rule_weight, rule_bias),
+        f"{name}_input", input_reference,
+        cpu=input_reference, shape=_input_shape(axes), forward=input_forward, rule=(input_rule_g, input_rule_weight, rule_bias),
         backward=(input_backward_g, input_backward_weight, backward_bias), samples=samples.to_input(axes), work=input_work,
         condition="absolute", autocast="lower", layout="images",
     )  # fmt: skip

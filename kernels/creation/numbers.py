@@ -178,7 +178,8 @@ def _linspace_samples(rng: np.random.Generator) -> list[Sample]:
 
 
 op(
-    "linspace", _linspace, cpu=_linspace, shape=_linspace_shape, forward=_linspace_forward, samples=_linspace_samples, differentiable=False, dtypes=("float32",),
+    "linspace", _linspace,
+    cpu=_linspace, shape=_linspace_shape, forward=_linspace_forward, samples=_linspace_samples, differentiable=False, dtypes=("float32",),
     doc="`steps` numbers from start to end, both included, equally far apart.",
 )  # fmt: skip
 

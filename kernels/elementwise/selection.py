@@ -192,7 +192,8 @@ def _where_samples(rng: np.random.Generator) -> list[Sample]:
 
 _WHERE = (None, _where_a, _where_b)
 op(
-    "where", _where_reference, cpu=_where_reference, shape=_where_shape, forward=_where_forward, rule=tuple(f and backends.twin(f, backends.on_tensors) for f in _WHERE),
+    "where", _where_reference,
+    cpu=_where_reference, shape=_where_shape, forward=_where_forward, rule=tuple(f and backends.twin(f, backends.on_tensors) for f in _WHERE),
     backward=backward_of(_WHERE), cpu_backward=(None, _where_a_numpy, _where_b_numpy), broadcasts=True, into=True, dtypes=FLOATS,
     samples=_where_samples, work=work,
 )  # fmt: skip
@@ -340,7 +341,8 @@ def _clamp_samples(rng: np.random.Generator) -> list[Sample]:
 
 
 op(
-    "clamp", _clamp_reference, cpu=_clamp_reference, shape=_clamp_shape, forward=_clamp_forward, rule=tuple(_clamp_gradient(n, backends.on_tensors) for n in _CLAMP),
+    "clamp", _clamp_reference,
+    cpu=_clamp_reference, shape=_clamp_shape, forward=_clamp_forward, rule=tuple(_clamp_gradient(n, backends.on_tensors) for n in _CLAMP),
     backward=tuple(_clamp_backward(n) for n in _CLAMP),
     cpu_backward=(_clamp_x_numpy, _clamp_gradient("low", backends.on_numpy), _clamp_gradient("high", backends.on_numpy)),
     broadcasts=True, promote="same", into=True, dtypes=(*FLOATS, "int64"), samples=_clamp_samples, work=work,

@@ -119,6 +119,7 @@ def _solve_samples(rng: np.random.Generator) -> list[Sample]:
 
 
 op(
-    "cholesky_solve", _cholesky_solve, cpu=_cholesky_solve, shape=_solve_shape, rule=(_solve_rule_b, _solve_rule_l), outputs=("x",), samples=_solve_samples, host=True,
+    "cholesky_solve", _cholesky_solve,
+    cpu=_cholesky_solve, shape=_solve_shape, rule=(_solve_rule_b, _solve_rule_l), outputs=("x",), samples=_solve_samples, host=True,
     holomorphic=False, dtypes=NUMBERS, doc="x with l l^H x = b.",
 )  # fmt: skip

@@ -263,10 +263,12 @@ def _pivot_samples(rng: np.random.Generator) -> list[Sample]:
 
 
 op(
-    "pivots_to_matrix", _pivots_to_matrix, cpu=_pivots_to_matrix, shape=_pivots_to_matrix_shape, samples=_pivot_samples, host=True, differentiable=False, dtypes=("float32",),
+    "pivots_to_matrix", _pivots_to_matrix,
+    cpu=_pivots_to_matrix, shape=_pivots_to_matrix_shape, samples=_pivot_samples, host=True, differentiable=False, dtypes=("float32",),
     doc="The permutation matrix of exchanges of rows.",
 )  # fmt: skip
 op(
-    "pivots_to_order", _pivots_to_order, cpu=_pivots_to_order, shape=_pivots_to_order_shape, samples=_pivot_samples, host=True, differentiable=False, dtypes=("float32",),
+    "pivots_to_order", _pivots_to_order,
+    cpu=_pivots_to_order, shape=_pivots_to_order_shape, samples=_pivot_samples, host=True, differentiable=False, dtypes=("float32",),
     doc="The order that exchanges of rows come to.",
 )  # fmt: skip

@@ -109,6 +109,7 @@ def _samples(rng: np.random.Generator) -> list[Sample]:
 
 
 op(
-    "solve_triangular", solved_triangular, cpu=solved_triangular, shape=_shape, rule=(_rule_a, _rule_b), outputs=("x",), samples=_samples, host=True, dtypes=NUMBERS,
+    "solve_triangular", solved_triangular,
+    cpu=solved_triangular, shape=_shape, rule=(_rule_a, _rule_b), outputs=("x",), samples=_samples, host=True, dtypes=NUMBERS,
     doc="x with T x = b for a triangle T of a.",
 )  # fmt: skip

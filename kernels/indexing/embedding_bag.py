@@ -388,6 +388,7 @@ op(
     "`length`: how many indices each bag was given in, for what is said of a bad one.",
 )  # fmt: skip
 op(
-    "bag_tops", tops_reference, cpu=tops_reference, shape=tops_shape, forward=tops_forward, differentiable=False, samples=tops_samples, sizes=sizes, work=tops_work, reports=True,
+    "bag_tops", tops_reference,
+    cpu=tops_reference, shape=tops_shape, forward=tops_forward, differentiable=False, samples=tops_samples, sizes=sizes, work=tops_work, reports=True,
     doc="Which row among those that index[edges[b]:edges[b + 1]] names has the largest element of each column, the first of equal ones; -1 in an empty bag.",
 )  # fmt: skip

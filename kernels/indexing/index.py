@@ -183,7 +183,8 @@ def _index_get_samples(rng: np.random.Generator) -> list[Sample]:
 
 
 op(
-    "index_get", _index_get, cpu=_index_get, shape=_index_get_shape, forward=_index_get_forward, samples=_index_get_samples, dtypes=FLOATS, reports=True, layout="own",
+    "index_get", _index_get,
+    cpu=_index_get, shape=_index_get_shape, forward=_index_get_forward, samples=_index_get_samples, dtypes=FLOATS, reports=True, layout="own",
     rule=_index_get_rule, backward=_index_get_backward, cpu_backward=_index_get_cpu_backward,
     doc="Elements of x at integer arrays along `dims`; the arrays broadcast together, negative values count from the end.",
 )  # fmt: skip

@@ -427,7 +427,8 @@ op(
     borrows=("bias",), condition=("measured", _given_scales),
 )  # fmt: skip
 op(
-    "follow_statistics", _follow_reference, cpu=_follow_reference, shape=_follow_shape, forward=_follow_forward, samples=_follow_samples, sizes=_follow_sizes, work=_follow_work,
+    "follow_statistics", _follow_reference,
+    cpu=_follow_reference, shape=_follow_shape, forward=_follow_forward, samples=_follow_samples, sizes=_follow_sizes, work=_follow_work,
     mutates=("running_mean", "running_var"), differentiable=False,
     doc="Running statistics become (1 - momentum) running + momentum new, the variance's new one times `correction`, in one launch.",
 )  # fmt: skip

@@ -296,7 +296,8 @@ def _scale_work(x: Any, found: Any, factor: Any) -> Work:
 
 
 op(
-    "scale_all", _scale_reference, cpu=_scale_reference, shape=_scale_shape, forward=_scale_forward, samples=_scale_samples, sizes=_scale_sizes, work=_scale_work,
+    "scale_all", _scale_reference,
+    cpu=_scale_reference, shape=_scale_shape, forward=_scale_forward, samples=_scale_samples, sizes=_scale_sizes, work=_scale_work,
     mutates=("x", "found"), differentiable=False, dtypes=FLOATS,
     doc="x times a number, in place; `found` becomes 1 where an element was infinite or NaN before, and else stays.",
 )  # fmt: skip

@@ -289,7 +289,8 @@ def _register(axes: int) -> None:
         sizes=samples.sizes(axes, {"count_include_pad": True}),
     )  # fmt: skip
     op(
-        f"{name}_spread", spread_reference, cpu=spread_reference, shape=_spread_shape(axes), forward=spread_forward, rule=_spread_rule, backward=_spread_backward,
+        f"{name}_spread", spread_reference,
+        cpu=spread_reference, shape=_spread_shape(axes), forward=spread_forward, rule=_spread_rule, backward=_spread_backward,
         samples=samples.shares(axes, avg_reference), condition="absolute", layout="images",
     )  # fmt: skip
 

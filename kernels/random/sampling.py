@@ -346,6 +346,7 @@ op(
     doc="Uniform integers of [low, high).",
 )  # fmt: skip
 op(
-    "randperm", _randperm, cpu=_randperm, shape=_randperm_shape, forward=_randperm_forward, samples=_randperm_samples, differentiable=False, dtypes=("float32",),
+    "randperm", _randperm,
+    cpu=_randperm, shape=_randperm_shape, forward=_randperm_forward, samples=_randperm_samples, differentiable=False, dtypes=("float32",),
     doc="A random permutation of 0 to n - 1.",
 )  # fmt: skip

@@ -197,12 +197,14 @@ op(
     tolerance={"complex64": (1e-5, "sums of products with rounded roots of one"), "complex128": (1e-12, "the same")},
 )  # fmt: skip
 op(
-    "fft_r2c", _r2c, cpu=_r2c, shape=_r2c_shape, samples=_r2c_samples, host=True, layout="own", holomorphic=False, rule=(_r2c_rule,), dtypes=("float64", "float32"),
+    "fft_r2c", _r2c, cpu=_r2c,
+    shape=_r2c_shape, samples=_r2c_samples, host=True, layout="own", holomorphic=False, rule=(_r2c_rule,), dtypes=("float64", "float32"),
 )  # fmt: skip
 op(
     "fft_of_real", _of_real, cpu=_of_real, shape=_of_real_shape, samples=_of_real_samples, host=True, layout="own", holomorphic=False, rule=(_of_real_rule,),
     dtypes=("float64", "float32"),
 )  # fmt: skip
 op(
-    "fft_c2r", _c2r, cpu=_c2r, shape=_c2r_shape, samples=_c2r_samples, host=True, layout="own", holomorphic=False, rule=(_c2r_rule,), dtypes=("complex128", "complex64"),
+    "fft_c2r", _c2r, cpu=_c2r,
+    shape=_c2r_shape, samples=_c2r_samples, host=True, layout="own", holomorphic=False, rule=(_c2r_rule,), dtypes=("complex128", "complex64"),
 )  # fmt: skip

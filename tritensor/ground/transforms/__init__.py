@@ -1,4 +1,4 @@
-"""Transforms as the lower floors know them: levels, wrapped tensors (one example of a batch, a value with its tangent, a watched or a traced value), the protocol."""
+"""Transforms as the lower floors know them: levels, wrapped tensors, the protocol of whoever makes these."""
 
 from tritensor.ground.transforms.levels import GRAD as GRAD
 from tritensor.ground.transforms.levels import JVP as JVP

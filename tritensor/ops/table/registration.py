@@ -164,7 +164,8 @@ def op(
         read_inputs, required, variadic, attrs = inputs, len(inputs), False, {}
     record = Op(
         name=name, reference=reference, shape=shape, forward=bare(forward), rule=_partials(rule), backward=_partials(backward),
-        cpu=cpu or plain_cpu(reference, shape, view or bool(mutates), into), cpu_backward=_partials(cpu_backward), outputs=() if mutates else outputs, residuals=residuals, mutates=mutates, borrows=(),
+        cpu=cpu or plain_cpu(reference, shape, view or bool(mutates), into), cpu_backward=_partials(cpu_backward),
+        outputs=() if mutates else outputs, residuals=residuals, mutates=mutates, borrows=(),
         view=view, broadcasts=broadcasts,
         layout=layout or _layout_of(view or bool(mutates), broadcasts),
         promote=promote, into=into, reports=reports,
