@@ -20,7 +20,7 @@ help:
 	@echo "make test-all run every test that needs neither a GPU nor PyTorch, under the newest Triton and the oldest"
 	@echo "make lint    ruff and mypy"
 	@echo "make docs    run the examples and the notebooks, build the site into build/site/"
-	@echo "make pages   write anew what tools write: the index of ops, stubs, pages, mistakes"
+	@echo "make pages   write anew what tools write: the index of ops, exports, stubs, pages, mistakes"
 	@echo "make notebooks store what the notebooks say and draw now"
 	@echo "make wheel   build wheel and sdist into dist/"
 	@echo "make bench   time the host cost of an op and whole training steps"
@@ -58,6 +58,7 @@ docs: $(VENV)/.docs
 
 # In this order: stubs, pages and what mistakes print read the index.
 pages: $(VENV)/.test
+	$(BIN)/python tritensor/tools/exports.py
 	$(BIN)/python -m tritensor.tools.op_index
 	$(BIN)/python -m tritensor.tools.stubs
 	$(BIN)/python -m tests.pages.api_page

@@ -8,7 +8,6 @@ from tritensor.nn.functional.activation import elu_ as elu_
 from tritensor.nn.functional.activation import gelu as gelu
 from tritensor.nn.functional.activation import glu as glu
 from tritensor.nn.functional.activation import gumbel_softmax as gumbel_softmax
-from tritensor.nn.functional.activation import hardshrink as hardshrink
 from tritensor.nn.functional.activation import hardsigmoid as hardsigmoid
 from tritensor.nn.functional.activation import hardswish as hardswish
 from tritensor.nn.functional.activation import hardtanh as hardtanh
@@ -18,7 +17,6 @@ from tritensor.nn.functional.activation import leaky_relu_ as leaky_relu_
 from tritensor.nn.functional.activation import log_softmax as log_softmax
 from tritensor.nn.functional.activation import logsigmoid as logsigmoid
 from tritensor.nn.functional.activation import mish as mish
-from tritensor.nn.functional.activation import prelu as prelu
 from tritensor.nn.functional.activation import relu as relu
 from tritensor.nn.functional.activation import relu6 as relu6
 from tritensor.nn.functional.activation import rrelu as rrelu
@@ -131,4 +129,6 @@ from tritensor.tensor.functions.images.shuffling import channel_shuffle as chann
 from tritensor.tensor.functions.images.shuffling import native_channel_shuffle as native_channel_shuffle
 from tritensor.tensor.functions.images.shuffling import pixel_shuffle as pixel_shuffle
 from tritensor.tensor.functions.images.shuffling import pixel_unshuffle as pixel_unshuffle
+from tritensor.tensor.functions.pointwise.activations import hardshrink as hardshrink
+from tritensor.tensor.functions.pointwise.activations import prelu as prelu
 from tritensor.tensor.functions.reductions.distances import pdist as pdist

@@ -15,7 +15,7 @@ from tritensor.tensor.core import Tensor
 from tritensor.tensor.functions.creation.random import exponential_numbers, rounded, wide_type
 from tritensor.tensor.functions.pointwise import activations as shared
 from tritensor.tensor.public_api.arguments import told
-from tritensor.tensor.public_api.publish import checked
+from tritensor.tensor.public_api.publish import checked, exported
 
 
 def _since(inplace: bool) -> int | None:
@@ -23,6 +23,7 @@ def _since(inplace: bool) -> int | None:
     return next_sequence() if inplace and state.enabled else None
 
 
+@exported
 def relu(input: Tensor, inplace: bool = False) -> Tensor:
     """max(x, 0)."""
     try:
@@ -214,9 +215,6 @@ def sigmoid(input: Tensor) -> Tensor:
 def tanh(input: Tensor) -> Tensor:
     """Hyperbolic tangent."""
     return ops.tanh(input)
-
-
-prelu, hardshrink = shared.prelu, shared.hardshrink
 
 
 def _implicit_dim(name: str, ndim: int) -> int:

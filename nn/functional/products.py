@@ -7,9 +7,10 @@ from tritensor.ground.errors import ShapeError
 from tritensor.ops.table import ops
 from tritensor.tensor.core import Tensor
 from tritensor.tensor.public_api.arguments import told
-from tritensor.tensor.public_api.publish import checked
+from tritensor.tensor.public_api.publish import checked, exported
 
 
+@exported
 def linear(input: Tensor, weight: Tensor, bias: Tensor | None = None) -> Tensor:
     """`input @ weight.T + bias`: input (..., in), weight (out, in), bias (out) -> (..., out); weight (in,), bias () -> (...)."""
     try:

@@ -7,14 +7,10 @@ from typing import Any
 from tritensor.ground.errors import AssertedError
 from tritensor.nn import functional as F
 from tritensor.nn import init
-from tritensor.nn.layers.linear import Linear
+from tritensor.nn.layers.attention.base import NonDynamicallyQuantizableLinear
 from tritensor.nn.module import Module
 from tritensor.nn.parameter import Parameter, empty_parameter
 from tritensor.tensor.core import Tensor
-
-
-class NonDynamicallyQuantizableLinear(Linear):
-    """The Linear that `out_proj` is; its name shows in a repr."""
 
 
 class MultiheadAttention(Module):

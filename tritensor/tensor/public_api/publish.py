@@ -163,6 +163,11 @@ def named(f: Callable[..., Any], name: str, doc: str) -> Callable[..., Any]:
     return f
 
 
+def exported(f: Callable[..., Any]) -> Any:
+    """Mark a function of nn.functional as public that looks at its arguments itself, because it is called too often for `checked` (tools/exports.py)."""
+    return f
+
+
 def checked(f: Callable[..., Any], name: str = "", quick: Callable[..., Any] | None = None) -> Any:
     """f behind the door: keywords in other spellings reach it, and arguments that do not fit are told so in one line.
     `quick` is asked before f, which is called where it gives None."""

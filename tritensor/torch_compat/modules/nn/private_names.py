@@ -13,7 +13,7 @@ from tritensor.nn import functional as F
 from tritensor.nn.container import ModuleList
 from tritensor.nn.functional.attention import as_numbers, canonical_mask
 from tritensor.nn.functional.normalization import refuse_single
-from tritensor.nn.layers.attention.multihead import NonDynamicallyQuantizableLinear as NonDynamicallyQuantizableLinear
+from tritensor.nn.layers.attention.base import NonDynamicallyQuantizableLinear as NonDynamicallyQuantizableLinear
 from tritensor.nn.layers.attention.transformer import _activation
 from tritensor.nn.layers.attention.transformer import square_subsequent_mask as square_subsequent_mask
 from tritensor.nn.module import Module

@@ -1,0 +1,9 @@
+"""The output projection of MultiheadAttention, under the class name that PyTorch's has."""
+
+from __future__ import annotations
+
+from tritensor.nn.layers.linear import Linear
+
+
+class NonDynamicallyQuantizableLinear(Linear):
+    """The Linear that `out_proj` is; its name shows in a repr."""
