@@ -56,9 +56,11 @@ def translation(name: str, custom: Mapping[str, Translation] | None = None) -> T
 
 def reason(name: str) -> str:
     """Why an op has no translation, and what could serve."""
+    if name not in _reasons and name in ops and ops[name].mutates:
+        return "it writes in place, as a step of an optimizer does, and a graph of ONNX writes nothing; export the model without its training step"
     return _reasons.get(name, f'nothing says how it is written in ONNX; say it with @tritensor.onnx.register("{name}")')
 
 
 def listed() -> dict[str, str]:
     """Every op of the table: "translated", or the reason why it is not. The pseudo-op of views that are written is left out."""
-    return {name: "translated" if name in _known else _reasons.get(name, "") for name in sorted(ops.everything())}
+    return {name: "translated" if name in _known else reason(name) for name in sorted(ops.everything())}
