@@ -34,9 +34,8 @@ FLOORS = [
     ("data", "io", "distributed", "distributions", "models"),
     ("amp", "utils", "debug", "testing", "signal", "viz", "vision", "profiler", "onnx", "hub"),
     ("training",),
-    ("launch", "torch_compat"),
+    ("torch_compat",),
     ("tools",),
-    ("doctor", "run"),  # `python -m tritensor.doctor`, `python -m tritensor.run`
     ("__init__",),
 ]
 MODULES_BY_NAME = {"torch_compat", "tools", "__init__"}  # stand above all that they import by a computed name

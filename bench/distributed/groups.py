@@ -12,8 +12,8 @@ import time
 from pathlib import Path
 from typing import Any
 
-from tritensor.launch import mpiexec
-from tritensor.launch.options import parse
+from tritensor.tools.launch import mpiexec
+from tritensor.tools.launch.options import parse
 
 ROOT = Path(__file__).resolve().parents[2]
 MODULE = "bench.distributed.rank"

@@ -13,9 +13,9 @@ from typing import Any
 
 import pytest
 
-from tritensor.launch import child
-from tritensor.launch.group import Group
-from tritensor.launch.records import Reader
+from tritensor.tools.launch import child
+from tritensor.tools.launch.group import Group
+from tritensor.tools.launch.records import Reader
 
 
 def failed(rank: int, exception: str) -> dict[str, Any]:

@@ -2,17 +2,15 @@
 
 from __future__ import annotations
 
-import inspect
 import os
 import sys
 from pathlib import Path
 
 import pytest
 
-import tritensor
-from tritensor.launch import __main__ as command_line
-from tritensor.launch import mpiexec
-from tritensor.launch.options import parse
+from tritensor.tools import command_line
+from tritensor.tools.launch import command, mpiexec
+from tritensor.tools.launch.options import parse
 
 HERE = str(Path(__file__))
 
@@ -53,7 +51,7 @@ def test_torchruns_forms() -> None:
 )
 def test_refused_before_anything_starts(words: list[str], said: str, capsys: pytest.CaptureFixture[str]) -> None:
     with pytest.raises(SystemExit) as left:
-        command_line.main(words)
+        command_line.main(["launch", *words])
     assert left.value.code == 2
     assert said in capsys.readouterr().err
 
@@ -66,9 +64,9 @@ def test_torchruns_command_lines_of_one_machine() -> None:
 
 def test_no_mpiexec(monkeypatch: pytest.MonkeyPatch, tmp_path: Path, capsys: pytest.CaptureFixture[str]) -> None:
     monkeypatch.setenv("PATH", "")
-    monkeypatch.setattr(command_line, "find", lambda: mpiexec.find(str(tmp_path / "python")))
+    monkeypatch.setattr(command, "find", lambda: mpiexec.find(str(tmp_path / "python")))
     with pytest.raises(SystemExit) as left:
-        command_line.main(["-n", "2", HERE])
+        command_line.main(["launch", "-n", "2", HERE])
     assert left.value.code == 2
     assert "finds no mpiexec" in capsys.readouterr().err
     with pytest.raises(FileNotFoundError, match=r"pip install 'tritensor\[mpi\]'"):
@@ -104,11 +102,3 @@ def test_command_lines(tmp_path: Path) -> None:
     file.write_text("# ours\na slots=2\nb slots=3\n")
     assert words("openmpi", "-n", "5", "--hostfile", str(file)).endswith(f"--hostfile {file} --map-by slot:OVERSUBSCRIBE R")
     assert parse(["-n", "5", "--hostfile", str(file), HERE]).master() == "a"
-
-
-def test_the_function_of_kernel_authors_stays() -> None:
-    """`tritensor.launch(kernel, ...)`, also where this package of the same name has been imported."""
-    assert callable(tritensor.launch)
-    assert "num_warps" in inspect.signature(tritensor.launch).parameters
-    with pytest.raises(TypeError, match=r"launch\(\) missing"):
-        tritensor.launch()

@@ -9,8 +9,8 @@ import sys
 from pathlib import Path
 from typing import Any
 
-import tritensor.launch
-from tritensor.launch.child import failure, share, variables
+import tritensor.tools.launch
+from tritensor.tools.launch.child import failure, share, variables
 
 SETTINGS = {"size": 4, "address": "a", "port": 5, "run": "r", "restart": 0, "restarts": 0, "threads": {}}
 
@@ -97,10 +97,10 @@ def test_a_long_traceback_is_cut_in_the_middle() -> None:
 
 def test_the_launcher_is_light() -> None:
     """The launcher and its ranks load the standard library and the launcher's own files, nothing more of the package."""
-    folder = Path(tritensor.launch.__path__[0])
+    folder = Path(tritensor.tools.launch.__path__[0])
     for path in folder.glob("*.py"):
         for n in ast.walk(ast.parse(path.read_text())):
             names = [a.name for a in n.names] if isinstance(n, ast.Import) else [n.module or ""] if isinstance(n, ast.ImportFrom) else []
             for name in names:
-                own = name.startswith("tritensor.launch.") and path.name != "child.py"
+                own = name.startswith("tritensor.tools.launch.") and path.name != "child.py"
                 assert own or name.partition(".")[0] in sys.stdlib_module_names, f"{path.name} imports {name}"

@@ -8,9 +8,9 @@ from typing import Any
 
 import pytest
 
-from tritensor.launch import child
-from tritensor.launch.child import CLOSE, OPEN, PART
-from tritensor.launch.records import LONGEST, Reader
+from tritensor.tools.launch import child
+from tritensor.tools.launch.child import CLOSE, OPEN, PART
+from tritensor.tools.launch.records import LONGEST, Reader
 
 
 def sent(record: dict[str, Any], monkeypatch: pytest.MonkeyPatch) -> list[bytes]:

@@ -184,7 +184,7 @@ def test_mistakes_in_one_line(arguments: list[str], said: str, capsys: pytest.Ca
         ["softmax", "reshape"]
     )  # loaded as this process runs kernels: those loaded below, without the variable, would serve no other test
     monkeypatch.delenv("TRITON_INTERPRET", raising=False)
-    monkeypatch.setattr(tune.serving, "use", lambda runtime: None)
+    monkeypatch.setattr(tune.active, "use", lambda runtime: None)
     assert command_line.main(["tune", *arguments]) == 2
     told = [line for line in capsys.readouterr().err.splitlines() if line.startswith("tritensor tune:")]
     assert len(told) == 1

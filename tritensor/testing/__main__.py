@@ -5,13 +5,12 @@ from __future__ import annotations
 import argparse
 import sys
 import time
+from collections.abc import Sequence
 
 from tritensor.testing.devices import NAMES, emulate_without_gpu
 
 
-def parser() -> argparse.ArgumentParser:
-    """The command's options."""
-    found = argparse.ArgumentParser(prog="python -m tritensor.testing", description=__doc__)
+def _add_arguments(found: argparse.ArgumentParser) -> None:
     found.add_argument(
         "ops", nargs="*", metavar="NAME", help="ops by name, by pattern (conv*), or of a file (my_ops.py); all when none is named"
     )
@@ -24,12 +23,12 @@ def parser() -> argparse.ArgumentParser:
         "--extremes", action="store_true", help="also ask kernels of NaN, infinities and 1e4, put into the samples one at a time"
     )
     found.add_argument("--sabotage", action="store_true", help="plant faults in the ops instead, and say which of them the questions find")
-    return found
 
 
-def main() -> int:
+def main(argv: Sequence[str], parser: argparse.ArgumentParser) -> int:
     """Run the command; 0 where all holds, 1 where something does not, 2 where the command line makes no sense."""
-    given = parser().parse_args()
+    _add_arguments(parser)
+    given = parser.parse_args(argv)
     # Here and not in the shell: nothing that this process has imported so far defines a kernel (`import tritensor` loads none), and Triton reads
     # the variable when one is defined. What is imported below, the author's file among it, is interpreted where there is no GPU.
     from tritensor.ground.errors import ArgumentError, DeviceError, DTypeError, PluginError
@@ -45,7 +44,7 @@ def main() -> int:
         ops, on = chosen(given.ops), places(given.device)
         return _sabotage(ops) if given.sabotage else _ask(ops, given.dtype, list(on), given.show, given.extremes)
     except (UnknownOpError, PluginError, ArgumentError, DeviceError, DTypeError) as error:
-        print(f"python -m tritensor.testing: {error}", file=sys.stderr)
+        print(f"{parser.prog}: {error}", file=sys.stderr)
         return 2
 
 
@@ -105,4 +104,4 @@ def _sabotage(ops: list) -> int:
 
 
 if __name__ == "__main__":
-    sys.exit(main())
+    sys.exit(main(sys.argv[1:], argparse.ArgumentParser(prog="python -m tritensor.testing", description=__doc__)))

@@ -1,47 +1,117 @@
-"""The command `tritensor`: precompile kernels, tune them, ask whether the GPU works."""
+"""The command `tritensor`: a list of subcommands, each imported when it is asked for."""
 
 from __future__ import annotations
 
 import argparse
-import importlib.metadata
+import importlib
+import os
 import sys
 from collections.abc import Sequence
+from pathlib import Path
+from typing import NamedTuple
+
+CHECKOUT = Path(__file__).resolve().parents[2]  # where the package stands: a checkout, or the folder of installed packages
 
 
-def version() -> str:
-    """The installed version, or that of the source tree this runs from."""
-    found = getattr(sys.modules.get("tritensor"), "__version__", None)
-    return found or importlib.metadata.version("tritensor")
+class Command(NamedTuple):
+    """A subcommand: the module whose `main(argv, parser)` runs it, what it is for, and two calls of it."""
+
+    module: str
+    caption: str
+    examples: tuple[str, str]
+    of_checkout: bool = False  # works on the repository's own files
 
 
-def parser() -> argparse.ArgumentParser:
-    """The command's options; each subcommand's are beside what it does."""
-    from tritensor.tools import doctor, precompile, tune
+COMMANDS = {
+    "run": Command(
+        "tritensor.tools.run_script",
+        "run a PyTorch script unchanged: tritensor answers its `import torch`; what is missing is listed at the end, with file and line",
+        ("run train.py --epochs 2", "run -m package.train"),
+    ),
+    "launch": Command(
+        "tritensor.tools.launch.command",
+        "run a script as many ranks that talk by MPI; who fails first is told by rank, host and traceback",
+        ("launch -n 4 train.py --lr 0.1", "launch -n 16 --hosts a,b --max-restarts 1 -m package.train"),
+    ),
+    "doctor": Command(
+        "tritensor.tools.doctor",
+        "is the GPU working: driver, devices, packages, caches, one kernel against numpy; exit code 0 when it is, 1 when not",
+        ("doctor", "doctor --json"),
+    ),
+    "test": Command(
+        "tritensor.testing.__main__",
+        "ask ops by hand what is wrong with them, on the CPU and on device cuda (emulated where no GPU is)",
+        ("test softmax 'conv*' --dtype float32", "test my_ops.py --sabotage"),
+    ),
+    "tune": Command(
+        "tritensor.tools.tune",
+        "time the configs of kernels on this GPU and keep the fastest; --dry-run compiles and ranks them without a GPU",
+        ("tune --op softmax --budget 10", "tune --kernel my_kernels.py:add_kernel --dry-run"),
+    ),
+    "precompile": Command(
+        "tritensor.tools.precompile",
+        "compile kernels for GPUs that need not be here into a pack, so that a training run compiles nothing",
+        ("precompile --arch sm_90 --script train.py --epochs 1", "precompile --arch sm_80,sm_90 --op 'conv*' my_ops.py"),
+    ),
+    "bench": Command(
+        "bench", "time ops, training steps, imports, files, ranks and kernels", ("bench", "bench ops --op softmax --peer"), True
+    ),
+    "stubs": Command("tritensor.tools.stubs", "write the .pyi files that editors read", ("stubs", "stubs && git diff '*.pyi'"), True),
+    "op-index": Command(
+        "tritensor.tools.op_index", "write which file of kernels/ registers which ops", ("op-index", "op-index --check"), True
+    ),
+}
 
-    top = argparse.ArgumentParser(prog="tritensor", description="tritensor on the command line.")
-    top.add_argument("--version", action="version", version=f"tritensor {version()}")
-    commands = top.add_subparsers(dest="command", required=True, metavar="COMMAND")
-    text = "compile kernels for GPUs that need not be here into a pack, so that a training run compiles nothing"
-    precompile.add_arguments(commands.add_parser("precompile", help=text, description=text))
-    tune.add_arguments(commands.add_parser("tune", help=tune.CAPTION, description=tune.CAPTION))
-    doctor.add_arguments(commands.add_parser("doctor", help=doctor.CAPTION, description=doctor.CAPTION))
-    return top
+
+def listing() -> str:
+    """A line for each subcommand."""
+    lines = []
+    for of_checkout, title in ((False, "commands:"), (True, "commands of a checkout of the repository:")):
+        lines += ["", title, *(f"  {name:10}  {c.caption}" for name, c in COMMANDS.items() if c.of_checkout is of_checkout)]
+    return "\n".join([*lines[1:], "", "tritensor COMMAND --help tells a command's options, with examples."])
 
 
-def main(argv: Sequence[str] | None = None) -> int:
-    """Run the command; returns its exit code: 0 done, 1 something failed, 2 the command line makes no sense."""
-    from tritensor.tools import doctor, precompile, tune
+def main(argv: Sequence[str] | None = None, form: str = "tritensor {}") -> int:
+    """Run the command; returns its exit code: 0 done, 1 something failed, 2 the command line makes no sense.
 
-    args = parser().parse_args(argv)
+    `form`: how the user wrote it, "python -m tritensor.{}" where Python itself was asked.
+    """
+    given = sys.argv[1:] if argv is None else list(argv)
+    top = argparse.ArgumentParser(
+        prog="tritensor",
+        usage="%(prog)s [-h] [--version] COMMAND ...",
+        epilog=listing(),
+        formatter_class=argparse.RawDescriptionHelpFormatter,
+    )
+    top.add_argument("--version", action="version", version=f"tritensor {sys.modules['tritensor'].__version__}")
+    top.add_argument("command", choices=COMMANDS, metavar="COMMAND", help=argparse.SUPPRESS)
+    if not given:
+        top.print_help()
+        return 2
+    name = top.parse_args(given[:1]).command
+    command = COMMANDS[name]
+    if command.of_checkout and not (CHECKOUT / "pyproject.toml").exists():
+        print(f"tritensor {name}: works on a checkout of the repository; this tritensor is installed in {CHECKOUT}", file=sys.stderr)
+        return 2
+    if name == "bench":
+        _bench(given[1:])
+    parser = argparse.ArgumentParser(
+        prog=form.format(name), description=f"{command.caption[0].upper()}{command.caption[1:]}.", formatter_class=argparse.RawDescriptionHelpFormatter,
+        epilog="examples:\n" + "\n".join(f"  tritensor {example}" for example in command.examples),
+    )  # fmt: skip
     try:
-        if args.command == "precompile":
-            return precompile.main(args, version())
-        if args.command == "tune":
-            return tune.main(args)
-        return doctor.report(args)
+        return importlib.import_module(command.module).main(given[1:], parser)
     except KeyboardInterrupt:
+        if name not in ("tune", "precompile"):
+            raise
         print("tritensor: interrupted; what is done so far is kept, the same command goes on from there", file=sys.stderr)
         return 130
+
+
+def _bench(argv: Sequence[str]) -> None:
+    """Become `python -m bench`: it chooses the number of BLAS threads, which numpy reads when it is imported."""
+    path = os.pathsep.join(filter(None, (str(CHECKOUT), os.environ.get("PYTHONPATH"))))
+    os.execve(sys.executable, [sys.executable, "-m", "bench", *argv], {**os.environ, "PYTHONPATH": path})
 
 
 if __name__ == "__main__":

@@ -1,4 +1,4 @@
-"""`python -m tritensor.doctor`: is the GPU working? Packages, settings, driver, devices, caches, a kernel against numpy; what to fix."""
+"""The command `tritensor doctor`: is the GPU working? Packages, settings, driver, devices, caches, a kernel against numpy; what to fix."""
 
 from __future__ import annotations
 
@@ -30,7 +30,6 @@ from tritensor.ops.table import ops
 from tritensor.tensor.core import new_tensor
 from tritensor.tools.doctor_probe import Check, probe
 
-CAPTION = "is the GPU working: driver, devices, packages, caches, one kernel against numpy; exit code 0 when it is, 1 when not"
 PATIENCE = 240  # seconds that the process which works on the GPU may take
 LEAST_SPACE = 200 << 20  # bytes free, below which a cache is in danger
 PROBE = "--probe"  # the process that works on the GPU is this file with this option, so that a crash or a hang is a finding too
@@ -289,14 +288,11 @@ def text(checks: Sequence[Check]) -> str:
     return "\n".join([*lines, "", verdict])
 
 
-def add_arguments(parser: argparse.ArgumentParser) -> None:
-    """The options of `tritensor doctor`."""
+def main(argv: Sequence[str], parser: argparse.ArgumentParser) -> int:
+    """`tritensor doctor`: examine, print, and return the exit code."""
     parser.add_argument("--json", action="store_true", help="print the findings as JSON: works (true, false) and checks")
     parser.add_argument(PROBE, action="store_true", help=argparse.SUPPRESS)
-
-
-def report(args: argparse.Namespace) -> int:
-    """Examine, print, and return the exit code."""
+    args = parser.parse_args(argv)
     if args.probe:
         probe()
         return 0
@@ -306,14 +302,3 @@ def report(args: argparse.Namespace) -> int:
     else:
         print(text(checks))
     return 0 if works(checks) else 1
-
-
-def main(argv: Sequence[str] | None = None) -> int:
-    """`python -m tritensor.doctor`."""
-    parser = argparse.ArgumentParser(prog="python -m tritensor.doctor", description=f"tritensor doctor: {CAPTION}.")
-    add_arguments(parser)
-    return report(parser.parse_args(argv))
-
-
-if __name__ == "__main__":
-    sys.exit(main())

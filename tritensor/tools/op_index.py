@@ -1,9 +1,11 @@
-"""`python -m tritensor.tools.op_index`: which file registers which ops, written to kernels/op_index.py."""
+"""The command `tritensor op-index`: writes to kernels/op_index.py which file registers which ops."""
 
 from __future__ import annotations
 
+import argparse
 import sys
 import textwrap
+from collections.abc import Sequence
 from pathlib import Path
 
 import tritensor.kernels
@@ -47,8 +49,18 @@ def _entry(file: str, names: list[str]) -> str:
     return f'"{file}": (\n{held}    ),'
 
 
+def main(argv: Sequence[str], parser: argparse.ArgumentParser) -> int:
+    """Write the index; with --check say whether it is true, 1 where it is not."""
+    parser.add_argument("--check", action="store_true", help="write nothing; exit code 1 where the index is stale")
+    check = parser.parse_args(argv).check
+    path, now = Path(tritensor.kernels.__file__).parent / "op_index.py", text()
+    if not check:
+        path.write_text(now)
+    elif path.read_text() != now:
+        print(f"{path.name} is stale: tritensor op-index", file=sys.stderr)
+        return 1
+    return 0
+
+
 if __name__ == "__main__":
-    path = Path(tritensor.kernels.__file__).parent / "op_index.py"
-    if sys.argv[1:] == ["--check"]:
-        sys.exit(0 if path.read_text() == text() else f"{path.name} is stale: python -m tritensor.tools.op_index")
-    path.write_text(text())
+    sys.exit(main(sys.argv[1:], argparse.ArgumentParser(prog="python -m tritensor.tools.op_index", description=__doc__)))

@@ -1,4 +1,4 @@
-"""`tritensor precompile`: run the op table or a training script where there is no GPU, and compile every kernel it launches into a pack."""
+"""The command `tritensor precompile`: runs the op table or a script where no GPU is, and compiles every kernel it launches into a pack."""
 
 from __future__ import annotations
 
@@ -8,7 +8,7 @@ import os
 import sys
 import tempfile
 import time
-from collections.abc import Callable, Iterator
+from collections.abc import Callable, Iterator, Sequence
 from contextlib import contextmanager, redirect_stderr, redirect_stdout
 from multiprocessing.connection import Connection
 from pathlib import Path
@@ -125,8 +125,7 @@ def _one_arch(arch: int, record: Callable[[], list[str]], quiet: bool, processes
 
 
 # The command
-def add_arguments(parser: argparse.ArgumentParser) -> None:
-    """The options of `tritensor precompile`."""
+def _add_arguments(parser: argparse.ArgumentParser) -> None:
     known = ", ".join(f"sm_{a} {gpus}" for a, gpus in precompile.ARCHS.items())
     parser.add_argument("--arch", required=True, metavar="sm_80,sm_90", help=f"GPUs to compile for: {known}")
     op_selection.add_option(parser, help=f"{op_selection.HELP}; called on their samples and timed sizes")
@@ -143,9 +142,11 @@ def add_arguments(parser: argparse.ArgumentParser) -> None:
     )  # fmt: skip
 
 
-def main(args: argparse.Namespace, version: str) -> int:
+def main(argv: Sequence[str], parser: argparse.ArgumentParser) -> int:
     """Compile as asked, write the pack, say what is in it; 0, 1 if something could not be compiled, 2 if nothing could be begun."""
     start = time.perf_counter()
+    _add_arguments(parser)
+    args = parser.parse_args(argv)
     try:
         archs, record, name = _asked(args)
         out = args.out or _default_out(name)
@@ -162,7 +163,7 @@ def main(args: argparse.Namespace, version: str) -> int:
         failures += bad
     if rows:
         try:
-            size = precompile.save(out, rows, archs, there, version)
+            size = precompile.save(out, rows, archs, there, sys.modules["tritensor"].__version__)
         except OSError as error:
             print(f"tritensor precompile: {out}: cannot be written: {error.strerror or error}", file=sys.stderr)
             return 1

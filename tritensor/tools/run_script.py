@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import argparse
 import atexit
 import contextlib
 import importlib
@@ -18,12 +19,6 @@ from tritensor.ground.call_site import spelled_as
 from tritensor.tools import missing_names
 from tritensor.torch_compat import missing
 
-USAGE = """usage: python -m tritensor.run script.py [arguments]
-       python -m tritensor.run -m module [arguments]
-
-Runs a script, or a module, whose imports say torch: tritensor answers them. PyTorch need not be installed, and is not loaded where it is.
-torchvision is answered by tritensor.vision.
-What the script asks of torch and tritensor has not is listed on stderr at the end, with file and line."""
 SUFFIX = "+tritensor"
 # What stands for a package, and the version that it says.
 STANDS_FOR = {"torch": ("tritensor", "2.13.0"), "torchvision": ("tritensor.vision", "0.28.0")}
@@ -92,11 +87,15 @@ class Door:
                 yield AnsweredPackage(name, version + SUFFIX)
 
 
-def main(argv: list[str]) -> int:
-    """Run `argv`; returns the exit code that the script would have had, or ends the process as it would."""
-    if not argv or argv[0] in ("-h", "--help") or (argv[0] == "-m" and len(argv) < 2):
-        print(USAGE, file=sys.stdout if argv[:1] != ["-m"] and argv else sys.stderr)
-        return 0 if argv and argv[0] != "-m" else 2
+def main(argv: Sequence[str], parser: argparse.ArgumentParser) -> int:
+    """Run a script with its arguments; returns the exit code that it would have had, or ends the process as it would."""
+    parser.usage = f"{parser.prog} script.py [arguments]\n       {parser.prog} -m module [arguments]"
+    argv = list(argv)
+    if not argv or argv == ["-m"]:
+        parser.print_help(sys.stderr)
+        return 2
+    if argv[0] in ("-h", "--help"):
+        parser.parse_args(argv[:1])
     if argv[0] != "-m" and not os.path.exists(argv[0]):
         print(f"{sys.executable}: can't open file {os.path.abspath(argv[0])!r}: [Errno 2] No such file or directory", file=sys.stderr)
         return 2

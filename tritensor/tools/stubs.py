@@ -1,13 +1,15 @@
-"""Writes the `.pyi` files that editors and type checkers read: `python -m tritensor.tools.stubs` after a change of public functions."""
+"""The command `tritensor stubs`: writes the `.pyi` files that editors and type checkers read; after a change of public functions."""
 
 from __future__ import annotations
 
+import argparse
 import ast
 import importlib
 import inspect
 import re
+import sys
 import types
-from collections.abc import Callable, Iterator
+from collections.abc import Callable, Iterator, Sequence
 from pathlib import Path
 from typing import Any
 
@@ -115,8 +117,6 @@ def function(name: str, f: Callable[..., Any], method: bool = False) -> Iterator
 
 def front_door() -> str:
     """tritensor/__init__.pyi: what the front door imports, its types, its functions."""
-    import sys
-
     from tritensor.ground import dtypes
     from tritensor.tensor.public_api.publish import namespaces, public
 
@@ -233,11 +233,14 @@ def texts() -> dict[Path, str]:
     }
 
 
-def main() -> None:
+def main(argv: Sequence[str], parser: argparse.ArgumentParser) -> int:
+    """Write every stub, and say how long each is."""
+    parser.parse_args(argv)
     for path, text in texts().items():
         path.write_text(text)
         print(f"{path.relative_to(PACKAGE.parent)}: {len(text.splitlines())} lines")
+    return 0
 
 
 if __name__ == "__main__":
-    main()
+    sys.exit(main(sys.argv[1:], argparse.ArgumentParser(prog="python -m tritensor.tools.stubs", description=__doc__)))

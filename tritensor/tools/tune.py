@@ -1,4 +1,4 @@
-"""`tritensor tune`: find the configs that a GPU runs fastest with, and write them to its tuned file; --dry-run ranks them by prediction."""
+"""The command `tritensor tune`: finds the configs that a GPU runs fastest with, writes them to its tuned file; --dry-run ranks them by prediction."""
 
 from __future__ import annotations
 
@@ -31,7 +31,6 @@ from tritensor.ops.tuning.tuned import Entry, TunedFileError
 from tritensor.tools.dry_run import Shapes
 from tritensor.utils.progress import Bar
 
-CAPTION = "time the configs of kernels on this GPU and keep the fastest; --dry-run compiles and ranks them without a GPU"
 TYPES = ("float32", "bfloat16")
 NOISE = 1.02  # the least gain that is kept: two times of one config differ by as much
 MOST = 16  # configs of a target that are timed, those first that are predicted fastest
@@ -82,10 +81,11 @@ def add_arguments(parser: argparse.ArgumentParser) -> None:
     )
 
 
-def main(args: argparse.Namespace) -> int:
+def main(argv: Sequence[str], parser: argparse.ArgumentParser) -> int:
     """Tune as asked; 0 done, 1 something failed, 2 nothing could be begun."""
+    add_arguments(parser)
     try:
-        return _run(args)
+        return _run(parser.parse_args(argv))
     except (
         Usage,
         UnknownOpError,

@@ -14,7 +14,7 @@ from tritensor.nn import functional
 from tritensor.tensor.public_api import op_forms
 from tritensor.tensor.public_api.publish import namespaces
 from tritensor.torch_compat import recorded_names
-from tritensor.torch_compat.locations import ADDED, FILES, IMPORTED
+from tritensor.torch_compat.locations import ADDED, COMMANDS, FILES, IMPORTED
 from tritensor.torch_compat.missing import refuse, refuse_module
 from tritensor.torch_compat.placeholders import NAMES_ONLY, stand_in
 
@@ -185,6 +185,8 @@ class Finder:
         if not fullname.startswith("tritensor."):
             return None
         asked = fullname.removeprefix("tritensor.")
+        if asked in COMMANDS:
+            return importlib.machinery.ModuleSpec(fullname, COMMAND_LOADER, origin=__file__)
         if not is_here(asked):
             importing = sys._getframe(2).f_code.co_name == "_find_and_load_unlocked"  # and not somebody who asks whether it is there
             if importing and asked in recorded_names.recorded() and asked != "Tensor":
@@ -222,5 +224,28 @@ class Loader:
             sys.modules[module.__name__] = real
 
 
+class CommandLoader:
+    """Runs `python -m tritensor.doctor` as `tritensor doctor`; imported, the name is what COMMANDS says."""
+
+    def get_code(self, fullname: str) -> types.CodeType:
+        """What runpy runs as __main__; a process that it spawns, which runs it under another name, does nothing."""
+        lines = (
+            "import sys",
+            "from tritensor.tools.command_line import main",
+            "if __name__ == '__main__':",
+            f"    sys.exit(main([{fullname.removeprefix('tritensor.')!r}, *sys.argv[1:]], 'python -m tritensor.{{}}'))",
+        )
+        return compile("\n".join(lines), f"<python -m {fullname}>", "exec")
+
+    def create_module(self, spec: importlib.machinery.ModuleSpec) -> None:
+        return None
+
+    def exec_module(self, module: types.ModuleType) -> None:
+        place, _, name = COMMANDS[module.__name__.removeprefix("tritensor.")].partition(":")
+        real = importlib.import_module(f"tritensor.{place}")
+        sys.modules[module.__name__] = getattr(real, name) if name else real
+
+
 FINDER: Any = Finder()
 LOADER: Any = Loader()
+COMMAND_LOADER: Any = CommandLoader()

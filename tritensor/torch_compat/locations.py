@@ -7,6 +7,8 @@ ELSEWHERE = {
     "autograd.forward_ad": "func.forward_ad", "cuda.nvtx": "ground.nvtx",
     "errors": "ground.errors", "table": "ops.table", "tuning": "ops.tuning",
 }  # fmt: skip
+# Commands that `python -m tritensor.NAME` runs, and what the name itself is: a module, or behind a colon something in it.
+COMMANDS = {"doctor": "tools.doctor", "launch": "cuda.launch:launch", "run": "tools.run_script"}
 # Modules that are files of modules/, under PyTorch's path.
 FILES = {
     "_C": "internals", "_C._profiler": "autograd.profiler_settings",

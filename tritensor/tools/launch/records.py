@@ -5,7 +5,7 @@ from __future__ import annotations
 import json
 from typing import Any
 
-from tritensor.launch.child import CLOSE, OPEN
+from tritensor.tools.launch.child import CLOSE, OPEN
 
 LONGEST = 4096  # no record is longer: what opens and does not close within it is a program's own text
 

@@ -16,11 +16,11 @@ from pathlib import Path
 from types import FrameType
 from typing import Any
 
-from tritensor.launch.group import Group
-from tritensor.launch.mpiexec import Mpiexec, command
-from tritensor.launch.options import Options
-from tritensor.launch.records import Reader
-from tritensor.launch.report import NAME, failures, table
+from tritensor.tools.launch.group import Group
+from tritensor.tools.launch.mpiexec import Mpiexec, command
+from tritensor.tools.launch.options import Options
+from tritensor.tools.launch.records import Reader
+from tritensor.tools.launch.report import NAME, failures, table
 
 KILL_AFTER = 2.0  # seconds from SIGTERM to SIGKILL
 _BLAS = ("OPENBLAS_NUM_THREADS", "OMP_NUM_THREADS", "MKL_NUM_THREADS")

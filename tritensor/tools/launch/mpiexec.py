@@ -8,7 +8,7 @@ import sys
 from pathlib import Path
 from typing import NamedTuple
 
-from tritensor.launch.options import Options
+from tritensor.tools.launch.options import Options
 
 
 class Mpiexec(NamedTuple):

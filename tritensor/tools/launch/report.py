@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from collections.abc import Mapping, Sequence
 
-from tritensor.launch.group import Group, Rank
+from tritensor.tools.launch.group import Group, Rank
 
 NAME = "tritensor.launch"
 

@@ -5,11 +5,10 @@ from __future__ import annotations
 import argparse
 import importlib.machinery
 import os
-from collections.abc import Mapping
+from collections.abc import Mapping, Sequence
 from pathlib import Path
 from typing import NamedTuple, NoReturn
 
-PROGRAM = "python -m tritensor.launch"
 # torchrun's options by which its agents on several machines meet. On one machine there is nobody to meet, and they may stand as they do in
 # a command line that was written for torchrun; for several machines one launcher is started, on one of them, and told the others' names.
 _MEETING = ("rdzv-backend", "rdzv-endpoint", "rdzv-id", "rdzv-conf", "node-rank", "master-addr", "master-port", "local-addr")
@@ -46,11 +45,6 @@ class Options(NamedTuple):
         return self.hosts[0].partition(":")[0] if self.hosts else "127.0.0.1"
 
 
-def stop(message: str) -> NoReturn:
-    """Say on stderr what is wrong and leave with 2, as argparse does."""
-    parser().error(message)
-
-
 class _Refused(argparse.Action):
     """An option of torchrun's that gets its reason for an answer."""
 
@@ -63,9 +57,9 @@ def _both(name: str) -> list[str]:
     return list(dict.fromkeys([f"--{name}", "--" + name.replace("-", "_")]))
 
 
-def parser() -> argparse.ArgumentParser:
-    """The parser of the command line; what argparse cannot check, `parse` does."""
-    made = argparse.ArgumentParser(PROGRAM, description="Run a script as many ranks that talk by MPI.", allow_abbrev=False)
+def _add_arguments(made: argparse.ArgumentParser) -> None:
+    """The options; what argparse cannot check, `parse` does."""
+    made.allow_abbrev = False
     number = made.add_mutually_exclusive_group()
     number.add_argument("-n", "--nproc", dest="ranks", metavar="N", help="ranks in all (default: the cores this process may use)")
     number.add_argument(*_both("nproc-per-node"), dest="per_host", metavar="N", help="ranks on each machine; on one machine the same as -n")
@@ -89,12 +83,12 @@ def parser() -> argparse.ArgumentParser:
         made.add_argument(*_both(name), dest=name, action=_Refused, nargs="?", help=argparse.SUPPRESS)
     made.add_argument("script", help="the script, or with -m the module")
     made.add_argument("arguments", nargs=argparse.REMAINDER, metavar="...", help="what the script gets")
-    return made
 
 
-def parse(arguments: list[str]) -> Options:
-    """The options of a command line. Leaves with exit code 2 and a message where they cannot be run."""
-    made = parser()
+def parse(arguments: Sequence[str], made: argparse.ArgumentParser | None = None) -> Options:
+    """The options of a command line, added to the parser given. Leaves with exit code 2 and a message where they cannot be run."""
+    made = made or argparse.ArgumentParser("tritensor launch")
+    _add_arguments(made)
     given = made.parse_args(arguments)
     hosts = tuple(h.strip() for h in given.hosts.split(",")) if given.hosts is not None else ()
     if given.hosts is not None and not all(hosts):
