@@ -5,7 +5,7 @@ from __future__ import annotations
 # Modules of PyTorch's, and public ones of our own, that stand elsewhere in the package.
 ELSEWHERE = {
     "autograd.forward_ad": "func.forward_ad", "cuda.nvtx": "ground.nvtx",
-    "errors": "ground.errors", "table": "ops.table", "tuning": "ops.tuning",
+    "errors": "ground.errors", "table": "ops.table", "tuning": "ops.tuning", "utils.pytree": "ground.pytree",
 }  # fmt: skip
 # Commands that `python -m tritensor.NAME` runs, and what the name itself is: a module, or behind a colon something in it.
 COMMANDS = {"doctor": "tools.doctor", "launch": "cuda.launch:launch", "run": "tools.run_script"}

@@ -1,0 +1,1 @@
+"""The op table and what calls of its ops rest on: arrays, transfers, recorded calls, configs."""
