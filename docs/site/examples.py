@@ -35,14 +35,26 @@ def objects() -> Iterator[tuple[str, Any]]:
 
 def tests() -> Iterator[doctest.DocTest]:
     """The examples, one test for each docstring that has some; none twice."""
-    parser, seen = doctest.DocTestParser(), set()
+    seen = set()
     for name, value in objects():
         text = own_doc(value)
         if ">>>" not in text or text in seen:
             continue
         seen.add(text)
-        names = {"tt": tt, "nn": tt.nn, "F": tt.nn.functional, "tritensor": tt, "__name__": "examples"}
-        yield parser.get_doctest(text, names, name, None, 0)
+        yield _test(text, name)
+
+
+def _test(text: str, name: str) -> doctest.DocTest:
+    names = {"tt": tt, "nn": tt.nn, "F": tt.nn.functional, "tritensor": tt, "__name__": "examples"}
+    return doctest.DocTestParser().get_doctest(text, names, name, None, 0)
+
+
+def of_headings() -> Iterator[doctest.DocTest]:
+    """The examples under headings of the reference."""
+    for page, groups in listed().items():
+        for group in groups:
+            if group.group.example:
+                yield _test(group.group.example, f"reference/{page.file}: {group.group.title}")
 
 
 def of_pages() -> Iterator[doctest.DocTest]:
@@ -67,7 +79,12 @@ def failures(only: tuple[str, ...] = ()) -> list[str]:
     with tempfile.TemporaryDirectory() as folder:
         os.chdir(folder)
         try:
-            return [said for test in (*tests(), *of_pages()) if not only or any(o in test.name for o in only) if (said := run(test))]
+            return [
+                said
+                for test in (*tests(), *of_headings(), *of_pages())
+                if not only or any(o in test.name for o in only)
+                if (said := run(test))
+            ]
         finally:
             os.chdir(here)
 

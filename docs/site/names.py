@@ -10,6 +10,7 @@ from types import ModuleType
 from typing import Any
 
 import tritensor as tt
+from docs.site.nn_examples import EXAMPLES
 
 FUNCTIONS = "tritensor.tensor.functions."
 
@@ -36,12 +37,18 @@ class Entry:
 
 @dataclass(frozen=True)
 class Group:
-    """A heading of a page: a module's names, or those of them whose bodies stand below some module."""
+    """A heading of a page: a module's names, or those of them whose bodies stand below some module; those that are used most come first."""
 
     title: str
     module: str
     below: tuple[str, ...] = ()
     names: frozenset[str] = frozenset()
+    first: tuple[str, ...] = ()
+    example: str = ""
+
+    def place(self, name: str) -> tuple[int, str]:
+        """What names are sorted by."""
+        return self.first.index(name) if name in self.first else len(self.first), name.lower()
 
     def takes(self, entry: Entry) -> bool:
         """Whether a name of the module belongs under this heading."""
@@ -70,9 +77,10 @@ def of_modules(file: str, title: str, intro: str, *modules: str) -> Page:
     return Page(file, title, intro, tuple(Group(f"tritensor.{m}", f"tritensor.{m}") for m in modules))
 
 
-def layers(title: str, *below: str) -> Group:
-    """A heading of layers, by the folders of nn/layers/."""
-    return Group(title, "tritensor.nn", tuple(f"tritensor.nn.layers.{b}" for b in below))
+def layers(title: str, below: str, first: str = "", inside: str = "layers.") -> Group:
+    """A heading of layers, by the folders and files of nn/layers/ or nn/, with its example."""
+    homes = tuple(f"tritensor.nn.{inside}{b}" for b in below.split())
+    return Group(title, "tritensor.nn", homes, first=tuple(first.split()), example=EXAMPLES[title].strip())
 
 
 def functional(title: str, *below: str) -> Group:
@@ -84,13 +92,13 @@ def functional(title: str, *below: str) -> Group:
 PAGES: tuple[Page, ...] = (
     Page("tensor", "Tensor", "The class, its attributes and its methods. Every function of a first argument `input` is a method, too."),
     of_tensors(
-        "creation", "Making tensors", "From data, from memory that somebody else holds, filled, counted and drawn.",
+        "creation", "Creating tensors", "From data, from memory that somebody else holds, filled, counted and drawn.",
         ("creation.constructors", "From data, and filled"), ("creation.memory", "On memory that is there"),
         ("creation.sequences", "Sequences"), ("creation.random", "Drawn"), ("creation.distributions", "Drawn"), ("creation.dropout", "Dropout"),
         ("creation", "Windows and the rest"),
     ),
     of_tensors(
-        "pointwise", "Element by element", "Shapes broadcast and types promote as in PyTorch. Each function takes `out=`.",
+        "pointwise", "Elementwise functions", "Shapes broadcast and types promote as in PyTorch. Each function takes `out=`.",
         ("pointwise.elementary", "Arithmetic, comparison, elementary functions"), ("pointwise.floats", "Floating point numbers and integers"),
         ("pointwise.special", "Special functions"), ("pointwise.complex_numbers", "Complex numbers"), ("pointwise.activations", "Activations"),
         ("pointwise", "Copies and fills"),
@@ -101,7 +109,7 @@ PAGES: tuple[Page, ...] = (
         ("reductions.differences", "Differences and integrals"), ("reductions", "Distances and the rest"),
     ),
     of_tensors(
-        "shaping", "Shapes", "Views, which move no data, and what joins, splits and copies.",
+        "shaping", "Shapes: reshape, cat, split", "Views, which move no data, and what joins, splits and copies.",
         ("shaping.reshaping", "Views of another shape"), ("shaping.joining", "Joining, splitting, turning"),
         ("shaping.combining", "Combining"), ("shaping.copies", "Copies of views"), ("shaping", "Strides and sizes"),
     ),
@@ -114,7 +122,7 @@ PAGES: tuple[Page, ...] = (
         ("linear", "Products"), ("factorizations", "Factorisations"), ("images", "Images"), ("spectral", "Short-time Fourier transforms"),
     ),
     Page(
-        "types", "Types and places", "What a tensor's elements are, where they lie, and how types meet.",
+        "types", "dtype, device, layout", "What a tensor's elements are, where they lie, and how types meet.",
         (
             Group("Types, devices, sizes", "tritensor", ("tritensor.ground.dtypes", "tritensor.ground.device", "tritensor.tensor.size", "tritensor.ground.strides", "tritensor.tensor.public_api.layout"),
                   frozenset(["finfo", "iinfo", "is_tensor", "is_floating_point", "numel", "get_default_dtype", "set_default_dtype"])),
@@ -131,18 +139,28 @@ PAGES: tuple[Page, ...] = (
         (Group("Seeds and generators", "tritensor", ("tritensor.random",)), Group("tritensor.random", "tritensor.random")),
     ),
     of_modules(
-        "autograd", "Automatic differentiation", "Gradients of any order, functions with a backward of your own, hooks, checks.",
+        "autograd", "autograd: automatic differentiation", "Gradients of any order, functions with a backward of your own, hooks, checks.",
         "autograd", "autograd.functional", "autograd.graph", "autograd.forward_ad", "utils.checkpoint",
     ),
-    of_modules("func", "Functions of functions", "Transforms that nest in any order; [how they work](../func.md).", "func"),
+    of_modules("func", "func: grad, vmap, jvp, hessian", "Transforms that nest in any order; [how they work](../func.md).", "func"),
     Page(
-        "nn", "Layers", "Modules: parameters, and a function of them.",
+        "nn", "nn: layers and losses", "Modules: parameters, and a function of them. In the order in which a network is built; names that are used most come first.",
         (
-            layers("Linear, embedding, distance", "linear", "embedding", "distance", "flatten", "shuffling", "patches", "resampling", "lazy"),
-            layers("Convolutions", "convolution"), layers("Pooling", "pooling"), layers("Padding", "padding"),
-            layers("Normalisation", "normalization"), layers("Recurrent", "recurrent"), layers("Attention", "attention"),
-            layers("Activations", "activation", "softmax"), layers("Dropout", "dropout"), layers("Losses", "losses"),
-            Group("Modules, containers, parameters", "tritensor.nn"), Group("tritensor.nn.attention", "tritensor.nn.attention"),
+            layers("Modules and containers", "module container parameter", "Module Sequential ModuleList ModuleDict Parameter Buffer", inside=""),
+            layers("Linear, flatten", "linear flatten lazy", "Linear Flatten Unflatten Identity Bilinear"),
+            layers("Activations", "activation softmax", "ReLU GELU SiLU Sigmoid Tanh Softmax LogSoftmax LeakyReLU"),
+            layers("Losses", "losses", "CrossEntropyLoss MSELoss BCEWithLogitsLoss L1Loss NLLLoss"),
+            layers("Convolutions", "convolution", "Conv2d Conv1d Conv3d ConvTranspose2d ConvTranspose1d ConvTranspose3d"),
+            layers("Pooling", "pooling", "MaxPool2d AvgPool2d AdaptiveAvgPool2d"),
+            layers("Normalisation", "normalization", "BatchNorm2d BatchNorm1d BatchNorm3d LayerNorm GroupNorm RMSNorm"),
+            layers("Dropout", "dropout", "Dropout"),
+            layers("Embeddings", "embedding", "Embedding"),
+            layers("Recurrent", "recurrent", "LSTM GRU RNN LSTMCell GRUCell RNNCell"),
+            layers("Attention, Transformers", "attention", "MultiheadAttention TransformerEncoderLayer TransformerEncoder TransformerDecoderLayer TransformerDecoder"),
+            layers("Padding", "padding", "ZeroPad2d ReflectionPad2d ReplicationPad2d ConstantPad2d"),
+            layers("Upsampling, pixel shuffles, patches", "resampling shuffling patches", "Upsample PixelShuffle Fold Unfold"),
+            layers("Distances", "distance"),
+            Group("The rest", "tritensor.nn"), Group("tritensor.nn.attention", "tritensor.nn.attention"),
             Group("tritensor.nn.attention.bias", "tritensor.nn.attention.bias"),
         ),
     ),
@@ -156,44 +174,44 @@ PAGES: tuple[Page, ...] = (
             Group("The rest", "tritensor.nn.functional"),
         ),
     ),
-    of_modules("nn.init", "nn.init", "How parameters begin.", "nn.init"),
+    of_modules("nn.init", "nn.init: initialisation", "How parameters begin.", "nn.init"),
     of_modules(
-        "nn.utils", "nn.utils", "Clipping, packing of sequences, parametrisations, pruning.",
+        "nn.utils", "nn.utils: clipping, pruning", "Clipping, packing of sequences, parametrisations, pruning.",
         "nn.utils", "nn.utils.rnn", "nn.utils.parametrize", "nn.utils.parametrizations", "nn.utils.prune", "nn.utils.stateless",
     ),
-    of_modules("optim", "Optimisers and schedules", "An optimiser is a formula; a schedule says what its rate is.", "optim", "optim.lr_scheduler", "optim.swa_utils"),
-    of_modules("data", "Data", "Datasets, the order in which they are read, batches; [worker processes](../data.md).", "data"),
-    of_modules("multiprocessing", "Processes", "Tensors that several processes share.", "multiprocessing"),
+    of_modules("optim", "optim: optimizers, lr_scheduler", "An optimiser is a formula; a schedule says what its rate is.", "optim", "optim.lr_scheduler", "optim.swa_utils"),
+    of_modules("data", "data: Dataset, DataLoader", "Datasets, the order in which they are read, batches; [worker processes](../data.md).", "data"),
+    of_modules("multiprocessing", "multiprocessing", "Tensors that several processes share.", "multiprocessing"),
     Page(
-        "vision", "Images", "Data sets, transforms, files, with torchvision's names; [what each does](../vision.md).",
+        "vision", "vision: datasets, transforms", "Data sets, transforms, files, with torchvision's names; [what each does](../vision.md).",
         (
             *of_modules("", "", "", "vision", "vision.datasets", "vision.transforms", "vision.transforms.functional").groups,
             Group("tritensor.vision.transforms.v2", "tritensor.vision.transforms.v2", names=frozenset(["CutMix", "Identity", "MixUp", "ToDtype", "ToImage"])),
             *of_modules("", "", "", "vision.io", "vision.utils", "vision.models").groups,
         ),
     ),
-    of_modules("io", "Saving and loading", "Files, and what they may hold; [formats](../checkpoints.md).", "io", "serialization"),
-    of_modules("training", "Training", "The loop, written once; [how to use it](../training.md).", "training"),
-    of_modules("models", "Models", "Networks that everyone builds.", "models"),
+    of_modules("io", "save, load, safetensors", "Files, and what they may hold; [formats](../checkpoints.md).", "io", "serialization"),
+    of_modules("training", "training: Trainer, callbacks", "The loop, written once; [how to use it](../training.md).", "training"),
+    of_modules("models", "models: ResNet, GPT-2, ...", "Networks that everyone builds.", "models"),
     of_modules("hub", "Hub", "Models and weights by name, their hashes pinned; [what is trusted](../hub.md).", "hub"),
     of_modules("onnx", "ONNX", "Models for other programs to run; [how](../onnx.md).", "onnx", "export"),
     of_modules("distributions", "Distributions", "Draws, densities, divergences.", "distributions"),
-    of_modules("amp", "Mixed precision", "Products in 16 bits, gradients scaled.", "amp"),
-    of_modules("cuda", "The GPU", "Devices, memory, streams, events, graphs; [how an op reaches the GPU](../cuda.md).", "cuda"),
-    of_modules("distributed", "Distributed", "Process groups of one process.", "distributed"),
-    of_modules("utils", "Utilities", "What stands around a program.", "utils", "utils.tensorboard", "utils.benchmark", "utils.flop_counter", "utils.pytree", "utils.linting", "utils.progress"),
-    of_modules("profiler", "The profiler", "Where the time goes, on the CPU and on the GPU; [how to read it](../profiling.md).", "profiler", "autograd.profiler_util"),
-    of_modules("debug", "Looking into a program", "What was compiled, where the host waits, who takes memory; [profiling](../profiling.md).", "debug"),
-    of_modules("viz", "Pictures", "Of graphs and of models.", "viz"),
-    of_modules("testing", "Testing", "Comparison of tensors, and questions to ops and kernels; [testing](../testing.md).", "testing"),
+    of_modules("amp", "amp: autocast, mixed precision", "Products in 16 bits, gradients scaled.", "amp"),
+    of_modules("cuda", "cuda: the GPU", "Devices, memory, streams, events, graphs; [how an op reaches the GPU](../cuda.md).", "cuda"),
+    of_modules("distributed", "distributed", "Process groups, collectives, sharded training; [how to use it](../distributed.md).", "distributed"),
+    of_modules("utils", "utils: tensorboard, benchmark", "What stands around a program.", "utils", "utils.tensorboard", "utils.benchmark", "utils.flop_counter", "utils.pytree", "utils.linting", "utils.progress"),
+    of_modules("profiler", "Profiler", "Where the time goes, on the CPU and on the GPU; [how to read it](../profiling.md).", "profiler", "autograd.profiler_util"),
+    of_modules("debug", "debug: memory, compilations", "What was compiled, where the host waits, who takes memory; [profiling](../profiling.md).", "debug"),
+    of_modules("viz", "viz: graphs, model summary", "Of graphs and of models.", "viz"),
+    of_modules("testing", "testing: assert_close, check", "Comparison of tensors, and questions to ops and kernels; [testing](../testing.md).", "testing"),
     Page(
-        "authors", "Ops and kernels", "What kernels are registered, tuned and watched with; [writing a kernel](../kernels.md).",
+        "authors", "Writing ops: op, launch, tuning", "What kernels are registered, tuned and watched with; [writing a kernel](../kernels.md).",
         (
             Group("Registration", "tritensor", ("tritensor.ops.table", "tritensor.kernels", "tritensor.cuda.launch")),
             Group("tritensor.tuning", "tritensor.tuning", ("tritensor.ops.tuning",)),
         ),
     ),
-    of_modules("array_api", "The array API standard", "The standard's names with the standard's meaning, over the same ops.", "array_api"),
+    of_modules("array_api", "Array API standard", "The standard's names with the standard's meaning, over the same ops.", "array_api"),
     Page("errors", "Errors", "Each is also what PyTorch raises there, a RuntimeError, ValueError, TypeError or IndexError.", (Group("", "tritensor", ("tritensor.ground.errors",)),)),
     Page(
         "settings", "Settings and the rest", "What else stands at the front door.",
@@ -223,14 +241,14 @@ NO_PAGE = frozenset(
     ]
 )
 # Where name_ is name, written into its first argument: one line names them all. In nn.init it is the name itself.
-_IN_PLACE = ("tritensor", "tritensor.nn.functional", "tritensor.ground.pytree")
+_IN_PLACE = ("tritensor", "tritensor.nn.functional", "tritensor.utils.pytree")
 # These pages claim before the front door does, which shows a second time what stands in them.
 _FIRST = ("nn.functional", "autograd", "random", "io", "training", "amp", "func")
 
 
-def public(module: ModuleType) -> Iterator[Entry]:
-    """The classes and functions of ours that a module shows."""
-    package = hasattr(module, "__path__")
+def public(module: ModuleType, called: str) -> Iterator[Entry]:
+    """The classes and functions of ours that a module shows, by the module's public name: its file may stand elsewhere."""
+    package = str(getattr(module, "__file__", "__init__.py")).endswith("__init__.py")
     listed = getattr(module, "__all__", None)
     for name in sorted(dir(module) if module is tt or listed is None else listed, key=str.lower):
         if name.startswith("_"):
@@ -241,7 +259,7 @@ def public(module: ModuleType) -> Iterator[Entry]:
             continue
         if listed is None and not package and home != module.__name__:
             continue  # what the file itself imports
-        yield Entry(module.__name__, name, value)
+        yield Entry(called, name, value)
 
 
 def _more_pages() -> tuple[Page, ...]:
@@ -282,7 +300,7 @@ def _fill(group: Group, told: dict[int, str], taken: set[str]) -> Listed:
     here = Listed(group)
     module = importlib.import_module(group.module)
     # A function under its own name before other names of it.
-    for entry in sorted(public(module), key=lambda e: getattr(inspect.unwrap(e.value), "__name__", "") != e.name):
+    for entry in sorted(public(module, group.module), key=lambda e: getattr(inspect.unwrap(e.value), "__name__", "") != e.name):
         if entry.full in taken or not group.takes(entry):
             continue
         taken.add(entry.full)
@@ -294,5 +312,5 @@ def _fill(group: Group, told: dict[int, str], taken: set[str]) -> Listed:
         else:
             told[body] = entry.full
             here.told.append(entry)
-    here.told.sort(key=lambda e: e.name.lower())
+    here.told.sort(key=lambda e: group.place(e.name))
     return here

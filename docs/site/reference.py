@@ -106,6 +106,8 @@ class Reference:
         for group in groups:
             if several and group.group.title:
                 lines += _titled(group.group.title, "-")
+            if group.group.example:
+                lines += [group.group.example, ""]
             lines += self._group(group)
         return "\n".join(lines) + "\n"
 
@@ -117,7 +119,7 @@ class Reference:
             lines += [f".. py:module:: {module}", ""]
         rows = [(e.full, e.name, self._summary(e)) for e in group.told]
         rows += [(where, e.name, f"another name of :py:obj:`{where}`") for e, where in group.elsewhere]
-        lines += _table(sorted(rows, key=lambda r: r[1].lower()))
+        lines += _table(sorted(rows, key=lambda r: group.group.place(r[1])))
         if group.in_place:
             lines += ["In place: " + ", ".join(f"``{e.name}``" for e in group.in_place) + ".", ""]
         for entry in group.told:
@@ -214,7 +216,8 @@ def members(cls: type) -> Iterator[tuple[str, Any]]:
         member = space[name]
         if name.startswith("_") or not (isinstance(member, property | staticmethod | classmethod) or inspect.isfunction(member)):
             continue
-        if own_doc(member) and not (cls is tt.Tensor and name == "wrap"):
+        called = name == "forward" and issubclass(cls, tt.nn.Module)  # what a layer is given; the class says what becomes of it
+        if (own_doc(member) or called) and not (cls is tt.Tensor and name == "wrap"):
             yield name, member
 
 

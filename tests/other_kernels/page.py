@@ -7,7 +7,7 @@ from importlib.metadata import version
 from tests.other_kernels.checkouts import PROJECTS
 from tests.other_kernels.results import Result
 
-_HEAD = """# Other projects' Triton kernels
+_HEAD = """# Triton kernels of other projects
 
 Written by `python -m tests.other_kernels --checkouts FOLDER --clone --write docs/other_kernels.md`, with Triton {triton}, numpy {numpy}.
 

@@ -20,7 +20,7 @@ MODULES = {
     "backends": "", "backends.cuda": "", "cuda": "", "cuda.amp": "", "signal.windows": "", "distributions": "", "jit": "", "multiprocessing": "",
     "accelerator": "", "compiler": "", "serialization": "", "sparse": "", "types": "",
 }  # fmt: skip
-HEAD = """# PyTorch's public names, and which are here
+HEAD = """# PyTorch API: what is here
 
 Every public name of PyTorch {version} below the modules that programs are written with, as `tests/torch_compat/record.py` read them from an installed one.
 **here**: the name exists and means the same; every function's signature and answers are held against PyTorch's by tests. **differs**: it exists, and something is

@@ -3,17 +3,19 @@
 from __future__ import annotations
 
 import inspect
+import re
 import types
 from pathlib import Path
 from typing import Any
 
 import tritensor as tt
+from tritensor.kernels.op_index import MODULES
 from tritensor.nn import functional as F
 from tritensor.ops.table import registry
-from tritensor.tensor.public_api.publish import public
+from tritensor.tensor.public_api.publish import namespaces, public
 
 PAGE = Path(__file__).resolve().parents[2] / "docs" / "ops.md"
-HEAD = """# The ops, and what is made of them
+HEAD = """# Ops
 
 An op is a record with four corners: a forward and a backward kernel in Triton, and the same two in plain mathematics. **forward** and **backward** say
 where a kernel of its own runs on a GPU: `kernel`, `view` (no data moves), or by which rule instead; **again** says whether the gradient can be differentiated
@@ -21,9 +23,18 @@ where a kernel of its own runs on a GPU: `kernel`, `view` (no data moves), or by
 """
 
 
-def said(doc: str) -> str:
-    """A docstring's first paragraph, as one line."""
-    return " ".join(doc.strip().split("\n\n")[0].split()).rstrip(".")
+def said(name: str, op: Any) -> str:
+    """What an op is, in one sentence: of its docstring, or of the public function's where the plain mathematics is numpy's own or says nothing."""
+    own = op.doc if not op.module.startswith("numpy") else ""
+    places = (public, vars(F), *namespaces.values())
+    function = next((place[name] for place in places if name in place), None)
+    return first_sentence(own.strip() or inspect.getdoc(function) or "").replace("|", "\\|")
+
+
+def first_sentence(text: str) -> str:
+    """A text up to its first full stop, on one line, without the stop. No stop is one of "..." or behind "et al"."""
+    line = " ".join(text.split("\n\n")[0].split())
+    return re.split(r"(?<!\.\.)(?<! al)\.(?= |$)", line, maxsplit=1)[0]
 
 
 def row(name: str, op: Any) -> str:
@@ -34,24 +45,23 @@ def row(name: str, op: Any) -> str:
     else:
         backward, again = "kernel" if op.backward is not None else "view" if op.view else "rule", "yes"
     inputs = ", ".join(op.inputs) + ("..." if op.variadic else "")
-    return f"| `{name}` | {inputs} | {forward} | {backward} | {again} | {' '.join(op.dtypes)} | {said(op.doc)} |"
+    return f"| `{name}` | {inputs} | {forward} | {backward} | {again} | {' '.join(op.dtypes)} | {said(name, op)} |"
 
 
 def ops() -> list[str]:
-    """The table of ops, a heading for each family."""
+    """The table of ops, a heading for each family: the folder of kernels/ whose file registers it."""
     lines: list[str] = []
     families: dict[str, list[str]] = {}
-    for name in sorted(registry):
-        module = registry[name].module.split(".")
-        families.setdefault(module[2] if len(module) > 2 else module[0], []).append(name)
+    for file, names in MODULES.items():
+        families.setdefault(file.partition(".")[0], []).extend(names.split())
     for family, found in sorted(families.items()):
         lines += [
-            f"### {family} ({len(found)})",
+            f"### {family.replace('_', ' ').capitalize()} ({len(found)})",
             "",
-            "| op | inputs | forward | backward | again | types | |",
+            "| op | inputs | forward | backward | again | types | what it is |",
             "|---|---|---|---|---|---|---|",
         ]
-        lines += [row(name, registry[name]) for name in found] + [""]
+        lines += [row(name, registry[name]) for name in sorted(found)] + [""]
     return lines
 
 

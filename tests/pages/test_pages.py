@@ -53,8 +53,19 @@ def test_every_op_has_a_line() -> None:
 
 
 def test_no_sentence_is_cut() -> None:
-    """A docstring's first sentences may take several lines there."""
+    """A docstring's first sentence may take several lines there."""
     text = ops_page.PAGE.read_text()
     for name, op in registry.items():
-        whole = " ".join(op.doc.split("\n\n")[0].split())
-        assert f"| {whole.rstrip('.')} |" in text, name
+        told = ops_page.said(name, op)
+        assert f"| {told} |\n" in text, name
+        whole = " ".join(op.doc.split()).replace("|", "\\|")
+        assert not whole.startswith(told) or whole[len(told) :][:2] in ("", ".", ". "), name
+    assert ops_page.first_sentence("start, start + step, ... before\nend. Not more") == "start, start + step, ... before end"
+    assert ops_page.first_sentence("x (Howard et al. 2019).\n\nMore.") == "x (Howard et al. 2019)"
+
+
+def test_families_are_folders_of_kernels() -> None:
+    found = re.findall(r"^### (.+) \((\d+)\)$", ops_page.PAGE.read_text(), re.MULTILINE)
+    folders = {p.name for p in (ops_page.PAGE.parents[1] / "kernels").iterdir() if (p / "__init__.py").exists()}
+    assert {name.lower().replace(" ", "_") for name, _ in found} == folders - {"parts"}
+    assert sum(int(n) for _, n in found) == len(registry)

@@ -9,7 +9,7 @@ ROOT = next(p for p in Path(__file__).resolve().parents if (p / "pyproject.toml"
 PARTS = ROOT / "kernels" / "parts"
 PAGE = ROOT / "docs" / "kernel_parts.md"
 
-HEAD = """# What kernels are made of
+HEAD = """# Kernel parts
 
 Every op file of `kernels/` is written with these, and no family of ops imports another. Import a name from its file:
 `from tritensor.kernels.parts.allocation import allocate`.
