@@ -179,8 +179,8 @@ def test_what_is_not_here_is_plainly_absent_to_those_who_ask() -> None:
 def test_nothing_is_read_at_import() -> None:
     code = """
 import sys, tritensor
-from tritensor.torch_compat import names
-assert names.recorded.cache_info().currsize == 0
+from tritensor.torch_compat import recorded_names
+assert recorded_names.recorded.cache_info().currsize == 0
 late = ("tritensor.testing", "tritensor.torch_compat.modules.amp", "tritensor.torch_compat.modules.backends", "einops")
 assert not [m for m in late if m in sys.modules]
 """
