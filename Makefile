@@ -59,14 +59,15 @@ docs: $(VENV)/.docs
 # In this order: stubs, pages and what mistakes print read the index.
 pages: $(VENV)/.test
 	$(BIN)/python tritensor/tools/exports.py
-	$(BIN)/python -m tritensor.tools.op_index
-	$(BIN)/python -m tritensor.tools.stubs
+	$(BIN)/tritensor op-index
+	$(BIN)/tritensor stubs
 	$(BIN)/python -m tests.pages.api_page
 	$(BIN)/python -m tests.pages.ops_page
 	$(BIN)/python -m tests.pages.onnx_page
 	$(BIN)/python -m tests.kernels.parts.parts_page
 	$(BIN)/python -m tests.mistakes.record
 	$(BIN)/python -m tests.pages.performance_page
+	$(BIN)/python -m tests.pages.floor_plan
 
 notebooks: $(VENV)/.docs
 	$(BIN)/python -m docs.site.notebooks $(ARGS)

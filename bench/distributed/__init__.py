@@ -1,1 +1,1 @@
-"""`python -m bench distributed`: several processes: collectives and data-parallel steps beside torch on gloo, and a model of many ranks."""
+"""Several processes, `python -m bench distributed`: collectives and data-parallel steps beside torch on gloo, a model of many ranks."""

@@ -1,1 +1,1 @@
-"""What a GPU benchmark leaves behind: the report, its tables and pictures, and what differs between two of them."""
+"""Reports of a GPU benchmark: tables, pictures, and what differs between two of them."""

@@ -1,1 +1,1 @@
-"""Ops that make arrays from numbers."""
+"""Creation: arrays made from numbers."""

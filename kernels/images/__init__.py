@@ -1,1 +1,1 @@
-"""Ops on images and volumes: resampling, padding by what is there, sampling at a grid, patches."""
+"""Images and volumes: resampling, padding by what is there, sampling at a grid, patches."""

@@ -1,1 +1,1 @@
-"""Ops that pick and put by index: indexing, gather and scatter, embedding."""
+"""Indexing: picking and putting by index, gather and scatter, embedding."""

@@ -1,1 +1,1 @@
-"""Loss functions with kernels of their own."""
+"""Losses with kernels of their own."""

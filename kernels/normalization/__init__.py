@@ -1,1 +1,1 @@
-"""Ops that normalise rows: softmax, layer normalisation."""
+"""Normalisation of rows: softmax, layer normalisation."""

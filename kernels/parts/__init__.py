@@ -1,4 +1,4 @@
-"""What kernels are made of, and no op: shared kernels, scalar mathematics, tiles, launch rules, rows, indices, random words, samples."""
+"""Parts that kernels are made of, and no op: shared kernels, scalar mathematics, tiles, launch rules, rows, indices, random words, samples."""
 
 from __future__ import annotations
 

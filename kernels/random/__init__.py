@@ -1,1 +1,1 @@
-"""Ops that draw random numbers."""
+"""Random draws."""

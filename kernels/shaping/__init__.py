@@ -1,1 +1,1 @@
-"""Ops about shape and place: views and their gradients, joining, reordering."""
+"""Shapes and places: views and their gradients, joining, reordering."""

@@ -1,4 +1,4 @@
-"""Which kernels attention may use: PyTorch's names, which are checked; what is computed does not depend on the choice."""
+"""Choice of attention's kernels: PyTorch's names, which are checked; what is computed does not depend on it."""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""Tools for parameters and gradients: clipping, vectors, memory formats, fusion, norms of weights; parametrize, prune and stateless beside them."""
+"""Utilities for parameters and gradients: clipping, vectors, memory formats, fusion, norms of weights; parametrize, prune and stateless beside them."""
 
 from tritensor.nn.utils.clip_grad import clip_grad_norm as clip_grad_norm
 from tritensor.nn.utils.clip_grad import clip_grad_norm_ as clip_grad_norm_

@@ -1,1 +1,1 @@
-"""How PyTorch prints tensors, as it was recorded: values of every type and shape, under every option, without torch being installed."""
+"""Printing as PyTorch does it, as it was recorded: values of every type and shape, under every option, without torch being installed."""

@@ -1,4 +1,4 @@
-"""Looking into a running program: what was compiled and why, which slower variants ran, hidden waits for the GPU, who takes memory."""
+"""Debugging: what was compiled and why, which slower variants ran, hidden waits for the GPU, who takes memory."""
 
 from __future__ import annotations
 

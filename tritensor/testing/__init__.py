@@ -1,4 +1,4 @@
-"""For tests: `assert_close` and `make_tensor` as PyTorch's; `check`, `check_kernel`, `sabotage` and `ask` for authors of ops and kernels."""
+"""Testing: `assert_close` and `make_tensor` as PyTorch's; `check`, `check_kernel`, `sabotage` and `ask` for authors of ops and kernels."""
 
 import importlib
 from typing import TYPE_CHECKING

@@ -1,1 +1,1 @@
-"""Programs around the library: the command `tritensor`, the doctor, precompilation."""
+"""Tools: the command `tritensor` and what its subcommands do."""

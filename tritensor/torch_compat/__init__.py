@@ -1,4 +1,4 @@
-"""The module tree that PyTorch scripts import, as thin modules over what stands elsewhere, and what is said of names that are not here."""
+"""PyTorch's module tree, as thin modules over what stands elsewhere, and what is said of names that are not here."""
 
 from __future__ import annotations
 

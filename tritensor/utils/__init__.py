@@ -1,4 +1,4 @@
-"""PyTorch's spelling: `tritensor.utils.data` is `tritensor.data`; and lint, which looks a model over for known slips."""
+"""Utilities: tensorboard, benchmark, flop counter, progress, lint; and PyTorch's spelling of what stands elsewhere, `utils.data`."""
 
 from typing import Any
 

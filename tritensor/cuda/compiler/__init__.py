@@ -1,1 +1,1 @@
-"""From a launch to machine code: argument types, compilation, the cubin cache, packs, and what the machine code uses."""
+"""Compilation of launches: argument types, the cubin cache, packs, and what the machine code uses."""

@@ -1,1 +1,1 @@
-"""What every device fulfils (interface), and which one serves this process (serving)."""
+"""Runtimes: the interface that every device fulfils, and which one serves this process."""

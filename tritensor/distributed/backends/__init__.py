@@ -1,1 +1,1 @@
-"""What carries bytes between processes: one interface, a folder for each library that does it."""
+"""Backends that carry bytes between processes: one interface, a folder for each library that does it."""

@@ -1,4 +1,4 @@
-"""What each op of tritensor is in ONNX, a file for each family."""
+"""Translations of ops to ONNX, a file for each family."""
 
 from tritensor.onnx.translations import activations as activations
 from tritensor.onnx.translations import arithmetic as arithmetic

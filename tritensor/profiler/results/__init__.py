@@ -1,1 +1,1 @@
-"""What is made of a recording when it is over: events, their averages, tables, traces, memory over time."""
+"""Results of a recording, made when it is over: events, their averages, tables, traces, memory over time."""

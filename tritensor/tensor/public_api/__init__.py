@@ -1,1 +1,1 @@
-"""How a function becomes public: its names, its keywords, `out=`, and what the door says of arguments that do not fit."""
+"""Publication of a function: its names, its keywords, `out=`, and what the door says of arguments that do not fit."""
