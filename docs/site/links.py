@@ -99,13 +99,17 @@ def on_the_site(text: str, folder: Path = DOCS) -> str:
 
 
 def contents(index: str, pages: set[str]) -> str:
-    """The hidden toctrees of the index: a caption for each heading over a list of links, the pages that no list names at the end."""
+    """The hidden toctrees of the index: a caption for each heading over a list of links, whose words stand in the side bar; the pages
+    that no list names at the end."""
     listed: list[tuple[str, list[str]]] = []
+    named: set[str] = set()
     for part in re.split(r"(?m)^## ", index)[1:]:
         title, _, body = part.partition("\n")
-        targets = [re.sub(r"\.(md|ipynb|rst)$", "", t) for t in re.findall(r"(?m)^(?:- |\d+\. )\[[^\]]+\]\(([^)#]+)\)", body)]
-        listed.append((title, [t for t in targets if t in pages]))
-    rest = sorted(pages - {t for _, targets in listed for t in targets} - {"index"} - {p for p in pages if p.startswith("reference/")})
+        found = re.findall(r"(?m)^(?:- |\d+\. )\[([^\]]+)\]\(([^)#]+)\)", body)
+        targets = [(words, re.sub(r"\.(md|ipynb|rst)$", "", t)) for words, t in found]
+        named |= {t for _, t in targets}
+        listed.append((title, [f"{words} <{t}>" for words, t in targets if t in pages]))
+    rest = sorted(pages - named - {"index"} - {p for p in pages if p.startswith("reference/")})
     listed = [(title, targets) for title, targets in [*listed, ("More", rest)] if targets]
     blocks = [f"```{{toctree}}\n:hidden:\n:caption: {title}\n\n" + "\n".join(targets) + "\n```\n" for title, targets in listed]
     return "\n" + "\n".join(blocks)

@@ -4,8 +4,9 @@ from __future__ import annotations
 
 import inspect
 import re
-import types
+from collections.abc import Sequence
 from pathlib import Path
+from types import CodeType, FunctionType
 from typing import Any
 
 import tritensor as tt
@@ -15,11 +16,13 @@ from tritensor.ops.table import registry
 from tritensor.tensor.public_api.publish import namespaces, public
 
 PAGE = Path(__file__).resolve().parents[2] / "docs" / "ops.md"
+KINDS = {"integers": ("uint8", "int8", "int16", "int32", "int64"), "floats": ("float16", "bfloat16", "float32", "float64")}
 HEAD = """# Ops
 
 An op is a record with four corners: a forward and a backward kernel in Triton, and the same two in plain mathematics. **forward** and **backward** say
 where a kernel of its own runs on a GPU: `kernel`, `view` (no data moves), or by which rule instead; **again** says whether the gradient can be differentiated
-(every rule is made of ops, so it can wherever there is one). Types are those that its tests ask. This page is written by `python -m tests.pages.ops_page`.
+(every rule is made of ops, so it can wherever there is one). Types are those that its tests ask: floats are float16, bfloat16, float32 and float64, integers int8 to int64 and uint8. This page is written by
+`python -m tests.pages.ops_page`.
 """
 
 
@@ -28,7 +31,8 @@ def said(name: str, op: Any) -> str:
     own = op.doc if not op.module.startswith("numpy") else ""
     places = (public, vars(F), *namespaces.values())
     function = next((place[name] for place in places if name in place), None)
-    return first_sentence(own.strip() or inspect.getdoc(function) or "").replace("|", "\\|")
+    sentence = first_sentence(own.strip() or inspect.getdoc(function) or "").replace("|", "\\|")
+    return re.sub(r"`[^`]*`|\*", lambda m: m[0] if m[0] != "*" else "\\*", sentence)  # (N, C, *size) is no emphasis
 
 
 def first_sentence(text: str) -> str:
@@ -45,7 +49,16 @@ def row(name: str, op: Any) -> str:
     else:
         backward, again = "kernel" if op.backward is not None else "view" if op.view else "rule", "yes"
     inputs = ", ".join(op.inputs) + ("..." if op.variadic else "")
-    return f"| `{name}` | {inputs} | {forward} | {backward} | {again} | {' '.join(op.dtypes)} | {said(name, op)} |"
+    return f"| `{name}` | {said(name, op)} | {inputs} | {forward} | {backward} | {again} | {types(op.dtypes)} |"
+
+
+def types(names: Sequence[str]) -> str:
+    """Types by kind, where all of a kind are among them, and the others by name."""
+    found = list(names)
+    for kind, members in KINDS.items():
+        if set(members) <= set(found):
+            found = [kind, *(n for n in found if n not in members)]
+    return ", ".join(found)
 
 
 def ops() -> list[str]:
@@ -58,16 +71,16 @@ def ops() -> list[str]:
         lines += [
             f"### {family.replace('_', ' ').capitalize()} ({len(found)})",
             "",
-            "| op | inputs | forward | backward | again | types | what it is |",
+            "| op | what it is | inputs | forward | backward | again | types |",
             "|---|---|---|---|---|---|---|",
         ]
         lines += [row(name, registry[name]) for name in sorted(found)] + [""]
     return lines
 
 
-def _names(code: types.CodeType) -> set[str]:
+def _names(code: CodeType) -> set[str]:
     """The names that a function's code reads, and those of the functions inside it."""
-    return set(code.co_names).union(*[_names(c) for c in code.co_consts if isinstance(c, types.CodeType)])
+    return set(code.co_names).union(*[_names(c) for c in code.co_consts if isinstance(c, CodeType)])
 
 
 def composed() -> list[str]:
@@ -76,7 +89,7 @@ def composed() -> list[str]:
     found |= {
         f"F.{n}": f
         for n, f in vars(F).items()
-        if isinstance(f, types.FunctionType) and f.__module__.startswith("tritensor.nn") and n not in registry
+        if isinstance(f, FunctionType) and f.__module__.startswith("tritensor.nn") and n not in registry
     }
     lines = []
     for name, f in sorted(found.items()):
@@ -95,7 +108,7 @@ def page() -> str:
     assert tt.kernels is not None  # every family's files are found through it
     table, rest = ops(), composed()
     total = f"{len(registry)} ops; {sum(o.rule is not None for o in registry.values())} with a gradient, {sum(o.forward is not None for o in registry.values())} with a kernel of their own."
-    return "\n".join([HEAD, "## Ops", "", total, "", *table, f"## Public functions made of other ops ({len(rest)})", "", *rest, ""])
+    return "\n".join([HEAD, "## By family", "", total, "", *table, f"## Public functions made of other ops ({len(rest)})", "", *rest, ""])
 
 
 if __name__ == "__main__":

@@ -47,6 +47,7 @@ def test_the_totals_are_of_the_modules() -> None:
 def test_every_op_has_a_line() -> None:
     text = ops_page.PAGE.read_text()
     assert all(f"| `{name}` |" in text for name in registry)
+    assert ops_page.types(("int64", "float16", "bfloat16", "float32", "float64")) == "floats, int64"
     assert "- `hstack`" in text
     assert f"{len(registry)} ops;" in text
     assert tt.hstack is not None
@@ -57,9 +58,9 @@ def test_no_sentence_is_cut() -> None:
     text = ops_page.PAGE.read_text()
     for name, op in registry.items():
         told = ops_page.said(name, op)
-        assert f"| {told} |\n" in text, name
-        whole = " ".join(op.doc.split()).replace("|", "\\|")
-        assert not whole.startswith(told) or whole[len(told) :][:2] in ("", ".", ". "), name
+        assert f"| `{name}` | {told} |" in text, name
+        whole, plain = " ".join(op.doc.split()), told.replace("\\", "")
+        assert not whole.startswith(plain) or whole[len(plain) :][:2] in ("", ".", ". "), name
     assert ops_page.first_sentence("start, start + step, ... before\nend. Not more") == "start, start + step, ... before end"
     assert ops_page.first_sentence("x (Howard et al. 2019).\n\nMore.") == "x (Howard et al. 2019)"
 

@@ -192,6 +192,6 @@ def test_pages_ask_for_sections_that_are_there() -> None:
 def test_contents_name_every_page() -> None:
     index = "# T\n\n## One\n\n- [a](a.md): x\n- [gone](b.md)\n\n## Two\n\n- [n](notebooks/01.ipynb)\n"
     made = links.contents(index, {"index", "a", "notebooks/01", "left"})
-    assert ":caption: One\n\na\n" in made
-    assert ":caption: Two\n\nnotebooks/01\n" in made
+    assert ":caption: One\n\na <a>\n" in made
+    assert ":caption: Two\n\nn <notebooks/01>\n" in made
     assert ":caption: More\n\nleft\n" in made
