@@ -25,6 +25,7 @@ COMMANDS = {
     "gpu": ("bench.gpu.command", "every op on the GPU, beside torch and the roofline"),
     "compare": ("bench.reports.compare", "what became slower between two reports"),
     "table": ("bench.reports.readme_table", "the README's table, from a GPU's reports"),
+    "readme": ("bench.reports.readme_figures", "the README's other figures, all of one run"),
 }
 
 

@@ -1,7 +1,8 @@
-"""`python -m bench imports`: what importing tritensor costs beside numpy and Triton, and what 300 more ops in the table add."""
+"""`python -m bench imports`: what importing tritensor costs beside numpy and Triton (and torch, where it is installed), and what 300 more ops in the table add."""
 
 from __future__ import annotations
 
+import importlib.util
 import os
 import shutil
 import statistics
@@ -73,6 +74,8 @@ def main() -> None:
                 ROOT,
             ),
         }
+        if importlib.util.find_spec("torch") is not None:
+            programs["import torch"] = (timed("import torch"), ROOT)
         times: dict[str, list[float]] = {name: [] for name in programs}
         for k in range(PROCESSES + 1):
             for name, (command, tree) in programs.items():

@@ -79,13 +79,13 @@ def section(results: Path) -> str:
     return "\n\n".join(map(markdown, reports))
 
 
-def put(readme: Path, text: str) -> None:
+def put(readme: Path, text: str, begin: str = BEGIN, end: str = END) -> None:
     """Write the section between its two marks. Raises SystemExit where they are not."""
     page = readme.read_text()
-    if page.count(BEGIN) != 1 or page.count(END) != 1 or page.index(BEGIN) > page.index(END):
-        raise SystemExit(f"bench table: {readme} has no line {BEGIN!r} followed by {END!r}; add both where the table belongs")
-    before, rest = page.split(BEGIN)
-    readme.write_text(f"{before}{BEGIN}\n{text}\n{END}{rest.split(END)[1]}")
+    if page.count(begin) != 1 or page.count(end) != 1 or page.index(begin) > page.index(end):
+        raise SystemExit(f"bench table: {readme} has no line {begin!r} followed by {end!r}; add both where the table belongs")
+    before, rest = page.split(begin)
+    readme.write_text(f"{before}{begin}\n{text}\n{end}{rest.split(end)[1]}")
 
 
 def main(argv: Sequence[str] | None = None) -> int:

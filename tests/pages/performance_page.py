@@ -32,26 +32,27 @@ and the machine. This page is written by `python -m tests.pages.performance_page
 | `python -m bench profiler` | what each option of the profiler adds to a training step | the same step without it, in turn |
 | `python -m bench tensorboard` | what a scalar, a histogram and an image cost the program that logs them | torch's SummaryWriter |
 | `python -m bench distributed` | several processes over MPI: `all_reduce` of every size, data-parallel steps on 1, 2 and 4 ranks, what backward hides, and a model of up to 1,024 ranks; `--quick`, `--plot` | mpi4py in the same processes; `--peer`: torch on gloo |
-| `python -m bench imports` | `import tritensor` | `import numpy, triton` |
+| `python -m bench imports` | `import tritensor` | `import numpy, triton`; torch |
+| `python -m bench readme` | the figures below and in the README, all of one run | torch |
 | `python -m bench static` | what the compiler made of every kernel: registers, spills, widths of accesses, tensor-core instructions | the committed table; a regression fails CI |
 | `python -m bench gpu` | every op on a GPU, beside the roofline, from graphs and called one after another | `--against torch,compile` |
 | `python -m bench compare a.json b.json` | what became slower between two reports | |
 
 A ratio counts when both sides ran in one process or in turn on one quiet machine. A time is a median with its spread. Nothing is timed on the emulated device.
 
-## On a GPU, and what an op costs the host
+## On a GPU
 
 A GPU waits for Python wherever ops are small. The first call of an op with given layouts is recorded, later ones replay the recipe
 ([the road of an op](cuda.md#the-road-of-an-op)), and a CUDA graph takes the host out of the step.
 
 <!-- section of ../README.md: Speed on a GPU -->
-Figures of GPUs that have been measured, and microseconds of the host beside torch: [README](../README.md#speed-on-a-gpu).
+What has run on a GPU, and what has been measured there: [README](../README.md#speed-on-a-gpu).
 <!-- end -->
 
 ## On the CPU
 
 <!-- section of ../README.md: Speed on the CPU -->
-Training steps and single ops beside torch, with machine and date: [README](../README.md#speed-on-the-cpu).
+Size, import, training steps, single ops and an op's cost to the host beside torch, of one run: [README](../README.md#speed-on-the-cpu).
 <!-- end -->
 
 ## What the kernels use
