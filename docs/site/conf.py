@@ -45,6 +45,7 @@ toc_object_entries = False
 smartquotes = False  # "val_loss" is code as often as not
 
 html_theme = "furo"
+pygments_dark_style = "monokai"  # furo's own underlines modules, as if they were links
 html_title = f"tritensor {release}"
 html_static_path = ["_static"]
 html_css_files = ["site.css"]
@@ -61,6 +62,8 @@ def _read(app: Any, name: str, source: list[str]) -> None:
         source[0] = (Path(NOTEBOOKS) / path.name).read_text()
     if path.suffix != ".md":
         return
+    for file in links.sources(source[0]):
+        app.env.note_dependency(str(file))
     text = links.on_the_site(links.filled(source[0]), path.parent)
     source[0] = text + links.contents(source[0], set(app.env.found_docs) | {"reference/index"}) if name == "index" else text
 

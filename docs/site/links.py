@@ -51,6 +51,11 @@ def filled(text: str) -> str:
     return _FILLED.sub(take, text)
 
 
+def sources(text: str) -> list[Path]:
+    """The other files that a page takes something of."""
+    return [(DOCS / m[2]).resolve() for m in _FILLED.finditer(text)]
+
+
 def rebased(text: str, here: Path, there: Path) -> str:
     """Links and pictures of a text that stood in one folder, as they are from another. Code is left alone."""
 

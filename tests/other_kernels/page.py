@@ -12,7 +12,7 @@ _HEAD = """# Triton kernels of other projects
 Written by `python -m tests.other_kernels --checkouts FOLDER --clone --write docs/other_kernels.md`, with Triton {triton}, numpy {numpy}.
 
 The files of the projects below are fetched at the commits that are named and not changed: `import torch` in them is answered by tritensor
-(`tritensor.tools.run_script.opened()`, which is `python -m tritensor.run`). The tutorials follow Triton: with 3.6 those of December 2025 are tried. Each trial calls the project's own function with small inputs,
+(`tritensor.tools.run_script.opened()`, which is `tritensor run`). The tutorials follow Triton: with 3.6 those of December 2025 are tried. Each trial calls the project's own function with small inputs,
 
 - on the **emulated device**, under the sanitizer, and compares results, and gradients where there are any, with our CPU tensors, which numpy computes;
 - on a **virtual GPU** that records the launches, each of which is then compiled for sm_90. Of a kernel that is tuned, {most} configs are compiled.
