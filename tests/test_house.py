@@ -196,6 +196,11 @@ def test_no_crowded_folder() -> None:
     )
 
 
+def test_every_room_is_a_package() -> None:
+    """The wheel holds packages alone, and a room's caption stands in its `__init__.py`."""
+    none(str(room.relative_to(PACKAGE)) for room in sorted({p.parent for p in SOURCES}) if not (room / "__init__.py").exists())
+
+
 def foreign(path: Path) -> Iterator[str]:
     for module, _, line, top in facts(path).imports:
         root = module.split(".")[0]

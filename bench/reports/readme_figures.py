@@ -16,7 +16,7 @@ from collections.abc import Iterable, Mapping, Sequence
 from pathlib import Path
 from typing import NamedTuple
 
-from bench.distributed.quiet import busy
+from bench.distributed.quiet import QUIET, busy
 from bench.reports.readme_table import put
 from bench.reports.report import ROOT, commit, processor, versions
 
@@ -237,10 +237,11 @@ def circumstances(others: float, quick: bool) -> str:
     """The command, the date, the machine and how busy others kept it."""
     v, now = versions(), time.strftime("%Y-%m-%d", time.gmtime())
     cores, of = len(os.sched_getaffinity(0)), commit()
+    loud = " **A rehearsal on a machine that was not quiet: to be measured again.**" if others >= QUIET else ""
     return (
         f"`python -m bench readme{' --quick' if quick else ''} --write`, {now}, commit {of['hash'][:10] or 'unknown'}: {cores} cores of {processor()}, on which others kept "
         f"{others:.1f} cores busy meanwhile; Triton {v['triton']}, numpy {v['numpy']}, torch {v['torch']}. Ratios are our time over torch's, "
-        "medians of rounds in turn: below 1 is faster."
+        f"medians of rounds in turn: below 1 is faster.{loud}"
     )
 
 

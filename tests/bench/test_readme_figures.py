@@ -48,6 +48,13 @@ def test_what_is_printed_is_read() -> None:
         assert row in text, f"{row}\n{text}"
 
 
+def test_a_loud_machine_is_told() -> None:
+    assert "not quiet" in figures.circumstances(1.5, quick=True)
+    said = figures.circumstances(0.1, quick=False)
+    assert "not quiet" not in said
+    assert "on which others kept 0.1 cores busy" in said
+
+
 def test_a_line_that_was_not_printed_is_named() -> None:
     said = printed() | {"train2": ""}
     with pytest.raises(KeyError, match="LeNet"):
