@@ -42,7 +42,7 @@ A ratio counts when both sides ran in one process or in turn on one quiet machin
 
 ## On a GPU
 
-A GPU waits for Python wherever ops are small. The first call of an op with given layouts is recorded, later ones replay the recipe
+A GPU waits for Python wherever ops are small. The first call of an op with given layouts is recorded, later ones replay the recording
 ([the road of an op](cuda.md#the-road-of-an-op)), and a CUDA graph takes the host out of the step.
 
 <!-- section of ../README.md: Speed on a GPU -->
