@@ -23,7 +23,7 @@ from tests.hub.faulty_server import Served, Server
 from tritensor.ground.errors import DownloadError
 from tritensor.hub import connection
 from tritensor.hub.download import TRIES, download
-from tritensor.io.checksums import Checksum, checksum
+from tritensor.io.checksums import Checksum, parse_checksum
 
 ROOT = Path(__file__).resolve().parents[2]
 CONTENT = bytes(range(256)) * 4096  # 1 MB
@@ -270,9 +270,9 @@ def test_progress_is_told(server: Server, tmp_path: Path, capsys: pytest.Capture
 
 
 def test_checksums_that_are_none() -> None:
-    assert checksum() is None
-    assert checksum(sha256="sha256:" + SHA.digits.upper()) == SHA
+    assert parse_checksum() is None
+    assert parse_checksum(sha256="sha256:" + SHA.digits.upper()) == SHA
     for given in ("abc", "x" * 64):
         with pytest.raises(ValueError, match="give the 64 hexadecimal digits"):
-            checksum(sha256=given)
-    assert checksum(sha256=SHA.digits[:8], whole=False) == Checksum("sha256", SHA.digits[:8])
+            parse_checksum(sha256=given)
+    assert parse_checksum(sha256=SHA.digits[:8], whole=False) == Checksum("sha256", SHA.digits[:8])

@@ -16,7 +16,7 @@ from types import SimpleNamespace
 import pytest
 
 from tritensor.ground.errors import CheckpointError
-from tritensor.io.archives import extract, unpacked
+from tritensor.io.archives import extract, read_decompressed
 
 FILES = {"top/a.txt": b"a" * 5000, "top/deep/b.bin": os.urandom(3000), "top/empty": b""}
 
@@ -126,13 +126,13 @@ def test_other_names_and_full_disks(tmp_path: Path, monkeypatch: pytest.MonkeyPa
 def test_gzipped_or_not(tmp_path: Path) -> None:
     (tmp_path / "plain").write_bytes(b"words")
     (tmp_path / "packed").write_bytes(gzip.compress(b"words"))
-    assert unpacked(tmp_path / "plain", 5) == unpacked(tmp_path / "packed", 5) == b"words"
+    assert read_decompressed(tmp_path / "plain", 5) == read_decompressed(tmp_path / "packed", 5) == b"words"
     (tmp_path / "bomb").write_bytes(gzip.compress(bytes(1_000_000)))
     with pytest.raises(CheckpointError, match="bomb: holds more than 1,000 bytes"):
-        unpacked(tmp_path / "bomb", 1000)
+        read_decompressed(tmp_path / "bomb", 1000)
     (tmp_path / "torn").write_bytes(gzip.compress(os.urandom(1000))[:-20])
     with pytest.raises(CheckpointError, match="torn: the file is damaged"):
-        unpacked(tmp_path / "torn", 10**6)
+        read_decompressed(tmp_path / "torn", 10**6)
 
 
 @pytest.mark.parametrize(

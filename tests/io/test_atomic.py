@@ -16,7 +16,7 @@ from typing import Any
 import pytest
 
 import tritensor as tt
-from tritensor.io.atomic import replacing
+from tritensor.io.atomic import atomic_write
 
 NOBODY = 65534
 
@@ -118,7 +118,7 @@ def test_a_private_file_is_never_open_to_others_meanwhile(tmp_path: Path) -> Non
     path = tmp_path / "x"
     path.write_bytes(b"")
     path.chmod(0o600)
-    with replacing(path) as file:
+    with atomic_write(path) as file:
         assert stat.S_IMODE(os.fstat(file.fileno()).st_mode) == 0o600
 
 
@@ -141,7 +141,7 @@ def test_a_long_name(tmp_path: Path) -> None:
 
 
 def _killed(path: Path) -> None:
-    with replacing(path) as file:
+    with atomic_write(path) as file:
         file.write(b"half")
         file.flush()
         os._exit(1)
@@ -162,7 +162,7 @@ def test_what_killed_processes_left_is_removed(tmp_path: Path) -> None:
 
 def test_what_another_is_writing_is_left_alone(tmp_path: Path) -> None:
     path = tmp_path / "x"
-    with replacing(path) as slow:
+    with atomic_write(path) as slow:
         slow.write(b"slow")
         tt.save({"x": tt.ones(1)}, path)
         assert tt.load(path)["x"].item() == 1.0

@@ -51,7 +51,7 @@ def test_shards_and_their_index(tmp_path: Path) -> None:
     ("size", "nbytes"), [("5GB", 5 * 10**9), ("1.5 MB", 1_500_000), ("2KiB", 2048), (7, 7), ("10", 10), ("3gib", 3 * 2**30)]
 )
 def test_sizes(size: Any, nbytes: int) -> None:
-    assert sharded._bytes(size) == nbytes
+    assert sharded._parse_size(size) == nbytes
 
 
 @pytest.mark.parametrize("size", ["", "many", "5 XB", "-1", 0, "0.1", None])

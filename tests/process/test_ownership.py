@@ -98,11 +98,11 @@ def test_a_planted_cubin_is_not_taken(plant: Callable[[Path], None], tmp_path: P
 def test_a_pipe_beside_a_file_that_is_saved(tmp_path: Path) -> None:
     """It has the name of a temporary file whose writer is gone; to open it as a file is to wait for ever."""
     target = tmp_path / "state.pt"
-    pipe = tmp_path / f"{atomic._stem(str(target))}{'0' * 12}.tmp"
+    pipe = tmp_path / f"{atomic._temporary_prefix(str(target))}{'0' * 12}.tmp"
     os.mkfifo(pipe)
     elsewhere = tmp_path / "elsewhere"
     elsewhere.write_text("kept")
-    (tmp_path / f"{atomic._stem(str(target))}{'1' * 12}.tmp").symlink_to(elsewhere)
+    (tmp_path / f"{atomic._temporary_prefix(str(target))}{'1' * 12}.tmp").symlink_to(elsewhere)
     saving = threading.Thread(target=lambda: tt.save({"a": tt.ones(2)}, target), daemon=True)
     saving.start()
     saving.join(30)

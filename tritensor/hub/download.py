@@ -16,8 +16,8 @@ from typing import Any, BinaryIO
 
 from tritensor.ground.errors import DownloadError
 from tritensor.hub.connection import is_passing, open_url, reason, wait_asked
-from tritensor.io.atomic import FULL
-from tritensor.io.checksums import Checksum, hasher, is_whole
+from tritensor.io.atomic import DISK_ERRORS
+from tritensor.io.checksums import Checksum, is_intact, new_hash
 from tritensor.utils.progress import Bar
 
 PAUSE = 0.5  # seconds before the second try; each pause is twice the one before
@@ -65,11 +65,11 @@ def download(
     """
     path, urls = os.fspath(path), [urls] if isinstance(urls, str) else list(urls)
     anew = anew and wanted is None
-    if not anew and is_whole(path, wanted):
+    if not anew and is_intact(path, wanted):
         return
     os.makedirs(os.path.dirname(path) or ".", exist_ok=True)
     with _alone(path + ".part") as file:
-        if not anew and is_whole(path, wanted):  # another process has brought it while this one waited
+        if not anew and is_intact(path, wanted):  # another process has brought it while this one waited
             os.unlink(path + ".part")
             return
         part, failed = _Part(file, path + ".part", wanted, most), []
@@ -78,7 +78,7 @@ def download(
                 _from_one(url, part, progress)
                 part.check()
             except (_Unusable, _Torn, OSError, http.client.HTTPException) as error:
-                if isinstance(error, OSError) and error.errno in FULL:
+                if isinstance(error, OSError) and error.errno in DISK_ERRORS:
                     raise OSError(
                         error.errno,
                         f"download: {error.strerror} after {part.size:,} bytes; what is there is kept for the next try",
@@ -127,7 +127,7 @@ class _Part:
         self.file, self.name, self.wanted, self.most, self.size = file, name, wanted, most, 0
         self.validator = ""  # what names this very version of the file, from the answer that began it
         self._kind = wanted.kind if wanted else "sha256"
-        self._hash: Any = hasher(self._kind)
+        self._hash: Any = new_hash(self._kind)
         if wanted is None:
             self.restart()
             return
@@ -140,7 +140,7 @@ class _Part:
         self.file.seek(0)
         self.file.truncate()
         self.size, self.validator = 0, ""
-        self._hash = hasher(self._kind)
+        self._hash = new_hash(self._kind)
 
     def append(self, chunk: bytes) -> None:
         self.allow(self.size + len(chunk))

@@ -16,7 +16,7 @@ from tritensor.hub.folders import get_dir
 from tritensor.hub.repository import CONFIG, Files, Pins, files_of, read_json
 from tritensor.hub.weights import state_dict_of
 from tritensor.io.checkpoint import load as load_checkpoint
-from tritensor.io.checksums import checksum, digest_of
+from tritensor.io.checksums import file_digest, parse_checksum
 
 HASH_REGEX = re.compile(r"-([a-f0-9]*)\.")  # the hash in a weight file's name: resnet18-f37072fd.pth
 Path = str | os.PathLike[str]
@@ -94,7 +94,7 @@ def pins(
     """{file: sha256} of what load would read, for its sha256=. Downloads what is not there."""
     files = _files(repo_or_dir, source, revision, file, None, False, verbose)
     names = [*([files.config] if files.config else []), *files.weights]
-    return {n: digest_of(os.path.join(files.folder, n)) for n in names}
+    return {n: file_digest(os.path.join(files.folder, n)) for n in names}
 
 
 def list(
@@ -125,7 +125,7 @@ def download_url_to_file(url: str, dst: Path, hash_prefix: str | None = None, pr
 
     Raises DownloadError where it cannot be had, or its sha256 does not begin with `hash_prefix`; `dst` is then as it was.
     """
-    download(url, dst, wanted=checksum(hash_prefix, whole=False), progress=progress, anew=True)
+    download(url, dst, wanted=parse_checksum(hash_prefix, whole=False), progress=progress, anew=True)
 
 
 def load_state_dict_from_url(
@@ -163,6 +163,6 @@ def load_state_dict_from_url(
             )
         prefix = found[1]
     path = os.path.join(os.fspath(model_dir) if model_dir is not None else os.path.join(get_dir(), "checkpoints"), name)
-    wanted = checksum(sha256) if sha256 else checksum(prefix, whole=False)
+    wanted = parse_checksum(sha256) if sha256 else parse_checksum(prefix, whole=False)
     download(url, path, wanted=wanted, progress=progress)
     return load_checkpoint(path, map_location, weights_only=weights_only)

@@ -19,9 +19,9 @@ from tritensor.ground.errors import ArgumentError, CheckpointError, DownloadErro
 from tritensor.hub.connection import open_url, reason
 from tritensor.hub.download import download
 from tritensor.hub.folders import get_dir
-from tritensor.io.atomic import replacing
-from tritensor.io.checksums import Checksum, checksum, digest_of
-from tritensor.io.sharded import INDEX, WEIGHTS, weight_map
+from tritensor.io.atomic import atomic_write
+from tritensor.io.checksums import Checksum, file_digest, parse_checksum
+from tritensor.io.sharded import INDEX, WEIGHTS, read_weight_map
 
 CONFIG, LOCK = "config.json", "lock.json"
 _PICKLES = (".bin", ".pt", ".pth", ".ckpt", ".pkl", ".msgpack", ".h5")
@@ -94,7 +94,7 @@ def _of_folder(folder: str, file: str | None, sha256: Pins) -> Files:
     for name, sum in wanted.items():
         if not os.path.isfile(path := os.path.join(folder, name)):
             raise MissingFileError(f"hub: {path} is not there")
-        if sum is not None and not sum.matches(found := digest_of(path)):
+        if sum is not None and not sum.matches(found := file_digest(path)):
             raise CheckpointError(f"hub: {path} has sha256 {found}, and is pinned to {sum.digits}; it is another file")
     return Files(folder, config, weights)
 
@@ -111,7 +111,7 @@ def _instead(there: list[str]) -> str:
 
 def shards_of(path: str) -> list[str]:
     """The names of the files that an index tells of, in order. Raises CheckpointError for an index that is damaged, or leads elsewhere."""
-    found = sorted(set(weight_map(path).values()))
+    found = sorted(set(read_weight_map(path).values()))
     for name in found:
         _need_safetensors(name, path)
     return found
@@ -140,11 +140,11 @@ def _wanted(sha256: Pins, names: list[str], where: str) -> dict[str, Checksum | 
         weights = [n for n in names if n.endswith(".safetensors")]
         if len(weights) != 1:
             raise ArgumentError(f"hub: {where}: sha256 is one string for {len(weights)} files; give {{file: sha256}} of {', '.join(names)}")
-        return {n: checksum(sha256) if n in weights else None for n in names}
+        return {n: parse_checksum(sha256) if n in weights else None for n in names}
     left_out = [n for n in names if n not in sha256]
     if left_out:
         raise ArgumentError(f"hub: {where}: sha256 does not name {', '.join(left_out)}, which would be read; hub.pins gives all of them")
-    return {n: checksum(sha256[n]) for n in names}
+    return {n: parse_checksum(sha256[n]) for n in names}
 
 
 class _Repository:
@@ -172,7 +172,7 @@ class _Repository:
         config = self._config(known, sha256)
         weights = self._weights({**known, **(sha256 if isinstance(sha256, Mapping) and INDEX in sha256 else {})})
         wanted = _wanted(sha256, [*([config] if config else []), *weights], self.name)
-        sums = {name: self._get(name, given or checksum(known.get(name))) for name, given in wanted.items()}
+        sums = {name: self._get(name, given or parse_checksum(known.get(name))) for name, given in wanted.items()}
         if {**known, **sums} != known:
             self._note({**known, **sums})
         return Files(self.folder, config, weights)
@@ -196,7 +196,7 @@ class _Repository:
 
     def _note(self, files: dict[str, str]) -> None:
         path = os.path.join(self.folder, LOCK)
-        with replacing(path) as file:
+        with atomic_write(path) as file:
             file.write(
                 json.dumps({"repository": self.name, "revision": self.revision, "commit": self.commit, "files": files}, indent=1).encode()
             )
@@ -247,7 +247,7 @@ class _Repository:
                 others = [n for n in ("pytorch_model.bin", "pytorch_model.bin.index.json", "hubconf.py") if self._headers(n) is not None]
                 found = f"; there are {_instead(others)}" if others else "; of GitHub's repositories, which are code, none is read"
                 raise MissingFileError(f"hub: {self.name} at {self.revision}: neither {WEIGHTS} nor {INDEX} is at {endpoint()}{found}")
-        self._get(INDEX, checksum(known.get(INDEX)))
+        self._get(INDEX, parse_checksum(known.get(INDEX)))
         return [INDEX, *shards_of(os.path.join(self.folder, INDEX))]
 
     def _get(self, name: str, wanted: Checksum | None) -> str:
@@ -266,4 +266,4 @@ class _Repository:
             anew=True,
             most=_LONGEST_JSON if name.endswith(".json") else None,
         )
-        return digest_of(path) if wanted is None else wanted.digits
+        return file_digest(path) if wanted is None else wanted.digits

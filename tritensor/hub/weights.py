@@ -8,7 +8,7 @@ from typing import Any
 from tritensor.ground.errors import CheckpointError
 from tritensor.hub.repository import Files
 from tritensor.io.safetensors import load_file
-from tritensor.io.sharded import INDEX, weight_map
+from tritensor.io.sharded import INDEX, read_weight_map
 
 
 def state_dict_of(files: Files, device: Any = None) -> dict[str, Any]:
@@ -18,7 +18,7 @@ def state_dict_of(files: Files, device: Any = None) -> dict[str, Any]:
     """
     if files.weights[0] != INDEX:
         return load_file(os.path.join(files.folder, files.weights[0]), device)
-    listed = weight_map(os.path.join(files.folder, INDEX))
+    listed = read_weight_map(os.path.join(files.folder, INDEX))
     found: dict[str, Any] = {}
     for name in files.weights[1:]:
         tensors = load_file(os.path.join(files.folder, name), device)

@@ -1,4 +1,4 @@
-"""Writing a file so that a reader sees the old one or the new one whole, whatever happens in between."""
+"""Atomic replacement of a file: a reader sees the old one or the new one whole, whatever happens in between."""
 
 from __future__ import annotations
 
@@ -13,8 +13,8 @@ import stat
 from collections.abc import Iterator
 from typing import BinaryIO
 
-_OCCUPIED = (errno.EACCES, errno.EPERM, errno.EBUSY, errno.EROFS)  # a folder that takes no new file, or a file that keeps its place
-FULL = {  # what a disk says that takes no more
+_REFUSALS = (errno.EACCES, errno.EPERM, errno.EBUSY, errno.EROFS)  # a folder that takes no new file, or a file that keeps its place
+DISK_ERRORS = {  # what a disk says that takes no more
     errno.ENOSPC: "the disk is full",
     errno.EDQUOT: "the quota is used up",
     errno.EFBIG: "the file is larger than is allowed",
@@ -23,7 +23,7 @@ FULL = {  # what a disk says that takes no more
 
 
 @contextlib.contextmanager
-def replacing(path: str | os.PathLike[str], nbytes: int | None = None) -> Iterator[BinaryIO]:
+def atomic_write(path: str | os.PathLike[str], nbytes: int | None = None) -> Iterator[BinaryIO]:
     """A file to write to, which takes the place of `path` when the block ends without an error.
 
     It is written beside `path` under another name, flushed to the disk, then renamed; after an error nothing is left, and what a
@@ -34,7 +34,7 @@ def replacing(path: str | os.PathLike[str], nbytes: int | None = None) -> Iterat
     or fails, which tells what was needed (`nbytes`, where it is known) and what is free.
     """
     name = os.fsdecode(path)
-    if not name or name.endswith(os.sep):  # what realpath() makes another path of
+    if not name or name.endswith(os.sep):  # realpath() makes another path of it, which open() would take
         code = errno.EISDIR if name else errno.ENOENT
         raise OSError(code, os.strerror(code), name)
     target = os.path.realpath(path)
@@ -42,7 +42,8 @@ def replacing(path: str | os.PathLike[str], nbytes: int | None = None) -> Iterat
         old: os.stat_result | None = os.stat(path)
     except FileNotFoundError:
         old = None
-    if old is not None and not _replaceable(target, old):
+    # A rename would put a plain file in the place of a pipe or a device that others hold open.
+    if old is not None and not _can_replace(target, old):
         try:
             with open(path, "wb") as straight:
                 yield straight
@@ -51,14 +52,14 @@ def replacing(path: str | os.PathLike[str], nbytes: int | None = None) -> Iterat
                 raise
             raise OSError(error.errno, f"save: {os.strerror(error.errno or 0)}", name) from error
         return
-    if old is not None:
-        with open(target, "r+b"):  # a file that must not be written is not replaced either
-            pass
+    if old is not None:  # a rename asks the folder's rights alone; a file that must not be written is not replaced either
+        os.close(os.open(target, os.O_RDWR | os.O_CLOEXEC))
     try:
-        beside, file = _temporary(target, old)
+        temporary, file = _open_temporary(target, old)
     except OSError as error:
-        if old is None or error.errno not in _OCCUPIED:
-            raise OSError(error.errno, os.strerror(error.errno or 0), target) from error  # not the name that nobody asked for
+        if old is None or error.errno not in _REFUSALS:
+            raise OSError(error.errno, os.strerror(error.errno or 0), target) from error  # not the temporary name, for which nobody asked
+        # the folder takes no new file: what is lost is that a reader sees one of the two whole
         with open(target, "r+b") as whole:
             yield whole
             whole.truncate()
@@ -68,30 +69,30 @@ def replacing(path: str | os.PathLike[str], nbytes: int | None = None) -> Iterat
             yield file
             file.flush()
             os.fsync(file.fileno())
-            _take_place(beside, target, old)
+            _move_over(temporary, target, old)
     except BaseException as error:
         with contextlib.suppress(FileNotFoundError):
-            os.unlink(beside)
-        if isinstance(error, OSError) and error.errno in FULL:
-            raise _full(error, target, old is not None, nbytes) from error
+            os.unlink(temporary)
+        if isinstance(error, OSError) and error.errno in DISK_ERRORS:
+            raise _disk_error(error, target, old is not None, nbytes) from error
         raise
-    _remove_orphans(target)
-    _settle(os.path.dirname(target))
+    remove_orphans(os.path.dirname(target), re.compile(re.escape(_temporary_prefix(target)) + r".*\.tmp"))
+    _sync_folder(os.path.dirname(target))
 
 
-def _full(error: OSError, target: str, replaced: bool, nbytes: int | None) -> OSError:
-    """What is said of a disk that takes no more, once what was written is removed."""
+def _disk_error(error: OSError, target: str, replaced: bool, nbytes: int | None) -> OSError:
+    """The error of a disk that takes no more; what was written is removed by now, so that the room named is what can be had."""
     found = os.statvfs(os.path.dirname(target))
-    need = "" if nbytes is None else f"{nbytes} bytes are needed, "
+    needed = "" if nbytes is None else f"{nbytes} bytes are needed, "
     kept = "the file that was there is as it was" if replaced else "nothing was left behind"
     why = os.strerror(error.errno or 0)
     free = found.f_bavail * found.f_frsize
-    said = f"save: {FULL[error.errno or 0]} ({why}): {need}{free} are free on it; {kept}; free some room, or save elsewhere"
-    return OSError(error.errno, said, target)
+    message = f"save: {DISK_ERRORS[error.errno or 0]} ({why}): {needed}{free} are free on it; {kept}; free some room, or save elsewhere"
+    return OSError(error.errno, message, target)
 
 
-def _replaceable(target: str, old: os.stat_result) -> bool:
-    """Whether a rename can stand for writing: a plain file, and one that has this name (an open file may have lost its own)."""
+def _can_replace(target: str, old: os.stat_result) -> bool:
+    """Whether the target is a plain file under its own name: /proc/self/fd/3 may name one that has lost its."""
     if not stat.S_ISREG(old.st_mode):
         return False
     try:
@@ -100,16 +101,16 @@ def _replaceable(target: str, old: os.stat_result) -> bool:
         return False
 
 
-def _stem(target: str) -> str:
-    """How temporary files of `target` begin: of one length for every name, since a name may be as long as the system allows."""
+def _temporary_prefix(target: str) -> str:
+    """The first characters of temporary names: a digest, since the target's name may be as long as the system allows."""
     return f".{hashlib.sha256(os.fsencode(os.path.basename(target))).hexdigest()[:12]}."
 
 
-def _temporary(target: str, old: os.stat_result | None) -> tuple[str, BinaryIO]:
-    """A new locked file beside the target, with the rights of the file that it will replace. The lock says that its writer lives."""
+def _open_temporary(target: str, old: os.stat_result | None) -> tuple[str, BinaryIO]:
+    """A new locked file beside the target, with the owner and mode of the one that it will replace. The lock says that its writer lives."""
     folder = os.path.dirname(target)
     while True:
-        name = os.path.join(folder, f"{_stem(target)}{os.urandom(6).hex()}.tmp")
+        name = os.path.join(folder, f"{_temporary_prefix(target)}{os.urandom(6).hex()}.tmp")
         handle = os.open(name, os.O_RDWR | os.O_CREAT | os.O_EXCL | os.O_CLOEXEC, 0o666 if old is None else 0o600)
         with contextlib.suppress(OSError):  # a file system without locks: no one removes orphans there
             fcntl.flock(handle, fcntl.LOCK_EX)
@@ -123,29 +124,24 @@ def _temporary(target: str, old: os.stat_result | None) -> tuple[str, BinaryIO]:
     return name, os.fdopen(handle, "w+b")
 
 
-def _take_place(beside: str, target: str, old: os.stat_result | None) -> None:
+def _move_over(temporary: str, target: str, old: os.stat_result | None) -> None:
     """Rename; a file that holds its place (mounted there, or another's in a folder like /tmp) is overwritten instead."""
     try:
-        os.replace(beside, target)
+        os.replace(temporary, target)
     except OSError as error:
-        if old is None or error.errno not in _OCCUPIED:
+        if old is None or error.errno not in _REFUSALS:
             raise
-        with open(beside, "rb") as source, open(target, "r+b") as file:
+        with open(temporary, "rb") as source, open(target, "r+b") as file:
             shutil.copyfileobj(source, file)
             file.truncate()
-        os.unlink(beside)
-
-
-def _remove_orphans(target: str) -> None:
-    """Remove temporary files of this target whose writer is gone: those that no one holds locked."""
-    remove_orphans(os.path.dirname(target), re.compile(re.escape(_stem(target)) + r".*\.tmp"))
+        os.unlink(temporary)
 
 
 ANY_ORPHAN = re.compile(r"\.[0-9a-f]{12}\.[0-9a-f]{12}\.tmp")
 
 
 def remove_orphans(folder: str | os.PathLike[str], named: re.Pattern[str] = ANY_ORPHAN) -> None:
-    """Remove temporary files of a folder, of any target unless their names are given, whose writer is gone."""
+    """Remove the temporary files of a folder (those that `named` matches) whose writer is gone."""
     with contextlib.suppress(OSError):  # tidying must not fail a save that is done
         for name in [n for n in os.listdir(folder) if named.fullmatch(n)]:
             with contextlib.suppress(OSError):
@@ -153,7 +149,8 @@ def remove_orphans(folder: str | os.PathLike[str], named: re.Pattern[str] = ANY_
 
 
 def _remove_orphan(path: str) -> None:
-    """Remove a file that no one holds locked. One that another user has put there may be a link, or a pipe that a plain open() would wait at for ever."""
+    """Remove a file that no one holds locked."""
+    # another user may have put a link there, or a pipe, at which a plain open() would wait for ever
     left = os.open(path, os.O_RDONLY | os.O_NOFOLLOW | os.O_NONBLOCK | os.O_CLOEXEC)
     try:
         if stat.S_ISREG(os.fstat(left).st_mode):
@@ -163,9 +160,9 @@ def _remove_orphan(path: str) -> None:
         os.close(left)
 
 
-def _settle(folder: str) -> None:
-    """The rename itself is on the disk once the folder is; a folder that may not be read settles by itself."""
-    with contextlib.suppress(PermissionError):
+def _sync_folder(folder: str) -> None:
+    """Have the rename itself on the disk."""
+    with contextlib.suppress(PermissionError):  # a folder that may be written but not read
         handle = os.open(folder, os.O_RDONLY)
         try:
             os.fsync(handle)

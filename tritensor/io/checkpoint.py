@@ -1,11 +1,11 @@
-"""save and load: a state dict, or any nest of values around tensors, in the safetensors format or in PyTorch's own.
+"""The functions save and load: a state dict, or any nest of values around tensors, in the safetensors format or in PyTorch's own.
 
-Which format a file gets, `formats.chosen` says; what a file is, `load` sees by its content.
+`choose_format` says which format a file is written in; `load` goes by a file's content.
 
 safetensors: a flat dict of tensors is a plain safetensors file, which every other reader understands; so is a state_dict. What the format
 cannot say (an optimizer's numbers, its nesting, integer keys, an OrderedDict and its versions) stands as JSON in `__metadata__["tritensor"]`;
 see structure.py. Objects that are no such values stand there as a pickle, which is read only where weights_only=False asks for it; see objects.py.
-PyTorch's: see torch_format/. Its pickle is read by a machine of our own that makes values alone.
+PyTorch's: see torch_format/. Its pickle is read by an unpickler that makes values alone (pickle_vm.py).
 """
 
 from __future__ import annotations
@@ -20,13 +20,14 @@ from typing import Any, BinaryIO
 
 from tritensor.ground.device import as_device
 from tritensor.ground.errors import CheckpointError
-from tritensor.io import formats, objects, safetensors
-from tritensor.io.atomic import replacing
+from tritensor.io import objects, safetensors
+from tritensor.io.atomic import atomic_write
 from tritensor.io.structure import Packer, unpack
 from tritensor.tensor.core import Tensor
 
-_KEY = "tritensor"
-_OBJECTS = "tritensor.pickle"
+_VALUES, _PICKLE = "tritensor", "tritensor.pickle"  # keys of __metadata__
+TORCH, LEGACY, SAFETENSORS = "torch", "torch-legacy", "safetensors"
+_ENDINGS = (".pt", ".pth", ".bin", ".ckpt", ".tar", ".pkl", ".pickle")  # what PyTorch's users call their files; .pth.tar among them
 
 
 def save(
@@ -78,19 +79,46 @@ def save(
         )
     if isinstance(f, io.TextIOBase):
         raise TypeError(f"save: {getattr(f, 'name', type(f).__name__)} is open for text; open it with 'wb'")
-    kind = formats.chosen(f, format, _use_new_zipfile_serialization)
+    kind = choose_format(f, format, _use_new_zipfile_serialization)
     write, nbytes = (
-        _as_safetensors(obj) if kind == formats.SAFETENSORS else _as_torch(obj, f, kind, pickle_protocol, not _disable_byteorder_record)
+        _safetensors_writer(obj) if kind == SAFETENSORS else _torch_writer(obj, f, kind, pickle_protocol, not _disable_byteorder_record)
     )
     if isinstance(f, str | os.PathLike):
-        with replacing(f, nbytes) as file:
+        with atomic_write(f, nbytes) as file:
             write(file)
     else:
-        write(_Whole(f) if isinstance(f, io.RawIOBase) else f)  # type: ignore[arg-type]
+        write(_UnbufferedFile(f) if isinstance(f, io.RawIOBase) else f)  # type: ignore[arg-type]
 
 
-class _Whole:
-    """A file without a buffer, whose write() may take a part of what it is given, as one that takes all."""
+def choose_format(f: Any, format: str | None, zipped: bool | None) -> str:
+    """The format of a file: this is the whole rule.
+
+    1. `format` says it: "torch", "torch-legacy" or "safetensors".
+    2. `_use_new_zipfile_serialization`: True is PyTorch's archive, False what it wrote before 1.6.
+    3. A name that ends with .pt, .pth, .bin, .ckpt, .tar, .pkl or .pickle, of a path or of an open file, is PyTorch's archive.
+    4. Another name is safetensors.
+    5. What has no name (a BytesIO, a socket) is PyTorch's archive: whoever gets the bytes may be PyTorch, and what a name would decide, nobody else does.
+
+    Raises ValueError for another `format`, and where 1 and 2 disagree.
+    """
+    if format is not None:
+        if format not in (TORCH, LEGACY, SAFETENSORS):
+            raise ValueError(
+                f"save: format is {format!r}; give {TORCH!r}, {LEGACY!r}, {SAFETENSORS!r} or None, which goes by the file's name"
+            )
+        if zipped is not None and format != (TORCH if zipped else LEGACY):
+            raise ValueError(f"save: format={format!r} and _use_new_zipfile_serialization={zipped} disagree; give one of them")
+        return format
+    if zipped is not None:
+        return TORCH if zipped else LEGACY
+    name = f if isinstance(f, str | os.PathLike) else getattr(f, "name", None)
+    if not isinstance(name, str | os.PathLike):
+        return TORCH
+    return TORCH if str(os.fspath(name)).lower().endswith(_ENDINGS) else SAFETENSORS
+
+
+class _UnbufferedFile:
+    """An unbuffered file as one that takes all that it is given: its own write() may take a part."""
 
     def __init__(self, file: io.RawIOBase) -> None:
         self._file = file
@@ -118,27 +146,27 @@ def check_readable(obj: Any) -> None:
             raise no_value from None
 
 
-def _as_safetensors(obj: Any) -> tuple[Callable[[BinaryIO], None], int]:
-    """What writes an object as safetensors, and how many bytes at the least."""
-    metadata = None
-    if type(obj) is dict and all(_is_plain(k) and isinstance(v, Tensor) for k, v in obj.items()):
+def _safetensors_writer(obj: Any) -> tuple[Callable[[BinaryIO], None], int]:
+    """(the function that writes an object as safetensors, bytes at the least)."""
+    metadata = None  # a flat dict of tensors needs none: every other reader understands the file
+    if type(obj) is dict and all(_is_plain_name(k) and isinstance(v, Tensor) for k, v in obj.items()):
         tensors = obj
     else:
-        metadata, tensors = _packed(obj)
+        metadata, tensors = _pack(obj)
     return lambda file: safetensors.write(file, tensors, metadata), sum(t.nbytes for t in tensors.values())
 
 
-def _as_torch(obj: Any, f: Any, kind: str, protocol: int, byteorder: bool) -> tuple[Callable[[BinaryIO], None], int]:
-    """What writes an object as PyTorch does, and how many bytes."""
-    from tritensor.io.torch_format.writing import Saved, archive_name
+def _torch_writer(obj: Any, f: Any, kind: str, protocol: int, byteorder: bool) -> tuple[Callable[[BinaryIO], None], int]:
+    """(the function that writes an object as PyTorch does, bytes)."""
+    from tritensor.io.torch_format.writing import TorchFile, archive_name
 
     try:
-        saved = Saved(obj, archive_name(f), protocol, kind == formats.TORCH, byteorder)
+        saved = TorchFile(obj, archive_name(f), protocol, kind == TORCH, byteorder)
     except RecursionError:
         raise RecursionError("save: the object is nested too deeply for a pickle; format='safetensors' takes any depth") from None
     except (TypeError, AttributeError, pickle.PicklingError) as error:
         try:
-            Packer().pack(obj)
+            Packer().pack(obj)  # only to name the place: pickle's error does not
         except TypeError as no_value:
             raise TypeError(f"{no_value}; and pickle cannot take it either ({type(error).__name__}: {error})") from error
         raise
@@ -185,77 +213,77 @@ def load(
         warnings.warn("pickle_load_args only works if `weights_only=False`.", stacklevel=2)
     from tritensor.io import sources
 
-    source = sources.opened(f, mmap)
+    source = sources.open_source(f, mmap)
     try:
-        kind = sources.recognised(source.view, source.label)
+        kind = sources.recognise_format(source.view, source.label)
         if kind == "safetensors":
-            return _safetensors(source, map_location, trusted)
+            return _load_safetensors(source, map_location, trusted)
         from tritensor.io.torch_format import reading
 
         if mmap and kind == "legacy":
             raise CheckpointError(
                 f"{source.label}: mmap can only be used with files saved with _use_new_zipfile_serialization=True; leave mmap out, or save it again"
             )
-        r = reading.Reading(source, map_location, not trusted, pickle_module, pickle_load_args)
+        r = reading.Reader(source, map_location, not trusted, pickle_module, pickle_load_args)
         return reading.load_archive(r) if kind == "zip" else reading.load_legacy(r)
     finally:
-        source.abandon()
+        source.release()
 
 
-def _safetensors(source: Any, map_location: Any, trusted: bool) -> Any:
+def _load_safetensors(source: Any, map_location: Any, trusted: bool) -> Any:
     """The object of a safetensors file."""
     label = source.label
     entries, metadata, start = safetensors.parse(source.view, label)
     data = source.view[start:]
-    place = _placing(map_location, label)
-    tensors = {name: place(safetensors.tensor_at(data, entry)) for name, entry in entries.items()}
+    map_tensor = _tensor_mapper(map_location, label)
+    tensors = {name: map_tensor(safetensors.tensor_at(data, entry)) for name, entry in entries.items()}
     source.close()
-    if _OBJECTS in metadata:
+    if _PICKLE in metadata:
         if trusted:
             from tritensor.io.torch_format.reading import warn_of_code
 
             warn_of_code(label, "")
         try:
-            return objects.unpack(metadata[_OBJECTS], tensors, trusted=trusted)
+            return objects.unpack(metadata[_PICKLE], tensors, trusted=trusted)
         except pickle.UnpicklingError as error:
             raise CheckpointError(
                 f"{label}: holds objects that are no plain values, such as {error}, whose reading runs code from the file; if you trust it, "
                 "load(f, weights_only=False), or serialization.add_safe_globals([its class]); else save a state_dict"
             ) from None
-    if _KEY not in metadata:
+    if _VALUES not in metadata:
         return tensors
     try:
-        return unpack(metadata[_KEY], tensors)
+        return unpack(metadata[_VALUES], tensors)
     except (ValueError, LookupError, TypeError, RecursionError) as error:
         raise CheckpointError(
-            f"{label}: __metadata__[{_KEY!r}] does not describe these tensors ({error}); the file is damaged: save it again"
+            f"{label}: __metadata__[{_VALUES!r}] does not describe these tensors ({error}); the file is damaged: save it again"
         ) from None
 
 
-def _packed(obj: Any) -> tuple[dict[str, str], dict[str, Tensor]]:
-    """What the header says of `obj`, and its tensors: values as JSON, or, where something else stands among them, a pickle of the whole."""
+def _pack(obj: Any) -> tuple[dict[str, str], dict[str, Tensor]]:
+    """(metadata, tensors) of an object: values as JSON, or, where something else stands among them, a pickle of the whole."""
     packer = Packer()
     try:
-        return {_KEY: packer.pack(obj)}, packer.tensors
+        return {_VALUES: packer.pack(obj)}, packer.tensors
     except TypeError as no_value:
         try:
             text, tensors = objects.pack(obj)
         except (TypeError, AttributeError, pickle.PicklingError, RecursionError) as error:
             raise TypeError(f"{no_value}; and pickle cannot take it either ({type(error).__name__})") from error
-    return {_OBJECTS: text}, tensors
+    return {_PICKLE: text}, tensors
 
 
-def _placing(map_location: Any, label: str) -> Callable[[Tensor], Tensor]:
-    """What puts a tensor of a safetensors file, read on the CPU, where it shall be."""
+def _tensor_mapper(map_location: Any, label: str) -> Callable[[Tensor], Tensor]:
+    """The function that puts a tensor of a safetensors file, read on the CPU, where map_location says."""
     if callable(map_location):
-        from tritensor.io.device_mapping import Placing
+        from tritensor.io.device_mapping import StorageMapper
 
-        placing = Placing(map_location, label)
-        return lambda t: placing.tensor(t, "cpu")
+        mapper = StorageMapper(map_location, label)
+        return lambda t: mapper.tensor(t, "cpu")
     where = as_device(map_location.get("cpu") if isinstance(map_location, Mapping) else map_location)
     return lambda t: t if where.type == "cpu" else t.to(where)
 
 
-def _is_plain(name: Any) -> bool:
-    """Whether the format itself can say this name: UTF-8, and not its own."""
+def _is_plain_name(name: Any) -> bool:
+    """Whether the format can hold this name: UTF-8 (no lone surrogates), and not the one that it uses itself."""
     return type(name) is str and name != "__metadata__" and not any("\ud800" <= c <= "\udfff" for c in name)

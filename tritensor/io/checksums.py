@@ -1,4 +1,4 @@
-"""Checksums that say whether a file is the one that was meant."""
+"""Checksums of files, to be compared with published ones."""
 
 from __future__ import annotations
 
@@ -19,20 +19,21 @@ class Checksum(NamedTuple):
     digits: str
 
     def matches(self, digest: str) -> bool:
-        """Whether a file's whole digest is meant."""
+        """Whether a whole digest begins with the digits that are known (pages often print the first eight)."""
         return digest.startswith(self.digits)
 
     def __str__(self) -> str:
         return f"{self.kind} {self.digits}"
 
 
-def hasher(kind: str) -> Any:
-    """An object of hashlib's. md5 only tells damage, as its publishers meant it, so a system that forbids it in cryptography allows it here."""
+def new_hash(kind: str) -> Any:
+    """A hash object of hashlib."""
+    # md5 only tells damage, as its publishers meant it: systems that forbid it in cryptography allow that
     return hashlib.md5(usedforsecurity=False) if kind == "md5" else hashlib.sha256()
 
 
-def checksum(sha256: str | None = None, md5: str | None = None, whole: bool = True) -> Checksum | None:
-    """The one that is given, sha256 before md5; None where none is. Raises ValueError for digits that are none, or, where `whole`, too few."""
+def parse_checksum(sha256: str | None = None, md5: str | None = None, whole: bool = True) -> Checksum | None:
+    """The checksum that is given, sha256 before md5, or None. Raises ValueError for digits that are none, or, where `whole`, too few."""
     for kind, digits in (("sha256", sha256), ("md5", md5)):
         if not digits:
             continue
@@ -46,15 +47,15 @@ def checksum(sha256: str | None = None, md5: str | None = None, whole: bool = Tr
     return None
 
 
-def digest_of(path: str | os.PathLike[str], kind: str = "sha256") -> str:
-    """The hexadecimal digest of a file. Raises what open() raises."""
-    found = hasher(kind)
+def file_digest(path: str | os.PathLike[str], kind: str = "sha256") -> str:
+    """The hexadecimal digest of a file."""
+    found = new_hash(kind)
     with open(path, "rb") as file:
         while chunk := file.read(_CHUNK):
             found.update(chunk)
     return str(found.hexdigest())
 
 
-def is_whole(path: str | os.PathLike[str], wanted: Checksum | None) -> bool:
+def is_intact(path: str | os.PathLike[str], wanted: Checksum | None) -> bool:
     """Whether a file is there, and is the one that is meant."""
-    return os.path.isfile(path) and (wanted is None or wanted.matches(digest_of(path, wanted.kind)))
+    return os.path.isfile(path) and (wanted is None or wanted.matches(file_digest(path, wanted.kind)))

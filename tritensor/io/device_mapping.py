@@ -1,4 +1,4 @@
-"""Where loaded memory goes: map_location in all its forms, the tags that files have for devices, and packages that add their own."""
+"""Devices of loaded memory: map_location in all its forms, the tags that files have for devices, packages that add their own."""
 
 from __future__ import annotations
 
@@ -16,31 +16,17 @@ from tritensor.tensor.core import Tensor, new_tensor
 from tritensor.tensor.functions.types.storages import TypedStorage, UntypedStorage, holding
 
 Restore = Callable[[UntypedStorage, str], UntypedStorage]
-_OTHERS = ("mps", "xpu", "hpu", "mtia", "xla", "meta", "privateuseone", "npu")  # tags of PyTorch's that no device here has
-
-
-def _cpu_tag(storage: Any) -> str | None:
-    return "cpu" if storage.device.type == "cpu" else None
-
-
-def _cuda_tag(storage: Any) -> str | None:
-    return f"cuda:{storage.device.index or 0}" if storage.device.type == "cuda" else None
-
-
-def _on_cpu(storage: Any, location: str) -> Any:
-    return storage.cpu() if location in ("cpu", "cpu:0") else None
-
-
-def _on_cuda(storage: Any, location: str) -> Any:
-    return storage.to(validate_cuda_device(location)) if location.startswith("cuda") else None
+_FOREIGN_DEVICES = ("mps", "xpu", "hpu", "mtia", "xla", "meta", "privateuseone", "npu")  # tags of PyTorch's that no device here has
 
 
 _packages: list[tuple[int, Callable[[Any], str | None], Callable[[Any, str], Any]]] = [
-    (10, _cpu_tag, _on_cpu),
-    (20, _cuda_tag, _on_cuda),
-]
-
-
+    (10, lambda s: "cpu" if s.device.type == "cpu" else None, lambda s, where: s.cpu() if where in ("cpu", "cpu:0") else None),
+    (
+        20,
+        lambda s: f"cuda:{s.device.index or 0}" if s.device.type == "cuda" else None,
+        lambda s, where: s.to(validate_cuda_device(where)) if where.startswith("cuda") else None,
+    ),
+]  # (priority, tagger, deserializer), as register_package() has them
 _registering = locks.lock()
 
 
@@ -48,13 +34,12 @@ def register_package(priority: int, tagger: Callable[[Any], str | None], deseria
     """Add a device's tag: `tagger(storage)` gives the location that is written, `deserializer(storage, location)` a storage there; None
     from either leaves it to the next. Lower priorities are asked first; the CPU has 10, GPUs 20."""
     with _registering:
-        _packages[:] = sorted(
-            [*_packages, (priority, tagger, deserializer)], key=lambda entry: entry[0]
-        )  # a list that is being sorted looks empty
+        # sorted() and not .sort(): a list that is being sorted looks empty to another thread
+        _packages[:] = sorted([*_packages, (priority, tagger, deserializer)], key=lambda entry: entry[0])
 
 
 def location_tag(storage: Any) -> str:
-    """What a file says of where a storage was, such as "cpu" or "cuda:0"."""
+    """The tag that a file has for a storage's device, such as "cpu" or "cuda:0"."""
     for _, tagger, _ in _packages:
         found = tagger(storage)
         if found:
@@ -87,20 +72,20 @@ def default_restore_location(storage: UntypedStorage, location: str) -> UntypedS
         found: UntypedStorage | None = deserializer(storage, location)
         if found is not None:
             return found
-    known = "a device that tritensor has not" if location.partition(":")[0] in _OTHERS else "no device"
+    known = "a device that tritensor has not" if location.partition(":")[0] in _FOREIGN_DEVICES else "no device"
     raise CheckpointError(
         f"don't know how to restore data location of {spelled('storage.UntypedStorage')} (tagged with {location}): that is {known}; "
         "give map_location='cpu', or register it with serialization.register_package"
     )
 
 
-class Placing:
-    """What puts loaded memory where map_location says."""
+class StorageMapper:
+    """The way of loaded memory to the device that map_location says."""
 
     def __init__(self, map_location: Any, label: str) -> None:
         self.label = label  # the file
-        self.restore = _restoring(map_location)
-        self.later: list[Callable[[], None]] | None = None  # what waits for bytes that come after the tensors; None where they are there
+        self.restore = _restore_function(map_location)
+        self.deferred: list[Callable[[], None]] | None = None  # run when the bytes are there; None where they are there from the start
 
     def bytes(self, memory: np.ndarray, location: Any) -> Any:
         """The vector of bytes on its device."""
@@ -118,8 +103,8 @@ class Placing:
         return new_tensor(memory.view(values.dtype).reshape(values.shape))
 
 
-def _restoring(map_location: Any) -> Restore:
-    """torch.load's five forms of map_location."""
+def _restore_function(map_location: Any) -> Restore:
+    """map_location in any of torch.load's five forms, as a function."""
     if map_location is None:
         return default_restore_location
     if isinstance(map_location, Mapping):
@@ -132,11 +117,11 @@ def _restoring(map_location: Any) -> Restore:
             f"load: map_location is a {type(map_location).__name__}; give a device, its name, a dict of locations, or a function "
             "(storage, location) -> storage"
         )
-    return lambda storage, location: _chosen(map_location(storage, location), storage, location)
+    return lambda storage, location: _as_untyped(map_location(storage, location), storage, location)
 
 
-def _chosen(found: Any, storage: UntypedStorage, location: str) -> UntypedStorage:
-    """What a function of the user's returned, as the storage that it means."""
+def _as_untyped(found: Any, storage: UntypedStorage, location: str) -> UntypedStorage:
+    """The storage that the return value of a user's map_location means."""
     if found is None:
         return default_restore_location(storage, location)
     if isinstance(found, Tensor):

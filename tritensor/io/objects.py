@@ -1,4 +1,4 @@
-"""Objects that are no plain values (a whole model, a program's options), pickled; the tensors in them stand in the file as others do."""
+"""Pickles of objects that are no plain values (a whole model, a program's options); their tensors stand in the file as others do."""
 
 from __future__ import annotations
 
@@ -16,7 +16,7 @@ from tritensor.nn.parameter import Buffer, Parameter
 from tritensor.tensor.core import Tensor
 from tritensor.tensor.size import Size
 
-_STORED = {d.name for d in NAMES.values()}
+_STORABLE = {d.name for d in NAMES.values()}
 
 
 def pack(root: Any) -> tuple[str, dict[str, Tensor]]:
@@ -28,7 +28,7 @@ def pack(root: Any) -> tuple[str, dict[str, Tensor]]:
 
 
 def unpack(text: str, tensors: Mapping[str, Tensor], *, trusted: bool) -> Any:
-    """What `pack` packed. A trusted pickle runs what it says; another calls what is safe alone, and raises pickle.UnpicklingError for the rest."""
+    """The object of `pack`. A trusted pickle runs what it says; another calls safe names alone, and raises pickle.UnpicklingError for the rest."""
     kind = _Unpickler if trusted else _CarefulUnpickler
     return kind(io.BytesIO(base64.b64decode(text, validate=True)), tensors).load()
 
@@ -40,8 +40,8 @@ class _Pickler(pickle.Pickler):
         self._held: dict[int, tuple[str, Tensor]] = {}  # by id; the tensor is kept, so that its id stays its own
 
     def persistent_id(self, obj: Any) -> Any:
-        """The name of a tensor that goes into the file itself. What a class of tensors has beside its values, the pickle tells."""
-        if type(obj) is not Tensor or obj.tracked or obj.__dict__ or dtypes.of(obj.array.dtype).name not in _STORED:
+        """The name under which a plain tensor goes into the file itself; None leaves an object to the pickle."""
+        if type(obj) is not Tensor or obj.tracked or obj.__dict__ or dtypes.of(obj.array.dtype).name not in _STORABLE:
             return None
         name, _ = self._held.setdefault(id(obj), (str(len(self._held)), obj))
         self.tensors[name] = obj
@@ -51,7 +51,7 @@ class _Pickler(pickle.Pickler):
         """A parameter, or a tensor with attributes, as its class, its bare values and the rest."""
         if not isinstance(obj, Tensor) or type(obj).__reduce_ex__ is not Tensor.__reduce_ex__:
             return NotImplemented
-        if dtypes.of(obj.array.dtype).name not in _STORED:
+        if dtypes.of(obj.array.dtype).name not in _STORABLE:
             return NotImplemented
         values = Tensor.wrap(obj.array)
         return _made, (type(obj), values, obj.tracked, obj.__dict__)
@@ -69,15 +69,16 @@ class _Unpickler(pickle.Unpickler):
 class _CarefulUnpickler(_Unpickler):
     def find_class(self, module: str, name: str) -> Any:
         """A class or function by name, if it is safe. Nothing is imported for it, and no module's __getattr__ runs."""
-        there = safe_globals.in_memory(module, name)
-        if there is not None and any(there is safe for safe in _OURS):
+        there = safe_globals.find_imported(module, name)
+        if there is not None and any(there is safe for safe in _SAFE):
             return there
-        found = safe_globals.found(module, name)
+        found = safe_globals.find_safe(module, name)
         if found is None:
             raise pickle.UnpicklingError(f"{module}.{name}")
         return found
 
 
+# The name stands in files: a rename would make them unreadable.
 def _made(cls: Any, values: Tensor, tracked: bool, attributes: dict[str, Any]) -> Any:
     t = cls.__new__(cls)
     t.array, t.tracked = values.array, tracked
@@ -85,23 +86,7 @@ def _made(cls: Any, values: Tensor, tracked: bool, attributes: dict[str, Any]) -
     return t
 
 
-_OURS = (
-    _made,
-    Tensor,
-    Parameter,
-    Buffer,
-    Size,
-    OrderedDict,
-    Counter,
-    defaultdict,
-    dict,
-    list,
-    tuple,
-    set,
-    frozenset,
-    int,
-    float,
-    complex,
-    str,
-    bool,
-)
+_SAFE = (
+    _made, Tensor, Parameter, Buffer, Size, OrderedDict, Counter, defaultdict,
+    dict, list, tuple, set, frozenset, int, float, complex, str, bool,
+)  # fmt: skip

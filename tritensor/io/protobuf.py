@@ -14,8 +14,8 @@ _single = struct.Struct("<f").pack
 
 def varint(n: int) -> bytes:
     """An integer of 64 bits, seven of them a byte, the lowest first; a negative one as its two's complement."""
-    if 0 <= n < 128:
-        return _ONE[n]
+    if 0 <= n < 128:  # nearly all lengths and tags
+        return _ONE_BYTE[n]
     n &= (1 << 64) - 1
     out = bytearray()
     while n > 127:
@@ -25,26 +25,26 @@ def varint(n: int) -> bytes:
     return bytes(out)
 
 
-_ONE = [bytes([n]) for n in range(128)]
+_ONE_BYTE = [bytes([n]) for n in range(128)]
 
 
 @cache
-def _key(field: int, kind: int) -> bytes:
-    """What stands before a value: 0 a varint, 1 eight bytes, 2 a length and as many bytes, 5 four bytes."""
+def _tag(field: int, kind: int) -> bytes:
+    """The bytes before a value. Kinds: 0 a varint, 1 eight bytes, 2 a length and as many bytes, 5 four bytes."""
     return varint(field << 3 | kind)
 
 
 def integer(field: int, n: int) -> bytes:
     """An int32, int64, bool or enum."""
-    return _key(field, 0) + varint(n)
+    return _tag(field, 0) + varint(n)
 
 
 def double(field: int, x: float) -> bytes:
-    return _key(field, 1) + _double(x)
+    return _tag(field, 1) + _double(x)
 
 
 def float32(x: float) -> bytes:
-    """Four bytes; what float32 has no room for is infinite, as a cast makes it."""
+    """Four bytes; too large a number is infinite, as a cast makes it."""
     try:
         return _single(x)
     except OverflowError:
@@ -52,13 +52,13 @@ def float32(x: float) -> bytes:
 
 
 def single(field: int, x: float) -> bytes:
-    return _key(field, 5) + float32(x)
+    return _tag(field, 5) + float32(x)
 
 
 def message(field: int, *parts: bytes) -> bytes:
     """Bytes, or a message made of its fields."""
     body = parts[0] if len(parts) == 1 else b"".join(parts)
-    return _key(field, 2) + varint(len(body)) + body
+    return _tag(field, 2) + varint(len(body)) + body
 
 
 def text(field: int, s: str) -> bytes:

@@ -1,4 +1,4 @@
-"""Classes and functions that the user calls safe: `load` may use them in files that it does not trust."""
+"""Register of the classes and functions that the user calls safe: `load` may use them in files that it does not trust."""
 
 from __future__ import annotations
 
@@ -9,8 +9,8 @@ from typing import Any
 from tritensor.ground.providers import provider
 
 _safe: list[Any] = []  # classes and functions, or pairs of one and the name that files have for it
-_values: list[type] = []  # classes of this library whose objects are values: they stay, whatever the user adds and clears
-_NEVER = ("sys", "os", "posix", "nt")  # modules of which nothing is ever safe
+_value_classes: list[type] = []  # classes of this library whose objects are values: they stay, whatever the user adds and clears
+_FORBIDDEN_MODULES = ("sys", "os", "posix", "nt")  # modules of which nothing is ever safe
 
 
 def add_safe_globals(safe_globals: Iterable[Any]) -> None:
@@ -28,18 +28,18 @@ def add_safe_globals(safe_globals: Iterable[Any]) -> None:
     _safe.extend(added)
 
 
-def add_value(kind: type) -> None:
-    """Objects of a class of this library are values, which every file may hold."""
-    _values.append(kind)
+def add_value_class(kind: type) -> None:
+    """Count objects of a class of this library as values, which every file may hold."""
+    _value_classes.append(kind)
 
 
 def get_safe_globals() -> list[Any]:
-    """What `load` may revive beside values."""
+    """The classes and functions that `load` may revive beside values."""
     return list(_safe)
 
 
 def clear_safe_globals() -> None:
-    """Values alone again."""
+    """Allow values alone again."""
     _safe.clear()
 
 
@@ -57,12 +57,12 @@ class safe_globals:
         _safe[:] = self.before
 
 
-def found(module: str, name: str) -> Any:
-    """What the user calls safe of that name, else None. Nothing is imported for it, and no module's `__getattr__` runs."""
-    if module.partition(".")[0] in _NEVER:
+def find_safe(module: str, name: str) -> Any:
+    """The safe object of that name, or None. Nothing is imported for it, and no module's `__getattr__` runs."""
+    if module.partition(".")[0] in _FORBIDDEN_MODULES:
         return None
-    there = in_memory(module, name)
-    for safe in (*_values, *_safe):
+    there = find_imported(module, name)
+    for safe in (*_value_classes, *_safe):
         it, called = safe if isinstance(safe, tuple) else (safe, None)
         if called == f"{module}.{name}" or (there is not None and it is there):
             return it
@@ -71,7 +71,7 @@ def found(module: str, name: str) -> Any:
     return None
 
 
-def in_memory(module: str, name: str) -> Any:
+def find_imported(module: str, name: str) -> Any:
     """The object of that name in a module that the program has imported, or None. A class's attributes count, a module's `__getattr__` does not."""
     there: Any = sys.modules.get(module)
     for part in name.split("."):
@@ -79,10 +79,10 @@ def in_memory(module: str, name: str) -> Any:
     return there
 
 
-def named_tuple(module: str, name: str) -> Any:
+def find_named_tuple(module: str, name: str) -> Any:
     """The class of named tuples of that name in a module that the program has imported, or in return_types; None where there is none."""
     if module in ("torch.return_types", "tritensor.return_types"):
         module = provider("return_types").__name__
-    it = in_memory(module, name)
+    it = find_imported(module, name)
     fields = getattr(it, "_fields", None)
     return it if isinstance(it, type) and issubclass(it, tuple) and type(fields) is tuple else None

@@ -22,7 +22,7 @@ import numpy as np
 from tritensor.ground import dtypes
 from tritensor.ground.device import as_device
 from tritensor.ground.errors import CheckpointError, DTypeError
-from tritensor.io.atomic import replacing
+from tritensor.io.atomic import atomic_write
 from tritensor.ops.array import from_host, to_host
 from tritensor.tensor.core import Tensor
 
@@ -32,13 +32,13 @@ NAMES = {
     "U32": dtypes.uint32, "I32": dtypes.int32, "F32": dtypes.float32,
     "U64": dtypes.uint64, "I64": dtypes.int64, "F64": dtypes.float64, "C64": dtypes.complex64,
 }  # fmt: skip
-_NAME_OF = {d.name: name for name, d in NAMES.items()}
-_LONGEST_HEADER = 100_000_000  # bytes: the format's own limit, against files that ask for absurd amounts
+_FORMAT_NAMES = {d.name: name for name, d in NAMES.items()}
+_MAX_HEADER = 100_000_000  # bytes: the format's own limit, against files that ask for absurd amounts
 Path = str | os.PathLike[str]
 
 
 class Entry(NamedTuple):
-    """Where one array lies: its type, shape, and bytes `begin` to `end` of the data."""
+    """An array of the file: its type, shape, and bytes `begin` to `end` of the data."""
 
     dtype: dtypes.DType
     shape: tuple[int, ...]
@@ -52,7 +52,7 @@ def save_file(tensors: Mapping[str, Tensor], path: Path, metadata: Mapping[str, 
     Any device and any strides; a view writes its own elements and nothing of its base. Raises TypeError for a name
     that is no string or a value that is no tensor, DTypeError for complex128, which the format does not know.
     """
-    with replacing(path) as file:
+    with atomic_write(path) as file:
         write(file, tensors, metadata)
 
 
@@ -62,13 +62,13 @@ def load_file(path: Path, device: Any = None) -> dict[str, Tensor]:
     On the CPU the file is mapped into memory: what is never read costs nothing, and writing to a tensor does not
     change the file. Raises CheckpointError for a file that is torn or not of this format.
     """
-    entries, _, data = _open(path)
+    entries, _, data = _open_file(path)
     return {name: tensor_at(data, entry, device) for name, entry in entries.items()}
 
 
 def load_metadata(path: Path) -> dict[str, str]:
     """The `__metadata__` of a safetensors file: strings by name, {} where there is none."""
-    return _open(path)[1]
+    return _open_file(path)[1]
 
 
 def write(file: BinaryIO, tensors: Mapping[str, Tensor], metadata: Mapping[str, str] | None = None) -> None:
@@ -85,7 +85,7 @@ def write(file: BinaryIO, tensors: Mapping[str, Tensor], metadata: Mapping[str, 
     order = sorted(tensors, key=lambda name: (-tensors[name].dtype.itemsize, name))
     ends = dict(zip(order, itertools.accumulate(tensors[name].nbytes for name in order), strict=True))
     for name, t in tensors.items():
-        header[name] = {"dtype": _NAME_OF[t.dtype.name], "shape": list(t.shape), "data_offsets": [ends[name] - t.nbytes, ends[name]]}
+        header[name] = {"dtype": _FORMAT_NAMES[t.dtype.name], "shape": list(t.shape), "data_offsets": [ends[name] - t.nbytes, ends[name]]}
     text = json.dumps(header, separators=(",", ":"), ensure_ascii=False).encode()
     text += b" " * (-len(text) % 8)
     file.write(len(text).to_bytes(8, "little"))
@@ -105,7 +105,7 @@ def _check_entry(name: Any, t: Any) -> None:
         raise TypeError(
             f"save_file: {name!r} is a {type(t).__name__}, not a tensor; tritensor.save also takes numbers, strings, dicts and lists"
         )
-    if t.dtype.name not in _NAME_OF:
+    if t.dtype.name not in _FORMAT_NAMES:
         raise DTypeError(f"save_file: {name!r} is {t.dtype.name}, which the format does not know; save .real and .imag, or .to(complex64)")
 
 
@@ -121,13 +121,13 @@ def tensor_at(data: Any, entry: Entry, device: Any = None) -> Tensor:
     return Tensor.wrap(values if where.type == "cpu" else from_host(values, where))
 
 
-def _open(path: Path) -> tuple[dict[str, Entry], dict[str, str], Any]:
+def _open_file(path: Path) -> tuple[dict[str, Entry], dict[str, str], Any]:
     """Header and data of a file on the disk, the data a private mapping (copied on write); a pipe is read to its end."""
     label = os.fspath(path)
     with open(path, "rb") as file:
         found = os.fstat(file.fileno())
         if not stat.S_ISREG(found.st_mode):
-            data = _read(file, label)
+            data = _read_pipe(file, label)
         elif found.st_size == 0:
             raise CheckpointError(f"{label}: the file is empty; it was cut off while being written: copy or save it again")
         else:
@@ -136,20 +136,19 @@ def _open(path: Path) -> tuple[dict[str, Entry], dict[str, str], Any]:
     return entries, metadata, data[start:]
 
 
-def _read(file: BinaryIO, label: str) -> memoryview:
-    """All that a pipe or a device delivers, as memory that can be written to. What does not open like a checkpoint, and may never
-    end, is refused at once."""
-    opening = file.read(9)
+def _read_pipe(file: BinaryIO, label: str) -> memoryview:
+    """All that a pipe or a device delivers, as memory that can be written to."""
+    opening = file.read(9)  # looked at first: a device such as /dev/zero never ends
     if opening[8:] != b"{":
-        _header_end(memoryview(opening), label)
+        _find_header_end(memoryview(opening), label)
     return memoryview(bytearray(opening + file.read()))
 
 
 def parse(data: memoryview, label: str) -> tuple[dict[str, Entry], dict[str, str], int]:
     """Entries by name, metadata, and where the data starts. Raises CheckpointError, which names what does not hold."""
-    start = _header_end(data, label)
+    start = _find_header_end(data, label)
     try:
-        header = json.loads(bytes(data[8:start]).decode("utf-8"), object_pairs_hook=_no_twins)
+        header = json.loads(bytes(data[8:start]).decode("utf-8"), object_pairs_hook=_refuse_duplicates)
     except (ValueError, RecursionError) as error:  # no utf-8, no JSON, a name twice, a number or a nest beyond all measure
         raise CheckpointError(
             f"{label}: the header is not the JSON it should be ({error}); the file is damaged: copy or save it again"
@@ -159,26 +158,22 @@ def parse(data: memoryview, label: str) -> tuple[dict[str, Entry], dict[str, str
     metadata = header.pop("__metadata__", {})
     if not isinstance(metadata, dict) or not all(isinstance(v, str) for v in metadata.values()):
         raise CheckpointError(f"{label}: __metadata__ must hold strings by name; the file is damaged or foreign")
-    entries = {name: _entry(name, given, label) for name, given in header.items()}
-    _check_cover(entries, len(data) - start, label)
+    entries = {name: _parse_entry(name, given, label) for name, given in header.items()}
+    _check_coverage(entries, len(data) - start, label)
     return entries, metadata, start
 
 
-class _Twin(ValueError):
-    """A name that stands twice in the header."""
-
-
-def _no_twins(pairs: list[tuple[str, Any]]) -> dict[str, Any]:
-    found = dict(pairs)
+def _refuse_duplicates(pairs: list[tuple[str, Any]]) -> dict[str, Any]:
+    found = dict(pairs)  # json keeps the last of two, another reader the first: which tensor was meant?
     if len(found) != len(pairs):
         seen: set[str] = set()
         twin = next(k for k, _ in pairs if k in seen or seen.add(k))  # type: ignore[func-returns-value]
-        raise _Twin(f"the name {twin!r} stands twice")
+        raise ValueError(f"the name {twin!r} stands twice")
     return found
 
 
-def _header_end(data: memoryview, label: str) -> int:
-    """Where the header ends, after checks that tell a torn file from a foreign one."""
+def _find_header_end(data: memoryview, label: str) -> int:
+    """The byte after the header, after checks that tell a torn file from a foreign one."""
     opening = bytes(data[:9])
     if opening[:4] == b"PK\x03\x04":
         raise CheckpointError(f"{label}: this is a zip archive, as torch.save writes, not a safetensors file; load(path) reads those")
@@ -189,7 +184,7 @@ def _header_end(data: memoryview, label: str) -> int:
     if len(data) < 10:
         raise CheckpointError(f"{label}: {len(data)} bytes hold no header; the file is torn or foreign: copy or save it again")
     length = int.from_bytes(opening[:8], "little")
-    if opening[8:9] != b"{" or length > _LONGEST_HEADER:
+    if opening[8:9] != b"{" or length > _MAX_HEADER:
         raise CheckpointError(f"{label}: this is no safetensors file: it does not open with a header length and '{{'")
     if 8 + length > len(data):
         raise CheckpointError(
@@ -198,25 +193,27 @@ def _header_end(data: memoryview, label: str) -> int:
     return 8 + length
 
 
-def _entry(name: str, given: Any, label: str) -> Entry:
+def _parse_entry(name: str, given: Any, label: str) -> Entry:
     """One entry of the header, each field checked."""
     if not isinstance(given, dict) or given.keys() != {"dtype", "shape", "data_offsets"}:
         raise CheckpointError(
-            f"{label}: {name!r} is described by {_short(given)}, not by dtype, shape and data_offsets; the file is damaged or foreign"
+            f"{label}: {name!r} is described by {reprlib.repr(given)}, not by dtype, shape and data_offsets; the file is damaged or foreign"
         )
     dtype, shape, span = given["dtype"], given["shape"], given["data_offsets"]
     if not isinstance(dtype, str) or dtype not in NAMES:
-        raise CheckpointError(f"{label}: {name!r} is of type {_short(dtype)}, which tensors here cannot hold; they hold {', '.join(NAMES)}")
+        raise CheckpointError(
+            f"{label}: {name!r} is of type {reprlib.repr(dtype)}, which tensors here cannot hold; they hold {', '.join(NAMES)}"
+        )
     if (
-        not _counts(shape)
-        or not _counts(span)
+        not _is_counts(shape)
+        or not _is_counts(span)
         or len(span) != 2
         or span[0] > span[1]
         or len(shape) > 64
         or math.prod(n or 1 for n in shape) > 2**56
     ):
         raise CheckpointError(
-            f"{label}: {name!r} has shape {_short(shape)} at bytes {_short(span)}; these are no sizes: the file is damaged"
+            f"{label}: {name!r} has shape {reprlib.repr(shape)} at bytes {reprlib.repr(span)}; these are no sizes: the file is damaged"
         )
     need = math.prod(shape) * NAMES[dtype].itemsize
     if span[1] - span[0] != need:
@@ -226,16 +223,12 @@ def _entry(name: str, given: Any, label: str) -> Entry:
     return Entry(NAMES[dtype], tuple(shape), span[0], span[1])
 
 
-def _counts(x: Any) -> bool:
+def _is_counts(x: Any) -> bool:
     return isinstance(x, list) and all(type(n) is int and n >= 0 for n in x)
 
 
-def _short(x: Any) -> str:
-    return reprlib.repr(x)  # of any depth
-
-
-def _check_cover(entries: dict[str, Entry], available: int, label: str) -> None:
-    """The arrays must lie one after another and fill the data: no overlap, no hole, nothing cut off, nothing behind."""
+def _check_coverage(entries: dict[str, Entry], available: int, label: str) -> None:
+    """Raise CheckpointError unless the arrays lie one after another and fill the data: no overlap, hole, cut or rest."""
     at, before = 0, "the start"
     for name, entry in sorted(entries.items(), key=lambda item: (item[1].begin, item[1].end)):
         if entry.begin != at:

@@ -1,4 +1,4 @@
-"""Checkpoints in several files with an index, as Hugging Face's libraries have them: model-00001-of-00003.safetensors, ..., and which holds what."""
+"""Checkpoints in several files and an index, as Hugging Face's libraries have them: model-00001-of-00003.safetensors, ..."""
 
 from __future__ import annotations
 
@@ -10,7 +10,7 @@ from collections.abc import Mapping
 from typing import Any
 
 from tritensor.ground.errors import CheckpointError
-from tritensor.io.atomic import remove_orphans, replacing
+from tritensor.io.atomic import atomic_write, remove_orphans
 from tritensor.io.checkpoint import load
 from tritensor.io.safetensors import save_file
 from tritensor.tensor.core import Tensor
@@ -41,20 +41,20 @@ def save_sharded(
     Returns the names of the files, the index last. Raises ValueError for a size that is none, TypeError for what is no tensor, OSError for a disk
     that is full.
     """
-    limit = _bytes(max_shard_size)
+    limit = _parse_size(max_shard_size)
     for name, t in state_dict.items():
         if not isinstance(t, Tensor):
             raise TypeError(f"save_sharded: {name!r} is a {type(t).__name__}, not a tensor; save() takes other values")
     os.makedirs(folder, exist_ok=True)
-    before = _shards_of(folder)
-    parts = _split(state_dict, limit)
+    before = _list_shards(folder)
+    parts = _split_by_size(state_dict, limit)
     said = {"format": "pt", **(metadata or {})}
-    remove_orphans(folder)
+    remove_orphans(folder)  # of an interrupted save: shards have new names each time, so that none would take their place
     if len(parts) == 1:
         save_file(parts[0], os.path.join(folder, WEIGHTS), said)
-        _remove(folder, {INDEX, *before})
+        _remove_files(folder, {INDEX, *before})
         return [WEIGHTS]
-    names = _names(len(parts), before)
+    names = _shard_names(len(parts), before)
     for name, part in zip(names, parts, strict=True):
         save_file(part, os.path.join(folder, name), said)
     index = {
@@ -62,9 +62,9 @@ def save_sharded(
         "weight_map": {key: name for name, part in zip(names, parts, strict=True) for key in part},
     }
     text = (json.dumps(index, indent=2, sort_keys=True) + "\n").encode()
-    with replacing(os.path.join(folder, INDEX), len(text)) as file:
+    with atomic_write(os.path.join(folder, INDEX), len(text)) as file:
         file.write(text)
-    _remove(folder, {WEIGHTS, *before} - set(names))
+    _remove_files(folder, {WEIGHTS, *before} - set(names))
     return [*names, INDEX]
 
 
@@ -76,14 +76,14 @@ def load_sharded(folder: str | os.PathLike[str], map_location: Any = None) -> di
     """
     for one, index in ((WEIGHTS, INDEX), (_OLD_WEIGHTS, _OLD_INDEX)):
         if os.path.exists(path := os.path.join(folder, one)):
-            return _tensors(path, map_location)
+            return _load_tensors(path, map_location)
         if os.path.exists(path := os.path.join(folder, index)):
-            return _of_index(folder, path, map_location)
+            return _load_shards(folder, path, map_location)
     raise FileNotFoundError(2, f"load_sharded: none of {WEIGHTS}, {INDEX}, {_OLD_WEIGHTS} and {_OLD_INDEX} is there", os.fspath(folder))
 
 
-def _bytes(size: int | str) -> int:
-    """A size in bytes of a number, or of text as people write it."""
+def _parse_size(size: int | str) -> int:
+    """The bytes that a number, or text as people write it, means."""
     found = re.fullmatch(r"\s*(\d+(?:\.\d+)?)\s*([A-Za-z]*)\s*", str(size))
     unit = _UNITS.get(found[2].upper()) if found else None
     if found is None or unit is None or float(found[1]) * unit < 1:
@@ -91,8 +91,8 @@ def _bytes(size: int | str) -> int:
     return int(float(found[1]) * unit)
 
 
-def _split(tensors: Mapping[str, Tensor], limit: int) -> list[dict[str, Tensor]]:
-    """The tensors of each file: in order, as many as fit."""
+def _split_by_size(tensors: Mapping[str, Tensor], limit: int) -> list[dict[str, Tensor]]:
+    """The tensors of each file, in order, as many as fit."""
     parts: list[dict[str, Tensor]] = [{}]
     size = 0
     for name, t in tensors.items():
@@ -104,7 +104,7 @@ def _split(tensors: Mapping[str, Tensor], limit: int) -> list[dict[str, Tensor]]
     return parts
 
 
-def _names(count: int, taken: set[str]) -> list[str]:
+def _shard_names(count: int, taken: set[str]) -> list[str]:
     """The shards' names, none of them of the set that is there: it must stay whole until the index is replaced."""
     for turn in range(len(taken) + 2):
         stem = "model" + (f".{turn}" if turn else "")
@@ -114,26 +114,26 @@ def _names(count: int, taken: set[str]) -> list[str]:
     return names
 
 
-def _shards_of(folder: str | os.PathLike[str]) -> set[str]:
+def _list_shards(folder: str | os.PathLike[str]) -> set[str]:
     """The shards in a folder that the index names, and those that an interrupted save left."""
     return {name for name in os.listdir(folder) if _SHARD.fullmatch(name)}
 
 
-def _remove(folder: str | os.PathLike[str], names: set[str]) -> None:
+def _remove_files(folder: str | os.PathLike[str], names: set[str]) -> None:
     """Remove what the new set has replaced: a single file or the index last, since readers go by them."""
     for name in sorted(names, key=lambda n: n not in (WEIGHTS, INDEX)):
         with contextlib.suppress(FileNotFoundError):
             os.unlink(os.path.join(folder, name))
 
 
-def _tensors(path: str, map_location: Any) -> dict[str, Tensor]:
+def _load_tensors(path: str, map_location: Any) -> dict[str, Tensor]:
     found = load(path, map_location)
     if not isinstance(found, dict) or not all(isinstance(t, Tensor) for t in found.values()):
         raise CheckpointError(f"{path}: holds other things than tensors by name; load() reads it")
     return dict(found)
 
 
-def weight_map(path: str) -> dict[str, str]:
+def read_weight_map(path: str) -> dict[str, str]:
     """{tensor: file} of an index of shards. Raises CheckpointError for a file that is none."""
     try:
         with open(path, "rb") as file:
@@ -146,9 +146,9 @@ def weight_map(path: str) -> dict[str, str]:
     return where
 
 
-def _of_index(folder: str | os.PathLike[str], path: str, map_location: Any) -> dict[str, Tensor]:
+def _load_shards(folder: str | os.PathLike[str], path: str, map_location: Any) -> dict[str, Tensor]:
     """The tensors that an index names, from the files that it names."""
-    where = weight_map(path)
+    where = read_weight_map(path)
     for name in set(where.values()):
         if name != os.path.basename(name) or name in ("", ".", ".."):
             raise CheckpointError(f"{path}: names the file {name!r}, which is not in this folder; the index is hostile or damaged")
@@ -157,7 +157,7 @@ def _of_index(folder: str | os.PathLike[str], path: str, map_location: Any) -> d
         shard = os.path.join(folder, name)
         if not os.path.exists(shard):
             raise CheckpointError(f"{path}: names {name}, which is not there; the set is incomplete: copy it again")
-        tensors = _tensors(shard, map_location)
+        tensors = _load_tensors(shard, map_location)
         missing = [key for key, at in where.items() if at == name and key not in tensors]
         if missing:
             raise CheckpointError(

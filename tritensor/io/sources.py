@@ -1,4 +1,4 @@
-"""The bytes of what is loaded: a path mapped into memory, or read; an open file; a pipe. And which format they begin like."""
+"""Sources of checkpoints: a path mapped into memory or read, an open file, a pipe; and the format that their bytes open like."""
 
 from __future__ import annotations
 
@@ -31,13 +31,13 @@ _OPENINGS = {  # how other files open, and what to do with them
 
 
 class Source:
-    """A checkpoint's bytes: `view` of all from where it begins, writable; `label`, its name in messages."""
+    """A checkpoint's bytes: a writable `view` from where it begins; `label`, its name in messages."""
 
     def __init__(
-        self, view: memoryview, label: str, fd: int | None = None, start: int = 0, leave: Callable[[int], None] | None = None
+        self, view: memoryview, label: str, fd: int | None = None, start: int = 0, on_close: Callable[[int], object] | None = None
     ) -> None:
         self.view, self.label = view, label
-        self._fd, self._start, self._leave = fd, start, leave
+        self._fd, self._start, self._on_close = fd, start, on_close
 
     def fill(self, memory: np.ndarray, at: int) -> None:
         """Read bytes from `at` on into a vector; straight from the file where there is one, so that no second copy is in memory."""
@@ -52,27 +52,27 @@ class Source:
             rest, at = rest[n:], at + n
 
     def close(self, end: int | None = None) -> None:
-        """Done; an open file stands behind what was read, at byte `end` of the view."""
-        if self._leave is not None:
-            self._leave(len(self.view) if end is None else end)
+        """Release it; an open file of the user's is left behind what was read, at byte `end` of the view."""
+        if self._on_close is not None:
+            self._on_close(len(self.view) if end is None else end)
             self._fd = None
-        self.abandon()
-        self._fd = self._leave = None
+        self.release()
+        self._fd = self._on_close = None
 
-    def abandon(self) -> None:
-        """Close what was opened for it, where nobody has closed it."""
-        if self._leave is None and self._fd is not None:
+    def release(self) -> None:
+        """Close the descriptor; one that belongs to a file of the user's stays open."""
+        if self._on_close is None and self._fd is not None:
             os.close(self._fd)
         self._fd = None
 
 
-def opened(f: Any, mapped: bool | None = None) -> Source:
+def open_source(f: Any, mapped: bool | None = None) -> Source:
     """The source of a path or a binary file. A path is mapped (privately: writing to a tensor does not change the file) unless `mapped` is False.
 
     Raises FileNotFoundError and the like as open() does, CheckpointError for an empty file, TypeError for what is neither.
     """
     if isinstance(f, str | os.PathLike):
-        return _path(f, mapped is not False)
+        return _open_path(f, mapped is not False)
     if mapped:
         raise ValueError("f must be a file path in order to use the mmap argument")
     if not hasattr(f, "read"):
@@ -80,10 +80,10 @@ def opened(f: Any, mapped: bool | None = None) -> Source:
     label = str(getattr(f, "name", type(f).__name__))
     if isinstance(f, io.TextIOBase):
         raise TypeError(f"load: {label} is open for text; open it with 'rb'")
-    return _real(f, label) or _read(f, label)
+    return _map_open_file(f, label) or _read_file(f, label)
 
 
-def _path(path: str | os.PathLike[str], mapped: bool) -> Source:
+def _open_path(path: str | os.PathLike[str], mapped: bool) -> Source:
     label = os.fspath(path)
     fd = os.open(path, os.O_RDONLY | os.O_CLOEXEC)
     try:
@@ -92,7 +92,7 @@ def _path(path: str | os.PathLike[str], mapped: bool) -> Source:
             raise IsADirectoryError(21, "Is a directory; for a folder of shards use io.load_sharded", label)
         if not stat.S_ISREG(found.st_mode):
             with open(fd, "rb", closefd=False) as file:
-                source = _stream(file, label)
+                source = _read_stream(file, label)
             os.close(fd)
             return source
         if found.st_size == 0:
@@ -109,33 +109,29 @@ def _path(path: str | os.PathLike[str], mapped: bool) -> Source:
         raise
 
 
-def _real(f: Any, label: str) -> Source | None:
-    """An open file of Python's own on a plain file: mapped from where it stands."""
+def _map_open_file(f: Any, label: str) -> Source | None:
+    """A plain file that Python has open, mapped from its position; None for another."""
     if type(f) not in (io.BufferedReader, io.BufferedRandom, io.FileIO) or not stat.S_ISREG(os.fstat(f.fileno()).st_mode):
         return None
     if not f.readable():
         raise io.UnsupportedOperation(f"load: {label} is not open for reading; open it with 'rb'")
-    if type(f) is io.BufferedRandom:
+    if type(f) is io.BufferedRandom:  # what was written is in its buffer, and the mapping sees the file
         f.flush()
     at, size = f.tell(), os.fstat(f.fileno()).st_size
     if at >= size:
         raise CheckpointError(f"{label}: stands at its end, byte {at}: nothing is left to read; seek(0) first")
     view = memoryview(mmap.mmap(f.fileno(), 0, access=mmap.ACCESS_COPY))[at:]
-    return Source(view, label, f.fileno(), at, lambda end: _seek(f, at + end))
+    return Source(view, label, f.fileno(), at, lambda end: f.seek(at + end))
 
 
-def _seek(f: Any, at: int) -> None:
-    f.seek(at)
-
-
-def _read(f: BinaryIO, label: str) -> Source:
-    """A binary file of any kind: its size is asked, so that it is in memory once."""
+def _read_file(f: BinaryIO, label: str) -> Source:
+    """A binary file of any kind. One that can seek is in memory once: its size is known."""
     try:
         at = f.tell()
         size = f.seek(0, os.SEEK_END) - at
         f.seek(at)
     except (OSError, AttributeError):
-        return _stream(f, label)
+        return _read_stream(f, label)
     if size <= 0:
         raise CheckpointError(f"{label}: nothing is left to read at byte {at}; seek(0) first, or the file is empty")
     if isinstance(f, io.BytesIO):
@@ -143,26 +139,26 @@ def _read(f: BinaryIO, label: str) -> Source:
             memory = np.array(np.frombuffer(whole, np.uint8, size, at))
         f.seek(at + size)
     else:
-        content = f.read()  # what it is decides how much comes, not what it told
+        content = f.read()  # without a size: a file may claim one that it has not (/proc, a wrapper that decompresses)
         if not isinstance(content, bytes | bytearray | memoryview):
             raise TypeError(f"load: {label} gives {type(content).__name__}, not bytes; open it with 'rb'")
         memory = np.array(np.frombuffer(content, np.uint8))
-    return Source(memoryview(memory.data), label, None, 0, lambda end: _seek(f, at + end))
+    return Source(memoryview(memory.data), label, None, 0, lambda end: f.seek(at + end))
 
 
-def _stream(f: BinaryIO, label: str) -> Source:
-    """What can be read once. What does not open like a checkpoint, and may never end, is refused at once."""
-    opening = f.read(512)
+def _read_stream(f: BinaryIO, label: str) -> Source:
+    """All that a pipe delivers."""
+    opening = f.read(512)  # looked at first: what is no checkpoint may never end
     while 0 < len(opening) < 512 and (more := f.read(512 - len(opening))):
         opening += more
     if not isinstance(opening, bytes):
         raise TypeError(f"load: {label} gives {type(opening).__name__}, not bytes; open it with 'rb'")
-    recognised(memoryview(opening), label)
+    recognise_format(memoryview(opening), label)
     return Source(memoryview(bytearray(opening + f.read())), label)
 
 
-def recognised(view: memoryview, label: str) -> str:
-    """Which format the bytes open like: "safetensors", "zip" or "legacy". Raises CheckpointError, which says what they are instead."""
+def recognise_format(view: memoryview, label: str) -> str:
+    """The format that the bytes open like: "safetensors", "zip" or "legacy". Raises CheckpointError, which says what they are instead."""
     opening = bytes(view[:512])
     if opening[:4] == b"PK\x03\x04":
         return "zip"

@@ -12,7 +12,7 @@ import numpy as np
 
 from tritensor.ground.errors import ArgumentError
 from tritensor.ground.pytree import tree_flatten
-from tritensor.io.atomic import replacing
+from tritensor.io.atomic import atomic_write
 from tritensor.io.protobuf import varint
 from tritensor.onnx import element_types as types
 from tritensor.onnx.arguments import Inputs
@@ -146,11 +146,11 @@ class ONNXProgram:
             self._write(destination, include_initializers, keep_initializers_as_inputs, {})
             return
         path = os.fspath(destination)
-        with replacing(path) as file:
+        with atomic_write(path) as file:
             if not beside:
                 self._write(file, include_initializers, keep_initializers_as_inputs, {})
                 return
-            with replacing(f"{path}.data") as large:  # both are whole before either takes an older one's place
+            with atomic_write(f"{path}.data") as large:  # both are whole before either takes an older one's place
                 apart = self._write_weights(large, os.path.basename(f"{path}.data"))
                 self._write(file, include_initializers, keep_initializers_as_inputs, apart)
 

@@ -17,7 +17,7 @@ from tritensor.cuda.runtime import active
 from tritensor.cuda.virtual.virtual_gpu import VirtualGPU
 from tritensor.ground import dtypes
 from tritensor.ground.errors import DTypeError, PluginError
-from tritensor.io.atomic import replacing
+from tritensor.io.atomic import atomic_write
 from tritensor.ops.table import Op
 from tritensor.ops.table.op_selection import UnknownOpError, add_option, chosen
 from tritensor.ops.tuning import tuned
@@ -332,7 +332,7 @@ def _write(out: Path, on: GPU, won: dict[tuned.Place, Found]) -> int:
     entries |= kept
     if entries or out.exists():
         try:
-            with replacing(out) as file:
+            with atomic_write(out) as file:
                 file.write(tuned.written(tuned.header_now(on.name), entries).encode())
         except OSError as error:
             raise full(out, error) from None

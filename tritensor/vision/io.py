@@ -10,7 +10,7 @@ from typing import Any
 import numpy as np
 
 from tritensor.ground.errors import ArgumentError, CheckpointError, DTypeError, ShapeError
-from tritensor.io.atomic import replacing
+from tritensor.io.atomic import atomic_write
 from tritensor.tensor.core import Tensor
 from tritensor.vision.pillow import channels_first, image_of, pillow
 
@@ -39,7 +39,7 @@ def write_file(filename: Path, data: Tensor) -> None:
     """Write bytes, (n,) of uint8, to a file, whole or not at all. Raises TypeError for others."""
     if data.dtype.name != "uint8" or data.ndim != 1:
         raise DTypeError(f"write_file: data is {data.dtype.name} {tuple(data.shape)}; give uint8 of one dimension")
-    with replacing(filename) as file:
+    with atomic_write(filename) as file:
         file.write(data.cpu().numpy().tobytes())
 
 

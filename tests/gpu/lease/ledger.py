@@ -13,7 +13,7 @@ from collections.abc import Iterable, Mapping
 from pathlib import Path
 from typing import Any
 
-from tritensor.io.atomic import replacing
+from tritensor.io.atomic import atomic_write
 
 NAME = "ledger.json"
 FORMAT = 1
@@ -88,7 +88,7 @@ class Ledger:
             "older": self.older,
         }
         self.path.parent.mkdir(parents=True, exist_ok=True)
-        with replacing(self.path) as file:
+        with atomic_write(self.path) as file:
             file.write((json.dumps(content, separators=(",", ":")) + "\n").encode())
         self._written, self._dirty = time.monotonic(), False
 

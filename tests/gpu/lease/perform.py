@@ -14,7 +14,7 @@ from typing import Any, NamedTuple, Protocol
 from tests.gpu.lease.child import Child
 from tests.gpu.lease.ledger import Ledger, first_line
 from tests.gpu.workers import LEFT
-from tritensor.io.atomic import replacing
+from tritensor.io.atomic import atomic_write
 
 MOST_BYTES = 15 << 20  # of a file that is kept
 OVER = (0, 1, 2, LEFT)  # exit codes of one that ended by itself: all well, something failed, refused, time up
@@ -61,7 +61,7 @@ class Work:
 
 def write(path: Path, data: bytes) -> None:
     """Put a file in its place, whole."""
-    with replacing(path) as file:
+    with atomic_write(path) as file:
         file.write(data)
 
 

@@ -8,7 +8,7 @@ from pathlib import Path
 
 from tritensor.distributed.checkpoint.metadata import Metadata, parsed, written
 from tritensor.ground.errors import CheckpointError
-from tritensor.io.atomic import remove_orphans, replacing
+from tritensor.io.atomic import atomic_write, remove_orphans
 from tritensor.io.safetensors import load_file, save_file
 from tritensor.tensor.core import Tensor
 
@@ -48,7 +48,7 @@ class FileSystemWriter:
 
     def finish(self, metadata: Metadata) -> None:
         """All ranks have written: write the metadata, and remove what it no longer names, and what killed processes left."""
-        with replacing(self.path / METADATA) as file:
+        with atomic_write(self.path / METADATA) as file:
             file.write(written(metadata))
         kept = metadata.files()
         for old in self.path.glob("part-*.safetensors"):

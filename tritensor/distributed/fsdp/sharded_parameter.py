@@ -10,7 +10,7 @@ from tritensor.distributed.backends.one_process import copy_into
 from tritensor.distributed.collectives import all_gather_into_tensor
 from tritensor.distributed.process_group import ProcessGroup
 from tritensor.ground.errors import ArgumentError
-from tritensor.io.safe_globals import add_value
+from tritensor.io.safe_globals import add_value_class
 from tritensor.nn.parameter import Parameter
 from tritensor.ops.array import Array, device_of, empty
 from tritensor.tensor.core import Tensor
@@ -127,7 +127,7 @@ class ShardedTensor(Sharded, Tensor):  # type: ignore[misc]
     __slots__ = ("known",)  # (process group, mesh): no attribute of __dict__, so that copies and files go without them
 
 
-add_value(ShardedTensor)  # it is a value: a file of a process' own shards is read as any other state_dict
+add_value_class(ShardedTensor)  # it is a value: a file of a process' own shards is read as any other state_dict
 
 
 class ShardedParameter(Sharded, Parameter):  # type: ignore[misc]

@@ -1,10 +1,9 @@
-"""The order of bytes in a file of torch.save: what it says itself, what is assumed where it says nothing."""
+"""Byte order of torch.save's files: the one that a file says, the one assumed where it says nothing."""
 
 from __future__ import annotations
 
 import enum
 import sys
-from typing import Any
 
 import numpy as np
 
@@ -14,7 +13,7 @@ from tritensor.io.torch_format.archive import Archive
 
 
 class LoadEndianness(enum.Enum):
-    """What `set_default_load_endianness` takes."""
+    """A byte order, for `set_default_load_endianness`."""
 
     NATIVE = 1
     LITTLE = 2
@@ -37,20 +36,19 @@ def set_default_load_endianness(endianness: LoadEndianness | None) -> None:
     _assumed = endianness
 
 
-def swapped(archive: Archive) -> bool:
+def needs_swap(archive: Archive) -> bool:
     """Whether an archive's elements are in the other order than this machine's."""
     if "byteorder" in archive.records:
-        told = bytes(archive.read("byteorder")[:16])
-        if told not in (b"little", b"big"):
-            raise CheckpointError(f"{archive.label}: the order of bytes is {told!r}, not little or big; the file is damaged")
-        return told.decode() != sys.byteorder
+        order = bytes(archive.read("byteorder")[:16])
+        if order not in (b"little", b"big"):
+            raise CheckpointError(f"{archive.label}: the order of bytes is {order!r}, not little or big; the file is damaged")
+        return order.decode() != sys.byteorder
     if _assumed is LoadEndianness.NATIVE:
         return False
     return (sys.byteorder == "big") != (_assumed is LoadEndianness.BIG)
 
 
-def turned(memory: np.ndarray, dtype: Any) -> np.ndarray:
+def swap_bytes(memory: np.ndarray, dtype: DType) -> np.ndarray:
     """A copy with the bytes of each element in reverse; of complex numbers those of each part."""
-    kind: DType = dtype
-    width = kind.itemsize // 2 if kind.is_complex else kind.itemsize
+    width = dtype.itemsize // 2 if dtype.is_complex else dtype.itemsize
     return np.ascontiguousarray(memory.reshape(-1, width)[:, ::-1]).reshape(-1)

@@ -1,4 +1,4 @@
-"""What is said of a pickle that is damaged, or that wants something which no value is."""
+"""Errors for pickles that are damaged, or that want something which no value is."""
 
 from __future__ import annotations
 
@@ -18,12 +18,20 @@ class ForbiddenGlobalError(CheckpointError, pickle.UnpicklingError):
         self.wanted = wanted
 
 
-class Damaged(ValueError):
+class DamagedPickle(ValueError):
     """A pickle that no pickler wrote; the reader adds the file's name."""
 
 
-def told(x: Any) -> str:
-    """A value of a pickle in a few words: it may be nested or shared without end, so that repr() would not come back."""
+def require(x: Any, holds: bool, wanted: str) -> Any:
+    """x; raises DamagedPickle where it is not what should stand there."""
+    if not holds:
+        raise DamagedPickle(f"a {type(x).__name__} stands where {wanted} should")
+    return x
+
+
+def describe(x: Any) -> str:
+    """A value of a pickle in a few words."""
+    # repr() of one that is nested or shared without end would not come back, str() of a long integer takes quadratic time
     if type(x) is int:
         return str(x) if x.bit_length() < 200 else f"an integer of {x.bit_length()} bits"
     if type(x) in (str, bytes, float, bool) or x is None:
@@ -35,8 +43,8 @@ def told(x: Any) -> str:
 
 _ELEMENTS = re.compile(r"(complex|float|bfloat|u?int|quint|qint|bits)\d+\w*")  # names of dtypes
 
-# What PyTorch has and tensors here have not, by the function that would rebuild it.
-_OTHER_TENSORS = {
+# Kinds of tensors that PyTorch has and tritensor has not, by the function that would rebuild them: (what it is, what to do).
+_UNSUPPORTED_TENSORS = {
     "_rebuild_qtensor": ("a quantized tensor", "dequantize() it"),
     "_rebuild_sparse_tensor": ("a sparse tensor", "save it with to_dense()"),
     "_rebuild_sparse_csr_tensor": ("a sparse tensor", "save it with to_dense()"),
@@ -51,8 +59,8 @@ _OTHER_TENSORS = {
 def forbidden(label: str, module: str, name: str) -> ForbiddenGlobalError:
     """The error for a name that stands for no value: what it is, and what would load the file."""
     whole = f"{module}.{name}"
-    if module.partition(".")[0] == "torch" and name in _OTHER_TENSORS:
-        what, instead = _OTHER_TENSORS[name]
+    if module.partition(".")[0] == "torch" and name in _UNSUPPORTED_TENSORS:
+        what, instead = _UNSUPPORTED_TENSORS[name]
         return ForbiddenGlobalError(
             f"{label}: holds {what} ({whole}), which tritensor has not; where PyTorch is installed, {instead}", whole
         )
@@ -65,7 +73,7 @@ def forbidden(label: str, module: str, name: str) -> ForbiddenGlobalError:
             f"{label}: wants {whole}, a function of the operating system: no checkpoint needs it; the file is hostile, do not load it",
             whole,
         )
-    first = "" if safe_globals.in_memory(module, name) is not None else f" (import {module} first)"
+    first = "" if safe_globals.find_imported(module, name) is not None else f" (import {module} first)"
     return ForbiddenGlobalError(
         f"{label}: wants {whole}, which is no plain value: using it may run code from the file. If you trust the file, load(f, weights_only=False) "
         f"loads it{first}; with serialization.safe_globals([{name.rpartition('.')[2]}]): load(f) allows it alone; else save a state_dict",

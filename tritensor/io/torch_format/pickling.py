@@ -1,4 +1,4 @@
-"""Pickles as torch.save writes them: tensors under PyTorch's names, so that PyTorch reads them with weights_only=True."""
+"""Pickler that writes as torch.save does: tensors under PyTorch's names, so that PyTorch reads them with weights_only=True."""
 
 from __future__ import annotations
 
@@ -10,15 +10,15 @@ from typing import Any, ClassVar
 
 from tritensor.ground.device import device
 from tritensor.ground.dtypes import DType
-from tritensor.io.torch_format.tensors import STORAGE_OF
-from tritensor.io.torch_format.written_storages import Storage, windows
+from tritensor.io.torch_format.tensors import STORAGE_NAMES
+from tritensor.io.torch_format.written_storages import Storage, assign_windows
 from tritensor.nn.parameter import Buffer, Parameter, is_lazy
 from tritensor.tensor.core import Tensor, new_tensor
 from tritensor.tensor.functions.types.storages import TypedStorage, UntypedStorage
 from tritensor.tensor.public_api.layout import strided
 from tritensor.tensor.size import Size
 
-PlainPickler: Any = pickle._Pickler  # type: ignore[attr-defined]  # in Python: the names that it writes can be chosen
+PlainPickler: Any = pickle._Pickler  # type: ignore[attr-defined]  # the one in Python: in C the names that it writes cannot be chosen
 
 
 class Name:
@@ -34,8 +34,8 @@ class Name:
 _NAMES: dict[tuple[str, str], Name] = {}
 
 
-def _name(module: str, name: str) -> Name:
-    """The one Name of that name: what is pickled twice is written once."""
+def _intern_name(module: str, name: str) -> Name:
+    """The one Name of that name: a pickler writes an object once, by its id."""
     return _NAMES.setdefault((module, name), Name(module, name))
 
 
@@ -45,24 +45,24 @@ _CLASSES = {
     Size: ("torch", "Size"),
     device: ("torch", "device"),
 }
-_OLD_TYPES = set(STORAGE_OF)  # those that had a storage class of their own; later types are kept by storages of bytes
+_OLD_TYPES = set(STORAGE_NAMES)  # those that had a storage class of their own; later types are kept by storages of bytes
 
 
-class _Token:
-    """A storage, inside a pickle."""
+class _StorageToken:
+    """A storage as an object of the pickle, where persistent_id() finds it."""
 
     def __init__(self, storage: Storage) -> None:
         self.storage = storage
 
 
-class _Looking(pickle.Pickler):
-    """Goes through an object as pickling does, and notes its tensors; what it writes is thrown away."""
+class _TensorFinder(pickle.Pickler):
+    """Goes through an object as pickling does, and notes its tensors: which share memory must be known before the first is written."""
 
     def __init__(self) -> None:
-        super().__init__(_Nowhere(), 4)
+        super().__init__(_NullFile(), 4)
         self.tensors: dict[int, Tensor] = {}
         self.storages: dict[int, Tensor] = {}  # what is a storage itself, as a tensor of its elements, by the storage's id
-        self.attributes: list[dict[str, Any]] = []
+        self.attributes: list[dict[str, Any]] = []  # of those tensors; they may hold tensors, too
 
     def persistent_id(self, obj: Any) -> Any:
         if isinstance(obj, Tensor) and not is_lazy(obj):
@@ -77,55 +77,51 @@ class _Looking(pickle.Pickler):
         return 0 if type(obj) in _WRITTEN else None
 
 
-class _Nowhere:
+class _NullFile:
     def write(self, data: Any) -> int:
         return len(data)
 
 
-def _looked_through(obj: Any) -> _Looking:
-    """The tensors and storages that pickling an object comes upon. Raises what pickle does for what it cannot take."""
-    looking = _Looking()
-    looking.dump(obj)
-    while looking.attributes:
-        looking.dump(looking.attributes.pop())
-    return looking
-
-
 class Pickler(PlainPickler):  # type: ignore[misc]
-    """A pickler with PyTorch's names; `storages` fills with what the tensors lie in, in the order in which they are met.
+    """A pickler with PyTorch's names; `storages` fills with those of the tensors, in the order in which it comes upon them.
 
-    `named(storage)` gives what a storage is called in the pickle.
+    `storage_id(key, kind, storage)` is what stands in the pickle for a storage.
     """
 
     dispatch: ClassVar[dict[Any, Any]] = dict(PlainPickler.dispatch)
 
-    def __init__(self, file: Any, protocol: int, obj: Any, named: Callable[[str, Name, Storage], Any]) -> None:
+    def __init__(self, file: Any, protocol: int, obj: Any, storage_id: Callable[[str, Name, Storage], Any]) -> None:
         super().__init__(file, protocol)
-        looking = _looked_through(obj)
-        self.whole = looking.storages
-        self.windows = windows([*looking.tensors.values(), *looking.storages.values()])
+        finder = _TensorFinder()
+        finder.dump(obj)
+        while finder.attributes:
+            finder.dump(finder.attributes.pop())
+        self.whole = finder.storages
+        self.windows = assign_windows([*finder.tensors.values(), *finder.storages.values()])
         self.storages: list[Storage] = []
-        self.named = named
-        self.kept: list[Any] = []  # tensors that a __reduce__ made while pickling: their ids stay their own
+        self.storage_id = storage_id
+        self.kept_alive: list[Any] = []  # tensors that a __reduce__ made while pickling: their ids stay their own
 
     def persistent_id(self, obj: Any) -> Any:
         if isinstance(obj, TypedStorage | UntypedStorage):
             storage, typed = self._storage_of(obj), isinstance(obj, TypedStorage)
-        elif type(obj) is _Token:
+        elif type(obj) is _StorageToken:
             storage, typed = obj.storage, True
         else:
             return None
         if storage.key is None:
             storage.key = str(len(self.storages))
             self.storages.append(storage)
-        name = STORAGE_OF.get(storage.dtype.name) if typed else None
-        return self.named(storage.key, _name("torch", name) if name else _name("torch.storage", "UntypedStorage"), storage)
+        name = STORAGE_NAMES.get(storage.dtype.name) if typed else None
+        return self.storage_id(
+            storage.key, _intern_name("torch", name) if name else _intern_name("torch.storage", "UntypedStorage"), storage
+        )
 
     def _storage_of(self, obj: Any) -> Storage:
         """The storage of the file for one of the object's own."""
         t = self.whole.setdefault(id(obj), new_tensor(obj._elements))
-        self.kept.append(obj)
-        window = self.windows.get(id(t)) or windows([t])[id(t)]
+        self.kept_alive.append(obj)
+        window = self.windows.get(id(t)) or assign_windows([t])[id(t)]
         self.windows[id(t)] = window
         return window.storage
 
@@ -135,34 +131,43 @@ class Pickler(PlainPickler):  # type: ignore[misc]
         kind = type(obj)
         if kind not in (Tensor, Parameter, Buffer) and kind.__reduce_ex__ is not Tensor.__reduce_ex__:
             return NotImplemented
-        function, args = self._rebuilt(obj, obj.tracked if kind is not Parameter else False)
+        function, args = self._rebuild_call(obj, obj.tracked if kind is not Parameter else False)
         state = dict(obj.__dict__)
         if kind is Parameter:
-            rebuild, given = _name("torch._utils", "_rebuild_parameter"), (function, args)
-            return _parameter(rebuild, given, obj, state, self)
-        if kind is Buffer:
+            plain = _PlainTensor(function, args)
+            if state:
+                return _intern_name("torch._utils", "_rebuild_parameter_with_state"), (plain, obj.tracked, OrderedDict(), state)
+            return _intern_name("torch._utils", "_rebuild_parameter"), (plain, obj.tracked, OrderedDict())
+        if kind is Buffer:  # PyTorch has no class for it: a buffer is a tensor with this attribute
             state = {"_is_buffer": True, **state}
         if kind in (Tensor, Buffer) and not state:
             return function, args
-        return _name("torch._tensor", "_rebuild_from_type_v2"), (function, Tensor if kind is Buffer else kind, args, state)
+        return _intern_name("torch._tensor", "_rebuild_from_type_v2"), (function, Tensor if kind is Buffer else kind, args, state)
 
-    def _rebuilt(self, t: Tensor, requires_grad: bool) -> tuple[Name, tuple[Any, ...]]:
-        """What rebuilds a plain tensor of its window."""
+    def _rebuild_call(self, t: Tensor, requires_grad: bool) -> tuple[Name, tuple[Any, ...]]:
+        """(function, arguments) that rebuild a plain tensor from its window."""
         window = self.windows.get(id(t))
         if window is None:
-            self.kept.append(t)
-            window = self.windows[id(t)] = windows([t])[id(t)]
-        args: tuple[Any, ...] = (_Token(window.storage), window.offset, window.shape, window.strides, bool(requires_grad), OrderedDict())
+            self.kept_alive.append(t)
+            window = self.windows[id(t)] = assign_windows([t])[id(t)]
+        args: tuple[Any, ...] = (
+            _StorageToken(window.storage),
+            window.offset,
+            window.shape,
+            window.strides,
+            bool(requires_grad),
+            OrderedDict(),
+        )
         if window.storage.dtype.name in _OLD_TYPES:
-            return _name("torch._utils", "_rebuild_tensor_v2"), args
-        return _name("torch._utils", "_rebuild_tensor_v3"), (*args, window.storage.dtype)
+            return _intern_name("torch._utils", "_rebuild_tensor_v2"), args
+        return _intern_name("torch._utils", "_rebuild_tensor_v3"), (*args, window.storage.dtype)
 
     def save_global(self, obj: Any, name: Any = None) -> None:
         known = _CLASSES.get(obj) if isinstance(obj, type) else None
         if known is None:
             super().save_global(obj, name)
         else:
-            self._save_name(_name(*known))
+            self._save_name(_intern_name(*known))
 
     def _save_name(self, obj: Name) -> None:
         if self.proto >= 4:
@@ -175,7 +180,7 @@ class Pickler(PlainPickler):  # type: ignore[misc]
 
     def _save_type(self, obj: type) -> None:
         if obj in _CLASSES:
-            self._save_known(_name(*_CLASSES[obj]))
+            self._save_known(_intern_name(*_CLASSES[obj]))
         else:
             super().save_type(obj)
 
@@ -188,16 +193,16 @@ class Pickler(PlainPickler):  # type: ignore[misc]
             self.write(self.get(x[0]))
 
     def _save_dtype(self, obj: DType) -> None:
-        self._save_known(_name("torch", obj.name))
+        self._save_known(_intern_name("torch", obj.name))
 
     def _save_device(self, obj: device) -> None:
-        self.save_reduce(_name("torch", "device"), (obj.type,) if obj.index is None else (obj.type, obj.index), obj=obj)
+        self.save_reduce(_intern_name("torch", "device"), (obj.type,) if obj.index is None else (obj.type, obj.index), obj=obj)
 
     def _save_size(self, obj: Size) -> None:
-        self.save_reduce(_name("torch", "Size"), (tuple(obj),), obj=obj)
+        self.save_reduce(_intern_name("torch", "Size"), (tuple(obj),), obj=obj)
 
     def _save_layout(self, obj: Any) -> None:
-        self.save_reduce(_name("torch.serialization", "_get_layout"), ("torch.strided",), obj=obj)
+        self.save_reduce(_intern_name("torch.serialization", "_get_layout"), ("torch.strided",), obj=obj)
 
     dispatch[Name] = _save_name
     dispatch[type] = _save_type
@@ -210,16 +215,8 @@ class Pickler(PlainPickler):  # type: ignore[misc]
 _WRITTEN = (DType, device, Size, type(strided))
 
 
-def _parameter(rebuild: Name, given: Any, obj: Any, state: dict[str, Any], pickler: Pickler) -> Any:
-    """A parameter's plain tensor, whether it requires grad, no hooks, and attributes where it has some."""
-    plain = _Plain(*given)
-    if state:
-        return _name("torch._utils", "_rebuild_parameter_with_state"), (plain, obj.tracked, OrderedDict(), state)
-    return rebuild, (plain, obj.tracked, OrderedDict())
-
-
-class _Plain:
-    """A tensor inside a parameter."""
+class _PlainTensor:
+    """The tensor inside a parameter, as an object of its own that pickles as a plain tensor does."""
 
     def __init__(self, function: Name, args: tuple[Any, ...]) -> None:
         self.function, self.args = function, args
@@ -228,9 +225,9 @@ class _Plain:
         return self.function, self.args
 
 
-def pickled(obj: Any, protocol: int, named: Callable[[str, Name, Storage], Any]) -> tuple[bytes, list[Storage]]:
+def pickle_object(obj: Any, protocol: int, storage_id: Callable[[str, Name, Storage], Any]) -> tuple[bytes, list[Storage]]:
     """The pickle of an object, and the storages of its tensors. Raises TypeError and the like for what cannot be pickled."""
     out = io.BytesIO()
-    pickler = Pickler(out, protocol, obj, named)
+    pickler = Pickler(out, protocol, obj, storage_id)
     pickler.dump(obj)
     return out.getvalue(), pickler.storages

@@ -1,4 +1,4 @@
-"""Tensors of storages: PyTorch's functions of `torch._utils` that rebuild them, each checking that the window lies in its storage."""
+"""Constructors of tensors: the functions of `torch._utils` that rebuild them, each checking that its window lies in the storage."""
 
 from __future__ import annotations
 
@@ -11,8 +11,8 @@ import numpy as np
 from tritensor.ground import dtypes
 from tritensor.ground.dtypes import DType
 from tritensor.ground.errors import GradError
-from tritensor.io.torch_format.pickle_errors import Damaged, told
-from tritensor.io.torch_format.pickle_vm import attributes
+from tritensor.io.torch_format.pickle_errors import DamagedPickle, describe, require
+from tritensor.io.torch_format.pickle_vm import set_attributes
 from tritensor.nn.parameter import Buffer, Parameter
 from tritensor.ops.array import as_strided, from_host, to_host
 from tritensor.tensor.core import Tensor, new_tensor
@@ -20,10 +20,11 @@ from tritensor.tensor.functions.types.storages import TypedStorage, UntypedStora
 
 
 class StorageType:
-    """What a file calls `torch.FloatStorage`: the type of a storage's elements; None for bytes of any."""
+    """A file's `torch.FloatStorage` and the like: a storage's elements are of `dtype`; None is bytes of any."""
 
     def __init__(self, name: str, dtype: DType | None) -> None:
         self.name, self.dtype = name, dtype
+        self.itemsize = 1 if dtype is None else dtype.itemsize
 
     def __repr__(self) -> str:
         return f"torch.{self.name}"
@@ -38,32 +39,31 @@ STORAGES = {
         "ComplexDoubleStorage": dtypes.complex128, "UntypedStorage": None,
     }.items()
 }  # fmt: skip
-STORAGE_OF = {kind.dtype.name: name for name, kind in STORAGES.items() if kind.dtype is not None}
+STORAGE_NAMES = {kind.dtype.name: name for name, kind in STORAGES.items() if kind.dtype is not None}
 
 
-def typed(memory: Any, kind: StorageType) -> Any:
+def as_storage(memory: Any, kind: StorageType) -> Any:
     """A storage of a type on a vector of bytes."""
     return holding(UntypedStorage, memory) if kind.dtype is None else holding(TypedStorage, memory.view(kind.dtype.numpy))
 
 
-def _sizes(what: str, given: Any) -> tuple[int, ...]:
+def _as_sizes(what: str, given: Any) -> tuple[int, ...]:
     if not isinstance(given, tuple) or len(given) > 64 or not all(type(n) is int and 0 <= n < 2**62 for n in given):
-        raise Damaged(f"{told(given)} is no {what} of a tensor")
+        raise DamagedPickle(f"{describe(given)} is no {what} of a tensor")
     return tuple(given)
 
 
-def _no_hooks(hooks: Any) -> None:
+def _refuse_hooks(hooks: Any) -> None:
     if hooks is not None and (not isinstance(hooks, dict) or hooks):
-        raise Damaged("the tensor has hooks, which are functions; save it without them")
+        raise DamagedPickle("the tensor has hooks, which are functions; save it without them")
 
 
-def _window(storage: Any, offset: Any, size: Any, stride: Any, dtype: DType | None = None) -> Tensor:
+def _view_storage(storage: Any, offset: Any, size: Any, stride: Any, dtype: DType | None = None) -> Tensor:
     """The tensor of a window on a storage, memory shared."""
-    if not isinstance(storage, TypedStorage | UntypedStorage):
-        raise Damaged(f"a {type(storage).__name__} stands where a storage should")
-    shape, strides = _sizes("size", size), _sizes("stride", stride)
+    require(storage, isinstance(storage, TypedStorage | UntypedStorage), "a storage")
+    shape, strides = _as_sizes("size", size), _as_sizes("stride", stride)
     if type(offset) is not int or not 0 <= offset < 2**62 or len(shape) != len(strides):
-        raise Damaged(f"offset {told(offset)}, size {shape} and strides {strides} are no window")
+        raise DamagedPickle(f"offset {describe(offset)}, size {shape} and strides {strides} are no window")
     elements = storage._elements
     if dtype is not None:
         whole = elements.size * elements.dtype.itemsize // dtype.itemsize * dtype.itemsize // elements.dtype.itemsize
@@ -71,7 +71,7 @@ def _window(storage: Any, offset: Any, size: Any, stride: Any, dtype: DType | No
     empty = 0 in shape
     last = offset + sum((n - 1) * s for n, s in zip(shape, strides, strict=True))
     if math.prod(n or 1 for n in shape) * elements.dtype.itemsize >= 2**62 or (not empty and last >= elements.size):
-        raise Damaged(f"a window of size {shape}, strides {strides} from {offset} on leaves its storage of {elements.size} elements")
+        raise DamagedPickle(f"a window of size {shape}, strides {strides} from {offset} on leaves its storage of {elements.size} elements")
     if empty:
         return new_tensor(elements[:0].reshape(shape))
     if isinstance(elements, np.ndarray):
@@ -80,40 +80,39 @@ def _window(storage: Any, offset: Any, size: Any, stride: Any, dtype: DType | No
     return new_tensor(as_strided(elements, shape, strides, offset))
 
 
-def _asks(t: Tensor, requires_grad: Any) -> Tensor:
-    """With requires_grad as the file has it."""
+def _set_requires_grad(t: Tensor, requires_grad: Any) -> Tensor:
+    """t, with requires_grad as the file has it."""
     if type(requires_grad) not in (bool, int):
-        raise Damaged(f"requires_grad is {told(requires_grad)}")
+        raise DamagedPickle(f"requires_grad is {describe(requires_grad)}")
     if requires_grad:
         try:
             t.requires_grad_()
         except GradError as error:
-            raise Damaged(str(error)) from None
+            raise DamagedPickle(str(error)) from None
     return t
 
 
-def _finished(machine: Any, t: Tensor, requires_grad: Any, hooks: Any, metadata: Any) -> Tensor:
-    _no_hooks(hooks)
-    if metadata is not None:  # PyTorch's lazy views: the bytes are those of the conjugate, or of the negative
+def _finish_tensor(vm: Any, t: Tensor, requires_grad: Any, hooks: Any, metadata: Any) -> Tensor:
+    _refuse_hooks(hooks)
+    if metadata is not None:  # PyTorch's lazy views, which tritensor has not: the bytes are those of the conjugate, or of the negative
         if type(metadata) is not dict or not set(metadata) <= {"conj", "neg"} or not all(v is True for v in metadata.values()):
-            raise Damaged(f"a tensor's metadata {told(metadata)} is not known")
-        machine.charge(3 * t.nbytes)
+            raise DamagedPickle(f"a tensor's metadata {describe(metadata)} is not known")
+        vm.charge(3 * t.nbytes)
         seen = t.array
-        t = new_tensor(from_host(_resolved(seen, metadata), t.device))
-        _again(machine, t, lambda: _resolved(seen, metadata))
-    return _asks(t, requires_grad)
+        t = new_tensor(from_host(_resolve_lazy_view(seen, metadata), t.device))
+        _recompute_later(vm, t, lambda: _resolve_lazy_view(seen, metadata))
+    return _set_requires_grad(t, requires_grad)
 
 
-def _resolved(x: Any, metadata: dict[str, Any]) -> np.ndarray:
-    """The values of a lazy view."""
+def _resolve_lazy_view(x: Any, metadata: dict[str, Any]) -> np.ndarray:
     values = to_host(x)
     values = np.conj(values) if metadata.get("conj") else values
     return np.negative(values) if metadata.get("neg") else values
 
 
-def _again(machine: Any, t: Tensor, compute: Callable[[], np.ndarray]) -> None:
-    """Where storages get their bytes after the tensors (PyTorch before 1.6): compute a tensor once more when they have."""
-    if machine.place.later is None:
+def _recompute_later(vm: Any, t: Tensor, compute: Callable[[], np.ndarray]) -> None:
+    """Compute a tensor once more when its storage has its bytes: in files of PyTorch before 1.6 they come after the tensors."""
+    if vm.mapper.deferred is None:
         return
 
     def fill() -> None:
@@ -123,60 +122,57 @@ def _again(machine: Any, t: Tensor, compute: Callable[[], np.ndarray]) -> None:
         elif values.size:
             t.array.storage.write(values, 0)
 
-    machine.place.later.append(fill)
+    vm.mapper.deferred.append(fill)
 
 
 def rebuild_tensor(_: Any, storage: Any, offset: Any, size: Any, stride: Any) -> Tensor:
     """torch._utils._rebuild_tensor."""
-    return _window(storage, offset, size, stride)
+    return _view_storage(storage, offset, size, stride)
 
 
 def rebuild_tensor_v2(
-    machine: Any, storage: Any, offset: Any, size: Any, stride: Any, requires_grad: Any, hooks: Any, metadata: Any = None
+    vm: Any, storage: Any, offset: Any, size: Any, stride: Any, requires_grad: Any, hooks: Any, metadata: Any = None
 ) -> Tensor:
     """torch._utils._rebuild_tensor_v2."""
-    return _finished(machine, _window(storage, offset, size, stride), requires_grad, hooks, metadata)
+    return _finish_tensor(vm, _view_storage(storage, offset, size, stride), requires_grad, hooks, metadata)
 
 
 def rebuild_tensor_v3(
-    machine: Any, storage: Any, offset: Any, size: Any, stride: Any, requires_grad: Any, hooks: Any, dtype: Any, metadata: Any = None
+    vm: Any, storage: Any, offset: Any, size: Any, stride: Any, requires_grad: Any, hooks: Any, dtype: Any, metadata: Any = None
 ) -> Tensor:
-    """torch._utils._rebuild_tensor_v3: of a storage without type."""
-    if not isinstance(dtype, DType):
-        raise Damaged(f"a {type(dtype).__name__} stands where a dtype should")
-    return _finished(machine, _window(storage, offset, size, stride, dtype), requires_grad, hooks, metadata)
+    """torch._utils._rebuild_tensor_v3: of an untyped storage."""
+    require(dtype, isinstance(dtype, DType), "a dtype")
+    return _finish_tensor(vm, _view_storage(storage, offset, size, stride, dtype), requires_grad, hooks, metadata)
 
 
-def _tensor(given: Any) -> Tensor:
-    if not isinstance(given, Tensor):
-        raise Damaged(f"a {type(given).__name__} stands where a tensor should")
-    return given
+def _as_tensor(given: Any) -> Tensor:
+    return require(given, isinstance(given, Tensor), "a tensor")  # type: ignore[no-any-return]
 
 
 def rebuild_parameter(_: Any, data: Any, requires_grad: Any = True, hooks: Any = None) -> Parameter:
     """torch._utils._rebuild_parameter."""
-    _no_hooks(hooks)
-    made = Parameter(_tensor(data), False)
-    _asks(made, requires_grad)
+    _refuse_hooks(hooks)
+    made = Parameter(_as_tensor(data), False)
+    _set_requires_grad(made, requires_grad)
     return made
 
 
 def rebuild_parameter_with_state(_: Any, data: Any, requires_grad: Any, hooks: Any, state: Any) -> Parameter:
     """torch._utils._rebuild_parameter_with_state: a parameter with attributes."""
     made = rebuild_parameter(_, data, requires_grad, hooks)
-    attributes(made, state)
+    set_attributes(made, state)
     return made
 
 
-def rebuild_from_type(machine: Any, function: Any, cls: Any, args: Any, state: Any) -> Tensor:
+def rebuild_from_type(vm: Any, function: Any, cls: Any, args: Any, state: Any) -> Tensor:
     """torch._tensor._rebuild_from_type_v2: a tensor with attributes, or of a class of its own."""
-    function = getattr(function, "stands", function)
-    if machine.constructors.get(id(function)) not in (rebuild_tensor, rebuild_tensor_v2, rebuild_tensor_v3, rebuild_parameter):
-        raise Damaged("a tensor is rebuilt by what is no function for it")
-    made: Tensor = machine.call(function, args)
+    function = getattr(function, "stands", function)  # as trusted.py has it
+    if vm.constructors.get(id(function)) not in (rebuild_tensor, rebuild_tensor_v2, rebuild_tensor_v3, rebuild_parameter):
+        raise DamagedPickle("a tensor is rebuilt by what is no function for it")
+    made: Tensor = vm.call(function, args)
     if cls is not Tensor and cls is not Parameter:
-        if not machine.trusts(cls) or not issubclass(cls, Tensor):
-            raise Damaged(f"a tensor of class {getattr(cls, '__name__', cls)}")
+        if not vm.trusts(cls) or not issubclass(cls, Tensor):
+            raise DamagedPickle(f"a tensor of class {getattr(cls, '__name__', cls)}")
         plain, made = made, cls.__new__(cls)
         made.array, made.tracked = plain.array, plain.tracked
     elif cls is Parameter and type(made) is not Parameter:
@@ -184,16 +180,16 @@ def rebuild_from_type(machine: Any, function: Any, cls: Any, args: Any, state: A
     if type(state) is dict and state.get("_is_buffer") is True and type(made) is Tensor:
         made = Buffer(made, persistent=state.get("persistent") is not False)
         state = {k: v for k, v in state.items() if k not in ("_is_buffer", "persistent")}
-    attributes(made, state)
+    set_attributes(made, state)
     return made
 
 
-def rebuild_elsewhere(machine: Any, data: Any, dtype: Any, where: Any, requires_grad: Any) -> Tensor:
+def rebuild_device_tensor(vm: Any, data: Any, dtype: Any, where: Any, requires_grad: Any) -> Tensor:
     """torch._utils._rebuild_device_tensor_from_numpy, and _from_cpu_tensor: values of a device that has no storages."""
     if not isinstance(dtype, DType) or type(where) is not str:
-        raise Damaged("a tensor of another device is of no type, or of no device")
-    t = new_tensor(data) if isinstance(data, np.ndarray) and dtypes.of(data.dtype) else _tensor(data)
-    machine.charge(2 * t.numel() * dtype.itemsize)
-    made = machine.place.tensor(t.to(dtype), where)
-    _again(machine, made, lambda: to_host(t.to(dtype).array))
-    return _asks(made, requires_grad)
+        raise DamagedPickle("a tensor of another device is of no type, or of no device")
+    t = new_tensor(data) if isinstance(data, np.ndarray) and dtypes.of(data.dtype) else _as_tensor(data)
+    vm.charge(2 * t.numel() * dtype.itemsize)
+    made = vm.mapper.tensor(t.to(dtype), where)
+    _recompute_later(vm, made, lambda: to_host(t.to(dtype).array))
+    return _set_requires_grad(made, requires_grad)

@@ -1,4 +1,4 @@
-"""Files that the user trusts (weights_only=False): Python's own unpickler, for which PyTorch's classes are ours."""
+"""Unpickler for files that the user trusts (weights_only=False): Python's own, with tritensor's classes for PyTorch's."""
 
 from __future__ import annotations
 
@@ -10,7 +10,7 @@ from tritensor.ground.errors import CheckpointError
 from tritensor.ground.providers import provider
 from tritensor.io import safe_globals
 from tritensor.io.torch_format import allowed_names
-from tritensor.io.torch_format.pickle_vm import Machine
+from tritensor.io.torch_format.pickle_vm import PickleVM
 
 
 class _Stream:
@@ -31,30 +31,30 @@ class _Stream:
         return self.read(end + 1 - self.at)
 
 
-class _Trusting(Machine):
-    """What constructors ask of the machine, where everything is trusted."""
+class _TrustingVM(PickleVM):
+    """The VM that constructors are given: everything is trusted."""
 
     def trusts(self, named: Any) -> bool:
         return True
 
 
-class _Caller:
-    """A constructor of the vocabulary as a function that any unpickler calls; `stands` is what the vocabulary has for it."""
+class _BoundConstructor:
+    """A constructor of allowed_names.py as a function that any unpickler calls; `stands` is what the table has for its name."""
 
-    def __init__(self, stands: Any, make: Callable[..., Any], machine: Machine) -> None:
-        self.stands, self.make, self.machine = stands, make, machine
+    def __init__(self, stands: Any, make: Callable[..., Any], vm: PickleVM) -> None:
+        self.stands, self.make, self.vm = stands, make, vm
 
     def __call__(self, *args: Any) -> Any:
-        return self.make(self.machine, *args)
+        return self.make(self.vm, *args)
 
 
 def read(
-    data: memoryview, at: int, persistent: Callable[[Any], Any] | None, module: Any, arguments: dict[str, Any], place: Any = None
+    data: memoryview, at: int, persistent: Callable[[Any], Any] | None, module: Any, arguments: dict[str, Any], mapper: Any = None
 ) -> tuple[Any, int]:
     """The value of a pickle, and where it ends. It runs what the file says. `module` has an Unpickler; None is Python's own pickle."""
     stream = _Stream(data, at)
-    names, constructors = allowed_names.known()
-    machine = _Trusting(data, "load", allowed_names.lookup, constructors, place=place, room=1 << 62)
+    names, constructors = allowed_names.name_tables()
+    vm = _TrustingVM(data, "load", allowed_names.lookup, constructors, mapper=mapper, room=1 << 62)
 
     class Unpickler((pickle if module is None else module).Unpickler):  # type: ignore[misc]
         def find_class(self, space: str, name: str) -> Any:
@@ -62,10 +62,10 @@ def read(
             if space.startswith("torch") and whole in names:
                 stands = names[whole]
                 make = constructors.get(id(stands))
-                return stands if make is None or isinstance(stands, type) else _Caller(stands, make, machine)
-            if (chosen := safe_globals.found(space, name)) is not None:
+                return stands if make is None or isinstance(stands, type) else _BoundConstructor(stands, make, vm)
+            if (chosen := safe_globals.find_safe(space, name)) is not None:
                 return chosen
-            return _ours(space, name) if space.partition(".")[0] == "torch" else super().find_class(space, name)
+            return _find_in_tritensor(space, name) if space.partition(".")[0] == "torch" else super().find_class(space, name)
 
         def persistent_load(self, pid: Any) -> Any:
             if persistent is None:
@@ -79,8 +79,8 @@ def read(
 _MOVED = {"torch._C._nn": "torch.nn.functional"}  # PyTorch's compiled functions, as modules refer to them
 
 
-def _ours(space: str, name: str) -> Any:
-    """What stands at PyTorch's path in tritensor."""
+def _find_in_tritensor(space: str, name: str) -> Any:
+    """The object at PyTorch's path in tritensor. Raises CheckpointError where there is none."""
     try:
         found: Any = provider("torch_compat.finder").module_at(_MOVED.get(space, space).removeprefix("torch").removeprefix("."))
         for part in name.split("."):

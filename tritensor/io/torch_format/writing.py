@@ -1,4 +1,4 @@
-"""Saving as torch.save does: the zip archive of PyTorch 1.6 and later, byte for byte in its layout, and the stream of pickles before it."""
+"""Writers of torch.save's formats: the zip archive of PyTorch 1.6 and later, byte for byte in its layout, and the stream of pickles before it."""
 
 from __future__ import annotations
 
@@ -11,13 +11,13 @@ import zlib
 from typing import Any, BinaryIO
 
 from tritensor.ground.errors import DTypeError
-from tritensor.io.torch_format.pickling import pickled
+from tritensor.io.torch_format.archive import END, END64, ENTRY, FULL16, FULL32, LOCAL, LOCATOR
+from tritensor.io.torch_format.pickling import pickle_object
 from tritensor.io.torch_format.reading import MAGIC_NUMBER, PROTOCOL_VERSION
 from tritensor.io.torch_format.written_storages import Storage
 
 ALIGNMENT = 64  # of each record's bytes
 _CHUNK = 1 << 24
-_FULL32 = 0xFFFFFFFF
 _crc32 = True
 
 
@@ -32,24 +32,24 @@ def set_crc32_options(compute_crc32: bool) -> None:
     _crc32 = bool(compute_crc32)
 
 
-class Saved:
-    """An object, pickled: `nbytes` that its file will take (at most), `write(file)` puts them there."""
+class TorchFile:
+    """A file to be written: its object, pickled, its storages, and `nbytes`, the most that it takes."""
 
     def __init__(self, obj: Any, name: str, protocol: int, zipped: bool, byteorder: bool) -> None:
         if type(protocol) is not int or not 2 <= protocol <= pickle.HIGHEST_PROTOCOL:
             raise ValueError(f"save: pickle_protocol is {protocol!r}; give 2 (what every PyTorch reads) to {pickle.HIGHEST_PROTOCOL}")
         self.name, self.protocol, self.zipped, self.byteorder = name, protocol, zipped, byteorder
-        self.pickle, self.storages = pickled(obj, protocol, _named if zipped else _named_legacy)
+        self.pickle, self.storages = pickle_object(obj, protocol, _storage_id if zipped else _legacy_storage_id)
         self.nbytes = len(self.pickle) + sum(s.nbytes + 256 for s in self.storages) + 4096
 
     def write(self, file: BinaryIO) -> None:
         """Write the file. One storage at a time: what is on a GPU needs room for the largest on the host."""
         if self.zipped:
-            self._archive(file)
+            self._write_archive(file)
         else:
-            self._stream(file)
+            self._write_stream(file)
 
-    def _archive(self, file: BinaryIO) -> None:
+    def _write_archive(self, file: BinaryIO) -> None:
         out = ArchiveWriter(file, self.name)
         out.add("data.pkl", memoryview(self.pickle))
         out.add(".format_version", memoryview(b"1"))
@@ -60,7 +60,7 @@ class Saved:
             out.add(f"data/{storage.key}", storage.data())
         out.finish()
 
-    def _stream(self, file: BinaryIO) -> None:
+    def _write_stream(self, file: BinaryIO) -> None:
         machine = {
             "protocol_version": PROTOCOL_VERSION,
             "little_endian": sys.byteorder == "little",
@@ -73,29 +73,25 @@ class Saved:
         file.write(pickle.dumps(sorted(by_key), self.protocol))
         for key in sorted(by_key):
             file.write(by_key[key].numel.to_bytes(8, "little"))
-            _write(file, by_key[key].data())
+            _write_bytes(file, by_key[key].data())
 
 
-def _named(key: str, kind: Any, storage: Storage) -> Any:
-    return ("storage", kind, key, storage.location, _elements(storage, kind))
+def _storage_id(key: str, kind: Any, storage: Storage) -> tuple[Any, ...]:
+    elements = storage.nbytes if kind.name == "UntypedStorage" else storage.numel  # of one without type they are bytes
+    return ("storage", kind, key, storage.location, elements)
 
 
-def _named_legacy(key: str, kind: Any, storage: Storage) -> Any:
+def _legacy_storage_id(key: str, kind: Any, storage: Storage) -> tuple[Any, ...]:
     if kind.name == "UntypedStorage":
         raise DTypeError(
             f"save: {storage.dtype.name} has no place in PyTorch's format before 1.6, which PyTorch itself could not read back; leave out "
             "_use_new_zipfile_serialization=False"
         )
-    return ("storage", kind, key, storage.location, _elements(storage, kind), None)
+    return (*_storage_id(key, kind, storage), None)
 
 
-def _elements(storage: Storage, kind: Any) -> int:
-    """Elements of a storage; of one without type they are bytes."""
-    return storage.nbytes if kind.name == "UntypedStorage" else storage.numel
-
-
-def _write(file: BinaryIO, data: memoryview) -> int:
-    """Write bytes, chunk after chunk, and give their checksum."""
+def _write_bytes(file: BinaryIO, data: memoryview) -> int:
+    """Write bytes, chunk after chunk; returns their checksum."""
     crc = 0
     for at in range(0, len(data), _CHUNK):
         chunk = data[at : at + _CHUNK]
@@ -106,7 +102,7 @@ def _write(file: BinaryIO, data: memoryview) -> int:
 
 
 def archive_name(file: Any) -> str:
-    """The folder that records stand in: the file's name without its ending, as PyTorch has it."""
+    """The folder that records stand in: the file's name without its suffix, as PyTorch has it."""
     name = os.path.basename(os.fspath(file)) if isinstance(file, str | os.PathLike) else ""
     stem = str(name).rpartition(".")[0] or str(name)
     return stem if stem and stem.isprintable() and stem not in (".", "..") and "\\" not in stem else "archive"
@@ -129,9 +125,9 @@ class ArchiveWriter:
         """Write one record."""
         full, size, header = (self.folder + name).encode(), len(data), self.at
         wide = b""
-        if size >= _FULL32:
+        if size >= FULL32:
             wide += struct.pack("<2Q", size, size)
-        if header >= _FULL32:
+        if header >= FULL32:
             wide += struct.pack("<Q", header)
         if wide:
             wide = struct.pack("<2H", 1, len(wide)) + wide
@@ -139,34 +135,30 @@ class ArchiveWriter:
         padding = -begin % ALIGNMENT
         extra = wide + struct.pack("<2s1H", b"FB", padding) + b"Z" * padding
         flags = 0x0808 if size else 0x0800  # names in UTF-8; sizes behind the bytes
-        self._put(struct.pack("<4s5H3L2H", b"PK\x03\x04", 0, flags, 0, 0, 0, 0, 0, 0, len(full), len(extra)) + full + extra)
-        crc = _write(self.file, data)
+        self._put(LOCAL.pack(b"PK\x03\x04", 0, flags, 0, 0, 0, 0, 0, 0, len(full), len(extra)) + full + extra)
+        crc = _write_bytes(self.file, data)
         self.at += size
-        if size:
+        if size:  # behind the bytes, since the checksum is known only then: a storage is read once
             self._put(struct.pack("<4sL2Q" if wide else "<4s3L", b"PK\x07\x08", crc, size, size))
-        entry = struct.pack(
-            "<4s6H3L5H2L", b"PK\x01\x02", 0, 0, flags, 0, 0, 0, crc, min(size, _FULL32), min(size, _FULL32), len(full), len(wide), 0, 0, 0, 0,
-            min(header, _FULL32),
-        )  # fmt: skip
+        numbers = crc, min(size, FULL32), min(size, FULL32), len(full), len(wide), 0, 0, 0, 0, min(header, FULL32)
+        entry = ENTRY.pack(b"PK\x01\x02", 0, 0, flags, 0, 0, 0, *numbers)
         self.directory.append(entry + full + wide)
         self.identity.update(full + crc.to_bytes(4, "little") + size.to_bytes(8, "little"))
 
     def finish(self) -> None:
-        """Write what stands behind the storages: the version, the file's own number, the directory."""
+        """Write what follows the storages: the version, the file's own number, the directory."""
         self.add("version", memoryview(b"3\n"))
+        # PyTorch's number tells two files apart: here a digest, so that the same object makes the same bytes
         number = f"{int.from_bytes(self.identity.digest(), 'little') % 10**40:040d}"
         self.add(".data/serialization_id", memoryview(number.encode()))
         self.end()
 
     def end(self) -> None:
         """Write the directory and its end records."""
-        place, entries = self.at, b"".join(self.directory)
+        offset, entries = self.at, b"".join(self.directory)
         self._put(entries)
         count, end64 = len(self.directory), self.at
-        self._put(struct.pack("<4sQ2H2L4Q", b"PK\x06\x06", 44, 0x031E, 45, 0, 0, count, count, len(entries), place))
-        self._put(struct.pack("<4sLQL", b"PK\x06\x07", 0, end64, 1))
-        self._put(
-            struct.pack(
-                "<4s4H2LH", b"PK\x05\x06", 0, 0, min(count, 0xFFFF), min(count, 0xFFFF), min(len(entries), _FULL32), min(place, _FULL32), 0
-            )
-        )
+        self._put(END64.pack(b"PK\x06\x06", 44, 0x031E, 45, 0, 0, count, count, len(entries), offset))
+        self._put(LOCATOR.pack(b"PK\x06\x07", 0, end64, 1))
+        numbers = min(count, FULL16), min(count, FULL16), min(len(entries), FULL32), min(offset, FULL32)
+        self._put(END.pack(b"PK\x05\x06", 0, 0, *numbers, 0))

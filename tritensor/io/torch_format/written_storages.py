@@ -1,4 +1,4 @@
-"""Which memory is written for the tensors of an object: tensors that share elements share a storage in the file, and no other element is in it."""
+"""Storages to be written for the tensors of an object: tensors that share elements share one, and no other element is in it."""
 
 from __future__ import annotations
 
@@ -40,7 +40,7 @@ class Storage:
             return memoryview(b"")
         if self.low is None:
             host = to_host(first)
-            return memoryview(np.ascontiguousarray(host.transpose(_inwards(first))).reshape(-1).view(np.uint8).data)
+            return memoryview(np.ascontiguousarray(host.transpose(_axes_by_stride(first))).reshape(-1).view(np.uint8).data)
         if isinstance(first, CudaArray):
             span = np.empty(self.nbytes, np.uint8)
             first.storage.read(span, self.low - first.storage.pointer)
@@ -48,14 +48,14 @@ class Storage:
         return memoryview(bytes_of(self.held, self.low, self.low + self.nbytes, read_only=True).data)
 
 
-def _inwards(x: Any) -> list[int]:
+def _axes_by_stride(x: Any) -> list[int]:
     """The axes from the outermost in memory to the innermost."""
     strides = element_strides(x)
     return sorted(range(len(strides)), key=lambda axis: -abs(strides[axis]))
 
 
 class Window(NamedTuple):
-    """How a tensor lies in its storage."""
+    """The elements of a storage that are a tensor's."""
 
     storage: Storage
     offset: int
@@ -63,8 +63,8 @@ class Window(NamedTuple):
     strides: tuple[int, ...]
 
 
-class _Seen(NamedTuple):
-    """A tensor's memory."""
+class _Span(NamedTuple):
+    """The memory from a tensor's first element to its last."""
 
     array: Any
     low: int  # address of the first byte
@@ -72,32 +72,31 @@ class _Seen(NamedTuple):
     strides: tuple[int, ...]
 
 
-def windows(tensors: Iterable[Tensor]) -> dict[int, Window]:
+def assign_windows(tensors: Iterable[Tensor]) -> dict[int, Window]:
     """The window of each tensor, by the tensor's id. Raises RuntimeError where two see the same bytes as different types, as PyTorch does."""
     found: dict[int, Window] = {}
-    spans: dict[str, list[tuple[int, _Seen]]] = {}
+    spans: dict[str, list[tuple[int, _Span]]] = {}
     for t in tensors:
-        seen = _seen(t)
-        if seen is None:
-            found[id(t)] = _alone(t.array)
+        span = _find_span(t)
+        if span is None:
+            found[id(t)] = _store_alone(t.array)
         else:
-            spans.setdefault(str(device_of(t.array)), []).append((id(t), seen))
+            spans.setdefault(str(device_of(t.array)), []).append((id(t), span))
     for members in spans.values():
         members.sort(key=lambda member: (member[1].low, -member[1].high))
-        group: list[tuple[int, _Seen]] = []
-        high = 0
-        for member in members:
-            if group and member[1].low >= high:
-                _together(group, found)
+        group, high = members[:1], members[0][1].high
+        for member in members[1:]:
+            if member[1].low >= high:  # a gap: what comes from here on shares nothing with what came before
+                _store_shared(group, found)
                 group = []
-            high = max(high, member[1].high) if group else member[1].high
+            high = max(high, member[1].high)
             group.append(member)
-        _together(group, found)
+        _store_shared(group, found)
     return found
 
 
-def _seen(t: Tensor) -> _Seen | None:
-    """The span of a tensor's memory; None for one whose elements are written alone: without any, backwards, or at odd places."""
+def _find_span(t: Tensor) -> _Span | None:
+    """The span of a tensor's memory; None for one that cannot share a storage: it has no elements, runs backwards, or not by whole elements."""
     x = t.array
     if not isinstance(x, np.ndarray | CudaArray) or x.size == 0:
         return None
@@ -108,15 +107,15 @@ def _seen(t: Tensor) -> _Seen | None:
         return None
     _, last = reach(x.shape, strides)
     low = x.pointer if isinstance(x, CudaArray) else x.ctypes.data
-    return _Seen(x, int(low), int(low) + (int(last) + 1) * x.itemsize, tuple(int(s) for s in strides))
+    return _Span(x, int(low), int(low) + (int(last) + 1) * x.itemsize, tuple(int(s) for s in strides))
 
 
-def _alone(x: Any) -> Window:
+def _store_alone(x: Any) -> Window:
     """A storage of one tensor's elements, without gaps, in the order in which they lie."""
     x = x if isinstance(x, np.ndarray | CudaArray) else to_host(x)
     shape = tuple(int(n) for n in x.shape)
     strides, step = [0] * len(shape), 1
-    for axis in reversed(_inwards(x)):
+    for axis in reversed(_axes_by_stride(x)):
         strides[axis] = step
         step *= max(shape[axis], 1)
     storage = Storage(dtypes.of(x.dtype), _location(x), math.prod(shape), None, [x])
@@ -124,28 +123,26 @@ def _alone(x: Any) -> Window:
 
 
 def _location(x: Any) -> str:
-    """What the file says of where an array was: by the tags of devices, the program's own among them."""
+    """The file's tag for an array's device."""
     return location_tag(holding(UntypedStorage, memory_of(x, np.dtype(np.uint8))))
 
 
-def _together(group: list[tuple[int, _Seen]], found: dict[int, Window]) -> None:
+def _store_shared(group: list[tuple[int, _Span]], found: dict[int, Window]) -> None:
     """One storage for tensors that share memory."""
-    if not group:
-        return
     first = group[0][1]
-    low, high = first.low, max(seen.high for _, seen in group)
+    low, high = first.low, max(span.high for _, span in group)
     kind, width = dtypes.of(first.array.dtype), first.array.itemsize
-    for _, seen in group:
-        if seen.array.dtype != first.array.dtype or (seen.low - low) % width:
+    for _, span in group:
+        if span.array.dtype != first.array.dtype or (span.low - low) % width:
             raise RuntimeError(
-                f"save: a tensor of {kind.name} and one of {dtypes.of(seen.array.dtype).name} see the same memory: Cannot save multiple tensors "
+                f"save: a tensor of {kind.name} and one of {dtypes.of(span.array.dtype).name} see the same memory: Cannot save multiple tensors "
                 "or storages that view the same data as different types; clone() one of them"
             )
     numel = (high - low) // width
     if numel > first.array.size and len({(s.low, s.strides, tuple(s.array.shape)) for _, s in group}) == 1:
-        window = _alone(first.array)  # a view with gaps: nothing is written of what lies between
+        window = _store_alone(first.array)  # a view with gaps: nothing is written of what lies between
         found.update({key: window for key, _ in group})
         return
-    storage = Storage(kind, _location(first.array), numel, low, [seen.array for _, seen in group])
-    for key, seen in group:
-        found[key] = Window(storage, (seen.low - low) // width, tuple(int(n) for n in seen.array.shape), seen.strides)
+    storage = Storage(kind, _location(first.array), numel, low, [span.array for _, span in group])
+    for key, span in group:
+        found[key] = Window(storage, (span.low - low) // width, tuple(int(n) for n in span.array.shape), span.strides)

@@ -10,7 +10,7 @@ from typing import Any
 import numpy as np
 
 from tritensor.ground.errors import ShapeError
-from tritensor.io.atomic import replacing
+from tritensor.io.atomic import atomic_write
 from tritensor.utils.tensorboard import pictures, png
 from tritensor.utils.tensorboard.values import array, kind_of
 
@@ -49,7 +49,7 @@ class Embeddings:
 
 
 def _write(path: Path, body: bytes) -> None:
-    with replacing(path) as file:
+    with atomic_write(path) as file:
         file.write(body)
 
 

@@ -10,7 +10,7 @@ import numpy as np
 
 from tritensor.ground.errors import CheckpointError
 from tritensor.io.archives import extract
-from tritensor.io.checksums import Checksum, digest_of, is_whole
+from tritensor.io.checksums import Checksum, file_digest, is_intact
 from tritensor.vision.datasets.batch_pickle import read_batch
 from tritensor.vision.datasets.files import Published, fetch, missing
 from tritensor.vision.datasets.vision import VisionDataset
@@ -86,7 +86,7 @@ class CIFAR10(VisionDataset):
             path = self._at(name)
             if self._is_unpacked() or not os.path.isfile(path):
                 continue
-            if not is_whole(path, Checksum("md5", md5)):
+            if not is_intact(path, Checksum("md5", md5)):
                 raise CheckpointError(
                     f"{type(self).__name__}: {path} is not the archive that was published (md5 {md5}); remove it and download it again"
                 )
@@ -102,7 +102,7 @@ class CIFAR10(VisionDataset):
         """Whether all files of one form are there, and are what was published."""
         if os.path.isdir(self._at(self.base_folder)):
             listed = [*self.train_list, *self.test_list, (self.meta["filename"], self.meta["md5"])]
-            return all(is_whole(self._at(self.base_folder, name), Checksum("md5", md5)) for name, md5 in listed)
+            return all(is_intact(self._at(self.base_folder, name), Checksum("md5", md5)) for name, md5 in listed)
         return os.path.isdir(self._at(self.binary_folder))
 
     def _read(self) -> tuple[np.ndarray, list[int], list[str]]:
@@ -116,7 +116,7 @@ class CIFAR10(VisionDataset):
         path = self._at(self.base_folder, name)
         if not os.path.isfile(path):
             raise missing(type(self).__name__, [name], [self._at(self.base_folder)])
-        found = digest_of(path, "md5")
+        found = file_digest(path, "md5")
         if found != md5:
             raise CheckpointError(
                 f"{type(self).__name__}: {path} has md5 {found}, and {md5} was published; remove it, and give download=True"

@@ -10,7 +10,7 @@ from typing import Any
 import numpy as np
 
 from tritensor.ground.errors import CheckpointError, MissingFileError
-from tritensor.io.archives import unpacked
+from tritensor.io.archives import read_decompressed
 from tritensor.tensor.core import Tensor
 from tritensor.vision.datasets.vision import VisionDataset
 from tritensor.vision.pillow import image_of
@@ -75,7 +75,7 @@ def _rows() -> np.ndarray:
             f"Digits: {path} is not there; this scikit-learn keeps its digits elsewhere: sklearn.datasets.load_digits() has them"
         )
     try:
-        rows = np.array([line.split(",") for line in unpacked(path, 1 << 24).decode("ascii").split()], np.float64)
+        rows = np.array([line.split(",") for line in read_decompressed(path, 1 << 24).decode("ascii").split()], np.float64)
     except ValueError as error:
         raise CheckpointError(f"Digits: {path} is damaged ({error}); install scikit-learn again") from None
     return rows

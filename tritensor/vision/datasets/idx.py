@@ -12,7 +12,7 @@ import os
 import numpy as np
 
 from tritensor.ground.errors import CheckpointError
-from tritensor.io.archives import unpacked
+from tritensor.io.archives import read_decompressed
 
 _TYPES = {8: ">u1", 9: ">i1", 11: ">i2", 12: ">i4", 13: ">f4", 14: ">f8"}
 _MOST_DIMS = 8
@@ -24,7 +24,7 @@ def read_idx(path: str | os.PathLike[str]) -> np.ndarray:
 
     Raises CheckpointError, which names the file, for one that is damaged, cut off, or of another format.
     """
-    content = unpacked(path, _LONGEST)
+    content = read_decompressed(path, _LONGEST)
     if len(content) < 4 or content[:2] != b"\0\0" or content[2] not in _TYPES:
         raise CheckpointError(f"{os.fspath(path)}: opens with {content[:4]!r}, which no IDX file does; remove it and download it again")
     dtype, dims = np.dtype(_TYPES[content[2]]), content[3]

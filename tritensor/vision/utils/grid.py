@@ -10,7 +10,7 @@ import numpy as np
 
 from tritensor.ground import dtypes
 from tritensor.ground.errors import ArgumentError, ShapeError
-from tritensor.io.atomic import replacing
+from tritensor.io.atomic import atomic_write
 from tritensor.tensor.core import Tensor
 from tritensor.tensor.functions.creation.constructors import full
 from tritensor.tensor.functions.shaping.joining import cat, stack
@@ -90,5 +90,5 @@ def save_image(tensor: Any, fp: Any, format: str | None = None, **kwargs: Any) -
         raise ArgumentError(
             f"save_image: {os.fspath(fp)!r} ends like no image format that Pillow knows; end it in .png, or give format='PNG'"
         )
-    with replacing(fp) as file:
+    with atomic_write(fp) as file:
         image.save(file, format=kind)

@@ -16,10 +16,10 @@ from tritensor.io.safe_globals import add_safe_globals as add_safe_globals
 from tritensor.io.safe_globals import clear_safe_globals as clear_safe_globals
 from tritensor.io.safe_globals import get_safe_globals as get_safe_globals
 from tritensor.io.safe_globals import safe_globals as safe_globals
+from tritensor.io.torch_format.allowed_names import get_unsafe_globals_in_checkpoint as get_unsafe_globals_in_checkpoint
 from tritensor.io.torch_format.endianness import LoadEndianness as LoadEndianness
 from tritensor.io.torch_format.endianness import get_default_load_endianness as get_default_load_endianness
 from tritensor.io.torch_format.endianness import set_default_load_endianness as set_default_load_endianness
-from tritensor.io.torch_format.named_globals import get_unsafe_globals_in_checkpoint as get_unsafe_globals_in_checkpoint
 from tritensor.io.torch_format.writing import get_crc32_options as get_crc32_options
 from tritensor.io.torch_format.writing import set_crc32_options as set_crc32_options
 

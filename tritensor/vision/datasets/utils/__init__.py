@@ -7,14 +7,14 @@ import urllib.parse
 from typing import Any
 
 from tritensor.io.archives import extract
-from tritensor.io.checksums import checksum, digest_of, is_whole
+from tritensor.io.checksums import file_digest, is_intact, parse_checksum
 
 Path = str | os.PathLike[str]
 
 
 def calculate_md5(fpath: Path, chunk_size: int = 1024 * 1024) -> str:
     """The md5 of a file, in hexadecimal digits. `chunk_size` is accepted."""
-    return digest_of(fpath, "md5")
+    return file_digest(fpath, "md5")
 
 
 def check_md5(fpath: Path, md5: str, **kwargs: Any) -> bool:
@@ -24,7 +24,7 @@ def check_md5(fpath: Path, md5: str, **kwargs: Any) -> bool:
 
 def check_integrity(fpath: Path, md5: str | None = None) -> bool:
     """Whether a file is there, and has this md5 where one is given."""
-    return is_whole(fpath, checksum(md5=md5))
+    return is_intact(fpath, parse_checksum(md5=md5))
 
 
 def download_url(
@@ -37,7 +37,7 @@ def download_url(
     from tritensor.hub.download import download  # loads what speaks to networks
 
     name = filename or os.path.basename(urllib.parse.urlparse(url).path)
-    download(url, os.path.join(os.path.expanduser(root), name), wanted=checksum(md5=md5))
+    download(url, os.path.join(os.path.expanduser(root), name), wanted=parse_checksum(md5=md5))
 
 
 def extract_archive(from_path: Path, to_path: Path | None = None, remove_finished: bool = False) -> Path:
