@@ -9,7 +9,7 @@ import numpy as np
 import pytest
 
 import tritensor as tt
-from tritensor.data.collate import pinned
+from tritensor.data.collate import pin_tensors
 from tritensor.ground.errors import ShapeError
 from tritensor.utils.data import DataLoader, default_collate, default_convert
 
@@ -121,7 +121,7 @@ def test_single_samples_are_converted() -> None:
 
 def test_pinning_keeps_types() -> None:
     batch = collections.defaultdict(list, a=[tt.ones(1)], b=(tt.ones(1), "x"))
-    found = pinned(batch)
+    found = pin_tensors(batch)
     assert type(found) is collections.defaultdict
     assert found["none"] == []
     assert type(found["b"]) is tuple

@@ -7,7 +7,7 @@ from typing import Any
 import pytest
 
 import tritensor as tt
-from tritensor.data.dataset import batch_reader
+from tritensor.data.dataset import find_batch_reader
 from tritensor.utils.data import (
     ChainDataset,
     ConcatDataset,
@@ -143,13 +143,13 @@ def test_subset() -> None:
 
 def test_who_makes_whole_batches() -> None:
     table = TensorDataset(tt.arange(10) * 10)
-    assert batch_reader(Squares(3)) is None
-    assert batch_reader([1, 2]) is None
-    assert batch_reader(tt.arange(3)) is None, "a tensor's gather is another thing"
-    assert batch_reader(Subset(Squares(10), [1])) is None
-    assert batch_reader(Subset([1, 2], [1])) is None  # type: ignore[arg-type]
+    assert find_batch_reader(Squares(3)) is None
+    assert find_batch_reader([1, 2]) is None
+    assert find_batch_reader(tt.arange(3)) is None, "a tensor's gather is another thing"
+    assert find_batch_reader(Subset(Squares(10), [1])) is None
+    assert find_batch_reader(Subset([1, 2], [1])) is None  # type: ignore[arg-type]
     for data in (table, Subset(table, range(10)), Subset(Subset(table, range(10)), range(10))):
-        whole = batch_reader(data)
+        whole = find_batch_reader(data)
         assert whole is not None
         assert whole([1, 0, 1])[0].tolist() == [10, 0, 10]
 
@@ -161,9 +161,9 @@ def test_who_makes_whole_batches() -> None:
         def __getitem__(self, index: Any) -> Any:
             return super().__getitem__(index)[0] + 1
 
-    assert batch_reader(Doubled(tt.arange(3))) is None
-    assert batch_reader(Subset(Doubled(tt.arange(3)), [1])) is None
-    assert batch_reader(Shifted(table, [1])) is None
+    assert find_batch_reader(Doubled(tt.arange(3))) is None
+    assert find_batch_reader(Subset(Doubled(tt.arange(3)), [1])) is None
+    assert find_batch_reader(Shifted(table, [1])) is None
     (batch,) = DataLoader(Doubled(tt.arange(3)), batch_size=3)
     assert batch.tolist() == [0, 2, 4]
 

@@ -16,7 +16,7 @@ import tritensor as tt
 from tests.data.test_workers import left
 from tests.data.worker_datasets import Rows
 from tritensor.data import DataLoader, Dataset, IterableDataset, get_worker_info
-from tritensor.data.workers import start
+from tritensor.data.workers import iterator
 from tritensor.ground.errors import ForkedWorkersWarning
 
 pytestmark = pytest.mark.filterwarnings("ignore:.*processors for this process", "ignore:.*fork:DeprecationWarning")
@@ -25,7 +25,7 @@ ROOT = Path(__file__).resolve().parents[2]
 
 @pytest.fixture(autouse=True)
 def nothing_told(monkeypatch: pytest.MonkeyPatch) -> None:
-    monkeypatch.setattr(start, "_told", set())
+    monkeypatch.setattr(iterator, "_warned", set())
 
 
 def squares() -> Dataset[Any]:
@@ -99,7 +99,7 @@ def test_a_way_that_was_chosen_is_taken(method: str) -> None:
 def test_what_can_be_pickled_is_spawned() -> None:
     made = DataLoader(Rows(4), batch_size=2, num_workers=1)
     batches = iter(made)
-    assert batches._crew.method == "spawn"
+    assert batches._pool.method == "spawn"
     assert [b[1].tolist() for b in batches] == [[0, 1], [2, 3]]
 
 

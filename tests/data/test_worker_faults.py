@@ -24,8 +24,8 @@ from tests.data.test_workers import left, loader
 from tests.data.worker_datasets import Faulty, Nested, OfAGraph, Ragged, Rows, Slow, Unread, fail_to_begin, little_room, same
 from tests.multiprocessing.named_memory import left_behind, names
 from tritensor.data import DataLoader
-from tritensor.data.workers.channel import Channel, pair
-from tritensor.data.workers.failures import how_it_ended
+from tritensor.data.workers.channel import Channel, socket_pair
+from tritensor.data.workers.failures import describe_exit
 
 pytestmark = pytest.mark.filterwarnings("ignore:.*processors for this process", "ignore:.*fork:DeprecationWarning")
 ROOT = Path(__file__).resolve().parents[2]
@@ -87,7 +87,7 @@ def test_a_worker_that_ends_is_told_at_once(way: str, said: str, persistent: boo
     [(-signal.SIGBUS, "SIGBUS; .*/dev/shm"), (-signal.SIGSEGV, "SIGSEGV; .*faulthandler"), (-63, "number 63$"), (None, "still runs")],
 )
 def test_how_a_process_ended(code: int | None, said: str) -> None:
-    assert re.search(said, how_it_ended(code))
+    assert re.search(said, describe_exit(code))
 
 
 def test_a_worker_that_is_killed_while_it_waits() -> None:
@@ -223,14 +223,14 @@ import os, sys, time
 import tritensor.multiprocessing as mp
 from tests.data.worker_datasets import Slow
 from tritensor.data import DataLoader
-from tritensor.data.workers.channel import Channel, pair
-from tritensor.data.workers.failures import how_it_ended
+from tritensor.data.workers.channel import Channel, socket_pair
+from tritensor.data.workers.failures import describe_exit
 
 if __name__ == "__main__":
     mp.set_sharing_strategy(sys.argv[2])
     batches = iter(DataLoader(Slow(1000), batch_size=1, num_workers=2, multiprocessing_context=sys.argv[1]))
     next(batches)
-    print(*[w.process.pid for w in batches._crew.workers], flush=True)
+    print(*[w.process.pid for w in batches._pool.workers], flush=True)
     for batch in batches:
         pass
 """
@@ -396,8 +396,8 @@ def test_a_worker_waits_while_too_many_descriptors_are_under_way(monkeypatch: py
         return send(*args)
 
     monkeypatch.setattr(socket, "send_fds", sparing)
-    one, other = pair()
-    worker, program = Channel(one, waits=True), Channel(other, waits=False)
+    one, other = socket_pair()
+    worker, program = Channel(one, blocking=True), Channel(other, blocking=False)
     worker.send(b"message", [os.dup(0)])
     message, descriptors = program.receive()
     assert bytes(message) == b"message"

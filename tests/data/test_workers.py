@@ -18,7 +18,7 @@ import pytest
 import tritensor as tt
 from tests.data.worker_datasets import Draws, Faulty, Growing, Long, Rows, Slow, Stream, Structures, many, note_start, same
 from tritensor.data import DataLoader, LengthBucketSampler, TensorDataset, WeightedRandomSampler, get_worker_info
-from tritensor.data.loader_options import cores
+from tritensor.data.loader_options import count_cores
 
 pytestmark = pytest.mark.filterwarnings("ignore:.*processors for this process", "ignore:.*fork:DeprecationWarning")
 
@@ -213,12 +213,12 @@ def test_a_loader_in_a_program_that_is_read_while_workers_run() -> None:
 
 
 def test_what_auto_means() -> None:
-    assert DataLoader([1], num_workers="auto").num_workers == max(1, min(8, cores() - 1))
+    assert DataLoader([1], num_workers="auto").num_workers == max(1, min(8, count_cores() - 1))
 
 
 def test_more_workers_than_processors_are_told(recwarn: pytest.WarningsRecorder) -> None:
-    with pytest.warns(UserWarning, match=rf"num_workers={cores() + 1} and {cores()} processors"):
-        DataLoader([1], num_workers=cores() + 1)
+    with pytest.warns(UserWarning, match=rf"num_workers={count_cores() + 1} and {count_cores()} processors"):
+        DataLoader([1], num_workers=count_cores() + 1)
 
 
 def test_the_program_uses_its_own_threads_again() -> None:
@@ -261,7 +261,7 @@ def _values(x: Any) -> Any:
 
 def test_memory_is_used_again_and_never_while_it_is_seen() -> None:
     made = iter(loader(Rows(400), batch_size=4))
-    crew = made._crew  # type: ignore[attr-defined]
+    pool = made._pool  # type: ignore[attr-defined]
     kept, addresses = [], set()
     for k, (x, labels) in enumerate(made):
         if k in (3, 4, 50):
@@ -271,7 +271,7 @@ def test_memory_is_used_again_and_never_while_it_is_seen() -> None:
         del x
     assert len(addresses) < 25, "of 100 batches"
     assert all(x.numpy().max(1).tolist() == x.numpy().min(1).tolist() == labels for x, labels in kept)
-    assert not crew.alive
+    assert not pool.alive
 
 
 def test_a_dataset_that_keeps_what_it_gave() -> None:
@@ -349,10 +349,10 @@ def test_messages_of_any_length() -> None:
 
 def test_batches_of_many_sizes_do_not_heap_up() -> None:
     made = iter(loader(Growing(), 1, batch_size=1))
-    crew = made._crew  # type: ignore[attr-defined]
+    pool = made._pool  # type: ignore[attr-defined]
     for x in made:
         assert x.sum() == x.shape[1]
-        held = sum(m.nbytes for m in crew.workers[0].pieces.values()) if crew.alive else 0
+        held = sum(m.nbytes for m in pool.workers[0].pieces.values()) if pool.alive else 0
         assert held < 200 << 20, "40 sizes of 2 to 25 MB were made"
 
 

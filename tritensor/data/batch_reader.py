@@ -1,4 +1,4 @@
-"""Reading a dataset: what makes a batch of indices, or of what a stream gives next, and says which samples do not fit together."""
+"""Readers of datasets: a batch of a list of indices, or of the next samples of a stream; an error names the samples that do not fit together."""
 
 from __future__ import annotations
 
@@ -8,43 +8,45 @@ from collections.abc import Callable, Iterable, Iterator, Sequence
 from typing import Any
 
 from tritensor.data.collate import default_collate
-from tritensor.data.dataset import batch_reader, samples_of
+from tritensor.data.dataset import find_batch_reader, read_samples
 from tritensor.random import default_generator
 
 Read = Callable[[Any], Any]
 
 
-def reader(dataset: Any, collate: Callable[[Any], Any], batched: bool, between: Callable[[], None] | None = None) -> Read:
-    """What makes a batch of a list of indices, or where batches are not `batched` a sample of one. `between` is called before each sample is read."""
+def make_reader(dataset: Any, collate: Callable[[Any], Any], batched: bool, before_each: Callable[[], None] | None = None) -> Read:
+    """A function from a list of indices to their batch, or, unless `batched`, from an index to its sample. `before_each` is called before each sample."""
     if not batched:
         return lambda index: collate(dataset[index])
-    whole = batch_reader(dataset) if collate is default_collate else None
+    # what the dataset makes as a whole is what default_collate would make, and nothing else
+    whole = find_batch_reader(dataset) if collate is default_collate else None
     if whole is not None:
         return whole
-    if between is None or callable(getattr(dataset, "__getitems__", None)):
-        return lambda indices: _collated(collate, samples_of(dataset, indices), indices)
-    pause = between
+    if before_each is None or callable(getattr(dataset, "__getitems__", None)):
+        return lambda indices: _collate_batch(collate, read_samples(dataset, indices), indices)
+    pause = before_each
 
     def read(indices: Sequence[Any]) -> Any:
         samples = []
         for index in indices:
             pause()
             samples.append(dataset[index])
-        return _collated(collate, samples, indices)
+        return _collate_batch(collate, samples, indices)
 
     return read
 
 
-def apart(read: Read, seed: int) -> Read:
-    """A reader in this process, whose dataset draws from tritensor's generator as worker 0 would, seeded by `seed`; the program's own goes on as if
-    nothing had been drawn. So neither the next epoch's order nor what the model draws depends on where the data is read."""
-    place = seed & 0xFFFFFFFFFFFFFFFF, 0
+def isolate_generator(read: Read, seed: int) -> Read:
+    """A reader in this process, whose dataset draws from tritensor's generator as worker 0 would, seeded by `seed`."""
+    # The program's own state is put back after each batch, so that neither the next epoch's order nor what the model draws depends on
+    # the number of workers.
+    state = seed & 0xFFFFFFFFFFFFFFFF, 0
 
-    def inside(asked: Any) -> Any:
-        nonlocal place
+    def read_isolated(asked: Any) -> Any:
+        nonlocal state
         g = default_generator
         outside = g.key, g.offset
-        g.key, g.offset = place
+        g.key, g.offset = state
         try:
             return read(asked)
         except StopIteration as error:  # would end the loop without a word
@@ -52,14 +54,16 @@ def apart(read: Read, seed: int) -> Read:
                 f"DataLoader: Caught StopIteration, which the dataset or collate_fn raised for {asked!r}; only what iterates ends by it: raise another error"
             ) from error
         finally:
-            place = g.key, g.offset
+            state = g.key, g.offset
             g.key, g.offset = outside
 
-    return inside
+    return read_isolated
 
 
-def stream(dataset: Iterable[Any], collate: Callable[[Any], Any], batch_size: int | None, drop_last: bool) -> Iterator[tuple[int, Any]]:
-    """(how many samples, batch) of an IterableDataset in turn; where there is no size its samples, one by one."""
+def read_stream(
+    dataset: Iterable[Any], collate: Callable[[Any], Any], batch_size: int | None, drop_last: bool
+) -> Iterator[tuple[int, Any]]:
+    """(number of samples, batch) of an IterableDataset in turn; without a size its samples, one by one."""
     samples = iter(dataset)
     if batch_size is None:
         for sample in samples:
@@ -68,21 +72,21 @@ def stream(dataset: Iterable[Any], collate: Callable[[Any], Any], batch_size: in
     first = 0
     while batch := list(itertools.islice(samples, batch_size)):
         if len(batch) == batch_size or not drop_last:
-            yield len(batch), _collated(collate, batch, range(first, first + len(batch)), "number {} of the stream")
+            yield len(batch), _collate_batch(collate, batch, range(first, first + len(batch)), "number {} of the stream")
         first += len(batch)
 
 
-def warned(source: Iterator[tuple[int, Any]], claimed: int | None) -> Iterator[Any]:
-    """The batches of a stream; a warning once it gives more samples than `claimed`, what `len(loader)` was told."""
+def warn_when_longer(source: Iterator[tuple[int, Any]], claimed: int | None) -> Iterator[Any]:
+    """The batches of a stream; warns once it gives more samples than `claimed`, which `len(loader)` has said."""
     given = 0
     for samples, batch in source:
         if claimed is not None:
-            given = noted(claimed, given, samples)
+            given = count_samples(claimed, given, samples)
         yield batch
 
 
-def noted(claimed: int, given: int, more: int) -> int:
-    """How many samples a stream has given now; warns when they pass what was claimed."""
+def count_samples(claimed: int, given: int, more: int) -> int:
+    """The samples that a stream has given by now; warns when they pass what was claimed."""
     if given <= claimed < given + more:
         warnings.warn(
             f"DataLoader: the length of the IterableDataset was reported to be {claimed} (by len(loader)), but {given + more} samples have been fetched; "
@@ -92,8 +96,8 @@ def noted(claimed: int, given: int, more: int) -> int:
     return given + more
 
 
-def _collated(collate: Callable[[Any], Any], samples: Any, indices: Any, word: str = "dataset[{!r}]") -> Any:
-    """The batch. An error of default_collate's is told with what the samples are called in the dataset."""
+def _collate_batch(collate: Callable[[Any], Any], samples: Any, indices: Any, word: str = "dataset[{!r}]") -> Any:
+    """The batch. An error of default_collate's is raised with the samples' indices in the dataset."""
     try:
         return collate(samples)
     except (ValueError, TypeError) as error:
@@ -101,5 +105,5 @@ def _collated(collate: Callable[[Any], Any], samples: Any, indices: Any, word: s
         if positions is None:
             raise
         names = list(indices)
-        told = ", ".join(f"sample {i} is {word.format(names[i])}" for i in dict.fromkeys(positions) if i < len(names))
-        raise type(error)(f"{error} ({told})") from error
+        described = ", ".join(f"sample {i} is {word.format(names[i])}" for i in dict.fromkeys(positions) if i < len(names))
+        raise type(error)(f"{error} ({described})") from error

@@ -1,4 +1,4 @@
-"""Collating: a list of samples becomes one batch of the same structure."""
+"""Collation: a list of samples as one batch of the same structure."""
 
 from __future__ import annotations
 
@@ -49,24 +49,29 @@ def collate(batch: Sequence[Any], *, collate_fn_map: CollateMap | None = None) -
         return _collate_mapping(first, batch, collate_fn_map)
     if isinstance(first, Sequence):
         return _collate_sequence(first, batch, collate_fn_map)
-    raise refused(TypeError, f"no tensor can hold a {type(first).__name__}; give DataLoader a collate_fn that makes the batch", 0)
+    raise collate_error(TypeError, f"no tensor can hold a {type(first).__name__}; give DataLoader a collate_fn that makes the batch", 0)
 
 
-def refused(kind: type[Exception], said: str, *samples: int) -> Exception:
-    """The error for samples that make no batch; who knows what they are called in the dataset reads their places in `samples`."""
-    error = kind(f"default_collate: {said}")
+def collate_error(kind: type[Exception], message: str, *samples: int) -> Exception:
+    """The error for samples that make no batch, with their positions as `samples`: the reader of the dataset adds their indices."""
+    error = kind(f"default_collate: {message}")
     vars(error)["samples"] = samples
     return error
 
 
-def _stacked(batch: Sequence[Any], kind: Any) -> Tensor:
+def _kind_error(i: int, first: str, other: Any) -> Exception:
+    message = f"sample 0 is a {first}, sample {i} a {type(other).__name__}; one batch needs one kind"
+    return collate_error(TypeError, message, 0, i)
+
+
+def _stack(batch: Sequence[Any], kind: Any) -> Tensor:
     first = batch[0]
     for i, x in enumerate(batch):
         if not isinstance(x, kind):
-            raise refused(TypeError, f"sample 0 is a {kind.__name__}, sample {i} a {type(x).__name__}; one batch needs one kind", 0, i)
+            raise _kind_error(i, kind.__name__, x)
         if x.shape != first.shape:
-            given = f"sample 0 is {tuple(first.shape)} of {_type_of(first)}, sample {i} is {tuple(x.shape)} of {_type_of(x)}"
-            raise refused(ShapeError, f"{given}: one batch needs one shape; pad them in a collate_fn", 0, i)
+            given = f"sample 0 is {tuple(first.shape)} of {_dtype_name(first)}, sample {i} is {tuple(x.shape)} of {_dtype_name(x)}"
+            raise collate_error(ShapeError, f"{given}: one batch needs one shape; pad them in a collate_fn", 0, i)
     if kind is Tensor:
         arrays = [x.array for x in batch]
         if any(type(a) is not np.ndarray or a.dtype is not arrays[0].dtype for a in arrays) or any(x.tracked for x in batch):
@@ -77,12 +82,12 @@ def _stacked(batch: Sequence[Any], kind: Any) -> Tensor:
     return Tensor.wrap(np.stack(batch, out=allocate((len(batch), *first.shape), first.dtype)))
 
 
-def _type_of(x: Any) -> str:
+def _dtype_name(x: Any) -> str:
     return str(getattr(x.dtype, "name", x.dtype))
 
 
 def collate_tensor_fn(batch: Sequence[Any], *, collate_fn_map: CollateMap | None = None) -> Any:
-    return _stacked(batch, Tensor)
+    return _stack(batch, Tensor)
 
 
 def collate_str_fn(batch: Sequence[Any], *, collate_fn_map: CollateMap | None = None) -> Any:
@@ -94,8 +99,8 @@ def collate_numpy_array_fn(batch: Sequence[Any], *, collate_fn_map: CollateMap |
     for dtype in kinds:
         _refuse_foreign(dtype, batch)
     if len(kinds) == 1:
-        return _stacked(batch, np.ndarray)
-    return _stacked([Tensor.wrap(x) if isinstance(x, np.ndarray) else x for x in batch], Tensor)  # of mixed types: promoted as tensors are
+        return _stack(batch, np.ndarray)
+    return _stack([Tensor.wrap(x) if isinstance(x, np.ndarray) else x for x in batch], Tensor)  # of mixed types: promoted as tensors are
 
 
 def collate_numpy_scalar_fn(batch: Sequence[Any], *, collate_fn_map: CollateMap | None = None) -> Tensor:
@@ -106,12 +111,12 @@ def collate_numpy_scalar_fn(batch: Sequence[Any], *, collate_fn_map: CollateMap 
 def _refuse_foreign(dtype: np.dtype, batch: Sequence[Any]) -> None:
     if dtype.kind in "SUOMm":
         i = next(i for i, x in enumerate(batch) if getattr(x, "dtype", None) == dtype)
-        raise refused(TypeError, f"a numpy array of {dtype} cannot become a tensor; give DataLoader a collate_fn", i)
+        raise collate_error(TypeError, f"a numpy array of {dtype} cannot become a tensor; give DataLoader a collate_fn", i)
 
 
 def collate_number_fn(batch: Sequence[Any], *, collate_fn_map: CollateMap | None = None) -> Tensor:
     first, kinds = batch[0], set(map(type, batch))
-    if len(kinds) == 1:  # all as the first is
+    if len(kinds) == 1:  # the usual case, and without a loop over the samples
         return Tensor.wrap(np.array(batch, np.float64 if isinstance(first, float) else np.bool_ if isinstance(first, bool) else np.int64))
     try:
         return tensor(list(batch), dtype=np.float64 if isinstance(first, float) else None)
@@ -122,40 +127,38 @@ def collate_number_fn(batch: Sequence[Any], *, collate_fn_map: CollateMap | None
 
 
 def _common_type(batch: Sequence[Any]) -> np.dtype:
-    """The type that holds all of the numbers, Python's among them weak."""
+    """The type that holds all numbers; Python's among them are weak, as in numpy."""
     for i, x in enumerate(batch):
         if not isinstance(x, np.generic) and type(x) not in (bool, int, float):
-            raise refused(
+            raise collate_error(
                 TypeError, f"sample 0 is a number and sample {i} another kind, a {type(x).__name__}; give DataLoader a collate_fn", 0, i
             )
     kinds = {x.dtype if isinstance(x, np.generic) else type(x) for x in batch}
     return np.result_type(*[kind if isinstance(kind, np.dtype) else kind(0) for kind in kinds])
 
 
-def _member(name: str, column: Sequence[Any], collate_fn_map: CollateMap | None) -> Any:
-    """One member of all samples, collated; an error says which member."""
+def _collate_member(name: str, column: Sequence[Any], collate_fn_map: CollateMap | None) -> Any:
+    """One member of all samples, collated; an error names the member."""
     try:
         return collate(column, collate_fn_map=collate_fn_map)
     except (ValueError, TypeError) as error:
         samples = getattr(error, "samples", None)
         if samples is None:
             raise
-        told = str(error).removeprefix("default_collate: ")
-        joint = "" if told.startswith("in [") else ": "
-        again = type(error)(f"default_collate: in [{name}]{joint}{told.removeprefix('in ') if not joint else told}")
-        vars(again)["samples"] = samples
-        raise again from error
+        message = str(error).removeprefix("default_collate: ")
+        joint = "" if message.startswith("in [") else ": "
+        located = type(error)(f"default_collate: in [{name}]{joint}{message.removeprefix('in ') if not joint else message}")
+        vars(located)["samples"] = samples
+        raise located from error
 
 
 def _collate_mapping(first: Mapping[Any, Any], batch: Sequence[Any], collate_fn_map: CollateMap | None) -> Any:
     for i, sample in enumerate(batch):
         if not isinstance(sample, Mapping):
-            raise refused(
-                TypeError, f"sample 0 is a {type(first).__name__}, sample {i} a {type(sample).__name__}; one batch needs one kind", 0, i
-            )
+            raise _kind_error(i, type(first).__name__, sample)
         if not sample.keys() >= first.keys():
-            raise refused(ShapeError, f"sample 0 has keys {sorted(map(str, first))}, sample {i} has {sorted(map(str, sample))}", 0, i)
-    return refilled(first, {key: _member(repr(key), [sample[key] for sample in batch], collate_fn_map) for key in first})
+            raise collate_error(ShapeError, f"sample 0 has keys {sorted(map(str, first))}, sample {i} has {sorted(map(str, sample))}", 0, i)
+    return rebuild_mapping(first, {key: _collate_member(repr(key), [sample[key] for sample in batch], collate_fn_map) for key in first})
 
 
 def _collate_sequence(first: Sequence[Any], batch: Sequence[Any], collate_fn_map: CollateMap | None) -> Any:
@@ -163,16 +166,15 @@ def _collate_sequence(first: Sequence[Any], batch: Sequence[Any], collate_fn_map
         try:
             n = len(sample)
         except TypeError:
-            said = f"sample 0 is a {type(first).__name__}, sample {i} a {type(sample).__name__}; one batch needs one kind"
-            raise refused(TypeError, said, 0, i) from None
+            raise _kind_error(i, type(first).__name__, sample) from None
         if n != len(first):
-            raise refused(ShapeError, f"sample 0 has {len(first)} members, sample {i} has {n}", 0, i)
-    columns = zip(*batch, strict=True)  # a column is a tuple: one of strings stays one
-    members = [_member(str(k), column, collate_fn_map) for k, column in enumerate(columns)]
-    return members if type(first) in (tuple, list) else reordered(first, members)
+            raise collate_error(ShapeError, f"sample 0 has {len(first)} members, sample {i} has {n}", 0, i)
+    # a column is a tuple: one of strings stays one
+    members = [_collate_member(str(k), column, collate_fn_map) for k, column in enumerate(zip(*batch, strict=True))]
+    return members if type(first) in (tuple, list) else rebuild_sequence(first, members)
 
 
-# What default_collate does with a sample of a type, or of one of several; programs may add theirs. The first that fits is taken.
+# default_collate's functions by the first sample's type; programs may add theirs. The first entry that fits is taken.
 default_collate_fn_map: CollateMap = {
     Tensor: collate_tensor_fn,
     np.ndarray: collate_numpy_array_fn,
@@ -191,20 +193,20 @@ def default_convert(data: Any) -> Any:
     if isinstance(data, np.ndarray | np.generic):
         return data if data.dtype.kind in "SUOMm" else Tensor.wrap(np.asarray(data))
     if isinstance(data, Mapping):
-        return refilled(data, {key: default_convert(value) for key, value in data.items()})
+        return rebuild_mapping(data, {key: default_convert(value) for key, value in data.items()})
     if isinstance(data, Sequence):
         members = [default_convert(value) for value in data]
-        return members if type(data) in (tuple, list) else reordered(data, members)
+        return members if type(data) in (tuple, list) else rebuild_sequence(data, members)
     return data
 
 
-def refilled(like: Mapping[Any, Any], found: dict[Any, Any]) -> Any:
-    """`found` in the type of `like`, with what else that holds (a defaultdict's factory); a plain dict where its type takes no values."""
+def rebuild_mapping(like: Mapping[Any, Any], found: dict[Any, Any]) -> Any:
+    """`found` in the type of `like`; a plain dict where that type takes no values."""
     if type(like) is dict:
         return found
     try:
         if isinstance(like, MutableMapping):
-            out = copy.copy(like)
+            out = copy.copy(like)  # for what else it holds, such as a defaultdict's factory
             for key, value in found.items():
                 out[key] = value
             return out
@@ -213,7 +215,7 @@ def refilled(like: Mapping[Any, Any], found: dict[Any, Any]) -> Any:
         return found
 
 
-def reordered(like: Sequence[Any], members: list[Any]) -> Any:
+def rebuild_sequence(like: Sequence[Any], members: list[Any]) -> Any:
     """`members` in the type of `like`; a list where that type takes none."""
     if isinstance(like, tuple) and hasattr(like, "_fields"):
         return type(like)(*members)
@@ -230,7 +232,7 @@ def reordered(like: Sequence[Any], members: list[Any]) -> Any:
         return members
 
 
-def pinned(batch: Any) -> Any:
+def pin_tensors(batch: Any) -> Any:
     """A batch with its tensors in pinned host memory, its structure kept; an object with a method pin_memory() pins itself."""
     if isinstance(batch, Tensor):
         return batch if batch.is_cuda else batch.pin_memory()
@@ -239,7 +241,7 @@ def pinned(batch: Any) -> Any:
     if hasattr(batch, "pin_memory"):
         return batch.pin_memory()
     if isinstance(batch, Mapping):
-        return refilled(batch, {key: pinned(value) for key, value in batch.items()})
+        return rebuild_mapping(batch, {key: pin_tensors(value) for key, value in batch.items()})
     if isinstance(batch, Sequence):
-        return reordered(batch, [pinned(value) for value in batch])
+        return rebuild_sequence(batch, [pin_tensors(value) for value in batch])
     return batch

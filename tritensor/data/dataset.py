@@ -1,4 +1,4 @@
-"""Datasets: where samples come from. By index (Dataset) or one after another (IterableDataset)."""
+"""Datasets: samples by index (Dataset) or one after another (IterableDataset)."""
 
 from __future__ import annotations
 
@@ -127,9 +127,9 @@ class StackDataset(Dataset[Any]):
         return tuple(d[index] for d in self.datasets)
 
     def __getitems__(self, indices: Sequence[int]) -> list[Any]:
-        """The samples at several places, each dataset asked once where it reads many."""
+        """The samples at several indices, each dataset asked once where it reads many."""
         named = self.datasets if isinstance(self.datasets, dict) else dict(enumerate(self.datasets))
-        columns = {name: samples_of(d, indices) for name, d in named.items()}
+        columns = {name: read_samples(d, indices) for name, d in named.items()}
         for name, column in columns.items():
             if len(column) != len(indices):
                 raise ArgumentError(
@@ -175,12 +175,12 @@ class Subset(Dataset[T_co]):
         return self.dataset[self.indices[index]]
 
     def __getitems__(self, indices: Sequence[int]) -> list[T_co]:
-        """The samples at several places."""
-        return samples_of(self.dataset, [self.indices[i] for i in indices])  # type: ignore[no-any-return]
+        """The samples at several indices."""
+        return read_samples(self.dataset, [self.indices[i] for i in indices])  # type: ignore[no-any-return]
 
     def __getbatch__(self, indices: Sequence[int]) -> Any:
-        """A batch, for a dataset that makes whole ones (`batch_reader` has asked)."""
-        whole = batch_reader(self.dataset)
+        """A batch, for a dataset that makes whole ones: `find_batch_reader` has looked."""
+        whole = find_batch_reader(self.dataset)
         assert whole is not None
         return whole([self.indices[i] for i in indices])
 
@@ -188,19 +188,17 @@ class Subset(Dataset[T_co]):
         return len(self.indices)
 
 
-def samples_of(dataset: Any, indices: Sequence[Any]) -> Any:
+def read_samples(dataset: Any, indices: Sequence[Any]) -> Any:
     """A list of samples, by `__getitems__` where the dataset has it."""
     many = getattr(dataset, "__getitems__", None)
     return many(indices) if callable(many) else [dataset[i] for i in indices]
 
 
-def batch_reader(dataset: Any) -> Callable[[Sequence[int]], Any] | None:
-    """What makes whole batches of a dataset, or None where only its samples can be asked.
-
-    The class decides, and in it the nearest definition: a subclass that changes how one sample is read has changed the batches, too.
-    """
+def find_batch_reader(dataset: Any) -> Callable[[Sequence[int]], Any] | None:
+    """A dataset's method that makes whole batches, or None where only samples can be asked for."""
+    # The nearest definition counts: a subclass that changes how one sample is read has changed the batches, too.
     for cls in type(dataset).__mro__:
-        if cls is Subset and batch_reader(dataset.dataset) is None:
+        if cls is Subset and find_batch_reader(dataset.dataset) is None:
             return None
         if "__getbatch__" in vars(cls):
             return dataset.__getbatch__  # type: ignore[no-any-return]

@@ -12,8 +12,8 @@ from tritensor.data.sampler import Sampler
 from tritensor.ground.errors import ArgumentError
 from tritensor.random import Generator
 
-_MOST_BATCHES = 50  # of a bucket: as random as a long epoch needs
-_LEAST_BUCKETS = 8  # that a short one is cut into
+_MAX_BATCHES = 50  # of a bucket: as random as a long epoch needs
+_MIN_BUCKETS = 8  # that a short one is cut into
 
 
 class LengthBucketSampler(Sampler[list[int]]):
@@ -56,7 +56,7 @@ class LengthBucketSampler(Sampler[list[int]]):
         for name, given in (("batch_size", batch_size), ("max_tokens", max_tokens), ("batches_per_bucket", batches_per_bucket)):
             if given is not None and (not isinstance(given, int) or isinstance(given, bool) or given < 1):
                 raise ArgumentError(f"LengthBucketSampler: {name} is {given!r}; give an integer of at least 1")
-        self.lengths = _lengths(lengths)
+        self.lengths = _check_lengths(lengths)
         self.batch_size, self.max_tokens, self.batches_per_bucket = batch_size, max_tokens, batches_per_bucket
         self.shuffle, self.drop_last, self.seed, self.epoch = shuffle, drop_last, seed, 0
         longest_first = np.argsort(-self.lengths, kind="stable")
@@ -65,23 +65,23 @@ class LengthBucketSampler(Sampler[list[int]]):
             raise ArgumentError(
                 f"LengthBucketSampler: sample {i} is {self.lengths[i]} long, more than max_tokens={max_tokens}; give at least that, or leave it out"
             )
-        self._buckets = self._cut(longest_first)
+        self._buckets = self._cut_buckets(longest_first)
 
-    def _cut(self, longest_first: np.ndarray) -> list[tuple[np.ndarray, int]]:
+    def _cut_buckets(self, longest_first: np.ndarray) -> list[tuple[np.ndarray, int]]:
         """(indices, size of their batches) of each bucket. All buckets but the last are whole batches."""
-        many, at = self.batches_per_bucket, 0
-        if many is None:
+        batches, at = self.batches_per_bucket, 0
+        if batches is None:
             by_size = 0 if self.batch_size is None else len(self.lengths) // self.batch_size
             by_tokens = 0 if self.max_tokens is None else int(self.lengths.sum()) // self.max_tokens
-            many = min(_MOST_BATCHES, max(1, max(by_size, by_tokens) // _LEAST_BUCKETS))
+            batches = min(_MAX_BATCHES, max(1, max(by_size, by_tokens) // _MIN_BUCKETS))
         buckets = []
         while at < len(longest_first):
-            size = self._size(int(self.lengths[longest_first[at]]))
-            buckets.append((longest_first[at : at + size * many], size))
-            at += size * many
+            size = self._batch_size_for(int(self.lengths[longest_first[at]]))
+            buckets.append((longest_first[at : at + size * batches], size))
+            at += size * batches
         return buckets
 
-    def _size(self, longest: int) -> int:
+    def _batch_size_for(self, longest: int) -> int:
         """Samples in a batch whose longest is this long."""
         fitting = len(self.lengths) if self.max_tokens is None else self.max_tokens // longest
         return fitting if self.batch_size is None else min(self.batch_size, fitting)
@@ -104,7 +104,7 @@ class LengthBucketSampler(Sampler[list[int]]):
         self.epoch = epoch
 
 
-def _lengths(given: Any) -> np.ndarray:
+def _check_lengths(given: Any) -> np.ndarray:
     """The lengths as integers, or an error that says which is none."""
     found = np.asarray(given.cpu().numpy() if hasattr(given, "cpu") else given)
     if found.ndim != 1 or (found.dtype.kind not in "iu" and len(found)):

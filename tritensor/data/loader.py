@@ -7,19 +7,19 @@ from collections.abc import Callable, Iterable, Iterator
 from typing import Any
 
 from tritensor import cuda
-from tritensor.data.batch_reader import apart, reader, stream, warned
-from tritensor.data.collate import default_collate, default_convert, pinned
+from tritensor.data.batch_reader import isolate_generator, make_reader, read_stream, warn_when_longer
+from tritensor.data.collate import default_collate, default_convert, pin_tensors
 from tritensor.data.dataset import IterableDataset
-from tritensor.data.loader_options import check_batches, check_workers, workers_of
-from tritensor.data.random_order import drawn_seed
+from tritensor.data.loader_options import check_batches, check_workers, count_workers
+from tritensor.data.random_order import draw_seed
 from tritensor.data.sampler import BatchSampler, RandomSampler, SequentialSampler
 from tritensor.random import Generator
 
-_FIXED = ("batch_size", "batch_sampler", "sampler", "drop_last", "dataset", "persistent_workers")  # what the batches were planned with
+_FIXED = ("batch_size", "batch_sampler", "sampler", "drop_last", "dataset", "persistent_workers")  # the batches were planned with these
 
 
 class _Batches(map):  # type: ignore[type-arg]
-    """The batches of an epoch, one for each entry of a sampler, which says how many they are."""
+    """The batches of an epoch, one for each entry of a sampler: a map() with a length."""
 
     _entries: Any
 
@@ -81,7 +81,7 @@ class DataLoader:
     """
 
     _ready = False
-    _forks = False  # new processes could not be given what it reads
+    _forks = False  # new processes could not be given the dataset or a function
 
     def __init__(
         self,
@@ -104,7 +104,7 @@ class DataLoader:
         pin_memory_device: str = "",
         in_order: bool = True,
     ) -> None:
-        num_workers = workers_of(num_workers)
+        num_workers = count_workers(num_workers)
         prefetch_factor = check_workers(
             num_workers, timeout, prefetch_factor, persistent_workers, multiprocessing_context, pin_memory_device
         )
@@ -151,40 +151,40 @@ class DataLoader:
         return cls
 
     def __getstate__(self) -> dict[str, Any]:
-        """Without the worker processes: another process starts its own."""
+        """The state without the worker processes: another process starts its own."""
         return {**self.__dict__, "_iterator": None}
 
     def __iter__(self) -> Iterator[Any]:
-        base_seed = drawn_seed(self.generator)  # whatever the number of workers, so that the order is the same
+        base_seed = draw_seed(self.generator)  # whatever the number of workers, so that the order is the same
         if self.num_workers:
-            return self._by_workers(base_seed)
+            return self._iterate_workers(base_seed)
         if self._streams:
-            batches = self._stream(base_seed)
-            return map(pinned, batches) if self._pins else batches
-        return _Batches(apart(self._reader(), base_seed), self._index_sampler)
+            batches = self._iterate_stream(base_seed)
+            return map(pin_tensors, batches) if self._pins else batches
+        return _Batches(isolate_generator(self._make_reader(), base_seed), self._index_sampler)
 
-    def _stream(self, base_seed: int) -> Iterator[Any]:
+    def _iterate_stream(self, base_seed: int) -> Iterator[Any]:
         """The batches of a stream that is read in this process."""
-        batches = warned(stream(self.dataset, self.collate_fn, self.batch_size, self.drop_last), self._claimed)
-        following, end = apart(lambda end: next(batches, end), base_seed), object()
+        batches = warn_when_longer(read_stream(self.dataset, self.collate_fn, self.batch_size, self.drop_last), self._claimed)
+        following, end = isolate_generator(lambda end: next(batches, end), base_seed), object()
         while (batch := following(end)) is not end:
             yield batch
 
-    def _by_workers(self, base_seed: int, tasks: Iterator[Any] | None = None) -> Any:
-        """An iteration by worker processes: those that persist, or new ones. `tasks` are (indices, what is entered meanwhile), those of the sampler
-        where none are given."""
-        from tritensor.data.workers import start  # few programs need it
+    def _iterate_workers(self, base_seed: int, tasks: Iterator[Any] | None = None) -> Any:
+        """An iteration by worker processes: those that persist, or new ones. `tasks` are (indices, context manager to read them in), by default
+        those of the sampler."""
+        from tritensor.data.workers import iterator  # few programs need it
 
-        crew = self._iterator
-        if crew is None or not crew.alive:
-            crew = start.crew_of(self, base_seed)
+        pool = self._iterator
+        if pool is None or not pool.alive:
+            pool = iterator.start_workers(self, base_seed)
         if self.persistent_workers:
-            self._iterator = crew
-        return start.iteration(self, crew, base_seed, tasks)
+            self._iterator = pool
+        return iterator.iterate_workers(self, pool, base_seed, tasks)
 
     @property
     def _index_sampler(self) -> Iterable[Any]:
-        """What says which samples come next: lists of indices, or single ones."""
+        """The iterable that says which samples come next: lists of indices, or single ones."""
         found = self.sampler if self.batch_sampler is None else self.batch_sampler
         assert found is not None, "an IterableDataset has no indices"
         return found
@@ -194,10 +194,10 @@ class DataLoader:
         """Whether batches are made of indices or of samples of a stream."""
         return self.batch_sampler is not None or (self._streams and self.batch_size is not None)
 
-    def _reader(self) -> Callable[[Any], Any]:
-        """What makes a batch of what the index sampler gives, in this process."""
-        read = reader(self.dataset, self.collate_fn, self.batch_sampler is not None)
-        return (lambda indices: pinned(read(indices))) if self._pins else read
+    def _make_reader(self) -> Callable[[Any], Any]:
+        """A function that makes a batch of an entry of the index sampler, in this process."""
+        read = make_reader(self.dataset, self.collate_fn, self.batch_sampler is not None)
+        return (lambda indices: pin_tensors(read(indices))) if self._pins else read
 
     def __len__(self) -> int:
         """Batches in an epoch. Raises TypeError where the dataset or sampler has no length."""

@@ -1,4 +1,4 @@
-"""What a DataLoader's arguments may be, alone and together, and what num_workers="auto" means."""
+"""Checks of a DataLoader's arguments, alone and together; the number of workers that num_workers="auto" means."""
 
 from __future__ import annotations
 
@@ -9,12 +9,12 @@ from typing import Any
 from tritensor.ground.device import as_device
 from tritensor.ground.errors import ArgumentError
 
-_MOST = 8  # workers that "auto" takes
-AHEAD = 2  # batches that each worker makes ahead
+_MAX_AUTO_WORKERS = 8  # workers that "auto" takes
+PREFETCH = 2  # batches that each worker makes ahead
 
 
-def cores() -> int:
-    """How many processors this process may use: its affinity, and its control group's share of time, rounded up."""
+def count_cores() -> int:
+    """The processors that this process may use: its affinity, and its control group's share of time, rounded up."""
     found = len(os.sched_getaffinity(0))
     try:
         with open("/sys/fs/cgroup/cpu.max") as file:
@@ -24,17 +24,17 @@ def cores() -> int:
     return found if quota == "max" else max(1, min(found, -(-int(quota) // int(period))))
 
 
-def workers_of(given: int | str) -> int:
-    """The number of workers that is meant. Raises ArgumentError for what is no count; warns where there are more than processors."""
+def count_workers(given: int | str) -> int:
+    """The number of workers of a num_workers. Raises ArgumentError for what is no count; warns where there are more than processors."""
     if given == "auto":
-        return max(1, min(cores() - 1, _MOST))
+        return max(1, min(count_cores() - 1, _MAX_AUTO_WORKERS))
     if not isinstance(given, int) or isinstance(given, bool) or given < 0:
         raise ArgumentError(
             f'DataLoader: num_workers {given!r} is not a count; give an integer from 0 (batches are made in this process), or "auto"'
         )
-    if given > cores():
+    if given > count_cores():
         warnings.warn(
-            f"DataLoader: num_workers={given} and {cores()} processors for this process: more workers than that mostly wait for one another, unless "
+            f"DataLoader: num_workers={given} and {count_cores()} processors for this process: more workers than that mostly wait for one another, unless "
             'they wait for disks or networks; num_workers="auto" takes as many as pay',
             stacklevel=3,
         )
@@ -69,7 +69,7 @@ def check_workers(
         _check_context(multiprocessing_context)
     if pin_memory_device and as_device(pin_memory_device).type != "cuda":
         raise ArgumentError(f"DataLoader: pin_memory_device {pin_memory_device!r} is no GPU; leave it out, or give 'cuda'")
-    return AHEAD if num_workers and prefetch_factor is None else prefetch_factor
+    return PREFETCH if num_workers and prefetch_factor is None else prefetch_factor
 
 
 def _check_context(given: Any) -> None:
@@ -87,7 +87,7 @@ def _check_context(given: Any) -> None:
 
 
 def check_batches(streams: bool, batch_size: Any, shuffle: Any, sampler: Any, batch_sampler: Any, drop_last: bool) -> None:
-    """Raise ArgumentError where what makes the batches contradicts itself."""
+    """Raise ArgumentError where the options that make the batches contradict one another."""
     if batch_size is not None and (not isinstance(batch_size, int) or isinstance(batch_size, bool) or batch_size <= 0):
         raise ArgumentError(
             f"DataLoader: batch_size {batch_size!r} is not a positive integer (None hands out single samples); give 1 or more"

@@ -9,21 +9,21 @@ import numpy as np
 from tritensor.random import Generator, default_generator
 from tritensor.tensor.functions.creation.random import rand, randint, randperm
 
-_DRAWN = 1 << 14
-_ALL = (1 << 64) - 1
+_CHUNK = 1 << 14  # indices drawn at once
+_MASK = (1 << 64) - 1
 
 
-def drawn_seed(generator: Generator | None) -> int:
+def draw_seed(generator: Generator | None) -> int:
     """A seed of 63 bits, drawn from a generator (the default one where none is given)."""
     key, offset = (default_generator if generator is None else generator).draw(1)
-    return _mixed(key ^ _mixed(offset)) >> 1
+    return _mix_bits(key ^ _mix_bits(offset)) >> 1
 
 
-def _mixed(z: int) -> int:
+def _mix_bits(z: int) -> int:
     """64 bits that depend on all of z's (the output function of SplitMix64; Steele, Lea and Flood, "Fast splittable generators", 2014)."""
-    z = (z + 0x9E3779B97F4A7C15) & _ALL
-    z = ((z ^ z >> 30) * 0xBF58476D1CE4E5B9) & _ALL
-    z = ((z ^ z >> 27) * 0x94D049BB133111EB) & _ALL
+    z = (z + 0x9E3779B97F4A7C15) & _MASK
+    z = ((z ^ z >> 30) * 0xBF58476D1CE4E5B9) & _MASK
+    z = ((z ^ z >> 27) * 0x94D049BB133111EB) & _MASK
     return z ^ z >> 31
 
 
@@ -32,13 +32,13 @@ def permutation(n: int, generator: Generator | None) -> list[int]:
     return randperm(n, generator=generator).tolist()
 
 
-def choices(n: int, count: int, generator: Generator | None) -> Iterator[int]:
+def draw_with_replacement(n: int, count: int, generator: Generator | None) -> Iterator[int]:
     """`count` independent draws from 0 to n - 1, some at a time: programs that stop by themselves ask for any number of them."""
-    for first in range(0, count, _DRAWN):
-        yield from randint(0, n, (min(_DRAWN, count - first),), generator=generator).tolist()
+    for first in range(0, count, _CHUNK):
+        yield from randint(0, n, (min(_CHUNK, count - first),), generator=generator).tolist()
 
 
-def weighted(weights: list[float], count: int, replacement: bool, generator: Generator | None) -> list[int]:
+def draw_weighted(weights: list[float], count: int, replacement: bool, generator: Generator | None) -> list[int]:
     """`count` indices, i with probability weights[i] / sum(weights); each once at most unless `replacement`."""
     w = np.array(weights)
     if replacement:  # inverse of the cumulative distribution

@@ -1,4 +1,4 @@
-"""Samplers: in which order a dataset is read."""
+"""Samplers: orders in which a dataset is read."""
 
 from __future__ import annotations
 
@@ -6,7 +6,7 @@ import itertools
 from collections.abc import Iterable, Iterator, Sequence, Sized
 from typing import Any, Generic, TypeVar
 
-from tritensor.data.random_order import choices, drawn_seed, permutation, weighted
+from tritensor.data.random_order import draw_seed, draw_weighted, draw_with_replacement, permutation
 from tritensor.ground.errors import ArgumentError
 from tritensor.random import Generator
 
@@ -64,11 +64,11 @@ class RandomSampler(Sampler[int]):
         n, wanted = len(self.data_source), self.num_samples
         if wanted and not n:
             raise ArgumentError(f"RandomSampler: {wanted} samples asked of an empty dataset")
-        generator = self.generator  # without one, a stream of its own: what the dataset draws between the samples does not move it
-        if generator is None:
-            generator = Generator().manual_seed(drawn_seed(None))
+        generator = self.generator
+        if generator is None:  # a stream of its own: draws of the dataset between the samples must not change the order
+            generator = Generator().manual_seed(draw_seed(None))
         if self.replacement:
-            yield from choices(n, wanted, generator)
+            yield from draw_with_replacement(n, wanted, generator)
             return
         while wanted > 0:
             yield from permutation(n, generator)[:wanted]
@@ -121,7 +121,7 @@ class WeightedRandomSampler(Sampler[int]):
             )
 
     def __iter__(self) -> Iterator[int]:
-        return iter(weighted(self.weights, self.num_samples, self.replacement, self.generator))
+        return iter(draw_weighted(self.weights, self.num_samples, self.replacement, self.generator))
 
     def __len__(self) -> int:
         return self.num_samples

@@ -14,7 +14,7 @@ from tritensor import cuda
 from tritensor.autograd.modes import no_grad
 from tritensor.cuda.memory.report import size as in_words
 from tritensor.data.collate import default_collate
-from tritensor.data.dataset import samples_of
+from tritensor.data.dataset import read_samples
 from tritensor.data.loader import DataLoader
 from tritensor.ground.device import as_device
 from tritensor.ground.errors import ArgumentError, OutOfMemoryError
@@ -199,7 +199,7 @@ class _Samples:
 
     def batch(self, size: int) -> Any:
         """The first samples, over again where there are too few."""
-        return self.collate(samples_of(self.dataset, [i % len(self.dataset) for i in range(size)]))
+        return self.collate(read_samples(self.dataset, [i % len(self.dataset) for i in range(size)]))
 
 
 class _Before:

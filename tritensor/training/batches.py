@@ -33,7 +33,7 @@ def batches(loader: Iterable[Any], seeds: dict[str, Any], epoch: int, start: int
         if loader.num_workers:
             yield from _by_workers(loader, seeds, epoch, _drawn(loader._index_sampler, order, start))
             return
-        read, reading = loader._reader(), Stream(seeds, own)
+        read, reading = loader._make_reader(), Stream(seeds, own)
         draws = type(loader.dataset) is not TensorDataset or loader.collate_fn is not default_collate  # else 60 us can be saved
         for number, indices in _drawn(loader._index_sampler, order, start):
             with reading.at("batch", epoch, number) if draws else nullcontext():
@@ -56,7 +56,7 @@ def _by_workers(loader: DataLoader, seeds: dict[str, Any], epoch: int, drawn: It
     """The batches that worker processes make of (number, indices): each enters the batch's stream itself, so that they are the same as without."""
     draws = type(loader.dataset) is not TensorDataset or loader.collate_fn is not default_collate
     tasks = ((indices, Reading(seeds, epoch, number) if draws else None) for number, indices in drawn)
-    found = loader._by_workers(mixed((seeds["tritensor"], "workers", epoch)) >> 1, tasks)
+    found = loader._iterate_workers(mixed((seeds["tritensor"], "workers", epoch)) >> 1, tasks)
     try:
         yield from found
     finally:

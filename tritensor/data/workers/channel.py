@@ -1,4 +1,4 @@
-"""Messages between a DataLoader and one of its workers: pickles of any length, and descriptors of shared memory that go with them.
+"""Channel between a DataLoader and one of its workers: pickles of any length, and descriptors of shared memory that go with them.
 
 A message keeps its bounds (a sequenced-packet socket of the UNIX family). One that is too long for a packet goes as a nameless file. When a
 process ends, however it does, the system closes its end, and the other reads the end at once.
@@ -20,37 +20,37 @@ from tritensor.tensor.shared_memory import Mapping, descriptors_held, reserved_a
 
 _PACKET = 32_000  # bytes of a message that go by themselves
 DESCRIPTORS = 200  # that go with one; the system takes 253
-_WHOLE, _FILE = b"m", b"f"
-_PAUSE = 0.002  # seconds
+_INLINE, _IN_FILE = b"m", b"f"
+_PAUSE = 0.002  # seconds between two tries, where nothing tells when to try again
 
 
-def pair() -> tuple[socket.socket, socket.socket]:
-    """Two ends."""
+def socket_pair() -> tuple[socket.socket, socket.socket]:
+    """The two ends of a channel."""
     return socket.socketpair(socket.AF_UNIX, socket.SOCK_SEQPACKET)
 
 
 class Channel:
-    """One end. That of the loader does not wait when it sends: what the socket does not take stays in `outbox`."""
+    """One end. The loader's does not wait when it sends: what the socket does not take stays in `outbox`."""
 
-    def __init__(self, end: socket.socket, waits: bool) -> None:
+    def __init__(self, end: socket.socket, blocking: bool) -> None:
         self.socket = end
         self.outbox: deque[tuple[bytes, list[int]]] = deque()
-        self._waits = waits
-        end.setblocking(waits)
+        self._blocking = blocking
+        end.setblocking(blocking)
 
     def send(self, message: bytes, descriptors: list[int] | None = None) -> None:
-        """Send, or put in the outbox. Raises BrokenPipeError where the other has ended. Descriptors are closed here when they are under way."""
+        """Send, or put in the outbox; descriptors are closed here once they are sent. Raises BrokenPipeError where the other has ended."""
         given = descriptors or []
         if len(message) < _PACKET:
-            self.outbox.append((_WHOLE + message, given))
+            self.outbox.append((_INLINE + message, given))
         else:
             file, there = reserved_and_mapped(len(message))
             np.asarray(there)[:] = np.frombuffer(message, np.uint8)
-            self.outbox.append((_FILE + len(message).to_bytes(8, "little"), [file, *given]))
+            self.outbox.append((_IN_FILE + len(message).to_bytes(8, "little"), [file, *given]))
         self.flush()
 
     def flush(self) -> bool:
-        """Send what waits in the outbox, as far as the socket takes it; whether it is empty."""
+        """Send what waits in the outbox, as far as the socket takes it; returns whether it is empty."""
         while self.outbox:
             message, descriptors = self.outbox[0]
             try:
@@ -62,9 +62,9 @@ class Channel:
                 return False
             except OSError as error:
                 if error.errno == errno.ETOOMANYREFS:  # too many descriptors under way: the other has yet to take some
-                    if not self._waits:
+                    if not self._blocking:
                         return False
-                    time.sleep(_PAUSE)  # nothing tells when it has
+                    time.sleep(_PAUSE)
                     continue
                 raise
             self.outbox.popleft()
@@ -85,11 +85,11 @@ class Channel:
             if flags & socket.MSG_CTRUNC:
                 for descriptor in descriptors:
                     os.close(descriptor)
-                held, raised = descriptors_held()
+                held, mend = descriptors_held()
                 raise OutOfMemoryError(
-                    f"DataLoader: no file descriptor is left to receive what a worker sends ({held}); {raised}, or use fewer workers"
+                    f"DataLoader: no file descriptor is left to receive what a worker sends ({held}); {mend}, or use fewer workers"
                 )
-            if message[:1] == _WHOLE:
+            if message[:1] == _INLINE:
                 return memoryview(message)[1:], list(descriptors)
             file = descriptors[0]
             try:

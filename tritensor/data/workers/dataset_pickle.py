@@ -1,4 +1,4 @@
-"""What workers are given: the dataset and the functions that read it, pickled once for all workers that are not forked.
+"""Pickle of a DataLoader's dataset and functions, made once for all workers that are not forked.
 
 Large arrays lie beside the pickle in one nameless file, which every worker maps as its own: they share the pages that none of them writes to.
 Tensors move to shared memory, as everywhere in `tritensor.multiprocessing`.
@@ -22,18 +22,18 @@ from tritensor.multiprocessing import reductions  # noqa: F401  (tells the pickl
 from tritensor.tensor.shared_memory import Mapping, reserved_and_mapped
 
 _LARGE = 1 << 16  # bytes from which on an array lies beside the pickle
-_ALIGNED = 64
+_ALIGNMENT = 64
 Contents = tuple[Any, Callable[[Any], Any], Callable[[int], None] | None]  # dataset, collate_fn, worker_init_fn
-_NAMES = ("dataset", "collate_fn", "worker_init_fn")
-_FAILS = (pickle.PicklingError, AttributeError, TypeError, NotImplementedError, RecursionError, ImportError)
+_PART_NAMES = ("dataset", "collate_fn", "worker_init_fn")
+_PICKLING_ERRORS = (pickle.PicklingError, AttributeError, TypeError, NotImplementedError, RecursionError, ImportError)
 
 
 class CannotBeSent(pickle.PicklingError):
-    """What no new process can be given; one that is forked has it already."""
+    """The dataset or a function cannot be sent to a new process; one that is forked has it already."""
 
 
-class Parcel:
-    """A dataset, its collate_fn and worker_init_fn on their way to workers; `open()` gives them, in the worker."""
+class DatasetPickle:
+    """A dataset, collate_fn and worker_init_fn on their way to workers; `open()` returns them, in the worker."""
 
     def __init__(self, contents: Contents) -> None:
         self.contents: Contents | None = contents
@@ -50,58 +50,58 @@ class Parcel:
         if popen is None:
             raise RuntimeError("DataLoader: what workers are given is sent when they are started, and not otherwise")
         if self._file >= 0:
-            return _arrived, (reduction.DupFd(self._file), self._layout)
+            return _receive, (reduction.DupFd(self._file), self._layout)
         passed_on = len(popen._fds)
-        stream, buffers = self._pickled()
+        stream, buffers = self._pickle_contents()
         self.names_main = b"__main__" in stream
-        total, places = len(stream), []
+        total, spans = len(stream), []
         for buffer in buffers:
-            first = -(-total // _ALIGNED) * _ALIGNED
-            places.append((first, buffer.nbytes))
+            first = -(-total // _ALIGNMENT) * _ALIGNMENT
+            spans.append((first, buffer.nbytes))
             total = first + buffer.nbytes
-        (file, mapping), layout = reserved_and_mapped(total), (len(stream), places)
+        (file, mapping), layout = reserved_and_mapped(total), (len(stream), spans)
         there = np.asarray(mapping)
         there[: len(stream)] = np.frombuffer(stream, np.uint8)
-        for (first, nbytes), buffer in zip(places, buffers, strict=True):
+        for (first, nbytes), buffer in zip(spans, buffers, strict=True):
             there[first : first + nbytes] = np.frombuffer(buffer, np.uint8)
         if len(popen._fds) == passed_on:  # nothing in it is for this worker alone: the next ones get the same
             self._file, self._layout = file, layout
-            return _arrived, (reduction.DupFd(file), layout)
-        popen._parcels = [*getattr(popen, "_parcels", []), _Closing(file)]  # until it is under way
-        return _arrived, (reduction.DupFd(file), layout)
+            return _receive, (reduction.DupFd(file), layout)
+        popen._tritensor_files = [*getattr(popen, "_tritensor_files", []), _OwnedDescriptor(file)]  # until it is under way
+        return _receive, (reduction.DupFd(file), layout)
 
-    def _pickled(self) -> tuple[bytes, list[memoryview]]:
+    def _pickle_contents(self) -> tuple[bytes, list[memoryview]]:
         buffers: list[memoryview] = []
 
-        def beside(buffer: pickle.PickleBuffer) -> bool:
-            seen = buffer.raw()
-            if seen.nbytes < _LARGE:
+        def keep_in_band(buffer: pickle.PickleBuffer) -> bool:
+            memory = buffer.raw()
+            if memory.nbytes < _LARGE:
                 return True
-            buffers.append(seen)
+            buffers.append(memory)
             return False
 
         file = io.BytesIO()
         try:
-            ForkingPickler(file, 5, True, beside).dump(self.contents)
-        except _FAILS as error:
+            ForkingPickler(file, 5, True, keep_in_band).dump(self.contents)
+        except _PICKLING_ERRORS as error:
             assert self.contents is not None
-            raise CannotBeSent(_what_fails(self.contents, error)) from error
+            raise CannotBeSent(_describe_failure(self.contents, error)) from error
         return file.getvalue(), buffers
 
     def open(self) -> Contents:
-        """What was sent. Raises what unpickling raises."""
+        """The contents. Raises what unpickling raises."""
         if self.contents is None:
-            nbytes, places = self._layout
-            total = places[-1][0] + places[-1][1] if places else nbytes
+            nbytes, spans = self._layout
+            total = spans[-1][0] + spans[-1][1] if spans else nbytes
             there = np.asarray(Mapping(self._file, total, private=True))
-            self.contents = pickle.loads(there[:nbytes].data, buffers=[there[first : first + n] for first, n in places])
+            self.contents = pickle.loads(there[:nbytes].data, buffers=[there[first : first + n] for first, n in spans])
             os.close(self._file)
             self._file = -1
         return self.contents
 
 
-class _Closing:
-    """A descriptor that is closed when nobody needs it any more."""
+class _OwnedDescriptor:
+    """A descriptor that is closed with this object."""
 
     def __init__(self, descriptor: int) -> None:
         self.descriptor = descriptor
@@ -110,22 +110,22 @@ class _Closing:
         os.close(self.descriptor)
 
 
-def _arrived(file: Any, layout: tuple[int, list[tuple[int, int]]]) -> Parcel:
-    parcel = Parcel.__new__(Parcel)
-    parcel.contents, parcel.names_main, parcel._layout = None, False, layout
-    parcel._file = file.detach()
-    return parcel
+def _receive(file: Any, layout: tuple[int, list[tuple[int, int]]]) -> DatasetPickle:
+    dataset_pickle = DatasetPickle.__new__(DatasetPickle)
+    dataset_pickle.contents, dataset_pickle.names_main, dataset_pickle._layout = None, False, layout
+    dataset_pickle._file = file.detach()
+    return dataset_pickle
 
 
-def _what_fails(contents: Contents, error: Exception) -> str:
-    """Which of the parts cannot be pickled, and what can be done."""
+def _describe_failure(contents: Contents, error: Exception) -> str:
+    """The message for a part that cannot be pickled: its name, why, and what can be done."""
     guilty, reason = "what they are given", error
-    for name, part in zip(_NAMES, contents, strict=True):
-        said = _refusal(part)
-        if said is None:
+    for name, part in zip(_PART_NAMES, contents, strict=True):
+        error_of_part = _pickling_error(part)
+        if error_of_part is None:
             continue
-        guilty, reason = name, said
-        inside = [(key, _refusal(value)) for key, value in getattr(part, "__dict__", {}).items()]
+        guilty, reason = name, error_of_part
+        inside = [(key, _pickling_error(value)) for key, value in getattr(part, "__dict__", {}).items()]
         if found := [(key, why) for key, why in inside if why is not None]:
             guilty, reason = f"dataset.{found[0][0]}" if name == "dataset" else f"{name}.{found[0][0]}", found[0][1]
         break
@@ -136,10 +136,10 @@ def _what_fails(contents: Contents, error: Exception) -> str:
     )
 
 
-def _refusal(part: Any) -> Exception | None:
+def _pickling_error(part: Any) -> Exception | None:
     try:
         ForkingPickler(io.BytesIO(), 5).dump(part)
-    except _FAILS as error:
+    except _PICKLING_ERRORS as error:
         return error
     except RuntimeError:  # what can only be sent to a process that is being started
         return None

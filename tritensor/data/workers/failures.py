@@ -1,4 +1,4 @@
-"""What is said in the loader's process of a worker that raised, was killed, ended by itself, or does not answer."""
+"""Messages in the loader's process on a worker that raised, was killed, ended by itself, or does not answer."""
 
 from __future__ import annotations
 
@@ -14,61 +14,61 @@ from tritensor.ground.errors import OutOfMemoryError
 from tritensor.multiprocessing.spawn import signal_name
 from tritensor.tensor.shared_memory import NO_DESCRIPTOR, descriptors_held
 
-_FIRST = 8  # indices that a message names
+_MAX_SHOWN = 8  # indices that a message names
 
 
-class _Said(str):
+class _UnquotedMessage(str):
     """A message that KeyError prints as it is, not quoted."""
 
     def __repr__(self) -> str:
         return str(self)
 
 
-class Raised(NamedTuple):
-    """An error of a worker, as it travels: its class, Python's text of it, where it happened."""
+class WorkerError(NamedTuple):
+    """An error of a worker in a form that can be sent: its class, its traceback as text, and `where` it happened."""
 
     kind: type[BaseException]
     text: str
     where: str
 
-    def throw(self) -> NoReturn:
+    def reraise(self) -> NoReturn:
         """Raise it here: the same class, where that takes a message alone, else RuntimeError."""
-        said = _Said(f"Caught {self.kind.__name__} {self.where}.\nOriginal {self.text}")
+        message = _UnquotedMessage(f"Caught {self.kind.__name__} {self.where}.\nOriginal {self.text}")
         if self.kind is not KeyError:
-            said = str(said)  # type: ignore[assignment]
+            message = str(message)  # type: ignore[assignment]
         kind = RuntimeError if issubclass(self.kind, StopIteration) else self.kind  # that would end the loop without a word
         try:
-            error = kind(said)
+            error = kind(message)
         except Exception:  # a class that is made of something else than a message
-            error = RuntimeError(said)
+            error = RuntimeError(message)
         try:
             raise error
         finally:
             del error  # else this frame and the error hold one another, and with them the iterator
 
 
-def raised(error: BaseException, where: str) -> Raised:
-    """An error that is being handled, as it travels. A class that the loader's process cannot import is told by the nearest base that it can."""
-    kind = next(cls for cls in type(error).__mro__ if _travels(cls))
-    return Raised(kind, "".join(traceback.format_exception(error)), where)
+def capture_error(error: BaseException, where: str) -> WorkerError:
+    """An error that is being handled, to be sent; of a class that the loader's process cannot import it takes the nearest base that can be."""
+    kind = next(cls for cls in type(error).__mro__ if _can_pickle(cls))
+    return WorkerError(kind, "".join(traceback.format_exception(error)), where)
 
 
-def _travels(cls: type) -> bool:
+def _can_pickle(cls: type) -> bool:
     try:
         return pickle.loads(pickle.dumps(cls)) is cls
     except (pickle.PicklingError, AttributeError, ImportError, TypeError):
         return False
 
 
-def samples_shown(indices: Any) -> str:
+def describe_samples(indices: Any) -> str:
     """ "the samples [4, 5, ...]", the first of many; "dataset[4]" for one index."""
     if not isinstance(indices, list | tuple):
         return f"dataset[{indices!r}]"
-    first = ", ".join(map(repr, indices[:_FIRST]))
-    return f"the samples [{first}{', ...' if len(indices) > _FIRST else ''}]"
+    first = ", ".join(map(repr, indices[:_MAX_SHOWN]))
+    return f"the samples [{first}{', ...' if len(indices) > _MAX_SHOWN else ''}]"
 
 
-def how_it_ended(exit_code: int | None) -> str:
+def describe_exit(exit_code: int | None) -> str:
     """ "was killed by signal SIGKILL", with what that means."""
     if exit_code is None:
         return "has closed its end and still runs"
@@ -83,22 +83,20 @@ def how_it_ended(exit_code: int | None) -> str:
     return f"was killed by signal {signal_name(exit_code)}{meanings.get(-exit_code, '')}"
 
 
-def start_failed(exit_code: int | None, method: str) -> str:
-    """What is said of a worker that ended before it could read the dataset."""
-    how = f"{how_it_ended(exit_code)} before it had started; what it said stands above"
+def describe_failed_start(exit_code: int | None, method: str) -> str:
+    """The message for a worker that ended before it could read the dataset."""
+    how = f"{describe_exit(exit_code)} before it had started; what it said stands above"
     main: Any = sys.modules.get("__main__")
     file = getattr(main, "__file__", None)
     if method == "fork" or exit_code is None or exit_code < 0 or file is None:
         return how
-    if not _guarded(file):
-        return (
-            f"{how}: it imports {Path(file).name}, which has no `if __name__ == '__main__':` and so runs the whole program again; {GUARD}"
-        )
+    if not _has_main_guard(file):
+        return f"{how}: it imports {Path(file).name}, which has no `if __name__ == '__main__':` and so runs the whole program again; {GUARD_HINT}"
     return f"{how}: it imports {Path(file).name} and the modules of the dataset, and one of them raises"
 
 
-def no_start(error: OSError, rank: int, count: int) -> Exception | None:
-    """What is said where the system starts no further worker; None of an error of another kind."""
+def start_error(error: OSError, rank: int, count: int) -> Exception | None:
+    """The error where the system starts no further worker; None for an error of another kind."""
     if error.errno in NO_DESCRIPTOR:
         held, mend = descriptors_held()
         return OutOfMemoryError(
@@ -112,10 +110,10 @@ def no_start(error: OSError, rank: int, count: int) -> Exception | None:
     return None
 
 
-GUARD = "put what the program does under `if __name__ == '__main__':`, or use num_workers=0 or multiprocessing_context='fork'"
+GUARD_HINT = "put what the program does under `if __name__ == '__main__':`, or use num_workers=0 or multiprocessing_context='fork'"
 
 
-def _guarded(file: str) -> bool:
+def _has_main_guard(file: str) -> bool:
     try:
         return "__name__" in Path(file).read_text(errors="replace")
     except OSError:  # a program that is no file any more: nothing is claimed of it

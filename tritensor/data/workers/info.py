@@ -1,4 +1,4 @@
-"""What a worker process of a DataLoader knows of itself."""
+"""Facts about the worker process of a DataLoader that this process is."""
 
 from __future__ import annotations
 
@@ -8,7 +8,7 @@ from typing import Any
 
 @dataclass(frozen=True, slots=True)
 class WorkerInfo:
-    """What a worker knows of itself: its `id` (0 to num_workers - 1), `num_workers`, the `seed` of its generators in this epoch (the loader's plus
+    """Facts about a worker: its `id` (0 to num_workers - 1), `num_workers`, the `seed` of its generators in this epoch (the loader's plus
     the id), and `dataset`, its own copy. `rng` and `worker_method` are PyTorch's."""
 
     id: int
@@ -19,23 +19,21 @@ class WorkerInfo:
     worker_method: str | None = "multiprocessing"
 
 
-_here: WorkerInfo | None = None
+_worker_info: WorkerInfo | None = None
 
 
 def get_worker_info() -> WorkerInfo | None:
-    """What this process knows of itself as a worker of a DataLoader: `id` (0 to num_workers - 1), `num_workers`, `seed` and `dataset`, its own copy.
-
-    None where it is no worker, so that a dataset may ask everywhere:
+    """The WorkerInfo of this process, a worker of a DataLoader; None where it is no worker, so that a dataset may ask everywhere:
 
     >>> worker = tt.data.get_worker_info()
     >>> first, step = (worker.id, worker.num_workers) if worker else (0, 1)
     >>> list(range(first, 6, step))
     [0, 1, 2, 3, 4, 5]
     """
-    return _here
+    return _worker_info
 
 
-def become(info: WorkerInfo | None) -> None:
+def set_worker_info(info: WorkerInfo | None) -> None:
     """Note that this process is a worker."""
-    global _here
-    _here = info
+    global _worker_info
+    _worker_info = info

@@ -1,4 +1,4 @@
-"""A worker's shared memory: pieces that batches lie in, used again and again, so that the system finds and zeroes their pages once.
+"""Pool of a worker's shared memory: pieces for batches, used again and again, so that the system finds and zeroes their pages once.
 
 A piece is free again when the worker's own arrays on it have died and the loader has said that those of the program have.
 """
@@ -20,7 +20,7 @@ _KEPT = 64 << 20  # bytes of free pieces that may stay beside those in use
 
 
 class Piece:
-    """Shared bytes that have a number; `holders` counts who still needs what lies there."""
+    """Shared bytes under a number; `holders` counts who still needs their contents."""
 
     __slots__ = ("descriptor", "forked", "holders", "mapping", "number", "size")
 
@@ -30,12 +30,12 @@ class Piece:
         self.descriptor, self.mapping = reserved_and_mapped(size)  # the descriptor until the loader has it
 
 
-class Use(Lent):
+class PieceUse(Lent):
     """A worker's use of a piece: the base of its arrays there."""
 
     __slots__ = ("piece", "pool")
 
-    def __init__(self, pool: Pool, piece: Piece) -> None:
+    def __init__(self, pool: MemoryPool, piece: Piece) -> None:
         self.pool, self.piece = pool, piece
         super().__init__(piece.mapping, piece.size)
 
@@ -43,7 +43,7 @@ class Use(Lent):
         self.pool.dead.append(self.piece)  # one append: the collector may run this anywhere
 
 
-class Pool:
+class MemoryPool:
     """The pieces of one worker. `fresh` are those that the loader has not been told of, `dropped` the numbers that it may forget."""
 
     def __init__(self) -> None:
@@ -61,9 +61,10 @@ class Pool:
             return np.empty(shape, dtype)
         return np.ndarray(shape, dtype, np.asarray(self.take(nbytes)))
 
-    def take(self, nbytes: int) -> Use:
-        """Room for `nbytes`. Raises OutOfMemoryError."""
+    def take(self, nbytes: int) -> PieceUse:
+        """A piece of at least `nbytes`. Raises OutOfMemoryError."""
         self._collect()
+        # up to twice as large, so that batches of changing lengths find one again
         fitting = [p for p in self._free if nbytes <= p.size <= 2 * nbytes + 4096]
         if fitting:
             piece = min(fitting, key=lambda p: p.size)
@@ -75,20 +76,20 @@ class Pool:
             self._made += 1
             self.fresh.append(piece)
         piece.holders = 1
-        return Use(self, piece)
+        return PieceUse(self, piece)
 
-    def released(self, numbers: Iterable[int]) -> None:
-        """The loader's arrays on these pieces have died; a number inverted (~n) is of a piece that a forked copy of the program may still see."""
+    def release(self, numbers: Iterable[int]) -> None:
+        """Note that the loader's arrays on these pieces have died; ~n is piece n, which a forked copy of the program may still see."""
         for number in numbers:
             piece = self._pieces[number if number >= 0 else ~number]
             piece.forked = piece.forked or number < 0
-            self._let_go(piece)
+            self._drop_holder(piece)
 
     def _collect(self) -> None:
         while self.dead:
-            self._let_go(self.dead.popleft())
+            self._drop_holder(self.dead.popleft())
 
-    def _let_go(self, piece: Piece) -> None:
+    def _drop_holder(self, piece: Piece) -> None:
         piece.holders -= 1
         if piece.holders:
             return

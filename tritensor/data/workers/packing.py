@@ -1,4 +1,4 @@
-"""Batches on their way to the loader: a pickle of what is small, and of large arrays the pieces of shared memory that they lie in.
+"""Pickles of batches for the loader, large arrays out of band: as spans of the pieces of shared memory that they lie in.
 
 What `default_collate` made lies in a piece already; other tensors and numpy arrays are copied into one, once. Views of one memory stay views of one.
 """
@@ -12,7 +12,7 @@ from typing import Any
 
 import numpy as np
 
-from tritensor.data.workers.memory_pool import SMALL, Pool, Use
+from tritensor.data.workers.memory_pool import SMALL, MemoryPool, PieceUse
 from tritensor.ground.dtypes import of as dtype_of
 from tritensor.ground.errors import DeviceError, GradError
 from tritensor.multiprocessing.reductions import tensor_on
@@ -21,35 +21,35 @@ from tritensor.tensor.copying import bytes_of, compact, whole_memory
 from tritensor.tensor.core import Tensor
 from tritensor.tensor.shared_memory import base_of
 
-Place = tuple[int, int, int]  # a piece's number, the offset in it, bytes
+Span = tuple[int, int, int]  # a piece's number, the offset in it, bytes
 
 
-class _Beside:
-    """What of a batch goes beside its pickle: `places` in pieces; `uses` keeps these until the batch is under way."""
+class _OutOfBand:
+    """The buffers of a batch that its pickle leaves out: their `spans`; `uses` keeps the pieces until the batch is sent."""
 
-    def __init__(self, pool: Pool) -> None:
+    def __init__(self, pool: MemoryPool) -> None:
         self.pool = pool
-        self.places: list[Place] = []
-        self.uses: list[Use] = []
-        self._copies: dict[tuple[int, int], Use] = {}  # by address and bytes: what views share goes once
+        self.spans: list[Span] = []
+        self.uses: list[PieceUse] = []
+        self._copies: dict[tuple[int, int], PieceUse] = {}  # by address and bytes: what views share goes once
 
-    def takes(self, buffer: pickle.PickleBuffer) -> bool:
-        """Whether a buffer goes inside the pickle. One in a piece is noted, a large one elsewhere is copied into one."""
-        seen = buffer.raw()
-        if seen.nbytes < SMALL:
+    def keep_in_band(self, buffer: pickle.PickleBuffer) -> bool:
+        """Whether a buffer goes inside the pickle. Else its span is noted; one that lies in no piece is copied into one."""
+        raw = buffer.raw()
+        if raw.nbytes < SMALL:
             return True
-        memory = np.frombuffer(seen, np.uint8)
+        memory = np.frombuffer(raw, np.uint8)
         holder = memoryview(buffer).obj
         use: Any = base_of(holder) if isinstance(holder, np.ndarray) else None
-        if type(use) is Use:
+        if type(use) is PieceUse:
             first = memory.ctypes.data - use.address
         else:
-            use, first = self._copied(memory), 0
-        self.places.append((use.piece.number, first, memory.nbytes))
+            use, first = self._copy_to_piece(memory), 0
+        self.spans.append((use.piece.number, first, memory.nbytes))
         self.uses.append(use)
         return False
 
-    def _copied(self, memory: np.ndarray) -> Use:
+    def _copy_to_piece(self, memory: np.ndarray) -> PieceUse:
         """A piece with the same bytes; that of the copy before where views share the memory."""
         key = memory.ctypes.data, memory.nbytes
         if key not in self._copies:
@@ -61,23 +61,25 @@ class _Beside:
 class _Packer(ForkingPickler):
     """Pickles one batch."""
 
-    def __init__(self, file: io.BytesIO, beside: _Beside) -> None:
-        super().__init__(file, 5, True, beside.takes)  # not a method of its own: a circle would keep the batch until the collector comes
-        self.pool = beside.pool
+    def __init__(self, file: io.BytesIO, out_of_band: _OutOfBand) -> None:
+        # not a method of the pickler: a circle of references would keep the batch until the collector comes
+        super().__init__(file, 5, True, out_of_band.keep_in_band)
+        self.pool = out_of_band.pool
         self._buffers: dict[tuple[int, int], pickle.PickleBuffer] = {}  # by address and bytes, as views share them
 
     def reducer_override(self, obj: Any) -> Any:
-        """How tensors and scattered arrays go; everything else as always."""
+        """The reduction of a tensor or a scattered array; everything else goes as always."""
         if isinstance(obj, Tensor):
             # a class with a pickle of its own, such as a parameter without a shape, keeps it
-            return self._tensor(obj) if type(obj).__reduce_ex__ is Tensor.__reduce_ex__ else NotImplemented
+            return self._reduce_tensor(obj) if type(obj).__reduce_ex__ is Tensor.__reduce_ex__ else NotImplemented
+        # pickle would copy an array with gaps into the stream; made dense in a piece it is copied once, and not sent
         if type(obj) is np.ndarray and obj.nbytes >= SMALL and obj.dtype.kind not in "OSU" and not obj.flags.forc:
             dense = self.pool.empty(obj.shape, obj.dtype)
             dense[...] = obj
             return dense.__reduce_ex__(5)
         return NotImplemented
 
-    def _tensor(self, tensor: Tensor) -> Any:
+    def _reduce_tensor(self, tensor: Tensor) -> Any:
         array = tensor.array
         named = f"a batch holds a tensor of shape {tuple(array.shape)}"
         if not tensor.is_leaf:
@@ -89,15 +91,15 @@ class _Packer(ForkingPickler):
                 f"DataLoader: {named} on {device_of(array)}; workers hand over memory of the CPU: move the batch to the GPU in the training loop "
                 "(pin_memory=True lets that copy run beside the computation)"
             )
-        memory, array = self._memory_of(array) if array.size else (None, array)
+        memory, array = self._find_memory(array) if array.size else (None, array)
         offset = array.ctypes.data - memory.ctypes.data if memory is not None else 0
         plan = (dtype_of(array.dtype).name, array.shape, array.strides, offset)
-        return tensor_on, (type(tensor), self._buffer(memory), plan, tensor.tracked, getattr(tensor, "__dict__", None) or {})
+        return tensor_on, (type(tensor), self._shared_buffer(memory), plan, tensor.tracked, getattr(tensor, "__dict__", None) or {})
 
-    def _memory_of(self, array: np.ndarray) -> tuple[np.ndarray, np.ndarray]:
+    def _find_memory(self, array: np.ndarray) -> tuple[np.ndarray, np.ndarray]:
         """(the bytes that are sent for an array, the array in them): the memory that it lies in, a copy where it is a small part of that."""
         base = base_of(array)
-        if type(base) is Use:
+        if type(base) is PieceUse:
             return np.asarray(base), array
         owner, low, high = whole_memory(array)
         if high - low > 2 * array.nbytes:
@@ -105,7 +107,7 @@ class _Packer(ForkingPickler):
             owner, low, high = whole_memory(array)
         return bytes_of(owner, low, high), array
 
-    def _buffer(self, memory: np.ndarray | None) -> pickle.PickleBuffer | None:
+    def _shared_buffer(self, memory: np.ndarray | None) -> pickle.PickleBuffer | None:
         if memory is None:
             return None
         key = memory.ctypes.data, memory.nbytes
@@ -114,8 +116,8 @@ class _Packer(ForkingPickler):
         return self._buffers[key]
 
 
-def packed(batch: Any, pool: Pool) -> tuple[bytes, list[Place], list[Use]]:
-    """(a batch's pickle, the places of its large arrays, what keeps these until they are under way). Raises what pickling raises."""
-    file, beside = io.BytesIO(), _Beside(pool)
-    _Packer(file, beside).dump(batch)
-    return file.getvalue(), beside.places, beside.uses
+def pack_batch(batch: Any, pool: MemoryPool) -> tuple[bytes, list[Span], list[PieceUse]]:
+    """(a batch's pickle, the spans of its large arrays, the uses that keep them until the batch is sent). Raises what pickling raises."""
+    file, out_of_band = io.BytesIO(), _OutOfBand(pool)
+    _Packer(file, out_of_band).dump(batch)
+    return file.getvalue(), out_of_band.spans, out_of_band.uses

@@ -1,4 +1,4 @@
-"""Pinning in a thread of its own: the next batches are copied to pinned memory while the program computes."""
+"""Thread that copies the next batches to pinned memory while the program computes."""
 
 from __future__ import annotations
 
@@ -9,7 +9,7 @@ import weakref
 from collections.abc import Callable, Iterator
 from typing import Any
 
-_AHEAD = 2  # pinned batches that wait
+_QUEUE_LENGTH = 2  # pinned batches that wait
 _BATCH, _ERROR, _END = "batch", "error", "end"
 
 
@@ -18,11 +18,11 @@ class PinnedIterator:
 
     def __init__(self, source: Any, pin: Callable[[Any], Any]) -> None:
         self._source = source
-        self._ready: queue.Queue[tuple[str, Any]] = queue.Queue(_AHEAD)
+        self._ready: queue.Queue[tuple[str, Any]] = queue.Queue(_QUEUE_LENGTH)
         self._stop = threading.Event()
         self._done, self._process = False, os.getpid()
-        self._thread = threading.Thread(target=_pinning, args=(source, pin, self._ready, self._stop), daemon=True, name="tritensor-pin")
-        self._left = weakref.finalize(self, _end, self._stop, self._ready, self._thread, source, self._process)
+        self._thread = threading.Thread(target=_run_thread, args=(source, pin, self._ready, self._stop), daemon=True, name="tritensor-pin")
+        self._finalizer = weakref.finalize(self, _end_thread, self._stop, self._ready, self._thread, source, self._process)
         self._thread.start()
 
     def __iter__(self) -> PinnedIterator:
@@ -34,8 +34,8 @@ class PinnedIterator:
     def __next__(self) -> Any:
         if self._done:
             raise StopIteration
-        if self._process != os.getpid():
-            return next(self._source)  # a forked copy has no such thread: it is told
+        if self._process != os.getpid():  # a forked copy has no such thread; the source says so
+            return next(self._source)
         kind, value = self._ready.get()
         if kind == _BATCH:
             return value
@@ -50,30 +50,30 @@ class PinnedIterator:
     def close(self) -> None:
         """End the thread and the iterator."""
         self._done = True
-        self._left()
+        self._finalizer()
 
 
-def _pinning(source: Iterator[Any], pin: Callable[[Any], Any], ready: queue.Queue[tuple[str, Any]], stop: threading.Event) -> None:
-    """The thread: until the iterator ends, or its reader has gone."""
+def _run_thread(source: Iterator[Any], pin: Callable[[Any], Any], ready: queue.Queue[tuple[str, Any]], stop: threading.Event) -> None:
+    """Pin batches until the iterator ends, or its reader has gone."""
     while not stop.is_set():
         try:
-            said = _BATCH, pin(next(source))
+            item = _BATCH, pin(next(source))
         except StopIteration:
-            said = _END, None
-        except BaseException as error:
-            said = _ERROR, error
+            item = _END, None
+        except BaseException as error:  # raised where the program asks for the batch
+            item = _ERROR, error
         while not stop.is_set():
             try:
-                ready.put(said, timeout=0.5)
+                ready.put(item, timeout=0.5)
                 break
             except queue.Full:
                 continue
-        if said[0] == _END:
+        if item[0] == _END:
             return
-        del said
+        del item
 
 
-def _end(stop: threading.Event, ready: queue.Queue[Any], thread: threading.Thread, source: Any, process: int) -> None:
+def _end_thread(stop: threading.Event, ready: queue.Queue[Any], thread: threading.Thread, source: Any, process: int) -> None:
     """Let the thread go after the batch that it waits for, and end the iterator."""
     if process != os.getpid():  # a forked copy: the thread is not there, and may have held the queue's lock
         return

@@ -1,4 +1,4 @@
-"""Starting worker processes: by which method, with what of this process's state, and without importing the program where nothing of it is needed."""
+"""Starts of worker processes: the method, the environment, and spawning without importing the program where nothing of it is needed."""
 
 from __future__ import annotations
 
@@ -11,8 +11,8 @@ from collections.abc import Iterator
 from multiprocessing import context, popen_spawn_posix, process, reduction, resource_tracker, spawn, util
 from typing import Any
 
-from tritensor.data.workers.dataset_pickle import CannotBeSent, Parcel, main_is_a_file
-from tritensor.data.workers.failures import GUARD
+from tritensor.data.workers.dataset_pickle import CannotBeSent, DatasetPickle, main_is_a_file
+from tritensor.data.workers.failures import GUARD_HINT
 from tritensor.ground.call_site import spelled
 from tritensor.multiprocessing.contexts import chosen_method
 
@@ -20,39 +20,40 @@ from tritensor.multiprocessing.contexts import chosen_method
 _THREADS = ("OPENBLAS_NUM_THREADS", "OMP_NUM_THREADS", "MKL_NUM_THREADS")
 
 
-def context_of(given: Any) -> Any:
-    """The context that a DataLoader's `multiprocessing_context` means, or what the program has chosen; None where nobody has."""
+def choose_context(given: Any) -> Any:
+    """The context of a DataLoader's `multiprocessing_context`, or of the method that the program has chosen; None where nobody has."""
     if given is None:
         method = chosen_method()
-        if method is None and spelled("").startswith("torch"):  # a script that says torch expects what PyTorch does: Python's default
+        # a script that says torch expects PyTorch's choice: Python's default
+        if method is None and spelled("").startswith("torch"):
             method = multiprocessing.get_all_start_methods()[0]
         return None if method is None else multiprocessing.get_context(method)
     return multiprocessing.get_context(given) if isinstance(given, str) else given
 
 
-def new_process(made: Any, target: Any, args: tuple[Any, ...], name: str) -> Any:
+def new_process(mp_context: Any, target: Any, args: tuple[Any, ...], name: str) -> Any:
     """A process of a context, not started. One that is spawned imports the program only where its pickle speaks of it."""
-    if made.get_start_method() == "forkserver":
-        _preload(made)
-    kind = _SpawnedWorker if type(made) is context.SpawnContext else made.Process
+    if mp_context.get_start_method() == "forkserver":
+        _preload(mp_context)
+    kind = _SpawnedWorker if type(mp_context) is context.SpawnContext else mp_context.Process
     return kind(target=target, args=args, name=name, daemon=True)
 
 
-def _preload(made: Any) -> None:
-    """Let the server that workers are forked from import what they need once, unless the program has said what it imports."""
+def _preload(mp_context: Any) -> None:
+    """Let the server that workers are forked from import their modules once, unless the program has said what it imports."""
     from multiprocessing import forkserver
 
     server: Any = forkserver._forkserver  # type: ignore[attr-defined]
     if getattr(server, "_preload_modules", None) == ["__main__"]:  # Python's own
-        made.set_forkserver_preload(["__main__", "tritensor.data.workers.child"])
+        mp_context.set_forkserver_preload(["__main__", "tritensor.data.workers.child"])
 
 
-def refuse_inside() -> None:
+def refuse_nested_workers() -> None:
     """Raise RuntimeError in a process that cannot have workers: one that is being spawned and imports the program, which makes a loader and has no
     guard, and one that is daemonic, as workers are themselves."""
     if getattr(process.current_process(), "_inheriting", False):
         raise RuntimeError(
-            f"DataLoader: a worker process imports this program, which starts worker processes while it is imported; {GUARD}"
+            f"DataLoader: a worker process imports this program, which starts worker processes while it is imported; {GUARD_HINT}"
         )
     if process.current_process().daemon:
         raise RuntimeError(
@@ -62,7 +63,7 @@ def refuse_inside() -> None:
 
 
 @contextlib.contextmanager
-def quiet_start() -> Iterator[dict[str, str]]:
+def child_environment() -> Iterator[dict[str, str]]:
     """Children that are started inside begin with Ctrl-C held back, which is the parent's to answer, and with one thread each. Yields what was set in
     the environment for them."""
     added = {} if any(name in os.environ for name in _THREADS) else dict.fromkeys(_THREADS, "1")
@@ -80,13 +81,13 @@ class _Popen(popen_spawn_posix.Popen):
     """Starts one spawned worker."""
 
     def _launch(self, process_obj: Any) -> None:
-        made: Any = self
+        popen: Any = self
         content, preparation = io.BytesIO(), io.BytesIO()
-        context.set_spawning_popen(made)  # type: ignore[attr-defined]
+        context.set_spawning_popen(popen)  # type: ignore[attr-defined]
         try:
             reduction.dump(process_obj, content)  # type: ignore[arg-type]
             prepared = spawn.get_preparation_data(process_obj.name)
-            if not any(parcel.names_main for parcel in process_obj.parcels()):
+            if not any(dataset_pickle.names_main for dataset_pickle in process_obj.dataset_pickles()):
                 for name in ("init_main_from_name", "init_main_from_path"):
                     prepared.pop(name, None)
             elif not main_is_a_file():
@@ -101,43 +102,43 @@ class _Popen(popen_spawn_posix.Popen):
         settings: dict[str, Any] = {}
         if tracker._fd is not None:  # it runs already; nothing of a worker's own needs one
             settings["tracker_fd"] = resource_tracker.getfd()
-            made._fds.append(settings["tracker_fd"])
+            popen._fds.append(settings["tracker_fd"])
         self._start(preparation.getvalue() + content.getvalue(), settings)
 
     def _start(self, content: bytes, settings: dict[str, Any]) -> None:
-        """Python's own way from here on: the child reads `content` from a pipe, another one ends when the child does."""
-        made: Any = self
-        mine, theirs = os.pipe()
+        """Start the child as Python does: it reads `content` from a pipe; another pipe ends when it does."""
+        popen: Any = self
+        parent_end, child_end = os.pipe()
         try:
             read, write = os.pipe()
         except OSError:
-            os.close(mine)
-            os.close(theirs)
+            os.close(parent_end)
+            os.close(child_end)
             raise
         try:
             command = spawn.get_command_line(pipe_handle=read, **settings)
-            made._fds.extend([read, theirs])
+            popen._fds.extend([read, child_end])
             try:
-                made.pid = util.spawnv_passfds(os.fsencode(spawn.get_executable()), command, made._fds)  # type: ignore[attr-defined]
+                popen.pid = util.spawnv_passfds(os.fsencode(spawn.get_executable()), command, popen._fds)  # type: ignore[attr-defined]
             finally:
-                os.close(theirs)
+                os.close(child_end)
                 os.close(read)
-            made.sentinel = mine
+            popen.sentinel = parent_end
             with open(write, "wb", closefd=False) as pipe:
                 pipe.write(content)
         except BrokenPipeError:  # it has ended already; who waits for it will see
             pass
         finally:
-            made.finalizer = util.Finalize(self, util.close_fds, [fd for fd in (write, mine) if fd is not None])  # type: ignore[attr-defined]
+            popen.finalizer = util.Finalize(self, util.close_fds, [fd for fd in (write, parent_end) if fd is not None])  # type: ignore[attr-defined]
 
 
 class _SpawnedWorker(context.SpawnProcess):
-    """A spawned process that imports the program only where a parcel among its arguments speaks of it."""
+    """A spawned process that imports the program only where its dataset pickle names __main__."""
 
     @staticmethod
     def _Popen(process_obj: Any) -> Any:
         return _Popen(process_obj)
 
-    def parcels(self) -> list[Parcel]:
-        """Those among its arguments."""
-        return [x for x in self._args if isinstance(x, Parcel)]  # type: ignore[attr-defined]
+    def dataset_pickles(self) -> list[DatasetPickle]:
+        """The dataset pickles among its arguments."""
+        return [x for x in self._args if isinstance(x, DatasetPickle)]  # type: ignore[attr-defined]
