@@ -17,7 +17,7 @@ from tests.vision.data_files import idx, md5, mnist, write
 from tritensor.ground.errors import CheckpointError, DownloadError
 from tritensor.vision import datasets
 from tritensor.vision import transforms as T
-from tritensor.vision.datasets.files import Published
+from tritensor.vision.datasets.files import PublishedFile
 from tritensor.vision.datasets.idx import read_idx
 
 FILES = mnist()
@@ -176,7 +176,7 @@ def test_emnist_of_its_archive(server: Server, tmp_path: Path, monkeypatch: pyte
             made.writestr("gzip/" + name, content)
     content = (tmp_path / "gzip.zip").read_bytes()
     server.files["/gzip.zip"] = Served(content)
-    monkeypatch.setattr(datasets.EMNIST, "archive", Published("gzip.zip", md5(content), (server.url + "/",)))
+    monkeypatch.setattr(datasets.EMNIST, "archive", PublishedFile("gzip.zip", md5(content), (server.url + "/",)))
     with pytest.raises(FileNotFoundError, match="EMNIST: emnist-letters-train-images"):
         datasets.EMNIST(tmp_path / "root", "letters")
     assert len(datasets.EMNIST(tmp_path / "root", "letters", download=True)) == 12

@@ -168,14 +168,14 @@ def test_policies_are_the_papers() -> None:
 
 
 def test_magnitudes() -> None:
-    from tritensor.vision.transforms.autoaugment import _COLOURS, _WARPS, _apply, _space, _usual
+    from tritensor.vision.transforms.autoaugment import _COLOURS, _WARPS, _apply, _make_space, _standard_space
 
-    space = _usual(31, 40, 331)
+    space = _standard_space(31, 40, 331)
     assert math.isclose(space["ShearX"][0][-1], 0.3, rel_tol=1e-6)  # type: ignore[index]
     assert math.isclose(space["TranslateX"][0][-1], 150.0, rel_tol=1e-6)  # type: ignore[index]
     assert space["Posterize"][0].tolist() == [8] * 4 + [7] * 8 + [6] * 7 + [5] * 8 + [4] * 4  # type: ignore[union-attr]
     assert space["Solarize"][0][[0, -1]].tolist() == [255.0, 0.0]  # type: ignore[index]
-    assert _space(10, 1, 1, 1, 1, 1, (4, 4))["Posterize"][0].tolist() == [4, 4, 3, 3, 2, 2, 1, 1, 0, 0]  # type: ignore[union-attr]
+    assert _make_space(10, 1, 1, 1, 1, 1, (4, 4))["Posterize"][0].tolist() == [4, 4, 3, 3, 2, 2, 1, 1, 0, 0]  # type: ignore[union-attr]
     assert {*space, "Invert", "Identity"} == {*_WARPS, *_COLOURS}
     nearest = T.InterpolationMode.NEAREST
     assert tt.equal(_apply(TENSOR, "TranslateX", 5.9, nearest, None)[:, :, 5:], TENSOR[:, :, :-5])

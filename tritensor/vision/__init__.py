@@ -6,8 +6,8 @@ _ROOMS = ("datasets", "io", "models", "transforms", "utils")
 
 
 def __getattr__(name: str) -> Any:
-    """A room is imported when it is asked for."""
-    if name in _ROOMS:
+    """A module of this package, imported when it is asked for."""
+    if name in _ROOMS:  # few programs use all; Pillow and the data sets' network code take a while to load
         import importlib
 
         return importlib.import_module(f"tritensor.vision.{name}")
@@ -19,7 +19,7 @@ def __dir__() -> list[str]:
 
 
 def get_image_backend() -> str:
-    """What reads images: "PIL"."""
+    """The package that reads images: "PIL"."""
     return "PIL"
 
 

@@ -12,13 +12,13 @@ import numpy as np
 from tritensor.ground.errors import ArgumentError, CheckpointError, DTypeError, ShapeError
 from tritensor.io.atomic import atomic_write
 from tritensor.tensor.core import Tensor
-from tritensor.vision.pillow import channels_first, image_of, pillow
+from tritensor.vision.pillow import channels_first, image_from_array, pillow
 
 Path = str | os.PathLike[str]
 
 
 class ImageReadMode(Enum):
-    """What channels are read: those of the file, or others."""
+    """The channels to be read: those of the file, or others."""
 
     UNCHANGED = 0
     GRAY = 1
@@ -67,13 +67,13 @@ def decode_image(input: Any, mode: ImageReadMode | str = ImageReadMode.UNCHANGED
     try:
         with image.open(io.BytesIO(source.tobytes())) as opened:
             turned = pillow("ImageOps").exif_transpose(opened) if apply_exif_orientation else opened
-            values = _values(turned, _MODES.get(asked))
+            values = _decode_values(turned, _MODES.get(asked))
     except (image.UnidentifiedImageError, OSError, SyntaxError, ValueError, image.DecompressionBombError) as error:
         raise CheckpointError(f"decode_image: {what}: no image that Pillow can read ({error})") from None
     return Tensor.wrap(np.ascontiguousarray(channels_first(values)))
 
 
-def _values(image: Any, mode: str | None) -> np.ndarray:
+def _decode_values(image: Any, mode: str | None) -> np.ndarray:
     if mode is None:
         if image.mode.startswith("I;16"):
             return np.asarray(image).astype(np.uint16)
@@ -87,7 +87,7 @@ def read_image(path: Path, mode: ImageReadMode | str = ImageReadMode.UNCHANGED, 
     return decode_image(os.fspath(path), mode, apply_exif_orientation)
 
 
-def _image(input: Tensor, name: str, channels: tuple[int, ...]) -> Any:
+def _to_image(input: Tensor, name: str, channels: tuple[int, ...]) -> Any:
     """A tensor (channels, height, width) of uint8 as a PIL image."""
     if not isinstance(input, Tensor) or input.dtype.name != "uint8":
         raise DTypeError(f"{name}: input is {getattr(input, 'dtype', type(input).__name__)}; give a tensor of uint8")
@@ -96,10 +96,10 @@ def _image(input: Tensor, name: str, channels: tuple[int, ...]) -> Any:
             f"{name}: input {tuple(input.shape)}; give (channels, height, width) with {' or '.join(map(str, channels))} channels"
         )
     values = input.cpu().numpy().transpose(1, 2, 0)
-    return image_of(np.ascontiguousarray(values[:, :, 0] if values.shape[2] == 1 else values))
+    return image_from_array(np.ascontiguousarray(values[:, :, 0] if values.shape[2] == 1 else values))
 
 
-def _encoded(image: Any, **how: Any) -> Tensor:
+def _encode(image: Any, **how: Any) -> Tensor:
     held = io.BytesIO()
     image.save(held, **how)
     return Tensor.wrap(np.frombuffer(held.getvalue(), np.uint8).copy())
@@ -109,14 +109,14 @@ def encode_png(input: Tensor, compression_level: int = 6) -> Tensor:
     """The bytes of a PNG of an image (1 or 3, height, width) of uint8. Raises ValueError for a level beyond 0 to 9."""
     if not 0 <= compression_level <= 9:
         raise ArgumentError(f"encode_png: compression_level {compression_level}; give 0 to 9")
-    return _encoded(_image(input, "encode_png", (1, 3)), format="PNG", compress_level=compression_level)
+    return _encode(_to_image(input, "encode_png", (1, 3)), format="PNG", compress_level=compression_level)
 
 
 def encode_jpeg(input: Tensor, quality: int = 75) -> Tensor:
     """The bytes of a JPEG of an image (1 or 3, height, width) of uint8. Raises ValueError for a quality beyond 1 to 100."""
     if not 1 <= quality <= 100:
         raise ArgumentError(f"encode_jpeg: quality {quality}; give 1 to 100")
-    return _encoded(_image(input, "encode_jpeg", (1, 3)), format="JPEG", quality=quality)
+    return _encode(_to_image(input, "encode_jpeg", (1, 3)), format="JPEG", quality=quality)
 
 
 def write_png(input: Tensor, filename: Path, compression_level: int = 6) -> None:

@@ -24,8 +24,8 @@ def channels_first(values: Any) -> Any:
     return values[None] if values.ndim == 2 else values.transpose(2, 0, 1)
 
 
-def image_of(array: Any, mode: str | None = None) -> Any:
-    """An image on a numpy array's values: `mode`, whose bytes it must have, is L for (h, w) uint8, RGB for (h, w, 3); None takes what the array says."""
+def image_from_array(array: Any, mode: str | None = None) -> Any:
+    """An image of a numpy array's values: `mode`, whose bytes it must have, is L for (h, w) uint8, RGB for (h, w, 3); None takes what the array says."""
     image = pillow()
     if mode is None:
         return image.fromarray(array)

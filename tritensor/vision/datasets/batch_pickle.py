@@ -1,4 +1,4 @@
-"""Reads CIFAR's "python" batches, which are pickles, without running anything: lists, dicts, strings, numbers and byte arrays, and nothing else."""
+"""Reader of CIFAR's "python" batches, which are pickles, without running anything: lists, dicts, strings, numbers, byte arrays, nothing else."""
 
 from __future__ import annotations
 
@@ -12,21 +12,21 @@ import numpy as np
 
 from tritensor.ground.errors import CheckpointError
 
-_MOST = 1 << 29  # bytes of a file; the largest, CIFAR-100's train, has 155 MB
+_MAX_BYTES = 1 << 29  # bytes of a file; the largest, CIFAR-100's train, has 155 MB
 
 
 class _ArrayType:
-    """Stands for numpy's dtype in the file: its word alone."""
+    """Stand-in for numpy's dtype in the file: its name alone."""
 
     def __init__(self, word: Any = "", *_: Any) -> None:
         self.word = word
 
     def __setstate__(self, state: Any) -> None:
-        """The rest of numpy's state says nothing that `u1` does not say."""
+        """Accept the rest of numpy's state, which says nothing that `u1` does not say."""
 
 
 class _Array:
-    """Stands for numpy's array in the file: what its state says, checked when it is asked for."""
+    """Stand-in for numpy's array in the file: its state, checked when the values are asked for."""
 
     def __init__(self, *_: Any) -> None:
         self.state: Any = None
@@ -38,29 +38,24 @@ class _Array:
         """The array of bytes. Raises ValueError where the state is of none."""
         _, shape, kind, by_columns, raw = self.state
         raw = raw.encode("latin1") if isinstance(raw, str) else raw
+        of_bytes = isinstance(kind, _ArrayType) and kind.word in ("u1", "|u1") and isinstance(raw, bytes)
         sizes = isinstance(shape, tuple) and all(type(n) is int and n >= 0 for n in shape)
-        if not (
-            sizes
-            and isinstance(kind, _ArrayType)
-            and kind.word in ("u1", "|u1")
-            and isinstance(raw, bytes)
-            and math.prod(shape) == len(raw)
-        ):
+        if not (of_bytes and sizes and math.prod(shape) == len(raw)):
             raise ValueError(f"an array of type {getattr(kind, 'word', kind)!r} and shape {shape!r}")
         return np.frombuffer(raw, np.uint8).reshape(shape, order="F" if by_columns else "C")
 
 
-def _same(text: str, *_: Any) -> bytes:
+def _encode_latin1(text: str, *_: Any) -> bytes:
     """Bytes that a newer Python has written for an older one."""
     return text.encode("latin1")
 
 
-# What numpy's arrays are made of in a pickle, each name with what stands for it here.
-_KNOWN: dict[tuple[str, str], Any] = {("_codecs", "encode"): _same}
-for _room in ("numpy.core.multiarray", "numpy._core.multiarray"):
-    _KNOWN[_room, "_reconstruct"] = _Array
-for _room in ("numpy", "numpy.core", "numpy._core"):
-    _KNOWN[_room, "ndarray"], _KNOWN[_room, "dtype"] = _Array, _ArrayType
+# The names that numpy's arrays have in a pickle, each with its stand-in.
+_STAND_INS: dict[tuple[str, str], Any] = {("_codecs", "encode"): _encode_latin1}
+for _module in ("numpy.core.multiarray", "numpy._core.multiarray"):
+    _STAND_INS[_module, "_reconstruct"] = _Array
+for _module in ("numpy", "numpy.core", "numpy._core"):
+    _STAND_INS[_module, "ndarray"], _STAND_INS[_module, "dtype"] = _Array, _ArrayType
 # Ways to objects that these files do not use, and one that allocates what it is told.
 _REFUSED = (
     pickle.INST, pickle.OBJ, pickle.NEWOBJ, pickle.NEWOBJ_EX, pickle.EXT1, pickle.EXT2, pickle.EXT4, pickle.PERSID, pickle.BINPERSID,
@@ -69,7 +64,7 @@ _REFUSED = (
 
 
 def _build(reader: Any) -> None:
-    """A state is given to what stands for an array or its type, and to nothing else."""
+    """Give a state to the stand-in of an array or its type, and to nothing else."""
     made = reader.stack[-2]
     if not isinstance(made, _Array | _ArrayType):
         raise pickle.UnpicklingError(f"it sets attributes of a {type(made).__name__}, which no batch of CIFAR does")
@@ -77,7 +72,7 @@ def _build(reader: Any) -> None:
 
 
 class _Reader(pickle._Unpickler):
-    """Python's own reader in Python, whose memory is bounded by the file; classes are those of _KNOWN."""
+    """Python's own reader, the one in Python: opcodes can be taken from it, and its memory is bounded by the file. Classes are _STAND_INS."""
 
     dispatch: ClassVar[Any] = {
         code: _build if bytes([code]) == pickle.BUILD else read
@@ -86,9 +81,9 @@ class _Reader(pickle._Unpickler):
     }
 
     def find_class(self, module: str, name: str) -> Any:
-        if (module, name) not in _KNOWN:
+        if (module, name) not in _STAND_INS:
             raise pickle.UnpicklingError(f"it asks for {module}.{name}, which no batch of CIFAR does; nothing of it was run")
-        return _KNOWN[module, name]
+        return _STAND_INS[module, name]
 
 
 def read_batch(path: str | os.PathLike[str]) -> dict[str, Any]:
@@ -97,10 +92,10 @@ def read_batch(path: str | os.PathLike[str]) -> dict[str, Any]:
     Raises CheckpointError, which names the file and what is wrong with it, for anything else.
     """
     with open(path, "rb") as file:
-        content = file.read(_MOST + 1)
+        content = file.read(_MAX_BYTES + 1)
     try:
-        if len(content) > _MOST:
-            raise ValueError(f"it has more than {_MOST:,} bytes")
+        if len(content) > _MAX_BYTES:
+            raise ValueError(f"it has more than {_MAX_BYTES:,} bytes")
         found = _Reader(io.BytesIO(content), encoding="latin1").load()
         if not isinstance(found, dict):
             raise ValueError(f"it holds a {type(found).__name__}, not a dict")

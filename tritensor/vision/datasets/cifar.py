@@ -12,9 +12,9 @@ from tritensor.ground.errors import CheckpointError
 from tritensor.io.archives import extract
 from tritensor.io.checksums import Checksum, file_digest, is_intact
 from tritensor.vision.datasets.batch_pickle import read_batch
-from tritensor.vision.datasets.files import Published, fetch, missing
+from tritensor.vision.datasets.files import PublishedFile, fetch, missing_error
 from tritensor.vision.datasets.vision import VisionDataset
-from tritensor.vision.pillow import image_of
+from tritensor.vision.pillow import image_from_array
 
 _PIXELS = 3 * 32 * 32
 
@@ -68,22 +68,22 @@ class CIFAR10(VisionDataset):
         if download:
             self.download()
         self._unpack()
-        self.data, self.targets, self.classes = self._read()
+        self.data, self.targets, self.classes = self._read_batches()
         self.class_to_idx = {name: i for i, name in enumerate(self.classes)}
 
-    def _at(self, *names: str) -> str:
+    def _root_path(self, *names: str) -> str:
         return os.path.join(self.root, *names)
 
-    def _split(self) -> list[tuple[str, str]]:
+    def _split_files(self) -> list[tuple[str, str]]:
         return list(self.train_list if self.train else self.test_list)
 
     def _is_unpacked(self) -> bool:
-        return os.path.isdir(self._at(self.base_folder)) or os.path.isdir(self._at(self.binary_folder))
+        return os.path.isdir(self._root_path(self.base_folder)) or os.path.isdir(self._root_path(self.binary_folder))
 
     def _unpack(self) -> None:
         """Unpack an archive that lies in the root, where no folder of batches does."""
         for name, md5 in ((self.filename, self.tgz_md5), (self.binary_archive, self.binary_md5)):
-            path = self._at(name)
+            path = self._root_path(name)
             if self._is_unpacked() or not os.path.isfile(path):
                 continue
             if not is_intact(path, Checksum("md5", md5)):
@@ -95,27 +95,27 @@ class CIFAR10(VisionDataset):
     def download(self) -> None:
         """Get the archive and unpack it, where nothing is there. Raises DownloadError."""
         if not self._check_integrity():
-            path = fetch(Published(self.filename, self.tgz_md5, self.mirrors), self.root, type(self).__name__)
+            path = fetch(PublishedFile(self.filename, self.tgz_md5, self.mirrors), self.root, type(self).__name__)
             extract(path, self.root)
 
     def _check_integrity(self) -> bool:
-        """Whether all files of one form are there, and are what was published."""
-        if os.path.isdir(self._at(self.base_folder)):
+        """Whether all files of one form are there, with the published checksums."""
+        if os.path.isdir(self._root_path(self.base_folder)):
             listed = [*self.train_list, *self.test_list, (self.meta["filename"], self.meta["md5"])]
-            return all(is_intact(self._at(self.base_folder, name), Checksum("md5", md5)) for name, md5 in listed)
-        return os.path.isdir(self._at(self.binary_folder))
+            return all(is_intact(self._root_path(self.base_folder, name), Checksum("md5", md5)) for name, md5 in listed)
+        return os.path.isdir(self._root_path(self.binary_folder))
 
-    def _read(self) -> tuple[np.ndarray, list[int], list[str]]:
-        if os.path.isdir(self._at(self.base_folder)):
+    def _read_batches(self) -> tuple[np.ndarray, list[int], list[str]]:
+        if os.path.isdir(self._root_path(self.base_folder)):
             return self._read_python()
-        if os.path.isdir(self._at(self.binary_folder)):
+        if os.path.isdir(self._root_path(self.binary_folder)):
             return self._read_binary()
-        raise missing(type(self).__name__, [self.base_folder, self.binary_folder, self.filename], [str(self.root)])
+        raise missing_error(type(self).__name__, [self.base_folder, self.binary_folder, self.filename], [str(self.root)])
 
-    def _checked(self, name: str, md5: str) -> str:
-        path = self._at(self.base_folder, name)
+    def _check_file(self, name: str, md5: str) -> str:
+        path = self._root_path(self.base_folder, name)
         if not os.path.isfile(path):
-            raise missing(type(self).__name__, [name], [self._at(self.base_folder)])
+            raise missing_error(type(self).__name__, [name], [self._root_path(self.base_folder)])
         found = file_digest(path, "md5")
         if found != md5:
             raise CheckpointError(
@@ -124,33 +124,33 @@ class CIFAR10(VisionDataset):
         return path
 
     def _read_python(self) -> tuple[np.ndarray, list[int], list[str]]:
-        names = read_batch(self._checked(self.meta["filename"], self.meta["md5"]))[self.meta["key"]]
+        names = read_batch(self._check_file(self.meta["filename"], self.meta["md5"]))[self.meta["key"]]
         pixels: list[Any] = []
         targets: list[int] = []
-        for name, md5 in self._split():
-            path = self._checked(name, md5)
+        for name, md5 in self._split_files():
+            path = self._check_file(name, md5)
             batch = read_batch(path)
             values, labels = batch.get("data"), batch.get(self.labels_key, [])
-            if not _fits(values, labels, len(names)):
+            if not _are_samples(values, labels, len(names)):
                 raise CheckpointError(
                     f"{path}: holds {sorted(batch)}, which are no images with a label each; remove it and download it again"
                 )
             pixels.append(values)
             targets += labels
-        return _images(np.concatenate(pixels)), targets, list(names)
+        return _to_images(np.concatenate(pixels)), targets, list(names)
 
     def _read_binary(self) -> tuple[np.ndarray, list[int], list[str]]:
-        meta = self._at(self.binary_folder, self.binary_meta)
+        meta = self._root_path(self.binary_folder, self.binary_meta)
         if not os.path.isfile(meta):
-            raise missing(type(self).__name__, [self.binary_meta], [self._at(self.binary_folder)])
+            raise missing_error(type(self).__name__, [self.binary_meta], [self._root_path(self.binary_folder)])
         with open(meta, encoding="ascii", errors="replace") as file:
             names = file.read().split()
         pixels: list[Any] = []
         targets: list[int] = []
-        for name, _ in self._split():
-            path = self._at(self.binary_folder, self.binary_names.format(name))
+        for name, _ in self._split_files():
+            path = self._root_path(self.binary_folder, self.binary_names.format(name))
             if not os.path.isfile(path):
-                raise missing(type(self).__name__, [self.binary_names.format(name)], [self._at(self.binary_folder)])
+                raise missing_error(type(self).__name__, [self.binary_names.format(name)], [self._root_path(self.binary_folder)])
             raw = np.fromfile(path, np.uint8)
             row = self.label_bytes + _PIXELS
             labels = raw[self.label_bytes - 1 :: row][: raw.size // row].astype(int).tolist()
@@ -160,10 +160,10 @@ class CIFAR10(VisionDataset):
                 )
             pixels.append(raw.reshape(-1, row)[:, self.label_bytes :])
             targets += labels
-        return _images(np.concatenate(pixels)), targets, names
+        return _to_images(np.concatenate(pixels)), targets, names
 
     def __getitem__(self, index: int) -> tuple[Any, Any]:
-        return self._changed(image_of(np.ascontiguousarray(self.data[index]), "RGB"), self.targets[index])
+        return self._transform_sample(image_from_array(np.ascontiguousarray(self.data[index]), "RGB"), self.targets[index])
 
     def __len__(self) -> int:
         return len(self.data)
@@ -187,7 +187,7 @@ class CIFAR100(CIFAR10):
     label_bytes = 2  # the coarse label, then the fine one
 
 
-def _fits(values: Any, labels: Any, classes: int) -> bool:
+def _are_samples(values: Any, labels: Any, classes: int) -> bool:
     return (
         isinstance(values, np.ndarray)
         and values.ndim == 2
@@ -198,6 +198,6 @@ def _fits(values: Any, labels: Any, classes: int) -> bool:
     )
 
 
-def _images(rows: np.ndarray) -> np.ndarray:
+def _to_images(rows: np.ndarray) -> np.ndarray:
     """(n, 3072), channel by channel, as (n, 32, 32, 3)."""
     return np.ascontiguousarray(rows.reshape(-1, 3, 32, 32).transpose(0, 2, 3, 1))

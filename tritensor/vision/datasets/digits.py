@@ -1,4 +1,4 @@
-"""The 1,797 handwritten digits that come with scikit-learn: a data set that needs no download."""
+"""Data set of the 1,797 handwritten digits that come with scikit-learn: it needs no download."""
 
 from __future__ import annotations
 
@@ -13,7 +13,7 @@ from tritensor.ground.errors import CheckpointError, MissingFileError
 from tritensor.io.archives import read_decompressed
 from tritensor.tensor.core import Tensor
 from tritensor.vision.datasets.vision import VisionDataset
-from tritensor.vision.pillow import image_of
+from tritensor.vision.pillow import image_from_array
 
 TRAINING = 1437  # four fifths; the writers of the last ones are others
 
@@ -45,7 +45,7 @@ class Digits(VisionDataset):
         super().__init__(transform=transform, target_transform=target_transform)
         self.train = train
         part = slice(None) if train is None else slice(0, TRAINING) if train else slice(TRAINING, None)
-        rows = _rows()[part]
+        rows = _read_rows()[part]
         self.data = Tensor.wrap(np.ascontiguousarray(rows[:, :64].reshape(-1, 8, 8).astype(np.uint8)))
         self.targets = Tensor.wrap(np.ascontiguousarray(rows[:, 64].astype(np.int64)))
 
@@ -56,13 +56,13 @@ class Digits(VisionDataset):
 
     def __getitem__(self, index: int) -> tuple[Any, Any]:
         pixels = np.rint(self.data[index].numpy() * (255 / 16)).astype(np.uint8)
-        return self._changed(image_of(pixels, "L"), int(self.targets[index]))
+        return self._transform_sample(image_from_array(pixels, "L"), int(self.targets[index]))
 
     def __len__(self) -> int:
         return len(self.data)
 
 
-def _rows() -> np.ndarray:
+def _read_rows() -> np.ndarray:
     """The file's rows: 64 pixels and the label of each digit."""
     package = importlib.util.find_spec("sklearn")
     if package is None or not package.submodule_search_locations:

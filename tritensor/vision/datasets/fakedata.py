@@ -1,4 +1,4 @@
-"""Images of noise, for trying out a training script."""
+"""Data set of noise, for trying out a training script."""
 
 from __future__ import annotations
 
@@ -48,7 +48,7 @@ class FakeData(VisionDataset):
         generator = Generator().manual_seed(index + self.random_offset)
         image = randn(*self.image_size, generator=generator)
         target = int(randint(0, self.num_classes, (1,), generator=generator).item())
-        return self._changed(to_pil_image(image), target)
+        return self._transform_sample(to_pil_image(image), target)
 
     def __len__(self) -> int:
         return self.size

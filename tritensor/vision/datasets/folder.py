@@ -1,4 +1,4 @@
-"""Data sets of a folder's files, one class to a folder."""
+"""Data sets of the files in folders, one folder to a class."""
 
 from __future__ import annotations
 
@@ -60,11 +60,8 @@ def make_dataset(
             if found:
                 bare.discard(name)
     if bare and not allow_empty:
-        kinds = (
-            f" that ends in {extensions if isinstance(extensions, str) else ', '.join(extensions)}"
-            if extensions
-            else " that is_valid_file takes"
-        )
+        endings = extensions if isinstance(extensions, str | None) else ", ".join(extensions)
+        kinds = f" that ends in {endings}" if extensions else " that is_valid_file takes"
         raise MissingFileError(
             f"make_dataset: {os.fspath(directory)}: no file{kinds} for {', '.join(sorted(bare))}; allow_empty=True lets it pass"
         )
@@ -86,7 +83,7 @@ def pil_loader(path: str | os.PathLike[str]) -> Any:
 
 
 def default_loader(path: str | os.PathLike[str]) -> Any:
-    """How a file is read where no loader is given: pil_loader."""
+    """The loader where none is given: pil_loader."""
     return pil_loader(path)
 
 
@@ -139,7 +136,7 @@ class DatasetFolder(VisionDataset):
 
     def __getitem__(self, index: int) -> tuple[Any, Any]:
         path, target = self.samples[index]
-        return self._changed(self.loader(path), target)
+        return self._transform_sample(self.loader(path), target)
 
     def __len__(self) -> int:
         return len(self.samples)

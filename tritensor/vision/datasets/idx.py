@@ -1,4 +1,4 @@
-"""The IDX format of MNIST and its kin: a magic number, sizes, then the values, all big-endian; gzipped or not.
+"""Reader of the IDX format of MNIST and its kin: a magic number, sizes, then the values, all big-endian; gzipped or not.
 
 Layout: two bytes 0, one for the type of the values, one for the number of dimensions; the sizes, 4 bytes each; the values in C order.
 Source: the page of the MNIST database (LeCun, Cortes, Burges).
@@ -15,8 +15,8 @@ from tritensor.ground.errors import CheckpointError
 from tritensor.io.archives import read_decompressed
 
 _TYPES = {8: ">u1", 9: ">i1", 11: ">i2", 12: ">i4", 13: ">f4", 14: ">f8"}
-_MOST_DIMS = 8
-_LONGEST = 1 << 31  # bytes; the largest file of the family, EMNIST's byclass, has 548 MB
+_MAX_DIMS = 8
+_MAX_BYTES = 1 << 31  # bytes; the largest file of the family, EMNIST's byclass, has 548 MB
 
 
 def read_idx(path: str | os.PathLike[str]) -> np.ndarray:
@@ -24,7 +24,7 @@ def read_idx(path: str | os.PathLike[str]) -> np.ndarray:
 
     Raises CheckpointError, which names the file, for one that is damaged, cut off, or of another format.
     """
-    content = read_decompressed(path, _LONGEST)
+    content = read_decompressed(path, _MAX_BYTES)
     if len(content) < 4 or content[:2] != b"\0\0" or content[2] not in _TYPES:
         raise CheckpointError(f"{os.fspath(path)}: opens with {content[:4]!r}, which no IDX file does; remove it and download it again")
     dtype, dims = np.dtype(_TYPES[content[2]]), content[3]
@@ -35,7 +35,7 @@ def read_idx(path: str | os.PathLike[str]) -> np.ndarray:
             f"{os.fspath(path)}: {len(content):,} bytes cannot hold {dims} sizes and {dtype.name} {shape}; the file is cut off or damaged: "
             "remove it and download it again"
         )
-    if dims > _MOST_DIMS or 0 in shape:
+    if dims > _MAX_DIMS or 0 in shape:
         raise CheckpointError(
             f"{os.fspath(path)}: holds {dims} dimensions of sizes {shape[:8]}, which no data set has; remove it and download it again"
         )

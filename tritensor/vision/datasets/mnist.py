@@ -12,10 +12,10 @@ import numpy as np
 from tritensor.ground.errors import ArgumentError, CheckpointError
 from tritensor.io.archives import extract
 from tritensor.tensor.core import Tensor
-from tritensor.vision.datasets.files import Published, fetch, first_there, missing
+from tritensor.vision.datasets.files import PublishedFile, fetch, find_first, missing_error
 from tritensor.vision.datasets.idx import read_idx
 from tritensor.vision.datasets.vision import VisionDataset
-from tritensor.vision.pillow import image_of
+from tritensor.vision.pillow import image_from_array
 
 
 class MNIST(VisionDataset):
@@ -85,7 +85,7 @@ class MNIST(VisionDataset):
 
     def _find(self, stem: str) -> str | None:
         """The path of a file, under the names that it goes around by."""
-        return first_there(self._folders(), [stem, stem + ".gz", dotted := stem.replace("-idx", ".idx"), dotted + ".gz"])
+        return find_first(self._folders(), [stem, stem + ".gz", dotted := stem.replace("-idx", ".idx"), dotted + ".gz"])
 
     def _check_exists(self) -> bool:
         return all(self._find(name.removesuffix(".gz")) for name, _ in self.resources)
@@ -95,7 +95,7 @@ class MNIST(VisionDataset):
         for kind in ("images", "labels"):
             path = self._find(self._stem(kind))
             if path is None:
-                raise missing(type(self).__name__, [self._stem(kind) + ".gz", self._stem(kind)], self._folders())
+                raise missing_error(type(self).__name__, [self._stem(kind) + ".gz", self._stem(kind)], self._folders())
             found.append((path, read_idx(path)))
         (images_at, images), (labels_at, labels) = found
         if images.dtype != np.uint8 or images.ndim != 3 or labels.shape != images.shape[:1]:
@@ -109,11 +109,11 @@ class MNIST(VisionDataset):
         """Get the files that are nowhere to be found. Raises DownloadError."""
         for name, md5 in self.resources:
             if self._find(name.removesuffix(".gz")) is None:
-                fetch(Published(name, md5, self.mirrors), self.raw_folder, type(self).__name__)
+                fetch(PublishedFile(name, md5, self.mirrors), self.raw_folder, type(self).__name__)
 
     def __getitem__(self, index: int) -> tuple[Any, Any]:
-        image = image_of(np.ascontiguousarray(self.data[index].numpy()), "L")
-        return self._changed(image, int(self.targets[index]))
+        image = image_from_array(np.ascontiguousarray(self.data[index].numpy()), "L")
+        return self._transform_sample(image, int(self.targets[index]))
 
     def __len__(self) -> int:
         return len(self.data)
@@ -162,7 +162,7 @@ class EMNIST(MNIST):
     """
 
     splits = ("byclass", "bymerge", "balanced", "letters", "digits", "mnist")
-    archive = Published("gzip.zip", "58c8d27c78d21e728a6bc7b3cc06412e", ("https://biometrics.nist.gov/cs_links/EMNIST/",))
+    archive = PublishedFile("gzip.zip", "58c8d27c78d21e728a6bc7b3cc06412e", ("https://biometrics.nist.gov/cs_links/EMNIST/",))
     _all = sorted(string.digits + string.ascii_letters)
     _merged = sorted(set(string.digits + string.ascii_letters) - set("cijklmopsuvwxyz"))
     classes_split_dict = {  # noqa: RUF012

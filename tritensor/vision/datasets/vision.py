@@ -1,4 +1,4 @@
-"""What data sets of images have in common: a folder, a transform of the image, one of the target, or one of both."""
+"""Base of data sets of images: a folder, a transform of the image, one of the target, or one of both."""
 
 from __future__ import annotations
 
@@ -34,7 +34,7 @@ class StandardTransform:
 
 
 class VisionDataset(Dataset[Any]):
-    """The base of data sets of images: a subclass gives `__getitem__(index)` and `__len__()`.
+    """Base of data sets of images: a subclass gives `__getitem__(index)` and `__len__()`.
 
     Args:
         root: the folder, where there is one; `~` is the home folder.
@@ -68,8 +68,8 @@ class VisionDataset(Dataset[Any]):
     def __len__(self) -> int:
         raise NotImplementedError(f"{type(self).__name__} has no __len__(); a data set says how many samples it has")
 
-    def _changed(self, image: Any, target: Any) -> tuple[Any, Any]:
-        """What transform and target_transform, as they are now, make of a sample."""
+    def _transform_sample(self, image: Any, target: Any) -> tuple[Any, Any]:
+        """A sample after transform and target_transform, as they are now: programs set them later, too."""
         return StandardTransform(self.transform, self.target_transform)(image, target)
 
     def __repr__(self) -> str:

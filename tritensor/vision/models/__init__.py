@@ -1,4 +1,4 @@
-"""Networks under torchvision's path: those of tritensor.models that torchvision has, called as torchvision's are, without weights."""
+"""Networks under torchvision's path: those of tritensor.models that torchvision has, with its signatures, without weights."""
 
 from __future__ import annotations
 
@@ -17,7 +17,7 @@ _NAMES = (
 )  # fmt: skip
 
 
-def _of(name: str) -> Callable[..., Any]:
+def _without_weights(name: str) -> Callable[..., Any]:
     build = getattr(models, name)
 
     @functools.wraps(build)
@@ -33,10 +33,10 @@ def _of(name: str) -> Callable[..., Any]:
     return made
 
 
-alexnet = _of("alexnet")
-resnet18, resnet34, resnet50, resnet101, resnet152 = (_of(f"resnet{n}") for n in (18, 34, 50, 101, 152))
-vgg11, vgg13, vgg16, vgg19 = (_of(f"vgg{n}") for n in (11, 13, 16, 19))
-vgg11_bn, vgg13_bn, vgg16_bn, vgg19_bn = (_of(f"vgg{n}_bn") for n in (11, 13, 16, 19))
+alexnet = _without_weights("alexnet")
+resnet18, resnet34, resnet50, resnet101, resnet152 = (_without_weights(f"resnet{n}") for n in (18, 34, 50, 101, 152))
+vgg11, vgg13, vgg16, vgg19 = (_without_weights(f"vgg{n}") for n in (11, 13, 16, 19))
+vgg11_bn, vgg13_bn, vgg16_bn, vgg19_bn = (_without_weights(f"vgg{n}_bn") for n in (11, 13, 16, 19))
 
 
 def list_models() -> list[str]:

@@ -1,4 +1,4 @@
-"""Transforms of images, with torchvision's names: of PIL images by Pillow, of tensors (..., channels, height, width) by our ops, on any device."""
+"""Transforms of images, with torchvision's names: of PIL images by Pillow, of tensors (..., channels, height, width) by tritensor's ops, on any device."""
 
 from tritensor.vision.transforms import functional as functional
 from tritensor.vision.transforms.autoaugment import AugMix as AugMix

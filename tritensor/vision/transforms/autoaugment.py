@@ -1,4 +1,4 @@
-"""Automatic augmentation: random chains of operations of random strength, found by search or drawn evenly."""
+"""Automatic augmentation: chains of operations of random strength, found by search or drawn evenly."""
 
 from __future__ import annotations
 
@@ -8,26 +8,26 @@ from typing import Any
 
 import numpy as np
 
-from tritensor import nn
 from tritensor.ground.errors import ArgumentError
 from tritensor.tensor.core import Tensor
 from tritensor.tensor.functions.creation.constructors import full
 from tritensor.tensor.functions.creation.gammas import sample_dirichlet
 from tritensor.vision.transforms import draws
 from tritensor.vision.transforms import functional as F
-from tritensor.vision.transforms.arguments import fill_for
+from tritensor.vision.transforms.arguments import adapt_fill
+from tritensor.vision.transforms.base import Transform
 from tritensor.vision.transforms.interpolation import InterpolationMode, as_mode
-from tritensor.vision.transforms.policies import AutoAugmentPolicy, policies_of
+from tritensor.vision.transforms.policies import AutoAugmentPolicy, get_policies
 
 # The magnitudes of an operation, one a bin, and whether either sign is drawn; None for one that has no magnitude.
 Space = dict[str, tuple[np.ndarray | None, bool]]
 
 
-def _space(bins: int, shear: float, x: float, y: float, turn: float, colour: float, bits: tuple[int, int]) -> Space:
-    """Operations with magnitudes from nothing to the most given; `bits` are (kept at first, how many fewer at last) of Posterize."""
+def _make_space(bins: int, shear: float, x: float, y: float, turn: float, colour: float, bits: tuple[int, int]) -> Space:
+    """The operations, with magnitudes from nothing to the largest given; `bits` are (kept by the weakest, fewer by the strongest) Posterize."""
     signed: Space = {
-        name: (np.linspace(0.0, most, bins, dtype=np.float32), True)
-        for name, most in (
+        name: (np.linspace(0.0, max_value, bins, dtype=np.float32), True)
+        for name, max_value in (
             ("ShearX", shear), ("ShearY", shear), ("TranslateX", x), ("TranslateY", y), ("Rotate", turn), ("Brightness", colour),
             ("Color", colour), ("Contrast", colour), ("Sharpness", colour),
         )
@@ -42,29 +42,29 @@ def _space(bins: int, shear: float, x: float, y: float, turn: float, colour: flo
     }
 
 
-def _usual(bins: int, height: int, width: int) -> Space:
+def _standard_space(bins: int, height: int, width: int) -> Space:
     """The space of AutoAugment and RandAugment: translations relative to images of 331 pixels."""
-    return _space(bins, 0.3, 150.0 / 331.0 * width, 150.0 / 331.0 * height, 30.0, 0.9, (8, 4))
+    return _make_space(bins, 0.3, 150.0 / 331.0 * width, 150.0 / 331.0 * height, 30.0, 0.9, (8, 4))
 
 
-def _sheared(axis: int) -> Callable[..., Any]:
+def _make_shear(axis: int) -> Callable[..., Any]:
     def shear(img: Any, m: float, **how: Any) -> Any:
-        angle = math.degrees(math.atan(m))
+        angle = math.degrees(math.atan(m))  # magnitudes are slopes, and affine() takes degrees
         return F.affine(img, 0.0, [0, 0], 1.0, [angle * (axis == 0), angle * (axis == 1)], center=[0, 0], **how)
 
     return shear
 
 
-def _moved(axis: int) -> Callable[..., Any]:
+def _make_translation(axis: int) -> Callable[..., Any]:
     def move(img: Any, m: float, **how: Any) -> Any:
         return F.affine(img, 0.0, [int(m) * (axis == 0), int(m) * (axis == 1)], 1.0, [0.0, 0.0], **how)
 
     return move
 
 
-# Each operation of (image, magnitude); those above the line also of interpolation and fill.
+# Each operation is a function of (image, magnitude); those that move pixels take interpolation and fill, too.
 _WARPS: dict[str, Callable[..., Any]] = {
-    "ShearX": _sheared(0), "ShearY": _sheared(1), "TranslateX": _moved(0), "TranslateY": _moved(1), "Rotate": F.rotate,
+    "ShearX": _make_shear(0), "ShearY": _make_shear(1), "TranslateX": _make_translation(0), "TranslateY": _make_translation(1), "Rotate": F.rotate,
 }  # fmt: skip
 _COLOURS: dict[str, Callable[[Any, float], Any]] = {
     "Brightness": lambda img, m: F.adjust_brightness(img, 1.0 + m),
@@ -86,15 +86,15 @@ def _apply(img: Any, name: str, magnitude: float, interpolation: InterpolationMo
     return _COLOURS[name](img, magnitude)
 
 
-class _Augment(nn.Module):
-    """What all have: how to interpolate, and what to fill with (None: black)."""
+class _Augment(Transform):
+    """Base of the four: the interpolation, and the fill (None: black)."""
 
     def __init__(self, interpolation: Any, fill: Any) -> None:
         super().__init__()
         self.interpolation, self.fill = as_mode(type(self).__name__, interpolation), fill
 
-    def _one(self, img: Any, space: Space, strength: Callable[[int], int], fill: Any) -> Any:
-        """One operation of the space, of the magnitude in the bin that `strength` chooses among so many."""
+    def _apply_random_op(self, img: Any, space: Space, strength: Callable[[int], int], fill: Any) -> Any:
+        """One operation of the space, with the magnitude of the bin that `strength(bins)` chooses."""
         name = list(space)[draws.integer(0, len(space))]
         magnitudes, signed = space[name]
         magnitude = 0.0 if magnitudes is None else float(magnitudes[strength(len(magnitudes))])
@@ -102,12 +102,11 @@ class _Augment(nn.Module):
             magnitude = -magnitude
         return _apply(img, name, magnitude, self.interpolation, fill)
 
-    def _shown(self, *names: str) -> str:
-        return f"{type(self).__name__}({', '.join(f'{n}={getattr(self, n)}' for n in names)})"
-
 
 class AutoAugment(_Augment):
     """One of 25 pairs of operations that a search found to help (Cubuk et al. 2019). Tensors must be uint8. Raises ValueError for another policy."""
+
+    _settings = ("policy", "fill")
 
     def __init__(
         self,
@@ -118,7 +117,7 @@ class AutoAugment(_Augment):
         super().__init__(interpolation, fill)
         if not isinstance(policy, AutoAugmentPolicy):
             raise ArgumentError(f"AutoAugment: policy {policy!r}; give a member of AutoAugmentPolicy: IMAGENET, CIFAR10 or SVHN")
-        self.policy, self.policies = policy, policies_of(policy)
+        self.policy, self.policies = policy, get_policies(policy)
 
     @staticmethod
     def get_params(transform_num: int) -> tuple[int, list[float], list[int]]:
@@ -126,10 +125,11 @@ class AutoAugment(_Augment):
         return draws.integer(0, transform_num), [draws.uniform(0, 1) for _ in range(2)], [draws.integer(0, 2) for _ in range(2)]
 
     def forward(self, img: Any) -> Any:
-        fill = fill_for(self.fill, img)
+        fill = adapt_fill(self.fill, img)
         _, height, width = F.get_dimensions(img)
-        space: Space = {**_usual(10, height, width), "Invert": (None, False)}
+        space: Space = {**_standard_space(10, height, width), "Invert": (None, False)}
         which, chances, signs = self.get_params(len(self.policies))
+        # A probability and a sign are drawn for both, also for one that has no sign: the same draws as torchvision makes.
         for (name, p, at), drawn, sign in zip(self.policies[which], chances, signs, strict=True):
             if drawn <= p:
                 magnitudes, signed = space[name]
@@ -137,12 +137,11 @@ class AutoAugment(_Augment):
                 img = _apply(img, name, -magnitude if signed and sign == 0 else magnitude, self.interpolation, fill)
         return img
 
-    def __repr__(self) -> str:
-        return self._shown("policy", "fill")
-
 
 class RandAugment(_Augment):
     """`num_ops` operations, each drawn evenly, all of one `magnitude` of `num_magnitude_bins` (Cubuk et al. 2020). Tensors must be uint8."""
+
+    _settings = ("num_ops", "magnitude", "num_magnitude_bins", "interpolation", "fill")
 
     def __init__(
         self,
@@ -156,19 +155,18 @@ class RandAugment(_Augment):
         self.num_ops, self.magnitude, self.num_magnitude_bins = num_ops, magnitude, num_magnitude_bins
 
     def forward(self, img: Any) -> Any:
-        fill = fill_for(self.fill, img)
+        fill = adapt_fill(self.fill, img)
         _, height, width = F.get_dimensions(img)
-        space: Space = {"Identity": (None, False), **_usual(self.num_magnitude_bins, height, width)}
+        space: Space = {"Identity": (None, False), **_standard_space(self.num_magnitude_bins, height, width)}
         for _ in range(self.num_ops):
-            img = self._one(img, space, lambda bins: self.magnitude, fill)
+            img = self._apply_random_op(img, space, lambda bins: self.magnitude, fill)
         return img
-
-    def __repr__(self) -> str:
-        return self._shown("num_ops", "magnitude", "num_magnitude_bins", "interpolation", "fill")
 
 
 class TrivialAugmentWide(_Augment):
     """One operation, of any magnitude, all drawn evenly (Müller and Hutter 2021). Tensors must be uint8."""
+
+    _settings = ("num_magnitude_bins", "interpolation", "fill")
 
     def __init__(
         self,
@@ -180,11 +178,8 @@ class TrivialAugmentWide(_Augment):
         self.num_magnitude_bins = num_magnitude_bins
 
     def forward(self, img: Any) -> Any:
-        space: Space = {"Identity": (None, False), **_space(self.num_magnitude_bins, 0.99, 32.0, 32.0, 135.0, 0.99, (8, 6))}
-        return self._one(img, space, lambda bins: draws.integer(0, bins), fill_for(self.fill, img))
-
-    def __repr__(self) -> str:
-        return self._shown("num_magnitude_bins", "interpolation", "fill")
+        space: Space = {"Identity": (None, False), **_make_space(self.num_magnitude_bins, 0.99, 32.0, 32.0, 135.0, 0.99, (8, 6))}
+        return self._apply_random_op(img, space, lambda bins: draws.integer(0, bins), adapt_fill(self.fill, img))
 
 
 class AugMix(_Augment):
@@ -200,6 +195,8 @@ class AugMix(_Augment):
 
     Raises ValueError for another severity.
     """
+
+    _settings = ("severity", "mixture_width", "chain_depth", "alpha", "all_ops", "interpolation", "fill")
 
     def __init__(
         self,
@@ -218,28 +215,25 @@ class AugMix(_Augment):
         self.alpha, self.all_ops = alpha, all_ops
 
     def _augmentation_space(self, height: int, width: int) -> Space:
-        space = _space(10, 0.3, width / 3.0, height / 3.0, 30.0, 0.9, (4, 4))
+        space = _make_space(10, 0.3, width / 3.0, height / 3.0, 30.0, 0.9, (4, 4))
         return space if self.all_ops else {n: m for n, m in space.items() if n not in ("Brightness", "Color", "Contrast", "Sharpness")}
 
     def forward(self, orig_img: Any) -> Any:
-        fill = fill_for(self.fill, orig_img)
+        fill = adapt_fill(self.fill, orig_img)
         img = orig_img if isinstance(orig_img, Tensor) else F.pil_to_tensor(orig_img)
         batch = img.reshape(-1, *img.shape[-3:])  # (n, channels, height, width)
         count, each = batch.shape[0], (batch.shape[0], 1, 1, 1)
         space = self._augmentation_space(*batch.shape[-2:])
-        share = self._dirichlet(count, 2)  # of the image, and of the chains
-        weights = self._dirichlet(count, self.mixture_width) * share[:, 1:]
+        share = self._sample_dirichlet(count, 2)  # of the image, and of the chains
+        weights = self._sample_dirichlet(count, self.mixture_width) * share[:, 1:]
         mix = share[:, 0].reshape(each).to(batch.device) * batch
         for i in range(self.mixture_width):
             chain = batch
             for _ in range(self.chain_depth if self.chain_depth > 0 else draws.integer(1, 4)):
-                chain = self._one(chain, space, lambda bins: draws.integer(0, self.severity), fill)
+                chain = self._apply_random_op(chain, space, lambda bins: draws.integer(0, self.severity), fill)
             mix = mix + weights[:, i].reshape(each).to(batch.device) * chain
         mix = mix.reshape(img.shape).to(img.dtype)
         return mix if isinstance(orig_img, Tensor) else F.to_pil_image(mix)
 
-    def _dirichlet(self, count: int, n: int) -> Tensor:
+    def _sample_dirichlet(self, count: int, n: int) -> Tensor:
         return sample_dirichlet(full((count, n), float(self.alpha)))
-
-    def __repr__(self) -> str:
-        return self._shown("severity", "mixture_width", "chain_depth", "alpha", "all_ops", "interpolation", "fill")

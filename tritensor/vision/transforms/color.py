@@ -1,18 +1,18 @@
-"""Random colours, levels and sharpness, grey images, blur."""
+"""Transforms of colours, levels and sharpness, drawn at random; grey images and blur."""
 
 from __future__ import annotations
 
 from collections.abc import Sequence
 from typing import Any
 
-from tritensor import nn
 from tritensor.ground.errors import ArgumentError
 from tritensor.vision.transforms import draws
 from tritensor.vision.transforms import functional as F
-from tritensor.vision.transforms.functional.images import pair
+from tritensor.vision.transforms.base import RandomChange, Transform
+from tritensor.vision.transforms.functional.images import as_pair
 
 
-class ColorJitter(nn.Module):
+class ColorJitter(Transform):
     """Brightness, contrast, saturation and hue changed at random, in a random order.
 
     Args:
@@ -22,10 +22,12 @@ class ColorJitter(nn.Module):
     Raises ValueError for ranges beyond these.
     """
 
+    _settings = ("brightness", "contrast", "saturation", "hue")
+
     def __init__(self, brightness: Any = 0, contrast: Any = 0, saturation: Any = 0, hue: Any = 0) -> None:
         super().__init__()
-        self.brightness, self.contrast = _factors("brightness", brightness), _factors("contrast", contrast)
-        self.saturation, self.hue = _factors("saturation", saturation), _factors("hue", hue, 0, (-0.5, 0.5))
+        self.brightness, self.contrast = _as_factor_range("brightness", brightness), _as_factor_range("contrast", contrast)
+        self.saturation, self.hue = _as_factor_range("saturation", saturation), _as_factor_range("hue", hue, 0, (-0.5, 0.5))
 
     @staticmethod
     def get_params(
@@ -44,18 +46,16 @@ class ColorJitter(nn.Module):
                 img = adjust[i](img, factor)
         return img
 
-    def __repr__(self) -> str:
-        said = f"brightness={self.brightness}, contrast={self.contrast}, saturation={self.saturation}, hue={self.hue}"
-        return f"{type(self).__name__}({said})"
 
-
-def _factors(what: str, given: Any, center: float = 1, bound: tuple[float, float] = (0, float("inf"))) -> tuple[float, float] | None:
-    """A range; None where it says that nothing changes."""
+def _as_factor_range(
+    what: str, given: Any, center: float = 1, bound: tuple[float, float] = (0, float("inf"))
+) -> tuple[float, float] | None:
+    """A range (least, most); None for one in which nothing changes."""
     if isinstance(given, int | float):
         if given < 0:
             raise ArgumentError(f"ColorJitter: {what} {given} is below 0")
         low, high = center - float(given), center + float(given)
-        low = max(low, 0.0) if center == 1 else low
+        low = max(low, 0.0) if center == 1 else low  # a negative factor would invert the image
     elif isinstance(given, tuple | list) and len(given) == 2:
         low, high = float(given[0]), float(given[1])
     else:
@@ -65,8 +65,10 @@ def _factors(what: str, given: Any, center: float = 1, bound: tuple[float, float
     return None if low == high == center else (low, high)
 
 
-class Grayscale(nn.Module):
+class Grayscale(Transform):
     """An image in grey, of one channel or of three equal ones: `functional.rgb_to_grayscale`."""
+
+    _settings = ("num_output_channels",)
 
     def __init__(self, num_output_channels: int = 1) -> None:
         super().__init__()
@@ -75,28 +77,8 @@ class Grayscale(nn.Module):
     def forward(self, img: Any) -> Any:
         return F.rgb_to_grayscale(img, num_output_channels=self.num_output_channels)
 
-    def __repr__(self) -> str:
-        return f"{type(self).__name__}(num_output_channels={self.num_output_channels})"
 
-
-class _Sometimes(nn.Module):
-    """A change that is made with probability p: a subclass says which."""
-
-    def __init__(self, p: float) -> None:
-        super().__init__()
-        self.p = p
-
-    def _change(self, img: Any) -> Any:
-        raise NotImplementedError
-
-    def forward(self, img: Any) -> Any:
-        return self._change(img) if draws.chance(self.p) else img
-
-    def __repr__(self) -> str:
-        return f"{type(self).__name__}(p={self.p})"
-
-
-class RandomGrayscale(_Sometimes):
+class RandomGrayscale(RandomChange):
     """An image in grey with probability p, in as many channels as before."""
 
     def __init__(self, p: float = 0.1) -> None:
@@ -106,18 +88,16 @@ class RandomGrayscale(_Sometimes):
         return F.rgb_to_grayscale(img, num_output_channels=F.get_dimensions(img)[0])
 
 
-class RandomInvert(_Sometimes):
+class RandomInvert(RandomChange):
     """`functional.invert` with probability p."""
 
-    def __init__(self, p: float = 0.5) -> None:
-        super().__init__(p)
-
-    def _change(self, img: Any) -> Any:
-        return F.invert(img)
+    _change = staticmethod(F.invert)
 
 
-class RandomPosterize(_Sometimes):
+class RandomPosterize(RandomChange):
     """`functional.posterize` with probability p."""
+
+    _settings = ("bits", "p")
 
     def __init__(self, bits: int, p: float = 0.5) -> None:
         super().__init__(p)
@@ -126,12 +106,11 @@ class RandomPosterize(_Sometimes):
     def _change(self, img: Any) -> Any:
         return F.posterize(img, self.bits)
 
-    def __repr__(self) -> str:
-        return f"{type(self).__name__}(bits={self.bits},p={self.p})"
 
-
-class RandomSolarize(_Sometimes):
+class RandomSolarize(RandomChange):
     """`functional.solarize` with probability p."""
+
+    _settings = ("threshold", "p")
 
     def __init__(self, threshold: float, p: float = 0.5) -> None:
         super().__init__(p)
@@ -140,12 +119,11 @@ class RandomSolarize(_Sometimes):
     def _change(self, img: Any) -> Any:
         return F.solarize(img, self.threshold)
 
-    def __repr__(self) -> str:
-        return f"{type(self).__name__}(threshold={self.threshold},p={self.p})"
 
-
-class RandomAdjustSharpness(_Sometimes):
+class RandomAdjustSharpness(RandomChange):
     """`functional.adjust_sharpness` with probability p."""
+
+    _settings = ("sharpness_factor", "p")
 
     def __init__(self, sharpness_factor: float, p: float = 0.5) -> None:
         super().__init__(p)
@@ -154,36 +132,27 @@ class RandomAdjustSharpness(_Sometimes):
     def _change(self, img: Any) -> Any:
         return F.adjust_sharpness(img, self.sharpness_factor)
 
-    def __repr__(self) -> str:
-        return f"{type(self).__name__}(sharpness_factor={self.sharpness_factor},p={self.p})"
 
-
-class RandomAutocontrast(_Sometimes):
+class RandomAutocontrast(RandomChange):
     """`functional.autocontrast` with probability p."""
 
-    def __init__(self, p: float = 0.5) -> None:
-        super().__init__(p)
-
-    def _change(self, img: Any) -> Any:
-        return F.autocontrast(img)
+    _change = staticmethod(F.autocontrast)
 
 
-class RandomEqualize(_Sometimes):
+class RandomEqualize(RandomChange):
     """`functional.equalize` with probability p."""
 
-    def __init__(self, p: float = 0.5) -> None:
-        super().__init__(p)
-
-    def _change(self, img: Any) -> Any:
-        return F.equalize(img)
+    _change = staticmethod(F.equalize)
 
 
-class GaussianBlur(nn.Module):
+class GaussianBlur(Transform):
     """An image under a Gaussian whose deviation is drawn from `sigma`, (least, most) or one number: `functional.gaussian_blur`."""
+
+    _settings = ("kernel_size", "sigma")
 
     def __init__(self, kernel_size: Any, sigma: float | Sequence[float] = (0.1, 2.0)) -> None:
         super().__init__()
-        self.kernel_size = pair("GaussianBlur", kernel_size)
+        self.kernel_size = as_pair("GaussianBlur", kernel_size)
         if any(k <= 0 or k % 2 == 0 for k in self.kernel_size):
             raise ArgumentError(f"GaussianBlur: kernel_size {self.kernel_size}; give odd numbers above 0")
         low, high = (sigma, sigma) if isinstance(sigma, int | float) else sigma if len(sigma) == 2 else (0.0, 0.0)
@@ -199,6 +168,3 @@ class GaussianBlur(nn.Module):
     def forward(self, img: Any) -> Any:
         sigma = self.get_params(self.sigma[0], self.sigma[1])
         return F.gaussian_blur(img, self.kernel_size, [sigma, sigma])
-
-    def __repr__(self) -> str:
-        return f"{type(self).__name__}(kernel_size={self.kernel_size}, sigma={self.sigma})"

@@ -1,4 +1,4 @@
-"""Transforms of transforms: one after another, some of them, one of them, in any order, any function."""
+"""Compositions of transforms: one after another, some of them, one of them, in any order; any function as a transform."""
 
 from __future__ import annotations
 
@@ -9,7 +9,7 @@ from tritensor import nn
 from tritensor.vision.transforms import draws
 
 
-def _listed(title: str, transforms: Any) -> str:
+def _format_list(title: str, transforms: Any) -> str:
     return "\n".join([f"{title}(", *(f"    {t}" for t in transforms), ")"])
 
 
@@ -31,7 +31,7 @@ class Compose:
         return img
 
     def __repr__(self) -> str:
-        return _listed(type(self).__name__, self.transforms)
+        return _format_list(type(self).__name__, self.transforms)
 
 
 class Lambda:
@@ -50,7 +50,7 @@ class Lambda:
 
 
 class RandomTransforms:
-    """The base of what chooses among transforms. Raises TypeError for no sequence."""
+    """Base of RandomOrder and RandomChoice. Raises TypeError for no sequence."""
 
     def __init__(self, transforms: Sequence[Callable[..., Any]]) -> None:
         if not isinstance(transforms, Sequence):
@@ -61,7 +61,7 @@ class RandomTransforms:
         raise NotImplementedError(f"{type(self).__name__} has no __call__; RandomChoice and RandomOrder have")
 
     def __repr__(self) -> str:
-        return _listed(type(self).__name__, self.transforms)
+        return _format_list(type(self).__name__, self.transforms)
 
 
 class RandomApply(nn.Module):
@@ -79,7 +79,7 @@ class RandomApply(nn.Module):
         return img
 
     def __repr__(self) -> str:
-        return _listed(type(self).__name__, [f"p={self.p}", *self.transforms])
+        return _format_list(type(self).__name__, [f"p={self.p}", *self.transforms])
 
 
 class RandomOrder(RandomTransforms):

@@ -1,14 +1,14 @@
-"""Between images and tensors, between types of values, to mean 0 and deviation 1, and a linear map of all pixels."""
+"""Transforms between images and tensors, between types of values, to mean 0 and deviation 1; a linear map of all pixels."""
 
 from __future__ import annotations
 
 from collections.abc import Sequence
 from typing import Any
 
-from tritensor import nn
 from tritensor.ground.errors import ArgumentError, DeviceError, ShapeError
 from tritensor.tensor.core import Tensor
 from tritensor.vision.transforms import functional as F
+from tritensor.vision.transforms.base import Transform
 
 
 class ToTensor:
@@ -48,7 +48,7 @@ class ToPILImage:
         return f"{type(self).__name__}({'' if self.mode is None else f'mode={self.mode}'})"
 
 
-class ConvertImageDtype(nn.Module):
+class ConvertImageDtype(Transform):
     """A tensor in another type, full brightness staying full: `functional.convert_image_dtype`."""
 
     def __init__(self, dtype: Any) -> None:
@@ -58,16 +58,15 @@ class ConvertImageDtype(nn.Module):
     def forward(self, image: Tensor) -> Tensor:
         return F.convert_image_dtype(image, self.dtype)
 
-    def __repr__(self) -> str:
-        return f"{type(self).__name__}()"
 
-
-class Normalize(nn.Module):
+class Normalize(Transform):
     """(tensor - mean) / std, channel by channel: `functional.normalize`.
 
     >>> tt.vision.transforms.Normalize([0.5], [0.25])(tt.tensor([[[0.5, 1.0]]]))
     tensor([[[0., 2.]]])
     """
+
+    _settings = ("mean", "std")
 
     def __init__(self, mean: Sequence[float], std: Sequence[float], inplace: bool = False) -> None:
         super().__init__()
@@ -76,11 +75,8 @@ class Normalize(nn.Module):
     def forward(self, tensor: Tensor) -> Tensor:
         return F.normalize(tensor, self.mean, self.std, self.inplace)
 
-    def __repr__(self) -> str:
-        return f"{type(self).__name__}(mean={self.mean}, std={self.std})"
 
-
-class LinearTransformation(nn.Module):
+class LinearTransformation(Transform):
     """(pixels - mean_vector) @ transformation_matrix of a flattened image (..., channels, h, w), as whitening wants it.
 
     Raises ValueError for a matrix (n, n) and a vector (n,) that do not fit, TypeError for types or devices that differ.

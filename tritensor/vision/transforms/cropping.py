@@ -1,4 +1,4 @@
-"""Parts of an image and other sizes of it: the middle, anywhere, the corners, with a border."""
+"""Transforms that resize, pad, crop or erase: the middle, anywhere, the corners, with a border."""
 
 from __future__ import annotations
 
@@ -6,19 +6,19 @@ import math
 from collections.abc import Sequence
 from typing import Any
 
-from tritensor import nn
 from tritensor.ground.errors import ArgumentError
 from tritensor.tensor.core import Tensor
 from tritensor.tensor.functions.creation.constructors import tensor
 from tritensor.tensor.functions.creation.random import randn
 from tritensor.vision.transforms import draws
 from tritensor.vision.transforms import functional as F
-from tritensor.vision.transforms.arguments import ranges
-from tritensor.vision.transforms.functional.images import pair
+from tritensor.vision.transforms.arguments import check_ranges
+from tritensor.vision.transforms.base import Transform
+from tritensor.vision.transforms.functional.images import as_pair
 from tritensor.vision.transforms.interpolation import InterpolationMode, as_mode
 
 
-class Resize(nn.Module):
+class Resize(Transform):
     """An image of another size: `size` is (height, width), or the length of the shorter edge; see `functional.resize`.
 
     >>> tt.vision.transforms.Resize(24)(tt.rand(3, 32, 48)).shape  # the shorter edge
@@ -40,26 +40,27 @@ class Resize(nn.Module):
         return F.resize(img, self.size, self.interpolation, self.max_size, self.antialias)
 
     def __repr__(self) -> str:
-        said = f"size={self.size}, interpolation={self.interpolation.value}, max_size={self.max_size}, antialias={self.antialias}"
-        return f"{type(self).__name__}({said})"
+        settings = f"size={self.size}, interpolation={self.interpolation.value}, max_size={self.max_size}, antialias={self.antialias}"
+        return f"{type(self).__name__}({settings})"
 
 
-class CenterCrop(nn.Module):
+class CenterCrop(Transform):
     """The middle of an image, `size` being (height, width) or one number for both: `functional.center_crop`."""
+
+    _settings = ("size",)
 
     def __init__(self, size: Any) -> None:
         super().__init__()
-        self.size = pair("CenterCrop", size)
+        self.size = as_pair("CenterCrop", size)
 
     def forward(self, img: Any) -> Any:
         return F.center_crop(img, self.size)
 
-    def __repr__(self) -> str:
-        return f"{type(self).__name__}(size={self.size})"
 
-
-class Pad(nn.Module):
+class Pad(Transform):
     """An image with a border of `padding` pixels, one number, (x, y) or (left, top, right, bottom): `functional.pad`."""
+
+    _settings = ("padding", "fill", "padding_mode")
 
     def __init__(self, padding: Any, fill: Any = 0, padding_mode: str = "constant") -> None:
         super().__init__()
@@ -76,29 +77,28 @@ class Pad(nn.Module):
     def forward(self, img: Any) -> Any:
         return F.pad(img, self.padding, self.fill, self.padding_mode)
 
-    def __repr__(self) -> str:
-        return f"{type(self).__name__}(padding={self.padding}, fill={self.fill}, padding_mode={self.padding_mode})"
 
-
-class RandomCrop(nn.Module):
+class RandomCrop(Transform):
     """A part of `size` from anywhere in an image, after a border where `padding` says so, or `pad_if_needed` and the image is smaller.
 
     Raises ValueError for an image that is smaller.
     """
 
+    _settings = ("size", "padding")
+
     def __init__(self, size: Any, padding: Any = None, pad_if_needed: bool = False, fill: Any = 0, padding_mode: str = "constant") -> None:
         super().__init__()
-        self.size = pair("RandomCrop", size)
+        self.size = as_pair("RandomCrop", size)
         self.padding, self.pad_if_needed, self.fill, self.padding_mode = padding, pad_if_needed, fill, padding_mode
 
     @staticmethod
     def get_params(img: Any, output_size: tuple[int, int]) -> tuple[int, int, int, int]:
-        """(top, left, height, width) of a part, each place as likely as another."""
+        """(top, left, height, width) of a part, each position as likely as another."""
         _, h, w = F.get_dimensions(img)
         th, tw = output_size
         if h < th or w < tw:
             raise ArgumentError(f"RandomCrop: size {(th, tw)} is larger than the image, {(h, w)}; pad_if_needed=True adds a border")
-        if (h, w) == (th, tw):
+        if (h, w) == (th, tw):  # draws nothing, as torchvision: the generator goes on from where it was
             return 0, 0, h, w
         return draws.integer(0, h - th + 1), draws.integer(0, w - tw + 1), th, tw
 
@@ -112,11 +112,8 @@ class RandomCrop(nn.Module):
             img = F.pad(img, [0, self.size[0] - height], self.fill, self.padding_mode)
         return F.crop(img, *self.get_params(img, self.size))
 
-    def __repr__(self) -> str:
-        return f"{type(self).__name__}(size={self.size}, padding={self.padding})"
 
-
-class RandomResizedCrop(nn.Module):
+class RandomResizedCrop(Transform):
     """A part of random area (a share in `scale`) and proportions (width / height in `ratio`), resized to `size` (Szegedy et al. 2015)."""
 
     def __init__(
@@ -128,8 +125,8 @@ class RandomResizedCrop(nn.Module):
         antialias: bool | None = True,
     ) -> None:
         super().__init__()
-        self.size = pair("RandomResizedCrop", size)
-        ranges("RandomResizedCrop", scale, ratio)
+        self.size = as_pair("RandomResizedCrop", size)
+        check_ranges("RandomResizedCrop", scale, ratio)
         self.scale, self.ratio, self.antialias = scale, ratio, antialias
         self.interpolation = as_mode("RandomResizedCrop", interpolation)
 
@@ -138,6 +135,7 @@ class RandomResizedCrop(nn.Module):
         """(top, left, height, width) of a part; after ten that do not fit, the middle in the nearest proportions."""
         _, height, width = F.get_dimensions(img)
         low, high = math.log(ratio[0]), math.log(ratio[1])
+        # by logarithms, so that 3/4 is as likely as 4/3
         for _ in range(10):
             area, aspect = height * width * draws.uniform(scale[0], scale[1]), math.exp(draws.uniform(low, high))
             w, h = round(math.sqrt(area * aspect)), round(math.sqrt(area / aspect))
@@ -155,40 +153,38 @@ class RandomResizedCrop(nn.Module):
 
     def __repr__(self) -> str:
         scale, ratio = (tuple(round(v, 4) for v in r) for r in (self.scale, self.ratio))
-        said = f"size={self.size}, scale={scale}, ratio={ratio}, interpolation={self.interpolation.value}, antialias={self.antialias}"
-        return f"{type(self).__name__}({said})"
+        settings = f"size={self.size}, scale={scale}, ratio={ratio}, interpolation={self.interpolation.value}, antialias={self.antialias}"
+        return f"{type(self).__name__}({settings})"
 
 
-class FiveCrop(nn.Module):
+class FiveCrop(Transform):
     """The four corners and the middle, each of `size`, as a tuple: `functional.five_crop`."""
+
+    _settings = ("size",)
 
     def __init__(self, size: Any) -> None:
         super().__init__()
-        self.size = pair("FiveCrop", size)
+        self.size = as_pair("FiveCrop", size)
 
     def forward(self, img: Any) -> tuple[Any, ...]:
         return F.five_crop(img, self.size)
 
-    def __repr__(self) -> str:
-        return f"{type(self).__name__}(size={self.size})"
 
-
-class TenCrop(nn.Module):
+class TenCrop(Transform):
     """The four corners and the middle, each of `size`, of the image and of the flipped image, as a tuple: `functional.ten_crop`."""
+
+    _settings = ("size", "vertical_flip")
 
     def __init__(self, size: Any, vertical_flip: bool = False) -> None:
         super().__init__()
-        self.size = pair("TenCrop", size)
+        self.size = as_pair("TenCrop", size)
         self.vertical_flip = vertical_flip
 
     def forward(self, img: Any) -> tuple[Any, ...]:
         return F.ten_crop(img, self.size, self.vertical_flip)
 
-    def __repr__(self) -> str:
-        return f"{type(self).__name__}(size={self.size}, vertical_flip={self.vertical_flip})"
 
-
-class RandomErasing(nn.Module):
+class RandomErasing(Transform):
     """With probability p a rectangle of a tensor (..., channels, h, w) is overwritten (Zhong et al. 2017).
 
     Args:
@@ -201,6 +197,8 @@ class RandomErasing(nn.Module):
     Raises ValueError for shares and probabilities beyond 0 to 1, and another number of values than channels.
     """
 
+    _settings = ("p", "scale", "ratio", "value", "inplace")
+
     def __init__(
         self, p: float = 0.5, scale: Sequence[float] = (0.02, 0.33), ratio: Sequence[float] = (0.3, 3.3), value: Any = 0, inplace: bool = False
     ) -> None:  # fmt: skip
@@ -209,7 +207,7 @@ class RandomErasing(nn.Module):
             raise TypeError(f"RandomErasing: value is a {type(value).__name__}; give a number, one for each channel, or 'random'")
         if isinstance(value, str) and value != "random":
             raise ArgumentError(f"RandomErasing: value {value!r}; give a number, one for each channel, or 'random'")
-        ranges("RandomErasing", scale, ratio)
+        check_ranges("RandomErasing", scale, ratio)
         if scale[0] < 0 or scale[1] > 1 or not 0 <= p <= 1:
             raise ArgumentError(f"RandomErasing: scale {tuple(scale)} and p {p}; both are shares, from 0 to 1")
         self.p, self.scale, self.ratio, self.value, self.inplace = p, scale, ratio, value, inplace
@@ -232,13 +230,8 @@ class RandomErasing(nn.Module):
     def forward(self, img: Tensor) -> Tensor:
         if not draws.chance(self.p):
             return img
-        value = (
-            None if self.value == "random" else [float(v) for v in (self.value if isinstance(self.value, tuple | list) else (self.value,))]
-        )
+        values = self.value if isinstance(self.value, tuple | list) else (self.value,)
+        value = None if self.value == "random" else [float(v) for v in values]
         if value is not None and len(value) not in (1, img.shape[-3]):
             raise ArgumentError(f"RandomErasing: value {self.value} has {len(value)} numbers and the image {img.shape[-3]} channels")
         return F.erase(img, *self.get_params(img, self.scale, self.ratio, value), self.inplace)
-
-    def __repr__(self) -> str:
-        said = f"p={self.p}, scale={self.scale}, ratio={self.ratio}, value={self.value}, inplace={self.inplace}"
-        return f"{type(self).__name__}({said})"

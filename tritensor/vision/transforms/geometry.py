@@ -1,61 +1,44 @@
-"""Random flips, rotations, affine maps, perspectives and elastic deformations."""
+"""Transforms of positions, drawn at random: flips, rotations, affine maps, perspectives, elastic deformations."""
 
 from __future__ import annotations
 
 from collections.abc import Sequence
 from typing import Any
 
-from tritensor import nn
 from tritensor.ground.errors import ArgumentError
 from tritensor.tensor.core import Tensor
 from tritensor.tensor.functions.creation.random import rand
 from tritensor.tensor.functions.shaping.joining import cat
 from tritensor.vision.transforms import draws
 from tritensor.vision.transforms import functional as F
-from tritensor.vision.transforms.arguments import degrees as degrees_of
-from tritensor.vision.transforms.arguments import fill_for, fill_of, sequence
+from tritensor.vision.transforms.arguments import adapt_fill, as_degrees, check_fill, check_sequence
+from tritensor.vision.transforms.base import RandomChange, Transform
 from tritensor.vision.transforms.interpolation import InterpolationMode, as_mode
 
 
-class RandomHorizontalFlip(nn.Module):
+class RandomHorizontalFlip(RandomChange):
     """Left and right exchanged with probability p."""
 
-    def __init__(self, p: float = 0.5) -> None:
-        super().__init__()
-        self.p = p
-
-    def forward(self, img: Any) -> Any:
-        return F.hflip(img) if draws.chance(self.p) else img
-
-    def __repr__(self) -> str:
-        return f"{type(self).__name__}(p={self.p})"
+    _change = staticmethod(F.hflip)
 
 
-class RandomVerticalFlip(nn.Module):
+class RandomVerticalFlip(RandomChange):
     """Top and bottom exchanged with probability p."""
 
-    def __init__(self, p: float = 0.5) -> None:
-        super().__init__()
-        self.p = p
-
-    def forward(self, img: Any) -> Any:
-        return F.vflip(img) if draws.chance(self.p) else img
-
-    def __repr__(self) -> str:
-        return f"{type(self).__name__}(p={self.p})"
+    _change = staticmethod(F.vflip)
 
 
-class RandomRotation(nn.Module):
+class RandomRotation(Transform):
     """An image turned by an angle of `degrees`, (least, most) or d for (-d, d): `functional.rotate`."""
 
     def __init__(
         self, degrees: Any, interpolation: Any = InterpolationMode.NEAREST, expand: bool = False, center: Sequence[float] | None = None, fill: Any = 0
     ) -> None:  # fmt: skip
         super().__init__()
-        self.degrees = degrees_of("RandomRotation", "degrees", degrees)
-        self.center = None if center is None else sequence("RandomRotation", "center", center)
+        self.degrees = as_degrees("RandomRotation", "degrees", degrees)
+        self.center = None if center is None else check_sequence("RandomRotation", "center", center)
         self.interpolation = as_mode("RandomRotation", interpolation)
-        self.expand, self.fill = expand, fill_of("RandomRotation", fill)
+        self.expand, self.fill = expand, check_fill("RandomRotation", fill)
 
     @staticmethod
     def get_params(degrees: Sequence[float]) -> float:
@@ -64,15 +47,15 @@ class RandomRotation(nn.Module):
 
     def forward(self, img: Any) -> Any:
         angle = self.get_params(self.degrees)
-        return F.rotate(img, angle, self.interpolation, self.expand, self.center, fill_for(self.fill, img))
+        return F.rotate(img, angle, self.interpolation, self.expand, self.center, adapt_fill(self.fill, img))
 
     def __repr__(self) -> str:
         center = "" if self.center is None else f", center={self.center}"
-        said = f"degrees={self.degrees}, interpolation={self.interpolation.value}, expand={self.expand}{center}, fill={self.fill}"
-        return f"{type(self).__name__}({said})"
+        settings = f"degrees={self.degrees}, interpolation={self.interpolation.value}, expand={self.expand}{center}, fill={self.fill}"
+        return f"{type(self).__name__}({settings})"
 
 
-class RandomAffine(nn.Module):
+class RandomAffine(Transform):
     """An image turned, moved, scaled and sheared at random: `functional.affine`.
 
     Args:
@@ -94,15 +77,15 @@ class RandomAffine(nn.Module):
         center: Sequence[float] | None = None,
     ) -> None:
         super().__init__()
-        self.degrees = degrees_of("RandomAffine", "degrees", degrees)
-        if translate is not None and not all(0.0 <= t <= 1.0 for t in sequence("RandomAffine", "translate", translate)):
+        self.degrees = as_degrees("RandomAffine", "degrees", degrees)
+        if translate is not None and not all(0.0 <= t <= 1.0 for t in check_sequence("RandomAffine", "translate", translate)):
             raise ArgumentError(f"RandomAffine: translate {tuple(translate)}; give shares of the width and the height, from 0 to 1")
-        if scale is not None and min(sequence("RandomAffine", "scale", scale)) <= 0:
+        if scale is not None and min(check_sequence("RandomAffine", "scale", scale)) <= 0:
             raise ArgumentError(f"RandomAffine: scale {tuple(scale)}; give numbers above 0")
         self.translate, self.scale = translate, scale
-        self.shear = None if shear is None else degrees_of("RandomAffine", "shear", shear, (2, 4))
-        self.interpolation, self.fill = as_mode("RandomAffine", interpolation), fill_of("RandomAffine", fill)
-        self.center = None if center is None else sequence("RandomAffine", "center", center)
+        self.shear = None if shear is None else as_degrees("RandomAffine", "shear", shear, (2, 4))
+        self.interpolation, self.fill = as_mode("RandomAffine", interpolation), check_fill("RandomAffine", fill)
+        self.center = None if center is None else check_sequence("RandomAffine", "center", center)
 
     @staticmethod
     def get_params(
@@ -123,26 +106,28 @@ class RandomAffine(nn.Module):
     def forward(self, img: Any) -> Any:
         _, height, width = F.get_dimensions(img)
         drawn = self.get_params(self.degrees, self.translate, self.scale, self.shear, (width, height))
-        return F.affine(img, *drawn, interpolation=self.interpolation, fill=fill_for(self.fill, img), center=self.center)
+        return F.affine(img, *drawn, interpolation=self.interpolation, fill=adapt_fill(self.fill, img), center=self.center)
 
     def __repr__(self) -> str:
-        said = [f"degrees={self.degrees}"]
-        said += [f"{n}={getattr(self, n)}" for n in ("translate", "scale", "shear") if getattr(self, n) is not None]
-        said += [f"interpolation={self.interpolation.value}"] if self.interpolation is not InterpolationMode.NEAREST else []
-        said += [f"fill={self.fill}"] if self.fill != 0 else []
-        said += [f"center={self.center}"] if self.center is not None else []
-        return f"{type(self).__name__}({', '.join(said)})"
+        settings = [f"degrees={self.degrees}"]
+        settings += [f"{n}={getattr(self, n)}" for n in ("translate", "scale", "shear") if getattr(self, n) is not None]
+        settings += [f"interpolation={self.interpolation.value}"] if self.interpolation is not InterpolationMode.NEAREST else []
+        settings += [f"fill={self.fill}"] if self.fill != 0 else []
+        settings += [f"center={self.center}"] if self.center is not None else []
+        return f"{type(self).__name__}({', '.join(settings)})"
 
 
-class RandomPerspective(nn.Module):
+class RandomPerspective(Transform):
     """With probability p an image seen from aside, its corners moved inwards by up to half of `distortion_scale`: `functional.perspective`."""
+
+    _settings = ("p",)
 
     def __init__(
         self, distortion_scale: float = 0.5, p: float = 0.5, interpolation: Any = InterpolationMode.BILINEAR, fill: Any = 0
     ) -> None:
         super().__init__()
         self.p, self.distortion_scale = p, distortion_scale
-        self.interpolation, self.fill = as_mode("RandomPerspective", interpolation), fill_of("RandomPerspective", fill)
+        self.interpolation, self.fill = as_mode("RandomPerspective", interpolation), check_fill("RandomPerspective", fill)
 
     @staticmethod
     def get_params(width: int, height: int, distortion_scale: float) -> tuple[list[list[int]], list[list[int]]]:
@@ -163,13 +148,10 @@ class RandomPerspective(nn.Module):
             return img
         _, height, width = F.get_dimensions(img)
         startpoints, endpoints = self.get_params(width, height, self.distortion_scale)
-        return F.perspective(img, startpoints, endpoints, self.interpolation, fill_for(self.fill, img))
-
-    def __repr__(self) -> str:
-        return f"{type(self).__name__}(p={self.p})"
+        return F.perspective(img, startpoints, endpoints, self.interpolation, adapt_fill(self.fill, img))
 
 
-class ElasticTransform(nn.Module):
+class ElasticTransform(Transform):
     """An image whose pixels are moved by smooth random fields, as if seen through water (Simard et al. 2003): `functional.elastic_transform`.
 
     Args:
@@ -178,11 +160,13 @@ class ElasticTransform(nn.Module):
         interpolation, fill: as in `functional.rotate`.
     """
 
+    _settings = ("alpha", "sigma", "interpolation", "fill")
+
     def __init__(self, alpha: Any = 50.0, sigma: Any = 5.0, interpolation: Any = InterpolationMode.BILINEAR, fill: Any = 0) -> None:
         super().__init__()
-        self.alpha, self.sigma = _two("alpha", alpha), _two("sigma", sigma)
+        self.alpha, self.sigma = _as_pair("alpha", alpha), _as_pair("sigma", sigma)
         self.interpolation = as_mode("ElasticTransform", interpolation)
-        fill = fill_of("ElasticTransform", fill)
+        fill = check_fill("ElasticTransform", fill)
         self.fill = [float(fill)] if isinstance(fill, int | float) else [float(f) for f in fill]
 
     @staticmethod
@@ -192,7 +176,7 @@ class ElasticTransform(nn.Module):
         for far, smooth, length in zip(alpha, sigma, (size[1], size[0]), strict=True):
             field = rand(1, 1, *size) * 2 - 1
             if smooth > 0:
-                kernel = int(8 * smooth + 1) | 1
+                kernel = int(8 * smooth + 1) | 1  # odd, four deviations to each side
                 field = F.gaussian_blur(field, [kernel, kernel], [smooth, smooth])
             parts.append(field * far / length)
         return cat(parts, 1).permute(0, 2, 3, 1)
@@ -201,12 +185,8 @@ class ElasticTransform(nn.Module):
         _, height, width = F.get_dimensions(tensor)
         return F.elastic_transform(tensor, self.get_params(self.alpha, self.sigma, [height, width]), self.interpolation, self.fill)
 
-    def __repr__(self) -> str:
-        said = f"alpha={self.alpha}, sigma={self.sigma}, interpolation={self.interpolation}, fill={self.fill}"
-        return f"{type(self).__name__}({said})"
 
-
-def _two(what: str, given: Any) -> list[float]:
+def _as_pair(what: str, given: Any) -> list[float]:
     if isinstance(given, int | float):
         return [float(given)] * 2
-    return [float(v) for v in sequence("ElasticTransform", what, given)]
+    return [float(v) for v in check_sequence("ElasticTransform", what, given)]

@@ -1,4 +1,4 @@
-"""How values between pixels are found: torchvision's enumeration, and Pillow's numbers of the same methods."""
+"""Methods of interpolation between pixels: torchvision's enumeration, and Pillow's numbers of the same methods."""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""The policies that AutoAugment's authors found (Cubuk et al. 2019, appendix): pairs of an operation, its probability, and its magnitude of 0 to 9."""
+"""Policies that AutoAugment's authors found (Cubuk et al. 2019, appendix): pairs of an operation, its probability, and its magnitude of 0 to 9."""
 
 from __future__ import annotations
 
@@ -98,8 +98,8 @@ _LINES = {
 Step = tuple[str, float, int | None]  # operation, probability, magnitude
 
 
-def policies_of(policy: AutoAugmentPolicy) -> list[tuple[Step, Step]]:
-    """The pairs of a policy. Raises KeyError for what is none."""
+def get_policies(policy: AutoAugmentPolicy) -> list[tuple[Step, Step]]:
+    """The pairs of a policy. Raises KeyError for another object."""
 
     def step(text: str) -> Step:
         name, probability, *magnitude = text.split()

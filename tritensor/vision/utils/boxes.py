@@ -1,4 +1,4 @@
-"""Boxes drawn on an image."""
+"""Bounding boxes drawn on an image."""
 
 from __future__ import annotations
 
@@ -11,10 +11,10 @@ import numpy as np
 from tritensor.ground import dtypes
 from tritensor.ground.errors import ArgumentError, ShapeError
 from tritensor.tensor.core import Tensor
-from tritensor.vision.pillow import image_of, pillow
+from tritensor.vision.pillow import image_from_array, pillow
 
 
-def _colours(colors: Any, count: int) -> list[Any]:
+def _choose_colours(colors: Any, count: int) -> list[Any]:
     """A colour for each of so many: one for all, a list, or evenly around the colour wheel."""
     if colors is None:
         return [tuple(int(255 * c) for c in colorsys.hsv_to_rgb(i / max(count, 1), 1.0, 1.0)) for i in range(count)]
@@ -49,13 +49,13 @@ def draw_bounding_boxes(
     if labels is not None and len(labels) != len(found):
         raise ArgumentError(f"draw_bounding_boxes: {len(labels)} labels for {len(found)} boxes")
     values = (image * 255 if image.is_floating_point() else image).to(dtypes.uint8).cpu().numpy()
-    picture = image_of(np.ascontiguousarray(np.broadcast_to(values, (3, *values.shape[1:])).transpose(1, 2, 0)), "RGB")
+    picture = image_from_array(np.ascontiguousarray(np.broadcast_to(values, (3, *values.shape[1:])).transpose(1, 2, 0)), "RGB")
     draw = pillow("ImageDraw").Draw(picture, "RGBA" if fill else None)
-    for box, colour, label in zip(found, _colours(colors, len(found)), labels or [None] * len(found), strict=True):
+    for box, colour, label in zip(found, _choose_colours(colors, len(found)), labels or [None] * len(found), strict=True):
         inside = None
         if fill:
             rgb = pillow("ImageColor").getrgb(colour) if isinstance(colour, str) else tuple(colour)
-            inside = (*rgb[:3], 102)
+            inside = (*rgb[:3], 102)  # four tenths of 255, as torchvision has it
         draw.rectangle(box, outline=colour, width=width, fill=inside)
         if label is not None:
             draw.text((box[0] + 1 + width, box[1] + 1 + width), label, fill=colour)

@@ -1,4 +1,4 @@
-"""Many images as one: a grid, in memory or in a file."""
+"""Grids of images, in memory or in a file."""
 
 from __future__ import annotations
 
@@ -14,7 +14,7 @@ from tritensor.io.atomic import atomic_write
 from tritensor.tensor.core import Tensor
 from tritensor.tensor.functions.creation.constructors import full
 from tritensor.tensor.functions.shaping.joining import cat, stack
-from tritensor.vision.pillow import image_of, pillow
+from tritensor.vision.pillow import image_from_array, pillow
 
 
 def make_grid(
@@ -46,8 +46,8 @@ def make_grid(
     if images.shape[1] == 1:
         images = cat([images] * 3, 1)
     if normalize:
-        images = _normalized(images, value_range, scale_each)
-    if images.shape[0] == 1:
+        images = _normalize(images, value_range, scale_each)
+    if images.shape[0] == 1:  # as torchvision: one image alone gets no border
         return images[0]
     count, channels, height, width = (int(n) for n in images.shape)
     columns = min(nrow, count)
@@ -60,15 +60,15 @@ def make_grid(
     return grid
 
 
-def _normalized(images: Tensor, value_range: Any, scale_each: bool) -> Tensor:
+def _normalize(images: Tensor, value_range: Any, scale_each: bool) -> Tensor:
     if value_range is not None and not (isinstance(value_range, tuple) and len(value_range) == 2):
         raise TypeError(f"make_grid: value_range {value_range!r}; give (least, most)")
 
-    def scaled(x: Tensor) -> Tensor:
+    def scale(x: Tensor) -> Tensor:
         low, high = value_range or (float(x.min()), float(x.max()))
         return (x.clamp(low, high) - low) / max(high - low, 1e-5)
 
-    return stack([scaled(x) for x in images], 0) if scale_each else scaled(images)
+    return stack([scale(x) for x in images], 0) if scale_each else scale(images)
 
 
 def save_image(tensor: Any, fp: Any, format: str | None = None, **kwargs: Any) -> None:
@@ -81,7 +81,7 @@ def save_image(tensor: Any, fp: Any, format: str | None = None, **kwargs: Any) -
     """
     grid = make_grid(tensor, **kwargs)
     values = (grid * 255 + 0.5).clamp(0, 255).to(dtypes.uint8).cpu().numpy().transpose(1, 2, 0)
-    image = image_of(np.ascontiguousarray(values))
+    image = image_from_array(np.ascontiguousarray(values))
     if not isinstance(fp, str | os.PathLike):
         image.save(fp, format=format)
         return

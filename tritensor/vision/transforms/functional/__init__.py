@@ -1,4 +1,4 @@
-"""Transforms as functions, with the parameters that the classes draw: of PIL images by Pillow, of tensors (..., channels, height, width) by our ops."""
+"""Transforms as functions, with the parameters that the classes draw: of PIL images by Pillow, of tensors (..., channels, height, width) by tritensor's ops."""
 
 from tritensor.vision.transforms.functional.color import adjust_brightness as adjust_brightness
 from tritensor.vision.transforms.functional.color import adjust_contrast as adjust_contrast

@@ -1,4 +1,4 @@
-"""Between images and tensors, between types of values, and to mean 0 and deviation 1."""
+"""Functions between images and tensors, between types of values, and to mean 0 and deviation 1."""
 
 from __future__ import annotations
 
@@ -13,11 +13,11 @@ from tritensor.ground import dtypes
 from tritensor.ground.errors import ArgumentError, DTypeError, ShapeError
 from tritensor.tensor.core import Tensor
 from tritensor.tensor.functions.creation.constructors import as_tensor, numpy_type
-from tritensor.vision.pillow import channels_first, image_of, is_pil_image
-from tritensor.vision.transforms.functional.images import most
+from tritensor.vision.pillow import channels_first, image_from_array, is_pil_image
+from tritensor.vision.transforms.functional.images import max_value
 
 _LITTLE = sys.byteorder == "little"
-_OF_MODE = {"I": np.int32, "I;16" if _LITTLE else "I;16B": np.int16, "F": np.float32}
+_MODE_TYPES = {"I": np.int32, "I;16" if _LITTLE else "I;16B": np.int16, "F": np.float32}
 # Modes of Pillow's by the number of channels, the first where none is asked for.
 _MODES = {2: ("LA",), 3: ("RGB", "YCbCr", "HSV"), 4: ("RGBA", "CMYK", "RGBX")}
 _GREY = {"uint8": "L", "int16": "I;16" if _LITTLE else "I;16B", "int32": "I", "float32": "F"}
@@ -33,8 +33,8 @@ def to_tensor(pic: Any) -> Tensor:
             raise ShapeError(f"to_tensor: pic {pic.shape} has {pic.ndim} dimensions; give (height, width) or (height, width, channels)")
         values = pic
     elif is_pil_image(pic):
-        values = np.array(pic, _OF_MODE.get(pic.mode, np.uint8))
-        if pic.mode == "1":
+        values = np.array(pic, _MODE_TYPES.get(pic.mode, np.uint8))
+        if pic.mode == "1":  # Pillow's bilevel images give 0 and 1
             values *= 255
     else:
         raise TypeError(f"to_tensor: pic is a {type(pic).__name__}; give a PIL image or a numpy array")
@@ -42,9 +42,9 @@ def to_tensor(pic: Any) -> Tensor:
     if values.dtype != np.uint8:
         return Tensor.wrap(np.ascontiguousarray(values))
     kind = dtypes.default_float().numpy
-    if kind not in (np.float32, np.float64):
+    if kind not in (np.float32, np.float64):  # numpy divides no bfloat16, and float16 only slowly
         return Tensor.wrap(np.ascontiguousarray(values)).to(dtypes.default_float()) / 255
-    out = np.empty(values.shape, kind)
+    out = np.empty(values.shape, kind)  # one pass: divides while it transposes and converts
     np.divide(values, kind.type(255), out=out, dtype=kind)
     return Tensor.wrap(out)
 
@@ -92,13 +92,13 @@ def to_pil_image(pic: Any, mode: str | None = None) -> Any:
         )
     if mode is not None and mode not in modes:
         raise ArgumentError(f"to_pil_image: mode {mode!r} for {kind} with {channels} channels; it can be {', '.join(map(repr, modes))}")
-    return image_of(np.ascontiguousarray(values), mode or modes[0])
+    return image_from_array(np.ascontiguousarray(values), mode or modes[0])
 
 
 def convert_image_dtype(image: Tensor, dtype: Any = dtypes.float32) -> Tensor:
     """An image in another type, its values scaled so that full brightness stays full: 255 of uint8 is 1 of float32.
 
-    Floats become integers by (most + 1 - 0.001) times, cut off, so that all values are equally likely; integers become wider or narrower ones by
+    Floats become integers by (max + 1 - 0.001) times, cut off, so that all values are equally likely; integers become wider or narrower ones by
     powers of 2. Raises TypeError for no tensor, DTypeError where the floats are too coarse for the integers (float32 to int32 or int64).
     """
     if not isinstance(image, Tensor):
@@ -114,10 +114,10 @@ def convert_image_dtype(image: Tensor, dtype: Any = dtypes.float32) -> Tensor:
             raise DTypeError(
                 f"convert_image_dtype: {image.dtype.name} has fewer digits than {kind.name}, so most of its values could not be reached"
             )
-        return (image * (most(kind) + 1.0 - 1e-3)).to(kind)
+        return (image * (max_value(kind) + 1.0 - 1e-3)).to(kind)
     if floating:
-        return image.to(kind) / float(most(image.dtype))
-    before, after = most(image.dtype), most(kind)
+        return image.to(kind) / float(max_value(image.dtype))
+    before, after = max_value(image.dtype), max_value(kind)
     if before > after:
         return (image // ((before + 1) // (after + 1))).to(kind)
     return image.to(kind) * ((after + 1) // (before + 1))
@@ -134,7 +134,7 @@ def normalize(tensor: Tensor, mean: Sequence[float], std: Sequence[float], inpla
         raise DTypeError(f"normalize: tensor is {tensor.dtype.name}; convert_image_dtype makes floats of it")
     if tensor.ndim < 3:
         raise ShapeError(f"normalize: tensor {tuple(tensor.shape)} has {tensor.ndim} dimensions; give (..., channels, height, width)")
-    centre, width = (_by_channel(v, tensor) for v in (mean, std))
+    centre, width = (_per_channel(v, tensor) for v in (mean, std))
     if not width.divides:
         raise ArgumentError(f"normalize: std {std} is 0 in {tensor.dtype.name}, and would be divided by")
     if inplace:
@@ -149,15 +149,15 @@ class _Channels(NamedTuple):
     divides: bool
 
 
-def _by_channel(values: Any, like: Tensor) -> _Channels:
+def _per_channel(values: Any, like: Tensor) -> _Channels:
     if isinstance(values, tuple | list) and all(type(v) is float for v in values):
-        return _of_numbers(tuple(values), like.dtype, like.device)
-    return _made(values, like.dtype, like.device)
+        return _cached_channels(tuple(values), like.dtype, like.device)
+    return _make_channels(values, like.dtype, like.device)
 
 
-def _made(values: Any, dtype: Any, device: Any) -> _Channels:
+def _make_channels(values: Any, dtype: Any, device: Any) -> _Channels:
     t = as_tensor(values, dtype=dtype, device=device)
     return _Channels(t.reshape(-1, 1, 1) if t.ndim == 1 else t, not bool((t == 0).any()))
 
 
-_of_numbers = functools.lru_cache(64)(_made)  # the same few numbers for every sample of a data set
+_cached_channels = functools.lru_cache(64)(_make_channels)  # every sample of a data set has the same few numbers

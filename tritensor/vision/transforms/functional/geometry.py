@@ -1,4 +1,4 @@
-"""Sizes and places: resizing, padding, cropping, flipping. A PIL image is Pillow's work; tensors are (..., channels, height, width)."""
+"""Functions on sizes and positions: resize, pad, crop, flip, erase. PIL images go to Pillow; tensors are (..., channels, height, width)."""
 
 from __future__ import annotations
 
@@ -12,8 +12,8 @@ from tritensor.ground import dtypes
 from tritensor.ground.errors import ArgumentError
 from tritensor.tensor.core import Tensor
 from tritensor.tensor.functions.creation.constructors import as_tensor
-from tritensor.vision.pillow import image_of, pillow
-from tritensor.vision.transforms.functional.images import as_batch, as_before, get_dimensions, is_pil, pair
+from tritensor.vision.pillow import image_from_array, pillow
+from tritensor.vision.transforms.functional.images import as_batch, as_pair, get_dimensions, is_pil, restore_shape
 from tritensor.vision.transforms.interpolation import PILLOW, InterpolationMode, as_mode
 
 _PADDING_MODES = ("constant", "edge", "reflect", "symmetric")
@@ -29,8 +29,8 @@ def vflip(img: Any) -> Any:
     return img.transpose(1) if is_pil(img, "vflip") else img.flip(-2)  # Pillow's FLIP_TOP_BOTTOM
 
 
-def _resized(height: int, width: int, size: Any, max_size: int | None) -> tuple[int, int]:
-    """The sizes that resize gives: `size` is (height, width), or the length of the shorter edge."""
+def _resized_shape(height: int, width: int, size: Any, max_size: int | None) -> tuple[int, int]:
+    """(height, width) of the result of resize: `size` is that, or the length of the shorter edge."""
     size = [size] if isinstance(size, int) else list(size)
     if len(size) not in (1, 2):
         raise ArgumentError(f"resize: size {tuple(size)}; give (height, width), or the length of the shorter edge")
@@ -57,12 +57,12 @@ def resize(
     rounded for integers. Raises ValueError for sizes that are none, and for a method that only Pillow has.
     """
     mode = as_mode("resize", interpolation)
-    is_pils = is_pil(img, "resize")
+    of_pillow = is_pil(img, "resize")
     _, height, width = get_dimensions(img)
-    new = _resized(height, width, size, max_size)
+    new = _resized_shape(height, width, size, max_size)
     if new == (height, width):
         return img
-    if is_pils:
+    if of_pillow:
         if antialias is False:
             warnings.warn("resize: Pillow always antialiases; antialias=False is not heeded for a PIL image", stacklevel=2)
         return img.resize(new[::-1], PILLOW[mode])
@@ -74,12 +74,12 @@ def resize(
     out = F.interpolate(
         values, size=new, mode=mode.value, align_corners=False if smooth else None, antialias=bool(antialias) and smooth
     )  # fmt: skip
-    if mode is InterpolationMode.BICUBIC and img.dtype.name == "uint8":
+    if mode is InterpolationMode.BICUBIC and img.dtype.name == "uint8":  # a cubic overshoots at edges, and 256 would wrap to 0
         out = out.clamp(0, 255)
-    return as_before(out, img)
+    return restore_shape(out, img)
 
 
-def _sides(padding: Any) -> tuple[int, int, int, int]:
+def _as_sides(padding: Any) -> tuple[int, int, int, int]:
     """(left, top, right, bottom) of a number, (left and right, top and bottom), or all four."""
     if isinstance(padding, int | float):
         return (int(padding),) * 4
@@ -97,11 +97,11 @@ def pad(img: Any, padding: Any, fill: Any = 0, padding_mode: str = "constant") -
     "constant" puts `fill` there (of a PIL image a number for each channel, too), "edge" the last row, "reflect" mirrors without repeating the
     edge, "symmetric" with it. Raises TypeError for a padding or a fill that is none, ValueError for other modes.
     """
-    is_pils = is_pil(img, "pad")
-    left, top, right, bottom = _sides(padding)
+    of_pillow = is_pil(img, "pad")
+    left, top, right, bottom = _as_sides(padding)
     if padding_mode not in _PADDING_MODES:
         raise ArgumentError(f"pad: padding_mode {padding_mode!r}; give one of {', '.join(map(repr, _PADDING_MODES))}")
-    if is_pils:
+    if of_pillow:
         return _pad_pil(img, (left, top, right, bottom), fill, padding_mode)
     if padding_mode == "constant":
         fill = 0 if fill is None else fill
@@ -109,12 +109,12 @@ def pad(img: Any, padding: Any, fill: Any = 0, padding_mode: str = "constant") -
             raise TypeError(f"pad: fill {fill!r} for a tensor; give one number")
         return F.pad(img, (left, right, top, bottom), value=float(fill) if img.is_floating_point() else int(fill))
     height, width = img.shape[-2:]
-    rows, columns = _mirrored(height, top, bottom, padding_mode), _mirrored(width, left, right, padding_mode)
+    rows, columns = _source_indices(height, top, bottom, padding_mode), _source_indices(width, left, right, padding_mode)
     return img.index_select(-2, as_tensor(rows, device=img.device)).index_select(-1, as_tensor(columns, device=img.device))
 
 
-def _mirrored(n: int, before: int, after: int, mode: str) -> np.ndarray:
-    """Which of n rows stands at each place of the padded image."""
+def _source_indices(n: int, before: int, after: int, mode: str) -> np.ndarray:
+    """The row, of n, that stands at each position of the padded image."""
     at = np.arange(-before, n + after)
     if mode == "edge":
         return at.clip(0, n - 1)
@@ -131,21 +131,22 @@ def _mirrored(n: int, before: int, after: int, mode: str) -> np.ndarray:
 
 def _pad_pil(img: Any, sides: tuple[int, int, int, int], fill: Any, mode: str) -> Any:
     if mode == "constant":
-        out = pillow("ImageOps").expand(img, border=sides, fill=pil_fill(fill, img, "pad"))
+        out = pillow("ImageOps").expand(img, border=sides, fill=as_pil_fill(fill, img, "pad"))
     else:
+        # np.pad takes no negative borders, which crop
         left, top, right, bottom = (max(s, 0) for s in sides)
         if min(sides) < 0:
             crop_left, crop_top, crop_right, crop_bottom = (-min(s, 0) for s in sides)
             img = img.crop((crop_left, crop_top, img.width - crop_right, img.height - crop_bottom))
         values = np.asarray(img)
         border = ((top, bottom), (left, right)) + ((0, 0),) * (values.ndim - 2)
-        out = image_of(np.pad(values, border, mode), img.mode if img.mode not in ("P", "1") else None)  # type: ignore[call-overload]
-    if img.mode == "P":
+        out = image_from_array(np.pad(values, border, mode), img.mode if img.mode not in ("P", "1") else None)  # type: ignore[call-overload]
+    if img.mode == "P":  # the values are indices of a palette, which expand() and np.pad() lose
         out.putpalette(img.getpalette())
     return out
 
 
-def pil_fill(fill: Any, img: Any, name: str) -> Any:
+def as_pil_fill(fill: Any, img: Any, name: str) -> Any:
     """A fill colour as Pillow takes it: a number, or one for each channel."""
     channels = len(img.getbands())
     fill = 0 if fill is None else fill
@@ -174,7 +175,7 @@ def crop(img: Any, top: int, left: int, height: int, width: int) -> Any:
 
 def center_crop(img: Any, output_size: Any) -> Any:
     """The middle of an image, (height, width) or one number for both; a smaller image gets a border of 0."""
-    height, width = pair("center_crop", output_size)
+    height, width = as_pair("center_crop", output_size)
     _, h, w = get_dimensions(img)
     if height > h or width > w:
         more_h, more_w = max(height - h, 0), max(width - w, 0)
@@ -194,7 +195,7 @@ def resized_crop(
 
 def five_crop(img: Any, size: Any) -> tuple[Any, ...]:
     """The four corners, top left, top right, bottom left, bottom right, and the middle. Raises ValueError for a size above the image's."""
-    height, width = pair("five_crop", size)
+    height, width = as_pair("five_crop", size)
     _, h, w = get_dimensions(img)
     if height > h or width > w:
         raise ArgumentError(f"five_crop: size {(height, width)} is larger than the image, {(h, w)}")

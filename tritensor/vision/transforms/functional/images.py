@@ -1,4 +1,4 @@
-"""What an image is: Pillow's, or a tensor (..., channels, height, width); its sizes, and the values that its type reaches."""
+"""Facts about images, Pillow's or tensors (..., channels, height, width): sizes, largest values; batches of them."""
 
 from __future__ import annotations
 
@@ -9,7 +9,7 @@ from tritensor.ground.errors import ArgumentError, ShapeError
 from tritensor.tensor.core import Tensor
 from tritensor.vision.pillow import is_pil_image
 
-_MOST = {"uint8": 255, "int8": 127, "int16": 32767, "uint16": 65535, "int32": 2147483647, "int64": 9223372036854775807}
+_MAX_VALUES = {"uint8": 255, "int8": 127, "int16": 32767, "uint16": 65535, "int32": 2147483647, "int64": 9223372036854775807}
 
 
 def is_pil(img: Any, name: str) -> bool:
@@ -36,11 +36,11 @@ def get_image_size(img: Any) -> list[int]:
 
 
 def get_image_num_channels(img: Any) -> int:
-    """How many channels a PIL image or a tensor has."""
+    """The number of channels of a PIL image or a tensor."""
     return get_dimensions(img)[0]
 
 
-def pair(name: str, size: Any) -> tuple[int, int]:
+def as_pair(name: str, size: Any) -> tuple[int, int]:
     """(height, width) of a number, or a sequence of one or two. Raises ValueError for another."""
     if isinstance(size, int | float):
         return int(size), int(size)
@@ -49,13 +49,13 @@ def pair(name: str, size: Any) -> tuple[int, int]:
     return int(size[0]), int(size[-1])
 
 
-def most(dtype: Any) -> int:
+def max_value(dtype: Any) -> int:
     """The value of full brightness: the largest of an integer type, 1 of a floating one."""
-    return _MOST.get(dtype.name, 1)
+    return _MAX_VALUES.get(dtype.name, 1)
 
 
 def check_channels(img: Tensor, name: str, least_dims: int = 2, permitted: tuple[int, ...] = (1, 3)) -> None:
-    """Raises ShapeError for too few dimensions, TypeError for a number of channels that has no colours."""
+    """Raise ShapeError for too few dimensions, TypeError for a number of channels that has no colours."""
     if img.ndim < least_dims:
         raise ShapeError(f"{name}: img {tuple(img.shape)} has {img.ndim} dimensions; give (..., channels, height, width)")
     channels = get_dimensions(img)[0]
@@ -63,17 +63,17 @@ def check_channels(img: Tensor, name: str, least_dims: int = 2, permitted: tuple
         raise TypeError(f"{name}: img {tuple(img.shape)} has {channels} channels; it takes {' or '.join(map(str, permitted))}")
 
 
-def working(img: Tensor) -> Tensor:
-    """The values in a type that is computed in: floating ones as they are, integers as float32."""
+def as_float(img: Tensor) -> Tensor:
+    """The values as floats: floating ones as they are, integers as float32."""
     return img if img.is_floating_point() else img.to(dtypes.float32)
 
 
 def as_batch(img: Tensor) -> Tensor:
-    """(n, channels, height, width): what layers take."""
+    """(n, channels, height, width), for layers."""
     return img.reshape(-1, *img.shape[-3:]) if img.ndim >= 3 else img.reshape(1, 1, *img.shape)
 
 
-def as_before(batch: Tensor, img: Tensor) -> Tensor:
+def restore_shape(batch: Tensor, img: Tensor) -> Tensor:
     """A batch that was made of `img`, with img's leading dimensions and its type; integers are rounded."""
     shape = (*img.shape[:-3], batch.shape[1]) if img.ndim >= 3 else ()
     out = batch.reshape(*shape, *batch.shape[-2:])

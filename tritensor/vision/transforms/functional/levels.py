@@ -1,4 +1,4 @@
-"""What is done to the levels of an image, or to its neighbours: inverting, posterizing, equalizing, sharpening, blurring."""
+"""Functions on an image's levels, and on a pixel's neighbours: invert, posterize, solarize, equalize, sharpen, blur."""
 
 from __future__ import annotations
 
@@ -14,7 +14,7 @@ from tritensor.tensor.functions.pointwise.elementary import where
 from tritensor.vision.pillow import is_pil_image, pillow
 from tritensor.vision.transforms.functional.color import blend
 from tritensor.vision.transforms.functional.conversion import pil_to_tensor, to_pil_image
-from tritensor.vision.transforms.functional.images import as_batch, as_before, check_channels, is_pil, most, working
+from tritensor.vision.transforms.functional.images import as_batch, as_float, check_channels, is_pil, max_value, restore_shape
 
 
 def invert(img: Any) -> Any:
@@ -22,22 +22,22 @@ def invert(img: Any) -> Any:
     if is_pil(img, "invert"):
         return pillow("ImageOps").invert(img)
     check_channels(img, "invert", 3)
-    return most(img.dtype) - img
+    return max_value(img.dtype) - img
 
 
-def _need_bytes(img: Tensor, name: str) -> None:
+def _require_uint8(img: Tensor, name: str) -> None:
     if img.dtype.name != "uint8":
         raise DTypeError(f"{name}: img is {img.dtype.name}; it works on the bits of uint8: convert_image_dtype(img, uint8)")
 
 
 def posterize(img: Any, bits: int) -> Any:
     """An image of which each value keeps its `bits` highest bits. Raises ValueError for bits beyond 0 to 8, DTypeError for other types than uint8."""
-    is_pils = is_pil(img, "posterize")
+    of_pillow = is_pil(img, "posterize")
     if not 0 <= bits <= 8:
         raise ArgumentError(f"posterize: bits {bits}; give 0 to 8")
-    if is_pils:  # Pillow knows no 0 bits
+    if of_pillow:  # Pillow knows no 0 bits
         return pillow("ImageOps").posterize(img, bits) if bits else img.point([0] * (256 * len(img.getbands())))
-    _need_bytes(img, "posterize")
+    _require_uint8(img, "posterize")
     check_channels(img, "posterize", 3)
     return img & (256 - 2 ** (8 - bits))
 
@@ -47,8 +47,8 @@ def solarize(img: Any, threshold: float) -> Any:
     if is_pil(img, "solarize"):
         return pillow("ImageOps").solarize(img, threshold)
     check_channels(img, "solarize", 3)
-    if threshold > most(img.dtype):
-        raise TypeError(f"solarize: threshold {threshold} is above {most(img.dtype)}, the most of {img.dtype.name}")
+    if threshold > max_value(img.dtype):
+        raise TypeError(f"solarize: threshold {threshold} is above {max_value(img.dtype)}, the most of {img.dtype.name}")
     return where(img >= threshold, invert(img), img)
 
 
@@ -59,21 +59,21 @@ def adjust_sharpness(img: Any, sharpness_factor: float) -> Any:
     if sharpness_factor < 0:
         raise ArgumentError(f"adjust_sharpness: sharpness_factor {sharpness_factor} is below 0")
     check_channels(img, "adjust_sharpness")
-    if min(img.shape[-2:]) <= 2:
+    if min(img.shape[-2:]) <= 2:  # nothing but a border
         return img
     weights = [[1.0, 1.0, 1.0], [1.0, 5.0, 1.0], [1.0, 1.0, 1.0]]  # Pillow's SMOOTH; the border stays as it is
     smooth = img.clone()
-    smooth[..., 1:-1, 1:-1] = _filtered(img, as_tensor(weights, dtype=working(img).dtype, device=img.device) / 13.0, (0, 0))
+    smooth[..., 1:-1, 1:-1] = _filter_channels(img, as_tensor(weights, dtype=as_float(img).dtype, device=img.device) / 13.0, (0, 0))
     return blend(img, smooth, sharpness_factor)
 
 
-def _filtered(img: Tensor, kernel: Tensor, border: tuple[int, int]) -> Tensor:
+def _filter_channels(img: Tensor, kernel: Tensor, border: tuple[int, int]) -> Tensor:
     """Each channel under a kernel (height, width), behind a reflected border of (rows, columns)."""
-    values = as_batch(working(img))
+    values = as_batch(as_float(img))
     if border != (0, 0):
         values = F.pad(values, (border[1], border[1], border[0], border[0]), mode="reflect")
     channels = values.shape[1]
-    return as_before(F.conv2d(values, kernel.expand(channels, 1, *kernel.shape), groups=channels), img)
+    return restore_shape(F.conv2d(values, kernel.expand(channels, 1, *kernel.shape), groups=channels), img)
 
 
 def gaussian_blur(img: Any, kernel_size: Any, sigma: Any = None) -> Any:
@@ -92,14 +92,14 @@ def gaussian_blur(img: Any, kernel_size: Any, sigma: Any = None) -> Any:
     if len(sigmas) != 2 or min(sigmas) <= 0:
         raise ArgumentError(f"gaussian_blur: sigma {sigma}; give a number above 0, or two (x, y)")
     values = pil_to_tensor(img) if is_pil(img, "gaussian_blur") else img
-    across, down = (_gaussian(k, s, values) for k, s in zip(sizes, sigmas, strict=True))
-    out = _filtered(values, down[:, None] @ across[None, :], (sizes[1] // 2, sizes[0] // 2))
+    across, down = (_gaussian_weights(k, s, values) for k, s in zip(sizes, sigmas, strict=True))
+    out = _filter_channels(values, down[:, None] @ across[None, :], (sizes[1] // 2, sizes[0] // 2))
     return to_pil_image(out, mode=img.mode) if is_pil_image(img) else out
 
 
-def _gaussian(size: int, sigma: float, like: Tensor) -> Tensor:
+def _gaussian_weights(size: int, sigma: float, like: Tensor) -> Tensor:
     half = (size - 1) * 0.5
-    x = linspace(-half, half, size, dtype=working(like[..., :1, :1]).dtype, device=like.device)
+    x = linspace(-half, half, size, dtype=as_float(like[..., :1, :1]).dtype, device=like.device)
     density = (-0.5 * (x / sigma) ** 2).exp()
     return density / density.sum()
 
@@ -109,9 +109,9 @@ def autocontrast(img: Any) -> Any:
     if is_pil(img, "autocontrast"):
         return pillow("ImageOps").autocontrast(img)
     check_channels(img, "autocontrast", 3)
-    bound = most(img.dtype)
-    low, high = (working(x(dim=(-2, -1), keepdim=True)) for x in (img.amin, img.amax))
-    flat = low == high
+    bound = max_value(img.dtype)
+    low, high = (as_float(x(dim=(-2, -1), keepdim=True)) for x in (img.amin, img.amax))
+    flat = low == high  # a channel of one level has no contrast to stretch
     scale = where(flat, 1.0, bound / where(flat, 1.0, high - low))
     return ((img - where(flat, 0.0, low)) * scale).clamp(0, bound).to(img.dtype)
 
@@ -123,14 +123,14 @@ def equalize(img: Any) -> Any:
     """
     if is_pil(img, "equalize"):
         return pillow("ImageOps").equalize(img)
-    _need_bytes(img, "equalize")
+    _require_uint8(img, "equalize")
     check_channels(img, "equalize", 3)
     planes = img.reshape(-1, img.shape[-2] * img.shape[-1]).to(dtypes.int64)  # (channels, pixels)
     counts = zeros(planes.shape[0], 256, dtype=dtypes.int64, device=img.device)
     counts = counts.scatter_add(1, planes, planes * 0 + 1)
     brightest = counts.gather(1, planes.amax(1, keepdim=True))
     step = (planes.shape[1] - brightest) // 255
-    safe = where(step == 0, 1, step)
+    safe = where(step == 0, 1, step)  # step 0: an image of one level, which stays as it is
     below = counts.cumsum(1) - counts
     levels = ((below + safe // 2) // safe).clamp(0, 255)
     out = where(step == 0, planes, levels.gather(1, planes))

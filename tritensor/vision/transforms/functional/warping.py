@@ -1,4 +1,4 @@
-"""Rotation, shear, perspective, elastic deformation. A PIL image is Pillow's work; tensors are sampled at the places where pixels come from."""
+"""Functions that warp: rotate, affine, perspective, elastic. PIL images go to Pillow; tensors are sampled at the points that pixels come from."""
 
 from __future__ import annotations
 
@@ -18,8 +18,8 @@ from tritensor.tensor.functions.pointwise.elementary import where
 from tritensor.tensor.functions.shaping.joining import cat, stack
 from tritensor.vision.pillow import is_pil_image
 from tritensor.vision.transforms.functional.conversion import pil_to_tensor, to_pil_image
-from tritensor.vision.transforms.functional.geometry import pil_fill
-from tritensor.vision.transforms.functional.images import as_batch, as_before, get_dimensions, is_pil
+from tritensor.vision.transforms.functional.geometry import as_pil_fill
+from tritensor.vision.transforms.functional.images import as_batch, get_dimensions, is_pil, restore_shape
 from tritensor.vision.transforms.interpolation import PILLOW, InterpolationMode, as_mode
 
 Numbers = Sequence[float]
@@ -35,11 +35,11 @@ def rotate(
     """
     mode = as_mode("rotate", interpolation)
     if is_pil(img, "rotate"):
-        return img.rotate(angle, PILLOW[mode], expand, center, fillcolor=pil_fill(fill, img, "rotate"))
+        return img.rotate(angle, PILLOW[mode], expand, center, fillcolor=as_pil_fill(fill, img, "rotate"))
     _, height, width = get_dimensions(img)
-    matrix = _inverse_affine(_from_middle(center, width, height), -angle, (0.0, 0.0), 1.0, (0.0, 0.0))
-    size = _expanded(matrix, width, height) if expand else (width, height)
-    return _sampled(img, _affine_grid(img, matrix, size), mode, fill, "rotate")
+    matrix = _inverse_affine(_offset_from_middle(center, width, height), -angle, (0.0, 0.0), 1.0, (0.0, 0.0))
+    size = _expanded_size(matrix, width, height) if expand else (width, height)
+    return _sample_image(img, _affine_grid(img, matrix, size), mode, fill, "rotate")
 
 
 def affine(
@@ -51,7 +51,7 @@ def affine(
     Around `center` (x, y; default: its middle). Raises ValueError for a scale that is not positive or sequences that are no pairs, and as rotate does.
     """
     mode = as_mode("affine", interpolation)
-    is_pils = is_pil(img, "affine")
+    of_pillow = is_pil(img, "affine")
     if len(translate) != 2:
         raise ArgumentError(f"affine: translate {tuple(translate)}; give (x, y) in pixels")
     if scale <= 0:
@@ -61,12 +61,12 @@ def affine(
         raise ArgumentError(f"affine: shear {shear}; give degrees along x, or (x, y)")
     shear = (float(shear[0]), float(shear[-1]))
     _, height, width = get_dimensions(img)
-    if is_pils:
+    if of_pillow:
         middle = (width * 0.5, height * 0.5) if center is None else center
         matrix = _inverse_affine(middle, angle, translate, scale, shear)
-        return img.transform(img.size, 0, matrix, PILLOW[mode], fillcolor=pil_fill(fill, img, "affine"))  # Pillow's AFFINE
-    matrix = _inverse_affine(_from_middle(center, width, height), angle, translate, scale, shear)
-    return _sampled(img, _affine_grid(img, matrix, (width, height)), mode, fill, "affine")
+        return img.transform(img.size, 0, matrix, PILLOW[mode], fillcolor=as_pil_fill(fill, img, "affine"))  # Pillow's AFFINE
+    matrix = _inverse_affine(_offset_from_middle(center, width, height), angle, translate, scale, shear)
+    return _sample_image(img, _affine_grid(img, matrix, (width, height)), mode, fill, "affine")
 
 
 def perspective(
@@ -81,14 +81,14 @@ def perspective(
     mode = as_mode("perspective", interpolation)
     c = _perspective_coefficients(startpoints, endpoints)
     if is_pil(img, "perspective"):
-        return img.transform(img.size, 2, c, PILLOW[mode], fillcolor=pil_fill(fill, img, "perspective"))  # Pillow's PERSPECTIVE
+        return img.transform(img.size, 2, c, PILLOW[mode], fillcolor=as_pil_fill(fill, img, "perspective"))  # Pillow's PERSPECTIVE
     _, height, width = get_dimensions(img)
-    places = _places(img, width, height, 0.5, 0.5)  # (h w, 3)
-    half = as_tensor([0.5 * width, 0.5 * height], dtype=places.dtype, device=img.device)
-    above = as_tensor([c[0:3], c[3:6]], dtype=places.dtype, device=img.device)
-    below = as_tensor([[*c[6:8], 1.0]] * 2, dtype=places.dtype, device=img.device)
-    grid = places @ (above.t() / half) / (places @ below.t()) - 1.0
-    return _sampled(img, grid.reshape(1, height, width, 2), mode, fill, "perspective")
+    positions = _pixel_positions(img, width, height, 0.5, 0.5)  # (h w, 3)
+    half = as_tensor([0.5 * width, 0.5 * height], dtype=positions.dtype, device=img.device)
+    above = as_tensor([c[0:3], c[3:6]], dtype=positions.dtype, device=img.device)
+    below = as_tensor([[*c[6:8], 1.0]] * 2, dtype=positions.dtype, device=img.device)
+    grid = positions @ (above.t() / half) / (positions @ below.t()) - 1.0
+    return _sample_image(img, grid.reshape(1, height, width, 2), mode, fill, "perspective")
 
 
 def elastic_transform(img: Any, displacement: Tensor, interpolation: Any = InterpolationMode.BILINEAR, fill: Any = None) -> Any:
@@ -108,16 +108,16 @@ def elastic_transform(img: Any, displacement: Tensor, interpolation: Any = Inter
     displacement = displacement.to(values.device)
     across, down = (linspace((1 - n) / n, (n - 1) / n, n, dtype=displacement.dtype, device=values.device) for n in (width, height))
     still = stack([across.expand(height, width), down[:, None].expand(height, width)], -1)[None]
-    out = _sampled(values, still + displacement, mode, fill, "elastic_transform")
+    out = _sample_image(values, still + displacement, mode, fill, "elastic_transform")
     return to_pil_image(out, mode=img.mode) if is_pil_image(img) else out
 
 
-def _from_middle(center: Numbers | None, width: int, height: int) -> tuple[float, float]:
+def _offset_from_middle(center: Numbers | None, width: int, height: int) -> tuple[float, float]:
     return (0.0, 0.0) if center is None else (center[0] - width * 0.5, center[1] - height * 0.5)
 
 
 def _inverse_affine(center: Numbers, angle: float, translate: Numbers, scale: float, shear: Numbers) -> list[float]:
-    """Where pixels come from, as the rows (a, b, c), (d, e, f): the inverse of translate . center . rotate . shear . scale . center^-1.
+    """The map from a pixel to the point that it comes from, as rows (a, b, c), (d, e, f): the inverse of translate . center . rotate . shear . scale . center^-1.
 
     With R the rotation, S_x = [[1, -tan sx], [0, 1]] and S_y = [[1, 0], [-tan sy, 1]], the linear part is scale R S_y S_x.
     """
@@ -132,7 +132,7 @@ def _inverse_affine(center: Numbers, angle: float, translate: Numbers, scale: fl
     return [p, q, x + cx, r, s, y + cy]
 
 
-def _expanded(matrix: list[float], width: int, height: int) -> tuple[int, int]:
+def _expanded_size(matrix: list[float], width: int, height: int) -> tuple[int, int]:
     """(width, height) of the box around the corners, each moved by the matrix; to 1e-4 of a pixel, lest a rounding make it one wider."""
     w, h = width * 0.5, height * 0.5
     corners = np.array([[-w, -h, 1], [-w, h, 1], [w, h, 1], [w, -h, 1]], np.float32)
@@ -143,25 +143,25 @@ def _expanded(matrix: list[float], width: int, height: int) -> tuple[int, int]:
     return int(high[0] - low[0]), int(high[1] - low[1])
 
 
-def _kind(img: Tensor) -> Any:
+def _grid_dtype(img: Tensor) -> Any:
     return dtypes.float64 if img.dtype.name == "float64" else dtypes.float32
 
 
-def _places(img: Tensor, width: int, height: int, left: float, top: float) -> Tensor:
+def _pixel_positions(img: Tensor, width: int, height: int, left: float, top: float) -> Tensor:
     """(height width, 3): x, y and 1 of each pixel, the first at (left, top)."""
-    kind = _kind(img)
+    kind = _grid_dtype(img)
     x = linspace(left, left + width - 1, width, dtype=kind, device=img.device).expand(height, width)
     y = linspace(top, top + height - 1, height, dtype=kind, device=img.device)[:, None].expand(height, width)
     return stack([x, y, ones(height, width, dtype=kind, device=img.device)], -1).reshape(height * width, 3)
 
 
 def _affine_grid(img: Tensor, matrix: list[float], size: tuple[int, int]) -> Tensor:
-    """(1, h, w, 2): where each pixel of an image of `size` (w, h) comes from, in halves of img's width and height from its middle."""
+    """(1, h, w, 2): the point that each pixel of an image of `size` (w, h) comes from, in halves of img's width and height from its middle."""
     width, height = size
-    half = as_tensor([0.5 * img.shape[-1], 0.5 * img.shape[-2]], dtype=_kind(img), device=img.device)
-    theta = as_tensor(matrix, dtype=_kind(img), device=img.device).reshape(2, 3)
-    places = _places(img, width, height, 0.5 - width * 0.5, 0.5 - height * 0.5)
-    return (places @ (theta.t() / half)).reshape(1, height, width, 2)
+    half = as_tensor([0.5 * img.shape[-1], 0.5 * img.shape[-2]], dtype=_grid_dtype(img), device=img.device)
+    theta = as_tensor(matrix, dtype=_grid_dtype(img), device=img.device).reshape(2, 3)
+    positions = _pixel_positions(img, width, height, 0.5 - width * 0.5, 0.5 - height * 0.5)
+    return (positions @ (theta.t() / half)).reshape(1, height, width, 2)
 
 
 def _perspective_coefficients(startpoints: Sequence[Numbers], endpoints: Sequence[Numbers]) -> list[float]:
@@ -173,8 +173,8 @@ def _perspective_coefficients(startpoints: Sequence[Numbers], endpoints: Sequenc
     return [float(x) for x in found.astype(np.float32)]
 
 
-def _sampled(img: Tensor, grid: Tensor, mode: InterpolationMode, fill: Any, name: str) -> Tensor:
-    """An image's values at the places of a grid (1, h, w, 2); outside of it `fill`."""
+def _sample_image(img: Tensor, grid: Tensor, mode: InterpolationMode, fill: Any, name: str) -> Tensor:
+    """An image's values at the points of a grid (1, h, w, 2); outside of it `fill`."""
     if mode.value not in ("nearest", "bilinear"):
         raise ArgumentError(f"{name}: interpolation {mode.value} of a tensor; give nearest or bilinear")
     colour = None if fill is None else [float(f) for f in (fill if isinstance(fill, tuple | list) else (fill,))]
@@ -182,7 +182,7 @@ def _sampled(img: Tensor, grid: Tensor, mode: InterpolationMode, fill: Any, name
     count, channels, height, width = values.shape
     if colour is not None and len(colour) not in (1, channels):
         raise ArgumentError(f"{name}: fill {tuple(colour)} has {len(colour)} numbers and the image {channels} channels")
-    planes = values.reshape(1, count * channels, height, width)  # all at the same places, which are worked out once
+    planes = values.reshape(1, count * channels, height, width)  # as channels of one image: the points are worked out once for all
     if colour is not None:  # a channel of ones tells how much of a pixel comes from the image
         planes = cat([planes, ones(1, 1, height, width, dtype=planes.dtype, device=planes.device)], 1)
     out = F.grid_sample(planes, grid, mode=mode.value, padding_mode="zeros", align_corners=False)
@@ -190,4 +190,4 @@ def _sampled(img: Tensor, grid: Tensor, mode: InterpolationMode, fill: Any, name
     if colour is not None:
         around = as_tensor(colour, dtype=out.dtype, device=out.device).reshape(1, -1, 1, 1)
         out = where(inside < 0.5, around, out) if mode is InterpolationMode.NEAREST else out * inside + (1.0 - inside) * around
-    return as_before(out, img)
+    return restore_shape(out, img)

@@ -8,6 +8,7 @@ from tritensor import nn
 from tritensor.ground import dtypes
 from tritensor.tensor.core import Tensor
 from tritensor.vision import transforms
+from tritensor.vision.transforms.base import Transform
 from tritensor.vision.transforms.v2 import functional as functional
 from tritensor.vision.transforms.v2.mixing import CutMix as CutMix
 from tritensor.vision.transforms.v2.mixing import MixUp as MixUp
@@ -27,8 +28,10 @@ class ToImage(nn.Module):
         return functional.to_image(img)
 
 
-class ToDtype(nn.Module):
+class ToDtype(Transform):
     """A tensor in another type: `functional.to_dtype`."""
+
+    _settings = ("scale",)
 
     def __init__(self, dtype: Any = dtypes.float32, scale: bool = False) -> None:
         super().__init__()
@@ -36,9 +39,6 @@ class ToDtype(nn.Module):
 
     def forward(self, img: Tensor) -> Tensor:
         return functional.to_dtype(img, self.dtype, self.scale)
-
-    def __repr__(self) -> str:
-        return f"{type(self).__name__}(scale={self.scale})"
 
 
 def __getattr__(name: str) -> Any:

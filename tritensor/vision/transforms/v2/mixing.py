@@ -1,4 +1,4 @@
-"""Batches whose images and labels are mixed with one another: MixUp (Zhang et al. 2018) and CutMix (Yun et al. 2019)."""
+"""Mixtures of a batch's images and labels: MixUp (Zhang et al. 2018) and CutMix (Yun et al. 2019)."""
 
 from __future__ import annotations
 
@@ -36,8 +36,8 @@ class _Mixing(nn.Module):
             raise TypeError(f"{name}: give two tensors, a batch of images and their labels")
         images, labels = pair
         if labels.ndim not in (1, 2) or images.ndim != 4 or images.shape[0] != labels.shape[0]:
-            told = "give (n, channels, height, width), and (n,) or (n, classes)"
-            raise ShapeError(f"{name}: images {tuple(images.shape)} and labels {tuple(labels.shape)}; {told}")
+            expected = "give (n, channels, height, width), and (n,) or (n, classes)"
+            raise ShapeError(f"{name}: images {tuple(images.shape)} and labels {tuple(labels.shape)}; {expected}")
         if labels.ndim == 1 and self.num_classes is None:
             raise ArgumentError(f"{name}: labels {tuple(labels.shape)} are numbers of classes; give num_classes")
         if labels.ndim == 2 and self.num_classes not in (None, labels.shape[1]):
@@ -45,14 +45,14 @@ class _Mixing(nn.Module):
                 f"{name}: labels {tuple(labels.shape)} have {labels.shape[1]} classes, and num_classes is {self.num_classes}"
             )
         share = float(sample_dirichlet(full((2,), self.alpha))[0])  # Beta(alpha, alpha)
-        mixed, share = self._mixed(images, share)
-        return mixed, _blend(self._probabilities(labels), share)
+        mixed, share = self._mix_images(images, share)
+        return mixed, _blend(self._to_probabilities(labels), share)
 
-    def _mixed(self, images: Tensor, share: float) -> tuple[Tensor, float]:
-        """The images mixed, and what share of each is its own."""
+    def _mix_images(self, images: Tensor, share: float) -> tuple[Tensor, float]:
+        """(the images mixed, the share of each that is its own)."""
         raise NotImplementedError
 
-    def _probabilities(self, labels: Tensor) -> Tensor:
+    def _to_probabilities(self, labels: Tensor) -> Tensor:
         known = F.one_hot(labels, num_classes=self.num_classes or 0) if labels.ndim == 1 else labels
         return known if known.is_floating_point() else known.float()
 
@@ -65,14 +65,14 @@ def _blend(x: Tensor, share: float) -> Tensor:
 class MixUp(_Mixing):
     """Images and labels blended with those of the sample before."""
 
-    def _mixed(self, images: Tensor, share: float) -> tuple[Tensor, float]:
+    def _mix_images(self, images: Tensor, share: float) -> tuple[Tensor, float]:
         return _blend(images, share), share
 
 
 class CutMix(_Mixing):
     """A box of each image is that of the sample before; labels are mixed by the box's area."""
 
-    def _mixed(self, images: Tensor, share: float) -> tuple[Tensor, float]:
+    def _mix_images(self, images: Tensor, share: float) -> tuple[Tensor, float]:
         height, width = images.shape[-2:]
         x, y = draws.integer(0, width), draws.integer(0, height)
         half = 0.5 * math.sqrt(1.0 - share)
@@ -80,4 +80,5 @@ class CutMix(_Mixing):
         left, right, top, bottom = max(x - across, 0), min(x + across, width), max(y - down, 0), min(y + down, height)
         out = images.clone()
         out[..., top:bottom, left:right] = images.roll(1, 0)[..., top:bottom, left:right]
+        # the share that is left, not the one that was drawn: a box that reaches over the edge is smaller
         return out, 1.0 - (right - left) * (bottom - top) / (width * height)
