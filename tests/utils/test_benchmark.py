@@ -46,7 +46,7 @@ def test_the_library_and_threads_are_there() -> None:
     Timer("seen.append((torch.get_num_threads(), torch, tritensor))", globals={"seen": seen}, num_threads=2).timeit(1)
     assert seen[0][1] is seen[0][2] is tt
     before = tt.get_num_threads()
-    assert seen[0][0] == (2 if tt.native.threads.blas() is not None else before)
+    assert seen[0][0] == (2 if tt.llvm.threads.blas() is not None else before)
     assert tt.get_num_threads() == before
 
 

@@ -10,7 +10,7 @@ from typing import Any
 import pytest
 
 from tritensor.utils import progress
-from tritensor.utils.progress import Bar, counted
+from tritensor.utils.progress import Bar, show_progress
 
 
 class Terminal(io.StringIO):
@@ -51,7 +51,7 @@ def test_the_environment_switches(monkeypatch: pytest.MonkeyPatch) -> None:
     screen = on_screen(monkeypatch)
     monkeypatch.setenv("TRITENSOR_PROGRESS", "0")
     work()
-    assert list(counted(range(3), "a", "b", delay=0.0)) == [0, 1, 2]
+    assert list(show_progress(range(3), "a", "b", delay=0.0)) == [0, 1, 2]
     assert screen.getvalue() == ""
     monkeypatch.setenv("TRITENSOR_PROGRESS", "lines")
     work()
@@ -70,7 +70,7 @@ def test_without_tqdm_there_are_lines(monkeypatch: pytest.MonkeyPatch) -> None:
 
 def test_what_is_over_soon_shows_nothing(monkeypatch: pytest.MonkeyPatch) -> None:
     screen = on_screen(monkeypatch)
-    assert list(counted(iter("abc"), "reading", "letters")) == ["a", "b", "c"]
+    assert list(show_progress(iter("abc"), "reading", "letters")) == ["a", "b", "c"]
     assert screen.getvalue() == ""
 
 
@@ -78,7 +78,7 @@ def test_one_inside_of_another_leaves_nothing(monkeypatch: pytest.MonkeyPatch) -
     screen = on_screen(monkeypatch)
     with Bar("outer", "steps", 2) as outer:
         for _ in range(2):
-            for _ in counted(range(3), "inner", "batches", delay=0.0):
+            for _ in show_progress(range(3), "inner", "batches", delay=0.0):
                 pass
             outer.step()
     said = screen.getvalue()
@@ -89,7 +89,7 @@ def test_one_inside_of_another_leaves_nothing(monkeypatch: pytest.MonkeyPatch) -
 def test_delayed_lines_begin_late(capsys: pytest.CaptureFixture[str], monkeypatch: pytest.MonkeyPatch) -> None:
     now = [100.0]
     monkeypatch.setattr(progress.time, "monotonic", lambda: now[0])
-    for i in counted(range(10), "evaluating", "batches", delay=2.0):
+    for i in show_progress(range(10), "evaluating", "batches", delay=2.0):
         now[0] += 0.6 if i else 0.0
     assert capsys.readouterr().err.splitlines() == ["evaluating: 5 of 10 batches", "evaluating: 10 of 10 batches"]
 

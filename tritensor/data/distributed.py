@@ -16,7 +16,9 @@ class DistributedSampler(Sampler[int]):
     """The indices rank, rank + num_replicas, ... of a dataset in an order that all ranks share: `seed` and `set_epoch` set it.
 
     The last indices are given twice, or left out with drop_last, so that all ranks read as many. num_replicas and rank are the process
-    group's where they are left out. Raises ValueError for a rank that is not in [0, num_replicas), and where either is left out and there is no process group to ask.
+    group's where they are left out.
+
+    Raises ValueError for a rank that is not in [0, num_replicas), and where either is left out and there is no process group to ask.
     """
 
     def __init__(

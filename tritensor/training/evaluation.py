@@ -21,7 +21,7 @@ from tritensor.training.generators import Stream
 from tritensor.training.metrics import Metrics
 from tritensor.training.model_calls import called, inputs_of, joined, pair_of
 from tritensor.training.signals import Interrupts
-from tritensor.utils.progress import counted
+from tritensor.utils.progress import show_progress
 
 
 class Evaluation:
@@ -70,7 +70,9 @@ class Evaluation:
     def _given(self, loader: Iterable[Any], who: str) -> Iterator[Any]:
         """The batches of a loader on the model's device; a bar where they take long."""
         count = 0
-        for count, batch in enumerate(counted(check_loader("loader", loader, who), who, "batches", length(loader), show=self.progress), 1):  # noqa: B007
+        for count, batch in enumerate(
+            show_progress(check_loader("loader", loader, who), who, "batches", length(loader), show=self.progress), 1
+        ):
             self._interrupts.check()
             yield self._moved(batch)
         if not count:

@@ -6,9 +6,9 @@ from tritensor.utils import data as data
 
 
 def lint(model: Any, *inputs: Any, loss: Any = None, optimizer: Any = None) -> Any:
-    """Known slips in a model, with the path of the module and the mend of each: see tritensor/utils/linting.
+    """Known slips in a model, each with the path of the module and how to mend it: see tritensor/utils/linting.
 
-    With `inputs` the model runs, and parameters that take no part are told; `loss` is what its output goes to, `optimizer` what trains it.
+    With `inputs` the model runs, and parameters that take no part are named; `loss` takes its output, `optimizer` trains it.
     """
     from tritensor.utils import linting
 

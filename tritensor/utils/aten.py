@@ -1,4 +1,4 @@
-"""`ops.aten.mm.default`: PyTorch's names of ops, for what compares them; an op is called by the function of its name."""
+"""PyTorch's names of ops, `ops.aten.mm.default`: to be compared, and called by tritensor's function of that name."""
 
 from __future__ import annotations
 
@@ -27,12 +27,12 @@ class Overload:
     def __repr__(self) -> str:
         return f"<OpOverload(op='aten.{self.name}', overload='{self.overload}')>"
 
-    def function(self) -> Any:
-        """What runs it here: the function of its name, None where there is none."""
+    def find_function(self) -> Any:
+        """tritensor's function of that name, or None."""
         return public.get(self.name) or namespaces.get("nn.functional", {}).get(self.name)
 
     def __call__(self, *args: Any, **kwargs: Any) -> Any:
-        function = self.function()
+        function = self.find_function()
         if function is None:
             raise NotImplementedError(f"ops.aten.{self.name}: no function here has that name; call the one that PyTorch documents")
         return function(*args, **kwargs)
@@ -59,7 +59,7 @@ class Packet:
 
 
 class Aten:
-    """PyTorch's ops by name. Any name is one: which of them run here, `create_selective_checkpoint_contexts` shows."""
+    """PyTorch's ops by name. Any name is accepted; `create_selective_checkpoint_contexts` says which run."""
 
     def __getattr__(self, name: str) -> Packet:
         if name.startswith("__"):

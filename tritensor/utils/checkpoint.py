@@ -1,4 +1,4 @@
-"""Activation checkpointing: a part of a network keeps its inputs alone, and computes again in backward what its gradients need."""
+"""Activation checkpointing: a part of a network keeps its inputs alone, and is computed again in backward, as far as gradients need it."""
 
 from __future__ import annotations
 
@@ -43,18 +43,18 @@ __all__ = [
 
 
 class CheckpointError(GradError):
-    """A function that did not compute in backward what it had computed before."""
+    """A function did not compute in backward the same as before."""
 
 
 class _StopError(Exception):
-    """Raised inside a function that computes again, when all that is needed is there. `frame` says whose it is."""
+    """Raised inside a function that runs again, once everything needed is computed. Checkpoints nest: `frame` is the one that ends."""
 
     def __init__(self, frame: _Frame) -> None:
         super().__init__("checkpoint: everything that backward needs is computed; let this exception pass")
         self.frame = frame
 
 
-_early: dict[str, bool | None] = {"stop": None}  # what set_checkpoint_early_stop says
+_forced: dict[str, bool | None] = {"stop": None}  # by set_checkpoint_early_stop
 
 
 def noop_context_fn() -> tuple[AbstractContextManager[None], AbstractContextManager[None]]:
@@ -65,11 +65,11 @@ def noop_context_fn() -> tuple[AbstractContextManager[None], AbstractContextMana
 @contextmanager
 def set_checkpoint_early_stop(enable: bool) -> Iterator[None]:
     """Inside, whether checkpoints stop computing again as soon as all that backward needs is there, whatever their early_stop says."""
-    before, _early["stop"] = _early["stop"], bool(enable)
+    before, _forced["stop"] = _forced["stop"], bool(enable)
     try:
         yield
     finally:
-        _early["stop"] = before
+        _forced["stop"] = before
 
 
 @contextmanager
@@ -90,7 +90,7 @@ class DefaultDeviceType:
 
     @staticmethod
     def get_device_type() -> str:
-        """What was set last; "cuda" before."""
+        """The kind that was set last; "cuda" before."""
         return DefaultDeviceType._default
 
 
@@ -151,15 +151,15 @@ def check_backward_validity(inputs: Any) -> None:
         warnings.warn("None of the inputs have requires_grad=True. Gradients will be None", stacklevel=3)
 
 
-class _Surroundings:
-    """The random state and the casts in which a function ran, for its second run; `preserve` says whether random numbers are the same."""
+class _RunState:
+    """The random state (if `preserve`) and the autocast settings in which a function ran, for its second run."""
 
     def __init__(self, preserve: bool) -> None:
         self.random = (default_generator.key, default_generator.offset) if preserve else None
         self.casting = settings.snapshot()
 
     @contextmanager
-    def again(self) -> Iterator[None]:
+    def restore(self) -> Iterator[None]:
         now = default_generator.key, default_generator.offset
         if self.random is not None:
             default_generator.key, default_generator.offset = self.random
@@ -177,7 +177,7 @@ class CheckpointFunction(Function):
     @staticmethod
     def forward(ctx: Any, run_function: Callable[..., Any], preserve_rng_state: bool, *args: Any) -> Any:
         check_backward_validity(args)
-        ctx.run, ctx.surroundings = run_function, _Surroundings(preserve_rng_state)
+        ctx.run, ctx.run_state = run_function, _RunState(preserve_rng_state)
         ctx.others = [None if isinstance(x, Tensor) else x for x in args]
         ctx.asking = [isinstance(x, Tensor) and x.requires_grad for x in args]
         ctx.save_for_backward(*[x if isinstance(x, Tensor) else None for x in args])
@@ -193,7 +193,7 @@ class CheckpointFunction(Function):
             o if x is None else x.detach().requires_grad_(asks)
             for x, o, asks in zip(ctx.saved_tensors, ctx.others, ctx.asking, strict=True)
         ]
-        with ctx.surroundings.again():
+        with ctx.run_state.restore():
             outputs = ctx.run(*inputs)
         outputs = outputs if isinstance(outputs, tuple) else (outputs,)
         pairs = [(y, g) for y, g in zip(outputs, grads, strict=True) if isinstance(y, Tensor) and y.requires_grad]
@@ -205,8 +205,8 @@ class CheckpointFunction(Function):
         return None, None, *[x.grad if isinstance(x, Tensor) else None for x in inputs]
 
 
-class _Holder:
-    """Stands in the graph for a tensor that will be computed again: the `index`-th that the function saved."""
+class _Placeholder:
+    """Stand-in in the graph for a tensor that will be computed again: the `index`-th that the function saved."""
 
     __slots__ = ("__weakref__", "index")
 
@@ -215,27 +215,27 @@ class _Holder:
 
 
 class _Frame:
-    """One checkpointed call: what it saved by number and metadata, and how to compute it again.
+    """A checkpointed call: the shapes, types and devices of the tensors that it saved, and the function that computes them again.
 
-    What a second run gives is kept until the node that needs it has run (its holder goes with it), or backward has ended.
+    A tensor of the second run is kept until the node that needs it has run (its placeholder dies with it), or backward has ended.
     """
 
     def __init__(self, run: Callable[[], Any], early: bool, check: bool) -> None:
         self.run, self.early, self.check = run, early, check
-        self.holders: list[weakref.ref[_Holder]] = []
+        self.holders: list[weakref.ref[_Placeholder]] = []
         self.kinds: list[tuple[Any, ...]] = []
-        self.values: weakref.WeakKeyDictionary[_Holder, Any] = weakref.WeakKeyDictionary()
+        self.values: weakref.WeakKeyDictionary[_Placeholder, Any] = weakref.WeakKeyDictionary()
         self.task: Any = None
 
-    def pack(self, x: Tensor) -> _Holder:
-        holder = _Holder(len(self.holders))
+    def pack(self, x: Tensor) -> _Placeholder:
+        holder = _Placeholder(len(self.holders))
         self.holders.append(weakref.ref(holder))
-        self.kinds.append(_kind(x))
+        self.kinds.append(_metadata_of(x))
         return holder
 
-    def unpack(self, holder: _Holder) -> Tensor:
+    def unpack(self, holder: _Placeholder) -> Tensor:
         group = _group.now
-        whole = state.task if group is None else group  # what ends before the values go
+        whole = state.task if group is None else group  # the values go when it ends
         if self.task is not whole or holder not in self.values:
             self.forget()
             self.compute()
@@ -254,17 +254,18 @@ class _Frame:
         self.task = None
 
     def compute(self) -> None:
-        """Run the function again and keep what it saves."""
+        """Run the function again and keep the tensors that it saves."""
         count = 0
 
         def pack(x: Tensor) -> Tensor:
             nonlocal count
             if count < len(self.holders):
                 holder = self.holders[count]()
-                if self.check and _kind(x) != self.kinds[count]:
+                if self.check and _metadata_of(x) != self.kinds[count]:
                     raise CheckpointError(
                         f"checkpoint: Recomputed values for the following tensors have different metadata than during the forward pass: tensor {count} "
-                        f"was {_told(self.kinds[count])} and is {_told(_kind(x))}; the function must do the same twice (determinism_check='none' lets it)"
+                        f"was {_format_metadata(self.kinds[count])} and is {_format_metadata(_metadata_of(x))}; the function must do the same twice "
+                        "(determinism_check='none' lets it)"
                     )
                 if holder is not None:
                     self.values[holder] = x.detach()
@@ -288,11 +289,11 @@ class _Frame:
             )
 
 
-def _kind(x: Tensor) -> tuple[Any, ...]:
+def _metadata_of(x: Tensor) -> tuple[Any, ...]:
     return tuple(x.array.shape), x.dtype, x.device
 
 
-def _told(kind: tuple[Any, ...]) -> str:
+def _format_metadata(kind: tuple[Any, ...]) -> str:
     shape, dtype, device = kind
     return f"{dtype.name}{list(shape)} on {device}"
 
@@ -307,7 +308,7 @@ def checkpoint(
     early_stop: bool = True,
     **kwargs: Any,
 ) -> Any:
-    """`function(*args, **kwargs)`, of which the graph keeps the arguments alone; backward runs it a second time for what its gradients need.
+    """`function(*args, **kwargs)`, of which the graph keeps the arguments alone; backward runs it a second time for its gradients.
 
     Args:
         use_reentrant: False: any function and any backward. True, with a warning the default, as in PyTorch: the old form, whose backward runs a
@@ -345,15 +346,15 @@ def checkpoint(
     if not state.enabled:
         with first:
             return function(*args, **kwargs)
-    surroundings = _Surroundings(preserve)
+    run_state = _RunState(preserve)
     kept = {k: Saved(x, None) if isinstance(x, Tensor) else x for k, x in [*enumerate(args), *kwargs.items()]}
 
     def run() -> None:
         given = {k: x.unpacked(None) if type(x) is Saved else x for k, x in kept.items()}
-        with surroundings.again(), second:
+        with run_state.restore(), second:
             function(*[given[i] for i in range(len(args))], **{k: x for k, x in given.items() if isinstance(k, str)})
 
-    frame = _Frame(run, early_stop if _early["stop"] is None else _early["stop"], determinism_check == "default")
+    frame = _Frame(run, early_stop if _forced["stop"] is None else _forced["stop"], determinism_check == "default")
     saved.push((frame.pack, frame.unpack))
     try:
         with first:

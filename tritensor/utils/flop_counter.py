@@ -18,8 +18,8 @@ from tritensor.profiler.results.units import count_text
 class FlopCounterMode:
     """`with FlopCounterMode(display=False) as counter: model(x).sum().backward()`, then `counter.get_total_flops()`.
 
-    Counted are matrix products, convolutions, attention and recurrent layers, forward and backward: 2 operations for each multiplication and addition. What
-    additions of a bias and elementwise ops take is not, as in PyTorch; `profile(with_flops=True)` counts these too.
+    Counted are matrix products, convolutions, attention and recurrent layers, forward and backward: 2 operations for each multiplication and addition.
+    Additions of a bias and elementwise ops are not, as in PyTorch; `profile(with_flops=True)` counts these, too.
 
     Args:
         mods: accepted: modules are found by themselves.
@@ -54,20 +54,20 @@ class FlopCounterMode:
         found: dict[str, dict[str, int]] = {"Global": {}}
         if self._recording is None:
             return found
-        own = self._by_number(self._recording) if self._own else {}
+        own = self._custom_flops(self._recording) if self._own else {}
         for e in events_of(self._recording):
             if e.kind == "backward":
                 name, flops = f"{e.forward.name} backward" if e.forward is not None else e.name, e.product_flops
             else:
                 name, flops = e.name, own.get((e.thread, e.time_range.start), e.product_flops) if e.kind == "op" else 0
             if flops:
-                for module in ("Global", *_above(e.module)):
+                for module in ("Global", *_enclosing_modules(e.module)):
                     counts = found.setdefault(module, {})
                     counts[name] = counts.get(name, 0) + flops
         return found
 
     def get_total_flops(self) -> int:
-        """All of them together."""
+        """The flops of the whole block."""
         return sum(self.get_flop_counts()["Global"].values())
 
     def get_table(self, depth: int | None = None) -> str:
@@ -89,8 +89,8 @@ class FlopCounterMode:
         lines = ["  ".join([r[0].ljust(size[0]), r[1].rjust(size[1]), r[2].rjust(size[2])]) for r in (heads, *rows)]
         return "\n".join([lines[0], rule, *lines[1:]])
 
-    def _by_number(self, recording: Recording) -> dict[tuple[int, float], int]:
-        """The flops that functions of the user's give, by thread and beginning of the call."""
+    def _custom_flops(self, recording: Recording) -> dict[tuple[int, float], int]:
+        """The flops by the user's own functions, by thread and beginning of the call."""
         found = {}
         for kind, name, start, _, thread, _, detail in tuple(recording.records):
             if kind == OP and name in self._own:
@@ -100,13 +100,13 @@ class FlopCounterMode:
 
 
 def _op_name(key: Any) -> str:
-    """The op that a key of custom_mapping means: its name, or that of ops.aten.<name> and its overloads."""
+    """The op's name of a key of custom_mapping: a name, ops.aten.<name>, or one of its overloads."""
     if isinstance(key, str):
         return key
     return str(key).removeprefix("aten.").split(".")[0]
 
 
-def _above(module: str) -> list[str]:
+def _enclosing_modules(module: str) -> list[str]:
     """A module's path and those of all that hold it: Net, Net.block, Net.block.fc."""
     parts = module.split(".") if module else []
     return [".".join(parts[:n]) for n in range(1, len(parts) + 1)]

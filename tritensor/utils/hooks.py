@@ -1,4 +1,4 @@
-"""Handles of hooks, and marks on hooks that cannot be saved."""
+"""Handles of hooks, and marks on hooks that are not saved."""
 
 from __future__ import annotations
 

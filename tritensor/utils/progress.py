@@ -1,4 +1,4 @@
-"""Progress on stderr: tqdm's bar on a terminal or in a notebook where tqdm is installed, else a line now and then."""
+"""Progress on stderr: tqdm's bar on a terminal or in a notebook, where tqdm is installed; else a line now and then."""
 
 from __future__ import annotations
 
@@ -12,12 +12,12 @@ from typing import Any, TypeVar
 from tritensor.ground.errors import ArgumentError
 
 _EVERY = 5.0  # seconds between lines where there is no bar
-_VARIABLE = "TRITENSOR_PROGRESS"
+_ENVIRONMENT = "TRITENSOR_PROGRESS"
 T = TypeVar("T")
 
 
 class Bar:
-    """How far a long job is: `step()` after each part, `say(line)` for what is to stay readable, `close()` at the end. A context manager.
+    """The progress of a long job: `step()` after each part, `say(line)` for what is to stay readable, `close()` at the end. A context manager.
 
     The environment variable TRITENSOR_PROGRESS=0 shows nothing of it, TRITENSOR_PROGRESS=lines lines in place of a bar. Bars inside of one
     another stand in lines below each other.
@@ -25,8 +25,8 @@ class Bar:
     Args:
         title: stands in front.
         unit: what is counted, in the plural: "kernels".
-        total: how many there will be; None where that is not known (yet: see `begin`).
-        done: how many were done before.
+        total: the number there will be; None where that is not known (yet: see `begin`).
+        done: the number done before.
         delay: seconds before anything is shown: what is done sooner needs no bar.
         stays: whether the bar stays on the screen when it is closed; one inside of another had better not.
     """
@@ -34,30 +34,30 @@ class Bar:
     def __init__(self, title: str, unit: str, total: int | None = None, done: int = 0, delay: float = 0.0, stays: bool = True) -> None:
         self._title, self._unit, self._total, self._done = title, unit, total, done
         self._next = time.monotonic() + delay if delay else 0.0
-        self._tqdm: Any = None
+        self._load_tqdm: Any = None
         self._printed = False
-        self._way = _way()
-        if self._way == "bar" and (kind := _tqdm()) is not None:
+        self._choose_display = _choose_display()
+        if self._choose_display == "bar" and (kind := _load_tqdm()) is not None:
             with warnings.catch_warnings():
                 warnings.simplefilter("ignore")  # a notebook without ipywidgets is told each time
-                self._tqdm = kind(desc=title, unit=f" {unit}", total=total, initial=done, file=sys.stderr, delay=delay, leave=stays)
+                self._load_tqdm = kind(desc=title, unit=f" {unit}", total=total, initial=done, file=sys.stderr, delay=delay, leave=stays)
         elif total is None and not delay:
             self._print(title)
 
     def begin(self, title: str, total: int | None) -> None:
-        """Another title, and the total, once it is known."""
+        """Set another title, and the total, once it is known."""
         self._title, self._total = title, total
-        if self._tqdm is not None:
-            self._tqdm.total = total
-            self._tqdm.set_description(title)
+        if self._load_tqdm is not None:
+            self._load_tqdm.total = total
+            self._load_tqdm.set_description(title)
 
     def step(self, note: str = "", by: int = 1) -> None:
-        """One part is done, or `by` are; `note` says what is known of it."""
+        """Note that one part is done, or `by` are; `note` is shown with it."""
         self._done += by
-        if self._tqdm is not None:
+        if self._load_tqdm is not None:
             if note:
-                self._tqdm.set_postfix_str(note, refresh=False)
-            self._tqdm.update(by)
+                self._load_tqdm.set_postfix_str(note, refresh=False)
+            self._load_tqdm.update(by)
         elif time.monotonic() >= self._next or (self._done == self._total and self._shown):
             of = "" if self._total is None else f" of {self._total}"
             self._print(f"{self._title}: {self._done}{of} {self._unit}{note and ', '}{note}")
@@ -69,21 +69,21 @@ class Bar:
         return self._next == 0.0 or self._printed
 
     def say(self, line: str) -> None:
-        """A line that stays, above the bar."""
-        if self._tqdm is not None:
-            self._tqdm.write(line, file=sys.stderr)
+        """Print a line that stays, above the bar."""
+        if self._load_tqdm is not None:
+            self._load_tqdm.write(line, file=sys.stderr)
         else:
             self._print(line)
 
     def _print(self, line: str) -> None:
-        if self._way != "nothing":
+        if self._choose_display != "nothing":
             self._printed = True
             print(line, file=sys.stderr, flush=True)
 
     def close(self) -> None:
         """Leave the bar as it is, or take it off the screen where it does not stay."""
-        if self._tqdm is not None:
-            self._tqdm.close()
+        if self._load_tqdm is not None:
+            self._load_tqdm.close()
 
     def __enter__(self) -> Bar:
         return self
@@ -92,7 +92,9 @@ class Bar:
         self.close()
 
 
-def counted(items: Iterable[T], title: str, unit: str, total: int | None = None, delay: float = 2.0, show: bool = True) -> Iterator[T]:
+def show_progress(
+    items: Iterable[T], title: str, unit: str, total: int | None = None, delay: float = 2.0, show: bool = True
+) -> Iterator[T]:
     """The items one by one, with a bar where they take longer than `delay` seconds; it leaves nothing on a terminal."""
     if not show:
         yield from items
@@ -103,11 +105,11 @@ def counted(items: Iterable[T], title: str, unit: str, total: int | None = None,
             bar.step()
 
 
-def _way() -> str:
-    """What is shown: a "bar", "lines" or "nothing". Raises ValueError for another value of the environment variable."""
-    asked = os.environ.get(_VARIABLE, "1")
+def _choose_display() -> str:
+    """The display to be used: "bar", "lines" or "nothing". Raises ValueError for another value of the environment variable."""
+    asked = os.environ.get(_ENVIRONMENT, "1")
     if asked not in ("0", "1", "lines"):
-        raise ArgumentError(f"{_VARIABLE} is {asked!r}; set it to 0 (nothing), lines, or 1 (a bar where there can be one)")
+        raise ArgumentError(f"{_ENVIRONMENT} is {asked!r}; set it to 0 (nothing), lines, or 1 (a bar where there can be one)")
     if asked != "1":
         return "nothing" if asked == "0" else "lines"
     return "bar" if sys.stderr.isatty() or _in_notebook() else "lines"
@@ -120,7 +122,7 @@ def _in_notebook() -> bool:
     return shell is not None and "IPKernelApp" in shell.config
 
 
-def _tqdm() -> Any:
+def _load_tqdm() -> Any:
     """tqdm's bar for where this runs; None where tqdm is not installed."""
     try:
         if _in_notebook():

@@ -1,4 +1,4 @@
-"""Selective checkpointing: of a checkpointed function the results of chosen ops are kept, and only the others are computed again."""
+"""Selective checkpointing: the results of chosen ops of a checkpointed function are kept, and only the others are computed again."""
 
 from __future__ import annotations
 
@@ -21,7 +21,7 @@ from tritensor.utils.aten import Overload, Packet
 
 
 class CheckpointPolicy(enum.Enum):
-    """What becomes of an op's result: kept, or computed again. MUST and PREFER are the same here; what is to be offloaded is kept where it is."""
+    """The fate of an op's result: kept, or computed again. MUST and PREFER are the same here; one to be offloaded is kept on its device."""
 
     MUST_SAVE = 0
     PREFER_SAVE = 1
@@ -32,17 +32,17 @@ class CheckpointPolicy(enum.Enum):
 
 
 class SelectiveCheckpointContext:
-    """What a policy is told beside the op: `op_output`, what the op gave; `is_recompute` is False always, as a policy is asked in the first run alone."""
+    """The context of a policy's call: `op_output` is the op's result; `is_recompute` is False always, as a policy is asked in the first run alone."""
 
     def __init__(self, *, is_recompute: bool, op_output: Any = None) -> None:
         self.is_recompute, self.op_output = is_recompute, op_output
 
 
 _SAVED = (CheckpointPolicy.MUST_SAVE, CheckpointPolicy.PREFER_SAVE, CheckpointPolicy.MUST_CPU_OFFLOAD, CheckpointPolicy.PREFER_CPU_OFFLOAD)
-_NAMES = {"conv1d": "convolution", "conv2d": "convolution", "conv3d": "convolution",
+_ATEN_NAMES = {"conv1d": "convolution", "conv2d": "convolution", "conv3d": "convolution",
           "conv1d_relu": "convolution", "conv2d_relu": "convolution", "conv3d_relu": "convolution", "layer_norm": "native_layer_norm", "softmax": "_softmax",
           "log_softmax": "_log_softmax", "batch_norm": "native_batch_norm", "group_norm": "native_group_norm", "dropout": "native_dropout"}  # fmt: skip
-_OTHERWISE = (
+_NONDETERMINISTIC = (
     "This can happen if the operations in the checkpointed region are nondeterministic or depend on global state that changed between forward "
     "and backward."
 )
@@ -50,7 +50,7 @@ _RECOMPUTED = object()
 _CONSUMED = object()
 
 
-def name_of(op: Op, args: tuple[Any, ...]) -> Overload:
+def aten_name(op: Op, args: tuple[Any, ...]) -> Overload:
     """PyTorch's name of an op of the table: matrix products have one for each number of dimensions."""
     name = op.name
     if name in ("linear", "linear_activation", "linear_activation_by_result"):
@@ -58,17 +58,17 @@ def name_of(op: Op, args: tuple[Any, ...]) -> Overload:
     elif name == "matmul":
         a, b = (len(x.array.shape) for x in args[:2])
         name = {(1, 1): "dot", (2, 1): "mv"}.get((a, b)) or ("mm" if b <= 2 else "bmm")
-    return Overload(_NAMES.get(name, name))
+    return Overload(_ATEN_NAMES.get(name, name))
 
 
-class _Kept:
-    """The arrays of an op's results, and the tensors' write counters, to see whether somebody wrote over them since."""
+class _CachedResult:
+    """The arrays of an op's results, and the tensors' write counters, which show whether they were written over since."""
 
     def __init__(self, result: Any, out: Any) -> None:
         self.result = result
         self.versions = [(version_of(t), t._version) for t in (out if isinstance(out, tuple) else (out,)) if isinstance(t, Tensor)]
 
-    def taken(self, name: Overload, mutated: bool) -> Any:
+    def take(self, name: Overload, mutated: bool) -> Any:
         if not mutated and any(v.value != seen for v, seen in self.versions):
             raise RuntimeError(
                 f"Tensor cached during selective activation checkpoint has been mutated: the result of {name} was written in place; clone() it first, or give "
@@ -77,13 +77,13 @@ class _Kept:
         return self.result
 
 
-def _run_as(op: Op, compute: Callable[..., Any], args: tuple[Any, ...], kwargs: dict[str, Any]) -> Any:
-    """An op on its road, with another computation."""
+def _run_with(op: Op, compute: Callable[..., Any], args: tuple[Any, ...], kwargs: dict[str, Any]) -> Any:
+    """Run an op through dispatch with another computation: it leaves in the graph what the op itself would."""
     return apply(dataclasses.replace(op, cpu=compute, host=compute), *args, **kwargs)
 
 
 class _Mode:
-    """Sees every op that runs in this thread while it is entered."""
+    """Mode that every op of this thread goes through while it is entered."""
 
     def __init__(self, storage: dict[Overload, dict[int, Any]]) -> None:
         self.storage = storage
@@ -92,32 +92,32 @@ class _Mode:
 
     def __enter__(self) -> _Mode:
         self.counts.clear()
-        self.before = _now.mode
-        _watch(1)
-        _now.mode = self
+        self.before = _thread.mode
+        _count_watchers(1)
+        _thread.mode = self
         return self
 
     def __exit__(self, *exc: object) -> None:
-        _now.mode = self.before
-        _watch(-1)
+        _thread.mode = self.before
+        _count_watchers(-1)
 
-    def numbered(self, op: Op, args: tuple[Any, ...]) -> tuple[Overload, int]:
-        name = name_of(op, args)
+    def number_call(self, op: Op, args: tuple[Any, ...]) -> tuple[Overload, int]:
+        name = aten_name(op, args)
         self.counts[name] += 1
         return name, self.counts[name] - 1
 
-    def op(self, op: Op, call: Callable[..., Any], args: tuple[Any, ...], kwargs: dict[str, Any]) -> Any:
+    def run_op(self, op: Op, call: Callable[..., Any], args: tuple[Any, ...], kwargs: dict[str, Any]) -> Any:
         raise NotImplementedError
 
 
-class _Caching(_Mode):
-    """The first run: asks the policy of each op and keeps what it wants kept."""
+class _CachingMode(_Mode):
+    """The first run: asks the policy about each op, and keeps the results that it wants."""
 
     def __init__(self, policy: Callable[..., Any], storage: dict[Overload, dict[int, Any]]) -> None:
         super().__init__(storage)
         self.policy = policy
 
-    def op(self, op: Op, call: Callable[..., Any], args: tuple[Any, ...], kwargs: dict[str, Any]) -> Any:
+    def run_op(self, op: Op, call: Callable[..., Any], args: tuple[Any, ...], kwargs: dict[str, Any]) -> Any:
         found: list[Any] = []
 
         def compute(*arrays: Any, **attrs: Any) -> Any:
@@ -125,27 +125,27 @@ class _Caching(_Mode):
             found[:] = [(op.cpu if on_host else op.host or op.forward)(*arrays, **attrs)]  # type: ignore[misc]
             return found[0]
 
-        name, index = self.numbered(op, args)
-        out = _run_as(op, compute, args, kwargs)
+        name, index = self.number_call(op, args)
+        out = _run_with(op, compute, args, kwargs)
         wanted = self.policy(SelectiveCheckpointContext(is_recompute=False, op_output=out), name, *args, **kwargs)
         if isinstance(wanted, bool):
             wanted = CheckpointPolicy.MUST_SAVE if wanted else CheckpointPolicy.PREFER_RECOMPUTE
-        self.storage[name][index] = _Kept(found[0], out) if wanted in _SAVED and found else _RECOMPUTED
+        self.storage[name][index] = _CachedResult(found[0], out) if wanted in _SAVED and found else _RECOMPUTED
         return out
 
 
-class _Cached(_Mode):
-    """The second run: what was kept is taken, and leaves in the graph what the op itself would have left."""
+class _CachedMode(_Mode):
+    """The second run: takes the results that were kept."""
 
     def __init__(self, storage: dict[Overload, dict[int, Any]], mutated: bool) -> None:
         super().__init__(storage)
         self.mutated = mutated
 
-    def op(self, op: Op, call: Callable[..., Any], args: tuple[Any, ...], kwargs: dict[str, Any]) -> Any:
-        name, index = self.numbered(op, args)
+    def run_op(self, op: Op, call: Callable[..., Any], args: tuple[Any, ...], kwargs: dict[str, Any]) -> Any:
+        name, index = self.number_call(op, args)
         entry = self.storage.get(name, {}).get(index)
         if entry is None:
-            raise RuntimeError(f"{name} invocation index {index} encountered during backward but not found in storage. {_OTHERWISE}")
+            raise RuntimeError(f"{name} invocation index {index} encountered during backward but not found in storage. {_NONDETERMINISTIC}")
         if entry is _CONSUMED:
             raise GradError(
                 "Trying to backward an extra time. You are only allowed to backward once on any region computed under selective activation checkpoint."
@@ -153,51 +153,52 @@ class _Cached(_Mode):
         if entry is _RECOMPUTED:
             return call(*args, **kwargs)
         self.storage[name][index] = _CONSUMED
-        kept = entry.taken(name, self.mutated)
-        return _run_as(op, lambda *arrays, **attrs: kept, args, kwargs)
+        kept = entry.take(name, self.mutated)
+        return _run_with(op, lambda *arrays, **attrs: kept, args, kwargs)
 
 
-class _Now(threading.local):
+class _ThreadState(threading.local):
     mode: _Mode | None = None
 
 
-_now = _Now()
+_thread = _ThreadState()
 _watching = 0
 
 
-def _watched(op: Op, call: Callable[..., Any]) -> Callable[..., Any]:
-    """A call of `ops` that a mode sees. Views, writes and what makes numbers of nothing are not asked about."""
+def _wrap_call(op: Op, call: Callable[..., Any]) -> Callable[..., Any]:
+    """A call of `ops` that goes through the mode."""
+    # not asked about: views and writes, whose results are no memory of their own, and ops without inputs, which draw or fill
     if op.view or op.mutates or not op.inputs:
         return call
 
     @wrapper
     def seen(*args: Any, **kwargs: Any) -> Any:
-        mode = _now.mode
+        mode = _thread.mode
         if mode is None:
             return call(*args, **kwargs)
-        _now.mode = None
+        _thread.mode = None
         try:
-            return mode.op(op, call, args, kwargs)
+            return mode.run_op(op, call, args, kwargs)
         finally:
-            _now.mode = mode
+            _thread.mode = mode
 
     seen.__name__ = seen.__qualname__ = op.name
     seen.unwatched = call  # type: ignore[attr-defined]
     return seen
 
 
-def _watch(more: int) -> None:
-    """Put the watched calls in the place of all others while somebody watches: whoever does not pays nothing."""
+def _count_watchers(more: int) -> None:
+    """Wrap all calls of `ops` while a mode is entered: programs without one pay nothing."""
     global _watching, _bind
     with changing:
         _watching += more
-        registry.edition += 1  # of what another thread is binding now
+        registry.edition += 1  # another thread may be binding an op just now, unwrapped
         if _watching == 1 and more == 1:
             _bind, Ops.bind = Ops.bind, staticmethod(_bind_watched)  # type: ignore[assignment]
             for name, call in tuple(vars(ops).items()):
                 record = registry.known(name)
                 if record is not None:
-                    ops.__dict__[name] = _watched(record, call)
+                    ops.__dict__[name] = _wrap_call(record, call)
         elif _watching == 0:
             if Ops.bind is _bind_watched:
                 Ops.bind = staticmethod(_bind)  # type: ignore[assignment]
@@ -210,7 +211,7 @@ _bind: Callable[[Op], Callable[..., Any]]
 
 
 def _bind_watched(op: Op) -> Callable[..., Any]:
-    return _watched(op, _bind(op))
+    return _wrap_call(op, _bind(op))
 
 
 def create_selective_checkpoint_contexts(policy_fn_or_list: Any, allow_cache_entry_mutation: bool = False) -> tuple[Any, Any]:
@@ -218,7 +219,7 @@ def create_selective_checkpoint_contexts(policy_fn_or_list: Any, allow_cache_ent
 
     Args:
         policy_fn_or_list: ops whose results are kept, `[ops.aten.mm.default, ...]`, or `policy(ctx, op, *args, **kwargs)`, which gives a CheckpointPolicy (or
-            True to keep). Ops that run by a fast lane of a Tensor's own method, and those that only look at memory, are not asked about: they run again.
+            True to keep). Ops that run by the fast path of a Tensor's own method, and views, are not asked about: they run again.
         allow_cache_entry_mutation: take a kept result also where somebody wrote over it since.
 
     Raises:
@@ -239,4 +240,4 @@ def create_selective_checkpoint_contexts(policy_fn_or_list: Any, allow_cache_ent
             f"create_selective_checkpoint_contexts: policy_fn_or_list must be either a function or a list of ops, not a {type(policy_fn_or_list).__name__}"
         )
     storage: dict[Overload, dict[int, Any]] = defaultdict(dict)
-    return _Caching(policy_fn_or_list, storage), _Cached(storage, allow_cache_entry_mutation)
+    return _CachingMode(policy_fn_or_list, storage), _CachedMode(storage, allow_cache_entry_mutation)

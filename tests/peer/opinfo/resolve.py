@@ -27,7 +27,7 @@ def is_testing(f: Any) -> bool:
 def _missing(f: types.FunctionType) -> list[str]:
     """What a test module's function asks of torch that tritensor has not."""
     found = {c: named(c) for c in chains(f.__code__)}
-    return sorted(c for c, ours in found.items() if ours is None or (isinstance(ours, Overload) and ours.function() is None))
+    return sorted(c for c, ours in found.items() if ours is None or (isinstance(ours, Overload) and ours.find_function() is None))
 
 
 def resolved(op: Any) -> tuple[Callable[..., Any] | None, str]:

@@ -1,4 +1,4 @@
-"""Measurement: the times that a Timer took of one task, and what they are worth."""
+"""Measurement: the times that a Timer took of one task, their spread, and the units and digits that they are shown with."""
 
 from __future__ import annotations
 
@@ -11,16 +11,42 @@ from typing import Any
 import numpy as np
 
 from tritensor.ground.call_site import spelled
-from tritensor.utils.benchmark.units import select_unit
 
-_NOISE = 25e-9  # seconds: what a clock and a loop can be trusted to at best
+_UNITS = {-3: "ns", -2: "us", -1: "ms"}
+_WORDS = {"ns": "nanosecond", "us": "microsecond", "ms": "millisecond", "s": "second"}
+_NOISE = 25e-9  # seconds: a clock and a loop can be trusted to that at best
 _DIGITS = 4  # at most
-_NOTED, _WARNED = 0.1, 0.25  # an interquartile range of that share of the median is told, or warned of
+_NOTED, _WARNED = 0.1, 0.25  # shares of the median: an interquartile range above the first is noted, above the second warned of
+
+
+def select_unit(t: float) -> tuple[str, float]:
+    """(name, seconds) of the unit in which a time of t seconds reads best: ("us", 1e-06)."""
+    power = math.floor(math.log10(t) / 3) if t > 0 else 0
+    unit = _UNITS.get(max(power, -3), "s")
+    return unit, {"ns": 1e-9, "us": 1e-6, "ms": 1e-3, "s": 1.0}[unit]
+
+
+def unit_to_english(u: str) -> str:
+    """A unit's name as a word: microsecond for us."""
+    return _WORDS[u]
+
+
+def trim_sigfig(x: float, n: int) -> float:
+    """x rounded to n significant digits."""
+    if not x or not math.isfinite(x):
+        return float(x)
+    scale = 10.0 ** (math.floor(math.log10(abs(x))) + 1 - n)
+    return float(round(x / scale) * scale)
+
+
+def ordered_unique(elements: Iterable[Any]) -> list[Any]:
+    """The elements, each once, in the order in which they come."""
+    return list(dict.fromkeys(elements))
 
 
 @dataclasses.dataclass(init=True, repr=False, eq=True, frozen=True)
 class TaskSpec:
-    """What is timed. `label`, `sub_label`, `description` and `env` name the table, the row, the column and the environment that Compare sorts by."""
+    """A task to be timed. `label`, `sub_label`, `description` and `env` name the table, the row, the column and the environment that Compare sorts by."""
 
     stmt: str
     setup: str
@@ -62,7 +88,7 @@ class Measurement:
         self.number_per_run, self.raw_times, self.task_spec, self.metadata = number_per_run, list(raw_times), task_spec, metadata
 
     def __getattr__(self, name: str) -> Any:
-        """What the task is called: stmt, label, num_threads, ..."""
+        """An attribute of the task: stmt, label, num_threads, ..."""
         if name.startswith("_") or "task_spec" not in self.__dict__ or not hasattr(self.task_spec, name):
             raise AttributeError(f"'{type(self).__name__}' object has no attribute {name!r}")
         return getattr(self.task_spec, name)
@@ -72,7 +98,7 @@ class Measurement:
         """Seconds of one statement, in each run."""
         return [t / self.number_per_run for t in self.raw_times]
 
-    def _known(self) -> list[float]:
+    def _require_times(self) -> list[float]:
         if not self.raw_times:
             raise ValueError(f"Measurement: {self.title}: there are no times; time something first")
         return self.times
@@ -80,24 +106,24 @@ class Measurement:
     @property
     def median(self) -> float:
         """Seconds."""
-        return statistics.median(self._known())
+        return statistics.median(self._require_times())
 
     @property
     def mean(self) -> float:
         """Seconds."""
-        return statistics.fmean(self._known())
+        return statistics.fmean(self._require_times())
 
     @property
     def iqr(self) -> float:
-        """The distance of the quartiles, in seconds: how far the middle half of the times is spread."""
-        low, high = np.quantile(self._known(), [0.25, 0.75])
+        """The distance of the quartiles, in seconds: the spread of the middle half of the times."""
+        low, high = np.quantile(self._require_times(), [0.25, 0.75])
         return float(high - low)
 
     @property
     def significant_figures(self) -> int:
-        """How many digits of the median mean something, 1 to 4: those of it over an interval of confidence, 1.645 standard errors of the middle half of the
+        """The digits of the median that mean something, 1 to 4: those above an interval of confidence, 1.645 standard errors of the middle half of the
         times (90 % where they spread as a normal distribution), and never less than 25 ns."""
-        found = sorted(self._known())
+        found = sorted(self._require_times())
         n = len(found)
         middle = found[n // 4 : math.ceil(3 * n / 4)] or found
         interval = max(1.645 * float(np.std(middle)) / math.sqrt(n), _NOISE)
@@ -123,17 +149,17 @@ class Measurement:
         """The sub-label, or the statement where it has none."""
         return self.task_spec.sub_label or self.task_spec.stmt or "[Unknown]"
 
-    def _object(self) -> str:
-        """What Python shows of an object, under PyTorch's path."""
+    def _object_repr(self) -> str:
+        """Python's default repr, under PyTorch's path."""
         return f"<{spelled('utils.benchmark.utils.common.Measurement')} object at {id(self):#x}>"
 
     def __repr__(self) -> str:
         if not self.raw_times:
-            return f"{self._object()}\n{self.task_spec.summarize()}\n  (no times)"
+            return f"{self._object_repr()}\n{self.task_spec.summarize()}\n  (no times)"
         unit, scale = select_unit(self.median)
         threads = f"{self.task_spec.num_threads} thread{'s' * (self.task_spec.num_threads > 1)}"
         n = len(self.raw_times)
-        lines = [self._object(), self.task_spec.summarize()]
+        lines = [self._object_repr(), self.task_spec.summarize()]
         if n == 1:
             lines += [f"  {self.median / scale:.2f} {unit}", f"  1 measurement, {self.number_per_run} runs , {threads}"]
             return "\n".join(lines)
@@ -144,12 +170,10 @@ class Measurement:
         lines.append(f"  {n} measurements, {self.number_per_run} runs per measurement, {threads}")
         if self.has_warnings:
             lines.append(f"  WARNING: Interquartile range is {100 * self.iqr / self.median:.1f}% of the median measurement.")
-            wide = not self.meets_confidence(_WARNED)
-            lines.append(
-                "           This suggests significant environmental influence."
-                if wide
-                else "           This could indicate system fluctuation."
+            cause = (
+                "could indicate system fluctuation" if self.meets_confidence(_WARNED) else "suggests significant environmental influence"
             )
+            lines.append(f"           This {cause}.")
         return "\n".join(lines)
 
     @staticmethod

@@ -1,4 +1,4 @@
-"""Timer: how long a statement takes. It waits for the GPU, sets the number of threads, and warms up."""
+"""Timer: the time that a statement takes. It waits for the GPU, sets the number of threads, and warms up."""
 
 from __future__ import annotations
 
@@ -18,7 +18,7 @@ from tritensor.ground.errors import ArgumentError
 from tritensor.llvm import threads
 from tritensor.utils.benchmark.measurement import Measurement, TaskSpec
 
-_LONGEST = 10_000_000_000  # runs in one look at the clock
+_MAX_RUNS = 10_000_000_000  # runs in one look at the clock
 
 
 def timer() -> float:
@@ -31,7 +31,7 @@ def timer() -> float:
 
 
 class Language(enum.Enum):
-    """What a statement is written in. PYTHON is served."""
+    """The language of a statement. PYTHON is served."""
 
     PYTHON = 0
     CPP = 1
@@ -86,7 +86,7 @@ class Timer:
         self._task_spec = TaskSpec(stmt, setup, "", label, sub_label, description, env, num_threads)
         self._timer = timeit.Timer(stmt=stmt, setup=setup, timer=timer, globals=names)
 
-    def _time(self, number: int) -> float:
+    def _time_runs(self, number: int) -> float:
         """Seconds of so many runs, never 0."""
         return max(self._timer.timeit(number=max(number, 1)), 1e-9)
 
@@ -95,44 +95,44 @@ class Timer:
         if not isinstance(number, int) or number < 1:
             raise ArgumentError(f"Timer.timeit: number is {number!r}; give a whole number, 1 or more")
         with set_torch_threads(self._task_spec.num_threads):
-            self._time(min(max(number // 100, 2), number))
-            return Measurement(number, [self._time(number)], self._task_spec)
+            self._time_runs(min(max(number // 100, 2), number))
+            return Measurement(number, [self._time_runs(number)], self._task_spec)
 
     def repeat(self, repeat: int = -1, number: int = -1) -> NoReturn:
-        """Not served, in PyTorch neither: blocked_autorange gives several times and says what they are worth."""
+        """Not served, in PyTorch neither: blocked_autorange gives several times and their spread."""
         raise NotImplementedError("Timer.repeat: see Timer.blocked_autorange")
 
     def autorange(self, callback: Callable[[int, float], Any] | None = None) -> NoReturn:
         """Not served, in PyTorch neither: blocked_autorange does it."""
         raise NotImplementedError("Timer.autorange: see Timer.blocked_autorange")
 
-    def _block(self, min_run_time: float) -> int:
-        """So many runs that one look at the clock does not count: it takes less than a thousandth of them, and they a thousandth of the whole time."""
-        overhead = float(np.median([self._time(0) for _ in range(5)]))
+    def _runs_per_block(self, min_run_time: float) -> int:
+        """So many runs that one look at the clock does not count: it takes a ten-thousandth of them at most, and they a thousandth of the whole time."""
+        overhead = float(np.median([self._time_runs(0) for _ in range(5)]))
         number = 1
         while True:
-            took = self._time(number)
+            took = self._time_runs(number)
             if took >= min_run_time / 1000 and overhead / took < 1e-4:
                 return number
-            if took > min_run_time or number >= _LONGEST:
+            if took > min_run_time or number >= _MAX_RUNS:
                 return number
             number *= 10
 
-    def _blocks(
+    def _time_blocks(
         self, min_run_time: float, enough: Callable[[list[float]], bool], callback: Callable[[int, float], Any] | None
     ) -> Measurement:
         with set_torch_threads(self._task_spec.num_threads):
-            number = self._block(min_run_time)
+            number = self._runs_per_block(min_run_time)
             times: list[float] = []
             while not times or not enough(times):
-                times.append(self._time(number))
+                times.append(self._time_runs(number))
                 if callback is not None:
                     callback(number, times[-1])
         return Measurement(number, times, self._task_spec)
 
     def blocked_autorange(self, callback: Callable[[int, float], Any] | None = None, min_run_time: float = 0.2) -> Measurement:
-        """Time blocks of runs, so many that the clock does not count, until `min_run_time` seconds have passed. `callback(number, seconds)` is told of each."""
-        return self._blocks(min_run_time, lambda times: sum(times) >= min_run_time, callback)
+        """Time blocks of runs, so many that the clock does not count, for `min_run_time` seconds. `callback(number, seconds)` is called after each."""
+        return self._time_blocks(min_run_time, lambda times: sum(times) >= min_run_time, callback)
 
     def adaptive_autorange(
         self,
@@ -150,7 +150,7 @@ class Timer:
                 return took >= max_run_time
             return took >= max_run_time or Measurement(1, times, self._task_spec).meets_confidence(threshold)
 
-        return self._blocks(min_run_time, enough, callback)
+        return self._time_blocks(min_run_time, enough, callback)
 
     def collect_callgrind(self, *args: Any, **kwargs: Any) -> NoReturn:
         """Not served: it counts the instructions of PyTorch's own binaries."""

@@ -1,4 +1,4 @@
-"""lint: known slips in a model, each with the path of the module and how to mend it. Nothing runs unless inputs are given."""
+"""Function lint: known slips in a model, each with the path of the module and how to mend it. Nothing runs unless inputs are given."""
 
 from __future__ import annotations
 
@@ -10,20 +10,21 @@ from tritensor.utils.linting import sequence_rules, state_rules
 from tritensor.utils.linting.report import Report as Report
 from tritensor.utils.linting.report import Slip as Slip
 
-# Asked of every module, by its path.
+# Each is called with the path of every module and the module.
 _RULES: tuple[Callable[[str, Module], Iterator[Slip]], ...] = (
-    sequence_rules.bias_before_norm, sequence_rules.in_a_row, state_rules.not_registered, sequence_rules.settings, state_rules.modes,
+    sequence_rules.check_bias_before_norm, sequence_rules.check_neighbours, state_rules.check_registration, sequence_rules.check_settings,
+    state_rules.check_modes,
 )  # fmt: skip
 
 
 def lint(model: Module, *inputs: Any, loss: Any = None, optimizer: Any = None) -> Report:
-    """Look a model over for known slips.
+    """Check a model for known slips.
 
     Args:
-        inputs: what a call of the model takes; with them it runs, forward and backward, and what takes no part is told, with what the flow of tensors
-            shows. The model is afterwards as it was.
+        inputs: the arguments of a call; with them the model runs, forward and backward: parameters that take no part are named, and slips in the flow
+            of tensors. The model is afterwards as it was.
         loss: the loss that its output goes to, a module such as nn.CrossEntropyLoss(), or its function in nn.functional.
-        optimizer: what is to train it: parameters that it lacks are told, and a model in eval mode.
+        optimizer: the one that is to train it: parameters that it lacks are named, and a model in eval mode.
 
     Raises:
         TypeError: for what is no module, or no optimizer.
@@ -36,15 +37,15 @@ def lint(model: Module, *inputs: Any, loss: Any = None, optimizer: Any = None) -
     for path, module in model.named_modules():
         for rule in _RULES:
             found += rule(path, module)
-    found += sequence_rules.end(model, loss)
-    for whole in (state_rules.shared, state_rules.values, state_rules.mixed):
+    found += sequence_rules.check_end(model, loss)
+    for whole in (state_rules.check_shared, state_rules.check_values, state_rules.check_mixed):
         found += whole(model)
     if loss is not None or optimizer is not None:  # else it may be one that others learn from
-        found += state_rules.frozen(model)
+        found += state_rules.check_frozen(model)
     if optimizer is not None:
-        found += state_rules.in_optimizer(model, optimizer)
+        found += state_rules.check_optimizer(model, optimizer)
     if inputs:
-        from tritensor.utils.linting.run_rules import on_sample
+        from tritensor.utils.linting.run_rules import check_sample
 
-        found += on_sample(model, inputs, loss)
+        found += check_sample(model, inputs, loss)
     return Report(dict.fromkeys(found))

@@ -1,4 +1,4 @@
-"""What lint found: slips, each with its rule, the path of its module and the mend."""
+"""Report of lint: slips, each with its rule, the path of its module and the mend."""
 
 from __future__ import annotations
 
@@ -6,7 +6,7 @@ from typing import Any, NamedTuple
 
 
 class Slip(NamedTuple):
-    """What was found: the rule's name, the path of the module, what is the matter, and what to do."""
+    """A finding: the rule's name, the path of the module, what is the matter, and what to do."""
 
     rule: str
     path: str
@@ -29,6 +29,6 @@ def is_kind(module: Any, *beginnings: str) -> bool:
     return any(c.__name__.startswith(b) for c in type(module).__mro__ for b in beginnings)
 
 
-def below(path: str, name: str) -> str:
+def child_path(path: str, name: str) -> str:
     """The path of a child."""
     return f"{path}.{name}" if path else name

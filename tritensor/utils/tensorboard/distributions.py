@@ -1,4 +1,4 @@
-"""How values are distributed: histograms as tensorboard keeps them, precision-recall curves."""
+"""Distributions of values: histograms as tensorboard keeps them, precision-recall curves."""
 
 from __future__ import annotations
 
@@ -10,9 +10,9 @@ import numpy as np
 
 from tritensor.ground.errors import ArgumentError, EmptyError, ShapeError
 from tritensor.io.protobuf import double, doubles, integer, message, singles
-from tritensor.utils.tensorboard.values import DT_FLOAT, array, kind_of, shape_message
+from tritensor.utils.tensorboard.values import DT_FLOAT, as_array, describe, encode_shape
 
-MOST_THRESHOLDS = 127  # PyTorch's
+MAX_THRESHOLDS = 127  # PyTorch's
 
 
 @cache
@@ -25,55 +25,48 @@ def default_bins() -> np.ndarray:
     return np.array([-v for v in limits[::-1]] + [0.0] + limits)
 
 
-def raw_histogram(low: float, high: float, count: float, total: float, squares: float, limits: Any, counts: Any) -> bytes:
+def encode_histogram(low: float, high: float, count: float, total: float, squares: float, limits: Any, counts: Any) -> bytes:
     """A HistogramProto; `limits` are the upper ends of buckets."""
-    return (
-        double(1, low)
-        + double(2, high)
-        + double(3, count)
-        + double(4, total)
-        + double(5, squares)
-        + doubles(6, limits)
-        + doubles(7, counts)
-    )
+    numbers = b"".join([double(i, x) for i, x in enumerate((low, high, count, total, squares), 1)])
+    return numbers + doubles(6, limits) + doubles(7, counts)
 
 
-def histogram(tag: str, values: Any, bins: Any, max_bins: int | None) -> bytes:
-    """A HistogramProto of values. What is NaN or infinite is left out, with a warning.
+def make_histogram(tag: str, values: Any, bins: Any, max_bins: int | None) -> bytes:
+    """A HistogramProto of values. NaN and infinite ones are left out, with a warning.
 
     Raises EmptyError where no finite value is there, TypeError for what are no real numbers.
     """
     who = "SummaryWriter.add_histogram"
-    given = array(who, tag, values)
+    given = as_array(who, tag, values)
     if given.dtype.kind == "c":
-        raise TypeError(f"{who}: tag {tag!r} was given {kind_of(values)}, complex numbers; give their abs() or angle()")
+        raise TypeError(f"{who}: tag {tag!r} was given {describe(values)}, complex numbers; give their abs() or angle()")
     if not given.size:
-        raise EmptyError(f"{who}: tag {tag!r} was given {kind_of(values)}, which has no element")
+        raise EmptyError(f"{who}: tag {tag!r} was given {describe(values)}, which has no element")
     flat = given.reshape(-1).astype(np.float64)
-    sound = np.isfinite(flat)
-    if not sound.all():
-        lost = flat.size - int(sound.sum())
+    finite = np.isfinite(flat)
+    if not finite.all():
+        lost = flat.size - int(finite.sum())
         if lost == flat.size:
-            raise EmptyError(f"{who}: tag {tag!r} was given {kind_of(values)}, of which no value is finite")
+            raise EmptyError(f"{who}: tag {tag!r} was given {describe(values)}, of which no value is finite")
         warnings.warn(f"{who}: {lost} of {flat.size} values of tag {tag!r} are NaN or infinite and left out", stacklevel=3)
-        flat = flat[sound]
+        flat = flat[finite]
     if isinstance(bins, str) and bins == "tensorflow":
         bins = default_bins()
     try:
-        counts, limits = np.histogram(flat, bins=array(who, tag, bins) if not isinstance(bins, str | int) else bins)
+        counts, limits = np.histogram(flat, bins=as_array(who, tag, bins) if not isinstance(bins, str | int) else bins)
     except (TypeError, ValueError) as error:
         raise ArgumentError(
             f"{who}: tag {tag!r}: bins={bins!r}: {error}; give 'tensorflow', a rule of numpy.histogram, or limits"
         ) from None
-    counts, limits = _fewer(counts, limits, max_bins)
-    counts, limits = _trimmed(counts, limits)
+    counts, limits = _merge_bins(counts, limits, max_bins)
+    counts, limits = _trim_empty_bins(counts, limits)
     if not len(counts):
         raise ArgumentError(f"{who}: tag {tag!r}: no value lies in the bins, which reach from {limits[0]:g} to {limits[-1]:g}")
-    return raw_histogram(flat.min(), flat.max(), flat.size, flat.sum(), flat.dot(flat), limits, counts)
+    return encode_histogram(flat.min(), flat.max(), flat.size, flat.sum(), flat.dot(flat), limits, counts)
 
 
-def _fewer(counts: np.ndarray, limits: np.ndarray, most: int | None) -> tuple[np.ndarray, np.ndarray]:
-    """Neighbouring bins joined where there are more than `most`."""
+def _merge_bins(counts: np.ndarray, limits: np.ndarray, most: int | None) -> tuple[np.ndarray, np.ndarray]:
+    """Bins joined with their neighbours where there are more than `most`."""
     if most is None or len(counts) <= most:
         return counts, limits
     by = len(counts) // most
@@ -81,8 +74,8 @@ def _fewer(counts: np.ndarray, limits: np.ndarray, most: int | None) -> tuple[np
     return np.add.reduceat(counts, starts), np.append(limits[starts], limits[-1])
 
 
-def _trimmed(counts: np.ndarray, limits: np.ndarray) -> tuple[np.ndarray, np.ndarray]:
-    """From an empty bucket before the first value, whose upper limit is where that one begins, to the bucket of the last value."""
+def _trim_empty_bins(counts: np.ndarray, limits: np.ndarray) -> tuple[np.ndarray, np.ndarray]:
+    """Bins without the empty ones at both ends, but for one before the first value: tensorboard takes its limit as where that one begins."""
     filled = np.flatnonzero(counts)
     if not len(filled):
         return filled, limits
@@ -90,14 +83,14 @@ def _trimmed(counts: np.ndarray, limits: np.ndarray) -> tuple[np.ndarray, np.nda
     return np.concatenate([[0], counts[first : last + 1]]), limits[first : last + 2]
 
 
-def curve(tag: str, labels: Any, predictions: Any, thresholds: int, weights: Any) -> tuple[np.ndarray, int]:
-    """Counts of true and false positives and negatives, precision and recall: (6, thresholds); and how many thresholds there are.
+def count_pr_curve(tag: str, labels: Any, predictions: Any, thresholds: int, weights: Any) -> tuple[np.ndarray, int]:
+    """Counts of true and false positives and negatives, precision and recall: (6, thresholds); and the number of thresholds.
 
     A prediction p is positive at threshold t of n where floor(p (n - 1)) >= t.
     """
     who = "SummaryWriter.add_pr_curve"
-    true, score = array(who, tag, labels).reshape(-1).astype(np.float64), array(who, tag, predictions).reshape(-1).astype(np.float64)
-    weight = np.broadcast_to(1.0 if weights is None else array(who, tag, weights).reshape(-1), true.shape)
+    true, score = as_array(who, tag, labels).reshape(-1).astype(np.float64), as_array(who, tag, predictions).reshape(-1).astype(np.float64)
+    weight = np.broadcast_to(1.0 if weights is None else as_array(who, tag, weights).reshape(-1), true.shape)
     if true.shape != score.shape:
         raise ShapeError(f"{who}: tag {tag!r} was given {true.size} labels and {score.size} predictions; give one for each")
     if true.size and not ((score >= 0) & (score <= 1)).all():
@@ -113,15 +106,15 @@ def curve(tag: str, labels: Any, predictions: Any, thresholds: int, weights: Any
 
 
 def check_thresholds(who: str, tag: str, n: Any) -> int:
-    """How many thresholds are kept: at most 127, as PyTorch keeps them."""
+    """The thresholds that are kept: at most 127, as in PyTorch."""
     if not isinstance(n, int) or n < 2:
         raise ArgumentError(f"{who}: tag {tag!r}: num_thresholds is {n!r}; give an integer of at least 2")
-    return min(n, MOST_THRESHOLDS)
+    return min(n, MAX_THRESHOLDS)
 
 
-def curve_message(data: np.ndarray, thresholds: int) -> tuple[bytes, bytes]:
+def encode_pr_curve(data: np.ndarray, thresholds: int) -> tuple[bytes, bytes]:
     """(a TensorProto, the plugin's data) of a precision-recall curve."""
     return (
-        integer(1, DT_FLOAT) + message(2, shape_message(data.shape)) + singles(5, data.reshape(-1)),
+        integer(1, DT_FLOAT) + message(2, encode_shape(data.shape)) + singles(5, data.reshape(-1)),
         integer(2, thresholds),
     )

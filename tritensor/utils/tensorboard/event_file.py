@@ -1,4 +1,4 @@
-"""Event files: records handed over in microseconds and written by one thread behind, whole on the disk or not at all."""
+"""Event files: records handed over in microseconds and written by a thread, whole on the disk or not at all."""
 
 from __future__ import annotations
 
@@ -20,9 +20,9 @@ from typing import Any
 from tritensor.ground.errors import ArgumentError
 from tritensor.ground.process import locks
 from tritensor.io.protobuf import integer, message, text, varint
-from tritensor.utils.tensorboard.checksum import masked
+from tritensor.utils.tensorboard.checksum import masked_crc32c
 
-_MOST_RECORDS, _MOST_BYTES = 4096, 1 << 24  # what may wait before the caller writes it itself
+_MAX_RECORDS, _MAX_BYTES = 4096, 1 << 24  # that may wait before the caller writes them itself
 _GATHER = 0.02  # seconds that the thread waits for more once it is woken: each turn takes the interpreter from the program
 _STEPS = 1 << 63  # the first step that an event's int64 has no room for
 _numbers = itertools.count()
@@ -31,17 +31,17 @@ _double = struct.Struct("<d").pack
 
 
 @cache
-def _length(n: int) -> bytes:
+def _encode_length(n: int) -> bytes:
     """A record's length with its checksum; most lengths come again."""
-    return _head(n) + _tail(masked(_head(n)))
+    return _head(n) + _tail(masked_crc32c(_head(n)))
 
 
-def framed(body: bytes) -> bytes:
+def frame_record(body: bytes) -> bytes:
     """A record of a TFRecord file: length, checksum of that, the bytes, checksum of these."""
-    return _length(len(body)) + body + _tail(masked(body))
+    return _encode_length(len(body)) + body + _tail(masked_crc32c(body))
 
 
-def event(what: bytes, step: int | None = None, walltime: float | None = None) -> bytes:
+def encode_event(what: bytes, step: int | None = None, walltime: float | None = None) -> bytes:
     """An Event message around one of its fields."""
     when = b"\x09" + _double(time.time() if walltime is None else walltime)
     return when + what if not step else when + b"\x10" + varint(step) + what
@@ -54,13 +54,13 @@ class Sink:
         self.folder, self.max_queue, self.flush_secs, self.suffix = folder, max_queue, flush_secs, suffix
         self.waiting: deque[bytes] = deque()  # append and popleft are atomic: whoever adds needs no lock
         self.size = 0  # bytes that wait, about
-        self.asked = False
+        self.wake_requested = False
         self.error: OSError | None = None
         self.closed = False
         self._open()
 
     def _open(self) -> None:
-        """Begin a file of one's own, behind all that are there: tensorboard reads a folder's files in the order of their names."""
+        """Begin a file behind all that are there: tensorboard reads a folder's files in the order of their names."""
         self.lock = locks.lock()
         self.folder.mkdir(parents=True, exist_ok=True)
         there = [int(found[1]) for name in os.listdir(self.folder) if (found := re.match(r"events\.out\.tfevents\.(\d{10})\.", name))]
@@ -69,69 +69,69 @@ class Sink:
         self.path = self.folder / name
         self.file = os.open(self.path, os.O_WRONLY | os.O_CREAT | os.O_EXCL | os.O_CLOEXEC, 0o666)
         self.end = 0  # bytes of whole records in the file
-        self.left = b""  # taken, and not yet in the file
+        self.unwritten = b""  # taken, and not yet in the file
         self.pid = os.getpid()
-        self.next = time.monotonic() + self.flush_secs
-        self.waiting.append(framed(event(text(3, "brain.Event:2") + message(10, text(1, "tritensor.utils.tensorboard")))))
-        _watch(self)
+        self.next_flush = time.monotonic() + self.flush_secs
+        self.waiting.append(frame_record(encode_event(text(3, "brain.Event:2") + message(10, text(1, "tritensor.utils.tensorboard")))))
+        _start_watching(self)
         self.drain()
 
     def add(self, record: bytes) -> None:
         """Hand a framed record over."""
         if self.error is not None:
-            self.complain()
+            self.raise_error()
         if self.pid == 0:
             self._open()
         self.waiting.append(record)
         self.size += len(record)
-        if len(self.waiting) >= self.max_queue and not self.asked:
-            self.asked = True
+        if len(self.waiting) >= self.max_queue and not self.wake_requested:
+            self.wake_requested = True
             _work.set()
-        if len(self.waiting) > _MOST_RECORDS or self.size > _MOST_BYTES:  # the disk is slower than the program
+        if len(self.waiting) > _MAX_RECORDS or self.size > _MAX_BYTES:  # the disk is slower than the program
             self.flush()
 
     def drain(self) -> None:
-        """Write what waits. A record is in the file as a whole, or the file ends before it; what could not be written is kept."""
+        """Write the records that wait. One is in the file as a whole, or the file ends before it; what could not be written is kept."""
         with self.lock:
             if self.closed or self.pid == 0:
                 return
-            self.asked, self.size = False, 0
-            some = [self.left] if self.left else []
+            self.wake_requested, self.size = False, 0
+            some = [self.unwritten] if self.unwritten else []
             while self.waiting:
                 some.append(self.waiting.popleft())
-            self.left = b"".join(some)
-            self.next = time.monotonic() + self.flush_secs
-            rest = memoryview(self.left)
+            self.unwritten = b"".join(some)
+            self.next_flush = time.monotonic() + self.flush_secs
+            rest = memoryview(self.unwritten)
             try:
                 while rest:
                     rest = rest[os.write(self.file, rest) :]
-            except OSError:
+            except OSError:  # a record cut off would hide all that come after it from tensorboard
                 os.ftruncate(self.file, self.end)
                 os.lseek(self.file, self.end, os.SEEK_SET)
                 raise
-            self.end += len(self.left)
-            self.left = b""
+            self.end += len(self.unwritten)
+            self.unwritten = b""
 
     def flush(self) -> None:
-        """Write what waits, and raise what the thread met."""
+        """Write the records that wait, and raise the thread's error if it had one."""
         try:
             self.drain()
         except OSError as error:
             self.error = error
         if self.error is not None:
-            self.complain()
+            self.raise_error()
 
-    def complain(self) -> None:
+    def raise_error(self) -> None:
         error, self.error = self.error, None
         assert error is not None
         raise OSError(
             error.errno,
-            f"SummaryWriter: {len(self.left):,} bytes of records could not be written to {self.path}: {error.strerror}; "
+            f"SummaryWriter: {len(self.unwritten):,} bytes of records could not be written to {self.path}: {error.strerror}; "
             "they are kept, and the next flush tries again",
         ) from error
 
     def close(self) -> None:
-        """Write what waits, and close the file."""
+        """Write the records that wait, and close the file."""
         if not self.closed and self.pid != 0:
             try:
                 self.flush()
@@ -147,8 +147,8 @@ _thread: threading.Thread | None = None
 _starting = locks.lock()
 
 
-def _watch(sink: Sink) -> None:
-    """Let the thread, of which a process has one, look after a file."""
+def _start_watching(sink: Sink) -> None:
+    """Let the process's one thread write a file."""
     global _thread
     if "multiprocessing.process" in sys.modules and sys.modules["multiprocessing.process"].parent_process() is not None:
         from multiprocessing.util import Finalize  # a child of multiprocessing ends without atexit
@@ -165,41 +165,41 @@ def _watch(sink: Sink) -> None:
 def _write_behind() -> None:
     while True:
         now = time.monotonic()
-        _work.wait(max(0.05, min((s.next - now for s in list(_sinks)), default=60.0)))
+        _work.wait(max(0.05, min((s.next_flush - now for s in list(_sinks)), default=60.0)))
         _work.clear()
         time.sleep(_GATHER)
         now = time.monotonic()
         for sink in list(_sinks):
-            if sink.asked or sink.next <= now:
+            if sink.wake_requested or sink.next_flush <= now:
                 try:
                     sink.drain()
                 except OSError as error:
                     sink.error = error  # the next call of the program raises it
-                    sink.asked = False
+                    sink.wake_requested = False
 
 
-def _at_exit() -> None:
+def _close_all() -> None:
     for sink in list(_sinks):
         sink.close()
 
 
-def _in_child() -> None:
-    """After a fork: files and what waits for them are the parent's; whoever writes on begins a file of its own."""
+def _reset_in_child() -> None:
+    """Give up the files after a fork: they and their records are the parent's; a writer that goes on begins a file of its own."""
     global _thread, _work
     _thread, _work = None, threading.Event()
     for sink in list(_sinks):
         os.close(sink.file)
         sink.waiting.clear()
-        sink.size, sink.pid, sink.error, sink.asked = 0, 0, None, False
+        sink.size, sink.pid, sink.error, sink.wake_requested = 0, 0, None, False
     _sinks.clear()
 
 
-atexit.register(_at_exit)
-os.register_at_fork(after_in_child=_in_child)
+atexit.register(_close_all)
+os.register_at_fork(after_in_child=_reset_in_child)
 
 
-def _serialized(given: Any) -> bytes:
-    """A message in bytes, or as an object that makes them. Raises TypeError for anything else."""
+def _serialize(given: Any) -> bytes:
+    """The bytes of a message: bytes, or an object with SerializeToString(). Raises TypeError for anything else."""
     if isinstance(given, bytes):
         return given
     make = getattr(given, "SerializeToString", None)
@@ -231,33 +231,33 @@ class FileWriter:
             raise ArgumentError(f"SummaryWriter: max_queue={max_queue!r}, flush_secs={flush_secs!r}; give an integer and seconds above 0")
         self._sink = Sink(Path(folder), max_queue, float(flush_secs), filename_suffix)
         self._log_dir = folder
-        self._closing = weakref.finalize(self, self._sink.close)
-        self._closing.atexit = False  # _at_exit closes all
+        self._finalizer = weakref.finalize(self, self._sink.close)
+        self._finalizer.atexit = False  # _at_exit closes all
 
     def get_logdir(self) -> str:
         """The folder."""
         return self._log_dir
 
-    def add_event(self, event: Any, step: Any = None, walltime: float | None = None) -> None:
+    def add_event(self, encode_event: Any, step: Any = None, walltime: float | None = None) -> None:
         """Add an Event: tensorboard's message object, or the bytes of one of its fields, such as a summary."""
-        if isinstance(event, bytes):
-            self.add_field(event, step, walltime)
+        if isinstance(encode_event, bytes):
+            self.add_field(encode_event, step, walltime)
             return
-        event.wall_time = time.time() if walltime is None else walltime
+        encode_event.wall_time = time.time() if walltime is None else walltime
         if step is not None:
-            event.step = int(step)
-        self._add(_serialized(event))
+            encode_event.step = int(step)
+        self._add(_serialize(encode_event))
 
     def add_field(self, field: bytes, step: Any = None, walltime: float | None = None) -> None:
         """Add an event of one field, in bytes."""
         try:
-            number = None if step is None else int(step)
+            as_number = None if step is None else int(step)
         except (TypeError, ValueError, OverflowError):
             raise TypeError(f"SummaryWriter: global_step is {step!r}; give an integer, or None") from None
-        if number and not -_STEPS <= number < _STEPS:
+        if as_number and not -_STEPS <= as_number < _STEPS:
             raise ArgumentError(f"SummaryWriter: global_step is {step!r}; an event holds an integer of 64 bits, give one of these")
         try:
-            body = event(field, number, walltime)
+            body = encode_event(field, as_number, walltime)
         except struct.error:
             raise TypeError(f"SummaryWriter: walltime is {walltime!r}; give seconds since 1970, as time.time() does, or None") from None
         self._add(body)
@@ -265,25 +265,25 @@ class FileWriter:
     def _add(self, body: bytes) -> None:
         if self._sink.closed:
             raise ValueError(f"FileWriter: {self._sink.path} is closed; call reopen(), or make another writer")
-        self._sink.add(framed(body))
+        self._sink.add(frame_record(body))
 
     def add_summary(self, summary: Any, global_step: Any = None, walltime: float | None = None) -> None:
         """Add a Summary: tensorboard's message object, or its bytes."""
-        self.add_field(message(5, _serialized(summary)), global_step, walltime)
+        self.add_field(message(5, _serialize(summary)), global_step, walltime)
 
     def add_graph(self, graph_profile: Any, walltime: float | None = None) -> None:
         """Add a GraphDef, in bytes or as tensorboard's message object; or with a RunMetadata beside it, in a pair."""
         graph, profile = graph_profile if isinstance(graph_profile, tuple) else (graph_profile, None)
-        self.add_field(message(4, _serialized(graph)), None, walltime)
+        self.add_field(message(4, _serialize(graph)), None, walltime)
         if profile is not None:
-            self.add_field(message(8, text(1, "step1"), message(2, _serialized(profile))), None, walltime)
+            self.add_field(message(8, text(1, "step1"), message(2, _serialize(profile))), None, walltime)
 
     def add_onnx_graph(self, graph: Any, walltime: float | None = None) -> None:
         """Add a GraphDef, in bytes or as tensorboard's message object."""
         self.add_graph(graph, walltime)
 
     def add_start(self, step: int) -> None:
-        """Tell that a run begins at a step: what an earlier file of the folder has from there on is hidden."""
+        """Note that a run begins at a step: what an earlier file of the folder has from there on is hidden."""
         self.add_field(message(7, integer(1, 1)), step)
 
     def flush(self) -> None:
@@ -299,5 +299,5 @@ class FileWriter:
         if self._sink.closed:
             old = self._sink
             self._sink = Sink(old.folder, old.max_queue, old.flush_secs, old.suffix)
-            self._closing = weakref.finalize(self, self._sink.close)
-            self._closing.atexit = False
+            self._finalizer = weakref.finalize(self, self._sink.close)
+            self._finalizer.atexit = False

@@ -1,4 +1,4 @@
-"""A model's graph as tensorboard draws it: one forward call's ops, in boxes that are the paths of the modules that called them."""
+"""Graphs of models for tensorboard: one forward call's ops, in boxes that are the paths of the modules that called them."""
 
 from __future__ import annotations
 
@@ -14,58 +14,58 @@ from tritensor.io.protobuf import integer, message, text
 from tritensor.nn.inspection import state_kept, watched
 from tritensor.nn.module import Module
 from tritensor.tensor.core import Tensor
-from tritensor.utils.tensorboard.values import kind_of, shape_message
+from tritensor.utils.tensorboard.values import describe, encode_shape
 
 
-def node(name: str, op: str, inputs: list[str], shape: Any = None, said: str = "") -> bytes:
+def encode_node(name: str, op: str, inputs: list[str], shape: Any = None, attributes: str = "") -> bytes:
     """A NodeDef, in its field of a GraphDef."""
-    attrs = message(5, text(1, "attr"), message(2, message(2, said.encode()))) if said else b""
+    attrs = message(5, text(1, "attr"), message(2, message(2, attributes.encode()))) if attributes else b""
     if shape is not None:
-        attrs += message(5, text(1, "_output_shapes"), message(2, message(1, message(7, shape_message(shape)))))
+        attrs += message(5, text(1, "_output_shapes"), message(2, message(1, message(7, encode_shape(shape)))))
     return message(1, text(1, name), text(2, op), *[text(3, i) for i in inputs], attrs)
 
 
 _VERSIONS = message(4, integer(1, 22))  # of the producer: the last one that tensorboard knows
 
 
-def graph_of(model: Any, given: Any, verbose: bool) -> bytes:
+def trace_graph(model: Any, given: Any, verbose: bool) -> bytes:
     """The GraphDef of one call of a module, in eval mode; its modes, buffers, hooks, gradients and the random numbers are as before afterwards.
 
     Ops that nothing can be differentiated through, such as argmax, do not appear. Raises TypeError for what is no module, GradError where
     the outputs have no graph.
     """
     if not isinstance(model, Module):
-        raise TypeError(f"SummaryWriter.add_graph: model is {kind_of(model)}; give a tritensor.nn.Module")
+        raise TypeError(f"SummaryWriter.add_graph: model is {describe(model)}; give a tritensor.nn.Module")
     if given is None:
         raise TypeError("SummaryWriter.add_graph: input_to_model is None; give the tensors that one call of the model takes")
     args = tuple(given) if isinstance(given, list | tuple) else (given,)
     args = tree_map_only(Tensor, lambda t: t.detach().requires_grad_(t.is_floating_point()), args)
-    calls = _Calls(model)
+    calls = _CallRecorder(model)
     outputs = calls.run(args)
     if not any(t.grad_fn is not None for t in outputs):
         raise GradError("SummaryWriter.add_graph: the outputs have no graph; look for detach(), no_grad() or numpy in the model's forward")
     found = _Graph(calls, args, outputs)
     if verbose:
-        print(found.listed())
+        print(found.format_nodes())
     return found.message()
 
 
-class _Calls:
-    """Which module was at work when a node of the graph was made: nodes are numbered as they are made."""
+class _CallRecorder:
+    """Recorder of a call: the module that ran when each node of the graph was made, by the nodes' numbers."""
 
     def __init__(self, model: Module) -> None:
         self.model = model
         self.paths = {id(m): name for name, m in model.named_modules()}
         self.kinds = {name: type(m).__name__ for name, m in model.named_modules()}
         self.spans: list[tuple[int, str]] = []  # from this number on, the path of the innermost module
-        self.results: list[tuple[Any, Any]] = []  # (node, shape) of what every call gave
+        self.results: list[tuple[Any, Any]] = []  # (node, shape) of each result of a module
         self._open: list[str] = []
 
     def run(self, args: tuple[Any, ...]) -> list[Tensor]:
         """The tensors of the outputs."""
         frozen = [p for p in self.model.parameters() if not p.requires_grad and p.is_floating_point()]
         try:
-            for p in frozen:
+            for p in frozen:  # else they, and the ops before them, would have no node
                 p.requires_grad_(True)
             with state_kept(self.model), enable_grad(), watched(self.model, self._enter, self._leave):
                 self.model.eval()
@@ -95,16 +95,16 @@ class _Calls:
 class _Graph:
     """The nodes behind some outputs, named and in the order in which they were made."""
 
-    def __init__(self, calls: _Calls, args: Any, outputs: list[Tensor]) -> None:
+    def __init__(self, calls: _CallRecorder, args: Any, outputs: list[Tensor]) -> None:
         self.lines: list[tuple[str, str, list[str], Any, str]] = []
         names = {id(p): name for name, p in calls.model.named_parameters()}
         inputs = [t for t in tree_leaves(args) if isinstance(t, Tensor)]
         self._leaf_names = {id(t): f"input/input.{i}" for i, t in enumerate(inputs, 1)}
         for i, t in enumerate(inputs, 1):
             self.lines.append((f"input/input.{i}", "IO Node", [], t.shape, t.dtype.name))
-        functions = _behind(outputs)
-        shapes = _shapes(functions, [*calls.results, *[(t.grad_fn, t.shape) for t in outputs]])
-        scopes = _scopes(functions, calls)
+        functions = _sort_nodes(outputs)
+        shapes = _find_shapes(functions, [*calls.results, *[(t.grad_fn, t.shape) for t in outputs]])
+        scopes = _find_scopes(functions, calls)
         named: dict[int, str] = {}
         for i, fn in enumerate(functions):
             if isinstance(fn, AccumulateGrad):
@@ -120,30 +120,30 @@ class _Graph:
             named[id(fn)] = f"{scopes[id(fn)]}/{kind.lower()}.{i}"
             sources = [named[id(f)] for f, _ in fn.next_functions if f is not None and id(f) in named]
             self.lines.append(
-                (named[id(fn)], f"tritensor::{kind}", [*sources, *self._untracked(fn, inputs)], shapes.get(id(fn)), _attrs(fn))
+                (named[id(fn)], f"tritensor::{kind}", [*sources, *self._untracked(fn, inputs)], shapes.get(id(fn)), _format_attrs(fn))
             )
         for i, t in enumerate(outputs, 1):
             if t.grad_fn is not None:
                 self.lines.append((f"output/output.{i}", "IO Node", [named[id(t.grad_fn)]], t.shape, t.dtype.name))
 
     def _untracked(self, fn: Any, inputs: list[Tensor]) -> list[str]:
-        """Inputs without a gradient, such as indices, that a node keeps."""
+        """The inputs without a gradient, such as indices, that a node keeps: no edge of the graph leads to them."""
         kept = [v for _, v in fn.saved() if isinstance(v, Tensor)] if hasattr(fn, "saved") else []
         return [self._leaf_names[id(t)] for t in inputs if not t.requires_grad and any(k.array is t.array for k in kept)]
 
     def message(self) -> bytes:
-        return b"".join([node(*line) for line in self.lines]) + _VERSIONS
+        return b"".join([encode_node(*line) for line in self.lines]) + _VERSIONS
 
-    def listed(self) -> str:
+    def format_nodes(self) -> str:
         return "\n".join(f"{name} = {op}({', '.join(inputs)})" for name, op, inputs, _, _ in self.lines)
 
 
-def _attrs(fn: Any) -> str:
+def _format_attrs(fn: Any) -> str:
     return ", ".join(f"{k}={v}" for k, v in (getattr(fn, "attrs", None) or {}).items())[:500]
 
 
-def _behind(outputs: list[Tensor]) -> list[Any]:
-    """Every node behind some outputs, each after those that it takes its inputs from."""
+def _sort_nodes(outputs: list[Tensor]) -> list[Any]:
+    """The nodes of some outputs, each after those that it takes its inputs from."""
     order: list[Any] = []
     seen: set[int] = set()
     stack: list[tuple[Any, bool]] = [(t.grad_fn, False) for t in outputs if t.grad_fn is not None]
@@ -158,8 +158,8 @@ def _behind(outputs: list[Tensor]) -> list[Any]:
     return order
 
 
-def _shapes(functions: list[Any], known: list[tuple[Any, Any]]) -> dict[int, Any]:
-    """Shapes of what nodes gave, as far as they are known: of what modules returned, and of what nodes keep of themselves or of those above."""
+def _find_shapes(functions: list[Any], known: list[tuple[Any, Any]]) -> dict[int, Any]:
+    """The shapes of nodes' results, as far as modules returned them, or nodes keep their own outputs or inputs."""
     found: dict[int, Any] = {}
     for fn in functions:
         kept = getattr(fn, "outputs", None) or ()
@@ -173,12 +173,12 @@ def _shapes(functions: list[Any], known: list[tuple[Any, Any]]) -> dict[int, Any
     return found | {id(fn): shape for fn, shape in known if fn is not None}
 
 
-def _scopes(functions: list[Any], calls: _Calls) -> dict[int, str]:
-    """The scope of each node, by its number and when modules were entered and left."""
+def _find_scopes(functions: list[Any], calls: _CallRecorder) -> dict[int, str]:
+    """The scope of each node, by its number and those at which modules were entered and left."""
     numbered = sorted([(f._sequence_nr(), f) for f in functions if hasattr(f, "_sequence_nr")], key=lambda pair: pair[0])
     found, at, path = {}, 0, ""
-    for number, fn in numbered:
-        while at < len(calls.spans) and calls.spans[at][0] <= number:
+    for as_number, fn in numbered:
+        while at < len(calls.spans) and calls.spans[at][0] <= as_number:
             path = calls.spans[at][1]
             at += 1
         found[id(fn)] = calls.scope(path)
@@ -186,7 +186,7 @@ def _scopes(functions: list[Any], calls: _Calls) -> dict[int, str]:
     return {id(f): found.get(id(f), whole) for f in functions}
 
 
-def onnx_graph(path: Any) -> bytes:
+def read_onnx_graph(path: Any) -> bytes:
     """The GraphDef of an ONNX file."""
     onnx = extra("onnx", "SummaryWriter.add_onnx_graph", "onnx", "tritensor[onnx]")
     graph = onnx.load(path).graph
@@ -197,12 +197,14 @@ def onnx_graph(path: Any) -> bytes:
     }
     for v in graph.input:
         made[v.name] = v.name
-        out += node(v.name, "Variable", [], known[v.name])
+        out += encode_node(v.name, "Variable", [], known[v.name])
     for i, n in enumerate(graph.node):
         name = n.name or f"{n.op_type}_{i}"
         made.update(dict.fromkeys(n.output, name))
-        said = ", ".join(f"{a.name}={onnx.helper.get_attribute_value(a)}" for a in n.attribute)[:500]
-        out += node(name, n.op_type, [made.get(x, x) for x in n.input if x], known.get(n.output[0]) if n.output else None, said)
+        attributes = ", ".join(f"{a.name}={onnx.helper.get_attribute_value(a)}" for a in n.attribute)[:500]
+        out += encode_node(
+            name, n.op_type, [made.get(x, x) for x in n.input if x], known.get(n.output[0]) if n.output else None, attributes
+        )
     for v in graph.output:
-        out += node(f"output/{v.name}", "IO Node", [made[v.name]], known[v.name])
+        out += encode_node(f"output/{v.name}", "IO Node", [made[v.name]], known[v.name])
     return out + _VERSIONS

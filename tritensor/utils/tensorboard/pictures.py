@@ -12,56 +12,56 @@ from tritensor.ground.errors import ArgumentError, EmptyError, ShapeError
 from tritensor.ground.extras import extra
 from tritensor.io.protobuf import integer, message
 from tritensor.utils.tensorboard import png
-from tritensor.utils.tensorboard.values import array, kind_of
+from tritensor.utils.tensorboard.values import as_array, describe
 from tritensor.vision.pillow import pillow
 
 _COLUMNS = 8  # of a grid of images
 _RED = (255, 0, 0)
 
 
-def image_message(pixels: np.ndarray, file: bytes) -> bytes:
+def encode_image(pixels: np.ndarray, file: bytes) -> bytes:
     """A Summary.Image of a file of (height, width, channels)."""
     height, width, channels = pixels.shape
     return integer(1, height) + integer(2, width) + integer(3, channels) + message(4, file)
 
 
-def image(who: str, tag: str, given: Any, layout: str) -> np.ndarray:
+def to_pixels(who: str, tag: str, given: Any, layout: str) -> np.ndarray:
     """Pixels (height, width, channels) of an image, or of a grid of images, in any order of its dimensions.
 
     Floats from 0 to 1 become bytes, and what lies outside is clipped (NaN is 0); uint8 stays. One channel becomes three.
     Raises ShapeError where the layout is not that of the image.
     """
-    values = array(who, tag, given)
+    values = as_array(who, tag, given)
     word = str(layout).upper()
     wanted = {4: "NCHW", 3: "CHW", 2: "HW"}.get(len(word))
     if wanted is None or sorted(word) != sorted(wanted):
         raise ArgumentError(f"{who}: tag {tag!r}: dataformats={layout!r}; give an order of NCHW, CHW or HW")
     if values.ndim != len(word):
-        raise ShapeError(f"{who}: tag {tag!r}: dataformats={layout!r} names {len(word)} dimensions, and the image is {kind_of(given)}")
+        raise ShapeError(f"{who}: tag {tag!r}: dataformats={layout!r} names {len(word)} dimensions, and the image is {describe(given)}")
     values = values.transpose([word.index(c) for c in wanted])
     if not values.size:
-        raise EmptyError(f"{who}: tag {tag!r} was given {kind_of(given)}, which has no pixel")
+        raise EmptyError(f"{who}: tag {tag!r} was given {describe(given)}, which has no pixel")
     if len(word) == 2:
         values = values[None]
     channels = values.shape[-3]
     if channels not in (1, 3) if len(word) == 4 else channels not in (1, 2, 3, 4):
-        raise ShapeError(f"{who}: tag {tag!r}: {kind_of(given)} as {layout!r} has {channels} channels; give 1 or 3")
+        raise ShapeError(f"{who}: tag {tag!r}: {describe(given)} as {layout!r} has {channels} channels; give 1 or 3")
     if channels == 1:
         values = np.repeat(values, 3, axis=-3)
     if len(word) == 4:
-        values = grid(values, _COLUMNS)
-    return as_bytes(values.transpose(1, 2, 0))
+        values = arrange_grid(values, _COLUMNS)
+    return to_uint8(values.transpose(1, 2, 0))
 
 
-def as_bytes(values: np.ndarray) -> np.ndarray:
-    """From 0..1, or uint8, to uint8, as PyTorch rounds: towards zero."""
+def to_uint8(values: np.ndarray) -> np.ndarray:
+    """Values from 0 to 1, or uint8, as uint8; rounded towards zero, as in PyTorch."""
     if values.dtype == np.uint8:
         return values
     scaled = np.nan_to_num(values.astype(np.float32) * np.float32(255), nan=0.0)
     return scaled.clip(0, 255).astype(np.uint8)
 
 
-def grid(images: np.ndarray, columns: int) -> np.ndarray:
+def arrange_grid(images: np.ndarray, columns: int) -> np.ndarray:
     """(N, C, H, W) side by side in rows: (C, rows H, columns W), zeros where images are missing."""
     count, channels, height, width = images.shape
     columns = min(count, columns)
@@ -72,30 +72,30 @@ def grid(images: np.ndarray, columns: int) -> np.ndarray:
     return np.ascontiguousarray(spread).reshape(channels, rows * height, columns * width)
 
 
-def with_boxes(tag: str, pixels: np.ndarray, boxes: Any, labels: Any, rescale: float) -> tuple[np.ndarray, bytes]:
+def draw_boxes(tag: str, pixels: np.ndarray, boxes: Any, labels: Any, rescale: float) -> tuple[np.ndarray, bytes]:
     """(the pixels before, a PNG) with red frames of (xmin, ymin, xmax, ymax), two pixels thick. Labels and another size are Pillow's work."""
     who = "SummaryWriter.add_image_with_boxes"
-    corners = array(who, tag, boxes)
+    corners = as_array(who, tag, boxes)
     if corners.ndim != 2 or corners.shape[1] != 4:
-        raise ShapeError(f"{who}: tag {tag!r}: box_tensor is {kind_of(boxes)}; give (boxes, 4): xmin, ymin, xmax, ymax")
+        raise ShapeError(f"{who}: tag {tag!r}: box_tensor is {describe(boxes)}; give (boxes, 4): xmin, ymin, xmax, ymax")
     names = [labels] * len(corners) if isinstance(labels, str) else labels
     if names is not None and len(names) != len(corners):
         raise ShapeError(f"{who}: tag {tag!r}: {len(names)} labels for {len(corners)} boxes; give one for each")
     drawn = np.repeat(pixels, 3, axis=2) if pixels.shape[2] == 1 else pixels.copy()
     for box in corners:
-        _frame(drawn, *np.floor(box).astype(int).tolist())
+        _draw_frame(drawn, *np.floor(box).astype(int).tolist())
     if names is None and rescale == 1:
-        return pixels, png.encoded(drawn)
+        return pixels, png.encode_png(drawn)
     pil = pillow(asked=f"{who} with labels or rescale")
     picture = pil.fromarray(drawn)
     if names is not None:
-        _write_names(picture, corners, names)
+        _draw_labels(picture, corners, names)
     size = (max(1, int(pixels.shape[1] * rescale)), max(1, int(pixels.shape[0] * rescale)))
-    return pixels, png.encoded(np.asarray(picture.resize(size, pil.Resampling.LANCZOS)))
+    return pixels, png.encode_png(np.asarray(picture.resize(size, pil.Resampling.LANCZOS)))
 
 
-def _frame(pixels: np.ndarray, left: int, top: int, right: int, bottom: int) -> None:
-    """Where PyTorch's frames lie, which Pillow draws: columns left..right, rows top - 1..bottom + 1."""
+def _draw_frame(pixels: np.ndarray, left: int, top: int, right: int, bottom: int) -> None:
+    """Draw a frame where Pillow draws PyTorch's: columns left..right, rows top - 1..bottom + 1."""
     height, width, channels = pixels.shape
     colour = np.array([*_RED, 255][:channels], np.uint8)
 
@@ -108,7 +108,7 @@ def _frame(pixels: np.ndarray, left: int, top: int, right: int, bottom: int) -> 
     fill(right - 1, top - 1, right + 1, bottom + 2)
 
 
-def _write_names(picture: Any, corners: np.ndarray, names: Any) -> None:
+def _draw_labels(picture: Any, corners: np.ndarray, names: Any) -> None:
     draw, font = pillow("ImageDraw").Draw(picture), pillow("ImageFont").load_default()
     for (left, _, _, bottom), name in zip(corners.tolist(), names, strict=True):
         _, _, width, height = font.getbbox(name)
@@ -116,14 +116,14 @@ def _write_names(picture: Any, corners: np.ndarray, names: Any) -> None:
         draw.text((left + 1, bottom - height - 2), name, fill=(0, 0, 0), font=font)
 
 
-def figure(tag: str, given: Any, close: bool) -> np.ndarray:
+def render_figure(tag: str, given: Any, close: bool) -> np.ndarray:
     """Pixels of a figure of matplotlib, or of several of one size in a grid."""
     who = "SummaryWriter.add_figure"
     agg = extra("matplotlib.backends.backend_agg", who, "matplotlib", "matplotlib")
     shots = []
     for one in given if isinstance(given, list | tuple) else [given]:
         if not hasattr(one, "canvas"):
-            raise TypeError(f"{who}: tag {tag!r} was given {kind_of(one)}; give a matplotlib.figure.Figure, or a list of them")
+            raise TypeError(f"{who}: tag {tag!r} was given {describe(one)}; give a matplotlib.figure.Figure, or a list of them")
         canvas = agg.FigureCanvasAgg(one)
         canvas.draw()
         shots.append(np.asarray(canvas.buffer_rgba())[:, :, :3].copy())
@@ -133,24 +133,24 @@ def figure(tag: str, given: Any, close: bool) -> np.ndarray:
         raise ShapeError(f"{who}: tag {tag!r}: figures of different sizes {[s.shape[:2] for s in shots]}; make them alike, or log each")
     if not isinstance(given, list | tuple):
         return shots[0]
-    return grid(np.stack(shots).transpose(0, 3, 1, 2), _COLUMNS).transpose(1, 2, 0)
+    return arrange_grid(np.stack(shots).transpose(0, 3, 1, 2), _COLUMNS).transpose(1, 2, 0)
 
 
-def film(tag: str, given: Any, fps: float) -> bytes:
+def encode_video(tag: str, given: Any, fps: float) -> bytes:
     """A Summary.Image that is an animated GIF of (batch, frames, channels, height, width), the batch side by side."""
     who = "SummaryWriter.add_video"
     pil = pillow(asked=who)
-    values = array(who, tag, given)
+    values = as_array(who, tag, given)
     if values.ndim != 5 or values.shape[2] not in (1, 3) or not values.size:
-        raise ShapeError(f"{who}: tag {tag!r} was given {kind_of(given)}; give (batch, frames, 1 or 3 channels, height, width)")
+        raise ShapeError(f"{who}: tag {tag!r} was given {describe(given)}; give (batch, frames, 1 or 3 channels, height, width)")
     if not fps > 0:
         raise ArgumentError(f"{who}: tag {tag!r}: fps is {fps!r}; give frames a second, above 0")
     if values.shape[2] == 1:
         values = np.repeat(values, 3, axis=2)
     batch = values.shape[0]
     columns = 1 << -(-(batch - 1).bit_length() // 2) if batch > 1 else 1
-    frames = [as_bytes(grid(values[:, t], columns).transpose(1, 2, 0)) for t in range(values.shape[1])]
+    frames = [to_uint8(arrange_grid(values[:, t], columns).transpose(1, 2, 0)) for t in range(values.shape[1])]
     first, *others = [pil.fromarray(f) for f in frames]
     file = io.BytesIO()
     first.save(file, "GIF", save_all=True, append_images=others, duration=round(1000 / fps), loop=0)
-    return image_message(frames[0], file.getvalue())
+    return encode_image(frames[0], file.getvalue())

@@ -12,13 +12,13 @@ import numpy as np
 from tritensor.ground.errors import ShapeError
 from tritensor.io.atomic import atomic_write
 from tritensor.utils.tensorboard import pictures, png
-from tritensor.utils.tensorboard.values import array, kind_of
+from tritensor.utils.tensorboard.values import as_array, describe
 
 _WHO = "SummaryWriter.add_embedding"
 
 
 class Embeddings:
-    """What a folder's projector_config.pbtxt lists."""
+    """The entries of a folder's projector_config.pbtxt."""
 
     def __init__(self, folder: str) -> None:
         self._folder = Path(folder)
@@ -26,24 +26,24 @@ class Embeddings:
 
     def add(self, mat: Any, metadata: Any, label_img: Any, step: int, tag: str, header: Any) -> None:
         """Write the files of (N, D) points, and list them. Nothing is written where something does not fit."""
-        points = array(_WHO, tag, mat)
+        points = as_array(_WHO, tag, mat)
         if points.ndim != 2:
-            raise ShapeError(f"{_WHO}: tag {tag!r}: mat is {kind_of(mat)}; give (points, features)")
-        lines = None if metadata is None else _labels(tag, len(points), metadata, header)
-        sprite, size = (None, None) if label_img is None else _sprite(tag, len(points), label_img)
-        where = f"{step:05d}/{_encoded(tag)}"
-        place = self._folder / where
-        place.mkdir(parents=True, exist_ok=True)
-        entry = [f"  tensor_name: {_quoted(f'{tag}:{step:05d}')}"]
+            raise ShapeError(f"{_WHO}: tag {tag!r}: mat is {describe(mat)}; give (points, features)")
+        lines = None if metadata is None else _format_labels(tag, len(points), metadata, header)
+        sprite, size = (None, None) if label_img is None else _make_sprite(tag, len(points), label_img)
+        where = f"{step:05d}/{_folder_name(tag)}"
+        folder = self._folder / where
+        folder.mkdir(parents=True, exist_ok=True)
+        entry = [f"  tensor_name: {_quote(f'{tag}:{step:05d}')}"]
         if lines is not None:
-            _write(place / "metadata.tsv", lines.encode())
-            entry.append(f"  metadata_path: {_quoted(where + '/metadata.tsv')}")
+            _write(folder / "metadata.tsv", lines.encode())
+            entry.append(f"  metadata_path: {_quote(where + '/metadata.tsv')}")
         if sprite is not None and size is not None:
-            _write(place / "sprite.png", sprite)
+            _write(folder / "sprite.png", sprite)
             numbers = "".join(f"    single_image_dim: {n}\n" for n in size)
-            entry.append(f"  sprite {{\n    image_path: {_quoted(where + '/sprite.png')}\n{numbers}  }}")
-        _write(place / "tensors.tsv", "".join(["\t".join(map(str, row)) + "\n" for row in points.tolist()]).encode())
-        entry.append(f"  tensor_path: {_quoted(where + '/tensors.tsv')}")
+            entry.append(f"  sprite {{\n    image_path: {_quote(where + '/sprite.png')}\n{numbers}  }}")
+        _write(folder / "tensors.tsv", "".join(["\t".join(map(str, row)) + "\n" for row in points.tolist()]).encode())
+        entry.append(f"  tensor_path: {_quote(where + '/tensors.tsv')}")
         self._entries[where] = "embeddings {\n" + "\n".join(entry) + "\n}\n"
         _write(self._folder / "projector_config.pbtxt", "".join(self._entries.values()).encode())
 
@@ -53,45 +53,45 @@ def _write(path: Path, body: bytes) -> None:
         file.write(body)
 
 
-def _quoted(s: str) -> str:
+def _quote(s: str) -> str:
     return json.dumps(s, ensure_ascii=False)
 
 
-def _encoded(tag: str) -> str:
+def _folder_name(tag: str) -> str:
     """A tag as the name of a folder."""
     return tag.replace("%", "%25").replace("/", "%2f").replace("\\", "%5c")
 
 
-def _labels(tag: str, count: int, metadata: Sequence[Any], header: Any) -> str:
-    """The file of labels: one a line, or with a header several columns."""
+def _format_labels(tag: str, count: int, metadata: Sequence[Any], header: Any) -> str:
+    """The text of the file of labels: one a line, or with a header several columns."""
     if len(metadata) != count:
         raise ShapeError(f"{_WHO}: tag {tag!r}: {len(metadata)} labels in metadata for {count} points; give one for each")
     if not header:
-        return "".join([f"{_cell(x)}\n" for x in metadata])
+        return "".join([f"{_format_cell(x)}\n" for x in metadata])
     rows = [list(header), *[list(row) for row in metadata]]
     wrong = next((row for row in rows if len(row) != len(rows[0])), None)
     if wrong is not None:
         raise ShapeError(f"{_WHO}: tag {tag!r}: metadata_header has {len(rows[0])} columns, and {wrong!r} has {len(wrong)}")
-    return "".join(["\t".join([_cell(x) for x in row]) + "\n" for row in rows])
+    return "".join(["\t".join([_format_cell(x) for x in row]) + "\n" for row in rows])
 
 
-def _cell(x: Any) -> str:
+def _format_cell(x: Any) -> str:
     """A label, in which a tab or a new line would begin another."""
     return str(x).replace("\t", " ").replace("\n", " ")
 
 
-def _sprite(tag: str, count: int, label_img: Any) -> tuple[bytes, tuple[int, int]]:
+def _make_sprite(tag: str, count: int, label_img: Any) -> tuple[bytes, tuple[int, int]]:
     """(a PNG of all pictures, as high as it is wide or higher, (width, height) of one)."""
-    images = array(_WHO, tag, label_img)
+    images = as_array(_WHO, tag, label_img)
     if images.ndim != 4 or images.shape[1] not in (1, 3) or len(images) != count:
         raise ShapeError(
-            f"{_WHO}: tag {tag!r}: label_img is {kind_of(label_img)}; give ({count}, 1 or 3, height, width), a picture for each point"
+            f"{_WHO}: tag {tag!r}: label_img is {describe(label_img)}; give ({count}, 1 or 3, height, width), a picture for each point"
         )
     if images.shape[1] == 1:
         images = np.repeat(images, 3, axis=1)
     columns = int(np.ceil(count**0.5))
     height, width = images.shape[2:]
-    sheet = pictures.as_bytes(pictures.grid(images, columns).transpose(1, 2, 0))
+    sheet = pictures.to_uint8(pictures.arrange_grid(images, columns).transpose(1, 2, 0))
     square = np.zeros((max(sheet.shape[0], columns * width), columns * width, 3), np.uint8)
     square[: sheet.shape[0], : sheet.shape[1]] = sheet
-    return png.encoded(square), (width, height)
+    return png.encode_png(square), (width, height)

@@ -1,4 +1,4 @@
-"""What is given to be logged, as numbers: tensors of any device and type, numpy's, Python's."""
+"""Values to be logged, as numbers and arrays: tensors of any device and type, numpy's, Python's."""
 
 from __future__ import annotations
 
@@ -7,7 +7,7 @@ from typing import Any
 import numpy as np
 
 from tritensor.ground.errors import DTypeError, ShapeError
-from tritensor.io.protobuf import float32, integer, message
+from tritensor.io.protobuf import integer, message
 from tritensor.tensor.core import Tensor
 
 # tensorflow's numbers for element types (tensorflow/core/framework/types.proto)
@@ -18,8 +18,8 @@ _TYPES = {
 }  # fmt: skip
 
 
-def kind_of(x: Any) -> str:
-    """What something is, as messages say it."""
+def describe(x: Any) -> str:
+    """A value in a few words, for messages."""
     if isinstance(x, Tensor):
         return f"a Tensor {tuple(x.shape)}"
     if isinstance(x, np.ndarray):
@@ -28,7 +28,7 @@ def kind_of(x: Any) -> str:
     return f"{type(x).__name__} {said if len(said) < 60 else said[:57] + '...'}"
 
 
-def number(who: str, tag: Any, value: Any) -> float:
+def as_number(who: str, tag: Any, value: Any) -> float:
     """One number. A tensor of a GPU is waited for. Raises TypeError or ShapeError, naming tag and value, for anything else."""
     try:
         if isinstance(value, Tensor):
@@ -40,28 +40,28 @@ def number(who: str, tag: Any, value: Any) -> float:
         elif not isinstance(value, str | bytes):
             return float(value)
     except (TypeError, ValueError):
-        pass  # told below, with all that is not one number
+        pass  # raised below, with all that is not one number
     wrong = ShapeError if isinstance(value, Tensor | np.ndarray) else TypeError
-    raise wrong(f"{who}: the value of tag {tag!r} is {kind_of(value)}, not one real number; give a float, or reduce it: x.mean()")
+    raise wrong(f"{who}: the value of tag {tag!r} is {describe(value)}, not one real number; give a float, or reduce it: x.mean()")
 
 
-def array(who: str, tag: Any, value: Any) -> np.ndarray:
+def as_array(who: str, tag: Any, value: Any) -> np.ndarray:
     """An array on the host; bfloat16 and float8 as float32, which numpy computes in. Raises TypeError, naming tag and value, for what is none."""
     if isinstance(value, Tensor):
         value = value.detach().cpu()
         return value.float().numpy() if value.dtype.name not in _TYPES or value.dtype.name == "bfloat16" else value.numpy()
     try:
         found = np.asarray(
-            [array(who, tag, v) if isinstance(v, Tensor) else v for v in value] if isinstance(value, list | tuple) else value
+            [as_array(who, tag, v) if isinstance(v, Tensor) else v for v in value] if isinstance(value, list | tuple) else value
         )
     except (TypeError, ValueError) as error:
-        raise TypeError(f"{who}: tag {tag!r} was given {kind_of(value)}, of which no array can be made: {error}") from None
+        raise TypeError(f"{who}: tag {tag!r} was given {describe(value)}, of which no array can be made: {error}") from None
     if found.dtype.kind not in "biufc":
-        raise TypeError(f"{who}: tag {tag!r} was given {kind_of(value)}; give a tensor or an array of numbers")
+        raise TypeError(f"{who}: tag {tag!r} was given {describe(value)}; give a tensor or an array of numbers")
     return found
 
 
-def tensor_message(who: str, tag: Any, value: Any) -> bytes:
+def encode_tensor(who: str, tag: Any, value: Any) -> bytes:
     """A TensorProto of a tensor's type, shape and bytes."""
     name = value.dtype.name if isinstance(value, Tensor) else str(np.asarray(value).dtype)
     if name not in _TYPES:
@@ -69,13 +69,10 @@ def tensor_message(who: str, tag: Any, value: Any) -> bytes:
     host = value.detach().cpu() if isinstance(value, Tensor) else np.asarray(value)
     raw = np.ascontiguousarray(host.array if isinstance(host, Tensor) else host)
     if raw.nbytes >= 1 << 31:
-        raise ShapeError(f"{who}: tag {tag!r} was given {kind_of(value)} of {raw.nbytes:,} bytes; a record takes less than 2^31")
-    return integer(1, _TYPES[name]) + message(2, shape_message(raw.shape)) + message(4, raw.tobytes())
+        raise ShapeError(f"{who}: tag {tag!r} was given {describe(value)} of {raw.nbytes:,} bytes; a record takes less than 2^31")
+    return integer(1, _TYPES[name]) + message(2, encode_shape(raw.shape)) + message(4, raw.tobytes())
 
 
-def shape_message(shape: Any) -> bytes:
+def encode_shape(shape: Any) -> bytes:
     """A TensorShapeProto."""
     return b"".join([message(2, integer(1, int(n))) for n in shape])
-
-
-__all__ = ["DT_FLOAT", "DT_STRING", "array", "float32", "kind_of", "number", "shape_message", "tensor_message"]

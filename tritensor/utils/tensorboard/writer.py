@@ -1,4 +1,4 @@
-"""SummaryWriter: what a program wants to see in tensorboard, under torch.utils.tensorboard's names and arguments."""
+"""SummaryWriter: logs for tensorboard, under torch.utils.tensorboard's names and arguments."""
 
 from __future__ import annotations
 
@@ -13,9 +13,9 @@ from tritensor.ground.errors import ArgumentError, ShapeError
 from tritensor.io.protobuf import float32, message, text, varint
 from tritensor.utils.tensorboard import distributions, pictures, plugins, png
 from tritensor.utils.tensorboard.event_file import FileWriter as FileWriter
-from tritensor.utils.tensorboard.values import array, kind_of, number, tensor_message
+from tritensor.utils.tensorboard.values import as_array, as_number, describe, encode_tensor
 
-_MOST_TAGS = 10_000  # whose bytes are kept
+_MAX_TAGS = 10_000  # whose bytes are kept: programs log the same few tags again and again
 
 
 class SummaryWriter:
@@ -26,7 +26,7 @@ class SummaryWriter:
     ...         writer.add_scalar("loss/train", 1 / (1 + step), step)
 
     A record is handed over in microseconds; a thread writes it, after `max_queue` records or `flush_secs` seconds at the latest. What was flushed
-    outlives a SIGKILL. A process that was forked goes on in a file of its own. A disk that is full is told by the next call.
+    outlives a SIGKILL. A process that was forked goes on in a file of its own. The next call raises the error of a disk that is full.
 
     Every `add_...` takes a `tag`, under which tensorboard shows it, `global_step`, an integer, and `walltime`, seconds since 1970 in place of now.
     Tensors may be of any device and type; they are read at once, which on a GPU waits for them.
@@ -67,11 +67,11 @@ class SummaryWriter:
         """The folder."""
         return self.log_dir
 
-    def _tag(self, who: str, tag: Any) -> bytes:
+    def _encode_tag(self, who: str, tag: Any) -> bytes:
         """A tag as a field of a value. Raises TypeError for what is no string."""
         if not isinstance(tag, str):
-            raise TypeError(f"SummaryWriter.{who}: tag is {kind_of(tag)}; give a string, such as 'loss/train'")
-        if len(self._tags) >= _MOST_TAGS:
+            raise TypeError(f"SummaryWriter.{who}: tag is {describe(tag)}; give a string, such as 'loss/train'")
+        if len(self._tags) >= _MAX_TAGS:
             self._tags.clear()
         try:
             field = self._tags[tag] = text(1, tag)
@@ -83,7 +83,11 @@ class SummaryWriter:
         self._get_file_writer().add_field(message(5, summary), step, walltime)
 
     def _add_value(self, who: str, tag: Any, field: bytes, step: Any, walltime: float | None) -> None:
-        self._add(message(1, self._tags.get(tag) or self._tag(who, tag), field), step, walltime)
+        self._add(message(1, self._tags.get(tag) or self._encode_tag(who, tag), field), step, walltime)
+
+    def _add_pixels(self, who: str, tag: Any, pixels: Any, step: Any, walltime: float | None) -> None:
+        field = pictures.encode_image(pixels, png.encode_png(pixels))
+        self._add_value(who, tag, message(plugins.IMAGE, field), step, walltime)
 
     # -- numbers
     def add_scalar(
@@ -91,16 +95,16 @@ class SummaryWriter:
         double_precision: bool = False,
     ) -> None:  # fmt: skip
         """A number, as float32; `new_style` writes it as a tensor, with `double_precision` as float64."""
-        value = scalar_value if type(scalar_value) is float else number("SummaryWriter.add_scalar", tag, scalar_value)
-        named = self._tags.get(tag) if type(tag) is str else None
-        if named is None:
-            named = self._tag("add_scalar", tag)
+        value = scalar_value if type(scalar_value) is float else as_number("SummaryWriter.add_scalar", tag, scalar_value)
+        tag_field = self._tags.get(tag) if type(tag) is str else None
+        if tag_field is None:
+            tag_field = self._encode_tag("add_scalar", tag)
         if new_style:
-            self._add(plugins.modern_scalar(tag, value, double_precision), global_step, walltime)
+            self._add(plugins.encode_scalar_tensor(tag, value, double_precision), global_step, walltime)
             return
-        held = named + b"\x15" + float32(value)  # simple_value
-        size = len(held)
-        body = b"\x0a" + varint(size) + held
+        field = tag_field + b"\x15" + float32(value)  # simple_value
+        # message() written out: this is what runs at every step of a training loop
+        body = b"\x0a" + varint(len(field)) + field
         self._get_file_writer().add_field(b"\x2a" + varint(len(body)) + body, global_step, walltime)
 
     def add_scalars(
@@ -108,9 +112,9 @@ class SummaryWriter:
     ) -> None:
         """Several numbers in one chart: each in a run of its own, in a folder <main_tag>_<name> below this one's."""
         if not isinstance(tag_scalar_dict, Mapping):
-            raise TypeError(f"SummaryWriter.add_scalars: tag {main_tag!r} was given {kind_of(tag_scalar_dict)}; give {{name: number}}")
-        named = self._tag("add_scalars", main_tag)
-        found = {k: number("SummaryWriter.add_scalars", f"{main_tag}: {k}", v) for k, v in tag_scalar_dict.items()}
+            raise TypeError(f"SummaryWriter.add_scalars: tag {main_tag!r} was given {describe(tag_scalar_dict)}; give {{name: as_number}}")
+        tag_field = self._encode_tag("add_scalars", main_tag)
+        found = {k: as_number("SummaryWriter.add_scalars", f"{main_tag}: {k}", v) for k, v in tag_scalar_dict.items()}
         walltime = time.time() if walltime is None else walltime
         self._get_file_writer()
         assert self.all_writers is not None
@@ -119,47 +123,47 @@ class SummaryWriter:
             writer = self.all_writers.get(folder)
             if writer is None:
                 writer = self.all_writers[folder] = FileWriter(folder, self.max_queue, self.flush_secs, self.filename_suffix)
-            writer.add_summary(message(1, named, b"\x15" + float32(value)), global_step, walltime)
+            writer.add_summary(message(1, tag_field, b"\x15" + float32(value)), global_step, walltime)
 
     def add_tensor(self, tag: str, tensor: Any, global_step: int | None = None, walltime: float | None = None) -> None:
         """A whole tensor, in its type."""
-        self._tag("add_tensor", tag)
-        held = tensor_message("SummaryWriter.add_tensor", tag, tensor)
-        self._add(plugins.value(tag, message(plugins.TENSOR, held), plugins.plugin("tensor")), global_step, walltime)
+        self._encode_tag("add_tensor", tag)
+        field = encode_tensor("SummaryWriter.add_tensor", tag, tensor)
+        self._add(plugins.encode_value(tag, message(plugins.TENSOR, field), plugins.encode_metadata("tensor")), global_step, walltime)
 
     def add_histogram(
         self, tag: str, values: Any, global_step: int | None = None, bins: Any = "tensorflow", walltime: float | None = None,
         max_bins: int | None = None,
     ) -> None:  # fmt: skip
-        """How values are distributed. `bins` is "tensorflow" (limits that grow by a tenth), or what numpy.histogram takes.
+        """The distribution of values. `bins` is "tensorflow" (limits that grow by a tenth), or what numpy.histogram takes.
 
         NaN and infinite values are left out with a warning; where there are no others, ValueError is raised.
         """
-        held = distributions.histogram(tag, values, bins, max_bins)
-        self._add_value("add_histogram", tag, message(plugins.HISTOGRAM, held), global_step, walltime)
+        field = distributions.make_histogram(tag, values, bins, max_bins)
+        self._add_value("add_histogram", tag, message(plugins.HISTOGRAM, field), global_step, walltime)
 
     def add_histogram_raw(
         self, tag: str, min: float, max: float, num: int, sum: float, sum_squares: float, bucket_limits: Any, bucket_counts: Any,
         global_step: int | None = None, walltime: float | None = None,
     ) -> None:  # fmt: skip
-        """A histogram that was counted elsewhere: upper limits of buckets, and what is in each."""
+        """A histogram that was counted elsewhere: upper limits of buckets, and the count of each."""
         who = "SummaryWriter.add_histogram_raw"
-        limits, counts = array(who, tag, bucket_limits), array(who, tag, bucket_counts)
+        limits, counts = as_array(who, tag, bucket_limits), as_array(who, tag, bucket_counts)
         if limits.shape != counts.shape or limits.ndim != 1:
             raise ShapeError(
                 f"{who}: tag {tag!r}: bucket_limits is {limits.shape} and bucket_counts {counts.shape}; give a limit for each count"
             )
-        low, high, count, total, squares = [number(who, tag, x) for x in (min, max, num, sum, sum_squares)]
-        held = distributions.raw_histogram(low, high, count, total, squares, limits, counts)
-        self._add_value("add_histogram_raw", tag, message(plugins.HISTOGRAM, held), global_step, walltime)
+        low, high, count, total, squares = [as_number(who, tag, x) for x in (min, max, num, sum, sum_squares)]
+        field = distributions.encode_histogram(low, high, count, total, squares, limits, counts)
+        self._add_value("add_histogram_raw", tag, message(plugins.HISTOGRAM, field), global_step, walltime)
 
     def add_pr_curve(
         self, tag: str, labels: Any, predictions: Any, global_step: int | None = None, num_thresholds: int = 127, weights: Any = None,
         walltime: float | None = None,
     ) -> None:  # fmt: skip
         """Precision and recall of probabilities at thresholds from 0 to 1 (at most 127); `labels` are 0 or 1, `weights` of each sample."""
-        self._tag("add_pr_curve", tag)
-        self._add_curve(tag, *distributions.curve(tag, labels, predictions, num_thresholds, weights), global_step, walltime)
+        self._encode_tag("add_pr_curve", tag)
+        self._add_curve(tag, *distributions.count_pr_curve(tag, labels, predictions, num_thresholds, weights), global_step, walltime)
 
     def add_pr_curve_raw(
         self, tag: str, true_positive_counts: Any, false_positive_counts: Any, true_negative_counts: Any, false_negative_counts: Any,
@@ -169,93 +173,89 @@ class SummaryWriter:
         """The same, counted elsewhere: six lists of one length. `weights` is accepted, as PyTorch accepts it."""
         who = "SummaryWriter.add_pr_curve_raw"
         given = (true_positive_counts, false_positive_counts, true_negative_counts, false_negative_counts, precision, recall)
-        rows = [array(who, tag, x).reshape(-1) for x in given]
+        rows = [as_array(who, tag, x).reshape(-1) for x in given]
         if len({len(r) for r in rows}) != 1:
             raise ShapeError(f"{who}: tag {tag!r}: lists of {[len(r) for r in rows]} thresholds; give six of one length")
-        self._add_curve(tag, array(who, tag, rows), distributions.check_thresholds(who, tag, num_thresholds), global_step, walltime)
+        self._add_curve(tag, as_array(who, tag, rows), distributions.check_thresholds(who, tag, num_thresholds), global_step, walltime)
 
     def _add_curve(self, tag: str, data: Any, thresholds: int, step: Any, walltime: float | None) -> None:
-        tensor, about = distributions.curve_message(data, thresholds)
-        self._add(plugins.value(tag, plugins.plugin("pr_curves", about), message(plugins.TENSOR, tensor)), step, walltime)
+        tensor, about = distributions.encode_pr_curve(data, thresholds)
+        self._add(plugins.encode_value(tag, plugins.encode_metadata("pr_curves", about), message(plugins.TENSOR, tensor)), step, walltime)
 
     # -- pictures and sounds
     def add_image(
         self, tag: str, img_tensor: Any, global_step: int | None = None, walltime: float | None = None, dataformats: str = "CHW"
     ) -> None:
         """An image, floats from 0 to 1 or uint8, its dimensions in the order of `dataformats`: CHW, HWC, HW, ..."""
-        pixels = pictures.image("SummaryWriter.add_image", tag, img_tensor, dataformats)
-        held = pictures.image_message(pixels, png.encoded(pixels))
-        self._add_value("add_image", tag, message(plugins.IMAGE, held), global_step, walltime)
+        pixels = pictures.to_pixels("SummaryWriter.add_image", tag, img_tensor, dataformats)
+        self._add_pixels("add_image", tag, pixels, global_step, walltime)
 
     def add_images(
         self, tag: str, img_tensor: Any, global_step: int | None = None, walltime: float | None = None, dataformats: str = "NCHW"
     ) -> None:
         """Several images in a grid of eight columns."""
-        pixels = pictures.image("SummaryWriter.add_images", tag, img_tensor, dataformats)
-        held = pictures.image_message(pixels, png.encoded(pixels))
-        self._add_value("add_images", tag, message(plugins.IMAGE, held), global_step, walltime)
+        pixels = pictures.to_pixels("SummaryWriter.add_images", tag, img_tensor, dataformats)
+        self._add_pixels("add_images", tag, pixels, global_step, walltime)
 
     def add_image_with_boxes(
         self, tag: str, img_tensor: Any, box_tensor: Any, global_step: int | None = None, walltime: float | None = None, rescale: float = 1,
         dataformats: str = "CHW", labels: Any = None,
     ) -> None:  # fmt: skip
         """An image with red frames (boxes, 4) of xmin, ymin, xmax, ymax in pixels; `labels` and `rescale` need Pillow."""
-        pixels = pictures.image("SummaryWriter.add_image_with_boxes", tag, img_tensor, dataformats)
-        held = pictures.image_message(*pictures.with_boxes(tag, pixels, box_tensor, labels, rescale))
-        self._add_value("add_image_with_boxes", tag, message(plugins.IMAGE, held), global_step, walltime)
+        pixels = pictures.to_pixels("SummaryWriter.add_image_with_boxes", tag, img_tensor, dataformats)
+        field = pictures.encode_image(*pictures.draw_boxes(tag, pixels, box_tensor, labels, rescale))
+        self._add_value("add_image_with_boxes", tag, message(plugins.IMAGE, field), global_step, walltime)
 
     def add_figure(self, tag: str, figure: Any, global_step: int | None = None, close: bool = True, walltime: float | None = None) -> None:
         """A figure of matplotlib, or a list of figures of one size in a grid; `close` closes them."""
-        pixels = pictures.figure(tag, figure, close)
-        held = pictures.image_message(pixels, png.encoded(pixels))
-        self._add_value("add_figure", tag, message(plugins.IMAGE, held), global_step, walltime)
+        self._add_pixels("add_figure", tag, pictures.render_figure(tag, figure, close), global_step, walltime)
 
     def add_video(self, tag: str, vid_tensor: Any, global_step: int | None = None, fps: float = 4, walltime: float | None = None) -> None:
         """(batch, frames, channels, height, width) as an animated GIF; needs Pillow."""
-        self._add_value("add_video", tag, message(plugins.IMAGE, pictures.film(tag, vid_tensor, fps)), global_step, walltime)
+        self._add_value("add_video", tag, message(plugins.IMAGE, pictures.encode_video(tag, vid_tensor, fps)), global_step, walltime)
 
     def add_audio(
         self, tag: str, snd_tensor: Any, global_step: int | None = None, sample_rate: int = 44100, walltime: float | None = None
     ) -> None:
         """Samples from -1 to 1, (samples,) or (1, samples), at `sample_rate` a second."""
-        self._add_value("add_audio", tag, message(plugins.SOUND, plugins.sound(tag, snd_tensor, sample_rate)), global_step, walltime)
+        self._add_value("add_audio", tag, message(plugins.AUDIO, plugins.encode_audio(tag, snd_tensor, sample_rate)), global_step, walltime)
 
     def add_mesh(
         self, tag: str, vertices: Any, colors: Any = None, faces: Any = None, config_dict: Any = None, global_step: int | None = None,
         walltime: float | None = None,
     ) -> None:  # fmt: skip
         """A mesh or a cloud of points: vertices (batch, N, 3), colors (batch, N, 3) from 0 to 255, faces (batch, F, 3) of indices."""
-        self._tag("add_mesh", tag)
-        self._add(plugins.mesh(tag, vertices, colors, faces, config_dict), global_step, walltime)
+        self._encode_tag("add_mesh", tag)
+        self._add(plugins.encode_mesh(tag, vertices, colors, faces, config_dict), global_step, walltime)
 
     # -- words, graphs, settings
     def add_text(self, tag: str, text_string: str, global_step: int | None = None, walltime: float | None = None) -> None:
         """Text in Markdown."""
-        self._tag("add_text", tag)
-        self._add(plugins.text(tag, text_string), global_step, walltime)
+        self._encode_tag("add_text", tag)
+        self._add(plugins.encode_text(tag, text_string), global_step, walltime)
 
     def add_graph(self, model: Any, input_to_model: Any = None, verbose: bool = False, use_strict_trace: bool = True) -> None:
         """The graph of a module: it is called once on the input, in eval mode; `verbose` prints the nodes.
 
-        `use_strict_trace` is accepted: nested outputs need no leave here.
+        `use_strict_trace` is accepted: nested outputs need no permission here.
         """
-        from tritensor.utils.tensorboard.graphs import graph_of
+        from tritensor.utils.tensorboard.graphs import trace_graph
 
-        self._get_file_writer().add_graph(graph_of(model, input_to_model, verbose))
+        self._get_file_writer().add_graph(trace_graph(model, input_to_model, verbose))
 
     def add_onnx_graph(self, prototxt: Any) -> None:
         """The graph of an ONNX file; needs the package onnx."""
-        from tritensor.utils.tensorboard.graphs import onnx_graph
+        from tritensor.utils.tensorboard.graphs import read_onnx_graph
 
-        self._get_file_writer().add_graph(onnx_graph(prototxt))
+        self._get_file_writer().add_graph(read_onnx_graph(prototxt))
 
     def add_hparams(
         self, hparam_dict: Mapping[str, Any], metric_dict: Mapping[str, Any], hparam_domain_discrete: Mapping[str, Any] | None = None,
         run_name: str | None = None, global_step: int | None = None,
     ) -> None:  # fmt: skip
-        """The settings of a run and what it reached, for the table of tab HPARAMS; in a folder `run_name` below this one, the time where none is given."""
-        summaries = plugins.hparams(hparam_dict, metric_dict, hparam_domain_discrete)
-        found = {k: number("SummaryWriter.add_hparams", k, v) for k, v in metric_dict.items()}
+        """The settings of a run and its results, for the table of tab HPARAMS; in a folder `run_name` below this one, the time where none is given."""
+        summaries = plugins.encode_hparams(hparam_dict, metric_dict, hparam_domain_discrete)
+        found = {k: as_number("SummaryWriter.add_hparams", k, v) for k, v in metric_dict.items()}
         with SummaryWriter(os.path.join(self.log_dir, run_name or str(time.time()))) as writer:
             for summary in summaries:
                 writer._add(summary, global_step, None)
@@ -269,14 +269,14 @@ class SummaryWriter:
         """Points (N, D) for the projector, with a label (of several columns, where `metadata_header` names them) and a picture (N, C, H, W) for each."""
         from tritensor.utils.tensorboard.projector import Embeddings
 
-        self._tag("add_embedding", tag)
+        self._encode_tag("add_embedding", tag)
         if "_embeddings" not in vars(self):
             self._embeddings = Embeddings(self.log_dir)
         self._embeddings.add(mat, metadata, label_img, 0 if global_step is None else int(global_step), tag, metadata_header)
 
     def add_custom_scalars(self, layout: Mapping[str, Any]) -> None:
         """Charts of several scalars: {category: {chart: ["Multiline", tags] or ["Margin", [value, lower, upper]]}}. Once a writer."""
-        self._add(plugins.layout(layout), None, None)
+        self._add(plugins.encode_layout(layout), None, None)
 
     def add_custom_scalars_multilinechart(self, tags: Any, category: str = "default", title: str = "untitled") -> None:
         """One chart of several scalars."""

@@ -1,4 +1,4 @@
-"""PyTorch's path of what its loader is made of, as far as scripts take something from there."""
+"""PyTorch's path of its loader's parts, as far as scripts import them."""
 
 from tritensor.utils.data._utils import collate as collate
 from tritensor.utils.data._utils import pin_memory as pin_memory

@@ -1,4 +1,4 @@
-"""PyTorch's path of collating: the functions by type that `default_collate` calls, and the map that they stand in."""
+"""PyTorch's path of collation: the functions by type that `default_collate` calls, and their map."""
 
 from tritensor.data.collate import collate as collate
 from tritensor.data.collate import collate_number_fn as collate_float_fn

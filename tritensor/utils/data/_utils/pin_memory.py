@@ -1,4 +1,4 @@
-"""PyTorch's path of pinning whole batches."""
+"""PyTorch's path of the function that pins a batch."""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""PyTorch's path of what a worker process knows of itself."""
+"""PyTorch's path of the facts about a worker process."""
 
 from tritensor.data.workers.info import WorkerInfo as WorkerInfo
 from tritensor.data.workers.info import get_worker_info as get_worker_info

@@ -117,8 +117,9 @@ def _offset_from_middle(center: Numbers | None, width: int, height: int) -> tupl
 
 
 def _inverse_affine(center: Numbers, angle: float, translate: Numbers, scale: float, shear: Numbers) -> list[float]:
-    """The map from a pixel to the point that it comes from, as rows (a, b, c), (d, e, f): the inverse of translate . center . rotate . shear . scale . center^-1.
+    """The map from a pixel to the point that it comes from, as rows (a, b, c), (d, e, f).
 
+    It is the inverse of translate . center . rotate . shear . scale . center^-1.
     With R the rotation, S_x = [[1, -tan sx], [0, 1]] and S_y = [[1, 0], [-tan sy, 1]], the linear part is scale R S_y S_x.
     """
     turn, sx, sy = math.radians(angle), math.radians(shear[0]), math.radians(shear[1])
