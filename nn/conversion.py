@@ -75,7 +75,7 @@ def _refuse_held(name: str, t: Tensor) -> None:
         raise RuntimeError(
             f"swap_tensors: {name} of shape {tuple(t.shape)} was computed by {t.grad_fn!r}, whose graph refers to it; give leaves, or detach() it"
         )
-    if t.path is not None or (t.extra is not None and t.extra.kin is not None and (t.extra.kin.fresh or t.extra.kin.stale)):
+    if t.path is not None or (t.extra is not None and t.extra.views is not None and (t.extra.views.fresh or t.extra.views.stale)):
         what = "is a view" if t.path is not None else "has views that are alive"
         raise RuntimeError(
             f"swap_tensors: {name} of shape {tuple(t.shape)} {what}, which would show other memory than its base; clone() it"

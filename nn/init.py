@@ -14,7 +14,7 @@ from tritensor.ground.errors import ArgumentError, ShapeError
 from tritensor.ops.table import ops
 from tritensor.random import Generator
 from tritensor.tensor.core import Tensor, as_tensor
-from tritensor.tensor.functions.creation.random import randperm, uniform_numbers, wide_type
+from tritensor.tensor.functions.creation.random import compute_type, draw_uniform, randperm
 from tritensor.tensor.public_api.publish import checked
 
 
@@ -67,7 +67,7 @@ def trunc_normal_(
     ends = sorted(((a - mean) / std, (b - mean) / std))
     sign = -1.0 if ends[0] + ends[1] > 0 else 1.0  # the lower tail's masses are small numbers, exact ones; the upper's are near 1
     low, high = sorted(0.5 * math.erfc(-sign * end / math.sqrt(2.0)) for end in ends)
-    u = uniform_numbers(tuple(tensor.shape), wide_type(tensor.array.dtype), tensor.device, generator)
+    u = draw_uniform(tuple(tensor.shape), compute_type(tensor.array.dtype), tensor.device, generator)
     masses = u.double() * (high - low) + low
     return tensor.copy_((ops.ndtri(masses) * (sign * std) + mean).clamp(a, b))
 

@@ -7,7 +7,7 @@ from typing import Any
 from tritensor.ground.device import as_device
 from tritensor.ground.dtypes import as_dtype, default_float
 from tritensor.ops.array import empty
-from tritensor.tensor.copying import compact
+from tritensor.tensor.copying import copy_compact
 from tritensor.tensor.core import Tensor, as_tensor, new_tensor
 
 
@@ -26,7 +26,7 @@ class Parameter(Tensor):
             self.requires_grad_()
 
     def __deepcopy__(self, memo: dict[int, Any]) -> Any:
-        found = self._deepcopied(memo, lambda array, _: compact(array))  # a parameter is the memory of its own
+        found = self._deepcopy_with(memo, lambda array, _: copy_compact(array))  # a parameter is the memory of its own
         found.grad = None  # the copy of a model starts without gradients
         return found
 

@@ -28,7 +28,7 @@ LOCKED = ("lock", "_lock", "changing", "_making", "_moving", "_counting", "_cons
 REASONS = [
     ("called while its file, or the package, is imported, by the thread that does so", [
         "cuda/launch.py:seen_as", "dispatch/dispatcher.py:install", "distributions/kl/registry.py:register_kl.decorate", "kernels/optimizers/steps.py:step_formula",
-        "ground/process/locks.py:held_over_forks", "ground/process/locks.py:in_child", "tensor/public_api/op_forms.py:opened", "tensor/public_api/publish.py:function",
+        "ground/process/locks.py:held_over_forks", "ground/process/locks.py:in_child", "tensor/public_api/op_forms.py:set_namespace", "tensor/public_api/publish.py:function",
         "torch_compat/einops_backend.py:define",
     ]),
     ("a setting, or a stack of settings, of the whole process, as PyTorch's: the program says when", [
@@ -47,11 +47,11 @@ REASONS = [
     ]),
     ("a cache that is emptied when it is full: who has found or made an entry holds it himself", [
         "ground/device_errors.py:_called_from", "cuda/emulator/type_cache.py:_block", "cuda/emulator/type_cache.py:Semantic._with_number",
-        "tensor/aliasing/windows.py:in_shape",
+        "tensor/aliasing/windows.py:reshape_exactly",
     ]),
     ("a bag: one element is put in, and where it stands says nothing", [
         "cuda/compiler/compile_log.py:triton_listener.listen", "distributed/backends/mpi/library.py:before_end", "io/safe_globals.py:add_value",
-        "llvm/passes/row_programs.py:RowProgram.__call__.part", "tensor/casting.py:warn_discarded",
+        "llvm/passes/row_programs.py:RowProgram.__call__.part", "tensor/casting.py:warn_imaginary_dropped",
     ]),
     ("its callers hold a lock: the table's, the runtime's, that of profiles", [
         "cuda/emulator/interpreter.py:install", "profiler/patches.py:Patches.put", "profiler/patches.py:Patches.restore",

@@ -85,8 +85,8 @@ from tritensor.tensor.functions.types.storages import UntypedStorage as UntypedS
 from tritensor.tensor.printing import set_printoptions as set_printoptions
 from tritensor.tensor.public_api.layout import layout as layout
 from tritensor.tensor.public_api.layout import strided as strided
-from tritensor.tensor.public_api.op_forms import names as _of_ops
-from tritensor.tensor.public_api.op_forms import opened as _opened
+from tritensor.tensor.public_api.op_forms import published_names as _of_ops
+from tritensor.tensor.public_api.op_forms import set_namespace as _opened
 from tritensor.tensor.public_api.publish import checked as _checked
 from tritensor.tensor.public_api.publish import namespaces as _namespaces
 from tritensor.tensor.public_api.publish import public as _public

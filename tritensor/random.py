@@ -34,7 +34,7 @@ def integer_bits(span: int) -> int:
     return 32 if span <= 1 << 28 else 64
 
 
-_moving = locks.lock()  # two threads never draw the same numbers
+_draw_lock = locks.lock()  # two threads never draw the same numbers
 
 
 class Generator:
@@ -61,7 +61,7 @@ class Generator:
     def _move(self, key: int, offset: int) -> Generator:
         if here.capture is not None:
             here.capture.moves(self, key, offset)
-        with _moving:
+        with _draw_lock:
             self.key, self.offset = key, offset
         return self
 
@@ -80,7 +80,7 @@ class Generator:
             blocks *= factor_of_draws()
         if here.capture is not None:
             return here.capture.draw(self, blocks)
-        with _moving:
+        with _draw_lock:
             key, offset = self.key, self.offset
             self.offset = (offset + blocks) & _MASK
         return key, offset

@@ -12,9 +12,9 @@ from tritensor.ground.errors import ArgumentError, DTypeError, ShapeError
 from tritensor.ops.table import normal_dim, ops
 from tritensor.tensor.aliasing.inplace import overwrite
 from tritensor.tensor.core import Tensor
-from tritensor.tensor.functions.creation.random import exponential_numbers, rounded, wide_type
+from tritensor.tensor.functions.creation.random import compute_type, draw_exponential, rounded
 from tritensor.tensor.functions.pointwise import activations as shared
-from tritensor.tensor.public_api.arguments import told
+from tritensor.tensor.public_api.arguments import public_error
 from tritensor.tensor.public_api.publish import checked, exported
 
 
@@ -29,7 +29,7 @@ def relu(input: Tensor, inplace: bool = False) -> Tensor:
     try:
         return overwrite(input, ops.relu(input), "relu_") if inplace else ops.relu(input)
     except (TypeError, AttributeError, ValueError) as error:  # `checked`, which would be seen in the time of so short a call
-        raise told(relu, (input, inplace), error) from None
+        raise public_error(relu, (input, inplace), error) from None
 
 
 def _between(name: str, input: Tensor, low: float, high: float) -> Tensor:
@@ -85,7 +85,7 @@ def rrelu(input: Tensor, lower: float = 1.0 / 8, upper: float = 1.0 / 3, trainin
 def threshold(input: Tensor, threshold: float, value: float, inplace: bool = False) -> Tensor:
     """x where it is above the threshold, else the value."""
     since = _since(inplace)
-    limit, other = shared.number_of("threshold", "threshold", threshold), shared.number_of("threshold", "value", value)
+    limit, other = shared.to_number("threshold", "threshold", threshold), shared.to_number("threshold", "value", value)
     y = ops.threshold(input, threshold=limit, value=other)
     return overwrite(input, y, "threshold_", since) if inplace else y
 
@@ -254,7 +254,7 @@ def gumbel_softmax(logits: Tensor, tau: float = 1, hard: bool = False, eps: floa
     if not logits.dtype.is_floating_point:
         raise DTypeError(f"gumbel_softmax: logits is {logits.dtype.name}; it takes float types; cast it with .float()")
     dim = normal_dim("gumbel_softmax", dim, logits.ndim)
-    drawn = exponential_numbers(tuple(logits.shape), wide_type(logits.array.dtype), logits.device)  # above 0: its logarithm is finite
+    drawn = draw_exponential(tuple(logits.shape), compute_type(logits.array.dtype), logits.device)  # above 0: its logarithm is finite
     noise = rounded(ops.neg(ops.log(drawn)), logits.array.dtype)
     soft = ops.softmax(ops.div(ops.add(logits, noise), tau), dim=dim)
     if not hard:

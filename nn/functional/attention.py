@@ -18,7 +18,7 @@ from tritensor.ops.tuning.variants import note
 from tritensor.random import default_generator
 from tritensor.tensor.core import Tensor
 from tritensor.tensor.functions.reductions.normalized import _safe_softmax
-from tritensor.tensor.functions.shaping.reshaping import in_c_order
+from tritensor.tensor.functions.shaping.reshaping import to_c_order
 from tritensor.tensor.public_api.publish import checked
 
 
@@ -70,7 +70,7 @@ def scaled_dot_product_attention(
     if not p:
         y = ops.attention(query, key, value, attn_mask, scale=factor, causal=causal)
         return (
-            in_c_order(y) if attn_mask is not None and attn_mask.requires_grad else y
+            to_c_order(y) if attn_mask is not None and attn_mask.requires_grad else y
         )  # PyTorch's flash attention leaves such a mask to others
     return _dropping(query, key, value, attn_mask, factor, causal, p, drawn)
 

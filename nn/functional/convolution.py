@@ -13,7 +13,7 @@ from tritensor.nn.functional.window_arguments import AXES, Sizes, batched, sever
 from tritensor.ops.array import is_contiguous
 from tritensor.ops.table import ops
 from tritensor.tensor.core import Tensor
-from tritensor.tensor.functions.shaping.reshaping import no_view
+from tritensor.tensor.functions.shaping.reshaping import forget_base
 from tritensor.tensor.public_api.publish import checked, function
 
 
@@ -45,7 +45,7 @@ def _convolved(
         y = getattr(ops, op or name)(x, weight, bias, groups=groups, **s)
     if axes == 1:
         y = _rows_like(x, weight, y)
-    return no_view(y.squeeze(0)) if single else y
+    return forget_base(y.squeeze(0)) if single else y
 
 
 def _rows_like(x: Tensor, weight: Tensor, y: Tensor) -> Tensor:
@@ -183,7 +183,7 @@ def _transposed(
     size = _spread_shape(name, axes, x, weight, bias, s, groups)
     if x.dtype.kind in ("int", "uint"):
         y = spread_integers(name, x, weight, bias, s | {"groups": groups}, size)
-        return no_view(y.squeeze(0)) if single else y
+        return forget_base(y.squeeze(0)) if single else y
     more = [o // step for o, step in zip(s.pop("output_padding"), s["stride"], strict=True)]
     if any(more):  # what is padded by more than a stride is what cells behind the last one would reach
         x = pad(x, [side for n in reversed(more) for side in (0, n)])
@@ -192,7 +192,7 @@ def _transposed(
     y = of_complex(operation, name, x, weight, bias, settings) if x.dtype.kind == "complex" else operation(x, weight, bias, **settings)
     if axes == 1:
         y = _rows_like(x, weight, y)
-    return no_view(y.squeeze(0)) if single else y
+    return forget_base(y.squeeze(0)) if single else y
 
 
 @checked
@@ -242,7 +242,7 @@ def conv_tbc(input: Tensor, weight: Tensor, bias: Tensor, pad: int = 0) -> Tenso
     if bias.shape[0] != weight.shape[2]:
         raise ShapeError(f"{given}: bias must have one value for each output channel, ({weight.shape[2]},)")
     y = _convolved("conv1d", 1, input.permute(1, 2, 0), weight.permute(2, 1, 0), bias, 1, pad, 1, 1)
-    return no_view(y.permute(2, 0, 1).contiguous())
+    return forget_base(y.permute(2, 0, 1).contiguous())
 
 
 @function(method=False)

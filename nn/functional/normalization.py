@@ -17,7 +17,7 @@ from tritensor.nn.functional.window_arguments import channels_last_as
 from tritensor.ops.array import CudaArray
 from tritensor.ops.table import ops
 from tritensor.tensor.aliasing.inplace import write_out
-from tritensor.tensor.aliasing.views import remembered
+from tritensor.tensor.aliasing.views import is_write_recorded
 from tritensor.tensor.core import Tensor
 from tritensor.tensor.functions.images.padding import constant_pad_nd
 from tritensor.tensor.public_api.publish import checked
@@ -73,7 +73,7 @@ def refuse_single(name: str, shape: Sequence[int]) -> None:
 def _plain(x: Tensor) -> bool:
     """Whether x is float32, float64 or int64 in host memory that can be written as it lies: nothing but its version has to know."""
     a = x.array
-    return type(a) is np.ndarray and a.dtype.char in "fdl" and a.flags.writeable and a.flags.c_contiguous and not remembered(x)
+    return type(a) is np.ndarray and a.dtype.char in "fdl" and a.flags.writeable and a.flags.c_contiguous and not is_write_recorded(x)
 
 
 def one_more(batches: Tensor) -> None:

@@ -8,8 +8,8 @@ from tritensor.ground.errors import ArgumentError, ShapeError, UnknownModeError,
 from tritensor.nn.functional.window_arguments import channels_last_as
 from tritensor.ops.table import ops
 from tritensor.tensor.core import Tensor
-from tritensor.tensor.functions.images.padding import Sides, constant_pad_nd, cut, sides_of
-from tritensor.tensor.functions.shaping.reshaping import no_view
+from tritensor.tensor.functions.images.padding import Sides, constant_pad_nd, crop, parse_padding
+from tritensor.tensor.functions.shaping.reshaping import forget_base
 from tritensor.tensor.public_api.publish import checked
 
 
@@ -26,7 +26,7 @@ def pad(input: Tensor, pad: Sequence[int], mode: str = "constant", value: float 
     """
     if mode not in ("constant", "reflect", "replicate", "circular"):
         raise UnknownModeError(f"pad: mode {mode!r} is not known; give 'constant', 'reflect', 'replicate' or 'circular'")
-    sides = sides_of("pad", input, pad)
+    sides = parse_padding("pad", input, pad)
     lead = input.ndim - len(pad) // 2
     if mode == "constant":
         return constant_pad_nd(input, pad, 0 if value is None else value)
@@ -49,7 +49,7 @@ def _edges(input: Tensor, sides: Sides, mode: str, single: bool) -> Tensor:
         _check(input, mode, n, before, after, dim + input.ndim)
     x = input
     if mode == "circular":  # cut first: what is cut off is not shown at the other side
-        x = cut(input, [(0, 0)] * (input.ndim - len(sides)) + list(sides))
+        x = crop(input, [(0, 0)] * (input.ndim - len(sides)) + list(sides))
         sides = [(max(before, 0), max(after, 0)) for before, after in sides]
         if 0 in x.shape[-len(sides) :]:
             if any(before or after for before, after in sides):
@@ -58,7 +58,7 @@ def _edges(input: Tensor, sides: Sides, mode: str, single: bool) -> Tensor:
     x = x.contiguous() if single or mode == "circular" else x
     y = ops.edge_pad(x.unsqueeze(0) if single else x, sides=tuple(sides), mode=mode)
     if single:
-        y = no_view(y.squeeze(0))
+        y = forget_base(y.squeeze(0))
         return y if mode == "circular" else channels_last_as(input, y)  # a volume without a batch counts as a batch of images
     return y
 

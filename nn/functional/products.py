@@ -6,7 +6,7 @@ from tritensor.autograd.modes import is_grad_enabled
 from tritensor.ground.errors import ShapeError
 from tritensor.ops.table import ops
 from tritensor.tensor.core import Tensor
-from tritensor.tensor.public_api.arguments import told
+from tritensor.tensor.public_api.arguments import public_error
 from tritensor.tensor.public_api.publish import checked, exported
 
 
@@ -18,7 +18,7 @@ def linear(input: Tensor, weight: Tensor, bias: Tensor | None = None) -> Tensor:
             return _one_output(input, weight, bias) if weight.array.ndim == 1 else _unfused(input, weight, bias)
         return ops.linear(input, weight, bias)
     except (TypeError, AttributeError, ValueError) as error:  # `checked`, which would be seen in the time of so short a call
-        raise told(linear, (input, weight, bias), error) from None
+        raise public_error(linear, (input, weight, bias), error) from None
 
 
 @checked

@@ -18,7 +18,7 @@ from tritensor.ground.dtypes import bfloat16, float16
 from tritensor.ground.errors import EmptyError
 from tritensor.nn.utils.gradients import norms, scale_
 from tritensor.ops.table import ops, registry
-from tritensor.tensor.aliasing.views import remembered
+from tritensor.tensor.aliasing.views import is_write_recorded
 from tritensor.tensor.core import Tensor, as_tensor
 from tritensor.tensor.public_api.publish import checked
 
@@ -195,7 +195,7 @@ def clip_grad_value_(parameters: Tensor | Iterable[Tensor], clip_value: float, f
     most = float(clip_value)
     for g in _grads(parameters):
         a = g.array
-        if type(a) is np.ndarray and a.dtype.char in "fd" and a.flags.c_contiguous and a.flags.writeable and not remembered(g):
+        if type(a) is np.ndarray and a.dtype.char in "fd" and a.flags.c_contiguous and a.flags.writeable and not is_write_recorded(g):
             reclaim(g)
             registry["clamp"].cpu(a, -most, most, out=a)
             version_of(g).bump("clamp_")

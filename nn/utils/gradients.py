@@ -12,7 +12,7 @@ from tritensor.autograd.node import version_of
 from tritensor.autograd.saved import reclaim
 from tritensor.ground.dtypes import bfloat16, float16, float32, float64
 from tritensor.ops.array import CudaArray, is_contiguous
-from tritensor.tensor.aliasing.views import remembered
+from tritensor.tensor.aliasing.views import is_write_recorded
 from tritensor.tensor.core import Tensor, new_tensor
 
 if TYPE_CHECKING:
@@ -61,7 +61,7 @@ def scale_(tensors: Iterable[Tensor], factor: Tensor, found: Tensor | None = Non
 
     `found`, 0-d, becomes 1 where an element was infinite or NaN before. `name` is what the tensors' versions are moved on by.
     """
-    groups, others = _split(tensors, lambda x: not remembered(x))
+    groups, others = _split(tensors, lambda x: not is_write_recorded(x))
     for group in groups:
         on = group[0].device
         seen = None if found is None else found.to(on)

@@ -128,7 +128,7 @@ def test_the_widest_and_the_refused() -> None:
 def test_every_op_column_and_every_name_of_the_lists_is_one() -> None:
     assert {registry[n].autocast for n in ("matmul", "linear", "conv2d")} == {"lower"}
     named = policies.policies()
-    unmet = {n for n in named if policies.homes(n) and n not in registry and not any(_asks(f) for f in policies.homes(n))}
+    unmet = {n for n in named if policies.find_functions(n) and n not in registry and not any(_asks(f) for f in policies.find_functions(n))}
     with CPU:
         pass
     assert not unmet, "functions of the lists that have no door: nothing casts for them"

@@ -251,8 +251,8 @@ def test_dead_views_are_forgotten() -> None:
     y = x * 1
     for _ in range(1000):
         y[:2].mul_(1)
-    kin = y.extra.kin
-    assert len(kin.fresh) + len(kin.stale) < 200
+    views = y.extra.views
+    assert len(views.fresh) + len(views.stale) < 200
 
 
 def test_a_view_finds_the_graph_of_the_last_write_only() -> None:
@@ -325,10 +325,10 @@ def test_views_that_are_gone_are_forgotten(make: Callable[[tt.Tensor], tt.Tensor
     living = [make(base) for _ in range(40)]
     for _ in range(3000):
         make(base)
-    assert len(base.extra.kin.fresh) <= 128
+    assert len(base.extra.views.fresh) <= 128
     base.mul_(2)
     assert all(view.grad_fn is not None for view in living)
     for _ in range(300):
         make(base)
         base.mul_(1)
-    assert len(base.extra.kin.stale) <= 200
+    assert len(base.extra.views.stale) <= 200

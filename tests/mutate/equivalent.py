@@ -105,7 +105,7 @@ FUNCTIONS = {
     ("kernels/normalization/layer_norm.py", "_gradient_scales"): _SCALE,
     ("kernels/normalization/rms_norm.py", "_gradient_scales"): _SCALE,
     ("kernels/normalization/softmax.py", "_log_condition"): _SCALE,
-    ("tritensor/tensor/functions/linear/einsum.py", "_leads"): "either operand of a product may come first",
+    ("tritensor/tensor/functions/linear/einsum.py", "_comes_first"): "either operand of a product may come first",
 }
 
 

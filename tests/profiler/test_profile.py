@@ -136,7 +136,14 @@ def put_in_place() -> list[Any]:
         engine.accumulate,
     ]
     places += [vars(tt.Tensor)[f"__{python}__"] for python in OPERATORS]
-    places += [fast_views.attach, inplace.write_over, inplace._filled, vars(Function)["apply"], DataLoader.__iter__, Module.__call__]
+    places += [
+        fast_views.new_view,
+        inplace.compute_into,
+        inplace._fill_directly,
+        vars(Function)["apply"],
+        DataLoader.__iter__,
+        Module.__call__,
+    ]
     return [*places, vars(tt.optim.SGD).get("step"), vars(tt.optim.Optimizer)["step"], vars(tt.optim.Optimizer)["zero_grad"]]
 
 
@@ -176,7 +183,7 @@ def test_two_that_overlap_leave_nothing() -> None:
 def test_an_operator_first_used_inside_finds_its_lane() -> None:
     from tritensor.tensor.functions.pointwise import operators
 
-    operators._another_record("sub")
+    operators._forget_fast_path("sub")
     a, b = tt.rand(3), tt.rand(3)
     with profile(activities=CPU) as prof:
         for _ in range(3):

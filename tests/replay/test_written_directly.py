@@ -37,7 +37,7 @@ def same(x: Any, y: Any) -> bool:
 def direct(monkeypatch: pytest.MonkeyPatch) -> list[bool]:
     """Whether each write was done straight."""
     answers: list[bool] = []
-    plain = inplace.write_over
+    plain = inplace.compute_into
 
     def told(*args: Any) -> bool:
         answer = plain(*args)

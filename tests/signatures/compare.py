@@ -34,7 +34,7 @@ def bound(ours: Callable[..., Any], args: tuple[Any, ...], kwargs: dict[str, Any
     try:
         found = inspect.signature(body).bind(*args, **own)
     except TypeError:
-        again = arguments._renamed(body, "f", args, own)
+        again = arguments._rename_keywords(body, "f", args, own)
         if again is None:
             raise
         found = inspect.signature(body).bind(*again[0], **again[1])
@@ -47,7 +47,7 @@ def knows(ours: Callable[..., Any], name: str) -> bool:
     if name in parameters or any(p.kind is inspect.Parameter.VAR_KEYWORD for p in parameters.values()):
         return True
     body = body_of(ours)
-    return body is not None and arguments._own_name(body, name) is not None
+    return body is not None and arguments._find_parameter(body, name) is not None
 
 
 def needed_by_name(p: inspect.Parameter | None) -> bool:

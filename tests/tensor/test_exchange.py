@@ -116,7 +116,7 @@ def test_what_dlpack_is_asked_for() -> None:
 
 def test_what_dlpack_brings_that_cannot_be_taken() -> None:
     capsule = tt.ones(2).__dlpack__()
-    made = dlpack._Managed.from_address(dlpack._pointer(capsule, b"dltensor"))
+    made = dlpack._Managed.from_address(dlpack._get_pointer(capsule, b"dltensor"))
     made.tensor.device_type = 4
     with pytest.raises(tt.DeviceError, match="type 4; CPU and CUDA are taken"):
         tt.from_dlpack(capsule)

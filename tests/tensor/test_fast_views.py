@@ -156,10 +156,10 @@ def test_every_type(dtype: tt.dtype, long_way: Callable[..., Any]) -> None:
 def test_each_serves_what_is_plain_and_leaves_the_rest() -> None:
     x, integers, far = tt.zeros(2, 3), tt.zeros(2, 3, dtype=tt.int64), tt.zeros(2, 3, device="cuda")
     plain: list[tuple[Callable[..., Any], tuple[Any, ...]]] = [
-        (fast_views.reshaped, (3, 2)), (fast_views.reshaped, (-1,)), (fast_views.exchanged, (0, 1)), (fast_views.exchanged, (-1, -2)),
-        (fast_views.permuted, (1, 0)), (fast_views.permuted, (-2, -1)), (fast_views.unsqueezed, (2,)), (fast_views.unsqueezed, (-3,)),
-        (fast_views.taken, (1,)), (fast_views.taken, (-2,)), (fast_views.taken, (slice(1, None, 2),)), (fast_views.taken, ((0, slice(None, 2)),)),
-        (fast_views.taken, ((1, 2),)), (fast_views.taken, ((-2, -3),)), (fast_views.expanded, (2, 3)), (fast_views.expanded, (0, 2, 3)),
+        (fast_views.reshape, (3, 2)), (fast_views.reshape, (-1,)), (fast_views.transpose, (0, 1)), (fast_views.transpose, (-1, -2)),
+        (fast_views.permute, (1, 0)), (fast_views.permute, (-2, -1)), (fast_views.unsqueeze, (2,)), (fast_views.unsqueeze, (-3,)),
+        (fast_views.getitem, (1,)), (fast_views.getitem, (-2,)), (fast_views.getitem, (slice(1, None, 2),)), (fast_views.getitem, ((0, slice(None, 2)),)),
+        (fast_views.getitem, ((1, 2),)), (fast_views.getitem, ((-2, -3),)), (fast_views.expand, (2, 3)), (fast_views.expand, (0, 2, 3)),
     ]  # fmt: skip
     for f, args in plain:
         assert f(x, *args) is not None, (f, args)
@@ -167,18 +167,18 @@ def test_each_serves_what_is_plain_and_leaves_the_rest() -> None:
         assert f(far, *args) is not None
     one = tt.zeros(1, 3)
     for f, args in [
-        (fast_views.squeezed, (0,)),
-        (fast_views.squeezed, (-2,)),
-        (fast_views.expanded, (0, 3)),
-        (fast_views.expanded, (4, 3)),
+        (fast_views.squeeze, (0,)),
+        (fast_views.squeeze, (-2,)),
+        (fast_views.expand, (0, 3)),
+        (fast_views.expand, (4, 3)),
     ]:
         assert f(one, *args) is not None, (f, args)
         assert f(one.long(), *args) is not None
         assert f(one.to("cuda"), *args) is not None
     for there in (x, far):
-        assert fast_views.reshaped(there.t(), 6) is None  # a copy, not a view
-        assert (fast_views.expanded(there.t(), 3, 2) is None) is (there is x)  # strides of other orders are looked into on a GPU alone
-    assert fast_views.expanded(one.t(), 3, 4) is not None
+        assert fast_views.reshape(there.t(), 6) is None  # a copy, not a view
+        assert (fast_views.expand(there.t(), 3, 2) is None) is (there is x)  # strides of other orders are looked into on a GPU alone
+    assert fast_views.expand(one.t(), 3, 4) is not None
 
 
 GRADIENTS: list[tuple[str, Call]] = [
@@ -292,7 +292,7 @@ def test_the_dead_among_many_views_are_forgotten() -> None:
     kept = [base[k % 4] for k in range(10)]
     for _ in range(1000):
         base[1:]
-    assert len(base.extra.kin.fresh) < 100
+    assert len(base.extra.views.fresh) < 100
     base.mul_(2)
     assert all(v.grad_fn is not None and v.grad_fn.next_functions[0][0] is base.grad_fn for v in kept)
 

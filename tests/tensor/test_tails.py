@@ -96,7 +96,7 @@ def test_chances_that_are_small(name: str, n: int) -> None:
 def test_what_a_word_of_zeros_becomes(monkeypatch: pytest.MonkeyPatch) -> None:
     """The ends of the uniform numbers themselves, which come once in 2^24 draws."""
     for dtype in FLOATS:
-        kind = random.wide_type(dtype.numpy)
+        kind = random.compute_type(dtype.numpy)
         ends = [0.0, 1 - 2.0**-53 if kind == np.float64 else 1 - 2.0**-24]
         for module in (random, distributions):
             monkeypatch.setattr(module, "uniform_numbers", lambda s, k, on, g, ends=ends: tt.tensor(ends, dtype=tt.dtypes.of(k)))

@@ -21,7 +21,7 @@ from tritensor.dispatch import autocast
 from tritensor.ground.transforms.levels import Level
 from tritensor.ops.table import Ops, ops, registry
 from tritensor.ops.table.lookup import Table
-from tritensor.tensor.functions.reductions.fast_reductions import quick_reduction
+from tritensor.tensor.functions.reductions.fast_reductions import make_fast_reduction
 
 ROOT = Path(__file__).resolve().parents[2]
 SHARES = 24  # of the calls: the quick suite asks one on the CPU
@@ -61,7 +61,7 @@ def test_a_small_reduction(name: str) -> None:
     """The fault: what was found was appended by each thread, and every later call raised."""
     x = tt.tensor([1.0, 2.0, 3.0], requires_grad=True)
     for _ in range(30):
-        quick = quick_reduction(name)
+        quick = make_fast_reduction(name)
         right = {"sum": 6.0, "amax": 3.0, "amin": 1.0}[name]
         assert [float(y) for y in at_once(lambda quick=quick: quick(x))] == [right] * 6
         assert float(quick(x)) == right

@@ -16,7 +16,7 @@ from tritensor.tensor.core import Tensor
 DEVICES = ("cpu", "cuda")
 
 
-def known_device(who: str, device_type: Any) -> str:
+def require_device(who: str, device_type: Any) -> str:
     """A type of device that autocast serves. Raises ValueError for what is no string, RuntimeError for another device."""
     if not isinstance(device_type, str):
         raise ValueError(f"{who}: Expected `device_type` of type `str`, got: `{type(device_type).__name__}`; give 'cuda' or 'cpu'")
@@ -30,7 +30,7 @@ def is_autocast_available(device_type: str) -> bool:
     return device_type in DEVICES
 
 
-def switch(device_type: str, enabled: bool | None = None, dtype: DType | None = None, keeps: bool | None = None) -> None:
+def set_state(device_type: str, enabled: bool | None = None, dtype: DType | None = None, keeps: bool | None = None) -> None:
     """Set what is given, for this thread, and let it hold."""
     if enabled is not None:
         settings.enabled[device_type] = enabled
@@ -53,7 +53,7 @@ class autocast:
     """
 
     def __init__(self, device_type: str, dtype: Any = None, enabled: bool = True, cache_enabled: bool | None = None) -> None:
-        self.device = known_device("autocast", device_type)
+        self.device = require_device("autocast", device_type)
         self.fast_dtype = settings.types[self.device] if dtype is None else as_dtype(dtype)
         if enabled and self.device == "cuda" and not cuda.is_available():
             warnings.warn("autocast: CUDA is not available. Disabling autocast.", UserWarning, stacklevel=2)
@@ -71,14 +71,14 @@ class autocast:
     def __enter__(self) -> autocast:
         self._before.append((settings.enabled[self.device], settings.types[self.device], settings.keeps))
         settings.nesting += 1
-        switch(self.device, self._enabled, self.fast_dtype, self._cache_enabled)
+        set_state(self.device, self._enabled, self.fast_dtype, self._cache_enabled)
         return self
 
     def __exit__(self, *exc: object) -> None:
         settings.nesting -= 1
         if settings.nesting == 0:
             settings.kept = {}
-        switch(self.device, *self._before.pop())
+        set_state(self.device, *self._before.pop())
 
     def __call__(self, function: Callable[..., Any]) -> Callable[..., Any]:
         @functools.wraps(function)
@@ -108,7 +108,7 @@ def _cast(value: Any, device_type: str, dtype: DType) -> Any:
 
 def custom_fwd(fwd: Any = None, *, device_type: str, cast_inputs: Any = None) -> Any:
     """A decorator of a Function's forward. `cast_inputs`: under autocast its floating inputs are cast to that type, and nothing inside of it."""
-    known_device("custom_fwd", device_type)
+    require_device("custom_fwd", device_type)
     if fwd is None:
         return functools.partial(custom_fwd, device_type=device_type, cast_inputs=cast_inputs)
 
@@ -128,7 +128,7 @@ def custom_fwd(fwd: Any = None, *, device_type: str, cast_inputs: Any = None) ->
 
 def custom_bwd(bwd: Any = None, *, device_type: str) -> Any:
     """A decorator of a Function's backward, whose forward has custom_fwd: it runs under the autocast that forward ran under."""
-    known_device("custom_bwd", device_type)
+    require_device("custom_bwd", device_type)
     if bwd is None:
         return functools.partial(custom_bwd, device_type=device_type)
 

@@ -70,8 +70,8 @@ class GradScaler:
 
     def _begin(self, device: Any) -> Tensor:
         if self._scale is None:
-            self._scale = _number(self._init_scale, float32, device)
-            self._growth_tracker = _number(self._init_growth_tracker, int32, device)
+            self._scale = _make_number(self._init_scale, float32, device)
+            self._growth_tracker = _make_number(self._init_growth_tracker, int32, device)
         return self._scale
 
     def _begun(self, who: str) -> Tensor:
@@ -102,10 +102,10 @@ class GradScaler:
         grads = [p.grad for group in optimizer.param_groups for p in group["params"] if p.grad is not None]
         if not allow_fp16 and any(g.dtype is float16 for g in grads):
             raise ValueError("Attempting to unscale FP16 gradients.")
-        groups = _groups(optimizer)
+        groups = _find_process_groups(optimizer)
         if not grads and not groups:
             return None
-        found = _number(0.0, float32, inverse.device)
+        found = _make_number(0.0, float32, inverse.device)
         for g in scale_(grads, inverse, found):
             finite = ops.all(public["isfinite"](g), dim=tuple(range(g.ndim)), keepdim=False)
             bad = ops.cast(ops.logical_not(finite), dtype=float32.numpy).to(inverse.device)
@@ -161,7 +161,7 @@ class GradScaler:
         """Look for infinite and NaN gradients and leave them as they are."""
         scale = self._begun("_check_inf_per_device")
         with no_grad():
-            found = self._unscale(optimizer, _number(1.0, float32, scale.device), True)
+            found = self._unscale(optimizer, _make_number(1.0, float32, scale.device), True)
         if found is not None:
             self._found[id(optimizer)] = found
         return {} if found is None else {found.device: found}
@@ -272,7 +272,7 @@ class GradScaler:
         return {**kept, "_scale": None, "_growth_tracker": None}
 
 
-def _groups(optimizer: Any) -> list[Any]:
+def _find_process_groups(optimizer: Any) -> list[Any]:
     """The groups of processes that hold the other parts of an optimizer's parameters; none where they are whole."""
     found = {}
     for group in optimizer.param_groups:
@@ -282,6 +282,6 @@ def _groups(optimizer: Any) -> list[Any]:
     return list(found.values())
 
 
-def _number(value: float, dtype: Any, device: Any) -> Tensor:
+def _make_number(value: float, dtype: Any, device: Any) -> Tensor:
     made: Tensor = ops.full(shape=(), value=value, dtype=dtype.numpy, device=device)
     return made

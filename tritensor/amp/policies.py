@@ -11,7 +11,7 @@ from tritensor import fft, linalg, nn, special
 from tritensor.dispatch.autocast import casting
 from tritensor.ground.process import locks
 from tritensor.tensor.core import Tensor
-from tritensor.tensor.public_api.publish import public, rerouted
+from tritensor.tensor.public_api.publish import public, reroute
 
 Policy = str | Callable[[tuple[Any, ...], dict[str, Any]], str | None]
 
@@ -49,27 +49,31 @@ CUDA: dict[str, str] = {
 }
 
 
-def _padding(args: tuple[Any, ...], kwargs: dict[str, Any]) -> str | None:
+def _pad_policy(args: tuple[Any, ...], kwargs: dict[str, Any]) -> str | None:
     """pad: those that repeat the edge or mirror it go up to float32, as on PyTorch's CPU."""
     mode = args[2] if len(args) > 2 else kwargs.get("mode", "constant")
     widths = len(args[1] if len(args) > 1 else kwargs.get("pad", ()))
     return "float32" if mode == "replicate" or (mode == "reflect" and widths < 6) else None
 
 
-def _inner(args: tuple[Any, ...], kwargs: dict[str, Any]) -> str:
+def _inner_policy(args: tuple[Any, ...], kwargs: dict[str, Any]) -> str:
     """inner: of vectors a sum of products, of more dimensions a product of matrices, which PyTorch's CPU sees."""
     ndims = [x.ndim for x in (*args, *kwargs.values()) if isinstance(x, Tensor)]
     return "plain" if 0 in ndims or max(ndims) == 1 else "lower"
 
 
-def _pooling(args: tuple[Any, ...], kwargs: dict[str, Any]) -> str | None:
+def _max_pool3d_policy(args: tuple[Any, ...], kwargs: dict[str, Any]) -> str | None:
     """max_pool3d: up to float32, but with indices as it comes, as on PyTorch's CPU."""
     return None if kwargs.get("return_indices") or (len(args) > 6 and args[6]) else "float32"
 
 
 def policies() -> dict[str, dict[str, Policy]]:
     """By a function's name what is done on each type of device."""
-    found: dict[str, dict[str, Policy]] = {"pad": {"cpu": _padding}, "max_pool3d": {"cpu": _pooling}, "inner": {"cpu": _inner}}
+    found: dict[str, dict[str, Policy]] = {
+        "pad": {"cpu": _pad_policy},
+        "max_pool3d": {"cpu": _max_pool3d_policy},
+        "inner": {"cpu": _inner_policy},
+    }
     for device, lists in (("cpu", CPU), ("cuda", CUDA)):
         for policy, names in lists.items():
             for name in names.split():
@@ -77,7 +81,7 @@ def policies() -> dict[str, dict[str, Policy]]:
     return found
 
 
-def homes(name: str) -> list[Any]:
+def find_functions(name: str) -> list[Any]:
     """The functions that a name of the lists means, where they are here: of the front door, of Tensor, of nn.functional, of linalg or fft."""
     space, _, short = name.rpartition(".")
     if space:
@@ -89,19 +93,19 @@ def homes(name: str) -> list[Any]:
 
 
 _PRODUCTS_OF_LINALG = ("vecdot", "multi_dot", "vector_norm", "matrix_norm", "cross")
-_installing = locks.lock()
-_done: set[int] = set()
+_install_lock = locks.lock()
+_installed: set[int] = set()
 
 
 def install() -> None:
     """Let the functions of the lists ask how they are cast. Done once, when a thread first wants it."""
-    with _installing:
-        if _done:
+    with _install_lock:
+        if _installed:
             return
         for name, policy in policies().items():
-            for call in homes(name):
-                if id(call) not in _done and rerouted(call, partial(casting, policy=policy, who=name)):
-                    _done.add(id(call))
+            for call in find_functions(name):
+                if id(call) not in _installed and reroute(call, partial(casting, policy=policy, who=name)):
+                    _installed.add(id(call))
         for operator in ("__pow__", "__rpow__"):  # which lead to the op itself, its quickest form from their first call on
             getattr(Tensor, operator)(Tensor([1.0]), 1.0)
             setattr(Tensor, operator, casting(vars(Tensor)[operator], {"cuda": "float32"}, "pow"))

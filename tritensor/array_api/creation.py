@@ -6,7 +6,7 @@ from typing import Any
 
 import numpy as np
 
-from tritensor.array_api.operands import Number, met, need_array, ours
+from tritensor.array_api.operands import Number, functions, promote_operands, require_array
 from tritensor.ground import dtypes
 from tritensor.ground.dtypes import DType
 from tritensor.ground.errors import ArgumentError, NumberRangeError
@@ -15,7 +15,7 @@ from tritensor.tensor.core import Tensor
 Shape = int | tuple[int, ...]
 
 
-def _sizes(shape: Shape) -> tuple[int, ...]:
+def _to_sizes(shape: Shape) -> tuple[int, ...]:
     return tuple(shape) if isinstance(shape, tuple | list) else (shape,)
 
 
@@ -31,15 +31,15 @@ def asarray(obj: Any, /, *, dtype: DType | None = None, device: Any = None, copy
         if copy is False and found is not obj:
             raise ArgumentError("asarray: another type or device takes a copy; leave copy=False out")
         return found
-    return ours.asarray(_readable(obj), dtype=dtype, device=device, copy=copy)
+    return functions.asarray(_to_readable(obj), dtype=dtype, device=device, copy=copy)
 
 
-def _readable(obj: Any) -> Any:
+def _to_readable(obj: Any) -> Any:
     """What asarray reads as it is; objects with DLPack, an array interface or a buffer as an array on their memory."""
     if isinstance(obj, Tensor | np.ndarray | np.generic | bool | int | float | complex | list | tuple | range):
         return obj
     if hasattr(obj, "__dlpack__"):
-        return ours.from_dlpack(obj)
+        return functions.from_dlpack(obj)
     if hasattr(obj, "__array__") or hasattr(obj, "__array_interface__"):
         return np.asarray(obj)
     try:
@@ -58,45 +58,45 @@ def arange(
     if dtype is None:
         dtype = dtypes.int64 if all([isinstance(v, int) for v in (first, last, step)]) else dtypes.default_float()
     if (last - first) * (1 if step > 0 else -1) <= 0:
-        return ours.empty((0,), dtype=dtype, device=device)
-    return ours.arange(first, last, step, dtype=dtype, device=device)
+        return functions.empty((0,), dtype=dtype, device=device)
+    return functions.arange(first, last, step, dtype=dtype, device=device)
 
 
 def empty(shape: Shape, *, dtype: DType | None = None, device: Any = None) -> Tensor:
     """Uninitialised memory of a shape."""
-    return ours.empty(_sizes(shape), dtype=dtype, device=device)
+    return functions.empty(_to_sizes(shape), dtype=dtype, device=device)
 
 
 def empty_like(x: Tensor, /, *, dtype: DType | None = None, device: Any = None) -> Tensor:
     """Uninitialised memory of x's shape and type."""
-    return ours.empty_like(x, dtype=dtype, device=device)
+    return functions.empty_like(x, dtype=dtype, device=device)
 
 
 def eye(n_rows: int, n_cols: int | None = None, /, *, k: int = 0, dtype: DType | None = None, device: Any = None) -> Tensor:
     """Ones on the k-th diagonal, zeros elsewhere."""
     width = n_rows if n_cols is None else n_cols
-    distance = ours.arange(width, device=device) - ours.arange(n_rows, device=device).reshape(n_rows, 1)
-    return (distance == _within(k, n_rows, width)).to(dtypes.default_float() if dtype is None else dtype)
+    distance = functions.arange(width, device=device) - functions.arange(n_rows, device=device).reshape(n_rows, 1)
+    return (distance == _clamp_diagonal(k, n_rows, width)).to(dtypes.default_float() if dtype is None else dtype)
 
 
-def _within(k: int, rows: int, columns: int) -> int:
+def _clamp_diagonal(k: int, rows: int, columns: int) -> int:
     """The number of a diagonal, those beyond a matrix's corners all as the first one beyond: k may be any integer."""
     return max(-rows, min(k, columns))
 
 
 def from_dlpack(x: Any, /, *, device: Any = None, copy: bool | None = None) -> Tensor:
     """An array on another library's memory, through DLPack; a copy where copy=True or another device asks for one."""
-    return ours.from_dlpack(x, device=device, copy=copy)
+    return functions.from_dlpack(x, device=device, copy=copy)
 
 
 def full(shape: Shape, fill_value: Number, *, dtype: DType | None = None, device: Any = None) -> Tensor:
     """One value in a shape; without dtype bool, int64 or the default floating or complex type, as the value is."""
-    return ours.full(_sizes(shape), fill_value, dtype=dtype, device=device)
+    return functions.full(_to_sizes(shape), fill_value, dtype=dtype, device=device)
 
 
 def full_like(x: Tensor, /, fill_value: Number, *, dtype: DType | None = None, device: Any = None) -> Tensor:
     """One value in x's shape and type."""
-    return ours.full_like(x, fill_value, dtype=dtype, device=device)
+    return functions.full_like(x, fill_value, dtype=dtype, device=device)
 
 
 def linspace(
@@ -110,48 +110,48 @@ def linspace(
         kind = dtypes.default_complex() if dtype is None else dtype
         part = dtypes.float64 if kind is dtypes.complex128 else dtypes.float32
         a, b = complex(start), complex(stop)
-        real, imag = (_spaced(p, q, num, part, device, endpoint) for p, q in ((a.real, b.real), (a.imag, b.imag)))
-        return ours.complex(real, imag)
-    return _spaced(start, stop, num, dtypes.default_float() if dtype is None else dtype, device, endpoint)
+        real, imag = (_space_evenly(p, q, num, part, device, endpoint) for p, q in ((a.real, b.real), (a.imag, b.imag)))
+        return functions.complex(real, imag)
+    return _space_evenly(start, stop, num, dtypes.default_float() if dtype is None else dtype, device, endpoint)
 
 
-def _spaced(start: Any, stop: Any, num: int, dtype: DType, device: Any, endpoint: bool) -> Tensor:
-    return ours.linspace(start, stop, num if endpoint else num + 1, dtype=dtype, device=device)[:num]
+def _space_evenly(start: Any, stop: Any, num: int, dtype: DType, device: Any, endpoint: bool) -> Tensor:
+    return functions.linspace(start, stop, num if endpoint else num + 1, dtype=dtype, device=device)[:num]
 
 
 def meshgrid(*arrays: Tensor, indexing: str = "xy") -> list[Tensor]:
     """Coordinates of a grid: an array for each vector, over all of them; "xy" has the first along columns."""
-    return list(ours.meshgrid(*met("meshgrid", *arrays), indexing=indexing)) if arrays else []
+    return list(functions.meshgrid(*promote_operands("meshgrid", *arrays), indexing=indexing)) if arrays else []
 
 
 def ones(shape: Shape, *, dtype: DType | None = None, device: Any = None) -> Tensor:
     """Ones of a shape."""
-    return ours.ones(_sizes(shape), dtype=dtype, device=device)
+    return functions.ones(_to_sizes(shape), dtype=dtype, device=device)
 
 
 def ones_like(x: Tensor, /, *, dtype: DType | None = None, device: Any = None) -> Tensor:
     """Ones of x's shape and type."""
-    return ours.ones_like(x, dtype=dtype, device=device)
+    return functions.ones_like(x, dtype=dtype, device=device)
 
 
 def tril(x: Tensor, /, *, k: int = 0) -> Tensor:
     """The part of matrices on and below the k-th diagonal, zeros above."""
-    return ours.tril(need_array("tril", x), _within(k, *x.array.shape[-2:]) if x.ndim > 1 else k)
+    return functions.tril(require_array("tril", x), _clamp_diagonal(k, *x.array.shape[-2:]) if x.ndim > 1 else k)
 
 
 def triu(x: Tensor, /, *, k: int = 0) -> Tensor:
     """The part of matrices on and above the k-th diagonal, zeros below."""
-    return ours.triu(need_array("triu", x), _within(k, *x.array.shape[-2:]) if x.ndim > 1 else k)
+    return functions.triu(require_array("triu", x), _clamp_diagonal(k, *x.array.shape[-2:]) if x.ndim > 1 else k)
 
 
 def zeros(shape: Shape, *, dtype: DType | None = None, device: Any = None) -> Tensor:
     """Zeros of a shape."""
-    return ours.zeros(_sizes(shape), dtype=dtype, device=device)
+    return functions.zeros(_to_sizes(shape), dtype=dtype, device=device)
 
 
 def zeros_like(x: Tensor, /, *, dtype: DType | None = None, device: Any = None) -> Tensor:
     """Zeros of x's shape and type."""
-    return ours.zeros_like(x, dtype=dtype, device=device)
+    return functions.zeros_like(x, dtype=dtype, device=device)
 
 
 __all__ = [

@@ -8,7 +8,7 @@ from typing import Any
 import ml_dtypes
 import numpy as np
 
-from tritensor.array_api.operands import Number, common_type, need_array, ours
+from tritensor.array_api.operands import Number, common_type, functions, require_array
 from tritensor.ground import dtypes
 from tritensor.ground.dtypes import DType
 from tritensor.ground.errors import ArgumentError, DTypeError
@@ -31,7 +31,7 @@ _KINDS = {
 def astype(x: Tensor, dtype: DType, /, *, copy: bool = True, device: Any = None) -> Tensor:
     """x in another type: a copy, unless copy=False and it has the type already. Raises DTypeError for complex numbers made real."""
     wanted = dtypes.as_dtype(dtype)
-    if need_array("astype", x).is_complex() and wanted.kind not in ("complex", "bool"):
+    if require_array("astype", x).is_complex() and wanted.kind not in ("complex", "bool"):
         raise DTypeError(f"astype: {x.dtype.name} cannot become {wanted.name} without loss; take real(x) or imag(x)")
     found = x.to(wanted) if device is None else x.to(device, wanted)
     return found.clone() if copy and found is x else found
@@ -110,14 +110,14 @@ def iinfo(type: DType | Tensor, /) -> IntegerLimits:
 
 def broadcast_arrays(*arrays: Tensor) -> list[Tensor]:
     """Arrays as views of their common shape."""
-    return list(ours.broadcast_tensors(*arrays)) if arrays else []
+    return list(functions.broadcast_tensors(*arrays)) if arrays else []
 
 
 def broadcast_to(x: Tensor, /, shape: tuple[int, ...]) -> Tensor:
     """x as a view of a shape that it broadcasts to."""
     if -1 in shape:
         raise ArgumentError(f"broadcast_to: shape {tuple(shape)} has a negative size")
-    return ours.broadcast_to(need_array("broadcast_to", x), tuple(shape))
+    return functions.broadcast_to(require_array("broadcast_to", x), tuple(shape))
 
 
 __all__ = ["astype", "broadcast_arrays", "broadcast_to", "can_cast", "finfo", "iinfo", "isdtype", "result_type"]

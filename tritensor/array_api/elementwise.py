@@ -6,10 +6,10 @@ import math
 from collections.abc import Callable
 from typing import Any
 
-from tritensor.array_api.operands import as_type, common_type, met, need_array, ours
+from tritensor.array_api.operands import common_type, functions, promote_operands, require_array, to_dtype
 from tritensor.ops.table import ops
 from tritensor.tensor.core import Tensor
-from tritensor.tensor.public_api.publish import named
+from tritensor.tensor.public_api.publish import rename_function
 
 # What a name of the standard is called among our functions, and what it gives.
 _UNARY = {
@@ -78,67 +78,67 @@ _BINARY = {
 }
 
 
-def _unary(name: str, function: str, doc: str) -> Callable[..., Tensor]:
+def _make_unary(name: str, function: str, doc: str) -> Callable[..., Tensor]:
     def call(x: Tensor, /) -> Tensor:
-        return getattr(ours, function)(need_array(name, x))
+        return getattr(functions, function)(require_array(name, x))
 
-    return named(call, name, doc)
+    return rename_function(call, name, doc)
 
 
-def _binary(name: str, op: str, doc: str) -> Callable[..., Tensor]:
+def _make_binary(name: str, op: str, doc: str) -> Callable[..., Tensor]:
     def call(x1: Any, x2: Any, /) -> Tensor:
         alike = isinstance(x1, Tensor) and isinstance(x2, Tensor) and x1.array.dtype is x2.array.dtype
-        a, b = (x1, x2) if alike else met(name, x1, x2)
+        a, b = (x1, x2) if alike else promote_operands(name, x1, x2)
         return getattr(ops, op)(a, b)
 
-    return named(call, name, doc)
+    return rename_function(call, name, doc)
 
 
-made: dict[str, Callable[..., Tensor]] = {n: _unary(n, *given) for n, given in _UNARY.items()} | {
-    n: _binary(n, *given) for n, given in _BINARY.items()
+made: dict[str, Callable[..., Tensor]] = {n: _make_unary(n, *given) for n, given in _UNARY.items()} | {
+    n: _make_binary(n, *given) for n, given in _BINARY.items()
 }
 globals().update(made)
 
 
 def imag(x: Tensor, /) -> Tensor:
     """The imaginary part; zeros for real numbers."""
-    return ours.imag(x) if need_array("imag", x).is_complex() else ours.zeros_like(x)
+    return functions.imag(x) if require_array("imag", x).is_complex() else functions.zeros_like(x)
 
 
 def sign(x: Tensor, /) -> Tensor:
     """1, 0 or -1 by the sign of x; x / |x| for complex numbers, and NaN for NaN."""
-    if need_array("sign", x).is_complex():
-        return ours.sgn(x)
-    return ours.where(ours.isnan(x), x, ours.sign(x)) if x.is_floating_point() else ours.sign(x)
+    if require_array("sign", x).is_complex():
+        return functions.sgn(x)
+    return functions.where(functions.isnan(x), x, functions.sign(x)) if x.is_floating_point() else functions.sign(x)
 
 
 def round(x: Tensor, /) -> Tensor:
     """The nearest whole number, halves to the even neighbour; of complex numbers both parts."""
-    if need_array("round", x).is_complex():
-        return ours.complex(ours.round(ours.real(x)), ours.round(ours.imag(x)))
-    return ours.round(x)
+    if require_array("round", x).is_complex():
+        return functions.complex(functions.round(functions.real(x)), functions.round(functions.imag(x)))
+    return functions.round(x)
 
 
 def expm1(x: Tensor, /) -> Tensor:
     """exp(x) - 1, accurate near 0; of complex infinities as exp has them."""
-    if not need_array("expm1", x).is_complex():
-        return ours.expm1(x)
-    far = ours.logical_or(~ours.isfinite(x), x == 0)  # the formula for finite numbers makes NaN of infinities, -0 of 0
-    return ours.where(far, ours.exp(x) - 1, ours.expm1(x))
+    if not require_array("expm1", x).is_complex():
+        return functions.expm1(x)
+    far = functions.logical_or(~functions.isfinite(x), x == 0)  # the formula for finite numbers makes NaN of infinities, -0 of 0
+    return functions.where(far, functions.exp(x) - 1, functions.expm1(x))
 
 
 def floor_divide(x1: Any, x2: Any, /) -> Tensor:
     """floor(x1 / x2), of infinities too, which PyTorch makes NaN or -1 of."""
-    a, b = met("floor_divide", x1, x2)
+    a, b = promote_operands("floor_divide", x1, x2)
     found = ops.floor_divide(a, b)
     if not found.is_floating_point():
         return found
     quotient = ops.div(a, b)
     # Where one is infinite the quotient is exact: infinite, 0 with its sign, or NaN.
-    return ops.where(_infinite(a, b), ops.floor(quotient), found)
+    return ops.where(_find_infinite(a, b), ops.floor(quotient), found)
 
 
-def _infinite(*values: Any) -> Any:
+def _find_infinite(*values: Any) -> Any:
     """Where one of the values, arrays or numbers, is infinite."""
     found = [ops.isinf(v) if isinstance(v, Tensor) else math.isinf(v) for v in values]
     return ops.logical_or(*found)
@@ -146,7 +146,7 @@ def _infinite(*values: Any) -> Any:
 
 def remainder(x1: Any, x2: Any, /) -> Tensor:
     """x1 - floor(x1 / x2) * x2, which has the sign of x2, where it is 0 too."""
-    a, b = met("remainder", x1, x2)
+    a, b = promote_operands("remainder", x1, x2)
     found = ops.remainder(a, b)
     return ops.where(ops.eq(found, 0), ops.copysign(found, b), found) if found.is_floating_point() else found
 
@@ -154,12 +154,12 @@ def remainder(x1: Any, x2: Any, /) -> Tensor:
 def clip(x: Tensor, /, min: Any = None, max: Any = None) -> Tensor:
     """x, but at least min and at most max (arrays that broadcast, numbers, or None), in x's type."""
     given = [v for v in (min, max) if v is not None]
-    kind = need_array("clip", x).array.dtype
+    kind = require_array("clip", x).array.dtype
     if not given:
-        return ours.clone(x)
+        return functions.clone(x)
     common = common_type("clip", x, *given)
-    low, high = (as_type(v, common) if isinstance(v, Tensor) else v for v in (min, max))
-    return as_type(ours.clamp(as_type(x, common), low, high), kind)
+    low, high = (to_dtype(v, common) if isinstance(v, Tensor) else v for v in (min, max))
+    return to_dtype(functions.clamp(to_dtype(x, common), low, high), kind)
 
 
 __all__ = sorted([*made, "clip", "expm1", "floor_divide", "imag", "remainder", "round", "sign"])

@@ -5,12 +5,12 @@ from __future__ import annotations
 from collections.abc import Callable, Sequence
 from typing import Any
 
-from tritensor.array_api.operands import need_array, spectra
+from tritensor.array_api.operands import fft_functions, require_array
 from tritensor.ground.dtypes import DType
 from tritensor.tensor.core import Tensor
-from tritensor.tensor.public_api.publish import named
+from tritensor.tensor.public_api.publish import rename_function
 
-_LINES = {
+_ONE_AXIS = {
     "fft": "The Fourier transform along an axis.",
     "ifft": "The inverse Fourier transform along an axis.",
     "rfft": "The Fourier transform of real numbers along an axis: its first n // 2 + 1 terms.",
@@ -18,7 +18,7 @@ _LINES = {
     "hfft": "The real Fourier transform of a signal that is conjugate-symmetric along an axis, from its first half.",
     "ihfft": "The inverse of hfft.",
 }
-_GRIDS = {
+_SEVERAL_AXES = {
     "fftn": "The Fourier transform along several axes.",
     "ifftn": "The inverse Fourier transform along several axes.",
     "rfftn": "The Fourier transform of real numbers along several axes: half of the last one.",
@@ -26,42 +26,42 @@ _GRIDS = {
 }
 
 
-def _line(name: str, doc: str) -> Callable[..., Tensor]:
+def _make_one_axis(name: str, doc: str) -> Callable[..., Tensor]:
     def call(x: Tensor, /, *, n: int | None = None, axis: int = -1, norm: str = "backward") -> Tensor:
-        return getattr(spectra, name)(need_array(name, x), n, axis, norm)
+        return getattr(fft_functions, name)(require_array(name, x), n, axis, norm)
 
-    return named(call, name, doc)
+    return rename_function(call, name, doc)
 
 
-def _grid(name: str, doc: str) -> Callable[..., Tensor]:
+def _make_several_axes(name: str, doc: str) -> Callable[..., Tensor]:
     def call(x: Tensor, /, *, s: Sequence[int] | None = None, axes: Sequence[int] | None = None, norm: str = "backward") -> Tensor:
-        return getattr(spectra, name)(need_array(name, x), s, axes, norm)
+        return getattr(fft_functions, name)(require_array(name, x), s, axes, norm)
 
-    return named(call, name, doc)
+    return rename_function(call, name, doc)
 
 
-made = {n: _line(n, doc) for n, doc in _LINES.items()} | {n: _grid(n, doc) for n, doc in _GRIDS.items()}
+made = {n: _make_one_axis(n, doc) for n, doc in _ONE_AXIS.items()} | {n: _make_several_axes(n, doc) for n, doc in _SEVERAL_AXES.items()}
 globals().update(made)
 
 
 def fftfreq(n: int, /, *, d: float = 1.0, dtype: DType | None = None, device: Any = None) -> Tensor:
     """The frequencies of fft's terms for samples at distance d."""
-    return spectra.fftfreq(n, d, dtype=dtype, device=device)
+    return fft_functions.fftfreq(n, d, dtype=dtype, device=device)
 
 
 def rfftfreq(n: int, /, *, d: float = 1.0, dtype: DType | None = None, device: Any = None) -> Tensor:
     """The frequencies of rfft's terms for samples at distance d."""
-    return spectra.rfftfreq(n, d, dtype=dtype, device=device)
+    return fft_functions.rfftfreq(n, d, dtype=dtype, device=device)
 
 
 def fftshift(x: Tensor, /, *, axes: int | Sequence[int] | None = None) -> Tensor:
     """Terms with frequency 0 in the middle of axes."""
-    return spectra.fftshift(need_array("fftshift", x), axes)
+    return fft_functions.fftshift(require_array("fftshift", x), axes)
 
 
 def ifftshift(x: Tensor, /, *, axes: int | Sequence[int] | None = None) -> Tensor:
     """The inverse of fftshift."""
-    return spectra.ifftshift(need_array("ifftshift", x), axes)
+    return fft_functions.ifftshift(require_array("ifftshift", x), axes)
 
 
 __all__ = sorted([*made, "fftfreq", "fftshift", "ifftshift", "rfftfreq"])

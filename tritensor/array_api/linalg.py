@@ -6,7 +6,16 @@ from collections.abc import Sequence
 from typing import Any
 
 from tritensor.array_api.manipulation import matrix_transpose
-from tritensor.array_api.operands import Axes, as_type, axes_of, common_type, matrices, met, need_array, ours
+from tritensor.array_api.operands import (
+    Axes,
+    common_type,
+    functions,
+    linalg_functions,
+    normal_axes,
+    promote_operands,
+    require_array,
+    to_dtype,
+)
 from tritensor.array_api.statistical import sum as _sum
 from tritensor.ground.dtypes import DType
 from tritensor.ground.errors import ArgumentError, ShapeError
@@ -15,81 +24,81 @@ from tritensor.tensor.core import Tensor
 
 def matmul(x1: Tensor, x2: Tensor, /) -> Tensor:
     """The matrix product; a vector is a row on the left and a column on the right."""
-    return ours.matmul(*met("matmul", x1, x2))
+    return functions.matmul(*promote_operands("matmul", x1, x2))
 
 
 def tensordot(x1: Tensor, x2: Tensor, /, *, axes: int | tuple[Sequence[int], Sequence[int]] = 2) -> Tensor:
     """Sums of products over axes: so many last ones of x1 with first ones of x2, or those named."""
-    return ours.tensordot(*met("tensordot", x1, x2), axes)
+    return functions.tensordot(*promote_operands("tensordot", x1, x2), axes)
 
 
 def vecdot(x1: Tensor, x2: Tensor, /, *, axis: int = -1) -> Tensor:
     """Sums of conj(x1) * x2 along an axis counted from the end. Raises ValueError where its sizes differ."""
-    a, b = met("vecdot", x1, x2)
+    a, b = promote_operands("vecdot", x1, x2)
     if axis >= 0 or -axis > min(a.ndim, b.ndim):
         raise ArgumentError(f"vecdot: axis is {axis}; it counts from the end, from -{min(a.ndim, b.ndim)} to -1")
     if a.shape[axis] != b.shape[axis]:
         raise ShapeError(f"vecdot: axis {axis} of {tuple(a.shape)} and of {tuple(b.shape)} differ in size")
-    return ours.sum((ours.conj(a) if a.is_complex() else a) * b, axis, dtype=a.dtype)
+    return functions.sum((functions.conj(a) if a.is_complex() else a) * b, axis, dtype=a.dtype)
 
 
 def cholesky(x: Tensor, /, *, upper: bool = False) -> Tensor:
     """The triangular L with L L^H = x, or U with U^H U = x."""
-    return matrices.cholesky(need_array("cholesky", x), upper=upper)
+    return linalg_functions.cholesky(require_array("cholesky", x), upper=upper)
 
 
 def cross(x1: Tensor, x2: Tensor, /, *, axis: int = -1) -> Tensor:
     """The cross products of vectors of three along an axis; the other axes broadcast."""
-    a, b = met("cross", x1, x2)
-    sizes = [x.array.shape[axes_of("cross", x, axis)[0]] for x in (a, b)]
+    a, b = promote_operands("cross", x1, x2)
+    sizes = [x.array.shape[normal_axes("cross", x, axis)[0]] for x in (a, b)]
     if sizes != [3, 3]:
         raise ShapeError(f"cross: axis {axis} of {tuple(a.array.shape)} and of {tuple(b.array.shape)} has sizes {sizes}; both must be 3")
-    return matrices.cross(*ours.broadcast_tensors(a, b), dim=axis)
+    return linalg_functions.cross(*functions.broadcast_tensors(a, b), dim=axis)
 
 
 def det(x: Tensor, /) -> Tensor:
     """Determinants."""
-    return matrices.det(need_array("det", x))
+    return linalg_functions.det(require_array("det", x))
 
 
 def diagonal(x: Tensor, /, *, offset: int = 0) -> Tensor:
     """Diagonals of matrices."""
-    return ours.diagonal(need_array("diagonal", x), offset, -2, -1)
+    return functions.diagonal(require_array("diagonal", x), offset, -2, -1)
 
 
 def eigh(x: Tensor, /) -> Any:
     """Eigenvalues, ascending, and eigenvectors of symmetric or Hermitian matrices."""
-    return matrices.eigh(need_array("eigh", x))
+    return linalg_functions.eigh(require_array("eigh", x))
 
 
 def eigvalsh(x: Tensor, /) -> Tensor:
     """Eigenvalues, ascending, of symmetric or Hermitian matrices."""
-    return matrices.eigvalsh(need_array("eigvalsh", x))
+    return linalg_functions.eigvalsh(require_array("eigvalsh", x))
 
 
 def inv(x: Tensor, /) -> Tensor:
     """Inverse matrices."""
-    return matrices.inv(need_array("inv", x))
+    return linalg_functions.inv(require_array("inv", x))
 
 
 def matrix_norm(x: Tensor, /, *, keepdims: bool = False, ord: int | float | str | None = "fro") -> Tensor:
     """Norms of matrices: "fro", "nuc", 1, -1, 2, -2, inf or -inf."""
-    return matrices.matrix_norm(need_array("matrix_norm", x), "fro" if ord is None else ord, (-2, -1), keepdims)
+    return linalg_functions.matrix_norm(require_array("matrix_norm", x), "fro" if ord is None else ord, (-2, -1), keepdims)
 
 
 def matrix_power(x: Tensor, n: int, /) -> Tensor:
     """Square matrices to a whole power."""
-    return matrices.matrix_power(need_array("matrix_power", x), n)
+    return linalg_functions.matrix_power(require_array("matrix_power", x), n)
 
 
 def matrix_rank(x: Tensor, /, *, rtol: float | Tensor | None = None) -> Tensor:
     """How many singular values exceed rtol times the largest."""
-    return matrices.matrix_rank(need_array("matrix_rank", x), rtol=rtol)
+    return linalg_functions.matrix_rank(require_array("matrix_rank", x), rtol=rtol)
 
 
 def outer(x1: Tensor, x2: Tensor, /) -> Tensor:
     """The products of the elements of two vectors."""
-    a, b = met("outer", x1, x2)
+    a, b = promote_operands("outer", x1, x2)
     if a.ndim != 1 or b.ndim != 1:
         raise ShapeError(f"outer: x1 has shape {tuple(a.shape)}, x2 {tuple(b.shape)}; both are vectors")
     return a.reshape(-1, 1) * b
@@ -97,37 +106,39 @@ def outer(x1: Tensor, x2: Tensor, /) -> Tensor:
 
 def pinv(x: Tensor, /, *, rtol: float | Tensor | None = None) -> Tensor:
     """Pseudo-inverses, singular values below rtol times the largest taken for 0."""
-    return matrices.pinv(need_array("pinv", x), rtol=rtol)
+    return linalg_functions.pinv(require_array("pinv", x), rtol=rtol)
 
 
 def qr(x: Tensor, /, *, mode: str = "reduced") -> Any:
     """Q with orthonormal columns and R upper triangular with Q R = x; Q is square for "complete"."""
     if mode not in ("reduced", "complete"):
         raise ArgumentError(f"qr: mode is {mode!r}; it is 'reduced' or 'complete'")
-    return matrices.qr(need_array("qr", x), mode)
+    return linalg_functions.qr(require_array("qr", x), mode)
 
 
 def slogdet(x: Tensor, /) -> Any:
     """The sign and the logarithm of the absolute value of determinants."""
-    return matrices.slogdet(need_array("slogdet", x))
+    return linalg_functions.slogdet(require_array("slogdet", x))
 
 
 def solve(x1: Tensor, x2: Tensor, /) -> Tensor:
     """The y with x1 y = x2: x2 is one vector where it has one axis, else matrices."""
-    a, b = met("solve", x1, x2)
+    a, b = promote_operands("solve", x1, x2)
     if b.ndim == 1:
-        return ours.squeeze(matrices.solve(a, b.reshape((1,) * (a.ndim - 2) + (-1, 1))), -1)
-    return matrices.solve(a, b.reshape((1,) * (a.ndim - b.ndim) + tuple(b.shape)))  # as many axes: PyTorch might see stacked vectors
+        return functions.squeeze(linalg_functions.solve(a, b.reshape((1,) * (a.ndim - 2) + (-1, 1))), -1)
+    return linalg_functions.solve(
+        a, b.reshape((1,) * (a.ndim - b.ndim) + tuple(b.shape))
+    )  # as many axes: PyTorch might see stacked vectors
 
 
 def svd(x: Tensor, /, *, full_matrices: bool = True) -> Any:
     """U, S and Vh with U diag(S) Vh = x, singular values descending."""
-    return matrices.svd(need_array("svd", x), full_matrices)
+    return linalg_functions.svd(require_array("svd", x), full_matrices)
 
 
 def svdvals(x: Tensor, /) -> Tensor:
     """Singular values, descending."""
-    return matrices.svdvals(need_array("svdvals", x))
+    return linalg_functions.svdvals(require_array("svdvals", x))
 
 
 def trace(x: Tensor, /, *, offset: int = 0, dtype: DType | None = None) -> Tensor:
@@ -137,10 +148,10 @@ def trace(x: Tensor, /, *, offset: int = 0, dtype: DType | None = None) -> Tenso
 
 def vector_norm(x: Tensor, /, *, axis: Axes = None, keepdims: bool = False, ord: int | float = 2) -> Tensor:
     """Norms along axes taken as one vector: (sum |x|^ord)^(1/ord), the largest or smallest |x|, how many are not 0."""
-    dims = axes_of("vector_norm", need_array("vector_norm", x), axis)
+    dims = normal_axes("vector_norm", require_array("vector_norm", x), axis)
     kind = common_type("vector_norm", x, 1.0) if x.dtype.kind in ("bool", "int", "uint") else x.array.dtype
-    x = as_type(x, kind)
-    return matrices.vector_norm(x, ord, dims, keepdims) if dims else matrices.vector_norm(x.unsqueeze(-1), ord, (-1,))
+    x = to_dtype(x, kind)
+    return linalg_functions.vector_norm(x, ord, dims, keepdims) if dims else linalg_functions.vector_norm(x.unsqueeze(-1), ord, (-1,))
 
 
 __all__ = [

@@ -13,15 +13,15 @@ from tritensor.tensor.core import Tensor
 from tritensor.tensor.public_api.publish import namespaces, public
 
 # The functions that the tensor floor has published, under PyTorch's names and with PyTorch's meaning: what this room is made of.
-ours: Any = SimpleNamespace(**public)
-matrices: Any = SimpleNamespace(**namespaces["linalg"])
-spectra: Any = SimpleNamespace(**namespaces["fft"])
+functions: Any = SimpleNamespace(**public)
+linalg_functions: Any = SimpleNamespace(**namespaces["linalg"])
+fft_functions: Any = SimpleNamespace(**namespaces["fft"])
 
 Number = bool | int | float | complex
 Axes = int | tuple[int, ...] | None
 
 
-class _Equal:
+class _EqualOperand:
     """A type that counts in full: what promotion sees of an array, whatever its shape."""
 
     __slots__ = ("dtype",)
@@ -39,9 +39,9 @@ def common_type(name: str, *values: Any) -> np.dtype:
     seen: list[Any] = []
     for v in values:
         if isinstance(v, Tensor):
-            seen.append(_Equal(v.array.dtype))
+            seen.append(_EqualOperand(v.array.dtype))
         elif isinstance(v, dtypes.DType):
-            seen.append(_Equal(v.numpy))
+            seen.append(_EqualOperand(v.numpy))
         elif isinstance(v, np.generic):
             seen.append(v.item())
         elif isinstance(v, bool | int | float | complex):
@@ -51,27 +51,27 @@ def common_type(name: str, *values: Any) -> np.dtype:
     return dtypes.result_type(seen, name)
 
 
-def as_type(x: Tensor, dtype: np.dtype) -> Tensor:
+def to_dtype(x: Tensor, dtype: np.dtype) -> Tensor:
     """x in a type; x itself where it has it."""
     return x if x.array.dtype == dtype else ops.cast(x, dtype=dtype)
 
 
-def met(name: str, *values: Any) -> list[Any]:
+def promote_operands(name: str, *values: Any) -> list[Any]:
     """Operands whose arrays have the type that all promote to; numbers stay numbers. Raises TypeError where there is no array."""
     if not any([isinstance(v, Tensor) for v in values]):
         raise TypeError(f"{name}: none of the arguments is an array; wrap one with asarray(...)")
     common = common_type(name, *values)
-    return [as_type(v, common) if isinstance(v, Tensor) else v for v in values]
+    return [to_dtype(v, common) if isinstance(v, Tensor) else v for v in values]
 
 
-def need_array(name: str, x: Any) -> Tensor:
+def require_array(name: str, x: Any) -> Tensor:
     """x, which must be an array. Raises TypeError for others."""
     if not isinstance(x, Tensor):
         raise TypeError(f"{name}: x is a {type(x).__name__}, no array; wrap it with asarray(...)")
     return x
 
 
-def axes_of(name: str, x: Tensor, axis: Axes) -> tuple[int, ...]:
+def normal_axes(name: str, x: Tensor, axis: Axes) -> tuple[int, ...]:
     """Axes counted from the front, all of them for None. Raises IndexError for one that x has not, ValueError for one given twice."""
     rank = len(x.array.shape)
     given = tuple(range(rank)) if axis is None else axis if isinstance(axis, tuple | list) else (axis,)

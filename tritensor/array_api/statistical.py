@@ -5,117 +5,117 @@ from __future__ import annotations
 from collections.abc import Callable
 from typing import Any
 
-from tritensor.array_api.operands import Axes, axes_of, met, need_array, ours
+from tritensor.array_api.operands import Axes, functions, normal_axes, promote_operands, require_array
 from tritensor.ground import dtypes
 from tritensor.ground.dtypes import DType
 from tritensor.ground.errors import ShapeError
 from tritensor.tensor.core import Tensor
 
 
-def _reduced(name: str, x: Tensor, axis: Axes, keepdims: bool, reduce: Callable[[Tensor, Any, bool], Tensor]) -> Tensor:
+def _reduce(name: str, x: Tensor, axis: Axes, keepdims: bool, reduce: Callable[[Tensor, Any, bool], Tensor]) -> Tensor:
     """x reduced along axes; along an axis of one element where axis is (), which PyTorch takes for all."""
-    if axis is None and need_array(name, x).array.shape:
+    if axis is None and require_array(name, x).array.shape:
         return reduce(x, None, keepdims)
-    dims = axes_of(name, need_array(name, x), axis)
+    dims = normal_axes(name, require_array(name, x), axis)
     if not dims:
         return reduce(x.unsqueeze(-1), -1, False)
     return reduce(x, dims if len(dims) > 1 else dims[0], keepdims)
 
 
-_WHOLE = {"uint": dtypes.uint64, "int": dtypes.int64, "bool": dtypes.int64}
+_SUM_TYPES = {"uint": dtypes.uint64, "int": dtypes.int64, "bool": dtypes.int64}
 
 
-def _summed(x: Tensor, dtype: DType | None) -> dict[str, DType]:
+def _sum_options(x: Tensor, dtype: DType | None) -> dict[str, DType]:
     """`dtype=` of a sum or product: of integers the default type, with or without a sign; their own of others."""
     kind = x.dtype
-    wanted = _WHOLE.get(kind.kind, kind) if dtype is None else dtypes.as_dtype(dtype)
-    return {} if wanted is kind and kind.kind not in _WHOLE else {"dtype": wanted}
+    wanted = _SUM_TYPES.get(kind.kind, kind) if dtype is None else dtypes.as_dtype(dtype)
+    return {} if wanted is kind and kind.kind not in _SUM_TYPES else {"dtype": wanted}
 
 
 def sum(x: Tensor, /, *, axis: Axes = None, dtype: DType | None = None, keepdims: bool = False) -> Tensor:
     """The sum along axes."""
-    given = _summed(need_array("sum", x), dtype)
-    return _reduced("sum", x, axis, keepdims, lambda x, dims, keep: ours.sum(x, dims, keep, **given))
+    given = _sum_options(require_array("sum", x), dtype)
+    return _reduce("sum", x, axis, keepdims, lambda x, dims, keep: functions.sum(x, dims, keep, **given))
 
 
 def prod(x: Tensor, /, *, axis: Axes = None, dtype: DType | None = None, keepdims: bool = False) -> Tensor:
     """The product along axes."""
-    given = _summed(need_array("prod", x), dtype)
-    return _reduced("prod", x, axis, keepdims, lambda x, dims, keep: ours.prod(x, dims, keep, **given))
+    given = _sum_options(require_array("prod", x), dtype)
+    return _reduce("prod", x, axis, keepdims, lambda x, dims, keep: functions.prod(x, dims, keep, **given))
 
 
 def mean(x: Tensor, /, *, axis: Axes = None, keepdims: bool = False) -> Tensor:
     """The mean along axes."""
-    return _reduced("mean", x, axis, keepdims, ours.mean)
+    return _reduce("mean", x, axis, keepdims, functions.mean)
 
 
 def max(x: Tensor, /, *, axis: Axes = None, keepdims: bool = False) -> Tensor:
     """The largest along axes, NaN where one is. Raises ValueError where there is no element."""
-    return _reduced("max", x, axis, keepdims, ours.amax)
+    return _reduce("max", x, axis, keepdims, functions.amax)
 
 
 def min(x: Tensor, /, *, axis: Axes = None, keepdims: bool = False) -> Tensor:
     """The smallest along axes, NaN where one is. Raises ValueError where there is no element."""
-    return _reduced("min", x, axis, keepdims, ours.amin)
+    return _reduce("min", x, axis, keepdims, functions.amin)
 
 
 def var(x: Tensor, /, *, axis: Axes = None, correction: int | float = 0.0, keepdims: bool = False) -> Tensor:
     """The variance along axes, over n - correction."""
-    return _reduced("var", x, axis, keepdims, lambda x, dims, keep: ours.var(x, dims, keepdim=keep, correction=correction))
+    return _reduce("var", x, axis, keepdims, lambda x, dims, keep: functions.var(x, dims, keepdim=keep, correction=correction))
 
 
 def std(x: Tensor, /, *, axis: Axes = None, correction: int | float = 0.0, keepdims: bool = False) -> Tensor:
     """The standard deviation along axes, over n - correction."""
-    return _reduced("std", x, axis, keepdims, lambda x, dims, keep: ours.std(x, dims, keepdim=keep, correction=correction))
+    return _reduce("std", x, axis, keepdims, lambda x, dims, keep: functions.std(x, dims, keepdim=keep, correction=correction))
 
 
 def all(x: Tensor, /, *, axis: Axes = None, keepdims: bool = False) -> Tensor:
     """Whether all along axes are true; bool, where PyTorch's of uint8 is uint8."""
-    return _reduced("all", x, axis, keepdims, lambda x, dims, keep: ours.all(x, dims, keep)).to(dtypes.bool_)
+    return _reduce("all", x, axis, keepdims, lambda x, dims, keep: functions.all(x, dims, keep)).to(dtypes.bool_)
 
 
 def any(x: Tensor, /, *, axis: Axes = None, keepdims: bool = False) -> Tensor:
     """Whether one along axes is true; bool, where PyTorch's of uint8 is uint8."""
-    return _reduced("any", x, axis, keepdims, lambda x, dims, keep: ours.any(x, dims, keep)).to(dtypes.bool_)
+    return _reduce("any", x, axis, keepdims, lambda x, dims, keep: functions.any(x, dims, keep)).to(dtypes.bool_)
 
 
 def count_nonzero(x: Tensor, /, *, axis: Axes = None, keepdims: bool = False) -> Tensor:
     """How many along axes are not 0."""
-    return _reduced("count_nonzero", x, axis, keepdims, lambda x, dims, keep: ours.sum(x.to(dtypes.bool_), dims, keep))
+    return _reduce("count_nonzero", x, axis, keepdims, lambda x, dims, keep: functions.sum(x.to(dtypes.bool_), dims, keep))
 
 
-def _running(name: str, x: Tensor, axis: int | None, dtype: DType | None, include_initial: bool, scan: Any, first: int) -> Tensor:
-    rank = len(need_array(name, x).array.shape)
+def _scan(name: str, x: Tensor, axis: int | None, dtype: DType | None, include_initial: bool, scan: Any, first: int) -> Tensor:
+    rank = len(require_array(name, x).array.shape)
     if axis is None and rank != 1:
         raise ShapeError(f"{name}: x has shape {tuple(x.array.shape)}; name the axis, which only a vector goes without")
-    (d,) = axes_of(name, x, 0 if axis is None else axis)
-    found = scan(x, d, **_summed(x, dtype))
+    (d,) = normal_axes(name, x, 0 if axis is None else axis)
+    found = scan(x, d, **_sum_options(x, dtype))
     if not include_initial:
         return found
     size = list(found.shape)
     size[d] = 1
-    return ours.cat((ours.full(tuple(size), first, dtype=found.dtype, device=found.device), found), d)
+    return functions.cat((functions.full(tuple(size), first, dtype=found.dtype, device=found.device), found), d)
 
 
 def cumulative_sum(x: Tensor, /, *, axis: int | None = None, dtype: DType | None = None, include_initial: bool = False) -> Tensor:
     """Running sums along an axis, which a vector need not name; with include_initial a 0 stands first."""
-    return _running("cumulative_sum", x, axis, dtype, include_initial, ours.cumsum, 0)
+    return _scan("cumulative_sum", x, axis, dtype, include_initial, functions.cumsum, 0)
 
 
 def cumulative_prod(x: Tensor, /, *, axis: int | None = None, dtype: DType | None = None, include_initial: bool = False) -> Tensor:
     """Running products along an axis, which a vector need not name; with include_initial a 1 stands first."""
-    return _running("cumulative_prod", x, axis, dtype, include_initial, ours.cumprod, 1)
+    return _scan("cumulative_prod", x, axis, dtype, include_initial, functions.cumprod, 1)
 
 
 def diff(x: Tensor, /, *, axis: int = -1, n: int = 1, prepend: Tensor | None = None, append: Tensor | None = None) -> Tensor:
     """The n-th differences of neighbours along an axis, with values put before and after."""
-    given = met("diff", *(v for v in (x, prepend, append) if v is not None))
+    given = promote_operands("diff", *(v for v in (x, prepend, append) if v is not None))
     joined = given.pop(0)
     if prepend is not None:
-        joined = ours.cat((given.pop(0), joined), axis)
+        joined = functions.cat((given.pop(0), joined), axis)
     if append is not None:
-        joined = ours.cat((joined, given.pop(0)), axis)
-    return ours.diff(joined, n, axis)
+        joined = functions.cat((joined, given.pop(0)), axis)
+    return functions.diff(joined, n, axis)
 
 
 __all__ = ["all", "any", "count_nonzero", "cumulative_prod", "cumulative_sum", "diff", "max", "mean", "min", "prod", "std", "sum", "var"]

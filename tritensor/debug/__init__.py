@@ -45,7 +45,7 @@ def variants() -> Variants:
     """
     from tritensor.debug import slower_variants
 
-    return slower_variants.ran()
+    return slower_variants.list_variants()
 
 
 class Wait(NamedTuple):

@@ -23,7 +23,7 @@ from tritensor.profiler.patches import Patches
 from tritensor.profiler.probes.forward import forward_probe
 from tritensor.profiler.recording import Options, Recording, held
 
-_SHOWN = 20  # rows of a report
+_ROWS = 20  # rows of a report
 
 
 class Site(NamedTuple):
@@ -152,13 +152,13 @@ class MemoryTrace:
         """Write down the memory of arrays that nobody has owned before."""
         self._look()
         before = {
-            id(owner_of(x.array))
+            id(memory_owner(x.array))
             for given in inputs
             for x in (given if isinstance(given, list | tuple) else (given,))
             if hasattr(x, "array")
         }
         for array in arrays:
-            owner = owner_of(array)
+            owner = memory_owner(array)
             if owner is None or not owner.nbytes or id(owner) in before:
                 continue
             with self._lock:
@@ -199,10 +199,10 @@ class MemoryTrace:
         """What each place did, the largest part of a peak first."""
         changes = self.changes
         found: dict[tuple[Site, str], list[int]] = {}
-        peaks = _peaks(changes)
+        peaks = _find_peaks(changes)
         live: dict[tuple[Site, str], int] = {}
         for i, c in enumerate(changes):
-            key = _site(c.key), c.device
+            key = _find_site(c.key), c.device
             row = found.setdefault(key, [0, 0, 0, 0])
             live[key] = live.get(key, 0) + c.nbytes
             if c.nbytes > 0:
@@ -228,11 +228,11 @@ class MemoryTrace:
         seen: set[int] = set()
         out = []
         for t in [o for o in gc.get_objects() if isinstance(o, Tensor)]:
-            owner = owner_of(t.array)
+            owner = memory_owner(t.array)
             if id(owner) in ours and id(owner) not in seen:
                 seen.add(id(owner))
                 out.append(t)
-        return sorted(out, key=lambda t: -owner_of(t.array).nbytes)
+        return sorted(out, key=lambda t: -memory_owner(t.array).nbytes)
 
     def leaks(self, most: int = 3) -> str:
         """What the block has made and is still there, by place, and who holds the largest of it (see cuda.why_alive)."""
@@ -243,7 +243,7 @@ class MemoryTrace:
             return "nothing that was made in the block is left"
         left.sort(key=lambda u: -u.at_end)
         lines = [f"{size(sum([u.at_end for u in left]))} that were made in the block are left:"]
-        lines += [f"  {size(u.at_end):>12}  {_said(u)}" for u in left[:_SHOWN]]
+        lines += [f"  {size(u.at_end):>12}  {_describe_use(u)}" for u in left[:_ROWS]]
         there = self.alive()[:most]
         while there:
             lines.append(why_alive(there.pop(0)))  # which no variable of ours holds meanwhile
@@ -261,13 +261,13 @@ class MemoryTrace:
                 f"{size(max(whole, 0))} more than at the beginning"
             )
             out.append(f"  {'at the peak':>12}{'left':>12}{'made':>12}{'times':>8}  where")
-            out += [f"  {size(u.at_peak):>12}{size(u.at_end):>12}{size(u.made):>12}{u.times:>8}  {_said(u)}" for u in rows[:_SHOWN]]
-            if len(rows) > _SHOWN:
-                out.append(f"  {len(rows) - _SHOWN} more places")
+            out += [f"  {size(u.at_peak):>12}{size(u.at_end):>12}{size(u.made):>12}{u.times:>8}  {_describe_use(u)}" for u in rows[:_ROWS]]
+            if len(rows) > _ROWS:
+                out.append(f"  {len(rows) - _ROWS} more places")
         return "\n".join(out) or "no memory was asked for by ops"
 
 
-def owner_of(array: Any) -> Any:
+def memory_owner(array: Any) -> Any:
     """What owns an array's memory: a storage, or a numpy array; None for an array of something else."""
     if type(array) is CudaArray:
         return array.storage
@@ -278,7 +278,7 @@ def owner_of(array: Any) -> Any:
     return None
 
 
-def _peaks(changes: list[Change]) -> dict[str, int]:
+def _find_peaks(changes: list[Change]) -> dict[str, int]:
     """By device the number of the change after which most was held."""
     now: dict[str, int] = {}
     most: dict[str, int] = {}
@@ -291,10 +291,10 @@ def _peaks(changes: list[Change]) -> dict[str, int]:
 
 
 @functools.lru_cache(4096)
-def _site(key: tuple[str, str, CodeType, int]) -> Site:
+def _find_site(key: tuple[str, str, CodeType, int]) -> Site:
     module, op, code, instruction = key
     return Site(module, op, shown(*line_of(code, instruction)))
 
 
-def _said(u: Use) -> str:
+def _describe_use(u: Use) -> str:
     return "  ".join([part for part in (u.site.module, u.site.op, u.site.line) if part])

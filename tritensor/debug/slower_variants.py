@@ -39,11 +39,11 @@ class Variants(tuple[Variant, ...]):
         return "\n".join(rows)
 
 
-def ran() -> Variants:
+def list_variants() -> Variants:
     """What was noted so far."""
-    return Variants(Variant(op, variant, n, *_parts(why)) for (op, variant, why), n in variants.noted())
+    return Variants(Variant(op, variant, n, *_split_reason(why)) for (op, variant, why), n in variants.noted())
 
 
-def _parts(why: str) -> tuple[str, str]:
+def _split_reason(why: str) -> tuple[str, str]:
     reason, _, mend = why.partition("; ")
     return reason, mend

@@ -82,7 +82,7 @@ def _meta(inputs: tuple[Any, ...]) -> tuple[Any, ...]:
 def share(out: Any, base: Any, op: Op, attrs: dict[str, Any]) -> None:
     """A view has its base's version counter, and the base knows of it, so that an in-place write reaches both graphs."""
     out.version = base.version or version_of(base)
-    out.became_view_of(base, (op, attrs, ((base.array.shape, base.array.dtype),)), state.enabled)
+    out.record_view_of(base, (op, attrs, ((base.array.shape, base.array.dtype),)), state.enabled)
 
 
 def refuse_written(op: Op, inputs: tuple[Any, ...]) -> None:

@@ -11,7 +11,7 @@ from tritensor.tensor.functions.creation.constructors import tensor as tensor
 from tritensor.tensor.functions.creation.constructors import zeros as zeros
 from tritensor.tensor.functions.creation.constructors import zeros_like as zeros_like
 from tritensor.tensor.functions.creation.distributions import binomial as binomial
-from tritensor.tensor.functions.creation.distributions import cauchy_numbers as cauchy_numbers
+from tritensor.tensor.functions.creation.distributions import draw_cauchy as draw_cauchy
 from tritensor.tensor.functions.creation.distributions import poisson as poisson
 from tritensor.tensor.functions.creation.gammas import sample_dirichlet as sample_dirichlet
 from tritensor.tensor.functions.creation.gammas import standard_gamma as standard_gamma

@@ -14,7 +14,7 @@ from tritensor.ground import dtypes
 from tritensor.ground.errors import ArgumentError
 from tritensor.nn import functional as F
 from tritensor.tensor.core import Tensor
-from tritensor.tensor.functions.creation.random import exponential_numbers, least_above_zero
+from tritensor.tensor.functions.creation.random import draw_exponential, smallest_positive
 from tritensor.tensor.functions.types.limits import finfo
 from tritensor.tensor.size import Size
 
@@ -33,7 +33,7 @@ class Limits(NamedTuple):
 def limits(dtype: Any) -> Limits:
     """The limits of a floating type."""
     info = finfo(dtype)
-    return Limits(float(info.eps), float(info.tiny), float(info.min), least_above_zero(dtype.numpy))
+    return Limits(float(info.eps), float(info.tiny), float(info.min), smallest_positive(dtype.numpy))
 
 
 def broadcast_all(*values: Any) -> tuple[Tensor, ...]:
@@ -79,7 +79,7 @@ def uniform_above_zero(shape: Sequence[int], like: Tensor) -> Tensor:
 
 def standard_exponential(shape: Sequence[int], like: Tensor) -> Tensor:
     """Exponential numbers of rate 1, above 0, of like's type and device."""
-    return exponential_numbers(tuple(shape), like.dtype.numpy, like.device)
+    return draw_exponential(tuple(shape), like.dtype.numpy, like.device)
 
 
 def off_zero(drawn: Tensor) -> Tensor:

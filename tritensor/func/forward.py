@@ -89,7 +89,7 @@ def _writable(leaf: Tensor) -> Tensor:
     """The same memory one step behind a leaf, which itself must not be written."""
     found = new_tensor(leaf.array)
     found.version = version_of(leaf)
-    found.hang_at(step_node(registry["copy"], leaf, {}, ((leaf.array.shape, leaf.array.dtype),), leaf.array))
+    found.set_node(step_node(registry["copy"], leaf, {}, ((leaf.array.shape, leaf.array.dtype),), leaf.array))
     return found
 
 

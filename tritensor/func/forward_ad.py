@@ -83,7 +83,7 @@ def make_dual(tensor: Tensor, tangent: Tensor, *, level: int | None = None) -> T
     made.version = version_of(tensor)
     if tensor.tracked and state.enabled:
         node = Node(registry["copy"], (engine.edge_of(tensor),), None, None, {}, ((tensor.array.shape, tensor.array.dtype),))
-        made.hang_at(node)
+        made.set_node(node)
     return made
 
 

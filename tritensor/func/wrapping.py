@@ -13,7 +13,7 @@ from tritensor.ground.strides import is_ordered, memory_order
 from tritensor.ground.transforms import Level, WrappedArray
 from tritensor.ops.array import same_memory
 from tritensor.ops.table import Op
-from tritensor.tensor.aliasing.views import copied_in_order
+from tritensor.tensor.aliasing.views import copy_in_order
 from tritensor.tensor.core import Tensor, new_tensor
 
 
@@ -54,7 +54,7 @@ def dual(value: Tensor, level: Level, tangent: Tensor | None, apart: Iterable[Te
     if tangent is not None:
         laid = laid_as(tangent, value)
         if laid is tangent and any([x is not None and same_memory(x.array, tangent.array) for x in apart]):
-            laid = copied_in_order(tangent, _order(value))
+            laid = copy_in_order(tangent, _order(value))
         tangent = laid
     return new_tensor(WrappedArray(level, value, False, tangent))
 
@@ -67,7 +67,7 @@ def laid_as(t: Tensor, x: Tensor) -> Tensor:
     shape, have, want = tuple(x.array.shape), t.stride(), x.stride()
     if have == want or 0 in shape or all([a == b or n == 1 for a, b, n in zip(have, want, shape, strict=True)]):
         return t
-    return t if is_ordered(shape, have, _order(x)) else copied_in_order(t, _order(x))
+    return t if is_ordered(shape, have, _order(x)) else copy_in_order(t, _order(x))
 
 
 def _order(x: Tensor) -> tuple[int, ...]:

@@ -13,7 +13,7 @@ from tritensor.ground.device import as_device, device
 from tritensor.ground.errors import CheckpointError
 from tritensor.ground.process import locks
 from tritensor.tensor.core import Tensor, new_tensor
-from tritensor.tensor.functions.types.storages import TypedStorage, UntypedStorage, holding
+from tritensor.tensor.functions.types.storages import TypedStorage, UntypedStorage, make_storage
 
 Restore = Callable[[UntypedStorage, str], UntypedStorage]
 _FOREIGN_DEVICES = ("mps", "xpu", "hpu", "mtia", "xla", "meta", "privateuseone", "npu")  # tags of PyTorch's that no device here has
@@ -92,7 +92,7 @@ class StorageMapper:
         if type(location) is not str:
             raise CheckpointError(f"{self.label}: a storage's location is a {type(location).__name__}, no text; the file is damaged")
         try:
-            return self.restore(holding(UntypedStorage, memory), location)._elements
+            return self.restore(make_storage(UntypedStorage, memory), location)._elements
         except CheckpointError as error:
             raise CheckpointError(f"{self.label}: {error}") from None
 

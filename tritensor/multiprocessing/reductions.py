@@ -21,10 +21,12 @@ from tritensor.ground.process import locks
 from tritensor.ground.transforms import WrappedArray
 from tritensor.ops.array import CudaArray, device_of
 from tritensor.tensor.core import Tensor
-from tritensor.tensor.shared_memory import Segment, another_name, forget_name, opened, taken_over
-from tritensor.tensor.sharing import shared
+from tritensor.tensor.shared_memory import Segment, add_name, open_name, remove_name, take_over_name
+from tritensor.tensor.sharing import move_to_shared_memory
 
-_known: weakref.WeakValueDictionary[str, Segment] = weakref.WeakValueDictionary()  # by key: what is sent twice, or back, is one memory here
+_segments: weakref.WeakValueDictionary[str, Segment] = (
+    weakref.WeakValueDictionary()
+)  # by key: what is sent twice, or back, is one memory here
 
 
 def reduce_tensor(tensor: Tensor) -> tuple[Any, ...]:
@@ -49,7 +51,7 @@ def reduce_tensor(tensor: Tensor) -> tuple[Any, ...]:
             f"multiprocessing: a {kind} inside vmap, grad or jvp cannot be sent: it stands for many; send what the transform returns"
         )
     del array  # so that `shared` sees whether the tensor alone holds it
-    segment = shared(tensor)
+    segment = move_to_shared_memory(tensor)
     array = tensor.array
     offset = array.ctypes.data - segment.address if segment is not None else 0
     plan = (dtype_of(array.dtype).name, array.shape, array.strides, offset)
@@ -58,10 +60,10 @@ def reduce_tensor(tensor: Tensor) -> tuple[Any, ...]:
 
 def rebuild_tensor(cls: type[Tensor], segment: Segment | None, *rest: Any) -> Tensor:
     """The tensor that `reduce_tensor` was given, on the memory it lies in."""
-    return tensor_on(cls, None if segment is None else np.asarray(segment), *rest)
+    return make_tensor_on(cls, None if segment is None else np.asarray(segment), *rest)
 
 
-def tensor_on(cls: type[Tensor], buffer: Any, plan: tuple[Any, ...], requires_grad: bool, attributes: dict[str, Any]) -> Tensor:
+def make_tensor_on(cls: type[Tensor], buffer: Any, plan: tuple[Any, ...], requires_grad: bool, attributes: dict[str, Any]) -> Tensor:
     """A tensor of a class on a buffer of bytes (None: without elements); `plan` is (name of the dtype, shape, strides and offset in bytes)."""
     dtype, shape, strides, offset = plan
     kind = as_dtype(dtype).numpy
@@ -75,29 +77,29 @@ def tensor_on(cls: type[Tensor], buffer: Any, plan: tuple[Any, ...], requires_gr
 
 def reduce_segment(segment: Segment) -> tuple[Any, ...]:
     """A segment as its file: a descriptor that is passed on, or one more name in /dev/shm."""
-    _known[segment.key] = segment
-    file: Any = another_name(segment) if segment.name else reduction.DupFd(segment.descriptor)
+    _segments[segment.key] = segment
+    file: Any = add_name(segment) if segment.name else reduction.DupFd(segment.descriptor)
     return rebuild_segment, (segment.key, segment.nbytes, file, os.getpid())
 
 
 def rebuild_segment(key: str, nbytes: int, file: Any, sender: int) -> Segment:
     """The segment of a key: the one that is mapped here already, or a new mapping of the file. Raises RuntimeError where the sender is gone."""
-    with _mapping:
-        return _rebuilt(key, nbytes, file, sender)
+    with _map_lock:
+        return _map_segment(key, nbytes, file, sender)
 
 
-_mapping = locks.lock()  # two threads that receive tensors of one segment at once have one mapping
+_map_lock = locks.lock()  # two threads that receive tensors of one segment at once have one mapping
 
 
-def _rebuilt(key: str, nbytes: int, file: Any, sender: int) -> Segment:
-    found = _known.get(key)
+def _map_segment(key: str, nbytes: int, file: Any, sender: int) -> Segment:
+    found = _segments.get(key)
     by_name = isinstance(file, str)
     try:
         if by_name and found is not None:
-            forget_name(file)
+            remove_name(file)
             return found
-        name = taken_over(file) if by_name else ""
-        descriptor = opened(name) if by_name else file.detach()
+        name = take_over_name(file) if by_name else ""
+        descriptor = open_name(name) if by_name else file.detach()
     except (OSError, EOFError) as error:
         raise RuntimeError(
             f"multiprocessing: a tensor of {nbytes:,} bytes has lost its memory before it was received: process {sender}, which sent it, does not "
@@ -106,7 +108,7 @@ def _rebuilt(key: str, nbytes: int, file: Any, sender: int) -> Segment:
     if found is not None:
         os.close(descriptor)
         return found
-    _known[key] = segment = Segment(descriptor, nbytes, key, name)
+    _segments[key] = segment = Segment(descriptor, nbytes, key, name)
     return segment
 
 

@@ -14,8 +14,8 @@ import warnings
 from collections.abc import Callable, Sequence
 from typing import Any
 
-_KEPT = 32_000  # characters of a traceback that are passed on; a pipe takes 64 KiB before anyone reads
-_GRACE = 30.0  # seconds from SIGTERM to SIGKILL
+_TRACEBACK_LENGTH = 32_000  # characters of a traceback that are passed on; a pipe takes 64 KiB before anyone reads
+_GRACE_SECONDS = 30.0  # seconds from SIGTERM to SIGKILL
 _PR_SET_PDEATHSIG = 1
 
 
@@ -63,7 +63,7 @@ def can_bind(method: str) -> bool:
     return method != "forkserver" and threading.current_thread() is threading.main_thread()
 
 
-def _wrap(fn: Callable[..., Any], i: int, args: tuple[Any, ...], told: Any, bound: bool) -> None:
+def _run(fn: Callable[..., Any], i: int, args: tuple[Any, ...], told: Any, bound: bool) -> None:
     if bound:
         end_with_parent(signal.SIGINT)
     try:
@@ -72,7 +72,11 @@ def _wrap(fn: Callable[..., Any], i: int, args: tuple[Any, ...], told: Any, boun
         return  # the parent has it as well, and says so
     except Exception:
         text = traceback.format_exc()
-        told.send(text if len(text) <= _KEPT else f"... {len(text) - _KEPT} characters left out\n{text[-_KEPT:]}")
+        told.send(
+            text
+            if len(text) <= _TRACEBACK_LENGTH
+            else f"... {len(text) - _TRACEBACK_LENGTH} characters left out\n{text[-_TRACEBACK_LENGTH:]}"
+        )
         sys.exit(1)
 
 
@@ -119,7 +123,7 @@ class ProcessContext:
             for process in self.processes:
                 if process.is_alive():
                     getattr(process, end)()
-            self._wait(_GRACE if grace_period is None else grace_period)
+            self._wait(_GRACE_SECONDS if grace_period is None else grace_period)
 
     def _wait(self, seconds: float) -> None:
         end = time.monotonic() + seconds
@@ -175,7 +179,7 @@ def start_processes(
     try:
         for i in range(nprocs):
             read, write = made.Pipe(duplex=False)
-            process = made.Process(target=_wrap, args=(fn, i, args, write, bound), daemon=daemon)
+            process = made.Process(target=_run, args=(fn, i, args, write, bound), daemon=daemon)
             process.start()
             write.close()  # this process's end: when the other's closes, reading ends
             processes.append(process)

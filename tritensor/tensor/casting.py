@@ -15,19 +15,19 @@ from tritensor.ground.strides import preserve_format
 from tritensor.ops.table import ops
 from tritensor.tensor.core import Tensor
 
-_told: list[str] = []  # not empty once the warning has been given in this process
+_warned_at: list[str] = []  # not empty once the warning has been given in this process
 
 
-def warn_discarded() -> None:
+def warn_imaginary_dropped() -> None:
     """Say, once in a process and in PyTorch's words, that imaginary parts are dropped."""
-    if not _told:
+    if not _warned_at:
         frame = user_frame(sys._getframe(1))
-        _told.append(f"{frame.f_code.co_filename}:{frame.f_lineno}")
+        _warned_at.append(f"{frame.f_code.co_filename}:{frame.f_lineno}")
         message = "Casting complex values to real discards the imaginary part; .real or .abs() says which is meant"
         warnings.warn_explicit(message, UserWarning, frame.f_code.co_filename, frame.f_lineno)
 
 
-def discards(have: np.dtype, want: np.dtype) -> bool:
+def drops_imaginary(have: np.dtype, want: np.dtype) -> bool:
     """Whether a cast drops imaginary parts; a number is True by either part."""
     return have.kind == "c" and dtypes.of(want).kind not in ("complex", "bool")
 
@@ -40,25 +40,25 @@ def cast(x: Tensor, dtype: np.dtype) -> Tensor:
     have = x.array.dtype
     if have == dtype:
         return x
-    if not discards(have, dtype):
+    if not drops_imaginary(have, dtype):
         return ops.cast(x, dtype=dtype)
-    warn_discarded()
+    warn_imaginary_dropped()
     part = ops.real(x)
     return ops.copy(part, memory_format=preserve_format) if part.array.dtype == dtype else ops.cast(part, dtype=dtype)
 
 
-def widened(x: Tensor) -> Tensor:
+def to_accumulator(x: Tensor) -> Tensor:
     """16-bit floats as float32, for what is computed in several steps: a sum of squares leaves float16 long before its root does."""
     kept = dtypes.accumulator(x.array.dtype)
     return ops.cast(x, dtype=kept) if dtypes.is_float(x.array.dtype) and kept != x.array.dtype else x
 
 
-def rounded(y: Tensor, dtype: np.dtype) -> Tensor:
+def to_dtype(y: Tensor, dtype: np.dtype) -> Tensor:
     """What was computed of widened tensors in the type of the result."""
     return y if y.array.dtype == dtype else ops.cast(y, dtype=dtype)
 
 
-def in_float32(function: Callable[..., Tensor], x: Tensor, *others: Any) -> Tensor:
+def compute_in_float32(function: Callable[..., Tensor], x: Tensor, *others: Any) -> Tensor:
     """A function of several steps; where its result is a 16-bit float they are taken in float32, and rounded once."""
     operands = (x, *others)
     if x.array.shape and x.array.dtype.itemsize > 2:  # so is the result, then
@@ -66,4 +66,4 @@ def in_float32(function: Callable[..., Tensor], x: Tensor, *others: Any) -> Tens
     kind = dtypes.result_type([x.array if isinstance(x, Tensor) else x for x in operands])
     if not dtypes.is_float(kind) or kind.itemsize > 2:
         return function(*operands)
-    return rounded(function(*[widened(x) if isinstance(x, Tensor) else x for x in operands]), kind)
+    return to_dtype(function(*[to_accumulator(x) if isinstance(x, Tensor) else x for x in operands]), kind)

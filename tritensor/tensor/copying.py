@@ -15,7 +15,7 @@ from tritensor.ops.array import CudaArray, device_of, element_strides, from_host
 _BYTE = np.dtype(np.uint8)
 
 
-def with_storage(x: Any, memo: dict[Any, Any]) -> Any:
+def copy_with_storage(x: Any, memo: dict[Any, Any]) -> Any:
     """x's window on a copy of the whole memory it lies in; `memo`, that of copy.deepcopy, holds the memories copied so far."""
     if isinstance(x, CudaArray):
         storage = memo.get(("storage", id(x.storage)))
@@ -23,27 +23,27 @@ def with_storage(x: Any, memo: dict[Any, Any]) -> Any:
             storage = engine.copy(CudaArray(x.storage, (x.storage.nbytes,), _BYTE)).storage
             memo["storage", id(x.storage)] = storage
         return CudaArray(storage, x.shape, x.dtype, x.strides, x.offset)
-    owner = _owner(x)
-    low, high = _span(owner)
+    owner = _find_owner(x)
+    low, high = _address_span(owner)
     data = memo.get(("storage", low, high))
     if data is None:
-        data = memo["storage", low, high] = bytes_of(owner, low, high).copy()
+        data = memo["storage", low, high] = view_bytes(owner, low, high).copy()
     return np.ndarray(x.shape, x.dtype, data, x.ctypes.data - low if x.size else 0, x.strides)
 
 
-def memory_of(x: Any, dtype: np.dtype) -> Any:
+def storage_vector(x: Any, dtype: np.dtype) -> Any:
     """The whole memory that x lies in as a vector of another type, as far as it holds whole elements; it keeps that memory alive."""
     if isinstance(x, CudaArray):
         return CudaArray(x.storage, (x.storage.nbytes // dtype.itemsize,), dtype)
-    owner = _owner(x)
-    low, high = _span(owner)
-    return np.ndarray(((high - low) // dtype.itemsize,), dtype, bytes_of(owner, low, high, read_only=True))
+    owner = _find_owner(x)
+    low, high = _address_span(owner)
+    return np.ndarray(((high - low) // dtype.itemsize,), dtype, view_bytes(owner, low, high, read_only=True))
 
 
-def whole_memory(x: np.ndarray) -> tuple[np.ndarray, int, int]:
+def memory_owner(x: np.ndarray) -> tuple[np.ndarray, int, int]:
     """(the array that owns the memory which x lies in, the address of its first byte, the address behind its last)."""
-    owner = _owner(x)
-    return owner, *_span(owner)
+    owner = _find_owner(x)
+    return owner, *_address_span(owner)
 
 
 class Memory:
@@ -60,7 +60,7 @@ class Memory:
         return {"shape": (self.nbytes,), "typestr": "|u1", "data": (self.address, self.read_only), "version": 3}
 
 
-class _Held(Memory):
+class _OwnedMemory(Memory):
     """Bytes in arrays that have to live as long as they are seen."""
 
     __slots__ = ("owner", "read_only")
@@ -70,12 +70,12 @@ class _Held(Memory):
         super().__init__(low, high - low)
 
 
-def bytes_of(owner: Any, low: int, high: int, read_only: bool = False) -> np.ndarray:
+def view_bytes(owner: Any, low: int, high: int, read_only: bool = False) -> np.ndarray:
     """The bytes from one address to another, behind the last; `owner`, one or more arrays whose memory they are, lives as long."""
-    return np.asarray(_Held(owner, low, high, read_only))
+    return np.asarray(_OwnedMemory(owner, low, high, read_only))
 
 
-def compact(x: Any) -> Any:
+def copy_compact(x: Any) -> Any:
     """A copy of x alone, without gaps, its axes in the order in which they lie in memory."""
     if not isinstance(x, CudaArray):
         return np.array(x, order="K")
@@ -84,7 +84,7 @@ def compact(x: Any) -> Any:
     return engine.copy(x.transpose(order)).transpose(back)
 
 
-def packed(x: Any) -> tuple[Any, ...]:
+def pack_array(x: Any) -> tuple[Any, ...]:
     """x as what `unpacked` takes: the bytes from its first to its last element, and how they are read."""
     on, strides = device_of(x), element_strides(x)
     if isinstance(x, CudaArray):
@@ -93,9 +93,9 @@ def packed(x: Any) -> tuple[Any, ...]:
         if x.size:
             x.storage.read(data, (x.offset + low) * x.itemsize)
         return data.tobytes(), dtypes.of(x.dtype).name, x.shape, strides, -low, str(on)
-    start, end = _span(x)
+    start, end = _address_span(x)
     return (
-        bytes_of(x, start, end).tobytes(),
+        view_bytes(x, start, end).tobytes(),
         dtypes.of(x.dtype).name,
         x.shape,
         strides,
@@ -104,7 +104,7 @@ def packed(x: Any) -> tuple[Any, ...]:
     )
 
 
-def unpacked(data: bytes, dtype: str, shape: tuple[int, ...], strides: tuple[int, ...], offset: int, where: str) -> Any:
+def unpack_array(data: bytes, dtype: str, shape: tuple[int, ...], strides: tuple[int, ...], offset: int, where: str) -> Any:
     """The array that was packed, on its device."""
     kind, on = dtypes.as_dtype(dtype).numpy, as_device(where)
     memory = from_host(np.frombuffer(data, np.uint8), on)
@@ -113,7 +113,7 @@ def unpacked(data: bytes, dtype: str, shape: tuple[int, ...], strides: tuple[int
     return np.ndarray(shape, kind, memory, offset * kind.itemsize, tuple(s * kind.itemsize for s in strides))
 
 
-def _span(x: np.ndarray) -> tuple[int, int]:
+def _address_span(x: np.ndarray) -> tuple[int, int]:
     """Addresses of the first byte of an array's elements, and behind the last."""
     at = x.ctypes.data
     if x.size == 0:
@@ -122,7 +122,7 @@ def _span(x: np.ndarray) -> tuple[int, int]:
     return at + low, at + last + x.itemsize
 
 
-def _owner(x: np.ndarray) -> np.ndarray:
+def _find_owner(x: np.ndarray) -> np.ndarray:
     """The array whose memory x is a window on; x itself where the memory is no array's (a mapped file, a buffer)."""
     found = x
     while True:
@@ -132,6 +132,6 @@ def _owner(x: np.ndarray) -> np.ndarray:
         if type(base) is not np.ndarray:
             break
         found = base
-    low, high = _span(x)
-    first, last = _span(found)
+    low, high = _address_span(x)
+    first, last = _address_span(found)
     return found if first <= low and high <= last else x

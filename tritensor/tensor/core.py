@@ -23,10 +23,10 @@ from tritensor.ground.strides import as_format, contiguous_format, contiguous_st
 from tritensor.ground.transforms import VMAP, WrappedArray, transform
 from tritensor.ops.array import Array, CudaArray, device_of, element_strides, empty, from_host, is_contiguous
 from tritensor.ops.table import Op, sized_dim
-from tritensor.tensor.host_values import Values
+from tritensor.tensor.host_values import HostValues
 from tritensor.tensor.rare_attributes import Extra as Extra
-from tritensor.tensor.rare_attributes import Kin
-from tritensor.tensor.size import Size, size_of
+from tritensor.tensor.rare_attributes import LiveViews
+from tritensor.tensor.size import Size, new_size
 
 if TYPE_CHECKING:
     from tritensor.tensor.methods import Methods  # a stub: what the files of functions/ attach at run time
@@ -39,7 +39,7 @@ _object_new = object.__new__
 Step = tuple[Op, dict[str, Any], tuple[Any, ...]]  # from a base to its view: the op, its attributes, ((shape, dtype),) of what it took
 
 
-class Tensor(Values, Methods):
+class Tensor(HostValues, Methods):
     """An n-dimensional array on a device, differentiable.
 
     `Tensor(4, 3)` is uninitialised float32 of that shape, `Tensor([1, 2])` holds those values as float32; prefer
@@ -89,12 +89,12 @@ class Tensor(Values, Methods):
     @property
     def shape(self) -> Size:
         """The size of each dimension, a tuple."""
-        return size_of(Size, self.array.shape)
+        return new_size(Size, self.array.shape)
 
     def size(self, dim: int | None = None) -> Any:
         """The shape, or the size of one dimension."""
         if dim is None:
-            return size_of(Size, self.array.shape)
+            return new_size(Size, self.array.shape)
         if not -self.ndim <= dim < self.ndim:
             raise IndexError(f"size: dim {dim} is out of range for shape {self.array.shape}")
         return self.array.shape[dim]
@@ -203,8 +203,8 @@ class Tensor(Values, Methods):
                 self.node = None  # a leaf of its own from now on
             return self  # else it has no say: a view requires grad where its base does
         self.tracked = bool(requires_grad)
-        if self.extra is not None and self.extra.kin is not None:
-            self.extra.kin.follow(self.tracked)
+        if self.extra is not None and self.extra.views is not None:
+            self.extra.views.follow(self.tracked)
         return self
 
     @property
@@ -288,10 +288,10 @@ class Tensor(Values, Methods):
         """
         if self.path is not None:
             raise GradError("detach_: a view stays in the graph of its base; use detach()")
-        if self.extra is not None and self.extra.kin is not None:
-            self.extra.kin.part()
+        if self.extra is not None and self.extra.views is not None:
+            self.extra.views.part()
         reclaim(self)
-        self.hang_at(None)
+        self.set_node(None)
         return self
 
     @property
@@ -318,7 +318,7 @@ class Tensor(Values, Methods):
         """Call `hook(grad)` whenever this tensor's gradient is computed; what it returns replaces the gradient."""
         if not self.tracked:
             raise GradError("register_hook: the tensor does not require grad, so no gradient will come; set its requires_grad=True first")
-        owner = self.node if self.node is not None else extra_of(self)
+        owner = self.node if self.node is not None else ensure_extra(self)
         return Handle(hooks_of(owner).tensor, hook)
 
     def register_post_accumulate_grad_hook(self, hook: Callable[[Tensor], None]) -> Handle:
@@ -328,7 +328,7 @@ class Tensor(Values, Methods):
         """
         if not self.is_leaf or not self.tracked:
             raise GradError("register_post_accumulate_grad_hook: only a leaf that requires grad accumulates; use register_hook on others")
-        extra = extra_of(self)
+        extra = ensure_extra(self)
         if extra.post_hooks is None:
             extra.post_hooks = {}
         Hooks.post = True
@@ -336,18 +336,18 @@ class Tensor(Values, Methods):
 
     def _leaf_hooks(self) -> Hooks:
         """The hooks on this leaf's gradient (library code asks for them)."""
-        return hooks_of(extra_of(self))
+        return hooks_of(ensure_extra(self))
 
     def retain_grad(self) -> None:
         """Keep `.grad` of a tensor that is not a leaf: what is left of its gradient after all hooks. In-place writes do not end it."""
         if not self.tracked:
             raise GradError("retain_grad: the tensor does not require grad, so no gradient will come; set its requires_grad=True first")
-        if self.is_leaf or extra_of(self).retains:
+        if self.is_leaf or ensure_extra(self).retains:
             return
-        extra_of(self).retains = True
+        ensure_extra(self).retains = True
         keep_grad(self.node, self)
 
-    def hang_at(self, node: Node | None) -> None:
+    def set_node(self, node: Node | None) -> None:
         """Give this tensor another place in the graph: retain_grad goes there with it, the hooks stay with what it was."""
         if self.extra is not None and self.extra.retains:
             forget_grad(self.node, self)
@@ -361,16 +361,16 @@ class Tensor(Values, Methods):
         """Whether `retain_grad` was called, so that a tensor that is no leaf keeps its gradient."""
         return self.extra is not None and self.extra.retains
 
-    def became_view_of(self, base: Tensor, step: Step, recording: bool) -> None:
+    def record_view_of(self, base: Tensor, step: Step, recording: bool) -> None:
         """Note the way from the base, so that in-place writes reach both graphs (dispatch calls this)."""
         above = base.path
         self.path = (base, step) if above is None else (*above, step)
         origin = base.extra.origin if above is not None and base.extra is not None else ""
         if origin or not recording:
-            extra_of(self).origin = origin or "no_grad"
+            ensure_extra(self).origin = origin or "no_grad"
         if not recording and base.tracked and dtypes.has_gradient(self.array.dtype):
             self.node, self.tracked = Severed(), True
-        fresh = _kin_of(self.path[0]).fresh
+        fresh = _live_views(self.path[0]).fresh
         fresh[id(self)] = weakref.ref(self)
         if (n := len(fresh)) >= 32 and n & (n - 1) == 0:  # forget the dead at each doubling
             for key in [key for key, r in tuple(fresh.items()) if r() is None]:
@@ -404,27 +404,27 @@ nodes.make_tensor = new_tensor  # type: ignore[assignment]
 nodes.make_output = new_output  # type: ignore[assignment]
 
 
-def extra_of(t: Tensor) -> Extra:
+def ensure_extra(t: Tensor) -> Extra:
     """The tensor's Extra, made at its first use."""
     if t.extra is None:
-        with _making:  # two threads that hook one leaf at once
+        with _extra_lock:  # two threads that hook one leaf at once
             if t.extra is None:
                 t.extra = Extra()
     return t.extra
 
 
-_making = locks.lock()
+_extra_lock = locks.lock()
 
 
-def _kin_of(root: Tensor) -> Kin:
+def _live_views(root: Tensor) -> LiveViews:
     """The record of a base's views, made at the first; two threads that view it first at once share one."""
-    if root.extra is not None and root.extra.kin is not None:
-        return root.extra.kin
-    extra = extra_of(root)
-    with _making:
-        if extra.kin is None:
-            extra.kin = Kin()
-        return extra.kin
+    if root.extra is not None and root.extra.views is not None:
+        return root.extra.views
+    extra = ensure_extra(root)
+    with _extra_lock:
+        if extra.views is None:
+            extra.views = LiveViews()
+        return extra.views
 
 
 def as_tensor(x: Any, like: Tensor | None = None, name: str = "tensor") -> Tensor:

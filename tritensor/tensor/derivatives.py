@@ -36,42 +36,42 @@ class _Constant(Function):
         return y
 
 
-class _Barred(_Constant):
+class _NoDerivative(_Constant):
     """The same with gradients by the tensors that nobody knows."""
 
     @staticmethod
     def backward(ctx: Any, g: Tensor) -> Any:  # type: ignore[override]
-        raise _unknown(ctx)
+        raise _no_derivative_error(ctx)
 
     @staticmethod
     def jvp(ctx: Any, name: None, by: None, y: Tensor, *xs: Tensor) -> Any:  # type: ignore[override]
-        raise _unknown(ctx)
+        raise _no_derivative_error(ctx)
 
 
-def _unknown(ctx: Any) -> NoDerivativeError:
+def _no_derivative_error(ctx: Any) -> NoDerivativeError:
     return NoDerivativeError(f"{ctx.name}: there is no derivative{ctx.by}; give it a detached tensor (x.detach())")
 
 
 @functools.cache
-def _named(kind: type[_Constant], name: str) -> type[_Constant]:
+def _renamed_function(kind: type[_Constant], name: str) -> type[_Constant]:
     """The Function that the graph shows by the name of what was called."""
     return type(camel(name), (kind,), {"__module__": __name__, "__doc__": kind.__doc__})
 
 
-def _hung(kind: type[_Constant], name: str, by: str, y: Tensor, xs: tuple[Any, ...]) -> Tensor:
+def _apply_function(kind: type[_Constant], name: str, by: str, y: Tensor, xs: tuple[Any, ...]) -> Tensor:
     given = [x for x in xs if isinstance(x, Tensor) and followed(x)]
-    return _named(kind, name).apply(name, by, y, *given) if given else y  # type: ignore[arg-type]
+    return _renamed_function(kind, name).apply(name, by, y, *given) if given else y  # type: ignore[arg-type]
 
 
-def constant(name: str, y: Tensor, *xs: Any) -> Tensor:
+def make_constant(name: str, y: Tensor, *xs: Any) -> Tensor:
     """y, whose gradient by those of `xs` that a derivative follows is 0."""
-    return _hung(_Constant, name, "", y, xs)
+    return _apply_function(_Constant, name, "", y, xs)
 
 
-def barred(name: str, y: Tensor, *xs: Any, by: str = "") -> Tensor:
+def refuse_derivative(name: str, y: Tensor, *xs: Any, by: str = "") -> Tensor:
     """y, which raises NoDerivativeError when a derivative by one of `xs` is asked of it; `by` says which that is, where y has others."""
     if not followed(y):
-        return _hung(_Barred, name, by, y, xs)
+        return _apply_function(_NoDerivative, name, by, y, xs)
     nothing = ops.full(shape=(), value=-0.0, dtype=y.array.dtype, device=y.device)  # which changes no number, -0.0 neither
-    barrier = _hung(_Barred, name, by, nothing, xs)
+    barrier = _apply_function(_NoDerivative, name, by, nothing, xs)
     return y if barrier is nothing else ops.add(y, barrier)  # a sum, so that the others can be had alone

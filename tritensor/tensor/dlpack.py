@@ -21,8 +21,8 @@ VERSION = (1, 1)
 CPU, CUDA, CUDA_HOST = 1, 2, 3
 READ_ONLY, COPIED = 1, 2  # flags
 _CODES = {"int": 0, "uint": 1, "float": 2, "complex": 5, "bool": 6}
-_OF_NAME = {"bfloat16": 4, "float8_e4m3fn": 10, "float8_e5m2": 12}
-_KINDS = {(_OF_NAME.get(d.name, _CODES.get(d.kind)), 8 * d.itemsize): d for d in dtypes.ALL}
+_CODE_BY_NAME = {"bfloat16": 4, "float8_e4m3fn": 10, "float8_e5m2": 12}
+_DTYPES = {(_CODE_BY_NAME.get(d.name, _CODES.get(d.kind)), 8 * d.itemsize): d for d in dtypes.ALL}
 
 
 class _Tensor(ctypes.Structure):
@@ -54,16 +54,16 @@ class _Versioned(ctypes.Structure):
 
 
 _STRUCTURES = {b"dltensor_versioned": _Versioned, b"dltensor": _Managed}
-_USED = {b"dltensor_versioned": b"used_dltensor_versioned", b"dltensor": b"used_dltensor"}
+_USED_NAMES = {b"dltensor_versioned": b"used_dltensor_versioned", b"dltensor": b"used_dltensor"}
 _api = ctypes.pythonapi
 _Destructor = ctypes.CFUNCTYPE(None, ctypes.c_void_p)
-_new = ctypes.PYFUNCTYPE(ctypes.py_object, ctypes.c_void_p, ctypes.c_char_p, ctypes.c_void_p)(("PyCapsule_New", _api))
-_valid = ctypes.PYFUNCTYPE(ctypes.c_int, ctypes.py_object, ctypes.c_char_p)(("PyCapsule_IsValid", _api))
-_pointer = ctypes.PYFUNCTYPE(ctypes.c_void_p, ctypes.py_object, ctypes.c_char_p)(("PyCapsule_GetPointer", _api))
-_rename = ctypes.PYFUNCTYPE(ctypes.c_int, ctypes.py_object, ctypes.c_char_p)(("PyCapsule_SetName", _api))
+_new_capsule = ctypes.PYFUNCTYPE(ctypes.py_object, ctypes.c_void_p, ctypes.c_char_p, ctypes.c_void_p)(("PyCapsule_New", _api))
+_is_valid = ctypes.PYFUNCTYPE(ctypes.c_int, ctypes.py_object, ctypes.c_char_p)(("PyCapsule_IsValid", _api))
+_get_pointer = ctypes.PYFUNCTYPE(ctypes.c_void_p, ctypes.py_object, ctypes.c_char_p)(("PyCapsule_GetPointer", _api))
+_set_name = ctypes.PYFUNCTYPE(ctypes.c_int, ctypes.py_object, ctypes.c_char_p)(("PyCapsule_SetName", _api))
 # A destructor is handed a capsule that is being freed: a reference of Python's to it would free it again.
-_valid_raw = ctypes.PYFUNCTYPE(ctypes.c_int, ctypes.c_void_p, ctypes.c_char_p)(("PyCapsule_IsValid", _api))
-_pointer_raw = ctypes.PYFUNCTYPE(ctypes.c_void_p, ctypes.c_void_p, ctypes.c_char_p)(("PyCapsule_GetPointer", _api))
+_is_valid_raw = ctypes.PYFUNCTYPE(ctypes.c_int, ctypes.c_void_p, ctypes.c_char_p)(("PyCapsule_IsValid", _api))
+_get_pointer_raw = ctypes.PYFUNCTYPE(ctypes.c_void_p, ctypes.c_void_p, ctypes.c_char_p)(("PyCapsule_GetPointer", _api))
 _exported: dict[int, tuple[Any, ...]] = {}  # what lives until its consumer calls the deleter, by the structure's address
 
 
@@ -73,11 +73,11 @@ def _delete(address: int) -> None:
 
 
 @_Destructor
-def _drop(capsule: int) -> None:
+def _drop_capsule(capsule: int) -> None:
     """A capsule that nobody has taken goes: so does what it stands for."""
     for name in _STRUCTURES:
-        if _valid_raw(capsule, name):
-            _exported.pop(_pointer_raw(capsule, name), None)
+        if _is_valid_raw(capsule, name):
+            _exported.pop(_get_pointer_raw(capsule, name), None)
 
 
 def device_of(array: Array) -> tuple[int, int]:
@@ -85,7 +85,7 @@ def device_of(array: Array) -> tuple[int, int]:
     return (CUDA, array.device.index or 0) if isinstance(array, CudaArray) else (CPU, 0)
 
 
-def exported(array: Array, stream: Any, versioned: bool, copied: bool) -> Any:
+def export_array(array: Array, stream: Any, versioned: bool, copied: bool) -> Any:
     """A capsule of an array, memory shared. Raises BufferError for an emulated device's, ArgumentError for a stream that is none."""
     kind = dtypes.of(array.dtype)
     where = device_of(array)
@@ -94,13 +94,13 @@ def exported(array: Array, stream: Any, versioned: bool, copied: bool) -> Any:
             raise BufferError(
                 f"dlpack: the tensor is on {array.device}, which is emulated: no other library finds it there; use .cpu() first"
             )
-        _hand_to(stream, where[1])
+        _order_streams(stream, where[1])
     elif stream is not None and stream != -1:
         raise ArgumentError(f"dlpack: stream {stream!r} for a tensor on the CPU, which has none; leave it out")
     sizes = (ctypes.c_int64 * max(len(array.shape), 1))(*array.shape)
     strides = (ctypes.c_int64 * max(len(array.shape), 1))(*element_strides(array))
     address = array.data_ptr() if isinstance(array, CudaArray) else array.ctypes.data
-    code = _OF_NAME.get(kind.name, _CODES.get(kind.kind))
+    code = _CODE_BY_NAME.get(kind.name, _CODES.get(kind.kind))
     tensor = _Tensor(address, where[0], where[1], len(array.shape), code, 8 * kind.itemsize, 1, sizes, strides, 0)
     deleter = ctypes.cast(_delete, ctypes.c_void_p)
     if versioned:
@@ -111,10 +111,10 @@ def exported(array: Array, stream: Any, versioned: bool, copied: bool) -> Any:
         made, name = _Managed(tensor, None, deleter), b"dltensor"
     at = ctypes.addressof(made)
     _exported[at] = (made, sizes, strides, array)
-    return _new(at, name, ctypes.cast(_drop, ctypes.c_void_p))
+    return _new_capsule(at, name, ctypes.cast(_drop_capsule, ctypes.c_void_p))
 
 
-def _hand_to(stream: Any, index: int) -> None:
+def _order_streams(stream: Any, index: int) -> None:
     """Let the consumer's stream wait for what was queued on ours: None and 1 are the legacy default stream, 2 the per-thread one, -1 asks for nothing."""
     if stream == -1:
         return
@@ -126,7 +126,7 @@ def _hand_to(stream: Any, index: int) -> None:
         ExternalStream(handle, index).wait_stream(own)
 
 
-class _Foreign:
+class _ForeignMemory:
     """Memory of another library's; its deleter is called with this object's end."""
 
     def __init__(self, address: int, deleter: int | None) -> None:
@@ -138,16 +138,16 @@ class _Foreign:
             self.deleter(self.address)
 
 
-def imported(source: Any) -> Array:
+def import_array(source: Any) -> Array:
     """An array on the memory of anything that speaks DLPack, or of a capsule. Raises DeviceError and DTypeError for what cannot be taken."""
-    capsule = source if type(source).__name__ == "PyCapsule" else _asked(source)
-    name = next((n for n in _STRUCTURES if _valid(capsule, n)), None)
+    capsule = source if type(source).__name__ == "PyCapsule" else _request_capsule(source)
+    name = next((n for n in _STRUCTURES if _is_valid(capsule, n)), None)
     if name is None:
         raise ArgumentError("from_dlpack: the capsule is no DLPack capsule, or has been taken before; a capsule serves once")
-    address = _pointer(capsule, name)
+    address = _get_pointer(capsule, name)
     made: Any = _STRUCTURES[name].from_address(address)
     tensor = made.tensor
-    kind = _KINDS.get((tensor.code, tensor.bits))
+    kind = _DTYPES.get((tensor.code, tensor.bits))
     if tensor.device_type not in (CPU, CUDA, CUDA_HOST):
         raise DeviceError(
             f"from_dlpack: the memory is on a device of DLPack's type {tensor.device_type}; CPU and CUDA are taken, copy it there first"
@@ -158,13 +158,13 @@ def imported(source: Any) -> Array:
         )
     if name == b"dltensor_versioned" and made.major != VERSION[0]:
         raise BufferError(f"from_dlpack: DLPack {made.major}.{made.minor}; version {VERSION[0]} is understood")
-    _rename(capsule, _USED[name])
-    owner = _Foreign(address, made.deleter)
+    _set_name(capsule, _USED_NAMES[name])
+    owner = _ForeignMemory(address, made.deleter)
     read_only = name == b"dltensor_versioned" and bool(made.flags & READ_ONLY)
-    return _on_gpu(tensor, kind, owner) if tensor.device_type == CUDA else _on_host(tensor, kind, owner, read_only)
+    return _cuda_array(tensor, kind, owner) if tensor.device_type == CUDA else _host_array(tensor, kind, owner, read_only)
 
 
-def _asked(source: Any) -> Any:
+def _request_capsule(source: Any) -> Any:
     """The capsule of an object: the newest kind that it has, ordered after its work on our stream."""
     options: dict[str, Any] = {}
     if int(source.__dlpack_device__()[0]) == CUDA:
@@ -183,11 +183,11 @@ def _layout(tensor: Any) -> tuple[tuple[int, ...], tuple[int, ...]]:
     return shape, contiguous_strides(shape)
 
 
-def _on_host(tensor: Any, kind: DType, owner: _Foreign, read_only: bool) -> np.ndarray:
+def _host_array(tensor: Any, kind: DType, owner: _ForeignMemory, read_only: bool) -> np.ndarray:
     shape, strides = _layout(tensor)
     if 0 in shape:
         return np.empty(shape, kind.numpy)
-    plain = np.dtype(f"u{kind.itemsize}") if kind.name in _OF_NAME else kind.numpy  # numpy has no name for those
+    plain = np.dtype(f"u{kind.itemsize}") if kind.name in _CODE_BY_NAME else kind.numpy  # numpy has no name for those
     owner.__array_interface__ = {
         "data": ((tensor.data or 0) + tensor.byte_offset, read_only),
         "shape": shape,
@@ -199,7 +199,7 @@ def _on_host(tensor: Any, kind: DType, owner: _Foreign, read_only: bool) -> np.n
     return found if plain == kind.numpy else found.view(kind.numpy)
 
 
-def _on_gpu(tensor: Any, kind: DType, owner: _Foreign) -> CudaArray:
+def _cuda_array(tensor: Any, kind: DType, owner: _ForeignMemory) -> CudaArray:
     shape, strides = _layout(tensor)
     reach = 1 + sum((n - 1) * s for n, s in zip(shape, strides, strict=True)) if 0 not in shape else 0
     storage = HostStorage(

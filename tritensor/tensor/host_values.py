@@ -16,10 +16,10 @@ from tritensor.ground.errors import ArgumentError, DeviceError, DTypeError, Grad
 from tritensor.ground.providers import provider
 from tritensor.ops.array import Array, CudaArray, to_host
 from tritensor.tensor import dlpack
-from tritensor.tensor.copying import packed, unpacked, with_storage
+from tritensor.tensor.copying import copy_with_storage, pack_array, unpack_array
 
 
-class Values:
+class HostValues:
     """The part of Tensor that leaves the library: every method here reads the memory, and waits for the device to do so."""
 
     __slots__ = ()
@@ -100,7 +100,7 @@ class Values:
             given, stream = given.cpu(), None
         elif copy:
             given = given.clone()
-        return dlpack.exported(given.array, stream, max_version is not None and max_version[0] >= 1, given is not self)
+        return dlpack.export_array(given.array, stream, max_version is not None and max_version[0] >= 1, given is not self)
 
     @property
     def __cuda_array_interface__(self) -> dict[str, Any]:
@@ -172,13 +172,13 @@ class Values:
         return t
 
     def __reduce_ex__(self, protocol: Any) -> Any:
-        return _rebuild, (type(self), packed(self.array), self.tracked, getattr(self, "__dict__", {}))
+        return _rebuild, (type(self), pack_array(self.array), self.tracked, getattr(self, "__dict__", {}))
 
     def __deepcopy__(self, memo: dict[Any, Any]) -> Any:
         """A copy with the memory that this tensor is a window on: views copied together stay views of one memory."""
-        return self._deepcopied(memo, with_storage)
+        return self._deepcopy_with(memo, copy_with_storage)
 
-    def _deepcopied(self, memo: dict[Any, Any], array_of: Any) -> Any:
+    def _deepcopy_with(self, memo: dict[Any, Any], array_of: Any) -> Any:
         """This leaf on `array_of(array, memo)`, with copies of its gradient and attributes."""
         if id(self) in memo:
             return memo[id(self)]
@@ -196,7 +196,7 @@ class Values:
 def _rebuild(cls: Any, content: tuple[Any, ...], tracked: bool, attributes: dict[str, Any]) -> Any:
     """Unpickle."""
     t = cls.__new__(cls)
-    t.array = unpacked(*content)
+    t.array = unpack_array(*content)
     t.tracked = tracked
     if attributes:
         t.__dict__.update(attributes)

@@ -12,7 +12,7 @@ from tritensor.ops.array import CudaArray
 from tritensor.tensor.core import Tensor
 
 
-def _array(x: Tensor, kernel: str, parameter: str) -> CudaArray:
+def _cuda_array(x: Tensor, kernel: str, parameter: str) -> CudaArray:
     array = x.array
     if type(array) is CudaArray:
         return array
@@ -31,11 +31,11 @@ def _array(x: Tensor, kernel: str, parameter: str) -> CudaArray:
     )
 
 
-def _host_array(x: np.ndarray, kernel: str, parameter: str) -> Any:
+def _refuse_host_array(x: np.ndarray, kernel: str, parameter: str) -> Any:
     raise DeviceError(
         f"launch {kernel}: {parameter} is a numpy array, {x.dtype}{list(x.shape)}, and kernels run on device cuda; give tensor(x, device='cuda')"
     )
 
 
-seen_as(Tensor, _array)
-seen_as(np.ndarray, _host_array)
+seen_as(Tensor, _cuda_array)
+seen_as(np.ndarray, _refuse_host_array)

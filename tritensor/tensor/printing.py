@@ -40,7 +40,7 @@ def set_printoptions(
 
 
 # -- one number
-class _Number:
+class _RealFormat:
     """One form for all real numbers of a tensor: whole with a point, fixed or scientific, and a width that right-aligns most of them."""
 
     def __init__(self, values: np.ndarray) -> None:
@@ -73,11 +73,11 @@ class _Number:
         return self._bare(value).rjust(self.width)
 
 
-class _Complex:
+class _ComplexFormat:
     """A complex number: real and imaginary part each in a form of their own."""
 
     def __init__(self, values: np.ndarray) -> None:
-        self.real, self.imaginary = _Number(values.real), _Number(values.imag)
+        self.real, self.imaginary = _RealFormat(values.real), _RealFormat(values.imag)
         self.width = self.real.width + self.imaginary.width + 1
 
     def __call__(self, value: complex) -> str:
@@ -85,7 +85,7 @@ class _Complex:
         return self.real(value.real) + ("" if imaginary[0] in "+-" else "+") + imaginary
 
 
-class _Plain:
+class _IntegerFormat:
     """Integers and booleans, all of one width."""
 
     def __init__(self, values: np.ndarray) -> None:
@@ -97,36 +97,36 @@ class _Plain:
 
 
 # -- all of them
-def _edges(x: Array, edge: int) -> np.ndarray:
+def _edge_values(x: Array, edge: int) -> np.ndarray:
     """The values at both edges of every dimension that is longer than the two, on the host; those between are left out."""
     for axis, size in enumerate(x.shape):
         if size > 2 * edge:  # a strided window on each edge: the pieces are copied to the host, not the tensor
             lead = (slice(None),) * axis
-            return np.concatenate([_edges(x[(*lead, part)], edge) for part in (slice(0, edge), slice(size - edge, size))], axis)
+            return np.concatenate([_edge_values(x[(*lead, part)], edge) for part in (slice(0, edge), slice(size - edge, size))], axis)
     return to_host(x)
 
 
-def _row(words: list[str], width: int, indent: int) -> str:
+def _join_row(words: list[str], width: int, indent: int) -> str:
     """One dimension, broken into lines."""
     fits = max(1, (_options["linewidth"] - indent) // (width + 2))
     lines = [", ".join(words[i : i + fits]) for i in range(0, len(words), fits)]
     return "[" + (",\n" + " " * (indent + 1)).join(lines) + "]"
 
 
-def _nest(values: Any, cut: tuple[bool, ...], edge: int, show: Any, indent: int) -> str:
+def _join_nested(values: Any, cut: tuple[bool, ...], edge: int, show: Any, indent: int) -> str:
     """Nested lists of as many dimensions as `cut` has flags; a dimension that was cut gets dots in its middle."""
     if not cut:
         return str(show(values))
     if len(cut) == 1:
         parts = [show(v) for v in values]
-        return _row([*parts[:edge], " ...", *parts[edge:]] if cut[0] else parts, show.width, indent)
-    parts = [_nest(v, cut[1:], edge, show, indent + 1) for v in values]
+        return _join_row([*parts[:edge], " ...", *parts[edge:]] if cut[0] else parts, show.width, indent)
+    parts = [_join_nested(v, cut[1:], edge, show, indent + 1) for v in values]
     if cut[0]:
         parts[edge:edge] = ["..."]
     return "[" + ("," + "\n" * (len(cut) - 1) + " " * (indent + 1)).join(parts) + "]"
 
 
-_FORMS: dict[str, Callable[[np.ndarray], Any]] = {"float": _Number, "float8": _Number, "complex": _Complex}
+_FORMATS: dict[str, Callable[[np.ndarray], Any]] = {"float": _RealFormat, "float8": _RealFormat, "complex": _ComplexFormat}
 
 
 def format_values(x: Array, indent: int) -> str:
@@ -136,18 +136,18 @@ def format_values(x: Array, indent: int) -> str:
     summarize, edge = x.size > _options["threshold"], _options["edgeitems"]
     if summarize and not edge:
         return "[...]"
-    host = _edges(x, edge) if summarize else to_host(x)
+    host = _edge_values(x, edge) if summarize else to_host(x)
     kind = dtypes.of(x.dtype).kind
     if kind in ("float", "float8") and host.dtype.itemsize < 4:
         host = host.astype(np.float32)
     cut = tuple([summarize and size > 2 * edge for size in x.shape])
-    return _nest(host.tolist(), cut, edge, _FORMS.get(kind, _Plain)(host), indent)
+    return _join_nested(host.tolist(), cut, edge, _FORMATS.get(kind, _IntegerFormat)(host), indent)
 
 
 def _repr(self: Tensor) -> str:
     """`tensor([[1., 2.]], device='cuda:0', dtype=..., grad_fn=<...>)`, leaving out what goes without saying."""
     if type(self.array) is WrappedArray:
-        return _wrapped(self.array)
+        return _wrapped_repr(self.array)
     plain = type(self) is Tensor or self.heading or vars(type(self)).get("prints_plain")
     opening = "tensor(" if plain else f"{type(self).__name__}("
     d, default = self.dtype, dtypes.default_float()
@@ -181,7 +181,7 @@ def _repr(self: Tensor) -> str:
     return self.heading + out + ")"
 
 
-def _wrapped(x: WrappedArray) -> str:
+def _wrapped_repr(x: WrappedArray) -> str:
     """What a tensor inside a transform shows: what lies below it, and its tangent, as PyTorch does."""
     value = repr(x.value)
     if x.level.kind == TRACE:

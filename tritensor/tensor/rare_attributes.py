@@ -11,7 +11,7 @@ from tritensor.ground import dtypes
 from tritensor.ground.errors import GradError
 
 
-class Kin:
+class LiveViews:
     """The live views of a base, by id: `fresh` ones, whose node leads through the base's node of now, and `stale` ones, which have yet to find
     their way through it (see views.py). `swept` is how many stale ones were alive when the dead were last forgotten."""
 
@@ -28,11 +28,11 @@ class Kin:
         for mark in tuple(self.fresh.values()):
             view = mark()
             if view is not None and tracked and not view.tracked and dtypes.has_gradient(view.array.dtype):
-                view.hang_at(Severed())
+                view.set_node(Severed())
                 if view.extra is None or not view.extra.origin:
-                    leave_behind(view)
+                    mark_base_left(view)
             elif view is not None and not tracked and type(view.node) is Severed:
-                view.hang_at(None)
+                view.set_node(None)
 
     def part(self) -> None:
         """The base is about to leave the graph: stale views find their way through it before. Views that have a way back stay, the others leave with it."""
@@ -43,12 +43,12 @@ class Kin:
         for mark in tuple(self.fresh.values()):
             view = mark()
             if view is not None and type(view.node) is Severed:
-                view.hang_at(None)
+                view.set_node(None)
             elif view is not None and view.tracked:
-                leave_behind(view)
+                mark_base_left(view)
 
 
-def leave_behind(view: Any) -> None:
+def mark_base_left(view: Any) -> None:
     """Let a view keep its way back until its memory is written. Put here by tritensor.tensor.aliasing.views."""
     raise GradError("autograd: the views are not loaded; import tritensor")
 
@@ -63,8 +63,8 @@ class Extra:
 
     hooks: Hooks | None = None
     post_hooks: dict[int, Any] | None = None
-    kin: Kin | None = None
+    views: LiveViews | None = None
     origin = ""
     retains = False
     memory: Any = None  # of a tensor that was resized: all of its memory, a vector
-    left_at = 0  # how often a view's memory had been written when its base left the graph
+    base_left_at = 0  # how often a view's memory had been written when its base left the graph

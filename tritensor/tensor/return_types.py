@@ -7,16 +7,16 @@ from typing import Any, TypeVar
 
 from tritensor.ground.call_site import spelled
 
-Kind = TypeVar("Kind", bound=tuple[Any, ...])
+NamedTupleType = TypeVar("Kind", bound=tuple[Any, ...])
 
 
-def _shown(x: Any) -> str:
+def _repr_fields(x: Any) -> str:
     kind = type(x)
     parts = ",\n".join(f"{name}={part!r}" for name, part in zip(x._fields, x, strict=True))
     return f"{spelled('return_types.' + kind.__name__)}(\n{parts})"
 
 
 @functools.cache
-def returned(name: str, kind: type[Kind]) -> type[Kind]:
+def return_type(name: str, kind: type[NamedTupleType]) -> type[NamedTupleType]:
     """`kind`, a named tuple, as what the function `name` returns: tritensor.return_types.max."""
-    return type(name, (kind,), {"__slots__": (), "__module__": "tritensor.return_types", "__doc__": kind.__doc__, "__repr__": _shown})
+    return type(name, (kind,), {"__slots__": (), "__module__": "tritensor.return_types", "__doc__": kind.__doc__, "__repr__": _repr_fields})

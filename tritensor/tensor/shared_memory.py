@@ -25,10 +25,10 @@ from tritensor.tensor.copying import Memory
 
 FOLDER = "/dev/shm"
 STRATEGIES = ("file_descriptor", "file_system")
-_FULL = (errno.ENOSPC, errno.ENOMEM, errno.EFBIG, errno.EDQUOT)
+_NO_ROOM = (errno.ENOSPC, errno.ENOMEM, errno.EFBIG, errno.EDQUOT)
 NO_DESCRIPTOR = (errno.EMFILE, errno.ENFILE)
 _strategy = "file_descriptor"
-_FAILED = ctypes.c_void_p(-1).value
+_MAP_FAILED = ctypes.c_void_p(-1).value
 
 
 @functools.cache
@@ -52,11 +52,11 @@ def set_strategy(new_strategy: str) -> None:
     if new_strategy not in STRATEGIES:
         raise ArgumentError(f"set_sharing_strategy: {new_strategy!r} is no strategy; give 'file_descriptor' or 'file_system'")
     if new_strategy == "file_system":
-        _tracker().ensure_running()  # before processes are forked, so that all of them tell the same one of their names
+        _resource_tracker().ensure_running()  # before processes are forked, so that all of them tell the same one of their names
     _strategy = new_strategy
 
 
-def _tracker() -> Any:
+def _resource_tracker() -> Any:
     from multiprocessing import resource_tracker
 
     return resource_tracker
@@ -74,7 +74,7 @@ class Mapping(Memory):
         super().__init__(0, nbytes)
         flags = mmap.MAP_PRIVATE if private else mmap.MAP_SHARED | mmap.MAP_POPULATE
         found = _libc().mmap(None, nbytes, mmap.PROT_READ | mmap.PROT_WRITE, flags, descriptor, 0)
-        if found == _FAILED:
+        if found == _MAP_FAILED:
             code = ctypes.get_errno()
             raise OutOfMemoryError(
                 f"shared memory: {nbytes:,} bytes could not be mapped: {os.strerror(code)}; free memory, or raise the process's limits "
@@ -98,7 +98,7 @@ class Segment(Mapping):
     def __init__(self, descriptor: int, nbytes: int, key: str, name: str) -> None:
         self.descriptor, self.key, self.name, self.owner = descriptor, key, name, os.getpid()
         if name:
-            _names.keep(name)
+            _own_names.keep(name)
         super().__init__(descriptor, nbytes)
         if name:
             self.descriptor = -1
@@ -110,11 +110,11 @@ class Segment(Mapping):
             os.close(self.descriptor)
             self.descriptor = -1
         if self.name and self.owner == os.getpid():  # a forked child has the memory, not the name
-            _names.forget(self.name)
+            _own_names.forget(self.name)
             self.name = ""
 
 
-class _Names:
+class _OwnNames:
     """The names in /dev/shm that are this process's own. Those of segments that are alive when it ends are removed by multiprocessing's exit
     function, which runs in its children as well."""
 
@@ -134,7 +134,7 @@ class _Names:
         """Remove one."""
         if name in self.names:
             self.names.discard(name)
-            forget_name(name)
+            remove_name(name)
 
     def forget_all(self) -> None:
         """Remove all: the process ends."""
@@ -142,10 +142,10 @@ class _Names:
             self.forget(name)
 
 
-_names = _Names()
+_own_names = _OwnNames()
 
 
-class Lent(Memory):
+class SegmentLoan(Memory):
     """What of a segment is lent to arrays until the last of them dies: a batch of a DataLoader. A subclass says to whom it goes back."""
 
     __slots__ = ("mapping",)
@@ -155,36 +155,36 @@ class Lent(Memory):
         super().__init__(mapping.address, nbytes)
 
 
-def base_of(x: np.ndarray) -> Any:
+def memory_base(x: np.ndarray) -> Any:
     """What an array's memory belongs to: a Segment, a Lent, or whatever else is the base of all bases; None where it is numpy's own."""
     base: Any = x.base
-    while base is not None and not isinstance(base, Mapping | Lent):
+    while base is not None and not isinstance(base, Mapping | SegmentLoan):
         below = getattr(base, "base", None)
         base = below if below is not None else getattr(base, "owner", None)
     return base
 
 
-def segment_of(x: np.ndarray) -> Segment | None:
+def find_segment(x: np.ndarray) -> Segment | None:
     """The segment that an array lies in and can be sent with, None for other memory."""
-    base = base_of(x)
+    base = memory_base(x)
     return base if type(base) is Segment else None
 
 
 def is_shared(x: np.ndarray) -> bool:
     """Whether an array lies in memory that other processes may see."""
-    return isinstance(base_of(x), Segment | Lent)
+    return isinstance(memory_base(x), Segment | SegmentLoan)
 
 
 def create(nbytes: int) -> Segment:
     """A new segment of zeros. Raises OutOfMemoryError where there is no room, nothing left behind."""
     name = new_name() if _strategy == "file_system" else ""
-    descriptor = reserved(nbytes, name)
+    descriptor = reserve_file(nbytes, name)
     if name:
-        _tracker().register("/" + name, "shared_memory")
+        _resource_tracker().register("/" + name, "shared_memory")
     return Segment(descriptor, nbytes, os.urandom(16).hex(), name)
 
 
-def reserved(nbytes: int, name: str = "") -> int:
+def reserve_file(nbytes: int, name: str = "") -> int:
     """A descriptor of `nbytes` that the system has set aside: nameless memory, by strategy the kernel's or of /dev/shm; with a name a file there.
 
     Raises OutOfMemoryError, nothing left behind.
@@ -198,7 +198,7 @@ def reserved(nbytes: int, name: str = "") -> int:
         else:
             descriptor = os.memfd_create("tritensor", os.MFD_CLOEXEC)
     except OSError as error:
-        raise no_room(nbytes, error) from error
+        raise no_room_error(nbytes, error) from error
     try:
         if nbytes:
             os.posix_fallocate(descriptor, 0, nbytes)
@@ -206,13 +206,13 @@ def reserved(nbytes: int, name: str = "") -> int:
         os.close(descriptor)
         if name:
             os.unlink(where)
-        raise no_room(nbytes, error) from error
+        raise no_room_error(nbytes, error) from error
     return descriptor
 
 
-def reserved_and_mapped(nbytes: int) -> tuple[int, Mapping]:
+def reserve_and_map(nbytes: int) -> tuple[int, Mapping]:
     """Nameless memory: its descriptor, and where it is mapped here. Raises OutOfMemoryError."""
-    descriptor = reserved(nbytes)
+    descriptor = reserve_file(nbytes)
     try:
         return descriptor, Mapping(descriptor, nbytes)
     except BaseException:
@@ -220,20 +220,20 @@ def reserved_and_mapped(nbytes: int) -> tuple[int, Mapping]:
         raise
 
 
-def no_room(nbytes: int, error: OSError) -> Exception:
+def no_room_error(nbytes: int, error: OSError) -> Exception:
     """What is said where a segment could not be had: how much was asked, what there is, what to do. An error of another kind is returned as it is."""
     if error.errno in NO_DESCRIPTOR:
-        held, raised = descriptors_held()
+        held, raised = descriptor_usage()
         return OutOfMemoryError(
             f"shared memory: no file descriptor is left for {nbytes:,} bytes ({held}): each shared tensor holds one; {raised}, or "
             "tritensor.multiprocessing.set_sharing_strategy('file_system')"
         )
-    if error.errno not in _FULL:
+    if error.errno not in _NO_ROOM:
         if _strategy != "file_system":
             return error
         told = f"shared memory: {FOLDER} takes no file ({os.strerror(error.errno or 0)}); set_sharing_strategy('file_descriptor') does not use it"
         return OSError(error.errno, told, error.filename or FOLDER)
-    said = f"shared memory: no room for {nbytes:,} bytes: {os.strerror(error.errno or 0)}; {_what_there_is()}"
+    said = f"shared memory: no room for {nbytes:,} bytes: {os.strerror(error.errno or 0)}; {_free_memory_text()}"
     if error.errno == errno.EFBIG:
         return OutOfMemoryError(said + "; this process may not write files that large: raise ulimit -f")
     mend = "use fewer DataLoader workers, a smaller prefetch_factor or batch_size"
@@ -242,7 +242,7 @@ def no_room(nbytes: int, error: OSError) -> Exception:
     return OutOfMemoryError(f"{said}; {mend}")
 
 
-def descriptors_held() -> tuple[str, str]:
+def descriptor_usage() -> tuple[str, str]:
     """What is held and what helps, in words: "1024 open, limit 1024" and "raise the limit (ulimit -n, up to 4096)"."""
     import resource
 
@@ -254,7 +254,7 @@ def descriptors_held() -> tuple[str, str]:
     return f"{held}limit {soft}", f"raise the limit (ulimit -n, up to {hard})"
 
 
-def _what_there_is() -> str:
+def _free_memory_text() -> str:
     found = []
     if _strategy == "file_system":
         try:
@@ -276,32 +276,32 @@ def new_name() -> str:
     return f"tritensor-{os.getpid()}-{os.urandom(8).hex()}"
 
 
-def forget_name(name: str) -> None:
+def remove_name(name: str) -> None:
     """Remove a name from /dev/shm, and from the resource tracker's list."""
     try:
         os.unlink(f"{FOLDER}/{name}")
     except FileNotFoundError:  # the tracker, or an administrator, was quicker: there is nothing left to remove
         return
-    _tracker().unregister("/" + name, "shared_memory")
+    _resource_tracker().unregister("/" + name, "shared_memory")
 
 
-def another_name(segment: Segment) -> str:
+def add_name(segment: Segment) -> str:
     """One more name of a segment in /dev/shm, for the process that is to receive it."""
     name = new_name()
     os.link(f"{FOLDER}/{segment.name}", f"{FOLDER}/{name}")
-    _tracker().register("/" + name, "shared_memory")
+    _resource_tracker().register("/" + name, "shared_memory")
     return name
 
 
-def taken_over(name: str) -> str:
+def take_over_name(name: str) -> str:
     """A name that was sent here, as one of this process. Raises FileNotFoundError where it is gone."""
     own = new_name()
     os.rename(f"{FOLDER}/{name}", f"{FOLDER}/{own}")
-    _tracker().register("/" + own, "shared_memory")
-    _tracker().unregister("/" + name, "shared_memory")
+    _resource_tracker().register("/" + own, "shared_memory")
+    _resource_tracker().unregister("/" + name, "shared_memory")
     return own
 
 
-def opened(name: str) -> int:
+def open_name(name: str) -> int:
     """A descriptor of a file in /dev/shm."""
     return os.open(f"{FOLDER}/{name}", os.O_RDWR | os.O_NOFOLLOW | os.O_CLOEXEC)

@@ -8,8 +8,8 @@ from typing import Any
 
 from tritensor.ground.call_site import spelled
 
-_item = tuple.__getitem__
-size_of = tuple.__new__  # size_of(Size, ints) looks at none of them
+_tuple_item = tuple.__getitem__
+new_size = tuple.__new__  # size_of(Size, ints) looks at none of them
 
 
 class Size(tuple[int, ...]):
@@ -21,8 +21,8 @@ class Size(tuple[int, ...]):
         return tuple.__new__(cls, [as_index(n) for n in sizes])
 
     def __getitem__(self, at: Any) -> Any:
-        found = _item(self, at)
-        return size_of(Size, found) if type(at) is slice else found
+        found = _tuple_item(self, at)
+        return new_size(Size, found) if type(at) is slice else found
 
     def __add__(self, other: Any) -> Any:
         return Size((*self, *other)) if isinstance(other, tuple) else NotImplemented
@@ -31,7 +31,7 @@ class Size(tuple[int, ...]):
         return Size((*other, *self)) if isinstance(other, tuple) else NotImplemented
 
     def __mul__(self, times: Any) -> Any:
-        return size_of(Size, tuple(self) * times)
+        return new_size(Size, tuple(self) * times)
 
     __rmul__ = __mul__
 

@@ -163,7 +163,7 @@ def methods() -> str:
     from tritensor.torch_compat.missing import Absent
 
     written: set[str] = set()
-    for file, name in (("core.py", "Tensor"), ("host_values.py", "Values")):
+    for file, name in (("core.py", "Tensor"), ("host_values.py", "HostValues")):
         tree = ast.parse((PACKAGE / "tensor" / file).read_text())
         body = next(n for n in tree.body if isinstance(n, ast.ClassDef) and n.name == name).body
         written |= {n.name for n in body if isinstance(n, ast.FunctionDef)}

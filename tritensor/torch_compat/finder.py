@@ -56,7 +56,7 @@ def look_up(path: str, name: str) -> Any:
     if (name.startswith("__") and name not in FILES) or name == "_path":
         raise AttributeError(f"module {'tritensor' + '.' * bool(path) + path!r} has no attribute {name!r}")
     value = found(path, name)
-    if value is ABSENT and not path and not name.startswith("_") and (of_package := op_forms.of_packages(name)) is not None:
+    if value is ABSENT and not path and not name.startswith("_") and (of_package := op_forms.find_in_plugins(name)) is not None:
         return of_package
     if value is ABSENT:
         refuse(path, name)

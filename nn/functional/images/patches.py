@@ -8,7 +8,7 @@ from tritensor.ground.errors import ShapeError
 from tritensor.nn.functional.window_arguments import batched, pair
 from tritensor.ops.table import ops
 from tritensor.tensor.core import Tensor
-from tritensor.tensor.functions.shaping.reshaping import no_view
+from tritensor.tensor.functions.shaping.reshaping import forget_base
 from tritensor.tensor.public_api.publish import checked
 
 Sizes = int | Sequence[int]
@@ -22,7 +22,7 @@ def unfold(input: Tensor, kernel_size: Sizes, dilation: Sizes = 1, padding: Size
         x, kernel_size=pair("unfold", "kernel_size", kernel_size), dilation=pair("unfold", "dilation", dilation),
         padding=pair("unfold", "padding", padding), stride=pair("unfold", "stride", stride),
     )  # fmt: skip
-    return no_view(y.squeeze(0)) if single else y
+    return forget_base(y.squeeze(0)) if single else y
 
 
 @checked
@@ -38,4 +38,4 @@ def fold(input: Tensor, output_size: Sizes, kernel_size: Sizes, dilation: Sizes 
         kernel_size=pair("fold", "kernel_size", kernel_size), dilation=pair("fold", "dilation", dilation),
         padding=pair("fold", "padding", padding), stride=pair("fold", "stride", stride),
     )  # fmt: skip
-    return no_view(y.squeeze(0)) if single else y
+    return forget_base(y.squeeze(0)) if single else y

@@ -6,7 +6,7 @@ from collections.abc import Sequence
 
 from tritensor.ground.errors import ArgumentError
 from tritensor.tensor.core import Tensor
-from tritensor.tensor.functions.images.sampling import MODES, PADDINGS, affine_positions, sampled
+from tritensor.tensor.functions.images.sampling import MODES, PADDINGS, make_affine_grid, sample_grid
 from tritensor.tensor.public_api.publish import checked
 
 
@@ -36,7 +36,7 @@ def grid_sample(
     if padding_mode not in PADDINGS:
         raise ArgumentError(f"grid_sample: padding_mode {padding_mode!r} is not known; give one of {', '.join(PADDINGS)}")
     _flag("grid_sample", align_corners)
-    return sampled("grid_sample", input, grid, mode, padding_mode, bool(align_corners))
+    return sample_grid("grid_sample", input, grid, mode, padding_mode, bool(align_corners))
 
 
 @checked
@@ -46,4 +46,4 @@ def affine_grid(theta: Tensor, size: Sequence[int], align_corners: bool | None =
     _flag("affine_grid", align_corners)
     if not all(isinstance(n, int) for n in size):
         raise TypeError(f"affine_grid: size is {size!r}; give integers")
-    return affine_positions("affine_grid", theta, tuple(size), bool(align_corners))
+    return make_affine_grid("affine_grid", theta, tuple(size), bool(align_corners))

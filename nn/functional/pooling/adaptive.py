@@ -12,7 +12,7 @@ from tritensor.ops.array import CudaArray, is_contiguous
 from tritensor.ops.table import ops
 from tritensor.ops.table.shape_rules import one_integer
 from tritensor.tensor.core import Tensor
-from tritensor.tensor.functions.shaping.reshaping import no_view
+from tritensor.tensor.functions.shaping.reshaping import forget_base
 from tritensor.tensor.public_api.publish import checked
 
 Sizes = int | Sequence[int | None] | None
@@ -69,11 +69,11 @@ def _averaged(name: str, input: Tensor, output_size: Any, axes: int) -> Tensor:
     if 0 in size or not input.numel():
         return _of_nothing(input, size, axes)
     if axes == 1 and _as_image(x):
-        return no_view(_averaged(name, image_of_rows(x), (1, *size), 2).squeeze(-2))
+        return forget_base(_averaged(name, image_of_rows(x), (1, *size), 2).squeeze(-2))
     y = _averaged_evenly(x, size, axes) if isinstance(x.array, CudaArray) else None
     if y is None:
         y = ops.resample(x, size=size, mode="area", align_corners=False, factors=(None,) * axes)
-    return no_view(y.squeeze(0)) if single else y
+    return forget_base(y.squeeze(0)) if single else y
 
 
 def _averaged_evenly(x: Tensor, size: tuple[int, ...], axes: int) -> Tensor | None:
@@ -94,11 +94,11 @@ def _largest(name: str, input: Tensor, output_size: Any, axes: int, return_indic
         y = _of_nothing(input, size, axes)
         indices = ops.full(shape=tuple(y.shape), value=0, dtype=dtypes.int64.numpy, device=x.device)
     elif axes == 1 and _as_image(x):
-        y, indices = (no_view(t.squeeze(-2)) for t in _largest(name, image_of_rows(x), (1, *size), 2, True))
+        y, indices = (forget_base(t.squeeze(-2)) for t in _largest(name, image_of_rows(x), (1, *size), 2, True))
     else:
         y, indices = ops.adaptive_max_pool(x, size=size)
         if single:
-            y, indices = no_view(y.squeeze(0)), no_view(indices.squeeze(0))
+            y, indices = forget_base(y.squeeze(0)), forget_base(indices.squeeze(0))
     return (y, indices) if return_indices else y
 
 

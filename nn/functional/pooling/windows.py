@@ -13,7 +13,7 @@ from tritensor.nn.functional.padding import pad
 from tritensor.nn.functional.window_arguments import batched, image_of_rows, several, steps
 from tritensor.ops.table import ops, registry
 from tritensor.tensor.core import Tensor
-from tritensor.tensor.functions.shaping.reshaping import no_view
+from tritensor.tensor.functions.shaping.reshaping import forget_base
 from tritensor.tensor.public_api.publish import checked
 
 _NUMBERS = ("float", "int", "uint")
@@ -54,7 +54,7 @@ def _back(y: Tensor, axes: int, single: bool) -> Tensor:
     """The result without the row and the batch that were added."""
     if axes == 1:
         y = y.squeeze(-2)
-    return no_view(y.squeeze(0) if single else y) if single or axes == 1 else y
+    return forget_base(y.squeeze(0) if single else y) if single or axes == 1 else y
 
 
 def _largest(

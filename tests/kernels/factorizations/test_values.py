@@ -135,9 +135,9 @@ def test_rank_and_condition() -> None:
 
 
 def test_chains_are_multiplied_in_the_cheapest_order() -> None:
-    from tritensor.tensor.functions.linear.vectors import best_order
+    from tritensor.tensor.functions.linear.vectors import find_best_order
 
-    split = best_order([30, 35, 15, 5, 10, 20, 25])  # Cormen et al.: ((A1 (A2 A3)) ((A4 A5) A6))
+    split = find_best_order([30, 35, 15, 5, 10, 20, 25])  # Cormen et al.: ((A1 (A2 A3)) ((A4 A5) A6))
     assert (split[0][5], split[0][2], split[3][5]) == (2, 0, 4)
     matrices = [matrix("float64", m, n) for m, n in ((3, 7), (7, 2), (2, 9), (9, 4))]
     expected = matrices[0] @ matrices[1] @ matrices[2] @ matrices[3]

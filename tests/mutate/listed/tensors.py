@@ -36,15 +36,15 @@ TENSORS: dict[str, dict[tuple[str, str, str], str]] = {
     },
     "tritensor/tensor/aliasing/fast_views.py": {
         (
-            "attach",
-            "if kin is not None and len(fresh := kin.fresh) < 32:",
-            "if kin is not None and len(fresh := kin.fresh) < 33:",
+            "new_view",
+            "if views is not None and len(fresh := views.fresh) < 32:",
+            "if views is not None and len(fresh := views.fresh) < 33:",
         ): "one view more before the dead ones are swept",
         (
-            "attach",
-            "if recording and extra is not None and (above is None or x.extra is None):  # what became_view_of does where the base has views already",
-            "if False:  # what became_view_of does where the base has views already",
-        ): "became_view_of does it",
+            "new_view",
+            "if recording and extra is not None and (above is None or x.extra is None):  # what record_view_of does where the base has views already",
+            "if False:  # what record_view_of does where the base has views already",
+        ): "record_view_of does it",
     },
     "tritensor/tensor/aliasing/views.py": {
         (
@@ -55,12 +55,12 @@ TENSORS: dict[str, dict[tuple[str, str, str], str]] = {
     },
     "tritensor/tensor/core.py": {
         (
-            "became_view_of",
+            "record_view_of",
             "if (n := len(fresh)) >= 32 and n & (n - 1) == 0:  # forget the dead at each doubling",
             "if (n := len(fresh)) >= 32 and (n & n - 1 != 0):  # forget the dead at each doubling",
         ): "how often the dead are forgotten changes the speed alone",
         (
-            "became_view_of",
+            "record_view_of",
             "if (n := len(fresh)) >= 32 and n & (n - 1) == 0:  # forget the dead at each doubling",
             "if (n := len(fresh)) >= 32 and n & (n - 1) == 1:  # forget the dead at each doubling",
         ): "a dead view's entry is a few bytes that the next view at its address takes over",

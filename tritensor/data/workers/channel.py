@@ -16,7 +16,7 @@ from typing import Any
 import numpy as np
 
 from tritensor.ground.errors import OutOfMemoryError
-from tritensor.tensor.shared_memory import Mapping, descriptors_held, reserved_and_mapped
+from tritensor.tensor.shared_memory import Mapping, descriptor_usage, reserve_and_map
 
 _PACKET = 32_000  # bytes of a message that go by themselves
 DESCRIPTORS = 200  # that go with one; the system takes 253
@@ -44,7 +44,7 @@ class Channel:
         if len(message) < _PACKET:
             self.outbox.append((_INLINE + message, given))
         else:
-            file, there = reserved_and_mapped(len(message))
+            file, there = reserve_and_map(len(message))
             np.asarray(there)[:] = np.frombuffer(message, np.uint8)
             self.outbox.append((_IN_FILE + len(message).to_bytes(8, "little"), [file, *given]))
         self.flush()
@@ -85,7 +85,7 @@ class Channel:
             if flags & socket.MSG_CTRUNC:
                 for descriptor in descriptors:
                     os.close(descriptor)
-                held, mend = descriptors_held()
+                held, mend = descriptor_usage()
                 raise OutOfMemoryError(
                     f"DataLoader: no file descriptor is left to receive what a worker sends ({held}); {mend}, or use fewer workers"
                 )

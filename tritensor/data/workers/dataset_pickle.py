@@ -19,7 +19,7 @@ from typing import Any
 import numpy as np
 
 from tritensor.multiprocessing import reductions  # noqa: F401  (tells the pickler of tensors)
-from tritensor.tensor.shared_memory import Mapping, reserved_and_mapped
+from tritensor.tensor.shared_memory import Mapping, reserve_and_map
 
 _LARGE = 1 << 16  # bytes from which on an array lies beside the pickle
 _ALIGNMENT = 64
@@ -59,7 +59,7 @@ class DatasetPickle:
             first = -(-total // _ALIGNMENT) * _ALIGNMENT
             spans.append((first, buffer.nbytes))
             total = first + buffer.nbytes
-        (file, mapping), layout = reserved_and_mapped(total), (len(stream), spans)
+        (file, mapping), layout = reserve_and_map(total), (len(stream), spans)
         there = np.asarray(mapping)
         there[: len(stream)] = np.frombuffer(stream, np.uint8)
         for (first, nbytes), buffer in zip(spans, buffers, strict=True):

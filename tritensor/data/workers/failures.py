@@ -12,7 +12,7 @@ from typing import Any, NamedTuple, NoReturn
 
 from tritensor.ground.errors import OutOfMemoryError
 from tritensor.multiprocessing.spawn import signal_name
-from tritensor.tensor.shared_memory import NO_DESCRIPTOR, descriptors_held
+from tritensor.tensor.shared_memory import NO_DESCRIPTOR, descriptor_usage
 
 _MAX_SHOWN = 8  # indices that a message names
 
@@ -98,7 +98,7 @@ def describe_failed_start(exit_code: int | None, method: str) -> str:
 def start_error(error: OSError, rank: int, count: int) -> Exception | None:
     """The error where the system starts no further worker; None for an error of another kind."""
     if error.errno in NO_DESCRIPTOR:
-        held, mend = descriptors_held()
+        held, mend = descriptor_usage()
         return OutOfMemoryError(
             f"DataLoader: no file descriptor is left to start worker {rank} of {count} ({held}): each takes five; {mend}, or use fewer workers"
         )

@@ -13,7 +13,7 @@ from collections.abc import Iterable
 import numpy as np
 
 from tritensor.cuda.memory.size_classes import size_class
-from tritensor.tensor.shared_memory import Lent, reserved_and_mapped
+from tritensor.tensor.shared_memory import SegmentLoan, reserve_and_map
 
 SMALL = 1 << 14  # bytes below which an array goes with the message: copying it is cheaper than a piece of its own
 _KEPT = 64 << 20  # bytes of free pieces that may stay beside those in use
@@ -27,10 +27,10 @@ class Piece:
     def __init__(self, number: int, size: int) -> None:
         self.number, self.size, self.holders = number, size, 0
         self.forked = False  # a forked copy of the program may still see it: never to be used again
-        self.descriptor, self.mapping = reserved_and_mapped(size)  # the descriptor until the loader has it
+        self.descriptor, self.mapping = reserve_and_map(size)  # the descriptor until the loader has it
 
 
-class PieceUse(Lent):
+class PieceUse(SegmentLoan):
     """A worker's use of a piece: the base of its arrays there."""
 
     __slots__ = ("piece", "pool")

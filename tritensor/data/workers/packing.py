@@ -15,11 +15,11 @@ import numpy as np
 from tritensor.data.workers.memory_pool import SMALL, MemoryPool, PieceUse
 from tritensor.ground.dtypes import of as dtype_of
 from tritensor.ground.errors import DeviceError, GradError
-from tritensor.multiprocessing.reductions import tensor_on
+from tritensor.multiprocessing.reductions import make_tensor_on
 from tritensor.ops.array import CudaArray, device_of
-from tritensor.tensor.copying import bytes_of, compact, whole_memory
+from tritensor.tensor.copying import copy_compact, memory_owner, view_bytes
 from tritensor.tensor.core import Tensor
-from tritensor.tensor.shared_memory import base_of
+from tritensor.tensor.shared_memory import memory_base
 
 Span = tuple[int, int, int]  # a piece's number, the offset in it, bytes
 
@@ -40,7 +40,7 @@ class _OutOfBand:
             return True
         memory = np.frombuffer(raw, np.uint8)
         holder = memoryview(buffer).obj
-        use: Any = base_of(holder) if isinstance(holder, np.ndarray) else None
+        use: Any = memory_base(holder) if isinstance(holder, np.ndarray) else None
         if type(use) is PieceUse:
             first = memory.ctypes.data - use.address
         else:
@@ -94,18 +94,18 @@ class _Packer(ForkingPickler):
         memory, array = self._find_memory(array) if array.size else (None, array)
         offset = array.ctypes.data - memory.ctypes.data if memory is not None else 0
         plan = (dtype_of(array.dtype).name, array.shape, array.strides, offset)
-        return tensor_on, (type(tensor), self._shared_buffer(memory), plan, tensor.tracked, getattr(tensor, "__dict__", None) or {})
+        return make_tensor_on, (type(tensor), self._shared_buffer(memory), plan, tensor.tracked, getattr(tensor, "__dict__", None) or {})
 
     def _find_memory(self, array: np.ndarray) -> tuple[np.ndarray, np.ndarray]:
         """(the bytes that are sent for an array, the array in them): the memory that it lies in, a copy where it is a small part of that."""
-        base = base_of(array)
+        base = memory_base(array)
         if type(base) is PieceUse:
             return np.asarray(base), array
-        owner, low, high = whole_memory(array)
+        owner, low, high = memory_owner(array)
         if high - low > 2 * array.nbytes:
-            array = compact(array)
-            owner, low, high = whole_memory(array)
-        return bytes_of(owner, low, high), array
+            array = copy_compact(array)
+            owner, low, high = memory_owner(array)
+        return view_bytes(owner, low, high), array
 
     def _shared_buffer(self, memory: np.ndarray | None) -> pickle.PickleBuffer | None:
         if memory is None:

@@ -24,14 +24,14 @@ from tritensor.data.workers.process import child_environment, new_process
 from tritensor.ground.errors import OutOfMemoryError
 from tritensor.ground.process import locks
 from tritensor.multiprocessing.spawn import can_bind
-from tritensor.tensor.shared_memory import Lent, Mapping, strategy
+from tritensor.tensor.shared_memory import Mapping, SegmentLoan, strategy
 
 _TRACE_LINES = 12  # lines of a worker's traceback
 _PATIENCE = 5.0  # seconds that workers get to end after the sample they read, before SIGTERM; a fifth of it before SIGKILL
 _loader_ends: weakref.WeakSet[Any] = weakref.WeakSet()  # this process's ends of all sockets: a forked child must not hold them open
 
 
-class LoaderPieceUse(Lent):
+class LoaderPieceUse(SegmentLoan):
     """A worker's piece in use by this program; its number goes back when the last array on it dies, inverted where the program has been forked
     meanwhile: the child has its arrays still."""
 

@@ -16,7 +16,7 @@ from tritensor.io.torch_format.pickle_vm import set_attributes
 from tritensor.nn.parameter import Buffer, Parameter
 from tritensor.ops.array import as_strided, from_host, to_host
 from tritensor.tensor.core import Tensor, new_tensor
-from tritensor.tensor.functions.types.storages import TypedStorage, UntypedStorage, holding
+from tritensor.tensor.functions.types.storages import TypedStorage, UntypedStorage, make_storage
 
 
 class StorageType:
@@ -44,7 +44,7 @@ STORAGE_NAMES = {kind.dtype.name: name for name, kind in STORAGES.items() if kin
 
 def as_storage(memory: Any, kind: StorageType) -> Any:
     """A storage of a type on a vector of bytes."""
-    return holding(UntypedStorage, memory) if kind.dtype is None else holding(TypedStorage, memory.view(kind.dtype.numpy))
+    return make_storage(UntypedStorage, memory) if kind.dtype is None else make_storage(TypedStorage, memory.view(kind.dtype.numpy))
 
 
 def _as_sizes(what: str, given: Any) -> tuple[int, ...]:

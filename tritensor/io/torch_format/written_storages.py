@@ -13,9 +13,9 @@ from tritensor.ground.dtypes import DType
 from tritensor.ground.strides import contiguous_strides, reach
 from tritensor.io.device_mapping import location_tag
 from tritensor.ops.array import CudaArray, device_of, element_strides, to_host
-from tritensor.tensor.copying import bytes_of, memory_of
+from tritensor.tensor.copying import storage_vector, view_bytes
 from tritensor.tensor.core import Tensor
-from tritensor.tensor.functions.types.storages import UntypedStorage, holding
+from tritensor.tensor.functions.types.storages import UntypedStorage, make_storage
 
 
 class Storage:
@@ -45,7 +45,7 @@ class Storage:
             span = np.empty(self.nbytes, np.uint8)
             first.storage.read(span, self.low - first.storage.pointer)
             return memoryview(span.data)
-        return memoryview(bytes_of(self.held, self.low, self.low + self.nbytes, read_only=True).data)
+        return memoryview(view_bytes(self.held, self.low, self.low + self.nbytes, read_only=True).data)
 
 
 def _axes_by_stride(x: Any) -> list[int]:
@@ -124,7 +124,7 @@ def _store_alone(x: Any) -> Window:
 
 def _location(x: Any) -> str:
     """The file's tag for an array's device."""
-    return location_tag(holding(UntypedStorage, memory_of(x, np.dtype(np.uint8))))
+    return location_tag(make_storage(UntypedStorage, storage_vector(x, np.dtype(np.uint8))))
 
 
 def _store_shared(group: list[tuple[int, _Span]], found: dict[int, Window]) -> None:

@@ -151,7 +151,7 @@ class TraceLevel(Level):
             self.slots[id(array)] = Slot(array, result, at, (op, attrs))
             view.array = array  # type: ignore[assignment]
         for t in (x, *views):
-            t.hang_at(None)
+            t.set_node(None)
 
     def write(self, array: WrappedArray, value: Tensor) -> None:
         """An array was overwritten with a value of its shape and type: its base, and through that all views, hold it from now on."""

@@ -30,9 +30,9 @@ def forward_probe(recording: Recording, patches: Patches) -> None:
     # Few elements are reduced past the table, in functions that no name leads to: none is few enough while somebody looks.
     patches.put(fast_reductions, "FEW", -1)
     patches.everywhere({
-        fast_views.attach: timed_call(recording, NAMED, lambda x, shape, array, name, attrs: name, fast_views.attach),
-        inplace.write_over: timed_call(recording, NAMED, lambda name, target, operands, who: who, inplace.write_over, operator.truth),
-        inplace._filled: timed_call(recording, NAMED, lambda x, value, name: name, inplace._filled, operator.truth),
+        fast_views.new_view: timed_call(recording, NAMED, lambda x, shape, array, name, attrs: name, fast_views.new_view),
+        inplace.compute_into: timed_call(recording, NAMED, lambda name, target, operands, who: who, inplace.compute_into, operator.truth),
+        inplace._fill_directly: timed_call(recording, NAMED, lambda x, value, name: name, inplace._fill_directly, operator.truth),
     })  # fmt: skip
     _functions(recording, patches)
 

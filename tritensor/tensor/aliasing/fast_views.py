@@ -15,20 +15,20 @@ from tritensor.ops.table import registry
 from tritensor.tensor.aliasing import windows
 from tritensor.tensor.core import Tensor
 
-_make = object.__new__
+_new = object.__new__
 
 
-def attach(x: Tensor, shape: tuple[int, ...], array: Any, name: str, attrs: dict[str, Any]) -> Tensor:
+def new_view(x: Tensor, shape: tuple[int, ...], array: Any, name: str, attrs: dict[str, Any]) -> Tensor:
     """The tensor of `array`, which is what the view op `name` makes of x's array (one of this shape) with these attributes."""
     op = registry[name]
     meta = ((shape, array.dtype),)
-    t = _make(Tensor)
+    t = _new(Tensor)
     t.array = array
     t._grad = None
     t.version = x.version or version_of(x)
     recording = state.enabled
     if recording and x.tracked:
-        node = t.node = _make(Node)  # what Node(...) does, without the call
+        node = t.node = _new(Node)  # what Node(...) does, without the call
         node.op = op
         node.edges = (x.node or x,)
         node.inputs = node.outputs = node.hooks = None
@@ -42,22 +42,22 @@ def attach(x: Tensor, shape: tuple[int, ...], array: Any, name: str, attrs: dict
     t.extra = None
     above = x.path
     extra = x.extra if above is None else above[0].extra
-    if recording and extra is not None and (above is None or x.extra is None):  # what became_view_of does where the base has views already
-        kin = extra.kin
-        if kin is not None and len(fresh := kin.fresh) < 32:
+    if recording and extra is not None and (above is None or x.extra is None):  # what record_view_of does where the base has views already
+        views = extra.views
+        if views is not None and len(fresh := views.fresh) < 32:
             t.path = (x, (op, attrs, meta)) if above is None else (*above, (op, attrs, meta))
             fresh[id(t)] = ref(t)
             return t
-    t.became_view_of(x, (op, attrs, meta), recording)
+    t.record_view_of(x, (op, attrs, meta), recording)
     return t
 
 
-def reshaped(x: Tensor, *shape: Any) -> Tensor | None:
+def reshape(x: Tensor, *shape: Any) -> Tensor | None:
     """x in another shape, which may hold one -1; None where that is not plain (the caller then looks closer)."""
     array = x.array
     if type(array) is CudaArray:
-        window = windows.reshaped(array, shape)
-        return None if window is None else attach(x, array.shape, window, "reshape", {"shape": window.shape})
+        window = windows.reshape(array, shape)
+        return None if window is None else new_view(x, array.shape, window, "reshape", {"shape": window.shape})
     if type(array) is not np.ndarray or not array.flags.c_contiguous:
         return None
     try:
@@ -67,15 +67,15 @@ def reshaped(x: Tensor, *shape: Any) -> Tensor | None:
     found = made.shape
     if found != shape and -1 not in shape:  # numpy takes other negative sizes for -1
         return None
-    return attach(x, array.shape, made, "reshape", {"shape": found})
+    return new_view(x, array.shape, made, "reshape", {"shape": found})
 
 
-_orders: dict[tuple[int, Any, Any], dict[str, Any]] = {}  # attributes of permute by (ndim, dim0, dim1) of an exchange
-_TURNED = {"dims": (1, 0)}
-_permutations: dict[tuple[Any, ...], dict[str, Any]] = {}  # and by the dims given
+_transpose_attrs: dict[tuple[int, Any, Any], dict[str, Any]] = {}  # attributes of permute by (ndim, dim0, dim1) of an exchange
+_MATRIX_TRANSPOSE = {"dims": (1, 0)}
+_permute_attrs: dict[tuple[Any, ...], dict[str, Any]] = {}  # and by the dims given
 
 
-def exchanged(x: Tensor, *dims: Any, dim0: Any = None, dim1: Any = None) -> Tensor | None:
+def transpose(x: Tensor, *dims: Any, dim0: Any = None, dim1: Any = None) -> Tensor | None:
     """Two dimensions exchanged; None where that is not plain."""
     array = x.array
     kind = type(array)
@@ -84,105 +84,105 @@ def exchanged(x: Tensor, *dims: Any, dim0: Any = None, dim1: Any = None) -> Tens
     dim0, dim1 = dims
     if type(dim0) is not int or type(dim1) is not int:  # before the look-up, where 1.0 and True are 1
         return None
-    attrs = _orders.get((array.ndim, dim0, dim1))
+    attrs = _transpose_attrs.get((array.ndim, dim0, dim1))
     if attrs is None:
         if not (-array.ndim <= dim0 < array.ndim and -array.ndim <= dim1 < array.ndim):
             return None
         order = list(range(array.ndim))
         order[dim0], order[dim1] = order[dim1], order[dim0]
-        attrs = _orders[array.ndim, dim0, dim1] = {"dims": tuple(order)}
-    made = windows.permuted(array, attrs["dims"]) if kind is CudaArray else array.transpose(attrs["dims"])
-    return attach(x, array.shape, made, "permute", attrs)
+        attrs = _transpose_attrs[array.ndim, dim0, dim1] = {"dims": tuple(order)}
+    made = windows.permute(array, attrs["dims"]) if kind is CudaArray else array.transpose(attrs["dims"])
+    return new_view(x, array.shape, made, "permute", attrs)
 
 
-def transposed(x: Tensor) -> Tensor | None:
+def t(x: Tensor) -> Tensor | None:
     """The transpose of a matrix; None where that is not plain."""
     array = x.array
     if type(array) is CudaArray:
         if len(shape := array.shape) != 2:
             return None
-        return attach(x, shape, windows.window(array, shape[::-1], array.strides[::-1]), "permute", _TURNED)
+        return new_view(x, shape, windows.new_window(array, shape[::-1], array.strides[::-1]), "permute", _MATRIX_TRANSPOSE)
     if type(array) is not np.ndarray or len(shape := array.shape) != 2:
         return None
-    return attach(x, shape, array.T, "permute", _TURNED)
+    return new_view(x, shape, array.T, "permute", _MATRIX_TRANSPOSE)
 
 
-def permuted(x: Tensor, *dims: Any) -> Tensor | None:
+def permute(x: Tensor, *dims: Any) -> Tensor | None:
     """Dimensions in another order; None where that is not plain."""
     array = x.array
     kind = type(array)
     if kind is not np.ndarray and kind is not CudaArray:
         return None
     try:
-        attrs = _permutations.get(dims)
+        attrs = _permute_attrs.get(dims)
         if attrs is None:
             n = len(dims)
             if n != array.ndim or not all([type(d) is int and -n <= d < n for d in dims]) or len({d % n for d in dims}) != n:
                 return None
-            attrs = _permutations[dims] = {"dims": tuple([d % n for d in dims])}
+            attrs = _permute_attrs[dims] = {"dims": tuple([d % n for d in dims])}
         if kind is CudaArray:
             if not all([type(d) is int for d in dims]) or len(dims) != len(array.shape):
                 return None
-            made: Any = windows.permuted(array, attrs["dims"])
+            made: Any = windows.permute(array, attrs["dims"])
         else:
             made = array.transpose(dims)
     except (TypeError, ValueError):  # a list; 1.0, which the look-up takes for 1; as many dims as another array has
         return None
-    return attach(x, array.shape, made, "permute", attrs)
+    return new_view(x, array.shape, made, "permute", attrs)
 
 
-_wider: dict[tuple[Any, ...], dict[str, Any]] = {}  # attributes of the reshape that puts a dimension in, by (shape, dim)
-_narrower: dict[tuple[Any, ...], dict[str, Any]] = {}  # and of the one that takes a dimension out
-_stretched: dict[
+_unsqueeze_attrs: dict[tuple[Any, ...], dict[str, Any]] = {}  # attributes of the reshape that puts a dimension in, by (shape, dim)
+_squeeze_attrs: dict[tuple[Any, ...], dict[str, Any]] = {}  # and of the one that takes a dimension out
+_expand_strides: dict[
     tuple[Any, ...], tuple[tuple[int, ...], dict[str, Any]]
 ] = {}  # of expand strides in bytes and attributes, by (shape, strides, size)
-MOST = 4096  # entries of such a dictionary
+CACHE_ENTRIES = 4096  # entries of such a dictionary
 
 
-def unsqueezed(x: Tensor, dim: Any) -> Tensor | None:
+def unsqueeze(x: Tensor, dim: Any) -> Tensor | None:
     """A new dimension of size 1; None where that is not plain."""
     array = x.array
     kind = type(array)
     if (kind is not np.ndarray and kind is not CudaArray) or type(dim) is not int:  # the type before the look-up, where 1.0 and True are 1
         return None
     shape = array.shape
-    attrs = _wider.get((shape, dim))
+    attrs = _unsqueeze_attrs.get((shape, dim))
     if attrs is None:
         n = len(shape)
         if not -n - 1 <= dim <= n:
             return None
         at = dim % (n + 1)
-        attrs = _kept(_wider, (shape, dim), {"shape": (*shape[:at], 1, *shape[at:])})
-    made = windows.in_shape(array, attrs["shape"]) if kind is CudaArray else array.reshape(attrs["shape"])
-    return attach(x, shape, made, "reshape", attrs)
+        attrs = _remember(_unsqueeze_attrs, (shape, dim), {"shape": (*shape[:at], 1, *shape[at:])})
+    made = windows.reshape_exactly(array, attrs["shape"]) if kind is CudaArray else array.reshape(attrs["shape"])
+    return new_view(x, shape, made, "reshape", attrs)
 
 
-def _kept(into: dict[Any, Any], key: Any, value: Any) -> Any:
-    if len(into) >= MOST:
+def _remember(into: dict[Any, Any], key: Any, value: Any) -> Any:
+    if len(into) >= CACHE_ENTRIES:
         into.clear()
     into[key] = value
     return value
 
 
-def squeezed(x: Tensor, dim: Any = None) -> Tensor | None:
+def squeeze(x: Tensor, dim: Any = None) -> Tensor | None:
     """Without one dimension, of size 1; None where that is not plain."""
     array = x.array
     kind = type(array)
     if (kind is not np.ndarray and kind is not CudaArray) or type(dim) is not int:  # the type before the look-up, where 1.0 and True are 1
         return None
     shape = array.shape
-    attrs = _narrower.get((shape, dim))
+    attrs = _squeeze_attrs.get((shape, dim))
     if attrs is None:
         n = len(shape)
         if not -n <= dim < n or shape[dim] != 1:
             return None
         at = dim % n
-        attrs = _kept(_narrower, (shape, dim), {"shape": (*shape[:at], *shape[at + 1 :])})
-    made = windows.in_shape(array, attrs["shape"]) if kind is CudaArray else array.squeeze(dim)
-    return attach(x, shape, made, "reshape", attrs)
+        attrs = _remember(_squeeze_attrs, (shape, dim), {"shape": (*shape[:at], *shape[at + 1 :])})
+    made = windows.reshape_exactly(array, attrs["shape"]) if kind is CudaArray else array.squeeze(dim)
+    return new_view(x, shape, made, "reshape", attrs)
 
 
-def taken(x: Tensor, index: Any) -> Tensor | None:
+def getitem(x: Tensor, index: Any) -> Tensor | None:
     """x[index] for an int, a slice with a positive step, or a tuple of these; None where that is not plain."""
     array = x.array
     on_gpu = type(array) is CudaArray
@@ -195,8 +195,8 @@ def taken(x: Tensor, index: Any) -> Tensor | None:
             return None
         if on_gpu:
             at, strides = index if index >= 0 else index + shape[0], array.strides
-            return attach(x, shape, windows.window(array, shape[1:], strides[1:], at * strides[0]), "index_view", {"index": (at,)})
-        return attach(x, shape, array[index, ...], "index_view", {"index": (index if index >= 0 else index + shape[0],)})
+            return new_view(x, shape, windows.new_window(array, shape[1:], strides[1:], at * strides[0]), "index_view", {"index": (at,)})
+        return new_view(x, shape, array[index, ...], "index_view", {"index": (index if index >= 0 else index + shape[0],)})
     if kind is tuple:
         if len(index) > len(shape):
             return None
@@ -209,56 +209,56 @@ def taken(x: Tensor, index: Any) -> Tensor | None:
                 if i < 0:
                     counted = counted or list(index)
                     counted[d] = i + n
-            elif type(i) is not slice or (i != _EVERYTHING and not _plain(i)):
+            elif type(i) is not slice or (i != _WHOLE_SLICE and not _is_plain_slice(i)):
                 return None
-        made = windows.indexed(array, index) if on_gpu else array[(*index, ...)]
-        return attach(x, shape, made, "index_view", {"index": index if counted is None else tuple(counted)})
-    if kind is slice and shape and _plain(index):
-        return attach(x, shape, windows.indexed(array, (index,)) if on_gpu else array[index], "index_view", {"index": (index,)})
+        made = windows.index(array, index) if on_gpu else array[(*index, ...)]
+        return new_view(x, shape, made, "index_view", {"index": index if counted is None else tuple(counted)})
+    if kind is slice and shape and _is_plain_slice(index):
+        return new_view(x, shape, windows.index(array, (index,)) if on_gpu else array[index], "index_view", {"index": (index,)})
     return None
 
 
-_EVERYTHING = slice(None)
+_WHOLE_SLICE = slice(None)
 
 
-def _plain(i: slice) -> bool:
+def _is_plain_slice(i: slice) -> bool:
     """Whether a slice is of Python's ints, and does not step back."""
     step = i.step
-    return (step is None or (type(step) is int and step > 0)) and _whole(i.start) and _whole(i.stop)
+    return (step is None or (type(step) is int and step > 0)) and _is_plain_bound(i.start) and _is_plain_bound(i.stop)
 
 
-def _whole(bound: Any) -> bool:
+def _is_plain_bound(bound: Any) -> bool:
     return bound is None or type(bound) is int
 
 
-def selected(x: Tensor, dim: Any, index: Any) -> Tensor | None:
+def select(x: Tensor, dim: Any, index: Any) -> Tensor | None:
     """x at one index of its first dimension; None where that is not plain."""
-    return taken(x, index) if type(dim) is int and dim == 0 and type(index) is int else None
+    return getitem(x, index) if type(dim) is int and dim == 0 and type(index) is int else None
 
 
-def expanded(x: Tensor, *size: Any, implicit: bool = False) -> Tensor | None:
+def expand(x: Tensor, *size: Any, implicit: bool = False) -> Tensor | None:
     """x stretched to a size without -1; None where that is not plain."""
     array = x.array
     if type(array) is CudaArray:
-        window = windows.stretched(array, size)
-        return None if window is None else attach(x, array.shape, window, "expand", {"shape": size})
+        window = windows.expand(array, size)
+        return None if window is None else new_view(x, array.shape, window, "expand", {"shape": size})
     if type(array) is not np.ndarray:
         return None
     shape, strides = array.shape, array.strides
     try:
-        known = _stretched.get((shape, strides, size))
+        known = _expand_strides.get((shape, strides, size))
         if known is None:
-            found = _stretched_strides(array, size)
+            found = _find_expand_strides(array, size)
             if found is None:
                 return None
-            known = _kept(_stretched, (shape, strides, size), (found, {"shape": size}))
+            known = _remember(_expand_strides, (shape, strides, size), (found, {"shape": size}))
         made = np.ndarray(size, array.dtype, array, 0, known[0])
     except (TypeError, ValueError):  # a list; 2.0, which the look-up takes for 2; an array of another type, with gaps between these strides
         return None
-    return attach(x, shape, made, "expand", known[1])
+    return new_view(x, shape, made, "expand", known[1])
 
 
-def _stretched_strides(array: np.ndarray, size: tuple[int, ...]) -> tuple[int, ...] | None:
+def _find_expand_strides(array: np.ndarray, size: tuple[int, ...]) -> tuple[int, ...] | None:
     """The strides of an array in C order stretched to a size; None where it is not so or does not stretch so."""
     lead = len(size) - array.ndim
     if lead < 0 or not all([type(n) is int and n >= 0 for n in size]) or not array.flags.c_contiguous:

@@ -19,21 +19,21 @@ from tritensor.ground.strides import contiguous_strides
 from tritensor.ground.transforms import WrappedArray, transform
 from tritensor.ops.array import CudaArray, device_of, empty, same_memory
 from tritensor.ops.table import Op, Spec, ops, registry
-from tritensor.tensor.aliasing.overlaps import agreed, own_cells, refuse_overlap, write_agreed
-from tritensor.tensor.aliasing.resizing import outgrown, resize_memory
-from tritensor.tensor.aliasing.views import copy_into, part_from_base, rebase, refuse, remembered
+from tritensor.tensor.aliasing.overlaps import elements_agree, has_own_cells, refuse_overlap, write_changed
+from tritensor.tensor.aliasing.resizing import needs_own_memory, resize_memory
+from tritensor.tensor.aliasing.views import copy_into, is_write_recorded, leave_base, rebase_history, refuse_write
 from tritensor.tensor.core import Tensor, as_tensor, new_tensor
 
 
-def write_over(name: str, target: Tensor, operands: tuple[Any, ...], who: str) -> bool:
+def compute_into(name: str, target: Tensor, operands: tuple[Any, ...], who: str) -> bool:
     """Compute the op `name` of operands straight into target's memory, which may be the first operand's: one pass, nothing allocated.
 
     Returns False, having done nothing, where that is not what `overwrite` would come to: a graph remembers the old contents, types or
     shapes have to be fitted, or memory is shared in part.
     """
-    op = _direct(name, len(operands))
+    op = _direct_op(name, len(operands))
     a = target.array
-    if op is None or type(a) is WrappedArray or remembered(target) or dtypes.of(a.dtype).kind != "float" or not own_cells(a):
+    if op is None or type(a) is WrappedArray or is_write_recorded(target) or dtypes.of(a.dtype).kind != "float" or not has_own_cells(a):
         return False
     given: list[Any] = []
     whole = False
@@ -63,7 +63,7 @@ def write_over(name: str, target: Tensor, operands: tuple[Any, ...], who: str) -
 
 
 @functools.cache
-def _direct(name: str, count: int) -> Op | None:
+def _direct_op(name: str, count: int) -> Op | None:
     """The elementwise op of that name and number of inputs, if it gives floating results of its inputs' type."""
     op = registry.get(name)
     if op is None or not op.into or op.attrs or len(op.inputs) != count or not takes_floats(op):
@@ -72,7 +72,7 @@ def _direct(name: str, count: int) -> Op | None:
     return op if op.shape(*[probe] * count).dtype == probe.dtype else None
 
 
-registry.changed.append(lambda op: _direct.cache_clear())
+registry.changed.append(lambda op: _direct_op.cache_clear())
 
 
 def broadcasts_to(shape: tuple[int, ...], target: tuple[int, ...]) -> bool:
@@ -80,12 +80,12 @@ def broadcasts_to(shape: tuple[int, ...], target: tuple[int, ...]) -> bool:
     return len(shape) <= len(target) and all(m in (1, n) for m, n in zip(reversed(shape), reversed(target), strict=False))
 
 
-def _filled(x: Tensor, value: Any, name: str) -> bool:
+def _fill_directly(x: Tensor, value: Any, name: str) -> bool:
     """Write a number straight over floating contents that no graph remembers; False, having done nothing, where that cannot be."""
     a = x.array
     if (type(value) is not float and type(value) is not int) or type(a) is WrappedArray:
         return False
-    if remembered(x) or dtypes.of(a.dtype).kind != "float" or not own_cells(a):
+    if is_write_recorded(x) or dtypes.of(a.dtype).kind != "float" or not has_own_cells(a):
         return False
     full = registry["full"]
     reclaim(x)
@@ -111,42 +111,42 @@ def overwrite(
     Raises GradError for a leaf that requires grad and for a view that cannot be written, ShapeError and DTypeError for a value that
     does not fit, ShapeError for a tensor whose elements share cells, unless they agree on what is written and no graph remembers it.
     """
-    if not isinstance(value, Tensor) and _filled(x, value, name):
+    if not isinstance(value, Tensor) and _fill_directly(x, value, name):
         return x
     a, given = x.array, value
     b = value.array if isinstance(value, Tensor) else None
     if type(b) is not np.ndarray or type(a) is not np.ndarray or b.dtype != a.dtype or b.shape != a.shape:
-        value = _fitted(x, value, name)
+        value = _fit_value(x, value, name)
     if type(value.array) is WrappedArray:
         transform.current.adopt(x, value, name)
-    recorded = state.enabled and (value.tracked or remembered(x))
+    recorded = state.enabled and (value.tracked or is_write_recorded(x))
     if recorded:
-        refuse(x, name)
-    shared = not own_cells(x.array)
-    if shared and (recorded or not agreed(x, name, given, one_value)):
+        refuse_write(x, name)
+    shared = not has_own_cells(x.array)
+    if shared and (recorded or not elements_agree(x, name, given, one_value)):
         refuse_overlap(x, name)
     reclaim(x)
     if shared:
-        write_agreed(x, value)
+        write_changed(x, value)
         version_of(x).bump(name)
         return x
     node = value.node
     if type(value.array) is WrappedArray or beside:
-        for n in dict.fromkeys([n for y in (value, *beside) for n in _nodes(y)]):
-            _snapshot(x, n, n.sequence - 1 if since is None else since)
+        for n in dict.fromkeys([n for y in (value, *beside) for n in _all_nodes(y)]):
+            _copy_saved(x, n, n.sequence - 1 if since is None else since)
     elif node is not None:
-        _snapshot(x, node, node.sequence - 1 if since is None else since)
+        _copy_saved(x, node, node.sequence - 1 if since is None else since)
     if type(x.array) is WrappedArray:
         transform.current.write(x.array, value, name, since, beside)
     else:
         copy_into(a, value.array)
     version_of(x).bump(name)
     if recorded:
-        rebase(x, value, name, since is not None and node is not None and node.sequence > since)
+        rebase_history(x, value, name, since is not None and node is not None and node.sequence > since)
     return x
 
 
-def _snapshot(x: Tensor, node: Node, since: int) -> None:
+def _copy_saved(x: Tensor, node: Node, since: int) -> None:
     """`x.mul_(y)` needs the old x for y's gradient: give the nodes that computed the new contents a copy of what they saved of x's memory.
 
     Only where the contents of now are those that the node saved; if not, the node's own check refuses later.
@@ -166,25 +166,25 @@ def _snapshot(x: Tensor, node: Node, since: int) -> None:
                 stack.append(e)
         if n.inputs and n.sequence > written:
             for s in n.inputs:
-                if s is x or _seen_by(version, s):
-                    n.inputs = tuple([_copied(s, copies) if s is x or _seen_by(version, s) else s for s in n.inputs])
+                if s is x or _shares_counter(version, s):
+                    n.inputs = tuple([_copy_saved_tensor(s, copies) if s is x or _shares_counter(version, s) else s for s in n.inputs])
                     break
 
 
-def _nodes(y: Tensor) -> list[Node]:
+def _all_nodes(y: Tensor) -> list[Node]:
     """Where a tensor hangs in the graphs of all levels: its own, and those of its value and its tangent below a transform."""
     found = [] if y.node is None else [y.node]
     if type(a := y.array) is WrappedArray:
-        found += _nodes(a.value) if a.tangent is None else _nodes(a.value) + _nodes(a.tangent)
+        found += _all_nodes(a.value) if a.tangent is None else _all_nodes(a.value) + _all_nodes(a.tangent)
     return found
 
 
-def _seen_by(version: Version | None, s: Any) -> bool:
+def _shares_counter(version: Version | None, s: Any) -> bool:
     """Whether a saved tensor looks at the memory whose writes a counter counts."""
     return version is not None and getattr(s, "version", None) is version
 
 
-def _copied(s: Tensor, copies: dict[int, Tensor]) -> Tensor:
+def _copy_saved_tensor(s: Tensor, copies: dict[int, Tensor]) -> Tensor:
     """A copy of s with s's place in the graph, the same for every node that saved s."""
     if id(s) not in copies:
         copies[id(s)] = old = new_tensor(engine.copy(s.array))
@@ -192,7 +192,7 @@ def _copied(s: Tensor, copies: dict[int, Tensor]) -> Tensor:
     return copies[id(s)]
 
 
-def _fitted(x: Tensor, value: Any, name: str) -> Tensor:
+def _fit_value(x: Tensor, value: Any, name: str) -> Tensor:
     """The value as a tensor of x's shape, dtype and device."""
     if not isinstance(value, Tensor):
         value = (
@@ -245,11 +245,11 @@ def write_out(out: Tensor, value: Any, name: str) -> Tensor:
 
 def resize(x: Tensor, value: Tensor, name: str) -> None:
     """Make `value` the contents of x and its shape x's, in x's memory; x keeps its type. Raises ShapeError where elements of x share cells."""
-    fitted = _castable(x, value, name)
+    fitted = _fit_type(x, value, name)
     if type(x.array) is WrappedArray or type(fitted.array) is WrappedArray:
-        part_from_base(x)
+        leave_base(x)
         x.array = engine.copy(fitted.array)
-    elif outgrown(x, fitted.array.size):
+    elif needs_own_memory(x, fitted.array.size):
         reclaim(x)
         x.array = engine.copy(fitted.array)
     else:
@@ -261,6 +261,6 @@ def resize(x: Tensor, value: Tensor, name: str) -> None:
     version_of(x).bump(name)
 
 
-def _castable(out: Tensor, value: Tensor, name: str) -> Tensor:
+def _fit_type(out: Tensor, value: Tensor, name: str) -> Tensor:
     like = new_tensor(empty(value.array.shape, out.array.dtype, out.device))
-    return _fitted(like, value, name)
+    return _fit_value(like, value, name)

@@ -17,7 +17,7 @@ from tritensor.tensor.core import Tensor, new_tensor
 
 # What leaves the same in a cell, however many elements share it: functions that change nothing when they are applied again. PyTorch takes them
 # of windows that overlap, and refuses them of expanded tensors.
-_AGAIN = frozenset((
+_IDEMPOTENT = frozenset((
     "abs_", "absolute_", "ceil_", "clamp_", "clamp_max_", "clamp_min_", "clip_", "fix_", "floor_", "hardtanh_", "nan_to_num_", "relu6_", "relu_", "round_",
     "sgn_", "sign_", "trunc_",
 ))  # fmt: skip
@@ -25,15 +25,15 @@ _AGAIN = frozenset((
 _ONE_VALUE = frozenset(("index_fill_", "masked_fill_"))
 
 
-def own_cells(a: Array) -> bool:
+def has_own_cells(a: Array) -> bool:
     """Whether each element of an array has a cell of its own."""
     if type(a) is np.ndarray:
-        return a.flags.c_contiguous or _apart(a.shape, element_strides(a))
-    return _apart(a.shape, a.strides)
+        return a.flags.c_contiguous or _strides_apart(a.shape, element_strides(a))
+    return _strides_apart(a.shape, a.strides)
 
 
 @functools.lru_cache(4096)
-def _apart(shape: tuple[int, ...], strides: tuple[int, ...]) -> bool:
+def _strides_apart(shape: tuple[int, ...], strides: tuple[int, ...]) -> bool:
     """own_cells of an array of that shape and those strides, in elements."""
     if 0 in shape:
         return True
@@ -55,14 +55,14 @@ def _apart(shape: tuple[int, ...], strides: tuple[int, ...]) -> bool:
 
 def refuse_overlap(x: Tensor, name: str) -> None:
     """Raise ShapeError where several elements of x share one cell, so that what a write leaves there would be a matter of order."""
-    if not own_cells(x.array):
+    if not has_own_cells(x.array):
         raise ShapeError(
             f"{name}: the tensor of shape {x.array.shape} with strides {element_strides(x.array)} is expanded or overlaps itself, several "
             "elements share one cell; write to a clone() or contiguous() copy"
         )
 
 
-def refuse_shared(out: Any, given: Any, name: str) -> None:
+def refuse_shared_out(out: Any, given: Any, name: str) -> None:
     """Raise ShapeError where `out` shares some of its elements with a tensor that is read: it would be overwritten as it is read.
 
     The same elements in the same order are no mistake. As in PyTorch only tensors without gaps are compared.
@@ -70,15 +70,15 @@ def refuse_shared(out: Any, given: Any, name: str) -> None:
     for o in out if isinstance(out, list | tuple) else (out,):
         for x in given:
             if isinstance(x, list | tuple):
-                refuse_shared(o, x, name)
-            elif isinstance(x, Tensor) and isinstance(o, Tensor) and x.array is not o.array and _meet_in_part(o.array, x.array):
+                refuse_shared_out(o, x, name)
+            elif isinstance(x, Tensor) and isinstance(o, Tensor) and x.array is not o.array and _overlap_in_part(o.array, x.array):
                 raise ShapeError(
                     f"{name}: out {tuple(o.array.shape)} shares some of its memory with an input {tuple(x.array.shape)}, which would be "
                     "overwritten as it is read; give another out, or clone() the input"
                 )
 
 
-def _meet_in_part(a: Array, b: Array) -> bool:
+def _overlap_in_part(a: Array, b: Array) -> bool:
     """Whether two arrays without gaps have elements in common, but not all in the same order."""
     if type(a) is not type(b) or not same_memory(a, b):
         return False
@@ -93,29 +93,29 @@ def _meet_in_part(a: Array, b: Array) -> bool:
     return begin < last and first < end and not (begin == first and end == last and order == other)
 
 
-def agreed(x: Tensor, name: str, given: Any, one_value: bool) -> bool:
+def elements_agree(x: Tensor, name: str, given: Any, one_value: bool) -> bool:
     """Whether elements of x that share a cell get the same value: by a write that is called so, of one number, or of one value to some of them."""
     if type(x.array) is WrappedArray:
         return False
     single = given.array.size == 1 if isinstance(given, Tensor) else True
-    return one_value or name in _ONE_VALUE or ((single or name in _AGAIN) and 0 not in element_strides(x.array))
+    return one_value or name in _ONE_VALUE or ((single or name in _IDEMPOTENT) and 0 not in element_strides(x.array))
 
 
-def write_agreed(x: Tensor, value: Tensor) -> None:
+def write_changed(x: Tensor, value: Tensor) -> None:
     """Write what differs from x's contents over them, where elements that share a cell agree on what to write."""
     target = new_tensor(x.array)
     changed = ops.logical_and(ops.ne(value, target), ops.logical_or(ops.eq(value, value), ops.eq(target, target)))  # NaN is NaN
-    for index in _one_at_a_time(x.array.shape, element_strides(x.array)):
+    for index in _disjoint_parts(x.array.shape, element_strides(x.array)):
         part = ops.index_view(target, index=index)
         copy_into(part.array, ops.where(ops.index_view(changed, index=index), ops.index_view(value, index=index), part).array)
 
 
-def _one_at_a_time(shape: tuple[int, ...], strides: tuple[int, ...]) -> Iterator[tuple[Any, ...]]:
+def _disjoint_parts(shape: tuple[int, ...], strides: tuple[int, ...]) -> Iterator[tuple[Any, ...]]:
     """Indices of parts that do not overlap themselves, all of the elements together: the smallest dimensions are walked until the rest lies apart."""
     rest = list(shape)
     walked: list[int] = []
     for d in sorted(range(len(shape)), key=shape.__getitem__):
-        if _apart(tuple(rest), strides):
+        if _strides_apart(tuple(rest), strides):
             break
         if shape[d] > 1:
             rest[d] = 1

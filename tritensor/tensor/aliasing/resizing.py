@@ -11,19 +11,19 @@ import numpy as np
 from tritensor.ground.strides import contiguous_strides, reach
 from tritensor.ops.array import Array, CudaArray, as_strided, device_of, element_strides, empty, is_contiguous
 from tritensor.ops.table import registry
-from tritensor.tensor.aliasing.views import copy_into, part_from_base
-from tritensor.tensor.core import Tensor, extra_of
+from tritensor.tensor.aliasing.views import copy_into, leave_base
+from tritensor.tensor.core import Tensor, ensure_extra
 
-_ALONE = 3  # references to a counter of writes that nobody shares: its tensor's, this file's, and the counting's
+_UNSHARED_REFERENCES = 3  # references to a counter of writes that nobody shares: its tensor's, this file's, and the counting's
 
 
-def outgrown(x: Tensor, count: int) -> bool:
+def needs_own_memory(x: Tensor, count: int) -> bool:
     """Whether so many elements want new memory that no other tensor has to be led to: x lies alone in what it has, which is less."""
     version, extra = x.version, x.extra
     return (
         x.array.size < count and x.path is None
-        and (version is None or sys.getrefcount(version) <= _ALONE)
-        and (extra is None or (extra.memory is None and extra.kin is None))
+        and (version is None or sys.getrefcount(version) <= _UNSHARED_REFERENCES)
+        and (extra is None or (extra.memory is None and extra.views is None))
     )  # fmt: skip
 
 
@@ -34,31 +34,31 @@ def resize_memory(x: Tensor, shape: tuple[int, ...], strides: tuple[int, ...]) -
     `.data` gave, stay). Memory begins and ends where the tensor does that x is a view of, or did before it was made smaller.
     """
     root = x if x.path is None else x.path[0]
-    memory = _memory(root)
+    memory = _find_memory(root)
     if memory is None or x.array.dtype != root.array.dtype:
-        _apart(x, shape, strides)
+        _move_to_own_memory(x, shape, strides)
         return
     first = (_address(x.array) - _address(memory)) // memory.itemsize if x.array.size else 0
     end = first + int(reach(shape, strides)[1]) + 1 if 0 not in shape else first
     if end > memory.size:
         longer = empty((end,), memory.dtype, device_of(memory))
         copy_into(as_strided(longer, (memory.size,), (1,)), memory)
-        _move(root, memory, longer)
+        _move_tensors(root, memory, longer)
         memory = longer
     x.array = as_strided(memory, shape, strides, first) if 0 not in shape else empty(shape, memory.dtype, device_of(memory))
     low, high = _span(root.array)
     if high - low != memory.nbytes:
-        extra_of(root).memory = memory
+        ensure_extra(root).memory = memory
     elif root.extra is not None:
         root.extra.memory = None
-    for view in _views(root) if x is root else [x]:
-        _lead(root, view)
+    for view in _find_views(root) if x is root else [x]:
+        _record_path(root, view)
 
 
-def _apart(x: Tensor, shape: tuple[int, ...], strides: tuple[int, ...]) -> None:
+def _move_to_own_memory(x: Tensor, shape: tuple[int, ...], strides: tuple[int, ...]) -> None:
     """x in memory of its own, which begins with its elements in order: of a tensor in reverse order, or of another type than what it is a view of."""
     old = x.array
-    part_from_base(x)
+    leave_base(x)
     count = int(reach(shape, strides)[1]) + 1 if 0 not in shape else 0
     memory = empty((max(count, old.size),), old.dtype, device_of(old))
     copy_into(as_strided(memory, old.shape, contiguous_strides(old.shape)), old)
@@ -85,7 +85,7 @@ def _lies_in(a: Any, memory: Array) -> bool:
     return first <= low and high <= last
 
 
-def _memory(root: Tensor) -> Array | None:
+def _find_memory(root: Tensor) -> Array | None:
     """The memory of a tensor that is no view, as a vector of its elements; None where it may not be written, or is read backwards."""
     a, known = root.array, root.extra.memory if root.extra is not None else None
     if known is not None and known.dtype == a.dtype and (_lies_in(a, known) or not a.size):
@@ -96,35 +96,35 @@ def _memory(root: Tensor) -> Array | None:
     return as_strided(a, (int(high) + 1,), (1,)) if a.size else empty((0,), a.dtype, device_of(a))
 
 
-def _move(root: Tensor, memory: Array, longer: Array) -> None:
+def _move_tensors(root: Tensor, memory: Array, longer: Array) -> None:
     """Let all tensors that lie in a memory lie in the longer one that has its contents."""
     version = root.version
-    if version is None or sys.getrefcount(version) <= _ALONE:
+    if version is None or sys.getrefcount(version) <= _UNSHARED_REFERENCES:
         return  # no view and no detached tensor shares it
-    for t in (*_views(root), *gc.get_objects()):
+    for t in (*_find_views(root), *gc.get_objects()):
         if issubclass(type(t), Tensor):
             a = getattr(t, "array", None)  # of a tensor that another thread is making there is none
             if _lies_in(a, memory):
-                t.array = _window(a, memory, longer)
+                t.array = _same_window(a, memory, longer)
 
 
-def _window(a: Any, memory: Array, longer: Array) -> Array:
+def _same_window(a: Any, memory: Array, longer: Array) -> Array:
     at = _address(a) - _address(memory)
     if isinstance(longer, CudaArray):
         return CudaArray(longer.storage, a.shape, a.dtype, a.strides, (at + longer.offset * longer.itemsize) // a.itemsize)
     return np.ndarray(a.shape, a.dtype, longer.view(np.uint8), at, a.strides)  # type: ignore[call-overload, no-any-return]
 
 
-def _views(root: Tensor) -> list[Tensor]:
-    kin = root.extra.kin if root.extra is not None else None
-    return [v for mark in (*kin.fresh.values(), *kin.stale.values()) if (v := mark()) is not None] if kin is not None else []
+def _find_views(root: Tensor) -> list[Tensor]:
+    views = root.extra.views if root.extra is not None else None
+    return [v for mark in (*views.fresh.values(), *views.stale.values()) if (v := mark()) is not None] if views is not None else []
 
 
-def _lead(root: Tensor, view: Tensor) -> None:
+def _record_path(root: Tensor, view: Tensor) -> None:
     """Note the way from a base to a view, of which one has another shape now: a window on the base's elements, if all of it lies on them."""
     if view is root:
         return
-    extra, base = extra_of(view), root.array
+    extra, base = ensure_extra(view), root.array
     if not (view.array.dtype == base.dtype and is_contiguous(base) and (_lies_in(view.array, base))):
         extra.origin = extra.origin or "resized"
         return

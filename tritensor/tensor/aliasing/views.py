@@ -21,12 +21,12 @@ from tritensor.ground.transforms import WrappedArray
 from tritensor.ops.array import Array, CudaArray, as_strided, device_of, element_strides, empty, same_memory
 from tritensor.ops.table import ops, registry
 from tritensor.tensor import rare_attributes as extras
-from tritensor.tensor.core import Tensor, extra_of, new_output, new_tensor
+from tritensor.tensor.core import Tensor, ensure_extra, new_output, new_tensor
 
 Path = tuple[tuple[Any, dict[str, Any], tuple[Any, ...]], ...]
 _node, _tracked = Tensor.__dict__["node"], Tensor.__dict__["tracked"]
 
-_ORIGINS = {
+_REASONS = {
     "no_grad": "was made under no_grad, so it is not clear whether the write belongs to the graph; make the view and write it both inside "
     "no_grad or both outside",
     "parts": "is one of several that one call gave (split, chunk, unbind, iteration), which a write would tear apart; "
@@ -55,21 +55,21 @@ class StaleView(Tensor):
 
     @tracked.setter
     def tracked(self, value: bool) -> None:
-        _refresh(self)
+        _find_node(self)
         self.tracked = value
 
     @property
     def node(self) -> Node | None:  # type: ignore[override]
-        _refresh(self)
+        _find_node(self)
         return self.node
 
     @node.setter
     def node(self, value: Node | None) -> None:
-        _refresh(self)
+        _find_node(self)
         self.node = value
 
 
-class LeftView(Tensor):
+class DetachedBaseView(Tensor):
     """What a view in the graph becomes when its base leaves it: it keeps its way back until its memory is written, by whomever, and leads nowhere then,
     or where its base has been led since."""
 
@@ -77,11 +77,11 @@ class LeftView(Tensor):
 
     @property
     def node(self) -> Node | None:  # type: ignore[override]
-        if self.version.value == self.extra.left_at:  # type: ignore[union-attr]
+        if self.version.value == self.extra.base_left_at:  # type: ignore[union-attr]
             return _node.__get__(self)  # type: ignore[no-any-return]
         if self.extra.retains:  # type: ignore[union-attr]
             forget_grad(_node.__get__(self), self)
-        _refresh(self)
+        _find_node(self)
         return self.node
 
     @node.setter
@@ -90,27 +90,27 @@ class LeftView(Tensor):
         self.node = value
 
 
-for _kind in (StaleView, LeftView):
+for _kind in (StaleView, DetachedBaseView):
     _kind.__name__, _kind.__qualname__, _kind.__module__ = Tensor.__name__, Tensor.__qualname__, Tensor.__module__
 
 
-def _leave_behind(view: Tensor) -> None:
-    extra_of(view).left_at = version_of(view).value
-    view.__class__ = LeftView
+def _mark_base_left(view: Tensor) -> None:
+    ensure_extra(view).base_left_at = version_of(view).value
+    view.__class__ = DetachedBaseView
 
 
-extras.leave_behind = _leave_behind  # type: ignore[assignment]
+extras.mark_base_left = _mark_base_left  # type: ignore[assignment]
 
 
-def _refresh(view: Tensor) -> None:
+def _find_node(view: Tensor) -> None:
     """Give a stale view the node that leads through its base's node of now; one that was left behind stays in the graph where that leads nowhere."""
     assert view.path is not None
     base, *steps = view.path
     extra = view.extra
     if extra is not None and extra.origin:
-        raise GradError(f"the base of this view of shape {view.array.shape} was written in place, and the view {_ORIGINS[extra.origin]}")
+        raise GradError(f"the base of this view of shape {view.array.shape} was written in place, and the view {_REASONS[extra.origin]}")
     node = engine.edge_of(base)
-    if node is not None or type(view) is LeftView:
+    if node is not None or type(view) is DetachedBaseView:
         for op, attrs, meta in steps:
             node = step_node(op, node, attrs, meta, view.array)
     if extra is not None and extra.retains and node is not None:
@@ -118,52 +118,52 @@ def _refresh(view: Tensor) -> None:
     _node.__set__(view, node)
     _tracked.__set__(view, node is not None)
     view.__class__ = Tensor
-    kin = base.extra.kin
-    mark = kin.stale.pop(id(view), None)
+    views = base.extra.views
+    mark = views.stale.pop(id(view), None)
     if mark is not None:
-        kin.fresh[id(view)] = mark
+        views.fresh[id(view)] = mark
 
 
-def _outdate(base: Tensor) -> None:
+def _mark_views_stale(base: Tensor) -> None:
     """The base has another node: what its live views have is the way to the old contents."""
-    kin = base.extra.kin if base.extra is not None else None
-    if kin is None:
+    views = base.extra.views if base.extra is not None else None
+    if views is None:
         return
-    fresh, kin.fresh = kin.fresh, {}
+    fresh, views.fresh = views.fresh, {}
     for key, mark in fresh.items():
         view = mark()
         if view is not None:
             if view.extra is not None and view.extra.retains:
                 forget_grad(_node.__get__(view), view)  # the old contents' gradient is not the view's any more
             view.__class__ = StaleView
-            kin.stale[key] = mark
-    if len(kin.stale) > 2 * kin.swept + 32:
-        kin.stale = {key: mark for key, mark in kin.stale.items() if mark() is not None}
-        kin.swept = len(kin.stale)
+            views.stale[key] = mark
+    if len(views.stale) > 2 * views.swept + 32:
+        views.stale = {key: mark for key, mark in views.stale.items() if mark() is not None}
+        views.swept = len(views.stale)
 
 
-def remembered(x: Tensor) -> bool:
+def is_write_recorded(x: Tensor) -> bool:
     """Whether a graph has a part in what is written over x."""
     return state.enabled and (x.tracked or (x.path is not None and x.path[0].tracked))
 
 
-def refuse(x: Tensor, name: str, written: str = "written") -> None:
+def refuse_write(x: Tensor, name: str, written: str = "written") -> None:
     """Raise GradError where x cannot be written (or change its shape) in place in the graph."""
     extra = x.extra
     base = x._base
     if extra is not None and extra.origin:
-        raise GradError(f"{name}: this view of shape {x.array.shape} {_ORIGINS[extra.origin]}")
+        raise GradError(f"{name}: this view of shape {x.array.shape} {_REASONS[extra.origin]}")
     if x.tracked and x.node is None:
         raise GradError(
             f"{name}: a leaf that requires grad cannot be {written} in place; do it under no_grad(), or use the out-of-place form"
         )
-    if base is not None and ((base.tracked and base.node is None) or shows_leaf(x)):
+    if base is not None and ((base.tracked and base.node is None) or is_view_of_leaf(x)):
         raise GradError(
             f"{name}: this is a view of a leaf that requires grad, which cannot be {written} in place; do it under no_grad(), or on a clone()"
         )
 
 
-def shows_leaf(x: Tensor) -> bool:
+def is_view_of_leaf(x: Tensor) -> bool:
     """Whether a view leads, through views alone, to a leaf that requires grad, which may itself be a view of what does not."""
     node: Any = x.node
     while isinstance(node, Node) and getattr(node.op, "view", False):
@@ -171,30 +171,30 @@ def shows_leaf(x: Tensor) -> bool:
     return node is not None and not isinstance(node, Node)
 
 
-def rebase(x: Tensor, value: Tensor, who: str, own: bool = False) -> None:
+def rebase_history(x: Tensor, value: Tensor, who: str, own: bool = False) -> None:
     """After memory was written: hang x, its base and all their views where the new contents came from.
 
     `own` says that the value was computed for this write and nobody else has it.
     """
     if x.path is not None:
         base, *steps = x.path
-        base.hang_at(ViewWrite(tuple(steps), base, value, who))
-        _outdate(base)
+        base.set_node(ViewWrite(tuple(steps), base, value, who))
+        _mark_views_stale(base)
         return
     if own and value.tracked:
-        x.hang_at(value.node)
+        x.set_node(value.node)
     elif x.tracked or not value.tracked:  # `y.zero_()`, `y.copy_(z)`: what y was gets zeros
-        x.hang_at(ViewWrite((), x, value, who))
+        x.set_node(ViewWrite((), x, value, who))
     else:
         # One step behind the value, and not in its place: a hook on x, or a gradient of x, is not the value's.
-        x.hang_at(step_node(registry["copy"], engine.edge_of(value), {}, ((value.array.shape, value.array.dtype),), x.array))
-    _outdate(x)
+        x.set_node(step_node(registry["copy"], engine.edge_of(value), {}, ((value.array.shape, value.array.dtype),), x.array))
+    _mark_views_stale(x)
 
 
-def as_parts(parts: tuple[Tensor, ...]) -> tuple[Tensor, ...]:
+def mark_parts(parts: tuple[Tensor, ...]) -> tuple[Tensor, ...]:
     """Several views that one call gives: none of them can be written in the graph."""
     for part in parts:
-        extra = extra_of(part)
+        extra = ensure_extra(part)
         extra.origin = extra.origin or "parts"
     return parts
 
@@ -204,8 +204,8 @@ def change_shape(x: Tensor, f: Callable[..., Tensor], args: tuple[Any, ...], kwa
 
     Counts as a write: a node that saved x saved its shape. Recorded under no_grad too, where x is in the graph, since the values stay.
     """
-    if remembered(x):
-        refuse(x, name, "reshaped")
+    if is_write_recorded(x):
+        refuse_write(x, name, "reshaped")
     leaf = x.is_leaf
     with enable_grad() if state.enabled or not leaf else no_grad():
         y = f(x, *args, **kwargs)
@@ -216,20 +216,20 @@ def change_shape(x: Tensor, f: Callable[..., Tensor], args: tuple[Any, ...], kwa
     assert y.path is not None
     if x.path is not None:
         x.path = y.path
-    elif x.extra is not None and x.extra.kin is not None:
-        back = _back(y.path[-1], y)
-        for mark in (*x.extra.kin.fresh.values(), *x.extra.kin.stale.values()):
+    elif x.extra is not None and x.extra.views is not None:
+        back = _inverse_step(y.path[-1], y)
+        for mark in (*x.extra.views.fresh.values(), *x.extra.views.stale.values()):
             view = mark()
             if view is not None and view is not y and view.path is not None:
                 base, *steps = view.path
                 view.path = (base, back, *steps)
     x.array = y.array
     if not leaf:
-        x.hang_at(y.node)
+        x.set_node(y.node)
     return x
 
 
-def _back(step: tuple[Any, dict[str, Any], tuple[Any, ...]], y: Tensor) -> tuple[Any, dict[str, Any], tuple[Any, ...]]:
+def _inverse_step(step: tuple[Any, dict[str, Any], tuple[Any, ...]], y: Tensor) -> tuple[Any, dict[str, Any], tuple[Any, ...]]:
     """The step from y back to what a permutation or a reshape of single dimensions made it of."""
     op, attrs, ((shape, _),) = step
     given = ((y.array.shape, y.array.dtype),)
@@ -239,13 +239,13 @@ def _back(step: tuple[Any, dict[str, Any], tuple[Any, ...]], y: Tensor) -> tuple
     return registry["reshape"], {"shape": shape}, given
 
 
-def part_from_base(x: Tensor) -> None:
+def leave_base(x: Tensor) -> None:
     """x gets memory of its own: it is nobody's view from now on."""
     if x.path is None:
         return
-    kin = x.path[0].extra.kin
-    kin.fresh.pop(id(x), None)
-    kin.stale.pop(id(x), None)
+    views = x.path[0].extra.views
+    views.fresh.pop(id(x), None)
+    views.stale.pop(id(x), None)
     x.path = None
     if x.extra is not None:
         x.extra.origin = ""
@@ -256,31 +256,31 @@ def view_of(x: Tensor) -> Tensor:
     """The same memory as another tensor, one that must not be written in the graph."""
     with no_grad():
         y: Tensor = ops.reshape(x, shape=x.array.shape)
-    extra_of(y).origin = "function"
+    ensure_extra(y).origin = "function"
     return y
 
 
 def refuse_dirty(x: Tensor, who: str) -> None:
     """Raise GradError for a tensor in the graph that cannot be written, but a Function wrote."""
-    if remembered(x):
-        refuse(x, who)
+    if is_write_recorded(x):
+        refuse_write(x, who)
 
 
 def hang_written(x: Tensor, node: Node, who: str) -> None:
     """Hang a tensor that a Function wrote, its base and its views at the Function's node."""
-    refuse(x, who)  # a constant view, too, that enters the graph here
+    refuse_write(x, who)  # a constant view, too, that enters the graph here
     if x.path is not None:
-        rebase(x, new_output(x.array, node), who)
+        rebase_history(x, new_output(x.array, node), who)
     else:
-        x.hang_at(node)
-        _outdate(x)
+        x.set_node(node)
+        _mark_views_stale(x)
 
 
 def hang_result(x: Tensor, node: Node, several: bool) -> Tensor:
     """Hang what a Function made at its node; a view, whatever it is of, cannot be written any more."""
-    x.hang_at(node)
+    x.set_node(node)
     if x.path is not None:
-        extra_of(x).origin = "parts" if several else "function"
+        ensure_extra(x).origin = "parts" if several else "function"
     return x
 
 
@@ -288,14 +288,14 @@ nodes.view_of, nodes.refuse_dirty = view_of, refuse_dirty  # type: ignore[assign
 nodes.hang_written, nodes.hang_result = hang_written, hang_result  # type: ignore[assignment]
 
 
-def replay(path: Path, x: Any) -> Any:
+def take_path(path: Path, x: Any) -> Any:
     """Take the same view of another array or tensor."""
     for op, attrs, _ in path:
         x = getattr(ops, op.name)(x, **attrs) if isinstance(x, Tensor) else op.cpu(x, **attrs)
     return x
 
 
-def copied_in_order(x: Tensor, order: tuple[int, ...]) -> Tensor:
+def copy_in_order(x: Tensor, order: tuple[int, ...]) -> Tensor:
     """A dense copy whose dimensions lie in memory in an order, the outermost first."""
     if order == tuple(range(len(order))):
         return ops.copy(x)  # type: ignore[no-any-return]
@@ -354,7 +354,7 @@ class ViewWrite(Node):
             with unrecorded(self.level):
                 return tuple([None if x is None else x.array for x in self._of_layers(new_tensor(g), needs)])
         laid = self._like_base(g)
-        inner = replay(self.path, laid)
+        inner = take_path(self.path, laid)
         value = engine.copy(inner) if needs[1] else None
         if needs[0]:
             zero = registry["full"]
@@ -364,8 +364,8 @@ class ViewWrite(Node):
 
     def _of_layers(self, g: Tensor, needs: tuple[bool, ...]) -> tuple[Any, ...]:
         """The gradients inside a transform, where writing is for its own functions."""
-        laid = copied_in_order(g, memory_order(tuple(g.array.shape), tuple([abs(s) for s in self.strides])))
-        part = replay(self.path, laid)
+        laid = copy_in_order(g, memory_order(tuple(g.array.shape), tuple([abs(s) for s in self.strides])))
+        part = take_path(self.path, laid)
         value = ops.copy(part) if needs[1] else None
         if not needs[0]:
             return None, value
@@ -378,12 +378,12 @@ class ViewWrite(Node):
                 return self._of_layers(g, needs)
         laid = new_tensor(self._like_base(g.array))
         if g.tracked:
-            laid.hang_at(Node(registry["copy"], (engine.edge_of(g),), None, None, {}, ((g.array.shape, g.array.dtype),)))
+            laid.set_node(Node(registry["copy"], (engine.edge_of(g),), None, None, {}, ((g.array.shape, g.array.dtype),)))
         with enable_grad():
-            value = ops.copy(replay(self.path, laid)) if needs[1] else None
+            value = ops.copy(take_path(self.path, laid)) if needs[1] else None
             if needs[0]:
-                hole = replay(self.path, laid)
+                hole = take_path(self.path, laid)
                 copy_into(hole.array, engine.zeros_like(hole))
                 if laid.tracked:
-                    rebase(hole, new_tensor(hole.array), "zero_")
+                    rebase_history(hole, new_tensor(hole.array), "zero_")
         return (laid if needs[0] else None), value

@@ -11,14 +11,14 @@ from tritensor.ops.array import CudaArray, reshape_strides
 
 Shape = tuple[int, ...]
 
-MOST = 4096  # entries of the dictionary
-_reshaped: dict[tuple[Shape, Shape, Shape], Shape | None] = {}  # strides under another shape, by shape, strides and that shape
-_make = object.__new__
+CACHE_ENTRIES = 4096  # entries of the dictionary
+_known_strides: dict[tuple[Shape, Shape, Shape], Shape | None] = {}  # strides under another shape, by shape, strides and that shape
+_new = object.__new__
 
 
-def window(x: CudaArray, shape: Shape, strides: Shape, offset: int = 0) -> CudaArray:
+def new_window(x: CudaArray, shape: Shape, strides: Shape, offset: int = 0) -> CudaArray:
     """x's memory from `offset` elements after its first one: what CudaArray(...) does, without the call."""
-    made: CudaArray = _make(CudaArray)
+    made: CudaArray = _new(CudaArray)
     made.storage = x.storage
     made.shape = shape
     made.dtype = dtype = x.dtype
@@ -28,25 +28,25 @@ def window(x: CudaArray, shape: Shape, strides: Shape, offset: int = 0) -> CudaA
     return made
 
 
-def permuted(x: CudaArray, dims: Shape) -> CudaArray:
+def permute(x: CudaArray, dims: Shape) -> CudaArray:
     """Dimensions in another order, all of them counted from the first."""
     shape, strides = x.shape, x.strides
-    return window(x, tuple([shape[d] for d in dims]), tuple([strides[d] for d in dims]))
+    return new_window(x, tuple([shape[d] for d in dims]), tuple([strides[d] for d in dims]))
 
 
-def in_shape(x: CudaArray, shape: Shape) -> CudaArray | None:
+def reshape_exactly(x: CudaArray, shape: Shape) -> CudaArray | None:
     """x in another shape of as many elements."""
     key = x.shape, x.strides, shape
     try:
-        strides = _reshaped[key]
+        strides = _known_strides[key]
     except KeyError:
-        if len(_reshaped) >= MOST:
-            _reshaped.clear()
-        strides = _reshaped[key] = reshape_strides(*key)
-    return None if strides is None else window(x, shape, strides)
+        if len(_known_strides) >= CACHE_ENTRIES:
+            _known_strides.clear()
+        strides = _known_strides[key] = reshape_strides(*key)
+    return None if strides is None else new_window(x, shape, strides)
 
 
-def reshaped(x: CudaArray, shape: tuple[Any, ...]) -> CudaArray | None:
+def reshape(x: CudaArray, shape: tuple[Any, ...]) -> CudaArray | None:
     """x in another shape, which may hold one -1."""
     for n in shape:
         if type(n) is not int:  # a list; 2.0, which a look-up takes for 2
@@ -60,10 +60,10 @@ def reshaped(x: CudaArray, shape: tuple[Any, ...]) -> CudaArray | None:
             return None
     elif known != size or (shape and min(shape) < 0):
         return None
-    return in_shape(x, shape)
+    return reshape_exactly(x, shape)
 
 
-def stretched(x: CudaArray, size: tuple[Any, ...]) -> CudaArray | None:
+def expand(x: CudaArray, size: tuple[Any, ...]) -> CudaArray | None:
     """x repeated along dimensions of size 1 and along new ones in front, to a size without -1."""
     lead = len(size) - len(x.shape)
     if lead < 0:
@@ -79,10 +79,10 @@ def stretched(x: CudaArray, size: tuple[Any, ...]) -> CudaArray | None:
     for n in size:
         if type(n) is not int or n < 0:
             return None
-    return window(x, size, tuple(strides))
+    return new_window(x, size, tuple(strides))
 
 
-def indexed(x: CudaArray, index: tuple[Any, ...]) -> CudaArray:
+def index(x: CudaArray, index: tuple[Any, ...]) -> CudaArray:
     """x at ints within range and slices with positive steps, of its first dimensions."""
     shape, strides, offset = [], [], 0
     for n, step, i in zip(x.shape, x.strides, index, strict=False):
@@ -97,4 +97,4 @@ def indexed(x: CudaArray, index: tuple[Any, ...]) -> CudaArray:
             strides.append(step * by)
             offset += start * step if count else 0
     left = len(index)
-    return window(x, (*shape, *x.shape[left:]), (*strides, *x.strides[left:]), offset)
+    return new_window(x, (*shape, *x.shape[left:]), (*strides, *x.strides[left:]), offset)

@@ -15,7 +15,7 @@ _NUMBERS = frozenset((bool, int, float, complex))
 _SEQUENCES = (list, tuple, range)
 
 
-def values_of(name: str, data: Any, dtype: Any) -> np.ndarray:
+def parse_values(name: str, data: Any, dtype: Any) -> np.ndarray:
     """Data as a numpy array: Python floats in the default type, ints int64, bools bool; tensors and numpy's values keep theirs.
 
     Nested lists have the type that all they hold promote to. Raises ShapeError for ragged ones, DTypeError for what is no
@@ -23,24 +23,24 @@ def values_of(name: str, data: Any, dtype: Any) -> np.ndarray:
     """
     wanted = None if dtype is None else dtypes.as_dtype(dtype)
     if isinstance(data, Tensor):
-        return _cast(to_host(data.array), wanted)
+        return _cast_to(to_host(data.array), wanted)
     if isinstance(data, np.ndarray | np.generic):
-        return _cast(_numeric(name, np.asarray(data), data), wanted)
+        return _cast_to(_require_numbers(name, np.asarray(data), data), wanted)
     kinds: set[Any] = set()
     if isinstance(data, _SEQUENCES):
-        _collect(data, kinds)
+        _collect_types(data, kinds)
     else:
         kinds.add(type(data))
     plain = kinds <= _NUMBERS
-    found = _numeric(name, _joined(name, data, kinds, wanted), data)
+    found = _require_numbers(name, _join_lists(name, data, kinds, wanted), data)
     if wanted is None:
-        return _cast(found, _default(found) if plain or not isinstance(data, _SEQUENCES) else _common(kinds, found))
+        return _cast_to(found, _default_type(found) if plain or not isinstance(data, _SEQUENCES) else _common_type(kinds, found))
     if plain:
-        _refuse(name, found, wanted)
-    return _cast(found, wanted)
+        _refuse_out_of_range(name, found, wanted)
+    return _cast_to(found, wanted)
 
 
-def _collect(data: Any, kinds: set[Any]) -> None:
+def _collect_types(data: Any, kinds: set[Any]) -> None:
     """What nested lists hold: types of Python's values, numpy dtypes of all that has one (of tensors with whether they hold one element)."""
     here = set(map(type, data))
     if here <= _NUMBERS:
@@ -48,26 +48,26 @@ def _collect(data: Any, kinds: set[Any]) -> None:
         return
     for x in data:
         if isinstance(x, _SEQUENCES):
-            _collect(x, kinds)
+            _collect_types(x, kinds)
         elif isinstance(x, Tensor):
             kinds.add((x.array.dtype, x.array.size == 1))
         else:
             kinds.add(x.dtype if isinstance(x, np.ndarray | np.generic) else type(x))
 
 
-def _joined(name: str, data: Any, kinds: set[Any], wanted: dtypes.DType | None) -> np.ndarray:
+def _join_lists(name: str, data: Any, kinds: set[Any], wanted: dtypes.DType | None) -> np.ndarray:
     """Nested lists as one numpy array, in whatever type numpy makes of them."""
     tensors = [k for k in kinds if isinstance(k, tuple)]
     if isinstance(data, _SEQUENCES) and not kinds <= _NUMBERS:
-        data = _for_numpy(data, all(one for _, one in tensors))
+        data = _prepare_lists(data, all(one for _, one in tensors))
     try:
         found = np.asarray(data)
     except ValueError:
         raise ShapeError(f"{name}: the nested lists are ragged; all lists of one level must have one length") from None
-    return _huge(name, found, kinds, wanted) if found.dtype == object and kinds <= _NUMBERS else found
+    return _convert_huge_integers(name, found, kinds, wanted) if found.dtype == object and kinds <= _NUMBERS else found
 
 
-def _huge(name: str, found: np.ndarray, kinds: set[Any], wanted: dtypes.DType | None) -> np.ndarray:
+def _convert_huge_integers(name: str, found: np.ndarray, kinds: set[Any], wanted: dtypes.DType | None) -> np.ndarray:
     """Python's integers beyond 64 bits as floating or complex numbers, where the type or their neighbours ask for such."""
     inexact = {float, complex} & kinds if wanted is None else wanted.kind in ("float", "complex", "float8")
     if not inexact:
@@ -80,10 +80,10 @@ def _huge(name: str, found: np.ndarray, kinds: set[Any], wanted: dtypes.DType | 
         raise NumberRangeError(f"{name}: an integer is beyond what float64 holds; give smaller numbers") from None
 
 
-def _for_numpy(data: Any, numbers: bool) -> Any:
+def _prepare_lists(data: Any, numbers: bool) -> Any:
     """Nested lists with their tensors as arrays, 0-d ones where all are `numbers`; small floats that numpy cannot join as float32."""
     if isinstance(data, _SEQUENCES):
-        return [_for_numpy(d, numbers) for d in data]
+        return [_prepare_lists(d, numbers) for d in data]
     if isinstance(data, Tensor):
         data = to_host(data.array)
         data = data.reshape(()) if numbers else data
@@ -92,7 +92,7 @@ def _for_numpy(data: Any, numbers: bool) -> Any:
     return data
 
 
-def _numeric(name: str, found: np.ndarray, data: Any) -> np.ndarray:
+def _require_numbers(name: str, found: np.ndarray, data: Any) -> np.ndarray:
     if found.dtype.kind in "OUSmM":
         raise DTypeError(
             f"{name}: {type(data).__name__} {str(data)[:40]!r} does not hold numbers; give numbers, nested lists of them, or an array"
@@ -100,7 +100,7 @@ def _numeric(name: str, found: np.ndarray, data: Any) -> np.ndarray:
     return found
 
 
-def _default(found: np.ndarray) -> dtypes.DType | None:
+def _default_type(found: np.ndarray) -> dtypes.DType | None:
     """The type of Python numbers: the default floating or complex type in place of numpy's."""
     if found.dtype == np.float64:
         return dtypes.default_float()
@@ -110,7 +110,7 @@ def _default(found: np.ndarray) -> dtypes.DType | None:
 _EXAMPLES = {bool: False, int: 0, float: 0.0, complex: 0j}
 
 
-def _common(kinds: set[Any], found: np.ndarray) -> dtypes.DType:
+def _common_type(kinds: set[Any], found: np.ndarray) -> dtypes.DType:
     """The type that all members of mixed nested lists promote to, as equals."""
     common = None
     for kind in kinds:
@@ -124,7 +124,7 @@ def _common(kinds: set[Any], found: np.ndarray) -> dtypes.DType:
     return dtypes.of(found.dtype if common is None else common)
 
 
-def _refuse(name: str, x: np.ndarray, wanted: dtypes.DType) -> None:
+def _refuse_out_of_range(name: str, x: np.ndarray, wanted: dtypes.DType) -> None:
     """Python numbers that the type cannot hold raise; arrays and tensors are cast, and wrap."""
     if x.dtype.kind == "c" and not wanted.is_complex:
         raise DTypeError(f"{name}: complex numbers for {wanted.name}; give dtype=tritensor.complex64, or their real parts")
@@ -136,7 +136,7 @@ def _refuse(name: str, x: np.ndarray, wanted: dtypes.DType) -> None:
             raise NumberRangeError(f"{name}: {n} does not fit {wanted.name} ({info.min} to {info.max}); give a wider dtype=")
 
 
-def _cast(x: np.ndarray, wanted: dtypes.DType | None) -> np.ndarray:
+def _cast_to(x: np.ndarray, wanted: dtypes.DType | None) -> np.ndarray:
     if wanted is None:
         return x
     with np.errstate(invalid="ignore", over="ignore"):

@@ -15,7 +15,7 @@ from tritensor.ops.table import ops
 from tritensor.tensor.core import Tensor, new_tensor
 from tritensor.tensor.parsing.nonzero_count import nonzero_columns
 
-LEGACY = 32  # a list shorter than this that holds sequences or slices is a tuple
+LEGACY_LENGTH = 32  # a list shorter than this that holds sequences or slices is a tuple
 
 
 def is_basic(i: Any) -> bool:
@@ -25,18 +25,18 @@ def is_basic(i: Any) -> bool:
     )
 
 
-def entries_of(index: Any) -> tuple[Any, ...]:
+def split_index(index: Any) -> tuple[Any, ...]:
     """The entries of an index. A list that holds lists, arrays, tensors, slices, None or ... is read as a tuple of them."""
     if type(index) is tuple:
         return index
-    if isinstance(index, list | tuple) and len(index) < LEGACY:
+    if isinstance(index, list | tuple) and len(index) < LEGACY_LENGTH:
         for i in index:
             if i is None or i is Ellipsis or isinstance(i, Tensor | np.ndarray | list | tuple | range | slice):
                 return tuple(index)
     return (index,)
 
 
-def _checked(x: Tensor, used: int, name: str) -> int:
+def _count_dims_left(x: Tensor, used: int, name: str) -> int:
     """How many dimensions of x the index leaves to an Ellipsis."""
     shape = x.array.shape
     if used > len(shape):
@@ -44,7 +44,7 @@ def _checked(x: Tensor, used: int, name: str) -> int:
     return len(shape) - used
 
 
-def _place(i: Any, n: int, d: int, name: str) -> int:
+def _normal_position(i: Any, n: int, d: int, name: str) -> int:
     """An int entry counted from the front."""
     if not -n <= i < n:
         raise IndexError(f"{name}: index {i} is out of range for dim {d} of size {n}")
@@ -57,13 +57,13 @@ def basic_index(x: Tensor, index: tuple[Any, ...], name: str) -> tuple[Any, ...]
     for i in index:
         if i is not None and i is not Ellipsis:
             used += 1
-    left = _checked(x, used, name)
+    left = _count_dims_left(x, used, name)
     shape = x.array.shape
     out: list[Any] = []
     d = 0
     for i in index:
         if type(i) is slice:
-            out.append(i if _plain(i) else _plain_slice(i))
+            out.append(i if _is_plain_slice(i) else _to_plain_slice(i))
             d += 1
         elif i is None:
             out.append(None)
@@ -71,12 +71,12 @@ def basic_index(x: Tensor, index: tuple[Any, ...], name: str) -> tuple[Any, ...]
             out.extend([slice(None)] * left)
             d, left = d + left, 0
         else:
-            out.append(_place(i, shape[d], d, name))
+            out.append(_normal_position(i, shape[d], d, name))
             d += 1
     return tuple(out)
 
 
-def _plain(s: slice) -> bool:
+def _is_plain_slice(s: slice) -> bool:
     return (
         (s.start is None or type(s.start) is int)
         and (s.stop is None or type(s.stop) is int)
@@ -84,7 +84,7 @@ def _plain(s: slice) -> bool:
     )
 
 
-def _plain_slice(s: slice) -> slice:
+def _to_plain_slice(s: slice) -> slice:
     """A slice whose bounds were numpy integers or 0-d tensors."""
     bounds = []
     for v in (s.start, s.stop, s.step):
@@ -96,14 +96,14 @@ def _plain_slice(s: slice) -> slice:
     return slice(*bounds)
 
 
-def _numbers(data: Any) -> Any:
+def _to_numbers(data: Any) -> Any:
     """Nested sequences with their tensors replaced by numbers."""
     if isinstance(data, Tensor):
         return data.tolist()
-    return [_numbers(d) for d in data] if isinstance(data, list | tuple) else data
+    return [_to_numbers(d) for d in data] if isinstance(data, list | tuple) else data
 
 
-def _as_entry(x: Tensor, i: Any, name: str) -> Any:
+def _to_entry(x: Tensor, i: Any, name: str) -> Any:
     """An entry as a basic one, or as a Tensor of integers or booleans on x's device.
 
     A 0-d integer is an int, whatever holds it; uint8 is a mask, as in PyTorch, which warns of it.
@@ -116,7 +116,7 @@ def _as_entry(x: Tensor, i: Any, name: str) -> Any:
         found = new_tensor(np.asarray(bool(i)))
     elif isinstance(i, list | tuple | range | np.ndarray):
         try:
-            values = np.asarray(_numbers(i) if isinstance(i, list | tuple) else i)
+            values = np.asarray(_to_numbers(i) if isinstance(i, list | tuple) else i)
         except ValueError:
             raise IndexError(f"{name}: the index {str(i)[:40]} is ragged; all lists of one level must have one length") from None
         found = new_tensor(values.astype(np.int64) if values.size == 0 and values.dtype == np.float64 else values)
@@ -145,8 +145,8 @@ def advanced_index(x: Tensor, entries: tuple[Any, ...], name: str) -> tuple[Tens
     """
     items: list[Any] = []
     for i in entries:
-        items.append(_as_entry(x, i, name))
-    left = _checked(x, sum(_consumes(i) for i in items), name)
+        items.append(_to_entry(x, i, name))
+    left = _count_dims_left(x, sum(_count_dims_taken(i) for i in items), name)
     shape = tuple(x.array.shape)
     basic: list[Any] = []  # what index_view is given; indexed dimensions pass through whole
     indices: list[Tensor] = []
@@ -160,13 +160,13 @@ def advanced_index(x: Tensor, entries: tuple[Any, ...], name: str) -> tuple[Tens
             basic.append(None)
             at += 1
         elif type(i) is slice:
-            basic.append(i if _plain(i) else _plain_slice(i))
+            basic.append(i if _is_plain_slice(i) else _to_plain_slice(i))
             d, at = d + 1, at + 1
         elif not isinstance(i, Tensor):
-            basic.append(_place(i, shape[d], d, name))
+            basic.append(_normal_position(i, shape[d], d, name))
             d += 1
         elif dtypes.of(i.array.dtype).kind == "bool":
-            new, count = _mask_indices(x, i, shape, d, name)
+            new, count = _mask_to_indices(x, i, shape, d, name)
             basic.extend([slice(None)] * count if count else [None])  # True and False stand for a new dimension
             indices.extend(new)
             dims.extend(range(at, at + max(count, 1)))
@@ -181,14 +181,14 @@ def advanced_index(x: Tensor, entries: tuple[Any, ...], name: str) -> tuple[Tens
     return view, indices, tuple(dims), bool(dims) and dims[-1] - dims[0] >= len(dims)
 
 
-def _consumes(i: Any) -> int:
+def _count_dims_taken(i: Any) -> int:
     """How many dimensions of x an entry takes."""
     if i is None or i is Ellipsis:
         return 0
     return len(i.array.shape) if isinstance(i, Tensor) and dtypes.of(i.array.dtype).kind == "bool" else 1
 
 
-def _mask_indices(x: Tensor, mask: Tensor, shape: tuple[int, ...], d: int, name: str) -> tuple[list[Tensor], int]:
+def _mask_to_indices(x: Tensor, mask: Tensor, shape: tuple[int, ...], d: int, name: str) -> tuple[list[Tensor], int]:
     """A boolean mask as integer indices, one per dimension that it covers (one for a 0-d mask, of a new dimension)."""
     given = tuple(mask.array.shape)
     count = len(given)

@@ -9,7 +9,7 @@ from tritensor.ops.table import ops
 from tritensor.tensor.core import Tensor, new_tensor
 
 
-def _rows(x: Tensor) -> Tensor:
+def _nonzero_on_device(x: Tensor) -> Tensor:
     """(count, ndim) the coordinates of what is not 0 in a tensor on a device. Waits for it."""
     count = int(ops.sum(ops.ne(x, 0), dim=tuple(range(len(x.array.shape))), keepdim=False).item())
     return ops.nonzero_static(x, size=count, fill_value=-1)
@@ -19,7 +19,7 @@ def flat_nonzero(flags: Tensor) -> Tensor:
     """(count,) the positions in a vector of what is not 0. Waits for the device."""
     if isinstance(flags.array, np.ndarray):
         return new_tensor(from_host(np.flatnonzero(flags.array), flags.device))
-    rows = _rows(flags)
+    rows = _nonzero_on_device(flags)
     return ops.reshape(rows, shape=(rows.array.size,))
 
 
@@ -29,7 +29,7 @@ def nonzero_rows(x: Tensor) -> Tensor:
     if isinstance(x.array, np.ndarray):
         columns = np.stack(np.nonzero(x.array)) if ndim else np.zeros((0, int(bool(x.array))), np.int64)
         return new_tensor(columns.T)
-    rows = _rows(x)
+    rows = _nonzero_on_device(x)
     return ops.permute(ops.copy(ops.permute(rows, dims=(1, 0))), dims=(1, 0)) if ndim else rows
 
 
@@ -37,5 +37,5 @@ def nonzero_columns(x: Tensor) -> tuple[Tensor, ...]:
     """The same as a contiguous vector (count,) for each dimension, of which there is at least one."""
     if isinstance(x.array, np.ndarray):
         return tuple([new_tensor(np.ascontiguousarray(f)) for f in np.nonzero(x.array)])
-    rows = _rows(x)
+    rows = _nonzero_on_device(x)
     return tuple([ops.copy(ops.index_view(rows, index=(slice(None), d))) for d in range(len(x.array.shape))])

@@ -53,13 +53,13 @@ def parameters(f: Callable[..., Any]) -> dict[str, Parameter]:
     return dict(inspect.signature(f).parameters)
 
 
-def _first(f: Callable[..., Any]) -> str:
+def _first_parameter(f: Callable[..., Any]) -> str:
     return next(iter(parameters(f)), "")
 
 
 def public_name(f: Callable[..., Any], name: str) -> str:
     """What callers call a parameter: the first one is `input` where the body says x."""
-    return "input" if name == "x" and name == _first(f) else name
+    return "input" if name == "x" and name == _first_parameter(f) else name
 
 
 class PublicSignature(inspect.Signature):
@@ -89,7 +89,7 @@ class PublicSignature(inspect.Signature):
         return inspect.Signature(list(given["parameters"]), return_annotation=given["return_annotation"])
 
 
-def mended(
+def repair_arguments(
     f: Callable[..., Any], name: str, args: tuple[Any, ...], kwargs: Mapping[str, Any], error: Exception
 ) -> tuple[tuple[Any, ...], dict[str, Any]]:
     """The arguments of a failed call of f, under f's own names. Raises where the names were not what was wrong.
@@ -100,26 +100,26 @@ def mended(
     """
     assert error.__traceback__ is not None
     if type(error) is TypeError and not call_site.entered(error.__traceback__):  # raised by the call itself
-        found = _renamed(f, name, args, kwargs) or _numbers_last(name, args, kwargs)
-        return found if found is not None else _misfit(f, name, args, kwargs)
-    wrong = explained(f, name, args, kwargs, error)
+        found = _rename_keywords(f, name, args, kwargs) or _reorder_legacy(name, args, kwargs)
+        return found if found is not None else _refuse_signature(f, name, args, kwargs)
+    wrong = explain_error(f, name, args, kwargs, error)
     if wrong is None:
         if not any(map(inspect.isroutine, args)):  # whose errors are not about this call
-            _in_the_callers_words(f, name, error)
+            _use_public_names(f, name, error)
         raise error
     raise wrong from None
 
 
-def first_by_name(f: Callable[..., Any], name: str, kwargs: Mapping[str, Any]) -> tuple[Any, dict[str, Any]]:
+def pop_first_argument(f: Callable[..., Any], name: str, kwargs: Mapping[str, Any]) -> tuple[Any, dict[str, Any]]:
     """The first argument of f and the others, of a call without arguments by place. Raises TypeError where it is not among them."""
-    given = (_renamed(f, name, (), kwargs) or ((), dict(kwargs)))[1]
-    first = _first(f)
+    given = (_rename_keywords(f, name, (), kwargs) or ((), dict(kwargs)))[1]
+    first = _first_parameter(f)
     if first not in given:
-        _misfit(f, name, (), given)
+        _refuse_signature(f, name, (), given)
     return given.pop(first), given
 
 
-def _in_the_callers_words(f: Callable[..., Any], name: str, error: Exception) -> None:
+def _use_public_names(f: Callable[..., Any], name: str, error: Exception) -> None:
     """Put what an op has said of its own name and inputs into the name that was called and that function's parameters."""
     own, _, text = str(error).partition(": ")
     if text.endswith("waited for)"):  # an error of an earlier call, which only the GPU has seen
@@ -141,16 +141,16 @@ def _in_the_callers_words(f: Callable[..., Any], name: str, error: Exception) ->
         letters, tensors = ("a", "b"), tensors[-2:]
     for letter, public in zip(letters, tensors, strict=False):
         if letter in ("a", "b", "x", "xs") and letter not in tensors:
-            text = re.sub((_BEHIND if letter == "a" else r"(?<![\w.])") + _LABEL.format(letter), public, text)
+            text = re.sub((_BEFORE_LETTER_A if letter == "a" else r"(?<![\w.])") + _LABEL.format(letter), public, text)
     error.args = (f"{name}: " + text.replace(f"; {own} takes ", f"; {name} takes "),)
 
 
 # A letter where it stands for an array: before its shape, type or place. `a` is a word, too, but not behind these.
 _LABEL = r"\b{}\b(?= \((?:\d|\))|'s\b| is | has | holds | on |\[\d+\] on |$)"
-_BEHIND = r"(?:^|(?<=[,:@] )|(?<=\bnot )|(?<=\band )|(?<=\bof )|(?<=\bfor )|(?<=\bto ))"
+_BEFORE_LETTER_A = r"(?:^|(?<=[,:@] )|(?<=\bnot )|(?<=\band )|(?<=\bof )|(?<=\bfor )|(?<=\bto ))"
 
 
-def _renamed(
+def _rename_keywords(
     f: Callable[..., Any], name: str, args: tuple[Any, ...], kwargs: Mapping[str, Any]
 ) -> tuple[tuple[Any, ...], dict[str, Any]] | None:
     """Arguments with other libraries' names replaced by f's; None where no name was."""
@@ -158,7 +158,7 @@ def _renamed(
     star = next((p.name for p in own.values() if p.kind is Parameter.VAR_POSITIONAL), None)
     changed = False
     for k in [k for k in kwargs if k not in own or k == star]:
-        target = _own_name(f, k)
+        target = _find_parameter(f, k)
         if target is None:
             continue
         if target in given and target != k:
@@ -174,16 +174,16 @@ def _renamed(
 
 # PyTorch's first order of arguments, which it still takes: numbers before the tensors that they multiply. Names of the numbers, and the orders in
 # which (n)umbers and (t)ensors were given, those with the first tensor in front as methods.
-_FIRST_ORDERS: dict[str, tuple[tuple[str, ...], set[str]]] = {
+_LEGACY_ORDERS: dict[str, tuple[tuple[str, ...], set[str]]] = {
     **dict.fromkeys(("add", "sub"), (("alpha",), {"tnt"})),
     **dict.fromkeys(("addcmul", "addcdiv"), (("value",), {"tntt"})),
     **dict.fromkeys(("addmm", "addmv", "addr", "addbmm", "baddbmm"), (("beta", "alpha"), {"ntntt", "nttt", "tnntt", "tntt"})),
 }
 
 
-def _numbers_last(name: str, args: tuple[Any, ...], kwargs: Mapping[str, Any]) -> tuple[tuple[Any, ...], dict[str, Any]] | None:
+def _reorder_legacy(name: str, args: tuple[Any, ...], kwargs: Mapping[str, Any]) -> tuple[tuple[Any, ...], dict[str, Any]] | None:
     """Arguments in PyTorch's first order as today's, with a warning; None where they are not in that order."""
-    names, orders = _FIRST_ORDERS.get(name.removesuffix("_"), ((), set()))
+    names, orders = _LEGACY_ORDERS.get(name.removesuffix("_"), ((), set()))
     order = "".join("t" if isinstance(a, Tensor) else "n" if isinstance(a, int | float | complex | np.number) else "?" for a in args)
     if order not in orders:
         return None
@@ -198,21 +198,21 @@ def _numbers_last(name: str, args: tuple[Any, ...], kwargs: Mapping[str, Any]) -
     return tuple(a for a in args if isinstance(a, Tensor)), {**kwargs, **numbers}
 
 
-def _own_name(f: Callable[..., Any], k: str) -> str | None:
+def _find_parameter(f: Callable[..., Any], k: str) -> str | None:
     """The parameter of f that goes by the name k elsewhere."""
     if k in getattr(f, "also", ()):
         return f.also[k]  # type: ignore[attr-defined]
     for own in parameters(f):
         if k == own or k in ALIASES.get(own, ()):
             return own
-    first = _first(f)
+    first = _first_parameter(f)
     return first if first == "x" and (k == "input" or k in ALIASES["input"]) else None
 
 
-def _misfit(f: Callable[..., Any], name: str, args: tuple[Any, ...], kwargs: Mapping[str, Any]) -> NoReturn:
+def _refuse_signature(f: Callable[..., Any], name: str, args: tuple[Any, ...], kwargs: Mapping[str, Any]) -> NoReturn:
     """Raise what is to be said about arguments that do not fit f's parameters."""
     own = parameters(f)
-    takes = f"{name} takes ({', '.join(_all_shown(f, own))})"
+    takes = f"{name} takes ({', '.join(_parameters_text(f, own))})"
     known = [public_name(f, p.name) for p in own.values() if p.kind is not Parameter.VAR_KEYWORD]
     for k in kwargs:
         if k not in own:
@@ -229,34 +229,34 @@ def _misfit(f: Callable[..., Any], name: str, args: tuple[Any, ...], kwargs: Map
     raise TypeError(f"{name}: {' and '.join(missing)} missing; {takes}") from None
 
 
-def _all_shown(f: Callable[..., Any], own: Mapping[str, Parameter]) -> list[str]:
+def _parameters_text(f: Callable[..., Any], own: Mapping[str, Parameter]) -> list[str]:
     """The parameters, with the star before those that are given by name alone."""
-    found = [_shown(f, p) for p in own.values()]
+    found = [_parameter_text(f, p) for p in own.values()]
     kinds = [p.kind for p in own.values()]
     if _KEYWORD in kinds and Parameter.VAR_POSITIONAL not in kinds:
         found.insert(kinds.index(_KEYWORD), "*")
     return found
 
 
-def _shown(f: Callable[..., Any], p: Parameter) -> str:
+def _parameter_text(f: Callable[..., Any], p: Parameter) -> str:
     """A parameter as a signature spells it, without its type."""
     return str(p.replace(name=public_name(f, p.name), annotation=Parameter.empty))
 
 
-def explained(f: Callable[..., Any], name: str, args: tuple[Any, ...], kwargs: Mapping[str, Any], error: Exception) -> TypeError | None:
+def explain_error(f: Callable[..., Any], name: str, args: tuple[Any, ...], kwargs: Mapping[str, Any], error: Exception) -> TypeError | None:
     """The error to raise instead of one that an argument of a wrong type has led to; None where all are of their type."""
     numpys = isinstance(error, TypeError) and type(error).__module__.startswith("numpy")
     if numpys or type(error) in (TypeError, AttributeError, ValueError, ArgumentError):  # not one of our own, which know better
-        wrong = _wrong(f, args, kwargs)
+        wrong = _find_wrong_argument(f, args, kwargs)
         own_words = str(error).startswith(f"{name}: ")  # which say more, but not about a tensor that is none
         if wrong is not None and not (own_words and "tensor" not in wrong[2]):
-            return TypeError(f"{name}: {wrong[0]} is {_what(wrong[1])}; {wrong[2]}")
+            return TypeError(f"{name}: {wrong[0]} is {_describe_type(wrong[1])}; {wrong[2]}")
         if type(error) is TypeError and not re.match(r"\w+: ", str(error)):  # Python's own words, which do not say where
             return TypeError(f"{name}: {error}")
     return None
 
 
-def switches(f: Callable[..., Any]) -> tuple[tuple[int, str], ...]:
+def bool_parameters(f: Callable[..., Any]) -> tuple[tuple[int, str], ...]:
     """(place, name) of f's parameters that are True or False and nothing else."""
     code = getattr(f, "__code__", None)
     if code is None:
@@ -266,32 +266,32 @@ def switches(f: Callable[..., Any]) -> tuple[tuple[int, str], ...]:
     return tuple((i if i < code.co_argcount else sys.maxsize, n) for i, n in enumerate(names) if given.get(n) in ("bool", bool))
 
 
-def refuse_other_than_switches(
+def require_bools(
     f: Callable[..., Any], name: str, found: tuple[tuple[int, str], ...], args: tuple[Any, ...], kwargs: Mapping[str, Any]
 ) -> None:
     """Raise TypeError where a number stands for True or False: `x.sum(0, 1)` means two dims, and would keep one."""
     for place, own in found:
         value = args[place] if place < len(args) else kwargs.get(own, True)
         if type(value) is not bool and isinstance(value, int | float | np.number):
-            raise TypeError(f"{name}: {public_name(f, own)} is {value}, {_what(value)}; give True or False")
+            raise TypeError(f"{name}: {public_name(f, own)} is {value}, {_describe_type(value)}; give True or False")
 
 
-def told(f: Callable[..., Any], args: tuple[Any, ...], error: Exception) -> Exception:
+def public_error(f: Callable[..., Any], args: tuple[Any, ...], error: Exception) -> Exception:
     """The error for users instead of one that a call of f has led to; what f itself can say without the door of `checked`."""
-    better = explained(f, f.__name__, args, {}, error)
+    better = explain_error(f, f.__name__, args, {}, error)
     if better is None:
-        _in_the_callers_words(f, f.__name__, error)
+        _use_public_names(f, f.__name__, error)
     return better or error
 
 
-def _wrong(f: Callable[..., Any], args: tuple[Any, ...], kwargs: Mapping[str, Any]) -> tuple[str, Any, str] | None:
+def _find_wrong_argument(f: Callable[..., Any], args: tuple[Any, ...], kwargs: Mapping[str, Any]) -> tuple[str, Any, str] | None:
     """An argument of a wrong type: its name, itself, what to give. Of several, one that no list or array would stand for."""
-    found = [w for n, annotation, value in _placed(f, args, kwargs) for w in _suspects(n, annotation, value)]
+    found = [w for n, annotation, value in _bind_arguments(f, args, kwargs) for w in _check_annotation(n, annotation, value)]
     found.sort(key=lambda w: isinstance(w[1], list | tuple | np.ndarray))
     return found[0] if found else None
 
 
-def _placed(f: Callable[..., Any], args: tuple[Any, ...], kwargs: Mapping[str, Any]) -> list[tuple[str, str, Any]]:
+def _bind_arguments(f: Callable[..., Any], args: tuple[Any, ...], kwargs: Mapping[str, Any]) -> list[tuple[str, str, Any]]:
     """(public name, annotation, value) of each argument given; not those that are None where that is the default."""
     out, rest = [], list(args)
     for p in parameters(f).values():
@@ -311,29 +311,29 @@ def _placed(f: Callable[..., Any], args: tuple[Any, ...], kwargs: Mapping[str, A
     return out
 
 
-def _suspects(name: str, annotation: str, value: Any) -> list[tuple[str, Any, str]]:
+def _check_annotation(name: str, annotation: str, value: Any) -> list[tuple[str, Any, str]]:
     """What is not of the type that its annotation declares, where that is one of those below."""
     kinds = set(annotation.split(" | "))
-    if kinds & _SEVERAL:
+    if kinds & _SEQUENCES_OF_TENSORS:
         if not isinstance(value, list | tuple):
             listed = isinstance(value, Tensor) or (kinds != {"Tensors"} and isinstance(value, Iterator))  # which is used up
             return [] if listed else [(name, value, "give a list or tuple of tensors")]
-        return [(f"{name}[{i}]", v, _mend(v, {"Tensor"})) for i, v in enumerate(value) if not isinstance(v, Tensor)]
-    if not kinds <= _KNOWN or (value is None and "None" in kinds) or (isinstance(value, Tensor) and "Generator" not in kinds):
+        return [(f"{name}[{i}]", v, _advice(v, {"Tensor"})) for i, v in enumerate(value) if not isinstance(v, Tensor)]
+    if not kinds <= _CHECKABLE or (value is None and "None" in kinds) or (isinstance(value, Tensor) and "Generator" not in kinds):
         return []  # a tensor of one element stands for a number
-    if isinstance(value, tuple(t for k in kinds & _TAKEN.keys() for t in _TAKEN[k])):
+    if isinstance(value, tuple(t for k in kinds & _ACCEPTED.keys() for t in _ACCEPTED[k])):
         return []
-    return [(name, value, _mend(value, kinds))]
+    return [(name, value, _advice(value, kinds))]
 
 
 _NUMBERS = (bool, int, float, complex, np.generic)
-_TAKEN: dict[str, tuple[type, ...]] = {
+_ACCEPTED: dict[str, tuple[type, ...]] = {
     "Operand": _NUMBERS, "float": _NUMBERS, "int": (bool, int, np.integer), "str": (str,), "Dims": (int, np.integer, list, tuple),
     "Generator": (Generator,), "Sequence[int]": (list, tuple),
 }  # fmt: skip
-_SEVERAL = {"Tensors", "Iterable[Tensor]", "Sequence[Tensor]"}
-_KNOWN = {"Tensor", "None", *_TAKEN}
-_CALLED = {
+_SEQUENCES_OF_TENSORS = {"Tensors", "Iterable[Tensor]", "Sequence[Tensor]"}
+_CHECKABLE = {"Tensor", "None", *_ACCEPTED}
+_WORDS = {
     "Operand": "a number",
     "float": "a number",
     "int": "an int",
@@ -344,15 +344,15 @@ _CALLED = {
 }
 
 
-def _mend(value: Any, kinds: set[str]) -> str:
+def _advice(value: Any, kinds: set[str]) -> str:
     """What to give instead."""
     tensor = bool(kinds & {"Tensor", "Operand"})
-    names = ["a tensor"] * tensor + sorted({_CALLED[k] for k in kinds & _CALLED.keys()})
+    names = ["a tensor"] * tensor + sorted({_WORDS[k] for k in kinds & _WORDS.keys()})
     made = f" (tritensor.{'from_numpy' if isinstance(value, np.ndarray) else 'tensor'}(...))" if tensor else ""
     return f"give {' or '.join(names)}{made}"
 
 
-def _what(value: Any) -> str:
+def _describe_type(value: Any) -> str:
     if value is None:
         return "None"
     kind = type(value).__name__

@@ -32,9 +32,9 @@ def check_layout(name: str, given: Any) -> None:
         raise TypeError(f"{name}: layout is {given!r}; tritensor.strided is the only layout, leave it out or give that")
 
 
-def _layout_of(x: Tensor) -> layout:
+def _get_layout(x: Tensor) -> layout:
     """Always `tritensor.strided`."""
     return strided
 
 
-Tensor.layout = property(_layout_of)  # type: ignore[assignment, method-assign]
+Tensor.layout = property(_get_layout)  # type: ignore[assignment, method-assign]

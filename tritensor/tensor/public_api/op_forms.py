@@ -15,46 +15,46 @@ from tritensor.ops.table import Op, ops, registry
 from tritensor.ops.table.description import documentation, parameters, returned
 from tritensor.ops.table.lookup import read_plugins
 from tritensor.tensor.core import Tensor
-from tritensor.tensor.public_api.publish import function, in_place, public
+from tritensor.tensor.public_api.publish import function, public, wrap_in_place
 
 _ABSENT: Any = object()
-_door: dict[str, Any] = {}  # the front door's names, once it stands
-_late: frozenset[str] = frozenset()  # and those that it imports when they are asked for
-_before: dict[tuple[str, str], Any] = {}  # (owner, name): what stood where a form was put
+_namespace: dict[str, Any] = {}  # the front door's names, once it stands
+_lazy_names: frozenset[str] = frozenset()  # and those that it imports when they are asked for
+_replaced: dict[tuple[str, str], Any] = {}  # (owner, name): what stood where a form was put
 _owners: dict[tuple[str, str], str] = {}  # (owner, name): the op whose form stands there
 
 
-def opened(names: dict[str, Any], late: tuple[str, ...]) -> None:
+def set_namespace(names: dict[str, Any], late: tuple[str, ...]) -> None:
     """The front door stands: its names, a dict that is written to, and those that it imports late."""
-    global _door, _late
-    _door, _late = names, frozenset(late)
+    global _namespace, _lazy_names
+    _namespace, _lazy_names = names, frozenset(late)
     for (owner, name), op in _owners.items():  # of ops that were registered while it was being built
         if owner == "tritensor" and op:
-            _door[name] = public[name]
+            _namespace[name] = public[name]
 
 
-def names() -> list[str]:
+def published_names() -> list[str]:
     """The names of published ops at the front door."""
     return [name for owner, name in _owners if owner == "tritensor"]
 
 
-def of_packages(name: str) -> Any:
+def find_in_plugins(name: str) -> Any:
     """A public name that an installed package's ops may bring (entry points "tritensor.ops", read at the first unknown name); None where none does.
 
     A package that raises when it is imported is named in a warning, once: the name that was asked for may have nothing to do with it.
     """
-    global _asked
-    if not _asked and _door:  # not while tritensor itself is being imported
+    global _plugins_read
+    if not _plugins_read and _namespace:  # not while tritensor itself is being imported
         try:
             read_plugins()
         except PluginError as error:
-            _asked = True  # whatever is made of the warning
+            _plugins_read = True  # whatever is made of the warning
             warnings.warn(str(error), stacklevel=4)
-        _asked = True  # not before: another thread that asks meanwhile reads them too
-    return _door.get(name) if ("tritensor", name) in _owners else None
+        _plugins_read = True  # not before: another thread that asks meanwhile reads them too
+    return _namespace.get(name) if ("tritensor", name) in _owners else None
 
 
-_asked = False
+_plugins_read = False
 
 
 class OpForms:
@@ -63,10 +63,10 @@ class OpForms:
     def problems(self, record: Op, replace: bool) -> list[str]:
         """Public names that somebody else has, unless they are to be replaced."""
         found = []
-        for owner, name in _places(record):
+        for owner, name in _form_slots(record):
             if _owners.get((owner, name)) == record.name:
                 continue
-            taken, gives_way = _holder(owner, name)
+            taken, gives_way = _find_holder(owner, name)
             if taken and not (replace and gives_way):
                 mend = "write replace=True to put this op's in its place, or choose another name" if gives_way else "choose another name"
                 found.append(f"public: {owner}.{name} is taken by {taken}; {mend}")
@@ -74,35 +74,35 @@ class OpForms:
 
     def publish(self, record: Op) -> None:
         """Put the forms in their places."""
-        call, write = _made(record)
-        for owner, name in _places(record):
+        call, write = _make_forms(record)
+        for owner, name in _form_slots(record):
             place = owner, name
             value = call if name == record.name else write
-            if place not in _before:
-                _before[place] = _standing(owner, name)
+            if place not in _replaced:
+                _replaced[place] = _current_value(owner, name)
             _owners[place] = record.name
-            _put(owner, name, value)
+            _set_slot(owner, name, value)
 
     def withdraw(self, record: Op) -> None:
         """Put back what stood there before."""
-        for place in _places(record):
+        for place in _form_slots(record):
             if _owners.get(place) == record.name:
                 del _owners[place]
-                _put(*place, _before.pop(place))
+                _set_slot(*place, _replaced.pop(place))
 
 
-def _places(record: Op) -> list[tuple[str, str]]:
+def _form_slots(record: Op) -> list[tuple[str, str]]:
     """Where an op's forms stand: (tritensor or Tensor, name)."""
     at = {"function": ("tritensor", record.name), "method": ("Tensor", record.name), "inplace": ("Tensor", record.name + "_")}
     return [at[f] for f in record.forms if f in at]
 
 
-def _standing(owner: str, name: str) -> Any:
+def _current_value(owner: str, name: str) -> Any:
     """What has a place now."""
-    return _door.get(name, public.get(name, _ABSENT)) if owner == "tritensor" else vars(Tensor).get(name, _ABSENT)
+    return _namespace.get(name, public.get(name, _ABSENT)) if owner == "tritensor" else vars(Tensor).get(name, _ABSENT)
 
 
-def _put(owner: str, name: str, value: Any) -> None:
+def _set_slot(owner: str, name: str, value: Any) -> None:
     """Let a place hold `value`, or nothing."""
     if owner == "Tensor":
         if value is not _ABSENT:
@@ -110,21 +110,21 @@ def _put(owner: str, name: str, value: Any) -> None:
         elif name in vars(Tensor):
             delattr(Tensor, name)
         return
-    for table in (public, _door):
+    for table in (public, _namespace):
         if value is not _ABSENT:
             table[name] = value
         else:
             table.pop(name, None)
 
 
-def _holder(owner: str, name: str) -> tuple[str, bool]:
+def _find_holder(owner: str, name: str) -> tuple[str, bool]:
     """Who has a public name, "" where it is free, and whether it may be replaced: functions and methods may. What PyTorch has and this library has not
     is free."""
     if (owner, name) in _owners:
         return f"the op {_owners[owner, name]} of {registry[_owners[owner, name]].owner}", True
-    if owner == "tritensor" and name in _late:
+    if owner == "tritensor" and name in _lazy_names:
         return "tritensor itself (imported when it is asked for)", False
-    value = inspect.getattr_static(Tensor, name, _ABSENT) if owner == "Tensor" else _standing(owner, name)
+    value = inspect.getattr_static(Tensor, name, _ABSENT) if owner == "Tensor" else _current_value(owner, name)
     if value is _ABSENT or (owner == "Tensor" and not inspect.ismemberdescriptor(value) and not hasattr(Tensor, name)):
         return "", True
     code = getattr(inspect.unwrap(value) if callable(value) else value, "__code__", None)
@@ -133,18 +133,18 @@ def _holder(owner: str, name: str) -> tuple[str, bool]:
     return f"tritensor itself ({shown(code.co_filename, code.co_firstlineno)})", True
 
 
-def _made(record: Op) -> tuple[Callable[..., Any], Callable[..., Any]]:
+def _make_forms(record: Op) -> tuple[Callable[..., Any], Callable[..., Any]]:
     """The function behind the door, and its in-place form."""
-    body = _body(record)
+    body = _make_body(record)
     call = function(body, method=False, free=False, out="out" in record.forms)
-    write = in_place(body, record.name + "_", True)
+    write = wrap_in_place(body, record.name + "_", True)
     write.__doc__ = f"In-place form of {record.name}: writes the result over the first input and returns it.\n\n{body.__doc__}"
     for f in (call, write):
         f.__module__ = "tritensor"  # where users and pickle find it
     return call, write
 
 
-def _body(record: Op) -> Any:
+def _make_body(record: Op) -> Any:
     """`def isru(x): return ops.isru(x)`: a function of the op's own parameters, so that a call which does not fit them fails at its first step.
 
     The op is looked up when it is called: whoever keeps the function has the op that bears the name then.

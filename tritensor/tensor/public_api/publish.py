@@ -15,17 +15,17 @@ from tritensor.ground.dtypes import as_dtype
 from tritensor.ground.errors import DeviceError, DTypeError, NoValuesError, ShapeError
 from tritensor.ground.transforms import transform
 from tritensor.ops.array import same_memory
-from tritensor.tensor.aliasing.inplace import overwrite, write_out, write_over
-from tritensor.tensor.aliasing.overlaps import refuse_overlap, refuse_shared
+from tritensor.tensor.aliasing.inplace import compute_into, overwrite, write_out
+from tritensor.tensor.aliasing.overlaps import refuse_overlap, refuse_shared_out
 from tritensor.tensor.core import Tensor
-from tritensor.tensor.public_api.arguments import PublicSignature, first_by_name, mended, refuse_other_than_switches, switches
+from tritensor.tensor.public_api.arguments import PublicSignature, bool_parameters, pop_first_argument, repair_arguments, require_bools
 from tritensor.tensor.public_api.layout import check_layout
 
 public: dict[str, Callable[..., Any]] = {}
 namespaces: dict[str, dict[str, Callable[..., Any]]] = {}  # of the front door: {"fft": {"fft": ..., "rfft": ...}}
 Scalar = bool | int | float | complex
 # In-place forms that PyTorch has as functions too: `torch.relu_(x)`, but x.erfinv_() alone. No rule says which.
-WRITING = frozenset(
+INPLACE_FUNCTIONS = frozenset(
     [
         "abs_",
         "acos_",
@@ -109,7 +109,7 @@ def function(
     names: Sequence[str] = (),
     also: Mapping[str, str] | None = None,
     maker: bool = False,
-    quick: Callable[..., Any] | None = None,
+    fast: Callable[..., Any] | None = None,
     namespace: str = "",
 ) -> Any:
     """Publish a function `f(x, ...)`: as `tritensor.<name>`, and as a method of Tensor.
@@ -120,21 +120,21 @@ def function(
         inplace: also attach `x.<name>_(...)`, which writes the result over x, and publish those of WRITING. Where an op has the function's
             name it is asked to do so straight away; a function here makes that op's inputs of the arguments, which are the inputs otherwise.
         out: accept `out=`, a tensor that receives the result (resized, with a warning, when its shape differs). "exact": one of the
-            result's type that shares no memory with the arguments. "typed": its type is the `dtype` to compute in;
-            "typed floats": but of floats alone.
+            result's type that shares no memory with the arguments. "dtype": its type is the `dtype` to compute in;
+            "float dtype": but of floats alone.
         names: aliases; the function's own name is always one.
         also: other names of parameters, {name: parameter}; those of `arguments.ALIASES` and `input` go without saying.
         maker: it makes a tensor of given type and device; accept `layout=`, `pin_memory=` and `requires_grad=`; `out=`, too, gives type and device there.
-        quick: the way for usual arguments, of f's parameters; f is called where it returns None.
+        fast: the way for usual arguments, of f's parameters; f is called where it returns None.
         namespace: publish as `tritensor.<namespace>.<name>` and not as `tritensor.<name>`, and as no method.
     """
     if f is None:
         return functools.partial(
-            function, method=method, free=free, inplace=inplace, out=out, names=names, also=also, maker=maker, quick=quick, namespace=namespace,
+            function, method=method, free=free, inplace=inplace, out=out, names=names, also=also, maker=maker, fast=fast, namespace=namespace,
         )  # fmt: skip
     if also is not None:
         f.also = also  # type: ignore[attr-defined]
-    call = _making(f, bool(out)) if maker else _with_out(f, quick, out) if out else checked(f, quick=quick)
+    call = _wrap_maker(f, bool(out)) if maker else _wrap_with_out(f, fast, out) if out else checked(f, fast=fast)
     if namespace:
         call.__module__ = f"tritensor.{namespace}"
         namespaces.setdefault(namespace, {}).update(dict.fromkeys((f.__name__, *names), call))
@@ -147,15 +147,15 @@ def function(
         if method:
             setattr(Tensor, name, call)
         if inplace:
-            write = in_place(f, name + "_", inplace)
+            write = wrap_in_place(f, name + "_", inplace)
             if method:
                 setattr(Tensor, name + "_", write)
-            if name + "_" in WRITING:
+            if name + "_" in INPLACE_FUNCTIONS:
                 public[name + "_"] = write
     return call
 
 
-def named(f: Callable[..., Any], name: str, doc: str) -> Callable[..., Any]:
+def rename_function(f: Callable[..., Any], name: str, doc: str) -> Callable[..., Any]:
     """A function made for a public name, under which tracebacks and messages know it as well."""
     f.__code__ = f.__code__.replace(co_name=name, co_qualname=name)
     f.__name__ = f.__qualname__ = name
@@ -168,22 +168,22 @@ def exported(f: Callable[..., Any]) -> Any:
     return f
 
 
-def checked(f: Callable[..., Any], name: str = "", quick: Callable[..., Any] | None = None) -> Any:
+def checked(f: Callable[..., Any], name: str = "", fast: Callable[..., Any] | None = None) -> Any:
     """f behind the door: keywords in other spellings reach it, and arguments that do not fit are told so in one line.
-    `quick` is asked before f, which is called where it gives None."""
-    shown, flags = name or f.__name__, switches(f)
+    `fast` is asked before f, which is called where it gives None."""
+    shown, flags = name or f.__name__, bool_parameters(f)
     first = min([place for place, _ in flags], default=sys.maxsize)
-    if quick is None:
+    if fast is None:
 
         @wrapper
         @functools.wraps(f)
         def call(*args: Any, **kwargs: Any) -> Any:
             if flags and (kwargs or len(args) > first):
-                refuse_other_than_switches(f, shown, flags, args, kwargs)
+                require_bools(f, shown, flags, args, kwargs)
             try:
                 return f(*args, **kwargs)
             except (TypeError, AttributeError, ValueError, IndexError) as error:
-                args, kwargs = mended(f, shown, args, kwargs, error)
+                args, kwargs = repair_arguments(f, shown, args, kwargs, error)
             except NoValuesError as error:
                 return transform.current.for_each(f, args, kwargs, error)
             return call(*args, **kwargs)
@@ -194,12 +194,12 @@ def checked(f: Callable[..., Any], name: str = "", quick: Callable[..., Any] | N
         @functools.wraps(f)
         def call(*args: Any, **kwargs: Any) -> Any:
             if flags and (kwargs or len(args) > first):
-                refuse_other_than_switches(f, shown, flags, args, kwargs)
+                require_bools(f, shown, flags, args, kwargs)
             try:
-                made = quick(*args, **kwargs) if kwargs else quick(*args)
+                made = fast(*args, **kwargs) if kwargs else fast(*args)
                 return made if made is not None else f(*args, **kwargs)
             except (TypeError, AttributeError, ValueError, IndexError) as error:
-                args, kwargs = mended(f, shown, args, kwargs, error)
+                args, kwargs = repair_arguments(f, shown, args, kwargs, error)
             except NoValuesError as error:
                 return transform.current.for_each(f, args, kwargs, error)
             return call(*args, **kwargs)
@@ -208,7 +208,7 @@ def checked(f: Callable[..., Any], name: str = "", quick: Callable[..., Any] | N
     return call
 
 
-def rerouted(call: Callable[..., Any], around: Callable[[Callable[..., Any]], Callable[..., Any]]) -> bool:
+def reroute(call: Callable[..., Any], around: Callable[[Callable[..., Any]], Callable[..., Any]]) -> bool:
     """Lead a door to `around(f)` from now on, for everybody who has it; not with `out=`. False for what is no door.
 
     What a door leads to is a variable of its own: so nobody pays for the question whether it was changed.
@@ -219,61 +219,61 @@ def rerouted(call: Callable[..., Any], around: Callable[[Callable[..., Any]], Ca
         return False
     cells = dict(zip(names, call.__closure__ or (), strict=True))
     f = cells["f"].cell_contents
-    if "quick" not in cells:
+    if "fast" not in cells:
         cells["f"].cell_contents = around(f)
         return True
-    quick: Callable[..., Any] = cells["quick"].cell_contents or _no_quick_way
+    fast: Callable[..., Any] = cells["fast"].cell_contents or _no_fast_path
 
     @wrapper
     @functools.wraps(f)
     def either(*args: Any, **kwargs: Any) -> Any:
-        made = quick(*args, **kwargs)
+        made = fast(*args, **kwargs)
         return made if made is not None else f(*args, **kwargs)
 
-    cells["quick"].cell_contents = around(either)
+    cells["fast"].cell_contents = around(either)
     return True
 
 
-def _no_quick_way(*args: Any, **kwargs: Any) -> None:
+def _no_fast_path(*args: Any, **kwargs: Any) -> None:
     """For functions without one."""
 
 
-def _with_out(f: Callable[..., Any], quick: Callable[..., Any] | None, kind: bool | str) -> Callable[..., Any]:
-    name, exact, typed, flags = f.__name__, kind == "exact", kind in ("typed", "typed floats"), switches(f)
+def _wrap_with_out(f: Callable[..., Any], fast: Callable[..., Any] | None, kind: bool | str) -> Callable[..., Any]:
+    name, exact, typed, flags = f.__name__, kind == "exact", kind in ("dtype", "float dtype"), bool_parameters(f)
     first = min([place for place, _ in flags], default=sys.maxsize)
 
     @wrapper
     @functools.wraps(f)
     def call(*args: Any, out: Any = None, **kwargs: Any) -> Any:
         if flags and (kwargs or len(args) > first):
-            refuse_other_than_switches(f, name, flags, args, kwargs)
+            require_bools(f, name, flags, args, kwargs)
         try:
             if out is None:
-                made = quick(*args, **kwargs) if quick is not None else None
+                made = fast(*args, **kwargs) if fast is not None else None
                 return made if made is not None else f(*args, **kwargs) if kwargs else f(*args)
-            (_refuse_any_shared if exact else refuse_shared)(out, (*args, *kwargs.values()), name)
-            if typed and isinstance(out, Tensor) and not (kind == "typed floats" and args and _whole(args[0])):
-                kwargs["dtype"] = _type_of(out, name, kwargs.get("dtype"))
-            if not kwargs and isinstance(out, Tensor) and write_over(name, out, args, name):
+            (_refuse_any_overlap if exact else refuse_shared_out)(out, (*args, *kwargs.values()), name)
+            if typed and isinstance(out, Tensor) and not (kind == "float dtype" and args and _is_integral(args[0])):
+                kwargs["dtype"] = _dtype_of_out(out, name, kwargs.get("dtype"))
+            if not kwargs and isinstance(out, Tensor) and compute_into(name, out, args, name):
                 return out
             value = f(*args, **kwargs)
         except (TypeError, AttributeError, ValueError, IndexError) as error:
-            args, kwargs = mended(f, name, args, kwargs, error)
+            args, kwargs = repair_arguments(f, name, args, kwargs, error)
         except NoValuesError as error:
             return transform.current.for_each(f, args, kwargs, error)
         else:
             if exact:
                 pairs = [(out, value)] if isinstance(out, Tensor) else zip(out, value, strict=False)
                 for into, result in pairs:
-                    _refuse_other(name, into, result)
-            return _stored(out, value, name)
+                    _require_exact_out(name, into, result)
+            return _store_results(out, value, name)
         return call(*args, out=out, **kwargs)
 
     call.__signature__ = PublicSignature(f, out=True)  # type: ignore[attr-defined]
     return call
 
 
-def _making(f: Callable[..., Any], gives_out: bool) -> Callable[..., Any]:
+def _wrap_maker(f: Callable[..., Any], gives_out: bool) -> Callable[..., Any]:
     name = f.__name__
     code = f.__code__
     own = set(code.co_varnames[: code.co_argcount + code.co_kwonlyargcount])
@@ -286,7 +286,7 @@ def _making(f: Callable[..., Any], gives_out: bool) -> Callable[..., Any]:
             check_layout(name, layout)
         if out is not None:
             if gives_out:
-                _like_out(name, own, options, out)
+                _take_options_of_out(name, own, options, out)
             else:
                 options["out"] = out  # which f refuses
         if pin_memory and pins:
@@ -294,7 +294,7 @@ def _making(f: Callable[..., Any], gives_out: bool) -> Callable[..., Any]:
         try:
             made = f(*args, **options)
         except (TypeError, AttributeError, ValueError, IndexError) as error:
-            args, options = mended(f, name, args, options, error)
+            args, options = repair_arguments(f, name, args, options, error)
         except NoValuesError as error:
             return transform.current.for_each(f, args, options, error)
         else:
@@ -309,7 +309,7 @@ def _making(f: Callable[..., Any], gives_out: bool) -> Callable[..., Any]:
     return call
 
 
-def _like_out(name: str, own: set[str], options: dict[str, Any], out: Any) -> None:
+def _take_options_of_out(name: str, own: set[str], options: dict[str, Any], out: Any) -> None:
     """Make a new tensor in out's type and on its device; refuse others."""
     if not isinstance(out, Tensor):
         raise TypeError(f"{name}: out is a {type(out).__name__}, not a tensor")
@@ -321,7 +321,7 @@ def _like_out(name: str, own: set[str], options: dict[str, Any], out: Any) -> No
             options[k] = has
 
 
-def _stored(out: Any, value: Any, name: str) -> Any:
+def _store_results(out: Any, value: Any, name: str) -> Any:
     """A result in `out=`; several results in as many tensors."""
     if not isinstance(value, tuple):
         return write_out(out, value, name)
@@ -331,18 +331,18 @@ def _stored(out: Any, value: Any, name: str) -> Any:
     return type(value)(*stored) if hasattr(value, "_fields") else tuple(stored)
 
 
-def _whole(x: Any) -> bool:
+def _is_integral(x: Any) -> bool:
     return isinstance(x, Tensor) and x.array.dtype.kind in "biu"
 
 
-def _type_of(out: Tensor, name: str, dtype: Any) -> Any:
+def _dtype_of_out(out: Tensor, name: str, dtype: Any) -> Any:
     """out's type, which is the one to compute in. Raises DTypeError where another is asked for."""
     if dtype is not None and as_dtype(dtype) is not out.dtype:
         raise DTypeError(f"{name}: dtype is {as_dtype(dtype).name}, out is {out.dtype.name}; give one of the two, or the same in both")
     return out.dtype
 
 
-def _refuse_any_shared(out: Any, given: tuple[Any, ...], name: str) -> None:
+def _refuse_any_overlap(out: Any, given: tuple[Any, ...], name: str) -> None:
     """Raise where out can share an element with a tensor that is read, be it the same one in the same place."""
     for o in out if isinstance(out, list | tuple) else (out,):
         for x in given:
@@ -350,41 +350,41 @@ def _refuse_any_shared(out: Any, given: tuple[Any, ...], name: str) -> None:
                 raise ShapeError(f"{name}: out shares memory with an argument; give a tensor of its own memory")
 
 
-def _refuse_other(name: str, out: Tensor, value: Tensor) -> None:
+def _require_exact_out(name: str, out: Tensor, value: Tensor) -> None:
     """Raise where out is of another type than the result, or overlaps itself."""
     if out.array.dtype != value.array.dtype:
         raise DTypeError(f"{name}: out is {out.dtype.name}, the result {value.dtype.name}; give an out of that type")
     refuse_overlap(out, name)
 
 
-_NOTHING: Any = object()
+_MISSING: Any = object()
 
 
-def in_place(f: Callable[..., Any], name: str, operands: Any) -> Callable[..., Any]:
+def wrap_in_place(f: Callable[..., Any], name: str, operands: Any) -> Callable[..., Any]:
     """The method and function that writes f's result over its first argument."""
 
     @wrapper
     @functools.wraps(f)
-    def call(input: Tensor = _NOTHING, *args: Any, **kwargs: Any) -> Tensor:
+    def call(input: Tensor = _MISSING, *args: Any, **kwargs: Any) -> Tensor:
         try:
             if operands is not True:
                 given = operands(input, *args, **kwargs)
             else:
                 given = (input, *args) if not kwargs else ()
-            if write_over(f.__name__, input, given, name):
+            if compute_into(f.__name__, input, given, name):
                 return input
             since = next_sequence() if state.enabled else None
             value = f(input, *args, **kwargs)
         except (TypeError, AttributeError, ValueError, IndexError) as error:
-            if input is _NOTHING:
-                input, kwargs = first_by_name(f, name, kwargs)
+            if input is _MISSING:
+                input, kwargs = pop_first_argument(f, name, kwargs)
             else:
-                (input, *args), kwargs = mended(f, name, (input, *args), kwargs, error)  # type: ignore[assignment]
+                (input, *args), kwargs = repair_arguments(f, name, (input, *args), kwargs, error)  # type: ignore[assignment]
         else:
             return overwrite(input, value, name, since)
         return call(input, *args, **kwargs)
 
     call.__name__ = call.__qualname__ = name
-    call.__module__ = "tritensor" if name in WRITING else call.__module__
+    call.__module__ = "tritensor" if name in INPLACE_FUNCTIONS else call.__module__
     call.__signature__ = PublicSignature(f, out=False)  # type: ignore[attr-defined]
     return call

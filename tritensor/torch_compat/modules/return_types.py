@@ -8,7 +8,7 @@ from tritensor.tensor.functions.factorizations import results
 from tritensor.tensor.functions.pointwise.floats import frexp_result
 from tritensor.tensor.functions.reductions.reductions import MinMax, ValuesIndices
 from tritensor.tensor.functions.reductions.statistics import Histogram, HistogramDD
-from tritensor.tensor.return_types import returned
+from tritensor.tensor.return_types import return_type
 
 KINDS: dict[str, type[tuple[Any, ...]]] = {
     **dict.fromkeys(("cummax", "cummin", "kthvalue", "max", "median", "min", "mode", "nanmedian", "sort", "topk"), ValuesIndices),
@@ -21,4 +21,4 @@ KINDS: dict[str, type[tuple[Any, ...]]] = {
     "linalg_solve_ex": results.SolveEx, "linalg_svd": results.SVD,
 }  # fmt: skip
 __all__ = [*KINDS]
-globals().update((name, returned(name, kind)) for name, kind in KINDS.items())
+globals().update((name, return_type(name, kind)) for name, kind in KINDS.items())

@@ -21,8 +21,8 @@ from tritensor.ops.table import ops
 from tritensor.tensor import dlpack
 from tritensor.tensor.core import Tensor, new_tensor
 from tritensor.tensor.functions.shaping.moving import pin_memory as to_pinned
-from tritensor.tensor.functions.shaping.reshaping import sizes
-from tritensor.tensor.parsing.data import values_of
+from tritensor.tensor.functions.shaping.reshaping import parse_sizes
+from tritensor.tensor.parsing.data import parse_values
 from tritensor.tensor.public_api.publish import function
 
 
@@ -31,7 +31,7 @@ def numpy_type(dtype: Any) -> np.dtype:
     return dtypes.default_float().numpy if dtype is None else dtypes.as_dtype(dtype).numpy
 
 
-def finished(t: Tensor, requires_grad: bool, pin_memory: bool = False) -> Tensor:
+def finish_tensor(t: Tensor, requires_grad: bool, pin_memory: bool = False) -> Tensor:
     """A new tensor as its maker was asked for it."""
     if pin_memory:
         t = to_pinned(t)
@@ -53,7 +53,7 @@ def tensor(data: Any, *, dtype: Any = None, device: Any = None, requires_grad: b
     (tritensor.float32, tritensor.bool)
     """
     where = as_device(device) if device is not None else data.device if isinstance(data, Tensor) else as_device(None)
-    return finished(new_tensor(from_host(values_of("tensor", data, dtype), where)), requires_grad, pin_memory)
+    return finish_tensor(new_tensor(from_host(parse_values("tensor", data, dtype), where)), requires_grad, pin_memory)
 
 
 @function(method=False)
@@ -61,7 +61,7 @@ def as_tensor(data: Any, dtype: Any = None, device: Any = None) -> Tensor:
     """Data as a tensor, without a copy where it is a tensor, or a numpy array for the CPU, of the type asked for."""
     if isinstance(data, Tensor):
         return data if dtype is None and device is None else data.to(device=device, dtype=dtype)
-    values = values_of("as_tensor", data, dtype)
+    values = parse_values("as_tensor", data, dtype)
     dtypes.of(values.dtype)
     where = as_device(device)
     return new_tensor(values if where.type == "cpu" else from_host(values, where))
@@ -84,7 +84,7 @@ def asarray(obj: Any, *, dtype: Any = None, device: Any = None, copy: bool | Non
     found = made.detach()
     if copy and same:
         found = found.clone()
-    return finished(found, requires_grad)
+    return finish_tensor(found, requires_grad)
 
 
 @function(method=False)
@@ -111,8 +111,8 @@ def scalar_tensor(s: Any, *, dtype: Any = None, device: Any = None) -> Tensor:
 
 
 # -- from a shape
-def _shaped(name: str, shape: Any) -> tuple[int, ...]:
-    found = sizes(name, shape) if shape else ()
+def _parse_shape(name: str, shape: Any) -> tuple[int, ...]:
+    found = parse_sizes(name, shape) if shape else ()
     if min(found, default=0) < 0:
         raise ShapeError(f"{name}: shape {found} has a negative size; give sizes of 0 or more")
     if math.prod(found) >= 1 << 60:
@@ -120,7 +120,7 @@ def _shaped(name: str, shape: Any) -> tuple[int, ...]:
     return found
 
 
-def _filled(shape: tuple[int, ...], value: Any, dtype: Any, where: Any) -> Tensor:
+def _full(shape: tuple[int, ...], value: Any, dtype: Any, where: Any) -> Tensor:
     return ops.full(shape=shape, value=value, dtype=numpy_type(dtype), device=as_device(where))
 
 
@@ -134,19 +134,19 @@ def zeros(*size: Any, dtype: Any = None, device: Any = None) -> Tensor:
     >>> tt.zeros(2, dtype=tt.int64)
     tensor([0, 0])
     """
-    return _filled(_shaped("zeros", size), 0, dtype, device)
+    return _full(_parse_shape("zeros", size), 0, dtype, device)
 
 
 @function(method=False, maker=True, out=True)
 def ones(*size: Any, dtype: Any = None, device: Any = None) -> Tensor:
     """Ones of a shape."""
-    return _filled(_shaped("ones", size), 1, dtype, device)
+    return _full(_parse_shape("ones", size), 1, dtype, device)
 
 
 @function(method=False, maker=True, out=True)
 def empty(*size: Any, dtype: Any = None, device: Any = None, pin_memory: bool = False, memory_format: Any = None) -> Tensor:
     """Uninitialised memory of a shape, in C order or another memory format."""
-    shape = _shaped("empty", size)
+    shape = _parse_shape("empty", size)
     where, kind = as_device(device), numpy_type(dtype)
     wanted = as_format("empty", memory_format, contiguous_format)
     if wanted is not contiguous_format:
@@ -157,7 +157,7 @@ def empty(*size: Any, dtype: Any = None, device: Any = None, pin_memory: bool = 
     return to_pinned(made) if pin_memory else made
 
 
-def _number(name: str, fill_value: Any) -> Any:
+def _to_number(name: str, fill_value: Any) -> Any:
     """The Python number that a number, or an array or tensor of one element, is."""
     value = fill_value.item() if hasattr(fill_value, "item") else fill_value
     if not isinstance(value, bool | int | float | complex):
@@ -173,8 +173,8 @@ def _as_element(name: str, value: Any, dtype: Any) -> Any:
 @function(method=False, maker=True, out=True)
 def full(size: Any, fill_value: Any, *, dtype: Any = None, device: Any = None) -> Tensor:
     """One value in a shape; without dtype, bool, int64 or the default floating type as the value is."""
-    value = _as_element("full", _number("full", fill_value), dtype)
-    return _filled(_shaped("full", (size,)) if size != () else (), value, dtypes.of_number(value) if dtype is None else dtype, device)
+    value = _as_element("full", _to_number("full", fill_value), dtype)
+    return _full(_parse_shape("full", (size,)) if size != () else (), value, dtypes.of_number(value) if dtype is None else dtype, device)
 
 
 @function(method=False, maker=True)
@@ -192,23 +192,23 @@ def ones_like(x: Tensor, *, dtype: Any = None, device: Any = None, memory_format
 @function(method=False, maker=True)
 def full_like(x: Tensor, fill_value: Any, *, dtype: Any = None, device: Any = None, memory_format: Any = None) -> Tensor:
     """One value in x's shape, dtype, device and layout, or in a memory format."""
-    value = _as_element("full_like", _number("full_like", fill_value), x.dtype if dtype is None else dtype)
+    value = _as_element("full_like", _to_number("full_like", fill_value), x.dtype if dtype is None else dtype)
     return _like(x, value, dtype, device, memory_format)
 
 
 @function(method=False, maker=True)
 def empty_like(x: Tensor, *, dtype: Any = None, device: Any = None, memory_format: Any = None) -> Tensor:
     """Uninitialised memory of x's shape, dtype, device and layout, or in a memory format."""
-    where, kind = like_options(x, dtype, device)
-    return laid_like(x, memory_format, lambda shape: new_tensor(array.empty(shape, kind, where)))
+    where, kind = options_like(x, dtype, device)
+    return make_in_layout(x, memory_format, lambda shape: new_tensor(array.empty(shape, kind, where)))
 
 
-def like_options(x: Tensor, dtype: Any, where: Any) -> tuple[device, np.dtype]:
+def options_like(x: Tensor, dtype: Any, where: Any) -> tuple[device, np.dtype]:
     """Device and dtype given, or x's own."""
     return x.device if where is None else as_device(where), x.array.dtype if dtype is None else numpy_type(dtype)
 
 
-def laid_like(x: Tensor, memory_format: Any, make: Callable[[tuple[int, ...]], Tensor]) -> Tensor:
+def make_in_layout(x: Tensor, memory_format: Any, make: Callable[[tuple[int, ...]], Tensor]) -> Tensor:
     """What `make` gives for x's shape, in x's layout (closed up where x has gaps) or in a memory format; it is filled along memory."""
     shape, wanted = tuple(x.array.shape), as_format("memory_format", memory_format, preserve_format)
     if type(x.array) is WrappedArray:
@@ -221,11 +221,11 @@ def laid_like(x: Tensor, memory_format: Any, make: Callable[[tuple[int, ...]], T
 
 
 def _like(x: Tensor, value: Any, dtype: Any, where: Any, memory_format: Any) -> Tensor:
-    on, kind = like_options(x, dtype, where)
-    return laid_like(x, memory_format, lambda shape: ops.full(shape=shape, value=value, dtype=kind, device=on))
+    on, kind = options_like(x, dtype, where)
+    return make_in_layout(x, memory_format, lambda shape: ops.full(shape=shape, value=value, dtype=kind, device=on))
 
 
-def _new(name: str, make: Callable[..., Tensor]) -> None:
+def _publish_new(name: str, make: Callable[..., Tensor]) -> None:
     def method(self: Tensor, *given: Any, dtype: Any = None, device: Any = None, **options: Any) -> Tensor:
         made = make(*given, dtype=self.dtype if dtype is None else dtype, device=self.device if device is None else device, **options)
         return made if type(self.array) is not WrappedArray else transform.current.like(made, self)  # type: ignore[no-any-return]
@@ -236,7 +236,7 @@ def _new(name: str, make: Callable[..., Tensor]) -> None:
 
 
 for _name, _make in {"zeros": zeros, "ones": ones, "empty": empty, "full": full, "tensor": tensor}.items():
-    _new(_name, _make)
+    _publish_new(_name, _make)
 
 
 # -- matrices
@@ -295,7 +295,7 @@ def from_dlpack(ext_tensor: Any, *, device: Any = None, copy: bool | None = None
     elif not hasattr(ext_tensor, "__dlpack__") and type(ext_tensor).__name__ != "PyCapsule":
         raise TypeError(f"from_dlpack: {type(ext_tensor).__name__} does not speak DLPack; give the array itself, or use tensor(...)")
     else:
-        found = new_tensor(dlpack.imported(ext_tensor))
+        found = new_tensor(dlpack.import_array(ext_tensor))
     moved = found if device is None else found.to(device)
     if copy is False and moved is not found:
         raise ArgumentError(f"from_dlpack: the memory is on {found.device}, device is {device}; leave copy=False out, or the device")

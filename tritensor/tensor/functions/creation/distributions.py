@@ -21,18 +21,18 @@ from tritensor.ops.table import broadcast, ops
 from tritensor.random import Generator
 from tritensor.tensor.aliasing.inplace import overwrite
 from tritensor.tensor.core import Tensor, new_tensor
-from tritensor.tensor.functions.creation.random import Drawn, normal_numbers, rounded, rounded_above_zero, uniform_numbers, wide_type
+from tritensor.tensor.functions.creation.random import Drawn, compute_type, draw_normal, draw_uniform, rounded, to_positive_dtype
 from tritensor.tensor.public_api.publish import function
 
-RUN = 16384  # numbers drawn at a time, in the cache
+CHUNK = 16384  # numbers drawn at a time, in the cache
 FEW = 10.0  # below so many expected, counting up is faster than rejection
 _HALF_LOG_2PI = 0.5 * math.log(2 * math.pi)
 _SMALL_TAILS = np.array([math.lgamma(k + 1) - ((k + 0.5) * math.log(k + 1) - (k + 1) + _HALF_LOG_2PI) for k in range(10)])
 
 
-def _uniforms(n: int, generator: Generator | None) -> np.ndarray:
+def _draw_uniforms(n: int, generator: Generator | None) -> np.ndarray:
     """n float64 numbers of [0, 1) from the stream."""
-    return to_host(uniform_numbers((n,), np.dtype(np.float64), cpu, generator).array)
+    return to_host(draw_uniform((n,), np.dtype(np.float64), cpu, generator).array)
 
 
 def _stirling_tail(k: np.ndarray) -> np.ndarray:
@@ -46,19 +46,19 @@ def _log_factorial(k: np.ndarray) -> np.ndarray:
     return (k + 0.5) * np.log(k + 1) - (k + 1) + _HALF_LOG_2PI + _stirling_tail(k)
 
 
-def _rejected(n: int, generator: Generator | None, propose: Callable[[np.ndarray, np.ndarray, np.ndarray], Any]) -> np.ndarray:
+def _draw_by_rejection(n: int, generator: Generator | None, propose: Callable[[np.ndarray, np.ndarray, np.ndarray], Any]) -> np.ndarray:
     """n numbers: each round draws two uniforms for all that are open; `propose(open, u, v)` gives numbers and which are accepted."""
     found = np.zeros(n)
     open_ = np.arange(n)
     while open_.size:
-        u, v = _uniforms(2 * open_.size, generator).reshape(2, -1)
+        u, v = _draw_uniforms(2 * open_.size, generator).reshape(2, -1)
         k, fine = propose(open_, u - 0.5, v)
         found[open_[fine]] = k[fine]
         open_ = open_[~fine]
     return found
 
 
-def _counted(u: np.ndarray, first: np.ndarray, following: Callable[[np.ndarray, int], np.ndarray]) -> np.ndarray:
+def _draw_by_inversion(u: np.ndarray, first: np.ndarray, following: Callable[[np.ndarray, int], np.ndarray]) -> np.ndarray:
     """The least k whose cumulative probability is above u: P(0) is `first`, P(k) = P(k - 1) * following(which, k)."""
     k = np.zeros(u.size)
     open_, p, left = np.arange(u.size), first, u - first
@@ -75,20 +75,20 @@ def _counted(u: np.ndarray, first: np.ndarray, following: Callable[[np.ndarray, 
 
 
 # -- Poisson
-def _poisson(rate: np.ndarray, generator: Generator | None) -> np.ndarray:
+def _draw_poisson(rate: np.ndarray, generator: Generator | None) -> np.ndarray:
     out = np.zeros(rate.size)
     few = (rate < FEW).nonzero()[0]
     if few.size:
         small = rate[few]
-        out[few] = _counted(_uniforms(few.size, generator), np.exp(-small), lambda which, k: small[which] / k)
+        out[few] = _draw_by_inversion(_draw_uniforms(few.size, generator), np.exp(-small), lambda which, k: small[which] / k)
     many = ((rate >= FEW) & (rate < np.inf)).nonzero()[0]
     if many.size:
-        out[many] = _many_poisson(rate[many], generator)
+        out[many] = _draw_poisson_ptrs(rate[many], generator)
     out[rate == np.inf] = np.inf
     return out
 
 
-def _many_poisson(rate: np.ndarray, generator: Generator | None) -> np.ndarray:
+def _draw_poisson_ptrs(rate: np.ndarray, generator: Generator | None) -> np.ndarray:
     """PTRS."""
     b = 0.931 + 2.53 * np.sqrt(rate)
     a = -0.059 + 0.02483 * b
@@ -104,11 +104,11 @@ def _many_poisson(rate: np.ndarray, generator: Generator | None) -> np.ndarray:
             fine = log_v <= k * log_rate[o] - rate[o] - _log_factorial(np.maximum(k, 0))
         return k, ((us >= 0.07) & (v <= v_r[o])) | ((k >= 0) & ~((us < 0.013) & (v > us)) & fine)
 
-    return _rejected(rate.size, generator, propose)
+    return _draw_by_rejection(rate.size, generator, propose)
 
 
 # -- binomial
-def _binomial(count: np.ndarray, prob: np.ndarray, generator: Generator | None) -> np.ndarray:
+def _draw_binomial(count: np.ndarray, prob: np.ndarray, generator: Generator | None) -> np.ndarray:
     p = np.where(prob > 0.5, 1 - prob, prob)  # of what comes less often
     expected = count * p
     out = np.zeros(count.size)
@@ -116,14 +116,16 @@ def _binomial(count: np.ndarray, prob: np.ndarray, generator: Generator | None) 
     if few.size:
         n, odds = count[few], p[few] / (1 - p[few])
         nothing = np.exp(n * np.log1p(-p[few]))
-        out[few] = _counted(_uniforms(few.size, generator), nothing, lambda which, k: np.maximum(n[which] - (k - 1), 0) / k * odds[which])
+        out[few] = _draw_by_inversion(
+            _draw_uniforms(few.size, generator), nothing, lambda which, k: np.maximum(n[which] - (k - 1), 0) / k * odds[which]
+        )
     many = (expected >= FEW).nonzero()[0]
     if many.size:
-        out[many] = _many_binomial(count[many], p[many], generator)
+        out[many] = _draw_binomial_btrs(count[many], p[many], generator)
     return np.where(prob > 0.5, count - out, out)
 
 
-def _many_binomial(n: np.ndarray, p: np.ndarray, generator: Generator | None) -> np.ndarray:
+def _draw_binomial_btrs(n: np.ndarray, p: np.ndarray, generator: Generator | None) -> np.ndarray:
     """BTRS."""
     spread = np.sqrt(n * p * (1 - p))
     b = 1.15 + 2.53 * spread
@@ -145,11 +147,11 @@ def _many_binomial(n: np.ndarray, p: np.ndarray, generator: Generator | None) ->
             bound += (j - m[o]) * np.log(odds[o])
         return k, ((us >= 0.07) & (v <= v_r[o])) | (inside & (log_v <= bound))
 
-    return _rejected(n.size, generator, propose)
+    return _draw_by_rejection(n.size, generator, propose)
 
 
 # -- public
-def _need_float(name: str, label: str, x: Tensor) -> None:
+def _require_float(name: str, label: str, x: Tensor) -> None:
     if x.dtype.kind != "float":
         raise DTypeError(f"{name}: {label} is {x.dtype.name}; give a floating type")
 
@@ -160,13 +162,13 @@ def poisson(x: Tensor, generator: Generator | None = None) -> Tensor:
 
     Raises DTypeError for what is not floating, ValueError for a rate below 0.
     """
-    _need_float("poisson", "input", x)
+    _require_float("poisson", "input", x)
     rate = to_host(x.array).astype(np.float64).reshape(-1)
     if not (rate >= 0).all():
         raise ArgumentError(f"poisson: the rates must be 0 or more; the least is {rate.min()}")
     drawn = np.empty(rate.size, x.array.dtype)
-    for first in range(0, rate.size, RUN):
-        drawn[first : first + RUN] = _poisson(rate[first : first + RUN], generator)
+    for first in range(0, rate.size, CHUNK):
+        drawn[first : first + CHUNK] = _draw_poisson(rate[first : first + CHUNK], generator)
     drawn = drawn.reshape(x.array.shape)
     return Drawn.apply(new_tensor(from_host(drawn, x.device)), x)
 
@@ -177,7 +179,7 @@ def binomial(count: Tensor, prob: Tensor, generator: Generator | None = None) ->
 
     Raises DTypeError for types that are not floating or two of them, ValueError for counts below 0 and what is no probability.
     """
-    _need_float("binomial", "count", count)
+    _require_float("binomial", "count", count)
     if prob.dtype is not count.dtype:
         raise DTypeError(f"binomial: count is {count.dtype.name}, prob {prob.dtype.name}; cast one so that both are the same")
     shape = broadcast("binomial", tuple(count.array.shape), tuple(prob.array.shape), labels=("count", "prob"))
@@ -185,16 +187,16 @@ def binomial(count: Tensor, prob: Tensor, generator: Generator | None = None) ->
     if not ((n >= 0).all() and ((p >= 0) & (p <= 1)).all()):
         raise ArgumentError("binomial: counts must be 0 or more, probabilities between 0 and 1")
     drawn = np.empty(n.size, count.array.dtype)
-    for first in range(0, n.size, RUN):
-        part = slice(first, first + RUN)
-        drawn[part] = _binomial(np.floor(n[part]), p[part], generator)
+    for first in range(0, n.size, CHUNK):
+        part = slice(first, first + CHUNK)
+        drawn[part] = _draw_binomial(np.floor(n[part]), p[part], generator)
     drawn = drawn.reshape(shape)
     return Drawn.apply(new_tensor(from_host(drawn, count.device)), count, prob)
 
 
-def cauchy_numbers(shape: tuple[int, ...], kind: np.dtype, on: device, generator: Generator | None) -> Tensor:
+def draw_cauchy(shape: tuple[int, ...], kind: np.dtype, on: device, generator: Generator | None) -> Tensor:
     """Standard Cauchy numbers tan(pi t), t of (-1/2, 1/2); beyond 1/4 as the cotangent of what is left to 1/2, which is exact."""
-    u = uniform_numbers(shape, kind, on, generator)
+    u = draw_uniform(shape, kind, on, generator)
     t = ops.add(ops.sub(u, 0.5), 2.0**-54 if kind == np.float64 else 2.0**-25)  # the middle of u's cell: no number of them is 0 or 1/2
     far = ops.gt(ops.abs(t), 0.25)
     turned = ops.tan(ops.mul(ops.where(far, ops.sub(0.5, ops.abs(t)), t), math.pi))
@@ -204,11 +206,11 @@ def cauchy_numbers(shape: tuple[int, ...], kind: np.dtype, on: device, generator
 @function(free=False)
 def cauchy_(x: Tensor, median: float = 0, sigma: float = 1, *, generator: Generator | None = None) -> Tensor:
     """Overwrite x with Cauchy numbers: median + sigma tan(pi (u - 1/2)). Raises ValueError for a sigma that is not positive."""
-    _need_float("cauchy_", "x", x)
+    _require_float("cauchy_", "x", x)
     if not sigma > 0:
         raise ArgumentError(f"cauchy_: sigma is {sigma}; it must be above 0")
     with no_grad():
-        drawn = cauchy_numbers(tuple(x.array.shape), wide_type(x.array.dtype), x.device, generator)
+        drawn = draw_cauchy(tuple(x.array.shape), compute_type(x.array.dtype), x.device, generator)
         values = ops.add(ops.mul(drawn, float(sigma)), float(median))
         return overwrite(x, rounded(values, x.array.dtype), "cauchy_")
 
@@ -216,12 +218,12 @@ def cauchy_(x: Tensor, median: float = 0, sigma: float = 1, *, generator: Genera
 @function(free=False)
 def log_normal_(x: Tensor, mean: float = 1, std: float = 2, *, generator: Generator | None = None) -> Tensor:
     """Overwrite x with exp(mean + std z), z normal. Raises ValueError for a std that is not positive."""
-    _need_float("log_normal_", "x", x)
+    _require_float("log_normal_", "x", x)
     if not std > 0:
         raise ArgumentError(f"log_normal_: std is {std}; it must be above 0")
-    z = normal_numbers(tuple(x.array.shape), wide_type(x.array.dtype), x.device, generator, float(mean), float(std))
+    z = draw_normal(tuple(x.array.shape), compute_type(x.array.dtype), x.device, generator, float(mean), float(std))
     with no_grad():
-        return overwrite(x, rounded_above_zero(ops.exp(z), x.array.dtype), "log_normal_")
+        return overwrite(x, to_positive_dtype(ops.exp(z), x.array.dtype), "log_normal_")
 
 
 @function(free=False)
@@ -236,6 +238,6 @@ def geometric_(x: Tensor, p: float, *, generator: Generator | None = None) -> Te
         raise ArgumentError(f"geometric_: p is {p}; it must be above 0 and below 1")
     kind = np.dtype(np.float64)  # float32 has too few numbers near 1, of which small p make many trials
     with no_grad():
-        u = uniform_numbers(tuple(x.array.shape), kind, x.device, generator)
+        u = draw_uniform(tuple(x.array.shape), kind, x.device, generator)
         trials = ops.ceil(ops.mul(ops.log(ops.sub(1.0, u)), 1 / math.log1p(-p)))
         return overwrite(x, ops.cast(ops.clamp(trials, 1.0, None), dtype=x.array.dtype), "geometric_")

@@ -17,33 +17,33 @@ from tritensor.tensor.aliasing.inplace import overwrite
 from tritensor.tensor.core import Tensor
 from tritensor.tensor.public_api.publish import function
 
-_LOW = 1.7580993408473766  # minus selu's value far below 0 (Klambauer et al. 2017)
+_SELU_LOW = 1.7580993408473766  # minus selu's value far below 0 (Klambauer et al. 2017)
 
 
-def _kept(p: float, train: bool, name: str) -> bool:
+def _keeps_all(p: float, train: bool, name: str) -> bool:
     """Whether nothing is dropped; ArgumentError for a p that is no probability."""
     if not 0.0 <= p <= 1.0:
         raise ArgumentError(f"{name}: dropout probability has to be between 0 and 1, but got {p}; give such a p")
     return not train or p == 0
 
 
-def _place(count: int, generator: Generator | None = None) -> tuple[int, int]:
+def _next_position(count: int, generator: Generator | None = None) -> tuple[int, int]:
     source = generators.default_generator if generator is None else generator
     return source.draw(generators.blocks_used(count, 32))
 
 
-def _drawn(x: Tensor, p: float, generator: Generator | None = None) -> Tensor:
+def _drop(x: Tensor, p: float, generator: Generator | None = None) -> Tensor:
     """x with elements dropped, by the next numbers of a generator; inside vmap each example may have its own."""
-    seed, offset = _place(x.array.size, generator)
+    seed, offset = _next_position(x.array.size, generator)
     return ops.dropout(transform.current.spread(x) if running.levels else x, p=float(p), seed=seed, offset=offset)
 
 
-def _noise(x: Tensor, shape: tuple[int, ...], p: float) -> Tensor:
+def _draw_noise(x: Tensor, shape: tuple[int, ...], p: float) -> Tensor:
     """0 with probability p, else 1 / (1 - p)."""
-    return _drawn(ops.full(shape=shape, value=1, dtype=x.array.dtype, device=x.device), p)
+    return _drop(ops.full(shape=shape, value=1, dtype=x.array.dtype, device=x.device), p)
 
 
-def _of_channels(x: Tensor, name: str) -> tuple[int, ...]:
+def _channel_shape(x: Tensor, name: str) -> tuple[int, ...]:
     """One number for each channel of each sample."""
     if x.ndim < 2:
         raise ShapeError(f"{name}: input {tuple(x.shape)} has {x.ndim} dimensions; give (batch, channels, ...)")
@@ -53,41 +53,41 @@ def _of_channels(x: Tensor, name: str) -> tuple[int, ...]:
 @function(method=False)
 def dropout(x: Tensor, p: float = 0.5, train: bool = True, *, generator: Generator | None = None) -> Tensor:
     """Zero each element with probability p and scale the others by 1 / (1 - p); x itself when not training or p is 0."""
-    if _kept(p, train, "dropout"):
+    if _keeps_all(p, train, "dropout"):
         return x
-    return _drawn(x, p, generator)
+    return _drop(x, p, generator)
 
 
 @function(method=False)
 def feature_dropout(x: Tensor, p: float, train: bool) -> Tensor:
     """dropout of whole channels of x (batch, channels, ...)."""
-    if _kept(p, train, "feature_dropout") or x.array.size == 0:
+    if _keeps_all(p, train, "feature_dropout") or x.array.size == 0:
         return x
-    return ops.mul(x, _noise(x, _of_channels(x, "feature_dropout"), p))
+    return ops.mul(x, _draw_noise(x, _channel_shape(x, "feature_dropout"), p))
 
 
-def _alpha(x: Tensor, shape: tuple[int, ...], p: float) -> Tensor:
+def _drop_to_lowest(x: Tensor, shape: tuple[int, ...], p: float) -> Tensor:
     """Dropped elements take selu's lowest value; a line through the rest keeps mean 0 and variance 1."""
     if p == 1:
         return ops.mul(x, 0.0)
-    a = 1.0 / math.sqrt((_LOW * _LOW * p + 1.0) * (1.0 - p))
-    kept = ops.ne(_noise(x, shape, p), 0)
+    a = 1.0 / math.sqrt((_SELU_LOW * _SELU_LOW * p + 1.0) * (1.0 - p))
+    kept = ops.ne(_draw_noise(x, shape, p), 0)
     slope = ops.where(kept, ops.full(shape=(), value=a, dtype=x.array.dtype, device=x.device), 0.0)
-    return ops.add(ops.mul(x, slope), ops.add(ops.mul(slope, _LOW), _LOW * a * (p - 1.0)))
+    return ops.add(ops.mul(x, slope), ops.add(ops.mul(slope, _SELU_LOW), _SELU_LOW * a * (p - 1.0)))
 
 
 @function(method=False)
 def alpha_dropout(x: Tensor, p: float, train: bool) -> Tensor:
     """Dropout that keeps mean 0 and variance 1: what is dropped becomes selu's lowest value (Klambauer et al. 2017)."""
-    return x if _kept(p, train, "alpha_dropout") or x.array.size == 0 else _alpha(x, tuple(x.array.shape), p)
+    return x if _keeps_all(p, train, "alpha_dropout") or x.array.size == 0 else _drop_to_lowest(x, tuple(x.array.shape), p)
 
 
 @function(method=False)
 def feature_alpha_dropout(x: Tensor, p: float, train: bool) -> Tensor:
     """alpha_dropout of whole channels of x (batch, channels, ...)."""
-    if _kept(p, train, "feature_alpha_dropout") or x.array.size == 0:
+    if _keeps_all(p, train, "feature_alpha_dropout") or x.array.size == 0:
         return x
-    return _alpha(x, _of_channels(x, "feature_alpha_dropout"), p)
+    return _drop_to_lowest(x, _channel_shape(x, "feature_alpha_dropout"), p)
 
 
 @function(method=False)
@@ -125,8 +125,8 @@ def feature_alpha_dropout_(x: Tensor, p: float, train: bool) -> Tensor:
 @function(method=False)
 def native_dropout(x: Tensor, p: float, train: bool | None) -> tuple[Tensor, Tensor]:
     """(dropout's result, whether each element was kept); all are kept when `train` is False. x is floating."""
-    _kept(p, True, "native_dropout")
+    _keeps_all(p, True, "native_dropout")
     if train is False:
         return ops.copy(x), ops.full(shape=tuple(x.shape), value=True, dtype=np.dtype(bool), device=x.device)
-    scaled = _noise(x, tuple(x.shape), p)
+    scaled = _draw_noise(x, tuple(x.shape), p)
     return ops.mul(x, scaled), ops.ne(scaled, 0)

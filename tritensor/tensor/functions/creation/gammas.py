@@ -22,31 +22,31 @@ from tritensor.random import Generator
 from tritensor.tensor.core import Tensor, new_tensor
 from tritensor.tensor.public_api.publish import checked
 
-RUN = 16384  # numbers drawn at a time, in the cache
+CHUNK = 16384  # numbers drawn at a time, in the cache
 _DOUBLE = np.dtype(np.float64)
 
 
-def _words(n: int, generator: Generator | None) -> dict[str, Any]:
+def _stream_position(n: int, generator: Generator | None) -> dict[str, Any]:
     """Where n float64 numbers stand in the stream."""
     seed, offset = (generators.default_generator if generator is None else generator).draw(generators.blocks_used(n, 64))
     return {"shape": (n,), "seed": seed, "offset": offset, "dtype": _DOUBLE, "device": cpu}
 
 
-def _uniforms(n: int, generator: Generator | None) -> np.ndarray:
-    return to_host(ops.rand(**_words(n, generator)).array)
+def _draw_uniforms(n: int, generator: Generator | None) -> np.ndarray:
+    return to_host(ops.rand(**_stream_position(n, generator)).array)
 
 
-def _normals(n: int, generator: Generator | None) -> np.ndarray:
-    return to_host(ops.randn(**_words(n, generator)).array)
+def _draw_normals(n: int, generator: Generator | None) -> np.ndarray:
+    return to_host(ops.randn(**_stream_position(n, generator)).array)
 
 
-def _log_gammas(a: np.ndarray, generator: Generator | None) -> np.ndarray:
+def _draw_log_gammas(a: np.ndarray, generator: Generator | None) -> np.ndarray:
     """Logarithms of gamma numbers, which do not underflow where concentrations are small."""
     d = np.where(a < 1, a + 1, a) - 1 / 3
     c = 1 / np.sqrt(9 * d)
     found, open_ = np.zeros(a.size), np.arange(a.size)
     while open_.size:
-        z, u = _normals(open_.size, generator), 1 - _uniforms(open_.size, generator)
+        z, u = _draw_normals(open_.size, generator), 1 - _draw_uniforms(open_.size, generator)
         dd = d[open_]
         with np.errstate(invalid="ignore"):
             log_v = 3 * np.log1p(c[open_] * z)  # NaN, and so refused, where 1 + c z < 0
@@ -54,11 +54,11 @@ def _log_gammas(a: np.ndarray, generator: Generator | None) -> np.ndarray:
         found[open_[fine]] = np.log(dd[fine]) + log_v[fine]
         open_ = open_[~fine]
     small = np.flatnonzero(a < 1)
-    found[small] += np.log(1 - _uniforms(small.size, generator)) / a[small]
+    found[small] += np.log(1 - _draw_uniforms(small.size, generator)) / a[small]
     return found
 
 
-def _drawn(name: str, alpha: Tensor, generator: Generator | None) -> np.ndarray:
+def _draw_logs(name: str, alpha: Tensor, generator: Generator | None) -> np.ndarray:
     """Logarithms of gamma numbers of alpha's shape. Raises DTypeError for types that are not floating, ValueError for what is not positive."""
     if alpha.dtype.kind != "float":
         raise DTypeError(f"{name}: the concentration is {alpha.dtype.name}; give a floating type")
@@ -66,12 +66,12 @@ def _drawn(name: str, alpha: Tensor, generator: Generator | None) -> np.ndarray:
     if not (a > 0).all():
         raise ArgumentError(f"{name}: concentrations must be above 0; the least is {a.min()}")
     found = np.empty(a.size)
-    for first in range(0, a.size, RUN):
-        found[first : first + RUN] = _log_gammas(a[first : first + RUN], generator)
+    for first in range(0, a.size, CHUNK):
+        found[first : first + CHUNK] = _draw_log_gammas(a[first : first + CHUNK], generator)
     return found.reshape(alpha.array.shape)
 
 
-def _placed(values: np.ndarray, like: Tensor) -> Tensor:
+def _tensor_like(values: np.ndarray, like: Tensor) -> Tensor:
     return new_tensor(from_host(values.astype(like.array.dtype), like.device))
 
 
@@ -128,20 +128,20 @@ class SampledDirichlet(_Moving):
 
 
 @checked
-def gammas_drawn(alpha: Tensor, generator: Generator | None) -> Tensor:
+def draw_gammas(alpha: Tensor, generator: Generator | None) -> Tensor:
     """Gamma numbers that know nothing of where they came from."""
-    return _placed(np.exp(_drawn("standard_gamma", alpha, generator)), alpha)
+    return _tensor_like(np.exp(_draw_logs("standard_gamma", alpha, generator)), alpha)
 
 
 @checked
-def dirichlets_drawn(alpha: Tensor, generator: Generator | None) -> Tensor:
+def draw_dirichlets(alpha: Tensor, generator: Generator | None) -> Tensor:
     """Dirichlet vectors that know nothing of where they came from."""
-    logs = _drawn("sample_dirichlet", alpha, generator)
+    logs = _draw_logs("sample_dirichlet", alpha, generator)
     parts = np.exp(logs - logs.max(-1, keepdims=True, initial=-np.inf))
-    return _placed(parts / parts.sum(-1, keepdims=True), alpha)
+    return _tensor_like(parts / parts.sum(-1, keepdims=True), alpha)
 
 
-def _moving(cls: type[Function], draw: Callable[..., Tensor], alpha: Tensor, generator: Generator | None) -> Tensor:
+def _apply_draw(cls: type[Function], draw: Callable[..., Tensor], alpha: Tensor, generator: Generator | None) -> Tensor:
     """What is drawn for alpha, as its function. Derivatives that look at alpha do not look at the draw: under them may be a vmap's examples."""
     if running.levels:
         alpha = transform.current.spread(alpha)
@@ -156,7 +156,7 @@ def standard_gamma(alpha: Tensor, generator: Generator | None = None) -> Tensor:
 
     Raises DTypeError for types that are not floating, ValueError for concentrations that are not positive.
     """
-    return _moving(StandardGamma, gammas_drawn, alpha, generator)
+    return _apply_draw(StandardGamma, draw_gammas, alpha, generator)
 
 
 def sample_dirichlet(alpha: Tensor, generator: Generator | None = None) -> Tensor:
@@ -164,4 +164,4 @@ def sample_dirichlet(alpha: Tensor, generator: Generator | None = None) -> Tenso
 
     Raises DTypeError for types that are not floating, ValueError for concentrations that are not positive.
     """
-    return _moving(SampledDirichlet, dirichlets_drawn, alpha, generator)
+    return _apply_draw(SampledDirichlet, draw_dirichlets, alpha, generator)

@@ -17,13 +17,13 @@ from tritensor.ops import array
 from tritensor.ops.array import CudaArray
 from tritensor.tensor.core import Tensor, new_tensor
 from tritensor.tensor.functions.creation.constructors import numpy_type
-from tritensor.tensor.functions.shaping.reshaping import sizes
+from tritensor.tensor.functions.shaping.reshaping import parse_sizes
 from tritensor.tensor.public_api.publish import function
 
 
 def _strided(name: str, size: Any, stride: Any, kind: np.dtype, on: Any, pin: bool = False) -> Tensor:
     """Uninitialised memory as large as the strides reach, seen through them."""
-    shape, steps = sizes(name, (size,)), sizes(name, (stride,))
+    shape, steps = parse_sizes(name, (size,)), parse_sizes(name, (stride,))
     if len(shape) != len(steps):
         raise ShapeError(f"{name}: size {shape} and stride {steps} differ in length; give a stride for each dimension")
     if min(shape, default=0) < 0 or min(steps, default=0) < 0:
@@ -50,7 +50,7 @@ def empty_permuted(size: Any, physical_layout: Any, *, dtype: Any = None, device
 
     Raises ShapeError where the layout does not name each dimension once.
     """
-    shape, order = sizes("empty_permuted", (size,)), sizes("empty_permuted", (physical_layout,))
+    shape, order = parse_sizes("empty_permuted", (size,)), parse_sizes("empty_permuted", (physical_layout,))
     if sorted(order) != list(range(len(shape))):
         raise ShapeError(f"empty_permuted: physical_layout {order} must name each of the {len(shape)} dimensions of {shape} once")
     inner = contiguous_strides(tuple([shape[d] for d in order]))

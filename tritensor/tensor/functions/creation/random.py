@@ -23,19 +23,19 @@ from tritensor.ops.table import broadcast, ops
 from tritensor.random import Generator
 from tritensor.tensor.aliasing.inplace import overwrite, write_out
 from tritensor.tensor.core import Tensor, new_tensor
-from tritensor.tensor.functions.creation.constructors import laid_like, like_options, numpy_type
-from tritensor.tensor.functions.shaping.reshaping import in_c_order, sizes
+from tritensor.tensor.functions.creation.constructors import make_in_layout, numpy_type, options_like
+from tritensor.tensor.functions.shaping.reshaping import parse_sizes, to_c_order
 from tritensor.tensor.public_api.publish import function
 
 for _name in ("manual_seed", "initial_seed", "seed", "get_rng_state", "set_rng_state"):
     function(getattr(generators, _name), method=False)
 
 
-def _place(blocks: int, generator: Generator | None) -> tuple[int, int]:
+def _advance(blocks: int, generator: Generator | None) -> tuple[int, int]:
     return (generators.default_generator if generator is None else generator).draw(blocks)
 
 
-def _as_complex(draw: Any, shape: tuple[int, ...], dtype: np.dtype, on: device, generator: Generator | None) -> np.ndarray:
+def _draw_complex(draw: Any, shape: tuple[int, ...], dtype: np.dtype, on: device, generator: Generator | None) -> np.ndarray:
     """Complex numbers whose parts are drawn one after the other."""
     if on.type != "cpu":
         raise DeviceError(f"rand: {dtypes.of(dtype).name} lives on the CPU only; draw it there, or its parts")
@@ -43,20 +43,20 @@ def _as_complex(draw: Any, shape: tuple[int, ...], dtype: np.dtype, on: device, 
     return parts.view(dtype).reshape(shape)
 
 
-def uniform_numbers(shape: tuple[int, ...], dtype: np.dtype, on: device, generator: Generator | None) -> Tensor:
+def draw_uniform(shape: tuple[int, ...], dtype: np.dtype, on: device, generator: Generator | None) -> Tensor:
     """Numbers of [0, 1) from a generator's stream; of a complex type both parts."""
     if dtype.kind == "c":
-        return new_tensor(_as_complex(uniform_numbers, shape, dtype, on, generator))
-    seed, offset = _place(generators.blocks_used(math.prod(shape), 64 if dtype == np.float64 else 32), generator)
+        return new_tensor(_draw_complex(draw_uniform, shape, dtype, on, generator))
+    seed, offset = _advance(generators.blocks_used(math.prod(shape), 64 if dtype == np.float64 else 32), generator)
     return ops.rand(shape=shape, seed=seed, offset=offset, dtype=dtype, device=on)
 
 
-def wide_type(dtype: np.dtype) -> np.dtype:
+def compute_type(dtype: np.dtype) -> np.dtype:
     """The type that draws of a floating type are computed in, to be rounded once: of 16 bits float32."""
     return np.dtype(np.float32) if dtypes.of(dtype).itemsize == 2 else dtype
 
 
-def least_above_zero(dtype: np.dtype) -> float:
+def smallest_positive(dtype: np.dtype) -> float:
     """What stands for numbers that a floating type would round to 0, where 0 has no probability: its least positive number, or normal number
     where processors may take smaller ones for 0."""
     return 2.0**-24 if dtype == np.float16 else float(ml_dtypes.finfo(dtype).tiny)
@@ -67,56 +67,56 @@ def rounded(values: Tensor, dtype: np.dtype) -> Tensor:
     return values if values.array.dtype == dtype else ops.cast(values, dtype=dtype)
 
 
-def rounded_above_zero(values: Tensor, dtype: np.dtype) -> Tensor:
+def to_positive_dtype(values: Tensor, dtype: np.dtype) -> Tensor:
     """Positive numbers in a type, in which none of them is 0."""
-    return rounded(ops.clamp(values, least_above_zero(dtype), None), dtype)
+    return rounded(ops.clamp(values, smallest_positive(dtype), None), dtype)
 
 
-def uniform_between(a: float, b: float, shape: tuple[int, ...], dtype: np.dtype, on: device, generator: Generator | None) -> Tensor:
+def draw_uniform_between(a: float, b: float, shape: tuple[int, ...], dtype: np.dtype, on: device, generator: Generator | None) -> Tensor:
     """Numbers of [a, b), none of them rounded up to b; of a complex type both parts."""
     if dtype.kind == "c":
-        return new_tensor(_as_complex(functools.partial(uniform_between, a, b), shape, dtype, on, generator))
+        return new_tensor(_draw_complex(functools.partial(draw_uniform_between, a, b), shape, dtype, on, generator))
     if (a, b) == (0.0, 1.0):
-        return uniform_numbers(shape, dtype, on, generator)
+        return draw_uniform(shape, dtype, on, generator)
     with no_grad():
-        u = uniform_numbers(shape, wide_type(dtype), on, generator)
+        u = draw_uniform(shape, compute_type(dtype), on, generator)
         values = rounded(ops.add(ops.mul(u, float(b) - float(a)), float(a)), dtype)
-        return ops.clamp(values, None, _below(b, dtype)) if a < b else values
+        return ops.clamp(values, None, _largest_below(b, dtype)) if a < b else values
 
 
-def _below(b: float, dtype: np.dtype) -> float:
+def _largest_below(b: float, dtype: np.dtype) -> float:
     """The largest number of a type that is less than b."""
     nearest = dtype.type(b)
     return float(nearest if float(nearest) < b else np.nextafter(nearest, dtype.type(-np.inf)))
 
 
-def _normal(shape: tuple[int, ...], dtype: np.dtype, on: device, generator: Generator | None) -> Tensor:
+def _draw_standard_normal(shape: tuple[int, ...], dtype: np.dtype, on: device, generator: Generator | None) -> Tensor:
     if dtype.kind == "c":  # of variance 1 together
-        return new_tensor(_as_complex(_normal, shape, dtype, on, generator) * dtypes.of(dtype).to_real().numpy.type(math.sqrt(0.5)))
-    seed, offset = _place(generators.blocks_used(math.prod(shape), 64 if dtype == np.float64 else 32), generator)
+        return new_tensor(
+            _draw_complex(_draw_standard_normal, shape, dtype, on, generator) * dtypes.of(dtype).to_real().numpy.type(math.sqrt(0.5))
+        )
+    seed, offset = _advance(generators.blocks_used(math.prod(shape), 64 if dtype == np.float64 else 32), generator)
     return ops.randn(shape=shape, seed=seed, offset=offset, dtype=dtype, device=on)
 
 
-def normal_numbers(
+def draw_normal(
     shape: tuple[int, ...], dtype: np.dtype, on: device, generator: Generator | None, mean: float = 0.0, std: float = 1.0
 ) -> Tensor:
     """Normal numbers of a mean and a standard deviation."""
     if (mean, std) == (0.0, 1.0):
-        return _normal(shape, dtype, on, generator)
+        return _draw_standard_normal(shape, dtype, on, generator)
     with no_grad():
-        z = _normal(shape, dtype if dtype.kind == "c" else wide_type(dtype), on, generator)
+        z = _draw_standard_normal(shape, dtype if dtype.kind == "c" else compute_type(dtype), on, generator)
         return rounded(z * std + mean, dtype)
 
 
-def exponential_numbers(
-    shape: tuple[int, ...], dtype: np.dtype, on: device, generator: Generator | None = None, rate: float = 1.0
-) -> Tensor:
+def draw_exponential(shape: tuple[int, ...], dtype: np.dtype, on: device, generator: Generator | None = None, rate: float = 1.0) -> Tensor:
     """Exponential numbers of a rate, above 0: -log(1 - u) / rate, where u is 0 the mean of what is less than for the next u."""
-    kind = wide_type(dtype)
-    u = uniform_numbers(shape, kind, on, generator)
+    kind = compute_type(dtype)
+    u = draw_uniform(shape, kind, on, generator)
     with no_grad():
         first = (2.0**-54 if kind == np.float64 else 2.0**-25) / rate
-        least = 0.0 if math.isinf(rate) else max(first, least_above_zero(dtype))
+        least = 0.0 if math.isinf(rate) else max(first, smallest_positive(dtype))
         return rounded(ops.clamp(ops.div(ops.log(ops.sub(1.0, u)), -float(rate)), least, None), dtype)
 
 
@@ -139,20 +139,20 @@ class Drawn(Function):
 
 
 # -- what a draw takes
-def _need_float(name: str, dtype: np.dtype) -> None:
+def _require_float(name: str, dtype: np.dtype) -> None:
     if dtypes.of(dtype).kind != "float":
         raise DTypeError(f"{name}: {dtypes.of(dtype).name} cannot hold such numbers; use a floating type")
 
 
-def _need_number(name: str, dtype: np.dtype) -> None:
+def _require_inexact(name: str, dtype: np.dtype) -> None:
     if dtypes.of(dtype).kind not in ("float", "complex"):
         raise DTypeError(f"{name}: {dtypes.of(dtype).name} cannot hold such numbers; use a floating type")
 
 
-def _need_probability(name: str, p: Any) -> None:
+def _require_probability(name: str, p: Any) -> None:
     """Refuse what is no probability. Values on a GPU are not looked at: that would wait for them."""
     if isinstance(p, Tensor):
-        _need_float(name, p.array.dtype)
+        _require_float(name, p.array.dtype)
         if p.is_cuda:
             return
         values = all_values(p.array)
@@ -162,7 +162,7 @@ def _need_probability(name: str, p: Any) -> None:
         raise ArgumentError(f"{name}: p is {p}; it must be between 0 and 1")
 
 
-def _need_deviation(name: str, std: Any) -> None:
+def _require_deviation(name: str, std: Any) -> None:
     """Refuse a standard deviation below 0, or nan. Values on a GPU are not looked at."""
     if isinstance(std, Tensor):
         if not std.is_cuda and not ((values := all_values(std.array)) >= 0).all():
@@ -171,14 +171,14 @@ def _need_deviation(name: str, std: Any) -> None:
         raise ArgumentError(f"{name}: std is {std}; it must be 0 or more")
 
 
-def _whole(name: str, *numbers: Any) -> list[int]:
+def _to_integers(name: str, *numbers: Any) -> list[int]:
     try:
         return [operator.index(n) for n in numbers]
     except TypeError:
         raise TypeError(f"{name}: {', '.join(map(repr, numbers))}: bounds and counts are integers") from None
 
 
-def _need_room(name: str, low: int, high: int, dtype: np.dtype) -> None:
+def _require_range(name: str, low: int, high: int, dtype: np.dtype) -> None:
     """Refuse bounds in the wrong order, and integers of [low, high) that dtype cannot hold."""
     if low >= high:
         raise ArgumentError(f"{name}: low {low} is not below high {high}; give a range that is not empty")
@@ -193,14 +193,14 @@ def _need_room(name: str, low: int, high: int, dtype: np.dtype) -> None:
         raise ArgumentError(f"{name}: {low} to {high - 1} does not fit {kind.name}; choose a wider dtype")
 
 
-def _integers(low: int, high: int, shape: tuple[int, ...], dtype: np.dtype, on: device, generator: Generator | None) -> Tensor:
-    seed, offset = _place(generators.blocks_used(math.prod(shape), generators.integer_bits(high - low)), generator)
+def _draw_integers(low: int, high: int, shape: tuple[int, ...], dtype: np.dtype, on: device, generator: Generator | None) -> Tensor:
+    seed, offset = _advance(generators.blocks_used(math.prod(shape), generators.integer_bits(high - low)), generator)
     return ops.randint(low=low, high=high, shape=shape, seed=seed, offset=offset, dtype=dtype, device=on)
 
 
-def _given(name: str, size: tuple[Any, ...]) -> tuple[int, ...]:
+def _parse_shape(name: str, size: tuple[Any, ...]) -> tuple[int, ...]:
     """The shape of `rand(2, 3)`, `rand((2, 3))`."""
-    return sizes(name, size) if size else ()
+    return parse_sizes(name, size) if size else ()
 
 
 @function(method=False, maker=True, out=True)
@@ -211,13 +211,13 @@ def rand(*size: Any, generator: Generator | None = None, dtype: Any = None, devi
     >>> tt.equal(draw(), draw())
     True
     """
-    return uniform_numbers(_given("rand", size), numpy_type(dtype), as_device(device), generator)
+    return draw_uniform(_parse_shape("rand", size), numpy_type(dtype), as_device(device), generator)
 
 
 @function(method=False, maker=True, out=True)
 def randn(*size: Any, generator: Generator | None = None, dtype: Any = None, device: Any = None) -> Tensor:
     """Standard normal numbers in a shape."""
-    return _normal(_given("randn", size), numpy_type(dtype), as_device(device), generator)
+    return _draw_standard_normal(_parse_shape("randn", size), numpy_type(dtype), as_device(device), generator)
 
 
 @function(method=False, maker=True, out=True)
@@ -232,30 +232,30 @@ def randint(
     elif high is None:
         low, high = 0, low
     kind = np.dtype(np.int64) if dtype is None else numpy_type(dtype)
-    first, last = _whole("randint", low, high)
-    _need_room("randint", first, last, kind)
-    return _integers(first, last, sizes("randint", (size,)), kind, as_device(device), generator)
+    first, last = _to_integers("randint", low, high)
+    _require_range("randint", first, last, kind)
+    return _draw_integers(first, last, parse_sizes("randint", (size,)), kind, as_device(device), generator)
 
 
 @function(method=False, maker=True, out=True)
 def randperm(n: int, *, generator: Generator | None = None, dtype: Any = None, device: Any = None) -> Tensor:
     """0 to n - 1 in a random order."""
     kind = np.dtype(np.int64) if dtype is None else numpy_type(dtype)
-    (n,) = _whole("randperm", n)
+    (n,) = _to_integers("randperm", n)
     if dtypes.of(kind).kind not in ("int", "uint", "float"):
         raise DTypeError(f"randperm: {dtypes.of(kind).name} is not drawn; use an integer or floating type")
     exact = 2 ** (ml_dtypes.finfo(kind).nmant + 1) if dtypes.of(kind).kind == "float" else int(np.iinfo(kind).max)
     if n - 1 > exact:
         raise ArgumentError(f"randperm: {dtypes.of(kind).name} cannot tell {n} integers apart; choose a wider dtype")
-    seed, offset = _place(generators.blocks_used(max(n, 0), 64), generator)
+    seed, offset = _advance(generators.blocks_used(max(n, 0), 64), generator)
     return ops.randperm(n=n, seed=seed, offset=offset, dtype=kind, device=as_device(device))
 
 
 @function(method=False, maker=True)
 def rand_like(x: Tensor, *, generator: Generator | None = None, dtype: Any = None, device: Any = None, memory_format: Any = None) -> Tensor:
     """rand in x's shape, dtype, device and layout, or in a memory format."""
-    on, kind = like_options(x, dtype, device)
-    return laid_like(x, memory_format, lambda shape: uniform_numbers(shape, kind, on, generator))
+    on, kind = options_like(x, dtype, device)
+    return make_in_layout(x, memory_format, lambda shape: draw_uniform(shape, kind, on, generator))
 
 
 @function(method=False, maker=True)
@@ -263,8 +263,8 @@ def randn_like(
     x: Tensor, *, generator: Generator | None = None, dtype: Any = None, device: Any = None, memory_format: Any = None
 ) -> Tensor:
     """randn in x's shape, dtype, device and layout, or in a memory format."""
-    on, kind = like_options(x, dtype, device)
-    return laid_like(x, memory_format, lambda shape: _normal(shape, kind, on, generator))
+    on, kind = options_like(x, dtype, device)
+    return make_in_layout(x, memory_format, lambda shape: _draw_standard_normal(shape, kind, on, generator))
 
 
 @function(method=False, maker=True)
@@ -279,10 +279,10 @@ def randint_like(
     memory_format: Any = None,
 ) -> Tensor:
     """randint in x's shape, dtype, device and layout, or in a memory format."""
-    first, last = _whole("randint_like", *((0, low) if high is None else (low, high)))
-    on, kind = like_options(x, dtype, device)
-    _need_room("randint_like", first, last, kind)
-    return laid_like(x, memory_format, lambda shape: _integers(first, last, shape, kind, on, generator))
+    first, last = _to_integers("randint_like", *((0, low) if high is None else (low, high)))
+    on, kind = options_like(x, dtype, device)
+    _require_range("randint_like", first, last, kind)
+    return make_in_layout(x, memory_format, lambda shape: _draw_integers(first, last, shape, kind, on, generator))
 
 
 @function(method=False, maker=True, out=True)
@@ -293,19 +293,19 @@ def normal(
 
     Raises ValueError for a std below 0, ShapeError for shapes that do not broadcast.
     """
-    _need_deviation("normal", std)
+    _require_deviation("normal", std)
     given = [v for v in (mean, std) if isinstance(v, Tensor)]
     if given:
         labels = [label for label, v in (("mean", mean), ("std", std)) if isinstance(v, Tensor)]
         shape = broadcast("normal", *[tuple(v.array.shape) for v in given], labels=labels)
         kind = given[0].array.dtype
-        _need_float("normal", kind)
-        z = _normal(shape, wide_type(kind), given[0].device, generator)
-        drawn = in_c_order(mean + (std.to(kind) if isinstance(std, Tensor) else std) * z)
+        _require_float("normal", kind)
+        z = _draw_standard_normal(shape, compute_type(kind), given[0].device, generator)
+        drawn = to_c_order(mean + (std.to(kind) if isinstance(std, Tensor) else std) * z)
         return drawn if drawn.array.dtype == kind else ops.cast(drawn, dtype=kind)
     if size is None:
         raise TypeError("normal: give a size with a mean and std that are numbers")
-    return normal_numbers(sizes("normal", (size,)), numpy_type(dtype), as_device(device), generator, mean, std)
+    return draw_normal(parse_sizes("normal", (size,)), numpy_type(dtype), as_device(device), generator, mean, std)
 
 
 @function(out=True)
@@ -313,8 +313,8 @@ def bernoulli(x: Tensor, p: float | None = None, *, generator: Generator | None 
     """1 with probability x (or p, where it is given), else 0, for each element of x."""
     if p is not None:
         return ops.copy(transform.current.spread(x.detach()) if running.levels else x.detach()).bernoulli_(p, generator=generator)
-    _need_probability("bernoulli", x)
-    u = uniform_numbers(tuple(x.array.shape), x.array.dtype, x.device, generator)
+    _require_probability("bernoulli", x)
+    u = draw_uniform(tuple(x.array.shape), x.array.dtype, x.device, generator)
     drawn = ops.cast(ops.lt(u, x.detach()), dtype=x.array.dtype)
     return Drawn.apply(drawn, x) if followed(x) else drawn
 
@@ -329,12 +329,12 @@ def multinomial(
     Raises ShapeError for other dimensions, DTypeError for weights that are not floating, ValueError for weights that are negative, not
     finite or all 0, and for a count below 1 or, without replacement, above n.
     """
-    _need_float("multinomial", x.array.dtype)
+    _require_float("multinomial", x.array.dtype)
     if out is not None and out.array.dtype != np.int64:
         raise DTypeError(f"multinomial: out is {out.dtype.name}; indices are int64, give an out of that type")
     if x.array.ndim not in (1, 2):
         raise ShapeError(f"multinomial: x has {x.array.ndim} dimensions; give (n,) weights, or (rows, n)")
-    (num_samples,) = _whole("multinomial", num_samples)
+    (num_samples,) = _to_integers("multinomial", num_samples)
     if num_samples < 1 or (not replacement and num_samples > x.array.shape[-1]):
         raise ArgumentError(
             f"multinomial: {num_samples} draws from {x.array.shape[-1]}; give 1 or more, with replacement=True for more than that"
@@ -345,9 +345,9 @@ def multinomial(
     if not (np.isfinite(sums).all() and (sums > 0).all() and rows.min(initial=0.0) >= 0):
         raise ArgumentError("multinomial: weights must be finite and not negative, with a positive sum")
     if replacement:
-        found = _picked(rows, to_host(uniform_numbers((len(rows), num_samples), np.dtype(np.float64), cpu, generator).array))
+        found = _pick_weighted(rows, to_host(draw_uniform((len(rows), num_samples), np.dtype(np.float64), cpu, generator).array))
     else:  # the largest of log w + Gumbel noise
-        u = to_host(uniform_numbers(rows.shape, np.dtype(np.float64), cpu, generator).array)
+        u = to_host(draw_uniform(rows.shape, np.dtype(np.float64), cpu, generator).array)
         with np.errstate(divide="ignore"):
             noisy = np.log(rows) - np.log(-np.log1p(-u))
         found = np.argsort(-noisy, -1, kind="stable")[:, :num_samples]
@@ -355,7 +355,7 @@ def multinomial(
     return drawn if out is None else write_out(out, drawn, "multinomial")
 
 
-def _picked(rows: np.ndarray, u: np.ndarray) -> np.ndarray:
+def _pick_weighted(rows: np.ndarray, u: np.ndarray) -> np.ndarray:
     """For each number of u, of [0, 1), the index of its row's weight in whose part of the sum it lies: (rows, draws).
 
     One search for all rows: the sums of a row's weights, as parts of 1, stand behind those of the rows before.
@@ -378,56 +378,56 @@ def _picked(rows: np.ndarray, u: np.ndarray) -> np.ndarray:
 @function(also={"from": "a", "to": "b"})
 def uniform_(x: Tensor, a: float = 0.0, b: float = 1.0, *, generator: Generator | None = None) -> Tensor:
     """Overwrite x with uniform numbers of [a, b)."""
-    _need_number("uniform_", x.array.dtype)
+    _require_inexact("uniform_", x.array.dtype)
     most = float(ml_dtypes.finfo(x.dtype.to_real().numpy).max)
     if not (-most <= a <= b <= most and b - a <= most):
         raise ArgumentError(f"uniform_: [{a}, {b}) is no range of {x.dtype.name}; give a <= b, no further apart than {most:g}")
-    return overwrite(x, uniform_between(a, b, tuple(x.array.shape), x.array.dtype, x.device, generator), "uniform_")
+    return overwrite(x, draw_uniform_between(a, b, tuple(x.array.shape), x.array.dtype, x.device, generator), "uniform_")
 
 
 @function
 def normal_(x: Tensor, mean: float = 0.0, std: float = 1.0, *, generator: Generator | None = None) -> Tensor:
     """Overwrite x with normal numbers."""
-    _need_number("normal_", x.array.dtype)
-    _need_deviation("normal_", std)
-    return overwrite(x, normal_numbers(tuple(x.array.shape), x.array.dtype, x.device, generator, mean, std), "normal_")
+    _require_inexact("normal_", x.array.dtype)
+    _require_deviation("normal_", std)
+    return overwrite(x, draw_normal(tuple(x.array.shape), x.array.dtype, x.device, generator, mean, std), "normal_")
 
 
 @function
 def exponential_(x: Tensor, lambd: float = 1.0, *, generator: Generator | None = None) -> Tensor:
     """Overwrite x with exponential numbers of rate lambd."""
-    _need_float("exponential_", x.array.dtype)
+    _require_float("exponential_", x.array.dtype)
     if not lambd > 0:
         raise ArgumentError(f"exponential_: lambd is {lambd}; it must be above 0")
-    return overwrite(x, exponential_numbers(tuple(x.array.shape), x.array.dtype, x.device, generator, lambd), "exponential_")
+    return overwrite(x, draw_exponential(tuple(x.array.shape), x.array.dtype, x.device, generator, lambd), "exponential_")
 
 
 @function
 def bernoulli_(x: Tensor, p: Any = 0.5, *, generator: Generator | None = None) -> Tensor:
     """Overwrite x with 1 of probability p (a number or a tensor), else 0."""
-    _need_probability("bernoulli_", p)
+    _require_probability("bernoulli_", p)
     fine = p.array.dtype == np.float64 if isinstance(p, Tensor) else p < 2.0**-10  # of 24 bits few are left to a small probability
-    u = uniform_numbers(tuple(x.array.shape), np.dtype(np.float64 if fine else np.float32), x.device, generator)
+    u = draw_uniform(tuple(x.array.shape), np.dtype(np.float64 if fine else np.float32), x.device, generator)
     with no_grad():
         values = ops.cast(ops.lt(u, p.detach() if isinstance(p, Tensor) else float(p)), dtype=x.array.dtype)
     return overwrite(x, values, "bernoulli_")
 
 
-_FROM_ZERO, _TO_START = object(), object()  # what random_ was not given; None means something there
+_NO_START, _NO_END = object(), object()  # what random_ was not given; None means something there
 
 
 @function(also={"from": "start", "to": "end"})
-def random_(x: Tensor, start: Any = _FROM_ZERO, end: Any = _TO_START, *, generator: Generator | None = None) -> Tensor:
+def random_(x: Tensor, start: Any = _NO_START, end: Any = _NO_END, *, generator: Generator | None = None) -> Tensor:
     """Overwrite x with integers: `random_(from, to)` of [from, to), `random_(to)` of [0, to), `random_()` up to what x's type holds exactly,
     `random_(from, None)` from there on."""
     exact = {"float16": 2**11, "bfloat16": 2**8, "float32": 2**24, "float64": 2**53, "bool": 1}
-    if end is _TO_START and start is not _FROM_ZERO:
-        low, high = _whole("random_", 0, start)
-    elif end is None or end is _TO_START:
+    if end is _NO_END and start is not _NO_START:
+        low, high = _to_integers("random_", 0, start)
+    elif end is None or end is _NO_END:
         most = exact[x.dtype.name] if x.dtype.name in exact else np.iinfo(x.array.dtype).max
-        low, high = _whole("random_", 0 if start is _FROM_ZERO else start, int(most) + 1)
+        low, high = _to_integers("random_", 0 if start is _NO_START else start, int(most) + 1)
     else:
-        low, high = _whole("random_", 0 if start is _FROM_ZERO else start, end)
-    _need_room("random_", low, high, x.array.dtype)
-    drawn = _integers(low, high, tuple(x.array.shape), np.dtype(np.int64), x.device, generator)
+        low, high = _to_integers("random_", 0 if start is _NO_START else start, end)
+    _require_range("random_", low, high, x.array.dtype)
+    drawn = _draw_integers(low, high, tuple(x.array.shape), np.dtype(np.int64), x.device, generator)
     return overwrite(x, ops.cast(drawn, dtype=x.array.dtype), "random_")

@@ -19,7 +19,7 @@ from tritensor.tensor.functions.shaping.reshaping import unsqueeze
 from tritensor.tensor.public_api.publish import function
 
 
-def _bound(name: str, what: str, value: Any) -> Any:
+def _to_number(name: str, what: str, value: Any) -> Any:
     """A Python number, or that of a tensor without dimensions."""
     if isinstance(value, Tensor) and value.array.shape:
         raise ShapeError(f"{name}: {what} has shape {tuple(value.array.shape)}; give a number or a 0-d tensor")
@@ -48,7 +48,7 @@ def arange(start: Any = 0, end: Any = None, step: Any = 1, *, dtype: Any = None,
     inexact = any(isinstance(v, float) for v in (low, high, by))
     kind = numpy_type(dtype if dtype is not None else None if inexact else int)
     if inexact and kind.kind in "iu":
-        low, high, by = _whole_bounds(low, high, by, kind)
+        low, high, by = _to_integer_bounds(low, high, by, kind)
     if kind.kind in "iu" and low != high:
         dtypes.as_element(kind, low, "arange")  # refuses what does not fit
     if not abs(high - low) < abs(by) * (1 << 60) and not math.isnan(high - low) and by:
@@ -58,7 +58,7 @@ def arange(start: Any = 0, end: Any = None, step: Any = 1, *, dtype: Any = None,
     return ops.arange(start=low, end=high, step=by, dtype=kind, device=as_device(device))
 
 
-def _whole_bounds(low: Any, high: Any, by: Any, kind: np.dtype) -> tuple[int, int, int]:
+def _to_integer_bounds(low: Any, high: Any, by: Any, kind: np.dtype) -> tuple[int, int, int]:
     """Bounds with fractions for a type of integers: truncated, where the type is smaller than int64 after they were counted, as in PyTorch."""
     if not all(map(math.isfinite, (low, high, by))):
         raise ArgumentError(f"arange: from {low} to {high} by {by}: all three must be finite")
@@ -74,7 +74,7 @@ def range(start: Any = 0, end: Any = None, step: Any = 1, *, dtype: Any = None, 
     warnings.warn("range: it includes its end, and will go as in PyTorch; use arange", stacklevel=3)
     if end is None:
         start, end = 0, start
-    low, high, by = (_bound("range", what, v) for what, v in (("start", start), ("end", end), ("step", step)))
+    low, high, by = (_to_number("range", what, v) for what, v in (("start", start), ("end", end), ("step", step)))
     if by == 0 or (high - low) * by < 0:
         raise ArgumentError(f"range: steps of {by} do not lead from {low} to {high}; give the step the other sign, or exchange the bounds")
     if not all(map(math.isfinite, (low, high, by))):
@@ -83,22 +83,22 @@ def range(start: Any = 0, end: Any = None, step: Any = 1, *, dtype: Any = None, 
     return ops.arange(start=low, end=low + (count - 0.5) * by, step=by, dtype=numpy_type(dtype), device=as_device(device))
 
 
-def _ends(name: str, start: Any, end: Any, kind: np.dtype) -> tuple[Any, Any]:
+def _parse_ends(name: str, start: Any, end: Any, kind: np.dtype) -> tuple[Any, Any]:
     """Both ends as numbers of a type: whole for integers, complex for complex ones."""
     made = {"int": int, "uint": int, "bool": bool, "complex": complex}.get(dtypes.of(kind).kind, float)
-    first, last = _bound(name, "start", start), _bound(name, "end", end)
+    first, last = _to_number(name, "start", start), _to_number(name, "end", end)
     if isinstance(first + last, complex) and made is not complex:
         raise ArgumentError(f"{name}: an end is complex, {dtypes.of(kind).name} is not; give dtype=complex64")
     return made(first), made(last)
 
 
-def _spaced_type(start: Any, end: Any, dtype: Any) -> np.dtype:
+def _spacing_type(start: Any, end: Any, dtype: Any) -> np.dtype:
     """The type asked for; else the default floating type, or the complex one where an end is complex."""
     inexact = any(isinstance(v, complex) or (isinstance(v, Tensor) and v.is_complex()) for v in (start, end))
     return dtypes.default_complex().numpy if dtype is None and inexact else numpy_type(dtype)
 
 
-def _count(name: str, steps: Any) -> int:
+def _parse_steps(name: str, steps: Any) -> int:
     """How many numbers, an integer of 0 or more."""
     if isinstance(steps, float | bool) or not hasattr(steps, "__index__"):
         raise TypeError(f"{name}: steps is a {type(steps).__name__}; give an int")
@@ -115,33 +115,33 @@ def linspace(start: Any, end: Any, steps: int, *, dtype: Any = None, device: Any
     >>> tt.linspace(0, 1, 5)
     tensor([0.0000, 0.2500, 0.5000, 0.7500, 1.0000])
     """
-    kind = _spaced_type(start, end, dtype)
-    first, last = _ends("linspace", start, end, kind)
+    kind = _spacing_type(start, end, dtype)
+    first, last = _parse_ends("linspace", start, end, kind)
     if kind.kind in "iu":
         dtypes.as_element(kind, first, "linspace"), dtypes.as_element(kind, last, "linspace")
     real = not isinstance(first, complex)
     return ops.linspace(
         start=float(first) if real else first,
         end=float(last) if real else last,
-        steps=_count("linspace", steps),
+        steps=_parse_steps("linspace", steps),
         dtype=kind,
         device=as_device(device),
     )
 
 
-_RUN = 1024  # powers of one run are products of one of its two factors
+_CHUNK = 1024  # powers of one run are products of one of its two factors
 
 
-def _powers(base: float, first: Any, last: Any, steps: int) -> np.ndarray:
+def _compute_powers(base: float, first: Any, last: Any, steps: int) -> np.ndarray:
     """base ** (first + i * step). Long ones as products, base ** (first + k * run * step) times base ** (j * step)."""
     step = (last - first) / (steps - 1) if steps > 1 else 0.0
     whole = abs(math.log(base)) * max(abs(first), abs(last)) < 600 if base > 0 and not isinstance(first, complex) else False
-    if steps < 4 * _RUN or not whole:
+    if steps < 4 * _CHUNK or not whole:
         exponents = np.linspace(first, last, steps)
         with np.errstate(all="ignore"):
             return np.power(base, exponents)
-    coarse = np.power(base, first + np.arange(-(-steps // _RUN)) * (step * _RUN))
-    fine = np.power(base, np.arange(_RUN) * step)
+    coarse = np.power(base, first + np.arange(-(-steps // _CHUNK)) * (step * _CHUNK))
+    fine = np.power(base, np.arange(_CHUNK) * step)
     y = (coarse[:, None] * fine).reshape(-1)[:steps]
     y[-1] = base**last
     return y
@@ -150,11 +150,11 @@ def _powers(base: float, first: Any, last: Any, steps: int) -> np.ndarray:
 @function(method=False, maker=True, out=True)
 def logspace(start: Any, end: Any, steps: int, base: float = 10.0, *, dtype: Any = None, device: Any = None) -> Tensor:
     """base ** linspace(start, end, steps), computed on the host; ends as in linspace."""
-    kind = _spaced_type(start, end, dtype)
-    first, last = _ends("logspace", start, end, kind)
-    n = _count("logspace", steps)
+    kind = _spacing_type(start, end, dtype)
+    first, last = _parse_ends("logspace", start, end, kind)
+    n = _parse_steps("logspace", steps)
     with np.errstate(all="ignore"):
-        values = _powers(float(base), first, last, n).astype(kind)
+        values = _compute_powers(float(base), first, last, n).astype(kind)
     return new_tensor(from_host(values, as_device(device)))
 
 
@@ -192,7 +192,7 @@ def tril_indices(row: int, col: int, offset: int = 0, *, dtype: Any = None, devi
     """Row and column numbers of the lower triangle: (2, count)."""
     _refuse_triangle("tril_indices", row, col, dtype)
     counts = np.clip(np.arange(offset + 1, offset + 1 + row), 0, col)
-    return _listed(np.zeros(row, np.int64), counts, dtype, device)
+    return _list_positions(np.zeros(row, np.int64), counts, dtype, device)
 
 
 @function(method=False, maker=True)
@@ -200,10 +200,10 @@ def triu_indices(row: int, col: int, offset: int = 0, *, dtype: Any = None, devi
     """Row and column numbers of the upper triangle: (2, count)."""
     _refuse_triangle("triu_indices", row, col, dtype)
     first = np.clip(np.arange(offset, offset + row), 0, col)
-    return _listed(first, col - first, dtype, device)
+    return _list_positions(first, col - first, dtype, device)
 
 
-def _listed(first: np.ndarray, counts: np.ndarray, dtype: Any, device: Any) -> Tensor:
+def _list_positions(first: np.ndarray, counts: np.ndarray, dtype: Any, device: Any) -> Tensor:
     """Row and column of the places of a matrix: of each row so many from its first column on."""
     kind, total = numpy_type(dtype or int), int(counts.sum())
     found = np.empty((2, total), kind)

@@ -21,11 +21,11 @@ from tritensor.tensor.functions.creation.constructors import numpy_type
 from tritensor.tensor.public_api.layout import strided
 from tritensor.tensor.public_api.publish import checked, function
 
-Shape = Callable[["Places"], np.ndarray]  # the values at some places of a symmetric window
-RUN = 16384  # places computed at a time, in the cache
+Shape = Callable[["Positions"], np.ndarray]  # the values at some places of a symmetric window
+CHUNK = 16384  # places computed at a time, in the cache
 
 
-class Places:
+class Positions:
     """Neighbouring places k of a symmetric window of n values, with cosines and sines of equal steps."""
 
     def __init__(self, n: int) -> None:
@@ -36,7 +36,7 @@ class Places:
     def wave(self, angle: float, start: float, sine: bool) -> np.ndarray:
         """cos, or sin, of (k + start) * angle: of a place and its run's first one, put together by the addition theorem."""
         if angle not in self._tables:
-            steps = np.arange(min(RUN, self.n)) * angle
+            steps = np.arange(min(CHUNK, self.n)) * angle
             self._tables[angle] = np.cos(steps), np.sin(steps)
         c, s = (t[: self.k.size] for t in self._tables[angle])
         at = (self.first + start) * angle
@@ -45,7 +45,7 @@ class Places:
         return y
 
 
-def _made(name: str, length: Any, symmetric: bool, dtype: Any, device: Any, shape: Shape) -> Tensor:
+def _make_window(name: str, length: Any, symmetric: bool, dtype: Any, device: Any, shape: Shape) -> Tensor:
     """A window; of a symmetric one half is computed, the other one mirrors it. A periodic one is one longer, without its last value."""
     if isinstance(length, bool) or not hasattr(length, "__index__"):
         raise TypeError(f"{name}: the length is a {type(length).__name__}; give an int")
@@ -59,9 +59,9 @@ def _made(name: str, length: Any, symmetric: bool, dtype: Any, device: Any, shap
     if n > 1:
         full = n if symmetric else n + 1
         half = (full + 1) // 2
-        places = Places(full)
-        for first in range(0, half, RUN):
-            last = min(first + RUN, half)
+        places = Positions(full)
+        for first in range(0, half, CHUNK):
+            last = min(first + CHUNK, half)
             places.first, places.k = first, np.arange(first, last, dtype=np.float64)
             y[first:last] = shape(places)
         y[half:] = y[full - n : full - half][::-1]
@@ -73,7 +73,7 @@ def _cosines(*weights: float) -> Shape:
     """a0 - a1 cos(x) + a2 cos(2x) - ..., x = 2 pi k / (n - 1): by Clenshaw's recurrence one cosine for all terms."""
     signed = [w if i % 2 == 0 else -w for i, w in enumerate(weights)]
 
-    def shape(at: Places) -> np.ndarray:
+    def shape(at: Positions) -> np.ndarray:
         c = at.wave(2 * math.pi / (at.n - 1), 0, False)
         ahead: Any = 0.0
         here: Any = 0.0
@@ -86,7 +86,7 @@ def _cosines(*weights: float) -> Shape:
     return shape
 
 
-def _triangle(at: Places) -> np.ndarray:
+def _triangle(at: Positions) -> np.ndarray:
     """1 - |2k / (n - 1) - 1|, over the first half."""
     return at.k * (2 / (at.n - 1))
 
@@ -94,7 +94,7 @@ def _triangle(at: Places) -> np.ndarray:
 def _kaiser(beta: float) -> Shape:
     """I0(beta sqrt(1 - (2k / (n - 1) - 1)^2)) / I0(beta)."""
 
-    def shape(at: Places) -> np.ndarray:
+    def shape(at: Positions) -> np.ndarray:
         x = at.k * (2 / (at.n - 1)) - 1
         return np.i0(beta * np.sqrt(np.maximum(1 - x * x, 0))) / np.i0(beta)
 
@@ -106,7 +106,7 @@ def _gaussian(std: float) -> Shape:
     return lambda at: np.exp(-0.5 * ((at.k - (at.n - 1) / 2) / std) ** 2)
 
 
-def _sine(at: Places) -> np.ndarray:
+def _sine(at: Positions) -> np.ndarray:
     """sin(pi (k + 1/2) / n)."""
     return at.wave(math.pi / at.n, 0.5, True)
 
@@ -119,7 +119,7 @@ NUTTALL = (0.3635819, 0.4891775, 0.1365995, 0.0106411)
 @function(method=False, maker=True)
 def hann_window(window_length: int, periodic: bool = True, *, dtype: Any = None, device: Any = None) -> Tensor:
     """(1 - cos(2 pi k / N)) / 2; N is the length, or one less where the window is not periodic."""
-    return _made("hann_window", window_length, not periodic, dtype, device, _cosines(0.5, 0.5))
+    return _make_window("hann_window", window_length, not periodic, dtype, device, _cosines(0.5, 0.5))
 
 
 @function(method=False, maker=True)
@@ -127,71 +127,71 @@ def hamming_window(
     window_length: int, periodic: bool = True, alpha: float = 0.54, beta: float = 0.46, *, dtype: Any = None, device: Any = None
 ) -> Tensor:
     """alpha - beta cos(2 pi k / N)."""
-    return _made("hamming_window", window_length, not periodic, dtype, device, _cosines(float(alpha), float(beta)))
+    return _make_window("hamming_window", window_length, not periodic, dtype, device, _cosines(float(alpha), float(beta)))
 
 
 @function(method=False, maker=True)
 def blackman_window(window_length: int, periodic: bool = True, *, dtype: Any = None, device: Any = None) -> Tensor:
     """0.42 - cos(2 pi k / N) / 2 + 0.08 cos(4 pi k / N)."""
-    return _made("blackman_window", window_length, not periodic, dtype, device, _cosines(*BLACKMAN))
+    return _make_window("blackman_window", window_length, not periodic, dtype, device, _cosines(*BLACKMAN))
 
 
 @function(method=False, maker=True)
 def bartlett_window(window_length: int, periodic: bool = True, *, dtype: Any = None, device: Any = None) -> Tensor:
     """1 - |2k / N - 1|."""
-    return _made("bartlett_window", window_length, not periodic, dtype, device, _triangle)
+    return _make_window("bartlett_window", window_length, not periodic, dtype, device, _triangle)
 
 
 @function(method=False, maker=True)
 def kaiser_window(window_length: int, periodic: bool = True, beta: float = 12.0, *, dtype: Any = None, device: Any = None) -> Tensor:
     """I0(beta sqrt(1 - (2k / N - 1)^2)) / I0(beta)."""
-    return _made("kaiser_window", window_length, not periodic, dtype, device, _kaiser(float(beta)))
+    return _make_window("kaiser_window", window_length, not periodic, dtype, device, _kaiser(float(beta)))
 
 
 # -- signal.windows
 windows: dict[str, Callable[..., Tensor]] = {}
 
 
-def _window(name: str, shape: Shape, M: int, sym: bool, dtype: Any, layout: Any, device: Any, requires_grad: bool) -> Tensor:
+def _make_public_window(name: str, shape: Shape, M: int, sym: bool, dtype: Any, layout: Any, device: Any, requires_grad: bool) -> Tensor:
     if layout is not None and layout is not strided:
         raise ArgumentError(f"{name}: layout is {layout!r}; tritensor.strided is the only layout")
     if dtypes.of(numpy_type(dtype)).name not in ("float32", "float64"):
         raise ArgumentError(f"{name}: dtype is {dtypes.of(numpy_type(dtype))}; give float32 or float64")
-    made = _made(name, M, sym, dtype, device, shape)
+    made = _make_window(name, M, sym, dtype, device, shape)
     return made.requires_grad_() if requires_grad else made
 
 
-def _published(f: Callable[..., Tensor]) -> Callable[..., Tensor]:
+def _publish(f: Callable[..., Tensor]) -> Callable[..., Tensor]:
     windows[f.__name__] = checked(f)
     f.__module__ = windows[f.__name__].__module__ = "tritensor.signal.windows"
     return f
 
 
-def _positive(name: str, what: str, value: float) -> float:
+def _require_positive(name: str, what: str, value: float) -> float:
     if not value > 0:
         raise ArgumentError(f"{name}: {what} is {value}; it must be above 0")
     return float(value)
 
 
-@_published
+@_publish
 def bartlett(M: int, *, sym: bool = True, dtype: Any = None, layout: Any = None, device: Any = None, requires_grad: bool = False) -> Tensor:
     """1 - |2k / (M - 1) - 1|; with sym=False one period, 2k / M."""
-    return _window("bartlett", _triangle, M, sym, dtype, layout, device, requires_grad)
+    return _make_public_window("bartlett", _triangle, M, sym, dtype, layout, device, requires_grad)
 
 
-@_published
+@_publish
 def blackman(M: int, *, sym: bool = True, dtype: Any = None, layout: Any = None, device: Any = None, requires_grad: bool = False) -> Tensor:
     """0.42 - cos(x) / 2 + 0.08 cos(2x), x = 2 pi k / (M - 1)."""
-    return _window("blackman", _cosines(*BLACKMAN), M, sym, dtype, layout, device, requires_grad)
+    return _make_public_window("blackman", _cosines(*BLACKMAN), M, sym, dtype, layout, device, requires_grad)
 
 
-@_published
+@_publish
 def cosine(M: int, *, sym: bool = True, dtype: Any = None, layout: Any = None, device: Any = None, requires_grad: bool = False) -> Tensor:
     """sin(pi (k + 1/2) / M)."""
-    return _window("cosine", _sine, M, sym, dtype, layout, device, requires_grad)
+    return _make_public_window("cosine", _sine, M, sym, dtype, layout, device, requires_grad)
 
 
-@_published
+@_publish
 def exponential(
     M: int, *, center: float | None = None, tau: float = 1.0, sym: bool = True,
     dtype: Any = None, layout: Any = None, device: Any = None, requires_grad: bool = False,
@@ -200,29 +200,31 @@ def exponential(
 
     Raises ValueError for a centre of a symmetric window, and for a tau that is not positive.
     """
-    tau = _positive("exponential", "tau", tau)
+    tau = _require_positive("exponential", "tau", tau)
     if sym and center is not None:
         raise ArgumentError(f"exponential: center is {center}, but a symmetric window's is its middle; give sym=False, or no center")
     if center is None:
         shape: Shape = lambda at: np.exp(-np.abs(at.k - (at.n - 1) / 2) / tau)  # noqa: E731
-        return _window("exponential", shape, M, sym, dtype, layout, device, requires_grad)
-    whole = _window("exponential", _triangle, M, True, dtype, layout, None, False)
+        return _make_public_window("exponential", shape, M, sym, dtype, layout, device, requires_grad)
+    whole = _make_public_window("exponential", _triangle, M, True, dtype, layout, None, False)
     values = np.exp(-np.abs(np.arange(whole.array.size) - float(center)) / tau).astype(whole.array.dtype)
     values = np.ones_like(values) if values.size == 1 else values
     made = new_tensor(from_host(values, as_device(device)))
     return made.requires_grad_() if requires_grad else made
 
 
-@_published
+@_publish
 def gaussian(
     M: int, *, std: float = 1.0, sym: bool = True,
     dtype: Any = None, layout: Any = None, device: Any = None, requires_grad: bool = False,
 ) -> Tensor:  # fmt: skip
     """exp(-x^2 / 2), x the distance from the middle in `std`s. Raises ValueError for a std that is not positive."""
-    return _window("gaussian", _gaussian(_positive("gaussian", "std", std)), M, sym, dtype, layout, device, requires_grad)
+    return _make_public_window(
+        "gaussian", _gaussian(_require_positive("gaussian", "std", std)), M, sym, dtype, layout, device, requires_grad
+    )
 
 
-@_published
+@_publish
 def general_cosine(
     M: int, *, a: Iterable[float], sym: bool = True,
     dtype: Any = None, layout: Any = None, device: Any = None, requires_grad: bool = False,
@@ -233,31 +235,31 @@ def general_cosine(
     weights = tuple(a)
     if not weights:
         raise ArgumentError("general_cosine: a is empty; give at least one number")
-    return _window("general_cosine", _cosines(*map(float, weights)), M, sym, dtype, layout, device, requires_grad)
+    return _make_public_window("general_cosine", _cosines(*map(float, weights)), M, sym, dtype, layout, device, requires_grad)
 
 
-@_published
+@_publish
 def general_hamming(
     M: int, *, alpha: float = 0.54, sym: bool = True,
     dtype: Any = None, layout: Any = None, device: Any = None, requires_grad: bool = False,
 ) -> Tensor:  # fmt: skip
     """alpha - (1 - alpha) cos(x), x = 2 pi k / (M - 1)."""
-    return _window("general_hamming", _cosines(float(alpha), 1 - float(alpha)), M, sym, dtype, layout, device, requires_grad)
+    return _make_public_window("general_hamming", _cosines(float(alpha), 1 - float(alpha)), M, sym, dtype, layout, device, requires_grad)
 
 
-@_published
+@_publish
 def hamming(M: int, *, sym: bool = True, dtype: Any = None, layout: Any = None, device: Any = None, requires_grad: bool = False) -> Tensor:
     """0.54 - 0.46 cos(x), x = 2 pi k / (M - 1)."""
-    return _window("hamming", _cosines(0.54, 0.46), M, sym, dtype, layout, device, requires_grad)
+    return _make_public_window("hamming", _cosines(0.54, 0.46), M, sym, dtype, layout, device, requires_grad)
 
 
-@_published
+@_publish
 def hann(M: int, *, sym: bool = True, dtype: Any = None, layout: Any = None, device: Any = None, requires_grad: bool = False) -> Tensor:
     """(1 - cos(x)) / 2, x = 2 pi k / (M - 1)."""
-    return _window("hann", _cosines(0.5, 0.5), M, sym, dtype, layout, device, requires_grad)
+    return _make_public_window("hann", _cosines(0.5, 0.5), M, sym, dtype, layout, device, requires_grad)
 
 
-@_published
+@_publish
 def kaiser(
     M: int, *, beta: float = 12.0, sym: bool = True,
     dtype: Any = None, layout: Any = None, device: Any = None, requires_grad: bool = False,
@@ -265,10 +267,10 @@ def kaiser(
     """I0(beta sqrt(1 - (2k / (M - 1) - 1)^2)) / I0(beta). Raises ValueError for a negative beta."""
     if not beta >= 0:
         raise ArgumentError(f"kaiser: beta is {beta}; it must be 0 or more")
-    return _window("kaiser", _kaiser(float(beta)), M, sym, dtype, layout, device, requires_grad)
+    return _make_public_window("kaiser", _kaiser(float(beta)), M, sym, dtype, layout, device, requires_grad)
 
 
-@_published
+@_publish
 def nuttall(M: int, *, sym: bool = True, dtype: Any = None, layout: Any = None, device: Any = None, requires_grad: bool = False) -> Tensor:
     """0.3635819 - 0.4891775 cos(x) + 0.1365995 cos(2x) - 0.0106411 cos(3x), x = 2 pi k / (M - 1)."""
-    return _window("nuttall", _cosines(*NUTTALL), M, sym, dtype, layout, device, requires_grad)
+    return _make_public_window("nuttall", _cosines(*NUTTALL), M, sym, dtype, layout, device, requires_grad)

@@ -8,7 +8,7 @@ from tritensor.ops.table import ops
 from tritensor.tensor.core import Tensor
 from tritensor.tensor.functions.factorizations.results import SignLog
 from tritensor.tensor.public_api.publish import function, namespaces
-from tritensor.tensor.return_types import returned
+from tritensor.tensor.return_types import return_type
 
 
 @function(out=True, also={"A": "x"})
@@ -20,7 +20,7 @@ def det(x: Tensor) -> Tensor:
 @function(namespace="linalg", out=True, also={"input": "A"})
 def slogdet(A: Tensor) -> SignLog:
     """(sign, logabsdet) with det = sign e^logabsdet; of complex matrices the sign is a number of absolute value 1. Of a singular one 0 and -inf."""
-    return returned("linalg_slogdet", SignLog)(*ops.slogdet(A))
+    return return_type("linalg_slogdet", SignLog)(*ops.slogdet(A))
 
 
 @function

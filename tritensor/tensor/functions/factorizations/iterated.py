@@ -13,22 +13,22 @@ from tritensor.ground.errors import ArgumentError, DTypeError, ShapeError
 from tritensor.ops.table import ops
 from tritensor.tensor.core import Tensor
 from tritensor.tensor.functions.creation.random import randn
-from tritensor.tensor.functions.factorizations.matrices import refuse_batches, together
+from tritensor.tensor.functions.factorizations.matrices import broadcast_batches, require_matrices
 from tritensor.tensor.functions.factorizations.solving import solve
 from tritensor.tensor.functions.shaping.joining import cat, stack
 from tritensor.tensor.public_api.publish import function
 
-Times = Callable[[Tensor], Tensor]
+Product = Callable[[Tensor], Tensor]
 
 
-def _t(x: Tensor) -> Tensor:
+def _transpose(x: Tensor) -> Tensor:
     return x.transpose(-2, -1)
 
 
-def _orthonormal(s: Tensor, by_b: Times) -> Tensor:
+def _orthonormalize(s: Tensor, by_b: Product) -> Tensor:
     """A basis of the columns of s (m, c) that is orthonormal in the product of B; columns that depend on others go (Stathopoulos and Wu 2002)."""
     for _ in range(2):  # the second time takes away what rounding has left
-        gram = _t(s) @ by_b(s)
+        gram = _transpose(s) @ by_b(s)
         scale = gram.diagonal().clamp(min=float(np.finfo(s.array.dtype).tiny)).rsqrt()
         values, vectors = ops.eigh(gram * scale * scale.unsqueeze(1), upper=False)
         kept = values > values[-1] * (s.shape[-1] * 10 * float(np.finfo(s.array.dtype).eps))
@@ -37,17 +37,17 @@ def _orthonormal(s: Tensor, by_b: Times) -> Tensor:
     return s
 
 
-def _ritz(s: Tensor, by_a: Times, by_b: Times, n: int, largest: bool) -> tuple[Tensor, Tensor]:
+def _find_ritz_pairs(s: Tensor, by_a: Product, by_b: Product, n: int, largest: bool) -> tuple[Tensor, Tensor]:
     """The n extreme eigenpairs of A and B in the space of s's columns."""
-    basis = _orthonormal(s, by_b)
-    small = _t(basis) @ by_a(basis)
-    values, vectors = ops.eigh((small + _t(small)) * 0.5, upper=False)
+    basis = _orthonormalize(s, by_b)
+    small = _transpose(basis) @ by_a(basis)
+    values, vectors = ops.eigh((small + _transpose(small)) * 0.5, upper=False)
     if largest:
         values, vectors = values.flip(-1), vectors.flip(-1)
     return values[:n], basis @ vectors[:, :n]
 
 
-def _iterated(
+def _iterate(
     a: Tensor, b: Tensor | None, ik: Tensor | None, x: Tensor, k: int, niter: int, tol: float, largest: bool
 ) -> tuple[Tensor, Tensor]:
     """Eigenpairs of one matrix: steps in the space of the guesses, their residuals and the last steps (Knyazev 2001)."""
@@ -61,7 +61,7 @@ def _iterated(
     n = x.shape[-1]
     length = x.norm()
     norms = (by_a(x).norm() / length, by_b(x).norm() / length)
-    values, x = _ritz(x, by_a, by_b, n, largest)
+    values, x = _find_ritz_pairs(x, by_a, by_b, n, largest)
     step: Tensor | None = None
     done = 0
     while niter < 0 or done < niter:
@@ -70,28 +70,28 @@ def _iterated(
         if bool((off[:k] <= tol).all()):
             break
         found = [x, residual if ik is None else ik @ residual, *([] if step is None else [step])]
-        values, new = _ritz(cat(found, 1), by_a, by_b, n, largest)
-        step, x = new - x @ (_t(x) @ by_b(new)), new
+        values, new = _find_ritz_pairs(cat(found, 1), by_a, by_b, n, largest)
+        step, x = new - x @ (_transpose(x) @ by_b(new)), new
         done += 1
     return values[:k], x[:, :k]
 
 
-def _through(a: Tensor, b: Tensor | None, values: Tensor, x: Tensor) -> tuple[Tensor, Tensor]:
+def _refine_pairs(a: Tensor, b: Tensor | None, values: Tensor, x: Tensor) -> tuple[Tensor, Tensor]:
     """Eigenpairs as functions of A and B: Newton's steps from where they are, on A x = e B x, x' B x = 1. What one step leaves out is of second order in
     a change of the matrices, what two leave out of fourth."""
     m, k = a.shape[-1], values.shape[-1]
-    a = (a + _t(a)) * 0.5
-    x = _t(x)  # (k, m)
+    a = (a + _transpose(a)) * 0.5
+    x = _transpose(x)  # (k, m)
     zero = ops.full(shape=(k, 1, 1), value=0, dtype=a.array.dtype, device=a.device)
     for _ in range(2):
-        bx = x if b is None else x @ _t(b)
+        bx = x if b is None else x @ _transpose(b)
         shifted = a - values.reshape(k, 1, 1) * (ops.eye(rows=m, columns=m, dtype=a.array.dtype, device=a.device) if b is None else b)
         side = -bx.unsqueeze(2)
-        border = cat([cat([shifted, side], 2), cat([_t(side), zero], 2)], 1)  # (k, m + 1, m + 1)
-        wrong = cat([x @ _t(a) - values.unsqueeze(1) * bx, (1 - (x * bx).sum(1, keepdim=True)) * 0.5], 1)
+        border = cat([cat([shifted, side], 2), cat([_transpose(side), zero], 2)], 1)  # (k, m + 1, m + 1)
+        wrong = cat([x @ _transpose(a) - values.unsqueeze(1) * bx, (1 - (x * bx).sum(1, keepdim=True)) * 0.5], 1)
         change = solve(border, -wrong)
         x, values = x + change[:, :m], values + change[:, m]
-    return values, _t(x)
+    return values, _transpose(x)
 
 
 @function(method=False)
@@ -116,7 +116,7 @@ def lobpcg(
 
     Raises ValueError where m < 3 n.
     """
-    refuse_batches("lobpcg", A, square=True)
+    require_matrices("lobpcg", A, square=True)
     if A.dtype.name not in ("float32", "float64"):
         raise DTypeError(f"lobpcg: A is {A.dtype.name}; it takes float32 and float64, cast it with .to(float64)")
     if method not in (None, "ortho", "basic"):
@@ -124,7 +124,7 @@ def lobpcg(
     if tracker is not None:
         raise NotImplementedError("lobpcg: tracker is not called here; leave it out, and use niter= to look at what a few steps give")
     if B is not None:
-        A, B = together("lobpcg", A, B, ("A", "B"))
+        A, B = broadcast_batches("lobpcg", A, B, ("A", "B"))
     m = A.shape[-1]
     k = (1 if X is None else X.shape[-1]) if k is None else int(k)
     n = (k if X is None else X.shape[-1]) if n is None else int(n)
@@ -144,8 +144,8 @@ def lobpcg(
     for place in np.ndindex(*A.shape[:-2]):
         a, b = A[place], None if B is None else B[place]
         with no_grad():
-            pair = _iterated(a, b, iK, guess[place], k, steps, small, up)
-        found.append(_through(a, b, *pair) if followed(A) or (B is not None and followed(B)) else pair)
+            pair = _iterate(a, b, iK, guess[place], k, steps, small, up)
+        found.append(_refine_pairs(a, b, *pair) if followed(A) or (B is not None and followed(B)) else pair)
     if A.ndim == 2:
         return found[0]
     values, vectors = (stack([pair[i] for pair in found]) for i in (0, 1))

@@ -11,27 +11,27 @@ from tritensor.ops.table import broadcast, ops
 from tritensor.tensor.core import Tensor
 from tritensor.tensor.functions.factorizations.matrices import (
     adjoint,
-    as_column,
+    drop_column,
+    expand_batch,
     identity,
     number_like,
     real_type,
-    refuse_batches,
-    refuse_whole,
-    spread,
-    without_column,
+    require_inexact,
+    require_matrices,
+    to_column,
 )
 from tritensor.tensor.functions.factorizations.results import LeastSquares
-from tritensor.tensor.functions.factorizations.spectra import tolerances
+from tritensor.tensor.functions.factorizations.spectra import parse_tolerances
 from tritensor.tensor.functions.shaping.reshaping import reshape_to
 from tritensor.tensor.public_api.publish import function
-from tritensor.tensor.return_types import returned
+from tritensor.tensor.return_types import return_type
 
 
 def pseudo_inverse(name: str, A: Tensor, atol: Any, rtol: Any, hermitian: bool) -> Tensor:
     """A^+ over singular values above max(atol, rtol * the largest)."""
-    refuse_batches(name, A, square=hermitian)
-    refuse_whole(name, A)
-    atol, rtol = tolerances(name, A, atol, rtol)
+    require_matrices(name, A, square=hermitian)
+    require_inexact(name, A)
+    atol, rtol = parse_tolerances(name, A, atol, rtol)
     return ops.pinv(A, atol.detach(), rtol.detach(), hermitian=hermitian)
 
 
@@ -63,8 +63,8 @@ def lstsq(A: Tensor, B: Tensor, rcond: float | None = None, *, driver: str | Non
     `driver` says what is returned, as LAPACK's do: "gelsy" (the default) and "gels" no singular values, "gels" no rank.
     residuals: sums of squares of A X - B, of more rows than columns at full rank, else empty.
     """
-    refuse_batches("lstsq", A)
-    refuse_whole("lstsq", A)
+    require_matrices("lstsq", A)
+    require_inexact("lstsq", A)
     if driver is not None and driver not in _DRIVERS:
         raise ArgumentError(f"lstsq: driver is {driver!r}; it is one of {', '.join(map(repr, _DRIVERS))}")
     if A.array.dtype != B.array.dtype:
@@ -73,37 +73,37 @@ def lstsq(A: Tensor, B: Tensor, rcond: float | None = None, *, driver: str | Non
         raise ShapeError("lstsq: B has no dimensions; give a vector or a matrix")
     driver = driver or "gelsy"
     vector = A.ndim - 1 == B.ndim and tuple(A.shape[:-1]) == tuple(B.shape)
-    b = as_column(B) if vector else B
-    refuse_batches("lstsq", b, "B")
+    b = to_column(B) if vector else B
+    require_matrices("lstsq", b, "B")
     m, n = A.shape[-2:]
     if b.shape[-2] != m:
         raise ShapeError(f"lstsq: A {tuple(A.shape)}, B {tuple(B.shape)}: B must have A's {m} rows")
     batch = broadcast("lstsq", tuple(A.shape[:-2]), tuple(b.shape[:-2]), labels=("A's batch", "B's batch"))
-    alone, A, b = A, spread(A, batch), spread(b, batch)
+    alone, A, b = A, expand_batch(A, batch), expand_batch(b, batch)
     ratio = float(np.finfo(real_type(A)).eps) * max(m, n) if rcond is None else rcond
-    x = _of_full_rank(A, b, ratio) if driver in ("gelsy", "gels") and 0 not in A.shape else None
+    x = _solve_full_rank(A, b, ratio) if driver in ("gelsy", "gels") and 0 not in A.shape else None
     if x is not None:
-        values = _empty(A, real_type(A))
+        values = _make_empty(A, real_type(A))
         rank = ops.full(shape=tuple(alone.shape[:-2]), value=min(m, n), dtype=np.dtype(np.int64), device=A.device)
     else:
         x = ops.matmul(ops.pinv(A, number_like("lstsq", 0.0, A), number_like("lstsq", ratio, A), hermitian=False), b)
         values = ops.svdvals(alone.detach())
-        rank = _ranks(values, ratio)
-    residuals = _residuals(A, b, x, rank, driver)
-    return returned("linalg_lstsq", LeastSquares)(
-        without_column(x) if vector else x,
+        rank = _count_ranks(values, ratio)
+    residuals = _sum_residuals(A, b, x, rank, driver)
+    return return_type("linalg_lstsq", LeastSquares)(
+        drop_column(x) if vector else x,
         residuals,
-        rank if driver != "gels" else _empty(A, np.dtype(np.int64)),
-        values if driver in ("gelsd", "gelss") else _empty(A, real_type(A)),
+        rank if driver != "gels" else _make_empty(A, np.dtype(np.int64)),
+        values if driver in ("gelsd", "gelss") else _make_empty(A, real_type(A)),
     )
 
 
-def _of_full_rank(A: Tensor, b: Tensor, ratio: float) -> Tensor | None:
+def _solve_full_rank(A: Tensor, b: Tensor, ratio: float) -> Tensor | None:
     """R^-1 Q^H b, or Q R^-H b of a wide A^H = Q R; None where |R| |R^-1| in Frobenius' norm leaves open whether a singular value is small."""
     m, n = A.shape[-2:]
     q, r = ops.qr(A if m >= n else adjoint(A), mode="reduced")
     bare = r.detach()
-    both = ops.abs(bare), ops.abs(ops.solve_triangular(bare, spread(identity(bare, min(m, n)), tuple(r.shape[:-2])), upper=True))
+    both = ops.abs(bare), ops.abs(ops.solve_triangular(bare, expand_batch(identity(bare, min(m, n)), tuple(r.shape[:-2])), upper=True))
     sums = [ops.sum(ops.mul(y, y), dim=(y.ndim - 2, y.ndim - 1), keepdim=False) for y in both]
     sure = ops.lt(ops.sqrt(ops.mul(*sums)), 1 / max(ratio, 1e-300))
     if not bool(ops.all(sure, dim=tuple(range(sure.ndim)), keepdim=False)):
@@ -113,18 +113,18 @@ def _of_full_rank(A: Tensor, b: Tensor, ratio: float) -> Tensor | None:
     return ops.matmul(q, ops.solve_triangular(adjoint(r), b, upper=False))
 
 
-def _empty(x: Tensor, dtype: np.dtype) -> Tensor:
+def _make_empty(x: Tensor, dtype: np.dtype) -> Tensor:
     return ops.full(shape=(0,), value=0, dtype=dtype, device=x.device)
 
 
-def _ranks(values: Tensor, ratio: float) -> Tensor:
+def _count_ranks(values: Tensor, ratio: float) -> Tensor:
     if 0 in values.shape:
         return ops.full(shape=tuple(values.shape[:-1]), value=0, dtype=np.dtype(np.int64), device=values.device)
     least = ops.mul(ops.amax(values, dim=(values.ndim - 1,), keepdim=True), ratio)
     return ops.sum(ops.gt(values, least), dim=(values.ndim - 1,), keepdim=False)
 
 
-def _residuals(A: Tensor, b: Tensor, x: Tensor, rank: Tensor, driver: str) -> Tensor:
+def _sum_residuals(A: Tensor, b: Tensor, x: Tensor, rank: Tensor, driver: str) -> Tensor:
     m, n = A.shape[-2:]
     if m <= n or driver == "gelsy" or (driver != "gels" and not bool(ops.all(ops.eq(rank, n), dim=tuple(range(rank.ndim)), keepdim=False))):
         return ops.abs(reshape_to(x, (x.array.size,))[:0])  # in the graph, as it would be with elements

@@ -13,7 +13,7 @@ from tritensor.tensor.core import Tensor
 from tritensor.tensor.functions.shaping.reshaping import reshape_to
 
 
-def transposed(x: Tensor) -> Tensor:
+def transpose_matrices(x: Tensor) -> Tensor:
     """x^T of the last two dims."""
     n = x.ndim
     return ops.permute(x, dims=(*range(n - 2), n - 1, n - 2))
@@ -21,10 +21,10 @@ def transposed(x: Tensor) -> Tensor:
 
 def adjoint(x: Tensor) -> Tensor:
     """x^H of the last two dims."""
-    return transposed(ops.conj(x) if x.is_complex() else x)
+    return transpose_matrices(ops.conj(x) if x.is_complex() else x)
 
 
-def part(x: Tensor, rows: slice = slice(None), columns: slice = slice(None)) -> Tensor:
+def submatrix(x: Tensor, rows: slice = slice(None), columns: slice = slice(None)) -> Tensor:
     """x[..., rows, columns]."""
     return ops.index_view(x, index=(slice(None),) * (x.ndim - 2) + (rows, columns))
 
@@ -44,13 +44,13 @@ def is_floating(x: Tensor) -> bool:
     return x.is_floating_point() or x.is_complex()
 
 
-def refuse_whole(name: str, x: Tensor, label: str = "A") -> None:
+def require_inexact(name: str, x: Tensor, label: str = "A") -> None:
     """Raise DTypeError for integers and bools."""
     if not is_floating(x):
         raise DTypeError(f"{name}: {label} is {x.dtype.name}; {name} takes floating and complex types; cast it with .to(float32)")
 
 
-def refuse_batches(name: str, x: Tensor, label: str = "A", square: bool = False) -> None:
+def require_matrices(name: str, x: Tensor, label: str = "A", square: bool = False) -> None:
     """Raise ShapeError for what is no matrix."""
     if x.ndim < 2 or (square and x.shape[-1] != x.shape[-2]):
         raise ShapeError(
@@ -58,16 +58,16 @@ def refuse_batches(name: str, x: Tensor, label: str = "A", square: bool = False)
         )
 
 
-def spread(x: Tensor, batch: tuple[int, ...], keep: int = 2) -> Tensor:
+def expand_batch(x: Tensor, batch: tuple[int, ...], keep: int = 2) -> Tensor:
     """x with its batch expanded; the last `keep` dims stay."""
     full = (*batch, *x.shape[x.ndim - keep :])
     return x if tuple(x.shape) == full else ops.expand(x, shape=full)
 
 
-def together(name: str, a: Tensor, b: Tensor, labels: tuple[str, str] = ("A", "B")) -> tuple[Tensor, Tensor]:
+def broadcast_batches(name: str, a: Tensor, b: Tensor, labels: tuple[str, str] = ("A", "B")) -> tuple[Tensor, Tensor]:
     """Two batches of matrices, broadcast to one batch."""
     batch = broadcast(name, tuple(a.shape[:-2]), tuple(b.shape[:-2]), labels=(f"{labels[0]}'s batch", f"{labels[1]}'s batch"))
-    return spread(a, batch), spread(b, batch)
+    return expand_batch(a, batch), expand_batch(b, batch)
 
 
 def is_vector(a: Tensor, b: Tensor) -> bool:
@@ -75,17 +75,17 @@ def is_vector(a: Tensor, b: Tensor) -> bool:
     return b.ndim == 1 or (a.ndim - 1 == b.ndim and tuple(b.shape) == tuple(a.shape[:-1]))
 
 
-def as_column(b: Tensor) -> Tensor:
+def to_column(b: Tensor) -> Tensor:
     """Vectors (..., n) as matrices of one column."""
     return reshape_to(b, (*b.shape, 1))
 
 
-def without_column(x: Tensor) -> Tensor:
+def drop_column(x: Tensor) -> Tensor:
     """Matrices of one column as vectors."""
     return reshape_to(x, tuple(x.shape[:-1]))
 
 
-def refuse_failed(name: str, info: Tensor, why: str) -> None:
+def raise_if_failed(name: str, info: Tensor, why: str) -> None:
     """Raise LinAlgError where a factorization says that it failed; `why` says how, of number {0}."""
     told = all_values(info.array)
     if not told.any():

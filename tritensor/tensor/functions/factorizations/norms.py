@@ -13,17 +13,17 @@ from tritensor.ground import dtypes
 from tritensor.ground.errors import ArgumentError, DTypeError, EmptyError, ShapeError
 from tritensor.ops.table import normal_dim, normal_dims, ops
 from tritensor.tensor.core import Tensor
-from tritensor.tensor.functions.factorizations.matrices import is_floating, refuse_batches, refuse_whole
+from tritensor.tensor.functions.factorizations.matrices import is_floating, require_inexact, require_matrices
 from tritensor.tensor.functions.factorizations.spectra import singular_values
 from tritensor.tensor.functions.reductions.distances import vector_norm
 from tritensor.tensor.functions.reductions.reductions import p_norm
-from tritensor.tensor.functions.shaping.reshaping import no_view
+from tritensor.tensor.functions.shaping.reshaping import forget_base
 from tritensor.tensor.public_api.publish import function
 
 Dims = int | Sequence[int] | None
 
 
-def _cast(name: str, x: Tensor, dtype: Any) -> Tensor:
+def _cast_to_norm_type(name: str, x: Tensor, dtype: Any) -> Tensor:
     """x in the type that is asked for, which must not be narrower, and in a floating one."""
     if dtype is not None:
         wanted = dtypes.as_dtype(dtype)
@@ -32,14 +32,14 @@ def _cast(name: str, x: Tensor, dtype: Any) -> Tensor:
         if is_floating(x) and (dtypes.promote(x.array.dtype, wanted.numpy) != wanted.numpy or x.is_complex() != (wanted.kind == "complex")):
             raise DTypeError(f"{name}: dtype {wanted.name} does not hold x's {x.dtype.name}; give a wider type of its kind")
         x = ops.cast(x, dtype=wanted.numpy)
-    refuse_whole(name, x, "x")
+    require_inexact(name, x, "x")
     return x
 
 
-_ORDERS = ("fro", "nuc")
+_NAMED_ORDERS = ("fro", "nuc")
 
 
-def _two_dims(name: str, x: Tensor, dim: Any) -> tuple[int, int]:
+def _parse_two_dims(name: str, x: Tensor, dim: Any) -> tuple[int, int]:
     dims = (dim,) if isinstance(dim, int) else tuple(dim)
     if len(dims) != 2:
         raise ShapeError(f"{name}: dim {dim}; a matrix has two dims, give a tuple of two")
@@ -53,16 +53,16 @@ def _two_dims(name: str, x: Tensor, dim: Any) -> tuple[int, int]:
 
 def _matrix_norm(name: str, x: Tensor, ord: Any, dim: Any, keepdim: bool, dtype: Any) -> Tensor:
     """A norm of the matrices along two dims."""
-    if isinstance(ord, str) and ord not in _ORDERS:
+    if isinstance(ord, str) and ord not in _NAMED_ORDERS:
         raise ArgumentError(f"{name}: ord {ord!r}; it is 'fro', 'nuc', inf, -inf, 1, -1, 2 or -2")
     if not isinstance(ord, str) and (isinstance(ord, bool) or ord not in (1, -1, 2, -2, math.inf, -math.inf)):
         raise ArgumentError(f"{name}: ord {ord!r}; it is 'fro', 'nuc', inf, -inf, 1, -1, 2 or -2")
-    first, second = _two_dims(name, x, dim)
-    x = _cast(name, x, dtype)
+    first, second = _parse_two_dims(name, x, dim)
+    x = _cast_to_norm_type(name, x, dtype)
     if ord == "fro":
         return p_norm(x, 2.0, tuple(sorted((first, second))), keepdim)
     if ord in ("nuc", 2, -2):
-        return _of_singular_values(name, x, ord, first, second, keepdim)
+        return _singular_value_norm(name, x, ord, first, second, keepdim)
     number = float(ord)
     summed, chosen = (first, second) if abs(number) == 1 else (second, first)
     if x.shape[chosen] == 0 and number < 0:
@@ -70,12 +70,12 @@ def _matrix_norm(name: str, x: Tensor, ord: Any, dim: Any, keepdim: bool, dtype:
     sums = ops.sum(ops.abs(x), dim=(summed,), keepdim=True)
     if x.shape[chosen] == 0:  # the largest of no sums, none of which is negative
         y = ops.sum(sums, dim=(chosen,), keepdim=True)
-        return y if keepdim else _without(y, first, second)
+        return y if keepdim else _drop_dims(y, first, second)
     y = (ops.amax if number > 0 else ops.amin)(sums, dim=(chosen,), keepdim=True)
-    return y if keepdim else _without(y, first, second)
+    return y if keepdim else _drop_dims(y, first, second)
 
 
-def _of_singular_values(name: str, x: Tensor, ord: Any, first: int, second: int, keepdim: bool) -> Tensor:
+def _singular_value_norm(name: str, x: Tensor, ord: Any, first: int, second: int, keepdim: bool) -> Tensor:
     others = [d for d in range(x.ndim) if d not in (first, second)]
     values = singular_values(ops.permute(x, dims=(*others, first, second)))
     last = (values.ndim - 1,)
@@ -84,11 +84,11 @@ def _of_singular_values(name: str, x: Tensor, ord: Any, first: int, second: int,
     y = (ops.sum if ord == "nuc" or values.shape[-1] == 0 else ops.amax if ord > 0 else ops.amin)(values, dim=last, keepdim=False)
     if not keepdim:
         return y
-    return no_view(ops.reshape(y, shape=tuple(1 if d in (first, second) else n for d, n in enumerate(x.shape))))
+    return forget_base(ops.reshape(y, shape=tuple(1 if d in (first, second) else n for d, n in enumerate(x.shape))))
 
 
-def _without(y: Tensor, first: int, second: int) -> Tensor:
-    return no_view(ops.reshape(y, shape=tuple(n for d, n in enumerate(y.shape) if d not in (first, second))))
+def _drop_dims(y: Tensor, first: int, second: int) -> Tensor:
+    return forget_base(ops.reshape(y, shape=tuple(n for d, n in enumerate(y.shape) if d not in (first, second))))
 
 
 @function(namespace="linalg", out=True, also={"input": "A"})
@@ -105,7 +105,7 @@ def norm(x: Tensor, ord: float | str | None = None, dim: Dims = None, keepdim: b
     Without ord the 2-norm over dim, or of all elements; see vector_norm and matrix_norm.
     """
     if ord is None:
-        x = _cast("norm", x, dtype)
+        x = _cast_to_norm_type("norm", x, dtype)
         return p_norm(x, 2.0, normal_dims("norm", None if isinstance(dim, list | tuple) and not dim else dim, x.ndim), bool(keepdim))
     if dim is None:
         if x.ndim not in (1, 2):
@@ -125,7 +125,7 @@ def frobenius_norm(x: Tensor, dim: int | Sequence[int], keepdim: bool = False) -
     dims = (dim,) if isinstance(dim, int) else tuple(dim)
     if len(dims) > 2:
         raise ShapeError(f"frobenius_norm: dim {dim} names {len(dims)} dims; give at most two, or use linalg.vector_norm")
-    refuse_whole("frobenius_norm", x, "x")
+    require_inexact("frobenius_norm", x, "x")
     return p_norm(x, 2.0, normal_dims("frobenius_norm", dims or None, x.ndim), bool(keepdim))
 
 
@@ -141,7 +141,7 @@ def nuclear_norm(x: Tensor, dim: Any = None, keepdim: bool = False) -> Tensor:
 @borrowing
 def norm_except_dim(v: Tensor, pow: int = 2, dim: int = 0) -> Tensor:
     """The pow-norm over all dims but one, which and whose neighbours' places are kept: (n, ...) -> (n, 1, ...). dim=-1 is over all dims, with none kept."""
-    refuse_whole("norm_except_dim", v, "v")
+    require_inexact("norm_except_dim", v, "v")
     if dim == -1:
         return p_norm(v, float(pow), tuple(range(v.ndim)), False)
     if not v.ndim:
@@ -154,8 +154,8 @@ def norm_except_dim(v: Tensor, pow: int = 2, dim: int = 0) -> Tensor:
 def cond(A: Tensor, p: float | str | None = None) -> Tensor:
     """The condition number |A| |A^-1| in the matrix norm p: None and 2 the ratio of the largest singular value to the smallest, -2 its inverse,
     "fro", "nuc", inf, -inf, 1, -1 of square matrices, inf where A is singular."""
-    refuse_batches("cond", A)
-    refuse_whole("cond", A)
+    require_matrices("cond", A)
+    require_inexact("cond", A)
     if p is None or p in (2, -2):
         values = singular_values(A)
         if values.shape[-1] == 0:
@@ -165,7 +165,7 @@ def cond(A: Tensor, p: float | str | None = None) -> Tensor:
         last = (values.ndim - 1,)
         large, small = ops.amax(values, dim=last, keepdim=False), ops.amin(values, dim=last, keepdim=False)
         return ops.div(small, large) if p == -2 else ops.div(large, small)
-    refuse_batches("cond", A, square=True)
+    require_matrices("cond", A, square=True)
     if A.shape[-1] == 0:
         _matrix_norm("cond", ops.full(shape=(1, 1), value=1, dtype=A.array.dtype, device=A.device), p, (-2, -1), False, None)
         return ops.full(shape=tuple(A.shape[:-2]), value=0, dtype=np.dtype(A.array.real.dtype), device=A.device)

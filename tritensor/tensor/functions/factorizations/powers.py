@@ -10,8 +10,8 @@ from tritensor.autograd.engine import followed
 from tritensor.ground.errors import DTypeError, ShapeError
 from tritensor.ops.table import ops
 from tritensor.tensor.core import Tensor
-from tritensor.tensor.functions.factorizations.matrices import identity, part, refuse_batches, spread
-from tritensor.tensor.functions.factorizations.solving import inverted
+from tritensor.tensor.functions.factorizations.matrices import expand_batch, identity, require_matrices, submatrix
+from tritensor.tensor.functions.factorizations.solving import invert
 from tritensor.tensor.functions.shaping.reshaping import reshape_to
 from tritensor.tensor.public_api.publish import function, namespaces
 
@@ -19,13 +19,13 @@ from tritensor.tensor.public_api.publish import function, namespaces
 @function(out=True, also={"A": "x"})
 def matrix_power(x: Tensor, n: int) -> Tensor:
     """x to the power of an int: the identity for 0, powers of the inverse below, by repeated squaring. Raises LinAlgError for a singular x and n < 0."""
-    refuse_batches("matrix_power", x, "input", square=True)
+    require_matrices("matrix_power", x, "input", square=True)
     if isinstance(n, bool) or not isinstance(n, int | np.integer):
         raise TypeError(f"matrix_power: n is {n!r}; it must be an int")
     if n == 0:
-        eye = ops.copy(spread(identity(x, x.shape[-1]), tuple(x.shape[:-2])))
+        eye = ops.copy(expand_batch(identity(x, x.shape[-1]), tuple(x.shape[:-2])))
         return ops.where(ops.full(shape=(), value=False, dtype=np.dtype(np.bool_), device=x.device), x, eye) if followed(x) else eye
-    square, left = (x, int(n)) if n > 0 else (inverted("matrix_power", x), -int(n))
+    square, left = (x, int(n)) if n > 0 else (invert("matrix_power", x), -int(n))
     if left == 1:
         return ops.copy(square) if n > 0 else square
     y: Any = None
@@ -60,7 +60,7 @@ def vander(x: Tensor, *, N: int | None = None) -> Tensor:
     y = ops.full(shape=tuple(column.shape), value=1, dtype=x.array.dtype, device=x.device)
     factor = column  # x to the power of how many columns there are: each round doubles them
     while (have := y.shape[-1]) < n:
-        y = ops.cat(y, ops.mul(part(y, columns=slice(0, min(have, n - have))) if y.ndim > 1 else y, factor), dim=y.ndim - 1)
+        y = ops.cat(y, ops.mul(submatrix(y, columns=slice(0, min(have, n - have))) if y.ndim > 1 else y, factor), dim=y.ndim - 1)
         factor = ops.mul(factor, factor)
     return y
 

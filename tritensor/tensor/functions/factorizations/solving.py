@@ -10,48 +10,48 @@ from tritensor.ground.errors import ShapeError
 from tritensor.ops.table import normal_dim, ops
 from tritensor.tensor.core import Tensor
 from tritensor.tensor.functions.factorizations.matrices import (
-    as_column,
+    broadcast_batches,
+    drop_column,
     is_vector,
-    refuse_batches,
-    refuse_failed,
-    together,
-    transposed,
-    without_column,
+    raise_if_failed,
+    require_matrices,
+    to_column,
+    transpose_matrices,
 )
 from tritensor.tensor.functions.factorizations.results import InverseEx, SolveEx
 from tritensor.tensor.functions.shaping.reshaping import reshape_to
 from tritensor.tensor.public_api.publish import function
-from tritensor.tensor.return_types import returned
+from tritensor.tensor.return_types import return_type
 
 _SINGULAR = "a matrix is singular: pivot {0}, counted from 1, is zero; use lstsq or pinv"
 
 
-def solved(name: str, A: Tensor, B: Tensor, left: bool) -> tuple[Tensor, Tensor]:
+def solve_systems(name: str, A: Tensor, B: Tensor, left: bool) -> tuple[Tensor, Tensor]:
     """X with A X = B, or X A = B, and for each matrix the first zero pivot."""
-    refuse_batches(name, A, square=True)
+    require_matrices(name, A, square=True)
     vector = is_vector(A, B)
     if vector and not left:
         raise ShapeError(f"{name}: A {tuple(A.shape)}, B {tuple(B.shape)}: a vector B with left=False; give a matrix of one row")
     if vector:
-        B = as_column(B)
-    refuse_batches(name, B, "B")
+        B = to_column(B)
+    require_matrices(name, B, "B")
     meets = B.shape[-2 if left else -1]
     if meets != A.shape[-1]:
         raise ShapeError(f"{name}: A {tuple(A.shape)}, B {tuple(B.shape)}: B has {meets} {'rows' if left else 'columns'}, A {A.shape[-1]}")
-    A, B = together(name, A, B)
+    A, B = broadcast_batches(name, A, B)
     if not left:
-        x, info = ops.solve(transposed(A), transposed(B))
-        return transposed(x), info
+        x, info = ops.solve(transpose_matrices(A), transpose_matrices(B))
+        return transpose_matrices(x), info
     x, info = ops.solve(A, B)
-    return (without_column(x) if vector else x), info
+    return (drop_column(x) if vector else x), info
 
 
 @function(namespace="linalg", out=True, also={"input": "A", "other": "B"})
 def solve_ex(A: Tensor, B: Tensor, *, left: bool = True, check_errors: bool = False) -> SolveEx:
     """(result, info): as solve, and for each matrix the first pivot that is zero, counted from 1, or 0; the result is NaN there."""
-    found = returned("linalg_solve_ex", SolveEx)(*solved("solve_ex", A, B, bool(left)))
+    found = return_type("linalg_solve_ex", SolveEx)(*solve_systems("solve_ex", A, B, bool(left)))
     if check_errors:
-        refuse_failed("solve_ex", found.info, _SINGULAR)
+        raise_if_failed("solve_ex", found.info, _SINGULAR)
     return found
 
 
@@ -65,50 +65,50 @@ def solve(A: Tensor, B: Tensor, *, left: bool = True) -> Tensor:
     >>> tt.linalg.solve(a, tt.tensor([2.0, 4.0]))
     tensor([1., 1.])
     """
-    x, info = solved("solve", A, B, bool(left))
-    refuse_failed("solve", info, _SINGULAR)
+    x, info = solve_systems("solve", A, B, bool(left))
+    raise_if_failed("solve", info, _SINGULAR)
     return x
 
 
-def inverted(name: str, A: Tensor) -> Tensor:
+def invert(name: str, A: Tensor) -> Tensor:
     """A^-1. Raises LinAlgError where there is none."""
     y, info = ops.inv(A)
-    refuse_failed(name, info, _SINGULAR)
+    raise_if_failed(name, info, _SINGULAR)
     return y
 
 
 @function(namespace="linalg", out=True, also={"input": "A"})
 def inv_ex(A: Tensor, *, check_errors: bool = False) -> InverseEx:
     """(inverse, info): as inv, and for each matrix the first pivot that is zero, counted from 1, or 0; the inverse is NaN there."""
-    found = returned("linalg_inv_ex", InverseEx)(*ops.inv(A))
+    found = return_type("linalg_inv_ex", InverseEx)(*ops.inv(A))
     if check_errors:
-        refuse_failed("inv_ex", found.info, _SINGULAR)
+        raise_if_failed("inv_ex", found.info, _SINGULAR)
     return found
 
 
 @function(namespace="linalg", out=True, also={"input": "A"})
 def inv(A: Tensor) -> Tensor:
     """The inverse of square matrices (..., n, n). Raises LinAlgError where there is none."""
-    return inverted("inv", A)
+    return invert("inv", A)
 
 
 @function(out=True)
 def inverse(x: Tensor) -> Tensor:
     """The inverse of square matrices, another name of linalg.inv. Raises LinAlgError where there is none."""
-    return inverted("inverse", x)
+    return invert("inverse", x)
 
 
-def triangular(name: str, A: Tensor, B: Tensor, upper: bool, left: bool, unit: bool) -> Tensor:
+def solve_triangle(name: str, A: Tensor, B: Tensor, upper: bool, left: bool, unit: bool) -> Tensor:
     """X with T X = B, or X T = B, T a triangle of A; batches broadcast."""
-    refuse_batches(name, A, square=True)
-    refuse_batches(name, B, "B")
+    require_matrices(name, A, square=True)
+    require_matrices(name, B, "B")
     meets = B.shape[-2 if left else -1]
     if meets != A.shape[-1]:
         raise ShapeError(f"{name}: A {tuple(A.shape)}, B {tuple(B.shape)}: B has {meets} {'rows' if left else 'columns'}, A {A.shape[-1]}")
-    A, B = together(name, A, B)
+    A, B = broadcast_batches(name, A, B)
     if left:
         return ops.solve_triangular(A, B, upper=upper, unitriangular=unit)
-    return transposed(ops.solve_triangular(transposed(A), transposed(B), upper=not upper, unitriangular=unit))
+    return transpose_matrices(ops.solve_triangular(transpose_matrices(A), transpose_matrices(B), upper=not upper, unitriangular=unit))
 
 
 @function(namespace="linalg", out=True, also={"input": "A", "other": "B"})
@@ -117,7 +117,7 @@ def solve_triangular(A: Tensor, B: Tensor, *, upper: bool, left: bool = True, un
 
     What lies outside of the triangle is not read; batches broadcast. A zero on the diagonal gives inf or NaN, as a division does.
     """
-    return triangular("solve_triangular", A, B, bool(upper), bool(left), bool(unitriangular))
+    return solve_triangle("solve_triangular", A, B, bool(upper), bool(left), bool(unitriangular))
 
 
 @function(namespace="linalg", out=True, also={"input": "A"})
@@ -129,7 +129,7 @@ def tensorinv(A: Tensor, ind: int = 2) -> Tensor:
     rows, columns = math.prod(shape[:ind]), math.prod(shape[ind:])
     if rows != columns:
         raise ShapeError(f"tensorinv: A {shape} with ind {ind} is {rows} x {columns}; the two products of sizes must be equal")
-    return reshape_to(inverted("tensorinv", reshape_to(A, (rows, columns))), (*shape[ind:], *shape[:ind]))
+    return reshape_to(invert("tensorinv", reshape_to(A, (rows, columns))), (*shape[ind:], *shape[:ind]))
 
 
 @function(namespace="linalg", out=True, also={"input": "A", "other": "B"})
@@ -145,5 +145,5 @@ def tensorsolve(A: Tensor, B: Tensor, dims: Sequence[int] | None = None) -> Tens
             f"tensorsolve: A {tuple(A.shape)}, B {tuple(B.shape)}: A's first {B.ndim} sizes and the others must have one product, B's"
         )
     x, info = ops.solve(reshape_to(A, (size, size)), reshape_to(B, (size, 1)))
-    refuse_failed("tensorsolve", info, _SINGULAR)
+    raise_if_failed("tensorsolve", info, _SINGULAR)
     return reshape_to(x, shape)

@@ -16,13 +16,13 @@ from tritensor.tensor.functions.factorizations.matrices import (
     adjoint,
     number_like,
     real_type,
-    refuse_batches,
-    refuse_whole,
+    require_inexact,
+    require_matrices,
 )
 from tritensor.tensor.functions.factorizations.results import SVD, Eigen
 from tritensor.tensor.functions.shaping.reshaping import reshape_to
 from tritensor.tensor.public_api.publish import function
-from tritensor.tensor.return_types import returned
+from tritensor.tensor.return_types import return_type
 
 
 def _tracked(x: Tensor) -> bool:
@@ -30,7 +30,7 @@ def _tracked(x: Tensor) -> bool:
     return followed(x)
 
 
-def _default_driver(name: str, driver: Any) -> None:
+def _refuse_driver(name: str, driver: Any) -> None:
     if driver is not None:
         raise ArgumentError(f"{name}: driver={driver!r} chooses among cuSOLVER's; here it is LAPACK's gesdd; leave it out")
 
@@ -42,8 +42,8 @@ def svd(A: Tensor, full_matrices: bool = True, *, driver: str | None = None) -> 
     full_matrices: U (m, m) and Vh (n, n), else (m, k) and (k, n). Gradients to the columns beyond k are ignored; where singular values are
     equal those of U and Vh are infinite or NaN. A loss that depends on the phase of complex vectors raises GradError in backward.
     """
-    _default_driver("svd", driver)
-    return returned("linalg_svd", SVD)(*ops.svd(A, full=bool(full_matrices)))
+    _refuse_driver("svd", driver)
+    return return_type("linalg_svd", SVD)(*ops.svd(A, full=bool(full_matrices)))
 
 
 def singular_values(A: Tensor) -> Tensor:
@@ -54,11 +54,11 @@ def singular_values(A: Tensor) -> Tensor:
 @function(namespace="linalg", out=True, also={"input": "A"})
 def svdvals(A: Tensor, *, driver: str | None = None) -> Tensor:
     """Singular values (..., k) from the largest."""
-    _default_driver("svdvals", driver)
+    _refuse_driver("svdvals", driver)
     return singular_values(A)
 
 
-def _upper(name: str, UPLO: str) -> bool:
+def _is_upper(name: str, UPLO: str) -> bool:
     if UPLO not in ("L", "U", "l", "u"):
         raise ArgumentError(f"{name}: UPLO is {UPLO!r}; it is 'L' or 'U', the triangle that is read")
     return UPLO in ("U", "u")
@@ -70,23 +70,23 @@ def eigh(A: Tensor, UPLO: str = "L") -> Eigen:
 
     Where eigenvalues are equal, gradients of eigenvectors are infinite or NaN. A loss that depends on the phase of complex vectors raises GradError.
     """
-    return returned("linalg_eigh", Eigen)(*ops.eigh(A, upper=_upper("eigh", UPLO)))
+    return return_type("linalg_eigh", Eigen)(*ops.eigh(A, upper=_is_upper("eigh", UPLO)))
 
 
-def _eigenvalues(A: Tensor, upper: bool) -> Tensor:
+def _find_eigenvalues(A: Tensor, upper: bool) -> Tensor:
     return ops.eigh(A, upper=upper)[0] if _tracked(A) else ops.eigvalsh(A, upper=upper)
 
 
 @function(namespace="linalg", out=True, also={"input": "A"})
 def eigvalsh(A: Tensor, UPLO: str = "L") -> Tensor:
     """Eigenvalues of Hermitian matrices, from the smallest. One triangle is read."""
-    return _eigenvalues(A, _upper("eigvalsh", UPLO))
+    return _find_eigenvalues(A, _is_upper("eigvalsh", UPLO))
 
 
 @function(namespace="linalg", out=True, also={"input": "A"})
 def eig(A: Tensor) -> Eigen:
     """(eigenvalues, eigenvectors) of square matrices (..., n, n): complex, in LAPACK's order, vectors of length 1 in columns. On the CPU only."""
-    return returned("linalg_eig", Eigen)(*ops.eig(A))
+    return return_type("linalg_eig", Eigen)(*ops.eig(A))
 
 
 @function(namespace="linalg", out=True, also={"input": "A"})
@@ -98,7 +98,7 @@ def eigvals(A: Tensor) -> Tensor:
 # ---------------------------------------------------------------- rank
 
 
-def tolerances(name: str, A: Tensor, atol: Any, rtol: Any) -> tuple[Tensor, Tensor]:
+def parse_tolerances(name: str, A: Tensor, atol: Any, rtol: Any) -> tuple[Tensor, Tensor]:
     """atol and rtol as tensors; rtol is eps times the larger size, or 0 where atol is given. Raises ShapeError where they and the batch do not broadcast."""
     if rtol is None:
         epsilon = float(np.finfo(real_type(A)).eps) * max(A.shape[-2:])
@@ -117,11 +117,11 @@ def matrix_rank(A: Tensor, tol: Any = None, hermitian: bool = False, *, atol: An
 
     rtol: eps times the larger of the two sizes where neither is given, 0 where atol is. `tol` is another name of atol.
     """
-    refuse_batches("matrix_rank", A, square=bool(hermitian))
-    refuse_whole("matrix_rank", A)
+    require_matrices("matrix_rank", A, square=bool(hermitian))
+    require_inexact("matrix_rank", A)
     if tol is not None:
         atol, rtol = tol, 0.0
-    atol, rtol = tolerances("matrix_rank", A.detach(), atol, rtol)
+    atol, rtol = parse_tolerances("matrix_rank", A.detach(), atol, rtol)
     if 0 in A.shape[-2:]:
         return ops.full(shape=tuple(A.shape[:-2]), value=0, dtype=np.dtype(np.int64), device=A.device)
     values = ops.abs(ops.eigvalsh(A.detach(), upper=False)) if hermitian else ops.svdvals(A.detach())
@@ -133,7 +133,7 @@ def matrix_rank(A: Tensor, tol: Any = None, hermitian: bool = False, *, atol: An
 # ---------------------------------------------------------------- low rank, by random projections
 
 
-def _drawn(x: Tensor, q: int) -> Tensor:
+def _draw_projection(x: Tensor, q: int) -> Tensor:
     """q columns of normal numbers that x multiplies, in its type."""
     shape, dtype = (x.shape[-1], q), dtypes.of(real_type(x))
     if not x.is_complex():
@@ -141,12 +141,12 @@ def _drawn(x: Tensor, q: int) -> Tensor:
     return ops.complex(randn(*shape, dtype=dtype, device=x.device), randn(*shape, dtype=dtype, device=x.device))
 
 
-def sketched(name: str, A: Tensor, q: int | None, niter: int, M: Tensor | None) -> tuple[Tensor, Tensor, Tensor]:
+def approximate_svd(name: str, A: Tensor, q: int | None, niter: int, M: Tensor | None) -> tuple[Tensor, Tensor, Tensor]:
     """U, S, V of the best approximation of A - M of rank q that a random projection finds.
 
     Halko, Martinsson, Tropp, "Finding structure with randomness" (2009), algorithms 4.4 and 5.1.
     """
-    refuse_batches(name, A)
+    require_matrices(name, A)
     q = 6 if q is None else int(q)
     if M is not None:
         A = ops.sub(A, ops.expand(M, shape=tuple(A.shape)))
@@ -158,7 +158,7 @@ def sketched(name: str, A: Tensor, q: int | None, niter: int, M: Tensor | None) 
     wide = m < n
     work = adjoint(A) if wide else A
     turned = adjoint(work)
-    start = _drawn(work, q)
+    start = _draw_projection(work, q)
     basis = ops.qr(ops.matmul(work, start), mode="reduced")[0]
     for _ in range(niter):
         basis = ops.qr(ops.matmul(turned, basis), mode="reduced")[0]
@@ -171,14 +171,14 @@ def sketched(name: str, A: Tensor, q: int | None, niter: int, M: Tensor | None) 
 @function(method=False)
 def svd_lowrank(A: Tensor, q: int | None = 6, niter: int | None = 2, M: Tensor | None = None) -> tuple[Tensor, Tensor, Tensor]:
     """(U, S, V) with U diag(S) V^H near A (near A - M), of rank q: a random projection, improved by `niter` power steps (Halko et al. 2009)."""
-    return sketched("svd_lowrank", A, q, 2 if niter is None else niter, M)
+    return approximate_svd("svd_lowrank", A, q, 2 if niter is None else niter, M)
 
 
 @function(method=False)
 def pca_lowrank(A: Tensor, q: int | None = None, center: bool = True, niter: int = 2) -> tuple[Tensor, Tensor, Tensor]:
     """(U, S, V) of the q principal components of A (..., samples, features), columns centred first; by svd_lowrank. q is at most 6 if not given."""
-    refuse_batches("pca_lowrank", A)
+    require_matrices("pca_lowrank", A)
     q = min(6, *A.shape[-2:]) if q is None else q
     if center:
         A = ops.sub(A, ops.div(ops.sum(A, dim=(A.ndim - 2,), keepdim=True), float(max(A.shape[-2], 1))))
-    return sketched("pca_lowrank", A, q, niter, None)
+    return approximate_svd("pca_lowrank", A, q, niter, None)

@@ -4,11 +4,11 @@ from __future__ import annotations
 
 from tritensor.ops.table import ops
 from tritensor.tensor.core import Tensor
-from tritensor.tensor.derivatives import barred
-from tritensor.tensor.functions.factorizations.matrices import refuse_batches, refuse_failed, spread, together
+from tritensor.tensor.derivatives import refuse_derivative
+from tritensor.tensor.functions.factorizations.matrices import broadcast_batches, expand_batch, raise_if_failed, require_matrices
 from tritensor.tensor.functions.factorizations.results import LDLFactor, LDLFactorEx
 from tritensor.tensor.public_api.publish import function
-from tritensor.tensor.return_types import returned
+from tritensor.tensor.return_types import return_type
 
 _FAILED = "D[{0}, {0}], counted from 1, is zero; use ldl_factor_ex to factor such matrices"
 
@@ -20,9 +20,9 @@ def ldl_factor_ex(A: Tensor, *, hermitian: bool = False, check_errors: bool = Fa
     A derivative raises NoDerivativeError.
     """
     ld, *rest = ops.ldl_factor(A, hermitian=bool(hermitian))
-    found = returned("linalg_ldl_factor_ex", LDLFactorEx)(barred("ldl_factor_ex", ld, A), *rest)
+    found = return_type("linalg_ldl_factor_ex", LDLFactorEx)(refuse_derivative("ldl_factor_ex", ld, A), *rest)
     if check_errors:
-        refuse_failed("ldl_factor_ex", found.info, _FAILED)
+        raise_if_failed("ldl_factor_ex", found.info, _FAILED)
     return found
 
 
@@ -31,16 +31,16 @@ def ldl_factor(A: Tensor, *, hermitian: bool = False) -> LDLFactor:
     """(LD, pivots) with A = P L D L^T P^T (L^H if `hermitian`), D of blocks of one and two rows, as LAPACK's sytrf lays them out. The lower
     triangle of A is read. Raises LinAlgError where D is singular; a derivative raises NoDerivativeError."""
     ld, pivots, info = ops.ldl_factor(A, hermitian=bool(hermitian))
-    refuse_failed("ldl_factor", info, _FAILED)
-    return returned("linalg_ldl_factor", LDLFactor)(barred("ldl_factor", ld, A), pivots)
+    raise_if_failed("ldl_factor", info, _FAILED)
+    return return_type("linalg_ldl_factor", LDLFactor)(refuse_derivative("ldl_factor", ld, A), pivots)
 
 
 @function(namespace="linalg", out=True)
 def ldl_solve(LD: Tensor, pivots: Tensor, B: Tensor, *, hermitian: bool = False) -> Tensor:
     """X with A X = B, A given by what ldl_factor made of it; batches broadcast. A derivative raises NoDerivativeError."""
-    refuse_batches("ldl_solve", LD, "LD", square=True)
-    refuse_batches("ldl_solve", B, "B")
+    require_matrices("ldl_solve", LD, "LD", square=True)
+    require_matrices("ldl_solve", B, "B")
     if tuple(pivots.shape) == tuple(LD.shape[:-1]):
-        LD, B = together("ldl_solve", LD, B, ("LD", "B"))
-        pivots = spread(pivots, tuple(LD.shape[:-2]), 1)
-    return barred("ldl_solve", ops.ldl_solve(LD, pivots, B, hermitian=bool(hermitian)), LD, B)
+        LD, B = broadcast_batches("ldl_solve", LD, B, ("LD", "B"))
+        pivots = expand_batch(pivots, tuple(LD.shape[:-2]), 1)
+    return refuse_derivative("ldl_solve", ops.ldl_solve(LD, pivots, B, hermitian=bool(hermitian)), LD, B)

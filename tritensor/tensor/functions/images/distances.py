@@ -11,7 +11,7 @@ from tritensor.tensor.core import Tensor
 from tritensor.tensor.public_api.publish import function
 
 
-def _direction(x: Tensor, dim: int, eps: float) -> Tensor:
+def _normalize(x: Tensor, dim: int, eps: float) -> Tensor:
     """x / max(|x|, eps); the gradient is that of x / |x|, whichever it was, as PyTorch has it."""
     length = x.norm(2, dim, keepdim=True)
     if type(length.array) is np.ndarray and length.array.size and length.array.min() >= eps:
@@ -31,7 +31,7 @@ def cosine_similarity(x1: Tensor, x2: Tensor, dim: int = 1, eps: float = 1e-8) -
         raise ArgumentError(f"cosine_similarity: eps is {eps}; it must be 0 or more")
     shape = broadcast("cosine_similarity", tuple(x1.shape), tuple(x2.shape), labels=("x1", "x2"))
     x1, x2 = (x if tuple(x.shape) == shape else ops.expand(x, shape=shape) for x in (x1, x2))
-    return ops.mul(_direction(x1, dim, eps), _direction(x2, dim, eps)).sum(dim)
+    return ops.mul(_normalize(x1, dim, eps), _normalize(x2, dim, eps)).sum(dim)
 
 
 @function(method=False)

@@ -13,7 +13,7 @@ MODES = ("bilinear", "nearest", "bicubic")
 PADDINGS = ("zeros", "border", "reflection")
 
 
-def sampled(name: str, x: Tensor, grid: Tensor, mode: str, padding_mode: str, align_corners: bool) -> Tensor:
+def sample_grid(name: str, x: Tensor, grid: Tensor, mode: str, padding_mode: str, align_corners: bool) -> Tensor:
     """x at the positions of a grid, refusing a grid that is no tensor of x's kind."""
     for label, t in (("input", x), ("grid", grid)):
         if t.dtype.kind != "float":
@@ -21,38 +21,38 @@ def sampled(name: str, x: Tensor, grid: Tensor, mode: str, padding_mode: str, al
     return ops.grid_sample(x, grid, mode=mode, padding_mode=padding_mode, align_corners=bool(align_corners))
 
 
-def _named(name: str, what: str, number: int, names: tuple[str, ...]) -> str:
+def _mode_by_number(name: str, what: str, number: int, names: tuple[str, ...]) -> str:
     if not isinstance(number, int) or not 0 <= number < len(names):
         raise ArgumentError(f"{name}: {what} is {number!r}; give 0 to {len(names) - 1}: {', '.join(names)}")
     return names[number]
 
 
-def _sampler(name: str, x: Tensor, grid: Tensor, mode: int, padding: int, align_corners: bool, dims: tuple[int, ...]) -> Tensor:
+def _sample_by_numbers(name: str, x: Tensor, grid: Tensor, mode: int, padding: int, align_corners: bool, dims: tuple[int, ...]) -> Tensor:
     if x.ndim not in dims:
         raise ShapeError(f"{name}: input {tuple(x.shape)} has {x.ndim} dimensions; it takes {' or '.join(map(str, dims))}")
-    found = _named(name, "interpolation_mode", mode, MODES), _named(name, "padding_mode", padding, PADDINGS)
-    return sampled(name, x, grid, *found, align_corners)
+    found = _mode_by_number(name, "interpolation_mode", mode, MODES), _mode_by_number(name, "padding_mode", padding, PADDINGS)
+    return sample_grid(name, x, grid, *found, align_corners)
 
 
 @function(method=False)
 def grid_sampler(x: Tensor, grid: Tensor, interpolation_mode: int, padding_mode: int, align_corners: bool) -> Tensor:
     """grid_sample with its modes by number: bilinear, nearest, bicubic; zeros, border, reflection."""
-    return _sampler("grid_sampler", x, grid, interpolation_mode, padding_mode, align_corners, (4, 5))
+    return _sample_by_numbers("grid_sampler", x, grid, interpolation_mode, padding_mode, align_corners, (4, 5))
 
 
 @function(method=False)
 def grid_sampler_2d(x: Tensor, grid: Tensor, interpolation_mode: int, padding_mode: int, align_corners: bool) -> Tensor:
     """grid_sampler of images (batch, c, h, w)."""
-    return _sampler("grid_sampler_2d", x, grid, interpolation_mode, padding_mode, align_corners, (4,))
+    return _sample_by_numbers("grid_sampler_2d", x, grid, interpolation_mode, padding_mode, align_corners, (4,))
 
 
 @function(method=False)
 def grid_sampler_3d(x: Tensor, grid: Tensor, interpolation_mode: int, padding_mode: int, align_corners: bool) -> Tensor:
     """grid_sampler of volumes (batch, c, d, h, w)."""
-    return _sampler("grid_sampler_3d", x, grid, interpolation_mode, padding_mode, align_corners, (5,))
+    return _sample_by_numbers("grid_sampler_3d", x, grid, interpolation_mode, padding_mode, align_corners, (5,))
 
 
-def affine_positions(name: str, theta: Tensor, size: Sequence[int], align_corners: bool) -> Tensor:
+def make_affine_grid(name: str, theta: Tensor, size: Sequence[int], align_corners: bool) -> Tensor:
     """The grid (batch, *axes, n) of n by n + 1 matrices theta (batch, n, n + 1)."""
     if theta.dtype.kind != "float":
         raise DTypeError(f"{name}: theta is {theta.dtype.name}; {name} takes float types; cast it with .to(float32)")
@@ -83,4 +83,4 @@ def affine_positions(name: str, theta: Tensor, size: Sequence[int], align_corner
 @function(method=False)
 def affine_grid_generator(theta: Tensor, size: Sequence[int], align_corners: bool) -> Tensor:
     """affine_grid under the name of PyTorch's operator."""
-    return affine_positions("affine_grid_generator", theta, size, align_corners)
+    return make_affine_grid("affine_grid_generator", theta, size, align_corners)

@@ -10,14 +10,14 @@ from tritensor.ground import dtypes
 from tritensor.ground.errors import DTypeError, ShapeError
 from tritensor.ops.table import broadcast, ops
 from tritensor.tensor.core import Tensor
-from tritensor.tensor.functions.indexing.picking import getitem, index_put, where_true
-from tritensor.tensor.functions.indexing.scattering import lined, typed
-from tritensor.tensor.functions.shaping.reshaping import no_view, reshape_to
+from tritensor.tensor.functions.indexing.picking import getitem, index_put, select_true
+from tritensor.tensor.functions.indexing.scattering import at_least_1d, require_same_dtype
+from tritensor.tensor.functions.shaping.reshaping import forget_base, reshape_to
 from tritensor.tensor.parsing.nonzero_count import flat_nonzero
 from tritensor.tensor.public_api.publish import function
 
 
-def _common(name: str, x: Tensor, mask: Tensor) -> tuple[int, ...]:
+def _broadcast_shape(name: str, x: Tensor, mask: Tensor) -> tuple[int, ...]:
     """The shape that x and a mask, which has to be one, broadcast to."""
     if mask.array.dtype != np.bool_:
         raise DTypeError(f"{name}: mask is {mask.dtype.name}; it takes bool, such as mask != 0")
@@ -32,8 +32,8 @@ def masked_select(x: Tensor, mask: Tensor) -> Tensor:
     >>> x.masked_select(x % 2 == 0)
     tensor([0, 2, 4])
     """
-    shape = _common("masked_select", x, mask)
-    return where_true(lined(ops.expand(x, shape=shape)), lined(ops.expand(mask, shape=shape)))
+    shape = _broadcast_shape("masked_select", x, mask)
+    return select_true(at_least_1d(ops.expand(x, shape=shape)), at_least_1d(ops.expand(mask, shape=shape)))
 
 
 @function(inplace=True)
@@ -42,8 +42,8 @@ def masked_scatter(x: Tensor, mask: Tensor, source: Tensor) -> Tensor:
 
     Waits for the device.
     """
-    shape = _common("masked_scatter", x, mask)
-    typed("masked_scatter", x, source)
+    shape = _broadcast_shape("masked_scatter", x, mask)
+    require_same_dtype("masked_scatter", x, source)
     spread = ops.expand(mask, shape=shape)
     size = spread.array.size
     places = flat_nonzero(reshape_to(spread, (size,)))
@@ -52,10 +52,10 @@ def masked_scatter(x: Tensor, mask: Tensor, source: Tensor) -> Tensor:
         raise ShapeError(f"masked_scatter: source has {source.array.size} elements for {count} that the mask names")
     first = ops.index_view(reshape_to(source, (source.array.size,)), index=(slice(0, count),))
     whole = reshape_to(ops.expand(x, shape=shape), (size,))
-    return no_view(reshape_to(ops.index_put(whole, first, places, dims=(0,), front=False, accumulate=False), shape))
+    return forget_base(reshape_to(ops.index_put(whole, first, places, dims=(0,), front=False, accumulate=False), shape))
 
 
-def _inside(x: Tensor, indices: Any) -> tuple[Any, ...]:
+def _clamp_indices(x: Tensor, indices: Any) -> tuple[Any, ...]:
     """Index tensors brought to the nearest places that x has."""
     sizes = zip(indices, x.array.shape, strict=False)
     return tuple([i if i is None else ops.clamp(i, -n, n - 1) for i, n in sizes])
@@ -66,7 +66,7 @@ def _unsafe_masked_index(x: Tensor, mask: Tensor, indices: Any, fill: float) -> 
     """x[indices] where mask is True, fill elsewhere, where indices may be out of range."""
     if not x.array.size:
         return ops.full(shape=tuple(mask.array.shape), value=fill, dtype=x.array.dtype, device=x.device)
-    taken = getitem(x, tuple([slice(None) if i is None else i for i in _inside(x, indices)]))
+    taken = getitem(x, tuple([slice(None) if i is None else i for i in _clamp_indices(x, indices)]))
     return ops.where(mask, taken, dtypes.as_element(x.array.dtype, fill, "_unsafe_masked_index"))
 
 
@@ -75,4 +75,4 @@ def _unsafe_masked_index_put_accumulate(x: Tensor, mask: Tensor, indices: Any, v
     """A copy of x with values added at indices where mask is True, where they may be out of range elsewhere."""
     if not x.array.size:
         return ops.copy(x)
-    return index_put(x, _inside(x, indices), ops.where(mask, values, dtypes.as_element(x.array.dtype, 0, "index_put")), True)
+    return index_put(x, _clamp_indices(x, indices), ops.where(mask, values, dtypes.as_element(x.array.dtype, 0, "index_put")), True)

@@ -10,8 +10,8 @@ from tritensor.ground.transforms import WrappedArray
 from tritensor.ops.array import element_strides
 from tritensor.ops.table import normal_dim, ops
 from tritensor.tensor.aliasing.inplace import overwrite
-from tritensor.tensor.aliasing.overlaps import own_cells
-from tritensor.tensor.aliasing.views import part_from_base
+from tritensor.tensor.aliasing.overlaps import has_own_cells
+from tritensor.tensor.aliasing.views import leave_base
 from tritensor.tensor.core import Tensor
 from tritensor.tensor.functions.indexing.picking import getitem
 from tritensor.tensor.functions.shaping.joining import narrow, select
@@ -21,18 +21,18 @@ from tritensor.tensor.functions.shaping.strided import storage_offset as offset_
 from tritensor.tensor.public_api.publish import function
 
 
-def _copied(x: Tensor) -> Tensor:
+def _copy_with_strides(x: Tensor) -> Tensor:
     """A copy of x with x's own strides, gaps included, which hold zeros; where elements share cells, one that is dense, as clone's."""
     array = x.array
     shape, strides = tuple(array.shape), element_strides(array)
-    if type(array) is WrappedArray or is_dense(shape, strides) or not own_cells(array):
+    if type(array) is WrappedArray or is_dense(shape, strides) or not has_own_cells(array):
         return ops.copy(x, memory_format=preserve_format)
     low, high = reach(shape, strides)
     memory = ops.full(shape=(high - low + 1,), value=0, dtype=array.dtype, device=x.device)
     return overwrite(ops.as_strided(memory, shape=shape, strides=strides, offset=-low), x, "clone")
 
 
-def _replaced(name: str, out: Tensor, part: Tensor, src: Tensor) -> Tensor:
+def _write_part(name: str, out: Tensor, part: Tensor, src: Tensor) -> Tensor:
     """A copy after one of its views was written."""
     if tuple(src.array.shape) != tuple(part.array.shape):
         raise ShapeError(f"{name}: src {tuple(src.array.shape)} for a part of shape {tuple(part.array.shape)}; both must be the same")
@@ -41,15 +41,15 @@ def _replaced(name: str, out: Tensor, part: Tensor, src: Tensor) -> Tensor:
     overwrite(part, src if src.array.dtype == out.array.dtype else ops.cast(src, dtype=out.array.dtype), name)
     if out.path is not None:  # nobody has the memory with the gaps but this window on it
         _ = out.node
-        part_from_base(out)
+        leave_base(out)
     return out
 
 
 @function
 def select_scatter(x: Tensor, src: Tensor, dim: int, index: int) -> Tensor:
     """A copy of x in which src stands where x.select(dim, index) is."""
-    out = _copied(x)
-    return _replaced("select_scatter", out, select(out, dim, index), src)
+    out = _copy_with_strides(x)
+    return _write_part("select_scatter", out, select(out, dim, index), src)
 
 
 @function(out=True)
@@ -60,15 +60,15 @@ def slice_scatter(x: Tensor, src: Tensor, dim: int = 0, start: int | None = None
         raise IndexError("slice_scatter: x has no dimensions to slice")
     if step < 1:
         raise ShapeError(f"slice_scatter: step is {step}; it must be 1 or more")
-    out = _copied(x)
-    return _replaced("slice_scatter", out, getitem(out, (*(slice(None),) * d, slice(start, end, step))), src)
+    out = _copy_with_strides(x)
+    return _write_part("slice_scatter", out, getitem(out, (*(slice(None),) * d, slice(start, end, step))), src)
 
 
 @function
 def diagonal_scatter(x: Tensor, src: Tensor, offset: int = 0, dim1: int = 0, dim2: int = 1) -> Tensor:
     """A copy of x in which src stands on a diagonal of two dimensions."""
-    out = _copied(x)
-    return _replaced("diagonal_scatter", out, diagonal(out, offset, dim1, dim2), src)
+    out = _copy_with_strides(x)
+    return _write_part("diagonal_scatter", out, diagonal(out, offset, dim1, dim2), src)
 
 
 @function
@@ -77,11 +77,11 @@ def as_strided_scatter(x: Tensor, src: Tensor, size: Any, stride: Any, storage_o
 
     Raises ShapeError for an x some of whose elements share cells, for a window that leaves its memory, and for one that reads an element twice.
     """
-    if not own_cells(x.array):
+    if not has_own_cells(x.array):
         raise ShapeError(f"as_strided_scatter: elements of x with strides {element_strides(x.array)} share cells; take contiguous() first")
-    out = _copied(x)
+    out = _copy_with_strides(x)
     first = offset_of(out) + (0 if storage_offset is None else int(storage_offset) - offset_of(x))
-    return _replaced("as_strided_scatter", out, as_strided(out, size, stride, first), src)
+    return _write_part("as_strided_scatter", out, as_strided(out, size, stride, first), src)
 
 
 @function(out=True)

@@ -14,13 +14,13 @@ from tritensor.ops.array import is_contiguous
 from tritensor.ops.table import broadcast, normal_dim, ops
 from tritensor.tensor.aliasing import fast_views
 from tritensor.tensor.aliasing.inplace import overwrite
-from tritensor.tensor.aliasing.overlaps import own_cells
-from tritensor.tensor.aliasing.views import refuse, remembered
+from tritensor.tensor.aliasing.overlaps import has_own_cells
+from tritensor.tensor.aliasing.views import is_write_recorded, refuse_write
 from tritensor.tensor.casting import cast
 from tritensor.tensor.core import Tensor, as_tensor
-from tritensor.tensor.functions.indexing.scattering import typed
-from tritensor.tensor.functions.shaping.reshaping import no_view, reshape_to
-from tritensor.tensor.parsing.index import advanced_index, basic_index, entries_of, is_basic
+from tritensor.tensor.functions.indexing.scattering import require_same_dtype
+from tritensor.tensor.functions.shaping.reshaping import forget_base, reshape_to
+from tritensor.tensor.parsing.index import advanced_index, basic_index, is_basic, split_index
 from tritensor.tensor.parsing.nonzero_count import flat_nonzero
 from tritensor.tensor.public_api.publish import function
 
@@ -32,7 +32,7 @@ def getitem(x: Tensor, index: Any) -> Tensor:
     Raises IndexError, before anything runs, for an index that is out of range; on a GPU the values of index tensors are not
     known here: an element out of range reads 0 there, and the next wait for the device raises.
     """
-    if (made := fast_views.taken(x, index)) is not None:
+    if (made := fast_views.getitem(x, index)) is not None:
         return made
     if type(index) is int:
         shape = x.array.shape
@@ -42,13 +42,13 @@ def getitem(x: Tensor, index: Any) -> Tensor:
         if not -n <= index < n:
             raise IndexError(f"getitem: index {index} is out of range for dim 0 of size {n}")
         return ops.index_view(x, index=(index + n if index < 0 else index,))
-    if _is_rows(x, index):
+    if _is_plain_index(x, index):
         return ops.index_get(x, index, dims=(0,), front=False)
-    if type(index) is tuple and len(index) <= len(x.array.shape) and index and all([_is_rows(x, i) for i in index]):
+    if type(index) is tuple and len(index) <= len(x.array.shape) and index and all([_is_plain_index(x, i) for i in index]):
         return ops.index_get(x, *index, dims=tuple(range(len(index))), front=False)
     if _is_whole_mask(x, index):
-        return where_true(x, index)
-    entries = entries_of(index)
+        return select_true(x, index)
+    entries = split_index(index)
     for i in entries:
         if not is_basic(i):
             view, indices, dims, front = advanced_index(x, entries, "getitem")
@@ -56,7 +56,7 @@ def getitem(x: Tensor, index: Any) -> Tensor:
     return ops.index_view(x, index=basic_index(x, entries, "getitem"))
 
 
-def _is_rows(x: Tensor, index: Any) -> bool:
+def _is_plain_index(x: Tensor, index: Any) -> bool:
     """Whether the index is one tensor of integers beside x: the usual case, taken without further looks."""
     return (
         isinstance(index, Tensor)
@@ -73,7 +73,7 @@ def _is_whole_mask(x: Tensor, index: Any) -> bool:
     return isinstance(index, Tensor) and index.array.dtype == np.bool_ and len(x.array.shape) > 0 and index.array.shape == x.array.shape
 
 
-def where_true(x: Tensor, mask: Tensor) -> Tensor:
+def select_true(x: Tensor, mask: Tensor) -> Tensor:
     """The elements of x at which a mask of x's shape is True, as a vector; one index into the flattened x. Waits for the device."""
     if mask.device != x.device and mask.device.type != "cpu":
         raise DeviceError(f"getitem: x is on {x.device}, an index on {mask.device}; move it with .to({str(x.device)!r})")
@@ -87,20 +87,20 @@ def setitem(x: Tensor, index: Any, value: Any) -> None:
     """x[index] = value, which broadcasts and is cast; recorded by autograd. Of repeated positions the last one stays."""
     if index is False:  # nothing, of whatever is given, as in PyTorch
         return
-    entries = entries_of(index)
+    entries = split_index(index)
     if all(map(is_basic, entries)):
-        overwrite(ops.index_view(x, index=basic_index(x, entries, "setitem")), _cast_to(x, value), "setitem")
+        overwrite(ops.index_view(x, index=basic_index(x, entries, "setitem")), _cast_value(x, value), "setitem")
         return
     if len(entries) == 1 and isinstance(entries[0], Tensor) and _fill_masked(x, entries[0], value):
         return
-    if _is_rows(x, index):
-        _put(x, [index], (0,), False, value)
+    if _is_plain_index(x, index):
+        _write_at(x, [index], (0,), False, value)
         return
     view, indices, dims, front = advanced_index(x, entries, "setitem")
     if indices:
-        _put(view, indices, dims, front, value)
+        _write_at(view, indices, dims, front, value)
     else:
-        overwrite(view, _cast_to(x, value), "setitem")
+        overwrite(view, _cast_value(x, value), "setitem")
 
 
 def _fill_masked(x: Tensor, mask: Tensor, value: Any) -> bool:
@@ -108,18 +108,18 @@ def _fill_masked(x: Tensor, mask: Tensor, value: Any) -> bool:
     one = isinstance(value, bool | int | float) or (isinstance(value, Tensor) and value.array.size == 1 and value.device == x.device)
     if not one or mask.array.dtype != np.bool_ or mask.array.shape != x.array.shape or mask.device != x.device or not x.array.shape:
         return False
-    given = fitting(x, value)
+    given = fit_value(x, value)
     one_tensor = given if isinstance(given, Tensor) else ops.full(shape=(), value=given, dtype=x.array.dtype, device=x.device)
     overwrite(x, ops.where(mask, ops.reshape(one_tensor, shape=()), x), "setitem", one_value=True)
     return True
 
 
-def _cast_to(x: Tensor, value: Any) -> Any:
+def _cast_value(x: Tensor, value: Any) -> Any:
     """A value for a part of x that is a view: a complex tensor is cast to real, as copy_ does."""
-    return fitting(x, cast(value, x.array.dtype) if isinstance(value, Tensor) and value.array.dtype.kind == "c" else value)
+    return fit_value(x, cast(value, x.array.dtype) if isinstance(value, Tensor) and value.array.dtype.kind == "c" else value)
 
 
-def fitting(x: Tensor, value: Any) -> Any:
+def fit_value(x: Tensor, value: Any) -> Any:
     """A value to be written into x: numbers as they are, the rest a tensor of x's type on its device."""
     if isinstance(value, bool | int | float | complex):
         return dtypes.as_element(x.array.dtype, value, "setitem")
@@ -131,7 +131,7 @@ def fitting(x: Tensor, value: Any) -> Any:
     return v if v.array.dtype == x.array.dtype else ops.cast(v, dtype=x.array.dtype)
 
 
-def _taken(x: Tensor, indices: list[Tensor], dims: tuple[int, ...], front: bool) -> tuple[int, ...]:
+def _indexed_shape(x: Tensor, indices: list[Tensor], dims: tuple[int, ...], front: bool) -> tuple[int, ...]:
     """Shape of the elements of x that index tensors name."""
     shapes = [tuple(i.array.shape) for i in indices]
     try:
@@ -144,12 +144,12 @@ def _taken(x: Tensor, indices: list[Tensor], dims: tuple[int, ...], front: bool)
     return (*rest[:lead], *spread, *rest[lead:])
 
 
-def _put(x: Tensor, indices: list[Tensor], dims: tuple[int, ...], front: bool, value: Any) -> None:
+def _write_at(x: Tensor, indices: list[Tensor], dims: tuple[int, ...], front: bool, value: Any) -> None:
     """Write at index tensors, in place, through the graph where there is one."""
-    v = fitting(x, value)
+    v = fit_value(x, value)
     if not isinstance(v, Tensor):
         v = ops.full(shape=(), value=v, dtype=x.array.dtype, device=x.device)
-    want = _taken(x, indices, dims, front)
+    want = _indexed_shape(x, indices, dims, front)
     extra = len(v.array.shape) - len(want)
     if extra > 0 and all(n == 1 for n in v.array.shape[:extra]):
         v = ops.reshape(v, shape=tuple(v.array.shape[extra:]))
@@ -158,8 +158,8 @@ def _put(x: Tensor, indices: list[Tensor], dims: tuple[int, ...], front: bool, v
             f"setitem: value {tuple(v.array.shape)} does not broadcast to the indexed elements, {want}; give a value of that shape, or one that does"
         )
     if 0 in want and not followed(v):  # nothing is written, and nothing asked of the indices
-        if remembered(x):
-            refuse(x, "setitem")
+        if is_write_recorded(x):
+            refuse_write(x, "setitem")
         if 0 in [x.array.shape[d] for d in dims] and 0 not in np.broadcast_shapes(*[i.array.shape for i in indices]):
             raise OutOfRangeError(
                 f"setitem: indices into dims {dims} of x {tuple(x.array.shape)}, one of which has size 0; give empty ones"
@@ -168,7 +168,7 @@ def _put(x: Tensor, indices: list[Tensor], dims: tuple[int, ...], front: bool, v
     one_value = v.array.size == 1
     if v.array.shape != want:
         v = ops.expand(v, shape=want)
-    if remembered(x) or followed(v) or followed(x) or not own_cells(x.array):
+    if is_write_recorded(x) or followed(v) or followed(x) or not has_own_cells(x.array):
         overwrite(x, ops.index_put(x, v, *indices, dims=dims, front=front, accumulate=False), "setitem", one_value=one_value)
     else:
         ops.index_assign(x, v, *indices, dims=dims, front=front)
@@ -189,12 +189,12 @@ def index_put(x: Tensor, indices: Any, values: Tensor, accumulate: bool = False)
     entries = tuple([slice(None) if i is None else i for i in indices])
     view, found, dims, front = advanced_index(x, entries, "index_put")
     if view is x and found and is_contiguous(x.array):
-        v = _spread(values, _taken(x, found, dims, front))
+        v = _expand_values(values, _indexed_shape(x, found, dims, front))
         return ops.index_put(x, v, *found, dims=dims, front=front, accumulate=bool(accumulate), called="index_put")
     out = ops.copy(x, memory_format=preserve_format)
     part, found, dims, front = advanced_index(out, entries, "index_put")
     if found:
-        v = _spread(values, _taken(part, found, dims, front))
+        v = _expand_values(values, _indexed_shape(part, found, dims, front))
         written = ops.index_put(part, v, *found, dims=dims, front=front, accumulate=bool(accumulate), called="index_put")
     else:
         written = ops.add(part, values) if accumulate else values
@@ -202,7 +202,7 @@ def index_put(x: Tensor, indices: Any, values: Tensor, accumulate: bool = False)
     return out
 
 
-def _spread(values: Tensor, want: tuple[int, ...]) -> Tensor:
+def _expand_values(values: Tensor, want: tuple[int, ...]) -> Tensor:
     """Values in the shape of the indexed elements."""
     shape = tuple(values.array.shape)
     if len(shape) > len(want) or any(n not in (1, m) for n, m in zip(reversed(shape), reversed(want), strict=False)):
@@ -227,9 +227,9 @@ def put(x: Tensor, index: Tensor, source: Tensor, accumulate: bool = False) -> T
     count = index.array.size
     if source.array.size != count:
         raise IndexShapeError(f"put: source has {source.array.size} elements for {count} in index; both must be the same")
-    typed("put", x, source)
+    require_same_dtype("put", x, source)
     flat, places, values = (reshape_to(t, (t.array.size,)) for t in (x, index, source))
-    out = no_view(
+    out = forget_base(
         reshape_to(
             ops.index_put(flat, values, places, dims=(0,), front=False, accumulate=bool(accumulate), called="put"), tuple(x.array.shape)
         )

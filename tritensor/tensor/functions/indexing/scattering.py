@@ -12,7 +12,7 @@ from tritensor.ground import dtypes
 from tritensor.ground.errors import ArgumentError, DTypeError
 from tritensor.ops.table import normal_dim, ops
 from tritensor.tensor.core import Tensor
-from tritensor.tensor.functions.shaping.reshaping import no_view, reshape_to
+from tritensor.tensor.functions.shaping.reshaping import forget_base, reshape_to
 from tritensor.tensor.public_api.publish import function
 
 REDUCTIONS = ("sum", "prod", "mean", "amax", "amin")
@@ -29,65 +29,69 @@ def gather(x: Tensor, dim: int, index: Tensor, *, sparse_grad: bool = False) -> 
     """
     d = normal_dim("gather", dim, len(x.array.shape))
     shape = tuple(index.array.shape)
-    loose = not index.array.size and not within(index, x, d)
+    loose = not index.array.size and not fits_inside(index, x, d)
     if len(shape) == len(x.array.shape) and not loose:
         return ops.gather(x, index, dim=d)
     if loose:  # as PyTorch: an empty index may have any shape
-        return _nothing_of(x, shape)
-    return no_view(reshape_to(ops.gather(lined(x), lined(index), dim=d), shape))
+        return _make_empty_part(x, shape)
+    return forget_base(reshape_to(ops.gather(at_least_1d(x), at_least_1d(index), dim=d), shape))
 
 
-def within(index: Tensor, x: Tensor, dim: int = -1) -> bool:
+def fits_inside(index: Tensor, x: Tensor, dim: int = -1) -> bool:
     """Whether an index has as many dimensions as x and is not larger, but along `dim`."""
     inner, outer = index.array.shape, x.array.shape
     return len(inner) == len(outer) and all([m <= n or d == dim for d, (m, n) in enumerate(zip(inner, outer, strict=True))])
 
 
-def lined(x: Tensor) -> Tensor:
+def at_least_1d(x: Tensor) -> Tensor:
     """A tensor without dimensions as a vector of one element; any other as it is."""
     return x if x.array.shape else ops.reshape(x, shape=(1,))
 
 
-def typed(name: str, x: Tensor, source: Tensor) -> Tensor:
+def require_same_dtype(name: str, x: Tensor, source: Tensor) -> Tensor:
     """A tensor, which has to be of x's type."""
     if source.array.dtype != x.array.dtype:
         raise DTypeError(f"{name}: src is {source.dtype.name}, x is {x.dtype.name}; cast one of them with .to(...)")
     return source
 
 
-def _scattered(name: str, op: Callable[..., Tensor], x: Tensor, dim: int, index: Tensor, source: Any, **attrs: Any) -> Tensor:
+def _apply_scatter(name: str, op: Callable[..., Tensor], x: Tensor, dim: int, index: Tensor, source: Any, **attrs: Any) -> Tensor:
     """op(x, index, source, dim=), where x, index and source may each lack dimensions, and an empty index may have any shape."""
     d = normal_dim(name, dim, len(x.array.shape))
-    values = _source(name, x, index, source)
-    if not index.array.size and not (within(index, x, d) and within(index, values)):
+    values = _to_source(name, x, index, source)
+    if not index.array.size and not (fits_inside(index, x, d) and fits_inside(index, values)):
         if not followed(values):
             return ops.copy(x)
         shape = (0,) * max(len(x.array.shape), 1)  # nothing of it is written, and the result hangs at it all the same
-        index, values = ops.reshape(index, shape=shape), _nothing_of(values, shape)
+        index, values = ops.reshape(index, shape=shape), _make_empty_part(values, shape)
     if len(index.array.shape) == len(x.array.shape) == len(values.array.shape):
-        return op(lined(x), lined(index), lined(values), dim=d, **attrs) if x.array.shape else _bare(op, x, index, values, d, attrs)
-    return _bare(op, x, index, values, d, attrs)
+        return (
+            op(at_least_1d(x), at_least_1d(index), at_least_1d(values), dim=d, **attrs)
+            if x.array.shape
+            else _apply_at_least_1d(op, x, index, values, d, attrs)
+        )
+    return _apply_at_least_1d(op, x, index, values, d, attrs)
 
 
-def _nothing_of(x: Tensor, shape: tuple[int, ...]) -> Tensor:
+def _make_empty_part(x: Tensor, shape: tuple[int, ...]) -> Tensor:
     """No element of x, in a shape that has none, which hangs at x's place in the graph."""
-    return no_view(ops.reshape(ops.index_view(reshape_to(x, (x.array.size,)), index=(slice(0, 0),)), shape=shape))
+    return forget_base(ops.reshape(ops.index_view(reshape_to(x, (x.array.size,)), index=(slice(0, 0),)), shape=shape))
 
 
-def _bare(op: Callable[..., Tensor], x: Tensor, index: Tensor, values: Tensor, d: int, attrs: dict[str, Any]) -> Tensor:
+def _apply_at_least_1d(op: Callable[..., Tensor], x: Tensor, index: Tensor, values: Tensor, d: int, attrs: dict[str, Any]) -> Tensor:
     """op of what may lack dimensions, in x's shape."""
-    return no_view(reshape_to(op(lined(x), lined(index), lined(values), dim=d, **attrs), tuple(x.array.shape)))
+    return forget_base(reshape_to(op(at_least_1d(x), at_least_1d(index), at_least_1d(values), dim=d, **attrs), tuple(x.array.shape)))
 
 
-def _source(name: str, x: Tensor, index: Tensor, source: Any) -> Tensor:
+def _to_source(name: str, x: Tensor, index: Tensor, source: Any) -> Tensor:
     """The values to scatter: a tensor of x's type, a number spread over index's shape."""
     if not isinstance(source, bool | int | float | complex | np.generic):
-        return typed(name, x, source)
+        return require_same_dtype(name, x, source)
     number = dtypes.as_element(x.array.dtype, source.item() if isinstance(source, np.generic) else source, name)
-    return ops.expand(number_like(x, number), shape=tuple(index.array.shape))
+    return ops.expand(make_number_like(x, number), shape=tuple(index.array.shape))
 
 
-def number_like(x: Tensor, number: Any, dtype: Any = None) -> Tensor:
+def make_number_like(x: Tensor, number: Any, dtype: Any = None) -> Tensor:
     """A number as a 0-d tensor of x's type (or another) on x's device."""
     return ops.full(shape=(), value=number, dtype=x.array.dtype if dtype is None else dtype, device=x.device)
 
@@ -104,8 +108,8 @@ def scatter(x: Tensor, dim: int, index: Tensor, src: Any = None, *, value: Any =
     if reduce not in (None, "add", "multiply"):
         raise ArgumentError(f"scatter: reduce is {reduce!r}; it is None, 'add' or 'multiply'")
     if reduce == "multiply":
-        return _scattered("scatter", ops.scatter_reduce, x, dim, index, given, reduce="prod", include_self=True)
-    return _scattered("scatter", ops.scatter_add if reduce == "add" else ops.scatter, x, dim, index, given)
+        return _apply_scatter("scatter", ops.scatter_reduce, x, dim, index, given, reduce="prod", include_self=True)
+    return _apply_scatter("scatter", ops.scatter_add if reduce == "add" else ops.scatter, x, dim, index, given)
 
 
 @function(inplace=True, out=True)
@@ -115,7 +119,7 @@ def scatter_add(x: Tensor, dim: int, index: Tensor, src: Tensor) -> Tensor:
     >>> tt.zeros(3).scatter_add(0, tt.tensor([0, 2, 2]), tt.tensor([1.0, 2.0, 3.0]))
     tensor([1., 0., 5.])
     """
-    return _scattered("scatter_add", ops.scatter_add, x, dim, index, typed("scatter_add", x, src))
+    return _apply_scatter("scatter_add", ops.scatter_add, x, dim, index, require_same_dtype("scatter_add", x, src))
 
 
 @function(inplace=True, out=True)
@@ -125,50 +129,50 @@ def scatter_reduce(x: Tensor, dim: int, index: Tensor, src: Tensor, reduce: str,
     Args:
         reduce: "sum", "prod", "mean" (whole numbers rounded down), "amax" or "amin", which share a gradient evenly among equal elements.
     """
-    return reduced_into("scatter_reduce", x, dim, index, src, reduce, include_self)
+    return reduce_into("scatter_reduce", x, dim, index, src, reduce, include_self)
 
 
-def reduced_into(name: str, x: Tensor, dim: int, index: Tensor, src: Tensor, reduce: str, include_self: bool) -> Tensor:
+def reduce_into(name: str, x: Tensor, dim: int, index: Tensor, src: Tensor, reduce: str, include_self: bool) -> Tensor:
     """scatter_reduce, in the words of another function."""
     if reduce not in REDUCTIONS:
         raise ArgumentError(f"{name}: reduce is {reduce!r}; it is {', '.join(map(repr, REDUCTIONS[:-1]))} or {REDUCTIONS[-1]!r}")
-    typed(name, x, src)
+    require_same_dtype(name, x, src)
     if reduce == "mean":
-        return _scattered(name, _mean, x, dim, index, src, include_self=bool(include_self))
+        return _apply_scatter(name, _scatter_mean, x, dim, index, src, include_self=bool(include_self))
     called = "" if name == "scatter_reduce" else name
     if reduce == "sum":
-        return _scattered(name, _sum, x, dim, index, src, include_self=bool(include_self), called=called)
-    return _scattered(name, ops.scatter_reduce, x, dim, index, src, reduce=reduce, include_self=bool(include_self), called=called)
+        return _apply_scatter(name, _scatter_sum, x, dim, index, src, include_self=bool(include_self), called=called)
+    return _apply_scatter(name, ops.scatter_reduce, x, dim, index, src, reduce=reduce, include_self=bool(include_self), called=called)
 
 
-def _spread(x: Tensor, index: Tensor, number: Any, dtype: Any = None) -> Tensor:
+def _expand_number(x: Tensor, index: Tensor, number: Any, dtype: Any = None) -> Tensor:
     """A number in index's shape."""
-    return ops.expand(number_like(x, number, dtype), shape=tuple(index.array.shape))
+    return ops.expand(make_number_like(x, number, dtype), shape=tuple(index.array.shape))
 
 
-def _sum(x: Tensor, index: Tensor, source: Tensor, *, dim: int, include_self: bool, called: str = "") -> Tensor:
+def _scatter_sum(x: Tensor, index: Tensor, source: Tensor, *, dim: int, include_self: bool, called: str = "") -> Tensor:
     """The sum of what goes to a place."""
-    base = x if include_self else ops.scatter(x, index, _spread(x, index, 0), dim=dim, called=called)
+    base = x if include_self else ops.scatter(x, index, _expand_number(x, index, 0), dim=dim, called=called)
     return ops.scatter_add(base, index, source, dim=dim, called=called)
 
 
-def _mean(x: Tensor, index: Tensor, source: Tensor, *, dim: int, include_self: bool) -> Tensor:
+def _scatter_mean(x: Tensor, index: Tensor, source: Tensor, *, dim: int, include_self: bool) -> Tensor:
     """The sum divided by how many it is of."""
     kind = np.dtype(np.int64)
     ones = ops.full(shape=tuple(x.array.shape), value=int(include_self), dtype=kind, device=x.device)
-    counts = ops.scatter_add(ones, index, _spread(x, index, 1, kind), dim=dim)
-    return shared_out(_sum(x, index, source, dim=dim, include_self=include_self), counts)
+    counts = ops.scatter_add(ones, index, _expand_number(x, index, 1, kind), dim=dim)
+    return divide_by_counts(_scatter_sum(x, index, source, dim=dim, include_self=include_self), counts)
 
 
-def counted(x: Tensor, dim: int, index: Tensor, include_self: bool) -> Tensor:
+def count_slices(x: Tensor, dim: int, index: Tensor, include_self: bool) -> Tensor:
     """How often a vector names each slice of a dimension, one more with include_self; broadcasts with x."""
     kind, n = np.dtype(np.int64), x.array.shape[dim]
     ones = ops.full(shape=(n,), value=int(include_self), dtype=kind, device=x.device)
-    counts = ops.scatter_add(ones, index, _spread(x, index, 1, kind), dim=0)
+    counts = ops.scatter_add(ones, index, _expand_number(x, index, 1, kind), dim=0)
     return ops.reshape(counts, shape=tuple([n if d == dim else 1 for d in range(len(x.array.shape))]))
 
 
-def shared_out(sums: Tensor, counts: Tensor) -> Tensor:
+def divide_by_counts(sums: Tensor, counts: Tensor) -> Tensor:
     """Sums divided by counts, of which 0 is as good as 1; whole numbers are rounded down."""
     if sums.array.dtype == np.bool_:
         raise DTypeError("mean: bool has no mean; cast it with .to(...)")

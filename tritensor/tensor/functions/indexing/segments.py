@@ -11,11 +11,11 @@ from tritensor.ground.errors import ArgumentError, DTypeError, ShapeError
 from tritensor.ops.array import from_host, to_host
 from tritensor.ops.table import normal_dim, ops
 from tritensor.tensor.core import Tensor, new_tensor
-from tritensor.tensor.functions.indexing.scattering import reduced_into
+from tritensor.tensor.functions.indexing.scattering import reduce_into
 from tritensor.tensor.public_api.publish import function
 
 START = {"sum": 0.0, "mean": 0.0, "prod": 1.0, "max": -math.inf, "min": math.inf}
-FOLD = {"sum": "sum", "mean": "sum", "prod": "prod", "max": "amax", "min": "amin"}
+REDUCTION = {"sum": "sum", "mean": "sum", "prod": "prod", "max": "amax", "min": "amin"}
 
 
 @function(method=False)
@@ -39,13 +39,13 @@ def segment_reduce(
         raise DTypeError(f"segment_reduce: data is {data.dtype.name}; it takes floating types")
     if indices is not None or (lengths is None) == (offsets is None):
         raise ArgumentError("segment_reduce: give lengths or offsets, one of them; indices are not there")
-    sizes, places = _segments(data, d, lengths, offsets, bool(unsafe))
+    sizes, places = _parse_segments(data, d, lengths, offsets, bool(unsafe))
     count, n = sizes.shape[-1], data.array.shape[d]
     before, after = tuple(data.array.shape[:d]), tuple(data.array.shape[d + 1 :])
     start = START[reduce] if initial is None else float(initial)
     target = ops.full(shape=(*before, count + 1, *after), value=start, dtype=data.array.dtype, device=data.device)  # the last is the rest
     index = ops.reshape(new_tensor(from_host(places, data.device)), shape=(*before, n, *(1,) * len(after)))
-    found = reduced_into("segment_reduce", target, d, ops.expand(index, shape=tuple(data.array.shape)), data, FOLD[reduce], True)
+    found = reduce_into("segment_reduce", target, d, ops.expand(index, shape=tuple(data.array.shape)), data, REDUCTION[reduce], True)
     found = ops.index_view(found, index=(*(slice(None),) * d, slice(0, count)))
     if reduce != "mean":
         return ops.copy(found)
@@ -53,7 +53,7 @@ def segment_reduce(
     return ops.div(found, ops.cast(new_tensor(from_host(share, data.device)), dtype=data.array.dtype))
 
 
-def _segments(data: Tensor, d: int, lengths: Tensor | None, offsets: Tensor | None, unsafe: bool) -> tuple[np.ndarray, np.ndarray]:
+def _parse_segments(data: Tensor, d: int, lengths: Tensor | None, offsets: Tensor | None, unsafe: bool) -> tuple[np.ndarray, np.ndarray]:
     """The sizes of the segments (.., segments), and to which of them each slice of the axis belongs (.., n); the number of segments is none."""
     given, name = (lengths, "lengths") if lengths is not None else (offsets, "offsets")
     assert given is not None

@@ -10,37 +10,37 @@ from tritensor.ground import dtypes
 from tritensor.ground.errors import ArgumentError, DeviceError, DTypeError, IndexShapeError, OutOfRangeError, ShapeError
 from tritensor.ops.table import normal_dim, ops
 from tritensor.tensor.core import Tensor
-from tritensor.tensor.functions.indexing.scattering import counted, lined, reduced_into, shared_out, typed
-from tritensor.tensor.functions.shaping.reshaping import no_view
+from tritensor.tensor.functions.indexing.scattering import at_least_1d, count_slices, divide_by_counts, reduce_into, require_same_dtype
+from tritensor.tensor.functions.shaping.reshaping import forget_base
 from tritensor.tensor.public_api.arguments import Operand
 from tritensor.tensor.public_api.publish import function
 
 
-def _vector(name: str, index: Tensor) -> Tensor:
+def _to_vector(name: str, index: Tensor) -> Tensor:
     """An index as a vector; the op that is given it as `called` refuses values below 0 and beyond the end."""
     if len(index.array.shape) > 1:
         raise IndexShapeError(f"{name}: index {tuple(index.array.shape)} is not a vector; give one dimension, such as index.flatten()")
-    return lined(index)
+    return at_least_1d(index)
 
 
-def _stretched(index: Tensor, shape: tuple[int, ...], dim: int) -> Tensor:
+def _expand_along(index: Tensor, shape: tuple[int, ...], dim: int) -> Tensor:
     """A vector along `dim` of a shape, the same everywhere else; a view."""
     return ops.expand(ops.reshape(index, shape=tuple([n if d == dim else 1 for d, n in enumerate(shape)])), shape=shape)
 
 
-def _slices(name: str, x: Tensor, dim: int, index: Tensor, source: Tensor) -> tuple[Tensor, int, Tensor, Tensor]:
+def _prepare_slices(name: str, x: Tensor, dim: int, index: Tensor, source: Tensor) -> tuple[Tensor, int, Tensor, Tensor]:
     """x, the dimension, index in source's shape, and source, all of at least one dimension; x's slices are of the sizes of source's."""
     d = normal_dim(name, dim, len(x.array.shape))
-    whole, part = lined(x), lined(typed(name, x, source))
-    places = _vector(name, index)
+    whole, part = at_least_1d(x), at_least_1d(require_same_dtype(name, x, source))
+    places = _to_vector(name, index)
     want = (*whole.array.shape[:d], places.array.size, *whole.array.shape[d + 1 :])
     if tuple(part.array.shape) != want:
         given = f"x {tuple(x.array.shape)}, {places.array.size} indices along dim {d} and source {tuple(source.array.shape)}"
         raise IndexShapeError(f"{name}: {given}; source's shape must be {want}")
-    return whole, d, _stretched(places, want, d), part
+    return whole, d, _expand_along(places, want, d), part
 
 
-def _refuse_nothing(name: str, x: Tensor, dim: int, places: Tensor) -> None:
+def _refuse_empty_dim(name: str, x: Tensor, dim: int, places: Tensor) -> None:
     """Raise OutOfRangeError for indices into a dimension without elements, be there nothing to read or write along the others, too."""
     if places.array.size and not x.array.shape[dim]:
         raise OutOfRangeError(
@@ -48,9 +48,9 @@ def _refuse_nothing(name: str, x: Tensor, dim: int, places: Tensor) -> None:
         )
 
 
-def _as(x: Tensor, y: Tensor) -> Tensor:
+def _restore_shape(x: Tensor, y: Tensor) -> Tensor:
     """A result in the shape of an x that may have no dimensions."""
-    return y if x.array.shape else no_view(ops.reshape(y, shape=()))
+    return y if x.array.shape else forget_base(ops.reshape(y, shape=()))
 
 
 @function(out="exact")
@@ -59,11 +59,13 @@ def index_select(x: Tensor, dim: int, index: Tensor) -> Tensor:
     d = normal_dim("index_select", dim, len(x.array.shape))
     if not x.array.shape and index.array.size != 1:
         raise OutOfRangeError(f"index_select: {index.array.size} indices into a tensor without dimensions; it takes one")
-    whole = lined(x)
+    whole = at_least_1d(x)
     shape = whole.array.shape
-    places = _vector("index_select", index)
-    _refuse_nothing("index_select", whole, d, places)
-    return _as(x, ops.gather(whole, _stretched(places, (*shape[:d], places.array.size, *shape[d + 1 :]), d), dim=d, called="index_select"))
+    places = _to_vector("index_select", index)
+    _refuse_empty_dim("index_select", whole, d, places)
+    return _restore_shape(
+        x, ops.gather(whole, _expand_along(places, (*shape[:d], places.array.size, *shape[d + 1 :]), d), dim=d, called="index_select")
+    )
 
 
 @function(inplace=True, out=True)
@@ -72,11 +74,11 @@ def index_add(x: Tensor, dim: int, index: Tensor, source: Tensor, *, alpha: floa
 
     Raises IndexError for a negative index, too.
     """
-    whole, d, places, part = _slices("index_add", x, dim, index, source)
+    whole, d, places, part = _prepare_slices("index_add", x, dim, index, source)
     if len(whole.array.shape) > 1 and not whole.array.size:  # as PyTorch: nothing is asked of the indices
         return ops.copy(x)
     part = part if alpha == 1 else ops.mul(part, dtypes.as_factor(x.array.dtype, alpha, "index_add"))
-    return _as(x, ops.scatter_add(whole, places, part, dim=d, called="index_add"))
+    return _restore_shape(x, ops.scatter_add(whole, places, part, dim=d, called="index_add"))
 
 
 @function(inplace=True, out=True)
@@ -85,8 +87,8 @@ def index_copy(x: Tensor, dim: int, index: Tensor, source: Tensor) -> Tensor:
 
     Raises IndexError for a negative index, too.
     """
-    whole, d, places, part = _slices("index_copy", x, dim, index, source)
-    return _as(x, ops.scatter(whole, places, part, dim=d, called="index_copy"))
+    whole, d, places, part = _prepare_slices("index_copy", x, dim, index, source)
+    return _restore_shape(x, ops.scatter(whole, places, part, dim=d, called="index_copy"))
 
 
 @function(inplace=True, out=True)
@@ -98,12 +100,12 @@ def index_reduce(x: Tensor, dim: int, index: Tensor, source: Tensor, reduce: str
     """
     if reduce not in ("prod", "mean", "amax", "amin"):
         raise ArgumentError(f"index_reduce: reduce is {reduce!r}; it is 'prod', 'mean', 'amax' or 'amin' (for sums there is index_add)")
-    whole, d, places, part = _slices("index_reduce", x, dim, index, source)
-    _refuse_nothing("index_reduce", whole, d, lined(index))
+    whole, d, places, part = _prepare_slices("index_reduce", x, dim, index, source)
+    _refuse_empty_dim("index_reduce", whole, d, at_least_1d(index))
     if reduce != "mean":
-        return _as(x, reduced_into("index_reduce", whole, d, places, part, reduce, include_self))
-    sums = reduced_into("index_reduce", whole, d, places, part, "sum", include_self)
-    return _as(x, shared_out(sums, counted(whole, d, lined(index), include_self)))
+        return _restore_shape(x, reduce_into("index_reduce", whole, d, places, part, reduce, include_self))
+    sums = reduce_into("index_reduce", whole, d, places, part, "sum", include_self)
+    return _restore_shape(x, divide_by_counts(sums, count_slices(whole, d, at_least_1d(index), include_self)))
 
 
 @function(inplace=True)
@@ -112,7 +114,7 @@ def index_fill(x: Tensor, dim: int, index: Tensor, value: Operand) -> Tensor:
     d = normal_dim("index_fill", dim, len(x.array.shape))
     if len(index.array.shape) > 1:
         raise IndexShapeError(f"index_fill: index {tuple(index.array.shape)} is not a vector; give one dimension, such as index.flatten()")
-    whole, places = lined(x), lined(index)
+    whole, places = at_least_1d(x), at_least_1d(index)
     shape = tuple([n if k == d else 1 for k, n in enumerate(whole.array.shape)])
     nowhere = ops.full(shape=shape, value=False, dtype=np.dtype(np.bool_), device=x.device)
     if 0 in [n for k, n in enumerate(whole.array.shape) if k != d]:  # as PyTorch: nothing is asked of the indices
@@ -120,10 +122,10 @@ def index_fill(x: Tensor, dim: int, index: Tensor, value: Operand) -> Tensor:
     here = (*shape[:d], places.array.size, *shape[d + 1 :])
     true = ops.full(shape=here, value=True, dtype=np.dtype(np.bool_), device=x.device)
     mask = ops.index_put(nowhere, true, places, dims=(d,), front=False, accumulate=False, called="index_fill")
-    return _as(x, ops.where(mask, _one("index_fill", x, value), whole))
+    return _restore_shape(x, ops.where(mask, _to_fill_value("index_fill", x, value), whole))
 
 
-def _one(name: str, x: Tensor, value: Any) -> Any:
+def _to_fill_value(name: str, x: Tensor, value: Any) -> Any:
     """A value to fill with: a number that fits x's type, or a 0-d tensor of it."""
     if isinstance(value, bool | int | float | complex | np.generic):
         return dtypes.as_element(x.array.dtype, value.item() if isinstance(value, np.generic) else value, name)

@@ -37,24 +37,24 @@ def einsum(equation: Any, *operands: Any) -> Tensor:
     tensor([1., 1., 1.])
     """
     if not isinstance(equation, str):
-        equation, operands = _spelled(equation, *operands)
+        equation, operands = _write_equation(equation, *operands)
     if len(operands) == 1 and isinstance(operands[0], list | tuple):
         operands = tuple(operands[0])
     terms, output, sizes = _parse(equation, operands)
     if not operands:
         raise ArgumentError(f"einsum: {equation!r} and no operand; give one for each term")
-    held = [_diagonal(x, labels) for x, labels in zip(operands, terms, strict=True)]
-    for pair in _path(terms, output, sizes, operands) if len(held) > 2 else [(0, 1)] * (len(held) > 1):
-        _join_of(held, pair, output, sizes)
+    held = [_take_diagonals(x, labels) for x, labels in zip(operands, terms, strict=True)]
+    for pair in _find_path(terms, output, sizes, operands) if len(held) > 2 else [(0, 1)] * (len(held) > 1):
+        _join_chosen(held, pair, output, sizes)
     (current, labels) = held[0]
-    current, labels = _drop(current, labels, set(output))
+    current, labels = _sum_out(current, labels, set(output))
     if list(output) == labels:
         return current
     y = ops.permute(current, dims=tuple(labels.index(c) for c in output))
     return y if len(operands) == 1 else y.contiguous()  # of one operand alone it is a view, of a product it lies in order
 
 
-def _join_of(held: list[tuple[Tensor, list[str]]], chosen: Sequence[int], output: list[str], sizes: dict[str, int]) -> None:
+def _join_chosen(held: list[tuple[Tensor, list[str]]], chosen: Sequence[int], output: list[str], sizes: dict[str, int]) -> None:
     """The chosen operands joined one after the other; what comes of it stands last."""
     picked = [held[i] for i in sorted(chosen)]
     for i in sorted(chosen, reverse=True):
@@ -63,9 +63,9 @@ def _join_of(held: list[tuple[Tensor, list[str]]], chosen: Sequence[int], output
     for at, (other, other_labels) in enumerate(picked[1:], 2):
         later = set(output).union(*[left for _, left in held], *[left for _, left in picked[at:]])
         last = not held and at == len(picked)
-        if last and _leads(other_labels, labels, output):  # rows before columns, and nothing is left to copy
+        if last and _comes_first(other_labels, labels, output):  # rows before columns, and nothing is left to copy
             current, labels, other, other_labels = other, other_labels, current, labels
-        current, labels = _join(current, labels, other, other_labels, later, sizes)
+        current, labels = _multiply_pair(current, labels, other, other_labels, later, sizes)
     held.append((current, labels))
 
 
@@ -77,7 +77,7 @@ def _opt_einsum() -> Any:
     return importlib.import_module("opt_einsum")
 
 
-def _path(terms: list[list[str]], output: list[str], sizes: dict[str, int], operands: Sequence[Tensor]) -> list[tuple[int, ...]]:
+def _find_path(terms: list[list[str]], output: list[str], sizes: dict[str, int], operands: Sequence[Tensor]) -> list[tuple[int, ...]]:
     """Which operands to join at each step: opt_einsum's path where it is installed, else from left to right, as PyTorch does.
 
     Positions are those in the list of what is left, to whose end the joined one goes.
@@ -91,13 +91,13 @@ def _path(terms: list[list[str]], output: list[str], sizes: dict[str, int], oper
     return list(package.contract_path(spelled, *[tuple(x.shape) for x in operands], shapes=True)[0])
 
 
-def _leads(a: list[str], b: list[str], output: list[str]) -> bool:
+def _comes_first(a: list[str], b: list[str], output: list[str]) -> bool:
     """Whether the first letter of the output that only one of two operands has is one of a's."""
     alone = [c for c in output if (c in a) != (c in b)]
     return bool(alone) and alone[0] in a
 
 
-def _spelled(*given: Any) -> tuple[str, tuple[Any, ...]]:
+def _write_equation(*given: Any) -> tuple[str, tuple[Any, ...]]:
     """The equation and operands of einsum's other form: operand, numbers, operand, numbers, ..., and perhaps the output's numbers."""
     letters = string.ascii_uppercase + string.ascii_lowercase  # the order in which an output that is not given comes
 
@@ -157,7 +157,7 @@ def _parse(equation: str, operands: Sequence[Tensor]) -> tuple[list[list[str]], 
     return terms, output, sizes
 
 
-def _diagonal(x: Tensor, labels: list[str]) -> tuple[Tensor, list[str]]:
+def _take_diagonals(x: Tensor, labels: list[str]) -> tuple[Tensor, list[str]]:
     """x with repeated letters reduced to their diagonal."""
     labels = list(labels)
     for c in sorted(set(labels)):
@@ -170,7 +170,7 @@ def _diagonal(x: Tensor, labels: list[str]) -> tuple[Tensor, list[str]]:
     return x, labels
 
 
-def _drop(x: Tensor, labels: list[str], keep: set[str]) -> tuple[Tensor, list[str]]:
+def _sum_out(x: Tensor, labels: list[str], keep: set[str]) -> tuple[Tensor, list[str]]:
     """x summed over the letters that nothing needs any more."""
     gone = tuple(i for i, c in enumerate(labels) if c not in keep)
     if gone:
@@ -180,10 +180,10 @@ def _drop(x: Tensor, labels: list[str], keep: set[str]) -> tuple[Tensor, list[st
     return x, [c for c in labels if c in keep]
 
 
-def _join(a: Tensor, la: list[str], b: Tensor, lb: list[str], later: set[str], sizes: dict[str, int]) -> tuple[Tensor, list[str]]:
+def _multiply_pair(a: Tensor, la: list[str], b: Tensor, lb: list[str], later: set[str], sizes: dict[str, int]) -> tuple[Tensor, list[str]]:
     """One batched product of two operands: letters in both that are needed later are the batch, the others are summed."""
-    a, la = _drop(a, la, later | set(lb))
-    b, lb = _drop(b, lb, later | set(la))
+    a, la = _sum_out(a, la, later | set(lb))
+    b, lb = _sum_out(b, lb, later | set(la))
     shared = [c for c in la if c in lb]
     batch, summed = [c for c in shared if c in later], [c for c in shared if c not in later]
     rows, cols = [c for c in la if c not in lb], [c for c in lb if c not in la]
@@ -191,22 +191,22 @@ def _join(a: Tensor, la: list[str], b: Tensor, lb: list[str], later: set[str], s
         batch and not rows and not cols and a.array.dtype.itemsize > 2
     ):  # many products of one number or vector are no matrix products
         left = [*batch, *rows, *cols, *summed]
-        y = ops.mul(_aligned(a, la, left), _aligned(b, lb, left))
-        return _drop(y, left, later) if summed else (y, left)
-    a = _arranged(a, la, (batch, rows, summed), sizes)
-    b = _arranged(b, lb, (batch, summed, cols), sizes)
+        y = ops.mul(_align_dims(a, la, left), _align_dims(b, lb, left))
+        return _sum_out(y, left, later) if summed else (y, left)
+    a = _group_dims(a, la, (batch, rows, summed), sizes)
+    b = _group_dims(b, lb, (batch, summed, cols), sizes)
     left = [*batch, *rows, *cols]
     return reshape_to(ops.matmul(a, b), tuple(sizes[c] for c in left)), left
 
 
-def _aligned(x: Tensor, labels: list[str], order: list[str]) -> Tensor:
+def _align_dims(x: Tensor, labels: list[str], order: list[str]) -> Tensor:
     """x with a dimension for each letter of `order`, of size 1 where it has none, so that it broadcasts."""
     x = ops.permute(x, dims=tuple(labels.index(c) for c in order if c in labels))
     shape = dict(zip([c for c in order if c in labels], x.shape, strict=True))
     return reshape_to(x, tuple(shape.get(c, 1) for c in order))
 
 
-def _arranged(x: Tensor, labels: list[str], groups: tuple[list[str], ...], sizes: dict[str, int]) -> Tensor:
+def _group_dims(x: Tensor, labels: list[str], groups: tuple[list[str], ...], sizes: dict[str, int]) -> Tensor:
     """x as three dimensions, one for each group of letters, sizes of 1 broadcast to the letter's."""
     order = [c for g in groups for c in g]
     x = ops.permute(x, dims=tuple(labels.index(c) for c in order))

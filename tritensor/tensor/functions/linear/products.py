@@ -12,20 +12,20 @@ from tritensor.ground import dtypes
 from tritensor.ground.errors import ShapeError
 from tritensor.ops.table import normal_dims, ops, sized_dim
 from tritensor.tensor.core import Tensor
-from tritensor.tensor.functions.shaping.reshaping import no_view, reshape_to
+from tritensor.tensor.functions.shaping.reshaping import forget_base, reshape_to
 from tritensor.tensor.public_api.publish import function, namespaces
 
 
-def refuse_ndim(name: str, **wanted: tuple[Tensor, int]) -> None:
+def require_ndim(name: str, **wanted: tuple[Tensor, int]) -> None:
     """Refuse tensors of another number of dimensions than the name of the function promises."""
     for label, (x, ndim) in wanted.items():
         if x.ndim != ndim:
             raise ShapeError(f"{name}: {label} {tuple(x.shape)} has {x.ndim} dimensions; it must have {ndim} (matmul takes any)")
 
 
-def refuse_unlike_batches(name: str, **pair: Tensor) -> None:
+def require_same_batch(name: str, **pair: Tensor) -> None:
     """Refuse two tensors that are not (batch, rows, columns) of one number of matrices."""
-    refuse_ndim(name, **{label: (x, 3) for label, x in pair.items()})
+    require_ndim(name, **{label: (x, 3) for label, x in pair.items()})
     (first, a), (second, b) = pair.items()
     if a.shape[0] != b.shape[0]:
         raise ShapeError(f"{name}: {first} {tuple(a.shape)}, {second} {tuple(b.shape)}: the batches {a.shape[0]} and {b.shape[0]} differ")
@@ -52,7 +52,7 @@ namespaces.setdefault("linalg", {})["matmul"] = matmul
 def mm(input: Tensor, mat2: Tensor) -> Tensor:
     """(m, k) @ (k, n), without broadcasting."""
     if input.array.ndim != 2 or mat2.array.ndim != 2:
-        refuse_ndim("mm", input=(input, 2), mat2=(mat2, 2))
+        require_ndim("mm", input=(input, 2), mat2=(mat2, 2))
     return ops.matmul(input, mat2)
 
 
@@ -65,28 +65,28 @@ def spmm(input: Tensor, mat2: Tensor) -> Tensor:
 @function(out=True)
 def mv(input: Tensor, vec: Tensor) -> Tensor:
     """(m, k) @ (k,)."""
-    refuse_ndim("mv", input=(input, 2), vec=(vec, 1))
+    require_ndim("mv", input=(input, 2), vec=(vec, 1))
     return ops.matmul(input, vec)
 
 
 @function(out=True)
 def bmm(input: Tensor, mat2: Tensor) -> Tensor:
     """(b, m, k) @ (b, k, n), one product for each of b, without broadcasting."""
-    refuse_unlike_batches("bmm", input=input, mat2=mat2)
+    require_same_batch("bmm", input=input, mat2=mat2)
     return ops.matmul(input, mat2)
 
 
 @function(out=True)
 def dot(input: Tensor, tensor: Tensor) -> Tensor:
     """Sum of products of two vectors of one length, a 0-d tensor."""
-    refuse_ndim("dot", input=(input, 1), tensor=(tensor, 1))
+    require_ndim("dot", input=(input, 1), tensor=(tensor, 1))
     return ops.matmul(input, tensor)
 
 
 @function(out=True)
 def vdot(input: Tensor, other: Tensor) -> Tensor:
     """dot of two vectors, the first conjugated."""
-    refuse_ndim("vdot", input=(input, 1), other=(other, 1))
+    require_ndim("vdot", input=(input, 1), other=(other, 1))
     return ops.matmul(input.conj(), other)
 
 
@@ -101,11 +101,11 @@ def inner(input: Tensor, other: Tensor) -> Tensor:
 @function(out=True, names=("ger",))
 def outer(input: Tensor, vec2: Tensor) -> Tensor:
     """input[i] * vec2[j]: (n,), (m,) to (n, m)."""
-    refuse_ndim("outer", input=(input, 1), vec2=(vec2, 1))
+    require_ndim("outer", input=(input, 1), vec2=(vec2, 1))
     return ops.mul(reshape_to(input, (input.shape[0], 1)), vec2)
 
 
-def _summed_over(a: Tensor, b: Tensor, dims: Any) -> list[list[int]]:
+def _parse_summed_dims(a: Tensor, b: Tensor, dims: Any) -> list[list[int]]:
     """The dimensions of a and of b that tensordot sums over, counted from the front."""
     if isinstance(dims, Tensor):
         dims = dims.tolist()
@@ -131,7 +131,7 @@ def tensordot(a: Tensor, b: Tensor, dims: int | Tensor | Sequence[Any] = 2) -> T
 
     Raises ShapeError where the named dimensions differ in size or one is named twice, IndexError for one that is not there.
     """
-    over_a, over_b = _summed_over(a, b, dims)
+    over_a, over_b = _parse_summed_dims(a, b, dims)
     if len(over_a) == len(over_b):
         # A size of 1 stretches: what is summed with it is summed first.
         gone_a = [p for p, q in zip(over_a, over_b, strict=True) if a.shape[p] != 1 and b.shape[q] == 1]
@@ -155,9 +155,9 @@ def tensordot(a: Tensor, b: Tensor, dims: int | Tensor | Sequence[Any] = 2) -> T
 # x (a + b x^2 + c x^4), taken on the singular values: LIFT multiplies small ones by 3.4 and keeps large ones between 0.7 and 1.2;
 # SETTLE takes those to 1, each step squaring the distance.
 _LIFT = (3.4445, -4.7750, 2.0315)
-_SETTLE = (1.5, -0.5, 0.0)
-_LIFTS = {np.dtype(np.float32): 16, np.dtype(np.float64): 32}  # 3.4^n passes 1 / eps: what is smaller adds nothing to the sum
-_SETTLES = 6
+_CONVERGE = (1.5, -0.5, 0.0)
+_LIFT_STEPS = {np.dtype(np.float32): 16, np.dtype(np.float64): 32}  # 3.4^n passes 1 / eps: what is smaller adds nothing to the sum
+_CONVERGE_STEPS = 6
 
 
 def nuclear_norm(x: Tensor, dim: Any, keepdim: bool) -> Tensor:
@@ -176,15 +176,15 @@ def nuclear_norm(x: Tensor, dim: Any, keepdim: bool) -> Tensor:
     kept = tuple(1 if a in normal else n for a, n in enumerate(x.shape))
     if x.is_complex():  # which live where LAPACK is
         y = ops.sum(ops.svdvals(ops.permute(x, dims=(*others, *normal))), dim=(x.ndim - 2,), keepdim=False)
-        return no_view(ops.reshape(y, shape=kept)) if keepdim else y
+        return forget_base(ops.reshape(y, shape=kept)) if keepdim else y
     m = ops.permute(ops.cast(x, dtype=dtypes.accumulator(given)), dims=(*others, *normal))
     if m.shape[-1] > m.shape[-2]:  # the smaller product x^T x
         m = m.transpose(-2, -1)
-    y = ops.cast(ops.sum(ops.mul(m, _orthogonal_factor(m)), dim=(m.ndim - 2, m.ndim - 1), keepdim=False), dtype=given)
-    return no_view(ops.reshape(y, shape=kept)) if keepdim else y
+    y = ops.cast(ops.sum(ops.mul(m, _find_orthogonal_factor(m)), dim=(m.ndim - 2, m.ndim - 1), keepdim=False), dtype=given)
+    return forget_base(ops.reshape(y, shape=kept)) if keepdim else y
 
 
-def _orthogonal_factor(m: Tensor) -> Tensor:
+def _find_orthogonal_factor(m: Tensor) -> Tensor:
     """U V^T of m = U S V^T, (..., rows, columns); of the directions whose singular values are not 0."""
     last = (m.ndim - 2, m.ndim - 1)
     if 0 in m.shape:
@@ -193,7 +193,7 @@ def _orthogonal_factor(m: Tensor) -> Tensor:
     q = ops.div(m, ops.where(ops.eq(size, 0.0), 1.0, size))  # so that squares neither overflow nor vanish
     length = ops.sqrt(ops.sum(ops.mul(q.detach(), q.detach()), dim=last, keepdim=True))
     q = ops.div(q, ops.where(ops.eq(length, 0.0), 1.0, length))  # no singular value is above 1
-    for a, b, c in (_LIFT,) * _LIFTS[m.array.dtype] + (_SETTLE,) * _SETTLES:
+    for a, b, c in (_LIFT,) * _LIFT_STEPS[m.array.dtype] + (_CONVERGE,) * _CONVERGE_STEPS:
         square = ops.matmul(q.transpose(-2, -1), q)
         factor = ops.mul(square, b) if c == 0 else ops.add(ops.mul(square, b), ops.mul(ops.matmul(square, square), c))
         q = ops.add(ops.mul(q, a), ops.matmul(q, factor))

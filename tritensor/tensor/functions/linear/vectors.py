@@ -15,16 +15,16 @@ from tritensor.tensor.functions.shaping.reshaping import reshape_to
 from tritensor.tensor.public_api.publish import function
 
 
-def _refuse_types(name: str, a: Tensor, b: Tensor, labels: tuple[str, str] = ("input", "other")) -> None:
+def _require_same_dtype(name: str, a: Tensor, b: Tensor, labels: tuple[str, str] = ("input", "other")) -> None:
     if a.array.dtype != b.array.dtype:
         raise DTypeError(f"{name}: {labels[0]} is {a.dtype.name}, {labels[1]} {b.dtype.name}; cast one so that both are the same")
 
 
-def _third(x: Tensor, dim: int, i: int) -> Tensor:
+def _take_component(x: Tensor, dim: int, i: int) -> Tensor:
     return ops.index_view(x, index=(slice(None),) * dim + (slice(i, i + 1),))
 
 
-def _cross(name: str, input: Tensor, other: Tensor, dim: int) -> Tensor:
+def _multiply_vectors(name: str, input: Tensor, other: Tensor, dim: int) -> Tensor:
     """a x b along dim: (a1 b2 - a2 b1, a2 b0 - a0 b2, a0 b1 - a1 b0)."""
     given = f"{name}: input {tuple(input.shape)}, other {tuple(other.shape)}"
     if input.ndim != other.ndim:
@@ -33,8 +33,8 @@ def _cross(name: str, input: Tensor, other: Tensor, dim: int) -> Tensor:
     if not input.ndim or input.shape[d] != 3 or other.shape[d] != 3:
         raise ShapeError(f"{given}: both must have size 3 along dim {dim}")
     broadcast(name, tuple(input.shape), tuple(other.shape), labels=("input", "other"))
-    _refuse_types(name, input, other)
-    a, b = ([_third(x, d, i) for i in range(3)] for x in (input, other))
+    _require_same_dtype(name, input, other)
+    a, b = ([_take_component(x, d, i) for i in range(3)] for x in (input, other))
     parts = [ops.sub(ops.mul(a[i], b[j]), ops.mul(a[j], b[i])) for i, j in ((1, 2), (2, 0), (0, 1))]
     return ops.cat(*parts, dim=d)
 
@@ -46,12 +46,12 @@ def cross(input: Tensor, other: Tensor, dim: int | None = None) -> Tensor:
         dim = next((d for d, (m, n) in enumerate(zip(input.shape, other.shape, strict=False)) if m == n == 3), None)
         if dim is None:
             raise ShapeError(f"cross: input {tuple(input.shape)}, other {tuple(other.shape)}: no dimension has size 3 in both; give dim")
-    return _cross("cross", input, other, dim)
+    return _multiply_vectors("cross", input, other, dim)
 
 
 def linalg_cross(input: Tensor, other: Tensor, *, dim: int = -1) -> Tensor:
     """The vector product along dim, which has size 3; batches broadcast."""
-    return _cross("cross", input, other, dim)
+    return _multiply_vectors("cross", input, other, dim)
 
 
 linalg_cross.__name__ = linalg_cross.__qualname__ = "cross"
@@ -73,7 +73,7 @@ def vecdot(x: Tensor, y: Tensor, *, dim: int = -1) -> Tensor:
     """sum of conj(x) y along dim; the other dims broadcast. Raises DTypeError for integers and for two types."""
     if x.dtype.kind not in ("float", "complex"):
         raise DTypeError(f"vecdot: x is {x.dtype.name}; vecdot takes floating and complex types; cast it with .to(float32)")
-    _refuse_types("vecdot", x, y, ("x", "y"))
+    _require_same_dtype("vecdot", x, y, ("x", "y"))
     x = x.conj()
     shape = broadcast("vecdot", tuple(x.shape), tuple(y.shape), labels=("x", "y"))
     d = normal_dim("vecdot", dim, len(shape))
@@ -96,7 +96,7 @@ def trace(x: Tensor) -> Tensor:
 # ---------------------------------------------------------------- chains
 
 
-def best_order(sizes: Sequence[int]) -> list[list[int]]:
+def find_best_order(sizes: Sequence[int]) -> list[list[int]]:
     """splits[i][j]: where to part the matrices i to j, matrix i of sizes[i] x sizes[i + 1], so that the fewest multiplications are done.
 
     Cormen, Leiserson, Rivest, Stein, "Introduction to algorithms", chapter on dynamic programming.
@@ -112,12 +112,12 @@ def best_order(sizes: Sequence[int]) -> list[list[int]]:
     return split
 
 
-def _chain(name: str, matrices: Sequence[Tensor]) -> Tensor:
+def _multiply_chain(name: str, matrices: Sequence[Tensor]) -> Tensor:
     """The product of matrices in the order that takes the fewest multiplications."""
     for k, (a, b) in enumerate(zip(matrices, matrices[1:], strict=False)):
         if a.shape[-1] != b.shape[0]:
             raise ShapeError(f"{name}: matrices {k} {tuple(a.shape)} and {k + 1} {tuple(b.shape)} cannot be multiplied")
-    split = best_order([matrices[0].shape[0], *[m.shape[1] for m in matrices]])
+    split = find_best_order([matrices[0].shape[0], *[m.shape[1] for m in matrices]])
 
     def product(i: int, j: int) -> Tensor:
         return matrices[i] if i == j else ops.matmul(product(i, split[i][j]), product(split[i][j] + 1, j))
@@ -134,7 +134,7 @@ def chain_matmul(*matrices: Tensor) -> Tensor:
     if not matrices or any(len(x.array.shape) != 2 for x in matrices):
         shapes = ", ".join(str(tuple(x.array.shape)) for x in matrices)
         raise ShapeError(f"chain_matmul: {shapes or 'nothing'}; give one matrix or more, of two dimensions each")
-    return _chain("chain_matmul", matrices)
+    return _multiply_chain("chain_matmul", matrices)
 
 
 @function(namespace="linalg", out=True)
@@ -151,11 +151,11 @@ def multi_dot(tensors: Sequence[Tensor]) -> Tensor:
         ends = k in (0, len(given) - 1)
         if x.ndim != 2 and not (ends and x.ndim == 1):
             raise ShapeError(f"multi_dot: tensor {k} has shape {tuple(x.shape)}; it must have two dimensions{', or one' if ends else ''}")
-        _refuse_types("multi_dot", given[0], x, ("tensor 0", f"tensor {k}"))
+        _require_same_dtype("multi_dot", given[0], x, ("tensor 0", f"tensor {k}"))
     first, last = given[0].ndim, given[-1].ndim
     if first == 1:
         given[0] = reshape_to(given[0], (1, given[0].shape[0]))
     if last == 1:
         given[-1] = reshape_to(given[-1], (given[-1].shape[0], 1))
-    y = _chain("multi_dot", given)
+    y = _multiply_chain("multi_dot", given)
     return reshape_to(y, tuple(y.shape)[2 - first if first == 1 else 0 : 1 if last == 1 else 2])

@@ -10,7 +10,7 @@ from tritensor.ground.errors import ArgumentError, DivisionByZeroError, DTypeErr
 from tritensor.ops.table import ops
 from tritensor.random import Generator
 from tritensor.tensor.core import Tensor
-from tritensor.tensor.functions.creation.random import uniform_between
+from tritensor.tensor.functions.creation.random import draw_uniform_between
 from tritensor.tensor.public_api.publish import function
 
 
@@ -61,16 +61,16 @@ def rrelu(x: Tensor, lower: float = 1.0 / 8, upper: float = 1.0 / 3, training: b
         return ops.leaky_relu(x, negative_slope=(float(lower) + float(upper)) / 2)
     if not x.dtype.is_floating_point:
         raise DTypeError(f"rrelu: input is {x.dtype.name}; it takes float types; cast it with .float()")
-    return ops.prelu(x, uniform_between(float(lower), float(upper), tuple(x.array.shape), x.array.dtype, x.device, generator))
+    return ops.prelu(x, draw_uniform_between(float(lower), float(upper), tuple(x.array.shape), x.array.dtype, x.device, generator))
 
 
 @function(method=False, inplace=True, out=True)
 def threshold(x: Tensor, threshold: float, value: float) -> Tensor:
     """x where it is above the threshold, else the value."""
-    return ops.threshold(x, threshold=number_of("threshold", "threshold", threshold), value=number_of("threshold", "value", value))
+    return ops.threshold(x, threshold=to_number("threshold", "threshold", threshold), value=to_number("threshold", "value", value))
 
 
-def number_of(name: str, label: str, given: Any) -> Any:
+def to_number(name: str, label: str, given: Any) -> Any:
     """A number, or that of a tensor of one element."""
     if not isinstance(given, Tensor):
         return given

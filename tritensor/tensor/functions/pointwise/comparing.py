@@ -9,10 +9,10 @@ from tritensor.ground import dtypes
 from tritensor.ground.errors import ArgumentError
 from tritensor.ops.table import ops
 from tritensor.tensor.core import Tensor
-from tritensor.tensor.derivatives import constant
-from tritensor.tensor.functions.pointwise.elementary import BINARY, COMPARISONS, of_one_type
+from tritensor.tensor.derivatives import make_constant
+from tritensor.tensor.functions.pointwise.elementary import BINARY, COMPARISONS, promote_operands
 from tritensor.tensor.public_api.arguments import Operand
-from tritensor.tensor.public_api.publish import function, in_place, named
+from tritensor.tensor.public_api.publish import function, rename_function, wrap_in_place
 
 
 @function
@@ -20,7 +20,7 @@ def isclose(x: Tensor, other: Tensor, rtol: float = 1e-05, atol: float = 1e-08, 
     """|x - other| <= atol + rtol * |other|, element by element; equal infinities are close, NaN to NaN only with `equal_nan`."""
     if rtol < 0 or atol < 0:
         raise ArgumentError(f"isclose: rtol is {rtol}, atol {atol}; neither may be negative; give numbers of 0 or more")
-    a, b = of_one_type("isclose", x, other)
+    a, b = promote_operands("isclose", x, other)
     close = ops.eq(a, b)
     if a.dtype.is_floating_point or a.dtype.is_complex:
         gap = ops.abs(a - b)
@@ -38,36 +38,36 @@ def isclose(x: Tensor, other: Tensor, rtol: float = 1e-05, atol: float = 1e-08, 
 @function
 def allclose(x: Tensor, other: Tensor, rtol: float = 1e-05, atol: float = 1e-08, equal_nan: bool = False) -> bool:
     """Whether all elements are close (see isclose)."""
-    return _all_true(isclose(x, other, rtol, atol, equal_nan))
+    return _are_all_true(isclose(x, other, rtol, atol, equal_nan))
 
 
 @function
 def equal(x: Tensor, other: Tensor) -> bool:
     """Whether both have the same shape and elements."""
-    return x.array.shape == other.array.shape and _all_true(ops.eq(x, other))
+    return x.array.shape == other.array.shape and _are_all_true(ops.eq(x, other))
 
 
-def _all_true(flags: Tensor) -> bool:
+def _are_all_true(flags: Tensor) -> bool:
     """Whether all are True; one of them, not all, comes from a device."""
     if isinstance(flags.array, np.ndarray):
         return bool(flags.array.all())
     return bool(ops.all(flags, dim=tuple(range(len(flags.array.shape))), keepdim=False).item())
 
 
-def _written_over(name: str, doc: str, *aliases: str) -> None:
+def _publish_in_place(name: str, doc: str, *aliases: str) -> None:
     """x.eq_(other) and its like: a result that is constant in both, where a derivative follows other; what it is where x alone is followed, overwrite knows."""
 
     def call(x: Tensor, other: Operand) -> Tensor:
         found = getattr(ops, name)(x, other)
         if isinstance(other, Tensor) and followed(other) and dtypes.has_gradient(x.array.dtype):
-            return constant(name, ops.cast(found, dtype=x.array.dtype), x, other)
+            return make_constant(name, ops.cast(found, dtype=x.array.dtype), x, other)
         return found
 
-    f = named(call, name, doc)
+    f = rename_function(call, name, doc)
     for public_name in (name, *aliases):
-        setattr(Tensor, public_name + "_", in_place(f, public_name + "_", True))
+        setattr(Tensor, public_name + "_", wrap_in_place(f, public_name + "_", True))
 
 
 for _name in COMPARISONS:
     _doc, _aliases = BINARY[_name]
-    _written_over(_name, _doc, *_aliases)
+    _publish_in_place(_name, _doc, *_aliases)

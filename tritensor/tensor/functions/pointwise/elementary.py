@@ -13,10 +13,10 @@ from tritensor.ground.errors import ArgumentError, DTypeError, ShapeError
 from tritensor.ground.strides import preserve_format
 from tritensor.ops.table import ops
 from tritensor.tensor.core import Tensor
-from tritensor.tensor.derivatives import constant
-from tritensor.tensor.functions.shaping.reshaping import in_c_order
+from tritensor.tensor.derivatives import make_constant
+from tritensor.tensor.functions.shaping.reshaping import to_c_order
 from tritensor.tensor.public_api.arguments import Operand
-from tritensor.tensor.public_api.publish import function, named
+from tritensor.tensor.public_api.publish import function, rename_function
 
 
 def _publish_unary(name: str, doc: str, *aliases: str, inplace: Any = True, out: bool = True) -> Callable[..., Any]:
@@ -26,7 +26,7 @@ def _publish_unary(name: str, doc: str, *aliases: str, inplace: Any = True, out:
         return ops.abs(x)  # in whose place stands the name of this op: sooner found than by getattr
 
     call.__code__ = call.__code__.replace(co_names=tuple(name if n == "abs" else n for n in call.__code__.co_names))
-    return function(inplace=inplace, out=out, names=aliases)(named(call, name, doc))
+    return function(inplace=inplace, out=out, names=aliases)(rename_function(call, name, doc))
 
 
 _UNARY: dict[str, tuple[str, tuple[str, ...]]] = {
@@ -63,14 +63,14 @@ _UNARY: dict[str, tuple[str, tuple[str, ...]]] = {
 }
 
 
-def _real_alone(x: Tensor) -> tuple[Tensor]:
+def _require_real(x: Tensor) -> tuple[Tensor]:
     if x.is_complex():
         raise DTypeError(f"abs_: input is {x.dtype.name}, whose absolute values are real and have no place in it; use abs")
     return (x,)
 
 
 for _name, (_doc, _aliases) in _UNARY.items():
-    _publish_unary(_name, _doc, *_aliases, inplace=_real_alone if _name == "abs" else True)
+    _publish_unary(_name, _doc, *_aliases, inplace=_require_real if _name == "abs" else True)
 for _name, _doc in {
     "isnan": "Whether x is NaN.",
     "isinf": "Whether x is infinite.",
@@ -79,27 +79,27 @@ for _name, _doc in {
     _publish_unary(_name, _doc, inplace=False, out=False)
 
 
-_WHOLE = frozenset(("bool", "int", "uint"))  # the kinds of types that have neither fractions nor NaN
+_EXACT_KINDS = frozenset(("bool", "int", "uint"))  # the kinds of types that have neither fractions nor NaN
 
 
-def _copied(x: Tensor) -> Tensor:
+def _copy_in_layout(x: Tensor) -> Tensor:
     """What changes no element of x, laid out as every elementwise result is."""
     return ops.copy(x, memory_format=preserve_format)
 
 
-def _whole(name: str, x: Tensor) -> Tensor:
+def _copy_exact(name: str, x: Tensor) -> Tensor:
     """Integers and truths are whole already, and come back copied."""
     if x.is_complex():
         raise DTypeError(f"{name}: input is {x.dtype.name}, which has no order; take it of x.real and x.imag")
-    return _copied(x)
+    return _copy_in_layout(x)
 
 
 def _publish_rounding(name: str, doc: str, *aliases: str) -> Callable[..., Any]:
     def call(x: Tensor) -> Tensor:
-        return getattr(ops, name)(x) if x.dtype.is_floating_point else _whole(name, x)
+        return getattr(ops, name)(x) if x.dtype.is_floating_point else _copy_exact(name, x)
 
     doc += " Integers come back copied. Raises DTypeError for complex numbers."
-    return function(inplace=True, out=True, names=aliases)(named(call, name, doc))
+    return function(inplace=True, out=True, names=aliases)(rename_function(call, name, doc))
 
 
 _publish_rounding("floor", "The largest whole number not above x.")
@@ -116,7 +116,7 @@ def round(x: Tensor, *, decimals: int = 0) -> Tensor:
     if not x.dtype.is_floating_point:
         if decimals < 0 and not x.is_complex():
             raise DTypeError(f"round: input is {x.dtype.name}, decimals is {decimals}; tens are rounded of floats, cast it first")
-        return _whole("round", x)
+        return _copy_exact("round", x)
     if decimals == 0:
         return ops.round(x)
     scale = 10.0 ** math.fabs(decimals)
@@ -177,7 +177,7 @@ def div(x: Tensor, other: Operand, *, rounding_mode: str | None = None) -> Tenso
     return ops.trunc_divide(x, other)
 
 
-def only_tensors(name: str, **given: Any) -> None:
+def require_tensors(name: str, **given: Any) -> None:
     """Refuse numbers where PyTorch refuses them: a tensor is what a result's type and device come from."""
     for label, x in given.items():
         if isinstance(x, bool | int | float | complex):
@@ -194,21 +194,21 @@ def _publish_binary(
 
     def power(x: Operand, other: Operand) -> Tensor:
         if type(x) is not Tensor and type(other) is Tensor:  # a number's powers are in C order in PyTorch
-            other = in_c_order(other)
+            other = to_c_order(other)
         return getattr(ops, name)(x, other)
 
     def first(x: Tensor, other: Operand) -> Tensor:
         if type(x) is not Tensor:
-            only_tensors(name, input=x)
+            require_tensors(name, input=x)
         return getattr(ops, name)(x, other)
 
     def both(x: Tensor, other: Tensor) -> Tensor:
         if type(x) is not Tensor or type(other) is not Tensor:
-            only_tensors(name, input=x, other=other)
+            require_tensors(name, input=x, other=other)
         return getattr(ops, name)(x, other)
 
     call = {"either": either, "other": first, "none": both, "power": power}[numbers]
-    return function(inplace=inplace, out=True, names=aliases, also=also)(named(call, name, doc))
+    return function(inplace=inplace, out=True, names=aliases, also=also)(rename_function(call, name, doc))
 
 
 BINARY: dict[str, tuple[str, tuple[str, ...]]] = {
@@ -235,10 +235,10 @@ BINARY: dict[str, tuple[str, tuple[str, ...]]] = {
     "bitwise_right_shift": ("Bits shifted down by other.", ()),
 }
 COMPARISONS = ("eq", "ne", "lt", "le", "gt", "ge")  # which are written over their first argument in comparing.py
-_NUMBER_SECOND = {"fmod", *COMPARISONS}
-_NO_NUMBER = {"atan2", "logical_and", "logical_or", "logical_xor"}
+_SECOND_MAY_BE_NUMBER = {"fmod", *COMPARISONS}
+_TENSORS_ONLY = {"atan2", "logical_and", "logical_or", "logical_xor"}
 for _name, (_doc, _aliases) in BINARY.items():
-    _kind = "other" if _name in _NUMBER_SECOND else "none" if _name in _NO_NUMBER else "either"
+    _kind = "other" if _name in _SECOND_MAY_BE_NUMBER else "none" if _name in _TENSORS_ONLY else "either"
     _publish_binary(_name, _doc, *_aliases, numbers=_kind, inplace=_name not in COMPARISONS)
 _publish_binary("pow", "x to the power other; integers stay integers.", also={"exponent": "other"}, numbers="power")
 
@@ -247,7 +247,7 @@ _publish_binary("pow", "x to the power other; integers stay integers.", also={"e
 def maximum(x: Tensor, other: Tensor) -> Tensor:
     """The larger of x and other, NaN where either is; at a tie each gets half of the gradient."""
     if type(x) is not Tensor or type(other) is not Tensor:
-        only_tensors("maximum", input=x, other=other)
+        require_tensors("maximum", input=x, other=other)
     return ops.maximum(x, other)
 
 
@@ -255,12 +255,12 @@ def maximum(x: Tensor, other: Tensor) -> Tensor:
 def minimum(x: Tensor, other: Tensor) -> Tensor:
     """The smaller of x and other, NaN where either is; at a tie each gets half of the gradient."""
     if type(x) is not Tensor or type(other) is not Tensor:
-        only_tensors("minimum", input=x, other=other)
+        require_tensors("minimum", input=x, other=other)
     return ops.minimum(x, other)
 
 
 # -- selection
-def of_one_type(name: str, *values: Any) -> list[Any]:
+def promote_operands(name: str, *values: Any) -> list[Any]:
     """Tensors among the values cast to the type that all of them promote to."""
     common = dtypes.result_type([v.array if isinstance(v, Tensor) else v for v in values], name)
     return [ops.cast(v, dtype=common) if isinstance(v, Tensor) and v.array.dtype != common else v for v in values]
@@ -276,7 +276,7 @@ def where(condition: Tensor, input: Operand | None = None, other: Operand | None
     """
     if input is None and other is None:
         return condition.nonzero(as_tuple=True)
-    a, b = of_one_type("where", input, other)
+    a, b = promote_operands("where", input, other)
     return ops.where(condition, a, b)
 
 
@@ -317,7 +317,7 @@ def masked_fill(x: Tensor, mask: Tensor, value: Operand) -> Tensor:
         raise ShapeError(f"masked_fill: value has shape {tuple(value.array.shape)}; give a number or a 0-d tensor, or use where")
     elif value.array.dtype != x.array.dtype:
         value = ops.cast(value, dtype=x.array.dtype)
-    return in_c_order(ops.where(mask, value, x))
+    return to_c_order(ops.where(mask, value, x))
 
 
 @function(inplace=True, out=True)
@@ -325,14 +325,14 @@ def nan_to_num(x: Tensor, nan: float | None = None, posinf: float | None = None,
     """x with NaN (by 0) and infinities replaced, infinities by the type's largest and smallest values unless given; so both parts of complex numbers."""
     if x.is_complex():
         return ops.complex(nan_to_num(ops.real(x), nan, posinf, neginf), nan_to_num(ops.imag(x), nan, posinf, neginf))
-    if x.dtype.kind in _WHOLE:
-        return _copied(x)
-    largest = float(_largest(x.array.dtype))
+    if x.dtype.kind in _EXACT_KINDS:
+        return _copy_in_layout(x)
+    largest = float(_largest_number(x.array.dtype))
     high, low = largest if posinf is None else float(posinf), -largest if neginf is None else float(neginf)
     return ops.nan_to_num(x, nan=0.0 if nan is None else float(nan), posinf=high, neginf=low)
 
 
-def _largest(dtype: np.dtype) -> Any:
+def _largest_number(dtype: np.dtype) -> Any:
     import ml_dtypes
 
     return ml_dtypes.finfo(dtype).max
@@ -342,14 +342,14 @@ def _largest(dtype: np.dtype) -> Any:
 @function(inplace=True, out=True)
 def hypot(x: Tensor, other: Tensor) -> Tensor:
     """sqrt(x^2 + other^2), whose squares neither overflow nor vanish; inf where one is infinite, NaN beside it or not. Its gradient at the origin is 0."""
-    only_tensors("hypot", input=x, other=other)
+    require_tensors("hypot", input=x, other=other)
     return ops.hypot(x, other)
 
 
 @function(out=True)
 def logaddexp(x: Tensor, other: Tensor) -> Tensor:
     """log(exp(x) + exp(other)) without overflow. Between two equal infinities its gradient is NaN."""
-    only_tensors("logaddexp", input=x, other=other)
+    require_tensors("logaddexp", input=x, other=other)
     return ops.logaddexp(x, other)
 
 
@@ -382,7 +382,7 @@ def rad2deg(x: Tensor) -> Tensor:
 @function(inplace=True, out=True)
 def heaviside(x: Tensor, values: Tensor) -> Tensor:
     """0 below 0, `values` at 0, 1 above; constant in x. Raises DTypeError for two types, and for complex numbers."""
-    only_tensors("heaviside", input=x, values=values)
+    require_tensors("heaviside", input=x, values=values)
     if x.array.dtype != values.array.dtype:
         raise DTypeError(f"heaviside: input is {x.dtype.name}, values is {values.dtype.name}; cast one of them with .to(...)")
-    return constant("heaviside", ops.where(ops.eq(x, 0), values, ops.cast(ops.gt(x, 0), dtype=x.array.dtype)), x)
+    return make_constant("heaviside", ops.where(ops.eq(x, 0), values, ops.cast(ops.gt(x, 0), dtype=x.array.dtype)), x)

@@ -14,52 +14,52 @@ from tritensor.ground.errors import DTypeError
 from tritensor.ops.table import ops
 from tritensor.tensor.core import Tensor
 from tritensor.tensor.functions.creation.constructors import ones_like
-from tritensor.tensor.functions.pointwise.elementary import only_tensors
-from tritensor.tensor.functions.shaping.reshaping import in_c_order
+from tritensor.tensor.functions.pointwise.elementary import require_tensors
+from tritensor.tensor.functions.shaping.reshaping import to_c_order
 from tritensor.tensor.public_api.arguments import Operand
 from tritensor.tensor.public_api.publish import function
-from tritensor.tensor.return_types import returned
+from tritensor.tensor.return_types import return_type
 
 
 @function(inplace=True, out=True)
 def copysign(x: Tensor, other: Operand) -> Tensor:
     """|x| with the sign of other, also that of -0 and of NaN; integers give floats."""
-    only_tensors("copysign", input=x)
+    require_tensors("copysign", input=x)
     return ops.copysign(x, other)
 
 
 @function(inplace=True, out=True)
 def nextafter(x: Tensor, other: Tensor) -> Tensor:
     """The next number after x towards other. Floating types only; its gradient is x's, none where they are equal."""
-    only_tensors("nextafter", input=x, other=other)
+    require_tensors("nextafter", input=x, other=other)
     return ops.nextafter(x, other)
 
 
 @function(out=True)
 def fmax(x: Tensor, other: Tensor) -> Tensor:
     """The larger of x and other, the other one where one is NaN; at a tie the gradient is x's."""
-    only_tensors("fmax", input=x, other=other)
+    require_tensors("fmax", input=x, other=other)
     return ops.fmax(x, other)
 
 
 @function(out=True)
 def fmin(x: Tensor, other: Tensor) -> Tensor:
     """The smaller of x and other, the other one where one is NaN; at a tie the gradient is x's."""
-    only_tensors("fmin", input=x, other=other)
+    require_tensors("fmin", input=x, other=other)
     return ops.fmin(x, other)
 
 
 @function(inplace=True, out=True)
 def gcd(x: Tensor, other: Tensor) -> Tensor:
     """The greatest common divisor of integers; gcd(0, 0) is 0."""
-    only_tensors("gcd", input=x, other=other)
+    require_tensors("gcd", input=x, other=other)
     return ops.gcd(x, other)
 
 
 @function(inplace=True, out=True)
 def lcm(x: Tensor, other: Tensor) -> Tensor:
     """The least common multiple of integers, 0 where one of them is 0."""
-    only_tensors("lcm", input=x, other=other)
+    require_tensors("lcm", input=x, other=other)
     return ops.lcm(x, other)
 
 
@@ -73,14 +73,14 @@ class frexp_result(NamedTuple):
 @function(out=True)
 def frexp(x: Tensor) -> Any:
     """(mantissa, exponent) with x = mantissa * 2^exponent and 1/2 <= |mantissa| < 1; the exponent is int32. Raises DTypeError for integers."""
-    return returned("frexp", frexp_result)(*ops.frexp(x))
+    return return_type("frexp", frexp_result)(*ops.frexp(x))
 
 
 @function(inplace=True, out=True)
 @borrowing
 def ldexp(x: Tensor, other: Tensor) -> Tensor:
     """x * 2^other in the type of both, integers as floating; of a large other in steps that do not overflow before the result does."""
-    only_tensors("ldexp", input=x, other=other)
+    require_tensors("ldexp", input=x, other=other)
     if other.is_complex():
         return ops.mul(x, ops.pow(2.0, other))
     kind = dtypes.result_type([x.array, other.array], "ldexp")
@@ -102,11 +102,11 @@ def _of_type(x: Tensor, dtype: np.dtype) -> Tensor:
 def float_power(x: Operand, exponent: Operand) -> Tensor:
     """x to the power exponent in float64 (complex128 for complex numbers), whatever their types."""
     if not isinstance(x, Tensor) and isinstance(exponent, Tensor):
-        exponent = in_c_order(exponent)  # as pow's result is
-    return ops.pow(_double(x), _double(exponent))
+        exponent = to_c_order(exponent)  # as pow's result is
+    return ops.pow(_to_double(x), _to_double(exponent))
 
 
-def _double(x: Any) -> Any:
+def _to_double(x: Any) -> Any:
     if not isinstance(x, Tensor):
         return float(x) if isinstance(x, bool | int) else x
     return _of_type(x, np.dtype(np.complex128 if x.dtype.is_complex else np.float64))
@@ -120,7 +120,7 @@ def _float_power_in_place(x: Tensor, exponent: Operand) -> Tensor:
         )
     if x.array.dtype != np.float64 and x.array.dtype != np.complex128:
         raise DTypeError(f"float_power_: the tensor is {x.dtype.name}, the result float64; use the out-of-place form")
-    return x.pow_(_double(exponent))  # type: ignore[attr-defined,no-any-return]
+    return x.pow_(_to_double(exponent))  # type: ignore[attr-defined,no-any-return]
 
 
 Tensor.float_power_ = _float_power_in_place  # type: ignore[method-assign, assignment]

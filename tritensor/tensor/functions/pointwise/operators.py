@@ -17,29 +17,29 @@ from tritensor.ground.transforms import WrappedArray
 from tritensor.ops.array import element_strides, empty_elementwise, from_host
 from tritensor.ops.table import ops, registry
 from tritensor.ops.table.lookup import changing
-from tritensor.tensor.aliasing.inplace import overwrite, write_over
+from tritensor.tensor.aliasing.inplace import compute_into, overwrite
 from tritensor.tensor.casting import cast
 from tritensor.tensor.core import Tensor, as_tensor, new_tensor
 from tritensor.tensor.functions.shaping.moving import to
-from tritensor.tensor.functions.shaping.reshaping import in_c_order
-from tritensor.tensor.parsing.data import values_of
+from tritensor.tensor.functions.shaping.reshaping import to_c_order
+from tritensor.tensor.parsing.data import parse_values
 from tritensor.tensor.public_api.publish import function
 
-_KNOWN = (Tensor, bool, int, float, complex, np.generic)
+_OPERANDS = (Tensor, bool, int, float, complex, np.generic)
 
 
-def _known(x: Any) -> bool:
-    return type(x) is Tensor or isinstance(x, _KNOWN)
+def _is_operand(x: Any) -> bool:
+    return type(x) is Tensor or isinstance(x, _OPERANDS)
 
 
-def _forwards(python: str, name: str) -> Any:
+def _make_operator(python: str, name: str) -> Any:
     """The operator as it is until its first call, which puts dispatch's fast lane in its place where the op has one."""
 
     def operator(self: Tensor, other: Any) -> Any:
         given = other
-        if _known(other) or (other := _operand(self, other, name)) is not None:
+        if _is_operand(other) or (other := _to_operand(self, other, name)) is not None:
             return getattr(ops, name)(self, other)
-        return _unanswered(name, python, given)
+        return _refuse_operand(name, python, given)
 
     placed: Any = (
         None  # the lane, which is put there once: what stands around it later, autocast, is not overwritten by a thread that was on its way
@@ -60,25 +60,25 @@ def _forwards(python: str, name: str) -> Any:
     return first
 
 
-def _reflected(name: str, python: str) -> Any:
+def _make_reflected(name: str, python: str) -> Any:
     def operator(self: Tensor, other: Any) -> Any:
         if not isinstance(self, Tensor):
             raise TypeError(f"{name}: the reflected operator was asked of a {type(self).__name__}; it is a tensor's")
         given = other
-        if _known(other) or (other := _operand(self, other, name)) is not None:
+        if _is_operand(other) or (other := _to_operand(self, other, name)) is not None:
             # a number's powers are in C order in PyTorch
-            return getattr(ops, name)(other, in_c_order(self) if name == "pow" and not isinstance(other, Tensor) else self)
-        return _unanswered(name, python, given)
+            return getattr(ops, name)(other, to_c_order(self) if name == "pow" and not isinstance(other, Tensor) else self)
+        return _refuse_operand(name, python, given)
 
     return operator
 
 
-def _in_place(name: str, python: str) -> Any:
+def _make_in_place(name: str, python: str) -> Any:
     def operator(self: Tensor, other: Any) -> Any:
         given = other
-        if not _known(other) and (other := _operand(self, other, name)) is None:
-            return _unanswered(name + "_", python, given)
-        if write_over(name, self, (self, other), name + "_"):
+        if not _is_operand(other) and (other := _to_operand(self, other, name)) is None:
+            return _refuse_operand(name + "_", python, given)
+        if compute_into(name, self, (self, other), name + "_"):
             return self
         since = next_sequence()
         return overwrite(self, getattr(ops, name)(self, other), name + "_", since)
@@ -86,7 +86,7 @@ def _in_place(name: str, python: str) -> Any:
     return operator
 
 
-def _unanswered(name: str, python: str, other: Any) -> Any:
+def _refuse_operand(name: str, python: str, other: Any) -> Any:
     """NotImplemented, so that Python asks the other operand's class. Raises TypeError where that has no answer either; == and != always have one."""
     if python in ("eq", "ne") or type(other).__module__ != "builtins":
         return NotImplemented
@@ -94,7 +94,7 @@ def _unanswered(name: str, python: str, other: Any) -> Any:
     raise TypeError(f"{name}: other is {shown}; give a tensor or a number (tritensor.tensor(...))")
 
 
-def _operand(x: Tensor, other: Any, name: str) -> Tensor | None:
+def _to_operand(x: Tensor, other: Any, name: str) -> Tensor | None:
     """A numpy array (its memory shared on the CPU) or a list of numbers as a tensor on x's device; None for anything else."""
     if isinstance(other, np.ndarray):
         if other.dtype.kind in "OUSmM":
@@ -102,7 +102,7 @@ def _operand(x: Tensor, other: Any, name: str) -> Tensor | None:
         dtypes.of(other.dtype)
         return new_tensor(other if not x.is_cuda else from_host(other, x.device))
     if isinstance(other, list | tuple):
-        return new_tensor(from_host(values_of(name, other, None), x.device))
+        return new_tensor(from_host(parse_values(name, other, None), x.device))
     return None
 
 
@@ -111,81 +111,81 @@ _BINARY = {
     "mod": "remainder", "and": "bitwise_and", "or": "bitwise_or", "xor": "bitwise_xor", "lshift": "bitwise_left_shift", "rshift": "bitwise_right_shift",
 }  # fmt: skip
 for _python, _name in _BINARY.items():
-    setattr(Tensor, f"__{_python}__", _forwards(_python, _name))
-    setattr(Tensor, f"__r{_python}__", _reflected(_name, f"r{_python}"))
-    setattr(Tensor, f"__i{_python}__", _in_place(_name, _python))
+    setattr(Tensor, f"__{_python}__", _make_operator(_python, _name))
+    setattr(Tensor, f"__r{_python}__", _make_reflected(_name, f"r{_python}"))
+    setattr(Tensor, f"__i{_python}__", _make_in_place(_name, _python))
 Tensor.__rdiv__ = borrowing(Tensor.__rtruediv__)  # type: ignore[method-assign]
 for _python in ("eq", "ne", "lt", "le", "gt", "ge"):
-    setattr(Tensor, f"__{_python}__", _forwards(_python, _python))
+    setattr(Tensor, f"__{_python}__", _make_operator(_python, _python))
 
 
-def _another_record(op: str) -> None:
+def _forget_fast_path(op: str) -> None:
     """An op has another record: its operator finds the fast lane anew."""
-    for python, name in (*_BINARY.items(), *((p, p) for p in _TURNED)):
+    for python, name in (*_BINARY.items(), *((p, p) for p in _SWAPPED)):
         if name == op:
-            setattr(Tensor, f"__{python}__", _forwards(python, name))
+            setattr(Tensor, f"__{python}__", _make_operator(python, name))
 
 
-registry.changed.append(_another_record)
+registry.changed.append(_forget_fast_path)
 Tensor.__hash__ = object.__hash__  # type: ignore
 
 
-_UFUNCS = {
+_OPERATOR_OF_UFUNC = {
     np.add: "add", np.subtract: "sub", np.multiply: "mul", np.true_divide: "truediv", np.power: "pow", np.matmul: "matmul", np.floor_divide: "floordiv",
     np.remainder: "mod", np.bitwise_and: "and", np.bitwise_or: "or", np.bitwise_xor: "xor", np.left_shift: "lshift", np.right_shift: "rshift",
     np.equal: "eq", np.not_equal: "ne", np.less: "lt", np.less_equal: "le", np.greater: "gt", np.greater_equal: "ge",
 }  # fmt: skip
-_TURNED = {"eq": "eq", "ne": "ne", "lt": "gt", "le": "ge", "gt": "lt", "ge": "le"}  # a < b is b > a
-OPERATORS = {**_BINARY, **{p: p for p in _TURNED}}  # the op of each operator that may have a lane of its own, by Python's name
+_SWAPPED = {"eq": "eq", "ne": "ne", "lt": "gt", "le": "ge", "gt": "lt", "ge": "le"}  # a < b is b > a
+OPERATORS = {**_BINARY, **{p: p for p in _SWAPPED}}  # the op of each operator that may have a lane of its own, by Python's name
 
 
-def _asked_by_numpy(self: Tensor, ufunc: np.ufunc, method: str, *inputs: Any, **options: Any) -> Any:
+def _array_ufunc(self: Tensor, ufunc: np.ufunc, method: str, *inputs: Any, **options: Any) -> Any:
     """A function of numpy that was given a tensor. An operator (`ndarray + tensor`) is the tensor's own, gradients included; any other
     function runs in numpy on the values and gives a tensor on the CPU.
 
     Raises what `__array__` does for tensors on a GPU and those that require grad: such a function would lose the graph.
     """
-    python = _UFUNCS.get(ufunc)
+    python = _OPERATOR_OF_UFUNC.get(ufunc)
     if python is not None and method == "__call__" and not options:
         a, b = inputs
         if isinstance(a, Tensor):
             return getattr(a, f"__{python}__")(b)
-        return getattr(b, f"__{_TURNED[python]}__" if python in _TURNED else f"__r{python}__")(a)
+        return getattr(b, f"__{_SWAPPED[python]}__" if python in _SWAPPED else f"__r{python}__")(a)
     if "out" in options:
         options["out"] = tuple(x.numpy() if isinstance(x, Tensor) else x for x in options["out"])
     found = getattr(ufunc, method)(*[np.asarray(x) if isinstance(x, Tensor) else x for x in inputs], **options)
     if "out" in options:
         return found
-    return tuple(map(_as_tensor, found)) if isinstance(found, tuple) else _as_tensor(found)
+    return tuple(map(_wrap_array, found)) if isinstance(found, tuple) else _wrap_array(found)
 
 
-def _as_tensor(x: Any) -> Any:
+def _wrap_array(x: Any) -> Any:
     return new_tensor(np.asarray(x)) if isinstance(x, np.ndarray | np.generic) else x
 
 
-Tensor.__array_ufunc__ = _asked_by_numpy  # type: ignore
+Tensor.__array_ufunc__ = _array_ufunc  # type: ignore
 
 
-def _negative(self: Tensor) -> Tensor:
+def _neg(self: Tensor) -> Tensor:
     return ops.neg(self)
 
 
-def _absolute(self: Tensor) -> Tensor:
+def _abs(self: Tensor) -> Tensor:
     return ops.abs(self)
 
 
-def _inverted(self: Tensor) -> Tensor:
+def _invert(self: Tensor) -> Tensor:
     return ops.bitwise_not(self)
 
 
-def _positive(self: Tensor) -> Tensor:
+def _pos(self: Tensor) -> Tensor:
     return self
 
 
-Tensor.__neg__ = _negative  # type: ignore
-Tensor.__abs__ = _absolute  # type: ignore
-Tensor.__invert__ = _inverted  # type: ignore
-Tensor.__pos__ = _positive  # type: ignore
+Tensor.__neg__ = _neg  # type: ignore
+Tensor.__abs__ = _abs  # type: ignore
+Tensor.__invert__ = _invert  # type: ignore
+Tensor.__pos__ = _pos  # type: ignore
 
 
 @function
@@ -214,7 +214,7 @@ def astype(x: Tensor, dtype: Any, copy: bool = True) -> Tensor:
     return to(x, dtype=dtype, copy=copy)
 
 
-def _conversion(name: str, dtype: DType) -> None:
+def _publish_conversion(name: str, dtype: DType) -> None:
     def convert(x: Tensor, memory_format: Any = preserve_format) -> Tensor:
         return to(x, dtype=dtype, memory_format=memory_format)
 
@@ -227,7 +227,7 @@ for _name, _dtype in {
     "float": dtypes.float32, "double": dtypes.float64, "half": dtypes.float16, "bfloat16": dtypes.bfloat16, "long": dtypes.int64,
     "int": dtypes.int32, "short": dtypes.int16, "char": dtypes.int8, "byte": dtypes.uint8, "bool": dtypes.bool_,
 }.items():  # fmt: skip
-    _conversion(_name, _dtype)
+    _publish_conversion(_name, _dtype)
 
 
 @function(free=False)
@@ -262,11 +262,11 @@ def fill_(x: Tensor, value: Any) -> Tensor:
         value = cast(value, x.array.dtype)
     elif isinstance(value, bool | int | float | complex):
         value = dtypes.as_element(x.array.dtype, value, "fill_")
-    overwrite(_one_of_each_cell(x), value, "fill_")
+    overwrite(_drop_repeats(x), value, "fill_")
     return x
 
 
-def _one_of_each_cell(x: Tensor) -> Tensor:
+def _drop_repeats(x: Tensor) -> Tensor:
     """x without the repeats of its expanded dimensions: where all get one value, they need not be told apart."""
     strides = element_strides(x.array)
     if 0 not in strides:
@@ -277,5 +277,5 @@ def _one_of_each_cell(x: Tensor) -> Tensor:
 @function
 def zero_(x: Tensor) -> Tensor:
     """Write zeros; returns x."""
-    overwrite(_one_of_each_cell(x), 0, "zero_")
+    overwrite(_drop_repeats(x), 0, "zero_")
     return x

@@ -10,37 +10,37 @@ import numpy as np
 from tritensor.ground.errors import ArgumentError
 from tritensor.ops.table import ops
 from tritensor.tensor.core import Tensor
-from tritensor.tensor.derivatives import barred
-from tritensor.tensor.functions.pointwise.elementary import only_tensors
-from tritensor.tensor.functions.shaping.reshaping import in_c_order
+from tritensor.tensor.derivatives import refuse_derivative
+from tritensor.tensor.functions.pointwise.elementary import require_tensors
+from tritensor.tensor.functions.shaping.reshaping import to_c_order
 from tritensor.tensor.public_api.arguments import Operand
-from tritensor.tensor.public_api.publish import function, named, namespaces, public
+from tritensor.tensor.public_api.publish import function, namespaces, public, rename_function
 
 names = namespaces.setdefault("special", {})  # what tritensor.special holds, by name
-_FIRST = " by its first argument"
+_BY_FIRST = " by its first argument"
 
 
-def _unary(name: str, op_name: str, doc: str, *aliases: str, everywhere: bool, inplace: bool = True) -> None:
+def _publish_unary(name: str, op_name: str, doc: str, *aliases: str, everywhere: bool, inplace: bool = True) -> None:
     """A function of one tensor that is its op and nothing else: of tritensor.special alone, or public everywhere."""
 
     def call(x: Tensor) -> Tensor:
         return getattr(ops, op_name)(x)
 
     made = function(inplace=inplace and everywhere, out=True, names=aliases, namespace="" if everywhere else "special")(
-        named(call, name, doc)
+        rename_function(call, name, doc)
     )
     if everywhere and name != "lgamma":
         names.update(dict.fromkeys((name, *aliases), made))
 
 
-_PUBLIC: dict[str, tuple[str, tuple[str, ...]]] = {
+_EVERYWHERE: dict[str, tuple[str, tuple[str, ...]]] = {
     "erfinv": ("The inverse of erf: infinite at 1 and -1, NaN beyond.", ()),
     "lgamma": ("log |gamma(x)|, infinite at 0, -1, -2, ...", ()),
     "digamma": ("The derivative of lgamma; NaN at -1, -2, ...", ()),
     "i0": ("The modified Bessel function I0.", ()),
     "sinc": ("sin(pi x) / (pi x), 1 at 0.", ()),
 }
-_SPECIAL: dict[str, tuple[str, str]] = {
+_SPECIAL_ONLY: dict[str, tuple[str, str]] = {
     "airy_ai": ("airy_ai", "The Airy function Ai. It has no gradient."),
     "bessel_j0": ("bessel_j0", "The Bessel function J0. It has no gradient."),
     "bessel_j1": ("bessel_j1", "The Bessel function J1. It has no gradient."),
@@ -60,14 +60,14 @@ _SPECIAL: dict[str, tuple[str, str]] = {
     "scaled_modified_bessel_k1": ("scaled_modified_bessel_k1", "exp(x) K1(x). It has no gradient."),
     "spherical_bessel_j0": ("spherical_bessel_j0", "sin(x) / x, 1 at 0. It has no gradient."),
 }
-for _name, (_doc, _aliases) in _PUBLIC.items():
-    _unary(_name, _name, _doc, *_aliases, everywhere=True)
-for _name, (_op, _doc) in _SPECIAL.items():
-    _unary(_name, _op, _doc, everywhere=False)
+for _name, (_doc, _aliases) in _EVERYWHERE.items():
+    _publish_unary(_name, _name, _doc, *_aliases, everywhere=True)
+for _name, (_op, _doc) in _SPECIAL_ONLY.items():
+    _publish_unary(_name, _op, _doc, everywhere=False)
 names.update(gammaln=public["lgamma"], psi=public["digamma"])
 
 
-def _untracked(name: str) -> None:
+def _publish_without_gradient(name: str) -> None:
     """Of tritensor.special: a modified Bessel function that PyTorch gives no gradient under this name."""
     inner = names[name]
 
@@ -75,33 +75,37 @@ def _untracked(name: str) -> None:
         return inner(x.detach())
 
     function(namespace="special", out=True)(
-        named(call, f"modified_bessel_{name}", f"The modified Bessel function {name.upper()}; without a gradient, which `{name}` has.")
+        rename_function(
+            call, f"modified_bessel_{name}", f"The modified Bessel function {name.upper()}; without a gradient, which `{name}` has."
+        )
     )
 
 
-_untracked("i0")
-_untracked("i1")
+_publish_without_gradient("i0")
+_publish_without_gradient("i1")
 
 
-def _binary(name: str, op_name: str, doc: str, second: str = "other") -> None:
+def _publish_binary(name: str, op_name: str, doc: str, second: str = "other") -> None:
     """A function of tritensor.special of two tensors, or of a tensor and a number."""
 
     def call(x: Operand, other: Operand) -> Tensor:
-        _some_tensor(name, x, other)
+        _require_a_tensor(name, x, other)
         y = getattr(ops, op_name)(x, other)
-        return barred(name, y, x, by=_FIRST) if name == "zeta" else y
+        return refuse_derivative(name, y, x, by=_BY_FIRST) if name == "zeta" else y
 
     also = {second: "other"} if second != "other" else None
-    function(namespace="special", out=True, also=also)(named(call, name, doc))
+    function(namespace="special", out=True, also=also)(rename_function(call, name, doc))
 
 
-def _some_tensor(name: str, x: Any, other: Any) -> None:
+def _require_a_tensor(name: str, x: Any, other: Any) -> None:
     if not isinstance(x, Tensor) and not isinstance(other, Tensor):
         raise TypeError(f"{name}: both arguments are numbers; give a tensor for one of them (tritensor.tensor(...))")
 
 
-_binary("zeta", "zeta", "The sum of (other + k)^-input over k = 0, 1, ...; its gradient is that by other, by input it raises GradError.")
-_binary("xlog1py", "xlog1py", "input * log1p(other), 0 where input is 0 and other no NaN.")
+_publish_binary(
+    "zeta", "zeta", "The sum of (other + k)^-input over k = 0, 1, ...; its gradient is that by other, by input it raises GradError."
+)
+_publish_binary("xlog1py", "xlog1py", "input * log1p(other), 0 where input is 0 and other no NaN.")
 for _name, _doc in {
     "chebyshev_polynomial_t": "Chebyshev's polynomial of the first kind",
     "chebyshev_polynomial_u": "Chebyshev's polynomial of the second kind",
@@ -116,21 +120,21 @@ for _name, _doc in {
     "laguerre_polynomial_l": "Laguerre's polynomial",
     "legendre_polynomial_p": "Legendre's polynomial",
 }.items():
-    _binary(_name, _name, f"{_doc}, of degree n (cut to a whole number; below 0 the result is 0). It has no gradient.", "n")
+    _publish_binary(_name, _name, f"{_doc}, of degree n (cut to a whole number; below 0 the result is 0). It has no gradient.", "n")
 
 
 @function(inplace=True, out=True)
 def igamma(x: Tensor, other: Tensor) -> Tensor:
     """The regularised lower incomplete gamma function P(x, other). Raises GradError for a gradient by x; there is that by other alone."""
-    only_tensors("igamma", input=x, other=other)
-    return barred("igamma", ops.igamma(x, other), x, by=_FIRST)
+    require_tensors("igamma", input=x, other=other)
+    return refuse_derivative("igamma", ops.igamma(x, other), x, by=_BY_FIRST)
 
 
 @function(inplace=True, out=True)
 def igammac(x: Tensor, other: Tensor) -> Tensor:
     """The regularised upper incomplete gamma function 1 - P(x, other). Raises GradError for a gradient by x; there is that by other alone."""
-    only_tensors("igammac", input=x, other=other)
-    return barred("igammac", ops.igammac(x, other), x, by=_FIRST)
+    require_tensors("igammac", input=x, other=other)
+    return refuse_derivative("igammac", ops.igammac(x, other), x, by=_BY_FIRST)
 
 
 def _polygamma(n: int, x: Tensor) -> Tensor:
@@ -155,7 +159,7 @@ def _method(x: Tensor, n: int) -> Tensor:
     return _polygamma(n, x)
 
 
-function(inplace=True, free=False)(named(_method, "polygamma", "The n-th derivative of digamma."))
+function(inplace=True, free=False)(rename_function(_method, "polygamma", "The n-th derivative of digamma."))
 
 
 @function(inplace=True, out=True)
@@ -171,13 +175,13 @@ def mvlgamma(x: Tensor, p: int) -> Tensor:
     y = ops.lgamma(x)
     for k in range(1, p):
         y = ops.add(y, ops.lgamma(ops.sub(x, 0.5 * k)))
-    return in_c_order(ops.add(y, 0.25 * p * (p - 1) * math.log(math.pi)))
+    return to_c_order(ops.add(y, 0.25 * p * (p - 1) * math.log(math.pi)))
 
 
 @function(out=True)
 def logaddexp2(x: Tensor, other: Tensor) -> Tensor:
     """log2(2^x + 2^other) without overflow."""
-    only_tensors("logaddexp2", input=x, other=other)
+    require_tensors("logaddexp2", input=x, other=other)
     return ops.logaddexp2(x, other)
 
 

@@ -13,12 +13,12 @@ from tritensor.tensor.core import Tensor
 from tritensor.tensor.public_api.publish import function
 
 
-def _part(x: Tensor, dim: int, start: int, stop: int) -> Tensor:
+def _slice_dim(x: Tensor, dim: int, start: int, stop: int) -> Tensor:
     """The elements start..stop-1 along dim, as a view."""
     return ops.index_view(x, index=tuple(slice(start, stop, 1) if a == dim else slice(0, n, 1) for a, n in enumerate(x.shape)))
 
 
-def _joined(name: str, x: Tensor, dim: int, prepend: Tensor | None, append: Tensor | None) -> Tensor:
+def _join_ends(name: str, x: Tensor, dim: int, prepend: Tensor | None, append: Tensor | None) -> Tensor:
     """x with what stands before and behind it along dim."""
     parts = [p for p in (prepend, x, append) if p is not None]
     for label, part in (("prepend", prepend), ("append", append)):
@@ -44,10 +44,10 @@ def diff(x: Tensor, n: int = 1, dim: int = -1, prepend: Tensor | None = None, ap
     axis = normal_dim("diff", dim, x.ndim)
     if n == 0:
         return x.clone()
-    x = _joined("diff", x, axis, prepend, append)
+    x = _join_ends("diff", x, axis, prepend, append)
     for _ in range(min(n, x.shape[axis])):
         last = x.shape[axis]
-        following, before = _part(x, axis, min(1, last), last), _part(x, axis, 0, max(last - 1, 0))
+        following, before = _slice_dim(x, axis, min(1, last), last), _slice_dim(x, axis, 0, max(last - 1, 0))
         x = ops.ne(following, before) if x.array.dtype == np.bool_ else ops.sub(following, before)
     return x
 
@@ -69,7 +69,7 @@ def gradient(x: Tensor, *, spacing: Any = 1, dim: Any = None, edge_order: int = 
         raise ArgumentError(f"gradient: edge_order is {edge_order}; give 1 or 2")
     spacing = 1 if spacing is None else spacing
     several = isinstance(spacing, list | tuple)
-    dims = _gradient_dims(x, dim, len(spacing) if several and dim is None else None)
+    dims = _parse_gradient_dims(x, dim, len(spacing) if several and dim is None else None)
     spacings: Sequence[Any] = list(spacing) if several else [spacing] * len(dims)
     if len(spacings) != len(dims):
         raise ShapeError(f"gradient: {len(spacings)} spacings for {len(dims)} dims; give one for each")
@@ -81,12 +81,12 @@ def gradient(x: Tensor, *, spacing: Any = 1, dim: Any = None, edge_order: int = 
     if x.array.dtype.kind in "ub":
         raise DTypeError(f"gradient: x is {x.dtype.name}, whose differences wrap; cast it with .to(float32)")
     return tuple([
-        _at_coordinates(x, d, h, edge_order) if isinstance(h, Tensor) and h.ndim else _evenly(x, d, h, edge_order)
+        _differentiate_uneven(x, d, h, edge_order) if isinstance(h, Tensor) and h.ndim else _differentiate_even(x, d, h, edge_order)
         for d, h in zip(dims, spacings, strict=True)
     ])  # fmt: skip
 
 
-def _gradient_dims(x: Tensor, dim: Any, count: int | None) -> tuple[int, ...]:
+def _parse_gradient_dims(x: Tensor, dim: Any, count: int | None) -> tuple[int, ...]:
     """Dims in the order in which they were given."""
     if dim is None:
         if count is not None and count != x.ndim:
@@ -97,7 +97,7 @@ def _gradient_dims(x: Tensor, dim: Any, count: int | None) -> tuple[int, ...]:
     return tuple(normal_dim("gradient", d, x.ndim) for d in given)
 
 
-def _scaled(parts: Sequence[tuple[Any, Tensor]]) -> Tensor:
+def _sum_weighted(parts: Sequence[tuple[Any, Tensor]]) -> Tensor:
     """The sum of weights times tensors."""
     total = None
     for weight, part in parts:
@@ -106,22 +106,22 @@ def _scaled(parts: Sequence[tuple[Any, Tensor]]) -> Tensor:
     return total  # type: ignore[return-value]
 
 
-def _evenly(x: Tensor, d: int, h: Any, order: int) -> Tensor:
+def _differentiate_even(x: Tensor, d: int, h: Any, order: int) -> Tensor:
     """(x[i + 1] - x[i - 1]) / 2h; at the edges (x[1] - x[0]) / h, or (-3 x[0] + 4 x[1] - x[2]) / 2h."""
     n = x.shape[d]
     if order == 1:
-        ends = [ops.div(ops.sub(_part(x, d, b, b + 1), _part(x, d, b - 1, b)), h) for b in (1, n - 1)]
+        ends = [ops.div(ops.sub(_slice_dim(x, d, b, b + 1), _slice_dim(x, d, b - 1, b)), h) for b in (1, n - 1)]
     else:
-        one = [_part(x, d, k, k + 1) for k in (0, 1, 2, n - 3, n - 2, n - 1)]
+        one = [_slice_dim(x, d, k, k + 1) for k in (0, 1, 2, n - 3, n - 2, n - 1)]
         ends = [
-            ops.div(_scaled(((-1.5, one[0]), (2.0, one[1]), (-0.5, one[2]))), h),
-            ops.div(_scaled(((0.5, one[3]), (-2.0, one[4]), (1.5, one[5]))), h),
+            ops.div(_sum_weighted(((-1.5, one[0]), (2.0, one[1]), (-0.5, one[2]))), h),
+            ops.div(_sum_weighted(((0.5, one[3]), (-2.0, one[4]), (1.5, one[5]))), h),
         ]
-    middle = ops.div(ops.sub(_part(x, d, 2, n), _part(x, d, 0, n - 2)), 2 * h) if n > 2 else None
+    middle = ops.div(ops.sub(_slice_dim(x, d, 2, n), _slice_dim(x, d, 0, n - 2)), 2 * h) if n > 2 else None
     return ops.cat(*[p for p in (ends[0], middle, ends[1]) if p is not None], dim=d)
 
 
-def _at_coordinates(x: Tensor, d: int, at: Tensor, order: int) -> Tensor:
+def _differentiate_uneven(x: Tensor, d: int, at: Tensor, order: int) -> Tensor:
     """By the parabola through three points."""
     n = x.shape[d]
     if not x.is_floating_point() and not x.is_complex():
@@ -129,33 +129,35 @@ def _at_coordinates(x: Tensor, d: int, at: Tensor, order: int) -> Tensor:
     steps = ops.reshape(diff(at), shape=tuple(n - 1 if a == d else 1 for a in range(x.ndim)))
     pieces = []
     if order == 1:
-        ends = [ops.div(ops.sub(_part(x, d, b, b + 1), _part(x, d, b - 1, b)), _part(steps, d, b - 1, b)) for b in (1, n - 1)]
+        ends = [
+            ops.div(ops.sub(_slice_dim(x, d, b, b + 1), _slice_dim(x, d, b - 1, b)), _slice_dim(steps, d, b - 1, b)) for b in (1, n - 1)
+        ]
     else:
-        ends = [_edge(x, steps, d, 0, True), _edge(x, steps, d, n - 3, False)]
+        ends = [_edge_slope(x, steps, d, 0, True), _edge_slope(x, steps, d, n - 3, False)]
     if n > 2:
-        left, right = _part(steps, d, 0, n - 2), _part(steps, d, 1, n - 1)
+        left, right = _slice_dim(steps, d, 0, n - 2), _slice_dim(steps, d, 1, n - 1)
         both = ops.add(left, right)
         a = ops.neg(ops.div(right, ops.mul(left, both)))
         b = ops.div(ops.sub(right, left), ops.mul(left, right))
         c = ops.div(left, ops.mul(right, both))
-        pieces = [_scaled(((a, _part(x, d, 0, n - 2)), (b, _part(x, d, 1, n - 1)), (c, _part(x, d, 2, n))))]
+        pieces = [_sum_weighted(((a, _slice_dim(x, d, 0, n - 2)), (b, _slice_dim(x, d, 1, n - 1)), (c, _slice_dim(x, d, 2, n))))]
     return ops.cat(ends[0], *pieces, ends[1], dim=d)
 
 
-def _edge(x: Tensor, steps: Tensor, d: int, first: int, at_first: bool) -> Tensor:
+def _edge_slope(x: Tensor, steps: Tensor, d: int, first: int, at_first: bool) -> Tensor:
     """The parabola's slope at the first of the three points from `first` on, or at the last."""
-    left, right = _part(steps, d, first, first + 1), _part(steps, d, first + 1, first + 2)
+    left, right = _slice_dim(steps, d, first, first + 1), _slice_dim(steps, d, first + 1, first + 2)
     both = ops.add(left, right)
     middle = ops.div(both, ops.mul(left, right))
     if at_first:
         weights = ops.neg(ops.div(ops.add(both, left), ops.mul(left, both))), middle, ops.neg(ops.div(left, ops.mul(right, both)))
     else:
         weights = ops.div(right, ops.mul(left, both)), ops.neg(middle), ops.div(ops.add(both, right), ops.mul(right, both))
-    return _scaled([(w, _part(x, d, first + k, first + k + 1)) for k, w in enumerate(weights)])
+    return _sum_weighted([(w, _slice_dim(x, d, first + k, first + k + 1)) for k, w in enumerate(weights)])
 
 
 # Integrals
-def _widths(name: str, y: Tensor, x: Tensor, dim: int) -> Tensor:
+def _find_widths(name: str, y: Tensor, x: Tensor, dim: int) -> Tensor:
     """x[i + 1] - x[i] in a shape that broadcasts over y's along dim."""
     if y.array.dtype == np.bool_ or x.array.dtype == np.bool_:
         raise DTypeError(f"{name}: y is {y.dtype.name}, x {x.dtype.name}: bools have no width; cast them to a number type")
@@ -171,12 +173,12 @@ def _widths(name: str, y: Tensor, x: Tensor, dim: int) -> Tensor:
     return diff(x, 1, dim if x.ndim == y.ndim else dim - y.ndim)
 
 
-def _whole(y: Tensor) -> Tensor:
+def _integers_to_int64(y: Tensor) -> Tensor:
     """Integers in int64, in which the sum of two neighbours does not wrap."""
     return ops.cast(y, dtype=np.dtype(np.int64)) if y.array.dtype.kind in "iu" else y
 
 
-def _trapezoids(name: str, y: Tensor, x: Tensor | None, dx: Any, dim: int) -> Tensor | None:
+def _double_areas(name: str, y: Tensor, x: Tensor | None, dx: Any, dim: int) -> Tensor | None:
     """Twice the area under each step, None where there are no samples."""
     if x is not None and dx is not None:
         raise TypeError(f"{name}: x and dx={dx} both say how far apart the samples are; give one")
@@ -185,9 +187,9 @@ def _trapezoids(name: str, y: Tensor, x: Tensor | None, dx: Any, dim: int) -> Te
         return None
     if y.array.dtype == np.bool_:
         raise DTypeError(f"{name}: y is bool; cast it to a number type")
-    y = _whole(y)
-    sums = ops.add(_part(y, dim, 1, n), _part(y, dim, 0, n - 1))
-    width = dx if x is None else _widths(name, y, x, dim)
+    y = _integers_to_int64(y)
+    sums = ops.add(_slice_dim(y, dim, 1, n), _slice_dim(y, dim, 0, n - 1))
+    width = dx if x is None else _find_widths(name, y, x, dim)
     return sums if width is None else ops.mul(sums, width)
 
 
@@ -200,12 +202,12 @@ def trapezoid(y: Tensor, x: Tensor | None = None, *, dx: Any = None, dim: int = 
     axis = sized_dim("trapezoid", dim, y.ndim)
     n = y.shape[axis]
     if x is None and n > 2 and y.array.dtype != np.bool_ and not isinstance(dx, Tensor):  # of one width: all but the ends count twice
-        y = _whole(y)
-        ends = ops.add(_part(y, axis, 0, 1), _part(y, axis, n - 1, n))
-        inner = ops.sum(_part(y, axis, 1, n - 1), dim=(axis,), keepdim=True)
+        y = _integers_to_int64(y)
+        ends = ops.add(_slice_dim(y, axis, 0, 1), _slice_dim(y, axis, n - 1, n))
+        inner = ops.sum(_slice_dim(y, axis, 1, n - 1), dim=(axis,), keepdim=True)
         twice = ops.sum(ops.add(ops.mul(inner, 2), ends), dim=(axis,), keepdim=False)
         return ops.div(twice if dx is None else ops.mul(twice, dx), 2.0)
-    areas = _trapezoids("trapezoid", y, x, dx, axis)
+    areas = _double_areas("trapezoid", y, x, dx, axis)
     if areas is None:
         return ops.cast(ops.sum(y, dim=(axis,), keepdim=False), dtype=y.array.dtype)
     return ops.div(ops.sum(areas, dim=(axis + areas.ndim - y.ndim,), keepdim=False), 2.0)
@@ -215,7 +217,7 @@ def trapezoid(y: Tensor, x: Tensor | None = None, *, dx: Any = None, dim: int = 
 def cumulative_trapezoid(y: Tensor, x: Tensor | None = None, *, dx: Any = None, dim: int = -1) -> Tensor:
     """The integral of y up to each sample but the first along dim, by the trapezoid rule (see `trapezoid`)."""
     axis = sized_dim("cumulative_trapezoid", dim, y.ndim)
-    areas = _trapezoids("cumulative_trapezoid", y, x, dx, axis)
+    areas = _double_areas("cumulative_trapezoid", y, x, dx, axis)
     if areas is None:
         return ops.div(y, 2.0) if y.array.dtype.kind in "iu" else y.clone()
     return ops.div(ops.cumsum(areas, dim=axis + areas.ndim - y.ndim, reverse=False), 2.0)

@@ -11,10 +11,10 @@ from tritensor.ground import dtypes
 from tritensor.ground.errors import ArgumentError, DTypeError, EmptyError, ShapeError
 from tritensor.ops.table import broadcast, normal_dim, ops
 from tritensor.ops.transfer import from_host
-from tritensor.tensor.casting import widened
+from tritensor.tensor.casting import to_accumulator
 from tritensor.tensor.core import Tensor, new_tensor
-from tritensor.tensor.functions.reductions.reductions import Dims, as_type, dims_of, p_norm
-from tritensor.tensor.functions.shaping.reshaping import in_c_order, reshape_to
+from tritensor.tensor.functions.reductions.reductions import Dims, cast_if_given, p_norm, parse_dims
+from tritensor.tensor.functions.shaping.reshaping import reshape_to, to_c_order
 from tritensor.tensor.public_api.publish import function
 
 
@@ -34,10 +34,10 @@ def vector_norm(x: Tensor, ord: float = 2, dim: Dims = None, keepdim: bool = Fal
             raise DTypeError(f"vector_norm: x is {x.dtype.name}, dtype {wanted.name}; give a complex type")
         if dtypes.of(x.array.dtype).kind in ("float", "complex") and dtypes.promote(x.array.dtype, wanted.numpy) != wanted.numpy:
             raise DTypeError(f"vector_norm: dtype {wanted.name} is narrower than x's {x.dtype.name}; leave it away")
-        x = as_type(x, dtype)
+        x = cast_if_given(x, dtype)
     if not x.is_floating_point() and not x.is_complex():
         raise DTypeError(f"vector_norm: x is {x.dtype.name}; vector_norm takes floating types; cast it with .to(float32) or give dtype")
-    dims = dims_of("vector_norm", x, dim)
+    dims = parse_dims("vector_norm", x, dim)
     if 0 in [x.shape[d] for d in dims] and (ord < 0 or math.isinf(ord)):
         raise EmptyError(f"vector_norm: x {tuple(x.shape)} has no element along dim {dims}, and ord {ord} needs one")
     return p_norm(x, float(ord), dims, keepdim)
@@ -55,10 +55,10 @@ def renorm(x: Tensor, p: float, dim: int, maxnorm: float) -> Tensor:
         raise ShapeError(f"renorm: x {tuple(x.shape)} has {x.ndim} dimensions; it needs two, so that slices are vectors")
     axis = normal_dim("renorm", dim, x.ndim)
     over = tuple(a for a in range(x.ndim) if a != axis)
-    large = ops.gt(vector_norm(widened(x.detach()), p, over, True), float(maxnorm))
-    norms = vector_norm(ops.where(large, widened(x), 0.0), p, over, True)  # what stays, with a NaN in it say, has no part in a scale
+    large = ops.gt(vector_norm(to_accumulator(x.detach()), p, over, True), float(maxnorm))
+    norms = vector_norm(ops.where(large, to_accumulator(x), 0.0), p, over, True)  # what stays, with a NaN in it say, has no part in a scale
     scale = ops.where(large, ops.div(float(maxnorm), ops.add(norms, 1e-7)), 1.0)
-    return in_c_order(ops.mul(x, as_type(scale, x.dtype)))
+    return to_c_order(ops.mul(x, cast_if_given(scale, x.dtype)))
 
 
 # Distances

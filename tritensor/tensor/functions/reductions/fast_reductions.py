@@ -18,7 +18,7 @@ ALL_DIMS = [tuple(range(n)) for n in range(65)]  # of a tensor of n dimensions
 EACH_DIM = [(d,) for d in range(64)]
 
 
-def quick_reduction(name: str) -> Callable[..., Tensor | None]:
+def make_fast_reduction(name: str) -> Callable[..., Tensor | None]:
     """The quick way of a reduction over all dims or one. Its op's reference has a `plain` side, `(array, dims, keepdim)`, which gives
     an array of its own or None; the op is looked up at the first call."""
     found: Any = None  # (op, its plain side, what a node keeps): one assignment, so that threads which find it at once put it there whole

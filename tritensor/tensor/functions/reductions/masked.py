@@ -13,24 +13,24 @@ from tritensor.ground.errors import ArgumentError, DTypeError
 from tritensor.ops.table import normal_dim, ops
 from tritensor.tensor.core import Tensor
 from tritensor.tensor.functions.reductions.distances import vector_norm
-from tritensor.tensor.functions.reductions.reductions import Dims, as_type, dims_of
+from tritensor.tensor.functions.reductions.reductions import Dims, cast_if_given, parse_dims
 from tritensor.tensor.functions.reductions.reductions import logsumexp as _logsumexp
 from tritensor.tensor.public_api.publish import function
 
 _I64 = np.dtype(np.int64)
 
 
-def in_type(x: Tensor, dtype: Any, floating: bool = False) -> Tensor:
+def cast_operand(x: Tensor, dtype: Any, floating: bool = False) -> Tensor:
     """x in the type in which a result was asked for; integers in int64, or in the default type where it is `floating`."""
     if dtype is not None:
-        return as_type(x, dtype)
+        return cast_if_given(x, dtype)
     if x.is_floating_point() or x.is_complex():
         return x
     return ops.cast(x, dtype=dtypes.default_float().numpy if floating else _I64)
 
 
 @borrowing
-def shown(name: str, x: Tensor, mask: Tensor | None, instead: float) -> Tensor:
+def fill_masked(name: str, x: Tensor, mask: Tensor | None, instead: float) -> Tensor:
     """x with `instead` where the mask is False; the mask broadcasts to x."""
     if mask is None:
         return x
@@ -39,14 +39,14 @@ def shown(name: str, x: Tensor, mask: Tensor | None, instead: float) -> Tensor:
     return ops.where(mask, x, instead)
 
 
-def _extreme(x: Tensor, sign: int) -> float:
+def _worst_number(x: Tensor, sign: int) -> float:
     """The number that loses against all: the lowest (sign -1) or the highest of x's type."""
     if x.is_floating_point():
         return sign * float("inf")
     return int(np.iinfo(x.array.dtype).min if sign < 0 else np.iinfo(x.array.dtype).max)
 
 
-def _count(x: Tensor, mask: Tensor | None, dims: tuple[int, ...], keepdim: bool, kind: np.dtype) -> Tensor:
+def _count_unmasked(x: Tensor, mask: Tensor | None, dims: tuple[int, ...], keepdim: bool, kind: np.dtype) -> Tensor:
     """How many elements are seen."""
     seen = (
         ops.full(shape=tuple(x.shape), value=True, dtype=np.dtype(np.bool_), device=x.device)
@@ -59,72 +59,81 @@ def _count(x: Tensor, mask: Tensor | None, dims: tuple[int, ...], keepdim: bool,
 @function(namespace="masked")
 def sum(x: Tensor, dim: Dims = None, *, keepdim: bool = False, dtype: Any = None, mask: Tensor | None = None) -> Tensor:
     """Sum over dims of what the mask shows; 0 of nothing."""
-    return as_type(ops.sum(shown("masked.sum", in_type(x, dtype), mask, 0), dim=dims_of("masked.sum", x, dim), keepdim=keepdim), dtype)
+    return cast_if_given(
+        ops.sum(fill_masked("masked.sum", cast_operand(x, dtype), mask, 0), dim=parse_dims("masked.sum", x, dim), keepdim=keepdim), dtype
+    )
 
 
 @function(namespace="masked")
 @borrowing
 def prod(x: Tensor, dim: Dims = None, *, keepdim: bool = False, dtype: Any = None, mask: Tensor | None = None) -> Tensor:
     """Product over dims of what the mask shows; 1 of nothing."""
-    return as_type(ops.prod(shown("masked.prod", in_type(x, dtype), mask, 1), dim=dims_of("masked.prod", x, dim), keepdim=keepdim), dtype)
+    return cast_if_given(
+        ops.prod(fill_masked("masked.prod", cast_operand(x, dtype), mask, 1), dim=parse_dims("masked.prod", x, dim), keepdim=keepdim), dtype
+    )
 
 
 @function(namespace="masked")
 def cumsum(x: Tensor, dim: int, *, dtype: Any = None, mask: Tensor | None = None) -> Tensor:
     """Running sum along dim of what the mask shows."""
-    return as_type(
-        ops.cumsum(shown("masked.cumsum", in_type(x, dtype), mask, 0), dim=normal_dim("masked.cumsum", dim, x.ndim), reverse=False), dtype
+    return cast_if_given(
+        ops.cumsum(
+            fill_masked("masked.cumsum", cast_operand(x, dtype), mask, 0), dim=normal_dim("masked.cumsum", dim, x.ndim), reverse=False
+        ),
+        dtype,
     )
 
 
 @function(namespace="masked")
 def cumprod(x: Tensor, dim: int, *, dtype: Any = None, mask: Tensor | None = None) -> Tensor:
     """Running product along dim of what the mask shows."""
-    return as_type(ops.cumprod(shown("masked.cumprod", in_type(x, dtype), mask, 1), dim=normal_dim("masked.cumprod", dim, x.ndim)), dtype)
+    return cast_if_given(
+        ops.cumprod(fill_masked("masked.cumprod", cast_operand(x, dtype), mask, 1), dim=normal_dim("masked.cumprod", dim, x.ndim)), dtype
+    )
 
 
 @function(namespace="masked")
 @borrowing
 def amax(x: Tensor, dim: Dims = None, *, keepdim: bool = False, dtype: Any = None, mask: Tensor | None = None) -> Tensor:
     """Largest over dims of what the mask shows; the lowest number of nothing."""
-    x = as_type(x, dtype)
-    return ops.amax(shown("masked.amax", x, mask, _extreme(x, -1)), dim=dims_of("masked.amax", x, dim), keepdim=keepdim)
+    x = cast_if_given(x, dtype)
+    return ops.amax(fill_masked("masked.amax", x, mask, _worst_number(x, -1)), dim=parse_dims("masked.amax", x, dim), keepdim=keepdim)
 
 
 @function(namespace="masked")
 @borrowing
 def amin(x: Tensor, dim: Dims = None, *, keepdim: bool = False, dtype: Any = None, mask: Tensor | None = None) -> Tensor:
     """Smallest over dims of what the mask shows; the highest number of nothing."""
-    x = as_type(x, dtype)
-    return ops.amin(shown("masked.amin", x, mask, _extreme(x, 1)), dim=dims_of("masked.amin", x, dim), keepdim=keepdim)
+    x = cast_if_given(x, dtype)
+    return ops.amin(fill_masked("masked.amin", x, mask, _worst_number(x, 1)), dim=parse_dims("masked.amin", x, dim), keepdim=keepdim)
 
 
 @function(namespace="masked")
 def argmax(x: Tensor, dim: int | None = None, *, keepdim: bool = False, dtype: Any = None, mask: Tensor | None = None) -> Tensor:
     """Index along dim, or in the flattened tensor, of the largest that the mask shows; in x's own type, as in PyTorch."""
-    x = as_type(x, dtype)
+    x = cast_if_given(x, dtype)
     place = None if dim is None else normal_dim("masked.argmax", dim, x.ndim)
-    found = ops.argmax(shown("masked.argmax", x, mask, _extreme(x, -1)), dim=place, keepdim=keepdim)
+    found = ops.argmax(fill_masked("masked.argmax", x, mask, _worst_number(x, -1)), dim=place, keepdim=keepdim)
     return ops.cast(found, dtype=x.array.dtype)
 
 
 @function(namespace="masked")
 def argmin(x: Tensor, dim: int | None = None, *, keepdim: bool = False, dtype: Any = None, mask: Tensor | None = None) -> Tensor:
     """Index along dim, or in the flattened tensor, of the smallest that the mask shows; in x's own type, as in PyTorch."""
-    x = as_type(x, dtype)
+    x = cast_if_given(x, dtype)
     place = None if dim is None else normal_dim("masked.argmin", dim, x.ndim)
-    found = ops.argmin(shown("masked.argmin", x, mask, _extreme(x, 1)), dim=place, keepdim=keepdim)
+    found = ops.argmin(fill_masked("masked.argmin", x, mask, _worst_number(x, 1)), dim=place, keepdim=keepdim)
     return ops.cast(found, dtype=x.array.dtype)
 
 
 @function(namespace="masked")
 def mean(x: Tensor, dim: Dims = None, *, keepdim: bool = False, dtype: Any = None, mask: Tensor | None = None) -> Tensor:
     """Mean over dims of what the mask shows, of floating types (ArgumentError for others; give dtype); NaN of nothing."""
-    x, dims = as_type(x, dtype), dims_of("masked.mean", x, dim)
+    x, dims = cast_if_given(x, dtype), parse_dims("masked.mean", x, dim)
     if not x.is_floating_point() and not x.is_complex():
         raise ArgumentError(f"masked.mean: x is {x.dtype.name}; give a floating dtype")
-    total = ops.sum(shown("masked.mean", x, mask, 0), dim=dims, keepdim=keepdim)
-    return ops.div(total, _count(x, mask, dims, keepdim, x.array.dtype))
+    total = ops.sum(fill_masked("masked.mean", x, mask, 0), dim=dims, keepdim=keepdim)
+    return ops.div(total, _count_unmasked(x, mask, dims, keepdim, x.array.dtype))
 
 
 @function(namespace="masked")
@@ -133,8 +142,8 @@ def norm(
 ) -> Tensor:
     """The norm of order `ord` over dims (see linalg.vector_norm) of what the mask shows."""
     p = 2.0 if ord is None else float(ord)
-    x = in_type(x, dtype, floating=True)
-    return vector_norm(shown("masked.norm", x, mask, float("inf") if p < 0 else 0), p, dim, keepdim)
+    x = cast_operand(x, dtype, floating=True)
+    return vector_norm(fill_masked("masked.norm", x, mask, float("inf") if p < 0 else 0), p, dim, keepdim)
 
 
 def _variance(
@@ -144,12 +153,12 @@ def _variance(
     if unbiased is not None and correction is not None:
         raise TypeError(f"{name}: unbiased={unbiased} and correction={correction} say the same thing; give correction")
     less = (1 if unbiased is None or unbiased else 0) if correction is None else correction
-    x, dims = in_type(x, dtype, floating=True), dims_of(name, x, dim)
+    x, dims = cast_operand(x, dtype, floating=True), parse_dims(name, x, dim)
     kind = np.dtype(f"f{x.array.dtype.itemsize // 2}") if x.is_complex() else x.array.dtype
-    count = _count(x, mask, dims, True, kind)
-    centred = ops.sub(x, ops.div(ops.sum(shown(name, x, mask, 0), dim=dims, keepdim=True), count))
-    squares = ops.sum(shown(name, ops.mul(centred, centred.conj()), mask, 0), dim=dims, keepdim=keepdim)
-    left = _count(x, mask, dims, keepdim, kind)
+    count = _count_unmasked(x, mask, dims, True, kind)
+    centred = ops.sub(x, ops.div(ops.sum(fill_masked(name, x, mask, 0), dim=dims, keepdim=True), count))
+    squares = ops.sum(fill_masked(name, ops.mul(centred, centred.conj()), mask, 0), dim=dims, keepdim=keepdim)
+    left = _count_unmasked(x, mask, dims, keepdim, kind)
     return ops.div(squares, ops.maximum(ops.sub(left, float(less)), 0.0))
 
 
@@ -171,33 +180,33 @@ def std(
     return ops.sqrt(_variance("masked.std", x, dim, unbiased, correction, keepdim, dtype, mask))
 
 
-def _shares(name: str, of: Callable[..., Tensor], x: Tensor, dim: int, dtype: Any, mask: Tensor | None) -> Tensor:
-    x = in_type(x, dtype, floating=True)
-    return of(shown(name, x, mask, -float("inf")), dim=normal_dim(name, dim, x.ndim))
+def _apply_softmax(name: str, of: Callable[..., Tensor], x: Tensor, dim: int, dtype: Any, mask: Tensor | None) -> Tensor:
+    x = cast_operand(x, dtype, floating=True)
+    return of(fill_masked(name, x, mask, -float("inf")), dim=normal_dim(name, dim, x.ndim))
 
 
 @function(namespace="masked")
 def softmax(x: Tensor, dim: int, *, dtype: Any = None, mask: Tensor | None = None) -> Tensor:
     """e^x / sum e^x along dim of what the mask shows, 0 elsewhere; NaN where it shows nothing."""
-    return _shares("masked.softmax", ops.softmax, x, dim, dtype, mask)
+    return _apply_softmax("masked.softmax", ops.softmax, x, dim, dtype, mask)
 
 
 @function(namespace="masked")
 def log_softmax(x: Tensor, dim: int, *, dtype: Any = None, mask: Tensor | None = None) -> Tensor:
     """x - log sum e^x along dim of what the mask shows, -inf elsewhere; NaN where it shows nothing."""
-    return _shares("masked.log_softmax", ops.log_softmax, x, dim, dtype, mask)
+    return _apply_softmax("masked.log_softmax", ops.log_softmax, x, dim, dtype, mask)
 
 
 @function(namespace="masked")
 def softmin(x: Tensor, dim: int, *, dtype: Any = None, mask: Tensor | None = None) -> Tensor:
     """The softmax of -x."""
-    return _shares("masked.softmin", ops.softmax, ops.neg(in_type(x, dtype, floating=True)), dim, None, mask)
+    return _apply_softmax("masked.softmin", ops.softmax, ops.neg(cast_operand(x, dtype, floating=True)), dim, None, mask)
 
 
 @function(namespace="masked")
 def normalize(x: Tensor, ord: float, dim: int, *, eps: float = 1e-12, dtype: Any = None, mask: Tensor | None = None) -> Tensor:
     """x divided by its norm along dim (by eps where that is smaller), of what the mask shows; 0 elsewhere."""
-    x = shown("masked.normalize", in_type(x, dtype, floating=True), mask, 0)
+    x = fill_masked("masked.normalize", cast_operand(x, dtype, floating=True), mask, 0)
     seen = ops.where(mask, x, float("inf")) if mask is not None and float(ord) < 0 else x
     return ops.div(x, ops.maximum(vector_norm(seen, float(ord), dim, True), float(eps)))
 
@@ -205,14 +214,18 @@ def normalize(x: Tensor, ord: float, dim: int, *, eps: float = 1e-12, dtype: Any
 @function(namespace="masked")
 def logsumexp(x: Tensor, dim: Dims = None, *, keepdim: bool = False, dtype: Any = None, mask: Tensor | None = None) -> Tensor:
     """log sum e^x over dims of what the mask shows; -inf of nothing. Of integers a whole number, as in PyTorch."""
-    x = as_type(x, dtype)
-    nothing = -float("inf") if x.is_complex() else _extreme(x, -1)
-    return as_type(_logsumexp(shown("masked.logsumexp", x, mask, nothing), dims_of("masked.logsumexp", x, dim), keepdim), x.dtype)
+    x = cast_if_given(x, dtype)
+    nothing = -float("inf") if x.is_complex() else _worst_number(x, -1)
+    return cast_if_given(
+        _logsumexp(fill_masked("masked.logsumexp", x, mask, nothing), parse_dims("masked.logsumexp", x, dim), keepdim), x.dtype
+    )
 
 
 @function(namespace="masked")
 def logaddexp(x: Tensor, other: Tensor, *, dtype: Any = None, input_mask: Tensor | None = None, other_mask: Tensor | None = None) -> Tensor:
     """log(e^x + e^other) of what the masks show; -inf of nothing."""
-    x, other = in_type(x, dtype, floating=True), in_type(other, dtype, floating=True)
+    x, other = cast_operand(x, dtype, floating=True), cast_operand(other, dtype, floating=True)
     nothing = -float("inf")
-    return ops.logaddexp(shown("masked.logaddexp", x, input_mask, nothing), shown("masked.logaddexp", other, other_mask, nothing))
+    return ops.logaddexp(
+        fill_masked("masked.logaddexp", x, input_mask, nothing), fill_masked("masked.logaddexp", other, other_mask, nothing)
+    )

@@ -13,14 +13,14 @@ from tritensor.ground.errors import ArgumentError, EmptyError, ShapeError
 from tritensor.ground.strides import channels_last, is_channels_last
 from tritensor.ops.array import element_strides
 from tritensor.ops.table import normal_dim, ops
-from tritensor.tensor.casting import widened
+from tritensor.tensor.casting import to_accumulator
 from tritensor.tensor.core import Tensor
-from tritensor.tensor.functions.reductions.reductions import as_type, dims_of
-from tritensor.tensor.functions.shaping.reshaping import in_c_order, reshape_to
+from tritensor.tensor.functions.reductions.reductions import cast_if_given, parse_dims
+from tritensor.tensor.functions.shaping.reshaping import reshape_to, to_c_order
 from tritensor.tensor.public_api.publish import function
 
 
-def _moments(x: Tensor, dims: tuple[int, ...]) -> tuple[Tensor, Tensor]:
+def _find_moments(x: Tensor, dims: tuple[int, ...]) -> tuple[Tensor, Tensor]:
     """Mean and variance (without Bessel's correction) over dims, which stay with size 1."""
     mean = ops.mean(x, dim=dims, keepdim=True)
     mean = ops.add(
@@ -30,11 +30,11 @@ def _moments(x: Tensor, dims: tuple[int, ...]) -> tuple[Tensor, Tensor]:
     return mean, ops.mean(ops.mul(centred, centred), dim=dims, keepdim=True)
 
 
-def _inverse(variance: Tensor, eps: float) -> Tensor:
+def _inverse_deviation(variance: Tensor, eps: float) -> Tensor:
     return ops.rsqrt(ops.add(variance, float(eps)))
 
 
-def _scaled(y: Tensor, weight: Tensor | None, bias: Tensor | None, shape: tuple[int, ...]) -> Tensor:
+def _apply_affine(y: Tensor, weight: Tensor | None, bias: Tensor | None, shape: tuple[int, ...]) -> Tensor:
     """y * weight + bias, both read in a shape that broadcasts."""
     y = y if weight is None else ops.mul(y, reshape_to(weight, shape))
     return y if bias is None else ops.add(y, reshape_to(bias, shape))
@@ -52,8 +52,8 @@ def native_layer_norm(
             f"native_layer_norm: normalized_shape {over} is not the end of input's shape {tuple(input.array.shape)}; give its last sizes"
         )
     y = ops.layer_norm(input, weight, bias, eps=float(eps), axes=len(over))
-    mean, variance = _moments(widened(input.detach()), tuple(range(lead, input.ndim)))
-    return y, as_type(mean, input.dtype), as_type(_inverse(variance, eps), input.dtype)
+    mean, variance = _find_moments(to_accumulator(input.detach()), tuple(range(lead, input.ndim)))
+    return y, cast_if_given(mean, input.dtype), cast_if_given(_inverse_deviation(variance, eps), input.dtype)
 
 
 @function(method=False)
@@ -67,12 +67,12 @@ def native_group_norm(
     shape = tuple(input.array.shape)
     if group < 1 or C % group or shape[:2] != (N, C) or input.array.size != N * C * HxW:
         raise ShapeError(f"native_group_norm: input {shape}, N {N}, C {C}, HxW {HxW}, group {group}; C must be a multiple of group")
-    rows = reshape_to(widened(input), (N, group, C // group * HxW))
-    mean, variance = _moments(rows, (2,))
-    rstd = _inverse(variance, eps)
+    rows = reshape_to(to_accumulator(input), (N, group, C // group * HxW))
+    mean, variance = _find_moments(rows, (2,))
+    rstd = _inverse_deviation(variance, eps)
     y = reshape_to(ops.mul(ops.sub(rows, mean), rstd), shape)
-    y = _scaled(y, weight, bias, (1, C) + (1,) * (len(shape) - 2))
-    return tuple(as_type(v, input.dtype) for v in (y, reshape_to(mean, (N, group)), reshape_to(rstd, (N, group))))  # type: ignore[return-value]
+    y = _apply_affine(y, weight, bias, (1, C) + (1,) * (len(shape) - 2))
+    return tuple(cast_if_given(v, input.dtype) for v in (y, reshape_to(mean, (N, group)), reshape_to(rstd, (N, group))))  # type: ignore[return-value]
 
 
 @function(method=False, out=True)
@@ -91,34 +91,34 @@ def native_batch_norm(
     if not training and (running_mean is None or running_var is None):
         raise ShapeError("native_batch_norm: without training, running_mean and running_var must be given")
     kept = (1, shape[1]) + (1,) * (len(shape) - 2)
-    x = widened(input)
+    x = to_accumulator(input)
     if training:
-        mean, variance = _moments(x, tuple(d for d in range(len(shape)) if d != 1))
-        _move(running_mean, mean, momentum)
+        mean, variance = _find_moments(x, tuple(d for d in range(len(shape)) if d != 1))
+        _update_running(running_mean, mean, momentum)
         count = input.array.size // max(shape[1], 1)
-        _move(running_var, variance, momentum, count / (count - 1) if count > 1 else float("inf") if count else 1.0)
+        _update_running(running_var, variance, momentum, count / (count - 1) if count > 1 else float("inf") if count else 1.0)
     else:
         assert running_mean is not None
         assert running_var is not None
-        mean, variance = reshape_to(widened(running_mean), kept), reshape_to(widened(running_var), kept)
-    rstd = _inverse(variance, eps)
-    y = _scaled(ops.mul(ops.sub(x, mean), rstd), weight, bias, kept)
-    saved = [reshape_to(v.detach(), (shape[1],)) for v in (mean, rstd)] if training else [_nothing(x), _nothing(x)]
+        mean, variance = reshape_to(to_accumulator(running_mean), kept), reshape_to(to_accumulator(running_var), kept)
+    rstd = _inverse_deviation(variance, eps)
+    y = _apply_affine(ops.mul(ops.sub(x, mean), rstd), weight, bias, kept)
+    saved = [reshape_to(v.detach(), (shape[1],)) for v in (mean, rstd)] if training else [_make_empty(x), _make_empty(x)]
     images = len(shape) == 4 and is_channels_last(shape, element_strides(input.array))
-    y = ops.copy(y, memory_format=channels_last) if images else in_c_order(y)
-    return as_type(y, input.dtype), saved[0], saved[1]
+    y = ops.copy(y, memory_format=channels_last) if images else to_c_order(y)
+    return cast_if_given(y, input.dtype), saved[0], saved[1]
 
 
-def _nothing(x: Tensor) -> Tensor:
+def _make_empty(x: Tensor) -> Tensor:
     return ops.full(shape=(0,), value=0, dtype=x.array.dtype, device=x.device)
 
 
-def _move(running: Tensor | None, batch: Tensor, momentum: float, factor: float = 1.0) -> None:
+def _update_running(running: Tensor | None, batch: Tensor, momentum: float, factor: float = 1.0) -> None:
     """running += momentum (factor batch - running), in place."""
     if running is not None:
         with no_grad():
             now = ops.mul(reshape_to(batch.detach(), tuple(running.array.shape)), factor * momentum)
-            running.mul_(1 - momentum).add_(as_type(now, running.dtype))
+            running.mul_(1 - momentum).add_(cast_if_given(now, running.dtype))
 
 
 @function(method=False)
@@ -132,16 +132,16 @@ def _native_batch_norm_legit(input: Tensor, weight: Any, bias: Any, *args: Any) 
 @function(method=False)
 def _softmax_backward_data(grad_output: Tensor, output: Tensor, dim: int, input_dtype: Any) -> Tensor:
     """The gradient of softmax by its input, y (g - sum g y) along dim, of its result y = output; in `input_dtype`."""
-    grad_output, output = widened(grad_output), widened(output)
+    grad_output, output = to_accumulator(grad_output), to_accumulator(output)
     product = ops.mul(grad_output, output)
     total = ops.sum(product, dim=(normal_dim("_softmax_backward_data", dim, output.ndim),) if output.ndim else (), keepdim=True)
-    return as_type(in_c_order(ops.sub(product, ops.mul(output, total))), input_dtype)
+    return cast_if_given(to_c_order(ops.sub(product, ops.mul(output, total))), input_dtype)
 
 
 @function(method=False)
 def _safe_softmax(x: Tensor, dim: int, dtype: Any = None) -> Tensor:
     """softmax along dim, 0 where a whole row is -inf; `dtype`: cast x first."""
-    x = as_type(x, dtype)
+    x = cast_if_given(x, dtype)
     place = normal_dim("_safe_softmax", dim, x.ndim)
     nothing = ops.all(ops.eq(x.detach(), -float("inf")), dim=(place,) if x.ndim else (), keepdim=True)
     return ops.where(nothing, 0.0, ops.softmax(ops.where(nothing, 0.0, x), dim=place))  # of zeros there, so that no gradient is NaN
@@ -157,20 +157,20 @@ def hash_tensor(x: Tensor, dim: Any = (), *, keepdim: bool = False, mode: int = 
         raise ArgumentError(f"hash_tensor: mode is {mode}; 0, the exclusive or, is the one there is")
     if isinstance(dim, tuple | list) and not dim and x.array.size == 0:
         raise ShapeError("hash_tensor: x has no elements; give the dim to reduce")
-    dims = dims_of("hash_tensor", x, dim)
+    dims = parse_dims("hash_tensor", x, dim)
     if 0 in [x.array.shape[d] for d in dims]:
         raise EmptyError(f"hash_tensor: x {tuple(x.shape)} has no element along dim {dims}; give a dim that has some")
-    wide = as_type(x.detach(), dtypes.float64 if x.is_floating_point() else dtypes.int64).contiguous()
+    wide = cast_if_given(x.detach(), dtypes.float64 if x.is_floating_point() else dtypes.int64).contiguous()
     bits = ops.permute(wide.view(dtypes.int64), dims=(*[d for d in range(x.ndim) if d not in dims], *dims))
     kept = tuple([n for d, n in enumerate(x.array.shape) if d not in dims])
     width = int(np.prod([x.array.shape[d] for d in dims], dtype=np.int64))
     rows = reshape_to(bits, (*kept, width))
-    rows = _folded(rows)
+    rows = _reduce_by_xor(rows)
     shape = tuple([1 if d in dims else n for d, n in enumerate(x.array.shape)]) if keepdim else kept
     return reshape_to(rows, shape).contiguous().view(dtypes.uint64)
 
 
-def _folded(rows: Tensor) -> Tensor:
+def _reduce_by_xor(rows: Tensor) -> Tensor:
     """(..., n) -> (..., 1): halves upon each other by exclusive or; an odd one out stays for the next round."""
     while (n := rows.array.shape[-1]) > 1:
         half = n // 2

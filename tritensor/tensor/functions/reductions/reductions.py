@@ -12,13 +12,13 @@ from tritensor.autograd.engine import followed
 from tritensor.ground import dtypes
 from tritensor.ground.errors import ArgumentError, DTypeError, EmptyError
 from tritensor.ops.table import normal_dim, normal_dims, ops, proven
-from tritensor.tensor.casting import cast, rounded, widened
+from tritensor.tensor.casting import cast, to_accumulator, to_dtype
 from tritensor.tensor.core import Tensor
 from tritensor.tensor.functions.linear.products import nuclear_norm
-from tritensor.tensor.functions.reductions.fast_reductions import ALL_DIMS, EACH_DIM, quick_reduction
-from tritensor.tensor.functions.shaping.reshaping import no_view
+from tritensor.tensor.functions.reductions.fast_reductions import ALL_DIMS, EACH_DIM, make_fast_reduction
+from tritensor.tensor.functions.shaping.reshaping import forget_base
 from tritensor.tensor.public_api.publish import function
-from tritensor.tensor.return_types import returned
+from tritensor.tensor.return_types import return_type
 
 Dims = int | Sequence[int] | None
 
@@ -37,15 +37,15 @@ class MinMax(NamedTuple):
     max: Tensor
 
 
-def dims_of(name: str, x: Tensor, dim: Any, axis: Any = None) -> tuple[int, ...]:
+def parse_dims(name: str, x: Tensor, dim: Any, axis: Any = None) -> tuple[int, ...]:
     """The reduced dims, sorted, counted from the front."""
-    dim = one_of(name, "dim", dim, "axis", axis)
+    dim = choose_argument(name, "dim", dim, "axis", axis)
     if dim is None or (isinstance(dim, tuple | list) and not dim):
         return ALL_DIMS[x.ndim]
     return normal_dims(name, dim, x.ndim)
 
 
-def _plain(x: Tensor, dim: Any) -> tuple[int, ...] | None:
+def _plain_dims(x: Tensor, dim: Any) -> tuple[int, ...] | None:
     """The reduced dims where none or one is given, as an int in range; None where there is more to look at."""
     if dim is None:
         return ALL_DIMS[len(x.array.shape)]
@@ -53,18 +53,18 @@ def _plain(x: Tensor, dim: Any) -> tuple[int, ...] | None:
     return EACH_DIM[dim % n] if type(dim) is int and -n <= dim < n else None
 
 
-def one_of(name: str, a: str, x: Any, b: str, y: Any) -> Any:
+def choose_argument(name: str, a: str, x: Any, b: str, y: Any) -> Any:
     """The one of two spellings that was given."""
     if x is not None and y is not None:
         raise TypeError(f"{name}: {a}={x} and {b}={y} are two names for one argument; give one")
     return y if x is None else x
 
 
-def _kept(keepdim: bool, keepdims: bool | None) -> bool:
+def _keeps_dims(keepdim: bool, keepdims: bool | None) -> bool:
     return bool(keepdim if keepdims is None else keepdims)
 
 
-def as_type(x: Tensor, dtype: Any) -> Tensor:
+def cast_if_given(x: Tensor, dtype: Any) -> Tensor:
     """x in the type in which a result was asked for."""
     if dtype is None:
         return x
@@ -72,7 +72,7 @@ def as_type(x: Tensor, dtype: Any) -> Tensor:
 
 
 # Sums
-@function(out="typed", quick=quick_reduction("sum"))
+@function(out="dtype", fast=make_fast_reduction("sum"))
 def sum(
     x: Tensor, dim: Dims = None, keepdim: bool = False, *, dtype: Any = None, axis: Dims = None, keepdims: bool | None = None
 ) -> Tensor:
@@ -82,66 +82,70 @@ def sum(
     >>> x.sum(), x.sum(dim=0), x.sum(dim=1, keepdim=True).shape
     (tensor(10), tensor([4, 6]), tritensor.Size([2, 1]))
     """
-    if dtype is None and axis is None and keepdims is None and (dims := _plain(x, dim)) is not None:
+    if dtype is None and axis is None and keepdims is None and (dims := _plain_dims(x, dim)) is not None:
         return proven.sum(x, dim=dims, keepdim=keepdim)
-    return as_type(ops.sum(as_type(x, dtype), dim=dims_of("sum", x, dim, axis), keepdim=_kept(keepdim, keepdims)), dtype)
+    return cast_if_given(
+        ops.sum(cast_if_given(x, dtype), dim=parse_dims("sum", x, dim, axis), keepdim=_keeps_dims(keepdim, keepdims)), dtype
+    )
 
 
-@function(out="typed")
+@function(out="dtype")
 def nansum(
     x: Tensor, dim: Dims = None, keepdim: bool = False, *, dtype: Any = None, axis: Dims = None, keepdims: bool | None = None
 ) -> Tensor:
     """Sum over dims of what is not NaN."""
-    dims, kept = dims_of("nansum", x, dim, axis), _kept(keepdim, keepdims)
+    dims, kept = parse_dims("nansum", x, dim, axis), _keeps_dims(keepdim, keepdims)
     if x.is_floating_point():
         floating = dtype is None or dtypes.as_dtype(dtype).kind == "float"
         if floating and isinstance(
             x.array, np.ndarray
         ):  # most often there is no NaN: one look at the sum tells, where no wait is paid for it
-            plain = ops.sum(as_type(x, dtype), dim=dims, keepdim=kept)
+            plain = ops.sum(cast_if_given(x, dtype), dim=dims, keepdim=kept)
             if np.isfinite(plain.array.astype(np.float32)).all():
-                return as_type(plain, dtype)
+                return cast_if_given(plain, dtype)
         x = ops.where(ops.ne(x, x), 0.0, x)
-    return as_type(ops.sum(as_type(x, dtype), dim=dims, keepdim=kept), dtype)
+    return cast_if_given(ops.sum(cast_if_given(x, dtype), dim=dims, keepdim=kept), dtype)
 
 
-@function(out="typed floats")
+@function(out="float dtype")
 def mean(
     x: Tensor, dim: Dims = None, keepdim: bool = False, *, dtype: Any = None, axis: Dims = None, keepdims: bool | None = None
 ) -> Tensor:
     """Mean over dims, of floating types (DTypeError for others; cast them or give dtype). NaN over no elements."""
-    if dtype is None and axis is None and keepdims is None and (dims := _plain(x, dim)) is not None:
+    if dtype is None and axis is None and keepdims is None and (dims := _plain_dims(x, dim)) is not None:
         return proven.mean(x, dim=dims, keepdim=keepdim)
-    return ops.mean(as_type(x, dtype), dim=dims_of("mean", x, dim, axis), keepdim=_kept(keepdim, keepdims))
+    return ops.mean(cast_if_given(x, dtype), dim=parse_dims("mean", x, dim, axis), keepdim=_keeps_dims(keepdim, keepdims))
 
 
-@function(out="typed floats")
+@function(out="float dtype")
 def nanmean(
     x: Tensor, dim: Dims = None, keepdim: bool = False, *, dtype: Any = None, axis: Dims = None, keepdims: bool | None = None
 ) -> Tensor:
     """Mean over dims of what is not NaN."""
-    x, dims, kept = as_type(x, dtype), dims_of("nanmean", x, dim, axis), _kept(keepdim, keepdims)
-    y = widened(x)
+    x, dims, kept = cast_if_given(x, dtype), parse_dims("nanmean", x, dim, axis), _keeps_dims(keepdim, keepdims)
+    y = to_accumulator(x)
     count = ops.cast(ops.sum(ops.eq(y, y), dim=dims, keepdim=kept), dtype=y.array.dtype)
-    return rounded(ops.div(ops.sum(ops.where(ops.ne(y, y), 0.0, y), dim=dims, keepdim=kept), count), x.array.dtype)
+    return to_dtype(ops.div(ops.sum(ops.where(ops.ne(y, y), 0.0, y), dim=dims, keepdim=kept), count), x.array.dtype)
 
 
-@function(out="typed")
+@function(out="dtype")
 def prod(
     x: Tensor, dim: Dims = None, keepdim: bool = False, *, dtype: Any = None, axis: Dims = None, keepdims: bool | None = None
 ) -> Tensor:
     """Product over dims; integers and bools in int64. The gradient is exact where elements are zero."""
-    return as_type(ops.prod(as_type(x, dtype), dim=dims_of("prod", x, dim, axis), keepdim=_kept(keepdim, keepdims)), dtype)
+    return cast_if_given(
+        ops.prod(cast_if_given(x, dtype), dim=parse_dims("prod", x, dim, axis), keepdim=_keeps_dims(keepdim, keepdims)), dtype
+    )
 
 
 @function
 def count_nonzero(x: Tensor, dim: Dims = None, *, axis: Dims = None, keepdims: bool = False) -> Tensor:
     """How many elements over dims are not zero, int64."""
-    return ops.sum(ops.ne(x, 0), dim=dims_of("count_nonzero", x, dim, axis), keepdim=bool(keepdims))
+    return ops.sum(ops.ne(x, 0), dim=parse_dims("count_nonzero", x, dim, axis), keepdim=bool(keepdims))
 
 
 # Spread
-def _spread_arguments(name: str, x: Tensor, dim: Any, unbiased: Any, correction: Any, axis: Any) -> tuple[tuple[int, ...], float]:
+def _parse_variance_arguments(name: str, x: Tensor, dim: Any, unbiased: Any, correction: Any, axis: Any) -> tuple[tuple[int, ...], float]:
     """Dims and correction from both of PyTorch's signatures: (dim, correction=1) and (dim, unbiased), (unbiased)."""
     if isinstance(dim, bool):  # x.std(False)
         dim, unbiased = None, dim
@@ -149,10 +153,10 @@ def _spread_arguments(name: str, x: Tensor, dim: Any, unbiased: Any, correction:
         if correction is not None:
             raise TypeError(f"{name}: unbiased={unbiased} and correction={correction} say the same thing; give correction")
         correction = 1 if unbiased else 0
-    return dims_of(name, x, dim, axis), 1 if correction is None else correction
+    return parse_dims(name, x, dim, axis), 1 if correction is None else correction
 
 
-def _variance(x: Tensor, dims: tuple[int, ...], correction: float, keepdim: bool) -> Tensor:
+def _find_variance(x: Tensor, dims: tuple[int, ...], correction: float, keepdim: bool) -> Tensor:
     """The variance; of complex numbers that of their real parts and that of their imaginary parts together."""
     if not x.is_complex():
         return ops.var(x, dim=dims, correction=correction, keepdim=keepdim)
@@ -166,8 +170,8 @@ def var(
     keepdims: bool | None = None,
 ) -> Tensor:  # fmt: skip
     """Variance over dims, sum((x - mean)^2) / max(0, n - correction); correction is 1 unless given (unbiased=False: 0)."""
-    dims, correction = _spread_arguments("var", x, dim, unbiased, correction, axis)
-    return _variance(x, dims, correction, _kept(keepdim, keepdims))
+    dims, correction = _parse_variance_arguments("var", x, dim, unbiased, correction, axis)
+    return _find_variance(x, dims, correction, _keeps_dims(keepdim, keepdims))
 
 
 @function(out=True)
@@ -176,8 +180,8 @@ def std(
     keepdims: bool | None = None,
 ) -> Tensor:  # fmt: skip
     """Standard deviation over dims: the square root of `var`, with gradient 0 where it is 0."""
-    dims, correction = _spread_arguments("std", x, dim, unbiased, correction, axis)
-    return _deviation(x, dims, correction, _kept(keepdim, keepdims))
+    dims, correction = _parse_variance_arguments("std", x, dim, unbiased, correction, axis)
+    return _find_deviation(x, dims, correction, _keeps_dims(keepdim, keepdims))
 
 
 @function
@@ -185,8 +189,8 @@ def var_mean(
     x: Tensor, dim: Any = None, unbiased: bool | None = None, keepdim: bool = False, *, correction: float | None = None, axis: Dims = None
 ) -> tuple[Tensor, Tensor]:
     """(variance, mean) over dims."""
-    dims, correction = _spread_arguments("var_mean", x, dim, unbiased, correction, axis)
-    return _variance(x, dims, correction, keepdim), ops.mean(x, dim=dims, keepdim=keepdim)
+    dims, correction = _parse_variance_arguments("var_mean", x, dim, unbiased, correction, axis)
+    return _find_variance(x, dims, correction, keepdim), ops.mean(x, dim=dims, keepdim=keepdim)
 
 
 @function
@@ -194,28 +198,28 @@ def std_mean(
     x: Tensor, dim: Any = None, unbiased: bool | None = None, keepdim: bool = False, *, correction: float | None = None, axis: Dims = None
 ) -> tuple[Tensor, Tensor]:
     """(standard deviation, mean) over dims."""
-    dims, correction = _spread_arguments("std_mean", x, dim, unbiased, correction, axis)
-    return _deviation(x, dims, correction, keepdim), ops.mean(x, dim=dims, keepdim=keepdim)
+    dims, correction = _parse_variance_arguments("std_mean", x, dim, unbiased, correction, axis)
+    return _find_deviation(x, dims, correction, keepdim), ops.mean(x, dim=dims, keepdim=keepdim)
 
 
-def _deviation(x: Tensor, dims: tuple[int, ...], correction: float, keepdim: bool) -> Tensor:
+def _find_deviation(x: Tensor, dims: tuple[int, ...], correction: float, keepdim: bool) -> Tensor:
     """The root of the variance, in x's type, or the real one of a complex x; on the CPU in float64 where float32 does not hold the squares."""
-    y = _root(_variance(widened(x), dims, correction, keepdim))
+    y = _safe_sqrt(_find_variance(to_accumulator(x), dims, correction, keepdim))
     if x.is_complex():
         return y
-    if type(y.array) is np.ndarray and y.array.dtype == np.float32 and not _held(y.array):
-        y = _root(_variance(ops.cast(x, dtype=np.dtype(np.float64)), dims, correction, keepdim))
-    return rounded(y, x.array.dtype)
+    if type(y.array) is np.ndarray and y.array.dtype == np.float32 and not _squares_fit(y.array):
+        y = _safe_sqrt(_find_variance(ops.cast(x, dtype=np.dtype(np.float64)), dims, correction, keepdim))
+    return to_dtype(y, x.array.dtype)
 
 
-def _held(deviations: np.ndarray) -> bool:
+def _squares_fit(deviations: np.ndarray) -> bool:
     """Whether float32 held the squares that these are the roots of."""
     if deviations.size == 1:
         return 1e-17 < deviations.item() < math.inf
     return not deviations.size or bool(deviations.min() > 1e-17 and deviations.max() < math.inf)
 
 
-def _root(x: Tensor, hides: bool = True) -> Tensor:
+def _safe_sqrt(x: Tensor, hides: bool = True) -> Tensor:
     """sqrt(x) for x >= 0 with gradient 0 at 0, where sqrt's own is infinite; differentiable to any order elsewhere.
 
     hides: whether a NaN that arrives at 0 is hidden, too, as in PyTorch's deviations, and not in its norms.
@@ -227,22 +231,22 @@ def _root(x: Tensor, hides: bool = True) -> Tensor:
 
 
 # Extrema
-def _extremum(name: str, x: Tensor, dim: Any, keepdim: Any, axis: Any, keepdims: Any, other: Any) -> Any:
+def _find_extremum(name: str, x: Tensor, dim: Any, keepdim: Any, axis: Any, keepdims: Any, other: Any) -> Any:
     """max and min in all of PyTorch's forms."""
-    dim = one_of(name, "dim", dim, "axis", axis)
+    dim = choose_argument(name, "dim", dim, "axis", axis)
     if isinstance(dim, Tensor) or other is not None:
-        if not isinstance(x, Tensor) or not isinstance(one_of(name, "dim", dim, "other", other), Tensor):
+        if not isinstance(x, Tensor) or not isinstance(choose_argument(name, "dim", dim, "other", other), Tensor):
             raise TypeError(f"{name}: a number beside a tensor; give two tensors, or clamp")
-        return getattr(ops, name + "imum")(x, one_of(name, "dim", dim, "other", other))
+        return getattr(ops, name + "imum")(x, choose_argument(name, "dim", dim, "other", other))
     reduce = getattr(ops, "a" + name)
     if dim is None:
-        return reduce(x, dim=ALL_DIMS[x.ndim], keepdim=_kept(keepdim, keepdims))
+        return reduce(x, dim=ALL_DIMS[x.ndim], keepdim=_keeps_dims(keepdim, keepdims))
     if isinstance(dim, float):
         raise TypeError(f"{name}: dim {dim} is not an integer; for the larger or smaller of x and a number there is clamp")
     if not isinstance(dim, int | np.integer):
-        return reduce(x, dim=dims_of(name, x, dim), keepdim=_kept(keepdim, keepdims))
-    found = getattr(ops, name + "_dim")(x, dim=normal_dim(name, int(dim), x.ndim), keepdim=_kept(keepdim, keepdims))
-    return returned(name, ValuesIndices)(*found)
+        return reduce(x, dim=parse_dims(name, x, dim), keepdim=_keeps_dims(keepdim, keepdims))
+    found = getattr(ops, name + "_dim")(x, dim=normal_dim(name, int(dim), x.ndim), keepdim=_keeps_dims(keepdim, keepdims))
+    return return_type(name, ValuesIndices)(*found)
 
 
 @function(out=True)
@@ -260,7 +264,7 @@ def max(
     >>> values, indices
     (tensor([5., 7.]), tensor([1, 0]))
     """
-    return _extremum("max", x, dim, keepdim, axis, keepdims, other)
+    return _find_extremum("max", x, dim, keepdim, axis, keepdims, other)
 
 
 @function(out=True)
@@ -268,63 +272,63 @@ def min(
     x: Tensor, dim: Any = None, keepdim: bool = False, *, axis: Dims = None, keepdims: bool | None = None, other: Tensor | None = None
 ) -> Any:
     """min(x): the smallest element. min(x, dim): (values, indices). min(x, other): the smaller of each pair. NaN counts as smallest."""
-    return _extremum("min", x, dim, keepdim, axis, keepdims, other)
+    return _find_extremum("min", x, dim, keepdim, axis, keepdims, other)
 
 
-@function(out=True, quick=quick_reduction("amax"))
+@function(out=True, fast=make_fast_reduction("amax"))
 def amax(x: Tensor, dim: Dims = None, keepdim: bool = False, *, axis: Dims = None, keepdims: bool | None = None) -> Tensor:
     """Largest over dims; the gradient is shared evenly among equals. ShapeError over no elements."""
-    if axis is None and keepdims is None and (dims := _plain(x, dim)) is not None and x.array.size:
+    if axis is None and keepdims is None and (dims := _plain_dims(x, dim)) is not None and x.array.size:
         return proven.amax(x, dim=dims, keepdim=keepdim)
-    return ops.amax(x, dim=dims_of("amax", x, dim, axis), keepdim=_kept(keepdim, keepdims))
+    return ops.amax(x, dim=parse_dims("amax", x, dim, axis), keepdim=_keeps_dims(keepdim, keepdims))
 
 
-@function(out=True, quick=quick_reduction("amin"))
+@function(out=True, fast=make_fast_reduction("amin"))
 def amin(x: Tensor, dim: Dims = None, keepdim: bool = False, *, axis: Dims = None, keepdims: bool | None = None) -> Tensor:
     """Smallest over dims; the gradient is shared evenly among equals. ShapeError over no elements."""
-    if axis is None and keepdims is None and (dims := _plain(x, dim)) is not None and x.array.size:
+    if axis is None and keepdims is None and (dims := _plain_dims(x, dim)) is not None and x.array.size:
         return proven.amin(x, dim=dims, keepdim=keepdim)
-    return ops.amin(x, dim=dims_of("amin", x, dim, axis), keepdim=_kept(keepdim, keepdims))
+    return ops.amin(x, dim=parse_dims("amin", x, dim, axis), keepdim=_keeps_dims(keepdim, keepdims))
 
 
 @function(out="exact")
 def aminmax(x: Tensor, *, dim: Dims = None, keepdim: bool = False) -> MinMax:
     """(min, max): smallest and largest over dims; gradients as those of amin and amax."""
-    return returned("aminmax", MinMax)(amin(x, dim, keepdim), amax(x, dim, keepdim))
+    return return_type("aminmax", MinMax)(amin(x, dim, keepdim), amax(x, dim, keepdim))
 
 
-def _index(name: str, x: Tensor, dim: int | None, keepdim: bool, axis: int | None, keepdims: bool | None) -> Tensor:
-    dim = one_of(name, "dim", dim, "axis", axis)
-    return getattr(ops, name)(x, dim=None if dim is None else normal_dim(name, dim, x.ndim), keepdim=_kept(keepdim, keepdims))
+def _find_index(name: str, x: Tensor, dim: int | None, keepdim: bool, axis: int | None, keepdims: bool | None) -> Tensor:
+    dim = choose_argument(name, "dim", dim, "axis", axis)
+    return getattr(ops, name)(x, dim=None if dim is None else normal_dim(name, dim, x.ndim), keepdim=_keeps_dims(keepdim, keepdims))
 
 
 @function(out=True)
 def argmax(x: Tensor, dim: int | None = None, keepdim: bool = False, *, axis: int | None = None, keepdims: bool | None = None) -> Tensor:
     """Index (int64) of the first largest along dim, or in the flattened tensor."""
-    return _index("argmax", x, dim, keepdim, axis, keepdims)
+    return _find_index("argmax", x, dim, keepdim, axis, keepdims)
 
 
 @function(out=True)
 def argmin(x: Tensor, dim: int | None = None, keepdim: bool = False, *, axis: int | None = None, keepdims: bool | None = None) -> Tensor:
     """Index (int64) of the first smallest along dim, or in the flattened tensor."""
-    return _index("argmin", x, dim, keepdim, axis, keepdims)
+    return _find_index("argmin", x, dim, keepdim, axis, keepdims)
 
 
 # Quantifiers
 @function(out=True)
 def any(x: Tensor, dim: Dims = None, keepdim: bool = False, *, axis: Dims = None, keepdims: bool | None = None) -> Tensor:
     """Whether any element over dims is not zero (NaN is not); over dim=() each element's own truth. uint8 stays uint8."""
-    return _quantified("any", x, dim, axis, _kept(keepdim, keepdims))
+    return _apply_quantifier("any", x, dim, axis, _keeps_dims(keepdim, keepdims))
 
 
 @function(out=True)
 def all(x: Tensor, dim: Dims = None, keepdim: bool = False, *, axis: Dims = None, keepdims: bool | None = None) -> Tensor:
     """Whether all elements over dims are not zero; True over none; over dim=() each element's own truth. uint8 stays uint8."""
-    return _quantified("all", x, dim, axis, _kept(keepdim, keepdims))
+    return _apply_quantifier("all", x, dim, axis, _keeps_dims(keepdim, keepdims))
 
 
-def _quantified(name: str, x: Tensor, dim: Any, axis: Any, keepdim: bool) -> Tensor:
-    dim = one_of(name, "dim", dim, "axis", axis)
+def _apply_quantifier(name: str, x: Tensor, dim: Any, axis: Any, keepdim: bool) -> Tensor:
+    dim = choose_argument(name, "dim", dim, "axis", axis)
     dims = ALL_DIMS[x.ndim] if dim is None else normal_dims(name, dim, x.ndim)  # of all functions, these two take () for no dim
     y = getattr(ops, name)(x, dim=dims, keepdim=keepdim)
     return ops.cast(y, dtype=x.array.dtype) if x.array.dtype == np.uint8 else y
@@ -352,12 +356,12 @@ def norm(
     """
     if dtype is not None and x.is_complex() and not dtypes.as_dtype(dtype).is_complex:
         raise DTypeError(f"norm: x is {x.dtype.name}, dtype {dtypes.as_dtype(dtype).name}; give a complex type")
-    x, kept = as_type(x, dtype), _kept(keepdim, keepdims)
+    x, kept = cast_if_given(x, dtype), _keeps_dims(keepdim, keepdims)
     if not x.is_floating_point() and not x.is_complex():
         raise DTypeError(f"norm: x is {x.dtype.name}; norm takes floating types; cast it with .to(float32) or give dtype")
     if p == "nuc":
-        return nuclear_norm(x, one_of("norm", "dim", dim, "axis", axis), kept)
-    dims = dims_of("norm", x, dim, axis)
+        return nuclear_norm(x, choose_argument("norm", "dim", dim, "axis", axis), kept)
+    dims = parse_dims("norm", x, dim, axis)
     if p is None or p == "fro":
         p = 2
     if isinstance(p, str):
@@ -374,7 +378,7 @@ def p_norm(x: Tensor, p: float, dims: tuple[int, ...], keepdim: bool) -> Tensor:
     if p and math.prod([x.array.shape[d] for d in dims]) == 1:
         p = 1  # of one element its size, whose square a type may not hold
     if p == 2:
-        return rounded(_root(ops.sum_of_squares(widened(x), dim=dims, keepdim=keepdim), hides=False), x.array.dtype)
+        return to_dtype(_safe_sqrt(ops.sum_of_squares(to_accumulator(x), dim=dims, keepdim=keepdim), hides=False), x.array.dtype)
     if p == 0:
         if not followed(x):
             return ops.cast(ops.sum(ops.ne(x, 0.0), dim=dims, keepdim=keepdim), dtype=x.array.dtype)
@@ -383,10 +387,12 @@ def p_norm(x: Tensor, p: float, dims: tuple[int, ...], keepdim: bool) -> Tensor:
         return (ops.amax if p > 0 else ops.amin)(ops.abs(x), dim=dims, keepdim=keepdim)
     if p == 1:
         return ops.sum(ops.abs(x), dim=dims, keepdim=keepdim)
-    return rounded(_power(ops.sum(_power(ops.abs(widened(x)), float(p)), dim=dims, keepdim=keepdim), 1.0 / p), x.array.dtype)
+    return to_dtype(
+        _safe_power(ops.sum(_safe_power(ops.abs(to_accumulator(x)), float(p)), dim=dims, keepdim=keepdim), 1.0 / p), x.array.dtype
+    )
 
 
-def _power(x: Tensor, exponent: float) -> Tensor:
+def _safe_power(x: Tensor, exponent: float) -> Tensor:
     """x^exponent of x >= 0 with gradient 0 at 0, where its own may be infinite; differentiable to any order elsewhere."""
     at_zero = ops.eq(x, 0.0)
     return ops.where(at_zero, 0.0 if exponent > 0 else math.inf, ops.pow(ops.where(at_zero, 1.0, x), exponent))
@@ -402,36 +408,36 @@ def dist(x: Tensor, other: Tensor, p: float = 2) -> Tensor:
 @function(out=True)
 def logsumexp(x: Tensor, dim: Dims = None, keepdim: bool = False, *, axis: Dims = None, keepdims: bool | None = None) -> Tensor:
     """log sum e^x over dims, from the largest element down, so that nothing overflows; -inf over no elements."""
-    dims = dims_of("logsumexp", x, dim, axis)
+    dims = parse_dims("logsumexp", x, dim, axis)
     if not x.is_floating_point() and not x.is_complex():
         x = ops.cast(x, dtype=dtypes.default_float().numpy)
-    y = widened(x)
+    y = to_accumulator(x)
     if 0 in [x.shape[d] for d in dims]:  # there is no largest of nothing, but a sum: 0
         out = ops.log(ops.sum(ops.exp(y), dim=dims, keepdim=True))
     else:
         top = ops.amax(y.detach().real if x.is_complex() else y.detach(), dim=dims, keepdim=True)
         top = ops.where(ops.isfinite(top), top, 0.0)
         out = ops.add(ops.log(ops.sum(ops.exp(ops.sub(y, top)), dim=dims, keepdim=True)), top)
-    out = rounded(out, x.array.dtype)
-    if _kept(keepdim, keepdims):
+    out = to_dtype(out, x.array.dtype)
+    if _keeps_dims(keepdim, keepdims):
         return out
-    return no_view(ops.reshape(out, shape=tuple(n for a, n in enumerate(x.shape) if a not in dims)))
+    return forget_base(ops.reshape(out, shape=tuple(n for a, n in enumerate(x.shape) if a not in dims)))
 
 
 @function(out=True)
 def softmax(x: Tensor, dim: int | None = None, dtype: Any = None, *, axis: int | None = None) -> Tensor:
     """e^x / sum e^x along dim; `dtype`: cast x first."""
-    return ops.softmax(as_type(x, dtype), dim=_along("softmax", x, dim, axis))
+    return ops.softmax(cast_if_given(x, dtype), dim=_require_dim("softmax", x, dim, axis))
 
 
 @function(out=True)
 def log_softmax(x: Tensor, dim: int | None = None, dtype: Any = None, *, axis: int | None = None) -> Tensor:
     """x - log sum e^x along dim; `dtype`: cast x first."""
-    return ops.log_softmax(as_type(x, dtype), dim=_along("log_softmax", x, dim, axis))
+    return ops.log_softmax(cast_if_given(x, dtype), dim=_require_dim("log_softmax", x, dim, axis))
 
 
-def _along(name: str, x: Tensor, dim: int | None, axis: int | None) -> int:
-    dim = one_of(name, "dim", dim, "axis", axis)
+def _require_dim(name: str, x: Tensor, dim: int | None, axis: int | None) -> int:
+    dim = choose_argument(name, "dim", dim, "axis", axis)
     if dim is None:
         raise TypeError(f"{name}: dim is missing; for scores in the last dim give dim=-1")
     return normal_dim(name, dim, x.ndim)

@@ -12,13 +12,13 @@ import numpy as np
 from tritensor.ground import dtypes
 from tritensor.ground.errors import ArgumentError, DTypeError, ShapeError
 from tritensor.ops.table import ops
-from tritensor.tensor.casting import widened
+from tritensor.tensor.casting import to_accumulator
 from tritensor.tensor.core import Tensor
-from tritensor.tensor.derivatives import barred
-from tritensor.tensor.functions.reductions.reductions import as_type
+from tritensor.tensor.derivatives import refuse_derivative
+from tritensor.tensor.functions.reductions.reductions import cast_if_given
 from tritensor.tensor.functions.shaping.reshaping import reshape_to
 from tritensor.tensor.public_api.publish import function
-from tritensor.tensor.return_types import returned
+from tritensor.tensor.return_types import return_type
 
 builtin_range = range  # which is the name of an argument below
 
@@ -57,7 +57,7 @@ def cov(x: Tensor, *, correction: int = 1, fweights: Tensor | None = None, aweig
     `aweights` how much. Raises ShapeError for more than two dims or weights that do not fit, DTypeError for bool, ArgumentError for negative weights.
     """
     found = _covariance(x, correction, fweights, aweights)
-    return as_type(found, x.dtype) if x.is_floating_point() and (aweights is None or aweights.dtype is x.dtype) else found
+    return cast_if_given(found, x.dtype) if x.is_floating_point() and (aweights is None or aweights.dtype is x.dtype) else found
 
 
 def _covariance(x: Tensor, correction: int = 1, fweights: Tensor | None = None, aweights: Tensor | None = None) -> Tensor:
@@ -72,30 +72,30 @@ def _covariance(x: Tensor, correction: int = 1, fweights: Tensor | None = None, 
     _check_weights("cov", aweights, count, "fV", "aweights")
     if not rows.is_floating_point() and not rows.is_complex():
         rows = ops.cast(rows, dtype=dtypes.default_float().numpy)
-    rows = widened(rows)
+    rows = to_accumulator(rows)
     weights = [ops.reshape(w, shape=(count,)) for w in (fweights, aweights) if w is not None]
     w = None if not weights else weights[0] if len(weights) == 1 else ops.mul(*weights)
     total = float(count) if w is None else ops.sum(w, dim=(0,), keepdim=False)
     if w is not None and count and float(total.item()) == 0:  # type: ignore[union-attr]
         raise ArgumentError("cov: the weights add up to 0; give at least one that is positive")
-    centred = _less_mean(_less_mean(rows, w, total), w, total)  # twice: roundings of the first sum would be variances
-    product = ops.matmul(centred if w is None else ops.mul(centred, w), _adjoint(centred))
-    out = ops.div(product, _divisor(total, aweights, w, correction))
+    centred = _subtract_mean(_subtract_mean(rows, w, total), w, total)  # twice: roundings of the first sum would be variances
+    product = ops.matmul(centred if w is None else ops.mul(centred, w), _transpose_conjugate(centred))
+    out = ops.div(product, _find_divisor(total, aweights, w, correction))
     return ops.reshape(out, shape=()) if x.ndim < 2 or x.shape[0] == 1 else out
 
 
-def _less_mean(rows: Tensor, w: Tensor | None, total: Any) -> Tensor:
+def _subtract_mean(rows: Tensor, w: Tensor | None, total: Any) -> Tensor:
     """Rows without their means, of columns that count by w."""
     if w is None:
         return ops.sub(rows, ops.mean(rows, dim=(1,), keepdim=True))
     return ops.sub(rows, ops.div(ops.sum(ops.mul(rows, w), dim=(1,), keepdim=True), total))
 
 
-def _adjoint(x: Tensor) -> Tensor:
+def _transpose_conjugate(x: Tensor) -> Tensor:
     return ops.permute(x, dims=(1, 0)).conj()
 
 
-def _divisor(total: Any, aweights: Tensor | None, w: Tensor | None, correction: int) -> Any:
+def _find_divisor(total: Any, aweights: Tensor | None, w: Tensor | None, correction: int) -> Any:
     """sum w - correction, with aweights less by the share that each has of it; 0 where that is negative, with a warning."""
     if aweights is not None and correction != 0:
         share = ops.div(ops.sum(ops.mul(w, ops.reshape(aweights, shape=w.shape)), dim=(0,), keepdim=False), total)  # type: ignore[union-attr]
@@ -116,11 +116,11 @@ def corrcoef(x: Tensor) -> Tensor:
     c = _covariance(x)
     kept = x.dtype if x.is_floating_point() else None
     if c.ndim == 0:
-        return as_type(ops.div(c, c), kept)
+        return cast_if_given(ops.div(c, c), kept)
     spread = ops.sqrt(c.diagonal().real if c.is_complex() else c.diagonal())
     n = spread.shape[0]
     c = ops.div(ops.div(c, ops.reshape(spread, shape=(n, 1))), ops.reshape(spread, shape=(1, n)))
-    return c if c.is_complex() else as_type(c.clip(-1, 1), kept)
+    return c if c.is_complex() else cast_if_given(c.clip(-1, 1), kept)
 
 
 # Counts
@@ -152,11 +152,11 @@ def bincount(x: Tensor, weights: Tensor | None = None, minlength: int = 0) -> Te
     plain = weights.detach()
     if plain.array.dtype != np.float32:
         plain = ops.cast(plain, dtype=np.dtype(np.float64))
-    return barred("bincount", ops.count_keys(keys, plain, size=size), weights)
+    return refuse_derivative("bincount", ops.count_keys(keys, plain, size=size), weights)
 
 
 # Histograms
-def _range(name: str, x: Tensor, low: float, high: float, given: bool) -> tuple[float, float]:
+def _parse_range(name: str, x: Tensor, low: float, high: float, given: bool) -> tuple[float, float]:
     """The range of the bins: what is given, or that of the elements; a range of nothing is widened."""
     if not given:
         if x.numel():
@@ -182,7 +182,7 @@ def histc(x: Tensor, bins: int = 100, min: float = 0, max: float = 0) -> Tensor:
     x = x.detach()
     if not x.is_floating_point() and x.array.dtype.kind not in "iu":
         raise DTypeError(f"histc: x is {x.dtype.name}; cast it to a number type that is not complex")
-    low, high = _range("histc", x, float(min), float(max), min != max)
+    low, high = _parse_range("histc", x, float(min), float(max), min != max)
     if low == high:
         low, high = low - 1, high + 1
     kind = x.array.dtype
@@ -191,7 +191,7 @@ def histc(x: Tensor, bins: int = 100, min: float = 0, max: float = 0) -> Tensor:
     return ops.cast(ops.count_keys(keys, size=bins), dtype=kind)
 
 
-def _edges(name: str, x: Tensor, bins: Any, span: Any, column: Tensor) -> tuple[Tensor, bool]:
+def _make_edges(name: str, x: Tensor, bins: Any, span: Any, column: Tensor) -> tuple[Tensor, bool]:
     """Edges of bins, and whether they are evenly spaced."""
     if isinstance(bins, Tensor):
         if bins.ndim != 1 or bins.numel() < 2:
@@ -202,7 +202,7 @@ def _edges(name: str, x: Tensor, bins: Any, span: Any, column: Tensor) -> tuple[
     if bins <= 0:
         raise ArgumentError(f"{name}: bins {bins}: give at least 1")
     low, high = span if span is not None else (0.0, 0.0)
-    low, high = _range(name, column, float(low), float(high), given=span is not None)
+    low, high = _parse_range(name, column, float(low), float(high), given=span is not None)
     if low == high:
         low, high = low - 0.5, high + 0.5
     return ops.linspace(start=float(low), end=float(high), steps=int(bins) + 1, dtype=x.array.dtype, device=x.device), True
@@ -219,14 +219,14 @@ def _check_histogram(name: str, x: Tensor, weight: Tensor | None, shape: tuple[i
         raise DTypeError(f"{name}: weight is {weight.dtype.name}, x {x.dtype.name}; cast one so that both are the same")
 
 
-def _counted(x: Tensor, keys: Tensor, weight: Tensor | None, size: int) -> Tensor:
+def _count_bins(x: Tensor, keys: Tensor, weight: Tensor | None, size: int) -> Tensor:
     counts = ops.count_keys(
         reshape_to(keys, (keys.numel(),)), None if weight is None else reshape_to(weight.detach(), (keys.numel(),)), size=size
     )
     return ops.cast(counts, dtype=x.array.dtype)
 
 
-def _width(edges: Tensor) -> Tensor:
+def _bin_widths(edges: Tensor) -> Tensor:
     n = edges.shape[0]
     return ops.sub(ops.index_view(edges, index=(slice(1, n, 1),)), ops.index_view(edges, index=(slice(0, n - 1, 1),)))
 
@@ -249,12 +249,12 @@ def histogram(
     if range is not None and len(range) != 2:
         raise ArgumentError(f"histogram: range {tuple(range)}: give two numbers")
     sources, x = (x, bins, weight), x.detach()
-    edges, uniform = _edges("histogram", x, bins, range, x)
-    hist = _counted(x, ops.bin_numbers(x, edges, uniform=uniform), weight, edges.shape[0] - 1)
+    edges, uniform = _make_edges("histogram", x, bins, range, x)
+    hist = _count_bins(x, ops.bin_numbers(x, edges, uniform=uniform), weight, edges.shape[0] - 1)
     if density:
         total = ops.sum(hist, dim=(0,), keepdim=False)
-        hist = ops.div(ops.div(hist, total), _width(edges))
-    return returned("histogram", Histogram)(*[barred("histogram", y, *sources) for y in (hist, edges)])
+        hist = ops.div(ops.div(hist, total), _bin_widths(edges))
+    return return_type("histogram", Histogram)(*[refuse_derivative("histogram", y, *sources) for y in (hist, edges)])
 
 
 @function(method=False)
@@ -284,7 +284,7 @@ def histogramdd(
     edges, keys, good = [], None, None
     for d, b in enumerate(given):
         column = reshape_to(ops.index_view(points, index=(slice(0, count, 1), slice(d, d + 1, 1))), (count,))
-        e, uniform = _edges("histogramdd", x, b, None if range is None else (range[2 * d], range[2 * d + 1]), column)
+        e, uniform = _make_edges("histogramdd", x, b, None if range is None else (range[2 * d], range[2 * d + 1]), column)
         key, size = ops.bin_numbers(column, e, uniform=uniform), e.shape[0] - 1
         inside = ops.lt(key, size)
         keys = key if keys is None else ops.add(ops.mul(keys, size), key)
@@ -292,11 +292,11 @@ def histogramdd(
         edges.append(e)
     shape = tuple(e.shape[0] - 1 for e in edges)
     keys = ops.where(good, keys, -1)
-    hist = ops.reshape(_counted(x, keys, weight, math.prod(shape)), shape=shape)
+    hist = ops.reshape(_count_bins(x, keys, weight, math.prod(shape)), shape=shape)
     if density:
         hist = ops.div(hist, ops.sum(hist, dim=tuple(builtin_range(n)), keepdim=False))
         for d, e in enumerate(edges):
-            hist = ops.div(hist, ops.reshape(_width(e), shape=tuple(s if a == d else 1 for a, s in enumerate(shape))))
+            hist = ops.div(hist, ops.reshape(_bin_widths(e), shape=tuple(s if a == d else 1 for a, s in enumerate(shape))))
     sources = x, weight, *given
-    found = [b if isinstance(b, Tensor) else barred("histogramdd", e, *sources) for b, e in zip(given, edges, strict=True)]
-    return returned("histogramdd", HistogramDD)(barred("histogramdd", hist, *sources), tuple(found))
+    found = [b if isinstance(b, Tensor) else refuse_derivative("histogramdd", e, *sources) for b, e in zip(given, edges, strict=True)]
+    return return_type("histogramdd", HistogramDD)(refuse_derivative("histogramdd", hist, *sources), tuple(found))

@@ -13,10 +13,10 @@ from tritensor.ground import dtypes
 from tritensor.ground.device import as_device
 from tritensor.ground.errors import ShapeError
 from tritensor.ops.table import normal_dim, ops
-from tritensor.tensor.aliasing.views import part_from_base, shows_leaf
+from tritensor.tensor.aliasing.views import is_view_of_leaf, leave_base
 from tritensor.tensor.core import Tensor, as_tensor
 from tritensor.tensor.functions.shaping import joining
-from tritensor.tensor.functions.shaping.reshaping import reshape_to, sizes
+from tritensor.tensor.functions.shaping.reshaping import parse_sizes, reshape_to
 from tritensor.tensor.public_api.publish import function
 
 
@@ -47,7 +47,7 @@ def cartesian_prod(*tensors: Tensor) -> Tensor:
     return reshape_to(whole, (int(np.prod(full, dtype=np.int64)), len(full)))
 
 
-def _choices(n: int, r: int, again: bool) -> np.ndarray:
+def _list_combinations(n: int, r: int, again: bool) -> np.ndarray:
     """Increasing sequences of r of the numbers below n (with `again` not decreasing), in dictionary order: (count, r)."""
     rows = np.zeros((1, 0), np.int64)
     first = np.zeros(1, np.int64)  # the least that may follow each row
@@ -77,7 +77,7 @@ def combinations(x: Tensor, r: int = 2, with_replacement: bool = False) -> Tenso
         raise ShapeError(f"combinations: r is {r}; choose 0 elements or more")
     if r == 0:
         return ops.full(shape=(0,), value=0, dtype=x.array.dtype, device=x.device)
-    chosen = _choices(x.array.size, int(r), bool(with_replacement))
+    chosen = _list_combinations(x.array.size, int(r), bool(with_replacement))
     return ops.index_get(x, as_tensor(chosen, x), dims=(0,), front=False)
 
 
@@ -131,7 +131,7 @@ def sum_to_size(x: Tensor, *size: Any) -> Tensor:
 
     Raises ShapeError for a shape that does not broadcast to x's.
     """
-    want, have = sizes("sum_to_size", size), tuple(x.array.shape)
+    want, have = parse_sizes("sum_to_size", size), tuple(x.array.shape)
     lead = len(have) - len(want)
     if lead < 0 or any(m not in (1, n) for m, n in zip(want, have[lead:], strict=True)):
         raise ShapeError(f"sum_to_size: {want} does not broadcast to x's shape {have}; each of its sizes must be x's, or 1")
@@ -146,31 +146,31 @@ def sum_to_size(x: Tensor, *size: Any) -> Tensor:
 @function
 def unsafe_split(x: Tensor, split_size: Any, dim: int = 0) -> tuple[Tensor, ...]:
     """split, whose parts may each be written in place in the graph."""
-    return _apart(joining.split(x, split_size, dim))
+    return _separate_parts(joining.split(x, split_size, dim))
 
 
 @function
 def unsafe_split_with_sizes(x: Tensor, split_sizes: Any, dim: int = 0) -> tuple[Tensor, ...]:
     """split_with_sizes, whose parts may each be written in place in the graph."""
-    return _apart(joining.split_with_sizes(x, split_sizes, dim))
+    return _separate_parts(joining.split_with_sizes(x, split_sizes, dim))
 
 
 @function
 def unsafe_chunk(x: Tensor, chunks: int, dim: int = 0) -> tuple[Tensor, ...]:
     """chunk, whose parts may each be written in place in the graph."""
-    return _apart(joining.chunk(x, chunks, dim))
+    return _separate_parts(joining.chunk(x, chunks, dim))
 
 
-def _apart(parts: tuple[Tensor, ...]) -> tuple[Tensor, ...]:
+def _separate_parts(parts: tuple[Tensor, ...]) -> tuple[Tensor, ...]:
     """Parts as views of their own, not as the results of one call; of a leaf that requires grad, which no view may write, and under
     no_grad as tensors that look at the same memory."""
     for y in parts:
         if y.extra is not None and y.extra.origin == "parts":
             y.extra.origin = ""
-        if shows_leaf(y) or not state.enabled:
-            part_from_base(y)
+        if is_view_of_leaf(y) or not state.enabled:
+            leave_base(y)
         if not state.enabled:
-            y.hang_at(None)
+            y.set_node(None)
     return parts
 
 

@@ -12,7 +12,7 @@ from tritensor.tensor.functions.shaping import joining, reshaping, strided
 from tritensor.tensor.public_api.publish import function
 
 
-def _copied(view: Any) -> Any:
+def _copy_view(view: Any) -> Any:
     """A contiguous copy of a view, or of each of several."""
     return tuple([ops.copy(v) for v in view]) if isinstance(view, tuple) else ops.copy(view)
 
@@ -20,7 +20,7 @@ def _copied(view: Any) -> Any:
 @function(method=False, out=True)
 def alias_copy(x: Tensor) -> Tensor:
     """A copy of x."""
-    return _copied(x)
+    return _copy_view(x)
 
 
 @function(method=False)
@@ -38,55 +38,55 @@ def detach_(x: Tensor) -> Tensor:
 @function(method=False, out=True)
 def detach_copy(x: Tensor) -> Tensor:
     """A copy of x, in the graph, as in PyTorch; x.detach().clone() is outside."""
-    return _copied(x)
+    return _copy_view(x)
 
 
 @function(method=False, out=True, also={"dtype": "size"})
 def view_copy(x: Tensor, size: Any) -> Tensor:
     """x.view(size), or of a type x.view(dtype), as a copy, which needs no view of that size."""
-    return _copied(reshaping.view(x, size) if isinstance(size, DType) else reshaping.reshape(x, size))
+    return _copy_view(reshaping.view(x, size) if isinstance(size, DType) else reshaping.reshape(x, size))
 
 
 @function(method=False, out=True)
 def expand_copy(x: Tensor, size: Any, *, implicit: bool = False) -> Tensor:
     """x.expand(size) as a copy. `implicit` changes nothing."""
-    return _copied(reshaping.expand(x, size))
+    return _copy_view(reshaping.expand(x, size))
 
 
 @function(method=False, out=True)
 def permute_copy(x: Tensor, dims: Any) -> Tensor:
     """x.permute(dims) as a copy."""
-    return _copied(reshaping.permute(x, dims))
+    return _copy_view(reshaping.permute(x, dims))
 
 
 @function(method=False, out=True)
 def t_copy(x: Tensor) -> Tensor:
     """x.t() as a copy."""
-    return _copied(reshaping.t(x))
+    return _copy_view(reshaping.t(x))
 
 
 @function(method=False, out=True)
 def transpose_copy(x: Tensor, dim0: int, dim1: int) -> Tensor:
     """x.transpose(dim0, dim1) as a copy."""
-    return _copied(reshaping.transpose(x, dim0, dim1))
+    return _copy_view(reshaping.transpose(x, dim0, dim1))
 
 
 @function(method=False, out=True)
 def squeeze_copy(x: Tensor, dim: Any = None) -> Tensor:
     """x.squeeze(dim) as a copy."""
-    return _copied(reshaping.squeeze(x, dim))
+    return _copy_view(reshaping.squeeze(x, dim))
 
 
 @function(method=False, out=True)
 def unsqueeze_copy(x: Tensor, dim: int) -> Tensor:
     """x.unsqueeze(dim) as a copy."""
-    return _copied(reshaping.unsqueeze(x, dim))
+    return _copy_view(reshaping.unsqueeze(x, dim))
 
 
 @function(method=False, out=True)
 def select_copy(x: Tensor, dim: int, index: int) -> Tensor:
     """x.select(dim, index) as a copy."""
-    return _copied(joining.select(x, dim, index))
+    return _copy_view(joining.select(x, dim, index))
 
 
 @function(method=False, out=True)
@@ -97,52 +97,52 @@ def slice_copy(x: Tensor, dim: int = 0, start: int | None = None, end: int | Non
     if not x.array.shape:
         raise IndexError("slice_copy: a 0-d tensor has no dimension to slice; reshape it to (1,)")
     d = normal_dim("slice_copy", dim, len(x.array.shape))
-    return _copied(ops.index_view(x, index=(*(slice(None),) * d, slice(start, end, step))))
+    return _copy_view(ops.index_view(x, index=(*(slice(None),) * d, slice(start, end, step))))
 
 
 @function(method=False, out=True)
 def diagonal_copy(x: Tensor, offset: int = 0, dim1: int = 0, dim2: int = 1) -> Tensor:
     """x.diagonal(offset, dim1, dim2) as a copy."""
-    return _copied(reshaping.diagonal(x, offset, dim1, dim2))
+    return _copy_view(reshaping.diagonal(x, offset, dim1, dim2))
 
 
 @function(method=False, out=True)
 def as_strided_copy(x: Tensor, size: Any, stride: Any, storage_offset: int | None = None) -> Tensor:
     """x.as_strided(size, stride, storage_offset) as a copy."""
-    return _copied(strided.as_strided(x, size, stride, storage_offset))
+    return _copy_view(strided.as_strided(x, size, stride, storage_offset))
 
 
 @function(method=False, out=True)
 def unfold_copy(x: Tensor, dimension: int, size: int, step: int) -> Tensor:
     """x.unfold(dimension, size, step) as a copy."""
-    return _copied(reshaping.unfold(x, dimension, size, step))
+    return _copy_view(reshaping.unfold(x, dimension, size, step))
 
 
 @function(method=False, out=True)
 def unbind_copy(x: Tensor, dim: int = 0) -> tuple[Tensor, ...]:
     """Copies of all slices along a dimension."""
-    return _copied(joining.unbind(x, dim))
+    return _copy_view(joining.unbind(x, dim))
 
 
 @function(method=False, out=True)
 def split_copy(x: Tensor, split_size: Any, dim: int = 0) -> tuple[Tensor, ...]:
     """Copies of the parts that split gives."""
-    return _copied(joining.split(x, split_size, dim))
+    return _copy_view(joining.split(x, split_size, dim))
 
 
 @function(method=False, out=True)
 def split_with_sizes_copy(x: Tensor, split_sizes: Any, dim: int = 0) -> tuple[Tensor, ...]:
     """Copies of the parts that split_with_sizes gives."""
-    return _copied(joining.split_with_sizes(x, split_sizes, dim))
+    return _copy_view(joining.split_with_sizes(x, split_sizes, dim))
 
 
 @function(method=False, out=True)
 def view_as_real_copy(x: Tensor) -> Tensor:
     """view_as_real(x) as a copy: (..., 2)."""
-    return _copied(ops.view_as_real(x))
+    return _copy_view(ops.view_as_real(x))
 
 
 @function(method=False, out=True)
 def view_as_complex_copy(x: Tensor) -> Tensor:
     """view_as_complex(x) as a copy: (..., 2) -> (...)."""
-    return _copied(ops.view_as_complex(x))
+    return _copy_view(ops.view_as_complex(x))

@@ -15,9 +15,9 @@ from tritensor.ops.array import same_memory, to_host
 from tritensor.ops.table import normal_dim, normal_dims, ops, sized_dim
 from tritensor.tensor.aliasing import fast_views
 from tritensor.tensor.aliasing.inplace import write_out
-from tritensor.tensor.aliasing.views import as_parts
+from tritensor.tensor.aliasing.views import mark_parts
 from tritensor.tensor.core import Tensor, as_tensor
-from tritensor.tensor.functions.shaping.reshaping import in_c_order, no_view, reshape_to, sizes, unsqueeze
+from tritensor.tensor.functions.shaping.reshaping import forget_base, parse_sizes, reshape_to, to_c_order, unsqueeze
 from tritensor.tensor.public_api.arguments import Tensors
 from tritensor.tensor.public_api.publish import function
 
@@ -25,12 +25,12 @@ from tritensor.tensor.public_api.publish import function
 _SECTIONS = {"sections": "indices_or_sections", "indices": "indices_or_sections"}  # names of numpy's argument in PyTorch's overloads
 
 
-@function(quick=fast_views.selected)
+@function(fast=fast_views.select)
 def select(x: Tensor, dim: int, index: int) -> Tensor:
     """x at one index of a dimension, which goes."""
     shape = x.array.shape
     if type(index) is not int:
-        index = _place("select", index)
+        index = _to_integer("select", index)
     d = normal_dim("select", dim, len(shape))
     n = shape[d] if shape else 0
     if not -n <= index < n:
@@ -38,7 +38,7 @@ def select(x: Tensor, dim: int, index: int) -> Tensor:
     return ops.index_view(x, index=(*(slice(None),) * d, index % n))
 
 
-def _place(name: str, index: Any, label: str = "index") -> int:
+def _to_integer(name: str, index: Any, label: str = "index") -> int:
     """An index that is a numpy integer or a 0-d tensor of integers, as an int."""
     if isinstance(index, bool) or not hasattr(index, "__index__"):
         raise TypeError(f"{name}: {label} is a {type(index).__name__}; give an int")
@@ -53,7 +53,7 @@ def narrow(x: Tensor, dim: int, start: int, length: int) -> Tensor:
     if not x.array.shape:
         raise ShapeError("narrow: a 0-d tensor has no dimension to narrow; reshape it to (1,)")
     if type(start) is not int:
-        start = _place("narrow", start, "start")
+        start = _to_integer("narrow", start, "start")
     d = normal_dim("narrow", dim, len(x.array.shape))
     n = x.array.shape[d]
     first = start + n if start < 0 else start
@@ -68,17 +68,17 @@ def unbind(x: Tensor, dim: int = 0) -> tuple[Tensor, ...]:
     d = normal_dim("unbind", dim, len(x.array.shape))
     if not x.array.shape:
         raise IndexError("unbind: a 0-d tensor has no dimension to take apart; reshape it to (1,)")
-    return as_parts(tuple([ops.index_view(x, index=(*(slice(None),) * d, i)) for i in range(x.array.shape[d])]))
+    return mark_parts(tuple([ops.index_view(x, index=(*(slice(None),) * d, i)) for i in range(x.array.shape[d])]))
 
 
-def _single(parts: Any) -> int | None:
+def _to_count(parts: Any) -> int | None:
     """One number of parts or one size, of Python, numpy or in a tensor without dimensions; None for a sequence."""
     if isinstance(parts, Tensor | np.ndarray):
         return int(parts.__index__()) if not parts.shape else None
     return int(parts) if isinstance(parts, int | np.integer) else None
 
 
-def _cuts(x: Tensor, d: int, edges: Sequence[int]) -> tuple[Tensor, ...]:
+def _slice_between(x: Tensor, d: int, edges: Sequence[int]) -> tuple[Tensor, ...]:
     """Slices between neighbouring edges of a dimension."""
     lead = (slice(None),) * d
     return tuple([ops.index_view(x, index=(*lead, slice(a, max(a, b)))) for a, b in zip(edges, edges[1:], strict=False)])
@@ -89,11 +89,11 @@ def split(x: Tensor, split_size_or_sections: Any, dim: int = 0) -> tuple[Tensor,
     """Parts of a size (the last may be smaller), or of the sizes listed."""
     d = sized_dim("split", dim, len(x.array.shape))
     n = x.array.shape[d]
-    size = _single(split_size_or_sections)
+    size = _to_count(split_size_or_sections)
     if size is not None:
         if size < 0 or (size == 0 and n):
             raise ShapeError(f"split: a size of {size} does not split dim {d} of size {n}; give a positive one")
-        return as_parts(_cuts(x, d, [*range(0, n, size or 1), n] if n else [0, 0]))
+        return mark_parts(_slice_between(x, d, [*range(0, n, size or 1), n] if n else [0, 0]))
     if not isinstance(split_size_or_sections, Iterable):
         raise TypeError(f"split: a size of {split_size_or_sections!r} is no whole number; give an int, or a list of them")
     parts = [int(k) for k in split_size_or_sections]
@@ -102,7 +102,7 @@ def split(x: Tensor, split_size_or_sections: Any, dim: int = 0) -> tuple[Tensor,
     edges = [0]
     for k in parts:
         edges.append(edges[-1] + k)
-    return as_parts(_cuts(x, d, edges))
+    return mark_parts(_slice_between(x, d, edges))
 
 
 @function
@@ -113,7 +113,7 @@ def chunk(x: Tensor, chunks: int, dim: int = 0) -> tuple[Tensor, ...]:
         raise ShapeError(f"chunk: {chunks} parts; ask for at least one")
     d = sized_dim("chunk", dim, len(x.array.shape))
     n = x.array.shape[d]
-    return split(x, max(-(-n // chunks), 1), d) if n else as_parts(_cuts(x, d, [0] * (chunks + 1)))
+    return split(x, max(-(-n // chunks), 1), d) if n else mark_parts(_slice_between(x, d, [0] * (chunks + 1)))
 
 
 @function(also=_SECTIONS | {"tensor_indices_or_sections": "indices_or_sections"})
@@ -121,16 +121,16 @@ def tensor_split(x: Tensor, indices_or_sections: Any, dim: int = 0) -> tuple[Ten
     """So many parts (sizes differ by one at most), or the parts between the indices listed."""
     d = sized_dim("tensor_split", dim, len(x.array.shape))
     n = x.array.shape[d]
-    parts = _single(indices_or_sections)
+    parts = _to_count(indices_or_sections)
     if parts is not None:
         if parts < 1:
             raise ShapeError(f"tensor_split: {parts} parts; ask for at least one")
         edges = [0]
         for k in range(parts):
             edges.append(edges[-1] + n // parts + (k < n % parts))
-        return _cuts(x, d, edges)
-    inner = [min(max(i + n if i < 0 else i, 0), n) for i in sizes("tensor_split", (indices_or_sections,))]
-    return _cuts(x, d, [0, *inner, n])
+        return _slice_between(x, d, edges)
+    inner = [min(max(i + n if i < 0 else i, 0), n) for i in parse_sizes("tensor_split", (indices_or_sections,))]
+    return _slice_between(x, d, [0, *inner, n])
 
 
 @function
@@ -140,11 +140,11 @@ def split_with_sizes(x: Tensor, split_sizes: Any, dim: int = 0) -> tuple[Tensor,
     return parts
 
 
-def _even(name: str, x: Tensor, indices_or_sections: Any, dim: int) -> tuple[Tensor, ...]:
+def _split_evenly(name: str, x: Tensor, indices_or_sections: Any, dim: int) -> tuple[Tensor, ...]:
     """numpy's hsplit and its kin: so many equal parts, or the parts between the indices listed."""
     if x.ndim <= dim:
         raise ShapeError(f"{name}: x {tuple(x.shape)} has no dim {dim} to split; use tensor_split(..., dim=)")
-    count = _single(indices_or_sections)
+    count = _to_count(indices_or_sections)
     if count is not None and (count < 1 or x.shape[dim] % count):
         raise ShapeError(f"{name}: {count} equal parts of dim {dim} of size {x.shape[dim]}; use tensor_split for unequal ones")
     parts: tuple[Tensor, ...] = tensor_split(x, indices_or_sections, dim)
@@ -154,23 +154,23 @@ def _even(name: str, x: Tensor, indices_or_sections: Any, dim: int) -> tuple[Ten
 @function(also=_SECTIONS)
 def hsplit(x: Tensor, indices_or_sections: Any) -> tuple[Tensor, ...]:
     """Parts along dim 1, along dim 0 of a vector."""
-    return _even("hsplit", x, indices_or_sections, 0 if x.ndim == 1 else 1)
+    return _split_evenly("hsplit", x, indices_or_sections, 0 if x.ndim == 1 else 1)
 
 
 @function(also=_SECTIONS)
 def vsplit(x: Tensor, indices_or_sections: Any) -> tuple[Tensor, ...]:
     """Parts along dim 0."""
-    return _even("vsplit", x, indices_or_sections, 0 if x.ndim > 1 else 1)
+    return _split_evenly("vsplit", x, indices_or_sections, 0 if x.ndim > 1 else 1)
 
 
 @function(also=_SECTIONS)
 def dsplit(x: Tensor, indices_or_sections: Any) -> tuple[Tensor, ...]:
     """Parts along dim 2."""
-    return _even("dsplit", x, indices_or_sections, 2)
+    return _split_evenly("dsplit", x, indices_or_sections, 2)
 
 
 # -- joined
-def _listed(name: str, tensors: Tensors) -> list[Tensor]:
+def _to_list(name: str, tensors: Tensors) -> list[Tensor]:
     if isinstance(tensors, Tensor):
         raise TypeError(f"{name}: tensors is a tensor; give a tuple or list of them (x.unbind() makes one of a tensor's slices)")
     given = list(tensors)
@@ -190,7 +190,7 @@ def cat(tensors: Tensors, dim: int = 0, *, out: Tensor | None = None) -> Tensor:
             [1., 1.],
             [1., 1.]])
     """
-    given = _listed("cat", tensors)
+    given = _to_list("cat", tensors)
     kept = [x for x in given if x.array.shape != (0,)] or given[:1]
     if len(kept) < len(given):  # what is left out still says which type they all promote to
         common = dtypes.result_type([x.array for x in given], "cat")
@@ -217,11 +217,11 @@ def stack(tensors: Tensors, dim: int = 0) -> Tensor:
     tensor([[0., 1.],
             [0., 1.]])
     """
-    given = _listed("stack", tensors)
+    given = _to_list("stack", tensors)
     return ops.stack(*given, dim=normal_dim("stack", dim, len(given[0].array.shape) + 1))
 
 
-def _at_least(x: Tensor, ndim: int) -> Tensor:
+def _raise_ndim(x: Tensor, ndim: int) -> Tensor:
     shape = tuple(x.array.shape)
     if len(shape) >= ndim:
         return x
@@ -233,47 +233,47 @@ def _at_least(x: Tensor, ndim: int) -> Tensor:
 @function(method=False, names=("row_stack",), out=True)
 def vstack(tensors: Tensors) -> Tensor:
     """Joined row by row: vectors count as rows."""
-    return cat([_at_least(x, 2) for x in _listed("vstack", tensors)], 0)
+    return cat([_raise_ndim(x, 2) for x in _to_list("vstack", tensors)], 0)
 
 
 @function(method=False, out=True)
 def hstack(tensors: Tensors) -> Tensor:
     """Joined side by side: along dim 1, vectors along dim 0."""
-    given = [_at_least(x, 1) for x in _listed("hstack", tensors)]
+    given = [_raise_ndim(x, 1) for x in _to_list("hstack", tensors)]
     return cat(given, 0 if len(given[0].array.shape) == 1 else 1)
 
 
 @function(method=False, out=True)
 def dstack(tensors: Tensors) -> Tensor:
     """Joined along dim 2, after vectors and matrices got one."""
-    return cat([_at_least(x, 3) for x in _listed("dstack", tensors)], 2)
+    return cat([_raise_ndim(x, 3) for x in _to_list("dstack", tensors)], 2)
 
 
 @function(method=False, out=True)
 def column_stack(tensors: Tensors) -> Tensor:
     """Joined side by side, vectors as columns."""
-    given = _listed("column_stack", tensors)
+    given = _to_list("column_stack", tensors)
     return cat([x if len(x.array.shape) > 1 else reshape_to(x, (x.array.size, 1)) for x in given], 1)
 
 
 def atleast_1d(*tensors: Tensor) -> Any:
     """With at least one dimension; several tensors give a tuple."""
-    return _each(tensors, 1)
+    return _raise_each_ndim(tensors, 1)
 
 
 def atleast_2d(*tensors: Tensor) -> Any:
     """With at least two dimensions; several tensors give a tuple."""
-    return _each(tensors, 2)
+    return _raise_each_ndim(tensors, 2)
 
 
 def atleast_3d(*tensors: Tensor) -> Any:
     """With at least three dimensions; several tensors give a tuple."""
-    return _each(tensors, 3)
+    return _raise_each_ndim(tensors, 3)
 
 
-def _each(tensors: Any, ndim: int) -> Any:
+def _raise_each_ndim(tensors: Any, ndim: int) -> Any:
     given = tensors[0] if len(tensors) == 1 and isinstance(tensors[0], tuple | list) else tensors
-    found = tuple([_at_least(x, ndim) for x in given])
+    found = tuple([_raise_ndim(x, ndim) for x in given])
     return found[0] if given is tensors and len(found) == 1 else found
 
 
@@ -285,7 +285,7 @@ for _function in (atleast_1d, atleast_2d, atleast_3d):
 @function
 def repeat(x: Tensor, *repeats: Any) -> Tensor:
     """x laid side by side, `repeats` times along each dimension (new ones in front); always a copy."""
-    times = sizes("repeat", repeats)
+    times = parse_sizes("repeat", repeats)
     shape = tuple(x.array.shape)
     lead = len(times) - len(shape)
     if lead < 0 or min(times, default=0) < 0:
@@ -294,13 +294,13 @@ def repeat(x: Tensor, *repeats: Any) -> Tensor:
     paired = tuple([n for k in full for n in (1, k)])  # (1, n) per dimension, the 1 stretched to the count
     expanded = tuple([n for c, k in zip(times, full, strict=True) for n in (c, k)])
     whole = ops.copy(ops.expand(reshape_to(x, paired), shape=expanded))
-    return no_view(ops.reshape(whole, shape=tuple([c * k for c, k in zip(times, full, strict=True)])))
+    return forget_base(ops.reshape(whole, shape=tuple([c * k for c, k in zip(times, full, strict=True)])))
 
 
 @function
 def tile(x: Tensor, *dims: Any) -> Tensor:
     """numpy's repeat: `dims` may be shorter than x's shape."""
-    times = sizes("tile", dims)
+    times = parse_sizes("tile", dims)
     return repeat(x, (1,) * (len(x.array.shape) - len(times)) + times)
 
 
@@ -324,7 +324,7 @@ def repeat_interleave(x: Any = None, repeats: Any = None, dim: int | None = None
             raise ShapeError(f"repeat_interleave: {repeats} repeats; give 0 or more")
         expanded = (*shape[: d + 1], repeats, *shape[d + 1 :])
         whole = ops.copy(ops.expand(unsqueeze(x, d + 1), shape=expanded))
-        return no_view(ops.reshape(whole, shape=(*shape[:d], shape[d] * repeats, *shape[d + 1 :])))
+        return forget_base(ops.reshape(whole, shape=(*shape[:d], shape[d] * repeats, *shape[d + 1 :])))
     counts = np.asarray(to_host(repeats.array) if isinstance(repeats, Tensor) else repeats).reshape(-1)
     if counts.dtype.kind not in "iu":
         raise DTypeError(f"repeat_interleave: repeats are {counts.dtype.name}; give integers")
@@ -335,7 +335,7 @@ def repeat_interleave(x: Any = None, repeats: Any = None, dim: int | None = None
     if counts.size and counts.min() < 0:
         raise ShapeError(f"repeat_interleave: {counts.min()} repeats; give 0 or more")
     index = np.repeat(np.arange(shape[d]), counts if counts.size == shape[d] else int(counts[0]))
-    return in_c_order(ops.index_get(x, as_tensor(index, x), dims=(d,), front=False))
+    return to_c_order(ops.index_get(x, as_tensor(index, x), dims=(d,), front=False))
 
 
 # -- turned around
@@ -343,7 +343,7 @@ def repeat_interleave(x: Any = None, repeats: Any = None, dim: int | None = None
 def flip(x: Tensor, *dims: Any) -> Tensor:
     """The elements in reverse order along dimensions: `x.flip(0, 1)`; a copy. None named: along all."""
     ndim = len(x.array.shape)
-    given = None if not dims or dims[0] is None else sizes("flip", dims)
+    given = None if not dims or dims[0] is None else parse_sizes("flip", dims)
     return ops.flip(x, dims=normal_dims("flip", given, ndim))
 
 
@@ -366,17 +366,17 @@ def flipud(x: Tensor) -> Tensor:
 @function
 def roll(x: Tensor, shifts: Any, dims: Any = None) -> Tensor:
     """Elements shifted along dimensions, coming back at the other end; over the flattened tensor where none is named."""
-    by = sizes("roll", (shifts,))
+    by = parse_sizes("roll", (shifts,))
     along = () if dims is None else tuple(dims) if isinstance(dims, tuple | list) else (dims,)
     if not along and len(by) == 1:
-        return no_view(ops.reshape(ops.roll(reshape_to(x, (x.array.size,)), shifts=by, dims=(0,)), shape=tuple(x.array.shape)))
+        return forget_base(ops.reshape(ops.roll(reshape_to(x, (x.array.size,)), shifts=by, dims=(0,)), shape=tuple(x.array.shape)))
     if len(by) != len(along) or not by:
         raise ShapeError(f"roll: {len(by)} shifts for {len(along)} dims; give one for each, or one shift and no dim")
     if not x.array.shape:
         raise IndexError(f"roll: dim {along[0]} of a tensor that has no dimensions; leave dims out")
     dims = tuple([normal_dim("roll", d, len(x.array.shape)) for d in along])
     if any(n and not step % n for step, n in zip(by, [x.array.shape[d] for d in dims], strict=True)):
-        x = in_c_order(x)  # PyTorch joins two parts, and loses the order of memory where one of them is empty
+        x = to_c_order(x)  # PyTorch joins two parts, and loses the order of memory where one of them is empty
     return ops.roll(x, shifts=by, dims=dims)
 
 
@@ -397,5 +397,5 @@ def rot90(x: Tensor, k: int = 1, dims: Any = (0, 1)) -> Tensor:
     if turns == 2:
         return ops.flip(x, dims=tuple(sorted((a, b))))
     if turns == 1:
-        return no_view(ops.permute(ops.flip(x, dims=(b,)), dims=tuple(order)))
+        return forget_base(ops.permute(ops.flip(x, dims=(b,)), dims=tuple(order)))
     return ops.flip(ops.permute(x, dims=tuple(order)), dims=(b,))

@@ -63,7 +63,7 @@ class _Pinned(Function):
         return g
 
 
-def _cast(x: Tensor, want: DType | None) -> Tensor:
+def _cast_if_given(x: Tensor, want: DType | None) -> Tensor:
     if want is None or x.array.dtype == want.numpy:
         return x
     return cast(x, want.numpy)
@@ -109,11 +109,11 @@ def to(
             if where.type == "cpu" and non_blocking:
                 if want is not None and want.triton is None:
                     non_blocking = False  # no kernel makes this type, so the host must, from values that are there
-                y = _cast(y, want if non_blocking else None)
+                y = _cast_if_given(y, want if non_blocking else None)
             if (non_blocking or where.type == "cuda") and not is_dense(y.array.shape, y.array.strides):
                 y = ops.copy(y, memory_format=preserve_format)
         y = _ToDevice.apply(y, where, not non_blocking)
-    y = _cast(y, want)
+    y = _cast_if_given(y, want)
     wanted = as_format("to", memory_format, preserve_format)
     if (copy and y is x) or (wanted is not preserve_format and not y.is_contiguous(wanted)):
         y = ops.copy(y, memory_format=wanted)

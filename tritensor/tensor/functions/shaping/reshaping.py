@@ -18,11 +18,11 @@ from tritensor.ops.table.shape_rules import one_integer
 from tritensor.tensor.aliasing import fast_views
 from tritensor.tensor.aliasing.views import change_shape
 from tritensor.tensor.core import Tensor, new_tensor
-from tritensor.tensor.public_api.publish import function, named
+from tritensor.tensor.public_api.publish import function, rename_function
 from tritensor.tensor.size import Size
 
 
-def sizes(name: str, given: Sequence[Any]) -> tuple[int, ...]:
+def parse_sizes(name: str, given: Sequence[Any]) -> tuple[int, ...]:
     """Integers given one by one or as one sequence: `view(2, 3)`, `view((2, 3))`."""
     if len(given) == 1 and not isinstance(given[0], int):
         one = one_integer(given[0])
@@ -41,7 +41,7 @@ def sizes(name: str, given: Sequence[Any]) -> tuple[int, ...]:
         raise TypeError(f"{name}: {tuple(given)} are not integers; give ints") from None
 
 
-def inferred(name: str, shape: tuple[int, ...], have: tuple[int, ...]) -> tuple[int, ...]:
+def infer_size(name: str, shape: tuple[int, ...], have: tuple[int, ...]) -> tuple[int, ...]:
     """The shape with its one -1 replaced by the size that fits the elements of `have`."""
     if min(shape, default=0) >= 0:
         return shape
@@ -56,7 +56,7 @@ def inferred(name: str, shape: tuple[int, ...], have: tuple[int, ...]) -> tuple[
     return tuple([total // known if n == -1 else n for n in shape])
 
 
-@function(also={"dtype": "shape"}, quick=fast_views.reshaped)
+@function(also={"dtype": "shape"}, fast=fast_views.reshape)
 def view(x: Tensor, *shape: Any) -> Tensor:
     """x's memory in another shape, one size may be -1: `x.view(-1, 8)`. `x.view(dtype)` reads the bytes as another type,
     of which the last dimension then holds more or fewer, and which has no gradient.
@@ -73,19 +73,19 @@ def view(x: Tensor, *shape: Any) -> Tensor:
     tritensor.errors.ShapeError: ...
     """
     if len(shape) == 1 and isinstance(shape[0], dtypes.DType | np.dtype | type):
-        return _as_type(x, dtypes.as_dtype(shape[0]))
-    return ops.reshape(x, shape=inferred("view", sizes("view", shape), x.array.shape))
+        return _view_as_type(x, dtypes.as_dtype(shape[0]))
+    return ops.reshape(x, shape=infer_size("view", parse_sizes("view", shape), x.array.shape))
 
 
-def _as_type(x: Tensor, dtype: dtypes.DType) -> Tensor:
+def _view_as_type(x: Tensor, dtype: dtypes.DType) -> Tensor:
     """x's memory as another type, outside of every graph: bytes have no gradient."""
     y = x.detach()
     if dtype is not x.dtype:
-        y.array = _bytes_as(x.array, dtype.numpy)
+        y.array = _reinterpret_bytes(x.array, dtype.numpy)
     return y
 
 
-def _bytes_as(a: Any, dtype: np.dtype) -> Any:
+def _reinterpret_bytes(a: Any, dtype: np.dtype) -> Any:
     """An array's bytes as another type; inside a transform those of what lies below, without a tangent."""
     shape, _ = reinterpreted(a, dtype)  # numpy's own refusals do not say what to do
     if type(a) is not WrappedArray:
@@ -93,7 +93,7 @@ def _bytes_as(a: Any, dtype: np.dtype) -> Any:
     if a.level.kind == TRACE:
         transform.current.read(a)
     value = a.value.detach()
-    value.array = _bytes_as(a.value.array, dtype)
+    value.array = _reinterpret_bytes(a.value.array, dtype)
     return WrappedArray(a.level, value, a.batched)
 
 
@@ -101,22 +101,22 @@ def reshape_to(x: Tensor, shape: tuple[int, ...]) -> Tensor:
     """A view of x where its strides allow one, else a copy."""
     array = x.array
     if not is_contiguous(array) and math.prod(shape) == array.size and reshape_strides(array.shape, element_strides(array), shape) is None:
-        return no_view(ops.reshape(ops.copy(x), shape=shape))
+        return forget_base(ops.reshape(ops.copy(x), shape=shape))
     return ops.reshape(x, shape=shape)
 
 
-def no_view(y: Tensor) -> Tensor:
+def forget_base(y: Tensor) -> Tensor:
     """A view of what nobody else has, as the tensor that owns its memory. Writes are counted on: a node may have saved what the view is of."""
     y.extra = y.path = None
     return y
 
 
-def in_c_order(x: Tensor) -> Tensor:
+def to_c_order(x: Tensor) -> Tensor:
     """x itself where its elements lie in C order, else a copy that does: for results that are so in PyTorch, whatever they are made of."""
     return x if is_contiguous(x.array) else ops.copy(x)
 
 
-@function(quick=fast_views.reshaped)
+@function(fast=fast_views.reshape)
 def reshape(x: Tensor, *shape: Any) -> Tensor:
     """x's elements in C order under another shape, one size may be -1; a view where x's strides allow one, else a copy.
 
@@ -124,7 +124,7 @@ def reshape(x: Tensor, *shape: Any) -> Tensor:
     tensor([[0, 1, 2],
             [3, 4, 5]])
     """
-    return reshape_to(x, inferred("reshape", sizes("reshape", shape), x.array.shape))
+    return reshape_to(x, infer_size("reshape", parse_sizes("reshape", shape), x.array.shape))
 
 
 @function
@@ -142,7 +142,7 @@ def reshape_as(x: Tensor, other: Tensor) -> Tensor:
 @function
 def ravel(x: Tensor) -> Tensor:
     """x in one dimension; a copy unless x is contiguous."""
-    return reshape_to(x, (x.array.size,)) if is_contiguous(x.array) else no_view(ops.reshape(ops.copy(x), shape=(x.array.size,)))
+    return reshape_to(x, (x.array.size,)) if is_contiguous(x.array) else forget_base(ops.reshape(ops.copy(x), shape=(x.array.size,)))
 
 
 @function
@@ -162,13 +162,13 @@ def unflatten(x: Tensor, dim: int, sizes: Any) -> Tensor:
     """Dimension `dim` split into `sizes`, one of which may be -1."""
     shape = x.array.shape
     d = sized_dim("unflatten", dim, len(shape))
-    parts = inferred("unflatten", tuple(int(n) for n in sizes), (shape[d],))
+    parts = infer_size("unflatten", tuple(int(n) for n in sizes), (shape[d],))
     if math.prod(parts) != shape[d]:
         raise ShapeError(f"unflatten: sizes {parts} do not multiply to {shape[d]}, the size of dim {d}; give sizes that do")
     return ops.reshape(x, shape=(*shape[:d], *parts, *shape[d + 1 :]))
 
 
-@function(quick=fast_views.squeezed)
+@function(fast=fast_views.squeeze)
 def squeeze(x: Tensor, dim: Any = None) -> Tensor:
     """Without dimensions of size 1: all of them, or those named (others stay)."""
     shape = x.array.shape
@@ -180,7 +180,7 @@ def squeeze(x: Tensor, dim: Any = None) -> Tensor:
     return ops.reshape(x, shape=kept)
 
 
-@function(quick=fast_views.unsqueezed)
+@function(fast=fast_views.unsqueeze)
 def unsqueeze(x: Tensor, dim: int) -> Tensor:
     """With a new dimension of size 1 at `dim`."""
     shape = x.array.shape
@@ -202,7 +202,7 @@ def expand_dims(x: Tensor, dim: Any = 0) -> Tensor:
 
 
 # -- order of dimensions
-def _permuted(name: str, x: Tensor, dims: Sequence[int]) -> Tensor:
+def _permute(name: str, x: Tensor, dims: Sequence[int]) -> Tensor:
     ndim = len(x.array.shape)
     found = tuple([normal_dim(name, d, ndim) for d in dims])
     if len(found) != ndim or len(set(found)) != ndim:
@@ -210,17 +210,17 @@ def _permuted(name: str, x: Tensor, dims: Sequence[int]) -> Tensor:
     return ops.permute(x, dims=found)
 
 
-@function(names=("permute", "permute_dims"), quick=fast_views.permuted)
+@function(names=("permute", "permute_dims"), fast=fast_views.permute)
 def permute(x: Tensor, *dims: Any) -> Tensor:
     """Dimensions in the order given: `x.permute(2, 0, 1)`.
 
     >>> tt.zeros(2, 3, 4).permute(2, 0, 1).shape
     tritensor.Size([4, 2, 3])
     """
-    return _permuted("permute", x, sizes("permute", dims))
+    return _permute("permute", x, parse_sizes("permute", dims))
 
 
-@function(names=("transpose", "swapaxes", "swapdims"), also={"axis0": "dim0", "axis1": "dim1"}, quick=fast_views.exchanged)
+@function(names=("transpose", "swapaxes", "swapdims"), also={"axis0": "dim0", "axis1": "dim1"}, fast=fast_views.transpose)
 def transpose(x: Tensor, *dims: Any, dim0: int | None = None, dim1: int | None = None) -> Tensor:
     """Two dimensions exchanged: `x.transpose(0, 1)`. Also numpy's forms: a permutation as one sequence, or nothing to reverse all."""
     if dim0 is not None:
@@ -236,10 +236,10 @@ def transpose(x: Tensor, *dims: Any, dim0: int | None = None, dim1: int | None =
         return ops.permute(x, dims=tuple(order))
     if not dims or (len(dims) == 1 and dims[0] is None):
         return ops.permute(x, dims=tuple(range(ndim - 1, -1, -1)))
-    return _permuted("transpose", x, sizes("transpose", dims))
+    return _permute("transpose", x, parse_sizes("transpose", dims))
 
 
-@function(quick=fast_views.transposed)
+@function(fast=fast_views.t)
 def t(x: Tensor) -> Tensor:
     """The transpose of a matrix; a view of all of x with fewer dimensions."""
     ndim = len(x.array.shape)
@@ -259,7 +259,7 @@ def matrix_transpose(x: Tensor) -> Tensor:
     return ops.permute(x, dims=(*range(ndim - 2), ndim - 1, ndim - 2))
 
 
-def _reversed(x: Tensor) -> Tensor:
+def _reverse_dims(x: Tensor) -> Tensor:
     """All dimensions in reverse order."""
     return ops.permute(x, dims=tuple(range(len(x.array.shape) - 1, -1, -1)))
 
@@ -270,16 +270,16 @@ def adjoint(x: Tensor) -> Tensor:
     return matrix_transpose(x).conj()  # type: ignore[no-any-return]
 
 
-def _adjoint(x: Tensor) -> Tensor:
+def _conjugate_transpose(x: Tensor) -> Tensor:
     """The transpose of a matrix, complex numbers conjugated."""
     if x.ndim == 1:
         raise ShapeError(f"H: x {tuple(x.array.shape)} is a vector; it takes a matrix")
     return t(x).conj()  # type: ignore[no-any-return]
 
 
-Tensor.T = property(_reversed)  # type: ignore[assignment, method-assign]
+Tensor.T = property(_reverse_dims)  # type: ignore[assignment, method-assign]
 Tensor.mT = property(matrix_transpose.__wrapped__)  # type: ignore[assignment, method-assign]
-Tensor.H = property(_adjoint)  # type: ignore[assignment, method-assign]
+Tensor.H = property(_conjugate_transpose)  # type: ignore[assignment, method-assign]
 Tensor.mH = property(adjoint)  # type: ignore[assignment, method-assign]
 
 
@@ -300,10 +300,10 @@ def movedim(x: Tensor, source: Any, destination: Any) -> Tensor:
 
 
 # -- stretched and strided
-@function(quick=fast_views.expanded)
+@function(fast=fast_views.expand)
 def expand(x: Tensor, *size: Any, implicit: bool = False) -> Tensor:
     """Dimensions of size 1 stretched, new ones put in front, without copying; -1 keeps a size. `implicit` changes nothing."""
-    want = sizes("expand", size)
+    want = parse_sizes("expand", size)
     have = x.array.shape
     lead = len(want) - len(have)
     if min(want, default=0) < 0:
@@ -388,14 +388,14 @@ def diag_embed(x: Tensor, offset: int = 0, dim1: int = -2, dim2: int = -1) -> Te
 
 
 # -- views in place: the tensor itself looks at its memory differently
-def _in_place(f: Callable[..., Tensor], name: str) -> None:
+def _publish_in_place(f: Callable[..., Tensor], name: str) -> None:
     def call(x: Tensor, *args: Any, **kwargs: Any) -> Tensor:
         return change_shape(x, f, args, kwargs, name)
 
-    setattr(Tensor, name, named(call, name, f"{f.__name__}, in place: the memory stays, this tensor's shape changes."))
+    setattr(Tensor, name, rename_function(call, name, f"{f.__name__}, in place: the memory stays, this tensor's shape changes."))
 
 
 for _name, _function in {
     "t_": t, "transpose_": transpose, "swapaxes_": transpose, "swapdims_": transpose, "squeeze_": squeeze, "unsqueeze_": unsqueeze,
 }.items():  # fmt: skip
-    _in_place(_function, _name)
+    _publish_in_place(_function, _name)

@@ -14,10 +14,10 @@ from tritensor.ground.strides import as_format, contiguous_format, contiguous_st
 from tritensor.ground.transforms import WrappedArray
 from tritensor.ops.array import element_strides, empty
 from tritensor.tensor.aliasing.resizing import resize_memory
-from tritensor.tensor.aliasing.views import part_from_base
+from tritensor.tensor.aliasing.views import leave_base
 from tritensor.tensor.core import Tensor, new_tensor
-from tritensor.tensor.derivatives import barred
-from tritensor.tensor.functions.shaping.reshaping import sizes as shape_of
+from tritensor.tensor.derivatives import refuse_derivative
+from tritensor.tensor.functions.shaping.reshaping import parse_sizes as shape_of
 from tritensor.tensor.public_api.publish import function
 
 
@@ -26,7 +26,7 @@ def _refuse_graph(name: str, x: Tensor) -> None:
         raise GradError(f"{name}: the tensor requires grad, and the graph would not see its new memory; use it on x.detach()")
 
 
-def _resized(name: str, x: Tensor, shape: tuple[int, ...], strides: tuple[int, ...]) -> Tensor:
+def _resize(name: str, x: Tensor, shape: tuple[int, ...], strides: tuple[int, ...]) -> Tensor:
     if type(x.array) is WrappedArray:
         raise TransformError(f"{name}: inside vmap, grad or jvp a tensor has no memory of its own; use reshape, an index or cat")
     reclaim(x)
@@ -52,7 +52,7 @@ def resize_(x: Tensor, *size: Any, memory_format: Any = None) -> Tensor:
         raise ArgumentError("resize_: preserve_format says nothing of a new shape; give contiguous_format or channels_last")
     if shape == tuple(x.array.shape) and wanted is contiguous_format:
         return x
-    return _resized("resize_", x, shape, formatted(shape, contiguous_strides(shape), wanted))
+    return _resize("resize_", x, shape, formatted(shape, contiguous_strides(shape), wanted))
 
 
 @function
@@ -63,10 +63,10 @@ def resize_as_(x: Tensor, the_template: Tensor, *, memory_format: Any = None) ->
     if wanted is not preserve_format:
         return resize_(x, shape, memory_format=wanted)
     _refuse_graph("resize_as_", x)
-    return _resized("resize_as_", x, shape, formatted(shape, element_strides(the_template.array), preserve_format))
+    return _resize("resize_as_", x, shape, formatted(shape, element_strides(the_template.array), preserve_format))
 
 
-def _reshaped(name: str, x: Tensor, shape: tuple[int, ...]) -> Tensor:
+def _reshape_deprecated(name: str, x: Tensor, shape: tuple[int, ...]) -> Tensor:
     warnings.warn(f"{name}: the form that is not in place is deprecated, as in PyTorch; use reshape or resize_", stacklevel=4)
     if math.prod(shape) != x.array.size:
         raise ShapeError(f"{name}: size {shape} has {math.prod(shape)} elements, the tensor {tuple(x.shape)} {x.array.size}; use resize_")
@@ -76,19 +76,19 @@ def _reshaped(name: str, x: Tensor, shape: tuple[int, ...]) -> Tensor:
 @function(free=False)
 def resize(x: Tensor, *sizes: Any) -> Tensor:
     """The tensor in another shape of as many elements: reshape under an older name. Raises ShapeError for another number of elements."""
-    return _reshaped("resize", x, shape_of("resize", sizes))
+    return _reshape_deprecated("resize", x, shape_of("resize", sizes))
 
 
 @function(free=False)
 def resize_as(x: Tensor, tensor: Tensor) -> Tensor:
     """The tensor in another one's shape: x.reshape(tensor.shape) under an older name."""
-    return _reshaped("resize_as", x, tuple(tensor.shape))
+    return _reshape_deprecated("resize_as", x, tuple(tensor.shape))
 
 
-def _stands_alone(x: Tensor) -> bool:
+def _has_no_views(x: Tensor) -> bool:
     """Whether x was computed, or is in no graph, and neither is a view nor has any, whose way through the graph would be another's."""
-    kin = None if x.extra is None else x.extra.kin
-    viewed = kin is not None and any(mark() is not None for mark in (*kin.fresh.values(), *kin.stale.values()))
+    views = None if x.extra is None else x.extra.views
+    viewed = views is not None and any(mark() is not None for mark in (*views.fresh.values(), *views.stale.values()))
     return (x.node is not None or not x.tracked) and x.path is None and not viewed and type(x.array) is not WrappedArray
 
 
@@ -100,7 +100,7 @@ def set_(x: Tensor, source: Tensor | None = None, storage_offset: int = 0, size:
     derivative through them raises NoDerivativeError. Raises GradError for a leaf that requires grad and for a view in the graph or what has views,
     DTypeError for a source of another type, ShapeError for a window outside the memory.
     """
-    recorded = state.enabled and (x.tracked or (source is not None and size is None and source.tracked)) and _stands_alone(x)
+    recorded = state.enabled and (x.tracked or (source is not None and size is None and source.tracked)) and _has_no_views(x)
     if not recorded and (state.enabled or not x.is_leaf):
         _refuse_graph("set_", x)
     if source is None:
@@ -113,12 +113,12 @@ def set_(x: Tensor, source: Tensor | None = None, storage_offset: int = 0, size:
         shape = shape_of("set_", (size,))
         steps = contiguous_strides(shape) if stride is None else shape_of("set_", (stride,))
         changed = source.detach().as_strided(shape, steps, storage_offset).array
-    hung = barred("set_", new_tensor(changed), x, source) if recorded else None
+    hung = refuse_derivative("set_", new_tensor(changed), x, source) if recorded else None
     reclaim(x)
-    part_from_base(x)
+    leave_base(x)
     x.array = changed
     if hung is not None:
-        x.hang_at(hung.node)
+        x.set_node(hung.node)
     if source is not None:
         x.version = version_of(source)
     version_of(x).bump("set_")

@@ -18,10 +18,10 @@ from tritensor.ground.transforms import WrappedArray
 from tritensor.ops.array import Array, CudaArray, element_strides, is_contiguous, reshape_strides
 from tritensor.ops.array import as_strided as memory_window
 from tritensor.ops.table import ops, registry
-from tritensor.tensor.aliasing.overlaps import own_cells
+from tritensor.tensor.aliasing.overlaps import has_own_cells
 from tritensor.tensor.aliasing.views import change_shape
-from tritensor.tensor.core import Tensor, extra_of, new_tensor
-from tritensor.tensor.functions.shaping.reshaping import reshape_to, sizes
+from tritensor.tensor.core import Tensor, ensure_extra, new_tensor
+from tritensor.tensor.functions.shaping.reshaping import parse_sizes, reshape_to
 from tritensor.tensor.public_api.publish import function
 
 
@@ -60,20 +60,20 @@ def _address(x: Array) -> int:
     return x.data_ptr() if isinstance(x, CudaArray) else int(x.ctypes.data)
 
 
-def _root(x: Tensor) -> Tensor:
+def _find_base(x: Tensor) -> Tensor:
     """The tensor that owns the memory of which x is a view; x itself where it is none."""
     return x if x.path is None else x.path[0]
 
 
-def _offset(x: Tensor) -> int:
+def _find_offset(x: Tensor) -> int:
     """Elements between the start of the memory and x's first element."""
-    return (_address(x.array) - _address(_root(x).array)) // x.array.itemsize
+    return (_address(x.array) - _address(_find_base(x).array)) // x.array.itemsize
 
 
 @function(free=False)
 def storage_offset(x: Tensor) -> int:
     """Elements between the start of the memory that x is a view of and x's first element."""
-    return _offset(x)
+    return _find_offset(x)
 
 
 @function
@@ -87,33 +87,33 @@ def as_strided(x: Tensor, size: Any, stride: Any, storage_offset: int | None = N
     that of x alone: of an element read several times the sum, of memory outside x none. Raises ShapeError for a window
     that leaves the memory.
     """
-    root = _root(x)
+    root = _find_base(x)
     array = root.array
     steps = element_strides(array)
-    at = _offset(x)
+    at = _find_offset(x)
     first = at if storage_offset is None else int(storage_offset)
-    window = _Geometry(sizes("as_strided", (size,)), sizes("as_strided", (stride,)), first)
+    window = _Geometry(parse_sizes("as_strided", (size,)), parse_sizes("as_strided", (stride,)), first)
     own = _Geometry(tuple(x.array.shape), element_strides(x.array), at)
     order = sorted(range(len(array.shape)), key=lambda d: -steps[d])
     dense = ops.permute(root, dims=tuple(order)) if order != list(range(len(order))) else root
     lying = reshape_strides(dense.array.shape, element_strides(dense.array), (array.size,))
     if lying is None or (array.size > 1 and lying != (1,)):
-        return _on_gaps(root, x, own, window)
+        return _make_window_on_gaps(root, x, own, window)
     y: Tensor = ops.as_strided(ops.reshape(dense, shape=(array.size,)), shape=window.shape, strides=window.strides, offset=window.offset)
     if root is not x:
         if x.extra is not None and x.extra.origin:
-            extra_of(y).origin = x.extra.origin
+            ensure_extra(y).origin = x.extra.origin
         if x.tracked and state.enabled:
-            shared = not own_cells(x.array)
+            shared = not has_own_cells(x.array)
             if not window.within(own, shared):
-                extra_of(y).origin = "window"
-            y.hang_at(WindowNode(x, own, window, shared))
+                ensure_extra(y).origin = "window"
+            y.set_node(WindowNode(x, own, window, shared))
         else:
-            y.hang_at(Severed() if x.tracked else None)
+            y.set_node(Severed() if x.tracked else None)
     return y
 
 
-def _on_gaps(root: Tensor, x: Tensor, own: _Geometry, window: _Geometry) -> Tensor:
+def _make_window_on_gaps(root: Tensor, x: Tensor, own: _Geometry, window: _Geometry) -> Tensor:
     """A window on memory that has gaps, or elements that share cells: a view with a gradient that cannot be written in the graph."""
     array = root.array
     memory = _Geometry(tuple(array.shape), element_strides(array), 0)
@@ -132,10 +132,10 @@ def _on_gaps(root: Tensor, x: Tensor, own: _Geometry, window: _Geometry) -> Tens
     y = new_tensor(memory_window(array, *window))
     y.version = version_of(root)
     step = (registry["as_strided"], window._asdict(), ((memory.shape, array.dtype),))
-    y.became_view_of(root, step, state.enabled)
-    extra_of(y).origin = extra_of(y).origin or "gaps"
+    y.record_view_of(root, step, state.enabled)
+    ensure_extra(y).origin = ensure_extra(y).origin or "gaps"
     if x.tracked and state.enabled:
-        y.hang_at(WindowNode(x, own, window, not own_cells(x.array)))
+        y.set_node(WindowNode(x, own, window, not has_own_cells(x.array)))
     return y
 
 
@@ -203,10 +203,10 @@ class WindowNode(Node):
         (low, high), (first, last) = self.own.ends(), self.window.ends()
         low, high = min(low, first), max(high, last)
         summed = self._laid(g, self.window, low, high)
-        found = _read(summed, self.own, low)
+        found = _read_window(summed, self.own, low)
         if self.shared:
             one = ops.full(shape=self.own.shape, value=1, dtype=g.array.dtype, device=g.device)
-            found = ops.div(found, _read(self._laid(one, self.own, low, high), self.own, low))
+            found = ops.div(found, _read_window(self._laid(one, self.own, low, high), self.own, low))
         return ops.copy(found)
 
     @staticmethod
@@ -215,9 +215,9 @@ class WindowNode(Node):
         n, count = high - low + 1, math.prod(where.shape)
         places = ops.arange(start=0, end=n, step=1, dtype=np.dtype(np.int64), device=values.device)
         zeros = ops.full(shape=(n,), value=0, dtype=values.array.dtype, device=values.device)
-        return ops.scatter_add(zeros, reshape_to(_read(places, where, low), (count,)), reshape_to(values, (count,)), dim=0)
+        return ops.scatter_add(zeros, reshape_to(_read_window(places, where, low), (count,)), reshape_to(values, (count,)), dim=0)
 
 
-def _read(memory: Tensor, where: _Geometry, low: int) -> Tensor:
+def _read_window(memory: Tensor, where: _Geometry, low: int) -> Tensor:
     """A window on memory that begins at the offset `low`."""
     return ops.as_strided(memory, shape=where.shape, strides=where.strides, offset=where.offset - low)

@@ -11,65 +11,65 @@ from tritensor.ground import dtypes
 from tritensor.ground.errors import DTypeError, ShapeError
 from tritensor.ops.table import normal_dim, ops
 from tritensor.tensor.core import Tensor, new_tensor
-from tritensor.tensor.derivatives import barred
-from tritensor.tensor.functions.shaping.reshaping import in_c_order, no_view, reshape_to
-from tritensor.tensor.functions.sorting.ordering import put_back
+from tritensor.tensor.derivatives import refuse_derivative
+from tritensor.tensor.functions.shaping.reshaping import forget_base, reshape_to, to_c_order
+from tritensor.tensor.functions.sorting.ordering import invert_permutation
 from tritensor.tensor.parsing.nonzero_count import flat_nonzero
 from tritensor.tensor.public_api.publish import function
 
 INT64 = np.dtype(np.int64)
 
 
-def _part(x: Tensor, start: int, stop: int, d: int = 0) -> Tensor:
+def _slice_dim(x: Tensor, start: int, stop: int, d: int = 0) -> Tensor:
     """x[start:stop] along d."""
     return ops.index_view(x, index=(*(slice(None),) * d, slice(start, stop)))
 
 
-def _firsts(x: Tensor, d: int = 0) -> Tensor:
+def _find_run_starts(x: Tensor, d: int = 0) -> Tensor:
     """Which elements along d differ from the one before; the first one does. NaN differs from everything."""
     n = x.array.shape[d]
     one = (*x.array.shape[:d], min(n, 1), *x.array.shape[d + 1 :])
-    changes = ops.ne(_part(x, 1, n, d), _part(x, 0, max(n - 1, 0), d))
+    changes = ops.ne(_slice_dim(x, 1, n, d), _slice_dim(x, 0, max(n - 1, 0), d))
     return ops.cat(ops.full(shape=one, value=True, dtype=np.dtype(np.bool_), device=x.device), changes, dim=d)
 
 
-def _numbered(firsts: Tensor, d: int = 0) -> Tensor:
+def _number_runs(firsts: Tensor, d: int = 0) -> Tensor:
     """The number of the run that each element is in."""
     return ops.sub(ops.cumsum(firsts, dim=d, reverse=False), 1)
 
 
-def _counts(starts: Tensor, n: int) -> Tensor:
+def _count_runs(starts: Tensor, n: int) -> Tensor:
     """How long each run is, of n elements."""
     m = starts.array.size
-    ends = ops.cat(_part(starts, 1, m), ops.full(shape=(min(m, 1),), value=n, dtype=INT64, device=starts.device), dim=0)
+    ends = ops.cat(_slice_dim(starts, 1, m), ops.full(shape=(min(m, 1),), value=n, dtype=INT64, device=starts.device), dim=0)
     return ops.sub(ends, starts)
 
 
-def _slices(x: Tensor, places: Tensor, d: int) -> Tensor:
-    return in_c_order(ops.index_get(x, places, dims=(d,), front=False))
+def _take_slices(x: Tensor, places: Tensor, d: int) -> Tensor:
+    return to_c_order(ops.index_get(x, places, dims=(d,), front=False))
 
 
-def _returned(name: str, x: Tensor, found: Tensor, numbers: Tensor | None = None, counts: Tensor | None = None) -> Any:
+def _pack_results(name: str, x: Tensor, found: Tensor, numbers: Tensor | None = None, counts: Tensor | None = None) -> Any:
     """What a function gives that found distinct elements of x: these, by which there is no derivative, and whatever else was asked for."""
-    several = tuple(t for t in (barred(name, found, x), numbers, counts) if t is not None)
+    several = tuple(t for t in (refuse_derivative(name, found, x), numbers, counts) if t is not None)
     return several if len(several) > 1 else several[0]
 
 
-def _slices_along(x: Tensor, places: Tensor, d: int) -> Tensor:
+def _take_slices_along(x: Tensor, places: Tensor, d: int) -> Tensor:
     """Slices of x along d; as PyTorch lays them, each slice by itself in memory."""
     order = (d, *[a for a in range(len(x.array.shape)) if a != d])
-    found = _slices(ops.permute(x, dims=order), places, 0)
-    return no_view(ops.permute(found, dims=put_back(order)))
+    found = _take_slices(ops.permute(x, dims=order), places, 0)
+    return forget_base(ops.permute(found, dims=invert_permutation(order)))
 
 
-def _dim(name: str, x: Tensor, dim: int) -> int:
+def _parse_dim(name: str, x: Tensor, dim: int) -> int:
     """dim counted from the front. IndexError where x has none."""
     if not x.array.shape:
         raise IndexError(f"{name}: dim {dim} of a tensor that has no dimensions; leave dim out")
     return normal_dim(name, dim, len(x.array.shape))
 
 
-def _lines(name: str, x: Tensor, d: int) -> Tensor | None:
+def _slices_as_rows(name: str, x: Tensor, d: int) -> Tensor | None:
     """The slices along d as rows (n, elements); None where there is none. ShapeError where slices have no elements."""
     shape = tuple(x.array.shape)
     n = shape[d]
@@ -79,22 +79,22 @@ def _lines(name: str, x: Tensor, d: int) -> Tensor | None:
     return reshape_to(moved, (n, math.prod(shape) // n)) if n else None
 
 
-def _ranks(rows: Tensor) -> Tensor:
+def _rank_rows(rows: Tensor) -> Tensor:
     """(n,) the ranks of rows (n, c) in lexicographic order, equal rows of one rank: columns are ranked, then pairs of ranks, until one is left."""
     n = rows.array.shape[0]
     columns = ops.permute(rows, dims=(1, 0))
     while True:
         values, order = ops.sort(columns, dim=1, descending=False)
         zeros = ops.full(shape=tuple(order.array.shape), value=0, dtype=INT64, device=rows.device)
-        columns = ops.scatter(zeros, order, _numbered(_firsts(values, 1), 1), dim=1)
+        columns = ops.scatter(zeros, order, _number_runs(_find_run_starts(values, 1), 1), dim=1)
         count = columns.array.shape[0]
         if count == 1:
             return ops.reshape(columns, shape=(n,))
         even = count // 2 * 2
-        pairs = ops.reshape(_part(columns, 0, even), shape=(even // 2, 2, n))
-        high, low = (ops.reshape(_part(pairs, k, k + 1, 1), shape=(even // 2, n)) for k in (0, 1))
+        pairs = ops.reshape(_slice_dim(columns, 0, even), shape=(even // 2, 2, n))
+        high, low = (ops.reshape(_slice_dim(pairs, k, k + 1, 1), shape=(even // 2, n)) for k in (0, 1))
         joined = ops.add(ops.mul(high, n), low)
-        columns = joined if even == count else ops.cat(joined, _part(columns, even, count), dim=0)
+        columns = joined if even == count else ops.cat(joined, _slice_dim(columns, even, count), dim=0)
 
 
 @function
@@ -109,9 +109,9 @@ def unique(x: Tensor, sorted: bool = True, return_inverse: bool = False, return_
     """
     given, x = x, x.detach()
     if dim is not None:
-        d = _dim("unique", x, dim)
-        rows = _lines("unique", x, d)
-        keys, shape = (x if rows is None else _ranks(rows)), (x.array.shape[d],)
+        d = _parse_dim("unique", x, dim)
+        rows = _slices_as_rows("unique", x, d)
+        keys, shape = (x if rows is None else _rank_rows(rows)), (x.array.shape[d],)
         keys = ops.reshape(keys, shape=shape) if rows is not None else ops.full(shape=(0,), value=0, dtype=INT64, device=x.device)
     else:
         d, keys, shape = None, reshape_to(x, (x.array.size,)), tuple(x.array.shape)
@@ -119,21 +119,21 @@ def unique(x: Tensor, sorted: bool = True, return_inverse: bool = False, return_
     if d is None and not return_inverse:
         values = ops.sort_values(keys, dim=0)
         if not return_counts and isinstance(values.array, np.ndarray):
-            return _returned("unique", given, new_tensor(values.array[_starts_on_host(values.array)]))
-        starts = flat_nonzero(_firsts(values))
-        return _returned("unique", given, _slices(values, starts, 0), None, _counts(starts, n) if return_counts else None)
+            return _pack_results("unique", given, new_tensor(values.array[_find_run_starts_on_host(values.array)]))
+        starts = flat_nonzero(_find_run_starts(values))
+        return _pack_results("unique", given, _take_slices(values, starts, 0), None, _count_runs(starts, n) if return_counts else None)
     values, order = ops.sort(keys, dim=0, descending=False)
-    firsts = _firsts(values)
+    firsts = _find_run_starts(values)
     starts = flat_nonzero(firsts)
-    found = _slices(values, starts, 0) if d is None else _slices_along(x, _slices(order, starts, 0), d)
+    found = _take_slices(values, starts, 0) if d is None else _take_slices_along(x, _take_slices(order, starts, 0), d)
     numbers = None
     if return_inverse:
         zeros = ops.full(shape=(n,), value=0, dtype=INT64, device=x.device)
-        numbers = no_view(ops.reshape(ops.scatter(zeros, order, _numbered(firsts), dim=0), shape=shape))
-    return _returned("unique", given, found, numbers, _counts(starts, n) if return_counts else None)
+        numbers = forget_base(ops.reshape(ops.scatter(zeros, order, _number_runs(firsts), dim=0), shape=shape))
+    return _pack_results("unique", given, found, numbers, _count_runs(starts, n) if return_counts else None)
 
 
-def _starts_on_host(x: np.ndarray) -> np.ndarray:
+def _find_run_starts_on_host(x: np.ndarray) -> np.ndarray:
     """Which elements of a vector differ from the one before."""
     new = np.empty(x.size, np.bool_)
     new[:1] = True
@@ -151,22 +151,22 @@ def unique_consecutive(x: Tensor, return_inverse: bool = False, return_counts: b
     given, x = x, x.detach()
     if dim is None and not return_inverse and not return_counts and isinstance(x.array, np.ndarray):
         flat = x.array.reshape(-1)
-        return _returned("unique_consecutive", given, new_tensor(flat[_starts_on_host(flat)]))
+        return _pack_results("unique_consecutive", given, new_tensor(flat[_find_run_starts_on_host(flat)]))
     if dim is not None:
-        d = _dim("unique_consecutive", x, dim)
-        rows, along = _lines("unique_consecutive", x, d), x
+        d = _parse_dim("unique_consecutive", x, dim)
+        rows, along = _slices_as_rows("unique_consecutive", x, d), x
         shape: tuple[int, ...] = (x.array.shape[d],)
         if rows is None:
             firsts = ops.full(shape=(0,), value=False, dtype=np.dtype(np.bool_), device=x.device)
         else:
-            firsts = ops.any(_firsts(rows), dim=(1,), keepdim=False)
+            firsts = ops.any(_find_run_starts(rows), dim=(1,), keepdim=False)
     else:
         d, shape, along = 0, tuple(x.array.shape), reshape_to(x, (x.array.size,))
-        firsts = _firsts(along)
+        firsts = _find_run_starts(along)
     starts = flat_nonzero(firsts)
-    numbers = no_view(ops.reshape(_numbered(firsts), shape=shape)) if return_inverse else None
-    counts = _counts(starts, firsts.array.size) if return_counts else None
-    return _returned("unique_consecutive", given, _slices_along(along, starts, d), numbers, counts)
+    numbers = forget_base(ops.reshape(_number_runs(firsts), shape=shape)) if return_inverse else None
+    counts = _count_runs(starts, firsts.array.size) if return_counts else None
+    return _pack_results("unique_consecutive", given, _take_slices_along(along, starts, d), numbers, counts)
 
 
 @function(method=False, out=True, also={"element": "elements", "test_element": "test_elements"})
@@ -185,7 +185,7 @@ def isin(elements: Any, test_elements: Any, *, assume_unique: bool = False, inve
     for name, t in (("elements", elements), ("test_elements", test_elements)):
         if isinstance(t, Tensor) and dtypes.of(t.array.dtype).kind in ("bool", "complex"):
             raise DTypeError(f"isin: {name} is {t.dtype.name}; it takes integers and floating types; cast it with .to(...)")
-    sought, among = (_typed(t, common, given[0]) for t in (elements, test_elements))
+    sought, among = (_to_common_type(t, common, given[0]) for t in (elements, test_elements))
     n = among.array.size
     if n == 0:
         return ops.full(shape=tuple(sought.array.shape), value=bool(invert), dtype=np.dtype(np.bool_), device=sought.device)
@@ -195,7 +195,7 @@ def isin(elements: Any, test_elements: Any, *, assume_unique: bool = False, inve
     return (ops.ne if invert else ops.eq)(ops.index_get(row, place, dims=(0,), front=False), sought)
 
 
-def _typed(t: Any, common: np.dtype, like: Tensor) -> Tensor:
+def _to_common_type(t: Any, common: np.dtype, like: Tensor) -> Tensor:
     """A tensor without gradients, in the common type."""
     if not isinstance(t, Tensor):
         return ops.full(shape=(), value=t, dtype=common, device=like.device)

@@ -7,8 +7,8 @@ from typing import Any
 from tritensor.ground.errors import ArgumentError
 from tritensor.ops.table import normal_dim, ops
 from tritensor.tensor.core import Tensor
-from tritensor.tensor.functions.reductions.masked import in_type, shown
-from tritensor.tensor.functions.reductions.reductions import as_type
+from tritensor.tensor.functions.reductions.masked import cast_operand, fill_masked
+from tritensor.tensor.functions.reductions.reductions import cast_if_given
 from tritensor.tensor.functions.sorting.ordering import nanmedian
 from tritensor.tensor.public_api.publish import function
 
@@ -20,7 +20,7 @@ def median(x: Tensor, dim: int = -1, *, keepdim: bool = False, dtype: Any = None
     Of integers in their own type, or `dtype`; ArgumentError where the mask shows nothing of some row, which they have no number for.
     """
     wanted = x.dtype if dtype is None else dtype
-    values = shown("masked.median", in_type(x, None, floating=True), mask, float("nan"))
+    values = fill_masked("masked.median", cast_operand(x, None, floating=True), mask, float("nan"))
     found = nanmedian(values, normal_dim("masked.median", dim, x.ndim), keepdim).values
     if x.is_floating_point():
         return found
@@ -28,4 +28,4 @@ def median(x: Tensor, dim: int = -1, *, keepdim: bool = False, dtype: Any = None
         raise ArgumentError(
             f"masked.median: the mask shows nothing of some row, for which {x.dtype.name} has no NaN; convert with .float()"
         )
-    return as_type(found, wanted)
+    return cast_if_given(found, wanted)

@@ -13,19 +13,19 @@ from tritensor.ops.table import normal_dim, ops
 from tritensor.ops.table.shape_rules import one_integer
 from tritensor.tensor.core import Tensor
 from tritensor.tensor.functions.reductions.reductions import ValuesIndices
-from tritensor.tensor.functions.shaping.reshaping import no_view, reshape_to
+from tritensor.tensor.functions.shaping.reshaping import forget_base, reshape_to
 from tritensor.tensor.public_api.publish import function
-from tritensor.tensor.return_types import returned
+from tritensor.tensor.return_types import return_type
 
 MEDIAN, NANMEDIAN = -1, -2  # what ops.rank_place takes for ranks that depend on NaN
 
 
-def sorted_along(x: Tensor, d: int) -> Tensor:
+def sort_along(x: Tensor, d: int) -> Tensor:
     """x in ascending order along d; where no gradient is asked, without the places."""
     return ops.sort(x, dim=d, descending=False)[0] if followed(x) else ops.sort_values(x, dim=d)
 
 
-def put_back(order: tuple[int, ...]) -> tuple[int, ...]:
+def invert_permutation(order: tuple[int, ...]) -> tuple[int, ...]:
     """The permutation that undoes another."""
     return tuple([order.index(a) for a in range(len(order))])
 
@@ -41,7 +41,7 @@ def sort(x: Tensor, dim: int = -1, descending: bool = False, *, stable: bool = F
     (tensor([3, 2, 1]), tensor([0, 2, 1]))
     """
     d = normal_dim("sort", dim, len(x.array.shape))
-    return returned("sort", ValuesIndices)(*ops.sort(x, dim=d, descending=bool(descending)))
+    return return_type("sort", ValuesIndices)(*ops.sort(x, dim=d, descending=bool(descending)))
 
 
 @function(out=True)
@@ -53,7 +53,7 @@ def argsort(x: Tensor, dim: int = -1, descending: bool = False, *, stable: bool 
 @function(out=True)
 def msort(x: Tensor) -> Tensor:
     """x in ascending order along its first dim."""
-    return sorted_along(x, 0)
+    return sort_along(x, 0)
 
 
 @function(out=True)
@@ -71,22 +71,22 @@ def topk(x: Tensor, k: int, dim: int = -1, largest: bool = True, sorted: bool = 
         raise TypeError(f"topk: k {k!r} is not an integer")
     d = normal_dim("topk", dim, len(x.array.shape))
     k = 1 if k == 0 and not x.array.shape else int(k)
-    return returned("topk", ValuesIndices)(*ops.topk(x, k=k, dim=d, largest=bool(largest)))
+    return return_type("topk", ValuesIndices)(*ops.topk(x, k=k, dim=d, largest=bool(largest)))
 
 
-def need_elements(name: str, x: Tensor, d: int) -> None:
+def require_elements(name: str, x: Tensor, d: int) -> None:
     """Raise IndexError where there is nothing along a dim."""
     if x.array.shape and x.array.shape[d] == 0:
         raise EmptyError(f"{name}: x {tuple(x.array.shape)} has no element along dim {d}; give it at least one")
 
 
-def picked(name: str, x: Tensor, index: Tensor, d: int, keepdim: bool) -> ValuesIndices:
+def pick_along(name: str, x: Tensor, index: Tensor, d: int, keepdim: bool) -> ValuesIndices:
     """(values, indices) at one index along d for every row, d kept or not."""
-    kind, values = returned(name, ValuesIndices), ops.gather(x, index, dim=d)
+    kind, values = return_type(name, ValuesIndices), ops.gather(x, index, dim=d)
     if keepdim or not x.array.shape:
         return kind(values, index)
     shape = (*x.array.shape[:d], *x.array.shape[d + 1 :])
-    return kind(no_view(ops.reshape(values, shape=shape)), no_view(ops.reshape(index, shape=shape)))
+    return kind(forget_base(ops.reshape(values, shape=shape)), forget_base(ops.reshape(index, shape=shape)))
 
 
 @function(out="exact")
@@ -96,37 +96,37 @@ def kthvalue(x: Tensor, k: int, dim: int = -1, keepdim: bool = False) -> ValuesI
     if isinstance(k, bool) or not isinstance(k, int):
         raise TypeError(f"kthvalue: k {k!r} is not an integer")
     d = normal_dim("kthvalue", dim, len(x.array.shape))
-    need_elements("kthvalue", x, d)
+    require_elements("kthvalue", x, d)
     n = x.array.shape[d] if x.array.shape else 1
     if not 1 <= k <= n:
         raise ArgumentError(f"kthvalue: k {k} of {n} elements along dim {d} of x {tuple(x.array.shape)}; give k from 1 to {n}")
-    return picked("kthvalue", x, ops.rank_place(x.detach(), dim=d, rank=int(k) - 1), d, keepdim)
+    return pick_along("kthvalue", x, ops.rank_place(x.detach(), dim=d, rank=int(k) - 1), d, keepdim)
 
 
-def _middle(name: str, x: Tensor, dim: Any, keepdim: bool, rank: int) -> Any:
+def _find_median(name: str, x: Tensor, dim: Any, keepdim: bool, rank: int) -> Any:
     """median and nanmedian: over one dim (value, index), over all elements the value."""
     if dim is not None:
         d = normal_dim(name, dim, len(x.array.shape))
-        need_elements(name, x, d)
-        return picked(name, x, ops.rank_place(x.detach(), dim=d, rank=rank), d, keepdim)
+        require_elements(name, x, d)
+        return pick_along(name, x, ops.rank_place(x.detach(), dim=d, rank=rank), d, keepdim)
     flat = reshape_to(x, (x.array.size,))
     if not x.array.size:
-        return _middle_of_nothing(flat)
+        return _median_of_empty(flat)
     plain = flat.detach()
-    y = no_view(ops.reshape(ops.gather(plain, ops.rank_place(plain, dim=0, rank=rank), dim=0), shape=()))
+    y = forget_base(ops.reshape(ops.gather(plain, ops.rank_place(plain, dim=0, rank=rank), dim=0), shape=()))
     if not followed(x):
         return y
     if (
         type(x.array) is WrappedArray
     ):  # equal elements are not counted where there may be as many counts as examples: the first has the derivative
-        return no_view(ops.reshape(ops.gather(flat, ops.rank_place(plain, dim=0, rank=rank), dim=0), shape=()))
+        return forget_base(ops.reshape(ops.gather(flat, ops.rank_place(plain, dim=0, rank=rank), dim=0), shape=()))
     equal = ops.logical_or(ops.eq(plain, y), ops.logical_and(ops.ne(plain, plain), ops.ne(y, y)))
     where = ops.nonzero_static(equal, size=int(ops.sum(equal, dim=(0,), keepdim=False).item()), fill_value=0)
     same = ops.index_get(flat, ops.reshape(where, shape=(where.array.size,)), dims=(0,), front=False)
     return ops.amax(same, dim=(0,), keepdim=False)  # whose gradient is shared among equals
 
 
-def _middle_of_nothing(x: Tensor) -> Tensor:
+def _median_of_empty(x: Tensor) -> Tensor:
     """NaN, in the graph; of other types what PyTorch makes of NaN: True, and of integers the smallest or, of narrow ones, 0."""
     if x.is_floating_point():
         return ops.mul(ops.sum(x, dim=(0,), keepdim=False), float("nan"))
@@ -141,13 +141,13 @@ def median(x: Tensor, dim: int | None = None, keepdim: bool = False) -> Any:
 
     NaN where there is one; the index is then that of the first.
     """
-    return _middle("median", x, dim, keepdim, MEDIAN)
+    return _find_median("median", x, dim, keepdim, MEDIAN)
 
 
 @function(out=True)
 def nanmedian(x: Tensor, dim: int | None = None, keepdim: bool = False) -> Any:
     """As `median`, of what is not NaN; NaN where there is nothing else."""
-    return _middle("nanmedian", x, dim, keepdim, NANMEDIAN)
+    return _find_median("nanmedian", x, dim, keepdim, NANMEDIAN)
 
 
 @function(out=True)
@@ -157,12 +157,12 @@ def mode(x: Tensor, dim: int = -1, keepdim: bool = False) -> ValuesIndices:
     A NaN equals nothing, itself neither.
     """
     d = normal_dim("mode", dim, len(x.array.shape))
-    need_elements("mode", x, d)
+    require_elements("mode", x, d)
     if not x.array.shape:
-        return picked("mode", x, ops.rank_place(x.detach(), dim=0, rank=0), 0, keepdim)
+        return pick_along("mode", x, ops.rank_place(x.detach(), dim=0, rank=0), 0, keepdim)
     order = tuple(a for a in range(len(x.array.shape)) if a != d)
     rows = ops.permute(x.detach(), dims=(*order, d))
     values, places = ops.sort(rows, dim=len(order), descending=False)
     last = ops.argmax(ops.run_lengths(values), dim=len(order), keepdim=True)
-    index = ops.permute(ops.gather(places, last, dim=len(order)), dims=put_back((*order, d)))
-    return picked("mode", x, index, d, keepdim)
+    index = ops.permute(ops.gather(places, last, dim=len(order)), dims=invert_permutation((*order, d)))
+    return pick_along("mode", x, index, d, keepdim)

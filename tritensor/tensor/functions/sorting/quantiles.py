@@ -9,15 +9,15 @@ import numpy as np
 from tritensor.ground.errors import ArgumentError, DTypeError, EmptyError
 from tritensor.ops.table import normal_dim, ops
 from tritensor.tensor.core import Tensor
-from tritensor.tensor.functions.shaping.reshaping import no_view, reshape_to
-from tritensor.tensor.functions.sorting.ordering import sorted_along
+from tritensor.tensor.functions.shaping.reshaping import forget_base, reshape_to
+from tritensor.tensor.functions.sorting.ordering import sort_along
 from tritensor.tensor.public_api.arguments import Operand
 from tritensor.tensor.public_api.publish import function
 
-WAYS = ("linear", "lower", "higher", "midpoint", "nearest")
+INTERPOLATIONS = ("linear", "lower", "higher", "midpoint", "nearest")
 
 
-def _levels(name: str, x: Tensor, q: Any) -> tuple[Tensor, bool]:
+def _parse_levels(name: str, x: Tensor, q: Any) -> tuple[Tensor, bool]:
     """q as a vector of x's type, and whether one number was given."""
     if x.array.dtype not in (np.float32, np.float64):
         raise DTypeError(f"{name}: x is {x.dtype.name}; {name} takes float32 and float64; cast it with .to(float32)")
@@ -39,7 +39,7 @@ def _levels(name: str, x: Tensor, q: Any) -> tuple[Tensor, bool]:
     return reshape_to(q, (q.array.size,)), not q.array.shape
 
 
-def _between(rows: Tensor, ranks: Tensor, interpolation: str) -> Tensor:
+def _interpolate(rows: Tensor, ranks: Tensor, interpolation: str) -> Tensor:
     """The elements of sorted rows (..., n) at fractional ranks (..., k)."""
     last = len(rows.array.shape) - 1
     if interpolation in ("lower", "higher", "nearest"):
@@ -56,10 +56,10 @@ def _between(rows: Tensor, ranks: Tensor, interpolation: str) -> Tensor:
     return ops.where(ops.lt(weight, 0.5), ops.add(below, ops.mul(step, weight)), ops.sub(above, ops.mul(step, ops.sub(1.0, weight))))
 
 
-def _quantile(name: str, x: Tensor, q: Any, dim: int | None, keepdim: bool, interpolation: str, skips: bool) -> Tensor:
-    levels, single = _levels(name, x, q)
-    if interpolation not in WAYS:
-        raise ArgumentError(f"{name}: interpolation is {interpolation!r}; it is one of {', '.join(WAYS)}")
+def _find_quantile(name: str, x: Tensor, q: Any, dim: int | None, keepdim: bool, interpolation: str, skips: bool) -> Tensor:
+    levels, single = _parse_levels(name, x, q)
+    if interpolation not in INTERPOLATIONS:
+        raise ArgumentError(f"{name}: interpolation is {interpolation!r}; it is one of {', '.join(INTERPOLATIONS)}")
     ndim = len(x.array.shape)
     if dim is None or not ndim:
         normal_dim(name, dim or 0, ndim)
@@ -73,19 +73,19 @@ def _quantile(name: str, x: Tensor, q: Any, dim: int | None, keepdim: bool, inte
     last = len(rows.array.shape) - 1
     n = rows.array.shape[last]
     nan = ops.ne(rows.detach(), rows.detach())
-    rows = sorted_along(rows, last)
+    rows = sort_along(rows, last)
     if skips:
         valid = ops.cast(ops.sum(ops.logical_not(nan), dim=(last,), keepdim=True), dtype=x.array.dtype)
         ranks = ops.mul(levels, ops.sub(valid, 1.0))
         ranks = ops.where(ops.lt(ranks, 0.0), 0.0, ranks)
     else:
         ranks = ops.where(ops.any(nan, dim=(last,), keepdim=True), float(n - 1), ops.mul(levels, float(n - 1)))
-    found = _between(rows, ops.expand(ranks, shape=(*rest, levels.array.size)), interpolation)  # (*rest, k)
+    found = _interpolate(rows, ops.expand(ranks, shape=(*rest, levels.array.size)), interpolation)  # (*rest, k)
     shape = kept if keepdim else rest
     if single:
-        return no_view(ops.reshape(found, shape=shape))
+        return forget_base(ops.reshape(found, shape=shape))
     front = ops.permute(found, dims=(last, *range(last)))
-    return no_view(ops.reshape(front, shape=(levels.array.size, *shape)))
+    return forget_base(ops.reshape(front, shape=(levels.array.size, *shape)))
 
 
 @function(out=True)
@@ -97,10 +97,10 @@ def quantile(x: Tensor, q: Operand, dim: int | None = None, keepdim: bool = Fals
     Raises:
         DTypeError: x is neither float32 nor float64, or q of another type. ValueError: q outside [0, 1] or of more dims; another interpolation.
     """
-    return _quantile("quantile", x, q, dim, keepdim, interpolation, False)
+    return _find_quantile("quantile", x, q, dim, keepdim, interpolation, False)
 
 
 @function(out=True)
 def nanquantile(x: Tensor, q: Operand, dim: int | None = None, keepdim: bool = False, *, interpolation: str = "linear") -> Tensor:
     """As `quantile`, of what is not NaN; NaN where there is nothing else."""
-    return _quantile("nanquantile", x, q, dim, keepdim, interpolation, True)
+    return _find_quantile("nanquantile", x, q, dim, keepdim, interpolation, True)

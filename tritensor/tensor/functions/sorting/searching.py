@@ -21,7 +21,7 @@ INT64 = np.dtype(np.int64)
 
 
 # In sorted rows
-def _met(name: str, rows: Tensor, values: Any) -> tuple[Tensor, Tensor]:
+def _promote_search(name: str, rows: Tensor, values: Any) -> tuple[Tensor, Tensor]:
     """Sorted rows and what is sought in the type in which they meet; a number as a tensor without dimensions."""
     if not isinstance(values, Tensor | bool | int | float | complex | np.generic):
         raise TypeError(f"{name}: input is {'None' if values is None else f'a {type(values).__name__}'}; give a tensor or a number")
@@ -47,7 +47,7 @@ def searchsorted(
         raise ArgumentError(f"searchsorted: side is {side!r}; it is 'left' or 'right'")
     if side == "left" and right:
         raise ArgumentError("searchsorted: side='left' and right=True contradict each other; give one of them")
-    rows, values = _met("searchsorted", sorted_sequence, input)
+    rows, values = _promote_search("searchsorted", sorted_sequence, input)
     shape, sought = tuple(rows.array.shape), tuple(values.array.shape)
     if not shape or (not sought and len(shape) != 1):
         raise ShapeError(f"searchsorted: sorted_sequence {shape} for input {sought}; a single number is sought in a vector")
@@ -76,7 +76,7 @@ def bucketize(input: Operand, boundaries: Tensor, *, out_int32: bool = False, ri
     """The number of the bucket between ascending boundaries (a vector) that each element falls into; with `right` a boundary belongs to the upper one."""
     if len(boundaries.array.shape) != 1:
         raise ShapeError(f"bucketize: boundaries {tuple(boundaries.array.shape)} are not a vector; give one dimension")
-    rows, values = _met("bucketize", boundaries, input)
+    rows, values = _promote_search("bucketize", boundaries, input)
     return ops.searchsorted(rows, values, right=bool(right), out_int32=bool(out_int32))
 
 

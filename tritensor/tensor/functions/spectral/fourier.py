@@ -29,14 +29,14 @@ _SCALE = {
 }
 
 
-def _scale(name: str, norm: str | None, way: str) -> str:
+def _parse_norm(name: str, norm: str | None, way: str) -> str:
     found = _SCALE[way].get("backward" if norm is None else norm)
     if found is None:
         raise ArgumentError(f"{name}: norm is {norm!r}; it is 'forward', 'backward' or 'ortho'")
     return found
 
 
-def _prepared(name: str, x: Tensor, complex_wanted: bool) -> Tensor:
+def _to_transform_type(name: str, x: Tensor, complex_wanted: bool) -> Tensor:
     """x in a type that has a transform: integers as the default floating type; complex where that is wanted."""
     kind = x.dtype
     if kind.kind in ("bool", "int", "uint"):
@@ -48,13 +48,13 @@ def _prepared(name: str, x: Tensor, complex_wanted: bool) -> Tensor:
     return x
 
 
-def _real_only(name: str, x: Tensor) -> Tensor:
+def _require_real(name: str, x: Tensor) -> Tensor:
     if x.is_complex():
         raise DTypeError(f"{name}: input is {x.dtype.name}; it takes real numbers; use fft for complex ones, or take .real")
-    return _prepared(name, x, False)
+    return _to_transform_type(name, x, False)
 
 
-def _dims(name: str, x: Tensor, s: Sizes, dim: Any) -> tuple[tuple[int, ...], tuple[int, ...]]:
+def _parse_dims(name: str, x: Tensor, s: Sizes, dim: Any) -> tuple[tuple[int, ...], tuple[int, ...]]:
     """(dims, lengths) of an n-dimensional transform, from `s` and `dim` as PyTorch has them."""
     sizes = None if s is None else (s,) if isinstance(s, int) else tuple(s)
     if dim is None:
@@ -80,7 +80,7 @@ def _check_lengths(name: str, lengths: Sequence[int]) -> None:
             raise ShapeError(f"{name}: a transform of {n} points; give n (or s) of at least 1")
 
 
-def _resized(x: Tensor, dims: Sequence[int], lengths: Sequence[int]) -> Tensor:
+def _trim_or_pad(x: Tensor, dims: Sequence[int], lengths: Sequence[int]) -> Tensor:
     """x trimmed or filled up with zeros at the end of each dim."""
     shape, index = list(x.shape), [slice(None)] * x.ndim
     wanted = list(shape)
@@ -95,7 +95,7 @@ def _resized(x: Tensor, dims: Sequence[int], lengths: Sequence[int]) -> Tensor:
     return ops.pad_view(x, shape=tuple(wanted), index=tuple(slice(0, n) for n in x.shape))
 
 
-def _one(name: str, x: Tensor, n: Size, dim: int) -> tuple[int, int]:
+def _parse_dim(name: str, x: Tensor, n: Size, dim: int) -> tuple[int, int]:
     """(dim, length) of a one-dimensional transform."""
     if not x.ndim:
         raise OutOfRangeError(f"{name}: a 0-d tensor has no dim to transform; reshape it to (1,)")
@@ -105,65 +105,65 @@ def _one(name: str, x: Tensor, n: Size, dim: int) -> tuple[int, int]:
     return d, length
 
 
-def _c2c(name: str, x: Tensor, dims: tuple[int, ...], lengths: tuple[int, ...], norm: str | None, way: str) -> Tensor:
-    x = _resized(_prepared(name, x, not dims), dims, lengths)
-    scale = _scale(name, norm, way)
+def _transform_complex(name: str, x: Tensor, dims: tuple[int, ...], lengths: tuple[int, ...], norm: str | None, way: str) -> Tensor:
+    x = _trim_or_pad(_to_transform_type(name, x, not dims), dims, lengths)
+    scale = _parse_norm(name, norm, way)
     if not dims:
         return ops.copy(x)
     return (ops.fft_c2c if x.is_complex() else ops.fft_of_real)(x, dims=dims, scale=scale, inverse=way == "inverse")
 
 
-_published = functools.partial(function, out=True, namespace="fft")
+_publish = functools.partial(function, out=True, namespace="fft")
 
 
-@_published
+@_publish
 def fft(x: Tensor, n: Size = None, dim: int = -1, norm: str | None = None) -> Tensor:
     """The discrete Fourier transform along dim, complex: y_k = sum_j x_j exp(-2 pi i j k / n).
 
     >>> tt.fft.fft(tt.tensor([1.0, 1.0, 1.0, 1.0])).abs()
     tensor([4., 0., 0., 0.])
     """
-    d, length = _one("fft", x, n, dim)
-    return _c2c("fft", x, (d,), (length,), norm, "forward")
+    d, length = _parse_dim("fft", x, n, dim)
+    return _transform_complex("fft", x, (d,), (length,), norm, "forward")
 
 
-@_published
+@_publish
 def ifft(x: Tensor, n: Size = None, dim: int = -1, norm: str | None = None) -> Tensor:
     """The inverse of `fft`."""
-    d, length = _one("ifft", x, n, dim)
-    return _c2c("ifft", x, (d,), (length,), norm, "inverse")
+    d, length = _parse_dim("ifft", x, n, dim)
+    return _transform_complex("ifft", x, (d,), (length,), norm, "inverse")
 
 
-@_published
+@_publish
 def fftn(x: Tensor, s: Sizes = None, dim: Any = None, norm: str | None = None) -> Tensor:
     """The discrete Fourier transform over several dims, all unless dim names them (or s, counted from the last)."""
-    return _c2c("fftn", x, *_dims("fftn", x, s, dim), norm, "forward")
+    return _transform_complex("fftn", x, *_parse_dims("fftn", x, s, dim), norm, "forward")
 
 
-@_published
+@_publish
 def ifftn(x: Tensor, s: Sizes = None, dim: Any = None, norm: str | None = None) -> Tensor:
     """The inverse of `fftn`."""
-    return _c2c("ifftn", x, *_dims("ifftn", x, s, dim), norm, "inverse")
+    return _transform_complex("ifftn", x, *_parse_dims("ifftn", x, s, dim), norm, "inverse")
 
 
-@_published
+@_publish
 def fft2(x: Tensor, s: Sizes = None, dim: Any = (-2, -1), norm: str | None = None) -> Tensor:
     """`fftn` over the last two dims."""
-    return _c2c("fft2", x, *_dims("fft2", x, s, dim), norm, "forward")
+    return _transform_complex("fft2", x, *_parse_dims("fft2", x, s, dim), norm, "forward")
 
 
-@_published
+@_publish
 def ifft2(x: Tensor, s: Sizes = None, dim: Any = (-2, -1), norm: str | None = None) -> Tensor:
     """The inverse of `fft2`."""
-    return _c2c("ifft2", x, *_dims("ifft2", x, s, dim), norm, "inverse")
+    return _transform_complex("ifft2", x, *_parse_dims("ifft2", x, s, dim), norm, "inverse")
 
 
-def _half(name: str, x: Tensor, dims: tuple[int, ...], lengths: tuple[int, ...], norm: str | None, way: str) -> Tensor:
+def _transform_real(name: str, x: Tensor, dims: tuple[int, ...], lengths: tuple[int, ...], norm: str | None, way: str) -> Tensor:
     """Real numbers to half a spectrum: along the last of dims, then along the others. The inverse way gives the conjugates."""
     if not dims:
         raise ShapeError(f"{name}: there is no dim to transform; name at least one")
-    x = _resized(_real_only(name, x), dims, lengths)
-    scale = _scale(name, norm, way)
+    x = _trim_or_pad(_require_real(name, x), dims, lengths)
+    scale = _parse_norm(name, norm, way)
     y = ops.fft_r2c(x, dim=dims[-1], scale=scale)
     if way == "inverse":
         y = ops.conj(y)
@@ -174,12 +174,12 @@ def _half(name: str, x: Tensor, dims: tuple[int, ...], lengths: tuple[int, ...],
     return ops.fft_c2c(y, dims=dims[:-1], scale=scale, inverse=False, keep_order=True)
 
 
-def _from_half(name: str, x: Tensor, dims: tuple[int, ...], lengths: tuple[int, ...], norm: str | None, way: str) -> Tensor:
+def _transform_to_real(name: str, x: Tensor, dims: tuple[int, ...], lengths: tuple[int, ...], norm: str | None, way: str) -> Tensor:
     """Half a spectrum to real numbers: along the other dims first, then along the last of dims."""
     if not dims:
         raise ShapeError(f"{name}: there is no dim to transform; name at least one")
-    scale = _scale(name, norm, way)
-    x = _resized(_prepared(name, x, True), dims, (*lengths[:-1], lengths[-1] // 2 + 1))
+    scale = _parse_norm(name, norm, way)
+    x = _trim_or_pad(_to_transform_type(name, x, True), dims, (*lengths[:-1], lengths[-1] // 2 + 1))
     if len(dims) > 1:
         x = ops.fft_c2c(x, dims=dims[:-1], scale=scale, inverse=way == "inverse")
     if way == "forward":
@@ -187,16 +187,16 @@ def _from_half(name: str, x: Tensor, dims: tuple[int, ...], lengths: tuple[int, 
     return ops.fft_c2r(x, dim=dims[-1], n=lengths[-1], scale=scale)
 
 
-def _whole(name: str, x: Tensor, n: Size, dim: int) -> tuple[int, int]:
+def _parse_real_dim(name: str, x: Tensor, n: Size, dim: int) -> tuple[int, int]:
     """(dim, length of the result) of a transform to real numbers: 2 (m - 1) of m values unless n says otherwise."""
-    d, length = _one(name, x, n, dim)
+    d, length = _parse_dim(name, x, n, dim)
     length = 2 * (length - 1) if n is None else length
     _check_lengths(name, (length,))
     return d, length
 
 
-def _whole_dims(name: str, x: Tensor, s: Sizes, dim: Any) -> tuple[tuple[int, ...], tuple[int, ...]]:
-    dims, lengths = _dims(name, x, s, dim)
+def _parse_real_dims(name: str, x: Tensor, s: Sizes, dim: Any) -> tuple[tuple[int, ...], tuple[int, ...]]:
+    dims, lengths = _parse_dims(name, x, s, dim)
     given = None if s is None else (s,) if isinstance(s, int) else tuple(s)
     if dims and (given is None or given[-1] == -1):
         lengths = (*lengths[:-1], 2 * (x.shape[dims[-1]] - 1))
@@ -204,84 +204,84 @@ def _whole_dims(name: str, x: Tensor, s: Sizes, dim: Any) -> tuple[tuple[int, ..
     return dims, lengths
 
 
-@_published
+@_publish
 def rfft(x: Tensor, n: Size = None, dim: int = -1, norm: str | None = None) -> Tensor:
     """`fft` of real numbers: the first n // 2 + 1 values, of which the others are the conjugates."""
-    d, length = _one("rfft", x, n, dim)
-    return _half("rfft", x, (d,), (length,), norm, "forward")
+    d, length = _parse_dim("rfft", x, n, dim)
+    return _transform_real("rfft", x, (d,), (length,), norm, "forward")
 
 
-@_published
+@_publish
 def irfft(x: Tensor, n: Size = None, dim: int = -1, norm: str | None = None) -> Tensor:
     """The inverse of `rfft`, real; n is the length of the result, 2 (m - 1) of m values unless given."""
-    d, length = _whole("irfft", x, n, dim)
-    return _from_half("irfft", x, (d,), (length,), norm, "inverse")
+    d, length = _parse_real_dim("irfft", x, n, dim)
+    return _transform_to_real("irfft", x, (d,), (length,), norm, "inverse")
 
 
-@_published
+@_publish
 def hfft(x: Tensor, n: Size = None, dim: int = -1, norm: str | None = None) -> Tensor:
     """`fft` of a signal that is the conjugate of itself reversed, given by its first half: real."""
-    d, length = _whole("hfft", x, n, dim)
-    return _from_half("hfft", x, (d,), (length,), norm, "forward")
+    d, length = _parse_real_dim("hfft", x, n, dim)
+    return _transform_to_real("hfft", x, (d,), (length,), norm, "forward")
 
 
-@_published
+@_publish
 def ihfft(x: Tensor, n: Size = None, dim: int = -1, norm: str | None = None) -> Tensor:
     """The inverse of `hfft`."""
-    d, length = _one("ihfft", x, n, dim)
-    return _half("ihfft", x, (d,), (length,), norm, "inverse")
+    d, length = _parse_dim("ihfft", x, n, dim)
+    return _transform_real("ihfft", x, (d,), (length,), norm, "inverse")
 
 
-@_published
+@_publish
 def rfftn(x: Tensor, s: Sizes = None, dim: Any = None, norm: str | None = None) -> Tensor:
     """`fftn` of real numbers, half of it along the last dim."""
-    return _half("rfftn", x, *_dims("rfftn", x, s, dim), norm, "forward")
+    return _transform_real("rfftn", x, *_parse_dims("rfftn", x, s, dim), norm, "forward")
 
 
-@_published
+@_publish
 def irfftn(x: Tensor, s: Sizes = None, dim: Any = None, norm: str | None = None) -> Tensor:
     """The inverse of `rfftn`, real."""
-    return _from_half("irfftn", x, *_whole_dims("irfftn", x, s, dim), norm, "inverse")
+    return _transform_to_real("irfftn", x, *_parse_real_dims("irfftn", x, s, dim), norm, "inverse")
 
 
-@_published
+@_publish
 def hfftn(x: Tensor, s: Sizes = None, dim: Any = None, norm: str | None = None) -> Tensor:
     """`hfft` along the last dim, `fft` along the others: real."""
-    return _from_half("hfftn", x, *_whole_dims("hfftn", x, s, dim), norm, "forward")
+    return _transform_to_real("hfftn", x, *_parse_real_dims("hfftn", x, s, dim), norm, "forward")
 
 
-@_published
+@_publish
 def ihfftn(x: Tensor, s: Sizes = None, dim: Any = None, norm: str | None = None) -> Tensor:
     """The inverse of `hfftn`."""
-    return _half("ihfftn", x, *_dims("ihfftn", x, s, dim), norm, "inverse")
+    return _transform_real("ihfftn", x, *_parse_dims("ihfftn", x, s, dim), norm, "inverse")
 
 
-@_published
+@_publish
 def rfft2(x: Tensor, s: Sizes = None, dim: Any = (-2, -1), norm: str | None = None) -> Tensor:
     """`rfftn` over the last two dims."""
-    return _half("rfft2", x, *_dims("rfft2", x, s, dim), norm, "forward")
+    return _transform_real("rfft2", x, *_parse_dims("rfft2", x, s, dim), norm, "forward")
 
 
-@_published
+@_publish
 def irfft2(x: Tensor, s: Sizes = None, dim: Any = (-2, -1), norm: str | None = None) -> Tensor:
     """The inverse of `rfft2`, real."""
-    return _from_half("irfft2", x, *_whole_dims("irfft2", x, s, dim), norm, "inverse")
+    return _transform_to_real("irfft2", x, *_parse_real_dims("irfft2", x, s, dim), norm, "inverse")
 
 
-@_published
+@_publish
 def hfft2(x: Tensor, s: Sizes = None, dim: Any = (-2, -1), norm: str | None = None) -> Tensor:
     """`hfftn` over the last two dims."""
-    return _from_half("hfft2", x, *_whole_dims("hfft2", x, s, dim), norm, "forward")
+    return _transform_to_real("hfft2", x, *_parse_real_dims("hfft2", x, s, dim), norm, "forward")
 
 
-@_published
+@_publish
 def ihfft2(x: Tensor, s: Sizes = None, dim: Any = (-2, -1), norm: str | None = None) -> Tensor:
     """The inverse of `hfft2`."""
-    return _half("ihfft2", x, *_dims("ihfft2", x, s, dim), norm, "inverse")
+    return _transform_real("ihfft2", x, *_parse_dims("ihfft2", x, s, dim), norm, "inverse")
 
 
 # -- frequencies, and their order
-def _shifted(name: str, x: Tensor, dim: Any, way: int) -> Tensor:
+def _shift(name: str, x: Tensor, dim: Any, way: int) -> Tensor:
     dims = (
         tuple(range(x.ndim))
         if dim is None
@@ -293,13 +293,13 @@ def _shifted(name: str, x: Tensor, dim: Any, way: int) -> Tensor:
 @function(namespace="fft")
 def fftshift(x: Tensor, dim: Any = None) -> Tensor:
     """x with the zero frequency in the middle of dim (of all, or several)."""
-    return _shifted("fftshift", x, dim, 1)
+    return _shift("fftshift", x, dim, 1)
 
 
 @function(namespace="fft")
 def ifftshift(x: Tensor, dim: Any = None) -> Tensor:
     """The inverse of `fftshift`."""
-    return _shifted("ifftshift", x, dim, -1)
+    return _shift("ifftshift", x, dim, -1)
 
 
 def _frequencies(name: str, n: int, d: float, half: bool, dtype: Any, where: Any) -> Tensor:

@@ -12,20 +12,20 @@ from tritensor.ops.table import ops
 from tritensor.tensor.core import Tensor
 from tritensor.tensor.public_api.publish import function, namespaces
 
-_PADDED = {"reflect": "reflect", "replicate": "edge", "circular": "wrap"}  # PyTorch's names, and numpy's
-_LEAST = 1e-11  # of the squared windows that meet in a sample; below, it cannot be divided by
+_PAD_MODES = {"reflect": "reflect", "replicate": "edge", "circular": "wrap"}  # PyTorch's names, and numpy's
+_SMALLEST_ENVELOPE = 1e-11  # of the squared windows that meet in a sample; below, it cannot be divided by
 
 
 def _transform(name: str) -> Any:
     return namespaces["fft"][name]
 
 
-def _refuse_window(name: str, window: Any) -> None:
+def _require_window(name: str, window: Any) -> None:
     if window is not None and not isinstance(window, Tensor):
         raise TypeError(f"{name}: window is a {type(window).__name__}; give a tensor, or None")
 
 
-def _lengths(name: str, n_fft: int, hop_length: int | None, win_length: int | None, window: Tensor | None) -> tuple[int, int]:
+def _parse_lengths(name: str, n_fft: int, hop_length: int | None, win_length: int | None, window: Tensor | None) -> tuple[int, int]:
     """(hop, window length), checked."""
     hop = n_fft // 4 if hop_length is None else hop_length
     width = n_fft if win_length is None else win_length
@@ -42,7 +42,7 @@ def _lengths(name: str, n_fft: int, hop_length: int | None, win_length: int | No
     return hop, width
 
 
-def _full_window(window: Tensor | None, width: int, n_fft: int, like: Tensor) -> Tensor | None:
+def _pad_window(window: Tensor | None, width: int, n_fft: int, like: Tensor) -> Tensor | None:
     """The window with zeros on both sides, up to n_fft elements; None for one of ones."""
     if window is None:
         if width == n_fft:
@@ -54,20 +54,20 @@ def _full_window(window: Tensor | None, width: int, n_fft: int, like: Tensor) ->
     return ops.pad_view(window, shape=(n_fft,), index=(slice(left, left + width),))
 
 
-def _padded(name: str, x: Tensor, left: int, right: int, mode: str) -> Tensor:
+def _pad_signal(name: str, x: Tensor, left: int, right: int, mode: str) -> Tensor:
     """x (..., n) longer at both ends."""
     n = x.shape[-1]
     if mode == "constant":
         lead = (slice(None),) * (x.ndim - 1)
         return ops.pad_view(x, shape=(*x.shape[:-1], left + n + right), index=(*lead, slice(left, left + n)))
-    if mode not in _PADDED:
-        raise ArgumentError(f"{name}: pad_mode is {mode!r}; it is one of 'constant', {', '.join(map(repr, _PADDED))}")
+    if mode not in _PAD_MODES:
+        raise ArgumentError(f"{name}: pad_mode is {mode!r}; it is one of 'constant', {', '.join(map(repr, _PAD_MODES))}")
     most = n - 1 if mode == "reflect" else n
     if mode != "replicate" and max(left, right) > most:
         raise ShapeError(
             f"{name}: pad_mode {mode!r} of {max(left, right)} on a signal of {n}; at most {most} are there; give a smaller n_fft"
         )
-    return x[..., np.pad(np.arange(n), (left, right), mode=_PADDED[mode])]  # type: ignore[call-overload]
+    return x[..., np.pad(np.arange(n), (left, right), mode=_PAD_MODES[mode])]  # type: ignore[call-overload]
 
 
 @function
@@ -90,12 +90,12 @@ def stft(
         ShapeError: a signal of other dims, or one that is shorter than n_fft. ArgumentError: lengths that do not fit, or what contradicts.
         DeviceError: a signal on a GPU, where complex numbers are not.
     """
-    _refuse_window("stft", window)
+    _require_window("stft", window)
     if not (x.is_floating_point() or x.is_complex()):
         raise DTypeError(f"stft: input is {x.dtype.name}; it takes floating and complex signals; cast it with .float()")
     if x.ndim not in (1, 2):
         raise ShapeError(f"stft: input {tuple(x.shape)}; it takes a signal (length) or several (batch, length)")
-    hop, width = _lengths("stft", n_fft, hop_length, win_length, window)
+    hop, width = _parse_lengths("stft", n_fft, hop_length, win_length, window)
     is_complex = x.is_complex() or (window is not None and window.is_complex())
     if return_complex is None and not is_complex:
         raise ArgumentError("stft: return_complex must be given for a real signal; give return_complex=True")
@@ -106,15 +106,15 @@ def stft(
         raise ArgumentError("stft: onesided is True, and a complex signal (or window) has no half spectrum; leave it out")
     signal = x if x.ndim == 2 else ops.reshape(x, shape=(1, x.shape[0]))
     if center:
-        signal = _padded("stft", signal, n_fft // 2, n_fft // 2, pad_mode)
+        signal = _pad_signal("stft", signal, n_fft // 2, n_fft // 2, pad_mode)
     elif align_to_window:
         left = (n_fft - width) // 2
-        signal = _padded("stft", signal, left, n_fft - width - left, "constant")
+        signal = _pad_signal("stft", signal, left, n_fft - width - left, "constant")
     length = signal.shape[-1]
     if not 0 < n_fft <= length:
         raise ArgumentError(f"stft: n_fft is {n_fft}; it must be 1 to the length of the signal, {length}")
     frames = ops.unfold(signal, dim=1, size=n_fft, step=hop)  # (batch, windows, n_fft)
-    weights = _full_window(window, width, n_fft, x)
+    weights = _pad_window(window, width, n_fft, x)
     if weights is not None:
         frames = ops.mul(frames, weights)
     spectra = _transform("rfft" if half else "fft")(frames, norm="ortho" if normalized else "backward")
@@ -139,12 +139,12 @@ def istft(
         DTypeError: real input. ShapeError: dims or frequencies that do not fit n_fft. ArgumentError: windows whose squares add up to
         (nearly) nothing somewhere, so that the signal is not determined there.
     """
-    _refuse_window("istft", window)
+    _require_window("istft", window)
     if not x.is_complex():
         raise DTypeError(f"istft: input is {x.dtype.name}; it takes complex spectra, as stft(..., return_complex=True) gives them")
     if x.ndim not in (2, 3) or not x.numel():
         raise ShapeError(f"istft: input {tuple(x.shape)}; it takes (frequencies, windows) or (batch, frequencies, windows), not empty")
-    hop, width = _lengths("istft", n_fft, hop_length, win_length, window)
+    hop, width = _parse_lengths("istft", n_fft, hop_length, win_length, window)
     points, count = x.shape[-2:]
     half = points != n_fft if onesided is None else onesided
     if points != (n_fft // 2 + 1 if half else n_fft):
@@ -158,16 +158,16 @@ def istft(
     norm = "ortho" if normalized else "backward"
     parts = _transform("ifft")(frames, norm=norm) if return_complex else _transform("irfft")(frames, n_fft, norm=norm)
     reach = n_fft + hop * (count - 1)
-    weights = _full_window(window, width, n_fft, parts.real)
+    weights = _pad_window(window, width, n_fft, parts.real)
     if weights is None:
         weights = ops.full(shape=(n_fft,), value=1, dtype=parts.real.array.dtype, device=parts.device)
-    signal = _added(ops.mul(parts, weights), hop, reach)
-    envelope = _added(ops.copy(ops.expand(ops.mul(weights, weights), shape=(1, count, n_fft))), hop, reach)
+    signal = _add_overlapping(ops.mul(parts, weights), hop, reach)
+    envelope = _add_overlapping(ops.copy(ops.expand(ops.mul(weights, weights), shape=(1, count, n_fft))), hop, reach)
     start = n_fft // 2 if center else 0
     end = start + length if length is not None else reach - start
     inside = (slice(None), slice(start, min(end, reach)))
     envelope = ops.index_view(envelope, index=inside)
-    if not envelope.numel() or float(np.abs(envelope.detach().numpy()).min()) <= _LEAST:
+    if not envelope.numel() or float(np.abs(envelope.detach().numpy()).min()) <= _SMALLEST_ENVELOPE:
         raise ArgumentError("istft: the squared windows add up to 0 in some sample, which is not determined; give overlapping windows")
     signal = ops.div(ops.index_view(signal, index=inside), envelope)
     if end > reach:
@@ -176,6 +176,6 @@ def istft(
     return ops.index_view(signal, index=(0,)) if x.ndim == 2 else signal
 
 
-def _added(windows: Tensor, hop: int, reach: int) -> Tensor:
+def _add_overlapping(windows: Tensor, hop: int, reach: int) -> Tensor:
     """Windows (batch, count, n) at their places, added up: (batch, reach)."""
     return ops.overlap_add(windows, step=hop, length=reach)

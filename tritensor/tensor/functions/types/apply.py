@@ -17,7 +17,7 @@ from tritensor.tensor.core import Tensor, new_tensor
 from tritensor.tensor.public_api.publish import function
 
 
-def _called(name: str, f: Callable[..., Any], x: Tensor, *others: Tensor) -> Tensor:
+def _apply_elementwise(name: str, f: Callable[..., Any], x: Tensor, *others: Tensor) -> Tensor:
     """x overwritten by f of each element of x and of the others, broadcast to x. Raises before f is called."""
     if not callable(f):
         raise TypeError(f"{name}: callable is {f!r}; give a function of {1 + len(others)} numbers")
@@ -41,19 +41,19 @@ def _called(name: str, f: Callable[..., Any], x: Tensor, *others: Tensor) -> Ten
 @function(free=False)
 def apply_(x: Tensor, callable: Callable[[Any], Any]) -> Tensor:
     """Write callable(v) over every element v: a Python call for each, on the CPU, for trying things out. Returns x."""
-    return _called("apply_", callable, x)
+    return _apply_elementwise("apply_", callable, x)
 
 
 @function(free=False)
 def map_(x: Tensor, other: Tensor, callable: Callable[[Any, Any], Any]) -> Tensor:
     """Write callable(v, w) over every element v of x, w of other, which broadcasts to x: a Python call for each, on the CPU. Returns x."""
-    return _called("map_", callable, x, other)
+    return _apply_elementwise("map_", callable, x, other)
 
 
 @function(free=False)
 def map2_(input: Tensor, x: Tensor, y: Tensor, callable: Callable[[Any, Any, Any], Any]) -> Tensor:
     """map_ with a function of three elements: of this tensor and of two others. Returns this one."""
-    return _called("map2_", callable, input, x, y)
+    return _apply_elementwise("map2_", callable, input, x, y)
 
 
 @function(free=False)

@@ -17,15 +17,15 @@ from tritensor.ground.errors import ArgumentError, DTypeError, ShapeError
 from tritensor.ops.array import empty, from_host
 from tritensor.tensor.core import Tensor, new_tensor
 from tritensor.tensor.functions.shaping.moving import to
-from tritensor.tensor.parsing.data import values_of
+from tritensor.tensor.parsing.data import parse_values
 from tritensor.tensor.public_api.publish import function, public
 from tritensor.tensor.size import Size
 
-_OLD = {
+_LEGACY = {
     "Float": dtypes.float32, "Double": dtypes.float64, "Half": dtypes.float16, "BFloat16": dtypes.bfloat16, "Byte": dtypes.uint8,
     "Char": dtypes.int8, "Short": dtypes.int16, "Int": dtypes.int32, "Long": dtypes.int64, "Bool": dtypes.bool_,
 }  # fmt: skip
-_SPELLED = {d: name for name, d in _OLD.items()} | {
+_NAMES = {d: name for name, d in _LEGACY.items()} | {
     dtypes.complex64: "ComplexFloat", dtypes.complex128: "ComplexDouble", dtypes.uint16: "UInt16", dtypes.uint32: "UInt32",
     dtypes.uint64: "UInt64", dtypes.float8_e4m3fn: "Float8_e4m3fn", dtypes.float8_e5m2: "Float8_e5m2",
 }  # fmt: skip
@@ -52,7 +52,7 @@ class _TensorType(builtins.type):
         if len(data) == 1 and not isinstance(data[0], int | np.integer | Size):
             if isinstance(data[0], bool | float | complex | str) or data[0] is None:
                 raise TypeError(f"{cls.__name__}: {data[0]!r} is no sequence; give a list of values, or sizes")
-            return new_tensor(from_host(values_of(cls.__name__, data[0], cls.dtype), on))
+            return new_tensor(from_host(parse_values(cls.__name__, data[0], cls.dtype), on))
         shape = tuple(data[0]) if len(data) == 1 and isinstance(data[0], Size) else data or (0,)
         if not all(isinstance(n, int | np.integer) for n in shape):
             raise TypeError(f"{cls.__name__}: {data} is no shape; give sizes, or one list of values")
@@ -65,7 +65,7 @@ class _TensorType(builtins.type):
 
 
 _types: dict[tuple[DType, bool], _TensorType] = {}
-for _name, _dtype in _OLD.items():
+for _name, _dtype in _LEGACY.items():
     for _module in ("tritensor", "tritensor.cuda"):
         _class = _TensorType(f"{_name}Tensor", (), {"__module__": _module, "__doc__": f"Tensors of {_dtype.name}."})
         _class.dtype, _class.is_cuda = _dtype, _module.endswith("cuda")
@@ -77,12 +77,12 @@ for _name, _dtype in _OLD.items():
 _by_name = {f"{t.__module__}.{t.__name__}": t for t in _types.values()}
 
 
-def _named(x: Tensor) -> str:
+def _type_name(x: Tensor) -> str:
     """`tritensor.FloatTensor`: what x.type() says."""
-    return spelled(f"{'cuda.' if x.is_cuda else ''}{_SPELLED[x.dtype]}Tensor")
+    return spelled(f"{'cuda.' if x.is_cuda else ''}{_NAMES[x.dtype]}Tensor")
 
 
-def _type_of(name: str, given: Any) -> Any:
+def _parse_type(name: str, given: Any) -> Any:
     """The class meant by a class, a name of one, `Tensor`; or a DType."""
     if isinstance(given, _TensorType | DType):
         return given
@@ -92,7 +92,7 @@ def _type_of(name: str, given: Any) -> Any:
         found = _by_name.get("tritensor." + given.removeprefix("torch.").removeprefix("tritensor."))
         if found is not None and "." in given:
             return found
-        for d, spelled in _SPELLED.items():
+        for d, spelled in _NAMES.items():
             if given.removeprefix("torch.").removeprefix("tritensor.") == f"{spelled}Tensor":
                 return d
     raise ArgumentError(f"{name}: {given!r} is no type of tensors; give a dtype, or a name like 'tritensor.FloatTensor'")
@@ -105,8 +105,8 @@ def type(x: Tensor, dtype: Any = None, non_blocking: bool = False) -> Any:
     Raises ValueError for what names no type.
     """
     if dtype is None:
-        return _named(x)
-    wanted = _type_of("type", dtype)
+        return _type_name(x)
+    wanted = _parse_type("type", dtype)
     if isinstance(wanted, DType):
         return to(x, dtype=wanted, non_blocking=non_blocking)
     on = None if wanted.is_cuda == x.is_cuda else "cuda" if wanted.is_cuda else "cpu"
@@ -128,7 +128,7 @@ def new(x: Tensor, *data: Any, device: Any = None) -> Tensor:
 def typename(obj: Any) -> str:
     """The name of a tensor's type, or of an object's class with its module."""
     if isinstance(obj, Tensor):
-        return _named(obj)
+        return _type_name(obj)
     kind = obj if hasattr(obj, "__qualname__") else obj.__class__
     module = getattr(kind, "__module__", None)
     return kind.__qualname__ if module in (None, "builtins", "__builtin__") else f"{module}.{kind.__qualname__}"
@@ -140,7 +140,7 @@ def set_default_tensor_type(t: Any) -> None:
 
     Raises TypeError for a type that is not floating.
     """
-    wanted = _type_of("set_default_tensor_type", t)
+    wanted = _parse_type("set_default_tensor_type", t)
     if not isinstance(wanted, _TensorType) or wanted.dtype.kind != "float":
         raise TypeError(
             f"set_default_tensor_type: {t!r} is not a floating typed class; give one like DoubleTensor, or use set_default_dtype"

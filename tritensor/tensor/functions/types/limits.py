@@ -11,7 +11,7 @@ from tritensor.ground import dtypes
 from tritensor.tensor.public_api.publish import public
 
 _DIGITS = {"float64": 1e-15, "float32": 1e-06, "float16": 0.001, "bfloat16": 0.01, "float8_e4m3fn": 1.0, "float8_e5m2": 1.0}
-_PARTS = {"complex64": dtypes.float32, "complex128": dtypes.float64}
+_PART_TYPES = {"complex64": dtypes.float32, "complex128": dtypes.float64}
 
 
 class _Limits:
@@ -50,7 +50,7 @@ class finfo(_Limits):
         given = dtypes.default_float() if type is None else dtypes.as_dtype(type)
         if not (given.is_floating_point or given.is_complex):
             raise TypeError(f"finfo: {given} is not a floating type; use iinfo")
-        self._type = _PARTS.get(given.name, given)
+        self._type = _PART_TYPES.get(given.name, given)
         self._found = ml_dtypes.finfo(self._type.numpy)
 
     @property

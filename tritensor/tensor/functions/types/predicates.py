@@ -13,7 +13,7 @@ from tritensor.ops.array import CudaArray
 from tritensor.tensor.core import Tensor
 from tritensor.tensor.public_api.publish import function
 from tritensor.tensor.shared_memory import is_shared as in_shared_memory
-from tritensor.tensor.sharing import shared
+from tritensor.tensor.sharing import move_to_shared_memory
 
 _NEVER = {
     "is_sparse": "no tensor is sparse",
@@ -32,7 +32,7 @@ _NEVER = {
 }
 
 
-def _publish_no(name: str, why: str) -> None:
+def _publish_false(name: str, why: str) -> None:
     def answer(self: Tensor) -> bool:
         return False
 
@@ -42,7 +42,7 @@ def _publish_no(name: str, why: str) -> None:
 
 
 for _name, _why in _NEVER.items():
-    _publish_no(_name, _why)
+    _publish_false(_name, _why)
 
 
 def _is_cpu(self: Tensor) -> bool:
@@ -50,7 +50,7 @@ def _is_cpu(self: Tensor) -> bool:
     return not isinstance(self.array, CudaArray)
 
 
-def _name_of(self: Tensor) -> None:
+def _name(self: Tensor) -> None:
     """None: tensors have no names."""
     return
 
@@ -68,7 +68,7 @@ def _set_grad_dtype(self: Tensor, value: Any) -> None:
 
 
 Tensor.is_cpu = property(_is_cpu)  # type: ignore[assignment, method-assign]
-Tensor.name = property(_name_of)  # type: ignore[assignment, method-assign]
+Tensor.name = property(_name)  # type: ignore[assignment, method-assign]
 Tensor.grad_dtype = property(_grad_dtype, _set_grad_dtype)  # type: ignore[assignment, method-assign]
 
 
@@ -118,7 +118,7 @@ def share_memory_(x: Tensor) -> Tensor:
     PyTorch. Raises OutOfMemoryError where there is no room, nothing moved.
     """
     if not isinstance(x.array, CudaArray):
-        shared(x)
+        move_to_shared_memory(x)
         provider("multiprocessing")  # from now on Python's queues send tensors without a copy
     return x
 

@@ -13,7 +13,7 @@ from tritensor.tensor.public_api.arguments import Operand
 from tritensor.tensor.public_api.publish import function
 
 
-def _operand(label: str, x: Any) -> Any:
+def _to_operand(label: str, x: Any) -> Any:
     if isinstance(x, Tensor):
         return x.array
     if not isinstance(x, bool | int | float | complex):
@@ -27,7 +27,7 @@ def result_type(tensor: Operand, other: Operand) -> DType:
 
     Raises DTypeError where no type holds both.
     """
-    return dtypes.of(dtypes.result_type((_operand("tensor", tensor), _operand("other", other)), "result_type"))
+    return dtypes.of(dtypes.result_type((_to_operand("tensor", tensor), _to_operand("other", other)), "result_type"))
 
 
 @function(method=False)
@@ -36,13 +36,13 @@ def promote_types(type1: Any, type2: Any) -> DType:
     return dtypes.of(dtypes.promote(dtypes.as_dtype(type1).numpy, dtypes.as_dtype(type2).numpy, "promote_types"))
 
 
-_KINDS = {"bool": 0, "uint": 1, "int": 1, "float": 2, "float8": 2, "complex": 3}
+_RANKS = {"bool": 0, "uint": 1, "int": 1, "float": 2, "float8": 2, "complex": 3}
 
 
 @function(method=False, also={"from": "from_"})
 def can_cast(from_: Any, to: Any) -> bool:
     """Whether an in-place result of one type may be stored as another: the kind (bool, integer, floating, complex) must not fall."""
-    return _KINDS[dtypes.as_dtype(from_).kind] <= _KINDS[dtypes.as_dtype(to).kind]
+    return _RANKS[dtypes.as_dtype(from_).kind] <= _RANKS[dtypes.as_dtype(to).kind]
 
 
 @function
@@ -71,7 +71,7 @@ def is_same_size(x: Tensor, other: Tensor) -> bool:
     return x.array.shape == other.array.shape
 
 
-def _tensor(name: str, x: Any) -> Any:
+def _require_tensor(name: str, x: Any) -> Any:
     """x itself, where it is a tensor."""
     if not isinstance(x, Tensor):
         raise TypeError(f"{name}: input is a {type(x).__name__}; give a tensor (tritensor.tensor(...))")
@@ -81,7 +81,7 @@ def _tensor(name: str, x: Any) -> Any:
 @function
 def is_inference(x: Tensor) -> bool:
     """False: a tensor made in inference_mode is an ordinary one."""
-    return _tensor("is_inference", x) is None
+    return _require_tensor("is_inference", x) is None
 
 
 @function(method=False)

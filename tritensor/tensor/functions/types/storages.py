@@ -14,15 +14,15 @@ from tritensor.ground.dtypes import DType
 from tritensor.ground.errors import ArgumentError
 from tritensor.ground.providers import provider
 from tritensor.ops.array import Array, CudaArray, device_of, from_host, to_host
-from tritensor.tensor.copying import memory_of
+from tritensor.tensor.copying import storage_vector
 from tritensor.tensor.core import Tensor, new_tensor
 from tritensor.tensor.functions.creation.memory import from_file
 from tritensor.tensor.public_api.publish import function
 from tritensor.tensor.shared_memory import is_shared as in_shared_memory
-from tritensor.tensor.sharing import HOLDERS, shared
+from tritensor.tensor.sharing import ARRAY_SLOTS, move_to_shared_memory
 
 
-class _Memory:
+class _Storage:
     """All of the memory that some tensor lies in. It is for looking: scripts compare `data_ptr()` and count `nbytes()`."""
 
     __slots__ = ("_elements",)
@@ -68,7 +68,7 @@ class _Memory:
         where = as_device(self.device if device is None else device)
         if where == self.device:
             return self
-        return holding(type(self), from_host(to_host(self._elements), where))
+        return make_storage(type(self), from_host(to_host(self._elements), where))
 
     def cpu(self) -> Any:
         """The storage on the CPU: a copy, or itself where it is there."""
@@ -80,7 +80,7 @@ class _Memory:
 
     def clone(self) -> Any:
         """A copy."""
-        return holding(type(self), from_host(to_host(self._elements), self.device))
+        return make_storage(type(self), from_host(to_host(self._elements), self.device))
 
     def is_shared(self) -> bool:
         """Whether another process could see it; see Tensor.is_shared."""
@@ -89,7 +89,7 @@ class _Memory:
     def share_memory_(self) -> Any:
         """Move the memory to where other processes see it, with all tensors that lie in it; returns self. See Tensor.share_memory_."""
         if not self.is_cuda:
-            shared(self)
+            move_to_shared_memory(self)
             provider("multiprocessing")  # from now on Python's queues send tensors without a copy
         return self
 
@@ -110,10 +110,10 @@ class _Memory:
         return found
 
 
-HOLDERS[_Memory] = _Memory.__dict__["_elements"]
+ARRAY_SLOTS[_Storage] = _Storage.__dict__["_elements"]
 
 
-class UntypedStorage(_Memory):
+class UntypedStorage(_Storage):
     """A tensor's memory in bytes, for reading."""
 
     __slots__ = ()
@@ -124,7 +124,7 @@ class UntypedStorage(_Memory):
 
         Safetensors' own reader takes its tensors from this.
         """
-        return holding(cls, from_file(filename, shared, nbytes, dtype=dtypes.uint8).array)
+        return make_storage(cls, from_file(filename, shared, nbytes, dtype=dtypes.uint8).array)
 
     def untyped(self) -> UntypedStorage:
         """Itself."""
@@ -137,7 +137,7 @@ class UntypedStorage(_Memory):
         start, stop, step = index.indices(len(self))
         if step != 1:
             raise ArgumentError(f"UntypedStorage: a slice with a step of {step}; give one of 1")
-        return holding(UntypedStorage, new_tensor(self._elements)[start : max(start, stop)].array)
+        return make_storage(UntypedStorage, new_tensor(self._elements)[start : max(start, stop)].array)
 
     def __array__(self, dtype: Any = None, copy: bool | None = None) -> np.ndarray:
         """The bytes as a numpy array, on the same memory on the CPU."""
@@ -155,7 +155,7 @@ class UntypedStorage(_Memory):
         return f"[{spelled('storage.UntypedStorage')}(device={self.device}) of size {len(self)}]"
 
 
-class TypedStorage(_Memory):
+class TypedStorage(_Storage):
     """A tensor's memory in elements of its type, for reading."""
 
     __slots__ = ()
@@ -173,7 +173,7 @@ class TypedStorage(_Memory):
         return f"[{spelled('storage.TypedStorage')}(dtype={self.dtype}, device={self.device}) of size {len(self)}]"
 
 
-def holding(kind: type, elements: Array) -> Any:
+def make_storage(kind: type, elements: Array) -> Any:
     """A storage of just these elements."""
     found: Any = object.__new__(kind)
     found._elements = elements
@@ -182,7 +182,7 @@ def holding(kind: type, elements: Array) -> Any:
 
 def _seen(kind: type, x: Any, dtype: np.dtype) -> Any:
     """The memory of an array as a storage of elements of `dtype`."""
-    return holding(kind, memory_of(x, dtype))
+    return make_storage(kind, storage_vector(x, dtype))
 
 
 @function(free=False)
