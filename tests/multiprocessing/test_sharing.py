@@ -123,7 +123,7 @@ def test_sharing_moves_every_tensor_of_the_memory(strategy: str) -> None:
 def test_a_tensor_that_is_alone_is_moved_without_looking_for_others(monkeypatch: pytest.MonkeyPatch) -> None:
     looked: list[Any] = []
     find = sharing._other_holders
-    monkeypatch.setattr(sharing, "_others", lambda *a: looked.append(a) or find(*a))
+    monkeypatch.setattr(sharing, "_other_holders", lambda *a: looked.append(a) or find(*a))
     tt.ones(5).share_memory_()
     tt.nn.Linear(3, 3).share_memory()
     queue = FORK.SimpleQueue()

@@ -45,7 +45,7 @@ def direct(monkeypatch: pytest.MonkeyPatch) -> list[bool]:
         return answer
 
     for module in (publish, operators):
-        monkeypatch.setattr(module, "write_over", told)
+        monkeypatch.setattr(module, "compute_into", told)
     return answers
 
 

@@ -17,13 +17,13 @@ WORDS = "Casting complex values to real discards the imaginary part"
 @pytest.fixture
 def untold(monkeypatch: pytest.MonkeyPatch) -> None:
     """As in a process that has not been warned."""
-    monkeypatch.setattr(casting, "_told", [])
+    monkeypatch.setattr(casting, "_warned_at", [])
 
 
 @pytest.fixture
 def told(monkeypatch: pytest.MonkeyPatch) -> None:
     """As in a process that has been warned: a second warning would be an error."""
-    monkeypatch.setattr(casting, "_told", ["before"])
+    monkeypatch.setattr(casting, "_warned_at", ["before"])
 
 
 def test_one_warning_at_the_line_that_casts(untold: None) -> None:

@@ -13,19 +13,19 @@ from tritensor.autograd import grad, gradcheck, gradgradcheck
 from tritensor.tensor.aliasing import fast_views
 from tritensor.tensor.public_api.publish import checked
 
-QUICK = ("reshape", "view", "transpose", "swapaxes", "permute", "unsqueeze", "squeeze", "t", "expand", "select")
+FAST = ("reshape", "view", "transpose", "swapaxes", "permute", "unsqueeze", "squeeze", "t", "expand", "select")
 Call = tuple[str, tuple[Any, ...]]
 
 
 @pytest.fixture
 def long_way(monkeypatch: pytest.MonkeyPatch) -> Callable[..., Any]:
-    """Runs something without the quick views."""
+    """Runs something without the fast views."""
 
     def run(f: Callable[..., Any], *args: Any) -> Any:
         with monkeypatch.context() as m:
-            for name in QUICK:
+            for name in FAST:
                 m.setattr(tt.Tensor, name, checked(getattr(tt.Tensor, name).__wrapped__))
-            m.setattr(fast_views, "taken", lambda *_: None)
+            m.setattr(fast_views, "getitem", lambda *_: None)
             return f(*args)
 
     return run
@@ -122,7 +122,7 @@ def same(a: Any, b: Any, x: tt.Tensor) -> bool:
 
 @pytest.mark.parametrize("on", ["cpu", "cuda"])
 @pytest.mark.parametrize("where", sources())
-def test_quick_and_long(where: str, on: str, long_way: Callable[..., Any]) -> None:
+def test_fast_and_long(where: str, on: str, long_way: Callable[..., Any]) -> None:
     for tracked in (False, True):
         for mode in (tt.enable_grad, tt.no_grad) if on == "cpu" else (tt.enable_grad,):
             x = (sources()[where] * 1).to(on)
@@ -130,10 +130,10 @@ def test_quick_and_long(where: str, on: str, long_way: Callable[..., Any]) -> No
             wrong = []
             for call in CALLS:
                 with mode():
-                    quick, again = outcome(x, call), outcome(x, call)  # the second may find what the first has noted
+                    fast, again = outcome(x, call), outcome(x, call)  # the second may find what the first has noted
                     long = long_way(outcome, x, call)
-                if not same(quick, long, x) or not same(again, long, x):
-                    wrong.append((call, quick, long))
+                if not same(fast, long, x) or not same(again, long, x):
+                    wrong.append((call, fast, long))
             assert not wrong, f"{len(wrong)}: {wrong[:3]}"
 
 
@@ -147,10 +147,10 @@ def test_every_type(dtype: tt.dtype, long_way: Callable[..., Any]) -> None:
         ("__getitem__", (slice(1, None),)), ("expand", (2, 2, 3)), ("view", (-1,)),
     ]  # fmt: skip
     for call in calls:
-        quick, long = outcome(x, call), long_way(outcome, x, call)
-        assert quick.stride() == long.stride()
-        assert quick.to(tt.complex64).tolist() == long.to(tt.complex64).tolist()
-        assert quick.requires_grad == long.requires_grad == x.requires_grad
+        fast, long = outcome(x, call), long_way(outcome, x, call)
+        assert fast.stride() == long.stride()
+        assert fast.to(tt.complex64).tolist() == long.to(tt.complex64).tolist()
+        assert fast.requires_grad == long.requires_grad == x.requires_grad
 
 
 def test_each_serves_what_is_plain_and_leaves_the_rest() -> None:

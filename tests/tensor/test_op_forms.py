@@ -227,7 +227,7 @@ class Broken:
 def test_a_packages_function_is_found_by_its_name(monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.setattr(importlib.metadata, "entry_points", lambda group: [Entry()] if group == "tritensor.ops" else [])
     monkeypatch.setattr(Ops, "plugins_read", False)
-    monkeypatch.setattr(op_forms, "_asked", False)
+    monkeypatch.setattr(op_forms, "_plugins_read", False)
     assert not hasattr(tt, "_private")
     assert not registry.known("op_forms_test")
     assert tt.op_forms_test(tt.ones(1)).item() == pytest.approx(2**-0.5)
@@ -237,7 +237,7 @@ def test_a_packages_function_is_found_by_its_name(monkeypatch: pytest.MonkeyPatc
 def test_a_package_that_raises_is_warned_of_once(monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.setattr(importlib.metadata, "entry_points", lambda group: [Broken()] if group == "tritensor.ops" else [])
     monkeypatch.setattr(Ops, "plugins_read", False)
-    monkeypatch.setattr(op_forms, "_asked", False)
+    monkeypatch.setattr(op_forms, "_plugins_read", False)
     with pytest.warns(UserWarning, match="the plug-in 'broken' .* ZeroDivisionError: by nought; mend it, or pip uninstall broken"):
         assert not hasattr(tt, "op_forms_no_such_name")
     assert not hasattr(tt, "op_forms_no_such_name")

@@ -19,7 +19,7 @@ EACH_DIM = [(d,) for d in range(64)]
 
 
 def make_fast_reduction(name: str) -> Callable[..., Tensor | None]:
-    """The quick way of a reduction over all dims or one. Its op's reference has a `plain` side, `(array, dims, keepdim)`, which gives
+    """The fast path of a reduction over all dims or one. Its op's reference has a `plain` side, `(array, dims, keepdim)`, which gives
     an array of its own or None; the op is looked up at the first call."""
     found: Any = None  # (op, its plain side, what a node keeps): one assignment, so that threads which find it at once put it there whole
 
@@ -30,7 +30,7 @@ def make_fast_reduction(name: str) -> Callable[..., Tensor | None]:
 
     registry.changed.append(forget)
 
-    def quick(
+    def fast(
         x: Tensor, dim: Any = None, keepdim: bool = False, *, dtype: Any = None, axis: Any = None, keepdims: bool | None = None
     ) -> Tensor | None:
         nonlocal found
@@ -66,4 +66,4 @@ def make_fast_reduction(name: str) -> Callable[..., Tensor | None]:
             out.tracked = True
         return out
 
-    return quick
+    return fast
