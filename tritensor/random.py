@@ -19,7 +19,7 @@ _new_tensor: Callable[[np.ndarray], Any]  # set by tritensor.tensor.core, a floo
 
 
 def install(new_tensor: Callable[[np.ndarray], Any]) -> None:
-    """Tell how an array becomes a tensor. Called once, by the floor above."""
+    """Register the constructor of tensors. Called once, by tritensor.tensor.core, which stands above this file."""
     global _new_tensor
     _new_tensor = new_tensor
 
@@ -41,7 +41,7 @@ class Generator:
     """A stream of Philox blocks: `seed` chooses the stream, `offset` is the next unused block (see kernels/parts/random_words/philox.py).
 
     The same seed and offset give the same numbers on every device, so a generator belongs to none; `device` is accepted
-    for PyTorch's spelling.
+    because PyTorch's takes it.
     """
 
     __slots__ = ("device", "key", "offset")

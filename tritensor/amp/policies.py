@@ -1,4 +1,4 @@
-"""What autocast does to functions that are made of several ops, by PyTorch's lists; ops say it themselves (`autocast` in their record)."""
+"""Autocast policies of functions made of several ops, by PyTorch's lists; single ops have theirs in their record (`autocast`)."""
 
 from __future__ import annotations
 
@@ -82,7 +82,7 @@ def policies() -> dict[str, dict[str, Policy]]:
 
 
 def find_functions(name: str) -> list[Any]:
-    """The functions that a name of the lists means, where they are here: of the front door, of Tensor, of nn.functional, of linalg or fft."""
+    """The functions that a name of the lists means, where they are here: of the top-level namespace, of Tensor, of nn.functional, of linalg or fft."""
     space, _, short = name.rpartition(".")
     if space:
         places = [vars({"linalg": linalg, "fft": fft}[space])]

@@ -1,4 +1,4 @@
-"""What the namespace says of itself: devices, types and what it can do."""
+"""Inspection of the namespace by the array API standard: devices, types, capabilities."""
 
 from __future__ import annotations
 

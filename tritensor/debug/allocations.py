@@ -1,4 +1,4 @@
-"""Who takes memory: what ops and gradients make within a block, by module, op and line; what of it was there at the peak, what is left at the end."""
+"""Memory trace of a block: what ops and gradients allocate, by module, op and line; how much was there at the peak and is left at the end."""
 
 from __future__ import annotations
 
@@ -89,7 +89,7 @@ class MemoryTrace:
         self._look()
         self._recording.end()
 
-    # what is written down
+    # -- recording
     def _probe(self, recording: Recording, patches: Patches) -> None:
         """Stand around calls of modules and the engine's steps."""
         call, walk, add = Module.__call__, engine._walk_plain, engine.accumulate
@@ -182,7 +182,7 @@ class MemoryTrace:
         now = held()
         self._peak = max(self._peak[0], now[0]), max(self._peak[1], now[1])
 
-    # what is told
+    # -- results
     @property
     def changes(self) -> list[Change]:
         """All allocations and ends of such, in their order."""

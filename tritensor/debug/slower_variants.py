@@ -1,4 +1,4 @@
-"""What `variants()` gives: the slower variants of ops that ran, as a value that prints as a table."""
+"""Slower variants of ops that ran: the value of `variants()`, which prints as a table."""
 
 from __future__ import annotations
 

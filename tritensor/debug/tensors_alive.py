@@ -1,4 +1,4 @@
-"""What is in memory now: tensors by what they are for, the C library's account, each GPU's, lines where Python traces allocations."""
+"""Report of memory in use: tensors by role, the C library's and each GPU's totals, lines where tracemalloc runs."""
 
 from __future__ import annotations
 

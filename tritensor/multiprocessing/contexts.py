@@ -1,4 +1,4 @@
-"""How processes are started where nothing says it: what the program has chosen, as far as that can be known."""
+"""Start method of processes where none is given: what the program has chosen, as far as that can be known."""
 
 from __future__ import annotations
 
@@ -18,7 +18,7 @@ def set_start_method(method: str | None, force: bool = False) -> None:
 
 def chosen_method() -> str | None:
     """What the program has chosen for the whole process: here, or in `multiprocessing` itself where that is not Python's own default, which cannot
-    be told from no choice. None where it has not."""
+    be distinguished from no choice. None where it has not."""
     if _chosen is not None:
         return _chosen
     found = multiprocessing.get_start_method(allow_none=True)

@@ -1,6 +1,6 @@
-"""How tensors are sent to other processes: the memory they lie in moves to a shared segment, and the segment's file is passed on.
+"""Tensors sent to other processes: their memory moves to a shared segment, and the segment's file is passed on.
 
-`multiprocessing`'s pickler, which queues, pipes, pools and arguments of processes use, is told of every class of tensors; `pickle` itself and
+`multiprocessing`'s pickler, which queues, pipes, pools and arguments of processes use, has a reducer for every class of tensors; `pickle` itself and
 `copy` know nothing of it and copy the values.
 """
 
@@ -113,7 +113,7 @@ def _map_segment(key: str, nbytes: int, file: Any, sender: int) -> Segment:
 
 
 def _register(cls: type[Tensor]) -> None:
-    """Tell the pickler of a class of tensors, unless that says itself how it is pickled."""
+    """Register reduce_tensor for a class of tensors that does not define its own pickling."""
     if cls.__reduce_ex__ is Tensor.__reduce_ex__ and cls.__reduce__ is Tensor.__reduce__:
         ForkingPickler.register(cls, reduce_tensor)
 
@@ -124,7 +124,7 @@ def _register_new(cls: type[Tensor], **settings: Any) -> None:
 
 
 def init_reductions() -> None:
-    """Tell Python's multiprocessing how tensors are sent: those of all classes that there are, and of those to come."""
+    """Register the reducers with Python's multiprocessing, for all classes of tensors that exist and those defined later."""
     ForkingPickler.register(Segment, reduce_segment)
     waiting = [Tensor]
     while waiting:

@@ -63,7 +63,7 @@ def can_bind(method: str) -> bool:
     return method != "forkserver" and threading.current_thread() is threading.main_thread()
 
 
-def _run(fn: Callable[..., Any], i: int, args: tuple[Any, ...], told: Any, bound: bool) -> None:
+def _run(fn: Callable[..., Any], i: int, args: tuple[Any, ...], errors: Any, bound: bool) -> None:
     if bound:
         end_with_parent(signal.SIGINT)
     try:
@@ -72,7 +72,7 @@ def _run(fn: Callable[..., Any], i: int, args: tuple[Any, ...], told: Any, bound
         return  # the parent has it as well, and says so
     except Exception:
         text = traceback.format_exc()
-        told.send(
+        errors.send(
             text
             if len(text) <= _TRACEBACK_LENGTH
             else f"... {len(text) - _TRACEBACK_LENGTH} characters left out\n{text[-_TRACEBACK_LENGTH:]}"
@@ -131,9 +131,9 @@ class ProcessContext:
             process.join(max(0.0, end - time.monotonic()))
 
     def _raise(self, i: int) -> None:
-        process, told = self.processes[i], self.error_files[i]
+        process, errors = self.processes[i], self.error_files[i]
         try:
-            text = told.recv() if told.poll() else ""
+            text = errors.recv() if errors.poll() else ""
         except EOFError:  # it ended without a word
             text = ""
         if text:
@@ -175,7 +175,7 @@ def start_processes(
     """
     made: Any = multiprocessing.get_context(start_method)
     bound = can_bind(start_method)
-    processes, told = [], []
+    processes, errors = [], []
     try:
         for i in range(nprocs):
             read, write = made.Pipe(duplex=False)
@@ -183,12 +183,12 @@ def start_processes(
             process.start()
             write.close()  # this process's end: when the other's closes, reading ends
             processes.append(process)
-            told.append(read)
+            errors.append(read)
     except BaseException:
         for process in processes:
             process.terminate()
         raise
-    context = ProcessContext(processes, told)
+    context = ProcessContext(processes, errors)
     if not join:
         return context
     while not context.join():

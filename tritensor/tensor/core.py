@@ -324,7 +324,7 @@ class Tensor(HostValues, Methods):
     def register_post_accumulate_grad_hook(self, hook: Callable[[Tensor], None]) -> Handle:
         """Call `hook(tensor)` as soon as backward has added to this leaf's `.grad`, before it goes on to what lies below.
 
-        Nothing is recorded there, unless create_graph=True: an optimizer's step can be taken and `.grad` be freed layer by layer.
+        Nothing is recorded there, unless create_graph=True: an optimizer's step can be taken and `.grad` be freed parameter by parameter.
         """
         if not self.is_leaf or not self.tracked:
             raise GradError("register_post_accumulate_grad_hook: only a leaf that requires grad accumulates; use register_hook on others")

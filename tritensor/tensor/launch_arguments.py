@@ -1,4 +1,4 @@
-"""How kernels see tensors among the arguments of a launch: as their arrays."""
+"""Tensors among a launch's arguments: the kernel gets their arrays, and a tensor that no kernel can read is refused."""
 
 from __future__ import annotations
 

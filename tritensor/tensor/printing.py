@@ -1,4 +1,4 @@
-"""How a tensor prints: values, dtype, device, grad_fn, as PyTorch prints them; at most the edge items leave the GPU."""
+"""Text of a tensor as PyTorch prints it: values, dtype, device, grad_fn. Of a large one only the edge items leave the GPU."""
 
 from __future__ import annotations
 
@@ -156,7 +156,7 @@ def _repr(self: Tensor) -> str:
         notes.append(f"device='{self.device}'")
     size = self.array.size
     if len(self.array.shape) != 1 if size == 0 else not _options["edgeitems"]:
-        notes.append(f"size={tuple(self.array.shape)}")  # what the brackets do not tell
+        notes.append(f"size={tuple(self.array.shape)}")  # the brackets do not show it
     if size == 0:
         if d is not default:
             notes.append(f"dtype={d}")

@@ -1,4 +1,4 @@
-"""What few tensors have: hooks, and what a base knows of its views."""
+"""Attributes that few tensors have: hooks, the live views of a base, and why a view must not be written."""
 
 from __future__ import annotations
 

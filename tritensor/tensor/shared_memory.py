@@ -52,7 +52,7 @@ def set_strategy(new_strategy: str) -> None:
     if new_strategy not in STRATEGIES:
         raise ArgumentError(f"set_sharing_strategy: {new_strategy!r} is no strategy; give 'file_descriptor' or 'file_system'")
     if new_strategy == "file_system":
-        _resource_tracker().ensure_running()  # before processes are forked, so that all of them tell the same one of their names
+        _resource_tracker().ensure_running()  # before processes are forked, so that all of them report their names to the same one
     _strategy = new_strategy
 
 
@@ -231,8 +231,8 @@ def no_room_error(nbytes: int, error: OSError) -> Exception:
     if error.errno not in _NO_ROOM:
         if _strategy != "file_system":
             return error
-        told = f"shared memory: {FOLDER} takes no file ({os.strerror(error.errno or 0)}); set_sharing_strategy('file_descriptor') does not use it"
-        return OSError(error.errno, told, error.filename or FOLDER)
+        text = f"shared memory: {FOLDER} takes no file ({os.strerror(error.errno or 0)}); set_sharing_strategy('file_descriptor') does not use it"
+        return OSError(error.errno, text, error.filename or FOLDER)
     said = f"shared memory: no room for {nbytes:,} bytes: {os.strerror(error.errno or 0)}; {_free_memory_text()}"
     if error.errno == errno.EFBIG:
         return OutOfMemoryError(said + "; this process may not write files that large: raise ulimit -f")
@@ -272,7 +272,7 @@ def _free_memory_text() -> str:
 
 
 def new_name() -> str:
-    """A file name for /dev/shm that tells whose it is."""
+    """A file name for /dev/shm that holds the process id, so that left-over files can be attributed."""
     return f"tritensor-{os.getpid()}-{os.urandom(8).hex()}"
 
 

@@ -26,7 +26,7 @@ from tritensor.tensor.core import Tensor, as_tensor, new_tensor
 
 
 def compute_into(name: str, target: Tensor, operands: tuple[Any, ...], who: str) -> bool:
-    """Compute the op `name` of operands straight into target's memory, which may be the first operand's: one pass, nothing allocated.
+    """Compute the op `name` of operands directly into target's memory, which may be the first operand's: one pass, nothing allocated.
 
     Returns False, having done nothing, where that is not what `overwrite` would come to: a graph remembers the old contents, types or
     shapes have to be fitted, or memory is shared in part.
@@ -81,7 +81,7 @@ def broadcasts_to(shape: tuple[int, ...], target: tuple[int, ...]) -> bool:
 
 
 def _fill_directly(x: Tensor, value: Any, name: str) -> bool:
-    """Write a number straight over floating contents that no graph remembers; False, having done nothing, where that cannot be."""
+    """Write a number directly over floating contents that no graph remembers; False, having done nothing, where that cannot be."""
     a = x.array
     if (type(value) is not float and type(value) is not int) or type(a) is WrappedArray:
         return False

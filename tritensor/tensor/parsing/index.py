@@ -1,4 +1,4 @@
-"""What an index means: its entries read as PyTorch reads them, split into a view and the index tensors that are left."""
+"""Indices parsed by PyTorch's rules: a view for the basic entries, and the index tensors that are left."""
 
 from __future__ import annotations
 

@@ -1,1 +1,1 @@
-"""Publication of a function: its names, its keywords, `out=`, and what the door says of arguments that do not fit."""
+"""Publication of functions: names, signatures, `out=` and in-place forms, validation of arguments."""

@@ -1,4 +1,4 @@
-"""Arguments at the door of a public function: other libraries' names for them, and one line about those that do not fit.
+"""Validation of a public function's arguments: other libraries' names of parameters, the public signature, one-line errors.
 
 A call under the function's own names pays for a `try` and no more: all of this runs after it has failed.
 """
@@ -27,7 +27,7 @@ from tritensor.tensor.core import Tensor
 Operand = Any  # a tensor, or a number
 Tensors = Any  # a sequence of tensors
 
-# A parameter and the names it goes by elsewhere: in numpy, the array API, and PyTorch's own numpy spellings. `input` is the first
+# A parameter and the names it goes by elsewhere: in numpy, the array API, and PyTorch's own numpy forms. `input` is the first
 # parameter of every function on tensors, whatever its body calls it.
 ALIASES: dict[str, tuple[str, ...]] = {
     "input": ("self", "x", "a", "x1"),
@@ -277,7 +277,7 @@ def require_bools(
 
 
 def public_error(f: Callable[..., Any], args: tuple[Any, ...], error: Exception) -> Exception:
-    """The error for users instead of one that a call of f has led to; what f itself can say without the door of `checked`."""
+    """The error for users instead of one that a call of f has led to; for functions that are not wrapped by `checked`."""
     better = explain_error(f, f.__name__, args, {}, error)
     if better is None:
         _use_public_names(f, f.__name__, error)

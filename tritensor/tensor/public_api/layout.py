@@ -1,4 +1,4 @@
-"""How a tensor's elements lie in memory, as `layout=` says it: by strides, the one way there is."""
+"""Values of `layout=`: strided, the one layout there is."""
 
 from __future__ import annotations
 

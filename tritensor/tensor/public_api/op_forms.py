@@ -1,4 +1,4 @@
-"""An op's public forms, made of its record: what `op(..., public=True)` puts at the front door and on Tensor, and takes away again."""
+"""An op's public forms, made of its record: what `op(..., public=True)` puts into the top-level namespace and on Tensor, and takes away again."""
 
 from __future__ import annotations
 
@@ -18,14 +18,14 @@ from tritensor.tensor.core import Tensor
 from tritensor.tensor.public_api.publish import function, public, wrap_in_place
 
 _ABSENT: Any = object()
-_namespace: dict[str, Any] = {}  # the front door's names, once it stands
+_namespace: dict[str, Any] = {}  # that of tritensor/__init__.py, once it is loaded
 _lazy_names: frozenset[str] = frozenset()  # and those that it imports when they are asked for
 _replaced: dict[tuple[str, str], Any] = {}  # (owner, name): what stood where a form was put
 _owners: dict[tuple[str, str], str] = {}  # (owner, name): the op whose form stands there
 
 
 def set_namespace(names: dict[str, Any], late: tuple[str, ...]) -> None:
-    """The front door stands: its names, a dict that is written to, and those that it imports late."""
+    """Take the globals of tritensor/__init__.py, a dict that is written to, and the names that it imports late."""
     global _namespace, _lazy_names
     _namespace, _lazy_names = names, frozenset(late)
     for (owner, name), op in _owners.items():  # of ops that were registered while it was being built
@@ -34,7 +34,7 @@ def set_namespace(names: dict[str, Any], late: tuple[str, ...]) -> None:
 
 
 def published_names() -> list[str]:
-    """The names of published ops at the front door."""
+    """The names of published ops in the top-level namespace."""
     return [name for owner, name in _owners if owner == "tritensor"]
 
 
@@ -134,7 +134,7 @@ def _find_holder(owner: str, name: str) -> tuple[str, bool]:
 
 
 def _make_forms(record: Op) -> tuple[Callable[..., Any], Callable[..., Any]]:
-    """The function behind the door, and its in-place form."""
+    """The validated function, and its in-place form."""
     body = _make_body(record)
     call = function(body, method=False, free=False, out="out" in record.forms)
     write = wrap_in_place(body, record.name + "_", True)

@@ -22,7 +22,7 @@ from tritensor.tensor.public_api.arguments import PublicSignature, bool_paramete
 from tritensor.tensor.public_api.layout import check_layout
 
 public: dict[str, Callable[..., Any]] = {}
-namespaces: dict[str, dict[str, Callable[..., Any]]] = {}  # of the front door: {"fft": {"fft": ..., "rfft": ...}}
+namespaces: dict[str, dict[str, Callable[..., Any]]] = {}  # below tritensor: {"fft": {"fft": ..., "rfft": ...}}
 Scalar = bool | int | float | complex
 # In-place forms that PyTorch has as functions too: `torch.relu_(x)`, but x.erfinv_() alone. No rule says which.
 INPLACE_FUNCTIONS = frozenset(
@@ -118,7 +118,7 @@ def function(
         method: attach to Tensor.
         free: publish as a function too (`x.cuda()` is a method only).
         inplace: also attach `x.<name>_(...)`, which writes the result over x, and publish those of WRITING. Where an op has the function's
-            name it is asked to do so straight away; a function here makes that op's inputs of the arguments, which are the inputs otherwise.
+            name it computes into x's memory directly; a function here makes that op's inputs of the arguments, which are the inputs otherwise.
         out: accept `out=`, a tensor that receives the result (resized, with a warning, when its shape differs). "exact": one of the
             result's type that shares no memory with the arguments. "dtype": its type is the `dtype` to compute in;
             "float dtype": but of floats alone.
@@ -169,8 +169,8 @@ def exported(f: Callable[..., Any]) -> Any:
 
 
 def checked(f: Callable[..., Any], name: str = "", fast: Callable[..., Any] | None = None) -> Any:
-    """f behind the door: keywords in other spellings reach it, and arguments that do not fit are told so in one line.
-    `fast` is asked before f, which is called where it gives None."""
+    """f with validated arguments: other libraries' names of keywords are accepted, and arguments that do not fit raise one line.
+    `fast` is called before f; where it returns None, f is."""
     shown, flags = name or f.__name__, bool_parameters(f)
     first = min([place for place, _ in flags], default=sys.maxsize)
     if fast is None:
@@ -209,9 +209,9 @@ def checked(f: Callable[..., Any], name: str = "", fast: Callable[..., Any] | No
 
 
 def reroute(call: Callable[..., Any], around: Callable[[Callable[..., Any]], Callable[..., Any]]) -> bool:
-    """Lead a door to `around(f)` from now on, for everybody who has it; not with `out=`. False for what is no door.
+    """Let a published wrapper call `around(f)` from now on, for everybody who holds it; not with `out=`. False for what is no wrapper.
 
-    What a door leads to is a variable of its own: so nobody pays for the question whether it was changed.
+    The wrapped function is a closure cell, which is replaced: a call pays nothing for the question whether it was.
     """
     inner = getattr(call, "__code__", None)
     names = inner.co_freevars if inner is not None else ()

@@ -1,4 +1,4 @@
-"""Window functions for spectra: the old names (hann_window), periodic unless told, and those of signal.windows, symmetric unless told.
+"""Window functions for spectra: the old names (hann_window), periodic by default, and those of signal.windows, symmetric by default.
 
 All are computed on the host in float64 and rounded once. Sources: F. J. Harris, "On the use of windows for harmonic analysis with the
 discrete Fourier transform" (1978); A. H. Nuttall, "Some windows with very good sidelobe behavior" (1981).

@@ -1,4 +1,4 @@
-"""What functions of matrices share: transposes, batches that broadcast, vectors as columns, and failures told for the matrix that failed."""
+"""Helpers of functions of matrices: transposes, batches that broadcast, vectors as columns, errors that name the matrix that failed."""
 
 from __future__ import annotations
 
@@ -71,7 +71,7 @@ def broadcast_batches(name: str, a: Tensor, b: Tensor, labels: tuple[str, str] =
 
 
 def is_vector(a: Tensor, b: Tensor) -> bool:
-    """Whether b holds a vector for each of a's matrices, as PyTorch tells it."""
+    """Whether b holds a vector for each of a's matrices, by PyTorch's rule."""
     return b.ndim == 1 or (a.ndim - 1 == b.ndim and tuple(b.shape) == tuple(a.shape[:-1]))
 
 
@@ -87,12 +87,12 @@ def drop_column(x: Tensor) -> Tensor:
 
 def raise_if_failed(name: str, info: Tensor, why: str) -> None:
     """Raise LinAlgError where a factorization says that it failed; `why` says how, of number {0}."""
-    told = all_values(info.array)
-    if not told.any():
+    codes = all_values(info.array)
+    if not codes.any():
         return
-    first = tuple(int(i) for i in np.argwhere(told)[0])
+    first = tuple(int(i) for i in np.argwhere(codes)[0])
     where = f"matrix {first if len(first) > 1 else first[0]} of the batch: " if first else ""
-    raise LinAlgError(f"{name}: {where}{why.format(int(told[first]))}")
+    raise LinAlgError(f"{name}: {where}{why.format(int(codes[first]))}")
 
 
 def number_like(name: str, value: Any, x: Tensor) -> Tensor:

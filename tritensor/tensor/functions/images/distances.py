@@ -1,4 +1,4 @@
-"""How near two vectors are: cosine_similarity, pairwise_distance."""
+"""Similarity and distance of vector pairs: cosine_similarity, pairwise_distance."""
 
 from __future__ import annotations
 

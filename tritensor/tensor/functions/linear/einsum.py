@@ -87,8 +87,8 @@ def _find_path(terms: list[list[str]], output: list[str], sizes: dict[str, int],
         n = len(terms)
         return [(0, 1), *[(0, n - 1 - k) for k in range(1, n - 1)]]  # the joined one is last, the next operand first
     letters = {c: package.get_symbol(k) for k, c in enumerate(sizes)}
-    spelled = ",".join(["".join([letters[c] for c in t]) for t in terms]) + "->" + "".join([letters[c] for c in output])
-    return list(package.contract_path(spelled, *[tuple(x.shape) for x in operands], shapes=True)[0])
+    equation = ",".join(["".join([letters[c] for c in t]) for t in terms]) + "->" + "".join([letters[c] for c in output])
+    return list(package.contract_path(equation, *[tuple(x.shape) for x in operands], shapes=True)[0])
 
 
 def _comes_first(a: list[str], b: list[str], output: list[str]) -> bool:
@@ -114,7 +114,7 @@ def _write_equation(*given: Any) -> tuple[str, tuple[Any, ...]]:
 
 
 def _parse(equation: str, operands: Sequence[Tensor]) -> tuple[list[list[str]], list[str], dict[str, int]]:
-    """Letters of each operand and of the output, the ellipsis spelled out in letters of its own, and the size of each letter."""
+    """Letters of each operand and of the output, an ellipsis replaced by labels of its own, and the size of each letter."""
     text = equation.replace(" ", "")
     left, arrow, right = text.partition("->")
     given = left.split(",")

@@ -33,7 +33,7 @@ def _is_operand(x: Any) -> bool:
 
 
 def _make_operator(python: str, name: str) -> Any:
-    """The operator as it is until its first call, which puts dispatch's fast lane in its place where the op has one."""
+    """The operator as it is until its first call, which puts dispatch's fast path in its place where the op has one."""
 
     def operator(self: Tensor, other: Any) -> Any:
         given = other
@@ -41,21 +41,20 @@ def _make_operator(python: str, name: str) -> Any:
             return getattr(ops, name)(self, other)
         return _refuse_operand(name, python, given)
 
-    placed: Any = (
-        None  # the lane, which is put there once: what stands around it later, autocast, is not overwritten by a thread that was on its way
-    )
+    # Installed once: a wrapper that autocast puts around it later must not be overwritten by a thread that was still in its first call.
+    installed: Any = None
 
     def first(self: Tensor, other: Any) -> Any:
-        nonlocal placed
-        if placed is None:
+        nonlocal installed
+        if installed is None:
             record = registry[name]
             fast = record.broadcasts and record.promote is not None and not record.attrs and takes_floats(record)
-            lane = binary_path(record, operator) if fast else operator
+            chosen = binary_path(record, operator) if fast else operator
             with changing:
-                if placed is None and registry[name] is record:
-                    placed = lane
-                    setattr(Tensor, f"__{python}__", lane)
-        return (placed or operator)(self, other)
+                if installed is None and registry[name] is record:
+                    installed = chosen
+                    setattr(Tensor, f"__{python}__", chosen)
+        return (installed or operator)(self, other)
 
     return first
 
@@ -120,7 +119,7 @@ for _python in ("eq", "ne", "lt", "le", "gt", "ge"):
 
 
 def _forget_fast_path(op: str) -> None:
-    """An op has another record: its operator finds the fast lane anew."""
+    """An op has another record: its operator looks for a fast path again."""
     for python, name in (*_BINARY.items(), *((p, p) for p in _SWAPPED)):
         if name == op:
             setattr(Tensor, f"__{python}__", _make_operator(python, name))
@@ -136,7 +135,7 @@ _OPERATOR_OF_UFUNC = {
     np.equal: "eq", np.not_equal: "ne", np.less: "lt", np.less_equal: "le", np.greater: "gt", np.greater_equal: "ge",
 }  # fmt: skip
 _SWAPPED = {"eq": "eq", "ne": "ne", "lt": "gt", "le": "ge", "gt": "lt", "ge": "le"}  # a < b is b > a
-OPERATORS = {**_BINARY, **{p: p for p in _SWAPPED}}  # the op of each operator that may have a lane of its own, by Python's name
+OPERATORS = {**_BINARY, **{p: p for p in _SWAPPED}}  # the op of each operator that may have a fast path of its own, by Python's name
 
 
 def _array_ufunc(self: Tensor, ufunc: np.ufunc, method: str, *inputs: Any, **options: Any) -> Any:
@@ -210,7 +209,7 @@ def contiguous(x: Tensor, memory_format: Any = contiguous_format) -> Tensor:
 
 @function
 def astype(x: Tensor, dtype: Any, copy: bool = True) -> Tensor:
-    """x as another dtype (the array API's spelling)."""
+    """x as another dtype (the array API's name of `to`)."""
     return to(x, dtype=dtype, copy=copy)
 
 
@@ -267,7 +266,7 @@ def fill_(x: Tensor, value: Any) -> Tensor:
 
 
 def _drop_repeats(x: Tensor) -> Tensor:
-    """x without the repeats of its expanded dimensions: where all get one value, they need not be told apart."""
+    """x without the repeats of its expanded dimensions: where all get one value, one write is enough."""
     strides = element_strides(x.array)
     if 0 not in strides:
         return x

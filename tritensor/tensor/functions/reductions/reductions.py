@@ -54,7 +54,7 @@ def _plain_dims(x: Tensor, dim: Any) -> tuple[int, ...] | None:
 
 
 def choose_argument(name: str, a: str, x: Any, b: str, y: Any) -> Any:
-    """The one of two spellings that was given."""
+    """The one of two names of an argument that was given. Raises TypeError where both were."""
     if x is not None and y is not None:
         raise TypeError(f"{name}: {a}={x} and {b}={y} are two names for one argument; give one")
     return y if x is None else x

@@ -127,7 +127,7 @@ def _find_median(name: str, x: Tensor, dim: Any, keepdim: bool, rank: int) -> An
 
 
 def _median_of_empty(x: Tensor) -> Tensor:
-    """NaN, in the graph; of other types what PyTorch makes of NaN: True, and of integers the smallest or, of narrow ones, 0."""
+    """NaN, in the graph; of other types what PyTorch makes of NaN: True, and of integers the smallest or, below 32 bits, 0."""
     if x.is_floating_point():
         return ops.mul(ops.sum(x, dim=(0,), keepdim=False), float("nan"))
     dtype = x.array.dtype

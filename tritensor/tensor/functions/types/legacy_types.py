@@ -92,8 +92,8 @@ def _parse_type(name: str, given: Any) -> Any:
         found = _by_name.get("tritensor." + given.removeprefix("torch.").removeprefix("tritensor."))
         if found is not None and "." in given:
             return found
-        for d, spelled in _NAMES.items():
-            if given.removeprefix("torch.").removeprefix("tritensor.") == f"{spelled}Tensor":
+        for d, short in _NAMES.items():
+            if given.removeprefix("torch.").removeprefix("tritensor.") == f"{short}Tensor":
                 return d
     raise ArgumentError(f"{name}: {given!r} is no type of tensors; give a dtype, or a name like 'tritensor.FloatTensor'")
 

@@ -1,4 +1,4 @@
-"""What kind of tensor it is: strided, on the CPU or on a CUDA device. Of every other kind that PyTorch asks about the answer is no."""
+"""Predicates of tensors: on the CPU, shared, dense. Those of kinds that are not here (sparse, quantized, other devices) are False."""
 
 from __future__ import annotations
 

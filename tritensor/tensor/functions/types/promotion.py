@@ -1,4 +1,4 @@
-"""What types operands meet in, and questions about a tensor's type."""
+"""Type promotion of operands, and predicates of a tensor's type."""
 
 from __future__ import annotations
 
