@@ -14,7 +14,7 @@ import warnings
 from collections.abc import Callable, Sequence
 from typing import Any
 
-_TRACEBACK_LENGTH = 32_000  # characters of a traceback that are passed on; a pipe takes 64 KiB before anyone reads
+_MAX_TEXT = 32_000  # characters of a traceback that are passed on; a pipe takes 64 KiB before anyone reads
 _GRACE_SECONDS = 30.0  # seconds from SIGTERM to SIGKILL
 _PR_SET_PDEATHSIG = 1
 
@@ -74,8 +74,8 @@ def _run(fn: Callable[..., Any], i: int, args: tuple[Any, ...], errors: Any, bou
         text = traceback.format_exc()
         errors.send(
             text
-            if len(text) <= _TRACEBACK_LENGTH
-            else f"... {len(text) - _TRACEBACK_LENGTH} characters left out\n{text[-_TRACEBACK_LENGTH:]}"
+            if len(text) <= _MAX_TEXT
+            else f"... {len(text) - _MAX_TEXT} characters left out\n{text[-_MAX_TEXT:]}"
         )
         sys.exit(1)
 

@@ -1,9 +1,4 @@
 """Elements picked and put by position."""
 
-from tritensor.tensor.functions.indexing import diagonal as diagonal
-from tritensor.tensor.functions.indexing import masking as masking
-from tritensor.tensor.functions.indexing import parts as parts
-from tritensor.tensor.functions.indexing import picking as picking
-from tritensor.tensor.functions.indexing import scattering as scattering
-from tritensor.tensor.functions.indexing import segments as segments
-from tritensor.tensor.functions.indexing import slices as slices
+# Imported so that they register: each publishes its functions as it is loaded.
+from tritensor.tensor.functions.indexing import diagonal, masking, parts, picking, scattering, segments, slices  # noqa: F401

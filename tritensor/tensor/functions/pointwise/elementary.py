@@ -233,13 +233,28 @@ BINARY: dict[str, tuple[str, tuple[str, ...]]] = {
     "bitwise_xor": ("Bits set in one only.", ()),
     "bitwise_left_shift": ("Bits shifted up by other.", ()),
     "bitwise_right_shift": ("Bits shifted down by other.", ()),
+    "copysign": ("|x| with the sign of other, also that of -0 and of NaN; integers give floats.", ()),
+    "nextafter": ("The next number after x towards other. Floating types only; its gradient is x's, none where they are equal.", ()),
+    "fmax": ("The larger of x and other, the other one where one is NaN; at a tie the gradient is x's.", ()),
+    "fmin": ("The smaller of x and other, the other one where one is NaN; at a tie the gradient is x's.", ()),
+    "gcd": ("The greatest common divisor of integers; gcd(0, 0) is 0.", ()),
+    "lcm": ("The least common multiple of integers, 0 where one of them is 0.", ()),
+    "hypot": (
+        "sqrt(x^2 + other^2), whose squares neither overflow nor vanish; inf where one is infinite, NaN beside it or not. "
+        "Its gradient at the origin is 0.",
+        (),
+    ),
+    "logaddexp2": ("log2(2^x + 2^other) without overflow.", ()),
 }
-COMPARISONS = ("eq", "ne", "lt", "le", "gt", "ge")  # which are written over their first argument in comparing.py
-_SECOND_MAY_BE_NUMBER = {"fmod", *COMPARISONS}
-_TENSORS_ONLY = {"atan2", "logical_and", "logical_or", "logical_xor"}
+COMPARISONS = ("eq", "ne", "lt", "le", "gt", "ge")
+_SECOND_MAY_BE_NUMBER = {"fmod", "copysign", *COMPARISONS}
+_TENSORS_ONLY = {
+    "atan2", "logical_and", "logical_or", "logical_xor", "nextafter", "fmax", "fmin", "gcd", "lcm", "hypot", "logaddexp2",
+}  # fmt: skip
+_NOT_IN_PLACE = {"fmax", "fmin", "logaddexp2", *COMPARISONS}  # as in PyTorch; comparing.py has the comparisons' own in-place forms
 for _name, (_doc, _aliases) in BINARY.items():
     _kind = "other" if _name in _SECOND_MAY_BE_NUMBER else "none" if _name in _TENSORS_ONLY else "either"
-    _publish_binary(_name, _doc, *_aliases, numbers=_kind, inplace=_name not in COMPARISONS)
+    _publish_binary(_name, _doc, *_aliases, numbers=_kind, inplace=_name not in _NOT_IN_PLACE)
 _publish_binary("pow", "x to the power other; integers stay integers.", also={"exponent": "other"}, numbers="power")
 
 
@@ -339,13 +354,6 @@ def _largest_number(dtype: np.dtype) -> Any:
 
 
 # -- combinations
-@function(inplace=True, out=True)
-def hypot(x: Tensor, other: Tensor) -> Tensor:
-    """sqrt(x^2 + other^2), whose squares neither overflow nor vanish; inf where one is infinite, NaN beside it or not. Its gradient at the origin is 0."""
-    require_tensors("hypot", input=x, other=other)
-    return ops.hypot(x, other)
-
-
 @function(out=True)
 def logaddexp(x: Tensor, other: Tensor) -> Tensor:
     """log(exp(x) + exp(other)) without overflow. Between two equal infinities its gradient is NaN."""

@@ -1,4 +1,4 @@
-"""Parts of numbers under PyTorch's names: signs, neighbours, mantissa and exponent, divisors, and what goes through float64."""
+"""Parts of floating numbers under PyTorch's names: signs, mantissa and exponent, infinities, and powers in float64."""
 
 from __future__ import annotations
 
@@ -19,48 +19,6 @@ from tritensor.tensor.functions.shaping.reshaping import to_c_order
 from tritensor.tensor.public_api.arguments import Operand
 from tritensor.tensor.public_api.publish import function
 from tritensor.tensor.return_types import return_type
-
-
-@function(inplace=True, out=True)
-def copysign(x: Tensor, other: Operand) -> Tensor:
-    """|x| with the sign of other, also that of -0 and of NaN; integers give floats."""
-    require_tensors("copysign", input=x)
-    return ops.copysign(x, other)
-
-
-@function(inplace=True, out=True)
-def nextafter(x: Tensor, other: Tensor) -> Tensor:
-    """The next number after x towards other. Floating types only; its gradient is x's, none where they are equal."""
-    require_tensors("nextafter", input=x, other=other)
-    return ops.nextafter(x, other)
-
-
-@function(out=True)
-def fmax(x: Tensor, other: Tensor) -> Tensor:
-    """The larger of x and other, the other one where one is NaN; at a tie the gradient is x's."""
-    require_tensors("fmax", input=x, other=other)
-    return ops.fmax(x, other)
-
-
-@function(out=True)
-def fmin(x: Tensor, other: Tensor) -> Tensor:
-    """The smaller of x and other, the other one where one is NaN; at a tie the gradient is x's."""
-    require_tensors("fmin", input=x, other=other)
-    return ops.fmin(x, other)
-
-
-@function(inplace=True, out=True)
-def gcd(x: Tensor, other: Tensor) -> Tensor:
-    """The greatest common divisor of integers; gcd(0, 0) is 0."""
-    require_tensors("gcd", input=x, other=other)
-    return ops.gcd(x, other)
-
-
-@function(inplace=True, out=True)
-def lcm(x: Tensor, other: Tensor) -> Tensor:
-    """The least common multiple of integers, 0 where one of them is 0."""
-    require_tensors("lcm", input=x, other=other)
-    return ops.lcm(x, other)
 
 
 class frexp_result(NamedTuple):

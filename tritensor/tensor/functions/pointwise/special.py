@@ -178,11 +178,4 @@ def mvlgamma(x: Tensor, p: int) -> Tensor:
     return to_c_order(ops.add(y, 0.25 * p * (p - 1) * math.log(math.pi)))
 
 
-@function(out=True)
-def logaddexp2(x: Tensor, other: Tensor) -> Tensor:
-    """log2(2^x + 2^other) without overflow."""
-    require_tensors("logaddexp2", input=x, other=other)
-    return ops.logaddexp2(x, other)
-
-
 names.update(gammainc=igamma, gammaincc=igammac, polygamma=polygamma, multigammaln=mvlgamma)

@@ -1,4 +1,4 @@
 """Fourier transforms and short-time spectra."""
 
-from tritensor.tensor.functions.spectral import fourier as fourier
-from tritensor.tensor.functions.spectral import short_time as short_time
+# Imported so that they register: each publishes its functions as it is loaded.
+from tritensor.tensor.functions.spectral import fourier, short_time  # noqa: F401
