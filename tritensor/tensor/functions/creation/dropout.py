@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import math
+from collections.abc import Callable
 
 import numpy as np
 
@@ -15,7 +16,7 @@ from tritensor.ops.table import ops
 from tritensor.random import Generator
 from tritensor.tensor.aliasing.inplace import overwrite
 from tritensor.tensor.core import Tensor
-from tritensor.tensor.public_api.publish import function
+from tritensor.tensor.public_api.publish import function, rename_function
 
 _SELU_LOW = 1.7580993408473766  # minus selu's value far below 0 (Klambauer et al. 2017)
 
@@ -90,36 +91,19 @@ def feature_alpha_dropout(x: Tensor, p: float, train: bool) -> Tensor:
     return _drop_to_lowest(x, _channel_shape(x, "feature_alpha_dropout"), p)
 
 
-@function(method=False)
-def dropout_(x: Tensor, p: float, train: bool) -> Tensor:
-    """dropout written over x; x untouched when not training or p is 0."""
-    since = next_sequence() if state.enabled else None
-    y = dropout(x, p, train)
-    return x if y is x else overwrite(x, y, "dropout_", since)
+def _publish_in_place(f: Callable[[Tensor, float, bool], Tensor]) -> None:
+    name = f.__name__ + "_"
+
+    def call(x: Tensor, p: float, train: bool) -> Tensor:
+        since = next_sequence() if state.enabled else None
+        y = f(x, p, train)
+        return x if y is x else overwrite(x, y, name, since)
+
+    function(method=False)(rename_function(call, name, f"{f.__name__} written over x; x untouched when not training or p is 0."))
 
 
-@function(method=False)
-def feature_dropout_(x: Tensor, p: float, train: bool) -> Tensor:
-    """feature_dropout written over x; x untouched when not training or p is 0."""
-    since = next_sequence() if state.enabled else None
-    y = feature_dropout(x, p, train)
-    return x if y is x else overwrite(x, y, "feature_dropout_", since)
-
-
-@function(method=False)
-def alpha_dropout_(x: Tensor, p: float, train: bool) -> Tensor:
-    """alpha_dropout written over x; x untouched when not training or p is 0."""
-    since = next_sequence() if state.enabled else None
-    y = alpha_dropout(x, p, train)
-    return x if y is x else overwrite(x, y, "alpha_dropout_", since)
-
-
-@function(method=False)
-def feature_alpha_dropout_(x: Tensor, p: float, train: bool) -> Tensor:
-    """feature_alpha_dropout written over x; x untouched when not training or p is 0."""
-    since = next_sequence() if state.enabled else None
-    y = feature_alpha_dropout(x, p, train)
-    return x if y is x else overwrite(x, y, "feature_alpha_dropout_", since)
+for _function in (dropout, feature_dropout, alpha_dropout, feature_alpha_dropout):
+    _publish_in_place(_function)
 
 
 @function(method=False)

@@ -8,7 +8,7 @@ is trimmed or filled up with zeros; `dim`; and `norm`: "backward" (the inverse t
 from __future__ import annotations
 
 import functools
-from collections.abc import Sequence
+from collections.abc import Callable, Sequence
 from typing import Any
 
 import numpy as np
@@ -19,7 +19,7 @@ from tritensor.ground.errors import ArgumentError, DTypeError, OutOfRangeError, 
 from tritensor.ops.array import from_host
 from tritensor.ops.table import normal_dim, ops
 from tritensor.tensor.core import Tensor, new_tensor
-from tritensor.tensor.public_api.publish import function
+from tritensor.tensor.public_api.publish import function, rename_function
 
 Size = int | None
 Sizes = Sequence[int] | int | None
@@ -116,48 +116,6 @@ def _transform_complex(name: str, x: Tensor, dims: tuple[int, ...], lengths: tup
 _publish = functools.partial(function, out=True, namespace="fft")
 
 
-@_publish
-def fft(x: Tensor, n: Size = None, dim: int = -1, norm: str | None = None) -> Tensor:
-    """The discrete Fourier transform along dim, complex: y_k = sum_j x_j exp(-2 pi i j k / n).
-
-    >>> tt.fft.fft(tt.tensor([1.0, 1.0, 1.0, 1.0])).abs()
-    tensor([4., 0., 0., 0.])
-    """
-    d, length = _parse_dim("fft", x, n, dim)
-    return _transform_complex("fft", x, (d,), (length,), norm, "forward")
-
-
-@_publish
-def ifft(x: Tensor, n: Size = None, dim: int = -1, norm: str | None = None) -> Tensor:
-    """The inverse of `fft`."""
-    d, length = _parse_dim("ifft", x, n, dim)
-    return _transform_complex("ifft", x, (d,), (length,), norm, "inverse")
-
-
-@_publish
-def fftn(x: Tensor, s: Sizes = None, dim: Any = None, norm: str | None = None) -> Tensor:
-    """The discrete Fourier transform over several dims, all unless dim names them (or s, counted from the last)."""
-    return _transform_complex("fftn", x, *_parse_dims("fftn", x, s, dim), norm, "forward")
-
-
-@_publish
-def ifftn(x: Tensor, s: Sizes = None, dim: Any = None, norm: str | None = None) -> Tensor:
-    """The inverse of `fftn`."""
-    return _transform_complex("ifftn", x, *_parse_dims("ifftn", x, s, dim), norm, "inverse")
-
-
-@_publish
-def fft2(x: Tensor, s: Sizes = None, dim: Any = (-2, -1), norm: str | None = None) -> Tensor:
-    """`fftn` over the last two dims."""
-    return _transform_complex("fft2", x, *_parse_dims("fft2", x, s, dim), norm, "forward")
-
-
-@_publish
-def ifft2(x: Tensor, s: Sizes = None, dim: Any = (-2, -1), norm: str | None = None) -> Tensor:
-    """The inverse of `fft2`."""
-    return _transform_complex("ifft2", x, *_parse_dims("ifft2", x, s, dim), norm, "inverse")
-
-
 def _transform_real(name: str, x: Tensor, dims: tuple[int, ...], lengths: tuple[int, ...], norm: str | None, way: str) -> Tensor:
     """Real numbers to half a spectrum: along the last of dims, then along the others. The inverse way gives the conjugates."""
     if not dims:
@@ -204,80 +162,63 @@ def _parse_real_dims(name: str, x: Tensor, s: Sizes, dim: Any) -> tuple[tuple[in
     return dims, lengths
 
 
-@_publish
-def rfft(x: Tensor, n: Size = None, dim: int = -1, norm: str | None = None) -> Tensor:
-    """`fft` of real numbers: the first n // 2 + 1 values, of which the others are the conjugates."""
-    d, length = _parse_dim("rfft", x, n, dim)
-    return _transform_real("rfft", x, (d,), (length,), norm, "forward")
+def _publish_one_dim(name: str, transform: Callable[..., Tensor], way: str, doc: str) -> None:
+    parse = _parse_real_dim if transform is _transform_to_real else _parse_dim
+
+    def call(x: Tensor, n: Size = None, dim: int = -1, norm: str | None = None) -> Tensor:
+        d, length = parse(name, x, n, dim)
+        return transform(name, x, (d,), (length,), norm, way)
+
+    _publish(rename_function(call, name, doc))
 
 
-@_publish
-def irfft(x: Tensor, n: Size = None, dim: int = -1, norm: str | None = None) -> Tensor:
-    """The inverse of `rfft`, real; n is the length of the result, 2 (m - 1) of m values unless given."""
-    d, length = _parse_real_dim("irfft", x, n, dim)
-    return _transform_to_real("irfft", x, (d,), (length,), norm, "inverse")
+def _publish_several_dims(name: str, transform: Callable[..., Tensor], way: str, doc: str) -> None:
+    parse = _parse_real_dims if transform is _transform_to_real else _parse_dims
+
+    def call(x: Tensor, s: Sizes = None, dim: Any = None, norm: str | None = None) -> Tensor:
+        return transform(name, x, *parse(name, x, s, dim), norm, way)
+
+    if name.endswith("2"):
+        call.__defaults__ = (None, (-2, -1), None)
+    _publish(rename_function(call, name, doc))
 
 
-@_publish
-def hfft(x: Tensor, n: Size = None, dim: int = -1, norm: str | None = None) -> Tensor:
-    """`fft` of a signal that is the conjugate of itself reversed, given by its first half: real."""
-    d, length = _parse_real_dim("hfft", x, n, dim)
-    return _transform_to_real("hfft", x, (d,), (length,), norm, "forward")
-
-
-@_publish
-def ihfft(x: Tensor, n: Size = None, dim: int = -1, norm: str | None = None) -> Tensor:
-    """The inverse of `hfft`."""
-    d, length = _parse_dim("ihfft", x, n, dim)
-    return _transform_real("ihfft", x, (d,), (length,), norm, "inverse")
-
-
-@_publish
-def rfftn(x: Tensor, s: Sizes = None, dim: Any = None, norm: str | None = None) -> Tensor:
-    """`fftn` of real numbers, half of it along the last dim."""
-    return _transform_real("rfftn", x, *_parse_dims("rfftn", x, s, dim), norm, "forward")
-
-
-@_publish
-def irfftn(x: Tensor, s: Sizes = None, dim: Any = None, norm: str | None = None) -> Tensor:
-    """The inverse of `rfftn`, real."""
-    return _transform_to_real("irfftn", x, *_parse_real_dims("irfftn", x, s, dim), norm, "inverse")
-
-
-@_publish
-def hfftn(x: Tensor, s: Sizes = None, dim: Any = None, norm: str | None = None) -> Tensor:
-    """`hfft` along the last dim, `fft` along the others: real."""
-    return _transform_to_real("hfftn", x, *_parse_real_dims("hfftn", x, s, dim), norm, "forward")
-
-
-@_publish
-def ihfftn(x: Tensor, s: Sizes = None, dim: Any = None, norm: str | None = None) -> Tensor:
-    """The inverse of `hfftn`."""
-    return _transform_real("ihfftn", x, *_parse_dims("ihfftn", x, s, dim), norm, "inverse")
-
-
-@_publish
-def rfft2(x: Tensor, s: Sizes = None, dim: Any = (-2, -1), norm: str | None = None) -> Tensor:
-    """`rfftn` over the last two dims."""
-    return _transform_real("rfft2", x, *_parse_dims("rfft2", x, s, dim), norm, "forward")
-
-
-@_publish
-def irfft2(x: Tensor, s: Sizes = None, dim: Any = (-2, -1), norm: str | None = None) -> Tensor:
-    """The inverse of `rfft2`, real."""
-    return _transform_to_real("irfft2", x, *_parse_real_dims("irfft2", x, s, dim), norm, "inverse")
-
-
-@_publish
-def hfft2(x: Tensor, s: Sizes = None, dim: Any = (-2, -1), norm: str | None = None) -> Tensor:
-    """`hfftn` over the last two dims."""
-    return _transform_to_real("hfft2", x, *_parse_real_dims("hfft2", x, s, dim), norm, "forward")
-
-
-@_publish
-def ihfft2(x: Tensor, s: Sizes = None, dim: Any = (-2, -1), norm: str | None = None) -> Tensor:
-    """The inverse of `hfft2`."""
-    return _transform_real("ihfft2", x, *_parse_dims("ihfft2", x, s, dim), norm, "inverse")
+_TRANSFORMS: dict[str, tuple[Callable[..., Tensor], str, str]] = {
+    "fft": (
+        _transform_complex,
+        "forward",
+        "The discrete Fourier transform along dim, complex: y_k = sum_j x_j exp(-2 pi i j k / n).\n\n"
+        ">>> tt.fft.fft(tt.tensor([1.0, 1.0, 1.0, 1.0])).abs()\n"
+        "tensor([4., 0., 0., 0.])",
+    ),
+    "ifft": (_transform_complex, "inverse", "The inverse of `fft`."),
+    "rfft": (_transform_real, "forward", "`fft` of real numbers: the first n // 2 + 1 values, of which the others are the conjugates."),
+    "irfft": (
+        _transform_to_real,
+        "inverse",
+        "The inverse of `rfft`, real; n is the length of the result, 2 (m - 1) of m values unless given.",
+    ),
+    "hfft": (_transform_to_real, "forward", "`fft` of a signal that is the conjugate of itself reversed, given by its first half: real."),
+    "ihfft": (_transform_real, "inverse", "The inverse of `hfft`."),
+    "fftn": (
+        _transform_complex,
+        "forward",
+        "The discrete Fourier transform over several dims, all unless dim names them (or s, counted from the last).",
+    ),
+    "ifftn": (_transform_complex, "inverse", "The inverse of `fftn`."),
+    "rfftn": (_transform_real, "forward", "`fftn` of real numbers, half of it along the last dim."),
+    "irfftn": (_transform_to_real, "inverse", "The inverse of `rfftn`, real."),
+    "hfftn": (_transform_to_real, "forward", "`hfft` along the last dim, `fft` along the others: real."),
+    "ihfftn": (_transform_real, "inverse", "The inverse of `hfftn`."),
+    "fft2": (_transform_complex, "forward", "`fftn` over the last two dims."),
+    "ifft2": (_transform_complex, "inverse", "The inverse of `fft2`."),
+    "rfft2": (_transform_real, "forward", "`rfftn` over the last two dims."),
+    "irfft2": (_transform_to_real, "inverse", "The inverse of `rfft2`, real."),
+    "hfft2": (_transform_to_real, "forward", "`hfftn` over the last two dims."),
+    "ihfft2": (_transform_real, "inverse", "The inverse of `hfft2`."),
+}
+for _name, _given in _TRANSFORMS.items():
+    (_publish_one_dim if _name.endswith("t") else _publish_several_dims)(_name, *_given)
 
 
 # -- frequencies, and their order
