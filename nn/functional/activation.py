@@ -11,8 +11,9 @@ from tritensor.ground.dtypes import as_dtype
 from tritensor.ground.errors import ArgumentError, DTypeError, ShapeError
 from tritensor.ops.table import normal_dim, ops
 from tritensor.tensor.aliasing.inplace import overwrite
+from tritensor.tensor.casting import to_dtype
 from tritensor.tensor.core import Tensor
-from tritensor.tensor.functions.creation.random import compute_type, draw_exponential, rounded
+from tritensor.tensor.functions.creation.random import compute_type, draw_exponential
 from tritensor.tensor.functions.pointwise import activations as shared
 from tritensor.tensor.public_api.arguments import public_error
 from tritensor.tensor.public_api.publish import checked, exported
@@ -255,7 +256,7 @@ def gumbel_softmax(logits: Tensor, tau: float = 1, hard: bool = False, eps: floa
         raise DTypeError(f"gumbel_softmax: logits is {logits.dtype.name}; it takes float types; cast it with .float()")
     dim = normal_dim("gumbel_softmax", dim, logits.ndim)
     drawn = draw_exponential(tuple(logits.shape), compute_type(logits.array.dtype), logits.device)  # above 0: its logarithm is finite
-    noise = rounded(ops.neg(ops.log(drawn)), logits.array.dtype)
+    noise = to_dtype(ops.neg(ops.log(drawn)), logits.array.dtype)
     soft = ops.softmax(ops.div(ops.add(logits, noise), tau), dim=dim)
     if not hard:
         return soft

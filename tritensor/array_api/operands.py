@@ -8,7 +8,7 @@ from typing import Any
 import numpy as np
 
 from tritensor.ground import dtypes
-from tritensor.ops.table import ops
+from tritensor.tensor.casting import to_dtype as to_dtype
 from tritensor.tensor.core import Tensor
 from tritensor.tensor.public_api.publish import namespaces, public
 
@@ -49,11 +49,6 @@ def common_type(name: str, *values: Any) -> np.dtype:
         else:
             raise TypeError(f"{name}: {type(v).__name__} {str(v)[:40]!r} is neither an array nor a number; use asarray(...)")
     return dtypes.result_type(seen, name)
-
-
-def to_dtype(x: Tensor, dtype: np.dtype) -> Tensor:
-    """x in a type; x itself where it has it."""
-    return x if x.array.dtype == dtype else ops.cast(x, dtype=dtype)
 
 
 def promote_operands(name: str, *values: Any) -> list[Any]:

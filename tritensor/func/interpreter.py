@@ -21,7 +21,7 @@ from tritensor.ground.errors import TransformError
 from tritensor.ground.transforms import GRAD, JVP, VMAP, Level, WrappedArray, running
 from tritensor.ops.table import Op, ops
 from tritensor.tensor.aliasing.inplace import overwrite
-from tritensor.tensor.aliasing.views import take_path
+from tritensor.tensor.aliasing.views import find_views, take_path
 from tritensor.tensor.core import Tensor, new_tensor
 
 
@@ -179,18 +179,12 @@ def _lift(x: Tensor, level: Level) -> None:
     root = x if x.path is None else x.path[0]
     under = new_tensor(root.array)
     under.version, under.node, under.tracked = root.version, root.node, root.tracked
-    for view in (x, *_views(root)):
+    for view in (x, *find_views(root)):
         if view is not root:
             view.array = WrappedArray(level, take_path(view.path[1:], under))  # type: ignore[index]
             view.node, view.tracked = None, False
     root.array = WrappedArray(level, under)
     root.set_node(None)
-
-
-def _views(root: Tensor) -> list[Tensor]:
-    """The live views of a tensor."""
-    views = root.extra.views if root.extra is not None else None
-    return [v for mark in (*views.fresh.values(), *views.stale.values()) if (v := mark()) is not None] if views is not None else []
 
 
 def _give_tangents(x: Tensor, tangent: Tensor) -> None:
@@ -207,7 +201,7 @@ def _give_tangents(x: Tensor, tangent: Tensor) -> None:
         whole = laid_as(like(zeros_like(root.array.value), tangent), root.array.value)
         if old is not None:
             whole.copy_(old)  # type: ignore[attr-defined]
-    for view in (x, *_views(root)):
+    for view in (x, *find_views(root)):
         if view is not root and type(view.array) is WrappedArray:
             view.array.tangent = take_path(view.path[1:], whole)  # type: ignore[index]
     root.array.tangent = whole

@@ -72,11 +72,7 @@ def _run(fn: Callable[..., Any], i: int, args: tuple[Any, ...], errors: Any, bou
         return  # the parent has it as well, and says so
     except Exception:
         text = traceback.format_exc()
-        errors.send(
-            text
-            if len(text) <= _MAX_TEXT
-            else f"... {len(text) - _MAX_TEXT} characters left out\n{text[-_MAX_TEXT:]}"
-        )
+        errors.send(text if len(text) <= _MAX_TEXT else f"... {len(text) - _MAX_TEXT} characters left out\n{text[-_MAX_TEXT:]}")
         sys.exit(1)
 
 

@@ -54,7 +54,7 @@ def to_accumulator(x: Tensor) -> Tensor:
 
 
 def to_dtype(y: Tensor, dtype: np.dtype) -> Tensor:
-    """What was computed of widened tensors in the type of the result."""
+    """y in a type, itself where it has it. Complex numbers are refused for real ones, unlike `cast`."""
     return y if y.array.dtype == dtype else ops.cast(y, dtype=dtype)
 
 

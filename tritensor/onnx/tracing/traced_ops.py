@@ -21,7 +21,7 @@ from tritensor.onnx.tracing.level import TraceLevel
 from tritensor.onnx.tracing.untraced_values import tell_read
 from tritensor.ops.table import Op, ops
 from tritensor.tensor.aliasing.inplace import overwrite
-from tritensor.tensor.aliasing.views import take_path
+from tritensor.tensor.aliasing.views import find_views, take_path
 from tritensor.tensor.core import Tensor, new_tensor
 from tritensor.tensor.functions.creation import constructors
 from tritensor.tensor.public_api.publish import reroute
@@ -82,16 +82,10 @@ def adopt(x: Tensor, value: Tensor, name: str) -> None:
     if level is not None and _trace_under(settle(x)) is None:
         root = settle(x if x.path is None else x.path[0])
         own = new_tensor(root.array).clone()
-        views = [v for v in {id(v): v for v in (x, *_views(root))}.values() if v is not root]
+        views = [v for v in {id(v): v for v in (x, *find_views(root))}.values() if v is not root]
         level.lift(root, views, [own, *[take_path(v.path[1:], own) for v in views]])  # type: ignore[index]
     if not _is_trace(level_of(value)):
         interpreter.adopt(x, value, name)
-
-
-def _views(root: Tensor) -> list[Tensor]:
-    """The live views of a tensor."""
-    views = root.extra.views if root.extra is not None else None
-    return [v for mark in (*views.fresh.values(), *views.stale.values()) if (v := mark()) is not None] if views is not None else []
 
 
 def _trace_under(x: Tensor) -> TraceLevel | None:

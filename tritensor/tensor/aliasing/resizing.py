@@ -11,7 +11,7 @@ import numpy as np
 from tritensor.ground.strides import contiguous_strides, reach
 from tritensor.ops.array import Array, CudaArray, as_strided, device_of, element_strides, empty, is_contiguous
 from tritensor.ops.table import registry
-from tritensor.tensor.aliasing.views import copy_into, leave_base
+from tritensor.tensor.aliasing.views import copy_into, find_views, leave_base
 from tritensor.tensor.core import Tensor, ensure_extra
 
 _UNSHARED_REFERENCES = 3  # references to a counter of writes that nobody shares: its tensor's, this file's, and the counting's
@@ -51,7 +51,7 @@ def resize_memory(x: Tensor, shape: tuple[int, ...], strides: tuple[int, ...]) -
         ensure_extra(root).memory = memory
     elif root.extra is not None:
         root.extra.memory = None
-    for view in _find_views(root) if x is root else [x]:
+    for view in find_views(root) if x is root else [x]:
         _record_path(root, view)
 
 
@@ -101,7 +101,7 @@ def _move_tensors(root: Tensor, memory: Array, longer: Array) -> None:
     version = root.version
     if version is None or sys.getrefcount(version) <= _UNSHARED_REFERENCES:
         return  # no view and no detached tensor shares it
-    for t in (*_find_views(root), *gc.get_objects()):
+    for t in (*find_views(root), *gc.get_objects()):
         if issubclass(type(t), Tensor):
             a = getattr(t, "array", None)  # of a tensor that another thread is making there is none
             if _lies_in(a, memory):
@@ -113,11 +113,6 @@ def _same_window(a: Any, memory: Array, longer: Array) -> Array:
     if isinstance(longer, CudaArray):
         return CudaArray(longer.storage, a.shape, a.dtype, a.strides, (at + longer.offset * longer.itemsize) // a.itemsize)
     return np.ndarray(a.shape, a.dtype, longer.view(np.uint8), at, a.strides)  # type: ignore[call-overload, no-any-return]
-
-
-def _find_views(root: Tensor) -> list[Tensor]:
-    views = root.extra.views if root.extra is not None else None
-    return [v for mark in (*views.fresh.values(), *views.stale.values()) if (v := mark()) is not None] if views is not None else []
 
 
 def _record_path(root: Tensor, view: Tensor) -> None:

@@ -142,6 +142,12 @@ def _mark_views_stale(base: Tensor) -> None:
         views.swept = len(views.stale)
 
 
+def find_views(base: Any) -> list[Any]:
+    """The live views of a tensor, those of views among them."""
+    views = base.extra.views if base.extra is not None else None
+    return [v for mark in (*views.fresh.values(), *views.stale.values()) if (v := mark()) is not None] if views is not None else []
+
+
 def is_write_recorded(x: Tensor) -> bool:
     """Whether a graph has a part in what is written over x."""
     return state.enabled and (x.tracked or (x.path is not None and x.path[0].tracked))

@@ -21,7 +21,7 @@ from tritensor.ops.table import ops
 from tritensor.tensor import dlpack
 from tritensor.tensor.core import Tensor, new_tensor
 from tritensor.tensor.functions.shaping.moving import pin_memory as to_pinned
-from tritensor.tensor.functions.shaping.reshaping import parse_sizes
+from tritensor.tensor.functions.shaping.reshaping import parse_sizes, unpack_sequence
 from tritensor.tensor.parsing.data import parse_values
 from tritensor.tensor.public_api.publish import function
 
@@ -261,7 +261,7 @@ def triu(x: Tensor, diagonal: int = 0) -> Tensor:
 @function(method=False)
 def meshgrid(*tensors: Tensor, indexing: str = "ij") -> tuple[Tensor, ...]:
     """Coordinates of the grid that vectors span, as views; indexing "ij" (matrix) or "xy" (Cartesian)."""
-    given = tensors[0] if len(tensors) == 1 and isinstance(tensors[0], tuple | list) else tensors
+    given = unpack_sequence(tensors)
     if indexing not in ("ij", "xy"):
         raise ArgumentError(f"meshgrid: indexing {indexing!r} is neither 'ij' nor 'xy'")
     if not given:

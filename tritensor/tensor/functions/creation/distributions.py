@@ -20,8 +20,9 @@ from tritensor.ops.array import from_host, to_host
 from tritensor.ops.table import broadcast, ops
 from tritensor.random import Generator
 from tritensor.tensor.aliasing.inplace import overwrite
+from tritensor.tensor.casting import to_dtype
 from tritensor.tensor.core import Tensor, new_tensor
-from tritensor.tensor.functions.creation.random import Drawn, compute_type, draw_normal, draw_uniform, rounded, to_positive_dtype
+from tritensor.tensor.functions.creation.random import Drawn, compute_type, draw_normal, draw_uniform, to_positive_dtype
 from tritensor.tensor.public_api.publish import function
 
 CHUNK = 16384  # numbers drawn at a time, in the cache
@@ -212,7 +213,7 @@ def cauchy_(x: Tensor, median: float = 0, sigma: float = 1, *, generator: Genera
     with no_grad():
         drawn = draw_cauchy(tuple(x.array.shape), compute_type(x.array.dtype), x.device, generator)
         values = ops.add(ops.mul(drawn, float(sigma)), float(median))
-        return overwrite(x, rounded(values, x.array.dtype), "cauchy_")
+        return overwrite(x, to_dtype(values, x.array.dtype), "cauchy_")
 
 
 @function(free=False)

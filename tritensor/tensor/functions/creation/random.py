@@ -22,6 +22,7 @@ from tritensor.ops.array import all_values, from_host, to_host
 from tritensor.ops.table import broadcast, ops
 from tritensor.random import Generator
 from tritensor.tensor.aliasing.inplace import overwrite, write_out
+from tritensor.tensor.casting import to_dtype
 from tritensor.tensor.core import Tensor, new_tensor
 from tritensor.tensor.functions.creation.constructors import make_in_layout, numpy_type, options_like
 from tritensor.tensor.functions.shaping.reshaping import parse_sizes, to_c_order
@@ -62,14 +63,9 @@ def smallest_positive(dtype: np.dtype) -> float:
     return 2.0**-24 if dtype == np.float16 else float(ml_dtypes.finfo(dtype).tiny)
 
 
-def rounded(values: Tensor, dtype: np.dtype) -> Tensor:
-    """values in a type."""
-    return values if values.array.dtype == dtype else ops.cast(values, dtype=dtype)
-
-
 def to_positive_dtype(values: Tensor, dtype: np.dtype) -> Tensor:
     """Positive numbers in a type, in which none of them is 0."""
-    return rounded(ops.clamp(values, smallest_positive(dtype), None), dtype)
+    return to_dtype(ops.clamp(values, smallest_positive(dtype), None), dtype)
 
 
 def draw_uniform_between(a: float, b: float, shape: tuple[int, ...], dtype: np.dtype, on: device, generator: Generator | None) -> Tensor:
@@ -80,7 +76,7 @@ def draw_uniform_between(a: float, b: float, shape: tuple[int, ...], dtype: np.d
         return draw_uniform(shape, dtype, on, generator)
     with no_grad():
         u = draw_uniform(shape, compute_type(dtype), on, generator)
-        values = rounded(ops.add(ops.mul(u, float(b) - float(a)), float(a)), dtype)
+        values = to_dtype(ops.add(ops.mul(u, float(b) - float(a)), float(a)), dtype)
         return ops.clamp(values, None, _largest_below(b, dtype)) if a < b else values
 
 
@@ -107,7 +103,7 @@ def draw_normal(
         return _draw_standard_normal(shape, dtype, on, generator)
     with no_grad():
         z = _draw_standard_normal(shape, dtype if dtype.kind == "c" else compute_type(dtype), on, generator)
-        return rounded(z * std + mean, dtype)
+        return to_dtype(z * std + mean, dtype)
 
 
 def draw_exponential(shape: tuple[int, ...], dtype: np.dtype, on: device, generator: Generator | None = None, rate: float = 1.0) -> Tensor:
@@ -117,7 +113,7 @@ def draw_exponential(shape: tuple[int, ...], dtype: np.dtype, on: device, genera
     with no_grad():
         first = (2.0**-54 if kind == np.float64 else 2.0**-25) / rate
         least = 0.0 if math.isinf(rate) else max(first, smallest_positive(dtype))
-        return rounded(ops.clamp(ops.div(ops.log(ops.sub(1.0, u)), -float(rate)), least, None), dtype)
+        return to_dtype(ops.clamp(ops.div(ops.log(ops.sub(1.0, u)), -float(rate)), least, None), dtype)
 
 
 class Drawn(Function):
@@ -302,7 +298,7 @@ def normal(
         _require_float("normal", kind)
         z = _draw_standard_normal(shape, compute_type(kind), given[0].device, generator)
         drawn = to_c_order(mean + (std.to(kind) if isinstance(std, Tensor) else std) * z)
-        return drawn if drawn.array.dtype == kind else ops.cast(drawn, dtype=kind)
+        return to_dtype(drawn, kind)
     if size is None:
         raise TypeError("normal: give a size with a mean and std that are numbers")
     return draw_normal(parse_sizes("normal", (size,)), numpy_type(dtype), as_device(device), generator, mean, std)

@@ -9,6 +9,7 @@ import numpy as np
 from tritensor.ground.errors import DTypeError, LinAlgError, ShapeError
 from tritensor.ops.array import all_values
 from tritensor.ops.table import broadcast, ops
+from tritensor.tensor.casting import to_dtype
 from tritensor.tensor.core import Tensor
 from tritensor.tensor.functions.shaping.reshaping import reshape_to
 
@@ -101,5 +102,5 @@ def number_like(name: str, value: Any, x: Tensor) -> Tensor:
     if isinstance(value, Tensor):
         if value.is_complex():
             raise DTypeError(f"{name}: a tolerance is {value.dtype.name}; it must be real")
-        return value if value.array.dtype == wanted else ops.cast(value, dtype=wanted)
+        return to_dtype(value, wanted)
     return ops.full(shape=(), value=float(value), dtype=wanted, device=x.device)

@@ -12,6 +12,7 @@ from tritensor.autograd.saved import borrowing
 from tritensor.ground import dtypes
 from tritensor.ground.errors import DTypeError
 from tritensor.ops.table import ops
+from tritensor.tensor.casting import to_dtype
 from tritensor.tensor.core import Tensor
 from tritensor.tensor.functions.creation.constructors import ones_like
 from tritensor.tensor.functions.pointwise.elementary import require_tensors
@@ -44,16 +45,12 @@ def ldexp(x: Tensor, other: Tensor) -> Tensor:
     kind = dtypes.result_type([x.array, other.array], "ldexp")
     if kind.kind in "biu":
         kind = dtypes.default_float().numpy
-    y, left = _of_type(x, kind), _of_type(other, np.dtype(f"f{kind.itemsize // 2}") if kind.kind == "c" else kind)
+    y, left = to_dtype(x, kind), to_dtype(other, np.dtype(f"f{kind.itemsize // 2}") if kind.kind == "c" else kind)
     most = 1 - int(ml_dtypes.finfo(left.array.dtype).minexp)
     for _ in range(3):  # from the smallest subnormal number to the largest
         now = ops.clamp(left, -most, most)
         y, left = ops.mul(y, ops.pow(2.0, now)), ops.sub(left, now)
     return y
-
-
-def _of_type(x: Tensor, dtype: np.dtype) -> Tensor:
-    return x if x.array.dtype == dtype else ops.cast(x, dtype=dtype)
 
 
 @function(out=True)
@@ -67,7 +64,7 @@ def float_power(x: Operand, exponent: Operand) -> Tensor:
 def _to_double(x: Any) -> Any:
     if not isinstance(x, Tensor):
         return float(x) if isinstance(x, bool | int) else x
-    return _of_type(x, np.dtype(np.complex128 if x.dtype.is_complex else np.float64))
+    return to_dtype(x, np.dtype(np.complex128 if x.dtype.is_complex else np.float64))
 
 
 def _float_power_in_place(x: Tensor, exponent: Operand) -> Tensor:

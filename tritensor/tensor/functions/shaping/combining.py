@@ -14,15 +14,11 @@ from tritensor.ground.device import as_device
 from tritensor.ground.errors import ShapeError
 from tritensor.ops.table import normal_dim, ops
 from tritensor.tensor.aliasing.views import is_view_of_leaf, leave_base
+from tritensor.tensor.casting import to_dtype
 from tritensor.tensor.core import Tensor, as_tensor
 from tritensor.tensor.functions.shaping import joining
-from tritensor.tensor.functions.shaping.reshaping import parse_sizes, reshape_to
+from tritensor.tensor.functions.shaping.reshaping import parse_sizes, reshape_to, unpack_sequence
 from tritensor.tensor.public_api.publish import function
-
-
-def _given(tensors: Any) -> Any:
-    """Tensors given one by one, or as one sequence."""
-    return tensors[0] if len(tensors) == 1 and isinstance(tensors[0], tuple | list) else tensors
 
 
 @function(method=False)
@@ -31,7 +27,7 @@ def cartesian_prod(*tensors: Tensor) -> Tensor:
 
     Raises ShapeError for what is no vector, and for none at all.
     """
-    given = _given(tensors)
+    given = unpack_sequence(tensors)
     if not given:
         raise ShapeError("cartesian_prod: no tensors were given; it needs at least one")
     for k, x in enumerate(given):
@@ -87,7 +83,7 @@ def block_diag(*tensors: Tensor) -> Tensor:
 
     Raises ShapeError for more than two dimensions.
     """
-    given = _given(tensors)
+    given = unpack_sequence(tensors)
     if not given:
         return ops.full(shape=(1, 0), value=0, dtype=dtypes.default_float().numpy, device=as_device(None))
     blocks = []
@@ -100,7 +96,7 @@ def block_diag(*tensors: Tensor) -> Tensor:
     rows, left = [], 0
     for x in blocks:
         n, m = x.array.shape
-        x = x if x.array.dtype == common else ops.cast(x, dtype=common)
+        x = to_dtype(x, common)
         at = (slice(None), slice(left, left + m))
         rows.append(ops.pad_view(x, shape=(n, width), index=at))
         left += m

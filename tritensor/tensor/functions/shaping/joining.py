@@ -17,7 +17,7 @@ from tritensor.tensor.aliasing import fast_views
 from tritensor.tensor.aliasing.inplace import write_out
 from tritensor.tensor.aliasing.views import mark_parts
 from tritensor.tensor.core import Tensor, as_tensor
-from tritensor.tensor.functions.shaping.reshaping import forget_base, parse_sizes, reshape_to, to_c_order, unsqueeze
+from tritensor.tensor.functions.shaping.reshaping import forget_base, parse_sizes, reshape_to, to_c_order, unpack_sequence, unsqueeze
 from tritensor.tensor.public_api.arguments import Tensors
 from tritensor.tensor.public_api.publish import function
 
@@ -272,7 +272,7 @@ def atleast_3d(*tensors: Tensor) -> Any:
 
 
 def _raise_each_ndim(tensors: Any, ndim: int) -> Any:
-    given = tensors[0] if len(tensors) == 1 and isinstance(tensors[0], tuple | list) else tensors
+    given = unpack_sequence(tensors)
     found = tuple([_raise_ndim(x, ndim) for x in given])
     return found[0] if given is tensors and len(found) == 1 else found
 

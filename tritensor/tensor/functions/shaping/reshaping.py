@@ -41,6 +41,11 @@ def parse_sizes(name: str, given: Sequence[Any]) -> tuple[int, ...]:
         raise TypeError(f"{name}: {tuple(given)} are not integers; give ints") from None
 
 
+def unpack_sequence(tensors: Any) -> Any:
+    """Tensors given one by one, or as one tuple or list of them."""
+    return tensors[0] if len(tensors) == 1 and isinstance(tensors[0], tuple | list) else tensors
+
+
 def infer_size(name: str, shape: tuple[int, ...], have: tuple[int, ...]) -> tuple[int, ...]:
     """The shape with its one -1 replaced by the size that fits the elements of `have`."""
     if min(shape, default=0) >= 0:
@@ -330,7 +335,7 @@ def broadcast_to(x: Tensor, *shape: Any) -> Tensor:
 @function(method=False)
 def broadcast_tensors(*tensors: Tensor) -> tuple[Tensor, ...]:
     """All tensors expanded to the shape they broadcast to."""
-    given = tensors[0] if len(tensors) == 1 and isinstance(tensors[0], tuple | list) else tensors
+    given = unpack_sequence(tensors)
     shape = broadcast_shapes(*(tuple(x.array.shape) for x in given))
     return tuple([ops.expand(x, shape=shape) for x in given])
 

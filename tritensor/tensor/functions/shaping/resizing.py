@@ -14,7 +14,7 @@ from tritensor.ground.strides import as_format, contiguous_format, contiguous_st
 from tritensor.ground.transforms import WrappedArray
 from tritensor.ops.array import element_strides, empty
 from tritensor.tensor.aliasing.resizing import resize_memory
-from tritensor.tensor.aliasing.views import leave_base
+from tritensor.tensor.aliasing.views import find_views, leave_base
 from tritensor.tensor.core import Tensor, new_tensor
 from tritensor.tensor.derivatives import refuse_derivative
 from tritensor.tensor.functions.shaping.reshaping import parse_sizes as shape_of
@@ -87,9 +87,7 @@ def resize_as(x: Tensor, tensor: Tensor) -> Tensor:
 
 def _has_no_views(x: Tensor) -> bool:
     """Whether x was computed, or is in no graph, and neither is a view nor has any, whose way through the graph would be another's."""
-    views = None if x.extra is None else x.extra.views
-    viewed = views is not None and any(mark() is not None for mark in (*views.fresh.values(), *views.stale.values()))
-    return (x.node is not None or not x.tracked) and x.path is None and not viewed and type(x.array) is not WrappedArray
+    return (x.node is not None or not x.tracked) and x.path is None and not find_views(x) and type(x.array) is not WrappedArray
 
 
 @function(free=False)

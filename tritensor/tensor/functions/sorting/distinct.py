@@ -10,6 +10,7 @@ import numpy as np
 from tritensor.ground import dtypes
 from tritensor.ground.errors import DTypeError, ShapeError
 from tritensor.ops.table import normal_dim, ops
+from tritensor.tensor.casting import to_dtype
 from tritensor.tensor.core import Tensor, new_tensor
 from tritensor.tensor.derivatives import refuse_derivative
 from tritensor.tensor.functions.shaping.reshaping import forget_base, reshape_to, to_c_order
@@ -199,5 +200,4 @@ def _to_common_type(t: Any, common: np.dtype, like: Tensor) -> Tensor:
     """A tensor without gradients, in the common type."""
     if not isinstance(t, Tensor):
         return ops.full(shape=(), value=t, dtype=common, device=like.device)
-    t = t.detach()
-    return t if t.array.dtype == common else ops.cast(t, dtype=common)
+    return to_dtype(t.detach(), common)

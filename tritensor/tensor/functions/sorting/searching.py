@@ -12,6 +12,7 @@ from tritensor.ground import dtypes
 from tritensor.ground.errors import ArgumentError, DTypeError, ShapeError
 from tritensor.ops.array import from_host
 from tritensor.ops.table import ops
+from tritensor.tensor.casting import to_dtype
 from tritensor.tensor.core import Tensor, new_tensor
 from tritensor.tensor.parsing.nonzero_count import nonzero_columns, nonzero_rows
 from tritensor.tensor.public_api.arguments import Operand
@@ -28,7 +29,7 @@ def _promote_search(name: str, rows: Tensor, values: Any) -> tuple[Tensor, Tenso
     common = dtypes.result_type([rows.array, values.array if isinstance(values, Tensor) else values], name)
     if not isinstance(values, Tensor):
         values = ops.full(shape=(), value=values, dtype=common, device=rows.device)
-    return tuple(t if t.array.dtype == common else ops.cast(t, dtype=common) for t in (rows.detach(), values.detach()))  # type: ignore[return-value]
+    return to_dtype(rows.detach(), common), to_dtype(values.detach(), common)
 
 
 @function(method=False, out=True)
@@ -122,8 +123,7 @@ def unravel_index(indices: Tensor, shape: int | Sequence[int]) -> tuple[Tensor, 
     if not sizes:
         return ()
     behind = [math.prod(int(m) for m in sizes[k + 1 :]) for k in range(len(sizes))]
-    flat = ops.cast(indices, dtype=INT64) if indices.array.dtype != INT64 else indices
-    flat = ops.reshape(flat, shape=(*indices.array.shape, 1))
+    flat = ops.reshape(to_dtype(indices, INT64), shape=(*indices.array.shape, 1))
     steps, ends = (new_tensor(from_host(np.array(a, np.int64), indices.device)) for a in (behind, sizes))
     found = ops.remainder(ops.floor_divide(flat, steps), ends)  # (..., dims)
     lead = (slice(None),) * len(indices.array.shape)
