@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from collections.abc import Callable
 from typing import Any
 
 import numpy as np
@@ -11,6 +12,7 @@ from tritensor.ground import dtypes
 from tritensor.ground.dtypes import DType
 from tritensor.ground.errors import ArgumentError, NumberRangeError
 from tritensor.tensor.core import Tensor
+from tritensor.tensor.public_api.publish import rename_function
 
 Shape = int | tuple[int, ...]
 
@@ -62,14 +64,30 @@ def arange(
     return functions.arange(first, last, step, dtype=dtype, device=device)
 
 
-def empty(shape: Shape, *, dtype: DType | None = None, device: Any = None) -> Tensor:
-    """Uninitialised memory of a shape."""
-    return functions.empty(_to_sizes(shape), dtype=dtype, device=device)
+_SHAPED = {"empty": "Uninitialised memory of a shape.", "ones": "Ones of a shape.", "zeros": "Zeros of a shape."}
+_LIKE = {
+    "empty_like": "Uninitialised memory of x's shape and type.",
+    "ones_like": "Ones of x's shape and type.",
+    "zeros_like": "Zeros of x's shape and type.",
+}
 
 
-def empty_like(x: Tensor, /, *, dtype: DType | None = None, device: Any = None) -> Tensor:
-    """Uninitialised memory of x's shape and type."""
-    return functions.empty_like(x, dtype=dtype, device=device)
+def _make_shaped(name: str, doc: str) -> Callable[..., Tensor]:
+    def call(shape: Shape, *, dtype: DType | None = None, device: Any = None) -> Tensor:
+        return getattr(functions, name)(_to_sizes(shape), dtype=dtype, device=device)
+
+    return rename_function(call, name, doc)
+
+
+def _make_like(name: str, doc: str) -> Callable[..., Tensor]:
+    def call(x: Tensor, /, *, dtype: DType | None = None, device: Any = None) -> Tensor:
+        return getattr(functions, name)(x, dtype=dtype, device=device)
+
+    return rename_function(call, name, doc)
+
+
+made = {n: _make_shaped(n, doc) for n, doc in _SHAPED.items()} | {n: _make_like(n, doc) for n, doc in _LIKE.items()}
+globals().update(made)
 
 
 def eye(n_rows: int, n_cols: int | None = None, /, *, k: int = 0, dtype: DType | None = None, device: Any = None) -> Tensor:
@@ -124,16 +142,6 @@ def meshgrid(*arrays: Tensor, indexing: str = "xy") -> list[Tensor]:
     return list(functions.meshgrid(*promote_operands("meshgrid", *arrays), indexing=indexing)) if arrays else []
 
 
-def ones(shape: Shape, *, dtype: DType | None = None, device: Any = None) -> Tensor:
-    """Ones of a shape."""
-    return functions.ones(_to_sizes(shape), dtype=dtype, device=device)
-
-
-def ones_like(x: Tensor, /, *, dtype: DType | None = None, device: Any = None) -> Tensor:
-    """Ones of x's shape and type."""
-    return functions.ones_like(x, dtype=dtype, device=device)
-
-
 def tril(x: Tensor, /, *, k: int = 0) -> Tensor:
     """The part of matrices on and below the k-th diagonal, zeros above."""
     return functions.tril(require_array("tril", x), _clamp_diagonal(k, *x.array.shape[-2:]) if x.ndim > 1 else k)
@@ -144,17 +152,4 @@ def triu(x: Tensor, /, *, k: int = 0) -> Tensor:
     return functions.triu(require_array("triu", x), _clamp_diagonal(k, *x.array.shape[-2:]) if x.ndim > 1 else k)
 
 
-def zeros(shape: Shape, *, dtype: DType | None = None, device: Any = None) -> Tensor:
-    """Zeros of a shape."""
-    return functions.zeros(_to_sizes(shape), dtype=dtype, device=device)
-
-
-def zeros_like(x: Tensor, /, *, dtype: DType | None = None, device: Any = None) -> Tensor:
-    """Zeros of x's shape and type."""
-    return functions.zeros_like(x, dtype=dtype, device=device)
-
-
-__all__ = [
-    "arange", "asarray", "empty", "empty_like", "eye", "from_dlpack", "full", "full_like", "linspace", "meshgrid", "ones", "ones_like",
-    "tril", "triu", "zeros", "zeros_like",
-]  # fmt: skip
+__all__ = sorted([*made, "arange", "asarray", "eye", "from_dlpack", "full", "full_like", "linspace", "meshgrid", "tril", "triu"])

@@ -5,7 +5,7 @@ from __future__ import annotations
 from collections.abc import Callable, Sequence
 from typing import Any
 
-from tritensor.array_api.operands import fft_functions, require_array
+from tritensor.array_api.operands import functions, require_array
 from tritensor.ground.dtypes import DType
 from tritensor.tensor.core import Tensor
 from tritensor.tensor.public_api.publish import rename_function
@@ -28,14 +28,14 @@ _SEVERAL_AXES = {
 
 def _make_one_axis(name: str, doc: str) -> Callable[..., Tensor]:
     def call(x: Tensor, /, *, n: int | None = None, axis: int = -1, norm: str = "backward") -> Tensor:
-        return getattr(fft_functions, name)(require_array(name, x), n, axis, norm)
+        return getattr(functions.fft, name)(require_array(name, x), n, axis, norm)
 
     return rename_function(call, name, doc)
 
 
 def _make_several_axes(name: str, doc: str) -> Callable[..., Tensor]:
     def call(x: Tensor, /, *, s: Sequence[int] | None = None, axes: Sequence[int] | None = None, norm: str = "backward") -> Tensor:
-        return getattr(fft_functions, name)(require_array(name, x), s, axes, norm)
+        return getattr(functions.fft, name)(require_array(name, x), s, axes, norm)
 
     return rename_function(call, name, doc)
 
@@ -46,22 +46,22 @@ globals().update(made)
 
 def fftfreq(n: int, /, *, d: float = 1.0, dtype: DType | None = None, device: Any = None) -> Tensor:
     """The frequencies of fft's terms for samples at distance d."""
-    return fft_functions.fftfreq(n, d, dtype=dtype, device=device)
+    return functions.fft.fftfreq(n, d, dtype=dtype, device=device)
 
 
 def rfftfreq(n: int, /, *, d: float = 1.0, dtype: DType | None = None, device: Any = None) -> Tensor:
     """The frequencies of rfft's terms for samples at distance d."""
-    return fft_functions.rfftfreq(n, d, dtype=dtype, device=device)
+    return functions.fft.rfftfreq(n, d, dtype=dtype, device=device)
 
 
 def fftshift(x: Tensor, /, *, axes: int | Sequence[int] | None = None) -> Tensor:
     """Terms with frequency 0 in the middle of axes."""
-    return fft_functions.fftshift(require_array("fftshift", x), axes)
+    return functions.fft.fftshift(require_array("fftshift", x), axes)
 
 
 def ifftshift(x: Tensor, /, *, axes: int | Sequence[int] | None = None) -> Tensor:
     """The inverse of fftshift."""
-    return fft_functions.ifftshift(require_array("ifftshift", x), axes)
+    return functions.fft.ifftshift(require_array("ifftshift", x), axes)
 
 
 __all__ = sorted([*made, "fftfreq", "fftshift", "ifftshift", "rfftfreq"])

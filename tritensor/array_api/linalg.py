@@ -6,16 +6,7 @@ from collections.abc import Sequence
 from typing import Any
 
 from tritensor.array_api.manipulation import matrix_transpose
-from tritensor.array_api.operands import (
-    Axes,
-    common_type,
-    functions,
-    linalg_functions,
-    normal_axes,
-    promote_operands,
-    require_array,
-    to_dtype,
-)
+from tritensor.array_api.operands import Axes, common_type, functions, normal_axes, promote_operands, require_array, to_dtype
 from tritensor.array_api.statistical import sum as _sum
 from tritensor.ground.dtypes import DType
 from tritensor.ground.errors import ArgumentError, ShapeError
@@ -44,7 +35,7 @@ def vecdot(x1: Tensor, x2: Tensor, /, *, axis: int = -1) -> Tensor:
 
 def cholesky(x: Tensor, /, *, upper: bool = False) -> Tensor:
     """The triangular L with L L^H = x, or U with U^H U = x."""
-    return linalg_functions.cholesky(require_array("cholesky", x), upper=upper)
+    return functions.linalg.cholesky(require_array("cholesky", x), upper=upper)
 
 
 def cross(x1: Tensor, x2: Tensor, /, *, axis: int = -1) -> Tensor:
@@ -53,12 +44,12 @@ def cross(x1: Tensor, x2: Tensor, /, *, axis: int = -1) -> Tensor:
     sizes = [x.array.shape[normal_axes("cross", x, axis)[0]] for x in (a, b)]
     if sizes != [3, 3]:
         raise ShapeError(f"cross: axis {axis} of {tuple(a.array.shape)} and of {tuple(b.array.shape)} has sizes {sizes}; both must be 3")
-    return linalg_functions.cross(*functions.broadcast_tensors(a, b), dim=axis)
+    return functions.linalg.cross(*functions.broadcast_tensors(a, b), dim=axis)
 
 
 def det(x: Tensor, /) -> Tensor:
     """Determinants."""
-    return linalg_functions.det(require_array("det", x))
+    return functions.linalg.det(require_array("det", x))
 
 
 def diagonal(x: Tensor, /, *, offset: int = 0) -> Tensor:
@@ -68,32 +59,32 @@ def diagonal(x: Tensor, /, *, offset: int = 0) -> Tensor:
 
 def eigh(x: Tensor, /) -> Any:
     """Eigenvalues, ascending, and eigenvectors of symmetric or Hermitian matrices."""
-    return linalg_functions.eigh(require_array("eigh", x))
+    return functions.linalg.eigh(require_array("eigh", x))
 
 
 def eigvalsh(x: Tensor, /) -> Tensor:
     """Eigenvalues, ascending, of symmetric or Hermitian matrices."""
-    return linalg_functions.eigvalsh(require_array("eigvalsh", x))
+    return functions.linalg.eigvalsh(require_array("eigvalsh", x))
 
 
 def inv(x: Tensor, /) -> Tensor:
     """Inverse matrices."""
-    return linalg_functions.inv(require_array("inv", x))
+    return functions.linalg.inv(require_array("inv", x))
 
 
 def matrix_norm(x: Tensor, /, *, keepdims: bool = False, ord: int | float | str | None = "fro") -> Tensor:
     """Norms of matrices: "fro", "nuc", 1, -1, 2, -2, inf or -inf."""
-    return linalg_functions.matrix_norm(require_array("matrix_norm", x), "fro" if ord is None else ord, (-2, -1), keepdims)
+    return functions.linalg.matrix_norm(require_array("matrix_norm", x), "fro" if ord is None else ord, (-2, -1), keepdims)
 
 
 def matrix_power(x: Tensor, n: int, /) -> Tensor:
     """Square matrices to a whole power."""
-    return linalg_functions.matrix_power(require_array("matrix_power", x), n)
+    return functions.linalg.matrix_power(require_array("matrix_power", x), n)
 
 
 def matrix_rank(x: Tensor, /, *, rtol: float | Tensor | None = None) -> Tensor:
     """How many singular values exceed rtol times the largest."""
-    return linalg_functions.matrix_rank(require_array("matrix_rank", x), rtol=rtol)
+    return functions.linalg.matrix_rank(require_array("matrix_rank", x), rtol=rtol)
 
 
 def outer(x1: Tensor, x2: Tensor, /) -> Tensor:
@@ -106,39 +97,39 @@ def outer(x1: Tensor, x2: Tensor, /) -> Tensor:
 
 def pinv(x: Tensor, /, *, rtol: float | Tensor | None = None) -> Tensor:
     """Pseudo-inverses, singular values below rtol times the largest taken for 0."""
-    return linalg_functions.pinv(require_array("pinv", x), rtol=rtol)
+    return functions.linalg.pinv(require_array("pinv", x), rtol=rtol)
 
 
 def qr(x: Tensor, /, *, mode: str = "reduced") -> Any:
     """Q with orthonormal columns and R upper triangular with Q R = x; Q is square for "complete"."""
     if mode not in ("reduced", "complete"):
         raise ArgumentError(f"qr: mode is {mode!r}; it is 'reduced' or 'complete'")
-    return linalg_functions.qr(require_array("qr", x), mode)
+    return functions.linalg.qr(require_array("qr", x), mode)
 
 
 def slogdet(x: Tensor, /) -> Any:
     """The sign and the logarithm of the absolute value of determinants."""
-    return linalg_functions.slogdet(require_array("slogdet", x))
+    return functions.linalg.slogdet(require_array("slogdet", x))
 
 
 def solve(x1: Tensor, x2: Tensor, /) -> Tensor:
     """The y with x1 y = x2: x2 is one vector where it has one axis, else matrices."""
     a, b = promote_operands("solve", x1, x2)
     if b.ndim == 1:
-        return functions.squeeze(linalg_functions.solve(a, b.reshape((1,) * (a.ndim - 2) + (-1, 1))), -1)
-    return linalg_functions.solve(
+        return functions.squeeze(functions.linalg.solve(a, b.reshape((1,) * (a.ndim - 2) + (-1, 1))), -1)
+    return functions.linalg.solve(
         a, b.reshape((1,) * (a.ndim - b.ndim) + tuple(b.shape))
     )  # as many axes: PyTorch might see stacked vectors
 
 
 def svd(x: Tensor, /, *, full_matrices: bool = True) -> Any:
     """U, S and Vh with U diag(S) Vh = x, singular values descending."""
-    return linalg_functions.svd(require_array("svd", x), full_matrices)
+    return functions.linalg.svd(require_array("svd", x), full_matrices)
 
 
 def svdvals(x: Tensor, /) -> Tensor:
     """Singular values, descending."""
-    return linalg_functions.svdvals(require_array("svdvals", x))
+    return functions.linalg.svdvals(require_array("svdvals", x))
 
 
 def trace(x: Tensor, /, *, offset: int = 0, dtype: DType | None = None) -> Tensor:
@@ -151,7 +142,7 @@ def vector_norm(x: Tensor, /, *, axis: Axes = None, keepdims: bool = False, ord:
     dims = normal_axes("vector_norm", require_array("vector_norm", x), axis)
     kind = common_type("vector_norm", x, 1.0) if x.dtype.kind in ("bool", "int", "uint") else x.array.dtype
     x = to_dtype(x, kind)
-    return linalg_functions.vector_norm(x, ord, dims, keepdims) if dims else linalg_functions.vector_norm(x.unsqueeze(-1), ord, (-1,))
+    return functions.linalg.vector_norm(x, ord, dims, keepdims) if dims else functions.linalg.vector_norm(x.unsqueeze(-1), ord, (-1,))
 
 
 __all__ = [

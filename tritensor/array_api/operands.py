@@ -12,10 +12,8 @@ from tritensor.tensor.casting import to_dtype as to_dtype
 from tritensor.tensor.core import Tensor
 from tritensor.tensor.public_api.publish import namespaces, public
 
-# The functions that the tensor floor has published, under PyTorch's names and with PyTorch's meaning: what this room is made of.
-functions: Any = SimpleNamespace(**public)
-linalg_functions: Any = SimpleNamespace(**namespaces["linalg"])
-fft_functions: Any = SimpleNamespace(**namespaces["fft"])
+# What tritensor/tensor has published, under PyTorch's names and with PyTorch's meaning: the functions of this package are made of it.
+functions: Any = SimpleNamespace(**public, linalg=SimpleNamespace(**namespaces["linalg"]), fft=SimpleNamespace(**namespaces["fft"]))
 
 Number = bool | int | float | complex
 Axes = int | tuple[int, ...] | None

@@ -10,6 +10,7 @@ from tritensor.ground import dtypes
 from tritensor.ground.dtypes import DType
 from tritensor.ground.errors import ShapeError
 from tritensor.tensor.core import Tensor
+from tritensor.tensor.public_api.publish import rename_function
 
 
 def _reduce(name: str, x: Tensor, axis: Axes, keepdims: bool, reduce: Callable[[Tensor, Any, bool], Tensor]) -> Tensor:
@@ -44,19 +45,26 @@ def prod(x: Tensor, /, *, axis: Axes = None, dtype: DType | None = None, keepdim
     return _reduce("prod", x, axis, keepdims, lambda x, dims, keep: functions.prod(x, dims, keep, **given))
 
 
-def mean(x: Tensor, /, *, axis: Axes = None, keepdims: bool = False) -> Tensor:
-    """The mean along axes."""
-    return _reduce("mean", x, axis, keepdims, functions.mean)
+# By the standard's name: PyTorch's, documentation.
+_REDUCTIONS = {
+    "mean": ("mean", "The mean along axes."),
+    "max": ("amax", "The largest along axes, NaN where one is. Raises ValueError where there is no element."),
+    "min": ("amin", "The smallest along axes, NaN where one is. Raises ValueError where there is no element."),
+    "all": ("all", "Whether all along axes are true; bool, where PyTorch's of uint8 is uint8."),
+    "any": ("any", "Whether one along axes is true; bool, where PyTorch's of uint8 is uint8."),
+}
 
 
-def max(x: Tensor, /, *, axis: Axes = None, keepdims: bool = False) -> Tensor:
-    """The largest along axes, NaN where one is. Raises ValueError where there is no element."""
-    return _reduce("max", x, axis, keepdims, functions.amax)
+def _make_reduction(name: str, function: str, doc: str) -> Callable[..., Tensor]:
+    def call(x: Tensor, /, *, axis: Axes = None, keepdims: bool = False) -> Tensor:
+        found = _reduce(name, x, axis, keepdims, getattr(functions, function))
+        return found.to(dtypes.bool_) if name in ("all", "any") else found
+
+    return rename_function(call, name, doc)
 
 
-def min(x: Tensor, /, *, axis: Axes = None, keepdims: bool = False) -> Tensor:
-    """The smallest along axes, NaN where one is. Raises ValueError where there is no element."""
-    return _reduce("min", x, axis, keepdims, functions.amin)
+made = {n: _make_reduction(n, *given) for n, given in _REDUCTIONS.items()}
+globals().update(made)
 
 
 def var(x: Tensor, /, *, axis: Axes = None, correction: int | float = 0.0, keepdims: bool = False) -> Tensor:
@@ -67,16 +75,6 @@ def var(x: Tensor, /, *, axis: Axes = None, correction: int | float = 0.0, keepd
 def std(x: Tensor, /, *, axis: Axes = None, correction: int | float = 0.0, keepdims: bool = False) -> Tensor:
     """The standard deviation along axes, over n - correction."""
     return _reduce("std", x, axis, keepdims, lambda x, dims, keep: functions.std(x, dims, keepdim=keep, correction=correction))
-
-
-def all(x: Tensor, /, *, axis: Axes = None, keepdims: bool = False) -> Tensor:
-    """Whether all along axes are true; bool, where PyTorch's of uint8 is uint8."""
-    return _reduce("all", x, axis, keepdims, lambda x, dims, keep: functions.all(x, dims, keep)).to(dtypes.bool_)
-
-
-def any(x: Tensor, /, *, axis: Axes = None, keepdims: bool = False) -> Tensor:
-    """Whether one along axes is true; bool, where PyTorch's of uint8 is uint8."""
-    return _reduce("any", x, axis, keepdims, lambda x, dims, keep: functions.any(x, dims, keep)).to(dtypes.bool_)
 
 
 def count_nonzero(x: Tensor, /, *, axis: Axes = None, keepdims: bool = False) -> Tensor:
@@ -118,4 +116,4 @@ def diff(x: Tensor, /, *, axis: int = -1, n: int = 1, prepend: Tensor | None = N
     return functions.diff(joined, n, axis)
 
 
-__all__ = ["all", "any", "count_nonzero", "cumulative_prod", "cumulative_sum", "diff", "max", "mean", "min", "prod", "std", "sum", "var"]
+__all__ = sorted([*made, "count_nonzero", "cumulative_prod", "cumulative_sum", "diff", "prod", "std", "sum", "var"])
