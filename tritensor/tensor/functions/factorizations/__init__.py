@@ -11,8 +11,6 @@ from tritensor.tensor.functions.factorizations import (  # noqa: F401
     older_names,
     orthogonal,
     powers,
-    removed,
     solving,
     spectra,
-    symmetric,
 )

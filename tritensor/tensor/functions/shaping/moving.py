@@ -121,6 +121,18 @@ def to(
 
 
 @function(free=False)
+def cfloat(x: Tensor, memory_format: Any = preserve_format) -> Tensor:
+    """x as complex64; itself when it is."""
+    return to(x, dtype=dtypes.complex64, memory_format=memory_format)
+
+
+@function(free=False)
+def cdouble(x: Tensor, memory_format: Any = preserve_format) -> Tensor:
+    """x as complex128; itself when it is."""
+    return to(x, dtype=dtypes.complex128, memory_format=memory_format)
+
+
+@function(free=False)
 def cpu(x: Tensor, memory_format: Any = preserve_format) -> Tensor:
     """x on the CPU; itself when it is there."""
     return to(x, device="cpu", memory_format=memory_format)
