@@ -13,8 +13,9 @@ from tritensor.autograd.modes import no_grad
 from tritensor.ground.errors import ArgumentError, ShapeError
 from tritensor.ops.table import ops
 from tritensor.random import Generator
-from tritensor.tensor.core import Tensor, as_tensor
+from tritensor.tensor.core import Tensor
 from tritensor.tensor.functions.creation.random import compute_type, draw_uniform, randperm
+from tritensor.tensor.parsing.data import as_tensor
 from tritensor.tensor.public_api.publish import checked
 
 

@@ -8,7 +8,8 @@ from tritensor.ground.device import as_device
 from tritensor.ground.dtypes import as_dtype, default_float
 from tritensor.ops.array import empty
 from tritensor.tensor.copying import copy_compact
-from tritensor.tensor.core import Tensor, as_tensor, new_tensor
+from tritensor.tensor.core import Tensor, new_tensor
+from tritensor.tensor.parsing.data import as_tensor
 
 
 class Parameter(Tensor):

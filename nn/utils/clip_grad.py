@@ -19,7 +19,8 @@ from tritensor.ground.errors import EmptyError
 from tritensor.nn.utils.gradients import norms, scale_
 from tritensor.ops.table import ops, registry
 from tritensor.tensor.aliasing.views import is_write_recorded
-from tritensor.tensor.core import Tensor, as_tensor
+from tritensor.tensor.core import Tensor
+from tritensor.tensor.parsing.data import as_tensor
 from tritensor.tensor.public_api.publish import checked
 
 _HALVES = {float16, bfloat16}

@@ -12,7 +12,8 @@ from typing import Any, Generic, TypeVar
 from tritensor.data.random_order import permutation
 from tritensor.ground.errors import ArgumentError, AssertedArgumentError, AssertedError, StreamError
 from tritensor.random import Generator
-from tritensor.tensor.core import Tensor, as_tensor
+from tritensor.tensor.core import Tensor
+from tritensor.tensor.parsing.data import as_tensor
 
 T_co = TypeVar("T_co", covariant=True)
 

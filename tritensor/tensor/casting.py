@@ -21,6 +21,7 @@ _warned_at: list[str] = []  # not empty once the warning has been given in this 
 def warn_imaginary_dropped() -> None:
     """Say, once in a process and in PyTorch's words, that imaginary parts are dropped."""
     if not _warned_at:
+        # The user's line, not the library's: warnings are filtered and shown by line.
         frame = user_frame(sys._getframe(1))
         _warned_at.append(f"{frame.f_code.co_filename}:{frame.f_lineno}")
         message = "Casting complex values to real discards the imaginary part; .real or .abs() says which is meant"
@@ -43,6 +44,7 @@ def cast(x: Tensor, dtype: np.dtype) -> Tensor:
     if not drops_imaginary(have, dtype):
         return ops.cast(x, dtype=dtype)
     warn_imaginary_dropped()
+    # A view of the real parts: the gradient of the dropped ones is 0, as in PyTorch.
     part = ops.real(x)
     return ops.copy(part, memory_format=preserve_format) if part.array.dtype == dtype else ops.cast(part, dtype=dtype)
 
@@ -61,6 +63,7 @@ def to_dtype(y: Tensor, dtype: np.dtype) -> Tensor:
 def compute_in_float32(function: Callable[..., Tensor], x: Tensor, *others: Any) -> Tensor:
     """A function of several steps; where its result is a 16-bit float they are taken in float32, and rounded once."""
     operands = (x, *others)
+    # The common case, decided without promotion: a tensor with dimensions outranks numbers and 0-d tensors.
     if x.array.shape and x.array.dtype.itemsize > 2:  # so is the result, then
         return function(*operands)
     kind = dtypes.result_type([x.array if isinstance(x, Tensor) else x for x in operands])

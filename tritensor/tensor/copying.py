@@ -27,6 +27,7 @@ def copy_with_storage(x: Any, memo: dict[Any, Any]) -> Any:
     low, high = _address_span(owner)
     data = memo.get(("storage", low, high))
     if data is None:
+        # Keyed by addresses: two numpy arrays on one memory share no object that identifies it.
         data = memo["storage", low, high] = view_bytes(owner, low, high).copy()
     return np.ndarray(x.shape, x.dtype, data, x.ctypes.data - low if x.size else 0, x.strides)
 
@@ -79,6 +80,7 @@ def copy_compact(x: Any) -> Any:
     """A copy of x alone, without gaps, its axes in the order in which they lie in memory."""
     if not isinstance(x, CudaArray):
         return np.array(x, order="K")
+    # The copy kernel writes C order: permuted to memory order before and back after, the axes lie as they did.
     order = tuple(sorted(range(x.ndim), key=lambda axis: -abs(x.strides[axis])))
     back = tuple(sorted(range(x.ndim), key=lambda axis: order[axis]))
     return engine.copy(x.transpose(order)).transpose(back)
@@ -93,6 +95,7 @@ def pack_array(x: Any) -> tuple[Any, ...]:
         if x.size:
             x.storage.read(data, (x.offset + low) * x.itemsize)
         return data.tobytes(), dtypes.of(x.dtype).name, x.shape, strides, -low, str(on)
+    # The bytes in between too: a view's gaps are kept, so that strides stay valid when it is read back.
     start, end = _address_span(x)
     return (
         view_bytes(x, start, end).tobytes(),
@@ -133,5 +136,6 @@ def _find_owner(x: np.ndarray) -> np.ndarray:
             break
         found = base
     low, high = _address_span(x)
+    # A base chain may end in a smaller array (a buffer re-wrapped): then x is the only owner known.
     first, last = _address_span(found)
     return found if first <= low and high <= last else x

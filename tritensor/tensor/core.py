@@ -15,9 +15,9 @@ from tritensor.autograd.hooks import Handle, Hooks, forget_grad, hooks_of, keep_
 from tritensor.autograd.node import Node, Severed, Version, version_of
 from tritensor.autograd.saved import reclaim
 from tritensor.ground import dtypes
-from tritensor.ground.device import as_device, cpu, device
+from tritensor.ground.device import as_device, device
 from tritensor.ground.dtypes import DType
-from tritensor.ground.errors import DTypeError, GradError, ShapeError
+from tritensor.ground.errors import GradError
 from tritensor.ground.process import locks
 from tritensor.ground.strides import as_format, contiguous_format, contiguous_strides, matches
 from tritensor.ground.transforms import VMAP, WrappedArray, transform
@@ -67,8 +67,10 @@ class Tensor(HostValues, Methods):
         return t
 
     def __init__(self, *data: Any, device: Any = None) -> None:
+        # Tensor(3) is a size, Tensor([3]) values: PyTorch's legacy constructor tells them apart by type alone.
         if len(data) == 1 and not isinstance(data[0], int | np.integer):
             given = data[0]
+            # A Size is a shape even though it is a sequence of numbers: Tensor(x.shape) is uninitialised.
             if isinstance(given, Size):
                 self.array = empty(tuple(given), dtypes.default_float().numpy, as_device(device))
                 return
@@ -177,6 +179,7 @@ class Tensor(HostValues, Methods):
     def __iter__(self) -> Iterator[Tensor]:
         if not self.array.shape:
             raise TypeError("iter: iteration over a 0-d tensor; use .item() for its value")
+        # unbind marks its views as parts of one call, so that a write to one of them is refused as in PyTorch.
         return iter(self.unbind(0))
 
     __hash__ = object.__hash__
@@ -204,6 +207,7 @@ class Tensor(HostValues, Methods):
             return self  # else it has no say: a view requires grad where its base does
         self.tracked = bool(requires_grad)
         if self.extra is not None and self.extra.views is not None:
+            # Views taken outside the graph have no node; they require grad where their base does.
             self.extra.views.follow(self.tracked)
         return self
 
@@ -219,6 +223,7 @@ class Tensor(HostValues, Methods):
                 raise TypeError(f"grad: {type(value).__name__} is not a tensor; assign a tensor or None")
             if value is self:
                 raise GradError("grad: a tensor cannot be its own gradient; assign a clone() of it, or None")
+            # Compared as arrays: building Size and DType objects would cost more than the check.
             a, b = value.array, self.array
             if a.shape != b.shape or a.dtype != b.dtype or type(a) is not type(b) or value.device != self.device:
                 raise GradError(
@@ -278,6 +283,7 @@ class Tensor(HostValues, Methods):
         """The same memory outside the graph; in-place writes are seen, and counted, on both sides."""
         array = self.array
         t = new_tensor(array if type(array) is not WrappedArray else transform.current.detached(array))
+        # One counter for both: a write through the detached tensor must invalidate what the graph has saved.
         t.version = version_of(self)
         return t
 
@@ -290,6 +296,7 @@ class Tensor(HostValues, Methods):
             raise GradError("detach_: a view stays in the graph of its base; use detach()")
         if self.extra is not None and self.extra.views is not None:
             self.extra.views.part()
+        # What nodes have saved of this tensor's memory is copied or given up before the tensor leaves the graph.
         reclaim(self)
         self.set_node(None)
         return self
@@ -300,6 +307,7 @@ class Tensor(HostValues, Methods):
         array = self.array
         if type(array) is not WrappedArray:
             return new_tensor(array)
+        # Only the tangent and the graph are dropped: the batch dimension belongs to the value.
         if array.level.kind == VMAP:
             return new_tensor(WrappedArray(array.level, array.value.data, array.batched))
         return new_tensor(array if array.tangent is None else WrappedArray(array.level, array.value))
@@ -331,6 +339,7 @@ class Tensor(HostValues, Methods):
         extra = ensure_extra(self)
         if extra.post_hooks is None:
             extra.post_hooks = {}
+        # A class flag: an engine that has never seen such a hook does not look for them at every leaf.
         Hooks.post = True
         return Handle(extra.post_hooks, hook)
 
@@ -349,6 +358,7 @@ class Tensor(HostValues, Methods):
 
     def set_node(self, node: Node | None) -> None:
         """Give this tensor another place in the graph: retain_grad goes there with it, the hooks stay with what it was."""
+        # retain_grad belongs to the tensor, not to the node that made it before.
         if self.extra is not None and self.extra.retains:
             forget_grad(self.node, self)
             if node is not None:
@@ -365,9 +375,11 @@ class Tensor(HostValues, Methods):
         """Note the way from the base, so that in-place writes reach both graphs (dispatch calls this)."""
         above = base.path
         self.path = (base, step) if above is None else (*above, step)
+        # A view of a view that must not be written must not be written either.
         origin = base.extra.origin if above is not None and base.extra is not None else ""
         if origin or not recording:
             ensure_extra(self).origin = origin or "no_grad"
+        # Under no_grad the view has no node, and still requires grad as PyTorch's does: Severed says so.
         if not recording and base.tracked and dtypes.has_gradient(self.array.dtype):
             self.node, self.tracked = Severed(), True
         fresh = _live_views(self.path[0]).fresh
@@ -422,26 +434,7 @@ def _live_views(root: Tensor) -> LiveViews:
         return root.extra.views
     extra = ensure_extra(root)
     with _extra_lock:
+        # Checked again inside the lock: another thread may have made it meanwhile.
         if extra.views is None:
             extra.views = LiveViews()
         return extra.views
-
-
-def as_tensor(x: Any, like: Tensor | None = None, name: str = "tensor") -> Tensor:
-    """A tensor from a tensor, numpy array, number or nested list; on `like`'s device where one is given. Errors begin with `name`."""
-    if isinstance(x, Tensor):
-        return x
-    try:
-        array = x if isinstance(x, np.ndarray) else np.asarray(x)
-    except ValueError:
-        raise ShapeError(f"{name}: the nested lists are ragged; all lists of one level must have one length") from None
-    if array.dtype.kind in "OUSmM":
-        given = f"a {type(x).__name__} of {array.dtype}" if isinstance(x, np.ndarray) else repr(x)[:40]
-        raise DTypeError(
-            f"{name}: {given} is no number; tensors cannot hold {array.dtype}; they hold {', '.join(d.name for d in dtypes.ALL)}"
-        )
-    if not isinstance(x, np.ndarray | np.generic) and array.dtype == np.float64:
-        array = array.astype(dtypes.default_float().numpy)
-    dtypes.of(array.dtype)
-    where = cpu if like is None else like.device
-    return new_tensor(array if where.type == "cpu" else from_host(array, where))

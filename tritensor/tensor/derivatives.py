@@ -59,6 +59,7 @@ def _renamed_function(kind: type[_Constant], name: str) -> type[_Constant]:
 
 
 def _apply_function(kind: type[_Constant], name: str, by: str, y: Tensor, xs: tuple[Any, ...]) -> Tensor:
+    # Outside the graph nothing may be recorded, or the result would claim to require grad.
     given = [x for x in xs if isinstance(x, Tensor) and followed(x)]
     return _renamed_function(kind, name).apply(name, by, y, *given) if given else y  # type: ignore[arg-type]
 
@@ -70,6 +71,7 @@ def make_constant(name: str, y: Tensor, *xs: Any) -> Tensor:
 
 def refuse_derivative(name: str, y: Tensor, *xs: Any, by: str = "") -> Tensor:
     """y, which raises NoDerivativeError when a derivative by one of `xs` is asked of it; `by` says which that is, where y has others."""
+    # Nothing else contributes a gradient: the one node that raises is enough.
     if not followed(y):
         return _apply_function(_NoDerivative, name, by, y, xs)
     nothing = ops.full(shape=(), value=-0.0, dtype=y.array.dtype, device=y.device)  # which changes no number, -0.0 neither

@@ -90,6 +90,7 @@ def export_array(array: Array, stream: Any, versioned: bool, copied: bool) -> An
     kind = dtypes.of(array.dtype)
     where = device_of(array)
     if isinstance(array, CudaArray):
+        # Emulated memory is host memory under a cuda label: a consumer would hand the pointer to the driver.
         if emulated():
             raise BufferError(
                 f"dlpack: the tensor is on {array.device}, which is emulated: no other library finds it there; use .cpu() first"
@@ -102,7 +103,9 @@ def export_array(array: Array, stream: Any, versioned: bool, copied: bool) -> An
     address = array.data_ptr() if isinstance(array, CudaArray) else array.ctypes.data
     code = _CODE_BY_NAME.get(kind.name, _CODES.get(kind.kind))
     tensor = _Tensor(address, where[0], where[1], len(array.shape), code, 8 * kind.itemsize, 1, sizes, strides, 0)
+    # Python keeps the structure, shape, strides and array alive until the consumer's deleter call.
     deleter = ctypes.cast(_delete, ctypes.c_void_p)
+    # Only the versioned structure has flags: an old consumer never hears that memory is read-only.
     if versioned:
         read_only = isinstance(array, np.ndarray) and not array.flags.writeable
         made: Any = _Versioned(*VERSION, None, deleter, READ_ONLY * read_only + COPIED * copied, tensor)
@@ -122,6 +125,7 @@ def _order_streams(stream: Any, index: int) -> None:
         raise ArgumentError(f"dlpack: stream {stream!r}; give a handle, 1 or 2 for CUDA's default streams, or -1 for no waiting")
     own = current_stream(index)
     handle = 0 if stream in (None, 1) else stream
+    # Work on one stream is ordered by itself; an event would cost a call.
     if handle != own.cuda_stream:
         ExternalStream(handle, index).wait_stream(own)
 
@@ -158,6 +162,7 @@ def import_array(source: Any) -> Array:
         )
     if name == b"dltensor_versioned" and made.major != VERSION[0]:
         raise BufferError(f"from_dlpack: DLPack {made.major}.{made.minor}; version {VERSION[0]} is understood")
+    # Renamed so that the capsule's destructor leaves the memory to us, and nobody takes it twice.
     _set_name(capsule, _USED_NAMES[name])
     owner = _ForeignMemory(address, made.deleter)
     read_only = name == b"dltensor_versioned" and bool(made.flags & READ_ONLY)
@@ -170,6 +175,7 @@ def _request_capsule(source: Any) -> Any:
     if int(source.__dlpack_device__()[0]) == CUDA:
         options["stream"] = current_stream(int(source.__dlpack_device__()[1])).cuda_stream or 1
     try:
+        # Version 1 lets the producer say read-only and copied.
         return source.__dlpack__(max_version=VERSION, **options)
     except TypeError:  # of before version 1
         return source.__dlpack__(**options)
@@ -185,6 +191,7 @@ def _layout(tensor: Any) -> tuple[tuple[int, ...], tuple[int, ...]]:
 
 def _host_array(tensor: Any, kind: DType, owner: _ForeignMemory, read_only: bool) -> np.ndarray:
     shape, strides = _layout(tensor)
+    # Producers give a null pointer for no elements, which numpy refuses.
     if 0 in shape:
         return np.empty(shape, kind.numpy)
     plain = np.dtype(f"u{kind.itemsize}") if kind.name in _CODE_BY_NAME else kind.numpy  # numpy has no name for those

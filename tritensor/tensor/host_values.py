@@ -55,6 +55,7 @@ class HostValues:
         if force:
             return to_host(self.array)
         if self.tracked and state.enabled:
+            # Under no_grad numpy's writes change nothing that is recorded, so it is allowed there.
             raise GradError("numpy: the tensor requires grad, and numpy's writes would not be seen; use .detach().numpy()")
         if isinstance(self.array, CudaArray):
             raise DeviceError(f"numpy: the tensor is on {self.device}; use .cpu().numpy()")
@@ -72,6 +73,7 @@ class HostValues:
 
     def __array_namespace__(self, *, api_version: str | None = None) -> Any:
         """`tritensor.array_api`: the functions of the Python array API standard. Raises ValueError for a version that it is not."""
+        # Older versions of the standard are subsets of 2024.12.
         if api_version not in (None, "2021.12", "2022.12", "2023.12", "2024.12"):
             raise ArgumentError(
                 f"__array_namespace__: api_version is {api_version!r}; 2024.12 is here, which holds what those before it ask"
@@ -97,6 +99,7 @@ class HostValues:
         if dl_device is not None and tuple(int(i) for i in dl_device) != self.__dlpack_device__():
             if tuple(int(i) for i in dl_device) != (dlpack.CPU, 0) or copy is False:
                 raise BufferError(f"dlpack: the tensor is on {self.device}, dl_device is {tuple(dl_device)}; move it with .to(...) first")
+            # A copy on the CPU has no stream to be ordered after.
             given, stream = given.cpu(), None
         elif copy:
             given = given.clone()
@@ -116,8 +119,10 @@ class HostValues:
             raise AttributeError(f"__cuda_array_interface__: there is no name for {self.dtype.name} in it; use DLPack")
         if self.tracked:
             raise GradError("__cuda_array_interface__: the tensor requires grad; use .detach()")
+        # The protocol asks for None where the array is C-contiguous.
         strides = None if array.is_contiguous() else tuple(s * array.itemsize for s in array.strides)
         data = (array.data_ptr() if array.size else 0, False)
+        # The protocol forbids 0: 1 is its name of the legacy default stream.
         stream = current_stream(array.device.index).cuda_stream or 1
         return {"shape": tuple(array.shape), "typestr": array.dtype.str, "data": data, "version": 3, "strides": strides, "stream": stream}
 
@@ -165,6 +170,7 @@ class HostValues:
     def __copy__(self) -> Any:
         """Another leaf on the same memory; writes are counted for both."""
         t: Any = type(self).__new__(type(self))
+        # detach shares the counter of writes, which a plain attribute copy would not.
         shared: Any = self.detach()  # type: ignore[attr-defined]
         t.array, t.version, t.tracked = shared.array, shared.version, self.tracked
         if hasattr(self, "__dict__"):

@@ -52,6 +52,7 @@ class _RealFormat:
             size = np.abs(counted)
             low, high = float(size.min()), float(size.max())
             self.whole = bool((counted == np.ceil(counted)).all())
+            # PyTorch's thresholds (torch/_tensor_str.py).
             self.scientific = high / low > 1000.0 or high > 1e8 or (not self.whole and low < 1e-4)
             if _options["sci_mode"] is not None:
                 self.scientific = _options["sci_mode"]
@@ -134,10 +135,12 @@ def format_values(x: Array, indent: int) -> str:
     if x.size == 0:
         return "[]"
     summarize, edge = x.size > _options["threshold"], _options["edgeitems"]
+    # With edgeitems=0 nothing is left to show; PyTorch prints the dots alone.
     if summarize and not edge:
         return "[...]"
     host = _edge_values(x, edge) if summarize else to_host(x)
     kind = dtypes.of(x.dtype).kind
+    # numpy formats ml_dtypes' scalars by their own repr; as float32 the digits are those of PyTorch.
     if kind in ("float", "float8") and host.dtype.itemsize < 4:
         host = host.astype(np.float32)
     cut = tuple([summarize and size > 2 * edge for size in x.shape])
@@ -147,6 +150,7 @@ def format_values(x: Array, indent: int) -> str:
 def _repr(self: Tensor) -> str:
     """`tensor([[1., 2.]], device='cuda:0', dtype=..., grad_fn=<...>)`, leaving out what goes without saying."""
     if type(self.array) is WrappedArray:
+        # Inside a transform a tensor has no values of its own: the wrapped one is shown.
         return _wrapped_repr(self.array)
     plain = type(self) is Tensor or self.heading or vars(type(self)).get("prints_plain")
     opening = "tensor(" if plain else f"{type(self).__name__}("
@@ -155,6 +159,7 @@ def _repr(self: Tensor) -> str:
     if self.is_cuda:
         notes.append(f"device='{self.device}'")
     size = self.array.size
+    # An empty tensor's brackets show no shape; PyTorch adds size=.
     if len(self.array.shape) != 1 if size == 0 else not _options["edgeitems"]:
         notes.append(f"size={tuple(self.array.shape)}")  # the brackets do not show it
     if size == 0:

@@ -27,6 +27,7 @@ class LiveViews:
         is written, and to the base then, as in PyTorch."""
         for mark in tuple(self.fresh.values()):
             view = mark()
+            # Only views of types with a gradient can require it: an integer view of a float base stays outside.
             if view is not None and tracked and not view.tracked and dtypes.has_gradient(view.array.dtype):
                 view.set_node(Severed())
                 if view.extra is None or not view.extra.origin:
@@ -39,6 +40,7 @@ class LiveViews:
         for mark in tuple(self.stale.values()):
             view = mark()
             if view is not None and (view.extra is None or not view.extra.origin):
+                # Reading `node` of a stale view computes it through the base's node, which is still there.
                 _ = view.node
         for mark in tuple(self.fresh.values()):
             view = mark()

@@ -17,6 +17,7 @@ def _repr_fields(x: Any) -> str:
 
 
 @functools.cache
+# Cached so that every call of a function returns instances of one class, which pickle finds by name.
 def return_type(name: str, kind: type[NamedTupleType]) -> type[NamedTupleType]:
     """`kind`, a named tuple, as what the function `name` returns: tritensor.return_types.max."""
     return type(name, (kind,), {"__slots__": (), "__module__": "tritensor.return_types", "__doc__": kind.__doc__, "__repr__": _repr_fields})

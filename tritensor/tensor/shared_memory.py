@@ -123,6 +123,7 @@ class _OwnNames:
 
     def keep(self, name: str) -> None:
         """Note a name of this process."""
+        # Finalizers are not inherited by fork: the child registers its own.
         if self.process != os.getpid():  # the first one here: a forked child begins anew
             from multiprocessing import util
 
@@ -201,6 +202,7 @@ def reserve_file(nbytes: int, name: str = "") -> int:
         raise no_room_error(nbytes, error) from error
     try:
         if nbytes:
+            # Reserves the pages now: a sparse file would end the process by SIGBUS at its first write beyond what is free.
             os.posix_fallocate(descriptor, 0, nbytes)
     except OSError as error:
         os.close(descriptor)
@@ -222,6 +224,7 @@ def reserve_and_map(nbytes: int) -> tuple[int, Mapping]:
 
 def no_room_error(nbytes: int, error: OSError) -> Exception:
     """What is said where a segment could not be had: how much was asked, what there is, what to do. An error of another kind is returned as it is."""
+    # Descriptors run out long before memory does: each segment holds one, and the mend is another.
     if error.errno in NO_DESCRIPTOR:
         held, raised = descriptor_usage()
         return OutOfMemoryError(
@@ -234,6 +237,7 @@ def no_room_error(nbytes: int, error: OSError) -> Exception:
         text = f"shared memory: {FOLDER} takes no file ({os.strerror(error.errno or 0)}); set_sharing_strategy('file_descriptor') does not use it"
         return OSError(error.errno, text, error.filename or FOLDER)
     said = f"shared memory: no room for {nbytes:,} bytes: {os.strerror(error.errno or 0)}; {_free_memory_text()}"
+    # RLIMIT_FSIZE, which limits memfd and /dev/shm files too.
     if error.errno == errno.EFBIG:
         return OutOfMemoryError(said + "; this process may not write files that large: raise ulimit -f")
     mend = "use fewer DataLoader workers, a smaller prefetch_factor or batch_size"
@@ -296,6 +300,7 @@ def add_name(segment: Segment) -> str:
 def take_over_name(name: str) -> str:
     """A name that was sent here, as one of this process. Raises FileNotFoundError where it is gone."""
     own = new_name()
+    # Renamed, not linked anew: the sender's tracker must not remove the name that this process uses.
     os.rename(f"{FOLDER}/{name}", f"{FOLDER}/{own}")
     _resource_tracker().register("/" + own, "shared_memory")
     _resource_tracker().unregister("/" + name, "shared_memory")

@@ -33,10 +33,12 @@ def move_to_shared_memory(holder: Any) -> Segment | None:
             raise TransformError("share_memory_: inside vmap, grad or jvp a tensor has no memory of its own; share it before the transform")
         if not array.size:
             return None
+        # Memory that is shared already is never moved again: another process may be looking at it.
         found = find_segment(array)
         if found is not None:
             return found
         owner, low, high = memory_owner(array)
+        # The walk over all objects costs milliseconds; an array that nobody else refers to needs none.
         alone = owner is array and sys.getrefcount(owner) <= _UNSHARED_REFERENCES
         segment = create(high - low)
         there = np.asarray(segment)
@@ -60,6 +62,7 @@ def _other_holders(owner: np.ndarray, low: int, high: int) -> list[Any]:
     """The tensors and storages of the program whose arrays lie in a memory. Views of views are found as well, which no list of ours holds."""
     kinds, found = tuple(ARRAY_SLOTS), []
     for candidate in gc.get_objects():
+        # type() and issubclass, not isinstance: proxies answer __class__, and asking them may run their code.
         if not issubclass(type(candidate), kinds):
             continue
         try:

@@ -18,8 +18,10 @@ class Size(tuple[int, ...]):
     __slots__ = ()
 
     def __new__(cls, sizes: Iterable[Any] = ()) -> Size:
+        # Refuses floats, which a tuple would keep; numpy's integers and 0-d tensors become ints.
         return tuple.__new__(cls, [as_index(n) for n in sizes])
 
+    # PyTorch's slices and sums of a Size are Sizes, a tuple's would be plain tuples.
     def __getitem__(self, at: Any) -> Any:
         found = _tuple_item(self, at)
         return new_size(Size, found) if type(at) is slice else found

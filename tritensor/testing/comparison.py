@@ -11,7 +11,8 @@ import numpy as np
 from tritensor.ground import dtypes
 from tritensor.ground.dtypes import DType
 from tritensor.ops.array import to_host
-from tritensor.tensor.core import Tensor, as_tensor
+from tritensor.tensor.core import Tensor
+from tritensor.tensor.parsing.data import as_tensor
 
 # (relative, absolute) by type; other types have to be equal.
 PRECISIONS = {

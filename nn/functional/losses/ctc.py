@@ -11,7 +11,8 @@ from tritensor.ground.errors import ArgumentError, DTypeError, ShapeError
 from tritensor.nn.functional.losses.checks import check_labels, check_reduction
 from tritensor.nn.reduction import reduced
 from tritensor.ops.table import ops
-from tritensor.tensor.core import Tensor, as_tensor
+from tritensor.tensor.core import Tensor
+from tritensor.tensor.parsing.data import as_tensor
 from tritensor.tensor.public_api.publish import checked
 
 Lengths = Tensor | Sequence[int] | int

@@ -21,7 +21,8 @@ from tritensor.nn.utils.clip_grad import (
     refuse_nonfinite,
 )
 from tritensor.ops.table import ops
-from tritensor.tensor.core import Tensor, as_tensor
+from tritensor.tensor.core import Tensor
+from tritensor.tensor.parsing.data import as_tensor
 from tritensor.tensor.public_api.publish import public
 
 

@@ -22,7 +22,8 @@ from tritensor.ops.table import Op, Spec, ops, registry
 from tritensor.tensor.aliasing.overlaps import elements_agree, has_own_cells, refuse_overlap, write_changed
 from tritensor.tensor.aliasing.resizing import needs_own_memory, resize_memory
 from tritensor.tensor.aliasing.views import copy_into, is_write_recorded, leave_base, rebase_history, refuse_write
-from tritensor.tensor.core import Tensor, as_tensor, new_tensor
+from tritensor.tensor.core import Tensor, new_tensor
+from tritensor.tensor.parsing.data import as_tensor
 
 
 def compute_into(name: str, target: Tensor, operands: tuple[Any, ...], who: str) -> bool:

@@ -7,12 +7,35 @@ from typing import Any
 import numpy as np
 
 from tritensor.ground import dtypes
+from tritensor.ground.device import cpu
 from tritensor.ground.errors import DTypeError, NumberRangeError, ShapeError
-from tritensor.ops.array import to_host
-from tritensor.tensor.core import Tensor
+from tritensor.ops.array import from_host, to_host
+from tritensor.tensor.core import Tensor, new_tensor
 
 _NUMBERS = frozenset((bool, int, float, complex))
 _SEQUENCES = (list, tuple, range)
+
+
+def as_tensor(x: Any, like: Tensor | None = None, name: str = "tensor") -> Tensor:
+    """A tensor from a tensor, numpy array, number or nested list; on `like`'s device where one is given. Errors begin with `name`."""
+    if isinstance(x, Tensor):
+        return x
+    try:
+        array = x if isinstance(x, np.ndarray) else np.asarray(x)
+    except ValueError:
+        raise ShapeError(f"{name}: the nested lists are ragged; all lists of one level must have one length") from None
+    # numpy makes object, string and date arrays of anything; no kernel holds them.
+    if array.dtype.kind in "OUSmM":
+        given = f"a {type(x).__name__} of {array.dtype}" if isinstance(x, np.ndarray) else repr(x)[:40]
+        raise DTypeError(
+            f"{name}: {given} is no number; tensors cannot hold {array.dtype}; they hold {', '.join(d.name for d in dtypes.ALL)}"
+        )
+    # Python floats take the default type, numpy's own float64 stays, as in PyTorch.
+    if not isinstance(x, np.ndarray | np.generic) and array.dtype == np.float64:
+        array = array.astype(dtypes.default_float().numpy)
+    dtypes.of(array.dtype)
+    where = cpu if like is None else like.device
+    return new_tensor(array if where.type == "cpu" else from_host(array, where))
 
 
 def parse_values(name: str, data: Any, dtype: Any) -> np.ndarray:

@@ -17,9 +17,10 @@ from tritensor.tensor.aliasing.inplace import overwrite
 from tritensor.tensor.aliasing.overlaps import has_own_cells
 from tritensor.tensor.aliasing.views import is_write_recorded, refuse_write
 from tritensor.tensor.casting import cast
-from tritensor.tensor.core import Tensor, as_tensor
+from tritensor.tensor.core import Tensor
 from tritensor.tensor.functions.indexing.scattering import require_same_dtype
 from tritensor.tensor.functions.shaping.reshaping import forget_base, reshape_to
+from tritensor.tensor.parsing.data import as_tensor
 from tritensor.tensor.parsing.index import advanced_index, basic_index, is_basic, split_index
 from tritensor.tensor.parsing.nonzero_count import flat_nonzero
 from tritensor.tensor.public_api.publish import function

@@ -10,8 +10,9 @@ import numpy as np
 from tritensor.ground import dtypes
 from tritensor.ops.table import ops
 from tritensor.tensor.casting import cast, compute_in_float32
-from tritensor.tensor.core import Tensor, as_tensor
+from tritensor.tensor.core import Tensor
 from tritensor.tensor.functions.pointwise.elementary import require_tensors
+from tritensor.tensor.parsing.data import as_tensor
 from tritensor.tensor.public_api.arguments import Operand
 from tritensor.tensor.public_api.publish import function
 

@@ -19,10 +19,10 @@ from tritensor.ops.table import ops, registry
 from tritensor.ops.table.lookup import changing
 from tritensor.tensor.aliasing.inplace import compute_into, overwrite
 from tritensor.tensor.casting import cast
-from tritensor.tensor.core import Tensor, as_tensor, new_tensor
+from tritensor.tensor.core import Tensor, new_tensor
 from tritensor.tensor.functions.shaping.moving import to
 from tritensor.tensor.functions.shaping.reshaping import to_c_order
-from tritensor.tensor.parsing.data import parse_values
+from tritensor.tensor.parsing.data import as_tensor, parse_values
 from tritensor.tensor.public_api.publish import function
 
 _OPERANDS = (Tensor, bool, int, float, complex, np.generic)

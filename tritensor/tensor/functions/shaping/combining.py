@@ -15,9 +15,10 @@ from tritensor.ground.errors import ShapeError
 from tritensor.ops.table import normal_dim, ops
 from tritensor.tensor.aliasing.views import is_view_of_leaf, leave_base
 from tritensor.tensor.casting import to_dtype
-from tritensor.tensor.core import Tensor, as_tensor
+from tritensor.tensor.core import Tensor
 from tritensor.tensor.functions.shaping import joining
 from tritensor.tensor.functions.shaping.reshaping import parse_sizes, reshape_to, unpack_sequence
+from tritensor.tensor.parsing.data import as_tensor
 from tritensor.tensor.public_api.publish import function
 
 

@@ -16,8 +16,9 @@ from tritensor.ops.table import normal_dim, normal_dims, ops, sized_dim
 from tritensor.tensor.aliasing import fast_views
 from tritensor.tensor.aliasing.inplace import write_out
 from tritensor.tensor.aliasing.views import mark_parts
-from tritensor.tensor.core import Tensor, as_tensor
+from tritensor.tensor.core import Tensor
 from tritensor.tensor.functions.shaping.reshaping import forget_base, parse_sizes, reshape_to, to_c_order, unpack_sequence, unsqueeze
+from tritensor.tensor.parsing.data import as_tensor
 from tritensor.tensor.public_api.arguments import Tensors
 from tritensor.tensor.public_api.publish import function
 
