@@ -34,28 +34,34 @@ def compute_into(name: str, target: Tensor, operands: tuple[Any, ...], who: str)
     """
     op = _direct_op(name, len(operands))
     a = target.array
+    # Floats only: integers would need the checks of promotion that `overwrite` makes.
     if op is None or type(a) is WrappedArray or is_write_recorded(target) or dtypes.of(a.dtype).kind != "float" or not has_own_cells(a):
         return False
     given: list[Any] = []
     whole = False
     for y in operands:
+        # Beyond 2^53 an int is not exact as float64, which kernels take numbers in.
         if type(y) is float or (type(y) is int and abs(y) < 2**53):
             given.append(y)
             continue
         if not isinstance(y, Tensor) or (y.tracked and state.enabled):
             return False
         b = y.array
+        # Reading memory that is being written is safe only where each element is read before it is written: for the target itself.
         if type(b) is not type(a) or b.dtype != a.dtype or (b is not a and (device_of(b) != device_of(a) or same_memory(a, b))):
             return False
         if b.shape != a.shape and not broadcasts_to(b.shape, a.shape):
             return False
         whole = whole or b.shape == a.shape
         given.append(b)
+    # All operands smaller than the target: the result would have their shape, and `overwrite` broadcasts it.
     if not whole:
         return False
+    # The CPU's fast corner may write its steps into `out`; the plain ufunc is one pass.
     run: Any = op.forward if isinstance(a, CudaArray) else op.cpu
     if not isinstance(a, CudaArray) and not isinstance(getattr(run, "bare", run), np.ufunc):
         return False  # a formula of several steps would read what its first step has overwritten
+    # Memory that was lent to saved values of the graph is given its own copy before it changes.
     if (version := target.version) is not None and version.lent is not None:
         reclaim(target)
     run(*given, out=a)
@@ -84,6 +90,7 @@ def broadcasts_to(shape: tuple[int, ...], target: tuple[int, ...]) -> bool:
 def _fill_directly(x: Tensor, value: Any, name: str) -> bool:
     """Write a number directly over floating contents that no graph remembers; False, having done nothing, where that cannot be."""
     a = x.array
+    # bool and complex need the cast that `overwrite` makes.
     if (type(value) is not float and type(value) is not int) or type(a) is WrappedArray:
         return False
     if is_write_recorded(x) or dtypes.of(a.dtype).kind != "float" or not has_own_cells(a):
@@ -116,14 +123,17 @@ def overwrite(
         return x
     a, given = x.array, value
     b = value.array if isinstance(value, Tensor) else None
+    # The usual case (one type, one shape, CPU) skips four function calls.
     if type(b) is not np.ndarray or type(a) is not np.ndarray or b.dtype != a.dtype or b.shape != a.shape:
         value = _fit_value(x, value, name)
     if type(value.array) is WrappedArray:
+        # A plain tensor that takes a wrapped value becomes part of the transform, or is refused there.
         transform.current.adopt(x, value, name)
     recorded = state.enabled and (value.tracked or is_write_recorded(x))
     if recorded:
         refuse_write(x, name)
     shared = not has_own_cells(x.array)
+    # A recorded write has one gradient per element, but shared cells have one value: no rule covers that.
     if shared and (recorded or not elements_agree(x, name, given, one_value)):
         refuse_overlap(x, name)
     reclaim(x)
@@ -132,6 +142,7 @@ def overwrite(
         version_of(x).bump(name)
         return x
     node = value.node
+    # Each level of a transform has a graph of its own; all of them may have saved x.
     if type(value.array) is WrappedArray or beside:
         for n in dict.fromkeys([n for y in (value, *beside) for n in _all_nodes(y)]):
             _copy_saved(x, n, n.sequence - 1 if since is None else since)
@@ -159,6 +170,7 @@ def _copy_saved(x: Tensor, node: Node, since: int) -> None:
     seen = set()
     while stack:
         n = stack.pop()
+        # Nodes made before the write saved the old contents on purpose: their own check must refuse.
         if n.sequence <= since or n in seen:
             continue
         seen.add(n)
@@ -205,6 +217,7 @@ def _fit_value(x: Tensor, value: Any, name: str) -> Tensor:
         raise DeviceError(f"{name}: the tensor is on {x.device}, the value on {value.device}; move the value with .to({str(x.device)!r})")
     if value.array.dtype != x.array.dtype:
         have, want = dtypes.of(value.array.dtype), x.dtype
+        # PyTorch's rule of result types in place: the kind may rise into the target's, never fall.
         rank = {"bool": 0, "uint": 1, "int": 1, "float": 2, "float8": 2, "complex": 3}
         if rank[have.kind] > rank[want.kind]:
             raise DTypeError(
@@ -212,6 +225,7 @@ def _fit_value(x: Tensor, value: Any, name: str) -> Tensor:
             )
         value = ops.cast(value, dtype=x.array.dtype)
     if value.array.shape != x.array.shape:
+        # x[i] = value takes leading sizes of 1, as numpy does; x.add_(value) does not.
         lead = value.array.shape[: max(value.ndim - x.ndim, 0)]
         stretched = value.array.shape[len(lead) :]
         if (
@@ -230,9 +244,11 @@ def write_out(out: Tensor, value: Any, name: str) -> Tensor:
     """Store a result in `out=`: resized with a warning when its shape differs. Raises GradError inside a graph."""
     if not isinstance(out, Tensor):
         raise TypeError(f"{name}: out is a {type(out).__name__}, not a tensor; give a tensor to write to")
+    # PyTorch refuses out= in a graph: the write would be recorded nowhere.
     if state.enabled and (out.tracked or value.tracked):
         raise GradError(f"{name}: out= does not record gradients; call it under no_grad(), or use the result that {name} returns")
     if out.array.shape != value.array.shape:
+        # Resizing an empty out is the documented use, and needs no warning.
         if out.array.size:
             warnings.warn(
                 f"{name}: out has shape {tuple(out.array.shape)} and was resized to {tuple(value.array.shape)}; "
@@ -250,6 +266,7 @@ def resize(x: Tensor, value: Tensor, name: str) -> None:
     if type(x.array) is WrappedArray or type(fitted.array) is WrappedArray:
         leave_base(x)
         x.array = engine.copy(fitted.array)
+    # Nobody shares x's memory: replacing it is cheaper than moving everybody.
     elif needs_own_memory(x, fitted.array.size):
         reclaim(x)
         x.array = engine.copy(fitted.array)

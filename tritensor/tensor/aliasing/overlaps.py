@@ -28,6 +28,7 @@ _ONE_VALUE = frozenset(("index_fill_", "masked_fill_"))
 def has_own_cells(a: Array) -> bool:
     """Whether each element of an array has a cell of its own."""
     if type(a) is np.ndarray:
+        # numpy's flag is free; the strides need a look-up.
         return a.flags.c_contiguous or _strides_apart(a.shape, element_strides(a))
     return _strides_apart(a.shape, a.strides)
 
@@ -45,6 +46,7 @@ def _strides_apart(shape: tuple[int, ...], strides: tuple[int, ...]) -> bool:
         reach += stride * (n - 1)
     else:
         return True
+    # A dimension of stride 0 always repeats cells, no count needed.
     if steps[0][0] == 0:
         return False
     cells = np.zeros(1, np.int64)  # strides that interleave: count the cells
@@ -95,8 +97,10 @@ def _overlap_in_part(a: Array, b: Array) -> bool:
 
 def elements_agree(x: Tensor, name: str, given: Any, one_value: bool) -> bool:
     """Whether elements of x that share a cell get the same value: by a write that is called so, of one number, or of one value to some of them."""
+    # What lies below may have other strides than the shape says.
     if type(x.array) is WrappedArray:
         return False
+    # PyTorch takes single values and repeatable functions of windows that overlap, of expanded tensors only fills.
     single = given.array.size == 1 if isinstance(given, Tensor) else True
     return one_value or name in _ONE_VALUE or ((single or name in _IDEMPOTENT) and 0 not in element_strides(x.array))
 
@@ -106,6 +110,7 @@ def write_changed(x: Tensor, value: Tensor) -> None:
     target = new_tensor(x.array)
     changed = ops.logical_and(ops.ne(value, target), ops.logical_or(ops.eq(value, value), ops.eq(target, target)))  # NaN is NaN
     for index in _disjoint_parts(x.array.shape, element_strides(x.array)):
+        # Part by part: within one, no two elements share a cell.
         part = ops.index_view(target, index=index)
         copy_into(part.array, ops.where(ops.index_view(changed, index=index), ops.index_view(value, index=index), part).array)
 

@@ -35,11 +35,13 @@ def resize_memory(x: Tensor, shape: tuple[int, ...], strides: tuple[int, ...]) -
     """
     root = x if x.path is None else x.path[0]
     memory = _find_memory(root)
+    # Of a view with another type, or of reversed memory, no vector of x's elements exists to take a window of.
     if memory is None or x.array.dtype != root.array.dtype:
         _move_to_own_memory(x, shape, strides)
         return
     first = (_address(x.array) - _address(memory)) // memory.itemsize if x.array.size else 0
     end = first + int(reach(shape, strides)[1]) + 1 if 0 not in shape else first
+    # Other tensors look at this memory: they all have to move to the longer one.
     if end > memory.size:
         longer = empty((end,), memory.dtype, device_of(memory))
         copy_into(as_strided(longer, (memory.size,), (1,)), memory)
@@ -47,6 +49,7 @@ def resize_memory(x: Tensor, shape: tuple[int, ...], strides: tuple[int, ...]) -
         memory = longer
     x.array = as_strided(memory, shape, strides, first) if 0 not in shape else empty(shape, memory.dtype, device_of(memory))
     low, high = _span(root.array)
+    # Remembered so that growing again within the same memory keeps what lies behind, as PyTorch's storage does.
     if high - low != memory.nbytes:
         ensure_extra(root).memory = memory
     elif root.extra is not None:
@@ -99,6 +102,7 @@ def _find_memory(root: Tensor) -> Array | None:
 def _move_tensors(root: Tensor, memory: Array, longer: Array) -> None:
     """Let all tensors that lie in a memory lie in the longer one that has its contents."""
     version = root.version
+    # Counting references is cheap, the walk over all objects is not.
     if version is None or sys.getrefcount(version) <= _UNSHARED_REFERENCES:
         return  # no view and no detached tensor shares it
     for t in (*find_views(root), *gc.get_objects()):
@@ -120,6 +124,7 @@ def _record_path(root: Tensor, view: Tensor) -> None:
     if view is root:
         return
     extra, base = ensure_extra(view), root.array
+    # A write through such a view could not be expressed as a window on the base: it is refused instead.
     if not (view.array.dtype == base.dtype and is_contiguous(base) and (_lies_in(view.array, base))):
         extra.origin = extra.origin or "resized"
         return

@@ -90,6 +90,7 @@ class DetachedBaseView(Tensor):
         self.node = value
 
 
+# type(x).__name__ shows in messages and reprs: these classes are a matter of the graph alone.
 for _kind in (StaleView, DetachedBaseView):
     _kind.__name__, _kind.__qualname__, _kind.__module__ = Tensor.__name__, Tensor.__qualname__, Tensor.__module__
 
@@ -108,8 +109,10 @@ def _find_node(view: Tensor) -> None:
     base, *steps = view.path
     extra = view.extra
     if extra is not None and extra.origin:
+        # Only now, when somebody looks: a view that is not used again costs nobody an error.
         raise GradError(f"the base of this view of shape {view.array.shape} was written in place, and the view {_REASONS[extra.origin]}")
     node = engine.edge_of(base)
+    # A constant base needs no nodes; a left one gets them, and they lead nowhere.
     if node is not None or type(view) is DetachedBaseView:
         for op, attrs, meta in steps:
             node = step_node(op, node, attrs, meta, view.array)
@@ -129,6 +132,7 @@ def _mark_views_stale(base: Tensor) -> None:
     views = base.extra.views if base.extra is not None else None
     if views is None:
         return
+    # Swapped first: refreshing a view puts it back into `fresh`.
     fresh, views.fresh = views.fresh, {}
     for key, mark in fresh.items():
         view = mark()
@@ -137,6 +141,7 @@ def _mark_views_stale(base: Tensor) -> None:
                 forget_grad(_node.__get__(view), view)  # the old contents' gradient is not the view's any more
             view.__class__ = StaleView
             views.stale[key] = mark
+    # Amortised: each sweep costs no more than the views added since the last.
     if len(views.stale) > 2 * views.swept + 32:
         views.stale = {key: mark for key, mark in views.stale.items() if mark() is not None}
         views.swept = len(views.stale)
@@ -159,6 +164,7 @@ def refuse_write(x: Tensor, name: str, written: str = "written") -> None:
     base = x._base
     if extra is not None and extra.origin:
         raise GradError(f"{name}: this view of shape {x.array.shape} {_REASONS[extra.origin]}")
+    # A leaf's old value is what .grad refers to.
     if x.tracked and x.node is None:
         raise GradError(
             f"{name}: a leaf that requires grad cannot be {written} in place; do it under no_grad(), or use the out-of-place form"
@@ -187,6 +193,7 @@ def rebase_history(x: Tensor, value: Tensor, who: str, own: bool = False) -> Non
         base.set_node(ViewWrite(tuple(steps), base, value, who))
         _mark_views_stale(base)
         return
+    # Nobody else holds the value: x takes its node, which saves a copy node.
     if own and value.tracked:
         x.set_node(value.node)
     elif x.tracked or not value.tracked:  # `y.zero_()`, `y.copy_(z)`: what y was gets zeros
@@ -213,6 +220,7 @@ def change_shape(x: Tensor, f: Callable[..., Tensor], args: tuple[Any, ...], kwa
     if is_write_recorded(x):
         refuse_write(x, name, "reshaped")
     leaf = x.is_leaf
+    # The shape of a computed tensor is part of its graph even under no_grad: its values stay.
     with enable_grad() if state.enabled or not leaf else no_grad():
         y = f(x, *args, **kwargs)
     reclaim(x)
@@ -223,6 +231,7 @@ def change_shape(x: Tensor, f: Callable[..., Tensor], args: tuple[Any, ...], kwa
     if x.path is not None:
         x.path = y.path
     elif x.extra is not None and x.extra.views is not None:
+        # x's views were taken of its old shape: their path now begins by going back to it.
         back = _inverse_step(y.path[-1], y)
         for mark in (*x.extra.views.fresh.values(), *x.extra.views.stale.values()):
             view = mark()
@@ -276,6 +285,7 @@ def hang_written(x: Tensor, node: Node, who: str) -> None:
     """Hang a tensor that a Function wrote, its base and its views at the Function's node."""
     refuse_write(x, who)  # a constant view, too, that enters the graph here
     if x.path is not None:
+        # A write through a view changes its base: the base's history gets the Function's node too.
         rebase_history(x, new_output(x.array, node), who)
     else:
         x.set_node(node)
@@ -360,6 +370,7 @@ class ViewWrite(Node):
             with unrecorded(self.level):
                 return tuple([None if x is None else x.array for x in self._of_layers(new_tensor(g), needs)])
         laid = self._like_base(g)
+        # A view of the copy, so that zeroing it below clears the written part of the base's gradient.
         inner = take_path(self.path, laid)
         value = engine.copy(inner) if needs[1] else None
         if needs[0]:
@@ -384,6 +395,7 @@ class ViewWrite(Node):
                 return self._of_layers(g, needs)
         laid = new_tensor(self._like_base(g.array))
         if g.tracked:
+            # _copy_like_base works on bare arrays: the step is recorded by hand for the second derivative.
             laid.set_node(Node(registry["copy"], (engine.edge_of(g),), None, None, {}, ((g.array.shape, g.array.dtype),)))
         with enable_grad():
             value = ops.copy(take_path(self.path, laid)) if needs[1] else None

@@ -38,6 +38,7 @@ def reshape_exactly(x: CudaArray, shape: Shape) -> CudaArray | None:
     """x in another shape of as many elements."""
     key = x.shape, x.strides, shape
     try:
+        # try, not get: None is a value (no such view), and a hit pays for no test.
         strides = _known_strides[key]
     except KeyError:
         if len(_known_strides) >= CACHE_ENTRIES:
@@ -52,6 +53,7 @@ def reshape(x: CudaArray, shape: tuple[Any, ...]) -> CudaArray | None:
         if type(n) is not int:  # a list; 2.0, which a look-up takes for 2
             return None
     size, known = math.prod(x.shape), math.prod(shape)
+    # math.prod with the -1 in it: minus the product of the others, which checks the rest in one step.
     if -1 in shape:
         if known >= 0 or size % known or min(shape) < -1:  # known: minus the product of the others
             return None

@@ -59,6 +59,7 @@ def parse_values(name: str, data: Any, dtype: Any) -> np.ndarray:
     if wanted is None:
         return _cast_to(found, _default_type(found) if plain or not isinstance(data, _SEQUENCES) else _common_type(kinds, found))
     if plain:
+        # Python numbers are meant exactly, so one that does not fit is a mistake; arrays are cast as C casts.
         _refuse_out_of_range(name, found, wanted)
     return _cast_to(found, wanted)
 
@@ -66,6 +67,7 @@ def parse_values(name: str, data: Any, dtype: Any) -> np.ndarray:
 def _collect_types(data: Any, kinds: set[Any]) -> None:
     """What nested lists hold: types of Python's values, numpy dtypes of all that has one (of tensors with whether they hold one element)."""
     here = set(map(type, data))
+    # set(map(type, ...)) runs in C: a long list of numbers is looked through at its speed.
     if here <= _NUMBERS:
         kinds |= here
         return
@@ -110,6 +112,7 @@ def _prepare_lists(data: Any, numbers: bool) -> Any:
     if isinstance(data, Tensor):
         data = to_host(data.array)
         data = data.reshape(()) if numbers else data
+    # numpy's asarray knows no common type of ml_dtypes (bfloat16, float8) and others.
     if isinstance(data, np.ndarray | np.generic) and data.dtype.isbuiltin == 2:
         return data.astype(np.float32)
     return data

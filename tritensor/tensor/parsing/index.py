@@ -29,6 +29,7 @@ def split_index(index: Any) -> tuple[Any, ...]:
     """The entries of an index. A list that holds lists, arrays, tensors, slices, None or ... is read as a tuple of them."""
     if type(index) is tuple:
         return index
+    # numpy's old rule, which PyTorch keeps: x[[0, slice(2)]] means x[0, :2].
     if isinstance(index, list | tuple) and len(index) < LEGACY_LENGTH:
         for i in index:
             if i is None or i is Ellipsis or isinstance(i, Tensor | np.ndarray | list | tuple | range | slice):
@@ -68,6 +69,7 @@ def basic_index(x: Tensor, index: tuple[Any, ...], name: str) -> tuple[Any, ...]
         elif i is None:
             out.append(None)
         elif i is Ellipsis:  # a second one stands for nothing
+            # An Ellipsis is what the other entries leave.
             out.extend([slice(None)] * left)
             d, left = d + left, 0
         else:
@@ -88,6 +90,7 @@ def _to_plain_slice(s: slice) -> slice:
     """A slice whose bounds were numpy integers or 0-d tensors."""
     bounds = []
     for v in (s.start, s.stop, s.step):
+        # slice() takes anything; numpy would fail later without a word of the index.
         if v is not None and not hasattr(v, "__index__"):
             raise TypeError(f"getitem: a slice's bound is a {type(v).__name__}; give ints, or None")
         bounds.append(None if v is None else v.__index__())
@@ -112,6 +115,7 @@ def _to_entry(x: Tensor, i: Any, name: str) -> Any:
         return i
     if isinstance(i, Tensor):
         found = i
+    # True and False are 0-d masks, though bool is an int.
     elif isinstance(i, bool | np.bool_):
         found = new_tensor(np.asarray(bool(i)))
     elif isinstance(i, list | tuple | range | np.ndarray):
@@ -128,9 +132,11 @@ def _to_entry(x: Tensor, i: Any, name: str) -> Any:
     if found.array.dtype == np.uint8:
         warnings.warn(f"{name}: an index of uint8 is a mask, which is deprecated; use bool, or .long() for positions", stacklevel=4)
         found, kind = ops.ne(found, 0), "bool"
+    # Batched by vmap it stands for several numbers: it stays a tensor.
     if not found.array.shape and kind != "bool" and not (type(found.array) is WrappedArray and found.array.batched):
         return int(to_host(found.array))
     if found.device != x.device:
+        # PyTorch moves CPU indices to the GPU silently, never the other way.
         if found.array.size > 1 and isinstance(i, Tensor) and found.device.type != "cpu":
             raise DeviceError(f"{name}: x is on {x.device}, an index on {found.device}; move it with .to({str(x.device)!r})")
         found = new_tensor(from_host(to_host(found.array), x.device))
@@ -176,6 +182,7 @@ def advanced_index(x: Tensor, entries: tuple[Any, ...], name: str) -> tuple[Tens
             indices.append(i)
             dims.append(at)
             d, at = d + 1, at + 1
+    # The view node would change nothing: x[i, j] is the usual case.
     trivial = bool(indices) and all(type(b) is slice and b == slice(None) for b in basic)
     view = x if trivial else ops.index_view(x, index=tuple(basic))
     return view, indices, tuple(dims), bool(dims) and dims[-1] - dims[0] >= len(dims)

@@ -99,11 +99,13 @@ def repair_arguments(
         Exception: otherwise the error itself.
     """
     assert error.__traceback__ is not None
+    # Python itself refused the call: no frame of f was entered, so names or counts were wrong.
     if type(error) is TypeError and not call_site.entered(error.__traceback__):  # raised by the call itself
         found = _rename_keywords(f, name, args, kwargs) or _reorder_legacy(name, args, kwargs)
         return found if found is not None else _refuse_signature(f, name, args, kwargs)
     wrong = explain_error(f, name, args, kwargs, error)
     if wrong is None:
+        # A user's callback may have raised: its error is passed on untouched.
         if not any(map(inspect.isroutine, args)):  # whose errors are not about this call
             _use_public_names(f, name, error)
         raise error
@@ -124,6 +126,7 @@ def _use_public_names(f: Callable[..., Any], name: str, error: Exception) -> Non
     own, _, text = str(error).partition(": ")
     if text.endswith("waited for)"):  # an error of an earlier call, which only the GPU has seen
         return
+    # Only errors of this library's form begin with an op's name that may be replaced.
     if type(error).__module__ != errors.HOME and not (
         type(error) in (TypeError, IndexError) and (hasattr(Tensor, own) or registry.known(own))
     ):
@@ -155,6 +158,7 @@ def _rename_keywords(
 ) -> tuple[tuple[Any, ...], dict[str, Any]] | None:
     """Arguments with other libraries' names replaced by f's; None where no name was."""
     own, given = parameters(f), dict(kwargs)
+    # permute(x, dims=...) names a *parameter, which Python cannot pass by name.
     star = next((p.name for p in own.values() if p.kind is Parameter.VAR_POSITIONAL), None)
     changed = False
     for k in [k for k in kwargs if k not in own or k == star]:
@@ -184,6 +188,7 @@ _LEGACY_ORDERS: dict[str, tuple[tuple[str, ...], set[str]]] = {
 def _reorder_legacy(name: str, args: tuple[Any, ...], kwargs: Mapping[str, Any]) -> tuple[tuple[Any, ...], dict[str, Any]] | None:
     """Arguments in PyTorch's first order as today's, with a warning; None where they are not in that order."""
     names, orders = _LEGACY_ORDERS.get(name.removesuffix("_"), ((), set()))
+    # Only an exact pattern of the old overloads is accepted: anything else is a mistake.
     order = "".join("t" if isinstance(a, Tensor) else "n" if isinstance(a, int | float | complex | np.number) else "?" for a in args)
     if order not in orders:
         return None
@@ -247,6 +252,7 @@ def explain_error(f: Callable[..., Any], name: str, args: tuple[Any, ...], kwarg
     """The error to raise instead of one that an argument of a wrong type has led to; None where all are of their type."""
     numpys = isinstance(error, TypeError) and type(error).__module__.startswith("numpy")
     if numpys or type(error) in (TypeError, AttributeError, ValueError, ArgumentError):  # not one of our own, which know better
+        # Looked for only after a failure: checking annotations at each call would cost more than small ops.
         wrong = _find_wrong_argument(f, args, kwargs)
         own_words = str(error).startswith(f"{name}: ")  # which say more, but not about a tensor that is none
         if wrong is not None and not (own_words and "tensor" not in wrong[2]):
@@ -272,6 +278,7 @@ def require_bools(
     """Raise TypeError where a number stands for True or False: `x.sum(0, 1)` means two dims, and would keep one."""
     for place, own in found:
         value = args[place] if place < len(args) else kwargs.get(own, True)
+        # Tensors and strings are left to the function, which says more about them.
         if type(value) is not bool and isinstance(value, int | float | np.number):
             raise TypeError(f"{name}: {public_name(f, own)} is {value}, {_describe_type(value)}; give True or False")
 
@@ -297,6 +304,7 @@ def _bind_arguments(f: Callable[..., Any], args: tuple[Any, ...], kwargs: Mappin
     for p in parameters(f).values():
         annotation, name = str(p.annotation), public_name(f, p.name)
         if p.kind is Parameter.VAR_POSITIONAL:
+            # f(a, b) and f([a, b]) are one call of a *tensors function.
             several = annotation == "Tensor" and len(rest) == 1 and isinstance(rest[0], list | tuple)
             out += [(name, "Tensors", rest[0])] if several else [(f"{name}[{i}]", annotation, v) for i, v in enumerate(rest)]
             rest = []

@@ -44,6 +44,7 @@ def find_in_plugins(name: str) -> Any:
     A package that raises when it is imported is named in a warning, once: the name that was asked for may have nothing to do with it.
     """
     global _plugins_read
+    # Entry points are read at the first unknown name only: importing all plugins at start would cost every program.
     if not _plugins_read and _namespace:  # not while tritensor itself is being imported
         try:
             read_plugins()
@@ -78,6 +79,7 @@ class OpForms:
         for owner, name in _form_slots(record):
             place = owner, name
             value = call if name == record.name else write
+            # The first value is what withdraw restores, however often the op is replaced.
             if place not in _replaced:
                 _replaced[place] = _current_value(owner, name)
             _owners[place] = record.name
@@ -122,6 +124,7 @@ def _find_holder(owner: str, name: str) -> tuple[str, bool]:
     is free."""
     if (owner, name) in _owners:
         return f"the op {_owners[owner, name]} of {registry[_owners[owner, name]].owner}", True
+    # Its value is not there yet, so it cannot be kept and restored.
     if owner == "tritensor" and name in _lazy_names:
         return "tritensor itself (imported when it is asked for)", False
     value = inspect.getattr_static(Tensor, name, _ABSENT) if owner == "Tensor" else _current_value(owner, name)
