@@ -7,7 +7,7 @@ from typing import Any, TypeVar
 
 from tritensor.ground.call_site import spelled
 
-NamedTupleType = TypeVar("Kind", bound=tuple[Any, ...])
+NamedTupleType = TypeVar("NamedTupleType", bound=tuple[Any, ...])
 
 
 def _repr_fields(x: Any) -> str:

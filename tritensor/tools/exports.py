@@ -28,7 +28,7 @@ def public_names(path: Path, functions: bool) -> list[str]:
         function = functions and isinstance(n, ast.FunctionDef) and any(_publishes(d) for d in n.decorator_list)
         kind = not functions and isinstance(n, ast.ClassDef) and not n.name.startswith("_") and not n.name.endswith("Mixin")
         if function or kind:
-            found.append(n.name)  # type: ignore[union-attr]
+            found.append(n.name)  # type: ignore[attr-defined]
     return found
 
 

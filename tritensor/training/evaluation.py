@@ -69,13 +69,12 @@ class Evaluation:
 
     def _given(self, loader: Iterable[Any], who: str) -> Iterator[Any]:
         """The batches of a loader on the model's device; a bar where they take long."""
-        count = 0
-        for count, batch in enumerate(
-            show_progress(check_loader("loader", loader, who), who, "batches", length(loader), show=self.progress), 1
-        ):
+        empty = True
+        for batch in show_progress(check_loader("loader", loader, who), who, "batches", length(loader), show=self.progress):
             self._interrupts.check()
+            empty = False
             yield self._moved(batch)
-        if not count:
+        if empty:
             raise ArgumentError(f"Trainer.{who}: the loader gave no batch; give one that is not empty, and can be iterated again")
 
     def _forward(self, model: Module, batch: Any) -> tuple[Any, Any]:

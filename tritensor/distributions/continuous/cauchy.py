@@ -42,7 +42,7 @@ class Cauchy(Distribution):
 
     @drawn
     def rsample(self, sample_shape: Sequence[int] = ()) -> Tensor:
-        z = T.cauchy_numbers(tuple(self._extended_shape(sample_shape)), self.loc.dtype.numpy, self.loc.device, None)
+        z = T.draw_cauchy(tuple(self._extended_shape(sample_shape)), self.loc.dtype.numpy, self.loc.device, None)
         return self.loc + self.scale * z
 
     def _kept_inside(self, drawn: Tensor) -> Tensor:
