@@ -6,15 +6,7 @@ from typing import Any
 
 import numpy as np
 
-from tritensor.kernels.factorizations.matrices import (
-    NUMBERS,
-    batched,
-    conjugate,
-    is_complex,
-    real_type,
-    refuse_matrix,
-    transposed,
-)
+from tritensor.kernels.factorizations.matrices import NUMBERS, batched, conjugate, is_complex, real_type, refuse_matrix, transposed
 from tritensor.kernels.factorizations.solve import inverse
 from tritensor.ops.table import Sample, Spec, op, ops
 

@@ -340,12 +340,7 @@ def samples(rng: np.random.Generator) -> list[Sample]:
     for i, shape in enumerate(SHAPES):
         weight, bias = 1 + 0.3 * rng.normal(size=shape[1]), rng.normal(size=shape[1])
         found.append(
-            Sample(
-                rng.normal(size=shape) + 0.5,
-                weight if i % 4 != 1 else None,
-                bias if i % 4 < 2 else None,
-                eps=1e-5 if i else 1e-3,
-            )
+            Sample(rng.normal(size=shape) + 0.5, weight if i % 4 != 1 else None, bias if i % 4 < 2 else None, eps=1e-5 if i else 1e-3)
         )
     return found
 
@@ -356,14 +351,7 @@ def _given_samples(rng: np.random.Generator) -> list[Sample]:
         c = shape[1]
         mean, var, weight, bias = rng.normal(size=c), 0.5 + rng.random(c), 1 + 0.3 * rng.normal(size=c), rng.normal(size=c)
         found.append(
-            Sample(
-                rng.normal(size=shape),
-                mean,
-                var,
-                weight if i % 4 != 1 else None,
-                bias if i % 4 < 2 else None,
-                eps=1e-5 if i else 1e-3,
-            )
+            Sample(rng.normal(size=shape), mean, var, weight if i % 4 != 1 else None, bias if i % 4 < 2 else None, eps=1e-5 if i else 1e-3)
         )
     return found
 

@@ -103,13 +103,7 @@ def samples(rng: np.random.Generator) -> list[Sample]:
 
 def _sizes(rng: np.random.Generator) -> list[Sample]:
     return [
-        Sample(
-            rng.standard_normal((r, n)),
-            rng.standard_normal(n),
-            rng.standard_normal(n),
-            eps=1e-5,
-            axes=1,
-        )
+        Sample(rng.standard_normal((r, n)), rng.standard_normal(n), rng.standard_normal(n), eps=1e-5, axes=1)
         for r, n in ((8192, 768), (4096, 4096), (512, 65536), (4096, 4095))
     ]
 

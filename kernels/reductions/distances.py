@@ -191,10 +191,7 @@ def _forward(x1: CudaArray, x2: CudaArray, *, p: float = 2.0, fast: bool = False
 def _backward(g: CudaArray, x1: CudaArray, x2: CudaArray, y: CudaArray, p: float, needs: Any) -> Any:
     g, y, x1, x2 = dense(g), dense(y), dense(x1), dense(x2)
     steps = (x2.shape[1], 1)
-    return (
-        _gradient(g, y, x1, x2, p, steps) if needs[0] else None,
-        _gradient(g, y, x2, x1, p, steps[::-1]) if needs[1] else None,
-    )
+    return (_gradient(g, y, x1, x2, p, steps) if needs[0] else None, _gradient(g, y, x2, x1, p, steps[::-1]) if needs[1] else None)
 
 
 def _gradient(g: CudaArray, y: CudaArray, x: CudaArray, z: CudaArray, p: float, steps: tuple[int, int]) -> CudaArray:
