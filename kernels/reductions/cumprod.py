@@ -52,6 +52,10 @@ def _result(dtype: np.dtype) -> np.dtype:
 
 def _cumprod(x: np.ndarray, *, dim: int) -> np.ndarray:
     """Running product along dim; integers and bools in int64, 16-bit floats in float32, float32 in float64."""
+    return np.cumprod(x, axis=dim, dtype=_result(x.dtype)) if x.ndim else x
+
+
+def _cumprod_cpu(x: np.ndarray, *, dim: int) -> np.ndarray:
     result = _result(x.dtype)
     axis = normal_dim("cumprod", dim, x.ndim)
     if x.ndim == 0:
@@ -125,6 +129,6 @@ def _samples(rng: np.random.Generator) -> list[Sample]:
 
 
 op(
-    "cumprod", _cumprod, cpu=_cumprod, shape=_shape, forward=_forward, rule=(_rule,), backward=(_backward,), cpu_backward=(_cpu_backward,),
+    "cumprod", _cumprod, cpu=_cumprod_cpu, shape=_shape, forward=_forward, rule=(_rule,), backward=(_backward,), cpu_backward=(_cpu_backward,),
     dtypes=("float16", "bfloat16", "float32", "float64", "int64", "uint8", "bool"), samples=_samples,
 )  # fmt: skip

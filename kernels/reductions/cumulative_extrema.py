@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Callable
+from functools import partial
 from typing import Any
 
 import numpy as np
@@ -15,6 +16,7 @@ from tritensor.kernels.parts.reduction import ORDERED
 from tritensor.kernels.parts.rows.recurrence import TILE, new_like, recur
 from tritensor.kernels.parts.rows.row_tiles import row_tunable, tiles_for
 from tritensor.kernels.parts.rows.scan_parts import Scan, scan_rows
+from tritensor.kernels.reductions.extrema import compared_in, loser, positions, spaced
 from tritensor.kernels.reductions.linear_scan import shifted
 from tritensor.ops.array import CudaArray
 from tritensor.ops.table import Sample, Spec, normal_dim, op, ops, refuse_kind
@@ -68,28 +70,32 @@ def _both(states):
     return states
 
 
-def _kind(dtype: np.dtype) -> np.dtype:
-    """Values are compared as they are; 16-bit floats and small integers in 32 bits."""
-    if dtypes.is_float(dtype):
-        return dtypes.accumulator(dtype)
-    return np.dtype(np.int32) if dtype.itemsize < 4 else dtype
+def _cummax(x: np.ndarray, *, dim: int) -> tuple[np.ndarray, np.ndarray]:
+    """Largest so far along dim, and its last index; the gradient goes to that element."""
+    return _running_extreme(np.maximum, x, dim)
 
 
-def _edge(dtype: np.dtype, sign: int) -> Any:
-    if dtypes.is_float(dtype):
-        return sign * float("inf")
-    return int(np.iinfo(dtype).min if sign < 0 else np.iinfo(dtype).max)
+def _cummin(x: np.ndarray, *, dim: int) -> tuple[np.ndarray, np.ndarray]:
+    """Smallest so far along dim, and its last index; the gradient goes to that element."""
+    return _running_extreme(np.minimum, x, dim)
 
 
-def _on_cpu(name: str, ufunc: np.ufunc, x: np.ndarray, dim: int) -> tuple[np.ndarray, np.ndarray]:
+def _running_extreme(ufunc: np.ufunc, x: np.ndarray, dim: int) -> tuple[np.ndarray, np.ndarray]:
+    """The index is that of the last element so far that equals the extreme, or is NaN as it is."""
+    rows = np.moveaxis(np.atleast_1d(x), dim, -1)
+    values = ufunc.accumulate(rows, axis=-1)
+    records = np.where((rows == values) | (rows != rows), np.arange(rows.shape[-1]), 0)
+    indices = np.maximum.accumulate(records, axis=-1)
+    return tuple(np.moveaxis(a, -1, dim).reshape(x.shape) for a in (values, indices))  # type: ignore[return-value]
+
+
+def _running_extreme_cpu(name: str, ufunc: np.ufunc, x: np.ndarray, *, dim: int) -> tuple[np.ndarray, np.ndarray]:
     axis = normal_dim(name, dim, x.ndim)
-    if x.ndim == 0:
-        return x.copy(), np.zeros((), _I64)
-    if x.size == 0:
+    if x.ndim == 0 or x.size == 0:
         return x.copy(), np.zeros(x.shape, _I64)
     wide = x.astype(np.float32) if x.dtype.kind == "V" else x
     before, n, after = scanning.split(x.shape, axis)
-    if after >= scanning.WIDE:
+    if after >= scanning.WIDE:  # whole vectors of rows, without a copy that turns them
         parts = [scanning.running_extremes_by_rows(ufunc, part) for part in wide.reshape(before, n, after)]
         values, indices = (np.stack(found).reshape(x.shape) for found in zip(*parts, strict=True))
     else:
@@ -99,23 +105,13 @@ def _on_cpu(name: str, ufunc: np.ufunc, x: np.ndarray, dim: int) -> tuple[np.nda
     return values.astype(x.dtype, copy=False), indices
 
 
-def _cummax(x: np.ndarray, *, dim: int) -> tuple[np.ndarray, np.ndarray]:
-    """Largest so far along dim, and its last index; the gradient goes to that element."""
-    return _on_cpu("cummax", np.maximum, x, dim)
-
-
-def _cummin(x: np.ndarray, *, dim: int) -> tuple[np.ndarray, np.ndarray]:
-    """Smallest so far along dim, and its last index; the gradient goes to that element."""
-    return _on_cpu("cummin", np.minimum, x, dim)
-
-
 def _forward(name: str, largest: bool) -> Callable[..., Any]:
     def forward(x: CudaArray, *, dim: int) -> tuple[CudaArray, CudaArray]:
-        axis, kind = normal_dim(name, dim, len(x.shape)), _kind(x.dtype)
+        axis, (kind,) = normal_dim(name, dim, len(x.shape)), compared_in(x.dtype)
         values, indices = new_like(x), new_like(x, _I64)
         on = tiles_for("cummax", x.shape, axis, x.dtype, limit=TILE, tile=TILE, size=8)
         scan, join = (_running_largest, _join_largest) if largest else (_running_smallest, _join_smallest)
-        start = (_edge(kind, -1 if largest else 1), 0)
+        start = (loser(kind, -1 if largest else 1), 0)
         scan_rows(x, (values, indices), axis, on, Scan(_placed, scan, join, _both, start, (kind, _I64), 0))
         return values, indices
 
@@ -131,7 +127,7 @@ def _shape(name: str) -> Callable[..., Any]:
     return shape
 
 
-# Gradient: the sum of g over the places that name an element. They follow one another and begin at it, so s_i = g_i + [same index] s_(i+1)
+# Gradient: the sum of g over the positions whose index names an element. They follow one another and begin at it, so s_i = g_i + [same index] s_(i+1)
 # at the first of them is that sum.
 def _rule(g: Any, indices: Any, dim: int) -> Any:
     if g[0] is None:
@@ -142,15 +138,7 @@ def _rule(g: Any, indices: Any, dim: int) -> Any:
         return g[0]
     same = ops.cast(ops.eq(indices, shifted(indices, axis, 1, -1)), dtype=kind)
     sums = ops.linear_scan(same, g[0], dim=axis, reverse=True)
-    return ops.mul(sums, ops.cast(ops.eq(indices, _places(indices, axis)), dtype=kind))
-
-
-def _places(indices: Any, axis: int) -> Any:
-    """The place of each element along axis."""
-    shape = indices.shape
-    n = shape[axis] if shape else 1
-    places = ops.arange(start=0, end=n, step=1, dtype=_I64, device=indices.device)
-    return ops.reshape(places, shape=tuple(n if a == axis else 1 for a in range(len(shape))))
+    return ops.mul(sums, ops.cast(ops.eq(indices, positions(shape, axis, indices.device)), dtype=kind))
 
 
 @triton.jit
@@ -159,26 +147,16 @@ def _same(here, there):
 
 
 @triton.jit
-def _at_its_place(s, place, index):
-    return (tl.where(index == place, s, 0),)
+def _at_its_index(s, position, index):
+    return (tl.where(index == position, s, 0),)
 
 
 def _backward(g: Any, indices: CudaArray, dim: int) -> Any:
     if g[0] is None:
         return None
     axis, dx = normal_dim("cummax", dim, len(indices.shape)), new_like(g[0])
-    recur(
-        "cummax",
-        indices,
-        g[0],
-        (indices,),
-        (dx,),
-        axis,
-        weight=_same,
-        finish=_at_its_place,
-        reverse=True,
-        kind=dtypes.accumulator(dx.dtype),
-    )
+    kind = dtypes.accumulator(dx.dtype)
+    recur("cummax", indices, g[0], (indices,), (dx,), axis, weight=_same, finish=_at_its_index, reverse=True, kind=kind)
     return dx
 
 
@@ -195,31 +173,25 @@ def _cpu_backward(g: Any, indices: np.ndarray, dim: int) -> Any:
     return np.ascontiguousarray(np.moveaxis(dx, -1, axis)).astype(g[0].dtype, copy=False)
 
 
-def _spaced(rng: np.random.Generator, *shape: int) -> np.ndarray:
-    """Values far enough apart that a finite difference does not change which is the largest."""
-    n = int(np.prod(shape))
-    return ((rng.permutation(n) - n / 2) * (4.0 / max(n, 20))).reshape(shape)
-
-
 def _samples(rng: np.random.Generator) -> list[Sample]:
     """Last dim, first, a middle one, ties, NaN, infinities, rows longer than a tile, blocks on the CPU, no elements."""
-    nan = _spaced(rng, 3, 9)
+    nan = spaced(rng, 3, 9)
     nan[1, 3] = nan[1, 5] = nan[2, 0] = np.nan
     return [
-        Sample(_spaced(rng, 5, 7), dim=1),
-        Sample(_spaced(rng, 6, 5), dim=0),
-        Sample(_spaced(rng, 3, 4, 2), dim=1),
+        Sample(spaced(rng, 5, 7), dim=1),
+        Sample(spaced(rng, 6, 5), dim=0),
+        Sample(spaced(rng, 3, 4, 2), dim=1),
         Sample(np.round(rng.normal(size=(4, 9))), dim=1, smooth=False),
         Sample(nan, dim=1, smooth=False),
         Sample(np.full((2, 3), np.inf) * np.array([[1.0], [-1.0]]), dim=1, smooth=False),
         Sample(np.round(2 * rng.normal(size=(1, 1100))), dim=1, smooth=False),
-        Sample(_spaced(rng, 3, 0), dim=1),
+        Sample(spaced(rng, 3, 0), dim=1),
     ]
 
 
-for _name, _reference, _largest in (("cummax", _cummax, True), ("cummin", _cummin, False)):
+for _name, _reference, _ufunc, _largest in (("cummax", _cummax, np.maximum, True), ("cummin", _cummin, np.minimum, False)):
     op(
-        _name, _reference, cpu=_reference, shape=_shape(_name), forward=_forward(_name, _largest), rule=_rule, backward=_backward,
+        _name, _reference, cpu=partial(_running_extreme_cpu, _name, _ufunc), shape=_shape(_name), forward=_forward(_name, _largest), rule=_rule, backward=_backward,
         cpu_backward=_cpu_backward, outputs=("values", "indices"), samples=_samples,
         dtypes=("float16", "bfloat16", "float32", "float64", "int32", "int64", "uint8", "bool"),
     )  # fmt: skip

@@ -83,20 +83,9 @@ def _summed(
 # y[b, i, j] = (sum over m of |x[b, i, m] - z[b, j, m]|^p)^(1/p)
 @triton.jit(do_not_specialize=["rows"])
 def _cdist_kernel(
-    x,
-    z,
-    y,
-    rows,
-    columns,
-    depth,
-    p,
-    P: tl.constexpr,
-    ALIGN: tl.constexpr,
-    KIND: tl.constexpr,
-    BM: tl.constexpr,
-    BN: tl.constexpr,
-    BK: tl.constexpr,
-):
+    x, z, y, rows, columns, depth, p,
+    P: tl.constexpr, ALIGN: tl.constexpr, KIND: tl.constexpr, BM: tl.constexpr, BN: tl.constexpr, BK: tl.constexpr,
+):  # fmt: skip
     depth = depth // ALIGN * ALIGN
     pid = tl.program_id(0).to(tl.int64)
     across, down = tl.cdiv(columns, BN), tl.cdiv(rows, BM)
@@ -211,6 +200,15 @@ def _shape(x1: Any, x2: Any, *, p: float = 2.0, fast: bool = False) -> Spec:
     return Spec((*x1.shape[:2], x2.shape[1]), x1.dtype)
 
 
+def _cdist(x1: np.ndarray, x2: np.ndarray, *, p: float = 2.0, fast: bool = False) -> np.ndarray:
+    """(batch, rows, columns) and (batch, others, columns) -> (batch, rows, others). `fast`: Euclidean distances by a matrix product, which
+    loses digits where a distance is small beside the rows' lengths."""
+    d = np.abs(x1[:, :, None] - x2[:, None])  # (batch, rows, others, columns)
+    if p == 0:
+        return np.sum(d != 0, axis=-1, dtype=d.dtype)
+    return np.max(d, axis=-1, initial=0) if math.isinf(p) else np.sum(d**p, axis=-1) ** (1 / p)
+
+
 # On the CPU
 def _norm(d: np.ndarray, p: float) -> np.ndarray:
     """The p-norm along the last axis of differences, which are overwritten."""
@@ -302,9 +300,7 @@ def _euclidean(a: np.ndarray, c: np.ndarray) -> np.ndarray:
     return np.sqrt(found, out=found)
 
 
-def _cdist(x1: np.ndarray, x2: np.ndarray, *, p: float = 2.0, fast: bool = False) -> np.ndarray:
-    """(batch, rows, columns) and (batch, others, columns) -> (batch, rows, others). `fast`: Euclidean distances by a matrix product, which
-    loses digits where a distance is small beside the rows' lengths."""
+def _cdist_cpu(x1: np.ndarray, x2: np.ndarray, *, p: float = 2.0, fast: bool = False) -> np.ndarray:
     kept = _kept(x1.dtype)
     a, c = x1.astype(kept, copy=False), x2.astype(kept, copy=False)
     with np.errstate(all="ignore"):
@@ -396,6 +392,6 @@ def _work(x1: Any, x2: Any, *, p: float = 2.0, fast: bool = False) -> Work:
 
 
 op(
-    "cdist", _cdist, cpu=_cdist, shape=_shape, forward=_forward, rule=_rule, backward=_backward, cpu_backward=_cpu_backward, samples=_samples,
+    "cdist", _cdist, cpu=_cdist_cpu, shape=_shape, forward=_forward, rule=_rule, backward=_backward, cpu_backward=_cpu_backward, samples=_samples,
     work=_work,
 )  # fmt: skip

@@ -2,7 +2,9 @@
 
 from __future__ import annotations
 
+import math
 from collections.abc import Callable
+from functools import partial
 from typing import Any
 
 import numpy as np
@@ -103,7 +105,7 @@ def _nonzero(a):
     return a != 0
 
 
-def _state(dtype: np.dtype) -> tuple[np.dtype, ...]:
+def compared_in(dtype: np.dtype) -> tuple[np.dtype, ...]:
     """Values are compared as they are; 16-bit floats and small integers in 32 bits."""
     if dtypes.is_float(dtype):
         return (dtypes.accumulator(dtype),)
@@ -111,10 +113,10 @@ def _state(dtype: np.dtype) -> tuple[np.dtype, ...]:
 
 
 def _placed_state(dtype: np.dtype, count: int) -> tuple[np.dtype, ...]:
-    return (*_state(dtype), np.dtype(np.int32) if count < _FAR[np.dtype(np.int32)] else _I64)
+    return (*compared_in(dtype), np.dtype(np.int32) if count < _FAR[np.dtype(np.int32)] else _I64)
 
 
-def _edge(dtype: np.dtype, sign: int) -> Any:
+def loser(dtype: np.dtype, sign: int) -> Any:
     """The number that loses against all (sign -1: the lowest)."""
     if dtypes.is_float(dtype):
         return sign * float("inf")
@@ -122,18 +124,59 @@ def _edge(dtype: np.dtype, sign: int) -> Any:
 
 
 def _lowest(states: tuple[np.dtype, ...]) -> tuple[Any, ...]:
-    return (_edge(states[0], -1), *[_FAR[s] for s in states[1:]])
+    return (loser(states[0], -1), *[_FAR[s] for s in states[1:]])
 
 
 def _highest(states: tuple[np.dtype, ...]) -> tuple[Any, ...]:
-    return (_edge(states[0], 1), *[_FAR[s] for s in states[1:]])
+    return (loser(states[0], 1), *[_FAR[s] for s in states[1:]])
 
 
 def _one(states: tuple[np.dtype, ...]) -> tuple[int]:
     return (1,)
 
 
-# The CPU side.
+# References: plain mathematics.
+def _amax(x: np.ndarray, *, dim: Any, keepdim: bool = False) -> np.ndarray:
+    """Largest value over dims; the gradient is shared evenly among equals."""
+    return np.max(x, axis=dim, keepdims=keepdim)
+
+
+def _amin(x: np.ndarray, *, dim: Any, keepdim: bool = False) -> np.ndarray:
+    """Smallest value over dims; the gradient is shared evenly among equals."""
+    return np.min(x, axis=dim, keepdims=keepdim)
+
+
+def _argmax(x: np.ndarray, *, dim: Any, keepdim: bool = False) -> np.ndarray:
+    """Index of the first largest along dim (None: in the flattened array)."""
+    return np.argmax(x, axis=dim, keepdims=keepdim)
+
+
+def _argmin(x: np.ndarray, *, dim: Any, keepdim: bool = False) -> np.ndarray:
+    """Index of the first smallest along dim (None: in the flattened array)."""
+    return np.argmin(x, axis=dim, keepdims=keepdim)
+
+
+def _max_dim(x: np.ndarray, *, dim: Any, keepdim: bool = False) -> tuple[np.ndarray, np.ndarray]:
+    """Largest along dim and its first index; the gradient goes to that element."""
+    return np.max(x, axis=dim, keepdims=keepdim), np.argmax(x, axis=dim, keepdims=keepdim)
+
+
+def _min_dim(x: np.ndarray, *, dim: Any, keepdim: bool = False) -> tuple[np.ndarray, np.ndarray]:
+    """Smallest along dim and its first index; the gradient goes to that element."""
+    return np.min(x, axis=dim, keepdims=keepdim), np.argmin(x, axis=dim, keepdims=keepdim)
+
+
+def _any(x: np.ndarray, *, dim: Any, keepdim: bool = False) -> np.ndarray:
+    """Whether any element over dims is nonzero."""
+    return np.any(x != 0, axis=dim, keepdims=keepdim)
+
+
+def _all(x: np.ndarray, *, dim: Any, keepdim: bool = False) -> np.ndarray:
+    """Whether all elements over dims are nonzero."""
+    return np.all(x != 0, axis=dim, keepdims=keepdim)
+
+
+# The CPU.
 _SHORT, _MANY = 32, 2560  # columns of a short row, elements of many such rows
 
 
@@ -157,8 +200,14 @@ def _extreme(ufunc: np.ufunc, x: np.ndarray, dims: tuple[int, ...], keepdim: boo
     return out.reshape(reduced(x.shape, dims, keepdim))
 
 
-def _plain(ufunc: np.ufunc) -> Callable[..., np.ndarray | None]:
-    """The reduction of few floats in C order as an array; None for others and for no elements."""
+def _extreme_cpu(name: str, ufunc: np.ufunc) -> Callable[..., np.ndarray]:
+    """What the CPU runs of amax or amin; its `plain` gives None for other than few floats in C order."""
+
+    def cpu(x: np.ndarray, *, dim: Any, keepdim: bool = False) -> np.ndarray:
+        dims = normal_dims(name, dim, x.ndim)
+        if x.dtype.char in "fd":
+            return _extreme(ufunc, x, dims, keepdim)
+        return np.asarray(_extreme(ufunc, _widened(x), dims, keepdim), x.dtype)
 
     def plain(x: np.ndarray, dims: tuple[int, ...], keepdim: bool) -> np.ndarray | None:
         if x.dtype.char not in "fd" or not x.size or not dims or not x.flags.c_contiguous:
@@ -169,49 +218,18 @@ def _plain(ufunc: np.ufunc) -> Callable[..., np.ndarray | None]:
         ufunc.reduce(x, dims, out=out)
         return out
 
-    return plain
+    cpu.plain = plain  # type: ignore[attr-defined]
+    return cpu
 
 
-def _amax(x: np.ndarray, *, dim: Any, keepdim: bool = False) -> np.ndarray:
-    """Largest value over dims; the gradient is shared evenly among equals."""
-    dims = normal_dims("amax", dim, x.ndim)
-    if x.dtype.char in "fd":
-        return _extreme(np.maximum, x, dims, keepdim)
-    return np.asarray(_extreme(np.maximum, _widened(x), dims, keepdim), x.dtype)
+def _place_cpu(function: Any, x: np.ndarray, *, dim: Any, keepdim: bool = False) -> np.ndarray:
+    """argmax or argmin, the `function`."""
+    return np.asarray(function(_widened(x), axis=dim if x.ndim else None, keepdims=keepdim))
 
 
-def _amin(x: np.ndarray, *, dim: Any, keepdim: bool = False) -> np.ndarray:
-    """Smallest value over dims; the gradient is shared evenly among equals."""
-    dims = normal_dims("amin", dim, x.ndim)
-    if x.dtype.char in "fd":
-        return _extreme(np.minimum, x, dims, keepdim)
-    return np.asarray(_extreme(np.minimum, _widened(x), dims, keepdim), x.dtype)
-
-
-_amax.plain, _amin.plain = _plain(np.maximum), _plain(np.minimum)  # type: ignore[attr-defined]
-
-
-def _argmax(x: np.ndarray, *, dim: Any, keepdim: bool = False) -> np.ndarray:
-    """Index of the first largest along dim (None: in the flattened array)."""
-    return np.asarray(np.argmax(_widened(x), axis=dim if x.ndim else None, keepdims=keepdim))
-
-
-def _argmin(x: np.ndarray, *, dim: Any, keepdim: bool = False) -> np.ndarray:
-    """Index of the first smallest along dim (None: in the flattened array)."""
-    return np.asarray(np.argmin(_widened(x), axis=dim if x.ndim else None, keepdims=keepdim))
-
-
-def _max_dim(x: np.ndarray, *, dim: Any, keepdim: bool = False) -> tuple[np.ndarray, np.ndarray]:
-    """Largest along dim and its first index; the gradient goes to that element."""
-    return _chosen(x, _argmax(x, dim=dim, keepdim=True), dim, keepdim)
-
-
-def _min_dim(x: np.ndarray, *, dim: Any, keepdim: bool = False) -> tuple[np.ndarray, np.ndarray]:
-    """Smallest along dim and its first index; the gradient goes to that element."""
-    return _chosen(x, _argmin(x, dim=dim, keepdim=True), dim, keepdim)
-
-
-def _chosen(x: np.ndarray, index: np.ndarray, dim: int, keepdim: bool) -> tuple[np.ndarray, np.ndarray]:
+def _value_and_place_cpu(function: Any, x: np.ndarray, *, dim: Any, keepdim: bool = False) -> tuple[np.ndarray, np.ndarray]:
+    """By one pass for the index: a second one for the value would cost as much again."""
+    index = _place_cpu(function, x, dim=dim, keepdim=True)
     if x.ndim == 0:
         return x.copy(), index
     values = np.take_along_axis(x, index, axis=dim)
@@ -219,14 +237,8 @@ def _chosen(x: np.ndarray, index: np.ndarray, dim: int, keepdim: bool) -> tuple[
     return values.reshape(kept), index.reshape(kept)
 
 
-def _any(x: np.ndarray, *, dim: Any, keepdim: bool = False) -> np.ndarray:
-    """Whether any element over dims is nonzero."""
-    return np.asarray(np.logical_or.reduce(x != 0, axis=normal_dims("any", dim, x.ndim), keepdims=keepdim))
-
-
-def _all(x: np.ndarray, *, dim: Any, keepdim: bool = False) -> np.ndarray:
-    """Whether all elements over dims are nonzero."""
-    return np.asarray(np.logical_and.reduce(x != 0, axis=normal_dims("all", dim, x.ndim), keepdims=keepdim))
+def _truth_cpu(ufunc: np.ufunc, x: np.ndarray, *, dim: Any, keepdim: bool = False) -> np.ndarray:
+    return np.asarray(ufunc.reduce(x != 0, axis=normal_dims("any", dim, x.ndim), keepdims=keepdim))
 
 
 # Gradients of amax and amin: g / (number of equals) at each of them; NaN, the largest of all, equals NaN.
@@ -275,15 +287,16 @@ def _chosen_rule(g: Any, indices: Any, x_shape: tuple[int, ...], x_dtype: np.dty
     dims = normal_dims("max_dim", dim, len(x_shape))
     if not dims:
         return g[0]
-    places = ops.arange(start=0, end=x_shape[dims[0]], step=1, dtype=_I64, device=indices.device)
-    places = ops.reshape(places, shape=_row(x_shape, dims[0]))
-    here = ops.cast(ops.eq(places, ops.reshape(indices, shape=reduced(x_shape, dims, True))), dtype=x_dtype)
+    here = ops.cast(
+        ops.eq(positions(x_shape, dims[0], indices.device), ops.reshape(indices, shape=reduced(x_shape, dims, True))), dtype=x_dtype
+    )
     return ops.mul(here, stretch(g[0], x_shape, dims))
 
 
-def _row(shape: tuple[int, ...], dim: int) -> tuple[int, ...]:
-    """A shape of 1s with one dim of the given shape."""
-    return tuple(n if a == dim else 1 for a, n in enumerate(shape))
+def positions(shape: tuple[int, ...], dim: int, device: Any) -> Any:
+    """0, 1, ... along dim, of size 1 along the others."""
+    numbers = ops.arange(start=0, end=shape[dim] if shape else 1, step=1, dtype=_I64, device=device)
+    return ops.reshape(numbers, shape=tuple(n if a == dim else 1 for a, n in enumerate(shape)))
 
 
 @triton.jit
@@ -313,21 +326,21 @@ def _chosen_cpu_backward(g: Any, indices: np.ndarray, x_shape: tuple[int, ...], 
 
 
 # Samples and registration.
-def _spaced(rng: np.random.Generator, shape: tuple[int, ...]) -> np.ndarray:
-    """Values far enough apart that a finite difference does not change which is the largest."""
-    n = int(np.prod(shape))
+def spaced(rng: np.random.Generator, *shape: int) -> np.ndarray:
+    """Values so far apart that a finite difference changes neither their order nor which is the largest."""
+    n = math.prod(shape)
     return ((rng.permutation(n) - n / 2) * (4.0 / max(n, 20))).reshape(shape)
 
 
 def _value_samples(rng: np.random.Generator) -> list[Sample]:
     ties = np.round(rng.normal(size=(4, 6)))
-    nan = _spaced(rng, (3, 5))
+    nan = spaced(rng, 3, 5)
     nan[1, 2] = np.nan
     return [
-        Sample(_spaced(rng, (5, 7)), dim=(0, 1), keepdim=False),
-        Sample(_spaced(rng, (5, 7)), dim=(1,), keepdim=True),
-        Sample(_spaced(rng, (70, 6)), dim=(0,), keepdim=False),
-        Sample(_spaced(rng, (3, 4, 2)), dim=(0, 2), keepdim=False),
+        Sample(spaced(rng, 5, 7), dim=(0, 1), keepdim=False),
+        Sample(spaced(rng, 5, 7), dim=(1,), keepdim=True),
+        Sample(spaced(rng, 70, 6), dim=(0,), keepdim=False),
+        Sample(spaced(rng, 3, 4, 2), dim=(0, 2), keepdim=False),
         Sample(ties, dim=(1,), keepdim=False, smooth=False),
         Sample(nan, dim=(1,), keepdim=False, smooth=False),
         Sample(rng.normal(size=(5000,)), dim=(0,), keepdim=False, smooth=False),
@@ -340,9 +353,9 @@ def _index_samples(rng: np.random.Generator) -> list[Sample]:
     nan = rng.normal(size=(3, 5))
     nan[1, 2] = nan[1, 3] = np.nan
     return [
-        Sample(_spaced(rng, (5, 7)), dim=1, keepdim=False),
-        Sample(_spaced(rng, (70, 6)), dim=0, keepdim=True),
-        Sample(_spaced(rng, (3, 4, 2)), dim=1, keepdim=False),
+        Sample(spaced(rng, 5, 7), dim=1, keepdim=False),
+        Sample(spaced(rng, 70, 6), dim=0, keepdim=True),
+        Sample(spaced(rng, 3, 4, 2), dim=1, keepdim=False),
         Sample(ties, dim=1, keepdim=False, smooth=False),
         Sample(nan, dim=1, keepdim=False, smooth=False),
         Sample(np.full((2, 3), -np.inf), dim=1, keepdim=False, smooth=False),
@@ -384,33 +397,31 @@ def _truth_state(dtype: np.dtype) -> tuple[np.dtype, ...]:
     return (np.dtype(np.int32),)
 
 
-for _name, _reference, _combine, _identity, _what in (
-    ("amax", _amax, _larger, _lowest, "largest"),
-    ("amin", _amin, _smaller, _highest, "smallest"),
+for _name, _reference, _ufunc, _combine, _identity, _what in (
+    ("amax", _amax, np.maximum, _larger, _lowest, "largest"), ("amin", _amin, np.minimum, _smaller, _highest, "smallest"),
+):  # fmt: skip
+    reduction(
+        _name, _reference, cpu=_extreme_cpu(_name, _ufunc), map=value, combine=_combine, finish=None, identity=_identity, rule=(_ties_rule,), backward=(_ties_backward,),
+        cpu_backward=(_ties_cpu_backward,), state=compared_in, needs_element=_what, dtypes=_ORDERED_DTYPES, samples=_value_samples,
+    )  # fmt: skip
+for _end, _place_of, _both_of, _function, _combine, _walk, _identity, _what in (
+    ("max", _argmax, _max_dim, np.argmax, _first_larger, _walk_larger, _lowest, "largest"),
+    ("min", _argmin, _min_dim, np.argmin, _first_smaller, _walk_smaller, _highest, "smallest"),
 ):
     reduction(
-        _name, _reference, map=value, combine=_combine, finish=None, identity=_identity, rule=(_ties_rule,), backward=(_ties_backward,),
-        cpu_backward=(_ties_cpu_backward,), state=_state, needs_element=_what, dtypes=_ORDERED_DTYPES, samples=_value_samples,
+        f"arg{_end}", _place_of, cpu=partial(_place_cpu, _function), map=_placed, combine=_combine, finish=_place, identity=_identity, walk=_walk, rule=None,
+        state=_placed_state, result=_index_result, needs_element=_what, ordered=True, dtypes=_ORDERED_DTYPES, samples=_flat_samples,
     )  # fmt: skip
-for _name, _reference, _combine, _walk, _identity, _what in (
-    ("argmax", _argmax, _first_larger, _walk_larger, _lowest, "largest"),
-    ("argmin", _argmin, _first_smaller, _walk_smaller, _highest, "smallest"),
+    reduction(
+        f"{_end}_dim", _both_of, cpu=partial(_value_and_place_cpu, _function), map=_placed, combine=_combine, finish=_value_and_place, identity=_identity,
+        walk=_walk, rule=_chosen_rule, backward=_chosen_backward, cpu_backward=_chosen_cpu_backward, state=_placed_state, result=_both_results, needs_element=_what,
+        ordered=True, outputs=("values", "indices"), dtypes=_ORDERED_DTYPES, samples=_index_samples,
+    )  # fmt: skip
+for _name, _reference, _ufunc, _combine, _start in (
+    ("any", _any, np.logical_or, _either, zero),
+    ("all", _all, np.logical_and, _both, _one),
 ):
     reduction(
-        _name, _reference, map=_placed, combine=_combine, finish=_place, identity=_identity, walk=_walk, rule=None, state=_placed_state, result=_index_result,
-        needs_element=_what, ordered=True, dtypes=_ORDERED_DTYPES, samples=_flat_samples,
-    )  # fmt: skip
-for _name, _reference, _combine, _walk, _identity, _what in (
-    ("max_dim", _max_dim, _first_larger, _walk_larger, _lowest, "largest"),
-    ("min_dim", _min_dim, _first_smaller, _walk_smaller, _highest, "smallest"),
-):
-    reduction(
-        _name, _reference, map=_placed, combine=_combine, finish=_value_and_place, identity=_identity, walk=_walk, rule=_chosen_rule, backward=_chosen_backward,
-        cpu_backward=_chosen_cpu_backward, state=_placed_state, result=_both_results, needs_element=_what, ordered=True,
-        outputs=("values", "indices"), dtypes=_ORDERED_DTYPES, samples=_index_samples,
-    )  # fmt: skip
-for _name, _reference, _combine, _start in (("any", _any, _either, zero), ("all", _all, _both, _one)):
-    reduction(
-        _name, _reference, map=_true, combine=_combine, finish=_nonzero, identity=_start, rule=None,
+        _name, _reference, cpu=partial(_truth_cpu, _ufunc), map=_true, combine=_combine, finish=_nonzero, identity=_start, rule=None,
         state=_truth_state, result=_truth_result, kinds=NUMBERS, dtypes=_ORDERED_DTYPES, samples=_truth_samples,
     )  # fmt: skip

