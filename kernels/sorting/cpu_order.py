@@ -11,7 +11,7 @@ from tritensor.kernels.sorting.ordered_keys import key_bits, numpy_keys
 _INT64 = np.dtype(np.int64)
 
 
-def lines(x: np.ndarray, dim: int) -> np.ndarray:
+def to_rows(x: np.ndarray, dim: int) -> np.ndarray:
     """x as C-ordered rows (m, n) along dim; a 0-d array is one row of one."""
     if x.ndim == 0:
         return x.reshape(1, 1)
@@ -20,7 +20,7 @@ def lines(x: np.ndarray, dim: int) -> np.ndarray:
     return np.ascontiguousarray(moved).reshape(math.prod(moved.shape[:-1]), n)
 
 
-def unlined(rows: np.ndarray, shape: tuple[int, ...], dim: int) -> np.ndarray:
+def from_rows(rows: np.ndarray, shape: tuple[int, ...], dim: int) -> np.ndarray:
     """Rows (m, k) along dim again, in C order: an array of `shape` with k in that dim."""
     if not shape:
         return rows.reshape(())
@@ -28,7 +28,7 @@ def unlined(rows: np.ndarray, shape: tuple[int, ...], dim: int) -> np.ndarray:
     return moved if dim == len(shape) - 1 else np.ascontiguousarray(np.moveaxis(moved, -1, dim))
 
 
-def taken(rows: np.ndarray, places: np.ndarray) -> np.ndarray:
+def take_in_rows(rows: np.ndarray, places: np.ndarray) -> np.ndarray:
     """rows[i, places[i, j]] of C-ordered rows (m, n)."""
     m, n = rows.shape
     if m == 1:
@@ -36,7 +36,7 @@ def taken(rows: np.ndarray, places: np.ndarray) -> np.ndarray:
     return rows.reshape(-1).take(places + (np.arange(m) * n)[:, None])
 
 
-def _packed(keys: np.ndarray, bits: int) -> tuple[np.ndarray, int] | None:
+def _pack(keys: np.ndarray, bits: int) -> tuple[np.ndarray, int] | None:
     """(key, place) as one unsigned number each, with so many bits of place; None where no number holds both."""
     n = keys.shape[1]
     places = max(n - 1, 1).bit_length()
@@ -56,7 +56,7 @@ def _packed(keys: np.ndarray, bits: int) -> tuple[np.ndarray, int] | None:
     return wide, places
 
 
-def _placed(packed: np.ndarray, places: int) -> np.ndarray:
+def _unpack_columns(packed: np.ndarray, places: int) -> np.ndarray:
     packed &= packed.dtype.type((1 << places) - 1)
     return packed.astype(np.int64)
 
@@ -64,7 +64,7 @@ def _placed(packed: np.ndarray, places: int) -> np.ndarray:
 def _order_of_wide(keys: np.ndarray) -> np.ndarray:
     """The stable order of keys that fill 64 bits: any order, in which runs of equal keys are put right."""
     order = np.argsort(keys, axis=1)
-    found = taken(keys, order)
+    found = take_in_rows(keys, order)
     new = found[:, 1:] != found[:, :-1]
     if new.all():
         return order
@@ -73,41 +73,41 @@ def _order_of_wide(keys: np.ndarray) -> np.ndarray:
     run <<= np.uint64(32)
     run |= order.astype(np.uint64)
     run.sort(axis=1)
-    return _placed(run, 32)
+    return _unpack_columns(run, 32)
 
 
 def stable_order(rows: np.ndarray, descending: bool) -> np.ndarray:
     """int64 (m, n): the places of every row's elements in order, equal ones in the order of their places."""
     keys = numpy_keys(rows, descending)
-    packed = _packed(keys, key_bits(rows.dtype))
+    packed = _pack(keys, key_bits(rows.dtype))
     if packed is None:
         return _order_of_wide(keys)
     packed[0].sort(axis=1)
-    return _placed(*packed)
+    return _unpack_columns(*packed)
 
 
 def sorted_values(rows: np.ndarray) -> np.ndarray:
     """Every row upwards, without the places: equal elements cannot be told apart, but for -0.0 and 0.0, and NaNs."""
     if rows.dtype.kind == "V" or rows.dtype == np.float16:
         order = stable_order(rows, False)
-        return taken(rows, order)
+        return take_in_rows(rows, order)
     return np.sort(rows, axis=1, kind="stable" if rows.itemsize == 1 else None)  # bytes by radix: for them numpy has no SIMD
 
 
-def _partible(rows: np.ndarray, descending: bool) -> np.ndarray:
+def _partition_keys(rows: np.ndarray, descending: bool) -> np.ndarray:
     """Keys of a type that numpy partitions with SIMD."""
     keys = numpy_keys(rows, descending)
     return keys.astype(np.int16) if keys.itemsize == 1 else keys
 
 
-def first_places(rows: np.ndarray, k: int, descending: bool) -> np.ndarray:
+def first_columns(rows: np.ndarray, k: int, descending: bool) -> np.ndarray:
     """int64 (m, k): the first k columns of `stable_order`."""
     m, n = rows.shape
     if k == 0 or m == 0:
         return np.zeros((m, k), np.int64)
     if 4 * k >= n or n < 64:
         return np.ascontiguousarray(stable_order(rows, descending)[:, :k])
-    keys = _partible(rows, descending)
+    keys = _partition_keys(rows, descending)
     edge = np.partition(keys, k - 1, axis=1)[:, k - 1 : k]
     found = np.flatnonzero(keys <= edge)
     if found.size != m * k:  # some row has more equals of its last one than fit
@@ -118,29 +118,29 @@ def first_places(rows: np.ndarray, k: int, descending: bool) -> np.ndarray:
         found.sort()
     columns = found.reshape(m, k)
     columns = columns - (np.arange(m) * n)[:, None] if m > 1 else columns
-    chosen = taken(keys, columns)
-    packed = _packed(chosen, 8 * keys.itemsize)  # places among the chosen, which are in order
+    chosen = take_in_rows(keys, columns)
+    packed = _pack(chosen, 8 * keys.itemsize)  # places among the chosen, which are in order
     order = _order_of_wide(chosen) if packed is None else None
     if packed is not None:
         packed[0].sort(axis=1)
-        order = _placed(*packed)
+        order = _unpack_columns(*packed)
     assert order is not None
-    return taken(columns, order)
+    return take_in_rows(columns, order)
 
 
 def _first_of_packed(keys: np.ndarray, k: int, bits: int) -> np.ndarray:
-    packed = _packed(keys, bits)
+    packed = _pack(keys, bits)
     if packed is None:
         return np.ascontiguousarray(_order_of_wide(keys)[:, :k])
     part = np.partition(packed[0], k - 1, axis=1)[:, :k]
     part.sort(axis=1)
-    return _placed(part, packed[1])
+    return _unpack_columns(part, packed[1])
 
 
-def ranked_place(rows: np.ndarray, rank: np.ndarray | int) -> np.ndarray:
+def column_of_rank(rows: np.ndarray, rank: np.ndarray | int) -> np.ndarray:
     """int64 (m,): column `rank` of `stable_order`, one for all rows or one for each."""
     m, n = rows.shape
-    keys = _partible(rows, False)
+    keys = _partition_keys(rows, False)
     each = np.broadcast_to(np.asarray(rank), (m,))
     if isinstance(rank, int):
         edge = np.partition(keys, rank, axis=1)[:, rank : rank + 1]

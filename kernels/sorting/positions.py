@@ -64,6 +64,13 @@ def _write_kernel(x, before, y, n, size, shape, NDIM: tl.constexpr, BLOCK: tl.co
 
 def _nonzero_static(x: np.ndarray, *, size: int, fill_value: int = -1) -> np.ndarray:
     """Positions (size, ndim) of the first elements that are not 0; rows beyond the last one hold fill_value."""
+    y, found = np.full((size, x.ndim), fill_value, np.int64), np.argwhere(x)[:size]
+    y[: len(found)] = found
+    return y
+
+
+def _nonzero_static_cpu(x: np.ndarray, *, size: int, fill_value: int = -1) -> np.ndarray:
+    """Column by column: numpy's argwhere would put all positions into an array first."""
     y = np.full((size, x.ndim), fill_value, np.int64)
     if x.ndim:
         found = np.nonzero(x)
@@ -106,6 +113,6 @@ def _samples(rng: np.random.Generator) -> list[Sample]:
 
 
 op(
-    "nonzero_static", _nonzero_static, cpu=_nonzero_static, shape=_shape, forward=_forward, differentiable=False, samples=_samples,
+    "nonzero_static", _nonzero_static, cpu=_nonzero_static_cpu, shape=_shape, forward=_forward, differentiable=False, samples=_samples,
     dtypes=("float16", "bfloat16", "float32", "float64", "int64", "uint8", "bool"),
 )  # fmt: skip

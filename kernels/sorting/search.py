@@ -123,6 +123,28 @@ def _searchsorted(
 
     sorted_rows is a vector, or of values' shape but for the last dim; `sorter` names the order of each row.
     """
+    rows = sorted_rows if sorter is None else np.take_along_axis(sorted_rows, sorter, -1)
+    found = np.zeros(values.shape, INT64)
+    for at in np.ndindex(*values.shape):
+        found[at] = _bisect(rows if rows.ndim == 1 else rows[at[:-1]], values[at], right)
+    return found
+
+
+def _bisect(row: np.ndarray, value: Any, right: bool) -> int:
+    """The first index from which on no element is less than value (right: none is not larger). NaN is neither, so that the search goes on to its right."""
+    low, high = 0, len(row)
+    while low < high:
+        middle = (low + high) // 2
+        if row[middle] > value if right else row[middle] >= value:
+            high = middle
+        else:
+            low = middle + 1
+    return low
+
+
+def _searchsorted_cpu(
+    sorted_rows: np.ndarray, values: np.ndarray, sorter: np.ndarray | None = None, *, right: bool = False, out_int32: bool = False
+) -> np.ndarray:
     kind = np.dtype(np.int32 if out_int32 else np.int64)
     if rows_are_one(sorted_rows) and sorted_rows.size and not _last_is_nan(sorted_rows, sorter):
         row = sorted_rows.reshape(-1)
@@ -178,6 +200,13 @@ def _shape(sorted_rows: Any, values: Any, sorter: Any = None, *, right: bool = F
 
 def _run_lengths(x: np.ndarray) -> np.ndarray:
     """How many elements up to each one, itself included, equal it, along the last dim, which is sorted. NaN equals nothing."""
+    y = np.ones(x.shape, INT64)
+    for i in range(1, x.shape[-1]):
+        y[..., i] += y[..., i - 1] * (x[..., i] == x[..., i - 1])
+    return y
+
+
+def _run_lengths_cpu(x: np.ndarray) -> np.ndarray:
     if x.size == 0:
         return np.zeros(x.shape, np.int64)
     places = np.broadcast_to(np.arange(x.shape[-1]), x.shape)
@@ -222,22 +251,9 @@ def _runs_samples(rng: np.random.Generator) -> list[Sample]:
 
 TYPES = ("float16", "bfloat16", "float32", "float64", "int64", "uint8", "bool")
 op(
-    "searchsorted",
-    _searchsorted,
-    cpu=_searchsorted,
-    shape=_shape,
-    forward=_forward,
-    differentiable=False,
-    dtypes=TYPES[:6],
-    samples=_samples,
-)
+    "searchsorted", _searchsorted, cpu=_searchsorted_cpu, shape=_shape, forward=_forward, differentiable=False, dtypes=TYPES[:6], samples=_samples,
+)  # fmt: skip
 op(
-    "run_lengths",
-    _run_lengths,
-    cpu=_run_lengths,
-    shape=_runs_shape,
-    forward=_runs_forward,
-    differentiable=False,
-    dtypes=TYPES[:4],
+    "run_lengths", _run_lengths, cpu=_run_lengths_cpu, shape=_runs_shape, forward=_runs_forward, differentiable=False, dtypes=TYPES[:4],
     samples=_runs_samples,
-)
+)  # fmt: skip

@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import math
 from typing import Any
 
 import numpy as np
@@ -12,6 +11,7 @@ from tritensor.kernels.parts.allocation import allocate
 from tritensor.kernels.parts.copying import laid
 from tritensor.kernels.parts.filling import filled
 from tritensor.kernels.parts.reduction import ORDERED
+from tritensor.kernels.reductions.extrema import spaced
 from tritensor.kernels.sorting import cpu_order
 from tritensor.kernels.sorting.rows import first_of_rows, put_back
 from tritensor.ops.array import CudaArray
@@ -23,29 +23,53 @@ TYPES = (
 )  # fmt: skip
 
 
-# On the CPU
+# References: plain mathematics.
 def _sort(x: np.ndarray, *, dim: int, descending: bool = False) -> tuple[np.ndarray, np.ndarray]:
     """The elements in order along dim, and the places they came from."""
-    rows = cpu_order.lines(x, dim)
-    order = cpu_order.stable_order(rows, descending)
-    return cpu_order.unlined(cpu_order.taken(rows, order), x.shape, dim), cpu_order.unlined(order, x.shape, dim)
+    order = _argsort(x, dim=dim, descending=descending)
+    return (np.take_along_axis(x, order, dim) if x.ndim else x), order
 
 
 def _argsort(x: np.ndarray, *, dim: int, descending: bool = False) -> np.ndarray:
     """The places of the elements in order along dim."""
-    return cpu_order.unlined(cpu_order.stable_order(cpu_order.lines(x, dim), descending), x.shape, dim)
+    if x.ndim == 0:
+        return np.zeros((), INT64)
+    if not descending:
+        return np.argsort(x, axis=dim, kind="stable")
+    # The upward order of the flipped array, read from its end: equal elements stay in the order of their places.
+    return x.shape[dim] - 1 - np.flip(np.argsort(np.flip(x, dim), axis=dim, kind="stable"), dim)
 
 
 def _sort_values(x: np.ndarray, *, dim: int) -> np.ndarray:
     """The elements in ascending order along dim, where nobody asks for their places."""
-    return cpu_order.unlined(cpu_order.sorted_values(cpu_order.lines(x, dim)), x.shape, dim)
+    return np.sort(x, axis=dim) if x.ndim else x
 
 
 def _topk(x: np.ndarray, *, k: int, dim: int, largest: bool = True) -> tuple[np.ndarray, np.ndarray]:
     """The k largest (or smallest) elements along dim, first the outermost, and the places they came from."""
-    rows = cpu_order.lines(x, dim)
-    places = cpu_order.first_places(rows, k, largest)
-    return cpu_order.unlined(cpu_order.taken(rows, places), x.shape, dim), cpu_order.unlined(places, x.shape, dim)
+    values, order = _sort(x, dim=dim, descending=largest)
+    return (values, order) if x.ndim == 0 else (np.take(values, range(k), axis=dim), np.take(order, range(k), axis=dim))
+
+
+# On the CPU
+def _sort_cpu(x: np.ndarray, *, dim: int, descending: bool = False) -> tuple[np.ndarray, np.ndarray]:
+    rows = cpu_order.to_rows(x, dim)
+    order = cpu_order.stable_order(rows, descending)
+    return cpu_order.from_rows(cpu_order.take_in_rows(rows, order), x.shape, dim), cpu_order.from_rows(order, x.shape, dim)
+
+
+def _argsort_cpu(x: np.ndarray, *, dim: int, descending: bool = False) -> np.ndarray:
+    return cpu_order.from_rows(cpu_order.stable_order(cpu_order.to_rows(x, dim), descending), x.shape, dim)
+
+
+def _sort_values_cpu(x: np.ndarray, *, dim: int) -> np.ndarray:
+    return cpu_order.from_rows(cpu_order.sorted_values(cpu_order.to_rows(x, dim)), x.shape, dim)
+
+
+def _topk_cpu(x: np.ndarray, *, k: int, dim: int, largest: bool = True) -> tuple[np.ndarray, np.ndarray]:
+    rows = cpu_order.to_rows(x, dim)
+    columns = cpu_order.first_columns(rows, k, largest)
+    return cpu_order.from_rows(cpu_order.take_in_rows(rows, columns), x.shape, dim), cpu_order.from_rows(columns, x.shape, dim)
 
 
 # On the device
@@ -116,20 +140,14 @@ def _backward(g: Any, indices: CudaArray, x_shape: tuple[int, ...], x_dtype: np.
 def _cpu_backward(g: Any, indices: np.ndarray, x_shape: tuple[int, ...], x_dtype: np.dtype, dim: int) -> Any:
     if g[0] is None:
         return None
-    given, places = cpu_order.lines(g[0], dim), cpu_order.lines(indices, dim)
+    given, columns = cpu_order.to_rows(g[0], dim), cpu_order.to_rows(indices, dim)
     n = x_shape[dim] if x_shape else 1
     rows = np.zeros((given.shape[0], n), x_dtype)
-    rows.reshape(-1)[places if given.shape[0] == 1 else places + (np.arange(given.shape[0]) * n)[:, None]] = given
-    return cpu_order.unlined(rows, x_shape, dim)
+    rows.reshape(-1)[columns if given.shape[0] == 1 else columns + (np.arange(given.shape[0]) * n)[:, None]] = given
+    return cpu_order.from_rows(rows, x_shape, dim)
 
 
 # Samples
-def _spaced(rng: np.random.Generator, *shape: int) -> np.ndarray:
-    """Values so far apart that a finite difference does not change their order."""
-    n = math.prod(shape)
-    return ((rng.permutation(n) - n / 2) * (4.0 / max(n, 20))).reshape(shape)
-
-
 def special(rng: np.random.Generator) -> np.ndarray:
     """Rows with ties, infinities, zeros of both signs, NaN of both signs."""
     x = np.round(rng.normal(size=(4, 24)))
@@ -140,9 +158,9 @@ def special(rng: np.random.Generator) -> np.ndarray:
 def _samples(rng: np.random.Generator) -> list[Sample]:
     """Rows along every dim, ties, what is special. Rows of more than a tile: tests/kernels/sorting, and the timed sizes."""
     return [
-        Sample(_spaced(rng, 5, 7), dim=1, descending=False),
-        Sample(_spaced(rng, 3, 20, 2), dim=1, descending=True),
-        Sample(_spaced(rng, 9, 3), dim=0, descending=False),
+        Sample(spaced(rng, 5, 7), dim=1, descending=False),
+        Sample(spaced(rng, 3, 20, 2), dim=1, descending=True),
+        Sample(spaced(rng, 9, 3), dim=0, descending=False),
         Sample(special(rng), dim=1, descending=False, smooth=False),
         Sample(special(rng), dim=1, descending=True, smooth=False),
         Sample(rng.normal(size=(3, 0)), dim=1, descending=False),
@@ -151,21 +169,21 @@ def _samples(rng: np.random.Generator) -> list[Sample]:
 
 
 def _place_samples(rng: np.random.Generator) -> list[Sample]:
-    return [Sample(special(rng), dim=1, descending=True), Sample(_spaced(rng, 9, 3), dim=0, descending=False)]
+    return [Sample(special(rng), dim=1, descending=True), Sample(spaced(rng, 9, 3), dim=0, descending=False)]
 
 
 def _value_samples(rng: np.random.Generator) -> list[Sample]:
-    return [Sample(_spaced(rng, 5, 7), dim=1), Sample(_spaced(rng, 9, 3), dim=0)]
+    return [Sample(spaced(rng, 5, 7), dim=1), Sample(spaced(rng, 9, 3), dim=0)]
 
 
 def _topk_samples(rng: np.random.Generator) -> list[Sample]:
     return [
-        Sample(_spaced(rng, 5, 7), k=3, dim=1, largest=True),
-        Sample(_spaced(rng, 9, 3), k=1, dim=0, largest=False),
-        Sample(_spaced(rng, 2, 70, 2), k=5, dim=1, largest=True),
+        Sample(spaced(rng, 5, 7), k=3, dim=1, largest=True),
+        Sample(spaced(rng, 9, 3), k=1, dim=0, largest=False),
+        Sample(spaced(rng, 2, 70, 2), k=5, dim=1, largest=True),
         Sample(special(rng), k=6, dim=1, largest=True, smooth=False),
         Sample(special(rng), k=4, dim=1, largest=False, smooth=False),
-        Sample(_spaced(rng, 2, 3), k=0, dim=1, largest=True),
+        Sample(spaced(rng, 2, 3), k=0, dim=1, largest=True),
         Sample(np.asarray(1.5), k=1, dim=0, largest=True),
     ]
 
@@ -188,18 +206,18 @@ def _topk_work(x: Any, **attrs: Any) -> Work:
 
 _GRADIENTS: Any = {"rule": (_rule,), "backward": (_backward,), "cpu_backward": (_cpu_backward,)}
 op(
-    "sort", _sort, cpu=_sort, layout="elementwise", shape=_both, forward=_sort_forward, outputs=("values", "indices"), dtypes=TYPES, samples=_samples,
+    "sort", _sort, cpu=_sort_cpu, layout="elementwise", shape=_both, forward=_sort_forward, outputs=("values", "indices"), dtypes=TYPES, samples=_samples,
     sizes=_sizes, work=_work, **_GRADIENTS,
 )  # fmt: skip
 op(
-    "argsort", _argsort, cpu=_argsort, layout="elementwise", shape=_places, forward=_argsort_forward, differentiable=False, dtypes=("float32", "int64"),
+    "argsort", _argsort, cpu=_argsort_cpu, layout="elementwise", shape=_places, forward=_argsort_forward, differentiable=False, dtypes=("float32", "int64"),
     samples=_place_samples,
 )  # fmt: skip
 op(
-    "sort_values", _sort_values, cpu=_sort_values, layout="elementwise", shape=_values, forward=_values_forward, differentiable=False, dtypes=TYPES[:5],
+    "sort_values", _sort_values, cpu=_sort_values_cpu, layout="elementwise", shape=_values, forward=_values_forward, differentiable=False, dtypes=TYPES[:5],
     samples=_value_samples,
 )  # fmt: skip
 op(
-    "topk", _topk, cpu=_topk, shape=_topk_shape, forward=_topk_forward, outputs=("values", "indices"), dtypes=TYPES, samples=_topk_samples, sizes=_topk_sizes,
+    "topk", _topk, cpu=_topk_cpu, shape=_topk_shape, forward=_topk_forward, outputs=("values", "indices"), dtypes=TYPES, samples=_topk_samples, sizes=_topk_sizes,
     work=_topk_work, **_GRADIENTS,
 )  # fmt: skip

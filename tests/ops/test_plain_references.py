@@ -23,7 +23,7 @@ _FOR_SPEED = {"empty", "empty_like", "ctypes", "flags", "lru_cache", "cache", "f
 # Families of ops (folders of kernels/) whose references are still the fast ones.
 NOT_YET = (
     "attention", "complex_numbers", "convolution", "creation", "elementwise", "factorizations", "images", "indexing", "losses", "normalization",
-    "optimizers", "pooling", "products", "random", "recurrent", "shaping", "sorting", "special", "spectral",
+    "optimizers", "pooling", "products", "random", "recurrent", "shaping", "special", "spectral",
 )  # fmt: skip
 
 

@@ -61,8 +61,8 @@ def test_places_on_the_cpu(name: str, descending: bool) -> None:
     assert np.array_equal(places, want)
     assert same(values, np.take_along_axis(x, want, 1))
     for k in (1, 5, 80):
-        assert np.array_equal(cpu_order.first_places(x, k, descending), want[:, :k])
-        assert np.array_equal(cpu_order.first_places(x[:1], k, descending), want[:1, :k])
+        assert np.array_equal(cpu_order.first_columns(x, k, descending), want[:, :k])
+        assert np.array_equal(cpu_order.first_columns(x[:1], k, descending), want[:1, :k])
 
 
 @pytest.mark.parametrize("name", TYPES)
@@ -124,8 +124,8 @@ def test_wide_keys_with_few_and_with_many_ties() -> None:
             key = ~x if descending and x.dtype.kind in "iu" else -x if descending else x
             assert np.array_equal(found, np.argsort(key, axis=1, kind="stable"))
             for k in (1, 40):
-                assert np.array_equal(cpu_order.first_places(x, k, descending), found[:, :k])
-            assert np.array_equal(cpu_order.ranked_place(x, 1500), np.argsort(x, axis=1, kind="stable")[:, 1500])
+                assert np.array_equal(cpu_order.first_columns(x, k, descending), found[:, :k])
+            assert np.array_equal(cpu_order.column_of_rank(x, 1500), np.argsort(x, axis=1, kind="stable")[:, 1500])
 
 
 def test_keys_of_the_whole_range() -> None:

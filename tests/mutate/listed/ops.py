@@ -175,7 +175,7 @@ OPS: dict[str, dict[tuple[str, str, str], str]] = {
             "stays = (a < b) | (a_nan & ~b_nan) | (((a == b) | (a_nan & b_nan)) & ((i <= j)))",
         ): "two elements are never at one place",
         (
-            "_edge",
+            "loser",
             "return int(np.iinfo(dtype).min if sign < 0 else np.iinfo(dtype).max)",
             "return int(np.iinfo(dtype).min if sign < 1 else np.iinfo(dtype).max)",
         ): "a sign is -1 or 1",
@@ -192,12 +192,12 @@ OPS: dict[str, dict[tuple[str, str, str], str]] = {
     },
     "kernels/reductions/sums.py": {
         (
-            "_sum",
+            "_sum_cpu",
             "if dims and (small := few(x, dims, keepdim)) is not None:",
             "if False:",
         ): "small arrays are then summed as large ones are",
         (
-            "_mean",
+            "_mean_cpu",
             "if dims and (small := few(x, dims, keepdim)) is not None:",
             "if False:",
         ): "small arrays are then summed as large ones are",
