@@ -19,6 +19,10 @@ from tritensor.ops.table import Sample, Spec, Work, op, ops
 
 # y[b, d] = weight[index[b], d]
 def reference(weight: np.ndarray, index: np.ndarray, *, padding_idx: int | None = None) -> np.ndarray:
+    return weight[index]
+
+
+def cpu(weight: np.ndarray, index: np.ndarray, *, padding_idx: int | None = None) -> np.ndarray:
     check_range("embedding", index, weight.shape[0], 0, negative=False)
     return weight.take(index, 0)
 
@@ -90,7 +94,7 @@ def work(weight: Any, index: Any, *, padding_idx: int | None = None) -> Work:
 
 
 op(
-    "embedding", reference, cpu=reference, shape=shape, forward=forward, rule=(rule, None), backward=(backward, None),
+    "embedding", reference, cpu=cpu, shape=shape, forward=forward, rule=(rule, None), backward=(backward, None),
     cpu_backward=(cpu_backward, None), samples=samples, sizes=sizes, work=work, reports=True,
     doc="Rows of weight (rows, width) at integer indices; the row `padding_idx` gets no gradient.",
 )  # fmt: skip

@@ -61,6 +61,32 @@ def _as_given(index: Any, length: int | None) -> Any:
     return index if length is None else index.reshape((index.size // length, length))
 
 
+# y[b, d] = sum of scale[i] weight[index[i], d] over the i from edges[b] to edges[b + 1] with index[i] != padding_idx
+def reference(
+    weight: np.ndarray, index: np.ndarray, edges: np.ndarray, scale: np.ndarray | None = None, *, padding_idx: int | None = None,
+    length: int | None = None,
+) -> np.ndarray:  # fmt: skip
+    y = np.zeros((len(edges) - 1, weight.shape[1]), weight.dtype)
+    for b in range(len(y)):
+        for i in range(edges[b], edges[b + 1]):
+            if index[i] != padding_idx:
+                y[b] += weight[index[i]] if scale is None else scale[i] * weight[index[i]]
+    return y
+
+
+# w[b, d] = the first index[i] in bag b whose weight[index[i], d] is the largest; a NaN is the largest where it comes first and else is none; -1 in an empty bag
+def tops_reference(
+    weight: np.ndarray, index: np.ndarray, edges: np.ndarray, *, padding_idx: int | None = None, length: int | None = None
+) -> np.ndarray:
+    columns = np.arange(weight.shape[1])
+    which = np.full((len(edges) - 1, weight.shape[1]), -1, np.int64)
+    for b, best in enumerate(which):
+        for row in index[edges[b] : edges[b + 1]]:
+            if row != padding_idx:
+                best[...] = np.where((best < 0) | (weight[row] > weight[best, columns]), row, best)
+    return which
+
+
 # On the CPU
 def _bags(name: str, index: np.ndarray, edges: np.ndarray) -> tuple[np.ndarray, np.ndarray, slice]:
     """To which bag each index belongs, the indices as int64, and which of them are in a bag at all."""
@@ -82,16 +108,10 @@ def _added(target: np.ndarray, x: np.ndarray, scale: np.ndarray | None, to: np.n
     numpy_add_rows(target[None], to[kept], rows[None])
 
 
-# y[b, d] = sum of scale[i] weight[index[i], d] over the i from edges[b] to edges[b + 1] with index[i] != padding_idx
-def reference(
-    weight: np.ndarray,
-    index: np.ndarray,
-    edges: np.ndarray,
-    scale: np.ndarray | None = None,
-    *,
-    padding_idx: int | None = None,
+def cpu(
+    weight: np.ndarray, index: np.ndarray, edges: np.ndarray, scale: np.ndarray | None = None, *, padding_idx: int | None = None,
     length: int | None = None,
-) -> np.ndarray:
+) -> np.ndarray:  # fmt: skip
     check_range("embedding_bag", _as_given(index, length), weight.shape[0], 0, negative=False)
     bag, places, inside = _bags("embedding_bag", index, edges)
     y = np.zeros((edges.size - 1, weight.shape[1]), dtypes.accumulator(weight.dtype))
@@ -122,8 +142,7 @@ def scale_cpu_backward(g: np.ndarray, weight: np.ndarray, index: np.ndarray, edg
     return found.astype(g.dtype, copy=False)
 
 
-# w[b, d] = the first index[i] in bag b whose weight[index[i], d] is the largest; a NaN is the largest where it comes first and else is none; -1 in an empty bag
-def tops_reference(
+def tops_cpu(
     weight: np.ndarray, index: np.ndarray, edges: np.ndarray, *, padding_idx: int | None = None, length: int | None = None
 ) -> np.ndarray:
     check_range("embedding_bag", _as_given(index, length), weight.shape[0], 0, negative=False)
@@ -258,14 +277,9 @@ def _keys(weight: CudaArray, index: CudaArray, padding_idx: int | None, watched:
 
 
 def forward(
-    weight: CudaArray,
-    index: CudaArray,
-    edges: CudaArray,
-    scale: CudaArray | None = None,
-    *,
-    padding_idx: int | None = None,
+    weight: CudaArray, index: CudaArray, edges: CudaArray, scale: CudaArray | None = None, *, padding_idx: int | None = None,
     length: int | None = None,
-) -> CudaArray:
+) -> CudaArray:  # fmt: skip
     (rows, width), bags = weight.shape, edges.size - 1
     keys = _keys(weight, index, padding_idx, "embedding_bag", length)
     y = allocate((bags, width), weight.dtype, weight.device)
@@ -381,14 +395,14 @@ def tops_work(weight: Any, index: Any, edges: Any, *, padding_idx: int | None = 
 
 
 op(
-    "embedding_bag", reference, cpu=reference, shape=shape, forward=forward, rule=(weight_rule, None, None, scale_rule),
+    "embedding_bag", reference, cpu=cpu, shape=shape, forward=forward, rule=(weight_rule, None, None, scale_rule),
     backward=(weight_backward, None, None, scale_backward), cpu_backward=(weight_cpu_backward, None, None, scale_cpu_backward),
     samples=samples, sizes=sizes, work=work, reports=True, condition="absolute", borrows=("index", "edges"),
     doc="Sums of the rows of weight that index[edges[b]:edges[b + 1]] names, each times its scale; the row `padding_idx` counts in none. "
     "`length`: how many indices each bag was given in, for what is said of a bad one.",
 )  # fmt: skip
 op(
-    "bag_tops", tops_reference,
-    cpu=tops_reference, shape=tops_shape, forward=tops_forward, differentiable=False, samples=tops_samples, sizes=sizes, work=tops_work, reports=True,
+    "bag_tops", tops_reference, cpu=tops_cpu, shape=tops_shape, forward=tops_forward, differentiable=False, samples=tops_samples, sizes=sizes,
+    work=tops_work, reports=True,
     doc="Which row among those that index[edges[b]:edges[b + 1]] names has the largest element of each column, the first of equal ones; -1 in an empty bag.",
 )  # fmt: skip

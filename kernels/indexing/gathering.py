@@ -6,6 +6,7 @@
 from __future__ import annotations
 
 import math
+from collections.abc import Iterator
 from typing import Any
 
 import numpy as np
@@ -20,7 +21,7 @@ from tritensor.kernels.parts.copying import assigned, dense
 from tritensor.kernels.parts.filling import filled
 from tritensor.kernels.parts.float8 import is_float8, moved_as_bytes
 from tritensor.kernels.parts.indices.error_reports import Watch, check_integers, check_range, first, out_of_range, report, spot, watch
-from tritensor.kernels.parts.indices.flat_positions import fold_at, position_blocks, put_at, row_keys
+from tritensor.kernels.parts.indices.flat_positions import at_least_1d, fold_at, position_blocks, put_at, row_keys
 from tritensor.kernels.parts.indices.rows_by_key import keys_of, numpy_fold_rows, put_rows
 from tritensor.ops.array import CudaArray, contiguous_strides
 from tritensor.ops.table import Sample, Spec, op, ops
@@ -167,6 +168,10 @@ def _inner(x: np.ndarray, index: np.ndarray, dim: int) -> tuple[Any, ...]:
 
 # gather
 def _gather(x: np.ndarray, index: np.ndarray, *, dim: int, called: str = "") -> np.ndarray:
+    return np.take_along_axis(x[_inner(x, index, dim)], index, dim) if x.ndim else x
+
+
+def _gather_cpu(x: np.ndarray, index: np.ndarray, *, dim: int, called: str = "") -> np.ndarray:
     if not x.shape:
         check_range("gather", index, 1, dim, negative=False)
         return x.copy()
@@ -225,18 +230,33 @@ def _gather_samples(rng: np.random.Generator) -> list[Sample]:
 
 
 op(
-    "gather", _gather, cpu=_gather, shape=_gather_shape, forward=_gather_forward, samples=_gather_samples, dtypes=TYPES, reports=True,
+    "gather", _gather, cpu=_gather_cpu, shape=_gather_shape, forward=_gather_forward, samples=_gather_samples, dtypes=TYPES, reports=True,
     rule=(lambda g, index, x_shape, dim: ops.scatter_add(_zeros(x_shape, g), index, g, dim=dim), None),
     backward=(lambda g, index, x_shape, dim: _scatter_forward(filled(x_shape, g.dtype, g.device, 0), index, g, dim, False, False), None),
-    cpu_backward=(lambda g, index, x_shape, dim: _scatter_add(np.zeros(x_shape, g.dtype), index, g, dim=dim), None),
+    cpu_backward=(lambda g, index, x_shape, dim: _scatter_add_cpu(np.zeros(x_shape, g.dtype), index, g, dim=dim), None),
     doc="y[.., i, ..] = x[.., index[.., i, ..], ..] along `dim`; index is of y's shape and not larger than x elsewhere.",
 )  # fmt: skip
 
 
 # scatter_add and scatter
-def lined(x: np.ndarray) -> np.ndarray:
-    """A numpy array without dimensions as a vector of one element; any other as it is."""
-    return x if x.shape else x.reshape(1)
+def targets(index: np.ndarray, dim: int) -> Iterator[tuple[tuple[int, ...], tuple[int, ...]]]:
+    """(where to, where from) of each element that an index names: its own position, in which the index stands along `dim`."""
+    for at in np.ndindex(*index.shape):
+        yield ((*at[:dim], int(index[at]), *at[dim + 1 :]) if at else ()), at
+
+
+def _scatter_add(x: np.ndarray, index: np.ndarray, source: np.ndarray, *, dim: int, called: str = "") -> np.ndarray:
+    y = np.array(x)
+    for to, at in targets(index, dim):
+        y[to] += source[at]
+    return y
+
+
+def _scatter(x: np.ndarray, index: np.ndarray, source: np.ndarray, *, dim: int, called: str = "") -> np.ndarray:
+    y = np.array(x)
+    for to, at in targets(index, dim):
+        y[to] = source[at]
+    return y
 
 
 def fold_along(name: str, ufunc: np.ufunc, y: np.ndarray, index: np.ndarray, source: np.ndarray, dim: int) -> None:
@@ -244,7 +264,7 @@ def fold_along(name: str, ufunc: np.ufunc, y: np.ndarray, index: np.ndarray, sou
 
     Sums of float32 are kept in float64: they are long, and one after the other.
     """
-    y, index, source = lined(y), lined(index), lined(source)
+    y, index, source = at_least_1d(y), at_least_1d(index), at_least_1d(source)
     keys = row_keys(index, index.strides, y.shape, dim)
     lead, width = math.prod(y.shape[:dim]), math.prod(y.shape[dim + 1 :])
     if keys is not None and lead * width > 1:
@@ -262,17 +282,17 @@ def fold_along(name: str, ufunc: np.ufunc, y: np.ndarray, index: np.ndarray, sou
         fold_at(name, ufunc, y, index, source, dim)
 
 
-def _scatter_add(x: np.ndarray, index: np.ndarray, source: np.ndarray, *, dim: int, called: str = "") -> np.ndarray:
+def _scatter_add_cpu(x: np.ndarray, index: np.ndarray, source: np.ndarray, *, dim: int, called: str = "") -> np.ndarray:
     y = np.array(x, dtypes.accumulator(x.dtype) if dtypes.is_float(x.dtype) else x.dtype, order="C")
     fold_along(called or "scatter_add", np.add, y, index, source, dim)
     return y.astype(x.dtype, copy=False)
 
 
-def _scatter(x: np.ndarray, index: np.ndarray, source: np.ndarray, *, dim: int, called: str = "") -> np.ndarray:
+def _scatter_cpu(x: np.ndarray, index: np.ndarray, source: np.ndarray, *, dim: int, called: str = "") -> np.ndarray:
     y = np.array(x, order="C")
     keys = row_keys(index, index.strides, x.shape, dim) if x.shape else None
     if keys is None:
-        put_at("scatter", lined(y), lined(index), lined(source), dim)
+        put_at("scatter", at_least_1d(y), at_least_1d(index), at_least_1d(source), dim)
     else:
         check_range(called or "scatter", keys, x.shape[dim], dim, negative=False)
         y[(*(slice(None),) * dim, keys)] = source[tuple([slice(m) for m in index.shape])]
@@ -377,13 +397,13 @@ def _scatter_samples(rng: np.random.Generator, repeat: bool) -> list[Sample]:
 
 
 op(
-    "scatter_add", _scatter_add, cpu=_scatter_add, dtypes=TYPES, reports=True,
+    "scatter_add", _scatter_add, cpu=_scatter_add_cpu, dtypes=TYPES, reports=True,
     shape=lambda x, index, source, *, dim, called="": scatter_shape("scatter_add", x, index, source, dim),
     forward=lambda x, index, source, *, dim, called="": _scatter_forward(x, index, source, dim, False, True, called),
     samples=lambda rng: _scatter_samples(rng, True),
     rule=(lambda g: g, None, _source_gradient),
     backward=(lambda g: g, None, lambda g, index, source_shape, dim: padded(_picked(g, index, dim), source_shape)),
-    cpu_backward=(lambda g: g, None, lambda g, index, source_shape, dim: numpy_padded(_gather(g, index, dim=dim), source_shape)),
+    cpu_backward=(lambda g: g, None, lambda g, index, source_shape, dim: numpy_padded(_gather_cpu(g, index, dim=dim), source_shape)),
     doc="A copy of x with source[.., j, ..] added at [.., index[.., j, ..], ..] along `dim`.",
 )  # fmt: skip
 
@@ -406,7 +426,7 @@ def numpy_padded(x: np.ndarray, shape: tuple[int, ...]) -> np.ndarray:
 
 # scatter's gradient for x: g with zeros where it was overwritten
 op(
-    "scatter", _scatter, cpu=_scatter, dtypes=TYPES, reports=True,
+    "scatter", _scatter, cpu=_scatter_cpu, dtypes=TYPES, reports=True,
     shape=lambda x, index, source, *, dim, called="": scatter_shape("scatter", x, index, source, dim),
     forward=moved_as_bytes(lambda x, index, source, *, dim, called="": _scatter_forward(x, index, source, dim, True, True, called)),
     samples=lambda rng: _scatter_samples(rng, False),
@@ -417,9 +437,9 @@ op(
         lambda g, index, source_shape, dim: padded(_picked(g, index, dim), source_shape),
     ),
     cpu_backward=(
-        lambda g, index, dim: _scatter(g, index, np.zeros(index.shape, g.dtype), dim=dim),
+        lambda g, index, dim: _scatter_cpu(g, index, np.zeros(index.shape, g.dtype), dim=dim),
         None,
-        lambda g, index, source_shape, dim: numpy_padded(_gather(g, index, dim=dim), source_shape),
+        lambda g, index, source_shape, dim: numpy_padded(_gather_cpu(g, index, dim=dim), source_shape),
     ),
     doc="A copy of x with source[.., j, ..] written at [.., index[.., j, ..], ..] along `dim`; of equal positions the last one stays.",
 )  # fmt: skip

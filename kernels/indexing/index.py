@@ -89,6 +89,17 @@ def _as_indexed(y: Any, x: Any, indices: Sequence[Any], p: Plan) -> Any:
 
 # index_get: y[l, b, d] = x[l, (i_0[b], i_1[b], ...), d]
 def _index_get(x: np.ndarray, *indices: np.ndarray, dims: tuple[int, ...], front: bool, called: str = "getitem") -> np.ndarray:
+    y = np.moveaxis(x, dims, range(len(dims)))[indices]
+    return y if front else np.moveaxis(y, *_moves(indices, dims))
+
+
+def _moves(indices: Sequence[np.ndarray], dims: tuple[int, ...]) -> tuple[range, range]:
+    """The dimensions of broadcast indices in front of an array, and where they stand if not in front: at the first indexed dimension."""
+    n = np.broadcast(*indices).ndim
+    return range(n), range(dims[0], dims[0] + n)
+
+
+def _index_get_cpu(x: np.ndarray, *indices: np.ndarray, dims: tuple[int, ...], front: bool, called: str = "getitem") -> np.ndarray:
     try:
         if len(indices) == 1 and not front:
             y = x.take(indices[0], dims[0])
@@ -167,7 +178,7 @@ def _index_get_cpu_backward(
     g: np.ndarray, indices: tuple[np.ndarray, ...], x_shape: tuple[int, ...], dims: tuple[int, ...], front: bool
 ) -> Any:
     zeros = np.zeros(x_shape, g.dtype)
-    return (_index_put(zeros, g, *indices, dims=dims, front=front, accumulate=True) if g.size else zeros,)
+    return (_index_put_cpu(zeros, g, *indices, dims=dims, front=front, accumulate=True) if g.size else zeros,)
 
 
 def _index_get_samples(rng: np.random.Generator) -> list[Sample]:
@@ -183,27 +194,32 @@ def _index_get_samples(rng: np.random.Generator) -> list[Sample]:
 
 
 op(
-    "index_get", _index_get,
-    cpu=_index_get, shape=_index_get_shape, forward=_index_get_forward, samples=_index_get_samples, dtypes=FLOATS, reports=True, layout="own",
-    rule=_index_get_rule, backward=_index_get_backward, cpu_backward=_index_get_cpu_backward,
+    "index_get", _index_get, cpu=_index_get_cpu, shape=_index_get_shape, forward=_index_get_forward, samples=_index_get_samples, dtypes=FLOATS,
+    reports=True, layout="own", rule=_index_get_rule, backward=_index_get_backward, cpu_backward=_index_get_cpu_backward,
     doc="Elements of x at integer arrays along `dims`; the arrays broadcast together, negative values count from the end.",
 )  # fmt: skip
 
 
 # index_put: y = x, y[l, (i_0[b], ...), d] = value[l, b, d], or += with accumulate; of equal positions the last one stays
 def _index_put(
-    x: np.ndarray,
-    value: np.ndarray,
-    *indices: np.ndarray,
-    dims: tuple[int, ...],
-    front: bool,
-    accumulate: bool = False,
-    called: str = "setitem",
-) -> np.ndarray:
+    x: np.ndarray, value: np.ndarray, *indices: np.ndarray, dims: tuple[int, ...], front: bool, accumulate: bool = False, called: str = "setitem"
+) -> np.ndarray:  # fmt: skip
+    y = x.copy()
+    if not accumulate:
+        _index_assign(y, value, *indices, dims=dims, front=front)
+        return y
+    to, here = _moves(indices, dims)
+    np.add.at(np.moveaxis(y, dims, range(len(dims))), indices, value if front else np.moveaxis(value, here, to))
+    return y
+
+
+def _index_put_cpu(
+    x: np.ndarray, value: np.ndarray, *indices: np.ndarray, dims: tuple[int, ...], front: bool, accumulate: bool = False, called: str = "setitem"
+) -> np.ndarray:  # fmt: skip
     p = plan(x.shape, dims, front)
     if not accumulate:
         y = x.copy()
-        _index_assign(y, value, *indices, dims=dims, front=front, called=called)
+        _index_assign_cpu(y, value, *indices, dims=dims, front=front, called=called)
         return y
     keys = numpy_keys(called, indices, p.sizes, dims)
     acc_type = dtypes.accumulator(x.dtype) if dtypes.is_float(x.dtype) else x.dtype
@@ -239,14 +255,8 @@ def _put(
 
 @moved_as_bytes
 def _index_put_forward(
-    x: CudaArray,
-    value: CudaArray,
-    *indices: CudaArray,
-    dims: tuple[int, ...],
-    front: bool,
-    accumulate: bool = False,
-    called: str = "setitem",
-) -> CudaArray:
+    x: CudaArray, value: CudaArray, *indices: CudaArray, dims: tuple[int, ...], front: bool, accumulate: bool = False, called: str = "setitem"
+) -> CudaArray:  # fmt: skip
     return dense(_put_in_copy(x, value, indices, dims, front, accumulate, _watch_put("index_put", called, indices, dims)))
 
 
@@ -265,14 +275,8 @@ def _put_in_copy(
 
 
 def _index_put_rule(
-    g: Any,
-    indices: tuple[Any, ...],
-    value_shape: tuple[int, ...],
-    dims: tuple[int, ...],
-    front: bool,
-    accumulate: bool,
-    needs: tuple[bool, ...],
-) -> Any:
+    g: Any, indices: tuple[Any, ...], value_shape: tuple[int, ...], dims: tuple[int, ...], front: bool, accumulate: bool, needs: tuple[bool, ...]
+) -> Any:  # fmt: skip
     kept = None
     if needs[0]:
         zeros = ops.expand(_zeros((), g), shape=value_shape)
@@ -298,8 +302,8 @@ def _index_put_cpu_backward(
 ) -> Any:  # fmt: skip
     kept = None
     if needs[0]:
-        kept = g if accumulate else _index_put(g, np.broadcast_to(g.dtype.type(0), value_shape), *indices, dims=dims, front=front)
-    return kept, _index_get(g, *indices, dims=dims, front=front) if needs[1] else None
+        kept = g if accumulate else _index_put_cpu(g, np.broadcast_to(g.dtype.type(0), value_shape), *indices, dims=dims, front=front)
+    return kept, _index_get_cpu(g, *indices, dims=dims, front=front) if needs[1] else None
 
 
 def _index_put_samples(rng: np.random.Generator) -> list[Sample]:
@@ -324,14 +328,21 @@ def _index_put_samples(rng: np.random.Generator) -> list[Sample]:
 
 
 op(
-    "index_put", _index_put, cpu=_index_put, shape=_index_put_shape, forward=_index_put_forward, samples=_index_put_samples, dtypes=FLOATS, reports=True,
-    rule=_index_put_rule, backward=_index_put_backward, cpu_backward=_index_put_cpu_backward,
+    "index_put", _index_put, cpu=_index_put_cpu, shape=_index_put_shape, forward=_index_put_forward, samples=_index_put_samples, dtypes=FLOATS,
+    reports=True, rule=_index_put_rule, backward=_index_put_backward, cpu_backward=_index_put_cpu_backward,
     doc="A copy of x with `value` written (or added) at integer arrays along `dims`.",
 )  # fmt: skip
 
 
 # index_assign: the same, overwriting x itself
 def _index_assign(
+    x: np.ndarray, value: np.ndarray, *indices: np.ndarray, dims: tuple[int, ...], front: bool, called: str = "setitem"
+) -> None:
+    to, here = _moves(indices, dims)
+    np.moveaxis(x, dims, range(len(dims)))[indices] = value if front else np.moveaxis(value, here, to)
+
+
+def _index_assign_cpu(
     x: np.ndarray, value: np.ndarray, *indices: np.ndarray, dims: tuple[int, ...], front: bool, called: str = "setitem"
 ) -> None:
     p = plan(x.shape, dims, front)
@@ -364,7 +375,7 @@ def _index_assign_samples(rng: np.random.Generator) -> list[Sample]:
 
 
 op(
-    "index_assign", _index_assign, cpu=_index_assign, shape=_index_assign_shape, forward=_index_assign_forward, samples=_index_assign_samples, dtypes=FLOATS,
-    mutates=("x",), differentiable=False, reports=True,
+    "index_assign", _index_assign, cpu=_index_assign_cpu, shape=_index_assign_shape, forward=_index_assign_forward, samples=_index_assign_samples,
+    dtypes=FLOATS, mutates=("x",), differentiable=False, reports=True,
     doc="Write `value` into x itself at integer arrays along `dims`; of equal positions the last one stays.",
 )  # fmt: skip

@@ -12,12 +12,12 @@ import triton.language as tl
 from tritensor.cuda.launch import launch
 from tritensor.ground import dtypes
 from tritensor.ground.errors import ArgumentError, DTypeError
-from tritensor.kernels.indexing.gathering import fold_along, keyed, lined, scatter_shape, vector
+from tritensor.kernels.indexing.gathering import fold_along, keyed, scatter_shape, targets, vector
 from tritensor.kernels.parts import maths
 from tritensor.kernels.parts.allocation import allocate
 from tritensor.kernels.parts.copying import assigned, dense
 from tritensor.kernels.parts.filling import filled
-from tritensor.kernels.parts.indices.flat_positions import inner, position_blocks, put_at
+from tritensor.kernels.parts.indices.flat_positions import at_least_1d, inner, position_blocks, put_at
 from tritensor.kernels.parts.indices.radix_sort import sort_keys
 from tritensor.ops.array import CudaArray
 from tritensor.ops.table import Sample, Spec, op, ops
@@ -185,6 +185,16 @@ def _backward(
     return gx.reshape(shapes[0]), None, padded.reshape(shapes[1])
 
 
+def _reference(
+    x: np.ndarray, index: np.ndarray, source: np.ndarray, *, dim: int, reduce: str, include_self: bool = True, called: str = ""
+) -> np.ndarray:
+    y, counted = np.array(x), np.full(x.shape, include_self)
+    for to, at in targets(index, dim):
+        y[to] = UFUNC[reduce](y[to], source[at]) if counted[to] else source[at]
+        counted[to] = True
+    return y
+
+
 # On the CPU
 def _identity(reduce: str, dtype: np.dtype) -> Any:
     """What changes nothing in a fold."""
@@ -202,12 +212,12 @@ def _computed(x: np.ndarray) -> np.dtype:
     return dtypes.accumulator(x.dtype) if dtypes.is_float(x.dtype) else x.dtype
 
 
-def _reference(
+def _cpu(
     x: np.ndarray, index: np.ndarray, source: np.ndarray, *, dim: int, reduce: str, include_self: bool = True, called: str = ""
 ) -> np.ndarray:
     y = np.array(x, _computed(x), order="C")
     if not include_self:
-        put_at(called or "scatter_reduce", lined(y), lined(index), _identity(reduce, y.dtype), dim)
+        put_at(called or "scatter_reduce", at_least_1d(y), at_least_1d(index), _identity(reduce, y.dtype), dim)
     with np.errstate(over="ignore", invalid="ignore"):
         fold_along(called or "scatter_reduce", UFUNC[reduce], y, index, source, dim)
     return y.astype(x.dtype, copy=False)
@@ -217,10 +227,11 @@ def _cpu_backward(
     g: np.ndarray, x: np.ndarray, index: np.ndarray, source: np.ndarray, y: np.ndarray, dim: int, reduce: str, include_self: bool
 ) -> tuple[Any, ...]:
     kind = _computed(x)
-    up, old, result = (np.ascontiguousarray(lined(a), kind).reshape(-1) for a in (g, x, y))
-    found = [at for _, at in position_blocks("scatter_reduce", lined(x).shape, lined(index), dim)]
+    up, old, result = (np.ascontiguousarray(a, kind).reshape(-1) for a in (g, x, y))
+    rows, named, given = at_least_1d(x), at_least_1d(index), at_least_1d(source)
+    found = [at for _, at in position_blocks("scatter_reduce", rows.shape, named, dim)]
     at = np.concatenate(found) if found else np.zeros(0, np.int64)
-    values = inner(lined(source), lined(index).shape).reshape(-1).astype(kind, copy=False)
+    values = inner(given, named.shape).reshape(-1).astype(kind, copy=False)
     special = (values == 0) if reduce == "prod" else _is_numpy(values, result[at])
     some = np.bincount(at, special, up.size).astype(kind)  # how many are 0, or are the result
     product = np.ones(0, kind)
@@ -345,7 +356,7 @@ def _samples(rng: np.random.Generator) -> list[Sample]:
 
 
 op(
-    "scatter_reduce", _reference, cpu=_reference, shape=_shape, forward=_forward, rule=_rule, backward=_backward, cpu_backward=_cpu_backward,
+    "scatter_reduce", _reference, cpu=_cpu, shape=_shape, forward=_forward, rule=_rule, backward=_backward, cpu_backward=_cpu_backward,
     samples=_samples, dtypes=("float16", "bfloat16", "float32", "float64", "int64", "bool"), reports=True,
     doc="A copy of x in which 'prod', 'amax' or 'amin' of source[.., j, ..], and of x unless include_self is False, stands at [.., index[.., j, ..], ..].",
 )  # fmt: skip

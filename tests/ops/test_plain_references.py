@@ -3,11 +3,12 @@
 from __future__ import annotations
 
 import ast
+import dis
 import functools
 import inspect
 import textwrap
 from collections.abc import Iterator
-from types import FunctionType
+from types import FunctionType, ModuleType
 from typing import Any
 
 import numpy as np
@@ -22,7 +23,7 @@ _SIZES = {"size", "nbytes", "itemsize"}
 _FOR_SPEED = {"empty", "empty_like", "ctypes", "flags", "lru_cache", "cache", "frombuffer", "as_strided"}
 # Families of ops (folders of kernels/) whose references are still the fast ones.
 NOT_YET = (
-    "attention", "complex_numbers", "convolution", "creation", "elementwise", "factorizations", "images", "indexing", "losses", "normalization",
+    "attention", "complex_numbers", "convolution", "creation", "elementwise", "factorizations", "images", "losses", "normalization",
     "optimizers", "pooling", "products", "random", "recurrent", "shaping", "special", "spectral",
 )  # fmt: skip
 
@@ -41,10 +42,16 @@ def functions(thing: Any, seen: set[int]) -> Iterator[FunctionType]:
         return
     seen.add(id(thing))
     yield thing
-    cells = [c.cell_contents for c in thing.__closure__ or ()]
-    named = [thing.__globals__.get(n) for n in thing.__code__.co_names]
-    for inner in (*cells, *named):
+    for inner in (*[c.cell_contents for c in thing.__closure__ or ()], *_globals_of(thing)):
         yield from functions(inner, seen)
+
+
+def _globals_of(f: FunctionType) -> list[Any]:
+    """What a function reads of its module, and of this library's modules: an attribute such as x.shape is no global of that name."""
+    names = {i.argval for i in dis.get_instructions(f.__code__) if i.opname == "LOAD_GLOBAL"}
+    found = [f.__globals__.get(n) for n in names]
+    modules = [m for m in found if isinstance(m, ModuleType) and m.__name__.startswith("tritensor.")]
+    return found + [getattr(m, n, None) for m in modules for n in f.__code__.co_names]
 
 
 def faults(reference: Any) -> list[str]:
@@ -57,7 +64,7 @@ def faults(reference: Any) -> list[str]:
             continue
         tree = ast.parse(textwrap.dedent(inspect.getsource(f)).lstrip("@").strip().rstrip(",")) if f.__name__ != "<lambda>" else None
         found += [f"{where}: {said}" for said in (_faults_of(tree) if tree else _faults_of_lambda(f))]
-        found += [f"{where}: {n} is a table that is kept" for n in f.__code__.co_names if _is_cache(f.__globals__.get(n))]
+        found += [f"{where} reads a table that is kept: {list(v)[:3]}" for v in _globals_of(f) if _is_cache(v)]
     return found
 
 

@@ -61,6 +61,11 @@ def _move(at: np.ndarray, block: tuple[Any, ...], strides: tuple[int, ...], dim:
         at += base
 
 
+def at_least_1d(x: np.ndarray) -> np.ndarray:
+    """numpy's atleast_1d, which costs half a microsecond where there is nothing to do."""
+    return x if x.ndim else x.reshape(1)
+
+
 def inner(source: np.ndarray, shape: tuple[int, ...]) -> np.ndarray:
     """The part of source that an index of `shape` reaches."""
     return source if source.shape == shape else source[tuple([slice(m) for m in shape])]

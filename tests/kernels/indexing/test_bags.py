@@ -23,7 +23,7 @@ def test_numpy_alone_gives_the_same(padding: int | None, monkeypatch: pytest.Mon
 
     def results() -> list[np.ndarray]:
         return [
-            bags.reference(weight, index, edges, scale, padding_idx=padding), bags.tops_reference(weight, index, edges, padding_idx=padding),
+            bags.cpu(weight, index, edges, scale, padding_idx=padding), bags.tops_cpu(weight, index, edges, padding_idx=padding),
             bags.weight_cpu_backward(g, index, edges, scale, weight.shape, padding),
         ]  # fmt: skip
 
