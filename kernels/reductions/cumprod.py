@@ -52,7 +52,7 @@ def _result(dtype: np.dtype) -> np.dtype:
 
 def _cumprod(x: np.ndarray, *, dim: int) -> np.ndarray:
     """Running product along dim; integers and bools in int64, 16-bit floats in float32, float32 in float64."""
-    return np.cumprod(x, axis=dim, dtype=_result(x.dtype)) if x.ndim else x
+    return np.cumprod(x, axis=dim, dtype=np.int64 if x.dtype.kind in "bui" else None) if x.ndim else x
 
 
 def _cumprod_cpu(x: np.ndarray, *, dim: int) -> np.ndarray:

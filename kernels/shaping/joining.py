@@ -36,6 +36,11 @@ def _at(dim: int, start: int, stop: int) -> tuple[slice, ...]:
 
 # cat: y[.., o_k + i, ..] = x_k[.., i, ..], o_k = n_0 + ... + n_(k-1)
 def _cat(*xs: np.ndarray, dim: int) -> np.ndarray:
+    return np.concatenate(xs, dim)
+
+
+def _cat_cpu(*xs: np.ndarray, dim: int) -> np.ndarray:
+    """In the layout that the op promises: numpy's would follow the inputs' strides."""
     strides = _image_strides(xs, dim)
     if strides is None:
         y = np.concatenate(xs, dim)
@@ -102,7 +107,7 @@ def _cat_samples(rng: np.random.Generator) -> list[Sample]:
 
 
 op(
-    "cat", _cat, cpu=_cat, shape=_cat_shape, forward=_cat_forward, samples=_cat_samples, promote="same", dtypes=ANY,
+    "cat", _cat, cpu=_cat_cpu, shape=_cat_shape, forward=_cat_forward, samples=_cat_samples, promote="same", dtypes=ANY,
     rule=_cat_rule, backward=_cat_gradient, cpu_backward=_cat_gradient, layout="own",
     doc="Tensors joined along an existing dimension.",
 )  # fmt: skip
@@ -110,6 +115,10 @@ op(
 
 # stack: y[.., k, ..] = x_k[..]
 def _stack(*xs: np.ndarray, dim: int) -> np.ndarray:
+    return np.stack(xs, dim)
+
+
+def _stack_cpu(*xs: np.ndarray, dim: int) -> np.ndarray:
     strides = _stack_strides(xs, dim)
     if strides is None:
         return np.ascontiguousarray(np.stack(xs, dim))
@@ -160,7 +169,7 @@ def _stack_samples(rng: np.random.Generator) -> list[Sample]:
 
 
 op(
-    "stack", _stack, cpu=_stack, shape=_stack_shape, forward=_stack_forward, samples=_stack_samples, promote="same", dtypes=ANY,
+    "stack", _stack, cpu=_stack_cpu, shape=_stack_shape, forward=_stack_forward, samples=_stack_samples, promote="same", dtypes=ANY,
     rule=_stack_rule, backward=_stack_gradient, cpu_backward=_stack_gradient, layout="own",
     doc="Tensors of one shape joined along a new dimension.",
 )  # fmt: skip

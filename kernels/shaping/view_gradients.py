@@ -50,7 +50,7 @@ def _pad_view_samples(rng: np.random.Generator) -> list[Sample]:
 
 
 op(
-    "pad_view", _pad_view, cpu=_pad_view, shape=_pad_view_shape, forward=_pad_view_forward, samples=_pad_view_samples,
+    "pad_view", _pad_view, shape=_pad_view_shape, forward=_pad_view_forward, samples=_pad_view_samples,
     rule=lambda g, index: ops.index_view(g, index=index),
     backward=_pad_view_gradient,
     cpu_backward=_pad_view_gradient,
@@ -61,8 +61,16 @@ op(
 # pad_diagonal: y = 0, diagonal(y) = x
 def _pad_diagonal(x: np.ndarray, *, shape: tuple[int, ...], offset: int, dim1: int, dim2: int) -> np.ndarray:
     y = np.zeros(shape, x.dtype)
-    window: Any = diagonal_view(y, offset, dim1, dim2)
-    window[...] = x
+    square = np.moveaxis(y, (dim1, dim2), (-2, -1))
+    for i in range(x.shape[-1]):
+        square[..., i + max(-offset, 0), i + max(offset, 0)] = x[..., i]
+    return y
+
+
+def _pad_diagonal_cpu(x: np.ndarray, *, shape: tuple[int, ...], offset: int, dim1: int, dim2: int) -> np.ndarray:
+    y = np.zeros(shape, x.dtype)
+    diagonal: Any = diagonal_view(y, offset, dim1, dim2)
+    diagonal[...] = x
     return y
 
 
@@ -93,7 +101,7 @@ def _pad_diagonal_samples(rng: np.random.Generator) -> list[Sample]:
 
 
 op(
-    "pad_diagonal", _pad_diagonal, cpu=_pad_diagonal, shape=_pad_diagonal_shape, forward=_pad_diagonal_forward, samples=_pad_diagonal_samples,
+    "pad_diagonal", _pad_diagonal, cpu=_pad_diagonal_cpu, shape=_pad_diagonal_shape, forward=_pad_diagonal_forward, samples=_pad_diagonal_samples,
     rule=lambda g, offset, dim1, dim2: ops.diagonal(g, offset=offset, dim1=dim1, dim2=dim2),
     backward=_pad_diagonal_gradient,
     cpu_backward=_pad_diagonal_gradient,

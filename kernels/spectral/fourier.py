@@ -36,9 +36,23 @@ def _inward(x: np.ndarray, dims: tuple[int, ...], steps: tuple[int, ...] | None 
     return x.transpose(order), inverse(tuple(order))
 
 
+def _transform(x: np.ndarray, dim: int, scale: str, sign: int) -> np.ndarray:
+    """sum_j x_j exp(sign 2 pi i j k / n) along a dim by its matrix, times 1, 1 / sqrt(n) or 1 / n."""
+    n = x.shape[dim]
+    turns = np.outer(np.arange(n), np.arange(n)) % n / n  # whole ones taken off: exact angles however large j k is
+    matrix = np.exp(sign * 2j * np.pi * turns) / {"none": 1, "ortho": np.sqrt(n), "n": n}[scale]
+    return np.moveaxis(np.tensordot(x, matrix, (dim, 0)), -1, dim)
+
+
 # fft_c2c: y_k = sum_j x_j exp(-+ 2 pi i j k / n) over every dim of `dims`
 def _c2c(x: np.ndarray, *, dims: tuple[int, ...], scale: str, inverse: bool, keep_order: bool = False) -> np.ndarray:
     """`keep_order`: the result lies as x does."""
+    for d in dims:
+        x = _transform(x, d, scale, 1 if inverse else -1)
+    return x
+
+
+def _c2c_cpu(x: np.ndarray, *, dims: tuple[int, ...], scale: str, inverse: bool, keep_order: bool = False) -> np.ndarray:
     norm = (_INVERSE if inverse else _FORWARD)[scale]
     if keep_order:
         return (np.fft.ifftn if inverse else np.fft.fftn)(x, axes=dims, norm=norm, out=np.empty_like(x))
@@ -75,12 +89,16 @@ def _c2c_samples(rng: np.random.Generator) -> list[Sample]:
 
 # fft_r2c: the first n // 2 + 1 of y_k = sum_j x_j exp(-2 pi i j k / n); the others are their conjugates
 def _r2c(x: np.ndarray, *, dim: int, scale: str) -> np.ndarray:
+    return np.take(_transform(x, dim, scale, -1), range(x.shape[dim] // 2 + 1), axis=dim)
+
+
+def _r2c_cpu(x: np.ndarray, *, dim: int, scale: str) -> np.ndarray:
     t, back = _inward(x, (dim,))
     return _rows_r2c(t, scale).transpose(back)
 
 
 def _rows_r2c(x: np.ndarray, scale: str) -> np.ndarray:
-    """_r2c along the last dimension."""
+    """Of the last dimension."""
     n = x.shape[-1]
     y = np.empty((*x.shape[:-1], n // 2 + 1), _WHOLE[x.dtype])
     if not x.flags.c_contiguous or x.size < 2 * _PIECE or 0 in x.shape:
@@ -116,8 +134,13 @@ def _r2c_samples(rng: np.random.Generator) -> list[Sample]:
     ]
 
 
-# fft_of_real: fft_c2c of real numbers: one half by fft_r2c, the other the conjugates of what stands opposite, y_-k
+# fft_of_real: fft_c2c of real numbers
 def _of_real(x: np.ndarray, *, dims: tuple[int, ...], scale: str, inverse: bool) -> np.ndarray:
+    return _c2c(x, dims=dims, scale=scale, inverse=inverse)
+
+
+def _of_real_cpu(x: np.ndarray, *, dims: tuple[int, ...], scale: str, inverse: bool) -> np.ndarray:
+    """One half by fft_r2c, the other the conjugates of what stands opposite, y_-k."""
     cast = elementwise(x.shape, ((x.shape, element_strides(x)),))  # where several dims are transformed, PyTorch makes complex numbers first
     x, back = _inward(x, dims, cast if len(dims) > 1 else None)
     n = x.shape[-1]
@@ -159,6 +182,11 @@ def _of_real_samples(rng: np.random.Generator) -> list[Sample]:
 
 # fft_c2r: y_j = sum_k x_k exp(2 pi i j k / n) over a spectrum of which x is the first half, the rest its conjugates; n terms
 def _c2r(x: np.ndarray, *, dim: int, n: int, scale: str) -> np.ndarray:
+    rest = np.take(x, range((n - 1) // 2, 0, -1), axis=dim)
+    return _transform(np.concatenate([x, rest.conj()], dim), dim, scale, 1).real
+
+
+def _c2r_cpu(x: np.ndarray, *, dim: int, n: int, scale: str) -> np.ndarray:
     t, back = _inward(x, (dim,))
     y = np.empty((*t.shape[:-1], n), _REAL[x.dtype])
     return np.fft.irfft(t, n, axis=-1, norm=_INVERSE[scale], out=y).transpose(back)
@@ -193,18 +221,20 @@ def _c2r_samples(rng: np.random.Generator) -> list[Sample]:
 
 
 op(
-    "fft_c2c", _c2c, cpu=_c2c, shape=_c2c_shape, samples=_c2c_samples, host=True, layout="own", rule=(_c2c_rule,), dtypes=("complex128", "complex64"),
+    "fft_c2c", _c2c, cpu=_c2c_cpu, shape=_c2c_shape, samples=_c2c_samples, host=True, layout="own", rule=(_c2c_rule,), dtypes=("complex128", "complex64"),
     tolerance={"complex64": (1e-5, "sums of products with rounded roots of one"), "complex128": (1e-12, "the same")},
 )  # fmt: skip
 op(
-    "fft_r2c", _r2c, cpu=_r2c,
-    shape=_r2c_shape, samples=_r2c_samples, host=True, layout="own", holomorphic=False, rule=(_r2c_rule,), dtypes=("float64", "float32"),
-)  # fmt: skip
-op(
-    "fft_of_real", _of_real, cpu=_of_real, shape=_of_real_shape, samples=_of_real_samples, host=True, layout="own", holomorphic=False, rule=(_of_real_rule,),
+    "fft_r2c", _r2c, cpu=_r2c_cpu,
+    shape=_r2c_shape, samples=_r2c_samples, host=True, layout="own", holomorphic=False, rule=(_r2c_rule,),
     dtypes=("float64", "float32"),
 )  # fmt: skip
 op(
-    "fft_c2r", _c2r, cpu=_c2r,
-    shape=_c2r_shape, samples=_c2r_samples, host=True, layout="own", holomorphic=False, rule=(_c2r_rule,), dtypes=("complex128", "complex64"),
+    "fft_of_real", _of_real, cpu=_of_real_cpu, shape=_of_real_shape, samples=_of_real_samples, host=True, layout="own", holomorphic=False,
+    rule=(_of_real_rule,), dtypes=("float64", "float32"),
+)  # fmt: skip
+op(
+    "fft_c2r", _c2r, cpu=_c2r_cpu,
+    shape=_c2r_shape, samples=_c2r_samples, host=True, layout="own", holomorphic=False, rule=(_c2r_rule,),
+    dtypes=("complex128", "complex64"),
 )  # fmt: skip

@@ -39,6 +39,14 @@ def _overlap_kernel(x, y, blocks, length, count, size, step, overlaps, KIND: tl.
 
 def _overlap_add(x: np.ndarray, *, step: int, length: int) -> np.ndarray:
     """x (..., count, size) as (..., length): window f begins at f * step. A step's worth of all windows at a time: no two of them overlap."""
+    count, size = x.shape[-2:]
+    y = np.zeros((*x.shape[:-2], length), x.dtype)
+    for f in range(count):
+        y[..., f * step : f * step + size] += x[..., f, :]
+    return y
+
+
+def _overlap_add_cpu(x: np.ndarray, *, step: int, length: int) -> np.ndarray:
     *lead, count, size = x.shape
     kept = dtypes.accumulator(x.dtype)
     y = np.zeros((math.prod(lead), max(length, (count + -(-size // step)) * step)), kept)
@@ -111,7 +119,7 @@ def _work(x: Any, *, step: int, length: int) -> Work:
 
 
 op(
-    "overlap_add", _overlap_add, cpu=_overlap_add, shape=_overlap_shape, forward=_overlap_forward, rule=(_windows,), backward=(_backward,),
+    "overlap_add", _overlap_add, cpu=_overlap_add_cpu, shape=_overlap_shape, forward=_overlap_forward, rule=(_windows,), backward=(_backward,),
     samples=_samples, sizes=_sizes, work=_work, dtypes=("float16", "bfloat16", "float32", "float64", "int64"), condition="absolute",
     doc="Windows (..., count, size), each `step` after the one before, added up to (..., length).",
 )  # fmt: skip
