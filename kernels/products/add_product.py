@@ -43,7 +43,7 @@ def _scaled(p, alpha):
 
 def _forward(a: CudaArray, b: CudaArray, c: CudaArray | None = None, *, beta: float = 1.0, alpha: float = 1.0) -> CudaArray:
     kept = dot_accumulator(a.dtype)[0]
-    p = matmul._product(a, b, kept)
+    p = matmul.product(a, b, kept)
     y = allocate(p.shape, a.dtype, a)
     if c is None:
         elementwise.run((_scaled,), ((0, 1),), (p, alpha), (y,), kept)
@@ -54,7 +54,11 @@ def _forward(a: CudaArray, b: CudaArray, c: CudaArray | None = None, *, beta: fl
 
 def _reference(a: np.ndarray, b: np.ndarray, c: np.ndarray | None = None, *, beta: float = 1.0, alpha: float = 1.0) -> np.ndarray:
     """beta * c + alpha * (a @ b) of matrices, or batches of as many, c of the product's shape or none; summed in float32 or wider, rounded once."""
-    p = np.asarray(matmul._host_product(a, b))
+    return alpha * (a @ b) if c is None else beta * c + alpha * (a @ b)
+
+
+def _cpu(a: np.ndarray, b: np.ndarray, c: np.ndarray | None = None, *, beta: float = 1.0, alpha: float = 1.0) -> np.ndarray:
+    p = np.asarray(matmul.cpu_product(a, b))
     p = p * p.dtype.type(alpha) if alpha != 1 else p
     if c is not None:
         p = p + c.astype(p.dtype, copy=False) * p.dtype.type(beta)
@@ -63,31 +67,33 @@ def _reference(a: np.ndarray, b: np.ndarray, c: np.ndarray | None = None, *, bet
 
 # da = alpha g @ b^T, db = alpha a^T @ g, dc = beta g
 def _rule_a(g: Any, b: Any, alpha: float) -> Any:
-    return ops.add_product(g, _turned(b), None, alpha=alpha)
+    return ops.add_product(g, ops.permute(b, dims=_swapped(b)), None, alpha=alpha)
 
 
 def _rule_b(g: Any, a: Any, alpha: float) -> Any:
-    return ops.add_product(_turned(a), g, None, alpha=alpha)
+    return ops.add_product(ops.permute(a, dims=_swapped(a)), g, None, alpha=alpha)
 
 
 def _rule_c(g: Any, beta: float) -> Any:
     return ops.mul(g, beta)
 
 
-def _turned(x: Any) -> Any:
-    return ops.permute(x, dims=(*range(x.ndim - 2), x.ndim - 1, x.ndim - 2))
+def _swapped(x: Any) -> tuple[int, ...]:
+    """The dims of a transposed matrix, or of a batch of them."""
+    return *range(x.ndim - 2), x.ndim - 1, x.ndim - 2
 
 
-def _swap(x: Any) -> Any:
-    return x.transpose((*range(x.ndim - 2), x.ndim - 1, x.ndim - 2))
+def _scaled_product(a: CudaArray, b: CudaArray, alpha: float) -> CudaArray:
+    # without a scale the product is rounded where it is made: one launch instead of two
+    return matmul.forward(a, b) if alpha == 1 else _forward(a, b, alpha=alpha)
 
 
 def _backward_a(g: CudaArray, b: CudaArray, alpha: float) -> CudaArray:
-    return _forward(g, _swap(b), alpha=alpha) if alpha != 1 else matmul.forward(g, _swap(b))
+    return _scaled_product(g, b.transpose(_swapped(b)), alpha)
 
 
 def _backward_b(g: CudaArray, a: CudaArray, alpha: float) -> CudaArray:
-    return _forward(_swap(a), g, alpha=alpha) if alpha != 1 else matmul.forward(_swap(a), g)
+    return _scaled_product(a.transpose(_swapped(a)), g, alpha)
 
 
 def _backward_c(g: CudaArray, beta: float) -> CudaArray:
@@ -96,19 +102,6 @@ def _backward_c(g: CudaArray, beta: float) -> CudaArray:
     dc = allocate(g.shape, g.dtype, g)
     elementwise.run((_scaled,), ((0, 1),), (g, beta), (dc,), dot_accumulator(g.dtype)[0])
     return dc
-
-
-def _cpu_backward_a(g: np.ndarray, b: np.ndarray, alpha: float) -> np.ndarray:
-    return _reference(g, _swap(b), alpha=alpha)
-
-
-def _cpu_backward_b(g: np.ndarray, a: np.ndarray, alpha: float) -> np.ndarray:
-    return _reference(_swap(a), g, alpha=alpha)
-
-
-def _cpu_backward_c(g: np.ndarray, beta: float) -> np.ndarray:
-    kept = dot_accumulator(g.dtype)[0]
-    return g if beta == 1 else (g.astype(kept, copy=False) * kept.type(beta)).astype(g.dtype, copy=False)
 
 
 def _samples(rng: np.random.Generator) -> list[Sample]:
@@ -136,7 +129,7 @@ def _work(a: Any, b: Any, c: Any = None, **attrs: Any) -> Work:
 
 op(
     "add_product", _reference,
-    cpu=_reference, shape=_shape, forward=_forward, rule=(_rule_a, _rule_b, _rule_c), backward=(_backward_a, _backward_b, _backward_c),
-    cpu_backward=(_cpu_backward_a, _cpu_backward_b, _cpu_backward_c), promote="same", dtypes=FLOATS, samples=_samples,
-    sizes=_sizes, work=_work, condition="absolute", autocast="lower",
+    cpu=_cpu, shape=_shape, forward=_forward, rule=(_rule_a, _rule_b, _rule_c),
+    backward=(_backward_a, _backward_b, _backward_c), promote="same", dtypes=FLOATS, samples=_samples, sizes=_sizes, work=_work,
+    condition="absolute", autocast="lower",
 )  # fmt: skip

@@ -37,8 +37,13 @@ def shape(x: Any, weight: Any, bias: Any = None) -> Spec:
 
 def reference(x: np.ndarray, weight: np.ndarray, bias: np.ndarray | None = None) -> np.ndarray:
     """y = x @ weight^T + bias, x (..., in), weight (out, in), bias (out,)."""
+    return x @ weight.T if bias is None else x @ weight.T + bias
+
+
+def cpu(x: np.ndarray, weight: np.ndarray, bias: np.ndarray | None = None) -> np.ndarray:
+    """The same by BLAS; 16-bit floats in float32, rounded once."""
     if x.dtype.itemsize == 2:
-        return reference(x.astype(np.float32), weight.astype(np.float32), None if bias is None else bias.astype(np.float32)).astype(x.dtype)
+        return cpu(x.astype(np.float32), weight.astype(np.float32), None if bias is None else bias.astype(np.float32)).astype(x.dtype)
     y = blas(x, weight.T)
     if bias is not None:
         y += bias
@@ -57,81 +62,82 @@ def _plain(x: np.ndarray, weight: np.ndarray, bias: np.ndarray | None = None) ->
     return y
 
 
-reference.plain = _plain  # type: ignore[attr-defined]
+cpu.plain = _plain  # type: ignore[attr-defined]
 
 
-def _rows(x: CudaArray) -> CudaArray:
+def rows_of(x: CudaArray) -> CudaArray:
+    """x (..., n) as (rows, n); a view where the strides allow it."""
     return reshape_or_copy(x, (math.prod(x.shape[:-1]), x.shape[-1]))
 
 
 def forward(x: CudaArray, weight: CudaArray, bias: CudaArray | None = None) -> CudaArray:
     y = allocate((*x.shape[:-1], weight.shape[0]), x.dtype, x)
-    gemm(_rows(x), weight.transpose((1, 0)), _rows(y), bias)
+    gemm(rows_of(x), weight.transpose((1, 0)), rows_of(y), bias)
     return y
 
 
-def rule_x(g: Any, weight: Any) -> Any:
+def _rule_x(g: Any, weight: Any) -> Any:
     return ops.matmul(g, weight)
 
 
-def rule_weight(g: Any, x: Any) -> Any:
+def _rule_weight(g: Any, x: Any) -> Any:
     rows = math.prod(x.shape[:-1])
     return ops.matmul(ops.permute(reshaped(g, (rows, g.shape[-1])), dims=(1, 0)), reshaped(x, (rows, x.shape[-1])))
 
 
-def rule_bias(g: Any) -> Any:
+def _rule_bias(g: Any) -> Any:
     return ops.sum(g, dim=tuple(range(g.ndim - 1)), keepdim=False) if g.ndim > 1 else g
 
 
 def rules(g: Any, x: Any, weight: Any, needs: tuple[bool, ...]) -> tuple[Any, ...]:
     """The three rules at once, those that `needs` asks for."""
-    return _asked(needs, lambda: rule_x(g, weight), lambda: rule_weight(g, x), lambda: rule_bias(g))
+    return _needed(needs, lambda: _rule_x(g, weight), lambda: _rule_weight(g, x), lambda: _rule_bias(g))
 
 
-def _asked(needs: tuple[bool, ...], *gradients: Callable[[], Any]) -> tuple[Any, ...]:
+def _needed(needs: tuple[bool, ...], *gradients: Callable[[], Any]) -> tuple[Any, ...]:
+    # Weights that are frozen, and a first layer's input, ask for no gradient: each is a product that is spared
     return tuple([gradient() if need else None for gradient, need in zip(gradients, needs, strict=False)])
 
 
 def backward(g: CudaArray, x: Any, weight: Any, needs: tuple[bool, ...]) -> tuple[Any, ...]:
     """Two launches: the bias's gradient, the sums of g's columns, comes with the weight's, which reads g anyway. x and weight are None where no
     gradient needs them."""
-    rows, wanted = _rows(g), len(needs) > 2 and needs[2]
+    rows, wanted = rows_of(g), len(needs) > 2 and needs[2]
     dx = dw = db = None
     if needs[0] or needs[1]:
         rows = padded(rows, (weight if needs[0] else x).shape[-1])  # once for both products
     if needs[0]:
         dx = allocate((*g.shape[:-1], weight.shape[1]), g.dtype, g)
-        gemm(rows, weight, _rows(dx))
+        gemm(rows, weight, rows_of(dx))
     if needs[1]:
         dw = allocate((g.shape[-1], x.shape[-1]), g.dtype, g)
         if wanted and dw.size:
             db = allocate(g.shape[-1:], g.dtype, g)
-        gemm(rows.transpose((1, 0)), _rows(x), dw, sums=db)
+        gemm(rows.transpose((1, 0)), rows_of(x), dw, sums=db)
     if wanted and db is None:
         db = registry["sum"].forward(rows, dim=(0,), keepdim=False)  # type: ignore[misc]
     return (dx, dw, db)[: len(needs)]
 
 
-def cpu_backward_x(g: np.ndarray, weight: np.ndarray) -> np.ndarray:
+def _cpu_backward_x(g: np.ndarray, weight: np.ndarray) -> np.ndarray:
     return blas(g, weight)
 
 
-def cpu_backward_weight(g: np.ndarray, x: np.ndarray) -> np.ndarray:
+def _cpu_backward_weight(g: np.ndarray, x: np.ndarray) -> np.ndarray:
     rows = math.prod(x.shape[:-1])
     return blas(g.reshape(rows, g.shape[-1]).T, x.reshape(rows, x.shape[-1]))
 
 
-def cpu_backward_bias(g: np.ndarray) -> np.ndarray:
+def _cpu_backward_bias(g: np.ndarray) -> np.ndarray:
     rows = g.reshape(math.prod(g.shape[:-1]), g.shape[-1])
     upcast = rows.astype(np.float32) if g.dtype.itemsize == 2 else rows
-    return products.matmul(np.ones((1, len(rows)), upcast.dtype), upcast)[0].astype(
-        g.dtype
-    )  # BLAS sums in blocks: faster and closer than numpy's column sum
+    # BLAS sums in blocks: faster and closer than numpy's column sum
+    return products.matmul(np.ones((1, len(rows)), upcast.dtype), upcast)[0].astype(g.dtype)
 
 
 def cpu_backward(g: np.ndarray, x: np.ndarray, weight: np.ndarray, needs: tuple[bool, ...]) -> tuple[Any, ...]:
     """The three at once, those that `needs` asks for."""
-    return _asked(needs, lambda: cpu_backward_x(g, weight), lambda: cpu_backward_weight(g, x), lambda: cpu_backward_bias(g))
+    return _needed(needs, lambda: _cpu_backward_x(g, weight), lambda: _cpu_backward_weight(g, x), lambda: _cpu_backward_bias(g))
 
 
 def samples(rng: np.random.Generator) -> list[Sample]:
@@ -165,7 +171,7 @@ def work(x: Any, weight: Any, bias: Any = None) -> Work:
 
 
 op(
-    "linear", reference, cpu=reference, shape=shape, forward=forward, rule=(rule_x, rule_weight, rule_bias), backward=backward,
-    cpu_backward=(cpu_backward_x, cpu_backward_weight, cpu_backward_bias), samples=samples, sizes=sizes, work=work,
+    "linear", reference, cpu=cpu, shape=shape, forward=forward, rule=(_rule_x, _rule_weight, _rule_bias), backward=backward,
+    cpu_backward=(_cpu_backward_x, _cpu_backward_weight, _cpu_backward_bias), samples=samples, sizes=sizes, work=work,
     condition="absolute", autocast="lower",
 )  # fmt: skip

@@ -51,18 +51,18 @@ def _forward(
 def _product(x: CudaArray, weight: CudaArray, bias: CudaArray | None, y: CudaArray, activation: str, finish: Epilogue) -> None:
     if activation != "none":
         finish = finish._replace(activation=chosen((named.ALL[activation].formula,), (y,), x.itemsize == 8)[0])
-    gemm(linear._rows(x), weight.transpose((1, 0)), linear._rows(y), bias, finish=finish)
+    gemm(linear.rows_of(x), weight.transpose((1, 0)), linear.rows_of(y), bias, finish=finish)
 
 
 def _rule(g: Any, x: Any, weight: Any, bias: Any, residual: Any, activation: str, scale: float, needs: tuple[bool, ...]) -> tuple[Any, ...]:
     down = g if scale == 1 else ops.mul(g, scale)
     if activation != "none" and any(needs[:3]):
         down = named.ON_TENSORS[activation](down, ops.linear(x, weight, bias))
-    return (*linear.rules(down, x, weight, needs[:3]), *_passed(g, needs))
+    return (*linear.rules(down, x, weight, needs[:3]), *_residual_gradient(g, needs))
 
 
-def _passed(g: Any, needs: tuple[bool, ...]) -> tuple[Any, ...]:
-    """The residual's gradient, where one was given: g itself."""
+def _residual_gradient(g: Any, needs: tuple[bool, ...]) -> tuple[Any, ...]:
+    """g itself, where a residual was given."""
     return tuple([g if need else None for need in needs[3:]])
 
 
@@ -76,10 +76,26 @@ def _backward(
     down = g if scale == 1 else registry["mul"].forward(g, scale)  # type: ignore[misc]
     if activation != "none":
         down = named.BACKWARD[activation](down, inner if inner.shape == g.shape else linear.forward(x, weight, bias))
-    return (*linear.backward(down, x, weight, needs[:3]), *_passed(g, needs))
+    return (*linear.backward(down, x, weight, needs[:3]), *_residual_gradient(g, needs))
 
 
-# On the CPU.
+def _activated(z: np.ndarray, activation: str) -> np.ndarray:
+    match activation:
+        case "relu":
+            return np.maximum(z, 0)
+        case "gelu":  # z times the normal distribution's share below z
+            return z * np.vectorize(math.erfc, [float])(-z / 2**0.5) / 2
+        case "gelu_tanh":  # (1 + tanh u) / 2 is the sigmoid of 2 u, which loses no digits where tanh is near -1
+            return z / (1 + np.exp(-2 * (2 / np.pi) ** 0.5 * (z + 0.044715 * z**3)))
+        case "silu":
+            return z / (1 + np.exp(-z))
+        case "sigmoid":
+            return 1 / (1 + np.exp(-z))
+        case "tanh":
+            return np.tanh(z)
+    return z
+
+
 def _reference(
     x: np.ndarray, weight: np.ndarray, bias: np.ndarray | None = None, residual: np.ndarray | None = None, *,
     activation: str = "none", scale: float = 1.0, keep: bool = False,
@@ -89,7 +105,16 @@ def _reference(
     activation: "none", "relu", "gelu", "gelu_tanh" or "silu". `keep`: what the activation is of is kept for its gradient, which else
     computes it again.
     """
-    z = linear.reference(widened(x), widened(weight), widened(bias))
+    z = linear.reference(x, weight, bias)
+    y = _activated(z, activation) * scale
+    return (y if residual is None else y + residual), z if keep and activation != "none" else np.zeros(0)
+
+
+def _cpu(
+    x: np.ndarray, weight: np.ndarray, bias: np.ndarray | None = None, residual: np.ndarray | None = None, *,
+    activation: str = "none", scale: float = 1.0, keep: bool = False,
+) -> tuple[np.ndarray, np.ndarray]:  # fmt: skip
+    z = linear.cpu(widened(x), widened(weight), widened(bias))
     inner = z.astype(x.dtype) if keep and activation != "none" else np.empty(0, x.dtype)
     y: Any = z if activation == "none" else named.of_numpy(activation, z)
     if scale != 1:
@@ -103,8 +128,8 @@ def _cpu_backward(
 ) -> tuple[Any, ...]:  # fmt: skip
     down = g if scale == 1 else (widened(g) * scale).astype(g.dtype)
     if activation != "none" and any(needs[:3]):
-        down = named.ON_NUMPY[activation](down, inner if inner.shape == g.shape else linear.reference(x, weight, bias))
-    return (*linear.cpu_backward(down, x, weight, needs[:3]), *_passed(g, needs))
+        down = named.ON_NUMPY[activation](down, inner if inner.shape == g.shape else linear.cpu(x, weight, bias))
+    return (*linear.cpu_backward(down, x, weight, needs[:3]), *_residual_gradient(g, needs))
 
 
 def _samples(rng: np.random.Generator) -> list[Sample]:
@@ -152,7 +177,7 @@ def _work(
 
 
 op(
-    "linear_activation", _reference, cpu=_reference, shape=_shape, forward=_forward, rule=_rule, backward=_backward, cpu_backward=_cpu_backward,
+    "linear_activation", _reference, cpu=_cpu, shape=_shape, forward=_forward, rule=_rule, backward=_backward, cpu_backward=_cpu_backward,
     outputs=("y", "inner"), residuals=("inner",), samples=_samples, sizes=_sizes, work=_work, condition=("measured", "measured", "stored"),
     borrows=("bias", "residual"), autocast="lower",
 )  # fmt: skip
@@ -186,7 +211,11 @@ def _result_backward(
 
 def _result_reference(x: np.ndarray, weight: np.ndarray, bias: np.ndarray | None = None, *, activation: str = "relu") -> np.ndarray:
     """y = activation(x @ weight^T + bias), rounded once: x (..., in), weight (out, in), bias (out,); activation: "relu", "sigmoid" or "tanh"."""
-    return _reference(x, weight, bias, activation=activation)[0]
+    return _activated(linear.reference(x, weight, bias), activation)
+
+
+def _result_cpu(x: np.ndarray, weight: np.ndarray, bias: np.ndarray | None = None, *, activation: str = "relu") -> np.ndarray:
+    return _cpu(x, weight, bias, activation=activation)[0]
 
 
 def _result_cpu_backward(
@@ -220,7 +249,7 @@ def _result_work(x: Any, weight: Any, bias: Any = None, *, activation: str = "re
 
 op(
     "linear_activation_by_result", _result_reference,
-    cpu=_result_reference, shape=_result_shape, forward=_result_forward, rule=_result_rule, backward=_result_backward,
+    cpu=_result_cpu, shape=_result_shape, forward=_result_forward, rule=_result_rule, backward=_result_backward,
     cpu_backward=_result_cpu_backward, samples=_result_samples, sizes=_result_sizes, work=_result_work,
     outputs=("y",), condition=("measured", "measured", "stored"), autocast="lower",
 )  # fmt: skip

@@ -39,8 +39,7 @@ def shape(a: Any, b: Any) -> Spec:
     return Spec(batch + rows + cols, a.dtype)
 
 
-def reference(a: np.ndarray, b: np.ndarray) -> np.ndarray:
-    """y = a @ b with numpy's rules for one-dimensional operands and batches."""
+def _cpu(a: np.ndarray, b: np.ndarray) -> np.ndarray:
     return blas(a, b)
 
 
@@ -51,22 +50,16 @@ def _plain(a: np.ndarray, b: np.ndarray) -> np.ndarray | None:
     return a.dot(b)
 
 
-reference.plain = _plain  # type: ignore[attr-defined]
-
-
-def _fold(a: CudaArray) -> CudaArray:
-    """a (..., m, k) as (rows, k); a view where the strides allow it."""
-    return reshape_or_copy(a, (math.prod(a.shape[:-1]), a.shape[-1]))
+_cpu.plain = _plain  # type: ignore[attr-defined]
 
 
 def forward(a: CudaArray, b: CudaArray) -> CudaArray:
-    return _product(a, b, a.dtype)
+    return product(a, b, a.dtype)
 
 
-def _product(a: CudaArray, b: CudaArray, dtype: np.dtype) -> CudaArray:
+def product(a: CudaArray, b: CudaArray, dtype: np.dtype) -> CudaArray:
     """a @ b in `dtype`, the operands' own or the one they are summed in."""
-    spec = shape(a, b)
-    c = allocate(spec.shape, dtype, a)
+    c = allocate(shape(a, b).shape, dtype, a)
     out = c
     if a.ndim == 1:
         a = a.reshape((1, a.shape[0]))
@@ -75,20 +68,17 @@ def _product(a: CudaArray, b: CudaArray, dtype: np.dtype) -> CudaArray:
         b = b.reshape((b.shape[0], 1))
         out = out.reshape((*out.shape, 1))
     if b.ndim == 2 and a.ndim > 2:
-        a, out = _fold(a), out.reshape((math.prod(out.shape[:-1]), out.shape[-1]))
+        # one matrix for the whole batch: one large product fills a GPU, a small one for each batch does not
+        a, out = reshape_or_copy(a, (math.prod(a.shape[:-1]), a.shape[-1])), out.reshape((math.prod(out.shape[:-1]), out.shape[-1]))
     batch = out.shape[:-2]
-    gemm(_expand(a, batch), _expand(b, batch), out)
+    gemm(a.expand(batch + a.shape[-2:]), b.expand(batch + b.shape[-2:]), out)
     return c
-
-
-def _expand(x: CudaArray, batch: tuple[int, ...]) -> CudaArray:
-    return x.expand(batch + x.shape[-2:])
 
 
 # ---------------------------------------------------------------- gradients, once for tensors, device arrays and numpy
 
 
-class _World(NamedTuple):
+class _Functions(NamedTuple):
     """The functions the gradient is written in. `product` is a matmul whose result is still to be summed, `total` sums it and rounds."""
 
     matmul: Callable[[Any, Any], Any]
@@ -98,11 +88,11 @@ class _World(NamedTuple):
     total: Callable[[Any, tuple[int, ...], Any], Any]  # of a product, over dims, in the type of the third
 
 
-def _swap(w: _World, x: Any) -> Any:
+def _swap(w: _Functions, x: Any) -> Any:
     return w.permute(x, (*range(x.ndim - 2), x.ndim - 1, x.ndim - 2))
 
 
-def _summed(w: _World, a: Any, b: Any, to: tuple[int, ...]) -> Any:
+def _summed(w: _Functions, a: Any, b: Any, to: tuple[int, ...]) -> Any:
     """a @ b summed over the batch dims that were broadcast from `to`."""
     batch = broadcast("matmul", tuple(a.shape[:-2]), tuple(b.shape[:-2]))
     lead = len(batch) + 2 - len(to)
@@ -110,7 +100,7 @@ def _summed(w: _World, a: Any, b: Any, to: tuple[int, ...]) -> Any:
     return w.reshape(w.total(w.product(a, b), dims, a), to) if dims else w.matmul(a, b)
 
 
-def _grad_a(w: _World, g: Any, b: Any, to: tuple[int, ...]) -> Any:
+def _grad_a(w: _Functions, g: Any, b: Any, to: tuple[int, ...]) -> Any:
     """dL/da = g @ b^T."""
     if len(to) == 1:
         if b.ndim == 1:
@@ -121,7 +111,7 @@ def _grad_a(w: _World, g: Any, b: Any, to: tuple[int, ...]) -> Any:
     return _summed(w, g, _swap(w, b), to)
 
 
-def _grad_b(w: _World, g: Any, a: Any, to: tuple[int, ...]) -> Any:
+def _grad_b(w: _Functions, g: Any, a: Any, to: tuple[int, ...]) -> Any:
     """dL/db = a^T @ g; where b has no batch, the batch of a and g joins the summed dimension: one product."""
     if a.ndim == 1:
         if len(to) == 1:
@@ -134,51 +124,33 @@ def _grad_b(w: _World, g: Any, a: Any, to: tuple[int, ...]) -> Any:
     return _summed(w, _swap(w, a), g, to)
 
 
-def _device_total(x: CudaArray, dims: tuple[int, ...], like: CudaArray) -> CudaArray:
+def _gpu_total(x: CudaArray, dims: tuple[int, ...], like: CudaArray) -> CudaArray:
     y = registry["sum"].forward(x, dim=dims, keepdim=False)  # type: ignore[misc]
     return y if y.dtype == like.dtype else registry["cast"].forward(y, dtype=like.dtype)  # type: ignore[misc]
 
 
-def _host_product(a: np.ndarray, b: np.ndarray) -> np.ndarray:
+def cpu_product(a: np.ndarray, b: np.ndarray) -> np.ndarray:
+    """a @ b in the type it is summed in: of 16-bit floats not rounded yet."""
     return blas(*(x.astype(dot_accumulator(x.dtype)[0], copy=False) if dtypes.is_float(x.dtype) else x for x in (a, b)))
 
 
-def _host_total(x: np.ndarray, dims: tuple[int, ...], like: np.ndarray) -> np.ndarray:
+def _cpu_total(x: np.ndarray, dims: tuple[int, ...], like: np.ndarray) -> np.ndarray:
     return np.asarray(registry["sum"].cpu(x, dim=dims, keepdim=False)).astype(like.dtype, copy=False)
 
 
-_tensors = _World(
+_TENSORS = _Functions(
     lambda a, b: ops.matmul(a, b), lambda x, dims: ops.permute(x, dims=dims), reshaped,
     lambda a, b: ops.matmul(a, b), lambda x, dims, like: ops.sum(x, dim=dims, keepdim=False),
 )  # fmt: skip
-_device = _World(
-    forward, lambda x, dims: x.transpose(dims), reshape_or_copy, lambda a, b: _product(a, b, dot_accumulator(a.dtype)[0]), _device_total
+_GPU = _Functions(
+    forward, lambda x, dims: x.transpose(dims), reshape_or_copy, lambda a, b: product(a, b, dot_accumulator(a.dtype)[0]), _gpu_total
 )  # fmt: skip
-_host = _World(reference, lambda x, dims: x.transpose(dims), lambda x, to: x.reshape(to), _host_product, _host_total)
+_CPU = _Functions(_cpu, lambda x, dims: x.transpose(dims), lambda x, to: x.reshape(to), cpu_product, _cpu_total)
 
 
-def rule_a(g: Any, b: Any, a_shape: tuple[int, ...]) -> Any:
-    return _grad_a(_tensors, g, b, a_shape)
-
-
-def rule_b(g: Any, a: Any, b_shape: tuple[int, ...]) -> Any:
-    return _grad_b(_tensors, g, a, b_shape)
-
-
-def backward_a(g: CudaArray, b: CudaArray, a_shape: tuple[int, ...]) -> CudaArray:
-    return _grad_a(_device, g, b, a_shape)
-
-
-def backward_b(g: CudaArray, a: CudaArray, b_shape: tuple[int, ...]) -> CudaArray:
-    return _grad_b(_device, g, a, b_shape)
-
-
-def cpu_backward_a(g: np.ndarray, b: np.ndarray, a_shape: tuple[int, ...]) -> np.ndarray:
-    return _grad_a(_host, g, b, a_shape)
-
-
-def cpu_backward_b(g: np.ndarray, a: np.ndarray, b_shape: tuple[int, ...]) -> np.ndarray:
-    return _grad_b(_host, g, a, b_shape)
+def _gradients(w: _Functions) -> tuple[Callable[..., Any], Callable[..., Any]]:
+    """The gradients to a and to b."""
+    return lambda g, b, a_shape: _grad_a(w, g, b, a_shape), lambda g, a, b_shape: _grad_b(w, g, a, b_shape)
 
 
 def samples(rng: np.random.Generator) -> list[Sample]:
@@ -227,7 +199,7 @@ def work(a: Any, b: Any) -> Work:
 
 
 op(
-    "matmul", reference, cpu=reference, shape=shape, forward=forward, rule=(rule_a, rule_b), backward=(backward_a, backward_b),
-    cpu_backward=(cpu_backward_a, cpu_backward_b), promote="same", dtypes=(*FLOATS, "int8", "int32", "int64"),
+    "matmul", lambda a, b: a @ b, cpu=_cpu, shape=shape, forward=forward, rule=_gradients(_TENSORS), backward=_gradients(_GPU),
+    cpu_backward=_gradients(_CPU), promote="same", dtypes=(*FLOATS, "int8", "int32", "int64"),
     samples=samples, sizes=sizes, work=work, condition="absolute", autocast="lower", doc="Matrix product a @ b, numpy's rules for vectors and batches.",
 )  # fmt: skip

@@ -24,7 +24,7 @@ _FOR_SPEED = {"empty", "empty_like", "ctypes", "flags", "lru_cache", "cache", "f
 # Families of ops (folders of kernels/) whose references are still the fast ones.
 NOT_YET = (
     "attention", "complex_numbers", "convolution", "creation", "elementwise", "factorizations", "images", "losses", "normalization",
-    "optimizers", "pooling", "products", "random", "recurrent", "special",
+    "optimizers", "pooling", "random", "recurrent", "special",
 )  # fmt: skip
 
 

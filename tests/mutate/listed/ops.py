@@ -131,7 +131,7 @@ OPS: dict[str, dict[tuple[str, str, str], str]] = {
     "kernels/pooling/cpu.py": {},
     "kernels/products/matmul.py": {
         (
-            "_product",
+            "product",
             "if b.ndim == 2 and a.ndim > 2:",
             "if b.ndim == 2 and a.ndim > 3:",
         ): "a batch of products instead of one, which is only slower",
