@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Sequence
+from collections.abc import Callable, Sequence
 from typing import Any
 
 import numpy as np
@@ -11,10 +11,17 @@ import triton
 from tritensor.ground import dtypes
 from tritensor.ground.errors import ShapeError
 from tritensor.kernels.parts import maths
-from tritensor.kernels.recurrent.samples import lengths, timed
-from tritensor.kernels.recurrent.time_loop import Cell, Device, Host, Rows, columns
-from tritensor.kernels.recurrent.time_steps import arrived, check, put_first, stacked, states_before, steps
-from tritensor.ops.array import CudaArray
+from tritensor.kernels.recurrent.samples import lengths, sizes_for_timing
+from tritensor.kernels.recurrent.time_loop import Cell, Cpu, Gpu, Rows, columns, gradient_rows
+from tritensor.kernels.recurrent.time_steps import (
+    check_shapes,
+    concatenate_rows,
+    fill_missing,
+    replace_first_rows,
+    sigmoid,
+    states_before,
+    steps,
+)
 from tritensor.ops.table import Sample, Spec, Work, op, ops, refuse_mixed
 
 
@@ -52,7 +59,7 @@ _FORWARD, _BACKWARD, _BOUND = Cell(_forward_cell), Cell(_backward_cell), Cell(_b
 
 def _shape(x: Any, h: Any, w: Any, b: Any = None, *, batch_sizes: tuple[int, ...], reverse: bool = False) -> tuple[Spec, ...]:
     size = w.shape[0] // 3 if w.shape else 0
-    check("gru_sequence", 3, x, w, size, batch_sizes, h=h)
+    check_shapes("gru_sequence", 3, x, w, size, batch_sizes, h=h)
     if h.shape[1] != size:
         raise ShapeError(f"gru_sequence: h {tuple(h.shape)}, w {tuple(w.shape)}: h's last size must be a third of w's first, {size}")
     if b is not None and tuple(b.shape) != (3 * size,):
@@ -61,71 +68,67 @@ def _shape(x: Any, h: Any, w: Any, b: Any = None, *, batch_sizes: tuple[int, ...
     return Spec((x.shape[0], size), x.dtype), Spec(h.shape, x.dtype), Spec((x.shape[0], 4 * size), x.dtype)
 
 
-def _over_time(on: Any, x: Any, h: Any, w: Any, b: Any, batch_sizes: tuple[int, ...], reverse: bool) -> tuple[Any, ...]:
-    rows, (batch, size) = x.shape[0], h.shape
-    x, after, weights = on.lying(x), on.copy(h), on.swapped(w)
-    y, kept = (on.new((rows, k * size), x.dtype, x) for k in (1, 4))
-    product = on.new((batch, 3 * size), dtypes.accumulator(x.dtype), x)
-    step = on.over(
-        _FORWARD, [*columns(kept, 4, True), Rows(y, True), Rows(after, False)],
-        [*columns(x, 3, True), *columns(product, 3, False), Rows(after, False)],
-    )  # fmt: skip
-    for start, n in steps(batch_sizes, reverse):
-        on.product(after[:n], weights, product[:n], b)
-        step(start, n)
-    return y, after, kept
+def _over_time(on: Any) -> Callable[..., tuple[Any, ...]]:
+    def forward(x: Any, h: Any, w: Any, b: Any = None, *, batch_sizes: tuple[int, ...], reverse: bool = False) -> tuple[Any, ...]:
+        rows, (batch, size) = x.shape[0], h.shape
+        x, after, weights = on.with_dense_rows(x), on.copy(h), on.transposed(w)
+        y, kept = (on.new((rows, k * size), x.dtype, x) for k in (1, 4))
+        product = on.new((batch, 3 * size), dtypes.accumulator(x.dtype), x)
+        step = on.make_pass(
+            _FORWARD, [*columns(kept, 4, True), Rows(y, True), Rows(after, False)],
+            [*columns(x, 3, True), *columns(product, 3, False), Rows(after, False)],
+        )  # fmt: skip
+        for start, n in steps(batch_sizes, reverse):
+            on.product(after[:n], weights, product[:n], b)
+            step(start, n)
+        return y, after, kept
+
+    return forward
 
 
-def reference(
+def _reference(
     x: np.ndarray, h: np.ndarray, w: np.ndarray, b: np.ndarray | None = None, *, batch_sizes: tuple[int, ...], reverse: bool = False
-) -> Any:
+) -> tuple[np.ndarray, ...]:
     """Outputs (rows, size) and the last h (batch, size), of gates' inputs x (rows, 3 size), a first h, weights w (3 size, size) and their bias b (3 size).
 
     Rows are time steps one after the other, as many rows each as batch_sizes says (see time_steps.py). In each the gates r, z, n stand side by side.
     """
-    return _over_time(Host, x, h, w, b, batch_sizes, reverse)
+    state, gates = h.copy(), []
+    for start, n in steps(batch_sizes, reverse):
+        xr, xz, xn = np.split(x[start : start + n], 3, 1)
+        vr, vz, vn = np.split(state[:n] @ w.T + (0 if b is None else b), 3, 1)
+        r, z = sigmoid(xr + vr), sigmoid(xz + vz)
+        candidate = np.tanh(xn + r * vn)
+        state[:n] = candidate + z * (state[:n] - candidate)
+        gates.append(np.hstack([state[:n], r, z, candidate, vn]))
+    rows = np.concatenate(gates[::-1] if reverse else gates)
+    return rows[:, : h.shape[1]], state, rows[:, h.shape[1] :]
 
 
-def _forward(
-    x: CudaArray, h: CudaArray, w: CudaArray, b: CudaArray | None = None, *, batch_sizes: tuple[int, ...], reverse: bool = False
-) -> Any:
-    return _over_time(Device, x, h, w, b, batch_sizes, reverse)
+def _back_in_time(on: Any, cell: Cell = _BACKWARD) -> Callable[..., tuple[Any, ...]]:
+    def backward(
+        g: tuple[Any, ...], h: Any, w: Any, y: Any, kept: Any, batch_sizes: tuple[int, ...], reverse: bool, needs: Sequence[bool]
+    ) -> tuple[Any, ...]:
+        gy, gh = g
+        (rows, size), state, wide = y.shape, (h.shape[0], y.shape[1]), dtypes.accumulator(y.dtype)
+        past = on.zeros(state, wide, y) if gh is None else on.copy(gh, wide)
+        through, before = on.zeros(state, wide, y), states_before(h, y, batch_sizes, reverse, on.cat)
+        dx, dv, weights = on.new((rows, 3 * size), y.dtype, y), on.new((rows, 3 * size), y.dtype, y), on.as_operand(w)
+        step = on.make_pass(
+            cell, [*columns(dx, 3, True), *columns(dv, 3, True), Rows(past, False)],
+            [
+                *columns(kept, 4, True), Rows(on.with_dense_rows(before), True), gradient_rows(on, gy, state, y), Rows(through, False),
+                Rows(past, False),
+            ],
+        )  # fmt: skip
+        for start, n in reversed(steps(batch_sizes, reverse)):
+            step(start, n)
+            on.product(dv[start : start + n], weights, through[:n])
+        dw = on.weight_gradient(dv, before, w) if needs[2] else None
+        dh = on.round_to(on.sum(through, past), y.dtype) if needs[1] else None
+        return dx, dh, dw, on.column_sums(dv) if needs[3:] == (True,) else None
 
-
-def _back_in_time(
-    on: Any, g: tuple[Any, ...], h: Any, w: Any, y: Any, kept: Any, batch_sizes: tuple[int, ...], reverse: bool, needs: Sequence[bool],
-    cell: Cell = _BACKWARD,
-) -> tuple[Any, ...]:  # fmt: skip
-    gy, gh = g
-    (rows, size), batch, wide = y.shape, h.shape[0], dtypes.accumulator(y.dtype)
-    past = on.zeros((batch, size), wide, y) if gh is None else on.copy(gh, wide)
-    through, before = on.zeros((batch, size), wide, y), states_before(h, y, batch_sizes, reverse, on.cat)
-    dx, dv, weights = on.new((rows, 3 * size), y.dtype, y), on.new((rows, 3 * size), y.dtype, y), on.operand(w)
-    given = Rows(on.zeros((batch, size), y.dtype, y), False) if gy is None else Rows(on.lying(gy), True)
-    step = on.over(
-        cell, [*columns(dx, 3, True), *columns(dv, 3, True), Rows(past, False)],
-        [*columns(kept, 4, True), Rows(on.lying(before), True), given, Rows(through, False), Rows(past, False)],
-    )  # fmt: skip
-    for start, n in reversed(steps(batch_sizes, reverse)):
-        step(start, n)
-        on.product(dv[start : start + n], weights, through[:n])
-    dw = on.new(w.shape, w.dtype, w) if needs[2] else None
-    if dw is not None:
-        on.total(dv, before, dw)
-    dh = on.rounded(on.sum(through, past), y.dtype) if needs[1] else None
-    return dx, dh, dw, on.column_sums(dv) if needs[3:] == (True,) else None
-
-
-def _cpu_backward(
-    g: Any, h: np.ndarray, w: np.ndarray, y: np.ndarray, kept: np.ndarray, batch_sizes: tuple[int, ...], reverse: bool, needs: Any
-) -> Any:
-    return _back_in_time(Host, g, h, w, y, kept, batch_sizes, reverse, needs)
-
-
-def _backward(
-    g: Any, h: CudaArray, w: CudaArray, y: CudaArray, kept: CudaArray, batch_sizes: tuple[int, ...], reverse: bool, needs: Any
-) -> Any:
-    return _back_in_time(Device, g, h, w, y, kept, batch_sizes, reverse, needs)
+    return backward
 
 
 def _rule(
@@ -133,14 +136,14 @@ def _rule(
 ) -> tuple[Any, ...]:
     """Back through time in our own ops, from the inputs and y alone."""
     size = h.shape[1]
-    before = states_before(h, y, batch_sizes, reverse, stacked)
+    before = states_before(h, y, batch_sizes, reverse, concatenate_rows)
     v = ops.matmul(before, ops.permute(w, dims=(1, 0))) if b is None else ops.linear(before, w, b)
     r, z = (ops.sigmoid(x[:, k * size : (k + 1) * size] + v[:, k * size : (k + 1) * size]) for k in (0, 1))
     vn = v[:, 2 * size :]
     n = ops.tanh(x[:, 2 * size :] + r * vn)
     slope = (1.0 - z) * ops.one_minus_square(n)
     turn, reset = (before - n) * (z * (1.0 - z)), vn * (r * (1.0 - r))
-    gy, dh = arrived(g, (y, h))
+    gy, dh = fill_missing(g, (y, h))
     at_x, at_v = [], []
     for start, rows in reversed(steps(batch_sizes, reverse)):
         at = slice(start, start + rows)
@@ -149,17 +152,17 @@ def _rule(
         dr, dz = dn * reset[at], up * turn[at]
         at_x.append(ops.cat(dr, dz, dn, dim=1))
         at_v.append(ops.cat(dr, dz, dn * r[at], dim=1))
-        dh = put_first(up * z[at] + ops.matmul(at_v[-1], w), dh)
-    dx, dv = (stacked(*(parts if reverse else parts[::-1])) for parts in (at_x, at_v))
+        dh = replace_first_rows(dh, up * z[at] + ops.matmul(at_v[-1], w))
+    dx, dv = (concatenate_rows(*(parts if reverse else parts[::-1])) for parts in (at_x, at_v))
     return dx, dh, ops.matmul(ops.permute(dv, dims=(1, 0)), before), ops.sum(dv, dim=(0,), keepdim=False) if needs[3:] == (True,) else None
 
 
 def _gradient_scales(g: tuple[Any, ...], inputs: tuple[Any, ...], attrs: dict[str, Any]) -> tuple[Any, ...]:
     """For each gradient the sum of its terms' sizes."""
-    y, _, kept = (np.abs(k) for k in reference(*inputs, **attrs))
+    y, _, kept = (np.abs(k) for k in _reference(*inputs, **attrs))
     sizes = tuple(None if k is None else np.abs(k) for k in g)
     needs = (True, True, True, inputs[3] is not None)
-    return _back_in_time(Host, sizes, np.abs(inputs[1]), np.abs(inputs[2]), y, kept, attrs["batch_sizes"], attrs["reverse"], needs, _BOUND)
+    return _back_in_time(Cpu, _BOUND)(sizes, np.abs(inputs[1]), np.abs(inputs[2]), y, kept, **attrs, needs=needs)
 
 
 def _samples(rng: np.random.Generator) -> list[Sample]:
@@ -176,7 +179,7 @@ def _sizes(rng: np.random.Generator) -> list[Sample]:
             rng.standard_normal((t * b, 3 * n)), rng.standard_normal((b, n)), rng.standard_normal((3 * n, n)) / n**0.5, rng.standard_normal(3 * n),
             batch_sizes=(b,) * t, reverse=False,
         )
-        for t, b, n in timed()
+        for t, b, n in sizes_for_timing()
     ]  # fmt: skip
 
 
@@ -187,7 +190,7 @@ def _work(x: Any, h: Any, w: Any, b: Any = None, **attrs: Any) -> Work:
 
 
 op(
-    "gru_sequence", reference, cpu=reference, shape=_shape, forward=_forward, rule=_rule, backward=_backward, cpu_backward=_cpu_backward,
-    outputs=("y", "h_last", "kept"), residuals=("kept",), samples=_samples, sizes=_sizes, work=_work,
+    "gru_sequence", _reference, cpu=_over_time(Cpu), shape=_shape, forward=_over_time(Gpu), rule=_rule, backward=_back_in_time(Gpu),
+    cpu_backward=_back_in_time(Cpu), outputs=("y", "h_last", "kept"), residuals=("kept",), samples=_samples, sizes=_sizes, work=_work,
     borrows=("x", "h", "w", "b", "y"), condition=("measured", _gradient_scales, "stored"), autocast={"cpu": "widest", "cuda": "lower"},
 )  # fmt: skip

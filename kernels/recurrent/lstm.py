@@ -5,7 +5,7 @@ A time step is one product of the state with all gates' weights and one pass ove
 
 from __future__ import annotations
 
-from collections.abc import Sequence
+from collections.abc import Callable, Sequence
 from typing import Any
 
 import numpy as np
@@ -13,10 +13,17 @@ import triton
 
 from tritensor.ground import dtypes
 from tritensor.kernels.parts import maths
-from tritensor.kernels.recurrent.samples import lengths, timed
-from tritensor.kernels.recurrent.time_loop import Cell, Device, Host, Rows, columns
-from tritensor.kernels.recurrent.time_steps import arrived, check, put_first, stacked, states_before, steps
-from tritensor.ops.array import CudaArray
+from tritensor.kernels.recurrent.samples import lengths, sizes_for_timing
+from tritensor.kernels.recurrent.time_loop import Cell, Cpu, Gpu, Rows, columns, gradient_rows
+from tritensor.kernels.recurrent.time_steps import (
+    check_shapes,
+    concatenate_rows,
+    fill_missing,
+    replace_first_rows,
+    sigmoid,
+    states_before,
+    steps,
+)
 from tritensor.ops.table import Sample, Spec, Work, op, ops
 
 
@@ -60,79 +67,85 @@ _FORWARD, _BACKWARD, _BOUND = Cell(_forward_cell), Cell(_backward_cell), Cell(_b
 
 def _shape(x: Any, h: Any, c: Any, w: Any, *, batch_sizes: tuple[int, ...], reverse: bool = False) -> tuple[Spec, ...]:
     size = c.shape[-1] if c.shape else 0
-    check("lstm_sequence", 4, x, w, size, batch_sizes, h=h, c=c)
+    check_shapes("lstm_sequence", 4, x, w, size, batch_sizes, h=h, c=c)
     rows, state = x.shape[0], Spec((h.shape[0], size), x.dtype)
     return Spec((rows, size), x.dtype), state, state, Spec((rows, 4 * size), x.dtype), Spec((rows, size), x.dtype)
 
 
-def _over_time(on: Any, x: Any, h: Any, c: Any, w: Any, batch_sizes: tuple[int, ...], reverse: bool) -> tuple[Any, ...]:
-    rows, (batch, size), wide = x.shape[0], c.shape, dtypes.accumulator(x.dtype)
-    x, first = on.lying(x), on.copy(h)
-    after_h = first if h.shape[1] == size else on.new((batch, size), x.dtype, x)
-    after_c, weights = on.copy(c, wide), on.swapped(w)
-    y, gates, cells = (on.new((rows, k * size), x.dtype, x) for k in (1, 4, 1))
-    product = on.new((batch, 4 * size), wide, x)
-    step = on.over(
-        _FORWARD, [*columns(gates, 4, True), Rows(cells, True), Rows(y, True), Rows(after_c, False), Rows(after_h, False)],
-        [*columns(x, 4, True), *columns(product, 4, False), Rows(after_c, False)],
-    )  # fmt: skip
-    for start, n in steps(batch_sizes, reverse):
-        on.product(first[:n], weights, product[:n])
-        step(start, n)
-    return y, after_h, on.rounded(after_c, x.dtype), gates, cells
+def _over_time(on: Any) -> Callable[..., tuple[Any, ...]]:
+    def forward(x: Any, h: Any, c: Any, w: Any, *, batch_sizes: tuple[int, ...], reverse: bool = False) -> tuple[Any, ...]:
+        rows, (batch, size), wide = x.shape[0], c.shape, dtypes.accumulator(x.dtype)
+        x, first = on.with_dense_rows(x), on.copy(h)
+        # a projected state is narrower than what comes out; then there is one step, and its state is not read again
+        after_h = first if h.shape[1] == size else on.new((batch, size), x.dtype, x)
+        after_c, weights = on.copy(c, wide), on.transposed(w)
+        y, gates, cells = (on.new((rows, k * size), x.dtype, x) for k in (1, 4, 1))
+        product = on.new((batch, 4 * size), wide, x)
+        step = on.make_pass(
+            _FORWARD, [*columns(gates, 4, True), Rows(cells, True), Rows(y, True), Rows(after_c, False), Rows(after_h, False)],
+            [*columns(x, 4, True), *columns(product, 4, False), Rows(after_c, False)],
+        )  # fmt: skip
+        for start, n in steps(batch_sizes, reverse):
+            on.product(first[:n], weights, product[:n])
+            step(start, n)
+        return y, after_h, on.round_to(after_c, x.dtype), gates, cells
+
+    return forward
 
 
-def reference(x: np.ndarray, h: np.ndarray, c: np.ndarray, w: np.ndarray, *, batch_sizes: tuple[int, ...], reverse: bool = False) -> Any:
+def _reference(
+    x: np.ndarray, h: np.ndarray, c: np.ndarray, w: np.ndarray, *, batch_sizes: tuple[int, ...], reverse: bool = False
+) -> tuple[np.ndarray, ...]:
     """Outputs (rows, size), the last h and c (batch, size), of gates' inputs x (rows, 4 size), first states h and c and weights w (4 size, size).
 
     Rows are time steps one after the other, as many rows each as batch_sizes says (see time_steps.py). In each the gates i, f, g, o stand side by side.
     """
-    return _over_time(Host, x, h, c, w, batch_sizes, reverse)
+    (y, gates, cells), c = (np.zeros((len(x), k * c.shape[1]), x.dtype) for k in (1, 4, 1)), c.copy()
+    for start, n in steps(batch_sizes, reverse):
+        rows = slice(start, start + n)
+        i, f, g, o = np.split(x[rows] + h[:n] @ w.T, 4, 1)
+        i, f, g, o = sigmoid(i), sigmoid(f), np.tanh(g), sigmoid(o)
+        gates[rows], cells[rows] = np.hstack([i, f, g, o]), c[:n]
+        c[:n] = f * c[:n] + i * g
+        y[rows] = o * np.tanh(c[:n])
+        h = y[rows] if n == len(h) else np.concatenate([y[rows], h[n:]])
+    return y, h, c, gates, cells
 
 
-def _forward(x: CudaArray, h: CudaArray, c: CudaArray, w: CudaArray, *, batch_sizes: tuple[int, ...], reverse: bool = False) -> Any:
-    return _over_time(Device, x, h, c, w, batch_sizes, reverse)
+def _back_in_time(on: Any, cell: Cell = _BACKWARD) -> Callable[..., tuple[Any, ...]]:
+    def backward(
+        g: tuple[Any, ...],
+        h: Any,
+        w: Any,
+        y: Any,
+        gates: Any,
+        cells: Any,
+        batch_sizes: tuple[int, ...],
+        reverse: bool,
+        needs: Sequence[bool],
+    ) -> tuple[Any, ...]:
+        gy, gh, gc = g
+        (rows, size), state, wide = y.shape, (h.shape[0], y.shape[1]), dtypes.accumulator(y.dtype)
+        dc, dh = (on.zeros(state, wide, y) if k is None else on.copy(k, wide) for k in (gc, gh))
+        before = dh if h.shape[1] == size else on.new(h.shape, wide, y)
+        dx, weights = on.new((rows, 4 * size), y.dtype, y), on.as_operand(w)
+        step = on.make_pass(
+            cell, [*columns(dx, 4, True), Rows(dc, False)],
+            [*columns(gates, 4, True), Rows(cells, True), gradient_rows(on, gy, state, y), Rows(dh, False), Rows(dc, False)],
+        )  # fmt: skip
+        for start, n in reversed(steps(batch_sizes, reverse)):
+            step(start, n)
+            on.product(dx[start : start + n], weights, before[:n])
+        dw = on.weight_gradient(dx, states_before(h, y, batch_sizes, reverse, on.cat), w) if needs[3] else None
+        return dx, on.round_to(before, y.dtype), on.round_to(dc, y.dtype), dw
 
-
-def _back_in_time(
-    on: Any, g: tuple[Any, ...], h: Any, w: Any, y: Any, gates: Any, cells: Any, batch_sizes: tuple[int, ...], reverse: bool, needs: Sequence[bool],
-    cell: Cell = _BACKWARD,
-) -> tuple[Any, ...]:  # fmt: skip
-    gy, gh, gc = g
-    (rows, size), batch, wide = y.shape, h.shape[0], dtypes.accumulator(y.dtype)
-    dc, dh = (on.zeros((batch, size), wide, y) if k is None else on.copy(k, wide) for k in (gc, gh))
-    before = dh if h.shape[1] == size else on.new(h.shape, wide, y)
-    dx, weights = on.new((rows, 4 * size), y.dtype, y), on.operand(w)
-    given = Rows(on.zeros((batch, size), y.dtype, y), False) if gy is None else Rows(on.lying(gy), True)
-    step = on.over(
-        cell, [*columns(dx, 4, True), Rows(dc, False)],
-        [*columns(gates, 4, True), Rows(cells, True), given, Rows(dh, False), Rows(dc, False)],
-    )  # fmt: skip
-    for start, n in reversed(steps(batch_sizes, reverse)):
-        step(start, n)
-        on.product(dx[start : start + n], weights, before[:n])
-    dw = on.new(w.shape, w.dtype, w) if needs[3] else None
-    if dw is not None:
-        on.total(dx, states_before(h, y, batch_sizes, reverse, on.cat), dw)
-    return dx, on.rounded(before, y.dtype), on.rounded(dc, y.dtype), dw
-
-
-def _cpu_backward(
-    g: Any, h: np.ndarray, w: np.ndarray, y: np.ndarray, gates: np.ndarray, cells: np.ndarray, batch_sizes: tuple[int, ...], reverse: bool, needs: Any
-) -> Any:  # fmt: skip
-    return _back_in_time(Host, g, h, w, y, gates, cells, batch_sizes, reverse, needs)
-
-
-def _backward(
-    g: Any, h: CudaArray, w: CudaArray, y: CudaArray, gates: CudaArray, cells: CudaArray, batch_sizes: tuple[int, ...], reverse: bool, needs: Any
-) -> Any:  # fmt: skip
-    return _back_in_time(Device, g, h, w, y, gates, cells, batch_sizes, reverse, needs)
+    return backward
 
 
 def _rule(g: Any, x: Any, h: Any, c: Any, w: Any, y: Any, batch_sizes: tuple[int, ...], reverse: bool) -> tuple[Any, ...]:
     """Back through time in our own ops, from the inputs and y alone."""
     size = c.shape[1]
-    before = states_before(h, y, batch_sizes, reverse, stacked)
+    before = states_before(h, y, batch_sizes, reverse, concatenate_rows)
     z = x + ops.matmul(before, ops.permute(w, dims=(1, 0)))
     i, f, o = (ops.sigmoid(z[:, k * size : (k + 1) * size]) for k in (0, 1, 3))
     a = ops.tanh(z[:, 2 * size : 3 * size])
@@ -141,8 +154,8 @@ def _rule(g: Any, x: Any, h: Any, c: Any, w: Any, y: Any, batch_sizes: tuple[int
         at, old = slice(start, start + n), state[:n]
         new = f[at] * old + i[at] * a[at]
         kept.append((at, n, old, ops.tanh(new)))
-        state = put_first(new, state)
-    gy, dh, dc = arrived(g, (y, c, c))
+        state = replace_first_rows(state, new)
+    gy, dh, dc = fill_missing(g, (y, c, c))
     parts = []
     for at, n, old, t in reversed(kept):
         up = gy[at] + dh[:n]
@@ -151,19 +164,17 @@ def _rule(g: Any, x: Any, h: Any, c: Any, w: Any, y: Any, batch_sizes: tuple[int
             inner * a[at] * (i[at] * (1.0 - i[at])), inner * old * (f[at] * (1.0 - f[at])), inner * i[at] * ops.one_minus_square(a[at]),
             up * t * (o[at] * (1.0 - o[at])), dim=1,
         )  # fmt: skip
-        dh, dc = put_first(ops.matmul(dz, w), dh), put_first(inner * f[at], dc)
+        dh, dc = replace_first_rows(dh, ops.matmul(dz, w)), replace_first_rows(dc, inner * f[at])
         parts.append(dz)
-    dx = stacked(*(parts if reverse else parts[::-1]))
+    dx = concatenate_rows(*(parts if reverse else parts[::-1]))
     return dx, dh, dc, ops.matmul(ops.permute(dx, dims=(1, 0)), before)
 
 
 def _gradient_scales(g: tuple[Any, ...], inputs: tuple[np.ndarray, ...], attrs: dict[str, Any]) -> tuple[np.ndarray, ...]:
     """For each gradient the sum of its terms' sizes."""
-    y, _, _, gates, cells = (np.abs(k) for k in reference(*inputs, **attrs))
+    y, _, _, gates, cells = (np.abs(k) for k in _reference(*inputs, **attrs))
     sizes = tuple(None if k is None else np.abs(k) for k in g)
-    return _back_in_time(
-        Host, sizes, np.abs(inputs[1]), np.abs(inputs[3]), y, gates, cells, attrs["batch_sizes"], attrs["reverse"], (True,) * 4, _BOUND
-    )
+    return _back_in_time(Cpu, _BOUND)(sizes, np.abs(inputs[1]), np.abs(inputs[3]), y, gates, cells, **attrs, needs=(True,) * 4)
 
 
 def _samples(rng: np.random.Generator) -> list[Sample]:
@@ -183,7 +194,7 @@ def _sizes(rng: np.random.Generator) -> list[Sample]:
             rng.standard_normal((t * b, 4 * n)), rng.standard_normal((b, n)), rng.standard_normal((b, n)), rng.standard_normal((4 * n, n)) / n**0.5,
             batch_sizes=(b,) * t, reverse=False,
         )
-        for t, b, n in timed()
+        for t, b, n in sizes_for_timing()
     ]  # fmt: skip
 
 
@@ -194,7 +205,7 @@ def _work(x: Any, h: Any, c: Any, w: Any, **attrs: Any) -> Work:
 
 
 op(
-    "lstm_sequence", reference, cpu=reference, shape=_shape, forward=_forward, rule=_rule, backward=_backward, cpu_backward=_cpu_backward,
-    outputs=("y", "h_last", "c_last", "gates", "cells"), residuals=("gates", "cells"), samples=_samples, sizes=_sizes, work=_work,
+    "lstm_sequence", _reference, cpu=_over_time(Cpu), shape=_shape, forward=_over_time(Gpu), rule=_rule, backward=_back_in_time(Gpu),
+    cpu_backward=_back_in_time(Cpu), outputs=("y", "h_last", "c_last", "gates", "cells"), residuals=("gates", "cells"), samples=_samples, sizes=_sizes, work=_work,
     borrows=("x", "h", "c", "w", "y"), condition=("measured", _gradient_scales, "stored"), autocast="lower",
 )  # fmt: skip

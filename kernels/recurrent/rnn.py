@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Sequence
+from collections.abc import Callable, Sequence
 from typing import Any
 
 import numpy as np
@@ -11,10 +11,9 @@ import triton
 from tritensor.ground import dtypes
 from tritensor.ground.errors import ArgumentError, ShapeError
 from tritensor.kernels.parts import maths
-from tritensor.kernels.recurrent.samples import lengths, timed
-from tritensor.kernels.recurrent.time_loop import Cell, Device, Host, Rows
-from tritensor.kernels.recurrent.time_steps import arrived, check, put_first, stacked, states_before, steps
-from tritensor.ops.array import CudaArray
+from tritensor.kernels.recurrent.samples import lengths, sizes_for_timing
+from tritensor.kernels.recurrent.time_loop import Cell, Cpu, Gpu, Rows, gradient_rows
+from tritensor.kernels.recurrent.time_steps import check_shapes, concatenate_rows, fill_missing, replace_first_rows, states_before, steps
 from tritensor.ops.table import Sample, Spec, Work, op, ops
 
 
@@ -56,88 +55,85 @@ def _shape(x: Any, h: Any, w: Any, *, batch_sizes: tuple[int, ...], reverse: boo
     if nonlinearity not in _CELLS:
         raise ArgumentError(f"rnn_sequence: nonlinearity {nonlinearity!r} is none of {', '.join(_CELLS)}; give one of these")
     size = w.shape[0] if w.shape else 0
-    check("rnn_sequence", 1, x, w, size, batch_sizes, h=h)
+    check_shapes("rnn_sequence", 1, x, w, size, batch_sizes, h=h)
     if h.shape[1] != size:
         raise ShapeError(f"rnn_sequence: h {tuple(h.shape)}, w {tuple(w.shape)}: h's last size must be w's first, {size}")
     return Spec((x.shape[0], size), x.dtype), Spec(h.shape, x.dtype)
 
 
-def _over_time(on: Any, x: Any, h: Any, w: Any, batch_sizes: tuple[int, ...], reverse: bool, nonlinearity: str) -> tuple[Any, ...]:
-    (batch, size), x = h.shape, on.lying(x)
-    after, weights = on.copy(h), on.swapped(w)
-    y, product = on.new(x.shape, x.dtype, x), on.new((batch, size), dtypes.accumulator(x.dtype), x)
-    step = on.over(_CELLS[nonlinearity][0], [Rows(y, True), Rows(after, False)], [Rows(x, True), Rows(product, False)])
-    for start, n in steps(batch_sizes, reverse):
-        on.product(after[:n], weights, product[:n])
-        step(start, n)
-    return y, after
+def _over_time(on: Any) -> Callable[..., tuple[Any, ...]]:
+    def forward(
+        x: Any, h: Any, w: Any, *, batch_sizes: tuple[int, ...], reverse: bool = False, nonlinearity: str = "tanh"
+    ) -> tuple[Any, ...]:
+        (batch, size), x = h.shape, on.with_dense_rows(x)
+        after, weights = on.copy(h), on.transposed(w)
+        y, product = on.new(x.shape, x.dtype, x), on.new((batch, size), dtypes.accumulator(x.dtype), x)
+        step = on.make_pass(_CELLS[nonlinearity][0], [Rows(y, True), Rows(after, False)], [Rows(x, True), Rows(product, False)])
+        for start, n in steps(batch_sizes, reverse):
+            on.product(after[:n], weights, product[:n])
+            step(start, n)
+        return y, after
+
+    return forward
 
 
-def reference(
+def _reference(
     x: np.ndarray, h: np.ndarray, w: np.ndarray, *, batch_sizes: tuple[int, ...], reverse: bool = False, nonlinearity: str = "tanh"
-) -> Any:
+) -> tuple[np.ndarray, ...]:
     """Outputs (rows, size) and the last h (batch, size), of inputs x (rows, size), a first h and weights w (size, size).
 
     Rows are time steps one after the other, as many rows each as batch_sizes says (see time_steps.py).
     """
-    return _over_time(Host, x, h, w, batch_sizes, reverse, nonlinearity)
+    state, y = h.copy(), np.zeros_like(x)
+    for start, n in steps(batch_sizes, reverse):
+        z = x[start : start + n] + state[:n] @ w.T
+        y[start : start + n] = state[:n] = np.tanh(z) if nonlinearity == "tanh" else np.maximum(z, 0)
+    return y, state
 
 
-def _forward(
-    x: CudaArray, h: CudaArray, w: CudaArray, *, batch_sizes: tuple[int, ...], reverse: bool = False, nonlinearity: str = "tanh"
-) -> Any:
-    return _over_time(Device, x, h, w, batch_sizes, reverse, nonlinearity)
+def _back_in_time(on: Any, cell: Cell | None = None) -> Callable[..., tuple[Any, ...]]:
+    """The gradients; with `cell` in place of the nonlinearity's."""
 
+    def backward(
+        g: tuple[Any, ...], h: Any, w: Any, y: Any, batch_sizes: tuple[int, ...], reverse: bool, nonlinearity: str, needs: Sequence[bool]
+    ) -> tuple[Any, ...]:
+        gy, gh = g
+        batch, wide = h.shape, dtypes.accumulator(y.dtype)
+        dh = on.zeros(batch, wide, y) if gh is None else on.copy(gh, wide)
+        dx, weights = on.new(y.shape, y.dtype, y), on.as_operand(w)
+        step = on.make_pass(
+            cell or _CELLS[nonlinearity][1],
+            [Rows(dx, True)],
+            [Rows(on.with_dense_rows(y), True), gradient_rows(on, gy, batch, y), Rows(dh, False)],
+        )
+        for start, n in reversed(steps(batch_sizes, reverse)):
+            step(start, n)
+            on.product(dx[start : start + n], weights, dh[:n])
+        dw = on.weight_gradient(dx, states_before(h, y, batch_sizes, reverse, on.cat), w) if needs[2] else None
+        return dx, on.round_to(dh, y.dtype), dw
 
-def _back_in_time(
-    on: Any, g: tuple[Any, ...], h: Any, w: Any, y: Any, batch_sizes: tuple[int, ...], reverse: bool, needs: Sequence[bool], cell: Cell
-) -> tuple[Any, ...]:
-    gy, gh = g
-    batch, wide = h.shape, dtypes.accumulator(y.dtype)
-    dh = on.zeros(batch, wide, y) if gh is None else on.copy(gh, wide)
-    dx, weights = on.new(y.shape, y.dtype, y), on.operand(w)
-    given = Rows(on.zeros(batch, y.dtype, y), False) if gy is None else Rows(on.lying(gy), True)
-    step = on.over(cell, [Rows(dx, True)], [Rows(on.lying(y), True), given, Rows(dh, False)])
-    for start, n in reversed(steps(batch_sizes, reverse)):
-        step(start, n)
-        on.product(dx[start : start + n], weights, dh[:n])
-    dw = on.new(w.shape, w.dtype, w) if needs[2] else None
-    if dw is not None:
-        on.total(dx, states_before(h, y, batch_sizes, reverse, on.cat), dw)
-    return dx, on.rounded(dh, y.dtype), dw
-
-
-def _cpu_backward(
-    g: Any, h: np.ndarray, w: np.ndarray, y: np.ndarray, batch_sizes: tuple[int, ...], reverse: bool, nonlinearity: str, needs: Any
-) -> Any:
-    return _back_in_time(Host, g, h, w, y, batch_sizes, reverse, needs, _CELLS[nonlinearity][1])
-
-
-def _backward(
-    g: Any, h: CudaArray, w: CudaArray, y: CudaArray, batch_sizes: tuple[int, ...], reverse: bool, nonlinearity: str, needs: Any
-) -> Any:
-    return _back_in_time(Device, g, h, w, y, batch_sizes, reverse, needs, _CELLS[nonlinearity][1])
+    return backward
 
 
 def _rule(g: Any, h: Any, w: Any, y: Any, batch_sizes: tuple[int, ...], reverse: bool, nonlinearity: str) -> tuple[Any, ...]:
     """Back through time in our own ops, from y, whose own graph leads to x."""
-    before = states_before(h, y, batch_sizes, reverse, stacked)
+    before = states_before(h, y, batch_sizes, reverse, concatenate_rows)
     slope = ops.one_minus_square(y) if nonlinearity == "tanh" else ops.cast(ops.gt(y, 0.0), dtype=y.array.dtype)
-    gy, dh = arrived(g, (y, h))
+    gy, dh = fill_missing(g, (y, h))
     parts = []
     for start, n in reversed(steps(batch_sizes, reverse)):
         at = slice(start, start + n)
         parts.append((gy[at] + dh[:n]) * slope[at])
-        dh = put_first(ops.matmul(parts[-1], w), dh)
-    dx = stacked(*(parts if reverse else parts[::-1]))
+        dh = replace_first_rows(dh, ops.matmul(parts[-1], w))
+    dx = concatenate_rows(*(parts if reverse else parts[::-1]))
     return dx, dh, ops.matmul(ops.permute(dx, dims=(1, 0)), before)
 
 
 def _gradient_scales(g: tuple[Any, ...], inputs: tuple[Any, ...], attrs: dict[str, Any]) -> tuple[Any, ...]:
     """For each gradient the sum of its terms' sizes."""
-    y = np.abs(reference(*inputs, **attrs)[0])
+    y = np.abs(_reference(*inputs, **attrs)[0])
     sizes = tuple(None if k is None else np.abs(k) for k in g)
-    return _back_in_time(Host, sizes, np.abs(inputs[1]), np.abs(inputs[2]), y, attrs["batch_sizes"], attrs["reverse"], (True,) * 3, _BOUND)
+    return _back_in_time(Cpu, _BOUND)(sizes, np.abs(inputs[1]), np.abs(inputs[2]), y, **attrs, needs=(True,) * 3)
 
 
 def _samples(rng: np.random.Generator) -> list[Sample]:
@@ -154,7 +150,7 @@ def _sizes(rng: np.random.Generator) -> list[Sample]:
             rng.standard_normal((t * b, n)), rng.standard_normal((b, n)), rng.standard_normal((n, n)) / n**0.5, batch_sizes=(b,) * t, reverse=False,
             nonlinearity="tanh",
         )
-        for t, b, n in timed()
+        for t, b, n in sizes_for_timing()
     ]  # fmt: skip
 
 
@@ -164,7 +160,7 @@ def _work(x: Any, h: Any, w: Any, **attrs: Any) -> Work:
 
 
 op(
-    "rnn_sequence", reference, cpu=reference, shape=_shape, forward=_forward, rule=_rule, backward=_backward, cpu_backward=_cpu_backward,
-    outputs=("y", "h_last"), samples=_samples, sizes=_sizes, work=_work,
+    "rnn_sequence", _reference, cpu=_over_time(Cpu), shape=_shape, forward=_over_time(Gpu), rule=_rule, backward=_back_in_time(Gpu),
+    cpu_backward=_back_in_time(Cpu), outputs=("y", "h_last"), samples=_samples, sizes=_sizes, work=_work,
     borrows=("h", "w", "y"), condition=("measured", _gradient_scales, "stored"), autocast="lower",
 )  # fmt: skip

@@ -15,6 +15,6 @@ def lengths() -> Lengths:
     ]
 
 
-def timed() -> list[tuple[int, int, int]]:
+def sizes_for_timing() -> list[tuple[int, int, int]]:
     """(time steps, batch, elements of the state)."""
     return [(32, 32, 256), (128, 64, 1024)]

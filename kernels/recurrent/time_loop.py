@@ -1,4 +1,4 @@
-"""What a loop over time is made of, on both backends: a matrix product and one pass of a formula over windows of rows.
+"""Loop over time on both backends: a matrix product and one pass of a formula over windows of rows for each step.
 
 On the GPU each is one launch. On the CPU the formula is machine code where there are many elements (tritensor/llvm/strided_rows.py).
 """
@@ -56,6 +56,11 @@ def columns(x: Any, parts: int, moving: bool) -> list[Rows]:
     return [Rows(x[:, k * n : (k + 1) * n], moving) for k in range(parts)]
 
 
+def gradient_rows(on: Any, g: Any, state: tuple[int, ...], like: Any) -> Rows:
+    """The gradient that arrives at each row of results; where none does, zeros for one step, which serve every step."""
+    return Rows(on.zeros(state, like.dtype, like), False) if g is None else Rows(on.with_dense_rows(g), True)
+
+
 # outs[o][row, col] = FORMULA(ins[i][row, col] for all i)[o]
 @triton.jit(do_not_specialize=["rows"])
 def _window_kernel(
@@ -74,7 +79,7 @@ def _window_kernel(
         tl.store(outs[o] + row * (out_steps[o] // ALIGN * ALIGN) + col, made[o].to(outs[o].dtype.element_ty), mask=mask)
 
 
-class Device:
+class Gpu:
     """CudaArrays; one launch a product, one a pass."""
 
     @staticmethod
@@ -93,20 +98,20 @@ class Device:
         return y
 
     @staticmethod
-    def lying(x: CudaArray) -> CudaArray:
+    def with_dense_rows(x: CudaArray) -> CudaArray:
         """x, or a copy, with the elements of a row side by side."""
-        return x if x.strides[1] == 1 or x.shape[1] == 1 else Device.copy(x)
+        return x if x.strides[1] == 1 or x.shape[1] == 1 else Gpu.copy(x)
 
     @staticmethod
     def cat(*xs: CudaArray) -> CudaArray:
         return registry["cat"].forward(*xs, dim=0)  # type: ignore[misc]
 
     @staticmethod
-    def operand(x: CudaArray) -> CudaArray:
+    def as_operand(x: CudaArray) -> CudaArray:
         return x
 
     @staticmethod
-    def swapped(x: CudaArray) -> CudaArray:
+    def transposed(x: CudaArray) -> CudaArray:
         return x.transpose((1, 0))
 
     @staticmethod
@@ -115,13 +120,15 @@ class Device:
         gemm(a, b, out, bias, whole=True)
 
     @staticmethod
-    def total(a: CudaArray, b: CudaArray, out: CudaArray) -> None:
-        """out = a^T @ b, a long sum."""
-        gemm(a.transpose((1, 0)), b, out)
+    def weight_gradient(g: CudaArray, states: CudaArray, w: CudaArray) -> CudaArray:
+        """g^T @ states over all steps at once, like w: a long sum, which may be split."""
+        dw = allocate(w.shape, w.dtype, w)
+        gemm(g.transpose((1, 0)), states, dw)
+        return dw
 
     @staticmethod
-    def rounded(x: CudaArray, dtype: np.dtype) -> CudaArray:
-        return x if x.dtype == dtype else Device.copy(x, dtype)
+    def round_to(x: CudaArray, dtype: np.dtype) -> CudaArray:
+        return x if x.dtype == dtype else Gpu.copy(x, dtype)
 
     @staticmethod
     def sum(a: CudaArray, b: CudaArray) -> CudaArray:
@@ -132,7 +139,7 @@ class Device:
         return registry["sum"].forward(x, dim=(0,), keepdim=False)  # type: ignore[misc]
 
     @staticmethod
-    def over(cell: Cell, outs: Sequence[Rows], ins: Sequence[Rows]) -> Pass:
+    def make_pass(cell: Cell, outs: Sequence[Rows], ins: Sequence[Rows]) -> Pass:
         """The pass of a cell over these matrices."""
         cols = outs[0].x.shape[1]
         in_steps, out_steps = (tuple([r.x.strides[0] for r in rs]) for rs in (ins, outs))
@@ -151,7 +158,7 @@ class Device:
         return run
 
 
-class Host:
+class Cpu:
     """numpy arrays. 16-bit floats are multiplied in float32."""
 
     @staticmethod
@@ -168,7 +175,7 @@ class Host:
         return np.array(x, dtype, order="C")
 
     @staticmethod
-    def lying(x: np.ndarray) -> np.ndarray:
+    def with_dense_rows(x: np.ndarray) -> np.ndarray:
         """x, or a copy, with the elements of a row side by side."""
         return x if x.strides[1] == x.itemsize and x.strides[0] >= 0 else np.array(x, order="C")
 
@@ -177,13 +184,13 @@ class Host:
         return np.concatenate(xs)
 
     @staticmethod
-    def operand(x: np.ndarray) -> np.ndarray:
+    def as_operand(x: np.ndarray) -> np.ndarray:
         """x as the loop multiplies with it: laid out so that every step need not."""
         return np.ascontiguousarray(x, dtypes.accumulator(x.dtype))
 
     @staticmethod
-    def swapped(x: np.ndarray) -> np.ndarray:
-        return Host.operand(x.T)
+    def transposed(x: np.ndarray) -> np.ndarray:
+        return Cpu.as_operand(x.T)
 
     @staticmethod
     def product(a: np.ndarray, b: np.ndarray, out: np.ndarray, bias: np.ndarray | None = None) -> None:
@@ -198,12 +205,14 @@ class Host:
             out[...] = y
 
     @staticmethod
-    def total(a: np.ndarray, b: np.ndarray, out: np.ndarray) -> None:
-        """out = a^T @ b, a long sum."""
-        Host.product(a.T, b, out)
+    def weight_gradient(g: np.ndarray, states: np.ndarray, w: np.ndarray) -> np.ndarray:
+        """g^T @ states over all steps at once, like w."""
+        dw = np.empty(w.shape, w.dtype)
+        Cpu.product(g.T, states, dw)
+        return dw
 
     @staticmethod
-    def rounded(x: np.ndarray, dtype: np.dtype) -> np.ndarray:
+    def round_to(x: np.ndarray, dtype: np.dtype) -> np.ndarray:
         return x.astype(dtype, copy=False)
 
     @staticmethod
@@ -216,7 +225,7 @@ class Host:
         return (np.ones(len(x), wide.dtype) @ wide).astype(x.dtype, copy=False)  # BLAS sums in blocks
 
     @staticmethod
-    def over(cell: Cell, outs: Sequence[Rows], ins: Sequence[Rows]) -> Pass:
+    def make_pass(cell: Cell, outs: Sequence[Rows], ins: Sequence[Rows]) -> Pass:
         """The pass of a cell over these matrices."""
         if outs[0].x.size >= _MANY:
             run = cell.machine.over([r.x for r in outs], [r.x for r in ins], [r.moving for r in (*outs, *ins)])

@@ -1,4 +1,4 @@
-"""Sequences that lie one time step after the other, the longest first: which rows belong to a step, and where the state before it stands.
+"""Time steps of sequences that lie one step after the other, the longest first: the rows of each, and the states before them.
 
 Of `batch_sizes` (b0, b1, ...) the first b0 rows are time step 0, the next b1 step 1, and so on; sizes never grow. A row of the state serves one
 sequence throughout, so a step of b rows reads and writes the first b rows of it: a sequence that has ended, or, backwards in time, has not begun,
@@ -11,6 +11,8 @@ import itertools
 from collections.abc import Callable, Sequence
 from typing import Any
 
+import numpy as np
+
 from tritensor.ground.errors import ShapeError
 from tritensor.ops.table import ops, refuse_kind, refuse_mixed
 
@@ -22,7 +24,7 @@ def steps(batch_sizes: Sequence[int], reverse: bool) -> list[tuple[int, int]]:
     return found[::-1] if reverse else found
 
 
-def pieces(batch_sizes: Sequence[int], reverse: bool) -> list[tuple[bool, int, int]]:
+def _pieces(batch_sizes: Sequence[int], reverse: bool) -> list[tuple[bool, int, int]]:
     """Where the states before all rows stand, in the order of the rows: (of the first state, else of the results; from row, to row)."""
     found: list[tuple[bool, int, int]] = []
     before = [(0, 0), *zip(itertools.accumulate(batch_sizes, initial=0), batch_sizes, strict=False)]
@@ -42,11 +44,11 @@ def pieces(batch_sizes: Sequence[int], reverse: bool) -> list[tuple[bool, int, i
 
 def states_before(first: Any, results: Any, batch_sizes: Sequence[int], reverse: bool, cat: Callable[..., Any]) -> Any:
     """The state before each row, (rows, size), out of the first state and the results; `cat` joins arrays along dim 0."""
-    parts = [(first if of_first else results)[a:b] for of_first, a, b in pieces(batch_sizes, reverse)]
+    parts = [(first if of_first else results)[a:b] for of_first, a, b in _pieces(batch_sizes, reverse)]
     return cat(*parts) if parts else first[:0]
 
 
-def check(name: str, gates: int, x: Any, w: Any, size: int, batch_sizes: Sequence[int], **states: Any) -> None:
+def check_shapes(name: str, gates: int, x: Any, w: Any, size: int, batch_sizes: Sequence[int], **states: Any) -> None:
     """Refuse shapes and types that do not fit: x (rows, gates * size), w (gates * size, inner), states (batch, their size)."""
     given = f"{name}: x {tuple(x.shape)}, w {tuple(w.shape)}, " + ", ".join(f"{k} {tuple(s.shape)}" for k, s in states.items())
     for label, s in (("x", x), ("w", w), *states.items()):
@@ -68,19 +70,24 @@ def check(name: str, gates: int, x: Any, w: Any, size: int, batch_sizes: Sequenc
     refuse_kind(name, x.dtype, ("float",))
 
 
+def sigmoid(x: np.ndarray) -> np.ndarray:
+    """1 / (1 + e^-x), for the references."""
+    return 1 / (1 + np.exp(-x))
+
+
 # For rules, on Tensors.
-def stacked(*xs: Any) -> Any:
+def concatenate_rows(*xs: Any) -> Any:
     """Rows of all, one after the other."""
     return ops.cat(*xs, dim=0) if len(xs) > 1 else xs[0]
 
 
-def put_first(new: Any, state: Any) -> Any:
+def replace_first_rows(state: Any, new: Any) -> Any:
     """The state with new first rows."""
     n = new.shape[0]
     return new if n == state.shape[0] else ops.cat(new, state[n:], dim=0)
 
 
-def arrived(g: tuple[Any, ...], likes: tuple[Any, ...]) -> tuple[Any, ...]:
+def fill_missing(g: tuple[Any, ...], likes: tuple[Any, ...]) -> tuple[Any, ...]:
     """The gradients of several outputs, zeros for those that did not come."""
     return tuple(
         ops.full(shape=tuple(t.shape), value=0, dtype=t.array.dtype, device=t.device) if x is None else x

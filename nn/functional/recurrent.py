@@ -52,14 +52,14 @@ def _lstm(x: Tensor, states: Sequence[Tensor], w: Weights, sizes: tuple[int, ...
     z = ops.linear(x, w.w_ih, _joined_bias(w))
     if w.w_hr is None:
         return ops.lstm_sequence(z, h, c, w.w_hh, batch_sizes=sizes, reverse=reverse)
-    from tritensor.kernels.recurrent.time_steps import put_first, stacked, steps  # which few nets need
+    from tritensor.kernels.recurrent.time_steps import concatenate_rows, replace_first_rows, steps  # which few nets need
 
     parts = []
     for start, n in steps(sizes, reverse):  # the state is projected after each step
         _, made, cell = ops.lstm_sequence(z[start : start + n], h[:n], c[:n], w.w_hh, batch_sizes=(n,), reverse=False)
         parts.append(ops.linear(made, w.w_hr, None))
-        h, c = put_first(parts[-1], h), put_first(cell, c)
-    return stacked(*(parts[::-1] if reverse else parts)), h, c
+        h, c = replace_first_rows(h, parts[-1]), replace_first_rows(c, cell)
+    return concatenate_rows(*(parts[::-1] if reverse else parts)), h, c
 
 
 def _gru(x: Tensor, states: Sequence[Tensor], w: Weights, sizes: tuple[int, ...], reverse: bool) -> tuple[Tensor, Tensor]:
@@ -71,7 +71,7 @@ def _rnn(x: Tensor, states: Sequence[Tensor], w: Weights, sizes: tuple[int, ...]
     z = ops.linear(x, w.w_ih, _joined_bias(w))
     if isinstance(act, str):
         return ops.rnn_sequence(z, h, w.w_hh, batch_sizes=sizes, reverse=reverse, nonlinearity=act)
-    from tritensor.kernels.recurrent.time_steps import put_first, stacked, steps  # as above
+    from tritensor.kernels.recurrent.time_steps import concatenate_rows, replace_first_rows, steps  # as above
 
     parts = []
     for start, n in steps(sizes, reverse):
@@ -81,8 +81,8 @@ def _rnn(x: Tensor, states: Sequence[Tensor], w: Weights, sizes: tuple[int, ...]
             raise ShapeError(
                 f"RNN: nonlinearity of a tensor {tuple(sums.shape)} returned {_told(parts[-1])}; give a function that keeps the shape"
             )
-        h = put_first(parts[-1], h)
-    return stacked(*(parts[::-1] if reverse else parts)), h
+        h = replace_first_rows(h, parts[-1])
+    return concatenate_rows(*(parts[::-1] if reverse else parts)), h
 
 
 def _told(x: Any) -> str:
