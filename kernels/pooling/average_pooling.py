@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import math
 from collections.abc import Callable
 from typing import Any
 
@@ -12,7 +13,9 @@ import triton.language as tl
 from tritensor.cuda.launch import launch
 from tritensor.ground.errors import ShapeError
 from tritensor.kernels.parts import maths
+from tritensor.kernels.parts.cpu.blocks import widened
 from tritensor.kernels.parts.grid_indices import long_offsets, memory_at, place_of, tile, tile_of
+from tritensor.kernels.parts.sliding_windows import add_windows, read_windows
 from tritensor.kernels.parts.view_arithmetic import is_channels_last
 from tritensor.kernels.pooling import cpu, samples
 from tritensor.kernels.pooling.max_pooling import work
@@ -20,6 +23,7 @@ from tritensor.kernels.pooling.windows import (
     FREE,
     RESULTS,
     Sizes,
+    Windows,
     checked,
     image_for,
     in_order,
@@ -126,43 +130,41 @@ def _avg_spread_kernel(
 
 def _shape(axes: int) -> Callable[..., Spec]:
     def shape(
-        x: Any,
-        *,
-        kernel_size: Sizes,
-        stride: Sizes,
-        padding: Sizes,
-        ceil_mode: bool,
-        count_include_pad: bool,
+        x: Any, *, kernel_size: Sizes, stride: Sizes, padding: Sizes, ceil_mode: bool, count_include_pad: bool,
         divisor_override: int | None = None,
-    ) -> Spec:
+    ) -> Spec:  # fmt: skip
         s = checked(f"avg_pool{axes}d", axes, x, kernel_size, stride, padding, (1,) * axes, ceil_mode)
         return Spec((*x.shape[:2], *s.outs), x.dtype)
 
     return shape
 
 
-def avg_reference(
+def _divisors(s: Windows, count_include_pad: bool, divisor: int | None) -> Any:
+    """`divisor`, or how many cells each window has, (*outs): of padding those alone that do not hang over it."""
+    bordered = s._replace(size=tuple(n + 2 * p for n, p in zip(s.size, s.padding, strict=True)), padding=(0,) * len(s.size))
+    ones = np.pad(np.ones(s.size), [(p, p) for p in s.padding], constant_values=count_include_pad)
+    return divisor or read_windows(ones, bordered).sum(-1)
+
+
+def _reference(
     x: np.ndarray, *, kernel_size: Sizes, stride: Sizes, padding: Sizes, ceil_mode: bool = False, count_include_pad: bool = True,
     divisor_override: int | None = None,
 ) -> np.ndarray:  # fmt: skip
     """The mean of each window; padding counts as zeros, or not at all without count_include_pad; or its sum divided by divisor_override."""
     s = windows(x.shape, kernel_size, stride, padding, None, ceil_mode)
+    return np.asarray(read_windows(x, s).sum(-1) / _divisors(s, count_include_pad, divisor_override))
+
+
+def _cpu(
+    x: np.ndarray, *, count_include_pad: bool = True, divisor_override: int | None = None, ceil_mode: bool = False, **sizes: Sizes
+) -> np.ndarray:
+    s = windows(x.shape, **sizes, ceil_mode=ceil_mode)
     axes = cpu.layout_of(x)
-    y = cpu.average(cpu.planes(x.astype(np.float32) if x.dtype.itemsize == 2 else x, axes), s, count_include_pad, divisor_override)
-    return cpu.image(y.astype(x.dtype, copy=False), axes, *x.shape[:2])
+    return cpu.as_image(cpu.average(cpu.as_planes(widened(x), axes), s, count_include_pad, divisor_override), axes, x)
 
 
-def avg_forward(
-    x: CudaArray,
-    *,
-    kernel_size: Sizes,
-    stride: Sizes,
-    padding: Sizes,
-    ceil_mode: bool,
-    count_include_pad: bool,
-    divisor_override: int | None = None,
-) -> CudaArray:
-    s = windows(x.shape, kernel_size, stride, padding, None, ceil_mode)
+def _forward(x: CudaArray, *, count_include_pad: bool, divisor_override: int | None = None, ceil_mode: bool, **sizes: Sizes) -> CudaArray:
+    s = windows(x.shape, **sizes, ceil_mode=ceil_mode)
     last = is_channels_last(x)
     memory, y = image_for((*x.shape[:2], *s.outs), x.dtype, x, last)
     t, three = tile(y.shape, last), s.three()
@@ -175,7 +177,7 @@ def avg_forward(
     return y
 
 
-def avg_rule(
+def _rule(
     g: Any, x_shape: Sizes, kernel_size: Sizes, stride: Sizes, padding: Sizes, ceil_mode: bool, count_include_pad: bool,
     divisor_override: int | None = None,
 ) -> Any:  # fmt: skip
@@ -186,7 +188,7 @@ def avg_rule(
     )  # fmt: skip
 
 
-def avg_backward(
+def _backward(
     g: CudaArray, x_shape: Sizes, kernel_size: Sizes, stride: Sizes, padding: Sizes, ceil_mode: bool, count_include_pad: bool,
     divisor_override: int | None = None,
 ) -> CudaArray:  # fmt: skip
@@ -200,16 +202,6 @@ def avg_backward(
         UNROLLED=unrolled(held), DEEP=len(s.size) == 3, CHANNELS_LAST=last, LONG_OFFSETS=long_offsets(dx, g), **t.constants,
     )  # fmt: skip
     return dx
-
-
-def avg_cpu_backward(
-    g: np.ndarray, x_shape: Sizes, kernel_size: Sizes, stride: Sizes, padding: Sizes, ceil_mode: bool, count_include_pad: bool,
-    divisor_override: int | None = None,
-) -> np.ndarray:  # fmt: skip
-    s = windows(x_shape, kernel_size, stride, padding, None, ceil_mode)
-    axes = cpu.layout_of(g)
-    dx = cpu.spread(cpu.planes(g.astype(np.float32) if g.dtype.itemsize == 2 else g, axes), s, count_include_pad, divisor_override)
-    return cpu.image(dx.astype(g.dtype, copy=False), axes, *g.shape[:2])
 
 
 # ---------------------------------------------------------------- its gradient as an op
@@ -235,30 +227,27 @@ def _spread_shape(axes: int) -> Callable[..., Spec]:
     return shape
 
 
-def spread_reference(
+def _spread_reference(
     g: np.ndarray, *, size: Sizes, kernel_size: Sizes, stride: Sizes, padding: Sizes, ceil_mode: bool, count_include_pad: bool,
     divisor_override: int | None = None,
 ) -> np.ndarray:  # fmt: skip
     """Average pooling's gradient to x (N, C, *size): every cell of a window gets an equal share of its g."""
-    return avg_cpu_backward(g, (*g.shape[:2], *size), kernel_size, stride, padding, ceil_mode, count_include_pad, divisor_override)
+    s = windows((*g.shape[:2], *size), kernel_size, stride, padding, None, ceil_mode)
+    shares = (g / _divisors(s, count_include_pad, divisor_override))[..., None]
+    return add_windows(np.repeat(shares, math.prod(s.kernel), -1), s)
 
 
-def spread_forward(
-    g: CudaArray, *, size: Sizes, kernel_size: Sizes, stride: Sizes, padding: Sizes, ceil_mode: bool, count_include_pad: bool,
-    divisor_override: int | None = None,
-) -> CudaArray:  # fmt: skip
-    return avg_backward(g, (*g.shape[:2], *size), kernel_size, stride, padding, ceil_mode, count_include_pad, divisor_override)
+def _spread_cpu(
+    g: np.ndarray, *, size: Sizes, count_include_pad: bool, divisor_override: int | None = None, ceil_mode: bool, **sizes: Sizes
+) -> np.ndarray:
+    s = windows((*g.shape[:2], *size), **sizes, ceil_mode=ceil_mode)
+    axes = cpu.layout_of(g)
+    return cpu.as_image(cpu.spread(cpu.as_planes(widened(g), axes), s, count_include_pad, divisor_override), axes, g)
 
 
 def _spread_rule(
-    gg: Any,
-    kernel_size: Sizes,
-    stride: Sizes,
-    padding: Sizes,
-    ceil_mode: bool,
-    count_include_pad: bool,
-    divisor_override: int | None = None,
-) -> Any:
+    gg: Any, kernel_size: Sizes, stride: Sizes, padding: Sizes, ceil_mode: bool, count_include_pad: bool, divisor_override: int | None = None,
+) -> Any:  # fmt: skip
     average = ops.avg_pool2d if gg.ndim == 4 else ops.avg_pool3d
     return average(
         gg, kernel_size=kernel_size, stride=stride, padding=padding, ceil_mode=ceil_mode, count_include_pad=count_include_pad,
@@ -267,33 +256,23 @@ def _spread_rule(
 
 
 def _spread_backward(
-    gg: CudaArray,
-    kernel_size: Sizes,
-    stride: Sizes,
-    padding: Sizes,
-    ceil_mode: bool,
-    count_include_pad: bool,
+    gg: CudaArray, kernel_size: Sizes, stride: Sizes, padding: Sizes, ceil_mode: bool, count_include_pad: bool,
     divisor_override: int | None = None,
-) -> CudaArray:
-    return avg_forward(
+) -> CudaArray:  # fmt: skip
+    return _forward(
         gg, kernel_size=kernel_size, stride=stride, padding=padding, ceil_mode=ceil_mode, count_include_pad=count_include_pad,
         divisor_override=divisor_override,
     )  # fmt: skip
 
 
-def _register(axes: int) -> None:
-    name = f"avg_pool{axes}d"
-    op(
-        name, avg_reference, cpu=avg_reference, shape=_shape(axes), forward=avg_forward, rule=avg_rule, backward=avg_backward,
-        cpu_backward=avg_cpu_backward, samples=samples.means(axes), work=work, condition="absolute", layout="images",
-        sizes=samples.sizes(axes, {"count_include_pad": True}),
-    )  # fmt: skip
-    op(
-        f"{name}_spread", spread_reference,
-        cpu=spread_reference, shape=_spread_shape(axes), forward=spread_forward, rule=_spread_rule, backward=_spread_backward,
-        samples=samples.shares(axes, avg_reference), condition="absolute", layout="images",
-    )  # fmt: skip
-
-
 for _axes in (2, 3):
-    _register(_axes)
+    op(
+        f"avg_pool{_axes}d", _reference, cpu=_cpu, shape=_shape(_axes), forward=_forward, rule=_rule, backward=_backward,
+        samples=samples.means(_axes), work=work, condition="absolute", layout="images", sizes=samples.sizes(_axes, {"count_include_pad": True}),
+    )  # fmt: skip
+    op(
+        f"avg_pool{_axes}d_spread", _spread_reference,
+        cpu=_spread_cpu, shape=_spread_shape(_axes),
+        forward=lambda g, *, size, **attrs: _backward(g, (*g.shape[:2], *size), **attrs), rule=_spread_rule, backward=_spread_backward,
+        samples=samples.shares(_axes, _reference), condition="absolute", layout="images",
+    )  # fmt: skip

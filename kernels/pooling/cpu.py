@@ -30,7 +30,7 @@ def layout_of(x: np.ndarray) -> tuple[int, ...]:
     return layouts[0]
 
 
-def planes(x: np.ndarray, axes: tuple[int, ...]) -> np.ndarray:
+def as_planes(x: np.ndarray, axes: tuple[int, ...]) -> np.ndarray:
     """x (N, C, *size) as (P, *size, L), dense, axes in the given order: P outer planes, L inner elements that move together."""
     dense = np.require(x.transpose(axes), requirements="C")
     if axes == _layouts(x.ndim)[0]:
@@ -38,10 +38,11 @@ def planes(x: np.ndarray, axes: tuple[int, ...]) -> np.ndarray:
     return dense
 
 
-def image(y: np.ndarray, axes: tuple[int, ...], batch: int, channels: int) -> np.ndarray:
-    """(P, *outs, L) back as (N, C, *outs), a view."""
+def as_image(y: np.ndarray, axes: tuple[int, ...], x: np.ndarray, dtype: np.dtype | None = None) -> np.ndarray:
+    """(P, *outs, L) back as (N, C, *outs) of x's images, and in x's type where no other is given."""
+    y = y.astype(dtype or x.dtype, copy=False)
     if axes == _layouts(len(axes))[0]:
-        return y.reshape(batch, channels, *y.shape[1:-1])
+        return y.reshape(*x.shape[:2], *y.shape[1:-1])
     return y.transpose(np.argsort(axes))
 
 
@@ -52,7 +53,7 @@ def _span(size: int, out: int, k: int, stride: int, padding: int) -> tuple[int, 
     return low, high, low * stride + k - padding
 
 
-def _numbers(cells: list[np.ndarray], size: tuple[int, ...]) -> np.ndarray:
+def _cell_numbers(cells: list[np.ndarray], size: tuple[int, ...]) -> np.ndarray:
     """Flat numbers of the cells of an image, given along each axis: (*lengths, 1)."""
     total = np.zeros((1,) * len(size), np.int64)
     for axis, at in enumerate(cells):
@@ -60,7 +61,7 @@ def _numbers(cells: list[np.ndarray], size: tuple[int, ...]) -> np.ndarray:
     return total[..., None]
 
 
-def numbered_taps(s: Windows) -> Iterator[tuple[tuple[slice, ...], tuple[slice, ...], int]]:
+def _tap_slices(s: Windows) -> Iterator[tuple[tuple[slice, ...], tuple[slice, ...], int]]:
     """For each place in the window: which outputs have it inside the image, which cells those are, and the place's number."""
     for number, tap in enumerate(np.ndindex(*s.kernel)):
         axes = zip(s.size, s.outs, tap, s.stride, s.padding, s.dilation, strict=True)
@@ -72,19 +73,13 @@ def numbered_taps(s: Windows) -> Iterator[tuple[tuple[slice, ...], tuple[slice, 
         yield (slice(None), *outs), (slice(None), *cells), number
 
 
-def taps(s: Windows) -> Iterator[tuple[tuple[slice, ...], tuple[slice, ...], np.ndarray]]:
-    """The same with the cells' flat numbers."""
-    for outs, cells, _ in numbered_taps(s):
-        yield outs, cells, _numbers([np.arange(c.start, c.stop, c.step) for c in cells[1:]], s.size)
-
-
 def _first_taps(s: Windows) -> np.ndarray:
     """The number of each window's first tap inside the image, (*outs, 1)."""
     firsts = []
     for m, step, p, d in zip(s.outs, s.stride, s.padding, s.dilation, strict=True):
         at = np.arange(m) * step - p
         firsts.append(np.where(at < 0, -(at // d), 0))
-    return _numbers(firsts, s.kernel)
+    return _cell_numbers(firsts, s.kernel)
 
 
 def largest(x: np.ndarray, s: Windows) -> tuple[np.ndarray, np.ndarray]:
@@ -101,7 +96,7 @@ def _by_taps(x: np.ndarray, s: Windows) -> tuple[np.ndarray, np.ndarray]:
     which[...] = _first_taps(s)
     with SILENT():
         nan = x.dtype.kind == "f" and bool(np.isnan(x.sum()))
-    for out, cells, tap in numbered_taps(s):
+    for out, cells, tap in _tap_slices(s):
         value, best = x[cells], y[out]
         take = value > best
         if nan:
@@ -110,19 +105,19 @@ def _by_taps(x: np.ndarray, s: Windows) -> tuple[np.ndarray, np.ndarray]:
         else:
             np.maximum(best, value, out=best)
         np.copyto(which[out], tap, where=take)
-    starts = _numbers([np.arange(m) * step - p for m, step, p in zip(s.outs, s.stride, s.padding, strict=True)], s.size)
-    steps = _numbers([np.arange(k) * d for k, d in zip(s.kernel, s.dilation, strict=True)], s.size).reshape(-1)
+    starts = _cell_numbers([np.arange(m) * step - p for m, step, p in zip(s.outs, s.stride, s.padding, strict=True)], s.size)
+    steps = _cell_numbers([np.arange(k) * d for k, d in zip(s.kernel, s.dilation, strict=True)], s.size).reshape(-1)
     index = steps[which]
     index += starts
     return y, index
 
 
-def blind(s: Windows) -> np.ndarray | None:
+def _blind(s: Windows) -> np.ndarray | None:
     """Which windows see no cell, (*outs, 1), whose index names none: those whose dilated taps pass the image by. None where all see some."""
-    if max(s.dilation) == 1:
+    if max(s.dilation) == 1:  # padding is at most half of the window: without gaps each sees a cell
         return None
     seen = np.zeros((*s.outs, 1), bool)
-    for out, _, _ in numbered_taps(s):
+    for out, _, _ in _tap_slices(s):
         seen[out[1:]] = True
     return None if seen.all() else ~seen
 
@@ -130,7 +125,7 @@ def blind(s: Windows) -> np.ndarray | None:
 def scatter(g: np.ndarray, index: np.ndarray, s: Windows) -> np.ndarray:
     """dx (P, *size, L): each cell gets the gradients of the windows that chose it."""
     count, inner, cells_of_one = g.shape[0], g.shape[-1], math.prod(s.size)
-    unseeing = blind(s)
+    unseeing = _blind(s)
     if unseeing is not None:
         g, index = (np.where(unseeing, v.dtype.type(0), v) for v in (g, index))
     if inner == 1 and unseeing is None:
@@ -142,15 +137,14 @@ def scatter(g: np.ndarray, index: np.ndarray, s: Windows) -> np.ndarray:
         at = index + np.arange(count).reshape(-1, *(1,) * (g.ndim - 1)) * cells_of_one
         dx.reshape(-1)[at if inner == 1 else at * inner + np.arange(inner)] = g
         return dx
-    if g.dtype.kind != "f":
-        for out, cells, number in taps(s):
-            np.add(dx[cells], np.where(index[out] == number, g[out], 0), out=dx[cells])
-        return dx
     one = cells_of_one * inner
-    step = max(_COUNTED // one, 1)
+    step = max(_COUNTED // one, 1) if g.dtype.kind == "f" else count
     for first in range(0, count, step):  # the sums of some planes at a time, in float64, stay in the cache
         chosen, given, into = index[first : first + step], g[first : first + step], dx[first : first + step]
         at = chosen * inner + np.arange(inner) + np.arange(len(chosen)).reshape(-1, *(1,) * (g.ndim - 1)) * one
+        if g.dtype.kind != "f":  # float64 does not hold every sum of integers
+            np.add.at(into.reshape(-1), at, given)
+            continue
         into[...] = np.bincount(at.reshape(-1), weights=given.reshape(-1), minlength=into.size).reshape(into.shape)
     return dx
 
@@ -171,7 +165,7 @@ def divisors(s: Windows, count_include_pad: bool, divisor: int | None) -> np.nda
 def average(x: np.ndarray, s: Windows, count_include_pad: bool, divisor: int | None) -> np.ndarray:
     """Means of the windows."""
     y = np.zeros((x.shape[0], *s.outs, x.shape[-1]), x.dtype)
-    for out, cells, _ in numbered_taps(s):
+    for out, cells, _ in _tap_slices(s):
         np.add(y[out], x[cells], out=y[out])
     y /= divisors(s, count_include_pad, divisor).astype(x.dtype)
     return y
@@ -181,6 +175,6 @@ def spread(g: np.ndarray, s: Windows, count_include_pad: bool, divisor: int | No
     """The gradient of `average`: every cell of a window gets an equal share."""
     share = g / divisors(s, count_include_pad, divisor).astype(g.dtype)
     dx = np.zeros((g.shape[0], *s.size, g.shape[-1]), g.dtype)
-    for out, cells, _ in numbered_taps(s):
+    for out, cells, _ in _tap_slices(s):
         np.add(dx[cells], share[out], out=dx[cells])
     return dx

@@ -13,9 +13,10 @@ import triton.language as tl
 from tritensor.cuda.launch import launch
 from tritensor.ground import dtypes
 from tritensor.ground.errors import DTypeError, ShapeError
-from tritensor.kernels.parts.cpu.blocks import is_narrow
+from tritensor.kernels.parts.cpu.blocks import widened
 from tritensor.kernels.parts.grid_indices import long_offsets, memory_at, place, place_of, positions, tile, tile_of
 from tritensor.kernels.parts.launch_rules import cdiv
+from tritensor.kernels.parts.sliding_windows import cells_read, read_windows
 from tritensor.kernels.parts.view_arithmetic import is_channels_last
 from tritensor.kernels.pooling import cpu, samples
 from tritensor.kernels.pooling.windows import (
@@ -181,20 +182,29 @@ def _shape(axes: int) -> Callable[..., tuple[Spec, Spec]]:
     return shape
 
 
-def reference(
+def _reference(
     x: np.ndarray, *, kernel_size: Sizes, stride: Sizes, padding: Sizes, dilation: Sizes, ceil_mode: bool = False
 ) -> tuple[np.ndarray, np.ndarray]:
     """The largest element of each window and its flat place in its plane or volume; the first of equals, NaN above all, padding below all."""
     s = windows(x.shape, kernel_size, stride, padding, dilation, ceil_mode)
+    values, cells = read_windows(x, s), cells_read(s)
+    y, index = np.full(values.shape[:-1], _least(x.dtype), x.dtype), np.full(values.shape[:-1], -1)
+    for tap in range(cells.shape[-1]):
+        value, cell = values[..., tap], cells[..., tap]
+        larger = (cell >= 0) & ((index < 0) | (value > y) | (value != value))
+        y, index = np.where(larger, value, y), np.where(larger, cell, index)
+    return y, index
+
+
+def cpu_forward(x: np.ndarray, *, ceil_mode: bool = False, **sizes: Sizes) -> tuple[np.ndarray, np.ndarray]:
+    s = windows(x.shape, **sizes, ceil_mode=ceil_mode)
     axes = cpu.layout_of(x)
-    y, index = cpu.largest(cpu.planes(x.astype(np.float32) if is_narrow(x.dtype) else x, axes), s)
-    return cpu.image(y.astype(x.dtype, copy=False), axes, *x.shape[:2]), cpu.image(index, axes, *x.shape[:2])
+    y, index = cpu.largest(cpu.as_planes(widened(x), axes), s)
+    return cpu.as_image(y, axes, x), cpu.as_image(index, axes, x, INT64)
 
 
-def forward(
-    x: CudaArray, *, kernel_size: Sizes, stride: Sizes, padding: Sizes, dilation: Sizes, ceil_mode: bool
-) -> tuple[CudaArray, CudaArray]:
-    s = windows(x.shape, kernel_size, stride, padding, dilation, ceil_mode)
+def forward(x: CudaArray, *, ceil_mode: bool, **sizes: Sizes) -> tuple[CudaArray, CudaArray]:
+    s = windows(x.shape, **sizes, ceil_mode=ceil_mode)
     last, out = is_channels_last(x), (*x.shape[:2], *s.outs)
     memory, y = image_for(out, x.dtype, x, last)
     places, index = image_for(out, INT64, x, last)
@@ -207,44 +217,58 @@ def forward(
     return y, index
 
 
-def rule(g: Any, indices: Any, x_shape: Sizes, kernel_size: Sizes, stride: Sizes, padding: Sizes, dilation: Sizes) -> Any:
+def _rule(g: Any, indices: Any, x_shape: Sizes, kernel_size: Sizes, stride: Sizes, padding: Sizes, dilation: Sizes) -> Any:
     scattered = ops.max_pool2d_scatter if indices.ndim == 4 else ops.max_pool3d_scatter
     return scattered(g[0], indices, size=x_shape[2:], kernel_size=kernel_size, stride=stride, padding=padding, dilation=dilation)
 
 
-def backward(g: Any, indices: CudaArray, x_shape: Sizes, kernel_size: Sizes, stride: Sizes, padding: Sizes, dilation: Sizes) -> CudaArray:
-    return scatter_forward(g[0], indices, size=x_shape[2:], kernel_size=kernel_size, stride=stride, padding=padding, dilation=dilation)
+def _backward(g: Any, indices: CudaArray, x_shape: Sizes, kernel_size: Sizes, stride: Sizes, padding: Sizes, dilation: Sizes) -> CudaArray:
+    return _scatter_forward(g[0], indices, size=x_shape[2:], kernel_size=kernel_size, stride=stride, padding=padding, dilation=dilation)
 
 
-def cpu_backward(
+def _cpu_backward(
     g: Any, indices: np.ndarray, x_shape: Sizes, kernel_size: Sizes, stride: Sizes, padding: Sizes, dilation: Sizes
 ) -> np.ndarray:
-    return scatter_reference(g[0], indices, size=x_shape[2:], kernel_size=kernel_size, stride=stride, padding=padding, dilation=dilation)
+    return cpu_scatter(g[0], indices, size=x_shape[2:], kernel_size=kernel_size, stride=stride, padding=padding, dilation=dilation)
 
 
 # ---------------------------------------------------------------- its gradient, a scatter by indices, and the gradient of that, a gather
 
 
 def _scatter_shape(axes: int) -> Callable[..., Spec]:
-    def shape(g: Any, indices: Any, *, size: Sizes, kernel_size: Sizes, stride: Sizes, padding: Sizes, dilation: Sizes) -> Spec:
+    def shape(g: Any, indices: Any, *, size: Sizes, **_windows: Sizes) -> Spec:
         _refuse_indices(f"max_pool{axes}d_scatter", size, indices, g, tuple(indices.shape), axes)
         return Spec((*g.shape[:2], *size), g.dtype)
 
     return shape
 
 
-def scatter_reference(
+def _chosen(indices: np.ndarray, s: Windows) -> tuple[np.ndarray, np.ndarray]:
+    """Which windows see a cell, and their indices by plane, (N, C, windows); 0 in place of those of the others, which name none."""
+    seen = (cells_read(s) >= 0).any(-1)
+    return seen, np.where(seen, indices, 0).reshape(*indices.shape[:2], seen.size)
+
+
+def _scatter_reference(
     g: np.ndarray, indices: np.ndarray, *, size: Sizes, kernel_size: Sizes, stride: Sizes, padding: Sizes, dilation: Sizes
 ) -> np.ndarray:
     """dx (N, C, *size): each cell gets the sum of g over the windows whose index names it. `indices` are max pooling's of the same windows."""
+    seen, chosen = _chosen(indices, Windows(tuple(size), indices.shape[2:], kernel_size, stride, padding, dilation))
+    dx = np.zeros((*g.shape[:2], math.prod(size)), g.dtype)
+    n, c = np.indices(g.shape[:2])
+    np.add.at(dx, (n[..., None], c[..., None], chosen), np.where(seen, g, 0).reshape(chosen.shape))
+    return dx.reshape(*g.shape[:2], *size)
+
+
+def cpu_scatter(
+    g: np.ndarray, indices: np.ndarray, *, size: Sizes, kernel_size: Sizes, stride: Sizes, padding: Sizes, dilation: Sizes
+) -> np.ndarray:
     s = Windows(tuple(size), indices.shape[2:], tuple(kernel_size), tuple(stride), tuple(padding), tuple(dilation))
     axes = cpu.layout_of(indices)
-    upcast = g.astype(np.float32) if g.dtype.itemsize == 2 else g
-    dx = cpu.scatter(cpu.planes(upcast, axes), cpu.planes(indices, axes), s)
-    return cpu.image(dx.astype(g.dtype, copy=False), axes, *g.shape[:2])
+    return cpu.as_image(cpu.scatter(cpu.as_planes(widened(g), axes), cpu.as_planes(indices, axes), s), axes, g)
 
 
-def scatter_forward(
+def _scatter_forward(
     g: CudaArray, indices: CudaArray, *, size: Sizes, kernel_size: Sizes, stride: Sizes, padding: Sizes, dilation: Sizes
 ) -> CudaArray:
     last = is_channels_last(g) or is_channels_last(indices)
@@ -265,29 +289,27 @@ def _scatter_rule(gg: Any, indices: Any, kernel_size: Sizes, stride: Sizes, padd
 
 
 def _scatter_backward(gg: CudaArray, indices: CudaArray) -> CudaArray:
-    return gather_forward(gg, indices)
+    return _gather_forward(gg, indices)
 
 
 def _gather_shape(axes: int) -> Callable[..., Spec]:
-    def shape(x: Any, indices: Any, *, kernel_size: Sizes, stride: Sizes, padding: Sizes, dilation: Sizes) -> Spec:
+    def shape(x: Any, indices: Any, **_windows: Sizes) -> Spec:
         _refuse_indices(f"max_pool{axes}d_gather", tuple(x.shape[2:]), indices, x, (*indices.shape[:2], *x.shape[2:]), axes)
         return Spec(tuple(indices.shape), x.dtype)
 
     return shape
 
 
-def gather_reference(
+def _gather_reference(
     x: np.ndarray, indices: np.ndarray, *, kernel_size: Sizes, stride: Sizes, padding: Sizes, dilation: Sizes
 ) -> np.ndarray:
     """y[n, c, o] = x[n, c] at the flat place indices[n, c, o], 0 where the window sees no cell."""
-    n, c, *size = x.shape
-    unseeing = cpu.blind(Windows(tuple(size), tuple(indices.shape[2:]), kernel_size, stride, padding, dilation))
-    chosen = (indices if unseeing is None else np.where(unseeing[..., 0], 0, indices)).reshape(n, c, math.prod(indices.shape[2:]))
-    y = np.take_along_axis(x.reshape(n, c, math.prod(size)), chosen, 2).reshape(indices.shape)
-    return y if unseeing is None else np.where(unseeing[..., 0], y.dtype.type(0), y)
+    seen, chosen = _chosen(indices, Windows(x.shape[2:], indices.shape[2:], kernel_size, stride, padding, dilation))
+    y = np.take_along_axis(x.reshape(*x.shape[:2], math.prod(x.shape[2:])), chosen, 2)
+    return np.where(seen, y.reshape(indices.shape), 0)
 
 
-def gather_forward(x: CudaArray, indices: CudaArray, **_windows: Sizes) -> CudaArray:
+def _gather_forward(x: CudaArray, indices: CudaArray, **_windows: Sizes) -> CudaArray:
     last, lead = is_channels_last(x) or is_channels_last(indices), (1,) * (5 - len(x.shape))
     memory, y = image_for(tuple(indices.shape), x.dtype, x, last)
     launch(_max_gather_kernel, (cdiv(y.size, BLOCK),), x, in_order(indices, last), memory, y.size, x.shape[1], (*lead, *x.shape[2:]),
@@ -297,13 +319,13 @@ def gather_forward(x: CudaArray, indices: CudaArray, **_windows: Sizes) -> CudaA
 
 
 def _gather_rule(g: Any, indices: Any, x_shape: Sizes, kernel_size: Sizes, stride: Sizes, padding: Sizes, dilation: Sizes) -> Any:
-    return rule((g,), indices, x_shape, kernel_size, stride, padding, dilation)
+    return _rule((g,), indices, x_shape, kernel_size, stride, padding, dilation)
 
 
 def _gather_backward(
     g: CudaArray, indices: CudaArray, x_shape: Sizes, kernel_size: Sizes, stride: Sizes, padding: Sizes, dilation: Sizes
 ) -> CudaArray:
-    return scatter_forward(g, indices, size=x_shape[2:], kernel_size=kernel_size, stride=stride, padding=padding, dilation=dilation)
+    return _backward((g,), indices, x_shape, kernel_size, stride, padding, dilation)
 
 
 def work(x: Any, **attrs: Any) -> Work:
@@ -313,23 +335,18 @@ def work(x: Any, **attrs: Any) -> Work:
     return Work(y * math.prod(s.kernel), (math.prod(x.shape) + y) * x.dtype.itemsize)
 
 
-def _register(axes: int) -> None:
-    name = f"max_pool{axes}d"
-    pooled = samples.largest(axes, reference)
-    op(
-        name, reference, cpu=reference, shape=_shape(axes), forward=forward, outputs=("y", "indices"), rule=rule, backward=backward,
-        cpu_backward=cpu_backward, samples=pooled.forward, work=work, layout="images", dtypes=(*FLOATS, "int32", "int64", "uint8"),
-        sizes=samples.sizes(axes, {"dilation": (1,) * axes}),
-    )  # fmt: skip
-    op(
-        f"{name}_scatter", scatter_reference, cpu=scatter_reference, shape=_scatter_shape(axes), forward=scatter_forward, rule=(_scatter_rule, None),
-        backward=(_scatter_backward, None), samples=pooled.scatter, layout="images",
-    )  # fmt: skip
-    op(
-        f"{name}_gather", gather_reference, cpu=gather_reference, shape=_gather_shape(axes), forward=gather_forward, rule=(_gather_rule, None),
-        backward=(_gather_backward, None), samples=pooled.gather, layout="images",
-    )  # fmt: skip
-
-
 for _axes in (2, 3):
-    _register(_axes)
+    _pooled = samples.largest(_axes, _reference)
+    op(
+        f"max_pool{_axes}d", _reference, cpu=cpu_forward, shape=_shape(_axes), forward=forward, outputs=("y", "indices"), rule=_rule,
+        backward=_backward, cpu_backward=_cpu_backward, samples=_pooled.forward, work=work, layout="images",
+        dtypes=(*FLOATS, "int32", "int64", "uint8"), sizes=samples.sizes(_axes, {"dilation": (1,) * _axes}),
+    )  # fmt: skip
+    op(
+        f"max_pool{_axes}d_scatter", _scatter_reference, cpu=cpu_scatter, shape=_scatter_shape(_axes), forward=_scatter_forward,
+        rule=(_scatter_rule, None), backward=(_scatter_backward, None), samples=_pooled.scatter, layout="images",
+    )  # fmt: skip
+    op(
+        f"max_pool{_axes}d_gather", _gather_reference, shape=_gather_shape(_axes), forward=_gather_forward, rule=(_gather_rule, None),
+        backward=(_gather_backward, None), samples=_pooled.gather, layout="images",
+    )  # fmt: skip

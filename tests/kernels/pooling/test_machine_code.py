@@ -77,4 +77,4 @@ def test_numpy_refuses_it(place):
     index = np.full((1, 1, 3, 3), place)
     windows_ = {"kernel_size": (2, 2), "stride": (2, 2), "padding": (0, 0), "dilation": (1, 1)}
     with pytest.raises(IndexError):
-        max_pooling.scatter_reference(np.ones((1, 1, 3, 3), np.float32), index, size=(6, 6), **windows_)
+        max_pooling.cpu_scatter(np.ones((1, 1, 3, 3), np.float32), index, size=(6, 6), **windows_)

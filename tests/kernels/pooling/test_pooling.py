@@ -9,10 +9,10 @@ import tritensor as tt
 import tritensor.kernels
 from tritensor.ground.device import device
 from tritensor.ground.errors import DTypeError, ShapeError
-from tritensor.kernels.pooling import average_pooling, max_pooling
+from tritensor.kernels.pooling import max_pooling
 from tritensor.kernels.pooling.windows import windows
 from tritensor.ops.array import from_host, to_host
-from tritensor.ops.table import ops
+from tritensor.ops.table import ops, registry
 from tritensor.tensor.core import Tensor
 
 rng = np.random.default_rng(9)
@@ -63,7 +63,7 @@ def test_max_against_a_loop(attrs, axes):
     x[rng.random(x.shape) < 0.2] = -np.inf
     expected = plain_max(x, windows(x.shape, **attrs))
     laid = np.ascontiguousarray(x.transpose(axes)).transpose(np.argsort(axes))
-    for found, wanted in zip(max_pooling.reference(laid, **attrs, dilation=(1, 1)), expected, strict=True):
+    for found, wanted in zip(max_pooling.cpu_forward(laid, **attrs, dilation=(1, 1)), expected, strict=True):
         np.testing.assert_array_equal(found, wanted)
 
 
@@ -82,7 +82,7 @@ def test_the_max_kernel_treats_ties_nan_and_infinity_alike(attrs):
 def test_mean_against_a_loop(attrs, include):
     x = rng.standard_normal((2, 2, 6, 7))
     s = windows(x.shape, attrs["kernel_size"], attrs["stride"], attrs["padding"], (1, 1), attrs["ceil_mode"])
-    np.testing.assert_allclose(average_pooling.avg_reference(x, **attrs, count_include_pad=include), plain_mean(x, s, include), rtol=1e-12)
+    np.testing.assert_allclose(registry["avg_pool2d"].cpu(x, **attrs, count_include_pad=include), plain_mean(x, s, include), rtol=1e-12)
 
 
 VOLUMES = [{"kernel_size": (2, 3, 2), "stride": (1, 2, 2), "padding": (1, 1, 0), "ceil_mode": c} for c in (False, True)] + [
@@ -96,22 +96,22 @@ def test_volumes_against_a_loop(attrs):
     x[rng.random(x.shape) < 0.1] = np.nan
     expected = plain_max(x, windows(x.shape, **attrs))
     for found in (
-        max_pooling.reference(x, **attrs, dilation=(1, 1, 1)),
+        max_pooling.cpu_forward(x, **attrs, dilation=(1, 1, 1)),
         map(to_host, max_pooling.forward(from_host(x, cuda), **attrs, dilation=(1, 1, 1))),
     ):
         for mine, wanted in zip(found, expected, strict=True):
             np.testing.assert_array_equal(mine, wanted)
     x = rng.standard_normal(x.shape)
     mean = plain_mean(x, windows(x.shape, **attrs), False)
-    np.testing.assert_allclose(average_pooling.avg_reference(x, **attrs, count_include_pad=False), mean, rtol=1e-12)
+    np.testing.assert_allclose(registry["avg_pool3d"].cpu(x, **attrs, count_include_pad=False), mean, rtol=1e-12)
 
 
 def test_an_infinite_gradient_stays_in_its_cell():
     x = rng.permutation(16).reshape(1, 1, 4, 4).astype(np.float32)
     two = {"kernel_size": (2, 2), "stride": (2, 2)}
-    _, index = max_pooling.reference(x, **two, padding=(0, 0), dilation=(1, 1))
+    _, index = max_pooling.cpu_forward(x, **two, padding=(0, 0), dilation=(1, 1))
     g = np.array([[[[np.inf, 1], [2, np.nan]]]], np.float32)
-    dx = max_pooling.scatter_reference(g, index, size=(4, 4), padding=(0, 0), dilation=(1, 1), **two)
+    dx = max_pooling.cpu_scatter(g, index, size=(4, 4), padding=(0, 0), dilation=(1, 1), **two)
     expected = np.zeros(16, np.float32)
     expected[index.ravel()] = g.ravel()
     np.testing.assert_array_equal(dx.ravel(), expected)
@@ -119,7 +119,7 @@ def test_an_infinite_gradient_stays_in_its_cell():
 
 def test_wide_images_keep_their_indices():
     x = rng.permutation(4 * 600).reshape(1, 1, 4, 600).astype(np.float32)
-    y, index = max_pooling.reference(x, kernel_size=(2, 2), stride=(2, 2), padding=(0, 0), dilation=(1, 1))
+    y, index = max_pooling.cpu_forward(x, kernel_size=(2, 2), stride=(2, 2), padding=(0, 0), dilation=(1, 1))
     np.testing.assert_array_equal(x.ravel()[index], y)
 
 
