@@ -12,6 +12,7 @@ from tritensor.ground.errors import ShapeError
 from tritensor.kernels.convolution import cpu, samples
 from tritensor.kernels.convolution.geometry import RESULTS, Geometry, Sizes, checked, geometry
 from tritensor.kernels.convolution.gpu import kernel_choice
+from tritensor.kernels.parts.sliding_windows import add_windows, read_windows
 from tritensor.ops.array import CudaArray
 from tritensor.ops.table import Spec, Work, op, ops, refuse_kind, refuse_mixed, registry
 
@@ -62,6 +63,29 @@ def reference(
 
     x (N, C, H, W), weight (O, C / groups, kh, kw), bias (O,); y (N, O, OH, OW). 16-bit floats go through float32.
     """
+    s = geometry(x.shape, weight.shape, stride, padding, dilation, groups)
+    y = np.einsum("ngcpt,goct->ngop", _cells(x, s), _taps(weight, s)).reshape(s.batch, s.out, *s.outs)
+    return y if bias is None else y + bias.reshape(-1, *(1,) * len(s.outs))
+
+
+def _cells(x: np.ndarray, s: Geometry) -> np.ndarray:
+    """The cells of x that each result reads, (N, groups, channels of a group, results, taps)."""
+    return read_windows(x, s).reshape(s.batch, s.groups, s.channels // s.groups, math.prod(s.outs), s.taps)
+
+
+def _taps(weight: np.ndarray, s: Geometry) -> np.ndarray:
+    """weight as (groups, output channels of a group, channels of a group, taps)."""
+    return weight.reshape(s.groups, s.out // s.groups, s.channels // s.groups, s.taps)
+
+
+def _results(g: np.ndarray, s: Geometry) -> np.ndarray:
+    """g as (N, groups, output channels of a group, results)."""
+    return g.reshape(s.batch, s.groups, s.out // s.groups, math.prod(s.outs))
+
+
+def cpu_forward(
+    x: np.ndarray, weight: np.ndarray, bias: np.ndarray | None = None, *, stride: Sizes, padding: Sizes, dilation: Sizes, groups: int = 1
+) -> np.ndarray:
     s = geometry(x.shape, weight.shape, stride, padding, dilation, groups)
     return cpu.correlate(_upcast(x), _upcast(weight), None if bias is None else _upcast(bias), s).astype(x.dtype, copy=False)
 
@@ -165,6 +189,16 @@ def input_reference(
     """dx[n, c, h, v] = sum of g[n, o, r, q] weight[o, c, i, j] over h = sh r + dh i - ph, v = sw q + dw j - pw, + bias[c], and so with one axis
     and three: the convolution's gradient to x (N, C, *size), which is the transposed convolution of g."""
     s = geometry((g.shape[0], weight.shape[1] * groups, *size), weight.shape, stride, padding, dilation, groups)
+    shares = np.einsum("ngop,goct->ngcpt", _results(g, s), _taps(weight, s))
+    dx = add_windows(shares.reshape(s.batch, s.channels, *s.outs, s.taps), s)
+    return dx if bias is None else dx + bias.reshape(-1, *(1,) * len(s.outs))
+
+
+def input_cpu(
+    g: np.ndarray, weight: np.ndarray, bias: np.ndarray | None = None, *,
+    size: Sizes, stride: Sizes, padding: Sizes, dilation: Sizes, groups: int,
+) -> np.ndarray:  # fmt: skip
+    s = geometry((g.shape[0], weight.shape[1] * groups, *size), weight.shape, stride, padding, dilation, groups)
     return cpu.input_gradient(_upcast(g), _upcast(weight), None if bias is None else _upcast(bias), s).astype(g.dtype, copy=False)
 
 
@@ -219,6 +253,14 @@ def weight_reference(
 ) -> np.ndarray:
     """dw[o, c, i, j] = sum over n, r, q of g[n, o, r, q] x[n, c, sh r + dh i - ph, sw q + dw j - pw], and so with one axis and three: the
     convolution's gradient to its weight."""
+    w = (g.shape[1], x.shape[1] // groups, *kernel_size)
+    s = geometry(x.shape, w, stride, padding, dilation, groups)
+    return np.einsum("ngop,ngcpt->goct", _results(g, s), _cells(x, s)).reshape(w)
+
+
+def weight_cpu(
+    x: np.ndarray, g: np.ndarray, *, kernel_size: Sizes, stride: Sizes, padding: Sizes, dilation: Sizes, groups: int
+) -> np.ndarray:
     return cpu_backward_weight(g, x, (g.shape[1], x.shape[1] // groups, *kernel_size), stride, padding, dilation, groups)
 
 
@@ -266,25 +308,20 @@ def weight_work(x: Any, g: Any, *, kernel_size: Sizes, groups: int, **_: Any) ->
     return Work(2 * math.prod(g.shape) * taps, (math.prod(x.shape) + math.prod(g.shape) + g.shape[1] * taps) * x.dtype.itemsize)
 
 
-def _register(axes: int) -> None:
-    name = f"conv{axes}d"
-    op(
-        name, reference, cpu=reference, shape=_shape(axes), forward=forward, rule=(rule_x, rule_weight, rule_bias), backward=backward,
-        cpu_backward=(cpu_backward_x, cpu_backward_weight, cpu_backward_bias), samples=samples.forward(axes),
-        sizes=samples.sizes(axes), work=work, condition="absolute", autocast="lower", layout="images",
-    )  # fmt: skip
-    op(
-        f"{name}_input", input_reference,
-        cpu=input_reference, shape=_input_shape(axes), forward=input_forward, rule=(input_rule_g, input_rule_weight, rule_bias),
-        backward=(input_backward_g, input_backward_weight, backward_bias), samples=samples.to_input(axes), work=input_work,
-        condition="absolute", autocast="lower", layout="images",
-    )  # fmt: skip
-    op(
-        f"{name}_weight", weight_reference, cpu=weight_reference, shape=_weight_shape(axes), forward=weight_forward, rule=(weight_rule_x, weight_rule_g),
-        backward=(weight_backward_x, weight_backward_g), samples=samples.to_weight(axes), work=weight_work, condition="absolute",
-        layout="images",
-    )  # fmt: skip
-
-
 for _axes in (1, 2, 3):
-    _register(_axes)
+    op(
+        f"conv{_axes}d", reference, cpu=cpu_forward, shape=_shape(_axes), forward=forward, rule=(rule_x, rule_weight, rule_bias), backward=backward,
+        cpu_backward=(cpu_backward_x, cpu_backward_weight, cpu_backward_bias), samples=samples.forward(_axes),
+        sizes=samples.sizes(_axes), work=work, condition="absolute", autocast="lower", layout="images",
+    )  # fmt: skip
+    op(
+        f"conv{_axes}d_input", input_reference,
+        cpu=input_cpu, shape=_input_shape(_axes), forward=input_forward,
+        rule=(input_rule_g, input_rule_weight, rule_bias), backward=(input_backward_g, input_backward_weight, backward_bias),
+        samples=samples.to_input(_axes), work=input_work, condition="absolute", autocast="lower", layout="images",
+    )  # fmt: skip
+    op(
+        f"conv{_axes}d_weight", weight_reference, cpu=weight_cpu, shape=_weight_shape(_axes), forward=weight_forward,
+        rule=(weight_rule_x, weight_rule_g), backward=(weight_backward_x, weight_backward_g), samples=samples.to_weight(_axes),
+        work=weight_work, condition="absolute", layout="images",
+    )  # fmt: skip

@@ -27,8 +27,11 @@ def _reference(
     x: np.ndarray, weight: np.ndarray, bias: np.ndarray | None = None, *, stride: Sizes, padding: Sizes, dilation: Sizes, groups: int = 1
 ) -> np.ndarray:
     """max(0, conv(x, weight) + bias), rounded once: x (N, C, *size), weight (O, C / groups, *kernel), bias (O,)."""
-    y = convolution.reference(x, weight, bias, stride=stride, padding=padding, dilation=dilation, groups=groups)
-    return np.asarray(registry["relu"].cpu(y))  # of a rounded number: its sign is that of the exact one
+    return np.maximum(convolution.reference(x, weight, bias, stride=stride, padding=padding, dilation=dilation, groups=groups), 0)
+
+
+def _cpu(x: np.ndarray, weight: np.ndarray, bias: np.ndarray | None = None, **sizes: Any) -> np.ndarray:
+    return np.asarray(registry["relu"].cpu(convolution.cpu_forward(x, weight, bias, **sizes)))
 
 
 def _forward(
@@ -88,7 +91,7 @@ def _sizes(axes: int) -> Callable[[np.random.Generator], list[Sample]]:
 
 for _axes in (1, 2, 3):
     op(
-        f"conv{_axes}d_relu", _reference, cpu=_reference, shape=registry[f"conv{_axes}d"].shape, forward=_forward, rule=_rule, backward=_backward,
+        f"conv{_axes}d_relu", _reference, cpu=_cpu, shape=registry[f"conv{_axes}d"].shape, forward=_forward, rule=_rule, backward=_backward,
         cpu_backward=_cpu_backward, outputs=("y",), samples=_samples(_axes), sizes=_sizes(_axes), work=convolution.work,
         condition=("absolute", "measured"), autocast="lower", layout="images",
     )  # fmt: skip

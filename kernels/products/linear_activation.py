@@ -249,7 +249,7 @@ def _result_work(x: Any, weight: Any, bias: Any = None, *, activation: str = "re
 
 op(
     "linear_activation_by_result", _result_reference,
-    cpu=_result_cpu, shape=_result_shape, forward=_result_forward, rule=_result_rule, backward=_result_backward,
-    cpu_backward=_result_cpu_backward, samples=_result_samples, sizes=_result_sizes, work=_result_work,
+    cpu=_result_cpu, shape=_result_shape, forward=_result_forward, rule=_result_rule,
+    backward=_result_backward, cpu_backward=_result_cpu_backward, samples=_result_samples, sizes=_result_sizes, work=_result_work,
     outputs=("y",), condition=("measured", "measured", "stored"), autocast="lower",
 )  # fmt: skip

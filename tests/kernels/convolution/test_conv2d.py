@@ -45,7 +45,7 @@ def direct(x, w, stride, padding, dilation, groups):
 @pytest.mark.parametrize("batch", [1, 20])
 def test_it_is_the_definition(attrs, batch):
     x, w, b = rng.standard_normal((batch, 4, 9, 11)), rng.standard_normal((6, 4 // attrs["groups"], 3, 2)), rng.standard_normal(6)
-    np.testing.assert_allclose(conv2d.reference(x, w, b, **attrs), direct(x, w, **attrs) + b[:, None, None], rtol=1e-10, atol=1e-10)
+    np.testing.assert_allclose(conv2d.cpu_forward(x, w, b, **attrs), direct(x, w, **attrs) + b[:, None, None], rtol=1e-10, atol=1e-10)
 
 
 @pytest.mark.parametrize("attrs", CASES, ids=str)
@@ -55,8 +55,8 @@ def test_the_three_ops_are_adjoint(attrs, batch):
     y = direct(x, w, **attrs)
     g = rng.standard_normal(y.shape)
     expected = (g * y).sum()
-    np.testing.assert_allclose((conv2d.input_reference(g, w, size=(9, 11), **attrs) * x).sum(), expected, rtol=1e-9)
-    np.testing.assert_allclose((conv2d.weight_reference(x, g, kernel_size=(3, 2), **attrs) * w).sum(), expected, rtol=1e-9)
+    np.testing.assert_allclose((conv2d.input_cpu(g, w, size=(9, 11), **attrs) * x).sum(), expected, rtol=1e-9)
+    np.testing.assert_allclose((conv2d.weight_cpu(x, g, kernel_size=(3, 2), **attrs) * w).sum(), expected, rtol=1e-9)
 
 
 @pytest.mark.parametrize("size", [1, 2, 3])
@@ -66,16 +66,16 @@ def test_windows_side_by_side(size):
     x, w = rng.standard_normal((2, 3, 6, 12)), rng.standard_normal((4, 3, size, size))
     y = direct(x, w, **attrs)
     g = rng.standard_normal(y.shape)
-    np.testing.assert_allclose(conv2d.reference(x, w, **attrs), y, rtol=1e-10, atol=1e-10)
-    np.testing.assert_allclose((conv2d.input_reference(g, w, size=(6, 12), **attrs) * x).sum(), (g * y).sum(), rtol=1e-9)
-    np.testing.assert_allclose((conv2d.weight_reference(x, g, kernel_size=(size, size), **attrs) * w).sum(), (g * y).sum(), rtol=1e-9)
+    np.testing.assert_allclose(conv2d.cpu_forward(x, w, **attrs), y, rtol=1e-10, atol=1e-10)
+    np.testing.assert_allclose((conv2d.input_cpu(g, w, size=(6, 12), **attrs) * x).sum(), (g * y).sum(), rtol=1e-9)
+    np.testing.assert_allclose((conv2d.weight_cpu(x, g, kernel_size=(size, size), **attrs) * w).sum(), (g * y).sum(), rtol=1e-9)
 
 
 @pytest.mark.parametrize("axes", [(0, 1, 2, 3), (1, 2, 3, 0), (0, 2, 3, 1), (3, 1, 0, 2)])
 def test_the_layout_in_memory_does_not_matter(axes):
     x, w = rng.standard_normal((7, 3, 8, 20)), rng.standard_normal((4, 3, 3, 3))
     laid = np.ascontiguousarray(x.transpose(axes)).transpose(np.argsort(axes))
-    np.testing.assert_allclose(conv2d.reference(laid, w, **PLAIN), direct(x, w, **PLAIN), rtol=1e-10, atol=1e-10)
+    np.testing.assert_allclose(conv2d.cpu_forward(laid, w, **PLAIN), direct(x, w, **PLAIN), rtol=1e-10, atol=1e-10)
 
 
 @pytest.mark.parametrize("axes", [(0, 1, 2, 3), (1, 2, 3, 0), (0, 2, 3, 1), (0, 1, 3, 2), (3, 1, 0, 2)])
@@ -110,21 +110,21 @@ def test_offsets_inside_an_image_grow_to_64_bits_only_when_needed():
 def test_blocks_of_rows(monkeypatch, batch, attrs):
     x, w = rng.standard_normal((batch, 3, 12, 9)), rng.standard_normal((2, 3, 3, 3))
     g = rng.standard_normal(direct(x, w, **attrs).shape)
-    whole = conv2d.reference(x, w, **attrs), conv2d.weight_reference(x, g, kernel_size=(3, 3), **attrs)
+    whole = conv2d.cpu_forward(x, w, **attrs), conv2d.weight_cpu(x, g, kernel_size=(3, 3), **attrs)
     monkeypatch.setattr(cpu, "_BLOCK", 1)  # as few rows at a time as there can be
     monkeypatch.setattr(cpu, "_KEEP", 0)  # and no buffer kept
-    np.testing.assert_allclose(conv2d.reference(x, w, **attrs), whole[0], rtol=1e-12, atol=1e-12)
-    np.testing.assert_allclose(conv2d.weight_reference(x, g, kernel_size=(3, 3), **attrs), whole[1], rtol=1e-10, atol=1e-10)
+    np.testing.assert_allclose(conv2d.cpu_forward(x, w, **attrs), whole[0], rtol=1e-12, atol=1e-12)
+    np.testing.assert_allclose(conv2d.weight_cpu(x, g, kernel_size=(3, 3), **attrs), whole[1], rtol=1e-10, atol=1e-10)
 
 
 def test_the_kept_buffer_is_not_the_result():
     x, w = rng.standard_normal((20, 1, 6, 8)), rng.standard_normal((2, 1, 1, 1))
-    first = conv2d.reference(x, w, **PLAIN)
+    first = conv2d.cpu_forward(x, w, **PLAIN)
     held = first.copy()
-    conv2d.reference(x + 1, w, **PLAIN)
-    gx = conv2d.input_reference(first, w, size=(6, 8), **PLAIN)
+    conv2d.cpu_forward(x + 1, w, **PLAIN)
+    gx = conv2d.input_cpu(first, w, size=(6, 8), **PLAIN)
     kept = gx.copy()
-    conv2d.input_reference(first + 1, w, size=(6, 8), **PLAIN)
+    conv2d.input_cpu(first + 1, w, size=(6, 8), **PLAIN)
     assert np.array_equal(first, held)
     assert np.array_equal(gx, kept)
 

@@ -5,7 +5,7 @@ from __future__ import annotations
 OPS: dict[str, dict[tuple[str, str, str], str]] = {
     "kernels/convolution/convolution.py": {
         (
-            "weight_reference",
+            "weight_cpu",
             "return cpu_backward_weight(g, x, (g.shape[1], x.shape[1] // groups, *kernel_size), stride, padding, dilation, groups)",
             "return cpu_backward_weight(g, x, (g.shape[1], x.shape[2] // groups, *kernel_size), stride, padding, dilation, groups)",
         ): "how many channels there are is read off x",
