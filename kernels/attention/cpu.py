@@ -9,7 +9,7 @@ from typing import Any
 import numpy as np
 
 from tritensor.ground import dtypes
-from tritensor.kernels.attention.layout import result_strides
+from tritensor.kernels.attention.layout import mask_dims, result_strides
 from tritensor.kernels.parts.copying import lying
 from tritensor.kernels.parts.cpu.blocks import SILENT
 from tritensor.llvm import products, threads
@@ -73,13 +73,13 @@ def _block_of(mask: np.ndarray, heads: slice, rows: slice, seen: int) -> np.ndar
 
 # w = e^(w - m) / sum e^(w - m), m = max w, in place; 0 where m = -inf
 def _softmax(p: Any, w: Any) -> None:
-    most = p.largest(w)
+    top = p.largest(w)
 
     def power(x: Any, m: Any) -> tuple[Any, Any]:
         e = exp(x - m)
         return e, e
 
-    (total,) = p.walk(power, w, choice(most == -math.inf, 0.0, most), into=(w,), sums=1)
+    (total,) = p.walk(power, w, choice(top == -math.inf, 0.0, top), into=(w,), sums=1)
     p.each(lambda e, r: e * r, w, 1.0 / choice(total == 0.0, 1.0, total), into=(w,))
 
 
@@ -118,13 +118,9 @@ def _normalise(w: np.ndarray) -> None:
     w /= total
 
 
-def reference(
+def cpu_forward(
     q: np.ndarray, k: np.ndarray, v: np.ndarray, mask: np.ndarray | None = None, *, scale: float, causal: bool = False
 ) -> tuple[Array, np.ndarray]:
-    """softmax(scale q @ k^T + mask) @ v and the softmax: q (..., L, E), k (..., S, E), v (..., S, Ev), mask bool or floating of (..., L, S).
-
-    causal: query i sees the keys up to i alone. A row that sees no key gives 0.
-    """
     compute, batch = dtypes.accumulator(q.dtype), q.shape[:-2]
     queries, keys = q.shape[-2], k.shape[-2]
     qs, kt, vs = _flat(q, compute) * compute.type(scale), _swapped(k, compute), _flat(v, compute)
@@ -200,11 +196,10 @@ def cpu_backward(
     found = tuple(d.astype(x.dtype, copy=False).reshape(x.shape) for d, x in ((dq, q), (dk, k), (dv, v)))
     if kept is None:
         return (*found, None) if len(needs) > 3 else found
-    return *found, _summed(kept.reshape(*batch, queries, keys), mask)
+    return *found, _sum_to(kept.reshape(*batch, queries, keys), mask)
 
 
-def _summed(d: np.ndarray, mask: Any) -> np.ndarray:
+def _sum_to(d: np.ndarray, mask: Any) -> np.ndarray:
     """The gradient summed to the mask's shape."""
-    lead = d.ndim - mask.ndim
-    axes = (*range(lead), *(i + lead for i, n in enumerate(mask.shape) if n == 1))
-    return d.sum(axis=axes, keepdims=True).reshape(mask.shape).astype(mask.dtype, copy=False) if axes else d.astype(mask.dtype, copy=False)
+    dims = mask_dims(d, mask)
+    return (d.sum(axis=dims, keepdims=True).reshape(mask.shape) if dims else d).astype(mask.dtype, copy=False)

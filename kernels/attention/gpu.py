@@ -10,7 +10,7 @@ import triton.language as tl
 
 from tritensor.cuda.launch import launch
 from tritensor.ground import dtypes
-from tritensor.kernels.attention.layout import result_strides
+from tritensor.kernels.attention.layout import mask_dims, result_strides
 from tritensor.kernels.parts import maths
 from tritensor.kernels.parts.allocation import allocate
 from tritensor.kernels.parts.copying import lying, reshape_or_copy
@@ -175,14 +175,12 @@ def backward(
     if len(needs) < 4 or not needs[3]:
         return (dq, dk, dv, None)[: len(needs)]
     assert mask is not None
-    return dq, dk, dv, summed(slope(weights, dw, 1.0, dw.dtype), mask)
+    return dq, dk, dv, sum_to(slope(weights, dw, 1.0, dw.dtype), mask)
 
 
-def summed(d: CudaArray, mask: CudaArray) -> CudaArray:
+def sum_to(d: CudaArray, mask: CudaArray) -> CudaArray:
     """The gradient summed to the mask's shape, rounded once."""
-    lead = d.ndim - mask.ndim
-    axes = (*range(lead), *(i + lead for i, n in enumerate(mask.shape) if n == 1))
-    if axes:
-        d = registry["sum"].forward(d, dim=axes, keepdim=True)  # type: ignore[misc]
+    if dims := mask_dims(d, mask):
+        d = registry["sum"].forward(d, dim=dims, keepdim=True)  # type: ignore[misc]
     d = reshape_or_copy(d, mask.shape)
     return d if d.dtype == mask.dtype else registry["cast"].forward(d, dtype=mask.dtype)  # type: ignore[misc]

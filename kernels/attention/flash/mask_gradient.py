@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from tritensor.ground import dtypes
-from tritensor.kernels.attention.gpu import slope, summed, swap, weights_of
+from tritensor.kernels.attention.gpu import slope, sum_to, swap, weights_of
 from tritensor.kernels.parts.allocation import allocate
 from tritensor.kernels.parts.copying import dense, reshape_or_copy
 from tritensor.kernels.parts.gemm import gemm
@@ -38,4 +38,4 @@ def mask_gradient(
     gemm(g, swap(v), dw)
     if p:
         dw = _dropped(dw, p, seed, offset)
-    return summed(slope(weights, dw, 1.0, dw.dtype), mask)
+    return sum_to(slope(weights, dw, 1.0, dw.dtype), mask)

@@ -8,11 +8,17 @@ from typing import Any
 import numpy as np
 
 from tritensor.ground import dtypes
-from tritensor.ground.errors import ArgumentError, DTypeError, ShapeError
+from tritensor.ground.errors import ArgumentError, ShapeError
 from tritensor.kernels.attention.flash.backward import backward
 from tritensor.kernels.attention.flash.forward import forward
-from tritensor.kernels.attention.flash.reference import gradient_scales, reference, rule
-from tritensor.ops.table import Sample, Spec, Work, broadcast, op, refuse_kind, refuse_mixed
+from tritensor.kernels.attention.layout import describe, refuse_mask, refuse_sizes, refuse_types, result_strides, work
+from tritensor.kernels.attention.reference import gradient_scales, repeat_heads, scores_of, softmax_of
+from tritensor.kernels.attention.weights import rule
+from tritensor.kernels.parts.copying import lying
+from tritensor.kernels.parts.random_words.dropout_mask import kept_scale, threshold
+from tritensor.kernels.parts.random_words.plain_words import philox_words
+from tritensor.ops.table import Sample, Spec, op
+from tritensor.ops.table.plain_cpu import plain_cpu
 
 LARGEST = 256  # of a head's features
 
@@ -20,34 +26,52 @@ LARGEST = 256  # of a head's features
 def _shape(
     q: Any, k: Any, v: Any, mask: Any = None, *, scale: float, causal: bool = False, p: float = 0.0, seed: int = 0, offset: int = 0
 ) -> tuple[Spec, Spec, Spec]:
-    given = f"flash_attention: q {tuple(q.shape)}, k {tuple(k.shape)}, v {tuple(v.shape)}"
-    if min(len(x.shape) for x in (q, k, v)) < 2:
-        raise ShapeError(f"{given}: each must have at least 2 dimensions, (..., length, size)")
+    given = describe("flash_attention", q, k, v)
     lead, shared = tuple(q.shape[:-2]), tuple(k.shape[:-2])
     if shared != tuple(v.shape[:-2]):
         raise ShapeError(f"{given}: the dimensions of k and v before the last two must agree; expand them")
     if lead != shared and (len(lead) != len(shared) or lead[:-1] != shared[:-1] or not shared[-1] or lead[-1] % shared[-1]):
         raise ShapeError(f"{given}: the dimensions before the last two must agree, or k's heads divide q's; expand them")
-    if q.shape[-1] != k.shape[-1]:
-        raise ShapeError(f"{given}: q's last size {q.shape[-1]} is not k's {k.shape[-1]}; project them to one size")
-    if k.shape[-2] != v.shape[-2]:
-        raise ShapeError(f"{given}: k has {k.shape[-2]} rows and v {v.shape[-2]}; each key needs a value")
+    refuse_sizes(given, q, k, v)
     if max(q.shape[-1], v.shape[-1]) > LARGEST:
         raise ShapeError(f"{given}: a last size is above {LARGEST}, what a tile holds; ops.attention takes any")
-    refuse_mixed("flash_attention", ("q", q), ("k", k), ("v", v))
-    refuse_kind("flash_attention", q.dtype, ("float",))
+    refuse_types("flash_attention", q, k, v)
     if not 0 <= p <= 1 or not scale >= 0:
         raise ArgumentError(
             f"flash_attention: p is {p}, scale {scale}; p must be between 0 and 1, scale not below 0: give ops.attention -q for one that is"
         )
-    scores = (*q.shape[:-1], k.shape[-2])
-    if mask is not None:
-        if mask.dtype != np.bool_ and mask.dtype != q.dtype:
-            raise DTypeError(f"{given}: the mask is {mask.dtype}; give one of bool, or of q's type {q.dtype}")
-        if broadcast("flash_attention", scores, tuple(mask.shape), labels=("the scores", "the mask")) != scores:
-            raise ShapeError(f"{given}: the mask {tuple(mask.shape)} is larger than the scores {scores}; give one that broadcasts to them")
+    refuse_mask("flash_attention", given, q, k, mask)
     stats = Spec(tuple(q.shape[:-1]), dtypes.accumulator(q.dtype))
     return Spec((*q.shape[:-1], v.shape[-1]), q.dtype), stats, stats
+
+
+def _reference(
+    q: np.ndarray, k: np.ndarray, v: np.ndarray, mask: np.ndarray | None = None, *, scale: float, causal: bool = False, p: float = 0.0, seed: int = 0,
+    offset: int = 0,
+) -> tuple[np.ndarray, np.ndarray, np.ndarray]:  # fmt: skip
+    """dropout(softmax(scale q @ k^T + mask)) @ v; residuals: the largest score m of each query, and log sum e^(s - m), both 0 where no key is seen.
+
+    q (..., heads, L, E), k (..., heads / n, S, E), v (..., heads / n, S, Ev): n heads of q in a row share keys and values. mask: bool or floating,
+    broadcast to (..., heads, L, S). causal: query i sees the keys up to i alone. A row that sees no key gives 0. A weight is dropped with
+    probability p; row r of the weights, in C order, draws its S words from block offset + r ceil(S / 4) of `seed` on.
+    """
+    w, peak, total = softmax_of(scores_of(q, k, mask, scale, causal))
+    if p:
+        keys = k.shape[-2]
+        drawn = -(-keys // 4) * 4
+        words = philox_words(seed, offset, math.prod(q.shape[:-1]) * drawn).reshape(*q.shape[:-1], drawn)[..., :keys]
+        w = np.where(words < threshold(p), 0, w * kept_scale(p))
+    return w @ repeat_heads(v, q), peak, np.log(total)
+
+
+_plain = plain_cpu(_reference, _shape, False, False)
+
+
+def _cpu(
+    q: np.ndarray, k: np.ndarray, v: np.ndarray, mask: np.ndarray | None = None, *, p: float = 0.0, **attrs: Any
+) -> tuple[Any, np.ndarray, np.ndarray]:
+    y, peak, log_sum = _plain(q, k, v, mask, p=p, **attrs)
+    return lying(y, result_strides(q, k, v, mask, p)), peak, log_sum  # as the kernel lays it
 
 
 def _sample(*inputs: Any, in_c_order: bool = False, **attrs: Any) -> Sample:
@@ -80,17 +104,8 @@ def _sizes(rng: np.random.Generator) -> list[Sample]:
     return [*found, _sample(x((2, 16, 2048, 128)), x((2, 4, 2048, 128)), x((2, 4, 2048, 128)), scale=128**-0.5)]
 
 
-def _work(
-    q: Any, k: Any, v: Any, mask: Any = None, *, scale: float, causal: bool = False, p: float = 0.0, seed: int = 0, offset: int = 0
-) -> Work:
-    """Two products; half of them where later keys are not seen. Every array moves once."""
-    rows = math.prod(q.shape[:-1])
-    flops = 2 * rows * k.shape[-2] * (q.shape[-1] + v.shape[-1]) // (2 if causal else 1)
-    return Work(flops, (q.size + k.size + v.size + rows * v.shape[-1]) * q.dtype.itemsize)
-
-
 op(
-    "flash_attention", reference, cpu=reference, shape=_shape, forward=forward, rule=rule, backward=backward, outputs=("y", "peak", "log_sum"),
-    residuals=("peak", "log_sum"), samples=_samples, sizes=_sizes, work=_work, condition=("measured", gradient_scales, "stored"),
+    "flash_attention", _reference, cpu=_cpu, shape=_shape, forward=forward, rule=rule, backward=backward, outputs=("y", "peak", "log_sum"),
+    residuals=("peak", "log_sum"), samples=_samples, sizes=_sizes, work=work, condition=("measured", gradient_scales, "stored"),
     borrows=("q", "k", "v", "mask", "y"), autocast="lower", layout="own",
 )  # fmt: skip
