@@ -14,6 +14,7 @@ from tritensor.ground.errors import ShapeError
 from tritensor.kernels.optimizers import cpu_table, gpu_table
 from tritensor.kernels.optimizers.decay import COUPLED, DECOUPLED, NONE
 from tritensor.kernels.optimizers.step_formula import StepFormula
+from tritensor.kernels.parts import backends
 from tritensor.kernels.parts.copying import dense, write
 from tritensor.ops.array import CudaArray
 from tritensor.ops.table import FLOATS, Sample, Spec, Work, op, refuse_kind, refuse_mixed
@@ -58,6 +59,11 @@ def _register_step(made: StepFormula, example: Sequence[float], flagged: Sequenc
         return bool(found["maximize"]), int(found["decay"]), tuple(bool(found[f]) for f in made.flags)
 
     def reference(*arrays: np.ndarray, **given: Any) -> None:
+        formula = made.spelled(backends.on_numpy, *variant(given))
+        for k, value in zip(made.written, formula(*arrays[:-1], *arrays[-1]), strict=True):
+            arrays[k][...] = value
+
+    def cpu(*arrays: np.ndarray, **given: Any) -> None:
         cpu_table.CpuTable(made, [list(arrays[:-1])]).run(None, np.asarray(arrays[-1]).reshape(1, -1), variant(given))
 
     def forward(*arrays: CudaArray, **given: Any) -> None:
@@ -106,8 +112,8 @@ def _register_step(made: StepFormula, example: Sequence[float], flagged: Sequenc
 
     arguments = (inputs, (), keywords)
     op(
-        name, _signed(reference, *arguments), shape=_signed(shape, *arguments), forward=_signed(forward, *arguments), samples=samples, sizes=sizes,
-        work=work, mutates=("p", *made.states), differentiable=False, dtypes=FLOATS, doc=doc,
+        name, _signed(reference, *arguments), cpu=cpu, shape=_signed(shape, *arguments), forward=_signed(forward, *arguments), samples=samples,
+        sizes=sizes, work=work, mutates=("p", *made.states), differentiable=False, dtypes=FLOATS, doc=doc,
     )  # fmt: skip
 
 
