@@ -14,7 +14,7 @@ from tritensor.ground.errors import ShapeError
 from tritensor.kernels.images.axis_maps import AREA, Axis, adjoint_span, forward_span
 from tritensor.kernels.images.layout import image_for, volume
 from tritensor.kernels.images.resampling_cpu import channels_last
-from tritensor.kernels.parts.cpu.blocks import SILENT, is_narrow
+from tritensor.kernels.parts.cpu.blocks import SILENT, widened
 from tritensor.kernels.parts.grid_indices import long_offsets, place_of, tile, tile_of
 from tritensor.kernels.parts.view_arithmetic import is_channels_last, reshaped
 from tritensor.ops.array import CudaArray
@@ -166,8 +166,21 @@ def _largest_of_even(x: np.ndarray, size: Sizes) -> tuple[np.ndarray, np.ndarray
 
 def _reference(x: np.ndarray, *, size: Sizes) -> tuple[np.ndarray, np.ndarray]:
     """The largest element of each window, output o of m over cells floor(o n / m) to ceil((o + 1) n / m), and its flat place in x's axes."""
+    y, index = np.zeros((*x.shape[:2], *size), x.dtype), np.zeros((*x.shape[:2], *size), INT64)
+    numbers = np.arange(math.prod(x.shape[2:])).reshape(x.shape[2:])
+    for out in np.ndindex(*size):
+        window = tuple(slice(o * n // m, -(-(o + 1) * n // m)) for o, n, m in zip(out, x.shape[2:], size, strict=True))
+        cells = numbers[window].reshape(-1)
+        values = x[(..., *window)].reshape(*x.shape[:2], len(cells))
+        missing = np.isnan(values)  # of several the last one wins, as in PyTorch
+        place = np.where(missing.any(-1), len(cells) - 1 - missing[..., ::-1].argmax(-1), values.argmax(-1))
+        y[(..., *out)], index[(..., *out)] = np.take_along_axis(values, place[..., None], -1)[..., 0], cells[place]
+    return y, index
+
+
+def _cpu(x: np.ndarray, *, size: Sizes) -> tuple[np.ndarray, np.ndarray]:
     last = channels_last(x)
-    y = np.require(np.moveaxis(x, 1, -1) if last else x, np.float32 if is_narrow(x.dtype) else None, "C")
+    y = np.require(np.moveaxis(widened(x), 1, -1) if last else widened(x), requirements="C")
     with SILENT():
         nan = bool(np.isnan(y.sum()))
     if not last and not nan and y.size and _even(x.shape[2:], size):
@@ -252,7 +265,7 @@ def _work(x: Any, *, size: Sizes) -> Work:
 
 
 op(
-    "adaptive_max_pool", _reference, cpu=_reference, shape=_shape, forward=_forward, outputs=("y", "indices"), rule=_rule, backward=_backward,
+    "adaptive_max_pool", _reference, cpu=_cpu, shape=_shape, forward=_forward, outputs=("y", "indices"), rule=_rule, backward=_backward,
     cpu_backward=_cpu_backward, samples=_samples, layout="images",
     sizes=lambda rng: [Sample(rng.standard_normal((32, 64, 56, 56)), size=(7, 7))], work=_work,
 )  # fmt: skip

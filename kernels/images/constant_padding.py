@@ -13,7 +13,7 @@ from tritensor.kernels.images.resampling_cpu import channels_last
 from tritensor.kernels.parts.copying import write
 from tritensor.kernels.parts.filling import filled
 from tritensor.kernels.parts.view_arithmetic import is_channels_last
-from tritensor.ops.array import Array, CudaArray
+from tritensor.ops.array import CudaArray
 from tritensor.ops.table import Sample, Spec, Work, op, ops
 
 Sides = tuple[tuple[int, int], ...]  # before and after, not negative, for each dimension
@@ -31,6 +31,10 @@ def _shape(x: Any, *, sides: Sides, value: Any) -> Spec:
 
 def _reference(x: np.ndarray, *, sides: Sides, value: Any) -> np.ndarray:
     """x with `sides` elements of `value` before and after it along each dimension."""
+    return np.pad(x, sides, constant_values=value) if sides else x
+
+
+def _cpu(x: np.ndarray, *, sides: Sides, value: Any) -> np.ndarray:
     last = channels_last(x)
     if last:
         x, sides = np.moveaxis(x, 1, -1), (sides[0], *sides[2:], sides[1])
@@ -57,11 +61,6 @@ def _forward(x: CudaArray, *, sides: Sides, value: Any) -> CudaArray:
     return y
 
 
-def _gradient(g: Array, x_shape: tuple[int, ...], sides: Sides) -> Array:
-    found = g[_index(x_shape, sides)]
-    return found if isinstance(found, CudaArray) else np.asarray(found)
-
-
 def _samples(rng: np.random.Generator) -> list[Sample]:
     return [
         Sample(rng.standard_normal((3, 4)), sides=((0, 0), (1, 2)), value=0),
@@ -80,7 +79,8 @@ def _work(x: Any, *, sides: Sides, value: Any) -> Work:
 
 
 op(
-    "constant_pad", _reference, cpu=_reference, shape=_shape, forward=_forward, samples=_samples, layout="images",
+    "constant_pad", _reference, cpu=_cpu, shape=_shape, forward=_forward, samples=_samples, layout="images",
     sizes=lambda rng: [Sample(rng.standard_normal((8, 64, 128, 128)), sides=((0, 0), (0, 0), (3, 3), (3, 3)), value=1.5)], work=_work,
-    rule=lambda g, x_shape, sides: ops.index_view(g, index=_index(x_shape, sides)), backward=_gradient, cpu_backward=_gradient,
+    rule=lambda g, x_shape, sides: ops.index_view(g, index=_index(x_shape, sides)),
+    backward=lambda g, x_shape, sides: g[_index(x_shape, sides)],
 )  # fmt: skip

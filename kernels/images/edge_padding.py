@@ -11,7 +11,7 @@ from tritensor.ground.errors import ShapeError
 from tritensor.kernels.images import resampling_cpu as cpu
 from tritensor.kernels.images.axis_kernel import mapped
 from tritensor.kernels.images.axis_maps import CIRCULAR, MODES, REFLECT, Axis
-from tritensor.kernels.parts.cpu.blocks import is_narrow
+from tritensor.kernels.parts.cpu.blocks import widened
 from tritensor.ops.array import CudaArray
 from tritensor.ops.table import Sample, Spec, Work, op, ops
 from tritensor.ops.table.shape_rules import refuse_kind
@@ -39,8 +39,15 @@ def shape(x: Any, *, sides: Sides, mode: str) -> Spec:
     return Spec((*x.shape[:2], *[a.out for a in axes_of(x.shape[2:], sides)]), x.dtype)
 
 
-def reference(x: np.ndarray, *, sides: Sides, mode: str) -> np.ndarray:
+def _reference(x: np.ndarray, *, sides: Sides, mode: str) -> np.ndarray:
     """x (N, C, one to three axes) with `sides` elements added before and after along each axis: "reflect", "replicate" or "circular"."""
+    added = [(max(before, 0), max(after, 0)) for before, after in sides]
+    padded = np.pad(x, [(0, 0), (0, 0), *added], mode={"reflect": "reflect", "replicate": "edge", "circular": "wrap"}[mode])  # type: ignore[call-overload]
+    kept = [slice(max(-before, 0), n - max(-after, 0)) for n, (before, after) in zip(padded.shape[2:], sides, strict=True)]
+    return padded[(..., *kept)]  # type: ignore[no-any-return]
+
+
+def _cpu(x: np.ndarray, *, sides: Sides, mode: str) -> np.ndarray:
     axes, last = axes_of(x.shape[2:], sides), cpu.channels_last(x)
     lead = 1 if last else 2
     y = np.require(np.moveaxis(x, 1, -1) if last else x, requirements="C")
@@ -64,18 +71,6 @@ def forward(x: CudaArray, *, sides: Sides, mode: str) -> CudaArray:
     return mapped(x, axes_of(x.shape[2:], sides), MODES[mode])
 
 
-def rule(g: Any, sides: Sides, mode: str) -> Any:
-    return ops.edge_pad_adjoint(g, sides=sides, mode=mode)
-
-
-def backward(g: CudaArray, sides: Sides, mode: str) -> CudaArray:
-    return adjoint_forward(g, sides=sides, mode=mode)
-
-
-def cpu_backward(g: np.ndarray, sides: Sides, mode: str) -> np.ndarray:
-    return adjoint_reference(g, sides=sides, mode=mode)
-
-
 def _cells(padded: Sizes, sides: Sides) -> Sizes:
     return tuple(n - before - after for n, (before, after) in zip(padded, sides, strict=True))
 
@@ -87,15 +82,21 @@ def adjoint_shape(g: Any, *, sides: Sides, mode: str) -> Spec:
     return Spec((*g.shape[:2], *cells), g.dtype)
 
 
-def adjoint_reference(g: np.ndarray, *, sides: Sides, mode: str) -> np.ndarray:
+def _adjoint_reference(g: np.ndarray, *, sides: Sides, mode: str) -> np.ndarray:
     """edge_pad's gradient to its x: every cell gets the sum of g over the places that showed it."""
+    cells = _cells(g.shape[2:], sides)
+    shown = _reference(np.arange(math.prod(cells)).reshape(1, 1, *cells), sides=sides, mode=mode)[0, 0]
+    total = np.zeros((*g.shape[:2], math.prod(cells)), g.dtype)
+    np.add.at(total, (..., shown), g)
+    return total.reshape(*g.shape[:2], *cells)
+
+
+def _adjoint_cpu(g: np.ndarray, *, sides: Sides, mode: str) -> np.ndarray:
     axes = axes_of(_cells(g.shape[2:], sides), sides)
     if any(min(s) < 0 or (MODES[mode] == CIRCULAR and max(s) > a.size) for s, a in zip(sides, axes, strict=True)):
         return cpu.resampled(g, axes, MODES[mode], False, adjoint=True)
     last = cpu.channels_last(g)
-    y = np.moveaxis(g, 1, -1) if last else g
-    if is_narrow(g.dtype):
-        y = y.astype(np.float32)
+    y = np.moveaxis(widened(g), 1, -1) if last else widened(g)
     for d, a in enumerate(axes):
         if a.out == a.size:
             continue
@@ -166,14 +167,12 @@ def _adjoint_work(g: Any, *, sides: Sides, mode: str) -> Work:
 
 
 op(
-    "edge_pad", reference, cpu=reference, shape=shape, forward=forward, rule=rule, backward=backward, cpu_backward=cpu_backward, samples=samples,
-    sizes=sizes, work=work, layout="images",
+    "edge_pad", _reference, cpu=_cpu, shape=shape, forward=forward, rule=lambda g, sides, mode: ops.edge_pad_adjoint(g, sides=sides, mode=mode),
+    backward=lambda g, sides, mode: adjoint_forward(g, sides=sides, mode=mode), samples=samples, sizes=sizes, work=work, layout="images",
 )  # fmt: skip
 op(
-    "edge_pad_adjoint", adjoint_reference, cpu=adjoint_reference, shape=adjoint_shape, forward=adjoint_forward,
-    rule=lambda gg, sides, mode: ops.edge_pad(gg, sides=sides, mode=mode),
-    backward=lambda gg, sides, mode: forward(gg, sides=sides, mode=mode),
-    cpu_backward=lambda gg, sides, mode: reference(gg, sides=sides, mode=mode),
+    "edge_pad_adjoint", _adjoint_reference, cpu=_adjoint_cpu, shape=adjoint_shape, forward=adjoint_forward,
+    rule=lambda gg, sides, mode: ops.edge_pad(gg, sides=sides, mode=mode), backward=lambda gg, sides, mode: forward(gg, sides=sides, mode=mode),
     samples=lambda rng: _samples(rng, True),
     sizes=lambda rng: [Sample(rng.standard_normal((8, 64, 134, 134)), sides=((3, 3), (3, 3)), mode="reflect")], work=_adjoint_work,
     layout="images", condition="absolute",

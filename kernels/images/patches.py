@@ -15,6 +15,8 @@ from tritensor.kernels.parts.allocation import allocate
 from tritensor.kernels.parts.copying import dense
 from tritensor.kernels.parts.cpu.blocks import is_narrow
 from tritensor.kernels.parts.grid_indices import Windows, long_offsets, tile, tile_of
+from tritensor.kernels.parts.sliding_windows import add_windows, read_windows
+from tritensor.kernels.pooling.windows import windows as pooling_windows
 from tritensor.ops.array import CudaArray
 from tritensor.ops.table import Sample, Spec, Work, op, ops
 from tritensor.ops.table.shape_rules import refuse_kind
@@ -87,8 +89,13 @@ def im2col_shape(x: Any, *, kernel_size: Pair, dilation: Pair, padding: Pair, st
     return Spec(_columns(x, windows_of("im2col", x.shape[2:], kernel_size, dilation, padding, stride)), x.dtype)
 
 
-def im2col_reference(x: np.ndarray, *, kernel_size: Pair, dilation: Pair, padding: Pair, stride: Pair) -> np.ndarray:
+def _im2col_reference(x: np.ndarray, *, kernel_size: Pair, dilation: Pair, padding: Pair, stride: Pair) -> np.ndarray:
     """The windows of x (N, C, H, W) as columns: (N, C * kh * kw, windows), zeros where a window leaves the image."""
+    g = windows_of("im2col", x.shape[2:], kernel_size, dilation, padding, stride)  # type: ignore[arg-type]
+    return np.moveaxis(read_windows(x, pooling_windows(x.shape, kernel_size, stride, padding, dilation)), -1, 2).reshape(_columns(x, g))
+
+
+def _im2col_cpu(x: np.ndarray, *, kernel_size: Pair, dilation: Pair, padding: Pair, stride: Pair) -> np.ndarray:
     g = windows_of("im2col", x.shape[2:], kernel_size, dilation, padding, stride)  # type: ignore[arg-type]
     n, c = x.shape[:2]
     if g.ph or g.pw:
@@ -122,8 +129,14 @@ def col2im_shape(x: Any, *, output_size: Pair, kernel_size: Pair, dilation: Pair
     return Spec((x.shape[0], x.shape[1] // taps, *output_size), x.dtype)
 
 
-def col2im_reference(x: np.ndarray, *, output_size: Pair, kernel_size: Pair, dilation: Pair, padding: Pair, stride: Pair) -> np.ndarray:
+def _col2im_reference(x: np.ndarray, *, output_size: Pair, kernel_size: Pair, dilation: Pair, padding: Pair, stride: Pair) -> np.ndarray:
     """Columns (N, C * kh * kw, windows) added up to images (N, C, *output_size): every cell gets the sum over the windows that hold it."""
+    taps = math.prod(kernel_size)
+    s = pooling_windows((x.shape[0], x.shape[1] // taps, *output_size), kernel_size, stride, padding, dilation)
+    return add_windows(np.moveaxis(x.reshape(x.shape[0], x.shape[1] // taps, taps, *s.outs), 2, -1), s)
+
+
+def _col2im_cpu(x: np.ndarray, *, output_size: Pair, kernel_size: Pair, dilation: Pair, padding: Pair, stride: Pair) -> np.ndarray:
     g = windows_of("col2im", output_size, kernel_size, dilation, padding, stride)
     n, c = x.shape[0], x.shape[1] // (g.kh * g.kw)
     columns = x.reshape(n, c, g.kh, g.kw, g.rows, g.cols)
@@ -157,20 +170,12 @@ def _im2col_backward(g: Any, x_shape: Any, kernel_size: Pair, dilation: Pair, pa
     return col2im_forward(g, output_size=x_shape[2:], kernel_size=kernel_size, dilation=dilation, padding=padding, stride=stride)
 
 
-def _im2col_cpu_backward(g: Any, x_shape: Any, kernel_size: Pair, dilation: Pair, padding: Pair, stride: Pair) -> Any:
-    return col2im_reference(g, output_size=x_shape[2:], kernel_size=kernel_size, dilation=dilation, padding=padding, stride=stride)
-
-
 def _col2im_rule(g: Any, kernel_size: Pair, dilation: Pair, padding: Pair, stride: Pair) -> Any:
     return ops.im2col(g, kernel_size=kernel_size, dilation=dilation, padding=padding, stride=stride)
 
 
 def _col2im_backward(g: Any, kernel_size: Pair, dilation: Pair, padding: Pair, stride: Pair) -> Any:
     return im2col_forward(g, kernel_size=kernel_size, dilation=dilation, padding=padding, stride=stride)
-
-
-def _col2im_cpu_backward(g: Any, kernel_size: Pair, dilation: Pair, padding: Pair, stride: Pair) -> Any:
-    return im2col_reference(g, kernel_size=kernel_size, dilation=dilation, padding=padding, stride=stride)
 
 
 def _cases() -> list[tuple[tuple[int, ...], dict[str, Any]]]:
@@ -216,10 +221,10 @@ def _col2im_work(x: Any, **attrs: Any) -> Work:
 
 
 op(
-    "im2col", im2col_reference, cpu=im2col_reference, shape=im2col_shape, forward=im2col_forward, rule=_im2col_rule, backward=_im2col_backward,
-    cpu_backward=_im2col_cpu_backward, samples=im2col_samples, sizes=im2col_sizes, work=im2col_work,
+    "im2col", _im2col_reference, cpu=_im2col_cpu, shape=im2col_shape, forward=im2col_forward, rule=_im2col_rule, backward=_im2col_backward,
+    samples=im2col_samples, sizes=im2col_sizes, work=im2col_work,
 )  # fmt: skip
 op(
-    "col2im", col2im_reference, cpu=col2im_reference, shape=col2im_shape, forward=col2im_forward, rule=_col2im_rule, backward=_col2im_backward,
-    cpu_backward=_col2im_cpu_backward, samples=col2im_samples, sizes=_col2im_sizes, work=_col2im_work, condition="absolute",
+    "col2im", _col2im_reference, cpu=_col2im_cpu, shape=col2im_shape, forward=col2im_forward, rule=_col2im_rule, backward=_col2im_backward,
+    samples=col2im_samples, sizes=_col2im_sizes, work=_col2im_work, condition="absolute",
 )  # fmt: skip

@@ -39,8 +39,57 @@ def shape(x: Any, *, size: Sizes, mode: str, align_corners: bool, factors: Facto
     return Spec((*x.shape[:2], *size), x.dtype)
 
 
-def reference(x: np.ndarray, *, size: Sizes, mode: str, align_corners: bool, factors: Factors) -> np.ndarray:
+def _filter(t: np.ndarray, mode: str) -> np.ndarray:
+    """What a cell at distance t weighs: a tent, or Keys's kernel ("Cubic convolution interpolation for digital image processing", 1981)."""
+    t = np.abs(t)
+    if mode.startswith("linear"):
+        return np.maximum(1 - t, 0)
+    a = -0.5 if mode == "cubic-aa" else -0.75
+    near, far = ((a + 2) * t - (a + 3)) * t * t + 1, ((a * t - 5 * a) * t + 8 * a) * t - 4 * a
+    return np.where(t <= 1, near, np.where(t < 2, far, 0))
+
+
+def _matrix(axis: Axis, mode: str, align_corners: bool) -> np.ndarray:
+    """The weights (out, size) by which outputs take cells."""
+    o, cells = np.arange(axis.out)[:, None], np.arange(axis.size)
+    if mode.startswith("nearest"):
+        return (cells == np.minimum((o + (0.5 if mode == "nearest-exact" else 0)) * axis.scale // 1, axis.size - 1)).astype(float)
+    if mode == "area":
+        inside = (cells >= o * axis.size // axis.out) & (cells < -(-(o + 1) * axis.size // axis.out))
+        return inside / inside.sum(1, keepdims=True)
+    if mode.endswith("-aa"):
+        weights = _filter((cells + 0.5 - axis.scale * (o + 0.5)) / max(axis.scale, 1), mode)
+        return weights / weights.sum(1, keepdims=True)
+    at = o * axis.scale if align_corners else (o + 0.5) * axis.scale - 0.5
+    if mode == "linear":
+        return _filter(at.clip(0, axis.size - 1) - cells, mode)
+    beyond = np.arange(-2, axis.size + 3)  # a cell beyond the edge is the one at the edge
+    return _filter(at - beyond, mode) @ (beyond.clip(0, axis.size - 1)[:, None] == cells)
+
+
+def _along(x: np.ndarray, dim: int, weights: np.ndarray) -> np.ndarray:
+    return np.moveaxis(np.moveaxis(x, dim, -1) @ weights.T, -1, dim)
+
+
+def _reference(x: np.ndarray, *, size: Sizes, mode: str, align_corners: bool, factors: Factors) -> np.ndarray:
     """x (N, C, one to three axes) at another `size`, each axis by the map `mode`; `factors`: the scales that the user gave and means, or None."""
+    y = x
+    for dim, axis in reversed([*enumerate(axes_of(x.shape[2:], size, mode, align_corners, factors, x.dtype), 2)]):
+        weights = _matrix(axis, mode, align_corners)
+        y = _along_bytes(y, dim, weights) if in_bytes(x.dtype, MODES[mode]) else _along(y, dim, weights)
+    return y
+
+
+def _along_bytes(x: np.ndarray, dim: int, weights: np.ndarray) -> np.ndarray:
+    """As PyTorch maps bytes: weights as multiples of 2^-p, the largest in 16 bits, and what is summed rounded to bytes after each axis."""
+    if len(weights) == x.shape[dim]:
+        return x
+    p = next((p for p in range(22) if int(0.5 + weights.max() * 2 ** (p + 1)) >= 1 << 15), 22)
+    whole = np.trunc(weights * 2**p + np.where(weights < 0, -0.5, 0.5)).astype(np.int64)
+    return ((_along(x.astype(np.int64), dim, whole) + (1 << p >> 1)) >> p).clip(0, 255).astype(np.uint8)
+
+
+def _cpu(x: np.ndarray, *, size: Sizes, mode: str, align_corners: bool, factors: Factors) -> np.ndarray:
     axes = axes_of(x.shape[2:], size, mode, align_corners, factors, x.dtype)
     if in_bytes(x.dtype, MODES[mode]):
         return resampling_bytes.resampled(x, axes, MODES[mode], align_corners)
@@ -60,17 +109,20 @@ def backward(g: CudaArray, x_shape: Sizes, mode: str, align_corners: bool, facto
     return adjoint_forward(g, size=x_shape[2:], mode=mode, align_corners=align_corners, factors=factors)
 
 
-def cpu_backward(g: np.ndarray, x_shape: Sizes, mode: str, align_corners: bool, factors: Factors) -> np.ndarray:
-    return adjoint_reference(g, size=x_shape[2:], mode=mode, align_corners=align_corners, factors=factors)
-
-
 def adjoint_shape(g: Any, *, size: Sizes, mode: str, align_corners: bool, factors: Factors) -> Spec:
     _check("resample_adjoint", g, size, mode, factors)
     return Spec((*g.shape[:2], *size), g.dtype)
 
 
-def adjoint_reference(g: np.ndarray, *, size: Sizes, mode: str, align_corners: bool, factors: Factors) -> np.ndarray:
+def _adjoint_reference(g: np.ndarray, *, size: Sizes, mode: str, align_corners: bool, factors: Factors) -> np.ndarray:
     """resample's gradient to its x (N, C, *size): every cell gets g of the outputs that took it, by the weights they took it with."""
+    y = g
+    for dim, axis in enumerate(axes_of(size, g.shape[2:], mode, align_corners, factors, g.dtype), 2):
+        y = _along(y, dim, _matrix(axis, mode, align_corners).T)
+    return y
+
+
+def _adjoint_cpu(g: np.ndarray, *, size: Sizes, mode: str, align_corners: bool, factors: Factors) -> np.ndarray:
     axes = axes_of(size, g.shape[2:], mode, align_corners, factors, g.dtype)
     return cpu.resampled(g, axes, MODES[mode], align_corners, adjoint=True)
 
@@ -86,10 +138,6 @@ def adjoint_rule(gg: Any, g_shape: Sizes, mode: str, align_corners: bool, factor
 
 def adjoint_backward(gg: CudaArray, g_shape: Sizes, mode: str, align_corners: bool, factors: Factors) -> CudaArray:
     return forward(gg, size=g_shape[2:], mode=mode, align_corners=align_corners, factors=factors)
-
-
-def adjoint_cpu_backward(gg: np.ndarray, g_shape: Sizes, mode: str, align_corners: bool, factors: Factors) -> np.ndarray:
-    return reference(gg, size=g_shape[2:], mode=mode, align_corners=align_corners, factors=factors)
 
 
 def _size_of_roundings(x: np.ndarray, results: Sizes) -> np.ndarray:
@@ -162,12 +210,12 @@ def _adjoint_work(g: Any, **attrs: Any) -> Work:
 
 
 op(
-    "resample", reference, cpu=reference, shape=shape, forward=forward, rule=rule, backward=backward, cpu_backward=cpu_backward, samples=samples,
-    sizes=sizes, work=work, layout="images", dtypes=FLOATS, condition=(_of_output, _of_gradient),
+    "resample", _reference, cpu=_cpu, shape=shape, forward=forward, rule=rule, backward=backward, samples=samples, sizes=sizes, work=work,
+    layout="images", dtypes=FLOATS, condition=(_of_output, _of_gradient),
 )  # fmt: skip
 op(
-    "resample_adjoint", adjoint_reference, cpu=adjoint_reference, shape=adjoint_shape, forward=adjoint_forward, rule=adjoint_rule, backward=adjoint_backward,
-    cpu_backward=adjoint_cpu_backward, samples=lambda rng: _samples(rng, True), layout="images",
+    "resample_adjoint", _adjoint_reference, cpu=_adjoint_cpu, shape=adjoint_shape, forward=adjoint_forward, rule=adjoint_rule,
+    backward=adjoint_backward, samples=lambda rng: _samples(rng, True), layout="images",
     sizes=lambda rng: [Sample(rng.standard_normal((8, 32, 128, 128)), size=(64, 64), mode="linear", align_corners=False, factors=(None, None))],
     work=_adjoint_work,
     condition=(_of_output, _of_gradient),

@@ -23,8 +23,8 @@ _SIZES = {"size", "nbytes", "itemsize"}
 _FOR_SPEED = {"empty", "empty_like", "ctypes", "flags", "lru_cache", "cache", "frombuffer", "as_strided"}
 # Families of ops (folders of kernels/) whose references are still the fast ones.
 NOT_YET = (
-    "complex_numbers", "creation", "elementwise", "factorizations", "images", "losses", "normalization",
-    "optimizers", "random", "special",
+    "complex_numbers", "creation", "elementwise", "factorizations", "losses", "normalization",
+    "random", "special",
 )  # fmt: skip
 
 

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import itertools
 import math
 from typing import Any
 
@@ -10,7 +11,7 @@ import numpy as np
 from tritensor.ground.errors import ShapeError
 from tritensor.kernels.images.grid_sampling import cpu, gpu
 from tritensor.kernels.images.grid_sampling.rule import rule
-from tritensor.kernels.parts.cpu.blocks import SILENT, is_narrow
+from tritensor.kernels.parts.cpu.blocks import SILENT, widened
 from tritensor.ops.array import CudaArray
 from tritensor.ops.table import Sample, Spec, Work, op, refuse_kind, refuse_mixed
 
@@ -35,17 +36,52 @@ def _shape(x: Any, grid: Any, *, mode: str, padding_mode: str, align_corners: bo
     return Spec((*x.shape[:2], *grid.shape[1:-1]), x.dtype)
 
 
-def _wide(*arrays: np.ndarray) -> list[np.ndarray]:
-    return [a.astype(np.float32) if is_narrow(a.dtype) else a for a in arrays]
+def _show(at: np.ndarray, n: int, padding: str, align: bool) -> np.ndarray:
+    """Positions among n cells as the padding shows them: mirrored at the borders, then cut to the image; or as they are."""
+    if padding == "zeros":
+        return at
+    if padding == "reflection":
+        low, span = (0.0, n - 1.0) if align else (-0.5, float(n))
+        flips, rest = np.divmod(np.abs(at - low), span or 1)
+        at = low + np.where(flips % 2 == 1, span - rest, rest)
+    return np.fmin(np.fmax(at, 0), n - 1)
+
+
+def _axis_taps(u: np.ndarray, n: int, mode: str, padding: str, align: bool) -> list[tuple[np.ndarray, np.ndarray]]:
+    """The cells of an axis that positions u in -1..1 take, each with its weight."""
+    at = (u + 1) / 2 * (n - 1) if align else ((u + 1) * n - 1) / 2
+    if mode == "bicubic":  # Keys's kernel with a = -0.75, over the four cells around
+        low, t = np.floor(at), at - np.floor(at)
+        near, far = (lambda d: (1.25 * d - 2.25) * d * d + 1), (lambda d: ((-0.75 * d + 3.75) * d - 6) * d + 3)
+        weights = far(t + 1), near(t), near(1 - t), far(2 - t)
+        return [(_show(low + k, n, padding, align), weight) for k, weight in zip(range(-1, 3), weights, strict=True)]
+    at = _show(at, n, padding, align)
+    if mode == "nearest":
+        return [(np.rint(at), np.ones_like(at))]
+    low = np.floor(at)
+    return [(low, 1 - (at - low)), (low + 1, at - low)]
+
+
+def _reference(x: np.ndarray, grid: np.ndarray, *, mode: str, padding_mode: str, align_corners: bool) -> np.ndarray:
+    """x (N, C, H, W) at grid (N, h, w, 2) of positions in -1..1, or a volume with its: (N, C, h, w)."""
+    sizes, images = x.shape[2:], np.arange(len(x)).reshape(-1, *(1,) * (grid.ndim - 2))
+    axes = [_axis_taps(grid[..., -1 - d], n, mode, padding_mode, align_corners) for d, n in enumerate(sizes)]
+    y = np.zeros((len(x), *grid.shape[1:-1], x.shape[1]), x.dtype)
+    for taps in itertools.product(*axes):
+        inside, weight = np.ones(grid.shape[:-1], np.bool_), np.ones(grid.shape[:-1], x.dtype)
+        for (cell, by), n in zip(taps, sizes, strict=True):
+            inside, weight = inside & (cell >= 0) & (cell < n), weight * by
+        cells = tuple(np.where(inside, cell, 0).astype(int) for cell, _ in taps)
+        y += np.where(inside, weight, 0)[..., None] * x[(images, slice(None), *cells)]
+    return np.moveaxis(y, -1, 1)
 
 
 def _flat(grid: np.ndarray) -> np.ndarray:
     return grid.reshape(grid.shape[0], math.prod(grid.shape[1:-1]), grid.shape[-1])
 
 
-def _reference(x: np.ndarray, grid: np.ndarray, *, mode: str, padding_mode: str, align_corners: bool) -> np.ndarray:
-    """x (N, C, H, W) at grid (N, h, w, 2) of positions in -1..1, or a volume with its: (N, C, h, w)."""
-    a, b = _wide(x, grid)
+def _cpu(x: np.ndarray, grid: np.ndarray, *, mode: str, padding_mode: str, align_corners: bool) -> np.ndarray:
+    a, b = widened(x), widened(grid)
     y = cpu.sample(a, _flat(b), mode, padding_mode, align_corners)
     return y.astype(x.dtype, copy=False).reshape(*x.shape[:2], *grid.shape[1:-1])
 
@@ -66,9 +102,8 @@ def _backward(
 def _cpu_backward(
     g: np.ndarray, x: np.ndarray, grid: np.ndarray, mode: str, padding_mode: str, align_corners: bool, needs: tuple[bool, ...]
 ) -> tuple[np.ndarray | None, np.ndarray | None]:
-    arriving, a, b = _wide(g, x, grid)
-    b = _flat(b)
-    arriving, b = np.require(arriving, requirements="C").reshape(*x.shape[:2], b.shape[1]), b
+    a, b = widened(x), _flat(widened(grid))
+    arriving = np.require(widened(g), requirements="C").reshape(*x.shape[:2], b.shape[1])
     how = mode, padding_mode, align_corners
     with SILENT():
         dx = cpu.to_image(arriving, b, x.shape[2:], *how).astype(x.dtype, copy=False) if needs[0] else None
@@ -114,6 +149,6 @@ def _work(x: Any, grid: Any, *, mode: str, padding_mode: str, align_corners: boo
 
 
 op(
-    "grid_sample", _reference, cpu=_reference, shape=_shape, forward=_forward, rule=rule, backward=_backward, cpu_backward=_cpu_backward,
+    "grid_sample", _reference, cpu=_cpu, shape=_shape, forward=_forward, rule=rule, backward=_backward, cpu_backward=_cpu_backward,
     samples=_samples, sizes=_sizes, work=_work, condition=(_of_output, _of_gradients),
 )  # fmt: skip
