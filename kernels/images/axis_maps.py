@@ -16,10 +16,18 @@ import triton
 import triton.language as tl
 
 NEAREST, EXACT, LINEAR, CUBIC, AREA, LINEAR_AA, CUBIC_AA, REFLECT, REPLICATE, CIRCULAR = range(10)
-MODES = {
-    "nearest": NEAREST, "nearest-exact": EXACT, "linear": LINEAR, "cubic": CUBIC, "area": AREA, "linear-aa": LINEAR_AA, "cubic-aa": CUBIC_AA,
-    "reflect": REFLECT, "replicate": REPLICATE, "circular": CIRCULAR,
-}  # fmt: skip
+MODES = (
+    "nearest",
+    "nearest-exact",
+    "linear",
+    "cubic",
+    "area",
+    "linear-aa",
+    "cubic-aa",
+    "reflect",
+    "replicate",
+    "circular",
+)  # in that order
 UNIT = (NEAREST, EXACT, REFLECT, REPLICATE, CIRCULAR)  # one tap of weight 1: nothing is computed
 _NEAREST, _EXACT, _LINEAR, _CUBIC, _AREA = (tl.constexpr(m) for m in range(5))
 _REFLECT, _REPLICATE = tl.constexpr(REFLECT), tl.constexpr(REPLICATE)

@@ -10,7 +10,7 @@ import numpy as np
 from tritensor.ground.errors import ShapeError
 from tritensor.kernels.images import resampling_cpu as cpu
 from tritensor.kernels.images.axis_kernel import mapped
-from tritensor.kernels.images.axis_maps import CIRCULAR, MODES, REFLECT, Axis
+from tritensor.kernels.images.axis_maps import MODES, Axis
 from tritensor.kernels.parts.cpu.blocks import widened
 from tritensor.ops.array import CudaArray
 from tritensor.ops.table import Sample, Spec, Work, op, ops
@@ -20,7 +20,7 @@ Sizes = tuple[int, ...]
 Sides = tuple[tuple[int, int], ...]  # before and after, for each axis behind (N, C); negative ones cut
 
 
-def axes_of(cells: Sizes, sides: Sides) -> list[Axis]:
+def _axes_of(cells: Sizes, sides: Sides) -> list[Axis]:
     """The axes of a padding of `cells`."""
     return [Axis(n, n + before + after, 1.0, before) for n, (before, after) in zip(cells, sides, strict=True)]
 
@@ -29,14 +29,14 @@ def _check(name: str, x: Any, cells: Sizes, sides: Sides, mode: str) -> None:
     if len(x.shape) - 2 not in (1, 2, 3) or len(sides) != len(x.shape) - 2:
         raise ShapeError(f"{name}: x {tuple(x.shape)}, sides {sides}: x must be (N, C, one to three axes), with two sides for each axis")
     for n, (before, after) in zip(cells, sides, strict=True):
-        most = n - 1 if MODES[mode] == REFLECT else max(before, after)
-        if n < 1 or max(before, after) > most or n + before + after < 1 or (MODES[mode] == CIRCULAR and min(before, after) < 0):
+        most = n - 1 if mode == "reflect" else max(before, after)
+        if n < 1 or max(before, after) > most or n + before + after < 1 or (mode == "circular" and min(before, after) < 0):
             raise ShapeError(f"{name}: sides {(before, after)} of an axis of {n} elements: mode {mode!r} cannot add or take off so many")
 
 
-def shape(x: Any, *, sides: Sides, mode: str) -> Spec:
+def _shape(x: Any, *, sides: Sides, mode: str) -> Spec:
     _check("edge_pad", x, tuple(x.shape[2:]), sides, mode)
-    return Spec((*x.shape[:2], *[a.out for a in axes_of(x.shape[2:], sides)]), x.dtype)
+    return Spec((*x.shape[:2], *[a.out for a in _axes_of(x.shape[2:], sides)]), x.dtype)
 
 
 def _reference(x: np.ndarray, *, sides: Sides, mode: str) -> np.ndarray:
@@ -48,17 +48,17 @@ def _reference(x: np.ndarray, *, sides: Sides, mode: str) -> np.ndarray:
 
 
 def _cpu(x: np.ndarray, *, sides: Sides, mode: str) -> np.ndarray:
-    axes, last = axes_of(x.shape[2:], sides), cpu.channels_last(x)
+    axes, last = _axes_of(x.shape[2:], sides), cpu.channels_last(x)
     lead = 1 if last else 2
     y = np.require(np.moveaxis(x, 1, -1) if last else x, requirements="C")
     if min(min(s) for s in sides) < 0:
-        return cpu.resampled(x, axes, MODES[mode], False)
+        return cpu.resampled(x, axes, MODES.index(mode), False)
     inner = (*y.shape[:lead], *[a.out for a in axes], *y.shape[lead + len(axes) :])
     out = np.empty(inner, y.dtype)
     out[(*(slice(None),) * lead, *[slice(a.shift, a.shift + a.size) for a in axes])] = y
     for d, a in enumerate(axes):  # along each axis, from what is filled so far along the others
         filled = [slice(b.shift, b.shift + b.size) if k > d else slice(None) for k, b in enumerate(axes)]
-        taken = cpu.padded_cells(a, MODES[mode])
+        taken = cpu.padded_cells(a, MODES.index(mode))
         for border in (slice(0, a.shift), slice(a.shift + a.size, a.out)):
             if border.start < border.stop:
                 at, of = list(filled), list(filled)
@@ -67,15 +67,15 @@ def _cpu(x: np.ndarray, *, sides: Sides, mode: str) -> np.ndarray:
     return np.moveaxis(out, -1, 1) if last else out
 
 
-def forward(x: CudaArray, *, sides: Sides, mode: str) -> CudaArray:
-    return mapped(x, axes_of(x.shape[2:], sides), MODES[mode])
+def _forward(x: CudaArray, *, sides: Sides, mode: str) -> CudaArray:
+    return mapped(x, _axes_of(x.shape[2:], sides), MODES.index(mode))
 
 
 def _cells(padded: Sizes, sides: Sides) -> Sizes:
     return tuple(n - before - after for n, (before, after) in zip(padded, sides, strict=True))
 
 
-def adjoint_shape(g: Any, *, sides: Sides, mode: str) -> Spec:
+def _adjoint_shape(g: Any, *, sides: Sides, mode: str) -> Spec:
     refuse_kind("edge_pad_adjoint", g.dtype, ("bool", "uint", "int", "float", "complex"), "g")
     cells = _cells(tuple(g.shape[2:]), sides)
     _check("edge_pad_adjoint", g, cells, sides, mode)
@@ -92,9 +92,9 @@ def _adjoint_reference(g: np.ndarray, *, sides: Sides, mode: str) -> np.ndarray:
 
 
 def _adjoint_cpu(g: np.ndarray, *, sides: Sides, mode: str) -> np.ndarray:
-    axes = axes_of(_cells(g.shape[2:], sides), sides)
-    if any(min(s) < 0 or (MODES[mode] == CIRCULAR and max(s) > a.size) for s, a in zip(sides, axes, strict=True)):
-        return cpu.resampled(g, axes, MODES[mode], False, adjoint=True)
+    axes = _axes_of(_cells(g.shape[2:], sides), sides)
+    if any(min(s) < 0 or (mode == "circular" and max(s) > a.size) for s, a in zip(sides, axes, strict=True)):
+        return cpu.resampled(g, axes, MODES.index(mode), False, adjoint=True)
     last = cpu.channels_last(g)
     y = np.moveaxis(widened(g), 1, -1) if last else widened(g)
     for d, a in enumerate(axes):
@@ -102,11 +102,11 @@ def _adjoint_cpu(g: np.ndarray, *, sides: Sides, mode: str) -> np.ndarray:
             continue
         lead = (slice(None),) * ((1 if last else 2) + d)
         total = np.array(y[(*lead, slice(a.shift, a.shift + a.size))], order="C")
-        taken = cpu.padded_cells(a, MODES[mode])
+        taken = cpu.padded_cells(a, MODES.index(mode))
         for border in (slice(0, a.shift), slice(a.shift + a.size, a.out)):
             if border.start == border.stop:
                 continue
-            if MODES[mode] in (REFLECT, CIRCULAR):  # all different
+            if mode != "replicate":  # the cells that a border shows are all different
                 total[(*lead, cpu.as_slice(taken[border]))] += y[(*lead, border)]
             else:
                 total[(*lead, taken[border.start])] += y[(*lead, border)].sum(len(lead))
@@ -115,8 +115,8 @@ def _adjoint_cpu(g: np.ndarray, *, sides: Sides, mode: str) -> np.ndarray:
     return np.moveaxis(y, -1, 1) if last else y
 
 
-def adjoint_forward(g: CudaArray, *, sides: Sides, mode: str) -> CudaArray:
-    return mapped(g, axes_of(_cells(g.shape[2:], sides), sides), MODES[mode], adjoint=True)
+def _adjoint_forward(g: CudaArray, *, sides: Sides, mode: str) -> CudaArray:
+    return mapped(g, _axes_of(_cells(g.shape[2:], sides), sides), MODES.index(mode), adjoint=True)
 
 
 CASES: list[tuple[Sizes, Sides, str]] = [
@@ -131,10 +131,10 @@ CASES: list[tuple[Sizes, Sides, str]] = [
 ]  # fmt: skip
 
 
-def _samples(rng: np.random.Generator, adjoint: bool) -> list[Sample]:
+def _cases(rng: np.random.Generator, adjoint: bool) -> list[Sample]:
     found = []
     for i, (cells, sides, mode) in enumerate(CASES):
-        given = tuple(a.out for a in axes_of(cells, sides)) if adjoint else cells
+        given = tuple(a.out for a in _axes_of(cells, sides)) if adjoint else cells
         x = rng.standard_normal((1 + i % 2, 2, *given))
         if i == 1:  # channels innermost
             x = np.moveaxis(rng.standard_normal((2, *given, 3)), -1, 1)
@@ -142,38 +142,38 @@ def _samples(rng: np.random.Generator, adjoint: bool) -> list[Sample]:
     return found
 
 
-def samples(rng: np.random.Generator) -> list[Sample]:
+def _samples(rng: np.random.Generator) -> list[Sample]:
     whole = rng.integers(-9, 9, (1, 2, 3, 4))
     return [
-        *_samples(rng, False),
+        *_cases(rng, False),
         Sample(whole, sides=((2, 1), (1, 3)), mode="reflect"),
         Sample(whole > 0, sides=((2, 1), (1, 3)), mode="circular"),
         Sample(np.zeros((0, 2, 4)), sides=((1, 2),), mode="replicate"),
     ]
 
 
-def sizes(rng: np.random.Generator) -> list[Sample]:
+def _sizes(rng: np.random.Generator) -> list[Sample]:
     return [Sample(rng.standard_normal((8, 64, 128, 128)), sides=((3, 3), (3, 3)), mode="reflect")]
 
 
-def work(x: Any, *, sides: Sides, mode: str) -> Work:
+def _work(x: Any, *, sides: Sides, mode: str) -> Work:
     """No arithmetic; both images once."""
-    return Work(0, (math.prod(x.shape) + math.prod(shape(x, sides=sides, mode=mode).shape)) * x.dtype.itemsize)
+    return Work(0, (math.prod(x.shape) + math.prod(_shape(x, sides=sides, mode=mode).shape)) * x.dtype.itemsize)
 
 
 def _adjoint_work(g: Any, *, sides: Sides, mode: str) -> Work:
     """An addition for each element of g; both images once."""
-    return Work(math.prod(g.shape), (math.prod(g.shape) + math.prod(adjoint_shape(g, sides=sides, mode=mode).shape)) * g.dtype.itemsize)
+    return Work(math.prod(g.shape), (math.prod(g.shape) + math.prod(_adjoint_shape(g, sides=sides, mode=mode).shape)) * g.dtype.itemsize)
 
 
 op(
-    "edge_pad", _reference, cpu=_cpu, shape=shape, forward=forward, rule=lambda g, sides, mode: ops.edge_pad_adjoint(g, sides=sides, mode=mode),
-    backward=lambda g, sides, mode: adjoint_forward(g, sides=sides, mode=mode), samples=samples, sizes=sizes, work=work, layout="images",
+    "edge_pad", _reference, cpu=_cpu, shape=_shape, forward=_forward, rule=lambda g, sides, mode: ops.edge_pad_adjoint(g, sides=sides, mode=mode),
+    backward=lambda g, sides, mode: _adjoint_forward(g, sides=sides, mode=mode), samples=_samples, sizes=_sizes, work=_work, layout="images",
 )  # fmt: skip
 op(
-    "edge_pad_adjoint", _adjoint_reference, cpu=_adjoint_cpu, shape=adjoint_shape, forward=adjoint_forward,
-    rule=lambda gg, sides, mode: ops.edge_pad(gg, sides=sides, mode=mode), backward=lambda gg, sides, mode: forward(gg, sides=sides, mode=mode),
-    samples=lambda rng: _samples(rng, True),
+    "edge_pad_adjoint", _adjoint_reference, cpu=_adjoint_cpu, shape=_adjoint_shape, forward=_adjoint_forward,
+    rule=lambda gg, sides, mode: ops.edge_pad(gg, sides=sides, mode=mode), backward=lambda gg, sides, mode: _forward(gg, sides=sides, mode=mode),
+    samples=lambda rng: _cases(rng, True),
     sizes=lambda rng: [Sample(rng.standard_normal((8, 64, 134, 134)), sides=((3, 3), (3, 3)), mode="reflect")], work=_adjoint_work,
     layout="images", condition="absolute",
 )  # fmt: skip

@@ -20,9 +20,9 @@ Sizes = tuple[int, ...]
 Factors = tuple[float | None, ...]
 
 
-def axes_of(cells: Sizes, size: Sizes, mode: str, align_corners: bool, factors: Factors, dtype: np.dtype) -> list[Axis]:
+def _axes_of(cells: Sizes, size: Sizes, mode: str, align_corners: bool, factors: Factors, dtype: np.dtype) -> list[Axis]:
     """The axes of a resampling of `cells` to `size`."""
-    return [axis_of(n, m, MODES[mode], align_corners, f, dtype) for n, m, f in zip(cells, size, factors, strict=True)]
+    return [axis_of(n, m, MODES.index(mode), align_corners, f, dtype) for n, m, f in zip(cells, size, factors, strict=True)]
 
 
 def _check(name: str, x: Any, size: Sizes, mode: str, factors: Factors) -> None:
@@ -34,7 +34,7 @@ def _check(name: str, x: Any, size: Sizes, mode: str, factors: Factors) -> None:
     refuse_kind(name, x.dtype, ("float", "uint") if mode != "area" else ("float",))
 
 
-def shape(x: Any, *, size: Sizes, mode: str, align_corners: bool, factors: Factors) -> Spec:
+def _shape(x: Any, *, size: Sizes, mode: str, align_corners: bool, factors: Factors) -> Spec:
     _check("resample", x, size, mode, factors)
     return Spec((*x.shape[:2], *size), x.dtype)
 
@@ -51,20 +51,21 @@ def _filter(t: np.ndarray, mode: str) -> np.ndarray:
 
 def _matrix(axis: Axis, mode: str, align_corners: bool) -> np.ndarray:
     """The weights (out, size) by which outputs take cells."""
-    o, cells = np.arange(axis.out)[:, None], np.arange(axis.size)
+    n, m, scale, _ = axis
+    o, cells = np.arange(m)[:, None], np.arange(n)
     if mode.startswith("nearest"):
-        return (cells == np.minimum((o + (0.5 if mode == "nearest-exact" else 0)) * axis.scale // 1, axis.size - 1)).astype(float)
+        return (cells == np.minimum((o + (0.5 if mode == "nearest-exact" else 0)) * scale // 1, n - 1)).astype(float)
     if mode == "area":
-        inside = (cells >= o * axis.size // axis.out) & (cells < -(-(o + 1) * axis.size // axis.out))
+        inside = (cells >= o * n // m) & (cells < -(-(o + 1) * n // m))
         return inside / inside.sum(1, keepdims=True)
     if mode.endswith("-aa"):
-        weights = _filter((cells + 0.5 - axis.scale * (o + 0.5)) / max(axis.scale, 1), mode)
+        weights = _filter((cells + 0.5 - scale * (o + 0.5)) / max(scale, 1), mode)
         return weights / weights.sum(1, keepdims=True)
-    at = o * axis.scale if align_corners else (o + 0.5) * axis.scale - 0.5
+    at = o * scale if align_corners else (o + 0.5) * scale - 0.5
     if mode == "linear":
-        return _filter(at.clip(0, axis.size - 1) - cells, mode)
-    beyond = np.arange(-2, axis.size + 3)  # a cell beyond the edge is the one at the edge
-    return _filter(at - beyond, mode) @ (beyond.clip(0, axis.size - 1)[:, None] == cells)
+        return _filter(at.clip(0, n - 1) - cells, mode)
+    beyond = np.arange(-2, n + 3)  # a cell beyond the edge is the one at the edge
+    return _filter(at - beyond, mode) @ (beyond.clip(0, n - 1)[:, None] == cells)
 
 
 def _along(x: np.ndarray, dim: int, weights: np.ndarray) -> np.ndarray:
@@ -74,9 +75,9 @@ def _along(x: np.ndarray, dim: int, weights: np.ndarray) -> np.ndarray:
 def _reference(x: np.ndarray, *, size: Sizes, mode: str, align_corners: bool, factors: Factors) -> np.ndarray:
     """x (N, C, one to three axes) at another `size`, each axis by the map `mode`; `factors`: the scales that the user gave and means, or None."""
     y = x
-    for dim, axis in reversed([*enumerate(axes_of(x.shape[2:], size, mode, align_corners, factors, x.dtype), 2)]):
+    for dim, axis in reversed([*enumerate(_axes_of(x.shape[2:], size, mode, align_corners, factors, x.dtype), 2)]):
         weights = _matrix(axis, mode, align_corners)
-        y = _along_bytes(y, dim, weights) if in_bytes(x.dtype, MODES[mode]) else _along(y, dim, weights)
+        y = _along_bytes(y, dim, weights) if x.dtype == np.uint8 and not mode.startswith("nearest") else _along(y, dim, weights)
     return y
 
 
@@ -90,26 +91,26 @@ def _along_bytes(x: np.ndarray, dim: int, weights: np.ndarray) -> np.ndarray:
 
 
 def _cpu(x: np.ndarray, *, size: Sizes, mode: str, align_corners: bool, factors: Factors) -> np.ndarray:
-    axes = axes_of(x.shape[2:], size, mode, align_corners, factors, x.dtype)
-    if in_bytes(x.dtype, MODES[mode]):
-        return resampling_bytes.resampled(x, axes, MODES[mode], align_corners)
-    return cpu.resampled(x, axes, MODES[mode], align_corners)
+    axes = _axes_of(x.shape[2:], size, mode, align_corners, factors, x.dtype)
+    if in_bytes(x.dtype, MODES.index(mode)):
+        return resampling_bytes.resampled(x, axes, MODES.index(mode), align_corners)
+    return cpu.resampled(x, axes, MODES.index(mode), align_corners)
 
 
-def forward(x: CudaArray, *, size: Sizes, mode: str, align_corners: bool, factors: Factors) -> CudaArray:
-    axes = axes_of(x.shape[2:], size, mode, align_corners, factors, x.dtype)
-    return (resampling_bytes.mapped if in_bytes(x.dtype, MODES[mode]) else mapped)(x, axes, MODES[mode], align_corners)
+def _forward(x: CudaArray, *, size: Sizes, mode: str, align_corners: bool, factors: Factors) -> CudaArray:
+    axes = _axes_of(x.shape[2:], size, mode, align_corners, factors, x.dtype)
+    return (resampling_bytes.mapped if in_bytes(x.dtype, MODES.index(mode)) else mapped)(x, axes, MODES.index(mode), align_corners)
 
 
-def rule(g: Any, x_shape: Sizes, size: Sizes, mode: str, align_corners: bool, factors: Factors) -> Any:
+def _rule(g: Any, x_shape: Sizes, size: Sizes, mode: str, align_corners: bool, factors: Factors) -> Any:
     return ops.resample_adjoint(g, size=x_shape[2:], mode=mode, align_corners=align_corners, factors=factors)
 
 
-def backward(g: CudaArray, x_shape: Sizes, mode: str, align_corners: bool, factors: Factors) -> CudaArray:
-    return adjoint_forward(g, size=x_shape[2:], mode=mode, align_corners=align_corners, factors=factors)
+def _backward(g: CudaArray, x_shape: Sizes, mode: str, align_corners: bool, factors: Factors) -> CudaArray:
+    return _adjoint_forward(g, size=x_shape[2:], mode=mode, align_corners=align_corners, factors=factors)
 
 
-def adjoint_shape(g: Any, *, size: Sizes, mode: str, align_corners: bool, factors: Factors) -> Spec:
+def _adjoint_shape(g: Any, *, size: Sizes, mode: str, align_corners: bool, factors: Factors) -> Spec:
     _check("resample_adjoint", g, size, mode, factors)
     return Spec((*g.shape[:2], *size), g.dtype)
 
@@ -117,27 +118,27 @@ def adjoint_shape(g: Any, *, size: Sizes, mode: str, align_corners: bool, factor
 def _adjoint_reference(g: np.ndarray, *, size: Sizes, mode: str, align_corners: bool, factors: Factors) -> np.ndarray:
     """resample's gradient to its x (N, C, *size): every cell gets g of the outputs that took it, by the weights they took it with."""
     y = g
-    for dim, axis in enumerate(axes_of(size, g.shape[2:], mode, align_corners, factors, g.dtype), 2):
+    for dim, axis in enumerate(_axes_of(size, g.shape[2:], mode, align_corners, factors, g.dtype), 2):
         y = _along(y, dim, _matrix(axis, mode, align_corners).T)
     return y
 
 
 def _adjoint_cpu(g: np.ndarray, *, size: Sizes, mode: str, align_corners: bool, factors: Factors) -> np.ndarray:
-    axes = axes_of(size, g.shape[2:], mode, align_corners, factors, g.dtype)
-    return cpu.resampled(g, axes, MODES[mode], align_corners, adjoint=True)
+    axes = _axes_of(size, g.shape[2:], mode, align_corners, factors, g.dtype)
+    return cpu.resampled(g, axes, MODES.index(mode), align_corners, adjoint=True)
 
 
-def adjoint_forward(g: CudaArray, *, size: Sizes, mode: str, align_corners: bool, factors: Factors) -> CudaArray:
-    axes = axes_of(size, g.shape[2:], mode, align_corners, factors, g.dtype)
-    return mapped(g, axes, MODES[mode], align_corners, adjoint=True)
+def _adjoint_forward(g: CudaArray, *, size: Sizes, mode: str, align_corners: bool, factors: Factors) -> CudaArray:
+    axes = _axes_of(size, g.shape[2:], mode, align_corners, factors, g.dtype)
+    return mapped(g, axes, MODES.index(mode), align_corners, adjoint=True)
 
 
-def adjoint_rule(gg: Any, g_shape: Sizes, mode: str, align_corners: bool, factors: Factors) -> Any:
+def _adjoint_rule(gg: Any, g_shape: Sizes, mode: str, align_corners: bool, factors: Factors) -> Any:
     return ops.resample(gg, size=g_shape[2:], mode=mode, align_corners=align_corners, factors=factors)
 
 
-def adjoint_backward(gg: CudaArray, g_shape: Sizes, mode: str, align_corners: bool, factors: Factors) -> CudaArray:
-    return forward(gg, size=g_shape[2:], mode=mode, align_corners=align_corners, factors=factors)
+def _adjoint_backward(gg: CudaArray, g_shape: Sizes, mode: str, align_corners: bool, factors: Factors) -> CudaArray:
+    return _forward(gg, size=g_shape[2:], mode=mode, align_corners=align_corners, factors=factors)
 
 
 def _size_of_roundings(x: np.ndarray, results: Sizes) -> np.ndarray:
@@ -170,7 +171,7 @@ CASES: list[tuple[Sizes, Sizes, str, bool, Factors]] = [
 ]  # fmt: skip
 
 
-def _samples(rng: np.random.Generator, adjoint: bool) -> list[Sample]:
+def _cases(rng: np.random.Generator, adjoint: bool) -> list[Sample]:
     found = []
     for i, (cells, out, mode, align, factors) in enumerate(CASES[::2] if adjoint else CASES):
         given, size = (out, cells) if adjoint else (cells, out)
@@ -181,13 +182,13 @@ def _samples(rng: np.random.Generator, adjoint: bool) -> list[Sample]:
     return [*found, Sample(np.zeros((0, 2, 4)), size=(3,), mode="linear", align_corners=False, factors=(None,))]
 
 
-def samples(rng: np.random.Generator) -> list[Sample]:
+def _samples(rng: np.random.Generator) -> list[Sample]:
     whole = rng.integers(0, 256, (1, 2, 5, 4)).astype(np.uint8)
     plain: dict[str, Any] = {"size": (3, 7), "align_corners": False, "factors": (None, None)}
-    return [*_samples(rng, False), *[Sample(whole, mode=m, **plain) for m in ("nearest", "linear", "cubic", "linear-aa")]]
+    return [*_cases(rng, False), *[Sample(whole, mode=m, **plain) for m in ("nearest", "linear", "cubic", "linear-aa")]]
 
 
-def sizes(rng: np.random.Generator) -> list[Sample]:
+def _sizes(rng: np.random.Generator) -> list[Sample]:
     x = rng.standard_normal((8, 32, 64, 64))
     plain: dict[str, Any] = {"align_corners": False, "factors": (None, None)}
     return [Sample(x, size=(128, 128), mode="linear", **plain), Sample(x, size=(128, 128), mode="nearest", **plain)]
@@ -196,11 +197,11 @@ def sizes(rng: np.random.Generator) -> list[Sample]:
 _TAPS = {"linear": 2, "cubic": 4}
 
 
-def work(x: Any, **attrs: Any) -> Work:
+def _work(x: Any, **attrs: Any) -> Work:
     """Two operations for each tap of each output; both images once."""
     y = math.prod(x.shape[:2]) * math.prod(attrs["size"])
     taps = _TAPS.get(attrs["mode"], 1) ** len(attrs["size"])
-    return Work(0 if MODES[attrs["mode"]] in UNIT else 2 * y * taps, (math.prod(x.shape) + y) * x.dtype.itemsize)
+    return Work(0 if MODES.index(attrs["mode"]) in UNIT else 2 * y * taps, (math.prod(x.shape) + y) * x.dtype.itemsize)
 
 
 def _adjoint_work(g: Any, **attrs: Any) -> Work:
@@ -210,12 +211,12 @@ def _adjoint_work(g: Any, **attrs: Any) -> Work:
 
 
 op(
-    "resample", _reference, cpu=_cpu, shape=shape, forward=forward, rule=rule, backward=backward, samples=samples, sizes=sizes, work=work,
+    "resample", _reference, cpu=_cpu, shape=_shape, forward=_forward, rule=_rule, backward=_backward, samples=_samples, sizes=_sizes, work=_work,
     layout="images", dtypes=FLOATS, condition=(_of_output, _of_gradient),
 )  # fmt: skip
 op(
-    "resample_adjoint", _adjoint_reference, cpu=_adjoint_cpu, shape=adjoint_shape, forward=adjoint_forward, rule=adjoint_rule,
-    backward=adjoint_backward, samples=lambda rng: _samples(rng, True), layout="images",
+    "resample_adjoint", _adjoint_reference, cpu=_adjoint_cpu, shape=_adjoint_shape, forward=_adjoint_forward, rule=_adjoint_rule,
+    backward=_adjoint_backward, samples=lambda rng: _cases(rng, True), layout="images",
     sizes=lambda rng: [Sample(rng.standard_normal((8, 32, 128, 128)), size=(64, 64), mode="linear", align_corners=False, factors=(None, None))],
     work=_adjoint_work,
     condition=(_of_output, _of_gradient),

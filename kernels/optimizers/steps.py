@@ -51,12 +51,12 @@ def _signed(function: Callable[..., Any], positional: Sequence[str], optional: S
 
 
 def _register_step(made: StepFormula, example: Sequence[float], flagged: Sequence[dict[str, Any]], doc: str) -> None:
-    name, inputs = f"{made.name}_step", ("p", "g", *made.states, "numbers")
-    keywords = {"maximize": False, "decay": NONE} | dict.fromkeys(made.flags, False)
+    name, inputs, flags = f"{made.name}_step", ("p", "g", *made.states, "numbers"), made.flags
+    keywords = {"maximize": False, "decay": NONE} | dict.fromkeys(flags, False)
 
     def variant(given: dict[str, Any]) -> tuple[Any, ...]:
         found = keywords | given
-        return bool(found["maximize"]), int(found["decay"]), tuple(bool(found[f]) for f in made.flags)
+        return bool(found["maximize"]), int(found["decay"]), tuple(bool(found[f]) for f in flags)
 
     def reference(*arrays: np.ndarray, **given: Any) -> None:
         formula = made.spelled(backends.on_numpy, *variant(given))
@@ -96,7 +96,7 @@ def _register_step(made: StepFormula, example: Sequence[float], flagged: Sequenc
     numbers = np.array(made.row([2.0] + [0.5] * (len(made.scalars) - 1), example, 0.1, NONE)[1], np.float64)
 
     def samples(rng: np.random.Generator) -> list[Sample]:
-        found = [Sample(*drawn(rng, (3, 5)), numbers, decay=k, maximize=k == COUPLED, **flags) for k, flags in enumerate(flagged)]
+        found = [Sample(*drawn(rng, (3, 5)), numbers, decay=k, maximize=k == COUPLED, **given) for k, given in enumerate(flagged)]
         found.append(Sample(*drawn(rng, ()), numbers, decay=DECOUPLED, **flagged[0]))
         if not made.states:  # blocks and their ends are alike for all formulas: the shortest walks them
             found += [Sample(*drawn(rng, n), numbers, **flagged[0]) for n in ((1100,), (0,))]
