@@ -1,81 +1,66 @@
-"""The cells that a convolution sums over as the columns of a matrix: gathered in machine code, or by numpy slice by slice."""
+"""Convolution by columns and BLAS: the cells that results sum over as columns of a matrix, gathered for some images or rows at a time."""
 
 from __future__ import annotations
 
 import functools
+from collections.abc import Iterator
 from typing import Any
 
 import numpy as np
 
+from tritensor.kernels.convolution.llvm_types import WIDTH, Kind, kind_in, pointer, scratch
 from tritensor.kernels.convolution.plans import Plan, Table, table_of
+from tritensor.llvm import products as blas
 from tritensor.llvm.loop_nest import Nest
-from tritensor.llvm.simd import LLVM
 
-WIDTH = {np.dtype(np.float32): 16, np.dtype(np.float64): 8}
-_KINDS = {np.dtype(np.float32): "f32", np.dtype(np.float64): "f64"}
+_BLOCK = 4 << 20  # bytes of columns at a time
+_STACK = 1 << 20  # bytes of columns of several images: more would leave the cache
+_WIDE = 256  # columns from which a product of matrices runs at full speed
 _POINTERS = {"src", "dst", "shift", "start", "to", "valid", "stored", "cells"}
 _PARAMETERS = (
-    "src",
-    "dst",
-    "channels",
-    "src_c",
-    "taps",
-    "shift",
-    "images",
-    "src_n",
-    "dst_k",
-    "dst_n",
-    "vectors",
-    "start",
-    "to",
-    "valid",
-    "stored",
-    "cells",
-)
+    "src", "dst", "channels", "src_c", "taps", "shift", "images", "src_n", "dst_k", "dst_n", "vectors", "start", "to", "valid", "stored", "cells",
+)  # fmt: skip
 
 
-def read(nest: Nest, dtype: np.dtype, told: bool, from_: str, place: str) -> tuple[str, list[str]]:
-    """%value: the vector %v of an image's cells from the pointer `from_` on, zero where `valid[place]` has no bit; its type, and what it declares."""
-    width, number = WIDTH[dtype], LLVM[_KINDS[dtype]]
-    vector, pointers = f"<{width} x {number}>", f"<{width} x ptr>"
-    name = f"v{width}{_KINDS[dtype]}"
+def read(nest: Nest, k: Kind, told: bool, from_: str, place: str) -> list[str]:
+    """%value: the vector %v of an image's cells from the pointer `from_` on, zero where `valid[place]` has no bit; what that declares."""
+    width, vector, name = k.width, k.vector, k.name
     nest.item("bits", f"i{width}", "%valid", place, width // 8)
     nest.lines.append(f"  %mask = bitcast i{width} %bits to <{width} x i1>")
     if told:
+        pointers = f"<{width} x ptr>"
         nest.lines += [
             f"  %cell.at = getelementptr <{width} x i32>, ptr %cells, i64 %v",
             f"  %cell = load <{width} x i32>, ptr %cell.at, align 4",
-            f"  %many = getelementptr {number}, ptr {from_}, <{width} x i32> %cell",
-            f"  %value = call {vector} @llvm.masked.gather.{name}.v{width}p0({pointers} %many, i32 {dtype.itemsize}, <{width} x i1> %mask, "
+            f"  %many = getelementptr {k.number}, ptr {from_}, <{width} x i32> %cell",
+            f"  %value = call {vector} @llvm.masked.gather.{name}.v{width}p0({pointers} %many, i32 {k.item}, <{width} x i1> %mask, "
             f"{vector} zeroinitializer)",
         ]
-        return vector, [f"declare {vector} @llvm.masked.gather.{name}.v{width}p0({pointers}, i32, <{width} x i1>, {vector})"]
+        return [f"declare {vector} @llvm.masked.gather.{name}.v{width}p0({pointers}, i32, <{width} x i1>, {vector})"]
     nest.item("begin", "i64", "%start", "%v", 8)
     nest.lines += [
         f"  %one = getelementptr i8, ptr {from_}, i64 %begin",
-        f"  %value = call {vector} @llvm.masked.load.{name}.p0(ptr %one, i32 {dtype.itemsize}, <{width} x i1> %mask, {vector} zeroinitializer)",
+        f"  %value = call {vector} @llvm.masked.load.{name}.p0(ptr %one, i32 {k.item}, <{width} x i1> %mask, {vector} zeroinitializer)",
     ]
-    return vector, [f"declare {vector} @llvm.masked.load.{name}.p0(ptr, i32, <{width} x i1>, {vector})"]
+    return [f"declare {vector} @llvm.masked.load.{name}.p0(ptr, i32, <{width} x i1>, {vector})"]
 
 
-def write(nest: Nest, dtype: np.dtype, onto: str, value: str) -> list[str]:
+def write(nest: Nest, k: Kind, onto: str, value: str) -> list[str]:
     """The vector `value` to the outputs %v of an image whose first is at the pointer `onto`; what that declares."""
-    width = WIDTH[dtype]
-    vector = f"<{width} x {LLVM[_KINDS[dtype]]}>"
-    name = f"llvm.masked.store.v{width}{_KINDS[dtype]}.p0"
+    width, vector, name = k.width, k.vector, f"llvm.masked.store.{k.name}.p0"
     nest.item("end", "i64", "%to", "%v", 8)
     nest.item("held", f"i{width}", "%stored", "%v", width // 8)
     nest.lines += [
         f"  %lanes = bitcast i{width} %held to <{width} x i1>",
         f"  %there = getelementptr i8, ptr {onto}, i64 %end",
-        f"  call void @{name}({vector} {value}, ptr %there, i32 {dtype.itemsize}, <{width} x i1> %lanes)",
+        f"  call void @{name}({vector} {value}, ptr %there, i32 {k.item}, <{width} x i1> %lanes)",
     ]
     return [f"declare void @{name}({vector}, ptr, i32, <{width} x i1>)"]
 
 
 @functools.cache
 def _function(dtype: np.dtype, told: bool) -> Any:
-    nest = Nest()
+    nest, k = Nest(), kind_in(dtype, 64)
     with nest.loop("c", "%channels"), nest.loop("t", "%taps"):
         nest.item("by", "i64", "%shift", "%t", 8)
         nest.lines += ["  %row0 = mul i64 %c, %taps", "  %row = add i64 %row0, %t", "  %first = mul i64 %t, %vectors"]
@@ -84,8 +69,8 @@ def _function(dtype: np.dtype, told: bool) -> Any:
             nest.moved("onto", "%dst", ("%row", "%dst_k"), ("%n", "%dst_n"))
             with nest.loop("v", "%vectors"):
                 nest.lines.append("  %which = add i64 %first, %v")
-                _, one = read(nest, dtype, told, "%from", "%which")
-                two = write(nest, dtype, "%onto", "%value")
+                one = read(nest, k, told, "%from", "%which")
+                two = write(nest, k, "%onto", "%value")
     return nest.compiled(_PARAMETERS, _POINTERS, one + two)
 
 
@@ -97,10 +82,6 @@ def machine(dtype: np.dtype, plan: Plan, function: Any) -> tuple[Any, Table] | N
     table = table_of(plan, width, dtype.itemsize)
     found = function(dtype, table.cells is not None)
     return None if found is None else (found, table)
-
-
-def pointer(x: np.ndarray | None) -> int:
-    return 0 if x is None else x.__array_interface__["data"][0]  # type: ignore[no-any-return]
 
 
 def slices(plan: Plan, tap: int) -> tuple[tuple[slice, ...], tuple[slice, ...]] | None:
@@ -135,3 +116,81 @@ def gather(x: np.ndarray, cols: np.ndarray, plan: Plan) -> None:
             onto[...] = 0
         if here is not None:
             onto[(slice(None), slice(None), *here[0])] = channels_first[(slice(None), slice(None), *here[1])]
+
+
+def are_image(plan: Plan) -> bool:
+    """Whether the columns are the image as it lies, and wide enough for one product each."""
+    return plan.bare and plan.places >= _WIDE
+
+
+def _blocks(x: np.ndarray, plan: Plan, groups: int) -> Iterator[tuple[slice, slice, np.ndarray]]:
+    """Images and places in them (both slices), with the columns of what they read: a matrix for each image, (images, G, C / G * taps, places), or,
+    where one alone would be narrow, one for several, (G, C / G * taps, images * places). A large image comes in parts, some rows at a time."""
+    n, channels = x.shape[:2]
+    taps, places = len(plan.shifts), plan.places
+    image = channels * taps * places * x.itemsize
+    if are_image(plan):
+        yield slice(0, n), slice(0, places), x.reshape(n, groups, channels // groups, places)
+        return
+    if image > _BLOCK:
+        yield from _row_blocks(x, plan, groups)
+        return
+    stacked = places >= _WIDE
+    images = min(n, max(1, _STACK // image, 0 if stacked else min(-(-_WIDE // places), _BLOCK // image)))
+    for first in range(0, n, images):
+        some = slice(first, min(first + images, n))
+        count = some.stop - some.start
+        cols = scratch("cols", (count, channels, taps, places) if stacked else (channels, taps, count, places), x.dtype)
+        onto = cols.transpose(1, 2, 0, 3) if stacked else cols
+        gather(x[some], onto.reshape(*onto.shape[:3], *plan.outs), plan)
+        rows = channels // groups * taps
+        yield some, slice(0, places), cols.reshape((count, groups, rows, places) if stacked else (groups, rows, count * places))
+
+
+def _row_blocks(x: np.ndarray, plan: Plan, groups: int) -> Iterator[tuple[slice, slice, np.ndarray]]:
+    """The same of images that are large: some rows of one at a time, (1, G, C / G * taps, places)."""
+    n, channels = x.shape[:2]
+    taps, outer = len(plan.shifts), plan.outs[0]
+    inner = plan.places // outer
+    rows = max(1, _BLOCK // (channels * taps * inner * x.itemsize))
+    for i in range(n):
+        for low in range(0, outer, rows):
+            high = min(low + rows, outer)
+            part, cells = plan.part(low, high)
+            cols = scratch("cols", (channels, taps, 1, (high - low) * inner), x.dtype)
+            gather(x[i : i + 1, :, cells], cols.reshape(*cols.shape[:3], *part.outs), part)
+            yield slice(i, i + 1), slice(low * inner, high * inner), cols.reshape(1, groups, channels // groups * taps, -1)
+
+
+def products(x: np.ndarray, weights: np.ndarray, bias: np.ndarray | None, plan: Plan, y: np.ndarray) -> None:
+    """Write to y (N, M, *outs), in C order, what the cells of x (N, C, *size) that a plan reads give with weights (G, M / G, C / G * taps)."""
+    groups, per_group = weights.shape[:2]
+    flat = y.reshape(y.shape[0], groups, per_group, plan.places)
+    for some, places, cols in _blocks(x, plan, groups):
+        onto = flat[some, :, :, places]
+        if cols.ndim == 4:
+            blas.matmul(weights, cols, out=onto)
+        else:
+            product = scratch("product", (groups, per_group, cols.shape[2]), y.dtype)
+            blas.matmul(weights, cols, out=product)
+            onto[...] = product.reshape(groups, per_group, len(onto), -1).transpose(2, 0, 1, 3)
+        if bias is not None:
+            onto += bias.reshape(groups, per_group, 1)
+
+
+def weight_gradient(x: np.ndarray, g: np.ndarray, groups: int, plan: Plan) -> np.ndarray:
+    """The gradient (G, O / G, C / G * taps) to a weight that g (N, O, *outs) gives, x (N, C, *size), both in C order."""
+    per_group = g.shape[1] // groups
+    flat = g.reshape(g.shape[0], groups, per_group, plan.places)
+    total: np.ndarray | None = None
+    for some, places, cols in _blocks(x, plan, groups):
+        given = flat[some, :, :, places]
+        if cols.ndim == 4:
+            product = blas.matmul(given, cols.transpose(0, 1, 3, 2)).sum(0)
+        else:
+            rows = scratch("rows", (groups, per_group, cols.shape[2]), g.dtype)
+            rows.reshape(groups, per_group, len(given), -1)[...] = given.transpose(1, 2, 0, 3)
+            product = blas.matmul(rows, cols.transpose(0, 2, 1))
+        total = product if total is None else np.add(total, product, out=total)
+    assert total is not None
+    return total

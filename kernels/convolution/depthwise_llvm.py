@@ -7,8 +7,9 @@ from typing import Any
 
 import numpy as np
 
-from tritensor.kernels.convolution.columns import WIDTH, machine, pointer, read, write
-from tritensor.kernels.convolution.plans import Plan
+from tritensor.kernels.convolution.columns import machine, read, write
+from tritensor.kernels.convolution.llvm_types import WIDTH, kind_in, pointer
+from tritensor.kernels.convolution.plans import Plan, Table, table_of
 from tritensor.llvm import compiler, threads
 from tritensor.llvm.loop_nest import Nest
 
@@ -19,71 +20,43 @@ _CORRELATE = (
     "shift", "vectors", "start", "to", "valid", "stored", "cells",
 )  # fmt: skip
 _WEIGHT = (
-    "x",
-    "g",
-    "dw",
-    "images",
-    "x_n",
-    "x_c",
-    "channels",
-    "taps",
-    "g_n",
-    "g_c",
-    "shift",
-    "vectors",
-    "start",
-    "to",
-    "valid",
-    "stored",
-    "cells",
-)
-
-
-def _number(dtype: np.dtype) -> tuple[str, str, int]:
-    """LLVM's type of a number, its vector's, and lanes."""
-    kind = "float" if dtype == np.float32 else "double"
-    return kind, f"<{WIDTH[dtype]} x {kind}>", WIDTH[dtype]
+    "x", "g", "dw", "images", "x_n", "x_c", "channels", "taps", "g_n", "g_c", "shift", "vectors", "start", "to", "valid", "stored", "cells",
+)  # fmt: skip
 
 
 @functools.cache
 def _correlation(dtype: np.dtype, told: bool) -> Any:
     """y[n, o, v] = bias[o] + sum over t of w[o, t] x[n, o / several, v + shift[t]], vectors of outputs v."""
-    kind, vector, width = _number(dtype)
-    fused = f"llvm.fma.v{width}f{dtype.itemsize * 8}"
-    nest = Nest()
-    splat = f"<{width} x i32> zeroinitializer"
+    nest, k = Nest(), kind_in(dtype, 64)
     with nest.loop("n", "%images"), nest.loop("o", "%channels"):
-        nest.item("b", kind, "%bias", "%o", dtype.itemsize)
+        nest.item("b", k.number, "%bias", "%o", k.item)
         nest.lines += [
-            f"  %b0 = insertelement {vector} poison, {kind} %b, i32 0",
-            f"  %b1 = shufflevector {vector} %b0, {vector} poison, {splat}",
+            *k.spread("b", "b1"),
             "  %c = udiv i64 %o, %several",
             "  %first = mul i64 %o, %taps",
         ]
         nest.moved("image", "%x", ("%n", "%x_n"), ("%c", "%x_c"))
         nest.moved("onto", "%y", ("%n", "%y_n"), ("%o", "%y_c"))
         with nest.loop("v", "%vectors"):
-            with nest.loop("t", "%taps", acc=(vector, "%b1")):
+            with nest.loop("t", "%taps", acc=(k.vector, "%b1")):
                 nest.item("by", "i64", "%shift", "%t", 8)
                 nest.lines += ["  %from = getelementptr i8, ptr %image, i64 %by", "  %row = mul i64 %t, %vectors"]
                 nest.lines += ["  %which = add i64 %row, %v", "  %weight = add i64 %first, %t"]
-                _, one = read(nest, dtype, told, "%from", "%which")
-                nest.item("a", kind, "%w", "%weight", dtype.itemsize)
+                one = read(nest, k, told, "%from", "%which")
+                nest.item("a", k.number, "%w", "%weight", k.item)
                 nest.lines += [
-                    f"  %a0 = insertelement {vector} poison, {kind} %a, i32 0",
-                    f"  %a1 = shufflevector {vector} %a0, {vector} poison, {splat}",
-                    f"  %acc.new = call {vector} @{fused}({vector} %a1, {vector} %value, {vector} %acc)",
+                    *k.spread("a", "a1"),
+                    f"  %acc.new = call {k.vector} @llvm.fma.{k.name}({k.vector} %a1, {k.vector} %value, {k.vector} %acc)",
                 ]
-            two = write(nest, dtype, "%onto", "%acc.new")
-    return nest.compiled(_CORRELATE, _POINTERS, [*one, *two, f"declare {vector} @{fused}({vector}, {vector}, {vector})"])
+            two = write(nest, k, "%onto", "%acc.new")
+    return nest.compiled(_CORRELATE, _POINTERS, [*one, *two, k.fma])
 
 
 @functools.cache
 def _gradient(dtype: np.dtype, told: bool) -> Any:
     """dw[c, t] = sum over n and v of g[n, c, v] x[n, c, v + shift[t]]: the vectors of an image first, then the images, then the lanes."""
-    kind, vector, width = _number(dtype)
-    name = f"v{width}f{dtype.itemsize * 8}"
-    nest = Nest()
+    nest, k = Nest(), kind_in(dtype, 64)
+    kind, vector, width, name = k.number, k.vector, k.width, k.name
     with nest.loop("c", "%channels"), nest.loop("t", "%taps"):
         nest.item("by", "i64", "%shift", "%t", 8)
         nest.lines += ["  %rows = mul i64 %t, %vectors", "  %cell0 = mul i64 %c, %taps", "  %into = add i64 %cell0, %t"]
@@ -92,7 +65,7 @@ def _gradient(dtype: np.dtype, told: bool) -> Any:
             nest.moved("given", "%g", ("%n", "%g_n"), ("%c", "%g_c"))
             with nest.loop("v", "%vectors", acc=(vector, "zeroinitializer")):
                 nest.lines.append("  %which = add i64 %rows, %v")
-                _, one = read(nest, dtype, told, "%from", "%which")
+                one = read(nest, k, told, "%from", "%which")
                 nest.item("end", "i64", "%to", "%v", 8)
                 nest.item("held", f"i{width}", "%stored", "%v", width // 8)
                 nest.lines += [
@@ -110,24 +83,30 @@ def _gradient(dtype: np.dtype, told: bool) -> Any:
         ]
     declared = {
         *one, f"declare {vector} @llvm.masked.load.{name}.p0(ptr, i32, <{width} x i1>, {vector})",
-        f"declare {vector} @llvm.fma.{name}({vector}, {vector}, {vector})", f"declare {kind} @llvm.vector.reduce.fadd.{name}({kind}, {vector})",
+        k.fma, f"declare {kind} @llvm.vector.reduce.fadd.{name}({kind}, {vector})",
     }  # fmt: skip
     return nest.compiled(_WEIGHT, _POINTERS, sorted(declared))
 
 
-def fits(x: np.ndarray, plan: Plan) -> bool:
+def _code(dtype: np.dtype, plan: Plan, function: Any) -> tuple[Any, Table]:
+    found = machine(dtype, plan, function)
+    assert found is not None  # has_code was asked
+    return found
+
+
+def has_code(dtype: np.dtype, plan: Plan) -> bool:
+    """Whether there is machine code for a plan."""
+    return machine(dtype, plan, _correlation) is not None
+
+
+def fits(dtype: np.dtype, plan: Plan) -> bool:
     """Whether cells are read side by side by a processor that has masks of its own: tiles over padded copies are faster elsewhere."""
-    found = machine(x.dtype, plan, _correlation)
-    return found is not None and found[1].cells is None and compiler.processor() == "x86-64-v4"
+    return table_of(plan, WIDTH[dtype], dtype.itemsize).cells is None and compiler.processor() == "x86-64-v4"
 
 
-def correlate(x: np.ndarray, w: np.ndarray, bias: np.ndarray | None, plan: Plan, y: np.ndarray) -> bool:
-    """Write the convolution of x (N, C, *size) with w (O, 1, taps), O a multiple of C, to y (N, O, *outs), both in C order; False where numpy has to."""
-    found = machine(x.dtype, plan, _correlation)
-    if found is None:
-        return False
-    function, t = found
-    w = np.ascontiguousarray(w)
+def correlate(x: np.ndarray, w: np.ndarray, bias: np.ndarray | None, plan: Plan, y: np.ndarray) -> None:
+    """Write the convolution of x (N, C, *size) with w (O, taps), O a multiple of C, to y (N, O, *outs), all in C order."""
+    function, t = _code(x.dtype, plan, _correlation)
     bias = np.zeros(len(w), x.dtype) if bias is None else np.ascontiguousarray(bias)
 
     def images(low: int, high: int) -> tuple[int, ...]:
@@ -138,15 +117,11 @@ def correlate(x: np.ndarray, w: np.ndarray, bias: np.ndarray | None, plan: Plan,
         )  # fmt: skip
 
     threads.over(function, x.shape[0], images, y.size < _ALONE)
-    return True
 
 
-def weight_gradient(x: np.ndarray, g: np.ndarray, groups: int, plan: Plan) -> np.ndarray | None:
-    """The gradient (C, taps) to the kernels of x (N, C, *size) that g (N, C, *outs) gives, both in C order; None where numpy has to."""
-    found = machine(x.dtype, plan, _gradient)
-    if found is None:
-        return None
-    function, t = found
+def weight_gradient(x: np.ndarray, g: np.ndarray, plan: Plan) -> np.ndarray:
+    """The gradient (C, taps) to the kernels of x (N, C, *size) that g (N, C, *outs) gives, both in C order."""
+    function, t = _code(x.dtype, plan, _gradient)
     dw = np.empty((x.shape[1], len(plan.shifts)), x.dtype)
 
     def channels(low: int, high: int) -> tuple[int, ...]:

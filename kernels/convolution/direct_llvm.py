@@ -7,8 +7,7 @@ from typing import Any, NamedTuple
 
 import numpy as np
 
-from tritensor.kernels.convolution.columns import WIDTH, pointer
-from tritensor.kernels.convolution.llvm_types import Kind, kind_in
+from tritensor.kernels.convolution.llvm_types import WIDTH, Kind, kind_in, pointer
 from tritensor.kernels.convolution.plans import Plan, table_of
 from tritensor.llvm import compiler, threads
 from tritensor.llvm.loop_nest import Nest
@@ -20,29 +19,8 @@ _DEEP = 150  # cells that a result sums from which on padded copies (tiles_llvm.
 _FEW = 16  # output channels below which they do as well: their tile has fewer rows
 _POINTERS = {"x", "w", "bias", "y", "cell", "mask_row", "x_at", "y_at", "column", "valid", "stored"}
 _PARAMETERS = (
-    "x",
-    "w",
-    "bias",
-    "y",
-    "blocks",
-    "tiles",
-    "taps",
-    "rows",
-    "y_c",
-    "cell",
-    "mask_row",
-    "x_at",
-    "y_at",
-    "column",
-    "valid",
-    "stored",
-)
-
-
-def kind_of(dtype: np.dtype) -> Kind:
-    return kind_in(dtype, 64)
-
-
+    "x", "w", "bias", "y", "blocks", "tiles", "taps", "rows", "y_c", "cell", "mask_row", "x_at", "y_at", "column", "valid", "stored",
+)  # fmt: skip
 _SUMS = [(r, v) for r in range(ROWS) for v in range(VECTORS)]
 
 
@@ -62,7 +40,7 @@ def _output_channels(nest: Nest, k: Kind) -> None:
         nest.lines.append(f"  %row_mask{r} = shufflevector {k.lanes} %there{r}.0, {k.lanes} poison, <{k.width} x i32> zeroinitializer")
 
 
-def _tap(nest: Nest, k: Kind) -> None:
+def _add_tap(nest: Nest, k: Kind) -> None:
     """The sums with tap %k: its weights, one for each channel, times the vectors of cells that it reads."""
     nest.item("step", "i64", "%cell", "%k", 8)
     nest.item("which", "i64", "%mask_row", "%k", 8)
@@ -84,7 +62,7 @@ def _tap(nest: Nest, k: Kind) -> None:
             )
 
 
-def _stored(nest: Nest, k: Kind) -> None:
+def _store_sums(nest: Nest, k: Kind) -> None:
     """The sums to where they belong in y."""
     for v in range(VECTORS):
         nest.item(f"to{v}", "i64", "%y_at", f"%v{v}", 8)
@@ -101,7 +79,7 @@ def _stored(nest: Nest, k: Kind) -> None:
 @functools.cache
 def _function(dtype: np.dtype) -> Any:
     """y[o, v] = bias[o] + sum over k of w[o, k] x[cell[k] + v] for tiles of ROWS output channels o and VECTORS vectors v; w as (blocks, taps, ROWS)."""
-    k, nest = kind_of(dtype), Nest()
+    k, nest = kind_in(dtype, 64), Nest()
     with nest.loop("b", "%blocks"):
         _output_channels(nest, k)
         with nest.loop("q", "%tiles"):
@@ -116,11 +94,11 @@ def _function(dtype: np.dtype) -> Any:
                     f"  %masks{v} = getelementptr i{k.width}, ptr %valid, i64 %column{v}",
                 ]
             with nest.loop("k", "%taps", **{f"s{r}_{v}": (k.vector, f"%start{r}") for r, v in _SUMS}):
-                _tap(nest, k)
-            _stored(nest, k)
+                _add_tap(nest, k)
+            _store_sums(nest, k)
     declared = [
         f"declare {k.vector} @llvm.masked.load.{k.name}.p0(ptr, i32, {k.lanes}, {k.vector})",
-        f"declare {k.vector} @llvm.fma.{k.name}({k.vector}, {k.vector}, {k.vector})",
+        k.fma,
         f"declare void @llvm.masked.store.{k.name}.p0({k.vector}, ptr, i32, {k.lanes})",
     ]
     return nest.compiled(_PARAMETERS, _POINTERS, declared)
@@ -137,7 +115,7 @@ class Vectors(NamedTuple):
 
 
 @functools.lru_cache(maxsize=256)
-def vectors(plan: Plan, dtype: np.dtype, images: int, channels: int, x_n: int, x_c: int, y_n: int) -> Vectors:
+def _vectors_of(plan: Plan, dtype: np.dtype, images: int, channels: int, x_n: int, x_c: int, y_n: int) -> Vectors:
     t = table_of(plan, WIDTH[dtype], dtype.itemsize)
     image, column = (v.reshape(-1) for v in np.meshgrid(np.arange(images), np.arange(len(t.start)), indexing="ij"))
     more = -len(column) % VECTORS  # the last vector again: it is written twice, and alike
@@ -153,15 +131,15 @@ def vectors(plan: Plan, dtype: np.dtype, images: int, channels: int, x_n: int, x
     )
 
 
-def fits(x: np.ndarray, out: int, taps: int, plan: Plan) -> bool:
+def fits(dtype: np.dtype, out: int, taps: int, plan: Plan) -> bool:
     """Whether this processor has the registers, few enough cells are summed for enough channels, and those of a vector follow one another."""
     return (
         taps < _DEEP
         and out >= _FEW
-        and x.dtype in WIDTH
+        and dtype in WIDTH
         and compiler.processor() == "x86-64-v4"
-        and _function(x.dtype) is not None
-        and (table_of(plan, WIDTH[x.dtype], x.itemsize).cells is None)
+        and _function(dtype) is not None
+        and table_of(plan, WIDTH[dtype], dtype.itemsize).cells is None
     )
 
 
@@ -181,7 +159,7 @@ def products(x: np.ndarray, weights: np.ndarray, bias: np.ndarray | None, plan: 
 
     def images(low: int, high: int) -> None:
         for first in range(low, high, some):
-            v = vectors(plan, x.dtype, min(some, high - first), per_group, x.strides[0], x.strides[1], y.strides[0])
+            v = _vectors_of(plan, x.dtype, min(some, high - first), per_group, x.strides[0], x.strides[1], y.strides[0])
             for group in range(groups):
                 function(
                     pointer(x) + first * x.strides[0] + group * per_group * x.strides[1], pointer(packed[group]), pointer(given[group]),

@@ -10,8 +10,8 @@ from typing import Any, NamedTuple
 import numpy as np
 
 from tritensor.ground.strides import contiguous_strides
-from tritensor.kernels.convolution.columns import pointer
 from tritensor.kernels.convolution.geometry import Sizes
+from tritensor.kernels.convolution.llvm_types import pointer
 from tritensor.kernels.convolution.plans import Plan
 from tritensor.llvm import threads
 from tritensor.llvm.loop_nest import Nest

@@ -127,7 +127,7 @@ def attribute_default(fault: Fault, source: bytes) -> str:
 SIZES = {
     "kernels/parts/launch_rules.py": ("gemm_tiles",),
     "kernels/parts/rows/row_tiles.py": ("row_tiles",),
-    "kernels/convolution/cpu.py": ("_blocks",),
+    "kernels/convolution/columns.py": ("_blocks",),
     "kernels/parts/cpu/blocks.py": ("_evaluate",),
     "kernels/parts/gemm.py": ("gemm",),
     "kernels/normalization/row_gradients.py": ("row_walk", "_partial_sums"),

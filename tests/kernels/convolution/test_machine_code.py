@@ -6,7 +6,7 @@ import tracemalloc
 import numpy as np
 import pytest
 
-from tritensor.kernels.convolution import columns, cpu, depthwise_llvm, direct_llvm, padded, plans, tiles_llvm, tiles_weight_llvm
+from tritensor.kernels.convolution import columns, cpu, depthwise_llvm, direct_llvm, llvm_types, padded, plans, tiles_llvm
 from tritensor.kernels.convolution.geometry import geometry
 from tritensor.kernels.convolution.llvm_types import kind_in
 from tritensor.llvm import threads
@@ -57,8 +57,21 @@ def truth(s, arrays):
     return exact, [8 * eps * b for b in bounds]
 
 
+def choose_anew():
+    """Ways are chosen once for each geometry: what a test changes of the choice is not seen before."""
+    for chosen in (cpu.way_of, cpu._forward_way, cpu._input_ways, cpu._weight_ways):
+        chosen.cache_clear()
+
+
+@pytest.fixture
+def fresh_choices():
+    choose_anew()
+    yield
+    choose_anew()
+
+
 @pytest.fixture(autouse=True)
-def without_bounds(monkeypatch):
+def without_bounds(fresh_choices, monkeypatch):
     """Ways that are chosen by size take what they can here; the next way is asked by refusing them."""
     monkeypatch.setattr(direct_llvm, "_DEEP", 1 << 20)
     monkeypatch.setattr(direct_llvm, "_FEW", 1)
@@ -71,6 +84,7 @@ def numpy_alone(monkeypatch):
             monkeypatch.setattr(module, "machine", lambda *_: None)
         for module in (direct_llvm, tiles_llvm):
             monkeypatch.setattr(module, "fits", lambda *_: False)
+        choose_anew()
 
     return switch
 
@@ -82,6 +96,7 @@ def test_against_numpy(case, dtype, numpy_alone, monkeypatch):
     ways = [answers(s, *arrays)]
     for module in (direct_llvm, tiles_llvm):
         monkeypatch.setattr(module, "fits", lambda *_: False)
+        choose_anew()
         ways.append(answers(s, *arrays))
     numpy_alone()
     for wanted, bound, *found in zip(*truth(s, arrays), answers(s, *arrays), *ways, strict=True):
@@ -102,7 +117,8 @@ def test_tiles_of_other_sizes(case, rows, monkeypatch, numpy_alone):
     monkeypatch.setattr(depthwise_llvm, "fits", lambda *_: False)
     monkeypatch.setattr(tiles_llvm, "kind_of", wider)
     monkeypatch.setattr(tiles_llvm, "tile", lambda out: (rows, 3))
-    monkeypatch.setattr(tiles_weight_llvm, "tile", lambda out, taps: (rows, 2))
+    monkeypatch.setattr(tiles_llvm, "weight_tile", lambda out, taps: (rows, 2))
+    choose_anew()
     found = answers(s, *arrays)
     numpy_alone()
     for mine, wanted, bound in zip(found, *truth(s, arrays), strict=True):
@@ -141,12 +157,11 @@ def test_parts_of_images(case, alone, large, numpy_alone, monkeypatch):
     """Rows of one image at a time, and few vectors in a run, give what everything at once gives."""
     s, arrays = made(case, np.float64)
     whole = answers(s, *arrays)
-    monkeypatch.setattr(cpu, "_BLOCK", 1)
+    monkeypatch.setattr(columns, "_BLOCK", 1)
     monkeypatch.setattr(cpu, "_LARGE", large)
     monkeypatch.setattr(direct_llvm, "_CHUNK", 1)
     monkeypatch.setattr(tiles_llvm, "_CHUNK", 1)
-    monkeypatch.setattr(tiles_weight_llvm, "_CHUNK", 1)
-    monkeypatch.setattr(tiles_weight_llvm, "_RUN", 2)
+    monkeypatch.setattr(tiles_llvm, "_RUN", 2)
     if alone:
         numpy_alone()
     for found, wanted in zip(answers(s, *arrays), whole, strict=True):
@@ -206,9 +221,9 @@ def test_work_is_shared_by_threads(monkeypatch):
 def test_convolutions_on_several_threads(monkeypatch):
     monkeypatch.setattr(threads, "count", lambda: 2)
     monkeypatch.setattr(direct_llvm, "_ALONE", 0)
-    for module in (depthwise_llvm, tiles_llvm, tiles_weight_llvm):
+    for module in (depthwise_llvm, tiles_llvm):
         monkeypatch.setattr(module, "_ALONE", 0)
-    monkeypatch.setattr(tiles_weight_llvm, "_SMALL", 1 << 40)  # sums of each thread's own, below, are added in another order
+    monkeypatch.setattr(tiles_llvm, "_SMALL", 1 << 40)  # sums of each thread's own, below, are added in another order
     for case in ("images", "depthwise", "volumes", "volumes, stride", "one place"):
         s, arrays = made(case, np.float32)
         monkeypatch.setattr(threads, "count", lambda: 1)
@@ -223,11 +238,12 @@ def test_convolutions_on_several_threads(monkeypatch):
 def test_sums_of_each_threads_own(case, chunk, monkeypatch):
     """Images of a weight's gradient are shared, and what each thread has summed is added up; the same where threads are at work elsewhere."""
     s, arrays = made(case, np.float32)
-    monkeypatch.setattr(depthwise_llvm, "weight_gradient", lambda *given: None)
-    monkeypatch.setattr(tiles_weight_llvm, "_ALONE", 0)
-    monkeypatch.setattr(tiles_weight_llvm, "_FEW", 0)
-    monkeypatch.setattr(tiles_weight_llvm, "_SMALL", 0)
-    monkeypatch.setattr(tiles_weight_llvm, "_CHUNK", chunk)
+    monkeypatch.setattr(depthwise_llvm, "has_code", lambda *_: False)
+    monkeypatch.setattr(tiles_llvm, "_ALONE", 0)
+    monkeypatch.setattr(tiles_llvm, "_FEW", 0)
+    monkeypatch.setattr(tiles_llvm, "_SMALL", 0)
+    monkeypatch.setattr(tiles_llvm, "_CHUNK", chunk)
+    choose_anew()
     monkeypatch.setattr(threads, "count", lambda: 2)
     programs, each = [], threads.each
     monkeypatch.setattr(threads, "each", lambda given: programs.append(len(given)) or each(given))
@@ -244,7 +260,7 @@ def test_buffers_that_are_not_kept(monkeypatch):
     """Their memory lives as long as machine code has its address."""
     s, arrays = made("images", np.float32)
     wanted = answers(s, *arrays)
-    monkeypatch.setattr(cpu, "_KEEP", 0)
+    monkeypatch.setattr(llvm_types, "_KEEP", 0)
     for mine, one in zip(answers(s, *arrays), wanted, strict=True):
         np.testing.assert_array_equal(mine, one)
 
