@@ -8,7 +8,6 @@ list, `if not found: found.extend(...)`, `n += 1`, a container emptied and fille
 from __future__ import annotations
 
 import ast
-from collections.abc import Iterator
 from typing import NamedTuple
 
 import pytest
@@ -92,22 +91,20 @@ def bound(statements: list[ast.stmt]) -> set[str]:
     return found
 
 
-def own(f: ast.AST) -> Iterator[ast.AST]:
-    """The nodes of a function that are not of another one inside."""
-    for n in ast.iter_child_nodes(f):
-        yield n
-        if not isinstance(n, ast.FunctionDef | ast.AsyncFunctionDef | ast.ClassDef | ast.Lambda):
-            yield from own(n)
+INNER = (ast.FunctionDef, ast.AsyncFunctionDef, ast.ClassDef, ast.Lambda)
 
 
-def unlocked(f: ast.AST) -> Iterator[ast.AST]:
-    """The same, outside of `with <a lock>:`."""
-    for n in ast.iter_child_nodes(f):
-        if isinstance(n, ast.With) and any(ast.unparse(i.context_expr).rpartition(".")[2] in LOCKED for i in n.items):
+def own(f: ast.AST, locked: bool = True) -> list[ast.AST]:
+    """The nodes of a function that are not of another one inside, as they stand; without `locked` those outside of `with <a lock>:`."""
+    found, rest = [], list(ast.iter_child_nodes(f))[::-1]
+    while rest:
+        n = rest.pop()
+        if not locked and isinstance(n, ast.With) and any(ast.unparse(i.context_expr).rpartition(".")[2] in LOCKED for i in n.items):
             continue
-        yield n
-        if not isinstance(n, ast.FunctionDef | ast.AsyncFunctionDef | ast.ClassDef | ast.Lambda):
-            yield from unlocked(n)
+        found.append(n)
+        if not isinstance(n, INNER):
+            rest += list(ast.iter_child_nodes(n))[::-1]
+    return found
 
 
 def targets(n: ast.AST) -> list[ast.expr]:
@@ -118,12 +115,13 @@ def targets(n: ast.AST) -> list[ast.expr]:
 
 def steps_of(f: ast.FunctionDef, shared: set[str]) -> list[Step]:
     """The steps of a function on containers that others share, and on globals."""
-    outer = {name for n in own(f) if isinstance(n, ast.Global | ast.Nonlocal) for name in n.names}
+    nodes = own(f)
+    outer = {name for n in nodes if isinstance(n, ast.Global | ast.Nonlocal) for name in n.names}
     local = {a.arg for a in (*f.args.posonlyargs, *f.args.args, *f.args.kwonlyargs)}
-    local |= {n.id for n in own(f) if isinstance(n, ast.Name) and isinstance(n.ctx, ast.Store)} - outer
+    local |= {n.id for n in nodes if isinstance(n, ast.Name) and isinstance(n.ctx, ast.Store)} - outer
     shared = shared - local
-    found = []
-    for n in unlocked(f):
+    found: list[Step] = []
+    for n in own(f, locked=False) if shared or outer else ():
         for t in targets(n):
             if isinstance(t, ast.Name) and t.id in outer:
                 found.append(Step(n.lineno, t.id, not isinstance(n, ast.AugAssign)))
@@ -141,6 +139,8 @@ def in_steps(tree: ast.Module) -> list[tuple[str, int]]:
     """(function, line) of each function that takes several steps, or one that is not whole, without a lock."""
     found = []
 
+    outermost = bound(tree.body)
+
     def visit(f: ast.FunctionDef, shared: set[str], name: str) -> None:
         steps = steps_of(f, shared)
         if any(not s.whole for s in steps) or len({s.name for s in steps}) > 1:
@@ -153,7 +153,7 @@ def in_steps(tree: ast.Module) -> list[tuple[str, int]]:
     def look(statements: list[ast.stmt], lead: str) -> None:
         for n in statements:
             if isinstance(n, ast.FunctionDef):
-                visit(n, bound(tree.body), lead + n.name)
+                visit(n, outermost, lead + n.name)
             elif isinstance(n, ast.ClassDef):
                 look(n.body, f"{lead}{n.name}.")
 
@@ -161,32 +161,48 @@ def in_steps(tree: ast.Module) -> list[tuple[str, int]]:
     return found
 
 
-TREES = {relative(p): ast.parse(text(p)) for p in sources()}
-FOUND = {f"{file}:{name}": line for file, tree in TREES.items() for name, line in in_steps(tree)}
+BARE = {f"threading.{kind}" for kind in ("Lock", "RLock", "Condition", "Semaphore", "BoundedSemaphore")}
 
 
-def test_what_threads_share_changes_in_one_step() -> None:
-    wrong = [f"{place} (line {line})" for place, line in FOUND.items() if place not in RIGHT]
+def bare_locks(tree: ast.Module) -> list[int]:
+    """The lines that make a lock which a fork does not free."""
+    return [n.lineno for n in ast.walk(tree) if isinstance(n, ast.Call) and ast.unparse(n.func) in BARE and not n.args]
+
+
+class Shared(NamedTuple):
+    """What the package does with what threads share: the line of each function that takes several steps, and bare locks."""
+
+    steps: dict[str, int]
+    locks: list[str]
+
+
+@pytest.fixture(scope="module")
+def shared() -> Shared:
+    found = Shared({}, [])
+    for path in sources():
+        file, tree = relative(path), ast.parse(text(path))
+        found.steps.update({f"{file}:{name}": line for name, line in in_steps(tree)})
+        found.locks.extend(f"{file}:{line}" for line in bare_locks(tree) if file != "ground/process/locks.py")
+    return found
+
+
+def test_what_threads_share_changes_in_one_step(shared: Shared) -> None:
+    wrong = [f"{place} (line {line})" for place, line in shared.steps.items() if place not in RIGHT]
     assert not wrong, (
         "these change in several steps what threads share; put it there by one assignment, as a tuple, or hold one of tritensor.ground.process.locks around the "
         f"steps (`with _making:`): {', '.join(wrong)}"
     )
 
 
-def test_each_reason_is_needed() -> None:
-    assert not RIGHT.keys() - FOUND.keys(), f"these take one step, or are gone: {sorted(RIGHT.keys() - FOUND.keys())}"
+def test_each_reason_is_needed(shared: Shared) -> None:
+    gone = RIGHT.keys() - shared.steps.keys()
+    assert not gone, f"these take one step, or are gone: {sorted(gone)}"
 
 
-def test_locks_are_made_where_forks_find_them() -> None:
+def test_locks_are_made_where_forks_find_them(shared: Shared) -> None:
     """threading.Lock() stays locked in a forked child for ever, where another thread held it."""
-    made = [
-        f"{file}:{n.lineno}" for file, tree in TREES.items() if file != "ground/process/locks.py"
-        for n in ast.walk(tree) if isinstance(n, ast.Call) and ast.unparse(n.func) in BARE and not n.args
-    ]  # fmt: skip
-    assert not made, f"take tritensor.ground.process.locks.lock() or rlock() in {', '.join(made)}"
+    assert not shared.locks, f"take tritensor.ground.process.locks.lock() or rlock() in {', '.join(shared.locks)}"
 
-
-BARE = {f"threading.{kind}" for kind in ("Lock", "RLock", "Condition", "Semaphore", "BoundedSemaphore")}
 
 # -- the rule itself
 FAULTY = [
