@@ -8,6 +8,7 @@ import numpy as np
 import pytest
 
 import tritensor as tt
+from tests.loops import each
 
 F = tt.nn.functional
 
@@ -91,7 +92,7 @@ CASES: dict[str, tuple[Callable[[], object], type[Exception], str]] = {
 }
 
 
-@pytest.mark.parametrize("case", list(CASES))
+@each("case", CASES)
 def test_message(case: str) -> None:
     call, kind, message = CASES[case]
     with pytest.raises(kind, match=message) as caught:

@@ -11,9 +11,10 @@ import pytest
 import tritensor as tt
 from bench.cpu import million, ops
 from bench.cpu.million_calls import CALLS
+from tests.loops import each
 
 
-@pytest.mark.parametrize("call", CALLS)
+@each("call", CALLS)
 def test_every_call_names_what_is_there(call: str) -> None:
     compile(call, "call", "eval")
     for space, name in re.findall(r"\b([TF])\.([\w.]+)", call):

@@ -8,6 +8,7 @@ import numpy as np
 import pytest
 
 import tritensor as tt
+from tests.loops import each
 from tritensor.ops.table import Spec, registry
 
 F32, F64, I64, BOOL, C64 = (np.dtype(n) for n in ("float32", "float64", "int64", "bool", "complex64"))
@@ -110,7 +111,7 @@ REFUSED: list[tuple[str, tuple[Any, ...], dict[str, Any], type[Exception], str]]
 ]  # fmt: skip
 
 
-@pytest.mark.parametrize(("name", "inputs", "attrs", "error", "says"), REFUSED, ids=[f"{r[0]}-{k}" for k, r in enumerate(REFUSED)])
+@each(("name", "inputs", "attrs", "error", "says"), REFUSED, ids=[f"{r[0]}-{k}" for k, r in enumerate(REFUSED)])
 def test_refused(name: str, inputs: tuple[Any, ...], attrs: dict[str, Any], error: type[Exception], says: str) -> None:
     with pytest.raises(error, match=says):
         registry[name].shape(*inputs, **attrs)
@@ -145,7 +146,7 @@ TAKEN: list[tuple[str, tuple[Any, ...], dict[str, Any], tuple[int, ...]]] = [
 ]  # fmt: skip
 
 
-@pytest.mark.parametrize(("name", "inputs", "attrs", "shape"), TAKEN, ids=[f"{r[0]}-{k}" for k, r in enumerate(TAKEN)])
+@each(("name", "inputs", "attrs", "shape"), TAKEN, ids=[f"{r[0]}-{k}" for k, r in enumerate(TAKEN)])
 def test_taken(name: str, inputs: tuple[Any, ...], attrs: dict[str, Any], shape: tuple[int, ...]) -> None:
     found = registry[name].shape(*inputs, **attrs)
     assert (found if isinstance(found, Spec) else found[0]).shape == shape

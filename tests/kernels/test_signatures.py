@@ -5,7 +5,7 @@ from __future__ import annotations
 import ast
 from pathlib import Path
 
-import pytest
+from tests.loops import each
 
 KERNELS = Path(__file__).resolve().parent.parent.parent / "kernels"
 # Functions that a kernel is handed all take the same: what one of them leaves unused, another needs.
@@ -46,7 +46,7 @@ def launched(tree: ast.Module) -> set[str]:
 FILES = [p for p in sorted(KERNELS.rglob("*.py")) if ".jit" in p.read_text()]
 
 
-@pytest.mark.parametrize("path", FILES, ids=lambda p: p.relative_to(KERNELS).as_posix())
+@each("path", FILES, ids=lambda p: p.relative_to(KERNELS).as_posix())
 def test_no_parameter_is_unused(path: Path) -> None:
     tree = ast.parse(path.read_text())
     kernels = launched(tree)

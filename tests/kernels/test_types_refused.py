@@ -8,6 +8,7 @@ import numpy as np
 import pytest
 
 import tritensor as tt
+from tests.loops import each
 from tritensor.ops.table import registry
 from tritensor.testing.questions.cases import samples
 
@@ -31,8 +32,7 @@ def called(name: str, on: str, *kinds: tt.dtype) -> Any:
 
 
 @both_devices
-@pytest.mark.parametrize("kind", [tt.int64, tt.bool, tt.float8_e5m2])
-@pytest.mark.parametrize("name", FLOATS_ONLY)
+@each(("name", "kind"), [(name, kind) for name in FLOATS_ONLY for kind in (tt.int64, tt.bool, tt.float8_e5m2)])
 def test_kinds(name: str, kind: tt.dtype, on: str) -> None:
     called(name, on, tt.float64)
     with pytest.raises(tt.DTypeError, match=rf"{name}: .*{kind.name}.*takes float"):

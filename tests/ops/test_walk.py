@@ -5,6 +5,7 @@ from __future__ import annotations
 import pytest
 
 import tritensor.kernels  # noqa: F401  (fills the table)
+from tests.loops import each
 from tritensor.ground.device import device
 from tritensor.ops.table import Op, Sample, registry
 from tritensor.testing.questions.ask import ask
@@ -80,7 +81,7 @@ def test_every_layout_of_every_sample(op: Op, dtype: str) -> None:
     assert not said, said
 
 
-@pytest.mark.parametrize("op", [pytest.param(op, id=name) for name, op in registry.items()])
+@each("op", registry.values(), ids=lambda op: op.name)
 def test_samples_say_something(op: Op) -> None:
     found = samples(op)
     assert found, f"{op.name}: no samples"

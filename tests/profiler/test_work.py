@@ -8,6 +8,7 @@ import numpy as np
 import pytest
 
 import tritensor as tt
+from tests.loops import each
 from tritensor import nn
 from tritensor.ops.table import registry
 from tritensor.profiler import ProfilerActivity, profile
@@ -19,7 +20,7 @@ CPU = [ProfilerActivity.CPU]
 COUNTED = sorted(n for n, op in registry.items() if op.work is not None)
 
 
-@pytest.mark.parametrize("name", COUNTED)
+@each("name", COUNTED)
 def test_shapes_and_types_are_enough_to_count(name: str) -> None:
     op = registry[name]
     for sample in op.samples(np.random.default_rng(0))[:4]:

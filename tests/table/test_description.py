@@ -5,10 +5,9 @@ from __future__ import annotations
 import inspect
 import pydoc
 
-import pytest
-
 import tritensor as tt
 import tritensor.kernels
+from tests.loops import each
 from tritensor.ops.table import Op, ops, registry
 
 
@@ -21,7 +20,7 @@ def test_help_teaches() -> None:
     assert "normalization/softmax.py:" in said
 
 
-@pytest.mark.parametrize("op", [pytest.param(op, id=name) for name, op in registry.items()])
+@each("op", registry.values(), ids=lambda op: op.name)
 def test_every_op_is_described(op: Op) -> None:
     call = getattr(ops, op.name)
     assert call.__name__ == call.__qualname__ == op.name

@@ -9,6 +9,7 @@ import pytest
 
 import tritensor as tt
 import tritensor.nn.functional as F
+from tests.loops import each
 
 
 def places(x: tt.Tensor) -> tt.Tensor:
@@ -210,8 +211,7 @@ REFUSED: dict[str, tuple[Call, type[Exception], str]] = {
 }  # fmt: skip
 
 
-@pytest.mark.parametrize("on", ["cpu", "cuda"])
-@pytest.mark.parametrize("name", REFUSED)
+@each(("name", "on"), [(name, on) for name in REFUSED for on in ("cpu", "cuda")])
 def test_refused(name: str, on: str) -> None:
     call, error, says = REFUSED[name]
     x = tt.ones(2, 3, device=on)

@@ -5,6 +5,7 @@ from __future__ import annotations
 import pytest
 
 import tritensor as tt
+from tests.loops import each
 
 META = " ('meta') are not in tritensor; make them on the CPU, where empty() and nn.utils.skip_init leave the elements as they are"
 ROWS = [
@@ -191,7 +192,7 @@ ROWS = [
 ]
 
 
-@pytest.mark.parametrize(("call", "error", "words"), ROWS)
+@each(("call", "error", "words"), ROWS)
 def test_refused_in_these_words(call: str, error: str, words: str) -> None:
     with pytest.raises(Exception) as caught:
         eval(call, {"T": tt})

@@ -7,6 +7,7 @@ from collections.abc import Callable
 import pytest
 
 import tritensor as tt
+from tests.loops import each
 
 # x is a (2, 3) of ones on the device that is tested
 REFUSED: dict[str, tuple[Callable[[tt.Tensor], object], type[Exception], str]] = {
@@ -39,8 +40,7 @@ REFUSED: dict[str, tuple[Callable[[tt.Tensor], object], type[Exception], str]] =
 }  # fmt: skip
 
 
-@pytest.mark.parametrize("on", ["cpu", "cuda"])
-@pytest.mark.parametrize("name", REFUSED)
+@each(("name", "on"), [(name, on) for name in REFUSED for on in ("cpu", "cuda")])
 def test_refused(name: str, on: str) -> None:
     call, error, says = REFUSED[name]
     x = tt.ones(2, 3, device=on)

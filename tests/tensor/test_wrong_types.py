@@ -10,6 +10,7 @@ import numpy as np
 import pytest
 
 import tritensor as tt
+from tests.loops import each
 from tritensor.tensor.public_api.arguments import public_name
 from tritensor.tensor.public_api.publish import public
 
@@ -180,7 +181,7 @@ def _call(name: str, f: Callable[..., Any], method: bool, wrong: inspect.Paramet
     return f(*lead, **{**kwargs, **ALSO.get((bare, wrong.name), {}), wrong.name: given})
 
 
-@pytest.mark.parametrize(("name", "f", "method", "p"), list(_cases()))
+@each(("name", "f", "method", "p"), _cases())
 def test_an_argument_that_is_no_tensor_is_named(name: str, f: Callable[..., Any], method: bool, p: inspect.Parameter) -> None:
     bare = name.removeprefix("F.")
     known = {bare, f.__name__}
@@ -259,8 +260,7 @@ ELSEWHERE: dict[str, tuple[Callable[[Any], Any], str]] = {
 }
 
 
-@pytest.mark.parametrize("what", ELSEWHERE)
-@pytest.mark.parametrize("kind", [k for k in WRONG if k != "None"])
+@each(("what", "kind"), [(what, kind) for what in ELSEWHERE for kind in WRONG if kind != "None"])
 def test_the_same_outside_the_tensors_functions(what: str, kind: str) -> None:
     call, says = ELSEWHERE[what]
     with pytest.raises(TypeError, match=says):
@@ -276,7 +276,7 @@ def _of_functional() -> Iterator[Any]:
                     yield pytest.param(name, f, p.name, id=f"{name}-{p.name}")
 
 
-@pytest.mark.parametrize(("name", "f", "wrong"), list(_of_functional()))
+@each(("name", "f", "wrong"), _of_functional())
 def test_every_argument_of_a_layers_function(name: str, f: Callable[..., Any], wrong: str) -> None:
     """A list that holds what no argument does: function and argument are named, in place as well."""
     own = OWN.get(f"F.{name}", OWN.get(name, {}))

@@ -14,6 +14,7 @@ import pytest
 import tritensor as tt
 from tests.autograd.kinks.functions import CASES, derivatives
 from tests.autograd.kinks.record import RECORDED
+from tests.loops import each
 
 WANTED = {name: [np.array(row, float) for row in rows] for name, rows in json.loads(RECORDED.read_text()).items()}
 NEAR = {tt.float64: (1e-9, 1e-9), tt.float32: (1e-4, 2e-5)}
@@ -46,13 +47,13 @@ def unlike(name: str, dtype: Any, on: str = "cpu", second: bool = True) -> list[
     return found
 
 
-@pytest.mark.parametrize("name", CASES)
+@each("name", CASES)
 def test_our_side_is_pytorchs(name: str) -> None:
     for dtype in NEAR:
         assert not unlike(name, dtype), dtype
 
 
-@pytest.mark.parametrize("name", [n for n in CASES if not n.startswith("ties")])
+@each("name", [n for n in CASES if not n.startswith("ties")])
 def test_so_is_the_kernels(name: str) -> None:
     assert not unlike(name, tt.float32, "cuda", second=False)
 

@@ -12,6 +12,7 @@ import triton
 import triton.language as tl
 from triton.language.extra import libdevice
 
+from tests.loops import each
 from tritensor.cuda.emulator.instructions.arithmetic import to_integer
 from tritensor.cuda.emulator.instructions.libdevice import stand_in
 from tritensor.cuda.launch import launch
@@ -145,8 +146,7 @@ def loop_over_argument(y, n):
     tl.store(y, s)
 
 
-@pytest.mark.parametrize("to", KERNEL_TYPES, ids=lambda d: d.name)
-@pytest.mark.parametrize("source", KERNEL_TYPES, ids=lambda d: d.name)
+@each(("source", "to"), [(source, to) for source in KERNEL_TYPES for to in KERNEL_TYPES], ids=lambda d: d.name)
 def test_casts_round_to_nearest_even(source: dtypes.DType, to: dtypes.DType) -> None:
     if "float8" in (source.kind, to.kind) and not (source.is_floating_point and to.is_floating_point):
         return  # Triton itself has no cast between integers and float8
