@@ -2,13 +2,14 @@
 PYTHON ?= python3
 VENV   ?= .venv
 OUT    ?= out
+TIER   ?= auto
 ARGS   ?=
 BIN    := $(VENV)/bin
 # One BLAS thread per process: test workers share the cores, LeNet's matrices are too small to share, and a pool of threads
 # with a busy neighbour is several times slower than one thread.
 # Whoever is done takes over what others still have: tests differ in length a thousandfold.
 WORKERS := -n auto --maxprocesses 8 --dist worksteal
-# What runs anywhere in a few minutes. On a GPU: make test ARGS="-m gpu -n 0".
+# The standard tier, for pytest itself. `make test` asks tests/tiers/; on a GPU: make test ARGS="-m gpu -n 0".
 ANYWHERE := not slow and not static and not gpu and not peer
 
 .PHONY: help demo test test-all test-oldest lint docs pages notebooks wheel bench interop other-kernels array-api clean
@@ -16,7 +17,7 @@ ANYWHERE := not slow and not static and not gpu and not peer
 
 help:
 	@echo "make demo    set up $(VENV), train LeNet on real handwritten digits, draw what it learned"
-	@echo "make test    set up $(VENV), run the quick tests"
+	@echo "make test    set up $(VENV), run the tests that your changes touch; in a clean tree the quick ones (TIER=quick, TIER=standard: all that .ci/run asks)"
 	@echo "make test-all run every test that needs neither a GPU nor PyTorch, under the newest Triton and the oldest"
 	@echo "make lint    ruff and mypy"
 	@echo "make docs    run the examples and the notebooks, build the site into build/site/"
@@ -33,10 +34,11 @@ demo: $(VENV)/.examples
 	OPENBLAS_NUM_THREADS=1 $(BIN)/python examples/train_digits.py --out $(OUT) $(ARGS)
 
 test: $(VENV)/.test
-	OPENBLAS_NUM_THREADS=1 $(BIN)/python -m pytest -m "$(ANYWHERE)" $(WORKERS) $(ARGS)
+	OPENBLAS_NUM_THREADS=1 $(BIN)/python -m tests.tiers $(TIER) $(WORKERS) $(ARGS)
 
 # Packaging tests install into environments of their own, one after another: --dist loadgroup keeps them on one worker.
-test-all: test $(VENV)-oldest/.ready
+test-all: $(VENV)/.test $(VENV)-oldest/.ready
+	OPENBLAS_NUM_THREADS=1 $(BIN)/python -m tests.tiers standard $(WORKERS)
 	OPENBLAS_NUM_THREADS=1 $(BIN)/python -m pytest -m "static and not gpu" -n auto --maxprocesses 8
 	OPENBLAS_NUM_THREADS=1 $(BIN)/python -m pytest -m "slow and not static and not gpu and not peer" -n auto --maxprocesses 8 --dist loadgroup
 	OPENBLAS_NUM_THREADS=1 $(VENV)-oldest/bin/python -m pytest -m "not static and not gpu and not peer" $(WORKERS) $(OLDEST) tests/ops tests/kernels

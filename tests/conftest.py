@@ -7,9 +7,11 @@ import os
 import re
 from collections.abc import Generator
 from pathlib import Path
-from typing import Any
 
 import pytest
+
+from tests.tiers.marks import mark, of_other_ops
+from tests.tiers.telling import Telling
 
 # Only tests/sabotage/test_gpu_suite.py sets this, to "emulated": the GPU's tests then run, a few of them, on the emulated device.
 STAND_IN = "TRITENSOR_GPU_TESTS"
@@ -20,6 +22,10 @@ def wants_gpu(config: pytest.Config) -> bool:
     return bool(re.search(r"(?<!not )\bgpu\b", config.option.markexpr or ""))
 
 
+def pytest_addoption(parser: pytest.Parser) -> None:
+    parser.addoption("--ops", default="", metavar="NAME,...", help="of the files that walk the op table, the items of these ops alone")
+
+
 def pytest_configure(config: pytest.Config) -> None:
     # Before any test module is imported, because Triton reads the variable when a kernel is defined. Workers of xdist inherit it.
     if wants_gpu(config) and os.environ.get(STAND_IN) != "emulated":
@@ -27,6 +33,8 @@ def pytest_configure(config: pytest.Config) -> None:
     else:
         os.environ.setdefault("TRITON_INTERPRET", "1")
     os.environ.setdefault("OPENBLAS_NUM_THREADS", "1")  # two threads beside a busy neighbour are three times slower than one
+    if "not standard" in config.option.markexpr:
+        config.pluginmanager.register(Telling(config), "telling")
 
 
 def pytest_ignore_collect(collection_path: Path, config: pytest.Config) -> bool | None:
@@ -38,7 +46,13 @@ def pytest_ignore_collect(collection_path: Path, config: pytest.Config) -> bool 
 
 @pytest.hookimpl(tryfirst=True)
 def pytest_collection_modifyitems(config: pytest.Config, items: list[pytest.Item]) -> None:
-    _leave_the_diagonal(items)
+    mark(items)
+    if telling := config.pluginmanager.get_plugin("telling"):
+        telling.note(items)
+    if config.option.ops:
+        gone = of_other_ops(items, config.option.ops.split(","))
+        config.hook.pytest_deselected(items=gone)
+        items[:] = [i for i in items if i not in set(gone)]
     # A test marked gpu needs a GPU and the compiler; everything else runs anywhere. Deselected, not skipped.
     if config.option.markexpr:
         return
@@ -63,27 +77,6 @@ def pytest_collection(session: pytest.Session) -> Generator[None, object, object
 
 def pytest_unconfigure() -> None:
     gc.unfreeze()  # extension modules tell of what is not collected at the end
-
-
-def _leave_the_diagonal(items: list[pytest.Item]) -> None:
-    """Mark what the quick suite leaves out of tests marked crossed: all but the first value of each `parametrize` together, the second of each, and
-    so on until the longest has ended, shorter ones again and again, each time from one further on."""
-    crossed: dict[str, list[pytest.Item]] = {}
-    for item in items:
-        if item.get_closest_marker("crossed"):
-            crossed.setdefault(item.nodeid.partition("[")[0], []).append(item)
-    for cases in crossed.values():
-        axes = [(mark.args[0],) if isinstance(mark.args[0], str) else mark.args[0] for mark in cases[0].iter_markers("parametrize")]
-        seen: list[dict[Any, int]] = [{} for _ in axes]  # of each axis the values, by identity, in their order
-        places = []
-        for item in cases:
-            values = [tuple(id(item.callspec.params[name]) for name in names) for names in axes]  # type: ignore[attr-defined]
-            places.append(tuple(known.setdefault(value, len(known)) for value, known in zip(values, seen, strict=True)))
-        diagonal = {tuple((n + n // len(known)) % len(known) for known in seen) for n in range(max(map(len, seen)))}
-        for item, place in zip(cases, places, strict=True):
-            if place not in diagonal:
-                item.add_marker(pytest.mark.slow)
-                item.add_marker(pytest.mark.full)
 
 
 def pytest_collection_finish(session: pytest.Session) -> None:

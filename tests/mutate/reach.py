@@ -6,7 +6,7 @@ import ast
 from functools import cache
 from pathlib import Path
 
-from tritensor.kernels.op_index import MODULES
+from tests.tiers.ops import ops_of
 
 FEW = 8  # ops asked of a function that many use
 
@@ -58,12 +58,6 @@ def definitions(root: Path) -> tuple[Definition, ...]:
             if not isinstance(node, ast.Import | ast.ImportFrom):
                 found.append(Definition(path.relative_to(root).as_posix(), node, imported))
     return tuple(found)
-
-
-def ops_of(path: str) -> tuple[str, ...]:
-    """The ops that a kernel file, or the folder of an op that lies over several, registers."""
-    module = path.removeprefix("kernels/").removesuffix(".py").replace("/", ".")
-    return tuple(MODULES.get(module, "").split() or MODULES.get(f"{module.rpartition('.')[0]}.op", "").split())
 
 
 def runs_on(root: Path, path: str, function: str) -> str:

@@ -8,8 +8,8 @@ from functools import cache
 from pathlib import Path
 from typing import NamedTuple
 
-from tests.mutate.reach import all_reaching, ops_of, ops_reaching, runs_on, says
-from tritensor.kernels.op_index import MODULES
+from tests.mutate.reach import all_reaching, ops_reaching, runs_on, says
+from tests.tiers.ops import MODULES, ops_of
 
 # Asked last, of every survivor so far: what users do, end to end.
 WIDE = (

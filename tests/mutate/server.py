@@ -1,7 +1,7 @@
 """A process that has loaded what no fault changes, and forks for each question: `python -m tests.mutate.server MODULE ...` names what it loads.
 
-A line of JSON in, a line of JSON out: `{"do": "ask", "what": ["softmax/float32/cpu", ...], "limit": 60}` walks ops with the six questions,
-`{"do": "pytest", "what": [arguments], "limit": 60}` runs tests; the answer is `{"killer": ...}`, "" where all is well.
+A line of JSON in, a line of JSON out: `{"do": "ask", "what": ["softmax/float32/cpu", ...], "limit": 60, "tier": "quick"}` walks ops with the six
+questions, `{"do": "pytest", "what": [arguments], ...}` runs tests, both as that tier does; the answer is `{"killer": ...}`, "" where all is well.
 """
 
 from __future__ import annotations
@@ -18,12 +18,15 @@ import sys
 import time
 import traceback
 
+from tests.tiers import TIERS
+
 PATIENCE = 20  # seconds by the wall for each that a child may compute: other programs run beside it
-TESTS = "not slow and not static and not gpu and not peer"
+TIERS_IN_ORDER = ("quick", "standard", "full")
 
 
-def asked(what: list[str]) -> str:
+def asked(what: list[str], tier: str) -> str:
     """The first of op/type/device on which a question finds something, "" where none does."""
+    from tests.ops.test_walk import LAYOUTS, tier_of
     from tritensor.ground.device import device
     from tritensor.ops.table import registry
     from tritensor.testing.questions.ask import ask
@@ -33,18 +36,34 @@ def asked(what: list[str]) -> str:
     for one in what:
         name, dtype, on = one.split("/")
         op = registry[name]
-        if dtype in types(op) and any(ask(case) for case in cases(op, dtype, places[on])):
+        if dtype not in types(op) or (on == "emulated" and TIERS_IN_ORDER.index(tier_of(op, dtype)) > TIERS_IN_ORDER.index(tier)):
+            continue
+        if any(ask(case) for case in cases(op, dtype, places[on], LAYOUTS[tier] if on == "emulated" else None)):
             return one
     return ""
 
 
-def tested(arguments: list[str]) -> str:
+def tested(arguments: list[str], tier: str) -> str:
     """The first test that fails, "import" where pytest itself does; "" where all pass."""
     import pytest
 
     said = io.StringIO()
     with contextlib.redirect_stdout(said), contextlib.redirect_stderr(said):
-        code = pytest.main(["-x", "-q", "-n", "0", "-p", "no:cacheprovider", "-m", TESTS, "--no-header", "--tb=no", *arguments])
+        code = pytest.main(
+            [
+                "-x",
+                "-q",
+                "-n",
+                "0",
+                "-p",
+                "no:cacheprovider",
+                "-m",
+                TIERS.get(tier, TIERS["standard"]),
+                "--no-header",
+                "--tb=no",
+                *arguments,
+            ]
+        )
     if code in (0, 5):  # 5: nothing was collected
         return ""
     failed = re.search(r"^(?:FAILED|ERROR) (\S+::\S.*?)(?: - .*)?$", said.getvalue(), re.MULTILINE)
@@ -60,7 +79,7 @@ def answer(request: dict[str, object], into: int) -> None:
     for stream in (0, 1, 2):
         os.dup2(nowhere, stream)
     try:
-        killer = (asked if request["do"] == "ask" else tested)(request["what"])  # type: ignore[operator]
+        killer = (asked if request["do"] == "ask" else tested)(request["what"], request["tier"])  # type: ignore[operator]
     except BaseException:
         killer = "import: " + traceback.format_exc().strip().split("\n")[-1][:80]
     os.write(into, json.dumps({"killer": killer}).encode())

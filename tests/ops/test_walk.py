@@ -2,6 +2,9 @@
 
 from __future__ import annotations
 
+import functools
+
+import numpy as np
 import pytest
 
 import tritensor.kernels  # noqa: F401  (fills the table)
@@ -24,12 +27,24 @@ def has_twins(op: Op, dtype: str) -> bool:
     return dtype in TWINS and TWINS[dtype] <= set(types(op))
 
 
+def tier_of(op: Op, dtype: str) -> str:
+    """Which tier asks an op in a type on the emulated device: the full one where the type has twins; of a file's ops the first is quick in more
+    types than one."""
+    if has_twins(op, dtype):
+        return "full"
+    first = "float32" if "float32" in types(op) else types(op)[0]
+    return "quick" if dtype == first or (op.name in FIRST_OF_A_FILE and dtype in ("bfloat16", "int64", "bool")) else "standard"
+
+
+MARKS = {"quick": [], "standard": [pytest.mark.standard], "full": [pytest.mark.slow, pytest.mark.full]}
+
+
 def marks(op: Op, dtype: str, on: str) -> list[pytest.MarkDecorator]:
-    """On the emulated device a type with twins belongs to the full tier; an op of each file is asked under the oldest Triton too."""
-    if on == "emulated" and has_twins(op, dtype):
-        return [pytest.mark.slow, pytest.mark.full]
+    """An item's tier; an op of each file is asked under the oldest Triton too."""
+    if on == "cpu":
+        return []
     shown = next((t for t in ("bfloat16", "float32") if t in types(op)), types(op)[0])
-    return [pytest.mark.family] if on == "emulated" and op.name in FIRST_OF_A_FILE and dtype == shown else []
+    return [*MARKS[tier_of(op, dtype)], *([pytest.mark.family] if op.name in FIRST_OF_A_FILE and dtype == shown else [])]
 
 
 def walk(on: str) -> list[object]:
@@ -40,23 +55,49 @@ def walk(on: str) -> list[object]:
     ]
 
 
-WHOLE = (
-    2  # samples of an op that the quick suite asks in every layout on the emulated device; of a later one it asks two, another with each
-)
+# -- which layouts of a sample each tier asks on the emulated device
+WHOLE = 2  # samples of an op that the standard tier asks in every layout; of a later one it asks two, another with each
 
 
-def quick(op: Op, index: int, sample: Sample, dtype: str) -> list[str]:
-    """Layouts that the quick suite asks of a sample."""
+def standard(op: Op, index: int, sample: Sample, dtype: str) -> list[str]:
     every = variants(op, sample, dtype)
     if index < WHOLE:
         return every
     return [every[index % len(every)]] if len(every) < 3 else [every[0], every[1 + index % (len(every) - 1)]]
 
 
-def rest(op: Op, index: int, sample: Sample, dtype: str) -> list[str]:
-    """The other layouts."""
+def quick(op: Op, index: int, sample: Sample, dtype: str) -> list[str]:
+    """A sample of each kind as it is, and the first one in a layout with steps."""
+    if index not in of_each_kind(op):
+        return []
+    every = variants(op, sample, dtype)
+    return every[:1] if index else [k for k in every if k in ("plain", "sliced")] or every[:1]
+
+
+@functools.cache
+def of_each_kind(op: Op) -> frozenset[int]:
+    """The first samples of each kind: another number of inputs or dimensions, other attributes but for their numbers."""
+    found: dict[object, int] = {}
+    for index, sample in enumerate(samples(op)):
+        inputs = tuple((x.ndim, x.dtype.kind) if isinstance(x, np.ndarray) else type(x) for x in sample.inputs)
+        attributes = tuple((name, v if isinstance(v, bool | str | None) else type(v)) for name, v in sorted(sample.attrs.items()))
+        found.setdefault((inputs, attributes), index)
+    return frozenset(found.values())
+
+
+def after_quick(op: Op, index: int, sample: Sample, dtype: str) -> list[str]:
+    """What the standard tier asks beyond the quick one."""
     asked = quick(op, index, sample, dtype)
+    return [layout for layout in standard(op, index, sample, dtype) if layout not in asked]
+
+
+def after_standard(op: Op, index: int, sample: Sample, dtype: str) -> list[str]:
+    """What the full tier asks beyond the standard one."""
+    asked = [*quick(op, index, sample, dtype), *standard(op, index, sample, dtype)]
     return [layout for layout in variants(op, sample, dtype) if layout not in asked]
+
+
+LAYOUTS = {"quick": quick, "standard": lambda *case: [*quick(*case), *after_quick(*case)], "full": None}
 
 
 def findings(found: list[Case]) -> str:
@@ -64,9 +105,20 @@ def findings(found: list[Case]) -> str:
     return f"{len(lines)} findings\n" + "\n".join(lines[:40]) if lines else ""
 
 
+@pytest.mark.quick
 @pytest.mark.parametrize(("op", "dtype", "on"), walk("cpu") + walk("emulated"))
 def test_five_questions(op: Op, dtype: str, on: str) -> None:
     said = findings(cases(op, dtype, DEVICES[on], quick if on == "emulated" else None))
+    assert not said, said
+
+
+@pytest.mark.standard
+@pytest.mark.parametrize(("op", "dtype"), [
+    pytest.param(op, t, id=f"{op.name}/{t}", marks=MARKS["full"] if has_twins(op, t) else [])
+    for op in registry.values() for t in types(op) if any(after_quick(op, i, s, t) for i, s in enumerate(samples(op)))
+])  # fmt: skip
+def test_more_samples(op: Op, dtype: str) -> None:
+    said = findings(cases(op, dtype, DEVICES["emulated"], after_quick))
     assert not said, said
 
 
@@ -74,10 +126,10 @@ def test_five_questions(op: Op, dtype: str, on: str) -> None:
 @pytest.mark.full
 @pytest.mark.parametrize(("op", "dtype"), [
     pytest.param(op, t, id=f"{op.name}/{t}")
-    for op in registry.values() for t in types(op) if any(rest(op, i, s, t) for i, s in enumerate(samples(op)))
+    for op in registry.values() for t in types(op) if any(after_standard(op, i, s, t) for i, s in enumerate(samples(op)))
 ])  # fmt: skip
 def test_every_layout_of_every_sample(op: Op, dtype: str) -> None:
-    said = findings(cases(op, dtype, DEVICES["emulated"], rest))
+    said = findings(cases(op, dtype, DEVICES["emulated"], after_standard))
     assert not said, said
 
 

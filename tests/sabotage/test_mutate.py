@@ -173,10 +173,10 @@ def test_a_bad_index_is_asked_of_the_tests_of_device_errors() -> None:
 
 def test_a_server_answers_what_finds_a_fault() -> None:
     asked = [
-        {"do": "ask", "what": ["relu/float32/cpu", "relu/no_type/cpu"], "limit": 100},
-        {"do": "ask", "what": ["no_such_op/float32/cpu"], "limit": 100},
-        {"do": "pytest", "what": ["tests/kernels/no_such_file.py"], "limit": 100},
-        {"do": "ask", "what": ["relu/float32/emulated"], "limit": 0},
+        {"do": "ask", "what": ["relu/float32/cpu", "relu/no_type/cpu"], "limit": 100, "tier": "quick"},
+        {"do": "ask", "what": ["no_such_op/float32/cpu"], "limit": 100, "tier": "quick"},
+        {"do": "pytest", "what": ["tests/kernels/no_such_file.py"], "limit": 100, "tier": "quick"},
+        {"do": "ask", "what": ["relu/float32/emulated"], "limit": 0, "tier": "quick"},
     ]
     said = subprocess.run(
         [sys.executable, "-m", "tests.mutate.server", "numpy"],
