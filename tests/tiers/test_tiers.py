@@ -13,6 +13,7 @@ from typing import Any
 import pytest
 
 from tests.tiers import TIERS
+from tests.tiers import __main__ as command
 from tests.tiers.__main__ import chosen, outermost
 from tests.tiers.changes import changed
 from tests.tiers.marks import LONG, SHARE, diagonal, measured, of_other_ops, spread, thinned
@@ -116,6 +117,14 @@ def test_it_says_what_it_would_run() -> None:
         [sys.executable, "-m", "tests.tiers", "quick", "--show", "-q"], capture_output=True, text=True, check=True, cwd=ROOT
     ).stdout
     assert said.splitlines() == ["the quick tier", f"pytest -m {TIERS['quick']} -q"]
+
+
+def test_arguments_that_choose_tests_are_pytests_own(monkeypatch: pytest.MonkeyPatch) -> None:
+    seen: list[list[str]] = []
+    monkeypatch.setattr(command, "asked", lambda given: len(seen.append(given) or []))
+    for given in (["auto", "-n", "2", "-m", "gpu"], ["-n", "2", "tests/nn"], ["standard", "-n", "2", "--maxprocesses", "8"]):
+        assert command.main(given) == 0
+    assert seen == [["-n", "2", "-m", "gpu"], ["-n", "2", "tests/nn"], ["-m", TIERS["standard"], "-n", "2", "--maxprocesses", "8"]]
 
 
 def commit(root: Path, *arguments: str) -> None:
