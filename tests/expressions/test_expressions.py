@@ -21,6 +21,7 @@ def wrong(expressions: list[str], family: str, on: str) -> list[str]:
     return [f"{e}: {said}" for e, said in found if said]
 
 
+@pytest.mark.quick
 @pytest.mark.parametrize("family", FAMILIES)
 def test_what_pytorch_answered(family: str) -> None:
     assert not wrong(FAMILIES[family], family, "cpu")

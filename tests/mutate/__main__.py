@@ -60,7 +60,7 @@ class Copy:
         path = self.root / fault.path
         source = path.read_bytes()
         killer = ""
-        for stage in stages(self.root, fault.path, fault.function):
+        for stage in stages(self.root, fault.path, fault.function, self.tier):
             while not killer:
                 self._write(path, fault.planted(source))
                 killer = self._run(fault, stage)

@@ -17,7 +17,8 @@ MEASURED = Path(__file__).with_name(
     "measured.json"
 )  # {test function: [items, processor seconds of them all]}; python -m tests.tiers.measure
 SHARE = 0.5  # seconds that the quick tier spends on one test function: of a dearer one it asks some items
-LONG = 2.0  # seconds of one item beyond which the quick tier leaves it to the standard one
+CHEAP = 0.02  # seconds of one item up to which a function is asked whole: it asks another thing with each
+LONG = 1.5  # seconds of one item beyond which the quick tier leaves it to the standard one
 
 
 @functools.cache
@@ -62,7 +63,7 @@ def thinned(cases: list[pytest.Item], items: int, seconds: float) -> list[pytest
     if each > LONG:
         return []
     few = max(int(SHARE / each), 1)
-    if few >= len(cases):
+    if few >= len(cases) or each <= CHEAP:
         return cases
     first = diagonal(cases)
     if len(first) >= few:

@@ -16,7 +16,7 @@ from tests.tiers import TIERS
 from tests.tiers import __main__ as command
 from tests.tiers.__main__ import chosen, outermost
 from tests.tiers.changes import changed
-from tests.tiers.marks import LONG, SHARE, diagonal, measured, of_other_ops, spread, thinned
+from tests.tiers.marks import CHEAP, LONG, SHARE, diagonal, measured, of_other_ops, spread, thinned
 from tests.tiers.ops import ROOT
 from tests.tiers.touched import Touched, importers, touched
 
@@ -178,11 +178,12 @@ def test_every_value_stands_on_the_diagonal() -> None:
 
 def test_a_dear_function_keeps_its_share() -> None:
     cases = items(("a", [1, 2, 3, 4]), ("b", ["x", "y", "z"]))
-    assert thinned(cases, 12, SHARE) == cases, "as dear as it may be"
+    assert thinned(cases, 12, SHARE) == cases, "as long as it may take"
     kept = thinned(cases, 12, 2 * SHARE)
     assert len(kept) == 6
     assert {i.callspec.params["a"] for i in kept} == {1, 2, 3, 4}
     assert len(thinned(cases, 12, 12 * LONG)) == 1
+    assert thinned(cases, 12, 12 * CHEAP) == cases
     assert thinned(cases, 12, 13 * LONG) == []
     assert spread(cases, 3) == [cases[0], cases[4], cases[8]]
 
