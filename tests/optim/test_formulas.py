@@ -68,11 +68,14 @@ def adadelta(t: int, p: Any, g: Any, s: dict[str, Any]) -> Any:
     return p - 0.05 * d
 
 
-def rmsprop(t: int, p: Any, g: Any, s: dict[str, Any]) -> Any:
-    s["v"] = 0.99 * s.get("v", 0.0) + 0.01 * g * g
-    s["mean"] = 0.99 * s.get("mean", 0.0) + 0.01 * g
-    s["buf"] = 0.5 * s.get("buf", 0.0) + g / (np.sqrt(s["v"] - s["mean"] ** 2) + 1e-8)
-    return p - 0.05 * s["buf"]
+def rmsprop(momentum: float, centered: bool) -> Step:
+    def step(t: int, p: Any, g: Any, s: dict[str, Any]) -> Any:
+        s["v"] = 0.99 * s.get("v", 0.0) + 0.01 * g * g
+        s["mean"] = 0.99 * s.get("mean", 0.0) + 0.01 * g
+        s["buf"] = momentum * s.get("buf", 0.0) + g / (np.sqrt(s["v"] - centered * s["mean"] ** 2) + 1e-8)
+        return p - 0.05 * s["buf"]
+
+    return step
 
 
 def rprop(t: int, p: Any, g: Any, s: dict[str, Any]) -> Any:
@@ -96,8 +99,9 @@ def lion(t: int, p: Any, g: Any, s: dict[str, Any]) -> Any:
 
 CASES: dict[str, tuple[dict[str, Any], Step]] = {
     "NAdam": ({}, nadam), "RAdam": ({}, radam), "Adamax": ({}, adamax), "Adagrad": ({"lr_decay": 0.1, "initial_accumulator_value": 0.5}, adagrad),
-    "Adadelta": ({}, adadelta), "RMSprop": ({"momentum": 0.5, "centered": True}, rmsprop), "Rprop": ({}, rprop), "ASGD": ({"lambd": 0.1}, asgd),
-    "Lion": ({"weight_decay": 0.1}, lion),
+    "Adadelta": ({}, adadelta), "Rprop": ({}, rprop), "ASGD": ({"lambd": 0.1}, asgd),
+    "Lion": ({"weight_decay": 0.1}, lion), "RMSprop": ({}, rmsprop(0.0, False)), "RMSprop centered": ({"centered": True}, rmsprop(0.0, True)),
+    "RMSprop moving": ({"momentum": 0.5}, rmsprop(0.5, False)), "RMSprop both": ({"momentum": 0.5, "centered": True}, rmsprop(0.5, True)),
 }  # fmt: skip
 
 
@@ -107,7 +111,7 @@ def test_recurrences(name: str, maximize: bool) -> None:
     settings, step = CASES[name]
     p, state = START.copy(), {}
     params = [nn.Parameter(tt.tensor(START, dtype=k)) for k in (tt.float64, tt.float32)]
-    optimizer = getattr(optim, name)(params, lr=0.05, maximize=maximize, **settings)
+    optimizer = getattr(optim, name.partition(" ")[0])(params, lr=0.05, maximize=maximize, **settings)
     for t in range(1, 9):
         for q in params:
             q.grad = tt.tensor(gradient(t, q.detach().double().numpy()), dtype=q.dtype)
@@ -126,7 +130,7 @@ def test_weight_decay(name: str) -> None:
     settings, found = ({"momentum": 0.9} if name == "SGD" else {}), []
     for decay, given in ((0.25, 0.0), (0.0, 0.25)):
         p = nn.Parameter(tt.tensor(START))
-        optimizer = getattr(optim, name)([p], lr=0.05, weight_decay=decay, **settings)
+        optimizer = getattr(optim, name.partition(" ")[0])([p], lr=0.05, weight_decay=decay, **settings)
         for t in range(3):
             extra = given * p.detach().numpy()
             if name == "Lion" and given:
