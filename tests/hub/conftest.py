@@ -8,7 +8,7 @@ from pathlib import Path
 import pytest
 
 from tests.hub.faulty_server import Server, serving
-from tritensor.hub import download, folders
+from tritensor.hub import download, repository
 
 
 @pytest.fixture
@@ -23,5 +23,5 @@ def server(monkeypatch: pytest.MonkeyPatch) -> Iterator[Server]:
 @pytest.fixture
 def home(monkeypatch: pytest.MonkeyPatch, tmp_path: Path) -> Path:
     """The folder that the hub keeps its files in."""
-    monkeypatch.setitem(folders._chosen, "folder", str(tmp_path / "hub"))
+    monkeypatch.setitem(repository._chosen, "folder", str(tmp_path / "hub"))
     return tmp_path / "hub"

@@ -137,8 +137,8 @@ def test_passing_answers_are_waited_out_and_others_not(server: Server, tmp_path:
         download(server.url + "/g", tmp_path / "g", progress=False)
     assert len(server.gets("/g")) == TRIES
     failed = urllib.error.HTTPError("u", 503, "busy", {"Retry-After": "7"}, None)  # type: ignore[arg-type]
-    assert connection.wait_asked(failed) == 7
-    assert connection.wait_asked(OSError()) == 0
+    assert connection.get_retry_after(failed) == 7
+    assert connection.get_retry_after(OSError()) == 0
 
 
 @pytest.mark.parametrize(("length", "told"), [(2_000_000, "ended after"), (1000, "gives another file")])
@@ -211,11 +211,11 @@ def test_certificates_that_are_not_valid_are_told_and_not_tried_again() -> None:
     failed = ssl.SSLCertVerificationError(1, "no")
     failed.verify_message = "self-signed certificate"
     wrapped = urllib.error.URLError(failed)
-    assert connection.reason(wrapped) == "its certificate is not valid (self-signed certificate)"
-    assert not connection.is_passing(wrapped)
-    assert connection.is_passing(urllib.error.URLError(TimeoutError()))
-    assert connection.reason(TimeoutError()) == "no byte in 30 seconds"
-    assert connection.reason(ConnectionResetError()) == "ConnectionResetError"
+    assert connection.describe_failure(wrapped) == "its certificate is not valid (self-signed certificate)"
+    assert not connection.is_temporary(wrapped)
+    assert connection.is_temporary(urllib.error.URLError(TimeoutError()))
+    assert connection.describe_failure(TimeoutError()) == "no byte in 30 seconds"
+    assert connection.describe_failure(ConnectionResetError()) == "ConnectionResetError"
 
 
 def test_a_server_that_falls_silent(server: Server, tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:

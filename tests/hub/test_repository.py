@@ -259,7 +259,7 @@ def test_two_names_of_one_folder_are_not_taken_for_one_another(repository: Serve
 
 
 def test_a_config_without_end_is_not_taken(repository: Server, home: Path, monkeypatch: pytest.MonkeyPatch) -> None:
-    monkeypatch.setattr(repositories, "_LONGEST_JSON", 5000)
+    monkeypatch.setattr(repositories, "_MAX_JSON_BYTES", 5000)
     repository.files["/owner/long/resolve/main/model.safetensors"] = Served(b"never asked for")
     for chunked in (False, True):
         repository.files["/owner/long/resolve/main/config.json"] = Served(b" " * 100_000, chunked=chunked)

@@ -12,7 +12,7 @@ import tritensor as tt
 from tritensor import nn
 from tritensor.models import resnet18
 from tritensor.viz import Picture, make_dot
-from tritensor.viz.layout import laid_out
+from tritensor.viz.layout import lay_out
 
 SVG = "{http://www.w3.org/2000/svg}"
 
@@ -80,7 +80,7 @@ def test_edges_go_from_box_to_box_around_the_others(name: str) -> None:
     number = {key: i for i, key in enumerate(picture.boxes)}
     sizes = {i: (60.0 + i % 7 * 10, 20.0 + i % 3 * 14) for i in range(len(number))}
     edges = [(number[a], number[b]) for a, b, _ in picture.edges]
-    layout = laid_out(sizes, edges)
+    layout = lay_out(sizes, edges)
     assert set(layout.routes) == set(edges)
     places = [(n, at) for n, at in layout.at.items()] + [(n, at) for n, some in layout.copies.items() for at in some]
     rows: dict[float, list[tuple[float, float, float]]] = {}  # by centre: left, right, half a height
@@ -110,10 +110,10 @@ def test_weights_of_a_recurrent_layer_stand_beside_each_use() -> None:
 
 
 def test_a_source_with_near_uses_is_one_box() -> None:
-    layout = laid_out(dict.fromkeys(range(4), (10.0, 10.0)), [(0, 1), (0, 2), (1, 3), (2, 3)])
+    layout = lay_out(dict.fromkeys(range(4), (10.0, 10.0)), [(0, 1), (0, 2), (1, 3), (2, 3)])
     assert not layout.copies
     far = [(0, 1), (1, 2), (2, 3), (3, 4), (4, 5), (9, 1), (9, 2), (9, 5)]
-    layout = laid_out(dict.fromkeys([*range(6), 9], (10.0, 10.0)), far)
+    layout = lay_out(dict.fromkeys([*range(6), 9], (10.0, 10.0)), far)
     assert len(layout.copies[9]) == 1
     assert set(layout.routes) == set(far)
 

@@ -10,7 +10,7 @@ import pytest
 import tritensor as tt
 from tritensor import nn
 from tritensor.viz import make_dot
-from tritensor.viz.layout import laid_out
+from tritensor.viz.layout import lay_out
 
 
 def model() -> nn.Module:
@@ -45,7 +45,7 @@ def test_a_shared_node_is_one_box() -> None:
 def test_boxes_lie_apart_and_edges_lead_down() -> None:
     sizes = {i: (30.0 + 7 * (i % 5), 20.0) for i in range(60)}
     edges = [(i, j) for i in range(60) for j in (i + 1, i + 2, i + 7, 2 * i + 1) if j < 60]
-    layout = laid_out(sizes, edges)
+    layout = lay_out(sizes, edges)
     rows: dict[float, list[tuple[float, float]]] = {}
     for n, (x, y) in layout.at.items():
         rows.setdefault(y, []).append((x - sizes[n][0] / 2, x + sizes[n][0] / 2))
@@ -57,7 +57,7 @@ def test_boxes_lie_apart_and_edges_lead_down() -> None:
         assert all(p[1] < q[1] for p, q in zip(points, points[1:], strict=False))
     assert min(x for x, _ in layout.at.values()) > 0
     with pytest.raises(ValueError, match="circle"):
-        laid_out({0: (1, 1), 1: (1, 1)}, [(0, 1), (1, 0)])
+        lay_out({0: (1, 1), 1: (1, 1)}, [(0, 1), (1, 0)])
 
 
 def test_a_chain_is_straight_and_a_deep_graph_is_drawn() -> None:

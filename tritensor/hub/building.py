@@ -1,4 +1,4 @@
-"""Which network a name or a config means. It comes from tritensor.models or an installed package, never from a repository."""
+"""Networks by a name or a config: from tritensor.models or an installed package, never from a repository."""
 
 from __future__ import annotations
 
@@ -10,31 +10,31 @@ from typing import Any
 from tritensor import models
 from tritensor.ground.errors import ArgumentError, CheckpointError
 from tritensor.models.gpt2 import GPT2, GPT2Config
-from tritensor.models.installed import entries, installed
+from tritensor.models.installed import find_installed, list_entry_points
 
 
-def own_models() -> list[str]:
+def list_own_models() -> list[str]:
     """The names of the functions of tritensor.models that make a network."""
     return sorted(n for n, v in vars(models).items() if inspect.isfunction(v) and not n.startswith("_"))
 
 
-def all_models() -> list[str]:
-    """Those, and the names of installed packages' entry points."""
-    return sorted({*own_models(), *entries()})
+def list_models() -> list[str]:
+    """The names of models here, and of installed packages' entry points."""
+    return sorted({*list_own_models(), *list_entry_points()})
 
 
-def maker(model: str | Callable[..., Any]) -> Callable[..., Any]:
-    """What makes the network of a name: one of tritensor.models, or of an installed package; a function or class is taken as it is.
+def find_maker(model: str | Callable[..., Any]) -> Callable[..., Any]:
+    """The function or class that makes the network of a name: one of tritensor.models, or of an installed package; a function or class is taken as it is.
 
     Raises ValueError for another name, PluginError for a package that cannot be imported.
     """
     if callable(model):
         return model
-    if model in own_models():
+    if model in list_own_models():
         return getattr(models, model)  # type: ignore[no-any-return]
-    found = installed(model)
+    found = find_installed(model)
     if found is None:
-        near = difflib.get_close_matches(model, all_models(), 1)
+        near = difflib.get_close_matches(model, list_models(), 1)
         hint = f"; {near[0]!r} is there" if near else ""
         raise ArgumentError(
             f"hub: no model {model!r} in tritensor.models, nor by an entry point of the group 'tritensor.models' in an installed package{hint}; "
@@ -43,20 +43,20 @@ def maker(model: str | Callable[..., Any]) -> Callable[..., Any]:
     return found
 
 
-def built(
+def build_network(
     model: str | Callable[..., Any] | None, config: Mapping[str, Any] | None, args: tuple[Any, ...], kwargs: dict[str, Any], elements: int
 ) -> Any:  # fmt: skip
     """The network: by the arguments where there are some, else by the config: of its class's `from_config(config)`, or of an architecture known here.
 
-    `elements` is how many numbers the weights hold: a config that asks for more is not followed.
+    `elements` is the number of elements of the weights: a config that asks for more is not followed.
 
-    Raises ValueError for a config that says nothing that is known here, and nothing else is given.
+    Raises ValueError for a config that names nothing known here, and nothing else is given.
     """
     if model is None:
         if config is None:
             raise ArgumentError("hub.load: there is no config.json, and model= does not say what the weights are of")
-        return _by_config(config, args, kwargs, elements)
-    make = maker(model)
+        return _build_by_config(config, args, kwargs, elements)
+    make = find_maker(model)
     from_config = getattr(make, "from_config", None)
     if config is not None and callable(from_config) and not args and not kwargs:
         return from_config(dict(config))
@@ -66,23 +66,23 @@ def built(
     return make(*args, **kwargs)
 
 
-def _by_config(config: Mapping[str, Any], args: tuple[Any, ...], kwargs: dict[str, Any], elements: int) -> Any:
+def _build_by_config(config: Mapping[str, Any], args: tuple[Any, ...], kwargs: dict[str, Any], elements: int) -> Any:
     kind = config.get("model_type")
     for known, (model_type, make) in _ARCHITECTURES.items():
         if kind == model_type:
-            return make(config, elements) if not args and not kwargs else maker(known)(*args, **kwargs)
+            return make(config, elements) if not args and not kwargs else find_maker(known)(*args, **kwargs)
     name = config.get("architecture")
-    if isinstance(name, str) and name in all_models():
+    if isinstance(name, str) and name in list_models():
         if not args and not kwargs and isinstance(config.get("num_classes"), int):
             kwargs = {"num_classes": config["num_classes"]}
-        return built(name, config, args, kwargs, elements)
-    said = {k: config[k] for k in ("model_type", "architectures", "architecture") if k in config}
+        return build_network(name, config, args, kwargs, elements)
+    given = {k: config[k] for k in ("model_type", "architectures", "architecture") if k in config}
     raise ArgumentError(
-        f"hub.load: config.json says {said or 'no model_type'}, which is not known here; give model=, one of {', '.join(all_models())}"
+        f"hub.load: config.json says {given or 'no model_type'}, which is not known here; give model=, one of {', '.join(list_models())}"
     )
 
 
-def _gpt2(config: Mapping[str, Any], elements: int) -> GPT2:
+def _build_gpt2(config: Mapping[str, Any], elements: int) -> GPT2:
     """GPT-2 of a published config.json. Raises ValueError where it asks for what GPT2 has not, CheckpointError for more parameters than there are."""
     n_embd = config.get("n_embd", 768)
     for key, allowed in (
@@ -99,7 +99,7 @@ def _gpt2(config: Mapping[str, Any], elements: int) -> GPT2:
     if wrong:
         raise ArgumentError(f"hub.load: config.json: {wrong[0]} is {given[wrong[0]]!r}; give a number above 0")
     sizes = GPT2Config(**given, dropout=config.get("resid_pdrop", GPT2Config.dropout))
-    width = sizes.n_embd
+    width = sizes.n_embd  # counted before anything is made: a config could ask for more memory than there is
     needed = (sizes.vocab_size + sizes.n_positions + 2) * width + sizes.n_layer * (12 * width + 13) * width
     if needed > elements:
         raise CheckpointError(
@@ -108,5 +108,5 @@ def _gpt2(config: Mapping[str, Any], elements: int) -> GPT2:
     return GPT2(sizes)
 
 
-# By the name of what makes it: the model_type of its published configs, and what makes it of one.
-_ARCHITECTURES: dict[str, tuple[str, Callable[[Mapping[str, Any], int], Any]]] = {"gpt2": ("gpt2", _gpt2)}
+# By the name of the function here: the model_type of published configs, and the function that makes the network of one.
+_ARCHITECTURES: dict[str, tuple[str, Callable[[Mapping[str, Any], int], Any]]] = {"gpt2": ("gpt2", _build_gpt2)}

@@ -1,4 +1,4 @@
-"""One request over the network: certificates checked, proxies of the environment, what a failure means, and whether to try again."""
+"""Requests over the network: certificates checked, proxies of the environment, failures in words, whether to try again."""
 
 from __future__ import annotations
 
@@ -12,12 +12,12 @@ import urllib.request
 from typing import Any
 
 TIMEOUT = 30.0  # seconds without a byte
-_PASSING = {408, 425, 429, 500, 502, 503, 504}  # answers of a server that may give another one soon
-_LONGEST_WAIT = 60.0  # seconds, whatever a server asks for
+_TEMPORARY = {408, 425, 429, 500, 502, 503, 504}  # answers of a server that may give another one soon
+_MAX_WAIT = 60.0  # seconds, whatever a server asks for
 
 
 class Redirects(urllib.request.HTTPRedirectHandler):
-    """Follows redirects, never from https to http; `headers` keeps what each answer said on the way, by lower-case name."""
+    """Follows redirects, never from https to http; `headers` keeps those of each answer on the way, by lower-case name."""
 
     def __init__(self) -> None:
         self.headers: dict[str, str] = {}
@@ -29,14 +29,14 @@ class Redirects(urllib.request.HTTPRedirectHandler):
         if req.get_method() != "HEAD":
             return super().redirect_request(req, fp, code, msg, headers, newurl)
         if urllib.parse.urlsplit(newurl).netloc != urllib.parse.urlsplit(req.full_url).netloc:
-            return None  # what stores files may answer GET alone; what was asked is known
+            return None  # a store of files may answer GET alone, and the headers asked for are those of this answer
         return urllib.request.Request(newurl, headers=dict(req.headers), method="HEAD")
 
 
 def open_url(url: str, headers: dict[str, str], method: str = "GET", timeout: float | None = None) -> tuple[Any, dict[str, str]]:
-    """The answer, to be read, and its headers by lower-case name, those of redirects on the way among them.
+    """(the answer, to be read, its headers by lower-case name, those of redirects on the way among them).
 
-    Raises OSError or http.client.HTTPException; `reason` puts them into words.
+    Raises OSError or http.client.HTTPException; `describe_failure` puts them into words.
     """
     if os.environ.get("TRITENSOR_OFFLINE", "") not in ("", "0"):
         raise urllib.error.URLError("TRITENSOR_OFFLINE is set, so nothing is asked of the network")
@@ -55,12 +55,12 @@ def open_url(url: str, headers: dict[str, str], method: str = "GET", timeout: fl
     return answer, {**redirects.headers, **{k.lower(): v for k, v in answer.headers.items()}}
 
 
-def reason(error: BaseException) -> str:
+def describe_failure(error: BaseException) -> str:
     """A failure in a few words."""
     if isinstance(error, urllib.error.HTTPError):
         return f"{error.code} {error.reason}"
     if isinstance(error, urllib.error.URLError):
-        return reason(error.reason) if isinstance(error.reason, BaseException) else str(error.reason)
+        return describe_failure(error.reason) if isinstance(error.reason, BaseException) else str(error.reason)
     if isinstance(error, ssl.SSLCertVerificationError):
         return f"its certificate is not valid ({error.verify_message})"
     if isinstance(error, socket.gaierror):
@@ -70,18 +70,18 @@ def reason(error: BaseException) -> str:
     return str(error) or type(error).__name__
 
 
-def is_passing(error: BaseException) -> bool:
+def is_temporary(error: BaseException) -> bool:
     """Whether another try may go better."""
     if isinstance(error, urllib.error.HTTPError):
-        return error.code in _PASSING
+        return error.code in _TEMPORARY
     if isinstance(error, urllib.error.URLError):
-        return isinstance(error.reason, BaseException) and is_passing(error.reason)
+        return isinstance(error.reason, BaseException) and is_temporary(error.reason)
     if isinstance(error, ssl.SSLCertVerificationError | socket.gaierror):
         return False
     return isinstance(error, ConnectionError | TimeoutError | http.client.HTTPException | ssl.SSLError)
 
 
-def wait_asked(error: BaseException) -> float:
-    """Seconds that a server asks to be left alone, 0 where it does not say."""
+def get_retry_after(error: BaseException) -> float:
+    """The seconds of a server's Retry-After, 0 where it has none."""
     said = error.headers.get("Retry-After", "") if isinstance(error, urllib.error.HTTPError) and error.headers else ""
-    return min(float(said), _LONGEST_WAIT) if said.isdigit() else 0.0
+    return min(float(said), _MAX_WAIT) if said.isdigit() else 0.0

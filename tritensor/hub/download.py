@@ -1,4 +1,4 @@
-"""Downloads that go on where they broke off, are checked, and appear under their name only when they are whole."""
+"""Downloads that go on where they broke off, are checked, and appear under their name when they are whole."""
 
 from __future__ import annotations
 
@@ -15,20 +15,20 @@ from collections.abc import Iterator, Sequence
 from typing import Any, BinaryIO
 
 from tritensor.ground.errors import DownloadError
-from tritensor.hub.connection import is_passing, open_url, reason, wait_asked
+from tritensor.hub.connection import describe_failure, get_retry_after, is_temporary, open_url
 from tritensor.io.atomic import DISK_ERRORS
 from tritensor.io.checksums import Checksum, is_intact, new_hash
 from tritensor.utils.progress import Bar
 
 PAUSE = 0.5  # seconds before the second try; each pause is twice the one before
 TRIES = 5  # one after another that bring nothing new
-_MOST_TRIES = 100  # of one address, however little each brings
+_MAX_TRIES = 100  # of one address, however little each brings
 _CHUNK = 1 << 18
 _STEP = 1 << 20  # the bar counts MB
 
 
 class _Unusable(Exception):
-    """An answer that is no good, and will be none the next time."""
+    """An answer that is of no use, and will be of none the next time."""
 
 
 class _Torn(Exception):
@@ -55,7 +55,7 @@ def download(
         urls: addresses of the same file, asked in this order.
         wanted: the checksum of the whole file; another file is thrown away, and the next address asked.
         progress: a bar, or lines, on stderr.
-        what: whose file it is, for errors: "MNIST".
+        what: the file's owner, for errors: "MNIST".
         anew: get it even where it is there, unless a checksum tells that it is the same.
         most: bytes that the file may have; a longer one is not taken.
 
@@ -68,14 +68,14 @@ def download(
     if not anew and is_intact(path, wanted):
         return
     os.makedirs(os.path.dirname(path) or ".", exist_ok=True)
-    with _alone(path + ".part") as file:
+    with _open_exclusively(path + ".part") as file:
         if not anew and is_intact(path, wanted):  # another process has brought it while this one waited
             os.unlink(path + ".part")
             return
-        part, failed = _Part(file, path + ".part", wanted, most), []
+        part, failed = _PartialFile(file, path + ".part", wanted, most), []
         for url in urls:
             try:
-                _from_one(url, part, progress)
+                _download_from(url, part, progress)
                 part.check()
             except (_Unusable, _Torn, OSError, http.client.HTTPException) as error:
                 if isinstance(error, OSError) and error.errno in DISK_ERRORS:
@@ -84,7 +84,7 @@ def download(
                         f"download: {error.strerror} after {part.size:,} bytes; what is there is kept for the next try",
                         part.name,
                     ) from None
-                failed.append(f"{url}: {reason(error)}")
+                failed.append(f"{url}: {describe_failure(error)}")
                 continue
             file.flush()
             os.fsync(file.fileno())
@@ -92,17 +92,17 @@ def download(
             return
         if not part.size or wanted is None:
             os.unlink(part.name)
-    raise DownloadError(_told(path, wanted, what, failed))
+    raise DownloadError(_failure_message(path, wanted, what, failed))
 
 
-def _told(path: str, wanted: Checksum | None, what: str, failed: list[str]) -> str:
+def _failure_message(path: str, wanted: Checksum | None, what: str, failed: list[str]) -> str:
     known = f" ({wanted})" if wanted else ""
     name = os.path.basename(path) + (f" of {what}" if what else "")
     return f"download: {name} could not be had: {'; '.join(failed)}. Try again later, or put the file{known} at {os.path.abspath(path)} by hand"
 
 
 @contextlib.contextmanager
-def _alone(name: str) -> Iterator[BinaryIO]:
+def _open_exclusively(name: str) -> Iterator[BinaryIO]:
     """The file of this name, open for reading and writing, that no other process writes."""
     while True:
         with os.fdopen(os.open(name, os.O_RDWR | os.O_CREAT | os.O_CLOEXEC, 0o666), "r+b") as file:
@@ -120,12 +120,12 @@ def _has_name(file: BinaryIO, name: str) -> bool:
         return False
 
 
-class _Part:
-    """What is there of a file so far, with the hash of it."""
+class _PartialFile:
+    """The part of a file that is there, with its hash."""
 
     def __init__(self, file: BinaryIO, name: str, wanted: Checksum | None, most: int | None) -> None:
         self.file, self.name, self.wanted, self.most, self.size = file, name, wanted, most, 0
-        self.validator = ""  # what names this very version of the file, from the answer that began it
+        self.validator = ""  # the ETag or date of this very version of the file, from the answer that began it
         self._kind = wanted.kind if wanted else "sha256"
         self._hash: Any = new_hash(self._kind)
         if wanted is None:
@@ -154,11 +154,11 @@ class _Part:
             raise _Unusable(f"it gives more than {self.most:,} bytes, the most that such a file has")
 
     def is_right(self) -> bool:
-        """Whether this is the file that is meant, as far as that is known."""
+        """Whether this has the wanted checksum, or none is wanted."""
         return self.wanted is None or self.wanted.matches(self._hash.hexdigest())
 
     def check(self) -> None:
-        """Throw away what is not the file that is meant, and raise."""
+        """Throw the part away and raise where it has not the wanted checksum."""
         if self.wanted is None or self.is_right():
             return
         size, digest = self.size, self._hash.hexdigest()
@@ -166,35 +166,35 @@ class _Part:
         raise _Unusable(f"it gives another file ({size:,} bytes, {self.wanted.kind} {digest})")
 
 
-def _from_one(url: str, part: _Part, progress: bool) -> None:
-    """Bring the part to its end from one address, over as many connections as it takes."""
-    failures, best, bar = 0, part.size, _Counter(os.path.basename(part.name).removesuffix(".part"), progress)
+def _download_from(url: str, part: _PartialFile, progress: bool) -> None:
+    """Complete the part from one address, over as many connections as it takes."""
+    failures, best, bar = 0, part.size, _ByteBar(os.path.basename(part.name).removesuffix(".part"), progress)
     foreign, part.validator = part.size > 0, ""  # the beginning came from elsewhere, and may be of another file
     try:
-        for tried in range(1, _MOST_TRIES + 1):
+        for tried in range(1, _MAX_TRIES + 1):
             try:
-                _one_answer(url, part, bar)
+                _request_rest(url, part, bar)
                 if foreign and not part.is_right():
                     foreign = False
                     part.restart()
                     continue
                 return
             except (_Torn, OSError, http.client.HTTPException) as error:
-                if not (isinstance(error, _Torn) or is_passing(error)):
+                if not (isinstance(error, _Torn) or is_temporary(error)):
                     raise
                 if part.wanted and part.is_right():  # whatever the server says of its length
                     return
                 failures = 0 if part.size > best else failures + 1
                 best = max(best, part.size)
-                if failures >= TRIES or tried == _MOST_TRIES:
+                if failures >= TRIES or tried == _MAX_TRIES:
                     raise
-                time.sleep(max(PAUSE * 2**failures, wait_asked(error)))
+                time.sleep(max(PAUSE * 2**failures, get_retry_after(error)))
     finally:
         bar.close()
 
 
-def _one_answer(url: str, part: _Part, bar: _Counter) -> None:
-    """Ask for what is missing, and write what comes. Raises _Torn where it ends too early."""
+def _request_rest(url: str, part: _PartialFile, bar: _ByteBar) -> None:
+    """Ask for the rest, and write it. Raises _Torn where it ends too early."""
     asked = {}
     if part.size and (part.wanted or part.validator):
         asked = {"Range": f"bytes={part.size}-", **({"If-Range": part.validator} if part.validator else {})}
@@ -210,7 +210,7 @@ def _one_answer(url: str, part: _Part, bar: _Counter) -> None:
             raise _Torn("416 for a range behind what was there") from None
         raise
     with answer:
-        length = _length(answer, headers, part)
+        length = _read_length(answer, headers, part)
         part.allow(length or 0)
         tag = headers.get("etag", "")
         part.validator = tag if tag and not tag.startswith("W/") else headers.get("last-modified", "")
@@ -219,15 +219,15 @@ def _one_answer(url: str, part: _Part, bar: _Counter) -> None:
         bar.begin(part.size, length)
         while chunk := answer.read(_CHUNK):
             part.append(chunk)
-            bar.at(part.size)
+            bar.show(part.size)
     if length is not None and part.size < length:
         raise _Torn(f"the connection ended after {part.size:,} of {length:,} bytes")
     if length is None and not part.is_right():
         raise _Torn(f"the connection ended after {part.size:,} bytes, which are not the file; it did not say how many there are")
 
 
-def _length(answer: Any, headers: dict[str, str], part: _Part) -> int | None:
-    """How long the whole file is, None where the server does not say; the part stands where this answer goes on."""
+def _read_length(answer: Any, headers: dict[str, str], part: _PartialFile) -> int | None:
+    """The length of the whole file, None where the server does not say; the part is set to where this answer goes on."""
     if getattr(answer, "status", 200) == 206:
         span = re.fullmatch(r"bytes (\d+)-(\d+)/(\d+|\*)", headers.get("content-range", "").strip())
         if not span or int(span[1]) != part.size:
@@ -240,7 +240,7 @@ def _length(answer: Any, headers: dict[str, str], part: _Part) -> int | None:
     return int(given) if given.isdigit() else None
 
 
-class _Counter:
+class _ByteBar:
     """A bar that counts MB."""
 
     def __init__(self, name: str, shown: bool) -> None:
@@ -252,7 +252,7 @@ class _Counter:
             self._done = size // _STEP
             self._bar = Bar(self._name, "MB", None if length is None else length // _STEP, self._done)
 
-    def at(self, size: int) -> None:
+    def show(self, size: int) -> None:
         if self._bar is not None:
             while self._done < size // _STEP:
                 self._done += 1

@@ -1,4 +1,4 @@
-"""Models by a folder or a repository's name: torch.hub's functions, except that no code of a repository is run."""
+"""Functions of torch.hub: models by a folder or a repository's name, except that no code of a repository is run."""
 
 from __future__ import annotations
 
@@ -10,13 +10,13 @@ from collections.abc import Callable
 from typing import Any
 
 from tritensor.ground.errors import ArgumentError, CheckpointError
-from tritensor.hub.building import all_models, built, maker
+from tritensor.hub.building import build_network, find_maker, list_models
 from tritensor.hub.download import download
-from tritensor.hub.folders import get_dir
-from tritensor.hub.repository import CONFIG, Files, Pins, files_of, read_json
-from tritensor.hub.weights import state_dict_of
+from tritensor.hub.repository import CONFIG, Files, Pins, find_files, get_dir, read_json
 from tritensor.io.checkpoint import load as load_checkpoint
 from tritensor.io.checksums import file_digest, parse_checksum
+from tritensor.io.safetensors import load_file
+from tritensor.io.sharded import INDEX, read_weight_map
 
 HASH_REGEX = re.compile(r"-([a-f0-9]*)\.")  # the hash in a weight file's name: resnet18-f37072fd.pth
 Path = str | os.PathLike[str]
@@ -39,8 +39,8 @@ def load(
     """A network with its weights, from a folder or a repository "owner/name" in Hugging Face's layout: config.json, model.safetensors.
 
     The network's class is one of tritensor.models, of an installed package (entry points of the group "tritensor.models"), or one that is given;
-    no code of a repository is run, and weights are safetensors alone. A repository's files are downloaded once, into hub.get_dir(), and what they
-    were is noted in a lock with their sha256: later calls verify them, need no network, and stay at the same commit.
+    no code of a repository is run, and weights are safetensors alone. A repository's files are downloaded once, into hub.get_dir(), and a lock
+    holds their sha256: later calls verify them, need no network, and stay at the same commit.
 
     Args:
         repo_or_dir: a folder that is there, else a repository.
@@ -49,7 +49,7 @@ def load(
         source: "local" or "huggingface", where the form of the name shall not decide.
         trust_repo, skip_validation: accepted; there is nothing to trust.
         force_reload: forget the lock, and ask the server anew.
-        verbose: progress, and the lock's place, on stderr.
+        verbose: progress, and the lock's path, on stderr.
         revision: a branch, tag or commit.
         sha256: {file: sha256} of every file, as hub.pins gives it, or the one of the single file of weights: nothing else is read.
         file: the name of the weights, where it is not model.safetensors.
@@ -64,11 +64,11 @@ def load(
     Linear(in_features=2, out_features=1, bias=True)
     """
     if model is not None:
-        maker(model)  # a name that is not known is told before anything is downloaded
-    files = _files(repo_or_dir, source, revision, file, sha256, force_reload, verbose)
+        find_maker(model)  # a name that is not known raises before anything is downloaded
+    files = find_files(repo_or_dir, source, revision, file, sha256, force_reload, verbose)
     config = read_json(os.path.join(files.folder, CONFIG)) if files.config else None
-    state = state_dict_of(files)
-    net = built(model, config, args, kwargs, sum(t.numel() for t in state.values()))
+    state = load_weights(files)
+    net = build_network(model, config, args, kwargs, sum(t.numel() for t in state.values()))
     try:
         net.load_state_dict(state)
     except RuntimeError as error:
@@ -76,23 +76,40 @@ def load(
     return net
 
 
-def _files(repo: Path, source: str | None, revision: str, file: str | None, sha256: Pins, force: bool, verbose: bool) -> Files:
-    return files_of(repo, source=source, revision=revision, file=file, sha256=sha256, force_reload=force, progress=verbose)
+def load_weights(files: Files, device: Any = None) -> dict[str, Any]:
+    """The tensors of a model's files by name, on `device` (default: the CPU, mapped into memory).
+
+    Raises CheckpointError for a damaged file, and for shards that do not hold what the index says.
+    """
+    if files.weights[0] != INDEX:
+        return load_file(os.path.join(files.folder, files.weights[0]), device)
+    listed = read_weight_map(os.path.join(files.folder, INDEX))
+    found: dict[str, Any] = {}
+    for name in files.weights[1:]:
+        tensors = load_file(os.path.join(files.folder, name), device)
+        expected = {key for key, file in listed.items() if file == name}
+        if expected != tensors.keys():
+            odd = sorted(expected ^ tensors.keys())
+            raise CheckpointError(
+                f"hub: {os.path.join(files.folder, name)} and {INDEX} do not agree on {', '.join(odd[:5])}; one of them is of another model"
+            )
+        found.update(tensors)
+    return {key: found[key] for key in listed}
 
 
 def load_state_dict(
     repo_or_dir: Path, *, source: str | None = None, revision: str = "main", sha256: Pins = None, file: str | None = None,
     force_reload: bool = False, verbose: bool = True, device: Any = None,
 ) -> dict[str, Any]:  # fmt: skip
-    """The weights of a folder or a repository by name, without a network: see load. `device` is where they go; the CPU's are mapped, not read."""
-    return state_dict_of(_files(repo_or_dir, source, revision, file, sha256, force_reload, verbose), device)
+    """The weights of a folder or a repository by name, without a network: see load. `device` takes them; the CPU's are mapped, not read."""
+    return load_weights(find_files(repo_or_dir, source, revision, file, sha256, force_reload, verbose), device)
 
 
 def pins(
     repo_or_dir: Path, *, source: str | None = None, revision: str = "main", file: str | None = None, verbose: bool = True
 ) -> dict[str, str]:
-    """{file: sha256} of what load would read, for its sha256=. Downloads what is not there."""
-    files = _files(repo_or_dir, source, revision, file, None, False, verbose)
+    """{file: sha256} of the files that load would read, for its sha256=. Downloads those that are not there."""
+    files = find_files(repo_or_dir, source, revision, file, None, False, verbose)
     names = [*([files.config] if files.config else []), *files.weights]
     return {n: file_digest(os.path.join(files.folder, n)) for n in names}
 
@@ -105,17 +122,17 @@ def list(
     With a folder or a repository, those of its config.json that are known here.
     """
     if github is None:
-        return all_models()
-    files = _files(github, None, "main", None, None, force_reload, verbose)
+        return list_models()
+    files = find_files(github, None, "main", None, None, force_reload, verbose)
     config = read_json(os.path.join(files.folder, CONFIG)) if files.config else {}
-    return [n for n in (config.get("model_type"), config.get("architecture")) if isinstance(n, str) and n in all_models()]
+    return [n for n in (config.get("model_type"), config.get("architecture")) if isinstance(n, str) and n in list_models()]
 
 
 def help(
     github: Any, model: Any = None, force_reload: bool = False, skip_validation: bool = False, trust_repo: Any = None
 ) -> str:  # fmt: skip
-    """What is said of a model: help("resnet18"); a repository before the name, as torch.hub has it, changes nothing."""
-    make = maker(github if model is None else model)
+    """The signature and docstring of a model: help("resnet18"); a repository before the name, as torch.hub has it, changes nothing."""
+    make = find_maker(github if model is None else model)
     signature = str(inspect.signature(make)).replace("'", "")
     return f"{getattr(make, '__name__', make)}{signature}\n{inspect.getdoc(make) or ''}".rstrip()
 
@@ -138,14 +155,14 @@ def load_state_dict_from_url(
     weights_only: bool = True,
     sha256: str | None = None,
 ) -> Any:
-    """What tritensor.load makes of a file from the network, kept in `checkpoints` in hub.get_dir().
+    """The object that tritensor.load reads from a file of the network, kept in `checkpoints` in hub.get_dir().
 
     Args:
         model_dir: another folder.
         map_location, weights_only: of tritensor.load. By default no file runs code.
         check_hash: the file's name ends in the beginning of its sha256, as in resnet18-f37072fd.pth, and it must be that.
         file_name: another name.
-        sha256: what the file must be.
+        sha256: the checksum that the file must have.
 
     Raises:
         DownloadError: it cannot be had, or is another file. CheckpointError: it is no checkpoint.

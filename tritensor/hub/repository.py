@@ -1,7 +1,7 @@
-"""The files of a model: in a folder, or of a repository, downloaded once and held to what they were by a lock.
+"""Files of a model: in a folder, or of a repository, downloaded once and held to their checksums by a lock.
 
 A repository is addressed as Hugging Face does: `{endpoint}/{owner}/{name}/resolve/{revision}/{file}`; any web server with such paths will do.
-What is taken is config.json, and weights in safetensors: model.safetensors, or model.safetensors.index.json with the files that it names.
+Taken are config.json, and weights in safetensors: model.safetensors, or model.safetensors.index.json with the files that it names.
 """
 
 from __future__ import annotations
@@ -16,9 +16,8 @@ from collections.abc import Mapping
 from typing import Any, NamedTuple
 
 from tritensor.ground.errors import ArgumentError, CheckpointError, DownloadError, MissingFileError
-from tritensor.hub.connection import open_url, reason
+from tritensor.hub.connection import describe_failure, open_url
 from tritensor.hub.download import download
-from tritensor.hub.folders import get_dir
 from tritensor.io.atomic import atomic_write
 from tritensor.io.checksums import Checksum, file_digest, parse_checksum
 from tritensor.io.sharded import INDEX, WEIGHTS, read_weight_map
@@ -27,8 +26,11 @@ CONFIG, LOCK = "config.json", "lock.json"
 _PICKLES = (".bin", ".pt", ".pth", ".ckpt", ".pkl", ".msgpack", ".h5")
 _ID = re.compile(r"[A-Za-z0-9][\w.-]*(/[A-Za-z0-9][\w.-]*)?")
 _REVISION = re.compile(r"\w[\w./-]*")
-_LONGEST_JSON = 1 << 26  # bytes
+_MAX_JSON_BYTES = 1 << 26  # bytes
 Pins = Mapping[str, str] | str | None
+
+
+_chosen: dict[str, str | None] = {"folder": None}
 
 
 class Files(NamedTuple):
@@ -39,16 +41,38 @@ class Files(NamedTuple):
     weights: list[str]
 
 
-def endpoint() -> str:
-    """Where repositories are: $TRITENSOR_HUB_ENDPOINT, else $HF_ENDPOINT, else https://huggingface.co."""
+def _get_torch_home() -> str:
+    """The folder above get_dir: $TRITENSOR_HOME, else $TORCH_HOME, else `tritensor` in $XDG_CACHE_HOME or ~/.cache."""
+    given = os.environ.get("TRITENSOR_HOME") or os.environ.get("TORCH_HOME")
+    return os.path.expanduser(given or os.path.join(os.environ.get("XDG_CACHE_HOME") or "~/.cache", "tritensor"))
+
+
+def get_dir() -> str:
+    """The folder of weights and repositories: that of set_dir, else `hub` in $TRITENSOR_HOME, $TORCH_HOME or ~/.cache/tritensor."""
+    chosen = _chosen["folder"]
+    return os.path.join(_get_torch_home(), "hub") if chosen is None else chosen
+
+
+def set_dir(d: str | os.PathLike[str]) -> None:
+    """Keep weights and repositories in another folder, in this process."""
+    _chosen["folder"] = os.path.expanduser(d)
+
+
+def get_endpoint() -> str:
+    """The address of repositories: $TRITENSOR_HUB_ENDPOINT, else $HF_ENDPOINT, else https://huggingface.co."""
     given = os.environ.get("TRITENSOR_HUB_ENDPOINT") or os.environ.get("HF_ENDPOINT") or "https://huggingface.co"
     return given.rstrip("/")
 
 
-def files_of(
-    repo_or_dir: str | os.PathLike[str], *, source: str | None = None, revision: str = "main", file: str | None = None, sha256: Pins = None,
-    force_reload: bool = False, progress: bool = True,
-) -> Files:  # fmt: skip
+def find_files(
+    repo_or_dir: str | os.PathLike[str],
+    source: str | None,
+    revision: str,
+    file: str | None,
+    sha256: Pins,
+    force_reload: bool,
+    progress: bool,
+) -> Files:
     """The files of a folder, or of a repository. Raises what hub.load says."""
     name = os.fspath(repo_or_dir)
     if source not in (None, "local", "huggingface"):
@@ -57,13 +81,13 @@ def files_of(
             "repository is run here: install the model's package, and give its weights as safetensors"
         )
     if file is not None:
-        _need_safetensors(file, name)
+        _require_safetensors(file, name)
     if source == "local" or (source is None and os.path.isdir(name)):
-        return _of_folder(os.path.expanduser(name), file, sha256)
+        return _find_in_folder(os.path.expanduser(name), file, sha256)
     return _Repository(name, revision, file, progress).files(sha256, force_reload)
 
 
-def _need_safetensors(file: str, where: str) -> None:
+def _require_safetensors(file: str, where: str) -> None:
     if not file.endswith(".safetensors"):
         kind = "may be a pickle, whose reading runs what it says" if file.endswith(_PICKLES) else "is another format"
         raise ArgumentError(f"hub: {where}: {file} {kind}; weights are taken from .safetensors files alone")
@@ -73,7 +97,7 @@ def _need_safetensors(file: str, where: str) -> None:
         raise CheckpointError(f"hub: {where}: {file!r} takes a file for a folder; nothing was read")
 
 
-def _of_folder(folder: str, file: str | None, sha256: Pins) -> Files:
+def _find_in_folder(folder: str, file: str | None, sha256: Pins) -> Files:
     if not os.path.isdir(folder):
         raise MissingFileError(f"hub: there is no folder {folder}")
     there = sorted(os.listdir(folder))
@@ -83,14 +107,14 @@ def _of_folder(folder: str, file: str | None, sha256: Pins) -> Files:
     elif WEIGHTS in there:
         weights = [WEIGHTS]
     elif INDEX in there:
-        weights = [INDEX, *shards_of(os.path.join(folder, INDEX))]
+        weights = [INDEX, *list_shards(os.path.join(folder, INDEX))]
     elif len(single) == 1:
         weights = single
     else:
-        found = f"{len(single)} .safetensors files, of which file= chooses one" if single else _instead(there)
+        found = f"{len(single)} .safetensors files, of which file= chooses one" if single else _describe_others(there)
         raise MissingFileError(f"hub: {folder}: no {WEIGHTS}, no {INDEX}; there are {found}")
     config = CONFIG if CONFIG in there else None
-    wanted = _wanted(sha256, [*([config] if config else []), *weights], folder)
+    wanted = _wanted_checksums(sha256, [*([config] if config else []), *weights], folder)
     for name, sum in wanted.items():
         if not os.path.isfile(path := os.path.join(folder, name)):
             raise MissingFileError(f"hub: {path} is not there")
@@ -99,8 +123,8 @@ def _of_folder(folder: str, file: str | None, sha256: Pins) -> Files:
     return Files(folder, config, weights)
 
 
-def _instead(there: list[str]) -> str:
-    """What stands where weights should."""
+def _describe_others(there: list[str]) -> str:
+    """The files that are there in place of weights, for messages."""
     pickles = [n for n in there if n.endswith(_PICKLES)]
     if pickles:
         return f"{', '.join(pickles)}, which may be pickles, whose reading runs what they say; where you trust them, tritensor.load(file) and io.save_file"
@@ -109,11 +133,11 @@ def _instead(there: list[str]) -> str:
     return ", ".join(there[:8]) or "no files"
 
 
-def shards_of(path: str) -> list[str]:
-    """The names of the files that an index tells of, in order. Raises CheckpointError for an index that is damaged, or leads elsewhere."""
+def list_shards(path: str) -> list[str]:
+    """The names of the files of an index, in order. Raises CheckpointError for an index that is damaged, or leads elsewhere."""
     found = sorted(set(read_weight_map(path).values()))
     for name in found:
-        _need_safetensors(name, path)
+        _require_safetensors(name, path)
     return found
 
 
@@ -121,9 +145,9 @@ def read_json(path: str) -> dict[str, Any]:
     """A JSON object of a file. Raises CheckpointError for anything else."""
     try:
         with open(path, "rb") as file:
-            content = file.read(_LONGEST_JSON + 1)
-        if len(content) > _LONGEST_JSON:
-            raise ValueError(f"it has more than {_LONGEST_JSON:,} bytes")
+            content = file.read(_MAX_JSON_BYTES + 1)
+        if len(content) > _MAX_JSON_BYTES:
+            raise ValueError(f"it has more than {_MAX_JSON_BYTES:,} bytes")
         found = json.loads(content)
     except (ValueError, RecursionError) as error:
         raise CheckpointError(f"hub: {path} is no JSON ({error}); it is damaged or foreign") from None
@@ -132,7 +156,7 @@ def read_json(path: str) -> dict[str, Any]:
     return found
 
 
-def _wanted(sha256: Pins, names: list[str], where: str) -> dict[str, Checksum | None]:
+def _wanted_checksums(sha256: Pins, names: list[str], where: str) -> dict[str, Checksum | None]:
     """The checksum of each file that the caller gives. A mapping names every file; a string is that of the one file of weights."""
     if sha256 is None:
         return dict.fromkeys(names)
@@ -165,19 +189,19 @@ class _Repository:
         self.commit = ""
 
     def files(self, sha256: Pins, force_reload: bool) -> Files:
-        """What is kept, if it is what it was, else what the server has; noted in the lock with its checksums."""
-        lock = {} if force_reload else self._lock()
+        """The files: kept ones that have the checksums of the lock, else the server's, which the lock then holds."""
+        lock = {} if force_reload else self._read_lock()
         known: dict[str, str] = lock.get("files", {})
-        self.commit = lock.get("commit", "")
-        config = self._config(known, sha256)
-        weights = self._weights({**known, **(sha256 if isinstance(sha256, Mapping) and INDEX in sha256 else {})})
-        wanted = _wanted(sha256, [*([config] if config else []), *weights], self.name)
-        sums = {name: self._get(name, given or parse_checksum(known.get(name))) for name, given in wanted.items()}
+        self.commit = lock.get("commit", "")  # further files come from it, though the branch may have moved on
+        config = self._find_config(known, sha256)
+        weights = self._find_weights({**known, **(sha256 if isinstance(sha256, Mapping) and INDEX in sha256 else {})})
+        wanted = _wanted_checksums(sha256, [*([config] if config else []), *weights], self.name)
+        sums = {name: self._download(name, given or parse_checksum(known.get(name))) for name, given in wanted.items()}
         if {**known, **sums} != known:
-            self._note({**known, **sums})
+            self._write_lock({**known, **sums})
         return Files(self.folder, config, weights)
 
-    def _lock(self) -> dict[str, Any]:
+    def _read_lock(self) -> dict[str, Any]:
         path = os.path.join(self.folder, LOCK)
         if not os.path.isfile(path):
             return {}
@@ -194,22 +218,20 @@ class _Repository:
             )
         return found
 
-    def _note(self, files: dict[str, str]) -> None:
+    def _write_lock(self, files: dict[str, str]) -> None:
         path = os.path.join(self.folder, LOCK)
         with atomic_write(path) as file:
-            file.write(
-                json.dumps({"repository": self.name, "revision": self.revision, "commit": self.commit, "files": files}, indent=1).encode()
-            )
+            lock = {"repository": self.name, "revision": self.revision, "commit": self.commit, "files": files}
+            file.write(json.dumps(lock, indent=1).encode())
         if self.progress:
-            print(
-                f"hub: {self.name} at {self.commit or self.revision}: {len(files)} files, held to their sha256 by {path}", file=sys.stderr
-            )
+            at = self.commit or self.revision
+            print(f"hub: {self.name} at {at}: {len(files)} files, held to their sha256 by {path}", file=sys.stderr)
 
     def _url(self, name: str) -> str:
-        return f"{endpoint()}/{self.name}/resolve/{urllib.parse.quote(self.commit or self.revision)}/{urllib.parse.quote(name)}"
+        return f"{get_endpoint()}/{self.name}/resolve/{urllib.parse.quote(self.commit or self.revision)}/{urllib.parse.quote(name)}"
 
-    def _headers(self, name: str) -> dict[str, str] | None:
-        """What the server says of a file, None where it has none. The commit that it names holds for all further files."""
+    def _request_headers(self, name: str) -> dict[str, str] | None:
+        """The server's headers for a file, None where it has none. The commit that they name holds for all further files."""
         url = self._url(name)
         try:
             answer, headers = open_url(url, {}, "HEAD")
@@ -219,51 +241,45 @@ class _Repository:
             if error.code == 404:
                 return None
             closed = " (a repository that is not public, or not there)" if error.code in (401, 403) else ""
-            raise DownloadError(f"hub: {self.name}: {url}: {reason(error)}{closed}") from None
+            raise DownloadError(f"hub: {self.name}: {url}: {describe_failure(error)}{closed}") from None
         except OSError as error:
             there = f"a folder with {CONFIG} and {WEIGHTS} loads without a network"
-            raise DownloadError(f"hub: {self.name}: {url}: {reason(error)}; {there}: hub.load(folder)") from None
+            raise DownloadError(f"hub: {self.name}: {url}: {describe_failure(error)}; {there}: hub.load(folder)") from None
         said = headers.get("x-repo-commit", "")
         if not self.commit and re.fullmatch(r"[0-9a-f]{40}", said):
             self.commit = said
         return headers
 
-    def _config(self, known: dict[str, str], sha256: Pins) -> str | None:
+    def _find_config(self, known: dict[str, str], sha256: Pins) -> str | None:
         if CONFIG in known:
             return CONFIG
         if known and not isinstance(sha256, Mapping):  # the lock says that there is none
             return None
-        return CONFIG if self._headers(CONFIG) is not None else None
+        return CONFIG if self._request_headers(CONFIG) is not None else None
 
-    def _weights(self, known: dict[str, str]) -> list[str]:
+    def _find_weights(self, known: dict[str, str]) -> list[str]:
         if self.file is not None:
             return [self.file]
         if WEIGHTS in known:
             return [WEIGHTS]
         if INDEX not in known:
-            if self._headers(WEIGHTS) is not None:
+            if self._request_headers(WEIGHTS) is not None:
                 return [WEIGHTS]
-            if self._headers(INDEX) is None:
-                others = [n for n in ("pytorch_model.bin", "pytorch_model.bin.index.json", "hubconf.py") if self._headers(n) is not None]
-                found = f"; there are {_instead(others)}" if others else "; of GitHub's repositories, which are code, none is read"
-                raise MissingFileError(f"hub: {self.name} at {self.revision}: neither {WEIGHTS} nor {INDEX} is at {endpoint()}{found}")
-        self._get(INDEX, parse_checksum(known.get(INDEX)))
-        return [INDEX, *shards_of(os.path.join(self.folder, INDEX))]
+            if self._request_headers(INDEX) is None:
+                others = [
+                    n for n in ("pytorch_model.bin", "pytorch_model.bin.index.json", "hubconf.py") if self._request_headers(n) is not None
+                ]
+                found = f"; there are {_describe_others(others)}" if others else "; of GitHub's repositories, which are code, none is read"
+                raise MissingFileError(f"hub: {self.name} at {self.revision}: neither {WEIGHTS} nor {INDEX} is at {get_endpoint()}{found}")
+        self._download(INDEX, parse_checksum(known.get(INDEX)))
+        return [INDEX, *list_shards(os.path.join(self.folder, INDEX))]
 
-    def _get(self, name: str, wanted: Checksum | None) -> str:
-        """Download a file where it is not there as it should be; returns its sha256."""
+    def _download(self, name: str, wanted: Checksum | None) -> str:
+        """Download a file, unless it is there with the right checksum; returns its sha256."""
         path = os.path.join(self.folder, *name.split("/"))
-        if wanted is None:  # a server may say it of large files
-            said = (self._headers(name) or {}).get("x-linked-etag", "").strip('"')
+        if wanted is None:  # Hugging Face's server names the sha256 of files that it keeps apart (LFS)
+            said = (self._request_headers(name) or {}).get("x-linked-etag", "").strip('"')
             wanted = Checksum("sha256", said) if re.fullmatch(r"[0-9a-f]{64}", said) else None
-        what = f"the repository {self.name}"
-        download(
-            self._url(name),
-            path,
-            wanted=wanted,
-            progress=self.progress,
-            what=what,
-            anew=True,
-            most=_LONGEST_JSON if name.endswith(".json") else None,
-        )
+        what, most = f"the repository {self.name}", _MAX_JSON_BYTES if name.endswith(".json") else None
+        download(self._url(name), path, wanted=wanted, progress=self.progress, what=what, anew=True, most=most)
         return file_digest(path) if wanted is None else wanted.digits

@@ -1,4 +1,4 @@
-"""Networks that everyone builds, made of public layers only; parameter names and counts are those of the published weights."""
+"""Well-known networks, made of public layers only; parameter names and counts are those of the published weights."""
 
 from typing import Any
 
@@ -31,9 +31,9 @@ from tritensor.models.vgg import vgg19_bn as vgg19_bn
 def __getattr__(name: str) -> Any:
     """A model of an installed package, by an entry point of the group "tritensor.models"; see models/installed.py."""
     if not name.startswith("_"):
-        from tritensor.models.installed import installed
+        from tritensor.models.installed import find_installed
 
-        made = installed(name)
+        made = find_installed(name)
         if made is not None:
             return made
     raise AttributeError(f"module 'tritensor.models' has no attribute {name!r}, and no installed package has a model of that name")

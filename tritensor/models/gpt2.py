@@ -56,7 +56,7 @@ class Conv1D(nn.Module):
 
 
 class Attention(nn.Module):
-    """Attention of every token to itself and those before it."""
+    """Attention of each token to itself and the tokens before it."""
 
     def __init__(self, config: GPT2Config) -> None:
         super().__init__()
@@ -127,7 +127,7 @@ class GPT2(nn.Module):
         for name, p in self.named_parameters():
             if name.endswith("c_proj.weight"):  # added 2 n_layer times: scaled, so that the sum keeps its size
                 init.normal_(p, std=0.02 / math.sqrt(2 * config.n_layer))
-        self.register_load_state_dict_pre_hook(_as_published)
+        self.register_load_state_dict_pre_hook(_rename_published)
 
     def forward(self, ids: Tensor) -> Tensor:  # ids: (batch, tokens)
         if ids.ndim != 2:
@@ -166,8 +166,8 @@ class GPT2(nn.Module):
         return ids
 
 
-def _as_published(module: GPT2, state: dict[str, Any], prefix: str, *_: Any) -> None:
-    """Give names of published files those that the parameters have here."""
+def _rename_published(module: GPT2, state: dict[str, Any], prefix: str, *_: Any) -> None:
+    """Give a published state dict the names that the parameters have here."""
     for key in [k for k in state if k.startswith(prefix)]:
         name = key[len(prefix) :].removeprefix("transformer.")
         value = state.pop(key)

@@ -12,7 +12,7 @@ from tritensor.tensor.core import Tensor
 
 
 class BasicBlock(nn.Module):
-    """Two 3 x 3 convolutions and what came in, added."""
+    """Two 3 x 3 convolutions, and the input added."""
 
     expansion = 1
 
@@ -26,13 +26,13 @@ class BasicBlock(nn.Module):
         self.downsample = downsample
 
     def forward(self, x: Tensor) -> Tensor:
-        straight = x if self.downsample is None else self.downsample(x)
+        shortcut = x if self.downsample is None else self.downsample(x)
         y = activated(self.bn1, self.relu, self.conv1(x))
-        return added_and_activated(self.bn2, self.relu, self.conv2(y), straight)  # type: ignore[no-any-return]
+        return added_and_activated(self.bn2, self.relu, self.conv2(y), shortcut)  # type: ignore[no-any-return]
 
 
 class Bottleneck(nn.Module):
-    """1 x 1, 3 x 3 and 1 x 1 convolutions, the last four times as wide, and what came in, added."""
+    """1 x 1, 3 x 3 and 1 x 1 convolutions, the last four times as wide, and the input added."""
 
     expansion = 4
 
@@ -48,10 +48,10 @@ class Bottleneck(nn.Module):
         self.downsample = downsample
 
     def forward(self, x: Tensor) -> Tensor:
-        straight = x if self.downsample is None else self.downsample(x)
+        shortcut = x if self.downsample is None else self.downsample(x)
         y = activated(self.bn1, self.relu, self.conv1(x))
         y = activated(self.bn2, self.relu, self.conv2(y))
-        return added_and_activated(self.bn3, self.relu, self.conv3(y), straight)  # type: ignore[no-any-return]
+        return added_and_activated(self.bn3, self.relu, self.conv3(y), shortcut)  # type: ignore[no-any-return]
 
 
 class ResNet(nn.Module):
@@ -59,7 +59,7 @@ class ResNet(nn.Module):
 
     Args:
         block: BasicBlock or Bottleneck.
-        layers: how many blocks each of the four stages has, at least one.
+        layers: the number of blocks of each of the four stages, at least one.
         small_images: for images of some 32 pixels: a first convolution of 3 x 3 that does not stride, and no pooling behind it.
 
     Raises ValueError for other layers.
@@ -94,10 +94,10 @@ class ResNet(nn.Module):
 
 def _stage(block: type[BasicBlock] | type[Bottleneck], channels: int, width: int, count: int, stride: int) -> nn.Sequential:
     wide = width * block.expansion
-    fits = None
+    downsample = None
     if stride != 1 or channels != wide:
-        fits = nn.Sequential(nn.Conv2d(channels, wide, 1, stride=stride, bias=False), nn.BatchNorm2d(wide))
-    return nn.Sequential(block(channels, width, stride, fits), *(block(wide, width) for _ in range(count - 1)))
+        downsample = nn.Sequential(nn.Conv2d(channels, wide, 1, stride=stride, bias=False), nn.BatchNorm2d(wide))
+    return nn.Sequential(block(channels, width, stride, downsample), *(block(wide, width) for _ in range(count - 1)))
 
 
 def resnet18(num_classes: int = 1000, small_images: bool = False) -> ResNet:

@@ -35,7 +35,7 @@ class Down(nn.Module):
 
 
 class Up(nn.Module):
-    """Twice as large, beside what was there on the way down."""
+    """Twice as large, joined with the features of the same size on the way down."""
 
     def __init__(self, channels: int, out: int, bilinear: bool = False) -> None:
         super().__init__()

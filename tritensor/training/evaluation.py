@@ -69,10 +69,11 @@ class Evaluation:
 
     def _given(self, loader: Iterable[Any], who: str) -> Iterator[Any]:
         """The batches of a loader on the model's device; a bar where they take long."""
+        batches = show_progress(check_loader("loader", loader, who), who, "batches", length(loader), show=self.progress)
         empty = True
-        for batch in show_progress(check_loader("loader", loader, who), who, "batches", length(loader), show=self.progress):
-            self._interrupts.check()
+        for batch in batches:
             empty = False
+            self._interrupts.check()
             yield self._moved(batch)
         if empty:
             raise ArgumentError(f"Trainer.{who}: the loader gave no batch; give one that is not empty, and can be iterated again")

@@ -1,4 +1,4 @@
-"""One call of a model looked at: which modules ran, inside which, what went in and came out, how many multiplications that was."""
+"""Record of a model's call: the modules that ran, inside which others, shapes in and out, multiplications."""
 
 from __future__ import annotations
 
@@ -17,9 +17,9 @@ from tritensor.tensor.core import Tensor
 
 @dataclass
 class Line:
-    """A module as it was called: its path, type, depth, the shapes that went in and came out, parameters of its own, multiply-adds of its own.
+    """A call of a module: its path, type, depth, shapes in and out, and its own parameters and multiply-adds.
 
-    `again`: the module stands in an earlier line as well. `called`: False for one that has parameters and was not called.
+    `again`: the module has an earlier line as well. `called`: False for one that has parameters and was not called.
     """
 
     path: str
@@ -32,24 +32,24 @@ class Line:
     mult_adds: int = 0
     again: bool = False
     called: bool = True
-    bytes_out: int = field(default=0, repr=False)  # of what a module without inner calls gave
+    bytes_out: int = field(default=0, repr=False)  # of the results of a module without inner calls
     inner: bool = field(default=False, repr=False)  # whether it called others
 
 
-def looked_at(model: Module, args: Sequence[Any], kwargs: Mapping[str, Any], mode: str) -> tuple[list[Line], Module]:
-    """Call a model once; modes, buffers, hooks and random numbers are as before afterwards, also after an error, which says how far the call came.
+def run_model(model: Module, args: Sequence[Any], kwargs: Mapping[str, Any], mode: str) -> tuple[list[Line], Module]:
+    """Call a model once; modes, buffers, hooks and random numbers are as before afterwards. An error carries a note of how far the call came.
 
     A model with lazy parameters is copied first, and stays lazy. Returns the lines and the model that ran.
     """
     if any(is_lazy(p) for p in [*model.parameters(), *model.buffers()]):
         model = copy.deepcopy(model)
     calls = _Calls(model)
-    with state_kept(model), no_grad(), watched(model, calls.before, calls.after):
+    with state_kept(model), no_grad(), watched(model, calls.enter, calls.leave):
         model.train(mode == "train")
         try:
             model(*args, **kwargs)
         except Exception as error:
-            error.add_note(f"summary: the call came as far as {calls.reached()}")
+            error.add_note(f"summary: the call came as far as {calls.describe_position()}")
             raise
     return calls.all_lines(), model
 
@@ -64,21 +64,21 @@ class _Calls:
         self._open: list[Line] = []
         self._seen: set[int] = set()
 
-    def before(self, module: Module, args: Any, kwargs: Any) -> None:
-        line = self._line(module, len(self._open))
-        line.input = shape_of([*args, *kwargs.values()])
+    def enter(self, module: Module, args: Any, kwargs: Any) -> None:
+        line = self._make_line(module, len(self._open))
+        line.input = format_shapes([*args, *kwargs.values()])
         for outer in self._open[-1:]:
             outer.inner = True
         self.lines.append(line)
         self._open.append(line)
 
-    def after(self, module: Module, args: Any, result: Any) -> None:
+    def leave(self, module: Module, args: Any, result: Any) -> None:
         line = self._open.pop()
-        line.output = shape_of(result)
-        line.bytes_out = 0 if line.inner else sum(t.nbytes for t in tensors_in(result))
-        line.mult_adds = multiply_adds(module, args, result)
+        line.output = format_shapes(result)
+        line.bytes_out = 0 if line.inner else sum(t.nbytes for t in find_tensors(result))
+        line.mult_adds = count_multiply_adds(module, args, result)
 
-    def _line(self, module: Module, depth: int, called: bool = True) -> Line:
+    def _make_line(self, module: Module, depth: int, called: bool = True) -> Line:
         own = [p for p in module._parameters.values() if p is not None and not is_lazy(p)]
         again = id(module) in self._seen
         self._seen.add(id(module))
@@ -87,12 +87,12 @@ class _Calls:
             learned=sum(p.numel() for p in own if p.requires_grad), again=again, called=called,
         )  # fmt: skip
 
-    def reached(self) -> str:
+    def describe_position(self) -> str:
         at = self._open[-1] if self._open else None
         return "its first module" if at is None else f"{at.path or 'the model'} ({at.kind}), given {at.input}"
 
     def all_lines(self) -> list[Line]:
-        """With those of modules that have parameters and were not called, behind what they belong to."""
+        """The lines, with those of modules that have parameters and were not called, behind the lines of their owners."""
         for name, module in self.model.named_modules():
             if id(module) in self._seen or not any(p is not None for p in module._parameters.values()):
                 continue
@@ -100,44 +100,44 @@ class _Calls:
             at = max(owners, key=lambda i: (len(self.lines[i].path), -i), default=-1)
             depth = self.lines[at].depth + 1 if at >= 0 else 0
             end = next((i for i in range(at + 1, len(self.lines)) if self.lines[i].depth < depth), len(self.lines))
-            self.lines.insert(end, self._line(module, depth, called=False))
+            self.lines.insert(end, self._make_line(module, depth, called=False))
         return self.lines
 
 
-def uncalled_lines(model: Module) -> list[Line]:
+def list_modules(model: Module) -> list[Line]:
     """A line for each module, by its path, without a call."""
     calls = _Calls(model)
     for name, module in model.named_modules(remove_duplicate=False):
-        line = calls._line(module, name.count(".") + 1 if name else 0)
+        line = calls._make_line(module, name.count(".") + 1 if name else 0)
         line.path = name
         calls.lines.append(line)
     return calls.lines
 
 
-def tensors_in(value: Any) -> list[Tensor]:
+def find_tensors(value: Any) -> list[Tensor]:
     """The tensors of nested data."""
     if isinstance(value, Tensor):
         return [value]
     if isinstance(value, Mapping):
         value = list(value.values())
-    return [t for v in value for t in tensors_in(v)] if isinstance(value, list | tuple) else []
+    return [t for v in value for t in find_tensors(v)] if isinstance(value, list | tuple) else []
 
 
-def shape_of(value: Any) -> str:
+def format_shapes(value: Any) -> str:
     """The shapes of nested data, as text."""
     if isinstance(value, Tensor):
         return str(list(value.shape))
     if isinstance(value, Mapping):
-        return ", ".join(f"{k}: {shape_of(v)}" for k, v in value.items())
+        return ", ".join(f"{k}: {format_shapes(v)}" for k, v in value.items())
     if isinstance(value, Sequence) and not isinstance(value, str):
-        return ", ".join(shape_of(v) for v in value)
+        return ", ".join(format_shapes(v) for v in value)
     return type(value).__name__
 
 
-def multiply_adds(module: Module, args: Any, result: Any) -> int:
-    """Multiplications with an addition of a layer's products, biases not counted: linear, convolutions, recurrent layers, attention, and a layer
-    of one's own with a matrix `weight`; 0 of others, and of products in a forward that are no layer's."""
-    outs, ins = tensors_in(result), tensors_in(args)
+def count_multiply_adds(module: Module, args: Any, result: Any) -> int:
+    """Multiply-adds of a layer's products, biases not counted: linear, convolutions, recurrent layers, attention, and a layer of the user's
+    with a matrix `weight`; 0 for others."""
+    outs, ins = find_tensors(result), find_tensors(args)
     if not outs or not ins:
         return 0
     kinds = {c.__name__ for c in type(module).__mro__}
@@ -162,13 +162,13 @@ def multiply_adds(module: Module, args: Any, result: Any) -> int:
         value = ins[2].shape[-1] if len(ins) > 2 else width
         return int(2 * rows * width * width + keys * width * (key.shape[-1] + value) + 2 * rows * length * width)
     weight = module._parameters.get("weight")
-    if weight is not None and weight.ndim == 2 and outs[0].ndim and tuple(weight.shape) in _matrices(ins[0], outs[0]):
+    if weight is not None and weight.ndim == 2 and outs[0].ndim and tuple(weight.shape) in _matrix_shapes(ins[0], outs[0]):
         return int(outs[0].numel() * ins[0].shape[-1])
     return 0
 
 
-def _matrices(x: Tensor, y: Tensor) -> list[tuple[int, int]]:
-    """Shapes of a matrix that leads from the last size of one to that of the other, of the same number of rows."""
+def _matrix_shapes(x: Tensor, y: Tensor) -> list[tuple[int, int]]:
+    """The shapes of a matrix that x is multiplied by to give y: both orders; none where their rows differ."""
     if not x.ndim or not y.ndim or not x.is_floating_point() or x.shape[:-1] != y.shape[:-1]:
         return []
     return [(x.shape[-1], y.shape[-1]), (y.shape[-1], x.shape[-1])]

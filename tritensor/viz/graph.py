@@ -1,4 +1,4 @@
-"""make_dot: the graph behind a result, from its leaves down to it."""
+"""Function make_dot: a picture of a result's graph, from its leaves down to it."""
 
 from __future__ import annotations
 
@@ -13,7 +13,7 @@ from tritensor.viz.picture import Picture
 
 
 def make_dot(var: Any, params: Any = None, show_attrs: bool = False, show_saved: bool = False, max_attr_chars: int = 50) -> Picture:
-    """Draw what backward will walk: results green, functions grey, leaves blue (with their names from `params`), saved tensors orange.
+    """Draw the graph that backward walks: results green, functions grey, leaves blue (with their names from `params`), saved tensors orange.
 
     Args:
         var: a tensor with a graph, or several in a list, tuple or dictionary.
@@ -35,13 +35,13 @@ def make_dot(var: Any, params: Any = None, show_attrs: bool = False, show_saved:
         if not isinstance(t, Tensor) or t.grad_fn is None:
             what = "has no graph behind it" if isinstance(t, Tensor) else "is no tensor"
             raise GradError(f"make_dot: {type(t).__name__} {what}; give a result that was computed from tensors that require grad")
-    drawing = _Drawing(_names(params), show_attrs, show_saved, max_attr_chars)
+    drawing = _Drawing(_names_by_id(params), show_attrs, show_saved, max_attr_chars)
     for t in found:
-        drawing.result(t)
+        drawing.add_result(t)
     return drawing.picture
 
 
-def _names(params: Any) -> dict[int, str]:
+def _names_by_id(params: Any) -> dict[int, str]:
     if params is None:
         return {}
     pairs = params.named_parameters() if isinstance(params, Module) else params.items() if isinstance(params, Mapping) else params
@@ -58,22 +58,22 @@ class _Drawing:
         self.picture = Picture()
         self.names, self.attrs, self.saved, self.letters = names, attrs, saved, letters
         self.seen: set[int] = set()
-        self.held: list[Any] = []  # what a number stands for stays alive, and the number its own
+        self.held: list[Any] = []  # the objects stay alive, so that their ids stay their own
 
-    def result(self, t: Tensor) -> None:
-        self._tensor(t, "output", t)
+    def add_result(self, t: Tensor) -> None:
+        self._add_tensor(t, "output", t)
         if t._base is not None and t._base.grad_fn is not None:
-            self._tensor(t._base, "view", t._base)
+            self._add_tensor(t._base, "view", t._base)
             self.picture.edge(id(t._base), id(t), dashed=True)
         self.picture.edge(id(t.grad_fn), id(t))
-        self._walk(t.grad_fn)
+        self._add_functions(t.grad_fn)
 
-    def _tensor(self, t: Tensor, kind: str, key: Any) -> None:
+    def _add_tensor(self, t: Tensor, kind: str, key: Any) -> None:
         self.held.append(key)
         name = self.names.get(id(t), "")
         self.picture.box(id(key), f"{name}\n{tuple(t.shape)}" if name else f"{tuple(t.shape)}", kind)
 
-    def _walk(self, root: Any) -> None:
+    def _add_functions(self, root: Any) -> None:
         stack = [root]
         while stack:
             fn = stack.pop()
@@ -82,28 +82,28 @@ class _Drawing:
             self.seen.add(id(fn))
             self.held.append(fn)
             if isinstance(fn, AccumulateGrad):
-                self._tensor(fn.variable, "leaf", fn)
+                self._add_tensor(fn.variable, "leaf", fn)
                 continue
-            self.picture.box(id(fn), self._label(fn), "function")
+            self.picture.box(id(fn), self._format_label(fn), "function")
             for above, _ in fn.next_functions:
                 if above is not None:
                     self.picture.edge(id(above), id(fn))
                     stack.append(above)
             if self.saved:
-                self._keeps(fn)
+                self._add_saved(fn)
 
-    def _label(self, fn: Any) -> str:
+    def _format_label(self, fn: Any) -> str:
         attrs = getattr(fn, "attrs", None) if self.attrs else None
         if not attrs:
             return str(fn.name())
         shown = [f"{k}: {v!r}"[: self.letters] for k, v in attrs.items()]
         return "\n".join([fn.name(), "-" * max(len(fn.name()), 8), *shown])
 
-    def _keeps(self, fn: Any) -> None:
+    def _add_saved(self, fn: Any) -> None:
         leaves = {id(f.variable) for f, _ in fn.next_functions if isinstance(f, AccumulateGrad)}
         for name, value in fn.saved() if hasattr(fn, "saved") else ():
             if isinstance(value, Tensor) and id(value) not in leaves:
-                self._tensor(value, "saved", value)
+                self._add_tensor(value, "saved", value)
                 label, kind = self.picture.boxes[id(value)]
                 self.picture.boxes[id(value)] = ([name, *label[-1:]], kind)
                 self.picture.edge(id(value), id(fn), dashed=True)

@@ -1,4 +1,4 @@
-"""Where the boxes of a directed graph go: layers, an order in each that crosses few edges, places from left to right (Sugiyama, Tagawa, Toda 1981)."""
+"""Layout of a directed graph: layers, an order in each that crosses few edges, positions from left to right (Sugiyama, Tagawa, Toda 1981)."""
 
 from __future__ import annotations
 
@@ -8,23 +8,23 @@ from dataclasses import dataclass, field
 SWEEPS = 8  # down and up over the layers, each time putting a node at the mean of its neighbours
 GAP_X, GAP_Y = 18.0, 34.0
 SPAN = 1  # layers that the uses of one source may lie apart before it is drawn again beside them
-MOST_POINTS = 40_000  # through which edges are led around boxes; the longest edges of a graph with more go straight
+MAX_POINTS = 40_000  # through which edges are led around boxes; the longest edges of a graph with more go straight
 Edge = tuple[int, int]
-Place = tuple[float, float]
+Point = tuple[float, float]
 
 
 @dataclass
 class Layout:
-    """Centres of the boxes, the points that each edge passes, and the size of the whole; `copies` are further places of sources."""
+    """Centres of the boxes, the points that each edge passes, and the size of the whole; `copies` are further positions of sources."""
 
-    at: dict[int, Place] = field(default_factory=dict)
-    copies: dict[int, list[Place]] = field(default_factory=dict)
-    routes: dict[Edge, list[Place]] = field(default_factory=dict)
+    at: dict[int, Point] = field(default_factory=dict)
+    copies: dict[int, list[Point]] = field(default_factory=dict)
+    routes: dict[Edge, list[Point]] = field(default_factory=dict)
     width: float = 0.0
     height: float = 0.0
 
 
-def laid_out(sizes: Mapping[int, tuple[float, float]], edges: Sequence[Edge]) -> Layout:
+def lay_out(sizes: Mapping[int, tuple[float, float]], edges: Sequence[Edge]) -> Layout:
     """Place boxes of these widths and heights, edges leading downwards. The edges must have no circle.
 
     A source whose uses lie far apart, such as a weight of a recurrent layer, is placed beside each of them: one box and an edge over the whole
@@ -32,14 +32,14 @@ def laid_out(sizes: Mapping[int, tuple[float, float]], edges: Sequence[Edge]) ->
     """
     edges = list(dict.fromkeys(edges))
     split = _Split(sizes, edges)
-    rank = _ranks(split)
+    rank = _assign_layers(split)
     split.merge(rank)
     spans = {n: sizes[split.original[n]] for n in rank}
     rows: list[list[int]] = [[] for _ in range(max(rank.values(), default=-1) + 1)]
     for n, r in rank.items():
         rows[r].append(n)
     inner = split.edges()
-    chains = _chains(inner, rank, rows, spans)
+    chains = _make_chains(inner, rank, rows, spans)
     below: dict[int, list[int]] = {n: [] for n in spans}
     above: dict[int, list[int]] = {n: [] for n in spans}
     for edge in inner:
@@ -48,12 +48,12 @@ def laid_out(sizes: Mapping[int, tuple[float, float]], edges: Sequence[Edge]) ->
             if len(chain) > 2 or rank[b] == rank[a] + 1:  # the others go straight, and pull nothing
                 below[a].append(b)
                 above[b].append(a)
-    _order(rows, above, below)
-    return _drawn(rows, spans, _places(rows, spans, above, below, _Spines(rows, spans, above, below)), chains, split)
+    _order_layers(rows, above, below)
+    return _assemble(rows, spans, _place_boxes(rows, spans, above, below, _Spines(rows, spans, above, below)), chains, split)
 
 
 class _Split:
-    """A graph whose sources stand once for each use, until `merge` joins those that lie together."""
+    """A graph with a copy of each source for each use, until `merge` joins those that lie together."""
 
     def __init__(self, sizes: Mapping[int, tuple[float, float]], edges: Sequence[Edge]) -> None:
         self.below: dict[int, list[int]] = {n: [] for n in sizes}
@@ -85,10 +85,10 @@ class _Split:
             keeper = source
             for n in some:
                 self.below[n] = []
-            for place, target in sorted((rank[n], target_of[n]) for n in some):
-                if place > first + SPAN:
-                    keeper, first = next(names), place
-                    rank[keeper] = place
+            for position, target in sorted((rank[n], target_of[n]) for n in some):
+                if position > first + SPAN:
+                    keeper, first = next(names), position
+                    rank[keeper] = position
                 self.below[keeper].append(target)
             for n in names:
                 del rank[n], self.below[n], self.original[n]
@@ -97,8 +97,8 @@ class _Split:
         return [(a, b) for a, some in self.below.items() for b in some]
 
 
-def _ranks(graph: _Split) -> dict[int, int]:
-    """The layer of each node: below all that leads to it, and right above what it leads to where that makes edges shorter."""
+def _assign_layers(graph: _Split) -> dict[int, int]:
+    """The layer of each node: below its sources, and right above its first target where that makes edges shorter."""
     waiting = {n: len(some) for n, some in graph.above.items()}
     rank = dict.fromkeys(waiting, 0)
     ready = [n for n, w in waiting.items() if w == 0]
@@ -110,7 +110,7 @@ def _ranks(graph: _Split) -> dict[int, int]:
                 ready.append(m)
     if len(ready) != len(rank):
         raise ValueError("laid_out: the edges lead in a circle; a graph of layers has none")
-    light: set[int] = set()  # used once, and made of such alone: comes along with what uses it
+    light: set[int] = set()  # used once, and with sources of that kind alone: they come along with their target
     for n in ready:
         if len(graph.below[n]) == 1 and all(m in light for m in graph.above[n]):
             light.add(n)
@@ -122,7 +122,7 @@ def _ranks(graph: _Split) -> dict[int, int]:
     return {n: r - least for n, r in rank.items()}
 
 
-def _chains(
+def _make_chains(
     edges: Sequence[Edge], rank: Mapping[int, int], rows: list[list[int]], spans: dict[int, tuple[float, float]]
 ) -> dict[Edge, list[int]]:
     """Each edge as a chain of one step a layer, with points (boxes of no width) on the layers that it passes."""
@@ -132,7 +132,7 @@ def _chains(
     for a, b in sorted(edges, key=lambda e: rank[e[1]] - rank[e[0]]):
         passed = range(rank[a] + 1, rank[b])
         points += len(passed)
-        if points > MOST_POINTS:
+        if points > MAX_POINTS:
             chains[a, b] = [a, b]
             continue
         for r in passed:
@@ -143,23 +143,23 @@ def _chains(
     return chains
 
 
-def _order(rows: list[list[int]], above: Mapping[int, list[int]], below: Mapping[int, list[int]]) -> None:
-    """Order each layer by the mean place of its neighbours, downwards and upwards in turn."""
-    place = {n: float(i) for row in rows for i, n in enumerate(row)}
+def _order_layers(rows: list[list[int]], above: Mapping[int, list[int]], below: Mapping[int, list[int]]) -> None:
+    """Order each layer by the mean position of its neighbours, downwards and upwards in turn."""
+    position = {n: float(i) for row in rows for i, n in enumerate(row)}
     for sweep in range(SWEEPS):
         down = sweep % 2 == 0
         beside = above if down else below
         for row in rows[1:] if down else rows[-2::-1]:
             if len(row) == 1:
                 continue
-            mean = {n: sum([place[m] for m in beside[n]]) / len(beside[n]) if beside[n] else place[n] for n in row}
+            mean = {n: sum([position[m] for m in beside[n]]) / len(beside[n]) if beside[n] else position[n] for n in row}
             row.sort(key=mean.__getitem__)
             for i, n in enumerate(row):
-                place[n] = float(i)
+                position[n] = float(i)
 
 
 class _Spines:
-    """Paths that are to be straight: each edge whose ends are each other's way to the farthest node above and below. The longest count most."""
+    """Paths that are drawn straight: edges whose ends are each other's way to the farthest node above and below. The longest count most."""
 
     def __init__(
         self,
@@ -168,7 +168,7 @@ class _Spines:
         above: Mapping[int, list[int]],
         below: Mapping[int, list[int]],
     ) -> None:
-        depth, height = _farthest(rows, above), _farthest(rows[::-1], below)
+        depth, height = _longest_paths(rows, above), _longest_paths(rows[::-1], below)
         real = {n: spans[n][1] > 0 for n in spans}  # of a path around boxes and one through them the latter
         up = {n: max(some, key=lambda m: (depth[m], real[m])) for n, some in above.items() if some}
         down = {n: max(some, key=lambda m: (height[m], real[m])) for n, some in below.items() if some}
@@ -183,8 +183,8 @@ class _Spines:
         self.weight = {n: float(max(length[head[n]], 1)) ** 2 for n in head}
 
 
-def _farthest(rows: list[list[int]], before: Mapping[int, list[int]]) -> dict[int, int]:
-    """How many steps lead to each node from the farthest that leads to it."""
+def _longest_paths(rows: list[list[int]], before: Mapping[int, list[int]]) -> dict[int, int]:
+    """The number of steps to each node from the farthest one that leads to it."""
     steps: dict[int, int] = {}
     for row in rows:
         for n in row:
@@ -192,7 +192,7 @@ def _farthest(rows: list[list[int]], before: Mapping[int, list[int]]) -> dict[in
     return steps
 
 
-def _places(
+def _place_boxes(
     rows: list[list[int]], spans: Mapping[int, tuple[float, float]], above: Mapping[int, list[int]], below: Mapping[int, list[int]],
     spines: _Spines,
 ) -> dict[int, float]:  # fmt: skip
@@ -211,12 +211,12 @@ def _places(
             if len(row) == 1:
                 x[row[0]] = wanted[0]
                 continue
-            for n, at in zip(row, _apart(wanted, [spans[n][0] for n in row], [spines.weight[n] for n in row]), strict=True):
+            for n, at in zip(row, _separate(wanted, [spans[n][0] for n in row], [spines.weight[n] for n in row]), strict=True):
                 x[n] = at
     return x
 
 
-def _apart(wanted: list[float], widths: list[float], weights: list[float]) -> list[float]:
+def _separate(wanted: list[float], widths: list[float], weights: list[float]) -> list[float]:
     """Centres near the wanted ones, in the same order and a gap apart: groups that touch move to their mean (pool adjacent violators)."""
     offset, ahead = [], 0.0
     for i, w in enumerate(widths):
@@ -233,13 +233,13 @@ def _apart(wanted: list[float], widths: list[float], weights: list[float]) -> li
     return [b + o for b, o in zip(bases, offset, strict=True)]
 
 
-def _drawn(
+def _assemble(
     rows: list[list[int]], spans: Mapping[int, tuple[float, float]], x: Mapping[int, float], chains: Mapping[Edge, list[int]], split: _Split
 ) -> Layout:
-    """Places moved to begin at 0, heights of the layers added up."""
+    """The layout: positions that begin at 0, heights of the layers added up."""
     out = Layout()
     left = min((x[n] - spans[n][0] / 2 for n in x), default=0.0)
-    centre: dict[int, Place] = {}
+    centre: dict[int, Point] = {}
     room: dict[int, float] = {}  # half the height of a node's layer
     top = 0.0
     for row in rows:

@@ -1,4 +1,4 @@
-"""A graph of labelled boxes: its DOT source, and the same drawn as SVG without any program to help."""
+"""Picture of a graph of labelled boxes: its DOT source, and the same as SVG, drawn without another program."""
 
 from __future__ import annotations
 
@@ -6,9 +6,9 @@ import re
 from pathlib import Path
 from xml.sax.saxutils import escape
 
-from tritensor.viz.layout import laid_out
+from tritensor.viz.layout import lay_out
 
-# How a kind of box looks: fill, and whether its corners are round.
+# By kind of box: fill, and whether its corners are round.
 KINDS = {
     "function": ("#e8e8e8", True), "leaf": ("#add8e6", False), "saved": ("#ffa500", False), "output": ("#caff70", False),
     "view": ("#a2cd5a", False),
@@ -64,7 +64,7 @@ class Picture:
         for i, key in enumerate(keys):
             label = self.boxes[key][0]
             sizes[i] = (max(max(len(part) for part in label) * LETTER, 20.0) + 2 * PAD, len(label) * LINE + 2 * PAD - 4)
-        layout = laid_out(sizes, [(number[a], number[b]) for a, b, _ in self.edges])
+        layout = lay_out(sizes, [(number[a], number[b]) for a, b, _ in self.edges])
         width, height = layout.width + 2 * MARGIN, layout.height + 2 * MARGIN
         out = [
             f'<svg xmlns="http://www.w3.org/2000/svg" width="{width:.0f}" height="{height:.0f}" viewBox="0 0 {width:.0f} {height:.0f}" '
@@ -75,10 +75,10 @@ class Picture:
         ]
         for a, b, dashed in self.edges:
             end = ' stroke-dasharray="4 3"' if dashed else ' marker-end="url(#tip)"'
-            out.append(f'<path d="{_curve(layout.routes[number[a], number[b]])}" fill="none" stroke="#444"{end}/>')
+            out.append(f'<path d="{_curve_path(layout.routes[number[a], number[b]])}" fill="none" stroke="#444"{end}/>')
         for i, key in enumerate(keys):
-            out.append(_drawn(*self.boxes[key], layout.at[i], sizes[i]))
-            out += [_drawn(*self.boxes[key], at, sizes[i], again=True) for at in layout.copies.get(i, ())]
+            out.append(_draw_box(*self.boxes[key], layout.at[i], sizes[i]))
+            out += [_draw_box(*self.boxes[key], at, sizes[i], again=True) for at in layout.copies.get(i, ())]
         return "\n".join([*out, "</g></svg>"]) + "\n"
 
     def _repr_svg_(self) -> str:
@@ -100,7 +100,7 @@ class Picture:
         return str(self.save(f"{filename}.{format}"))
 
 
-def _curve(points: list[tuple[float, float]]) -> str:
+def _curve_path(points: list[tuple[float, float]]) -> str:
     """A smooth path through the points, leaving and arriving straight."""
     (x, y), *rest = points
     parts = [f"M{x:.1f} {y:.1f}"]
@@ -111,7 +111,7 @@ def _curve(points: list[tuple[float, float]]) -> str:
     return " ".join(parts)
 
 
-def _drawn(label: list[str], kind: str, at: tuple[float, float], size: tuple[float, float], again: bool = False) -> str:
+def _draw_box(label: list[str], kind: str, at: tuple[float, float], size: tuple[float, float], again: bool = False) -> str:
     (x, y), (width, height) = at, size
     fill, is_round = KINDS[kind]
     corner = (' rx="6"' if is_round else "") + (' stroke-dasharray="3 2"' if again else "")

@@ -1,4 +1,4 @@
-"""summary: the layers of a model with the shapes that pass, parameters and multiply-adds, as a table for terminals and notebooks."""
+"""Function summary: a table of a model's layers with their shapes, parameters and multiply-adds, for terminals and notebooks."""
 
 from __future__ import annotations
 
@@ -13,7 +13,7 @@ from tritensor.nn.parameter import is_lazy
 from tritensor.tensor.core import Tensor
 from tritensor.tensor.public_api.publish import public
 from tritensor.viz.calls import Line as Line
-from tritensor.viz.calls import looked_at, tensors_in, uncalled_lines
+from tritensor.viz.calls import find_tensors, list_modules, run_model
 
 _COLUMNS = ("Layer", "Input shape", "Output shape", "Parameters", "Mult-adds")
 _MIB = 2**20
@@ -26,8 +26,8 @@ class Summary:
         lines: one for each call of a module, down to `depth`.
         total_params, trainable_params, param_bytes: of the model; what several modules share counts once.
         total_mult_adds: of all layers' products.
-        input_bytes, output_bytes: of what went in, and of what layers without inner ones gave: twice that, values and gradients, is about what a
-            training step keeps.
+        input_bytes, output_bytes: of the inputs, and of the results of layers without inner ones: twice that, values and gradients, is about the
+            memory that a training step keeps.
     """
 
     def __init__(self, lines: list[Line], model: Module, input_bytes: int, depth: int | None) -> None:
@@ -37,34 +37,27 @@ class Summary:
         self.param_bytes = sum(p.nbytes for p in params)
         self.total_mult_adds = sum(x.mult_adds for x in lines)
         self.input_bytes, self.output_bytes = input_bytes, sum(x.bytes_out for x in lines)
-        self.lines = lines if depth is None else _folded(lines, depth)
+        self.lines = lines if depth is None else _fold_lines(lines, depth)
         self._ran = any(x.output for x in lines)
 
-    def _rows(self) -> list[tuple[str, ...]]:
+    def _format_rows(self) -> list[tuple[str, ...]]:
         rows: list[tuple[str, ...]] = []
         outer = [""]
         for x in self.lines:
             outer[x.depth :] = [x.path]
             above = outer[x.depth - 1] if x.depth else ""
             name = x.path[len(above) + 1 :] if above and x.path.startswith(above + ".") else x.path
-            said = f"{x.parameters:,}" if x.parameters else "--"
+            parameters = f"{x.parameters:,}" if x.parameters else "--"
             if x.again:
-                said = "(again)" if x.parameters else "--"
+                parameters = "(again)" if x.parameters else "--"
             elif x.parameters and not x.learned:
-                said += " frozen"
+                parameters += " frozen"
             output = x.output if x.called else "(not called)"
-            rows.append(
-                (
-                    "  " * x.depth + (f"{name}: " if name else "") + x.kind,
-                    x.input,
-                    output,
-                    said,
-                    f"{x.mult_adds:,}" if x.mult_adds else "--",
-                )
-            )
+            layer = "  " * x.depth + (f"{name}: " if name else "") + x.kind
+            rows.append((layer, x.input, output, parameters, f"{x.mult_adds:,}" if x.mult_adds else "--"))
         return rows
 
-    def _sums(self) -> list[str]:
+    def _format_sums(self) -> list[str]:
         sums = [
             f"Parameters: {self.total_params:,}, of which learned: {self.trainable_params:,}",
             f"Their size: {self.param_bytes / _MIB:.2f} MiB",
@@ -81,25 +74,25 @@ class Summary:
 
     def __str__(self) -> str:
         shown = [0, 1, 2, 3, 4] if self._ran else [0, 3]
-        rows: list[tuple[str, ...]] = [_COLUMNS, *self._rows()]
+        rows: list[tuple[str, ...]] = [_COLUMNS, *self._format_rows()]
         widths = [max(len(row[i]) for row in rows) for i in range(5)]
         lines = ["  ".join([f"{row[i]:>{widths[i]}}" if i > 2 else f"{row[i]:<{widths[i]}}" for i in shown]).rstrip() for row in rows]
         rule = "-" * max(map(len, lines))
-        return "\n".join([lines[0], rule, *lines[1:], rule, *self._sums()])
+        return "\n".join([lines[0], rule, *lines[1:], rule, *self._format_sums()])
 
     __repr__ = __str__
 
     def _repr_html_(self) -> str:
         head = "".join([f"<th>{c}</th>" for c in _COLUMNS])
         body = []
-        for x, row in zip(self.lines, self._rows(), strict=True):
+        for x, row in zip(self.lines, self._format_rows(), strict=True):
             first = f'<td style="text-align:left;padding-left:{x.depth * 1.2 + 0.5:g}em">{escape(row[0].strip())}</td>'
             body.append(f"<tr>{first}{''.join([f'<td>{escape(cell)}</td>' for cell in row[1:]])}</tr>")
-        return f"<table><thead><tr>{head}</tr></thead><tbody>{''.join(body)}</tbody></table><p>{'<br>'.join(map(escape, self._sums()))}</p>"
+        return f"<table><thead><tr>{head}</tr></thead><tbody>{''.join(body)}</tbody></table><p>{'<br>'.join(map(escape, self._format_sums()))}</p>"
 
 
-def _folded(lines: list[Line], depth: int) -> list[Line]:
-    """Lines down to a depth; what lies below is counted in the last one above."""
+def _fold_lines(lines: list[Line], depth: int) -> list[Line]:
+    """Lines down to a depth; deeper ones are counted in the last one above."""
     from dataclasses import replace
 
     found: list[Line] = []
@@ -119,11 +112,11 @@ def summary(
     model: Module, input_size: Any = None, input_data: Any = None, dtype: Any = None, device: Any = None, depth: int | None = None,
     dtypes: Any = None, mode: str = "eval", **kwargs: Any,
 ) -> Summary:  # fmt: skip
-    """Run a model once and tell what each of its modules gives. The model is afterwards as it was before.
+    """Run a model once and list its modules with their shapes. The model is afterwards as it was before.
 
     Args:
         input_size: a shape, with the batch, or several in a list, or in a dict by the model's arguments: zeros of them are passed.
-        input_data: a tensor, or several in a list, tuple or dict, in its place. Without both nothing runs: modules and parameters are listed.
+        input_data: a tensor, or several in a list, tuple or dict, in its where. Without both nothing runs: modules and parameters are listed.
         dtype: of the zeros; `dtypes`, a list, where they differ.
         device: where the zeros are; None: where the model is.
         depth: the deepest lines that are shown, 0 for the model alone; what lies below is counted in them.
@@ -150,31 +143,31 @@ def summary(
     if mode not in ("eval", "train") or (depth is not None and depth < 0):
         raise ArgumentError(f"summary: mode={mode!r}, depth={depth!r}; give 'eval' or 'train', and a depth of 0 or more")
     if input_size is None and input_data is None and not kwargs:
-        return Summary(uncalled_lines(model), model, 0, depth)
-    given = input_data if input_data is not None else () if input_size is None else _inputs(input_size, dtypes or dtype, device, model)
+        return Summary(list_modules(model), model, 0, depth)
+    given = input_data if input_data is not None else () if input_size is None else _make_inputs(input_size, dtypes or dtype, device, model)
     if isinstance(given, Mapping):
         args, kwargs = (), {**given, **kwargs}
     else:
         args = tuple(given) if isinstance(given, list | tuple) else (given,)
-    lines, ran = looked_at(model, args, kwargs, mode)
-    return Summary(lines, ran, sum(t.nbytes for t in tensors_in([args, kwargs])), depth)
+    lines, ran = run_model(model, args, kwargs, mode)
+    return Summary(lines, ran, sum(t.nbytes for t in find_tensors([args, kwargs])), depth)
 
 
-def _inputs(size: Any, dtype: Any, device: Any, model: Module) -> Any:
+def _make_inputs(size: Any, dtype: Any, device: Any, model: Module) -> Any:
     """Zeros of a shape, of several, or of those of a dict."""
     first = next((p for p in model.parameters() if not is_lazy(p)), None)
-    place = device if device is not None else None if first is None else first.device
+    where = device if device is not None else None if first is None else first.device
     if isinstance(size, Mapping):
         by_name = dtype if isinstance(dtype, Mapping) else dict.fromkeys(size, dtype)
-        return {name: _zeros(shape, by_name.get(name), place) for name, shape in size.items()}
+        return {name: _make_zeros(shape, by_name.get(name), where) for name, shape in size.items()}
     shapes = [size] if all(isinstance(n, int) for n in size) else list(size)
     kinds = list(dtype) if isinstance(dtype, list | tuple) else [dtype] * len(shapes)
     if len(kinds) != len(shapes):
         raise ArgumentError(f"summary: {len(kinds)} dtypes for {len(shapes)} shapes; give one for each")
-    return tuple([_zeros(s, k, place) for s, k in zip(shapes, kinds, strict=True)])
+    return tuple([_make_zeros(s, k, where) for s, k in zip(shapes, kinds, strict=True)])
 
 
-def _zeros(shape: Any, dtype: Any, device: Any) -> Tensor:
+def _make_zeros(shape: Any, dtype: Any, device: Any) -> Tensor:
     if not isinstance(shape, list | tuple) or not all(isinstance(n, int) for n in shape):
         raise ArgumentError(f"summary: input_size has {shape!r}; give a shape such as (1, 3, 224, 224), or a list of shapes")
     return public["zeros"](tuple(shape), dtype=None if dtype is None else as_dtype(dtype), device=device)  # type: ignore[no-any-return]

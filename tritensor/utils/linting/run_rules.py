@@ -14,7 +14,7 @@ from tritensor.tensor.core import Tensor
 from tritensor.tensor.public_api.publish import public
 from tritensor.utils.linting.report import Slip, is_kind
 from tritensor.utils.linting.sequence_rules import check_bias, check_loss, loss_name
-from tritensor.viz.calls import tensors_in
+from tritensor.viz.calls import find_tensors
 
 
 def check_sample(model: Module, inputs: tuple[Any, ...], loss: Any) -> Iterator[Slip]:
@@ -22,13 +22,13 @@ def check_sample(model: Module, inputs: tuple[Any, ...], loss: Any) -> Iterator[
     with state_kept(model):
         flow = _Flow(model)
         with enable_grad(), watched(model, flow.before, flow.after):
-            outputs = tensors_in(model(*inputs))
+            outputs = find_tensors(model(*inputs))
         yield from flow.slips
         yield from _check_outputs(outputs, flow, loss)
         yield from _check_unused(model, outputs)
         model.eval()
         with enable_grad():
-            drops = _has_dropout(tensors_in(model(*inputs)))
+            drops = _has_dropout(find_tensors(model(*inputs)))
     if drops:
         what = "it drops values in eval mode as well: F.dropout without training="
         yield Slip("dropout-in-eval", "", what, "give F.dropout(x, p, training=self.training), or use nn.Dropout")
@@ -46,7 +46,7 @@ class _Flow:
         self._bad = False
 
     def before(self, module: Module, args: Any, kwargs: Any) -> None:
-        given = tensors_in([args, kwargs])
+        given = find_tensors([args, kwargs])
         self.held += given
         path = self.names.get(id(module), "")
         simple = not list(module.children())
@@ -65,7 +65,7 @@ class _Flow:
 
     def after(self, module: Module, args: Any, result: Any) -> None:
         path = self.names.get(id(module), "")
-        for t in tensors_in(result):
+        for t in find_tensors(result):
             self.held.append(t)
             self._taken.pop(id(t), None)  # what is given on as it came is the next one's to write over
             if not list(module.children()):
