@@ -78,6 +78,7 @@ def asarray(obj: Any, *, dtype: Any = None, device: Any = None, copy: bool | Non
     """
     memory = obj.array if isinstance(obj, Tensor) else obj if isinstance(obj, np.ndarray) else None
     made = as_tensor(obj, dtype, device)
+    # Identity of memory, not of objects: a numpy array is wrapped without a copy.
     same = memory is not None and made.array is memory
     if copy is False and not same:
         raise ArgumentError("asarray: the data cannot be had without a copy; leave copy=False out, or convert it before")
@@ -115,6 +116,7 @@ def _parse_shape(name: str, shape: Any) -> tuple[int, ...]:
     found = parse_sizes(name, shape) if shape else ()
     if min(found, default=0) < 0:
         raise ShapeError(f"{name}: shape {found} has a negative size; give sizes of 0 or more")
+    # numpy's own error for such a size names neither the function nor the shape.
     if math.prod(found) >= 1 << 60:
         raise ShapeError(f"{name}: shape {found} has {math.prod(found)} elements, more than memory can address; give smaller sizes")
     return found
@@ -213,8 +215,10 @@ def make_in_layout(x: Tensor, memory_format: Any, make: Callable[[tuple[int, ...
     shape, wanted = tuple(x.array.shape), as_format("memory_format", memory_format, preserve_format)
     if type(x.array) is WrappedArray:
         return transform.current.like(make(shape), x)  # type: ignore[no-any-return]
+    # The usual layout needs no permutation.
     if wanted is contiguous_format or (wanted is preserve_format and array.is_contiguous(x.array)):
         return make(shape)
+    # Made in C order of the permuted shape and permuted back: filling runs along memory.
     order = order_of(formatted(shape, array.element_strides(x.array), wanted))
     y = make(tuple([shape[d] for d in order]))
     return new_tensor(y.array.transpose(tuple([order.index(d) for d in range(len(shape))])))
@@ -266,6 +270,7 @@ def meshgrid(*tensors: Tensor, indexing: str = "ij") -> tuple[Tensor, ...]:
         raise ArgumentError(f"meshgrid: indexing {indexing!r} is neither 'ij' nor 'xy'")
     if not given:
         raise ArgumentError("meshgrid: no tensors; give one at least")
+    # Cartesian order exchanges the first two axes, and leaves the others.
     swap = indexing == "xy" and len(given) > 1
     axes = list(range(len(given)))
     if swap:
@@ -292,6 +297,7 @@ def from_dlpack(ext_tensor: Any, *, device: Any = None, copy: bool | None = None
     """
     if isinstance(ext_tensor, Tensor):
         found = ext_tensor
+    # A bare capsule is accepted, as PyTorch's older from_dlpack did.
     elif not hasattr(ext_tensor, "__dlpack__") and type(ext_tensor).__name__ != "PyCapsule":
         raise TypeError(f"from_dlpack: {type(ext_tensor).__name__} does not speak DLPack; give the array itself, or use tensor(...)")
     else:

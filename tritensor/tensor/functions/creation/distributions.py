@@ -82,6 +82,7 @@ def _draw_poisson(rate: np.ndarray, generator: Generator | None) -> np.ndarray:
     if few.size:
         small = rate[few]
         out[few] = _draw_by_inversion(_draw_uniforms(few.size, generator), np.exp(-small), lambda which, k: small[which] / k)
+    # An infinite rate would never be accepted: its number is infinite.
     many = ((rate >= FEW) & (rate < np.inf)).nonzero()[0]
     if many.size:
         out[many] = _draw_poisson_ptrs(rate[many], generator)
@@ -110,6 +111,7 @@ def _draw_poisson_ptrs(rate: np.ndarray, generator: Generator | None) -> np.ndar
 
 # -- binomial
 def _draw_binomial(count: np.ndarray, prob: np.ndarray, generator: Generator | None) -> np.ndarray:
+    # Inversion counts successes up from 0, which is short only where they are few.
     p = np.where(prob > 0.5, 1 - prob, prob)  # of what comes less often
     expected = count * p
     out = np.zeros(count.size)
@@ -165,6 +167,7 @@ def poisson(x: Tensor, generator: Generator | None = None) -> Tensor:
     """
     _require_float("poisson", "input", x)
     rate = to_host(x.array).astype(np.float64).reshape(-1)
+    # not >=, so that NaN is refused too.
     if not (rate >= 0).all():
         raise ArgumentError(f"poisson: the rates must be 0 or more; the least is {rate.min()}")
     drawn = np.empty(rate.size, x.array.dtype)
@@ -199,6 +202,7 @@ def draw_cauchy(shape: tuple[int, ...], kind: np.dtype, on: device, generator: G
     """Standard Cauchy numbers tan(pi t), t of (-1/2, 1/2); beyond 1/4 as the cotangent of what is left to 1/2, which is exact."""
     u = draw_uniform(shape, kind, on, generator)
     t = ops.add(ops.sub(u, 0.5), 2.0**-54 if kind == np.float64 else 2.0**-25)  # the middle of u's cell: no number of them is 0 or 1/2
+    # Near 1/2 the tangent loses all digits of t's distance from the pole; the cotangent of that distance keeps them.
     far = ops.gt(ops.abs(t), 0.25)
     turned = ops.tan(ops.mul(ops.where(far, ops.sub(0.5, ops.abs(t)), t), math.pi))
     return ops.where(far, ops.div(ops.sign(t), turned), turned)
@@ -233,6 +237,7 @@ def geometric_(x: Tensor, p: float, *, generator: Generator | None = None) -> Te
 
     Raises ValueError for a p that is not between 0 and 1.
     """
+    # Counts of trials are whole: integer tensors can hold them, unlike the other distributions'.
     if x.dtype.kind not in ("float", "int", "uint"):
         raise DTypeError(f"geometric_: {x.dtype.name} cannot hold such numbers; use a floating or integer type")
     if not 0 < p < 1:

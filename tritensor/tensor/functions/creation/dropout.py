@@ -69,6 +69,7 @@ def feature_dropout(x: Tensor, p: float, train: bool) -> Tensor:
 
 def _drop_to_lowest(x: Tensor, shape: tuple[int, ...], p: float) -> Tensor:
     """Dropped elements take selu's lowest value; a line through the rest keeps mean 0 and variance 1."""
+    # The slope below would be 1 / 0; PyTorch gives zeros, and NaN of what is not finite.
     if p == 1:
         return ops.mul(x, 0.0)
     a = 1.0 / math.sqrt((_SELU_LOW * _SELU_LOW * p + 1.0) * (1.0 - p))
@@ -112,5 +113,6 @@ def native_dropout(x: Tensor, p: float, train: bool | None) -> tuple[Tensor, Ten
     _keeps_all(p, True, "native_dropout")
     if train is False:
         return ops.copy(x), ops.full(shape=tuple(x.shape), value=True, dtype=np.dtype(bool), device=x.device)
+    # The mask is asked for as well: it is what of the noise is not 0.
     scaled = _draw_noise(x, tuple(x.shape), p)
     return ops.mul(x, scaled), ops.ne(scaled, 0)

@@ -42,6 +42,7 @@ def _draw_normals(n: int, generator: Generator | None) -> np.ndarray:
 
 def _draw_log_gammas(a: np.ndarray, generator: Generator | None) -> np.ndarray:
     """Logarithms of gamma numbers, which do not underflow where concentrations are small."""
+    # The method needs a concentration of 1 at least; smaller ones are corrected below.
     d = np.where(a < 1, a + 1, a) - 1 / 3
     c = 1 / np.sqrt(9 * d)
     found, open_ = np.zeros(a.size), np.arange(a.size)
@@ -63,6 +64,7 @@ def _draw_logs(name: str, alpha: Tensor, generator: Generator | None) -> np.ndar
     if alpha.dtype.kind != "float":
         raise DTypeError(f"{name}: the concentration is {alpha.dtype.name}; give a floating type")
     a = to_host(alpha.array).astype(np.float64).reshape(-1)
+    # not >, so that NaN is refused too.
     if not (a > 0).all():
         raise ArgumentError(f"{name}: concentrations must be above 0; the least is {a.min()}")
     found = np.empty(a.size)
@@ -137,6 +139,7 @@ def draw_gammas(alpha: Tensor, generator: Generator | None) -> Tensor:
 def draw_dirichlets(alpha: Tensor, generator: Generator | None) -> Tensor:
     """Dirichlet vectors that know nothing of where they came from."""
     logs = _draw_logs("sample_dirichlet", alpha, generator)
+    # Ratios of gammas through logarithms: small concentrations underflow otherwise.
     parts = np.exp(logs - logs.max(-1, keepdims=True, initial=-np.inf))
     return _tensor_like(parts / parts.sum(-1, keepdims=True), alpha)
 
@@ -144,6 +147,7 @@ def draw_dirichlets(alpha: Tensor, generator: Generator | None) -> Tensor:
 def _apply_draw(cls: type[Function], draw: Callable[..., Tensor], alpha: Tensor, generator: Generator | None) -> Tensor:
     """What is drawn for alpha, as its function. Derivatives that look at alpha do not look at the draw: under them may be a vmap's examples."""
     if running.levels:
+        # Inside vmap each example draws numbers of its own.
         alpha = transform.current.spread(alpha)
     value = alpha
     while type(value.array) is WrappedArray and value.array.level.kind != VMAP:

@@ -30,6 +30,7 @@ def _strided(name: str, size: Any, stride: Any, kind: np.dtype, on: Any, pin: bo
         raise ShapeError(f"{name}: size {shape} and stride {steps} must be 0 or more")
     count = 0 if 0 in shape else int(reach(shape, steps)[1]) + 1
     memory: Any = pinned.empty((count,), kind) if pin and on.type == "cpu" else array.empty((count,), kind, on)
+    # numpy's constructor takes bytes, CudaArray elements.
     if isinstance(memory, CudaArray):
         return new_tensor(memory.as_strided(shape, steps, 0))
     return new_tensor(np.ndarray(shape, kind, memory, 0, tuple([s * kind.itemsize for s in steps])))
@@ -80,6 +81,7 @@ def frombuffer(buffer: Any, *, dtype: Any, count: int = -1, offset: int = 0, req
     kind = dtypes.as_dtype(dtype)
     memory = memoryview(buffer)
     size = memory.nbytes
+    # PyTorch refuses both; numpy would give an empty array of no memory.
     if size == 0 or count == 0:
         raise ArgumentError(f"frombuffer: the buffer has {size} bytes, count is {count}; neither may be 0")
     if not 0 <= offset < size:
@@ -109,6 +111,7 @@ def from_file(filename: Any, shared: bool | None = None, size: int | None = 0, *
     if not shared and not os.path.exists(path):
         raise MissingFileError(f"from_file: no file {path!r}; give one that exists, or shared=True, which makes it")
     if count == 0:
+        # mmap cannot map nothing.
         return new_tensor(np.empty((0,), kind))
     have = os.path.getsize(path) if os.path.exists(path) else 0
     need = count * kind.itemsize
@@ -117,6 +120,7 @@ def from_file(filename: Any, shared: bool | None = None, size: int | None = 0, *
             raise ArgumentError(
                 f"from_file: {count} elements of {dtypes.of(kind).name} need {need} bytes, {path!r} has {have}; give a smaller size"
             )
+        # Append mode makes the file where it is missing and leaves what is in it.
         with open(path, "ab") as file:
             file.truncate(need)
     return new_tensor(np.memmap(path, np.uint8, "r+" if shared else "c", shape=(need,)).view(np.ndarray).view(kind))

@@ -72,11 +72,13 @@ def draw_uniform_between(a: float, b: float, shape: tuple[int, ...], dtype: np.d
     """Numbers of [a, b), none of them rounded up to b; of a complex type both parts."""
     if dtype.kind == "c":
         return new_tensor(_draw_complex(functools.partial(draw_uniform_between, a, b), shape, dtype, on, generator))
+    # The numbers are of [0, 1) already: scaling would round some of them.
     if (a, b) == (0.0, 1.0):
         return draw_uniform(shape, dtype, on, generator)
     with no_grad():
         u = draw_uniform(shape, compute_type(dtype), on, generator)
         values = to_dtype(ops.add(ops.mul(u, float(b) - float(a)), float(a)), dtype)
+        # a + u (b - a) may round up to b, which the range does not hold.
         return ops.clamp(values, None, _largest_below(b, dtype)) if a < b else values
 
 
@@ -112,6 +114,7 @@ def draw_exponential(shape: tuple[int, ...], dtype: np.dtype, on: device, genera
     u = draw_uniform(shape, kind, on, generator)
     with no_grad():
         first = (2.0**-54 if kind == np.float64 else 2.0**-25) / rate
+        # An infinite rate makes all numbers 0, which is right there alone.
         least = 0.0 if math.isinf(rate) else max(first, smallest_positive(dtype))
         return to_dtype(ops.clamp(ops.div(ops.log(ops.sub(1.0, u)), -float(rate)), least, None), dtype)
 
@@ -149,6 +152,7 @@ def _require_probability(name: str, p: Any) -> None:
     """Refuse what is no probability. Values on a GPU are not looked at: that would wait for them."""
     if isinstance(p, Tensor):
         _require_float(name, p.array.dtype)
+        # Looking at values of a GPU would wait for all that is queued.
         if p.is_cuda:
             return
         values = all_values(p.array)
@@ -185,6 +189,7 @@ def _require_range(name: str, low: int, high: int, dtype: np.dtype) -> None:
         limits = -float(ml_dtypes.finfo(dtype).max), float(ml_dtypes.finfo(dtype).max)
     else:
         limits = (0, 1) if kind.kind == "bool" else (np.iinfo(dtype).min, np.iinfo(dtype).max)
+    # Words are int64: beyond, uint64's own range cannot be drawn.
     if low < limits[0] or high - 1 > min(limits[1], 2**63 - 1):
         raise ArgumentError(f"{name}: {low} to {high - 1} does not fit {kind.name}; choose a wider dtype")
 
@@ -224,6 +229,7 @@ def randint(
     if size is None:
         if not isinstance(high, tuple | list):
             raise TypeError("randint: give high and size, or low, high and size")
+        # The overload randint(high, size).
         low, high, size = 0, low, high
     elif high is None:
         low, high = 0, low
@@ -241,6 +247,7 @@ def randperm(n: int, *, generator: Generator | None = None, dtype: Any = None, d
     if dtypes.of(kind).kind not in ("int", "uint", "float"):
         raise DTypeError(f"randperm: {dtypes.of(kind).name} is not drawn; use an integer or floating type")
     exact = 2 ** (ml_dtypes.finfo(kind).nmant + 1) if dtypes.of(kind).kind == "float" else int(np.iinfo(kind).max)
+    # A type that rounds two integers to one would give no permutation.
     if n - 1 > exact:
         raise ArgumentError(f"randperm: {dtypes.of(kind).name} cannot tell {n} integers apart; choose a wider dtype")
     seed, offset = _advance(generators.blocks_used(max(n, 0), 64), generator)
@@ -309,6 +316,7 @@ def bernoulli(x: Tensor, p: float | None = None, *, generator: Generator | None 
     """1 with probability x (or p, where it is given), else 0, for each element of x."""
     if p is not None:
         return ops.copy(transform.current.spread(x.detach()) if running.levels else x.detach()).bernoulli_(p, generator=generator)
+    # x holds the probabilities themselves.
     _require_probability("bernoulli", x)
     u = draw_uniform(tuple(x.array.shape), x.array.dtype, x.device, generator)
     drawn = ops.cast(ops.lt(u, x.detach()), dtype=x.array.dtype)
@@ -357,6 +365,7 @@ def _pick_weighted(rows: np.ndarray, u: np.ndarray) -> np.ndarray:
     One search for all rows: the sums of a row's weights, as parts of 1, stand behind those of the rows before.
     """
     edges = np.cumsum(rows, -1)
+    # One sorted array for all rows: row r's cumulative parts lie in [r, r + 1).
     if len(rows) > 1:
         behind = np.arange(len(rows), dtype=np.float64)[:, None]
         edges /= np.ascontiguousarray(edges[:, -1:])
@@ -417,6 +426,7 @@ def random_(x: Tensor, start: Any = _NO_START, end: Any = _NO_END, *, generator:
     """Overwrite x with integers: `random_(from, to)` of [from, to), `random_(to)` of [0, to), `random_()` up to what x's type holds exactly,
     `random_(from, None)` from there on."""
     exact = {"float16": 2**11, "bfloat16": 2**8, "float32": 2**24, "float64": 2**53, "bool": 1}
+    # random_(to): the one number that is given is the end.
     if end is _NO_END and start is not _NO_START:
         low, high = _to_integers("random_", 0, start)
     elif end is None or end is _NO_END:

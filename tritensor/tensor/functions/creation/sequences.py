@@ -47,10 +47,12 @@ def arange(start: Any = 0, end: Any = None, step: Any = 1, *, dtype: Any = None,
         raise ArgumentError(f"arange: steps of {by} do not lead from {low} to {high}; give the step the other sign, or exchange the bounds")
     inexact = any(isinstance(v, float) for v in (low, high, by))
     kind = numpy_type(dtype if dtype is not None else None if inexact else int)
+    # PyTorch truncates the bounds for integer types, and not the results.
     if inexact and kind.kind in "iu":
         low, high, by = _to_integer_bounds(low, high, by, kind)
     if kind.kind in "iu" and low != high:
         dtypes.as_element(kind, low, "arange")  # refuses what does not fit
+    # Computed in floats before anything is allocated; NaN is left to the op.
     if not abs(high - low) < abs(by) * (1 << 60) and not math.isnan(high - low) and by:
         raise NumberRangeError(
             f"arange: from {low} to {high} by {by} are more numbers than memory can address; give closer bounds or a larger step"
@@ -79,6 +81,7 @@ def range(start: Any = 0, end: Any = None, step: Any = 1, *, dtype: Any = None, 
         raise ArgumentError(f"range: steps of {by} do not lead from {low} to {high}; give the step the other sign, or exchange the bounds")
     if not all(map(math.isfinite, (low, high, by))):
         raise ArgumentError(f"range: from {low} to {high} by {by}: all three must be finite")
+    # The end is included: half a step more than the last number, so that rounding loses none.
     count = math.floor((high - low) / by) + 1
     return ops.arange(start=low, end=low + (count - 0.5) * by, step=by, dtype=numpy_type(dtype), device=as_device(device))
 
@@ -136,6 +139,7 @@ def _compute_powers(base: float, first: Any, last: Any, steps: int) -> np.ndarra
     """base ** (first + i * step). Long ones as products, base ** (first + k * run * step) times base ** (j * step)."""
     step = (last - first) / (steps - 1) if steps > 1 else 0.0
     whole = abs(math.log(base)) * max(abs(first), abs(last)) < 600 if base > 0 and not isinstance(first, complex) else False
+    # Products lose digits where powers overflow or are complex; few powers are cheaper one by one.
     if steps < 4 * _CHUNK or not whole:
         exponents = np.linspace(first, last, steps)
         with np.errstate(all="ignore"):
@@ -143,6 +147,7 @@ def _compute_powers(base: float, first: Any, last: Any, steps: int) -> np.ndarra
     coarse = np.power(base, first + np.arange(-(-steps // _CHUNK)) * (step * _CHUNK))
     fine = np.power(base, np.arange(_CHUNK) * step)
     y = (coarse[:, None] * fine).reshape(-1)[:steps]
+    # The end is promised exactly, and products round.
     y[-1] = base**last
     return y
 

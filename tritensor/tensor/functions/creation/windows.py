@@ -55,6 +55,7 @@ def _make_window(name: str, length: Any, symmetric: bool, dtype: Any, device: An
     kind = numpy_type(dtype)
     if dtypes.of(kind).kind != "float":
         raise DTypeError(f"{name}: {dtypes.of(kind).name} cannot hold a window; give a floating dtype")
+    # The formulas divide by n - 1; a window of one value is 1.
     y = np.ones(n, kind) if n < 2 else np.empty(n, kind)
     if n > 1:
         full = n if symmetric else n + 1
@@ -201,6 +202,7 @@ def exponential(
     Raises ValueError for a centre of a symmetric window, and for a tau that is not positive.
     """
     tau = _require_positive("exponential", "tau", tau)
+    # scipy's rule, which PyTorch keeps.
     if sym and center is not None:
         raise ArgumentError(f"exponential: center is {center}, but a symmetric window's is its middle; give sym=False, or no center")
     if center is None:

@@ -32,6 +32,7 @@ def _orthonormalize(s: Tensor, by_b: Product) -> Tensor:
         scale = gram.diagonal().clamp(min=float(np.finfo(s.array.dtype).tiny)).rsqrt()
         values, vectors = ops.eigh(gram * scale * scale.unsqueeze(1), upper=False)
         kept = values > values[-1] * (s.shape[-1] * 10 * float(np.finfo(s.array.dtype).eps))
+        # eigh sorts ascending: the directions that are lost stand first.
         first = int((~kept).sum().item())
         s = (s * scale) @ (vectors[:, first:] * values[first:].rsqrt())
     return s
@@ -40,6 +41,7 @@ def _orthonormalize(s: Tensor, by_b: Product) -> Tensor:
 def _find_ritz_pairs(s: Tensor, by_a: Product, by_b: Product, n: int, largest: bool) -> tuple[Tensor, Tensor]:
     """The n extreme eigenpairs of A and B in the space of s's columns."""
     basis = _orthonormalize(s, by_b)
+    # Rounding makes it unsymmetric: eigh reads one triangle, so both are averaged first.
     small = _transpose(basis) @ by_a(basis)
     values, vectors = ops.eigh((small + _transpose(small)) * 0.5, upper=False)
     if largest:
@@ -67,6 +69,7 @@ def _iterate(
     while niter < 0 or done < niter:
         residual = by_a(x) - by_b(x) * values
         off = residual.norm(dim=0) / (x.norm(dim=0) * (norms[0] + values.abs() * norms[1]))
+        # The guard vectors beyond k need not converge.
         if bool((off[:k] <= tol).all()):
             break
         found = [x, residual if ik is None else ik @ residual, *([] if step is None else [step])]
@@ -84,6 +87,7 @@ def _refine_pairs(a: Tensor, b: Tensor | None, values: Tensor, x: Tensor) -> tup
     x = _transpose(x)  # (k, m)
     zero = ops.full(shape=(k, 1, 1), value=0, dtype=a.array.dtype, device=a.device)
     for _ in range(2):
+        # Newton's step is differentiable where the iteration is not: it does not know how it came here.
         bx = x if b is None else x @ _transpose(b)
         shifted = a - values.reshape(k, 1, 1) * (ops.eye(rows=m, columns=m, dtype=a.array.dtype, device=a.device) if b is None else b)
         side = -bx.unsqueeze(2)
@@ -145,6 +149,7 @@ def lobpcg(
         a, b = A[place], None if B is None else B[place]
         with no_grad():
             pair = _iterate(a, b, iK, guess[place], k, steps, small, up)
+        # Without a gradient to ask for, the refinement would cost k solves for nothing.
         found.append(_refine_pairs(a, b, *pair) if followed(A) or (B is not None and followed(B)) else pair)
     if A.ndim == 2:
         return found[0]

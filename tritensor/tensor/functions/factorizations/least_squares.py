@@ -72,6 +72,7 @@ def lstsq(A: Tensor, B: Tensor, rcond: float | None = None, *, driver: str | Non
     if B.ndim < 1:
         raise ShapeError("lstsq: B has no dimensions; give a vector or a matrix")
     driver = driver or "gelsy"
+    # PyTorch's rule: a B of A's shape without its last size is a vector for each matrix.
     vector = A.ndim - 1 == B.ndim and tuple(A.shape[:-1]) == tuple(B.shape)
     b = to_column(B) if vector else B
     require_matrices("lstsq", b, "B")
@@ -83,6 +84,7 @@ def lstsq(A: Tensor, B: Tensor, rcond: float | None = None, *, driver: str | Non
     ratio = float(np.finfo(real_type(A)).eps) * max(m, n) if rcond is None else rcond
     x = _solve_full_rank(A, b, ratio) if driver in ("gelsy", "gels") and 0 not in A.shape else None
     if x is not None:
+        # QR has no singular values; those drivers return none.
         values = _make_empty(A, real_type(A))
         rank = ops.full(shape=tuple(alone.shape[:-2]), value=min(m, n), dtype=np.dtype(np.int64), device=A.device)
     else:
@@ -106,6 +108,7 @@ def _solve_full_rank(A: Tensor, b: Tensor, ratio: float) -> Tensor | None:
     both = ops.abs(bare), ops.abs(ops.solve_triangular(bare, expand_batch(identity(bare, min(m, n)), tuple(r.shape[:-2])), upper=True))
     sums = [ops.sum(ops.mul(y, y), dim=(y.ndim - 2, y.ndim - 1), keepdim=False) for y in both]
     sure = ops.lt(ops.sqrt(ops.mul(*sums)), 1 / max(ratio, 1e-300))
+    # The product of norms bounds the condition number from above: where it is too large, SVD decides.
     if not bool(ops.all(sure, dim=tuple(range(sure.ndim)), keepdim=False)):
         return None
     if m >= n:
@@ -118,6 +121,7 @@ def _make_empty(x: Tensor, dtype: np.dtype) -> Tensor:
 
 
 def _count_ranks(values: Tensor, ratio: float) -> Tensor:
+    # The largest of no singular values does not exist.
     if 0 in values.shape:
         return ops.full(shape=tuple(values.shape[:-1]), value=0, dtype=np.dtype(np.int64), device=values.device)
     least = ops.mul(ops.amax(values, dim=(values.ndim - 1,), keepdim=True), ratio)

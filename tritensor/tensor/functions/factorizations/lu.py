@@ -82,11 +82,13 @@ def solve_factored(name: str, LU: Tensor, pivots: Tensor, B: Tensor, left: bool,
     require_matrices(name, LU, "LU", square=True)
     require_matrices(name, B, "B")
     if not left:
+        # X A = B is A^H X^H = B^H.
         return adjoint(solve_factored(name, LU, pivots, adjoint(B), True, not turned))
     if LU.shape[-1] != B.shape[-2]:
         raise ShapeError(f"{name}: LU {tuple(LU.shape)}, B {tuple(B.shape)}: B must have LU's {LU.shape[-1]} rows")
     if tuple(pivots.shape) != tuple(LU.shape[:-1]):
         raise ShapeError(f"{name}: LU {tuple(LU.shape)}, pivots {tuple(pivots.shape)}: pivots must have LU's shape without its last size")
+    # LAPACK's integers; another type means that these are no pivots of lu_factor.
     if pivots.array.dtype != np.int32:
         raise ArgumentError(f"{name}: pivots is {pivots.dtype.name}; lu_factor gives int32")
     LU, B = broadcast_batches(name, LU, B, ("LU", "B"))

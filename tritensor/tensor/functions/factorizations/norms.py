@@ -29,6 +29,7 @@ def _cast_to_norm_type(name: str, x: Tensor, dtype: Any) -> Tensor:
         wanted = dtypes.as_dtype(dtype)
         if wanted.kind not in ("float", "complex"):
             raise DTypeError(f"{name}: dtype is {wanted.name}; give a floating type")
+        # PyTorch refuses to narrow: the norm of a float64 in float32 could overflow.
         if is_floating(x) and (dtypes.promote(x.array.dtype, wanted.numpy) != wanted.numpy or x.is_complex() != (wanted.kind == "complex")):
             raise DTypeError(f"{name}: dtype {wanted.name} does not hold x's {x.dtype.name}; give a wider type of its kind")
         x = ops.cast(x, dtype=wanted.numpy)
@@ -64,6 +65,7 @@ def _matrix_norm(name: str, x: Tensor, ord: Any, dim: Any, keepdim: bool, dtype:
     if ord in ("nuc", 2, -2):
         return _singular_value_norm(name, x, ord, first, second, keepdim)
     number = float(ord)
+    # 1 sums columns and takes the largest, inf sums rows.
     summed, chosen = (first, second) if abs(number) == 1 else (second, first)
     if x.shape[chosen] == 0 and number < 0:
         raise EmptyError(f"{name}: x {tuple(x.shape)} has no element along dim {chosen}, and ord {ord} chooses one")
@@ -132,6 +134,7 @@ def frobenius_norm(x: Tensor, dim: int | Sequence[int], keepdim: bool = False) -
 @function(method=False, out=True)
 def nuclear_norm(x: Tensor, dim: Any = None, keepdim: bool = False) -> Tensor:
     """The sum of the singular values of matrices, of the last two dims or of `dim`; `nuclear_norm(x, True)` keeps the dims."""
+    # The deprecated overload nuclear_norm(x, keepdim).
     if isinstance(dim, bool):
         dim, keepdim = None, dim
     return _matrix_norm("nuclear_norm", x, "nuc", (-2, -1) if dim is None else dim, bool(keepdim), None)
@@ -166,6 +169,7 @@ def cond(A: Tensor, p: float | str | None = None) -> Tensor:
         large, small = ops.amax(values, dim=last, keepdim=False), ops.amin(values, dim=last, keepdim=False)
         return ops.div(small, large) if p == -2 else ops.div(large, small)
     require_matrices("cond", A, square=True)
+    # The order is validated on a 1 x 1 matrix: PyTorch refuses a wrong one even where nothing is computed.
     if A.shape[-1] == 0:
         _matrix_norm("cond", ops.full(shape=(1, 1), value=1, dtype=A.array.dtype, device=A.device), p, (-2, -1), False, None)
         return ops.full(shape=tuple(A.shape[:-2]), value=0, dtype=np.dtype(A.array.real.dtype), device=A.device)

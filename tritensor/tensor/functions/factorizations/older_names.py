@@ -41,6 +41,7 @@ def svd(x: Tensor, some: bool = True, compute_uv: bool = True) -> OldSVD:
     s = singular_values(x)
     m, n = x.shape[-2:]
 
+    # PyTorch returns zeros in their place, of full size.
     def zeros(k: int) -> Tensor:
         return ops.full(shape=(*x.shape[:-2], k, k), value=0, dtype=x.array.dtype, device=x.device)
 
@@ -83,6 +84,7 @@ def triangular_solve(b: Tensor, A: Tensor, upper: bool = True, transpose: bool =
     require_matrices("triangular_solve", A, "A", square=True)
     A, b = broadcast_batches("triangular_solve", A, b, ("A", "b"))
     if transpose:
+        # The transpose of an upper triangle is a lower one.
         turned = A.transpose(-2, -1)
         return return_type("triangular_solve", TriangularSolve)(
             solve_triangle("triangular_solve", turned, b, not upper, True, bool(unitriangular)), ops.copy(A)

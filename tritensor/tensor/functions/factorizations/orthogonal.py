@@ -35,6 +35,7 @@ def _check_reflectors(name: str, a: Tensor, tau: Tensor) -> None:
     given = f"{name}: input {tuple(a.shape)}, tau {tuple(tau.shape)}"
     if tau.ndim != a.ndim - 1 or tuple(tau.shape[:-1]) != tuple(a.shape[:-2]) or tau.shape[-1] > a.shape[-1]:
         raise ShapeError(f"{given}: tau must be input's batch and at most {a.shape[-1]} factors")
+    # A reflector of no rows reflects nothing.
     if tau.shape[-1] > a.shape[-2]:
         raise ShapeError(f"{given}: there cannot be more reflectors than rows")
     if tau.array.dtype != a.array.dtype:

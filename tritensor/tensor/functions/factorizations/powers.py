@@ -22,10 +22,12 @@ def matrix_power(x: Tensor, n: int) -> Tensor:
     require_matrices("matrix_power", x, "input", square=True)
     if isinstance(n, bool) or not isinstance(n, int | np.integer):
         raise TypeError(f"matrix_power: n is {n!r}; it must be an int")
+    # In the graph through `where`, so that its gradient is 0 and not missing.
     if n == 0:
         eye = ops.copy(expand_batch(identity(x, x.shape[-1]), tuple(x.shape[:-2])))
         return ops.where(ops.full(shape=(), value=False, dtype=np.dtype(np.bool_), device=x.device), x, eye) if followed(x) else eye
     square, left = (x, int(n)) if n > 0 else (invert("matrix_power", x), -int(n))
+    # A copy, as every other power is: writes to the result must not reach x.
     if left == 1:
         return ops.copy(square) if n > 0 else square
     y: Any = None
@@ -49,6 +51,7 @@ def vander(x: Tensor, *, N: int | None = None) -> Tensor:
     """Powers 0 to N - 1 (N: x's last size) of the elements of x (..., n) along a new last dim. int64 of integers."""
     if x.dtype.kind == "bool":
         raise DTypeError("vander: x is bool; cast it with .to(int64)")
+    # PyTorch takes a number for a vector of one.
     if x.ndim < 1:
         x = reshape_to(x, (1,))
     n = x.shape[-1] if N is None else int(N)

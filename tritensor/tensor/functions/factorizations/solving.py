@@ -29,6 +29,7 @@ _SINGULAR = "a matrix is singular: pivot {0}, counted from 1, is zero; use lstsq
 def solve_systems(name: str, A: Tensor, B: Tensor, left: bool) -> tuple[Tensor, Tensor]:
     """X with A X = B, or X A = B, and for each matrix the first zero pivot."""
     require_matrices(name, A, square=True)
+    # Decided before B is checked as a matrix: a batch of vectors looks like one matrix.
     vector = is_vector(A, B)
     if vector and not left:
         raise ShapeError(f"{name}: A {tuple(A.shape)}, B {tuple(B.shape)}: a vector B with left=False; give a matrix of one row")
@@ -40,6 +41,7 @@ def solve_systems(name: str, A: Tensor, B: Tensor, left: bool) -> tuple[Tensor, 
         raise ShapeError(f"{name}: A {tuple(A.shape)}, B {tuple(B.shape)}: B has {meets} {'rows' if left else 'columns'}, A {A.shape[-1]}")
     A, B = broadcast_batches(name, A, B)
     if not left:
+        # X A = B is A^T X^T = B^T.
         x, info = ops.solve(transpose_matrices(A), transpose_matrices(B))
         return transpose_matrices(x), info
     x, info = ops.solve(A, B)

@@ -122,6 +122,7 @@ def matrix_rank(A: Tensor, tol: Any = None, hermitian: bool = False, *, atol: An
     if tol is not None:
         atol, rtol = tol, 0.0
     atol, rtol = parse_tolerances("matrix_rank", A.detach(), atol, rtol)
+    # No largest singular value to compare with: the rank is 0.
     if 0 in A.shape[-2:]:
         return ops.full(shape=tuple(A.shape[:-2]), value=0, dtype=np.dtype(np.int64), device=A.device)
     values = ops.abs(ops.eigvalsh(A.detach(), upper=False)) if hermitian else ops.svdvals(A.detach())
@@ -155,11 +156,13 @@ def approximate_svd(name: str, A: Tensor, q: int | None, niter: int, M: Tensor |
         raise ArgumentError(f"{name}: q is {q} for A {tuple(A.shape)}; it must be between 0 and {min(m, n)}")
     if niter < 0:
         raise ArgumentError(f"{name}: niter is {niter}; it must be 0 or more")
+    # Projections are of the shorter side, which makes the small SVD smaller.
     wide = m < n
     work = adjoint(A) if wide else A
     turned = adjoint(work)
     start = _draw_projection(work, q)
     basis = ops.qr(ops.matmul(work, start), mode="reduced")[0]
+    # Orthonormalised after each product: powers of A would lose the small directions to rounding.
     for _ in range(niter):
         basis = ops.qr(ops.matmul(turned, basis), mode="reduced")[0]
         basis = ops.qr(ops.matmul(work, basis), mode="reduced")[0]

@@ -26,6 +26,7 @@ def _copy_with_strides(x: Tensor) -> Tensor:
     """A copy of x with x's own strides, gaps included, which hold zeros; where elements share cells, one that is dense, as clone's."""
     array = x.array
     shape, strides = tuple(array.shape), element_strides(array)
+    # Gaps can only be kept where there are some and the memory is the tensor's own.
     if type(array) is WrappedArray or is_dense(shape, strides) or not has_own_cells(array):
         return ops.copy(x, memory_format=preserve_format)
     low, high = reach(shape, strides)
@@ -107,6 +108,7 @@ def fill_diagonal_(x: Tensor, fill_value: Any, wrap: bool = False) -> Tensor:
     if len(shape) > 2 and len(set(shape)) > 1:
         raise ShapeError(f"fill_diagonal_: input {shape}: more than two dimensions must be of one size; take x.diagonal(...).fill_(value)")
     line = x
+    # Each step takes the diagonal of the first two dims, until one is left.
     for _ in shape[1:]:
         line = diagonal(line, 0, 0, 1)
     fill_(line, fill_value)

@@ -47,6 +47,7 @@ def getitem(x: Tensor, index: Any) -> Tensor:
         return ops.index_get(x, index, dims=(0,), front=False)
     if type(index) is tuple and len(index) <= len(x.array.shape) and index and all([_is_plain_index(x, i) for i in index]):
         return ops.index_get(x, *index, dims=tuple(range(len(index))), front=False)
+    # One flat index instead of one for each dimension.
     if _is_whole_mask(x, index):
         return select_true(x, index)
     entries = split_index(index)
@@ -89,6 +90,7 @@ def setitem(x: Tensor, index: Any, value: Any) -> None:
     if index is False:  # nothing, of whatever is given, as in PyTorch
         return
     entries = split_index(index)
+    # A view is written in place: no index tensors, one copy.
     if all(map(is_basic, entries)):
         overwrite(ops.index_view(x, index=basic_index(x, entries, "setitem")), _cast_value(x, value), "setitem")
         return
@@ -152,6 +154,7 @@ def _write_at(x: Tensor, indices: list[Tensor], dims: tuple[int, ...], front: bo
         v = ops.full(shape=(), value=v, dtype=x.array.dtype, device=x.device)
     want = _indexed_shape(x, indices, dims, front)
     extra = len(v.array.shape) - len(want)
+    # numpy lets a value have more leading sizes of 1 than the target.
     if extra > 0 and all(n == 1 for n in v.array.shape[:extra]):
         v = ops.reshape(v, shape=tuple(v.array.shape[extra:]))
     if any(n not in (1, m) for n, m in zip(reversed(v.array.shape), reversed(want), strict=False)) or len(v.array.shape) > len(want):
@@ -161,6 +164,7 @@ def _write_at(x: Tensor, indices: list[Tensor], dims: tuple[int, ...], front: bo
     if 0 in want and not followed(v):  # nothing is written, and nothing asked of the indices
         if is_write_recorded(x):
             refuse_write(x, "setitem")
+        # An index into a dimension without elements is out of range, even where nothing is written.
         if 0 in [x.array.shape[d] for d in dims] and 0 not in np.broadcast_shapes(*[i.array.shape for i in indices]):
             raise OutOfRangeError(
                 f"setitem: indices into dims {dims} of x {tuple(x.array.shape)}, one of which has size 0; give empty ones"
@@ -169,6 +173,7 @@ def _write_at(x: Tensor, indices: list[Tensor], dims: tuple[int, ...], front: bo
     one_value = v.array.size == 1
     if v.array.shape != want:
         v = ops.expand(v, shape=want)
+    # In place by kernel only where no graph looks on: index_put makes a new array that autograd can follow.
     if is_write_recorded(x) or followed(v) or followed(x) or not has_own_cells(x.array):
         overwrite(x, ops.index_put(x, v, *indices, dims=dims, front=front, accumulate=False), "setitem", one_value=one_value)
     else:
@@ -189,6 +194,7 @@ def index_put(x: Tensor, indices: Any, values: Tensor, accumulate: bool = False)
         raise DTypeError(f"index_put: values is {values.dtype.name}, x is {x.dtype.name}; cast one of them with .to(...)")
     entries = tuple([slice(None) if i is None else i for i in indices])
     view, found, dims, front = advanced_index(x, entries, "index_put")
+    # index_put copies x itself: one pass.
     if view is x and found and is_contiguous(x.array):
         v = _expand_values(values, _indexed_shape(x, found, dims, front))
         return ops.index_put(x, v, *found, dims=dims, front=front, accumulate=bool(accumulate), called="index_put")
@@ -259,6 +265,7 @@ def take_along_dim(x: Tensor, indices: Tensor, dim: int | None = None) -> Tensor
     common = list(broadcast("take_along_dim", *map(tuple, outer), labels=("x beside dim", "indices beside dim")))
     full = [(*common[:d], y.array.shape[d], *common[d + 1 :]) for y in (x, indices)]
     n = x.array.shape[d]
+    # Only those in range: others must reach gather's own check.
     backward = ops.logical_and(ops.lt(indices, 0), ops.ge(indices, -n))
     places = ops.where(backward, ops.add(indices, n), indices)
     return ops.gather(ops.expand(x, shape=full[0]), ops.expand(places, shape=full[1]), dim=d)

@@ -30,6 +30,7 @@ def gather(x: Tensor, dim: int, index: Tensor, *, sparse_grad: bool = False) -> 
     d = normal_dim("gather", dim, len(x.array.shape))
     shape = tuple(index.array.shape)
     loose = not index.array.size and not fits_inside(index, x, d)
+    # The usual case: shapes are the op's to check.
     if len(shape) == len(x.array.shape) and not loose:
         return ops.gather(x, index, dim=d)
     if loose:  # as PyTorch: an empty index may have any shape
@@ -107,6 +108,7 @@ def scatter(x: Tensor, dim: int, index: Tensor, src: Any = None, *, value: Any =
         raise TypeError("scatter: give src, a tensor, or value, a number")
     if reduce not in (None, "add", "multiply"):
         raise ArgumentError(f"scatter: reduce is {reduce!r}; it is None, 'add' or 'multiply'")
+    # PyTorch's deprecated reduce= of scatter, under the name that scatter_reduce has.
     if reduce == "multiply":
         return _apply_scatter("scatter", ops.scatter_reduce, x, dim, index, given, reduce="prod", include_self=True)
     return _apply_scatter("scatter", ops.scatter_add if reduce == "add" else ops.scatter, x, dim, index, given)
@@ -176,6 +178,7 @@ def divide_by_counts(sums: Tensor, counts: Tensor) -> Tensor:
     """Sums divided by counts, of which 0 is as good as 1; whole numbers are rounded down."""
     if sums.array.dtype == np.bool_:
         raise DTypeError("mean: bool has no mean; cast it with .to(...)")
+    # Where nothing was scattered the sum is 0 already.
     counts = ops.maximum(counts, 1)
     if not sums.dtype.is_floating_point and not sums.dtype.is_complex:
         return ops.floor_divide(sums, ops.cast(counts, dtype=sums.array.dtype))

@@ -72,6 +72,7 @@ def _parse_segments(data: Tensor, d: int, lengths: Tensor | None, offsets: Tenso
     whole = not edges.size or (bool((edges[..., 0] == 0).all()) and bool((edges[..., -1] == n).all()))
     if not whole and not unsafe and lengths is not None:
         raise ShapeError(f"segment_reduce: {name} do not add to {n}, the size of axis {d}; give unsafe=True for segments that leave a rest")
+    # np.repeat below would raise without a word of which argument is wrong.
     if edges.size and (int(sizes.min(initial=0)) < 0 or int(edges.min()) < 0 or int(edges.max()) > n):
         raise ShapeError(f"segment_reduce: {name} make segments of negative length, or beyond the {n} slices of axis {d}")
     count = sizes.shape[-1]

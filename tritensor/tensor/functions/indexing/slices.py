@@ -77,6 +77,7 @@ def index_add(x: Tensor, dim: int, index: Tensor, source: Tensor, *, alpha: floa
     whole, d, places, part = _prepare_slices("index_add", x, dim, index, source)
     if len(whole.array.shape) > 1 and not whole.array.size:  # as PyTorch: nothing is asked of the indices
         return ops.copy(x)
+    # 1 is the default: no pass over source for it.
     part = part if alpha == 1 else ops.mul(part, dtypes.as_factor(x.array.dtype, alpha, "index_add"))
     return _restore_shape(x, ops.scatter_add(whole, places, part, dim=d, called="index_add"))
 
@@ -132,6 +133,7 @@ def _to_fill_value(name: str, x: Tensor, value: Any) -> Any:
     if value.array.size != 1 or value.array.shape:
         raise ShapeError(f"{name}: value has shape {tuple(value.array.shape)}; give a number or a 0-d tensor")
     if value.device != x.device:
+        # A 0-d CPU tensor counts as a number, which PyTorch moves.
         if value.device.type != "cpu":
             raise DeviceError(f"{name}: x is on {x.device}, value on {value.device}; move it with .to({str(x.device)!r})")
         value = value.to(x.device)
