@@ -60,6 +60,7 @@ class Generator:
 
     def _move(self, key: int, offset: int) -> Generator:
         if here.capture is not None:
+            # A replay draws from where the capture noted: moving the stream meanwhile would be lost.
             here.capture.moves(self, key, offset)
         with _draw_lock:
             self.key, self.offset = key, offset
@@ -77,6 +78,7 @@ class Generator:
     def draw(self, blocks: int) -> tuple[int, int]:
         """(seed, offset) for an op that uses `blocks` blocks; moves on behind them. In a capture each replay draws anew."""
         if running.levels:
+            # Inside vmap with different randomness each example has its share of the stream.
             blocks *= factor_of_draws()
         if here.capture is not None:
             return here.capture.draw(self, blocks)
@@ -92,6 +94,7 @@ class Generator:
     def set_state(self, state: Any) -> Generator:
         """Continue where `get_state` was called; returns self. Raises ValueError for what it did not give."""
         values = np.array(state.cpu().numpy() if hasattr(state, "cpu") else state)
+        # States of PyTorch's generators are longer: they mean other numbers.
         if values.dtype != np.uint8 or values.shape != (16,):
             raise ValueError(f"set_state: a state is 16 uint8 values, given: shape {values.shape}, {values.dtype}")
         key, offset = values.view("<u8")
@@ -151,5 +154,6 @@ def fork_rng(devices: Any = None, enabled: bool = True, *, device_type: str | No
     try:
         yield
     finally:
+        # enabled=False: PyTorch's way to switch the block off without taking it away.
         if enabled:
             default_generator.key, default_generator.offset = key, offset

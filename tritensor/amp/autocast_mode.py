@@ -38,6 +38,7 @@ def set_state(device_type: str, enabled: bool | None = None, dtype: DType | None
         settings.types[device_type] = dtype
     if keeps is not None:
         settings.keeps = keeps
+    # Programs without autocast never load the lists: importing nn.functional and linalg takes time.
     if any(settings.enabled.values()):
         policies.install()
     settings.apply()
@@ -55,6 +56,7 @@ class autocast:
     def __init__(self, device_type: str, dtype: Any = None, enabled: bool = True, cache_enabled: bool | None = None) -> None:
         self.device = require_device("autocast", device_type)
         self.fast_dtype = settings.types[self.device] if dtype is None else as_dtype(dtype)
+        # PyTorch's behaviour: a script written for a GPU runs on without one.
         if enabled and self.device == "cuda" and not cuda.is_available():
             warnings.warn("autocast: CUDA is not available. Disabling autocast.", UserWarning, stacklevel=2)
             enabled = False
@@ -76,6 +78,7 @@ class autocast:
 
     def __exit__(self, *exc: object) -> None:
         settings.nesting -= 1
+        # Kept casts are of parameters, which an optimizer's step may change after the block.
         if settings.nesting == 0:
             settings.kept = {}
         set_state(self.device, *self._before.pop())
@@ -117,6 +120,7 @@ def custom_fwd(fwd: Any = None, *, device_type: str, cast_inputs: Any = None) ->
         ctx, on = args[0], settings.enabled[device_type]
         ctx._dtype = settings.types[device_type]
         ctx._fwd_used_autocast = on and cast_inputs is None
+        # Without autocast the inputs have their own types already.
         if cast_inputs is None or not on:
             return fwd(*args, **kwargs)
         dtype = as_dtype(cast_inputs)

@@ -92,6 +92,7 @@ class GradScaler:
         if stage is OptState.STEPPED:
             raise RuntimeError("unscale_() is being called after step().")
         with no_grad():
+            # The reciprocal in float64, rounded once: exact for powers of two.
             found = self._unscale(optimizer, scale.to(float64).reciprocal().to(float32), False)
         if found is not None:
             self._found[id(optimizer)] = found
@@ -100,6 +101,7 @@ class GradScaler:
     def _unscale(self, optimizer: Any, inverse: Tensor, allow_fp16: bool) -> Tensor | None:
         """Multiply the gradients by a number; whether one was infinite or NaN, above 0 where so, and None where there are none."""
         grads = [p.grad for group in optimizer.param_groups for p in group["params"] if p.grad is not None]
+        # Unscaling in place could flush 16-bit gradients to 0, which scaling has just prevented.
         if not allow_fp16 and any(g.dtype is float16 for g in grads):
             raise ValueError("Attempting to unscale FP16 gradients.")
         groups = _find_process_groups(optimizer)
@@ -131,6 +133,7 @@ class GradScaler:
         stage = self._stage.get(key, OptState.READY)
         if stage is OptState.STEPPED:
             raise RuntimeError("step() has already been called since the last update().")
+        # The optimizer's kernel divides by the scale and looks at the flag itself: no pass over the gradients, no wait.
         if getattr(optimizer, "_step_supports_amp_scaling", False):
             if stage is OptState.READY:
                 self._check_inf_per_device(optimizer)
@@ -146,6 +149,7 @@ class GradScaler:
             if key not in self._found:
                 raise AssertionError("No inf checks were recorded for this optimizer.")
             found = self._found[key]
+            # The flag stays on the GPU: reading it here would wait for backward.
             if found.is_cuda and getattr(optimizer, "_takes_found_inf", False):
                 optimizer.found_inf = found
                 try:
@@ -189,11 +193,13 @@ class GradScaler:
         """Shrink or grow the scale, and count, where it lies."""
         found = None
         for f in self._found.values():
+            # Optimizers may live on several GPUs, the scale lies on one.
             here = f.to(scale.device)
             found = here if found is None else ops.maximum(found, here)
         assert found is not None
         bad = ops.gt(found, 0)
         held = ops.add(tracker, 1)
+        # Computed on the device by selects: a branch would need the values on the host.
         full = ops.eq(held, self._growth_interval)
         grown = ops.mul(scale, self._growth_factor)
         grown = ops.where(public["isfinite"](grown), grown, scale)
@@ -264,6 +270,7 @@ class GradScaler:
             setattr(self, "_" + n, state_dict[n])
 
     def __getstate__(self) -> dict[str, Any]:
+        # Flags of a step under way lie on the device and are not in the state.
         if self._enabled and self._stage:
             raise AssertionError(
                 "A GradScaler instance may only be pickled at the beginning of an iteration, or at the end after scaler.update()."

@@ -100,9 +100,11 @@ _installed: set[int] = set()
 def install() -> None:
     """Let the functions of the lists ask how they are cast. Done once, when a thread first wants it."""
     with _install_lock:
+        # Another thread was first.
         if _installed:
             return
         for name, policy in policies().items():
+            # A function may be in several namespaces under one object: it is wrapped once.
             for call in find_functions(name):
                 if id(call) not in _installed and reroute(call, partial(casting, policy=policy, who=name)):
                     _installed.add(id(call))

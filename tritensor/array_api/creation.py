@@ -26,8 +26,10 @@ def asarray(obj: Any, /, *, dtype: DType | None = None, device: Any = None, copy
 
     Raises ValueError where copy=False and it cannot be had without one, NumberRangeError for an integer that no type holds.
     """
+    # PyTorch would raise of int64 alone; the standard has uint64 too.
     if isinstance(obj, int) and not -(2**63) <= obj < 2**64:
         raise NumberRangeError(f"asarray: {obj} does not fit int64 or uint64; give a float")
+    # An array stays in its graph here, while PyTorch's asarray gives a leaf.
     if isinstance(obj, Tensor) and copy is not True:
         found = obj if dtype is None and device is None else obj.to(device=device, dtype=dtype)
         if copy is False and found is not obj:
@@ -40,6 +42,7 @@ def _to_readable(obj: Any) -> Any:
     """What asarray reads as it is; objects with DLPack, an array interface or a buffer as an array on their memory."""
     if isinstance(obj, Tensor | np.ndarray | np.generic | bool | int | float | complex | list | tuple | range):
         return obj
+    # DLPack first: it carries the device, the other two protocols are of host memory.
     if hasattr(obj, "__dlpack__"):
         return functions.from_dlpack(obj)
     if hasattr(obj, "__array__") or hasattr(obj, "__array_interface__"):
@@ -59,6 +62,7 @@ def arange(
         raise ArgumentError("arange: step is 0; give the distance between the numbers")
     if dtype is None:
         dtype = dtypes.int64 if all([isinstance(v, int) for v in (first, last, step)]) else dtypes.default_float()
+    # The standard gives an empty array where PyTorch raises.
     if (last - first) * (1 if step > 0 else -1) <= 0:
         return functions.empty((0,), dtype=dtype, device=device)
     return functions.arange(first, last, step, dtype=dtype, device=device)
@@ -125,6 +129,7 @@ def linspace(
     if num < 0:
         raise ArgumentError(f"linspace: num is {num}; it counts numbers")
     if isinstance(start, complex) or isinstance(stop, complex) or (dtype is not None and dtype.is_complex):
+        # Both parts are spaced by themselves: PyTorch's linspace of complex ends has no endpoint=False.
         kind = dtypes.default_complex() if dtype is None else dtype
         part = dtypes.float64 if kind is dtypes.complex128 else dtypes.float32
         a, b = complex(start), complex(stop)
@@ -134,6 +139,7 @@ def linspace(
 
 
 def _space_evenly(start: Any, stop: Any, num: int, dtype: DType, device: Any, endpoint: bool) -> Tensor:
+    # One number more, the stop, which is cut off again.
     return functions.linspace(start, stop, num if endpoint else num + 1, dtype=dtype, device=device)[:num]
 
 

@@ -31,6 +31,7 @@ _KINDS = {
 def astype(x: Tensor, dtype: DType, /, *, copy: bool = True, device: Any = None) -> Tensor:
     """x in another type: a copy, unless copy=False and it has the type already. Raises DTypeError for complex numbers made real."""
     wanted = dtypes.as_dtype(dtype)
+    # PyTorch drops the imaginary part with a warning; the standard calls that undefined.
     if require_array("astype", x).is_complex() and wanted.kind not in ("complex", "bool"):
         raise DTypeError(f"astype: {x.dtype.name} cannot become {wanted.name} without loss; take real(x) or imag(x)")
     found = x.to(wanted) if device is None else x.to(device, wanted)
@@ -39,6 +40,7 @@ def astype(x: Tensor, dtype: DType, /, *, copy: bool = True, device: Any = None)
 
 def result_type(*arrays_and_dtypes: Tensor | DType | Number) -> DType:
     """The type that arrays, types and numbers promote to. Raises ValueError where neither an array nor a type is given."""
+    # Python's numbers take the type of the arrays beside them: alone they have none.
     if not any([isinstance(v, Tensor | DType) for v in arrays_and_dtypes]):
         raise ArgumentError("result_type: no array and no type was given; numbers alone have no type")
     return dtypes.of(common_type("result_type", *arrays_and_dtypes))
@@ -115,6 +117,7 @@ def broadcast_arrays(*arrays: Tensor) -> list[Tensor]:
 
 def broadcast_to(x: Tensor, /, shape: tuple[int, ...]) -> Tensor:
     """x as a view of a shape that it broadcasts to."""
+    # PyTorch's expand reads -1 as "keep", which the standard does not know.
     if -1 in shape:
         raise ArgumentError(f"broadcast_to: shape {tuple(shape)} has a negative size")
     return functions.broadcast_to(require_array("broadcast_to", x), tuple(shape))

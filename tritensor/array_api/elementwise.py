@@ -87,6 +87,7 @@ def _make_unary(name: str, function: str, doc: str) -> Callable[..., Tensor]:
 
 def _make_binary(name: str, op: str, doc: str) -> Callable[..., Tensor]:
     def call(x1: Any, x2: Any, /) -> Tensor:
+        # Promotion costs more than a small op: two arrays of one type need none.
         alike = isinstance(x1, Tensor) and isinstance(x2, Tensor) and x1.array.dtype is x2.array.dtype
         a, b = (x1, x2) if alike else promote_operands(name, x1, x2)
         return getattr(ops, op)(a, b)
@@ -107,6 +108,7 @@ def imag(x: Tensor, /) -> Tensor:
 
 def sign(x: Tensor, /) -> Tensor:
     """1, 0 or -1 by the sign of x; x / |x| for complex numbers, and NaN for NaN."""
+    # The standard's sign of NaN is NaN, and of complex numbers x / |x|: PyTorch's sign gives 0 and refuses.
     if require_array("sign", x).is_complex():
         return functions.sgn(x)
     return functions.where(functions.isnan(x), x, functions.sign(x)) if x.is_floating_point() else functions.sign(x)
@@ -131,6 +133,7 @@ def floor_divide(x1: Any, x2: Any, /) -> Tensor:
     """floor(x1 / x2), of infinities too, which PyTorch makes NaN or -1 of."""
     a, b = promote_operands("floor_divide", x1, x2)
     found = ops.floor_divide(a, b)
+    # Integers have no infinities.
     if not found.is_floating_point():
         return found
     quotient = ops.div(a, b)
@@ -148,6 +151,7 @@ def remainder(x1: Any, x2: Any, /) -> Tensor:
     """x1 - floor(x1 / x2) * x2, which has the sign of x2, where it is 0 too."""
     a, b = promote_operands("remainder", x1, x2)
     found = ops.remainder(a, b)
+    # Of an exact division the standard wants the zero with x2's sign.
     return ops.where(ops.eq(found, 0), ops.copysign(found, b), found) if found.is_floating_point() else found
 
 
@@ -156,6 +160,7 @@ def clip(x: Tensor, /, min: Any = None, max: Any = None) -> Tensor:
     given = [v for v in (min, max) if v is not None]
     kind = require_array("clip", x).array.dtype
     if not given:
+        # The standard allows both bounds to be missing; PyTorch refuses that.
         return functions.clone(x)
     common = common_type("clip", x, *given)
     low, high = (to_dtype(v, common) if isinstance(v, Tensor) else v for v in (min, max))

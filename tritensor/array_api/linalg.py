@@ -26,6 +26,7 @@ def tensordot(x1: Tensor, x2: Tensor, /, *, axes: int | tuple[Sequence[int], Seq
 def vecdot(x1: Tensor, x2: Tensor, /, *, axis: int = -1) -> Tensor:
     """Sums of conj(x1) * x2 along an axis counted from the end. Raises ValueError where its sizes differ."""
     a, b = promote_operands("vecdot", x1, x2)
+    # Counted from the end, an axis means the same in both operands, however many others broadcast.
     if axis >= 0 or -axis > min(a.ndim, b.ndim):
         raise ArgumentError(f"vecdot: axis is {axis}; it counts from the end, from -{min(a.ndim, b.ndim)} to -1")
     if a.shape[axis] != b.shape[axis]:
@@ -41,6 +42,7 @@ def cholesky(x: Tensor, /, *, upper: bool = False) -> Tensor:
 def cross(x1: Tensor, x2: Tensor, /, *, axis: int = -1) -> Tensor:
     """The cross products of vectors of three along an axis; the other axes broadcast."""
     a, b = promote_operands("cross", x1, x2)
+    # PyTorch broadcasts this axis, too; the standard does not.
     sizes = [x.array.shape[normal_axes("cross", x, axis)[0]] for x in (a, b)]
     if sizes != [3, 3]:
         raise ShapeError(f"cross: axis {axis} of {tuple(a.array.shape)} and of {tuple(b.array.shape)} has sizes {sizes}; both must be 3")
@@ -116,6 +118,7 @@ def solve(x1: Tensor, x2: Tensor, /) -> Tensor:
     """The y with x1 y = x2: x2 is one vector where it has one axis, else matrices."""
     a, b = promote_operands("solve", x1, x2)
     if b.ndim == 1:
+        # As a matrix of one column, so that no batch of vectors is seen in it.
         return functions.squeeze(functions.linalg.solve(a, b.reshape((1,) * (a.ndim - 2) + (-1, 1))), -1)
     return functions.linalg.solve(
         a, b.reshape((1,) * (a.ndim - b.ndim) + tuple(b.shape))
@@ -140,6 +143,7 @@ def trace(x: Tensor, /, *, offset: int = 0, dtype: DType | None = None) -> Tenso
 def vector_norm(x: Tensor, /, *, axis: Axes = None, keepdims: bool = False, ord: int | float = 2) -> Tensor:
     """Norms along axes taken as one vector: (sum |x|^ord)^(1/ord), the largest or smallest |x|, how many are not 0."""
     dims = normal_axes("vector_norm", require_array("vector_norm", x), axis)
+    # Integers have norms here, and PyTorch refuses them.
     kind = common_type("vector_norm", x, 1.0) if x.dtype.kind in ("bool", "int", "uint") else x.array.dtype
     x = to_dtype(x, kind)
     return functions.linalg.vector_norm(x, ord, dims, keepdims) if dims else functions.linalg.vector_norm(x.unsqueeze(-1), ord, (-1,))

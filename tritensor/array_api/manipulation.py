@@ -37,6 +37,7 @@ def expand_dims(x: Tensor, /, axis: int) -> Tensor:
 def squeeze(x: Tensor, /, axis: int | tuple[int, ...]) -> Tensor:
     """x without axes of size 1. Raises ValueError for an axis of another size."""
     dims = normal_axes("squeeze", require_array("squeeze", x), axis)
+    # PyTorch leaves an axis of another size; the standard refuses it.
     for d in dims:
         if x.array.shape[d] != 1:
             raise ShapeError(f"squeeze: axis {d} of shape {tuple(x.array.shape)} has size {x.array.shape[d]}, not 1")
@@ -69,6 +70,7 @@ def repeat(x: Tensor, repeats: int | Tensor, /, *, axis: int | None = None) -> T
 def reshape(x: Tensor, /, shape: tuple[int, ...], *, copy: bool | None = None) -> Tensor:
     """x in another shape, a view where it can be. Raises ValueError where copy=False and it cannot."""
     found = functions.reshape(require_array("reshape", x), tuple(shape))
+    # A copy has no base: that tells whether the strides allowed a view.
     viewed = found is x or found._base is not None
     if copy is False and not viewed and x.array.size:
         raise ArgumentError(
@@ -83,6 +85,7 @@ def roll(x: Tensor, /, shift: int | tuple[int, ...], *, axis: Axes = None) -> Te
         return functions.roll(require_array("roll", x), shift if isinstance(shift, int) else sum(shift))
     axes = axis if isinstance(axis, tuple) else (axis,)
     shifts = shift if isinstance(shift, tuple) else (shift,) * len(axes)
+    # One axis may be rolled by several shifts: they add up.
     if len(axes) == 1:
         axes *= len(shifts)
     if len(axes) != len(shifts):

@@ -40,6 +40,7 @@ def common_type(name: str, *values: Any) -> np.dtype:
             seen.append(_EqualOperand(v.array.dtype))
         elif isinstance(v, dtypes.DType):
             seen.append(_EqualOperand(v.numpy))
+        # numpy scalars are numbers here: as arrays they would outrank the arrays' types.
         elif isinstance(v, np.generic):
             seen.append(v.item())
         elif isinstance(v, bool | int | float | complex):

@@ -104,6 +104,7 @@ class UniqueInverse(NamedTuple):
 
 def _find_complex_unique(x: Tensor) -> UniqueAll:
     """Complex numbers, which live on the CPU, by numpy, by real and then by imaginary part."""
+    # Complex numbers have no order in PyTorch, so its unique refuses them.
     found = np.unique(x.detach().numpy().reshape(-1), True, True, True, equal_nan=False)
     values, firsts, inverse, counts = (new_tensor(f) for f in found)
     return UniqueAll(values, firsts, inverse.reshape(tuple(x.array.shape)), counts)
@@ -114,6 +115,7 @@ def unique_all(x: Tensor, /) -> UniqueAll:
     if require_array("unique_all", x).is_complex():
         return _find_complex_unique(x)
     values, inverse, counts = functions.unique(x, return_inverse=True, return_counts=True)
+    # The first of each run in a stable order is the first occurrence.
     order = functions.argsort(x.reshape(-1), stable=True)
     firsts = order[functions.cumsum(counts, 0) - counts] if x.array.size else order
     return UniqueAll(values, firsts, inverse.reshape(tuple(x.array.shape)), counts)

@@ -95,6 +95,7 @@ def sync_trace() -> Iterator[SyncTrace]:
     Blocks may be nested: the outer one sees the inner one's waits as well.
     """
     trace = SyncTrace()
+    # One listener slot: nested blocks chain.
     outer = hidden_waits.listener
 
     def listen(kind: str, line: str) -> None:

@@ -104,8 +104,10 @@ class MemoryTrace:
             finally:
                 running.pop()
 
+        # Node by node, so that each gradient is attributed to the node that made it.
         def walked(order: list[Any], pending: dict[Any, Any], result: dict[Any, Any], keep_graph: bool) -> None:
             for n in order:
+                # A Branch only forwards one output of a node and makes nothing.
                 op = "" if type(n) is Branch else n.name()
                 walk([n], pending, result, keep_graph)
                 if op:
@@ -124,6 +126,7 @@ class MemoryTrace:
         @wrapper
         @functools.wraps(call)
         def watched(*args: Any, **attrs: Any) -> Any:
+            # Ops keep the wrapper until the table is restored: outside the block it must cost nothing.
             if not recording.on:
                 return call(*args, **attrs)
             out = call(*args, **attrs)
@@ -144,6 +147,7 @@ class MemoryTrace:
             return type(module).__name__
         outer, path = running[-1]
         below = self._names.get(id(outer))
+        # named_modules walks the whole tree: once for each outer module.
         if below is None:
             below = self._names[id(outer)] = {id(m): n for n, m in outer.named_modules() if n}
         return f"{path}.{below.get(id(module), type(module).__name__)}"
@@ -159,9 +163,11 @@ class MemoryTrace:
         }
         for array in arrays:
             owner = memory_owner(array)
+            # Views and in-place results lie in memory of an input, which was counted when it was made.
             if owner is None or not owner.nbytes or id(owner) in before:
                 continue
             with self._lock:
+                # Two outputs of one op may share memory.
                 if id(owner) in self._alive:
                     continue
                 number = len(self._changes)
@@ -174,6 +180,7 @@ class MemoryTrace:
     def _ended(self, key: int, change: Change, gone: Any) -> None:
         with self._lock:
             found = self._alive.get(key)
+            # ids are used again: a later allocation may have this one's.
             if found is not None and found[1] == change.number:
                 del self._alive[key]
             self._changes.append(change._replace(nbytes=-change.nbytes, time=time.time_ns()))
@@ -208,6 +215,7 @@ class MemoryTrace:
             if c.nbytes > 0:
                 row[2] += c.nbytes
                 row[3] += 1
+            # Rows at the moment of the device's peak, not each row's own peak.
             if peaks.get(c.device) == i:
                 for k in live:
                     if k[1] == c.device:
@@ -227,6 +235,7 @@ class MemoryTrace:
             ours = {key for key, (ref, _) in self._alive.items() if ref() is not None}
         seen: set[int] = set()
         out = []
+        # A list first: the loop makes objects, which the collector's own list would show.
         for t in [o for o in gc.get_objects() if isinstance(o, Tensor)]:
             owner = memory_owner(t.array)
             if id(owner) in ours and id(owner) not in seen:
@@ -271,6 +280,7 @@ def memory_owner(array: Any) -> Any:
     """What owns an array's memory: a storage, or a numpy array; None for an array of something else."""
     if type(array) is CudaArray:
         return array.storage
+    # numpy collapses chains of views, but not through memory that other libraries own.
     while isinstance(array, np.ndarray):
         if array.base is None:
             return array

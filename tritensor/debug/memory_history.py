@@ -21,6 +21,7 @@ def _record_memory_history(enabled: Any = "all", *args: Any, **kwargs: Any) -> N
     """
     if enabled not in (None, False, True, "all", "state"):
         raise ArgumentError(f"_record_memory_history: enabled={enabled!r}; give 'all', 'state' or None")
+    # A second call replaces the recording, as in PyTorch.
     while _traces:
         _traces.pop().__exit__()
     if enabled in ("all", True):
@@ -35,6 +36,7 @@ def _snapshot(device: Any = None) -> dict[str, Any]:
     changes = _traces[-1].changes if _traces else []
     histories: list[list[dict[str, Any]]] = [[] for _ in range(runtime.device_count())]
     for c in changes:
+        # PyTorch's viewer knows GPUs only.
         if c.device != "cpu":
             module, op, code, instruction = c.key
             name, line = line_of(code, instruction)

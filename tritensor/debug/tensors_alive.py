@@ -48,11 +48,13 @@ def _tensor_lines() -> list[str]:
             owners.setdefault(id(owner), (owner, _shape_text(t.array)))
             if isinstance(t, Parameter):
                 roles[id(owner)] = "parameters"
+            # setdefault below: a parameter used as another's gradient stays a parameter.
             grad = memory_owner(getattr(t._grad, "array", None))
             if grad is not None:
                 roles.setdefault(id(grad), "gradients")
     for optimizer in [o for o in objects if isinstance(o, Optimizer)]:
         for value in [v for entry in optimizer.state.values() for v in (entry.values() if isinstance(entry, dict) else ())]:
+            # State such as step counts is no array, and has no owner.
             roles.setdefault(id(memory_owner(getattr(value, "array", None))), "state of optimizers")
     for n in [o for o in objects if isinstance(o, Node)]:
         for array in [getattr(x, "array", None) for x in n.inputs or ()] + [x[0] for x in n.outputs or () if x]:
@@ -94,6 +96,7 @@ def _tracemalloc_lines() -> list[str]:
     """The lines that numpy's arrays come from, where tracemalloc runs; how to have them, where it does not."""
     if not tracemalloc.is_tracing():
         return ["  (the lines that ask for it are known while tracemalloc.start() is on; debug.memory_trace() knows modules and ops)"]
+    # numpy registers its allocations under a domain of its own.
     domain: int = importlib.import_module("numpy.lib").tracemalloc_domain
     found = tracemalloc.take_snapshot().filter_traces([tracemalloc.DomainFilter(True, domain)]).statistics("lineno")
     return [f"  {size(s.size):>12} in {s.count} arrays at {s.traceback[0].filename}:{s.traceback[0].lineno}" for s in found[:_ROWS]]

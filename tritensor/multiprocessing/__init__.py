@@ -51,6 +51,7 @@ def get_all_sharing_strategies() -> set[str]:
 
 def __getattr__(name: str) -> Any:
     """Modules of Python's multiprocessing: `tritensor.multiprocessing.connection`."""
+    # Import machinery asks for __path__ and the like, of which Python's module has others.
     if name.startswith("_"):
         raise AttributeError(f"module {__name__!r} has no attribute {name!r}")
     import importlib

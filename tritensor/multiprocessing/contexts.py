@@ -21,5 +21,6 @@ def chosen_method() -> str | None:
     be distinguished from no choice. None where it has not."""
     if _chosen is not None:
         return _chosen
+    # Asking without allow_none would fix the default for the whole program.
     found = multiprocessing.get_start_method(allow_none=True)
     return found if found not in (None, multiprocessing.get_all_start_methods()[0]) else None

@@ -36,6 +36,7 @@ def reduce_tensor(tensor: Tensor) -> tuple[Any, ...]:
     """
     array = tensor.array
     kind = type(tensor).__name__
+    # A graph lives in one process: its nodes hold functions and other tensors.
     if not tensor.is_leaf:
         raise GradError(
             f"multiprocessing: a {kind} of shape {tuple(array.shape)} that an op computed, and that requires grad, cannot be sent: its graph stays in "
@@ -95,6 +96,7 @@ def _map_segment(key: str, nbytes: int, file: Any, sender: int) -> Segment:
     found = _segments.get(key)
     by_name = isinstance(file, str)
     try:
+        # The segment is mapped here: the name that travelled is not needed, and must not stay behind.
         if by_name and found is not None:
             remove_name(file)
             return found
@@ -114,6 +116,7 @@ def _map_segment(key: str, nbytes: int, file: Any, sender: int) -> Segment:
 
 def _register(cls: type[Tensor]) -> None:
     """Register reduce_tensor for a class of tensors that does not define its own pickling."""
+    # A subclass that pickles itself has state that rebuild_tensor does not know.
     if cls.__reduce_ex__ is Tensor.__reduce_ex__ and cls.__reduce__ is Tensor.__reduce__:
         ForkingPickler.register(cls, reduce_tensor)
 
@@ -126,6 +129,7 @@ def _register_new(cls: type[Tensor], **settings: Any) -> None:
 def init_reductions() -> None:
     """Register the reducers with Python's multiprocessing, for all classes of tensors that exist and those defined later."""
     ForkingPickler.register(Segment, reduce_segment)
+    # ForkingPickler looks classes up exactly: each subclass needs its own entry.
     waiting = [Tensor]
     while waiting:
         cls = waiting.pop()

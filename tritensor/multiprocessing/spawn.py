@@ -65,6 +65,7 @@ def can_bind(method: str) -> bool:
 
 def _run(fn: Callable[..., Any], i: int, args: tuple[Any, ...], errors: Any, bound: bool) -> None:
     if bound:
+        # SIGINT, so that `finally` blocks and exit handlers run.
         end_with_parent(signal.SIGINT)
     try:
         fn(i, *args)
@@ -115,6 +116,7 @@ class ProcessContext:
     def _end(self, grace_period: float | None) -> None:
         if grace_period is not None:
             self._wait(grace_period)
+        # SIGTERM first: handlers may remove files and free shared memory.
         for end in ("terminate", "kill"):
             for process in self.processes:
                 if process.is_alive():
@@ -135,6 +137,7 @@ class ProcessContext:
         if text:
             raise ProcessRaisedException(f"\n\n-- Process {i} terminated with the following error:\n{text}", i, process.pid)
         code = process.exitcode
+        # Minus the signal's number, by multiprocessing's convention.
         if code < 0:
             name = signal_name(code)
             raise ProcessExitedException(f"process {i} terminated with signal {name}", i, process.pid, code, name)
@@ -180,6 +183,7 @@ def start_processes(
             write.close()  # this process's end: when the other's closes, reading ends
             processes.append(process)
             errors.append(read)
+    # Without this, processes that were started before the failure would run on as orphans.
     except BaseException:
         for process in processes:
             process.terminate()

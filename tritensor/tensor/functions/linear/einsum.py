@@ -38,6 +38,7 @@ def einsum(equation: Any, *operands: Any) -> Tensor:
     """
     if not isinstance(equation, str):
         equation, operands = _write_equation(equation, *operands)
+    # einsum(equation, [a, b]): PyTorch's older form.
     if len(operands) == 1 and isinstance(operands[0], list | tuple):
         operands = tuple(operands[0])
     terms, output, sizes = _parse(equation, operands)
@@ -60,6 +61,7 @@ def _join_chosen(held: list[tuple[Tensor, list[str]]], chosen: Sequence[int], ou
     for i in sorted(chosen, reverse=True):
         del held[i]
     current, labels = picked[0]
+    # Labels that no later operand and no output has are summed in this product.
     for at, (other, other_labels) in enumerate(picked[1:], 2):
         later = set(output).union(*[left for _, left in held], *[left for _, left in picked[at:]])
         last = not held and at == len(picked)
@@ -83,6 +85,7 @@ def _find_path(terms: list[list[str]], output: list[str], sizes: dict[str, int],
     Positions are those in the list of what is left, to whose end the joined one goes.
     """
     package = _opt_einsum()
+    # Left to right is PyTorch's order without opt_einsum.
     if package is None:
         n = len(terms)
         return [(0, 1), *[(0, n - 1 - k) for k in range(1, n - 1)]]  # the joined one is last, the next operand first
@@ -93,6 +96,7 @@ def _find_path(terms: list[list[str]], output: list[str], sizes: dict[str, int],
 
 def _comes_first(a: list[str], b: list[str], output: list[str]) -> bool:
     """Whether the first letter of the output that only one of two operands has is one of a's."""
+    # The operand whose label comes first in the output gives the rows: then the product lies as asked.
     alone = [c for c in output if (c in a) != (c in b)]
     return bool(alone) and alone[0] in a
 
@@ -132,6 +136,7 @@ def _parse(equation: str, operands: Sequence[Tensor]) -> tuple[list[list[str]], 
         before, _, after = term.partition("...")
         terms.append([*before, *dots, *after] if "..." in term else list(letters))
         widest = max(widest, extra if "..." in term else 0)
+    # Digits cannot be letters of an equation, so they name the dims of an ellipsis.
     all_dots = [f"{i}" for i in range(widest, 0, -1)]
     if arrow:
         first, dotted, last = right.partition("...")
@@ -145,6 +150,7 @@ def _parse(equation: str, operands: Sequence[Tensor]) -> tuple[list[list[str]], 
         for c, n in zip(labels, x.shape, strict=True):
             if own.setdefault(c, n) != n:
                 raise ShapeError(f"einsum: {equation!r}: {c!r} stands twice at one operand, for sizes {own[c]} and {n}")
+            # Sizes of 1 broadcast, as in PyTorch's einsum and unlike numpy's.
             if sizes.setdefault(c, n) != n:
                 if 1 not in (n, sizes[c]):
                     raise ShapeError(
@@ -161,6 +167,7 @@ def _take_diagonals(x: Tensor, labels: list[str]) -> tuple[Tensor, list[str]]:
     """x with repeated letters reduced to their diagonal."""
     labels = list(labels)
     for c in sorted(set(labels)):
+        # Three of a letter: the diagonal of two becomes the last dim, and is paired again.
         while labels.count(c) > 1:
             first = labels.index(c)
             second = labels.index(c, first + 1)

@@ -51,6 +51,7 @@ namespaces.setdefault("linalg", {})["matmul"] = matmul
 @function(out=True)
 def mm(input: Tensor, mat2: Tensor) -> Tensor:
     """(m, k) @ (k, n), without broadcasting."""
+    # Asked here first: building the keywords costs more than the test, and mm is hot.
     if input.array.ndim != 2 or mat2.array.ndim != 2:
         require_ndim("mm", input=(input, 2), mat2=(mat2, 2))
     return ops.matmul(input, mat2)
@@ -107,6 +108,7 @@ def outer(input: Tensor, vec2: Tensor) -> Tensor:
 
 def _parse_summed_dims(a: Tensor, b: Tensor, dims: Any) -> list[list[int]]:
     """The dimensions of a and of b that tensordot sums over, counted from the front."""
+    # PyTorch takes the two lists as a tensor of two rows.
     if isinstance(dims, Tensor):
         dims = dims.tolist()
     if isinstance(dims, int):
@@ -165,6 +167,7 @@ def nuclear_norm(x: Tensor, dim: Any, keepdim: bool) -> Tensor:
 
     Its gradient is Q; along singular vectors of singular value 0, where it has none, it is 0.
     """
+    # A matrix's two dims go without saying.
     if dim is None and x.ndim == 2:
         dim = (0, 1)
     dims = () if dim is None else (dim,) if isinstance(dim, int) else tuple(dim)

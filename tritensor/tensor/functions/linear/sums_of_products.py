@@ -30,11 +30,13 @@ def _are_16_bit(*given: Tensor) -> bool:
 
 def _add_product(name: str, input: Tensor, a: Tensor, b: Tensor, beta: Any, alpha: Any) -> Tensor:
     """beta * input + alpha * (a @ b) of matrices or batches of as many, rounded once."""
+    # Wider types are exact enough in two steps; 16-bit ones would be rounded twice.
     if not _are_16_bit(input, a, b):
         return _add_scaled(name, input, ops.matmul(a, b), beta, alpha)
     shape = (*a.shape[:-1], b.shape[-1])
     _require_broadcast(name, input, shape)
     c = None if beta == 0 else input if tuple(input.shape) == shape else ops.expand(input, shape=shape)
+    # beta 0: input is not read, and yet the result requires grad where it does.
     found = ops.add_product(a, b, c, beta=float(beta), alpha=float(alpha))
     return found if c is not None else make_constant(name, found, input)
 
@@ -62,6 +64,7 @@ def _add_scaled(name: str, input: Tensor, product: Tensor, beta: Any, alpha: Any
 def addmm(input: Tensor, mat1: Tensor, mat2: Tensor, *, beta: float = 1, alpha: float = 1) -> Tensor:
     """beta * input + alpha * (mat1 @ mat2); input broadcasts to the product's shape. Of integers beta and alpha are cut to whole numbers."""
     require_ndim("addmm", mat1=(mat1, 2), mat2=(mat2, 2))
+    # A bias: the linear layer's kernel adds it while the product is in registers.
     if beta == alpha == 1 and tuple(input.shape) == (mat2.shape[1],) and _are_16_bit(input, mat1, mat2):
         return ops.linear(mat1, ops.permute(mat2, dims=(1, 0)), input)
     return _add_product("addmm", input, mat1, mat2, beta, alpha)
@@ -82,6 +85,7 @@ def addmv(input: Tensor, mat: Tensor, vec: Tensor, *, beta: float = 1, alpha: fl
 def addr(input: Tensor, vec1: Tensor, vec2: Tensor, *, beta: float = 1, alpha: float = 1) -> Tensor:
     """beta * input + alpha * outer(vec1, vec2); of bools (beta and input) or (alpha and vec1 and vec2). Raises DTypeError for fractions and integers."""
     kinds = {x.dtype.kind for x in (input, vec1, vec2)}
+    # PyTorch refuses fractions here, while addmm cuts them.
     if not kinds & set(_FLOATING):
         for label, number in (("beta", beta), ("alpha", alpha)):
             if isinstance(number, float):
@@ -111,6 +115,7 @@ def addbmm(input: Tensor, batch1: Tensor, batch2: Tensor, *, beta: float = 1, al
     (b1, m, k1), (b2, k2, n) = batch1.shape, batch2.shape
     if b1 != b2 or k1 != k2:
         raise ShapeError(f"addbmm: batch1 {tuple(batch1.shape)}, batch2 {tuple(batch2.shape)}: batches and inner sizes must be equal")
+    # sum over b of A_b B_b = [A_1 ... A_n] [B_1; ...; B_n]: one product, summed in float32.
     wide = reshape_to(ops.permute(batch1, dims=(1, 0, 2)), (m, b1 * k1))
     return _add_product("addbmm", input, wide, reshape_to(batch2, (b1 * k1, n)), beta, alpha)
 
@@ -119,6 +124,7 @@ def addbmm(input: Tensor, batch1: Tensor, batch2: Tensor, *, beta: float = 1, al
 def addbmm_(input: Tensor, batch1: Tensor, batch2: Tensor, *, beta: float = 1, alpha: float = 1) -> Tensor:
     """addbmm in place; a tensor that no graph remembers, and that is smaller than the sum, gets its shape, as in PyTorch."""
     value = addbmm(input, batch1, batch2, beta=beta, alpha=alpha)
+    # In the graph the shape may not change.
     if tuple(value.shape) == tuple(input.shape) or (state.enabled and (input.tracked or value.tracked)):
         return overwrite(input, value, "addbmm_")
     resize(input, value, "addbmm_")

@@ -43,6 +43,7 @@ def _multiply_vectors(name: str, input: Tensor, other: Tensor, dim: int) -> Tens
 def cross(input: Tensor, other: Tensor, dim: int | None = None) -> Tensor:
     """The vector product along dim, which has size 3; without dim the first dimension of size 3. Batches broadcast."""
     if dim is None:
+        # The legacy default of torch.cross: the first dim of size 3 in both.
         dim = next((d for d, (m, n) in enumerate(zip(input.shape, other.shape, strict=False)) if m == n == 3), None)
         if dim is None:
             raise ShapeError(f"cross: input {tuple(input.shape)}, other {tuple(other.shape)}: no dimension has size 3 in both; give dim")
@@ -128,6 +129,7 @@ def _multiply_chain(name: str, matrices: Sequence[Tensor]) -> Tensor:
 @function(method=False, out=True)
 def chain_matmul(*matrices: Tensor) -> Tensor:
     """The product of several matrices, in the order that takes the fewest multiplications."""
+    # chain_matmul([a, b]) is a common mistake, whose own error would speak of list attributes.
     for i, x in enumerate(matrices):
         if not isinstance(x, Tensor):
             raise TypeError(f"chain_matmul: argument {i} is a {type(x).__name__}; give matrices one by one, chain_matmul(a, b, c)")

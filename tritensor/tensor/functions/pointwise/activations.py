@@ -46,6 +46,7 @@ def prelu(x: Tensor, weight: Tensor) -> Tensor:
         raise ShapeError(
             f"prelu: weight {tuple(weight.shape)} has {count} numbers, input {tuple(x.shape)} {channels} channels; give 1 or {channels}"
         )
+    # One weight per channel broadcasts along dim 1: the dims behind it need sizes of 1.
     if x.ndim != 2 or w == 1:
         weight = ops.reshape(weight, shape=(w,) + (1,) * max(x.ndim - 2, 0) if x.ndim > 1 else () if x.ndim == 0 else (1,))
     return ops.prelu(x, weight)
@@ -59,6 +60,7 @@ def rrelu(x: Tensor, lower: float = 1.0 / 8, upper: float = 1.0 / 3, training: b
     x = x.contiguous()  # PyTorch's result is in C order, too
     if not training:
         return ops.leaky_relu(x, negative_slope=(float(lower) + float(upper)) / 2)
+    # Slopes are drawn in x's type.
     if not x.dtype.is_floating_point:
         raise DTypeError(f"rrelu: input is {x.dtype.name}; it takes float types; cast it with .float()")
     return ops.prelu(x, draw_uniform_between(float(lower), float(upper), tuple(x.array.shape), x.array.dtype, x.device, generator))

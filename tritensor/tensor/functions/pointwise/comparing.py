@@ -23,6 +23,7 @@ def isclose(x: Tensor, other: Tensor, rtol: float = 1e-05, atol: float = 1e-08, 
     a, b = promote_operands("isclose", x, other)
     close = ops.eq(a, b)
     if a.dtype.is_floating_point or a.dtype.is_complex:
+        # inf - inf is NaN and compares False: equal infinities were found by eq above.
         gap = ops.abs(a - b)
         close = ops.logical_or(
             close, ops.logical_and(ops.isfinite(gap), ops.logical_and(ops.isfinite(b), ops.le(gap, atol + rtol * ops.abs(b))))
@@ -49,6 +50,7 @@ def equal(x: Tensor, other: Tensor) -> bool:
 
 def _are_all_true(flags: Tensor) -> bool:
     """Whether all are True; one of them, not all, comes from a device."""
+    # numpy's own reduction: no tensor is made for one bool.
     if isinstance(flags.array, np.ndarray):
         return bool(flags.array.all())
     return bool(ops.all(flags, dim=tuple(range(len(flags.array.shape))), keepdim=False).item())
@@ -59,6 +61,7 @@ def _publish_in_place(name: str, doc: str, *aliases: str) -> None:
 
     def call(x: Tensor, other: Operand) -> Tensor:
         found = getattr(ops, name)(x, other)
+        # The written tensor joins other's graph, where its gradient is 0.
         if isinstance(other, Tensor) and followed(other) and dtypes.has_gradient(x.array.dtype):
             return make_constant(name, ops.cast(found, dtype=x.array.dtype), x, other)
         return found

@@ -95,6 +95,7 @@ def complex(real: Tensor, imag: Tensor, *, out: Tensor | None = None) -> Tensor:
     made = ops.complex(real, imag)
     if out is None:
         return made
+    # PyTorch does not cast here, unlike in other functions.
     if out.dtype is not made.dtype:
         raise DTypeError(f"complex: out is {out.dtype.name}, the result {made.dtype.name}; give an out of that type")
     return write_out(out, made, "complex")

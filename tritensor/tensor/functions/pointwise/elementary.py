@@ -119,6 +119,7 @@ def round(x: Tensor, *, decimals: int = 0) -> Tensor:
         return _copy_exact("round", x)
     if decimals == 0:
         return ops.round(x)
+    # A whole power of ten, multiplied or divided by: 10^-2 is no float, and would add a rounding.
     scale = 10.0 ** math.fabs(decimals)
     return ops.round(x * scale) / scale if decimals > 0 else ops.round(x / scale) * scale
 
@@ -168,6 +169,7 @@ def div(x: Tensor, other: Operand, *, rounding_mode: str | None = None) -> Tenso
     Raises:
         DivisionByZeroError: integers on the CPU divided by 0 with a rounding mode; on a GPU nothing is said.
     """
+    # The usual division, before any string is compared.
     if rounding_mode is None:
         return ops.div(x, other)
     if rounding_mode == "floor":
@@ -207,6 +209,7 @@ def _publish_binary(
             require_tensors(name, input=x, other=other)
         return getattr(ops, name)(x, other)
 
+    # type() first in each: isinstance of every operand would be paid by every call.
     call = {"either": either, "other": first, "none": both, "power": power}[numbers]
     return function(inplace=inplace, out=True, names=aliases, also=also)(rename_function(call, name, doc))
 
@@ -289,6 +292,7 @@ def where(condition: Tensor, input: Operand | None = None, other: Operand | None
     >>> tt.where(x > 0, x, 0.0)
     tensor([0., 2.])
     """
+    # where(condition) is numpy's one-argument form.
     if input is None and other is None:
         return condition.nonzero(as_tuple=True)
     a, b = promote_operands("where", input, other)
@@ -342,6 +346,7 @@ def nan_to_num(x: Tensor, nan: float | None = None, posinf: float | None = None,
         return ops.complex(nan_to_num(ops.real(x), nan, posinf, neginf), nan_to_num(ops.imag(x), nan, posinf, neginf))
     if x.dtype.kind in _EXACT_KINDS:
         return _copy_in_layout(x)
+    # Finite in x's own type: float64's largest number would be infinite in float16.
     largest = float(_largest_number(x.array.dtype))
     high, low = largest if posinf is None else float(posinf), -largest if neginf is None else float(neginf)
     return ops.nan_to_num(x, nan=0.0 if nan is None else float(nan), posinf=high, neginf=low)

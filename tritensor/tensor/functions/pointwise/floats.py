@@ -40,6 +40,7 @@ def frexp(x: Tensor) -> Any:
 def ldexp(x: Tensor, other: Tensor) -> Tensor:
     """x * 2^other in the type of both, integers as floating; of a large other in steps that do not overflow before the result does."""
     require_tensors("ldexp", input=x, other=other)
+    # A complex exponent has no integer part to take steps of.
     if other.is_complex():
         return ops.mul(x, ops.pow(2.0, other))
     kind = dtypes.result_type([x.array, other.array], "ldexp")
@@ -85,6 +86,7 @@ Tensor.float_power_ = _float_power_in_place  # type: ignore[method-assign, assig
 def signbit(x: Tensor) -> Tensor:
     """Whether the sign's bit is set: of negative numbers, -0 and -NaN."""
     if x.array.dtype == np.bool_:
+        # False everywhere, in x's shape and layout: bools have no sign.
         return ops.logical_xor(x, x)
     return ops.signbit(x)
 

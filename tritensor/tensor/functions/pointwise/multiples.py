@@ -19,6 +19,7 @@ from tritensor.tensor.public_api.publish import function
 
 def _scale_by_alpha(name: str, x: Any, other: Any, alpha: Any) -> Any:
     """alpha * other in the type that it meets x in; a fraction makes floats of integers."""
+    # The common case, without promotion: one floating type on both sides.
     if isinstance(other, Tensor) and isinstance(x, Tensor) and type(alpha) in (int, float):
         kind = x.array.dtype
         if kind.kind == "f" and kind == other.array.dtype:
@@ -26,6 +27,7 @@ def _scale_by_alpha(name: str, x: Any, other: Any, alpha: Any) -> Any:
     elif not isinstance(other, Tensor | bool | int | float | complex):
         other = as_tensor(other, x, name)
     kind = _result_type(name, x, other)
+    # A fraction makes floats of integers, so the product keeps its own type.
     if isinstance(alpha, Tensor) or (isinstance(alpha, float) and kind.kind in "iub"):
         return other * alpha
     if not isinstance(other, Tensor):
@@ -70,6 +72,7 @@ def _add_multiple(name: str, joined: Callable[..., Tensor], x: Tensor, tensor1: 
     """x + value * joined(tensor1, tensor2), taken in the type that all three meet in."""
     a, b = tensor1, tensor2
     kind = x.array.dtype
+    # Promotion is looked up only where types differ.
     if not (isinstance(a, Tensor) and isinstance(b, Tensor) and a.array.dtype == b.array.dtype == kind):
         kind = _result_type(name, x, a, b)
         a, b = (cast(v, kind) if isinstance(v, Tensor) else v for v in (a, b))
@@ -104,5 +107,6 @@ def _lerp(x: Tensor, end: Operand, weight: Operand) -> Tensor:
     back = ops.sub(x, end)  # in x's layout
     if not isinstance(weight, Tensor):
         return ops.sub(x, ops.mul(back, weight)) if abs(weight) < 0.5 else ops.add(ops.mul(back, 1 - weight), end)
+    # From the nearer end, so that weight 1 gives exactly `end`: x + 1 (end - x) would round.
     near = ops.lt(ops.abs(weight), 0.5)
     return ops.add(ops.mul(back, ops.where(near, ops.neg(weight), ops.sub(1, weight))), ops.where(near, x, end))

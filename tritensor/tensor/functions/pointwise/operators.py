@@ -47,9 +47,11 @@ def _make_operator(python: str, name: str) -> Any:
     def first(self: Tensor, other: Any) -> Any:
         nonlocal installed
         if installed is None:
+            # Looked up at the first call: ops load their kernels only when they are used.
             record = registry[name]
             fast = record.broadcasts and record.promote is not None and not record.attrs and takes_floats(record)
             chosen = binary_path(record, operator) if fast else operator
+            # The record may be replaced meanwhile: then the next call chooses anew.
             with changing:
                 if installed is None and registry[name] is record:
                     installed = chosen
@@ -77,6 +79,7 @@ def _make_in_place(name: str, python: str) -> Any:
         given = other
         if not _is_operand(other) and (other := _to_operand(self, other, name)) is None:
             return _refuse_operand(name + "_", python, given)
+        # No graph needs the old contents: one pass in place.
         if compute_into(name, self, (self, other), name + "_"):
             return self
         since = next_sequence()
@@ -87,6 +90,7 @@ def _make_in_place(name: str, python: str) -> Any:
 
 def _refuse_operand(name: str, python: str, other: Any) -> Any:
     """NotImplemented, so that Python asks the other operand's class. Raises TypeError where that has no answer either; == and != always have one."""
+    # Another library's class may know tensors; Python then compares identities for == and !=.
     if python in ("eq", "ne") or type(other).__module__ != "builtins":
         return NotImplemented
     shown = "None" if other is None else f"{'an' if type(other).__name__[0] in 'aeiou' else 'a'} {type(other).__name__}"
@@ -145,12 +149,14 @@ def _array_ufunc(self: Tensor, ufunc: np.ufunc, method: str, *inputs: Any, **opt
     Raises what `__array__` does for tensors on a GPU and those that require grad: such a function would lose the graph.
     """
     python = _OPERATOR_OF_UFUNC.get(ufunc)
+    # `ndarray + tensor` arrives here: numpy asks __array_ufunc__ before Python asks __radd__.
     if python is not None and method == "__call__" and not options:
         a, b = inputs
         if isinstance(a, Tensor):
             return getattr(a, f"__{python}__")(b)
         return getattr(b, f"__{_SWAPPED[python]}__" if python in _SWAPPED else f"__r{python}__")(a)
     if "out" in options:
+        # numpy writes into the tensor's memory directly.
         options["out"] = tuple(x.numpy() if isinstance(x, Tensor) else x for x in options["out"])
     found = getattr(ufunc, method)(*[np.asarray(x) if isinstance(x, Tensor) else x for x in inputs], **options)
     if "out" in options:
@@ -247,6 +253,7 @@ def copy_(x: Tensor, source: Any, non_blocking: bool = False) -> Tensor:
 @function(method=False)
 def fill(x: Tensor, value: Any) -> Tensor:
     """A tensor of x's shape, dtype, device and layout with one value, a number or a 0-d tensor, everywhere."""
+    # These need a node or a cast; otherwise memory is filled once, not copied and filled.
     if x.tracked or type(x.array) is WrappedArray or isinstance(value, Tensor):
         return fill_(ops.copy(x, memory_format=preserve_format), value)
     return fill_(new_tensor(empty_elementwise(x.array.shape, x.array.dtype, x.device, (x.array,))), value)

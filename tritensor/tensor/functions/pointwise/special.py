@@ -29,6 +29,7 @@ def _publish_unary(name: str, op_name: str, doc: str, *aliases: str, everywhere:
     made = function(inplace=inplace and everywhere, out=True, names=aliases, namespace="" if everywhere else "special")(
         rename_function(call, name, doc)
     )
+    # tritensor.special has it as gammaln alone, as PyTorch does.
     if everywhere and name != "lgamma":
         names.update(dict.fromkeys((name, *aliases), made))
 
@@ -145,6 +146,7 @@ def _polygamma(n: int, x: Tensor) -> Tensor:
         raise ArgumentError(f"polygamma: n is {n}; give 0 or more")
     if n < 2:
         return ops.trigamma(x) if n else ops.digamma(x)
+    # 171! is beyond float64.
     factor = float(math.factorial(n)) if n < 171 else math.inf
     return ops.zeta(float(n + 1), x) * (factor if n % 2 else -factor)
 

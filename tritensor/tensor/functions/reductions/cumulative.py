@@ -17,6 +17,7 @@ def _parse_dim(name: str, x: Tensor, dim: Any, axis: Any) -> int:
     """The dim counted from the front; that of a 1-d tensor goes without saying."""
     dim = choose_argument(name, "dim", dim, "axis", axis)
     if dim is None:
+        # The array API leaves the axis of vectors out; PyTorch needs it always.
         if x.ndim > 1:
             raise TypeError(f"{name}: dim is missing for a tensor of {x.ndim} dims; give dim=0 to {x.ndim - 1}")
         dim = 0

@@ -48,6 +48,7 @@ def diff(x: Tensor, n: int = 1, dim: int = -1, prepend: Tensor | None = None, ap
     for _ in range(min(n, x.shape[axis])):
         last = x.shape[axis]
         following, before = _slice_dim(x, axis, min(1, last), last), _slice_dim(x, axis, 0, max(last - 1, 0))
+        # Bools have no minus; differing is what subtraction modulo 2 says.
         x = ops.ne(following, before) if x.array.dtype == np.bool_ else ops.sub(following, before)
     return x
 
@@ -78,6 +79,7 @@ def gradient(x: Tensor, *, spacing: Any = 1, dim: Any = None, edge_order: int = 
             raise ShapeError(f"gradient: x {tuple(x.shape)} has {x.shape[d]} along dim {d}; edge_order {edge_order} needs {edge_order + 1}")
         if isinstance(h, Tensor) and h.ndim and (h.ndim != 1 or h.shape[0] != x.shape[d]):
             raise ShapeError(f"gradient: spacing {tuple(h.shape)} for dim {d} of x {tuple(x.shape)}; give its {x.shape[d]} coordinates")
+    # A difference below 0 would wrap around.
     if x.array.dtype.kind in "ub":
         raise DTypeError(f"gradient: x is {x.dtype.name}, whose differences wrap; cast it with .to(float32)")
     return tuple([
@@ -126,6 +128,7 @@ def _differentiate_uneven(x: Tensor, d: int, at: Tensor, order: int) -> Tensor:
     n = x.shape[d]
     if not x.is_floating_point() and not x.is_complex():
         x = ops.cast(x, dtype=at.array.dtype)
+    # Distances broadcast along the other dims.
     steps = ops.reshape(diff(at), shape=tuple(n - 1 if a == d else 1 for a in range(x.ndim)))
     pieces = []
     if order == 1:
@@ -168,6 +171,7 @@ def _find_widths(name: str, y: Tensor, x: Tensor, dim: int) -> Tensor:
                 f"{name}: x {tuple(x.shape)}, y {tuple(y.shape)}: there must be one x for each of the {n} values along dim {dim}"
             )
         return ops.reshape(diff(x), shape=tuple(n - 1 if a == dim else 1 for a in range(y.ndim)))
+    # Leading dims of size 1, so that `dim` counts alike in both.
     if x.ndim < y.ndim:
         x = ops.reshape(x, shape=(1,) * (y.ndim - x.ndim) + tuple(x.shape))
     return diff(x, 1, dim if x.ndim == y.ndim else dim - y.ndim)
@@ -209,6 +213,7 @@ def trapezoid(y: Tensor, x: Tensor | None = None, *, dx: Any = None, dim: int = 
         return ops.div(twice if dx is None else ops.mul(twice, dx), 2.0)
     areas = _double_areas("trapezoid", y, x, dx, axis)
     if areas is None:
+        # In the graph of y, and 0 in its shape.
         return ops.cast(ops.sum(y, dim=(axis,), keepdim=False), dtype=y.array.dtype)
     return ops.div(ops.sum(areas, dim=(axis + areas.ndim - y.ndim,), keepdim=False), 2.0)
 

@@ -24,6 +24,7 @@ def vector_norm(x: Tensor, ord: float = 2, dim: Dims = None, keepdim: bool = Fal
 
     `dtype`: cast x first. The gradient at 0 is 0. Raises DTypeError for types that are not floating, EmptyError where nothing is left to choose from.
     """
+    # bool is an int, and True no order.
     if isinstance(ord, str | bool) or not isinstance(ord, int | float | np.number):
         raise TypeError(f"vector_norm: ord {ord!r} is no number")
     if dtype is not None:
@@ -55,6 +56,7 @@ def renorm(x: Tensor, p: float, dim: int, maxnorm: float) -> Tensor:
         raise ShapeError(f"renorm: x {tuple(x.shape)} has {x.ndim} dimensions; it needs two, so that slices are vectors")
     axis = normal_dim("renorm", dim, x.ndim)
     over = tuple(a for a in range(x.ndim) if a != axis)
+    # Which slices are scaled has no gradient; the scale itself has.
     large = ops.gt(vector_norm(to_accumulator(x.detach()), p, over, True), float(maxnorm))
     norms = vector_norm(ops.where(large, to_accumulator(x), 0.0), p, over, True)  # what stays, with a NaN in it say, has no part in a scale
     scale = ops.where(large, ops.div(float(maxnorm), ops.add(norms, 1e-7)), 1.0)
@@ -93,6 +95,7 @@ def cdist(x1: Tensor, x2: Tensor, p: float = 2.0, compute_mode: str | None = "us
         )
     if compute_mode is not None and compute_mode not in _MODES and compute_mode not in (0, 1, 2):
         raise ArgumentError(f"cdist: compute_mode {compute_mode!r} is none of {', '.join(_MODES)}")
+    # PyTorch also takes the modes by number.
     mode = 0 if compute_mode is None else _MODES.index(compute_mode) if isinstance(compute_mode, str) else compute_mode
     rows, columns, n = x1.shape[-2], x2.shape[-2], x1.shape[-1]
     lead = broadcast("cdist", tuple(x1.shape[:-2]), tuple(x2.shape[:-2]), labels=("x1's batch", "x2's batch"))
@@ -111,6 +114,7 @@ def pdist(x: Tensor, p: float = 2.0) -> Tensor:
     n = x.shape[0]
     if n < 2:
         return ops.sum(ops.mul(x, 0.0), dim=(1,), keepdim=False)[:0]
+    # The exact mode: pdist has no fast one in PyTorch.
     all_pairs = cdist(x, x, p, "donot_use_mm_for_euclid_dist")
     keys = new_tensor(from_host(np.flatnonzero(~np.tri(n, dtype=np.bool_)), x.device))
     return ops.reshape(all_pairs, shape=(n * n,))[keys]

@@ -35,10 +35,12 @@ def make_fast_reduction(name: str) -> Callable[..., Tensor | None]:
     ) -> Tensor | None:
         nonlocal found
         array = x.array
+        # Larger arrays: the op's own choice among threads and blocks pays.
         if type(array) is not np.ndarray or array.size > FEW or dtype is not None or axis is not None or keepdims is not None:
             return None
         n = array.ndim
         if dim is None:
+            # Shared tuples: a node keeps them, so none is built at each call.
             dims = ALL_DIMS[n]
         elif type(dim) is int and -n <= dim < n:
             dims = EACH_DIM[dim % n]
@@ -58,6 +60,7 @@ def make_fast_reduction(name: str) -> Callable[..., Tensor | None]:
         out = new_tensor(result)
         if x.tracked and state.enabled:
             held = None
+            # The gradient needs the result (extrema): a later write to it must be noticed.
             if keep_y:
                 out.version = Version()
                 held = ((result, out.version),)

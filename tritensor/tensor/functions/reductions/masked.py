@@ -34,6 +34,7 @@ def fill_masked(name: str, x: Tensor, mask: Tensor | None, instead: float) -> Te
     """x with `instead` where the mask is False; the mask broadcasts to x."""
     if mask is None:
         return x
+    # An integer mask would be a mistake of 0 and 1 for indices.
     if mask.array.dtype != np.bool_:
         raise DTypeError(f"{name}: mask is {mask.dtype.name}; give a bool mask, such as mask != 0")
     return ops.where(mask, x, instead)
@@ -156,6 +157,7 @@ def _variance(
     x, dims = cast_operand(x, dtype, floating=True), parse_dims(name, x, dim)
     kind = np.dtype(f"f{x.array.dtype.itemsize // 2}") if x.is_complex() else x.array.dtype
     count = _count_unmasked(x, mask, dims, True, kind)
+    # Two passes: the difference of sums of squares would cancel.
     centred = ops.sub(x, ops.div(ops.sum(fill_masked(name, x, mask, 0), dim=dims, keepdim=True), count))
     squares = ops.sum(fill_masked(name, ops.mul(centred, centred.conj()), mask, 0), dim=dims, keepdim=keepdim)
     left = _count_unmasked(x, mask, dims, keepdim, kind)

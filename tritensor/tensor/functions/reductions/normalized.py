@@ -104,6 +104,7 @@ def native_batch_norm(
     rstd = _inverse_deviation(variance, eps)
     y = _apply_affine(ops.mul(ops.sub(x, mean), rstd), weight, bias, kept)
     saved = [reshape_to(v.detach(), (shape[1],)) for v in (mean, rstd)] if training else [_make_empty(x), _make_empty(x)]
+    # Layout of the result as PyTorch's: channels_last stays, all else is C order.
     images = len(shape) == 4 and is_channels_last(shape, element_strides(input.array))
     y = ops.copy(y, memory_format=channels_last) if images else to_c_order(y)
     return cast_if_given(y, input.dtype), saved[0], saved[1]
@@ -124,6 +125,7 @@ def _update_running(running: Tensor | None, batch: Tensor, momentum: float, fact
 @function(method=False)
 def _native_batch_norm_legit(input: Tensor, weight: Any, bias: Any, *args: Any) -> tuple[Tensor, Tensor, Tensor]:
     """native_batch_norm; also (input, weight, bias, training, momentum, eps), without running statistics."""
+    # PyTorch's no_stats overload, told by the number of arguments.
     if len(args) == 3:
         args = (None, None, *args)
     return native_batch_norm(input, weight, bias, *args)
@@ -160,6 +162,7 @@ def hash_tensor(x: Tensor, dim: Any = (), *, keepdim: bool = False, mode: int = 
     dims = parse_dims("hash_tensor", x, dim)
     if 0 in [x.array.shape[d] for d in dims]:
         raise EmptyError(f"hash_tensor: x {tuple(x.shape)} has no element along dim {dims}; give a dim that has some")
+    # Every type is hashed in a form of 64 bits.
     wide = cast_if_given(x.detach(), dtypes.float64 if x.is_floating_point() else dtypes.int64).contiguous()
     bits = ops.permute(wide.view(dtypes.int64), dims=(*[d for d in range(x.ndim) if d not in dims], *dims))
     kept = tuple([n for d, n in enumerate(x.array.shape) if d not in dims])

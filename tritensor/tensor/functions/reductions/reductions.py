@@ -40,6 +40,7 @@ class MinMax(NamedTuple):
 def parse_dims(name: str, x: Tensor, dim: Any, axis: Any = None) -> tuple[int, ...]:
     """The reduced dims, sorted, counted from the front."""
     dim = choose_argument(name, "dim", dim, "axis", axis)
+    # PyTorch reads an empty tuple as all dims, in every reduction but any and all.
     if dim is None or (isinstance(dim, tuple | list) and not dim):
         return ALL_DIMS[x.ndim]
     return normal_dims(name, dim, x.ndim)
@@ -160,6 +161,7 @@ def _find_variance(x: Tensor, dims: tuple[int, ...], correction: float, keepdim:
     """The variance; of complex numbers that of their real parts and that of their imaginary parts together."""
     if not x.is_complex():
         return ops.var(x, dim=dims, correction=correction, keepdim=keepdim)
+    # Var(z) = Var(re) + Var(im).
     parts = (ops.var(part, dim=dims, correction=correction, keepdim=keepdim) for part in (x.real, x.imag))
     return ops.add(*parts)
 
@@ -234,6 +236,7 @@ def _safe_sqrt(x: Tensor, hides: bool = True) -> Tensor:
 def _find_extremum(name: str, x: Tensor, dim: Any, keepdim: Any, axis: Any, keepdims: Any, other: Any) -> Any:
     """max and min in all of PyTorch's forms."""
     dim = choose_argument(name, "dim", dim, "axis", axis)
+    # max(x, y) is PyTorch's elementwise overload.
     if isinstance(dim, Tensor) or other is not None:
         if not isinstance(x, Tensor) or not isinstance(choose_argument(name, "dim", dim, "other", other), Tensor):
             raise TypeError(f"{name}: a number beside a tensor; give two tensors, or clamp")
@@ -243,6 +246,7 @@ def _find_extremum(name: str, x: Tensor, dim: Any, keepdim: Any, axis: Any, keep
         return reduce(x, dim=ALL_DIMS[x.ndim], keepdim=_keeps_dims(keepdim, keepdims))
     if isinstance(dim, float):
         raise TypeError(f"{name}: dim {dim} is not an integer; for the larger or smaller of x and a number there is clamp")
+    # Several dims: numpy's form, without indices.
     if not isinstance(dim, int | np.integer):
         return reduce(x, dim=parse_dims(name, x, dim), keepdim=_keeps_dims(keepdim, keepdims))
     found = getattr(ops, name + "_dim")(x, dim=normal_dim(name, int(dim), x.ndim), keepdim=_keeps_dims(keepdim, keepdims))
@@ -359,6 +363,7 @@ def norm(
     x, kept = cast_if_given(x, dtype), _keeps_dims(keepdim, keepdims)
     if not x.is_floating_point() and not x.is_complex():
         raise DTypeError(f"norm: x is {x.dtype.name}; norm takes floating types; cast it with .to(float32) or give dtype")
+    # The only order that is no function of absolute values.
     if p == "nuc":
         return nuclear_norm(x, choose_argument("norm", "dim", dim, "axis", axis), kept)
     dims = parse_dims("norm", x, dim, axis)
@@ -416,6 +421,7 @@ def logsumexp(x: Tensor, dim: Dims = None, keepdim: bool = False, *, axis: Dims 
         out = ops.log(ops.sum(ops.exp(y), dim=dims, keepdim=True))
     else:
         top = ops.amax(y.detach().real if x.is_complex() else y.detach(), dim=dims, keepdim=True)
+        # -inf - -inf would be NaN where a whole row is -inf.
         top = ops.where(ops.isfinite(top), top, 0.0)
         out = ops.add(ops.log(ops.sum(ops.exp(ops.sub(y, top)), dim=dims, keepdim=True)), top)
     out = to_dtype(out, x.array.dtype)

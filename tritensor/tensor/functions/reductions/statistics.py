@@ -149,6 +149,7 @@ def bincount(x: Tensor, weights: Tensor | None = None, minlength: int = 0) -> Te
     size = max(high + 1, minlength)
     if weights is None:
         return ops.count_keys(keys, None, size=size)
+    # Sums of weights are taken in float64 unless they are float32, as in PyTorch.
     plain = weights.detach()
     if plain.array.dtype != np.float32:
         plain = ops.cast(plain, dtype=np.dtype(np.float64))
@@ -186,6 +187,7 @@ def histc(x: Tensor, bins: int = 100, min: float = 0, max: float = 0) -> Tensor:
     if low == high:
         low, high = low - 1, high + 1
     kind = x.array.dtype
+    # Bin edges are fractions: integers are compared as float64.
     values = x if x.is_floating_point() else ops.cast(x, dtype=np.dtype(np.float64))
     keys = ops.uniform_bins(values, low=low, high=high, bins=float(bins))
     return ops.cast(ops.count_keys(keys, size=bins), dtype=kind)
@@ -291,6 +293,7 @@ def histogramdd(
         good = inside if good is None else ops.logical_and(good, inside)
         edges.append(e)
     shape = tuple(e.shape[0] - 1 for e in edges)
+    # Points outside one dim belong to no cell; -1 is not counted.
     keys = ops.where(good, keys, -1)
     hist = ops.reshape(_count_bins(x, keys, weight, math.prod(shape)), shape=shape)
     if density:

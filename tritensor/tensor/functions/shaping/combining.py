@@ -72,6 +72,7 @@ def combinations(x: Tensor, r: int = 2, with_replacement: bool = False) -> Tenso
         raise ShapeError(f"combinations: x has shape {tuple(x.array.shape)}; give a vector")
     if r < 0:
         raise ShapeError(f"combinations: r is {r}; choose 0 elements or more")
+    # PyTorch's empty result has one dim here.
     if r == 0:
         return ops.full(shape=(0,), value=0, dtype=x.array.dtype, device=x.device)
     chosen = _list_combinations(x.array.size, int(r), bool(with_replacement))
@@ -164,6 +165,7 @@ def _separate_parts(parts: tuple[Tensor, ...]) -> tuple[Tensor, ...]:
     for y in parts:
         if y.extra is not None and y.extra.origin == "parts":
             y.extra.origin = ""
+        # A leaf that requires grad refuses writes through views; parts that may be written are their own tensors.
         if is_view_of_leaf(y) or not state.enabled:
             leave_base(y)
         if not state.enabled:

@@ -74,6 +74,7 @@ def unbind(x: Tensor, dim: int = 0) -> tuple[Tensor, ...]:
 
 def _to_count(parts: Any) -> int | None:
     """One number of parts or one size, of Python, numpy or in a tensor without dimensions; None for a sequence."""
+    # A 0-d tensor is one number, any other a sequence of sizes.
     if isinstance(parts, Tensor | np.ndarray):
         return int(parts.__index__()) if not parts.shape else None
     return int(parts) if isinstance(parts, int | np.integer) else None
@@ -311,6 +312,7 @@ def repeat_interleave(x: Any = None, repeats: Any = None, dim: int | None = None
 
     Of counts alone, `repeat_interleave(repeats)`, the indices: 0 as often as the first count says, and so on.
     """
+    # The overload of counts alone.
     if x is None or repeats is None:
         repeats = x if repeats is None else repeats
         if not isinstance(repeats, Tensor) or repeats.ndim != 1:
@@ -395,6 +397,7 @@ def rot90(x: Tensor, k: int = 1, dims: Any = (0, 1)) -> Tensor:
     turns = k % 4
     if turns == 0:
         return ops.copy(x)
+    # Half a turn needs no transposition: one pass.
     if turns == 2:
         return ops.flip(x, dims=tuple(sorted((a, b))))
     if turns == 1:

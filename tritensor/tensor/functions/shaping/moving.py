@@ -99,6 +99,7 @@ def to(
             flags.append(a)
         elif a is not None:
             device = a
+    # x.to(device, dtype, non_blocking, copy), by place.
     if flags:
         non_blocking, copy = (*flags, copy)[:2]
     want = None if dtype is None else dtypes.as_dtype(dtype)
@@ -106,10 +107,12 @@ def to(
     y = x
     if where != x.device:
         if x.is_cuda:
+            # Cast on the GPU first: after a copy that does not wait, the host must not read the values.
             if where.type == "cpu" and non_blocking:
                 if want is not None and want.triton is None:
                     non_blocking = False  # no kernel makes this type, so the host must, from values that are there
                 y = _cast_if_given(y, want if non_blocking else None)
+            # A copy by the driver moves whole memory: gaps are closed first.
             if (non_blocking or where.type == "cuda") and not is_dense(y.array.shape, y.array.strides):
                 y = ops.copy(y, memory_format=preserve_format)
         y = _ToDevice.apply(y, where, not non_blocking)

@@ -24,6 +24,7 @@ from tritensor.tensor.size import Size
 
 def parse_sizes(name: str, given: Sequence[Any]) -> tuple[int, ...]:
     """Integers given one by one or as one sequence: `view(2, 3)`, `view((2, 3))`."""
+    # One argument: a sequence, or a single size of another integer type.
     if len(given) == 1 and not isinstance(given[0], int):
         one = one_integer(given[0])
         given = (
@@ -95,6 +96,7 @@ def _reinterpret_bytes(a: Any, dtype: np.dtype) -> Any:
     shape, _ = reinterpreted(a, dtype)  # numpy's own refusals do not say what to do
     if type(a) is not WrappedArray:
         return a.view(dtype) if a.size else empty(shape, dtype, device_of(a))
+    # A recorded constant would go stale: the trace is asked for the values.
     if a.level.kind == TRACE:
         transform.current.read(a)
     value = a.value.detach()
@@ -233,6 +235,7 @@ def transpose(x: Tensor, *dims: Any, dim0: int | None = None, dim1: int | None =
     if dim1 is not None:
         dims = (*dims, dim1)
     ndim = len(x.array.shape)
+    # Two ints are PyTorch's transpose, one sequence is numpy's.
     if len(dims) == 2 and isinstance(dims[0], int):
         a, b = normal_dim("transpose", dims[0], ndim), normal_dim("transpose", dims[1], ndim)
         order = list(range(ndim))
@@ -259,6 +262,7 @@ def matrix_transpose(x: Tensor) -> Tensor:
     ndim = len(x.array.shape)
     if not ndim:
         return ops.permute(x, dims=())
+    # PyTorch lets mT of a number pass, and refuses vectors.
     if ndim < 2:
         raise ShapeError(f"mT: x {tuple(x.array.shape)} has one dimension; it takes matrices and batches of them")
     return ops.permute(x, dims=(*range(ndim - 2), ndim - 1, ndim - 2))
@@ -299,6 +303,7 @@ def movedim(x: Tensor, source: Any, destination: Any) -> Tensor:
     if not ndim:
         return ops.permute(x, dims=())
     order = [d for d in range(ndim) if d not in starts]
+    # In ascending order of destination each insert lands where it stays.
     for end, start in sorted(zip(ends, starts, strict=True)):
         order.insert(end, start)
     return ops.permute(x, dims=tuple(order))

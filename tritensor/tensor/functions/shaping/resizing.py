@@ -50,6 +50,7 @@ def resize_(x: Tensor, *size: Any, memory_format: Any = None) -> Tensor:
     wanted = as_format("resize_", memory_format, contiguous_format)
     if wanted is preserve_format:
         raise ArgumentError("resize_: preserve_format says nothing of a new shape; give contiguous_format or channels_last")
+    # PyTorch leaves memory, strides and version as they are.
     if shape == tuple(x.array.shape) and wanted is contiguous_format:
         return x
     return _resize("resize_", x, shape, formatted(shape, contiguous_strides(shape), wanted))
@@ -99,6 +100,7 @@ def set_(x: Tensor, source: Tensor | None = None, storage_offset: int = 0, size:
     DTypeError for a source of another type, ShapeError for a window outside the memory.
     """
     recorded = state.enabled and (x.tracked or (source is not None and size is None and source.tracked)) and _has_no_views(x)
+    # Under no_grad a leaf may take other memory: load_state_dict(assign=True) does so.
     if not recorded and (state.enabled or not x.is_leaf):
         _refuse_graph("set_", x)
     if source is None:

@@ -94,6 +94,7 @@ def as_strided(x: Tensor, size: Any, stride: Any, storage_offset: int | None = N
     first = at if storage_offset is None else int(storage_offset)
     window = _Geometry(parse_sizes("as_strided", (size,)), parse_sizes("as_strided", (stride,)), first)
     own = _Geometry(tuple(x.array.shape), element_strides(x.array), at)
+    # The base as a vector in memory order: its view, so that writes reach the base's graph.
     order = sorted(range(len(array.shape)), key=lambda d: -steps[d])
     dense = ops.permute(root, dims=tuple(order)) if order != list(range(len(order))) else root
     lying = reshape_strides(dense.array.shape, element_strides(dense.array), (array.size,))
@@ -118,6 +119,7 @@ def _make_window_on_gaps(root: Tensor, x: Tensor, own: _Geometry, window: _Geome
     array = root.array
     memory = _Geometry(tuple(array.shape), element_strides(array), 0)
     (begin, end), ranks = memory.ends(), (len(window.shape), len(window.strides))
+    # Below a transform, or before the first element, no plain window exists.
     if type(array) is WrappedArray or begin < 0 or ranks[0] != ranks[1]:
         raise ShapeError(
             f"as_strided: shape {window.shape} and strides {window.strides} of memory of shape {memory.shape} and strides {memory.strides}, which has "

@@ -117,8 +117,10 @@ def unique(x: Tensor, sorted: bool = True, return_inverse: bool = False, return_
     else:
         d, keys, shape = None, reshape_to(x, (x.array.size,)), tuple(x.array.shape)
     n = keys.array.size
+    # Without the inverse no permutation is needed: sorting values alone is faster.
     if d is None and not return_inverse:
         values = ops.sort_values(keys, dim=0)
+        # numpy finds the starts in one pass; the device path makes index tensors.
         if not return_counts and isinstance(values.array, np.ndarray):
             return _pack_results("unique", given, new_tensor(values.array[_find_run_starts_on_host(values.array)]))
         starts = flat_nonzero(_find_run_starts(values))
@@ -190,6 +192,7 @@ def isin(elements: Any, test_elements: Any, *, assume_unique: bool = False, inve
     n = among.array.size
     if n == 0:
         return ops.full(shape=tuple(sought.array.shape), value=bool(invert), dtype=np.dtype(np.bool_), device=sought.device)
+    # Sorted once, then one binary search for each element.
     row = ops.sort_values(reshape_to(among, (n,)), dim=0)
     upwards = ops.where(ops.ne(row, row), math.inf, row) if row.is_floating_point() else row  # NaN comes last, and no search passes it
     place = ops.clamp(ops.searchsorted(upwards, sought, right=False, out_int32=False), None, n - 1)

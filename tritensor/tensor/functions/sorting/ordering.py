@@ -70,6 +70,7 @@ def topk(x: Tensor, k: int, dim: int = -1, largest: bool = True, sorted: bool = 
     if isinstance(k, bool) or not isinstance(k, int):
         raise TypeError(f"topk: k {k!r} is not an integer")
     d = normal_dim("topk", dim, len(x.array.shape))
+    # PyTorch's topk of a 0-d tensor gives its one element for k 0, too.
     k = 1 if k == 0 and not x.array.shape else int(k)
     return return_type("topk", ValuesIndices)(*ops.topk(x, k=k, dim=d, largest=bool(largest)))
 
@@ -120,6 +121,7 @@ def _find_median(name: str, x: Tensor, dim: Any, keepdim: bool, rank: int) -> An
         type(x.array) is WrappedArray
     ):  # equal elements are not counted where there may be as many counts as examples: the first has the derivative
         return forget_base(ops.reshape(ops.gather(flat, ops.rank_place(plain, dim=0, rank=rank), dim=0), shape=()))
+    # The gradient is shared among all that equal the median, NaN counting as equal to NaN.
     equal = ops.logical_or(ops.eq(plain, y), ops.logical_and(ops.ne(plain, plain), ops.ne(y, y)))
     where = ops.nonzero_static(equal, size=int(ops.sum(equal, dim=(0,), keepdim=False).item()), fill_value=0)
     same = ops.index_get(flat, ops.reshape(where, shape=(where.array.size,)), dims=(0,), front=False)
@@ -161,6 +163,7 @@ def mode(x: Tensor, dim: int = -1, keepdim: bool = False) -> ValuesIndices:
     if not x.array.shape:
         return pick_along("mode", x, ops.rank_place(x.detach(), dim=0, rank=0), 0, keepdim)
     order = tuple(a for a in range(len(x.array.shape)) if a != d)
+    # Runs are counted along the last dim.
     rows = ops.permute(x.detach(), dims=(*order, d))
     values, places = ops.sort(rows, dim=len(order), descending=False)
     last = ops.argmax(ops.run_lengths(values), dim=len(order), keepdim=True)

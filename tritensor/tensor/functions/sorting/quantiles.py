@@ -50,8 +50,10 @@ def _interpolate(rows: Tensor, ranks: Tensor, interpolation: str) -> Tensor:
         return below
     above = ops.gather(rows, ops.cast(ops.ceil(ranks.detach()), dtype=np.dtype(np.int64)), dim=last)
     step = ops.sub(above, below)
+    # From above: below + step / 2 would overflow sooner, and PyTorch rounds this way.
     if interpolation == "midpoint":
         return ops.sub(above, ops.mul(step, 0.5))
+    # lerp from the nearer end, so that whole ranks give the elements exactly.
     weight = ops.sub(ranks, ops.cast(low, dtype=rows.array.dtype))
     return ops.where(ops.lt(weight, 0.5), ops.add(below, ops.mul(step, weight)), ops.sub(above, ops.mul(step, ops.sub(1.0, weight))))
 
@@ -61,6 +63,7 @@ def _find_quantile(name: str, x: Tensor, q: Any, dim: int | None, keepdim: bool,
     if interpolation not in INTERPOLATIONS:
         raise ArgumentError(f"{name}: interpolation is {interpolation!r}; it is one of {', '.join(INTERPOLATIONS)}")
     ndim = len(x.array.shape)
+    # A 0-d tensor has only dim 0 and -1: any other is refused.
     if dim is None or not ndim:
         normal_dim(name, dim or 0, ndim)
         kept, rows = (1,) * ndim, reshape_to(x, (x.array.size,))

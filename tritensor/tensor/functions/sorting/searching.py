@@ -67,6 +67,7 @@ def _check_sorter(shape: tuple[int, ...], sorter: Tensor) -> None:
         raise ShapeError(f"searchsorted: sorter {tuple(sorter.array.shape)} for sorted_sequence {shape}; both have the same shape")
     if sorter.array.dtype != INT64:
         raise DTypeError(f"searchsorted: sorter is {sorter.dtype.name}; it takes int64, such as argsort gives")
+    # On a GPU the look would wait.
     on_host = isinstance(sorter.array, np.ndarray) and sorter.array.size
     if on_host and not 0 <= int(sorter.array.min()) <= int(sorter.array.max()) < shape[-1]:
         raise ArgumentError(f"searchsorted: sorter points outside 0 to {shape[-1] - 1}")

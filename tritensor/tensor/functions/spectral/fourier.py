@@ -41,6 +41,7 @@ def _to_transform_type(name: str, x: Tensor, complex_wanted: bool) -> Tensor:
     kind = x.dtype
     if kind.kind in ("bool", "int", "uint"):
         x = ops.cast(x, dtype=dtypes.default_float().numpy)
+    # numpy's FFT would compute float16 in float32 silently; PyTorch's CPU refuses.
     elif kind.itemsize < 4:
         raise DTypeError(f"{name}: input is {kind.name}, which has no transform on the CPU; cast it with .to(float32)")
     if complex_wanted and not x.is_complex():
@@ -124,6 +125,7 @@ def _transform_real(name: str, x: Tensor, dims: tuple[int, ...], lengths: tuple[
     scale = _parse_norm(name, norm, way)
     y = ops.fft_r2c(x, dim=dims[-1], scale=scale)
     if way == "inverse":
+        # ihfft(x) = conj(rfft(x)) / n.
         y = ops.conj(y)
     if len(dims) == 1:
         return y
@@ -141,6 +143,7 @@ def _transform_to_real(name: str, x: Tensor, dims: tuple[int, ...], lengths: tup
     if len(dims) > 1:
         x = ops.fft_c2c(x, dims=dims[:-1], scale=scale, inverse=way == "inverse")
     if way == "forward":
+        # hfft(x) = n irfft(conj(x)).
         x = ops.conj(x)
     return ops.fft_c2r(x, dim=dims[-1], n=lengths[-1], scale=scale)
 

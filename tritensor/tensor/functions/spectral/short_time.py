@@ -101,6 +101,7 @@ def stft(
         raise ArgumentError("stft: return_complex must be given for a real signal; give return_complex=True")
     if center and align_to_window is not None:
         raise ArgumentError("stft: align_to_window says where the first window begins without center; give center=False with it")
+    # The spectrum of a real signal is Hermitian: half of it is all.
     half = not is_complex if onesided is None else onesided
     if half and is_complex:
         raise ArgumentError("stft: onesided is True, and a complex signal (or window) has no half spectrum; leave it out")
@@ -162,6 +163,7 @@ def istft(
     if weights is None:
         weights = ops.full(shape=(n_fft,), value=1, dtype=parts.real.array.dtype, device=parts.device)
     signal = _add_overlapping(ops.mul(parts, weights), hop, reach)
+    # The squared windows that met in each sample (Griffin and Lim): dividing by them inverts the analysis.
     envelope = _add_overlapping(ops.copy(ops.expand(ops.mul(weights, weights), shape=(1, count, n_fft))), hop, reach)
     start = n_fft // 2 if center else 0
     end = start + length if length is not None else reach - start

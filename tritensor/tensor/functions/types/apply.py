@@ -28,6 +28,7 @@ def _apply_elementwise(name: str, f: Callable[..., Any], x: Tensor, *others: Ten
             raise GradError(f"{name}: the tensor requires grad, and a Python function has no gradient; call it on x.detach()")
         if t.array.dtype != x.array.dtype:
             raise DTypeError(f"{name}: the tensor is {x.dtype.name}, other {t.dtype.name}; cast it with .to({x.dtype.name})")
+    # Python numbers, as torch passes them, not numpy scalars.
     lists = [ops.expand(t, shape=tuple(x.array.shape)).reshape(-1).tolist() for t in (x, *others)]
     values = [v.item() if isinstance(v, np.generic) else v for v in (f(*numbers) for numbers in zip(*lists, strict=True))]
     wrong = [v for v in values if not isinstance(v, bool | int | float | complex)]

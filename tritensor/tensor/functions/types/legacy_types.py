@@ -45,6 +45,7 @@ class _TensorType(builtins.type):
         on = as_device(device if device is not None else "cuda" if cls.is_cuda else "cpu")
         if (on.type == "cuda") != cls.is_cuda:
             raise ArgumentError(f"{cls.__name__}: device is {on}, where the type does not live; use tensor(..., device=)")
+        # FloatTensor(x) shares x's memory, and refuses other types rather than casting.
         if len(data) == 1 and isinstance(data[0], Tensor):
             if not isinstance(data[0], cls):
                 raise DTypeError(f"{cls.__name__}: the tensor is {data[0].dtype.name} on {data[0].device}; use .type({cls.__name__})")
@@ -90,6 +91,7 @@ def _parse_type(name: str, given: Any) -> Any:
         return _types[dtypes.default_float(), False]
     if isinstance(given, str):
         found = _by_name.get("tritensor." + given.removeprefix("torch.").removeprefix("tritensor."))
+        # Without a module the name means the type alone, on x's device.
         if found is not None and "." in given:
             return found
         for d, short in _NAMES.items():

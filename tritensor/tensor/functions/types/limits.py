@@ -50,6 +50,7 @@ class finfo(_Limits):
         given = dtypes.default_float() if type is None else dtypes.as_dtype(type)
         if not (given.is_floating_point or given.is_complex):
             raise TypeError(f"finfo: {given} is not a floating type; use iinfo")
+        # PyTorch's finfo of a complex type is that of its parts.
         self._type = _PART_TYPES.get(given.name, given)
         self._found = ml_dtypes.finfo(self._type.numpy)
 

@@ -16,6 +16,7 @@ from tritensor.tensor.public_api.publish import function
 def _to_operand(label: str, x: Any) -> Any:
     if isinstance(x, Tensor):
         return x.array
+    # numpy scalars would promote by numpy's rules.
     if not isinstance(x, bool | int | float | complex):
         raise TypeError(f"result_type: {label} is a {type(x).__name__}; give a tensor (tritensor.tensor(...)) or a number")
     return x

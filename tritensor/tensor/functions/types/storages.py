@@ -66,6 +66,7 @@ class _Storage:
     def to(self, device: Any = None, non_blocking: bool = False) -> Any:
         """The storage on a device: a copy, or itself where it is there."""
         where = as_device(self.device if device is None else device)
+        # As Tensor.to: itself where nothing changes.
         if where == self.device:
             return self
         return make_storage(type(self), from_host(to_host(self._elements), where))
