@@ -153,13 +153,8 @@ class SpawnContext(ProcessContext):
 
 
 def start_processes(
-    fn: Callable[..., Any],
-    args: tuple[Any, ...] = (),
-    nprocs: int = 1,
-    join: bool = True,
-    daemon: bool = False,
-    start_method: str = "spawn",
-) -> ProcessContext | None:
+    fn: Callable[..., Any], args: tuple[Any, ...] = (), nprocs: int = 1, join: bool = True, daemon: bool = False, start_method: str = "spawn",
+) -> ProcessContext | None:  # fmt: skip
     """Run fn(i, *args) in `nprocs` new processes, i from 0 on.
 
     Args:
@@ -197,13 +192,8 @@ def start_processes(
 
 
 def spawn(
-    fn: Callable[..., Any],
-    args: tuple[Any, ...] = (),
-    nprocs: int = 1,
-    join: bool = True,
-    daemon: bool = False,
-    start_method: str = "spawn",
-) -> ProcessContext | None:
+    fn: Callable[..., Any], args: tuple[Any, ...] = (), nprocs: int = 1, join: bool = True, daemon: bool = False, start_method: str = "spawn",
+) -> ProcessContext | None:  # fmt: skip
     """Run fn(i, *args) in `nprocs` spawned processes, i from 0 on, and wait for them, or with join=False return a ProcessContext.
 
     `start_method` is "spawn" whatever is given, as in PyTorch; `start_processes` takes others. The program's file is imported by the new

@@ -36,18 +36,10 @@ INPLACE_FUNCTIONS = frozenset((
 
 
 def function(
-    f: Callable[..., Any] | None = None,
-    *,
-    method: bool = True,
-    free: bool = True,
-    inplace: bool | Callable[..., tuple[Any, ...]] = False,
-    out: bool | str = False,
-    names: Sequence[str] = (),
-    also: Mapping[str, str] | None = None,
-    maker: bool = False,
-    fast: Callable[..., Any] | None = None,
-    namespace: str = "",
-) -> Any:
+    f: Callable[..., Any] | None = None, *, method: bool = True, free: bool = True, inplace: bool | Callable[..., tuple[Any, ...]] = False,
+    out: bool | str = False, names: Sequence[str] = (), also: Mapping[str, str] | None = None, maker: bool = False,
+    fast: Callable[..., Any] | None = None, namespace: str = "",
+) -> Any:  # fmt: skip
     """Publish a function `f(x, ...)`: as `tritensor.<name>`, and as a method of Tensor.
 
     Args:

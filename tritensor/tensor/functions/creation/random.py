@@ -272,15 +272,9 @@ def randn_like(
 
 @function(method=False, maker=True)
 def randint_like(
-    x: Tensor,
-    low: int = 0,
-    high: int | None = None,
-    *,
-    generator: Generator | None = None,
-    dtype: Any = None,
-    device: Any = None,
+    x: Tensor, low: int = 0, high: int | None = None, *, generator: Generator | None = None, dtype: Any = None, device: Any = None,
     memory_format: Any = None,
-) -> Tensor:
+) -> Tensor:  # fmt: skip
     """randint in x's shape, dtype, device and layout, or in a memory format."""
     first, last = _to_integers("randint_like", *((0, low) if high is None else (low, high)))
     on, kind = options_like(x, dtype, device)

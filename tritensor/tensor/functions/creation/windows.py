@@ -19,7 +19,7 @@ from tritensor.ops.array import from_host
 from tritensor.tensor.core import Tensor, new_tensor
 from tritensor.tensor.functions.creation.constructors import numpy_type
 from tritensor.tensor.public_api.layout import strided
-from tritensor.tensor.public_api.publish import checked, function
+from tritensor.tensor.public_api.publish import checked, function, rename_function
 
 Shape = Callable[["Positions"], np.ndarray]  # the values at some places of a symmetric window
 CHUNK = 16384  # places computed at a time, in the cache
@@ -174,22 +174,25 @@ def _require_positive(name: str, what: str, value: float) -> float:
     return float(value)
 
 
-@_publish
-def bartlett(M: int, *, sym: bool = True, dtype: Any = None, layout: Any = None, device: Any = None, requires_grad: bool = False) -> Tensor:
-    """1 - |2k / (M - 1) - 1|; with sym=False one period, 2k / M."""
-    return _make_public_window("bartlett", _triangle, M, sym, dtype, layout, device, requires_grad)
+_PLAIN = {
+    "bartlett": (_triangle, "1 - |2k / (M - 1) - 1|; with sym=False one period, 2k / M."),
+    "blackman": (_cosines(*BLACKMAN), "0.42 - cos(x) / 2 + 0.08 cos(2x), x = 2 pi k / (M - 1)."),
+    "cosine": (_sine, "sin(pi (k + 1/2) / M)."),
+    "hamming": (_cosines(0.54, 0.46), "0.54 - 0.46 cos(x), x = 2 pi k / (M - 1)."),
+    "hann": (_cosines(0.5, 0.5), "(1 - cos(x)) / 2, x = 2 pi k / (M - 1)."),
+    "nuttall": (_cosines(*NUTTALL), "0.3635819 - 0.4891775 cos(x) + 0.1365995 cos(2x) - 0.0106411 cos(3x), x = 2 pi k / (M - 1)."),
+}
 
 
-@_publish
-def blackman(M: int, *, sym: bool = True, dtype: Any = None, layout: Any = None, device: Any = None, requires_grad: bool = False) -> Tensor:
-    """0.42 - cos(x) / 2 + 0.08 cos(2x), x = 2 pi k / (M - 1)."""
-    return _make_public_window("blackman", _cosines(*BLACKMAN), M, sym, dtype, layout, device, requires_grad)
+def _publish_plain(name: str, shape: Shape, doc: str) -> None:
+    def call(M: int, *, sym: bool = True, dtype: Any = None, layout: Any = None, device: Any = None, requires_grad: bool = False) -> Tensor:
+        return _make_public_window(name, shape, M, sym, dtype, layout, device, requires_grad)
+
+    _publish(rename_function(call, name, doc))
 
 
-@_publish
-def cosine(M: int, *, sym: bool = True, dtype: Any = None, layout: Any = None, device: Any = None, requires_grad: bool = False) -> Tensor:
-    """sin(pi (k + 1/2) / M)."""
-    return _make_public_window("cosine", _sine, M, sym, dtype, layout, device, requires_grad)
+for _name, _given in _PLAIN.items():
+    _publish_plain(_name, *_given)
 
 
 @_publish
@@ -250,18 +253,6 @@ def general_hamming(
 
 
 @_publish
-def hamming(M: int, *, sym: bool = True, dtype: Any = None, layout: Any = None, device: Any = None, requires_grad: bool = False) -> Tensor:
-    """0.54 - 0.46 cos(x), x = 2 pi k / (M - 1)."""
-    return _make_public_window("hamming", _cosines(0.54, 0.46), M, sym, dtype, layout, device, requires_grad)
-
-
-@_publish
-def hann(M: int, *, sym: bool = True, dtype: Any = None, layout: Any = None, device: Any = None, requires_grad: bool = False) -> Tensor:
-    """(1 - cos(x)) / 2, x = 2 pi k / (M - 1)."""
-    return _make_public_window("hann", _cosines(0.5, 0.5), M, sym, dtype, layout, device, requires_grad)
-
-
-@_publish
 def kaiser(
     M: int, *, beta: float = 12.0, sym: bool = True,
     dtype: Any = None, layout: Any = None, device: Any = None, requires_grad: bool = False,
@@ -270,9 +261,3 @@ def kaiser(
     if not beta >= 0:
         raise ArgumentError(f"kaiser: beta is {beta}; it must be 0 or more")
     return _make_public_window("kaiser", _kaiser(float(beta)), M, sym, dtype, layout, device, requires_grad)
-
-
-@_publish
-def nuttall(M: int, *, sym: bool = True, dtype: Any = None, layout: Any = None, device: Any = None, requires_grad: bool = False) -> Tensor:
-    """0.3635819 - 0.4891775 cos(x) + 0.1365995 cos(2x) - 0.0106411 cos(3x), x = 2 pi k / (M - 1)."""
-    return _make_public_window("nuttall", _cosines(*NUTTALL), M, sym, dtype, layout, device, requires_grad)

@@ -37,7 +37,7 @@ def _cast_to_norm_type(name: str, x: Tensor, dtype: Any) -> Tensor:
     return x
 
 
-_NAMED_ORDERS = ("fro", "nuc")
+_ORDERS = (1, -1, 2, -2, math.inf, -math.inf, "fro", "nuc")
 
 
 def _parse_two_dims(name: str, x: Tensor, dim: Any) -> tuple[int, int]:
@@ -54,9 +54,7 @@ def _parse_two_dims(name: str, x: Tensor, dim: Any) -> tuple[int, int]:
 
 def _matrix_norm(name: str, x: Tensor, ord: Any, dim: Any, keepdim: bool, dtype: Any) -> Tensor:
     """A norm of the matrices along two dims."""
-    if isinstance(ord, str) and ord not in _NAMED_ORDERS:
-        raise ArgumentError(f"{name}: ord {ord!r}; it is 'fro', 'nuc', inf, -inf, 1, -1, 2 or -2")
-    if not isinstance(ord, str) and (isinstance(ord, bool) or ord not in (1, -1, 2, -2, math.inf, -math.inf)):
+    if isinstance(ord, bool) or ord not in _ORDERS:
         raise ArgumentError(f"{name}: ord {ord!r}; it is 'fro', 'nuc', inf, -inf, 1, -1, 2 or -2")
     first, second = _parse_two_dims(name, x, dim)
     x = _cast_to_norm_type(name, x, dtype)
@@ -70,10 +68,10 @@ def _matrix_norm(name: str, x: Tensor, ord: Any, dim: Any, keepdim: bool, dtype:
     if x.shape[chosen] == 0 and number < 0:
         raise EmptyError(f"{name}: x {tuple(x.shape)} has no element along dim {chosen}, and ord {ord} chooses one")
     sums = ops.sum(ops.abs(x), dim=(summed,), keepdim=True)
-    if x.shape[chosen] == 0:  # the largest of no sums, none of which is negative
-        y = ops.sum(sums, dim=(chosen,), keepdim=True)
-        return y if keepdim else _drop_dims(y, first, second)
-    y = (ops.amax if number > 0 else ops.amin)(sums, dim=(chosen,), keepdim=True)
+    choose = (
+        ops.sum if x.shape[chosen] == 0 else ops.amax if number > 0 else ops.amin
+    )  # the largest of no sums, none of which is negative, is 0
+    y = choose(sums, dim=(chosen,), keepdim=True)
     return y if keepdim else _drop_dims(y, first, second)
 
 

@@ -4,13 +4,19 @@ from __future__ import annotations
 
 from typing import Any, NoReturn
 
-from tritensor.ground.errors import ArgumentError, ShapeError
+from tritensor.ground.errors import ShapeError
 from tritensor.ops.table import ops
 from tritensor.tensor.core import Tensor
 from tritensor.tensor.functions.factorizations.cholesky import _NOT_POSITIVE
+from tritensor.tensor.functions.factorizations.lu import _require_pivoting, unpack_factors
 from tritensor.tensor.functions.factorizations.lu import solve_factored as lu_solved
-from tritensor.tensor.functions.factorizations.lu import unpack_factors
-from tritensor.tensor.functions.factorizations.matrices import adjoint, broadcast_batches, raise_if_failed, require_matrices
+from tritensor.tensor.functions.factorizations.matrices import (
+    adjoint,
+    broadcast_batches,
+    raise_if_failed,
+    require_matrices,
+    transpose_matrices,
+)
 from tritensor.tensor.functions.factorizations.results import PLU, QR, LUFactorEx, OldSVD, SignLog, TriangularSolve
 from tritensor.tensor.functions.factorizations.solving import solve_triangle
 from tritensor.tensor.functions.factorizations.spectra import singular_values
@@ -57,8 +63,7 @@ def slogdet(x: Tensor) -> SignLog:
 @function(out=True, also={"A": "x"})
 def lu(x: Tensor, pivot: bool = True, get_infos: bool = False) -> tuple[Tensor, ...]:
     """(LU, pivots), or with info if `get_infos`; see linalg.lu_factor_ex."""
-    if not pivot:
-        raise ArgumentError("lu: pivot=False; LU without exchanges of rows loses digits and is not there; leave pivot out")
+    _require_pivoting("lu", pivot)
     found = LUFactorEx(*ops.lu_factor(x))
     return found if get_infos else tuple(found[:2])
 
@@ -83,15 +88,11 @@ def triangular_solve(b: Tensor, A: Tensor, upper: bool = True, transpose: bool =
     require_matrices("triangular_solve", b, "b")
     require_matrices("triangular_solve", A, "A", square=True)
     A, b = broadcast_batches("triangular_solve", A, b, ("A", "b"))
-    if transpose:
-        # The transpose of an upper triangle is a lower one.
-        turned = A.transpose(-2, -1)
-        return return_type("triangular_solve", TriangularSolve)(
-            solve_triangle("triangular_solve", turned, b, not upper, True, bool(unitriangular)), ops.copy(A)
-        )
-    return return_type("triangular_solve", TriangularSolve)(
-        solve_triangle("triangular_solve", A, b, bool(upper), True, bool(unitriangular)), ops.copy(A)
-    )
+    given = A
+    if transpose:  # the transpose of an upper triangle is a lower one
+        A, upper = transpose_matrices(A), not upper
+    x = solve_triangle("triangular_solve", A, b, bool(upper), True, bool(unitriangular))
+    return return_type("triangular_solve", TriangularSolve)(x, ops.copy(given))
 
 
 # -- removed from PyTorch after 1.9: RuntimeError here as there, with the name of what took their place

@@ -26,6 +26,15 @@ from tritensor.tensor.return_types import return_type
 _SINGULAR = "a matrix is singular: pivot {0}, counted from 1, is zero; use lstsq or pinv"
 
 
+def _pair_systems(name: str, A: Tensor, B: Tensor, left: bool) -> tuple[Tensor, Tensor]:
+    """A and matrices B of A's rows (columns unless `left`), broadcast to one batch. Raises ShapeError where they do not fit."""
+    require_matrices(name, B, "B")
+    meets = B.shape[-2 if left else -1]
+    if meets != A.shape[-1]:
+        raise ShapeError(f"{name}: A {tuple(A.shape)}, B {tuple(B.shape)}: B has {meets} {'rows' if left else 'columns'}, A {A.shape[-1]}")
+    return broadcast_batches(name, A, B)
+
+
 def solve_systems(name: str, A: Tensor, B: Tensor, left: bool) -> tuple[Tensor, Tensor]:
     """X with A X = B, or X A = B, and for each matrix the first zero pivot."""
     require_matrices(name, A, square=True)
@@ -35,11 +44,7 @@ def solve_systems(name: str, A: Tensor, B: Tensor, left: bool) -> tuple[Tensor, 
         raise ShapeError(f"{name}: A {tuple(A.shape)}, B {tuple(B.shape)}: a vector B with left=False; give a matrix of one row")
     if vector:
         B = to_column(B)
-    require_matrices(name, B, "B")
-    meets = B.shape[-2 if left else -1]
-    if meets != A.shape[-1]:
-        raise ShapeError(f"{name}: A {tuple(A.shape)}, B {tuple(B.shape)}: B has {meets} {'rows' if left else 'columns'}, A {A.shape[-1]}")
-    A, B = broadcast_batches(name, A, B)
+    A, B = _pair_systems(name, A, B, left)
     if not left:
         # X A = B is A^T X^T = B^T.
         x, info = ops.solve(transpose_matrices(A), transpose_matrices(B))
@@ -103,11 +108,7 @@ def inverse(x: Tensor) -> Tensor:
 def solve_triangle(name: str, A: Tensor, B: Tensor, upper: bool, left: bool, unit: bool) -> Tensor:
     """X with T X = B, or X T = B, T a triangle of A; batches broadcast."""
     require_matrices(name, A, square=True)
-    require_matrices(name, B, "B")
-    meets = B.shape[-2 if left else -1]
-    if meets != A.shape[-1]:
-        raise ShapeError(f"{name}: A {tuple(A.shape)}, B {tuple(B.shape)}: B has {meets} {'rows' if left else 'columns'}, A {A.shape[-1]}")
-    A, B = broadcast_batches(name, A, B)
+    A, B = _pair_systems(name, A, B, left)
     if left:
         return ops.solve_triangular(A, B, upper=upper, unitriangular=unit)
     return transpose_matrices(ops.solve_triangular(transpose_matrices(A), transpose_matrices(B), upper=not upper, unitriangular=unit))

@@ -113,9 +113,7 @@ def index_reduce(x: Tensor, dim: int, index: Tensor, source: Tensor, reduce: str
 def index_fill(x: Tensor, dim: int, index: Tensor, value: Operand) -> Tensor:
     """A copy of x with one value, a number or a 0-d tensor, written at the indices of a dimension; negative ones count from the end."""
     d = normal_dim("index_fill", dim, len(x.array.shape))
-    if len(index.array.shape) > 1:
-        raise IndexShapeError(f"index_fill: index {tuple(index.array.shape)} is not a vector; give one dimension, such as index.flatten()")
-    whole, places = at_least_1d(x), at_least_1d(index)
+    whole, places = at_least_1d(x), _to_vector("index_fill", index)
     shape = tuple([n if k == d else 1 for k, n in enumerate(whole.array.shape)])
     nowhere = ops.full(shape=shape, value=False, dtype=np.dtype(np.bool_), device=x.device)
     if 0 in [n for k, n in enumerate(whole.array.shape) if k != d]:  # as PyTorch: nothing is asked of the indices

@@ -10,7 +10,7 @@ from tritensor.ground.errors import DTypeError
 from tritensor.ops.table import ops
 from tritensor.tensor.aliasing.inplace import write_out
 from tritensor.tensor.core import Tensor
-from tritensor.tensor.public_api.publish import function
+from tritensor.tensor.public_api.publish import function, rename_function
 
 
 @function
@@ -25,32 +25,24 @@ def conj_physical(x: Tensor) -> Tensor:
     return ops.conj(x) if x.is_complex() else x
 
 
-@function
-def resolve_conj(x: Tensor) -> Tensor:
-    """x itself: no tensor here is conjugated lazily."""
-    _ = x.array  # which only a tensor has
-    return x
+def _publish_resolved(name: str, doc: str) -> None:
+    def call(x: Tensor) -> Tensor:
+        _ = x.array  # which only a tensor has: other arguments are refused
+        return x
+
+    function(rename_function(call, name, doc))
 
 
-@function
-def resolve_neg(x: Tensor) -> Tensor:
-    """x itself: no tensor here is negated lazily."""
-    _ = x.array
-    return x
+def _publish_never(name: str, doc: str) -> None:
+    def call(x: Tensor) -> bool:
+        return x.array is None  # never
+
+    function(rename_function(call, name, doc))
 
 
-@function
-def is_conj(x: Tensor) -> bool:
-    """Whether x is conjugated lazily: never, here."""
-    _ = x.array
-    return False
-
-
-@function
-def is_neg(x: Tensor) -> bool:
-    """Whether x is negated lazily: never, here."""
-    _ = x.array
-    return False
+for _suffix, _word in (("conj", "conjugated"), ("neg", "negated")):
+    _publish_resolved(f"resolve_{_suffix}", f"x itself: no tensor here is {_word} lazily.")
+    _publish_never(f"is_{_suffix}", f"Whether x is {_word} lazily: never, here.")
 
 
 @function(method=False)

@@ -341,15 +341,9 @@ def _apply_quantifier(name: str, x: Tensor, dim: Any, axis: Any, keepdim: bool) 
 # Norms
 @function(out=True)
 def norm(
-    x: Tensor,
-    p: float | str | None = "fro",
-    dim: Dims = None,
-    keepdim: bool = False,
-    dtype: Any = None,
-    *,
-    axis: Dims = None,
+    x: Tensor, p: float | str | None = "fro", dim: Dims = None, keepdim: bool = False, dtype: Any = None, *, axis: Dims = None,
     keepdims: bool | None = None,
-) -> Tensor:
+) -> Tensor:  # fmt: skip
     """The p-norm over dims, (sum |x|^p)^(1/p): p = 2 (or "fro", None), 1, 0 (how many are not zero), inf, -inf, or any number.
 
     "nuc" is the sum of the singular values of the matrices that two dims name (of x itself, if it is a matrix).

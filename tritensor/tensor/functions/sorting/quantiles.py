@@ -50,7 +50,6 @@ def _interpolate(rows: Tensor, ranks: Tensor, interpolation: str) -> Tensor:
         return below
     above = ops.gather(rows, ops.cast(ops.ceil(ranks.detach()), dtype=np.dtype(np.int64)), dim=last)
     step = ops.sub(above, below)
-    # From above: below + step / 2 would overflow sooner, and PyTorch rounds this way.
     if interpolation == "midpoint":
         return ops.sub(above, ops.mul(step, 0.5))
     # lerp from the nearer end, so that whole ranks give the elements exactly.

@@ -38,6 +38,15 @@ class _Limits:
         return type(self), (self._type,)
 
 
+def _limit(name: str, doc: str) -> property:
+    """A property of finfo that ml_dtypes knows by the same name."""
+
+    def get(self: finfo) -> float:
+        return float(getattr(self._found, name))
+
+    return property(get, doc=doc)
+
+
 class finfo(_Limits):
     """Limits of a floating type, without one of the default type: `bits`, `eps`, `max`, `min`, `tiny`, `smallest_normal`, `resolution`, `dtype`.
 
@@ -54,26 +63,10 @@ class finfo(_Limits):
         self._type = _PART_TYPES.get(given.name, given)
         self._found = ml_dtypes.finfo(self._type.numpy)
 
-    @property
-    def eps(self) -> float:
-        """The distance from 1 to the next number."""
-        return float(self._found.eps)
-
-    @property
-    def max(self) -> float:
-        """The largest finite number."""
-        return float(self._found.max)
-
-    @property
-    def min(self) -> float:
-        """The smallest finite number, -max."""
-        return float(self._found.min)
-
-    @property
-    def smallest_normal(self) -> float:
-        """The smallest positive number of full precision."""
-        return float(self._found.smallest_normal)
-
+    eps = _limit("eps", "The distance from 1 to the next number.")
+    max = _limit("max", "The largest finite number.")
+    min = _limit("min", "The smallest finite number, -max.")
+    smallest_normal = _limit("smallest_normal", "The smallest positive number of full precision.")
     tiny = smallest_normal
 
     @property
