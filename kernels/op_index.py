@@ -7,7 +7,7 @@ MODULES = {
     "convolution.convolution": "conv1d conv1d_input conv1d_weight conv2d conv2d_input conv2d_weight conv3d conv3d_input conv3d_weight",
     "convolution.with_relu": "conv1d_relu conv2d_relu conv3d_relu",
     "creation.numbers": "arange eye full linspace tril triu",
-    "elementwise.activations": "elu gelu leaky_relu relu sigmoid silu softplus",
+    "elementwise.activations": "celu elu gelu leaky_relu log_sigmoid mish relu selu sigmoid silu softplus",
     "elementwise.arithmetic": "abs add div lerp mul neg reciprocal rsqrt sqrt square sub",
     "elementwise.comparison": (
         "bitwise_and bitwise_left_shift bitwise_not bitwise_or bitwise_right_shift bitwise_xor eq ge gt isfinite isinf isnan le "
@@ -20,7 +20,6 @@ MODULES = {
     "elementwise.replacement": "nan_to_num",
     "elementwise.rounding": "ceil floor round sign trunc",
     "elementwise.selection": "clamp maximum minimum where",
-    "elementwise.smooth_activations": "celu log_sigmoid mish selu",
     "elementwise.transcendental": (
         "acos acosh asin asinh atan atan2 atanh cos cosh erf erfc exp exp2 expm1 hypot log log10 log1p log2 logaddexp logit "
         "one_minus_square real_angle sin sinh tan tanh xlogy"

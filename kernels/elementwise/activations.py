@@ -1,4 +1,4 @@
-"""Activations: sigmoid, relu, leaky_relu, gelu, silu, softplus, elu."""
+"""Smooth and rectified activations: sigmoid, silu, relu, leaky_relu, softplus, elu, selu, celu, mish, log_sigmoid, gelu."""
 
 from __future__ import annotations
 
@@ -10,10 +10,10 @@ import triton
 
 from tritensor.ground.errors import ArgumentError
 from tritensor.kernels.parts import backends, maths
-from tritensor.kernels.parts.cpu.blocks import blocked, evaluate, is_narrow, like, run_blocked, zeroed
-from tritensor.kernels.parts.cpu.special import gelu32, gelu32_gradient, normal_tail
+from tritensor.kernels.parts.cpu.blocks import blocked, evaluate, in_expression, zeroed
+from tritensor.kernels.parts.cpu.special import gelu32_gradient, gelu_block
 from tritensor.kernels.parts.elementwise import backward_of, elementwise, forward_of, shape_rule, work
-from tritensor.kernels.parts.formula_llvm import loop_of, numpy_gradient
+from tritensor.kernels.parts.formula_llvm import loop_of, natively, numpy_gradient
 from tritensor.kernels.parts.formulas import activations as formulas
 from tritensor.kernels.parts.pointwise_samples import Domain, sample_calls, timed_calls
 from tritensor.llvm.loops import MANY
@@ -22,49 +22,31 @@ from tritensor.ops.table import FLOATS, Sample, Spec, op
 
 _WIDE = Domain(-5.0, 5.0)
 _BENT = Domain(-2.0, 2.0, (0.0,))
+_SCALE, _ALPHA = 1.0507009873554805, 1.6732632423543772  # Klambauer et al., "Self-normalizing neural networks", 2017
 _SLOPE = 2.0 * math.sqrt(2.0 / math.pi)  # of the tanh form of gelu: sigmoid(2u) = (1 + tanh(u)) / 2
 _CUBIC = 0.044715 * _SLOPE
-_DENSITY = 1.0 / math.sqrt(2.0 * math.pi)
 
 
-def _sigmoid_block(x: np.ndarray, out: np.ndarray) -> None:
-    np.negative(x, out=out)
-    np.exp(out, out=out)
-    out += 1
-    np.divide(1, out, out=out)
+# numbers as arrays of no dimensions: to make one costs more than the maximum of few elements
+_ZEROS = {t: np.zeros((), t) for t in "fd"}
 
 
-_ZEROS = {t: np.zeros((), t) for t in "fd"}  # arrays: to make one of a number costs more than the maximum of few elements
+def _relu_cpu(x: np.ndarray, *, out: np.ndarray | None = None) -> Any:
+    return np.maximum(x, _ZEROS.get(x.dtype.char, x.dtype.type(0)), out=out)
 
 
-_INFINITY = (0x7F80, 0x7C00)  # the bits of bfloat16's and of float16's
-
-
-def _relu_reference(x: np.ndarray, *, out: np.ndarray | None = None) -> Any:
-    """max(x, 0)."""
-    if is_narrow(x.dtype):
-        bits = x.view(np.int16)  # negative numbers are negative integers; numpy compares 16-bit floats one by one
-        if not bits.size or np.maximum.reduce(np.bitwise_and(bits, 0x7FFF), axis=None) <= _INFINITY[x.dtype.char == "e"]:
-            if out is None:
-                return np.maximum(bits, 0).view(x.dtype)
-            np.maximum(bits, 0, out=out.view(np.int16))
-            return out
-    zero = _ZEROS.get(x.dtype.char)
-    return np.maximum(x, x.dtype.type(0) if zero is None else zero, out=out)
-
-
-_relu_reference.bare = lambda x: np.maximum(x, _ZEROS[x.dtype.char])  # type: ignore[attr-defined]
+_relu_cpu.bare = lambda x: np.maximum(x, _ZEROS[x.dtype.char])  # type: ignore[attr-defined]
 
 
 _RELU_GRADIENT = loop_of(formulas.relu_grad)
 
 
-def _relu_numpy(g: np.ndarray, y: np.ndarray) -> np.ndarray:
+def _relu_cpu_backward(g: np.ndarray, y: np.ndarray) -> np.ndarray:
     if g.size >= MANY and g.shape == y.shape and g.flags.c_contiguous and y.flags.c_contiguous:
         out = np.empty(g.shape, g.dtype)
         if _RELU_GRADIENT([g, y], out):
             return out
-    return zeroed(g, y <= 0)
+    return zeroed(g, y <= 0)  # of few numbers by bits: half the time of a choice, in 16 bits two thirds
 
 
 # y = x where x > 0 else slope x
@@ -78,24 +60,9 @@ def _leaky_relu_grad(g, x, negative_slope):
     return maths.where(x > 0, g, g * negative_slope)
 
 
-def _leaky_relu_block(x: np.ndarray, out: np.ndarray, negative_slope: float) -> None:
-    np.multiply(x, x.dtype.type(negative_slope), out=out)
-    (np.maximum if negative_slope <= 1 else np.minimum)(x, out, out=out)
-
-
-def _leaky_relu_reference(x: np.ndarray, *, negative_slope: float = 0.01, out: np.ndarray | None = None) -> np.ndarray:
-    """x where it is positive, else negative_slope * x."""
-    if out is None:
-        out = like(x)
-    run_blocked(_leaky_relu_block, x, out, negative_slope)
-    return out
-
-
-def _silu_block(x: np.ndarray, out: np.ndarray) -> None:
-    np.negative(x, out=out)
-    np.exp(out, out=out)
-    out += 1
-    np.divide(x, out, out=out)
+def _leaky_relu_cpu(x: np.ndarray, *, negative_slope: float = 0.01) -> np.ndarray:
+    """By extrema: numpy's choice guesses the sign of each element, and is wrong half of the time."""
+    return (np.maximum if negative_slope <= 1 else np.minimum)(x, negative_slope * x)
 
 
 # y = log(1 + exp(beta x)) / beta, x itself where beta x > threshold; dy/dx = sigmoid(beta x), 1 there
@@ -129,25 +96,19 @@ def _softplus_forward(x: CudaArray, *, beta: float = 1.0, threshold: float = 20.
     return _softplus_scaled(x, beta=beta, threshold=threshold, out=out)
 
 
-def _softplus_block(x: np.ndarray, out: np.ndarray, beta: float, threshold: float) -> None:
-    z = x if beta == 1 else x * beta
-    np.abs(z, out=out)
-    np.negative(out, out=out)
-    np.exp(out, out=out)
-    np.log1p(out, out=out)
-    out += np.maximum(z, 0)
-    if beta != 1:
-        out /= beta
-    if x.size and not np.maximum.reduce(z, axis=None) <= threshold:  # NaN counts as above: it hides the others
-        np.copyto(out, x, where=z > threshold)
-
-
-def _softplus_reference(x: np.ndarray, *, beta: float = 1.0, threshold: float = 20.0, out: np.ndarray | None = None) -> np.ndarray:
+def _softplus_reference(x: np.ndarray, *, beta: float = 1.0, threshold: float = 20.0) -> np.ndarray:
     """log(1 + exp(beta x)) / beta, x where beta x is above the threshold."""
-    if out is None:
-        out = np.empty(x.shape, x.dtype)
-    run_blocked(_softplus_block, x, out, beta, threshold)
-    return out
+    z = beta * x
+    return np.where(z > threshold, x, (np.maximum(z, 0) + np.log1p(np.exp(-np.abs(z)))) / beta)
+
+
+def _softplus_cpu(x: np.ndarray, *, beta: float = 1.0, threshold: float = 20.0) -> np.ndarray:
+    z = x if beta == 1 else beta * x
+    y = np.asarray(np.maximum(z, 0) + np.log1p(np.exp(-np.abs(z))))
+    if beta != 1:
+        y /= beta
+    np.copyto(y, x, where=z > threshold)  # a choice by np.where costs as much as all the rest
+    return y
 
 
 # y = x where x > 0 else alpha (exp(x) - 1)
@@ -162,57 +123,83 @@ def _elu_grad(g, x, alpha):
     return maths.where(x <= 0, g * (alpha * maths.exp(low)), g)
 
 
-def _elu_block(x: np.ndarray, out: np.ndarray, alpha: float) -> None:
-    low = np.minimum(x, 0)
-    np.expm1(low, out=low)
-    low *= alpha
-    np.maximum(x, 0, out=out)
-    out += low
+# y = scale x where x > 0 else scale alpha (exp(x) - 1), both constants those that keep mean 0 and variance 1
+@triton.jit
+def _selu(x):
+    return maths.where(x > 0, x * 1.0507009873554805, 1.7580993408473766 * maths.expm1(x))
 
 
-def _elu_reference(x: np.ndarray, *, alpha: float = 1.0, out: np.ndarray | None = None) -> np.ndarray:
-    """x where it is positive, else alpha * (exp(x) - 1)."""
-    if out is None:
-        out = like(x)
-    run_blocked(_elu_block, x, out, alpha)
-    return out
+@triton.jit
+def _selu_grad(g, x):
+    low = maths.where(x < 0, x, maths.zeros(x))  # so that no exponential overflows, and at 0 the slope's slope is 0, as in elu
+    return g * maths.where(x <= 0, 1.7580993408473766 * maths.exp(low), 1.0507009873554805)
 
 
-def _gelu_block(x: np.ndarray, out: np.ndarray) -> None:
-    if x.dtype == np.float32:
-        gelu32(x, out)
-        return
-    # max(x, 0) - |x| P(X > |x|): one formula for both signs, without cancellation
-    t, tail = normal_tail(x)
-    tail *= t
-    np.subtract(np.maximum(x, 0), tail, out=out, casting="same_kind")
+# y = x where x > 0 else alpha (exp(x / alpha) - 1)
+@triton.jit
+def _celu(x, alpha):
+    return maths.where(x > 0, x, alpha * maths.expm1(maths.div(x, alpha)))
 
 
-def _gelu_tanh_block(x: np.ndarray, out: np.ndarray) -> None:
-    np.multiply(x, x, out=out)
-    out *= -_CUBIC
-    out -= _SLOPE
-    out *= x
-    np.exp(out, out=out)
-    out += 1
-    np.divide(x, out, out=out)
+@triton.jit
+def _celu_grad(g, x, alpha):
+    low = maths.where(x < 0, x, maths.zeros(x))  # so that no exponential overflows where it is not asked for
+    return maths.where(x <= 0, g * maths.exp(maths.div(low, alpha)), g)
 
 
-_GELU = {"none": (formulas.gelu, formulas.gelu_grad, _gelu_block), "tanh": (formulas.gelu_tanh, formulas.gelu_tanh_grad, _gelu_tanh_block)}
-_FORWARD = {name: forward_of(one[0], "gelu", ("x",), {}, "same") for name, one in _GELU.items()}
-_BACKWARD = {name: backward_of(one[1:2])[0] for name, one in _GELU.items()}
-_NUMPY = {name: numpy_gradient(one[1], False) for name, one in _GELU.items()}
-_MACHINE = {name: loop_of(one[0]) for name, one in _GELU.items()}
-_RULE = {name: backends.twin(one[1], backends.on_tensors) for name, one in _GELU.items()}
+# y = x tanh(log(1 + e^x)) = x n / (n + 2), n = e (e + 2), e = e^x; from 20 on n / (n + 2) is 1
+@triton.jit
+def _mish(x):
+    e = maths.exp(maths.minimum(x, 20.0))
+    n = e * (e + 2.0)
+    return x * maths.div(n, n + 2.0)
 
 
-def _gelu_reference(x: np.ndarray, *, approximate: str = "none", out: np.ndarray | None = None) -> np.ndarray:
+# dy/dx = n / (n + 2) + x 4 e (e + 1) / (n + 2)^2
+@triton.jit
+def _mish_grad(g, x):
+    low = maths.minimum(x, 20.0)
+    e = maths.exp(low)
+    below = e * (e + 2.0) + 2.0
+    return g * maths.div(e * (e + 2.0) + low * maths.div(4.0 * e * (e + 1.0), below), below)
+
+
+def _mish_reference(x: np.ndarray) -> np.ndarray:
+    e = np.exp(np.minimum(x, 20))
+    n = e * (e + 2)
+    return x * (n / (n + 2))
+
+
+# y = -log(1 + e^-x), in the form that does not overflow; dy/dx = sigmoid(-x)
+@triton.jit
+def _log_sigmoid(x):
+    return maths.minimum(x, maths.zeros(x)) - maths.log1p(maths.exp(-maths.abs(x)))
+
+
+@triton.jit
+def _log_sigmoid_grad(g, x):
+    return maths.gated(g, -x)
+
+
+_GELU = {"none": (formulas.gelu, formulas.gelu_grad), "tanh": (formulas.gelu_tanh, formulas.gelu_tanh_grad)}
+_FORWARD = {form: forward_of(f, "gelu", ("x",), {}, "same") for form, (f, _) in _GELU.items()}
+_BACKWARD = {form: backward_of((f,))[0] for form, (_, f) in _GELU.items()}
+_CPU_BACKWARD = {form: numpy_gradient(f, False) for form, (_, f) in _GELU.items()}
+_RULE = {form: backends.twin(f, backends.on_tensors) for form, (_, f) in _GELU.items()}
+_ON_FEW = {"none": blocked(gelu_block), "tanh": in_expression(lambda x: x / (1 + np.exp(-x * (_SLOPE + _CUBIC * x * x))))}
+_CPU = {form: natively(_ON_FEW[form], loop_of(f), FLOATS) for form, (f, _) in _GELU.items()}
+_erfc = np.vectorize(math.erfc, otypes=[np.float64])
+
+
+def _gelu_reference(x: np.ndarray, *, approximate: str = "none") -> np.ndarray:
     """x times the normal distribution function of x, exact ("none") or through tanh ("tanh")."""
-    if out is None:
-        out = like(x)
-    if not (out.dtype == x.dtype and _MACHINE[approximate]((x,), out)):
-        run_blocked(_GELU[approximate][2], x, out)
-    return out
+    if approximate == "tanh":
+        return x / (1 + np.exp(-_SLOPE * (x + 0.044715 * x**3)))
+    return np.maximum(x, -40) * 0.5 * _erfc(-x / math.sqrt(2))
+
+
+def _gelu_cpu(x: np.ndarray, *, approximate: str = "none", out: np.ndarray | None = None) -> np.ndarray:
+    return _CPU[approximate](x, out=out)
 
 
 _floating = shape_rule("gelu", ("x",), "same", ("float",))
@@ -239,7 +226,7 @@ def _gelu_backward(g: CudaArray, x: CudaArray, approximate: str) -> CudaArray:
 def _gelu_cpu_backward(g: np.ndarray, x: np.ndarray, approximate: str) -> np.ndarray:
     if approximate == "none" and x.dtype != np.float64 and x.size < MANY:
         return evaluate(gelu32_gradient, (g, x))
-    return _NUMPY[approximate](g, x)
+    return _CPU_BACKWARD[approximate](g, x)
 
 
 def _gelu_samples(rng: np.random.Generator) -> list[Sample]:
@@ -248,33 +235,51 @@ def _gelu_samples(rng: np.random.Generator) -> list[Sample]:
 
 
 _REAL = ("float",)
-elementwise("sigmoid", formulas.sigmoid, formulas.sigmoid_grad, blocked(_sigmoid_block), kinds=("float", "complex"), domain=_WIDE)
+elementwise("sigmoid", formulas.sigmoid, formulas.sigmoid_grad, lambda x: 1 / (1 + np.exp(-x)), domain=_WIDE)
+elementwise("silu", formulas.silu, formulas.silu_grad, lambda x: x / (1 + np.exp(-x)), kinds=_REAL, domain=_WIDE)
 elementwise(
-    "relu",
-    formulas.relu,
-    formulas.relu_grad,
-    _relu_reference,
-    promote="same",
-    kinds=("uint", "int", "float"),
-    domain=_BENT,
-    bent=True,
-    cpu_backward=(_relu_numpy,),
-    native=FLOATS,
-)
+    "relu", formulas.relu, formulas.relu_grad, lambda x: np.maximum(x, 0), cpu=_relu_cpu, cpu_backward=(_relu_cpu_backward,), promote="same",
+    kinds=("uint", "int", "float"), domain=_BENT, bent=True, native=FLOATS, doc="max(x, 0).",
+)  # fmt: skip
 elementwise(
-    "leaky_relu", _leaky_relu, _leaky_relu_grad, _leaky_relu_reference, kinds=_REAL, attributes=("negative_slope",), domain=_BENT, bent=True,
+    "leaky_relu", _leaky_relu, _leaky_relu_grad, lambda x, *, negative_slope=0.01: np.where(x > 0, x, negative_slope * x),
+    cpu=_leaky_relu_cpu, kinds=_REAL, attributes=("negative_slope",), domain=_BENT, bent=True, doc="x where it is positive, else negative_slope * x.",
     extra=lambda rng: [Sample(_BENT.draw(rng, (3, 5)), negative_slope=s) for s in (0.25, 2.0)],
 )  # fmt: skip
-elementwise("silu", formulas.silu, formulas.silu_grad, blocked(_silu_block), kinds=_REAL, domain=_WIDE)
 elementwise(
-    "softplus", _softplus, _softplus_grad, _softplus_reference, kinds=_REAL, attributes=("beta", "threshold"), forward=_softplus_forward, domain=_WIDE,
+    "softplus", _softplus, _softplus_grad, _softplus_reference, cpu=_softplus_cpu, kinds=_REAL, attributes=("beta", "threshold"),
+    forward=_softplus_forward, domain=_WIDE,
     extra=lambda rng: [Sample(rng.uniform(-3.0, 0.8, (3, 5)), beta=2.0, threshold=2.0), Sample(rng.uniform(1.2, 3.0, (7,)), beta=2.0, threshold=2.0)],
 )  # fmt: skip
 elementwise(
-    "elu", _elu, _elu_grad, _elu_reference, kinds=_REAL, attributes=("alpha",), domain=_BENT,
+    "elu", _elu, _elu_grad, lambda x, *, alpha=1.0: np.maximum(x, 0) + alpha * np.expm1(np.minimum(x, 0)), kinds=_REAL, attributes=("alpha",),
+    domain=_BENT, doc="x where it is positive, else alpha * (exp(x) - 1).", extra=lambda rng: [Sample(_BENT.draw(rng, (3, 5)), alpha=0.5)],
+)  # fmt: skip
+elementwise(
+    "selu",
+    _selu,
+    _selu_grad,
+    lambda x: _SCALE * (np.maximum(x, 0) + _ALPHA * np.expm1(np.minimum(x, 0))),
+    promote="same",
+    kinds=_REAL,
+    domain=_BENT,
+)
+elementwise(
+    "celu", _celu, _celu_grad, lambda x, *, alpha=1.0: np.maximum(x, 0) + alpha * np.expm1(np.minimum(x, 0) / alpha), promote="same", kinds=_REAL,
+    attributes=("alpha",), domain=_BENT, doc="x where it is positive, else alpha * (exp(x / alpha) - 1).",
     extra=lambda rng: [Sample(_BENT.draw(rng, (3, 5)), alpha=0.5)],
 )  # fmt: skip
+elementwise("mish", _mish, _mish_grad, _mish_reference, promote="same", kinds=_REAL, domain=_WIDE)
+elementwise(
+    "log_sigmoid",
+    _log_sigmoid,
+    _log_sigmoid_grad,
+    lambda x: np.minimum(x, 0) - np.log1p(np.exp(-np.abs(x))),
+    promote="same",
+    kinds=_REAL,
+    domain=_WIDE,
+)
 op(
-    "gelu", _gelu_reference, cpu=_gelu_reference, shape=_gelu_shape, forward=_gelu_forward, rule=(_gelu_rule,), backward=(_gelu_backward,),
+    "gelu", _gelu_reference, cpu=_gelu_cpu, shape=_gelu_shape, forward=_gelu_forward, rule=(_gelu_rule,), backward=(_gelu_backward,),
     cpu_backward=(_gelu_cpu_backward,), broadcasts=True, promote="float", into=True, samples=_gelu_samples, sizes=timed_calls((_WIDE,)), work=work,
 )  # fmt: skip

@@ -5,11 +5,9 @@ from __future__ import annotations
 import numpy as np
 import triton
 
-from tritensor.kernels.parts import backends, maths
-from tritensor.kernels.parts.cpu import blocks
+from tritensor.kernels.parts import maths
 from tritensor.kernels.parts.elementwise import elementwise, unchanged
 from tritensor.kernels.parts.pointwise_samples import Domain
-from tritensor.kernels.parts.special import numpy_formulas
 from tritensor.ops.table import FLOATS
 
 NUMBERS = ("uint", "int", "float", "complex")
@@ -152,25 +150,11 @@ def _lerp_w(g, a, b):
     return g * (b - a)
 
 
-_numpy_lerp = backends.twin(_lerp, backends.on_numpy)
+def _lerp_reference(a: np.ndarray, b: np.ndarray, w: np.ndarray) -> np.ndarray:
+    return np.where(np.abs(w) < 0.5, a + w * (b - a), b - (1 - w) * (b - a))
 
 
-def _lerp_block(a: np.ndarray, b: np.ndarray, w: np.ndarray, out: np.ndarray) -> None:
-    np.copyto(out, _numpy_lerp(a, b, w), casting="same_kind")
-
-
-def _rsqrt_block(x: np.ndarray, out: np.ndarray) -> None:
-    np.sqrt(x, out=out)
-    np.divide(1.0, out, out=out)
-
-
-def _reciprocal_reference(x: np.ndarray, out: np.ndarray | None = None) -> np.ndarray:
-    """1 / x; numpy's own reciprocal is exact for floats, and this is as well for 16-bit ones."""
-    return np.divide(x.dtype.type(1), x, out=out)
-
-
-def _neg_reference(x: np.ndarray, *, out: np.ndarray | None = None) -> np.ndarray:
-    """-x."""
+def _neg_cpu(x: np.ndarray, *, out: np.ndarray | None = None) -> np.ndarray:
     # from one column into another numpy 2.3 and 2.4 read other elements, where a step is 16 bytes, or 64
     if out is None or out.flags.c_contiguous:
         return np.asarray(np.negative(x, out=out))
@@ -178,7 +162,7 @@ def _neg_reference(x: np.ndarray, *, out: np.ndarray | None = None) -> np.ndarra
     return out
 
 
-_neg_reference.bare = np.negative  # type: ignore[attr-defined]
+_neg_cpu.bare = np.negative  # type: ignore[attr-defined]
 _MINUS = (unchanged, _negated)
 _NONZERO = Domain(-2.0, 2.0, (0.0,))
 
@@ -186,15 +170,15 @@ elementwise("add", _add, (unchanged, unchanged), np.add, promote="same", kinds=A
 elementwise("sub", _sub, _MINUS, np.subtract, promote="same", kinds=NUMBERS, one_rounding=True, dtypes=TYPES)
 elementwise("mul", _mul, (_mul_a, _mul_b), np.multiply, promote="same", kinds=ANY, one_rounding=True, dtypes=TYPES)
 elementwise("div", _div, (_div_a, _div_b), np.true_divide, domain=(Domain(-2.0, 2.0), _NONZERO))
-elementwise("neg", _neg, _negated, _neg_reference, promote="same", kinds=NUMBERS, one_rounding=True, dtypes=TYPES)
+elementwise("neg", _neg, _negated, np.negative, cpu=_neg_cpu, promote="same", kinds=NUMBERS, one_rounding=True, dtypes=TYPES)
 elementwise(
     "abs", _abs, _abs_grad, np.abs, promote="same", result="real", kinds=ANY, domain=_NONZERO, dtypes=TYPES, holomorphic=False,
 )  # fmt: skip
 elementwise(
-    "lerp", _lerp, (_lerp_a, _lerp_b, _lerp_w), numpy_formulas.blockwise(_lerp_block, backends.body(_lerp)), kinds=("float",),
+    "lerp", _lerp, (_lerp_a, _lerp_b, _lerp_w), _lerp_reference, kinds=("float",),
     domain=(Domain(0.5, 1.0), Domain(2.0, 3.0), Domain(0.05, 0.95, (0.5,))), scalars=False,  # where nothing cancels
 )  # fmt: skip
 elementwise("square", _square, _square_grad, np.square, promote="same", kinds=NUMBERS, dtypes=TYPES)
 elementwise("sqrt", _sqrt, _sqrt_grad, np.sqrt, domain=Domain(0.1, 4.0))
-elementwise("rsqrt", _rsqrt, _rsqrt_grad, blocks.blocked(_rsqrt_block), domain=Domain(0.1, 4.0))
-elementwise("reciprocal", _reciprocal, _reciprocal_grad, _reciprocal_reference, domain=Domain(0.4, 3.0))
+elementwise("rsqrt", _rsqrt, _rsqrt_grad, lambda x: 1 / np.sqrt(x), domain=Domain(0.1, 4.0))
+elementwise("reciprocal", _reciprocal, _reciprocal_grad, np.reciprocal, domain=Domain(0.4, 3.0), native=FLOATS)

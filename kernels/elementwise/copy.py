@@ -29,8 +29,12 @@ from tritensor.ops.table import INTS, Sample, Spec, op, ops
 _ANY = ("bool", *INTS, "float16", "bfloat16", "float32", "float64")
 
 
-def _copy(x: np.ndarray, *, memory_format: MemoryFormat = contiguous_format, out: np.ndarray | None = None) -> np.ndarray:
-    """A copy in a memory format."""
+def _copy_reference(x: np.ndarray, *, memory_format: MemoryFormat = contiguous_format) -> np.ndarray:
+    """A copy of x, C-ordered or in another memory format."""
+    return x.copy()
+
+
+def _copy_cpu(x: np.ndarray, *, memory_format: MemoryFormat = contiguous_format, out: np.ndarray | None = None) -> np.ndarray:
     if out is None:
         if memory_format is contiguous_format or (memory_format is preserve_format and x.flags.c_contiguous):
             return np.array(x, order="C")
@@ -59,11 +63,15 @@ def _pass(g: Any) -> Any:
     return g
 
 
-def _cast(x: np.ndarray, *, dtype: np.dtype) -> np.ndarray:
+def _cast_reference(x: np.ndarray, *, dtype: np.dtype) -> np.ndarray:
     """x as another type: floats round to nearest even, floats to integers truncate, anything nonzero is True.
 
     Floats that an integer cannot hold, NaN too: of int32 and int64 the least, of narrower types the low bits of int32, of uint32 those of int64.
     """
+    return x.astype(dtype)
+
+
+def _cast_cpu(x: np.ndarray, *, dtype: np.dtype) -> np.ndarray:
     with np.errstate(all="ignore"):  # infinities are what overflow gives
         if dtypes.of(dtype).kind == "float8":  # through float32, as in the kernel
             x = x.astype(np.float32, copy=False)
@@ -100,7 +108,7 @@ def _cast_backward(g: CudaArray, x_dtype: np.dtype) -> CudaArray:
 def _cast_cpu_backward(g: np.ndarray, x_dtype: np.dtype) -> np.ndarray:
     if g.dtype.kind == "c" and x_dtype.kind != "c":
         g = g.real
-    return g if g.dtype == x_dtype else _cast(g, dtype=x_dtype)
+    return g if g.dtype == x_dtype else _cast_cpu(g, dtype=x_dtype)
 
 
 def _cast_samples(rng: np.random.Generator) -> list[Sample]:
@@ -116,11 +124,10 @@ def _cast_samples(rng: np.random.Generator) -> list[Sample]:
 
 
 op(
-    "copy", _copy, cpu=_copy, shape=_copy_shape, forward=copied, rule=(_pass,), backward=(_pass,), cpu_backward=(_pass,), into=True,
+    "copy", _copy_reference, cpu=_copy_cpu, shape=_copy_shape, forward=copied, rule=(_pass,), backward=(_pass,), cpu_backward=(_pass,), into=True,
     layout="own", dtypes=_ANY, samples=_copy_samples, sizes=timed_calls((Domain(-2.0, 2.0),)), work=work,
-    doc="A copy of x, C-ordered or in another memory format.",
 )  # fmt: skip
 op(
-    "cast", _cast, cpu=_cast, shape=_cast_shape, forward=_cast_cuda, rule=(_cast_rule,), backward=(_cast_backward,), cpu_backward=(_cast_cpu_backward,),
-    layout="elementwise", holomorphic=False, dtypes=_ANY, samples=_cast_samples, work=work,
+    "cast", _cast_reference, cpu=_cast_cpu, shape=_cast_shape, forward=_cast_cuda, rule=(_cast_rule,), backward=(_cast_backward,),
+    cpu_backward=(_cast_cpu_backward,), layout="elementwise", holomorphic=False, dtypes=_ANY, samples=_cast_samples, work=work,
 )  # fmt: skip

@@ -16,12 +16,11 @@ from tritensor.ground.errors import ArgumentError, DivisionByZeroError
 from tritensor.kernels.elementwise.arithmetic import ANY
 from tritensor.kernels.parts import backends, formula_llvm, maths
 from tritensor.kernels.parts.allocation import allocate_result
-from tritensor.kernels.parts.cpu import elementary, quotients
-from tritensor.kernels.parts.cpu.blocks import SILENT, binary, widened
+from tritensor.kernels.parts.cpu.blocks import SILENT, binary, in_expression
+from tritensor.kernels.parts.cpu.complex_functions import complex_power
 from tritensor.kernels.parts.cpu.float_conversions import as_float32, converted
 from tritensor.kernels.parts.elementwise import backward_of, elementwise, flat, run, unchanged
 from tritensor.kernels.parts.pointwise_samples import Domain
-from tritensor.kernels.parts.special import numpy_formulas
 from tritensor.ops.array import CudaArray
 from tritensor.ops.table import FLOATS, Sample, broadcast, ops
 
@@ -117,14 +116,7 @@ def _short(a: Any, b: Any) -> tuple[Any, Callable[..., Any], bool] | None:
     return found if found is not None and (found[2] or dtypes.is_float(a.dtype)) else None
 
 
-_any_pow = binary(np.power, ("a", "b"), False)
-_real_pow = numpy_formulas.blockwise(elementary.power, backends.body(_pow))
-_OF_TYPE: dict[str, Callable[..., Any]] = {"f": _real_pow, "F": elementary.complex_power, "D": elementary.complex_power}
-_short_pow = formula_llvm.natively(
-    lambda a, b, out=None: _OF_TYPE.get((a if isinstance(a, np.ndarray) else b).dtype.char, _any_pow)(a, b, out=out),
-    formula_llvm.loop_of(_pow),
-    ("float16", "bfloat16", "float32"),
-)
+_real_pow = formula_llvm.natively(binary(np.power, ("a", "b"), False), formula_llvm.loop_of(_pow), ("float16", "bfloat16", "float32"))
 
 
 def _refuse_fraction(a: Any, b: Any) -> None:
@@ -134,29 +126,33 @@ def _refuse_fraction(a: Any, b: Any) -> None:
         )
 
 
-def _pow_reference(a: Any, b: Any, *, out: np.ndarray | None = None) -> Any:
+def _pow_reference(a: Any, b: Any) -> Any:
     """a to the power b. Integers to a negative integer power raise ValueError."""
     _refuse_fraction(a, b)
-    if (a if isinstance(a, np.ndarray) else b).dtype.kind == "b":
+    if np.result_type(a, b).kind == "b":
+        return np.greater_equal(a, b)
+    if np.result_type(a, b).kind != "i":
+        return np.power(a, b)
+    ones = np.where(np.abs(a) == 1, np.where(b % 2 == 0, 1, a), 0)  # 1 / a, which is whole of 1 and -1 alone
+    return np.where(b < 0, ones, np.power(a, np.maximum(b, 0)))
+
+
+def _pow_cpu(a: Any, b: Any, *, out: np.ndarray | None = None) -> Any:
+    _refuse_fraction(a, b)
+    kind = (a if isinstance(a, np.ndarray) else b).dtype.kind
+    if kind == "b":
         return np.greater_equal(a, b, out=out)
     way = _short(a, b)
+    if way is not None and (kind in "iuc" or a.itemsize > 2):
+        return way[1](a, out)
     if way is not None:
-        if a.dtype.kind in "iuc" or a.itemsize > 2:
-            return way[1](a, out)
         y = converted(way[1](as_float32(a), None), a.dtype)  # several roundings in 16 bits otherwise
-        if out is None:
-            return y
-        out[...] = y
-        return out
-    if isinstance(b, np.ndarray) and b.dtype.kind == "i" and b.size and np.minimum.reduce(b, axis=None) < 0:
-        return _whole_pow(a, b, out)
-    return _short_pow(a, b, out=out)
-
-
-def _whole_pow(a: Any, b: np.ndarray, out: np.ndarray | None) -> Any:
-    """Integers to integers some of which are negative: those powers are 0, but 1 or -1 for a base of 1 or -1. numpy refuses them."""
-    ones = np.where(np.abs(a) == 1, np.where(b % 2 == 0, 1, a), 0)
-    y = np.where(b < 0, ones, np.power(a, np.maximum(b, 0))).astype(b.dtype, copy=False)
+    elif kind == "c":
+        return complex_power(a, b, out)
+    elif isinstance(b, np.ndarray) and b.dtype.kind == "i" and b.size and np.minimum.reduce(b, axis=None) < 0:
+        y = _pow_reference(a, b).astype(b.dtype, copy=False)  # numpy refuses negative powers of integers
+    else:
+        return _real_pow(a, b, out=out)
     if out is None:
         return y
     out[...] = y
@@ -213,7 +209,7 @@ def _pow_a_backward(g: CudaArray, a: CudaArray, b: Any) -> CudaArray:
     return _square_a_kernel(g, a) if type(b) in (int, float) and b == 2 else _pow_a_kernel(g, a, b)
 
 
-def _pow_a_reference(g: np.ndarray, a: np.ndarray, b: Any) -> Any:
+def _pow_a_cpu_backward(g: np.ndarray, a: np.ndarray, b: Any) -> Any:
     if type(b) in (int, float) and b == 2:
         return _square_a_numpy(g, a)
     with SILENT():  # 0 to the -1 is infinity, of which exponent 0 takes nothing
@@ -245,8 +241,8 @@ def _pow_samples(rng: np.random.Generator) -> list[Sample]:
 
 
 elementwise(
-    "pow", _pow, (_pow_a, _pow_b), _pow_reference, promote="same", kinds=ANY, native=(), forward=_pow_forward, rule=(_pow_a_rule, _pow_b_rule),
-    backward=(_pow_a_backward, _pow_b_kernel), cpu_backward=(_pow_a_reference, _pow_b_numpy), domain=(Domain(0.3, 2.5), Domain(-1.5, 1.5)),
+    "pow", _pow, (_pow_a, _pow_b), _pow_reference, cpu=_pow_cpu, promote="same", kinds=ANY, native=(), forward=_pow_forward, rule=(_pow_a_rule, _pow_b_rule),
+    backward=(_pow_a_backward, _pow_b_kernel), cpu_backward=(_pow_a_cpu_backward, _pow_b_numpy), domain=(Domain(0.3, 2.5), Domain(-1.5, 1.5)),
     extra=_pow_samples,
 )  # fmt: skip
 
@@ -321,35 +317,33 @@ def _of_kind(name: str, floating: Any, whole: Any) -> Callable[..., CudaArray]:
     return forward
 
 
-def _trunc_divide_numpy(a: Any, b: Any, out: np.ndarray | None = None) -> Any:
-    """a / b without its fraction. numpy has no such division of integers: floor, and one more where that is below and not exact."""
-    array = a if isinstance(a, np.ndarray) else b
-    if array.dtype.kind not in "iu":
-        with SILENT():
-            y = np.trunc(np.divide(widened(a), widened(b))).astype(array.dtype, copy=False)
-        if out is None:
-            return y
-        out[...] = y
-        return out
+def _quotient(a: Any, b: Any) -> Any:
+    """a / b without its fraction."""
+    if np.result_type(a, b).kind == "f":
+        return np.trunc(a / b)
+    return np.sign(a) * np.sign(b) * (np.abs(a) // np.abs(b))
+
+
+def _whole_quotient(a: Any, b: Any, out: np.ndarray | None = None) -> Any:
+    """The same of integers: floor, and one more where that is below and not exact."""
     q = np.asarray(np.floor_divide(a, b, out=out))
     np.add(q, (q < 0) & (q * b != a), out=q)
     return q
 
 
-def _checked(name: str, formula: Any, ufunc: Callable[..., Any], block: Callable[..., None] | None) -> Callable[..., Any]:
-    """A quotient or remainder on numpy, of floats by `block`: integers divided by 0 raise, as in Python and PyTorch, where any are."""
-    compute = binary(ufunc, ("a", "b"), False)
-    real = numpy_formulas.blockwise(block, backends.body(formula)) if block is not None else compute
+def _by_kind(name: str, floating: Callable[..., Any], whole: Callable[..., Any]) -> Callable[..., Any]:
+    """The CPU's side of a quotient or remainder: integers divided by 0 raise, as in Python and PyTorch, where any are."""
+    floats = in_expression(floating)
 
-    def reference(a: Any, b: Any, *, out: np.ndarray | None = None) -> Any:
-        array = a if isinstance(a, np.ndarray) else b
-        if array.dtype.kind not in "biu":
-            return real(a, b, out=out)
-        if array.dtype.kind != "b" and not np.all(b) and np.broadcast(a, b).size:
+    def cpu(a: Any, b: Any, *, out: np.ndarray | None = None) -> Any:
+        kind = (a if isinstance(a, np.ndarray) else b).dtype.kind
+        if kind not in "biu":
+            return floats(a, b, out=out)
+        if kind != "b" and not np.all(b) and np.broadcast(a, b).size:
             raise DivisionByZeroError(f"{name}: integer division by zero; b holds a 0; divide floats, or take the zeros out")
-        return compute(a, b, out=out)
+        return whole(a, b, out=out)
 
-    return reference
+    return cpu
 
 
 def _whole_numbers(rng: np.random.Generator) -> list[Sample]:
@@ -367,19 +361,26 @@ def _apart(rng: np.random.Generator) -> list[Sample]:
 
 
 _AWAY = (Domain(0.2, 0.6), Domain(0.8, 1.6))
-for _name, _formula, _whole, _ufunc, _block, _second in (
-    ("remainder", _remainder, _integer_remainder, np.remainder, quotients.remainder, _remainder_b),
-    ("fmod", _fmod, _integer_fmod, np.fmod, quotients.fmod, _fmod_b),
+for _name, _formula, _whole, _ufunc, _floating, _second in (
+    (
+        "remainder",
+        _remainder,
+        _integer_remainder,
+        np.remainder,
+        backends.in_numpy(_remainder),
+        _remainder_b,
+    ),  # a zero has the sign of a, as in PyTorch
+    ("fmod", _fmod, _integer_fmod, np.fmod, np.fmod, _fmod_b),
 ):
     elementwise(
-        _name, _formula, (unchanged, _second), _checked(_name, _formula, _ufunc, _block),
-        promote="same", kinds=_REAL, forward=_of_kind(_name, _formula, _whole), domain=_AWAY, dtypes=FLOATS, extra=_apart,
+        _name, _formula, (unchanged, _second), _ufunc, cpu=_by_kind(_name, _floating, _ufunc), promote="same", kinds=_REAL,
+        forward=_of_kind(_name, _formula, _whole), domain=_AWAY, dtypes=FLOATS, extra=_apart,
     )  # fmt: skip
-for _name, _formula, _whole, _ufunc, _block in (
-    ("floor_divide", _floor_divide, _integer_floor_divide, np.floor_divide, quotients.floor_divide),
-    ("trunc_divide", _trunc_divide, _integer_trunc_divide, _trunc_divide_numpy, None),
+for _name, _formula, _whole, _reference, _floating, _integers in (
+    ("floor_divide", _floor_divide, _integer_floor_divide, np.floor_divide, np.floor_divide, np.floor_divide),
+    ("trunc_divide", _trunc_divide, _integer_trunc_divide, _quotient, backends.in_numpy(_trunc_divide), _whole_quotient),
 ):
     elementwise(
-        _name, _formula, (flat, flat), _checked(_name, _formula, _ufunc, _block), promote="same", kinds=_REAL, forward=_of_kind(_name, _formula, _whole),
-        domain=_AWAY, dtypes=_TYPES, extra=_whole_numbers,
+        _name, _formula, (flat, flat), _reference, cpu=_by_kind(_name, _floating, _integers), promote="same", kinds=_REAL,
+        forward=_of_kind(_name, _formula, _whole), domain=_AWAY, dtypes=_TYPES, extra=_whole_numbers,
     )  # fmt: skip

@@ -6,7 +6,7 @@ import numpy as np
 import triton
 
 from tritensor.kernels.parts import maths
-from tritensor.kernels.parts.cpu.blocks import like, run_blocked, zeroed
+from tritensor.kernels.parts.cpu.blocks import zeroed
 from tritensor.kernels.parts.elementwise import elementwise
 from tritensor.kernels.parts.pointwise_samples import Domain
 from tritensor.ops.table import Sample
@@ -25,24 +25,14 @@ def _replaced_grad(g, x):
     return maths.where(maths.both(x > float("-inf"), x < float("inf")), g, maths.zeros(g))
 
 
-def _replaced_block(x: np.ndarray, out: np.ndarray, nan: float, posinf: float, neginf: float) -> None:
-    np.copyto(out, x)
-    strange = np.isfinite(x)
-    if strange.all():
-        return
-    np.logical_not(strange, out=strange)
-    found = x[strange]
-    out[strange] = np.where(found != found, nan, np.where(found > 0, posinf, neginf)).astype(out.dtype)
-
-
-def _replaced_reference(
-    x: np.ndarray, *, nan: float = 0.0, posinf: float = 0.0, neginf: float = 0.0, out: np.ndarray | None = None
-) -> np.ndarray:
+def _replaced_reference(x: np.ndarray, *, nan: float = 0.0, posinf: float = 0.0, neginf: float = 0.0) -> np.ndarray:
     """x where it is finite, else `nan`, `posinf` or `neginf`."""
-    if out is None:
-        out = like(x)
-    run_blocked(_replaced_block, x, out, nan, posinf, neginf)
-    return out
+    return np.nan_to_num(x, nan=nan, posinf=posinf, neginf=neginf)
+
+
+def _replaced_cpu(x: np.ndarray, *, nan: float = 0.0, posinf: float = 0.0, neginf: float = 0.0) -> np.ndarray:
+    # most arrays hold nothing to replace, which costs a third to see
+    return x.copy() if np.isfinite(x).all() else _replaced_reference(x, nan=nan, posinf=posinf, neginf=neginf)
 
 
 def _replaced_numpy(g: np.ndarray, x: np.ndarray) -> np.ndarray:
@@ -59,6 +49,6 @@ def _strange(rng: np.random.Generator) -> list[Sample]:
 
 
 elementwise(
-    "nan_to_num", _replaced, _replaced_grad, _replaced_reference, promote="same", kinds=("float",), attributes=("nan", "posinf", "neginf"),
+    "nan_to_num", _replaced, _replaced_grad, _replaced_reference, cpu=_replaced_cpu, promote="same", kinds=("float",), attributes=("nan", "posinf", "neginf"),
     domain=Domain(-2.0, 2.0), one_rounding=True, cpu_backward=(_replaced_numpy,), extra=_strange,
 )  # fmt: skip

@@ -54,6 +54,11 @@ for _name, _formula, _ufunc in (
     elementwise(_name, _formula, flat, _ufunc, kinds=("float",), domain=_BETWEEN, one_rounding=True, extra=_halves)
 
 
+def _sign_reference(x: np.ndarray) -> np.ndarray:
+    s = np.sign(1 * x)  # of truth values, too
+    return np.where(np.isnan(s), 0, s)
+
+
 def _sign_rule(g: Any, x: Any) -> Any:
     """0, but of complex numbers, s = x / |x|: (g - s re(conj(s) g)) / |x|, what of g turns x; 0 at 0."""
     if x.array.dtype.kind != "c":
@@ -64,7 +69,6 @@ def _sign_rule(g: Any, x: Any) -> Any:
 
 
 elementwise(
-    "sign", _sign, flat, backends.numpy_sign, promote="same", kinds=("bool", "uint", "int", "float", "complex"), holomorphic=False, rule=(_sign_rule,),
-    domain=Domain(-2.0, 2.0, (0.0,)), one_rounding=True, borrows=("x",),
-    dtypes=(*FLOATS, "int64", "uint8"),
+    "sign", _sign, flat, _sign_reference, cpu=backends.numpy_sign, promote="same", kinds=("bool", "uint", "int", "float", "complex"), holomorphic=False,
+    rule=(_sign_rule,), domain=Domain(-2.0, 2.0, (0.0,)), one_rounding=True, borrows=("x",), dtypes=(*FLOATS, "int64", "uint8"),
 )  # fmt: skip

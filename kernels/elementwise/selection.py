@@ -141,8 +141,12 @@ def _machine_where(condition: np.ndarray, a: np.ndarray, b: np.ndarray, spec: Sp
     return y if y.shape == shape and y.dtype == spec.dtype and _where_loop(given, y) else None
 
 
-def _where_reference(condition: np.ndarray, a: Any, b: Any, *, out: np.ndarray | None = None) -> np.ndarray:
+def _where_reference(condition: np.ndarray, a: Any, b: Any) -> np.ndarray:
     """a where condition, else b."""
+    return np.where(condition, a, b)
+
+
+def _where_cpu(condition: np.ndarray, a: Any, b: Any, *, out: np.ndarray | None = None) -> np.ndarray:
     spec = _where_shape(condition, a, b)
     if isinstance(a, np.ndarray) and isinstance(b, np.ndarray):
         if (found := _machine_where(condition, a, b, spec, out)) is not None:
@@ -193,8 +197,9 @@ def _where_samples(rng: np.random.Generator) -> list[Sample]:
 _WHERE = (None, _where_a, _where_b)
 op(
     "where", _where_reference,
-    cpu=_where_reference, shape=_where_shape, forward=_where_forward, rule=tuple(f and backends.twin(f, backends.on_tensors) for f in _WHERE),
-    backward=backward_of(_WHERE), cpu_backward=(None, _where_a_numpy, _where_b_numpy), broadcasts=True, into=True, dtypes=FLOATS,
+    cpu=_where_cpu, shape=_where_shape, forward=_where_forward,
+    rule=tuple(f and backends.twin(f, backends.on_tensors) for f in _WHERE), backward=backward_of(_WHERE),
+    cpu_backward=(None, _where_a_numpy, _where_b_numpy), broadcasts=True, into=True, dtypes=FLOATS,
     samples=_where_samples, work=work,
 )  # fmt: skip
 
@@ -302,8 +307,13 @@ def _clamp_shape(x: Any, low: Any, high: Any) -> Spec:
 _CLAMPED = formula_llvm.loop_of(_between)
 
 
-def _clamp_reference(x: np.ndarray, low: Any = None, high: Any = None, *, out: np.ndarray | None = None) -> np.ndarray:
+def _clamp_reference(x: np.ndarray, low: Any = None, high: Any = None) -> np.ndarray:
     """x, but at least low and at most high; NaN stays."""
+    y = x if low is None else np.maximum(x, low)
+    return y if high is None else np.minimum(y, high)
+
+
+def _clamp_cpu(x: np.ndarray, low: Any = None, high: Any = None, *, out: np.ndarray | None = None) -> np.ndarray:
     if isinstance(low, int | float) and isinstance(high, int | float) and x.size >= MANY and x.dtype.char in "fd":
         order = "C" if x.flags.c_contiguous else "F"
         y = np.empty(x.shape, x.dtype, order) if out is None else out
@@ -342,7 +352,7 @@ def _clamp_samples(rng: np.random.Generator) -> list[Sample]:
 
 op(
     "clamp", _clamp_reference,
-    cpu=_clamp_reference, shape=_clamp_shape, forward=_clamp_forward, rule=tuple(_clamp_gradient(n, backends.on_tensors) for n in _CLAMP),
+    cpu=_clamp_cpu, shape=_clamp_shape, forward=_clamp_forward, rule=tuple(_clamp_gradient(n, backends.on_tensors) for n in _CLAMP),
     backward=tuple(_clamp_backward(n) for n in _CLAMP),
     cpu_backward=(_clamp_x_numpy, _clamp_gradient("low", backends.on_numpy), _clamp_gradient("high", backends.on_numpy)),
     broadcasts=True, promote="same", into=True, dtypes=(*FLOATS, "int64"), samples=_clamp_samples, work=work,

@@ -9,14 +9,14 @@ import numpy as np
 import triton
 
 from tritensor.kernels.parts import backends, maths
-from tritensor.kernels.parts.cpu import elementary, special
-from tritensor.kernels.parts.cpu.blocks import SILENT, blocked, unary, widened
+from tritensor.kernels.parts.cpu import special
+from tritensor.kernels.parts.cpu.blocks import unary
+from tritensor.kernels.parts.cpu.complex_functions import complex_log1p
 from tritensor.kernels.parts.elementwise import elementwise, flat
 from tritensor.kernels.parts.formulas import activations
 from tritensor.kernels.parts.half_precision import functions as narrow
 from tritensor.kernels.parts.half_precision.variants import narrow_twin
 from tritensor.kernels.parts.pointwise_samples import Domain
-from tritensor.kernels.parts.special import numpy_formulas
 from tritensor.ops.table import FLOATS, Sample, ops
 
 
@@ -129,11 +129,6 @@ def _one_minus_square(x):
 @triton.jit
 def _one_minus_square_grad(g, x):
     return g * (-2.0 * x)
-
-
-def _one_minus_square_block(x: np.ndarray, out: np.ndarray) -> None:
-    np.subtract(1, x, out=out)
-    out *= 1 + x
 
 
 # d asin(x)/dx = 1 / sqrt(1 - x^2)
@@ -289,12 +284,6 @@ def _real_angle(x):
     return maths.where(x < 0, 3.141592653589793, maths.where(x == x, 0.0, x))
 
 
-def _real_angle_block(x: np.ndarray, out: np.ndarray) -> None:
-    np.minimum(x, 0, out=out)
-    out *= 0  # NaN stays
-    out[x < 0] = math.pi
-
-
 # y = sqrt(a^2 + b^2); dy/da = a / y, 0 at the origin
 @triton.jit
 def _hypot(a, b):
@@ -344,49 +333,43 @@ def _xlogy_b(g, a, b):
     return maths.div(g * a, maths.safe(g, b))
 
 
-def _xlogy_reference(a: Any, b: Any, *, out: np.ndarray | None = None) -> Any:
-    """a * log(b), 0 where a is 0 unless b is NaN."""
-    array = a if isinstance(a, np.ndarray) else b
-    with SILENT():
-        a, b = widened(a), widened(b)
-        y = a * np.log(b)
-        y = np.where((a == 0) & (b == b), 0, y).astype(array.dtype, copy=False)
-    if out is None:
-        return y
-    out[...] = y
-    return out
+def _log1p_reference(x: np.ndarray) -> np.ndarray:
+    """log(1 + x); of complex numbers with the real part log(|1 + x|^2) / 2, where 1 is taken off before anything is rounded."""
+    if x.dtype.kind != "c":
+        return np.log1p(x)
+    a, b = x.real, x.imag
+    return np.log1p(a * (2 + a) + b * b) / 2 + 1j * np.arctan2(b, 1 + a)
 
 
 _real_log1p = unary(np.log1p, ("x",))
 
 
-def _log1p_reference(x: np.ndarray, *, out: np.ndarray | None = None) -> Any:
-    """log(1 + x)."""
+def _log1p_cpu(x: np.ndarray, *, out: np.ndarray | None = None) -> Any:
     if x.dtype.kind != "c":
         return _real_log1p(x, out=out)
-    y = elementary.complex_log1p(x)
+    y = complex_log1p(x)
     if out is None:
         return y
     out[...] = y
     return out
 
 
-_log1p_reference.bare = np.log1p  # type: ignore[attr-defined]
-_real_logaddexp = numpy_formulas.binary(_logaddexp)  # in blocks; numpy's own goes element by element
+_log1p_cpu.bare = np.log1p  # type: ignore[attr-defined]
 
 
-def _logaddexp_reference(a: Any, b: Any, *, out: np.ndarray | None = None) -> Any:
+def _logaddexp_reference(a: Any, b: Any) -> np.ndarray:
     """log(e^a + e^b); of complex numbers from the one with the larger real part."""
-    array = a if isinstance(a, np.ndarray) else b
-    if array.dtype.kind != "c":
-        return _real_logaddexp(a, b, out=out)
-    with SILENT():
-        first = np.real(a) >= np.real(b)
-        y = np.where(first, a, b) + elementary.complex_log1p(np.exp(np.where(first, b - a, a - b)))
-    if out is None:
-        return y.astype(array.dtype, copy=False)
-    out[...] = y
-    return out
+    if not np.iscomplexobj(a):
+        return np.logaddexp(a, b)
+    first = np.real(a) >= np.real(b)
+    return np.where(first, a, b) + np.log(1 + np.exp(np.where(first, b - a, a - b)))
+
+
+def _logaddexp_cpu(a: Any, b: Any) -> np.ndarray:
+    if not np.iscomplexobj(a) and not np.iscomplexobj(b):
+        return np.logaddexp(a, b)
+    first = np.real(a) >= np.real(b)
+    return np.where(first, a, b) + complex_log1p(np.exp(np.where(first, b - a, a - b)))
 
 
 def _corners(rng: np.random.Generator) -> list[Sample]:
@@ -407,7 +390,7 @@ elementwise("expm1", _expm1, _expm1_grad, np.expm1)
 elementwise("log", _log, _log_grad, np.log, domain=_POSITIVE)
 elementwise("log2", _log2, _log2_grad, np.log2, domain=_POSITIVE)
 elementwise("log10", _log10, _log10_grad, np.log10, domain=_POSITIVE)
-elementwise("log1p", _log1p, _log1p_grad, _log1p_reference, domain=Domain(-0.8, 4.0))
+elementwise("log1p", _log1p, _log1p_grad, _log1p_reference, cpu=_log1p_cpu, domain=Domain(-0.8, 4.0))
 elementwise("sin", _sin, _sin_grad, np.sin, domain=_TURN, native=FLOATS)
 elementwise("cos", _cos, _cos_grad, np.cos, domain=_TURN, native=FLOATS)
 elementwise("tan", _tan, _tan_grad, np.tan, domain=Domain(-1.2, 1.2))
@@ -420,26 +403,28 @@ elementwise("tanh", activations.hyperbolic_tangent, activations.tanh_grad, np.ta
 elementwise("asinh", _asinh, _asinh_grad, np.arcsinh)
 elementwise("acosh", _acosh, _acosh_grad, np.arccosh, domain=Domain(1.2, 4.0), rule=(_acosh_rule,))
 elementwise("atanh", _atanh, _atanh_grad, np.arctanh, domain=_INSIDE)
-elementwise("one_minus_square", _one_minus_square, _one_minus_square_grad, blocked(_one_minus_square_block))
-elementwise("logit", _logit, _logit_grad, numpy_formulas.unary(_logit), domain=Domain(0.1, 0.9), kinds=("float",))
-elementwise("erf", _erf, _erf_grad, special.erf, kinds=("float",))
-elementwise("erfc", _erfc, _erfc_grad, special.erfc, kinds=("float",))
+elementwise("one_minus_square", _one_minus_square, _one_minus_square_grad, lambda x: (1 - x) * (1 + x))
+elementwise(
+    "logit",
+    _logit,
+    _logit_grad,
+    lambda x: np.log(x) - np.log1p(-x),
+    cpu=backends.in_numpy(_logit),
+    domain=Domain(0.1, 0.9),
+    kinds=("float",),
+)
+elementwise("erf", _erf, _erf_grad, np.vectorize(math.erf, otypes=[np.float64]), cpu=special.erf, kinds=("float",))
+elementwise("erfc", _erfc, _erfc_grad, np.vectorize(math.erfc, otypes=[np.float64]), cpu=special.erfc, kinds=("float",))
 _APART = (Domain(0.3, 2.0), Domain(-2.0, 2.0))
 elementwise("atan2", _atan2, (_atan2_a, _atan2_b), np.arctan2, domain=_APART, kinds=("float",), extra=_corners)
-elementwise("real_angle", _real_angle, flat, blocked(_real_angle_block), kinds=("float",))
-elementwise(
-    "hypot",
-    _hypot,
-    (_hypot_a, _hypot_b),
-    numpy_formulas.binary(_hypot, block=elementary.hypot),
-    domain=_APART,
-    kinds=("float",),
-    extra=_corners,
-)
+elementwise("real_angle", _real_angle, flat, lambda x: np.where(x < 0, np.pi, np.where(x == x, 0, x)), kinds=("float",))
+elementwise("hypot", _hypot, (_hypot_a, _hypot_b), np.hypot, domain=_APART, kinds=("float",), extra=_corners, native=FLOATS)
 # Near its zeros the larger argument and the logarithm cancel.
 elementwise(
-    "logaddexp", _logaddexp, (_logaddexp_a, _logaddexp_b), _logaddexp_reference, kinds=("float", "complex"), extra=_corners, condition="measured",
+    "logaddexp", _logaddexp, (_logaddexp_a, _logaddexp_b), _logaddexp_reference, cpu=_logaddexp_cpu, kinds=("float", "complex"), extra=_corners,
+    condition="measured",
 )  # fmt: skip
 elementwise(
-    "xlogy", _xlogy, (_xlogy_a, _xlogy_b), _xlogy_reference, domain=(Domain(-2.0, 2.0), _POSITIVE), kinds=("float",), extra=_corners
-)
+    "xlogy", _xlogy, (_xlogy_a, _xlogy_b), lambda a, b: np.where((a == 0) & (b == b), 0, a * np.log(b)), domain=(Domain(-2.0, 2.0), _POSITIVE),
+    kinds=("float",), extra=_corners, doc="a * log(b), 0 where a is 0 unless b is NaN.",
+)  # fmt: skip

@@ -18,7 +18,8 @@ from typing import Any
 import numpy as np
 
 from tritensor.ground.errors import RegistrationError
-from tritensor.kernels.parts.cpu import elementary, special
+from tritensor.kernels.parts.cpu import special
+from tritensor.kernels.parts.cpu.complex_functions import complex_power
 from tritensor.ops.table import ops
 
 
@@ -72,7 +73,7 @@ def _numpy_log(x: Any) -> Any:
 
 
 def _numpy_pow(a: Any, b: Any) -> Any:
-    return elementary.complex_power(a, b) if np.iscomplexobj(a) or np.iscomplexobj(b) else np.power(a, b)
+    return complex_power(a, b) if np.iscomplexobj(a) or np.iscomplexobj(b) else np.power(a, b)
 
 
 def _numpy_horner(x: Any, coefficients: Any) -> Any:
@@ -223,6 +224,11 @@ def twin(formula: Any, spelling: Any) -> types.FunctionType:
         elif isinstance(other, types.ModuleType) and other.__name__.startswith(_SPECIAL):
             names[name] = spelling if spelling is on_tensors else _Twins(other, spelling)
     return types.FunctionType(fn.__code__, names, fn.__name__, fn.__defaults__)
+
+
+def in_numpy(formula: Any) -> types.FunctionType:
+    """A formula's body as a function of numpy arrays and numbers."""
+    return twin(formula, on_numpy)
 
 
 _SPECIAL, _MATHS = f"{__package__}.special", f"{__package__}.maths"

@@ -422,7 +422,7 @@ def elementwise(
     if isinstance(cpu, np.ufunc) and (len(inputs) == 2 or (promote == "float" and gradients is not None and not one_rounding)):
         cpu = blocks.binary(cpu, inputs, result == "bool") if len(inputs) == 2 else blocks.unary(cpu, inputs)
     elif not blocks.takes_out(cpu):
-        cpu = blocks.expression(cpu, partial(_result_type, result))
+        cpu = blocks.in_expression(cpu, np.dtype if result == "same" else partial(_result_type, result))
     if native is None:
         native = formula_llvm.NARROW if isinstance(getattr(cpu, "bare", cpu), np.ufunc) else FLOATS
     if native and "float" in kinds and result in ("same", "real", "bool"):
@@ -433,7 +433,7 @@ def elementwise(
     return op(
         name, reference, shape=shape_rule(name, inputs, result, kinds), forward=forward or forward_of(formula, name, inputs, defaults, result, heavy),
         rule=rule, backward=backward, cpu=cpu, cpu_backward=cpu_backward,
-        inputs=inputs if isinstance(reference, np.ufunc) else None, outputs=outputs, borrows=borrows,
+        inputs=inputs if isinstance(reference, np.ufunc | np.vectorize) else None, outputs=outputs, borrows=borrows,
         differentiable=gradients is not None, broadcasts=True, promote=promote, into=True, holomorphic=holomorphic, dtypes=dtypes, doc=doc,
         public=public, replace=replace, samples=samples or sample_calls(domains, scalars, dtypes, extra), sizes=timed_calls(domains), work=work,
         tolerance=tolerance, condition=condition,

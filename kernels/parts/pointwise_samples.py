@@ -80,3 +80,20 @@ def timed_calls(domains: Sequence[Domain]) -> Callable[[np.random.Generator], li
         return found
 
     return sizes
+
+
+_ODD = np.array([0.0, -0.0, np.inf, -np.inf, np.nan, 1.0, -1.0, 1e-30, 2.5, -2.5, 40.0, 1e4])
+
+
+def few(*domains: Domain, odd: bool = True, extra: Callable[[np.random.Generator], Sequence[Sample]] | None = None) -> Any:
+    """Samples of a long formula: the shared kernel's paths are reached by those of short ones."""
+
+    def samples(rng: np.random.Generator) -> list[Sample]:
+        found = [Sample(*[d.draw(rng, (3, 5)) for d in domains])]
+        if len(domains) > 1:
+            found += [Sample(*[d.draw(rng, s) for d, s in zip(domains, ((4, 1), (3,)), strict=True)])]
+        elif odd:
+            found.append(Sample(_ODD, smooth=False))
+        return found + (list(extra(rng)) if extra is not None else [])
+
+    return samples

@@ -2,6 +2,8 @@
 
 from __future__ import annotations
 
+import math
+
 import numpy as np
 import triton
 
@@ -9,9 +11,8 @@ from tritensor.kernels.parts import backends, maths
 from tritensor.kernels.parts.cpu.blocks import blocked
 from tritensor.kernels.parts.cpu.special import erfinv32, normal_cdf
 from tritensor.kernels.parts.elementwise import elementwise
-from tritensor.kernels.parts.pointwise_samples import Domain
+from tritensor.kernels.parts.pointwise_samples import Domain, few
 from tritensor.kernels.parts.special import error as special
-from tritensor.kernels.parts.special import numpy_formulas
 from tritensor.ops.table import FLOATS, Sample
 
 
@@ -108,29 +109,57 @@ def _sinc_grad(g, y, x):
     return g * maths.where(near, -x * maths.horner(x * x, _SLOPE), far)
 
 
-_any_erfinv = backends.twin(special.erfinv, backends.on_numpy)
+_erf, _erfc = (np.vectorize(f, otypes=[np.float64]) for f in (math.erf, math.erfc))
+
+
+def _erfcx_reference(x: np.ndarray) -> np.ndarray:
+    """exp(x^2) erfc(x); from 2 on by its continued fraction, DLMF 7.9.1."""
+    y = x
+    for k in range(100, 0, -1):
+        y = x + k / 2 / y
+    return np.where(x < 2, np.exp(x * x) * _erfc(x), 1 / (math.sqrt(math.pi) * y))
+
+
+def _erfinv_reference(x: np.ndarray) -> np.ndarray:
+    """The y of which erf(y) is x, by Newton's method."""
+    y = 0 * x
+    for _ in range(60):
+        y = y + (x - _erf(y)) * math.sqrt(math.pi) / 2 * np.exp(y * y)
+    return np.where(np.abs(x) < 1, y, np.where(np.abs(x) == 1, x * np.inf, np.nan))
+
+
+def _ndtri_reference(p: np.ndarray) -> np.ndarray:
+    """The y of which the normal distribution function is p, by Newton's method."""
+    y = 0 * p
+    for _ in range(150):
+        y = y + (p - _erfc(-y / math.sqrt(2)) / 2) * math.sqrt(2 * math.pi) * np.exp(y * y / 2)
+    return np.where((p > 0) & (p < 1), y, np.where(p == 0, -np.inf, np.where(p == 1, np.inf, np.nan)))
+
+
+def _log_ndtr_reference(x: np.ndarray) -> np.ndarray:
+    z = x / math.sqrt(2)
+    return np.where(x < 1, np.log(_erfcx_reference(-z) / 2) - z * z, np.log1p(-_erfc(z) / 2))
+
+
+def _entr_reference(x: np.ndarray) -> np.ndarray:
+    return np.where(x < 0, -np.inf, np.where(x == 0, 0, -x * np.log(x)))
+
+
+def _sinc_reference(x: np.ndarray) -> np.ndarray:
+    """sin(pi x) / (pi x), 1 at 0."""
+    whole = np.rint(np.real(x))
+    s = np.sin(np.pi * (x - whole)) * np.where(whole % 2 == 0, 1, -1)
+    return np.where(x == 0, 1, s / (np.pi * np.where(x == 0, 1, x)))
+
+
+_erfinv = backends.in_numpy(special.erfinv)
 
 
 def _erfinv_block(x: np.ndarray, out: np.ndarray) -> None:
     if x.dtype == np.float32:
-        erfinv32(x, out, _any_erfinv)
+        erfinv32(x, out, _erfinv)
     else:
-        np.copyto(out, _any_erfinv(x))
-
-
-_real_sinc = numpy_formulas.unary(_sinc)
-
-
-def _sinc_reference(x: np.ndarray, out: np.ndarray | None = None) -> np.ndarray:
-    """sin(pi x) / (pi x), 1 at 0."""
-    if x.dtype.kind != "c":
-        return _real_sinc(x, out)
-    t = np.where(x == 0, 1, x * np.pi)
-    y = np.where(x == 0, 1, np.sin(t) / t).astype(x.dtype, copy=False)
-    if out is None:
-        return y
-    out[...] = y
-    return out
+        np.copyto(out, _erfinv(x))
 
 
 def _corners(rng: np.random.Generator) -> list[Sample]:
@@ -143,28 +172,28 @@ def _number_first(rng: np.random.Generator) -> list[Sample]:
     return [*_corners(rng), Sample(1.5, rng.uniform(-0.8, 4.0, (4,))), Sample(rng.uniform(-2.0, 2.0, (4,)), 0.7)]
 
 
-for _name, _formula, _gradient, _domain in (
-    ("erfcx", special.erfcx, _erfcx_grad, Domain(-2.0, 5.0)),
-    ("erfinv", special.erfinv, _erfinv_grad, Domain(-0.95, 0.95)),
-    ("ndtri", special.ndtri, _ndtri_grad, Domain(0.02, 0.98)),
-    ("log_ndtr", special.log_ndtr, _log_ndtr_grad, Domain(-6.0, 3.0)),
-    ("entr", special.entr, _entr_grad, Domain(0.1, 4.0)),
+for _name, _formula, _gradient, _domain, _reference in (
+    ("erfcx", special.erfcx, _erfcx_grad, Domain(-2.0, 5.0), _erfcx_reference),
+    ("erfinv", special.erfinv, _erfinv_grad, Domain(-0.95, 0.95), _erfinv_reference),
+    ("ndtri", special.ndtri, _ndtri_grad, Domain(0.02, 0.98), _ndtri_reference),
+    ("log_ndtr", special.log_ndtr, _log_ndtr_grad, Domain(-6.0, 3.0), _log_ndtr_reference),
+    ("entr", special.entr, _entr_grad, Domain(0.1, 4.0), _entr_reference),
 ):
-    _numpy = blocked(_erfinv_block) if _name == "erfinv" else numpy_formulas.unary(_formula)
     elementwise(
-        _name, _formula, _gradient, _numpy, kinds=("float",), domain=_domain, samples=numpy_formulas.few(_domain),
-        dtypes=FLOATS if _name == "entr" else ("float32", "float64"), borrows=("y",) if _name == "erfinv" else None,
+        _name, _formula, _gradient, _reference, cpu=blocked(_erfinv_block) if _name == "erfinv" else backends.in_numpy(_formula), kinds=("float",),
+        domain=_domain, samples=few(_domain), dtypes=FLOATS if _name == "entr" else ("float32", "float64"),
+        borrows=("y",) if _name == "erfinv" else None,
     )  # fmt: skip
-elementwise("ndtr", special.ndtr, _ndtr_grad, normal_cdf, kinds=("float",), borrows=("x",))
+elementwise("ndtr", special.ndtr, _ndtr_grad, lambda x: _erfc(-x / math.sqrt(2)) / 2, cpu=normal_cdf, kinds=("float",), borrows=("x",))
 _BOTH = (Domain(-2.0, 2.0), Domain(-0.8, 4.0))
 elementwise(
-    "xlog1py", _xlog1py, (_xlog1py_a, _xlog1py_b), numpy_formulas.binary(_xlog1py), domain=_BOTH, kinds=("float",),
-    samples=numpy_formulas.few(*_BOTH, extra=_number_first),
+    "xlog1py", _xlog1py, (_xlog1py_a, _xlog1py_b), lambda a, b: np.where((a == 0) & (b == b), 0, a * np.log1p(b)), domain=_BOTH, kinds=("float",),
+    samples=few(*_BOTH, extra=_number_first),
 )  # fmt: skip
 _UP = Domain(-0.5, 2.0)
 elementwise(
-    "logaddexp2", _logaddexp2, (_logaddexp2_a, _logaddexp2_b), numpy_formulas.binary(_logaddexp2), kinds=("float",), domain=_UP,
-    samples=numpy_formulas.few(_UP, _UP, extra=_corners), condition="measured",
+    "logaddexp2", _logaddexp2, (_logaddexp2_a, _logaddexp2_b), np.logaddexp2, kinds=("float",), domain=_UP, native=FLOATS,
+    samples=few(_UP, _UP, extra=_corners), condition="measured",
 )  # fmt: skip
 _WAVES = Domain(-2.5, 2.5)
-elementwise("sinc", _sinc, _sinc_grad, _sinc_reference, domain=_WAVES, samples=numpy_formulas.few(_WAVES), borrows=("y",))
+elementwise("sinc", _sinc, _sinc_grad, _sinc_reference, domain=_WAVES, samples=few(_WAVES), borrows=("y",))

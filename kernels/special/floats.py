@@ -8,16 +8,11 @@ import numpy as np
 import triton
 import triton.language as tl
 
-from tritensor.ground.device import cpu
-from tritensor.kernels.parts import backends, maths
+from tritensor.kernels.parts import maths
 from tritensor.kernels.parts.allocation import allocate_result
-from tritensor.kernels.parts.cpu import elementary
-from tritensor.kernels.parts.cpu.blocks import SILENT, is_narrow
 from tritensor.kernels.parts.elementwise import elementwise, run
-from tritensor.kernels.parts.pointwise_samples import Domain
-from tritensor.kernels.parts.special import numpy_formulas
-from tritensor.kernels.parts.special.numpy_formulas import few
-from tritensor.ops.array import CudaArray, empty_elementwise
+from tritensor.kernels.parts.pointwise_samples import Domain, few
+from tritensor.ops.array import CudaArray
 from tritensor.ops.table import FLOATS, Sample, Spec, broadcast, op, ops
 from tritensor.ops.table.shape_rules import refuse_kind
 
@@ -110,30 +105,12 @@ def _next_b(g):
 
 
 _BITS: dict[int, np.dtype] = {2: np.dtype(np.int16), 4: np.dtype(np.int32), 8: np.dtype(np.int64)}
-_next_numpy = backends.twin(_next_bits, backends.on_numpy)
 
 
 def _infinity(dtype: np.dtype) -> tuple[int, int]:
     """Infinity's bits, and the mask of all bits but the sign's."""
     bits = _BITS[dtype.itemsize]
     return int(np.array(np.inf, dtype).view(bits)), int(np.iinfo(bits).max)
-
-
-_next_wide = numpy_formulas.binary(_next, block=elementary.nextafter)  # numpy's own goes element by element
-
-
-def _nextafter_reference(a: Any, b: Any, *, out: np.ndarray | None = None) -> Any:
-    """The next number after a towards b; b where they are equal, NaN where one is."""
-    array = a if isinstance(a, np.ndarray) else b
-    if not is_narrow(array.dtype):
-        return _next_wide(a, b, out=out)
-    bits = _BITS[2]
-    first, second = (np.asarray(x, array.dtype).view(bits) for x in (a, b))
-    y = _next_numpy(first, second, *(bits.type(v) for v in _infinity(array.dtype))).view(array.dtype)
-    if out is None:
-        out = np.asarray(empty_elementwise(y.shape, array.dtype, cpu, tuple(x for x in (a, b) if isinstance(x, np.ndarray))))
-    out[...] = y
-    return out
 
 
 def _nextafter_forward(a: Any, b: Any, *, out: CudaArray | None = None) -> CudaArray:
@@ -146,15 +123,6 @@ def _nextafter_forward(a: Any, b: Any, *, out: CudaArray | None = None) -> CudaA
     return out
 
 
-def _signbit_reference(x: np.ndarray, *, out: np.ndarray | None = None) -> Any:
-    """Whether the sign's bit is set. numpy writes wrong values to an `out` with gaps between its elements."""
-    y = np.signbit(x) if x.dtype.kind not in "iu" else np.less(x, 0)
-    if out is None:
-        return y
-    out[...] = y
-    return out
-
-
 def _extremes(rng: np.random.Generator) -> list[Sample]:
     values = np.array([0.0, -0.0, 1.0, -1.0, np.inf, -np.inf, np.nan, 2.0])
     a, b = np.meshgrid(values, values)
@@ -163,7 +131,7 @@ def _extremes(rng: np.random.Generator) -> list[Sample]:
 
 _APART = (Domain(-2.0, 2.0, (0.0,), step=0.25), Domain(-1.875, 1.875, (0.0,), step=0.25))
 _SIGNED = (Domain(-2.0, 2.0, (0.0,)), Domain(-2.0, 2.0, (0.0,)))
-elementwise("signbit", _signbit, None, _signbit_reference, promote="same", result="bool", kinds=_REAL[1:], dtypes=_TYPES[:-1])
+elementwise("signbit", _signbit, None, lambda x: np.signbit(x), promote="same", result="bool", kinds=_REAL[1:], dtypes=_TYPES[:-1])
 elementwise(
     "copysign", _copysign, (_copysign_a, _copysign_b), np.copysign, kinds=("float",), domain=_SIGNED, samples=few(*_SIGNED, extra=_extremes)
 )
@@ -180,7 +148,7 @@ for _name, _formula, _gradients, _ufunc in (("fmax", _fmax, (_fmax_a, _fmax_b), 
         samples=few(*_APART, extra=_extremes),
     )
 elementwise(
-    "nextafter", _next, (_next_a, _next_b), _nextafter_reference, promote="same", kinds=("float",), forward=_nextafter_forward, domain=_SIGNED, native=(),
+    "nextafter", _next, (_next_a, _next_b), np.nextafter, promote="same", kinds=("float",), forward=_nextafter_forward, domain=_SIGNED, native=(),
     samples=few(*_SIGNED, extra=_extremes),
     dtypes=("float64",),  # the steps of a type are that type's alone: tests/tensor/test_special.py asks the others
 )  # fmt: skip
@@ -225,12 +193,8 @@ def _frexp_shape(x: Any) -> tuple[Spec, Spec]:
 
 def _frexp_reference(x: np.ndarray) -> tuple[np.ndarray, np.ndarray]:
     """(mantissa, exponent) with x = mantissa * 2^exponent."""
-    with SILENT():
-        m, e = np.frexp(x.astype(np.float32) if is_narrow(x.dtype) else x)
-    e = np.where(np.isfinite(m), e, 0)
-    results = [np.asarray(empty_elementwise(x.shape, t, cpu, (x,))) for t in (x.dtype, np.dtype(np.int32))]
-    results[0][...], results[1][...] = m, e
-    return results[0], results[1]
+    m, e = np.frexp(x)
+    return m, np.where(np.isfinite(x), e, 0)
 
 
 def _frexp_forward(x: CudaArray) -> tuple[CudaArray, CudaArray]:
@@ -262,6 +226,6 @@ def _frexp_samples(rng: np.random.Generator) -> list[Sample]:
 
 
 op(
-    "frexp", _frexp_reference, cpu=_frexp_reference, shape=_frexp_shape, forward=_frexp_forward, rule=_frexp_rule, backward=_frexp_backward,
+    "frexp", _frexp_reference, shape=_frexp_shape, forward=_frexp_forward, rule=_frexp_rule, backward=_frexp_backward,
     outputs=("mantissa", "exponent"), layout="elementwise", samples=_frexp_samples,
 )  # fmt: skip

@@ -6,16 +6,18 @@ it, where both would need some ten sqrt(a) steps (kernels/parts/special/uniform_
 
 from __future__ import annotations
 
+import math
 from collections.abc import Callable
 
 import numpy as np
 import triton
 
 from tritensor.kernels.parts import backends, maths
+from tritensor.kernels.parts.cpu.blocks import blocked_together
 from tritensor.kernels.parts.elementwise import HEAVY, elementwise
-from tritensor.kernels.parts.pointwise_samples import Domain
+from tritensor.kernels.parts.pointwise_samples import Domain, few
 from tritensor.kernels.parts.special import gamma as special
-from tritensor.kernels.parts.special import numpy_formulas, uniform_gamma
+from tritensor.kernels.parts.special import uniform_gamma
 from tritensor.ops.table import Sample
 
 
@@ -121,7 +123,7 @@ def _summed(a: np.ndarray, x: np.ndarray) -> np.ndarray:
     return y
 
 
-def _left(a: np.ndarray, x: np.ndarray) -> np.ndarray:
+def _rest_numpy(a: np.ndarray, x: np.ndarray) -> np.ndarray:
     """_rest on numpy: of x < 1 eighteen terms are all."""
     term, total = np.ones_like(x), np.zeros_like(x)
     for k in range(1, 20):
@@ -154,15 +156,13 @@ def _continued(a: np.ndarray, x: np.ndarray) -> np.ndarray:
 
 
 _NEAR = uniform_gamma.NEAR.value
-_near_numpy = backends.twin(uniform_gamma.incomplete, backends.on_numpy)
-_lgamma1p_numpy = backends.twin(special.lgamma1p, backends.on_numpy)
-_front_numpy = backends.twin(_front, backends.on_numpy)
+_near_numpy, _lgamma1p_numpy, _front_numpy = map(backends.in_numpy, (uniform_gamma.incomplete, special.lgamma1p, _front))
 
 
-def _numpy(lower: bool) -> Callable[..., np.ndarray]:
+def _cpu(lower: bool) -> Callable[..., np.ndarray]:
     """_incomplete on numpy: each element by its own way alone."""
 
-    def function(a: np.ndarray, x: np.ndarray) -> np.ndarray:
+    def block(a: np.ndarray, x: np.ndarray, out: np.ndarray) -> None:
         a, x = (v.astype(np.float64) for v in np.broadcast_arrays(a, x))
         full = float(lower)
         y = np.where((x == 0) | np.isposinf(a), 1.0 - full, full)
@@ -179,12 +179,42 @@ def _numpy(lower: bool) -> Callable[..., np.ndarray]:
             y[at] = part if way == lower else 1.0 - part
         at = np.flatnonzero(ordinary & (a < 0.5) & (x < 1.0)) if not lower else ()
         if len(at):
-            y[at] = _left(a[at], x[at])
+            y[at] = _rest_numpy(a[at], x[at])
         wrong = (a < 0) | (x < 0) | np.isnan(a) | np.isnan(x) | ((a == 0) & (x == 0)) | (np.isposinf(a) & np.isposinf(x))
         y[wrong] = np.nan
-        return y
+        out[...] = y
 
-    return function
+    return blocked_together(block)
+
+
+_lgamma = np.vectorize(lambda x: math.lgamma(x) if x > 0 else math.nan, otypes=[np.float64])
+
+
+def _logarithm_of_front(a: np.ndarray, x: np.ndarray) -> np.ndarray:
+    """log(x^a e^-x / gamma(a)); for large a by Stirling's series, DLMF 5.11.1, in which the large terms have gone."""
+    d = (x - a) / a
+    stirling = a * (np.log1p(d) - d) + np.log(a / (2 * np.pi)) / 2 - (1 / 12 - (1 / 360 - 1 / 1260 / (a * a)) / (a * a)) / a
+    return np.where(a < 20, a * np.log(x) - x - _lgamma(a), stirling)
+
+
+# the integral over v > 0 of what falls exponentially as sum f(V) DV: the trapezoidal rule in u, v = exp(u - e^-u)
+_U, _STEP = np.linspace(-4, 9, 4001, retstep=True)
+V = np.exp(_U - np.exp(-_U))
+DV = V * (1 + np.exp(-_U)) * _STEP
+
+
+def _integral(lower: bool) -> Callable[..., np.ndarray]:
+    """P(a, x) or Q(a, x), DLMF 8.2.4, with t = x e^-v below x and x e^v above."""
+
+    def reference(a: np.ndarray, x: np.ndarray) -> np.ndarray:
+        v = -V if lower else V
+        y = np.exp(_logarithm_of_front(a, x)) * np.sum(np.exp(a[..., None] * v - x[..., None] * np.expm1(v)) * DV, axis=-1)
+        y = np.where(x == 0, 1.0 - lower, np.where(x == np.inf, lower, y))
+        y = np.where(a == 0, lower, np.where(a == np.inf, 1.0 - lower, y))
+        wrong = (a < 0) | (x < 0) | np.isnan(a + x) | ((a == 0) & (x == 0)) | ((a == np.inf) & (x == np.inf))
+        return np.where(wrong, np.nan, y)
+
+    return reference
 
 
 # dP/dx = x^(a - 1) e^-x / gamma(a); by a there is no gradient, as in PyTorch
@@ -207,7 +237,6 @@ def _extremes(rng: np.random.Generator) -> list[Sample]:
 _BOTH = (Domain(0.5, 6.0), Domain(0.5, 9.0))
 for _name, _formula, _gradient in (("igamma", _igamma, _igamma_x), ("igammac", _igammac, _igammac_x)):
     elementwise(
-        _name, _formula, (None, _gradient), numpy_formulas.binary(_formula, _numpy(_name == "igamma")), kinds=("float",), domain=_BOTH,
-        samples=numpy_formulas.few(*_BOTH, extra=_extremes), dtypes=("float64",),
-        heavy={1 << k: HEAVY[8] for k in range(4)},  # every type is computed in float64
+        _name, _formula, (None, _gradient), _integral(_name == "igamma"), cpu=_cpu(_name == "igamma"), kinds=("float",), domain=_BOTH,
+        samples=few(*_BOTH, extra=_extremes), dtypes=("float64",), heavy={1 << k: HEAVY[8] for k in range(4)},  # every type is computed in float64
     )  # fmt: skip

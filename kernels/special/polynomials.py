@@ -5,14 +5,17 @@ In float64 whatever the type: the terms of a recurrence cancel.
 
 from __future__ import annotations
 
+from collections.abc import Callable
+from typing import Any
+
 import numpy as np
 import triton
+from numpy.polynomial import chebyshev, hermite, hermite_e, laguerre, legendre
 
-from tritensor.kernels.parts import maths
+from tritensor.kernels.parts import backends, maths
 from tritensor.kernels.parts.elementwise import elementwise
 from tritensor.kernels.parts.formula_llvm import recurrence
 from tritensor.kernels.parts.pointwise_samples import Domain
-from tritensor.kernels.parts.special import numpy_formulas
 from tritensor.ops.table import Sample
 
 
@@ -139,13 +142,34 @@ def _degrees(rng: np.random.Generator) -> list[Sample]:
     return [across, Sample(np.array([np.nan, np.inf, 0.5, 0.0]), 3.0, smooth=False), Sample(0.4, n, smooth=False)]
 
 
-for _name, _formula in {
-    "chebyshev_polynomial_t": _t, "chebyshev_polynomial_u": _u, "chebyshev_polynomial_v": _v, "chebyshev_polynomial_w": _w,
-    "shifted_chebyshev_polynomial_t": _shifted_t, "shifted_chebyshev_polynomial_u": _shifted_u, "shifted_chebyshev_polynomial_v": _shifted_v,
-    "shifted_chebyshev_polynomial_w": _shifted_w, "hermite_polynomial_h": _h, "hermite_polynomial_he": _he, "laguerre_polynomial_l": _laguerre,
-    "legendre_polynomial_p": _legendre,
-}.items():  # fmt: skip
+def _of_degree(polynomial: Callable[[Any, int], Any]) -> np.vectorize:
+    """The reference of polynomial(x, n): n is cut to a whole number, below 0 the polynomial is 0."""
+    return np.vectorize(lambda x, n: polynomial(x, int(n)) if n > -1 else 0.0 * x, otypes=[np.float64])
+
+
+def _series(evaluate: Callable[..., Any]) -> Callable[[Any, int], Any]:
+    """The polynomial of degree n as the series that has it alone."""
+    return lambda x, n: evaluate(x, [0.0] * n + [1.0])
+
+
+def _second_kind(x: float, n: int) -> float:
+    """U_n = 2 (T_n + T_(n - 2) + ...), less 1 for an even n, DLMF 18.7.4 by 18.18.32."""
+    return chebyshev.chebval(x, [2.0 - (k == 0) if k % 2 == n % 2 else 0.0 for k in range(n + 1)]) if n >= 0 else 0.0
+
+
+_chebyshev_t = _series(chebyshev.chebval)
+_KINDS = {  # V_n = U_n - U_(n - 1), W_n = U_n + U_(n - 1): DLMF 18.7.5 and 18.7.6 with 18.9.9
+    "t": (_t, _shifted_t, _chebyshev_t), "u": (_u, _shifted_u, _second_kind),
+    "v": (_v, _shifted_v, lambda x, n: _second_kind(x, n) - _second_kind(x, n - 1)),
+    "w": (_w, _shifted_w, lambda x, n: _second_kind(x, n) + _second_kind(x, n - 1)),
+}  # fmt: skip
+for _name, _formula, _polynomial in (
+    *[(f"chebyshev_polynomial_{kind}", f, y) for kind, (f, _, y) in _KINDS.items()],
+    *[(f"shifted_chebyshev_polynomial_{kind}", f, lambda x, n, y=y: y(2 * x - 1, n)) for kind, (_, f, y) in _KINDS.items()],
+    ("hermite_polynomial_h", _h, _series(hermite.hermval)), ("hermite_polynomial_he", _he, _series(hermite_e.hermeval)),
+    ("laguerre_polynomial_l", _laguerre, _series(laguerre.lagval)), ("legendre_polynomial_p", _legendre, _series(legendre.legval)),
+):  # fmt: skip
     elementwise(
-        _name, _formula, None, numpy_formulas.binary(_formula), kinds=("float",), domain=(Domain(-1.2, 1.2), Domain(0.0, 5.0, step=1.0)),
-        dtypes=("float32", "float64"), samples=_degrees, loop=recurrence(_formula),
+        _name, _formula, None, _of_degree(_polynomial), cpu=backends.in_numpy(_formula), kinds=("float",),
+        domain=(Domain(-1.2, 1.2), Domain(0.0, 5.0, step=1.0)), dtypes=("float32", "float64"), samples=_degrees, loop=recurrence(_formula),
     )  # fmt: skip

@@ -14,11 +14,14 @@ import numpy as np
 import triton
 
 from tritensor.kernels.parts import backends, maths
+from tritensor.kernels.parts.cpu.blocks import blocked_together
 from tritensor.kernels.parts.cpu.simd_maths import on_lanes
 from tritensor.kernels.parts.elementwise import HEAVY, elementwise
 from tritensor.kernels.parts.pointwise_samples import Domain
 from tritensor.kernels.parts.special import gamma as special
-from tritensor.kernels.parts.special import numpy_formulas, uniform_gamma
+from tritensor.kernels.parts.special import uniform_gamma
+from tritensor.kernels.special.gamma import digamma_reference
+from tritensor.kernels.special.incomplete_gamma import DV, V
 from tritensor.llvm import simd_functions
 from tritensor.llvm.iterate import Iteration
 from tritensor.llvm.loops import Loop
@@ -229,8 +232,7 @@ def _numpy_fraction(a: np.ndarray, x: np.ndarray, enough: float) -> np.ndarray:
     return x * ((np.log(x) - _digamma(a)) * h + by_a)
 
 
-_digamma = backends.twin(special.digamma, backends.on_numpy)
-_near_numpy = backends.twin(uniform_gamma.quantile_by_a, backends.on_numpy)
+_digamma, _near_numpy = map(backends.in_numpy, (special.digamma, uniform_gamma.quantile_by_a))
 
 
 def _numpy_near(a: np.ndarray, x: np.ndarray, enough: float) -> np.ndarray:
@@ -241,8 +243,8 @@ def _numpy_near(a: np.ndarray, x: np.ndarray, enough: float) -> np.ndarray:
 _NEAR = uniform_gamma.NEAR.value
 
 
-def _numpy_standard_gamma(a: np.ndarray, x: np.ndarray) -> np.ndarray:
-    enough = _ENOUGH[a.dtype.itemsize]
+def _standard_gamma_block(a: np.ndarray, x: np.ndarray, out: np.ndarray) -> None:
+    enough = _ENOUGH[out.dtype.itemsize]
     a, x = (v.astype(np.float64) for v in np.broadcast_arrays(a, x))
     y = np.where((a > 0) & (x == 0), 0.0, np.nan)
     ordinary = (a > 0) & (x > 0) & np.isfinite(a) & np.isfinite(x)
@@ -252,7 +254,7 @@ def _numpy_standard_gamma(a: np.ndarray, x: np.ndarray) -> np.ndarray:
         at = np.flatnonzero(mask)
         if at.size:
             y[at] = way(a[at], x[at], enough)
-    return y
+    np.copyto(out, y, casting="same_kind")
 
 
 def _beta_turn(p: Any, p_: Any, c: Any, c_: Any, d: Any, d_: Any, h: Any, h_: Any) -> Any:
@@ -293,7 +295,7 @@ def _numpy_beta_fraction(a: np.ndarray, b: np.ndarray, x: np.ndarray, by_b: np.n
     return h, h_
 
 
-def _numpy_dirichlet_block(x: np.ndarray, a: np.ndarray, total: np.ndarray, out: np.ndarray) -> None:
+def _dirichlet_block(x: np.ndarray, a: np.ndarray, total: np.ndarray, out: np.ndarray) -> None:
     enough = _ENOUGH[out.dtype.itemsize]
     x, a, total = (np.broadcast_to(v, out.shape).astype(np.float64) for v in (x, a, total))
     b = total - a
@@ -306,6 +308,27 @@ def _numpy_dirichlet_block(x: np.ndarray, a: np.ndarray, total: np.ndarray, out:
         level = np.log(x) + _digamma(a + b) - _digamma(np.where(direct, a + 1.0, a))
         y[at] = x / np.where(direct, -a, b) * (h * level + h_)
     np.copyto(out, y, casting="same_kind")
+
+
+# The integral of (log t - c) t^(a - 1) ... from 0 to x, c such that it is 0 as a whole: where the mass above x is the smaller, that of the rest, negated.
+def _gamma_reference(a: np.ndarray, x: np.ndarray) -> np.ndarray:
+    a, x = np.broadcast_arrays(a, x)
+    v = np.where(x < a, -1, 1)[..., None] * V  # t = x e^v
+    level = (np.log(x) - digamma_reference(a))[..., None]
+    y = np.sign(v[..., 0]) * x * np.sum((level + v) * np.exp(a[..., None] * v - x[..., None] * np.expm1(v)) * DV, axis=-1)
+    return np.where((a > 0) & (x > 0) & np.isfinite(a + x), y, np.where((a > 0) & (x == 0), 0, np.nan))
+
+
+def _dirichlet_reference(x: np.ndarray, a: np.ndarray, total: np.ndarray) -> np.ndarray:
+    b = total - a
+    level = digamma_reference(a) - digamma_reference(total)
+    inside = (x > 0) & (x <= 1) & (a > 0) & (b > 0) & (total < np.inf)
+    lower, p, q, level = (v[..., None] for v in np.broadcast_arrays(x, a, b, level))
+    near, far = lower * np.exp(-V), 1 - (1 - lower) * np.exp(-V)  # t below x, and above
+    below = (np.log(lower) - V - level) * np.exp(-p * V) * ((1 - near) / (1 - lower)) ** (q - 1)
+    above = (np.log(far) - level) * (far / lower) ** (p - 1) * np.exp(-q * V)
+    y = np.where(x * total < a, -x / (1 - x) * np.sum(below * DV, axis=-1), np.sum(above * DV, axis=-1))
+    return np.where(inside, y, np.where((a > 0) & (b >= 0) & (x >= 0), 0, np.nan))
 
 
 def _far(rng: np.random.Generator) -> list[Sample]:
@@ -323,12 +346,12 @@ def _corners(rng: np.random.Generator) -> list[Sample]:
 _WIDE = {1 << k: HEAVY[8] for k in range(4)}  # every type is computed in float64
 _GAMMA, _BETA = (Domain(3.0, 6.0), Domain(0.5, 14.0)), (Domain(0.1, 0.9), Domain(0.4, 4.0), Domain(4.5, 9.0))
 elementwise(
-    "standard_gamma_grad", _standard_gamma_grad, None, numpy_formulas.binary(_standard_gamma_grad, _numpy_standard_gamma), kinds=("float",), domain=_GAMMA,
+    "standard_gamma_grad", _standard_gamma_grad, None, _gamma_reference, cpu=blocked_together(_standard_gamma_block), kinds=("float",), domain=_GAMMA,
     samples=lambda rng: [Sample(_GAMMA[0].draw(rng, (3, 5)), _GAMMA[1].draw(rng, (5,))), *_far(rng)], dtypes=("float64",), heavy=_WIDE, native=(),
     doc="dx/da of a number x drawn from the gamma distribution of concentration a: -(dP(a, x)/da) / (dP(a, x)/dx).",
 )  # fmt: skip
 elementwise(
-    "dirichlet_grad", _dirichlet_grad, None, numpy_formulas.blockwise(_numpy_dirichlet_block, backends.body(_dirichlet_grad)), kinds=("float",), domain=_BETA,
+    "dirichlet_grad", _dirichlet_grad, None, _dirichlet_reference, cpu=blocked_together(_dirichlet_block), kinds=("float",), domain=_BETA,
     samples=lambda rng: [Sample(*[d.draw(rng, (3, 5)) for d in _BETA]), *_corners(rng)], dtypes=("float64",), heavy=_WIDE, native=(),
     doc="-(dI_x(a, b)/da) / (dI_x(a, b)/dx) / (1 - x) with b = total - a: how a component x of a Dirichlet vector moves with its concentration a.",
 )  # fmt: skip

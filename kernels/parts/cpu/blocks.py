@@ -80,22 +80,37 @@ def takes_out(reference: Callable[..., Any]) -> bool:
     return "out" in names or bool(code.co_flags & inspect.CO_VARKEYWORDS)
 
 
-def expression(function: Callable[..., Any], result: Callable[[np.dtype], np.dtype]) -> Callable[..., np.ndarray]:
-    """The reference of an elementwise op from a plain expression of numpy, `lambda x: x / np.sqrt(1 + x * x)`: in float32 for 16-bit floats, rounded once
-    to `result` of the inputs' type, without floating-point warnings, in an array of its own or in `out`."""
+def in_expression(function: Callable[..., Any], result: Callable[[np.dtype], np.dtype] = np.dtype) -> Callable[..., np.ndarray]:
+    """The CPU's side of an elementwise op from a plain expression of numpy, `lambda x: x / np.sqrt(1 + x * x)`: in float32 for 16-bit floats, rounded
+    once to `result` of the inputs' type, without floating-point warnings, in an array of its own or in `out`."""
+    quiet = SILENT()(function)  # as a decorator it costs half of what it does in a with statement
 
-    @functools.wraps(function)
-    def reference(*arrays: Any, out: np.ndarray | None = None, **attrs: Any) -> np.ndarray:
-        given = [x for x in arrays if isinstance(x, np.ndarray)]
-        with SILENT():
-            y = np.asarray(function(*[widened(x) for x in arrays], **attrs))
+    def cpu_side(*arrays: Any, out: np.ndarray | None = None, **attrs: Any) -> np.ndarray:
+        first = arrays[0] if isinstance(arrays[0], np.ndarray) else arrays[1]
+        if first.dtype.char not in "fd":
+            y: Any = quiet(*[widened(x) for x in arrays], **attrs)
+        elif (
+            first.size > 2 * BLOCK and len(arrays) == 1
+        ):  # one pass over memory in place of one for each operation, where no machine code runs
+            y = _evaluate(functools.partial(quiet, **attrs), arrays)
+        else:
+            y = quiet(*arrays, **attrs)
         if out is not None:
             out[...] = y
             return out
-        dtype = result(given[0].dtype)
-        return y.astype(dtype, copy=y.dtype != dtype or any([np.may_share_memory(x, y) for x in given]))
+        dtype, y = result(first.dtype), np.asarray(y)
+        own = y.base is None and y is not first and (len(arrays) == 1 or not any([y is x for x in arrays]))
+        return y if own and y.dtype is dtype else y.astype(dtype)
 
-    return reference
+    def bare(x: Any, *second: Any) -> Any:
+        if second:
+            return cpu_side(x, *second)
+        y = quiet(x)
+        # what most expressions give is right as it is: to see that is cheaper than to make sure
+        return y if y.dtype is x.dtype and y.base is None and y is not x else cpu_side(x)
+
+    cpu_side.bare = bare  # type: ignore[attr-defined]
+    return functools.wraps(function)(cpu_side)
 
 
 def run_blocked(function: Callable[..., None], x: np.ndarray, out: np.ndarray, *attributes: Any) -> None:
@@ -128,6 +143,46 @@ def _run_blocked(function: Callable[..., None], x: np.ndarray, out: np.ndarray, 
         part = room[: block.size]
         function(as_float32(block) if narrow else block, part, *attributes)
         target[start : start + BLOCK] = part
+
+
+def blocked_together(block: Callable[..., None]) -> Callable[..., np.ndarray]:
+    """The CPU's side of an elementwise op of several inputs, from block(*inputs, out) on arrays of one float type that hold as many elements as out,
+    or one, in one dimension."""
+
+    def cpu_side(*inputs: Any, out: np.ndarray | None = None) -> Any:
+        given = tuple(x for x in inputs if isinstance(x, np.ndarray))
+        dtype = given[0].dtype
+        shape = np.broadcast_shapes(*[x.shape for x in given])
+        if out is None:
+            out = np.asarray(empty_elementwise(shape, dtype, cpu, given))
+        wide = np.dtype(np.float32) if is_narrow(dtype) else dtype
+        flat = [_flat(x, shape, wide) for x in inputs]
+        apart = out.flags.c_contiguous and not any(np.may_share_memory(out, x) for x in flat)
+        target = out.reshape(-1) if apart else np.empty(out.size, wide)
+        with SILENT():
+            for start in range(0, target.size, BLOCK):
+                part = slice(start, start + BLOCK)
+                values = [x[part].astype(wide, copy=False) if x.size != 1 else x.astype(wide, copy=False) for x in flat]
+                if target.dtype == wide:
+                    block(*values, target[part])
+                else:
+                    room = np.empty(target[part].shape, wide)
+                    block(*values, room)
+                    target[part] = room
+        if not apart:
+            out[...] = target.reshape(shape)
+        return out
+
+    return cpu_side
+
+
+def _flat(x: Any, shape: tuple[int, ...], wide: np.dtype) -> np.ndarray:
+    """An operand as one sequence of the result's elements; one that is the same everywhere as a sequence of one."""
+    if not isinstance(x, np.ndarray):
+        return np.full(1, x, wide)
+    if x.size == 1:
+        return x.reshape(1)
+    return np.broadcast_to(x, shape).reshape(-1) if x.shape != shape else x.reshape(-1)
 
 
 _BITS = {1: np.int8, 2: np.int16, 4: np.int32, 8: np.int64}

@@ -89,7 +89,9 @@ def _hypot(a: Lane, b: Lane) -> Lane:
     return choice(infinite, math.inf, y)
 
 
-_EXACT = 2.0**28  # quotients of two float32 below it have the right whole part in float64, and a - n b is exact (see quotients.py)
+# A quotient of two float32 that is no whole number is at least 2^-24 away from one (relative to the divisor's place), and below 2^28 float64
+# rounds it by less than 2^-25: it has the right whole part n. n b has at most 52 bits, so that a - n b is exact.
+_EXACT = 2.0**28
 
 
 def _whole_quotient(a: Lane, b: Any, rounding: Any) -> tuple[Lane, Lane, Lane]:

@@ -133,13 +133,6 @@ def _mass_beyond32(t: np.ndarray, scale: float, out: np.ndarray) -> None:
     np.divide(out, _rise(t, scale), out=out)
 
 
-def normal_tail(x: np.ndarray) -> tuple[np.ndarray, np.ndarray]:
-    """For t = |x| of float64: t and the mass of the normal distribution beyond t."""
-    t = np.abs(x)
-    np.minimum(t, 38.5, out=t)
-    return t, _mass_beyond(t, 0.5)
-
-
 def _mills(t: np.ndarray) -> np.ndarray:
     """density(t) / (mass of the normal distribution beyond t), float32."""
     y, q = (np.multiply(t, part[0]) for part in _MILLS)
@@ -172,13 +165,17 @@ def _density(t: np.ndarray) -> np.ndarray:
     return y.astype(np.float32)
 
 
-def gelu32(x: np.ndarray, out: np.ndarray) -> None:
-    """x P(X <= x) of float32, as max(x, 0) - t P(X > t), t = |x|: one formula for both signs, without cancellation. To 4 ulp."""
+def gelu_block(x: np.ndarray, out: np.ndarray) -> None:
+    """x P(X <= x) as max(x, 0) - t P(X > t), t = |x|: one formula for both signs, without cancellation. To 4 ulp."""
     t = np.abs(x)
-    np.minimum(t, np.float32(15.0), out=t)
-    _mass_beyond32(t, 0.5, out)
-    np.multiply(t, out, out=t)
-    np.maximum(x, np.float32(0), out=out)
+    if x.dtype == np.float32:
+        np.minimum(t, np.float32(15.0), out=t)
+        _mass_beyond32(t, 0.5, out)
+        np.multiply(t, out, out=t)
+    else:
+        np.minimum(t, 38.5, out=t)
+        np.multiply(t, _mass_beyond(t, 0.5), out=t)
+    np.maximum(x, 0, out=out)
     np.subtract(out, t, out=out)
 
 
@@ -252,8 +249,7 @@ def _erfc_block(x: np.ndarray, out: np.ndarray) -> None:
 
 def _normal_cdf_block(x: np.ndarray, out: np.ndarray) -> None:
     if x.dtype == np.float64:
-        _, tail = normal_tail(x)
-        _flipped(tail, 1.0, x > 0, out)
+        _flipped(_mass_beyond(np.minimum(np.abs(x), 38.5), 0.5), 1.0, x > 0, out)
         return
     t = np.abs(x)
     np.minimum(t, np.float32(15.0), out=t)
