@@ -87,17 +87,30 @@ def _apart(rng: np.random.Generator, shape: tuple[int, ...]) -> tuple[np.ndarray
 
 
 pointwise_loss(
-    "mse_loss", _square, (_square_slope, _square_slope_t), doc="(x - t)^2, its mean or its sum.", every_path=True,
+    "mse_loss", _square, (_square_slope, _square_slope_t), lambda x, t: (x - t) ** 2, doc="(x - t)^2, its mean or its sum.", every_path=True,
     draw=lambda rng, shape: (rng.normal(size=shape), rng.normal(size=shape)),
 )  # fmt: skip
 pointwise_loss(
-    "l1_loss", _distance, (_distance_slope, _distance_slope_t), doc="|x - t|, its mean or its sum.", draw=_apart, borrows=("x", "target")
-)
+    "l1_loss", _distance, (_distance_slope, _distance_slope_t), lambda x, t: np.abs(x - t), doc="|x - t|, its mean or its sum.", draw=_apart,
+    borrows=("x", "target"),
+)  # fmt: skip
+
+
+def _smooth_l1(x: np.ndarray, t: np.ndarray, beta: float) -> np.ndarray:
+    d = np.abs(x - t)
+    return np.where(d < beta, d * d / (2 * beta), d - beta / 2) if beta else d
+
+
+def _huber_loss(x: np.ndarray, t: np.ndarray, delta: float) -> np.ndarray:
+    d = np.abs(x - t)
+    return np.where(d <= delta, d * d / 2, delta * (d - delta / 2))
+
+
 pointwise_loss(
-    "smooth_l1_loss", _smooth, (_smooth_slope, _smooth_slope_t), attributes={"beta": 1.0}, draw=_apart, others=(0.5,), borrows=("x", "target"),
+    "smooth_l1_loss", _smooth, (_smooth_slope, _smooth_slope_t), _smooth_l1, attributes={"beta": 1.0}, draw=_apart, others=(0.5,), borrows=("x", "target"),
     doc="Square near 0, |x - t| - beta / 2 beyond beta.",
 )  # fmt: skip
 pointwise_loss(
-    "huber_loss", _huber, (_huber_slope, _huber_slope_t), attributes={"delta": 1.0}, draw=_apart, others=(0.5,),
+    "huber_loss", _huber, (_huber_slope, _huber_slope_t), _huber_loss, attributes={"delta": 1.0}, draw=_apart, others=(0.5,),
     doc="Square near 0, of slope delta beyond it.",
 )  # fmt: skip

@@ -165,29 +165,35 @@ _INSIDE = Domain(0.1, 0.9)
 _SOME = Domain(-2.0, 2.0)
 _COUNTS = Domain(0.5, 5.0)
 pointwise_loss(
-    "binary_cross_entropy", _bce, (_bce_slope, _bce_slope_t), domain=(_INSIDE, _INSIDE), check=_check_probabilities, rule=_bce_rule,
+    "binary_cross_entropy", _bce, (_bce_slope, _bce_slope_t),
+    lambda x, t: -t * np.maximum(np.log(x), -100) - (1 - t) * np.maximum(np.log1p(-x), -100), domain=(_INSIDE, _INSIDE), check=_check_probabilities, rule=_bce_rule,
     doc="-(t log x + (1 - t) log(1 - x)), logarithms held above -100. On the CPU x or t outside [0, 1] is refused; on a GPU, where to look would be to "
     "wait, it gives NaN.",
 )  # fmt: skip
 pointwise_loss(
-    "bce_with_logits", _logits, (_logits_slope, _logits_slope_t), domain=(_SOME, _INSIDE),
+    "bce_with_logits", _logits, (_logits_slope, _logits_slope_t), lambda x, t: (1 - t) * x + np.logaddexp(0, -x), domain=(_SOME, _INSIDE),
     layout=BACKWARDS, doc="binary_cross_entropy of sigmoid(x), without overflow.",
 )  # fmt: skip
 pointwise_loss(
-    "kl_div", _divergence, (_divergence_slope, _divergence_slope_t), domain=(_SOME, _INSIDE), borrows=("x", "target"), layout=BACKWARDS,
+    "kl_div", _divergence, (_divergence_slope, _divergence_slope_t), lambda x, t: np.where(t == 0, 0, t * np.log(t)) - t * x,
+    domain=(_SOME, _INSIDE), borrows=("x", "target"), layout=BACKWARDS,
     doc="t (log t - x).",
 )  # fmt: skip
 pointwise_loss(
-    "kl_div_of_logs", _log_divergence, (_log_divergence_slope, _log_divergence_slope_t), domain=(_SOME, _SOME), borrows=("x", "target"),
+    "kl_div_of_logs", _log_divergence, (_log_divergence_slope, _log_divergence_slope_t), lambda x, t: np.exp(t) * (t - x),
+    domain=(_SOME, _SOME), borrows=("x", "target"),
     layout=BACKWARDS, doc="e^t (t - x).",
 )  # fmt: skip
 pointwise_loss(
-    "soft_margin_loss", _soft_margin, (_soft_margin_slope, _soft_margin_slope_t), domain=(_SOME, _SOME), doc="log(1 + e^(-t x))."
-)
-pointwise_loss(
-    "poisson_nll_of_log", _poisson_log, (_poisson_log_slope, _logits_slope_t), domain=(_SOME, _COUNTS), borrows=("x", "target"), doc="e^x - t x.",
+    "soft_margin_loss", _soft_margin, (_soft_margin_slope, _soft_margin_slope_t), lambda x, t: np.logaddexp(0, -t * x), domain=(_SOME, _SOME),
+    doc="log(1 + e^(-t x)).",
 )  # fmt: skip
 pointwise_loss(
-    "poisson_nll", _poisson, (_poisson_slope, _poisson_slope_t), attributes={"eps": 1e-8}, domain=(_COUNTS, _COUNTS), others=(0.5,),
+    "poisson_nll_of_log", _poisson_log, (_poisson_log_slope, _logits_slope_t), lambda x, t: np.exp(x) - t * x, domain=(_SOME, _COUNTS),
+    borrows=("x", "target"), doc="e^x - t x.",
+)  # fmt: skip
+pointwise_loss(
+    "poisson_nll", _poisson, (_poisson_slope, _poisson_slope_t), lambda x, t, eps: x - t * np.log(x + eps), attributes={"eps": 1e-8},
+    domain=(_COUNTS, _COUNTS), others=(0.5,),
     borrows=("x", "target"), doc="x - t log(x + eps).",
 )  # fmt: skip

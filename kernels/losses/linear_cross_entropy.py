@@ -11,6 +11,7 @@ from tritensor.ground import dtypes
 from tritensor.ground.errors import ArgumentError, DTypeError, ShapeError
 from tritensor.kernels.losses.cross_entropy import cpu
 from tritensor.kernels.losses.cross_entropy import op as cross_entropy
+from tritensor.kernels.losses.cross_entropy.arguments import check_labels, is_labels, no_class
 from tritensor.kernels.losses.cross_entropy.gpu import label_backward, loss_rows, reduced_losses
 from tritensor.kernels.parts import elementwise
 from tritensor.kernels.parts.allocation import allocate
@@ -42,7 +43,7 @@ def _shape(
     name = "linear_cross_entropy"
     if len(x.shape) != 2:
         raise ShapeError(f"{name}: x {tuple(x.shape)} has {len(x.shape)} dims; give (rows, features)")
-    if not cpu.is_labels(target):
+    if not is_labels(target):
         raise DTypeError(
             f"{name}: target is {dtypes.of(target.dtype).name}; give integer labels (of probabilities: cross_entropy of linear)"
         )
@@ -58,7 +59,7 @@ def _shape(
 
 def _bad_label(start: int, ignore_index: int, value: int, position: int, classes: int) -> str:
     """The words for a label of a chunk that begins at row `start`."""
-    return cpu.no_class(classes, ignore_index, value, start + position)
+    return no_class(classes, ignore_index, value, start + position)
 
 
 def _padded(v: CudaArray | None, classes: int) -> Any:
@@ -158,13 +159,21 @@ def _reference(
 
     The idea of Wijmans et al. ("Cut Your Losses in Large-Vocabulary Language Models", 2024) and of Liger: logits of a chunk live as long as its loss.
     """
+    logits = x @ weight.T + (0 if bias is None else bias)
+    return cross_entropy.reference(logits, target, reduction=reduction, ignore_index=ignore_index, label_smoothing=label_smoothing)
+
+
+def _cpu(
+    x: np.ndarray, weight: np.ndarray, target: np.ndarray, bias: np.ndarray | None = None, *,
+    reduction: str = "mean", ignore_index: int = -100, label_smoothing: float = 0.0, chunk: int = 0,
+) -> Arrays:  # fmt: skip
     kept, step = dtypes.accumulator(x.dtype), rows_of_chunk(len(x), len(weight), chunk)
     losses, peaks = np.empty(len(x), kept), np.empty((len(x), 2), kept)
-    cpu.check_labels(target, len(weight), ignore_index)
+    check_labels(target, len(weight), ignore_index)
     rows, w, b = widened(x), widened(weight), widened(bias)
     for start in range(0, len(x), step):
         part = slice(start, start + step)
-        losses[part], peaks[part], _ = cpu.reference(
+        losses[part], peaks[part], _ = cpu.cpu(
             registry["linear"].cpu(rows[part], w, b),
             target[part],
             reduction="none",
@@ -234,7 +243,7 @@ def _work(x: Any, weight: Any, target: Any, bias: Any = None, **attrs: Any) -> W
 
 
 op(
-    "linear_cross_entropy", _reference, cpu=_reference, shape=_shape, forward=_forward, rule=_rule, backward=_backward, outputs=("loss", "peaks", "total"),
+    "linear_cross_entropy", _reference, cpu=_cpu, shape=_shape, forward=_forward, rule=_rule, backward=_backward, outputs=("loss", "peaks", "total"),
     residuals=("peaks", "total"), samples=_samples, sizes=_sizes, work=_work, reports=True, autocast="lower",
     borrows=("x", "weight", "target", "bias"), condition=("measured", _gradient_scales, "stored"),
 )  # fmt: skip

@@ -138,10 +138,20 @@ def _shape(x: Any, target: Any, weight: Any = None, *, reduction: str = "mean", 
     return Spec(rows if reduction == "none" else (), x.dtype), Spec((), dtypes.accumulator(x.dtype))
 
 
-def reference(
+def _reference(
+    x: np.ndarray, target: np.ndarray, weight: np.ndarray | None = None, *, reduction: str = "mean", ignore_index: int = -100
+) -> Any:
+    """-x at each label times its class's weight; a mean divides by the sum of those weights."""
+    axis, counts = min(x.ndim - 1, 1), target != ignore_index
+    label = np.where(counts, target, 0)
+    share = np.where(counts, 1.0 if weight is None else weight[label], 0)
+    losses = np.where(counts, -np.take_along_axis(x, np.expand_dims(label, axis), axis).squeeze(axis) * share, 0)
+    return (losses if reduction == "none" else np.sum(losses) / (np.sum(share) if reduction == "mean" else 1)), np.sum(share)
+
+
+def _cpu(
     x: np.ndarray, target: np.ndarray, weight: np.ndarray | None = None, *, reduction: str = "mean", ignore_index: int = -100
 ) -> tuple[np.ndarray, np.ndarray]:
-    """-x at each label times its class's weight; a mean divides by the sum of those weights."""
     acc_type = dtypes.accumulator(x.dtype)
     cube = np.ascontiguousarray(x).reshape(_cube(x.shape))
     flat, counts = _counted(target, cube.shape[1], ignore_index)
@@ -289,7 +299,7 @@ def _work(x: Any, target: Any, weight: Any = None, **attrs: Any) -> Work:
 
 
 op(
-    "nll_loss", reference, cpu=reference, shape=_shape, forward=_forward, rule=(_rule, None, None), backward=(_backward, None, None),
+    "nll_loss", _reference, cpu=_cpu, shape=_shape, forward=_forward, rule=(_rule, None, None), backward=(_backward, None, None),
     cpu_backward=(_cpu_backward, None, None), outputs=("loss", "total"), residuals=("total",), samples=_samples, reports=True,
     borrows=("target",),
     sizes=lambda rng: [Sample(rng.standard_normal((2048, 32768)), rng.integers(0, 32768, 2048), None, reduction="mean", ignore_index=-100)],

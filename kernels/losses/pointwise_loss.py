@@ -69,10 +69,10 @@ class _Loss:
     """The corners of one loss; attributes (at most one) follow x and the target in every formula."""
 
     def __init__(
-        self, name: str, formula: Any, slopes: Sequence[Any], attributes: dict[str, Any], check: Callable[..., None] | None,
-        rule: Callable[..., Any] | None, layout: str,
+        self, name: str, formula: Any, slopes: Sequence[Any], expression: Callable[..., Any], attributes: dict[str, Any],
+        check: Callable[..., None] | None, rule: Callable[..., Any] | None, layout: str,
     ) -> None:  # fmt: skip
-        self.layout = layout
+        self.layout, self.expression = layout, expression
         self.name, self.formula, self.slopes, self.attributes, self.check = name, formula, slopes, attributes, check
         self.plain = backends.twin(formula, backends.on_numpy)
         self.loop, self.fold = loop_of(formula), Fold(lambda *lanes: backends.twin(formula, on_lanes)(*lanes))
@@ -98,7 +98,11 @@ class _Loss:
             )
         return Spec(x.shape if reduction == "none" else (), x.dtype)
 
-    def reference(self, x: np.ndarray, target: np.ndarray, *, reduction: str = "mean", **attrs: Any) -> np.ndarray:
+    def reference(self, x: np.ndarray, target: np.ndarray, *, reduction: str = "mean", **attrs: Any) -> Any:
+        each = self.expression(x, target, *self.numbers(attrs))
+        return each if reduction == "none" else np.mean(each) if reduction == "mean" else np.sum(each)
+
+    def cpu(self, x: np.ndarray, target: np.ndarray, *, reduction: str = "mean", **attrs: Any) -> np.ndarray:
         if self.check is not None:
             self.check(x, target)
         numbers, acc_type = self.numbers(attrs), dtypes.accumulator(x.dtype)
@@ -196,6 +200,7 @@ def pointwise_loss(
     name: str,
     formula: Any,
     slopes: tuple[Any, Any],
+    expression: Callable[..., Any],
     *,
     doc: str,
     attributes: dict[str, Any] | None = None,
@@ -214,6 +219,7 @@ def pointwise_loss(
     Args:
         formula: `(x, t[, number]) -> loss`, `@triton.jit` of functions of `maths` alone.
         slopes: the gradients by x and by the target, `(g, x, t[, number])`, each a product with g.
+        expression: the loss in plain numpy, `(x, t[, number])`.
         attributes: the number's name and default, at most one.
         domain, draw: where samples of x and of the target lie; `others` are more values of the number to try.
         every_path: samples reach every path of what all such losses share; of one loss is enough.
@@ -222,7 +228,7 @@ def pointwise_loss(
         layout: as in `op`; "backwards" where the formula's first operand is the target.
         check: of numpy's x and target, raises for what the loss is not defined on.
     """
-    loss = _Loss(name, formula, slopes, attributes or {}, check, rule, layout)
+    loss = _Loss(name, formula, slopes, expression, attributes or {}, check, rule, layout)
     domains = domain if isinstance(domain[0], tuple) else (domain, domain)
 
     def drawn(rng: np.random.Generator, shape: tuple[int, ...]) -> tuple[np.ndarray, np.ndarray]:
@@ -237,7 +243,7 @@ def pointwise_loss(
         return made + [Sample(*drawn(rng, (4, 3)), reduction="sum", **given) for given in tried]
 
     return op(
-        name, loss.with_attributes(loss.reference, doc), cpu=loss.with_attributes(loss.reference, doc), layout=layout, shape=loss.with_attributes(loss.shape),
+        name, loss.with_attributes(loss.reference, doc), cpu=loss.with_attributes(loss.cpu), layout=layout, shape=loss.with_attributes(loss.shape),
         forward=loss.with_attributes(loss.forward), rule=loss.with_names(loss.rule), backward=loss.with_names(loss.backward),
         cpu_backward=loss.with_names(loss.cpu_backward), promote="same", samples=samples, tolerance=tolerance, borrows=borrows,
         sizes=lambda rng: [Sample(*drawn(rng, (4096, 4096)), reduction="mean", **loss.attributes)],

@@ -1,4 +1,4 @@
-"""Cross-entropy on the CPU, and what both devices ask of its arguments."""
+"""Cross-entropy on the CPU: rows of logits in blocks, small batches in few calls, machine code for what has labels."""
 
 from __future__ import annotations
 
@@ -9,48 +9,13 @@ from typing import Any
 import numpy as np
 
 from tritensor.ground import dtypes
-from tritensor.ground.errors import OutOfRangeError
 from tritensor.kernels.losses.cross_entropy import cpu_llvm
+from tritensor.kernels.losses.cross_entropy.arguments import check_labels, class_axis, is_labels, per_row
 from tritensor.kernels.parts.cpu.summation import total
-from tritensor.kernels.parts.indices.error_reports import spot
 from tritensor.kernels.parts.rows.row_softmax import CACHE, by_rows, softmax_block
 
 
-def is_labels(target: Any) -> bool:
-    return not dtypes.is_float(target.dtype)
-
-
-def class_axis(x: Any) -> int:
-    """The axis of classes: 1, or 0 for one unbatched row."""
-    return 1 if len(x.shape) > 1 else 0
-
-
-def per_row(shape: tuple[int, ...]) -> tuple[int, ...]:
-    """The shape of what there is one of per row: logits without classes."""
-    return shape[:1] + shape[2:] if len(shape) > 1 else ()
-
-
-# The CPU side: logits as rows (n, C) in the accumulator's type.
-def no_class(classes: int, ignore_index: int, value: int, where: Any) -> str:
-    """What is said of a bad label on both devices."""
-    known = f"there are {classes}, 0 to {classes - 1}" if classes else "there are none"
-    known = f"{known} (ignore_index is {ignore_index}); give labels among these"
-    return f"cross_entropy: label {value} at position {where} is no class; {known}"
-
-
-def check_labels(target: np.ndarray, classes: int, ignore_index: int) -> bool:
-    """Whether some label is `ignore_index`; IndexError for one that is no class, with its value and position."""
-    if target.size == 0:
-        return False
-    if np.minimum.reduce(target, axis=None) >= 0 and np.maximum.reduce(target, axis=None) < classes and not 0 <= ignore_index < classes:
-        return False
-    wrong = ((target < 0) | (target >= classes)) & (target != ignore_index)
-    if wrong.any():
-        at = int(np.flatnonzero(wrong)[0])
-        raise OutOfRangeError(no_class(classes, ignore_index, int(target.reshape(-1)[at]), spot(at, target.shape)))
-    return bool((target == ignore_index).any())
-
-
+# logits as rows (n, C) in the accumulator's type
 def _as_columns(x: np.ndarray) -> np.ndarray:
     """(N, C, ...) or (C,) as (rows, C)."""
     if x.ndim == 2:
@@ -200,16 +165,11 @@ def _by_rows(
     return np.add.reduce(np.where(asked, q * away, 0), axis=1), peaks, share
 
 
-def reference(
-    x: np.ndarray,
-    target: np.ndarray,
-    weight: np.ndarray | None = None,
-    *,
-    reduction: str = "mean",
-    ignore_index: int = -100,
-    label_smoothing: float = 0.0,
-) -> tuple[np.ndarray, np.ndarray, np.ndarray]:
-    """Cross-entropy -sum_c t_c log softmax(x)_c per row; a mean divides by the labels' weights, or by the rows for probabilities."""
+def cpu(
+    x: np.ndarray, target: np.ndarray, weight: np.ndarray | None = None, *,
+    reduction: str = "mean", ignore_index: int = -100, label_smoothing: float = 0.0,
+) -> tuple[np.ndarray, np.ndarray, np.ndarray]:  # fmt: skip
+    """The loss, the two parts of each row's log sum e^x, and what a mean divides by."""
     labels = is_labels(target)
     acc_type = dtypes.accumulator(x.dtype)
     if labels and weight is None and not label_smoothing and reduction != "none" and x.size <= CACHE:

@@ -11,7 +11,7 @@ import triton.language as tl
 
 from tritensor.cuda.launch import launch
 from tritensor.ground import dtypes
-from tritensor.kernels.losses.cross_entropy.cpu import class_axis, is_labels, per_row
+from tritensor.kernels.losses.cross_entropy.arguments import class_axis, is_labels, per_row
 from tritensor.kernels.parts import maths
 from tritensor.kernels.parts.allocation import allocate
 from tritensor.kernels.parts.copying import dense

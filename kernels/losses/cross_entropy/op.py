@@ -11,15 +11,8 @@ import triton.language as tl
 
 from tritensor.ground import dtypes
 from tritensor.ground.errors import ArgumentError, DTypeError, ShapeError
-from tritensor.kernels.losses.cross_entropy.cpu import (
-    class_axis,
-    cpu_backward,
-    gradient_scales,
-    is_labels,
-    no_class,
-    per_row,
-    reference,
-)
+from tritensor.kernels.losses.cross_entropy.arguments import class_axis, is_labels, no_class, per_row
+from tritensor.kernels.losses.cross_entropy.cpu import cpu, cpu_backward, gradient_scales
 from tritensor.kernels.losses.cross_entropy.gpu import backward_rows, forward_rows
 from tritensor.kernels.losses.cross_entropy.samples import samples, sizes, work
 from tritensor.kernels.parts import maths
@@ -230,8 +223,38 @@ def rule(
     return ops.cast(dx, dtype=given), dt, dw
 
 
+def _aims(x: np.ndarray, target: np.ndarray, weight: Any, ignore_index: int, smoothing: float) -> tuple[np.ndarray, Any]:
+    """The smoothed and weighed target of every row, (..., classes), and what a mean divides by."""
+    classes = x.shape[class_axis(x)]
+    w = 1.0 if weight is None else weight
+    if not is_labels(target):
+        q = np.moveaxis(target, class_axis(x), -1)
+        return (q * (1 - smoothing) + smoothing / classes) * w, np.prod(q.shape[:-1])
+    counts = target != ignore_index
+    q = (np.arange(classes) == target[..., None]) * counts[..., None]
+    return (q * (1 - smoothing) + smoothing / max(classes, 1) * counts[..., None]) * w, np.sum(q * w)
+
+
+def reference(
+    x: np.ndarray, target: np.ndarray, weight: np.ndarray | None = None, *,
+    reduction: str = "mean", ignore_index: int = -100, label_smoothing: float = 0.0,
+) -> tuple[Any, np.ndarray, np.ndarray]:  # fmt: skip
+    """Cross-entropy -sum_c t_c log softmax(x)_c per row; a mean divides by the labels' weights, or by the rows for probabilities."""
+    rows = np.moveaxis(x, class_axis(x), -1)
+    top = np.max(rows, axis=-1, keepdims=True, initial=-np.inf)
+    powers = np.sum(np.exp(rows - top), axis=-1, keepdims=True)
+    q, share = _aims(x, target, weight, ignore_index, label_smoothing)
+    losses = np.sum(np.where(q == 0, 0, q * (top - rows + np.log(powers))), axis=-1)
+    whole = np.asarray(share if reduction == "mean" and is_labels(target) else [])
+    return (
+        (losses if reduction == "none" else np.sum(losses) / (share if reduction == "mean" else 1)),
+        np.concatenate([top, powers], axis=-1),
+        whole,
+    )
+
+
 op(
-    "cross_entropy", reference, cpu=reference, shape=shape, forward=_forward, rule=rule, backward=_backward, cpu_backward=cpu_backward,
+    "cross_entropy", reference, cpu=cpu, shape=shape, forward=_forward, rule=rule, backward=_backward, cpu_backward=cpu_backward,
     outputs=("loss", "peaks", "total"), residuals=("peaks", "total"), samples=samples, sizes=sizes, work=work, reports=True,
     borrows=("x", "target", "weight", "loss"), condition=("measured", gradient_scales),
 )  # fmt: skip

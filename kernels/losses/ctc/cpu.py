@@ -92,10 +92,10 @@ def _last(alpha: np.ndarray, input_lengths: np.ndarray, target_lengths: np.ndarr
     return np.where(input_lengths > 0, found, np.where(target_lengths > 0, -end.dtype.type(_INFINITE), end.dtype.type(0)))
 
 
-def reference(
+def cpu(
     log_probs: np.ndarray, targets: np.ndarray, input_lengths: np.ndarray, target_lengths: np.ndarray, *, blank: int = 0
 ) -> tuple[np.ndarray, np.ndarray]:
-    """-log of the probability of each sample's labels, over all ways to place them: log_probs (time, batch, classes), targets (batch, S)."""
+    """-log of the probability of each sample's labels, and log alpha (time, batch, states)."""
     check_targets(targets, target_lengths, log_probs.shape[2])
     kind = dtypes.accumulator(log_probs.dtype)
     states = states_of(targets, target_lengths, blank)

@@ -11,7 +11,7 @@ import triton.language as tl
 from tritensor.cuda.launch import launch
 from tritensor.ground import dtypes
 from tritensor.ground.errors import ArgumentError, DTypeError, ShapeError
-from tritensor.kernels.losses.ctc.cpu import cpu_backward, no_class, reference
+from tritensor.kernels.losses.ctc.cpu import cpu, cpu_backward, no_class
 from tritensor.kernels.losses.ctc.step import step
 from tritensor.kernels.parts.allocation import allocate
 from tritensor.kernels.parts.copying import dense
@@ -265,10 +265,37 @@ def _states(targets: Any, target_lengths: Any, blank: int) -> tuple[Any, Any, An
     return label, here, skip, final
 
 
+def _alphas(log_probs: np.ndarray, labels: list[int], blank: int) -> np.ndarray:
+    """log of the probability of ending in each state at each time, (time, states): blanks and labels in turn, of which any may be skipped that is a
+    blank between two different labels."""
+    states = [blank, *[s for label in labels for s in (label, blank)]]
+    alpha = np.full((len(log_probs), len(states)), -np.inf)
+    for t, p in enumerate(log_probs):
+        for s, label in enumerate(states):
+            skips = s > 1 and label not in (blank, states[s - 2])
+            before = alpha[t - 1, max(s - 1 - skips, 0) : s + 1] if t else [0.0 if s < 2 else -np.inf]
+            alpha[t, s] = np.logaddexp.reduce(before) + p[label]
+    return alpha
+
+
+def reference(
+    log_probs: np.ndarray, targets: np.ndarray, input_lengths: np.ndarray, target_lengths: np.ndarray, *, blank: int = 0
+) -> tuple[np.ndarray, np.ndarray]:
+    """-log of the probability of each sample's labels, over all ways to place them: log_probs (time, batch, classes), targets (batch, S)."""
+    time, batch, _ = log_probs.shape
+    alpha = np.full((time, batch, 2 * targets.shape[1] + 1), -np.inf)
+    nll = np.where(np.asarray(target_lengths) > 0, np.inf, 0.0)  # of no time
+    for n, (steps, count) in enumerate(zip(input_lengths, target_lengths, strict=True)):
+        if steps > 0 and time:
+            alpha[:steps, n, : 2 * count + 1] = _alphas(log_probs[:steps, n], list(targets[n, :count]), blank)
+            nll[n] = -np.logaddexp.reduce(alpha[steps - 1, n, max(2 * count - 1, 0) : 2 * count + 1])
+    return nll, alpha
+
+
 def _gradient_scales(g: np.ndarray, inputs: tuple[Any, ...], attrs: dict[str, Any]) -> tuple[Any, ...]:
     """Each step rounds alpha and beta, logarithms that grow to the whole's: a random walk of that length in what is raised to e."""
     log_probs, targets, input_lengths, target_lengths = inputs
-    nll, alpha = reference(*inputs, **attrs)
+    nll, alpha = cpu(*inputs, **attrs)
     walk = np.where(np.isfinite(nll), np.abs(nll), 0.0) * np.sqrt(np.maximum(input_lengths, 1))
     return (
         np.abs(cpu_backward(g, log_probs, targets, input_lengths, target_lengths, alpha, attrs["blank"])) * (1.0 + walk[:, None]),
@@ -292,7 +319,7 @@ def _samples(rng: np.random.Generator) -> list[Sample]:
 
 
 op(
-    "ctc_loss", reference, cpu=reference, shape=_shape, forward=_forward, rule=(_rule, None, None, None), backward=(_backward, None, None, None),
+    "ctc_loss", reference, cpu=cpu, shape=_shape, forward=_forward, rule=(_rule, None, None, None), backward=(_backward, None, None, None),
     cpu_backward=(cpu_backward, None, None, None), outputs=("nll", "alpha"), residuals=("alpha",), samples=_samples, reports=True,
     sizes=lambda rng: [
         Sample(
