@@ -29,17 +29,13 @@ def _samples(rng: np.random.Generator) -> list[Sample]:
 
 
 # conj: y = re x - i im x
-def _conj(x: np.ndarray, *, out: np.ndarray | None = None) -> np.ndarray:
-    return np.conjugate(x, out=out)
-
-
 def _conj_shape(x: Any) -> Spec:
     _refuse_real("conj", x)
     return Spec(x.shape, x.dtype)
 
 
 op(
-    "conj", _conj, cpu=_conj, shape=_conj_shape, samples=_samples, host=True, holomorphic=False, layout="elementwise", dtypes=COMPLEX,
+    "conj", lambda x: x.real - 1j * x.imag, cpu=np.conjugate, shape=_conj_shape, samples=_samples, host=True, holomorphic=False, layout="elementwise", dtypes=COMPLEX,
     rule=lambda g: ops.conj(g),
     doc="The complex conjugate.",
 )  # fmt: skip
@@ -134,7 +130,7 @@ def _two_parts(rng: np.random.Generator) -> list[Sample]:
 
 
 op(
-    "complex", _complex, cpu=_complex, shape=_complex_shape, samples=_two_parts, host=True, holomorphic=False, broadcasts=True, dtypes=("float64", "float32"),
-    rule=(lambda g: ops.real(g), lambda g: ops.imag(g)),
+    "complex", np.vectorize(complex, otypes=[np.complex128]), cpu=_complex, inputs=("real", "imag"), shape=_complex_shape, samples=_two_parts, host=True, holomorphic=False, broadcasts=True,
+    dtypes=("float64", "float32"), rule=(lambda g: ops.real(g), lambda g: ops.imag(g)),
     doc="Complex numbers from real and imaginary parts.",
 )  # fmt: skip

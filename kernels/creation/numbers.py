@@ -24,7 +24,11 @@ from tritensor.ops.table import Sample, Spec, op, ops, registry
 BLOCK = 1024
 
 
-def _full(*, shape: tuple[int, ...], value: Any, dtype: np.dtype, device: Device, out: np.ndarray | None = None) -> np.ndarray:
+def _full_reference(*, shape: tuple[int, ...], value: Any, dtype: np.dtype, device: Device) -> np.ndarray:
+    return np.full(shape, value, dtype)
+
+
+def _full_cpu(*, shape: tuple[int, ...], value: Any, dtype: np.dtype, device: Device, out: np.ndarray | None = None) -> np.ndarray:
     if out is None and value == 0 and not (type(value) is float and math.copysign(1.0, value) < 0):
         return np.zeros(shape, dtype)
     with np.errstate(over="ignore"):  # a number that is too large for the type is inf
@@ -60,7 +64,7 @@ def _full_samples(rng: np.random.Generator) -> list[Sample]:
 
 
 op(
-    "full", _full, cpu=_full, shape=_full_shape, forward=_full_forward, samples=_full_samples, differentiable=False, dtypes=("float32",), into=True,
+    "full", _full_reference, cpu=_full_cpu, shape=_full_shape, forward=_full_forward, samples=_full_samples, differentiable=False, dtypes=("float32",), into=True,
     doc="An array of one value.",
 )  # fmt: skip
 
@@ -78,7 +82,11 @@ def arange_count(start: Any, end: Any, step: Any) -> int:
     return max(math.ceil((end - start) / step), 0)
 
 
-def _arange(*, start: Any, end: Any, step: Any, dtype: np.dtype, device: Device) -> np.ndarray:
+def _arange_reference(*, start: Any, end: Any, step: Any, dtype: np.dtype, device: Device) -> np.ndarray:
+    return (start + step * np.arange(arange_count(start, end, step))).astype(dtype)
+
+
+def _arange_cpu(*, start: Any, end: Any, step: Any, dtype: np.dtype, device: Device) -> np.ndarray:
     if type(start) is type(end) is type(step) is int and dtype.kind in "iu":
         return np.arange(start, end, step, dtype=dtype)
     compute_type: Any = np.float64 if dtypes.is_float(dtype) else np.int64
@@ -118,7 +126,7 @@ def _arange_samples(rng: np.random.Generator) -> list[Sample]:
 
 
 op(
-    "arange", _arange, cpu=_arange, shape=_arange_shape, forward=_arange_forward, samples=_arange_samples, differentiable=False, dtypes=("float32",),
+    "arange", _arange_reference, cpu=_arange_cpu, shape=_arange_shape, forward=_arange_forward, samples=_arange_samples, differentiable=False, dtypes=("float32",),
     doc="start, start + step, ... before end.",
 )  # fmt: skip
 
@@ -132,7 +140,11 @@ def _linspace_kernel(y, start, end, step, n, BLOCK: tl.constexpr):
     tl.store(y + i, maths.stored(tl.where(2 * i < n, up, down), y.dtype.element_ty), mask=i < n)
 
 
-def _linspace(*, start: Any, end: Any, steps: int, dtype: np.dtype, device: Device) -> np.ndarray:
+def _linspace_reference(*, start: Any, end: Any, steps: int, dtype: np.dtype, device: Device) -> np.ndarray:
+    return np.linspace(start, end, steps).astype(dtype)
+
+
+def _linspace_cpu(*, start: Any, end: Any, steps: int, dtype: np.dtype, device: Device) -> np.ndarray:
     step = (end - start) / (steps - 1) if steps > 1 else 0.0
     y = np.empty(steps, dtype)
     half = (steps + 1) // 2
@@ -178,8 +190,8 @@ def _linspace_samples(rng: np.random.Generator) -> list[Sample]:
 
 
 op(
-    "linspace", _linspace,
-    cpu=_linspace, shape=_linspace_shape, forward=_linspace_forward, samples=_linspace_samples, differentiable=False, dtypes=("float32",),
+    "linspace", _linspace_reference,
+    cpu=_linspace_cpu, shape=_linspace_shape, forward=_linspace_forward, samples=_linspace_samples, differentiable=False, dtypes=("float32",),
     doc="`steps` numbers from start to end, both included, equally far apart.",
 )  # fmt: skip
 
@@ -191,7 +203,7 @@ def _eye_kernel(y, n, columns, BLOCK: tl.constexpr):
     tl.store(y + i, (i // columns == i % columns).to(y.dtype.element_ty), mask=i < n)
 
 
-def _eye(*, rows: int, columns: int, dtype: np.dtype, device: Device) -> np.ndarray:
+def _eye_reference(*, rows: int, columns: int, dtype: np.dtype, device: Device) -> np.ndarray:
     return np.eye(rows, columns, dtype=dtype)
 
 
@@ -215,7 +227,7 @@ def _eye_samples(rng: np.random.Generator) -> list[Sample]:
 
 
 op(
-    "eye", _eye, cpu=_eye, shape=_eye_shape, forward=_eye_forward, samples=_eye_samples, differentiable=False, dtypes=("float32",),
+    "eye", _eye_reference, shape=_eye_shape, forward=_eye_forward, samples=_eye_samples, differentiable=False, dtypes=("float32",),
     doc="Ones on the diagonal, zeros elsewhere.",
 )  # fmt: skip
 
@@ -256,7 +268,7 @@ def _register_triangle(name: str, of: Any, upper: bool, doc: str) -> None:
         return of(x, diagonal)
 
     op(
-        name, reference, cpu=reference, shape=_triangle_shape, samples=_triangle_samples,
+        name, reference, shape=_triangle_shape, samples=_triangle_samples,
         forward=moved_as_bytes(lambda x, *, diagonal: _triangle(x, diagonal, upper)),
         rule=lambda g, diagonal: getattr(ops, name)(g, diagonal=diagonal),
         backward=lambda g, diagonal: _triangle(g, diagonal, upper),

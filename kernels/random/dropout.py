@@ -14,6 +14,7 @@ from tritensor.kernels.parts.allocation import allocate
 from tritensor.kernels.parts.copying import dense, laid
 from tritensor.kernels.parts.random_words.dropout_mask import dropped, kept_scale, threshold
 from tritensor.kernels.parts.random_words.philox import in_order, kernel_seed, philox, placed
+from tritensor.kernels.random.plain_numbers import words
 from tritensor.ops.array import CudaArray
 from tritensor.ops.table import Sample, Spec, Work, op, ops, refuse_kind
 from tritensor.random import blocks_used
@@ -36,6 +37,11 @@ def _kernel(x, y, n, k0, k1, offset, state, threshold, scale, BLOCK: tl.constexp
 
 
 def reference(x: np.ndarray, *, p: float, seed: int, offset: int) -> np.ndarray:
+    drawn = words(x.size, 32, seed, offset).reshape(x.shape)
+    return np.where(drawn >= np.uint64(threshold(p)), x * kept_scale(p), 0)
+
+
+def cpu(x: np.ndarray, *, p: float, seed: int, offset: int) -> np.ndarray:
     return dropped(x, p, seed, offset)
 
 
@@ -76,9 +82,9 @@ def work(x: Any, *, p: float, seed: int, offset: int) -> Work:
 
 
 op(
-    "dropout", reference, cpu=reference, layout="elementwise", shape=shape, forward=forward, samples=samples, sizes=sizes, work=work,
+    "dropout", reference, cpu=cpu, layout="elementwise", shape=shape, forward=forward, samples=samples, sizes=sizes, work=work,
     rule=lambda g, p, seed, offset: ops.dropout(g, p=p, seed=seed, offset=offset),
     backward=lambda g, p, seed, offset: forward(g, p=p, seed=seed, offset=offset),
-    cpu_backward=lambda g, p, seed, offset: reference(g, p=p, seed=seed, offset=offset),
+    cpu_backward=lambda g, p, seed, offset: cpu(g, p=p, seed=seed, offset=offset),
     doc="Zero each element with probability p, drawn from (seed, offset) in C order, and scale the others by 1 / (1 - p).",
 )  # fmt: skip

@@ -32,6 +32,7 @@ from tritensor.kernels.parts.indices.radix_sort import sort_keys
 from tritensor.kernels.parts.random_words import philox_llvm
 from tritensor.kernels.parts.random_words.normal import numpy_polar, polar
 from tritensor.kernels.parts.random_words.philox import AHEAD, CHUNK, ahead, in_order, kernel_seed, numpy_words, philox, placed
+from tritensor.kernels.random.plain_numbers import normals, uniforms, words
 from tritensor.ops.array import CudaArray
 from tritensor.ops.table import Sample, Spec, op
 from tritensor.random import blocks_used, integer_bits
@@ -280,6 +281,28 @@ def _randperm_forward(*, n: int, seed: int, offset: int, dtype: np.dtype, device
     return assigned(allocate((n,), dtype, device), order)
 
 
+# --- references
+def _rand_reference(*, shape: tuple[int, ...], seed: int, offset: int, dtype: np.dtype, device: Device) -> np.ndarray:
+    digits = {"float16": 11, "bfloat16": 8, "float32": 24, "float64": 53}[dtypes.of(dtype).name]
+    return uniforms(math.prod(shape), seed, offset, digits).astype(dtype).reshape(shape)
+
+
+def _randn_reference(*, shape: tuple[int, ...], seed: int, offset: int, dtype: np.dtype, device: Device) -> np.ndarray:
+    return normals(math.prod(shape), word_bits(dtype), seed, offset).astype(dtype).reshape(shape)
+
+
+def _randint_reference(
+    *, low: int, high: int, shape: tuple[int, ...], seed: int, offset: int, dtype: np.dtype, device: Device
+) -> np.ndarray:
+    bits = integer_bits(high - low)
+    drawn = [low + (int(w) * (high - low) >> bits) for w in words(math.prod(shape), bits, seed, offset)]
+    return np.array(drawn, dtype).reshape(shape)
+
+
+def _randperm_reference(*, n: int, seed: int, offset: int, dtype: np.dtype, device: Device) -> np.ndarray:
+    return np.argsort(words(n, 64, seed, offset), kind="stable").astype(dtype)
+
+
 # --- shapes and samples
 def _float_shape(name: str) -> Callable[..., Spec]:
     def shape_of(*, shape: tuple[int, ...], seed: int, offset: int, dtype: np.dtype, device: Device) -> Spec:
@@ -334,19 +357,19 @@ def _randperm_samples(rng: np.random.Generator) -> list[Sample]:
 
 
 op(
-    "rand", _rand, cpu=_rand, shape=_float_shape("rand"), forward=_rand_forward, samples=_float_samples, differentiable=False, dtypes=("float32",),
+    "rand", _rand_reference, cpu=_rand, shape=_float_shape("rand"), forward=_rand_forward, samples=_float_samples, differentiable=False, dtypes=("float32",),
     doc="Uniform numbers of [0, 1).",
 )  # fmt: skip
 op(
-    "randn", _randn, cpu=_randn, shape=_float_shape("randn"), forward=_randn_forward, samples=_float_samples, differentiable=False, dtypes=("float32",),
+    "randn", _randn_reference, cpu=_randn, shape=_float_shape("randn"), forward=_randn_forward, samples=_float_samples, differentiable=False, dtypes=("float32",),
     doc="Standard normal numbers.",
 )  # fmt: skip
 op(
-    "randint", _randint, cpu=_randint, shape=_randint_shape, forward=_randint_forward, samples=_randint_samples, differentiable=False, dtypes=("float32",),
+    "randint", _randint_reference, cpu=_randint, shape=_randint_shape, forward=_randint_forward, samples=_randint_samples, differentiable=False, dtypes=("float32",),
     doc="Uniform integers of [low, high).",
 )  # fmt: skip
 op(
-    "randperm", _randperm,
+    "randperm", _randperm_reference,
     cpu=_randperm, shape=_randperm_shape, forward=_randperm_forward, samples=_randperm_samples, differentiable=False, dtypes=("float32",),
     doc="A random permutation of 0 to n - 1.",
 )  # fmt: skip

@@ -23,18 +23,13 @@ _SIZES = {"size", "nbytes", "itemsize"}
 _FOR_SPEED = {"empty", "empty_like", "ctypes", "flags", "lru_cache", "cache", "frombuffer", "as_strided"}
 # Families of ops (folders of kernels/) whose references are still the fast ones.
 NOT_YET = (
-    "complex_numbers", "creation", "factorizations", "normalization", "random",
+    "factorizations", "normalization",
 )  # fmt: skip
 
 
 def family(record: Op) -> str:
     """The folder of kernels/ that registers an op."""
     return registry.index[record.name].split(".")[2]
-
-
-def global_names(f: FunctionType) -> list[str]:
-    """The global names that a function reads; not those of attributes, which may be the same words."""
-    return [step.argval for step in dis.get_instructions(f) if step.opname in ("LOAD_GLOBAL", "LOAD_NAME")]
 
 
 def functions(thing: Any, seen: set[int]) -> Iterator[FunctionType]:

@@ -88,14 +88,13 @@ def in_expression(function: Callable[..., Any], result: Callable[[np.dtype], np.
 
     def cpu_side(*arrays: Any, out: np.ndarray | None = None, **attrs: Any) -> np.ndarray:
         first = arrays[0] if isinstance(arrays[0], np.ndarray) else arrays[1]
-        if first.dtype.char not in "fd":
-            y: Any = quiet(*[widened(x) for x in arrays], **attrs)
-        elif (
-            first.size > 2 * BLOCK and len(arrays) == 1
-        ):  # one pass over memory in place of one for each operation, where no machine code runs
+        if len(arrays) > 1:
+            kind = widened(first).dtype.type  # a number has the arrays' type, as in the kernel: a function of it gave float64 otherwise
+            y: Any = quiet(*[widened(x) if isinstance(x, np.ndarray) else kind(x) for x in arrays], **attrs)
+        elif first.size > 2 * BLOCK:  # one pass over memory in place of one for each operation, where no machine code runs
             y = _evaluate(functools.partial(quiet, **attrs), arrays)
         else:
-            y = quiet(*arrays, **attrs)
+            y = quiet(first if first.dtype.char in "fd" else widened(first), **attrs)
         if out is not None:
             out[...] = y
             return out
