@@ -1,4 +1,4 @@
-"""grid_sample on the CPU: the taps of every axis as tables, rows of cells taken position by position in blocks that stay in the cache."""
+"""grid_sample on the CPU: the taps of every axis as tables, then reads and sums by them, in machine code or by numpy."""
 
 from __future__ import annotations
 
@@ -12,8 +12,6 @@ from tritensor.kernels.images.grid_sampling import cpu_llvm
 from tritensor.kernels.parts.cpu.blocks import SILENT
 
 POSITIONS = 16384  # positions whose taps are computed at a time
-ROW_ELEMENTS = 65536  # elements of the rows that are taken at a time
-FEW = 6  # channels below which planes are read element by element
 _CUBIC = -0.75
 
 
@@ -122,22 +120,6 @@ def _axes(
     return [axis_taps(np.array(grid[:, last - d]), n, mode, padding, align, sloped, given) for d, n in enumerate(sizes)]
 
 
-def _rows(x: np.ndarray) -> np.ndarray:
-    """An image (C, *sizes) as rows of channels (cells, C), so that a tap takes one run of memory."""
-    return np.ascontiguousarray(x.reshape(x.shape[0], math.prod(x.shape[1:])).T)
-
-
-def _pieces(count: int, channels: int) -> list[slice]:
-    """Positions in parts whose rows stay in the cache."""
-    step = max(ROW_ELEMENTS // max(channels, 1), 1)
-    return [slice(start, min(start + step, count)) for start in range(0, count, step)]
-
-
-def _blocks(count: int) -> list[slice]:
-    """The positions of an image in blocks."""
-    return [slice(start, min(start + POSITIONS, count)) for start in range(0, count, POSITIONS)]
-
-
 class Taken(NamedTuple):
     """What positions of some images take: the cells (T, images * P), their weights, and the taps of each axis with the combinations of them."""
 
@@ -162,145 +144,79 @@ def _taken(
         yield first, len(part), Taken(cells, np.stack([_product(taps, which) for which in chosen]), taps, chosen)
 
 
-def _by_machine(
-    what: str, planes: np.ndarray | None, given: np.ndarray | None, t: Taken, image: int, count: int, made: np.ndarray, made_step: int
-) -> None:
-    """machine.function over the planes (C, cells) of an image, what is given (C, P), and what is made; `image` is its number in t."""
-    channels = (made if given is None else given).shape[0]
-    dtype = t.weights.dtype
-    start = image * count * 8
-    cpu_llvm.function(dtype, len(t.cells), what)(
-        0 if planes is None else planes.ctypes.data, 0 if given is None else given.ctypes.data, t.cells.ctypes.data + start,
-        t.weights.ctypes.data + image * count * dtype.itemsize, made.ctypes.data, channels, count, 0 if planes is None else planes.strides[0],
-        0 if given is None else given.strides[0], made_step, t.cells.shape[1],
+def _walk(what: str, planes: np.ndarray | None, given: np.ndarray | None, t: Taken, image: int, made: np.ndarray) -> None:
+    """Over an image's channels, positions and taps, see cpu_llvm.function: `planes` (C, cells), what is `given` (C, P), and what is `made`."""
+    arrays = [x for x in (planes, given, made) if x is not None]
+    count = made.shape[1] if given is None else given.shape[1]
+    function = cpu_llvm.function(t.weights.dtype, len(t.cells), what)
+    if function is None:
+        part = slice(image * count, (image + 1) * count)
+        _walk_in_numpy(what, planes, given, t.cells[:, part], t.weights[:, part], made)
+        return
+    start, item = image * count, t.weights.itemsize
+    addresses = [0 if x is None else x.ctypes.data for x in (planes, given)]
+    steps = [0 if x is None else x.strides[0] for x in (planes, given)]
+    function(
+        *addresses, t.cells.ctypes.data + start * 8, t.weights.ctypes.data + start * item, made.ctypes.data, len(arrays[0]), count, *steps,
+        0 if what == "along" else made.strides[0], t.cells.shape[1],
     )  # fmt: skip
 
 
-def _has_machine(x: np.ndarray, count: int) -> bool:
-    return x.size > 0 and count > 0 and cpu_llvm.function(x.dtype, 1, "read") is not None
+def _walk_in_numpy(what: str, planes: Any, given: Any, cells: np.ndarray, weights: np.ndarray, made: np.ndarray) -> None:
+    if what == "read":
+        made.fill(0)
+    for k, (cell, weight) in enumerate(zip(cells, weights, strict=True)):
+        if what == "read":  # a weight of 0 stands for a cell that is not there: what lies in its place may be NaN
+            made += np.where(weight == 0, 0, planes[:, cell]) * weight
+        elif what == "add":
+            np.add.at(made, (slice(None), cell), np.where(weight == 0, 0, np.multiply(given, weight, dtype=np.float64)))
+        else:
+            made[k, : len(cell)] = (planes[:, cell] * given).sum(0)
 
 
 def sample(x: np.ndarray, grid: np.ndarray, mode: str, padding: str, align: bool) -> np.ndarray:
     """x (N, C, *sizes) at grid (N, P, axes): (N, C, P); float32 or float64."""
     n, c, sizes = x.shape[0], x.shape[1], x.shape[2:]
     y = np.empty((n, c, grid.shape[1]), x.dtype)
-    if _has_machine(x, grid.shape[1]):
-        with SILENT():
-            images = np.ascontiguousarray(x).reshape(n, c, -1)
-            for first, some, t in _taken(grid, sizes, mode, padding, align):
-                for i in range(some):
-                    _by_machine("read", images[first + i], None, t, i, grid.shape[1], y[first + i], y.strides[1])
+    if y.size == 0:
         return y
-    read = _read_planes if c < FEW else _read_rows
+    images = np.ascontiguousarray(x).reshape(n, c, -1)
     with SILENT():
-        finite = bool(np.isfinite(x.sum()))
-        for image in range(n):
-            source = x[image].reshape(c, math.prod(sizes)) if c < FEW else _rows(x[image])
-            for block in _blocks(grid.shape[1]):
-                taps = _axes(grid[image, block], sizes, mode, padding, align)
-                combined = _combined(taps, sizes)
-                read(
-                    source, [cells for _, cells in combined], [_product(taps, chosen) for chosen, _ in combined], y[image, :, block], finite
-                )
+        for first, some, t in _taken(grid, sizes, mode, padding, align):
+            for i in range(some):
+                _walk("read", images[first + i], None, t, i, y[first + i])
     return y
-
-
-def _read_planes(planes: np.ndarray, cells: list[np.ndarray], weights: list[np.ndarray], out: np.ndarray, finite: bool) -> None:
-    """out (C, P) = sum over taps of weights (P,) times planes (C, cells), of few channels: element by element."""
-    taken = np.empty(out.shape, out.dtype)
-    for k, (cell, weight) in enumerate(zip(cells, weights, strict=True)):
-        np.take(planes, cell, 1, out=taken, mode="clip")
-        if not finite:
-            taken[:, weight == 0] = 0
-        np.multiply(taken, weight, out=taken if k else out)
-        if k:
-            out += taken
-
-
-def _read_rows(rows: np.ndarray, cells: list[np.ndarray], weights: list[np.ndarray], out: np.ndarray, finite: bool) -> None:
-    """The same from rows (cells, C), of many channels: a run of memory for each tap."""
-    places, by = np.stack(cells, 1), np.stack(weights, 1)  # (P, T)
-    pieces = _pieces(len(places), rows.shape[1] * len(cells))
-    room = np.empty((pieces[0].stop, len(cells), rows.shape[1]), rows.dtype)
-    for piece in pieces:
-        taken, weight = room[: piece.stop - piece.start], by[piece]
-        np.take(rows, places[piece], 0, out=taken, mode="clip")
-        if not finite:
-            taken[weight == 0] = 0
-        out[:, piece] = taken[:, 0].T if len(cells) == 1 and (weight == 1).all() else np.einsum("pt,ptc->pc", weight, taken).T
 
 
 def to_image(g: np.ndarray, grid: np.ndarray, sizes: tuple[int, ...], mode: str, padding: str, align: bool) -> np.ndarray:
     """sample's gradient to x: g (N, C, P) added up by cells, in float64, as (N, C, *sizes)."""
-    n, c, count = g.shape
-    cells_of_image = math.prod(sizes)
-    dx = np.zeros((n, c, cells_of_image), g.dtype)
-    if count == 0:
-        return dx.reshape(n, c, *sizes)
-    if _has_machine(g, count):
-        g, sums = np.ascontiguousarray(g), np.empty((c, cells_of_image))
+    n, c = g.shape[:2]
+    dx = np.zeros((n, c, math.prod(sizes)), g.dtype)
+    if g.size:
+        g, sums = np.ascontiguousarray(g), np.empty(dx.shape[1:])
         for first, some, t in _taken(grid, sizes, mode, padding, align, given=True):
             for i in range(some):
                 sums.fill(0)
-                _by_machine("add", None, g[first + i], t, i, count, sums, sums.strides[0])
+                _walk("add", None, g[first + i], t, i, sums)
                 dx[first + i] = sums
-        return dx.reshape(n, c, *sizes)
-    for image in range(n):
-        taps = _axes(grid[image], sizes, mode, padding, align, given=True)
-        combined = _combined(taps, sizes)
-        cells = np.minimum(np.concatenate([cells for _, cells in combined]), cells_of_image - 1)  # one beyond has weight 0
-        weights = np.stack([_product(taps, chosen) for chosen, _ in combined])  # (T, P)
-        together = max(1, (1 << 16) // cells.size)  # channels of one count
-        for first in range(0, c, together):
-            part = g[image, first : first + together]
-            keys = cells if len(part) == 1 else (np.arange(len(part))[:, None] * cells_of_image + cells).reshape(-1)
-            shares = np.where(weights == 0, 0, np.multiply(part[:, None], weights, dtype=np.float64)).reshape(-1)
-            dx[image, first : first + together] = np.bincount(keys, shares, len(part) * cells_of_image).reshape(len(part), cells_of_image)
     return dx.reshape(n, c, *sizes)
 
 
 def to_grid(g: np.ndarray, x: np.ndarray, grid: np.ndarray, mode: str, padding: str, align: bool) -> np.ndarray:
     """sample's gradient to the grid (N, P, axes): g times the slopes of the weights times what was taken, over channels and taps."""
-    n, sizes = x.shape[0], x.shape[2:]
+    n, sizes, count = x.shape[0], x.shape[2:], grid.shape[1]
     found = np.zeros(grid.shape, g.dtype)
-    if mode == "nearest":
+    if mode == "nearest" or not g.size:
         return found
-    if _has_machine(x, grid.shape[1]):
-        images, g, count = np.ascontiguousarray(x).reshape(n, x.shape[1], -1), np.ascontiguousarray(g), grid.shape[1]
-        for first, some, t in _taken(grid, sizes, mode, padding, align, sloped=True):
-            along = np.zeros(t.cells.shape, g.dtype)
-            for i in range(some):
-                _by_machine("along", images[first + i], g[first + i], t, i, count, along[:, i * count :], 0)
-            for k, chosen in enumerate(t.chosen):
-                for d in range(len(sizes)):
-                    found[first : first + some, :, len(sizes) - 1 - d] += _shares(along[k], _product(t.axes, chosen, d)).reshape(
-                        some, count
-                    )
-        return found
-    for image in range(n):
-        rows = _rows(x[image])
-        for block in _blocks(grid.shape[1]):
-            taps = _axes(grid[image, block], sizes, mode, padding, align, sloped=True)
-            combined = _combined(taps, sizes)
-            along = _along(rows, np.stack([cells for _, cells in combined], 1), g[image, :, block])
-            for k, (chosen, _) in enumerate(combined):
-                for d in range(len(sizes)):
-                    found[image, block, len(sizes) - 1 - d] += _shares(along[:, k], _product(taps, chosen, d))
+    images, g = np.ascontiguousarray(x).reshape(n, x.shape[1], -1), np.ascontiguousarray(g)
+    for first, some, t in _taken(grid, sizes, mode, padding, align, sloped=True):
+        along = np.zeros(t.cells.shape, g.dtype)
+        for i in range(some):
+            _walk("along", images[first + i], g[first + i], t, i, along[:, i * count :])
+        for k, chosen in enumerate(t.chosen):
+            for d in range(len(sizes)):
+                slopes = _product(t.axes, chosen, d)
+                # a cell that is not taken has no slope, and may hold NaN
+                shares = np.where(slopes == 0, 0, along[k] * slopes).reshape(some, count)
+                found[first : first + some, :, len(sizes) - 1 - d] += shares
     return found
-
-
-def _shares(along: np.ndarray, slopes: np.ndarray) -> np.ndarray:
-    """along * slopes, 0 where there is no slope: a cell that is not taken may hold NaN."""
-    return np.where(slopes == 0, 0, along * slopes)
-
-
-def _along(rows: np.ndarray, cells: np.ndarray, g: np.ndarray) -> np.ndarray:
-    """(P, T): for every position and tap, the sum over channels of what is taken there times g (C, P)."""
-    along = np.empty(cells.shape, g.dtype)
-    pieces = _pieces(len(cells), rows.shape[1] * cells.shape[1])
-    room = np.empty((pieces[0].stop, cells.shape[1], rows.shape[1]), rows.dtype)
-    for piece in pieces:
-        taken = room[: piece.stop - piece.start]
-        np.take(rows, cells[piece], 0, out=taken, mode="clip")
-        np.einsum("ptc,pc->pt", taken, np.ascontiguousarray(g[:, piece].T), out=along[piece])
-    return along

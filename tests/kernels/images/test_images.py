@@ -152,6 +152,6 @@ def test_grid_sampling_by_machine_and_by_numpy(mode: str, padding: str, dtype: t
     found = answers()
     monkeypatch.setattr(sampling, "POSITIONS", 26)
     found += answers()
-    monkeypatch.setattr(sampling, "_has_machine", lambda *_: False)
+    monkeypatch.setattr(sampling.cpu_llvm, "function", lambda *_: None)
     for mine, wanted in zip(found, answers() * 2, strict=True):
         np.testing.assert_allclose(mine, wanted, rtol=0, atol=64 * np.finfo(dtype).eps)
