@@ -36,6 +36,17 @@ def _failed_minor(a: np.ndarray) -> int:
 # a = y y^H, y lower; with upper a = y^H y
 def _cholesky(a: np.ndarray, *, upper: bool = False) -> tuple[np.ndarray, np.ndarray]:
     """The factor of one triangle of a (the other is not read), and the order of the first minor that is not positive definite (0: none)."""
+    lower = a.swapaxes(-1, -2).conj() if upper else a
+    y, info = np.full_like(lower, np.nan), np.zeros(a.shape[:-2], np.int32)
+    for at in np.ndindex(*info.shape):
+        least = [np.linalg.eigvalsh(lower[at][:k, :k])[0] for k in range(1, a.shape[-1] + 1)]  # of each leading minor
+        info[at] = next((k for k, value in enumerate(least, 1) if not value > 0), 0)
+        if info[at] == 0:
+            y[at] = np.linalg.cholesky(lower[at])
+    return (y.swapaxes(-1, -2).conj() if upper else y), info
+
+
+def _cholesky_cpu(a: np.ndarray, *, upper: bool = False) -> tuple[np.ndarray, np.ndarray]:
     lower, info = each_or_all(_factored, _failed_minor, a.swapaxes(-1, -2).conj() if upper else a)
     return (np.ascontiguousarray(lower.swapaxes(-1, -2).conj()) if upper else lower), info
 
@@ -73,14 +84,19 @@ def _samples(rng: np.random.Generator) -> list[Sample]:
 
 
 op(
-    "cholesky", _cholesky, cpu=_cholesky, shape=_shape, rule=_rule, outputs=("y", "info"), samples=_samples, host=True, holomorphic=False, dtypes=NUMBERS,
-    doc="The triangular factor of positive definite matrices.",
+    "cholesky", _cholesky, cpu=_cholesky_cpu, shape=_shape, rule=_rule, outputs=("y", "info"), samples=_samples, host=True, holomorphic=False,
+    dtypes=NUMBERS, doc="The triangular factor of positive definite matrices.",
 )  # fmt: skip
 
 
 # (l l^H) x = b, l lower; with upper (l^H l) x = b
 def _cholesky_solve(b: np.ndarray, factor: np.ndarray, *, upper: bool) -> np.ndarray:
     """x by two substitutions; one triangle of l is read."""
+    lower = np.triu(factor).swapaxes(-1, -2).conj() if upper else np.tril(factor)
+    return np.linalg.solve(lower.swapaxes(-1, -2).conj(), np.linalg.solve(lower, b))
+
+
+def _cholesky_solve_cpu(b: np.ndarray, factor: np.ndarray, *, upper: bool) -> np.ndarray:
     lower = factor.swapaxes(-1, -2).conj() if upper else factor
     return solved_triangular(lower.swapaxes(-1, -2).conj(), solved_triangular(lower, b, upper=False), upper=True)
 
@@ -120,6 +136,6 @@ def _solve_samples(rng: np.random.Generator) -> list[Sample]:
 
 op(
     "cholesky_solve", _cholesky_solve,
-    cpu=_cholesky_solve, shape=_solve_shape, rule=(_solve_rule_b, _solve_rule_l), outputs=("x",), samples=_solve_samples, host=True,
-    holomorphic=False, dtypes=NUMBERS, doc="x with l l^H x = b.",
+    cpu=_cholesky_solve_cpu, shape=_solve_shape, rule=(_solve_rule_b, _solve_rule_l), outputs=("x",),
+    samples=_solve_samples, host=True, holomorphic=False, dtypes=NUMBERS, doc="x with l l^H x = b.",
 )  # fmt: skip

@@ -26,6 +26,10 @@ def _factor(v: Any) -> Any:
 
 # det: y = det a; dy/da = cofactors of a
 def _det(a: np.ndarray) -> np.ndarray:
+    return np.linalg.det(a)
+
+
+def _det_cpu(a: np.ndarray) -> np.ndarray:
     with np.errstate(all="ignore"):
         return np.asarray(np.linalg.det(a))
 
@@ -43,13 +47,18 @@ def _samples(rng: np.random.Generator) -> list[Sample]:
     ]
 
 
-op(
-    "det", _det, cpu=_det, shape=_scalars("det"), rule=_det_rule, samples=_samples, host=True, dtypes=NUMBERS, doc="Determinants.",
-)  # fmt: skip
+op("det", _det, cpu=_det_cpu, shape=_scalars("det"), rule=_det_rule, samples=_samples, host=True, dtypes=NUMBERS, doc="Determinants.")
 
 
 # cofactors: y = det(a) a^-T, which is a polynomial of a's elements and exists where the inverse does not
 def _cofactors(a: np.ndarray) -> np.ndarray:
+    y = np.zeros_like(a)
+    for i, j in np.ndindex(*a.shape[-2:]):
+        y[..., i, j] = (-1) ** (i + j) * np.linalg.det(np.delete(np.delete(a, i, -2), j, -1))
+    return y
+
+
+def _cofactors_cpu(a: np.ndarray) -> np.ndarray:
     found, info = inverse(a)
     with np.errstate(all="ignore"):
         y = np.linalg.det(a)[..., None, None] * found.swapaxes(-1, -2)
@@ -93,13 +102,18 @@ def _cofactor_samples(rng: np.random.Generator) -> list[Sample]:
 
 
 op(
-    "cofactors", _cofactors, cpu=_cofactors, shape=_cofactors_shape, rule=_cofactors_rule, samples=_cofactor_samples, host=True, dtypes=NUMBERS,
+    "cofactors", _cofactors, cpu=_cofactors_cpu, shape=_cofactors_shape, rule=_cofactors_rule, samples=_cofactor_samples, host=True, dtypes=NUMBERS,
     doc="The matrix of cofactors, det(a) a^-T.",
 )  # fmt: skip
 
 
 # slogdet: det a = sign e^log
 def _slogdet(a: np.ndarray) -> tuple[np.ndarray, np.ndarray]:
+    sign, log = np.linalg.slogdet(a)
+    return sign, log
+
+
+def _slogdet_cpu(a: np.ndarray) -> tuple[np.ndarray, np.ndarray]:
     with np.errstate(all="ignore"):
         sign, log = np.linalg.slogdet(a)
     return np.asarray(sign), np.asarray(log)
@@ -125,6 +139,6 @@ def _slogdet_rule(g: Any, a: Any, sign: Any) -> Any:
 
 
 op(
-    "slogdet", _slogdet, cpu=_slogdet, shape=_slogdet_shape, rule=_slogdet_rule, outputs=("sign", "logabsdet"), samples=_samples, host=True, holomorphic=False,
-    dtypes=NUMBERS, doc="The sign (of complex matrices the phase) of the determinant and the logarithm of its absolute value.",
+    "slogdet", _slogdet, cpu=_slogdet_cpu, shape=_slogdet_shape, rule=_slogdet_rule, outputs=("sign", "logabsdet"), samples=_samples, host=True,
+    holomorphic=False, dtypes=NUMBERS, doc="The sign (of complex matrices the phase) of the determinant and the logarithm of its absolute value.",
 )  # fmt: skip

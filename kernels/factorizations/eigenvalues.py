@@ -12,7 +12,7 @@ from tritensor.kernels.factorizations.matrices import (
     adjoint,
     columns,
     conjugate,
-    converged,
+    converging,
     diagonal_of,
     identity,
     is_complex,
@@ -50,7 +50,7 @@ def _between(x: Any, values: Any, g: Any) -> Any:
 # a v = v diag(l), a Hermitian
 def _eigh(a: np.ndarray, *, upper: bool) -> tuple[np.ndarray, np.ndarray]:
     """Eigenvalues from the smallest and orthonormal eigenvectors in columns; one triangle of a is read."""
-    values, vectors = converged("eigh", np.linalg.eigh, a, "U" if upper else "L")
+    values, vectors = np.linalg.eigh(a, "U" if upper else "L")
     return values, vectors
 
 
@@ -86,14 +86,14 @@ def _eigh_samples(rng: np.random.Generator) -> list[Sample]:
 
 
 op(
-    "eigh", _eigh, cpu=_eigh, shape=_eigh_shape, rule=_eigh_rule, outputs=("values", "vectors"), samples=_eigh_samples, host=True, holomorphic=False,
-    dtypes=NUMBERS, doc="Eigenvalues and eigenvectors of Hermitian matrices.",
+    "eigh", _eigh, cpu=converging("eigh", _eigh), shape=_eigh_shape, rule=_eigh_rule, outputs=("values", "vectors"), samples=_eigh_samples, host=True,
+    holomorphic=False, dtypes=NUMBERS, doc="Eigenvalues and eigenvectors of Hermitian matrices.",
 )  # fmt: skip
 
 
 def _eigvalsh(a: np.ndarray, *, upper: bool) -> np.ndarray:
     """Eigenvalues of Hermitian matrices from the smallest."""
-    return np.asarray(converged("eigvalsh", np.linalg.eigvalsh, a, "U" if upper else "L"))
+    return np.linalg.eigvalsh(a, "U" if upper else "L")
 
 
 def _eigvalsh_shape(a: Any, *, upper: bool) -> Spec:
@@ -106,17 +106,16 @@ def _eigvalsh_rule(g: Any, a: Any, upper: bool) -> Any:
 
 
 op(
-    "eigvalsh", _eigvalsh, cpu=_eigvalsh, shape=_eigvalsh_shape, rule=_eigvalsh_rule, outputs=("values",), samples=_eigh_samples, host=True, holomorphic=False,
-    dtypes=NUMBERS, doc="Eigenvalues of Hermitian matrices.",
+    "eigvalsh", _eigvalsh, cpu=converging("eigvalsh", _eigvalsh), shape=_eigvalsh_shape, rule=_eigvalsh_rule, outputs=("values",),
+    samples=_eigh_samples, host=True, holomorphic=False, dtypes=NUMBERS, doc="Eigenvalues of Hermitian matrices.",
 )  # fmt: skip
 
 
 # a v = v diag(l)
 def _eig(a: np.ndarray) -> tuple[np.ndarray, np.ndarray]:
     """Complex eigenvalues in LAPACK's order and eigenvectors of length 1 in columns."""
-    whole = _WHOLE[real_type(a.dtype).char]
-    values, vectors = converged("eig", np.linalg.eig, a)
-    return values.astype(whole, copy=False), vectors.astype(whole, copy=False)
+    values, vectors = np.linalg.eig(a)
+    return values + 0j, vectors + 0j  # numpy gives real ones where all are real
 
 
 def _eig_shape(a: Any) -> tuple[Spec, Spec]:
@@ -149,15 +148,14 @@ def _eig_samples(rng: np.random.Generator) -> list[Sample]:
 
 
 op(
-    "eig", _eig, cpu=_eig, shape=_eig_shape, rule=_eig_rule, outputs=("values", "vectors"), samples=_eig_samples, host=True, holomorphic=False,
-    dtypes=NUMBERS, doc="Eigenvalues and eigenvectors of square matrices.",
+    "eig", _eig, cpu=converging("eig", _eig), shape=_eig_shape, rule=_eig_rule, outputs=("values", "vectors"), samples=_eig_samples, host=True,
+    holomorphic=False, dtypes=NUMBERS, doc="Eigenvalues and eigenvectors of square matrices.",
 )  # fmt: skip
 
 
 def _eigvals(a: np.ndarray) -> np.ndarray:
     """Complex eigenvalues in LAPACK's order."""
-    values = np.asarray(converged("eigvals", np.linalg.eigvals, a))
-    return values.astype(_WHOLE[real_type(a.dtype).char], copy=False)
+    return np.linalg.eigvals(a) + 0j
 
 
 def _eigvals_shape(a: Any) -> Spec:
@@ -171,6 +169,6 @@ def _eigvals_rule(g: Any, a: Any) -> Any:
 
 
 op(
-    "eigvals", _eigvals, cpu=_eigvals, shape=_eigvals_shape, rule=_eigvals_rule, outputs=("values",), samples=_eig_samples, host=True, holomorphic=False,
-    dtypes=NUMBERS, doc="Eigenvalues of square matrices.",
+    "eigvals", _eigvals, cpu=converging("eigvals", _eigvals), shape=_eigvals_shape, rule=_eigvals_rule, outputs=("values",), samples=_eig_samples,
+    host=True, holomorphic=False, dtypes=NUMBERS, doc="Eigenvalues of square matrices.",
 )  # fmt: skip

@@ -19,15 +19,8 @@ _REACH = {8: {3: 1.495585217958292e-2, 5: 2.539398330063230e-1, 7: 9.50417899616
 def _coefficients(degree: int) -> list[float]:
     """Those of the numerator of the diagonal Pade approximant of exp, the last one 1."""
 
-    def b(j: int) -> int:
-        return (
-            math.factorial(2 * degree - j)
-            // (math.factorial(degree - j))
-            * math.factorial(degree)
-            // (math.factorial(j) * math.factorial(degree))
-        )
-
-    return [b(j) / b(degree) for j in range(degree + 1)]
+    b = [math.factorial(2 * degree - j) // (math.factorial(degree - j) * math.factorial(j)) for j in range(degree + 1)]
+    return [n / b[degree] for n in b]
 
 
 def _pade(a: np.ndarray, degree: int) -> np.ndarray:
@@ -53,8 +46,22 @@ def _pade(a: np.ndarray, degree: int) -> np.ndarray:
 # y = 1 + a + a^2 / 2 + a^3 / 6 + ...
 def _matrix_exp(a: np.ndarray) -> np.ndarray:
     """exp of square matrices (..., n, n); 16-bit floats through float32."""
+    y = np.full_like(a, np.nan)
+    for at in np.ndindex(*a.shape[:-2]):
+        norm = np.abs(a[at]).sum()
+        if np.isfinite(norm):
+            halvings = int(np.ceil(np.log2(max(norm, 1)))) + 1  # down to a norm of 1/2, so that 20 terms are exact to rounding
+            term = total = np.eye(a.shape[-1], dtype=a.dtype)
+            for k in range(1, 20):
+                term = term @ a[at] / (k * 2.0**halvings)
+                total = total + term
+            y[at] = np.linalg.matrix_power(total, 2**halvings)
+    return y
+
+
+def _matrix_exp_cpu(a: np.ndarray) -> np.ndarray:
     if a.dtype.itemsize == 2:
-        return _matrix_exp(a.astype(np.float32)).astype(a.dtype)
+        return _matrix_exp_cpu(a.astype(np.float32)).astype(a.dtype)
     if a.size == 0:
         return np.zeros(a.shape, a.dtype)
     work = batched(a)
@@ -108,6 +115,6 @@ def _samples(rng: np.random.Generator) -> list[Sample]:
 
 
 op(
-    "matrix_exp", _matrix_exp, cpu=_matrix_exp, shape=_shape, rule=_rule, samples=_samples, host=True, dtypes=("float64", "float32", "float16", "bfloat16"),
-    doc="The exponential of square matrices.",
+    "matrix_exp", _matrix_exp, cpu=_matrix_exp_cpu, shape=_shape, rule=_rule, samples=_samples, host=True,
+    dtypes=("float64", "float32", "float16", "bfloat16"), doc="The exponential of square matrices.",
 )  # fmt: skip

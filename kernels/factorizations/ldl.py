@@ -7,7 +7,7 @@ from typing import Any
 import numpy as np
 
 from tritensor.ground.errors import DTypeError, ShapeError
-from tritensor.kernels.factorizations.matrices import NUMBERS, batched, refuse_matrix, refuse_shape
+from tritensor.kernels.factorizations.matrices import NUMBERS, refuse_matrix, refuse_shape
 from tritensor.ops.table import Sample, Spec, op, refuse_mixed
 
 _GROWTH = (1 + 17**0.5) / 8  # Bunch and Kaufman's bound between pivots of one row and of two
@@ -49,36 +49,34 @@ def _exchange(a: np.ndarray, k: int, kk: int, at: int, hermitian: bool) -> None:
         a[kk, k], a[at, k] = a[at, k], a[kk, k]
 
 
-def _factor_one(a: np.ndarray, hermitian: bool) -> tuple[np.ndarray, int]:
+def _eliminate(a: np.ndarray, k: int, step: int, at: int, hermitian: bool) -> None:
+    """One pivot of one row or two, in the memory of the lower triangle: the columns of L below it, and what is left of the rest."""
+    turn, kk, stop = np.conj if hermitian else np.asarray, k + step - 1, k + step
+    if at != kk:
+        _exchange(a, k, kk, at, hermitian)
+    below = a[stop:, k:stop].copy()
+    if step == 1:
+        factor = below / a[k, k]
+    else:
+        factor = below @ np.linalg.inv(np.array([[a[k, k], turn(a[kk, k])], [a[kk, k], a[kk, kk]]]))
+    a[stop:, stop:] -= factor @ turn(below).T
+    a[stop:, k:stop] = factor
+
+
+def _factor(a: np.ndarray, hermitian: bool) -> tuple[np.ndarray, int]:
     """a (n, n), lower triangle, in its own memory: the pivots counted from 1, negative for those of two rows, and the first zero pivot.
 
     Bunch and Kaufman, "Some stable methods for calculating inertia and solving symmetric linear systems" (1977), as LAPACK's sytf2 lays it out.
     """
-    n = len(a)
-    turn = np.conj if hermitian else np.asarray
-    pivots, info, k = np.zeros(n, np.int32), 0, 0
-    while k < n:
+    pivots, info, k = np.zeros(len(a), np.int32), 0, 0
+    while k < len(a):
         at, step, zero = _pivot(a, k, hermitian)
-        kk = k + step - 1
         if zero:
             info = info or k + 1
         else:
-            if at != kk:
-                _exchange(a, k, kk, at, hermitian)
-            rest = slice(k + step, n)
-            if step == 1:
-                column = a[rest, k] / a[k, k]
-                a[rest, rest] -= np.outer(column, turn(a[rest, k]))
-                a[rest, k] = column
-            else:
-                d = np.array([[a[k, k], turn(a[kk, k])], [a[kk, k], a[kk, kk]]])
-                both = a[rest, k : k + 2].copy()
-                solved = both @ np.linalg.inv(d)
-                a[rest, rest] -= solved @ turn(both).T
-                a[rest, k : k + 2] = solved
-        if hermitian:
-            i = np.arange(k, n)
-            a[i, i] = a[i, i].real
+            _eliminate(a, k, step, at, hermitian)
+        if hermitian:  # roundings leave the diagonal an imaginary part
+            np.fill_diagonal(a, a.diagonal().real)
         pivots[k : k + step] = at + 1 if step == 1 else -(at + 1)
         k += step
     return pivots, info
@@ -87,13 +85,10 @@ def _factor_one(a: np.ndarray, hermitian: bool) -> tuple[np.ndarray, int]:
 # a = P L D L^H P^T, or with T for H; D has blocks of one and two rows
 def _ldl_factor(a: np.ndarray, *, hermitian: bool) -> tuple[np.ndarray, np.ndarray, np.ndarray]:
     """L below the diagonal and D on and below it, the exchanges of rows as LAPACK counts them, and the first zero pivot (0: none)."""
-    ld = np.tril(a)
-    work = batched(ld)
-    pivots, info = np.zeros((len(work), a.shape[-1]), np.int32), np.zeros(len(work), np.int32)
-    with np.errstate(all="ignore"):
-        for i, one in enumerate(work):
-            pivots[i], info[i] = _factor_one(one, hermitian and a.dtype.kind == "c")
-    return np.tril(ld), pivots.reshape(a.shape[:-1]), info.reshape(a.shape[:-2])
+    ld, pivots, info = np.tril(a), np.zeros(a.shape[:-1], np.int32), np.zeros(a.shape[:-2], np.int32)
+    for at in np.ndindex(*info.shape):
+        pivots[at], info[at] = _factor(ld[at], hermitian and a.dtype.kind == "c")
+    return np.tril(ld), pivots, info
 
 
 def _factor_shape(a: Any, *, hermitian: bool) -> tuple[Spec, Spec, Spec]:
@@ -101,32 +96,29 @@ def _factor_shape(a: Any, *, hermitian: bool) -> tuple[Spec, Spec, Spec]:
     return Spec(tuple(a.shape), a.dtype), Spec(tuple(a.shape[:-1]), np.dtype(np.int32)), Spec(tuple(a.shape[:-2]), np.dtype(np.int32))
 
 
-def _steps(pivots: np.ndarray) -> list[tuple[int, int, int]]:
-    """(first row, how many rows, the row that was exchanged with the last of them) of each pivot."""
+def _steps(pivots: np.ndarray) -> list[tuple[slice, int, int]]:
+    """(its rows, the last of them, the row that was exchanged with that) of each pivot."""
     found, k = [], 0
     while k < len(pivots):
-        step = 1 if pivots[k] > 0 else 2
-        found.append((k, step, abs(int(pivots[k])) - 1))
-        k += step
+        stop = k + (1 if pivots[k] > 0 else 2)
+        found.append((slice(k, stop), stop - 1, abs(int(pivots[k])) - 1))
+        k = stop
     return found
 
 
-def _solve_one(a: np.ndarray, pivots: np.ndarray, b: np.ndarray, hermitian: bool) -> None:
+def _solve(a: np.ndarray, pivots: np.ndarray, b: np.ndarray, hermitian: bool) -> None:
     """x in b's memory: L y = P^T b, D z = y, L^H x = z, pivot by pivot."""
-    turn = np.conj if hermitian else np.asarray
-    steps = _steps(pivots)
-    for k, step, at in steps:
-        last = k + step - 1
+    turn, steps = np.conj if hermitian else np.asarray, _steps(pivots)
+    for rows, last, at in steps:
         if at != last:
             b[[last, at]] = b[[at, last]]
-        b[k + step :] -= a[k + step :, k : k + step] @ b[k : k + step]
-        if step == 1:
-            b[k] /= a[k, k]
+        b[last + 1 :] -= a[last + 1 :, rows] @ b[rows]
+        if last == rows.start:
+            b[last] /= a[last, last]
         else:
-            b[k : k + 2] = np.linalg.solve(np.array([[a[k, k], turn(a[last, k])], [a[last, k], a[last, last]]]), b[k : k + 2])
-    for k, step, at in reversed(steps):
-        last = k + step - 1
-        b[k : k + step] -= turn(a[k + step :, k : k + step]).T @ b[k + step :]
+            b[rows] = np.linalg.solve(np.array([[a[last - 1, last - 1], turn(a[last, last - 1])], a[last, rows]]), b[rows])
+    for rows, last, at in reversed(steps):
+        b[rows] -= turn(a[last + 1 :, rows]).T @ b[last + 1 :]
         if at != last:
             b[[last, at]] = b[[at, last]]
 
@@ -134,9 +126,8 @@ def _solve_one(a: np.ndarray, pivots: np.ndarray, b: np.ndarray, hermitian: bool
 def _ldl_solve(ld: np.ndarray, pivots: np.ndarray, b: np.ndarray, *, hermitian: bool) -> np.ndarray:
     """x with a x = b, a given by what ldl_factor made of it."""
     x = np.array(b, order="C")
-    with np.errstate(all="ignore"):
-        for one, exchanged, columns in zip(batched(ld), batched(pivots[..., None, :])[:, 0], batched(x), strict=True):
-            _solve_one(one, exchanged, columns, hermitian and ld.dtype.kind == "c")
+    for at in np.ndindex(*b.shape[:-2]):
+        _solve(ld[at], pivots[at], x[at], hermitian and ld.dtype.kind == "c")
     return x
 
 
@@ -171,10 +162,10 @@ def _solve_samples(rng: np.random.Generator) -> list[Sample]:
 
 
 op(
-    "ldl_factor", _ldl_factor, cpu=_ldl_factor, shape=_factor_shape, outputs=("ld", "pivots", "info"), samples=_factor_samples, host=True, differentiable=False,
+    "ldl_factor", _ldl_factor, shape=_factor_shape, outputs=("ld", "pivots", "info"), samples=_factor_samples, host=True, differentiable=False,
     dtypes=NUMBERS, doc="L and D of symmetric or Hermitian matrices.",
 )  # fmt: skip
 op(
-    "ldl_solve", _ldl_solve, cpu=_ldl_solve, shape=_solve_shape, outputs=("x",), samples=_solve_samples, host=True, differentiable=False, dtypes=NUMBERS,
+    "ldl_solve", _ldl_solve, shape=_solve_shape, outputs=("x",), samples=_solve_samples, host=True, differentiable=False, dtypes=NUMBERS,
     doc="x with a x = b from an LDL factorization.",
 )  # fmt: skip

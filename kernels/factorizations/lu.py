@@ -137,9 +137,28 @@ def first_zero_pivot(a: np.ndarray) -> int:
     return int(factored(a)[2]) or a.shape[-1]
 
 
-def _reference(a: np.ndarray) -> tuple[np.ndarray, np.ndarray, np.ndarray]:
+def reference(a: np.ndarray) -> tuple[np.ndarray, np.ndarray, np.ndarray]:
     """P^T a = L U."""
-    return factored(a)
+    lu, k = np.array(a), min(a.shape[-2:])
+    pivots, info = np.zeros((*a.shape[:-2], k), np.int32), np.zeros(a.shape[:-2], np.int32)
+    for at in np.ndindex(*info.shape):
+        pivots[at] = _eliminate(lu[at])
+        zeros = np.flatnonzero(np.diagonal(lu[at]) == 0)
+        info[at] = zeros[0] + 1 if len(zeros) else 0
+    return lu, pivots, info
+
+
+def _eliminate(a: np.ndarray) -> list[int]:
+    """Gauss's elimination of a matrix in its own memory, row by row; the rows that were exchanged, counted from 1."""
+    found = []
+    for k in range(min(a.shape)):
+        at = k + int(np.argmax(_size(a[k:, k])))
+        a[[k, at]] = a[[at, k]]
+        if a[k, k] != 0:
+            a[k + 1 :, k] /= a[k, k]
+        a[k + 1 :, k + 1 :] -= np.outer(a[k + 1 :, k], a[k, k + 1 :])
+        found.append(at + 1)
+    return found
 
 
 def _shape(a: Any) -> tuple[Spec, Spec, Spec]:
@@ -205,8 +224,8 @@ def _samples(rng: np.random.Generator) -> list[Sample]:
 
 
 op(
-    "lu_factor", _reference, cpu=_reference, shape=_shape, rule=_rule, outputs=("lu", "pivots", "info"), samples=_samples, host=True, holomorphic=False,
-    dtypes=NUMBERS, doc="L and U of P^T a = L U in one matrix, the exchanges of rows, and where U is singular.",
+    "lu_factor", reference, cpu=factored, shape=_shape, rule=_rule, outputs=("lu", "pivots", "info"), samples=_samples, host=True,
+    holomorphic=False, dtypes=NUMBERS, doc="L and U of P^T a = L U in one matrix, the exchanges of rows, and where U is singular.",
 )  # fmt: skip
 
 
@@ -227,12 +246,25 @@ def order_of(pivots: np.ndarray, size: int) -> np.ndarray:
 def _pivots_to_matrix(pivots: np.ndarray, *, size: int) -> np.ndarray:
     """P of A = P L U from the exchanges of rows."""
     p = np.zeros((*pivots.shape[:-1], size, size), np.float32)
-    np.put_along_axis(p, order_of(pivots, size)[..., None, :], 1, axis=-2)
+    for at in np.ndindex(*pivots.shape[:-1]):
+        p[at] = np.eye(size)
+        for k, row in enumerate(pivots[at] - 1):
+            p[at][:, [k, row]] = p[at][:, [row, k]]
     return p
 
 
 def _pivots_to_order(pivots: np.ndarray, *, size: int, inverse: bool = False) -> np.ndarray:
     """Which row of A comes i-th in L U; inverse: where row i of A has gone."""
+    return np.argmax(_pivots_to_matrix(pivots, size=size), axis=-1 if inverse else -2)
+
+
+def _pivots_to_matrix_cpu(pivots: np.ndarray, *, size: int) -> np.ndarray:
+    p = np.zeros((*pivots.shape[:-1], size, size), np.float32)
+    np.put_along_axis(p, order_of(pivots, size)[..., None, :], 1, axis=-2)
+    return p
+
+
+def _pivots_to_order_cpu(pivots: np.ndarray, *, size: int, inverse: bool = False) -> np.ndarray:
     order = order_of(pivots, size)
     return np.argsort(order, axis=-1) if inverse else order
 
@@ -264,11 +296,11 @@ def _pivot_samples(rng: np.random.Generator) -> list[Sample]:
 
 op(
     "pivots_to_matrix", _pivots_to_matrix,
-    cpu=_pivots_to_matrix, shape=_pivots_to_matrix_shape, samples=_pivot_samples, host=True, differentiable=False, dtypes=("float32",),
-    doc="The permutation matrix of exchanges of rows.",
+    cpu=_pivots_to_matrix_cpu, shape=_pivots_to_matrix_shape, samples=_pivot_samples, host=True,
+    differentiable=False, dtypes=("float32",), doc="The permutation matrix of exchanges of rows.",
 )  # fmt: skip
 op(
     "pivots_to_order", _pivots_to_order,
-    cpu=_pivots_to_order, shape=_pivots_to_order_shape, samples=_pivot_samples, host=True, differentiable=False, dtypes=("float32",),
-    doc="The order that exchanges of rows come to.",
+    cpu=_pivots_to_order_cpu, shape=_pivots_to_order_shape, samples=_pivot_samples, host=True,
+    differentiable=False, dtypes=("float32",), doc="The order that exchanges of rows come to.",
 )  # fmt: skip

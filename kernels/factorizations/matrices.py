@@ -99,15 +99,19 @@ def identity(n: int, of: Any) -> Any:
     return ops.eye(rows=n, columns=n, dtype=of.array.dtype, device=of.device)
 
 
-# ---------------------------------------------------------------- for references, which compute on numpy's arrays
+# ---------------------------------------------------------------- for the CPU, which computes on numpy's arrays
 
 
-def converged(name: str, function: Callable[..., Any], *args: Any, **more: Any) -> Any:
-    """What numpy computes by steps that need not end. LinAlgError where they do not, which is of matrices that hold a NaN."""
-    try:
-        return function(*args, **more)
-    except np.linalg.LinAlgError:
-        raise LinAlgError(f"{name}: no convergence; A holds a NaN, or an infinity; look with A.isfinite().all()") from None
+def converging(name: str, reference: Callable[..., Any]) -> Callable[..., Any]:
+    """The CPU's side of an op whose steps need not end: LinAlgError in our words where they do not, which is of matrices that hold a NaN."""
+
+    def cpu(*arrays: np.ndarray, **attrs: Any) -> Any:
+        try:
+            return reference(*arrays, **attrs)
+        except np.linalg.LinAlgError:
+            raise LinAlgError(f"{name}: no convergence; A holds a NaN, or an infinity; look with A.isfinite().all()") from None
+
+    return cpu
 
 
 def batched(a: np.ndarray) -> np.ndarray:

@@ -11,7 +11,7 @@ from tritensor.kernels.factorizations.matrices import (
     NUMBERS,
     adjoint,
     columns,
-    converged,
+    converging,
     diagonal_of,
     identity,
     is_complex,
@@ -27,7 +27,7 @@ from tritensor.ops.table import Sample, Spec, op, ops
 # a = u diag(s) vh
 def _svd(a: np.ndarray, *, full: bool) -> tuple[np.ndarray, np.ndarray, np.ndarray]:
     """u (..., m, k), s (..., k) from the largest, vh (..., k, n), k the smaller of m and n; full: u (m, m) and vh (n, n)."""
-    u, s, v = converged("svd", np.linalg.svd, a, full_matrices=full)
+    u, s, v = np.linalg.svd(a, full_matrices=full)
     return u, s, v
 
 
@@ -106,14 +106,14 @@ def _svd_samples(rng: np.random.Generator) -> list[Sample]:
 
 
 op(
-    "svd", _svd, cpu=_svd, shape=_svd_shape, rule=_svd_rule, outputs=("u", "s", "v"), samples=_svd_samples, host=True, holomorphic=False, dtypes=NUMBERS,
-    doc="a = u diag(s) v, singular values from the largest.",
+    "svd", _svd, cpu=converging("svd", _svd), shape=_svd_shape, rule=_svd_rule, outputs=("u", "s", "v"), samples=_svd_samples, host=True,
+    holomorphic=False, dtypes=NUMBERS, doc="a = u diag(s) v, singular values from the largest.",
 )  # fmt: skip
 
 
 def _svdvals(a: np.ndarray) -> np.ndarray:
     """Singular values from the largest."""
-    return np.asarray(converged("svdvals", np.linalg.svd, a, compute_uv=False))
+    return np.linalg.svd(a, compute_uv=False)
 
 
 def _svdvals_shape(a: Any) -> Spec:
@@ -133,8 +133,8 @@ def _svdvals_samples(rng: np.random.Generator) -> list[Sample]:
 
 
 op(
-    "svdvals", _svdvals, cpu=_svdvals, shape=_svdvals_shape, rule=_svdvals_rule, outputs=("s",), samples=_svdvals_samples, host=True, holomorphic=False,
-    dtypes=NUMBERS, doc="Singular values.",
+    "svdvals", _svdvals, cpu=converging("svdvals", _svdvals), shape=_svdvals_shape, rule=_svdvals_rule, outputs=("s",), samples=_svdvals_samples, host=True,
+    holomorphic=False, dtypes=NUMBERS, doc="Singular values.",
 )  # fmt: skip
 
 
@@ -144,10 +144,10 @@ def _pinv(a: np.ndarray, atol: np.ndarray, rtol: np.ndarray, *, hermitian: bool)
     if 0 in a.shape[-2:]:
         return np.zeros((*a.shape[:-2], a.shape[-1], a.shape[-2]), a.dtype)
     if hermitian:
-        values, u = converged("pinv", np.linalg.eigh, a)
+        values, u = np.linalg.eigh(a)
         size, v = np.abs(values), u
     else:
-        u, values, vh = converged("pinv", np.linalg.svd, a, full_matrices=False)
+        u, values, vh = np.linalg.svd(a, full_matrices=False)
         size, v = values, vh.swapaxes(-1, -2).conj()
     least = np.maximum(atol, rtol * size.max(axis=-1))[..., None]
     with np.errstate(divide="ignore"):
@@ -189,6 +189,6 @@ def _pinv_samples(rng: np.random.Generator) -> list[Sample]:
 
 
 op(
-    "pinv", _pinv, cpu=_pinv, shape=_pinv_shape, rule=(_pinv_rule, None, None), samples=_pinv_samples, host=True, holomorphic=False, dtypes=NUMBERS,
+    "pinv", _pinv, cpu=converging("pinv", _pinv), shape=_pinv_shape, rule=(_pinv_rule, None, None), samples=_pinv_samples, host=True, holomorphic=False, dtypes=NUMBERS,
     doc="The pseudo-inverse of Moore and Penrose.",
 )  # fmt: skip

@@ -7,6 +7,7 @@ from typing import Any
 import numpy as np
 
 from tritensor.ground.errors import ShapeError
+from tritensor.kernels.factorizations import lu
 from tritensor.kernels.factorizations.lu import factored, first_zero_pivot, order_of
 from tritensor.kernels.factorizations.matrices import NUMBERS, each_or_all, refuse_matrix, refuse_shape, transposed
 from tritensor.kernels.factorizations.triangular import solved_triangular
@@ -20,11 +21,11 @@ def _solved(a: np.ndarray, b: np.ndarray) -> np.ndarray:
     """x with a x = b: LAPACK's gesv of small matrices; of large ones our LU and substitutions, which are more of matrix products."""
     if a.shape[-1] < LARGE:
         return np.linalg.solve(a, b)
-    lu, pivots, info = factored(a)
+    both, pivots, info = factored(a)
     if info.any():
         raise np.linalg.LinAlgError("a pivot is zero")
     y = np.take_along_axis(b, order_of(pivots, a.shape[-1])[..., None], axis=-2)
-    return solved_triangular(lu, solved_triangular(lu, y, upper=False, unitriangular=True), upper=True)
+    return solved_triangular(both, solved_triangular(both, y, upper=False, unitriangular=True), upper=True)
 
 
 def _inverted(a: np.ndarray) -> np.ndarray:
@@ -34,6 +35,14 @@ def _inverted(a: np.ndarray) -> np.ndarray:
 # x = a^-1 b
 def _solve(a: np.ndarray, b: np.ndarray) -> tuple[np.ndarray, np.ndarray]:
     """x with a x = b, and for each matrix the first zero among its pivots, counted from 1 (0: none)."""
+    x, info = np.full_like(b, np.nan), lu.reference(a)[2]
+    for at in np.ndindex(*info.shape):
+        if info[at] == 0:
+            x[at] = np.linalg.solve(a[at], b[at])
+    return x, info
+
+
+def _solve_cpu(a: np.ndarray, b: np.ndarray) -> tuple[np.ndarray, np.ndarray]:
     return each_or_all(_solved, first_zero_pivot, a, b)
 
 
@@ -71,12 +80,16 @@ def _solve_samples(rng: np.random.Generator) -> list[Sample]:
 
 
 op(
-    "solve", _solve, cpu=_solve, shape=_solve_shape, rule=(_solve_rule_a, _solve_rule_b), outputs=("x", "info"), samples=_solve_samples, host=True,
+    "solve", _solve, cpu=_solve_cpu, shape=_solve_shape, rule=(_solve_rule_a, _solve_rule_b), outputs=("x", "info"), samples=_solve_samples, host=True,
     dtypes=NUMBERS, doc="x with a x = b.",
 )  # fmt: skip
 
 
 # y = a^-1
+def _inv(a: np.ndarray) -> tuple[np.ndarray, np.ndarray]:
+    return _solve(a, np.zeros_like(a) + np.eye(a.shape[-1]))
+
+
 def inverse(a: np.ndarray) -> tuple[np.ndarray, np.ndarray]:
     """Inverses, and for each matrix the first zero among its pivots, counted from 1 (0: none)."""
     return each_or_all(_inverted, first_zero_pivot, a)
@@ -102,6 +115,6 @@ def _inv_samples(rng: np.random.Generator) -> list[Sample]:
 
 
 op(
-    "inv", lambda a: inverse(a), shape=_inv_shape, rule=_inv_rule, outputs=("y", "info"), samples=_inv_samples, host=True, dtypes=NUMBERS,
+    "inv", _inv, cpu=inverse, shape=_inv_shape, rule=_inv_rule, outputs=("y", "info"), samples=_inv_samples, host=True, dtypes=NUMBERS,
     doc="Inverses of square matrices.",
 )  # fmt: skip

@@ -64,8 +64,17 @@ def solved_lower(a: np.ndarray, b: np.ndarray, unit: bool) -> np.ndarray:
 
 
 # T x = b, T the upper or lower triangle of a, with ones on its diagonal where unitriangular says so
-def solved_triangular(a: np.ndarray, b: np.ndarray, *, upper: bool, unitriangular: bool = False) -> np.ndarray:
+def _solve_triangular(a: np.ndarray, b: np.ndarray, *, upper: bool, unitriangular: bool = False) -> np.ndarray:
     """x with T x = b; what lies in the other triangle of a is not read."""
+    x, n = np.zeros_like(b), a.shape[-1]
+    for i in range(n - 1, -1, -1) if upper else range(n):
+        others = slice(i + 1, n) if upper else slice(0, i)
+        rest = b[..., i : i + 1, :] - a[..., i : i + 1, others] @ x[..., others, :]
+        x[..., i : i + 1, :] = rest if unitriangular else rest / a[..., i : i + 1, i : i + 1]
+    return x
+
+
+def solved_triangular(a: np.ndarray, b: np.ndarray, *, upper: bool, unitriangular: bool = False) -> np.ndarray:
     with np.errstate(all="ignore"):
         if not upper:
             return solved_lower(a, b, unitriangular)
@@ -109,7 +118,7 @@ def _samples(rng: np.random.Generator) -> list[Sample]:
 
 
 op(
-    "solve_triangular", solved_triangular,
-    cpu=solved_triangular, shape=_shape, rule=(_rule_a, _rule_b), outputs=("x",), samples=_samples, host=True, dtypes=NUMBERS,
-    doc="x with T x = b for a triangle T of a.",
+    "solve_triangular", _solve_triangular,
+    cpu=solved_triangular, shape=_shape, rule=(_rule_a, _rule_b), outputs=("x",), samples=_samples, host=True,
+    dtypes=NUMBERS, doc="x with T x = b for a triangle T of a.",
 )  # fmt: skip

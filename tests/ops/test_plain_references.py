@@ -23,7 +23,7 @@ _SIZES = {"size", "nbytes", "itemsize"}
 _FOR_SPEED = {"empty", "empty_like", "ctypes", "flags", "lru_cache", "cache", "frombuffer", "as_strided"}
 # Families of ops (folders of kernels/) whose references are still the fast ones.
 NOT_YET = (
-    "factorizations", "normalization",
+    "normalization",
 )  # fmt: skip
 
 
