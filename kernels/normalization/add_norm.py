@@ -111,15 +111,16 @@ def _backward(
 
 
 def _reference(
-    x: np.ndarray,
-    residual: np.ndarray,
-    weight: np.ndarray | None = None,
-    bias: np.ndarray | None = None,
-    *,
-    eps: float = 1e-5,
-    axes: int = 1,
-) -> Arrays:
+    x: np.ndarray, residual: np.ndarray, weight: np.ndarray | None = None, bias: np.ndarray | None = None, *, eps: float = 1e-5, axes: int = 1
+) -> Arrays:  # fmt: skip
     """(y, total): total = x + residual, y = (total - mean) / sqrt(var + eps) * weight + bias over the last `axes` dims; also mean and rstd."""
+    y, mean, rstd = layer_norm.reference(x + residual, weight, bias, eps=eps, axes=axes)
+    return y, x + residual, mean, rstd
+
+
+def _cpu(
+    x: np.ndarray, residual: np.ndarray, weight: np.ndarray | None = None, bias: np.ndarray | None = None, *, eps: float = 1e-5, axes: int = 1
+) -> Arrays:  # fmt: skip
     total = x + residual
     y, mean, rstd = rows_cpu.forward(total, weight, bias, eps, axes, True)
     return y, total, mean, rstd
@@ -166,7 +167,7 @@ def _work(x: Any, residual: Any, weight: Any = None, bias: Any = None, **attrs: 
 
 
 op(
-    "add_layer_norm", _reference, cpu=_reference, shape=_shape, forward=_forward, rule=_rule, backward=_backward, cpu_backward=_cpu_backward,
+    "add_layer_norm", _reference, cpu=_cpu, shape=_shape, forward=_forward, rule=_rule, backward=_backward, cpu_backward=_cpu_backward,
     outputs=("y", "total", "mean", "rstd"), residuals=("mean", "rstd"), samples=_samples, sizes=_sizes, work=_work,
     condition=("measured", _gradient_scales, "stored"), autocast="float32",
 )  # fmt: skip
@@ -191,6 +192,11 @@ def _rms_backward(g: Arrays, total: CudaArray, weight: CudaArray | None, rstd: C
 
 def _rms_reference(x: np.ndarray, residual: np.ndarray, weight: np.ndarray | None = None, *, eps: float = 1e-5, axes: int = 1) -> Arrays:
     """(y, total): total = x + residual, y = total / sqrt(mean(total^2) + eps) * weight over the last `axes` dims; also rstd."""
+    y, rstd = rms_norm.reference(x + residual, weight, eps=eps, axes=axes)
+    return y, x + residual, rstd
+
+
+def _rms_cpu(x: np.ndarray, residual: np.ndarray, weight: np.ndarray | None = None, *, eps: float = 1e-5, axes: int = 1) -> Arrays:
     total = x + residual
     y, _, rstd = rows_cpu.forward(total, weight, None, eps, axes, False)
     return y, total, rstd
@@ -233,7 +239,7 @@ def _rms_work(x: Any, residual: Any, weight: Any = None, **attrs: Any) -> Work:
 
 
 op(
-    "add_rms_norm", _rms_reference, cpu=_rms_reference, shape=_rms_shape, forward=_rms_forward, rule=_rms_rule, backward=_rms_backward,
+    "add_rms_norm", _rms_reference, cpu=_rms_cpu, shape=_rms_shape, forward=_rms_forward, rule=_rms_rule, backward=_rms_backward,
     cpu_backward=_rms_cpu_backward, outputs=("y", "total", "rstd"), residuals=("rstd",), samples=_rms_samples, sizes=_rms_sizes,
     work=_rms_work, condition=("measured", _rms_gradient_scales, "stored"), autocast="float32", borrows=("weight", "total"),
 )  # fmt: skip

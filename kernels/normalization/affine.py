@@ -1,11 +1,36 @@
-"""Formulas of normalisation by a mean and a variance that many elements share: forward with weight and bias or without, and backward."""
+"""Formulas of normalisation by a mean and a variance that many elements share: plain, and in kernels, forward with weight and bias or without, and backward."""
 
 from __future__ import annotations
 
+from typing import Any
+
+import numpy as np
 import triton
 
 from tritensor.kernels.parts import maths
 from tritensor.kernels.parts.reduction import ReductionFunctions, zero
+
+
+def moments_of(x: np.ndarray, dims: tuple[int, ...]) -> tuple[np.ndarray, np.ndarray]:
+    """The mean and the variance (of n, not n - 1) over dims, which stay with size 1."""
+    mean = np.mean(x, dims, keepdims=True)
+    return mean, np.mean((x - mean) ** 2, dims, keepdims=True)
+
+
+def normalise(x: np.ndarray, mean: np.ndarray, var: np.ndarray, weight: Any, bias: Any, eps: float) -> np.ndarray:
+    """(x - mean) / sqrt(var + eps) * weight + bias, of arrays that broadcast; without weight or bias where they are None."""
+    return scale_and_shift((x - mean) / np.sqrt(var + eps), weight, bias)
+
+
+def scale_and_shift(y: np.ndarray, weight: Any, bias: Any) -> np.ndarray:
+    """y * weight + bias."""
+    y = y if weight is None else y * weight
+    return y if bias is None else y + bias
+
+
+def beside_channels(v: np.ndarray | None, ndim: int) -> np.ndarray | None:
+    """One number for each channel beside images of ndim dims (batch, channels, ...)."""
+    return v if v is None else v.reshape(-1, *(1,) * (ndim - 2))
 
 
 # y = (x - mean) / sqrt(var + eps) * w + b

@@ -12,7 +12,7 @@ from tritensor.ground import dtypes
 from tritensor.ground.errors import ShapeError
 from tritensor.ground.strides import images
 from tritensor.kernels.normalization import channels_cpu
-from tritensor.kernels.normalization.affine import BACKWARD_OF_ONE, FORWARD, PRODUCTS, of_moments
+from tritensor.kernels.normalization.affine import BACKWARD_OF_ONE, FORWARD, PRODUCTS, beside_channels, moments_of, normalise, of_moments
 from tritensor.kernels.parts import elementwise, maths
 from tritensor.kernels.parts.allocation import allocate
 from tritensor.kernels.parts.axes import deviations
@@ -236,6 +236,13 @@ def _follow_forward(
 def _follow_reference(
     running_mean: np.ndarray, running_var: np.ndarray, mean: np.ndarray, var: np.ndarray, *, momentum: float, correction: float
 ) -> None:
+    running_mean[...] = (1 - momentum) * running_mean + momentum * mean
+    running_var[...] = (1 - momentum) * running_var + momentum * correction * var
+
+
+def _follow_cpu(
+    running_mean: np.ndarray, running_var: np.ndarray, mean: np.ndarray, var: np.ndarray, *, momentum: float, correction: float
+) -> None:
     for running, statistic, share in ((running_mean, mean, momentum), (running_var, var, momentum * correction)):
         kept = np.result_type(dtypes.accumulator(running.dtype), statistic.dtype)
         with np.errstate(all="ignore"):
@@ -392,31 +399,32 @@ def _given_work(x: Any, *vectors: Any, **attrs: Any) -> Work:
     return Work(2 * x.size, 2 * x.size * x.dtype.itemsize)
 
 
-def _reference(x: np.ndarray, weight: np.ndarray | None = None, bias: np.ndarray | None = None, *, eps: float = 1e-5) -> Arrays:
+def reference(x: np.ndarray, weight: np.ndarray | None = None, bias: np.ndarray | None = None, *, eps: float = 1e-5) -> Arrays:
     """(x - mean) / sqrt(var + eps) * weight + bias, with the mean and the variance (of n, not n - 1) of each channel; also those two."""
-    return channels_cpu.forward(x, weight, bias, eps)
+    mean, var = (v.reshape(-1) for v in moments_of(x, others(x.shape)))
+    return given_reference(x, mean, var, weight, bias, eps=eps), mean, var
 
 
-def _given_reference(
+def given_reference(
     x: np.ndarray, mean: np.ndarray, var: np.ndarray, weight: np.ndarray | None = None, bias: np.ndarray | None = None, *, eps: float = 1e-5
 ) -> np.ndarray:
     """(x - mean) / sqrt(var + eps) * weight + bias, with one mean and variance given for each channel."""
-    return channels_cpu.given_forward(x, mean, var, weight, bias, eps)
+    return normalise(x, *[beside_channels(v, x.ndim) for v in (mean, var, weight, bias)], eps)  # type: ignore[arg-type]
 
 
 op(
-    "batch_norm", _reference, cpu=_reference, shape=_shape, forward=_forward, rule=_rule, backward=_backward, cpu_backward=channels_cpu.backward,
-    outputs=("y", "mean", "var"), layout="images", samples=samples, sizes=_sizes, work=_work, condition=("measured", _gradient_scales),
+    "batch_norm", reference, cpu=channels_cpu.forward, shape=_shape, forward=_forward, rule=_rule, backward=_backward,
+    cpu_backward=channels_cpu.backward, outputs=("y", "mean", "var"), layout="images", samples=samples, sizes=_sizes, work=_work, condition=("measured", _gradient_scales),
     borrows=("bias",),
 )  # fmt: skip
 op(
-    "batch_norm_by", _given_reference, cpu=_given_reference, shape=_given_shape, forward=_given_forward, rule=_given_rule, backward=_given_backward,
-    cpu_backward=channels_cpu.given_backward, layout="images", samples=_given_samples, sizes=_given_sizes, work=_given_work,
+    "batch_norm_by", given_reference, cpu=channels_cpu.given_forward, shape=_given_shape, forward=_given_forward, rule=_given_rule,
+    backward=_given_backward, cpu_backward=channels_cpu.given_backward, layout="images", samples=_given_samples, sizes=_given_sizes, work=_given_work,
     borrows=("bias",), condition=("measured", _given_scales),
 )  # fmt: skip
 op(
     "follow_statistics", _follow_reference,
-    cpu=_follow_reference, shape=_follow_shape, forward=_follow_forward, samples=_follow_samples, sizes=_follow_sizes, work=_follow_work,
-    mutates=("running_mean", "running_var"), differentiable=False,
+    cpu=_follow_cpu, shape=_follow_shape, forward=_follow_forward, samples=_follow_samples, sizes=_follow_sizes,
+    work=_follow_work, mutates=("running_mean", "running_var"), differentiable=False,
     doc="Running statistics become (1 - momentum) running + momentum new, the variance's new one times `correction`, in one launch.",
 )  # fmt: skip

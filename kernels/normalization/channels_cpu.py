@@ -52,8 +52,8 @@ def _applied(y: np.ndarray, scale: np.ndarray, bias: Any, kept: np.dtype, given:
     return y.astype(given, copy=False)
 
 
-def forward(x: np.ndarray, weight: np.ndarray | None, bias: np.ndarray | None, eps: float) -> Arrays:
-    """The result, means and variances."""
+def forward(x: np.ndarray, weight: np.ndarray | None = None, bias: np.ndarray | None = None, *, eps: float = 1e-5) -> Arrays:
+    """batch_norm: the result, means and variances."""
     kept, last = dtypes.accumulator(x.dtype), _last(x)
     planes = _planes(x, last)
     if many_floats(planes):
@@ -71,15 +71,9 @@ def forward(x: np.ndarray, weight: np.ndarray | None, bias: np.ndarray | None, e
 
 
 def backward(
-    g: Any,
-    x: np.ndarray,
-    weight: np.ndarray | None,
-    bias: np.ndarray | None,
-    mean: np.ndarray,
-    var: np.ndarray,
-    eps: float,
+    g: Any, x: np.ndarray, weight: np.ndarray | None, bias: np.ndarray | None, mean: np.ndarray, var: np.ndarray, eps: float,
     needs: tuple[bool, ...],
-) -> Arrays:
+) -> Arrays:  # fmt: skip
     """Gradients of x, weight and bias, of those of y, means and variances."""
     kept, last = dtypes.accumulator(x.dtype), _last(x)
     planes, n = _planes(x, last), kept.type(x.size // max(x.shape[1], 1))
@@ -116,9 +110,9 @@ def _as_given(found: Arrays, likes: Arrays, needs: tuple[bool, ...]) -> Arrays:
 
 
 def given_forward(
-    x: np.ndarray, mean: np.ndarray, var: np.ndarray, weight: np.ndarray | None, bias: np.ndarray | None, eps: float
+    x: np.ndarray, mean: np.ndarray, var: np.ndarray, weight: np.ndarray | None = None, bias: np.ndarray | None = None, *, eps: float = 1e-5
 ) -> np.ndarray:
-    """The result with given means and variances."""
+    """batch_norm_by: the result with given means and variances."""
     kept, last = dtypes.accumulator(x.dtype), _last(x)
     planes = _planes(x, last)
     with np.errstate(invalid="ignore", divide="ignore", over="ignore"):

@@ -12,7 +12,16 @@ from tritensor.ground import dtypes
 from tritensor.ground.errors import ShapeError
 from tritensor.ground.strides import images, is_channels_last
 from tritensor.kernels.normalization import groups_cpu
-from tritensor.kernels.normalization.affine import BACKWARD, FORWARD, PRODUCTS, add_two
+from tritensor.kernels.normalization.affine import (
+    BACKWARD,
+    FORWARD,
+    PRODUCTS,
+    add_two,
+    beside_channels,
+    moments_of,
+    normalise,
+    scale_and_shift,
+)
 from tritensor.kernels.parts import elementwise, maths
 from tritensor.kernels.parts.allocation import allocate
 from tritensor.kernels.parts.axes import deviations
@@ -223,15 +232,16 @@ def _work(x: Any, weight: Any = None, bias: Any = None, **attrs: Any) -> Work:
     return Work(8 * x.size, 3 * x.size * x.dtype.itemsize)
 
 
-def _reference(
-    x: np.ndarray, weight: np.ndarray | None = None, bias: np.ndarray | None = None, *, groups: int, eps: float = 1e-5
-) -> Arrays:
+def reference(x: np.ndarray, weight: np.ndarray | None = None, bias: np.ndarray | None = None, *, groups: int, eps: float = 1e-5) -> Arrays:
     """(x - mean) / sqrt(var + eps) * weight + bias, mean and variance (of n) those of each instance's groups of channels; also those two."""
-    return groups_cpu.forward(x, weight, bias, groups, eps)
+    grouped = x.reshape(_split(x.shape, groups))
+    mean, var = moments_of(grouped, (2, 3))
+    h = normalise(grouped, mean, var, None, None, eps).reshape(x.shape)
+    return scale_and_shift(h, *[beside_channels(v, x.ndim) for v in (weight, bias)]), mean[:, :, 0, 0], var[:, :, 0, 0]
 
 
 op(
-    "group_norm", _reference, cpu=_reference, shape=_shape, forward=_forward, rule=_rule, backward=_backward, cpu_backward=groups_cpu.backward,
-    outputs=("y", "mean", "var"), residuals=("mean", "var"), layout="images", samples=_samples, sizes=_sizes, work=_work,
+    "group_norm", reference, cpu=groups_cpu.forward, shape=_shape, forward=_forward, rule=_rule, backward=_backward,
+    cpu_backward=groups_cpu.backward, outputs=("y", "mean", "var"), residuals=("mean", "var"), layout="images", samples=_samples, sizes=_sizes, work=_work,
     borrows=("bias",), condition=("measured", _gradient_scales),
 )  # fmt: skip

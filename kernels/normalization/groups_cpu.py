@@ -120,7 +120,7 @@ def _by_planes(
     return tuple(v.reshape(batch, -1).sum(0) for v in (sc * r, s))
 
 
-def forward(x: np.ndarray, weight: np.ndarray | None, bias: np.ndarray | None, groups: int, eps: float) -> Arrays:
+def forward(x: np.ndarray, weight: np.ndarray | None = None, bias: np.ndarray | None = None, *, groups: int, eps: float = 1e-5) -> Arrays:
     """The result, and means and variances (batch, groups)."""
     kept = dtypes.accumulator(x.dtype)
     rows = _rows(x, groups)

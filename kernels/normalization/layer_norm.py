@@ -9,6 +9,7 @@ import numpy as np
 from tritensor.ground import dtypes
 from tritensor.ground.errors import ShapeError
 from tritensor.kernels.normalization import rows_cpu
+from tritensor.kernels.normalization.affine import moments_of, normalise
 from tritensor.kernels.normalization.row_gradients import gradients
 from tritensor.kernels.normalization.row_kernels import forward_rows, tile
 from tritensor.kernels.parts.axes import deviations
@@ -33,15 +34,9 @@ def _forward(x: CudaArray, weight: CudaArray | None = None, bias: CudaArray | No
 
 
 def _backward(
-    g: CudaArray,
-    x: CudaArray,
-    weight: CudaArray | None,
-    bias: CudaArray | None,
-    mean: CudaArray,
-    rstd: CudaArray,
-    axes: int,
+    g: CudaArray, x: CudaArray, weight: CudaArray | None, bias: CudaArray | None, mean: CudaArray, rstd: CudaArray, axes: int,
     needs: tuple[bool, ...],
-) -> tuple[Any, Any, Any]:
+) -> tuple[Any, Any, Any]:  # fmt: skip
     like = tuple(x.dtype if v is None else v.dtype for v in (weight, bias))
     return gradients(g, x, weight, mean, rstd, axes, needs, like)  # type: ignore[arg-type]
 
@@ -50,6 +45,14 @@ def reference(
     x: np.ndarray, weight: np.ndarray | None = None, bias: np.ndarray | None = None, *, eps: float = 1e-5, axes: int = 1
 ) -> tuple[Any, Any, Any]:
     """(x - mean) / sqrt(var + eps) * weight + bias over the last `axes` dims; also mean and 1 / sqrt(var + eps)."""
+    lead = x.shape[: x.ndim - axes]
+    mean, var = moments_of(x, tuple(range(len(lead), x.ndim)))
+    return normalise(x, mean, var, weight, bias, eps), mean.reshape(lead), 1 / np.sqrt(var + eps).reshape(lead)
+
+
+def _cpu(
+    x: np.ndarray, weight: np.ndarray | None = None, bias: np.ndarray | None = None, *, eps: float = 1e-5, axes: int = 1
+) -> tuple[Any, Any, Any]:
     return rows_cpu.forward(x, weight, bias, eps, axes, True)
 
 
@@ -113,7 +116,7 @@ def _work(x: Any, weight: Any = None, bias: Any = None, **attrs: Any) -> Work:
 
 
 op(
-    "layer_norm", reference, cpu=reference, shape=_shape, forward=_forward, rule=_rule, backward=_backward, cpu_backward=rows_cpu.backward,
+    "layer_norm", reference, cpu=_cpu, shape=_shape, forward=_forward, rule=_rule, backward=_backward, cpu_backward=rows_cpu.backward,
     outputs=("y", "mean", "rstd"), residuals=("mean", "rstd"), samples=samples, sizes=_sizes, work=_work,
     condition=("measured", _gradient_scales),
 )  # fmt: skip

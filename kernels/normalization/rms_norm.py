@@ -38,8 +38,14 @@ def _backward(g: CudaArray, x: CudaArray, weight: CudaArray | None, rstd: CudaAr
     return gradients(g, x, weight, None, rstd, axes, wanted, like)[:2]
 
 
-def _reference(x: np.ndarray, weight: np.ndarray | None = None, *, eps: float = 1e-5, axes: int = 1) -> Arrays:
+def reference(x: np.ndarray, weight: np.ndarray | None = None, *, eps: float = 1e-5, axes: int = 1) -> Arrays:
     """x / sqrt(mean(x^2) + eps) * weight over the last `axes` dims; also 1 / sqrt(mean(x^2) + eps)."""
+    lead = x.shape[: x.ndim - axes]
+    rstd = 1 / np.sqrt(np.mean(x * x, tuple(range(len(lead), x.ndim)), keepdims=True) + eps)
+    return x * rstd * (1 if weight is None else weight), rstd.reshape(lead)
+
+
+def _cpu(x: np.ndarray, weight: np.ndarray | None = None, *, eps: float = 1e-5, axes: int = 1) -> Arrays:
     y, _, rstd = rows_cpu.forward(x, weight, None, eps, axes, False)
     return y, rstd
 
@@ -95,7 +101,7 @@ def _work(x: Any, weight: Any = None, **attrs: Any) -> Work:
 
 
 op(
-    "rms_norm", _reference, cpu=_reference, shape=_shape, forward=_forward, rule=_rule, backward=_backward, cpu_backward=_cpu_backward,
+    "rms_norm", reference, cpu=_cpu, shape=_shape, forward=_forward, rule=_rule, backward=_backward, cpu_backward=_cpu_backward,
     outputs=("y", "rstd"), residuals=("rstd",), samples=_samples, sizes=_sizes, work=_work, condition=("measured", _gradient_scales),
     borrows=("x", "weight"),
 )  # fmt: skip

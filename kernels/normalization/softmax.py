@@ -165,7 +165,20 @@ def backward_rows(g: CudaArray, y: CudaArray, dim: int, log: bool, on: RowTiles)
     return dx
 
 
-# The CPU side.
+# References: plain mathematics.
+def _softmax(x: np.ndarray, *, dim: int) -> np.ndarray:
+    """e^x / sum e^x along dim."""
+    powers = np.exp(x - np.max(x, axis=dim, keepdims=True, initial=-np.inf))
+    return powers / np.sum(powers, axis=dim, keepdims=True)
+
+
+def _log_softmax(x: np.ndarray, *, dim: int) -> np.ndarray:
+    """x - log sum e^x along dim."""
+    below = x - np.max(x, axis=dim, keepdims=True, initial=-np.inf)
+    return below - np.log(np.sum(np.exp(below), axis=dim, keepdims=True))
+
+
+# The CPU.
 def _log_softmax_block(x: np.ndarray, out: np.ndarray, axis: int) -> None:
     np.subtract(x, np.maximum.reduce(x, axis=axis, keepdims=True), out=out)
     total = np.add.reduce(np.exp(out), axis=axis, keepdims=True)
@@ -194,18 +207,6 @@ def _apply(block: Callable[..., None], program: RowProgram, arrays: tuple[np.nda
         return by_rows(block, tuple(a.reshape(1) for a in arrays), np.empty(1, x.dtype), 0).reshape(())
     out = np.empty(x.shape, x.dtype)
     return by_rows(block, arrays, out, axis) if out.size else out
-
-
-def _softmax(x: np.ndarray, *, dim: int) -> np.ndarray:
-    """e^x / sum e^x along dim."""
-    with np.errstate(invalid="ignore"):
-        return _apply(softmax_block, FORWARD[False], (x,), "softmax", dim)
-
-
-def _log_softmax(x: np.ndarray, *, dim: int) -> np.ndarray:
-    """x - log sum e^x along dim."""
-    with np.errstate(invalid="ignore"):
-        return _apply(_log_softmax_block, FORWARD[True], (x,), "log_softmax", dim)
 
 
 # Registration.
@@ -247,7 +248,7 @@ def _log_condition(x: np.ndarray, *, dim: int) -> np.ndarray:
     return np.abs(x - x.max(axis=dim, keepdims=True, initial=-np.inf)) + 1
 
 
-def _register(name: str, log: bool, reference: Any, rule: Any, block: Callable[..., None], condition: Any = None) -> None:
+def _register(name: str, log: bool, reference: Any, rule: Any, blocks: tuple[Callable[..., None], ...], condition: Any = None) -> None:
     def shape(x: Any, *, dim: int) -> Spec:
         refuse_kind(name, x.dtype, ("float",))
         normal_dim(name, dim, len(x.shape))
@@ -261,14 +262,18 @@ def _register(name: str, log: bool, reference: Any, rule: Any, block: Callable[.
         axis = normal_dim(name, dim, len(y.shape))
         return backward_rows(g, y, axis, log, tiles_for("softmax", y.shape, axis, y.dtype))
 
+    def cpu(x: np.ndarray, *, dim: int) -> np.ndarray:
+        with np.errstate(invalid="ignore"):
+            return _apply(blocks[0], FORWARD[log], (x,), name, dim)
+
     def cpu_backward(g: np.ndarray, y: np.ndarray, dim: int) -> np.ndarray:
-        return _apply(block, BACKWARD[log], (g, y), name, dim)
+        return _apply(blocks[1], BACKWARD[log], (g, y), name, dim)
 
     op(
-        name, reference, cpu=reference, shape=shape, forward=forward, rule=(rule,), backward=(backward,), cpu_backward=(cpu_backward,),
+        name, reference, cpu=cpu, shape=shape, forward=forward, rule=(rule,), backward=(backward,), cpu_backward=(cpu_backward,),
         samples=samples, sizes=_sizes, work=_work, condition=condition,
     )  # fmt: skip
 
 
-_register("softmax", False, _softmax, _softmax_rule, _softmax_backward_block)
-_register("log_softmax", True, _log_softmax, _log_softmax_rule, _log_softmax_backward_block, _log_condition)
+_register("softmax", False, _softmax, _softmax_rule, (softmax_block, _softmax_backward_block))
+_register("log_softmax", True, _log_softmax, _log_softmax_rule, (_log_softmax_block, _log_softmax_backward_block), _log_condition)

@@ -438,6 +438,6 @@ def reduction(
         return ys if len(ys) > 1 else ys[0]
 
     return op(
-        name, reference, cpu=cpu or reference, shape=shape, forward=forward or folded, rule=rule, backward=backward, cpu_backward=cpu_backward,
+        name, reference, cpu=cpu, shape=shape, forward=forward or folded, rule=rule, backward=backward, cpu_backward=cpu_backward,
         samples=samples, outputs=outputs, differentiable=rule is not None, **more,
     )  # fmt: skip

@@ -21,10 +21,6 @@ LINES = 15  # of one function
 FAST = ("tritensor.llvm", "tritensor.kernels.parts.cpu", "tritensor.kernels.parts.formula_llvm")
 _SIZES = {"size", "nbytes", "itemsize"}
 _FOR_SPEED = {"empty", "empty_like", "ctypes", "flags", "lru_cache", "cache", "frombuffer", "as_strided"}
-# Families of ops (folders of kernels/) whose references are still the fast ones.
-NOT_YET = (
-    "normalization",
-)  # fmt: skip
 
 
 def family(record: Op) -> str:
@@ -94,8 +90,6 @@ def _faults_of(tree: ast.AST) -> Iterator[str]:
 
 @pytest.mark.parametrize("name", sorted({home.split(".")[2] for home in registry.index.values()}))
 def test_references_are_plain(name: str) -> None:
-    if name in NOT_YET:
-        return
     found = [
         f"{r.name}: {said}" for r in registry.everything().values() if family(r) == name and not r.view for said in faults(r.reference)
     ]
@@ -116,6 +110,6 @@ def test_what_is_there_for_speed_is_found() -> None:
 
 
 def test_a_cpu_side_that_is_the_reference_is_left_out() -> None:
-    records = [r for r in registry.everything().values() if family(r) not in NOT_YET and not r.view and not r.mutates]
+    records = [r for r in registry.everything().values() if not r.view and not r.mutates]
     same = [r.name for r in records if r.cpu is r.reference and not isinstance(r.cpu, np.ufunc)]  # elementwise() takes a ufunc as it is
     assert not same, f"leave cpu out: {same}"

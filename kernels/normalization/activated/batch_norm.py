@@ -45,15 +45,8 @@ def _shape(x: Any, weight: Any, bias: Any, residual: Any = None, *, activation: 
 
 
 def _applied(
-    x: CudaArray,
-    mean: CudaArray,
-    var: CudaArray,
-    weight: CudaArray,
-    bias: CudaArray,
-    residual: CudaArray | None,
-    activation: str,
-    eps: float,
-) -> CudaArray:
+    x: CudaArray, mean: CudaArray, var: CudaArray, weight: CudaArray, bias: CudaArray, residual: CudaArray | None, activation: str, eps: float
+) -> CudaArray:  # fmt: skip
     y = plain.like(x)
     formula = formulas.of(activation, x.dtype, residual is not None).forward
     vectors = [plain.along(v, x.shape) for v in (mean, var, weight, bias)]
@@ -106,7 +99,14 @@ def _reference(
 
     x and residual (batch, channels, ...) of one type, weight and bias (channels,); activation: "relu", "gelu", "gelu_tanh" or "silu".
     """
-    z, mean, var = channels_cpu.forward(widened(x), weight, bias, eps)
+    z, mean, var = plain.reference(x, weight, bias, eps=eps)
+    return formulas.activate(activation, z if residual is None else z + residual), mean, var
+
+
+def _cpu(
+    x: np.ndarray, weight: np.ndarray, bias: np.ndarray, residual: np.ndarray | None = None, *, activation: str = "relu", eps: float = 1e-5
+) -> Arrays:
+    z, mean, var = channels_cpu.forward(widened(x), weight, bias, eps=eps)
     return named.of_numpy(activation, _summed(z, residual)).astype(x.dtype, copy=False), mean, var
 
 
@@ -125,7 +125,7 @@ def _cpu_backward(
 ) -> Arrays:  # fmt: skip
     up, dm, dv = g
     wide = widened(x)
-    u = None if up is None else _passed(up, channels_cpu.given_forward(wide, mean, var, weight, bias, eps), residual, activation)
+    u = None if up is None else _passed(up, channels_cpu.given_forward(wide, mean, var, weight, bias, eps=eps), residual, activation)
     dx, dw, db = channels_cpu.backward((u, dm, dv), wide, weight, bias, mean, var, eps, needs[:3])
     through = np.zeros_like(x) if u is None else u.astype(x.dtype, copy=False)
     found = (None if dx is None else dx.astype(x.dtype, copy=False), dw, db, through)
@@ -188,7 +188,7 @@ def _work(x: Any, weight: Any, bias: Any, residual: Any = None, **attrs: Any) ->
 
 
 op(
-    "batch_norm_activation", _reference, cpu=_reference, shape=_shape, forward=_forward, rule=_rule, backward=_backward, cpu_backward=_cpu_backward,
+    "batch_norm_activation", _reference, cpu=_cpu, shape=_shape, forward=_forward, rule=_rule, backward=_backward, cpu_backward=_cpu_backward,
     outputs=("y", "mean", "var"), layout="images", samples=_samples, sizes=_sizes, work=_work, condition=("measured", _gradient_scales),
     borrows=("bias", "residual"),
 )  # fmt: skip
@@ -236,7 +236,15 @@ def _by_reference(
 
     x and residual (batch, channels, ...) of one type, the others (channels,); activation: "relu", "gelu", "gelu_tanh" or "silu".
     """
-    z = channels_cpu.given_forward(widened(x), mean, var, weight, bias, eps)
+    z = plain.given_reference(x, mean, var, weight, bias, eps=eps)
+    return formulas.activate(activation, z if residual is None else z + residual)
+
+
+def _by_cpu(
+    x: np.ndarray, mean: np.ndarray, var: np.ndarray, weight: np.ndarray, bias: np.ndarray, residual: np.ndarray | None = None, *,
+    activation: str = "relu", eps: float = 1e-5,
+) -> np.ndarray:  # fmt: skip
+    z = channels_cpu.given_forward(widened(x), mean, var, weight, bias, eps=eps)
     return named.of_numpy(activation, _summed(z, residual)).astype(x.dtype, copy=False)  # type: ignore[no-any-return]
 
 
@@ -245,7 +253,7 @@ def _by_cpu_backward(
     activation: str, eps: float, needs: tuple[bool, ...],
 ) -> Arrays:  # fmt: skip
     wide = widened(x)
-    u = _passed(g, channels_cpu.given_forward(wide, mean, var, weight, bias, eps), residual, activation)
+    u = _passed(g, channels_cpu.given_forward(wide, mean, var, weight, bias, eps=eps), residual, activation)
     dx, *vectors = channels_cpu.given_backward(u, wide, mean, var, weight, bias, eps, needs[:5])
     through = u.astype(x.dtype, copy=False) if needs[5] else None
     return None if dx is None else dx.astype(x.dtype, copy=False), *vectors, through
@@ -295,7 +303,7 @@ def _by_work(x: Any, mean: Any, var: Any, weight: Any, bias: Any, residual: Any 
 
 
 op(
-    "batch_norm_by_activation", _by_reference, cpu=_by_reference, shape=_by_shape, forward=_by_forward, rule=_by_rule, backward=_by_backward,
+    "batch_norm_by_activation", _by_reference, cpu=_by_cpu, shape=_by_shape, forward=_by_forward, rule=_by_rule, backward=_by_backward,
     cpu_backward=_by_cpu_backward, layout="images", samples=_by_samples, sizes=_by_sizes, work=_by_work,
     borrows=("bias", "residual"), condition=("measured", _by_scales),
 )  # fmt: skip

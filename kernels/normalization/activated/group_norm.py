@@ -39,7 +39,12 @@ def _reference(x: np.ndarray, weight: np.ndarray, bias: np.ndarray, *, groups: i
 
     x (batch, channels, ...), weight and bias (channels,); activation: "relu", "gelu", "gelu_tanh" or "silu".
     """
-    z, mean, var = groups_cpu.forward(widened(x), weight, bias, groups, eps)
+    z, mean, var = plain.reference(x, weight, bias, groups=groups, eps=eps)
+    return formulas.activate(activation, z), mean, var
+
+
+def _cpu(x: np.ndarray, weight: np.ndarray, bias: np.ndarray, *, groups: int, activation: str = "silu", eps: float = 1e-5) -> Arrays:
+    z, mean, var = groups_cpu.forward(widened(x), weight, bias, groups=groups, eps=eps)
     return named.of_numpy(activation, z).astype(x.dtype, copy=False), mean, var
 
 
@@ -48,7 +53,7 @@ def _cpu_backward(
     eps: float, needs: tuple[bool, ...],
 ) -> Arrays:  # fmt: skip
     wide = widened(x)
-    u = named.ON_NUMPY[activation](widened(g), groups_cpu.forward(wide, weight, bias, groups, eps)[0])
+    u = named.ON_NUMPY[activation](widened(g), groups_cpu.forward(wide, weight, bias, groups=groups, eps=eps)[0])
     dx, dw, db = groups_cpu.backward(u, wide, weight, bias, mean, var, groups, eps, needs)
     return None if dx is None else dx.astype(x.dtype, copy=False), dw, db
 
@@ -91,7 +96,7 @@ def _work(x: Any, weight: Any, bias: Any, **attrs: Any) -> Work:
 
 
 op(
-    "group_norm_activation", _reference, cpu=_reference, shape=_shape, forward=_forward, rule=_rule, backward=_backward, cpu_backward=_cpu_backward,
+    "group_norm_activation", _reference, cpu=_cpu, shape=_shape, forward=_forward, rule=_rule, backward=_backward, cpu_backward=_cpu_backward,
     outputs=("y", "mean", "var"), residuals=("mean", "var"), layout="images", samples=_samples, sizes=_sizes, work=_work,
     borrows=("bias",), condition=("measured", _gradient_scales),
 )  # fmt: skip
