@@ -17,7 +17,7 @@ from tritensor.kernels.parts.formulas.activations import relu, relu_grad
 from tritensor.ops.array import CudaArray
 from tritensor.ops.table import Sample, op, registry
 
-_on_tensors = backends.twin(relu_grad, backends.on_tensors)
+_on_tensors = backends.translate(relu_grad, backends.on_tensors)
 _on_gpu = backward_of((relu_grad,))[0]
 _on_numpy = numpy_gradient(relu_grad, False)
 FEW = 3  # of the convolution's samples, which reach its own paths: an image without features, strides, dilations

@@ -13,7 +13,7 @@ from tritensor.kernels.parts import backends, maths
 from tritensor.kernels.parts.cpu.blocks import blocked, evaluate, in_expression, zeroed
 from tritensor.kernels.parts.cpu.special import gelu32_gradient, gelu_block
 from tritensor.kernels.parts.elementwise import backward_of, elementwise, forward_of, shape_rule, work
-from tritensor.kernels.parts.formula_llvm import loop_of, natively, numpy_gradient
+from tritensor.kernels.parts.formula_llvm import formula_loop, numpy_gradient, with_machine_code
 from tritensor.kernels.parts.formulas import activations as formulas
 from tritensor.kernels.parts.pointwise_samples import Domain, sample_calls, timed_calls
 from tritensor.llvm.loops import MANY
@@ -38,7 +38,7 @@ def _relu_cpu(x: np.ndarray, *, out: np.ndarray | None = None) -> Any:
 _relu_cpu.bare = lambda x: np.maximum(x, _ZEROS[x.dtype.char])  # type: ignore[attr-defined]
 
 
-_RELU_GRADIENT = loop_of(formulas.relu_grad)
+_RELU_GRADIENT = formula_loop(formulas.relu_grad)
 
 
 def _relu_cpu_backward(g: np.ndarray, y: np.ndarray) -> np.ndarray:
@@ -185,9 +185,9 @@ _GELU = {"none": (formulas.gelu, formulas.gelu_grad), "tanh": (formulas.gelu_tan
 _FORWARD = {form: forward_of(f, "gelu", ("x",), {}, "same") for form, (f, _) in _GELU.items()}
 _BACKWARD = {form: backward_of((f,))[0] for form, (_, f) in _GELU.items()}
 _CPU_BACKWARD = {form: numpy_gradient(f, False) for form, (_, f) in _GELU.items()}
-_RULE = {form: backends.twin(f, backends.on_tensors) for form, (_, f) in _GELU.items()}
+_RULE = {form: backends.translate(f, backends.on_tensors) for form, (_, f) in _GELU.items()}
 _ON_FEW = {"none": blocked(gelu_block), "tanh": in_expression(lambda x: x / (1 + np.exp(-x * (_SLOPE + _CUBIC * x * x))))}
-_CPU = {form: natively(_ON_FEW[form], loop_of(f), FLOATS) for form, (f, _) in _GELU.items()}
+_CPU = {form: with_machine_code(_ON_FEW[form], formula_loop(f), FLOATS) for form, (f, _) in _GELU.items()}
 _erfc = np.vectorize(math.erfc, otypes=[np.float64])
 
 

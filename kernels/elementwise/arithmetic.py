@@ -50,11 +50,6 @@ def _mul_b(g, a):
 
 # y = a / b; dy/da = 1 / b, dy/db = -a / b^2
 @triton.jit
-def _div(a, b):
-    return maths.div(a, b)
-
-
-@triton.jit
 def _div_a(g, b):
     return maths.div(g, maths.safe(g, b))
 
@@ -65,18 +60,7 @@ def _div_b(g, a, b):
     return maths.div(maths.chain_div(g, -a, d), d)
 
 
-# y = -x
-@triton.jit
-def _neg(x):
-    return maths.neg(x)
-
-
-# y = |x|; the slope at 0 and at NaN is 0
-@triton.jit
-def _abs(x):
-    return maths.abs(x)
-
-
+# d|x|/dx: the slope at 0 and at NaN is 0
 @triton.jit
 def _abs_grad(g, x):
     return g * maths.sign(x)
@@ -93,20 +77,10 @@ def _square_grad(g, x):
     return g * (2.0 * x)
 
 
-@triton.jit
-def _sqrt(x):
-    return maths.sqrt(x)
-
-
 # d sqrt(x)/dx = 1 / (2 sqrt(x))
 @triton.jit
 def _sqrt_grad(g, y):
     return maths.div(0.5 * g, maths.safe(g, y))
-
-
-@triton.jit
-def _rsqrt(x):
-    return maths.rsqrt(x)
 
 
 # d x^(-1/2)/dx = -y^3 / 2
@@ -169,16 +143,16 @@ _NONZERO = Domain(-2.0, 2.0, (0.0,))
 elementwise("add", _add, (unchanged, unchanged), np.add, promote="same", kinds=ANY, dtypes=TYPES)
 elementwise("sub", _sub, _MINUS, np.subtract, promote="same", kinds=NUMBERS, one_rounding=True, dtypes=TYPES)
 elementwise("mul", _mul, (_mul_a, _mul_b), np.multiply, promote="same", kinds=ANY, one_rounding=True, dtypes=TYPES)
-elementwise("div", _div, (_div_a, _div_b), np.true_divide, domain=(Domain(-2.0, 2.0), _NONZERO))
-elementwise("neg", _neg, _negated, np.negative, cpu=_neg_cpu, promote="same", kinds=NUMBERS, one_rounding=True, dtypes=TYPES)
+elementwise("div", maths.div, (_div_a, _div_b), np.true_divide, domain=(Domain(-2.0, 2.0), _NONZERO))
+elementwise("neg", maths.neg, _negated, np.negative, cpu=_neg_cpu, promote="same", kinds=NUMBERS, one_rounding=True, dtypes=TYPES)
 elementwise(
-    "abs", _abs, _abs_grad, np.abs, promote="same", result="real", kinds=ANY, domain=_NONZERO, dtypes=TYPES, holomorphic=False,
+    "abs", maths.abs, _abs_grad, np.abs, promote="same", result="real", kinds=ANY, domain=_NONZERO, dtypes=TYPES, holomorphic=False,
 )  # fmt: skip
 elementwise(
     "lerp", _lerp, (_lerp_a, _lerp_b, _lerp_w), _lerp_reference, kinds=("float",),
     domain=(Domain(0.5, 1.0), Domain(2.0, 3.0), Domain(0.05, 0.95, (0.5,))), scalars=False,  # where nothing cancels
 )  # fmt: skip
 elementwise("square", _square, _square_grad, np.square, promote="same", kinds=NUMBERS, dtypes=TYPES)
-elementwise("sqrt", _sqrt, _sqrt_grad, np.sqrt, domain=Domain(0.1, 4.0))
-elementwise("rsqrt", _rsqrt, _rsqrt_grad, lambda x: 1 / np.sqrt(x), domain=Domain(0.1, 4.0))
+elementwise("sqrt", maths.sqrt, _sqrt_grad, np.sqrt, domain=Domain(0.1, 4.0))
+elementwise("rsqrt", maths.rsqrt, _rsqrt_grad, lambda x: 1 / np.sqrt(x), domain=Domain(0.1, 4.0))
 elementwise("reciprocal", _reciprocal, _reciprocal_grad, np.reciprocal, domain=Domain(0.4, 3.0), native=FLOATS)

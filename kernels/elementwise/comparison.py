@@ -160,7 +160,7 @@ _SHIFTED: tuple[tuple[str, Any, Any], ...] = (
 
 def _native(name: str) -> tuple[str, ...]:
     """Types of which machine code is faster than numpy, whose truth of a float goes number by number."""
-    return FLOATS if name.startswith("logical") else formula_llvm.NARROW
+    return FLOATS if name.startswith("logical") else formula_llvm.HALF_TYPES
 
 
 for _name, _formula, _reference, _kinds in _COMPARED:

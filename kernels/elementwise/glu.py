@@ -16,22 +16,12 @@ from tritensor.kernels.parts.allocation import allocate
 from tritensor.kernels.parts.copying import dense, lying
 from tritensor.kernels.parts.cpu.blocks import BLOCK
 from tritensor.kernels.parts.elementwise import run
-from tritensor.kernels.parts.formula_llvm import loop_of, numpy_gradient
+from tritensor.kernels.parts.formula_llvm import formula_loop, numpy_gradient
 from tritensor.ops.array import CudaArray, element_strides, is_contiguous
 from tritensor.ops.table import Sample, Spec, Work, op, ops, refuse_kind
 
 
 # y = a sigmoid(b); dy/da = sigmoid(b), dy/db = a sigmoid(b) sigmoid(-b)
-@triton.jit
-def _gate(a, b):
-    return maths.gated(a, b)
-
-
-@triton.jit
-def _gate_grad_a(g, b):
-    return maths.gated(g, b)
-
-
 @triton.jit
 def _gate_grad_b(g, a, b):
     s = maths.sigmoid(b)
@@ -54,9 +44,8 @@ def _shape(x: Any, *, dim: int) -> Spec:
     return Spec(_halved(tuple(x.shape), dim), x.dtype)
 
 
-_FORMULAS = (_gate, _gate_grad_a, _gate_grad_b)
-_LOOPS = {f: loop_of(f) for f in _FORMULAS}
-_NUMPY: dict[Any, Callable[..., np.ndarray]] = {f: numpy_gradient(f, False) for f in _FORMULAS}
+_LOOPS = {f: formula_loop(f) for f in (maths.gated, _gate_grad_b)}
+_NUMPY: dict[Any, Callable[..., np.ndarray]] = {f: numpy_gradient(f, False) for f in _LOOPS}
 
 
 def _in_blocks(formula: Any, outer: int, inner: int, inputs: tuple[np.ndarray, ...], out: np.ndarray) -> None:
@@ -80,7 +69,7 @@ def _cpu(x: np.ndarray, *, dim: int) -> np.ndarray:
     outer, inner = _parts(x.shape, dim)
     halves = np.ascontiguousarray(x).reshape(outer, 2, inner)
     y = np.empty(_halved(x.shape, dim), x.dtype)
-    _in_blocks(_gate, outer, inner, (halves[:, 0], halves[:, 1]), y.reshape(outer, inner))
+    _in_blocks(maths.gated, outer, inner, (halves[:, 0], halves[:, 1]), y.reshape(outer, inner))
     return _as_a_half(y, x)
 
 
@@ -93,7 +82,7 @@ def _forward(x: CudaArray, *, dim: int) -> CudaArray:
     outer, inner = _parts(x.shape, dim)
     halves = dense(x).reshape((outer, 2, inner))
     y = allocate((outer, inner), x.dtype, x)
-    run((_gate,), ((0, 1),), (halves[:, 0], halves[:, 1]), (y,), x.dtype)
+    run((maths.gated,), ((0, 1),), (halves[:, 0], halves[:, 1]), (y,), x.dtype)
     return _as_a_half(y.reshape(_halved(x.shape, dim)), x)
 
 
@@ -108,7 +97,7 @@ def _backward(g: CudaArray, x: CudaArray, dim: int) -> CudaArray:
     outer, inner = _parts(x.shape, dim)
     halves, up = dense(x).reshape((outer, 2, inner)), dense(g).reshape((outer, inner))
     dx = allocate((outer, 2, inner), x.dtype, x)
-    run((_gate_grad_a, _gate_grad_b), ((0, 2), (0, 1, 2)), (up, halves[:, 0], halves[:, 1]), (dx[:, 0], dx[:, 1]), x.dtype)
+    run((maths.gated, _gate_grad_b), ((0, 2), (0, 1, 2)), (up, halves[:, 0], halves[:, 1]), (dx[:, 0], dx[:, 1]), x.dtype)
     return dx.reshape(x.shape)
 
 
@@ -117,7 +106,7 @@ def _cpu_backward(g: np.ndarray, x: np.ndarray, dim: int) -> np.ndarray:
     halves, up = np.ascontiguousarray(x).reshape(outer, 2, inner), np.ascontiguousarray(g).reshape(outer, inner)
     dx = np.empty(x.shape, x.dtype)
     down = dx.reshape(outer, 2, inner)
-    _in_blocks(_gate_grad_a, outer, inner, (up, halves[:, 1]), down[:, 0])
+    _in_blocks(maths.gated, outer, inner, (up, halves[:, 1]), down[:, 0])
     _in_blocks(_gate_grad_b, outer, inner, (up, halves[:, 0], halves[:, 1]), down[:, 1])
     return dx
 

@@ -30,11 +30,6 @@ _REAL = ("uint", "int", "float")
 
 # y = a^b
 @triton.jit
-def _pow(a, b):
-    return maths.pow(a, b)
-
-
-@triton.jit
 def _integer_pow(a, b):
     """Square and multiply, wrapping as integers do; a negative exponent gives 0, but 1 or -1 for a base of 1 or -1."""
     zero = a * 0 + b * 0  # of the type of both: a number is one of its own width
@@ -70,18 +65,8 @@ def _cubed(a):
 
 
 @triton.jit
-def _root(a):
-    return maths.sqrt(a)
-
-
-@triton.jit
 def _inverse(a):
     return maths.div(maths.ones(a), a)
-
-
-@triton.jit
-def _inverse_root(a):
-    return maths.rsqrt(a)
 
 
 @triton.jit
@@ -102,8 +87,8 @@ _SHORT: dict[float, tuple[Any, Callable[..., Any], bool]] = {  # exponent: kerne
     1: (_itself, lambda a, out: np.positive(a, out=out), True),
     2: (_squared, lambda a, out: np.multiply(a, a, out=out), True),
     3: (_cubed, _cube, True),
-    0.5: (_root, lambda a, out: np.sqrt(a, out=out), False),
-    -0.5: (_inverse_root, _inverse_root_numpy, False),
+    0.5: (maths.sqrt, lambda a, out: np.sqrt(a, out=out), False),
+    -0.5: (maths.rsqrt, _inverse_root_numpy, False),
     -1: (_inverse, lambda a, out: np.divide(a.dtype.type(1), a, out=out), False),
 }
 
@@ -116,7 +101,9 @@ def _short(a: Any, b: Any) -> tuple[Any, Callable[..., Any], bool] | None:
     return found if found is not None and (found[2] or dtypes.is_float(a.dtype)) else None
 
 
-_real_pow = formula_llvm.natively(binary(np.power, ("a", "b"), False), formula_llvm.loop_of(_pow), ("float16", "bfloat16", "float32"))
+_real_pow = formula_llvm.with_machine_code(
+    binary(np.power, ("a", "b"), False), formula_llvm.formula_loop(maths.pow), ("float16", "bfloat16", "float32")
+)
 
 
 def _refuse_fraction(a: Any, b: Any) -> None:
@@ -171,7 +158,7 @@ def _pow_forward(a: Any, b: Any, *, out: CudaArray | None = None) -> CudaArray:
     elif way is not None:
         run((way[0],), ((0,),), (a,), (out,), array.dtype)
     else:
-        run((_pow if dtypes.is_float(array.dtype) else _integer_pow,), ((0, 1),), (a, b), (out,), array.dtype)
+        run((maths.pow if dtypes.is_float(array.dtype) else _integer_pow,), ((0, 1),), (a, b), (out,), array.dtype)
     return out
 
 
@@ -193,7 +180,7 @@ def _square_a(g, a):
 
 _pow_a_kernel, _pow_b_kernel, _square_a_kernel = (backward_of((f,))[0] for f in (_pow_a, _pow_b, _square_a))
 _pow_a_numpy, _pow_b_numpy, _square_a_numpy = (formula_llvm.numpy_gradient(f, False) for f in (_pow_a, _pow_b, _square_a))
-_pow_a_rule, _pow_b_real = (backends.twin(f, backends.on_tensors) for f in (_pow_a, _pow_b))
+_pow_a_rule, _pow_b_real = (backends.translate(f, backends.on_tensors) for f in (_pow_a, _pow_b))
 
 
 def _pow_b_rule(g: Any, y: Any, a: Any, b: Any) -> Any:
@@ -241,7 +228,7 @@ def _pow_samples(rng: np.random.Generator) -> list[Sample]:
 
 
 elementwise(
-    "pow", _pow, (_pow_a, _pow_b), _pow_reference, cpu=_pow_cpu, promote="same", kinds=ANY, native=(), forward=_pow_forward, rule=(_pow_a_rule, _pow_b_rule),
+    "pow", maths.pow, (_pow_a, _pow_b), _pow_reference, cpu=_pow_cpu, promote="same", kinds=ANY, native=(), forward=_pow_forward, rule=(_pow_a_rule, _pow_b_rule),
     backward=(_pow_a_backward, _pow_b_kernel), cpu_backward=(_pow_a_cpu_backward, _pow_b_numpy), domain=(Domain(0.3, 2.5), Domain(-1.5, 1.5)),
     extra=_pow_samples,
 )  # fmt: skip
@@ -261,26 +248,11 @@ def _remainder_b(g, a, b):
 
 # r = a - trunc(a / b) b: the sign of a
 @triton.jit
-def _fmod(a, b):
-    return maths.fmod(a, b)
-
-
-@triton.jit
 def _fmod_b(g, a, b):
     return -g * maths.trunc_divide(a, b)
 
 
 # q = floor(a / b), trunc(a / b): step functions, their gradients are 0
-@triton.jit
-def _floor_divide(a, b):
-    return maths.floor_divide(a, b)
-
-
-@triton.jit
-def _trunc_divide(a, b):
-    return maths.trunc_divide(a, b)
-
-
 @triton.jit
 def _integer_remainder(a, b):
     r = a % b
@@ -370,15 +342,15 @@ for _name, _formula, _whole, _ufunc, _floating, _second in (
         backends.in_numpy(_remainder),
         _remainder_b,
     ),  # a zero has the sign of a, as in PyTorch
-    ("fmod", _fmod, _integer_fmod, np.fmod, np.fmod, _fmod_b),
+    ("fmod", maths.fmod, _integer_fmod, np.fmod, np.fmod, _fmod_b),
 ):
     elementwise(
         _name, _formula, (unchanged, _second), _ufunc, cpu=_by_kind(_name, _floating, _ufunc), promote="same", kinds=_REAL,
         forward=_of_kind(_name, _formula, _whole), domain=_AWAY, dtypes=FLOATS, extra=_apart,
     )  # fmt: skip
 for _name, _formula, _whole, _reference, _floating, _integers in (
-    ("floor_divide", _floor_divide, _integer_floor_divide, np.floor_divide, np.floor_divide, np.floor_divide),
-    ("trunc_divide", _trunc_divide, _integer_trunc_divide, _quotient, backends.in_numpy(_trunc_divide), _whole_quotient),
+    ("floor_divide", maths.floor_divide, _integer_floor_divide, np.floor_divide, np.floor_divide, np.floor_divide),
+    ("trunc_divide", maths.trunc_divide, _integer_trunc_divide, _quotient, backends.in_numpy(maths.trunc_divide), _whole_quotient),
 ):
     elementwise(
         _name, _formula, (flat, flat), _reference, cpu=_by_kind(_name, _floating, _integers), promote="same", kinds=_REAL,

@@ -5,39 +5,11 @@ from __future__ import annotations
 from typing import Any
 
 import numpy as np
-import triton
 
 from tritensor.kernels.parts import backends, maths
 from tritensor.kernels.parts.elementwise import elementwise, flat
 from tritensor.kernels.parts.pointwise_samples import Domain
 from tritensor.ops.table import FLOATS, Sample, ops
-
-
-@triton.jit
-def _floor(x):
-    return maths.floor(x)
-
-
-@triton.jit
-def _ceil(x):
-    return maths.ceil(x)
-
-
-@triton.jit
-def _trunc(x):
-    return maths.trunc(x)
-
-
-# to the nearest whole number, halves to the even one
-@triton.jit
-def _round(x):
-    return maths.rint(x)
-
-
-# y = 1, 0 or -1; 0 of NaN, as PyTorch has it
-@triton.jit
-def _sign(x):
-    return maths.sign(x)
 
 
 def _halves(rng: np.random.Generator) -> list[Sample]:
@@ -46,17 +18,17 @@ def _halves(rng: np.random.Generator) -> list[Sample]:
 
 _BETWEEN = Domain(0.1, 0.4)
 for _name, _formula, _ufunc in (
-    ("floor", _floor, np.floor),
-    ("ceil", _ceil, np.ceil),
-    ("trunc", _trunc, np.trunc),
-    ("round", _round, np.rint),
+    ("floor", maths.floor, np.floor),
+    ("ceil", maths.ceil, np.ceil),
+    ("trunc", maths.trunc, np.trunc),
+    ("round", maths.rint, np.rint),
 ):
     elementwise(_name, _formula, flat, _ufunc, kinds=("float",), domain=_BETWEEN, one_rounding=True, extra=_halves)
 
 
 def _sign_reference(x: np.ndarray) -> np.ndarray:
     s = np.sign(1 * x)  # of truth values, too
-    return np.where(np.isnan(s), 0, s)
+    return np.where(np.isnan(s), 0, s)  # as PyTorch has it
 
 
 def _sign_rule(g: Any, x: Any) -> Any:
@@ -69,6 +41,6 @@ def _sign_rule(g: Any, x: Any) -> Any:
 
 
 elementwise(
-    "sign", _sign, flat, _sign_reference, cpu=backends.numpy_sign, promote="same", kinds=("bool", "uint", "int", "float", "complex"), holomorphic=False,
+    "sign", maths.sign, flat, _sign_reference, cpu=backends.sign_of_array, promote="same", kinds=("bool", "uint", "int", "float", "complex"), holomorphic=False,
     rule=(_sign_rule,), domain=Domain(-2.0, 2.0, (0.0,)), one_rounding=True, borrows=("x",), dtypes=(*FLOATS, "int64", "uint8"),
 )  # fmt: skip

@@ -27,16 +27,6 @@ _TYPES = (*FLOATS, "int32", "int64", "uint8", "bool")
 
 # y = max(a, b); at a tie half of the gradient goes to each
 @triton.jit
-def _maximum(a, b):
-    return maths.maximum(a, b)
-
-
-@triton.jit
-def _minimum(a, b):
-    return maths.minimum(a, b)
-
-
-@triton.jit
 def _larger(g, a, b):
     return maths.where(a == b, 0.5 * g, maths.where(a < b, maths.zeros(g), g))
 
@@ -78,8 +68,8 @@ def _ties(rng: np.random.Generator) -> list[Sample]:
 
 
 for _name, _formula, _gradients, _ufunc, _losing in (
-    ("maximum", _maximum, (_larger, _larger_second), np.maximum, np.less),
-    ("minimum", _minimum, (_smaller, _smaller_second), np.minimum, np.greater),
+    ("maximum", maths.maximum, (_larger, _larger_second), np.maximum, np.less),
+    ("minimum", maths.minimum, (_smaller, _smaller_second), np.minimum, np.greater),
 ):
     elementwise(
         _name, _formula, _gradients, _ufunc, promote="same", kinds=_REAL, dtypes=_TYPES, extra=_ties,
@@ -129,14 +119,14 @@ def _where_shape(condition: Any, a: Any, b: Any) -> Spec:
     return Spec(broadcast("where", *[s for _, s in shapes], labels=[label for label, _ in shapes]), _where_type(a, b))
 
 
-_where_loop = formula_llvm.loop_of(_where)
+_where_loop = formula_llvm.formula_loop(_where)
 
 
 def _machine_where(condition: np.ndarray, a: np.ndarray, b: np.ndarray, spec: Spec, out: np.ndarray | None) -> np.ndarray | None:
     """The choice among many floats by machine code: numpy's guesses which side comes next, and is wrong half of the time."""
     if math.prod(spec.shape) < MANY or dtypes.of(spec.dtype).kind != "float":
         return None
-    given, shape, order = formula_llvm.arranged((condition, a, b))
+    given, shape, order = formula_llvm.to_common_layout((condition, a, b))
     y = np.empty(shape, spec.dtype, order) if out is None else out
     return y if y.shape == shape and y.dtype == spec.dtype and _where_loop(given, y) else None
 
@@ -198,23 +188,13 @@ _WHERE = (None, _where_a, _where_b)
 op(
     "where", _where_reference,
     cpu=_where_cpu, shape=_where_shape, forward=_where_forward,
-    rule=tuple(f and backends.twin(f, backends.on_tensors) for f in _WHERE), backward=backward_of(_WHERE),
+    rule=tuple(f and backends.translate(f, backends.on_tensors) for f in _WHERE), backward=backward_of(_WHERE),
     cpu_backward=(None, _where_a_numpy, _where_b_numpy), broadcasts=True, into=True, dtypes=FLOATS,
     samples=_where_samples, work=work,
 )  # fmt: skip
 
 
 # y = min(max(x, low), high): every formula once for each of the bounds that are given
-@triton.jit
-def _at_least(x, low):
-    return maths.maximum(x, low)
-
-
-@triton.jit
-def _at_most(x, high):
-    return maths.minimum(x, high)
-
-
 @triton.jit
 def _between(x, low, high):
     return maths.minimum(maths.maximum(x, low), high)
@@ -267,8 +247,8 @@ def _bounds(x: Any, low: Any, high: Any) -> tuple[int, tuple[Any, ...]]:
     return (1, (high,)) if low is None else (2, (low, high))
 
 
-def _clamp_gradient(name: str, spelling: Any) -> Callable[..., Any]:
-    formulas = [f and backends.twin(f, spelling) for f in _CLAMP[name]]
+def _clamp_gradient(name: str, backend: Any) -> Callable[..., Any]:
+    formulas = [f and backends.translate(f, backend) for f in _CLAMP[name]]
 
     def gradient(g: Any, x: Any, low: Any, high: Any) -> Any:
         which, bounds = _bounds(x, low, high)
@@ -304,7 +284,7 @@ def _clamp_shape(x: Any, low: Any, high: Any) -> Spec:
     return Spec(broadcast("clamp", *[s for _, s in shapes], labels=[label for label, _ in shapes]), x.dtype)
 
 
-_CLAMPED = formula_llvm.loop_of(_between)
+_CLAMPED = formula_llvm.formula_loop(_between)
 
 
 def _clamp_reference(x: np.ndarray, low: Any = None, high: Any = None) -> np.ndarray:
@@ -333,7 +313,7 @@ def _clamp_forward(x: CudaArray, low: Any, high: Any, *, out: CudaArray | None =
     if out is None:
         out = allocate_result((x, low, high), _clamp_shape(x, low, high).shape, x.dtype)
     which, bounds = _bounds(x, low, high)
-    run(((_at_least, _at_most, _between)[which],), (tuple(range(1 + len(bounds))),), (x, *bounds), (out,), x.dtype)
+    run(((maths.maximum, maths.minimum, _between)[which],), (tuple(range(1 + len(bounds))),), (x, *bounds), (out,), x.dtype)
     return out
 
 

@@ -15,14 +15,9 @@ from tritensor.kernels.parts.cpu.complex_functions import complex_log1p
 from tritensor.kernels.parts.elementwise import elementwise, flat
 from tritensor.kernels.parts.formulas import activations
 from tritensor.kernels.parts.half_precision import functions as narrow
-from tritensor.kernels.parts.half_precision.variants import narrow_twin
+from tritensor.kernels.parts.half_precision.variants import register_half_variant
 from tritensor.kernels.parts.pointwise_samples import Domain
 from tritensor.ops.table import FLOATS, Sample, ops
-
-
-@triton.jit
-def _exp(x):
-    return maths.exp(x)
 
 
 @triton.jit
@@ -31,18 +26,8 @@ def _exp_grad(g, y):
 
 
 @triton.jit
-def _exp2(x):
-    return maths.exp2(x)
-
-
-@triton.jit
 def _exp2_grad(g, y):
     return g * (y * 0.6931471805599453)
-
-
-@triton.jit
-def _expm1(x):
-    return maths.expm1(x)
 
 
 @triton.jit
@@ -51,18 +36,8 @@ def _expm1_grad(g, y):
 
 
 @triton.jit
-def _log(x):
-    return maths.log(x)
-
-
-@triton.jit
 def _log_grad(g, x):
     return maths.div(g, maths.safe(g, x))
-
-
-@triton.jit
-def _log2(x):
-    return maths.log2(x)
 
 
 @triton.jit
@@ -71,18 +46,8 @@ def _log2_grad(g, x):
 
 
 @triton.jit
-def _log10(x):
-    return maths.log10(x)
-
-
-@triton.jit
 def _log10_grad(g, x):
     return maths.div(g, maths.safe(g, x) * 2.302585092994046)
-
-
-@triton.jit
-def _log1p(x):
-    return maths.log1p(x)
 
 
 @triton.jit
@@ -91,28 +56,13 @@ def _log1p_grad(g, x):
 
 
 @triton.jit
-def _sin(x):
-    return maths.sin(x)
-
-
-@triton.jit
 def _sin_grad(g, x):
     return g * maths.cos(x)
 
 
 @triton.jit
-def _cos(x):
-    return maths.cos(x)
-
-
-@triton.jit
 def _cos_grad(g, x):
     return -g * maths.sin(x)
-
-
-@triton.jit
-def _tan(x):
-    return maths.tan(x)
 
 
 @triton.jit
@@ -122,29 +72,14 @@ def _tan_grad(g, y):
 
 # 1 - x^2: a function of its own, so that its slope is -2x; of a product the slope would be a difference, inf - inf times 1/0 at 1
 @triton.jit
-def _one_minus_square(x):
-    return maths.one_minus_square(x)
-
-
-@triton.jit
 def _one_minus_square_grad(g, x):
     return g * (-2.0 * x)
 
 
 # d asin(x)/dx = 1 / sqrt(1 - x^2)
 @triton.jit
-def _asin(x):
-    return maths.asin(x)
-
-
-@triton.jit
 def _asin_grad(g, x):
     return maths.div(g, maths.safe(g, maths.sqrt(maths.one_minus_square(x))))
-
-
-@triton.jit
-def _acos(x):
-    return maths.acos(x)
 
 
 @triton.jit
@@ -153,18 +88,8 @@ def _acos_grad(g, x):
 
 
 @triton.jit
-def _atan(x):
-    return maths.atan(x)
-
-
-@triton.jit
 def _atan_grad(g, x):
     return maths.div(g, 1.0 + x * x)
-
-
-@triton.jit
-def _sinh(x):
-    return maths.sinh(x)
 
 
 @triton.jit
@@ -173,18 +98,8 @@ def _sinh_grad(g, x):
 
 
 @triton.jit
-def _cosh(x):
-    return maths.cosh(x)
-
-
-@triton.jit
 def _cosh_grad(g, x):
     return g * maths.sinh(x)
-
-
-@triton.jit
-def _asinh(x):
-    return maths.asinh(x)
 
 
 @triton.jit
@@ -193,26 +108,16 @@ def _asinh_grad(g, x):
 
 
 @triton.jit
-def _acosh(x):
-    return maths.acosh(x)
-
-
-@triton.jit
 def _acosh_grad(g, x):
     return maths.div(g, maths.safe(g, maths.sqrt(0.0 - maths.one_minus_square(x))))  # 0 - 0 is +0 where -0 would turn the infinity round
 
 
-_acosh_real = backends.twin(_acosh_grad, backends.on_tensors)
+_acosh_real = backends.translate(_acosh_grad, backends.on_tensors)
 
 
 def _acosh_rule(g: Any, x: Any) -> Any:
     """g / sqrt(x^2 - 1); of complex numbers two roots, whose product is on the branch that acosh is on."""
     return _acosh_real(g, x) if x.array.dtype.kind != "c" else ops.div(g, ops.mul(ops.sqrt(x - 1.0), ops.sqrt(x + 1.0)))
-
-
-@triton.jit
-def _atanh(x):
-    return maths.atanh(x)
 
 
 @triton.jit
@@ -238,18 +143,8 @@ def _logit_grad(g, x):
 
 # d erf(x)/dx = 2 / sqrt(pi) exp(-x^2)
 @triton.jit
-def _erf(x):
-    return maths.erf(x)
-
-
-@triton.jit
 def _erf_grad(g, x):
     return g * (1.1283791670955126 * maths.exp(-x * x))
-
-
-@triton.jit
-def _erfc(x):
-    return maths.erfc(x)
 
 
 @triton.jit
@@ -257,13 +152,7 @@ def _erfc_grad(g, x):
     return g * (-1.1283791670955126 * maths.exp(-x * x))
 
 
-# d atan2(a, b) = (b da - a db) / (a^2 + b^2)
-@triton.jit
-def _atan2(a, b):
-    return maths.atan2(a, b)
-
-
-# At the origin 0, as PyTorch has it; through the distance h, because squares overflow and vanish.
+# d atan2(a, b) = (b da - a db) / (a^2 + b^2). At the origin 0, as PyTorch has it; through the distance h, because squares overflow and vanish.
 @triton.jit
 def _atan2_a(g, a, b):
     h = maths.hypot(a, b)
@@ -285,11 +174,6 @@ def _real_angle(x):
 
 
 # y = sqrt(a^2 + b^2); dy/da = a / y, 0 at the origin
-@triton.jit
-def _hypot(a, b):
-    return maths.hypot(a, b)
-
-
 @triton.jit
 def _hypot_a(g, y, a):
     return maths.where(y == 0, maths.zeros(g), g * maths.div(a, y))
@@ -383,27 +267,27 @@ _TURN = Domain(-3.0, 3.0)
 _INSIDE = Domain(-0.9, 0.9)
 _POSITIVE = Domain(0.1, 4.0)
 
-narrow_twin(_exp, narrow.exp)
-elementwise("exp", _exp, _exp_grad, np.exp)
-elementwise("exp2", _exp2, _exp2_grad, np.exp2)
-elementwise("expm1", _expm1, _expm1_grad, np.expm1)
-elementwise("log", _log, _log_grad, np.log, domain=_POSITIVE)
-elementwise("log2", _log2, _log2_grad, np.log2, domain=_POSITIVE)
-elementwise("log10", _log10, _log10_grad, np.log10, domain=_POSITIVE)
-elementwise("log1p", _log1p, _log1p_grad, _log1p_reference, cpu=_log1p_cpu, domain=Domain(-0.8, 4.0))
-elementwise("sin", _sin, _sin_grad, np.sin, domain=_TURN, native=FLOATS)
-elementwise("cos", _cos, _cos_grad, np.cos, domain=_TURN, native=FLOATS)
-elementwise("tan", _tan, _tan_grad, np.tan, domain=Domain(-1.2, 1.2))
-elementwise("asin", _asin, _asin_grad, np.arcsin, domain=_INSIDE)
-elementwise("acos", _acos, _acos_grad, np.arccos, domain=_INSIDE)
-elementwise("atan", _atan, _atan_grad, np.arctan, domain=_TURN)
-elementwise("sinh", _sinh, _sinh_grad, np.sinh)
-elementwise("cosh", _cosh, _cosh_grad, np.cosh)
+register_half_variant(maths.exp, narrow.exp)
+elementwise("exp", maths.exp, _exp_grad, np.exp)
+elementwise("exp2", maths.exp2, _exp2_grad, np.exp2)
+elementwise("expm1", maths.expm1, _expm1_grad, np.expm1)
+elementwise("log", maths.log, _log_grad, np.log, domain=_POSITIVE)
+elementwise("log2", maths.log2, _log2_grad, np.log2, domain=_POSITIVE)
+elementwise("log10", maths.log10, _log10_grad, np.log10, domain=_POSITIVE)
+elementwise("log1p", maths.log1p, _log1p_grad, _log1p_reference, cpu=_log1p_cpu, domain=Domain(-0.8, 4.0))
+elementwise("sin", maths.sin, _sin_grad, np.sin, domain=_TURN, native=FLOATS)
+elementwise("cos", maths.cos, _cos_grad, np.cos, domain=_TURN, native=FLOATS)
+elementwise("tan", maths.tan, _tan_grad, np.tan, domain=Domain(-1.2, 1.2))
+elementwise("asin", maths.asin, _asin_grad, np.arcsin, domain=_INSIDE)
+elementwise("acos", maths.acos, _acos_grad, np.arccos, domain=_INSIDE)
+elementwise("atan", maths.atan, _atan_grad, np.arctan, domain=_TURN)
+elementwise("sinh", maths.sinh, _sinh_grad, np.sinh)
+elementwise("cosh", maths.cosh, _cosh_grad, np.cosh)
 elementwise("tanh", activations.hyperbolic_tangent, activations.tanh_grad, np.tanh)
-elementwise("asinh", _asinh, _asinh_grad, np.arcsinh)
-elementwise("acosh", _acosh, _acosh_grad, np.arccosh, domain=Domain(1.2, 4.0), rule=(_acosh_rule,))
-elementwise("atanh", _atanh, _atanh_grad, np.arctanh, domain=_INSIDE)
-elementwise("one_minus_square", _one_minus_square, _one_minus_square_grad, lambda x: (1 - x) * (1 + x))
+elementwise("asinh", maths.asinh, _asinh_grad, np.arcsinh)
+elementwise("acosh", maths.acosh, _acosh_grad, np.arccosh, domain=Domain(1.2, 4.0), rule=(_acosh_rule,))
+elementwise("atanh", maths.atanh, _atanh_grad, np.arctanh, domain=_INSIDE)
+elementwise("one_minus_square", maths.one_minus_square, _one_minus_square_grad, lambda x: (1 - x) * (1 + x))
 elementwise(
     "logit",
     _logit,
@@ -413,12 +297,12 @@ elementwise(
     domain=Domain(0.1, 0.9),
     kinds=("float",),
 )
-elementwise("erf", _erf, _erf_grad, np.vectorize(math.erf, otypes=[np.float64]), cpu=special.erf, kinds=("float",))
-elementwise("erfc", _erfc, _erfc_grad, np.vectorize(math.erfc, otypes=[np.float64]), cpu=special.erfc, kinds=("float",))
+elementwise("erf", maths.erf, _erf_grad, np.vectorize(math.erf, otypes=[np.float64]), cpu=special.erf, kinds=("float",))
+elementwise("erfc", maths.erfc, _erfc_grad, np.vectorize(math.erfc, otypes=[np.float64]), cpu=special.erfc, kinds=("float",))
 _APART = (Domain(0.3, 2.0), Domain(-2.0, 2.0))
-elementwise("atan2", _atan2, (_atan2_a, _atan2_b), np.arctan2, domain=_APART, kinds=("float",), extra=_corners)
+elementwise("atan2", maths.atan2, (_atan2_a, _atan2_b), np.arctan2, domain=_APART, kinds=("float",), extra=_corners)
 elementwise("real_angle", _real_angle, flat, lambda x: np.where(x < 0, np.pi, np.where(x == x, 0, x)), kinds=("float",))
-elementwise("hypot", _hypot, (_hypot_a, _hypot_b), np.hypot, domain=_APART, kinds=("float",), extra=_corners, native=FLOATS)
+elementwise("hypot", maths.hypot, (_hypot_a, _hypot_b), np.hypot, domain=_APART, kinds=("float",), extra=_corners, native=FLOATS)
 # Near its zeros the larger argument and the logarithm cancel.
 elementwise(
     "logaddexp", _logaddexp, (_logaddexp_a, _logaddexp_b), _logaddexp_reference, cpu=_logaddexp_cpu, kinds=("float", "complex"), extra=_corners,

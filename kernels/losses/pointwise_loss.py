@@ -22,7 +22,7 @@ from tritensor.kernels.parts.cpu.blocks import SILENT, evaluate, signature
 from tritensor.kernels.parts.cpu.simd_maths import on_lanes
 from tritensor.kernels.parts.cpu.summation import total
 from tritensor.kernels.parts.elementwise import run, scalar
-from tritensor.kernels.parts.formula_llvm import arranged, loop_of
+from tritensor.kernels.parts.formula_llvm import formula_loop, to_common_layout
 from tritensor.kernels.parts.pointwise_samples import ANYWHERE, Domain
 from tritensor.kernels.parts.reduction import ReductionFunctions, add, fold, zero
 from tritensor.llvm.loops import MANY
@@ -74,14 +74,14 @@ class _Loss:
     ) -> None:  # fmt: skip
         self.layout, self.expression = layout, expression
         self.name, self.formula, self.slopes, self.attributes, self.check = name, formula, slopes, attributes, check
-        self.plain = backends.twin(formula, backends.on_numpy)
-        self.loop, self.fold = loop_of(formula), Fold(lambda *lanes: backends.twin(formula, on_lanes)(*lanes))
-        self.slope_loops = [loop_of(s) for s in slopes]
-        self.plain_slopes = [backends.twin(s, backends.on_numpy) for s in slopes]
+        self.plain = backends.translate(formula, backends.on_numpy)
+        self.loop, self.fold = formula_loop(formula), Fold(lambda *lanes: backends.translate(formula, on_lanes)(*lanes))
+        self.slope_loops = [formula_loop(s) for s in slopes]
+        self.plain_slopes = [backends.translate(s, backends.on_numpy) for s in slopes]
         by_x, by_target = slopes
         self.rules: tuple[Callable[..., Any], ...] = (
-            rule or backends.twin(by_x, backends.on_tensors),
-            backends.twin(by_target, backends.on_tensors),
+            rule or backends.translate(by_x, backends.on_tensors),
+            backends.translate(by_target, backends.on_tensors),
         )
 
     def numbers(self, attrs: dict[str, Any]) -> tuple[Any, ...]:
@@ -110,7 +110,7 @@ class _Loss:
             return self._each(x, target, numbers)
         found: Any = None
         if x.size >= MANY:
-            found = self.fold((*arranged((x, target))[0], *numbers))
+            found = self.fold((*to_common_layout((x, target))[0], *numbers))
         if found is None:
             with SILENT():
                 found = total(
@@ -124,7 +124,7 @@ class _Loss:
 
     def _each(self, x: np.ndarray, target: np.ndarray, numbers: tuple[Any, ...]) -> np.ndarray:
         if x.size >= MANY:
-            (a, b), shape, order = arranged((x, target))
+            (a, b), shape, order = to_common_layout((x, target))
             y = np.empty(shape, x.dtype, order)  # type: ignore[call-overload]
             if self.loop((a, b, *numbers), y):
                 return y
@@ -164,7 +164,7 @@ class _Loss:
 
     def _slope(self, i: int, g: Any, x: np.ndarray, target: np.ndarray, numbers: tuple[Any, ...]) -> np.ndarray:
         if x.size >= MANY:
-            (up, a, b), shape, order = arranged((g, x, target))
+            (up, a, b), shape, order = to_common_layout((g, x, target))
             y = np.empty(shape, x.dtype, order)  # type: ignore[call-overload]
             if self.slope_loops[i]((up, a, b, *numbers), y):
                 return y

@@ -56,11 +56,11 @@ class StepFormula:
     @functools.cached_property
     def on_host(self) -> Callable[..., Any]:
         """The numbers of Python's floats."""
-        return backends.twin(self.numbers, backends.on_numpy)
+        return backends.translate(self.numbers, backends.on_numpy)
 
     def spelled(self, spelling: Any, maximize: bool, decay: int, flags: tuple[Any, ...]) -> Callable[..., Any]:
         """(p, g, *states, decay, *numbers) -> (p, *states) in a spelling of `maths`."""
-        before, formula = backends.twin(prepared, spelling), backends.twin(self.formula, spelling)
+        before, formula = backends.translate(prepared, spelling), backends.translate(self.formula, spelling)
         states = len(self.states)
 
         def whole(p: Any, g: Any, *rest: Any) -> Any:

@@ -1,7 +1,7 @@
-"""Scalar mathematics spelled again for numpy arrays and for Tensors: one formula serves as kernel, as numpy and as differentiable rule.
+"""Back ends of a formula: scalar mathematics for numpy arrays and for Tensors, so that one formula serves as kernel, as numpy and as differentiable rule.
 
 A formula of an elementwise op calls functions of `maths` only. With `maths` read as `on_numpy` its body is numpy, with `on_tensors` a
-rule on Tensors that can be differentiated again: see `twin`. A function added to `maths` needs its two spellings here.
+rule on Tensors that can be differentiated again: see `translate`. A function added to `maths` needs its counterparts here.
 """
 
 from __future__ import annotations
@@ -31,6 +31,7 @@ def _numpy_where(condition: Any, a: Any, b: Any) -> Any:
 def _numpy_safe(g: Any, d: Any) -> Any:
     if not isinstance(d, np.ndarray | np.generic):  # a Python number, True and False among them
         return d if d != 0 else np.where(g == 0, g.dtype.type(1), g.dtype.type(d))  # of -0.0 the sign is kept
+    # most divisors hold no 0: one pass to see that is cheaper than the choice
     return d if d.all() else np.where((g == 0) & (d == 0), d.dtype.type(1), d)
 
 
@@ -45,7 +46,7 @@ def _numpy_tame(g: Any, y: Any) -> Any:
     return y if math.isfinite(y.sum()) else np.where((g == 0) & ~np.isfinite(y), y.dtype.type(0), y)
 
 
-def numpy_sign(x: np.ndarray, out: np.ndarray | None = None) -> Any:
+def sign_of_array(x: np.ndarray, out: np.ndarray | None = None) -> Any:
     """numpy's sign, with 0 for NaN; a bool is its own."""
     if x.dtype == np.bool_:
         return np.positive(x.view(np.int8), out=None if out is None else out.view(np.int8)).view(np.bool_)
@@ -95,7 +96,7 @@ def _numpy_ratio(x: Any, p: Any, q: Any, r: Any, s: Any) -> Any:
 
 
 def _numpy_choose(condition: Any, one: Callable[..., Any], other: Callable[..., Any], x: Any) -> Any:
-    """Each formula on the elements that are its own."""
+    """Each formula on the elements that are its own: both everywhere would cost twice as much, and overflow where they do not serve."""
     chosen = np.count_nonzero(condition)
     if chosen == x.size:
         return one(x)
@@ -129,7 +130,7 @@ on_numpy = types.SimpleNamespace(
     acosh=np.arccosh, atanh=np.arctanh, atan2=np.arctan2, hypot=np.hypot, erf=special.erf, normal_cdf=special.normal_cdf,
     pow=_numpy_pow, sqrt=np.sqrt, rsqrt=lambda x: 1.0 / np.sqrt(x), div=np.divide, abs=np.abs, floor=np.floor, ceil=np.ceil, trunc=np.trunc,
     rint=np.rint, fmod=np.fmod, maximum=np.maximum, minimum=np.minimum, neg=np.negative, zeros=np.zeros_like, ones=lambda x: 1.0, where=_numpy_where,
-    sign=numpy_sign, floor_divide=np.floor_divide, trunc_divide=lambda a, b: np.trunc(np.divide(a, b)), sigmoid=lambda x: 1.0 / (1.0 + np.exp(-x)),
+    sign=sign_of_array, floor_divide=np.floor_divide, trunc_divide=lambda a, b: np.trunc(np.divide(a, b)), sigmoid=lambda x: 1.0 / (1.0 + np.exp(-x)),
     one_minus_square=lambda x: (1.0 - x) * (1.0 + x), both=np.logical_and, either=np.logical_or, safe=_numpy_safe, chain=_numpy_chain, tame=_numpy_tame,
     chain_div=lambda g, a, d: _numpy_chain(g, np.divide(a, d)), gated=lambda g, x: g / (1.0 + np.exp(-x)), floor_quotient=np.floor_divide,
     signbit=np.signbit, erfc=special.erfc, horner=_numpy_horner, ratio=_numpy_ratio, choose=_numpy_choose, square_rest=_numpy_square_rest,
@@ -208,34 +209,37 @@ def body(formula: Any) -> types.FunctionType:
     return formula.fn
 
 
-def twin(formula: Any, spelling: Any) -> types.FunctionType:
-    """A formula's body as a function of numpy arrays (`on_numpy`) or Tensors (`on_tensors`): `maths` in it means that spelling.
+def translate(formula: Any, backend: Any) -> types.FunctionType:
+    """A formula's body as a function of numpy arrays (`on_numpy`) or Tensors (`on_tensors`): `maths` in it means that back end.
 
-    Formulas that it names become twins too, also those of modules in kernels/parts/special, which on Tensors are the ops of their names.
+    Formulas that it names are translated too, also those of modules in kernels/parts/special, which on Tensors are the ops of their names.
     """
     fn = body(formula)
-    names: dict[str, Any] = {**fn.__globals__, "maths": spelling}
+    if fn.__module__ == _MATHS:  # a function of maths as a formula: its body is Triton's own
+        return getattr(backend, fn.__name__)  # type: ignore[no-any-return]
+    names: dict[str, Any] = {**fn.__globals__, "maths": backend}
     for name in fn.__code__.co_names:
         other = fn.__globals__.get(name)
         if isinstance(other, types.ModuleType) and other.__name__ == _MATHS:
-            names[name] = spelling  # also where it was imported under another name
+            names[name] = backend  # also where it was imported under another name
         elif isinstance(getattr(other, "fn", None), types.FunctionType):
-            names[name] = twin(other, spelling)
+            names[name] = translate(other, backend)
         elif isinstance(other, types.ModuleType) and other.__name__.startswith(_SPECIAL):
-            names[name] = spelling if spelling is on_tensors else _Twins(other, spelling)
+            # on Tensors a special function is an op, whose own rule is differentiated
+            names[name] = backend if backend is on_tensors else _TranslatedModule(other, backend)
     return types.FunctionType(fn.__code__, names, fn.__name__, fn.__defaults__)
 
 
 def in_numpy(formula: Any) -> types.FunctionType:
     """A formula's body as a function of numpy arrays and numbers."""
-    return twin(formula, on_numpy)
+    return translate(formula, on_numpy)
 
 
 _SPECIAL, _MATHS = f"{__package__}.special", f"{__package__}.maths"
 
 
-def unspelled(formula: Any, seen: frozenset[int] = frozenset()) -> list[str]:
-    """What a gradient formula calls that numpy and Tensors have no spelling of: functions of Triton's, names that `maths` has not."""
+def untranslatable_calls(formula: Any, seen: frozenset[int] = frozenset()) -> list[str]:
+    """Complaints about what a gradient formula calls that numpy and Tensors have not: functions of Triton's, names that `maths` has not."""
     fn = body(formula)
     problems: list[str] = []
     module: types.ModuleType | None = None
@@ -245,16 +249,16 @@ def unspelled(formula: Any, seen: frozenset[int] = frozenset()) -> list[str]:
             other = fn.__globals__.get(step.argval)
             module, called = (other, step.argval) if isinstance(other, types.ModuleType) else (None, "")
             if isinstance(getattr(other, "fn", None), types.FunctionType) and id(other) not in seen:
-                problems += unspelled(other, seen | {id(other)})
+                problems += untranslatable_calls(other, seen | {id(other)})
         elif step.opname in ("LOAD_ATTR", "LOAD_METHOD") and module is not None:
-            problems += _unspelled_name(fn, module, called, step.argval)
+            problems += _complaints_about_name(fn, module, called, step.argval)
             module = None
         elif step.opname not in ("PRECALL", "CACHE", "PUSH_NULL"):
             module = None
     return list(dict.fromkeys(problems))
 
 
-def _unspelled_name(fn: types.FunctionType, module: types.ModuleType, called: str, name: str) -> list[str]:
+def _complaints_about_name(fn: types.FunctionType, module: types.ModuleType, called: str, name: str) -> list[str]:
     is_maths = module.__name__ == _MATHS
     if not (is_maths and not hasattr(on_numpy, name)) and not module.__name__.startswith("triton."):
         return []
@@ -264,13 +268,13 @@ def _unspelled_name(fn: types.FunctionType, module: types.ModuleType, called: st
     return [f"{fn.__name__} in {Path(fn.__code__.co_filename).name}:{fn.__code__.co_firstlineno} calls {called}.{name}, {why}{mend}"]
 
 
-def rules(op: str, gradients: tuple[Any, ...], bent: bool = False) -> tuple[Any, ...]:
+def gradient_rules(op: str, gradients: tuple[Any, ...], bent: bool = False) -> tuple[Any, ...]:
     """The gradients of an elementwise op as its rule; `bent` where they are constant but for jumps. Raises RegistrationError for what only a kernel
     could call."""
-    problems = [p for f in gradients if f is not None for p in unspelled(f)]
+    problems = [p for f in gradients if f is not None for p in untranslatable_calls(f)]
     if problems:
         raise RegistrationError(f"op {op!r} was not registered:\n" + "\n".join(f"  - the gradient {p}" for p in dict.fromkeys(problems)))
-    found = tuple(None if f is None else twin(f, on_tensors) for f in gradients)
+    found = tuple(None if f is None else translate(f, on_tensors) for f in gradients)
     return tuple(None if f is None else _with_zeros(f) for f in found) if bent else found
 
 
@@ -288,13 +292,13 @@ def _with_zeros(rule: Callable[..., Any]) -> Callable[..., Any]:
     return with_zeros
 
 
-class _Twins:
-    """The formulas of a module in another spelling, made when they are first asked for."""
+class _TranslatedModule:
+    """The formulas of a module for another back end, translated when they are first asked for: a module of special functions holds a hundred."""
 
-    def __init__(self, module: types.ModuleType, spelling: Any) -> None:
-        self._module, self._spelling = module, spelling
+    def __init__(self, module: types.ModuleType, backend: Any) -> None:
+        self._module, self._backend = module, backend
 
     def __getattr__(self, name: str) -> Any:
-        made = twin(getattr(self._module, name), self._spelling)
+        made = translate(getattr(self._module, name), self._backend)
         setattr(self, name, made)
         return made

@@ -19,7 +19,7 @@ from tritensor.kernels.parts.allocation import allocate_result
 from tritensor.kernels.parts.configs.element_tiles import FEW, LARGE, SMALL, ElementTile, Heavy
 from tritensor.kernels.parts.configs.element_tiles import HEAVY as HEAVY
 from tritensor.kernels.parts.cpu import blocks
-from tritensor.kernels.parts.half_precision.variants import chosen
+from tritensor.kernels.parts.half_precision.variants import half_variants
 from tritensor.kernels.parts.launch_rules import config_of
 from tritensor.kernels.parts.pointwise_samples import ANYWHERE, Domain, sample_calls, timed_calls
 from tritensor.ops.array import CudaArray
@@ -241,7 +241,7 @@ def run(
         plan = _plan(shape, layouts, large, tile.elements)
     launch(
         _kernel, plan.grid, tuple(outs), tuple(arrays), tuple(numbers), plan.rows, plan.sizes, plan.strides,
-        FORMULAS=chosen(formulas, outs, double), PICKS=tuple(map(tuple, picks)), LAST=plan.last, COMPUTE=tl.float64 if double else tl.float32,
+        FORMULAS=half_variants(formulas, outs, double), PICKS=tuple(map(tuple, picks)), LAST=plan.last, COMPUTE=tl.float64 if double else tl.float32,
         LONG_OFFSETS=plan.long_offsets, ROWS=plan.tile[0], COLS=plan.tile[1], num_warps=tile.warps,
     )  # fmt: skip
 
@@ -412,7 +412,7 @@ def elementwise(
     refuse_formulas(name, formula, gradients, reference, attributes, kinds, dtypes, promote, outputs)
     inputs = (names := _names(formula))[: len(names) - len(attributes)]
     if gradients is not None:
-        rule = rule or backends.rules(name, gradients, bent)
+        rule = rule or backends.gradient_rules(name, gradients, bent)
         backward = backward or backward_of(gradients, heavy)
         cpu_backward = cpu_backward or tuple(
             None if f is None else formula_llvm.numpy_gradient(f, one_rounding or f is unchanged) for f in gradients
@@ -424,10 +424,10 @@ def elementwise(
     elif not blocks.takes_out(cpu):
         cpu = blocks.in_expression(cpu, np.dtype if result == "same" else partial(_result_type, result))
     if native is None:
-        native = formula_llvm.NARROW if isinstance(getattr(cpu, "bare", cpu), np.ufunc) else FLOATS
+        native = formula_llvm.HALF_TYPES if isinstance(getattr(cpu, "bare", cpu), np.ufunc) else FLOATS
     if native and "float" in kinds and result in ("same", "real", "bool"):
-        cpu = formula_llvm.natively(
-            cpu, loop or formula_llvm.loop_of(formula), native, defaults, np.dtype(np.bool_) if result == "bool" else None
+        cpu = formula_llvm.with_machine_code(
+            cpu, loop or formula_llvm.formula_loop(formula), native, defaults, np.dtype(np.bool_) if result == "bool" else None
         )
     domains = [Domain(*d) for d in (domain if isinstance(domain[0], tuple) else (domain,) * len(inputs))]
     return op(

@@ -1,4 +1,4 @@
-"""A formula on the CPU: machine code for many elements, the numpy reference for everything else."""
+"""Formulas on the CPU: machine code for many elements, numpy for everything else."""
 
 from __future__ import annotations
 
@@ -20,25 +20,27 @@ from tritensor.llvm.loops import MANY, Loop, lies
 from tritensor.ops.array import settled
 from tritensor.ops.table import FLOATS
 
-NARROW = ("float16", "bfloat16")  # numpy has loops for them that go number by number, if any
-_KEPT = ("plain", "__signature__", "__module__", "__doc__", "__name__")
+HALF_TYPES = ("float16", "bfloat16")  # numpy's loops for them go number by number, where it has any
+_COPIED = ("plain", "__signature__", "__module__", "__doc__", "__name__")
 
 
-def loop_of(formula: Any, spelling: Any = on_lanes) -> Loop:
-    """The loop of a `@triton.jit` formula; its twin on lanes is made when it is first needed."""
-    return Loop(lambda *lanes: backends.twin(formula, spelling)(*lanes))
+def formula_loop(formula: Any, functions: Any = on_lanes) -> Loop:
+    """The loop of a `@triton.jit` formula, which is translated when it is first needed: few programs need many formulas."""
+    return Loop(lambda *lanes: backends.translate(formula, functions)(*lanes))
 
 
-def arranged(inputs: Sequence[Any]) -> tuple[list[Any], tuple[int, ...], str]:
-    """Arrays that broadcast, and numbers, as a loop takes them: arrays of the common shape that lie alike, numbers as they are. With that shape and
-    the order of memory, "C" or "F". What lies otherwise is copied."""
+def to_common_layout(inputs: Sequence[Any]) -> tuple[list[Any], tuple[int, ...], str]:
+    """Arrays that broadcast, and numbers, as a loop takes them: arrays of the common shape in one order of memory, numbers as they are; with that shape
+    and that order, "C" or "F". What lies otherwise is copied."""
     if len(inputs) == 1 and inputs[0].flags.c_contiguous:
         return list(inputs), inputs[0].shape, "C"
     arrays = [x for x in inputs if isinstance(x, np.ndarray) and x.size != 1]
     first = arrays[0]
     shape = first.shape
+    # numpy's own answer costs as much as a loop over a thousand elements, and mostly all shapes are one
     if any(x.shape != shape for x in arrays[1:]) or first.ndim < max(x.ndim for x in inputs if isinstance(x, np.ndarray)):
         shape = np.broadcast_shapes(*[x.shape for x in inputs if isinstance(x, np.ndarray)])
+    # Fortran's order only where nothing has to be copied for it
     order = "F" if all(x.shape == shape and x.flags.f_contiguous and not x.flags.c_contiguous for x in arrays) else "C"
     given = [
         x
@@ -52,7 +54,7 @@ def arranged(inputs: Sequence[Any]) -> tuple[list[Any], tuple[int, ...], str]:
 _ROWS = 32768  # elements of the rows that are computed together where an operand is the same in all of them
 
 
-def _of_rows(loop: Callable[..., bool], inputs: Sequence[Any], dtype: np.dtype) -> np.ndarray | None:
+def _run_on_rows(loop: Callable[..., bool], inputs: Sequence[Any], dtype: np.dtype) -> np.ndarray | None:
     """The loop over rows where some input is the same in each, such as a number per column: it is spread over a few of them only. None where that
     does not pay."""
     arrays = [x for x in inputs if isinstance(x, np.ndarray) and x.size != 1]
@@ -63,6 +65,7 @@ def _of_rows(loop: Callable[..., bool], inputs: Sequence[Any], dtype: np.dtype) 
     lead = min(next(d for d, n in enumerate(s) if n != 1) for s in small)
     rows, length = math.prod(shape[:lead]), math.prod(shape[lead:])
     step = min(max(_ROWS // max(length, 1), 1), rows)
+    # rows that are longer have left the cache before the operand is used again, and a call on fewer elements does not pay
     if rows < 2 or length > 2 * _ROWS or not step * length >= MANY:
         return None
     out = np.empty((rows, length), dtype)
@@ -74,14 +77,15 @@ def _of_rows(loop: Callable[..., bool], inputs: Sequence[Any], dtype: np.dtype) 
     ]  # fmt: skip
     whole = [isinstance(x, np.ndarray) and x.size != 1 and x.shape == shape for x in inputs]
     for start in range(0, rows, step):
-        top = min(start, rows - step)  # the last rows overlap those before them
+        # parts of one size: a loop takes no fewer than MANY elements
+        top = min(start, rows - step)
         part = slice(top, top + step)
         if not loop([x[part] if w else x for x, w in zip(lanes, whole, strict=True)], out[part]):
             return None
     return out.reshape(shape)
 
 
-def _turn(inputs: Sequence[Any]) -> tuple[int, ...] | None:
+def _axes_from_outermost(inputs: Sequence[Any]) -> tuple[int, ...] | None:
     """The dimensions from the outermost in memory to the innermost, of arrays that lie alike and without gaps, in neither C nor Fortran order."""
     first, *others = [x for x in inputs if np.ndim(x)]
     if (
@@ -94,89 +98,94 @@ def _turn(inputs: Sequence[Any]) -> tuple[int, ...] | None:
     return axes if first.transpose(axes).flags.c_contiguous else None
 
 
-def natively(
-    reference: Callable[..., Any],
+def with_machine_code(
+    plain: Callable[..., Any],
     loop: Callable[..., bool],
     types: Sequence[str],
     defaults: dict[str, Any] | None = None,
     result: np.dtype | None = None,
 ) -> Any:
-    """A reference that leaves many elements of these types to a loop, loop(inputs, out); `defaults` are the attributes' that follow the inputs in the
-    formula, `result` the type of what it gives (None: the inputs')."""
+    """The CPU's side of an op from its side in numpy, `plain`, and a loop, loop(inputs, out), which takes many elements of these types; `defaults` are
+    the attributes' that follow the inputs in the formula, `result` the type of what it gives (None: the inputs')."""
     known = frozenset(dtypes.as_dtype(t).numpy for t in types)
 
-    def chosen(*arrays: Any, out: np.ndarray | None = None, **attrs: Any) -> Any:
+    def cpu_side(*arrays: Any, out: np.ndarray | None = None, **attrs: Any) -> Any:
         first = arrays[0] if isinstance(arrays[0], np.ndarray) else arrays[1]
         many = first.size if len(arrays) == 1 else max([x.size for x in arrays if isinstance(x, np.ndarray)])
         if many >= MANY and first.dtype in known:
             dtype = result or first.dtype
-            if not defaults and out is None and len(arrays) > 1 and (y := _of_rows(loop, arrays, dtype)) is not None:
+            # an operand that is the same in all rows need not be spread over as much memory as the result
+            if not defaults and out is None and len(arrays) > 1 and (y := _run_on_rows(loop, arrays, dtype)) is not None:
                 return y
-            if out is None and (axes := _turn(arrays)) is not None:
-                turned = chosen(*[x.transpose(axes) if np.ndim(x) else x for x in arrays], **attrs)
-                return turned.transpose(np.argsort(axes))
-            given, shape, order = arranged(arrays)
+            # images with channels last, and the like: as if they lay in C order, and back
+            if out is None and (axes := _axes_from_outermost(arrays)) is not None:
+                swapped = cpu_side(*[x.transpose(axes) if np.ndim(x) else x for x in arrays], **attrs)
+                return swapped.transpose(np.argsort(axes))
+            given, shape, order = to_common_layout(arrays)
             y = np.empty(shape, dtype, order) if out is None else out
             if defaults:
                 given += [attrs.get(name, default) for name, default in defaults.items()]
             if y.dtype == dtype and y.shape == shape and loop(given, y):
                 return y if out is not None else settled(ELEMENTWISE, y, arrays)
             with blocks.SILENT():
-                return reference(*arrays, out=out, **attrs)
-        return reference(*arrays, out=out, **attrs)
+                return plain(*arrays, out=out, **attrs)
+        return plain(*arrays, out=out, **attrs)
 
-    for name in _KEPT:
-        if hasattr(reference, name):
-            setattr(chosen, name, getattr(reference, name))
-    bare = reference if isinstance(reference, np.ufunc) else getattr(reference, "bare", None)
+    for name in _COPIED:
+        if hasattr(plain, name):
+            setattr(cpu_side, name, getattr(plain, name))
+    # `bare`: what fast paths call of float32 and float64 arrays, without the care for numbers and 16-bit floats
+    bare = plain if isinstance(plain, np.ufunc) else getattr(plain, "bare", None)
     if bare is not None and known <= HALVES:
-        chosen.bare = bare  # type: ignore[attr-defined]
+        cpu_side.bare = bare  # type: ignore[attr-defined]
     elif bare is not None:
-        chosen.bare = _with_size_asked(chosen, bare)  # type: ignore[attr-defined]
-    chosen.half_is_bare = False  # type: ignore[attr-defined]
-    chosen.in_numpy, chosen.types = reference, known  # type: ignore[attr-defined]  # for the tests that compare the two
-    if not hasattr(reference, "__signature__"):
-        chosen.__wrapped__ = reference  # type: ignore[attr-defined]  # whose signature registration reads
-    return chosen
+        cpu_side.bare = _by_size(cpu_side, bare)  # type: ignore[attr-defined]
+    cpu_side.half_is_bare = False  # type: ignore[attr-defined]
+    cpu_side.in_numpy, cpu_side.types = plain, known  # type: ignore[attr-defined]  # for the tests that compare the two
+    if not hasattr(plain, "__signature__"):
+        cpu_side.__wrapped__ = plain  # type: ignore[attr-defined]  # whose signature registration reads
+    return cpu_side
 
 
-def _with_size_asked(many: Callable[..., Any], few: Callable[..., Any]) -> Callable[..., Any]:
+def _by_size(many: Callable[..., Any], few: Callable[..., Any]) -> Callable[..., Any]:
     def one_or_two(x: Any, *second: Any) -> Any:
         return (many if getattr(x, "size", 0) >= MANY else few)(x, *second)
 
     return one_or_two
 
 
-def _gradient(formula: Any, types: Sequence[str]) -> Callable[..., np.ndarray | None]:
+def _gradient_in_machine_code(formula: Any, types: Sequence[str]) -> Callable[..., np.ndarray | None]:
     """A gradient formula of g and what else it names, arrays of g's shape and type or numbers; None where numpy has to."""
-    loop = loop_of(formula)
+    loop = formula_loop(formula)
     known = frozenset(dtypes.as_dtype(t).numpy for t in types)
 
-    def machine(g: np.ndarray, *values: Any) -> np.ndarray | None:
+    def run(g: np.ndarray, *values: Any) -> np.ndarray | None:
         if g.dtype not in known:
             return None
-        if (axes := _turn((g, *values))) is not None:
-            turned = machine(*[x.transpose(axes) if np.ndim(x) else x for x in (g, *values)])
-            return None if turned is None else turned.transpose(np.argsort(axes))
-        given, shape, order = arranged((g, *values))
+        if (axes := _axes_from_outermost((g, *values))) is not None:
+            swapped = run(*[x.transpose(axes) if np.ndim(x) else x for x in (g, *values)])
+            return None if swapped is None else swapped.transpose(np.argsort(axes))
+        given, shape, order = to_common_layout((g, *values))
         y = np.empty(shape, g.dtype, order)
         return y if loop(given, y) else None
 
-    return machine
+    return run
 
 
 def numpy_gradient(formula: Any, one_rounding: bool) -> Callable[..., Any]:
-    """A gradient formula on numpy arrays: its body as it is, blocked where that saves passes over memory, through float32 for 16-bit floats."""
-    plain = backends.twin(formula, backends.on_numpy)
+    """A gradient formula on numpy arrays: machine code of many elements, else its body as it is, in blocks where that saves passes over memory, through
+    float32 for 16-bit floats."""
+    plain = backends.translate(formula, backends.on_numpy)
     code = backends.body(formula).__code__
     names = code.co_varnames[: code.co_argcount]
     if one_rounding and len(names) == 1:
         return plain
+    # a single operation is one pass over memory as it is
     few = sys.maxsize if one_rounding else blocks.BLOCK
-    machine = _gradient(formula, NARROW if one_rounding else FLOATS)
+    run_machine_code = _gradient_in_machine_code(formula, HALF_TYPES if one_rounding else FLOATS)
 
     def of_two(g: Any, x: Any) -> Any:  # the common case, without the cost of *values
-        if g.size >= MANY and (found := machine(g, x)) is not None:
+        if g.size >= MANY and (found := run_machine_code(g, x)) is not None:
             return found
         if g.itemsize == 2 or g.size > few:
             return blocks.evaluate(plain, (g, x))
@@ -184,7 +193,7 @@ def numpy_gradient(formula: Any, one_rounding: bool) -> Callable[..., Any]:
 
     def of_any(*values: Any) -> Any:
         g = values[0]
-        if g.size >= MANY and (found := machine(*values)) is not None:
+        if g.size >= MANY and (found := run_machine_code(*values)) is not None:
             return found
         if g.itemsize == 2 or g.size > few:
             return blocks.evaluate(plain, values)
@@ -195,12 +204,12 @@ def numpy_gradient(formula: Any, one_rounding: bool) -> Callable[..., Any]:
     return gradient
 
 
-def recurrence(formula: Any, most: int = 64) -> Callable[..., bool]:
+def recurrence_loop(formula: Any, most: int = 64) -> Callable[..., bool]:
     """The loop of a formula of (x, n) whose steps are as many as n's largest whole number, up to `most`: machine code for each such number."""
 
     @functools.cache
     def of(steps: int) -> Loop:
-        return loop_of(formula, on_lanes.having(whole_most=lambda degree: steps))
+        return formula_loop(formula, on_lanes.having(whole_most=lambda degree: steps))
 
     def loop(inputs: Sequence[Any], out: np.ndarray) -> bool:
         top = float(np.max(inputs[1]))

@@ -13,7 +13,7 @@ from tritensor.kernels.parts.copying import dense
 from tritensor.kernels.parts.cpu.blocks import widened
 from tritensor.kernels.parts.formulas import named
 from tritensor.kernels.parts.gemm import gemm
-from tritensor.kernels.parts.half_precision.variants import chosen
+from tritensor.kernels.parts.half_precision.variants import half_variants
 from tritensor.kernels.parts.products.epilogue import Epilogue
 from tritensor.kernels.products import linear
 from tritensor.ops.array import CudaArray
@@ -50,7 +50,7 @@ def _forward(
 
 def _product(x: CudaArray, weight: CudaArray, bias: CudaArray | None, y: CudaArray, activation: str, finish: Epilogue) -> None:
     if activation != "none":
-        finish = finish._replace(activation=chosen((named.ALL[activation].formula,), (y,), x.itemsize == 8)[0])
+        finish = finish._replace(activation=half_variants((named.ALL[activation].formula,), (y,), x.itemsize == 8)[0])
     gemm(linear.rows_of(x), weight.transpose((1, 0)), linear.rows_of(y), bias, finish=finish)
 
 

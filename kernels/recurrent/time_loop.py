@@ -46,8 +46,8 @@ class Cell:
 
     def __init__(self, formula: Any) -> None:
         self.formula = formula
-        self.numpy = backends.twin(formula, backends.on_numpy)
-        self.machine = WindowLoop(lambda *lanes: backends.twin(formula, on_lanes)(*lanes))
+        self.numpy = backends.translate(formula, backends.on_numpy)
+        self.machine = WindowLoop(lambda *lanes: backends.translate(formula, on_lanes)(*lanes))
 
 
 def columns(x: Any, parts: int, moving: bool) -> list[Rows]:

@@ -10,7 +10,7 @@ import triton.language as tl
 
 from tritensor.kernels.parts import maths
 from tritensor.kernels.parts.allocation import allocate_result
-from tritensor.kernels.parts.elementwise import elementwise, run
+from tritensor.kernels.parts.elementwise import elementwise, flat, run
 from tritensor.kernels.parts.pointwise_samples import Domain, few
 from tritensor.ops.array import CudaArray
 from tritensor.ops.table import FLOATS, Sample, Spec, broadcast, op, ops
@@ -18,11 +18,6 @@ from tritensor.ops.table.shape_rules import refuse_kind
 
 _REAL = ("bool", "uint", "int", "float")
 _TYPES = (*FLOATS, "int64", "uint8", "bool")
-
-
-@triton.jit
-def _signbit(x):
-    return maths.signbit(x)
 
 
 # |a| with the sign of b; the slope is that sign times a's: 0 at 0, NaN of NaN
@@ -35,11 +30,6 @@ def _copysign(a, b):
 @triton.jit
 def _copysign_a(g, y, a):
     return g * maths.where(a == a, maths.sign(a) * maths.sign(y), a)
-
-
-@triton.jit
-def _copysign_b(g):
-    return maths.zeros(g)
 
 
 # the larger of a and b, the other one where one is NaN; a tie is a's
@@ -99,11 +89,6 @@ def _next_a(g, a, b):
     return maths.where(a == b, maths.zeros(g), g)
 
 
-@triton.jit
-def _next_b(g):
-    return maths.zeros(g)
-
-
 _BITS: dict[int, np.dtype] = {2: np.dtype(np.int16), 4: np.dtype(np.int32), 8: np.dtype(np.int64)}
 
 
@@ -131,9 +116,9 @@ def _extremes(rng: np.random.Generator) -> list[Sample]:
 
 _APART = (Domain(-2.0, 2.0, (0.0,), step=0.25), Domain(-1.875, 1.875, (0.0,), step=0.25))
 _SIGNED = (Domain(-2.0, 2.0, (0.0,)), Domain(-2.0, 2.0, (0.0,)))
-elementwise("signbit", _signbit, None, lambda x: np.signbit(x), promote="same", result="bool", kinds=_REAL[1:], dtypes=_TYPES[:-1])
+elementwise("signbit", maths.signbit, None, lambda x: np.signbit(x), promote="same", result="bool", kinds=_REAL[1:], dtypes=_TYPES[:-1])
 elementwise(
-    "copysign", _copysign, (_copysign_a, _copysign_b), np.copysign, kinds=("float",), domain=_SIGNED, samples=few(*_SIGNED, extra=_extremes)
+    "copysign", _copysign, (_copysign_a, flat), np.copysign, kinds=("float",), domain=_SIGNED, samples=few(*_SIGNED, extra=_extremes)
 )
 for _name, _formula, _gradients, _ufunc in (("fmax", _fmax, (_fmax_a, _fmax_b), np.fmax), ("fmin", _fmin, (_fmin_a, _fmin_b), np.fmin)):
     elementwise(
@@ -148,7 +133,7 @@ for _name, _formula, _gradients, _ufunc in (("fmax", _fmax, (_fmax_a, _fmax_b), 
         samples=few(*_APART, extra=_extremes),
     )
 elementwise(
-    "nextafter", _next, (_next_a, _next_b), np.nextafter, promote="same", kinds=("float",), forward=_nextafter_forward, domain=_SIGNED, native=(),
+    "nextafter", _next, (_next_a, flat), np.nextafter, promote="same", kinds=("float",), forward=_nextafter_forward, domain=_SIGNED, native=(),
     samples=few(*_SIGNED, extra=_extremes),
     dtypes=("float64",),  # the steps of a type are that type's alone: tests/tensor/test_special.py asks the others
 )  # fmt: skip

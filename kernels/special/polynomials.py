@@ -10,130 +10,129 @@ from typing import Any
 
 import numpy as np
 import triton
+import triton.language as tl
 from numpy.polynomial import chebyshev, hermite, hermite_e, laguerre, legendre
 
 from tritensor.kernels.parts import backends, maths
 from tritensor.kernels.parts.elementwise import elementwise
-from tritensor.kernels.parts.formula_llvm import recurrence
+from tritensor.kernels.parts.formula_llvm import recurrence_loop
 from tritensor.kernels.parts.pointwise_samples import Domain
 from tritensor.ops.table import Sample
 
 
-# y_k = 2 x y_(k - 1) - y_(k - 2) from y_0 = 1 and y_1 = first; n is cut to a whole number, below 0 the polynomial is 0
+# y_k = step(x, y_(k - 1), y_(k - 2), k) from y_0 = 1 and y_1 = first; n is cut to a whole number, below 0 the polynomial is 0
 @triton.jit
-def _chebyshev(x, n, first):
+def _recurrence(x, n, first, step: tl.constexpr):
     degree = maths.trunc(n)
     before, y = x * 0.0 + 1.0, first
     found = maths.where(degree < 0, x * 0.0, maths.where(degree == 0, before, y))
     for k in range(2, maths.whole_most(degree) + 1):
-        after = 2.0 * x * y - before
+        after = step(x, y, before, k)
         before, y = y, after
         found = maths.where(degree == k, y, found)
     return found
+
+
+# T_k = 2 x T_(k - 1) - T_(k - 2), and so the other kinds
+@triton.jit
+def _chebyshev(x, y, before, k):
+    return 2.0 * x * y - before
 
 
 @triton.jit
 def _t(x, n):
     x = maths.wide(x)
-    return _chebyshev(x, n, x)
+    return _recurrence(x, n, x, _chebyshev)
 
 
 @triton.jit
 def _u(x, n):
     x = maths.wide(x)
-    return _chebyshev(x, n, 2.0 * x)
+    return _recurrence(x, n, 2.0 * x, _chebyshev)
 
 
 @triton.jit
 def _v(x, n):
     x = maths.wide(x)
-    return _chebyshev(x, n, 2.0 * x - 1.0)
+    return _recurrence(x, n, 2.0 * x - 1.0, _chebyshev)
 
 
 @triton.jit
 def _w(x, n):
     x = maths.wide(x)
-    return _chebyshev(x, n, 2.0 * x + 1.0)
+    return _recurrence(x, n, 2.0 * x + 1.0, _chebyshev)
 
 
 @triton.jit
 def _shifted_t(x, n):
     z = 2.0 * maths.wide(x) - 1.0
-    return _chebyshev(z, n, z)
+    return _recurrence(z, n, z, _chebyshev)
 
 
 @triton.jit
 def _shifted_u(x, n):
     z = 2.0 * maths.wide(x) - 1.0
-    return _chebyshev(z, n, 2.0 * z)
+    return _recurrence(z, n, 2.0 * z, _chebyshev)
 
 
 @triton.jit
 def _shifted_v(x, n):
     z = 2.0 * maths.wide(x) - 1.0
-    return _chebyshev(z, n, 2.0 * z - 1.0)
+    return _recurrence(z, n, 2.0 * z - 1.0, _chebyshev)
 
 
 @triton.jit
 def _shifted_w(x, n):
     z = 2.0 * maths.wide(x) - 1.0
-    return _chebyshev(z, n, 2.0 * z + 1.0)
+    return _recurrence(z, n, 2.0 * z + 1.0, _chebyshev)
 
 
 # H_k = 2 x H_(k - 1) - 2 (k - 1) H_(k - 2)
 @triton.jit
-def _h(x, n):
-    x = maths.wide(x)
-    degree = maths.trunc(n)
-    before, y = x * 0.0 + 1.0, 2.0 * x
-    found = maths.where(degree < 0, x * 0.0, maths.where(degree == 0, before, y))
-    for k in range(2, maths.whole_most(degree) + 1):
-        after = 2.0 * (x * y - (k - 1) * before)
-        before, y = y, after
-        found = maths.where(degree == k, y, found)
-    return found
+def _hermite_h(x, y, before, k):
+    return 2.0 * (x * y - (k - 1) * before)
 
 
 # He_k = x He_(k - 1) - (k - 1) He_(k - 2)
 @triton.jit
-def _he(x, n):
-    x = maths.wide(x)
-    degree = maths.trunc(n)
-    before, y = x * 0.0 + 1.0, x
-    found = maths.where(degree < 0, x * 0.0, maths.where(degree == 0, before, y))
-    for k in range(2, maths.whole_most(degree) + 1):
-        after = x * y - (k - 1) * before
-        before, y = y, after
-        found = maths.where(degree == k, y, found)
-    return found
+def _hermite_he(x, y, before, k):
+    return x * y - (k - 1) * before
 
 
 # k L_k = (2 k - 1 - x) L_(k - 1) - (k - 1) L_(k - 2)
 @triton.jit
-def _laguerre(x, n):
-    x = maths.wide(x)
-    degree = maths.trunc(n)
-    before, y = x * 0.0 + 1.0, 1.0 - x
-    found = maths.where(degree < 0, x * 0.0, maths.where(degree == 0, before, y))
-    for k in range(2, maths.whole_most(degree) + 1):
-        after = maths.div((2 * k - 1 - x) * y - (k - 1) * before, k + x * 0.0)
-        before, y = y, after
-        found = maths.where(degree == k, y, found)
-    return found
+def _laguerre_l(x, y, before, k):
+    return maths.div((2 * k - 1 - x) * y - (k - 1) * before, k + x * 0.0)
 
 
 # k P_k = (2 k - 1) x P_(k - 1) - (k - 1) P_(k - 2)
 @triton.jit
+def _legendre_p(x, y, before, k):
+    return maths.div((2 * k - 1) * x * y - (k - 1) * before, k + x * 0.0)
+
+
+@triton.jit
+def _h(x, n):
+    x = maths.wide(x)
+    return _recurrence(x, n, 2.0 * x, _hermite_h)
+
+
+@triton.jit
+def _he(x, n):
+    x = maths.wide(x)
+    return _recurrence(x, n, x, _hermite_he)
+
+
+@triton.jit
+def _laguerre(x, n):
+    x = maths.wide(x)
+    return _recurrence(x, n, 1.0 - x, _laguerre_l)
+
+
+@triton.jit
 def _legendre(x, n):
     x = maths.wide(x)
-    degree = maths.trunc(n)
-    before, y = x * 0.0 + 1.0, x
-    found = maths.where(degree < 0, x * 0.0, maths.where(degree == 0, before, y))
-    for k in range(2, maths.whole_most(degree) + 1):
-        after = maths.div((2 * k - 1) * x * y - (k - 1) * before, k + x * 0.0)
-        before, y = y, after
-        found = maths.where(degree == k, y, found)
-    return found
+    return _recurrence(x, n, x, _legendre_p)
 
 
 def _degrees(rng: np.random.Generator) -> list[Sample]:
@@ -171,5 +170,5 @@ for _name, _formula, _polynomial in (
 ):  # fmt: skip
     elementwise(
         _name, _formula, None, _of_degree(_polynomial), cpu=backends.in_numpy(_formula), kinds=("float",),
-        domain=(Domain(-1.2, 1.2), Domain(0.0, 5.0, step=1.0)), dtypes=("float32", "float64"), samples=_degrees, loop=recurrence(_formula),
+        domain=(Domain(-1.2, 1.2), Domain(0.0, 5.0, step=1.0)), dtypes=("float32", "float64"), samples=_degrees, loop=recurrence_loop(_formula),
     )  # fmt: skip

@@ -154,7 +154,7 @@ def _unrolled(formula: Any, steps: int) -> Loop:
 
     def twin(*lanes: Any) -> Any:
         left = iter(range(steps))
-        return backends.twin(formula, on_lanes.having(any=lambda _: next(left, None) is not None))(*lanes)
+        return backends.translate(formula, on_lanes.having(any=lambda _: next(left, None) is not None))(*lanes)
 
     return Loop(twin)
 

@@ -15,8 +15,8 @@ from tritensor.kernels.parts.cpu.simd_maths import on_lanes
 from tritensor.kernels.parts.indices.error_reports import spot
 from tritensor.llvm.row_recurrence import WIDTH, Recursion
 
-_PLAIN = backends.twin(step, backends.on_numpy)
-_MACHINE = Recursion(lambda *lanes: backends.twin(step, on_lanes)(*lanes))
+_PLAIN = backends.translate(step, backends.on_numpy)
+_MACHINE = Recursion(lambda *lanes: backends.translate(step, on_lanes)(*lanes))
 _INFINITE = -np.inf
 
 

@@ -16,7 +16,7 @@ from tritensor.kernels.normalization.affine import add_two, away
 from tritensor.kernels.parts import maths
 from tritensor.kernels.parts.formulas.named import BY_INPUT
 from tritensor.kernels.parts.formulas.template_args import bound
-from tritensor.kernels.parts.half_precision.variants import chosen
+from tritensor.kernels.parts.half_precision.variants import half_variants
 from tritensor.kernels.parts.reduction import ReductionFunctions, zero
 
 NAMES = tuple(BY_INPUT)
@@ -98,7 +98,7 @@ def of(activation: str, dtype: np.dtype, added: bool = False, within: bool = Fal
     """The formulas for arrays of `dtype`: whether a residual is `added`, whether weights differ `within` what shares a mean."""
     named, label = BY_INPUT[activation], f"{activation}_{dtype.itemsize}"
     kind = np.empty(0, dtype)
-    act, slope = chosen((named.formula, named.gradient), (kind, kind), False)
+    act, slope = half_variants((named.formula, named.gradient), (kind, kind), False)
 
     def made(template: Any) -> Any:
         return bound(template, label, act=act, slope=slope)

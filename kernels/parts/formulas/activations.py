@@ -10,7 +10,7 @@ import triton.language as tl
 
 from tritensor.kernels.parts import maths
 from tritensor.kernels.parts.half_precision import functions as narrow
-from tritensor.kernels.parts.half_precision.variants import narrow_twin
+from tritensor.kernels.parts.half_precision.variants import register_half_variant
 
 
 # y = 1 / (1 + exp(-x)); dy/dx = y (1 - y)
@@ -147,4 +147,4 @@ for _formula, _twin in (
     (sigmoid, sigmoid_16), (silu, silu_16), (silu_grad, silu_grad_16), (gelu, gelu_16), (gelu_grad, gelu_grad_16),
     (gelu_tanh, gelu_tanh_16), (gelu_tanh_grad, gelu_tanh_grad_16), (hyperbolic_tangent, tanh_16),
 ):  # fmt: skip
-    narrow_twin(_formula, _twin)
+    register_half_variant(_formula, _twin)

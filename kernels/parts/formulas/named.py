@@ -35,7 +35,7 @@ BY_RESULT = {
 ALL = {**BY_INPUT, **BY_RESULT}
 BACKWARD = {name: backward_of((a.gradient,))[0] for name, a in ALL.items()}
 ON_NUMPY = {name: numpy_gradient(a.gradient, False) for name, a in ALL.items()}
-ON_TENSORS = {name: backends.twin(a.gradient, backends.on_tensors) for name, a in ALL.items()}
+ON_TENSORS = {name: backends.translate(a.gradient, backends.on_tensors) for name, a in ALL.items()}
 
 
 def refuse_unknown(name: str, activation: Any, names: tuple[str, ...]) -> None:

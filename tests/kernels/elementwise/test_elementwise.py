@@ -153,7 +153,7 @@ class TestDevice:
 def test_a_body_serves_numpy_and_tensors() -> None:
     from tritensor.kernels.parts.formulas.activations import tanh_grad
 
-    on_numpy, on_tensors = (backends.twin(tanh_grad, spelling) for spelling in (backends.on_numpy, backends.on_tensors))
+    on_numpy, on_tensors = (backends.translate(tanh_grad, spelling) for spelling in (backends.on_numpy, backends.on_tensors))
     g, y = np.array([1.0, 2.0]), np.array([0.5, -0.25])
     assert on_numpy(g, y).tolist() == on_tensors(tt.from_numpy(g), tt.from_numpy(y)).tolist() == [0.75, 1.875]
 
