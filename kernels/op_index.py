@@ -17,8 +17,7 @@ MODULES = {
     "elementwise.glu": "glu",
     "elementwise.piecewise_activations": "hardshrink hardsigmoid hardswish hardtanh prelu softshrink threshold",
     "elementwise.powers": "floor_divide fmod pow remainder trunc_divide",
-    "elementwise.replacement": "nan_to_num",
-    "elementwise.rounding": "ceil floor round sign trunc",
+    "elementwise.rounding": "ceil floor nan_to_num round sign trunc",
     "elementwise.selection": "clamp maximum minimum where",
     "elementwise.transcendental": (
         "acos acosh asin asinh atan atan2 atanh cos cosh erf erfc exp exp2 expm1 hypot log log10 log1p log2 logaddexp logit "

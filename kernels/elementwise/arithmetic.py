@@ -1,4 +1,4 @@
-"""Arithmetic: add, subtract, multiply, divide, powers, remainders and what comes with them."""
+"""Arithmetic: add, sub, mul, div, neg, abs, lerp, square, sqrt, rsqrt, reciprocal."""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""glu: the first half of x gated by the second (Dauphin et al., "Language modeling with gated convolutional networks", 2017)."""
+"""Gated linear unit, glu: the first half of x times the sigmoid of the second (Dauphin et al., "Language modeling with gated convolutional networks", 2017)."""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""Powers, remainders and rounded quotients, each with its integer side."""
+"""Powers, remainders and rounded quotients, each with a formula of floats and one of integers."""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""Transcendental functions: exponentials, logarithms, powers, trigonometry, the error function."""
+"""Transcendental functions: exponentials, logarithms, trigonometry, hyperbolic functions, the error function."""
 
 from __future__ import annotations
 
@@ -14,7 +14,7 @@ from tritensor.kernels.parts.cpu.blocks import unary
 from tritensor.kernels.parts.cpu.complex_functions import complex_log1p
 from tritensor.kernels.parts.elementwise import elementwise, flat
 from tritensor.kernels.parts.formulas import activations
-from tritensor.kernels.parts.half_precision import functions as narrow
+from tritensor.kernels.parts.half_precision import functions as half
 from tritensor.kernels.parts.half_precision.variants import register_half_variant
 from tritensor.kernels.parts.pointwise_samples import Domain
 from tritensor.ops.table import FLOATS, Sample, ops
@@ -267,7 +267,7 @@ _TURN = Domain(-3.0, 3.0)
 _INSIDE = Domain(-0.9, 0.9)
 _POSITIVE = Domain(0.1, 4.0)
 
-register_half_variant(maths.exp, narrow.exp)
+register_half_variant(maths.exp, half.exp)
 elementwise("exp", maths.exp, _exp_grad, np.exp)
 elementwise("exp2", maths.exp2, _exp2_grad, np.exp2)
 elementwise("expm1", maths.expm1, _expm1_grad, np.expm1)

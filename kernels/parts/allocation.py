@@ -1,4 +1,4 @@
-"""Memory for a kernel's results."""
+"""Memory for kernels' results."""
 
 from __future__ import annotations
 

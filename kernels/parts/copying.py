@@ -1,4 +1,4 @@
-"""Copies of arrays by kernels: into windows of any strides, into C order, cast on the way."""
+"""Copies of arrays: into windows of any strides, into C order or another, cast on the way."""
 
 from __future__ import annotations
 

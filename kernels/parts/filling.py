@@ -1,4 +1,4 @@
-"""New arrays of one value, and what is asked of the shape of any new array."""
+"""New arrays of one value, and the refusal of negative sizes."""
 
 from __future__ import annotations
 

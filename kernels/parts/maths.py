@@ -1,6 +1,6 @@
 """Scalar mathematics in Triton kernels: the functions of which elementwise formulas are made.
 
-A formula is written once, `g * (1.0 - y * y)`, with functions of this module only; `spellings` makes of it numpy and a rule on Tensors.
+A formula is written once, `g * (1.0 - y * y)`, with functions of this module only; `backends` makes of it numpy and a rule on Tensors.
 Triton's own exp, sqrt and / are approximate; these keep the promise of 4 ULP in float32, and of exact division and roots.
 """
 

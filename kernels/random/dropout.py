@@ -1,4 +1,4 @@
-"""dropout: elements zeroed at random. The mask is drawn from (seed, offset) again in the backward pass, so nothing is saved."""
+"""Dropout: elements zeroed at random. The mask is drawn from (seed, offset) again in the backward pass, so nothing is saved."""
 
 from __future__ import annotations
 

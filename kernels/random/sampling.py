@@ -1,4 +1,4 @@
-"""Ops that draw: rand, randn, randint, randperm. The same (seed, offset) gives the same numbers, bit for bit, on every device.
+"""Random ops: rand, randn, randint, randperm. The same (seed, offset) gives the same numbers, bit for bit, on every device.
 
 What a number is made of (see philox.py for the words and how many blocks an op uses):
 

@@ -1,4 +1,4 @@
-"""The parts of floating numbers: signs, neighbours, mantissa and exponent; and the larger and smaller of two that ignore NaN."""
+"""Parts of floating numbers: signs, neighbours, mantissa and exponent; and fmax and fmin, which ignore NaN."""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""How samples move with their parameter while their cumulative probability stays: of the gamma distribution and of the Dirichlet distribution's components.
+"""Implicit reparameterisation gradients of samples: of the gamma distribution and of the Dirichlet distribution's components.
 
 Implicit differentiation of F(x; a) = u gives dx/da = -(dF/da) / (dF/dx) (Figurnov, Mohamed, Mnih, "Implicit reparameterization gradients", 2018). The
 derivatives of the incomplete gamma and beta functions by a are those of their series and continued fractions, term by term (DLMF 8.7.1, 8.9.2,

@@ -1,1 +1,1 @@
-"""Cross-entropy: the op with its kernels, and its side on the CPU."""
+"""Cross-entropy: the op with its kernels, its arguments and its CPU side."""

@@ -1,4 +1,4 @@
-"""ctc_loss: how probable labels are over all ways to place them in time. One program a sample; the states' neighbours are read back from memory."""
+"""Connectionist temporal classification, ctc_loss: the probability of labels over all ways to place them in time. One program a sample; the states' neighbours are read back from memory."""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""What the CPU references of ops are made of: elementwise numpy in blocks, special functions, exact sums."""
+"""Parts of ops' CPU sides: elementwise numpy in blocks, special functions, sums and scans, conversions of floats."""
 
 from tritensor.kernels.parts import door
 

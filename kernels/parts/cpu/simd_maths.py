@@ -1,4 +1,4 @@
-"""The functions of `maths` on lanes (see tritensor/llvm): what a formula means when it is compiled for this processor."""
+"""Functions of `maths` on SIMD lanes: the back end that compiles a formula for this processor (see tritensor/llvm)."""
 
 from __future__ import annotations
 

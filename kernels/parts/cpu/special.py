@@ -1,4 +1,4 @@
-"""The error function and the normal distribution on numpy, which has neither: rational approximations, evaluated in blocks."""
+"""Error function and normal distribution on numpy, which has neither: rational approximations, evaluated in blocks."""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""Formulas of activations that elementwise kernels and the epilogues of products share, each with its gradient, and twins for results of 16 bits.
+"""Formulas of activations that elementwise kernels and the epilogues of products share, each with its gradient, and variants for results of 16 bits.
 
 A gradient is of g and x, or of g and the result y.
 """
@@ -9,7 +9,7 @@ import triton
 import triton.language as tl
 
 from tritensor.kernels.parts import maths
-from tritensor.kernels.parts.half_precision import functions as narrow
+from tritensor.kernels.parts.half_precision import functions as half
 from tritensor.kernels.parts.half_precision.variants import register_half_variant
 
 
@@ -21,7 +21,7 @@ def sigmoid(x):
 
 @triton.jit
 def sigmoid_16(x):
-    return narrow.reciprocal(1.0 + narrow.exp(-x))
+    return half.reciprocal(1.0 + half.exp(-x))
 
 
 @triton.jit
@@ -83,8 +83,8 @@ _TAIL = maths.Coefficients(
 @triton.jit
 def _tail_16(a):
     """P(X > a) and e^(-a^2 / 2) of a normal X, a >= 0."""
-    t = narrow.reciprocal(1.0 + 0.31 * a)
-    bell = narrow.exp2(a * a * -0.7213475204444817)
+    t = half.reciprocal(1.0 + 0.31 * a)
+    bell = half.exp2(a * a * -0.7213475204444817)
     return t * maths.horner(t, _TAIL) * bell, bell
 
 
@@ -134,7 +134,7 @@ def hyperbolic_tangent(x):
 def tanh_16(x):
     s = x * x
     return tl.where(
-        s < 0.0625, x * (1.0 + s * (s * 0.13333334 - 0.33333334)), 1.0 - 2.0 * narrow.reciprocal(1.0 + narrow.exp2(x * 2.8853900817779268))
+        s < 0.0625, x * (1.0 + s * (s * 0.13333334 - 0.33333334)), 1.0 - 2.0 * half.reciprocal(1.0 + half.exp2(x * 2.8853900817779268))
     )
 
 
@@ -143,8 +143,8 @@ def tanh_grad(g, y):
     return g * (1.0 - y * y)
 
 
-for _formula, _twin in (
+for _formula, _variant in (
     (sigmoid, sigmoid_16), (silu, silu_16), (silu_grad, silu_grad_16), (gelu, gelu_16), (gelu_grad, gelu_grad_16),
     (gelu_tanh, gelu_tanh_16), (gelu_tanh_grad, gelu_tanh_grad_16), (hyperbolic_tangent, tanh_16),
 ):  # fmt: skip
-    register_half_variant(_formula, _twin)
+    register_half_variant(_formula, _variant)

@@ -1,1 +1,1 @@
-"""What kernels of 16-bit results are made of: approximate functions whose errors the rounding covers, and formulas made of them."""
+"""Half precision in kernels: approximate functions whose errors the rounding to 16 bits covers, and formulas made of them."""

@@ -1,4 +1,4 @@
-"""What dropout zeroes: which words of a stream drop an element, how the others are scaled, and both in numpy."""
+"""Mask of dropout: the words of a stream that drop an element, the scale of the others, and both in numpy."""
 
 from __future__ import annotations
 

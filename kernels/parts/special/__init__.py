@@ -1,4 +1,4 @@
-"""Special functions as formulas of kernels, which numpy and Tensors read as well (see spellings): approximations with their sources."""
+"""Special functions as formulas of kernels, which numpy and Tensors read as well (see backends.py): approximations with their sources."""
 
 from tritensor.kernels.parts import door
 
