@@ -52,9 +52,10 @@ def _called(call: Callable[..., Any]) -> Callable[..., Any]:
     """What an interpreted function does when it is called: inside of a kernel it is one of its functions, elsewhere a launch without a grid."""
 
     def called(self: Any, *args: Any, **kwargs: Any) -> Any:
-        if any(isinstance(a, Tensor) for a in (*args, *kwargs.values())):
-            name = self.fn.__name__
-            raise RuntimeError(f"{name}: a @triton.jit function is called inside of kernels only; {name}[grid](...) launches it")
+        for a in (*args, *kwargs.values()):
+            if isinstance(a, Tensor):
+                name = self.fn.__name__
+                raise RuntimeError(f"{name}: a @triton.jit function is called inside of kernels only; {name}[grid](...) launches it")
         return call(self, *args, **kwargs)
 
     return called

@@ -6,7 +6,7 @@
 - libdevice functions get numpy stand-ins, inline PTX is evaluated (instructions/; the interpreter raises);
 - comparisons are int1 and int1 arithmetic wraps at one bit (the interpreter gives a comparison its operands' type);
 - casts of floats to integers saturate, NaN becomes 0;
-- int32 arithmetic that wraps around is remembered until an address is made of it (address_overflow.py); hints, assumptions and assertions
+- int32 arithmetic that wraps around is type_cache until an address is made of it (address_overflow.py); hints, assumptions and assertions
   are held against the values; Python's syntax is read as the compiler reads it (python_syntax.py);
 - reductions and scans with a user's combine function run in log2(n) steps over whole arrays, in a tree as on the GPU (instructions/reductions.py);
 - Triton's language is patched once for good: the interpreter does it anew at every call, which was most of a launch's time;
@@ -69,6 +69,15 @@ def _is_small(dtype: np.dtype) -> bool:
     return dtype in _SMALL
 
 
+def spread(x: np.ndarray, shape: Any) -> np.ndarray:
+    """x over a larger shape. A copy: for a kernel's tiles numpy's views of this kind take longer to make."""
+    if x.shape == shape:
+        return x
+    out = np.empty(shape, x.dtype)
+    out[...] = x
+    return out
+
+
 def _masked_lanes() -> str:
     """What masked-off lanes of a load without `other` hold: "poison" (see sanitizer.py), or the "zero" that Triton's code for NVIDIA's GPUs leaves
     there, though its language promises none. Raises ValueError for anything else in TRITENSOR_MASKED_LANES."""
@@ -95,7 +104,7 @@ class Builder(upstream.InterpreterBuilder):
         dtype = numpy_type(element)
         if self.watch is not None:
             self.watch.load(ptrs, mask.data)
-        fill = np.zeros(ptrs.data.shape, dtype) if other is None else np.broadcast_to(other.data, ptrs.data.shape)
+        fill = np.zeros(ptrs.data.shape, dtype) if other is None else spread(other.data, ptrs.data.shape)
         if other is None and self.watch is not None and self.poisons:
             fill = self.watch.poison(fill)
         raw = np.dtype(f"u{dtype.itemsize}") if _is_small(dtype) else dtype
@@ -164,6 +173,16 @@ class Builder(upstream.InterpreterBuilder):
             self.watch.barrier()
 
     # values
+    def create_splat(self, kind: Any, arg: Any) -> Any:
+        return _Handle(spread(arg.data, kind.shape), arg.dtype.scalar)
+
+    def create_broadcast(self, arg: Any, shape: Any) -> Any:
+        return _Handle(spread(arg.data, shape), arg.dtype.scalar)
+
+    def create_expand_dims(self, arg: Any, axis: int) -> Any:
+        shape = arg.data.shape
+        return _Handle(arg.data.reshape(*shape[:axis], 1, *shape[axis:]), arg.dtype.scalar)
+
     def get_all_ones_value(self, kind: Any) -> Any:
         dtype = numpy_type(kind)
         return _Handle(np.ones(1, bool) if dtype is _BOOL else np.array([-1]).astype(dtype), kind.scalar)
@@ -333,6 +352,7 @@ def _promise(input: Any, values: Any, attribute: str, _semantic: Any = None) -> 
 
 
 _builder: Builder | None = None
+_NOTHING_PATCHED = upstream._LangPatchScope()
 # What a function of Triton's language was corrected to: both by the id of the first, since some are hashed by their source.
 _corrected: dict[int, tuple[Any, Any]] = {}
 
@@ -368,8 +388,9 @@ def _language() -> dict[tuple[Any, str], Any]:
 
 def _patched(function: Any) -> Any:
     """In place of Triton's patching of the language at each call."""
-    rebind(function)
-    return upstream._LangPatchScope()
+    if function.__closure__ or function not in upstream.InterpretedFunction.rewritten_fn:  # its names hold what they held at its first call
+        rebind(function)
+    return _NOTHING_PATCHED
 
 
 def install() -> Builder:
@@ -381,7 +402,7 @@ def install() -> Builder:
     builder = Builder()
     upstream._get_np_dtype = numpy_type
     upstream.interpreter_builder = builder
-    upstream.interpreter_semantic = type_cache.Semantic(builder)
+    upstream.interpreter_semantic = upstream.TritonSemantic(builder)
     upstream._patch_attr = type_cache.patch_attribute
     reductions.install()
     scope = upstream._LangPatchScope()

@@ -273,9 +273,9 @@ class Sanitizer:
 
     def _lanes(self, what: str, ptrs: Any, mask: np.ndarray) -> tuple[np.ndarray, np.ndarray, int, int, Window | None]:
         """Addresses of the active lanes, all checked; which lanes they are; their allocation; the argument they belong to."""
-        addresses, active = np.broadcast_arrays(ptrs.data, mask)
+        addresses, active = (ptrs.data, mask) if mask.shape == ptrs.data.shape else np.broadcast_arrays(ptrs.data, mask)
         active = active.reshape(-1)
-        lanes = addresses.reshape(-1)[active].astype(np.int64)
+        lanes = addresses.reshape(-1)[active].view(np.int64)
         window: Window | None = ptrs.attr.get("argument")
         base, nbytes = (window.base, window.nbytes) if window is not None else (0, 0)
         if lanes.size:

@@ -1,130 +1,235 @@
-"""Types and shapes of the interpreter's values made once: most of an operation's time went to making them anew.
+"""Operations of Triton's language done in full once: for operands of the same types, every later one asks the builder for the same at once.
 
-Every operation of a kernel makes a `block_type` (checks of its sizes, a name) and a `tensor` (its shape as a tuple of constants,
-with a type of its own). Both follow from the element's type and the sizes alone, so what the first of a kind came to is handed to
-all that follow. Triton's own constructors make that first one: nothing here knows what is in it.
+Triton's language is written for a compiler, to which values are opaque. What an operation asks of the builder (casts, broadcasts, the
+operation itself) follows from the types of its operands and from numbers known at compile time. So what the first of a kind asked for is
+noted, and asked for again without the rules that led there, which were most of a kernel's time. What comes of constants alone is kept itself.
 """
 
 from __future__ import annotations
 
+from collections.abc import Callable
+from functools import partial
 from typing import Any
 
 import triton.language as tl
 from triton.runtime import interpreter as upstream
 
-_KEPT = 1 << 14  # kinds of blocks: no kernel has as many, a day of benchmarks may
-# two of one of these are operated on as they are; 16-bit floats are divided as float32, pointers are checked
-_UNCHANGED = frozenset({*(f"{u}int{n}" for u in ("", "u") for n in (8, 16, 32, 64)), "int1", "fp32", "fp64"})
+_KEPT = 1 << 12  # kinds of operands of one operation, and of blocks: no kernel has as many, a day of benchmarks may
+_LARGEST = 1 << 10  # elements of a constant that is kept
+_Handle = upstream.TensorHandle
 _block_init = tl.block_type.__init__
 _tensor_init = tl.tensor.__init__
 _blocks: dict[tuple[Any, ...], dict[str, Any]] = {}
-_shapes: dict[tuple[int, ...], Any] = {}  # one object for each, for good: equal shapes are told by `is`, and known by their id
-_joined: dict[tuple[int, int], Any] = {}  # two shapes and the one that holds both
-_constants: dict[tuple[Any, ...], Any] = {}  # Python's numbers as tensors
-_NUMBERS, _LARGEST = 1 << 12, 1 << 10  # so many of these, of so many elements: at most 32 MB
+# By operation and kinds of operands: how to ask for it again, or None, and the types whose ids the kinds are.
+_known: dict[Any, dict[Any, tuple[Callable[[list[Any]], Any] | None, list[Any]]]] = {}
+_Tensor, _new = tl.tensor, object.__new__
+_WIDTHS = {t.name: max(1, t.primitive_bitwidth // 8) for t in vars(tl).values() if type(t) is tl.dtype and t.name != "void"}  # bytes
+# Requests that come to a constant where they are made of constants alone; so do those that get_ begins.
+_PURE = frozenset({
+    "create_make_range", "create_splat", "create_broadcast", "create_expand_dims", "create_reshape", "create_int_cast",
+    "create_si_to_fp", "create_ui_to_fp", "create_fp_to_fp", "create_fp_ext", "create_fp_trunc",
+})  # fmt: skip
+_PLAIN = frozenset({int, bool, str, type(None), type(tl.PropagateNan.ALL)})
 
 
 def _block(self: Any, element_ty: Any, shape: Any) -> None:
-    """block_type.__init__: what the first block of these sizes came to."""
+    """block_type.__init__: what the first block of these sizes came to, which is the `one` that tensors have for their type."""
     key = (element_ty.name, type(element_ty), *[n.value if type(n) is tl.constexpr else n for n in shape])
     found = _blocks.get(key)
     if found is None:
         _block_init(self, element_ty, shape)
         if len(_blocks) >= _KEPT:
             _blocks.clear()
-        found = _blocks[key] = self.__dict__ | {"of_tensors": {}, "stretched": {}}
-        self.__dict__.update(found)
+        _blocks[key] = {**self.__dict__, "one": self}
     else:
         self.__dict__.update(found)
 
 
 def _tensor(self: Any, handle: Any, type: Any) -> None:
-    """tensor.__init__: what the first tensor of this type came to."""
-    known = type.__dict__.get("of_tensors")
-    if not known:
-        _tensor_init(self, handle, type)
-        made = dict(self.__dict__)
-        del made["handle"]
-        sizes = tuple(n.value for n in self.shape)
-        self.shape = made["shape"] = _shapes.setdefault(sizes, self.shape)
-        if known is None:
-            type.of_tensors = made
+    """tensor.__init__: equal types of blocks are one object, so that they are known by their id."""
+    _tensor_init(self, handle, type.__dict__.get("one", type))
+
+
+def _handle(self: Any, data: Any, dtype: Any, attr: dict[str, Any] | None = None) -> None:
+    """TensorHandle.__init__: no value is wider than its type."""
+    self.data, self.dtype, self.attr = data, dtype, {} if attr is None else attr
+    if data.itemsize > _WIDTHS.get(dtype.name, 8):
+        self.__post_init__()
+
+
+class _Unknown(Exception):
+    """An argument of which an operation may ask more than its type, or a value that was made without the builder."""
+
+
+def _kind(value: Any, tensors: list[Any]) -> Any:
+    """What an operation may ask about an argument: the type of a tensor, which is added to `tensors`, and all of anything else."""
+    kind = type(value)
+    if kind is _Tensor:
+        tensors.append(value)
+        return id(value.type)
+    if kind in _PLAIN:
+        return kind, value
+    if kind is tl.constexpr:
+        return kind, _kind(value.value, tensors)
+    if kind is float:
+        return kind, value.hex()  # tells -0.0 from 0.0
+    if kind is tuple or kind is list:
+        return kind, tuple([_kind(v, tensors) for v in value])
+    if kind is slice:
+        return kind, _kind([value.start, value.stop, value.step], tensors)
+    if isinstance(value, tl.dtype):
+        return kind, value.name
+    raise _Unknown
+
+
+class _Recorder:
+    """The builder while an operation is done in full. Values have places: (0, n) an operand, (1, n) a constant, (2, n) what a request gave."""
+
+    def __init__(self, builder: Any, operands: list[Any]) -> None:
+        self._builder = builder
+        self._kept = list(operands)  # no two handles have one id
+        self._places = {id(h): (0, n) for n, h in enumerate(operands)}
+        self.constants: list[Any] = []
+        self.requests: list[tuple[Callable[..., Any], list[tuple[int, int]]]] = []
+        self.understood = len(self._places) == len(operands)
+
+    def __getattr__(self, name: str) -> Any:
+        found = getattr(self._builder, name)
+        return partial(self._ask, name, found) if name.startswith(("create_", "get_")) else found
+
+    def _ask(self, name: str, method: Callable[..., Any], *args: Any, **kwargs: Any) -> Any:
+        out, gets = method(*args, **kwargs), name.startswith("get_")
+        if kwargs or (not isinstance(out, _Handle) and (gets or out is not None)):
+            self.understood &= gets  # a type, or the like, which is a constant
+            return out
+        self._kept.append(out)
+        sizes = [len(a) if isinstance(a, list) and any(isinstance(v, _Handle) for v in a) else None for a in args]
+        at = [self._place(v) for a, n in zip(args, sizes, strict=True) for v in ([a] if n is None else a)]
+        if (gets or name in _PURE) and all(kind == 1 for kind, _ in at) and out.data.size <= _LARGEST:
+            out.data.flags.writeable = False  # every later operation gets the same
+            self._places[id(out)] = self._constant(_copied(out))
         else:
-            known.update(made)  # in one step: another thread reads it
-    else:
-        self.__dict__.update(known)
-        self.handle = handle
+            self._request(method if sizes.count(None) == len(sizes) else partial(_regrouped, method, sizes), at, out)
+        return out
+
+    def _request(self, method: Callable[..., Any], at: list[tuple[int, int]], out: Any) -> None:
+        self._places[id(out)] = (2, len(self.requests))
+        self.requests.append((method, at))
+
+    def _constant(self, value: Any) -> tuple[int, int]:
+        self.constants.append(value)
+        return 1, len(self.constants) - 1
+
+    def _place(self, value: Any) -> tuple[int, int]:
+        found = self._places.get(id(value))
+        if found is None:  # a constant, or a value that was made without the builder
+            self.understood &= _is_plain(value)
+            found = self._constant(value)
+        return found
+
+    def again(self, operands: int, result: Any) -> Callable[[list[Any]], Any] | None:
+        """The operation on the handles of other operands of the same types, or None where it is done in full each time."""
+        if result is None:
+            result = tl.tensor(None, tl.void)
+        if type(result) is not _Tensor:
+            return None
+        kind, at = self._place(result.handle)
+        if kind == 1 and result.handle is not None:  # what is done to a result, such as a hint, is done to no constant
+            self._request(_copied, [(kind, at)], result.handle)
+            kind, at = self._places[id(result.handle)]
+        if not self.understood:
+            return None
+        start = (0, operands, operands + len(self.constants))
+        requests = [(method, [start[k] + n for k, n in places]) for method, places in self.requests]
+        made = {k: v for k, v in vars(result).items() if k != "handle"}
+        return partial(_again, self.constants, requests, start[kind] + at, made)
 
 
-class Semantic(upstream.TritonSemantic):
-    """Triton's rules for operations, with nothing to do where two operands are of one type and shape already, and what was done before where one
-    is a Python number or two shapes were joined before."""
+def _again(constants: list[Any], requests: list[tuple[Any, list[int]]], at: int, made: dict[str, Any], values: list[Any]) -> Any:
+    values += constants
+    for method, places in requests:
+        values.append(method(*[values[n] for n in places]))
+    tensor = _new(_Tensor)
+    tensor.__dict__.update(made)
+    tensor.handle = values[at]
+    return tensor
 
-    def binary_op_type_checking_impl(self, lhs: Any, rhs: Any, *allowed: Any, **more: Any) -> Any:
-        if type(lhs) is tl.tensor:
-            if type(rhs) is tl.tensor:
-                if lhs.dtype is rhs.dtype and lhs.dtype.name in _UNCHANGED:
-                    return self.broadcast_impl_value(lhs, rhs)
-            elif type(rhs) is int or (type(rhs) is float and rhs and rhs == rhs):  # of zeros the sign is no part of a key, and NaN is none
-                return self._with_number(lhs, rhs, allowed, more)
-        return super().binary_op_type_checking_impl(lhs, rhs, *allowed, **more)
 
-    def _with_number(self, lhs: Any, number: float, allowed: tuple[Any, ...], more: dict[str, Any]) -> Any:
-        """A tensor and a number: the constant that it was the last time, where the tensor stayed as it is."""
-        key = (number, type(number), lhs.dtype.name, id(lhs.shape), allowed, *more.items())
-        constant = _constants.get(key)
-        if constant is not None:
-            return lhs, constant
-        left, right = super().binary_op_type_checking_impl(lhs, number, *allowed, **more)
-        if left is lhs and right.handle.data.size <= _LARGEST:
-            if len(_constants) >= _NUMBERS:
-                _constants.clear()
-            right.handle.data.flags.writeable = False  # every later operation gets the same
-            _constants[key] = right
-        return left, right
+def _is_plain(value: Any) -> bool:
+    """Whether a request's argument holds no value of the kernel."""
+    if isinstance(value, list | tuple | tl.tuple):
+        return all(_is_plain(v) for v in value)
+    return type(value) in (*_PLAIN, float, tl.constexpr) or isinstance(value, tl.dtype) or type(value).__module__.startswith("triton._C.")
 
-    def broadcast_impl_value(self, lhs: Any, rhs: Any) -> Any:
-        if lhs.shape is rhs.shape:
-            return lhs, rhs
-        shape = _joined.get((id(lhs.shape), id(rhs.shape)))
-        if shape is not None:
-            return self._stretched(lhs, shape), self._stretched(rhs, shape)
-        left, right = super().broadcast_impl_value(lhs, rhs)
-        _joined[id(lhs.shape), id(rhs.shape)] = left.shape
-        return left, right
 
-    def _stretched(self, x: Any, shape: Any) -> Any:
-        """x over a shape with which its own was joined before."""
-        if x.shape is shape:
-            return x
-        types = x.type.__dict__.get("stretched")
-        if types is None:
-            types = x.type.stretched = {}
-        wide = types.get(id(shape))
-        if wide is None:
-            wide = types[id(shape)] = tl.block_type(x.dtype, shape)
-        if x.type.is_block():
-            return self.tensor(self.builder.create_broadcast(x.handle, wide.shape), wide)
-        return self.tensor(self.builder.create_splat(wide, x.handle), wide)
+def _regrouped(method: Callable[..., Any], sizes: list[int | None], *values: Any) -> Any:
+    """A request some of whose arguments are lists of so many values."""
+    left = iter(values)
+    return method(*[next(left) if n is None else [next(left) for _ in range(n)] for n in sizes])
 
-    def cast(self, input: Any, dst_ty: Any, *rounding: Any, **more: Any) -> Any:
-        if input.dtype is dst_ty:
-            return input
-        return super().cast(input, dst_ty, *rounding, **more)
+
+def _copied(handle: Any) -> Any:
+    return _Handle(handle.data, handle.dtype, dict(handle.attr))
+
+
+def _with_own_handle(value: Any) -> Any:
+    """A tensor that may stand among the operands twice, as another."""
+    return tl.tensor(_copied(value.handle), value.type) if type(value) is _Tensor and type(value.handle) is _Handle else value
+
+
+def _in_full(function: Callable[..., Any], semantic: Any, args: Any, kwargs: Any) -> Any:
+    """The result of an operation; how to ask for it again, or None; and the types of its operands, whose ids are in use."""
+    args = [_with_own_handle(a) for a in args]
+    tensors: list[Any] = []
+    _kind([*args, *kwargs.values()], tensors)
+    builder = semantic.builder
+    semantic.builder = recorder = _Recorder(builder, [t.handle for t in tensors])
+    try:
+        result = function(*args, **kwargs, _semantic=semantic)
+    finally:
+        semantic.builder = builder
+    return result, (recorder.again(len(tensors), result), [t.type for t in tensors])
 
 
 def patch_attribute(owner: Any, name: str, member: Any, builder: Any, scope: Any) -> None:
-    """In place of Triton's: the builtin's function itself, told whose rules hold; Triton's sorts the keywords and asks for the rules at each call."""
+    """In place of Triton's: the builtin's function itself, the first time for operands of their kinds."""
     function, semantic = getattr(member, "__wrapped__", member), upstream.interpreter_semantic
+    known = _known.setdefault(function, {})
 
     def builtin(*args: Any, **kwargs: Any) -> Any:
-        kwargs["_semantic"] = semantic
-        return function(*args, **kwargs)
+        kwargs.pop("_semantic", None)
+        if semantic.builder is not builder:  # another operation is done in full: this is part of it
+            return function(*args, **kwargs, _semantic=semantic)
+        tensors: list[Any] = []
+        kinds: list[Any] = []
+        try:
+            for a in args:
+                if type(a) is _Tensor:
+                    tensors.append(a)
+                    kinds.append(id(a.type))
+                else:
+                    kinds.append(_kind(a, tensors))
+            for k, v in kwargs.items():
+                kinds.append((k, _kind(v, tensors)))
+        except _Unknown:
+            return function(*args, **kwargs, _semantic=semantic)
+        key = tuple(kinds)
+        found = known.get(key)
+        if found is None:
+            if len(known) >= _KEPT:
+                known.clear()
+            result, known[key] = _in_full(function, semantic, args, kwargs)
+            return result
+        again, _ = found
+        if again is None:
+            return function(*args, **kwargs, _semantic=semantic)
+        return again([t.handle for t in tensors])
 
     scope.set_attr(owner, name, builtin)
 
 
 def install() -> None:
-    """Put the two constructors where Triton has its own."""
+    """Put the constructors where Triton has its own."""
     tl.block_type.__init__ = _block
     tl.tensor.__init__ = _tensor
+    upstream.TensorHandle.__init__ = _handle
