@@ -17,7 +17,7 @@ from tritensor.ops.replay.corner import recordings
 from tritensor.profiler import ProfilerActivity, profile, record_function, schedule
 from tritensor.profiler.metadata import EMULATED
 from tritensor.profiler.results.events import DeviceType
-from tritensor.profiler.results.roofline import gpu_roof
+from tritensor.profiler.results.roofline import find_gpu_roof
 
 CUDA = [ProfilerActivity.CPU, ProfilerActivity.CUDA]
 
@@ -269,7 +269,7 @@ def test_a_lost_device_leaves_the_calls() -> None:
 
 @on_stub()
 def test_the_roof_of_a_gpu() -> None:
-    roof = gpu_roof(0)
+    roof = find_gpu_roof(0)
     assert roof is not None
     p = tt.cuda.get_device_properties(0)
     assert roof.bandwidth == pytest.approx(p.memory_clock_rate_khz * 2e3 * p.memory_bus_width / 8)

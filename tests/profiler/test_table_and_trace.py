@@ -16,7 +16,7 @@ import tritensor as tt
 from tritensor import nn
 from tritensor.ground.errors import ArgumentError
 from tritensor.profiler import ProfilerActivity, profile, record_function
-from tritensor.profiler.results.units import bytes_text, count_text, time_text
+from tritensor.profiler.results.units import format_bytes, format_count, format_time
 
 CPU = [ProfilerActivity.CPU]
 CUDA = [ProfilerActivity.CPU, ProfilerActivity.CUDA]
@@ -49,10 +49,10 @@ def profiled(device: str = "cpu", **settings: Any) -> profile:
 
 
 def test_figures_as_they_read_best() -> None:
-    assert [time_text(t) for t in (0.5, 1234.5, 2.5e6)] == ["0.500us", "1.234ms", "2.500s"]
-    assert time_text(1234.5, "us") == "1234.500us"
-    assert [bytes_text(n) for n in (0, 1023, 1536, -3 << 20, 5 << 30)] == ["0 B", "1023 B", "1.50 KB", "-3.00 MB", "5.00 GB"]
-    assert [count_text(n) for n in (480, 1234, 5e9)] == ["480", "1.23 K", "5.00 G"]
+    assert [format_time(t) for t in (0.5, 1234.5, 2.5e6)] == ["0.500us", "1.234ms", "2.500s"]
+    assert format_time(1234.5, "us") == "1234.500us"
+    assert [format_bytes(n) for n in (0, 1023, 1536, -3 << 20, 5 << 30)] == ["0 B", "1023 B", "1.50 KB", "-3.00 MB", "5.00 GB"]
+    assert [format_count(n) for n in (480, 1234, 5e9)] == ["480", "1.23 K", "5.00 G"]
 
 
 def test_the_table() -> None:

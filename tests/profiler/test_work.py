@@ -12,9 +12,9 @@ from tests.loops import each
 from tritensor import nn
 from tritensor.ops.table import registry
 from tritensor.profiler import ProfilerActivity, profile
-from tritensor.profiler.records import Given
+from tritensor.profiler.records import ArrayInfo
 from tritensor.profiler.results import roofline
-from tritensor.profiler.results.work import work_of
+from tritensor.profiler.results.work import count_work
 
 CPU = [ProfilerActivity.CPU]
 COUNTED = sorted(n for n, op in registry.items() if op.work is not None)
@@ -25,8 +25,8 @@ def test_shapes_and_types_are_enough_to_count(name: str) -> None:
     op = registry[name]
     for sample in op.samples(np.random.default_rng(0))[:4]:
         wanted = op.work(*sample.inputs, **{**op.attrs, **sample.attrs})  # type: ignore[misc]
-        given = tuple([Given(x.shape, x.dtype) if isinstance(x, np.ndarray) else x for x in sample.inputs])
-        assert work_of(op, given, sample.attrs) == (int(wanted.flops), int(wanted.bytes))
+        given = tuple([ArrayInfo(x.shape, x.dtype) if isinstance(x, np.ndarray) else x for x in sample.inputs])
+        assert count_work(op, given, sample.attrs) == (int(wanted.flops), int(wanted.bytes))
 
 
 def counted(run: Any) -> dict[str, tuple[int, int]]:

@@ -1,4 +1,4 @@
-"""The profiler, under the names of torch.profiler: what a stretch of a program does, on the CPU and on GPUs. See docs/profiling.md."""
+"""Profiler, under the names of torch.profiler: the calls of a stretch of a program, on the CPU and on GPUs. See docs/profiling.md."""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""What a table and a trace say of a profile beside its events: peaks of the devices, remarks, metadata."""
+"""Facts of a profile beside its events, for tables and traces: peaks of the devices, remarks, metadata."""
 
 from __future__ import annotations
 
@@ -8,14 +8,14 @@ from typing import Any
 
 from tritensor.profiler.recording import Recording, host_memory_known
 from tritensor.profiler.results.events import DeviceType, FunctionEvent
-from tritensor.profiler.results.roofline import Roof, cpu_roof, gpu_roof
+from tritensor.profiler.results.roofline import Roof, find_gpu_roof, measure_cpu_roof
 
 EMULATED = "device cuda is emulated: its times are those of Triton's interpreter on the CPU, and say nothing of a GPU"
 
 
 @dataclass(slots=True, eq=False)
-class About:
-    """Of one recording. `peaks`: whether calls are held against what the device can do."""
+class ProfileInfo:
+    """The facts of one recording. `peaks`: whether calls are compared with the peaks of the device."""
 
     recording: Recording
     peaks: bool = False
@@ -35,16 +35,16 @@ class About:
         return self.recording.threads
 
     def roof(self, e: FunctionEvent) -> Roof | None:
-        """The peaks of the device that a call's work ran on; None where they were not asked for, or are not known."""
+        """The peaks of the device of a call's work; None where they were not asked for, or are not known."""
         if not self.peaks:
             return None
-        place = ("cuda", e.kernels[0].device if e.kernels else 0) if e.device_time_total else ("cpu", 0)
-        if place not in self._roofs:
-            self._roofs[place] = cpu_roof() if place[0] == "cpu" else gpu_roof(place[1])
-        return self._roofs[place]
+        device = ("cuda", e.kernels[0].device if e.kernels else 0) if e.device_time_total else ("cpu", 0)
+        if device not in self._roofs:
+            self._roofs[device] = measure_cpu_roof() if device[0] == "cpu" else find_gpu_roof(device[1])
+        return self._roofs[device]
 
     def remarks(self, events: list[Any]) -> list[str]:
-        """Lines below a table: what a reader must know of its figures."""
+        """The lines below a table, which a reader of its figures must know."""
         out = []
         if self.emulated and any(e.device_type is not DeviceType.CPU for e in events):
             out.append(EMULATED)
@@ -52,14 +52,14 @@ class About:
             if roof is not None:
                 rates = ", ".join(f"{rate / 1e12:.3g} TFLOP/s {name}" for name, rate in sorted(roof.flops.items()))
                 out.append(
-                    f"Roofline of {roof.name}: {roof.bandwidth / 1e9:.3g} GB/s, {rates} ({roof.said}); above 100%: its data lies in a cache"
+                    f"Roofline of {roof.name}: {roof.bandwidth / 1e9:.3g} GB/s, {rates} ({roof.source}); above 100%: its data lies in a cache"
                 )
         if self.recording.options.memory and not host_memory_known():
             out.append("CPU memory is not known: this C library does not tell what malloc has handed out")
         return out + self.recording.notes
 
     def trace_header(self) -> dict[str, Any]:
-        """What stands beside the events in a trace."""
+        """The entries of a trace beside its events."""
         o = self.recording.options
         return {
             "baseTimeNanoseconds": self.recording.epoch, "record_shapes": int(o.inputs), "profile_memory": int(o.memory), "with_stack": int(o.stack),

@@ -1,4 +1,4 @@
-"""Other functions in the place of a library's own while somebody looks, and everything back as it was: what nobody looks at costs nothing."""
+"""Patches of the library's functions while a profile is on, all taken back afterwards: without a profile nothing is paid."""
 
 from __future__ import annotations
 
@@ -14,23 +14,25 @@ _active: list[Patches] = []
 
 
 class Patches:
-    """What was put in other places, to be taken back in reverse order. Where other patches lie over ours, theirs are told what will be there without us; where
-    somebody else's work does, it is left with ours below, which is off."""
+    """Attributes that were replaced, to be put back in reverse order."""
+
+    # Where other patches lie over one of these, they are told what will be below them; where another program's work does, it stays, with
+    # the patch below it, which is off.
 
     def __init__(self) -> None:
-        self._done: list[tuple[Any, str, Any, Any]] = []  # owner, name, what was there, what is there now
+        self._done: list[tuple[Any, str, Any, Any]] = []  # owner, name, value before, value now
         self._undo: list[Callable[[], None]] = []
 
     def put(self, owner: Any, name: str, value: Any) -> None:
-        """Set an attribute of a class, module or object; what its own dictionary held comes back."""
+        """Set an attribute of a class, module or object; restore() puts back what its own dictionary held."""
         if self not in _active:
             _active.append(self)
         before = vars(owner).get(name, _MISSING)
         setattr(owner, name, value)
         self._done.append((owner, name, before, vars(owner)[name]))
 
-    def everywhere(self, replaced: dict[Any, Any]) -> None:
-        """Put functions in the place of others in every module of the library that holds them by name."""
+    def replace_everywhere(self, replaced: dict[Any, Any]) -> None:
+        """Replace functions in every module of the library that holds them by name."""
         by_id = {id(old): new for old, new in replaced.items()}
         for module_name, module in tuple(sys.modules.items()):
             if module is None or not module_name.startswith("tritensor"):
@@ -40,16 +42,16 @@ class Patches:
                     self.put(module, name, by_id[id(value)])
 
     def at_end(self, undo: Callable[[], None]) -> None:
-        """Call this when everything else is back."""
+        """Call this once everything is put back."""
         self._undo.append(undo)
 
     def restore(self) -> None:
         """Put everything back."""
         while self._done:
-            owner, name, before, ours = self._done.pop()
-            if vars(owner).get(name, _MISSING) is not ours:
+            owner, name, before, mine = self._done.pop()
+            if vars(owner).get(name, _MISSING) is not mine:
                 for other in _active:
-                    other._without(owner, name, ours, before)
+                    other._uncover(owner, name, mine, before)
                 continue
             if before is _MISSING:
                 delattr(owner, name)
@@ -60,6 +62,6 @@ class Patches:
         if self in _active:
             _active.remove(self)
 
-    def _without(self, owner: Any, name: str, gone: Any, before: Any) -> None:
-        """What was below ours is taken away: below is what it covered."""
+    def _uncover(self, owner: Any, name: str, gone: Any, before: Any) -> None:
+        """Note that the value below one of these patches is gone: below is what that one covered."""
         self._done = [(o, n, before if o is owner and n == name and b is gone else b, v) for o, n, b, v in self._done]

@@ -1,4 +1,4 @@
-"""profile: what a stretch of a program does, call by call, on the CPU and on GPUs, in PyTorch's names."""
+"""Class profile: the calls of a stretch of a program, on the CPU and on GPUs, under PyTorch's names."""
 
 from __future__ import annotations
 
@@ -9,44 +9,44 @@ from typing import Any
 from tritensor.ground.errors import ArgumentError, AssertedArgumentError
 from tritensor.ground.process import locks
 from tritensor.profiler import ranges
-from tritensor.profiler.metadata import About, as_json
+from tritensor.profiler.metadata import ProfileInfo, as_json
 from tritensor.profiler.probes.backward import backward_probe
 from tritensor.profiler.probes.device import device_probe
 from tritensor.profiler.probes.forward import forward_probe
 from tritensor.profiler.probes.programs import programs_probe
 from tritensor.profiler.recording import Options, Recording
 from tritensor.profiler.results.averages import EventList
-from tritensor.profiler.results.chrome_trace import memory_looks, write_json
-from tritensor.profiler.results.timeline import events_of
+from tritensor.profiler.results.chrome_trace import sample_memory, write_json
+from tritensor.profiler.results.timeline import make_events
 from tritensor.profiler.schedules import ProfilerAction, ProfilerActivity, supported_activities
 
 _beginning = locks.lock()
 _running: list[profile] = []  # the one whose recording is on
 
 
-class Profiling:
-    """One recording from start to stop, and its events when it is over."""
+class ProfileRun:
+    """A recording from start to stop, and its events when it is over."""
 
     def __init__(self, options: Options, roofline: bool) -> None:
         self.recording = Recording(options)
-        self.about = About(self.recording, roofline)
+        self.about = ProfileInfo(self.recording, roofline)
         self._events: EventList | None = None
 
     def start(self) -> None:
-        """Begin to write."""
+        """Put the probes in place and record."""
         o = self.recording.options
         probes: list[Any] = [forward_probe, backward_probe, programs_probe] if o.cpu else []
         self.recording.begin(*probes, *([device_probe] if o.device else []))
         ranges.recordings.append(self.recording)
 
     def stop(self) -> None:
-        """Stop writing, and read what devices have to tell."""
+        """Stop recording, and take the probes away."""
         if self.recording in ranges.recordings:
             ranges.recordings.remove(self.recording)
             self.recording.end()
 
     def close(self) -> None:
-        """The same; nobody asks for the events."""
+        """Stop, and free the driver's events: nobody asks for the results."""
         self.stop()
         if self.recording.driver is not None:
             self.recording.driver.close()
@@ -56,7 +56,7 @@ class Profiling:
         """The events, made once."""
         if self._events is None:
             try:
-                self._events = EventList(events_of(self.recording), about=self.about)
+                self._events = EventList(make_events(self.recording), about=self.about)
             finally:
                 if self.recording.driver is not None:
                     self.recording.driver.close()
@@ -84,7 +84,7 @@ class profile:
         experimental_config, execution_trace_observer, use_cuda, custom_trace_id_callback, post_processing_timeout_s: accepted for PyTorch's sake; use_cuda
             adds ProfilerActivity.CUDA.
         acc_events: keep the events of all cycles of a schedule; otherwise those of the last one.
-        roofline: with_flops, and the share of what the device can do that each op reaches. The CPU is measured for it, in a few tenths of a second, once.
+        roofline: with_flops, and the share of the device's peaks that each op reaches. The CPU is measured for it, in a few tenths of a second, once.
 
     Raises ArgumentError for an activity that is not here, RuntimeError for one profile inside another.
 
@@ -102,7 +102,7 @@ class profile:
         acc_events: bool = False, use_cuda: bool | None = None, custom_trace_id_callback: Callable[[], str] | None = None,
         post_processing_timeout_s: float | None = None, roofline: bool = False,
     ) -> None:  # fmt: skip
-        self.activities = _activities(activities, use_cuda)
+        self.activities = _check_activities(activities, use_cuda)
         self.schedule, self.on_trace_ready = schedule, on_trace_ready
         self.record_shapes, self.with_flops = bool(record_shapes), bool(with_flops or roofline)
         self.profile_memory, self.with_stack, self.with_modules = bool(profile_memory), bool(with_stack), bool(with_modules)
@@ -114,8 +114,8 @@ class profile:
         )  # fmt: skip
         self.step_num = 0
         self.current_action = self._action(0)
-        self.profiler: Profiling | None = None  # the recording that runs, or ran last
-        self._before: Profiling | None = None  # while one runs, the one before it
+        self.profiler: ProfileRun | None = None  # the recording that runs, or ran last
+        self._before: ProfileRun | None = None  # while one runs, the one before it
         self.metadata: dict[str, Any] = {}
         self._earlier: list[EventList] = []
         self._range: Any = None
@@ -140,7 +140,7 @@ class profile:
         self._on, self.step_num = True, 0
         self.current_action = self._action(0)
         try:
-            self._turn(ProfilerAction.NONE, self.current_action)
+            self._change_action(ProfilerAction.NONE, self.current_action)
         except BaseException:
             self._on = False
             raise
@@ -153,17 +153,17 @@ class profile:
         self._close_step()
         self._on = False
         before, self.current_action = self.current_action, ProfilerAction.NONE
-        self._turn(before, ProfilerAction.NONE)
+        self._change_action(before, ProfilerAction.NONE)
 
     def step(self) -> None:
-        """The next step begins: call it at the end of each step of the program where there is a schedule."""
+        """Begin the next step: to be called at the end of each step of the program where there is a schedule."""
         if not self._on:
             raise RuntimeError("profile.step: the profile does not run; call it between start() and stop(), or inside `with profile(...)`")
         self._close_step()
         before = self.current_action
         self.step_num += 1
         self.current_action = self._action(self.step_num)
-        self._turn(before, self.current_action)
+        self._change_action(before, self.current_action)
         self._name_step()
 
     def _name_step(self) -> None:
@@ -176,8 +176,8 @@ class profile:
             self._range.__exit__(None, None, None)
             self._range = None
 
-    def _turn(self, before: ProfilerAction, now: ProfilerAction) -> None:
-        """From one action to the next."""
+    def _change_action(self, before: ProfilerAction, now: ProfilerAction) -> None:
+        """Go from one action to the next: end, begin, or clear a warm-up."""
         none, warmup, save = ProfilerAction.NONE, ProfilerAction.WARMUP, ProfilerAction.RECORD_AND_SAVE
         if before is not none and (now is none or before is save or (before is ProfilerAction.RECORD and now is warmup)):
             self._end(before is not warmup)
@@ -188,7 +188,7 @@ class profile:
             self.profiler.recording.clear()
 
     def _begin(self) -> None:
-        made = Profiling(self._options, self.roofline)
+        made = ProfileRun(self._options, self.roofline)
         made.about.metadata = self.metadata
         with _beginning:
             if _running:
@@ -197,18 +197,18 @@ class profile:
         try:
             made.start()
         except BaseException:
-            self._leave()
+            self._release()
             raise
         made.recording.on = self._writing
         self._before, self.profiler = self.profiler, made
 
-    def _leave(self) -> None:
+    def _release(self) -> None:
         with _beginning:
             if self in _running:
                 _running.remove(self)
 
     def _end(self, wanted: bool) -> None:
-        self._leave()
+        self._release()
         if self.profiler is None:
             return
         if not wanted:  # it ends in a warm-up, of which nothing is kept
@@ -223,13 +223,13 @@ class profile:
             self.on_trace_ready(self)
 
     def toggle_collection_dynamic(self, enable: bool, activities: Iterable[Any] = ()) -> None:
-        """Stop writing, or go on, in the middle of a recording. `activities` is accepted: all go together."""
+        """Stop recording, or go on, in the middle of one. `activities` is accepted: all go together."""
         self._writing = bool(enable)
         if self.profiler is not None and self in _running:
             self.profiler.recording.on = self._writing
 
     # results
-    def _over(self, who: str) -> EventList:
+    def _require_events(self, who: str) -> EventList:
         if self in _running:
             raise RuntimeError(f"profile.{who}: the recording still runs; ask after stop(), after the `with` block, or in on_trace_ready")
         if self.profiler is None:
@@ -241,28 +241,28 @@ class profile:
 
     def events(self) -> EventList:
         """All events, as FunctionEvent: those of the host in the order in which they began, then those of devices."""
-        return self._over("events")
+        return self._require_events("events")
 
     def key_averages(
         self, group_by_input_shape: bool = False, group_by_stack_n: int = 0, group_by_overload_name: bool = False
     ) -> EventList:
         """Sums of the events by name, where asked by shapes and by frames of the stack as well (see EventList.table)."""
-        return self._over("key_averages").key_averages(group_by_input_shape, group_by_stack_n, group_by_overload_name)
+        return self._require_events("key_averages").key_averages(group_by_input_shape, group_by_stack_n, group_by_overload_name)
 
     def total_average(self) -> Any:
         """The sums of all events."""
-        return self._over("total_average").total_average()
+        return self._require_events("total_average").total_average()
 
     def export_chrome_trace(self, path: str, use_python_export: bool = False) -> None:
         """Write a trace that chrome://tracing and ui.perfetto.dev show; a path that ends in .gz is compressed. `use_python_export` is accepted: Python
         writes it in any case."""
-        self._over("export_chrome_trace").export_chrome_trace(str(path))
+        self._require_events("export_chrome_trace").export_chrome_trace(str(path))
 
     def export_stacks(self, path: str, metric: str = "self_cpu_time_total") -> None:
         """Write stacks as flame graphs are drawn from: see EventList.export_stacks. Raises ArgumentError without with_stack=True."""
         if not self.with_stack:
             raise ArgumentError("export_stacks: the profile kept no stacks; make it with with_stack=True")
-        self._over("export_stacks").export_stacks(str(path), metric)
+        self._require_events("export_stacks").export_stacks(str(path), metric)
 
     def export_memory_timeline(self, path: str, device: str | None = None) -> None:
         """Write bytes held over time as JSON, [[microseconds], [bytes]]; a path that ends in .gz is compressed. `device`: "cpu" or "cuda:0"; None: cuda
@@ -271,9 +271,9 @@ class profile:
             raise ArgumentError("export_memory_timeline: the profile kept no memory; make it with profile_memory=True")
         if not str(path).endswith((".json", ".json.gz")):
             raise ArgumentError(f"export_memory_timeline: {path!r}: write .json or .json.gz; export_chrome_trace draws the same as a curve")
-        looks = sorted(memory_looks(list(self._over("export_memory_timeline"))))
-        which = int(any(held[1] for _, held in looks)) if device is None else int(not str(device).startswith("cpu"))
-        write_json(path, [[at for at, _ in looks], [held[which] for _, held in looks]])
+        samples = sorted(sample_memory(list(self._require_events("export_memory_timeline"))))
+        which = int(any(held[1] for _, held in samples)) if device is None else int(not str(device).startswith("cpu"))
+        write_json(path, [[at for at, _ in samples], [held[which] for _, held in samples]])
 
     def add_metadata(self, key: str, value: str) -> None:
         """Add a text to the trace."""
@@ -286,19 +286,18 @@ class profile:
     preset_metadata_json = add_metadata_json
 
     def get_trace_id(self) -> str:
-        """A name for the trace: what custom_trace_id_callback gives, or one of its own."""
+        """The trace's name: that of custom_trace_id_callback, or a random one."""
         if "trace_id" not in self.metadata:
-            self.metadata["trace_id"] = (
-                self.custom_trace_id_callback() if self.custom_trace_id_callback is not None else uuid.uuid4().hex.upper()
-            )
+            own = self.custom_trace_id_callback
+            self.metadata["trace_id"] = uuid.uuid4().hex.upper() if own is None else own()
         return str(self.metadata["trace_id"])
 
     def _repr_html_(self) -> str:
         return self.key_averages()._repr_html_()
 
 
-def _activities(given: Iterable[Any] | None, use_cuda: bool | None) -> set[ProfilerActivity]:
-    """What to look at. Raises ArgumentError for what is not here."""
+def _check_activities(given: Iterable[Any] | None, use_cuda: bool | None) -> set[ProfilerActivity]:
+    """The activities to be profiled. Raises ArgumentError for others than CPU and CUDA."""
     supported = supported_activities()
     wanted = supported if given is None else set()
     for a in () if given is None else given:

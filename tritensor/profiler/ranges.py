@@ -1,4 +1,4 @@
-"""record_function: a stretch of the program under a name of one's own, in profiles and in what NVIDIA's tools show."""
+"""Class record_function: a stretch of the program under the user's name, in profiles and in NVIDIA's tools."""
 
 from __future__ import annotations
 
@@ -38,11 +38,11 @@ class record_function:
         end = clock()
         began, start = self._open.pop()
         nvtx.range_pop()
-        said = self.name if self.args is None else f"{self.name} ({self.args})"
+        shown = self.name if self.args is None else f"{self.name} ({self.args})"
         for recording, where, before in began:
             if recording.on and start >= recording.started:
                 detail = Detail(None, None, before, held() if before else None, where) if where or before else None
-                recording.records.append((RANGE, said, start, end, get_ident(), 0, detail))
+                recording.records.append((RANGE, shown, start, end, get_ident(), 0, detail))
 
     def __call__(self, function: Callable[..., Any]) -> Callable[..., Any]:
         if inspect.iscoroutinefunction(function):

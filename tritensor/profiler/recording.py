@@ -1,4 +1,4 @@
-"""A recording: the records of a stretch of the program, and the probes that write them, in place from `begin` to `end`."""
+"""Recording of a stretch of the program: its records, and the probes that write them, in place from `begin` to `end`."""
 
 from __future__ import annotations
 
@@ -15,14 +15,14 @@ from typing import Any
 from tritensor.cuda.runtime import active
 from tritensor.ground.call_site import INSIDE
 from tritensor.profiler.patches import Patches, changing
-from tritensor.profiler.records import Fired, Record, clock
+from tritensor.profiler.records import DeviceWork, Record, clock
 
 DEEPEST = 64  # frames of a stack that are kept
 
 
 @dataclass(frozen=True, slots=True)
 class Options:
-    """What is written down. `inputs`: shapes of inputs; `flops`: whether work is counted of these; the rest as `profile` names it."""
+    """The options of a recording. `inputs`: keep shapes of inputs; `flops`: count work by them; the others as in `profile`."""
 
     cpu: bool = True
     device: bool = False
@@ -40,11 +40,11 @@ class Options:
 
 @dataclass(slots=True, eq=False)
 class Recording:
-    """Records of all threads, in the order in which calls ended. `on`: whether probes write; what is left of them anywhere else passes calls on."""
+    """Records of all threads, in the order in which calls ended. `on`: whether probes write; else those that are left anywhere pass calls on."""
 
     options: Options
     records: list[Record] = field(default_factory=list)
-    fired: list[Fired] = field(default_factory=list)
+    fired: list[DeviceWork] = field(default_factory=list)
     unpacked: list[tuple[int, int, int]] = field(default_factory=list)  # (thread, start, end) of hooks that gave back what a node had saved
     on: bool = False
     started: int = 0
@@ -53,9 +53,8 @@ class Recording:
     threads: dict[int, str] = field(default_factory=dict)
     driver: Any = None  # the events of a real device's work (see probes/driver_events.py)
     emulated: bool = False
-    around: Callable[[Recording, Any, Callable[..., Any]], Callable[..., Any]] | None = (
-        None  # what stands around an op's call instead of a record
-    )
+    # Wraps an op's call in place of the timed wrapper.
+    around: Callable[[Recording, Any, Callable[..., Any]], Callable[..., Any]] | None = None
     notes: list[str] = field(default_factory=list)
     _patches: Patches = field(default_factory=Patches)
 
@@ -72,7 +71,7 @@ class Recording:
         self.on = True
 
     def clear(self) -> None:
-        """Forget what was written; what comes now is the beginning."""
+        """Forget all records: the recording begins now."""
         if self.driver is not None:
             self.driver.reuse(self.fired)
         self.records.clear()
@@ -89,7 +88,7 @@ class Recording:
         self.threads = {t.ident: t.name for t in threading.enumerate() if t.ident is not None}
 
 
-class _Books(ctypes.Structure):
+class _MallocInfo(ctypes.Structure):
     _fields_ = [
         (n, ctypes.c_size_t)
         for n in ("arena", "ordblks", "smblks", "hblks", "hblkhd", "usmblks", "fsmblks", "uordblks", "fordblks", "keepcost")
@@ -98,15 +97,15 @@ class _Books(ctypes.Structure):
 
 @functools.cache
 def _mallinfo() -> Any:
-    """glibc's account of what malloc has handed out; None where the C library keeps none."""
+    """glibc's function mallinfo2, which says how much malloc has handed out; None where the C library has none."""
     found = getattr(ctypes.CDLL(None), "mallinfo2", None)
     if found is not None:
-        found.restype = _Books
+        found.restype = _MallocInfo
     return found
 
 
 def host_memory_known() -> bool:
-    """Whether the C library tells what it has handed out, numpy's arrays among it (glibc 2.33 and later)."""
+    """Whether the C library says how much it has handed out, numpy's arrays included (glibc 2.33 and later)."""
     return _mallinfo() is not None
 
 
@@ -115,8 +114,8 @@ def held() -> tuple[int, int]:
     ask = _mallinfo()
     host = 0
     if ask is not None:
-        books = ask()
-        host = books.uordblks + books.hblkhd
+        info = ask()
+        host = info.uordblks + info.hblkhd
     return host, sum([a.live for a in active.runtime().allocators()]) if active.started() else 0
 
 

@@ -1,4 +1,4 @@
-"""What probes write down while a program runs: plain tuples, of which events are made when the profile is over.
+"""Records of probes: plain tuples, of which events are made when the profile is over.
 
 A record is (kind, what, start, end, thread, sequence, detail): times in nanoseconds of `clock`, the thread's ident, the sequence number of the graph node that
 the call left or ran (0: none), and a Detail where shapes, memory or stacks are asked for, else None. Records stand in the order in which calls ended. Without
@@ -16,7 +16,7 @@ import numpy as np
 
 clock = perf_counter_ns
 
-# Kinds, with what `what` is.
+# Kinds; behind each the meaning of `what`.
 OP = 0  # the op's name
 NAMED = 1  # the name of a view or a write in place that goes past the table
 BACKWARD = 2  # the node's name
@@ -31,8 +31,8 @@ FUNCTION = 9  # the name of an autograd.Function
 Record = tuple[int, Any, int, int, int, int, Any]
 
 
-class Given:
-    """An array as an op's `work` looks at it, without the memory: a profile keeps no tensor alive."""
+class ArrayInfo:
+    """An array's shape and type, as an op's `work` reads them, without the memory: a profile keeps no tensor alive."""
 
     __slots__ = ("dtype", "shape")
 
@@ -63,7 +63,7 @@ class Given:
 
 
 class Detail(NamedTuple):
-    """What is kept of a call beside its times. `given`: its inputs, arrays as Given; `attrs` its attributes; `before` and `after`: bytes held by
+    """The details of a call beside its times. `given`: its inputs, arrays as Given; `attrs` its attributes; `before` and `after`: bytes held by
     (C library, GPUs); `stack`: (code, line) of the user's frames, the innermost first; `op`: of an op's call, or of a node, its record; `needs`: of a node,
     how many of its first two inputs want gradients."""
 
@@ -76,7 +76,7 @@ class Detail(NamedTuple):
     needs: int = 0
 
 
-class Fired(NamedTuple):
+class DeviceWork(NamedTuple):
     """Work given to a device: times in nanoseconds, those of the device None until they are resolved.
 
     name: of the kernel, or what is copied where. launched, returned: when the host gave it over and went on, on the thread. begin, end: events of

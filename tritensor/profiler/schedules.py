@@ -1,4 +1,4 @@
-"""What a profile does in which step: ProfilerAction, schedule; and where finished traces go: tensorboard_trace_handler."""
+"""Schedules of profiles: ProfilerAction, schedule; and tensorboard_trace_handler, which writes finished traces."""
 
 from __future__ import annotations
 
@@ -14,7 +14,7 @@ from tritensor.cuda import availability
 
 
 class ProfilerActivity(enum.Enum):
-    """What a profile looks at. Of these CPU and CUDA are here."""
+    """The kinds of devices that a profile can record. CPU and CUDA are here."""
 
     CPU = 0
     XPU = 1
@@ -24,7 +24,7 @@ class ProfilerActivity(enum.Enum):
 
 
 class ProfilerAction(enum.Enum):
-    """What a profile does in a step."""
+    """The action of a profile in a step."""
 
     NONE = 0
     WARMUP = 1
@@ -45,8 +45,8 @@ def kineto_available() -> bool:
 def schedule(
     *, wait: int, warmup: int, active: int, repeat: int = 0, skip_first: int = 0, skip_first_wait: int = 0
 ) -> Callable[[int], ProfilerAction]:
-    """What a profile does in each step, by its number, for `profile(schedule=...)`: after `skip_first` steps nothing in `wait` steps, then `warmup` steps that
-    run as if they were recorded and are thrown away, then `active` recorded ones; again, `repeat` times (0: until the end).
+    """The action of a profile in each step, by its number, for `profile(schedule=...)`: after `skip_first` steps nothing in `wait` steps, then
+    `warmup` steps that run as if they were recorded and are thrown away, then `active` recorded ones; again, `repeat` times (0: until the end).
 
     `skip_first_wait` leaves out the waiting of the first cycle. Raises ValueError (AssertionError as well, which is PyTorch's) for numbers that make no sense.
     """
@@ -68,12 +68,12 @@ def schedule(
             step += wait
         if repeat > 0 and step // length >= repeat:
             return ProfilerAction.NONE
-        place = step % length
-        if place < wait:
+        position = step % length
+        if position < wait:
             return ProfilerAction.NONE
-        if place < wait + warmup:
+        if position < wait + warmup:
             return ProfilerAction.WARMUP
-        return ProfilerAction.RECORD if place < length - 1 else ProfilerAction.RECORD_AND_SAVE
+        return ProfilerAction.RECORD if position < length - 1 else ProfilerAction.RECORD_AND_SAVE
 
     return action
 

@@ -10,9 +10,9 @@ from tritensor.profiler.probes.backward import backward_probe
 from tritensor.profiler.probes.forward import forward_probe
 from tritensor.profiler.probes.programs import programs_probe
 from tritensor.profiler.recording import Options, Recording
-from tritensor.profiler.records import OP, Given
-from tritensor.profiler.results.timeline import events_of
-from tritensor.profiler.results.units import count_text
+from tritensor.profiler.records import OP, ArrayInfo
+from tritensor.profiler.results.timeline import make_events
+from tritensor.profiler.results.units import format_count
 
 
 class FlopCounterMode:
@@ -55,7 +55,7 @@ class FlopCounterMode:
         if self._recording is None:
             return found
         own = self._custom_flops(self._recording) if self._own else {}
-        for e in events_of(self._recording):
+        for e in make_events(self._recording):
             if e.kind == "backward":
                 name, flops = f"{e.forward.name} backward" if e.forward is not None else e.name, e.product_flops
             else:
@@ -82,7 +82,7 @@ class FlopCounterMode:
                 continue
             for text, flops in ((module, sum(ops.values())), *[(f" - {name}", n) for name, n in ops.items()]):
                 share = f"{100 * flops / total:.2f}%" if total else "0.00%"
-                rows.append((" " * max(level, 0) + text, count_text(flops), share))
+                rows.append((" " * max(level, 0) + text, format_count(flops), share))
         heads = ("Module", "FLOP", "% Total")
         size = [max(len(r[i]) for r in (heads, *rows)) for i in range(3)]
         rule = "  ".join("-" * n for n in size)
@@ -94,7 +94,7 @@ class FlopCounterMode:
         found = {}
         for kind, name, start, _, thread, _, detail in tuple(recording.records):
             if kind == OP and name in self._own:
-                shapes = [tuple(x.shape) if isinstance(x, Given) else x for x in detail.given]
+                shapes = [tuple(x.shape) if isinstance(x, ArrayInfo) else x for x in detail.given]
                 found[thread, (start - recording.started) / 1e3] = int(self._own[name](*shapes, **(detail.attrs or {})))
         return found
 

@@ -1,4 +1,4 @@
-"""The probes of backward: every node that the engine runs, by the name that grad_fn shows, and every gradient that a leaf adds."""
+"""Probes of backward: every node that the engine runs, by the name that grad_fn shows, and every gradient that a leaf adds."""
 
 from __future__ import annotations
 
@@ -17,15 +17,15 @@ from tritensor.profiler.records import ACCUMULATE, BACKWARD, Detail, clock
 
 
 def backward_probe(recording: Recording, patches: Patches) -> None:
-    """Stand around the engine's steps, and around a leaf's addition to its gradient."""
+    """Wrap the engine's steps, and a leaf's addition to its gradient."""
     append, options = recording.records.append, recording.options
     detailed = options.memory or options.inputs
     walk, step, add = engine._walk_plain, engine._step, engine.accumulate
-    walking: dict[int, Any] = {}  # by thread the node that the plain walk is at, which it may hand on to a step
+    walking: dict[int, Any] = {}  # by thread: the node of the plain walk, which it may hand on to a step
 
-    def watched(n: Node, run: Callable[..., Any], args: tuple[Any, ...]) -> None:
-        """Run a node with all that is asked for."""
-        name, op, needs = names.get(n.op.name) or name_of(n), n.op, sum([e is not None for e in n.edges[:2]])
+    def run_detailed(n: Node, run: Callable[..., Any], args: tuple[Any, ...]) -> None:
+        """Run a node, and note all that the options ask for."""
+        name, op, needs = known_names.get(n.op.name) or find_name(n), n.op, sum([e is not None for e in n.edges[:2]])
         before = held() if options.memory else None
         start = clock()
         try:
@@ -35,32 +35,32 @@ def backward_probe(recording: Recording, patches: Patches) -> None:
             detail = Detail(None, None, before, held() if options.memory else None, None, op, needs) if detailed else None
             append((BACKWARD, name, start, end, get_ident(), n.sequence, detail))
 
-    def walked(order: list[Node], pending: dict[Any, Any], result: dict[Any, Any], keep_graph: bool) -> None:
+    def walk_timed(order: list[Node], pending: dict[Any, Any], result: dict[Any, Any], keep_graph: bool) -> None:
         if not recording.on:
             walk(order, pending, result, keep_graph)
             return
-        now, thread, known, outer = clock, get_ident(), names.get, walking.get(get_ident())
+        now, thread, known, outer = clock, get_ident(), known_names.get, walking.get(get_ident())
         for n in order:
             if n not in pending or type(n) is Branch:
                 walk([n], pending, result, keep_graph)
                 continue
             walking[thread] = n
             if detailed:
-                watched(n, walk, ([n], pending, result, keep_graph))
+                run_detailed(n, walk, ([n], pending, result, keep_graph))
             else:
-                name = known(n.op.name) or name_of(n)
+                name = known(n.op.name) or find_name(n)
                 start = now()
                 walk([n], pending, result, keep_graph)
                 append((BACKWARD, name, start, now(), thread, n.sequence, None))
-        walking[thread] = outer  # a backward inside of another's node goes on with that
+        walking[thread] = outer  # this may have been a backward inside of another's node
 
-    def stepped(n: Node, *rest: Any) -> None:
+    def step_timed(n: Node, *rest: Any) -> None:
         if not recording.on or type(n) is Branch or walking.get(get_ident()) is n:
             step(n, *rest)
         else:
-            watched(n, step, (n, *rest))
+            run_detailed(n, step, (n, *rest))
 
-    def added(leaf: Any, g: Any, own: bool, create_graph: bool) -> None:
+    def accumulate_timed(leaf: Any, g: Any, own: bool, create_graph: bool) -> None:
         if not recording.on:
             add(leaf, g, own, create_graph)
             return
@@ -71,15 +71,15 @@ def backward_probe(recording: Recording, patches: Patches) -> None:
         detail = None if before is None else Detail(None, None, before, held(), None)
         append((ACCUMULATE, "AccumulateGrad", start, end, get_ident(), 0, detail))
 
-    patches.put(engine, "_walk_plain", walked)
-    patches.put(engine, "_step", stepped)
-    patches.put(engine, "accumulate", added)
+    patches.put(engine, "_walk_plain", walk_timed)
+    patches.put(engine, "_step", step_timed)
+    patches.put(engine, "accumulate", accumulate_timed)
     if options.flops:
-        _unpacking(recording, patches)
+        _probe_unpacking(recording, patches)
 
 
-def _unpacking(recording: Recording, patches: Patches) -> None:
-    """Note when hooks give back what was saved: a checkpoint computes it anew, which is not the node's own work."""
+def _probe_unpacking(recording: Recording, patches: Patches) -> None:
+    """Note the times in which hooks unpack saved tensors: a checkpoint computes them anew, which is not the node's own work."""
     unpack = Packed.tensor
 
     def tensor(self: Packed, record: bool) -> Any:
@@ -92,13 +92,13 @@ def _unpacking(recording: Recording, patches: Patches) -> None:
     patches.put(Packed, "tensor", tensor)
 
 
-names: dict[str, str] = {}  # of nodes of ops that have one name whatever the call, by op
+known_names: dict[str, str] = {}  # of nodes of ops that have one name whatever the call, by op
 
 
-def name_of(n: Any) -> str:
-    """A node's name. Before it runs: some names are read off what it saved."""
+def find_name(n: Any) -> str:
+    """A node's name; asked before it runs, since some names are read off saved tensors, which are freed then."""
     op = n.op.name
     name = n.name()
     if type(n) is Node and op not in NAMED_BY_CALL and registry.known(op) is n.op:  # a Function of the same name has a node of its own
-        names[op] = name
+        known_names[op] = name
     return str(name)

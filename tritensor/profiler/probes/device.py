@@ -1,4 +1,4 @@
-"""The probes of device cuda: launches, copies, replays of graphs and waits, on the driver with a pair of its events around each."""
+"""Probes of device cuda: launches, copies, replays of graphs and waits, on the driver with a pair of its events around each."""
 
 from __future__ import annotations
 
@@ -13,7 +13,7 @@ from tritensor.ops.replay.corner import recordings
 from tritensor.profiler.patches import Patches
 from tritensor.profiler.probes.driver_events import DriverEvents
 from tritensor.profiler.recording import Recording
-from tritensor.profiler.records import RUNTIME, Fired, clock
+from tritensor.profiler.records import RUNTIME, DeviceWork, clock
 
 _WAITS = {
     "synchronize": "cuCtxSynchronize",
@@ -21,7 +21,7 @@ _WAITS = {
     "event_synchronize": "cuEventSynchronize",
     "_wait": "cuStreamSynchronize",
 }
-# By the method of the runtime (of the driver's Memory): the driver's function, what a time line calls it, and the bytes that it moves.
+# By the method of the runtime (of the driver's Memory): the driver's function, its name in a time line, and the bytes that it moves.
 _COPIES: dict[str, tuple[str, str, Callable[..., int]]] = {
     "copy_to_device": ("cuMemcpyHtoDAsync", "Memcpy HtoD", lambda storage, offset, source, *_: int(source.nbytes)),
     "copy_to_host": ("cuMemcpyDtoHAsync", "Memcpy DtoH", lambda into, storage, offset, *_: int(into.nbytes)),
@@ -30,7 +30,7 @@ _COPIES: dict[str, tuple[str, str, Callable[..., int]]] = {
 
 
 def device_probe(recording: Recording, patches: Patches) -> None:
-    """Stand around what the runtime that serves device cuda does; where none has started yet, around what it will do."""
+    """Wrap the methods of the runtime that serves device cuda; where none has started yet, as soon as it does."""
     if active.started():
         _attach(recording, patches, active.runtime())
         return
@@ -48,15 +48,15 @@ def device_probe(recording: Recording, patches: Patches) -> None:
 def _attach(recording: Recording, patches: Patches, runtime: Any) -> None:
     for method, name in _WAITS.items():
         if hasattr(runtime, method):
-            patches.put(runtime, method, _called(recording, name, getattr(runtime, method)))
+            patches.put(runtime, method, _time_call(recording, name, getattr(runtime, method)))
     if hasattr(runtime, "kernels"):
         _attach_driver(recording, patches, runtime)
     elif active.emulated():
         _attach_emulator(recording, patches, runtime)
 
 
-def _called(recording: Recording, name: str, call: Callable[..., Any]) -> Callable[..., Any]:
-    """A call of the driver's that is written down."""
+def _time_call(recording: Recording, name: str, call: Callable[..., Any]) -> Callable[..., Any]:
+    """A call of the driver, timed."""
 
     @functools.wraps(call)
     def timed(*args: Any, **kwargs: Any) -> Any:
@@ -81,30 +81,29 @@ def _attach_driver(recording: Recording, patches: Patches, runtime: Any) -> None
         events.align(index)
     kernels, memory = runtime.kernels, runtime.memory
     start = kernels.start
-    timed = _launcher(recording, events, start)
+    timed = _time_launch(recording, events, start)
     patches.put(kernels, "start", timed)
     for recording in recordings():
         launching_by(recording, timed)
 
-    def back() -> None:
+    def restore() -> None:
         for recording in recordings():
             launching_by(recording, start, timed)
 
-    patches.at_end(back)
-    for method, (name, said, size) in _COPIES.items():
+    patches.at_end(restore)
+    for method, (name, words, size) in _COPIES.items():
         device = (lambda storage, *_: storage) if method != "copy_to_host" else (lambda into, storage, *_: storage)
-        patches.put(memory, method, _queued(recording, events, (name, said, "memcpy"), getattr(memory, method), device, size))
+        patches.put(memory, method, _time_queued(recording, events, (name, words, "memcpy"), getattr(memory, method), device, size))
     replay = runtime.graph_launch
     on = lambda index, *_: index  # noqa: E731
-    patches.put(
-        runtime, "graph_launch", _queued(recording, events, ("cuGraphLaunch", "CUDA graph", "graph"), replay, on, lambda *_: 0)
-    )  # fmt: skip
+    launched = _time_queued(recording, events, ("cuGraphLaunch", "CUDA graph", "graph"), replay, on, lambda *_: 0)
+    patches.put(runtime, "graph_launch", launched)
     fill = runtime.fill_word
-    patches.put(runtime, "fill_word", _queued(recording, events, ("cuMemsetD32Async", "Memset", "memset"), fill, on, lambda *_: 4))
+    patches.put(runtime, "fill_word", _time_queued(recording, events, ("cuMemsetD32Async", "Memset", "memset"), fill, on, lambda *_: 4))
 
 
-def _launcher(recording: Recording, events: DriverEvents, start: Callable[..., Any]) -> Callable[..., Any]:
-    """cuLaunchKernelEx between two events. What a capture records runs later, when its graph is launched."""
+def _time_launch(recording: Recording, events: DriverEvents, start: Callable[..., Any]) -> Callable[..., Any]:
+    """cuLaunchKernelEx between two events. During a capture it passes through: the kernel runs later, when its graph is launched."""
     take, record = events.take, events.record
     fired, append = recording.fired.append, recording.records.append
 
@@ -121,24 +120,24 @@ def _launcher(recording: Recording, events: DriverEvents, start: Callable[..., A
         record(after, stream)
         thread = get_ident()
         append((RUNTIME, "cuLaunchKernelEx", begun, done, thread, 0, None))
-        fired(Fired("", "kernel", index, stream, thread, begun, done, before, after, (function, config)))
+        fired(DeviceWork("", "kernel", index, stream, thread, begun, done, before, after, (function, config)))
         return found
 
     return timed
 
 
-def _queued(
-    recording: Recording, events: DriverEvents, said: tuple[str, str, str], call: Callable[..., Any], device: Any, size: Callable[..., int]
+def _time_queued(
+    recording: Recording, events: DriverEvents, words: tuple[str, str, str], call: Callable[..., Any], device: Any, size: Callable[..., int]
 ) -> Callable[..., Any]:
-    """Other work that is queued, between two events. `device`: what tells of the arguments which GPU: a storage, or its number."""
-    name, shown, kind = said
+    """Other queued work, between two events. `device` gives of the arguments a storage on the GPU, or the GPU's number."""
+    name, shown, kind = words
 
     @functools.wraps(call)
     def timed(*args: Any) -> Any:
         if not recording.on or here.capture is not None:
             return call(*args)
-        place = device(*args)
-        index = place if isinstance(place, int) else place.device.index or 0
+        target = device(*args)
+        index = target if isinstance(target, int) else target.device.index or 0
         events.enter(index)
         stream = here.streams.get(index, 0)
         if kind == "graph":
@@ -154,7 +153,7 @@ def _queued(
             events.record(after, stream)
             recording.records.append((RUNTIME, name, begun, done, get_ident(), 0, None))
             about = {"bytes": size(*args)}
-            recording.fired.append(Fired(shown, kind, index, stream, get_ident(), begun, done, before, after, about))
+            recording.fired.append(DeviceWork(shown, kind, index, stream, get_ident(), begun, done, before, after, about))
 
     return timed
 
@@ -175,14 +174,16 @@ def _attach_emulator(recording: Recording, patches: Patches, runtime: Any) -> No
             launch(kernel, grid, args, constexprs, num_warps, num_stages, options)
         finally:
             about = {"grid": (*grid, 1, 1)[:3], "block": (32 * num_warps, 1, 1)}
-            _emulated(recording, ("cuLaunchKernelEx", kernel.fn.__name__, "kernel"), here.index, start, about)
+            _note_emulated(recording, ("cuLaunchKernelEx", kernel.fn.__name__, "kernel"), here.index, start, about)
 
     patches.put(runtime, "launch", launched)
-    for method, (name, said, size) in _COPIES.items():
-        patches.put(runtime, method, _copied(recording, (name, said, "memcpy"), getattr(runtime, method), method == "copy_to_host", size))
+    for method, (name, words, size) in _COPIES.items():
+        patches.put(
+            runtime, method, _time_copy(recording, (name, words, "memcpy"), getattr(runtime, method), method == "copy_to_host", size)
+        )
 
 
-def _copied(recording: Recording, said: tuple[str, str, str], call: Any, second: bool, size: Callable[..., int]) -> Callable[..., Any]:
+def _time_copy(recording: Recording, words: tuple[str, str, str], call: Any, second: bool, size: Callable[..., int]) -> Callable[..., Any]:
     @functools.wraps(call)
     def timed(*args: Any, **kwargs: Any) -> Any:
         if not recording.on or here.capture is not None:
@@ -191,13 +192,13 @@ def _copied(recording: Recording, said: tuple[str, str, str], call: Any, second:
         try:
             return call(*args, **kwargs)
         finally:
-            _emulated(recording, said, args[1 if second else 0].device.index or 0, start, {"bytes": size(*args)})
+            _note_emulated(recording, words, args[1 if second else 0].device.index or 0, start, {"bytes": size(*args)})
 
     return timed
 
 
-def _emulated(recording: Recording, said: tuple[str, str, str], index: int, start: int, about: dict[str, Any]) -> None:
-    """Work that is done when the call returns: the interpreter's time stands for the device's."""
+def _note_emulated(recording: Recording, words: tuple[str, str, str], index: int, start: int, about: dict[str, Any]) -> None:
+    """Note work of the emulated device: it is done when the call returns, and its time is the interpreter's."""
     end, thread = clock(), get_ident()
-    recording.records.append((RUNTIME, said[0], start, end, thread, 0, None))
-    recording.fired.append(Fired(said[1], said[2], index, here.streams.get(index, 0), thread, start, end, start, end, about))
+    recording.records.append((RUNTIME, words[0], start, end, thread, 0, None))
+    recording.fired.append(DeviceWork(words[1], words[2], index, here.streams.get(index, 0), thread, start, end, start, end, about))

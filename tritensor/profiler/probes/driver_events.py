@@ -1,4 +1,4 @@
-"""Pairs of the driver's events and what they mean on the host's clock: recorded without a wait, read when the profile is over."""
+"""Pairs of the driver's events and their times on the host's clock: recorded without a wait, read when the profile is over."""
 
 from __future__ import annotations
 
@@ -6,7 +6,7 @@ from collections.abc import Iterable
 from typing import Any
 
 from tritensor.profiler.recording import Recording
-from tritensor.profiler.records import Fired, clock
+from tritensor.profiler.records import DeviceWork, clock
 
 _AHEAD = 256  # events that are made at once
 _TRIES = 5  # looks at both clocks; the one in which least passed between asking and answer counts
@@ -21,9 +21,8 @@ class DriverEvents:
         self.runtime = runtime
         self.driver = runtime.driver
         self.enter = runtime.enter
-        self.record = (
-            self.driver.api.cuEventRecord
-        )  # its status is looked at when times are read: a launch that follows tells of a lost device itself
+        # Its status is looked at when times are read: a lost device shows in the launch that follows.
+        self.record = self.driver.api.cuEventRecord
         self.zero: dict[int, tuple[Any, int]] = {}
         self._free: dict[int, list[Any]] = {}
         self._made: list[tuple[int, Any]] = []
@@ -34,7 +33,7 @@ class DriverEvents:
         if free is None:
             free = self._free.setdefault(index, [])
         if index not in self.zero:
-            self._mark(index)
+            self._anchor(index)
         try:
             return free.pop()
         except IndexError:
@@ -47,8 +46,8 @@ class DriverEvents:
         self._made.append((index, event))
         return event
 
-    def _mark(self, index: int) -> None:
-        """A GPU that is met while the profile runs: its clock is read off an event that nobody waits for, so that the idle GPU passes it at once."""
+    def _anchor(self, index: int) -> None:
+        """Relate the clock of a GPU that is first used while the profile runs: by an event that nobody waits for, which the idle GPU passes at once."""
         event = self._new(index)
         self.driver.call("cuEventRecord", event, 0)
         self.zero[index] = event, clock()
@@ -71,42 +70,41 @@ class DriverEvents:
                     best = answered - asked
                     self.zero[index] = event, (asked + answered) // 2
 
-    def resolve(self, fired: Iterable[Fired]) -> list[Fired]:
-        """Work with times of the host's clock in place of events, and with what the driver knows of its kernels. Waits for the GPUs."""
+    def resolve(self, fired: Iterable[DeviceWork]) -> list[DeviceWork]:
+        """Work with times of the host's clock in place of events, and the driver's facts about kernels. Waits for the GPUs."""
         work = list(fired)
         for index in {f.device for f in work}:
             if self.driver.lost or self.runtime.captured(index):
-                self.recording.notes.append(
-                    f"cuda:{index}: no device times: the profile ended in a graph's capture, or the context is lost"
-                )
-                return [self._known(f)._replace(begin=None, end=None) for f in work]
+                lost = "the profile ended in a graph's capture, or the context is lost"
+                self.recording.notes.append(f"cuda:{index}: no device times: {lost}")
+                return [self._describe_launch(f)._replace(begin=None, end=None) for f in work]
             self.enter(index)
             self.driver.call("cuCtxSynchronize")
         anchors = dict(self.zero)
         out = []
         for f in work:
-            times = self._times(f, anchors)
-            out.append(self._known(f)._replace(begin=times[0], end=times[1]))
+            times = self._host_times(f, anchors)
+            out.append(self._describe_launch(f)._replace(begin=times[0], end=times[1]))
         return out
 
-    def _times(self, f: Fired, anchors: dict[int, tuple[Any, int]]) -> tuple[int | None, int | None]:
+    def _host_times(self, f: DeviceWork, anchors: dict[int, tuple[Any, int]]) -> tuple[int | None, int | None]:
         """(begin, end) of work on the host's clock; None where an event was not recorded, as in a launch that failed."""
         try:
             event, at = anchors[f.device]
             since = self.runtime.event_elapsed(f.device, int(event), int(f.begin))
             took = self.runtime.event_elapsed(f.device, int(f.begin), int(f.end))
         except Exception as error:
-            said = f"cuda:{f.device}: some device times are not known: {error}"
-            if said not in self.recording.notes:
-                self.recording.notes.append(said)
+            note = f"cuda:{f.device}: some device times are not known: {error}"
+            if note not in self.recording.notes:
+                self.recording.notes.append(note)
             return None, None
         begin = at + round(since * 1e6)
         if since > _ANCHOR_MS:
             anchors[f.device] = f.begin, begin
         return begin, begin + round(took * 1e6)
 
-    def _known(self, f: Fired) -> Fired:
-        """A launch with the kernel's name, and what the driver and the compiler know of it."""
+    def _describe_launch(self, f: DeviceWork) -> DeviceWork:
+        """A launch with the kernel's name, grid, block, shared memory and registers."""
         if f.kind != "kernel":
             return f
         function, config = f.about
@@ -122,8 +120,8 @@ class DriverEvents:
             about["registers per thread"] = int(registers)
         return f._replace(name=found.name if found is not None else "kernel", about=about)
 
-    def reuse(self, fired: Iterable[Fired]) -> None:
-        """The events of work that nobody asks about are free for other work."""
+    def reuse(self, fired: Iterable[DeviceWork]) -> None:
+        """Free the events of work that is forgotten, for other work."""
         for f in fired:
             self._free[f.device] += [f.begin, f.end]
 

@@ -1,4 +1,4 @@
-"""What stands around a call while a profile is on: two looks at the clock and a tuple; more where more is asked for."""
+"""Timed wrappers of calls: two readings of the clock and a tuple; shapes, memory and stacks where they are asked for."""
 
 from __future__ import annotations
 
@@ -10,32 +10,32 @@ from typing import Any
 from tritensor.autograd.node import Branch
 from tritensor.ground.call_site import wrapper
 from tritensor.profiler.recording import Recording, held, stack
-from tritensor.profiler.records import NAMED, OP, Detail, Given, clock
+from tritensor.profiler.records import NAMED, OP, ArrayInfo, Detail, clock
 
 
-def given_of(value: Any) -> Any:
+def strip_memory(value: Any) -> Any:
     """An argument without its memory: arrays as Given, lists of them as tuples, numbers and strings as they are, anything else None."""
     array = getattr(value, "array", None)
     if array is not None and hasattr(array, "dtype"):
-        return Given(tuple(array.shape), array.dtype)
+        return ArrayInfo(tuple(array.shape), array.dtype)
     if isinstance(value, list | tuple):
-        return tuple([given_of(v) for v in value])
+        return tuple([strip_memory(v) for v in value])
     return value if value is None or isinstance(value, bool | int | float | complex | str) else None
 
 
-def timed_op(recording: Recording, op: Any, call: Callable[..., Any]) -> Callable[..., Any]:
-    """The call of an op, written down: with the number of the node that its result hangs at."""
-    around = recording.around or (_detailed if recording.options.detailed else _plain)
+def time_op(recording: Recording, op: Any, call: Callable[..., Any]) -> Callable[..., Any]:
+    """An op's call, timed, with the sequence number of its result's node."""
+    around = recording.around or (_time_op_in_detail if recording.options.detailed else _time_op)
     made = around(recording, op, call)
     made.profiled = call  # type: ignore[attr-defined]
     return made
 
 
-def _plain(recording: Recording, op: Any, call: Callable[..., Any]) -> Callable[..., Any]:
+def _time_op(recording: Recording, op: Any, call: Callable[..., Any]) -> Callable[..., Any]:
     append, now, thread, name = recording.records.append, clock, get_ident, op.name
 
     @wrapper
-    @functools.wraps(call)  # whose signature the door reads when arguments do not fit
+    @functools.wraps(call)  # its signature is read for the error when arguments do not fit
     def timed(*args: Any, **attrs: Any) -> Any:
         if not recording.on:
             return call(*args, **attrs)
@@ -47,24 +47,24 @@ def _plain(recording: Recording, op: Any, call: Callable[..., Any]) -> Callable[
             raise
         end = now()
         node = getattr(out, "node", None)
-        append((OP, name, start, end, thread(), number_of(out) if node is None else node.sequence, None))
+        append((OP, name, start, end, thread(), find_sequence(out) if node is None else node.sequence, None))
         return out
 
     return timed
 
 
-def number_of(out: Any) -> int:
-    """The number of the node that a result, or the first of several, hangs at; 0 where it hangs at none."""
+def find_sequence(out: Any) -> int:
+    """The sequence number of the node of a result, or of the first of several; 0 without a node."""
     if type(out) is tuple:
         for y in out:
             node = getattr(y, "node", None)
             if node is not None:
-                # Of an op with several outputs the result hangs at a branch of its node; a Function that returns a tuple of one has none.
+                # an op with several outputs has a branch of its node for each; a Function that returns a tuple of one has none
                 return int(node.edges[0].sequence if type(node) is Branch else node.sequence)
     return 0
 
 
-def _detailed(recording: Recording, op: Any, call: Callable[..., Any]) -> Callable[..., Any]:
+def _time_op_in_detail(recording: Recording, op: Any, call: Callable[..., Any]) -> Callable[..., Any]:
     append, options = recording.records.append, recording.options
 
     @wrapper
@@ -72,7 +72,7 @@ def _detailed(recording: Recording, op: Any, call: Callable[..., Any]) -> Callab
     def timed(*args: Any, **attrs: Any) -> Any:
         if not recording.on:
             return call(*args, **attrs)
-        given = tuple([given_of(a) for a in args]) if options.inputs else None
+        given = tuple([strip_memory(a) for a in args]) if options.inputs else None
         where = stack(2) if options.stack else None
         before = held() if options.memory else None
         sequence = 0
@@ -82,20 +82,20 @@ def _detailed(recording: Recording, op: Any, call: Callable[..., Any]) -> Callab
             out = call(*args, **attrs)
             end = clock()
             node = getattr(out, "node", None)
-            sequence = number_of(out) if node is None else node.sequence
+            sequence = find_sequence(out) if node is None else node.sequence
             return out
         finally:
-            kept = {k: given_of(v) if hasattr(v, "array") else v for k, v in attrs.items()} if options.inputs else None
+            kept = {k: strip_memory(v) if hasattr(v, "array") else v for k, v in attrs.items()} if options.inputs else None
             after = held() if options.memory else None
             append((OP, op.name, start, end or clock(), get_ident(), sequence, Detail(given, kept, before, after, where, op)))
 
     return timed
 
 
-def timed_call(
+def time_call(
     recording: Recording, kind: int, what: Callable[..., Any], call: Callable[..., Any], only: Callable[[Any], bool] | None = None
 ) -> Callable[..., Any]:
-    """Any other call, written down as `what(*args)` says. `only`: whether a result is worth it."""
+    """Any other call, timed, under the name `what(*args)`. `only` says of a result whether the call is kept."""
     append, options = recording.records.append, recording.options
     detailed = options.memory or options.stack
 
@@ -104,7 +104,7 @@ def timed_call(
     def timed(*args: Any, **kwargs: Any) -> Any:
         if not recording.on:
             return call(*args, **kwargs)
-        said = what(*args)
+        name = what(*args)
         where = stack(2) if options.stack else None
         before = held() if options.memory else None
         start = clock()
@@ -119,6 +119,6 @@ def timed_call(
             end = clock()
             if wanted:
                 detail = Detail(None, None, before, held() if options.memory else None, where) if detailed else None
-                append((kind, said, start, end, get_ident(), sequence, detail))
+                append((kind, name, start, end, get_ident(), sequence, detail))
 
     return timed

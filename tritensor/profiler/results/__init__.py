@@ -1,1 +1,1 @@
-"""Results of a recording, made when it is over: events, their averages, tables, traces, memory over time."""
+"""Results of a recording, made: events, their averages, tables, traces, memory over time."""

@@ -1,4 +1,4 @@
-"""EventList: all events of a profile, their sums by name (and shapes, and stack), and what is made of them."""
+"""Class EventList: a profile's events, their sums by name (and shapes, and stack), tables and traces of them."""
 
 from __future__ import annotations
 
@@ -7,17 +7,17 @@ from typing import Any
 
 from tritensor.ground.errors import ArgumentError
 from tritensor.ground.extras import extra
-from tritensor.profiler.results.chrome_trace import write
+from tritensor.profiler.results.chrome_trace import write_trace
 from tritensor.profiler.results.events import DeviceType
 from tritensor.profiler.results.sums import FunctionEventAvg
-from tritensor.profiler.results.table import html, text
+from tritensor.profiler.results.table import format_html, format_text
 
 
 class EventList(list[Any]):
     """Events (FunctionEvent) or their sums (FunctionEventAvg), as `events()` and `key_averages()` of a profile give them."""
 
     def __init__(self, events: Iterable[Any] = (), *, about: Any = None, totals: tuple[float, float] | None = None) -> None:
-        """`about`: what the profile was, for the table (see table.py); `totals`: microseconds of all on the host and on devices."""
+        """`about`: the profile's facts, for the table (see metadata.py); `totals`: microseconds of all on the host and on devices."""
         super().__init__(events)
         self.about, self.totals = about, totals
 
@@ -29,9 +29,9 @@ class EventList(list[Any]):
     @property
     def self_device_time_total(self) -> float:
         """Microseconds of devices, each piece of work once."""
-        return (
-            sum([e.self_device_time_total for e in self if e.device_type is not DeviceType.CPU]) if self.totals is None else self.totals[1]
-        )
+        if self.totals is not None:
+            return self.totals[1]
+        return sum([e.self_device_time_total for e in self if e.device_type is not DeviceType.CPU])
 
     def key_averages(
         self, group_by_input_shapes: bool = False, group_by_stack_n: int = 0, group_by_overload_name: bool = False
@@ -81,15 +81,15 @@ class EventList(list[Any]):
             row_limit: rows at most; -1: all.
             max_name_column_width, max_shapes_column_width, max_src_column_width: characters; longer ones are cut.
             header: a line above.
-            top_level_events_only: only what no other event encloses.
+            top_level_events_only: only events that no other one encloses.
             time_unit: "s", "ms" or "us" for all times; None: each as it reads best.
         """
         widths = (max_name_column_width, max_shapes_column_width, max_src_column_width)
-        return text(self, sort_by, row_limit, widths, header, top_level_events_only, time_unit)
+        return format_text(self, sort_by, row_limit, widths, header, top_level_events_only, time_unit)
 
     def export_chrome_trace(self, path: str) -> None:
         """Write the events as a trace that chrome://tracing and ui.perfetto.dev show; a path that ends in .gz is compressed."""
-        write(path, self, self.about)
+        write_trace(path, self, self.about)
 
     def export_stacks(self, path: str, metric: str = "self_cpu_time_total") -> None:
         """Write stacks with a figure in whole microseconds, `outer;inner 12` a line, as flame graphs are drawn from. Wants with_stack=True.
@@ -110,12 +110,12 @@ class EventList(list[Any]):
         return self.table()
 
     def _repr_html_(self) -> str:
-        return html(self)
+        return format_html(self)
 
 
 def _roof_time(e: Any, about: Any) -> float:
-    """The least microseconds that a call could take at the peaks of its device; 0 where these were not asked for."""
+    """The microseconds that a call takes at least at the peaks of its device; 0 where these were not asked for."""
     if about is None or not (e.flops or e.nbytes):
         return 0.0
     roof = about.roof(e)
-    return 0.0 if roof is None else roof.least(e.flops, e.nbytes, e.dtype) * 1e6
+    return 0.0 if roof is None else roof.least_seconds(e.flops, e.nbytes, e.dtype) * 1e6

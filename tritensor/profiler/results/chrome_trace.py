@@ -1,4 +1,4 @@
-"""A profile as a trace in Chrome's JSON format, which chrome://tracing and ui.perfetto.dev show: calls by thread, work by stream, arrows between them.
+"""Trace of a profile in Chrome's JSON format, which chrome://tracing and ui.perfetto.dev show: calls by thread, work by stream, arrows between them.
 
 Format: "Trace Event Format" (Google): `X` a complete event with `ts` and `dur` in microseconds, `s` and `f` the ends of an arrow, `C` a counter, `M` a name.
 """
@@ -20,9 +20,9 @@ _CATEGORIES = {
 }  # fmt: skip
 
 
-def write(path: str, events: list[FunctionEvent], about: Any) -> None:
+def write_trace(path: str, events: list[FunctionEvent], about: Any) -> None:
     """Write the trace to a file, compressed where its name ends in .gz."""
-    write_json(path, trace(events, about))
+    write_json(path, make_trace(events, about))
 
 
 def write_json(path: str, content: Any) -> None:
@@ -32,26 +32,23 @@ def write_json(path: str, content: Any) -> None:
         f.write(text)
 
 
-def trace(events: list[FunctionEvent], about: Any) -> dict[str, Any]:
+def make_trace(events: list[FunctionEvent], about: Any) -> dict[str, Any]:
     """The trace as a dictionary."""
     pid = os.getpid()
-    made: list[dict[str, Any]] = _names(events, about, pid)
-    for e in events:
-        made.append(_complete(e, pid))
-    made += _arrows(events, pid)
-    made += _counters(events, pid)
+    made = [*_name_rows(events, about, pid), *(_complete_event(e, pid) for e in events)]
+    made += _make_arrows(events, pid) + _make_counters(events, pid)
     content: dict[str, Any] = {"schemaVersion": 1, "displayTimeUnit": "ms", "host_name": socket.gethostname(), "traceEvents": made}
     if about is not None:
         content |= about.trace_header()
     return content
 
 
-def _place(e: FunctionEvent, pid: int) -> dict[str, Any]:
-    """The row that an event stands in: a thread of the process, or a stream of a device."""
+def _row_ids(e: FunctionEvent, pid: int) -> dict[str, Any]:
+    """The row of an event: a thread of the process, or a stream of a device."""
     return {"pid": pid, "tid": e.thread} if e.device_type is DeviceType.CPU else {"pid": e.device_index, "tid": e.stream}
 
 
-def _complete(e: FunctionEvent, pid: int) -> dict[str, Any]:
+def _complete_event(e: FunctionEvent, pid: int) -> dict[str, Any]:
     args: dict[str, Any] = {"External id": e.id}
     if e.sequence_nr > 0:
         args["Sequence number"] = e.sequence_nr
@@ -69,20 +66,12 @@ def _complete(e: FunctionEvent, pid: int) -> dict[str, Any]:
         args |= {"device": e.device_index, "stream": e.stream, **e.metadata}
         if e.launched_by is not None:
             args["External id"] = e.launched_by.id
-    duration = e.time_range.elapsed_us()
-    return {
-        "ph": "X",
-        "cat": _CATEGORIES[e.kind],
-        "name": e.name,
-        **_place(e, pid),
-        "ts": e.time_range.start,
-        "dur": duration,
-        "args": args,
-    }
+    times = {"ts": e.time_range.start, "dur": e.time_range.elapsed_us()}
+    return {"ph": "X", "cat": _CATEGORIES[e.kind], "name": e.name, **_row_ids(e, pid), **times, "args": args}
 
 
-def _names(events: list[FunctionEvent], about: Any, pid: int) -> list[dict[str, Any]]:
-    """What the rows are called, and their order."""
+def _name_rows(events: list[FunctionEvent], about: Any, pid: int) -> list[dict[str, Any]]:
+    """The names of the rows, and their order."""
     out: list[dict[str, Any]] = []
 
     def name(what: str, pid: int, tid: int, **args: Any) -> None:
@@ -106,14 +95,14 @@ def _names(events: list[FunctionEvent], about: Any, pid: int) -> list[dict[str, 
     return out
 
 
-def _arrows(events: list[FunctionEvent], pid: int) -> list[dict[str, Any]]:
-    """From a forward call to its backward, and from a launch to its kernel."""
+def _make_arrows(events: list[FunctionEvent], pid: int) -> list[dict[str, Any]]:
+    """Arrows from forward calls to their backward, and from launches to their kernels."""
     out: list[dict[str, Any]] = []
 
     def arrow(kind: str, number: int, start: FunctionEvent, end: FunctionEvent) -> None:
         about = {"id": number, "cat": kind, "name": kind}
-        out.append({"ph": "s", **about, **_place(start, pid), "ts": start.time_range.start})
-        out.append({"ph": "f", "bp": "e", **about, **_place(end, pid), "ts": end.time_range.start})
+        out.append({"ph": "s", **about, **_row_ids(start, pid), "ts": start.time_range.start})
+        out.append({"ph": "f", "bp": "e", **about, **_row_ids(end, pid), "ts": end.time_range.start})
 
     for e in events:
         if e.forward is not None:
@@ -123,19 +112,19 @@ def _arrows(events: list[FunctionEvent], pid: int) -> list[dict[str, Any]]:
     return out
 
 
-def _counters(events: list[FunctionEvent], pid: int) -> list[dict[str, Any]]:
-    """Memory over time, where it was recorded: a look before and after every call."""
-    looks = sorted(memory_looks(events))
+def _make_counters(events: list[FunctionEvent], pid: int) -> list[dict[str, Any]]:
+    """Memory over time, where it was recorded: before and after every call."""
+    samples = sorted(sample_memory(events))
     return [
-        {"ph": "C", "name": f"memory {place}", "pid": pid, "tid": 0, "ts": at, "args": {"bytes": held[i]}}
-        for at, held in looks
-        for i, place in enumerate(("CPU", "CUDA"))
-        if i == 0 or any(h[1] for _, h in looks)
+        {"ph": "C", "name": f"memory {device}", "pid": pid, "tid": 0, "ts": at, "args": {"bytes": held[i]}}
+        for at, held in samples
+        for i, device in enumerate(("CPU", "CUDA"))
+        if i == 0 or any(h[1] for _, h in samples)
     ]
 
 
-def memory_looks(events: list[FunctionEvent]) -> list[tuple[float, tuple[int, int]]]:
-    """(microseconds, (bytes of the C library, bytes on GPUs)) at the beginning and the end of every call that was watched for memory."""
+def sample_memory(events: list[FunctionEvent]) -> list[tuple[float, tuple[int, int]]]:
+    """(microseconds, (bytes of the C library, bytes on GPUs)) at the beginning and the end of every call whose memory was recorded."""
     out = []
     for e in events:
         if e.memory_before is not None and e.memory_after is not None:

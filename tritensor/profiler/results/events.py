@@ -1,4 +1,4 @@
-"""FunctionEvent: one call of the program, one thing that a GPU did; under PyTorch's names, times in microseconds, as there."""
+"""Class FunctionEvent: a call of the program, or a piece of a GPU's work; names and units (microseconds) are PyTorch's."""
 
 from __future__ import annotations
 
@@ -10,25 +10,25 @@ from tritensor.profiler.results.units import Texts
 
 
 class DeviceType(enum.Enum):
-    """Where something ran."""
+    """The kind of device of an event."""
 
     CPU = 0
     CUDA = 1
 
 
 class Interval(NamedTuple):
-    """From when to when, in microseconds since the profile began."""
+    """(start, end) in microseconds since the profile began."""
 
     start: float
     end: float
 
     def elapsed_us(self) -> float:
-        """How long."""
+        """Its length in microseconds."""
         return self.end - self.start
 
 
 class Kernel(NamedTuple):
-    """What a call had a device do: its name, the device's number, microseconds."""
+    """Work that a call gave to a device: its name, the device's number, microseconds."""
 
     name: str
     device: int
@@ -62,7 +62,7 @@ class FunctionEvent(Texts):
     cpu_parent: FunctionEvent | None = None
     cpu_children: list[FunctionEvent] = field(default_factory=list)
     kernels: list[Kernel] = field(default_factory=list)
-    device_events: list[FunctionEvent] = field(default_factory=list)  # what this very call queued
+    device_events: list[FunctionEvent] = field(default_factory=list)  # queued by this very call
     launched_by: FunctionEvent | None = None  # of a device's work: the call that queued it
     forward: FunctionEvent | None = None  # of a backward call: the one that left its node
     module: str = ""  # of a module's call: its path; of any other, that of the module it ran in

@@ -1,4 +1,4 @@
-"""What a device can do at best: bytes of its memory and floating point operations a second; the share of that which a call has reached."""
+"""Rooflines of devices: the bytes of memory and floating point operations a second that they reach at best."""
 
 from __future__ import annotations
 
@@ -13,25 +13,25 @@ from tritensor.cuda.runtime import active
 _COPY = 64 << 20  # bytes of one of the two arrays: beyond a processor's caches
 _SIDE = 768  # of the square product that is timed
 _TRIES = 5
-_TENSOR_CORES = {"float16": "f16", "bfloat16": "bf16", "float64": "f64"}  # by our types, as the compiler's table of rates names them
+_TENSOR_CORES = {"float16": "f16", "bfloat16": "bf16", "float64": "f64"}  # by our types: the names in the compiler's table of rates
 _LANES = 128  # float32 lanes of a multiprocessor, since sm_86; of sm_80 64 ("CUDA C++ Programming Guide", arithmetic instructions)
 
 
 class Roof(NamedTuple):
-    """Peaks of a device. `flops`: operations a second by type; `said`: where the figures come from."""
+    """Peaks of a device. `flops`: operations a second by type; `source`: of the figures."""
 
     name: str
     bandwidth: float
     flops: dict[str, float]
-    said: str
+    source: str
 
-    def least(self, flops: int, nbytes: int, dtype: str) -> float:
-        """The seconds below which a call with so much to compute and to move cannot come."""
+    def least_seconds(self, flops: int, nbytes: int, dtype: str) -> float:
+        """The seconds that a call with so many operations and bytes takes at least."""
         rate = self.flops.get(dtype, 0.0)
         return max(flops / rate if rate else 0.0, nbytes / self.bandwidth if self.bandwidth else 0.0)
 
 
-def _best(f: Callable[[], Any]) -> float:
+def _least_seconds(f: Callable[[], Any]) -> float:
     """The least seconds of a few calls."""
     f()
     found = []
@@ -45,22 +45,22 @@ def _best(f: Callable[[], Any]) -> float:
 _measured: dict[str, Roof] = {}
 
 
-def cpu_roof() -> Roof:
-    """This machine's, measured once in a process: a copy of 64 MiB, and square matrix products by numpy with the threads that it uses now."""
+def measure_cpu_roof() -> Roof:
+    """This machine's roof, measured once in a process: a copy of 64 MiB, and square matrix products by numpy with the threads that it uses now."""
     if "cpu" not in _measured:
         a, b = np.ones(_COPY, np.uint8), np.empty(_COPY, np.uint8)
-        bandwidth = 2 * _COPY / _best(lambda: np.copyto(b, a))
+        bandwidth = 2 * _COPY / _least_seconds(lambda: np.copyto(b, a))
         flops = {}
         for dtype in ("float32", "float64"):
             x = np.random.default_rng(0).standard_normal((_SIDE, _SIDE)).astype(dtype)
-            flops[dtype] = 2 * _SIDE**3 / _best(lambda x=x: x @ x)  # type: ignore[misc]
-        said = f"measured here: a copy of {_COPY >> 20} MiB, matrix products of {_SIDE} x {_SIDE}"
-        _measured["cpu"] = Roof("cpu", bandwidth, flops, said)
+            flops[dtype] = 2 * _SIDE**3 / _least_seconds(lambda x=x: x @ x)  # type: ignore[misc]
+        source = f"measured here: a copy of {_COPY >> 20} MiB, matrix products of {_SIDE} x {_SIDE}"
+        _measured["cpu"] = Roof("cpu", bandwidth, flops, source)
     return _measured["cpu"]
 
 
-def gpu_roof(index: int) -> Roof | None:
-    """A GPU's, of the clocks that its driver tells and the rates of the compiler's table; None where the device is emulated or nobody knows its rates."""
+def find_gpu_roof(index: int) -> Roof | None:
+    """A GPU's roof, of its driver's clocks and the rates of the compiler's table; None where the device is emulated or its rates are not known."""
     import triton  # noqa: F401  (before the compiler's rooms, which what follows this import needs whole)
 
     from tritensor.cuda.compiler.prediction import RATES
@@ -77,12 +77,12 @@ def gpu_roof(index: int) -> Roof | None:
     flops = {ours: known.flops[theirs] * p.multi_processor_count * clock for ours, theirs in _TENSOR_CORES.items()}
     lanes = _LANES // 2 if p.capability == (8, 0) else _LANES
     flops["float32"] = max(2 * lanes * p.multi_processor_count * clock, _tf32(known) * p.multi_processor_count * clock)
-    said = f"{p.multi_processor_count} multiprocessors at {clock / 1e9:.2f} GHz, memory of {p.memory_bus_width} bits, as the driver tells"
-    return Roof(p.name, bandwidth or known.bandwidth, flops, said)
+    source = f"{p.multi_processor_count} multiprocessors at {clock / 1e9:.2f} GHz, memory of {p.memory_bus_width} bits, as the driver tells"
+    return Roof(p.name, bandwidth or known.bandwidth, flops, source)
 
 
 def _tf32(known: Any) -> float:
-    """What tensor cores do in float32 where the program lets them round to tf32, else nothing."""
+    """The float32 rate of tensor cores where the program lets them round to tf32, else 0."""
     from tritensor.ops.matmul_precision import get_float32_matmul_precision
 
     return float(known.flops["tf32"]) if get_float32_matmul_precision() != "highest" else 0.0

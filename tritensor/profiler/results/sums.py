@@ -1,4 +1,4 @@
-"""FunctionEventAvg: the sums of the calls of one name, and the rates that they make."""
+"""Class FunctionEventAvg: sums of the calls of one name, and their rates."""
 
 from __future__ import annotations
 
@@ -75,10 +75,7 @@ class FunctionEventAvg(Texts):
         """Of one call, on average."""
         return self.device_time_total / self.count if self.count else 0.0
 
-    @property
-    def cuda_time(self) -> float:
-        """device_time under its older name."""
-        return self.device_time
+    cuda_time = device_time
 
     @property
     def cuda_time_total(self) -> float:
@@ -102,7 +99,7 @@ class FunctionEventAvg(Texts):
 
     @property
     def roofline(self) -> float:
-        """The share of what the device can do: the time below which the counted work cannot come, over the time that it took. 0 where it is not known."""
+        """The share of the device's peaks: the least time of the counted work over the time that it took. 0 where it is not known."""
         return self.roof_time / self.counted if self.counted else 0.0
 
     def to_dict(self) -> dict[str, Any]:

@@ -1,4 +1,4 @@
-"""From a recording's tuples to events: nested by time on each thread, backward joined to forward, a device's work to the calls that queued it."""
+"""Time line of a recording: events of its records, nested by time on each thread, backward joined to forward, a device's work to the calls that queued it."""
 
 from __future__ import annotations
 
@@ -8,9 +8,9 @@ from typing import Any
 from tritensor.ground.call_site import shown
 from tritensor.profiler import records
 from tritensor.profiler.recording import Recording
-from tritensor.profiler.records import Detail, Fired, Given, Record
+from tritensor.profiler.records import ArrayInfo, Detail, DeviceWork, Record
 from tritensor.profiler.results.events import DeviceType, FunctionEvent, Interval, Kernel
-from tritensor.profiler.results.work import backward_work, product_backward, product_flops, work_of
+from tritensor.profiler.results.work import count_backward_work, count_product_backward, count_work, product_flops
 
 _KINDS = {
     records.OP: "op", records.NAMED: "op", records.FUNCTION: "op", records.BACKWARD: "backward", records.ACCUMULATE: "backward",
@@ -19,41 +19,41 @@ _KINDS = {
 }  # fmt: skip
 
 
-def events_of(recording: Recording) -> list[FunctionEvent]:
+def make_events(recording: Recording) -> list[FunctionEvent]:
     """All events of a recording that has ended, those of the host in the order in which they began, then those of devices."""
     collecting = gc.isenabled()
     gc.disable()  # it would walk over the events again and again, of which none can go
     try:
-        return _made(recording)
+        return _make_all(recording)
     finally:
         if collecting:
             gc.enable()
 
 
-def _made(recording: Recording) -> list[FunctionEvent]:
+def _make_all(recording: Recording) -> list[FunctionEvent]:
     fired = recording.fired if recording.driver is None else recording.driver.resolve(recording.fired)
-    made = [(_event(r, recording), r) for r in recording.records]
+    made = [(_make_event(r, recording), r) for r in recording.records]
     threads: dict[int, list[tuple[FunctionEvent, Record, int]]] = {}
-    for place, (event, record) in enumerate(made):
-        threads.setdefault(event.thread, []).append((event, record, place))
-    host = [e for found in threads.values() for e in _nested(found)]
+    for position, (event, record) in enumerate(made):
+        threads.setdefault(event.thread, []).append((event, record, position))
+    host = [e for found in threads.values() for e in _nest_events(found)]
     host.sort(key=lambda e: e.time_range.start)
-    _joined(host)
+    _join_backward(host)
     if recording.options.flops:
         _count_backward(host, recording)
-    _paths(host, {id(e): r[1] for e, r in made if r[0] == records.MODULE})
-    device = _queued(host, fired, recording)
+    _set_module_paths(host, {id(e): r[1] for e, r in made if r[0] == records.MODULE})
+    device = _make_device_events(host, fired, recording)
     for i, e in enumerate((*host, *device)):
         e.id = i
     return [*host, *device]
 
 
-def _event(record: Record, recording: Recording) -> FunctionEvent:
-    """One record as an event without relatives."""
+def _make_event(record: Record, recording: Recording) -> FunctionEvent:
+    """The event of a record, without its parent and children."""
     kind, what, start, end, thread, sequence, detail = record
     made = FunctionEvent(_name(kind, what), _KINDS[kind], _interval(start, end, recording), thread, sequence_nr=sequence or -1)
     if detail is not None:
-        _detailed(made, kind, detail, recording.options.flops)
+        _add_detail(made, kind, detail, recording.options.flops)
     return made
 
 
@@ -65,36 +65,35 @@ def _name(kind: int, what: Any) -> str:
     return f"nn.Module: {type(what).__name__}" if kind == records.MODULE else str(what)
 
 
-def _detailed(made: FunctionEvent, kind: int, detail: Detail, counted: bool) -> None:
+def _add_detail(made: FunctionEvent, kind: int, detail: Detail, counted: bool) -> None:
     made.memory_before, made.memory_after = detail.before, detail.after
     if detail.stack is not None:
         made.stack = [f"{shown(code.co_filename, line)}: {code.co_name}" for code, line in detail.stack]
     if detail.given is not None:
-        made.input_shapes = [shape_of(x) for x in detail.given]
-        made.concrete_inputs = ["" if isinstance(x, Given | tuple) or x is None else x for x in detail.given]
+        made.input_shapes = [list_shape(x) for x in detail.given]
+        made.concrete_inputs = ["" if isinstance(x, ArrayInfo | tuple) or x is None else x for x in detail.given]
         made.kwinputs = dict(detail.attrs or {})
-        made.dtype = next((x.dtype.name for x in _arrays(detail.given)), "")
+        made.dtype = next((x.dtype.name for x in _find_arrays(detail.given)), "")
         if kind == records.OP and counted:
-            made.flops, made.nbytes = work_of(detail.op, detail.given, made.kwinputs)
+            made.flops, made.nbytes = count_work(detail.op, detail.given, made.kwinputs)
             made.product_flops = product_flops(detail.op, detail.given, made.kwinputs, made.flops)
 
 
-def _arrays(given: tuple[Any, ...]) -> list[Given]:
-    return [y for x in given for y in (x if isinstance(x, tuple) else (x,)) if isinstance(y, Given)]
+def _find_arrays(given: tuple[Any, ...]) -> list[ArrayInfo]:
+    return [y for x in given for y in (x if isinstance(x, tuple) else (x,)) if isinstance(y, ArrayInfo)]
 
 
-def shape_of(x: Any) -> Any:
-    """An input's shape as PyTorch's profiler lists it: [] for what is no tensor."""
-    if isinstance(x, Given):
+def list_shape(x: Any) -> Any:
+    """An input's shape as PyTorch's profiler lists it: [] for other values."""
+    if isinstance(x, ArrayInfo):
         return list(x.shape)
-    return [shape_of(y) for y in x] if isinstance(x, tuple) else []
+    return [list_shape(y) for y in x] if isinstance(x, tuple) else []
 
 
-def _nested(found: list[tuple[FunctionEvent, Record, int]]) -> list[FunctionEvent]:
-    """The events of one thread with their parents and children. One that says what its parent says already is dropped."""
-    found.sort(
-        key=lambda f: (f[1][2], -f[1][3], -f[2])
-    )  # what began first; of those, what ended last; of those, what was written down last
+def _nest_events(found: list[tuple[FunctionEvent, Record, int]]) -> list[FunctionEvent]:
+    """The events of one thread with their parents and children. One that repeats its parent is dropped."""
+    # A call before those inside it: it began first, or ended last, or was recorded last where the clock shows no difference.
+    found.sort(key=lambda f: (f[1][2], -f[1][3], -f[2]))
     open_: list[tuple[FunctionEvent, Record]] = []
     kept = []
     for event, record, _ in found:
@@ -102,7 +101,7 @@ def _nested(found: list[tuple[FunctionEvent, Record, int]]) -> list[FunctionEven
             open_.pop()
         if open_:
             parent, above = open_[-1]
-            if _same(above, record):
+            if _is_same_call(above, record):
                 if event.input_shapes and not parent.input_shapes:
                     parent.input_shapes, parent.concrete_inputs, parent.kwinputs = event.input_shapes, event.concrete_inputs, event.kwinputs
                 if event.sequence_nr > 0 and parent.sequence_nr < 0:
@@ -115,12 +114,12 @@ def _nested(found: list[tuple[FunctionEvent, Record, int]]) -> list[FunctionEven
     return kept
 
 
-def _same(above: Record, record: Record) -> bool:
+def _is_same_call(above: Record, record: Record) -> bool:
     """Whether a call inside another is the same call, seen twice: an operator and its op."""
     return bool(above[0] == record[0] == records.OP and above[1] == record[1])
 
 
-def _joined(host: list[FunctionEvent]) -> None:
+def _join_backward(host: list[FunctionEvent]) -> None:
     """Join backward calls to the forward ones, by the number of the node, and count their work."""
     forward = {e.sequence_nr: e for e in host if e.kind == "op" and e.sequence_nr > 0}
     for e in host:
@@ -137,15 +136,15 @@ def _count_backward(host: list[FunctionEvent], recording: Recording) -> None:
     for e in host:
         if e.kind == "backward" and e.forward is not None and (node := nodes.get(e.sequence_nr)) is not None:
             name, inputs = node.op.name, given.get(e.sequence_nr, ())
-            e.flops, e.nbytes = backward_work(name, e.forward.flops, e.forward.nbytes, inputs, node.needs)
-            e.product_flops = product_backward(name, e.forward.product_flops, inputs, node.needs)
+            e.flops, e.nbytes = count_backward_work(name, e.forward.flops, e.forward.nbytes, inputs, node.needs)
+            e.product_flops = count_product_backward(name, e.forward.product_flops, inputs, node.needs)
             for call in _calls_of_rule(e, recording):  # they are counted themselves
                 e.flops, e.nbytes = max(0, e.flops - call.flops), max(0, e.nbytes - call.nbytes)
                 e.product_flops = max(0, e.product_flops - call.product_flops)
 
 
 def _calls_of_rule(e: FunctionEvent, recording: Recording) -> list[FunctionEvent]:
-    """The products that a backward call made by the ops' public names, as all do under create_graph; not those that a hook made to give back what was saved."""
+    """The products that a backward call made by the ops' public names, as all do under create_graph; not those of a hook that unpacks saved tensors."""
     products = [c for c in e.cpu_children if c.product_flops]
     if not products or not recording.unpacked:
         return products
@@ -153,7 +152,7 @@ def _calls_of_rule(e: FunctionEvent, recording: Recording) -> list[FunctionEvent
     return [c for c in products if not any(t.start <= c.time_range.start and c.time_range.end <= t.end for t in times)]
 
 
-def _paths(host: list[FunctionEvent], modules: dict[int, Any]) -> None:
+def _set_module_paths(host: list[FunctionEvent], modules: dict[int, Any]) -> None:
     """Give every event the path of the module that it ran in, as in `LeNet.conv1`, and calls of modules their path as name."""
     names: dict[int, dict[int, str]] = {}  # of the modules below one, by id
     running: dict[int, Any] = {}  # the module that a call of one is, by the event's id
@@ -171,8 +170,8 @@ def _paths(host: list[FunctionEvent], modules: dict[int, Any]) -> None:
         running[id(e)] = outer if module is None else module
 
 
-def _queued(host: list[FunctionEvent], fired: list[Fired], recording: Recording) -> list[FunctionEvent]:
-    """The events of devices, each known to the call that queued it."""
+def _make_device_events(host: list[FunctionEvent], fired: list[DeviceWork], recording: Recording) -> list[FunctionEvent]:
+    """The events of devices, each joined to the call that queued it."""
     calls = {(e.thread, e.time_range.start): e for e in host if e.kind == "runtime"}
     out = []
     for f in fired:
