@@ -17,7 +17,7 @@ _NUMPYS = {"reduced": "reduced", "complete": "complete", "r": "r"}
 def _qr(a: np.ndarray, *, mode: str) -> tuple[np.ndarray, np.ndarray]:
     """q (..., m, k) and r (..., k, n), k the smaller of m and n; "complete": k = m; "r": no q."""
     q, r = (np.zeros(0, a.dtype), np.linalg.qr(a, "r")) if mode == "r" else np.linalg.qr(a, mode)
-    return q, r
+    return q, r  # type: ignore[return-value]
 
 
 def _shape(a: Any, *, mode: str) -> tuple[Spec, Spec]:

@@ -171,7 +171,7 @@ def _reference(x: np.ndarray, *, size: Sizes) -> tuple[np.ndarray, np.ndarray]:
     for out in np.ndindex(*size):
         window = tuple(slice(o * n // m, -(-(o + 1) * n // m)) for o, n, m in zip(out, x.shape[2:], size, strict=True))
         cells = numbers[window].reshape(-1)
-        values = x[(..., *window)].reshape(*x.shape[:2], len(cells))
+        values = x[(..., *window)].reshape(*x.shape[:2], len(cells))  # type: ignore[arg-type]
         missing = np.isnan(values)  # of several the last one wins, as in PyTorch
         place = np.where(missing.any(-1), len(cells) - 1 - missing[..., ::-1].argmax(-1), values.argmax(-1))
         y[(..., *out)], index[(..., *out)] = np.take_along_axis(values, place[..., None], -1)[..., 0], cells[place]

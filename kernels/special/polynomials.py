@@ -153,7 +153,7 @@ def _series(evaluate: Callable[..., Any]) -> Callable[[Any, int], Any]:
 
 def _second_kind(x: float, n: int) -> float:
     """U_n = 2 (T_n + T_(n - 2) + ...), less 1 for an even n, DLMF 18.7.4 by 18.18.32."""
-    return chebyshev.chebval(x, [2.0 - (k == 0) if k % 2 == n % 2 else 0.0 for k in range(n + 1)]) if n >= 0 else 0.0
+    return chebyshev.chebval(x, [2.0 - (k == 0) if k % 2 == n % 2 else 0.0 for k in range(n + 1)]) if n >= 0 else 0.0  # type: ignore[return-value]
 
 
 _chebyshev_t = _series(chebyshev.chebval)

@@ -15,7 +15,7 @@ from tests.tiers.ops import ROOT, WALKS, ops_of
 WINGS = ("kernels", "autograd", "nn", "optim")  # stand at the top, linked into the package
 ROOMS = (*WINGS, "tritensor", "tests", "bench", "examples", "docs")
 # What everything goes through: a change of it is asked by the whole standard tier.
-ALL = ("tritensor/cuda/", "tritensor/dispatch/", "tritensor/table/", "tritensor/replay/", "tritensor/testing/", "autograd/", "kernels/parts/", "tests/conftest.py",
+ALL = ("tritensor/ground/", "tritensor/cuda/", "tritensor/ops/", "tritensor/dispatch/", "tritensor/testing/", "autograd/", "kernels/parts/", "tests/conftest.py",
        "tests/tiers/", "tests/loops.py", "pyproject.toml", "Makefile", ".ci/")  # fmt: skip
 FAR = 60  # modules above one, through which a change may show; of one with more it is not known where
 NAMED = 30  # test files that may name a function; one that more of them name is everybody's tool
