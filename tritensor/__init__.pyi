@@ -403,7 +403,7 @@ def asinh_(input: Tensor) -> Tensor:
     """The inverse hyperbolic sine."""
 
 def astype(input: Tensor, dtype: Any, copy: _builtins.bool = True) -> Tensor:
-    """x as another dtype (the array API's spelling)."""
+    """x as another dtype (the array API's name of `to`)."""
 
 def atan(input: Tensor, *, out: Tensor | None = None) -> Tensor:
     """The inverse tangent."""

@@ -304,7 +304,7 @@ class Methods:
         """The inverse hyperbolic sine."""
 
     def astype(self, dtype: Any, copy: _builtins.bool = True) -> Tensor:
-        """x as another dtype (the array API's spelling)."""
+        """x as another dtype (the array API's name of `to`)."""
 
     def atan(self, *, out: Tensor | None = None) -> Tensor:
         """The inverse tangent."""
