@@ -65,6 +65,18 @@ def test_an_unknown_command_is_named(capsys: pytest.CaptureFixture[str]) -> None
     assert "invalid choice: 'docter'" in capsys.readouterr().err
 
 
+@pytest.mark.parametrize(("name", "kept"), [("doctor", False), ("tune", True), ("precompile", True)])
+def test_ctrl_c_is_told_in_a_line(name: str, kept: bool, monkeypatch: pytest.MonkeyPatch, capsys: pytest.CaptureFixture[str]) -> None:
+    def stopped(argv: object, parser: object) -> int:
+        raise KeyboardInterrupt
+
+    monkeypatch.setattr(f"{COMMANDS[name].module}.main", stopped)
+    assert command_line.main([name]) == 130
+    said = capsys.readouterr().err
+    assert said.startswith("tritensor: interrupted")
+    assert ("goes on from there" in said) is kept
+
+
 @pytest.mark.parametrize("name", locations.COMMANDS)
 def test_python_m_runs_the_command(name: str) -> None:
     done = run("-W", "error", "-m", f"tritensor.{name}", "--help")

@@ -102,9 +102,10 @@ def main(argv: Sequence[str] | None = None, form: str = "tritensor {}") -> int:
     try:
         return importlib.import_module(command.module).main(given[1:], parser)
     except KeyboardInterrupt:
-        if name not in ("tune", "precompile"):
+        if name in ("run", "launch"):  # they tell of it as the script would
             raise
-        print("tritensor: interrupted; what is done so far is kept, the same command goes on from there", file=sys.stderr)
+        kept = "; what is done so far is kept, the same command goes on from there" if name in ("tune", "precompile") else ""
+        print(f"tritensor: interrupted{kept}", file=sys.stderr)
         return 130
 
 
