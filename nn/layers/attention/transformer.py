@@ -91,7 +91,8 @@ class _Layer(Module):
 class TransformerEncoderLayer(_Layer):
     """x + attention, x + linear2(act(linear1)), each with a LayerNorm behind it, or before it where norm_first.
 
-    >>> nn.TransformerEncoderLayer(d_model=8, nhead=2, dim_feedforward=16, batch_first=True)(tt.zeros(3, 5, 8)).shape
+    >>> layer = nn.TransformerEncoderLayer(d_model=8, nhead=2, dim_feedforward=16, batch_first=True)
+    >>> layer(tt.zeros(3, 5, 8)).shape
     tritensor.Size([3, 5, 8])
     """
 

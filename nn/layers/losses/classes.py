@@ -16,7 +16,7 @@ from tritensor.tensor.core import Tensor
 class CrossEntropyLoss(WeightedLoss):
     """-log softmax(input)[target]: input (batch, classes, ...), target (batch, ...) of class numbers, or of input's shape holding probabilities.
 
-    >>> nn.CrossEntropyLoss()(tt.zeros(2, 4), tt.tensor([3, 0]))  # log(4): four classes, equally likely
+    >>> nn.CrossEntropyLoss()(tt.zeros(2, 4), tt.tensor([3, 0]))  # log(4): four classes
     tensor(1.3863)
     """
 
