@@ -94,7 +94,7 @@ PAGES: tuple[Page, ...] = (
     of_tensors(
         "creation", "Creating tensors", "From data, from memory that somebody else holds, filled, counted and drawn.",
         ("creation.constructors", "From data, and filled"), ("creation.memory", "On memory that is there"),
-        ("creation.sequences", "Sequences"), ("creation.random", "Drawn"), ("creation.distributions", "Drawn"), ("creation.dropout", "Dropout"),
+        ("creation.sequences", "Sequences"), ("creation.random", "Random numbers"), ("creation.distributions", "Draws from distributions"), ("creation.dropout", "Dropout"),
         ("creation", "Windows and the rest"),
     ),
     of_tensors(
