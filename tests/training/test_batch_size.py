@@ -63,7 +63,17 @@ def everything(trainer: Any) -> list[Any]:
     numbers = [v.tolist() for v in trainer.model.state_dict().values()]
     here = {k: {n: v.tolist() for n, v in s.items()} for k, s in state.items()}
     rates = [{k: v for k, v in g.items() if k != "params"} for g in trainer.optimizer.param_groups]
-    return [numbers, here, grads, modes, rates, trainer.optimizer._steps, str(tt.training.generators.state()), trainer.losses, trainer.step]
+    return [
+        numbers,
+        here,
+        grads,
+        modes,
+        rates,
+        trainer.optimizer._steps,
+        str(tt.training.generators.get_state()),
+        trainer.losses,
+        trainer.step,
+    ]
 
 
 @pytest.mark.parametrize("trained", [False, True])

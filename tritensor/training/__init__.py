@@ -15,7 +15,7 @@ __all__ = ["Callback", "EarlyStopping", "ModelCheckpoint", "ProgressBar", "Tenso
 
 
 def __getattr__(name: str) -> Any:
-    """TensorBoard brings its writer along: imported when it is asked for."""
+    """TensorBoard, imported when it is asked for: it loads its writer."""
     if name == "TensorBoard":
         return callbacks.TensorBoard
     raise AttributeError(f"module {__name__!r} has no attribute {name!r}")

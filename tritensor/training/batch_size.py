@@ -1,4 +1,4 @@
-"""find_batch_size: the largest batch that a training step has memory for, found by trying."""
+"""Function find_batch_size: the largest batch that a training step has memory for, found by trials."""
 
 from __future__ import annotations
 
@@ -23,7 +23,7 @@ from tritensor.nn import Module
 from tritensor.optim import Optimizer
 from tritensor.tensor.core import Tensor
 from tritensor.training import generators
-from tritensor.training.batches import kind_of
+from tritensor.training.batches import describe
 from tritensor.training.trainer import Trainer
 from tritensor.utils.progress import Bar
 
@@ -31,7 +31,7 @@ _STEPS = 2  # of a trial: in the second the optimizer's state is there from the 
 
 
 class Trial(NamedTuple):
-    """One batch size: what a step of it took, and why it is too large, or nothing."""
+    """A trial of a batch size: memory and time of a step, and `refusal`, the reason why it is too large, or nothing."""
 
     batch_size: int
     memory: int
@@ -61,7 +61,7 @@ def find_batch_size(
     Args:
         step: a Trainer, whose steps are tried without its callbacks and its scheduler; or a function of a batch size that takes one step of it.
         data: with a Trainer: the dataset, or a DataLoader, that batches are made of (its first samples, over again where there are too few).
-        model, optimizer: with a function: what it changes, to be put back.
+        model, optimizer: with a function: the ones that it changes, to be put back.
         start: the first and least size: 2, of which batch norm can take a variance.
         limit: the largest size to try; with a Trainer, the dataset's length where not given.
         memory: bytes that a step may allocate. None on a GPU: until it has no more; on the CPU: half of what the system has free,
@@ -70,8 +70,8 @@ def find_batch_size(
         device: with a function, where it computes; the model's device, or else the GPU where there is one.
         quiet: do not write a line for each trial to stderr.
 
-    Afterwards parameters, buffers, gradients, the optimizer's state, the modules' modes and the random generators are what they were; memory is
-    freed between trials. On the CPU what is counted are arrays and Python's objects, by tracemalloc, which slows a trial down but not its timing.
+    Afterwards parameters, buffers, gradients, the optimizer's state, the modules' modes and the random generators are as before; memory is
+    freed between trials. On the CPU arrays and Python's objects are counted, by tracemalloc, which slows a trial down but not its timing.
 
     Raises:
         OutOfMemoryError: not even a batch of `start` fits; says why.
@@ -87,32 +87,32 @@ def find_batch_size(
     if isinstance(step, Trainer):
         model, optimizer, device, data = step.model, step.optimizer, step.device, _Samples(data)
         limit = len(data.dataset) if limit is None else limit
-        take = _steps_of(step, data)
+        take = _make_step(step, data)
     elif callable(step):
         take = step
     else:
         raise TypeError(
-            f"find_batch_size: step is {kind_of(step)}; give a Trainer, or a function of a batch size that takes a training step"
+            f"find_batch_size: step is {describe(step)}; give a Trainer, or a function of a batch size that takes a training step"
         )
     if device is None:
         device = next((p.device for p in model.parameters()), None) if model is not None else "cuda" if cuda.is_available() else "cpu"
     device = as_device(device)
     if memory is None and device.type == "cpu":
         memory = _free_memory() // 2
-    before = _Before(model, optimizer)
+    before = _Snapshot(model, optimizer)
     tried: list[Trial] = []
     bar = Bar("find_batch_size", "sizes", delay=math.inf)  # a line for each is enough
 
     def fits(size: int) -> bool:
         refused = None
-        before.lend()
+        before.lend_copies()
         try:
-            tried.append(_try(take, size, device, memory, seconds))
+            tried.append(_run_trial(take, size, device, memory, seconds))
         except MemoryError:
             refused = "runs out of memory"
         finally:  # here the traceback is gone, and with it what its frames held
-            before.put_back()
-            gc.collect()
+            before.restore()
+            gc.collect()  # cycles would keep the memory of a trial for the next
             if device.type == "cuda":
                 cuda.empty_cache()
         if refused is not None:
@@ -140,17 +140,17 @@ def _search(fits: Callable[[int], bool], low: int, limit: int | None) -> int:
         return low
     while high - low > 1:
         middle = (low + high) // 2
-        low, high = (middle, high) if fits(middle) else (low, middle)
+        low, high = (middle, high) if fits(middle) else (low, middle)  # memory grows with the size: bisection
     return low
 
 
-def _try(take: Callable[[int], Any], size: int, device: Any, memory: int | None, seconds: float | None) -> Trial:
-    """Some steps of a size, measured."""
+def _run_trial(take: Callable[[int], Any], size: int, device: Any, memory: int | None, seconds: float | None) -> Trial:
+    """Some steps of a size, measured: memory first, then the time without tracemalloc."""
     on_gpu = device.type == "cuda"
     traced = on_gpu or tracemalloc.is_tracing()
     if on_gpu:
         cuda.reset_peak_memory_stats(device)
-    elif traced:
+    elif traced:  # the program itself traces: it is left on
         tracemalloc.reset_peak()
     else:
         tracemalloc.start()
@@ -175,11 +175,11 @@ def _try(take: Callable[[int], Any], size: int, device: Any, memory: int | None,
     return Trial(size, used, took, f"takes {took:.3f} s, allowed are {seconds} s" if slow else "")
 
 
-def _steps_of(trainer: Trainer, samples: _Samples) -> Callable[[int], Any]:
-    """Steps of a trainer that leave its counts, its scaler and its callbacks alone."""
+def _make_step(trainer: Trainer, samples: _Samples) -> Callable[[int], Any]:
+    """A function of a size that takes a trainer's step, without its counts, scaler and callbacks."""
 
     def take(size: int) -> None:
-        other = copy.copy(trainer)
+        other = copy.copy(trainer)  # a shallow copy: the model and the optimizer are the same, counts and callbacks are not
         other.callbacks, other.scheduler, other.scaler = [], None, copy.deepcopy(trainer.scaler)
         other.rehearse(samples.batch(size))
 
@@ -187,14 +187,14 @@ def _steps_of(trainer: Trainer, samples: _Samples) -> Callable[[int], Any]:
 
 
 class _Samples:
-    """A dataset, or a loader's, as batches of any size."""
+    """Batches of any size of a dataset, or of a loader's."""
 
     def __init__(self, data: Any) -> None:
         self.dataset = data.dataset if isinstance(data, DataLoader) else data
         self.collate = data.collate_fn if isinstance(data, DataLoader) else default_collate
         if not hasattr(self.dataset, "__getitem__") or not hasattr(self.dataset, "__len__") or not len(self.dataset):
             raise ArgumentError(
-                f"find_batch_size: data is {kind_of(data)}, of which no batch can be made; give a dataset with samples, or a DataLoader of one"
+                f"find_batch_size: data is {describe(data)}, of which no batch can be made; give a dataset with samples, or a DataLoader of one"
             )
 
     def batch(self, size: int) -> Any:
@@ -202,8 +202,8 @@ class _Samples:
         return self.collate(read_samples(self.dataset, [i % len(self.dataset) for i in range(size)]))
 
 
-class _Before:
-    """What a step changes, as it was."""
+class _Snapshot:
+    """Snapshot of all that a step changes."""
 
     def __init__(self, model: Module | None, optimizer: Optimizer | None) -> None:
         groups = [] if optimizer is None else optimizer.param_groups
@@ -215,14 +215,14 @@ class _Before:
         self.grads = [t.grad if t.is_leaf else None for t in self.tensors]
         self.modes = [] if model is None else [(m, m.training) for m in model.modules()]
         self.optimizer = optimizer
-        self.state = None if optimizer is None else optimizer.state
+        self.state = None if optimizer is None else optimizer.state  # the object itself is put back: programs may hold it
         self.settings = [dict(g) for g in groups]
         self.rates = [copy.deepcopy(g["lr"]) if isinstance(g.get("lr"), Tensor) else None for g in groups]
         self.steps = 0 if optimizer is None else optimizer._steps
-        self.generators = generators.state()
+        self.generators = generators.get_state()
 
-    def lend(self) -> None:
-        """No gradients, and a copy of the optimizer's state to write to."""
+    def lend_copies(self) -> None:
+        """Take the gradients away, and give the optimizer a copy of its state to write to."""
         for t in self.tensors:
             t.grad = None
         if self.optimizer is not None and self.state is not None:
@@ -230,8 +230,8 @@ class _Before:
             for p, entries in self.state.items():
                 self.optimizer.state[p] = tree_map_only(Tensor, lambda x: x.detach().clone(), entries)
 
-    def put_back(self) -> None:
-        """All of it as it was."""
+    def restore(self) -> None:
+        """Put everything back."""
         with no_grad():
             for tensor, value, grad in zip(self.tensors, self.values, self.grads, strict=True):
                 tensor.copy_(value)
@@ -240,7 +240,7 @@ class _Before:
                 module.training = mode
             if self.optimizer is not None and self.state is not None:
                 for group, settings, rate in zip(self.optimizer.param_groups, self.settings, self.rates, strict=True):
-                    group.clear()
+                    group.clear()  # a scheduler of the step may have added keys
                     group.update(settings)
                     if rate is not None:
                         group["lr"].copy_(rate)

@@ -1,4 +1,4 @@
-"""What a trainer refuses: settings that make no sense, loaders that cannot be gone through twice, losses, checkpoints of another training."""
+"""Checks of a trainer: settings, loaders that cannot be iterated twice, losses, checkpoints of another training."""
 
 from __future__ import annotations
 
@@ -14,26 +14,26 @@ from tritensor.io import load
 from tritensor.nn import Module
 from tritensor.optim import LBFGS, Optimizer
 from tritensor.tensor.core import Tensor
-from tritensor.training.batches import kind_of, length
+from tritensor.training.batches import count_batches, describe
 from tritensor.training.callbacks import Callback
-from tritensor.training.metrics import counts_itself
+from tritensor.training.metrics import is_metric_object
 
-_STATE = {"model", "optimizer", "kinds", "callbacks", "generators", "run", "batches", "accumulate", "losses"}  # what every checkpoint has
+_STATE = {"model", "optimizer", "kinds", "callbacks", "generators", "run", "batches", "accumulate", "losses"}  # every checkpoint has these
 
 
 def check_settings(model: Any, optimizer: Any, loss: Any, step: Any, interval: str, callbacks: Sequence[Any]) -> None:
     """Refuse a model, an optimizer or callbacks that are none, and an optimizer that has nothing to do with the model."""
     if not isinstance(model, Module):
-        raise TypeError(f"Trainer: model is {kind_of(model)}; give a tritensor.nn.Module")
+        raise TypeError(f"Trainer: model is {describe(model)}; give a tritensor.nn.Module")
     if not isinstance(optimizer, Optimizer):
-        raise TypeError(f"Trainer: optimizer is {kind_of(optimizer)}; give one such as tritensor.optim.AdamW(model.parameters())")
+        raise TypeError(f"Trainer: optimizer is {describe(optimizer)}; give one such as tritensor.optim.AdamW(model.parameters())")
     if (loss is None) == (step is None):
         both = "neither loss nor step" if loss is None else "both loss and step"
         raise ArgumentError(f"Trainer: {both} given; give loss=(outputs, targets) -> number, or step=(model, batch) -> loss")
     for name, function in (("loss", loss), ("step", step)):
         if function is not None and not callable(function):
-            raise TypeError(f"Trainer: {name} is {kind_of(function)}; give a function")
-    own = {id(p) for p in model.parameters()}
+            raise TypeError(f"Trainer: {name} is {describe(function)}; give a function")
+    own = {id(p) for p in model.parameters()}  # a model rebuilt or moved after the optimizer was made trains nothing, and shows no error
     given = [p for group in optimizer.param_groups for p in group["params"]]
     if not any(id(p) in own for p in given):
         raise ArgumentError(
@@ -43,7 +43,7 @@ def check_settings(model: Any, optimizer: Any, loss: Any, step: Any, interval: s
         raise GradError(
             f"Trainer: none of the optimizer's {len(given)} parameters requires a gradient; call requires_grad_() of those to be trained"
         )
-    if isinstance(optimizer, LBFGS):
+    if isinstance(optimizer, LBFGS):  # its step wants a closure
         raise ArgumentError(
             "Trainer: optimizer is LBFGS, whose step computes the loss several times; write its loop yourself, or give another optimizer"
         )
@@ -53,7 +53,7 @@ def check_settings(model: Any, optimizer: Any, loss: Any, step: Any, interval: s
         if not isinstance(callback, Callback):
             is_class = isinstance(callback, type) and issubclass(callback, Callback)
             mend = f"make one: {callback.__name__}()" if is_class else "give instances of subclasses of tritensor.training.Callback"
-            raise TypeError(f"Trainer: callbacks has {kind_of(callback)}; {mend}")
+            raise TypeError(f"Trainer: callbacks has {describe(callback)}; {mend}")
 
 
 def check_counts(counts: Mapping[str, Any], bounds: Mapping[str, Any]) -> None:
@@ -73,13 +73,13 @@ def check_metrics(metrics: Any, train_metrics: Any) -> None:
     objects = []
     for argument, given in (("metrics", metrics), ("train_metrics", train_metrics)):
         if given is not None and not isinstance(given, Mapping):
-            raise TypeError(f"Trainer: {argument} is {kind_of(given)}; give {{name: function or object}}")
+            raise TypeError(f"Trainer: {argument} is {describe(given)}; give {{name: function or object}}")
         for name, metric in (given or {}).items():
-            if counts_itself(metric):
+            if is_metric_object(metric):
                 objects.append(metric)
             elif not callable(metric):
                 raise TypeError(
-                    f"Trainer: {argument}[{name!r}] is {kind_of(metric)}; give a function (outputs, targets) -> number, or an object "
+                    f"Trainer: {argument}[{name!r}] is {describe(metric)}; give a function (outputs, targets) -> number, or an object "
                     "with update, compute and reset"
                 )
     _refuse_taken_names(metrics or {}, train_metrics or {})
@@ -88,28 +88,26 @@ def check_metrics(metrics: Any, train_metrics: Any) -> None:
 
 
 def _refuse_taken_names(metrics: Mapping[str, Any], train_metrics: Mapping[str, Any]) -> None:
-    """A metric must not take the place of something else in an entry of the history."""
+    """Refuse metrics under the names of other numbers in the history."""
     validated = {"val_loss", *(f"val_{name}" for name in metrics)}
-    for argument, given, taken in (
-        ("metrics", metrics, {"loss"}),
-        ("train_metrics", train_metrics, {"epoch", "step", "loss", "lr"} | validated),
-    ):
+    reserved = {"epoch", "step", "loss", "lr"} | validated
+    for argument, given, taken in (("metrics", metrics, {"loss"}), ("train_metrics", train_metrics, reserved)):
         for name in given:
             if name in taken:
                 raise ArgumentError(f"Trainer: {argument} has {name!r}, which the history holds already; give it another name")
 
 
 def check_loader(name: str, loader: Any, who: str = "fit") -> Any:
-    """The loader, where it can be gone through once an epoch."""
+    """The loader. Raises TypeError for one that cannot be iterated once an epoch, ArgumentError for an empty validation loader."""
     if who != "fit" and isinstance(loader, Iterator):  # once is enough
         return loader
     if isinstance(loader, Iterator):
-        raise TypeError(f"Trainer.{who}: {name} is {kind_of(loader)}, which is used up after one epoch; give a DataLoader or a list")
+        raise TypeError(f"Trainer.{who}: {name} is {describe(loader)}, which is used up after one epoch; give a DataLoader or a list")
     if loader is not None and not isinstance(loader, Iterable) and not hasattr(loader, "__getitem__"):
-        raise TypeError(f"Trainer.{who}: {name} is {kind_of(loader)}; give a DataLoader, or anything else that batches can be iterated of")
+        raise TypeError(f"Trainer.{who}: {name} is {describe(loader)}; give a DataLoader, or anything else that batches can be iterated of")
     if loader is None and name != "validation_loader":
         raise TypeError(f"Trainer.{who}: {name} is None; give a DataLoader, or a list of batches")
-    if name == "validation_loader" and length(loader) == 0:  # told now, and not after an epoch
+    if name == "validation_loader" and count_batches(loader) == 0:  # raised now, and not after an epoch
         raise ArgumentError(f"Trainer.{who}: validation_loader has no batch; give one that is not empty, or None")
     return loader
 
@@ -117,7 +115,7 @@ def check_loader(name: str, loader: Any, who: str = "fit") -> Any:
 def check_loss(loss: Any, at: str) -> None:
     """Refuse a loss that is no tensor of one number, or that no gradient can be had of."""
     if not isinstance(loss, Tensor):
-        raise TypeError(f"Trainer.fit: {at} the loss is {kind_of(loss)}; give a tensor of one number, or from step a pair (loss, outputs)")
+        raise TypeError(f"Trainer.fit: {at} the loss is {describe(loss)}; give a tensor of one number, or from step a pair (loss, outputs)")
     if loss.numel() != 1:
         raise ShapeError(f"Trainer.fit: {at} the loss is {tuple(loss.shape)}, not one number; reduce it: loss.mean()")
     if not loss.requires_grad:
@@ -127,7 +125,7 @@ def check_loss(loss: Any, at: str) -> None:
         )
 
 
-def checkpoint_of(resume: bool | str | os.PathLike[str], checkpoint: Path | None) -> Path | None:
+def find_checkpoint(resume: bool | str | os.PathLike[str], checkpoint: Path | None) -> Path | None:
     """The checkpoint that `fit(resume=...)` names, None where it is to begin anew: there is none yet, or resume is False.
 
     Raises OSError for a folder that checkpoints cannot be written to: now, and not after an epoch.
@@ -146,6 +144,7 @@ def checkpoint_of(resume: bool | str | os.PathLike[str], checkpoint: Path | None
         raise ArgumentError(
             "Trainer.fit: resume=True, and the trainer has no folder of checkpoints; give Trainer(checkpoint='out'), or a path here"
         )
+    # the first start and every later one are the same command
     return checkpoint if checkpoint.exists() else None  # killed before it had saved anything
 
 
@@ -162,19 +161,19 @@ def _make_folder(folder: Path) -> None:
         )
 
 
-def states_of(callbacks: Sequence[Callback], saved: Sequence[tuple[str, Any]]) -> list[tuple[Callback, Any]]:
+def match_states(callbacks: Sequence[Callback], saved: Sequence[tuple[str, Any]]) -> list[tuple[Callback, Any]]:
     """Each callback with the state that is saved for one of its class, in their order."""
     states, found = list(saved), []
     for callback in callbacks:
         mine = next((pair for pair in states if pair[0] == type(callback).__name__), None)
         if mine is not None:
-            states.remove(mine)
+            states.remove(mine)  # two callbacks of one class take two states, in order
             found.append((callback, mine[1]))
     return found
 
 
 def read_state(path: Path) -> dict[str, Any]:
-    """What a checkpoint holds. Raises CheckpointError for a file that a trainer has not written."""
+    """The state in a checkpoint. Raises CheckpointError for a file that a trainer has not written."""
     found = load(path)
     if not isinstance(found, dict) or not found.keys() >= _STATE:
         raise CheckpointError(
@@ -187,9 +186,9 @@ def check_state(
     state: Mapping[str, Any], model: Module, kept: Mapping[str, Any], callbacks: Sequence[Callback], batches: int | None, accumulate: int
 ) -> None:
     """Refuse a checkpoint of another model, optimizer, scheduler, scaler or loader, or with the state of a callback that is not here."""
-    if said := _other_model(model, state["model"]):
+    if message := _describe_difference(model, state["model"]):
         raise CheckpointError(
-            f"Trainer.fit: the checkpoint is of another model: {said}; give the model that it was saved with, or resume=False"
+            f"Trainer.fit: the checkpoint is of another model: {message}; give the model that it was saved with, or resume=False"
         )
     mine = {name: type(part).__name__ for name, part in kept.items()}
     for name in sorted(mine.keys() | state["kinds"].keys()):
@@ -211,15 +210,15 @@ def check_state(
 
 
 def _refuse_other_count(words: str, before: int | None, now: int | None, epoch: int, batch: int) -> None:
-    """Refuse other batches in the middle of an epoch; between two, where training can go on with them, tell."""
-    said = f"Trainer.fit: the checkpoint is of batch {batch} of epoch {epoch}, with {before} {words}, and here there are {now}"
+    """Refuse other batches in the middle of an epoch; warn of them between two, where training can go on."""
+    message = f"Trainer.fit: the checkpoint is of batch {batch} of epoch {epoch}, with {before} {words}, and here there are {now}"
     if batch:
-        raise CheckpointError(f"{said}; give the same data, batch size and accumulate, or a checkpoint of an epoch's end")
-    warnings.warn(f"{said}; the losses will not be those of one run", stacklevel=5)
+        raise CheckpointError(f"{message}; give the same data, batch size and accumulate, or a checkpoint of an epoch's end")
+    warnings.warn(f"{message}; the losses will not be those of one run", stacklevel=5)
 
 
-def _other_model(model: Module, saved: Mapping[str, Any]) -> str:
-    """What differs between a model and a saved state, or nothing."""
+def _describe_difference(model: Module, saved: Mapping[str, Any]) -> str:
+    """The differences between a model and a saved state, as text, or nothing."""
     mine = model.state_dict()
     shapes = [
         f"{n} is {tuple(mine[n].shape)} here and {tuple(saved[n].shape)} there"
@@ -229,9 +228,9 @@ def _other_model(model: Module, saved: Mapping[str, Any]) -> str:
     found = []
     for words, names in (("it lacks", mine.keys() - saved.keys()), ("it has besides", saved.keys() - mine.keys())):
         if names:
-            found.append(f"{words} {_few(sorted(names))}")
-    return "; ".join([*found, _few(shapes)] if shapes else found)
+            found.append(f"{words} {_format_names(sorted(names))}")
+    return "; ".join([*found, _format_names(shapes)] if shapes else found)
 
 
-def _few(names: Sequence[str]) -> str:
+def _format_names(names: Sequence[str]) -> str:
     return ", ".join(names[:3]) + (f" and {len(names) - 3} more" if len(names) > 3 else "")

@@ -1,4 +1,4 @@
-"""A model on batches without training it: its loss and metrics, its outputs."""
+"""Evaluation of a model on batches: its loss and metrics, its outputs."""
 
 from __future__ import annotations
 
@@ -15,23 +15,23 @@ from tritensor.ground.pytree import tree_map
 from tritensor.nn import Module
 from tritensor.nn.inspection import modes_kept
 from tritensor.tensor.core import Tensor
-from tritensor.training.batches import length, moves, samples_of
+from tritensor.training.batches import count_batches, count_samples, is_movable
 from tritensor.training.checks import check_loader
 from tritensor.training.generators import Stream
 from tritensor.training.metrics import Metrics
-from tritensor.training.model_calls import called, inputs_of, joined, pair_of
+from tritensor.training.model_calls import call_model, get_inputs, join_outputs, split_pair
 from tritensor.training.signals import Interrupts
 from tritensor.utils.progress import show_progress
 
 
 class Evaluation:
-    """The part of a Trainer that looks at batches: it runs a model on them as in training, or for its metrics and outputs alone."""
+    """The part of a Trainer that runs the model on batches: as in training, or for metrics and outputs alone."""
 
     device: Device
     autocast: DType | None
     metrics: Mapping[str, Any]
     progress: bool
-    validated_model: Module  # what validation runs: a callback may keep a better one than `model`
+    validated_model: Module  # validation runs it: a callback may keep a better one than `model`
     _loss: Callable[[Any, Any], Tensor] | None
     _step: Callable[[Module, Any], Any] | None
     _seeds: dict[str, int]
@@ -40,14 +40,14 @@ class Evaluation:
     def evaluate(self, loader: Iterable[Any], prefix: str = "") -> dict[str, float]:
         """{"loss": ..., "<metric>": ...}: means over a loader's samples, in eval mode and without gradients; nothing else changes."""
         found = Metrics(self.metrics, prefix)
-        with self._looking() as model:
-            for batch in self._given(loader, "evaluate"):
+        with self._evaluation_mode() as model:
+            for batch in self._iterate_batches(loader, "evaluate"):
                 outputs, loss = self._forward(model, batch)
-                found.update(outputs, batch[1] if self._step is None else batch, samples_of(batch), loss=loss)
+                found.update(outputs, batch[1] if self._step is None else batch, count_samples(batch), loss=loss)
         return found.compute()
 
     def validate(self, loader: Iterable[Any]) -> dict[str, float]:
-        """What `evaluate` gives, as {"val_loss": ..., "val_<metric>": ...}."""
+        """The numbers of `evaluate`, as {"val_loss": ..., "val_<metric>": ...}."""
         return self.evaluate(loader, "val_")
 
     def predict(self, loader: Iterable[Any], step: Callable[[Module, Any], Any] | None = None) -> Any:
@@ -56,25 +56,27 @@ class Evaluation:
         A batch is a pair (inputs, targets), or inputs alone: a tensor, or a dict of the model's arguments. With `step` the outputs are
         step(model, batch).
         """
-        with self._looking() as model:
-            return joined([called(model, inputs_of(b)) if step is None else step(model, b) for b in self._given(loader, "predict")])
+        with self._evaluation_mode() as model:
+            return join_outputs(
+                [call_model(model, get_inputs(b)) if step is None else step(model, b) for b in self._iterate_batches(loader, "predict")]
+            )
 
     @contextmanager
-    def _looking(self) -> Iterator[Module]:
-        """The model in eval mode, nothing recorded, random numbers from a stream apart."""
+    def _evaluation_mode(self) -> Iterator[Module]:
+        """The model in eval mode, without gradients, random numbers from a stream of their own."""
         model = self.validated_model
-        with modes_kept(model), no_grad(), Stream(self._seeds).at("validation"), self._casting():
+        with modes_kept(model), no_grad(), Stream(self._seeds).at("validation"), self._autocast_context():
             model.eval()
             yield model
 
-    def _given(self, loader: Iterable[Any], who: str) -> Iterator[Any]:
-        """The batches of a loader on the model's device; a bar where they take long."""
-        batches = show_progress(check_loader("loader", loader, who), who, "batches", length(loader), show=self.progress)
+    def _iterate_batches(self, loader: Iterable[Any], who: str) -> Iterator[Any]:
+        """The batches of a loader, on the model's device; with a progress bar where they take long."""
+        batches = show_progress(check_loader("loader", loader, who), who, "batches", count_batches(loader), show=self.progress)
         empty = True
         for batch in batches:
             empty = False
             self._interrupts.check()
-            yield self._moved(batch)
+            yield self._move_batch(batch)
         if empty:
             raise ArgumentError(f"Trainer.{who}: the loader gave no batch; give one that is not empty, and can be iterated again")
 
@@ -82,21 +84,21 @@ class Evaluation:
         """(outputs, loss) of a batch."""
         if self._step is not None:
             found = self._step(model, batch)
-            if isinstance(found, tuple) and len(found) == 2:
+            if isinstance(found, tuple) and len(found) == 2:  # a step may return (loss, outputs), for metrics
                 return found[1], found[0]
             return None, found
-        inputs, targets = pair_of(batch)
-        outputs = called(model, inputs)
+        inputs, targets = split_pair(batch)
+        outputs = call_model(model, inputs)
         assert self._loss is not None
         return outputs, self._loss(outputs, targets)
 
-    def _moved(self, batch: Any) -> Any:
+    def _move_batch(self, batch: Any) -> Any:
         def move(x: Any) -> Any:
             if isinstance(x, Tensor):
                 return x.to(self.device, non_blocking=True)  # from pinned memory the host does not wait
-            return x.to(self.device) if moves(x) else x
+            return x.to(self.device) if is_movable(x) else x
 
-        return tree_map(move, batch, is_leaf=moves)
+        return tree_map(move, batch, is_leaf=is_movable)
 
-    def _casting(self) -> AbstractContextManager[Any]:
+    def _autocast_context(self) -> AbstractContextManager[Any]:
         return nullcontext() if self.autocast is None else autocast(self.device.type, self.autocast)

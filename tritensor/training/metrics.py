@@ -1,4 +1,4 @@
-"""Metrics over many batches: means of functions weighted by samples, and objects that count for themselves."""
+"""Metrics over many batches: means of functions, weighted by samples, and objects that count for themselves."""
 
 from __future__ import annotations
 
@@ -10,28 +10,28 @@ from tritensor.ground.dtypes import float64
 from tritensor.ground.errors import ShapeError
 from tritensor.tensor.core import Tensor
 from tritensor.tensor.public_api.publish import public
-from tritensor.training.batches import kind_of
+from tritensor.training.batches import describe
 
 _OBJECT = ("update", "compute", "reset")
 
 
-def counts_itself(metric: Any) -> bool:
+def is_metric_object(metric: Any) -> bool:
     """Whether a metric is an object with update(outputs, targets), compute() and reset(), as torchmetrics' are; else it is a function."""
     return all(callable(getattr(metric, name, None)) for name in _OBJECT)
 
 
 class Metrics:
-    """What a pass over batches gives: `update` after each, `compute` at the end.
+    """Metrics of a pass over batches: `update` after each, `compute` at the end.
 
     Args:
         metrics: {name: a function (outputs, targets) -> number (or one for each sample), or an object that counts itself}.
-        prefix: stands before the names that `compute` gives.
+        prefix: of the names that `compute` gives.
     """
 
     def __init__(self, metrics: Mapping[str, Any], prefix: str = "") -> None:
         self._prefix = prefix
-        self._objects = {name: m for name, m in metrics.items() if counts_itself(m)}
-        self._functions = {name: m for name, m in metrics.items() if not counts_itself(m)}
+        self._objects = {name: m for name, m in metrics.items() if is_metric_object(m)}
+        self._functions = {name: m for name, m in metrics.items() if not is_metric_object(m)}
         self.reset()
 
     def reset(self) -> None:
@@ -44,12 +44,12 @@ class Metrics:
     def update(self, outputs: Any, targets: Any, samples: int, **means: Any) -> None:
         """Take a batch in; `means` are numbers that are known already, such as the loss. Nothing waits for a GPU."""
         for name, value in means.items():
-            self._add(name, _mean(name, value, samples), samples)
+            self._add(name, _batch_mean(name, value, samples), samples)
         for name, metric in self._functions.items():
-            with _named(name):
-                self._add(name, _mean(name, metric(outputs, targets), samples), samples)
+            with _note_metric(name):
+                self._add(name, _batch_mean(name, metric(outputs, targets), samples), samples)
         for name, metric in self._objects.items():
-            with _named(name):
+            with _note_metric(name):
                 metric.update(outputs, targets)
         self.count += samples
 
@@ -58,21 +58,21 @@ class Metrics:
 
     def compute(self) -> dict[str, float]:
         """{prefix + name: number} of all batches so far."""
-        places: dict[Any, list[str]] = {}  # one wait for each device
+        devices: dict[Any, list[str]] = {}  # one wait for each device
         for name, total in self._totals.items():
             if isinstance(total, Tensor):
-                places.setdefault(total.device, []).append(name)
+                devices.setdefault(total.device, []).append(name)
         read: dict[str, float] = {}
-        for names in places.values():
+        for names in devices.values():
             read |= zip(names, public["stack"]([self._totals[n] for n in names]).tolist(), strict=True)
         found = {name: read.get(name, total) / self.count for name, total in self._totals.items()}
         for name, metric in self._objects.items():
-            with _named(name):
-                found[name] = _number(name, metric.compute())
+            with _note_metric(name):
+                found[name] = _as_number(name, metric.compute())
         return {self._prefix + name: float(value) for name, value in found.items()}
 
     def state_dict(self) -> dict[str, Any]:
-        """What a checkpoint keeps; of objects their own state, where they have one."""
+        """The state for a checkpoint; of objects their own, where they have one."""
         objects = {name: m.state_dict() for name, m in self._objects.items() if callable(getattr(m, "state_dict", None))}
         return {"count": self.count, "totals": dict(self._totals), "objects": objects}
 
@@ -80,13 +80,13 @@ class Metrics:
         """Go on where `state_dict` was called."""
         self.count, self._totals = state["count"], dict(state["totals"])
         for name, own in state["objects"].items():
-            if name in self._objects:
+            if name in self._objects:  # a metric that was dropped since the checkpoint
                 self._objects[name].load_state_dict(own)
 
 
 @contextmanager
-def _named(name: str) -> Iterator[None]:
-    """An error inside says which metric it came from."""
+def _note_metric(name: str) -> Iterator[None]:
+    """Note the metric's name on an error inside."""
     try:
         yield
     except Exception as error:
@@ -94,21 +94,21 @@ def _named(name: str) -> Iterator[None]:
         raise
 
 
-def _mean(name: str, value: Any, samples: int) -> Any:
-    """The number that a function gave for a batch; of one number for each sample their mean."""
+def _batch_mean(name: str, value: Any, samples: int) -> Any:
+    """A function's number for a batch; the mean of one number for each sample."""
     if not isinstance(value, Tensor):
-        return _number(name, value)
+        return _as_number(name, value)
     if value.numel() != 1 and tuple(value.shape) != (samples,):
         raise ShapeError(
             f"Trainer: metric {name!r} is {tuple(value.shape)} for a batch of {samples}; give one number, or one for each sample"
         )
-    return value.detach().to(float64).mean()
+    return value.detach().to(float64).mean()  # in float64: a sum over a whole data set loses digits in float32
 
 
-def _number(name: str, value: Any) -> float:
+def _as_number(name: str, value: Any) -> float:
     if isinstance(value, Tensor) and value.numel() != 1:
         raise ShapeError(f"Trainer: metric {name!r} is {tuple(value.shape)}; give one number")
     try:
         return float(value.item()) if isinstance(value, Tensor) else float(value)
     except (TypeError, ValueError):
-        raise TypeError(f"Trainer: metric {name!r} is {kind_of(value)}; give one number") from None
+        raise TypeError(f"Trainer: metric {name!r} is {describe(value)}; give one number") from None

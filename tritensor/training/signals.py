@@ -1,4 +1,4 @@
-"""Ctrl-C and SIGTERM while a run goes on: it ends behind the present step, with a checkpoint, instead of in the middle of one."""
+"""Signals during a run: Ctrl-C and SIGTERM end it behind the present step, with a checkpoint, instead of in the middle of one."""
 
 from __future__ import annotations
 
@@ -29,9 +29,9 @@ class Interrupts:
 
     def __enter__(self) -> Interrupts:
         self._process = os.getpid()
-        if threading.current_thread() is threading.main_thread():
+        if threading.current_thread() is threading.main_thread():  # Python runs handlers in the main thread alone
             for number, default in _DEFAULTS.items():
-                if signal.getsignal(number) is default:
+                if signal.getsignal(number) is default:  # the program's own handlers stay
                     signal.signal(number, self._receive)
                     self._set.append(number)
         return self
@@ -50,18 +50,17 @@ class Interrupts:
             self.signal = signal.Signals(number)
             raise self.end("Trainer.fit: stopped in the middle of a step; fit(resume=True) goes on from the last checkpoint")
         self.signal = signal.Signals(number)
-        os.write(
-            2, f"\nTrainer: {self.signal.name}: the run ends after this step; once more ends it at once\n".encode()
-        )  # print may be at work
+        # not print(): the signal may have come in the middle of one
+        os.write(2, f"\nTrainer: {self.signal.name}: the run ends after this step; once more ends it at once\n".encode())
 
     def check(self) -> None:
         """Raise Stopped where a signal came."""
         if self.signal is not None:
             raise Stopped
 
-    def end(self, said: str) -> Any:
+    def end(self, message: str) -> Any:
         """The error that a run ends with: KeyboardInterrupt, or for SIGTERM SystemExit with the status that a shell gives a terminated process."""
         if self.signal is signal.SIGTERM:
-            os.write(2, f"{said}\n".encode())
+            os.write(2, f"{message}\n".encode())
             return SystemExit(128 + int(signal.SIGTERM))
-        return KeyboardInterrupt(said)
+        return KeyboardInterrupt(message)

@@ -1,4 +1,4 @@
-"""Trainer: a training script's loop, written once: epochs, steps, validation, and checkpoints that a killed run goes on from."""
+"""Class Trainer, the loop of a training script: epochs, steps, validation, and checkpoints that a killed run goes on from."""
 
 from __future__ import annotations
 
@@ -25,9 +25,9 @@ from tritensor.optim.state import read_rate
 from tritensor.tensor.core import Tensor
 from tritensor.tensor.public_api.publish import public
 from tritensor.training import generators
-from tritensor.training.batches import batches, length, samples_of
+from tritensor.training.batches import count_batches, count_samples, iterate_batches
 from tritensor.training.callbacks import Callback, ProgressBar
-from tritensor.training.callbacks.hook_calls import call, changed, end
+from tritensor.training.callbacks.hook_calls import call_hooks, end_callbacks, pass_through_hooks
 from tritensor.training.checks import (
     check_counts,
     check_loader,
@@ -35,9 +35,9 @@ from tritensor.training.checks import (
     check_metrics,
     check_settings,
     check_state,
-    checkpoint_of,
+    find_checkpoint,
+    match_states,
     read_state,
-    states_of,
 )
 from tritensor.training.evaluation import Evaluation
 from tritensor.training.metrics import Metrics
@@ -65,7 +65,7 @@ class Trainer(Evaluation):
         step: (model, batch) -> the loss, or (loss, outputs); a batch is whatever the loader gives.
         epochs, steps: where to end, at the first that is reached; a step is one of the optimizer.
         scheduler: stepped after every epoch, or with `scheduler_interval="step"` after every step; ReduceLROnPlateau is given `monitor`.
-        monitor: what that looks at: "val_loss" where there is validation, else "loss".
+        monitor: the number that it is given: "val_loss" where there is validation, else "loss".
         accumulate: batches that make one step. Losses are weighted by the samples of their batches, so that the gradient of a mean loss is
             that of the one large batch, for the fewer batches at an epoch's end as well.
         clip_norm, clip_value: the most that the norm of all gradients, or an element of one, may be. Norms before clipping are kept in `grad_norms`,
@@ -131,24 +131,24 @@ class Trainer(Evaluation):
         self.progress = progress
         self._loss, self._step = loss, step
         self._loaders: tuple[Any, Any] = (None, None)
-        self._begin_anew()
+        self._reset_run()
 
-    def _begin_anew(self) -> None:
-        """What is known of a run before its first step."""
+    def _reset_run(self) -> None:
+        """Set the attributes of a run to those before its first step."""
         self.epoch = self.batch_index = self.step = 0
         self.losses: list[float] = []  # of each step
         self.grad_norms: list[float] = []  # of each step, where norms are clipped
-        self.history: list[dict[str, Any]] = []  # what was known after each validation and each epoch
+        self.history: list[dict[str, Any]] = []  # an entry for each validation and each epoch
         self.should_stop = False
-        self.validated_model = self.model  # what validation runs: a callback may keep a better one
+        self.validated_model = self.model  # validation runs it: a callback may keep a better one
         self.batch: Any = None
         self.outputs: Any = None
         self.loss: Any = None
-        self._seeds = generators.seeds()
+        self._seeds = generators.get_seeds()
         self._epoch_began = 0  # the step that the epoch began with
         self._unread: list[tuple[int, int, float, Tensor]] = []  # (step, batch, share, loss)
         self._unread_norms: list[Tensor] = []
-        self._wanted: list[tuple[Path, list[Path]]] = []  # checkpoints that callbacks want, and what they take the place of
+        self._wanted: list[tuple[Path, list[Path]]] = []  # checkpoints that callbacks want, and the files that they replace
         self._interrupts = Interrupts()
         self._train_metrics.reset()
         self._saved: tuple[int, int] | None = None  # (epoch, batch) of the last checkpoint
@@ -160,9 +160,9 @@ class Trainer(Evaluation):
         """Train, and return `history`: a dict of epoch, step, loss and metrics for every validation and every epoch.
 
         Args:
-            train_loader: batches, to be gone through once an epoch: a DataLoader, a list, anything that can be iterated again. Its order, and what
-                its dataset draws, depend on the seeds and the epoch alone.
-            validation_loader: batches for the metrics. What validation draws leaves the training as it is.
+            train_loader: batches, to be gone through once an epoch: a DataLoader, a list, anything that can be iterated again. Its order, and
+                the draws of its dataset, depend on the seeds and the epoch alone.
+            validation_loader: batches for the metrics. Random draws of validation do not change the training.
             resume: True goes on from the folder's checkpoint where there is one, and begins where there is none; a path goes on from that file.
 
         Raises:
@@ -172,22 +172,23 @@ class Trainer(Evaluation):
             CheckpointError: a checkpoint of another model, optimizer, loader or set of callbacks.
         """
         self._loaders = check_loader("train_loader", train_loader), check_loader("validation_loader", validation_loader)
-        self._begin_anew()
+        self._reset_run()
         self._into_training_mode()
-        path = checkpoint_of(resume, self.checkpoint)
+        path = find_checkpoint(resume, self.checkpoint)
         if path is not None:
             state = read_state(path)
             self.load_state_dict(state)
         try:
-            call(self.callbacks, "on_fit_start", self)
+            call_hooks(self.callbacks, "on_fit_start", self)
             if path is not None:
+                # after the hooks: what they drew does not count, as in the run that was interrupted
                 generators.set_state(state["generators"])
             with Interrupts() as self._interrupts:
                 self._run()
         except BaseException as error:
-            end(self.callbacks, self, error)
+            end_callbacks(self.callbacks, self, error)
         else:
-            end(self.callbacks, self, None)
+            end_callbacks(self.callbacks, self, None)
         return self.history
 
     def _run(self) -> None:
@@ -195,11 +196,11 @@ class Trainer(Evaluation):
         try:
             if self.batch_index:  # in the middle of an epoch, or behind the last batch of one
                 self._run_epoch()
-            while not self._finished():
+            while not self._is_finished():
                 self._run_epoch()
             self._save()
             if self.batch_index:  # an epoch that is not over has not been validated, and its rest may yet come
-                self._validate_and_note()
+                self._add_history_entry()
             self._interrupts.check()
         except Stopped:
             self._save()
@@ -208,7 +209,7 @@ class Trainer(Evaluation):
 
     def rehearse(self, batch: Any) -> None:
         """One training step on a batch; counts begin anew."""
-        self._begin_anew()
+        self._reset_run()
         self._into_training_mode()
         self._train([batch])
 
@@ -216,26 +217,27 @@ class Trainer(Evaluation):
         if not self.model.training:  # layers that were put into eval mode one by one stay there
             self.model.train()
 
-    def _finished(self) -> bool:
+    def _is_finished(self) -> bool:
         reached = (self.epochs is not None and self.epoch >= self.epochs) or (self.steps is not None and self.step >= self.steps)
         return reached or self.should_stop
 
     def _run_epoch(self) -> None:
-        """An epoch, or what is left of it."""
+        """An epoch, or the rest of it."""
         if not self.batch_index:
             self._epoch_began = self.step
-            call(self.callbacks, "on_epoch_start", self)
+            call_hooks(self.callbacks, "on_epoch_start", self)
         elif self._validation_is_due():  # interrupted while it went on
-            self._validate_and_note()
-        coming = batches(self._loaders[0], self._seeds, self.epoch, self.batch_index)
-        while not self._finished():
+            self._add_history_entry()
+        coming = iterate_batches(self._loaders[0], self._seeds, self.epoch, self.batch_index)
+        while not self._is_finished():
             self._interrupts.check()
+            # drawn before the step: the share of each batch needs the samples of all
             window = list(itertools.islice(coming, self.accumulate))
             if not window:
                 break
             self._train(window)
             if self._validation_is_due():
-                self._validate_and_note()
+                self._add_history_entry()
             if self.checkpoint_every is not None and self.step % self.checkpoint_every == 0:
                 self._save()
         if not list(itertools.islice(coming, 1)):  # the last step of all may have been the epoch's last as well
@@ -249,10 +251,10 @@ class Trainer(Evaluation):
             raise ArgumentError(
                 f"Trainer.fit: train_loader gave no batch in epoch {self.epoch}; give one that is not empty, and can be iterated again"
             )
-        self._validate_and_note()
+        self._add_history_entry()
         if self.scheduler is not None and self.scheduler_interval == "epoch":
             self._schedule()
-        call(self.callbacks, "on_epoch_end", self)
+        call_hooks(self.callbacks, "on_epoch_end", self)
         self.epoch, self.batch_index = self.epoch + 1, 0
         self._train_metrics.reset()
         if self.checkpoint_every is None:
@@ -262,21 +264,21 @@ class Trainer(Evaluation):
     # -- a step
     def _train(self, window: list[Any]) -> None:
         """One step of the optimizer, on the batches of a window."""
-        samples = [samples_of(batch) for batch in window]
+        samples = [count_samples(batch) for batch in window]
         self.optimizer.zero_grad()
         for i, batch in enumerate(window):
-            self.batch = changed(self.callbacks, "on_batch_start", self, self._moved(batch))
+            self.batch = pass_through_hooks(self.callbacks, "on_batch_start", self, self._move_batch(batch))
             self._backward(samples[i], samples[i] / sum(samples))
             if i == len(window) - 1:
                 self._update()
             self.batch_index += 1
-            call(self.callbacks, "on_batch_end", self)
+            call_hooks(self.callbacks, "on_batch_end", self)
 
     def _backward(self, samples: int, share: float) -> None:
         """Add the gradients of the present batch, of so many samples, which are this share of its window's."""
-        with self._casting():
+        with self._autocast_context():
             self.outputs, loss = self._forward(self.model, self.batch)
-        self.loss = changed(self.callbacks, "on_after_forward", self, self.outputs, loss)
+        self.loss = pass_through_hooks(self.callbacks, "on_after_forward", self, self.outputs, loss)
         check_loss(self.loss, f"at step {self.step}, batch {self.batch_index} of epoch {self.epoch},")
         self._unread.append((self.step, self.batch_index, share, self.loss.detach()))
         with no_grad():
@@ -286,13 +288,13 @@ class Trainer(Evaluation):
             self._read_losses()
         scaled = self.loss if share == 1 else self.loss * share
         (scaled if self.scaler is None else self.scaler.scale(scaled)).backward()
-        call(self.callbacks, "on_after_backward", self)
+        call_hooks(self.callbacks, "on_after_backward", self)
 
     def _update(self) -> None:
         """Move the parameters by their gradients."""
         if self.scaler is not None:
             self.scaler.unscale_(self.optimizer)
-        call(self.callbacks, "on_before_optimizer_step", self)
+        call_hooks(self.callbacks, "on_before_optimizer_step", self)
         params = [p for group in self.optimizer.param_groups for p in group["params"]]
         if self.clip_value is not None:
             clip_grad_value_(params, self.clip_value)
@@ -311,7 +313,7 @@ class Trainer(Evaluation):
         """Fetch the losses that wait on the device; the first that is no number ends the run."""
         unread, self._unread = self._unread, []
         norms, self._unread_norms = self._unread_norms, []
-        for (step, batch, share, _), value in zip(unread, _numbers([loss for _, _, _, loss in unread]), strict=True):
+        for (step, batch, share, _), value in zip(unread, _read_numbers([loss for _, _, _, loss in unread]), strict=True):
             if not math.isfinite(value) and (self.scaler is None or not self.scaler.is_enabled()):
                 raise FloatingPointError(
                     f"Trainer.fit: the loss is {value} at step {step}, batch {batch} of epoch {self.epoch}; "
@@ -320,11 +322,11 @@ class Trainer(Evaluation):
             if step == len(self.losses):
                 self.losses.append(0.0)
             self.losses[step] += share * value
-        self.grad_norms += _numbers(norms)
+        self.grad_norms += _read_numbers(norms)
 
     @property
     def steps_read(self) -> int:
-        """How many steps' losses and norms the host has read."""
+        """The number of steps whose losses and norms the host has read."""
         losses = self._unread[0][0] if self._unread else self.step
         return losses if self.clip_norm is None else min(losses, len(self.grad_norms))
 
@@ -335,30 +337,30 @@ class Trainer(Evaluation):
 
     @property
     def total_steps(self) -> int | None:
-        """How many steps the run has, where that is known beforehand."""
-        count = length(self._loaders[0])
+        """The number of steps of the run, where it is known beforehand."""
+        count = count_batches(self._loaders[0])
         known = [] if self.steps is None else [self.steps]
         if self.epochs is not None and count is not None:
             known.append(self.epochs * -(-count // self.accumulate))
         return min(known, default=None)
 
-    # -- what is looked at between steps
-    def _validate_and_note(self) -> None:
+    # -- between steps
+    def _add_history_entry(self) -> None:
         """An entry of the history, unless there is one of this step already."""
         self._read_losses()
-        if self.history and self.history[-1]["step"] == self.step:
+        if self.history and self.history[-1]["step"] == self.step:  # validate_every may have hit the epoch's last step
             return
-        recent = self.losses[self._epoch_began :]
+        recent = self.losses[self._epoch_began :]  # of this epoch alone
         rate = float(read_rate(self.optimizer.param_groups[0]))
         known = {"epoch": self.epoch, "step": self.step, "loss": sum(recent) / len(recent), "lr": rate}
         known |= self._train_metrics.compute()
         found = {}
         if self._loaders[1] is not None:
-            call(self.callbacks, "on_validation_start", self)
+            call_hooks(self.callbacks, "on_validation_start", self)
             found = self.validate(self._loaders[1])
         self.history.append({**known, **found})
         if found:
-            call(self.callbacks, "on_validation_end", self, found)
+            call_hooks(self.callbacks, "on_validation_end", self, found)
             self.history[-1] |= found  # as callbacks left it
         self._save_wanted()
 
@@ -376,15 +378,15 @@ class Trainer(Evaluation):
     def state_dict(self) -> dict[str, Any]:
         """All that the rest of a run depends on, as it is between two steps."""
         self._read_losses()
-        kept = {name: part for name, part in self._parts().items() if part is not None}
+        kept = {name: part for name, part in self._stateful_parts().items() if part is not None}
         return {
             "model": self.model.state_dict(),
             **{name: part.state_dict() for name, part in kept.items()},
             "kinds": {name: type(part).__name__ for name, part in kept.items()},
             "callbacks": [(type(c).__name__, c.state_dict()) for c in self.callbacks],
-            "generators": generators.state(),
-            "run": {name: getattr(self, name) for name in _RUN},
-            "batches": length(self._loaders[0]),
+            "generators": generators.get_state(),
+            "run": {name: getattr(self, name) for name in _RUN_ATTRIBUTES},
+            "batches": count_batches(self._loaders[0]),
             "accumulate": self.accumulate,
             "losses": Tensor.wrap(np.array(self.losses, np.float64)),
             "grad_norms": Tensor.wrap(np.array(self.grad_norms, np.float64)),
@@ -393,13 +395,13 @@ class Trainer(Evaluation):
 
     def load_state_dict(self, state: Mapping[str, Any]) -> None:
         """Go on where `state_dict` was called. Raises CheckpointError, before anything is changed, where it is of another training."""
-        kept = {name: part for name, part in self._parts().items() if part is not None}
-        check_state(state, self.model, kept, self.callbacks, length(self._loaders[0]), self.accumulate)
+        kept = {name: part for name, part in self._stateful_parts().items() if part is not None}
+        check_state(state, self.model, kept, self.callbacks, count_batches(self._loaders[0]), self.accumulate)
         self.optimizer.load_state_dict(state["optimizer"])
         self.model.load_state_dict(state["model"])
         for name in kept.keys() - {"optimizer"}:
             kept[name].load_state_dict(state[name])
-        for callback, own in states_of(self.callbacks, state["callbacks"]):
+        for callback, own in match_states(self.callbacks, state["callbacks"]):
             callback.load_state_dict(own)
         for name, value in state["run"].items():
             setattr(self, name, value)
@@ -410,8 +412,8 @@ class Trainer(Evaluation):
             self._train_metrics.load_state_dict(state["train_metrics"])
         self.optimizer._steps = self.step  # schedules warn where they are stepped before it
 
-    def _parts(self) -> dict[str, Any]:
-        """What has a state of its own besides the model."""
+    def _stateful_parts(self) -> dict[str, Any]:
+        """The parts with a state of their own, besides the model."""
         return {"optimizer": self.optimizer, "scheduler": self.scheduler, "scaler": self.scaler}
 
     def _save(self) -> None:
@@ -421,12 +423,13 @@ class Trainer(Evaluation):
 
     def save_checkpoint(self, path: str | os.PathLike[str]) -> None:
         """Write a checkpoint, which `fit(resume=path)` goes on from. Call it between steps. Raises TypeError for a state that could not be read again."""
+        # before the file is touched: a state that could not be read again is found when it is saved
         check_readable(state := self.state_dict())
         Path(path).parent.mkdir(parents=True, exist_ok=True)
         save(state, path)
 
     def save_after_hooks(self, path: Path, instead_of: Sequence[Path] = ()) -> None:
-        """For a hook that wants a checkpoint: write it once all callbacks have had their turn, then remove the files that it replaces."""
+        """Write a checkpoint for a hook once all callbacks have had their turn, then remove the files that it replaces."""
         self._wanted.append((path, list(instead_of)))
 
     def _save_wanted(self) -> None:
@@ -437,12 +440,12 @@ class Trainer(Evaluation):
                 old.unlink(missing_ok=True)
 
 
-def _numbers(tensors: Sequence[Tensor]) -> list[float]:
-    """Their values, with one wait for a GPU."""
+def _read_numbers(tensors: Sequence[Tensor]) -> list[float]:
+    """The values of tensors of one number, with one wait for a GPU."""
     if len(tensors) < 2 or len({t.dtype for t in tensors}) > 1:
         return [t.item() for t in tensors]
     return public["stack"]([t.reshape(()) for t in tensors]).tolist()  # type: ignore[no-any-return]
 
 
-# Attributes that are a run's place
-_RUN = ("epoch", "batch_index", "step", "history", "should_stop", "_epoch_began", "_seeds")
+# Attributes of a run that a checkpoint keeps; their names stand in files.
+_RUN_ATTRIBUTES = ("epoch", "batch_index", "step", "history", "should_stop", "_epoch_began", "_seeds")

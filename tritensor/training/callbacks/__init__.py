@@ -1,4 +1,4 @@
-"""Callbacks of a training run: the base, and those that everyone wants."""
+"""Callbacks of a training run: the base, and the usual ones."""
 
 from typing import Any
 
@@ -13,7 +13,7 @@ __all__ = ["HOOKS", "Callback", "EarlyStopping", "ModelCheckpoint", "ProgressBar
 
 
 def __getattr__(name: str) -> Any:
-    """TensorBoard brings its writer along: imported when it is asked for."""
+    """TensorBoard, imported when it is asked for: it loads its writer."""
     if name == "TensorBoard":
         from tritensor.training.callbacks.tensorboard import TensorBoard
 

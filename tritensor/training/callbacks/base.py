@@ -1,4 +1,4 @@
-"""Callbacks: what a training loop tells, and what it lets others change; those that watch a metric, those that follow steps."""
+"""Base of callbacks: the hooks of a training loop; bases of those on a metric, and of those on optimizer steps."""
 
 from __future__ import annotations
 
@@ -14,7 +14,7 @@ class Callback:
 
     `model`, `optimizer`, `scheduler`, `epoch` (from 0), `step` (optimizer steps done), `batch_index` (batches of this epoch done), `batch`,
     `outputs`, `loss` (the last ones), `losses` and `grad_norms` (of the `steps_read` steps that the host has read), `history` (a dict for every
-    validation and epoch), `validated_model` (what validation runs; a hook may put another one there). A hook may set
+    validation and epoch), `validated_model` (the one that validation runs; a hook may put another one there). A hook may set
     `trainer.should_stop = True`: the run ends after the present step.
 
     They are called in this order: on_fit_start, on_epoch_start, on_batch_start, on_after_forward, on_after_backward,
@@ -26,11 +26,11 @@ class Callback:
     """
 
     def __init_subclass__(cls, **kwargs: Any) -> None:
-        """Raises TypeError for a method on_... that no hook is called: it would be waited for in vain."""
+        """Raise TypeError for a method on_... that is no hook: nothing would call it."""
         super().__init_subclass__(**kwargs)
         for name in vars(cls):
             if name.startswith("on_") and name not in HOOKS:
-                near = difflib.get_close_matches(name, HOOKS, 3, 0.5)
+                near = difflib.get_close_matches(name, HOOKS, 3, 0.5)  # a misspelt hook is the usual cause
                 raise TypeError(
                     f"{cls.__name__}: {name} is no hook of Callback, nothing would call it; name it {' or '.join(near or HOOKS)}"
                 )
@@ -42,10 +42,10 @@ class Callback:
         """Before an epoch, `trainer.epoch`; not again for one that a run goes on in."""
 
     def on_batch_start(self, trainer: Any, batch: Any) -> Any:
-        """Before a batch, which is on the model's device. What it returns, unless None, takes the batch's place."""
+        """Before a batch, which is on the model's device. A returned batch, unless None, takes its place."""
 
     def on_after_forward(self, trainer: Any, outputs: Any, loss: Any) -> Any:
-        """What the model and the loss gave. A returned loss, a tensor of one number, takes the loss's place unless it is None."""
+        """After the model and the loss. A returned loss, a tensor of one number, takes the loss's place unless it is None."""
 
     def on_after_backward(self, trainer: Any) -> None:
         """Gradients of this batch have been added, under a GradScaler in its scale."""
@@ -72,21 +72,21 @@ class Callback:
         """At the end, after an error as well, and of every callback, whatever the others raise."""
 
     def state_dict(self) -> dict[str, Any]:
-        """What a checkpoint keeps: numbers, strings, tensors and nests of them."""
+        """The state for a checkpoint: numbers, strings, tensors and nests of them."""
         return {}
 
     def load_state_dict(self, state_dict: dict[str, Any]) -> None:
-        """Take up what state_dict gave."""
+        """Take up the state of state_dict."""
 
 
 HOOKS = tuple(name for name in vars(Callback) if name.startswith("on_"))
 
 
-class Watching(Callback):
-    """Base of callbacks that look at a metric: `_look(trainer, value)` is called after each validation, or each epoch where it is the training's.
+class MetricCallback(Callback):
+    """Base of callbacks that look at a metric: `_check_metric(trainer, value)` is called after each validation, or each epoch where it is the training's.
 
     Args:
-        monitor: "val_loss", "val_<metric>", "loss" (of training) or what else stands in the history.
+        monitor: "val_loss", "val_<metric>", "loss" (of training) or another name of the history.
         mode: "min" or "max", which is better.
     """
 
@@ -98,7 +98,7 @@ class Watching(Callback):
 
     def on_validation_end(self, trainer: Any, metrics: dict[str, float]) -> None:
         if self.monitor in metrics:
-            self._look(trainer, metrics[self.monitor])
+            self._check_metric(trainer, metrics[self.monitor])
 
     def on_epoch_end(self, trainer: Any) -> None:
         known = trainer.history[-1]
@@ -107,10 +107,10 @@ class Watching(Callback):
             raise KeyError(
                 f"{type(self).__name__}: the run has no metric {self.monitor!r}, it has {there}; name one, or give fit a validation loader"
             )
-        if not self.monitor.startswith("val_"):
-            self._look(trainer, known[self.monitor])
+        if not self.monitor.startswith("val_"):  # metrics of validation have come by on_validation_end
+            self._check_metric(trainer, known[self.monitor])
 
-    def _look(self, trainer: Any, value: float) -> None:
+    def _check_metric(self, trainer: Any, value: float) -> None:
         raise NotImplementedError
 
     def _is_better(self, value: float, than: float, by: float = 0.0) -> bool:
@@ -118,8 +118,8 @@ class Watching(Callback):
         return value < than - by if self.mode == "min" else value > than + by
 
 
-class Following(Callback):
-    """Base of callbacks that follow optimizer steps: `_stepped(trainer)` is called behind each batch that has completed one; not every batch does."""
+class StepCallback(Callback):
+    """Base of callbacks that follow optimizer steps: `_after_step(trainer)` is called behind each batch that has completed one; not every batch does."""
 
     _seen = 0  # the last step that was followed
 
@@ -129,7 +129,7 @@ class Following(Callback):
     def on_batch_end(self, trainer: Any) -> None:
         if trainer.step > self._seen:
             self._seen = trainer.step
-            self._stepped(trainer)
+            self._after_step(trainer)
 
-    def _stepped(self, trainer: Any) -> None:
+    def _after_step(self, trainer: Any) -> None:
         raise NotImplementedError

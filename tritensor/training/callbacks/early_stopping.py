@@ -5,16 +5,16 @@ from __future__ import annotations
 from typing import Any
 
 from tritensor.ground.errors import ArgumentError
-from tritensor.training.callbacks.base import Watching
+from tritensor.training.callbacks.base import MetricCallback
 
 
-class EarlyStopping(Watching):
+class EarlyStopping(MetricCallback):
     """Stops the run when a metric has not become better for `patience` looks at it: after each validation, or epoch where it is the training's.
 
     Args:
         monitor: "val_loss", "val_<metric>", or "loss" (of training).
-        patience: how many looks without an improvement are one too many; at least 1.
-        min_delta: what is less than this much better is not better.
+        patience: so many looks without an improvement end the run; at least 1.
+        min_delta: a value must be better by more than this.
         mode: "min" or "max", which is better.
 
     NaN is no improvement. Raises ValueError for settings that make no sense, KeyError where the run has no such metric.
@@ -30,7 +30,7 @@ class EarlyStopping(Watching):
         self.best = self.worst
         self.bad = 0  # looks without an improvement, one after another
 
-    def _look(self, trainer: Any, value: float) -> None:
+    def _check_metric(self, trainer: Any, value: float) -> None:
         better = self._is_better(value, self.best, self.min_delta)
         self.best, self.bad = (value, 0) if better else (self.best, self.bad + 1)
         if self.bad >= self.patience:

@@ -1,4 +1,4 @@
-"""Checkpoints that stay: the best by a metric, or the last few epochs."""
+"""Checkpoints that are kept: the best by a metric, or those of the last few epochs."""
 
 from __future__ import annotations
 
@@ -7,10 +7,10 @@ from pathlib import Path
 from typing import Any
 
 from tritensor.ground.errors import ArgumentError
-from tritensor.training.callbacks.base import Watching
+from tritensor.training.callbacks.base import MetricCallback
 
 
-class ModelCheckpoint(Watching):
+class ModelCheckpoint(MetricCallback):
     """Keeps checkpoints beside the trainer's own `last.safetensors`::
 
         callbacks=[ModelCheckpoint(monitor="val_accuracy", mode="max")]      # out/best.safetensors
@@ -50,25 +50,25 @@ class ModelCheckpoint(Watching):
         else:
             self._keep(trainer, 0.0, 0)
 
-    def _look(self, trainer: Any, value: float) -> None:
-        place = sum(not self._is_better(value, other) for other, _ in self.kept)
-        if place < self.keep and value == value:  # NaN is no value
-            self._keep(trainer, value, place)
+    def _check_metric(self, trainer: Any, value: float) -> None:
+        rank = sum(not self._is_better(value, other) for other, _ in self.kept)
+        if rank < self.keep and value == value:  # NaN is no value
+            self._keep(trainer, value, rank)
 
-    def _keep(self, trainer: Any, value: float, place: int) -> None:
+    def _keep(self, trainer: Any, value: float, rank: int) -> None:
         assert self.folder is not None
         single = self.monitor and self.keep == 1
         name = "best.safetensors" if single else f"epoch{trainer.epoch:03d}-step{trainer.step:06d}.safetensors"
-        others = [pair for pair in self.kept if pair[1] != name]
-        self.kept = [*others[:place], (value, name), *others[place:]]
+        others = [pair for pair in self.kept if pair[1] != name]  # a run that went on may save the same step again
+        self.kept = [*others[:rank], (value, name), *others[rank:]]
         kept, gone = self.kept[: self.keep], [self.folder / n for _, n in self.kept[self.keep :]]
         self.kept = kept
         trainer.save_after_hooks(self.folder / name, gone)
 
     def state_dict(self) -> dict[str, Any]:
-        """What is kept."""
+        """The files that are kept."""
         return {"kept": self.kept}
 
     def load_state_dict(self, state_dict: dict[str, Any]) -> None:
-        """Go on with what is kept."""
+        """Go on with the files that are kept."""
         self.kept = [(value, name) for value, name in state_dict["kept"]]

@@ -1,4 +1,4 @@
-"""A run's losses, rates, norms and metrics in tensorboard."""
+"""Logs of a run in tensorboard: losses, rates, norms and metrics."""
 
 from __future__ import annotations
 
@@ -9,16 +9,16 @@ from typing import Any
 
 from tritensor.optim.state import read_rate
 from tritensor.tensor.core import Tensor
-from tritensor.training.callbacks.base import Following
+from tritensor.training.callbacks.base import StepCallback
 from tritensor.utils.tensorboard import SummaryWriter
 
 
-class TensorBoard(Following):
+class TensorBoard(StepCallback):
     """Logs a run for `tensorboard --logdir`: every step's loss, learning rates and, where the trainer keeps it, the norm of the gradients; every
     entry of the history at its step.
 
     Losses are logged as the trainer reads them, so that a GPU is never waited for. A run that goes on from a checkpoint goes on in the same
-    curves: what it had logged behind the checkpoint is hidden, what it had logged before is on the disk.
+    curves: entries behind the checkpoint are hidden, earlier ones are on the disk.
 
     Args:
         log_dir: the folder; None: the trainer's `checkpoint`, or else runs/<date>_<host>.
@@ -38,25 +38,26 @@ class TensorBoard(Following):
 
     def _begin(self) -> None:
         self._waiting: deque[tuple[int, float, list[float]]] = deque()  # (step, time, rates) whose loss has not been read
-        self._noted = 0  # entries of the history that are logged
+        self._logged = 0  # entries of the history that are logged
 
     def on_fit_start(self, trainer: Any) -> None:
         self._trainer = trainer
         self._begin()
-        self._noted = sum(known["step"] <= trainer.step for known in trainer.history)
+        # of a run that goes on: those are in the earlier file
+        self._logged = sum(known["step"] <= trainer.step for known in trainer.history)
         if self._owns:
             folder = self.log_dir or (None if trainer.checkpoint is None else trainer.checkpoint.parent)
             self.writer = SummaryWriter(folder, purge_step=trainer.step + 1)
         super().on_fit_start(trainer)
 
-    def _stepped(self, trainer: Any) -> None:
+    def _after_step(self, trainer: Any) -> None:
         if trainer.step % self.every == 0:
-            rates = [_rate(group["lr"]) for group in trainer.optimizer.param_groups]
+            rates = [_read_rate(group["lr"]) for group in trainer.optimizer.param_groups]
             self._waiting.append((trainer.step, time.time(), rates))
         self._log()
 
     def _log(self) -> None:
-        """Log the steps whose losses the trainer has read, and what is new in the history."""
+        """Log the steps whose losses the trainer has read, and new entries of the history."""
         trainer, writer = self._trainer, self.writer
         while self._waiting and self._waiting[0][0] <= trainer.steps_read:
             step, when, rates = self._waiting.popleft()
@@ -65,12 +66,12 @@ class TensorBoard(Following):
                 writer.add_scalar("lr" if len(rates) == 1 else f"lr/{i}", rate, step, when)
             if len(trainer.grad_norms) >= step:
                 writer.add_scalar("grad_norm", trainer.grad_norms[step - 1], step, when)
-        for known in trainer.history[self._noted :]:
+        for known in trainer.history[self._logged :]:
             for name, value in known.items():
                 if isinstance(value, int | float) and name not in ("epoch", "step", "lr", "loss"):
-                    writer.add_scalar(_tag(name), value, known["step"])
+                    writer.add_scalar(_scalar_tag(name), value, known["step"])
             writer.add_scalar("loss/epoch", known["loss"], known["step"])
-        self._noted = len(trainer.history)
+        self._logged = len(trainer.history)
 
     def on_epoch_end(self, trainer: Any) -> None:
         self._log()
@@ -83,22 +84,22 @@ class TensorBoard(Following):
     def on_fit_end(self, trainer: Any) -> None:
         if self._trainer is not None and self.writer is not None:
             self._log()
-            self.writer.close() if self._owns else self.writer.flush()
+            self.writer.close() if self._owns else self.writer.flush()  # a writer of the program's own may be used again
         self._trainer = None
 
     def state_dict(self) -> dict[str, Any]:
-        """Nothing; but all that a checkpoint covers is on the disk before the checkpoint is."""
+        """No state; but all entries up to a checkpoint are on the disk before the checkpoint is."""
         if self._trainer is not None:
             self._log()
             self.writer.flush()
         return {}
 
 
-def _rate(lr: Any) -> float:
+def _read_rate(lr: Any) -> float:
     """A learning rate; one on a GPU is read."""
     return float(read_rate({"lr": lr})) if isinstance(lr, Tensor) else float(lr)
 
 
-def _tag(name: str) -> str:
+def _scalar_tag(name: str) -> str:
     """val_accuracy as accuracy/val, so that a metric's curves stand together."""
     return f"{name[4:]}/val" if name.startswith("val_") else f"{name}/train"

@@ -1,4 +1,4 @@
-"""Averages of the weights that a run passes through: exponential (EMA), or plain from some step on (SWA)."""
+"""Averages of a run's weights: exponential (EMA), or plain from some step on (SWA)."""
 
 from __future__ import annotations
 
@@ -6,10 +6,10 @@ from typing import Any
 
 from tritensor.ground.errors import ArgumentError
 from tritensor.optim.swa_utils import AveragedModel, get_ema_multi_avg_fn
-from tritensor.training.callbacks.base import Following
+from tritensor.training.callbacks.base import StepCallback
 
 
-class WeightAveraging(Following):
+class WeightAveraging(StepCallback):
     """Keeps a copy of the model, `averaged.module`, whose weights are a mean of those that the run passes through; validation is of the copy.
 
     Args:
@@ -29,19 +29,19 @@ class WeightAveraging(Following):
                 raise ArgumentError(f"WeightAveraging: {name} is {given!r}; give a number of steps")
         self.decay, self.start, self.every, self.use_buffers = decay, start, every, use_buffers
         self.averaged: AveragedModel | None = None
-        self._found: Any = None
+        self._loaded: Any = None
 
     def on_fit_start(self, trainer: Any) -> None:
         average = None if self.decay is None else get_ema_multi_avg_fn(self.decay)
         self.averaged = AveragedModel(trainer.model, multi_avg_fn=average, use_buffers=self.use_buffers)
         super().on_fit_start(trainer)
-        if self._found is not None:
-            self.averaged.load_state_dict(self._found)
-            self._found = None
-        if self.averaged.n_averaged.item():
+        if self._loaded is not None:
+            self.averaged.load_state_dict(self._loaded)
+            self._loaded = None
+        if self.averaged.n_averaged.item():  # before the first average the copy is the model as it began
             trainer.validated_model = self.averaged.module
 
-    def _stepped(self, trainer: Any) -> None:
+    def _after_step(self, trainer: Any) -> None:
         if trainer.step > self.start and (trainer.step - self.start - 1) % self.every == 0:
             assert self.averaged is not None
             self.averaged.update_parameters(trainer.model)
@@ -53,4 +53,4 @@ class WeightAveraging(Following):
 
     def load_state_dict(self, state_dict: dict[str, Any]) -> None:
         """Go on averaging."""
-        self._found = state_dict.get("averaged")
+        self._loaded = state_dict.get("averaged")  # the averaged model is made in on_fit_start, which comes later
