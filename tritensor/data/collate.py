@@ -37,7 +37,7 @@ def collate(batch: Sequence[Any], *, collate_fn_map: CollateMap | None = None) -
 
     Raises TypeError where neither has a function for the first sample's type, IndexError for no samples.
     """
-    if len(batch) == 0:
+    if len(batch) == 0:  # a batch_sampler may give empty lists
         raise IndexError("default_collate: a batch of no samples has no type and no shape; leave empty lists out of batch_sampler")
     first = batch[0]
     if collate_fn_map is not None:
@@ -219,6 +219,7 @@ def rebuild_sequence(like: Sequence[Any], members: list[Any]) -> Any:
     """`members` in the type of `like`; a list where that type takes none."""
     if isinstance(like, tuple) and hasattr(like, "_fields"):
         return type(like)(*members)
+    # types that hold numbers alone, or whose constructor means something else
     if isinstance(like, range | bytearray | memoryview | Size):
         return members
     try:

@@ -91,7 +91,7 @@ class ConcatDataset(Dataset[Any]):
         n = len(self)
         if not -n <= index < n:
             raise IndexError(f"ConcatDataset: index {index} is out of range for {n} samples")
-        index %= n
+        index %= n  # negative ones count from the end
         which = bisect.bisect_right(self.cumulative_sizes, index)
         return self.datasets[which][index - (self.cumulative_sizes[which - 1] if which else 0)]
 

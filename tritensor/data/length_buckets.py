@@ -65,7 +65,7 @@ class LengthBucketSampler(Sampler[list[int]]):
             raise ArgumentError(
                 f"LengthBucketSampler: sample {i} is {self.lengths[i]} long, more than max_tokens={max_tokens}; give at least that, or leave it out"
             )
-        self._buckets = self._cut_buckets(longest_first)
+        self._buckets = self._cut_buckets(longest_first)  # once: every epoch has the same number of batches
 
     def _cut_buckets(self, longest_first: np.ndarray) -> list[tuple[np.ndarray, int]]:
         """(indices, size of their batches) of each bucket. All buckets but the last are whole batches."""
@@ -100,7 +100,7 @@ class LengthBucketSampler(Sampler[list[int]]):
         return sum(len(b) // size if self.drop_last else -(-len(b) // size) for b, size in self._buckets)
 
     def set_epoch(self, epoch: int) -> None:
-        """Which epoch the next iteration is."""
+        """Set the epoch of the next iteration."""
         self.epoch = epoch
 
 

@@ -28,7 +28,7 @@ def find_maker(model: str | Callable[..., Any]) -> Callable[..., Any]:
 
     Raises ValueError for another name, PluginError for a package that cannot be imported.
     """
-    if callable(model):
+    if callable(model):  # nothing is looked up by name, so nothing of a package is imported
         return model
     if model in list_own_models():
         return getattr(models, model)  # type: ignore[no-any-return]
@@ -58,7 +58,7 @@ def build_network(
         return _build_by_config(config, args, kwargs, elements)
     make = find_maker(model)
     from_config = getattr(make, "from_config", None)
-    if config is not None and callable(from_config) and not args and not kwargs:
+    if config is not None and callable(from_config) and not args and not kwargs:  # arguments of the caller say more than the file
         return from_config(dict(config))
     known = _ARCHITECTURES.get(str(getattr(make, "__name__", "")).lower())
     if config is not None and known is not None and not args and not kwargs and config.get("model_type") == known[0]:

@@ -26,7 +26,7 @@ class Redirects(urllib.request.HTTPRedirectHandler):
         self.headers.update({k.lower(): v for k, v in headers.items()})
         if req.full_url.startswith("https:") and not newurl.startswith("https:"):
             raise urllib.error.URLError(f"it leads from https to {newurl}, which anyone on the way could change")
-        if req.get_method() != "HEAD":
+        if req.get_method() != "HEAD":  # urllib turns a HEAD into a GET on the way
             return super().redirect_request(req, fp, code, msg, headers, newurl)
         if urllib.parse.urlsplit(newurl).netloc != urllib.parse.urlsplit(req.full_url).netloc:
             return None  # a store of files may answer GET alone, and the headers asked for are those of this answer
@@ -76,7 +76,7 @@ def is_temporary(error: BaseException) -> bool:
         return error.code in _TEMPORARY
     if isinstance(error, urllib.error.URLError):
         return isinstance(error.reason, BaseException) and is_temporary(error.reason)
-    if isinstance(error, ssl.SSLCertVerificationError | socket.gaierror):
+    if isinstance(error, ssl.SSLCertVerificationError | socket.gaierror):  # neither will be otherwise a few seconds later
         return False
     return isinstance(error, ConnectionError | TimeoutError | http.client.HTTPException | ssl.SSLError)
 
@@ -84,4 +84,4 @@ def is_temporary(error: BaseException) -> bool:
 def get_retry_after(error: BaseException) -> float:
     """The seconds of a server's Retry-After, 0 where it has none."""
     said = error.headers.get("Retry-After", "") if isinstance(error, urllib.error.HTTPError) and error.headers else ""
-    return min(float(said), _MAX_WAIT) if said.isdigit() else 0.0
+    return min(float(said), _MAX_WAIT) if said.isdigit() else 0.0  # it may be a date, too; the pauses grow by themselves

@@ -64,7 +64,7 @@ def download(
         OSError: it cannot be written: a full disk, a folder without write right.
     """
     path, urls = os.fspath(path), [urls] if isinstance(urls, str) else list(urls)
-    anew = anew and wanted is None
+    anew = anew and wanted is None  # with a checksum the file that is there is known to be the same
     if not anew and is_intact(path, wanted):
         return
     os.makedirs(os.path.dirname(path) or ".", exist_ok=True)
@@ -90,7 +90,7 @@ def download(
             os.fsync(file.fileno())
             os.replace(part.name, path)
             return
-        if not part.size or wanted is None:
+        if not part.size or wanted is None:  # without a checksum nothing says that the rest would belong to it
             os.unlink(part.name)
     raise DownloadError(_failure_message(path, wanted, what, failed))
 
@@ -186,7 +186,7 @@ def _download_from(url: str, part: _PartialFile, progress: bool) -> None:
                     return
                 failures = 0 if part.size > best else failures + 1
                 best = max(best, part.size)
-                if failures >= TRIES or tried == _MAX_TRIES:
+                if failures >= TRIES or tried == _MAX_TRIES:  # a server that gives a few bytes each time would go on for ever
                     raise
                 time.sleep(max(PAUSE * 2**failures, get_retry_after(error)))
     finally:
@@ -213,6 +213,7 @@ def _request_rest(url: str, part: _PartialFile, bar: _ByteBar) -> None:
         length = _read_length(answer, headers, part)
         part.allow(length or 0)
         tag = headers.get("etag", "")
+        # a weak tag may stand for other bytes
         part.validator = tag if tag and not tag.startswith("W/") else headers.get("last-modified", "")
         if length is not None and shutil.disk_usage(os.path.dirname(part.name) or ".").free < length - part.size:
             raise OSError(errno.ENOSPC, f"No space left on device: {length - part.size:,} more bytes are needed")
@@ -248,7 +249,7 @@ class _ByteBar:
         self._bar: Bar | None = None
 
     def begin(self, size: int, length: int | None) -> None:
-        if self._shown and self._bar is None and (length is None or length >= _STEP):
+        if self._shown and self._bar is None and (length is None or length >= _STEP):  # small files need no bar
             self._done = size // _STEP
             self._bar = Bar(self._name, "MB", None if length is None else length // _STEP, self._done)
 

@@ -88,7 +88,7 @@ def load_weights(files: Files, device: Any = None) -> dict[str, Any]:
     for name in files.weights[1:]:
         tensors = load_file(os.path.join(files.folder, name), device)
         expected = {key for key, file in listed.items() if file == name}
-        if expected != tensors.keys():
+        if expected != tensors.keys():  # a shard of another revision has the right name and other tensors
             odd = sorted(expected ^ tensors.keys())
             raise CheckpointError(
                 f"hub: {os.path.join(files.folder, name)} and {INDEX} do not agree on {', '.join(odd[:5])}; one of them is of another model"

@@ -93,6 +93,7 @@ def _require_safetensors(file: str, where: str) -> None:
         raise ArgumentError(f"hub: {where}: {file} {kind}; weights are taken from .safetensors files alone")
     if file.startswith("/") or "\\" in file or ".." in file.split("/"):
         raise CheckpointError(f"hub: {where}: {file!r} leads out of the repository; nothing was read")
+    # a folder of that name would keep the file itself from being written
     if any(folder.endswith((".json", ".safetensors", ".part")) for folder in file.split("/")[:-1]):
         raise CheckpointError(f"hub: {where}: {file!r} takes a file for a folder; nothing was read")
 
@@ -180,7 +181,7 @@ class _Repository:
                 f"hub: {name!r} names a branch of a GitHub repository, as torch.hub does, whose hubconf.py would be run; nothing of a repository is run "
                 "here: give a folder, or 'owner/name' with revision=; for a network without weights, call tritensor.models.resnet18() or its kin"
             )
-        if not _ID.fullmatch(name) or ".." in name:
+        if not _ID.fullmatch(name) or ".." in name:  # the name becomes a folder
             raise ArgumentError(f"hub: {name!r} is no folder that is there, and no repository; give 'owner/name'")
         if not _REVISION.fullmatch(revision) or ".." in revision:
             raise ArgumentError(f"hub: revision {revision!r}; give a branch, a tag or a commit")
@@ -194,7 +195,9 @@ class _Repository:
         known: dict[str, str] = lock.get("files", {})
         self.commit = lock.get("commit", "")  # further files come from it, though the branch may have moved on
         config = self._find_config(known, sha256)
+        # an index that is pinned is wanted, though the lock does not know it yet
         weights = self._find_weights({**known, **(sha256 if isinstance(sha256, Mapping) and INDEX in sha256 else {})})
+        # before anything is downloaded: a wrong pin costs nothing
         wanted = _wanted_checksums(sha256, [*([config] if config else []), *weights], self.name)
         sums = {name: self._download(name, given or parse_checksum(known.get(name))) for name, given in wanted.items()}
         if {**known, **sums} != known:

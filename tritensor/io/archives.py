@@ -109,7 +109,7 @@ def _write_all(members: list[_Member], path: str, folder: str, only: Callable[[s
     members = [m for m in members if only is None or only(m.name)]
     targets = [_target_path(m.name, path, folder) for m in members]
     _check_no_collision(members, targets, path, folder)
-    _check_disk_space(folder, sum(m.size or 0 for m in members))
+    _check_disk_space(folder, sum(m.size or 0 for m in members))  # by the headers; _write_member() holds each to what it said
     written = []
     for member, target in zip(members, targets, strict=True):
         if member.size is None:  # a folder
@@ -194,6 +194,7 @@ def read_decompressed(path: Path, max_bytes: int) -> bytes:
     with open(path, "rb") as raw:
         source: Iterable[bytes] | IO[bytes] = gzip.GzipFile(fileobj=raw) if raw.peek(2)[:2] == b"\x1f\x8b" else raw
         try:
+            # one byte more shows that there are more
             content = source.read(max_bytes + 1)  # type: ignore[union-attr]
         except (zlib.error, EOFError, OSError) as error:
             raise CheckpointError(f"{path}: the file is damaged ({error}); remove it and download it again") from None

@@ -69,6 +69,7 @@ def save(
     >>> tt.load("state.pt")
     {'weight': tensor([1., 1.]), 'epoch': 3}
     """
+    # PyTorch's names have to be written, which takes a pickler that can be told
     if pickle_module is not pickle and pickle_module is not None:
         raise NotImplementedError(
             f"save: pickle_module={getattr(pickle_module, '__name__', pickle_module)}; files are written by a pickler of our own: leave it out"
@@ -128,7 +129,7 @@ class _UnbufferedFile:
         rest = memoryview(data).cast("B")
         while rest.nbytes:
             taken = self._file.write(rest)
-            if not taken:
+            if not taken:  # a file that does not wait returns None
                 raise BlockingIOError(
                     errno.EAGAIN, f"save: the file takes nothing now; {rest.nbytes} bytes are left: open it so that it waits"
                 )
@@ -220,7 +221,7 @@ def load(
             return _load_safetensors(source, map_location, trusted)
         from tritensor.io.torch_format import reading
 
-        if mmap and kind == "legacy":
+        if mmap and kind == "legacy":  # its storages are read into memory of their own
             raise CheckpointError(
                 f"{source.label}: mmap can only be used with files saved with _use_new_zipfile_serialization=True; leave mmap out, or save it again"
             )
@@ -237,7 +238,7 @@ def _load_safetensors(source: Any, map_location: Any, trusted: bool) -> Any:
     data = source.view[start:]
     map_tensor = _tensor_mapper(map_location, label)
     tensors = {name: map_tensor(safetensors.tensor_at(data, entry)) for name, entry in entries.items()}
-    source.close()
+    source.close()  # tensors on the CPU keep the mapping; the descriptor is no longer needed
     if _PICKLE in metadata:
         if trusted:
             from tritensor.io.torch_format.reading import warn_of_code

@@ -13,7 +13,7 @@ _CHUNK = 1 << 20
 
 
 class Checksum(NamedTuple):
-    """What a file must hash to: `kind` is sha256 or md5, `digits` its hexadecimal digits, or the first ones of them."""
+    """Digest that a file must have: `kind` is sha256 or md5, `digits` its hexadecimal digits, or the first ones of them."""
 
     kind: str
     digits: str

@@ -89,7 +89,7 @@ class StorageMapper:
 
     def bytes(self, memory: np.ndarray, location: Any) -> Any:
         """The vector of bytes on its device."""
-        if type(location) is not str:
+        if type(location) is not str:  # the tag is the file's, and may be anything
             raise CheckpointError(f"{self.label}: a storage's location is a {type(location).__name__}, no text; the file is damaged")
         try:
             return self.restore(make_storage(UntypedStorage, memory), location)._elements
@@ -130,6 +130,6 @@ def _as_untyped(found: Any, storage: UntypedStorage, location: str) -> UntypedSt
         found = found.untyped()
     if not isinstance(found, UntypedStorage):
         raise TypeError(f"load: map_location returned a {type(found).__name__}; it shall return a storage, or None for the default")
-    if found.nbytes() != storage.nbytes():
+    if found.nbytes() != storage.nbytes():  # windows would reach out of it
         raise ValueError(f"load: map_location returned a storage of {found.nbytes()} bytes for one of {storage.nbytes()}")
     return found

@@ -49,6 +49,7 @@ class _Pickler(pickle.Pickler):
 
     def reducer_override(self, obj: Any) -> Any:
         """A parameter, or a tensor with attributes, as its class, its bare values and the rest."""
+        # a class with a pickle of its own keeps it
         if not isinstance(obj, Tensor) or type(obj).__reduce_ex__ is not Tensor.__reduce_ex__:
             return NotImplemented
         if dtypes.of(obj.array.dtype).name not in _STORABLE:

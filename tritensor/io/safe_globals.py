@@ -59,11 +59,11 @@ class safe_globals:
 
 def find_safe(module: str, name: str) -> Any:
     """The safe object of that name, or None. Nothing is imported for it, and no module's `__getattr__` runs."""
-    if module.partition(".")[0] in _FORBIDDEN_MODULES:
+    if module.partition(".")[0] in _FORBIDDEN_MODULES:  # whoever allowed os.system by mistake is protected
         return None
     there = find_imported(module, name)
     for safe in (*_value_classes, *_safe):
-        it, called = safe if isinstance(safe, tuple) else (safe, None)
+        it, called = safe if isinstance(safe, tuple) else (safe, None)  # a class may have moved since the file was written
         if called == f"{module}.{name}" or (there is not None and it is there):
             return it
         if (module, name) == (getattr(it, "__module__", None), getattr(it, "__qualname__", None)):

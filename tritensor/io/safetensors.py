@@ -128,7 +128,7 @@ def _open_file(path: Path) -> tuple[dict[str, Entry], dict[str, str], Any]:
         found = os.fstat(file.fileno())
         if not stat.S_ISREG(found.st_mode):
             data = _read_pipe(file, label)
-        elif found.st_size == 0:
+        elif found.st_size == 0:  # mmap takes no empty file
             raise CheckpointError(f"{label}: the file is empty; it was cut off while being written: copy or save it again")
         else:
             data = memoryview(mmap.mmap(file.fileno(), 0, access=mmap.ACCESS_COPY))
@@ -210,7 +210,7 @@ def _parse_entry(name: str, given: Any, label: str) -> Entry:
         or len(span) != 2
         or span[0] > span[1]
         or len(shape) > 64
-        or math.prod(n or 1 for n in shape) > 2**56
+        or math.prod(n or 1 for n in shape) > 2**56  # products beyond would be slow, or wrong in numpy
     ):
         raise CheckpointError(
             f"{label}: {name!r} has shape {reprlib.repr(shape)} at bytes {reprlib.repr(span)}; these are no sizes: the file is damaged"

@@ -53,7 +53,7 @@ def save_sharded(
     if len(parts) == 1:
         save_file(parts[0], os.path.join(folder, WEIGHTS), said)
         _remove_files(folder, {INDEX, *before})
-        return [WEIGHTS]
+        return [WEIGHTS]  # readers look for this file first, so it is complete before the index goes
     names = _shard_names(len(parts), before)
     for name, part in zip(names, parts, strict=True):
         save_file(part, os.path.join(folder, name), said)
@@ -150,6 +150,7 @@ def _load_shards(folder: str | os.PathLike[str], path: str, map_location: Any) -
     """The tensors that an index names, from the files that it names."""
     where = read_weight_map(path)
     for name in set(where.values()):
+        # an index may come from anywhere: it names files of its folder alone
         if name != os.path.basename(name) or name in ("", ".", ".."):
             raise CheckpointError(f"{path}: names the file {name!r}, which is not in this folder; the index is hostile or damaged")
     found: dict[str, Tensor] = {}

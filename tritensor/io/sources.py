@@ -111,6 +111,7 @@ def _open_path(path: str | os.PathLike[str], mapped: bool) -> Source:
 
 def _map_open_file(f: Any, label: str) -> Source | None:
     """A plain file that Python has open, mapped from its position; None for another."""
+    # a subclass may decompress, or count what is read
     if type(f) not in (io.BufferedReader, io.BufferedRandom, io.FileIO) or not stat.S_ISREG(os.fstat(f.fileno()).st_mode):
         return None
     if not f.readable():

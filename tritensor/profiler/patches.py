@@ -25,16 +25,16 @@ class Patches:
 
     def put(self, owner: Any, name: str, value: Any) -> None:
         """Set an attribute of a class, module or object; restore() puts back what its own dictionary held."""
-        if self not in _active:
+        if self not in _active:  # only those with something in place are asked by others
             _active.append(self)
-        before = vars(owner).get(name, _MISSING)
+        before = vars(owner).get(name, _MISSING)  # not getattr: an inherited attribute is to be inherited again
         setattr(owner, name, value)
         self._done.append((owner, name, before, vars(owner)[name]))
 
     def replace_everywhere(self, replaced: dict[Any, Any]) -> None:
         """Replace functions in every module of the library that holds them by name."""
         by_id = {id(old): new for old, new in replaced.items()}
-        for module_name, module in tuple(sys.modules.items()):
+        for module_name, module in tuple(sys.modules.items()):  # `from x import f` has copied the function into the importer
             if module is None or not module_name.startswith("tritensor"):
                 continue
             for name, value in tuple(vars(module).items()):

@@ -179,13 +179,14 @@ class profile:
     def _change_action(self, before: ProfilerAction, now: ProfilerAction) -> None:
         """Go from one action to the next: end, begin, or clear a warm-up."""
         none, warmup, save = ProfilerAction.NONE, ProfilerAction.WARMUP, ProfilerAction.RECORD_AND_SAVE
+        # a recording ends where the schedule stops, saves, or begins another cycle
         if before is not none and (now is none or before is save or (before is ProfilerAction.RECORD and now is warmup)):
             self._end(before is not warmup)
             before = none
         if before is none and now is not none:
             self._begin()
         elif before is warmup and now is not warmup and self.profiler is not None:
-            self.profiler.recording.clear()
+            self.profiler.recording.clear()  # the warm-up was recorded like the rest, so that caches and allocations are as they will be
 
     def _begin(self) -> None:
         made = ProfileRun(self._options, self.roofline)
@@ -199,7 +200,7 @@ class profile:
         except BaseException:
             self._release()
             raise
-        made.recording.on = self._writing
+        made.recording.on = self._writing  # toggle_collection_dynamic may have switched it off before
         self._before, self.profiler = self.profiler, made
 
     def _release(self) -> None:
@@ -216,7 +217,7 @@ class profile:
             self.profiler = self._before
             return
         self.profiler.stop()
-        if self.acc_events and self._before is not None:
+        if self.acc_events and self._before is not None:  # made now: the driver's events are freed with the recording
             self._earlier.append(self._before.events)
         self._before = None
         if self.on_trace_ready is not None:

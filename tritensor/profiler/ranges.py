@@ -40,7 +40,7 @@ class record_function:
         nvtx.range_pop()
         shown = self.name if self.args is None else f"{self.name} ({self.args})"
         for recording, where, before in began:
-            if recording.on and start >= recording.started:
+            if recording.on and start >= recording.started:  # a range that was open when a warm-up was cleared is not of the recording
                 detail = Detail(None, None, before, held() if before else None, where) if where or before else None
                 recording.records.append((RANGE, shown, start, end, get_ident(), 0, detail))
 

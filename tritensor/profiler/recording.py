@@ -85,7 +85,7 @@ class Recording:
         self.on = False
         with changing:
             self._patches.restore()
-        self.threads = {t.ident: t.name for t in threading.enumerate() if t.ident is not None}
+        self.threads = {t.ident: t.name for t in threading.enumerate() if t.ident is not None}  # now: a thread that ends loses its name
 
 
 class _MallocInfo(ctypes.Structure):
@@ -115,7 +115,7 @@ def held() -> tuple[int, int]:
     host = 0
     if ask is not None:
         info = ask()
-        host = info.uordblks + info.hblkhd
+        host = info.uordblks + info.hblkhd  # of the arenas, and of large blocks that are mapped by themselves
     return host, sum([a.live for a in active.runtime().allocators()]) if active.started() else 0
 
 
@@ -124,7 +124,7 @@ def stack(depth: int) -> tuple[tuple[CodeType, int], ...]:
     frame = sys._getframe(depth)
     found: list[tuple[CodeType, int]] = []
     while frame is not None and len(found) < DEEPEST:
-        if not frame.f_code.co_filename.startswith(INSIDE):
+        if not frame.f_code.co_filename.startswith(INSIDE):  # strings are made of them when the profile is over
             found.append((frame.f_code, frame.f_lineno))
         frame = frame.f_back  # type: ignore[assignment]
     return tuple(found)

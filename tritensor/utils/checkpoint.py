@@ -185,7 +185,7 @@ class CheckpointFunction(Function):
 
     @staticmethod
     def backward(ctx: Any, *grads: Any) -> Any:
-        if state.task is not None and not state.task.plain:
+        if state.task is not None and not state.task.plain:  # its own backward adds to .grad, which autograd.grad does not read
             raise GradError(
                 "checkpoint: with use_reentrant=True it does not go with autograd.grad or backward(inputs=...); give use_reentrant=False"
             )
@@ -236,7 +236,7 @@ class _Frame:
     def unpack(self, holder: _Placeholder) -> Tensor:
         group = _group.now
         whole = state.task if group is None else group  # the values go when it ends
-        if self.task is not whole or holder not in self.values:
+        if self.task is not whole or holder not in self.values:  # another backward, or one value that has been used
             self.forget()
             self.compute()
             self.task = whole
@@ -267,18 +267,18 @@ class _Frame:
                         f"was {_format_metadata(self.kinds[count])} and is {_format_metadata(_metadata_of(x))}; the function must do the same twice "
                         "(determinism_check='none' lets it)"
                     )
-                if holder is not None:
+                if holder is not None:  # the node that needed it has run, or is gone
                     self.values[holder] = x.detach()
             count += 1
             if self.early and count == len(self.holders):
                 raise _StopError(self)
             return x
 
-        saved.push((pack, lambda x: x))
+        saved.push((pack, lambda x: x))  # the tensors that the second run saves are taken by their number
         try:
             self.run()
         except _StopError as stop:
-            if stop.frame is not self:
+            if stop.frame is not self:  # an outer checkpoint computes again, too
                 raise
         finally:
             saved.pop()
@@ -343,10 +343,11 @@ def checkpoint(
     if determinism_check not in ("default", "none"):
         raise ArgumentError(f"checkpoint: determinism_check {determinism_check!r}; give 'default' or 'none'")
     first, second = context_fn()
-    if not state.enabled:
+    if not state.enabled:  # no graph: nothing to be computed again
         with first:
             return function(*args, **kwargs)
     run_state = _RunState(preserve)
+    # a write to an argument before backward is noticed
     kept = {k: Saved(x, None) if isinstance(x, Tensor) else x for k, x in [*enumerate(args), *kwargs.items()]}
 
     def run() -> None:

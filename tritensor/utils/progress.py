@@ -41,7 +41,7 @@ class Bar:
             with warnings.catch_warnings():
                 warnings.simplefilter("ignore")  # a notebook without ipywidgets is told each time
                 self._load_tqdm = kind(desc=title, unit=f" {unit}", total=total, initial=done, file=sys.stderr, delay=delay, leave=stays)
-        elif total is None and not delay:
+        elif total is None and not delay:  # a job of unknown length: at least its name
             self._print(title)
 
     def begin(self, title: str, total: int | None) -> None:
@@ -135,6 +135,6 @@ def _load_tqdm() -> Any:
 
         return tqdm
     except ModuleNotFoundError as missing:
-        if missing.name != "tqdm":
+        if missing.name != "tqdm":  # tqdm is there and broken
             raise
         return None

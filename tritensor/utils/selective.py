@@ -57,7 +57,7 @@ def aten_name(op: Op, args: tuple[Any, ...]) -> Overload:
         name = "mm" if len(args) < 3 or args[2] is None else "addmm"
     elif name == "matmul":
         a, b = (len(x.array.shape) for x in args[:2])
-        name = {(1, 1): "dot", (2, 1): "mv"}.get((a, b)) or ("mm" if b <= 2 else "bmm")
+        name = {(1, 1): "dot", (2, 1): "mv"}.get((a, b)) or ("mm" if b <= 2 else "bmm")  # PyTorch's matmul runs these
     return Overload(_ATEN_NAMES.get(name, name))
 
 
@@ -122,6 +122,7 @@ class _CachingMode(_Mode):
 
         def compute(*arrays: Any, **attrs: Any) -> Any:
             on_host = op.host is None and not any(hasattr(a, "storage") for a in arrays)
+            # the arrays are kept, not the tensors: those hold the graph
             found[:] = [(op.cpu if on_host else op.host or op.forward)(*arrays, **attrs)]  # type: ignore[misc]
             return found[0]
 
@@ -152,7 +153,7 @@ class _CachedMode(_Mode):
             )
         if entry is _RECOMPUTED:
             return call(*args, **kwargs)
-        self.storage[name][index] = _CONSUMED
+        self.storage[name][index] = _CONSUMED  # its memory is freed with the first use
         kept = entry.take(name, self.mutated)
         return _run_with(op, lambda *arrays, **attrs: kept, args, kwargs)
 
@@ -176,7 +177,7 @@ def _wrap_call(op: Op, call: Callable[..., Any]) -> Callable[..., Any]:
         mode = _thread.mode
         if mode is None:
             return call(*args, **kwargs)
-        _thread.mode = None
+        _thread.mode = None  # ops inside the op are its own business
         try:
             return mode.run_op(op, call, args, kwargs)
         finally:
@@ -203,7 +204,7 @@ def _count_watchers(more: int) -> None:
             if Ops.bind is _bind_watched:
                 Ops.bind = staticmethod(_bind)  # type: ignore[assignment]
             for name, call in tuple(vars(ops).items()):
-                if isinstance(call, FunctionType) and "unwatched" in vars(call):
+                if isinstance(call, FunctionType) and "unwatched" in vars(call):  # autocast may have put its own call there
                     ops.__dict__[name] = vars(call)["unwatched"]
 
 

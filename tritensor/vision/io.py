@@ -39,7 +39,7 @@ def write_file(filename: Path, data: Tensor) -> None:
     """Write bytes, (n,) of uint8, to a file, whole or not at all. Raises TypeError for others."""
     if data.dtype.name != "uint8" or data.ndim != 1:
         raise DTypeError(f"write_file: data is {data.dtype.name} {tuple(data.shape)}; give uint8 of one dimension")
-    with atomic_write(filename) as file:
+    with atomic_write(filename) as file:  # a reader sees the old image or the new one
         file.write(data.cpu().numpy().tobytes())
 
 
@@ -68,6 +68,7 @@ def decode_image(input: Any, mode: ImageReadMode | str = ImageReadMode.UNCHANGED
         with image.open(io.BytesIO(source.tobytes())) as opened:
             turned = pillow("ImageOps").exif_transpose(opened) if apply_exif_orientation else opened
             values = _decode_values(turned, _MODES.get(asked))
+    # Pillow's decoders raise any of these for damage
     except (image.UnidentifiedImageError, OSError, SyntaxError, ValueError, image.DecompressionBombError) as error:
         raise CheckpointError(f"decode_image: {what}: no image that Pillow can read ({error})") from None
     return Tensor.wrap(np.ascontiguousarray(channels_first(values)))
@@ -75,9 +76,9 @@ def decode_image(input: Any, mode: ImageReadMode | str = ImageReadMode.UNCHANGED
 
 def _decode_values(image: Any, mode: str | None) -> np.ndarray:
     if mode is None:
-        if image.mode.startswith("I;16"):
+        if image.mode.startswith("I;16"):  # PNGs of 16 bits: convert() would cut them to 8
             return np.asarray(image).astype(np.uint16)
-        known = image.mode in ("L", "LA", "RGB", "RGBA")
+        known = image.mode in ("L", "LA", "RGB", "RGBA")  # as torchvision decodes; palettes and CMYK become colours
         mode = image.mode if known else "L" if image.mode in ("1", "I", "F") else "RGBA" if "transparency" in image.info else "RGB"
     return np.asarray(image.convert(mode))
 

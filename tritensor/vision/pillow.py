@@ -15,7 +15,7 @@ def pillow(module: str = "Image", asked: str = "vision") -> Any:
 
 def is_pil_image(x: Any) -> bool:
     """Whether x is an image of Pillow's. Pillow is not imported for that: where it is not loaded, nothing is one."""
-    image = sys.modules.get("PIL.Image")
+    image = sys.modules.get("PIL.Image")  # an image of Pillow's cannot be without the module
     return image is not None and isinstance(x, image.Image)
 
 
@@ -29,4 +29,5 @@ def image_from_array(array: Any, mode: str | None = None) -> Any:
     image = pillow()
     if mode is None:
         return image.fromarray(array)
+    # fromarray() takes no mode any more, and guesses one
     return image.frombuffer(mode, array.shape[1::-1], array.tobytes(), "raw", mode, 0, 1)

@@ -42,7 +42,7 @@ def run_model(model: Module, args: Sequence[Any], kwargs: Mapping[str, Any], mod
     A model with lazy parameters is copied first, and stays lazy. Returns the lines and the model that ran.
     """
     if any(is_lazy(p) for p in [*model.parameters(), *model.buffers()]):
-        model = copy.deepcopy(model)
+        model = copy.deepcopy(model)  # the call would make the lazy parameters real
     calls = _Calls(model)
     with state_kept(model), no_grad(), watched(model, calls.enter, calls.leave):
         model.train(mode == "train")
@@ -75,6 +75,7 @@ class _Calls:
     def leave(self, module: Module, args: Any, result: Any) -> None:
         line = self._open.pop()
         line.output = format_shapes(result)
+        # a container returns the tensors of its last layer: counted there
         line.bytes_out = 0 if line.inner else sum(t.nbytes for t in find_tensors(result))
         line.mult_adds = count_multiply_adds(module, args, result)
 
@@ -147,15 +148,16 @@ def count_multiply_adds(module: Module, args: Any, result: Any) -> int:
     if "Bilinear" in kinds:
         return int(outs[0].numel() * m.in1_features * m.in2_features)
     if any(k.startswith("ConvTranspose") for k in kinds):
+        # each input element is added into out_channels kernels
         return int(ins[0].numel() * m.out_channels // m.groups * math.prod(m.kernel_size))
     if kinds & {"Conv1d", "Conv2d", "Conv3d"}:
         return int(outs[0].numel() * m.in_channels // m.groups * math.prod(m.kernel_size))
     if kinds & {"RNN", "LSTM", "GRU", "RNNCell", "LSTMCell", "GRUCell"}:
-        width = m.input_size if "Cell" in type(module).__name__ else ins[0].shape[-1]
+        width = m.input_size if "Cell" in type(module).__name__ else ins[0].shape[-1]  # a cell takes one step, (batch, size) or (size,)
         positions = ins[0].numel() // width  # steps of all sequences
         return int(positions * sum(p.numel() for n, p in module._parameters.items() if p is not None and "weight" in n))
     if "MultiheadAttention" in kinds:
-        query, key = ins[0], ins[1] if len(ins) > 1 else ins[0]
+        query, key = ins[0], ins[1] if len(ins) > 1 else ins[0]  # four projections, then scores and their product with the values
         width = m.embed_dim
         rows, keys = query.numel() // width, key.numel() // key.shape[-1]
         length = key.shape[1 if m.batch_first else 0] if key.ndim == 3 else key.shape[0]

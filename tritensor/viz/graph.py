@@ -62,7 +62,7 @@ class _Drawing:
 
     def add_result(self, t: Tensor) -> None:
         self._add_tensor(t, "output", t)
-        if t._base is not None and t._base.grad_fn is not None:
+        if t._base is not None and t._base.grad_fn is not None:  # a view written in place: its gradient goes by the base
             self._add_tensor(t._base, "view", t._base)
             self.picture.edge(id(t._base), id(t), dashed=True)
         self.picture.edge(id(t.grad_fn), id(t))
@@ -100,10 +100,10 @@ class _Drawing:
         return "\n".join([fn.name(), "-" * max(len(fn.name()), 8), *shown])
 
     def _add_saved(self, fn: Any) -> None:
-        leaves = {id(f.variable) for f, _ in fn.next_functions if isinstance(f, AccumulateGrad)}
+        leaves = {id(f.variable) for f, _ in fn.next_functions if isinstance(f, AccumulateGrad)}  # drawn as leaves already
         for name, value in fn.saved() if hasattr(fn, "saved") else ():
             if isinstance(value, Tensor) and id(value) not in leaves:
                 self._add_tensor(value, "saved", value)
                 label, kind = self.picture.boxes[id(value)]
-                self.picture.boxes[id(value)] = ([name, *label[-1:]], kind)
+                self.picture.boxes[id(value)] = ([name, *label[-1:]], kind)  # its role in the formula says more than its own name
                 self.picture.edge(id(value), id(fn), dashed=True)

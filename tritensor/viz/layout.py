@@ -117,6 +117,7 @@ def _assign_layers(graph: _Split) -> dict[int, int]:
     for n in reversed(ready):
         held = sum(m not in light for m in graph.above[n])
         if graph.below[n] and held < len(graph.below[n]):
+            # fewer edges above it than below: moving it down shortens more than it lengthens
             rank[n] = min(rank[m] for m in graph.below[n]) - 1
     least = min(rank.values(), default=0)
     return {n: r - least for n, r in rank.items()}
@@ -129,6 +130,7 @@ def _make_chains(
     chains: dict[Edge, list[int]] = {}
     free = max(spans, default=0) + 1
     points = 0
+    # short edges first: the long ones are left straight where there are too many
     for a, b in sorted(edges, key=lambda e: rank[e[1]] - rank[e[0]]):
         passed = range(rank[a] + 1, rank[b])
         points += len(passed)
@@ -180,6 +182,7 @@ class _Spines:
             for n in row:
                 head[n] = head[self.above[n]] if n in self.above else n
                 length[head[n]] = length.get(head[n], 0) + real[n]
+        # squared, so that the main path stays straight against many short ones
         self.weight = {n: float(max(length[head[n]], 1)) ** 2 for n in head}
 
 
@@ -209,7 +212,7 @@ def _place_boxes(
         for row in rows if down else rows[::-1]:
             wanted = [x[spine[n]] if n in spine else sum([x[m] for m in beside[n]]) / len(beside[n]) if beside[n] else x[n] for n in row]
             if len(row) == 1:
-                x[row[0]] = wanted[0]
+                x[row[0]] = wanted[0]  # most rows of a plain chain: no groups to be made
                 continue
             for n, at in zip(row, _separate(wanted, [spans[n][0] for n in row], [spines.weight[n] for n in row]), strict=True):
                 x[n] = at

@@ -31,11 +31,12 @@ class Picture:
 
     def box(self, key: int, label: str, kind: str) -> None:
         """Add a box, `key` being any number that is its own."""
+        # an attribute may be any text, and one such character makes the whole SVG unreadable
         self.boxes[key] = (_UNWRITTEN.sub(lambda c: repr(c[0])[1:-1], label).split("\n"), kind)
 
     def edge(self, start: int, end: int, dashed: bool = False) -> None:
         """Add an edge downwards."""
-        self._edges[start, end, dashed] = None
+        self._edges[start, end, dashed] = None  # a dict: each edge once, in order
 
     @property
     def edges(self) -> list[tuple[int, int, bool]]:

@@ -102,7 +102,7 @@ def _fold_lines(lines: list[Line], depth: int) -> list[Line]:
             continue
         last = found[-1]
         last.mult_adds += line.mult_adds
-        if not line.again:
+        if not line.again:  # shared parameters are counted once
             last.parameters += line.parameters
             last.learned += line.learned
     return found
@@ -155,7 +155,7 @@ def summary(
 
 def _make_inputs(size: Any, dtype: Any, device: Any, model: Module) -> Any:
     """Zeros of a shape, of several, or of those of a dict."""
-    first = next((p for p in model.parameters() if not is_lazy(p)), None)
+    first = next((p for p in model.parameters() if not is_lazy(p)), None)  # inputs go where the model is
     where = device if device is not None else None if first is None else first.device
     if isinstance(size, Mapping):
         by_name = dtype if isinstance(dtype, Mapping) else dict.fromkeys(size, dtype)

@@ -34,7 +34,7 @@ class Archive:
         entries = self._read_entries()
         self.folder = self._find_folder(entries)
         self.records = {name.removeprefix(self.folder): record for name, record in entries.items() if name.startswith(self.folder)}
-        if "constants.pkl" in self.records:
+        if "constants.pkl" in self.records:  # torch.jit.save writes this one beside data.pkl
             raise CheckpointError(
                 f"{label}: this is a TorchScript archive, which holds a program; where PyTorch is installed, save torch.jit.load(file).state_dict()"
             )

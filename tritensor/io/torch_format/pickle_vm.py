@@ -96,7 +96,7 @@ class PickleVM:
         raise DamagedPickle(f"no line ends after byte {self.at}")
 
     def pop_marked(self) -> list[Any]:
-        """What was put on the stack since the last mark."""
+        """Take off what stands above the last mark."""
         items = self.stack
         self.stack = self.below.pop()
         return items

@@ -110,6 +110,7 @@ def load_archive(r: Reader) -> Any:
                 raise CheckpointError(
                     f"{r.label}: a storage of {need} bytes is needed and record data/{key} {size}; the file is damaged: copy or save it again"
                 )
+            # numpy takes no empty window
             memory = np.frombuffer(r.source.view, np.uint8, need, record.begin) if need else np.empty(0, np.uint8)
             if swap and kind.dtype is not None:
                 memory = endianness.swap_bytes(memory, kind.dtype)
@@ -120,7 +121,7 @@ def load_archive(r: Reader) -> Any:
 
     pickled = archive.read("data.pkl")
     value, end = r.read_value(pickled, 0, persistent_load)
-    if end != len(pickled):
+    if end != len(pickled):  # a second pickle would be read by nobody but another program
         raise CheckpointError(f"{r.label}: {len(pickled) - end} bytes stand behind the pickle in data.pkl; the file is damaged")
     r.source.close()
     return value

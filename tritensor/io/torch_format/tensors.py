@@ -173,7 +173,7 @@ def rebuild_from_type(vm: Any, function: Any, cls: Any, args: Any, state: Any) -
     if cls is not Tensor and cls is not Parameter:
         if not vm.trusts(cls) or not issubclass(cls, Tensor):
             raise DamagedPickle(f"a tensor of class {getattr(cls, '__name__', cls)}")
-        plain, made = made, cls.__new__(cls)
+        plain, made = made, cls.__new__(cls)  # not cls(...): its __init__ may take anything
         made.array, made.tracked = plain.array, plain.tracked
     elif cls is Parameter and type(made) is not Parameter:
         made = Parameter(made, made.tracked)

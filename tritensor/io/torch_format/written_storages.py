@@ -100,7 +100,7 @@ def _find_span(t: Tensor) -> _Span | None:
     x = t.array
     if not isinstance(x, np.ndarray | CudaArray) or x.size == 0:
         return None
-    if isinstance(x, np.ndarray) and any(s % x.itemsize for s in x.strides):
+    if isinstance(x, np.ndarray) and any(s % x.itemsize for s in x.strides):  # a field of a record array
         return None
     strides = tuple(s if n != 1 else max(int(s), 0) for n, s in zip(x.shape, element_strides(x), strict=True))
     if any(s < 0 for s in strides):

@@ -41,7 +41,7 @@ def backward_probe(recording: Recording, patches: Patches) -> None:
             return
         now, thread, known, outer = clock, get_ident(), known_names.get, walking.get(get_ident())
         for n in order:
-            if n not in pending or type(n) is Branch:
+            if n not in pending or type(n) is Branch:  # no gradient has come to it, or it only hands one on: no work to be timed
                 walk([n], pending, result, keep_graph)
                 continue
             walking[thread] = n
@@ -89,7 +89,7 @@ def _probe_unpacking(recording: Recording, patches: Patches) -> None:
         finally:
             recording.unpacked.append((get_ident(), start, clock()))
 
-    patches.put(Packed, "tensor", tensor)
+    patches.put(Packed, "tensor", tensor)  # the one method through which all hooks' values go
 
 
 known_names: dict[str, str] = {}  # of nodes of ops that have one name whatever the call, by op

@@ -84,7 +84,7 @@ def _attach_driver(recording: Recording, patches: Patches, runtime: Any) -> None
     timed = _time_launch(recording, events, start)
     patches.put(kernels, "start", timed)
     for recording in recordings():
-        launching_by(recording, timed)
+        launching_by(recording, timed)  # recordings of ops hold the launch itself: they do not look it up again
 
     def restore() -> None:
         for recording in recordings():
@@ -92,6 +92,7 @@ def _attach_driver(recording: Recording, patches: Patches, runtime: Any) -> None
 
     patches.at_end(restore)
     for method, (name, words, size) in _COPIES.items():
+        # the argument that is on the GPU
         device = (lambda storage, *_: storage) if method != "copy_to_host" else (lambda into, storage, *_: storage)
         patches.put(memory, method, _time_queued(recording, events, (name, words, "memcpy"), getattr(memory, method), device, size))
     replay = runtime.graph_launch
@@ -141,7 +142,7 @@ def _time_queued(
         events.enter(index)
         stream = here.streams.get(index, 0)
         if kind == "graph":
-            stream = args[2]
+            stream = args[2]  # a graph is launched on a stream of its own
         before, after = events.take(index), events.take(index)
         events.record(before, stream)
         begun = clock()

@@ -32,12 +32,12 @@ class DriverEvents:
         free = self._free.get(index)
         if free is None:
             free = self._free.setdefault(index, [])
-        if index not in self.zero:
+        if index not in self.zero:  # a GPU that was not there at the beginning
             self._anchor(index)
         try:
             return free.pop()
         except IndexError:
-            made = [self._new(index) for _ in range(_AHEAD)]
+            made = [self._new(index) for _ in range(_AHEAD)]  # creating one costs microseconds in the middle of a launch
             free.extend(made[1:])
             return made[0]
 
@@ -66,7 +66,7 @@ class DriverEvents:
                 self.driver.call("cuEventRecord", event, 0)
                 self.driver.call("cuEventSynchronize", event)
                 answered = clock()
-                if answered - asked < best:
+                if answered - asked < best:  # the closest pair of readings
                     best = answered - asked
                     self.zero[index] = event, (asked + answered) // 2
 
@@ -108,6 +108,7 @@ class DriverEvents:
         if f.kind != "kernel":
             return f
         function, config = f.about
+        # by the handle: a launch keeps no name
         found = next((k for k in tuple(self.runtime.kernels._loaded.values()) if k.function is function), None)
         about: dict[str, Any] = {
             "grid": (int(config.gridDimX), int(config.gridDimY), int(config.gridDimZ)),

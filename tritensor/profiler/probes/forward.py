@@ -51,7 +51,7 @@ def _probe_lookup(recording: Recording, patches: Patches, lookup: Any, cls: Any)
 
     def find_timed(self: Any, name: str) -> Any:
         found = find(self, name)
-        if self is not lookup or not recording.on:
+        if self is not lookup or not recording.on:  # another table, or a profile that is over
             return found
         wrap(name)
         return table[name]
@@ -76,7 +76,7 @@ def _probe_operator(recording: Recording, patches: Patches, python: str, name: s
     found = vars(Tensor).get(python)
     if record is None or found is None:
         return
-    if found.__name__ != "first":
+    if found.__name__ != "first":  # its fast path is bound already
         patches.put(Tensor, python, time_op(recording, record, found))
         return
     timed = time_op(recording, record, found)

@@ -20,7 +20,7 @@ def programs_probe(recording: Recording, patches: Patches) -> None:
     """Wrap optimizers and loaders, and modules where they are asked for."""
     for cls in _subclasses(Hooked):
         for name in ("step", "zero_grad"):
-            if name in vars(cls):
+            if name in vars(cls):  # an inherited one is wrapped in its own class
                 _probe_method(recording, patches, cls, name)
     _probe_loader(recording, patches)
     if recording.options.modules:

@@ -43,7 +43,7 @@ def _time_op(recording: Recording, op: Any, call: Callable[..., Any]) -> Callabl
         try:
             out = call(*args, **attrs)
         except BaseException:
-            append((OP, name, start, now(), thread(), 0, None))
+            append((OP, name, start, now(), thread(), 0, None))  # a call that raises took time as well
             raise
         end = now()
         node = getattr(out, "node", None)
@@ -55,7 +55,7 @@ def _time_op(recording: Recording, op: Any, call: Callable[..., Any]) -> Callabl
 
 def find_sequence(out: Any) -> int:
     """The sequence number of the node of a result, or of the first of several; 0 without a node."""
-    if type(out) is tuple:
+    if type(out) is tuple:  # looked at last: most ops have one output
         for y in out:
             node = getattr(y, "node", None)
             if node is not None:

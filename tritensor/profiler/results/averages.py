@@ -44,6 +44,7 @@ class EventList(list[Any]):
         for e in self:
             shapes = str(e.input_shapes) if group_by_input_shapes else ""
             stack = tuple(e.stack[:group_by_stack_n])
+            # an op and a user's range may have the same name
             avg = found.setdefault((e.key, e.device_type, e.kind, shapes, stack), FunctionEventAvg())
             avg.add(e)
             avg.roof_time += _roof_time(e, self.about)

@@ -119,7 +119,7 @@ def _make_counters(events: list[FunctionEvent], pid: int) -> list[dict[str, Any]
         {"ph": "C", "name": f"memory {device}", "pid": pid, "tid": 0, "ts": at, "args": {"bytes": held[i]}}
         for at, held in samples
         for i, device in enumerate(("CPU", "CUDA"))
-        if i == 0 or any(h[1] for _, h in samples)
+        if i == 0 or any(h[1] for _, h in samples)  # no empty curve of GPUs
     ]
 
 

@@ -76,6 +76,7 @@ def find_gpu_roof(index: int) -> Roof | None:
         return None
     flops = {ours: known.flops[theirs] * p.multi_processor_count * clock for ours, theirs in _TENSOR_CORES.items()}
     lanes = _LANES // 2 if p.capability == (8, 0) else _LANES
+    # a fused multiply-add is two operations
     flops["float32"] = max(2 * lanes * p.multi_processor_count * clock, _tf32(known) * p.multi_processor_count * clock)
     source = f"{p.multi_processor_count} multiprocessors at {clock / 1e9:.2f} GHz, memory of {p.memory_bus_width} bits, as the driver tells"
     return Roof(p.name, bandwidth or known.bandwidth, flops, source)

@@ -56,7 +56,7 @@ def _choose_rows(events: Any, sort_by: str | None, row_limit: int, top_level_eve
     found = [e for e in events if e.cpu_parent is None] if top_level_events_only else list(events)
     if sort_by is not None:
         name = _check_figure(sort_by)
-        if name in _AVERAGES_ONLY:
+        if name in _AVERAGES_ONLY:  # a single event has no such figure: it is made an average of itself
             found = [e if isinstance(e, FunctionEventAvg) else FunctionEventAvg().add(e) for e in found]
         found.sort(key=lambda e: -getattr(e, name))
     return found if row_limit < 0 else found[:row_limit]
@@ -138,7 +138,7 @@ def format_text(
     parts = []
     for block in _split_columns(size):
         part, fits = [shown[i] for i in block], [size[i] for i in block]
-        fits[0] = min(fits[0], max(_WIDE - sum(fits[1:]) - 2 * (len(block) - 1), _LEAST))
+        fits[0] = min(fits[0], max(_WIDE - sum(fits[1:]) - 2 * (len(block) - 1), _LEAST))  # names are cut before numbers are
         parts.append(_format_block(part, fits, [[_shorten(r[0], fits[0]), *[r[i] for i in block[1:]]] for r in rows]))
     width = max([len(line) for part in parts for line in part])
     above = [] if header is None else ["=" * width, header]

@@ -102,7 +102,7 @@ def _nest_events(found: list[tuple[FunctionEvent, Record, int]]) -> list[Functio
         if open_:
             parent, above = open_[-1]
             if _is_same_call(above, record):
-                if event.input_shapes and not parent.input_shapes:
+                if event.input_shapes and not parent.input_shapes:  # the operator keeps nothing of its inputs, its op does
                     parent.input_shapes, parent.concrete_inputs, parent.kwinputs = event.input_shapes, event.concrete_inputs, event.kwinputs
                 if event.sequence_nr > 0 and parent.sequence_nr < 0:
                     parent.sequence_nr = event.sequence_nr
@@ -186,7 +186,7 @@ def _make_device_events(host: list[FunctionEvent], fired: list[DeviceWork], reco
         if f.kind == "kernel":
             made.metadata["kernel"] = f.name
         if by is not None:
-            owner = by.cpu_parent or by
+            owner = by.cpu_parent or by  # the op that called the driver, not the call itself
             owner.device_events.append(made)
             owner.kernels.append(Kernel(f.name, f.device, where.elapsed_us()))
             if f.kind == "kernel" and owner is not by:  # many ops share a kernel

@@ -40,7 +40,7 @@ def product_flops(op: Any, given: tuple[Any, ...], attrs: dict[str, Any], flops:
     if op.name in _ATTENTION:
         return count_work(op, given, {**attrs, "causal": False})[0]
     if op.name in _RECURRENT:
-        return 2 * given[0].shape[0] * given[_RECURRENT[op.name]].size
+        return 2 * given[0].shape[0] * given[_RECURRENT[op.name]].size  # a row of the input meets the whole weight at each step
     return 0
 
 

@@ -65,6 +65,7 @@ class Compare:
         rows = ordered_unique([(m.task_spec.num_threads, m.task_spec.env, m.as_row_name) for m in found])
         rows.sort(key=lambda r: r[0])
         cells = {(m.task_spec.num_threads, m.task_spec.env, m.as_row_name, m.task_spec.description): m for m in found}
+        # PyTorch's table, to the letter
         names = [f"      {name}" + (f" ({env or 'Unspecified env'})" if len(envs) > 1 else "") for _, env, name in rows]
         digits = [self._count_decimals([m for k, m in cells.items() if k[3] == c], scale) for c in columns]
         texts = [[self._format_cell(cells.get((*r, c)), scale, d) for c, d in zip(columns, digits, strict=True)] for r in rows]

@@ -21,7 +21,7 @@ _NOTED, _WARNED = 0.1, 0.25  # shares of the median: an interquartile range abov
 
 def select_unit(t: float) -> tuple[str, float]:
     """(name, seconds) of the unit in which a time of t seconds reads best: ("us", 1e-06)."""
-    power = math.floor(math.log10(t) / 3) if t > 0 else 0
+    power = math.floor(math.log10(t) / 3) if t > 0 else 0  # of a thousand
     unit = _UNITS.get(max(power, -3), "s")
     return unit, {"ns": 1e-9, "us": 1e-6, "ms": 1e-3, "s": 1.0}[unit]
 
@@ -125,7 +125,7 @@ class Measurement:
         times (90 % where they spread as a normal distribution), and never less than 25 ns."""
         found = sorted(self._require_times())
         n = len(found)
-        middle = found[n // 4 : math.ceil(3 * n / 4)] or found
+        middle = found[n // 4 : math.ceil(3 * n / 4)] or found  # outliers are the machine's, not the statement's
         interval = max(1.645 * float(np.std(middle)) / math.sqrt(n), _NOISE)
         digits = math.floor(math.log10(self.median / interval)) if self.median > 0 else 1
         return min(max(digits, 1), _DIGITS)

@@ -23,7 +23,7 @@ _MAX_RUNS = 10_000_000_000  # runs in one look at the clock
 
 def timer() -> float:
     """Seconds of a clock, when all work of the current GPU that was used is done."""
-    if active.started():
+    if active.started():  # no GPU is started only to be waited for
         from tritensor.cuda import synchronize
 
         synchronize()
@@ -88,7 +88,7 @@ class Timer:
 
     def _time_runs(self, number: int) -> float:
         """Seconds of so many runs, never 0."""
-        return max(self._timer.timeit(number=max(number, 1)), 1e-9)
+        return max(self._timer.timeit(number=max(number, 1)), 1e-9)  # a coarse clock gives 0, by which others divide
 
     def timeit(self, number: int = 1000000) -> Measurement:
         """Time so many runs at once, after a hundredth of them as a warm-up."""
@@ -114,7 +114,7 @@ class Timer:
             took = self._time_runs(number)
             if took >= min_run_time / 1000 and overhead / took < 1e-4:
                 return number
-            if took > min_run_time or number >= _MAX_RUNS:
+            if took > min_run_time or number >= _MAX_RUNS:  # a statement of nothing never outweighs the clock
                 return number
             number *= 10
 

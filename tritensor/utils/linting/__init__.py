@@ -48,4 +48,4 @@ def lint(model: Module, *inputs: Any, loss: Any = None, optimizer: Any = None) -
         from tritensor.utils.linting.run_rules import check_sample
 
         found += check_sample(model, inputs, loss)
-    return Report(dict.fromkeys(found))
+    return Report(dict.fromkeys(found))  # a module that stands in two places is found twice

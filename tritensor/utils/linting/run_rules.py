@@ -26,7 +26,7 @@ def check_sample(model: Module, inputs: tuple[Any, ...], loss: Any) -> Iterator[
         yield from flow.slips
         yield from _check_outputs(outputs, flow, loss)
         yield from _check_unused(model, outputs)
-        model.eval()
+        model.eval()  # the second call: a dropout that still draws is F.dropout without training=
         with enable_grad():
             drops = _has_dropout(find_tensors(model(*inputs)))
     if drops:
@@ -49,7 +49,7 @@ class _Flow:
         given = find_tensors([args, kwargs])
         self.held += given
         path = self.names.get(id(module), "")
-        simple = not list(module.children())
+        simple = not list(module.children())  # containers hand tensors on
         for t in given:
             source = self.made.get(id(t))
             if source is not None and simple:
@@ -122,7 +122,7 @@ def _has_dropout(outputs: list[Tensor]) -> bool:
     """Whether a dropout stands in the graph."""
     seen: set[int] = set()
     stack = [t.grad_fn for t in outputs if t.grad_fn is not None]
-    held = list(stack)
+    held = list(stack)  # nodes stay alive, so that their ids stay their own
     while stack:
         fn = stack.pop()
         if id(fn) in seen:

@@ -21,7 +21,7 @@ def _consecutive_children(module: Module) -> Iterator[tuple[str, Module, str, Mo
     named = dict(children)
     for name, first in children:
         kind = re.fullmatch(r"(conv|fc|linear|lin)(\d*)", name)
-        for word in ("bn", "norm", "batchnorm", "batch_norm") if kind else ():
+        for word in ("bn", "norm", "batchnorm", "batch_norm") if kind else ():  # by the usual names: forward is not read
             other = f"{word}{kind[2]}"  # type: ignore[index]
             if other in named:
                 yield name, first, other, named[other]
@@ -117,7 +117,7 @@ def _check_widths(path: str, module: Sequential) -> Iterator[Slip]:
         if spatial and type(layer).__name__ == "Linear":
             what = f"it is given what {source} made, whose last size is a picture's width"
             yield Slip("no-flatten", here, what, "put nn.Flatten() before it")
-        elif width is not None and wanted is not None and wanted[1] != width:
+        elif width is not None and wanted is not None and wanted[1] != width:  # lazy layers have 0 and are not compared
             yield Slip("sizes", here, f"{wanted[0]}={wanted[1]}, and {source} gives {width}", f"give {wanted[0]}={width}")
         if (gives := _output_size(layer)) is not None:
             width, source, spatial = gives, here, is_kind(layer, "Conv")

@@ -67,7 +67,7 @@ def check_shared(model: Module) -> Iterator[Slip]:
                 owners.setdefault(id(p), []).append((child_path(path, name), type(module).__name__))
     for found in owners.values():
         kinds = [kind for _, kind in found]
-        if len(found) > 1 and not any(k.startswith("Embedding") for k in kinds):
+        if len(found) > 1 and not any(k.startswith("Embedding") for k in kinds):  # tied to the output layer on purpose
             what = f"one parameter under {len(found)} names: {', '.join(path for path, _ in found)}"
             yield Slip("shared", found[0][0], what, "if it is not tied on purpose, make a module of its own for each place")
 
@@ -84,7 +84,7 @@ def check_values(model: Module) -> Iterator[Slip]:
         if not bool(public["isfinite"](found).all()):
             yield Slip("not-finite", name, "it holds NaN or infinite values", "initialise it anew, or load a sound checkpoint")
         elif p.ndim > 1:
-            alike = min(p.shape[:2]) > 1 and bool((found == first).all())
+            alike = min(p.shape[:2]) > 1 and bool((found == first).all())  # a single unit has none to differ from
             zero = alike and first.item() == 0
             if zero and zero_before:
                 yield Slip(
@@ -94,7 +94,7 @@ def check_values(model: Module) -> Iterator[Slip]:
             elif alike and not zero:
                 what = f"all its weights are {first.item():g}, so that its units stay alike"
                 yield Slip("all-alike", name, what, "initialise it, as with nn.init.kaiming_uniform_")
-            zero_before = name if zero else ""
+            zero_before = name if zero else ""  # one zero layer alone still learns, as in a residual branch
 
 
 def check_frozen(model: Module) -> Iterator[Slip]:

@@ -40,6 +40,7 @@ def _crc32c_in_lanes(data: bytes) -> int:
     """The checksum of many bytes: the state is linear in them, so lanes are read side by side, two bytes at a time, then joined in pairs."""
     # Zeros in front change nothing in a state of zero: they make the lanes a power of two. The first state, all ones, goes into the
     # first four bytes instead.
+    # few steps over many lanes, but not more lanes than caches hold
     run = 32 if len(data) < 1 << 16 else 256  # bytes of a lane
     lanes = 1 << (-(-len(data) // run) - 1).bit_length()
     block = np.zeros(lanes * run, np.uint8)

@@ -51,7 +51,7 @@ def make_histogram(tag: str, values: Any, bins: Any, max_bins: int | None) -> by
         warnings.warn(f"{who}: {lost} of {flat.size} values of tag {tag!r} are NaN or infinite and left out", stacklevel=3)
         flat = flat[finite]
     if isinstance(bins, str) and bins == "tensorflow":
-        bins = default_bins()
+        bins = default_bins()  # the limits are the same for all: made once
     try:
         counts, limits = np.histogram(flat, bins=as_array(who, tag, bins) if not isinstance(bins, str | int) else bins)
     except (TypeError, ValueError) as error:
@@ -69,7 +69,7 @@ def _merge_bins(counts: np.ndarray, limits: np.ndarray, most: int | None) -> tup
     """Bins joined with their neighbours where there are more than `most`."""
     if most is None or len(counts) <= most:
         return counts, limits
-    by = len(counts) // most
+    by = len(counts) // most  # as PyTorch joins them
     starts = np.arange(0, len(counts), by)
     return np.add.reduceat(counts, starts), np.append(limits[starts], limits[-1])
 

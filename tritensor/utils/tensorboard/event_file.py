@@ -63,6 +63,7 @@ class Sink:
         """Begin a file behind all that are there: tensorboard reads a folder's files in the order of their names."""
         self.lock = locks.lock()
         self.folder.mkdir(parents=True, exist_ok=True)
+        # two files of one second would be read in any order
         there = [int(found[1]) for name in os.listdir(self.folder) if (found := re.match(r"events\.out\.tfevents\.(\d{10})\.", name))]
         second = max(int(time.time()), max(there, default=-1) + 1)
         name = f"events.out.tfevents.{second:010d}.{socket.gethostname()}.{os.getpid()}.{next(_numbers)}{self.suffix}"
@@ -80,7 +81,7 @@ class Sink:
         """Hand a framed record over."""
         if self.error is not None:
             self.raise_error()
-        if self.pid == 0:
+        if self.pid == 0:  # after a fork
             self._open()
         self.waiting.append(record)
         self.size += len(record)
@@ -165,6 +166,7 @@ def _start_watching(sink: Sink) -> None:
 def _write_behind() -> None:
     while True:
         now = time.monotonic()
+        # at the latest when a record has waited for flush_secs
         _work.wait(max(0.05, min((s.next_flush - now for s in list(_sinks)), default=60.0)))
         _work.clear()
         time.sleep(_GATHER)

@@ -39,10 +39,10 @@ def trace_graph(model: Any, given: Any, verbose: bool) -> bytes:
     if given is None:
         raise TypeError("SummaryWriter.add_graph: input_to_model is None; give the tensors that one call of the model takes")
     args = tuple(given) if isinstance(given, list | tuple) else (given,)
-    args = tree_map_only(Tensor, lambda t: t.detach().requires_grad_(t.is_floating_point()), args)
+    args = tree_map_only(Tensor, lambda t: t.detach().requires_grad_(t.is_floating_point()), args)  # so that every op leaves a node
     calls = _CallRecorder(model)
     outputs = calls.run(args)
-    if not any(t.grad_fn is not None for t in outputs):
+    if not any(t.grad_fn is not None for t in outputs):  # there is nothing to be drawn
         raise GradError("SummaryWriter.add_graph: the outputs have no graph; look for detach(), no_grad() or numpy in the model's forward")
     found = _Graph(calls, args, outputs)
     if verbose:

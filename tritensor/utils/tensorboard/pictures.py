@@ -57,7 +57,7 @@ def to_uint8(values: np.ndarray) -> np.ndarray:
     """Values from 0 to 1, or uint8, as uint8; rounded towards zero, as in PyTorch."""
     if values.dtype == np.uint8:
         return values
-    scaled = np.nan_to_num(values.astype(np.float32) * np.float32(255), nan=0.0)
+    scaled = np.nan_to_num(values.astype(np.float32) * np.float32(255), nan=0.0)  # a cast of NaN to uint8 is undefined in C
     return scaled.clip(0, 255).astype(np.uint8)
 
 
@@ -124,7 +124,7 @@ def render_figure(tag: str, given: Any, close: bool) -> np.ndarray:
     for one in given if isinstance(given, list | tuple) else [given]:
         if not hasattr(one, "canvas"):
             raise TypeError(f"{who}: tag {tag!r} was given {describe(one)}; give a matplotlib.figure.Figure, or a list of them")
-        canvas = agg.FigureCanvasAgg(one)
+        canvas = agg.FigureCanvasAgg(one)  # whatever the program draws on: a window is not needed
         canvas.draw()
         shots.append(np.asarray(canvas.buffer_rgba())[:, :, :3].copy())
         if close:
@@ -148,7 +148,7 @@ def encode_video(tag: str, given: Any, fps: float) -> bytes:
     if values.shape[2] == 1:
         values = np.repeat(values, 3, axis=2)
     batch = values.shape[0]
-    columns = 1 << -(-(batch - 1).bit_length() // 2) if batch > 1 else 1
+    columns = 1 << -(-(batch - 1).bit_length() // 2) if batch > 1 else 1  # PyTorch's grid of a batch: a power of two wide
     frames = [to_uint8(arrange_grid(values[:, t], columns).transpose(1, 2, 0)) for t in range(values.shape[1])]
     first, *others = [pil.fromarray(f) for f in frames]
     file = io.BytesIO()

@@ -55,7 +55,7 @@ def encode_audio(tag: str, given: Any, rate: int) -> bytes:
         raise ArgumentError(f"{who}: tag {tag!r}: sample_rate is {rate!r}; give samples a second, an integer")
     if not (np.abs(samples) <= 1).all():
         warnings.warn(f"{who}: samples of tag {tag!r} reach to {np.abs(samples).max():g} and are clipped to 1 (NaN is 0)", stacklevel=4)
-        samples = np.nan_to_num(samples.astype(np.float64), nan=0.0).clip(-1, 1)
+        samples = np.nan_to_num(samples.astype(np.float64), nan=0.0).clip(-1, 1)  # int16 would wrap to the other sign
     file = io.BytesIO()
     with wave.open(file, "wb") as out:
         out.setnchannels(1)
@@ -107,6 +107,7 @@ def encode_layout(given: Any) -> bytes:
                 series = b"".join([text_field(i, t) for i, t in enumerate(tags, 1)])
                 body += message(2, text_field(1, title), message(3, message(1, series)))
             else:
+                # b"": one tag alone would be taken for the whole message
                 body += message(2, text_field(1, title), message(2, *[text_field(1, t) for t in tags], b""))
         categories += message(2, body)
     tensor = integer(1, DT_STRING) + message(2, b"") + message(8, categories)
@@ -132,7 +133,7 @@ def encode_hparams(hparam_dict: Any, metric_dict: Any, domains: Any) -> tuple[by
             info += message(5, *[message(1, _encode_setting(who, name, c)[1]) for c in choices], b"")
         infos += message(4, info)
         start += message(1, text_field(1, name), message(2, held))
-    strange = [k for k in (domains or {}) if k not in hparam_dict]
+    strange = [k for k in (domains or {}) if k not in hparam_dict]  # a misspelt name
     if strange:
         raise TypeError(f"{who}: hparam_domain_discrete names {strange[0]!r}, which hparam_dict has not; it has {list(hparam_dict)}")
     metrics = b"".join([message(5, message(1, text_field(2, name))) for name in metric_dict])

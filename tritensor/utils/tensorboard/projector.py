@@ -45,7 +45,7 @@ class Embeddings:
         _write(folder / "tensors.tsv", "".join(["\t".join(map(str, row)) + "\n" for row in points.tolist()]).encode())
         entry.append(f"  tensor_path: {_quote(where + '/tensors.tsv')}")
         self._entries[where] = "embeddings {\n" + "\n".join(entry) + "\n}\n"
-        _write(self._folder / "projector_config.pbtxt", "".join(self._entries.values()).encode())
+        _write(self._folder / "projector_config.pbtxt", "".join(self._entries.values()).encode())  # last: it names files that are there
 
 
 def _write(path: Path, body: bytes) -> None:
@@ -92,6 +92,7 @@ def _make_sprite(tag: str, count: int, label_img: Any) -> tuple[bytes, tuple[int
     columns = int(np.ceil(count**0.5))
     height, width = images.shape[2:]
     sheet = pictures.to_uint8(pictures.arrange_grid(images, columns).transpose(1, 2, 0))
+    # tensorboard takes the number of columns from a square
     square = np.zeros((max(sheet.shape[0], columns * width), columns * width, 3), np.uint8)
     square[: sheet.shape[0], : sheet.shape[1]] = sheet
     return png.encode_png(square), (width, height)

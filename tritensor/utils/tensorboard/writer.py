@@ -71,7 +71,7 @@ class SummaryWriter:
         """A tag as a field of a value. Raises TypeError for what is no string."""
         if not isinstance(tag, str):
             raise TypeError(f"SummaryWriter.{who}: tag is {describe(tag)}; give a string, such as 'loss/train'")
-        if len(self._tags) >= _MAX_TAGS:
+        if len(self._tags) >= _MAX_TAGS:  # a program that makes a tag for each step
             self._tags.clear()
         try:
             field = self._tags[tag] = text(1, tag)
@@ -115,7 +115,7 @@ class SummaryWriter:
             raise TypeError(f"SummaryWriter.add_scalars: tag {main_tag!r} was given {describe(tag_scalar_dict)}; give {{name: as_number}}")
         tag_field = self._encode_tag("add_scalars", main_tag)
         found = {k: as_number("SummaryWriter.add_scalars", f"{main_tag}: {k}", v) for k, v in tag_scalar_dict.items()}
-        walltime = time.time() if walltime is None else walltime
+        walltime = time.time() if walltime is None else walltime  # one time for all runs of the chart
         self._get_file_writer()
         assert self.all_writers is not None
         for name, value in found.items():
@@ -270,7 +270,7 @@ class SummaryWriter:
         from tritensor.utils.tensorboard.projector import Embeddings
 
         self._encode_tag("add_embedding", tag)
-        if "_embeddings" not in vars(self):
+        if "_embeddings" not in vars(self):  # a writer without embeddings writes no projector file
             self._embeddings = Embeddings(self.log_dir)
         self._embeddings.add(mat, metadata, label_img, 0 if global_step is None else int(global_step), tag, metadata_header)
 

@@ -37,7 +37,7 @@ class _Array:
     def values(self) -> np.ndarray:
         """The array of bytes. Raises ValueError where the state is of none."""
         _, shape, kind, by_columns, raw = self.state
-        raw = raw.encode("latin1") if isinstance(raw, str) else raw
+        raw = raw.encode("latin1") if isinstance(raw, str) else raw  # Python 2 wrote bytes as text
         of_bytes = isinstance(kind, _ArrayType) and kind.word in ("u1", "|u1") and isinstance(raw, bytes)
         sizes = isinstance(shape, tuple) and all(type(n) is int and n >= 0 for n in shape)
         if not (of_bytes and sizes and math.prod(shape) == len(raw)):
@@ -92,7 +92,7 @@ def read_batch(path: str | os.PathLike[str]) -> dict[str, Any]:
     Raises CheckpointError, which names the file and what is wrong with it, for anything else.
     """
     with open(path, "rb") as file:
-        content = file.read(_MAX_BYTES + 1)
+        content = file.read(_MAX_BYTES + 1)  # one byte more shows that there are more
     try:
         if len(content) > _MAX_BYTES:
             raise ValueError(f"it has more than {_MAX_BYTES:,} bytes")

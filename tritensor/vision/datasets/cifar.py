@@ -84,7 +84,7 @@ class CIFAR10(VisionDataset):
         """Unpack an archive that lies in the root, where no folder of batches does."""
         for name, md5 in ((self.filename, self.tgz_md5), (self.binary_archive, self.binary_md5)):
             path = self._root_path(name)
-            if self._is_unpacked() or not os.path.isfile(path):
+            if self._is_unpacked() or not os.path.isfile(path):  # a folder that is there wins: it may have been changed on purpose
                 continue
             if not is_intact(path, Checksum("md5", md5)):
                 raise CheckpointError(
@@ -103,7 +103,7 @@ class CIFAR10(VisionDataset):
         if os.path.isdir(self._root_path(self.base_folder)):
             listed = [*self.train_list, *self.test_list, (self.meta["filename"], self.meta["md5"])]
             return all(is_intact(self._root_path(self.base_folder, name), Checksum("md5", md5)) for name, md5 in listed)
-        return os.path.isdir(self._root_path(self.binary_folder))
+        return os.path.isdir(self._root_path(self.binary_folder))  # no checksums of the single binary files were published
 
     def _read_batches(self) -> tuple[np.ndarray, list[int], list[str]]:
         if os.path.isdir(self._root_path(self.base_folder)):
@@ -153,7 +153,7 @@ class CIFAR10(VisionDataset):
                 raise missing_error(type(self).__name__, [self.binary_names.format(name)], [self._root_path(self.binary_folder)])
             raw = np.fromfile(path, np.uint8)
             row = self.label_bytes + _PIXELS
-            labels = raw[self.label_bytes - 1 :: row][: raw.size // row].astype(int).tolist()
+            labels = raw[self.label_bytes - 1 :: row][: raw.size // row].astype(int).tolist()  # of whole rows alone
             if raw.size % row or not raw.size or max(labels) >= len(names):
                 raise CheckpointError(
                     f"{path}: its {raw.size:,} bytes are no rows of {row} with a label below {len(names)}; download it again"

@@ -55,7 +55,7 @@ class Digits(VisionDataset):
         return {name: i for i, name in enumerate(self.classes)}
 
     def __getitem__(self, index: int) -> tuple[Any, Any]:
-        pixels = np.rint(self.data[index].numpy() * (255 / 16)).astype(np.uint8)
+        pixels = np.rint(self.data[index].numpy() * (255 / 16)).astype(np.uint8)  # published values are 0 to 16
         return self._transform_sample(image_from_array(pixels, "L"), int(self.targets[index]))
 
     def __len__(self) -> int:
@@ -64,7 +64,7 @@ class Digits(VisionDataset):
 
 def _read_rows() -> np.ndarray:
     """The file's rows: 64 pixels and the label of each digit."""
-    package = importlib.util.find_spec("sklearn")
+    package = importlib.util.find_spec("sklearn")  # found, not imported: that takes a second
     if package is None or not package.submodule_search_locations:
         raise ModuleNotFoundError(
             "Digits: come with scikit-learn, which is not installed: pip install 'tritensor[examples]'", name="sklearn"

@@ -43,9 +43,9 @@ class FakeData(VisionDataset):
         self.size, self.num_classes, self.image_size, self.random_offset = size, num_classes, image_size, random_offset
 
     def __getitem__(self, index: int) -> tuple[Any, Any]:
-        if index >= len(self):
+        if index >= len(self):  # a loop over the data set ends by IndexError
             raise OutOfRangeError(f"FakeData: index {index} is out of range for {len(self)} samples")
-        generator = Generator().manual_seed(index + self.random_offset)
+        generator = Generator().manual_seed(index + self.random_offset)  # a sample does not depend on those that were read before
         image = randn(*self.image_size, generator=generator)
         target = int(randint(0, self.num_classes, (1,), generator=generator).item())
         return self._transform_sample(to_pil_image(image), target)

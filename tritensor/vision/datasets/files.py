@@ -20,7 +20,7 @@ class PublishedFile(NamedTuple):
 
 def list_mirrors(own: Iterable[str]) -> tuple[str, ...]:
     """Addresses of folders: the one in the environment's TRITENSOR_DATASET_MIRROR first, then a data set's own."""
-    asked = os.environ.get("TRITENSOR_DATASET_MIRROR", "")
+    asked = os.environ.get("TRITENSOR_DATASET_MIRROR", "")  # machines without the internet have a mirror of their own
     return (*((asked.rstrip("/") + "/",) if asked else ()), *own)
 
 

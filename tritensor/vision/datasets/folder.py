@@ -44,7 +44,7 @@ def make_dataset(
 
     Raises ValueError where not exactly one of `extensions` and `is_valid_file` is given, FileNotFoundError for classes without a file.
     """
-    if (extensions is None) == (is_valid_file is None):
+    if (extensions is None) == (is_valid_file is None):  # both could contradict each other
         raise ArgumentError("make_dataset: extensions and is_valid_file: give one of them, which says what files are taken")
     wanted = is_valid_file or (lambda path: has_file_allowed_extension(path, extensions))  # type: ignore[arg-type]
     directory = os.path.expanduser(directory)
@@ -54,6 +54,7 @@ def make_dataset(
     samples: list[tuple[str, int]] = []
     bare = set(numbers)
     for name in sorted(numbers):
+        # sorted: the same order on every file system
         for folder, _, files in sorted(os.walk(os.path.join(directory, name), followlinks=True)):
             found = [(path, numbers[name]) for file in sorted(files) if wanted(path := os.path.join(folder, file))]
             samples += found

@@ -35,8 +35,8 @@ def read_idx(path: str | os.PathLike[str]) -> np.ndarray:
             f"{os.fspath(path)}: {len(content):,} bytes cannot hold {dims} sizes and {dtype.name} {shape}; the file is cut off or damaged: "
             "remove it and download it again"
         )
-    if dims > _MAX_DIMS or 0 in shape:
+    if dims > _MAX_DIMS or 0 in shape:  # 0 would let any other size pass the check above
         raise CheckpointError(
             f"{os.fspath(path)}: holds {dims} dimensions of sizes {shape[:8]}, which no data set has; remove it and download it again"
         )
-    return np.frombuffer(content, dtype, offset=start).reshape(shape).astype(dtype.newbyteorder("="))
+    return np.frombuffer(content, dtype, offset=start).reshape(shape).astype(dtype.newbyteorder("="))  # a copy, which can be written to

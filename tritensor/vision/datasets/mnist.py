@@ -68,7 +68,7 @@ class MNIST(VisionDataset):
 
     @property
     def raw_folder(self) -> str:
-        """Where downloaded files go: root/MNIST/raw."""
+        """Folder of the downloaded files: root/MNIST/raw."""
         return os.path.join(self.root, type(self).__name__, "raw")
 
     @property
@@ -98,6 +98,7 @@ class MNIST(VisionDataset):
                 raise missing_error(type(self).__name__, [self._stem(kind) + ".gz", self._stem(kind)], self._folders())
             found.append((path, read_idx(path)))
         (images_at, images), (labels_at, labels) = found
+        # files of two halves, or of two data sets, in one folder
         if images.dtype != np.uint8 or images.ndim != 3 or labels.shape != images.shape[:1]:
             raise CheckpointError(
                 f"{type(self).__name__}: {images_at} holds {images.dtype.name} {images.shape} and {labels_at} {labels.dtype.name} {labels.shape}; "
@@ -108,7 +109,7 @@ class MNIST(VisionDataset):
     def download(self) -> None:
         """Get the files that are nowhere to be found. Raises DownloadError."""
         for name, md5 in self.resources:
-            if self._find(name.removesuffix(".gz")) is None:
+            if self._find(name.removesuffix(".gz")) is None:  # unzipped files count as well
                 fetch(PublishedFile(name, md5, self.mirrors), self.raw_folder, type(self).__name__)
 
     def __getitem__(self, index: int) -> tuple[Any, Any]:

@@ -58,7 +58,7 @@ class VisionDataset(Dataset[Any]):
         if transforms is not None and (transform is not None or target_transform is not None):
             raise ArgumentError(f"{type(self).__name__}: transforms and transform/target_transform are given; give one form or the other")
         self.transform, self.target_transform = transform, target_transform
-        if transforms is None and (transform is not None or target_transform is not None):
+        if transforms is None and (transform is not None or target_transform is not None):  # one form for the repr
             transforms = StandardTransform(transform, target_transform)
         self.transforms = transforms
 

@@ -22,7 +22,7 @@ def _without_weights(name: str) -> Callable[..., Any]:
 
     @functools.wraps(build)
     def made(*, weights: Any = None, progress: bool = True, pretrained: bool = False, **kwargs: Any) -> Any:
-        if weights is not None or pretrained:
+        if weights is not None or pretrained:  # no silent network of random weights where trained ones are asked for
             given = f"weights={weights!r}" if weights is not None else "pretrained=True"
             raise NotImplementedError(
                 f"models.{name}: {given}: no weights come with tritensor; build it without, and give load_state_dict a state dict of yours, "

@@ -13,7 +13,7 @@ from tritensor.vision.transforms.functional import get_dimensions
 
 def check_sequence(name: str, what: str, given: Any, lengths: tuple[int, ...] = (2,)) -> Any:
     """A sequence of one of the lengths, as it is. Raises TypeError, ValueError for another."""
-    if not isinstance(given, Sequence) or isinstance(given, str):
+    if not isinstance(given, Sequence) or isinstance(given, str):  # a str is a sequence, too
         raise TypeError(f"{name}: {what} {given!r}; give a sequence of {' or '.join(map(str, lengths))} numbers")
     if len(given) not in lengths:
         raise ArgumentError(f"{name}: {what} {tuple(given)} has {len(given)} numbers; give {' or '.join(map(str, lengths))}")
@@ -40,7 +40,7 @@ def check_fill(name: str, fill: Any) -> Any:
 
 def adapt_fill(fill: Any, img: Any) -> Any:
     """A fill in the form that the functions take: for a tensor a list of floats."""
-    if not isinstance(img, Tensor) or fill is None:
+    if not isinstance(img, Tensor) or fill is None:  # Pillow takes any form; None is black
         return fill
     return [float(fill)] * get_dimensions(img)[0] if isinstance(fill, int | float) else [float(f) for f in fill]
 

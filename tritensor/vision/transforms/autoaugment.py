@@ -98,7 +98,7 @@ class _Augment(Transform):
         name = list(space)[draws.integer(0, len(space))]
         magnitudes, signed = space[name]
         magnitude = 0.0 if magnitudes is None else float(magnitudes[strength(len(magnitudes))])
-        if signed and draws.integer(0, 2):
+        if signed and draws.integer(0, 2):  # drawn for signed operations alone, as torchvision does
             magnitude = -magnitude
         return _apply(img, name, magnitude, self.interpolation, fill)
 
@@ -220,7 +220,7 @@ class AugMix(_Augment):
 
     def forward(self, orig_img: Any) -> Any:
         fill = adapt_fill(self.fill, orig_img)
-        img = orig_img if isinstance(orig_img, Tensor) else F.pil_to_tensor(orig_img)
+        img = orig_img if isinstance(orig_img, Tensor) else F.pil_to_tensor(orig_img)  # mixing is arithmetic
         batch = img.reshape(-1, *img.shape[-3:])  # (n, channels, height, width)
         count, each = batch.shape[0], (batch.shape[0], 1, 1, 1)
         space = self._augmentation_space(*batch.shape[-2:])
@@ -232,7 +232,7 @@ class AugMix(_Augment):
             for _ in range(self.chain_depth if self.chain_depth > 0 else draws.integer(1, 4)):
                 chain = self._apply_random_op(chain, space, lambda bins: draws.integer(0, self.severity), fill)
             mix = mix + weights[:, i].reshape(each).to(batch.device) * chain
-        mix = mix.reshape(img.shape).to(img.dtype)
+        mix = mix.reshape(img.shape).to(img.dtype)  # cut off, as torchvision does
         return mix if isinstance(orig_img, Tensor) else F.to_pil_image(mix)
 
     def _sample_dirichlet(self, count: int, n: int) -> Tensor:

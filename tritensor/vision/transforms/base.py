@@ -31,4 +31,4 @@ class RandomChange(Transform):
         self.p = p
 
     def forward(self, img: Any) -> Any:
-        return self._change(img) if draws.chance(self.p) else img
+        return self._change(img) if draws.chance(self.p) else img  # one draw, whatever is changed: the generator goes on alike

@@ -34,7 +34,7 @@ class ColorJitter(Transform):
         brightness: Any, contrast: Any, saturation: Any, hue: Any
     ) -> tuple[list[int], float | None, float | None, float | None, float | None]:
         """(the order of the four, then the factor of each, None where it has no range)."""
-        order = draws.permutation(4)
+        order = draws.permutation(4)  # the four do not commute
         b, c, s, h = (None if r is None else draws.uniform(r[0], r[1]) for r in (brightness, contrast, saturation, hue))
         return order, b, c, s, h
 
@@ -62,7 +62,7 @@ def _as_factor_range(
         raise TypeError(f"ColorJitter: {what} {given!r}; give a number, or (least, most)")
     if not bound[0] <= low <= high <= bound[1]:
         raise ArgumentError(f"ColorJitter: {what} reaches from {low} to {high}; it must rise, within {bound[0]} to {bound[1]}")
-    return None if low == high == center else (low, high)
+    return None if low == high == center else (low, high)  # None draws nothing and changes nothing
 
 
 class Grayscale(Transform):
@@ -153,7 +153,7 @@ class GaussianBlur(Transform):
     def __init__(self, kernel_size: Any, sigma: float | Sequence[float] = (0.1, 2.0)) -> None:
         super().__init__()
         self.kernel_size = as_pair("GaussianBlur", kernel_size)
-        if any(k <= 0 or k % 2 == 0 for k in self.kernel_size):
+        if any(k <= 0 or k % 2 == 0 for k in self.kernel_size):  # an even kernel has no middle pixel
             raise ArgumentError(f"GaussianBlur: kernel_size {self.kernel_size}; give odd numbers above 0")
         low, high = (sigma, sigma) if isinstance(sigma, int | float) else sigma if len(sigma) == 2 else (0.0, 0.0)
         if not 0.0 < low <= high:

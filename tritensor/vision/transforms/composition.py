@@ -101,7 +101,7 @@ class RandomChoice(RandomTransforms):
         self.p = p
 
     def __call__(self, *args: Any) -> Any:
-        return self.transforms[draws.choice(len(self.transforms), self.p)](*args)
+        return self.transforms[draws.choice(len(self.transforms), self.p)](*args)  # *args: pairs of image and target pass, too
 
     def __repr__(self) -> str:
         return f"{super().__repr__()}(p={self.p})"

@@ -89,14 +89,14 @@ class LinearTransformation(Transform):
             raise ShapeError(
                 f"LinearTransformation: transformation_matrix {tuple(m.shape)}, mean_vector {tuple(v.shape)}; give (n, n) and (n,)"
             )
-        if m.device != v.device or m.dtype != v.dtype:
+        if m.device != v.device or m.dtype != v.dtype:  # found when it is built, not at the first image
             raise ArgumentError(
                 f"LinearTransformation: transformation_matrix is {m.dtype} on {m.device}, mean_vector {v.dtype} on {v.device}"
             )
         self.transformation_matrix, self.mean_vector = m, v
 
     def forward(self, tensor: Tensor) -> Tensor:
-        n = tensor.shape[-3] * tensor.shape[-2] * tensor.shape[-1]
+        n = tensor.shape[-3] * tensor.shape[-2] * tensor.shape[-1]  # leading dimensions are images
         if n != self.mean_vector.shape[0]:
             raise ShapeError(
                 f"LinearTransformation: {tuple(tensor.shape)} has {n} values an image and the matrix takes {self.mean_vector.shape[0]}"

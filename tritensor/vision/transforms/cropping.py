@@ -107,6 +107,7 @@ class RandomCrop(Transform):
             img = F.pad(img, self.padding, self.fill, self.padding_mode)
         _, height, width = F.get_dimensions(img)
         if self.pad_if_needed and width < self.size[1]:
+            # on both sides, as torchvision does: any part of it may be drawn
             img = F.pad(img, [self.size[1] - width, 0], self.fill, self.padding_mode)
         if self.pad_if_needed and height < self.size[0]:
             img = F.pad(img, [0, self.size[0] - height], self.fill, self.padding_mode)
@@ -141,7 +142,7 @@ class RandomResizedCrop(Transform):
             w, h = round(math.sqrt(area * aspect)), round(math.sqrt(area / aspect))
             if 0 < w <= width and 0 < h <= height:
                 return draws.integer(0, height - h + 1), draws.integer(0, width - w + 1), h, w
-        h, w = height, width
+        h, w = height, width  # the whole image, cut to the nearest proportions
         if width / height < min(ratio):
             h = round(width / min(ratio))
         elif width / height > max(ratio):
@@ -222,7 +223,7 @@ class RandomErasing(Transform):
         for _ in range(10):
             area, aspect = height * width * draws.uniform(scale[0], scale[1]), math.exp(draws.uniform(low, high))
             h, w = round(math.sqrt(area * aspect)), round(math.sqrt(area / aspect))
-            if h < height and w < width:
+            if h < height and w < width:  # a rectangle as large as the image would erase all
                 v = randn(channels, h, w, device=img.device) if value is None else tensor(value, device=img.device)[:, None, None]
                 return draws.integer(0, height - h + 1), draws.integer(0, width - w + 1), h, w, v
         return 0, 0, height, width, img

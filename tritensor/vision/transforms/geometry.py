@@ -97,6 +97,7 @@ class RandomAffine(Transform):
         moved = (0, 0)
         if translate is not None:
             far = [share * size for share, size in zip(translate, img_size, strict=True)]
+            # whole pixels: an image that is only moved stays sharp
             moved = (round(draws.uniform(-far[0], far[0])), round(draws.uniform(-far[1], far[1])))
         scale = 1.0 if scale_ranges is None else draws.uniform(scale_ranges[0], scale_ranges[1])
         shear_x = 0.0 if shears is None else draws.uniform(shears[0], shears[1])
@@ -174,7 +175,7 @@ class ElasticTransform(Transform):
         """The displacement (1, height, width, 2) of an image of `size` (height, width)."""
         parts = []
         for far, smooth, length in zip(alpha, sigma, (size[1], size[0]), strict=True):
-            field = rand(1, 1, *size) * 2 - 1
+            field = rand(1, 1, *size) * 2 - 1  # in -1 to 1; blurred, so that neighbours move alike
             if smooth > 0:
                 kernel = int(8 * smooth + 1) | 1  # odd, four deviations to each side
                 field = F.gaussian_blur(field, [kernel, kernel], [smooth, smooth])

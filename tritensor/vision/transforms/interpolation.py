@@ -30,14 +30,14 @@ PILLOW = {
     InterpolationMode.HAMMING: 5,
     InterpolationMode.NEAREST_EXACT: 0,
 }
-_BY_NUMBER = {0: InterpolationMode.NEAREST, **{n: m for m, n in PILLOW.items() if n}}
+_BY_NUMBER = {0: InterpolationMode.NEAREST, **{n: m for m, n in PILLOW.items() if n}}  # two modes have number 0
 
 
 def as_mode(name: str, given: Any) -> InterpolationMode:
     """An InterpolationMode, or the one of Pillow's number. Raises TypeError for what is neither, ValueError for another number."""
     if isinstance(given, InterpolationMode):
         return given
-    if not isinstance(given, int) or isinstance(given, bool):
+    if not isinstance(given, int) or isinstance(given, bool):  # True is an int
         raise TypeError(
             f"{name}: interpolation {given!r}; give an InterpolationMode, such as InterpolationMode.BILINEAR, or Pillow's number of it"
         )

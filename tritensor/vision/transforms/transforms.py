@@ -7,7 +7,7 @@ from tritensor.vision import transforms
 
 def __getattr__(name: str) -> Any:
     """The transform of the name. Raises AttributeError where there is none."""
-    if name.startswith("_") or not hasattr(transforms, name):
+    if name.startswith("_") or not hasattr(transforms, name):  # Python asks modules for dunder names, too
         raise AttributeError(f"module {__name__!r} has no attribute {name!r}")
     return getattr(transforms, name)
 

@@ -19,7 +19,7 @@ def _choose_colours(colors: Any, count: int) -> list[Any]:
     if colors is None:
         return [tuple(int(255 * c) for c in colorsys.hsv_to_rgb(i / max(count, 1), 1.0, 1.0)) for i in range(count)]
     if isinstance(colors, list):
-        if len(colors) < count:
+        if len(colors) < count:  # more are allowed, as in torchvision
             raise ArgumentError(f"draw_bounding_boxes: {len(colors)} colors for {count} boxes; give one for each, or one for all")
         return colors[:count]
     return [colors] * count
@@ -50,7 +50,7 @@ def draw_bounding_boxes(
         raise ArgumentError(f"draw_bounding_boxes: {len(labels)} labels for {len(found)} boxes")
     values = (image * 255 if image.is_floating_point() else image).to(dtypes.uint8).cpu().numpy()
     picture = image_from_array(np.ascontiguousarray(np.broadcast_to(values, (3, *values.shape[1:])).transpose(1, 2, 0)), "RGB")
-    draw = pillow("ImageDraw").Draw(picture, "RGBA" if fill else None)
+    draw = pillow("ImageDraw").Draw(picture, "RGBA" if fill else None)  # only RGBA blends with the picture below
     for box, colour, label in zip(found, _choose_colours(colors, len(found)), labels or [None] * len(found), strict=True):
         inside = None
         if fill:

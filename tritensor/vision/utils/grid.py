@@ -44,7 +44,7 @@ def make_grid(
         raise ShapeError(f"make_grid: tensor {tuple(tensor.shape)} has {tensor.ndim} dimensions; give (n, channels, h, w)")
     images = tensor.reshape((1,) * (4 - tensor.ndim) + tuple(tensor.shape))
     if images.shape[1] == 1:
-        images = cat([images] * 3, 1)
+        images = cat([images] * 3, 1)  # grids are colour images, as torchvision's
     if normalize:
         images = _normalize(images, value_range, scale_each)
     if images.shape[0] == 1:  # as torchvision: one image alone gets no border
@@ -66,7 +66,7 @@ def _normalize(images: Tensor, value_range: Any, scale_each: bool) -> Tensor:
 
     def scale(x: Tensor) -> Tensor:
         low, high = value_range or (float(x.min()), float(x.max()))
-        return (x.clamp(low, high) - low) / max(high - low, 1e-5)
+        return (x.clamp(low, high) - low) / max(high - low, 1e-5)  # an image of one value must not divide by 0
 
     return stack([scale(x) for x in images], 0) if scale_each else scale(images)
 
@@ -80,7 +80,7 @@ def save_image(tensor: Any, fp: Any, format: str | None = None, **kwargs: Any) -
     Raises ValueError for a format that Pillow does not know; and what make_grid raises.
     """
     grid = make_grid(tensor, **kwargs)
-    values = (grid * 255 + 0.5).clamp(0, 255).to(dtypes.uint8).cpu().numpy().transpose(1, 2, 0)
+    values = (grid * 255 + 0.5).clamp(0, 255).to(dtypes.uint8).cpu().numpy().transpose(1, 2, 0)  # + 0.5: rounded, where a cast cuts off
     image = image_from_array(np.ascontiguousarray(values))
     if not isinstance(fp, str | os.PathLike):
         image.save(fp, format=format)

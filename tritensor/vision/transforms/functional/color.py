@@ -17,7 +17,7 @@ from tritensor.vision.transforms.functional.images import as_float, check_channe
 
 
 def _require_positive(name: str, what: str, factor: float) -> None:
-    if factor < 0:
+    if factor < 0:  # Pillow takes negative factors, tensors would clip to black
         raise ArgumentError(f"{name}: {what} {factor} is below 0")
 
 
@@ -42,7 +42,7 @@ def adjust_contrast(img: Any, contrast_factor: float) -> Any:
     _require_positive("adjust_contrast", "contrast_factor", contrast_factor)
     check_channels(img, "adjust_contrast")
     grey = rgb_to_grayscale(img) if get_dimensions(img)[0] == 3 else img
-    dims = (-3, -2, -1) if img.ndim > 2 else (-2, -1)
+    dims = (-3, -2, -1) if img.ndim > 2 else (-2, -1)  # one mean for each image of a batch
     return blend(img, as_float(grey).mean(dim=dims, keepdim=True), contrast_factor)
 
 
@@ -63,13 +63,13 @@ def adjust_hue(img: Any, hue_factor: float) -> Any:
     if not -0.5 <= hue_factor <= 0.5:
         raise ArgumentError(f"adjust_hue: hue_factor {hue_factor} is not in [-0.5, 0.5]")
     if is_pil(img, "adjust_hue"):
-        if img.mode in ("L", "1", "I", "F"):
+        if img.mode in ("L", "1", "I", "F"):  # grey has no hue
             return img
         h, s, v = img.convert("HSV").split()
         turned = np.array(h, np.uint8) + np.int32(hue_factor * 255).astype(np.uint8)  # wraps around, as the wheel does
         return pillow().merge("HSV", (image_from_array(turned, "L"), s, v)).convert(img.mode)
     check_channels(img, "adjust_hue")
-    if get_dimensions(img)[0] == 1:
+    if get_dimensions(img)[0] == 1:  # grey has no hue
         return img
     h, s, v = _rgb_to_hsv(convert_image_dtype(img, dtypes.float32))
     return convert_image_dtype(_hsv_to_rgb((h + hue_factor) % 1.0, s, v), img.dtype)

@@ -74,7 +74,7 @@ def to_pil_image(pic: Any, mode: str | None = None) -> Any:
         raise ShapeError(
             f"to_pil_image: pic {tuple(pic.shape)} has {values.ndim} dimensions; give (channels, height, width), or (height, width)"
         )
-    values = values if values.ndim == 3 else values[:, :, None]
+    values = values if values.ndim == 3 else values[:, :, None]  # one path for grey and colours
     channels = values.shape[2]
     if channels not in (1, 2, 3, 4):
         raise ShapeError(f"to_pil_image: pic {tuple(pic.shape)} has {channels} channels; an image has 1 to 4")
@@ -114,11 +114,11 @@ def convert_image_dtype(image: Tensor, dtype: Any = dtypes.float32) -> Tensor:
             raise DTypeError(
                 f"convert_image_dtype: {image.dtype.name} has fewer digits than {kind.name}, so most of its values could not be reached"
             )
-        return (image * (max_value(kind) + 1.0 - 1e-3)).to(kind)
+        return (image * (max_value(kind) + 1.0 - 1e-3)).to(kind)  # 1.0 becomes 255, and every level has as wide a range of floats
     if floating:
         return image.to(kind) / float(max_value(image.dtype))
     before, after = max_value(image.dtype), max_value(kind)
-    if before > after:
+    if before > after:  # by a shift: the highest bits stay
         return (image // ((before + 1) // (after + 1))).to(kind)
     return image.to(kind) * ((after + 1) // (before + 1))
 
@@ -135,7 +135,7 @@ def normalize(tensor: Tensor, mean: Sequence[float], std: Sequence[float], inpla
     if tensor.ndim < 3:
         raise ShapeError(f"normalize: tensor {tuple(tensor.shape)} has {tensor.ndim} dimensions; give (..., channels, height, width)")
     centre, width = (_per_channel(v, tensor) for v in (mean, std))
-    if not width.divides:
+    if not width.divides:  # infinities would show only in the loss
         raise ArgumentError(f"normalize: std {std} is 0 in {tensor.dtype.name}, and would be divided by")
     if inplace:
         return tensor.sub_(centre.values).div_(width.values)

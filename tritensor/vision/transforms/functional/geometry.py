@@ -34,7 +34,7 @@ def _resized_shape(height: int, width: int, size: Any, max_size: int | None) -> 
     size = [size] if isinstance(size, int) else list(size)
     if len(size) not in (1, 2):
         raise ArgumentError(f"resize: size {tuple(size)}; give (height, width), or the length of the shorter edge")
-    if len(size) == 2:
+    if len(size) == 2:  # both given: nothing is in proportion
         if max_size is not None:
             raise ArgumentError(f"resize: max_size {max_size} goes with the length of the shorter edge, and size is {tuple(size)}")
         return int(size[0]), int(size[1])
@@ -60,7 +60,7 @@ def resize(
     of_pillow = is_pil(img, "resize")
     _, height, width = get_dimensions(img)
     new = _resized_shape(height, width, size, max_size)
-    if new == (height, width):
+    if new == (height, width):  # as torchvision: the image itself, not a copy
         return img
     if of_pillow:
         if antialias is False:
@@ -70,6 +70,7 @@ def resize(
         raise ArgumentError(f"resize: {mode.value} is Pillow's alone; for a tensor give nearest, nearest-exact, bilinear or bicubic")
     smooth = mode.value in ("bilinear", "bicubic")
     values = as_batch(img)
+    # weights of integers and halves would be rounded
     values = values if values.dtype.name in ("float32", "float64") else values.to(dtypes.float32)
     out = F.interpolate(
         values, size=new, mode=mode.value, align_corners=False if smooth else None, antialias=bool(antialias) and smooth
@@ -119,9 +120,9 @@ def _source_indices(n: int, before: int, after: int, mode: str) -> np.ndarray:
     if mode == "edge":
         return at.clip(0, n - 1)
     if mode == "symmetric":
-        at = at % (2 * n)
+        at = at % (2 * n)  # a mirrored image repeats after two lengths
         return np.where(at < n, at, 2 * n - 1 - at)
-    if max(before, after) >= n:
+    if max(before, after) >= n:  # a reflection without the edge has n - 1 rows
         raise ArgumentError(
             f"pad: {max(before, after)} rows are to be reflected, and {n - 1} stand behind the edge; give less padding, or 'symmetric'"
         )
@@ -167,7 +168,7 @@ def crop(img: Any, top: int, left: int, height: int, width: int) -> Any:
     h, w = img.shape[-2:]
     bottom, right = top + height, left + width
     part = img[..., max(top, 0) : max(bottom, 0), max(left, 0) : max(right, 0)]
-    if top >= 0 and left >= 0 and bottom <= h and right <= w:
+    if top >= 0 and left >= 0 and bottom <= h and right <= w:  # the usual case: a view, nothing is copied
         return part
     missing = [max(min(right, 0) - left, 0), max(min(bottom, 0) - top, 0), max(right - max(w, left), 0), max(bottom - max(h, top), 0)]
     return pad(part, missing)
@@ -212,6 +213,6 @@ def erase(img: Any, i: int, j: int, h: int, w: int, v: Any, inplace: bool = Fals
     """A tensor whose rows i to i + h and columns j to j + w hold `v`; `inplace` writes into it. Raises TypeError for no tensor."""
     if not isinstance(img, Tensor):
         raise TypeError(f"erase: img is a {type(img).__name__}; give a tensor")
-    out = img if inplace else img.clone()
+    out = img if inplace else img.clone()  # the images of a data set are shared
     out[..., i : i + h, j : j + w] = v
     return out

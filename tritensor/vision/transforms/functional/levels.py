@@ -47,7 +47,7 @@ def solarize(img: Any, threshold: float) -> Any:
     if is_pil(img, "solarize"):
         return pillow("ImageOps").solarize(img, threshold)
     check_channels(img, "solarize", 3)
-    if threshold > max_value(img.dtype):
+    if threshold > max_value(img.dtype):  # as torchvision: most likely a threshold for bytes
         raise TypeError(f"solarize: threshold {threshold} is above {max_value(img.dtype)}, the most of {img.dtype.name}")
     return where(img >= threshold, invert(img), img)
 
@@ -70,7 +70,7 @@ def adjust_sharpness(img: Any, sharpness_factor: float) -> Any:
 def _filter_channels(img: Tensor, kernel: Tensor, border: tuple[int, int]) -> Tensor:
     """Each channel under a kernel (height, width), behind a reflected border of (rows, columns)."""
     values = as_batch(as_float(img))
-    if border != (0, 0):
+    if border != (0, 0):  # sharpening leaves the border as it is
         values = F.pad(values, (border[1], border[1], border[0], border[0]), mode="reflect")
     channels = values.shape[1]
     return restore_shape(F.conv2d(values, kernel.expand(channels, 1, *kernel.shape), groups=channels), img)
@@ -91,7 +91,7 @@ def gaussian_blur(img: Any, kernel_size: Any, sigma: Any = None) -> Any:
     sigmas = sigmas * 2 if len(sigmas) == 1 else sigmas
     if len(sigmas) != 2 or min(sigmas) <= 0:
         raise ArgumentError(f"gaussian_blur: sigma {sigma}; give a number above 0, or two (x, y)")
-    values = pil_to_tensor(img) if is_pil(img, "gaussian_blur") else img
+    values = pil_to_tensor(img) if is_pil(img, "gaussian_blur") else img  # Pillow's own blur is an approximation by boxes
     across, down = (_gaussian_weights(k, s, values) for k, s in zip(sizes, sigmas, strict=True))
     out = _filter_channels(values, down[:, None] @ across[None, :], (sizes[1] // 2, sizes[0] // 2))
     return to_pil_image(out, mode=img.mode) if is_pil_image(img) else out
@@ -101,7 +101,7 @@ def _gaussian_weights(size: int, sigma: float, like: Tensor) -> Tensor:
     half = (size - 1) * 0.5
     x = linspace(-half, half, size, dtype=as_float(like[..., :1, :1]).dtype, device=like.device)
     density = (-0.5 * (x / sigma) ** 2).exp()
-    return density / density.sum()
+    return density / density.sum()  # what is cut off is spread, so that brightness stays
 
 
 def autocontrast(img: Any) -> Any:
@@ -128,7 +128,7 @@ def equalize(img: Any) -> Any:
     planes = img.reshape(-1, img.shape[-2] * img.shape[-1]).to(dtypes.int64)  # (channels, pixels)
     counts = zeros(planes.shape[0], 256, dtype=dtypes.int64, device=img.device)
     counts = counts.scatter_add(1, planes, planes * 0 + 1)
-    brightest = counts.gather(1, planes.amax(1, keepdim=True))
+    brightest = counts.gather(1, planes.amax(1, keepdim=True))  # Pillow leaves its last filled level out of the step
     step = (planes.shape[1] - brightest) // 255
     safe = where(step == 0, 1, step)  # step 0: an image of one level, which stays as it is
     below = counts.cumsum(1) - counts

@@ -38,6 +38,7 @@ def rotate(
         return img.rotate(angle, PILLOW[mode], expand, center, fillcolor=as_pil_fill(fill, img, "rotate"))
     _, height, width = get_dimensions(img)
     matrix = _inverse_affine(_offset_from_middle(center, width, height), -angle, (0.0, 0.0), 1.0, (0.0, 0.0))
+    # rotations of a tensor are about its middle: the grid alone grows
     size = _expanded_size(matrix, width, height) if expand else (width, height)
     return _sample_image(img, _affine_grid(img, matrix, size), mode, fill, "rotate")
 
@@ -79,7 +80,7 @@ def perspective(
     if len(startpoints) != 4 or len(endpoints) != 4:
         raise ArgumentError(f"perspective: {len(startpoints)} startpoints and {len(endpoints)} endpoints; give the four corners of each")
     mode = as_mode("perspective", interpolation)
-    c = _perspective_coefficients(startpoints, endpoints)
+    c = _perspective_coefficients(startpoints, endpoints)  # from ends to starts: each pixel asks for its source
     if is_pil(img, "perspective"):
         return img.transform(img.size, 2, c, PILLOW[mode], fillcolor=as_pil_fill(fill, img, "perspective"))  # Pillow's PERSPECTIVE
     _, height, width = get_dimensions(img)
@@ -145,7 +146,7 @@ def _expanded_size(matrix: list[float], width: int, height: int) -> tuple[int, i
 
 
 def _grid_dtype(img: Tensor) -> Any:
-    return dtypes.float64 if img.dtype.name == "float64" else dtypes.float32
+    return dtypes.float64 if img.dtype.name == "float64" else dtypes.float32  # positions in 16 bits would be off by pixels
 
 
 def _pixel_positions(img: Tensor, width: int, height: int, left: float, top: float) -> Tensor:
@@ -171,7 +172,7 @@ def _perspective_coefficients(startpoints: Sequence[Numbers], endpoints: Sequenc
     for (x, y), (u, v) in zip(endpoints, startpoints, strict=True):
         rows += [[x, y, 1, 0, 0, 0, -u * x, -u * y], [0, 0, 0, x, y, 1, -v * x, -v * y]]
     found = np.linalg.lstsq(np.array(rows, np.float64), np.array(startpoints, np.float64).reshape(8), rcond=None)[0]
-    return [float(x) for x in found.astype(np.float32)]
+    return [float(x) for x in found.astype(np.float32)]  # torchvision's precision, so that the same pixels are met
 
 
 def _sample_image(img: Tensor, grid: Tensor, mode: InterpolationMode, fill: Any, name: str) -> Tensor:

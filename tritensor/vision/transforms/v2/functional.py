@@ -23,7 +23,7 @@ def to_image(img: Any) -> Tensor:
 
 def to_dtype(img: Tensor, dtype: Any = dtypes.float32, scale: bool = False) -> Tensor:
     """A tensor in another type; `scale` keeps full brightness full, else values are converted as they are."""
-    return convert_image_dtype(img, dtype) if scale else img.to(dtype)
+    return convert_image_dtype(img, dtype) if scale else img.to(dtype)  # without scale as a tensor's own .to()
 
 
 def __getattr__(name: str) -> Any:

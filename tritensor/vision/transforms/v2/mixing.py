@@ -53,7 +53,7 @@ class _Mixing(nn.Module):
         raise NotImplementedError
 
     def _to_probabilities(self, labels: Tensor) -> Tensor:
-        known = F.one_hot(labels, num_classes=self.num_classes or 0) if labels.ndim == 1 else labels
+        known = F.one_hot(labels, num_classes=self.num_classes or 0) if labels.ndim == 1 else labels  # mixed labels are probabilities
         return known if known.is_floating_point() else known.float()
 
 
@@ -74,8 +74,8 @@ class CutMix(_Mixing):
 
     def _mix_images(self, images: Tensor, share: float) -> tuple[Tensor, float]:
         height, width = images.shape[-2:]
-        x, y = draws.integer(0, width), draws.integer(0, height)
-        half = 0.5 * math.sqrt(1.0 - share)
+        x, y = draws.integer(0, width), draws.integer(0, height)  # its middle, anywhere in the image
+        half = 0.5 * math.sqrt(1.0 - share)  # the box has 1 - share of the area, in the image's proportions
         across, down = int(half * width), int(half * height)
         left, right, top, bottom = max(x - across, 0), min(x + across, width), max(y - down, 0), min(y + down, height)
         out = images.clone()
