@@ -240,26 +240,26 @@ class FileWriter:
         """The folder."""
         return self._log_dir
 
-    def add_event(self, encode_event: Any, step: Any = None, walltime: float | None = None) -> None:
+    def add_event(self, event: Any, step: Any = None, walltime: float | None = None) -> None:
         """Add an Event: tensorboard's message object, or the bytes of one of its fields, such as a summary."""
-        if isinstance(encode_event, bytes):
-            self.add_field(encode_event, step, walltime)
+        if isinstance(event, bytes):
+            self.add_field(event, step, walltime)
             return
-        encode_event.wall_time = time.time() if walltime is None else walltime
+        event.wall_time = time.time() if walltime is None else walltime
         if step is not None:
-            encode_event.step = int(step)
-        self._add(_serialize(encode_event))
+            event.step = int(step)
+        self._add(_serialize(event))
 
     def add_field(self, field: bytes, step: Any = None, walltime: float | None = None) -> None:
         """Add an event of one field, in bytes."""
         try:
-            as_number = None if step is None else int(step)
+            number = None if step is None else int(step)
         except (TypeError, ValueError, OverflowError):
             raise TypeError(f"SummaryWriter: global_step is {step!r}; give an integer, or None") from None
-        if as_number and not -_STEPS <= as_number < _STEPS:
+        if number and not -_STEPS <= number < _STEPS:
             raise ArgumentError(f"SummaryWriter: global_step is {step!r}; an event holds an integer of 64 bits, give one of these")
         try:
-            body = encode_event(field, as_number, walltime)
+            body = encode_event(field, number, walltime)
         except struct.error:
             raise TypeError(f"SummaryWriter: walltime is {walltime!r}; give seconds since 1970, as time.time() does, or None") from None
         self._add(body)

@@ -177,8 +177,8 @@ def _find_scopes(functions: list[Any], calls: _CallRecorder) -> dict[int, str]:
     """The scope of each node, by its number and those at which modules were entered and left."""
     numbered = sorted([(f._sequence_nr(), f) for f in functions if hasattr(f, "_sequence_nr")], key=lambda pair: pair[0])
     found, at, path = {}, 0, ""
-    for as_number, fn in numbered:
-        while at < len(calls.spans) and calls.spans[at][0] <= as_number:
+    for number, fn in numbered:
+        while at < len(calls.spans) and calls.spans[at][0] <= number:
             path = calls.spans[at][1]
             at += 1
         found[id(fn)] = calls.scope(path)

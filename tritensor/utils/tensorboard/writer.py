@@ -112,7 +112,7 @@ class SummaryWriter:
     ) -> None:
         """Several numbers in one chart: each in a run of its own, in a folder <main_tag>_<name> below this one's."""
         if not isinstance(tag_scalar_dict, Mapping):
-            raise TypeError(f"SummaryWriter.add_scalars: tag {main_tag!r} was given {describe(tag_scalar_dict)}; give {{name: as_number}}")
+            raise TypeError(f"SummaryWriter.add_scalars: tag {main_tag!r} was given {describe(tag_scalar_dict)}; give {{name: number}}")
         tag_field = self._encode_tag("add_scalars", main_tag)
         found = {k: as_number("SummaryWriter.add_scalars", f"{main_tag}: {k}", v) for k, v in tag_scalar_dict.items()}
         walltime = time.time() if walltime is None else walltime  # one time for all runs of the chart
