@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 import os
-from collections.abc import Callable
 from typing import Any
 
 import numpy as np
@@ -13,13 +12,13 @@ from tritensor.io.archives import extract
 from tritensor.io.checksums import Checksum, file_digest, is_intact
 from tritensor.vision.datasets.batch_pickle import read_batch
 from tritensor.vision.datasets.files import PublishedFile, fetch, missing_error
-from tritensor.vision.datasets.vision import VisionDataset
+from tritensor.vision.datasets.vision import SplitDataset
 from tritensor.vision.pillow import image_from_array
 
 _PIXELS = 3 * 32 * 32
 
 
-class CIFAR10(VisionDataset):
+class CIFAR10(SplitDataset):
     """Photographs of ten kinds of things: 50,000 for training and 10,000 for tests, 32 x 32 colour pixels; samples are (PIL image, int).
 
     Looked for in `root`: the folder of python batches, that of binary ones, then an archive of either, which is unpacked. Pickles are read
@@ -55,18 +54,7 @@ class CIFAR10(VisionDataset):
     binary_archive, binary_md5 = "cifar-10-binary.tar.gz", "c32a1d4ab5d03f1284b67883e8d87530"
     label_bytes = 1  # before each image of a binary file; the last of them is the label
 
-    def __init__(
-        self,
-        root: str | os.PathLike[str],
-        train: bool = True,
-        transform: Callable[..., Any] | None = None,
-        target_transform: Callable[..., Any] | None = None,
-        download: bool = False,
-    ) -> None:
-        super().__init__(root, transform=transform, target_transform=target_transform)
-        self.train = train
-        if download:
-            self.download()
+    def _load(self) -> None:
         self._unpack()
         self.data, self.targets, self.classes = self._read_batches()
         self.class_to_idx = {name: i for i, name in enumerate(self.classes)}
@@ -112,10 +100,14 @@ class CIFAR10(VisionDataset):
             return self._read_binary()
         raise missing_error(type(self).__name__, [self.base_folder, self.binary_folder, self.filename], [str(self.root)])
 
-    def _check_file(self, name: str, md5: str) -> str:
-        path = self._root_path(self.base_folder, name)
+    def _find_file(self, folder: str, name: str) -> str:
+        path = self._root_path(folder, name)
         if not os.path.isfile(path):
-            raise missing_error(type(self).__name__, [name], [self._root_path(self.base_folder)])
+            raise missing_error(type(self).__name__, [name], [self._root_path(folder)])
+        return path
+
+    def _check_file(self, name: str, md5: str) -> str:
+        path = self._find_file(self.base_folder, name)
         found = file_digest(path, "md5")
         if found != md5:
             raise CheckpointError(
@@ -140,17 +132,12 @@ class CIFAR10(VisionDataset):
         return _to_images(np.concatenate(pixels)), targets, list(names)
 
     def _read_binary(self) -> tuple[np.ndarray, list[int], list[str]]:
-        meta = self._root_path(self.binary_folder, self.binary_meta)
-        if not os.path.isfile(meta):
-            raise missing_error(type(self).__name__, [self.binary_meta], [self._root_path(self.binary_folder)])
-        with open(meta, encoding="ascii", errors="replace") as file:
+        with open(self._find_file(self.binary_folder, self.binary_meta), encoding="ascii", errors="replace") as file:
             names = file.read().split()
         pixels: list[Any] = []
         targets: list[int] = []
         for name, _ in self._split_files():
-            path = self._root_path(self.binary_folder, self.binary_names.format(name))
-            if not os.path.isfile(path):
-                raise missing_error(type(self).__name__, [self.binary_names.format(name)], [self._root_path(self.binary_folder)])
+            path = self._find_file(self.binary_folder, self.binary_names.format(name))
             raw = np.fromfile(path, np.uint8)
             row = self.label_bytes + _PIXELS
             labels = raw[self.label_bytes - 1 :: row][: raw.size // row].astype(int).tolist()  # of whole rows alone
@@ -164,12 +151,6 @@ class CIFAR10(VisionDataset):
 
     def __getitem__(self, index: int) -> tuple[Any, Any]:
         return self._transform_sample(image_from_array(np.ascontiguousarray(self.data[index]), "RGB"), self.targets[index])
-
-    def __len__(self) -> int:
-        return len(self.data)
-
-    def extra_repr(self) -> str:
-        return f"Split: {'Train' if self.train else 'Test'}"
 
 
 class CIFAR100(CIFAR10):

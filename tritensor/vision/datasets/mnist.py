@@ -4,7 +4,6 @@ from __future__ import annotations
 
 import os
 import string
-from collections.abc import Callable
 from typing import Any
 
 import numpy as np
@@ -14,11 +13,11 @@ from tritensor.io.archives import extract
 from tritensor.tensor.core import Tensor
 from tritensor.vision.datasets.files import PublishedFile, fetch, find_first, missing_error
 from tritensor.vision.datasets.idx import read_idx
-from tritensor.vision.datasets.vision import VisionDataset
+from tritensor.vision.datasets.vision import SplitDataset
 from tritensor.vision.pillow import image_from_array
 
 
-class MNIST(VisionDataset):
+class MNIST(SplitDataset):
     """Handwritten digits (LeCun, Cortes, Burges): 60,000 for training and 10,000 for tests, 28 x 28 grey pixels; samples are (PIL image, int).
 
     Files are looked for in `root/MNIST/raw`, `root/MNIST` and `root`, gzipped or not, before anything is downloaded. `data` is a tensor
@@ -52,20 +51,6 @@ class MNIST(VisionDataset):
     ]  # fmt: skip
     training_file, test_file = "training.pt", "test.pt"
 
-    def __init__(
-        self,
-        root: str | os.PathLike[str],
-        train: bool = True,
-        transform: Callable[..., Any] | None = None,
-        target_transform: Callable[..., Any] | None = None,
-        download: bool = False,
-    ) -> None:
-        super().__init__(root, transform=transform, target_transform=target_transform)
-        self.train = train
-        if download:
-            self.download()
-        self.data, self.targets = self._load_data()
-
     @property
     def raw_folder(self) -> str:
         """Folder of the downloaded files: root/MNIST/raw."""
@@ -90,7 +75,7 @@ class MNIST(VisionDataset):
     def _check_exists(self) -> bool:
         return all(self._find(name.removesuffix(".gz")) for name, _ in self.resources)
 
-    def _load_data(self) -> tuple[Tensor, Tensor]:
+    def _load(self) -> None:
         found = []
         for kind in ("images", "labels"):
             path = self._find(self._stem(kind))
@@ -104,7 +89,7 @@ class MNIST(VisionDataset):
                 f"{type(self).__name__}: {images_at} holds {images.dtype.name} {images.shape} and {labels_at} {labels.dtype.name} {labels.shape}; "
                 "these are no images with a label each: remove both and download them again"
             )
-        return Tensor.wrap(images), Tensor.wrap(labels.astype(np.int64))
+        self.data, self.targets = Tensor.wrap(images), Tensor.wrap(labels.astype(np.int64))
 
     def download(self) -> None:
         """Get the files that are nowhere to be found. Raises DownloadError."""
@@ -115,12 +100,6 @@ class MNIST(VisionDataset):
     def __getitem__(self, index: int) -> tuple[Any, Any]:
         image = image_from_array(np.ascontiguousarray(self.data[index].numpy()), "L")
         return self._transform_sample(image, int(self.targets[index]))
-
-    def __len__(self) -> int:
-        return len(self.data)
-
-    def extra_repr(self) -> str:
-        return f"Split: {'Train' if self.train else 'Test'}"
 
 
 class FashionMNIST(MNIST):

@@ -84,3 +84,37 @@ class VisionDataset(Dataset[Any]):
     def extra_repr(self) -> str:
         """Lines of the repr that a subclass adds."""
         return ""
+
+
+class SplitDataset(VisionDataset):
+    """Base of data sets of two halves that can be downloaded: a subclass gives `download()`, and `_load()` which sets `data` and `targets`."""
+
+    data: Any
+    targets: Any
+
+    def __init__(
+        self,
+        root: str | os.PathLike[str],
+        train: bool = True,
+        transform: Callable[..., Any] | None = None,
+        target_transform: Callable[..., Any] | None = None,
+        download: bool = False,
+    ) -> None:
+        super().__init__(root, transform=transform, target_transform=target_transform)
+        self.train = train
+        if download:
+            self.download()
+        self._load()
+
+    def download(self) -> None:
+        """Get the files that are not there. Raises DownloadError."""
+        raise NotImplementedError(f"{type(self).__name__} has no download()")
+
+    def _load(self) -> None:
+        raise NotImplementedError(f"{type(self).__name__} has no _load(); it sets data and targets")
+
+    def __len__(self) -> int:
+        return len(self.data)
+
+    def extra_repr(self) -> str:
+        return f"Split: {'Train' if self.train else 'Test'}"

@@ -26,8 +26,8 @@ Space = dict[str, tuple[np.ndarray | None, bool]]
 def _make_space(bins: int, shear: float, x: float, y: float, turn: float, colour: float, bits: tuple[int, int]) -> Space:
     """The operations, with magnitudes from nothing to the largest given; `bits` are (kept by the weakest, fewer by the strongest) Posterize."""
     signed: Space = {
-        name: (np.linspace(0.0, max_value, bins, dtype=np.float32), True)
-        for name, max_value in (
+        name: (np.linspace(0.0, largest, bins, dtype=np.float32), True)
+        for name, largest in (
             ("ShearX", shear), ("ShearY", shear), ("TranslateX", x), ("TranslateY", y), ("Rotate", turn), ("Brightness", colour),
             ("Color", colour), ("Contrast", colour), ("Sharpness", colour),
         )
