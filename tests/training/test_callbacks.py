@@ -18,11 +18,11 @@ from tritensor.utils import progress
 
 
 def test_the_order_of_hooks() -> None:
-    call_model: list[str] = []
-    notes = type("Notes", (Callback,), {name: lambda self, trainer, *given, name=name: call_model.append(name) for name in HOOKS})
+    called: list[str] = []
+    notes = type("Notes", (Callback,), {name: lambda self, trainer, *given, name=name: called.append(name) for name in HOOKS})
     trained(pairs(6, 6), epochs=1, accumulate=2, callbacks=[notes()], validation=pairs(12))
     batch = ["on_batch_start", "on_after_forward", "on_after_backward"]
-    assert call_model == [
+    assert called == [
         "on_fit_start", "on_epoch_start", *batch, "on_batch_end", *batch, "on_before_optimizer_step", "on_batch_end", "on_validation_start",
         "on_validation_end",
         "on_epoch_end", "on_fit_end",

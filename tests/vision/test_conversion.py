@@ -73,8 +73,8 @@ def test_pictures_of_floats_are_cut_off() -> None:
 @pytest.mark.parametrize("target", ["uint8", "int16", "int32", "int64", "float32", "float64"])
 def test_types_keep_full_brightness(source: str, target: str) -> None:
     from_kind, to_kind = getattr(tt, source), getattr(tt, target)
-    max_value = {"uint8": 255, "int8": 127, "int16": 32767, "int32": 2**31 - 1, "int64": 2**63 - 1}
-    x = tt.tensor([0, 1, max_value.get(source, 1)], dtype=from_kind)
+    largest = {"uint8": 255, "int8": 127, "int16": 32767, "int32": 2**31 - 1, "int64": 2**63 - 1}
+    x = tt.tensor([0, 1, largest.get(source, 1)], dtype=from_kind)
     if (source, target) in (("float32", "int32"), ("float32", "int64"), ("float64", "int64")):
         with pytest.raises(TypeError, match=f"{source} has fewer digits than {target}"):
             F.convert_image_dtype(x, to_kind)
@@ -82,10 +82,10 @@ def test_types_keep_full_brightness(source: str, target: str) -> None:
     found = F.convert_image_dtype(x, to_kind)
     assert found.dtype is to_kind
     if source.startswith("float") and source != "float16":
-        assert int(found[2]) == max_value.get(target, 1)
-    elif source in max_value and target in max_value and max_value[source] <= max_value[target]:
-        assert int(found[2]) == max_value[source] * (max_value[target] + 1) // (max_value[source] + 1)
-    elif source in max_value and target.startswith("float"):
+        assert int(found[2]) == largest.get(target, 1)
+    elif source in largest and target in largest and largest[source] <= largest[target]:
+        assert int(found[2]) == largest[source] * (largest[target] + 1) // (largest[source] + 1)
+    elif source in largest and target.startswith("float"):
         assert float(found[2]) == 1.0
     assert T.ConvertImageDtype(to_kind)(x).dtype is to_kind
 

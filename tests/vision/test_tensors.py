@@ -60,8 +60,8 @@ def test_floats_and_bytes_agree(name: str) -> None:
     scale = 255.0
     found = CALLS[name](ONE.float() / scale)
     assert found.dtype is tt.float32
-    max_value = 2.01 if name in ("contrast", "sharpness") else 1.01  # of bytes, what these blend with is rounded first
-    assert float((found.clamp(0, 1) * scale - CALLS[name](ONE).float()).abs().max()) <= max_value
+    most = 2.01 if name in ("contrast", "sharpness") else 1.01  # of bytes, what these blend with is rounded first
+    assert float((found.clamp(0, 1) * scale - CALLS[name](ONE).float()).abs().max()) <= most
 
 
 def test_places_are_numpys() -> None:

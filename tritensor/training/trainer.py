@@ -126,9 +126,8 @@ class Trainer(Evaluation):
             raise ArgumentError(f"Trainer: autocast is {autocast}; give tritensor.float16 or tritensor.bfloat16")
         self.scaler = GradScaler(self.device.type) if scaler is None and self.autocast is float16 else scaler
         self.checkpoint = None if checkpoint is None else Path(checkpoint) / "last.safetensors"
-        self.checkpoint_every = checkpoint_every
+        self.checkpoint_every, self.progress = checkpoint_every, progress
         self.callbacks = [*callbacks, ProgressBar()] if progress else list(callbacks)
-        self.progress = progress
         self._loss, self._step = loss, step
         self._loaders: tuple[Any, Any] = (None, None)
         self._reset_run()
@@ -352,8 +351,7 @@ class Trainer(Evaluation):
             return
         recent = self.losses[self._epoch_began :]  # of this epoch alone
         rate = float(read_rate(self.optimizer.param_groups[0]))
-        known = {"epoch": self.epoch, "step": self.step, "loss": sum(recent) / len(recent), "lr": rate}
-        known |= self._train_metrics.compute()
+        known = {"epoch": self.epoch, "step": self.step, "loss": sum(recent) / len(recent), "lr": rate, **self._train_metrics.compute()}
         found = {}
         if self._loaders[1] is not None:
             call_hooks(self.callbacks, "on_validation_start", self)
@@ -378,7 +376,7 @@ class Trainer(Evaluation):
     def state_dict(self) -> dict[str, Any]:
         """All that the rest of a run depends on, as it is between two steps."""
         self._read_losses()
-        kept = {name: part for name, part in self._stateful_parts().items() if part is not None}
+        kept = self._stateful_parts()
         return {
             "model": self.model.state_dict(),
             **{name: part.state_dict() for name, part in kept.items()},
@@ -395,7 +393,7 @@ class Trainer(Evaluation):
 
     def load_state_dict(self, state: Mapping[str, Any]) -> None:
         """Go on where `state_dict` was called. Raises CheckpointError, before anything is changed, where it is of another training."""
-        kept = {name: part for name, part in self._stateful_parts().items() if part is not None}
+        kept = self._stateful_parts()
         check_state(state, self.model, kept, self.callbacks, count_batches(self._loaders[0]), self.accumulate)
         self.optimizer.load_state_dict(state["optimizer"])
         self.model.load_state_dict(state["model"])
@@ -414,7 +412,8 @@ class Trainer(Evaluation):
 
     def _stateful_parts(self) -> dict[str, Any]:
         """The parts with a state of their own, besides the model."""
-        return {"optimizer": self.optimizer, "scheduler": self.scheduler, "scaler": self.scaler}
+        parts = {"optimizer": self.optimizer, "scheduler": self.scheduler, "scaler": self.scaler}
+        return {name: part for name, part in parts.items() if part is not None}
 
     def _save(self) -> None:
         if self.checkpoint is not None and self._saved != (self.epoch, self.batch_index):

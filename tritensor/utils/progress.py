@@ -34,30 +34,30 @@ class Bar:
     def __init__(self, title: str, unit: str, total: int | None = None, done: int = 0, delay: float = 0.0, stays: bool = True) -> None:
         self._title, self._unit, self._total, self._done = title, unit, total, done
         self._next = time.monotonic() + delay if delay else 0.0
-        self._load_tqdm: Any = None
+        self._bar: Any = None
         self._printed = False
-        self._choose_display = _choose_display()
-        if self._choose_display == "bar" and (kind := _load_tqdm()) is not None:
+        self._display = _choose_display()
+        if self._display == "bar" and (kind := _load_tqdm()) is not None:
             with warnings.catch_warnings():
                 warnings.simplefilter("ignore")  # a notebook without ipywidgets is told each time
-                self._load_tqdm = kind(desc=title, unit=f" {unit}", total=total, initial=done, file=sys.stderr, delay=delay, leave=stays)
+                self._bar = kind(desc=title, unit=f" {unit}", total=total, initial=done, file=sys.stderr, delay=delay, leave=stays)
         elif total is None and not delay:  # a job of unknown length: at least its name
             self._print(title)
 
     def begin(self, title: str, total: int | None) -> None:
         """Set another title, and the total, once it is known."""
         self._title, self._total = title, total
-        if self._load_tqdm is not None:
-            self._load_tqdm.total = total
-            self._load_tqdm.set_description(title)
+        if self._bar is not None:
+            self._bar.total = total
+            self._bar.set_description(title)
 
     def step(self, note: str = "", by: int = 1) -> None:
         """Note that one part is done, or `by` are; `note` is shown with it."""
         self._done += by
-        if self._load_tqdm is not None:
+        if self._bar is not None:
             if note:
-                self._load_tqdm.set_postfix_str(note, refresh=False)
-            self._load_tqdm.update(by)
+                self._bar.set_postfix_str(note, refresh=False)
+            self._bar.update(by)
         elif time.monotonic() >= self._next or (self._done == self._total and self._shown):
             of = "" if self._total is None else f" of {self._total}"
             self._print(f"{self._title}: {self._done}{of} {self._unit}{note and ', '}{note}")
@@ -70,20 +70,20 @@ class Bar:
 
     def say(self, line: str) -> None:
         """Print a line that stays, above the bar."""
-        if self._load_tqdm is not None:
-            self._load_tqdm.write(line, file=sys.stderr)
+        if self._bar is not None:
+            self._bar.write(line, file=sys.stderr)
         else:
             self._print(line)
 
     def _print(self, line: str) -> None:
-        if self._choose_display != "nothing":
+        if self._display != "nothing":
             self._printed = True
             print(line, file=sys.stderr, flush=True)
 
     def close(self) -> None:
         """Leave the bar as it is, or take it off the screen where it does not stay."""
-        if self._load_tqdm is not None:
-            self._load_tqdm.close()
+        if self._bar is not None:
+            self._bar.close()
 
     def __enter__(self) -> Bar:
         return self

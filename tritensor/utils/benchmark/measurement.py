@@ -33,7 +33,7 @@ def unit_to_english(u: str) -> str:
 
 def trim_sigfig(x: float, n: int) -> float:
     """x rounded to n significant digits."""
-    if not x or not math.isfinite(x):
+    if not x or not math.isfinite(x):  # these have no logarithm
         return float(x)
     scale = 10.0 ** (math.floor(math.log10(abs(x))) + 1 - n)
     return float(round(x / scale) * scale)
@@ -66,7 +66,7 @@ class TaskSpec:
 
     def setup_str(self) -> str:
         """The set-up as a report shows it; nothing where there is none."""
-        if not self.setup or self.setup == "pass":
+        if not self.setup or self.setup == "pass":  # the default set-up says nothing
             return ""
         return f"setup:\n{self.setup}" if "\n" in self.setup else f"setup: {self.setup}"
 
@@ -160,12 +160,12 @@ class Measurement:
         threads = f"{self.task_spec.num_threads} thread{'s' * (self.task_spec.num_threads > 1)}"
         n = len(self.raw_times)
         lines = [self._object_repr(), self.task_spec.summarize()]
-        if n == 1:
+        if n == 1:  # no spread to tell of
             lines += [f"  {self.median / scale:.2f} {unit}", f"  1 measurement, {self.number_per_run} runs , {threads}"]
             return "\n".join(lines)
         low, high = np.quantile(self.times, [0.25, 0.75])
         lines.append(f"  Median: {self.median / scale:.2f} {unit}")
-        if n > 3:
+        if n > 3:  # quartiles of fewer are interpolated between too few times
             lines.append(f"  IQR:    {self.iqr / scale:.2f} {unit} ({low / scale:.2f} to {high / scale:.2f})")
         lines.append(f"  {n} measurements, {self.number_per_run} runs per measurement, {threads}")
         if self.has_warnings:

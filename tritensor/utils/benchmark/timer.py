@@ -146,7 +146,7 @@ class Timer:
 
         def enough(times: list[float]) -> bool:
             took = sum(times)
-            if took < min_run_time or len(times) < 4:
+            if took < min_run_time or len(times) < 4:  # quartiles of fewer than four mean nothing
                 return took >= max_run_time
             return took >= max_run_time or Measurement(1, times, self._task_spec).meets_confidence(threshold)
 

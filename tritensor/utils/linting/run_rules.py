@@ -71,7 +71,7 @@ class _Flow:
             if not list(module.children()):
                 self.made[id(t)] = (path, module)
                 if t.is_floating_point() and not self._bad and not bool(public["isfinite"](t.detach()).all()):
-                    self._bad = True
+                    self._bad = True  # one NaN makes all later ones: the first is the cause
                     what = "what it gives for the sample holds NaN or infinite values"
                     self.slips.append(Slip("not-finite", path, what, "look at its inputs and weights"))
 
@@ -85,15 +85,15 @@ _LAYERS = {
 
 def _check_outputs(outputs: list[Tensor], flow: _Flow, loss: Any) -> Iterator[Slip]:
     """Compare the first output with what the loss takes."""
-    if loss is None or not outputs:
+    if loss is None or not outputs:  # nothing to compare: a loss is optional, and so are tensors among what a model returns
         return
-    for t in outputs[:1]:
+    for t in outputs[:1]:  # a loss takes the first output; others are often hidden states
         path, last = flow.made.get(id(t), ("", None))
         found = list(check_loss(path, last, loss))
         if not found and t.grad_fn is not None:  # a function in forward does what the layer would
             found = list(check_loss(path, last, loss, _LAYERS.get(t.grad_fn.name(), "")))
         yield from found
-        if not t.is_floating_point():
+        if not t.is_floating_point():  # classes, say: no range that a loss would ask for
             continue
         low, high, name = float(t.detach().min()), float(t.detach().max()), loss_name(loss)
         if name == "BCELoss" and (low < 0 or high > 1):
@@ -112,6 +112,7 @@ def _check_unused(model: Module, outputs: list[Tensor]) -> Iterator[Slip]:
             what = "its outputs have no graph: nothing is learned"
             yield Slip("no-graph", "", what, "look for detach(), .data, no_grad or numpy in forward")
         return
+    # not backward(): the user's .grad stays as it is
     grads = grad(tensors, [p for _, p in named], [public["ones_like"](t) for t in tensors], allow_unused=True)
     for (name, _), g in zip(named, grads, strict=True):
         if g is None:
@@ -128,7 +129,7 @@ def _has_dropout(outputs: list[Tensor]) -> bool:
         if id(fn) in seen:
             continue
         seen.add(id(fn))
-        if "dropout" in str(getattr(getattr(fn, "op", None), "name", "")):
+        if "dropout" in str(getattr(getattr(fn, "op", None), "name", "")):  # a layer in eval mode leaves no node: only the function does
             return True
         more = [f for f, _ in fn.next_functions if f is not None]
         held += more

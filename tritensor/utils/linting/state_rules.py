@@ -34,7 +34,7 @@ def _flatten_containers(value: Any, deep: int = 3) -> list[Any]:
     """The members of plain containers, and of those in them."""
     if isinstance(value, dict):
         value = list(value.values())
-    if not isinstance(value, list | tuple | set) or not deep:
+    if not isinstance(value, list | tuple | set) or not deep:  # three levels: a list may hold itself
         return []
     return [
         x for item in value for x in ([item] if not isinstance(item, dict | list | tuple | set) else _flatten_containers(item, deep - 1))
@@ -61,7 +61,7 @@ def check_modes(path: str, module: Module) -> Iterator[Slip]:
 def check_shared(model: Module) -> Iterator[Slip]:
     """One parameter in several places, but for an embedding that is the last layer's weight as well, which is tied on purpose."""
     owners: dict[int, list[tuple[str, str]]] = {}
-    for path, module in model.named_modules(remove_duplicate=False):
+    for path, module in model.named_modules(remove_duplicate=False):  # a module in two places shares its parameters too
         for name, p in module._parameters.items():
             if p is not None:
                 owners.setdefault(id(p), []).append((child_path(path, name), type(module).__name__))
@@ -109,14 +109,14 @@ def check_mixed(model: Module) -> Iterator[Slip]:
     params = [(name, p) for name, p in model.named_parameters() if not is_lazy(p)]
     kinds = Counter(p.dtype.name for _, p in params if p.is_floating_point())
     if len(kinds) > 1 and "float64" in kinds:
-        odd = "float64" if kinds["float64"] * 2 <= kinds.total() else kinds.most_common()[-1][0]
+        odd = "float64" if kinds["float64"] * 2 <= kinds.total() else kinds.most_common()[-1][0]  # the fewer are the mistake
         names = [name for name, p in params if p.dtype.name == odd]
         what = f"{kinds.total()} parameters are of {_format_counts(kinds)}: {_format_names(names)}"
         yield Slip("mixed-types", names[0], what, "call model.float() or model.double()")
     held = [*params, *[(name, b) for name, b in model.named_buffers() if not is_lazy(b)]]
     devices = Counter(str(t.device) for _, t in held)
     if len(devices) > 1:
-        least = devices.most_common()[-1][0]
+        least = devices.most_common()[-1][0]  # most often one layer that was made after model.to(device)
         names = [name for name, t in held if str(t.device) == least]
         what = f"parameters and buffers are on {_format_counts(devices)}: {_format_names(names)} on {least}"
         yield Slip("mixed-devices", names[0], what, "call model.to(device) once all is made")
@@ -142,7 +142,7 @@ def check_optimizer(model: Module, optimizer: Any) -> Iterator[Slip]:
             "make the optimizer of model.parameters(), once the model is whole and on its device",
         )  # fmt: skip
     for name, p in params:
-        if p.requires_grad and id(p) not in given:
+        if p.requires_grad and id(p) not in given:  # a frozen one is left out on purpose
             yield Slip("not-optimized", name, "the optimizer does not have it", "give it to the optimizer, or call requires_grad_(False)")
     for i, group in enumerate(groups):
         if float(group.get("lr", 1.0)) == 0:

@@ -132,6 +132,7 @@ class CIFAR10(SplitDataset):
         return _to_images(np.concatenate(pixels)), targets, list(names)
 
     def _read_binary(self) -> tuple[np.ndarray, list[int], list[str]]:
+        # a damaged name is no reason to refuse the images
         with open(self._find_file(self.binary_folder, self.binary_meta), encoding="ascii", errors="replace") as file:
             names = file.read().split()
         pixels: list[Any] = []

@@ -98,6 +98,7 @@ class MNIST(SplitDataset):
                 fetch(PublishedFile(name, md5, self.mirrors), self.raw_folder, type(self).__name__)
 
     def __getitem__(self, index: int) -> tuple[Any, Any]:
+        # data may have been sliced by the user: Pillow needs rows one after another
         image = image_from_array(np.ascontiguousarray(self.data[index].numpy()), "L")
         return self._transform_sample(image, int(self.targets[index]))
 
@@ -164,6 +165,7 @@ class EMNIST(MNIST):
         return [*super()._folders(), os.path.join(self.raw_folder, "gzip"), os.path.join(str(self.root), "gzip")]
 
     def _check_exists(self) -> bool:
+        # one archive holds all six splits: only this one is unpacked
         return all(self._find(self._stem(kind)) for kind in ("images", "labels"))
 
     def download(self) -> None:

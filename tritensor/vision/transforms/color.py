@@ -42,7 +42,7 @@ class ColorJitter(Transform):
         order, *factors = self.get_params(self.brightness, self.contrast, self.saturation, self.hue)
         adjust = (F.adjust_brightness, F.adjust_contrast, F.adjust_saturation, F.adjust_hue)
         for i in order:
-            if (factor := factors[i]) is not None:
+            if (factor := factors[i]) is not None:  # a factor that was not asked for costs no pass over the image
                 img = adjust[i](img, factor)
         return img
 

@@ -101,6 +101,7 @@ class LinearTransformation(Transform):
             raise ShapeError(
                 f"LinearTransformation: {tuple(tensor.shape)} has {n} values an image and the matrix takes {self.mean_vector.shape[0]}"
             )
+        # the matrix is not moved for each image: that would hide a copy in a training loop
         if tensor.device.type != self.mean_vector.device.type:
             raise DeviceError(f"LinearTransformation: the image is on {tensor.device}, the matrix on {self.mean_vector.device}")
         flat = tensor.reshape(-1, n) - self.mean_vector

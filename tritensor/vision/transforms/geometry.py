@@ -176,7 +176,7 @@ class ElasticTransform(Transform):
         parts = []
         for far, smooth, length in zip(alpha, sigma, (size[1], size[0]), strict=True):
             field = rand(1, 1, *size) * 2 - 1  # in -1 to 1; blurred, so that neighbours move alike
-            if smooth > 0:
+            if smooth > 0:  # no blur asked for: the noise itself
                 kernel = int(8 * smooth + 1) | 1  # odd, four deviations to each side
                 field = F.gaussian_blur(field, [kernel, kernel], [smooth, smooth])
             parts.append(field * far / length)

@@ -16,7 +16,7 @@ from tritensor.vision.pillow import image_from_array, pillow
 
 def _choose_colours(colors: Any, count: int) -> list[Any]:
     """A colour for each of so many: one for all, a list, or evenly around the colour wheel."""
-    if colors is None:
+    if colors is None:  # hues all around the wheel, so that neighbours differ
         return [tuple(int(255 * c) for c in colorsys.hsv_to_rgb(i / max(count, 1), 1.0, 1.0)) for i in range(count)]
     if isinstance(colors, list):
         if len(colors) < count:  # more are allowed, as in torchvision

@@ -121,7 +121,7 @@ def rgb_to_grayscale(img: Any, num_output_channels: int = 1) -> Any:
         grey = img.convert("L")
         return grey if num_output_channels == 1 else pillow().merge("RGB", (grey, grey, grey))
     check_channels(img, "rgb_to_grayscale", 3)
-    if img.shape[-3] == 3:
+    if img.shape[-3] == 3:  # a grey image is grey already, and is copied so that no result shares its memory
         r, g, b = img.unbind(-3)
         out = (0.2989 * r + 0.587 * g + 0.114 * b).to(img.dtype).unsqueeze(-3)
     else:

@@ -77,6 +77,6 @@ def restore_shape(batch: Tensor, img: Tensor) -> Tensor:
     """A batch that was made of `img`, with img's leading dimensions and its type; integers are rounded."""
     shape = (*img.shape[:-3], batch.shape[1]) if img.ndim >= 3 else ()
     out = batch.reshape(*shape, *batch.shape[-2:])
-    if out.dtype == img.dtype:
+    if out.dtype == img.dtype:  # no copy, and nothing to round
         return out
     return (out if img.is_floating_point() else out.round()).to(img.dtype)

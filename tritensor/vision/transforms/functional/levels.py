@@ -85,7 +85,7 @@ def gaussian_blur(img: Any, kernel_size: Any, sigma: Any = None) -> Any:
     sizes = (kernel_size, kernel_size) if isinstance(kernel_size, int) else tuple(kernel_size)
     if len(sizes) != 2 or any(k <= 0 or k % 2 == 0 for k in sizes):
         raise ArgumentError(f"gaussian_blur: kernel_size {kernel_size}; give an odd number, or two (x, y)")
-    if sigma is None:
+    if sigma is None:  # OpenCV's rule for a kernel of that size, as torchvision
         sigma = [k * 0.15 + 0.35 for k in sizes]
     sigmas = (float(sigma),) * 2 if isinstance(sigma, int | float) else tuple(sigma)
     sigmas = sigmas * 2 if len(sigmas) == 1 else sigmas

@@ -57,7 +57,7 @@ def affine(
         raise ArgumentError(f"affine: translate {tuple(translate)}; give (x, y) in pixels")
     if scale <= 0:
         raise ArgumentError(f"affine: scale {scale}; give a number above 0")
-    shear = (shear, 0.0) if isinstance(shear, int | float) else tuple(shear)
+    shear = (shear, 0.0) if isinstance(shear, int | float) else tuple(shear)  # one number is a shear along x
     if len(shear) not in (1, 2):
         raise ArgumentError(f"affine: shear {shear}; give degrees along x, or (x, y)")
     shear = (float(shear[0]), float(shear[-1]))
