@@ -100,6 +100,7 @@ def autocast_decorator(autocast_instance: autocast, func: Callable[..., Any]) ->
 def _cast(value: Any, device_type: str, dtype: DType) -> Any:
     """Floating tensors of a device, but float64, in a type; inside lists, tuples and dictionaries, too."""
     if isinstance(value, Tensor):
+        # float64 was asked for on purpose; PyTorch leaves it, too.
         takes = value.is_floating_point() and value.device.type == device_type and value.itemsize < 8
         return value.to(dtype) if takes else value
     if isinstance(value, dict):

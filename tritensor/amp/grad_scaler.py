@@ -65,6 +65,7 @@ class GradScaler:
 
     def _begin(self, device: Any) -> Tensor:
         if self._scale is None:
+            # Made at the first output: until then the device is not known.
             self._scale = _make_number(self._init_scale, float32, device)
             self._growth_tracker = _make_number(self._init_growth_tracker, int32, device)
         return self._scale
@@ -197,6 +198,7 @@ class GradScaler:
         # Computed on the device by selects: a branch would need the values on the host.
         full = ops.eq(held, self._growth_interval)
         grown = ops.mul(scale, self._growth_factor)
+        # The scale stops below infinity, as PyTorch's kernel has it.
         grown = ops.where(public["isfinite"](grown), grown, scale)
         after = ops.where(bad, ops.mul(scale, self._backoff_factor), ops.where(full, grown, scale))
         count = ops.where(ops.logical_or(bad, full), 0, held)
@@ -258,6 +260,7 @@ class GradScaler:
                 "The source state dict is empty, possibly because it was saved from a disabled instance of GradScaler; leave it out"
             )
         self._init_scale, self._init_growth_tracker = float(state_dict["scale"]), int(state_dict["_growth_tracker"])
+        # In place: steps that are queued read the tensors.
         if self._scale is not None and self._growth_tracker is not None:
             self._scale.fill_(self._init_scale)
             self._growth_tracker.fill_(self._init_growth_tracker)

@@ -162,6 +162,7 @@ def clip(x: Tensor, /, min: Any = None, max: Any = None) -> Tensor:
     if not given:
         # The standard allows both bounds to be missing; PyTorch refuses that.
         return functions.clone(x)
+    # Compared in the common type and cast back: the standard gives x's type.
     common = common_type("clip", x, *given)
     low, high = (to_dtype(v, common) if isinstance(v, Tensor) else v for v in (min, max))
     return to_dtype(functions.clamp(to_dtype(x, common), low, high), kind)

@@ -40,6 +40,7 @@ def _make_several_axes(name: str, doc: str) -> Callable[..., Tensor]:
     return rename_function(call, name, doc)
 
 
+# The standard's parameters are keyword-only and named axis, PyTorch's n and dim go by place.
 made = {n: _make_one_axis(n, doc) for n, doc in _ONE_AXIS.items()} | {n: _make_several_axes(n, doc) for n, doc in _SEVERAL_AXES.items()}
 globals().update(made)
 

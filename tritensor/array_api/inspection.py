@@ -31,6 +31,7 @@ class Info:
     def default_dtypes(self, *, device: Any = None) -> dict[str, DType]:
         """The types of Python's numbers, and of indices."""
         found = {"real floating": dtypes.default_float(), "integral": dtypes.int64, "indexing": dtypes.int64}
+        # Complex kernels do not exist for GPUs.
         return found if _on_gpu(device) else found | {"complex floating": dtypes.default_complex()}
 
     def dtypes(self, *, device: Any = None, kind: str | tuple[str, ...] | None = None) -> dict[str, DType]:

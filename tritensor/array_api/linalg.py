@@ -104,6 +104,7 @@ def pinv(x: Tensor, /, *, rtol: float | Tensor | None = None) -> Tensor:
 
 def qr(x: Tensor, /, *, mode: str = "reduced") -> Any:
     """Q with orthonormal columns and R upper triangular with Q R = x; Q is square for "complete"."""
+    # PyTorch has a third mode, "r", whose Q is empty.
     if mode not in ("reduced", "complete"):
         raise ArgumentError(f"qr: mode is {mode!r}; it is 'reduced' or 'complete'")
     return functions.linalg.qr(require_array("qr", x), mode)

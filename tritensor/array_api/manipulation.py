@@ -29,6 +29,7 @@ def unstack(x: Tensor, /, *, axis: int = 0) -> tuple[Tensor, ...]:
 def expand_dims(x: Tensor, /, axis: int) -> Tensor:
     """x with an axis of size 1 at a place. Raises IndexError for one beyond x's axes."""
     rank = len(require_array("expand_dims", x).array.shape)
+    # PyTorch's IndexError names dim; the standard's users know it as axis.
     if not -rank - 1 <= axis <= rank:
         raise IndexError(f"expand_dims: axis {axis} is out of range for shape {tuple(x.array.shape)}")
     return functions.unsqueeze(x, axis)
@@ -82,6 +83,7 @@ def reshape(x: Tensor, /, shape: tuple[int, ...], *, copy: bool | None = None) -
 def roll(x: Tensor, /, shift: int | tuple[int, ...], *, axis: Axes = None) -> Tensor:
     """Elements moved along axes, round the end; along x flattened for None."""
     if axis is None:
+        # Several shifts of the flattened array add up to one.
         return functions.roll(require_array("roll", x), shift if isinstance(shift, int) else sum(shift))
     axes = axis if isinstance(axis, tuple) else (axis,)
     shifts = shift if isinstance(shift, tuple) else (shift,) * len(axes)
@@ -104,6 +106,7 @@ def tile(x: Tensor, repetitions: tuple[int, ...], /) -> Tensor:
 
 def matrix_transpose(x: Tensor, /) -> Tensor:
     """Matrices with rows for columns. Raises ValueError for fewer than two axes."""
+    # PyTorch's mT lets an array without axes pass; the standard does not.
     if len(require_array("matrix_transpose", x).array.shape) < 2:
         raise ShapeError(f"matrix_transpose: x has shape {tuple(x.array.shape)}; a matrix has two axes or more")
     return functions.transpose(x, -2, -1)

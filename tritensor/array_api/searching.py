@@ -43,6 +43,7 @@ def searchsorted(x1: Tensor, x2: Tensor, /, *, side: str = "left", sorter: Tenso
     if side not in ("left", "right"):
         raise ArgumentError(f"searchsorted: side is {side!r}; it is 'left' or 'right'")
     a, b = promote_operands("searchsorted", x1, x2)
+    # PyTorch wants int64; the standard allows every integer type.
     return functions.searchsorted(a, b, right=side == "right", sorter=None if sorter is None else sorter.to(dtypes.int64))
 
 
@@ -60,6 +61,7 @@ def argsort(x: Tensor, /, *, axis: int = -1, descending: bool = False, stable: b
 
 def _to_nonnegative(indices: Tensor, size: int) -> Tensor:
     """Indices from the end as indices from the front."""
+    # Unsigned indices cannot count from the end.
     return indices if indices.dtype.kind == "uint" else functions.where(indices < 0, indices + size, indices)
 
 
@@ -76,6 +78,7 @@ def take(x: Tensor, indices: Tensor, /, *, axis: int | None = None) -> Tensor:
 def take_along_axis(x: Tensor, indices: Tensor, /, *, axis: int = -1) -> Tensor:
     """The elements at indices along an axis, which differ from line to line."""
     (d,) = normal_axes("take_along_axis", require_array("take_along_axis", x), axis)
+    # PyTorch's gather refuses negative indices.
     return functions.take_along_dim(x, _to_nonnegative(indices, x.array.shape[d]).to(dtypes.int64), d)
 
 

@@ -30,6 +30,7 @@ _SUM_TYPES = {"uint": dtypes.uint64, "int": dtypes.int64, "bool": dtypes.int64}
 def _sum_options(x: Tensor, dtype: DType | None) -> dict[str, DType]:
     """`dtype=` of a sum or product: of integers the default type, with or without a sign; their own of others."""
     kind = x.dtype
+    # PyTorch sums uint8 in int64; the standard keeps the sign's kind.
     wanted = _SUM_TYPES.get(kind.kind, kind) if dtype is None else dtypes.as_dtype(dtype)
     return {} if wanted is kind and kind.kind not in _SUM_TYPES else {"dtype": wanted}
 

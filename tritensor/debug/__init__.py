@@ -64,6 +64,7 @@ class SyncTrace:
         self._lock = locks.lock()
 
     def _note(self, kind: str, line: str) -> None:
+        # Waits are reported from every thread that uses the GPU.
         with self._lock:
             self._seen[kind, line] += 1
 
@@ -116,6 +117,7 @@ def memory_report() -> str:
 
     It walks over all Python objects, so it takes from a hundredth of a second to several.
     """
+    # Loads nn and optim, whose classes say what a tensor is for.
     from tritensor.debug import tensors_alive
 
     return tensors_alive.report()

@@ -52,6 +52,7 @@ def tensor(data: Any, *, dtype: Any = None, device: Any = None, requires_grad: b
     >>> tt.tensor([1.0, 2.0]).dtype, tt.tensor(True).dtype
     (tritensor.float32, tritensor.bool)
     """
+    # A copy of a tensor stays on its device unless another is given.
     where = as_device(device) if device is not None else data.device if isinstance(data, Tensor) else as_device(None)
     return finish_tensor(new_tensor(from_host(parse_values("tensor", data, dtype), where)), requires_grad, pin_memory)
 
@@ -161,6 +162,7 @@ def empty(*size: Any, dtype: Any = None, device: Any = None, pin_memory: bool = 
 
 def _to_number(name: str, fill_value: Any) -> Any:
     """The Python number that a number, or an array or tensor of one element, is."""
+    # numpy scalars and tensors of one element are numbers here.
     value = fill_value.item() if hasattr(fill_value, "item") else fill_value
     if not isinstance(value, bool | int | float | complex):
         raise TypeError(f"{name}: fill_value is {fill_value!r}; give a number")
@@ -194,6 +196,7 @@ def ones_like(x: Tensor, *, dtype: Any = None, device: Any = None, memory_format
 @function(method=False, maker=True)
 def full_like(x: Tensor, fill_value: Any, *, dtype: Any = None, device: Any = None, memory_format: Any = None) -> Tensor:
     """One value in x's shape, dtype, device and layout, or in a memory format."""
+    # Checked against the type before memory is made.
     value = _as_element("full_like", _to_number("full_like", fill_value), x.dtype if dtype is None else dtype)
     return _like(x, value, dtype, device, memory_format)
 
@@ -231,6 +234,7 @@ def _like(x: Tensor, value: Any, dtype: Any, where: Any, memory_format: Any) -> 
 
 def _publish_new(name: str, make: Callable[..., Tensor]) -> None:
     def method(self: Tensor, *given: Any, dtype: Any = None, device: Any = None, **options: Any) -> Tensor:
+        # new_zeros and its like take type and device of the tensor, unless they are given.
         made = make(*given, dtype=self.dtype if dtype is None else dtype, device=self.device if device is None else device, **options)
         return made if type(self.array) is not WrappedArray else transform.current.like(made, self)  # type: ignore[no-any-return]
 
@@ -302,6 +306,7 @@ def from_dlpack(ext_tensor: Any, *, device: Any = None, copy: bool | None = None
         raise TypeError(f"from_dlpack: {type(ext_tensor).__name__} does not speak DLPack; give the array itself, or use tensor(...)")
     else:
         found = new_tensor(dlpack.import_array(ext_tensor))
+    # DLPack has no copy to another device of its own: `to` moves it.
     moved = found if device is None else found.to(device)
     if copy is False and moved is not found:
         raise ArgumentError(f"from_dlpack: the memory is on {found.device}, device is {device}; leave copy=False out, or the device")

@@ -58,6 +58,7 @@ def _make_window(name: str, length: Any, symmetric: bool, dtype: Any, device: An
     # The formulas divide by n - 1; a window of one value is 1.
     y = np.ones(n, kind) if n < 2 else np.empty(n, kind)
     if n > 1:
+        # A periodic window is a symmetric one without its last value, so that its spectrum has no seam.
         full = n if symmetric else n + 1
         half = (full + 1) // 2
         places = Positions(full)
@@ -65,6 +66,7 @@ def _make_window(name: str, length: Any, symmetric: bool, dtype: Any, device: An
             last = min(first + CHUNK, half)
             places.first, places.k = first, np.arange(first, last, dtype=np.float64)
             y[first:last] = shape(places)
+        # Mirrored, not computed: both halves agree to the bit.
         y[half:] = y[full - n : full - half][::-1]
     return new_tensor(y if (on := as_device(device)).type == "cpu" else from_host(y, on))
 
@@ -156,6 +158,7 @@ windows: dict[str, Callable[..., Tensor]] = {}
 def _make_public_window(name: str, shape: Shape, M: int, sym: bool, dtype: Any, layout: Any, device: Any, requires_grad: bool) -> Tensor:
     if layout is not None and layout is not strided:
         raise ArgumentError(f"{name}: layout is {layout!r}; tritensor.strided is the only layout")
+    # scipy's functions, which these follow, know no 16-bit types; PyTorch refuses them here.
     if dtypes.of(numpy_type(dtype)).name not in ("float32", "float64"):
         raise ArgumentError(f"{name}: dtype is {dtypes.of(numpy_type(dtype))}; give float32 or float64")
     made = _make_window(name, M, sym, dtype, device, shape)

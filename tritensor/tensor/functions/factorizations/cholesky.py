@@ -58,6 +58,7 @@ def cholesky_solve(B: Tensor, L: Tensor, upper: bool = False) -> Tensor:
 def cholesky_inverse(L: Tensor, upper: bool = False) -> Tensor:
     """The inverse of A from its Cholesky factor L (its upper one if `upper`). Raises LinAlgError where L has a 0 on its diagonal."""
     require_matrices("cholesky_inverse", L, "L", square=True)
+    # LAPACK's potri reports a zero on the diagonal; the triangular solves below would give inf.
     if L.array.size:
         last = L.ndim - 2
         zeros = ops.eq(ops.diagonal(L.detach(), offset=0, dim1=last, dim2=last + 1), 0)
@@ -95,6 +96,7 @@ def ldl_solve(LD: Tensor, pivots: Tensor, B: Tensor, *, hermitian: bool = False)
     """X with A X = B, A given by what ldl_factor made of it; batches broadcast. A derivative raises NoDerivativeError."""
     require_matrices("ldl_solve", LD, "LD", square=True)
     require_matrices("ldl_solve", B, "B")
+    # Pivots of another shape are left to the op, which names the mismatch.
     if tuple(pivots.shape) == tuple(LD.shape[:-1]):
         LD, B = broadcast_batches("ldl_solve", LD, B, ("LD", "B"))
         pivots = expand_batch(pivots, tuple(LD.shape[:-2]), 1)

@@ -129,6 +129,7 @@ def tensorinv(A: Tensor, ind: int = 2) -> Tensor:
     if ind <= 0:
         raise ShapeError(f"tensorinv: ind is {ind}; it must be positive")
     shape = tuple(A.shape)
+    # A tensor that maps tensors is a matrix of their flattened shapes.
     rows, columns = math.prod(shape[:ind]), math.prod(shape[ind:])
     if rows != columns:
         raise ShapeError(f"tensorinv: A {shape} with ind {ind} is {rows} x {columns}; the two products of sizes must be equal")
@@ -139,6 +140,7 @@ def tensorinv(A: Tensor, ind: int = 2) -> Tensor:
 def tensorsolve(A: Tensor, B: Tensor, dims: Sequence[int] | None = None) -> Tensor:
     """X with tensordot(A, X, X.ndim) = B; `dims` of A are moved to its end first. Raises LinAlgError, ShapeError."""
     if dims is not None:
+        # numpy's rule: named dims are the unknowns', which stand last.
         last = [normal_dim("tensorsolve", d, A.ndim) for d in ([dims] if isinstance(dims, int) else dims)]
         A = ops.permute(A, dims=(*[d for d in range(A.ndim) if d not in last], *last))
     shape: Any = tuple(A.shape[B.ndim :])

@@ -48,6 +48,7 @@ def svd(A: Tensor, full_matrices: bool = True, *, driver: str | None = None) -> 
 
 def singular_values(A: Tensor) -> Tensor:
     """Singular values (..., k) from the largest."""
+    # LAPACK does less without the vectors, which only a gradient needs.
     return ops.svd(A, full=False)[1] if _tracked(A) else ops.svdvals(A)
 
 
@@ -102,6 +103,7 @@ def parse_tolerances(name: str, A: Tensor, atol: Any, rtol: Any) -> tuple[Tensor
     """atol and rtol as tensors; rtol is eps times the larger size, or 0 where atol is given. Raises ShapeError where they and the batch do not broadcast."""
     if rtol is None:
         epsilon = float(np.finfo(real_type(A)).eps) * max(A.shape[-2:])
+        # A tensor of tolerances decides for each matrix, without a wait.
         if isinstance(atol, Tensor):
             rtol = ops.where(ops.gt(atol, 0.0), 0.0, epsilon)
         else:
@@ -139,6 +141,7 @@ def _draw_projection(x: Tensor, q: int) -> Tensor:
     shape, dtype = (x.shape[-1], q), dtypes.of(real_type(x))
     if not x.is_complex():
         return randn(*shape, dtype=dtype, device=x.device)
+    # Both parts drawn one after the other, as randn draws complex numbers.
     return ops.complex(randn(*shape, dtype=dtype, device=x.device), randn(*shape, dtype=dtype, device=x.device))
 
 
@@ -152,6 +155,7 @@ def approximate_svd(name: str, A: Tensor, q: int | None, niter: int, M: Tensor |
     if M is not None:
         A = ops.sub(A, ops.expand(M, shape=tuple(A.shape)))
     m, n = A.shape[-2:]
+    # svd_lowrank lets q exceed the sizes in PyTorch, pca_lowrank does not.
     if q < 0 or (q > min(m, n) and name == "pca_lowrank"):
         raise ArgumentError(f"{name}: q is {q} for A {tuple(A.shape)}; it must be between 0 and {min(m, n)}")
     if niter < 0:

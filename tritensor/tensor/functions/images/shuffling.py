@@ -25,6 +25,7 @@ def _check_image(name: str, x: Tensor, factor: int, what: str) -> tuple[tuple[in
 def _rearrange(x: Tensor, apart: tuple[int, ...], order: tuple[int, ...], shape: tuple[int, ...], last: bool) -> Tensor:
     """x with its dimensions taken apart, put in another order and joined to `shape`; channels last again where `last`."""
     y = ops.permute(ops.reshape(x.contiguous(), shape=apart), dims=order)
+    # One copy in the final order: joining the dims after it is a view.
     y = forget_base(ops.reshape(ops.copy(y), shape=shape))
     return ops.permute(y, dims=(0, len(shape) - 1, *range(1, len(shape) - 1))) if last else y
 
@@ -42,6 +43,7 @@ def pixel_shuffle(x: Tensor, upscale_factor: int) -> Tensor:
     if last:
         x = ops.permute(x, dims=(0, 2, 3, 1))
         return _rearrange(x, (lead[0], h, w, c, r, r), (0, 1, 4, 2, 5, 3), (lead[0], h * r, w * r, c), True)
+    # (c, r, r, h, w) -> (c, h, r, w, r): each pixel's factors beside it.
     order = (*range(k), k, k + 3, k + 1, k + 4, k + 2)
     return _rearrange(x, (*lead, c, r, r, h, w), order, (*lead, c, h * r, w * r), False)
 

@@ -19,6 +19,7 @@ from tritensor.tensor.public_api.publish import function
 
 def _broadcast_shape(name: str, x: Tensor, mask: Tensor) -> tuple[int, ...]:
     """The shape that x and a mask, which has to be one, broadcast to."""
+    # Integers would be taken for positions by a reader, and for a mask by the op.
     if mask.array.dtype != np.bool_:
         raise DTypeError(f"{name}: mask is {mask.dtype.name}; it takes bool, such as mask != 0")
     return tuple(broadcast(name, tuple(x.array.shape), tuple(mask.array.shape), labels=("x", "mask")))
@@ -66,6 +67,7 @@ def _unsafe_masked_index(x: Tensor, mask: Tensor, indices: Any, fill: float) -> 
     """x[indices] where mask is True, fill elsewhere, where indices may be out of range."""
     if not x.array.size:
         return ops.full(shape=tuple(mask.array.shape), value=fill, dtype=x.array.dtype, device=x.device)
+    # Out-of-range indices are allowed where the mask hides them: they are clamped, and the result is masked.
     taken = getitem(x, tuple([slice(None) if i is None else i for i in _clamp_indices(x, indices)]))
     return ops.where(mask, taken, dtypes.as_element(x.array.dtype, fill, "_unsafe_masked_index"))
 

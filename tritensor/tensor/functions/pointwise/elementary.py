@@ -25,6 +25,7 @@ def _publish_unary(name: str, doc: str, *aliases: str, inplace: Any = True, out:
     def call(x: Tensor) -> Tensor:
         return ops.abs(x)  # in whose place stands the name of this op: sooner found than by getattr
 
+    # An attribute of `ops` is cached by the interpreter, a getattr with a variable name is not.
     call.__code__ = call.__code__.replace(co_names=tuple(name if n == "abs" else n for n in call.__code__.co_names))
     return function(inplace=inplace, out=out, names=aliases)(rename_function(call, name, doc))
 
@@ -69,6 +70,7 @@ def _require_real(x: Tensor) -> tuple[Tensor]:
     return (x,)
 
 
+# abs_ alone refuses complex numbers: a real result does not fit into their memory in place.
 for _name, (_doc, _aliases) in _UNARY.items():
     _publish_unary(_name, _doc, *_aliases, inplace=_require_real if _name == "abs" else True)
 for _name, _doc in {
@@ -98,6 +100,7 @@ def _publish_rounding(name: str, doc: str, *aliases: str) -> Callable[..., Any]:
     def call(x: Tensor) -> Tensor:
         return getattr(ops, name)(x) if x.dtype.is_floating_point else _copy_exact(name, x)
 
+    # The op itself takes floats only; integers need no rounding.
     doc += " Integers come back copied. Raises DTypeError for complex numbers."
     return function(inplace=True, out=True, names=aliases)(rename_function(call, name, doc))
 
@@ -114,6 +117,7 @@ def round(x: Tensor, *, decimals: int = 0) -> Tensor:
     Raises DTypeError for complex numbers, and for integers with `decimals` below 0.
     """
     if not x.dtype.is_floating_point:
+        # Tens of integers would have to be computed in floats, which lose digits.
         if decimals < 0 and not x.is_complex():
             raise DTypeError(f"round: input is {x.dtype.name}, decimals is {decimals}; tens are rounded of floats, cast it first")
         return _copy_exact("round", x)
@@ -149,6 +153,7 @@ def positive(x: Tensor) -> Tensor:
 @function(inplace=True, out=True)
 def square(x: Tensor) -> Tensor:
     """x * x; whole numbers of bools."""
+    # PyTorch's square of a bool is int64, as its pow is.
     return ops.square(ops.cast(x, dtype=np.dtype(np.int64)) if x.array.dtype == np.bool_ else x)
 
 
@@ -280,6 +285,7 @@ def minimum(x: Tensor, other: Tensor) -> Tensor:
 # -- selection
 def promote_operands(name: str, *values: Any) -> list[Any]:
     """Tensors among the values cast to the type that all of them promote to."""
+    # Numbers stay numbers: they do not outrank the tensors beside them.
     common = dtypes.result_type([v.array if isinstance(v, Tensor) else v for v in values], name)
     return [ops.cast(v, dtype=common) if isinstance(v, Tensor) and v.array.dtype != common else v for v in values]
 
@@ -336,6 +342,7 @@ def masked_fill(x: Tensor, mask: Tensor, value: Operand) -> Tensor:
         raise ShapeError(f"masked_fill: value has shape {tuple(value.array.shape)}; give a number or a 0-d tensor, or use where")
     elif value.array.dtype != x.array.dtype:
         value = ops.cast(value, dtype=x.array.dtype)
+    # PyTorch's masked_fill gives C order, where does not.
     return to_c_order(ops.where(mask, value, x))
 
 
@@ -344,6 +351,7 @@ def nan_to_num(x: Tensor, nan: float | None = None, posinf: float | None = None,
     """x with NaN (by 0) and infinities replaced, infinities by the type's largest and smallest values unless given; so both parts of complex numbers."""
     if x.is_complex():
         return ops.complex(nan_to_num(ops.real(x), nan, posinf, neginf), nan_to_num(ops.imag(x), nan, posinf, neginf))
+    # Integers hold neither NaN nor infinities.
     if x.dtype.kind in _EXACT_KINDS:
         return _copy_in_layout(x)
     # Finite in x's own type: float64's largest number would be infinite in float16.

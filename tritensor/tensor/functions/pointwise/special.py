@@ -26,6 +26,7 @@ def _publish_unary(name: str, op_name: str, doc: str, *aliases: str, everywhere:
     def call(x: Tensor) -> Tensor:
         return getattr(ops, op_name)(x)
 
+    # tritensor.special has no methods and no in-place forms.
     made = function(inplace=inplace and everywhere, out=True, names=aliases, namespace="" if everywhere else "special")(
         rename_function(call, name, doc)
     )
@@ -73,6 +74,7 @@ def _publish_without_gradient(name: str) -> None:
     inner = names[name]
 
     def call(x: Tensor) -> Tensor:
+        # PyTorch registers modified_bessel_i0 without a derivative, and i0 with one.
         return inner(x.detach())
 
     function(namespace="special", out=True)(
@@ -92,6 +94,7 @@ def _publish_binary(name: str, op_name: str, doc: str, second: str = "other") ->
     def call(x: Operand, other: Operand) -> Tensor:
         _require_a_tensor(name, x, other)
         y = getattr(ops, op_name)(x, other)
+        # PyTorch has no derivative of zeta by its first argument.
         return refuse_derivative(name, y, x, by=_BY_FIRST) if name == "zeta" else y
 
     also = {second: "other"} if second != "other" else None
@@ -177,6 +180,7 @@ def mvlgamma(x: Tensor, p: int) -> Tensor:
     y = ops.lgamma(x)
     for k in range(1, p):
         y = ops.add(y, ops.lgamma(ops.sub(x, 0.5 * k)))
+    # PyTorch builds a new tensor of p terms, whose sum lies in C order.
     return to_c_order(ops.add(y, 0.25 * p * (p - 1) * math.log(math.pi)))
 
 

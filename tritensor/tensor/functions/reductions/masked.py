@@ -26,6 +26,7 @@ def cast_operand(x: Tensor, dtype: Any, floating: bool = False) -> Tensor:
         return cast_if_given(x, dtype)
     if x.is_floating_point() or x.is_complex():
         return x
+    # Sums of small integers overflow their own type.
     return ops.cast(x, dtype=dtypes.default_float().numpy if floating else _I64)
 
 
@@ -54,6 +55,7 @@ def _count_unmasked(x: Tensor, mask: Tensor | None, dims: tuple[int, ...], keepd
         if mask is None
         else ops.expand(mask, shape=tuple(x.shape))
     )
+    # Counted as bools in int64, then cast: a float16 sum stops at 2048.
     return ops.cast(ops.sum(seen, dim=dims, keepdim=keepdim), dtype=kind)
 
 
@@ -153,8 +155,10 @@ def _variance(
     """sum of squared distances from the mean of what is seen, over max(0, how many - correction)."""
     if unbiased is not None and correction is not None:
         raise TypeError(f"{name}: unbiased={unbiased} and correction={correction} say the same thing; give correction")
+    # PyTorch's two signatures: unbiased, or correction.
     less = (1 if unbiased is None or unbiased else 0) if correction is None else correction
     x, dims = cast_operand(x, dtype, floating=True), parse_dims(name, x, dim)
+    # The variance of complex numbers is real.
     kind = np.dtype(f"f{x.array.dtype.itemsize // 2}") if x.is_complex() else x.array.dtype
     count = _count_unmasked(x, mask, dims, True, kind)
     # Two passes: the difference of sums of squares would cancel.
@@ -209,6 +213,7 @@ def softmin(x: Tensor, dim: int, *, dtype: Any = None, mask: Tensor | None = Non
 def normalize(x: Tensor, ord: float, dim: int, *, eps: float = 1e-12, dtype: Any = None, mask: Tensor | None = None) -> Tensor:
     """x divided by its norm along dim (by eps where that is smaller), of what the mask shows; 0 elsewhere."""
     x = fill_masked("masked.normalize", cast_operand(x, dtype, floating=True), mask, 0)
+    # Orders below 0 choose the smallest: the zeros in place of masked elements would win.
     seen = ops.where(mask, x, float("inf")) if mask is not None and float(ord) < 0 else x
     return ops.div(x, ops.maximum(vector_norm(seen, float(ord), dim, True), float(eps)))
 
@@ -217,6 +222,7 @@ def normalize(x: Tensor, ord: float, dim: int, *, eps: float = 1e-12, dtype: Any
 def logsumexp(x: Tensor, dim: Dims = None, *, keepdim: bool = False, dtype: Any = None, mask: Tensor | None = None) -> Tensor:
     """log sum e^x over dims of what the mask shows; -inf of nothing. Of integers a whole number, as in PyTorch."""
     x = cast_if_given(x, dtype)
+    # Complex numbers have no lowest; exp(-inf) adds nothing to the sum.
     nothing = -float("inf") if x.is_complex() else _worst_number(x, -1)
     return cast_if_given(
         _logsumexp(fill_masked("masked.logsumexp", x, mask, nothing), parse_dims("masked.logsumexp", x, dim), keepdim), x.dtype

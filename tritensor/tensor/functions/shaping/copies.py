@@ -14,6 +14,7 @@ from tritensor.tensor.public_api.publish import function
 
 def _copy_view(view: Any) -> Any:
     """A contiguous copy of a view, or of each of several."""
+    # ops.copy, not clone: PyTorch's *_copy functions give C order whatever the view's layout.
     return tuple([ops.copy(v) for v in view]) if isinstance(view, tuple) else ops.copy(view)
 
 
@@ -44,6 +45,7 @@ def detach_copy(x: Tensor) -> Tensor:
 @function(method=False, out=True, also={"dtype": "size"})
 def view_copy(x: Tensor, size: Any) -> Tensor:
     """x.view(size), or of a type x.view(dtype), as a copy, which needs no view of that size."""
+    # A dtype reads the bytes anew; a size may be any reshape, because a copy follows.
     return _copy_view(reshaping.view(x, size) if isinstance(size, DType) else reshaping.reshape(x, size))
 
 
@@ -92,6 +94,7 @@ def select_copy(x: Tensor, dim: int, index: int) -> Tensor:
 @function(method=False, out=True)
 def slice_copy(x: Tensor, dim: int = 0, start: int | None = None, end: int | None = None, step: int = 1) -> Tensor:
     """Elements start to end - 1 of a dimension, every `step`-th, as a copy. Raises ValueError for a step below 1."""
+    # PyTorch's slices do not step back; numpy's would.
     if step < 1:
         raise ArgumentError(f"slice_copy: step is {step}; give a positive one")
     if not x.array.shape:

@@ -31,6 +31,7 @@ def select(x: Tensor, dim: int, index: int) -> Tensor:
     """x at one index of a dimension, which goes."""
     shape = x.array.shape
     if type(index) is not int:
+        # numpy integers and 0-d tensors are accepted, bools are not: True would read as 1.
         index = _to_integer("select", index)
     d = normal_dim("select", dim, len(shape))
     n = shape[d] if shape else 0
@@ -93,6 +94,7 @@ def split(x: Tensor, split_size_or_sections: Any, dim: int = 0) -> tuple[Tensor,
     n = x.array.shape[d]
     size = _to_count(split_size_or_sections)
     if size is not None:
+        # A size of 0 splits only what is empty.
         if size < 0 or (size == 0 and n):
             raise ShapeError(f"split: a size of {size} does not split dim {d} of size {n}; give a positive one")
         return mark_parts(_slice_between(x, d, [*range(0, n, size or 1), n] if n else [0, 0]))
@@ -131,6 +133,7 @@ def tensor_split(x: Tensor, indices_or_sections: Any, dim: int = 0) -> tuple[Ten
         for k in range(parts):
             edges.append(edges[-1] + n // parts + (k < n % parts))
         return _slice_between(x, d, edges)
+    # Indices beyond the ends give empty parts, as numpy's do.
     inner = [min(max(i + n if i < 0 else i, 0), n) for i in parse_sizes("tensor_split", (indices_or_sections,))]
     return _slice_between(x, d, [0, *inner, n])
 
@@ -193,6 +196,7 @@ def cat(tensors: Tensors, dim: int = 0, *, out: Tensor | None = None) -> Tensor:
             [1., 1.]])
     """
     given = _to_list("cat", tensors)
+    # PyTorch's legacy rule: a tensor of shape (0,) joins with any others.
     kept = [x for x in given if x.array.shape != (0,)] or given[:1]
     if len(kept) < len(given):  # what is left out still says which type they all promote to
         common = dtypes.result_type([x.array for x in given], "cat")
@@ -206,6 +210,7 @@ def cat(tensors: Tensors, dim: int = 0, *, out: Tensor | None = None) -> Tensor:
     if out is None:
         return made
     for k, x in enumerate(given):
+        # cat writes out piece by piece: an input in the same memory would be overwritten before it is read.
         if out is x or same_memory(x.array, out.array):
             raise ShapeError(f"cat: out shares memory with tensor {k}, which would be overwritten as it is read; give another out")
     return write_out(out, made, "cat")
@@ -227,6 +232,7 @@ def _raise_ndim(x: Tensor, ndim: int) -> Tensor:
     shape = tuple(x.array.shape)
     if len(shape) >= ndim:
         return x
+    # numpy's atleast_3d puts a matrix's new dim last and a vector's on both sides.
     if ndim == 3 and len(shape) == 2:
         return reshape_to(x, (*shape, 1))
     return reshape_to(x, {1: (1,), 2: (1, *shape) if shape else (1, 1), 3: (1, *shape, 1) if shape else (1, 1, 1)}[ndim])
@@ -322,6 +328,7 @@ def repeat_interleave(x: Any = None, repeats: Any = None, dim: int | None = None
         x, dim = reshape_to(x, (x.array.size,)), 0
     d = normal_dim("repeat_interleave", dim, len(x.array.shape))
     shape = tuple(x.array.shape)
+    # One count for all: an expansion and one copy, without indices.
     if isinstance(repeats, int):
         if repeats < 0:
             raise ShapeError(f"repeat_interleave: {repeats} repeats; give 0 or more")
@@ -346,6 +353,7 @@ def repeat_interleave(x: Any = None, repeats: Any = None, dim: int | None = None
 def flip(x: Tensor, *dims: Any) -> Tensor:
     """The elements in reverse order along dimensions: `x.flip(0, 1)`; a copy. None named: along all."""
     ndim = len(x.array.shape)
+    # numpy's flip without axes turns all dims around.
     given = None if not dims or dims[0] is None else parse_sizes("flip", dims)
     return ops.flip(x, dims=normal_dims("flip", given, ndim))
 

@@ -51,6 +51,7 @@ def infer_size(name: str, shape: tuple[int, ...], have: tuple[int, ...]) -> tupl
     """The shape with its one -1 replaced by the size that fits the elements of `have`."""
     if min(shape, default=0) >= 0:
         return shape
+    # Only a shape that holds a -1 pays for the products.
     total = math.prod(have)
     known = math.prod([n for n in shape if n != -1])
     if shape.count(-1) > 1 or min(shape) < -1:
@@ -86,6 +87,7 @@ def view(x: Tensor, *shape: Any) -> Tensor:
 def _view_as_type(x: Tensor, dtype: dtypes.DType) -> Tensor:
     """x's memory as another type, outside of every graph: bytes have no gradient."""
     y = x.detach()
+    # A view of x's own type is x.detach(), as in PyTorch.
     if dtype is not x.dtype:
         y.array = _reinterpret_bytes(x.array, dtype.numpy)
     return y
@@ -107,6 +109,7 @@ def _reinterpret_bytes(a: Any, dtype: np.dtype) -> Any:
 def reshape_to(x: Tensor, shape: tuple[int, ...]) -> Tensor:
     """A view of x where its strides allow one, else a copy."""
     array = x.array
+    # Asked first, not tried: ops.reshape raises where strides allow no view, and an exception costs more.
     if not is_contiguous(array) and math.prod(shape) == array.size and reshape_strides(array.shape, element_strides(array), shape) is None:
         return forget_base(ops.reshape(ops.copy(x), shape=shape))
     return ops.reshape(x, shape=shape)
@@ -149,6 +152,7 @@ def reshape_as(x: Tensor, other: Tensor) -> Tensor:
 @function
 def ravel(x: Tensor) -> Tensor:
     """x in one dimension; a copy unless x is contiguous."""
+    # A view only of C order: numpy's and PyTorch's ravel copy where reshape might still find a view.
     return reshape_to(x, (x.array.size,)) if is_contiguous(x.array) else forget_base(ops.reshape(ops.copy(x), shape=(x.array.size,)))
 
 
@@ -183,6 +187,7 @@ def squeeze(x: Tensor, dim: Any = None) -> Tensor:
         kept = tuple([n for n in shape if n != 1])
     else:
         dims = normal_dims("squeeze", dim, len(shape))
+        # Dims of another size stay silently, as in PyTorch; numpy and the array API refuse them.
         kept = tuple([n for d, n in enumerate(shape) if n != 1 or d not in dims])
     return ops.reshape(x, shape=kept)
 
@@ -200,6 +205,7 @@ def expand_dims(x: Tensor, dim: Any = 0) -> Tensor:
     """numpy's name for unsqueeze; several dims as a tuple."""
     dims = dim if isinstance(dim, tuple | list) else (dim,)
     ndim = len(x.array.shape) + len(dims)
+    # Ascending, so that each insertion leaves the later positions as they were meant.
     places = sorted(normal_dim("expand_dims", d, ndim) for d in dims)
     if len(set(places)) != len(places):
         raise ShapeError(f"expand_dims: dims {tuple(dims)} name a place twice")
@@ -287,6 +293,7 @@ def _conjugate_transpose(x: Tensor) -> Tensor:
 
 
 Tensor.T = property(_reverse_dims)  # type: ignore[assignment, method-assign]
+# Properties take the bare functions: no arguments need validation.
 Tensor.mT = property(matrix_transpose.__wrapped__)  # type: ignore[assignment, method-assign]
 Tensor.H = property(_conjugate_transpose)  # type: ignore[assignment, method-assign]
 Tensor.mH = property(adjoint)  # type: ignore[assignment, method-assign]
@@ -316,6 +323,7 @@ def expand(x: Tensor, *size: Any, implicit: bool = False) -> Tensor:
     want = parse_sizes("expand", size)
     have = x.array.shape
     lead = len(want) - len(have)
+    # -1 is the exception: the list is looked through once for it.
     if min(want, default=0) < 0:
         if any(n < -1 for n in want) or any(n == -1 for n in want[: max(lead, 0)]):
             raise ShapeError(
@@ -392,6 +400,7 @@ def diag_embed(x: Tensor, offset: int = 0, dim1: int = -2, dim2: int = -1) -> Te
     if first == second:
         raise ShapeError(f"diag_embed: dim1 {dim1} and dim2 {dim2} are one dimension; name two")
     n = shape[-1] + abs(offset)
+    # The last dim becomes the diagonal; the others fill the places that are left, in order.
     rest = iter(shape[:-1])
     full = tuple([n if d in (first, second) else next(rest) for d in range(ndim)])
     return ops.pad_diagonal(x, shape=full, offset=int(offset), dim1=first, dim2=second)

@@ -42,6 +42,7 @@ class _Geometry(NamedTuple):
     def within(self, other: _Geometry, shared: bool) -> bool:
         """Whether all of this window lies on another one, some of whose elements may be `shared`."""
         (low, high), (first, last) = self.ends(), other.ends()
+        # A window without gaps is compared by its ends; any other element by element.
         if low > high or (not shared and first <= low and high <= last and last - first + 1 == math.prod(other.shape)):
             return True
         return bool(np.isin(self.places(), other.places()).all())
@@ -62,6 +63,7 @@ def _address(x: Array) -> int:
 
 def _find_base(x: Tensor) -> Tensor:
     """The tensor that owns the memory of which x is a view; x itself where it is none."""
+    # as_strided counts from the memory's start, which is the base's, not the view's.
     return x if x.path is None else x.path[0]
 
 
@@ -91,6 +93,7 @@ def as_strided(x: Tensor, size: Any, stride: Any, storage_offset: int | None = N
     array = root.array
     steps = element_strides(array)
     at = _find_offset(x)
+    # PyTorch's default is x's own offset, not 0.
     first = at if storage_offset is None else int(storage_offset)
     window = _Geometry(parse_sizes("as_strided", (size,)), parse_sizes("as_strided", (stride,)), first)
     own = _Geometry(tuple(x.array.shape), element_strides(x.array), at)
@@ -102,6 +105,7 @@ def as_strided(x: Tensor, size: Any, stride: Any, storage_offset: int | None = N
         return _make_window_on_gaps(root, x, own, window)
     y: Tensor = ops.as_strided(ops.reshape(dense, shape=(array.size,)), shape=window.shape, strides=window.strides, offset=window.offset)
     if root is not x:
+        # What forbids writing x forbids writing a window on it.
         if x.extra is not None and x.extra.origin:
             ensure_extra(y).origin = x.extra.origin
         if x.tracked and state.enabled:
@@ -159,6 +163,7 @@ def dim_order(x: Tensor, *, ambiguity_check: Any = False) -> tuple[int, ...]:
     if not isinstance(ambiguity_check, bool | list) or not all(isinstance(f, MemoryFormat) for f in formats):
         raise TypeError(f"dim_order: ambiguity_check is {ambiguity_check!r}; give a bool or a list of memory formats")
     shape, strides = tuple(x.array.shape), element_strides(x.array)
+    # A dim of size 1 may have any stride: its position cannot be read off.
     unclear = 1 in shape or any(a == b for a, b in itertools.pairwise(strides))
     if ambiguity_check is not False and unclear and sum(x.is_contiguous(f) for f in formats) != 1:
         raise ArgumentError(
@@ -203,6 +208,7 @@ class WindowNode(Node):
     def _gradient(self, g: Tensor) -> Tensor:
         """The gradient summed up in the memory's own order, and read there by the view; shared evenly where it reads twice."""
         (low, high), (first, last) = self.own.ends(), self.window.ends()
+        # One vector that covers both windows: gradients of elements outside x fall away when x reads it.
         low, high = min(low, first), max(high, last)
         summed = self._laid(g, self.window, low, high)
         found = _read_window(summed, self.own, low)

@@ -64,6 +64,7 @@ def _parse_dims(name: str, x: Tensor, s: Sizes, dim: Any) -> tuple[tuple[int, ..
         dims = tuple(range(x.ndim)) if sizes is None else tuple(range(x.ndim - len(sizes), x.ndim))
     else:
         dims = tuple(normal_dim(name, d, x.ndim) for d in ((dim,) if isinstance(dim, int) else tuple(dim)))
+    # numpy's own error would speak of axes that the user has not named.
     if dims and not x.ndim:
         raise OutOfRangeError(f"{name}: a 0-d tensor has no dim to transform; reshape it to (1,)")
     if len(set(dims)) != len(dims):
@@ -89,6 +90,7 @@ def _trim_or_pad(x: Tensor, dims: Sequence[int], lengths: Sequence[int]) -> Tens
         wanted[d] = n
         if n < shape[d]:
             index[d] = slice(0, n)
+    # Trimmed before it is padded: the pad copies only what stays.
     if index != [slice(None)] * x.ndim:
         x = ops.index_view(x, index=tuple(index))
     if list(x.shape) == wanted:
@@ -111,6 +113,7 @@ def _transform_complex(name: str, x: Tensor, dims: tuple[int, ...], lengths: tup
     scale = _parse_norm(name, norm, way)
     if not dims:
         return ops.copy(x)
+    # A real input has half the work: the other half of its spectrum are conjugates.
     return (ops.fft_c2c if x.is_complex() else ops.fft_of_real)(x, dims=dims, scale=scale, inverse=way == "inverse")
 
 
@@ -139,6 +142,7 @@ def _transform_to_real(name: str, x: Tensor, dims: tuple[int, ...], lengths: tup
     if not dims:
         raise ShapeError(f"{name}: there is no dim to transform; name at least one")
     scale = _parse_norm(name, norm, way)
+    # Of a real result's n points the half spectrum holds n // 2 + 1.
     x = _trim_or_pad(_to_transform_type(name, x, True), dims, (*lengths[:-1], lengths[-1] // 2 + 1))
     if len(dims) > 1:
         x = ops.fft_c2c(x, dims=dims[:-1], scale=scale, inverse=way == "inverse")
@@ -151,6 +155,7 @@ def _transform_to_real(name: str, x: Tensor, dims: tuple[int, ...], lengths: tup
 def _parse_real_dim(name: str, x: Tensor, n: Size, dim: int) -> tuple[int, int]:
     """(dim, length of the result) of a transform to real numbers: 2 (m - 1) of m values unless n says otherwise."""
     d, length = _parse_dim(name, x, n, dim)
+    # m values of a half spectrum come from 2 (m - 1) or 2 m - 1 points; the even number is the convention.
     length = 2 * (length - 1) if n is None else length
     _check_lengths(name, (length,))
     return d, length
@@ -181,6 +186,7 @@ def _publish_several_dims(name: str, transform: Callable[..., Tensor], way: str,
     def call(x: Tensor, s: Sizes = None, dim: Any = None, norm: str | None = None) -> Tensor:
         return transform(name, x, *parse(name, x, s, dim), norm, way)
 
+    # The one difference between fft2 and fftn is the default of dim.
     if name.endswith("2"):
         call.__defaults__ = (None, (-2, -1), None)
     _publish(rename_function(call, name, doc))
@@ -247,6 +253,7 @@ def ifftshift(x: Tensor, dim: Any = None) -> Tensor:
 
 
 def _frequencies(name: str, n: int, d: float, half: bool, dtype: Any, where: Any) -> Tensor:
+    # A spacing of 0 would divide by it.
     if n < 0 or d == 0:
         raise ArgumentError(f"{name}: n is {n} and d is {d}; n must not be negative, nor d be 0")
     kind = dtypes.default_float().numpy if dtype is None else dtypes.as_dtype(dtype).numpy

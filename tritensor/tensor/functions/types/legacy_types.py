@@ -43,6 +43,7 @@ class _TensorType(builtins.type):
     def __call__(cls, *data: Any, device: Any = None) -> Tensor:
         """Uninitialised of a shape, or a copy of a sequence, a numpy array or a tensor of this type."""
         on = as_device(device if device is not None else "cuda" if cls.is_cuda else "cpu")
+        # The class says the kind of device: only its number may be chosen.
         if (on.type == "cuda") != cls.is_cuda:
             raise ArgumentError(f"{cls.__name__}: device is {on}, where the type does not live; use tensor(..., device=)")
         # FloatTensor(x) shares x's memory, and refuses other types rather than casting.
@@ -87,6 +88,7 @@ def _parse_type(name: str, given: Any) -> Any:
     """The class meant by a class, a name of one, `Tensor`; or a DType."""
     if isinstance(given, _TensorType | DType):
         return given
+    # torch.Tensor is the class of the default floating type.
     if given is Tensor:
         return _types[dtypes.default_float(), False]
     if isinstance(given, str):
@@ -111,6 +113,7 @@ def type(x: Tensor, dtype: Any = None, non_blocking: bool = False) -> Any:
     wanted = _parse_type("type", dtype)
     if isinstance(wanted, DType):
         return to(x, dtype=wanted, non_blocking=non_blocking)
+    # A tensor on cuda:1 stays there: the class names no number.
     on = None if wanted.is_cuda == x.is_cuda else "cuda" if wanted.is_cuda else "cpu"
     return to(x, device=on, dtype=wanted.dtype, non_blocking=non_blocking)
 
@@ -143,6 +146,7 @@ def set_default_tensor_type(t: Any) -> None:
     Raises TypeError for a type that is not floating.
     """
     wanted = _parse_type("set_default_tensor_type", t)
+    # PyTorch refuses integer types as the default, too.
     if not isinstance(wanted, _TensorType) or wanted.dtype.kind != "float":
         raise TypeError(
             f"set_default_tensor_type: {t!r} is not a floating typed class; give one like DoubleTensor, or use set_default_dtype"

@@ -56,6 +56,7 @@ class finfo(_Limits):
     __slots__ = ("_found",)
 
     def __init__(self, type: Any = None) -> None:
+        # torch.finfo() is that of the default type.
         given = dtypes.default_float() if type is None else dtypes.as_dtype(type)
         if not (given.is_floating_point or given.is_complex):
             raise TypeError(f"finfo: {given} is not a floating type; use iinfo")

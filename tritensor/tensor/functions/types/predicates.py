@@ -61,6 +61,7 @@ def _grad_dtype(self: Tensor) -> Any:
 
 
 def _set_grad_dtype(self: Tensor, value: Any) -> None:
+    # PyTorch allows another type of gradient; here grad has its tensor's type.
     if value is not self.dtype:
         raise GradError(
             f"grad_dtype: {as_dtype(value).name} for a tensor of {self.dtype.name}; a gradient has its tensor's type, cast the tensor"
@@ -117,6 +118,7 @@ def share_memory_(x: Tensor) -> Tensor:
     on the memory of before stay there, and so does what another thread writes meanwhile. On a GPU nothing is done, as in
     PyTorch. Raises OutOfMemoryError where there is no room, nothing moved.
     """
+    # GPU memory is shared with other processes by the driver's handles, not by this.
     if not isinstance(x.array, CudaArray):
         move_to_shared_memory(x)
         provider("multiprocessing")  # from now on Python's queues send tensors without a copy

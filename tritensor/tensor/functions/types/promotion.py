@@ -43,6 +43,7 @@ _RANKS = {"bool": 0, "uint": 1, "int": 1, "float": 2, "float8": 2, "complex": 3}
 @function(method=False, also={"from": "from_"})
 def can_cast(from_: Any, to: Any) -> bool:
     """Whether an in-place result of one type may be stored as another: the kind (bool, integer, floating, complex) must not fall."""
+    # Signedness and width do not count: int64 may be written into int8, as in PyTorch.
     return _RANKS[dtypes.as_dtype(from_).kind] <= _RANKS[dtypes.as_dtype(to).kind]
 
 

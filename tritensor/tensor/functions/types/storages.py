@@ -29,9 +29,11 @@ class _Storage:
     _elements: Array
 
     def __new__(cls, *args: Any, **kwargs: Any) -> Any:
+        # A storage without a tensor has no place in this design: numpy or the allocator owns the memory.
         raise TypeError(f"{cls.__name__}: memory is no object of its own here; make a tensor, and ask it for its storage()")
 
     def _refuse(self, what: str) -> NoReturn:
+        # Writes past the tensor would go uncounted, and autograd would use overwritten values.
         raise TypeError(f"{what}: a storage is for reading here; write to the tensor itself")
 
     def nbytes(self) -> int:
@@ -95,6 +97,7 @@ class _Storage:
         return self
 
     def __getitem__(self, index: Any) -> Any:
+        # A list of numbers, not a storage: TypedStorage is deprecated in PyTorch, and a list shows what is in it.
         if isinstance(index, slice):
             return new_tensor(self._elements)[index].tolist()
         return new_tensor(self._elements)[index].item()
@@ -111,6 +114,7 @@ class _Storage:
         return found
 
 
+# share_memory_ moves storages together with the tensors on their memory.
 ARRAY_SLOTS[_Storage] = _Storage.__dict__["_elements"]
 
 
@@ -147,6 +151,7 @@ class UntypedStorage(_Storage):
     def __eq__(self, other: object) -> bool:
         if not isinstance(other, UntypedStorage):
             return NotImplemented
+        # Two objects for one memory are made at each call: they compare by what they stand for.
         return (self.device, self.data_ptr(), len(self)) == (other.device, other.data_ptr(), len(other))
 
     def __hash__(self) -> int:
