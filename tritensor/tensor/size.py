@@ -9,7 +9,7 @@ from typing import Any
 from tritensor.ground.call_site import spelled
 
 _tuple_item = tuple.__getitem__
-new_size = tuple.__new__  # size_of(Size, ints) looks at none of them
+new_size = tuple.__new__  # new_size(Size, ints) looks at none of them
 
 
 class Size(tuple[int, ...]):

@@ -9,7 +9,7 @@ from tritensor.ground.errors import TransformError
 # Functions that compute on the host from values of their arguments, to a result of a shape that these do not decide: under vmap they run for one
 # example after the other.
 HOST_FUNCTIONS = frozenset(
-    ["bincount", "binomial", "ctc_loss", "dirichlets_drawn", "embedding_bag", "gammas_drawn", "hash_tensor", "histc", "histogram", "histogramdd",
+    ["bincount", "binomial", "ctc_loss", "draw_dirichlets", "embedding_bag", "draw_gammas", "hash_tensor", "histc", "histogram", "histogramdd",
      "linspace", "logspace", "lstsq", "masked_scatter", "multinomial", "poisson", "repeat_interleave", "segment_reduce", "_segment_reduce"]
 )  # fmt: skip
 

@@ -35,7 +35,7 @@ def has_own_cells(a: Array) -> bool:
 
 @functools.lru_cache(4096)
 def _strides_apart(shape: tuple[int, ...], strides: tuple[int, ...]) -> bool:
-    """own_cells of an array of that shape and those strides, in elements."""
+    """has_own_cells of an array of that shape and those strides, in elements."""
     if 0 in shape:
         return True
     steps = sorted([(abs(stride), n) for n, stride in zip(shape, strides, strict=True) if n != 1])
