@@ -232,13 +232,13 @@ class MemoryTrace:
         from tritensor.tensor.core import Tensor
 
         with self._lock:
-            ours = {key for key, (ref, _) in self._alive.items() if ref() is not None}
+            made_here = {key for key, (ref, _) in self._alive.items() if ref() is not None}
         seen: set[int] = set()
         out = []
         # A list first: the loop makes objects, which the collector's own list would show.
         for t in [o for o in gc.get_objects() if isinstance(o, Tensor)]:
             owner = memory_owner(t.array)
-            if id(owner) in ours and id(owner) not in seen:
+            if id(owner) in made_here and id(owner) not in seen:
                 seen.add(id(owner))
                 out.append(t)
         return sorted(out, key=lambda t: -memory_owner(t.array).nbytes)
@@ -291,12 +291,12 @@ def memory_owner(array: Any) -> Any:
 def _find_peaks(changes: list[Change]) -> dict[str, int]:
     """By device the number of the change after which most was held."""
     now: dict[str, int] = {}
-    most: dict[str, int] = {}
+    highest: dict[str, int] = {}
     at: dict[str, int] = {}
     for i, c in enumerate(changes):
         now[c.device] = now.get(c.device, 0) + c.nbytes
-        if now[c.device] > most.get(c.device, 0):
-            most[c.device], at[c.device] = now[c.device], i
+        if now[c.device] > highest.get(c.device, 0):
+            highest[c.device], at[c.device] = now[c.device], i
     return at
 
 

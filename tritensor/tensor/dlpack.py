@@ -80,7 +80,7 @@ def _drop_capsule(capsule: int) -> None:
             _exported.pop(_get_pointer_raw(capsule, name), None)
 
 
-def device_of(array: Array) -> tuple[int, int]:
+def device_id(array: Array) -> tuple[int, int]:
     """(device type, index), as `__dlpack_device__` gives it."""
     return (CUDA, array.device.index or 0) if isinstance(array, CudaArray) else (CPU, 0)
 
@@ -88,7 +88,7 @@ def device_of(array: Array) -> tuple[int, int]:
 def export_array(array: Array, stream: Any, versioned: bool, copied: bool) -> Any:
     """A capsule of an array, memory shared. Raises BufferError for an emulated device's, ArgumentError for a stream that is none."""
     kind = dtypes.of(array.dtype)
-    where = device_of(array)
+    where = device_id(array)
     if isinstance(array, CudaArray):
         # Emulated memory is host memory under a cuda label: a consumer would hand the pointer to the driver.
         if emulated():

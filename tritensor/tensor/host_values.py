@@ -86,7 +86,7 @@ class HostValues:
             return self.to(device)  # type: ignore[attr-defined]
 
     def __dlpack_device__(self) -> tuple[int, int]:
-        return dlpack.device_of(self.array)
+        return dlpack.device_id(self.array)
 
     def __dlpack__(self, *, stream: Any = None, max_version: Any = None, dl_device: Any = None, copy: bool | None = None) -> Any:
         """A DLPack capsule, memory shared unless copy=True or another device (`dl_device`, the CPU's) asks for a copy.

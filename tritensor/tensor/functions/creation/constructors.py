@@ -288,8 +288,8 @@ def meshgrid(*tensors: Tensor, indexing: str = "ij") -> tuple[Tensor, ...]:
         shape[axis] = x.array.size
     out = []
     for axis, x in zip(axes, given, strict=True):
-        lined = ops.reshape(x, shape=tuple(x.array.size if d == axis else 1 for d in range(len(given))))
-        out.append(ops.expand(lined, shape=tuple(shape)))
+        along_axis = ops.reshape(x, shape=tuple(x.array.size if d == axis else 1 for d in range(len(given))))
+        out.append(ops.expand(along_axis, shape=tuple(shape)))
     return tuple(out)
 
 

@@ -204,8 +204,8 @@ def draw_cauchy(shape: tuple[int, ...], kind: np.dtype, on: device, generator: G
     t = ops.add(ops.sub(u, 0.5), 2.0**-54 if kind == np.float64 else 2.0**-25)  # the middle of u's cell: no number of them is 0 or 1/2
     # Near 1/2 the tangent loses all digits of t's distance from the pole; the cotangent of that distance keeps them.
     far = ops.gt(ops.abs(t), 0.25)
-    turned = ops.tan(ops.mul(ops.where(far, ops.sub(0.5, ops.abs(t)), t), math.pi))
-    return ops.where(far, ops.div(ops.sign(t), turned), turned)
+    tangent = ops.tan(ops.mul(ops.where(far, ops.sub(0.5, ops.abs(t)), t), math.pi))
+    return ops.where(far, ops.div(ops.sign(t), tangent), tangent)
 
 
 @function(free=False)

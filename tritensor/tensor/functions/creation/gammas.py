@@ -97,7 +97,7 @@ class Slope(Function):
         )
 
 
-class _Moving(Function):
+class _DrawFunction(Function):
     """What was drawn for concentrations, as their function."""
 
     generate_vmap_rule = True
@@ -111,7 +111,7 @@ class _Moving(Function):
         ctx.save_for_backward(inputs[1], output)
 
 
-class StandardGamma(_Moving):
+class StandardGamma(_DrawFunction):
     """Gamma numbers of rate 1."""
 
     @staticmethod
@@ -119,7 +119,7 @@ class StandardGamma(_Moving):
         return None, g * Slope.apply("standard_gamma_grad", *ctx.saved_tensors)
 
 
-class SampledDirichlet(_Moving):
+class SampledDirichlet(_DrawFunction):
     """Dirichlet vectors."""
 
     @staticmethod

@@ -21,7 +21,7 @@ from tritensor.tensor.functions.shaping.reshaping import parse_sizes
 from tritensor.tensor.public_api.publish import function
 
 
-def _strided(name: str, size: Any, stride: Any, kind: np.dtype, on: Any, pin: bool = False) -> Tensor:
+def _make_strided(name: str, size: Any, stride: Any, kind: np.dtype, on: Any, pin: bool = False) -> Tensor:
     """Uninitialised memory as large as the strides reach, seen through them."""
     shape, steps = parse_sizes(name, (size,)), parse_sizes(name, (stride,))
     if len(shape) != len(steps):
@@ -42,7 +42,7 @@ def empty_strided(size: Any, stride: Any, *, dtype: Any = None, device: Any = No
 
     Raises ShapeError for strides of another number, or negative ones.
     """
-    return _strided("empty_strided", size, stride, numpy_type(dtype), as_device(device), pin_memory)
+    return _make_strided("empty_strided", size, stride, numpy_type(dtype), as_device(device), pin_memory)
 
 
 @function(method=False, maker=True)
@@ -58,14 +58,14 @@ def empty_permuted(size: Any, physical_layout: Any, *, dtype: Any = None, device
     steps = [0] * len(shape)
     for d, step in zip(order, inner, strict=True):
         steps[d] = step
-    return _strided("empty_permuted", shape, steps, numpy_type(dtype), as_device(device))
+    return _make_strided("empty_permuted", shape, steps, numpy_type(dtype), as_device(device))
 
 
 @function(free=False, maker=True)
 def new_empty_strided(x: Tensor, size: Any, stride: Any, *, dtype: Any = None, device: Any = None) -> Tensor:
     """empty_strided of this tensor's dtype and device."""
     kind = x.array.dtype if dtype is None else numpy_type(dtype)
-    return _strided("new_empty_strided", size, stride, kind, x.device if device is None else as_device(device))
+    return _make_strided("new_empty_strided", size, stride, kind, x.device if device is None else as_device(device))
 
 
 @function(method=False)

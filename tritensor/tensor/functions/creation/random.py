@@ -378,9 +378,9 @@ def _pick_weighted(rows: np.ndarray, u: np.ndarray) -> np.ndarray:
 def uniform_(x: Tensor, a: float = 0.0, b: float = 1.0, *, generator: Generator | None = None) -> Tensor:
     """Overwrite x with uniform numbers of [a, b)."""
     _require_inexact("uniform_", x.array.dtype)
-    most = float(ml_dtypes.finfo(x.dtype.to_real().numpy).max)
-    if not (-most <= a <= b <= most and b - a <= most):
-        raise ArgumentError(f"uniform_: [{a}, {b}) is no range of {x.dtype.name}; give a <= b, no further apart than {most:g}")
+    largest = float(ml_dtypes.finfo(x.dtype.to_real().numpy).max)
+    if not (-largest <= a <= b <= largest and b - a <= largest):
+        raise ArgumentError(f"uniform_: [{a}, {b}) is no range of {x.dtype.name}; give a <= b, no further apart than {largest:g}")
     return overwrite(x, draw_uniform_between(a, b, tuple(x.array.shape), x.array.dtype, x.device, generator), "uniform_")
 
 
@@ -424,8 +424,8 @@ def random_(x: Tensor, start: Any = _NO_START, end: Any = _NO_END, *, generator:
     if end is _NO_END and start is not _NO_START:
         low, high = _to_integers("random_", 0, start)
     elif end is None or end is _NO_END:
-        most = exact[x.dtype.name] if x.dtype.name in exact else np.iinfo(x.array.dtype).max
-        low, high = _to_integers("random_", 0 if start is _NO_START else start, int(most) + 1)
+        largest = exact[x.dtype.name] if x.dtype.name in exact else np.iinfo(x.array.dtype).max
+        low, high = _to_integers("random_", 0 if start is _NO_START else start, int(largest) + 1)
     else:
         low, high = _to_integers("random_", 0 if start is _NO_START else start, end)
     _require_range("random_", low, high, x.array.dtype)

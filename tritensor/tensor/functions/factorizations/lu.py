@@ -77,13 +77,13 @@ def permute_rows(x: Tensor, pivots: Tensor, inverse: bool) -> Tensor:
     return ops.gather(x, ops.expand(index, shape=tuple(x.shape)), dim=x.ndim - 2)
 
 
-def solve_factored(name: str, LU: Tensor, pivots: Tensor, B: Tensor, left: bool, turned: bool) -> Tensor:
-    """X with A X = B, A given by its LU; X A = B where not `left`, A^H in A's place where `turned`."""
+def solve_factored(name: str, LU: Tensor, pivots: Tensor, B: Tensor, left: bool, conjugated: bool) -> Tensor:
+    """X with A X = B, A given by its LU; X A = B where not `left`, A^H in A's place where `conjugated`."""
     require_matrices(name, LU, "LU", square=True)
     require_matrices(name, B, "B")
     if not left:
         # X A = B is A^H X^H = B^H.
-        return adjoint(solve_factored(name, LU, pivots, adjoint(B), True, not turned))
+        return adjoint(solve_factored(name, LU, pivots, adjoint(B), True, not conjugated))
     if LU.shape[-1] != B.shape[-2]:
         raise ShapeError(f"{name}: LU {tuple(LU.shape)}, B {tuple(B.shape)}: B must have LU's {LU.shape[-1]} rows")
     if tuple(pivots.shape) != tuple(LU.shape[:-1]):
@@ -93,7 +93,7 @@ def solve_factored(name: str, LU: Tensor, pivots: Tensor, B: Tensor, left: bool,
         raise ArgumentError(f"{name}: pivots is {pivots.dtype.name}; lu_factor gives int32")
     LU, B = broadcast_batches(name, LU, B, ("LU", "B"))
     pivots = expand_batch(pivots, tuple(LU.shape[:-2]), 1)
-    if turned:
+    if conjugated:
         y = ops.solve_triangular(adjoint(LU), B, upper=False)
         return permute_rows(ops.solve_triangular(adjoint(LU), y, upper=True, unitriangular=True), pivots, True)
     y = ops.solve_triangular(LU, permute_rows(B, pivots, False), upper=False, unitriangular=True)

@@ -25,11 +25,6 @@ from tritensor.tensor.public_api.publish import function
 from tritensor.tensor.return_types import return_type
 
 
-def _tracked(x: Tensor) -> bool:
-    """Whether a gradient may be asked, which needs the vectors as well."""
-    return followed(x)
-
-
 def _refuse_driver(name: str, driver: Any) -> None:
     if driver is not None:
         raise ArgumentError(f"{name}: driver={driver!r} chooses among cuSOLVER's; here it is LAPACK's gesdd; leave it out")
@@ -49,7 +44,7 @@ def svd(A: Tensor, full_matrices: bool = True, *, driver: str | None = None) -> 
 def singular_values(A: Tensor) -> Tensor:
     """Singular values (..., k) from the largest."""
     # LAPACK does less without the vectors, which only a gradient needs.
-    return ops.svd(A, full=False)[1] if _tracked(A) else ops.svdvals(A)
+    return ops.svd(A, full=False)[1] if followed(A) else ops.svdvals(A)
 
 
 @function(namespace="linalg", out=True, also={"input": "A"})
@@ -75,7 +70,7 @@ def eigh(A: Tensor, UPLO: str = "L") -> Eigen:
 
 
 def _find_eigenvalues(A: Tensor, upper: bool) -> Tensor:
-    return ops.eigh(A, upper=upper)[0] if _tracked(A) else ops.eigvalsh(A, upper=upper)
+    return ops.eigh(A, upper=upper)[0] if followed(A) else ops.eigvalsh(A, upper=upper)
 
 
 @function(namespace="linalg", out=True, also={"input": "A"})
@@ -93,7 +88,7 @@ def eig(A: Tensor) -> Eigen:
 @function(namespace="linalg", out=True, also={"input": "A"})
 def eigvals(A: Tensor) -> Tensor:
     """Eigenvalues of square matrices: complex, in LAPACK's order. On the CPU only."""
-    return ops.eig(A)[0] if _tracked(A) else ops.eigvals(A)
+    return ops.eig(A)[0] if followed(A) else ops.eigvals(A)
 
 
 # ---------------------------------------------------------------- rank
@@ -163,12 +158,12 @@ def approximate_svd(name: str, A: Tensor, q: int | None, niter: int, M: Tensor |
     # Projections are of the shorter side, which makes the small SVD smaller.
     wide = m < n
     work = adjoint(A) if wide else A
-    turned = adjoint(work)
+    transposed = adjoint(work)
     start = _draw_projection(work, q)
     basis = ops.qr(ops.matmul(work, start), mode="reduced")[0]
     # Orthonormalised after each product: powers of A would lose the small directions to rounding.
     for _ in range(niter):
-        basis = ops.qr(ops.matmul(turned, basis), mode="reduced")[0]
+        basis = ops.qr(ops.matmul(transposed, basis), mode="reduced")[0]
         basis = ops.qr(ops.matmul(work, basis), mode="reduced")[0]
     u, s, vh = ops.svd(ops.matmul(adjoint(basis), work), full=False)
     u, v = ops.matmul(basis, u), adjoint(vh)

@@ -47,9 +47,9 @@ def ldexp(x: Tensor, other: Tensor) -> Tensor:
     if kind.kind in "biu":
         kind = dtypes.default_float().numpy
     y, left = to_dtype(x, kind), to_dtype(other, np.dtype(f"f{kind.itemsize // 2}") if kind.kind == "c" else kind)
-    most = 1 - int(ml_dtypes.finfo(left.array.dtype).minexp)
+    limit = 1 - int(ml_dtypes.finfo(left.array.dtype).minexp)
     for _ in range(3):  # from the smallest subnormal number to the largest
-        now = ops.clamp(left, -most, most)
+        now = ops.clamp(left, -limit, limit)
         y, left = ops.mul(y, ops.pow(2.0, now)), ops.sub(left, now)
     return y
 

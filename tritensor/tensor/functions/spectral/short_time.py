@@ -62,10 +62,10 @@ def _pad_signal(name: str, x: Tensor, left: int, right: int, mode: str) -> Tenso
         return ops.pad_view(x, shape=(*x.shape[:-1], left + n + right), index=(*lead, slice(left, left + n)))
     if mode not in _PAD_MODES:
         raise ArgumentError(f"{name}: pad_mode is {mode!r}; it is one of 'constant', {', '.join(map(repr, _PAD_MODES))}")
-    most = n - 1 if mode == "reflect" else n
-    if mode != "replicate" and max(left, right) > most:
+    limit = n - 1 if mode == "reflect" else n
+    if mode != "replicate" and max(left, right) > limit:
         raise ShapeError(
-            f"{name}: pad_mode {mode!r} of {max(left, right)} on a signal of {n}; at most {most} are there; give a smaller n_fft"
+            f"{name}: pad_mode {mode!r} of {max(left, right)} on a signal of {n}; at most {limit} are there; give a smaller n_fft"
         )
     return x[..., np.pad(np.arange(n), (left, right), mode=_PAD_MODES[mode])]  # type: ignore[call-overload]
 

@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Iterator
-from typing import Any, NoReturn
+from typing import Any, NoReturn, TypeVar
 
 import numpy as np
 
@@ -20,6 +20,8 @@ from tritensor.tensor.functions.creation.memory import from_file
 from tritensor.tensor.public_api.publish import function
 from tritensor.tensor.shared_memory import is_shared as in_shared_memory
 from tritensor.tensor.sharing import ARRAY_SLOTS, move_to_shared_memory
+
+Kind = TypeVar("Kind", bound="_Storage")
 
 
 class _Storage:
@@ -179,27 +181,20 @@ class TypedStorage(_Storage):
         return f"[{spelled('storage.TypedStorage')}(dtype={self.dtype}, device={self.device}) of size {len(self)}]"
 
 
-def make_storage(kind: type, elements: Array) -> Any:
+def make_storage(kind: type[Kind], elements: Array) -> Kind:
     """A storage of just these elements."""
-    found: Any = object.__new__(kind)
-    found._elements = elements
-    return found
-
-
-def _seen(kind: type, x: Any, dtype: np.dtype) -> Any:
-    """The memory of an array as a storage of elements of `dtype`."""
-    return make_storage(kind, storage_vector(x, dtype))
+    made = object.__new__(kind)
+    made._elements = elements
+    return made
 
 
 @function(free=False)
 def untyped_storage(x: Tensor) -> UntypedStorage:
     """The memory that x lies in, in bytes, for reading: nbytes(), data_ptr(), size()."""
-    found: UntypedStorage = _seen(UntypedStorage, x.array, np.dtype(np.uint8))
-    return found
+    return make_storage(UntypedStorage, storage_vector(x.array, np.dtype(np.uint8)))
 
 
 @function(free=False)
 def storage(x: Tensor) -> TypedStorage:
     """The memory that x lies in, in elements of x's type, for reading: nbytes(), data_ptr(), size()."""
-    found: TypedStorage = _seen(TypedStorage, x.array, x.array.dtype)
-    return found
+    return make_storage(TypedStorage, storage_vector(x.array, x.array.dtype))
