@@ -119,10 +119,18 @@ NUTTALL = (0.3635819, 0.4891775, 0.1365995, 0.0106411)
 
 
 # -- the old names
-@function(method=False, maker=True)
-def hann_window(window_length: int, periodic: bool = True, *, dtype: Any = None, device: Any = None) -> Tensor:
-    """(1 - cos(2 pi k / N)) / 2; N is the length, or one less where the window is not periodic."""
-    return _make_window("hann_window", window_length, not periodic, dtype, device, _cosines(0.5, 0.5))
+def _publish_periodic(name: str, shape: Shape, doc: str) -> None:
+    def call(window_length: int, periodic: bool = True, *, dtype: Any = None, device: Any = None) -> Tensor:
+        return _make_window(name, window_length, not periodic, dtype, device, shape)
+
+    function(method=False, maker=True)(rename_function(call, name, doc))
+
+
+_publish_periodic(
+    "hann_window", _cosines(0.5, 0.5), "(1 - cos(2 pi k / N)) / 2; N is the length, or one less where the window is not periodic."
+)
+_publish_periodic("blackman_window", _cosines(*BLACKMAN), "0.42 - cos(2 pi k / N) / 2 + 0.08 cos(4 pi k / N).")
+_publish_periodic("bartlett_window", _triangle, "1 - |2k / N - 1|.")
 
 
 @function(method=False, maker=True)
@@ -131,18 +139,6 @@ def hamming_window(
 ) -> Tensor:
     """alpha - beta cos(2 pi k / N)."""
     return _make_window("hamming_window", window_length, not periodic, dtype, device, _cosines(float(alpha), float(beta)))
-
-
-@function(method=False, maker=True)
-def blackman_window(window_length: int, periodic: bool = True, *, dtype: Any = None, device: Any = None) -> Tensor:
-    """0.42 - cos(2 pi k / N) / 2 + 0.08 cos(4 pi k / N)."""
-    return _make_window("blackman_window", window_length, not periodic, dtype, device, _cosines(*BLACKMAN))
-
-
-@function(method=False, maker=True)
-def bartlett_window(window_length: int, periodic: bool = True, *, dtype: Any = None, device: Any = None) -> Tensor:
-    """1 - |2k / N - 1|."""
-    return _make_window("bartlett_window", window_length, not periodic, dtype, device, _triangle)
 
 
 @function(method=False, maker=True)

@@ -7,7 +7,7 @@ from collections.abc import Sequence
 from tritensor.ground.errors import ArgumentError, DTypeError, ShapeError
 from tritensor.ops.table import ops
 from tritensor.tensor.core import Tensor
-from tritensor.tensor.public_api.publish import function
+from tritensor.tensor.public_api.publish import function, rename_function
 
 MODES = ("bilinear", "nearest", "bicubic")
 PADDINGS = ("zeros", "border", "reflection")
@@ -34,22 +34,16 @@ def _sample_by_numbers(name: str, x: Tensor, grid: Tensor, mode: int, padding: i
     return sample_grid(name, x, grid, *found, align_corners)
 
 
-@function(method=False)
-def grid_sampler(x: Tensor, grid: Tensor, interpolation_mode: int, padding_mode: int, align_corners: bool) -> Tensor:
-    """grid_sample with its modes by number: bilinear, nearest, bicubic; zeros, border, reflection."""
-    return _sample_by_numbers("grid_sampler", x, grid, interpolation_mode, padding_mode, align_corners, (4, 5))
+def _publish_sampler(name: str, doc: str, dims: tuple[int, ...]) -> None:
+    def call(x: Tensor, grid: Tensor, interpolation_mode: int, padding_mode: int, align_corners: bool) -> Tensor:
+        return _sample_by_numbers(name, x, grid, interpolation_mode, padding_mode, align_corners, dims)
+
+    function(method=False)(rename_function(call, name, doc))
 
 
-@function(method=False)
-def grid_sampler_2d(x: Tensor, grid: Tensor, interpolation_mode: int, padding_mode: int, align_corners: bool) -> Tensor:
-    """grid_sampler of images (batch, c, h, w)."""
-    return _sample_by_numbers("grid_sampler_2d", x, grid, interpolation_mode, padding_mode, align_corners, (4,))
-
-
-@function(method=False)
-def grid_sampler_3d(x: Tensor, grid: Tensor, interpolation_mode: int, padding_mode: int, align_corners: bool) -> Tensor:
-    """grid_sampler of volumes (batch, c, d, h, w)."""
-    return _sample_by_numbers("grid_sampler_3d", x, grid, interpolation_mode, padding_mode, align_corners, (5,))
+_publish_sampler("grid_sampler", "grid_sample with its modes by number: bilinear, nearest, bicubic; zeros, border, reflection.", (4, 5))
+_publish_sampler("grid_sampler_2d", "grid_sampler of images (batch, c, h, w).", (4,))
+_publish_sampler("grid_sampler_3d", "grid_sampler of volumes (batch, c, d, h, w).", (5,))
 
 
 def make_affine_grid(name: str, theta: Tensor, size: Sequence[int], align_corners: bool) -> Tensor:
