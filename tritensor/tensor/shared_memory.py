@@ -123,8 +123,7 @@ class _OwnNames:
 
     def keep(self, name: str) -> None:
         """Note a name of this process."""
-        # Finalizers are not inherited by fork: the child registers its own.
-        if self.process != os.getpid():  # the first one here: a forked child begins anew
+        if self.process != os.getpid():  # the first name here; a forked child begins anew, since it has not inherited the finalizer
             from multiprocessing import util
 
             self.process, self.names = os.getpid(), set()

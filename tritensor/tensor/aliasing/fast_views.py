@@ -68,7 +68,6 @@ def reshape(x: Tensor, *shape: Any) -> Tensor | None:
     except (TypeError, ValueError):  # the caller says what is wrong
         return None
     found = made.shape
-    # numpy reads every negative size as -1, PyTorch only -1 itself.
     if found != shape and -1 not in shape:  # numpy takes other negative sizes for -1
         return None
     return new_view(x, array.shape, made, "reshape", {"shape": found})

@@ -57,7 +57,6 @@ def compute_into(name: str, target: Tensor, operands: tuple[Any, ...], who: str)
     # All operands smaller than the target: the result would have their shape, and `overwrite` broadcasts it.
     if not whole:
         return False
-    # The CPU's fast corner may write its steps into `out`; the plain ufunc is one pass.
     run: Any = op.forward if isinstance(a, CudaArray) else op.cpu
     if not isinstance(a, CudaArray) and not isinstance(getattr(run, "bare", run), np.ufunc):
         return False  # a formula of several steps would read what its first step has overwritten

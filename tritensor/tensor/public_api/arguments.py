@@ -100,13 +100,12 @@ def repair_arguments(
     """
     assert error.__traceback__ is not None
     # Python itself refused the call: no frame of f was entered, so names or counts were wrong.
-    if type(error) is TypeError and not call_site.entered(error.__traceback__):  # raised by the call itself
+    if type(error) is TypeError and not call_site.entered(error.__traceback__):
         found = _rename_keywords(f, name, args, kwargs) or _reorder_legacy(name, args, kwargs)
         return found if found is not None else _refuse_signature(f, name, args, kwargs)
     wrong = explain_error(f, name, args, kwargs, error)
     if wrong is None:
-        # A user's callback may have raised: its error is passed on untouched.
-        if not any(map(inspect.isroutine, args)):  # whose errors are not about this call
+        if not any(map(inspect.isroutine, args)):  # a user's callback may have raised: its error is not about this call
             _use_public_names(f, name, error)
         raise error
     raise wrong from None

@@ -125,7 +125,7 @@ def _update_running(running: Tensor | None, batch: Tensor, momentum: float, fact
 @function(method=False)
 def _native_batch_norm_legit(input: Tensor, weight: Any, bias: Any, *args: Any) -> tuple[Tensor, Tensor, Tensor]:
     """native_batch_norm; also (input, weight, bias, training, momentum, eps), without running statistics."""
-    # PyTorch's no_stats overload, told by the number of arguments.
+    # PyTorch's overload without statistics, recognised by the number of arguments.
     if len(args) == 3:
         args = (None, None, *args)
     return native_batch_norm(input, weight, bias, *args)
