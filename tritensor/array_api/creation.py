@@ -103,6 +103,7 @@ def eye(n_rows: int, n_cols: int | None = None, /, *, k: int = 0, dtype: DType |
 
 def _clamp_diagonal(k: int, rows: int, columns: int) -> int:
     """The number of a diagonal, those beyond a matrix's corners all as the first one beyond: k may be any integer."""
+    # The op counts in 64 bits, and the standard allows any integer.
     return max(-rows, min(k, columns))
 
 

@@ -95,6 +95,7 @@ def finfo(type: DType | Tensor, /) -> FloatLimits:
     given = type.dtype if isinstance(type, Tensor) else dtypes.as_dtype(type)
     if given.kind not in ("float", "float8", "complex"):
         raise DTypeError(f"finfo: {given.name} is no floating type; use iinfo")
+    # The standard's limits of a complex type are those of its parts.
     part = {"complex64": dtypes.float32, "complex128": dtypes.float64}.get(given.name, given)
     found = ml_dtypes.finfo(part.numpy)
     numbers = [float(v) for v in (found.eps, found.max, found.min, found.smallest_normal)]

@@ -18,6 +18,7 @@ class Info:
 
     def capabilities(self) -> dict[str, Any]:
         """What indexing and shapes may do."""
+        # 64 is numpy's limit, whose arrays hold the CPU's values.
         return {"boolean indexing": True, "data-dependent shapes": True, "max dimensions": 64}
 
     def default_device(self) -> Device:

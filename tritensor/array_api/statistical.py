@@ -19,6 +19,7 @@ def _reduce(name: str, x: Tensor, axis: Axes, keepdims: bool, reduce: Callable[[
     if axis is None and require_array(name, x).array.shape:
         return reduce(x, None, keepdims)
     dims = normal_axes(name, require_array(name, x), axis)
+    # PyTorch reads () as all axes: along a new axis of one element nothing is summed.
     if not dims:
         return reduce(x.unsqueeze(-1), -1, False)
     return reduce(x, dims if len(dims) > 1 else dims[0], keepdims)
@@ -32,6 +33,7 @@ def _sum_options(x: Tensor, dtype: DType | None) -> dict[str, DType]:
     kind = x.dtype
     # PyTorch sums uint8 in int64; the standard keeps the sign's kind.
     wanted = _SUM_TYPES.get(kind.kind, kind) if dtype is None else dtypes.as_dtype(dtype)
+    # Without dtype= PyTorch's sum needs no cast, which it would record.
     return {} if wanted is kind and kind.kind not in _SUM_TYPES else {"dtype": wanted}
 
 
@@ -113,6 +115,7 @@ def diff(x: Tensor, /, *, axis: int = -1, n: int = 1, prepend: Tensor | None = N
     given = promote_operands("diff", *(v for v in (x, prepend, append) if v is not None))
     joined = given.pop(0)
     if prepend is not None:
+        # Joined here, after promotion: PyTorch's diff wants all parts in one type.
         joined = functions.cat((given.pop(0), joined), axis)
     if append is not None:
         joined = functions.cat((joined, given.pop(0)), axis)

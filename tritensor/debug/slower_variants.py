@@ -30,6 +30,7 @@ class Variants(tuple[Variant, ...]):
     def __repr__(self) -> str:
         if not self:
             return "no slower variant ran"
+        # Columns as wide as their longest entry, so that the table lines up.
         names, kinds = max(len(v.op) for v in self), max(len(v.variant) for v in self)
         calls = sum(v.times for v in self)
         rows = [f"{calls} call{'s' * (calls != 1)} took a slower variant"]
