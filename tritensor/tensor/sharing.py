@@ -60,10 +60,10 @@ def _get_array(holder: Any) -> Any:
 
 def _other_holders(owner: np.ndarray, low: int, high: int) -> list[Any]:
     """The tensors and storages of the program whose arrays lie in a memory. Views of views are found as well, which no list of ours holds."""
-    kinds, found = tuple(ARRAY_SLOTS), []
+    classes, found = tuple(ARRAY_SLOTS), []
     for candidate in gc.get_objects():
         # type() and issubclass, not isinstance: proxies answer __class__, and asking them may run their code.
-        if not issubclass(type(candidate), kinds):
+        if not issubclass(type(candidate), classes):
             continue
         try:
             a = _get_array(candidate)

@@ -49,58 +49,58 @@ def parse_values(name: str, data: Any, dtype: Any) -> np.ndarray:
         return _cast_to(to_host(data.array), wanted)
     if isinstance(data, np.ndarray | np.generic):
         return _cast_to(_require_numbers(name, np.asarray(data), data), wanted)
-    kinds: set[Any] = set()
+    types: set[Any] = set()
     if isinstance(data, _SEQUENCES):
-        _collect_types(data, kinds)
+        _collect_types(data, types)
     else:
-        kinds.add(type(data))
-    plain = kinds <= _NUMBERS
-    found = _require_numbers(name, _join_lists(name, data, kinds, wanted), data)
+        types.add(type(data))
+    plain = types <= _NUMBERS
+    found = _require_numbers(name, _join_lists(name, data, types, wanted), data)
     if wanted is None:
-        return _cast_to(found, _default_type(found) if plain or not isinstance(data, _SEQUENCES) else _common_type(kinds, found))
+        return _cast_to(found, _default_type(found) if plain or not isinstance(data, _SEQUENCES) else _common_type(types, found))
     if plain:
         # Python numbers are meant exactly, so one that does not fit is a mistake; arrays are cast as C casts.
         _refuse_out_of_range(name, found, wanted)
     return _cast_to(found, wanted)
 
 
-def _collect_types(data: Any, kinds: set[Any]) -> None:
+def _collect_types(data: Any, types: set[Any]) -> None:
     """What nested lists hold: types of Python's values, numpy dtypes of all that has one (of tensors with whether they hold one element)."""
     here = set(map(type, data))
     # set(map(type, ...)) runs in C: a long list of numbers is looked through at its speed.
     if here <= _NUMBERS:
-        kinds |= here
+        types |= here
         return
     for x in data:
         if isinstance(x, _SEQUENCES):
-            _collect_types(x, kinds)
+            _collect_types(x, types)
         elif isinstance(x, Tensor):
-            kinds.add((x.array.dtype, x.array.size == 1))
+            types.add((x.array.dtype, x.array.size == 1))
         else:
-            kinds.add(x.dtype if isinstance(x, np.ndarray | np.generic) else type(x))
+            types.add(x.dtype if isinstance(x, np.ndarray | np.generic) else type(x))
 
 
-def _join_lists(name: str, data: Any, kinds: set[Any], wanted: dtypes.DType | None) -> np.ndarray:
+def _join_lists(name: str, data: Any, types: set[Any], wanted: dtypes.DType | None) -> np.ndarray:
     """Nested lists as one numpy array, in whatever type numpy makes of them."""
-    tensors = [k for k in kinds if isinstance(k, tuple)]
-    if isinstance(data, _SEQUENCES) and not kinds <= _NUMBERS:
+    tensors = [k for k in types if isinstance(k, tuple)]
+    if isinstance(data, _SEQUENCES) and not types <= _NUMBERS:
         data = _prepare_lists(data, all(one for _, one in tensors))
     try:
         found = np.asarray(data)
     except ValueError:
         raise ShapeError(f"{name}: the nested lists are ragged; all lists of one level must have one length") from None
-    return _convert_huge_integers(name, found, kinds, wanted) if found.dtype == object and kinds <= _NUMBERS else found
+    return _convert_huge_integers(name, found, types, wanted) if found.dtype == object and types <= _NUMBERS else found
 
 
-def _convert_huge_integers(name: str, found: np.ndarray, kinds: set[Any], wanted: dtypes.DType | None) -> np.ndarray:
+def _convert_huge_integers(name: str, found: np.ndarray, types: set[Any], wanted: dtypes.DType | None) -> np.ndarray:
     """Python's integers beyond 64 bits as floating or complex numbers, where the type or their neighbours ask for such."""
-    inexact = {float, complex} & kinds if wanted is None else wanted.kind in ("float", "complex", "float8")
+    inexact = {float, complex} & types if wanted is None else wanted.kind in ("float", "complex", "float8")
     if not inexact:
         raise NumberRangeError(
             f"{name}: an integer does not fit {'int64' if wanted is None else wanted.name}; give dtype=tritensor.float64, or smaller numbers"
         )
     try:
-        return found.astype(np.complex128 if complex in kinds else np.float64)
+        return found.astype(np.complex128 if complex in types else np.float64)
     except OverflowError:
         raise NumberRangeError(f"{name}: an integer is beyond what float64 holds; give smaller numbers") from None
 
@@ -136,10 +136,10 @@ def _default_type(found: np.ndarray) -> dtypes.DType | None:
 _EXAMPLES = {bool: False, int: 0, float: 0.0, complex: 0j}
 
 
-def _common_type(kinds: set[Any], found: np.ndarray) -> dtypes.DType:
+def _common_type(types: set[Any], found: np.ndarray) -> dtypes.DType:
     """The type that all members of mixed nested lists promote to, as equals."""
     common = None
-    for kind in kinds:
+    for kind in types:
         if isinstance(kind, tuple):
             one = kind[0]
         elif isinstance(kind, np.dtype):

@@ -23,7 +23,7 @@ from tritensor.ops.table import registry
 from tritensor.random import Generator
 from tritensor.tensor.core import Tensor
 
-# What annotations say to `explain`; to a type checker both are anything, because arrays and lists are taken in many places.
+# What annotations say to `explain_error`; to a type checker both are anything, because arrays and lists are taken in many places.
 Operand = Any  # a tensor, or a number
 Tensors = Any  # a sequence of tensors
 
@@ -236,9 +236,9 @@ def _refuse_signature(f: Callable[..., Any], name: str, args: tuple[Any, ...], k
 def _parameters_text(f: Callable[..., Any], own: Mapping[str, Parameter]) -> list[str]:
     """The parameters, with the star before those that are given by name alone."""
     found = [_parameter_text(f, p) for p in own.values()]
-    kinds = [p.kind for p in own.values()]
-    if _KEYWORD in kinds and Parameter.VAR_POSITIONAL not in kinds:
-        found.insert(kinds.index(_KEYWORD), "*")
+    by_kind = [p.kind for p in own.values()]
+    if _KEYWORD in by_kind and Parameter.VAR_POSITIONAL not in by_kind:
+        found.insert(by_kind.index(_KEYWORD), "*")
     return found
 
 
@@ -320,17 +320,21 @@ def _bind_arguments(f: Callable[..., Any], args: tuple[Any, ...], kwargs: Mappin
 
 def _check_annotation(name: str, annotation: str, value: Any) -> list[tuple[str, Any, str]]:
     """What is not of the type that its annotation declares, where that is one of those below."""
-    kinds = set(annotation.split(" | "))
-    if kinds & _SEQUENCES_OF_TENSORS:
+    annotations = set(annotation.split(" | "))
+    if annotations & _SEQUENCES_OF_TENSORS:
         if not isinstance(value, list | tuple):
-            listed = isinstance(value, Tensor) or (kinds != {"Tensors"} and isinstance(value, Iterator))  # which is used up
+            listed = isinstance(value, Tensor) or (annotations != {"Tensors"} and isinstance(value, Iterator))  # which is used up
             return [] if listed else [(name, value, "give a list or tuple of tensors")]
         return [(f"{name}[{i}]", v, _advice(v, {"Tensor"})) for i, v in enumerate(value) if not isinstance(v, Tensor)]
-    if not kinds <= _CHECKABLE or (value is None and "None" in kinds) or (isinstance(value, Tensor) and "Generator" not in kinds):
+    if (
+        not annotations <= _CHECKABLE
+        or (value is None and "None" in annotations)
+        or (isinstance(value, Tensor) and "Generator" not in annotations)
+    ):
         return []  # a tensor of one element stands for a number
-    if isinstance(value, tuple(t for k in kinds & _ACCEPTED.keys() for t in _ACCEPTED[k])):
+    if isinstance(value, tuple(t for k in annotations & _ACCEPTED.keys() for t in _ACCEPTED[k])):
         return []
-    return [(name, value, _advice(value, kinds))]
+    return [(name, value, _advice(value, annotations))]
 
 
 _NUMBERS = (bool, int, float, complex, np.generic)
@@ -351,10 +355,10 @@ _WORDS = {
 }
 
 
-def _advice(value: Any, kinds: set[str]) -> str:
+def _advice(value: Any, annotations: set[str]) -> str:
     """What to give instead."""
-    tensor = bool(kinds & {"Tensor", "Operand"})
-    names = ["a tensor"] * tensor + sorted({_WORDS[k] for k in kinds & _WORDS.keys()})
+    tensor = bool(annotations & {"Tensor", "Operand"})
+    names = ["a tensor"] * tensor + sorted({_WORDS[k] for k in annotations & _WORDS.keys()})
     made = f" (tritensor.{'from_numpy' if isinstance(value, np.ndarray) else 'tensor'}(...))" if tensor else ""
     return f"give {' or '.join(names)}{made}"
 

@@ -169,7 +169,7 @@ def _no_fast_path(*args: Any, **kwargs: Any) -> None:
 
 
 def _wrap_with_out(f: Callable[..., Any], fast: Callable[..., Any] | None, kind: bool | str) -> Callable[..., Any]:
-    name, exact, typed, flags = f.__name__, kind == "exact", kind in ("dtype", "float dtype"), bool_parameters(f)
+    name, exact, takes_dtype, flags = f.__name__, kind == "exact", kind in ("dtype", "float dtype"), bool_parameters(f)
     first = min([place for place, _ in flags], default=sys.maxsize)
 
     @wrapper
@@ -182,7 +182,7 @@ def _wrap_with_out(f: Callable[..., Any], fast: Callable[..., Any] | None, kind:
                 made = fast(*args, **kwargs) if fast is not None else None
                 return made if made is not None else f(*args, **kwargs) if kwargs else f(*args)
             (_refuse_any_overlap if exact else refuse_shared_out)(out, (*args, *kwargs.values()), name)
-            if typed and isinstance(out, Tensor) and not (kind == "float dtype" and args and _is_integral(args[0])):
+            if takes_dtype and isinstance(out, Tensor) and not (kind == "float dtype" and args and _is_integral(args[0])):
                 kwargs["dtype"] = _dtype_of_out(out, name, kwargs.get("dtype"))
             # out= of the right type and shape takes the result in one pass, without a temporary.
             if not kwargs and isinstance(out, Tensor) and compute_into(name, out, args, name):
