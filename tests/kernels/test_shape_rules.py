@@ -29,6 +29,7 @@ def of(dtype: np.dtype, *shape: int) -> Spec:
 
 # op: (inputs, attributes, error, what the message says)
 REFUSED: list[tuple[str, tuple[Any, ...], dict[str, Any], type[Exception], str]] = [
+    ("view_as_complex", (of(np.dtype("float16"), 3, 2),), {}, tt.DTypeError, "view_as_complex: x is float16; it takes float32 and float64"),
     ("conv2d", (f(1, 2, 5, 5), f(3, 2, 0, 2)), PLAIN, tt.ShapeError, r"conv2d: .*weight \(3, 2, 0, 2\): weight has a size of 0"),
     ("conv2d_input", (f(1, 3, 4), f(3, 2, 2, 2)), PLAIN | {"size": (5, 5)}, tt.ShapeError, r"conv2d_input: g \(1, 3, 4\), .* g must be \(N, O, OH, OW\)"),
     ("conv2d_input", (f(1, 3, 4, 4), f(3, 2, 2)), PLAIN | {"size": (5, 5)}, tt.ShapeError, r"conv2d_input: .*weight \(3, 2, 2\)"),

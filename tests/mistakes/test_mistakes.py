@@ -44,6 +44,7 @@ def test_the_table_is_the_file() -> None:
     assert len({m.function for m in ROWS}) >= 120, "of many functions"
 
 
+@pytest.mark.quick
 @pytest.mark.parametrize("family", dict.fromkeys(m.family for m in ROWS))
 def test_the_messages_are_those_kept(family: str) -> None:
     found = []

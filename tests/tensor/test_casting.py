@@ -83,3 +83,9 @@ def test_the_result_has_memory_of_its_own(told: None) -> None:
 def test_what_does_not_cast_refuses(give: Callable[[tt.Tensor, tt.Tensor], Any]) -> None:
     with pytest.raises(tt.DTypeError):
         give(tt.zeros(2), tt.tensor([1 + 2j, 3 - 1j]))
+
+
+def test_a_cast_to_the_same_type_is_the_tensor_itself() -> None:
+    for dtype in (tt.float32, tt.complex64, tt.int8):
+        x = tt.ones(2, dtype=dtype)
+        assert casting.cast(x, x.array.dtype) is x

@@ -19,15 +19,15 @@ from tritensor.testing.questions.cases import Case
 from tritensor.testing.questions.forward import forward
 
 GPU = device("cuda", 0)
-# x, weight, stride, padding, dilation, groups
+# x, weight, stride, padding, dilation, groups; on the diagonal kernels of 4 and 5 columns meet 16 bits, where three taps go together
 BLOCKS: dict[str, tuple[Any, ...]] = {
     "padded": ((1, 20, 5, 4), (18, 20, 3, 2), 1, 1, 1, 1),
-    "no padding": ((1, 16, 7, 6), (18, 16, 2, 4), 1, 0, 1, 1),
     "stride": ((2, 17, 9, 7), (16, 17, 3, 3), 2, 1, 1, 1),
     "dilation": ((1, 16, 7, 8), (16, 16, 3, 3), 1, 2, 2, 1),
+    "no padding": ((1, 16, 7, 6), (18, 16, 2, 4), 1, 0, 1, 1),
+    "rows": ((2, 16, 19), (17, 16, 5), 1, 2, 1, 1),
     "groups": ((1, 36, 5, 6), (34, 18, 3, 3), 1, 1, 1, 2),
     "single pixels": ((3, 24, 5, 3), (40, 24, 1, 1), 1, 0, 1, 1),
-    "rows": ((2, 16, 19), (17, 16, 5), 1, 2, 1, 1),
     "volumes": ((1, 16, 3, 4, 3), (18, 16, 2, 2, 3), 1, 1, 1, 1),
 }
 DEPTHWISE: dict[str, tuple[Any, ...]] = {
@@ -60,6 +60,7 @@ def wrong(name: str, sample: Sample, dtype: str, layout: str = "plain") -> list[
     return forward(Case(registry[name], 0, sample, dtype, layout, GPU))
 
 
+@pytest.mark.quick
 @pytest.mark.crossed
 @pytest.mark.parametrize(("dtype", "split", "block_k"), [("bfloat16", 3, 16), ("float32", 2, 32)])
 @pytest.mark.parametrize("case", BLOCKS)

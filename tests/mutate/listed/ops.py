@@ -3,12 +3,33 @@
 from __future__ import annotations
 
 OPS: dict[str, dict[tuple[str, str, str], str]] = {
+    "kernels/convolution/columns.py": {
+        (
+            "_function",
+            "return nest.compiled(_PARAMETERS, _POINTERS, one + two)",
+            "return None",
+        ): "numpy gathers where there is no machine code",
+    },
+    "kernels/convolution/direct.py": {
+        (
+            "fits",
+            'and compiler.processor() == "x86-64-v4"',
+            "and (compiler.processor() != 'x86-64-v4')",
+        ): "where the registers are too few it is done another way, or slowly",
+    },
     "kernels/convolution/convolution.py": {
         (
             "weight_cpu",
             "return cpu_backward_weight(g, x, (g.shape[1], x.shape[1] // groups, *kernel_size), stride, padding, dilation, groups)",
             "return cpu_backward_weight(g, x, (g.shape[1], x.shape[2] // groups, *kernel_size), stride, padding, dilation, groups)",
         ): "how many channels there are is read off x",
+    },
+    "kernels/images/axis_maps.py": {
+        (
+            "_keys",
+            "return np.where(t <= 1, near, np.where(t < 2, far, 0))",
+            "return np.where(t <= 1, near, np.where(t < 3, far, 0))",
+        ): "no cell of a window lies farther than 2",
     },
     "kernels/creation/numbers.py": {
         (

@@ -74,6 +74,13 @@ PARTS: dict[str, dict[tuple[str, str, str], str]] = {
             "return tl.where(((a <= b)) | (a != a), a, b)",
         ): "of two equal numbers either is the smaller",
     },
+    "kernels/parts/products/rules.py": {
+        (
+            "_resident",
+            "stored = 4 if t.split > 1 else 2",
+            "stored = 4 if t.split > 1 else 3",
+        ): "a stage or a program less where memory is nearly full: any number gives this answer",
+    },
     "kernels/parts/random_words/normal.py": {
         (
             "_polar64",
