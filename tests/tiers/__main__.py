@@ -4,7 +4,7 @@ auto  in a tree that differs from its branch what the changes touch, at the stan
       known what they reach; in a tree that differs in nothing the quick tier
 --show  says what would run, and why, and runs nothing
 
-Arguments that name tests, or choose by -m, are pytest's own affair: no tier is chosen then.
+Arguments that name tests run these, of the tier that is named or the standard one; -m among them is pytest's own affair.
 """
 
 from __future__ import annotations
@@ -15,7 +15,7 @@ from typing import NamedTuple
 
 from tests.tiers import TIERS
 from tests.tiers.changes import changed
-from tests.tiers.ops import ROOT
+from tests.tiers.ops import ROOT, WALKS
 from tests.tiers.touched import ALWAYS, Touched, touched
 
 
@@ -45,7 +45,7 @@ def chosen(files: list[str] | None) -> Choice:
         return Choice("standard", f"{len(files)} files have changed, of which {far[0]} may reach anything: the standard tier", lines=lines)
     tests = outermost({*ALWAYS, *(test for t in found.values() for test in t.tests)})
     ops = tuple(dict.fromkeys(op for t in found.values() for op in t.ops))
-    whole = [name for name, t in found.items() if not t.ops and any(_walks(test) for test in t.tests)]  # asks a walk as it stands
+    whole = [name for name, t in found.items() if not t.ops and any(map(_walks, t.tests))]  # asks a walk of every op
     says = f"{len(files)} files have changed: {len(tests)} of the test files and rooms ask what they touch"
     return Choice("standard", says, tuple(tests), () if whole else ops, lines)
 
@@ -57,7 +57,7 @@ def _told(t: Touched) -> str:
 
 
 def _walks(test: str) -> bool:
-    return test.startswith("tests/ops")
+    return any(w == test or w.startswith(f"{test}/") or test.startswith(f"{w}/") for w in WALKS)
 
 
 def outermost(tests: set[str]) -> list[str]:
@@ -70,8 +70,10 @@ def main(given: list[str]) -> int:
     tier = given.pop(0) if given and given[0] in ("auto", *TIERS) else "auto"
     show = "--show" in given
     given = [g for g in given if g != "--show"]
-    if any(g.startswith(("-m", "tests", "bench")) for g in given):
+    if "-m" in given:
         return asked(given)
+    if any(g.startswith("tests") for g in given):
+        tier = "standard" if tier == "auto" else tier
     choice = chosen(changed(ROOT)) if tier == "auto" else Choice(tier, f"the {tier} tier")
     print("\n".join([choice.says, *choice.lines]), flush=True)
     if show:

@@ -17,8 +17,8 @@ from tests.tiers import __main__ as command
 from tests.tiers.__main__ import chosen, outermost
 from tests.tiers.changes import changed
 from tests.tiers.marks import CHEAP, LONG, SHARE, diagonal, measured, of_other_ops, spread, thinned
-from tests.tiers.ops import ROOT
-from tests.tiers.touched import Touched, importers, touched
+from tests.tiers.ops import ROOT, WALKS
+from tests.tiers.touched import ALL, ALWAYS, ANSWERS, Touched, importers, touched
 
 
 # -- what a file asks
@@ -86,6 +86,11 @@ def test_a_test_that_is_gone_asks_nothing() -> None:
     assert touched("tests/nn/test_no_such_file.py") == Touched("a test that is gone")
 
 
+def test_the_lists_name_what_is_there() -> None:
+    for name in (*ALL, *ALWAYS, *ANSWERS, *WALKS):
+        assert (ROOT / name).exists(), name
+
+
 # -- what runs
 def test_a_clean_tree_asks_the_quick_tier() -> None:
     assert chosen([]).tier == chosen(None).tier == "quick"
@@ -102,7 +107,8 @@ def test_several_files_ask_together() -> None:
 
 
 def test_a_walk_that_has_changed_itself_is_asked_of_every_op() -> None:
-    assert not chosen(["kernels/normalization/softmax.py", "tests/ops/test_walk.py"]).ops
+    for other in ("tests/ops/test_walk.py", "tests/native/test_ops.py", "tritensor/native/numbered_rows.py"):
+        assert chosen(["kernels/normalization/softmax.py", other]).ops == (), other
 
 
 def test_a_room_is_asked_once() -> None:
@@ -124,7 +130,11 @@ def test_arguments_that_choose_tests_are_pytests_own(monkeypatch: pytest.MonkeyP
     monkeypatch.setattr(command, "asked", lambda given: len(seen.append(given) or []))
     for given in (["auto", "-n", "2", "-m", "gpu"], ["-n", "2", "tests/nn"], ["standard", "-n", "2", "--maxprocesses", "8"]):
         assert command.main(given) == 0
-    assert seen == [["-n", "2", "-m", "gpu"], ["-n", "2", "tests/nn"], ["-m", TIERS["standard"], "-n", "2", "--maxprocesses", "8"]]
+    assert seen == [
+        ["-n", "2", "-m", "gpu"],
+        ["-m", TIERS["standard"], "-n", "2", "tests/nn"],
+        ["-m", TIERS["standard"], "-n", "2", "--maxprocesses", "8"],
+    ]
 
 
 def commit(root: Path, *arguments: str) -> None:

@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import ast
 import functools
 import re
 from collections import defaultdict
@@ -19,6 +18,7 @@ ALL = ("tritensor/ground/", "tritensor/cuda/", "tritensor/ops/", "tritensor/disp
        "tests/tiers/", "tests/loops.py", "pyproject.toml", "Makefile", ".ci/")  # fmt: skip
 FAR = 60  # modules above one, through which a change may show; of one with more it is not known where
 NAMED = 30  # test files that may name a function; one that more of them name is everybody's tool
+ANSWERS = ("tests/expressions/test_expressions.py", "tests/signatures")  # PyTorch's, recorded: what any change of the package may turn
 ALWAYS = ("tests/test_house.py", "tests/pages", "tests/tools/test_stubs.py")  # what any change may make stale
 
 
@@ -55,7 +55,8 @@ def touched(path: str) -> Touched:
     if not found and not ops:
         return Touched("no test is known to ask it", everything=True)
     why = f"{len(above)} modules build on it, {len(importing)} test files import one of them, {len(naming)} name what stands in it"
-    return Touched(why + (f"; ops: {' '.join(ops)}" if ops else ""), tuple(found) + (WALKS if ops else ()), ops)
+    package = ANSWERS if path.startswith(("tritensor/", *WINGS)) else ()
+    return Touched(why + (f"; ops: {' '.join(ops)}" if ops else ""), (*found, *(WALKS if ops else ()), *package), ops)
 
 
 def _is_test(path: str) -> bool:
@@ -93,8 +94,7 @@ def _own(path: str) -> list[str]:
 
 def _naming(path: str) -> list[str]:
     """Test files that say the name of a public function or class of a file, or of an op of it; a name that many say is not counted."""
-    tree = ast.parse((ROOT / path).read_text())
-    names = {n.name for n in tree.body if isinstance(n, ast.FunctionDef | ast.ClassDef) and not n.name.startswith("_")} | set(ops_of(path))
+    names = {*re.findall(r"^(?:def|class) ([a-zA-Z]\w*)", (ROOT / path).read_text(), re.MULTILINE), *ops_of(path)}
     found: set[str] = set()
     for name in names:
         said = {t for t, words in spoken().items() if name in words}
