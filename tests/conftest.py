@@ -24,6 +24,7 @@ def wants_gpu(config: pytest.Config) -> bool:
 
 def pytest_addoption(parser: pytest.Parser) -> None:
     parser.addoption("--ops", default="", metavar="NAME,...", help="of the files that walk the op table, the items of these ops alone")
+    parser.addoption("--tell", default="", metavar="TEXT", help="a line for the end of the session: what was left out, and why")
 
 
 def pytest_configure(config: pytest.Config) -> None:
@@ -73,6 +74,11 @@ def pytest_collection(session: pytest.Session) -> Generator[None, object, object
         gc.enable()
         gc.collect()
         gc.freeze()
+
+
+def pytest_terminal_summary(terminalreporter: pytest.TerminalReporter, config: pytest.Config) -> None:
+    if config.option.tell:
+        terminalreporter.write_line(config.option.tell)
 
 
 def pytest_unconfigure() -> None:

@@ -6,6 +6,8 @@ import pytest
 
 from tests.distributed.ranks import succeed
 
+TWO = pytest.param(2, marks=pytest.mark.quick)
+
 
 @pytest.mark.crossed
 @pytest.mark.parametrize("ranks", [2, 4])
@@ -14,7 +16,7 @@ def test_every_collective(part: str, ranks: int) -> None:
     succeed("every_collective.py", ranks, part)
 
 
-@pytest.mark.parametrize("ranks", [2, 4])
+@pytest.mark.parametrize("ranks", [TWO, 4])
 def test_messages_objects_groups_and_asynchronous_calls(ranks: int) -> None:
     succeed("messages.py", ranks)
 
@@ -28,6 +30,6 @@ def test_every_call_compared() -> None:
     succeed("messages.py", 3, TRITENSOR_DISTRIBUTED_DEBUG="DETAIL")
 
 
-@pytest.mark.parametrize("ranks", [2, 4])
+@pytest.mark.parametrize("ranks", [TWO, 4])
 def test_gradients_go_through_collectives(ranks: int) -> None:
     succeed("gradients.py", ranks)

@@ -29,7 +29,9 @@ class Choice(NamedTuple):
     lines: tuple[str, ...] = ()
 
     def arguments(self) -> list[str]:
-        return ["-m", TIERS[self.tier], *(["--ops", ",".join(self.ops)] if self.ops else []), *self.tests]
+        ops = ["--ops", ",".join(self.ops)] if self.ops else []
+        rest = ["--tell", f"{self.says}; make test TIER=standard asks the rest, make test-all also the full tier"] if self.tests else []
+        return ["-m", TIERS[self.tier], *ops, *rest, *self.tests]
 
 
 def chosen(files: list[str] | None) -> Choice:
@@ -46,7 +48,7 @@ def chosen(files: list[str] | None) -> Choice:
     tests = outermost({*ALWAYS, *(test for t in found.values() for test in t.tests)})
     ops = tuple(dict.fromkeys(op for t in found.values() for op in t.ops))
     whole = [name for name, t in found.items() if not t.ops and any(map(_walks, t.tests))]  # asks a walk of every op
-    says = f"{len(files)} files have changed: {len(tests)} of the test files and rooms ask what they touch"
+    says = f"{len(files)} files have changed: {len(tests)} test files and rooms ask what they touch"
     return Choice("standard", says, tuple(tests), () if whole else ops, lines)
 
 

@@ -18,7 +18,7 @@ MEASURED = Path(__file__).with_name(
 )  # {test function: [items, processor seconds of them all]}; python -m tests.tiers.measure
 SHARE = 0.5  # seconds that the quick tier spends on one test function: of a dearer one it asks some items
 CHEAP = 0.02  # seconds of one item up to which a function is asked whole: it asks another thing with each
-LONG = 1.5  # seconds of one item beyond which the quick tier leaves it to the standard one
+LONG = 1.0  # seconds of one item beyond which the quick tier leaves it to the standard one
 
 
 @functools.cache
@@ -39,10 +39,10 @@ def mark(items: list[pytest.Item]) -> None:
                     item.add_marker(pytest.mark.slow)
                     item.add_marker(pytest.mark.full)
             cases = [item for item in cases if item in asked]
-        if name in measured() and not cases[0].get_closest_marker("quick"):
+        if name in measured():
             kept = thinned(cases, *measured()[name])
             for item in cases:
-                if item not in kept:
+                if item not in kept and not item.get_closest_marker("quick"):
                     item.add_marker(pytest.mark.standard)
 
 
