@@ -28,12 +28,13 @@ def has_twins(op: Op, dtype: str) -> bool:
 
 
 def tier_of(op: Op, dtype: str) -> str:
-    """Which tier asks an op in a type on the emulated device: the full one where the type has twins; of a file's ops the first is quick in more
-    types than one."""
+    """Which tier asks an op in a type on the emulated device: the full one where the type has twins; quick in more types than one are the first of
+    a file's ops, and in 16 bits those of elements, whose formulas may have a form for them."""
     if has_twins(op, dtype):
         return "full"
     first = "float32" if "float32" in types(op) else types(op)[0]
-    return "quick" if dtype == first or (op.name in FIRST_OF_A_FILE and dtype in ("bfloat16", "int64", "bool")) else "standard"
+    also = ("bfloat16", "int64", "bool") if op.name in FIRST_OF_A_FILE else ("bfloat16",) if ".elementwise." in op.module else ()
+    return "quick" if dtype == first or dtype in also else "standard"
 
 
 MARKS = {"quick": [], "standard": [pytest.mark.standard], "full": [pytest.mark.slow, pytest.mark.full]}
