@@ -14,6 +14,8 @@ import pytest
 from tests.gpu.lease.child import KEPT, Child, end_family, family
 from tests.lease.fake_steps import command, soon
 
+pytestmark = pytest.mark.standard  # they wait for seconds that no processor is asked for
+
 
 def started(*flags: object) -> Child:
     return Child(command(*flags), os.environ)

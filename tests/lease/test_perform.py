@@ -14,6 +14,8 @@ from tests.gpu.lease.ledger import Entry, read
 from tests.gpu.lease.perform import Step, Told, Work, perform
 from tests.lease.fake_steps import NoGuard, step, work_in
 
+pytestmark = pytest.mark.standard  # they wait for seconds that no processor is asked for
+
 
 def outcome(work: Work, made: Step, seconds: float = 20.0, limited: bool = False) -> Entry:
     perform(made, seconds, limited, work, NoGuard())

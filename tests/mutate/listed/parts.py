@@ -81,6 +81,13 @@ PARTS: dict[str, dict[tuple[str, str, str], str]] = {
             "stored = 4 if t.split > 1 else 3",
         ): "a stage or a program less where memory is nearly full: any number gives this answer",
     },
+    "kernels/parts/random_words/philox.py": {
+        (
+            "ahead",
+            "words, start = np.empty((8 * AHEAD if key == seed else AHEAD, 4), np.uint32), 0  # a seed's first draw may be its last",
+            "words, start = np.empty((8 * AHEAD if (key != seed) else AHEAD, 4), np.uint32), 0  # a seed's first draw may be its last",
+        ): "how many words are drawn ahead changes none of them",
+    },
     "kernels/parts/random_words/normal.py": {
         (
             "_polar64",
