@@ -16,7 +16,7 @@ from tritensor.ground.errors import ArgumentError, DivisionByZeroError
 from tritensor.kernels.elementwise.arithmetic import ANY
 from tritensor.kernels.parts import backends, formula_llvm, maths
 from tritensor.kernels.parts.allocation import allocate_result
-from tritensor.kernels.parts.cpu.blocks import SILENT, binary, in_expression
+from tritensor.kernels.parts.cpu.blocks import SILENT, in_expression, of_ufunc
 from tritensor.kernels.parts.cpu.complex_functions import complex_power
 from tritensor.kernels.parts.cpu.float_conversions import as_float32, converted
 from tritensor.kernels.parts.elementwise import backward_of, elementwise, flat, run, unchanged
@@ -102,7 +102,7 @@ def _short(a: Any, b: Any) -> tuple[Any, Callable[..., Any], bool] | None:
 
 
 _real_pow = formula_llvm.with_machine_code(
-    binary(np.power, ("a", "b"), False), formula_llvm.formula_loop(maths.pow), ("float16", "bfloat16", "float32")
+    of_ufunc(np.power, ("a", "b")), formula_llvm.formula_loop(maths.pow), ("float16", "bfloat16", "float32")
 )
 
 

@@ -10,7 +10,7 @@ import triton
 
 from tritensor.kernels.parts import backends, maths
 from tritensor.kernels.parts.cpu import special
-from tritensor.kernels.parts.cpu.blocks import unary
+from tritensor.kernels.parts.cpu.blocks import of_ufunc
 from tritensor.kernels.parts.cpu.complex_functions import complex_log1p
 from tritensor.kernels.parts.elementwise import elementwise, flat
 from tritensor.kernels.parts.formulas import activations
@@ -225,7 +225,7 @@ def _log1p_reference(x: np.ndarray) -> np.ndarray:
     return np.log1p(a * (2 + a) + b * b) / 2 + 1j * np.arctan2(b, 1 + a)
 
 
-_real_log1p = unary(np.log1p, ("x",))
+_real_log1p = of_ufunc(np.log1p, ("x",))
 
 
 def _log1p_cpu(x: np.ndarray, *, out: np.ndarray | None = None) -> Any:

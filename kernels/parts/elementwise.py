@@ -420,7 +420,7 @@ def elementwise(
     defaults = {a: inspect.signature(reference).parameters[a].default for a in attributes}
     cpu = cpu or reference
     if isinstance(cpu, np.ufunc) and (len(inputs) == 2 or (promote == "float" and gradients is not None and not one_rounding)):
-        cpu = blocks.binary(cpu, inputs, result == "bool") if len(inputs) == 2 else blocks.unary(cpu, inputs)
+        cpu = blocks.of_ufunc(cpu, inputs, result == "bool")
     elif not blocks.takes_out(cpu):
         cpu = blocks.in_expression(cpu, np.dtype if result == "same" else partial(_result_type, result))
     if native is None:

@@ -14,9 +14,10 @@ from tritensor.ground.strides import ELEMENTWISE
 from tritensor.kernels.parts.cpu.float_conversions import as_float32, is_narrow
 from tritensor.ops.array import empty_elementwise, settled
 
-BLOCK = 32768  # elements: a float64 block with a few temporaries fits a second-level cache of 2 MB, and numpy's cost per call is lost in it
-_WIDE = np.dtype(np.float32)
-SILENT = functools.partial(np.errstate, all="ignore")  # overflow gives infinity and 0/0 NaN, as everywhere in this library: no warning
+# elements: a float64 block with a few temporaries fits a second-level cache of 2 MB, and numpy's cost per call is lost in it
+BLOCK = 32768
+# overflow gives infinity and 0/0 NaN, as everywhere in this library: no warning
+SILENT = functools.partial(np.errstate, all="ignore")
 
 
 def _contiguous_alike(arrays: tuple[Any, ...], shape: tuple[int, ...]) -> bool:
@@ -28,53 +29,57 @@ def widened(x: Any) -> Any:
     return as_float32(x) if isinstance(x, np.ndarray) and is_narrow(x.dtype) else x
 
 
+@SILENT()
 def evaluate(function: Callable[..., Any], arrays: tuple[Any, ...]) -> np.ndarray:
     """function(*arrays) for an elementwise function of arrays and numbers, the first of them an array of the result's shape and type.
 
     Small float32 and float64 arrays go straight through; larger ones block by block; 16-bit floats in float32, rounded once.
     """
-    with SILENT():
-        return _evaluate(function, arrays)
-
-
-def _evaluate(function: Callable[..., Any], arrays: tuple[Any, ...]) -> np.ndarray:
     first = arrays[0]
-    narrow = is_narrow(first.dtype)
-    if not narrow and first.size <= 2 * BLOCK:
+    half = is_narrow(first.dtype)
+    if not half and first.size <= 2 * BLOCK:
         return function(*arrays)
+    # arrays that broadcast or lie otherwise have no common pieces; two blocks or fewer gain nothing
     if first.size <= 2 * BLOCK or not _contiguous_alike(arrays, first.shape):
-        result = function(*[widened(x) for x in arrays]) if narrow else function(*arrays)
+        result = function(*[widened(x) for x in arrays]) if half else function(*arrays)
         return np.asarray(result).astype(first.dtype, copy=False)
     out = np.empty(first.shape, first.dtype)
-    flat = out.reshape(-1)
-    lanes = [x.reshape(-1) if isinstance(x, np.ndarray) and x.ndim else x for x in arrays]
+    target = out.reshape(-1)
+    flat = [x.reshape(-1) if isinstance(x, np.ndarray) and x.ndim else x for x in arrays]
     for start in range(0, first.size, BLOCK):
         part = slice(start, start + BLOCK)
-        values = [x[part] if isinstance(x, np.ndarray) and x.ndim else x for x in lanes]
-        flat[part] = function(*[widened(x) for x in values]) if narrow else function(*values)
+        values = [x[part] if isinstance(x, np.ndarray) and x.ndim else x for x in flat]
+        target[part] = function(*[widened(x) for x in values]) if half else function(*values)
     return out
 
 
-def like(x: np.ndarray) -> np.ndarray:
-    """An uninitialised result of an elementwise function of x, laid out as x is."""
-    return np.empty(x.shape, x.dtype) if x.flags.c_contiguous else np.asarray(empty_elementwise(x.shape, x.dtype, cpu, (x,)))
-
-
 def blocked(function: Callable[[np.ndarray, np.ndarray], None]) -> Callable[..., np.ndarray]:
-    """The reference of a unary op from `function(x, out)`, which writes the result for one block of x to `out` (never x itself)."""
+    """The CPU's side of a unary op from `function(x, out)`, which writes the result for one block of x to `out` (never x itself)."""
 
-    def reference(x: np.ndarray, out: np.ndarray | None = None) -> np.ndarray:
+    @SILENT()
+    def cpu_side(x: np.ndarray, out: np.ndarray | None = None) -> np.ndarray:
         if out is None:
-            out = like(x)
-        run_blocked(function, x, out)
+            out = np.empty(x.shape, x.dtype) if x.flags.c_contiguous else np.asarray(empty_elementwise(x.shape, x.dtype, cpu, (x,)))
+        half = is_narrow(x.dtype)
+        direct = not half and not np.may_share_memory(x, out)
+        if x.size > BLOCK and x.flags.c_contiguous and out.flags.c_contiguous:
+            source, target = x.reshape(-1), out.reshape(-1)
+            parts = [(source[i : i + BLOCK], target[i : i + BLOCK]) for i in range(0, x.size, BLOCK)]
+        else:  # numpy's in-place operations want arrays, and its results of 0 dimensions are numbers
+            parts = [(x, out) if x.ndim else (x.reshape(1), out.reshape(1))]
+        for source, target in parts:
+            room = target if direct else np.empty(source.shape, np.float32 if half else x.dtype)
+            function(as_float32(source) if half else source, room)
+            if not direct:
+                target[...] = room
         return out
 
-    return reference
+    return cpu_side
 
 
-def takes_out(reference: Callable[..., Any]) -> bool:
-    """Whether a reference takes `out=`, as an elementwise op's must. A ufunc does."""
-    code = getattr(reference, "__code__", None)
+def takes_out(function: Callable[..., Any]) -> bool:
+    """Whether a function takes `out=`, as the CPU's side of an elementwise op must. A ufunc does."""
+    code = getattr(function, "__code__", None)
     if code is None:
         return True
     names = code.co_varnames[: code.co_argcount + code.co_kwonlyargcount]
@@ -92,7 +97,7 @@ def in_expression(function: Callable[..., Any], result: Callable[[np.dtype], np.
             kind = widened(first).dtype.type  # a number has the arrays' type, as in the kernel: a function of it gave float64 otherwise
             y: Any = quiet(*[widened(x) if isinstance(x, np.ndarray) else kind(x) for x in arrays], **attrs)
         elif first.size > 2 * BLOCK:  # one pass over memory in place of one for each operation, where no machine code runs
-            y = _evaluate(functools.partial(quiet, **attrs), arrays)
+            y = evaluate(functools.partial(function, **attrs), arrays)
         else:
             y = quiet(first if first.dtype.char in "fd" else widened(first), **attrs)
         if out is not None:
@@ -115,38 +120,6 @@ def in_expression(function: Callable[..., Any], result: Callable[[np.dtype], np.
     return functools.wraps(function)(cpu_side)
 
 
-def run_blocked(function: Callable[..., None], x: np.ndarray, out: np.ndarray, *attributes: Any) -> None:
-    """function(x, out, *attributes) block by block, through float32 for 16-bit floats; floating-point warnings are silent."""
-    with SILENT():
-        _run_blocked(function, x, out, attributes)
-
-
-def _run_blocked(function: Callable[..., None], x: np.ndarray, out: np.ndarray, attributes: tuple[Any, ...]) -> None:
-    if x.ndim == 0:  # numpy's in-place operations want arrays, and its results here are numbers
-        x, out = x.reshape(1), out.reshape(1)
-    narrow = is_narrow(x.dtype)
-    whole = x.size <= BLOCK or not x.flags.c_contiguous or not out.flags.c_contiguous
-    if whole:
-        if not narrow and not np.may_share_memory(x, out):
-            function(x, out, *attributes)
-            return
-        room = np.empty(x.shape, _WIDE if narrow else x.dtype)
-        function(as_float32(x) if narrow else x, room, *attributes)
-        out[...] = room
-        return
-    source, target = x.reshape(-1), out.reshape(-1)
-    room = np.empty(min(BLOCK, x.size), _WIDE if narrow else x.dtype)
-    aliased = narrow or np.may_share_memory(x, out)
-    for start in range(0, x.size, BLOCK):
-        block = source[start : start + BLOCK]
-        if not aliased:
-            function(block, target[start : start + BLOCK], *attributes)
-            continue
-        part = room[: block.size]
-        function(as_float32(block) if narrow else block, part, *attributes)
-        target[start : start + BLOCK] = part
-
-
 def blocked_together(block: Callable[..., None]) -> Callable[..., np.ndarray]:
     """The CPU's side of an elementwise op of several inputs, from block(*inputs, out) on arrays of one float type that hold as many elements as out,
     or one, in one dimension."""
@@ -158,6 +131,7 @@ def blocked_together(block: Callable[..., None]) -> Callable[..., np.ndarray]:
         if out is None:
             out = np.asarray(empty_elementwise(shape, dtype, cpu, given))
         wide = np.dtype(np.float32) if is_narrow(dtype) else dtype
+        # where a result overlaps an operand, or lies with gaps, it is made beside it
         flat = [_flat(x, shape, wide) for x in inputs]
         apart = out.flags.c_contiguous and not any(np.may_share_memory(out, x) for x in flat)
         target = out.reshape(-1) if apart else np.empty(out.size, wide)
@@ -206,13 +180,14 @@ def select(condition: np.ndarray, a: Any, b: Any, shape: tuple[int, ...], dtype:
     first, second = (np.asarray(x, dtype).view(bits) for x in (a, b))
     mask = np.negative(condition.view(np.int8), dtype=np.int8)
     out = np.empty(shape, dtype)
-    lanes = out.view(bits)
+    result = out.view(bits)
+    # a number of zero bits, as in masking, needs one operation of the three
     if second.ndim == 0 and not second.any():
-        np.bitwise_and(first, mask, out=lanes)
+        np.bitwise_and(first, mask, out=result)
         return out
-    np.bitwise_xor(first, second, out=lanes)
-    np.bitwise_and(lanes, mask, out=lanes)
-    np.bitwise_xor(lanes, second, out=lanes)
+    np.bitwise_xor(first, second, out=result)
+    np.bitwise_and(result, mask, out=result)
+    np.bitwise_xor(result, second, out=result)
     return out
 
 
@@ -221,43 +196,25 @@ def signature(names: Sequence[str]) -> inspect.Signature:
     return inspect.Signature([inspect.Parameter(n, inspect.Parameter.POSITIONAL_OR_KEYWORD) for n in names])
 
 
-def unary(ufunc: Callable[..., Any], inputs: tuple[str, ...]) -> Callable[..., Any]:
-    """The reference of a ufunc of one input: 16-bit floats in float32, rounded once. Some numpys compute float16 to 2 ULP alone.
-    `bare` is the ufunc itself, which is right for float32 and float64."""
+def of_ufunc(ufunc: Callable[..., Any], inputs: tuple[str, ...], bool_result: bool = False) -> Callable[..., Any]:
+    """The CPU's side of a ufunc of one or two inputs. `bare` is the ufunc itself, which is right for float32 and float64, and for two arrays of one type.
 
-    def reference(x: np.ndarray, *, out: np.ndarray | None = None) -> Any:
-        if not is_narrow(x.dtype):
-            return ufunc(x, out=out)
-        with SILENT():
-            y = ufunc(as_float32(x))
-        if out is not None:
-            out[...] = y
-            return out
-        return np.asarray(y).astype(x.dtype)
-
-    reference.__signature__ = signature(inputs)  # type: ignore[attr-defined]
-    reference.bare = ufunc  # type: ignore[attr-defined]
-    return reference
-
-
-def binary(ufunc: Callable[..., Any], inputs: tuple[str, ...], bool_result: bool) -> Callable[..., Any]:
-    """The reference of a ufunc of two inputs. `bare` is the ufunc itself, which is right for two arrays of one type.
-
-    A Python number meets 16-bit floats in float32, as in the kernel: numpy would round it to the array's type first (float16), or
-    give float32 (bfloat16).
+    One 16-bit float is computed in float32 and rounded once: some numpys compute float16 to 2 ULP alone. So is one with a Python number, as in
+    the kernel: numpy would round the number to the array's type first (float16), or give float32 (bfloat16).
     """
 
-    def reference(a: Any, b: Any, *, out: np.ndarray | None = None) -> Any:
-        array = a if isinstance(a, np.ndarray) else b
-        if (a is array and isinstance(b, np.ndarray)) or not is_narrow(array.dtype):
-            return ufunc(a, b, out=out)
+    def cpu_side(a: Any, b: Any = None, *, out: np.ndarray | None = None) -> Any:
+        first = isinstance(a, np.ndarray)
+        array = a if first else b
+        if (first and isinstance(b, np.ndarray)) or not is_narrow(array.dtype):
+            return ufunc(a, out=out) if b is None else ufunc(a, b, out=out)
         with SILENT():
-            y = ufunc(as_float32(a), np.float32(b)) if a is array else ufunc(np.float32(a), as_float32(b))
+            y = ufunc(*[as_float32(x) if isinstance(x, np.ndarray) else np.float32(x) for x in (a, b) if x is not None])
             if out is not None:
                 out[...] = y
                 return out
-            return y if bool_result else y.astype(array.dtype)
+            return y if bool_result else np.asarray(y).astype(array.dtype)
 
-    reference.__signature__ = signature(inputs)  # type: ignore[attr-defined]
-    reference.bare = ufunc  # type: ignore[attr-defined]
-    return reference
+    cpu_side.__signature__ = signature(inputs)  # type: ignore[attr-defined]
+    cpu_side.bare = ufunc  # type: ignore[attr-defined]
+    return cpu_side
