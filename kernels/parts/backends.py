@@ -24,6 +24,7 @@ from tritensor.ops.table import ops
 
 
 # --- on numpy arrays
+# a condition that is a Python bool was decided by an attribute, for all elements at once
 def _numpy_where(condition: Any, a: Any, b: Any) -> Any:
     return (a if condition else b) if type(condition) is bool else np.where(condition, a, b)
 
@@ -48,15 +49,17 @@ def _numpy_tame(g: Any, y: Any) -> Any:
 
 def sign_of_array(x: np.ndarray, out: np.ndarray | None = None) -> Any:
     """numpy's sign, with 0 for NaN; a bool is its own."""
-    if x.dtype == np.bool_:
+    if x.dtype == np.bool_:  # numpy has no sign of a bool
         return np.positive(x.view(np.int8), out=None if out is None else out.view(np.int8)).view(np.bool_)
     y = np.sign(x, out=out)
+    # numpy's is NaN there, PyTorch's 0
     if x.dtype.kind not in "iu" and (unknown := np.isnan(y)).any():
         y = np.asarray(y)
         np.copyto(y, 0, where=unknown)
     return y
 
 
+# math's functions raise at the edge of their domain, where arrays have infinity and NaN
 def _log_of_number(x: float) -> float:
     return math.log(x) if x > 0 else -math.inf if x == 0 else math.nan
 
@@ -110,7 +113,7 @@ def _numpy_choose(condition: Any, one: Callable[..., Any], other: Callable[..., 
 
 def _numpy_square_rest(x: Any) -> Any:
     """By Veltkamp's and Dekker's exact product (Numerische Mathematik 18, 1971)."""
-    if x.dtype == np.float32:
+    if x.dtype == np.float32:  # float64 holds its square exactly
         wide = x.astype(np.float64)
         return (wide * wide - x * x).astype(np.float32)
     c = x * 134217729.0

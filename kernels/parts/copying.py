@@ -5,29 +5,23 @@ from __future__ import annotations
 from collections.abc import Sequence
 
 import numpy as np
-import triton
 
 from tritensor.ground.errors import ShapeError
 from tritensor.ground.strides import MemoryFormat, contiguous_format, formatted
 from tritensor.kernels.parts.allocation import allocate, allocate_result
 from tritensor.kernels.parts.cpu.float_conversions import as_integers
-from tritensor.kernels.parts.elementwise import run
+from tritensor.kernels.parts.elementwise import run, unchanged
 from tritensor.kernels.parts.float8 import BYTE, as_bytes, conversion, is_float8
 from tritensor.ops.array import Array, CudaArray, is_contiguous
 from tritensor.ops.array import lying as array_lying
 
 
-# y = x
-@triton.jit
-def same(x):
-    return x
-
-
 def convert(source: CudaArray, target: CudaArray) -> None:
     """target[...] = source, cast to target's type."""
-    formula, kind = same, target.dtype
+    formula, kind = unchanged, target.dtype
+    # kernels see the bytes of float8, which not every GPU converts
     if is_float8(source.dtype) or is_float8(kind):
-        formula = conversion(source.dtype, kind) or same
+        formula = conversion(source.dtype, kind) or unchanged
         source, target, kind = as_bytes(source), as_bytes(target), BYTE if is_float8(kind) else kind
     run((formula,), ((0,),), (source,), (target,), kind)
 
@@ -42,6 +36,7 @@ def write(target: Array, source: Array) -> None:
         convert(source, target)
         return
     assert isinstance(source, np.ndarray)
+    # numpy's casts of what an integer cannot hold differ by processor
     if target.dtype.kind in "iu" and source.dtype.kind in "fV":
         source = as_integers(source, target.dtype)
     np.copyto(target, source, casting="unsafe")
@@ -77,7 +72,7 @@ def reshape_or_copy(x: CudaArray, to: tuple[int, ...]) -> CudaArray:
 
 def laid(y: CudaArray, operands: Sequence[CudaArray]) -> CudaArray:
     """A C-ordered y itself where an elementwise result of `operands` lies so, else a copy that lies as that does."""
-    if all([x.is_contiguous() for x in operands]):
+    if all([x.is_contiguous() for x in operands]):  # mostly: without asking how a result would lie
         return y
     out = allocate_result(operands, y.shape, y.dtype)
     return y if out.is_contiguous() else assigned(out, y)
@@ -87,6 +82,7 @@ def lying(y: Array, strides: tuple[int, ...]) -> Array:
     """y itself where it has these strides, in elements, or a copy that has; on either device. Without elements they say nothing."""
     if 0 in y.shape:
         return y
+    # numpy's arrays have a shorter way to the same answer
     if not isinstance(y, CudaArray):
         return array_lying(y, strides)
     if all([n == 1 or have == step for n, have, step in zip(y.shape, y.strides, strides, strict=True)]):

@@ -179,7 +179,8 @@ def _plan(shape: tuple[int, ...], layouts: tuple[tuple[tuple[int, ...], tuple[in
     """The plan of a call with result `shape` and arrays of these (shape, strides), in tiles of `large` elements where there are many, of `exact`
     whatever there is where that is not 0."""
     expanded = [_expanded(shape, own, steps) for own, steps in layouts]
-    order = sorted(range(len(shape)), key=lambda d: -abs(expanded[0][d]))  # as the result lies, so that it is written along memory
+    # axes as the result lies, so that it is written along memory
+    order = sorted(range(len(shape)), key=lambda d: -abs(expanded[0][d]))
     sizes, strides = collapse(tuple([shape[d] for d in order]), [tuple([steps[d] for d in order]) for steps in expanded])
     cols = sizes[-1]
     rows = math.prod(sizes[:-1])
@@ -265,7 +266,7 @@ def _names(formula: Any) -> tuple[str, ...]:
 
 def _result_shape(name: str, arrays: Sequence[Any], inputs: Sequence[str]) -> tuple[int, ...]:
     shapes = [x.shape for x in arrays if hasattr(x, "shape")]
-    if all(s == shapes[0] for s in shapes):
+    if all(s == shapes[0] for s in shapes):  # mostly: the labels are for errors alone
         return shapes[0]
     labels = [n for n, x in zip(inputs, arrays, strict=False) if hasattr(x, "shape")]
     return broadcast(name, *shapes, labels=labels)
@@ -317,6 +318,7 @@ def backward_of(gradients: Sequence[Any], heavy: Heavy = None) -> Any:
     Formulas that name the same values share one launch; others are launched apart, so that each keeps only what it names.
     """
     named = {_names(f)[1:] for f in gradients if f is not None}
+    # one launch reads what both need once
     if len(gradients) > 1 and len(named) == 1 and () not in named:
         return _joint_backward(gradients, named.pop(), heavy)
     return tuple(None if f is None else unchanged.fn if f is unchanged else _one_backward(f, heavy) for f in gradients)
@@ -354,39 +356,15 @@ def _joint_backward(gradients: Sequence[Any], names: Sequence[str], heavy: Heavy
 
 
 def elementwise(
-    name: str,
-    formula: Any,
-    gradients: Any = None,
-    reference: Any = None,
-    *,
-    promote: str | None = "float",
-    result: str = "same",
-    attributes: tuple[str, ...] = (),
-    kinds: tuple[str, ...] = ("float", "complex"),
-    one_rounding: bool = False,
-    forward: Any = None,
-    rule: Any = None,
-    backward: Any = None,
-    cpu: Any = None,
-    cpu_backward: Any = None,
-    bent: bool = False,
-    domain: Domain | tuple[Domain, ...] = ANYWHERE,
-    scalars: bool = True,
-    holomorphic: bool = True,
-    heavy: Heavy = None,
-    dtypes: tuple[str, ...] = FLOATS,
-    extra: Callable[[np.random.Generator], Sequence[Sample]] | None = None,
-    samples: Callable[[np.random.Generator], Sequence[Sample]] | None = None,
-    tolerance: dict[str, tuple[float, str]] | None = None,
-    condition: Any = None,
-    doc: str = "",
-    outputs: tuple[str, ...] = ("y",),
-    borrows: tuple[str, ...] | None = None,
-    native: Sequence[str] | None = None,
-    loop: Callable[..., bool] | None = None,
-    public: bool | str | Sequence[str] = (),
-    replace: bool = False,
-) -> Op:
+    name: str, formula: Any, gradients: Any = None, reference: Any = None, *, promote: str | None = "float", result: str = "same",
+    attributes: tuple[str, ...] = (), kinds: tuple[str, ...] = ("float", "complex"), one_rounding: bool = False, forward: Any = None, rule: Any = None,
+    backward: Any = None, cpu: Any = None, cpu_backward: Any = None, bent: bool = False, domain: Domain | tuple[Domain, ...] = ANYWHERE,
+    scalars: bool = True, holomorphic: bool = True, heavy: Heavy = None, dtypes: tuple[str, ...] = FLOATS,
+    extra: Callable[[np.random.Generator], Sequence[Sample]] | None = None, samples: Callable[[np.random.Generator], Sequence[Sample]] | None = None,
+    tolerance: dict[str, tuple[float, str]] | None = None, condition: Any = None, doc: str = "", outputs: tuple[str, ...] = ("y",),
+    borrows: tuple[str, ...] | None = None, native: Sequence[str] | None = None, loop: Callable[..., bool] | None = None,
+    public: bool | str | Sequence[str] = (), replace: bool = False,
+) -> Op:  # fmt: skip
     """Register an elementwise op from scalar `@triton.jit` formulas: `elementwise("tanh", _tanh, _tanh_grad, np.tanh)`.
 
     Args:
@@ -394,7 +372,8 @@ def elementwise(
         gradients: the gradient formula, or a tuple with one per input; each names what it needs (g, inputs, y,
             attributes). Its body serves as kernel, on numpy, and on Tensors as the differentiable rule. None: not differentiable.
         reference: plain numpy, an expression of the arrays (and the attributes, by name); a bare ufunc where there is one.
-        cpu: what the CPU runs in its place where there are too few elements for machine code, with `out=` (see cpu/blocks.py). Left out: reference.
+        cpu: what the CPU runs in its place where there are too few elements for machine code: a faster expression, or a function with `out=`, which is
+            run as it is (see cpu/blocks.py). Left out: reference.
         result: "same" (the inputs' type), "real" (that of its real part) or a type's name. kinds: those of "bool", "uint", "int", "float", "complex"
             that it takes after promotion, `dtypes`, which tests walk, among them.
         one_rounding: the gradient formulas are single operations, so numpy rounds 16-bit floats right by itself.
@@ -419,10 +398,12 @@ def elementwise(
         )
     defaults = {a: inspect.signature(reference).parameters[a].default for a in attributes}
     cpu = cpu or reference
+    # where it is right for 16-bit floats, too, a ufunc runs as it is: it lays its result out as its input lies
     if isinstance(cpu, np.ufunc) and (len(inputs) == 2 or (promote == "float" and gradients is not None and not one_rounding)):
         cpu = blocks.of_ufunc(cpu, inputs, result == "bool")
     elif not blocks.takes_out(cpu):
         cpu = blocks.in_expression(cpu, np.dtype if result == "same" else partial(_result_type, result))
+    # a ufunc is one pass over memory already, which in 32 and 64 bits machine code does not outrun
     if native is None:
         native = formula_llvm.HALF_TYPES if isinstance(getattr(cpu, "bare", cpu), np.ufunc) else FLOATS
     if native and "float" in kinds and result in ("same", "real", "bool"):

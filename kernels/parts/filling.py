@@ -23,7 +23,7 @@ def rounded(value: Any, dtype: np.dtype) -> Any:
     """A Python number as a kernel argument that converts to `dtype` exactly: rounded on the host, then widened."""
     kind = dtypes.of(dtype).kind
     if kind in ("float", "float8"):
-        with np.errstate(over="ignore"):
+        with np.errstate(over="ignore"):  # a number that is too large for the type is infinite
             return np.float64(np.asarray(value, np.float64).astype(dtype))
     return dtype.type(value) if kind in ("uint", "int") else bool(value)
 
@@ -38,6 +38,7 @@ def _fill_kernel(y, value, n, BLOCK: tl.constexpr):
 def filled(shape: tuple[int, ...], dtype: np.dtype, on: Device, value: Any, out: CudaArray | None = None) -> CudaArray:
     """A new device array, or a contiguous one that is there, with one value everywhere; one launch."""
     y = allocate(shape, dtype, on) if out is None else out
+    # float8 is stored by its byte, which the host finds
     number = byte_of(value, dtype) if is_float8(dtype) else rounded(value, dtype)
     launch(_fill_kernel, (triton.cdiv(y.size, BLOCK),), as_bytes(y), number, y.size, BLOCK=BLOCK)
     return y

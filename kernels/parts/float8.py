@@ -91,8 +91,8 @@ _FROM, _TO = {E4M3: from_e4m3, E5M2: from_e5m2}, {E4M3: to_e4m3, E5M2: to_e5m2}
 
 
 def conversion(source: np.dtype, target: np.dtype) -> Any:
-    """The formula of a cast between a float8 type and another, on bytes; None where both are the same, whose bytes are copied."""
-    if source == target:
+    """The formula of a cast between a float8 type and another, on bytes; None where both are the same."""
+    if source == target:  # bytes are copied as they are
         return None
     return _FORMULAS.get((source, target)) or _FROM.get(source) or _TO[target]
 
@@ -114,7 +114,7 @@ def moved_as_bytes(forward: Callable[..., Any]) -> Callable[..., Any]:
     @functools.wraps(forward)
     def corner(*arrays: Any, **attrs: Any) -> Any:
         kind = next((x.dtype for x in arrays if isinstance(x, CudaArray) and is_float8(x.dtype)), None)
-        if kind is None:
+        if kind is None:  # nearly always: nothing to unwrap
             return forward(*arrays, **attrs)
         given = [int(byte_of(x, kind)) if isinstance(x, int | float) else as_bytes(x) for x in arrays]
         out = attrs.get("out")

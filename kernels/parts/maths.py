@@ -21,6 +21,7 @@ _LEAST_32: tl.constexpr = tl.constexpr(-(2**31))
 _LEAST_64: tl.constexpr = tl.constexpr(-(2**63))
 
 
+# beyond 2^63 the hardware's conversion goes to the nearest end, x86's to the least number
 @triton.jit
 def _in_64_bits(x):
     return tl.where(x < 9223372036854775808.0, x.to(tl.int64), _LEAST_64)
@@ -33,6 +34,7 @@ def stored(x, KIND: tl.constexpr):
     goes to the nearest end, and 0 for NaN; so it agrees below."""
     if x.dtype.is_floating() and KIND.is_int() and KIND.primitive_bitwidth > 1:
         if tl.uint64 == KIND:
+            # the upper half by way of the lower, which a signed conversion holds
             top = _in_64_bits(x - 9223372036854775808.0) ^ _LEAST_64
             y = tl.where(x >= 9223372036854775808.0, top, _in_64_bits(x)).to(KIND)
         elif tl.int64 == KIND or tl.uint32 == KIND:
@@ -44,7 +46,8 @@ def stored(x, KIND: tl.constexpr):
     return y
 
 
-# values are float32, float64 or integers; of a function of two, one may be a plain number
+# Values are float32, float64 or integers; of a function of two, one may be a plain number. libdevice's functions keep 4 ULP where Triton's own exp and
+# log, of one hardware instruction, are off by 64 at the end of their range.
 @triton.jit
 def exp(x):
     return libdevice.exp(x)
@@ -160,6 +163,7 @@ def erfc(x):
     return libdevice.erfc(x)
 
 
+# below 0 one plus the error function would cancel: a function of its own
 @triton.jit
 def normal_cdf(x):
     return libdevice.normcdf(x)
@@ -173,6 +177,7 @@ def pow(a, b):
 @triton.jit
 def sqrt(x):
     """sqrt(x) rounded to nearest."""
+    # tl.sqrt of float32 is approximate, of float64 there is no other
     return tl.sqrt_rn(x) if x.dtype == tl.float32 else tl.sqrt(x)
 
 
@@ -180,6 +185,7 @@ def sqrt(x):
 def div(a, b):
     """a / b rounded to nearest in a's precision."""
     a, b = _beside(a, b), _beside(b, a)
+    # `/` of float32 is approximate, of float64 rounded right
     if a.dtype == tl.float64:
         q = a / b.to(tl.float64)
     else:
@@ -233,6 +239,7 @@ def ones(x):
     return tl.zeros_like(x) + 1
 
 
+# tl.maximum drops a NaN, PyTorch keeps it
 @triton.jit
 def maximum(a, b):
     """The larger; NaN if either is."""
@@ -267,7 +274,7 @@ def sign(x):
 def floor_divide(a, b):
     """floor(a / b) from the exact remainder: a / b may round up to a whole number. A step function."""
     r = fmod(a, b)
-    q = div(a - r, b)
+    q = div(a - r, b)  # nearly whole: a - r is a multiple of b but for one rounding
     q = tl.where((r != 0) & ((r < 0) != (b < 0)), q - 1.0, q)
     whole = floor(q)
     whole = tl.where(q - whole > 0.5, whole + 1.0, whole)
@@ -309,6 +316,7 @@ def safe(g, d):
     return tl.where((g == 0) & (d == 0), 1.0, d)
 
 
+# as in PyTorch, where a `where` upstream has cut an infinite slope off
 @triton.jit
 def chain(g, factor):
     """g * factor, but 0 where g is 0 even if the factor is infinite or NaN: an upstream zero wins."""
@@ -365,7 +373,7 @@ class Coefficients(tl.constexpr):
 @triton.jit
 def horner(x, C: tl.constexpr):
     """c0 x^n + ... + cn by Horner's rule."""
-    y = tl.zeros_like(x) + C[0]
+    y = tl.zeros_like(x) + C[0]  # of x's type: a constant alone is float32
     for i in tl.static_range(1, len(C)):
         y = y * x + C[i]
     return y
@@ -379,12 +387,14 @@ def ratio(x, P: tl.constexpr, Q: tl.constexpr, R: tl.constexpr, S: tl.constexpr)
         if len(S) > 1:
             y = y / horner(x, S)
     else:
+        # fewer coefficients are enough for 24 bits
         y = horner(x, P)
         if len(Q) > 1:
             y = tl.div_rn(y, horner(x, Q))
     return y
 
 
+# a GPU's warp takes both ways anyway where its threads disagree
 @triton.jit
 def choose(condition, one, other, x):
     """one(x) where condition, else other(x), of two formulas. numpy evaluates each where it is needed."""
@@ -406,6 +416,7 @@ def wide(x):
 @triton.jit
 def whole_most(x):
     """The largest element of a tile of whole numbers, as an int."""
+    # held below 2^31: what is larger, infinity among it, has no int32
     return tl.max(tl.max(tl.minimum(x, 2147483000.0).to(tl.int32), 1), 0)
 
 

@@ -25,7 +25,7 @@ class Domain(NamedTuple):
         if self.step:
             return np.asarray(self.low + self.step * rng.integers(0, int((self.high - self.low) / self.step) + 1, shape))
         x = np.asarray(rng.uniform(self.low, self.high, shape))
-        for k in self.kinks:
+        for k in self.kinks:  # finite differences across a kink say nothing of the slope beside it
             x = np.where(np.abs(x - k) < 0.1, k + 0.1 + 0.5 * (x - k + 0.1), x)
         return x
 
@@ -41,6 +41,7 @@ _TOGETHER = (
     ((135,), (135,)),
     ((9, 20), (9, 1)),
 )
+# signed zeros, infinities, NaN, a number whose square vanishes, halves, one whose exponential overflows
 _SPECIAL = np.array([0.0, -0.0, np.inf, -np.inf, np.nan, 1.0, -1.0, 1e-30, 2.5, -2.5, 3.5, 1e4])
 
 
@@ -53,7 +54,7 @@ def sample_calls(
         found: list[Any] = []
         if len(domains) == 1:
             found += [Sample(domains[0].draw(rng, s)) for s in _ALONE]
-            if set(FLOATS) <= set(dtypes):
+            if set(FLOATS) <= set(dtypes):  # integers hold none of them
                 found.append(Sample(_SPECIAL, smooth=False))
         else:
             shapes = _TOGETHER if len(domains) == 2 else tuple((*pair, (1,)) for pair in _TOGETHER)

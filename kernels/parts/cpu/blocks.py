@@ -209,7 +209,7 @@ def of_ufunc(ufunc: Callable[..., Any], inputs: tuple[str, ...], bool_result: bo
         if (first and isinstance(b, np.ndarray)) or not is_narrow(array.dtype):
             return ufunc(a, out=out) if b is None else ufunc(a, b, out=out)
         with SILENT():
-            y = ufunc(*[as_float32(x) if isinstance(x, np.ndarray) else np.float32(x) for x in (a, b) if x is not None])
+            y = ufunc(as_float32(a)) if b is None else ufunc(*[as_float32(x) if x is array else np.float32(x) for x in (a, b)])
             if out is not None:
                 out[...] = y
                 return out

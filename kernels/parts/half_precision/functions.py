@@ -9,6 +9,7 @@ from __future__ import annotations
 import triton
 import triton.language as tl
 
+# e^x = 2^(x log2 e): the product's rounding costs some 1e-7 of x, which a result of 16 bits does not show
 LOG2_E = tl.constexpr(1.4426950408889634)
 
 
@@ -24,6 +25,7 @@ def exp(x):
     return exp2(x * LOG2_E)
 
 
+# one instruction in place of the nine of a division that is rounded right
 @triton.jit
 def reciprocal(x):
     """1 / x within 1 ULP of float32, in one instruction; 0 for |x| above 8.5e37."""

@@ -26,6 +26,7 @@ def dropped(x: np.ndarray, p: float, seed: int, offset: int) -> np.ndarray:
     flat = x.reshape(-1)  # in C order, a copy where x is not
     y = np.empty(x.size, x.dtype)
     limit, factor = np.uint64(threshold(p)), compute_type(kept_scale(p))
+    # pieces of the cache's size: words are four times as many bytes as half-precision elements
     for first in range(0, x.size, 4 * CHUNK):
         part = slice(first, min(first + 4 * CHUNK, x.size))
         count = part.stop - first

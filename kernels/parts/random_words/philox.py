@@ -34,7 +34,7 @@ def kernel_seed(seed: int, offset: int) -> tuple[np.uint32, np.uint32, np.uint64
     In the capture of a graph `state` is the array of (seed, base) that each replay sets anew, and the offset counts from the base.
     """
     low, high = key_of(seed)
-    if isinstance(offset, CapturedOffset):
+    if isinstance(offset, CapturedOffset):  # a replay of the graph draws anew
         return np.uint32(low), np.uint32(high), np.uint64(offset.relative), CudaArray(offset.state, (2,), _WORDS)
     return np.uint32(low), np.uint32(high), np.uint64(offset & 0xFFFFFFFFFFFFFFFF), None
 
