@@ -13,7 +13,7 @@ from tritensor.ops.array import CudaArray, empty, empty_elementwise
 
 def allocate(shape: tuple[int, ...], dtype: np.dtype, on: CudaArray | device, strides: tuple[int, ...] | None = None) -> CudaArray:
     """Uninitialised memory on a GPU, a named one or that of an array: C-ordered, or with the strides of another order."""
-    # the type is narrowed for mypy: `empty` gives numpy's arrays too
+    # `empty` serves the CPU, too: this tells mypy which of both it is
     made = empty(shape, dtype, on.device if isinstance(on, CudaArray) else on, strides)
     assert isinstance(made, CudaArray)
     return made

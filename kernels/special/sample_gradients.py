@@ -15,8 +15,8 @@ import triton
 
 from tritensor.kernels.parts import backends, maths
 from tritensor.kernels.parts.cpu.blocks import blocked_together
-from tritensor.kernels.parts.cpu.simd_maths import on_lanes
 from tritensor.kernels.parts.elementwise import HEAVY, elementwise
+from tritensor.kernels.parts.formula_llvm import formula_loop
 from tritensor.kernels.parts.pointwise_samples import Domain
 from tritensor.kernels.parts.special import gamma as special
 from tritensor.kernels.parts.special import uniform_gamma
@@ -24,7 +24,6 @@ from tritensor.kernels.special.gamma import digamma_reference
 from tritensor.kernels.special.incomplete_gamma import DV, V
 from tritensor.llvm import simd_functions
 from tritensor.llvm.iterate import Iteration
-from tritensor.llvm.loops import Loop
 from tritensor.llvm.simd import Lane, choice
 from tritensor.ops.table import Sample
 
@@ -141,36 +140,10 @@ def _dirichlet_grad(x, a, total):
     return maths.where(ordinary, y, maths.where((a > 0) & (b >= 0) & (x >= 0), 0.0, float("nan")))
 
 
-# -- machine code for many elements: the kernels' own formulas with their loops unrolled, so many steps as a block of elements may need (of the series
-# by the largest a, of the fraction from a = 1 on). The fraction of the beta distribution, compiled, would take seconds before it pays.
-_SERIES_STEPS = ((4.0, 34), (30.0, 64), (101.0, 104))
-_FRACTION_STEPS = 52
-_PAYS = 12288  # elements of a block from which on compiling pays
-
-
-@functools.cache
-def _unrolled(formula: Any, steps: int) -> Loop:
-    """The loop of a formula whose `while maths.any(...)` goes round a given number of times."""
-
-    def twin(*lanes: Any) -> Any:
-        left = iter(range(steps))
-        return backends.translate(formula, on_lanes.having(any=lambda _: next(left, None) is not None))(*lanes)
-
-    return Loop(twin)
-
-
-def _by_machine(formula: Any, steps: int | None, inputs: list[np.ndarray]) -> np.ndarray | None:
-    """The formula of many float64 elements; None where there are too few, or it would take too many steps, or none can be compiled."""
-    out = np.empty(inputs[0].size)
-    if steps is None or out.size < _PAYS or not _unrolled(formula, steps)([np.ascontiguousarray(v) for v in inputs], out):
-        return None
-    return out
-
-
 _ENOUGH = {4: 1e-9, 8: 4e-16}  # how little a step may still change, by the bytes of the result's type
 
 
-# -- each element by its own way alone, in machine code where there are many
+# -- numpy's side: each element by its own way alone, in machine code where there are many
 _MANY = 256  # elements from which the way through ctypes pays
 
 
@@ -199,8 +172,6 @@ def _series_steps(enough: float) -> Iteration:
 
 
 def _numpy_series(a: np.ndarray, x: np.ndarray, enough: float) -> np.ndarray:
-    if (found := _by_machine(_gamma_series, next((steps for most, steps in _SERIES_STEPS if a.max() <= most), None), [a, x])) is not None:
-        return found
     one, zero = np.ones_like(x), np.zeros_like(x)
     _, _, _, total, by_a, _ = _iterated(_series_steps(enough), (a, x, one, one, zero, zero))
     return -x / a * ((np.log(x) - _digamma(a + 1.0)) * total + by_a)
@@ -222,9 +193,6 @@ def _fraction_steps(enough: float) -> Iteration:
 
 
 def _numpy_fraction(a: np.ndarray, x: np.ndarray, enough: float) -> np.ndarray:
-    steps = _FRACTION_STEPS if a.min() >= 1.0 and a.max() <= 101.0 else None
-    if (found := _by_machine(_gamma_fraction, steps, [a, x])) is not None:
-        return found
     b = x + 1.0 - a
     d = 1.0 / b
     start = (a, b, np.full_like(x, 1e300), d, np.zeros_like(x), d * d, d, d * d, np.ones_like(x))
@@ -235,9 +203,13 @@ def _numpy_fraction(a: np.ndarray, x: np.ndarray, enough: float) -> np.ndarray:
 _digamma, _near_numpy = map(backends.in_numpy, (special.digamma, uniform_gamma.quantile_by_a))
 
 
+_NEAR_LOOP = formula_loop(uniform_gamma.quantile_by_a)
+_PAYS = 12288  # elements from which on compiling that long formula pays
+
+
 def _numpy_near(a: np.ndarray, x: np.ndarray, enough: float) -> np.ndarray:
-    found = _by_machine(uniform_gamma.quantile_by_a, 0, [a, x])
-    return _near_numpy(a, x) if found is None else found
+    out = np.empty(a.size)
+    return out if a.size >= _PAYS and _NEAR_LOOP((a, x), out) else _near_numpy(a, x)
 
 
 _NEAR = uniform_gamma.NEAR.value
