@@ -218,9 +218,10 @@ def _xlogy_b(g, a, b):
 
 
 def _log1p_reference(x: np.ndarray) -> np.ndarray:
-    """log(1 + x); of complex numbers with the real part log(|1 + x|^2) / 2, where 1 is taken off before anything is rounded."""
+    """log(1 + x)."""
     if x.dtype.kind != "c":
         return np.log1p(x)
+    # the real part is log(|1 + x|^2) / 2, where 1 is taken off before anything is rounded
     a, b = x.real, x.imag
     return np.log1p(a * (2 + a) + b * b) / 2 + 1j * np.arctan2(b, 1 + a)
 

@@ -151,7 +151,7 @@ def _series(evaluate: Callable[..., Any]) -> Callable[[Any, int], Any]:
     return lambda x, n: evaluate(x, [0.0] * n + [1.0])
 
 
-def _second_kind(x: float, n: int) -> float:
+def _second_kind(x: float, n: int) -> Any:
     """U_n = 2 (T_n + T_(n - 2) + ...), less 1 for an even n, DLMF 18.7.4 by 18.18.32."""
     return chebyshev.chebval(x, [2.0 - (k == 0) if k % 2 == n % 2 else 0.0 for k in range(n + 1)]) if n >= 0 else 0.0  # type: ignore[return-value]
 

@@ -21,7 +21,7 @@ def unary() -> list[Any]:
     found = [
         op
         for op in map(registry.__getitem__, sorted(registry))
-        if op.module.startswith(FAMILIES) and len(op.inputs) == len(op.outputs or "y") == 1 and op.rule
+        if op.owner.module.startswith(FAMILIES) and len(op.inputs) == len(op.outputs or "y") == 1 and op.rule
     ]
     return [
         pytest.param(op, id=op.name) for op in found if not op.view and not op.variadic and inspect.Parameter.empty not in op.attrs.values()

@@ -6,6 +6,7 @@ import keyword
 import sys
 from collections.abc import Callable, Sequence
 from dataclasses import replace as changed
+from types import FunctionType
 from typing import Any
 
 import numpy as np
@@ -162,6 +163,8 @@ def op(
         read_inputs, required, variadic, attrs = read_signature(reference, problems)
     else:
         read_inputs, required, variadic, attrs = inputs, len(inputs), False, {}
+    owner = owner_of_caller(lookup.reading.package)
+    own = isinstance(reference, FunctionType)  # a ufunc has numpy's module and numpy's words
     record = Op(
         name=name, reference=reference, shape=shape, forward=bare(forward), rule=_partials(rule), backward=_partials(backward),
         cpu=cpu or plain_cpu(reference, shape, view or bool(mutates), into), cpu_backward=_partials(cpu_backward),
@@ -172,8 +175,8 @@ def op(
         holomorphic=holomorphic, autocast=autocast,
         host=on_host(name, cpu or reference, shape) if host else None, dtypes=dtypes, samples=samples, sizes=sizes, work=work, configs=configs,
         tolerance=tolerance or {}, condition=conditions(condition, broadcasts or view), inputs=read_inputs, required=required,
-        variadic=variadic, attrs=attrs, doc=doc or (reference.__doc__ or ""),
-        module=getattr(reference, "__module__", "") or "", owner=owner_of_caller(lookup.reading.package), forms=(),
+        variadic=variadic, attrs=attrs, doc=doc or (reference.__doc__ or "" if own else ""),
+        module=reference.__module__ if own else owner.module, owner=owner, forms=(),
         public=0 if mutates else len(outputs) - len(residuals),
     )  # fmt: skip
     record = changed(record, borrows=borrowed_places(record, borrows, problems))
