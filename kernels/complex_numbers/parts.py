@@ -35,9 +35,8 @@ def _conj_shape(x: Any) -> Spec:
 
 
 op(
-    "conj", lambda x: x.real - 1j * x.imag, cpu=np.conjugate, shape=_conj_shape, samples=_samples, host=True, holomorphic=False, layout="elementwise", dtypes=COMPLEX,
-    rule=lambda g: ops.conj(g),
-    doc="The complex conjugate.",
+    "conj", lambda x: x.real - 1j * x.imag, cpu=np.conjugate, shape=_conj_shape, samples=_samples, host=True, holomorphic=False,
+    layout="elementwise", dtypes=COMPLEX, rule=lambda g: ops.conj(g), doc="The complex conjugate.",
 )  # fmt: skip
 
 
@@ -108,7 +107,7 @@ op(
 
 
 # complex: y = a + i b
-def _complex(real: np.ndarray, imag: np.ndarray) -> np.ndarray:
+def _complex_cpu(real: np.ndarray, imag: np.ndarray) -> np.ndarray:
     shape = np.broadcast_shapes(real.shape, imag.shape)
     y = np.empty(shape, _WHOLE[real.dtype])
     y.real, y.imag = real, imag
@@ -130,7 +129,8 @@ def _two_parts(rng: np.random.Generator) -> list[Sample]:
 
 
 op(
-    "complex", np.vectorize(complex, otypes=[np.complex128]), cpu=_complex, inputs=("real", "imag"), shape=_complex_shape, samples=_two_parts, host=True, holomorphic=False, broadcasts=True,
+    "complex", np.vectorize(complex, otypes=[np.complex128]), cpu=_complex_cpu, inputs=("real", "imag"), shape=_complex_shape,
+    samples=_two_parts, host=True, holomorphic=False, broadcasts=True,
     dtypes=("float64", "float32"), rule=(lambda g: ops.real(g), lambda g: ops.imag(g)),
     doc="Complex numbers from real and imaginary parts.",
 )  # fmt: skip

@@ -64,7 +64,8 @@ def _full_samples(rng: np.random.Generator) -> list[Sample]:
 
 
 op(
-    "full", _full_reference, cpu=_full_cpu, shape=_full_shape, forward=_full_forward, samples=_full_samples, differentiable=False, dtypes=("float32",), into=True,
+    "full", _full_reference, cpu=_full_cpu, shape=_full_shape, forward=_full_forward, samples=_full_samples, differentiable=False,
+    dtypes=("float32",), into=True,
     doc="An array of one value.",
 )  # fmt: skip
 
@@ -126,7 +127,8 @@ def _arange_samples(rng: np.random.Generator) -> list[Sample]:
 
 
 op(
-    "arange", _arange_reference, cpu=_arange_cpu, shape=_arange_shape, forward=_arange_forward, samples=_arange_samples, differentiable=False, dtypes=("float32",),
+    "arange", _arange_reference, cpu=_arange_cpu, shape=_arange_shape, forward=_arange_forward, samples=_arange_samples, differentiable=False,
+    dtypes=("float32",),
     doc="start, start + step, ... before end.",
 )  # fmt: skip
 
@@ -191,7 +193,8 @@ def _linspace_samples(rng: np.random.Generator) -> list[Sample]:
 
 op(
     "linspace", _linspace_reference,
-    cpu=_linspace_cpu, shape=_linspace_shape, forward=_linspace_forward, samples=_linspace_samples, differentiable=False, dtypes=("float32",),
+    cpu=_linspace_cpu, shape=_linspace_shape, forward=_linspace_forward, samples=_linspace_samples, differentiable=False,
+    dtypes=("float32",),
     doc="`steps` numbers from start to end, both included, equally far apart.",
 )  # fmt: skip
 

@@ -166,7 +166,8 @@ _SOME = Domain(-2.0, 2.0)
 _COUNTS = Domain(0.5, 5.0)
 pointwise_loss(
     "binary_cross_entropy", _bce, (_bce_slope, _bce_slope_t),
-    lambda x, t: -t * np.maximum(np.log(x), -100) - (1 - t) * np.maximum(np.log1p(-x), -100), domain=(_INSIDE, _INSIDE), check=_check_probabilities, rule=_bce_rule,
+    lambda x, t: -t * np.maximum(np.log(x), -100) - (1 - t) * np.maximum(np.log1p(-x), -100), domain=(_INSIDE, _INSIDE),
+    check=_check_probabilities, rule=_bce_rule,
     doc="-(t log x + (1 - t) log(1 - x)), logarithms held above -100. On the CPU x or t outside [0, 1] is refused; on a GPU, where to look would be to "
     "wait, it gives NaN.",
 )  # fmt: skip

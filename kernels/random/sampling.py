@@ -357,19 +357,23 @@ def _randperm_samples(rng: np.random.Generator) -> list[Sample]:
 
 
 op(
-    "rand", _rand_reference, cpu=_rand, shape=_float_shape("rand"), forward=_rand_forward, samples=_float_samples, differentiable=False, dtypes=("float32",),
+    "rand", _rand_reference, cpu=_rand, shape=_float_shape("rand"), forward=_rand_forward,
+    samples=_float_samples, differentiable=False, dtypes=("float32",),
     doc="Uniform numbers of [0, 1).",
 )  # fmt: skip
 op(
-    "randn", _randn_reference, cpu=_randn, shape=_float_shape("randn"), forward=_randn_forward, samples=_float_samples, differentiable=False, dtypes=("float32",),
+    "randn", _randn_reference, cpu=_randn, shape=_float_shape("randn"), forward=_randn_forward,
+    samples=_float_samples, differentiable=False, dtypes=("float32",),
     doc="Standard normal numbers.",
 )  # fmt: skip
 op(
-    "randint", _randint_reference, cpu=_randint, shape=_randint_shape, forward=_randint_forward, samples=_randint_samples, differentiable=False, dtypes=("float32",),
+    "randint", _randint_reference, cpu=_randint, shape=_randint_shape, forward=_randint_forward,
+    samples=_randint_samples, differentiable=False, dtypes=("float32",),
     doc="Uniform integers of [low, high).",
 )  # fmt: skip
 op(
     "randperm", _randperm_reference,
-    cpu=_randperm, shape=_randperm_shape, forward=_randperm_forward, samples=_randperm_samples, differentiable=False, dtypes=("float32",),
+    cpu=_randperm, shape=_randperm_shape, forward=_randperm_forward,
+    samples=_randperm_samples, differentiable=False, dtypes=("float32",),
     doc="A random permutation of 0 to n - 1.",
 )  # fmt: skip

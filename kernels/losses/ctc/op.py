@@ -1,4 +1,4 @@
-"""Connectionist temporal classification, ctc_loss: the probability of labels over all ways to place them in time. One program a sample; the states' neighbours are read back from memory."""
+"""Connectionist temporal classification: the probability of labels over all ways to place them in time. One program takes a sample."""
 
 from __future__ import annotations
 
