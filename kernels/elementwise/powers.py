@@ -229,7 +229,8 @@ def _pow_samples(rng: np.random.Generator) -> list[Sample]:
 
 elementwise(
     "pow", maths.pow, (_pow_a, _pow_b), _pow_reference, cpu=_pow_cpu, promote="same", kinds=ANY, native=(), forward=_pow_forward,
-    rule=(_pow_a_rule, _pow_b_rule), backward=(_pow_a_backward, _pow_b_kernel), cpu_backward=(_pow_a_cpu_backward, _pow_b_numpy), domain=(Domain(0.3, 2.5), Domain(-1.5, 1.5)),
+    rule=(_pow_a_rule, _pow_b_rule), backward=(_pow_a_backward, _pow_b_kernel),
+    cpu_backward=(_pow_a_cpu_backward, _pow_b_numpy), domain=(Domain(0.3, 2.5), Domain(-1.5, 1.5)),
     extra=_pow_samples,
 )  # fmt: skip
 
