@@ -207,6 +207,10 @@ def _eye_kernel(y, n, columns, BLOCK: tl.constexpr):
 
 
 def _eye_reference(*, rows: int, columns: int, dtype: np.dtype, device: Device) -> np.ndarray:
+    return (np.arange(rows)[:, None] == np.arange(columns)).astype(dtype)
+
+
+def _eye_cpu(*, rows: int, columns: int, dtype: np.dtype, device: Device) -> np.ndarray:
     return np.eye(rows, columns, dtype=dtype)
 
 
@@ -230,7 +234,7 @@ def _eye_samples(rng: np.random.Generator) -> list[Sample]:
 
 
 op(
-    "eye", _eye_reference, shape=_eye_shape, forward=_eye_forward, samples=_eye_samples, differentiable=False, dtypes=("float32",),
+    "eye", _eye_reference, cpu=_eye_cpu, shape=_eye_shape, forward=_eye_forward, samples=_eye_samples, differentiable=False, dtypes=("float32",),
     doc="Ones on the diagonal, zeros elsewhere.",
 )  # fmt: skip
 
@@ -268,10 +272,11 @@ def _triangle_samples(rng: np.random.Generator) -> list[Sample]:
 
 def _register_triangle(name: str, of: Any, upper: bool, doc: str) -> None:
     def reference(x: np.ndarray, *, diagonal: int) -> np.ndarray:
-        return of(x, diagonal)
+        above = np.arange(x.shape[-1]) - np.arange(x.shape[-2])[:, None]  # the diagonal
+        return np.where(above >= diagonal if upper else above <= diagonal, x, 0)
 
     op(
-        name, reference, shape=_triangle_shape, samples=_triangle_samples,
+        name, reference, cpu=lambda x, *, diagonal: of(x, diagonal), shape=_triangle_shape, samples=_triangle_samples,
         forward=moved_as_bytes(lambda x, *, diagonal: _triangle(x, diagonal, upper)),
         rule=lambda g, diagonal: getattr(ops, name)(g, diagonal=diagonal),
         backward=lambda g, diagonal: _triangle(g, diagonal, upper),

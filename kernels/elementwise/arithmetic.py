@@ -6,6 +6,7 @@ import numpy as np
 import triton
 
 from tritensor.kernels.parts import maths
+from tritensor.kernels.parts.cpu.blocks import beside_gaps
 from tritensor.kernels.parts.elementwise import elementwise, unchanged
 from tritensor.kernels.parts.pointwise_samples import Domain
 from tritensor.ops.table import FLOATS
@@ -128,15 +129,6 @@ def _lerp_reference(a: np.ndarray, b: np.ndarray, w: np.ndarray) -> np.ndarray:
     return np.where(np.abs(w) < 0.5, a + w * (b - a), b - (1 - w) * (b - a))
 
 
-def _neg_cpu(x: np.ndarray, *, out: np.ndarray | None = None) -> np.ndarray:
-    # from one column into another numpy 2.3 and 2.4 read other elements, where a step is 16 bytes, or 64
-    if out is None or out.flags.c_contiguous:
-        return np.asarray(np.negative(x, out=out))
-    np.copyto(out, np.negative(x))
-    return out
-
-
-_neg_cpu.bare = np.negative  # type: ignore[attr-defined]
 _MINUS = (unchanged, _negated)
 _NONZERO = Domain(-2.0, 2.0, (0.0,))
 
@@ -144,7 +136,9 @@ elementwise("add", _add, (unchanged, unchanged), np.add, promote="same", kinds=A
 elementwise("sub", _sub, _MINUS, np.subtract, promote="same", kinds=NUMBERS, one_rounding=True, dtypes=TYPES)
 elementwise("mul", _mul, (_mul_a, _mul_b), np.multiply, promote="same", kinds=ANY, one_rounding=True, dtypes=TYPES)
 elementwise("div", maths.div, (_div_a, _div_b), np.true_divide, domain=(Domain(-2.0, 2.0), _NONZERO))
-elementwise("neg", maths.neg, _negated, np.negative, cpu=_neg_cpu, promote="same", kinds=NUMBERS, one_rounding=True, dtypes=TYPES)
+elementwise(
+    "neg", maths.neg, _negated, np.negative, cpu=beside_gaps(np.negative), promote="same", kinds=NUMBERS, one_rounding=True, dtypes=TYPES
+)
 elementwise(
     "abs", maths.abs, _abs_grad, np.abs, promote="same", result="real", kinds=ANY, domain=_NONZERO, dtypes=TYPES, holomorphic=False,
 )  # fmt: skip

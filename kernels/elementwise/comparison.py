@@ -8,6 +8,7 @@ import numpy as np
 import triton
 
 from tritensor.kernels.parts import formula_llvm
+from tritensor.kernels.parts.cpu.blocks import beside_gaps
 from tritensor.kernels.parts.elementwise import elementwise, forward_of
 from tritensor.kernels.parts.pointwise_samples import Domain
 from tritensor.ops.array import CudaArray
@@ -131,13 +132,6 @@ def _shifts(rng: np.random.Generator) -> list[Sample]:
     return [Sample(rng.integers(-99, 99, (3, 5)).astype(t), rng.integers(0, 7, (5,)).astype(t)) for t in (np.int8, np.int32, np.int64)]
 
 
-def _isfinite_cpu(x: np.ndarray, *, out: np.ndarray | None = None) -> Any:
-    if out is None or out.flags.c_contiguous:
-        return np.isfinite(x, out=out)
-    out[...] = np.isfinite(x)  # numpy 2.4 writes wrong values to an `out` with gaps between its elements
-    return out
-
-
 def _extremes(rng: np.random.Generator) -> list[Sample]:
     return [Sample(np.array([np.nan, np.inf, -np.inf, 0.0, -0.0, 1.0]))]
 
@@ -169,7 +163,7 @@ for _name, _formula, _reference, _kinds in _COMPARED:
     )
 for _name, _formula, _reference in _TESTED:
     elementwise(
-        _name, _formula, None, _reference, cpu=_isfinite_cpu if _name == "isfinite" else None, promote="same", result="bool", kinds=_ANY, dtypes=_TYPES,
+        _name, _formula, None, _reference, cpu=beside_gaps(np.isfinite) if _name == "isfinite" else None, promote="same", result="bool", kinds=_ANY, dtypes=_TYPES,
         extra=_extremes, native=_native(_name),
     )  # fmt: skip
 for _name, _formula, _reference in _COMBINED:

@@ -204,15 +204,15 @@ def numpy_gradient(formula: Any, one_rounding: bool) -> Callable[..., Any]:
     return gradient
 
 
-def recurrence_loop(formula: Any, most: int = 64) -> Callable[..., bool]:
-    """The loop of a formula of (x, n) whose steps are as many as n's largest whole number, up to `most`: machine code for each such number."""
+def recurrence_loop(formula: Any, largest: int = 64) -> Callable[..., bool]:
+    """The loop of a formula of (x, n) whose steps are as many as n's largest whole number, up to `largest`: machine code for each such number."""
 
     @functools.cache
-    def of(steps: int) -> Loop:
+    def loop_of_steps(steps: int) -> Loop:
         return formula_loop(formula, on_lanes.having(whole_most=lambda degree: steps))
 
     def loop(inputs: Sequence[Any], out: np.ndarray) -> bool:
         top = float(np.max(inputs[1]))
-        return top <= most and of(max(int(top), 1))(inputs, out)
+        return top <= largest and loop_of_steps(max(int(top), 1))(inputs, out)
 
     return loop

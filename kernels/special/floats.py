@@ -10,6 +10,7 @@ import triton.language as tl
 
 from tritensor.kernels.parts import maths
 from tritensor.kernels.parts.allocation import allocate_result
+from tritensor.kernels.parts.cpu.blocks import beside_gaps
 from tritensor.kernels.parts.elementwise import elementwise, flat, run
 from tritensor.kernels.parts.pointwise_samples import Domain, few
 from tritensor.ops.array import CudaArray
@@ -116,7 +117,17 @@ def _extremes(rng: np.random.Generator) -> list[Sample]:
 
 _APART = (Domain(-2.0, 2.0, (0.0,), step=0.25), Domain(-1.875, 1.875, (0.0,), step=0.25))
 _SIGNED = (Domain(-2.0, 2.0, (0.0,)), Domain(-2.0, 2.0, (0.0,)))
-elementwise("signbit", maths.signbit, None, lambda x: np.signbit(x), promote="same", result="bool", kinds=_REAL[1:], dtypes=_TYPES[:-1])
+elementwise(
+    "signbit",
+    maths.signbit,
+    None,
+    np.signbit,
+    cpu=beside_gaps(np.signbit),
+    promote="same",
+    result="bool",
+    kinds=_REAL[1:],
+    dtypes=_TYPES[:-1],
+)
 elementwise(
     "copysign", _copysign, (_copysign_a, flat), np.copysign, kinds=("float",), domain=_SIGNED, samples=few(*_SIGNED, extra=_extremes)
 )

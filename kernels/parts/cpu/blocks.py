@@ -161,6 +161,20 @@ def _flat(x: Any, shape: tuple[int, ...], wide: np.dtype) -> np.ndarray:
     return np.broadcast_to(x, shape).reshape(-1) if x.shape != shape else x.reshape(-1)
 
 
+def beside_gaps(ufunc: Callable[..., Any]) -> Callable[..., Any]:
+    """The CPU's side of a ufunc of one input of which numpy 2.3 or 2.4 has a loop that writes wrong values to an `out` with gaps between its elements, or
+    reads from other elements then."""
+
+    def cpu_side(x: np.ndarray, *, out: np.ndarray | None = None) -> Any:
+        if out is None or out.flags.c_contiguous:
+            return ufunc(x, out=out)
+        out[...] = ufunc(x)
+        return out
+
+    cpu_side.bare = ufunc  # type: ignore[attr-defined]
+    return cpu_side
+
+
 _BITS = {1: np.int8, 2: np.int16, 4: np.int32, 8: np.int64}
 
 

@@ -16,7 +16,7 @@ BLOCK = 16384  # elements, in the cache
 
 
 class _Form(NamedTuple):
-    """How a narrow type's bits come of a float32's: `shift` bits of the fraction go, `bias` is taken off the rest; numbers below `small`
+    """The bits of a small type as they come of a float32's: `shift` bits of the fraction go, `bias` is taken off the rest; numbers below `small`
     have no exponent of their own and are counted by adding `unit`, beside which float32 has their steps; from `large` on stands `top`."""
 
     shift: int
@@ -43,13 +43,14 @@ _same = Loop(lambda x: x)
 
 
 def is_narrow(dtype: np.dtype) -> bool:
-    """Whether a type is a 16-bit float, which numpy would round after every operation."""
+    """Whether a type is a half-precision float (float16, bfloat16), which numpy would round after every operation."""
     return dtype.itemsize == 2 and dtype.kind in "fV"
 
 
 def converted(x: np.ndarray, dtype: np.dtype) -> np.ndarray:
     """A floating array as another floating type, each number rounded to the nearest, ties to even; a copy, which lies as x does."""
     if x.size >= MANY:
+        # numpy's conversions of these types go number by number
         if (x.dtype in HALVES or dtype in HALVES) and x.dtype in _MACHINE and dtype in _MACHINE:
             out = np.empty(x.shape, dtype, "F" if x.flags.f_contiguous and not x.flags.c_contiguous else "C")
             if _same((x,), out):

@@ -27,8 +27,9 @@ def split(shape: tuple[int, ...], axis: int) -> tuple[int, int, int]:
 
 def running_sums(x: np.ndarray, axis: int) -> np.ndarray | None:
     """Running sums of a C-ordered float32 or float64 array: runs by a triangular product, their totals in float64.
-    None where that is no faster, or where an infinity or NaN is met, which a product would spread."""
+    None where that is no faster, or where there is an infinity or NaN, which a product would spread."""
     before, n, after = split(x.shape, axis)
+    # columns side by side fill vectors by themselves; a triangle of few of them does not
     if n < _FEW or (after > 1 and after < RUN) or x.dtype.char not in _triangles:
         return None
     values, out = x.reshape(before, n, after), np.empty((before, n, after), x.dtype)
@@ -40,7 +41,7 @@ def running_sums(x: np.ndarray, axis: int) -> np.ndarray | None:
 
 
 def _running_sums_of(values: np.ndarray, out: np.ndarray) -> bool:
-    """Running sums along axis 1 of (before, n, after), to `out`; False where an infinity or NaN is met."""
+    """Running sums along axis 1 of (before, n, after), to `out`; False where there is an infinity or NaN."""
     before, n, after = values.shape
     runs, whole = n // RUN, n // RUN * RUN
     triangle = _triangles[values.dtype.char]
@@ -113,27 +114,28 @@ def running_extremes(ufunc: np.ufunc, x: np.ndarray) -> tuple[np.ndarray, np.nda
     if blocks < 8:
         return _every_record(ufunc, x)
     body = x[:, : blocks * BLOCK].reshape(rows, blocks, BLOCK)
-    place = (np.argmax if ufunc is np.maximum else np.argmin)(body, axis=2)  # (rows, blocks); faster than reduce, and finds NaN too
-    place += np.arange(rows)[:, None] * n + np.arange(blocks) * BLOCK
-    best = x.reshape(-1)[place]
+    position = (np.argmax if ufunc is np.maximum else np.argmin)(body, axis=2)  # (rows, blocks); faster than reduce, and finds NaN too
+    position += np.arange(rows)[:, None] * n + np.arange(blocks) * BLOCK
+    best = x.reshape(-1)[position]
     before = ufunc.accumulate(best, axis=1)[:, :-1]
     active = np.empty((rows, blocks), np.bool_)
     active[:, 0] = True
     (np.less if ufunc is np.maximum else np.greater)(best[:, 1:], before, out=active[:, 1:])
     np.logical_not(active[:, 1:], out=active[:, 1:])
     row, block = np.nonzero(active)
+    # where records fall often, to look for them costs more than to scan
     if row.size * 3 > active.size:
         return _every_record(ufunc, x)
     chosen = body[row, block]  # (active, BLOCK)
     last = np.maximum(block - 1, 0)
     start = np.where(block > 0, before[row, np.minimum(last, blocks - 2)], chosen[:, 0])
-    places = (row * n + block * BLOCK)[:, None] + np.arange(BLOCK)
-    found = places[_records(ufunc, chosen, start)]
+    positions = (row * n + block * BLOCK)[:, None] + np.arange(BLOCK)
+    found = positions[_records(ufunc, chosen, start)]
     if blocks * BLOCK < n:
         rest = x[:, blocks * BLOCK :]
-        places = np.arange(rows)[:, None] * n + np.arange(blocks * BLOCK, n)
+        positions = np.arange(rows)[:, None] * n + np.arange(blocks * BLOCK, n)
         start = ufunc(before[:, -1], best[:, -1])
-        found = np.sort(np.concatenate([found, places[_records(ufunc, rest, start)]]))
+        found = np.sort(np.concatenate([found, positions[_records(ufunc, rest, start)]]))
     counts = np.diff(found, append=x.size)
     return np.repeat(x.reshape(-1)[found], counts).reshape(x.shape), np.repeat(found % n, counts).reshape(x.shape)
 
@@ -146,8 +148,8 @@ def _records(ufunc: np.ufunc, x: np.ndarray, start: np.ndarray) -> np.ndarray:
 
 def _every_record(ufunc: np.ufunc, x: np.ndarray) -> tuple[np.ndarray, np.ndarray]:
     values = ufunc.accumulate(x, axis=1)
-    places = np.where((x == values) | (x != x), np.arange(x.shape[1], dtype=np.int32 if x.shape[1] < 2**31 else np.int64), 0)
-    return values, np.maximum.accumulate(places, axis=1).astype(np.int64, copy=False)
+    positions = np.where((x == values) | (x != x), np.arange(x.shape[1], dtype=np.int32 if x.shape[1] < 2**31 else np.int64), 0)
+    return values, np.maximum.accumulate(positions, axis=1).astype(np.int64, copy=False)
 
 
 def running_extremes_by_rows(ufunc: np.ufunc, x: np.ndarray) -> tuple[np.ndarray, np.ndarray]:
@@ -162,8 +164,9 @@ def running_extremes_by_rows(ufunc: np.ufunc, x: np.ndarray) -> tuple[np.ndarray
 
 
 def recurrence(a: np.ndarray, b: np.ndarray) -> np.ndarray:
-    """y_i = a_i y_(i-1) + b_i along axis 0 of two (n, width), with y_-1 = 0; overwrites both. Long narrow ones in chunks side by side."""
+    """y_i = a_i y_(i-1) + b_i along axis 0 of two (n, width), with y_-1 = 0; overwrites both. Long ones of few columns in chunks side by side."""
     n, width = a.shape
+    # a step over a wide row is as much work as numpy's call for it
     if n <= 32 or width >= 512:
         _steps(None, a, b)
         return b

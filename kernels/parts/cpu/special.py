@@ -61,7 +61,7 @@ def _ratio(pair: tuple[tuple[Any, ...], ...], x: np.ndarray) -> np.ndarray:
 
 
 def _decay(t: np.ndarray, scale: float) -> tuple[np.ndarray, np.ndarray]:
-    """(E, d) with exp(-scale t^2) = E (1 + d) in float64, scale 1 or 0.5: exact to a place where rounding t^2 would cost many.
+    """(E, d) with exp(-scale t^2) = E (1 + d) in float64, scale 1 or 0.5: exact to the last digit but one, where rounding t^2 would cost many.
 
     t^2 = h^2 + r, r = (t - h)(t + h), with h of so few bits that h^2 is exact; r is below 1e-4, so that e^-r - 1 takes three terms.
     """

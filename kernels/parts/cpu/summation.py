@@ -22,6 +22,7 @@ def row_sums(x: np.ndarray) -> np.ndarray:
     """Sum over axis 1 of a C-ordered (rows, n): runs by BLAS, their sums pairwise; three times as fast as add.reduce alone."""
     rows, n = x.shape
     run = next((r for r in _RUNS if n % r == 0), 0)
+    # runs must divide the row, so that the array is a matrix of them as it lies; a row of one run is one call of numpy's
     if n < 2 * _RUN or not run:
         return np.add.reduce(x, axis=1)
     return np.add.reduce((x.reshape(-1, run) @ _ones[x.dtype][:run]).reshape(rows, -1), axis=1)
