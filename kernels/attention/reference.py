@@ -43,16 +43,27 @@ def reference(
     return weights @ v, weights
 
 
+def _sizes(q: Any, k: Any, v: Any, mask: Any, scale: float, causal: bool = False, p: float = 0.0, **_: Any) -> tuple[Any, ...]:
+    """Sizes of keys, of values, and of what each weight's exponent is a sum of, with 1 more for its own rounding; the weights times the last; what
+    dropout multiplies by."""
+    keys, values = (np.abs(repeat_heads(x, q)) for x in (k, v))
+    reach = 1 + abs(scale) * (np.abs(q) @ keys.swapaxes(-1, -2))
+    if mask is not None and mask.dtype != np.bool_:
+        reach = reach + np.where(np.isfinite(mask), np.abs(mask), 0)
+    return keys, values, reach, softmax_of(scores_of(q, k, mask, scale, causal))[0] * reach, 1 / (1 - p) if 0 < p < 1 else 1
+
+
+def output_scales(q: np.ndarray, k: np.ndarray, v: np.ndarray, mask: np.ndarray | None = None, **attrs: Any) -> tuple[np.ndarray, ...]:
+    """For result, largest score and log-sum sums of the sizes of what is added: the last is the logarithm of a sum from 1 on, however small it is."""
+    _, values, reach, w, factor = _sizes(q, k, v, mask, **attrs)
+    return factor * (w @ values), reach.max(-1, initial=1), 1 + w.sum(-1)
+
+
 def gradient_scales(g: np.ndarray, inputs: tuple[Any, ...], attrs: dict[str, Any]) -> tuple[Any, ...]:
     """For each gradient sums of the sizes of what is added, with 1 more for the roundings of each weight's exponent."""
     q, k, v, mask = inputs
-    scale, p = abs(attrs["scale"]), attrs.get("p", 0.0)
-    factor = 1 / (1 - p) if 0 < p < 1 else 1
-    keys, values = (np.abs(repeat_heads(x, q)) for x in (k, v))
-    reach = 1 + scale * (np.abs(q) @ keys.swapaxes(-1, -2))
-    if mask is not None and mask.dtype != np.bool_:
-        reach = reach + np.where(np.isfinite(mask), np.abs(mask), 0)
-    w = softmax_of(scores_of(q, k, mask, attrs["scale"], attrs.get("causal", False)))[0] * reach
+    scale = abs(attrs["scale"])
+    keys, values, _, w, factor = _sizes(q, k, v, mask, **attrs)
     dw = factor * (np.abs(g) @ values.swapaxes(-1, -2))
     ds = w * (dw + (w * dw).sum(-1, keepdims=True))
     found = scale * (ds @ keys), scale * (ds.swapaxes(-1, -2) @ np.abs(q)), factor * (w.swapaxes(-1, -2) @ np.abs(g))

@@ -10,7 +10,7 @@ import numpy as np
 
 from tritensor.ground.errors import ShapeError
 from tritensor.kernels.convolution import cpu, samples
-from tritensor.kernels.convolution.geometry import RESULTS, Geometry, Sizes, checked, geometry
+from tritensor.kernels.convolution.geometry import RESULTS, Geometry, Sizes, check_sizes, geometry
 from tritensor.kernels.convolution.gpu import kernel_choice
 from tritensor.kernels.parts.sliding_windows import add_windows, read_windows
 from tritensor.ops.array import CudaArray
@@ -49,7 +49,7 @@ def _shape(axes: int) -> Callable[..., Spec]:
     name = f"conv{axes}d"
 
     def shape(x: Any, weight: Any, bias: Any = None, *, stride: Sizes, padding: Sizes, dilation: Sizes, groups: int) -> Spec:
-        s = checked(name, axes, tuple(x.shape), tuple(weight.shape), stride, padding, dilation, groups)
+        s = check_sizes(name, axes, tuple(x.shape), tuple(weight.shape), stride, padding, dilation, groups)
         _refuse_bias(name, weight, bias, s.out)
         return Spec((s.batch, s.out, *s.outs), _same_types(name, ("x", x), ("weight", weight), ("bias", bias)))
 
@@ -129,7 +129,7 @@ def backward(
     """
     s = geometry(x_shape, weight_shape, stride, padding, dilation, groups)
     weight, x = weight if needs[0] else None, x if needs[1] else None
-    last = None if weight is None or x is None else kernel_choice.inner(g, s)
+    last = None if weight is None or x is None else kernel_choice.operand_of_gradients(g, s)
     dx = None if weight is None else kernel_choice.correlate(g, weight, None, s, transposed=True, last=last)
     biased = needs[-1] and len(needs) == 3
     dw, db = (None, None) if x is None else kernel_choice.weight_gradient(x, g, s, biased, last)
@@ -174,7 +174,7 @@ def _input_shape(axes: int) -> Callable[..., Spec]:
                 f"{axes} sizes)"
             )
         x = (g.shape[0], weight.shape[1] * groups, *size)
-        s = checked(name, axes, x, tuple(weight.shape), stride, padding, dilation, groups)
+        s = check_sizes(name, axes, x, tuple(weight.shape), stride, padding, dilation, groups)
         _refuse_other_result(f"{name}: g {tuple(g.shape)}, weight {tuple(weight.shape)}, size {size}", s, g)
         _refuse_bias(name, weight, bias, s.channels)
         return Spec(x, _same_types(name, ("g", g), ("weight", weight), ("bias", bias)))
@@ -241,7 +241,7 @@ def _weight_shape(axes: int) -> Callable[..., Spec]:
                 f"{name}: x {tuple(x.shape)}, g {tuple(g.shape)}: x must be (N, C, and {axes} sizes) and g (N, O, {RESULTS[axes]})"
             )
         w = (g.shape[1], x.shape[1] // groups, *kernel_size)
-        s = checked(name, axes, tuple(x.shape), w, stride, padding, dilation, groups)
+        s = check_sizes(name, axes, tuple(x.shape), w, stride, padding, dilation, groups)
         _refuse_other_result(f"{name}: x {tuple(x.shape)}, g {tuple(g.shape)}, kernel_size {kernel_size}", s, g)
         return Spec(w, _same_types(name, ("x", x), ("g", g)))
 

@@ -59,7 +59,7 @@ def geometry(x: Sizes, w: Sizes, stride: Sizes, padding: Sizes, dilation: Sizes,
     return Geometry(x[0], x[1], w[0], tuple(x[2:]), tuple(w[2:]), outs, tuple(stride), tuple(padding), tuple(dilation), groups)
 
 
-def checked(name: str, axes: int, x: Sizes, w: Sizes, stride: Sizes, padding: Sizes, dilation: Sizes, groups: int) -> Geometry:
+def check_sizes(name: str, axes: int, x: Sizes, w: Sizes, stride: Sizes, padding: Sizes, dilation: Sizes, groups: int) -> Geometry:
     """The geometry, or a ShapeError that says what disagrees."""
     given = f"{name}: x {x}, weight {w}"
     if len(x) != axes + 2 or len(w) != axes + 2:

@@ -111,29 +111,29 @@ def layout_of(plan: Plan, width: int, item: int) -> Layout:
         back += [(which * vectors * width + line * pitch, (which * lines + line) * row, row) for line in range(lines)]
     return Layout(
         len(number) * image,
-        pieces(into, plan.stride[-1], 1, item),
+        make_pieces(into, plan.stride[-1], 1, item),
         sum(n for _, _, n in into) < len(number) * (image - width),
         np.array(shift, np.int64),
         math.prod(slabs) * vectors * width,
-        pieces(back, 1, 1, item),
-        pieces([(end, start, n) for start, end, n in back], 1, 1, item),
+        make_pieces(back, 1, 1, item),
+        make_pieces([(end, start, n) for start, end, n in back], 1, 1, item),
         np.array(reads, np.int64) * item,
         np.arange(math.prod(slabs) * vectors) * width * item,
     )
 
 
 @functools.lru_cache(maxsize=256)
-def spread(plan: Plan, width: int, item: int, size: Sizes, start: Sizes, stride: Sizes) -> Pieces:
+def spread_pieces(plan: Plan, width: int, item: int, size: Sizes, start: Sizes, stride: Sizes) -> Pieces:
     """The results of a plan to every stride-th cell of an image `size`, from `start` on."""
     pitch = contiguous_strides(size)
     rows = []
     for first, where in zip(layout_of(plan, width, item).back.table[:, 0] // item, np.ndindex(*plan.outs[:-1]), strict=True):
         cells = [a + i * s for a, i, s in zip(start, (*where, 0), stride, strict=True)]
         rows.append((int(first), sum(c * p for c, p in zip(cells, pitch, strict=True)), plan.outs[-1]))
-    return pieces(rows, 1, stride[-1], item)
+    return make_pieces(rows, 1, stride[-1], item)
 
 
-def pieces(rows: list[tuple[int, int, int]], here: int, there: int, item: int) -> Pieces:
+def make_pieces(rows: list[tuple[int, int, int]], here: int, there: int, item: int) -> Pieces:
     """Of rows (start, end, elements) and steps in elements."""
     table = np.array(rows, np.int64).reshape(-1, 3) * np.array([item, item, 1])
     lengths = {n for _, _, n in rows}
@@ -195,7 +195,7 @@ def _memset() -> Any:
     return found
 
 
-def clearing(x: np.ndarray) -> threads.Call:
+def zero_fill(x: np.ndarray) -> threads.Call:
     """What fills an array, in C order, with zeros."""
     return _memset(), (pointer(x), 0, x.nbytes)
 
@@ -219,10 +219,10 @@ class Copying(NamedTuple):
 
     def shared(self) -> None:
         """Have threads copy them."""
-        copied(self.src, self.dst, self.item, (1, self.planes), (0, self.here), (0, self.there), self.which, alone=False)
+        copy_pieces(self.src, self.dst, self.item, (1, self.planes), (0, self.here), (0, self.there), self.which, alone=False)
 
 
-def copied(
+def copy_pieces(
     src: int, dst: int, item: int, planes: tuple[int, int], here: tuple[int, int], there: tuple[int, int], which: Pieces, alone: bool = True
 ) -> None:
     """Copy pieces of planes (outer, inner), bytes from plane to plane `here` and `there`, between two addresses; not `alone`: threads share the planes."""

@@ -1,4 +1,4 @@
-"""Where a convolution's taps read on the CPU: plans, and their tables for machine code, made once for each geometry."""
+"""Plans of the cells that a convolution's taps read on the CPU, and their tables for machine code, made once for each geometry."""
 
 from __future__ import annotations
 

@@ -11,7 +11,7 @@ import numpy as np
 
 from tritensor.kernels.convolution.geometry import Geometry, Sizes
 from tritensor.kernels.convolution.llvm_types import WIDTH, Kind, kind_in, pointer, scratch
-from tritensor.kernels.convolution.padded import Copying, Pieces, clearing, copied, layout_of, spread
+from tritensor.kernels.convolution.padded import Copying, Pieces, copy_pieces, layout_of, spread_pieces, zero_fill
 from tritensor.kernels.convolution.plans import Plan
 from tritensor.llvm import compiler, threads
 from tritensor.llvm.loop_nest import Nest
@@ -42,10 +42,10 @@ _TILES = {"x86-64-v4": ((8, 3), (6, 4), (4, 5), (3, 7), (2, 8), (1, 8)), "x86-64
 @functools.cache
 def tile(out: int) -> tuple[int, int]:
     """(channels, vectors) for so many output channels of a group: few rows of the last tile are of no channel."""
-    return fitting(_TILES, lambda rows, _: -(-out // rows) * rows)
+    return best_tile(_TILES, lambda rows, _: -(-out // rows) * rows)
 
 
-def fitting(tiles_: dict[str, tuple[tuple[int, int], ...]], sums: Callable[[int, int], int]) -> tuple[int, int]:
+def best_tile(tiles_: dict[str, tuple[tuple[int, int], ...]], sums: Callable[[int, int], int]) -> tuple[int, int]:
     """The tile of this processor's with the fewest sums, those of no use among them; one that stands behind others has to save more."""
     return min(enumerate(tiles_[compiler.processor() or "x86-64-v3"]), key=lambda t: sums(*t[1]) * (1 + 0.05 * t[0]))[1]
 
@@ -76,7 +76,7 @@ def _function(k: Kind, rows: int, vectors: int) -> Any:
             ]
             nest.moved(f"onto{r}", "%y", (f"%to{r}", "%y_c"))
             nest.item(f"bias{r}", k.number, "%bias", f"%out{r}", k.item)
-            nest.lines += k.spread(f"bias{r}", f"start{r}")
+            nest.lines += k.spread_pieces(f"bias{r}", f"start{r}")
         with nest.loop("q", "%tiles"):
             nest.lines.append(f"  %v0 = mul i64 %q, {vectors}")
             for v in range(vectors):
@@ -91,7 +91,7 @@ def _function(k: Kind, rows: int, vectors: int) -> Any:
                     nest.lines.append(f"  %x{v} = load {k.vector}, ptr %at{v}, align {k.item}")
                 for r in range(rows):
                     nest.item(f"w{r}", k.number, f"%weights{r}", "%k", k.item)
-                    nest.lines += k.spread(f"w{r}", f"a{r}")
+                    nest.lines += k.spread_pieces(f"w{r}", f"a{r}")
                     for v in range(vectors):
                         nest.lines.append(
                             f"  %s{r}_{v}.new = call {k.vector} @llvm.fma.{k.name}({k.vector} %a{r}, {k.vector} %x{v}, {k.vector} %s{r}_{v})"
@@ -157,7 +157,7 @@ def back(dtype: np.dtype, plan: Plan) -> Pieces:
 def spread_over(dtype: np.dtype, plan: Plan, size: Sizes, start: Sizes, stride: Sizes) -> Pieces:
     """The same in every stride-th cell of an image `size` from `start` on."""
     k = kind_of(dtype)
-    return spread(plan, k.width, k.item, size, start, stride)
+    return spread_pieces(plan, k.width, k.item, size, start, stride)
 
 
 def products(x: np.ndarray, weights: np.ndarray, bias: np.ndarray | None, plan: Plan, y: np.ndarray, results: Sequence[Results]) -> None:
@@ -182,7 +182,7 @@ def products(x: np.ndarray, weights: np.ndarray, bias: np.ndarray | None, plan: 
     x_c = layout.plane * k.item
     for first in range(0, n, some):
         count = min(some, n - first)
-        copied(at_x + first * channels * cells, at_copies, k.item, (1, count * channels), (0, cells), (0, x_c), layout.into, alone)
+        copy_pieces(at_x + first * channels * cells, at_copies, k.item, (1, count * channels), (0, cells), (0, x_c), layout.into, alone)
         v = vectors_of(plan, k.width, k.item, count, channels // groups, x_n, planes * y_c, several)
 
         def part(low: int, high: int, v: Vectors = v) -> tuple[int, ...]:
@@ -194,7 +194,7 @@ def products(x: np.ndarray, weights: np.ndarray, bias: np.ndarray | None, plan: 
 
         threads.over(function, len(v.x_at) // several, part, alone)
         for r in results:
-            copied(
+            copy_pieces(
                 at_sums + r.first * y_c, at_y + first * y.strides[0], k.item, (count * groups, r.rows), (blocks * rows * y_c, y_c),
                 (y_group, y.strides[1]), r.pieces, alone,
             )  # fmt: skip
@@ -211,7 +211,7 @@ _WEIGHT_TILES = {"x86-64-v4": ((4, 5), (5, 4), (6, 3), (3, 7), (2, 9), (1, 9)), 
 @functools.cache
 def weight_tile(out: int, taps: int) -> tuple[int, int]:
     """(output channels, cells of the kernel) for so many of a group."""
-    return fitting(_WEIGHT_TILES, lambda rows, cells: -(-out // rows) * rows * -(-taps // cells) * cells)
+    return best_tile(_WEIGHT_TILES, lambda rows, cells: -(-out // rows) * rows * -(-taps // cells) * cells)
 
 
 @functools.cache
@@ -295,10 +295,10 @@ class _Gradient:
         layout, dtype = self.layout, self.x.dtype
         copies = scratch("copies", (slots, images, self.x.shape[1], layout.plane), dtype)
         given = scratch("sums", (slots, images, self.g.shape[1], layout.results), dtype)
-        self.clearing = [[clearing(given[slot])] for slot in range(slots)]
+        self.clearing = [[zero_fill(given[slot])] for slot in range(slots)]
         if layout.gaps:
             for slot, calls in enumerate(self.clearing):
-                calls.append(clearing(copies[slot]))
+                calls.append(zero_fill(copies[slot]))
         else:  # between the last row and the end of its last vector alone
             copies[..., -self.kind.width :].fill(0)
         self.dw = np.zeros((slots, self.groups, self.blocks * self.rows, self.cells * self.several), dtype)

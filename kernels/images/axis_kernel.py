@@ -77,7 +77,7 @@ def accumulator(dtype: np.dtype, plain: bool) -> tl.dtype:
     return tl.float64 if dtype.itemsize == 8 else tl.float32
 
 
-def mapped(x: CudaArray, axes: Sequence[Axis], mode: int, align_corners: bool = False, adjoint: bool = False) -> CudaArray:
+def map_axes(x: CudaArray, axes: Sequence[Axis], mode: int, align_corners: bool = False, adjoint: bool = False) -> CudaArray:
     """x (N, C, one to three axes) under a map, or under its adjoint; channels stay last where they lie so."""
     sizes = tuple(a.size if adjoint else a.out for a in axes)
     last = is_channels_last(x)

@@ -1,4 +1,4 @@
-"""How one axis of an image maps to another length: which cells an output takes, and by what weights; the same for numpy and in kernels.
+"""Maps of one axis of an image to another length: the cells that an output takes and their weights, in numpy and in kernels.
 
 A map is linear and acts on each axis by itself, y[o] = sum_k w[o, k] x[i[o, k]]. Its adjoint gathers too: for a cell, the outputs that
 may have taken it form a range, known from the map's slope, and each says by what weight. Positions are computed in float32 (float64 for
@@ -214,7 +214,7 @@ def tap(o, k, size, out, scale, shift, sum_of_weights, MODE: tl.constexpr, ALIGN
 
 @triton.jit
 def source(i, k, size, out, scale, inverse, shift, low, taps, MODE: tl.constexpr, ALIGN: tl.constexpr, F: tl.constexpr):
-    """The k-th output that may have taken cell i, by what weight, and whether there is one. `low`: reach and offset of the map, see `lows`."""
+    """The k-th output that may have taken cell i, by what weight, and whether there is one. `low`: reach and offset of the map, see `low_of`."""
     w = 1.0
     if MODE == _REFLECT:
         o = tl.where(k == 0, i + shift, tl.where(k == 1, shift - i, shift + 2 * (size - 1) - i))
@@ -291,7 +291,7 @@ def _shown(i: np.ndarray, size: int, mode: int) -> np.ndarray:
     return np.where(i >= size, 2 * (size - 1) - i, i)
 
 
-def _windowed(axis: Axis, mode: int, real: Any) -> tuple[np.ndarray, np.ndarray, np.ndarray]:
+def _window_taps(axis: Axis, mode: int, real: Any) -> tuple[np.ndarray, np.ndarray, np.ndarray]:
     o, k = np.arange(axis.out)[:, None], np.arange(forward_span(axis, mode))
     if mode == AREA:
         first, last = o * axis.size // axis.out, -(-(o + 1) * axis.size // axis.out)
@@ -318,7 +318,7 @@ def _forward_taps(axis: Axis, mode: int, align_corners: bool, real: Any) -> tupl
         cells = np.minimum(((at if mode == NEAREST else at + real(0.5)) * scale).astype(np.int64), size - 1)[:, None]
         return cells, np.ones(cells.shape, real), np.ones(cells.shape, np.bool_)
     if mode in (AREA, LINEAR_AA, CUBIC_AA):
-        return _windowed(axis, mode, real)
+        return _window_taps(axis, mode, real)
     at = at * scale if align_corners else (at + real(0.5)) * scale - real(0.5)
     if mode == LINEAR:
         at = np.maximum(at, 0)

@@ -9,7 +9,7 @@ import numpy as np
 
 from tritensor.ground.errors import ShapeError
 from tritensor.kernels.images import resampling_cpu as cpu
-from tritensor.kernels.images.axis_kernel import mapped
+from tritensor.kernels.images.axis_kernel import map_axes
 from tritensor.kernels.images.axis_maps import MODES, Axis
 from tritensor.kernels.parts.cpu.blocks import widened
 from tritensor.ops.array import CudaArray
@@ -52,7 +52,7 @@ def _cpu(x: np.ndarray, *, sides: Sides, mode: str) -> np.ndarray:
     lead = 1 if last else 2
     y = np.require(np.moveaxis(x, 1, -1) if last else x, requirements="C")
     if min(min(s) for s in sides) < 0:
-        return cpu.resampled(x, axes, MODES.index(mode), False)
+        return cpu.resample_axes(x, axes, MODES.index(mode), False)
     inner = (*y.shape[:lead], *[a.out for a in axes], *y.shape[lead + len(axes) :])
     out = np.empty(inner, y.dtype)
     out[(*(slice(None),) * lead, *[slice(a.shift, a.shift + a.size) for a in axes])] = y
@@ -68,7 +68,7 @@ def _cpu(x: np.ndarray, *, sides: Sides, mode: str) -> np.ndarray:
 
 
 def _forward(x: CudaArray, *, sides: Sides, mode: str) -> CudaArray:
-    return mapped(x, _axes_of(x.shape[2:], sides), MODES.index(mode))
+    return map_axes(x, _axes_of(x.shape[2:], sides), MODES.index(mode))
 
 
 def _cells(padded: Sizes, sides: Sides) -> Sizes:
@@ -94,7 +94,7 @@ def _adjoint_reference(g: np.ndarray, *, sides: Sides, mode: str) -> np.ndarray:
 def _adjoint_cpu(g: np.ndarray, *, sides: Sides, mode: str) -> np.ndarray:
     axes = _axes_of(_cells(g.shape[2:], sides), sides)
     if any(min(s) < 0 or (mode == "circular" and max(s) > a.size) for s, a in zip(sides, axes, strict=True)):
-        return cpu.resampled(g, axes, MODES.index(mode), False, adjoint=True)
+        return cpu.resample_axes(g, axes, MODES.index(mode), False, adjoint=True)
     last = cpu.channels_last(g)
     y = np.moveaxis(widened(g), 1, -1) if last else widened(g)
     for d, a in enumerate(axes):
@@ -116,7 +116,7 @@ def _adjoint_cpu(g: np.ndarray, *, sides: Sides, mode: str) -> np.ndarray:
 
 
 def _adjoint_forward(g: CudaArray, *, sides: Sides, mode: str) -> CudaArray:
-    return mapped(g, _axes_of(_cells(g.shape[2:], sides), sides), MODES.index(mode), adjoint=True)
+    return map_axes(g, _axes_of(_cells(g.shape[2:], sides), sides), MODES.index(mode), adjoint=True)
 
 
 CASES: list[tuple[Sizes, Sides, str]] = [

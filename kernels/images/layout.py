@@ -1,4 +1,4 @@
-"""Where the elements of an image (N, C, H, W), a signal (N, C, W) or a volume (N, C, D, H, W) lie in memory, for kernels."""
+"""Memory of images (N, C, H, W), signals (N, C, W) and volumes (N, C, D, H, W), for kernels."""
 
 from __future__ import annotations
 

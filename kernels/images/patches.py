@@ -16,7 +16,7 @@ from tritensor.kernels.parts.copying import dense
 from tritensor.kernels.parts.cpu.blocks import is_narrow
 from tritensor.kernels.parts.grid_indices import Windows, long_offsets, tile, tile_of
 from tritensor.kernels.parts.sliding_windows import add_windows, read_windows
-from tritensor.kernels.pooling.windows import windows as pooling_windows
+from tritensor.kernels.pooling.windows import pooling_windows
 from tritensor.ops.array import CudaArray
 from tritensor.ops.table import Sample, Spec, Work, op, ops
 from tritensor.ops.table.shape_rules import refuse_kind

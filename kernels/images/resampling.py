@@ -10,7 +10,7 @@ import numpy as np
 from tritensor.ground.errors import ShapeError
 from tritensor.kernels.images import resampling_bytes
 from tritensor.kernels.images import resampling_cpu as cpu
-from tritensor.kernels.images.axis_kernel import mapped
+from tritensor.kernels.images.axis_kernel import map_axes
 from tritensor.kernels.images.axis_maps import MODES, UNIT, Axis, axis_of
 from tritensor.kernels.images.resampling_bytes import in_bytes
 from tritensor.ops.array import CudaArray
@@ -93,13 +93,13 @@ def _along_bytes(x: np.ndarray, dim: int, weights: np.ndarray) -> np.ndarray:
 def _cpu(x: np.ndarray, *, size: Sizes, mode: str, align_corners: bool, factors: Factors) -> np.ndarray:
     axes = _axes_of(x.shape[2:], size, mode, align_corners, factors, x.dtype)
     if in_bytes(x.dtype, MODES.index(mode)):
-        return resampling_bytes.resampled(x, axes, MODES.index(mode), align_corners)
-    return cpu.resampled(x, axes, MODES.index(mode), align_corners)
+        return resampling_bytes.resample_axes(x, axes, MODES.index(mode), align_corners)
+    return cpu.resample_axes(x, axes, MODES.index(mode), align_corners)
 
 
 def _forward(x: CudaArray, *, size: Sizes, mode: str, align_corners: bool, factors: Factors) -> CudaArray:
     axes = _axes_of(x.shape[2:], size, mode, align_corners, factors, x.dtype)
-    return (resampling_bytes.mapped if in_bytes(x.dtype, MODES.index(mode)) else mapped)(x, axes, MODES.index(mode), align_corners)
+    return (resampling_bytes.map_axes if in_bytes(x.dtype, MODES.index(mode)) else map_axes)(x, axes, MODES.index(mode), align_corners)
 
 
 def _rule(g: Any, x_shape: Sizes, size: Sizes, mode: str, align_corners: bool, factors: Factors) -> Any:
@@ -125,12 +125,12 @@ def _adjoint_reference(g: np.ndarray, *, size: Sizes, mode: str, align_corners: 
 
 def _adjoint_cpu(g: np.ndarray, *, size: Sizes, mode: str, align_corners: bool, factors: Factors) -> np.ndarray:
     axes = _axes_of(size, g.shape[2:], mode, align_corners, factors, g.dtype)
-    return cpu.resampled(g, axes, MODES.index(mode), align_corners, adjoint=True)
+    return cpu.resample_axes(g, axes, MODES.index(mode), align_corners, adjoint=True)
 
 
 def _adjoint_forward(g: CudaArray, *, size: Sizes, mode: str, align_corners: bool, factors: Factors) -> CudaArray:
     axes = _axes_of(size, g.shape[2:], mode, align_corners, factors, g.dtype)
-    return mapped(g, axes, MODES.index(mode), align_corners, adjoint=True)
+    return map_axes(g, axes, MODES.index(mode), align_corners, adjoint=True)
 
 
 def _adjoint_rule(gg: Any, g_shape: Sizes, mode: str, align_corners: bool, factors: Factors) -> Any:

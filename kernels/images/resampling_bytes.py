@@ -54,7 +54,7 @@ def _bands(axis: Axis, mode: int, align_corners: bool, run: int) -> Blocks:
     return bands_of(t._replace(weights=(t.weights * 2.0**-p).astype(np.float32 if most <= 1 << 24 else np.float64)), run)
 
 
-def resampled(x: np.ndarray, axes: Sequence[Axis], mode: int, align_corners: bool) -> np.ndarray:
+def resample_axes(x: np.ndarray, axes: Sequence[Axis], mode: int, align_corners: bool) -> np.ndarray:
     """x (N, C, one to three axes) of bytes under a weighted map."""
     last = channels_last(x)
     y = np.require(np.moveaxis(x, 1, -1) if last else x, requirements="C")
@@ -118,7 +118,7 @@ def _bytes_kernel(
     tl.store(y + at, tl.minimum(tl.maximum(acc, 0), 255).to(tl.uint8), mask=inside)
 
 
-def mapped(x: CudaArray, axes: Sequence[Axis], mode: int, align_corners: bool) -> CudaArray:
+def map_axes(x: CudaArray, axes: Sequence[Axis], mode: int, align_corners: bool) -> CudaArray:
     """`resampled` on a GPU: a launch for each axis that changes. The shape of x with all its sizes kept is copied."""
     last = is_channels_last(x)
     y = x

@@ -80,7 +80,7 @@ def channels_last(x: np.ndarray) -> bool:
     return x.ndim > 3 and not x.flags.c_contiguous and np.moveaxis(x, 1, -1).flags.c_contiguous
 
 
-def resampled(x: np.ndarray, axes: Sequence[Axis], mode: int, align_corners: bool, adjoint: bool = False) -> np.ndarray:
+def resample_axes(x: np.ndarray, axes: Sequence[Axis], mode: int, align_corners: bool, adjoint: bool = False) -> np.ndarray:
     """x (N, C, one to three axes) under a map or its adjoint, in float32 at least, rounded once."""
     last = channels_last(x)
     y = np.require(np.moveaxis(x, 1, -1) if last else x, requirements="C")

@@ -38,7 +38,7 @@ def is_dense(x: np.ndarray) -> bool:
     return True
 
 
-def placed_like(x: np.ndarray, p: np.ndarray) -> np.ndarray:
+def lay_like(x: np.ndarray, p: np.ndarray) -> np.ndarray:
     """x itself where it lies as a dense p does, else a copy that does."""
     if x.strides == p.strides or (x.flags.c_contiguous and p.flags.c_contiguous):
         return x
@@ -56,7 +56,7 @@ class CpuTable:
         dtype = self.rows[0][0].dtype
         self.dtype = np.dtype(f"f{dtype.itemsize // 2}") if dtype.kind == "c" else dtype
         self.alike = [
-            is_dense(row[0]) and all(placed_like(x, row[0]) is x for x in row[2:]) for row in self.rows
+            is_dense(row[0]) and all(lay_like(x, row[0]) is x for x in row[2:]) for row in self.rows
         ]  # those of which the table can tell
         pair = 2 if dtype.kind == "c" else 1
         self.table = np.array(
@@ -70,7 +70,7 @@ class CpuTable:
         """Step all parameters; numbers (n, 1 + count), or (1, 1 + count) for all of them."""
         held = [row[1] for row in self.rows] if gradients is None else list(gradients)
         if [g.strides for g in held] != self.strides:  # copies must live until the call
-            held = [placed_like(g, row[0]) if ok else g for g, row, ok in zip(held, self.rows, self.alike, strict=True)]
+            held = [lay_like(g, row[0]) if ok else g for g, row, ok in zip(held, self.rows, self.alike, strict=True)]
         run = self.made.loop(variant).of(self.dtype)
         if run is not None and len(self.table):
             chosen = held if self.whole else [g for g, ok in zip(held, self.alike, strict=True) if ok]

@@ -11,7 +11,7 @@ import triton.language as tl
 
 from tritensor.cuda.launch import launch
 from tritensor.ground.thread_state import here
-from tritensor.kernels.optimizers.step_formula import StepFormula, prepared
+from tritensor.kernels.optimizers.step_formula import StepFormula, prepare
 from tritensor.kernels.parts.allocation import allocate
 from tritensor.ops.array import CudaArray, from_host
 
@@ -39,7 +39,7 @@ def _part(
         places = places + (place,)  # type: ignore[assignment]
         values = values + (x.to(compute_type),)  # type: ignore[assignment]
     decay = tl.load(numbers).to(compute_type)
-    p, g = prepared(values[0], values[1], decay, FLAGS[0], FLAGS[1])  # type: ignore[misc]
+    p, g = prepare(values[0], values[1], decay, FLAGS[0], FLAGS[1])  # type: ignore[misc]
     args = (p, g)
     for k in tl.static_range(ARRAYS - 2):
         args = args + (values[2 + k],)  # type: ignore[assignment]
@@ -145,7 +145,7 @@ def _launch(made: StepFormula, kernel: Any, grid: tuple[int, ...], *args: Any, *
         here.doing = before
 
 
-def _stepped(
+def _launch_step(
     made: StepFormula, grid: int, table: CudaArray, parts: CudaArray | None, numbers: CudaArray, like: CudaArray, variant: tuple[Any, ...], aligned: bool,
     found_inf: CudaArray | None = None,
 ) -> None:  # fmt: skip
@@ -163,7 +163,7 @@ def step_one(made: StepFormula, row: Sequence[CudaArray], numbers: CudaArray, va
     values = (np.int64(n), *row)
     _launch(made, _note, (1,), table, values, np.int64(0), np.int64(1), np.int32(len(values)), N=len(values))
     aligned = not any([x.pointer % 16 for x in row])
-    _stepped(made, triton.cdiv(n, BLOCK), table, None, numbers, row[0], variant, aligned)
+    _launch_step(made, triton.cdiv(n, BLOCK), table, None, numbers, row[0], variant, aligned)
 
 
 class GpuTable:
@@ -205,4 +205,4 @@ class GpuTable:
         addresses = [g.pointer for g in gradients]
         self.point(addresses)
         aligned = self.aligned and not any([a % 16 for a in addresses])
-        _stepped(self.made, self.parts.shape[0], self.table, self.parts, self.numbers, self.like, variant, aligned, found_inf)
+        _launch_step(self.made, self.parts.shape[0], self.table, self.parts, self.numbers, self.like, variant, aligned, found_inf)

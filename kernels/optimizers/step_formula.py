@@ -1,4 +1,4 @@
-"""StepFormula: what an optimizer does to one parameter, in the spellings of Triton, numpy, machine code and Tensors."""
+"""StepFormula: an optimizer's step of one parameter, for Triton, numpy, machine code and Tensors."""
 
 from __future__ import annotations
 
@@ -18,7 +18,7 @@ from tritensor.llvm.address_table import TableLoop
 
 # g' = -g where it is to be maximised; + decay p where DECAY is 1; p' = decay p where it is 2 (decay is then 1 - lr weight_decay)
 @triton.jit
-def prepared(p, g, decay, MAXIMIZE: tl.constexpr, DECAY: tl.constexpr):
+def prepare(p, g, decay, MAXIMIZE: tl.constexpr, DECAY: tl.constexpr):
     if MAXIMIZE:
         g = maths.neg(g)
     if DECAY == 1:
@@ -60,7 +60,7 @@ class StepFormula:
 
     def spelled(self, spelling: Any, maximize: bool, decay: int, flags: tuple[Any, ...]) -> Callable[..., Any]:
         """(p, g, *states, decay, *numbers) -> (p, *states) in a spelling of `maths`."""
-        before, formula = backends.translate(prepared, spelling), backends.translate(self.formula, spelling)
+        before, formula = backends.translate(prepare, spelling), backends.translate(self.formula, spelling)
         states = len(self.states)
 
         def whole(p: Any, g: Any, *rest: Any) -> Any:

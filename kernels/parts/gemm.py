@@ -1,4 +1,4 @@
-"""Matrix product c = a @ b + bias: the kernel with its launch, any strides, float32 accumulation, split k; and numpy's on its BLAS road."""
+"""Matrix product c = a @ b + bias: the kernel with its launch, any strides, float32 accumulation, split k; and numpy's, kept on BLAS."""
 
 from __future__ import annotations
 
@@ -15,10 +15,10 @@ from tritensor.kernels.parts.allocation import allocate
 from tritensor.kernels.parts.configs.spaces import tiles_problem, tiles_space
 from tritensor.kernels.parts.copying import copied
 from tritensor.kernels.parts.launch_rules import Tiles, cdiv, config_of
-from tritensor.kernels.parts.products.epilogue import NOTHING, Epilogue, finished
+from tritensor.kernels.parts.products.epilogue import NOTHING, Epilogue, apply_epilogue
 from tritensor.kernels.parts.products.rules import product_tiles
 from tritensor.kernels.parts.products.split_sums import sum_parts as sum_parts
-from tritensor.kernels.parts.products.tma_operands import Batch, by_descriptors, padded, serves
+from tritensor.kernels.parts.products.tma_operands import Batch, multiply_described, padded, takes_descriptors
 from tritensor.llvm import products
 from tritensor.ops.array import CudaArray
 from tritensor.ops.matmul_precision import dot_precision
@@ -103,7 +103,7 @@ def _matmul_kernel(
     first = part.to(tl.int64) * c_part if SUMS else outer.to(tl.int64) * m * n
     if FINISH:
         inside = (rows < m)[:, None] & (cols < n)[None, :]
-        acc = finished(acc, first, rows.to(tl.int64)[:, None] * n, cols[None, :], inside, residual, kept, scale, ACTIVATION)
+        acc = apply_epilogue(acc, first, rows.to(tl.int64)[:, None] * n, cols[None, :], inside, residual, kept, scale, ACTIVATION)
     c_at = c + first + rows.to(tl.int64)[:, None] * n + cols[None, :]
     tl.store(c_at, acc.to(c.dtype.element_ty), mask=(rows < m)[:, None] & (cols < n)[None, :])
 
@@ -150,10 +150,10 @@ def gemm(
     if c.size == 0:
         return
     sizes, a_batch, b_batch = _collapse(c.shape[:-2], a.strides[:-2], b.strides[:-2])
-    if k and (bias is None or bias.strides[0] == 1 or n == 1) and serves(a):
+    if k and (bias is None or bias.strides[0] == 1 or n == 1) and takes_descriptors(a):
         a, b = (a, b) if whole else (padded(a, n), padded(b, m))
         batch = Batch(sizes[0], a_batch[0], b_batch[0]) if len(sizes) == 1 else None
-        if by_descriptors(a, b, c, batch, bias, whole, sums, finish):
+        if multiply_described(a, b, c, batch, bias, whole, sums, finish):
             return
     if not whole and _across(b, m):
         gemm(a, copied(b), c, bias, whole, sums, finish)
@@ -245,7 +245,7 @@ def _by_pieces(a: np.ndarray, b: np.ndarray) -> np.ndarray:
 
 
 def blas(a: np.ndarray, b: np.ndarray) -> np.ndarray:
-    """numpy's matmul, kept on its BLAS road; 16-bit floats through float32, rounded once."""
+    """numpy's matmul, kept on BLAS; 16-bit floats through float32, rounded once."""
     if a.dtype.kind in "iu":
         return np.asarray(_integer(a, b))
     if a.dtype.itemsize == 2:

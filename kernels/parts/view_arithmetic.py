@@ -1,4 +1,4 @@
-"""What shapes and strides say: whether a view exists, tensors in another shape, dims put back, channels that lie innermost."""
+"""Arithmetic of shapes and strides: whether a view exists, tensors in another shape, dims put back, channels that lie innermost."""
 
 from __future__ import annotations
 

@@ -17,24 +17,9 @@ from tritensor.kernels.parts.cpu.blocks import widened
 from tritensor.kernels.parts.grid_indices import long_offsets, memory_at, place_of, tile, tile_of
 from tritensor.kernels.parts.sliding_windows import add_windows, read_windows
 from tritensor.kernels.parts.view_arithmetic import is_channels_last
-from tritensor.kernels.pooling import cpu, samples
+from tritensor.kernels.pooling import cpu, samples, windows
 from tritensor.kernels.pooling.max_pooling import work
-from tritensor.kernels.pooling.windows import (
-    FREE,
-    RESULTS,
-    Sizes,
-    Windows,
-    checked,
-    image_for,
-    in_order,
-    inner,
-    inner_strides,
-    reach,
-    unrolled,
-    volume_strides,
-    window_type,
-    windows,
-)
+from tritensor.kernels.pooling.windows import Sizes, Windows, check_windows, pooling_windows
 from tritensor.ops.array import CudaArray
 from tritensor.ops.table import Spec, op, ops, refuse_kind
 
@@ -61,7 +46,7 @@ def _count(f, r, q, size, kernel, stride, padding, divisor, DEEP: tl.constexpr, 
 
 
 # y[n, c, o] = sum over taps t of x[n, c, stride o - padding + t] / count(o), o and t over one to three axes
-@triton.jit(do_not_specialize=[*FREE, "divisor", "strides"])
+@triton.jit(do_not_specialize=[*windows.FREE, "divisor", "strides"])
 def _avg_pool_kernel(
     x, y, rows, width, channels, size, outs, stride, padding, divisor, strides,
     INCLUDE_PAD: tl.constexpr, ACC: tl.constexpr, KERNEL: tl.constexpr, UNROLLED: tl.constexpr, DEEP: tl.constexpr, CHANNELS_LAST: tl.constexpr,
@@ -70,12 +55,7 @@ def _avg_pool_kernel(
     width = width // EVEN * EVEN
     row, col, inside, at = tile_of(rows, width, LONG_OFFSETS, ROWS, COLS)
     n, c, f, r, q = place_of(row, col, channels, outs, DEEP, CHANNELS_LAST)
-    front, top, left = f, r * stride[1] - padding[1], q * stride[2] - padding[2]
-    if DEEP:
-        front = f * stride[0] - padding[0]
-    from_ = x + inner(
-        n * strides[0] + (front * strides[2] + top * strides[3]), c * strides[1], left * strides[4], c, CHANNELS_LAST, UNIT, ALIGN
-    )
+    front, top, left, from_ = windows.first_cell(x, n, c, f, r, q, stride, padding, strides, DEEP, CHANNELS_LAST, UNIT, ALIGN)
     total = tl.zeros((ROWS, COLS), ACC)
     for e in range(KERNEL[0] if DEEP else 1):
         in_planes = inside
@@ -133,7 +113,7 @@ def _shape(axes: int) -> Callable[..., Spec]:
         x: Any, *, kernel_size: Sizes, stride: Sizes, padding: Sizes, ceil_mode: bool, count_include_pad: bool,
         divisor_override: int | None = None,
     ) -> Spec:  # fmt: skip
-        s = checked(f"avg_pool{axes}d", axes, x, kernel_size, stride, padding, (1,) * axes, ceil_mode)
+        s = check_windows(f"avg_pool{axes}d", axes, x, kernel_size, stride, padding, (1,) * axes, ceil_mode)
         return Spec((*x.shape[:2], *s.outs), x.dtype)
 
     return shape
@@ -151,27 +131,27 @@ def _reference(
     divisor_override: int | None = None,
 ) -> np.ndarray:  # fmt: skip
     """The mean of each window; padding counts as zeros, or not at all without count_include_pad; or its sum divided by divisor_override."""
-    s = windows(x.shape, kernel_size, stride, padding, None, ceil_mode)
+    s = pooling_windows(x.shape, kernel_size, stride, padding, None, ceil_mode)
     return np.asarray(read_windows(x, s).sum(-1) / _divisors(s, count_include_pad, divisor_override))
 
 
 def _cpu(
     x: np.ndarray, *, count_include_pad: bool = True, divisor_override: int | None = None, ceil_mode: bool = False, **sizes: Sizes
 ) -> np.ndarray:
-    s = windows(x.shape, **sizes, ceil_mode=ceil_mode)
+    s = pooling_windows(x.shape, **sizes, ceil_mode=ceil_mode)
     axes = cpu.layout_of(x)
     return cpu.as_image(cpu.average(cpu.as_planes(widened(x), axes), s, count_include_pad, divisor_override), axes, x)
 
 
 def _forward(x: CudaArray, *, count_include_pad: bool, divisor_override: int | None = None, ceil_mode: bool, **sizes: Sizes) -> CudaArray:
-    s = windows(x.shape, **sizes, ceil_mode=ceil_mode)
+    s = pooling_windows(x.shape, **sizes, ceil_mode=ceil_mode)
     last = is_channels_last(x)
-    memory, y = image_for((*x.shape[:2], *s.outs), x.dtype, x, last)
+    memory, y = windows.image_for((*x.shape[:2], *s.outs), x.dtype, x, last)
     t, three = tile(y.shape, last), s.three()
     launch(
         _avg_pool_kernel, (t.programs,), x, memory, t.rows, t.width, x.shape[1], three.size, three.outs, three.stride, three.padding,
-        divisor_override or 0, volume_strides(x), INCLUDE_PAD=count_include_pad, ACC=window_type(x.dtype), KERNEL=three.kernel,
-        UNROLLED=unrolled(three.kernel), DEEP=len(s.size) == 3, CHANNELS_LAST=last, **inner_strides(x, last), LONG_OFFSETS=long_offsets(x, y),
+        divisor_override or 0, windows.volume_strides(x), INCLUDE_PAD=count_include_pad, ACC=windows.window_type(x.dtype), KERNEL=three.kernel,
+        UNROLLED=windows.unrolled(three.kernel), DEEP=len(s.size) == 3, CHANNELS_LAST=last, **windows.inner_strides(x, last), LONG_OFFSETS=long_offsets(x, y),
         **t.constants,
     )  # fmt: skip
     return y
@@ -192,14 +172,14 @@ def _backward(
     g: CudaArray, x_shape: Sizes, kernel_size: Sizes, stride: Sizes, padding: Sizes, ceil_mode: bool, count_include_pad: bool,
     divisor_override: int | None = None,
 ) -> CudaArray:  # fmt: skip
-    s = windows(x_shape, kernel_size, stride, padding, None, ceil_mode)
+    s = pooling_windows(x_shape, kernel_size, stride, padding, None, ceil_mode)
     last = is_channels_last(g)
-    memory, dx = image_for(tuple(x_shape), g.dtype, g, last)
-    t, three, held = tile(dx.shape, last), s.three(), reach(s)
+    memory, dx = windows.image_for(tuple(x_shape), g.dtype, g, last)
+    t, three, held = tile(dx.shape, last), s.three(), windows.reach(s)
     launch(
-        _avg_spread_kernel, (t.programs,), in_order(g, last), memory, t.rows, t.width, x_shape[1], three.size, three.outs, three.padding,
-        divisor_override or 0, INCLUDE_PAD=count_include_pad, ACC=window_type(g.dtype), KERNEL=three.kernel, STRIDE=three.stride, WINDOWS=held,
-        UNROLLED=unrolled(held), DEEP=len(s.size) == 3, CHANNELS_LAST=last, LONG_OFFSETS=long_offsets(dx, g), **t.constants,
+        _avg_spread_kernel, (t.programs,), windows.to_layout(g, last), memory, t.rows, t.width, x_shape[1], three.size, three.outs, three.padding,
+        divisor_override or 0, INCLUDE_PAD=count_include_pad, ACC=windows.window_type(g.dtype), KERNEL=three.kernel, STRIDE=three.stride, WINDOWS=held,
+        UNROLLED=windows.unrolled(held), DEEP=len(s.size) == 3, CHANNELS_LAST=last, LONG_OFFSETS=long_offsets(dx, g), **t.constants,
     )  # fmt: skip
     return dx
 
@@ -215,9 +195,9 @@ def _spread_shape(axes: int) -> Callable[..., Spec]:
         divisor_override: int | None = None,
     ) -> Spec:  # fmt: skip
         if len(g.shape) != axes + 2:
-            raise ShapeError(f"{name}: g {tuple(g.shape)}: g must be (N, C, {RESULTS[axes]})")
+            raise ShapeError(f"{name}: g {tuple(g.shape)}: g must be (N, C, {windows.RESULTS[axes]})")
         refuse_kind(name, g.dtype, ("float",), "g")
-        s = windows((*g.shape[:2], *size), kernel_size, stride, padding, None, ceil_mode)
+        s = pooling_windows((*g.shape[:2], *size), kernel_size, stride, padding, None, ceil_mode)
         if tuple(g.shape[2:]) != s.outs:
             raise ShapeError(
                 f"{name}: g {tuple(g.shape)}, size {size}: a pooling of that size gives {(*g.shape[:2], *s.outs)}, not g's shape"
@@ -232,7 +212,7 @@ def _spread_reference(
     divisor_override: int | None = None,
 ) -> np.ndarray:  # fmt: skip
     """Average pooling's gradient to x (N, C, *size): every cell of a window gets an equal share of its g."""
-    s = windows((*g.shape[:2], *size), kernel_size, stride, padding, None, ceil_mode)
+    s = pooling_windows((*g.shape[:2], *size), kernel_size, stride, padding, None, ceil_mode)
     shares = (g / _divisors(s, count_include_pad, divisor_override))[..., None]
     return add_windows(np.repeat(shares, math.prod(s.kernel), -1), s)
 
@@ -240,7 +220,7 @@ def _spread_reference(
 def _spread_cpu(
     g: np.ndarray, *, size: Sizes, count_include_pad: bool, divisor_override: int | None = None, ceil_mode: bool, **sizes: Sizes
 ) -> np.ndarray:
-    s = windows((*g.shape[:2], *size), **sizes, ceil_mode=ceil_mode)
+    s = pooling_windows((*g.shape[:2], *size), **sizes, ceil_mode=ceil_mode)
     axes = cpu.layout_of(g)
     return cpu.as_image(cpu.spread(cpu.as_planes(widened(g), axes), s, count_include_pad, divisor_override), axes, g)
 

@@ -18,23 +18,8 @@ from tritensor.kernels.parts.grid_indices import long_offsets, memory_at, place,
 from tritensor.kernels.parts.launch_rules import cdiv
 from tritensor.kernels.parts.sliding_windows import cells_read, read_windows
 from tritensor.kernels.parts.view_arithmetic import is_channels_last
-from tritensor.kernels.pooling import cpu, samples
-from tritensor.kernels.pooling.windows import (
-    BLOCK,
-    FREE,
-    Sizes,
-    Windows,
-    checked,
-    image_for,
-    in_order,
-    inner,
-    inner_strides,
-    reach,
-    unrolled,
-    volume_strides,
-    window_type,
-    windows,
-)
+from tritensor.kernels.pooling import cpu, samples, windows
+from tritensor.kernels.pooling.windows import Sizes, Windows, check_windows, pooling_windows
 from tritensor.ops.array import CudaArray
 from tritensor.ops.table import FLOATS, Spec, Work, op, ops, refuse_kind
 
@@ -52,7 +37,7 @@ def _first(low, dilation):
 
 
 # y[n, c, o] = max over taps t of x[n, c, stride o - padding + dilation t], and the flat place of the first largest; o and t over one to three axes
-@triton.jit(do_not_specialize=[*FREE, "dilation", "strides"])
+@triton.jit(do_not_specialize=[*windows.FREE, "dilation", "strides"])
 def _max_pool_kernel(
     x, y, index, rows, width, channels, size, outs, stride, padding, dilation, strides,
     ACC: tl.constexpr, LEAST: tl.constexpr, KERNEL: tl.constexpr, UNROLLED: tl.constexpr, DEEP: tl.constexpr, CHANNELS_LAST: tl.constexpr,
@@ -61,12 +46,7 @@ def _max_pool_kernel(
     width = width // EVEN * EVEN
     row, col, inside, at = tile_of(rows, width, LONG_OFFSETS, ROWS, COLS)
     n, c, f, r, q = place_of(row, col, channels, outs, DEEP, CHANNELS_LAST)
-    front, top, left = f, r * stride[1] - padding[1], q * stride[2] - padding[2]
-    if DEEP:
-        front = f * stride[0] - padding[0]
-    from_ = x + inner(
-        n * strides[0] + (front * strides[2] + top * strides[3]), c * strides[1], left * strides[4], c, CHANNELS_LAST, UNIT, ALIGN
-    )
+    front, top, left, from_ = windows.first_cell(x, n, c, f, r, q, stride, padding, strides, DEEP, CHANNELS_LAST, UNIT, ALIGN)
     best = tl.full((ROWS, COLS), LEAST, ACC)
     found = (_first(front, dilation[0]) * size[1] + _first(top, dilation[1])) * size[2] + _first(left, dilation[2])
     found -= (front * size[1] + top) * size[2] + left  # places are counted from the window's first cell
@@ -175,7 +155,7 @@ def _refuse_indices(name: str, size: Sizes, indices: Any, x: Any, expected: Size
 
 def _shape(axes: int) -> Callable[..., tuple[Spec, Spec]]:
     def shape(x: Any, *, kernel_size: Sizes, stride: Sizes, padding: Sizes, dilation: Sizes, ceil_mode: bool) -> tuple[Spec, Spec]:
-        s = checked(f"max_pool{axes}d", axes, x, kernel_size, stride, padding, dilation, ceil_mode, _POOLED)
+        s = check_windows(f"max_pool{axes}d", axes, x, kernel_size, stride, padding, dilation, ceil_mode, _POOLED)
         out = (*x.shape[:2], *s.outs)
         return Spec(out, x.dtype), Spec(out, INT64)
 
@@ -186,7 +166,7 @@ def _reference(
     x: np.ndarray, *, kernel_size: Sizes, stride: Sizes, padding: Sizes, dilation: Sizes, ceil_mode: bool = False
 ) -> tuple[np.ndarray, np.ndarray]:
     """The largest element of each window and its flat place in its plane or volume; the first of equals, NaN above all, padding below all."""
-    s = windows(x.shape, kernel_size, stride, padding, dilation, ceil_mode)
+    s = pooling_windows(x.shape, kernel_size, stride, padding, dilation, ceil_mode)
     values, cells = read_windows(x, s), cells_read(s)
     y, index = np.full(values.shape[:-1], _least(x.dtype), x.dtype), np.full(values.shape[:-1], -1)
     for tap in range(cells.shape[-1]):
@@ -197,22 +177,23 @@ def _reference(
 
 
 def cpu_forward(x: np.ndarray, *, ceil_mode: bool = False, **sizes: Sizes) -> tuple[np.ndarray, np.ndarray]:
-    s = windows(x.shape, **sizes, ceil_mode=ceil_mode)
+    s = pooling_windows(x.shape, **sizes, ceil_mode=ceil_mode)
     axes = cpu.layout_of(x)
     y, index = cpu.largest(cpu.as_planes(widened(x), axes), s)
     return cpu.as_image(y, axes, x), cpu.as_image(index, axes, x, INT64)
 
 
 def forward(x: CudaArray, *, ceil_mode: bool, **sizes: Sizes) -> tuple[CudaArray, CudaArray]:
-    s = windows(x.shape, **sizes, ceil_mode=ceil_mode)
+    s = pooling_windows(x.shape, **sizes, ceil_mode=ceil_mode)
     last, out = is_channels_last(x), (*x.shape[:2], *s.outs)
-    memory, y = image_for(out, x.dtype, x, last)
-    places, index = image_for(out, INT64, x, last)
+    memory, y = windows.image_for(out, x.dtype, x, last)
+    places, index = windows.image_for(out, INT64, x, last)
     t, three = tile(out, last), s.three()
     launch(
         _max_pool_kernel, (t.programs,), x, memory, places, t.rows, t.width, x.shape[1], three.size, three.outs, three.stride, three.padding,
-        three.dilation, volume_strides(x), ACC=window_type(x.dtype), LEAST=_least(x.dtype), KERNEL=three.kernel, UNROLLED=unrolled(three.kernel),
-        DEEP=len(s.size) == 3, CHANNELS_LAST=last, **inner_strides(x, last), LONG_OFFSETS=long_offsets(x, y), **t.constants,
+        three.dilation, windows.volume_strides(x), ACC=windows.window_type(x.dtype), LEAST=_least(x.dtype), KERNEL=three.kernel,
+        UNROLLED=windows.unrolled(three.kernel), DEEP=len(s.size) == 3, CHANNELS_LAST=last, **windows.inner_strides(x, last),
+        LONG_OFFSETS=long_offsets(x, y), **t.constants,
     )  # fmt: skip
     return y, index
 
@@ -273,12 +254,12 @@ def _scatter_forward(
 ) -> CudaArray:
     last = is_channels_last(g) or is_channels_last(indices)
     s = Windows(tuple(size), tuple(indices.shape[2:]), kernel_size, stride, padding, dilation)
-    memory, dx = image_for((*indices.shape[:2], *size), g.dtype, g, last)
-    t, three, held = tile(dx.shape, last), s.three(), reach(s)
+    memory, dx = windows.image_for((*indices.shape[:2], *size), g.dtype, g, last)
+    t, three, held = tile(dx.shape, last), s.three(), windows.reach(s)
     launch(
-        _max_scatter_kernel, (t.programs,), in_order(g, last), in_order(indices, last), memory, t.rows, t.width, indices.shape[1], three.size,
-        three.outs, three.padding, ACC=window_type(g.dtype), STRIDE=three.stride, DILATION=three.dilation, WINDOWS=held,
-        UNROLLED=unrolled(held), DEEP=len(size) == 3, CHANNELS_LAST=last, LONG_OFFSETS=long_offsets(dx, indices), **t.constants,
+        _max_scatter_kernel, (t.programs,), windows.to_layout(g, last), windows.to_layout(indices, last), memory, t.rows, t.width, indices.shape[1],
+        three.size, three.outs, three.padding, ACC=windows.window_type(g.dtype), STRIDE=three.stride, DILATION=three.dilation, WINDOWS=held,
+        UNROLLED=windows.unrolled(held), DEEP=len(size) == 3, CHANNELS_LAST=last, LONG_OFFSETS=long_offsets(dx, indices), **t.constants,
     )  # fmt: skip
     return dx
 
@@ -311,10 +292,10 @@ def _gather_reference(
 
 def _gather_forward(x: CudaArray, indices: CudaArray, **_windows: Sizes) -> CudaArray:
     last, lead = is_channels_last(x) or is_channels_last(indices), (1,) * (5 - len(x.shape))
-    memory, y = image_for(tuple(indices.shape), x.dtype, x, last)
-    launch(_max_gather_kernel, (cdiv(y.size, BLOCK),), x, in_order(indices, last), memory, y.size, x.shape[1], (*lead, *x.shape[2:]),
-           (*lead, *indices.shape[2:]), volume_strides(x),
-           DEEP=not lead, CHANNELS_LAST=last, LONG_OFFSETS=long_offsets(x, y), BLOCK=BLOCK)  # fmt: skip
+    memory, y = windows.image_for(tuple(indices.shape), x.dtype, x, last)
+    launch(_max_gather_kernel, (cdiv(y.size, windows.BLOCK),), x, windows.to_layout(indices, last), memory, y.size, x.shape[1], (*lead, *x.shape[2:]),
+           (*lead, *indices.shape[2:]), windows.volume_strides(x),
+           DEEP=not lead, CHANNELS_LAST=last, LONG_OFFSETS=long_offsets(x, y), BLOCK=windows.BLOCK)  # fmt: skip
     return y
 
 
@@ -330,7 +311,7 @@ def _gather_backward(
 
 def work(x: Any, **attrs: Any) -> Work:
     """One operation for each cell of each window; the image is read and its maxima or means are written once."""
-    s = windows(tuple(x.shape), attrs["kernel_size"], attrs["stride"], attrs["padding"], attrs.get("dilation"), attrs["ceil_mode"])
+    s = pooling_windows(tuple(x.shape), attrs["kernel_size"], attrs["stride"], attrs["padding"], attrs.get("dilation"), attrs["ceil_mode"])
     y = x.shape[0] * x.shape[1] * math.prod(s.outs)
     return Work(y * math.prod(s.kernel), (math.prod(x.shape) + y) * x.dtype.itemsize)
 

@@ -1,4 +1,4 @@
-"""Windows that slide over rows, images and volumes: their sizes, what is refused of them, and where kernels find their cells."""
+"""Sliding windows of pooling: their sizes, what is refused of them, and where kernels find their cells."""
 
 from __future__ import annotations
 
@@ -19,7 +19,7 @@ from tritensor.ops.table import refuse_kind
 
 Sizes = tuple[int, ...]
 BLOCK = 128  # elements of a program that has one a thread
-# What pooling kernels are not specialised on: no size and no stride decides how wide their accesses are.
+# What pooling kernels are not specialised on: no size and no stride decides how wide their accesses are, and each would be a compilation more.
 FREE = ["rows", "width", "channels", "size", "outs", "stride", "padding"]
 NAMES = {1: "W", 2: "H, W", 3: "D, H, W"}
 RESULTS = {2: "OH, OW", 3: "OD, OH, OW"}
@@ -53,14 +53,16 @@ def _out(size: int, k: int, stride: int, padding: int, dilation: int, ceil_mode:
     return out - 1 if ceil_mode and (out - 1) * stride >= size + padding else out  # no window starts in the right padding
 
 
-def windows(x: Sizes, kernel_size: Sizes, stride: Sizes, padding: Sizes, dilation: Sizes | None = None, ceil_mode: bool = False) -> Windows:
+def pooling_windows(
+    x: Sizes, kernel_size: Sizes, stride: Sizes, padding: Sizes, dilation: Sizes | None = None, ceil_mode: bool = False
+) -> Windows:
     """All sizes of a pooling of x (N, C, *size); refuses nothing."""
     size, dilation = tuple(x[2:]), (1,) * len(kernel_size) if dilation is None else dilation
     outs = tuple([_out(*axis, ceil_mode) for axis in zip(size, kernel_size, stride, padding, dilation, strict=True)])
     return Windows(size, outs, tuple(kernel_size), tuple(stride), tuple(padding), tuple(dilation))
 
 
-def checked(
+def check_windows(
     name: str, axes: int, x: Any, kernel_size: Sizes, stride: Sizes, padding: Sizes, dilation: Sizes, ceil_mode: bool,
     kinds: tuple[str, ...] = ("float",),
 ) -> Windows:  # fmt: skip
@@ -75,7 +77,7 @@ def checked(
         raise ShapeError(f"{given}: kernel_size, stride {stride} and dilation {dilation} must be at least 1")
     if min(padding) < 0 or any(2 * p > k for p, k in zip(padding, kernel_size, strict=True)):
         raise ShapeError(f"{given}: padding {padding} must be between 0 and half of kernel_size, or windows see nothing but padding")
-    s = windows(tuple(x.shape), kernel_size, stride, padding, dilation, ceil_mode)
+    s = pooling_windows(tuple(x.shape), kernel_size, stride, padding, dilation, ceil_mode)
     if min(s.outs) < 1:
         spans = " x ".join([str(d * (k - 1) + 1) for d, k in zip(dilation, s.kernel, strict=True)])
         padded = " x ".join([str(n + 2 * p) for n, p in zip(s.size, s.padding, strict=True)])
@@ -87,14 +89,21 @@ def checked(
 
 
 @triton.jit
-def inner(rows, channels, columns, c, CHANNELS_LAST: tl.constexpr, UNIT: tl.constexpr, ALIGN: tl.constexpr):
-    """The offset of a cell from those of its row, its channel and its column. UNIT: what lies innermost has stride 1, and the others are multiples
-    of ALIGN."""
+def first_cell(
+    x, n, c, f, r, q, stride, padding, strides, DEEP: tl.constexpr, CHANNELS_LAST: tl.constexpr, UNIT: tl.constexpr, ALIGN: tl.constexpr
+):
+    """Plane, row and column of the first cell of window (f, r, q), which may lie outside of the image, and its address. UNIT: what lies innermost has
+    stride 1, and the others are multiples of ALIGN."""
+    front, top, left = f, r * stride[1] - padding[1], q * stride[2] - padding[2]
+    if DEEP:
+        front = f * stride[0] - padding[0]
+    rows, channels, columns = n * strides[0] + (front * strides[2] + top * strides[3]), c * strides[1], left * strides[4]
     if CHANNELS_LAST:
+        # what is rounded to a multiple of ALIGN is one already: it tells the compiler that accesses may be wide
         offset = (rows + columns) // ALIGN * ALIGN + (c if UNIT else channels)
     else:
         offset = rows + channels + columns
-    return offset
+    return front, top, left, x + offset
 
 
 def window_type(dtype: np.dtype) -> tl.dtype:
@@ -111,13 +120,13 @@ def image_for(shape: Sizes, dtype: np.dtype, like: CudaArray, last: bool) -> tup
     return memory, memory.transpose((0, len(shape) - 1, *range(1, len(shape) - 1))) if last else memory
 
 
-def in_order(x: CudaArray, last: bool) -> CudaArray:
+def to_layout(x: CudaArray, last: bool) -> CudaArray:
     """x's elements in the wanted order of memory; a copy only where they are not."""
     return dense(x.transpose((0, *range(2, len(x.shape)), 1)) if last else x)
 
 
 def inner_strides(x: CudaArray, last: bool) -> dict[str, Any]:
-    """What `inner` is told of x's strides."""
+    """What `first_cell` is told of x's strides."""
     unit = last and x.strides[1] == 1
     return {"UNIT": unit, "ALIGN": math.gcd(8, x.strides[0], *x.strides[2:]) if unit else 1}
 

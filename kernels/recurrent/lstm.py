@@ -206,6 +206,7 @@ def _work(x: Any, h: Any, c: Any, w: Any, **attrs: Any) -> Work:
 
 op(
     "lstm_sequence", _reference, cpu=_over_time(Cpu), shape=_shape, forward=_over_time(Gpu), rule=_rule, backward=_back_in_time(Gpu),
-    cpu_backward=_back_in_time(Cpu), outputs=("y", "h_last", "c_last", "gates", "cells"), residuals=("gates", "cells"), samples=_samples, sizes=_sizes, work=_work,
+    cpu_backward=_back_in_time(Cpu), outputs=("y", "h_last", "c_last", "gates", "cells"), residuals=("gates", "cells"), samples=_samples,
+    sizes=_sizes, work=_work,
     borrows=("x", "h", "c", "w", "y"), condition=("measured", _gradient_scales, "stored"), autocast="lower",
 )  # fmt: skip

@@ -89,7 +89,7 @@ def test_every_tile_of_flash_attention() -> None:
 
 FORWARD, KEYS = (flash_forward, flash_forward), (flash_keys, flash_backward)  # where a function stands, and who calls it
 FLASH_FAULTS = {
-    "the diagonal is not seen": (flash_parts, flash_forward, "scored", "seen = seen & (col <= row)", "seen = seen & (col < row)"),
+    "the diagonal is not seen": (flash_parts, flash_forward, "mask_scores", "seen = seen & (col <= row)", "seen = seen & (col < row)"),
     "a tile too many without a mask": (
         *FORWARD, "_forward_kernel", "tl.minimum(keys, tile * BM + 1) // BN", "tl.minimum(keys, tile * BM + BM) // BN",
     ),

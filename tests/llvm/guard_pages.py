@@ -17,7 +17,7 @@ from tritensor.kernels.convolution import cpu as convolution
 from tritensor.kernels.convolution.geometry import geometry
 from tritensor.kernels.parts.random_words import philox_llvm
 from tritensor.kernels.pooling import cpu_llvm as pooling
-from tritensor.kernels.pooling.windows import windows
+from tritensor.kernels.pooling.windows import pooling_windows
 from tritensor.llvm.gather_rows import add_rows, top_rows
 from tritensor.llvm.loops import MANY, Loop
 from tritensor.llvm.passes import rows, scans, softmaxes, sums
@@ -119,7 +119,7 @@ def _convolutions(place: Callable[[np.ndarray], np.ndarray], dtype: Any) -> None
 def _pooling(place: Callable[[np.ndarray], np.ndarray], dtype: Any) -> None:
     for n in (2, 3, 5, 8, 9, 17, 33):
         for kernel, stride, padding in ((2, 2, 0), (3, 1, 1), (3, 2, 1), (2, 1, 0), (3, 3, 0)):
-            s = windows((1, 1, 3, n), (2, kernel), (1, stride), (0, padding))
+            s = pooling_windows((1, 1, 3, n), (2, kernel), (1, stride), (0, padding))
             if min(s.outs) < 1:
                 continue
             found = pooling.largest(place(_numbers(3, 3, n).astype(dtype)), s)

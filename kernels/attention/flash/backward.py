@@ -11,14 +11,14 @@ import triton.language as tl
 from tritensor.cuda.launch import launch
 from tritensor.kernels.attention.flash.key_walk import keys_kernel
 from tritensor.kernels.attention.flash.mask_gradient import mask_gradient
-from tritensor.kernels.attention.flash.operands import Call, drawn, in_numbers, laid, masked_by
+from tritensor.kernels.attention.flash.operands import Call, dropout_args, mask_as_numbers, mask_strides, rows_in_pieces
 from tritensor.kernels.attention.flash.parts import (
     LOG2E,
     factor_of,
     kept_weights,
     load_rows,
+    mask_scores,
     offset_of,
-    scored,
     weight_of,
     words_of,
 )
@@ -69,7 +69,7 @@ def _walk(
         k_tile = load_rows(k, start, K_ROW, keys, BN, WIDE, SIZE, EDGE)
         v_tile = load_rows(v, start, V_ROW, keys, BN, V_WIDE, V_SIZE, EDGE)
         s = tl.dot(q, tl.trans(k_tile), input_precision=PRECISION, out_dtype=dq.dtype)
-        s = scored(s, mask, row[:, None], col[None, :], queries, keys, m_row, m_col, factor, CAUSAL, MASK, M_UNIT, M_ROWS, EDGE)
+        s = mask_scores(s, mask, row[:, None], col[None, :], queries, keys, m_row, m_col, factor, CAUSAL, MASK, M_UNIT, M_ROWS, EDGE)
         w = weight_of(s, base[:, None], rest[:, None], factor, MASK, EDGE)
         dw = tl.dot(up, tl.trans(v_tile), input_precision=PRECISION, out_dtype=dq.dtype)
         if DROP:
@@ -144,14 +144,14 @@ def backward(
     g: CudaArray, q: CudaArray, k: CudaArray, v: CudaArray, mask: CudaArray | None, y: CudaArray, peak: CudaArray, log_sum: CudaArray, scale: float,
     causal: bool, p: float, seed: int, offset: int, needs: tuple[bool, ...],
 ) -> tuple[Any, ...]:  # fmt: skip
-    mask = in_numbers(mask, q.dtype)
+    mask = mask_as_numbers(mask, q.dtype)
     on = Call.of(q, k, v, mask, causal, p)
-    g = laid(g)
+    g = rows_in_pieces(g)
     stats = _sums(g, y, peak, log_sum, on)
-    kind, m_row, m_col = masked_by(mask, on.scores)
+    kind, m_row, m_col = mask_strides(mask, on.scores)
     shared = {**on.constants, "MASK": kind, "CAUSAL": on.causal, "M_UNIT": m_col == 1, "M_ROWS": m_row != 0}
     shared |= {"Q_ROW": on.q.strides[-2], "K_ROW": on.k.strides[-2], "V_ROW": on.v.strides[-2], "G_ROW": g.strides[-2]}
-    numbers = (m_row, m_col, np.float64(scale), *drawn(p, seed, offset))
+    numbers = (m_row, m_col, np.float64(scale), *dropout_args(p, seed, offset))
     dq, dk, dv = None, None, None
     if needs[0]:
         dq = allocate(q.shape, q.dtype, q, strides_like(q, q.shape[-1]))

@@ -7,15 +7,15 @@ import triton
 import triton.language as tl
 
 from tritensor.cuda.launch import launch
-from tritensor.kernels.attention.flash.operands import Call, drawn, in_numbers, masked_by
+from tritensor.kernels.attention.flash.operands import Call, dropout_args, mask_as_numbers, mask_strides
 from tritensor.kernels.attention.flash.parts import (
     LOG2E,
     factor_of,
     kept_weights,
     load_rows,
+    mask_scores,
     offset_of,
     power,
-    scored,
     weight_of,
     words_of,
 )
@@ -40,7 +40,7 @@ def _walk(
         col = start + tl.arange(0, BN)
         k_tile = load_rows(k, start, K_ROW, keys, BN, WIDE, SIZE, EDGE)
         s = tl.dot(q, tl.trans(k_tile), input_precision=PRECISION, out_dtype=acc.dtype)
-        s = scored(s, mask, row[:, None], col[None, :], queries, keys, m_row, m_col, factor, CAUSAL, MASK, M_UNIT, M_ROWS, EDGE)
+        s = mask_scores(s, mask, row[:, None], col[None, :], queries, keys, m_row, m_col, factor, CAUSAL, MASK, M_UNIT, M_ROWS, EDGE)
         top = tl.max(s, axis=1)
         if MASK == 0 and not EDGE:
             top = top * factor
@@ -116,17 +116,17 @@ def forward(
     q: CudaArray, k: CudaArray, v: CudaArray, mask: CudaArray | None = None, *, scale: float, causal: bool = False, p: float = 0.0, seed: int = 0,
     offset: int = 0,
 ) -> tuple[CudaArray, CudaArray, CudaArray]:  # fmt: skip
-    mask = in_numbers(mask, q.dtype)
+    mask = mask_as_numbers(mask, q.dtype)
     on = Call.of(q, k, v, mask, causal, p)
     y = allocate((*q.shape[:-1], v.shape[-1]), q.dtype, q, result_strides(q, k, v, mask, p))
     peak, log_sum = (allocate(q.shape[:-1], on.stats, q) for _ in range(2))
     t = tiles_of("flash_forward", on)
     sizes, steps = on.by_query((on.q, on.k, on.v, y), mask)
-    kind, m_row, m_col = masked_by(mask, on.scores)
+    kind, m_row, m_col = mask_strides(mask, on.scores)
     launch(
         _forward_kernel, (cdiv(on.queries, t.block_m) * on.outer,), on.q, on.k, on.v, y if mask is None else mask, y, peak, log_sum, on.queries, on.keys,
         sizes, *steps, m_row, m_col, np.float64(scale),
-        *drawn(p, seed, offset), **on.constants, Q_ROW=on.q.strides[-2], K_ROW=on.k.strides[-2], V_ROW=on.v.strides[-2],
+        *dropout_args(p, seed, offset), **on.constants, Q_ROW=on.q.strides[-2], K_ROW=on.k.strides[-2], V_ROW=on.v.strides[-2],
         Y_ROW=y.strides[-2], BM=t.block_m, BN=t.block_n, CAUSAL=on.causal, TAIL=on.causal or on.keys % t.block_n != 0, MASK=kind,
         M_UNIT=m_col == 1, M_ROWS=m_row != 0, num_warps=t.warps, num_stages=t.stages,
     )  # fmt: skip

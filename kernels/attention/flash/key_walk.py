@@ -5,7 +5,7 @@ from __future__ import annotations
 import triton
 import triton.language as tl
 
-from tritensor.kernels.attention.flash.parts import factor_of, kept_weights, load_rows, offset_of, scored, weight_of, words_of
+from tritensor.kernels.attention.flash.parts import factor_of, kept_weights, load_rows, mask_scores, offset_of, weight_of, words_of
 from tritensor.kernels.parts.random_words.philox import placed
 
 
@@ -32,7 +32,7 @@ def _walk(
         if MASK == 2:
             rests = tl.load(rest + row, mask=row < queries, other=0.0)
         s = tl.dot(k_tile, tl.trans(q_tile), input_precision=PRECISION, out_dtype=dk.dtype)
-        s = scored(
+        s = mask_scores(
             s, mask, row[None, :], col[:, None], queries, keys, m_row, m_col, factor, CAUSAL, MASK, M_UNIT, M_ROWS, EDGE or MASK != 0
         )
         w = weight_of(s, bases[None, :], rests[None, :], factor, MASK, EDGE)

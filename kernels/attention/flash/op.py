@@ -12,7 +12,7 @@ from tritensor.ground.errors import ArgumentError, ShapeError
 from tritensor.kernels.attention.flash.backward import backward
 from tritensor.kernels.attention.flash.forward import forward
 from tritensor.kernels.attention.layout import describe, refuse_mask, refuse_sizes, refuse_types, result_strides, work
-from tritensor.kernels.attention.reference import gradient_scales, repeat_heads, scores_of, softmax_of
+from tritensor.kernels.attention.reference import gradient_scales, output_scales, repeat_heads, scores_of, softmax_of
 from tritensor.kernels.attention.weights import rule
 from tritensor.kernels.parts.copying import lying
 from tritensor.kernels.parts.random_words.dropout_mask import kept_scale, threshold
@@ -106,6 +106,6 @@ def _sizes(rng: np.random.Generator) -> list[Sample]:
 
 op(
     "flash_attention", _reference, cpu=_cpu, shape=_shape, forward=forward, rule=rule, backward=backward, outputs=("y", "peak", "log_sum"),
-    residuals=("peak", "log_sum"), samples=_samples, sizes=_sizes, work=work, condition=("measured", gradient_scales, "stored"),
+    residuals=("peak", "log_sum"), samples=_samples, sizes=_sizes, work=work, condition=(output_scales, gradient_scales, "stored"),
     borrows=("q", "k", "v", "mask", "y"), autocast="lower", layout="own",
 )  # fmt: skip

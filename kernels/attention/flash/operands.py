@@ -21,12 +21,12 @@ from tritensor.ops.table import registry
 Steps = tuple[int, ...]
 
 
-def laid(x: CudaArray) -> CudaArray:
+def rows_in_pieces(x: CudaArray) -> CudaArray:
     """x itself where each row lies in a piece, and 256 rows within offsets of 32 bits; else a copy."""
     return x if (x.strides[-1] == 1 or x.shape[-1] < 2) and abs(x.strides[-2]) < 1 << 23 else dense(x)
 
 
-def merged(shape: Steps, steps: Sequence[Steps], grouped: bool = False) -> tuple[Steps, list[Steps]]:
+def merge_dims(shape: Steps, steps: Sequence[Steps], grouped: bool = False) -> tuple[Steps, list[Steps]]:
     """Sizes and, for each array, strides of the leading dimensions, innermost first; runs that are dense in all are one. `grouped`: the last stays alone."""
     out: list[list[Any]] = []
     for size, *each in zip(reversed(shape), *[reversed(s) for s in steps], strict=True):
@@ -42,14 +42,14 @@ def merged(shape: Steps, steps: Sequence[Steps], grouped: bool = False) -> tuple
     return tuple(o[0] for o in out), [tuple(o[1][a] for o in out) for a in range(len(steps))]
 
 
-def masked_by(mask: CudaArray | None, scores: Steps) -> tuple[int, int, int]:
+def mask_strides(mask: CudaArray | None, scores: Steps) -> tuple[int, int, int]:
     """(kind, strides of queries and keys) of a mask: 0 none, 1 of booleans, 2 of numbers."""
     if mask is None:
         return 0, 0, 1
     return 1 if mask.dtype == np.bool_ else 2, *expand(mask, scores).strides[-2:]
 
 
-def in_numbers(mask: CudaArray | None, dtype: np.dtype) -> CudaArray | None:
+def mask_as_numbers(mask: CudaArray | None, dtype: np.dtype) -> CudaArray | None:
     """A mask of booleans beside float64 as 0 and -inf: Triton 3.6 compiles no float64 product in whose tiles single bytes are read."""
     if mask is None or mask.dtype != np.bool_ or dtype != np.float64:
         return mask
@@ -57,7 +57,7 @@ def in_numbers(mask: CudaArray | None, dtype: np.dtype) -> CudaArray | None:
     return registry["where"].forward(mask, zero, nothing)  # type: ignore[misc]
 
 
-def drawn(p: float, seed: int, offset: int) -> tuple[Any, ...]:
+def dropout_args(p: float, seed: int, offset: int) -> tuple[Any, ...]:
     """What kernels take to draw which weights are dropped: key, first block, state of a capture, threshold, scale of the others."""
     return *kernel_seed(seed, offset), np.int64(threshold(p)), np.float64(kept_scale(p))
 
@@ -81,7 +81,9 @@ class Call(NamedTuple):
         group = q.shape[-3] // k.shape[-3] if q.ndim > 2 and k.shape[-3] else 1
         kind = 0 if mask is None else 1 if mask.dtype == np.bool_ else 2
         outer = math.prod(q.shape[:-2])
-        return cls(laid(q), laid(k), laid(v), q.shape[-2], k.shape[-2], outer, group, bool(causal), kind, p > 0)
+        return cls(
+            rows_in_pieces(q), rows_in_pieces(k), rows_in_pieces(v), q.shape[-2], k.shape[-2], outer, group, bool(causal), kind, p > 0
+        )
 
     @property
     def scores(self) -> Steps:
@@ -113,8 +115,8 @@ class Call(NamedTuple):
         lead = self.q.shape[:-2]
         steps = [x.strides[:-2] for x in arrays]
         steps.append((0,) * len(lead) if mask is None else expand(mask, self.scores).strides[:-2])
-        return merged(lead, steps, self.group > 1)
+        return merge_dims(lead, steps, self.group > 1)
 
     def by_key(self, arrays: Sequence[CudaArray]) -> tuple[Steps, list[Steps]]:
         """Sizes, and strides of each array, for matrices of keys."""
-        return merged(self.k.shape[:-2], [x.strides[:-2] for x in arrays])
+        return merge_dims(self.k.shape[:-2], [x.strides[:-2] for x in arrays])

@@ -1,4 +1,4 @@
-"""What the flash kernels share: tiles of rows, scores under masks, the weights of scores, which weights dropout keeps."""
+"""Parts of the flash kernels: tiles of rows, scores under masks, the weights of scores, which weights dropout keeps."""
 
 from __future__ import annotations
 
@@ -40,7 +40,7 @@ def load_rows(x, start, step, rows, HIGH: tl.constexpr, WIDE: tl.constexpr, SIZE
     row = tl.arange(0, HIGH)
     places = (
         x + (tl.full((), 0, tl.int64) + start) * step + (row[:, None] * step + tl.arange(0, WIDE)[None, :])
-    )  # offsets of 32 bits, by operands.laid
+    )  # offsets of 32 bits, by operands.rows_in_pieces
     row += start
     if EDGE:
         inside = (row < rows)[:, None]
@@ -63,7 +63,7 @@ def factor_of(scale, MASK: tl.constexpr, ACC: tl.constexpr):
 
 
 @triton.jit
-def scored(
+def mask_scores(
     s, mask, row, col, queries, keys, m_row, m_col, factor,
     CAUSAL: tl.constexpr, MASK: tl.constexpr, M_UNIT: tl.constexpr, M_ROWS: tl.constexpr, EDGE: tl.constexpr,
 ):  # fmt: skip
@@ -93,7 +93,7 @@ def scored(
 
 @triton.jit
 def weight_of(s, base, rest, factor, MASK: tl.constexpr, EDGE: tl.constexpr):
-    """e^(score - base) of what `scored` gives. base is in units of log2 where log2(e) went with the scale; rest (MASK 2): what is taken off after it."""
+    """e^(score - base) of what `mask_scores` gives. base is in units of log2 where log2(e) went with the scale; rest (MASK 2): what is taken off after it."""
     if MASK == 2:
         return power((s - base) * LOG2E - rest)
     elif MASK == 1 or EDGE:

@@ -10,7 +10,7 @@ import triton.language as tl
 
 from tritensor.cuda.launch import launch
 from tritensor.kernels.convolution.geometry import Geometry, Sizes
-from tritensor.kernels.convolution.gpu.pixel_indices import alignment, long_offsets, volume_strides, within
+from tritensor.kernels.convolution.gpu.pixel_indices import alignment, is_inside, long_offsets, volume_strides
 from tritensor.kernels.convolution.gpu.rules import block_tiles
 from tritensor.kernels.parts.allocation import allocate
 from tritensor.kernels.parts.configs.spaces import tiles_problem, tiles_space
@@ -151,9 +151,9 @@ def _seen(inside, bits, j, i, e, v, h, d, size, BITS: tl.constexpr, PADDED: tl.c
             asked |= 1 << (e + 2 * BITS)
         good = (bits & asked) == asked
     elif PADDED:
-        good = inside & within(h, size[1]) & within(v, size[2])
+        good = inside & is_inside(h, size[1]) & is_inside(v, size[2])
         if DEEP:
-            good = good & within(d, size[0])
+            good = good & is_inside(d, size[0])
     else:
         good = inside
     return good
@@ -256,11 +256,7 @@ def _correlate_blocks_kernel(
         x_tile = _tile(x_at[:, None] + (cell + k)[None, :], good[:, None], (c + k < channels)[None, :], PADDED, not EVEN)
         tap = t
         if PHASES:
-            tap = (
-                ((first_d + e * axes.apart[0]) * axes.kernel[1] + first_h + i * axes.apart[1]) * axes.kernel[2]
-                + first_w
-                + j * axes.apart[2]
-            )
+            tap = _tap(first_d, first_h, first_w, e, i, j, axes)
         w_cell = _times(tap, inner, LONG) + (_times(c, w_step, LONG) if TRANSPOSED else c)
         w_tile = _tile(w_at + w_cell, good, (c + k < channels)[:, None], False, not EVEN)
         acc = tl.dot(x_tile, w_tile, acc, input_precision=PRECISION, out_dtype=ACC)

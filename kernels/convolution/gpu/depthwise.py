@@ -11,7 +11,7 @@ import triton.language as tl
 from tritensor.cuda.launch import launch
 from tritensor.kernels.convolution.geometry import Geometry
 from tritensor.kernels.convolution.gpu.partial_sums import Gradients, Sums
-from tritensor.kernels.convolution.gpu.pixel_indices import channels_innermost, divisors, long_offsets, place_of, volume_strides, within
+from tritensor.kernels.convolution.gpu.pixel_indices import channels_innermost, divisors, is_inside, long_offsets, place_of, volume_strides
 from tritensor.kernels.parts.axes import Blocks
 from tritensor.kernels.parts.configs.spaces import blocks_problem, blocks_space
 from tritensor.kernels.parts.copying import dense
@@ -41,7 +41,7 @@ def _cell(at, tap, dilation, stride, size, TRANSPOSED: tl.constexpr, STRIDED: tl
             cell = at - tap * dilation
         else:
             cell = at + tap * dilation
-        good = within(cell, size)
+        good = is_inside(cell, size)
     return cell, good
 
 
@@ -127,7 +127,7 @@ def _depthwise_kernel(
 def _products(given, x_at, row, left, k, dilation, size, step, c_at, good, some):
     """g times the cells that tap k of a row of the kernel reads."""
     v = left + k * dilation
-    good = good & within(v, size)
+    good = good & is_inside(v, size)
     cells = tl.load((x_at + row + v * step)[:, None] + c_at[None, :], mask=good[:, None] & some[None, :], other=0)
     return given * cells.to(given.dtype)
 
@@ -161,11 +161,11 @@ def _depthwise_weight_kernel(
         image, _, f, r, q = place_of(pixel, volume, rows_of, columns_of, DEEP, LONG)
         lies = image.to(tl.int64) * g_n + (_offset(r, g_h, LONG) + _offset(q, g_step, LONG))
         h = r * stride[1] - padding[1] + i * dilation[1]
-        good, row = inside & within(h, size[1]), _offset(h, x_h, LONG)
+        good, row = inside & is_inside(h, size[1]), _offset(h, x_h, LONG)
         if DEEP:
             lies += _offset(f, g_d, LONG)
             d = f * stride[0] - padding[0] + e * dilation[0]
-            good, row = good & within(d, size[0]), row + _offset(d, x_d, LONG)
+            good, row = good & is_inside(d, size[0]), row + _offset(d, x_d, LONG)
         given = tl.load(g + lies[:, None] + c_given[None, :], mask=inside[:, None] & some[None, :], other=0).to(ACC)
         x_at, left = x + image.to(tl.int64) * x_n, q * stride[2] - padding[2]
         first += _products(given, x_at, row, left, k, dilation[2], size[2], x_step, c_at, good, some)
@@ -239,4 +239,4 @@ def weight_gradient(x: CudaArray, g: CudaArray, s: Geometry, bias: bool) -> Grad
         LONG=long_offsets(x) or long_offsets(g) or pixels >= 1 << 31, X_C1=strides_x[1] == 1, X_W1=strides_x[4] == 1, G_C1=strides_g[1] == 1,
         G_W1=strides_g[4] == 1, BIAS=bias, ACC=sums.acc, num_warps=4,
     )  # fmt: skip
-    return sums.folded()
+    return sums.add_parts()

@@ -10,8 +10,8 @@ import triton.language as tl
 
 from tritensor.cuda.launch import launch
 from tritensor.kernels.convolution.geometry import Geometry
-from tritensor.kernels.convolution.gpu.partial_sums import Gradients, Sums, pieces
-from tritensor.kernels.convolution.gpu.pixel_indices import divisors, in_order, long_offsets, place_of, volume_strides
+from tritensor.kernels.convolution.gpu.partial_sums import Gradients, Sums, split_sum
+from tritensor.kernels.convolution.gpu.pixel_indices import divisors, is_in_order, long_offsets, place_of, volume_strides
 from tritensor.kernels.parts.allocation import allocate
 from tritensor.kernels.parts.configs.spaces import tiles_problem, tiles_space
 from tritensor.kernels.parts.copying import dense
@@ -242,7 +242,7 @@ def correlate(
     stored, acc = dot_accumulator(x.dtype)
     key = (m, pixels, taps, s.groups, x.dtype, last and channels % (16 // x.itemsize) == 0, True)
     tiles = config_of("conv2d", key, gemm_tiles(*key))
-    k_part, parts = pieces(taps, tiles)
+    k_part, parts = split_sum(taps, tiles)
     into: Any = y if parts == 1 else allocate((parts, y.size), stored, x)
     volume, strides_x = s.three(), volume_strides(x)
     launch(
@@ -268,7 +268,7 @@ def weight_gradient(x: CudaArray, g: CudaArray, s: Geometry, bias: bool) -> Grad
     columns = taps + bias
     key = (m, columns, pixels, s.groups, x.dtype, last and x.strides[1] == 1 and channels % (16 // x.itemsize) == 0, True)
     tiles = config_of("conv2d_weight", key, gemm_tiles(*key))
-    k_part, parts = pieces(pixels, tiles)
+    k_part, parts = split_sum(pixels, tiles)
     sums = Sums(x, s.out, (s.out, *s.kernel, channels) if last else (s.out, channels, *s.kernel), parts, bias)
     volume, strides_x = s.three(), volume_strides(x)
     places = math.prod(s.outs)
@@ -278,8 +278,8 @@ def weight_gradient(x: CudaArray, g: CudaArray, s: Geometry, bias: bool) -> Grad
         volume.stride, volume.padding, volume.dilation, *strides_x, *volume_strides(g),
         BLOCK_M=tiles.block_m, BLOCK_N=tiles.block_n, BLOCK_K=tiles.block_k, KERNEL=volume.kernel, CHANNELS_LAST=last, DEEP=axes == 3,
         LONG_OFFSETS=long_offsets(x) or pixels >= 1 << 31, PADDED=max(s.padding) > 0, BIAS=bias, X_C1=x.strides[1] == 1, X_W1=strides_x[4] == 1,
-        G_C1=g.strides[1] == 1, G_PLANE=in_order(g.strides[2:], s.outs, 1), RUNS=places % 16 == 0 and g.strides[0] % 16 == 0,
+        G_C1=g.strides[1] == 1, G_PLANE=is_in_order(g.strides[2:], s.outs, 1), RUNS=places % 16 == 0 and g.strides[0] % 16 == 0,
         PRECISION=dot_precision(), ACC=sums.acc, num_warps=tiles.warps, num_stages=tiles.stages,
     )  # fmt: skip
-    dw, db = sums.folded()
+    dw, db = sums.add_parts()
     return dw.transpose((0, axes + 1, *range(1, axes + 1))) if last else dw, db

@@ -1,4 +1,4 @@
-"""Which kernel a convolution on a GPU takes."""
+"""Choice of the kernel that a convolution takes on a GPU."""
 
 from __future__ import annotations
 
@@ -22,7 +22,7 @@ def _blocks_pay(x: CudaArray, channels: int) -> bool:
     return channels >= BLOCK_OF_CHANNELS and (channels_innermost(x) or x.size >= PAYS)
 
 
-def _innermost(x: CudaArray) -> CudaArray:
+def _to_channels_innermost(x: CudaArray) -> CudaArray:
     """x with its channels innermost: itself, or a transposing copy."""
     if channels_innermost(x):
         return x
@@ -33,10 +33,10 @@ def _innermost(x: CudaArray) -> CudaArray:
 
 def channels_last(x: CudaArray, channels: int) -> CudaArray | None:
     """x with its channels innermost where blocks of `channels` are multiplied: itself, or a transposing copy where that pays, else None."""
-    return _innermost(x) if _blocks_pay(x, channels) else None
+    return _to_channels_innermost(x) if _blocks_pay(x, channels) else None
 
 
-def inner(g: CudaArray, s: Geometry) -> CudaArray | None:
+def operand_of_gradients(g: CudaArray, s: Geometry) -> CudaArray | None:
     """What both gradients read of g (N, O, *outs): it with its channels innermost, itself or one copy for the two; None where they take it as it is."""
     return None if depthwise.fits(s) else channels_last(g, s.out // s.groups)
 
@@ -67,5 +67,5 @@ def weight_gradient(x: CudaArray, g: CudaArray, s: Geometry, bias: bool = False,
     if depthwise.fits(s) and g.size:
         return depthwise.weight_gradient(x, g, s, bias)
     if _blocks_pay(x, s.channels // s.groups) and _blocks_pay(g, s.out // s.groups) and g.size:
-        return weight_blocks.weight_gradient(_innermost(x), _innermost(g) if last is None else last, s), None
+        return weight_blocks.weight_gradient(_to_channels_innermost(x), _to_channels_innermost(g) if last is None else last, s), None
     return gathered.weight_gradient(x, g, s, bias)

@@ -1,4 +1,4 @@
-"""What convolutions write into, and how the parts of a sum that programs share are added, always in the same order."""
+"""Results of convolutions, and the sum over the parts that programs share, always in the same order."""
 
 from __future__ import annotations
 
@@ -33,7 +33,7 @@ def _fold_kernel(parts, dw, db, weights, size, many, BLOCK_P: tl.constexpr, BLOC
     tl.store(db + (at - weights), total.to(db.dtype.element_ty), mask=(at >= weights) & (at < size))
 
 
-def pieces(k: int, tiles: Tiles) -> tuple[int, int]:
+def split_sum(k: int, tiles: Tiles) -> tuple[int, int]:
     """Length of one part of the summed dimension, and how many parts there are."""
     part = cdiv(cdiv(max(k, 1), tiles.block_k), tiles.split) * tiles.block_k
     return part, cdiv(max(k, 1), part)
@@ -57,7 +57,7 @@ class Sums:
         self.db = allocate((out,), x.dtype, x) if bias else None
         self.into: Any = self.dw if parts == 1 and not bias else allocate((parts, self.size), stored, x)
 
-    def folded(self) -> Gradients:
+    def add_parts(self) -> Gradients:
         """Both, after the launch that adds the parts, if any."""
         if self.into is not self.dw:
             together = min(next_power_of_2(self.parts), 32)

@@ -1,4 +1,4 @@
-"""Where the places of an image lie: division by multiplication, and the rows and columns of places."""
+"""Indices of pixels: planes, rows and columns of their numbers, by a division that multiplies."""
 
 from __future__ import annotations
 
@@ -37,7 +37,7 @@ def divisors(outs: Sizes) -> tuple[Divisor, Divisor, Divisor]:
 
 # n // by
 @triton.jit
-def divided(n, by, LONG: tl.constexpr):
+def divide(n, by, LONG: tl.constexpr):
     """The quotient of places below 2^31 by a Divisor, without a division; LONG: of any places."""
     if LONG:
         quotient = n // by[0]
@@ -49,19 +49,19 @@ def divided(n, by, LONG: tl.constexpr):
 @triton.jit
 def place_of(pixel, volume, rows, columns, DEEP: tl.constexpr, LONG: tl.constexpr):
     """Image, place in it, plane, row and column of a pixel; `volume`, `rows` and `columns` are Divisors by the places of an image, its rows and columns."""
-    image = divided(pixel, volume, LONG)
+    image = divide(pixel, volume, LONG)
     place = pixel - image * volume[0]
-    r = divided(place, columns, LONG)
+    r = divide(place, columns, LONG)
     q = place - r * columns[0]
     f = tl.zeros_like(r)
     if DEEP:
-        f = divided(r, rows, LONG)
+        f = divide(r, rows, LONG)
         r = r - f * rows[0]
     return image, place, f, r, q
 
 
 @triton.jit
-def within(u, size):
+def is_inside(u, size):
     """0 <= u < size, in one comparison."""
     return u.to(tl.uint32) < size.to(tl.uint32)
 
@@ -71,7 +71,7 @@ def channels_innermost(x: CudaArray) -> bool:
     return is_channels_last(x) or (len(x.shape) == 3 and x.strides[1] == 1)
 
 
-def in_order(steps: Sizes, sizes: Sizes, step: int) -> bool:
+def is_in_order(steps: Sizes, sizes: Sizes, step: int) -> bool:
     """Whether what lies along axes of these steps and sizes follows one another, the axes in order, `step` apart."""
     return all(s == step * math.prod(sizes[d + 1 :]) for d, s in enumerate(steps))
 

@@ -9,9 +9,17 @@ import triton.language as tl
 
 from tritensor.cuda.launch import launch
 from tritensor.kernels.convolution.geometry import Geometry
-from tritensor.kernels.convolution.gpu.partial_sums import Sums, pieces
-from tritensor.kernels.convolution.gpu.pixel_indices import alignment, divisors, in_order, long_offsets, place_of, volume_strides, within
-from tritensor.kernels.convolution.gpu.rules import together, weight_tiles
+from tritensor.kernels.convolution.gpu.partial_sums import Sums, split_sum
+from tritensor.kernels.convolution.gpu.pixel_indices import (
+    alignment,
+    divisors,
+    is_in_order,
+    is_inside,
+    long_offsets,
+    place_of,
+    volume_strides,
+)
+from tritensor.kernels.convolution.gpu.rules import taps_together, weight_tiles
 from tritensor.kernels.parts.configs.spaces import tiles_problem, tiles_space
 from tritensor.kernels.parts.launch_rules import Tiles, cdiv, config_of
 from tritensor.ops.array import CudaArray
@@ -22,13 +30,13 @@ tunable("conv2d_weight_blocks", Tiles, tiles_space, tiles_problem)
 
 
 @triton.jit
-def _run(step, BLOCK_K: tl.constexpr, FLAT: tl.constexpr):
-    """Where the pixels of a step of the loop lie, seen from its first, where that is kept in registers (FLAT is 2); else _lies says it at each step."""
+def _run_offsets(step, BLOCK_K: tl.constexpr, FLAT: tl.constexpr):
+    """Where the pixels of a step of the loop lie, seen from its first, where that is kept in registers (FLAT is 2); else _pixels_at says it at each step."""
     return tl.arange(0, BLOCK_K).to(tl.int64) * step if FLAT == 2 else tl.zeros((BLOCK_K,), tl.int64)
 
 
 @triton.jit
-def _lies(start, pixel, image, f, r, q, step_n, step_d, step_h, step_w, FLAT: tl.constexpr, DEEP: tl.constexpr):
+def _pixels_at(start, pixel, image, f, r, q, step_n, step_d, step_h, step_w, FLAT: tl.constexpr, DEEP: tl.constexpr):
     """How far from there the pixels of the step that begins at `start` lie, (1,) or (BLOCK_K,). FLAT: they follow one another."""
     if FLAT == 2:
         at = (tl.zeros((1,), tl.int64) + start) * step_w
@@ -45,7 +53,7 @@ def _lies(start, pixel, image, f, r, q, step_n, step_d, step_h, step_w, FLAT: tl
 def _cells(x_at, at, dilation, good, v, size, some, PADDED: tl.constexpr, EVEN: tl.constexpr):
     """The cells (BLOCK_K, BLOCK_N) that a tap `at` columns behind the first of its program's reads, at x_at."""
     if PADDED:
-        good = good & within(v + at * dilation, size)
+        good = good & is_inside(v + at * dilation, size)
     return tl.load(x_at, mask=good[:, None] if EVEN else good[:, None] & some[None, :], other=0)
 
 
@@ -74,8 +82,8 @@ def _weight_blocks_kernel(
     x_h, x_w, x_n, g_w, g_n = x_h // ALIGN * ALIGN, x_w // ALIGN * ALIGN, x_n // ALIGN * ALIGN, g_w // ALIGN * ALIGN, g_n // ALIGN * ALIGN
     x_d, g_d, g_h = x_d // ALIGN * ALIGN, g_d // ALIGN * ALIGN, g_h // ALIGN * ALIGN
     x_at = x + group * channels + front.to(tl.int64) * x_d + top.to(tl.int64) * x_h + left.to(tl.int64) * x_w + columns  # (BLOCK_N,)
-    x_at = x_at[None, :] + _run(x_w, BLOCK_K, FLAT_X)[:, None]
-    g_at = (g + group * m + rows)[:, None] + _run(g_w, BLOCK_K, FLAT_G)[None, :]
+    x_at = x_at[None, :] + _run_offsets(x_w, BLOCK_K, FLAT_X)[:, None]
+    g_at = (g + group * m + rows)[:, None] + _run_offsets(g_w, BLOCK_K, FLAT_G)[None, :]
     shift = dilation[2] * x_w
     acc = tl.zeros((BLOCK_M, BLOCK_N), dtype=ACC)
     second, third = acc, acc
@@ -86,13 +94,13 @@ def _weight_blocks_kernel(
         inside = pixel < stop
         good, v = inside, pixel
         image, _, f, r, q = place_of(pixel, volume, rows_of, columns_of, DEEP, LONG)
-        g_here = g_at + _lies(at, pixel, image, f, r, q, g_n, g_d, g_h, g_w, FLAT_G, DEEP)[None, :]
-        x_here = x_at + _lies(at, pixel, image, f * stride[0], r * stride[1], q * stride[2], x_n, x_d, x_h, x_w, FLAT_X, DEEP)[:, None]
+        g_here = g_at + _pixels_at(at, pixel, image, f, r, q, g_n, g_d, g_h, g_w, FLAT_G, DEEP)[None, :]
+        x_here = x_at + _pixels_at(at, pixel, image, f * stride[0], r * stride[1], q * stride[2], x_n, x_d, x_h, x_w, FLAT_X, DEEP)[:, None]
         if PADDED:
             v = q * stride[2] + left
-            good = good & within(r * stride[1] + top, size[1])
+            good = good & is_inside(r * stride[1] + top, size[1])
             if DEEP:
-                good = good & within(f * stride[0] + front, size[0])
+                good = good & is_inside(f * stride[0] + front, size[0])
         g_tile = tl.load(g_here, mask=inside[None, :] if EVEN else given[:, None] & inside[None, :], other=0)
         cells = _cells(x_here, 0, dilation[2], good, v, size[2], some, PADDED, EVEN)
         acc = tl.dot(g_tile, cells, acc, input_precision=PRECISION, out_dtype=ACC)
@@ -114,9 +122,9 @@ def _weight_blocks_kernel(
         tl.store(to + 2 * channels, third.to(kind), mask=whole & (k + 2 < KERNEL[2]))
 
 
-def _flat(x: CudaArray) -> bool:
+def _is_flat(x: CudaArray) -> bool:
     """Whether the cells of all images follow one another."""
-    return in_order((x.strides[0], *x.strides[2:]), (x.shape[0], *x.shape[2:]), x.strides[-1])
+    return is_in_order((x.strides[0], *x.strides[2:]), (x.shape[0], *x.shape[2:]), x.strides[-1])
 
 
 def weight_gradient(x: CudaArray, g: CudaArray, s: Geometry) -> CudaArray:
@@ -127,8 +135,8 @@ def weight_gradient(x: CudaArray, g: CudaArray, s: Geometry) -> CudaArray:
     align = alignment(x.itemsize, m, channels, x_n, *steps_x, g_n, *steps_g)
     key = (m, channels * s.taps, pixels, s.groups, x.dtype, align > 1, channels, s.kernel[-1])
     tiles = config_of("conv2d_weight_blocks", key, weight_tiles(*key))
-    taps = together(tiles, s.kernel[-1], x.itemsize)
-    k_part, parts = pieces(pixels, tiles)
+    taps = taps_together(tiles, s.kernel[-1], x.itemsize)
+    k_part, parts = split_sum(pixels, tiles)
     sums = Sums(x, s.out, (s.out, *s.kernel, channels), parts, False)
     rows = v.kernel[0] * v.kernel[1] * cdiv(v.kernel[2], taps)
     alike = s.outs == s.size and max(s.stride) == 1
@@ -138,8 +146,8 @@ def weight_gradient(x: CudaArray, g: CudaArray, s: Geometry) -> CudaArray:
         x, g, sums.into, m, channels, k_part, pixels, s.groups, sums.size, *divisors(v.outs), v.size, v.stride, v.padding, v.dilation,
         x_n, *steps_x, g_n, *steps_g,
         BLOCK_M=tiles.block_m, BLOCK_N=tiles.block_n, BLOCK_K=tiles.block_k, KERNEL=v.kernel, TAPS=taps, PADDED=max(s.padding) > 0,
-        EVEN=m % tiles.block_m == 0 and channels % tiles.block_n == 0, DEEP=axes == 3, FLAT_X=flat * (alike and _flat(x)), FLAT_G=flat * _flat(g),
+        EVEN=m % tiles.block_m == 0 and channels % tiles.block_n == 0, DEEP=axes == 3, FLAT_X=flat * (alike and _is_flat(x)), FLAT_G=flat * _is_flat(g),
         LONG=long_offsets(x) or pixels >= 1 << 31, ALIGN=align,
         PRECISION=dot_precision(), ACC=sums.acc, num_warps=tiles.warps, num_stages=tiles.stages,
     )  # fmt: skip
-    return sums.folded()[0].transpose((0, axes + 1, *range(1, axes + 1)))
+    return sums.add_parts()[0].transpose((0, axes + 1, *range(1, axes + 1)))

@@ -23,7 +23,7 @@ class AxisTaps(NamedTuple):
     slopes: np.ndarray | None
 
 
-def _reflected(at: np.ndarray, n: int, align: bool) -> tuple[np.ndarray, np.ndarray]:
+def _reflect(at: np.ndarray, n: int, align: bool) -> tuple[np.ndarray, np.ndarray]:
     """Positions mirrored into the axis, and the sign of each mirroring."""
     low, span = (0.0, n - 1.0) if align else (-0.5, float(n))
     if span == 0:
@@ -36,13 +36,13 @@ def _reflected(at: np.ndarray, n: int, align: bool) -> tuple[np.ndarray, np.ndar
     return np.where(odd, span - rest + low, rest + low).astype(at.dtype), np.where(odd, -sign, sign)
 
 
-def _kept(at: np.ndarray, n: int, padding: str, align: bool) -> tuple[np.ndarray, np.ndarray | float]:
+def _show(at: np.ndarray, n: int, padding: str, align: bool) -> tuple[np.ndarray, np.ndarray | float]:
     """Positions as the padding shows them, and their derivative."""
     if padding == "zeros":
         return at, 1.0
     slope: np.ndarray | float = 1.0
     if padding == "reflection":
-        at, slope = _reflected(at, n, align)
+        at, slope = _reflect(at, n, align)
     inside = (at > 0) & (at < n - 1)
     return np.fmin(np.fmax(at, 0), n - 1).astype(at.dtype), slope * inside
 
@@ -57,13 +57,13 @@ def axis_taps(u: np.ndarray, n: int, mode: str, padding: str, align: bool, slope
         low = np.floor(at)
         t = at - low
         ks = np.arange(-1, 3).astype(u.dtype)[:, None]
-        cells, _ = _kept(low + ks, n, padding, align)
+        cells, _ = _show(low + ks, n, padding, align)
         d = np.abs(t - ks)
         weights = _keys(d)
         if sloped:
             slopes = _keys_slope(d) * np.sign(t - ks) * half
     else:
-        at, slope = _kept(at, n, padding, align)
+        at, slope = _show(at, n, padding, align)
         if mode == "nearest":
             cells, weights = np.rint(at)[None], np.ones((1, *u.shape), u.dtype)
         else:

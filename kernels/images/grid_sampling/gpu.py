@@ -26,7 +26,7 @@ TAPS = (2, 1, 4)
 
 
 @triton.jit
-def _reflected(at, n, ALIGN: tl.constexpr, F: tl.constexpr):
+def _reflect(at, n, ALIGN: tl.constexpr, F: tl.constexpr):
     """A position mirrored into an axis of n cells, and the sign of the mirroring."""
     low = 0.0 if ALIGN else -0.5
     span = (n - 1).to(F) if ALIGN else n.to(F)
@@ -40,11 +40,11 @@ def _reflected(at, n, ALIGN: tl.constexpr, F: tl.constexpr):
 
 
 @triton.jit
-def _kept(at, n, PADDING: tl.constexpr, ALIGN: tl.constexpr, F: tl.constexpr):
+def _show(at, n, PADDING: tl.constexpr, ALIGN: tl.constexpr, F: tl.constexpr):
     """A position as the padding shows it, and its derivative."""
     slope = tl.full(at.shape, 1, F)
     if PADDING == 2:
-        at, slope = _reflected(at, n, ALIGN, F)
+        at, slope = _reflect(at, n, ALIGN, F)
     if PADDING > 0:
         slope = tl.where((at > 0) & (at < (n - 1).to(F)), slope, 0.0)
         at = tl.minimum(tl.maximum(at, 0.0), (n - 1).to(F))
@@ -79,9 +79,9 @@ def _tap(u, k, n, MODE: tl.constexpr, PADDING: tl.constexpr, ALIGN: tl.constexpr
         d = tl.abs(away)
         w = _keys(d)
         slope = _keys_slope(d) * tl.where(away < 0, -1.0, 1.0) * half
-        cell, _ = _kept(low + (k - 1), n, PADDING, ALIGN, F)
+        cell, _ = _show(low + (k - 1), n, PADDING, ALIGN, F)
     else:
-        at, slope = _kept(at, n, PADDING, ALIGN, F)
+        at, slope = _show(at, n, PADDING, ALIGN, F)
         low = tl.floor(at)
         t = at - low
         if MODE == 1:  # to the nearest, halves to the even one

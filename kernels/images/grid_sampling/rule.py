@@ -28,7 +28,7 @@ def _all(like: Any, value: float) -> Any:
     return ops.full(shape=tuple(like.shape), value=value, dtype=like.array.dtype, device=like.device)
 
 
-def _reflected(at: Any, n: int, align: bool) -> tuple[Any, Any]:
+def _reflect(at: Any, n: int, align: bool) -> tuple[Any, Any]:
     low, span = (0.0, n - 1.0) if align else (-0.5, float(n))
     if span == 0:
         return _all(at, 0.0), _all(at, 0.0)
@@ -40,11 +40,11 @@ def _reflected(at: Any, n: int, align: bool) -> tuple[Any, Any]:
     return ops.where(odd, span - rest, rest) + low, ops.where(odd, -sign, sign)
 
 
-def _kept(at: Any, n: int, padding: str, align: bool) -> tuple[Any, Any]:
+def _show(at: Any, n: int, padding: str, align: bool) -> tuple[Any, Any]:
     """Positions as the padding shows them, and their derivative; `at` carries no graph."""
     slope = _all(at, 1.0)
     if padding == "reflection":
-        at, slope = _reflected(at, n, align)
+        at, slope = _reflect(at, n, align)
     if padding != "zeros":
         slope = ops.where(ops.logical_and(ops.gt(at, 0), ops.lt(at, n - 1)), slope, 0.0)
         at = ops.clamp(at, 0, n - 1)
@@ -69,9 +69,9 @@ def _axis(u: Any, n: int, mode: str, padding: str, align: bool) -> list[_Tap]:
         low = ops.floor(bare)
         for k in range(-1, 3):
             weight, slope = _keys(raw - low - k)
-            taps.append((_kept(low + k, n, padding, align)[0], weight, slope * half))
+            taps.append((_show(low + k, n, padding, align)[0], weight, slope * half))
     else:
-        kept, slope = _kept(bare, n, padding, align)
+        kept, slope = _show(bare, n, padding, align)
         if mode == "nearest":
             taps.append((ops.round(kept), _all(kept, 1.0), None))
         else:

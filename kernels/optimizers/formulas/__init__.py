@@ -1,1 +1,1 @@
-"""What each optimizer does to a parameter, in a few lines."""
+"""Formulas of the optimizers, a few lines each."""

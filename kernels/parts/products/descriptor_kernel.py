@@ -5,7 +5,7 @@ from __future__ import annotations
 import triton
 import triton.language as tl
 
-from tritensor.kernels.parts.products.epilogue import finished
+from tritensor.kernels.parts.products.epilogue import apply_epilogue
 
 
 # Tiles in groups of GROUP rows, column by column within a group: those that run together share rows of a and columns of b in the cache
@@ -54,7 +54,7 @@ def _put(
         first = (outer.to(tl.int64) * m + row) * n + col
         inside = (rows < m - row)[:, None] & (cols < n - col)[None, :]
         if FINISH:
-            tile = finished(tile, first, rows[:, None] * n, cols[None, :], inside, residual, kept, scale, ACTIVATION)
+            tile = apply_epilogue(tile, first, rows[:, None] * n, cols[None, :], inside, residual, kept, scale, ACTIVATION)
         if DESCRIBED:
             if BATCHED:
                 c.store([outer, row, col], tile.to(c.dtype).reshape(1, ROWS, COLS))

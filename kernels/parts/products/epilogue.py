@@ -42,7 +42,7 @@ NOTHING = Epilogue()
 # A tile z of the product whose elements lie at first + down + across in c, kept and residual: kept is written, what c gets comes back. Rows' and
 # columns' shares come apart, so that addresses are sums of few
 @triton.jit
-def finished(z, first, down, across, mask, residual, kept, scale, ACTIVATION: tl.constexpr):
+def apply_epilogue(z, first, down, across, mask, residual, kept, scale, ACTIVATION: tl.constexpr):
     if kept is not None:
         tl.store(kept + first + down + across, z.to(kept.dtype.element_ty), mask=mask)
     if ACTIVATION is not None:

@@ -8,7 +8,7 @@ import triton.language as tl
 from tritensor.cuda.launch import launch
 from tritensor.kernels.parts.configs.spaces import numbers_space
 from tritensor.kernels.parts.launch_rules import cdiv, config_of
-from tritensor.kernels.parts.products.epilogue import NOTHING, Epilogue, finished
+from tritensor.kernels.parts.products.epilogue import NOTHING, Epilogue, apply_epilogue
 from tritensor.ops.array import CudaArray
 from tritensor.ops.tuning.tunables import powers, tunable
 
@@ -32,7 +32,7 @@ def _sum_parts_kernel(
         inside = at < size
     if BIAS:
         total += tl.load(bias + (at // inner % n) * bias_n, mask=inside, other=0).to(total.dtype)
-    total = finished(total, 0, at, 0, inside, residual, kept, scale, ACTIVATION)
+    total = apply_epilogue(total, 0, at, 0, inside, residual, kept, scale, ACTIVATION)
     tl.store(c + at, total.to(c.dtype.element_ty), mask=inside)
 
 

@@ -45,7 +45,7 @@ class Batch(NamedTuple):
     b: int
 
 
-def serves(x: CudaArray) -> bool:
+def takes_descriptors(x: CudaArray) -> bool:
     """Whether the kernel is for such operands: 16-bit floats on GPUs that copy tiles by themselves and multiply them where they lie."""
     if x.itemsize != 2 or not dtypes.is_float(x.dtype):
         return False
@@ -75,7 +75,7 @@ def padded(x: CudaArray, others: int) -> CudaArray:
 
     So lies the gradient of a language model's last layer: rows of 50257 words. Read element by element it would take several times as long as the copy.
     """
-    if x.ndim != 2 or x.size * others < WORTH_PADDING or not x.size or not serves(x) or isinstance(operand(x, 1, 0), Operand):
+    if x.ndim != 2 or x.size * others < WORTH_PADDING or not x.size or not takes_descriptors(x) or isinstance(operand(x, 1, 0), Operand):
         return x
     (rows, cols), unit = x.shape, 16 // x.itemsize
     if x.strides[0] == 1:
@@ -89,7 +89,7 @@ def padded(x: CudaArray, others: int) -> CudaArray:
     return target
 
 
-def by_descriptors(
+def multiply_described(
     a: CudaArray,
     b: CudaArray,
     c: CudaArray,

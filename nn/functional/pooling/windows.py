@@ -36,10 +36,10 @@ def _windows(
         "dilation": several(name, "dilation", dilation, axes),
     }  # fmt: skip
     if axes == 1:
-        from tritensor.kernels.pooling.windows import checked as checked_windows  # with the first call: it loads Triton
+        from tritensor.kernels.pooling.windows import check_windows  # with the first call: it loads Triton
 
         rows = _Rows((*x.shape[:2], x.shape[3]), x.array.dtype)
-        checked_windows(name, 1, rows, kernel, found["stride"], found["padding"], found["dilation"], ceil_mode, kinds)
+        check_windows(name, 1, rows, kernel, found["stride"], found["padding"], found["dilation"], ceil_mode, kinds)
         return {what: (0 if what == "padding" else 1, *values) for what, values in found.items()}
     return found
 

@@ -10,7 +10,7 @@ from tests.kernels.planting import planted
 from tritensor.cuda.emulator.sanitizer import SanitizerError
 from tritensor.ground.device import device
 from tritensor.kernels.convolution.gpu import channel_blocks, depthwise, kernel_choice, weight_blocks
-from tritensor.kernels.convolution.gpu.rules import together, weight_tiles
+from tritensor.kernels.convolution.gpu.rules import taps_together, weight_tiles
 from tritensor.kernels.parts.axes import Blocks
 from tritensor.kernels.parts.configs.spaces import tiles_problem
 from tritensor.kernels.parts.launch_rules import Tiles, forced
@@ -141,7 +141,7 @@ def test_the_rule_of_weight_gradients_gives_tiles_that_kernels_take(size: tuple[
         key = (m, channels * taps, pixels, 1, np.dtype(dtype), True, channels, columns)
         tiles = weight_tiles(*key)
         assert not tiles_problem(tiles, key)
-        assert 1 <= together(tiles, columns, np.dtype(dtype).itemsize) <= min(columns, 3)
+        assert 1 <= taps_together(tiles, columns, np.dtype(dtype).itemsize) <= min(columns, 3)
 
 
 WEIGHT_FAULTS = {

@@ -134,13 +134,13 @@ def test_plans_are_what_they_say(case):
         image = np.resize(x, (1, 1, *plan.size))
         layout = padded.layout_of(plan, 4, 8)
         copy, results = np.zeros(layout.plane), np.full(layout.results, np.nan)
-        padded.copied(image.ctypes.data, copy.ctypes.data, 8, (1, 1), (0, 0), (0, 0), layout.into)
+        padded.copy_pieces(image.ctypes.data, copy.ctypes.data, 8, (1, 1), (0, 0), (0, 0), layout.into)
         for tap, shift in enumerate(layout.shift):
             for read, write in zip(layout.reads, layout.writes, strict=True):
                 at = (shift + read) // 8
                 results[write // 8 : write // 8 + 4] = copy[at : at + 4]
             y = np.full(plan.outs, np.nan)
-            padded.copied(results.ctypes.data, y.ctypes.data, 8, (1, 1), (0, 0), (0, 0), layout.back)
+            padded.copy_pieces(results.ctypes.data, y.ctypes.data, 8, (1, 1), (0, 0), (0, 0), layout.back)
             wanted = np.zeros(plan.outs)
             inside = columns.slices(plan, tap)
             if inside is not None:

@@ -6,7 +6,7 @@ import numpy as np
 import pytest
 
 from tritensor.kernels.pooling import cpu, cpu_llvm, max_pooling
-from tritensor.kernels.pooling.windows import windows
+from tritensor.kernels.pooling.windows import pooling_windows
 from tritensor.llvm import compiler, threads
 
 pytestmark = pytest.mark.skipif(bool(compiler.refusal()), reason=f"no machine code here: {compiler.refusal()}")
@@ -38,7 +38,7 @@ def alike(x, s):
 def test_as_numpy(kernel, stride, dtype):
     tried = 0
     for size, padding, ceil_mode in itertools.product(SIZES, [(0, 0), (1, 1), (0, 1), (2, 2)], [False, True]):
-        s = windows((1, 1, *size), kernel, stride, padding, (1, 1), ceil_mode)
+        s = pooling_windows((1, 1, *size), kernel, stride, padding, (1, 1), ceil_mode)
         if min(s.outs) < 1 or any(2 * p > k for p, k in zip(padding, kernel, strict=True)):
             continue
         x = image(3, size, dtype)
@@ -54,14 +54,14 @@ def test_threads_share_the_planes(monkeypatch):
     monkeypatch.setattr(cpu_llvm, "_SHARED", 0)
     monkeypatch.setattr(threads, "count", lambda: 3)
     for planes in (1, 2, 7):
-        alike(image(planes, (9, 12), np.float32), windows((1, 1, 9, 12), (3, 3), (2, 2), (1, 1)))
+        alike(image(planes, (9, 12), np.float32), pooling_windows((1, 1, 9, 12), (3, 3), (2, 2), (1, 1)))
 
 
 def test_what_is_left_to_numpy():
-    s = windows((1, 1, 6, 6), (2, 2), (2, 2), (0, 0))
+    s = pooling_windows((1, 1, 6, 6), (2, 2), (2, 2), (0, 0))
     for x in (np.zeros((2, 6, 6), np.int32), np.zeros((0, 6, 6), np.float32), np.zeros((2, 6, 6, 6), np.float32)):
         assert cpu_llvm.largest(x, s) is None
-    assert cpu_llvm.largest(np.zeros((2, 6, 6), np.float32), windows((1, 1, 6, 6), (2, 2), (2, 2), (0, 0), (2, 2))) is None
+    assert cpu_llvm.largest(np.zeros((2, 6, 6), np.float32), pooling_windows((1, 1, 6, 6), (2, 2), (2, 2), (0, 0), (2, 2))) is None
     assert cpu_llvm.scatter(np.zeros((2, 3, 3), np.int32), np.zeros((2, 3, 3), np.int64), (6, 6)) is None
 
 

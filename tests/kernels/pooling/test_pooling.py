@@ -10,7 +10,7 @@ import tritensor.kernels
 from tritensor.ground.device import device
 from tritensor.ground.errors import DTypeError, ShapeError
 from tritensor.kernels.pooling import max_pooling
-from tritensor.kernels.pooling.windows import windows
+from tritensor.kernels.pooling.windows import pooling_windows
 from tritensor.ops.array import from_host, to_host
 from tritensor.ops.table import ops, registry
 from tritensor.tensor.core import Tensor
@@ -61,7 +61,7 @@ def test_max_against_a_loop(attrs, axes):
     x = rng.integers(-2, 3, (2, 3, 6, 7)).astype(np.float32)  # many ties
     x[rng.random(x.shape) < 0.1] = np.nan
     x[rng.random(x.shape) < 0.2] = -np.inf
-    expected = plain_max(x, windows(x.shape, **attrs))
+    expected = plain_max(x, pooling_windows(x.shape, **attrs))
     laid = np.ascontiguousarray(x.transpose(axes)).transpose(np.argsort(axes))
     for found, wanted in zip(max_pooling.cpu_forward(laid, **attrs, dilation=(1, 1)), expected, strict=True):
         np.testing.assert_array_equal(found, wanted)
@@ -73,7 +73,7 @@ def test_the_max_kernel_treats_ties_nan_and_infinity_alike(attrs):
     x[rng.random(x.shape) < 0.1] = np.nan
     x[rng.random(x.shape) < 0.3] = -np.inf
     found = max_pooling.forward(from_host(x, cuda), **attrs, dilation=(1, 1))
-    for mine, wanted in zip(found, plain_max(x, windows(x.shape, **attrs)), strict=True):
+    for mine, wanted in zip(found, plain_max(x, pooling_windows(x.shape, **attrs)), strict=True):
         np.testing.assert_array_equal(to_host(mine), wanted)
 
 
@@ -81,7 +81,7 @@ def test_the_max_kernel_treats_ties_nan_and_infinity_alike(attrs):
 @pytest.mark.parametrize("attrs", CASES, ids=str)
 def test_mean_against_a_loop(attrs, include):
     x = rng.standard_normal((2, 2, 6, 7))
-    s = windows(x.shape, attrs["kernel_size"], attrs["stride"], attrs["padding"], (1, 1), attrs["ceil_mode"])
+    s = pooling_windows(x.shape, attrs["kernel_size"], attrs["stride"], attrs["padding"], (1, 1), attrs["ceil_mode"])
     np.testing.assert_allclose(registry["avg_pool2d"].cpu(x, **attrs, count_include_pad=include), plain_mean(x, s, include), rtol=1e-12)
 
 
@@ -94,7 +94,7 @@ VOLUMES = [{"kernel_size": (2, 3, 2), "stride": (1, 2, 2), "padding": (1, 1, 0),
 def test_volumes_against_a_loop(attrs):
     x = rng.integers(-2, 3, (1, 2, 3, 4, 5)).astype(np.float32)
     x[rng.random(x.shape) < 0.1] = np.nan
-    expected = plain_max(x, windows(x.shape, **attrs))
+    expected = plain_max(x, pooling_windows(x.shape, **attrs))
     for found in (
         max_pooling.cpu_forward(x, **attrs, dilation=(1, 1, 1)),
         map(to_host, max_pooling.forward(from_host(x, cuda), **attrs, dilation=(1, 1, 1))),
@@ -102,7 +102,7 @@ def test_volumes_against_a_loop(attrs):
         for mine, wanted in zip(found, expected, strict=True):
             np.testing.assert_array_equal(mine, wanted)
     x = rng.standard_normal(x.shape)
-    mean = plain_mean(x, windows(x.shape, **attrs), False)
+    mean = plain_mean(x, pooling_windows(x.shape, **attrs), False)
     np.testing.assert_allclose(registry["avg_pool3d"].cpu(x, **attrs, count_include_pad=False), mean, rtol=1e-12)
 
 

@@ -89,9 +89,9 @@ FAULTS = {
 
 @pytest.mark.parametrize("fault", list(FAULTS))
 def test_a_fault_is_seen(fault: str, monkeypatch: pytest.MonkeyPatch, tmp_path: Any) -> None:
-    wrong = planted(epilogue, "finished", *FAULTS[fault], tmp_path)
+    wrong = planted(epilogue, "apply_epilogue", *FAULTS[fault], tmp_path)
     for module in (descriptor_kernel, by_pointers, split_sums):
-        monkeypatch.setattr(module, "finished", wrong)
+        monkeypatch.setattr(module, "apply_epilogue", wrong)
     with forced(matmul_described=DescribedTiles(64, 16, 16, 1, 4, 2)):
         assert product(80, 40, 24, BF16, True, True, -1.5)[0]
 
