@@ -76,7 +76,7 @@ def _function(k: Kind, rows: int, vectors: int) -> Any:
             ]
             nest.moved(f"onto{r}", "%y", (f"%to{r}", "%y_c"))
             nest.item(f"bias{r}", k.number, "%bias", f"%out{r}", k.item)
-            nest.lines += k.spread_pieces(f"bias{r}", f"start{r}")
+            nest.lines += k.spread(f"bias{r}", f"start{r}")
         with nest.loop("q", "%tiles"):
             nest.lines.append(f"  %v0 = mul i64 %q, {vectors}")
             for v in range(vectors):
@@ -91,7 +91,7 @@ def _function(k: Kind, rows: int, vectors: int) -> Any:
                     nest.lines.append(f"  %x{v} = load {k.vector}, ptr %at{v}, align {k.item}")
                 for r in range(rows):
                     nest.item(f"w{r}", k.number, f"%weights{r}", "%k", k.item)
-                    nest.lines += k.spread_pieces(f"w{r}", f"a{r}")
+                    nest.lines += k.spread(f"w{r}", f"a{r}")
                     for v in range(vectors):
                         nest.lines.append(
                             f"  %s{r}_{v}.new = call {k.vector} @llvm.fma.{k.name}({k.vector} %a{r}, {k.vector} %x{v}, {k.vector} %s{r}_{v})"
