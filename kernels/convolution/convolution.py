@@ -12,6 +12,7 @@ from tritensor.ground.errors import ShapeError
 from tritensor.kernels.convolution import cpu, samples
 from tritensor.kernels.convolution.geometry import RESULTS, Geometry, Sizes, check_sizes, geometry
 from tritensor.kernels.convolution.gpu import kernel_choice
+from tritensor.kernels.parts.cpu.blocks import widened
 from tritensor.kernels.parts.sliding_windows import add_windows, read_windows
 from tritensor.ops.array import CudaArray
 from tritensor.ops.table import Spec, Work, op, ops, refuse_kind, refuse_mixed, registry
@@ -22,11 +23,6 @@ def _same_types(name: str, *named: tuple[str, Any]) -> np.dtype:
     first, x = named[0]
     refuse_kind(name, x.dtype, ("float",), first)
     return x.dtype
-
-
-def _upcast(x: np.ndarray) -> np.ndarray:
-    """16-bit floats as float32, others as they are."""
-    return x.astype(np.float32) if x.dtype.itemsize == 2 else x
 
 
 def _refuse_bias(name: str, weight: Any, bias: Any, channels: int) -> None:
@@ -83,35 +79,22 @@ def _results(g: np.ndarray, s: Geometry) -> np.ndarray:
     return g.reshape(s.batch, s.groups, s.out // s.groups, math.prod(s.outs))
 
 
-def cpu_forward(
-    x: np.ndarray, weight: np.ndarray, bias: np.ndarray | None = None, *, stride: Sizes, padding: Sizes, dilation: Sizes, groups: int = 1
-) -> np.ndarray:
-    s = geometry(x.shape, weight.shape, stride, padding, dilation, groups)
-    return cpu.correlate(_upcast(x), _upcast(weight), None if bias is None else _upcast(bias), s).astype(x.dtype, copy=False)
+def cpu_forward(x: np.ndarray, weight: np.ndarray, bias: np.ndarray | None = None, **how: Any) -> np.ndarray:
+    return cpu.correlate(widened(x), widened(weight), widened(bias), geometry(x.shape, weight.shape, **how)).astype(x.dtype, copy=False)
 
 
-def forward(
-    x: CudaArray, weight: CudaArray, bias: CudaArray | None = None, *, stride: Sizes, padding: Sizes, dilation: Sizes, groups: int
-) -> CudaArray:
-    return kernel_choice.correlate(x, weight, bias, geometry(x.shape, weight.shape, stride, padding, dilation, groups), transposed=False)
+def forward(x: CudaArray, weight: CudaArray, bias: CudaArray | None = None, **how: Any) -> CudaArray:
+    return kernel_choice.correlate(x, weight, bias, geometry(x.shape, weight.shape, **how), transposed=False)
 
 
 def rule_x(g: Any, weight: Any, x_shape: Sizes, stride: Sizes, padding: Sizes, dilation: Sizes, groups: int) -> Any:
-    return _to_input(g)(g, weight, None, size=x_shape[2:], stride=stride, padding=padding, dilation=dilation, groups=groups)
+    to_input = ops.conv1d_input if g.ndim == 3 else ops.conv2d_input if g.ndim == 4 else ops.conv3d_input
+    return to_input(g, weight, None, size=x_shape[2:], stride=stride, padding=padding, dilation=dilation, groups=groups)
 
 
 def rule_weight(g: Any, x: Any, weight_shape: Sizes, stride: Sizes, padding: Sizes, dilation: Sizes, groups: int) -> Any:
-    return _to_weight(g)(x, g, kernel_size=weight_shape[2:], stride=stride, padding=padding, dilation=dilation, groups=groups)
-
-
-def _to_input(g: Any) -> Any:
-    """The op that is a convolution's gradient to its input, over as many axes as g has."""
-    return ops.conv1d_input if g.ndim == 3 else ops.conv2d_input if g.ndim == 4 else ops.conv3d_input
-
-
-def _to_weight(g: Any) -> Any:
-    """The op that is a convolution's gradient to its weight."""
-    return ops.conv1d_weight if g.ndim == 3 else ops.conv2d_weight if g.ndim == 4 else ops.conv3d_weight
+    to_weight = ops.conv1d_weight if g.ndim == 3 else ops.conv2d_weight if g.ndim == 4 else ops.conv3d_weight
+    return to_weight(x, g, kernel_size=weight_shape[2:], stride=stride, padding=padding, dilation=dilation, groups=groups)
 
 
 def rule_bias(g: Any) -> Any:
@@ -146,18 +129,18 @@ def cpu_backward_x(
     g: np.ndarray, weight: np.ndarray, x_shape: Sizes, stride: Sizes, padding: Sizes, dilation: Sizes, groups: int
 ) -> np.ndarray:
     s = geometry(x_shape, weight.shape, stride, padding, dilation, groups)
-    return cpu.input_gradient(_upcast(g), _upcast(weight), None, s).astype(g.dtype, copy=False)
+    return cpu.input_gradient(widened(g), widened(weight), None, s).astype(g.dtype, copy=False)
 
 
 def cpu_backward_weight(
     g: np.ndarray, x: np.ndarray, weight_shape: Sizes, stride: Sizes, padding: Sizes, dilation: Sizes, groups: int
 ) -> np.ndarray:
     s = geometry(x.shape, weight_shape, stride, padding, dilation, groups)
-    return cpu.weight_gradient(_upcast(x), _upcast(g), s).astype(x.dtype, copy=False)
+    return cpu.weight_gradient(widened(x), widened(g), s).astype(x.dtype, copy=False)
 
 
 def cpu_backward_bias(g: np.ndarray) -> np.ndarray:
-    images = _upcast(g).reshape(g.shape[0], g.shape[1], math.prod(g.shape[2:])).sum(2)
+    images = widened(g).reshape(g.shape[0], g.shape[1], math.prod(g.shape[2:])).sum(2)
     return np.asarray(np.ascontiguousarray(images.T).sum(1).astype(g.dtype, copy=False))  # numpy sums in pairs along memory
 
 
@@ -188,26 +171,22 @@ def input_reference(
 ) -> np.ndarray:  # fmt: skip
     """dx[n, c, h, v] = sum of g[n, o, r, q] weight[o, c, i, j] over h = sh r + dh i - ph, v = sw q + dw j - pw, + bias[c], and so with one axis
     and three: the convolution's gradient to x (N, C, *size), which is the transposed convolution of g."""
-    s = geometry((g.shape[0], weight.shape[1] * groups, *size), weight.shape, stride, padding, dilation, groups)
+    s = _input_geometry(g, weight, size, groups, stride=stride, padding=padding, dilation=dilation)
     shares = np.einsum("ngop,goct->ngcpt", _results(g, s), _taps(weight, s))
     dx = add_windows(shares.reshape(s.batch, s.channels, *s.outs, s.taps), s)
     return dx if bias is None else dx + bias.reshape(-1, *(1,) * len(s.outs))
 
 
-def input_cpu(
-    g: np.ndarray, weight: np.ndarray, bias: np.ndarray | None = None, *,
-    size: Sizes, stride: Sizes, padding: Sizes, dilation: Sizes, groups: int,
-) -> np.ndarray:  # fmt: skip
-    s = geometry((g.shape[0], weight.shape[1] * groups, *size), weight.shape, stride, padding, dilation, groups)
-    return cpu.input_gradient(_upcast(g), _upcast(weight), None if bias is None else _upcast(bias), s).astype(g.dtype, copy=False)
+def _input_geometry(g: Any, weight: Any, size: Sizes, groups: int, **how: Sizes) -> Geometry:
+    return geometry((g.shape[0], weight.shape[1] * groups, *size), weight.shape, **how, groups=groups)
 
 
-def input_forward(
-    g: CudaArray, weight: CudaArray, bias: CudaArray | None = None, *,
-    size: Sizes, stride: Sizes, padding: Sizes, dilation: Sizes, groups: int,
-) -> CudaArray:  # fmt: skip
-    s = geometry((g.shape[0], weight.shape[1] * groups, *size), weight.shape, stride, padding, dilation, groups)
-    return kernel_choice.correlate(g, weight, bias, s, transposed=True)
+def input_cpu(g: np.ndarray, weight: np.ndarray, bias: np.ndarray | None = None, **how: Any) -> np.ndarray:
+    return cpu.input_gradient(widened(g), widened(weight), widened(bias), _input_geometry(g, weight, **how)).astype(g.dtype, copy=False)
+
+
+def input_forward(g: CudaArray, weight: CudaArray, bias: CudaArray | None = None, **how: Any) -> CudaArray:
+    return kernel_choice.correlate(g, weight, bias, _input_geometry(g, weight, **how), transposed=True)
 
 
 def input_rule_g(gg: Any, weight: Any, stride: Sizes, padding: Sizes, dilation: Sizes, groups: int) -> Any:
@@ -253,22 +232,20 @@ def weight_reference(
 ) -> np.ndarray:
     """dw[o, c, i, j] = sum over n, r, q of g[n, o, r, q] x[n, c, sh r + dh i - ph, sw q + dw j - pw], and so with one axis and three: the
     convolution's gradient to its weight."""
-    w = (g.shape[1], x.shape[1] // groups, *kernel_size)
-    s = geometry(x.shape, w, stride, padding, dilation, groups)
-    return np.einsum("ngop,ngcpt->goct", _results(g, s), _cells(x, s)).reshape(w)
+    s = _weight_geometry(x, g, kernel_size, groups, stride=stride, padding=padding, dilation=dilation)
+    return np.einsum("ngop,ngcpt->goct", _results(g, s), _cells(x, s)).reshape(s.out, s.channels // groups, *kernel_size)
 
 
-def weight_cpu(
-    x: np.ndarray, g: np.ndarray, *, kernel_size: Sizes, stride: Sizes, padding: Sizes, dilation: Sizes, groups: int
-) -> np.ndarray:
-    return cpu_backward_weight(g, x, (g.shape[1], x.shape[1] // groups, *kernel_size), stride, padding, dilation, groups)
+def _weight_geometry(x: Any, g: Any, kernel_size: Sizes, groups: int, **how: Sizes) -> Geometry:
+    return geometry(x.shape, (g.shape[1], x.shape[1] // groups, *kernel_size), **how, groups=groups)
 
 
-def weight_forward(
-    x: CudaArray, g: CudaArray, *, kernel_size: Sizes, stride: Sizes, padding: Sizes, dilation: Sizes, groups: int
-) -> CudaArray:
-    w = (g.shape[1], x.shape[1] // groups, *kernel_size)
-    return kernel_choice.weight_gradient(x, g, geometry(x.shape, w, stride, padding, dilation, groups))[0]
+def weight_cpu(x: np.ndarray, g: np.ndarray, **how: Any) -> np.ndarray:
+    return cpu.weight_gradient(widened(x), widened(g), _weight_geometry(x, g, **how)).astype(x.dtype, copy=False)
+
+
+def weight_forward(x: CudaArray, g: CudaArray, **how: Any) -> CudaArray:
+    return kernel_choice.weight_gradient(x, g, _weight_geometry(x, g, **how))[0]
 
 
 def weight_rule_x(gw: Any, g: Any, x_shape: Sizes, stride: Sizes, padding: Sizes, dilation: Sizes, groups: int) -> Any:

@@ -53,7 +53,7 @@ def out_size(size: int, kernel: int, stride: int, padding: int, dilation: int) -
     return (size + 2 * padding - dilation * (kernel - 1) - 1) // stride + 1
 
 
-def geometry(x: Sizes, w: Sizes, stride: Sizes, padding: Sizes, dilation: Sizes, groups: int) -> Geometry:
+def geometry(x: Sizes, w: Sizes, stride: Sizes, padding: Sizes, dilation: Sizes, groups: int = 1) -> Geometry:
     """All sizes of a convolution of x (N, C, *size) with weight (O, C / groups, *kernel); refuses nothing."""
     outs = tuple([out_size(*axis) for axis in zip(x[2:], w[2:], stride, padding, dilation, strict=True)])
     return Geometry(x[0], x[1], w[0], tuple(x[2:]), tuple(w[2:]), outs, tuple(stride), tuple(padding), tuple(dilation), groups)

@@ -34,10 +34,8 @@ def _cpu(x: np.ndarray, weight: np.ndarray, bias: np.ndarray | None = None, **si
     return np.asarray(registry["relu"].cpu(convolution.cpu_forward(x, weight, bias, **sizes)))
 
 
-def _forward(
-    x: CudaArray, weight: CudaArray, bias: CudaArray | None = None, *, stride: Sizes, padding: Sizes, dilation: Sizes, groups: int
-) -> CudaArray:
-    return kernel_choice.correlate(x, weight, bias, geometry(x.shape, weight.shape, stride, padding, dilation, groups), False, relu)
+def _forward(x: CudaArray, weight: CudaArray, bias: CudaArray | None = None, **how: Any) -> CudaArray:
+    return kernel_choice.correlate(x, weight, bias, geometry(x.shape, weight.shape, **how), False, relu)
 
 
 def _rule(

@@ -129,18 +129,18 @@ def advance(
     found_inf: CudaArray | None = None,
 ) -> None:  # fmt: skip
     """Move the scalars (n, c) of n parameters on by a step and write its numbers (n, 1 + count), in one launch; nothing where found_inf is above 0."""
-    _launch(
-        made, _advance, (triton.cdiv(numbers.shape[0], ROWS),), scalars, numbers, rate, tuple([np.float64(s) for s in settings]),
+    launch_for(
+        f"{made.name}_step", _advance, triton.cdiv(numbers.shape[0], ROWS), scalars, numbers, rate, tuple([np.float64(s) for s in settings]),
         np.int64(numbers.shape[0]), np.float64(weight_decay), found_inf, FORMULA=made.numbers, SCALARS=len(made.scalars), KEPT=max(len(made.scalars) - 1, 0),
         NUMBERS=made.count, DECAY=decay, ROWS=ROWS,
     )  # fmt: skip
 
 
-def _launch(made: StepFormula, kernel: Any, grid: tuple[int, ...], *args: Any, **constexprs: Any) -> None:
-    """launch, which tells in an error whose step it is."""
-    before, here.doing = here.doing, here.doing or f"{made.name}_step forward"
+def launch_for(name: str, kernel: Any, programs: int, *args: Any, **constexprs: Any) -> None:
+    """launch, whose errors say what it was for: there is no op that is named."""
+    before, here.doing = here.doing, here.doing or f"{name} forward"
     try:
-        launch(kernel, grid, *args, **constexprs)
+        launch(kernel, (programs,), *args, **constexprs)
     finally:
         here.doing = before
 
@@ -150,8 +150,8 @@ def _launch_step(
     found_inf: CudaArray | None = None,
 ) -> None:  # fmt: skip
     maximize, decay, flags = variant
-    _launch(
-        made, _step, (grid,), table, parts, numbers, like, found_inf, FORMULA=made.formula, ARRAYS=2 + len(made.states), NUMBERS=made.count,
+    launch_for(
+        f"{made.name}_step", _step, grid, table, parts, numbers, like, found_inf, FORMULA=made.formula, ARRAYS=2 + len(made.states), NUMBERS=made.count,
         FLAGS=(maximize, decay, *flags), ALIGNED=aligned, BLOCK=BLOCK,
     )  # fmt: skip
 
@@ -161,7 +161,7 @@ def step_one(made: StepFormula, row: Sequence[CudaArray], numbers: CudaArray, va
     n = row[0].size
     table = allocate((1 + len(row),), _I64, row[0])
     values = (np.int64(n), *row)
-    _launch(made, _note, (1,), table, values, np.int64(0), np.int64(1), np.int32(len(values)), N=len(values))
+    launch_for(f"{made.name}_step", _note, 1, table, values, np.int64(0), np.int64(1), np.int32(len(values)), N=len(values))
     aligned = not any([x.pointer % 16 for x in row])
     _launch_step(made, triton.cdiv(n, BLOCK), table, None, numbers, row[0], variant, aligned)
 
@@ -198,7 +198,7 @@ class GpuTable:
             room = next(n for n in ADDRESSES if n >= len(some))
             given = tuple([np.int64(a) for a in some]) + (np.int64(0),) * (room - len(some))
             first = np.int64(start * self.width + 2)
-            _launch(self.made, _note, (1,), self.table, given, first, np.int64(self.width), np.int32(len(some)), N=room)
+            launch_for(f"{self.made.name}_step", _note, 1, self.table, given, first, np.int64(self.width), np.int32(len(some)), N=room)
 
     def run(self, gradients: Sequence[CudaArray], variant: tuple[Any, ...], found_inf: CudaArray | None = None) -> None:
         """Step all parameters, with the numbers that `advance` wrote to self.numbers; none where found_inf, a number on the device, is above 0."""

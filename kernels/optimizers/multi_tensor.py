@@ -10,10 +10,9 @@ import numpy as np
 import triton
 import triton.language as tl
 
-from tritensor.cuda.launch import launch
 from tritensor.ground import dtypes
 from tritensor.ground.errors import ShapeError
-from tritensor.ground.thread_state import here
+from tritensor.kernels.optimizers.gpu_table import launch_for
 from tritensor.kernels.parts import maths
 from tritensor.kernels.parts.allocation import allocate
 from tritensor.kernels.parts.copying import dense, write
@@ -160,33 +159,15 @@ class _Table:
             room = next(n for n in ROOMS if n >= len(some))
             nothing = (np.int64(0),) * (room - len(some))
             given = (*some, *nothing), (*map(np.int64, sizes), *nothing), np.int64(start), np.int64(self.chunks), np.int32(len(some))
-            self.launch(_note, 1, self.table, *given, CHUNK=CHUNK)
+            launch_for(name, _note, 1, self.table, *given, CHUNK=CHUNK)
             self.chunks += sum(-(-n // CHUNK) for n in sizes)
         self.aligned = not any([x.pointer % 16 for x in arrays])
 
     def walk(self, kernel: Any, *args: Any, **constexprs: Any) -> None:
         """A program of `kernel` for each chunk."""
         steps = max(self.rows - 1, 0).bit_length()
-        self.launch(
-            kernel,
-            self.chunks,
-            self.table,
-            np.int64(self.rows),
-            *args,
-            ALIGNED=self.aligned,
-            STEPS=steps,
-            BLOCK=BLOCK,
-            CHUNK=CHUNK,
-            **constexprs,
-        )
-
-    def launch(self, kernel: Any, programs: int, *args: Any, **constexprs: Any) -> None:
-        """launch, which tells in an error whose kernel it is."""
-        before, here.doing = here.doing, here.doing or f"{self.name} forward"
-        try:
-            launch(kernel, (programs,), *args, **constexprs)
-        finally:
-            here.doing = before
+        given = {"ALIGNED": self.aligned, "STEPS": steps, "BLOCK": BLOCK, "CHUNK": CHUNK, **constexprs}
+        launch_for(self.name, kernel, self.chunks, self.table, np.int64(self.rows), *args, **given)
 
 
 def norm_of_all(arrays: Sequence[CudaArray], order: float, addresses: Sequence[Any]) -> CudaArray:
@@ -200,7 +181,7 @@ def norm_of_all(arrays: Sequence[CudaArray], order: float, addresses: Sequence[A
     table = _Table("norm_of_all", arrays, addresses)
     parts = allocate((table.chunks,), kept, arrays[0])
     table.walk(_norm_parts, arrays[0], parts, ORDER=order)
-    table.launch(_norm, 1, parts, norm, np.int64(table.chunks), ORDER=order, BLOCK=BLOCK)
+    launch_for("norm_of_all", _norm, 1, parts, norm, np.int64(table.chunks), ORDER=order, BLOCK=BLOCK)
     return norm
 
 

@@ -18,6 +18,7 @@ from tritensor.kernels.recurrent.time_steps import (
     concatenate_rows,
     fill_missing,
     replace_first_rows,
+    run_op,
     sigmoid,
     states_before,
     steps,
@@ -71,7 +72,7 @@ def _shape(x: Any, h: Any, w: Any, b: Any = None, *, batch_sizes: tuple[int, ...
 def _over_time(on: Any) -> Callable[..., tuple[Any, ...]]:
     def forward(x: Any, h: Any, w: Any, b: Any = None, *, batch_sizes: tuple[int, ...], reverse: bool = False) -> tuple[Any, ...]:
         rows, (batch, size) = x.shape[0], h.shape
-        x, after, weights = on.with_dense_rows(x), on.copy(h), on.transposed(w)
+        x, after, weights = on.with_dense_rows(x), on.copy(h), on.as_operand(w.transpose((1, 0)))
         y, kept = (on.new((rows, k * size), x.dtype, x) for k in (1, 4))
         product = on.new((batch, 3 * size), dtypes.accumulator(x.dtype), x)
         step = on.make_pass(
@@ -112,7 +113,7 @@ def _back_in_time(on: Any, cell: Cell = _BACKWARD) -> Callable[..., tuple[Any, .
         gy, gh = g
         (rows, size), state, wide = y.shape, (h.shape[0], y.shape[1]), dtypes.accumulator(y.dtype)
         past = on.zeros(state, wide, y) if gh is None else on.copy(gh, wide)
-        through, before = on.zeros(state, wide, y), states_before(h, y, batch_sizes, reverse, on.cat)
+        through, before = on.zeros(state, wide, y), states_before(h, y, batch_sizes, reverse, on.run)
         dx, dv, weights = on.new((rows, 3 * size), y.dtype, y), on.new((rows, 3 * size), y.dtype, y), on.as_operand(w)
         step = on.make_pass(
             cell, [*columns(dx, 3, True), *columns(dv, 3, True), Rows(past, False)],
@@ -125,8 +126,8 @@ def _back_in_time(on: Any, cell: Cell = _BACKWARD) -> Callable[..., tuple[Any, .
             step(start, n)
             on.product(dv[start : start + n], weights, through[:n])
         dw = on.weight_gradient(dv, before, w) if needs[2] else None
-        dh = on.round_to(on.sum(through, past), y.dtype) if needs[1] else None
-        return dx, dh, dw, on.column_sums(dv) if needs[3:] == (True,) else None
+        dh = on.round_to(on.run("add", through, past), y.dtype) if needs[1] else None
+        return dx, dh, dw, on.run("sum", dv, dim=(0,), keepdim=False) if needs[3:] == (True,) else None
 
     return backward
 
@@ -136,7 +137,7 @@ def _rule(
 ) -> tuple[Any, ...]:
     """Back through time in our own ops, from the inputs and y alone."""
     size = h.shape[1]
-    before = states_before(h, y, batch_sizes, reverse, concatenate_rows)
+    before = states_before(h, y, batch_sizes, reverse, run_op)
     v = ops.matmul(before, ops.permute(w, dims=(1, 0))) if b is None else ops.linear(before, w, b)
     r, z = (ops.sigmoid(x[:, k * size : (k + 1) * size] + v[:, k * size : (k + 1) * size]) for k in (0, 1))
     vn = v[:, 2 * size :]

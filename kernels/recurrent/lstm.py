@@ -20,6 +20,7 @@ from tritensor.kernels.recurrent.time_steps import (
     concatenate_rows,
     fill_missing,
     replace_first_rows,
+    run_op,
     sigmoid,
     states_before,
     steps,
@@ -78,7 +79,7 @@ def _over_time(on: Any) -> Callable[..., tuple[Any, ...]]:
         x, first = on.with_dense_rows(x), on.copy(h)
         # a projected state is narrower than what comes out; then there is one step, and its state is not read again
         after_h = first if h.shape[1] == size else on.new((batch, size), x.dtype, x)
-        after_c, weights = on.copy(c, wide), on.transposed(w)
+        after_c, weights = on.copy(c, wide), on.as_operand(w.transpose((1, 0)))
         y, gates, cells = (on.new((rows, k * size), x.dtype, x) for k in (1, 4, 1))
         product = on.new((batch, 4 * size), wide, x)
         step = on.make_pass(
@@ -136,7 +137,7 @@ def _back_in_time(on: Any, cell: Cell = _BACKWARD) -> Callable[..., tuple[Any, .
         for start, n in reversed(steps(batch_sizes, reverse)):
             step(start, n)
             on.product(dx[start : start + n], weights, before[:n])
-        dw = on.weight_gradient(dx, states_before(h, y, batch_sizes, reverse, on.cat), w) if needs[3] else None
+        dw = on.weight_gradient(dx, states_before(h, y, batch_sizes, reverse, on.run), w) if needs[3] else None
         return dx, on.round_to(before, y.dtype), on.round_to(dc, y.dtype), dw
 
     return backward
@@ -145,7 +146,7 @@ def _back_in_time(on: Any, cell: Cell = _BACKWARD) -> Callable[..., tuple[Any, .
 def _rule(g: Any, x: Any, h: Any, c: Any, w: Any, y: Any, batch_sizes: tuple[int, ...], reverse: bool) -> tuple[Any, ...]:
     """Back through time in our own ops, from the inputs and y alone."""
     size = c.shape[1]
-    before = states_before(h, y, batch_sizes, reverse, concatenate_rows)
+    before = states_before(h, y, batch_sizes, reverse, run_op)
     z = x + ops.matmul(before, ops.permute(w, dims=(1, 0)))
     i, f, o = (ops.sigmoid(z[:, k * size : (k + 1) * size]) for k in (0, 1, 3))
     a = ops.tanh(z[:, 2 * size : 3 * size])

@@ -13,7 +13,15 @@ from tritensor.ground.errors import ArgumentError, ShapeError
 from tritensor.kernels.parts import maths
 from tritensor.kernels.recurrent.samples import lengths, sizes_for_timing
 from tritensor.kernels.recurrent.time_loop import Cell, Cpu, Gpu, Rows, gradient_rows
-from tritensor.kernels.recurrent.time_steps import check_shapes, concatenate_rows, fill_missing, replace_first_rows, states_before, steps
+from tritensor.kernels.recurrent.time_steps import (
+    check_shapes,
+    concatenate_rows,
+    fill_missing,
+    replace_first_rows,
+    run_op,
+    states_before,
+    steps,
+)
 from tritensor.ops.table import Sample, Spec, Work, op, ops
 
 
@@ -66,7 +74,7 @@ def _over_time(on: Any) -> Callable[..., tuple[Any, ...]]:
         x: Any, h: Any, w: Any, *, batch_sizes: tuple[int, ...], reverse: bool = False, nonlinearity: str = "tanh"
     ) -> tuple[Any, ...]:
         (batch, size), x = h.shape, on.with_dense_rows(x)
-        after, weights = on.copy(h), on.transposed(w)
+        after, weights = on.copy(h), on.as_operand(w.transpose((1, 0)))
         y, product = on.new(x.shape, x.dtype, x), on.new((batch, size), dtypes.accumulator(x.dtype), x)
         step = on.make_pass(_CELLS[nonlinearity][0], [Rows(y, True), Rows(after, False)], [Rows(x, True), Rows(product, False)])
         for start, n in steps(batch_sizes, reverse):
@@ -109,7 +117,7 @@ def _back_in_time(on: Any, cell: Cell | None = None) -> Callable[..., tuple[Any,
         for start, n in reversed(steps(batch_sizes, reverse)):
             step(start, n)
             on.product(dx[start : start + n], weights, dh[:n])
-        dw = on.weight_gradient(dx, states_before(h, y, batch_sizes, reverse, on.cat), w) if needs[2] else None
+        dw = on.weight_gradient(dx, states_before(h, y, batch_sizes, reverse, on.run), w) if needs[2] else None
         return dx, on.round_to(dh, y.dtype), dw
 
     return backward
@@ -117,7 +125,7 @@ def _back_in_time(on: Any, cell: Cell | None = None) -> Callable[..., tuple[Any,
 
 def _rule(g: Any, h: Any, w: Any, y: Any, batch_sizes: tuple[int, ...], reverse: bool, nonlinearity: str) -> tuple[Any, ...]:
     """Back through time in our own ops, from y, whose own graph leads to x."""
-    before = states_before(h, y, batch_sizes, reverse, concatenate_rows)
+    before = states_before(h, y, batch_sizes, reverse, run_op)
     slope = ops.one_minus_square(y) if nonlinearity == "tanh" else ops.cast(ops.gt(y, 0.0), dtype=y.array.dtype)
     gy, dh = fill_missing(g, (y, h))
     parts = []

@@ -18,7 +18,7 @@ from tritensor.ground import dtypes
 from tritensor.kernels.parts import backends
 from tritensor.kernels.parts.allocation import allocate
 from tritensor.kernels.parts.copying import convert
-from tritensor.kernels.parts.cpu.blocks import SILENT
+from tritensor.kernels.parts.cpu.blocks import SILENT, widened
 from tritensor.kernels.parts.cpu.simd_maths import on_lanes
 from tritensor.kernels.parts.filling import filled
 from tritensor.kernels.parts.gemm import gemm
@@ -103,16 +103,13 @@ class Gpu:
         return x if x.strides[1] == 1 or x.shape[1] == 1 else Gpu.copy(x)
 
     @staticmethod
-    def cat(*xs: CudaArray) -> CudaArray:
-        return registry["cat"].forward(*xs, dim=0)  # type: ignore[misc]
-
-    @staticmethod
     def as_operand(x: CudaArray) -> CudaArray:
-        return x
+        return x  # the kernel takes any strides
 
     @staticmethod
-    def transposed(x: CudaArray) -> CudaArray:
-        return x.transpose((1, 0))
+    def run(name: str, *xs: CudaArray, **attrs: Any) -> CudaArray:
+        """Another op's own side."""
+        return registry[name].forward(*xs, **attrs)  # type: ignore[misc]
 
     @staticmethod
     def product(a: CudaArray, b: CudaArray, out: CudaArray, bias: CudaArray | None = None) -> None:
@@ -131,19 +128,11 @@ class Gpu:
         return x if x.dtype == dtype else Gpu.copy(x, dtype)
 
     @staticmethod
-    def sum(a: CudaArray, b: CudaArray) -> CudaArray:
-        return registry["add"].forward(a, b)  # type: ignore[misc]
-
-    @staticmethod
-    def column_sums(x: CudaArray) -> CudaArray:
-        return registry["sum"].forward(x, dim=(0,), keepdim=False)  # type: ignore[misc]
-
-    @staticmethod
     def make_pass(cell: Cell, outs: Sequence[Rows], ins: Sequence[Rows]) -> Pass:
         """The pass of a cell over these matrices."""
         cols = outs[0].x.shape[1]
         in_steps, out_steps = (tuple([r.x.strides[0] for r in rs]) for rs in (ins, outs))
-        align = math.gcd(8, cols, *in_steps, *out_steps)
+        align = math.gcd(8, cols, *in_steps, *out_steps)  # what all divide by decides how wide accesses may be
         wide = tl.float64 if outs[0].x.itemsize == 8 else tl.float32
         across = min(next_power_of_2(cols), 128)
 
@@ -180,21 +169,19 @@ class Cpu:
         return x if x.strides[1] == x.itemsize and x.strides[0] >= 0 else np.array(x, order="C")
 
     @staticmethod
-    def cat(*xs: np.ndarray) -> np.ndarray:
-        return np.concatenate(xs)
-
-    @staticmethod
     def as_operand(x: np.ndarray) -> np.ndarray:
         """x as the loop multiplies with it: laid out so that every step need not."""
         return np.ascontiguousarray(x, dtypes.accumulator(x.dtype))
 
     @staticmethod
-    def transposed(x: np.ndarray) -> np.ndarray:
-        return Cpu.as_operand(x.T)
+    def run(name: str, *xs: np.ndarray, **attrs: Any) -> np.ndarray:
+        """Another op's own side."""
+        return registry[name].cpu(*xs, **attrs)  # type: ignore[no-any-return]
 
     @staticmethod
     def product(a: np.ndarray, b: np.ndarray, out: np.ndarray, bias: np.ndarray | None = None) -> None:
         """out = a @ b + bias."""
+        # numpy has no product of 16-bit floats but one element by element: they are multiplied in float32 and rounded once
         wide = a.dtype.itemsize > 2
         y = products.matmul(
             a if wide else a.astype(np.float32), b if b.dtype.itemsize > 2 else b.astype(np.float32), out=out if wide else None
@@ -216,18 +203,9 @@ class Cpu:
         return x.astype(dtype, copy=False)
 
     @staticmethod
-    def sum(a: np.ndarray, b: np.ndarray) -> np.ndarray:
-        return a + b
-
-    @staticmethod
-    def column_sums(x: np.ndarray) -> np.ndarray:
-        wide = x.astype(np.float32) if x.dtype.itemsize == 2 else x
-        return (np.ones(len(x), wide.dtype) @ wide).astype(x.dtype, copy=False)  # BLAS sums in blocks
-
-    @staticmethod
     def make_pass(cell: Cell, outs: Sequence[Rows], ins: Sequence[Rows]) -> Pass:
         """The pass of a cell over these matrices."""
-        if outs[0].x.size >= _MANY:
+        if outs[0].x.size >= _MANY:  # below it, numpy is done before the addresses are put together
             run = cell.machine.over([r.x for r in outs], [r.x for r in ins], [r.moving for r in (*outs, *ins)])
             if run is not None:
                 return run
@@ -238,7 +216,7 @@ def _in_numpy(cell: Cell, outs: Sequence[Rows], ins: Sequence[Rows]) -> Pass:
     def run(start: int, rows: int) -> None:
         given = [r.x[start : start + rows] if r.moving else r.x[:rows] for r in ins]
         with SILENT():
-            made = cell.numpy(*[x.astype(np.float32) if x.dtype.itemsize == 2 else x for x in given])
+            made = cell.numpy(*map(widened, given))
         for r, y in zip(outs, made, strict=True):
             (r.x[start : start + rows] if r.moving else r.x[:rows])[...] = y
 

@@ -30,11 +30,13 @@ def _pieces(batch_sizes: Sequence[int], reverse: bool) -> list[tuple[bool, int, 
     before = [(0, 0), *zip(itertools.accumulate(batch_sizes, initial=0), batch_sizes, strict=False)]
     after = [*before[2:], (0, 0)]
     for i, size in enumerate(batch_sizes):
+        # backwards in time a shorter step comes after: rows that it has not computed still hold their first state
         start, known = after[i] if reverse else before[i]
         known = min(known, size)
         for piece in ((False, start, start + known), (True, known, size)):
             if piece[1] == piece[2]:
                 continue
+            # pieces that follow one another are one: of equal lengths a sequence's states are two pieces, whatever its length
             if found and found[-1][0] == piece[0] and found[-1][2] == piece[1]:
                 found[-1] = (piece[0], found[-1][1], piece[2])
             else:
@@ -42,10 +44,10 @@ def _pieces(batch_sizes: Sequence[int], reverse: bool) -> list[tuple[bool, int, 
     return found
 
 
-def states_before(first: Any, results: Any, batch_sizes: Sequence[int], reverse: bool, cat: Callable[..., Any]) -> Any:
-    """The state before each row, (rows, size), out of the first state and the results; `cat` joins arrays along dim 0."""
+def states_before(first: Any, results: Any, batch_sizes: Sequence[int], reverse: bool, run: Callable[..., Any]) -> Any:
+    """The state before each row, (rows, size), out of the first state and the results; `run(name, *arrays, dim=0)` runs an op."""
     parts = [(first if of_first else results)[a:b] for of_first, a, b in _pieces(batch_sizes, reverse)]
-    return cat(*parts) if parts else first[:0]
+    return run("cat", *parts, dim=0) if parts else first[:0]
 
 
 def check_shapes(name: str, gates: int, x: Any, w: Any, size: int, batch_sizes: Sequence[int], **states: Any) -> None:
@@ -59,6 +61,7 @@ def check_shapes(name: str, gates: int, x: Any, w: Any, size: int, batch_sizes: 
     h = states["h"]
     if w.shape[1] != h.shape[1]:
         raise ShapeError(f"{given}: w's last size {w.shape[1]} is not the last of h, {h.shape[1]}; transpose w, or give another h")
+    # a projection makes the state another size than what comes out, and happens behind each step
     if h.shape[1] != size and len(batch_sizes) != 1:
         raise ShapeError(f"{given}: a state h of {h.shape[1]} where {size} come out serves a single time step; call it step by step")
     said = f"{given}, batch_sizes {tuple(batch_sizes)}"
@@ -76,6 +79,11 @@ def sigmoid(x: np.ndarray) -> np.ndarray:
 
 
 # For rules, on Tensors.
+def run_op(name: str, *xs: Any, **attrs: Any) -> Any:
+    """An op by its name, as both backends of time_loop.py run it."""
+    return getattr(ops, name)(*xs, **attrs)
+
+
 def concatenate_rows(*xs: Any) -> Any:
     """Rows of all, one after the other."""
     return ops.cat(*xs, dim=0) if len(xs) > 1 else xs[0]

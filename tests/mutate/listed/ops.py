@@ -17,13 +17,6 @@ OPS: dict[str, dict[tuple[str, str, str], str]] = {
             "and (compiler.processor() != 'x86-64-v4')",
         ): "where the registers are too few it is done another way, or slowly",
     },
-    "kernels/convolution/convolution.py": {
-        (
-            "weight_cpu",
-            "return cpu_backward_weight(g, x, (g.shape[1], x.shape[1] // groups, *kernel_size), stride, padding, dilation, groups)",
-            "return cpu_backward_weight(g, x, (g.shape[1], x.shape[2] // groups, *kernel_size), stride, padding, dilation, groups)",
-        ): "how many channels there are is read off x",
-    },
     "kernels/images/axis_maps.py": {
         (
             "_keys",

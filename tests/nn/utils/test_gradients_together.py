@@ -10,7 +10,7 @@ import pytest
 
 import tritensor as tt
 from tritensor import nn
-from tritensor.kernels.optimizers import multi_tensor
+from tritensor.kernels.optimizers import gpu_table, multi_tensor
 from tritensor.nn.utils import clip_grad_norm_, get_total_norm
 from tritensor.nn.utils.gradients import norms, scale_
 
@@ -27,13 +27,13 @@ def some(on: str, dtype: Any = tt.float32, shapes: Any = SHAPES) -> list[tt.Tens
 def launches(monkeypatch: pytest.MonkeyPatch) -> list[str]:
     """The names of the kernels that are launched."""
     seen: list[str] = []
-    before = multi_tensor.launch
+    before = gpu_table.launch
 
     def noted(kernel: Any, *args: Any, **kwargs: Any) -> None:
         seen.append(kernel.__name__)
         before(kernel, *args, **kwargs)
 
-    monkeypatch.setattr(multi_tensor, "launch", noted)
+    monkeypatch.setattr(gpu_table, "launch", noted)
     return seen
 
 
