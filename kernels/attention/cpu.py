@@ -39,6 +39,7 @@ def _additive(mask: np.ndarray | None, batch: tuple[int, ...], compute: np.dtype
         return None
     found = np.where(mask, compute.type(0), compute.type(-np.inf)) if mask.dtype == np.bool_ else mask.astype(compute, copy=False)
     found = found.reshape((1,) * max(2 - found.ndim, 0) + found.shape)
+    # one mask for all heads stays one: broadcasting it would read as much memory as the weights
     if math.prod(found.shape[:-2]) == 1:
         return found.reshape(1, *found.shape[-2:])
     return np.broadcast_to(found, (*batch, *found.shape[-2:])).reshape(math.prod(batch), *found.shape[-2:])
@@ -46,16 +47,20 @@ def _additive(mask: np.ndarray | None, batch: tuple[int, ...], compute: np.dtype
 
 def _by_heads(heads: int, work: Callable[[int, int], None], weights: int) -> None:
     """work(low, high) of some heads each, by several threads where there are many weights."""
+    # below it a second thread costs more to wake than it saves
     if weights < SHARED or threads.count() < 2:
         work(0, heads)
         return
+    # each thread multiplies alone: BLAS's own threads would wait for one another in every small product
     with threads.blas_alone:
         threads.share(work, heads)
 
 
 def _pieces(low: int, heads: int, queries: int, keys: int, causal: bool) -> Iterator[tuple[slice, slice, int]]:
     """(heads, queries, how many keys they see) of the blocks of heads from `low` on."""
+    # a block of queries sees no key behind its last one: cut into blocks, causal attention computes little more than half of the weights
     high = ROWS if causal and queries >= 2 * ROWS else max(queries, 1)
+    # as many heads as keep their weights in the cache from the product that makes them to the one that reads them
     step = max(CACHE // max(min(high, queries) * keys, 1), 1)
     for first in range(low, heads, step):
         for top in range(0, queries, high):
@@ -94,8 +99,10 @@ _SOFTMAX, _SLOPE = RowProgram(_softmax), RowProgram(_slope)
 def _by_machine(program: RowProgram, *arrays: np.ndarray) -> bool:
     """Run a program over the rows of windows (heads, rows, columns); where the last has one column, it is a number of each row."""
     heads, rows, columns = arrays[0].shape
+    # few elements: numpy is done before machine code has its table of addresses
     if arrays[0].size < MANY:
         return False
+    # without gaps all heads are rows of one matrix: one call in place of one a head
     if all(x.flags.c_contiguous for x in arrays):
         return program((heads * rows, 1, columns), _operands(arrays, columns))
     return all([program((rows, 1, columns), _operands([x[h] for x in arrays], columns)) for h in range(heads)])
@@ -110,10 +117,12 @@ def _normalise(w: np.ndarray) -> None:
     if _by_machine(_SOFTMAX, w):
         return
     top = np.maximum.reduce(w, axis=-1, keepdims=True, initial=-np.inf)
+    # a row that sees no key: -inf less -inf would be NaN, so that 0 is taken off
     top[top == -np.inf] = 0
     w -= top
     np.exp(w, out=w)
     total = np.add.reduce(w, axis=-1, keepdims=True)
+    # and its weights stay 0 in place of 0 / 0
     total[total == 0] = 1
     w /= total
 
@@ -166,6 +175,7 @@ def cpu_backward(
     up, vt, w_all = _flat(g, compute), _swapped(v, compute), _flat(weights, compute)
     qs, ks = _flat(q, compute) * compute.type(scale), _flat(k, compute)
     heads = qs.shape[0]
+    # sum over keys of w dw is sum over features of g y: as long as a head is wide, not as there are keys
     sums = np.vecdot(up, _flat(y, compute))[..., None]  # (heads, L, 1)
     new = np.zeros if causal or not queries else np.empty  # blocks of queries are added up
     dq, dk, dv = np.empty_like(qs), new(ks.shape, compute), new((heads, keys, v.shape[-1]), compute)
@@ -186,6 +196,7 @@ def cpu_backward(
                     kept[some, rows, :seen] = ds
                 products.matmul(ds, ks[some, :seen], out=dq[some, rows])
                 for d, a, b in ((dk, ds, qs[some, rows]), (dv, w, gs)):
+                    # the only block writes its product where it belongs; others are added to what is there
                     if rows.start == 0 and seen == keys:
                         products.matmul(a.swapaxes(-1, -2), b, out=d[some])
                     else:

@@ -59,6 +59,7 @@ def _weights_kernel(
 ):  # fmt: skip
     _, row, there = place(rows, BM)
     columns = columns // ALIGN * ALIGN
+    # a row that registers hold is read once; a longer one is walked twice, for its sum and for its weights
     if WHOLE:
         col = tl.arange(0, BN)
         inside = there[:, None] & (col < columns)[None, :]
@@ -170,6 +171,7 @@ def backward(
     ds = slope(weights, dw, scale, q.dtype)
     dq, dk, dv = (allocate(x.shape, x.dtype, x) if need else None for x, need in zip((q, k, v), needs, strict=False))
     for d, a, b in ((dq, ds, k), (dk, swap(ds), q), (dv, swap(weights), g)):
+        # a product for each gradient that is asked for, none for the others
         if d is not None:
             gemm(a, b, d)
     if len(needs) < 4 or not needs[3]:

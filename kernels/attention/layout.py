@@ -66,6 +66,7 @@ def result_strides(q: Any, k: Any, v: Any, mask: Any, p: float = 0.0) -> tuple[i
     That is, for (batch, heads, length, features) of as many features in all three, which lie side by side, without dropout.
     """
     shape = (*q.shape[:-1], v.shape[-1])
+    # heads split off a projection lie with features innermost and heads behind queries: PyTorch keeps that order
     flash = (
         len(shape) == 4
         and not p

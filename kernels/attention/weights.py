@@ -17,6 +17,7 @@ def weights(q: Any, k: Any, mask: Any, scale: float, causal: bool) -> Any:
     if causal:
         seen = ops.full(shape=tuple(scores.shape[-2:]), value=True, dtype=dtypes.bool_.numpy, device=q.device)
         scores = ops.where(ops.tril(seen, diagonal=0), scores, -math.inf)
+    # without a mask every row sees a key, also under a causal one: the softmax alone is right
     if mask is None:
         return ops.softmax(scores, dim=last)
     scores = ops.where(mask, scores, -math.inf) if mask.dtype == dtypes.bool_ else ops.add(scores, mask)
@@ -27,6 +28,7 @@ def weights(q: Any, k: Any, mask: Any, scale: float, causal: bool) -> Any:
 def dropped(w: Any, p: float, seed: int, offset: int) -> Any:
     """Weights (..., L, S) of which dropout makes some 0. Each row draws from a block of words of its own on, so that kernels take blocks whole."""
     keys = w.shape[-1]
+    # a block has four words: rows of whole blocks are one stream, others are filled up so that each begins with a block
     if keys % 4 == 0:
         return ops.dropout(w, p=p, seed=seed, offset=offset)
     index = (*(slice(None),) * (w.ndim - 1), slice(0, keys))

@@ -132,9 +132,11 @@ def _blocks(x: np.ndarray, plan: Plan, groups: int) -> Iterator[tuple[slice, sli
     if are_image(plan):
         yield slice(0, n), slice(0, places), x.reshape(n, groups, channels // groups, places)
         return
+    # columns are taps times as large as the image: of large ones they would not stay in the cache
     if image > _BLOCK:
         yield from _row_blocks(x, plan, groups)
         return
+    # a wide matrix is multiplied as it is; narrow ones side by side, since BLAS is slow on few columns
     stacked = places >= _WIDE
     images = min(n, max(1, _STACK // image, 0 if stacked else min(-(-_WIDE // places), _BLOCK // image)))
     for first in range(0, n, images):

@@ -112,10 +112,12 @@ def backward(
     """
     s = geometry(x_shape, weight_shape, stride, padding, dilation, groups)
     weight, x = weight if needs[0] else None, x if needs[1] else None
+    # both gradients read g with channels innermost: a transposing copy of it is made once
     last = None if weight is None or x is None else kernel_choice.operand_of_gradients(g, s)
     dx = None if weight is None else kernel_choice.correlate(g, weight, None, s, transposed=True, last=last)
     biased = needs[-1] and len(needs) == 3
     dw, db = (None, None) if x is None else kernel_choice.weight_gradient(x, g, s, biased, last)
+    # blocks of channels do not sum g on their way
     if biased and db is None:
         db = backward_bias(g)
     return (dx, dw, db)[: len(needs)]

@@ -68,6 +68,7 @@ def _weight_ways(s: Geometry, dtype: np.dtype) -> tuple[Way, Way, Plan]:
     plan = of_windows(s)
     depthwise = s.channels == s.out == s.groups and depthwise_llvm.has_code(dtype, plan)
     other = Way.DEPTHWISE if depthwise else Way.COLUMNS
+    # a kernel as large as the image reads each cell once: one product, nothing is gathered
     if s.whole:
         return Way.WHOLE, Way.WHOLE, plan
     if (depthwise and depthwise_llvm.fits(dtype, plan)) or plan.bare or not tiles_llvm.fits_gradient(s, dtype, plan):
@@ -160,6 +161,7 @@ def _phase_weights(taps: np.ndarray, phase: Phase) -> np.ndarray:
     groups, _, channels, count = taps.shape
     some = taps if len(phase.taps) == count else taps[..., list(phase.taps)]
     turned = some.transpose(0, 2, 1, 3)
+    # numpy copies a small weight faster than threads are woken
     if turned.size < _LARGE_WEIGHT:
         return turned.reshape(groups, channels, -1)
     copied = np.empty(turned.shape, turned.dtype)
@@ -191,6 +193,7 @@ def _phase(way: Way | None, g: np.ndarray, taps: np.ndarray, bias: np.ndarray | 
     if way is None:
         cells[...] = 0 if bias is None else _along_channels(bias, s)
         return
+    # machine code and BLAS write rows without gaps: a phase of a stride is made beside dx and copied
     onto = cells if cells.flags.c_contiguous else scratch("phase", cells.shape, dx.dtype)
     _products(way, g, np.ascontiguousarray(_phase_weights(taps, phase)), bias, phase.plan, onto)
     if onto is not cells:

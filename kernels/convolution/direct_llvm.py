@@ -148,6 +148,7 @@ def products(x: np.ndarray, weights: np.ndarray, bias: np.ndarray | None, plan: 
     groups, out, taps = weights.shape
     per_group, n = x.shape[1] // groups, x.shape[0]
     blocks = -(-out // ROWS)
+    # the eight weights of a tap lie side by side: one line of the cache for each step of the loop
     packed = np.zeros((groups, blocks * ROWS, taps), x.dtype)
     packed[:, :out] = weights
     packed = np.ascontiguousarray(packed.reshape(groups, blocks, ROWS, taps).transpose(0, 1, 3, 2))
@@ -155,6 +156,7 @@ def products(x: np.ndarray, weights: np.ndarray, bias: np.ndarray | None, plan: 
     if bias is not None:
         given[:, :out] = bias.reshape(groups, out)
     function, t = _function(x.dtype), table_of(plan, WIDTH[x.dtype], x.itemsize)
+    # a few images at a time stay in the cache while all tiles of output channels go over them
     some = max(1, min(n, _CHUNK // max(x.strides[0], 1)))
 
     def images(low: int, high: int) -> None:

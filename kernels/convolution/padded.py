@@ -95,6 +95,7 @@ def layout_of(plan: Plan, width: int, item: int) -> Layout:
     into: list[tuple[int, int, int]] = []
     for f in np.ndindex(*phases):
         held = [a.held[i] for a, i in zip(axes, f, strict=True)]
+        # phases of the stride that no tap reads are not copied
         if f not in number or min(h[2] for h in held) == 0:
             continue
         for where in np.ndindex(*[h[2] for h in held[:-1]]):
@@ -167,6 +168,7 @@ def _copier(item: int, here: int, there: int, each: int) -> Any:
 def _strided(nest: Nest, item: int, here: int, there: int) -> None:
     """`count` elements from %here to %there: of a small step eight at a time, all but the last, behind which nothing may be read."""
     step, number = here // item, f"i{item * 8}"
+    # a load of all cells and a shuffle: beyond four steps most of what is loaded is thrown away
     if there == item and step <= _SMALL:
         nest.lines += [f"  %fore = sub i64 %count, 1\n  %turns = udiv i64 %fore, {_LANES}\n  %done = mul i64 %turns, {_LANES}"]
         with nest.some("t", "%turns"):

@@ -62,6 +62,7 @@ def of_phases(s: Geometry) -> tuple[Phase, ...]:
         taps, shifts = [], []
         for number, tap in enumerate(np.ndindex(*s.kernel)):
             reach = [a + p - i * d for a, p, i, d in zip(start, s.padding, tap, s.dilation, strict=True)]
+            # a tap falls between the cells of this phase otherwise: it reaches none of them
             if all(r % step == 0 for r, step in zip(reach, s.stride, strict=True)):
                 taps.append(number)
                 shifts.append(tuple([r // step for r, step in zip(reach, s.stride, strict=True)]))
@@ -110,6 +111,7 @@ def table_of(plan: Plan, width: int, item: int) -> Table:
         cell = np.arange(plan.outs[axis]) * stride[axis] + shifts[:, axis, None]
         inside = (inside[:, :, None] & ((cell >= 0) & (cell < n))[:, None]).reshape(len(shifts), -1)
     row = plan.outs[-1]
+    # rows follow one another, as under stride 1 without padding: vectors need not end with a row
     if bool((np.diff(base) == 1).all()):
         lanes, told = [(p, min(p + width, len(base))) for p in range(0, len(base), width)], False
     elif plan.stride[-1] == 1 and 2 * row >= width:

@@ -183,6 +183,7 @@ def _cpu(x: np.ndarray, *, size: Sizes) -> tuple[np.ndarray, np.ndarray]:
     y = np.require(np.moveaxis(widened(x), 1, -1) if last else widened(x), requirements="C")
     with SILENT():
         nan = bool(np.isnan(y.sum()))
+    # argmax of each window's cells in a row is two to ten times as fast as going axis by axis
     if not last and not nan and y.size and _even(x.shape[2:], size):
         y, places = _largest_of_even(y, size)
         return y.astype(x.dtype, copy=False), places
@@ -237,6 +238,7 @@ def _backward(g: Any, indices: CudaArray, x_shape: Sizes) -> CudaArray:
 
 def _cpu_backward(g: Any, indices: np.ndarray, x_shape: Sizes) -> np.ndarray:
     arriving = g[0]
+    # counted by bins in float64: windows overlap, and a cell may be the largest of several
     planes, cells = math.prod(x_shape[:2]), math.prod(x_shape[2:])
     keys = indices.reshape(planes, -1) + np.arange(planes)[:, None] * cells if planes else indices.reshape(0)
     sums = np.bincount(keys.reshape(-1), arriving.reshape(-1).astype(np.float64), planes * cells)

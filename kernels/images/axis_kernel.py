@@ -63,6 +63,7 @@ def _axes_kernel(
                 )
                 there = inside & in_i & in_j & in_k
                 value = tl.load(x + (start + i * strides[2] + j * strides[3] + k * strides[4]), mask=there, other=0).to(ACC)
+                # one tap of weight 1 is taken as it is: 0 times an infinity beside it would be NaN
                 if PLAIN:
                     acc += value
                 else:
@@ -88,7 +89,9 @@ def map_axes(x: CudaArray, axes: Sequence[Axis], mode: int, align_corners: bool 
     real = np.float64 if x.dtype == np.float64 else float
     forward = tuple(forward_span(a, mode) for a in full)
     spans = tuple(adjoint_span(a, mode) for a in full) if adjoint else forward
+    # few taps, alike on all axes, are unrolled, so that their loads overlap
     fixed = max(spans[-len(axes) :]) <= 4 and len(set(spans[-len(axes) :])) == 1
+    # they are only moved, as bytes: not every GPU computes with float8
     as_bytes = x.dtype.kind == "b" or is_float8(x.dtype)  # float8 is only moved: the adjoint refuses it
     source_ = volume(x.view(BYTE) if as_bytes else x)
     target = memory.view(BYTE) if as_bytes else memory

@@ -52,6 +52,7 @@ def axis_of(size: int, out: int, mode: int, align_corners: bool, factor: float |
         if dtype == np.float64
         else np.float32
     )
+    # corners that are aligned map the first cell to the first output and the last to the last
     if align_corners and mode not in (NEAREST, EXACT, AREA):
         scale = real(size - 1) / real(out - 1) if out > 1 else real(0)
     elif factor is not None and not (mode == NEAREST and out in (size, 2 * size)):  # where PyTorch takes the sizes' word, too
@@ -73,6 +74,7 @@ def forward_span(axis: Axis, mode: int) -> int:
     if mode == AREA:
         starts = np.arange(axis.out) * axis.size // axis.out
         return int((-(-(np.arange(axis.out) + 1) * axis.size // axis.out) - starts).max(initial=1))
+    # an antialiased output averages over all cells that it stands for: its reach grows with the scale
     if mode in (LINEAR_AA, CUBIC_AA):
         return min(math.ceil(_support(mode, axis.scale)) * 2 + 1, axis.size)
     return 2 if mode == LINEAR else 4
@@ -82,6 +84,7 @@ def adjoint_span(axis: Axis, mode: int) -> int:
     """The most outputs that may have taken a cell: what `source` counts through."""
     if mode == REFLECT:
         return 3
+    # a cell shows once in each whole turn
     if mode == CIRCULAR:
         return -(-axis.out // axis.size)
     if mode == REPLICATE:
@@ -89,6 +92,7 @@ def adjoint_span(axis: Axis, mode: int) -> int:
         return axis.out if axis.size == 1 else max(axis.shift, after, 0) + 1
     if mode == AREA:
         return -(-axis.out // axis.size) + 1
+    # one output, or one cell, under align_corners: every output may have taken the cell
     if axis.scale == 0:
         return axis.out
     # An open interval of length L holds at most ceil(L) outputs; where the nearest cell is taken rounding may put one more at either end.
@@ -304,6 +308,7 @@ def _window_taps(axis: Axis, mode: int, real: Any) -> tuple[np.ndarray, np.ndarr
     cells = first + k
     t = np.abs((cells.astype(real) - centre + real(0.5)) * (real(1) / max(scale, real(1))))
     weights = np.where(t < 1, 1 - t, 0) if mode == LINEAR_AA else _keys(t, -0.5)
+    # the table is as wide as the widest window: shorter ones end before it
     weights = np.where(cells < last, weights, 0)
     return cells, weights / weights.sum(1, keepdims=True), cells < last
 
@@ -321,6 +326,7 @@ def _forward_taps(axis: Axis, mode: int, align_corners: bool, real: Any) -> tupl
         return _window_taps(axis, mode, real)
     at = at * scale if align_corners else (at + real(0.5)) * scale - real(0.5)
     if mode == LINEAR:
+        # before the first cell's centre there is no other: the position stands still, as in PyTorch
         at = np.maximum(at, 0)
         first = np.minimum(at.astype(np.int64), size - 1)
         part = np.minimum(at - first.astype(real), real(1))
@@ -342,6 +348,7 @@ def taps_of(axis: Axis, mode: int, align_corners: bool, double: bool, adjoint: b
         return Taps(np.where(used, cells, 0), np.where(used, weights, 0), used)
     results = np.broadcast_to(np.arange(axis.out)[:, None], cells.shape)[used]
     to, by = cells[used], weights[used]
+    # sorted by cell, taps of one cell are a run: their places in the table follow from the runs' beginnings
     order = np.argsort(to, kind="stable")
     to, results, by = to[order], results[order], by[order]
     counts = np.bincount(to, minlength=axis.size)

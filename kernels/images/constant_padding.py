@@ -36,6 +36,7 @@ def _reference(x: np.ndarray, *, sides: Sides, value: Any) -> np.ndarray:
 
 def _cpu(x: np.ndarray, *, sides: Sides, value: Any) -> np.ndarray:
     last = channels_last(x)
+    # with channels innermost a border of the image is one run of memory
     if last:
         x, sides = np.moveaxis(x, 1, -1), (sides[0], *sides[2:], sides[1])
     y = np.empty(_shape(x, sides=sides, value=value).shape, x.dtype)
@@ -52,6 +53,7 @@ def _cpu(x: np.ndarray, *, sides: Sides, value: Any) -> np.ndarray:
 def _forward(x: CudaArray, *, sides: Sides, value: Any) -> CudaArray:
     """Two launches: the value everywhere, then x."""
     shape = _shape(x, sides=sides, value=value).shape
+    # no image: there are no channels that could lie innermost
     if len(shape) < 2:
         memory = y = filled(shape, x.dtype, x.device, value)
     else:

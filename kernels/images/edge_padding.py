@@ -29,6 +29,7 @@ def _check(name: str, x: Any, cells: Sizes, sides: Sides, mode: str) -> None:
     if len(x.shape) - 2 not in (1, 2, 3) or len(sides) != len(x.shape) - 2:
         raise ShapeError(f"{name}: x {tuple(x.shape)}, sides {sides}: x must be (N, C, one to three axes), with two sides for each axis")
     for n, (before, after) in zip(cells, sides, strict=True):
+        # a mirror shows each cell but the one it stands on once
         most = n - 1 if mode == "reflect" else max(before, after)
         if n < 1 or max(before, after) > most or n + before + after < 1 or (mode == "circular" and min(before, after) < 0):
             raise ShapeError(f"{name}: sides {(before, after)} of an axis of {n} elements: mode {mode!r} cannot add or take off so many")
@@ -51,12 +52,14 @@ def _cpu(x: np.ndarray, *, sides: Sides, mode: str) -> np.ndarray:
     axes, last = _axes_of(x.shape[2:], sides), cpu.channels_last(x)
     lead = 1 if last else 2
     y = np.require(np.moveaxis(x, 1, -1) if last else x, requirements="C")
+    # cells that are cut off may still be shown on the other side: the general map knows which
     if min(min(s) for s in sides) < 0:
         return cpu.resample_axes(x, axes, MODES.index(mode), False)
     inner = (*y.shape[:lead], *[a.out for a in axes], *y.shape[lead + len(axes) :])
     out = np.empty(inner, y.dtype)
     out[(*(slice(None),) * lead, *[slice(a.shift, a.shift + a.size) for a in axes])] = y
     for d, a in enumerate(axes):  # along each axis, from what is filled so far along the others
+        # a corner is what its row shows: axes go one after the other over what is there already
         filled = [slice(b.shift, b.shift + b.size) if k > d else slice(None) for k, b in enumerate(axes)]
         taken = cpu.padded_cells(a, MODES.index(mode))
         for border in (slice(0, a.shift), slice(a.shift + a.size, a.out)):
@@ -98,6 +101,7 @@ def _adjoint_cpu(g: np.ndarray, *, sides: Sides, mode: str) -> np.ndarray:
     last = cpu.channels_last(g)
     y = np.moveaxis(widened(g), 1, -1) if last else widened(g)
     for d, a in enumerate(axes):
+        # an axis without a border folds nothing back
         if a.out == a.size:
             continue
         lead = (slice(None),) * ((1 if last else 2) + d)

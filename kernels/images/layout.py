@@ -10,6 +10,7 @@ from tritensor.ops.array import CudaArray
 
 def image_for(shape: tuple[int, ...], dtype: np.dtype, like: CudaArray, last: bool) -> tuple[CudaArray, CudaArray]:
     """An empty image in the wanted layout: its memory in order, and its (N, C, ...) view."""
+    # channels first: memory is in the order of the shape
     if not last:
         memory = allocate(shape, dtype, like)
         return memory, memory

@@ -98,6 +98,7 @@ def _im2col_reference(x: np.ndarray, *, kernel_size: Pair, dilation: Pair, paddi
 def _im2col_cpu(x: np.ndarray, *, kernel_size: Pair, dilation: Pair, padding: Pair, stride: Pair) -> np.ndarray:
     g = windows_of("im2col", x.shape[2:], kernel_size, dilation, padding, stride)  # type: ignore[arg-type]
     n, c = x.shape[:2]
+    # a padded copy makes every window a view: no tap is asked whether it is inside
     if g.ph or g.pw:
         padded = np.zeros((n, c, g.height + 2 * g.ph, g.width + 2 * g.pw), x.dtype)
         padded[:, :, g.ph : g.ph + g.height, g.pw : g.pw + g.width] = x
@@ -155,6 +156,7 @@ def col2im_forward(x: CudaArray, *, output_size: Pair, kernel_size: Pair, dilati
     g = windows_of("col2im", output_size, kernel_size, dilation, padding, stride)
     y = allocate((x.shape[0], x.shape[1] // (g.kh * g.kw), *output_size), x.dtype, x)
     x = dense(x)
+    # booleans add up as numbers; integers in their own type, exact modulo its width
     narrow = x.dtype.kind not in "iub" and x.dtype.itemsize < 8
     acc = tl.float32 if narrow else tl.int32 if x.dtype.kind == "b" else getattr(tl, x.dtype.name)
     t = tile(tuple(y.shape))

@@ -33,6 +33,7 @@ def _fixed(axis: Axis, mode: int, align_corners: bool) -> tuple[Taps, int]:
     """An axis's tables with weights as whole numbers, and p: they are multiples of 2^-p, the largest of which fits 16 bits. Taps that the edge sends
     to one cell count as one."""
     cells, weights, used = (np.array(t) for t in taps_of(axis, mode, align_corners, True, False))
+    # PyTorch adds up the weights of one cell before it rounds them: rounded apart they may differ by a unit
     if mode in (LINEAR, CUBIC):
         for k in range(1, cells.shape[1]):
             for j in range(k):
@@ -61,6 +62,7 @@ def resample_axes(x: np.ndarray, axes: Sequence[Axis], mode: int, align_corners:
     lead = 1 if last else 2
     for d in reversed(range(len(axes))):
         a = axes[d]
+        # PyTorch leaves an axis alone whose size does not change, also with antialiasing
         if a.size == a.out or y.size == 0:
             y = y if a.size == a.out else np.empty((*y.shape[: lead + d], a.out, *y.shape[lead + d + 1 :]), np.uint8)
             continue
@@ -71,6 +73,7 @@ def resample_axes(x: np.ndarray, axes: Sequence[Axis], mode: int, align_corners:
         if mode in (CUBIC, CUBIC_AA):  # the others stay between 0 and 256
             np.clip(summed, 0, 255, out=summed)
         y = summed.astype(np.uint8).reshape(*y.shape[: lead + d], a.out, *y.shape[lead + d + 1 :])
+    # every size stayed: an op gives memory of its own
     if np.may_share_memory(x, y):
         y = y.copy()
     return np.moveaxis(y, -1, 1) if last else y

@@ -55,8 +55,10 @@ def _along(x: np.ndarray, dim: int, axis: Axis, mode: int, align_corners: bool, 
     double = x.dtype == np.float64
     if out.size == 0:
         pass
+    # nothing is weighted: cells are taken, whatever they hold
     elif mode in UNIT and not adjoint:
         np.take(flat, taps_of(axis, mode, align_corners, double, False).cells[:, 0], 1, out=out, mode="clip")
+    # a band's matrix multiplies cells that are not taken by 0, which is NaN of an infinity
     elif not finite:
         _by_taps(flat, taps_of(axis, mode, align_corners, double, adjoint), out)
     else:
@@ -68,6 +70,7 @@ def along_bands(x: np.ndarray, m: int, bands: Blocks) -> np.ndarray:
     """x (outer, n, inner) with n mapped to m by matrices."""
     out = np.empty((x.shape[0], m, x.shape[2]), x.dtype)
     for r0, r1, c0, c1, band in bands:
+        # along the last axis rows are vectors: the band stands on the right
         if x.shape[2] == 1:
             products.matmul(x[:, c0:c1, 0], band, out=out[:, r0:r1, 0])
         else:
@@ -85,13 +88,16 @@ def resample_axes(x: np.ndarray, axes: Sequence[Axis], mode: int, align_corners:
     last = channels_last(x)
     y = np.require(np.moveaxis(x, 1, -1) if last else x, requirements="C")
     exact, lead = mode in UNIT and not adjoint, 1 if last else 2
+    # sums are rounded once: 16-bit floats and bytes go through float32
     if not exact and (is_narrow(x.dtype) or x.dtype.kind in "iu"):
         y = y.astype(np.float32)
+    # global average pooling, the end of most nets: a plain sum of rows
     if mode == AREA and not adjoint and not last and all(a.out == 1 for a in axes) and y.size:  # the mean of all
         rows = y.reshape(-1, int(np.prod(y.shape[lead:])))
         mean = row_sums(rows) / rows.dtype.type(rows.shape[1])
         return mean.astype(x.dtype, copy=False).reshape(*x.shape[:2], *(1,) * len(axes))
     with SILENT():
+        # one pass over the image: a sum is finite only where everything is
         finite = exact or bool(np.isfinite(y.sum()))
     # The axis that shrinks most goes first, the one that grows most last; of equal ones the last axis first, which costs more an element.
     order = sorted(range(len(axes)), key=lambda d: ((axes[d].out / axes[d].size) ** (-1 if adjoint else 1), -d))
@@ -114,6 +120,7 @@ def padded_cells(axis: Axis, mode: int) -> np.ndarray:
 def as_slice(numbers: np.ndarray) -> slice | np.ndarray:
     """Numbers in steps of 1 or -1 as the slice that they are, which copies by runs."""
     step = int(numbers[1] - numbers[0]) if numbers.size > 1 else 1
+    # a replicated border names one cell again and again: no slice
     if step not in (1, -1) or (np.diff(numbers) != step).any():
         return numbers
     stop = int(numbers[-1]) + step

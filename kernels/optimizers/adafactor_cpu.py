@@ -39,6 +39,7 @@ def _means(squares: np.ndarray, dim: int) -> np.ndarray:
 # v = v + w (g^2 - v), or rows and columns of it; u = g / sqrt(max(v, eps1^2)); p = (1 - lr decay) p - size u / max(1, rms(u) / d)
 def step(p: np.ndarray, g: np.ndarray, moments: tuple[np.ndarray, ...], s: Settings) -> None:
     """One step, in place. moments: the running means over rows (..., n, 1) and columns (..., 1, m), or the whole (of p's shape)."""
+    # squares of 16-bit gradients overflow or vanish: all is computed in float32 and rounded once
     if is_narrow(p.dtype):
         wide = [as_float32(x) for x in (p, *moments)]
         step(wide[0], as_float32(g), tuple(wide[1:]), s)

@@ -69,6 +69,7 @@ class CpuTable:
     def run(self, gradients: Sequence[np.ndarray] | None, numbers: np.ndarray, variant: tuple[Any, ...]) -> None:
         """Step all parameters; numbers (n, 1 + count), or (1, 1 + count) for all of them."""
         held = [row[1] for row in self.rows] if gradients is None else list(gradients)
+        # a gradient may lie otherwise than its parameter, as that of a transposed weight does
         if [g.strides for g in held] != self.strides:  # copies must live until the call
             held = [lay_like(g, row[0]) if ok else g for g, row, ok in zip(held, self.rows, self.alike, strict=True)]
         run = self.made.loop(variant).of(self.dtype)

@@ -190,6 +190,7 @@ class GpuTable:
     def point(self, addresses: list[int]) -> None:
         """The gradients lie at these addresses now."""
         self.captured |= here.capture is not None
+        # gradients that are zeroed in place, and those of a captured step, stay where they are: the launch is spared
         if addresses == self.gradients and not self.captured:
             return
         self.gradients = addresses

@@ -29,6 +29,7 @@ def _extent(window, size, k, stride, padding, INCLUDE_PAD: tl.constexpr):
     """How many cells a window has along one axis."""
     low = window * stride - padding
     high = tl.minimum(low + k, size + padding)
+    # PyTorch counts padding as zeros unless it is told not to; what hangs over the padding never counts
     if not INCLUDE_PAD:
         low = tl.maximum(low, 0)
         high = tl.minimum(high, size)

@@ -33,6 +33,7 @@ def layout_of(x: np.ndarray) -> tuple[int, ...]:
 def as_planes(x: np.ndarray, axes: tuple[int, ...]) -> np.ndarray:
     """x (N, C, *size) as (P, *size, L), dense, axes in the given order: P outer planes, L inner elements that move together."""
     dense = np.require(x.transpose(axes), requirements="C")
+    # planes are contiguous: taps move along rows alone
     if axes == _layouts(x.ndim)[0]:
         return dense.reshape(x.shape[0] * x.shape[1], *x.shape[2:], 1)
     return dense
@@ -66,6 +67,7 @@ def _tap_slices(s: Windows) -> Iterator[tuple[tuple[slice, ...], tuple[slice, ..
     for number, tap in enumerate(np.ndindex(*s.kernel)):
         axes = zip(s.size, s.outs, tap, s.stride, s.padding, s.dilation, strict=True)
         spans = [_span(n, m, i * d, step, p) for n, m, i, step, p, d in axes]
+        # a dilated tap may pass every image by
         if any(low >= high for low, high, _ in spans):
             continue
         outs = [slice(low, high) for low, high, _ in spans]
@@ -99,6 +101,7 @@ def _by_taps(x: np.ndarray, s: Windows) -> tuple[np.ndarray, np.ndarray]:
     for out, cells, tap in _tap_slices(s):
         value, best = x[cells], y[out]
         take = value > best
+        # numpy's maximum keeps a NaN it has, not the last one: where there is any, taps are compared one by one
         if nan:
             take |= value != value
             np.copyto(best, value, where=take)
@@ -164,6 +167,7 @@ def divisors(s: Windows, count_include_pad: bool, divisor: int | None) -> np.nda
 
 def average(x: np.ndarray, s: Windows, count_include_pad: bool, divisor: int | None) -> np.ndarray:
     """Means of the windows."""
+    # tap by tap, each a strided view: the sum of a window's copy would write every cell as often as windows hold it
     y = np.zeros((x.shape[0], *s.outs, x.shape[-1]), x.dtype)
     for out, cells, _ in _tap_slices(s):
         np.add(y[out], x[cells], out=y[out])

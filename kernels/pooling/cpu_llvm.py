@@ -39,7 +39,9 @@ def _turns(s: Windows, lanes: int) -> _Turns:
         first = np.maximum(at, 0)
         axes.append(np.ascontiguousarray(np.stack([first, np.minimum(at + k, n) - first], 1), np.int64))
     whole = np.flatnonzero(axes[1][:, 1] == s.kernel[1])  # only windows at the two ends reach over a border
+    # a shuffle of two loads makes vectors of stride 2; wider steps would waste most of what is loaded
     count = len(whole) if s.stride[1] <= 2 else 0
+    # short rows: half as wide vectors may leave fewer outputs to be done one by one
     lanes = min(lanes, lanes // 2, key=lambda n: count // n + count % n)
     vectors = count // lanes
     return _Turns(axes[0], axes[1], lanes, vectors, int(whole[0]) if vectors else 0, s.outs[1] - vectors * lanes)
@@ -220,4 +222,5 @@ def scatter(g: np.ndarray, index: np.ndarray, size: tuple[int, ...]) -> np.ndarr
         return _at(g, low), _at(index, low), _at(dx, low), high - low, cells, outs, cells * g.itemsize, _at(bad)
 
     threads.over(function, len(g), planes, dx.size < _SHARED)
+    # an index may come from a user: one that names no cell writes nothing, and numpy says so
     return None if bad[0] else dx

@@ -139,6 +139,7 @@ def _max_gather_kernel(
 
 def _least(dtype: np.dtype) -> float:
     """What every element is at least."""
+    # NaN is above -inf too: every comparison with it is made by itself
     return -math.inf if dtypes.is_float(dtype) else int(np.iinfo(dtype).min)
 
 

@@ -42,6 +42,7 @@ class Windows(NamedTuple):
 
     def three(self) -> Windows:
         """The same over three axes: an image is a volume of one plane."""
+        # kernels know volumes alone: an image is one of a single plane, whose loop is compiled away (DEEP)
         if len(self.size) == 3:
             return self
         return Windows(*[(0 if i == 4 else 1, *v) for i, v in enumerate(self)])
@@ -139,6 +140,7 @@ def reach(s: Windows) -> Sizes:
 
 def unrolled(counts: Sizes) -> Sizes:
     """By how much the loops over rows and columns of a window are unrolled: wholly where it is small."""
+    # unrolled, loads of a window overlap; of large windows the code would be longer than what it saves
     rows, columns = counts[1:]
     return (rows, columns) if rows * columns <= 16 else (1, columns if columns <= 16 else 1)
 

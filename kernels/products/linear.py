@@ -104,6 +104,7 @@ def backward(g: CudaArray, x: Any, weight: Any, needs: tuple[bool, ...]) -> tupl
     gradient needs them."""
     rows, wanted = rows_of(g), len(needs) > 2 and needs[2]
     dx = dw = db = None
+    # 16-bit rows that tensor descriptors cannot take are copied once, not once for each product
     if needs[0] or needs[1]:
         rows = padded(rows, (weight if needs[0] else x).shape[-1])  # once for both products
     if needs[0]:

@@ -61,6 +61,7 @@ def product(a: CudaArray, b: CudaArray, dtype: np.dtype) -> CudaArray:
     """a @ b in `dtype`, the operands' own or the one they are summed in."""
     c = allocate(shape(a, b).shape, dtype, a)
     out = c
+    # a vector is a matrix of one row, or one column: the kernel knows matrices alone
     if a.ndim == 1:
         a = a.reshape((1, a.shape[0]))
         out = out.reshape((*out.shape[:-1], 1, out.shape[-1]) if b.ndim > 1 else (1,))
@@ -117,6 +118,7 @@ def _grad_b(w: _Functions, g: Any, a: Any, to: tuple[int, ...]) -> Any:
         if len(to) == 1:
             return w.reshape(w.matmul(w.reshape(a, (to[0], 1)), w.reshape(g, (1, 1))), to)
         return _summed(w, w.reshape(a, (a.shape[0], 1)), w.reshape(g, (*g.shape[:-1], 1, g.shape[-1])), to)
+    # b is one matrix for all batches: their sums are one long product, not many small ones added up
     if len(to) <= 2:
         rows = math.prod(a.shape[:-1])
         flat = w.reshape(a, (rows, a.shape[-1]))

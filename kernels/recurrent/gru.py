@@ -110,8 +110,10 @@ def _back_in_time(on: Any, cell: Cell = _BACKWARD) -> Callable[..., tuple[Any, .
     def backward(
         g: tuple[Any, ...], h: Any, w: Any, y: Any, kept: Any, batch_sizes: tuple[int, ...], reverse: bool, needs: Sequence[bool]
     ) -> tuple[Any, ...]:
+        # either may not arrive: who uses the last state alone sends nothing to the outputs
         gy, gh = g
         (rows, size), state, wide = y.shape, (h.shape[0], y.shape[1]), dtypes.accumulator(y.dtype)
+        # what comes past the product is summed in the wide type over all steps: rounded once, at the end
         past = on.zeros(state, wide, y) if gh is None else on.copy(gh, wide)
         through, before = on.zeros(state, wide, y), states_before(h, y, batch_sizes, reverse, on.run)
         dx, dv, weights = on.new((rows, 3 * size), y.dtype, y), on.new((rows, 3 * size), y.dtype, y), on.as_operand(w)
@@ -124,8 +126,10 @@ def _back_in_time(on: Any, cell: Cell = _BACKWARD) -> Callable[..., tuple[Any, .
         )  # fmt: skip
         for start, n in reversed(steps(batch_sizes, reverse)):
             step(start, n)
+            # the state of before met the weights: its gradient is a product in every step, unlike the weights' own
             on.product(dv[start : start + n], weights, through[:n])
         dw = on.weight_gradient(dv, before, w) if needs[2] else None
+        # the first state's gradient is what came through the product and what came past it
         dh = on.round_to(on.run("add", through, past), y.dtype) if needs[1] else None
         return dx, dh, dw, on.run("sum", dv, dim=(0,), keepdim=False) if needs[3:] == (True,) else None
 

@@ -125,9 +125,11 @@ def _back_in_time(on: Any, cell: Cell = _BACKWARD) -> Callable[..., tuple[Any, .
         reverse: bool,
         needs: Sequence[bool],
     ) -> tuple[Any, ...]:
+        # any may not arrive: who uses the last state alone sends nothing to the outputs
         gy, gh, gc = g
         (rows, size), state, wide = y.shape, (h.shape[0], y.shape[1]), dtypes.accumulator(y.dtype)
         dc, dh = (on.zeros(state, wide, y) if k is None else on.copy(k, wide) for k in (gc, gh))
+        # a projected state has another size than what arrives from the outputs
         before = dh if h.shape[1] == size else on.new(h.shape, wide, y)
         dx, weights = on.new((rows, 4 * size), y.dtype, y), on.as_operand(w)
         step = on.make_pass(

@@ -40,6 +40,7 @@ def _tanh_gradient(y, gy, dh):
 # y = max(x + v, 0); its gradient at x, 0 at 0
 @triton.jit
 def _relu_cell(x, v):
+    # written so that NaN stays: a comparison with it is false
     y = maths.where(x + v <= 0.0, maths.zeros(x), x + v)
     return y, y
 
@@ -126,6 +127,7 @@ def _back_in_time(on: Any, cell: Cell | None = None) -> Callable[..., tuple[Any,
 def _rule(g: Any, h: Any, w: Any, y: Any, batch_sizes: tuple[int, ...], reverse: bool, nonlinearity: str) -> tuple[Any, ...]:
     """Back through time in our own ops, from y, whose own graph leads to x."""
     before = states_before(h, y, batch_sizes, reverse, run_op)
+    # both slopes are functions of the result: nothing but y is kept
     slope = ops.one_minus_square(y) if nonlinearity == "tanh" else ops.cast(ops.gt(y, 0.0), dtype=y.array.dtype)
     gy, dh = fill_missing(g, (y, h))
     parts = []

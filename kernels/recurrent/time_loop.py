@@ -114,6 +114,7 @@ class Gpu:
     @staticmethod
     def product(a: CudaArray, b: CudaArray, out: CudaArray, bias: CudaArray | None = None) -> None:
         """out = a @ b + bias."""
+        # unsplit: the parts of a split would be another launch in every step, and steps wait for one another
         gemm(a, b, out, bias, whole=True)
 
     @staticmethod
@@ -134,10 +135,12 @@ class Gpu:
         in_steps, out_steps = (tuple([r.x.strides[0] for r in rs]) for rs in (ins, outs))
         align = math.gcd(8, cols, *in_steps, *out_steps)  # what all divide by decides how wide accesses may be
         wide = tl.float64 if outs[0].x.itemsize == 8 else tl.float32
+        # a warp reads neighbouring elements of a row; short rows are put into one program
         across = min(next_power_of_2(cols), 128)
 
         def run(start: int, rows: int) -> None:
             given, made = (tuple(r.x[start : start + rows] if r.moving else r.x[:rows] for r in rs) for rs in (ins, outs))
+            # some 512 elements to a program: a step has few, and one launch waits for the other
             high = min(max(512 // across, 1), next_power_of_2(rows))
             launch(
                 _window_kernel, (cdiv(rows, high) * cdiv(cols, across),), given, made, in_steps, out_steps, rows, cols,

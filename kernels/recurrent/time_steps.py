@@ -21,6 +21,7 @@ def steps(batch_sizes: Sequence[int], reverse: bool) -> list[tuple[int, int]]:
     """(first row, number of rows) of each time step, in the order in which they are computed."""
     starts = itertools.accumulate(batch_sizes, initial=0)
     found = list(zip(starts, batch_sizes, strict=False))
+    # backwards in time the last step is computed first
     return found[::-1] if reverse else found
 
 
@@ -92,6 +93,7 @@ def concatenate_rows(*xs: Any) -> Any:
 def replace_first_rows(state: Any, new: Any) -> Any:
     """The state with new first rows."""
     n = new.shape[0]
+    # sequences of one length, the common case: nothing is joined
     return new if n == state.shape[0] else ops.cat(new, state[n:], dim=0)
 
 

@@ -49,6 +49,7 @@ def _sums_kernel(
     tl.store(d + kept, tl.sum(up.to(ACC) * out.to(ACC), axis=1), mask=inside)
     m = tl.load(peak + kept, mask=inside, other=0.0)
     log = tl.load(log_sum + kept, mask=inside, other=0.0)
+    # numbers may be -inf, and m + log would lose what is small beside m: both are kept apart
     if MASK == 2:
         tl.store(base + kept, m, mask=inside)
         tl.store(rest + kept, log * LOG2E, mask=inside)
@@ -118,6 +119,7 @@ def _queries_kernel(
         acc, q_tile, up, bases, rests, ds, k, v, mask, row, 0, whole, queries, keys, m_row, m_col, factor, first, width, k0, k1,
         threshold, kept_scale, K_ROW, V_ROW, SIZE, V_SIZE, WIDE, V_WIDE, BN, CAUSAL, MASK, M_UNIT, M_ROWS, DROP, False, PRECISION,
     )  # fmt: skip
+    # as in the forward kernel: masks for the last tiles alone
     if TAIL:
         acc = _walk(
             acc, q_tile, up, bases, rests, ds, k, v, mask, row, whole, high, queries, keys, m_row, m_col, factor, first, width, k0,
@@ -162,6 +164,7 @@ def backward(
             sizes, *steps, *numbers, **shared, DQ_ROW=dq.strides[-2], BM=t.block_m, BN=t.block_n,
             TAIL=on.causal or on.keys % t.block_n != 0, num_warps=t.warps, num_stages=t.stages,
         )  # fmt: skip
+    # one walk over queries makes both: their weights are computed once
     if needs[1] or needs[2]:
         dk, dv = (allocate(x.shape, x.dtype, x, strides_like(x, x.shape[-1])) for x in (k, v))
         t = tiles_of("flash_dkv", on)

@@ -42,6 +42,7 @@ def _walk(
         s = tl.dot(q, tl.trans(k_tile), input_precision=PRECISION, out_dtype=acc.dtype)
         s = mask_scores(s, mask, row[:, None], col[None, :], queries, keys, m_row, m_col, factor, CAUSAL, MASK, M_UNIT, M_ROWS, EDGE)
         top = tl.max(s, axis=1)
+        # scores come unscaled then: one multiply-add in the exponent scales them all, and the maximum must match
         if MASK == 0 and not EDGE:
             top = top * factor
         new = tl.maximum(most, top)
@@ -70,6 +71,7 @@ def _forward_kernel(
     tiles = tl.cdiv(queries, BM)
     tile = tl.program_id(0) % tiles
     outer = tl.program_id(0) // tiles
+    # a late block walks over most keys: begun last, it would run on alone
     if CAUSAL:
         tile = tiles - 1 - tile  # the longest walks first
     row = tile * BM + tl.arange(0, BM)
@@ -92,11 +94,13 @@ def _forward_kernel(
         acc, total, most, q_tile, k, v, mask, row, 0, whole, queries, keys, m_row, m_col, factor, first, width, k0, k1, threshold,
         K_ROW, V_ROW, SIZE, V_SIZE, WIDE, V_WIDE, BN, CAUSAL, MASK, M_UNIT, M_ROWS, DROP, False, PRECISION,
     )  # fmt: skip
+    # only the last tiles of keys need masks: the long walk before them has none
     if TAIL:
         acc, total, most = _walk(
             acc, total, most, q_tile, k, v, mask, row, whole, high, queries, keys, m_row, m_col, factor, first, width, k0, k1,
             threshold, K_ROW, V_ROW, SIZE, V_SIZE, WIDE, V_WIDE, BN, CAUSAL, MASK, M_UNIT, M_ROWS, DROP, True, PRECISION,
         )  # fmt: skip
+    # a query that sees no key gives 0, not 0 / 0
     blind = total == 0.0
     total = tl.where(blind, 1.0, total)
     most = most if MASK == 2 else most / LOG2E

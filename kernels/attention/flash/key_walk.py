@@ -74,6 +74,7 @@ def keys_kernel(
         tl.minimum(tl.cdiv((tile + 1) * BN - 1, BM) * BM, queries) if CAUSAL else 0
     )  # from there on every query sees every key of the block
     whole = tl.maximum(queries // BM * BM, seen)
+    # heads that share these keys add to the same sums, in one program and one order: no atomics
     for i in range(GROUP):
         head = outer * GROUP + i
         q_at = q + offset_of(head, sizes, q_steps, 1)
@@ -85,6 +86,7 @@ def keys_kernel(
         first, width = words_of(head, queries, keys)
         if DROP:
             first += offset
+        # the queries of the diagonal's tiles see some of the block's keys: they alone are masked
         if CAUSAL:
             acc_k, acc_v = _walk(
                 acc_k, acc_v, k_tile, v_tile, q_at, g_at, m_at, base + stats, rest + stats, d + stats, tile * BN, low, seen, queries, keys, m_row,

@@ -36,6 +36,7 @@ def mask_gradient(
     weights = weights_of(q, k, mask, scale, causal)
     dw = allocate(weights.shape, dtypes.accumulator(q.dtype), q)
     gemm(g, swap(v), dw)
+    # the words are drawn again, as in the forward: what was dropped was stored nowhere
     if p:
         dw = _dropped(dw, p, seed, offset)
     return sum_to(slope(weights, dw, 1.0, dw.dtype), mask)

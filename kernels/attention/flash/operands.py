@@ -32,6 +32,7 @@ def merge_dims(shape: Steps, steps: Sequence[Steps], grouped: bool = False) -> t
     for size, *each in zip(reversed(shape), *[reversed(s) for s in steps], strict=True):
         if size == 1:
             continue
+        # keys are shared by heads in a row, which the innermost dimension counts: merged with another it would not
         alone = grouped and len(out) == 1
         if out and not alone and all(s == out[-1][0] * before for s, before in zip(each, out[-1][1], strict=True)):
             out[-1][0] *= size

@@ -14,6 +14,7 @@ LOG2E = tl.constexpr(1.4426950408889634)
 @triton.jit
 def power(x):
     """2^x; in float32 in one instruction, within 2 ULP, and 0 below 1.2e-38, beside a largest weight of 1 (tl.exp2 guards those with three more)."""
+    # there is no such instruction for float64
     if x.dtype == tl.float64:
         return maths.exp2(x)
     else:
@@ -44,6 +45,7 @@ def load_rows(x, start, step, rows, HIGH: tl.constexpr, WIDE: tl.constexpr, SIZE
     row += start
     if EDGE:
         inside = (row < rows)[:, None]
+        # a head whose size is no power of two fills its tile with zeros, which add nothing to a product
         if WIDE != SIZE:
             inside = inside & (tl.arange(0, WIDE) < SIZE)[None, :]
         return tl.load(places, mask=inside, other=0.0)
@@ -56,6 +58,7 @@ def load_rows(x, start, step, rows, HIGH: tl.constexpr, WIDE: tl.constexpr, SIZE
 @triton.jit
 def factor_of(scale, MASK: tl.constexpr, ACC: tl.constexpr):
     """What scores are multiplied by: log2(e) goes with the scale, but where numbers are added to the scores."""
+    # added numbers are in units of e, not of log2 e: the factor goes in after they are added
     if MASK == 2:
         return scale.to(ACC)
     else:

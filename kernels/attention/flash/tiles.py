@@ -99,17 +99,20 @@ def flash_tiles(
     """The rule: by head size and type, smaller where there are few queries or keys, or little shared memory. `kind`: of the mask, 2 for one of numbers."""
     size = dtype.itemsize
     t = next(t for most, t in (_RULES if size == 2 else _WIDER)[kernel] if max(wide, v_wide) <= most)
+    # before sm_90 both factors of a product lie in registers: the same tiles would spill
     if size == 2 and shared < _SHARED[90] and 64 < max(wide, v_wide) <= 128:
         t = _OLDER[kernel]
     elif kernel == "flash_forward" and size == 2 and wide == v_wide == 128 and not (causal or kind or drops):
         t = _PLAIN
     elif kernel == "flash_dkv" and size == 2 and (drops or kind == 2):  # numbers to add and words to draw take registers
         t = t._replace(block_m=32) if max(wide, v_wide) <= 64 else t._replace(block_n=64)
+    # products of float64 are multiply-adds, and its tiles take twice the bytes: the least one
     if size == 8:
         t = t._replace(block_m=16, block_n=16, stages=1)
     few = t._replace(block_m=min(t.block_m, max(next_power_of_2(queries), 16)), block_n=min(t.block_n, max(next_power_of_2(keys), 16)))
     if few != t:
         t = few._replace(warps=4) if few.block_m * few.block_n < 64 * 64 else few
+    # fewer stages first: they cost time only where loads are waited for, smaller tiles cost it always
     while held(kernel, t, wide, v_wide, size) > shared and (t.stages, t.block_m, t.block_n) != (1, 16, 16):
         if t.stages > 1:
             t = t._replace(stages=t.stages - 1)

@@ -312,6 +312,7 @@ def correlate(
     k_part = cdiv(steps, min(tiles.split, steps))
     parts, most = cdiv(steps, k_part), cdiv(own, tiles.block_m)
     stored, acc = dot_accumulator(x.dtype)
+    # only then may a tap read beside the image: else no load is masked
     padded = phases > 1 or (transposed and s.taps > 1) or max(s.padding) > 0
     into: Any = y if parts == 1 else allocate((parts, y.size), stored, x)
     launch(

@@ -194,6 +194,7 @@ def fits(s: Geometry) -> bool:
 
 def _rule(channels: int, itemsize: int, last: bool) -> Blocks:
     """Two accesses of 16 bytes to a thread where channels lie innermost, else four pixels: eight do not fit its registers."""
+    # neighbouring threads read neighbouring columns where rows are innermost: a program has one channel
     if not last:
         return Blocks(512 if itemsize <= 4 else 256, 1, 0)
     columns = min(next_power_of_2(channels), 64)

@@ -52,6 +52,7 @@ def correlate(
     y = image_like(x, weight, s.channels if transposed else s.out, s.size if transposed else s.outs)
     if y.size == 0:
         return y
+    # one row of weights to a channel: tensor cores would multiply tiles that are nearly empty
     if depthwise.fits(s):
         return depthwise.correlate(x, weight, bias, s, transposed, y, activation)
     if last is None:

@@ -59,6 +59,7 @@ class Sums:
 
     def add_parts(self) -> Gradients:
         """Both, after the launch that adds the parts, if any."""
+        # parts are added in a launch of their own, always in one order: the same bits each time
         if self.into is not self.dw:
             together = min(next_power_of_2(self.parts), 32)
             block = max(_TOGETHER // together, 64)

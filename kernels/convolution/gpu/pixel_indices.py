@@ -39,6 +39,7 @@ def divisors(outs: Sizes) -> tuple[Divisor, Divisor, Divisor]:
 @triton.jit
 def divide(n, by, LONG: tl.constexpr):
     """The quotient of places below 2^31 by a Divisor, without a division; LONG: of any places."""
+    # the trick is of 31 bits: larger numbers are divided
     if LONG:
         quotient = n // by[0]
     else:

@@ -55,6 +55,7 @@ def weight_tiles(m: int, columns: int, pixels: int, groups: int, dtype: np.dtype
     size = dtypes.of(dtype).itemsize
     widest = 128 if size == 2 else 64 if size == 4 else 32
     block_m, block_n = _power_between(m, 16, widest), _power_between(channels, 16, widest)
+    # wgmma multiplies 64 rows at a time
     if size == 2:
         block_m = max(block_m, 64)
     block_k = 64 if size == 2 else 32 if size == 4 else 16

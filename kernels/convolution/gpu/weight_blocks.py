@@ -104,6 +104,7 @@ def _weight_blocks_kernel(
         g_tile = tl.load(g_here, mask=inside[None, :] if EVEN else given[:, None] & inside[None, :], other=0)
         cells = _cells(x_here, 0, dilation[2], good, v, size[2], some, PADDED, EVEN)
         acc = tl.dot(g_tile, cells, acc, input_precision=PRECISION, out_dtype=ACC)
+        # taps of one row read cells side by side: g is loaded once for up to three of them
         if TAPS > 1:
             beside = _cells(x_here + shift, 1, dilation[2], good & (k + 1 < KERNEL[2]), v, size[2], some, PADDED, EVEN)
             second = tl.dot(g_tile, beside, second, input_precision=PRECISION, out_dtype=ACC)

@@ -26,6 +26,7 @@ class AxisTaps(NamedTuple):
 def _reflect(at: np.ndarray, n: int, align: bool) -> tuple[np.ndarray, np.ndarray]:
     """Positions mirrored into the axis, and the sign of each mirroring."""
     low, span = (0.0, n - 1.0) if align else (-0.5, float(n))
+    # one cell: every position is it, and no position moves it
     if span == 0:
         return np.zeros_like(at), np.zeros_like(at)
     sign = np.where(at < low, -1, 1).astype(at.dtype)
@@ -53,6 +54,7 @@ def axis_taps(u: np.ndarray, n: int, mode: str, padding: str, align: bool, slope
     half = (n - 1) / 2 if align else n / 2
     at = (u + 1) * u.dtype.type(half) if align else ((u + 1) * u.dtype.type(n) - 1) * u.dtype.type(0.5)
     slopes = None
+    # padding moves the cells of a cubic, not its position: weights stay those of the position
     if mode == "bicubic":
         low = np.floor(at)
         t = at - low
@@ -79,6 +81,7 @@ def axis_taps(u: np.ndarray, n: int, mode: str, padding: str, align: bool, slope
     there = (cells >= 0) & (cells < n)
     whole = np.where(there, cells, 0).astype(np.int64)
     kept = None if slopes is None else (slopes * there).astype(u.dtype, copy=False)
+    # a NaN position makes NaN of what it reads; it must not reach the cells of an image that it does not name
     weights = np.where(there, weights, 0) if given else weights * there
     return AxisTaps(whole, weights.astype(u.dtype, copy=False), kept)
 
@@ -134,6 +137,7 @@ def _taken(
 ) -> Iterator[tuple[int, int, Taken]]:
     """Of a grid (N, P, axes), as many images at a time as POSITIONS allow: the first, how many, and what is taken."""
     n, count, axes = grid.shape
+    # tables of taps are made for several small images at once: numpy's cost per call is shared
     some = max(1, POSITIONS // max(count, 1))
     for first in range(0, n, some):
         part = np.ascontiguousarray(grid[first : first + some])
@@ -196,6 +200,7 @@ def to_image(g: np.ndarray, grid: np.ndarray, sizes: tuple[int, ...], mode: str,
         g, sums = np.ascontiguousarray(g), np.empty(dx.shape[1:])
         for first, some, t in _taken(grid, sizes, mode, padding, align, given=True):
             for i in range(some):
+                # many positions may add to one cell: in float32 their sum would drift
                 sums.fill(0)
                 _walk("add", None, g[first + i], t, i, sums)
                 dx[first + i] = sums

@@ -45,6 +45,7 @@ def _show(at, n, PADDING: tl.constexpr, ALIGN: tl.constexpr, F: tl.constexpr):
     slope = tl.full(at.shape, 1, F)
     if PADDING == 2:
         at, slope = _reflect(at, n, ALIGN, F)
+    # beyond the border the position stands still: nothing moves with the grid's number
     if PADDING > 0:
         slope = tl.where((at > 0) & (at < (n - 1).to(F)), slope, 0.0)
         at = tl.minimum(tl.maximum(at, 0.0), (n - 1).to(F))
@@ -115,6 +116,7 @@ def _sample_kernel(
     from_ = x + n * strides[0] + c * strides[1]
     acc = tl.zeros((BLOCK,), F)
     for a in tl.static_range(K if AXES > 2 else 1):
+        # an image has no third number: it would be read behind the grid's end
         if AXES > 2:
             i, w_i, _, in_i = _tap(tl.load(numbers + 2, mask=inside, other=0).to(F), a, size[0], MODE, PADDING, ALIGN, F)
             i = i.to(at.dtype)
@@ -271,6 +273,7 @@ def to_image(g: CudaArray, grid: CudaArray, sizes: tuple[int, ...], mode: str, p
     images, channels = g.shape[:2]
     cells, elements = math.prod(sizes), images * count
     dx = filled((images, channels, *sizes), g.dtype, g.device, 0)
+    # no position: zeros, and nothing to sort
     if dx.size == 0 or elements == 0:
         return dx
     constants = _constants(g, axes, mode, padding, align)
@@ -279,6 +282,7 @@ def to_image(g: CudaArray, grid: CudaArray, sizes: tuple[int, ...], mode: str, p
     keys = allocate((taps,), np.dtype(np.int64), g)
     weights = allocate((taps,), np.dtype(np.float64 if double else np.float32), g)
     launch(_taps_kernel, (cdiv(elements, BLOCK),), dense(grid), keys, weights, elements, count, cells, images, _size(sizes), **constants)
+    # sorted, all that a cell gets is one run: added by one program in one order, without atomics
     sorted_keys, order = sort_keys(keys, (images * cells).bit_length())
     columns = min(triton.next_power_of_2(channels), 16)
     rows = 256 // columns

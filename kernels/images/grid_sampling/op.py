@@ -31,6 +31,7 @@ def _shape(x: Any, grid: Any, *, mode: str, padding_mode: str, align_corners: bo
         raise ShapeError(f"{given}: every axis of the input must have an element")
     refuse_kind("grid_sample", x.dtype, ("float",), "input")
     refuse_mixed("grid_sample", ("input", x), ("grid", grid))
+    # PyTorch has no tricubic sampling either
     if mode == "bicubic" and axes == 3:
         raise ShapeError(f"{given}: mode 'bicubic' is for images; a volume takes 'bilinear' or 'nearest'")
     return Spec((*x.shape[:2], *grid.shape[1:-1]), x.dtype)

@@ -65,6 +65,7 @@ def _axis(u: Any, n: int, mode: str, padding: str, align: bool) -> list[_Tap]:
     raw = (u + 1) / 2 * (n - 1) if align else ((u + 1) * n - 1) / 2
     bare = raw.detach()
     taps: list[tuple[Any, Any, Any]] = []
+    # as on the CPU: the weights are of the position, the padding moves cells alone
     if mode == "bicubic":
         low = ops.floor(bare)
         for k in range(-1, 3):
