@@ -13,7 +13,7 @@ from tritensor.kernels.convolution import cpu, samples
 from tritensor.kernels.convolution.geometry import RESULTS, Geometry, Sizes, check_sizes, geometry
 from tritensor.kernels.convolution.gpu import kernel_choice
 from tritensor.kernels.parts.cpu.blocks import widened
-from tritensor.kernels.parts.sliding_windows import add_windows, read_windows
+from tritensor.kernels.parts.indices.sliding_windows import add_windows, read_windows
 from tritensor.ops.array import CudaArray
 from tritensor.ops.table import Spec, Work, op, ops, refuse_kind, refuse_mixed, registry
 

@@ -3,7 +3,8 @@
 from __future__ import annotations
 
 import math
-from typing import Any
+from types import SimpleNamespace
+from typing import Any, NamedTuple
 
 import numpy as np
 import triton
@@ -14,15 +15,38 @@ from tritensor.ground.errors import ShapeError
 from tritensor.kernels.parts.allocation import allocate
 from tritensor.kernels.parts.copying import dense
 from tritensor.kernels.parts.cpu.blocks import is_narrow
-from tritensor.kernels.parts.grid_indices import Windows, long_offsets, tile, tile_of
-from tritensor.kernels.parts.sliding_windows import add_windows, read_windows
-from tritensor.kernels.pooling.windows import pooling_windows
+from tritensor.kernels.parts.grid_indices import long_offsets, tile, tile_of
+from tritensor.kernels.parts.indices.sliding_windows import add_windows, read_windows
 from tritensor.ops.array import CudaArray
 from tritensor.ops.table import Sample, Spec, Work, op, ops
 from tritensor.ops.table.shape_rules import refuse_kind
 
 Pair = tuple[int, int]
 _KINDS = ("bool", "uint", "int", "float", "complex")
+
+
+class Windows(NamedTuple):
+    """Windows of (kh, kw) cells that slide over images (H, W): OH rows and OW columns of them, and their steps, padding and dilation."""
+
+    height: int
+    width: int
+    rows: int  # OH
+    cols: int  # OW
+    kh: int
+    kw: int
+    sh: int
+    sw: int
+    ph: int
+    pw: int
+    dh: int
+    dw: int
+
+    @property
+    def axes(self) -> Any:
+        """The same by axes, as references take them."""
+        return SimpleNamespace(
+            size=self[:2], outs=self[2:4], kernel=self[4:6], stride=self[6:8], padding=self[8:10], dilation=self[10:],
+        )  # fmt: skip
 
 
 def windows_of(name: str, size: Pair, kernel_size: Pair, dilation: Pair, padding: Pair, stride: Pair) -> Windows:
@@ -92,7 +116,7 @@ def im2col_shape(x: Any, *, kernel_size: Pair, dilation: Pair, padding: Pair, st
 def _im2col_reference(x: np.ndarray, *, kernel_size: Pair, dilation: Pair, padding: Pair, stride: Pair) -> np.ndarray:
     """The windows of x (N, C, H, W) as columns: (N, C * kh * kw, windows), zeros where a window leaves the image."""
     g = windows_of("im2col", x.shape[2:], kernel_size, dilation, padding, stride)  # type: ignore[arg-type]
-    return np.moveaxis(read_windows(x, pooling_windows(x.shape, kernel_size, stride, padding, dilation)), -1, 2).reshape(_columns(x, g))
+    return np.moveaxis(read_windows(x, g.axes), -1, 2).reshape(_columns(x, g))
 
 
 def _im2col_cpu(x: np.ndarray, *, kernel_size: Pair, dilation: Pair, padding: Pair, stride: Pair) -> np.ndarray:
@@ -133,7 +157,7 @@ def col2im_shape(x: Any, *, output_size: Pair, kernel_size: Pair, dilation: Pair
 def _col2im_reference(x: np.ndarray, *, output_size: Pair, kernel_size: Pair, dilation: Pair, padding: Pair, stride: Pair) -> np.ndarray:
     """Columns (N, C * kh * kw, windows) added up to images (N, C, *output_size): every cell gets the sum over the windows that hold it."""
     taps = math.prod(kernel_size)
-    s = pooling_windows((x.shape[0], x.shape[1] // taps, *output_size), kernel_size, stride, padding, dilation)
+    s = windows_of("col2im", output_size, kernel_size, dilation, padding, stride).axes
     return add_windows(np.moveaxis(x.reshape(x.shape[0], x.shape[1] // taps, taps, *s.outs), 2, -1), s)
 
 

@@ -50,8 +50,13 @@ def _signed(function: Callable[..., Any], positional: Sequence[str], optional: S
     return function
 
 
+def _draw(rng: np.random.Generator, shape: tuple[int, ...], states: int) -> list[np.ndarray]:
+    """A parameter, its gradient, and states of sizes that differ, as moments do."""
+    return [rng.standard_normal(shape), rng.standard_normal(shape), *[np.asarray((rng.random(shape) + 0.1) / 4**k) for k in range(states)]]
+
+
 def _register_step(made: StepFormula, example: Sequence[float], flagged: Sequence[dict[str, Any]], doc: str) -> None:
-    name, inputs, flags = f"{made.name}_step", ("p", "g", *made.states, "numbers"), made.flags
+    name, inputs, flags, states = f"{made.name}_step", ("p", "g", *made.states, "numbers"), made.flags, len(made.states)
     keywords = {"maximize": False, "decay": NONE} | dict.fromkeys(flags, False)
 
     def variant(given: dict[str, Any]) -> tuple[Any, ...]:
@@ -86,29 +91,22 @@ def _register_step(made: StepFormula, example: Sequence[float], flagged: Sequenc
             )
         return Spec(tuple(p.shape), p.dtype)
 
-    def drawn(rng: np.random.Generator, shape: tuple[int, ...]) -> list[np.ndarray]:
-        return [
-            rng.standard_normal(shape),
-            rng.standard_normal(shape),
-            *[np.asarray((rng.random(shape) + 0.1) / 4**k) for k in range(len(made.states))],
-        ]
-
     numbers = np.array(made.row([2.0] + [0.5] * (len(made.scalars) - 1), example, 0.1, NONE)[1], np.float64)
 
     def samples(rng: np.random.Generator) -> list[Sample]:
-        found = [Sample(*drawn(rng, (3, 5)), numbers, decay=k, maximize=k == COUPLED, **given) for k, given in enumerate(flagged)]
-        found.append(Sample(*drawn(rng, ()), numbers, decay=DECOUPLED, **flagged[0]))
+        found = [Sample(*_draw(rng, (3, 5), states), numbers, decay=k, maximize=k == COUPLED, **given) for k, given in enumerate(flagged)]
+        found.append(Sample(*_draw(rng, (), states), numbers, decay=DECOUPLED, **flagged[0]))
         if not made.states:  # blocks and their ends are alike for all formulas: the shortest walks them
-            found += [Sample(*drawn(rng, n), numbers, **flagged[0]) for n in ((1100,), (0,))]
+            found += [Sample(*_draw(rng, n, states), numbers, **flagged[0]) for n in ((1100,), (0,))]
         return found
 
     def sizes(rng: np.random.Generator) -> list[Sample]:
         p = rng.standard_normal((4096, 4096))
-        return [Sample(*[p] * (2 + len(made.states)), numbers, **flagged[0])]
+        return [Sample(*[p] * (2 + states), numbers, **flagged[0])]
 
     def work(p: Any, *rest: Any, **_: Any) -> Work:
         n = math.prod(p.shape)
-        return Work(4 * n * (1 + len(made.states)), n * p.dtype.itemsize * (3 + 2 * len(made.states)))
+        return Work(4 * n * (1 + states), n * p.dtype.itemsize * (3 + 2 * states))
 
     arguments = (inputs, (), keywords)
     op(

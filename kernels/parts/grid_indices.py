@@ -1,4 +1,4 @@
-"""Kernels over images: which elements a program works on and where they lie, whether that needs 64 bits, the sizes of windows that slide over them."""
+"""Indices of kernels over images: the elements that a program works on, where they lie, and whether that needs 64 bits."""
 
 from __future__ import annotations
 
@@ -108,32 +108,3 @@ def tile(shape: tuple[int, ...], last: bool = False, elements: int = ELEMENTS) -
 def long_offsets(*arrays: CudaArray) -> bool:
     """Whether offsets into one of them can pass 32 bits."""
     return any(sum(abs(s) * (n - 1) for s, n in zip(a.strides, a.shape, strict=True)) >= 1 << 31 for a in arrays)
-
-
-class Windows(NamedTuple):
-    """Windows of (kh, kw) cells that slide over images (H, W): OH rows and OW columns of them, and their steps, padding and dilation."""
-
-    height: int
-    width: int
-    rows: int  # OH
-    cols: int  # OW
-    kh: int
-    kw: int
-    sh: int
-    sw: int
-    ph: int
-    pw: int
-    dh: int
-    dw: int
-
-    @property
-    def quarters(self) -> bool:
-        """Whether it is the common 2 x 2 windows side by side."""
-        return (self.kh, self.kw, self.sh, self.sw, self.ph, self.pw, self.dh, self.dw) == (2, 2, 2, 2, 0, 0, 1, 1) and (
-            2 * self.rows <= self.height and 2 * self.cols <= self.width
-        )
-
-    @property
-    def apart(self) -> bool:
-        """Whether no two windows share a cell."""
-        return self.sh > (self.kh - 1) * self.dh and self.sw > (self.kw - 1) * self.dw

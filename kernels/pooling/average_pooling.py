@@ -15,7 +15,7 @@ from tritensor.ground.errors import ShapeError
 from tritensor.kernels.parts import maths
 from tritensor.kernels.parts.cpu.blocks import widened
 from tritensor.kernels.parts.grid_indices import long_offsets, memory_at, place_of, tile, tile_of
-from tritensor.kernels.parts.sliding_windows import add_windows, read_windows
+from tritensor.kernels.parts.indices.sliding_windows import add_windows, read_windows
 from tritensor.kernels.parts.view_arithmetic import is_channels_last
 from tritensor.kernels.pooling import cpu, samples, windows
 from tritensor.kernels.pooling.max_pooling import work

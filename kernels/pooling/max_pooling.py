@@ -15,8 +15,8 @@ from tritensor.ground import dtypes
 from tritensor.ground.errors import DTypeError, ShapeError
 from tritensor.kernels.parts.cpu.blocks import widened
 from tritensor.kernels.parts.grid_indices import long_offsets, memory_at, place, place_of, positions, tile, tile_of
+from tritensor.kernels.parts.indices.sliding_windows import cells_read, read_windows
 from tritensor.kernels.parts.launch_rules import cdiv
-from tritensor.kernels.parts.sliding_windows import cells_read, read_windows
 from tritensor.kernels.parts.view_arithmetic import is_channels_last
 from tritensor.kernels.pooling import cpu, samples, windows
 from tritensor.kernels.pooling.windows import Sizes, Windows, check_windows, pooling_windows

@@ -9,8 +9,8 @@ import pytest
 import tritensor.kernels  # noqa: F401  (fills the table)
 from tritensor.autograd.engine import grad
 from tritensor.ground.errors import DTypeError, ShapeError
+from tritensor.kernels.convolution import columns, llvm_types
 from tritensor.kernels.convolution import convolution as conv2d
-from tritensor.kernels.convolution import cpu
 from tritensor.kernels.convolution.gpu import pixel_indices
 from tritensor.ops.table import ops
 from tritensor.tensor.core import Tensor
@@ -111,8 +111,8 @@ def test_blocks_of_rows(monkeypatch, batch, attrs):
     x, w = rng.standard_normal((batch, 3, 12, 9)), rng.standard_normal((2, 3, 3, 3))
     g = rng.standard_normal(direct(x, w, **attrs).shape)
     whole = conv2d.cpu_forward(x, w, **attrs), conv2d.weight_cpu(x, g, kernel_size=(3, 3), **attrs)
-    monkeypatch.setattr(cpu, "_BLOCK", 1)  # as few rows at a time as there can be
-    monkeypatch.setattr(cpu, "_KEEP", 0)  # and no buffer kept
+    monkeypatch.setattr(columns, "_BLOCK", 1)  # as few rows at a time as there can be
+    monkeypatch.setattr(llvm_types, "_KEEP", 0)  # and no buffer kept
     np.testing.assert_allclose(conv2d.cpu_forward(x, w, **attrs), whole[0], rtol=1e-12, atol=1e-12)
     np.testing.assert_allclose(conv2d.weight_cpu(x, g, kernel_size=(3, 3), **attrs), whole[1], rtol=1e-10, atol=1e-10)
 
