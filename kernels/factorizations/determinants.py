@@ -34,10 +34,6 @@ def _det_cpu(a: np.ndarray) -> np.ndarray:
         return np.asarray(np.linalg.det(a))
 
 
-def _det_rule(g: Any, a: Any) -> Any:
-    return ops.mul(_factor(g), ops.cofactors(a))
-
-
 def _samples(rng: np.random.Generator) -> list[Sample]:
     def a(*size: int) -> np.ndarray:
         return rng.standard_normal(size) + np.eye(size[-1])
@@ -47,7 +43,10 @@ def _samples(rng: np.random.Generator) -> list[Sample]:
     ]
 
 
-op("det", _det, cpu=_det_cpu, shape=_scalars("det"), rule=_det_rule, samples=_samples, host=True, dtypes=NUMBERS, doc="Determinants.")
+op(
+    "det", _det, cpu=_det_cpu, shape=_scalars("det"), samples=_samples, host=True, dtypes=NUMBERS, doc="Determinants.",
+    rule=lambda g, a: ops.mul(_factor(g), ops.cofactors(a)),
+)  # fmt: skip
 
 
 # cofactors: y = det(a) a^-T, which is a polynomial of a's elements and exists where the inverse does not

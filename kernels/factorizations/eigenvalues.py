@@ -96,18 +96,15 @@ def _eigvalsh(a: np.ndarray, *, upper: bool) -> np.ndarray:
     return np.linalg.eigvalsh(a, "U" if upper else "L")
 
 
-def _eigvalsh_shape(a: Any, *, upper: bool) -> Spec:
-    return _eigh_shape(a, upper=upper)[0]
-
-
 def _eigvalsh_rule(g: Any, a: Any, upper: bool) -> Any:
     vectors = ops.eigh(a, upper=upper)[1]
     return ops.matmul(ops.mul(vectors, columns(g)), adjoint(vectors))
 
 
 op(
-    "eigvalsh", _eigvalsh, cpu=converging("eigvalsh", _eigvalsh), shape=_eigvalsh_shape, rule=_eigvalsh_rule, outputs=("values",),
+    "eigvalsh", _eigvalsh, cpu=converging("eigvalsh", _eigvalsh), rule=_eigvalsh_rule, outputs=("values",),
     samples=_eigh_samples, host=True, holomorphic=False, dtypes=NUMBERS, doc="Eigenvalues of Hermitian matrices.",
+    shape=lambda a, *, upper: _eigh_shape(a, upper=upper)[0],
 )  # fmt: skip
 
 
@@ -158,10 +155,6 @@ def _eigvals(a: np.ndarray) -> np.ndarray:
     return np.linalg.eigvals(a) + 0j
 
 
-def _eigvals_shape(a: Any) -> Spec:
-    return _eig_shape(a)[0]
-
-
 def _eigvals_rule(g: Any, a: Any) -> Any:
     """V^-H diag(g) V^H; with both by eig, whose order of eigenvalues is that of eigvals."""
     vectors = ops.eig(a)[1]
@@ -169,6 +162,7 @@ def _eigvals_rule(g: Any, a: Any) -> Any:
 
 
 op(
-    "eigvals", _eigvals, cpu=converging("eigvals", _eigvals), shape=_eigvals_shape, rule=_eigvals_rule, outputs=("values",), samples=_eig_samples,
+    "eigvals", _eigvals, cpu=converging("eigvals", _eigvals), rule=_eigvals_rule, outputs=("values",), samples=_eig_samples,
     host=True, holomorphic=False, dtypes=NUMBERS, doc="Eigenvalues of square matrices.",
+    shape=lambda a: _eig_shape(a)[0],
 )  # fmt: skip

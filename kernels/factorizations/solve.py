@@ -42,10 +42,6 @@ def _solve(a: np.ndarray, b: np.ndarray) -> tuple[np.ndarray, np.ndarray]:
     return x, info
 
 
-def _solve_cpu(a: np.ndarray, b: np.ndarray) -> tuple[np.ndarray, np.ndarray]:
-    return each_or_all(_solved, first_zero_pivot, a, b)
-
-
 def _solve_shape(a: Any, b: Any) -> tuple[Spec, Spec]:
     refuse_matrix("solve", a, square=True)
     refuse_shape("solve", b, label="B")
@@ -80,8 +76,9 @@ def _solve_samples(rng: np.random.Generator) -> list[Sample]:
 
 
 op(
-    "solve", _solve, cpu=_solve_cpu, shape=_solve_shape, rule=(_solve_rule_a, _solve_rule_b), outputs=("x", "info"), samples=_solve_samples, host=True,
+    "solve", _solve, shape=_solve_shape, rule=(_solve_rule_a, _solve_rule_b), outputs=("x", "info"), samples=_solve_samples, host=True,
     dtypes=NUMBERS, doc="x with a x = b.",
+    cpu=lambda a, b: each_or_all(_solved, first_zero_pivot, a, b),
 )  # fmt: skip
 
 

@@ -52,10 +52,6 @@ def shape(weight: Any, index: Any, edges: Any, scale: Any = None, *, padding_idx
     return Spec(_shape("embedding_bag", weight, index, edges, scale, padding_idx), weight.dtype)
 
 
-def tops_shape(weight: Any, index: Any, edges: Any, *, padding_idx: int | None = None, length: int | None = None) -> Spec:
-    return Spec(_shape("bag_tops", weight, index, edges, None, padding_idx), _INT64)
-
-
 def _as_given(index: Any, length: int | None) -> Any:
     """The indices in rows of one bag each, as the caller may have given them: what is said of a bad one names its row and place."""
     return index if length is None else index.reshape((index.size // length, length))
@@ -375,10 +371,6 @@ def samples(rng: np.random.Generator) -> list[Sample]:
     return [*plain, *scaled, Sample(rng.standard_normal((5, 1)), rng.integers(0, 5, 90), np.array([0]), padding_idx=None)]
 
 
-def tops_samples(rng: np.random.Generator) -> list[Sample]:
-    return [Sample(w, i, e, padding_idx=p) for w, i, e, p in _calls(rng)]
-
-
 def sizes(rng: np.random.Generator) -> list[Sample]:
     return [Sample(rng.standard_normal((10000, 64)), rng.integers(0, 10000, 16384), np.arange(0, 16385, 16), padding_idx=None)]
 
@@ -402,7 +394,9 @@ op(
     "`length`: how many indices each bag was given in, for what is said of a bad one.",
 )  # fmt: skip
 op(
-    "bag_tops", tops_reference, cpu=tops_cpu, shape=tops_shape, forward=tops_forward, differentiable=False, samples=tops_samples, sizes=sizes,
+    "bag_tops", tops_reference, cpu=tops_cpu, forward=tops_forward, differentiable=False, sizes=sizes,
     work=tops_work, reports=True,
     doc="Which row among those that index[edges[b]:edges[b + 1]] names has the largest element of each column, the first of equal ones; -1 in an empty bag.",
+    shape=lambda weight, index, edges, *, padding_idx=None, length=None: Spec(_shape("bag_tops", weight, index, edges, None, padding_idx), _INT64),
+    samples=lambda rng: [Sample(w, i, e, padding_idx=p) for w, i, e, p in _calls(rng)],
 )  # fmt: skip

@@ -366,16 +366,10 @@ def _index_assign_forward(
         write(x, _put_in_copy(x, value, indices, dims, front, False, watching))
 
 
-def _index_assign_shape(x: Any, value: Any, *indices: Any, dims: tuple[int, ...], front: bool, called: str = "setitem") -> Spec:
-    return _index_put_shape(x, value, *indices, dims=dims, front=front, called=called)
-
-
-def _index_assign_samples(rng: np.random.Generator) -> list[Sample]:
-    return [Sample(*s.inputs, dims=s.attrs["dims"], front=s.attrs["front"]) for s in _index_put_samples(rng)]
-
-
 op(
-    "index_assign", _index_assign, cpu=_index_assign_cpu, shape=_index_assign_shape, forward=_index_assign_forward, samples=_index_assign_samples,
+    "index_assign", _index_assign, cpu=_index_assign_cpu, forward=_index_assign_forward,
     dtypes=FLOATS, mutates=("x",), differentiable=False, reports=True,
     doc="Write `value` into x itself at integer arrays along `dims`; of equal positions the last one stays.",
+    shape=lambda x, value, *indices, dims, front, called='setitem': _index_put_shape(x, value, *indices, dims=dims, front=front, called=called),
+    samples=lambda rng: [Sample(*s.inputs, dims=s.attrs["dims"], front=s.attrs["front"]) for s in _index_put_samples(rng)],
 )  # fmt: skip

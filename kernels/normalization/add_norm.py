@@ -97,19 +97,6 @@ def _shape(x: Any, residual: Any, weight: Any = None, bias: Any = None, *, eps: 
     return y, Spec(x.shape, x.dtype), mean, rstd
 
 
-def _forward(
-    x: CudaArray, residual: CudaArray, weight: CudaArray | None = None, bias: CudaArray | None = None, *, eps: float = 1e-5, axes: int = 1
-) -> Arrays:
-    return _forward_of(x, residual, weight, bias, eps, axes, True)
-
-
-def _backward(
-    g: Arrays, total: CudaArray, weight: CudaArray | None, bias: CudaArray | None, mean: CudaArray, rstd: CudaArray, axes: int,
-    needs: tuple[bool, ...],
-) -> Arrays:  # fmt: skip
-    return _backward_of(g, total, weight, bias, mean, rstd, axes, needs)
-
-
 def _reference(
     x: np.ndarray, residual: np.ndarray, weight: np.ndarray | None = None, bias: np.ndarray | None = None, *, eps: float = 1e-5, axes: int = 1
 ) -> Arrays:  # fmt: skip
@@ -124,16 +111,6 @@ def _cpu(
     total = x + residual
     y, mean, rstd = rows_cpu.forward(total, weight, bias, eps, axes, True)
     return y, total, mean, rstd
-
-
-def _cpu_backward(
-    g: Arrays, total: np.ndarray, weight: Any, bias: Any, mean: np.ndarray, rstd: np.ndarray, axes: int, needs: tuple[bool, ...]
-) -> Arrays:
-    return _host_backward_of(g, total, weight, bias, mean, rstd, axes, needs)
-
-
-def _rule(g: Arrays, total: Any, weight: Any, bias: Any, eps: float, axes: int, needs: tuple[bool, ...]) -> Arrays:
-    return _rule_of(layer_norm._rule, g, total, (weight, bias), eps, axes, needs)
 
 
 def _gradient_scales(g: Arrays, inputs: Arrays, attrs: dict[str, Any]) -> Arrays:
@@ -167,9 +144,13 @@ def _work(x: Any, residual: Any, weight: Any = None, bias: Any = None, **attrs: 
 
 
 op(
-    "add_layer_norm", _reference, cpu=_cpu, shape=_shape, forward=_forward, rule=_rule, backward=_backward, cpu_backward=_cpu_backward,
+    "add_layer_norm", _reference, cpu=_cpu, shape=_shape,
     outputs=("y", "total", "mean", "rstd"), residuals=("mean", "rstd"), samples=_samples, sizes=_sizes, work=_work,
     condition=("measured", _gradient_scales, "stored"), autocast="float32",
+    forward=lambda x, residual, weight=None, bias=None, *, eps=1e-5, axes=1: _forward_of(x, residual, weight, bias, eps, axes, True),
+    backward=lambda g, total, weight, bias, mean, rstd, axes, needs: _backward_of(g, total, weight, bias, mean, rstd, axes, needs),
+    cpu_backward=lambda g, total, weight, bias, mean, rstd, axes, needs: _host_backward_of(g, total, weight, bias, mean, rstd, axes, needs),
+    rule=lambda g, total, weight, bias, eps, axes, needs: _rule_of(layer_norm._rule, g, total, (weight, bias), eps, axes, needs),
 )  # fmt: skip
 
 
@@ -182,14 +163,6 @@ def _rms_shape(x: Any, residual: Any, weight: Any = None, *, eps: float = 1e-5, 
     return y, Spec(x.shape, x.dtype), rstd
 
 
-def _rms_forward(x: CudaArray, residual: CudaArray, weight: CudaArray | None = None, *, eps: float = 1e-5, axes: int = 1) -> Arrays:
-    return _forward_of(x, residual, weight, None, eps, axes, False)
-
-
-def _rms_backward(g: Arrays, total: CudaArray, weight: CudaArray | None, rstd: CudaArray, axes: int, needs: tuple[bool, ...]) -> Arrays:
-    return _backward_of(g, total, weight, None, None, rstd, axes, needs)
-
-
 def _rms_reference(x: np.ndarray, residual: np.ndarray, weight: np.ndarray | None = None, *, eps: float = 1e-5, axes: int = 1) -> Arrays:
     """(y, total): total = x + residual, y = total / sqrt(mean(total^2) + eps) * weight over the last `axes` dims; also rstd."""
     y, rstd = rms_norm.reference(x + residual, weight, eps=eps, axes=axes)
@@ -200,14 +173,6 @@ def _rms_cpu(x: np.ndarray, residual: np.ndarray, weight: np.ndarray | None = No
     total = x + residual
     y, _, rstd = rows_cpu.forward(total, weight, None, eps, axes, False)
     return y, total, rstd
-
-
-def _rms_cpu_backward(g: Arrays, total: np.ndarray, weight: Any, rstd: np.ndarray, axes: int, needs: tuple[bool, ...]) -> Arrays:
-    return _host_backward_of(g, total, weight, None, None, rstd, axes, needs)
-
-
-def _rms_rule(g: Arrays, total: Any, weight: Any, eps: float, axes: int, needs: tuple[bool, ...]) -> Arrays:
-    return _rule_of(rms_norm._rule, g, total, (weight,), eps, axes, needs)
 
 
 def _rms_gradient_scales(g: Arrays, inputs: Arrays, attrs: dict[str, Any]) -> Arrays:
@@ -239,7 +204,11 @@ def _rms_work(x: Any, residual: Any, weight: Any = None, **attrs: Any) -> Work:
 
 
 op(
-    "add_rms_norm", _rms_reference, cpu=_rms_cpu, shape=_rms_shape, forward=_rms_forward, rule=_rms_rule, backward=_rms_backward,
-    cpu_backward=_rms_cpu_backward, outputs=("y", "total", "rstd"), residuals=("rstd",), samples=_rms_samples, sizes=_rms_sizes,
+    "add_rms_norm", _rms_reference, cpu=_rms_cpu, shape=_rms_shape,
+    outputs=("y", "total", "rstd"), residuals=("rstd",), samples=_rms_samples, sizes=_rms_sizes,
     work=_rms_work, condition=("measured", _rms_gradient_scales, "stored"), autocast="float32", borrows=("weight", "total"),
+    forward=lambda x, residual, weight=None, *, eps=1e-5, axes=1: _forward_of(x, residual, weight, None, eps, axes, False),
+    backward=lambda g, total, weight, rstd, axes, needs: _backward_of(g, total, weight, None, None, rstd, axes, needs),
+    cpu_backward=lambda g, total, weight, rstd, axes, needs: _host_backward_of(g, total, weight, None, None, rstd, axes, needs),
+    rule=lambda g, total, weight, eps, axes, needs: _rule_of(rms_norm._rule, g, total, (weight,), eps, axes, needs),
 )  # fmt: skip

@@ -166,12 +166,6 @@ def _backward(
     return dx, *vector_gradients(sums, var, weight, bias, eps, needs[1:])  # type: ignore[arg-type]
 
 
-def _given_forward(
-    x: CudaArray, mean: CudaArray, var: CudaArray, weight: CudaArray | None = None, bias: CudaArray | None = None, *, eps: float = 1e-5
-) -> CudaArray:
-    return _normalised(x, mean, var, weight, bias, eps)
-
-
 # dx = g w / sqrt(var + eps)
 @triton.jit
 def _scaled(g, var, index, eps):
@@ -370,14 +364,6 @@ def _follow_samples(rng: np.random.Generator) -> list[Sample]:
     ]
 
 
-def _follow_sizes(rng: np.random.Generator) -> list[Sample]:
-    return [Sample(*[0.5 + rng.random(2048) for _ in range(4)], momentum=0.1, correction=1.0)]
-
-
-def _follow_work(running_mean: Any, running_var: Any, mean: Any, var: Any, **attrs: Any) -> Work:
-    return Work(6 * mean.size, 2 * mean.size * (2 * running_mean.dtype.itemsize + mean.dtype.itemsize))
-
-
 def _sizes(rng: np.random.Generator) -> list[Sample]:
     return [
         Sample(rng.standard_normal(s), rng.standard_normal(s[1]), rng.standard_normal(s[1]), eps=1e-5)
@@ -389,14 +375,6 @@ def _given_sizes(rng: np.random.Generator) -> list[Sample]:
     c = 64
     vectors = rng.standard_normal(c), 0.5 + rng.random(c), rng.standard_normal(c), rng.standard_normal(c)
     return [Sample(rng.standard_normal((128, c, 32, 32)), *vectors, eps=1e-5)]
-
-
-def _work(x: Any, *vectors: Any, **attrs: Any) -> Work:
-    return Work(8 * x.size, 3 * x.size * x.dtype.itemsize)
-
-
-def _given_work(x: Any, *vectors: Any, **attrs: Any) -> Work:
-    return Work(2 * x.size, 2 * x.size * x.dtype.itemsize)
 
 
 def reference(x: np.ndarray, weight: np.ndarray | None = None, bias: np.ndarray | None = None, *, eps: float = 1e-5) -> Arrays:
@@ -414,17 +392,22 @@ def given_reference(
 
 op(
     "batch_norm", reference, cpu=channels_cpu.forward, shape=_shape, forward=_forward, rule=_rule, backward=_backward,
-    cpu_backward=channels_cpu.backward, outputs=("y", "mean", "var"), layout="images", samples=samples, sizes=_sizes, work=_work, condition=("measured", _gradient_scales),
+    cpu_backward=channels_cpu.backward, outputs=("y", "mean", "var"), layout="images", samples=samples, sizes=_sizes, condition=("measured", _gradient_scales),
     borrows=("bias",),
+    work=lambda x, *vectors, **attrs: Work(8 * x.size, 3 * x.size * x.dtype.itemsize),
 )  # fmt: skip
 op(
-    "batch_norm_by", given_reference, cpu=channels_cpu.given_forward, shape=_given_shape, forward=_given_forward, rule=_given_rule,
-    backward=_given_backward, cpu_backward=channels_cpu.given_backward, layout="images", samples=_given_samples, sizes=_given_sizes, work=_given_work,
+    "batch_norm_by", given_reference, cpu=channels_cpu.given_forward, shape=_given_shape, rule=_given_rule,
+    backward=_given_backward, cpu_backward=channels_cpu.given_backward, layout="images", samples=_given_samples, sizes=_given_sizes,
     borrows=("bias",), condition=("measured", _given_scales),
+    forward=lambda x, mean, var, weight=None, bias=None, *, eps=1e-5: _normalised(x, mean, var, weight, bias, eps),
+    work=lambda x, *vectors, **attrs: Work(2 * x.size, 2 * x.size * x.dtype.itemsize),
 )  # fmt: skip
 op(
     "follow_statistics", _follow_reference,
-    cpu=_follow_cpu, shape=_follow_shape, forward=_follow_forward, samples=_follow_samples, sizes=_follow_sizes,
-    work=_follow_work, mutates=("running_mean", "running_var"), differentiable=False,
+    cpu=_follow_cpu, shape=_follow_shape, forward=_follow_forward, samples=_follow_samples,
+    mutates=("running_mean", "running_var"), differentiable=False,
     doc="Running statistics become (1 - momentum) running + momentum new, the variance's new one times `correction`, in one launch.",
+    sizes=lambda rng: [Sample(*[0.5 + rng.random(2048) for _ in range(4)], momentum=0.1, correction=1.0)],
+    work=lambda running_mean, running_var, mean, var, **attrs: Work(6 * mean.size, 2 * mean.size * (2 * running_mean.dtype.itemsize + mean.dtype.itemsize)),
 )  # fmt: skip

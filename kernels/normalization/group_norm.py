@@ -40,10 +40,6 @@ def _split(shape: tuple[int, ...], groups: int) -> tuple[int, int, int, int]:
     return shape[0], groups, shape[1] // groups, math.prod(shape[2:])
 
 
-def _shape(x: Any, weight: Any = None, bias: Any = None, *, groups: int, eps: float = 1e-5) -> tuple[Spec, Spec, Spec]:
-    return specs("group_norm", x, weight, bias, groups)
-
-
 def specs(name: str, x: Any, weight: Any, bias: Any, groups: int) -> tuple[Spec, Spec, Spec]:
     """Those of y, mean and variance; raises for what does not fit."""
     refuse_kind(name, x.dtype, ("float",))
@@ -92,10 +88,6 @@ def _mean_and_variance(n, mean, m2, count):
     return mean, maths.div(m2, count.to(m2.dtype))
 
 
-def _forward(x: CudaArray, weight: CudaArray | None = None, bias: CudaArray | None = None, *, groups: int, eps: float = 1e-5) -> Arrays:
-    return normalised(x, weight, bias, groups, eps, FORWARD[weight is not None, bias is not None])
-
-
 def normalised(x: CudaArray, weight: Any, bias: Any, groups: int, eps: float, formula: Any) -> Arrays:
     """(y, mean, var): y as the formula has it of x, mean, variance, and weight and bias where they are given."""
     kept = dtypes.accumulator(x.dtype)
@@ -129,12 +121,6 @@ def _scaled_pair(s, sc, var, index):
 @triton.jit
 def _reciprocal_root(var, eps):
     return maths.rsqrt(var + eps)
-
-
-def _backward(
-    g: CudaArray, x: CudaArray, weight: Any, bias: Any, mean: CudaArray, var: CudaArray, groups: int, eps: float, needs: tuple[bool, ...]
-) -> Arrays:
-    return gradients(g, x, weight, bias, mean, var, groups, eps, needs, None)
 
 
 def gradients(
@@ -228,10 +214,6 @@ def _sizes(rng: np.random.Generator) -> list[Sample]:
     ]
 
 
-def _work(x: Any, weight: Any = None, bias: Any = None, **attrs: Any) -> Work:
-    return Work(8 * x.size, 3 * x.size * x.dtype.itemsize)
-
-
 def reference(x: np.ndarray, weight: np.ndarray | None = None, bias: np.ndarray | None = None, *, groups: int, eps: float = 1e-5) -> Arrays:
     """(x - mean) / sqrt(var + eps) * weight + bias, mean and variance (of n) those of each instance's groups of channels; also those two."""
     grouped = x.reshape(_split(x.shape, groups))
@@ -241,7 +223,11 @@ def reference(x: np.ndarray, weight: np.ndarray | None = None, bias: np.ndarray 
 
 
 op(
-    "group_norm", reference, cpu=groups_cpu.forward, shape=_shape, forward=_forward, rule=_rule, backward=_backward,
-    cpu_backward=groups_cpu.backward, outputs=("y", "mean", "var"), residuals=("mean", "var"), layout="images", samples=_samples, sizes=_sizes, work=_work,
+    "group_norm", reference, cpu=groups_cpu.forward, rule=_rule,
+    cpu_backward=groups_cpu.backward, outputs=("y", "mean", "var"), residuals=("mean", "var"), layout="images", samples=_samples, sizes=_sizes,
     borrows=("bias",), condition=("measured", _gradient_scales),
+    shape=lambda x, weight=None, bias=None, *, groups, eps=1e-5: specs("group_norm", x, weight, bias, groups),
+    forward=lambda x, weight=None, bias=None, *, groups, eps=1e-5: normalised(x, weight, bias, groups, eps, FORWARD[weight is not None, bias is not None]),
+    backward=lambda g, x, weight, bias, mean, var, groups, eps, needs: gradients(g, x, weight, bias, mean, var, groups, eps, needs, None),
+    work=lambda x, weight=None, bias=None, **attrs: Work(8 * x.size, 3 * x.size * x.dtype.itemsize),
 )  # fmt: skip

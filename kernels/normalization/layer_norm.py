@@ -29,10 +29,6 @@ def _shape(x: Any, weight: Any = None, bias: Any = None, *, eps: float = 1e-5, a
     return Spec(x.shape, x.dtype), Spec(rows, acc_type), Spec(rows, acc_type)
 
 
-def _forward(x: CudaArray, weight: CudaArray | None = None, bias: CudaArray | None = None, *, eps: float = 1e-5, axes: int = 1) -> Any:
-    return forward_rows(x, weight, bias, eps, axes, tile(x, axes))
-
-
 def _backward(
     g: CudaArray, x: CudaArray, weight: CudaArray | None, bias: CudaArray | None, mean: CudaArray, rstd: CudaArray, axes: int,
     needs: tuple[bool, ...],
@@ -48,12 +44,6 @@ def reference(
     lead = x.shape[: x.ndim - axes]
     mean, var = moments_of(x, tuple(range(len(lead), x.ndim)))
     return normalise(x, mean, var, weight, bias, eps), mean.reshape(lead), 1 / np.sqrt(var + eps).reshape(lead)
-
-
-def _cpu(
-    x: np.ndarray, weight: np.ndarray | None = None, bias: np.ndarray | None = None, *, eps: float = 1e-5, axes: int = 1
-) -> tuple[Any, Any, Any]:
-    return rows_cpu.forward(x, weight, bias, eps, axes, True)
 
 
 def _rule(g: Any, x: Any, weight: Any, bias: Any, eps: float, axes: int, needs: tuple[bool, ...]) -> tuple[Any, Any, Any]:
@@ -111,12 +101,11 @@ def _sizes(rng: np.random.Generator) -> list[Sample]:
     ]
 
 
-def _work(x: Any, weight: Any = None, bias: Any = None, **attrs: Any) -> Work:
-    return Work(8 * x.size, 2 * x.size * x.dtype.itemsize)
-
-
 op(
-    "layer_norm", reference, cpu=_cpu, shape=_shape, forward=_forward, rule=_rule, backward=_backward, cpu_backward=rows_cpu.backward,
-    outputs=("y", "mean", "rstd"), residuals=("mean", "rstd"), samples=samples, sizes=_sizes, work=_work,
+    "layer_norm", reference, shape=_shape, rule=_rule, backward=_backward, cpu_backward=rows_cpu.backward,
+    outputs=("y", "mean", "rstd"), residuals=("mean", "rstd"), samples=samples, sizes=_sizes,
     condition=("measured", _gradient_scales),
+    forward=lambda x, weight=None, bias=None, *, eps=1e-5, axes=1: forward_rows(x, weight, bias, eps, axes, tile(x, axes)),
+    cpu=lambda x, weight=None, bias=None, *, eps=1e-5, axes=1: rows_cpu.forward(x, weight, bias, eps, axes, True),
+    work=lambda x, weight=None, bias=None, **attrs: Work(8 * x.size, 2 * x.size * x.dtype.itemsize),
 )  # fmt: skip

@@ -92,16 +92,10 @@ def _samples(rng: np.random.Generator) -> list[Sample]:
     ]
 
 
-def _sizes(rng: np.random.Generator) -> list[Sample]:
-    return [Sample(rng.standard_normal((r, n)), rng.standard_normal(n), eps=1e-5, axes=1) for r, n in ((8192, 768), (4096, 4096))]
-
-
-def _work(x: Any, weight: Any = None, **attrs: Any) -> Work:
-    return Work(5 * x.size, 2 * x.size * x.dtype.itemsize)
-
-
 op(
     "rms_norm", reference, cpu=_cpu, shape=_shape, forward=_forward, rule=_rule, backward=_backward, cpu_backward=_cpu_backward,
-    outputs=("y", "rstd"), residuals=("rstd",), samples=_samples, sizes=_sizes, work=_work, condition=("measured", _gradient_scales),
+    outputs=("y", "rstd"), residuals=("rstd",), samples=_samples, condition=("measured", _gradient_scales),
     borrows=("x", "weight"),
+    sizes=lambda rng: [Sample(rng.standard_normal((r, n)), rng.standard_normal(n), eps=1e-5, axes=1) for r, n in ((8192, 768), (4096, 4096))],
+    work=lambda x, weight=None, **attrs: Work(5 * x.size, 2 * x.size * x.dtype.itemsize),
 )  # fmt: skip

@@ -235,14 +235,6 @@ def samples(rng: np.random.Generator) -> list[Sample]:
     ]
 
 
-def _sizes(rng: np.random.Generator) -> list[Sample]:
-    return [Sample(rng.standard_normal(s), dim=1) for s in ((32768, 256), (8192, 4096), (1024, 65536), (2048, 50257))]
-
-
-def _work(x: Any, *, dim: int) -> Work:
-    return Work(5 * x.size, 2 * x.size * x.dtype.itemsize)
-
-
 def _log_condition(x: np.ndarray, *, dim: int) -> np.ndarray:
     """|x - max| + 1: the log of a sum near 1 keeps that sum's rounding, of the size of 1, however small it is itself."""
     return np.abs(x - x.max(axis=dim, keepdims=True, initial=-np.inf)) + 1
@@ -271,7 +263,9 @@ def _register(name: str, log: bool, reference: Any, rule: Any, blocks: tuple[Cal
 
     op(
         name, reference, cpu=cpu, shape=shape, forward=forward, rule=(rule,), backward=(backward,), cpu_backward=(cpu_backward,),
-        samples=samples, sizes=_sizes, work=_work, condition=condition,
+        samples=samples, condition=condition,
+        sizes=lambda rng: [Sample(rng.standard_normal(s), dim=1) for s in ((32768, 256), (8192, 4096), (1024, 65536), (2048, 50257))],
+        work=lambda x, *, dim: Work(5 * x.size, 2 * x.size * x.dtype.itemsize),
     )  # fmt: skip
 
 

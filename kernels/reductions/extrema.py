@@ -381,20 +381,8 @@ def _truth_samples(rng: np.random.Generator) -> list[Sample]:
     ]
 
 
-def _index_result(dtype: np.dtype) -> tuple[np.dtype, ...]:
-    return (_I64,)
-
-
 def _both_results(dtype: np.dtype) -> tuple[np.dtype, ...]:
     return dtype, _I64
-
-
-def _truth_result(dtype: np.dtype) -> tuple[np.dtype, ...]:
-    return (_BOOL,)
-
-
-def _truth_state(dtype: np.dtype) -> tuple[np.dtype, ...]:
-    return (np.dtype(np.int32),)
 
 
 for _name, _reference, _ufunc, _combine, _identity, _what in (
@@ -410,7 +398,8 @@ for _end, _place_of, _both_of, _function, _combine, _walk, _identity, _what in (
 ):
     reduction(
         f"arg{_end}", _place_of, cpu=partial(_place_cpu, _function), map=_placed, combine=_combine, finish=_place, identity=_identity, walk=_walk, rule=None,
-        state=_placed_state, result=_index_result, needs_element=_what, ordered=True, dtypes=_ORDERED_DTYPES, samples=_flat_samples,
+        state=_placed_state, needs_element=_what, ordered=True, dtypes=_ORDERED_DTYPES, samples=_flat_samples,
+        result=lambda dtype: (_I64,),
     )  # fmt: skip
     reduction(
         f"{_end}_dim", _both_of, cpu=partial(_value_and_place_cpu, _function), map=_placed, combine=_combine, finish=_value_and_place, identity=_identity,
@@ -423,5 +412,7 @@ for _name, _reference, _ufunc, _combine, _start in (
 ):
     reduction(
         _name, _reference, cpu=partial(_truth_cpu, _ufunc), map=_true, combine=_combine, finish=_nonzero, identity=_start, rule=None,
-        state=_truth_state, result=_truth_result, kinds=NUMBERS, dtypes=_ORDERED_DTYPES, samples=_truth_samples,
+        kinds=NUMBERS, dtypes=_ORDERED_DTYPES, samples=_truth_samples,
+        result=lambda dtype: (_BOOL,),
+        state=lambda dtype: (np.dtype(np.int32),),
     )  # fmt: skip

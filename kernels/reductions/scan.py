@@ -126,18 +126,6 @@ def _forward(x: CudaArray, *, dim: int, reverse: bool = False) -> CudaArray:
     return scan_rows(x, axis, reverse, tiles_for("cumsum", x.shape, axis, x.dtype, limit=TILE, tile=TILE, size=_kept(x.dtype).itemsize))
 
 
-def _rule(g: Any, dim: int, reverse: bool) -> Any:
-    return ops.cumsum(g, dim=dim, reverse=not reverse)
-
-
-def _backward(g: CudaArray, dim: int, reverse: bool) -> CudaArray:
-    return _forward(g, dim=dim, reverse=not reverse)
-
-
-def _cpu_backward(g: np.ndarray, dim: int, reverse: bool) -> np.ndarray:
-    return _cumsum_cpu(g, dim=dim, reverse=not reverse)
-
-
 def samples(rng: np.random.Generator) -> list[Sample]:
     """Last dim, first, a middle one, backwards, and rows longer than a tile in either direction."""
     return [
@@ -151,6 +139,9 @@ def samples(rng: np.random.Generator) -> list[Sample]:
 
 
 op(
-    "cumsum", _cumsum, cpu=_cumsum_cpu, shape=_shape, forward=_forward, rule=(_rule,), backward=(_backward,), cpu_backward=(_cpu_backward,),
+    "cumsum", _cumsum, cpu=_cumsum_cpu, shape=_shape, forward=_forward,
     dtypes=("float16", "bfloat16", "float32", "float64", "int64", "uint8", "bool"), samples=samples, condition="absolute",
+    rule=(lambda g, dim, reverse: ops.cumsum(g, dim=dim, reverse=not reverse),),
+    backward=(lambda g, dim, reverse: _forward(g, dim=dim, reverse=not reverse),),
+    cpu_backward=(lambda g, dim, reverse: _cumsum_cpu(g, dim=dim, reverse=not reverse),),
 )  # fmt: skip

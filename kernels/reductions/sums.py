@@ -180,14 +180,6 @@ def _sum_rule(g: Any, x_shape: tuple[int, ...], dim: Any) -> Any:
     return stretch(g, x_shape, normal_dims("sum", dim, len(x_shape)))
 
 
-def _sum_backward(g: CudaArray, x_shape: tuple[int, ...], dim: Any) -> CudaArray:
-    return along(g, x_shape, normal_dims("sum", dim, len(x_shape)))
-
-
-def _sum_cpu_backward(g: np.ndarray, x_shape: tuple[int, ...], dim: Any) -> np.ndarray:
-    return along_host(g, x_shape, normal_dims("sum", dim, len(x_shape)))
-
-
 # d sum x^2 = 2 x
 def _squares_rule(g: Any, x: Any, dim: Any) -> Any:
     return ops.mul(stretch(ops.mul(g, 2.0), x.shape, normal_dims("sum_of_squares", dim, len(x.shape))), x)
@@ -434,13 +426,11 @@ def _work(x: Any, *, dim: Any, keepdim: bool = False) -> Work:
     return Work(x.size, x.size * x.dtype.itemsize)
 
 
-def _n(count: int) -> tuple[Any, ...]:
-    return (np.float64(count),)
-
-
 reduction(
-    "sum", _sum, cpu=_sum_cpu, map=value, combine=add, finish=None, identity=zero, rule=_sum_rule, backward=_sum_backward,
-    cpu_backward=_sum_cpu_backward, result=_sum_result, kinds=NUMBERS, samples=samples, sizes=_sizes, work=_work, condition="absolute",
+    "sum", _sum, cpu=_sum_cpu, map=value, combine=add, finish=None, identity=zero, rule=_sum_rule,
+    result=_sum_result, kinds=NUMBERS, samples=samples, sizes=_sizes, work=_work, condition="absolute",
+    backward=lambda g, x_shape, dim: along(g, x_shape, normal_dims("sum", dim, len(x_shape))),
+    cpu_backward=lambda g, x_shape, dim: along_host(g, x_shape, normal_dims("sum", dim, len(x_shape))),
 )  # fmt: skip
 reduction(
     "sum_of_squares", _sum_of_squares, cpu=_sum_of_squares_cpu, map=_square, combine=add, finish=None, identity=zero, rule=_squares_rule, backward=_squares_backward,
@@ -448,8 +438,9 @@ reduction(
 )  # fmt: skip
 reduction(
     "mean", _mean, cpu=_mean_cpu, map=value, combine=add, finish=maths.div, identity=zero, rule=_mean_rule, backward=_mean_backward,
-    cpu_backward=_mean_cpu_backward, scalars=_n, kinds=("float", "complex"), samples=samples, sizes=_sizes, work=_work,
+    cpu_backward=_mean_cpu_backward, kinds=("float", "complex"), samples=samples, sizes=_sizes, work=_work,
     condition="absolute",
+    scalars=lambda count: (np.float64(count),),
 )  # fmt: skip
 reduction(
     "prod", _prod, cpu=_prod_cpu, map=value, combine=multiply, finish=None, identity=lambda states: (1,), rule=_prod_rule, backward=_prod_backward,

@@ -154,10 +154,6 @@ def _stack_gradient(g: Array, dim: int, needs: tuple[bool, ...]) -> tuple[Array 
     return tuple([np.asarray(x) if isinstance(x, np.generic) else x for x in taken])
 
 
-def _stack_rule(g: Any, dim: int, needs: tuple[bool, ...]) -> tuple[Any, ...]:
-    return tuple([ops.index_view(g, index=(*(slice(None),) * dim, k)) if need else None for k, need in enumerate(needs)])
-
-
 def _stack_samples(rng: np.random.Generator) -> list[Sample]:
     return [
         Sample(rng.standard_normal((2, 3)), rng.standard_normal((2, 3)), rng.standard_normal((2, 3)), dim=0),
@@ -170,6 +166,7 @@ def _stack_samples(rng: np.random.Generator) -> list[Sample]:
 
 op(
     "stack", _stack, cpu=_stack_cpu, shape=_stack_shape, forward=_stack_forward, samples=_stack_samples, promote="same", dtypes=ANY,
-    rule=_stack_rule, backward=_stack_gradient, cpu_backward=_stack_gradient, layout="own",
+    backward=_stack_gradient, cpu_backward=_stack_gradient, layout="own",
     doc="Tensors of one shape joined along a new dimension.",
+    rule=lambda g, dim, needs: tuple([ops.index_view(g, index=(*(slice(None),) * dim, k)) if need else None for k, need in enumerate(needs)]),
 )  # fmt: skip

@@ -32,10 +32,6 @@ def _flip_cpu(x: np.ndarray, *, dims: tuple[int, ...]) -> np.ndarray:
     return np.array(x[_reversed(dims, x.ndim)])
 
 
-def _flip_shape(x: Any, *, dims: tuple[int, ...]) -> Spec:
-    return _same(x)
-
-
 def _flip_forward(x: CudaArray, *, dims: tuple[int, ...]) -> CudaArray:
     return assigned(allocate_result((x,), x.shape, x.dtype), x[_reversed(dims, x.ndim)])
 
@@ -50,11 +46,12 @@ def _flip_samples(rng: np.random.Generator) -> list[Sample]:
 
 
 op(
-    "flip", _flip, cpu=_flip_cpu, shape=_flip_shape, forward=_flip_forward, samples=_flip_samples, dtypes=ANY, layout="elementwise",
+    "flip", _flip, cpu=_flip_cpu, forward=_flip_forward, samples=_flip_samples, dtypes=ANY, layout="elementwise",
     rule=lambda g, dims: ops.flip(g, dims=dims),
     backward=lambda g, dims: _flip_forward(g, dims=dims),
     cpu_backward=lambda g, dims: _flip_cpu(g, dims=dims),
     doc="The elements in reverse order along `dims`.",
+    shape=lambda x, *, dims: _same(x),
 )  # fmt: skip
 
 

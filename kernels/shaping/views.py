@@ -312,10 +312,6 @@ def indexed_shape(shape: tuple[int, ...], index: tuple[Any, ...]) -> tuple[int, 
     return (*out, *shape[d:])
 
 
-def _index_view_shape(x: Any, *, index: tuple[Any, ...]) -> Spec:
-    return Spec(indexed_shape(x.shape, index), x.dtype)
-
-
 def _index_view_backward(g: np.ndarray, x_shape: tuple[int, ...], index: tuple[Any, ...]) -> np.ndarray:
     y = np.zeros(x_shape, g.dtype)
     y[index] = g
@@ -334,8 +330,9 @@ def _index_view_samples(rng: np.random.Generator) -> list[Sample]:
 
 
 op(
-    "index_view", _index_view, shape=_index_view_shape, samples=_index_view_samples, view=True, dtypes=ANY,
+    "index_view", _index_view, samples=_index_view_samples, view=True, dtypes=ANY,
     rule=lambda g, x_shape, index: ops.pad_view(g, shape=x_shape, index=index),
     cpu_backward=_index_view_backward,
     doc="Basic indexing: ints, slices with any step, new axes.",
+    shape=lambda x, *, index: Spec(indexed_shape(x.shape, index), x.dtype),
 )  # fmt: skip

@@ -58,14 +58,6 @@ def _sort_cpu(x: np.ndarray, *, dim: int, descending: bool = False) -> tuple[np.
     return cpu_order.from_rows(cpu_order.take_in_rows(rows, order), x.shape, dim), cpu_order.from_rows(order, x.shape, dim)
 
 
-def _argsort_cpu(x: np.ndarray, *, dim: int, descending: bool = False) -> np.ndarray:
-    return cpu_order.from_rows(cpu_order.stable_order(cpu_order.to_rows(x, dim), descending), x.shape, dim)
-
-
-def _sort_values_cpu(x: np.ndarray, *, dim: int) -> np.ndarray:
-    return cpu_order.from_rows(cpu_order.sorted_values(cpu_order.to_rows(x, dim)), x.shape, dim)
-
-
 def _topk_cpu(x: np.ndarray, *, k: int, dim: int, largest: bool = True) -> tuple[np.ndarray, np.ndarray]:
     rows = cpu_order.to_rows(x, dim)
     columns = cpu_order.first_columns(rows, k, largest)
@@ -76,18 +68,6 @@ def _topk_cpu(x: np.ndarray, *, k: int, dim: int, largest: bool = True) -> tuple
 def _sort_forward(x: CudaArray, *, dim: int, descending: bool = False) -> tuple[CudaArray, CudaArray]:
     values, indices = first_of_rows(x, dim, x.shape[dim] if x.shape else 1, descending)
     return laid(values, (x,)), laid(indices, (x,))
-
-
-def _argsort_forward(x: CudaArray, *, dim: int, descending: bool = False) -> CudaArray:
-    return _sort_forward(x, dim=dim, descending=descending)[1]
-
-
-def _values_forward(x: CudaArray, *, dim: int) -> CudaArray:
-    return _sort_forward(x, dim=dim)[0]
-
-
-def _topk_forward(x: CudaArray, *, k: int, dim: int, largest: bool = True) -> tuple[CudaArray, CudaArray]:
-    return first_of_rows(x, dim, k, largest)
 
 
 # Shapes
@@ -168,14 +148,6 @@ def _samples(rng: np.random.Generator) -> list[Sample]:
     ]
 
 
-def _place_samples(rng: np.random.Generator) -> list[Sample]:
-    return [Sample(special(rng), dim=1, descending=True), Sample(spaced(rng, 9, 3), dim=0, descending=False)]
-
-
-def _value_samples(rng: np.random.Generator) -> list[Sample]:
-    return [Sample(spaced(rng, 5, 7), dim=1), Sample(spaced(rng, 9, 3), dim=0)]
-
-
 def _topk_samples(rng: np.random.Generator) -> list[Sample]:
     return [
         Sample(spaced(rng, 5, 7), k=3, dim=1, largest=True),
@@ -188,36 +160,29 @@ def _topk_samples(rng: np.random.Generator) -> list[Sample]:
     ]
 
 
-def _sizes(rng: np.random.Generator) -> list[Sample]:
-    return [Sample(rng.normal(size=(4096, 256)), dim=1, descending=False), Sample(rng.normal(size=(1, 1 << 20)), dim=1, descending=False)]
-
-
-def _topk_sizes(rng: np.random.Generator) -> list[Sample]:
-    return [Sample(rng.normal(size=(64, 32000)), k=50, dim=1, largest=True)]
-
-
-def _work(x: Any, **attrs: Any) -> Work:
-    return Work(0, 2 * x.nbytes + 8 * x.size)
-
-
-def _topk_work(x: Any, **attrs: Any) -> Work:
-    return Work(0, x.nbytes)
-
-
 _GRADIENTS: Any = {"rule": (_rule,), "backward": (_backward,), "cpu_backward": (_cpu_backward,)}
 op(
     "sort", _sort, cpu=_sort_cpu, layout="elementwise", shape=_both, forward=_sort_forward, outputs=("values", "indices"), dtypes=TYPES, samples=_samples,
-    sizes=_sizes, work=_work, **_GRADIENTS,
+    **_GRADIENTS,
+    sizes=lambda rng: [Sample(rng.normal(size=(4096, 256)), dim=1, descending=False), Sample(rng.normal(size=(1, 1 << 20)), dim=1, descending=False)],
+    work=lambda x, **attrs: Work(0, 2 * x.nbytes + 8 * x.size),
 )  # fmt: skip
 op(
-    "argsort", _argsort, cpu=_argsort_cpu, layout="elementwise", shape=_places, forward=_argsort_forward, differentiable=False, dtypes=("float32", "int64"),
-    samples=_place_samples,
+    "argsort", _argsort, layout="elementwise", shape=_places, differentiable=False, dtypes=("float32", "int64"),
+    cpu=lambda x, *, dim, descending=False: cpu_order.from_rows(cpu_order.stable_order(cpu_order.to_rows(x, dim), descending), x.shape, dim),
+    forward=lambda x, *, dim, descending=False: _sort_forward(x, dim=dim, descending=descending)[1],
+    samples=lambda rng: [Sample(special(rng), dim=1, descending=True), Sample(spaced(rng, 9, 3), dim=0, descending=False)],
 )  # fmt: skip
 op(
-    "sort_values", _sort_values, cpu=_sort_values_cpu, layout="elementwise", shape=_values, forward=_values_forward, differentiable=False, dtypes=TYPES[:5],
-    samples=_value_samples,
+    "sort_values", _sort_values, layout="elementwise", shape=_values, differentiable=False, dtypes=TYPES[:5],
+    cpu=lambda x, *, dim: cpu_order.from_rows(cpu_order.sorted_values(cpu_order.to_rows(x, dim)), x.shape, dim),
+    forward=lambda x, *, dim: _sort_forward(x, dim=dim)[0],
+    samples=lambda rng: [Sample(spaced(rng, 5, 7), dim=1), Sample(spaced(rng, 9, 3), dim=0)],
 )  # fmt: skip
 op(
-    "topk", _topk, cpu=_topk_cpu, shape=_topk_shape, forward=_topk_forward, outputs=("values", "indices"), dtypes=TYPES, samples=_topk_samples, sizes=_topk_sizes,
-    work=_topk_work, **_GRADIENTS,
+    "topk", _topk, cpu=_topk_cpu, shape=_topk_shape, outputs=("values", "indices"), dtypes=TYPES, samples=_topk_samples,
+    **_GRADIENTS,
+    forward=lambda x, *, k, dim, largest=True: first_of_rows(x, dim, k, largest),
+    sizes=lambda rng: [Sample(rng.normal(size=(64, 32000)), k=50, dim=1, largest=True)],
+    work=lambda x, **attrs: Work(0, x.nbytes),
 )  # fmt: skip

@@ -110,16 +110,10 @@ def _samples(rng: np.random.Generator) -> list[Sample]:
     ]
 
 
-def _sizes(rng: np.random.Generator) -> list[Sample]:
-    return [Sample(rng.standard_normal((8, 512, 512)), step=128, length=511 * 128 + 512)]
-
-
-def _work(x: Any, *, step: int, length: int) -> Work:
-    return Work(x.size, (x.size + math.prod(x.shape[:-2]) * length) * x.dtype.itemsize)
-
-
 op(
     "overlap_add", _overlap_add, cpu=_overlap_add_cpu, shape=_overlap_shape, forward=_overlap_forward, rule=(_windows,), backward=(_backward,),
-    samples=_samples, sizes=_sizes, work=_work, dtypes=("float16", "bfloat16", "float32", "float64", "int64"), condition="absolute",
+    samples=_samples, dtypes=("float16", "bfloat16", "float32", "float64", "int64"), condition="absolute",
     doc="Windows (..., count, size), each `step` after the one before, added up to (..., length).",
+    sizes=lambda rng: [Sample(rng.standard_normal((8, 512, 512)), step=128, length=511 * 128 + 512)],
+    work=lambda x, *, step, length: Work(x.size, (x.size + math.prod(x.shape[:-2]) * length) * x.dtype.itemsize),
 )  # fmt: skip

@@ -204,13 +204,6 @@ def _by_shape(
     return Spec(x.shape, x.dtype)
 
 
-def _by_forward(
-    x: CudaArray, mean: CudaArray, var: CudaArray, weight: CudaArray, bias: CudaArray, residual: CudaArray | None = None, *,
-    activation: str = "relu", eps: float = 1e-5,
-) -> CudaArray:  # fmt: skip
-    return _applied(x, mean, var, weight, bias, residual, activation, eps)
-
-
 def _by_backward(
     g: CudaArray, x: CudaArray, mean: CudaArray, var: CudaArray, weight: CudaArray, bias: CudaArray, residual: CudaArray | None,
     activation: str, eps: float, needs: tuple[bool, ...],
@@ -303,7 +296,8 @@ def _by_work(x: Any, mean: Any, var: Any, weight: Any, bias: Any, residual: Any 
 
 
 op(
-    "batch_norm_by_activation", _by_reference, cpu=_by_cpu, shape=_by_shape, forward=_by_forward, rule=_by_rule, backward=_by_backward,
+    "batch_norm_by_activation", _by_reference, cpu=_by_cpu, shape=_by_shape, rule=_by_rule, backward=_by_backward,
     cpu_backward=_by_cpu_backward, layout="images", samples=_by_samples, sizes=_by_sizes, work=_by_work,
     borrows=("bias", "residual"), condition=("measured", _by_scales),
+    forward=lambda x, mean, var, weight, bias, residual=None, *, activation='relu', eps=1e-5: _applied(x, mean, var, weight, bias, residual, activation, eps),
 )  # fmt: skip
