@@ -8,7 +8,9 @@ import numpy as np
 import triton
 
 from tritensor.kernels.parts import maths
+from tritensor.kernels.parts.axes import deviations
 from tritensor.kernels.parts.reduction import ReductionFunctions, zero
+from tritensor.ops.table import ops
 
 
 def moments_of(x: np.ndarray, dims: tuple[int, ...]) -> tuple[np.ndarray, np.ndarray]:
@@ -26,6 +28,30 @@ def scale_and_shift(y: np.ndarray, weight: Any, bias: Any) -> np.ndarray:
     """y * weight + bias."""
     y = y if weight is None else y * weight
     return y if bias is None else y + bias
+
+
+# The same of Tensors, in our own ops and from x alone, so that it can be differentiated again.
+def standardise(x: Any, dims: tuple[int, ...], eps: float, centred: bool = True) -> tuple[Any, Any]:
+    """(h, rstd): x less its mean over dims (not `centred`: x itself) in root mean squares of that, and one over those."""
+    c = deviations(x, dims) if centred else x
+    rstd = ops.rsqrt(ops.add(ops.mean(ops.mul(c, c), dim=dims, keepdim=True), eps))
+    return ops.mul(c, rstd), rstd
+
+
+def gradient_of_input(u: Any, h: Any, scale: Any, dims: tuple[int, ...], centred: bool = True) -> Any:
+    """scale (u - mean(u) - h mean(u h)) of a gradient u that arrives at h; without mean(u) where not `centred`."""
+    along = ops.mul(h, ops.mean(ops.mul(u, h), dim=dims, keepdim=True))
+    away = ops.sub(u, ops.mean(u, dim=dims, keepdim=True)) if centred else u
+    return ops.mul(ops.sub(away, along), scale)
+
+
+def gradient_scales(u: np.ndarray, x: np.ndarray, dims: tuple[int, ...], eps: float, centred: bool = True) -> tuple[np.ndarray, np.ndarray]:
+    """Of that gradient and of h: the projections that it takes from u leave it the roundings of all three, however much they cancel."""
+    mean = np.mean(x, dims, keepdims=True) if centred else np.zeros(())
+    rstd = 1 / np.sqrt(np.mean((x - mean) ** 2, dims, keepdims=True) + eps)
+    h = (np.abs(x) + np.abs(mean)) * rstd
+    level = np.mean(u, dims, keepdims=True) if centred else 0
+    return (u + level + h * np.mean(u * h, dims, keepdims=True)) * rstd, h
 
 
 def beside_channels(v: np.ndarray | None, ndim: int) -> np.ndarray | None:

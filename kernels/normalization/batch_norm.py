@@ -11,8 +11,7 @@ import triton
 from tritensor.ground import dtypes
 from tritensor.ground.errors import ShapeError
 from tritensor.ground.strides import images
-from tritensor.kernels.normalization import channels_cpu
-from tritensor.kernels.normalization.affine import BACKWARD_OF_ONE, FORWARD, PRODUCTS, beside_channels, moments_of, normalise, of_moments
+from tritensor.kernels.normalization import affine, channels_cpu
 from tritensor.kernels.parts import elementwise, maths
 from tritensor.kernels.parts.allocation import allocate
 from tritensor.kernels.parts.axes import deviations
@@ -78,7 +77,7 @@ def like(x: CudaArray) -> CudaArray:
 def _normalised(x: CudaArray, mean: CudaArray, var: CudaArray, weight: Any, bias: Any, eps: float) -> CudaArray:
     y = like(x)
     vectors = [v for v in (mean, var, weight, bias) if v is not None]
-    formula = FORWARD[weight is not None, bias is not None]
+    formula = affine.FORWARD[weight is not None, bias is not None]
     spread(formula, (x, *[along(v, x.shape) for v in vectors]), others(x.shape), (y,), (np.float64(eps),))
     return y
 
@@ -101,7 +100,7 @@ def _products(g: CudaArray, x: CudaArray, mean: CudaArray) -> tuple[CudaArray, C
     """The sums of g and of g (x - mean) of each channel."""
     kept = dtypes.accumulator(x.dtype)
     sums = allocate(mean.shape, kept, x), allocate(mean.shape, kept, x)
-    fold(PRODUCTS, (x, g, along(mean, x.shape)), others(x.shape), sums, (kept, kept))
+    fold(affine.PRODUCTS, (x, g, along(mean, x.shape)), others(x.shape), sums, (kept, kept))
     return sums
 
 
@@ -143,7 +142,7 @@ def with_moments(x: CudaArray, mean: CudaArray, dm: Any, dv: Any, write: Any) ->
     main, more = (allocate(x.shape, kept, x, dx.strides) for _ in range(2))
     write(main)
     dm, dv = (filled(mean.shape, mean.dtype, x.device, 0.0) if v is None else v for v in (dm, dv))
-    spread(of_moments, (x, *[along(v, x.shape) for v in (mean, dm, dv)]), others(x.shape), (more,), (np.float64(count(x.shape)),))
+    spread(affine.of_moments, (x, *[along(v, x.shape) for v in (mean, dm, dv)]), others(x.shape), (more,), (np.float64(count(x.shape)),))
     elementwise.run((_added,), ((0, 1),), (main, more), (dx,), kept)
     return dx
 
@@ -159,7 +158,11 @@ def _backward(
     def write(out: CudaArray) -> None:
         vectors = [along(v, x.shape) for v in (mean, var, *sums, weight) if v is not None]
         spread(
-            BACKWARD_OF_ONE[weight is not None], (x, up, *vectors), others(x.shape), (out,), (np.float64(count(x.shape)), np.float64(eps))
+            affine.BACKWARD_OF_ONE[weight is not None],
+            (x, up, *vectors),
+            others(x.shape),
+            (out,),
+            (np.float64(count(x.shape)), np.float64(eps)),
         )
 
     dx = with_moments(x, mean, dm, dv, write) if needs[0] else None
@@ -262,25 +265,22 @@ def _rule(g: Any, x: Any, weight: Any, bias: Any, eps: float, needs: tuple[bool,
     kept = dtypes.accumulator(given)
     up, dm, dv = g
     x = ops.cast(x, dtype=kept)
-    centred = deviations(x, dims)
     dx = dw = db = None
     if up is not None:
         up = ops.cast(up, dtype=kept)
-        rstd = ops.rsqrt(ops.add(ops.mean(ops.mul(centred, centred), dim=dims, keepdim=True), eps))
-        h = ops.mul(centred, rstd)
+        h, rstd = affine.standardise(x, dims, eps)
         if needs[0]:
-            along = ops.mul(h, ops.mean(ops.mul(up, h), dim=dims, keepdim=True))
-            away = ops.sub(ops.sub(up, ops.mean(up, dim=dims, keepdim=True)), along)
-            dx = ops.mul(away, rstd if weight is None else ops.mul(rstd, _wide(weight, kept, x.ndim)))
+            dx = affine.gradient_of_input(up, h, rstd if weight is None else ops.mul(rstd, _wide(weight, kept, x.ndim)), dims)
         if needs[1]:
             dw = ops.cast(ops.sum(ops.mul(up, h), dim=dims, keepdim=False), dtype=weight.array.dtype)
         if needs[2]:
             db = ops.cast(ops.sum(up, dim=dims, keepdim=False), dtype=bias.array.dtype)
     if needs[0]:
-        for part in ([] if dm is None else [ops.div(_wide(dm, kept, x.ndim), n)]) + (
-            [] if dv is None else [ops.mul(centred, ops.div(_wide(dv, kept, x.ndim), n / 2))]
-        ):
-            dx = ops.add(ops.mul(x, 0.0) if dx is None else dx, part)
+        dx = ops.mul(x, 0.0) if dx is None else dx
+        if dm is not None:
+            dx = ops.add(dx, ops.div(_wide(dm, kept, x.ndim), n))
+        if dv is not None:
+            dx = ops.add(dx, ops.mul(deviations(x, dims), ops.div(_wide(dv, kept, x.ndim), n / 2)))
         dx = ops.cast(dx, dtype=given)
     return dx, dw, db
 
@@ -306,16 +306,14 @@ def _given_rule(g: Any, x: Any, mean: Any, var: Any, weight: Any, bias: Any, eps
 
 # What roundings are measured against, and samples.
 def _gradient_scales(g: Any, inputs: Arrays, attrs: dict[str, Any]) -> Arrays:
-    """As layer_norm's: dx takes two projections from u, and keeps the roundings of all three however much they cancel; dw and db are sums."""
+    """With what the gradients of means and variances pass on of theirs."""
     x, weight = inputs[:2]
     up = np.zeros_like(x) if g[0] is None else np.abs(g[0])
     dims, n = others(x.shape), count(x.shape)
     beside = (-1, *(1,) * (x.ndim - 2))
-    rstd = 1 / np.sqrt(x.var(dims, keepdims=True) + attrs["eps"])
+    dx, h = affine.gradient_scales(up, x, dims, attrs["eps"])
+    dx = dx if weight is None else dx * np.abs(weight).reshape(beside)
     size = np.abs(x) + np.abs(x.mean(dims, keepdims=True))
-    h = size * rstd
-    scale = rstd if weight is None else rstd * np.abs(weight).reshape(beside)
-    dx = (up + up.mean(dims, keepdims=True) + h * (up * h).mean(dims, keepdims=True)) * scale
     for v, of in ((g[1], 1.0), (g[2], 2 * size)):
         if v is not None:
             dx = dx + np.abs(v).reshape(beside) * of / n
@@ -340,9 +338,8 @@ def samples(rng: np.random.Generator) -> list[Sample]:
     found = []
     for i, shape in enumerate(SHAPES):
         weight, bias = 1 + 0.3 * rng.normal(size=shape[1]), rng.normal(size=shape[1])
-        found.append(
-            Sample(rng.normal(size=shape) + 0.5, weight if i % 4 != 1 else None, bias if i % 4 < 2 else None, eps=1e-5 if i else 1e-3)
-        )
+        vectors = weight if i % 4 != 1 else None, bias if i % 4 < 2 else None
+        found.append(Sample(rng.normal(size=shape) + 0.5, *vectors, eps=1e-5 if i else 1e-3))
     return found
 
 
@@ -351,9 +348,8 @@ def _given_samples(rng: np.random.Generator) -> list[Sample]:
     for i, shape in enumerate(SHAPES):
         c = shape[1]
         mean, var, weight, bias = rng.normal(size=c), 0.5 + rng.random(c), 1 + 0.3 * rng.normal(size=c), rng.normal(size=c)
-        found.append(
-            Sample(rng.normal(size=shape), mean, var, weight if i % 4 != 1 else None, bias if i % 4 < 2 else None, eps=1e-5 if i else 1e-3)
-        )
+        vectors = mean, var, weight if i % 4 != 1 else None, bias if i % 4 < 2 else None
+        found.append(Sample(rng.normal(size=shape), *vectors, eps=1e-5 if i else 1e-3))
     return found
 
 
@@ -379,7 +375,7 @@ def _given_sizes(rng: np.random.Generator) -> list[Sample]:
 
 def reference(x: np.ndarray, weight: np.ndarray | None = None, bias: np.ndarray | None = None, *, eps: float = 1e-5) -> Arrays:
     """(x - mean) / sqrt(var + eps) * weight + bias, with the mean and the variance (of n, not n - 1) of each channel; also those two."""
-    mean, var = (v.reshape(-1) for v in moments_of(x, others(x.shape)))
+    mean, var = (v.reshape(-1) for v in affine.moments_of(x, others(x.shape)))
     return given_reference(x, mean, var, weight, bias, eps=eps), mean, var
 
 
@@ -387,7 +383,7 @@ def given_reference(
     x: np.ndarray, mean: np.ndarray, var: np.ndarray, weight: np.ndarray | None = None, bias: np.ndarray | None = None, *, eps: float = 1e-5
 ) -> np.ndarray:
     """(x - mean) / sqrt(var + eps) * weight + bias, with one mean and variance given for each channel."""
-    return normalise(x, *[beside_channels(v, x.ndim) for v in (mean, var, weight, bias)], eps)  # type: ignore[arg-type, call-arg]
+    return affine.normalise(x, *[affine.beside_channels(v, x.ndim) for v in (mean, var, weight, bias)], eps)  # type: ignore[arg-type, call-arg]
 
 
 op(

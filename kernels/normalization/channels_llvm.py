@@ -79,7 +79,23 @@ SUMS, DEVIATIONS = RowProgram(_column_sums), RowProgram(_column_deviations)
 SQUARES, PRODUCTS = RowProgram(_column_squares), RowProgram(_column_products)
 
 
-class Planes:
+class _Walk:
+    """How arrays (batch, channels, elements) are walked: `shape` as a row program takes it, an `array`, a `vector` of one number for each channel."""
+
+    shape: tuple[int, int, int]
+    array: Any
+    vector: Any
+
+    def affine(self, x: np.ndarray, mean: np.ndarray, scale: np.ndarray, shift: Any, y: np.ndarray) -> bool:
+        """y = (x - mean) scale + shift."""
+        return AFFINE(self.shape, (self.array(x), *map(self.vector, (mean, scale, shift)), self.array(y)))
+
+    def scaled(self, g: np.ndarray, scale: np.ndarray, dx: np.ndarray) -> bool:
+        """dx = g scale."""
+        return SCALED(self.shape, (self.array(g), self.vector(scale), self.array(dx)))
+
+
+class Planes(_Walk):
     """Arrays (batch, channels, elements) whose planes are long enough to be rows."""
 
     def __init__(self, shape: tuple[int, ...]) -> None:
@@ -110,15 +126,8 @@ class Planes:
         operands = [self.array(g), self.array(x), *map(self.vector, (mean, var, weight)), self.array(dx), self.vector(dw), self.vector(db)]
         return (dw, db) if PLANES_BACKWARD(self.shape, operands, (eps,)) else None
 
-    def affine(self, x: np.ndarray, mean: np.ndarray, scale: np.ndarray, shift: Any, y: np.ndarray) -> bool:
-        """y = (x - mean) scale + shift."""
-        return AFFINE(self.shape, (self.array(x), *map(self.vector, (mean, scale, shift)), self.array(y)))
 
-    def scaled(self, g: np.ndarray, scale: np.ndarray, dx: np.ndarray) -> bool:
-        return SCALED(self.shape, (self.array(g), self.vector(scale), self.array(dx)))
-
-
-class Columns:
+class Columns(_Walk):
     """The same of short planes, or none: rows of channels, some of them side by side where they are few."""
 
     def __init__(self, shape: tuple[int, ...]) -> None:
@@ -184,12 +193,6 @@ class Columns:
             vectors = mean, scale, -(scale * r * r) * products / self.count, -scale * sums / self.count
             COMBINED(self.shape, (self.array(g), self.array(x), *[self.vector(v.astype(mean.dtype)) for v in vectors], self.array(dx)))
         return products * r, sums
-
-    def affine(self, x: np.ndarray, mean: np.ndarray, scale: np.ndarray, shift: Any, y: np.ndarray) -> bool:
-        return AFFINE(self.shape, (self.array(x), *map(self.vector, (mean, scale, shift)), self.array(y)))
-
-    def scaled(self, g: np.ndarray, scale: np.ndarray, dx: np.ndarray) -> bool:
-        return SCALED(self.shape, (self.array(g), self.vector(scale), self.array(dx)))
 
 
 def seen(shape: tuple[int, ...]) -> Planes | Columns:

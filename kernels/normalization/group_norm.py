@@ -11,20 +11,9 @@ import triton
 from tritensor.ground import dtypes
 from tritensor.ground.errors import ShapeError
 from tritensor.ground.strides import images, is_channels_last
-from tritensor.kernels.normalization import groups_cpu
-from tritensor.kernels.normalization.affine import (
-    BACKWARD,
-    FORWARD,
-    PRODUCTS,
-    add_two,
-    beside_channels,
-    moments_of,
-    normalise,
-    scale_and_shift,
-)
+from tritensor.kernels.normalization import affine, groups_cpu
 from tritensor.kernels.parts import elementwise, maths
 from tritensor.kernels.parts.allocation import allocate
-from tritensor.kernels.parts.axes import deviations
 from tritensor.kernels.parts.copying import dense
 from tritensor.kernels.parts.reduction import ReductionFunctions, fold, spread, zero
 from tritensor.kernels.parts.rows.moments import merged, moments, walked
@@ -132,7 +121,7 @@ def gradients(
     s, sc = allocate(shape[:3], kept, x), allocate(shape[:3], kept, x)  # of each instance's channel
     whole = [*[_of_group(v, shape) for v in (mean, var)], *[_of_channel(v, shape) for v in (weight, bias) if v is not None]]
     if formulas is None:
-        fold(PRODUCTS, (xs, gs, whole[0]), (3,), (s, sc), (kept, kept))
+        fold(affine.PRODUCTS, (xs, gs, whole[0]), (3,), (s, sc), (kept, kept))
     else:
         fold(formulas.products, (xs, gs, *whole), (3,), (s, sc), (kept, kept), numbers=(np.float64(eps),))
     channels = shape[:3]
@@ -140,7 +129,7 @@ def gradients(
     if needs[0]:
         su, suc = allocate(shape[:2], kept, x), allocate(shape[:2], kept, x)
         fold(
-            ReductionFunctions(_pair if w is None else _weighed_pair, add_two, None, zero),
+            ReductionFunctions(_pair if w is None else _weighed_pair, affine.add_two, None, zero),
             (s, sc) if w is None else (s, sc, w),
             (2,),
             (su, suc),
@@ -148,7 +137,7 @@ def gradients(
         )
         sums, n = [_of_group(v, shape) for v in (su, suc)], np.float64(shape[2] * shape[3])
         vectors = [*whole[:2], *sums, *([] if weight is None else [_of_channel(weight, shape)])] if formulas is None else [*whole, *sums]
-        formula = BACKWARD[weight is not None] if formulas is None else formulas.backward
+        formula = affine.BACKWARD[weight is not None] if formulas is None else formulas.backward
         spread(formula, (xs, gs, *vectors), (3,), (_grouped(dx, groups),), (n, np.float64(eps)))
     if not (needs[1] or needs[2]):
         return dx, None, None
@@ -156,7 +145,7 @@ def gradients(
     elementwise.run((_reciprocal_root,), ((0, 1),), (var, eps), (rstd,), kept)
     beside = rstd.as_strided(channels, (shape[1], 1, 0), 0)
     db, dw = (allocate((x.shape[1],), kept if v is None else v.dtype, x) for v in (bias, weight))
-    fold(ReductionFunctions(_scaled_pair, add_two, None, zero), (s, sc, beside), (0,), (db, dw), (kept, kept))
+    fold(ReductionFunctions(_scaled_pair, affine.add_two, None, zero), (s, sc, beside), (0,), (db, dw), (kept, kept))
     return dx if needs[0] else None, dw if needs[1] else None, db if needs[2] else None
 
 
@@ -165,15 +154,11 @@ def _rule(g: Any, x: Any, weight: Any, bias: Any, groups: int, eps: float, needs
     given, whole = x.array.dtype, tuple(x.shape)
     kept, shape = dtypes.accumulator(given), _split(whole, groups)
     g, x = (reshaped(ops.cast(v, dtype=kept), shape) for v in (g, x))
-    centred = deviations(x, (2, 3))
-    rstd = ops.rsqrt(ops.add(ops.mean(ops.mul(centred, centred), dim=(2, 3), keepdim=True), eps))
-    h = ops.mul(centred, rstd)
+    h, rstd = affine.standardise(x, (2, 3), eps)
     dx = dw = db = None
     if needs[0]:
         u = g if weight is None else ops.mul(g, ops.reshape(ops.cast(weight, dtype=kept), shape=(1, *shape[1:3], 1)))
-        along = ops.mul(h, ops.mean(ops.mul(u, h), dim=(2, 3), keepdim=True))
-        away = ops.sub(ops.sub(u, ops.mean(u, dim=(2, 3), keepdim=True)), along)
-        dx = ops.cast(ops.reshape(ops.mul(away, rstd), shape=whole), dtype=given)
+        dx = ops.cast(ops.reshape(affine.gradient_of_input(u, h, rstd, (2, 3)), shape=whole), dtype=given)
     if needs[1]:
         dw = ops.cast(ops.reshape(ops.sum(ops.mul(g, h), dim=(0, 3), keepdim=False), shape=(whole[1],)), dtype=weight.array.dtype)
     if needs[2]:
@@ -182,14 +167,11 @@ def _rule(g: Any, x: Any, weight: Any, bias: Any, groups: int, eps: float, needs
 
 
 def _gradient_scales(g: np.ndarray, inputs: Arrays, attrs: dict[str, Any]) -> Arrays:
-    """As layer_norm's: dx takes two projections from u, and keeps the roundings of all three however much they cancel; dw and db are sums."""
     x, weight = inputs[:2]
     shape = _split(x.shape, attrs["groups"])
-    v, up = x.reshape(shape), np.abs(g).reshape(shape)
-    rstd = 1 / np.sqrt(v.var((2, 3), keepdims=True) + attrs["eps"])
-    h = (np.abs(v) + np.abs(v.mean((2, 3), keepdims=True))) * rstd
+    up = np.abs(g).reshape(shape)
     u = up if weight is None else up * np.abs(weight).reshape(1, *shape[1:3], 1)
-    dx = (u + u.mean((2, 3), keepdims=True) + h * (u * h).mean((2, 3), keepdims=True)) * rstd
+    dx, h = affine.gradient_scales(u, x.reshape(shape), (2, 3), attrs["eps"])
     return dx.reshape(x.shape), (up * h).sum((0, 3)).reshape(-1), up.sum((0, 3)).reshape(-1)
 
 
@@ -199,11 +181,8 @@ def _samples(rng: np.random.Generator) -> list[Sample]:
     shapes = (((4, 6, 5), 2), ((3, 4), 2), ((2, 4, 3, 2), 4), ((2, 2, 2, 3, 2), 1))
     for i, (shape, groups) in enumerate(shapes):
         weight, bias = 1 + 0.3 * rng.normal(size=shape[1]), rng.normal(size=shape[1])
-        found.append(
-            Sample(
-                rng.normal(size=shape) + 0.5, weight if i != 1 else None, bias if i < 2 else None, groups=groups, eps=1e-5 if i else 1e-3
-            )
-        )
+        vectors = weight if i != 1 else None, bias if i < 2 else None
+        found.append(Sample(rng.normal(size=shape) + 0.5, *vectors, groups=groups, eps=1e-5 if i else 1e-3))
     return found
 
 
@@ -217,9 +196,9 @@ def _sizes(rng: np.random.Generator) -> list[Sample]:
 def reference(x: np.ndarray, weight: np.ndarray | None = None, bias: np.ndarray | None = None, *, groups: int, eps: float = 1e-5) -> Arrays:
     """(x - mean) / sqrt(var + eps) * weight + bias, mean and variance (of n) those of each instance's groups of channels; also those two."""
     grouped = x.reshape(_split(x.shape, groups))
-    mean, var = moments_of(grouped, (2, 3))
-    h = normalise(grouped, mean, var, None, None, eps).reshape(x.shape)
-    return scale_and_shift(h, *[beside_channels(v, x.ndim) for v in (weight, bias)]), mean[:, :, 0, 0], var[:, :, 0, 0]
+    mean, var = affine.moments_of(grouped, (2, 3))
+    h = affine.normalise(grouped, mean, var, None, None, eps).reshape(x.shape)
+    return affine.scale_and_shift(h, *[affine.beside_channels(v, x.ndim) for v in (weight, bias)]), mean[:, :, 0, 0], var[:, :, 0, 0]
 
 
 op(
@@ -227,7 +206,7 @@ op(
     cpu_backward=groups_cpu.backward, outputs=("y", "mean", "var"), residuals=("mean", "var"), layout="images", samples=_samples, sizes=_sizes,
     borrows=("bias",), condition=("measured", _gradient_scales),
     shape=lambda x, weight=None, bias=None, *, groups, eps=1e-5: specs("group_norm", x, weight, bias, groups),
-    forward=lambda x, weight=None, bias=None, *, groups, eps=1e-5: normalised(x, weight, bias, groups, eps, FORWARD[weight is not None, bias is not None]),
+    forward=lambda x, weight=None, bias=None, *, groups, eps=1e-5: normalised(x, weight, bias, groups, eps, affine.FORWARD[weight is not None, bias is not None]),
     backward=lambda g, x, weight, bias, mean, var, groups, eps, needs: gradients(g, x, weight, bias, mean, var, groups, eps, needs, None),
     work=lambda x, weight=None, bias=None, **attrs: Work(8 * x.size, 3 * x.size * x.dtype.itemsize),
 )  # fmt: skip

@@ -8,11 +8,9 @@ import numpy as np
 
 from tritensor.ground import dtypes
 from tritensor.ground.errors import ShapeError
-from tritensor.kernels.normalization import rows_cpu
-from tritensor.kernels.normalization.affine import moments_of, normalise
+from tritensor.kernels.normalization import affine, rows_cpu
 from tritensor.kernels.normalization.row_gradients import gradients
 from tritensor.kernels.normalization.row_kernels import forward_rows, tile
-from tritensor.kernels.parts.axes import deviations
 from tritensor.ops.array import CudaArray
 from tritensor.ops.table import Sample, Spec, Work, op, ops, refuse_kind
 
@@ -42,8 +40,8 @@ def reference(
 ) -> tuple[Any, Any, Any]:
     """(x - mean) / sqrt(var + eps) * weight + bias over the last `axes` dims; also mean and 1 / sqrt(var + eps)."""
     lead = x.shape[: x.ndim - axes]
-    mean, var = moments_of(x, tuple(range(len(lead), x.ndim)))
-    return normalise(x, mean, var, weight, bias, eps), mean.reshape(lead), 1 / np.sqrt(var + eps).reshape(lead)
+    mean, var = affine.moments_of(x, tuple(range(len(lead), x.ndim)))
+    return affine.normalise(x, mean, var, weight, bias, eps), mean.reshape(lead), 1 / np.sqrt(var + eps).reshape(lead)
 
 
 def _rule(g: Any, x: Any, weight: Any, bias: Any, eps: float, axes: int, needs: tuple[bool, ...]) -> tuple[Any, Any, Any]:
@@ -51,15 +49,12 @@ def _rule(g: Any, x: Any, weight: Any, bias: Any, eps: float, axes: int, needs: 
     ndim, given = len(x.shape), x.array.dtype
     acc_type = dtypes.accumulator(given)
     last, lead = tuple(range(ndim - axes, ndim)), tuple(range(ndim - axes))
-    x, g = ops.cast(x, dtype=acc_type), ops.cast(g, dtype=acc_type)
-    centred = deviations(x, last)
-    rstd = ops.rsqrt(ops.add(ops.mean(ops.mul(centred, centred), dim=last, keepdim=True), eps))
-    h = ops.mul(centred, rstd)
+    g = ops.cast(g, dtype=acc_type)
+    h, rstd = affine.standardise(ops.cast(x, dtype=acc_type), last, eps)
     dx = dw = db = None
     if needs[0]:
         u = g if weight is None else ops.mul(g, ops.cast(weight, dtype=acc_type))
-        away = ops.sub(ops.sub(u, ops.mean(u, dim=last, keepdim=True)), ops.mul(h, ops.mean(ops.mul(u, h), dim=last, keepdim=True)))
-        dx = ops.cast(ops.mul(away, rstd), dtype=given)
+        dx = ops.cast(affine.gradient_of_input(u, h, rstd, last), dtype=given)
     if needs[1]:
         dw = ops.cast(ops.sum(ops.mul(g, h), dim=lead, keepdim=False), dtype=weight.array.dtype)
     if needs[2]:
@@ -68,13 +63,9 @@ def _rule(g: Any, x: Any, weight: Any, bias: Any, eps: float, axes: int, needs: 
 
 
 def _gradient_scales(g: np.ndarray, inputs: tuple[Any, ...], attrs: dict[str, Any]) -> tuple[np.ndarray, ...]:
-    """dx takes two projections from u, and keeps the roundings of all three however much they cancel; dw and db are sums."""
     x, weight = inputs[:2]
     last, lead = tuple(range(x.ndim - attrs["axes"], x.ndim)), tuple(range(x.ndim - attrs["axes"]))
-    rstd = 1 / np.sqrt(x.var(last, keepdims=True) + attrs["eps"])
-    h = (np.abs(x) + np.abs(x.mean(last, keepdims=True))) * rstd
-    u = np.abs(g if weight is None else g * weight)
-    dx = (u + u.mean(last, keepdims=True) + h * (u * h).mean(last, keepdims=True)) * rstd
+    dx, h = affine.gradient_scales(np.abs(g if weight is None else g * weight), x, last, attrs["eps"])
     return dx, (np.abs(g) * h).sum(lead), np.abs(g).sum(lead)
 
 

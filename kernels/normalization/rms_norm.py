@@ -8,7 +8,7 @@ import numpy as np
 
 from tritensor.ground import dtypes
 from tritensor.ground.errors import ShapeError
-from tritensor.kernels.normalization import rows_cpu
+from tritensor.kernels.normalization import affine, rows_cpu
 from tritensor.kernels.normalization.row_gradients import gradients
 from tritensor.kernels.normalization.row_kernels import forward_rows, tile
 from tritensor.ops.array import CudaArray
@@ -60,26 +60,22 @@ def _rule(g: Any, x: Any, weight: Any, eps: float, axes: int, needs: tuple[bool,
     ndim, given = len(x.shape), x.array.dtype
     kept = dtypes.accumulator(given)
     last, lead = tuple(range(ndim - axes, ndim)), tuple(range(ndim - axes))
-    x, g = ops.cast(x, dtype=kept), ops.cast(g, dtype=kept)
-    rstd = ops.rsqrt(ops.add(ops.mean(ops.mul(x, x), dim=last, keepdim=True), eps))
-    h = ops.mul(x, rstd)
+    g = ops.cast(g, dtype=kept)
+    h, rstd = affine.standardise(ops.cast(x, dtype=kept), last, eps, centred=False)
     dx = dw = None
     if needs[0]:
         u = g if weight is None else ops.mul(g, ops.cast(weight, dtype=kept))
-        away = ops.sub(u, ops.mul(h, ops.mean(ops.mul(u, h), dim=last, keepdim=True)))
-        dx = ops.cast(ops.mul(away, rstd), dtype=given)
+        dx = ops.cast(affine.gradient_of_input(u, h, rstd, last, centred=False), dtype=given)
     if needs[1]:
         dw = ops.cast(ops.sum(ops.mul(g, h), dim=lead, keepdim=False), dtype=weight.array.dtype)
     return dx, dw
 
 
 def _gradient_scales(g: np.ndarray, inputs: Arrays, attrs: dict[str, Any]) -> Arrays:
-    """dx takes a projection from u, and keeps the roundings of both however much they cancel; dw is a sum."""
     x, weight = inputs
     last, lead = tuple(range(x.ndim - attrs["axes"], x.ndim)), tuple(range(x.ndim - attrs["axes"]))
-    rstd = 1 / np.sqrt((x * x).mean(last, keepdims=True) + attrs["eps"])
-    h, u = np.abs(x) * rstd, np.abs(g if weight is None else g * weight)
-    return (u + h * (u * h).mean(last, keepdims=True)) * rstd, (np.abs(g) * h).sum(lead)
+    dx, h = affine.gradient_scales(np.abs(g if weight is None else g * weight), x, last, attrs["eps"], centred=False)
+    return dx, (np.abs(g) * h).sum(lead)
 
 
 def _samples(rng: np.random.Generator) -> list[Sample]:
