@@ -7,12 +7,12 @@ from typing import Any
 import numpy as np
 
 from tritensor.ground.errors import ShapeError
-from tritensor.kernels.factorizations.matrices import NUMBERS, adjoint, each_or_all, refuse_matrix, refuse_shape
-from tritensor.kernels.factorizations.triangular import solved_triangular
+from tritensor.kernels.factorizations.matrices import NUMBERS, adjoint, refuse_matrix, refuse_shape, solve_batch_or_each
+from tritensor.kernels.factorizations.triangular import solve_triangular_cpu
 from tritensor.ops.table import Sample, Spec, op, ops, refuse_mixed
 
 
-def _factored(a: np.ndarray) -> np.ndarray:
+def _factor(a: np.ndarray) -> np.ndarray:
     """numpy's factor. LinAlgError where a pivot is NaN, too, of which numpy's LAPACK says nothing."""
     y = np.linalg.cholesky(a)
     if np.isnan(np.diagonal(y, 0, -2, -1)).any():
@@ -26,7 +26,7 @@ def _failed_minor(a: np.ndarray) -> int:
     while bad - good > 1:
         middle = (good + bad) // 2
         try:
-            _factored(a[:middle, :middle])
+            _factor(a[:middle, :middle])
             good = middle
         except np.linalg.LinAlgError:
             bad = middle
@@ -47,7 +47,7 @@ def _cholesky(a: np.ndarray, *, upper: bool = False) -> tuple[np.ndarray, np.nda
 
 
 def _cholesky_cpu(a: np.ndarray, *, upper: bool = False) -> tuple[np.ndarray, np.ndarray]:
-    lower, info = each_or_all(_factored, _failed_minor, a.swapaxes(-1, -2).conj() if upper else a)
+    lower, info = solve_batch_or_each(_factor, _failed_minor, a.swapaxes(-1, -2).conj() if upper else a)
     return (np.ascontiguousarray(lower.swapaxes(-1, -2).conj()) if upper else lower), info
 
 
@@ -98,7 +98,7 @@ def _cholesky_solve(b: np.ndarray, factor: np.ndarray, *, upper: bool) -> np.nda
 
 def _cholesky_solve_cpu(b: np.ndarray, factor: np.ndarray, *, upper: bool) -> np.ndarray:
     lower = factor.swapaxes(-1, -2).conj() if upper else factor
-    return solved_triangular(lower.swapaxes(-1, -2).conj(), solved_triangular(lower, b, upper=False), upper=True)
+    return solve_triangular_cpu(lower.swapaxes(-1, -2).conj(), solve_triangular_cpu(lower, b, upper=False), upper=True)
 
 
 def _solve_shape(b: Any, factor: Any, *, upper: bool) -> Spec:

@@ -9,7 +9,7 @@ import numpy as np
 
 from tritensor.ground.errors import DTypeError, ShapeError
 from tritensor.kernels.factorizations.matrices import MANY, NUMBERS, adjoint, batched, identity, part, refuse_matrix, rows, runs
-from tritensor.kernels.factorizations.triangular import solved_lower
+from tritensor.kernels.factorizations.triangular import solve_lower
 from tritensor.ops.table import Sample, Spec, op, ops
 
 PANEL = 64
@@ -18,7 +18,7 @@ SMALL = 48  # sizes up to which a whole batch is worked column by column
 
 
 def _size(x: np.ndarray) -> np.ndarray:
-    """What pivots are chosen by, LAPACK's |re| + |im|."""
+    """LAPACK's |re| + |im|, by which pivots are chosen."""
     return np.abs(x.real) + np.abs(x.imag) if x.dtype.kind == "c" else np.abs(x)
 
 
@@ -58,7 +58,7 @@ def _of_many(a: np.ndarray, pivots: np.ndarray) -> None:
 
 
 def _exchanges(pivots: np.ndarray) -> tuple[list[int], list[int]]:
-    """Where rows come to lie, and where from, when row i is exchanged with row pivots[i], one after the other."""
+    """The rows that move when row i is exchanged with row pivots[i], one after the other: their new indices, and their old ones."""
     held: dict[int, int] = {}
     for i, j in enumerate(pivots.tolist()):
         held[i], held[j] = held.get(j, j), held.get(i, i)
@@ -109,12 +109,12 @@ def _by_panels(a: np.ndarray, pivots: np.ndarray) -> None:
         a[k:, k:stop] = panel.T
         pivots[k:stop] = local + k
         if stop < n:
-            a[k:stop, stop:] = solved_lower(a[k:stop, k:stop], a[k:stop, stop:], True)
+            a[k:stop, stop:] = solve_lower(a[k:stop, k:stop], a[k:stop, stop:], True)
             if stop < m:
                 a[stop:, stop:] -= a[stop:, k:stop] @ a[k:stop, stop:]
 
 
-def factored(a: np.ndarray) -> tuple[np.ndarray, np.ndarray, np.ndarray]:
+def factor_lu(a: np.ndarray) -> tuple[np.ndarray, np.ndarray, np.ndarray]:
     """L and U in one matrix, the rows' exchanges counted from 1 as LAPACK's getrf gives them, and the first zero on U's diagonal (0: none)."""
     m, n = a.shape[-2:]
     k = min(m, n)
@@ -134,7 +134,7 @@ def factored(a: np.ndarray) -> tuple[np.ndarray, np.ndarray, np.ndarray]:
 
 def first_zero_pivot(a: np.ndarray) -> int:
     """The first zero on the diagonal of U, counted from 1; n where roundings hide it."""
-    return int(factored(a)[2]) or a.shape[-1]
+    return int(factor_lu(a)[2]) or a.shape[-1]
 
 
 def reference(a: np.ndarray) -> tuple[np.ndarray, np.ndarray, np.ndarray]:
@@ -168,7 +168,7 @@ def _shape(a: Any) -> tuple[Spec, Spec, Spec]:
 
 
 def _rule(g: Any, lu: Any, pivots: Any) -> Any:
-    """With A = P L U, for square L, U: gA = P L^-H [tril(L^H gL, -1) + triu(gU U^H)] U^-H; a wide U or a tall L is told apart from its square part.
+    """With A = P L U, for square L, U: gA = P L^-H [tril(L^H gL, -1) + triu(gU U^H)] U^-H; a wide U or a tall L is codes apart from its square part.
 
     Giles, "An extended collection of matrix derivative results for forward and reverse mode algorithmic differentiation" (2008), and what
     follows from it for A = P [L U1 | L U2] and A = P [L1; L2] U.
@@ -224,13 +224,13 @@ def _samples(rng: np.random.Generator) -> list[Sample]:
 
 
 op(
-    "lu_factor", reference, cpu=factored, shape=_shape, rule=_rule, outputs=("lu", "pivots", "info"), samples=_samples, host=True,
+    "lu_factor", reference, cpu=factor_lu, shape=_shape, rule=_rule, outputs=("lu", "pivots", "info"), samples=_samples, host=True,
     holomorphic=False, dtypes=NUMBERS, doc="L and U of P^T a = L U in one matrix, the exchanges of rows, and where U is singular.",
 )  # fmt: skip
 
 
 # p[i, order[i]] = 1 and its transpose: the permutation that exchanges of rows, one after the other, come to
-def order_of(pivots: np.ndarray, size: int) -> np.ndarray:
+def row_order(pivots: np.ndarray, size: int) -> np.ndarray:
     """The rows of the given matrices in the order that L U has them."""
     flat = pivots.reshape(math.prod(pivots.shape[:-1]), pivots.shape[-1]).astype(np.int64) - 1
     order = np.tile(np.arange(size), (len(flat), 1))
@@ -260,12 +260,12 @@ def _pivots_to_order(pivots: np.ndarray, *, size: int, inverse: bool = False) ->
 
 def _pivots_to_matrix_cpu(pivots: np.ndarray, *, size: int) -> np.ndarray:
     p = np.zeros((*pivots.shape[:-1], size, size), np.float32)
-    np.put_along_axis(p, order_of(pivots, size)[..., None, :], 1, axis=-2)
+    np.put_along_axis(p, row_order(pivots, size)[..., None, :], 1, axis=-2)
     return p
 
 
 def _pivots_to_order_cpu(pivots: np.ndarray, *, size: int, inverse: bool = False) -> np.ndarray:
-    order = order_of(pivots, size)
+    order = row_order(pivots, size)
     return np.argsort(order, axis=-1) if inverse else order
 
 

@@ -1,4 +1,4 @@
-"""What the factorizations share: refusals of shapes and types, transposes for rules, and numpy over a batch of which some matrices fail."""
+"""Parts of all factorizations: refusals of shapes and types, transposes for rules, and numpy over a batch of which some matrices fail."""
 
 from __future__ import annotations
 
@@ -22,7 +22,7 @@ def refuse_type(name: str, x: Any, label: str = "A") -> None:
     """Raise DTypeError for what LAPACK does not factor: integers and 16-bit floats."""
     refuse_kind(name, x.dtype, ("float", "complex"), label)
     if np.dtype(x.dtype).itemsize < 4:
-        raise DTypeError(f"{name}: {label} is {dtypes.of(x.dtype).name}; 16-bit floats are not factored; cast it with .float()")
+        raise DTypeError(f"{name}: {label} is {dtypes.of(x.dtype).name}; 16-bit floats are not factor_lu; cast it with .float()")
 
 
 def refuse_shape(name: str, x: Any, square: bool = False, label: str = "A") -> None:
@@ -125,7 +125,7 @@ def runs(count: int, elements: int) -> list[slice]:
     return [slice(i, min(i + step, count)) for i in range(0, count, step)]
 
 
-def each_or_all(
+def solve_batch_or_each(
     function: Callable[..., np.ndarray], info_of: Callable[[np.ndarray], int], a: np.ndarray, *more: np.ndarray
 ) -> tuple[np.ndarray, np.ndarray]:
     """function(a, *more) over a batch, and an int32 for each matrix: 0, or info_of(matrix) where numpy finds that it fails; its result is NaN."""
@@ -134,12 +134,12 @@ def each_or_all(
         return function(a, *more), info
     except np.linalg.LinAlgError:
         pass
-    results, told = [], info.reshape(-1)
+    results, codes = [], info.reshape(-1)
     for i, parts in enumerate(zip(batched(a), *map(batched, more), strict=True)):
         try:
             results.append(function(*parts))
         except np.linalg.LinAlgError:
-            told[i] = info_of(parts[0])
+            codes[i] = info_of(parts[0])
             results.append(np.full((more[0] if more else a).shape[-2:], np.nan, a.dtype))
     y = np.stack(results)
     return y.reshape(*a.shape[:-2], *y.shape[1:]), info

@@ -8,28 +8,28 @@ import numpy as np
 
 from tritensor.ground.errors import ShapeError
 from tritensor.kernels.factorizations import lu
-from tritensor.kernels.factorizations.lu import factored, first_zero_pivot, order_of
-from tritensor.kernels.factorizations.matrices import NUMBERS, each_or_all, refuse_matrix, refuse_shape, transposed
-from tritensor.kernels.factorizations.triangular import solved_triangular
+from tritensor.kernels.factorizations.lu import factor_lu, first_zero_pivot, row_order
+from tritensor.kernels.factorizations.matrices import NUMBERS, refuse_matrix, refuse_shape, solve_batch_or_each, transposed
+from tritensor.kernels.factorizations.triangular import solve_triangular_cpu
 from tritensor.ops.table import Sample, Spec, op, ops, refuse_mixed
 
 _INT = np.dtype(np.int32)
 LARGE = 300
 
 
-def _solved(a: np.ndarray, b: np.ndarray) -> np.ndarray:
+def _solve_blocks(a: np.ndarray, b: np.ndarray) -> np.ndarray:
     """x with a x = b: LAPACK's gesv of small matrices; of large ones our LU and substitutions, which are more of matrix products."""
     if a.shape[-1] < LARGE:
         return np.linalg.solve(a, b)
-    both, pivots, info = factored(a)
+    both, pivots, info = factor_lu(a)
     if info.any():
         raise np.linalg.LinAlgError("a pivot is zero")
-    y = np.take_along_axis(b, order_of(pivots, a.shape[-1])[..., None], axis=-2)
-    return solved_triangular(both, solved_triangular(both, y, upper=False, unitriangular=True), upper=True)
+    y = np.take_along_axis(b, row_order(pivots, a.shape[-1])[..., None], axis=-2)
+    return solve_triangular_cpu(both, solve_triangular_cpu(both, y, upper=False, unitriangular=True), upper=True)
 
 
-def _inverted(a: np.ndarray) -> np.ndarray:
-    return np.linalg.inv(a) if a.shape[-1] < LARGE else _solved(a, np.broadcast_to(np.eye(a.shape[-1], dtype=a.dtype), a.shape))
+def _invert(a: np.ndarray) -> np.ndarray:
+    return np.linalg.inv(a) if a.shape[-1] < LARGE else _solve_blocks(a, np.broadcast_to(np.eye(a.shape[-1], dtype=a.dtype), a.shape))
 
 
 # x = a^-1 b
@@ -78,7 +78,7 @@ def _solve_samples(rng: np.random.Generator) -> list[Sample]:
 op(
     "solve", _solve, shape=_solve_shape, rule=(_solve_rule_a, _solve_rule_b), outputs=("x", "info"), samples=_solve_samples, host=True,
     dtypes=NUMBERS, doc="x with a x = b.",
-    cpu=lambda a, b: each_or_all(_solved, first_zero_pivot, a, b),
+    cpu=lambda a, b: solve_batch_or_each(_solve_blocks, first_zero_pivot, a, b),
 )  # fmt: skip
 
 
@@ -89,7 +89,7 @@ def _inv(a: np.ndarray) -> tuple[np.ndarray, np.ndarray]:
 
 def inverse(a: np.ndarray) -> tuple[np.ndarray, np.ndarray]:
     """Inverses, and for each matrix the first zero among its pivots, counted from 1 (0: none)."""
-    return each_or_all(_inverted, first_zero_pivot, a)
+    return solve_batch_or_each(_invert, first_zero_pivot, a)
 
 
 def _inv_shape(a: Any) -> tuple[Spec, Spec]:

@@ -14,7 +14,7 @@ from tritensor.ops.table import Sample, Spec, op, ops, refuse_mixed
 BLOCK = 32
 
 
-def _substituted(a: np.ndarray, b: np.ndarray, unit: bool) -> np.ndarray:
+def _substitute(a: np.ndarray, b: np.ndarray, unit: bool) -> np.ndarray:
     """x with L x = b for lower triangles a (..., n, n), row after row, all matrices of the batch and all columns at once."""
     if math.prod(a.shape[:-2]) >= MANY and a.shape[-1]:
         return _of_many(a, b, unit)
@@ -43,15 +43,15 @@ def _of_many(a: np.ndarray, b: np.ndarray, unit: bool) -> np.ndarray:
     return x
 
 
-def solved_lower(a: np.ndarray, b: np.ndarray, unit: bool) -> np.ndarray:
+def solve_lower(a: np.ndarray, b: np.ndarray, unit: bool) -> np.ndarray:
     """x with L x = b, L the lower triangles of a (..., n, n), b (..., n, columns)."""
     n = a.shape[-1]
     if n <= BLOCK or b.shape[-1] == 0:
-        return _substituted(a, b, unit)
+        return _substitute(a, b, unit)
     whole = n // BLOCK
     starts = [i * BLOCK for i in range(whole)]
     blocks = np.stack([a[..., s : s + BLOCK, s : s + BLOCK] for s in starts], axis=-3)
-    inverses = _substituted(blocks, np.broadcast_to(np.eye(BLOCK, dtype=a.dtype), blocks.shape), unit)  # (..., whole, BLOCK, BLOCK)
+    inverses = _substitute(blocks, np.broadcast_to(np.eye(BLOCK, dtype=a.dtype), blocks.shape), unit)  # (..., whole, BLOCK, BLOCK)
     x = np.empty(b.shape, b.dtype)
     for i, s in enumerate(starts):
         left = b[..., s : s + BLOCK, :]
@@ -59,7 +59,7 @@ def solved_lower(a: np.ndarray, b: np.ndarray, unit: bool) -> np.ndarray:
             left = left - a[..., s : s + BLOCK, :s] @ x[..., :s, :]
         x[..., s : s + BLOCK, :] = inverses[..., i, :, :] @ left
     if (s := whole * BLOCK) < n:
-        x[..., s:, :] = _substituted(a[..., s:, s:], b[..., s:, :] - a[..., s:, :s] @ x[..., :s, :], unit)
+        x[..., s:, :] = _substitute(a[..., s:, s:], b[..., s:, :] - a[..., s:, :s] @ x[..., :s, :], unit)
     return x
 
 
@@ -74,11 +74,11 @@ def _solve_triangular(a: np.ndarray, b: np.ndarray, *, upper: bool, unitriangula
     return x
 
 
-def solved_triangular(a: np.ndarray, b: np.ndarray, *, upper: bool, unitriangular: bool = False) -> np.ndarray:
+def solve_triangular_cpu(a: np.ndarray, b: np.ndarray, *, upper: bool, unitriangular: bool = False) -> np.ndarray:
     with np.errstate(all="ignore"):
         if not upper:
-            return solved_lower(a, b, unitriangular)
-        return np.ascontiguousarray(solved_lower(a[..., ::-1, ::-1], b[..., ::-1, :], unitriangular)[..., ::-1, :])
+            return solve_lower(a, b, unitriangular)
+        return np.ascontiguousarray(solve_lower(a[..., ::-1, ::-1], b[..., ::-1, :], unitriangular)[..., ::-1, :])
 
 
 def _shape(a: Any, b: Any, *, upper: bool, unitriangular: bool = False) -> Spec:
@@ -119,6 +119,6 @@ def _samples(rng: np.random.Generator) -> list[Sample]:
 
 op(
     "solve_triangular", _solve_triangular,
-    cpu=solved_triangular, shape=_shape, rule=(_rule_a, _rule_b), outputs=("x",), samples=_samples, host=True,
+    cpu=solve_triangular_cpu, shape=_shape, rule=(_rule_a, _rule_b), outputs=("x",), samples=_samples, host=True,
     dtypes=NUMBERS, doc="x with T x = b for a triangle T of a.",
 )  # fmt: skip

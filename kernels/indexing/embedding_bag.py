@@ -93,7 +93,9 @@ def _bags(name: str, index: np.ndarray, edges: np.ndarray) -> tuple[np.ndarray, 
     return np.repeat(np.arange(lengths.size), lengths), index[inside].astype(np.int64, copy=False), inside
 
 
-def _added(target: np.ndarray, x: np.ndarray, scale: np.ndarray | None, to: np.ndarray, places: np.ndarray, skip: tuple[int, int]) -> None:
+def _add_rows(
+    target: np.ndarray, x: np.ndarray, scale: np.ndarray | None, to: np.ndarray, places: np.ndarray, skip: tuple[int, int]
+) -> None:
     """target[to[i]] += scale[i] x[places[i]], but where to[i] is skip[0] or places[i] is skip[1]."""
     if not target.size or not to.size or add_rows(target, x, scale, to, places, skip):
         return
@@ -111,7 +113,7 @@ def cpu(
     check_range("embedding_bag", _as_given(index, length), weight.shape[0], 0, negative=False)
     bag, places, inside = _bags("embedding_bag", index, edges)
     y = np.zeros((edges.size - 1, weight.shape[1]), dtypes.accumulator(weight.dtype))
-    _added(y, weight, None if scale is None else scale[inside], bag, places, (-1, -1 if padding_idx is None else padding_idx))
+    _add_rows(y, weight, None if scale is None else scale[inside], bag, places, (-1, -1 if padding_idx is None else padding_idx))
     return y.astype(weight.dtype, copy=False)
 
 
@@ -120,7 +122,7 @@ def weight_cpu_backward(
 ) -> np.ndarray:
     bag, places, inside = _bags("embedding_bag", index, edges)
     target = np.zeros(weight_shape, dtypes.accumulator(g.dtype))
-    _added(target, g, None if scale is None else scale[inside], places, bag, (-1 if padding_idx is None else padding_idx, -1))
+    _add_rows(target, g, None if scale is None else scale[inside], places, bag, (-1 if padding_idx is None else padding_idx, -1))
     return target.astype(g.dtype, copy=False)
 
 
@@ -167,10 +169,10 @@ def _numpy_tops(best: np.ndarray, which: np.ndarray, weight: np.ndarray, bag: np
         best[bags[k]], which[bags[k]] = run[seen, columns], at[seen]
     for r in range(int(lengths[long]) if long < lengths.size else 0):
         m = int(np.searchsorted(-lengths, -r))  # so many bags are longer than r
-        at, mine = places[starts[long:m] + r], bags[long:m]
-        run, old, before = weight[at], best[mine], which[mine]
+        at, bag_numbers = places[starts[long:m] + r], bags[long:m]
+        run, old, before = weight[at], best[bag_numbers], which[bag_numbers]
         taken = (before < 0) | (run > old)
-        best[mine], which[mine] = np.where(taken, run, old), np.where(taken, at[:, None], before)
+        best[bag_numbers], which[bag_numbers] = np.where(taken, run, old), np.where(taken, at[:, None], before)
 
 
 # On the device
@@ -260,7 +262,7 @@ def _products_kernel(ds, g, x, keys, edges, count, bags, rows, steps, width, SUM
 
 
 def _blocks(rows: int, width: int) -> tuple[int, dict[str, Any]]:
-    """How many programs, and the tile of each."""
+    """The number of programs, and the tile of each."""
     columns = min(triton.next_power_of_2(max(width, 1)), 256)
     lines = max(256 // columns, 1)
     return triton.cdiv(rows, lines) * triton.cdiv(width, columns), {"BM": lines, "BN": columns}

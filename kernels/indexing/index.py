@@ -26,7 +26,7 @@ FLOATS = ("float16", "bfloat16", "float32", "float64", "int64")
 
 
 class Plan(NamedTuple):
-    """How `x[..., i, j, ...]` reads as rows (L, R, D): dimensions in that order, and the sizes of each group."""
+    """`x[..., i, j, ...]` as rows (L, R, D): dimensions in that order, and the sizes of each group."""
 
     order: tuple[int, ...]  # of x's dimensions
     lead: tuple[int, ...]
@@ -73,7 +73,7 @@ def _numpy_index(indices: Sequence[np.ndarray], lead: int) -> tuple[Any, ...]:
     return (*(slice(None),) * lead, *indices)
 
 
-def _as_indexed(y: Any, x: Any, indices: Sequence[Any], p: Plan) -> Any:
+def _in_index_order(y: Any, x: Any, indices: Sequence[Any], p: Plan) -> Any:
     """y in the memory order of an elementwise result of x, which stands still along the indices' dimensions, and of the indices."""
     if y.ndim < 2 or all([is_contiguous(a) for a in (x, *indices)]):
         return contiguous(y)
@@ -105,9 +105,9 @@ def _index_get_cpu(x: np.ndarray, *indices: np.ndarray, dims: tuple[int, ...], f
             y = x.take(indices[0], dims[0])
             if x.flags.c_contiguous and indices[0].ndim < 2:
                 return y
-            return _as_indexed(y, x, indices, plan(x.shape, dims, front))
+            return _in_index_order(y, x, indices, plan(x.shape, dims, front))
         p = plan(x.shape, dims, front)
-        return _as_indexed(x.transpose(p.order)[_numpy_index(indices, len(p.lead))], x, indices, p)
+        return _in_index_order(x.transpose(p.order)[_numpy_index(indices, len(p.lead))], x, indices, p)
     except IndexError:
         shape = got_shape(called, x, indices, dims, front)
         if 0 in shape:  # as PyTorch: of what nothing is read nothing is asked
@@ -153,7 +153,7 @@ def _taken(x: CudaArray, indices: Sequence[CudaArray], dims: tuple[int, ...], fr
     p = plan(x.shape, dims, front)
     shape = broadcast_indices("getitem", indices)
     y = take_rows(_rows_of(x, p), keys_of(indices, p.sizes, shape, watching=watching)).reshape((*p.lead, *shape, *p.rest))
-    return _as_indexed(y, x, indices, p)
+    return _in_index_order(y, x, indices, p)
 
 
 def _zeros(shape: tuple[int, ...], like: Any) -> Any:

@@ -39,7 +39,7 @@ def _combined(a, b, HOW: tl.constexpr):
 
 
 @triton.jit
-def _place(keys, count, rows, width, columns, BM: tl.constexpr, BN: tl.constexpr):
+def _lanes(keys, count, rows, width, columns, BM: tl.constexpr, BN: tl.constexpr):
     """This program's lanes: places in the sorted keys (BM,), their keys, whether a run starts there; slice and column of an element (BN,)."""
     program, row_blocks = tl.program_id(0), tl.cdiv(count, BM)
     p = (program % row_blocks).to(tl.int64) * BM + tl.arange(0, BM)  # (BM,)
@@ -55,7 +55,7 @@ def _fold_kernel(
     y, keys, order, source, count, rows, width, columns,
     HOW: tl.constexpr, INCLUDE: tl.constexpr, TYPE: tl.constexpr, BM: tl.constexpr, BN: tl.constexpr,
 ):  # fmt: skip
-    p, key, first, lead, d, inside = _place(keys, count, rows, width, columns, BM, BN)
+    p, key, first, lead, d, inside = _lanes(keys, count, rows, width, columns, BM, BN)
     to = y + (lead[None, :] * rows + key[:, None]) * width + d[None, :]
     own = first[:, None] & inside  # (BM, BN)
     acc = tl.load(to, mask=own, other=0).to(TYPE)
@@ -73,20 +73,20 @@ def _fold_kernel(
 
 
 @triton.jit
-def _is(value, y):
+def _is_result(value, y):
     """Whether a value is the result; NaN is NaN."""
     return (value == y) | ((value != value) & (y != y))
 
 
 @triton.jit
 def _share(g, value, y, product, some, HOW: tl.constexpr):
-    """What one element of a run gets: of a product, that of the others; else its part among the `some` elements that are y."""
+    """The gradient of one element of a run: of a product, g times that of the others; else its share among the `some` elements that are y."""
     if HOW == 0:
         others = tl.where(value == 0, product, maths.div(product, tl.where(value == 0, 1.0, value)))
         alone = tl.where(value == 0, some == 1, some == 0)
         return tl.where(alone, g * others, 0.0)
     else:
-        return tl.where(_is(value, y), maths.div(g, tl.maximum(some, 1.0)), 0.0)
+        return tl.where(_is_result(value, y), maths.div(g, tl.maximum(some, 1.0)), 0.0)
 
 
 # gx[l, k, d], gsource[l, i, d] = the gradients of the run that keys[i] = k names; gx holds g already, gsource zeros
@@ -95,7 +95,7 @@ def _fold_backward_kernel(
     g, x, source, y, keys, order, gx, gsource, count, rows, width, columns,
     HOW: tl.constexpr, INCLUDE: tl.constexpr, TYPE: tl.constexpr, BM: tl.constexpr, BN: tl.constexpr,
 ):  # fmt: skip
-    p, key, first, lead, d, inside = _place(keys, count, rows, width, columns, BM, BN)
+    p, key, first, lead, d, inside = _lanes(keys, count, rows, width, columns, BM, BN)
     at = (lead[None, :] * rows + key[:, None]) * width + d[None, :]
     own = first[:, None] & inside  # (BM, BN)
     up = tl.load(g + at, mask=own, other=0).to(TYPE)
@@ -106,7 +106,7 @@ def _fold_backward_kernel(
     if INCLUDE:
         if HOW == 0:
             product = tl.where(old == 0, product, old)
-        some += tl.where((old == 0) if HOW == 0 else _is(old, result), 1.0, 0.0)
+        some += tl.where((old == 0) if HOW == 0 else _is_result(old, result), 1.0, 0.0)
     live = first
     k = 0
     while tl.max(live.to(tl.int32), 0) > 0:
@@ -115,7 +115,7 @@ def _fold_backward_kernel(
         value = tl.load(source + (lead[None, :] * count + row[:, None]) * width + d[None, :], mask=mask, other=1).to(TYPE)
         if HOW == 0:
             product *= tl.where(mask & (value != 0), value, 1.0)
-        some += tl.where(mask & ((value == 0) if HOW == 0 else _is(value, result)), 1.0, 0.0)
+        some += tl.where(mask & ((value == 0) if HOW == 0 else _is_result(value, result)), 1.0, 0.0)
         k += 1
         after = tl.load(keys + p + k, mask=live & (p + k < count), other=-1)
         live = live & (after == key)
@@ -197,7 +197,7 @@ def _reference(
 
 # On the CPU
 def _identity(reduce: str, dtype: np.dtype) -> Any:
-    """What changes nothing in a fold."""
+    """The number that changes nothing in a fold."""
     if reduce == "prod":
         return 1
     if dtype.kind == "f":
@@ -232,11 +232,11 @@ def _cpu_backward(
     found = [at for _, at in position_blocks("scatter_reduce", rows.shape, named, dim)]
     at = np.concatenate(found) if found else np.zeros(0, np.int64)
     values = inner(given, named.shape).reshape(-1).astype(kind, copy=False)
-    special = (values == 0) if reduce == "prod" else _is_numpy(values, result[at])
+    special = (values == 0) if reduce == "prod" else _is_result_numpy(values, result[at])
     some = np.bincount(at, special, up.size).astype(kind)  # how many are 0, or are the result
     product = np.ones(0, kind)
     if include_self:
-        some += (old == 0) if reduce == "prod" else _is_numpy(old, result)
+        some += (old == 0) if reduce == "prod" else _is_result_numpy(old, result)
     with np.errstate(all="ignore"):
         if reduce == "prod":
             product = np.where(old == 0, 1, old) if include_self else np.ones_like(old)
@@ -255,15 +255,15 @@ def _cpu_backward(
     return gx, None, whole
 
 
-def _is_numpy(value: np.ndarray, y: np.ndarray) -> np.ndarray:
-    """`_is` on numpy arrays."""
+def _is_result_numpy(value: np.ndarray, y: np.ndarray) -> np.ndarray:
+    """`_is_result` on numpy arrays."""
     return np.asarray((value == y) | ((value != value) & (y != y)))
 
 
 def _numpy_share(g: np.ndarray, value: np.ndarray, y: np.ndarray, product: np.ndarray, some: np.ndarray, reduce: str) -> np.ndarray:
     """`_share` on numpy arrays."""
     if reduce != "prod":
-        return np.where(_is_numpy(value, y), g / np.maximum(some, 1), g.dtype.type(0))
+        return np.where(_is_result_numpy(value, y), g / np.maximum(some, 1), g.dtype.type(0))
     zero = value == 0
     others = np.where(zero, product, product / np.where(zero, g.dtype.type(1), value))
     return np.where(np.where(zero, some == 1, some == 0), g * others, g.dtype.type(0))
@@ -285,18 +285,18 @@ def _zeros(shape: tuple[int, ...], like: Any) -> Any:
     return ops.full(shape=shape, value=0, dtype=like.array.dtype, device=like.device)
 
 
-def _is_on_tensors(value: Any, y: Any) -> Any:
-    """`_is` on tensors."""
+def _is_result_tensor(value: Any, y: Any) -> Any:
+    """`_is_result` on tensors."""
     return ops.logical_or(ops.eq(value, y), ops.logical_and(ops.ne(value, value), ops.ne(y, y)))
 
 
 def _extreme_rule(g: Any, x: Any, index: Any, read: Any, y: Any, dim: int, reduce: str, include_self: bool) -> tuple[Any, Any]:
     """The largest or smallest: g is shared evenly among those that are the result."""
     kind = g.array.dtype
-    mine, theirs = _is_on_tensors(x, y), _is_on_tensors(read, ops.gather(y, index, dim=dim))
-    some = ops.cast(mine, dtype=kind) if include_self else _zeros(tuple(x.array.shape), g)
-    share = ops.div(g, ops.maximum(ops.scatter_add(some, index, ops.cast(theirs, dtype=kind), dim=dim), 1.0))
-    return ops.where(mine, share, 0.0), ops.where(theirs, ops.gather(share, index, dim=dim), 0.0)
+    of_x, of_source = _is_result_tensor(x, y), _is_result_tensor(read, ops.gather(y, index, dim=dim))
+    some = ops.cast(of_x, dtype=kind) if include_self else _zeros(tuple(x.array.shape), g)
+    share = ops.div(g, ops.maximum(ops.scatter_add(some, index, ops.cast(of_source, dtype=kind), dim=dim), 1.0))
+    return ops.where(of_x, share, 0.0), ops.where(of_source, ops.gather(share, index, dim=dim), 0.0)
 
 
 def _product_rule(g: Any, x: Any, index: Any, read: Any, y: Any, dim: int, reduce: str, include_self: bool) -> tuple[Any, Any]:

@@ -1,1 +1,1 @@
-"""Normalisation of rows: softmax, layer normalisation."""
+"""Normalisations: softmax, layer, root mean square, batch and group normalisation, alone and with what follows or precedes them."""

@@ -31,7 +31,7 @@ def others(shape: tuple[int, ...]) -> tuple[int, ...]:
 
 
 def count(shape: tuple[int, ...]) -> int:
-    """How many elements a channel has."""
+    """The number of elements of a channel."""
     return shape[0] * math.prod(shape[2:])
 
 
@@ -132,8 +132,8 @@ def _added(a, b):
     return a + b
 
 
-def with_moments(x: CudaArray, mean: CudaArray, dm: Any, dv: Any, write: Any) -> CudaArray:
-    """The gradient of x that `write` puts into an array, and what mean and variance pass on of theirs, where they have any."""
+def add_moment_gradients(x: CudaArray, mean: CudaArray, dm: Any, dv: Any, write: Any) -> CudaArray:
+    """The gradient of x that `write` puts into an array, plus the shares of those of mean and variance, where there are any."""
     dx = like(x)
     if dm is None and dv is None:
         write(dx)
@@ -165,7 +165,7 @@ def _backward(
             (np.float64(count(x.shape)), np.float64(eps)),
         )
 
-    dx = with_moments(x, mean, dm, dv, write) if needs[0] else None
+    dx = add_moment_gradients(x, mean, dm, dv, write) if needs[0] else None
     return dx, *vector_gradients(sums, var, weight, bias, eps, needs[1:])  # type: ignore[arg-type]
 
 
@@ -306,7 +306,7 @@ def _given_rule(g: Any, x: Any, mean: Any, var: Any, weight: Any, bias: Any, eps
 
 # What roundings are measured against, and samples.
 def _gradient_scales(g: Any, inputs: Arrays, attrs: dict[str, Any]) -> Arrays:
-    """With what the gradients of means and variances pass on of theirs."""
+    """With the shares of the gradients of means and variances."""
     x, weight = inputs[:2]
     up = np.zeros_like(x) if g[0] is None else np.abs(g[0])
     dims, n = others(x.shape), count(x.shape)

@@ -9,7 +9,7 @@ import numpy as np
 
 from tritensor.ground import dtypes
 from tritensor.ground.strides import is_channels_last
-from tritensor.kernels.normalization.channels_llvm import seen
+from tritensor.kernels.normalization.channels_llvm import walk_for
 from tritensor.kernels.parts.cpu.summation import centred, total
 from tritensor.llvm.loops import many_floats
 from tritensor.ops.array import element_strides
@@ -58,7 +58,7 @@ def forward(x: np.ndarray, weight: np.ndarray | None = None, bias: np.ndarray | 
     planes = _planes(x, last)
     if many_floats(planes):
         made, moments = np.empty(planes.shape, x.dtype), (np.empty(x.shape[1], kept), np.empty(x.shape[1], kept))
-        if seen(planes.shape).forward(planes, weight, bias, eps, made, *moments):
+        if walk_for(planes.shape).forward(planes, weight, bias, eps, made, *moments):
             return _image(made, x.shape, last), *moments
     with np.errstate(invalid="ignore", divide="ignore", over="ignore"):
         y, mean = centred(planes.astype(kept, copy=False), (0, 2))
@@ -80,7 +80,7 @@ def backward(
     up, dm, dv = g
     if dm is None and dv is None and many_floats(planes):
         made = np.empty(planes.shape, x.dtype) if needs[0] else None
-        found = seen(planes.shape).backward(_planes(up, last), planes, mean, var, weight, eps, made)
+        found = walk_for(planes.shape).backward(_planes(up, last), planes, mean, var, weight, eps, made)
         if found is not None:
             return None if made is None else _image(made, x.shape, last), *_as_given(found, (weight, bias), needs[1:])
     u = np.zeros(planes.shape, kept) if up is None else _planes(up, last).astype(kept, copy=False)
@@ -120,7 +120,7 @@ def given_forward(
         if weight is not None:
             scale = scale * _beside(weight, kept)
         out = np.empty(planes.shape, x.dtype)
-        if many_floats(planes) and seen(planes.shape).affine(planes, mean, scale[:, 0], bias, out):
+        if many_floats(planes) and walk_for(planes.shape).affine(planes, mean, scale[:, 0], bias, out):
             return _image(out, x.shape, last)
         y = planes.astype(kept, copy=False) - _beside(mean, kept)
         return _image(_applied(y, scale, _beside(bias, kept), kept, x.dtype), x.shape, last)
@@ -133,7 +133,7 @@ def given_backward(
     """Gradients of x, means, variances, weight and bias."""
     kept, last = dtypes.accumulator(x.dtype), _last(x)
     up = _planes(g, last)
-    fast = seen(up.shape) if many_floats(up) else None
+    fast = walk_for(up.shape) if many_floats(up) else None
     with np.errstate(invalid="ignore", divide="ignore", over="ignore"):
         rstd = 1 / np.sqrt(var.astype(kept, copy=False) + kept.type(eps))
         scale = rstd if weight is None else rstd * weight.astype(kept, copy=False)

@@ -80,7 +80,7 @@ SQUARES, PRODUCTS = RowProgram(_column_squares), RowProgram(_column_products)
 
 
 class _Walk:
-    """How arrays (batch, channels, elements) are walked: `shape` as a row program takes it, an `array`, a `vector` of one number for each channel."""
+    """A walk over arrays (batch, channels, elements): `shape` as a row program takes it, an `array`, a `vector` of one number for each channel."""
 
     shape: tuple[int, int, int]
     array: Any
@@ -195,8 +195,8 @@ class Columns(_Walk):
         return products * r, sums
 
 
-def seen(shape: tuple[int, ...]) -> Planes | Columns:
-    """How arrays (batch, channels, elements) are walked. A channel's many short planes at distances of whole pages would all lie in the same lines of the
+def walk_for(shape: tuple[int, ...]) -> Planes | Columns:
+    """The walk for arrays (batch, channels, elements). A channel's many short planes at distances of whole pages would all lie in the same lines of the
     cache, and drive one another out."""
     n, c, s = shape
     crowded = s <= SHORT and n > MANY_PARTS and c * s % PAGE == 0

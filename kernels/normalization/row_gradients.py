@@ -29,7 +29,7 @@ COLUMNS = 128  # columns of a partial sum of longer rows
 
 
 class RowWalk(NamedTuple):
-    """How rows are walked in one pass: a tile's rows and columns (a whole row), warps, rows loaded ahead, and the programs that share the rows."""
+    """The walk over rows in one pass: a tile's rows and columns (a whole row), warps, rows loaded ahead, and the programs that share the rows."""
 
     BM: int
     BN: int

@@ -1,4 +1,4 @@
-"""Axes: how arrays of one shape are seen as rows (kept axes) of columns (reduced axes), and how those are cut into tiles."""
+"""Axes of a reduction: arrays of one shape as rows (kept axes) of columns (reduced axes), and their tiles."""
 
 from __future__ import annotations
 
@@ -28,7 +28,7 @@ def reduced(shape: tuple[int, ...], dim: tuple[int, ...], keepdim: bool) -> tupl
 
 
 def count(shape: tuple[int, ...], dim: tuple[int, ...]) -> int:
-    """How many elements are reduced to one."""
+    """The number of elements that are reduced to one."""
     return math.prod(shape[a] for a in dim)
 
 

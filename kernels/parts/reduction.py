@@ -1,4 +1,4 @@
-"""Reductions: one kernel that folds any axes of any strided arrays, its backward twin that spreads, and the functions that name an op."""
+"""Reductions: one kernel that folds any axes of any strided arrays, its backward counterpart that spreads, and the functions that name an op."""
 
 from __future__ import annotations
 
@@ -156,8 +156,8 @@ def _mapped(values, index, numbers, inside, MAP: tl.constexpr, IDENTITY: tl.cons
 
 
 @triton.jit
-def _met(tiles, ends, tail, STATE: tl.constexpr, BN: tl.constexpr):
-    """How many elements a column of tiles has met, (1, BN), and 1 / that: one of each tile, but of the last ones of a row only where they reach."""
+def _counts(tiles, ends, tail, STATE: tl.constexpr, BN: tl.constexpr):
+    """The number of elements so far in each column of tiles, (1, BN), and 1 / that: one of each tile, but of the last ones of a row only where they reach."""
     KIND: tl.constexpr = tl.float64 if tl.float64 == STATE else tl.float32
     reached = (tl.arange(0, BN) < tail)[None, :]
     every, some = tiles.to(KIND), (tiles - ends).to(KIND)
@@ -204,8 +204,8 @@ def _reduce_kernel(
             last = (start + BN >= inner).to(tl.int32)
             ends += last
             if WALK is not None:
-                met, share = _met(t + 1 - begin, ends, inner - (tiles_inner - 1) * BN, STATES[0], BN)
-                part = _as_tuple(WALK(*part, *new, met, share), len(STATES))
+                so_far, share = _counts(t + 1 - begin, ends, inner - (tiles_inner - 1) * BN, STATES[0], BN)
+                part = _as_tuple(WALK(*part, *new, so_far, share), len(STATES))
             else:
                 part = _as_tuple(COMBINE(*part, *new), len(STATES))
             at += last
@@ -277,14 +277,14 @@ def zero(states: tuple[np.dtype, ...]) -> tuple[int, ...]:
 
 
 class ReductionFunctions(NamedTuple):
-    """What a reduction does, in `@triton.jit` functions over states (one value, or a tuple of them).
+    """A reduction in `@triton.jit` functions over states (one value, or a tuple of them).
 
     map: `(*inputs, index, *numbers) -> state` of one element; `index` is its place among the reduced ones, `numbers` are what `fold` was given.
     combine: `(*state, *state) -> state`, associative.
     finish: `(*state, *scalars) -> output(s)`, None where the state is the output.
     identity: `(numpy dtypes of the state) -> numbers`, the state of nothing.
     walk: `(*state, *state of one element, count, share) -> state`, as combine where the element comes after all of the first: `count`, (1, columns), are
-        those that its column has met with it, a float, and `share` is 1 / count. None: combine, in chains of CHAIN, which a walk has not.
+        those of its column so far, it included, a float, and `share` is 1 / count. None: combine, in chains of CHAIN, which a walk has not.
     """
 
     map: Any
@@ -335,7 +335,7 @@ def spread(
     scalars: tuple[Any, ...] = (),
     ordered: bool = False,
 ) -> None:
-    """The twin of `fold`: `ys[...] = formula(*xs, index, *scalars)` for inputs of one shape, expanded where they hold one value per row."""
+    """The counterpart of `fold`: `ys[...] = formula(*xs, index, *scalars)` for inputs of one shape, expanded where they hold one value per row."""
     arrays = (*xs, *ys)
     view = layout(ys[0].shape, dims, tuple(a.strides for a in arrays), len(xs), ordered)
     if view.rows == 0 or view.count == 0:
@@ -415,7 +415,7 @@ def reduction(
         kinds: kinds of dtype that it takes (DTypeError for the others).
         needs_element: what does not exist over no elements, such as "largest" (ShapeError then).
         ordered: `map` uses the index: elements are numbered in C order, and `state` gets how many there are after the dtype.
-        forward: a corner of its own, for a map that takes more than x; the functions are not looked at then.
+        forward: one of its own, for a map that takes more than x; the functions are not looked at then.
     """
     functions = ReductionFunctions(map, combine, finish, identity, walk)
 

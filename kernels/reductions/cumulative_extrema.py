@@ -41,7 +41,7 @@ def _later_smallest(a, i, b, j):
 
 # values_i = max (min) of x_j over j <= i, indices_i = the last such j
 @triton.jit
-def _placed(value, col):
+def _with_index(value, col):
     return value, tl.broadcast_to(col[None, :], value.shape).to(tl.int64)
 
 
@@ -112,7 +112,7 @@ def _forward(name: str, largest: bool) -> Callable[..., Any]:
         on = tiles_for("cummax", x.shape, axis, x.dtype, limit=TILE, tile=TILE, size=8)
         scan, join = (_running_largest, _join_largest) if largest else (_running_smallest, _join_smallest)
         start = (loser(kind, -1 if largest else 1), 0)
-        scan_rows(x, (values, indices), axis, on, Scan(_placed, scan, join, _both, start, (kind, _I64), 0))
+        scan_rows(x, (values, indices), axis, on, Scan(_with_index, scan, join, _both, start, (kind, _I64), 0))
         return values, indices
 
     return forward

@@ -36,7 +36,7 @@ def _smaller(a, b):
 
 
 @triton.jit
-def _placed(x, index):
+def _with_index(x, index):
     return x, index
 
 
@@ -76,12 +76,12 @@ def _first(index):
 
 
 @triton.jit
-def _place(value, index):
+def _index_alone(value, index):
     return _first(index)
 
 
 @triton.jit
-def _value_and_place(value, index):
+def _value_and_index(value, index):
     return value, _first(index)
 
 
@@ -112,7 +112,7 @@ def compared_in(dtype: np.dtype) -> tuple[np.dtype, ...]:
     return (np.dtype(np.int32) if dtype.itemsize < 4 else dtype,)
 
 
-def _placed_state(dtype: np.dtype, count: int) -> tuple[np.dtype, ...]:
+def _indexed_state(dtype: np.dtype, count: int) -> tuple[np.dtype, ...]:
     return (*compared_in(dtype), np.dtype(np.int32) if count < _FAR[np.dtype(np.int32)] else _I64)
 
 
@@ -201,7 +201,7 @@ def _extreme(ufunc: np.ufunc, x: np.ndarray, dims: tuple[int, ...], keepdim: boo
 
 
 def _extreme_cpu(name: str, ufunc: np.ufunc) -> Callable[..., np.ndarray]:
-    """What the CPU runs of amax or amin; its `plain` gives None for other than few floats in C order."""
+    """The CPU's amax or amin; its `plain` gives None for other than few floats in C order."""
 
     def cpu(x: np.ndarray, *, dim: Any, keepdim: bool = False) -> np.ndarray:
         dims = normal_dims(name, dim, x.ndim)
@@ -222,14 +222,14 @@ def _extreme_cpu(name: str, ufunc: np.ufunc) -> Callable[..., np.ndarray]:
     return cpu
 
 
-def _place_cpu(function: Any, x: np.ndarray, *, dim: Any, keepdim: bool = False) -> np.ndarray:
+def _index_cpu(function: Any, x: np.ndarray, *, dim: Any, keepdim: bool = False) -> np.ndarray:
     """argmax or argmin, the `function`."""
     return np.asarray(function(_widened(x), axis=dim if x.ndim else None, keepdims=keepdim))
 
 
-def _value_and_place_cpu(function: Any, x: np.ndarray, *, dim: Any, keepdim: bool = False) -> tuple[np.ndarray, np.ndarray]:
+def _value_and_index_cpu(function: Any, x: np.ndarray, *, dim: Any, keepdim: bool = False) -> tuple[np.ndarray, np.ndarray]:
     """By one pass for the index: a second one for the value would cost as much again."""
-    index = _place_cpu(function, x, dim=dim, keepdim=True)
+    index = _index_cpu(function, x, dim=dim, keepdim=True)
     if x.ndim == 0:
         return x.copy(), index
     values = np.take_along_axis(x, index, axis=dim)
@@ -300,8 +300,8 @@ def positions(shape: tuple[int, ...], dim: int, device: Any) -> Any:
 
 
 @triton.jit
-def _where_chosen(place, g, index):
-    return tl.where(index == place, g, 0)
+def _at_index(chosen, g, index):
+    return tl.where(index == chosen, g, 0)
 
 
 def _chosen_backward(g: Any, indices: CudaArray, x_shape: tuple[int, ...], x_dtype: np.dtype, dim: Any) -> Any:
@@ -309,7 +309,7 @@ def _chosen_backward(g: Any, indices: CudaArray, x_shape: tuple[int, ...], x_dty
         return None
     dims = normal_dims("max_dim", dim, len(x_shape))
     dx = allocate(x_shape, x_dtype, indices)
-    spread(_where_chosen, (along(indices, x_shape, dims), along(g[0], x_shape, dims)), dims, (dx,))
+    spread(_at_index, (along(indices, x_shape, dims), along(g[0], x_shape, dims)), dims, (dx,))
     return dx
 
 
@@ -392,18 +392,18 @@ for _name, _reference, _ufunc, _combine, _identity, _what in (
         _name, _reference, cpu=_extreme_cpu(_name, _ufunc), map=value, combine=_combine, finish=None, identity=_identity, rule=(_ties_rule,), backward=(_ties_backward,),
         cpu_backward=(_ties_cpu_backward,), state=compared_in, needs_element=_what, dtypes=_ORDERED_DTYPES, samples=_value_samples,
     )  # fmt: skip
-for _end, _place_of, _both_of, _function, _combine, _walk, _identity, _what in (
+for _end, _index_of, _both_of, _function, _combine, _walk, _identity, _what in (
     ("max", _argmax, _max_dim, np.argmax, _first_larger, _walk_larger, _lowest, "largest"),
     ("min", _argmin, _min_dim, np.argmin, _first_smaller, _walk_smaller, _highest, "smallest"),
 ):
     reduction(
-        f"arg{_end}", _place_of, cpu=partial(_place_cpu, _function), map=_placed, combine=_combine, finish=_place, identity=_identity, walk=_walk, rule=None,
-        state=_placed_state, needs_element=_what, ordered=True, dtypes=_ORDERED_DTYPES, samples=_flat_samples,
+        f"arg{_end}", _index_of, cpu=partial(_index_cpu, _function), map=_with_index, combine=_combine, finish=_index_alone, identity=_identity, walk=_walk, rule=None,
+        state=_indexed_state, needs_element=_what, ordered=True, dtypes=_ORDERED_DTYPES, samples=_flat_samples,
         result=lambda dtype: (_I64,),
     )  # fmt: skip
     reduction(
-        f"{_end}_dim", _both_of, cpu=partial(_value_and_place_cpu, _function), map=_placed, combine=_combine, finish=_value_and_place, identity=_identity,
-        walk=_walk, rule=_chosen_rule, backward=_chosen_backward, cpu_backward=_chosen_cpu_backward, state=_placed_state, result=_both_results, needs_element=_what,
+        f"{_end}_dim", _both_of, cpu=partial(_value_and_index_cpu, _function), map=_with_index, combine=_combine, finish=_value_and_index, identity=_identity,
+        walk=_walk, rule=_chosen_rule, backward=_chosen_backward, cpu_backward=_chosen_cpu_backward, state=_indexed_state, result=_both_results, needs_element=_what,
         ordered=True, outputs=("values", "indices"), dtypes=_ORDERED_DTYPES, samples=_index_samples,
     )  # fmt: skip
 for _name, _reference, _ufunc, _combine, _start in (

@@ -22,7 +22,7 @@ row_tunable("logcumsumexp")
 
 @triton.jit
 def _finite(m):
-    """What exponents are counted from: 0 where the largest is no number."""
+    """The origin that exponents are counted from: 0 where the largest is no number."""
     return tl.where(tl.abs(m) < float("inf"), m, 0)
 
 

@@ -1,4 +1,4 @@
-"""Sums and what is made of them: sum, sum_of_squares, mean, prod, var."""
+"""Sums, products and moments over dims: sum, sum_of_squares, mean, prod, var."""
 
 from __future__ import annotations
 
@@ -162,7 +162,7 @@ def _moments(x, origin, index):
 
 @triton.jit
 def _finite(origin):
-    """What to count from: 0 where the first element is no finite number, since the others' distances from it say nothing."""
+    """The origin that moments are counted from: 0 where the first element is no finite number, since distances from it say nothing."""
     return tl.where(tl.abs(origin) < float("inf"), origin, 0)
 
 
@@ -244,31 +244,31 @@ def _prod_rule(g: Any, x: Any, dim: Any) -> Any:
         if level.shape[-1] % 2:
             one = ops.full(shape=(*shape, 1), value=1.0, dtype=x.array.dtype, device=x.device)
             level = levels[-1] = ops.cat(level, one, dim=len(shape))
-        levels.append(ops.mul(_half(level, 0), _half(level, 1)))
+        levels.append(ops.mul(_every_second(level, 0), _every_second(level, 1)))
     down = ops.reshape(g, shape=(*shape, 1))
     for level in reversed(levels[:-1]):
-        down = _front(down, level.shape[-1] // 2)
-        pair = ops.stack(ops.mul(down, _half(level, 1)), ops.mul(down, _half(level, 0)), dim=len(shape) + 1)
+        down = _first(down, level.shape[-1] // 2)
+        pair = ops.stack(ops.mul(down, _every_second(level, 1)), ops.mul(down, _every_second(level, 0)), dim=len(shape) + 1)
         down = ops.reshape(pair, shape=level.shape)
-    down = ops.reshape(_front(down, n), shape=moved.shape)
+    down = ops.reshape(_first(down, n), shape=moved.shape)
     order = kept + dims
     others = ops.permute(down, dims=tuple(order.index(a) for a in range(len(order))))
     among_zeros = ops.any(ops.eq(x, 0), dim=dims, keepdim=True)
     return ops.where(ops.logical_or(ops.isfinite(x), among_zeros), others, float("nan"))
 
 
-def _half(x: Any, parity: int) -> Any:
+def _every_second(x: Any, parity: int) -> Any:
     """Every second element along the last dim."""
     return ops.index_view(x, index=(*(slice(None) for _ in x.shape[:-1]), slice(parity, None, 2)))
 
 
-def _front(x: Any, n: int) -> Any:
+def _first(x: Any, n: int) -> Any:
     """The first n along the last dim."""
     return x if x.shape[-1] == n else ops.index_view(x, index=(*(slice(None) for _ in x.shape[:-1]), slice(0, n)))
 
 
 @triton.jit
-def _wild(x):
+def _not_finite(x):
     """1 for an infinity or NaN."""
     return tl.where(tl.abs(x) < float("inf"), 0, 1)
 
@@ -276,7 +276,7 @@ def _wild(x):
 @triton.jit
 def _factor(x, index):
     zero = x == 0
-    return tl.where(zero, 1, x), zero.to(tl.int32), _wild(x)
+    return tl.where(zero, 1, x), zero.to(tl.int32), _not_finite(x)
 
 
 @triton.jit
@@ -288,12 +288,12 @@ def _factors(p, zeros, wild, p_, zeros_, wild_):
 @triton.jit
 def _other_factors(x, g, p, zeros, wild, index):
     zero = x == 0
-    none = tl.where(wild > _wild(x), float("nan"), 0.0)
+    none = tl.where(wild > _not_finite(x), float("nan"), 0.0)
     others = tl.where(zero, tl.where(zeros == 1, p, none), tl.where(zeros == 0, maths.div(p, tl.where(zero, 1, x)), none))
     return g * others
 
 
-def _one_zero_tame(states: tuple[np.dtype, ...]) -> tuple[int, ...]:
+def _no_factor(states: tuple[np.dtype, ...]) -> tuple[int, ...]:
     return 1, 0, 0
 
 
@@ -301,7 +301,7 @@ def _prod_backward(g: CudaArray, x: CudaArray, dim: Any) -> CudaArray:
     dims = normal_dims("prod", dim, len(x.shape))
     states = (dtypes.accumulator(x.dtype), np.dtype(np.int32), np.dtype(np.int32))
     found = tuple(allocate(reduced(x.shape, dims, True), d, x) for d in states)
-    fold(ReductionFunctions(_factor, _factors, None, _one_zero_tame), (x,), dims, found, states)
+    fold(ReductionFunctions(_factor, _factors, None, _no_factor), (x,), dims, found, states)
     dx = allocate(x.shape, x.dtype, x)
     spread(_other_factors, (x, along(g, x.shape, dims), *(a.expand(x.shape) for a in found)), dims, (dx,))
     return dx

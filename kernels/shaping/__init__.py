@@ -1,1 +1,1 @@
-"""Shapes and places: views and their gradients, joining, reordering."""
+"""Ops about shape and order: views and their gradients, joining, reordering."""

@@ -1,4 +1,4 @@
-"""flip and roll: the same elements at other places."""
+"""flip and roll: the same elements in another order."""
 
 from __future__ import annotations
 

@@ -12,7 +12,7 @@ BLOCK = 1 << 15  # elements of a block whose passes stay in the cache
 
 
 def key_bits(dtype: np.dtype) -> int:
-    """How many bits a key of this type counts."""
+    """Bits of a key of this type that count."""
     return 1 if dtype == np.bool_ else 8 * dtype.itemsize
 
 

@@ -87,7 +87,7 @@ def _backward(
         numbers = np.float64(plain.count(x.shape)), np.float64(eps)
         spread(made.backward, (*arrays, *vectors, *sides), plain.others(x.shape), _given(out, through), numbers)
 
-    dx = plain.with_moments(x, mean, dm, dv, write) if needs[0] or needs[3] else None
+    dx = plain.add_moment_gradients(x, mean, dm, dv, write) if needs[0] or needs[3] else None
     dw, db = plain.vector_gradients(sums, var, weight, bias, eps, needs[1:3])  # type: ignore[arg-type]
     return tuple([d if need else None for d, need in zip((dx, dw, db, through), needs, strict=True)])
 

@@ -1,4 +1,4 @@
-"""Bad indices: what the CPU refuses, and how a kernel reports one in the device's error record, which the next wait raises (ground/device_errors.py)."""
+"""Bad indices: refusals on the CPU, and a kernel's report in the device's error record, which the next wait raises (ground/device_errors.py)."""
 
 from __future__ import annotations
 
@@ -24,7 +24,7 @@ def check_integers(name: str, index: Any) -> None:
 
 
 def out_of_range(name: str, dim: int, size: int, value: int, where: Any) -> str:
-    """What is said of a bad index on both devices."""
+    """The message about a bad index on both devices."""
     return f"{name}: index {value} at position {where} is out of range for dim {dim} of size {size}"
 
 
@@ -42,7 +42,7 @@ def check_range(name: str, index: np.ndarray, size: int, dim: int, *, negative: 
 
 
 class Watch(NamedTuple):
-    """Where a launch reports, and as what: the first two arguments of `report`, None for both where it does not."""
+    """A launch's error record and its site in it: the first two arguments of `report`, None for both where it does not."""
 
     errors: CudaArray
     site: np.int64

@@ -1,4 +1,4 @@
-"""numpy's side of scatter: flat positions of what an index names along one dimension, and ufuncs applied there, in blocks that fit the cache."""
+"""Scatter on the CPU: flat positions of what an index names along one dimension, and ufuncs applied there, in blocks that fit the cache."""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""Linear recurrences along a dim on the device, y_i = w_i y_(i-1) + b_i: what the gradients of running products, extremes and log-sums are."""
+"""Linear recurrences along a dim on the device, y_i = w_i y_(i-1) + b_i, by which running products, extremes and log-sums are differentiated."""
 
 from __future__ import annotations
 

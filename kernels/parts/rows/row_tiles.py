@@ -28,7 +28,7 @@ class Rows(NamedTuple):
 
 
 class RowTile(NamedTuple):
-    """What is chosen of a tile of rows: BM rows and BN columns, whether BN holds a whole row, the warps of a program."""
+    """The choice of a tile of rows: BM rows and BN columns, whether BN holds a whole row, the warps of a program."""
 
     BM: int
     BN: int
@@ -141,7 +141,7 @@ def store(y, value, b, row, col, strides, inside, UNIT: tl.constexpr):
 
 
 def unit(strides: tuple[int, int, int]) -> int:
-    """Which stride is 1: 2 that of columns, 1 that of rows, 0 neither."""
+    """The stride that is 1: 2 that of columns, 1 that of rows, 0 neither."""
     return 2 if strides[2] == 1 else 1 if strides[1] == 1 else 0
 
 

@@ -75,7 +75,7 @@ def total_before(
     totals, at, part, inside, SCAN: tl.constexpr, JOIN: tl.constexpr, IDENTITY: tl.constexpr, KINDS: tl.constexpr, BM: tl.constexpr,
     BN: tl.constexpr,
 ):  # fmt: skip
-    """What stands before a part: the totals of those before it, which follow one another from `at` on, joined in order."""
+    """The total before a part: the totals of those before it, which follow one another from `at` on, joined in order."""
     before = _nothing(IDENTITY, KINDS, BM)
     for t in range(tl.cdiv(part, BN)):
         i = t * BN + tl.arange(0, BN)

@@ -46,7 +46,7 @@ def align(columns: int, *arrays: Rows) -> int:
 
 
 def programs(on: RowTiles, peeled: int) -> int:
-    """How many programs walk the rows."""
+    """The number of programs that walk the rows."""
     return on.batch * cdiv(on.rows, on.BM * peeled) * peeled if on.columns else 0
 
 
@@ -74,19 +74,19 @@ def place(rows, BM: tl.constexpr, ONE: tl.constexpr, PEEL: tl.constexpr):
 
 @triton.jit
 def phase_of(first, stride, PEEL: tl.constexpr):
-    """How many elements behind a boundary the rows begin whose numbers are `first` modulo PEEL."""
+    """The elements between a boundary and the beginning of the rows whose numbers are `first` modulo PEEL."""
     return ((first % PEEL).to(tl.int64) * stride % PEEL).to(tl.int32)
 
 
 @triton.jit
 def phase(strides, PEEL: tl.constexpr):
-    """How many elements behind a boundary this program's rows begin."""
+    """The elements between a boundary and the beginning of this program's rows."""
     return 0 if PEEL == 1 else phase_of(tl.program_id(0), strides[1], PEEL)
 
 
 @triton.jit
 def last(shift, columns, PEEL: tl.constexpr):
-    """Where the body ends, counted from the boundary."""
+    """The end of the body, counted from the boundary."""
     return columns if PEEL == 1 else (shift + columns) // PEEL * PEEL
 
 
