@@ -18,7 +18,7 @@ from tritensor.kernels.parts.copying import dense
 from tritensor.kernels.parts.launch_rules import cdiv, config_of, next_power_of_2
 from tritensor.kernels.parts.reduction import upcast
 from tritensor.kernels.parts.rows.row_tiles import align
-from tritensor.kernels.parts.rows.unaligned_rows import body, lying, peel, phase_of, rim
+from tritensor.kernels.parts.rows.unaligned_rows import body, edges, lying, phase_of, vector_length
 from tritensor.ops.array import CudaArray
 from tritensor.ops.tuning.tunables import powers, tile_problem, tunable
 
@@ -86,59 +86,59 @@ def _add_pairs(a, b, a_, b_):
 @triton.jit(do_not_specialize=["rows", "n", "parts"])
 def _gradients_kernel(
     x, weight, means, rstds, g, more, dx, dw, db, rows, n, parts,
-    BM: tl.constexpr, BN: tl.constexpr, ALIGN: tl.constexpr, PEEL: tl.constexpr, STAGES: tl.constexpr,
+    BM: tl.constexpr, BN: tl.constexpr, ALIGN: tl.constexpr, VECTOR: tl.constexpr, STAGES: tl.constexpr,
     FULL: tl.constexpr,
 ):  # fmt: skip
     part = tl.program_id(0)
     n = BN if FULL else n // ALIGN * ALIGN
-    shift = phase_of(part, n, PEEL)  # of all its rows, which lie `parts` apart
+    shift = phase_of(part, n, VECTOR)  # of all its rows, which lie `parts` apart
     NARROW: tl.constexpr = dx.dtype.element_ty.primitive_bitwidth == 16
     kind: tl.constexpr = tl.float64 if x.dtype.element_ty == tl.float64 else tl.float32
-    col, within = body(0, shift, n, BN, PEEL)
+    col, within = body(0, shift, n, BN, VECTOR)
     w_sums = tl.zeros((BM, BN), kind)
     b_sums = tl.zeros((BM, BN), kind)
     if weight is not None:
         w = tl.load(weight + (col - shift), mask=within, other=0.0)  # narrow as it is: half the registers
-    if PEEL > 1:
-        rim_col, on_rim = rim(shift, n, PEEL)
-        w_rim = tl.zeros((BM, 2 * PEEL), kind)
-        b_rim = tl.zeros((BM, 2 * PEEL), kind)
+    if VECTOR > 1:
+        edge_col, on_edge = edges(shift, n, VECTOR)
+        w_edges = tl.zeros((BM, 2 * VECTOR), kind)
+        b_edges = tl.zeros((BM, 2 * VECTOR), kind)
         if weight is not None:
-            edge_w = tl.load(weight + (rim_col - shift), mask=on_rim, other=0.0)
+            edge_w = tl.load(weight + (edge_col - shift), mask=on_edge, other=0.0)
     for start in tl.range(part, rows, parts * BM, num_stages=STAGES):
         row = (start + tl.arange(0, BM) * parts).to(tl.int64)
         here = row < rows
         mean = means_of(means, row, here, kind)
         rstd = tl.load(rstds + row, mask=here, other=0.0)
-        h, up = normal_tile(x, g, None, row, col, n, shift, within, here, mean, rstd, PEEL)  # (BM, BN)
+        h, up = normal_tile(x, g, None, row, col, n, shift, within, here, mean, rstd, VECTOR)  # (BM, BN)
         w_sums += up * h
         if db is not None:
             b_sums += up
         if weight is not None:
             up *= upcast(w)[None, :]
         along, level = tl.reduce((up * h, up), 1, _add_pairs) if means is not None else (tl.sum(up * h, axis=1), tl.zeros((BM,), kind))
-        if PEEL > 1:
-            edge, edge_up = normal_tile(x, g, None, row, rim_col, n, shift, on_rim, here, mean, rstd, PEEL)
-            w_rim += edge_up * edge
+        if VECTOR > 1:
+            edge, edge_up = normal_tile(x, g, None, row, edge_col, n, shift, on_edge, here, mean, rstd, VECTOR)
+            w_edges += edge_up * edge
             if db is not None:
-                b_rim += edge_up
+                b_edges += edge_up
             if weight is not None:
                 edge_up *= upcast(edge_w)[None, :]
             along += tl.sum(edge_up * edge, axis=1)
             if means is not None:
                 level += tl.sum(edge_up, axis=1)
         along, level = part_of(along, n, NARROW), part_of(level, n, NARROW)
-        put_down(dx, down(h, up, along, level, rstd), more, row, col, n, shift, here[:, None] & within[None, :], PEEL)
-        if PEEL > 1:
-            put_down(dx, down(edge, edge_up, along, level, rstd), more, row, rim_col, n, shift, here[:, None] & on_rim[None, :], PEEL)
+        put_down(dx, down(h, up, along, level, rstd), more, row, col, n, shift, here[:, None] & within[None, :], VECTOR)
+        if VECTOR > 1:
+            put_down(dx, down(edge, edge_up, along, level, rstd), more, row, edge_col, n, shift, here[:, None] & on_edge[None, :], VECTOR)
     at = part.to(tl.int64) * n - shift
     tl.store(dw + at + col, tl.sum(w_sums, axis=0), mask=within)
     if db is not None:
         tl.store(db + at + col, tl.sum(b_sums, axis=0), mask=within)
-    if PEEL > 1:
-        tl.store(dw + at + rim_col, tl.sum(w_rim, axis=0), mask=on_rim)
+    if VECTOR > 1:
+        tl.store(dw + at + edge_col, tl.sum(w_edges, axis=0), mask=on_edge)
         if db is not None:
-            tl.store(db + at + rim_col, tl.sum(b_rim, axis=0), mask=on_rim)
+            tl.store(db + at + edge_col, tl.sum(b_edges, axis=0), mask=on_edge)
 
 
 # of rows too long for that: dw = sum over rows of g h, db = sum over rows of g, here the sums of every p-th block of rows
@@ -229,12 +229,12 @@ def gradients(
     else:
         on = config_of("layer_norm_gradients", (rows, n, x.dtype), rule)
         dx, given, up, beside = allocate(x.shape, x.dtype, x), dense(x), dense(g), None if more is None else dense(more)
-        peeled = peel(n, *[lying(v, n) for v in (given, up, dx, beside) if v is not None])
-        parts = max(on.parts // peeled, 1) * peeled  # so that all rows of a program begin at one phase
+        vector = vector_length(n, *[lying(v, n) for v in (given, up, dx, beside) if v is not None])
+        parts = max(on.parts // vector, 1) * vector  # so that all rows of a program begin at one phase
         dw, db = allocate((parts, n), acc_type, x), allocate((parts, n), acc_type, x) if needs[2] else None
         launch(
             _gradients_kernel, (parts if n else 0,), given, None if weight is None else dense(weight), mean, rstd, up, beside, dx, dw, db,
-            rows, n, parts, BM=on.BM, BN=on.BN, ALIGN=align(n), PEEL=peeled, STAGES=on.stages, FULL=n == on.BN,
+            rows, n, parts, BM=on.BM, BN=on.BN, ALIGN=align(n), VECTOR=vector, STAGES=on.stages, FULL=n == on.BN,
             num_warps=on.warps,
         )  # fmt: skip
     w, b = _joined(dw, db, like, tail)

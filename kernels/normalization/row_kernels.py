@@ -17,35 +17,35 @@ from tritensor.kernels.parts.half_precision import functions as narrow
 from tritensor.kernels.parts.launch_rules import cdiv
 from tritensor.kernels.parts.reduction import upcast
 from tritensor.kernels.parts.rows.row_tiles import RowTiles, align, row_tunable, tiles_for
-from tritensor.kernels.parts.rows.unaligned_rows import body, last, lying, peel, phase_of, place, programs, rim, starts
+from tritensor.kernels.parts.rows.unaligned_rows import body, edges, last, lying, phase_of, place, programs, starts, vector_length
 from tritensor.ops.array import CudaArray
 
 row_tunable("layer_norm")
 
 
 @triton.jit
-def row_tile(x, row, col, n, shift, inside, PEEL: tl.constexpr):
-    """A tile of a C-ordered (rows, n), in float32 or wider, 0 outside. Columns count from `shift` before the row: see parts/rows/peeled.py."""
-    return upcast(tl.load(x + _at(row, col, n, shift, PEEL), mask=inside, other=0.0))
+def row_tile(x, row, col, n, shift, inside, VECTOR: tl.constexpr):
+    """A tile of a C-ordered (rows, n), in float32 or wider, 0 outside. Columns count from `shift` before the row: see parts/rows/unaligned_rows.py."""
+    return upcast(tl.load(x + _at(row, col, n, shift, VECTOR), mask=inside, other=0.0))
 
 
 @triton.jit
-def _at(row, col, n, shift, PEEL: tl.constexpr):
-    first = row * n if PEEL == 1 else starts(row, n, shift, PEEL)
+def _at(row, col, n, shift, VECTOR: tl.constexpr):
+    first = row * n if VECTOR == 1 else starts(row, n, shift, VECTOR)
     return first[:, None] + col[None, :]
 
 
 @triton.jit
-def store_tile(y, value, row, col, n, shift, inside, PEEL: tl.constexpr):
-    tl.store(y + _at(row, col, n, shift, PEEL), value.to(y.dtype.element_ty), mask=inside)
+def store_tile(y, value, row, col, n, shift, inside, VECTOR: tl.constexpr):
+    tl.store(y + _at(row, col, n, shift, VECTOR), value.to(y.dtype.element_ty), mask=inside)
 
 
 # of x + added as it is rounded to their type
 @triton.jit
-def _sum_tile(x, added, row, col, n, shift, inside, PEEL: tl.constexpr):
-    value = row_tile(x, row, col, n, shift, inside, PEEL)
+def _sum_tile(x, added, row, col, n, shift, inside, VECTOR: tl.constexpr):
+    value = row_tile(x, row, col, n, shift, inside, VECTOR)
     if added is not None:
-        value = upcast((value + row_tile(added, row, col, n, shift, inside, PEEL)).to(x.dtype.element_ty))
+        value = upcast((value + row_tile(added, row, col, n, shift, inside, VECTOR)).to(x.dtype.element_ty))
     return value
 
 
@@ -78,10 +78,10 @@ def _less(value, mean, inside):
 
 
 @triton.jit
-def _total(value, edge, PEEL: tl.constexpr):
-    """The sum of a row's tile and of its rim."""
+def _total(value, edge, VECTOR: tl.constexpr):
+    """The sum of a row's tile and of its edges."""
     total = tl.sum(value, axis=1)
-    if PEEL > 1:
+    if VECTOR > 1:
         total += tl.sum(edge, axis=1)
     return total
 
@@ -106,31 +106,31 @@ def _rest(left, squares, mean, n, NARROW: tl.constexpr):
 
 @triton.jit
 def _walked_moments(
-    x, added, edge, row, here, n, shift, rim_inside, CENTRED: tl.constexpr, NARROW: tl.constexpr, BM: tl.constexpr, BN: tl.constexpr, PEEL: tl.constexpr,
+    x, added, edge, row, here, n, shift, edge_inside, CENTRED: tl.constexpr, NARROW: tl.constexpr, BM: tl.constexpr, BN: tl.constexpr, VECTOR: tl.constexpr,
 ):  # fmt: skip
-    """A row that is walked: its rim less the mean, the mean, and the sum of squares about it; about 0 where it is not centred."""
+    """A row that is walked: its edges less the mean, the mean, and the sum of squares about it; about 0 where it is not centred."""
     kind: tl.constexpr = edge.dtype
     mean = tl.zeros((BM,), kind)
     sums = tl.zeros((BM, BN), kind)
     if CENTRED:
-        for start in range(0, last(shift, n, PEEL), BN):
-            col, within = body(start, shift, n, BN, PEEL)
-            sums += _sum_tile(x, added, row, col, n, shift, here[:, None] & within[None, :], PEEL)
-        mean = part_of(_total(sums, edge, PEEL), n, NARROW)
-        edge = _less(edge, mean, rim_inside)
+        for start in range(0, last(shift, n, VECTOR), BN):
+            col, within = body(start, shift, n, BN, VECTOR)
+            sums += _sum_tile(x, added, row, col, n, shift, here[:, None] & within[None, :], VECTOR)
+        mean = part_of(_total(sums, edge, VECTOR), n, NARROW)
+        edge = _less(edge, mean, edge_inside)
         sums = tl.zeros((BM, BN), kind)
     squares = tl.zeros((BM, BN), kind)
-    for start in range(0, last(shift, n, PEEL), BN):
-        col, within = body(start, shift, n, BN, PEEL)
+    for start in range(0, last(shift, n, VECTOR), BN):
+        col, within = body(start, shift, n, BN, VECTOR)
         inside = here[:, None] & within[None, :]
-        value = _less(_sum_tile(x, added, row, col, n, shift, inside, PEEL), mean, inside)
+        value = _less(_sum_tile(x, added, row, col, n, shift, inside, VECTOR), mean, inside)
         squares += value * value
         if CENTRED:
             sums += value
-    total = _total(squares, edge * edge, PEEL)
+    total = _total(squares, edge * edge, VECTOR)
     if CENTRED:
-        rest, total = _rest(_total(sums, edge, PEEL), total, mean, n, NARROW)
-        edge, mean = _less(edge, rest, rim_inside), mean + rest
+        rest, total = _rest(_total(sums, edge, VECTOR), total, mean, n, NARROW)
+        edge, mean = _less(edge, rest, edge_inside), mean + rest
     return edge, mean, total
 
 
@@ -138,63 +138,63 @@ def _walked_moments(
 @triton.jit(do_not_specialize=["rows", "n"])
 def _forward_kernel(
     x, added, weight, bias, y, summed, means, rstds, rows, n, eps,
-    WHOLE: tl.constexpr, BM: tl.constexpr, BN: tl.constexpr, ALIGN: tl.constexpr, PEEL: tl.constexpr,
+    WHOLE: tl.constexpr, BM: tl.constexpr, BN: tl.constexpr, ALIGN: tl.constexpr, VECTOR: tl.constexpr,
     FULL: tl.constexpr,
 ):  # fmt: skip
-    _, row, here = place(rows, BM, True, PEEL)
+    _, row, here = place(rows, BM, True, VECTOR)
     n = BN if FULL else n // ALIGN * ALIGN
-    shift = phase_of(tl.program_id(0), n, PEEL)
+    shift = phase_of(tl.program_id(0), n, VECTOR)
     NARROW: tl.constexpr = y.dtype.element_ty.primitive_bitwidth == 16
     CENTRED: tl.constexpr = means is not None
     kind: tl.constexpr = tl.float64 if x.dtype.element_ty == tl.float64 else tl.float32
-    rim_col, on_rim = rim(shift, n, PEEL)
-    rim_inside = here[:, None] & on_rim[None, :]
-    edge = tl.zeros((BM, 2 * PEEL), kind)
+    edge_col, on_edge = edges(shift, n, VECTOR)
+    edge_inside = here[:, None] & on_edge[None, :]
+    edge = tl.zeros((BM, 2 * VECTOR), kind)
     mean = tl.zeros((BM,), kind)
-    if PEEL > 1:
-        edge = _sum_tile(x, added, row, rim_col, n, shift, rim_inside, PEEL)
+    if VECTOR > 1:
+        edge = _sum_tile(x, added, row, edge_col, n, shift, edge_inside, VECTOR)
         if summed is not None:
-            store_tile(summed, edge, row, rim_col, n, shift, rim_inside, PEEL)
+            store_tile(summed, edge, row, edge_col, n, shift, edge_inside, VECTOR)
     if WHOLE:
-        col, within = body(0, shift, n, BN, PEEL)
+        col, within = body(0, shift, n, BN, VECTOR)
         inside = here[:, None] & within[None, :]
-        value = _sum_tile(x, added, row, col, n, shift, inside, PEEL)  # (BM, BN)
+        value = _sum_tile(x, added, row, col, n, shift, inside, VECTOR)  # (BM, BN)
         if summed is not None:
-            store_tile(summed, value, row, col, n, shift, inside, PEEL)
+            store_tile(summed, value, row, col, n, shift, inside, VECTOR)
         if CENTRED:
-            mean = _mean(_total(value, edge, PEEL), n, NARROW)
-            value, edge = _less(value, mean, inside), _less(edge, mean, rim_inside)
-        total = _total(value * value, edge * edge, PEEL)
+            mean = _mean(_total(value, edge, VECTOR), n, NARROW)
+            value, edge = _less(value, mean, inside), _less(edge, mean, edge_inside)
+        total = _total(value * value, edge * edge, VECTOR)
         if CENTRED and not NARROW:
-            rest, total = _rest(_total(value, edge, PEEL), total, mean, n, NARROW)
-            value, edge, mean = _less(value, rest, inside), _less(edge, rest, rim_inside), mean + rest
+            rest, total = _rest(_total(value, edge, VECTOR), total, mean, n, NARROW)
+            value, edge, mean = _less(value, rest, inside), _less(edge, rest, edge_inside), mean + rest
     else:
-        edge, mean, total = _walked_moments(x, added, edge, row, here, n, shift, rim_inside, CENTRED, NARROW, BM, BN, PEEL)
+        edge, mean, total = _walked_moments(x, added, edge, row, here, n, shift, edge_inside, CENTRED, NARROW, BM, BN, VECTOR)
     rstd = maths.rsqrt(part_of(total, n, NARROW) + eps.to(kind))
     if WHOLE:
-        store_tile(y, _affine(value, rstd, weight, bias, col, shift, within), row, col, n, shift, inside, PEEL)
+        store_tile(y, _affine(value, rstd, weight, bias, col, shift, within), row, col, n, shift, inside, VECTOR)
     else:
-        for start in range(0, last(shift, n, PEEL), BN):
-            col, within = body(start, shift, n, BN, PEEL)
+        for start in range(0, last(shift, n, VECTOR), BN):
+            col, within = body(start, shift, n, BN, VECTOR)
             inside = here[:, None] & within[None, :]
-            value = _sum_tile(x, added, row, col, n, shift, inside, PEEL)
+            value = _sum_tile(x, added, row, col, n, shift, inside, VECTOR)
             if summed is not None:
-                store_tile(summed, value, row, col, n, shift, inside, PEEL)
+                store_tile(summed, value, row, col, n, shift, inside, VECTOR)
             value -= mean[:, None]
-            store_tile(y, _affine(value, rstd, weight, bias, col, shift, within), row, col, n, shift, inside, PEEL)
-    if PEEL > 1:
-        store_tile(y, _affine(edge, rstd, weight, bias, rim_col, shift, on_rim), row, rim_col, n, shift, rim_inside, PEEL)
+            store_tile(y, _affine(value, rstd, weight, bias, col, shift, within), row, col, n, shift, inside, VECTOR)
+    if VECTOR > 1:
+        store_tile(y, _affine(edge, rstd, weight, bias, edge_col, shift, on_edge), row, edge_col, n, shift, edge_inside, VECTOR)
     if means is not None:
         tl.store(means + row, mean, mask=here)
     tl.store(rstds + row, rstd, mask=here)
 
 
 @triton.jit
-def normal_tile(x, g, weight, row, col, n, shift, within, here, mean, rstd, PEEL: tl.constexpr):
+def normal_tile(x, g, weight, row, col, n, shift, within, here, mean, rstd, VECTOR: tl.constexpr):
     """The normalised values h and the gradient u that arrives at them, tiles (BM, BN), 0 outside."""
     inside = here[:, None] & within[None, :]
-    h = tl.where(inside, (row_tile(x, row, col, n, shift, inside, PEEL) - mean[:, None]) * rstd[:, None], 0.0)
-    u = row_tile(g, row, col, n, shift, inside, PEEL)
+    h = tl.where(inside, (row_tile(x, row, col, n, shift, inside, VECTOR) - mean[:, None]) * rstd[:, None], 0.0)
+    u = row_tile(g, row, col, n, shift, inside, VECTOR)
     if weight is not None:
         u *= _vector(weight, col, shift, within)
     return h, u
@@ -212,35 +212,35 @@ def means_of(means, row, here, KIND: tl.constexpr):
 # dx = rstd (u - mean(u) - h mean(u h)) + more, h = (x - mean) rstd, u = g w; without `means` dx = rstd (u - h mean(u h)) + more
 @triton.jit(do_not_specialize=["n"])
 def _backward_kernel(
-    x, weight, means, rstds, g, more, dx, rows, n, WHOLE: tl.constexpr, BM: tl.constexpr, BN: tl.constexpr, ALIGN: tl.constexpr, PEEL: tl.constexpr,
+    x, weight, means, rstds, g, more, dx, rows, n, WHOLE: tl.constexpr, BM: tl.constexpr, BN: tl.constexpr, ALIGN: tl.constexpr, VECTOR: tl.constexpr,
     FULL: tl.constexpr,
 ):  # fmt: skip
-    _, row, here = place(rows, BM, True, PEEL)
+    _, row, here = place(rows, BM, True, VECTOR)
     n = BN if FULL else n // ALIGN * ALIGN
-    shift = phase_of(tl.program_id(0), n, PEEL)
+    shift = phase_of(tl.program_id(0), n, VECTOR)
     NARROW: tl.constexpr = dx.dtype.element_ty.primitive_bitwidth == 16
     kind: tl.constexpr = tl.float64 if x.dtype.element_ty == tl.float64 else tl.float32
     mean = means_of(means, row, here, kind)
     rstd = tl.load(rstds + row, mask=here, other=0.0)
     products = tl.zeros((BM,), kind)
     sums = tl.zeros((BM,), kind)
-    if PEEL > 1:
-        rim_col, on_rim = rim(shift, n, PEEL)
-        edge, edge_up = normal_tile(x, g, weight, row, rim_col, n, shift, on_rim, here, mean, rstd, PEEL)
+    if VECTOR > 1:
+        edge_col, on_edge = edges(shift, n, VECTOR)
+        edge, edge_up = normal_tile(x, g, weight, row, edge_col, n, shift, on_edge, here, mean, rstd, VECTOR)
         products = tl.sum(edge_up * edge, axis=1)
         sums = tl.sum(edge_up, axis=1)
     if WHOLE:
-        col, within = body(0, shift, n, BN, PEEL)
-        h, u = normal_tile(x, g, weight, row, col, n, shift, within, here, mean, rstd, PEEL)
+        col, within = body(0, shift, n, BN, VECTOR)
+        h, u = normal_tile(x, g, weight, row, col, n, shift, within, here, mean, rstd, VECTOR)
         products += tl.sum(u * h, axis=1)
         if means is not None:
             sums += tl.sum(u, axis=1)
     else:
         all_products = tl.zeros((BM, BN), kind)
         all_sums = tl.zeros((BM, BN), kind)
-        for start in range(0, last(shift, n, PEEL), BN):
-            col, within = body(start, shift, n, BN, PEEL)
-            h, u = normal_tile(x, g, weight, row, col, n, shift, within, here, mean, rstd, PEEL)
+        for start in range(0, last(shift, n, VECTOR), BN):
+            col, within = body(start, shift, n, BN, VECTOR)
+            h, u = normal_tile(x, g, weight, row, col, n, shift, within, here, mean, rstd, VECTOR)
             all_products += u * h
             all_sums += u
         products += tl.sum(all_products, axis=1)
@@ -248,22 +248,22 @@ def _backward_kernel(
     along = part_of(products, n, NARROW)
     level = part_of(sums, n, NARROW) if means is not None else sums * 0.0
     if WHOLE:
-        put_down(dx, down(h, u, along, level, rstd), more, row, col, n, shift, here[:, None] & within[None, :], PEEL)
+        put_down(dx, down(h, u, along, level, rstd), more, row, col, n, shift, here[:, None] & within[None, :], VECTOR)
     else:
-        for start in range(0, last(shift, n, PEEL), BN):
-            col, within = body(start, shift, n, BN, PEEL)
-            h, u = normal_tile(x, g, weight, row, col, n, shift, within, here, mean, rstd, PEEL)
-            put_down(dx, down(h, u, along, level, rstd), more, row, col, n, shift, here[:, None] & within[None, :], PEEL)
-    if PEEL > 1:
-        put_down(dx, down(edge, edge_up, along, level, rstd), more, row, rim_col, n, shift, here[:, None] & on_rim[None, :], PEEL)
+        for start in range(0, last(shift, n, VECTOR), BN):
+            col, within = body(start, shift, n, BN, VECTOR)
+            h, u = normal_tile(x, g, weight, row, col, n, shift, within, here, mean, rstd, VECTOR)
+            put_down(dx, down(h, u, along, level, rstd), more, row, col, n, shift, here[:, None] & within[None, :], VECTOR)
+    if VECTOR > 1:
+        put_down(dx, down(edge, edge_up, along, level, rstd), more, row, edge_col, n, shift, here[:, None] & on_edge[None, :], VECTOR)
 
 
 # a tile of dx, and what else arrives at x, before it is rounded
 @triton.jit
-def put_down(dx, value, more, row, col, n, shift, inside, PEEL: tl.constexpr):
+def put_down(dx, value, more, row, col, n, shift, inside, VECTOR: tl.constexpr):
     if more is not None:
-        value += row_tile(more, row, col, n, shift, inside, PEEL)
-    store_tile(dx, value, row, col, n, shift, inside, PEEL)
+        value += row_tile(more, row, col, n, shift, inside, VECTOR)
+    store_tile(dx, value, row, col, n, shift, inside, VECTOR)
 
 
 @triton.jit
@@ -292,10 +292,10 @@ def forward_rows(
     means, rstds = allocate(lead, acc_type, x) if centred else None, allocate(lead, acc_type, x)
     w, b = (None if v is None else dense(v) for v in (weight, bias))
     given, other = dense(x), None if added is None else dense(added)
-    peeled = peel(n, *[lying(v, n) for v in (given, y, other, summed) if v is not None])
+    vector = vector_length(n, *[lying(v, n) for v in (given, y, other, summed) if v is not None])
     launch(
-        _forward_kernel, (cdiv(rows, on.BM * peeled) * peeled,), given, other, w, b, y, summed, means, rstds,
-        rows, n, np.float64(eps), WHOLE=on.whole, BM=on.BM, BN=on.BN, ALIGN=align(n), PEEL=peeled, FULL=on.full, num_warps=on.warps,
+        _forward_kernel, (cdiv(rows, on.BM * vector) * vector,), given, other, w, b, y, summed, means, rstds,
+        rows, n, np.float64(eps), WHOLE=on.whole, BM=on.BM, BN=on.BN, ALIGN=align(n), VECTOR=vector, FULL=on.full, num_warps=on.warps,
     )  # fmt: skip
     return y, means, rstds
 
@@ -313,9 +313,9 @@ def backward_rows(
     rows, n = split(x.shape, axes)
     dx = allocate(x.shape, x.dtype, x)
     given, up, beside = dense(x), dense(g), None if more is None else dense(more)
-    peeled = peel(n, *[lying(v, n) for v in (given, up, dx, beside) if v is not None])
+    vector = vector_length(n, *[lying(v, n) for v in (given, up, dx, beside) if v is not None])
     launch(
-        _backward_kernel, (programs(on, peeled),), given, None if weight is None else dense(weight), mean, rstd, up, beside, dx,
-        rows, n, WHOLE=on.whole, BM=on.BM, BN=on.BN, ALIGN=align(n), PEEL=peeled, FULL=on.full, num_warps=on.warps,
+        _backward_kernel, (programs(on, vector),), given, None if weight is None else dense(weight), mean, rstd, up, beside, dx,
+        rows, n, WHOLE=on.whole, BM=on.BM, BN=on.BN, ALIGN=align(n), VECTOR=vector, FULL=on.full, num_warps=on.warps,
     )  # fmt: skip
     return dx

@@ -16,7 +16,7 @@ from tritensor.kernels.parts.allocation import allocate
 from tritensor.kernels.parts.half_precision import functions as narrow
 from tritensor.kernels.parts.rows.row_softmax import by_rows, online_columns, power, rest, softmax_block
 from tritensor.kernels.parts.rows.row_tiles import WHOLE, RowTiles, as_rows, row_tunable, tiles_for, unit
-from tritensor.kernels.parts.rows.unaligned_rows import align, body, known, last, load, peel, phase, place, programs, rim, store
+from tritensor.kernels.parts.rows.unaligned_rows import align, body, edges, known, last, load, phase, place, programs, store, vector_length
 from tritensor.llvm.passes.row_programs import RowProgram
 from tritensor.ops.array import CudaArray
 from tritensor.ops.table import Sample, Spec, Work, normal_dim, op, ops, refuse_kind
@@ -24,7 +24,7 @@ from tritensor.ops.table import Sample, Spec, Work, normal_dim, op, ops, refuse_
 row_tunable("softmax")
 
 
-# Device functions. Rows are peeled to 16-byte accesses: see parts/rows/peeled.py.
+# Device functions. Rows are read in accesses of 16 bytes: see parts/rows/unaligned_rows.py.
 @triton.jit
 def _quotient(power, total, NARROW: tl.constexpr):
     """Shares of a total, a number for each row; narrow ones by its reciprocal."""
@@ -39,51 +39,51 @@ def _quotient(power, total, NARROW: tl.constexpr):
 @triton.jit(do_not_specialize=["columns"])
 def _forward_kernel(
     x, y, rows, columns, x_strides, y_strides, LOG: tl.constexpr, WHOLE: tl.constexpr, X_UNIT: tl.constexpr, Y_UNIT: tl.constexpr,
-    BM: tl.constexpr, BN: tl.constexpr, ALIGN: tl.constexpr, ONE: tl.constexpr, PEEL: tl.constexpr,
+    BM: tl.constexpr, BN: tl.constexpr, ALIGN: tl.constexpr, ONE: tl.constexpr, VECTOR: tl.constexpr,
 ):  # fmt: skip
-    b, row, inside = place(rows, BM, ONE, PEEL)
+    b, row, inside = place(rows, BM, ONE, VECTOR)
     columns, x_strides, y_strides = columns // ALIGN * ALIGN, known(x_strides, ALIGN), known(y_strides, ALIGN)
-    shift = phase(x_strides, PEEL)
+    shift = phase(x_strides, VECTOR)
     NARROW: tl.constexpr = y.dtype.element_ty.primitive_bitwidth == 16
     kind: tl.constexpr = tl.float64 if x.dtype.element_ty == tl.float64 else tl.float32
     m = tl.full((BM,), float("-inf"), kind)
-    if PEEL > 1:
-        rim_col, on_rim = rim(shift, columns, PEEL)
-        rim_lanes = inside[:, None] & on_rim[None, :]
-        edge = load(x, b, row, rim_col, x_strides, shift, rim_lanes, float("-inf"), X_UNIT, PEEL)  # (BM, 2 PEEL)
+    if VECTOR > 1:
+        edge_col, on_edge = edges(shift, columns, VECTOR)
+        edge_lanes = inside[:, None] & on_edge[None, :]
+        edge = load(x, b, row, edge_col, x_strides, shift, edge_lanes, float("-inf"), X_UNIT, VECTOR)  # (BM, 2 VECTOR)
         m = tl.max(edge, axis=1)
     if WHOLE:
-        col, within = body(0, shift, columns, BN, PEEL)
+        col, within = body(0, shift, columns, BN, VECTOR)
         lanes = inside[:, None] & within[None, :]
-        value = load(x, b, row, col, x_strides, shift, lanes, float("-inf"), X_UNIT, PEEL)  # (BM, BN)
+        value = load(x, b, row, col, x_strides, shift, lanes, float("-inf"), X_UNIT, VECTOR)  # (BM, BN)
         m = tl.maximum(m, tl.max(value, axis=1))
         value = value - m[:, None]  # -inf outside
         powers = power(value, NARROW)
         total = tl.sum(powers, axis=1)
-        if PEEL > 1:
+        if VECTOR > 1:
             total += tl.sum(power(edge - m[:, None], NARROW), axis=1)
         out = value - tl.log(total)[:, None] if LOG else _quotient(powers, total[:, None], NARROW)
-        store(y, out, b, row, col, y_strides, shift, lanes, Y_UNIT, PEEL)
+        store(y, out, b, row, col, y_strides, shift, lanes, Y_UNIT, VECTOR)
     else:
         totals = tl.zeros((BM, BN), kind)
-        for start in range(0, last(shift, columns, PEEL), BN):
-            col, within = body(start, shift, columns, BN, PEEL)
+        for start in range(0, last(shift, columns, VECTOR), BN):
+            col, within = body(start, shift, columns, BN, VECTOR)
             lanes = inside[:, None] & within[None, :]
-            value = load(x, b, row, col, x_strides, shift, lanes, float("-inf"), X_UNIT, PEEL)
+            value = load(x, b, row, col, x_strides, shift, lanes, float("-inf"), X_UNIT, VECTOR)
             m, totals = online_columns(m, totals, value, NARROW)
         total = tl.sum(totals, axis=1)
-        if PEEL > 1:
+        if VECTOR > 1:
             total += tl.sum(power(rest(edge, m[:, None]), NARROW), axis=1)
-        for start in range(0, last(shift, columns, PEEL), BN):
-            col, within = body(start, shift, columns, BN, PEEL)
+        for start in range(0, last(shift, columns, VECTOR), BN):
+            col, within = body(start, shift, columns, BN, VECTOR)
             lanes = inside[:, None] & within[None, :]
-            value = load(x, b, row, col, x_strides, shift, lanes, float("-inf"), X_UNIT, PEEL) - m[:, None]
+            value = load(x, b, row, col, x_strides, shift, lanes, float("-inf"), X_UNIT, VECTOR) - m[:, None]
             out = value - tl.log(total)[:, None] if LOG else _quotient(power(value, NARROW), total[:, None], NARROW)
-            store(y, out, b, row, col, y_strides, shift, lanes, Y_UNIT, PEEL)
-    if PEEL > 1:
+            store(y, out, b, row, col, y_strides, shift, lanes, Y_UNIT, VECTOR)
+    if VECTOR > 1:
         edge -= m[:, None]
         edge = edge - tl.log(total)[:, None] if LOG else _quotient(power(edge, NARROW), total[:, None], NARROW)
-        store(y, edge, b, row, rim_col, y_strides, shift, rim_lanes, Y_UNIT, PEEL)
+        store(y, edge, b, row, edge_col, y_strides, shift, edge_lanes, Y_UNIT, VECTOR)
 
 
 @triton.jit
@@ -95,58 +95,58 @@ def _down(up, out, sums, LOG: tl.constexpr, NARROW: tl.constexpr):
 @triton.jit(do_not_specialize=["columns"])
 def _backward_kernel(
     y, g, dx, rows, columns, y_strides, g_strides, dx_strides, LOG: tl.constexpr, WHOLE: tl.constexpr, Y_UNIT: tl.constexpr,
-    G_UNIT: tl.constexpr, DX_UNIT: tl.constexpr, BM: tl.constexpr, BN: tl.constexpr, ALIGN: tl.constexpr, ONE: tl.constexpr, PEEL: tl.constexpr,
+    G_UNIT: tl.constexpr, DX_UNIT: tl.constexpr, BM: tl.constexpr, BN: tl.constexpr, ALIGN: tl.constexpr, ONE: tl.constexpr, VECTOR: tl.constexpr,
 ):  # fmt: skip
-    b, row, inside = place(rows, BM, ONE, PEEL)
+    b, row, inside = place(rows, BM, ONE, VECTOR)
     columns, y_strides, g_strides, dx_strides = (
         columns // ALIGN * ALIGN,
         known(y_strides, ALIGN),
         known(g_strides, ALIGN),
         known(dx_strides, ALIGN),
     )
-    shift = phase(y_strides, PEEL)
+    shift = phase(y_strides, VECTOR)
     NARROW: tl.constexpr = dx.dtype.element_ty.primitive_bitwidth == 16
     kind: tl.constexpr = tl.float64 if y.dtype.element_ty == tl.float64 else tl.float32
     sums = tl.zeros((BM,), kind)
-    if PEEL > 1:
-        rim_col, on_rim = rim(shift, columns, PEEL)
-        rim_lanes = inside[:, None] & on_rim[None, :]
-        edge = load(y, b, row, rim_col, y_strides, shift, rim_lanes, 0.0, Y_UNIT, PEEL)  # (BM, 2 PEEL)
-        edge_up = load(g, b, row, rim_col, g_strides, shift, rim_lanes, 0.0, G_UNIT, PEEL)
+    if VECTOR > 1:
+        edge_col, on_edge = edges(shift, columns, VECTOR)
+        edge_lanes = inside[:, None] & on_edge[None, :]
+        edge = load(y, b, row, edge_col, y_strides, shift, edge_lanes, 0.0, Y_UNIT, VECTOR)  # (BM, 2 VECTOR)
+        edge_up = load(g, b, row, edge_col, g_strides, shift, edge_lanes, 0.0, G_UNIT, VECTOR)
         sums = tl.sum(edge_up if LOG else edge_up * edge, axis=1)
     if WHOLE:
-        col, within = body(0, shift, columns, BN, PEEL)
+        col, within = body(0, shift, columns, BN, VECTOR)
         lanes = inside[:, None] & within[None, :]
-        out = load(y, b, row, col, y_strides, shift, lanes, 0.0, Y_UNIT, PEEL)
-        up = load(g, b, row, col, g_strides, shift, lanes, 0.0, G_UNIT, PEEL)
+        out = load(y, b, row, col, y_strides, shift, lanes, 0.0, Y_UNIT, VECTOR)
+        up = load(g, b, row, col, g_strides, shift, lanes, 0.0, G_UNIT, VECTOR)
         sums += tl.sum(up if LOG else up * out, axis=1)
-        store(dx, _down(up, out, sums, LOG, NARROW), b, row, col, dx_strides, shift, lanes, DX_UNIT, PEEL)
+        store(dx, _down(up, out, sums, LOG, NARROW), b, row, col, dx_strides, shift, lanes, DX_UNIT, VECTOR)
     else:
         total = tl.zeros((BM, BN), kind)
-        for start in range(0, last(shift, columns, PEEL), BN):
-            col, within = body(start, shift, columns, BN, PEEL)
+        for start in range(0, last(shift, columns, VECTOR), BN):
+            col, within = body(start, shift, columns, BN, VECTOR)
             lanes = inside[:, None] & within[None, :]
-            up = load(g, b, row, col, g_strides, shift, lanes, 0.0, G_UNIT, PEEL)
-            total += up if LOG else up * load(y, b, row, col, y_strides, shift, lanes, 0.0, Y_UNIT, PEEL)
+            up = load(g, b, row, col, g_strides, shift, lanes, 0.0, G_UNIT, VECTOR)
+            total += up if LOG else up * load(y, b, row, col, y_strides, shift, lanes, 0.0, Y_UNIT, VECTOR)
         sums += tl.sum(total, axis=1)
-        for start in range(0, last(shift, columns, PEEL), BN):
-            col, within = body(start, shift, columns, BN, PEEL)
+        for start in range(0, last(shift, columns, VECTOR), BN):
+            col, within = body(start, shift, columns, BN, VECTOR)
             lanes = inside[:, None] & within[None, :]
-            out = load(y, b, row, col, y_strides, shift, lanes, 0.0, Y_UNIT, PEEL)
-            up = load(g, b, row, col, g_strides, shift, lanes, 0.0, G_UNIT, PEEL)
-            store(dx, _down(up, out, sums, LOG, NARROW), b, row, col, dx_strides, shift, lanes, DX_UNIT, PEEL)
-    if PEEL > 1:
-        store(dx, _down(edge_up, edge, sums, LOG, NARROW), b, row, rim_col, dx_strides, shift, rim_lanes, DX_UNIT, PEEL)
+            out = load(y, b, row, col, y_strides, shift, lanes, 0.0, Y_UNIT, VECTOR)
+            up = load(g, b, row, col, g_strides, shift, lanes, 0.0, G_UNIT, VECTOR)
+            store(dx, _down(up, out, sums, LOG, NARROW), b, row, col, dx_strides, shift, lanes, DX_UNIT, VECTOR)
+    if VECTOR > 1:
+        store(dx, _down(edge_up, edge, sums, LOG, NARROW), b, row, edge_col, dx_strides, shift, edge_lanes, DX_UNIT, VECTOR)
 
 
 def forward_rows(x: CudaArray, dim: int, log: bool, on: RowTiles) -> CudaArray:
     """Launch the forward kernel with a given tile."""
     y = allocate(x.shape, x.dtype, x)
     a, c = as_rows(x, dim), as_rows(y, dim)
-    peeled = peel(on.columns, a, c)
+    vector = vector_length(on.columns, a, c)
     launch(
-        _forward_kernel, (programs(on, peeled),), a.array, y, on.rows, on.columns, a.strides, c.strides, LOG=log, WHOLE=on.whole, X_UNIT=unit(a.strides),
-        Y_UNIT=unit(c.strides), BM=on.BM, BN=on.BN, ALIGN=align(on.columns, a, c), ONE=on.batch == 1, PEEL=peeled,
+        _forward_kernel, (programs(on, vector),), a.array, y, on.rows, on.columns, a.strides, c.strides, LOG=log, WHOLE=on.whole, X_UNIT=unit(a.strides),
+        Y_UNIT=unit(c.strides), BM=on.BM, BN=on.BN, ALIGN=align(on.columns, a, c), ONE=on.batch == 1, VECTOR=vector,
         num_warps=on.warps,
     )  # fmt: skip
     return y
@@ -156,11 +156,11 @@ def backward_rows(g: CudaArray, y: CudaArray, dim: int, log: bool, on: RowTiles)
     """Launch the backward kernel with a given tile."""
     dx = allocate(y.shape, y.dtype, y)
     a, u, c = as_rows(y, dim), as_rows(g, dim), as_rows(dx, dim)
-    peeled = peel(on.columns, a, u, c)
+    vector = vector_length(on.columns, a, u, c)
     launch(
-        _backward_kernel, (programs(on, peeled),), a.array, u.array, dx, on.rows, on.columns, a.strides, u.strides, c.strides, LOG=log, WHOLE=on.whole,
+        _backward_kernel, (programs(on, vector),), a.array, u.array, dx, on.rows, on.columns, a.strides, u.strides, c.strides, LOG=log, WHOLE=on.whole,
         Y_UNIT=unit(a.strides), G_UNIT=unit(u.strides), DX_UNIT=unit(c.strides), BM=on.BM, BN=on.BN, ALIGN=align(on.columns, a, u, c), ONE=on.batch == 1,
-        PEEL=peeled, num_warps=on.warps,
+        VECTOR=vector, num_warps=on.warps,
     )  # fmt: skip
     return dx
 

@@ -21,7 +21,7 @@ from tritensor.kernels.parts.reduction import ReductionFunctions, add, fold, val
 from tritensor.kernels.parts.rows import row_tiles
 from tritensor.kernels.parts.rows.row_softmax import online_columns, power, rest
 from tritensor.kernels.parts.rows.row_tiles import RowTiles, as_rows, row_tunable, unit
-from tritensor.kernels.parts.rows.unaligned_rows import align, body, known, last, load, peel, phase, place, programs, rim, store
+from tritensor.kernels.parts.rows.unaligned_rows import align, body, edges, known, last, load, phase, place, programs, store, vector_length
 from tritensor.ops.array import CudaArray
 
 row_tunable("cross_entropy")
@@ -67,34 +67,34 @@ def _spread_loss(value, probability, w, m, excess, lanes, s, even):
 def _forward_kernel(
     x, target, weight, losses, peaks, shares, rows, columns, x_strides, t_strides, smoothing, even, ignore_index, errors, site,
     PROBS: tl.constexpr, SMOOTH: tl.constexpr, X_UNIT: tl.constexpr, T_UNIT: tl.constexpr, BM: tl.constexpr, BN: tl.constexpr, ALIGN: tl.constexpr,
-    ONE: tl.constexpr, PEEL: tl.constexpr, WHOLE: tl.constexpr, FULL: tl.constexpr,
+    ONE: tl.constexpr, VECTOR: tl.constexpr, WHOLE: tl.constexpr, FULL: tl.constexpr,
 ):  # fmt: skip
-    b, row, inside = place(rows, BM, ONE, PEEL)
+    b, row, inside = place(rows, BM, ONE, VECTOR)
     columns, x_strides = tl.full((), BN, tl.int32) if FULL else columns // ALIGN * ALIGN, known(x_strides, ALIGN)
-    shift = phase(x_strides, PEEL)
+    shift = phase(x_strides, VECTOR)
     NARROW: tl.constexpr = x.dtype.element_ty.primitive_bitwidth == 16
     kind: tl.constexpr = tl.float64 if x.dtype.element_ty == tl.float64 else tl.float32
     at = b * rows + row
     m = tl.full((BM,), float("-inf"), kind)
     totals = tl.zeros((BM, BN), kind)
-    if PEEL > 1:
-        rim_col, on_rim = rim(shift, columns, PEEL)
-        rim_lanes = inside[:, None] & on_rim[None, :]
-        edge = load(x, b, row, rim_col, x_strides, shift, rim_lanes, float("-inf"), X_UNIT, PEEL)  # (BM, 2 PEEL)
+    if VECTOR > 1:
+        edge_col, on_edge = edges(shift, columns, VECTOR)
+        edge_lanes = inside[:, None] & on_edge[None, :]
+        edge = load(x, b, row, edge_col, x_strides, shift, edge_lanes, float("-inf"), X_UNIT, VECTOR)  # (BM, 2 VECTOR)
         m = tl.max(edge, axis=1)
     if WHOLE:
-        col, within = body(0, shift, columns, BN, PEEL)
+        col, within = body(0, shift, columns, BN, VECTOR)
         lanes = inside[:, None] & within[None, :]
-        value = load(x, b, row, col, x_strides, shift, lanes, float("-inf"), X_UNIT, PEEL)
+        value = load(x, b, row, col, x_strides, shift, lanes, float("-inf"), X_UNIT, VECTOR)
         m = tl.maximum(m, tl.max(value, axis=1))
         totals = power(rest(value, m[:, None]), NARROW)
     else:
-        for start in range(0, last(shift, columns, PEEL), BN):
-            col, within = body(start, shift, columns, BN, PEEL)
+        for start in range(0, last(shift, columns, VECTOR), BN):
+            col, within = body(start, shift, columns, BN, VECTOR)
             lanes = inside[:, None] & within[None, :]
-            m, totals = online_columns(m, totals, load(x, b, row, col, x_strides, shift, lanes, float("-inf"), X_UNIT, PEEL), NARROW)
+            m, totals = online_columns(m, totals, load(x, b, row, col, x_strides, shift, lanes, float("-inf"), X_UNIT, VECTOR), NARROW)
     total = tl.sum(totals, axis=1)
-    if PEEL > 1:
+    if VECTOR > 1:
         total += tl.sum(power(rest(edge, m[:, None]), NARROW), axis=1)
     excess = tl.log(total)  # (BM,); lse = m + excess, never added: their rounded sum would cost large logits their digits
     tl.store(peaks + 2 * at, m, mask=inside)
@@ -103,16 +103,16 @@ def _forward_kernel(
     even = even.to(kind)  # s / C
     loss = tl.zeros((BM,), kind)
     if PROBS or SMOOTH:
-        for start in range(0, last(shift, columns, PEEL), BN):
-            col, within = body(start, shift, columns, BN, PEEL)
+        for start in range(0, last(shift, columns, VECTOR), BN):
+            col, within = body(start, shift, columns, BN, VECTOR)
             lanes = inside[:, None] & within[None, :]
             probability = row_tiles.load(target, b, row, col, t_strides, lanes, 0.0, T_UNIT) if PROBS else None
             w = _class_weight(weight, col, shift, within).to(kind)
             loss += _spread_loss(
-                load(x, b, row, col, x_strides, shift, lanes, 0.0, X_UNIT, PEEL), probability, w, m, excess, lanes, s, even
+                load(x, b, row, col, x_strides, shift, lanes, 0.0, X_UNIT, VECTOR), probability, w, m, excess, lanes, s, even
             )
-        if PEEL > 1:
-            loss += _spread_loss(edge, None, _class_weight(weight, rim_col, shift, on_rim).to(kind), m, excess, rim_lanes, s, even)
+        if VECTOR > 1:
+            loss += _spread_loss(edge, None, _class_weight(weight, edge_col, shift, on_edge).to(kind), m, excess, edge_lanes, s, even)
     if not PROBS:
         label, known_label, share = _label(target, weight, at, inside, columns, ignore_index)
         share = share.to(kind)
@@ -124,7 +124,7 @@ def _forward_kernel(
         if errors is not None:
             bad = first(inside & (label != ignore_index) & ~known_label, BM)
             if bad < BM:
-                wrong = tl.min(at, 0) + bad * PEEL
+                wrong = tl.min(at, 0) + bad * VECTOR
                 report(errors, site, tl.load(target + wrong), wrong, columns)
     tl.store(losses + at, loss.to(losses.dtype.element_ty), mask=inside)
 
@@ -150,11 +150,11 @@ def _label_gradient(
 def _label_backward_kernel(
     x, target, weight, peaks, g, whole, weights, dx, rows, columns, x_strides, dx_strides, smoothing, even, ignore_index,
     SMOOTH: tl.constexpr, PER_ROW: tl.constexpr, X_UNIT: tl.constexpr, DX_UNIT: tl.constexpr,
-    BM: tl.constexpr, BN: tl.constexpr, ALIGN: tl.constexpr, ONE: tl.constexpr, PEEL: tl.constexpr,
+    BM: tl.constexpr, BN: tl.constexpr, ALIGN: tl.constexpr, ONE: tl.constexpr, VECTOR: tl.constexpr,
 ):  # fmt: skip
-    b, row, inside = place(rows, BM, ONE, PEEL)
+    b, row, inside = place(rows, BM, ONE, VECTOR)
     columns, x_strides, dx_strides = columns // ALIGN * ALIGN, known(x_strides, ALIGN), known(dx_strides, ALIGN)
-    shift = phase(x_strides, PEEL)
+    shift = phase(x_strides, VECTOR)
     NARROW: tl.constexpr = dx.dtype.element_ty.primitive_bitwidth == 16
     kind: tl.constexpr = tl.float64 if x.dtype.element_ty == tl.float64 else tl.float32
     at = b * rows + row
@@ -173,18 +173,18 @@ def _label_backward_kernel(
     up = tl.where(counted, up, 0.0)  # of a mean over no rows up is infinite
     hit = tl.where(counted, (1 - s) * share, 0.0)
     scale = maths.div(total_q, total)
-    for start in range(0, last(shift, columns, PEEL), BN):
-        col, within = body(start, shift, columns, BN, PEEL)
+    for start in range(0, last(shift, columns, VECTOR), BN):
+        col, within = body(start, shift, columns, BN, VECTOR)
         lanes = inside[:, None] & within[None, :]
-        logits = load(x, b, row, col, x_strides, shift, lanes, 0.0, X_UNIT, PEEL)
+        logits = load(x, b, row, col, x_strides, shift, lanes, 0.0, X_UNIT, VECTOR)
         down = _label_gradient(logits, m, scale, label, hit, up, even, weight, counted, col, shift, within, SMOOTH, NARROW)
-        store(dx, down, b, row, col, dx_strides, shift, lanes, DX_UNIT, PEEL)
-    if PEEL > 1:
-        rim_col, on_rim = rim(shift, columns, PEEL)
-        rim_lanes = inside[:, None] & on_rim[None, :]
-        logits = load(x, b, row, rim_col, x_strides, shift, rim_lanes, 0.0, X_UNIT, PEEL)
-        down = _label_gradient(logits, m, scale, label, hit, up, even, weight, counted, rim_col, shift, on_rim, SMOOTH, NARROW)
-        store(dx, down, b, row, rim_col, dx_strides, shift, rim_lanes, DX_UNIT, PEEL)
+        store(dx, down, b, row, col, dx_strides, shift, lanes, DX_UNIT, VECTOR)
+    if VECTOR > 1:
+        edge_col, on_edge = edges(shift, columns, VECTOR)
+        edge_lanes = inside[:, None] & on_edge[None, :]
+        logits = load(x, b, row, edge_col, x_strides, shift, edge_lanes, 0.0, X_UNIT, VECTOR)
+        down = _label_gradient(logits, m, scale, label, hit, up, even, weight, counted, edge_col, shift, on_edge, SMOOTH, NARROW)
+        store(dx, down, b, row, edge_col, dx_strides, shift, edge_lanes, DX_UNIT, VECTOR)
 
 
 # dx_c = g (e^(x_c - m) / power sum_c q_c - q_c);  dt_c = g (1 - s) w_c (lse - x_c);  q by probabilities t
@@ -263,13 +263,13 @@ def loss_rows(
     axis, labels = class_axis(x), is_labels(target)
     a, t = as_rows(x, axis), None if labels else as_rows(target, axis)
     errors, site = watching or (None, None)
-    peeled = peel(on.columns, a) if labels else 1
+    vector = vector_length(on.columns, a) if labels else 1
     launch(
-        _forward_kernel, (on.batch * cdiv(on.rows, on.BM * peeled) * peeled,), a.array, dense(target) if t is None else t.array,
+        _forward_kernel, (on.batch * cdiv(on.rows, on.BM * vector) * vector,), a.array, dense(target) if t is None else t.array,
         None if weight is None else dense(weight), losses, peaks, shares, on.rows, on.columns, a.strides, (0, 0, 0) if t is None else t.strides,
         np.float64(smoothing), np.float64(smoothing / max(on.columns, 1)), np.int64(ignore_index), errors, site, PROBS=not labels, SMOOTH=smoothing > 0,
         X_UNIT=unit(a.strides), T_UNIT=0 if t is None else unit(t.strides), BM=on.BM, BN=on.BN, ALIGN=align(on.columns, a), ONE=on.batch == 1,
-        PEEL=peeled, WHOLE=on.whole, FULL=on.full, num_warps=on.warps,
+        VECTOR=vector, WHOLE=on.whole, FULL=on.full, num_warps=on.warps,
     )  # fmt: skip
 
 
@@ -325,12 +325,12 @@ def label_backward(
         weights = allocate((), acc_type, x)
         fold(ReductionFunctions(value, add, None, zero), (weight,), (0,), (weights,), (acc_type,))
     a, c = as_rows(x, class_axis(x)), as_rows(dx, class_axis(x))
-    peeled = peel(on.columns, a, c)
+    vector = vector_length(on.columns, a, c)
     launch(
-        _label_backward_kernel, (programs(on, peeled),), a.array, dense(target), None if weight is None else dense(weight), peaks, dense(g),
+        _label_backward_kernel, (programs(on, vector),), a.array, dense(target), None if weight is None else dense(weight), peaks, dense(g),
         whole if reduction == "mean" else None, weights, dx, on.rows, on.columns, a.strides, c.strides, np.float64(smoothing),
         np.float64(smoothing / max(on.columns, 1)), np.int64(ignore_index), SMOOTH=smoothing > 0, PER_ROW=reduction == "none",
-        X_UNIT=unit(a.strides), DX_UNIT=unit(c.strides), BM=on.BM, BN=on.BN, ALIGN=align(on.columns, a, c), ONE=on.batch == 1, PEEL=peeled,
+        X_UNIT=unit(a.strides), DX_UNIT=unit(c.strides), BM=on.BM, BN=on.BN, ALIGN=align(on.columns, a, c), ONE=on.batch == 1, VECTOR=vector,
         num_warps=on.warps,
     )  # fmt: skip
     return dx

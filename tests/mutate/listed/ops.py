@@ -138,8 +138,8 @@ OPS: dict[str, dict[tuple[str, str, str], str]] = {
     "kernels/normalization/softmax.py": {
         (
             "_backward_kernel",
-            "out = load(y, b, row, col, y_strides, shift, lanes, 0.0, Y_UNIT, PEEL)",
-            "out = load(y, b, row, col, y_strides, shift, lanes, 1.0, Y_UNIT, PEEL)",
+            "out = load(y, b, row, col, y_strides, shift, lanes, 0.0, Y_UNIT, VECTOR)",
+            "out = load(y, b, row, col, y_strides, shift, lanes, 1.0, Y_UNIT, VECTOR)",
         ): "the lane is not stored, and meets no other: its gradient is loaded as 0",
     },
     "kernels/pooling/cpu.py": {},
