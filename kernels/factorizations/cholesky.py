@@ -23,6 +23,7 @@ def _factor(a: np.ndarray) -> np.ndarray:
 def _failed_minor(a: np.ndarray) -> int:
     """The order of the first leading minor that is not positive definite, by halving."""
     good, bad = 0, a.shape[-1]
+    # the leading minors of a positive definite matrix are positive definite, so that halving finds the first which is not
     while bad - good > 1:
         middle = (good + bad) // 2
         try:

@@ -61,6 +61,7 @@ def _cofactors_cpu(a: np.ndarray) -> np.ndarray:
     found, info = inverse(a)
     with np.errstate(all="ignore"):
         y = np.linalg.det(a)[..., None, None] * found.swapaxes(-1, -2)
+    # singular, or so nearly that the inverse overflows: the polynomial exists all the same
     bad = ~np.isfinite(y).all(axis=(-2, -1)) | (info != 0)
     if bad.any():
         y[bad] = _by_singular_values(a[bad])
@@ -70,6 +71,7 @@ def _cofactors_cpu(a: np.ndarray) -> np.ndarray:
 def _by_singular_values(a: np.ndarray) -> np.ndarray:
     """det(U) det(V^H) conj(U D V^H), D the products of all singular values but one."""
     a = batched(a)
+    # the steps of svd would not end
     if not np.isfinite(a).all():
         return np.full_like(a, np.nan)
     u, s, v = np.linalg.svd(a)

@@ -65,6 +65,7 @@ def _eigh_rule(g: Any, values: Any, vectors: Any) -> Any:
     Giles (2008), section 3.1; Boeddeker et al. (2017) for complex numbers.
     """
     g_values, g_vectors = g
+    # eigenvalues alone have a gradient where they coincide, too: no gaps are divided by
     if g_vectors is None:
         return ops.matmul(ops.mul(vectors, columns(g_values)), adjoint(vectors))
     inner = ops.matmul(adjoint(vectors), g_vectors)

@@ -66,6 +66,7 @@ def _matrix_exp_cpu(a: np.ndarray) -> np.ndarray:
         return np.zeros(a.shape, a.dtype)
     work = batched(a)
     norms = np.abs(work).sum(axis=-2).max(axis=-1)  # (batch,)
+    # np.linalg.solve raises for all of a batch where one matrix holds an infinity
     good = np.isfinite(norms)
     y = np.full(work.shape, np.nan, a.dtype)
     if good.any():
@@ -77,6 +78,7 @@ def _scaled_and_squared(a: np.ndarray, norms: np.ndarray) -> np.ndarray:
     reach = _REACH[8 if a.dtype.char in "dD" else 4]
     last = max(reach)
     top = float(norms.max())
+    # one degree for the batch, the least that is exact for its largest norm; beyond the last one halvings, each matrix as many as it needs
     degree = next((d for d, least in reach.items() if top <= least), last)
     with np.errstate(divide="ignore"):
         times = np.maximum(np.ceil(np.log2(norms / reach[last])), 0).astype(np.int64) if degree == last else np.zeros(len(a), np.int64)

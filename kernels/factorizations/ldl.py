@@ -24,11 +24,14 @@ def _pivot(a: np.ndarray, k: int, hermitian: bool) -> tuple[int, int, bool]:
     below = _size(a[k + 1 :, k])
     at = k + 1 + int(below.argmax()) if k + 1 < n else k
     largest = below[at - k - 1] if k + 1 < n else 0.0
+    # nothing to eliminate with: LAPACK leaves the column and reports it
     if max(here, largest) == 0 or np.isnan(here):
         return k, 1, True
+    # the diagonal is large enough beside its column for a pivot of one row
     if here >= _GROWTH * largest:
         return k, 1, False
     row = np.concatenate([_size(a[at, k:at]), _size(a[at + 1 :, at])]).max()
+    # the growth stays bounded although the column has a larger element
     if here >= _GROWTH * largest * (largest / row):
         return k, 1, False
     there = abs(a[at, at].real) if hermitian else _size(a[at, at])

@@ -33,6 +33,7 @@ def _by_columns(a: np.ndarray, pivots: np.ndarray) -> None:
         a[:, k] = taken
         pivot = taken[:, k, None]
         below = a[:, k + 1 :, k]
+        # as LAPACK: a column of zeros stays as it is, and the elimination goes on
         np.divide(below, pivot, out=below, where=pivot != 0)
         if k + 1 < a.shape[2]:
             a[:, k + 1 :, k + 1 :] -= below[:, :, None] * a[:, k, None, k + 1 :]
@@ -68,6 +69,7 @@ def _exchanges(pivots: np.ndarray) -> tuple[list[int], list[int]]:
 def _panel(t: np.ndarray, pivots: np.ndarray) -> None:
     """LU of one tall matrix, given transposed, in its own memory: its left half, what that takes from the right one, the right half."""
     n = len(t)
+    # by halves most of a panel's work becomes matrix products (Toledo, "Locality of reference in LU decomposition with partial pivoting", 1997)
     if n > LEAF:
         half = n // 2
         left, right = t[:half], t[half:]
@@ -122,6 +124,7 @@ def factor_lu(a: np.ndarray) -> tuple[np.ndarray, np.ndarray, np.ndarray]:
     work = batched(lu)
     pivots = np.empty((len(work), k), np.int64)
     with np.errstate(all="ignore"):
+        # a panel pays from so many columns on; below, all matrices of the batch take each step together
         if k <= SMALL:
             (_of_many if len(work) >= MANY else _by_columns)(work, pivots)
         else:
@@ -182,6 +185,7 @@ def _rule(g: Any, lu: Any, pivots: Any) -> Any:
     upper = ops.triu(square, diagonal=0)
     g_lower, g_upper = ops.tril(part(g, first, first), diagonal=-1), ops.triu(part(g, first, first), diagonal=0)
     of_lower, of_upper = ops.matmul(adjoint(lower), g_lower), ops.matmul(g_upper, adjoint(upper))
+    # a wide U or a tall L holds rows beyond the square part, whose gradients flow into it
     if n > k:
         of_lower = ops.sub(of_lower, ops.matmul(part(g, first, rest), adjoint(part(lu, first, rest))))
     if m > k:

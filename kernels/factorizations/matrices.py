@@ -130,10 +130,12 @@ def solve_batch_or_each(
 ) -> tuple[np.ndarray, np.ndarray]:
     """function(a, *more) over a batch, and an int32 for each matrix: 0, or info_of(matrix) where numpy finds that it fails; its result is NaN."""
     info = np.zeros(a.shape[:-2], np.int32)
+    # as a rule no matrix fails: one call for the batch
     try:
         return function(a, *more), info
     except np.linalg.LinAlgError:
         pass
+    # numpy's error does not say which of them failed: one after the other
     results, codes = [], info.reshape(-1)
     for i, parts in enumerate(zip(batched(a), *map(batched, more), strict=True)):
         try:

@@ -54,6 +54,7 @@ def _rule(g: Any, a: Any, q: Any, r: Any, mode: str) -> Any:
 def _tall(gq: Any, gr: Any, q: Any, r: Any) -> Any:
     upper = ops.triu(ops.sub(ops.matmul(gr, adjoint(r)), ops.matmul(adjoint(q), gq)), diagonal=0)
     diagonal = diagonal_of(upper)
+    # LAPACK makes R's diagonal real, so that its imaginary part cannot move
     if is_complex(diagonal):  # the diagonal of R is real
         diagonal = ops.cast(ops.real(diagonal), dtype=diagonal.array.dtype)
         upper = ops.add(ops.triu(upper, diagonal=1), on_diagonal(diagonal))

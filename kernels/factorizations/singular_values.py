@@ -53,6 +53,7 @@ def _svd_rule(g: Any, u: Any, s: Any, v: Any) -> Any:
     first, every = slice(0, k), slice(None)
     u, v = part(u, every, first), part(v, first, every)
     gu, gv = None if gu is None else part(gu, every, first), None if gv is None else part(gv, first, every)
+    # singular values alone have a gradient where they coincide, too: no gaps are divided by
     if gu is None and gv is None:
         return ops.matmul(ops.mul(u, columns(gs)), v)
     squares = ops.mul(s, s)

@@ -19,6 +19,7 @@ LARGE = 300
 
 def _solve_blocks(a: np.ndarray, b: np.ndarray) -> np.ndarray:
     """x with a x = b: LAPACK's gesv of small matrices; of large ones our LU and substitutions, which are more of matrix products."""
+    # of small matrices one call of gesv costs less than our many of numpy
     if a.shape[-1] < LARGE:
         return np.linalg.solve(a, b)
     both, pivots, info = factor_lu(a)

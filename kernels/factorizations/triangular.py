@@ -16,6 +16,7 @@ BLOCK = 32
 
 def _substitute(a: np.ndarray, b: np.ndarray, unit: bool) -> np.ndarray:
     """x with L x = b for lower triangles a (..., n, n), row after row, all matrices of the batch and all columns at once."""
+    # of small matrices a numpy call on one row costs more than its arithmetic: the batch goes innermost
     if math.prod(a.shape[:-2]) >= MANY and a.shape[-1]:
         return _of_many(a, b, unit)
     x = np.array(b, order="C")
@@ -46,6 +47,7 @@ def _of_many(a: np.ndarray, b: np.ndarray, unit: bool) -> np.ndarray:
 def solve_lower(a: np.ndarray, b: np.ndarray, unit: bool) -> np.ndarray:
     """x with L x = b, L the lower triangles of a (..., n, n), b (..., n, columns)."""
     n = a.shape[-1]
+    # one block: its inverse would cost more than the substitution
     if n <= BLOCK or b.shape[-1] == 0:
         return _substitute(a, b, unit)
     whole = n // BLOCK

@@ -159,6 +159,7 @@ def _numpy_tops(best: np.ndarray, which: np.ndarray, weight: np.ndarray, bag: np
     lengths = np.diff(starts, append=bag.size)
     by_length = np.argsort(-lengths, kind="stable")
     starts, lengths, bags = starts[by_length], lengths[by_length], bag[starts[by_length]]
+    # rounds take a numpy call for each length; a long bag is cheaper by itself
     long = int(np.searchsorted(-lengths, -LONG))
     columns = np.arange(weight.shape[1])
     for k in range(long):

@@ -267,10 +267,12 @@ def fold_along(name: str, ufunc: np.ufunc, y: np.ndarray, index: np.ndarray, sou
     y, index, source = at_least_1d(y), at_least_1d(index), at_least_1d(source)
     keys = row_keys(index, index.strides, y.shape, dim)
     lead, width = math.prod(y.shape[:dim]), math.prod(y.shape[dim + 1 :])
+    # index repeats itself across the other dims: whole rows go together, one key for each
     if keys is not None and lead * width > 1:
         check_range(name, keys, y.shape[dim], dim, negative=False)
         values = source[tuple([slice(m) for m in index.shape])].astype(y.dtype, copy=False).reshape(lead, keys.size, width)
         numpy_fold_rows(ufunc, y.reshape(lead, y.shape[dim], width), keys.astype(np.int64, copy=False), values)
+    # ufunc.at adds one element after the other, so that long sums in float32 would lose digits
     elif ufunc is np.add and y.dtype == np.float32:
         step = max(BLOCK_ELEMENTS // max(y[:1].size, 1), 1) if dim else y.shape[0]  # slices that do not meet are summed apart, in the cache
         for first in range(0, y.shape[0], max(step, 1)):
@@ -323,6 +325,7 @@ def _scatter_forward(
     shape, name = x.shape, "scatter" if replace else "scatter_add"
     facts = called or name, dim, index.shape, bool(called)
     x, index, source = vector(x), vector(index), vector(source)
+    # looking at all sources costs targets times sources; sorting is linear in both
     if index.shape[dim] > FEW or x.size == 0:
         y = assigned(allocate(x.shape, x.dtype, x.device), x)
         rows, keys = keyed(name, y, index, dim, watched, called)

@@ -50,6 +50,7 @@ def _backward_of(
 ) -> Arrays:  # fmt: skip
     """One gradient for both terms: what comes through the normalisation and what arrives at the sum itself, added in its kernel."""
     (up, more), wanted = g, _wanted(needs)
+    # y was not used: what arrives at the sum goes through to both terms
     if up is None:
         return _to_both(more, needs, None, None)
     like = tuple([total.dtype if v is None else v.dtype for v in (weight, bias)])
@@ -63,6 +64,7 @@ def _host_backward_of(
     (up, more), wanted = g, _wanted(needs)
     if up is None:
         return _to_both(more, needs, None, None)
+    # the two gradients are added in the accumulator's type and rounded once, as in the kernel
     kept = dtypes.accumulator(total.dtype)
     dx, dw, db = rows_cpu.backward(up.astype(kept, copy=False), total.astype(kept, copy=False), weight, bias, mean, rstd, axes, wanted)
     if dx is not None:

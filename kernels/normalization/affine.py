@@ -1,4 +1,4 @@
-"""Formulas of normalisation by a mean and a variance that many elements share: plain, and in kernels, forward with weight and bias or without, and backward."""
+"""Parts of normalisations: refusals, memory, formulas by a mean and a variance that many elements share, plain, of Tensors and in kernels."""
 
 from __future__ import annotations
 
@@ -7,10 +7,31 @@ from typing import Any
 import numpy as np
 import triton
 
+from tritensor.ground.errors import ShapeError
+from tritensor.ground.strides import images
 from tritensor.kernels.parts import maths
+from tritensor.kernels.parts.allocation import allocate
 from tritensor.kernels.parts.axes import deviations
 from tritensor.kernels.parts.reduction import ReductionFunctions, zero
-from tritensor.ops.table import ops
+from tritensor.ops.array import CudaArray
+from tritensor.ops.table import ops, refuse_kind
+
+
+def refuse_images(name: str, x: Any, **vectors: Any) -> None:
+    """Raise for an x that is not of floats or has no channels, and for vectors that have not one number for each."""
+    refuse_kind(name, x.dtype, ("float",))
+    if len(x.shape) < 2:
+        raise ShapeError(f"{name}: x {tuple(x.shape)} has {len(x.shape)} dims; give (batch, channels, ...)")
+    for label, v in vectors.items():
+        if v is not None and tuple(v.shape) != (x.shape[1],):
+            raise ShapeError(
+                f"{name}: x {tuple(x.shape)} has {x.shape[1]} channels, {label} is {tuple(v.shape)}; give one number for each, ({x.shape[1]},)"
+            )
+
+
+def allocate_image(x: CudaArray) -> CudaArray:
+    """A new array of x's shape and type, channels last where x's are."""
+    return allocate(x.shape, x.dtype, x, images(x.shape, ((x.shape, x.strides),)))
 
 
 def moments_of(x: np.ndarray, dims: tuple[int, ...]) -> tuple[np.ndarray, np.ndarray]:
@@ -57,6 +78,11 @@ def gradient_scales(u: np.ndarray, x: np.ndarray, dims: tuple[int, ...], eps: fl
 def beside_channels(v: np.ndarray | None, ndim: int) -> np.ndarray | None:
     """One number for each channel beside images of ndim dims (batch, channels, ...)."""
     return v if v is None else v.reshape(-1, *(1,) * (ndim - 2))
+
+
+@triton.jit
+def mean_and_variance(n, mean, m2, count):
+    return mean, maths.div(m2, count.to(m2.dtype))
 
 
 # y = (x - mean) / sqrt(var + eps) * w + b

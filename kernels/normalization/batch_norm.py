@@ -10,7 +10,6 @@ import triton
 
 from tritensor.ground import dtypes
 from tritensor.ground.errors import ShapeError
-from tritensor.ground.strides import images
 from tritensor.kernels.normalization import affine, channels_cpu
 from tritensor.kernels.parts import elementwise, maths
 from tritensor.kernels.parts.allocation import allocate
@@ -35,47 +34,25 @@ def count(shape: tuple[int, ...]) -> int:
     return shape[0] * math.prod(shape[2:])
 
 
-def refuse(name: str, x: Any, **vectors: Any) -> None:
-    """Raise for an x that is not of floats or has no channels, and for vectors that have not one number for each."""
-    refuse_kind(name, x.dtype, ("float",))
-    if len(x.shape) < 2:
-        raise ShapeError(f"{name}: x {tuple(x.shape)} has {len(x.shape)} dims; give (batch, channels, ...)")
-    for label, v in vectors.items():
-        if v is not None and tuple(v.shape) != (x.shape[1],):
-            raise ShapeError(
-                f"{name}: x {tuple(x.shape)} has {x.shape[1]} channels, {label} is {tuple(v.shape)}; give one number for each, ({x.shape[1]},)"
-            )
-
-
 def _shape(x: Any, weight: Any = None, bias: Any = None, *, eps: float = 1e-5) -> tuple[Spec, Spec, Spec]:
-    refuse("batch_norm", x, weight=weight, bias=bias)
+    affine.refuse_images("batch_norm", x, weight=weight, bias=bias)
     kept = Spec((x.shape[1],), dtypes.accumulator(x.dtype))
     return Spec(x.shape, x.dtype), kept, kept
 
 
 def _given_shape(x: Any, mean: Any, var: Any, weight: Any = None, bias: Any = None, *, eps: float = 1e-5) -> Spec:
-    refuse("batch_norm_by", x, mean=mean, var=var, weight=weight, bias=bias)
+    affine.refuse_images("batch_norm_by", x, mean=mean, var=var, weight=weight, bias=bias)
     return Spec(x.shape, x.dtype)
 
 
 # Kernels.
-@triton.jit
-def _mean_and_variance(n, mean, m2, count):
-    return mean, maths.div(m2, count.to(m2.dtype))
-
-
 def along(v: CudaArray, shape: tuple[int, ...]) -> CudaArray:
     """One number for each channel as a view of all elements."""
     return v.as_strided(shape, (0, v.strides[0], *(0,) * (len(shape) - 2)), 0)
 
 
-def like(x: CudaArray) -> CudaArray:
-    """A new array of x's shape and type, channels last where x's are."""
-    return allocate(x.shape, x.dtype, x, images(x.shape, ((x.shape, x.strides),)))
-
-
 def _normalised(x: CudaArray, mean: CudaArray, var: CudaArray, weight: Any, bias: Any, eps: float) -> CudaArray:
-    y = like(x)
+    y = affine.allocate_image(x)
     vectors = [v for v in (mean, var, weight, bias) if v is not None]
     formula = affine.FORWARD[weight is not None, bias is not None]
     spread(formula, (x, *[along(v, x.shape) for v in vectors]), others(x.shape), (y,), (np.float64(eps),))
@@ -87,7 +64,14 @@ def mean_and_variance(x: CudaArray) -> tuple[CudaArray, CudaArray]:
     kept = dtypes.accumulator(x.dtype)
     mean, var = allocate((x.shape[1],), kept, x), allocate((x.shape[1],), kept, x)
     scalars = (np.float64(count(x.shape)),)
-    fold(ReductionFunctions(moments, merged, _mean_and_variance, zero, walked), (x,), others(x.shape), (mean, var), (kept,) * 3, scalars)
+    fold(
+        ReductionFunctions(moments, merged, affine.mean_and_variance, zero, walked),
+        (x,),
+        others(x.shape),
+        (mean, var),
+        (kept,) * 3,
+        scalars,
+    )
     return mean, var
 
 
@@ -118,6 +102,7 @@ def _same(x):
 def vector_gradients(sums: Any, var: CudaArray, weight: Any, bias: Any, eps: float, needs: tuple[bool, bool]) -> tuple[Any, Any]:
     dw = allocate(weight.shape, weight.dtype, weight) if needs[0] else None
     db = allocate(bias.shape, bias.dtype, bias) if needs[1] else None
+    # both in one launch
     if dw is not None and db is not None:
         elementwise.run((_weight_gradient, _same), ((0, 1, 2), (3,)), (sums[1], var, eps, sums[0]), (dw, db), var.dtype)
     elif dw is not None:
@@ -134,11 +119,13 @@ def _added(a, b):
 
 def add_moment_gradients(x: CudaArray, mean: CudaArray, dm: Any, dv: Any, write: Any) -> CudaArray:
     """The gradient of x that `write` puts into an array, plus the shares of those of mean and variance, where there are any."""
-    dx = like(x)
+    dx = affine.allocate_image(x)
+    # as a rule no loss uses the statistics: dx is written as it is
     if dm is None and dv is None:
         write(dx)
         return dx
     kept = dtypes.accumulator(x.dtype)
+    # two parts, added in the accumulator's type and rounded once
     main, more = (allocate(x.shape, kept, x, dx.strides) for _ in range(2))
     write(main)
     dm, dv = (filled(mean.shape, mean.dtype, x.device, 0.0) if v is None else v for v in (dm, dv))
@@ -151,6 +138,7 @@ def _backward(
     g: Any, x: CudaArray, weight: Any, bias: Any, mean: CudaArray, var: CudaArray, eps: float, needs: tuple[bool, ...]
 ) -> tuple[Any, Any, Any]:
     up, dm, dv = g
+    # the loss uses the statistics alone: zeros, so that one kernel serves all cases
     if up is None:
         up = filled(x.shape, x.dtype, x.device, 0.0)
     sums = _products(up, x, mean)
@@ -197,9 +185,10 @@ def _given_backward(
 ) -> Arrays:
     dx = None
     if needs[0]:
-        dx = like(x)
+        dx = affine.allocate_image(x)
         vectors = [along(v, x.shape) for v in (var, weight) if v is not None]
         spread(_scaled if weight is None else _scaled_weighed, (g, *vectors), others(x.shape), (dx,), (np.float64(eps),))
+    # evaluation with frozen statistics and weights: no sums over the channels
     if not any(needs[1:]):
         return dx, None, None, None, None
     return dx, *given_gradients(_products(g, x, mean), mean, var, weight, bias, eps, needs[1:])
@@ -242,6 +231,7 @@ def _follow_cpu(
 ) -> None:
     for running, statistic, share in ((running_mean, mean, momentum), (running_var, var, momentum * correction)):
         kept = np.result_type(dtypes.accumulator(running.dtype), statistic.dtype)
+        # 16-bit statistics are followed in float32 and rounded once: momentum 0.1 of a small step would vanish in them
         with np.errstate(all="ignore"):
             running[...] = running.astype(kept) * kept.type(1 - momentum) + statistic.astype(kept) * kept.type(share)
 

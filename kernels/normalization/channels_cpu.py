@@ -56,11 +56,13 @@ def forward(x: np.ndarray, weight: np.ndarray | None = None, bias: np.ndarray | 
     """batch_norm: the result, means and variances."""
     kept, last = dtypes.accumulator(x.dtype), _last(x)
     planes = _planes(x, last)
+    # machine code reads memory once for the statistics and once for the result, numpy once for each operation
     if many_floats(planes):
         made, moments = np.empty(planes.shape, x.dtype), (np.empty(x.shape[1], kept), np.empty(x.shape[1], kept))
         if walk_for(planes.shape).forward(planes, weight, bias, eps, made, *moments):
             return _image(made, x.shape, last), *moments
     with np.errstate(invalid="ignore", divide="ignore", over="ignore"):
+        # the mean is taken twice: a constant channel would keep the roundings of one sum as its deviations, magnified by 1 / sqrt(eps)
         y, mean = centred(planes.astype(kept, copy=False), (0, 2))
         var = (_sums(y * y) / kept.type(planes.shape[0] * planes.shape[2]))[:, None]
         scale = 1 / np.sqrt(var + kept.type(eps))
@@ -78,11 +80,12 @@ def backward(
     kept, last = dtypes.accumulator(x.dtype), _last(x)
     planes, n = _planes(x, last), kept.type(x.size // max(x.shape[1], 1))
     up, dm, dv = g
+    # gradients of the statistics themselves come only from losses that use them, which is rare: numpy computes those
     if dm is None and dv is None and many_floats(planes):
         made = np.empty(planes.shape, x.dtype) if needs[0] else None
         found = walk_for(planes.shape).backward(_planes(up, last), planes, mean, var, weight, eps, made)
         if found is not None:
-            return None if made is None else _image(made, x.shape, last), *_as_given(found, (weight, bias), needs[1:])
+            return None if made is None else _image(made, x.shape, last), *as_given(found, (weight, bias), needs[1:])
     u = np.zeros(planes.shape, kept) if up is None else _planes(up, last).astype(kept, copy=False)
     with np.errstate(invalid="ignore", divide="ignore", over="ignore"):
         c = planes.astype(kept, copy=False) - _beside(mean, kept)
@@ -93,16 +96,17 @@ def backward(
             slope = -(rstd * rstd) * products / n
             level = -sums / n
             scale = rstd if weight is None else rstd * weight.astype(kept, copy=False)
+            # y's part carries weight / std, that of the variance does not
             if dv is not None:
                 slope = slope * scale + dv * (2 / n)
             out = c * (slope if dv is not None else slope * scale)[:, None]
             out += u * scale[:, None]
             out += (level * scale if dm is None else level * scale + dm / n)[:, None]
             dx = _image(out.astype(x.dtype, copy=False), x.shape, last)
-    return dx, *_as_given((products * rstd, sums), (weight, bias), needs[1:])
+    return dx, *as_given((products * rstd, sums), (weight, bias), needs[1:])
 
 
-def _as_given(found: Arrays, likes: Arrays, needs: tuple[bool, ...]) -> Arrays:
+def as_given(found: Arrays, likes: Arrays, needs: tuple[bool, ...]) -> Arrays:
     """Gradients of vectors in their types, None where there is nothing, or nobody asks."""
     return tuple(
         [f.astype(v.dtype, copy=False) if need and v is not None else None for f, v, need in zip(found, likes, needs, strict=True)]
@@ -143,6 +147,7 @@ def given_backward(
             if fast is None or not fast.scaled(up, scale, out):
                 out = (up.astype(kept, copy=False) * scale[:, None]).astype(x.dtype, copy=False)
             dx = _image(out, x.shape, last)
+        # evaluation with frozen statistics and weights: no sums over the channels
         if not any(needs[1:]):
             return dx, None, None, None, None
         planes = _planes(x, last)
@@ -152,4 +157,4 @@ def given_backward(
             pair = _sums(wide), _sums(wide * (planes.astype(kept, copy=False) - _beside(mean, kept)))
         sums, products = pair
         found = (-sums * scale, products * scale * rstd * rstd * -0.5, products * rstd, sums)
-    return dx, *_as_given(found, (mean, var, weight, bias), needs[1:])
+    return dx, *as_given(found, (mean, var, weight, bias), needs[1:])

@@ -133,6 +133,7 @@ class Columns(_Walk):
     def __init__(self, shape: tuple[int, ...]) -> None:
         n, c, s = shape
         self.channels, self.each, self.count, self.together = c, s, n * s, 1
+        # short rows would leave most of a vector empty: images are taken side by side until a row is WIDE
         while c * s * self.together < WIDE and n % (2 * self.together) == 0:
             self.together *= 2
         self.shape = (n // self.together, 1, c * s * self.together)
@@ -171,6 +172,7 @@ class Columns(_Walk):
             mean += np.where(np.isfinite(left), left, 0) / self.count
         SQUARES(self.shape, (self.array(x), self.vector(mean), Operand(sc, 0)))
         var[:] = self.added(sc)[0] / self.count
+        # once for each channel, so float64 costs nothing here
         scale = 1 / np.sqrt(var.astype(np.float64) + eps)
         return self.affine(x, mean, (scale if weight is None else scale * weight).astype(mean.dtype), bias, y)
 
@@ -183,6 +185,7 @@ class Columns(_Walk):
     def backward(
         self, g: np.ndarray, x: np.ndarray, mean: np.ndarray, var: np.ndarray, weight: Any, eps: float, dx: np.ndarray | None
     ) -> tuple[np.ndarray, np.ndarray] | None:
+        # columns are added up over all rows first; dx is a second walk
         found = self.products(g, x, mean)
         if found is None:
             return None

@@ -10,7 +10,7 @@ import triton
 
 from tritensor.ground import dtypes
 from tritensor.ground.errors import ShapeError
-from tritensor.ground.strides import images, is_channels_last
+from tritensor.ground.strides import is_channels_last
 from tritensor.kernels.normalization import affine, groups_cpu
 from tritensor.kernels.parts import elementwise, maths
 from tritensor.kernels.parts.allocation import allocate
@@ -19,7 +19,7 @@ from tritensor.kernels.parts.reduction import ReductionFunctions, fold, spread, 
 from tritensor.kernels.parts.rows.moments import merged, moments, walked
 from tritensor.kernels.parts.view_arithmetic import reshaped
 from tritensor.ops.array import CudaArray
-from tritensor.ops.table import Sample, Spec, Work, op, ops, refuse_kind
+from tritensor.ops.table import Sample, Spec, Work, op, ops
 
 Arrays = tuple[Any, ...]
 
@@ -31,16 +31,10 @@ def _split(shape: tuple[int, ...], groups: int) -> tuple[int, int, int, int]:
 
 def specs(name: str, x: Any, weight: Any, bias: Any, groups: int) -> tuple[Spec, Spec, Spec]:
     """Those of y, mean and variance; raises for what does not fit."""
-    refuse_kind(name, x.dtype, ("float",))
-    if len(x.shape) < 2:
-        raise ShapeError(f"{name}: x {tuple(x.shape)} has {len(x.shape)} dims; give (batch, channels, ...)")
+    affine.refuse_images(name, x)
     if x.shape[1] % groups:
         raise ShapeError(f"{name}: x {tuple(x.shape)} has {x.shape[1]} channels, which {groups} groups do not share evenly; give a divisor")
-    for label, v in (("weight", weight), ("bias", bias)):
-        if v is not None and tuple(v.shape) != (x.shape[1],):
-            raise ShapeError(
-                f"{name}: x {tuple(x.shape)} has {x.shape[1]} channels, {label} is {tuple(v.shape)}; give one number for each, ({x.shape[1]},)"
-            )
+    affine.refuse_images(name, x, weight=weight, bias=bias)
     kept = Spec((x.shape[0], groups), dtypes.accumulator(x.dtype))
     return Spec(x.shape, x.dtype), kept, kept
 
@@ -58,10 +52,6 @@ def _whole(x: CudaArray) -> CudaArray:
     return x if len(x.shape) > 3 and is_channels_last(x.shape, x.strides) else dense(x)
 
 
-def _like(x: CudaArray) -> CudaArray:
-    return allocate(x.shape, x.dtype, x, images(x.shape, ((x.shape, x.strides),)))
-
-
 def _of_group(v: CudaArray, shape: tuple[int, ...]) -> CudaArray:
     """One number for each group, (batch, groups), beside (batch, groups, channels, elements)."""
     return v.as_strided(shape, (shape[1], 1, 0, 0), 0)
@@ -72,20 +62,15 @@ def _of_channel(v: CudaArray, shape: tuple[int, ...]) -> CudaArray:
     return v.as_strided(shape, (0, v.strides[0] * shape[2], v.strides[0], 0), 0)
 
 
-@triton.jit
-def _mean_and_variance(n, mean, m2, count):
-    return mean, maths.div(m2, count.to(m2.dtype))
-
-
 def normalised(x: CudaArray, weight: Any, bias: Any, groups: int, eps: float, formula: Any) -> Arrays:
     """(y, mean, var): y as the formula has it of x, mean, variance, and weight and bias where they are given."""
     kept = dtypes.accumulator(x.dtype)
     shape = _split(x.shape, groups)
     mean, var = allocate(shape[:2], kept, x), allocate(shape[:2], kept, x)
-    y, whole = _like(x), _whole(x)
+    y, whole = affine.allocate_image(x), _whole(x)
     view = _grouped(whole, groups)
     scalars = (np.float64(shape[2] * shape[3]),)
-    fold(ReductionFunctions(moments, merged, _mean_and_variance, zero, walked), (view,), (2, 3), (mean, var), (kept,) * 3, scalars)
+    fold(ReductionFunctions(moments, merged, affine.mean_and_variance, zero, walked), (view,), (2, 3), (mean, var), (kept,) * 3, scalars)
     vectors = [_of_group(mean, shape), _of_group(var, shape), *[_of_channel(v, shape) for v in (weight, bias) if v is not None]]
     spread(formula, (view, *vectors), (3,), (_grouped(y, groups),), (np.float64(eps),))
     return y, mean, var
@@ -117,7 +102,8 @@ def gradients(
 ) -> Arrays:  # fmt: skip
     """Those of x, weight and bias; `formulas` (see activated/formulas.py) where an activation comes behind."""
     kept, shape = dtypes.accumulator(x.dtype), _split(x.shape, groups)
-    dx, xs, gs = _like(x), _grouped(_whole(x), groups), _grouped(_whole(g), groups)
+    dx, xs, gs = affine.allocate_image(x), _grouped(_whole(x), groups), _grouped(_whole(g), groups)
+    # sums of channels serve dw and db as well as, weighed and added, the groups' sums for dx: x and g are read once for all of them
     s, sc = allocate(shape[:3], kept, x), allocate(shape[:3], kept, x)  # of each instance's channel
     whole = [*[_of_group(v, shape) for v in (mean, var)], *[_of_channel(v, shape) for v in (weight, bias) if v is not None]]
     if formulas is None:
@@ -141,6 +127,7 @@ def gradients(
         spread(formula, (xs, gs, *vectors), (3,), (_grouped(dx, groups),), (n, np.float64(eps)))
     if not (needs[1] or needs[2]):
         return dx, None, None
+    # one root for each group, not one for each channel of each instance
     rstd = allocate(var.shape, kept, x)
     elementwise.run((_reciprocal_root,), ((0, 1),), (var, eps), (rstd,), kept)
     beside = rstd.as_strided(channels, (shape[1], 1, 0), 0)

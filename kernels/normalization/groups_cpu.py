@@ -9,6 +9,7 @@ import numpy as np
 
 from tritensor.ground import dtypes
 from tritensor.kernels.normalization import rows_cpu
+from tritensor.kernels.normalization.channels_cpu import as_given
 from tritensor.kernels.normalization.channels_llvm import COMBINED, LONG, Planes
 from tritensor.kernels.parts.cpu.summation import centred, total
 from tritensor.llvm.loops import many_floats
@@ -61,13 +62,16 @@ def _machine_forward(
 ) -> bool:
     n, channels, elements = rows.shape
     w, b = (_instances(v, n // groups) for v in (weight, bias))
+    # one channel a group: each row has one weight, as a plane of batch normalisation has
     if channels == 1:
         return Planes((1, n, elements)).forward(rows, w, b, eps, y, mean.reshape(-1), var.reshape(-1))
+    # long channels are parts of their group's row, each part with a weight of its own
     if elements >= LONG:
         given, made = (Operand(v, channels * elements, elements) for v in (rows, y))
         vectors = [None if v is None else Operand(v, channels, 1, one="part") for v in (w, b)]
         moments = [Operand(mean, 1, one="row"), None, Operand(var, 1, one="row")]
         return rows_cpu.FORWARD((n, channels, elements), (given, *vectors, made, *moments), (eps,))
+    # short ones: one group of all instances at a time, so that one vector of weights serves all its rows
     for g in range(groups):
         one = _Group(rows, groups, g)
         operands = [one.row(rows), one.vector(weight), one.vector(bias), one.row(y), one.single(mean), None, one.single(var)]
@@ -87,6 +91,7 @@ def _machine_backward(
         found = planes.backward(up, rows, mean.reshape(-1), var.reshape(-1), _instances(weight, batch), eps, dx)
         return None if found is None else tuple(v.reshape(batch, groups).sum(0) for v in found)
     rstd = 1 / np.sqrt(var + var.dtype.type(eps))
+    # sums of each channel in machine code, the few of a group by numpy
     if rows.shape[2] >= LONG:
         return _by_planes(up, rows, batch, weight, mean, rstd, dx)
     n = channels * rows.shape[2]
@@ -150,10 +155,7 @@ def backward(
     found = _machine_backward(up, rows, weight, mean, var, groups, eps, dx, needs[1:]) if many_floats(rows) else None
     if found is None:
         found = _numpy_backward(up, rows, weight, mean.reshape(-1, 1, 1), var.reshape(-1, 1, 1), groups, eps, dx)
-    likes = (weight, bias)
-    return dx, *[
-        v.astype(w.dtype, copy=False) if need and w is not None else None for v, w, need in zip(found, likes, needs[1:], strict=True)
-    ]
+    return dx, *as_given(found, (weight, bias), needs[1:])
 
 
 def _numpy_backward(
@@ -166,6 +168,7 @@ def _numpy_backward(
         c = rows.astype(kept, copy=False) - mean
         rstd = 1 / np.sqrt(var + kept.type(eps))
         sums, products = total(up, (2,)), total(up * c, (2,))  # (batch * groups, channels of a group)
+        # weights differ within a group, so the channels' sums are weighed before they are added
         if dx is not None:
             w = _per_row(weight, rows, groups, kept)
             su, suc = (total(v if w is None else v * w[:, :, 0], (1,)).reshape(-1, 1, 1) for v in (sums, products))

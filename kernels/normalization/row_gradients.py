@@ -70,6 +70,7 @@ def row_walk(rows: int, n: int, dtype: np.dtype) -> RowWalk | None:
     if columns > (LONGEST // 4 if wide else LONGEST):
         return None
     high = min(max((TILE // 2 if wide else TILE) // columns, 1), 16, next_power_of_2(rows))
+    # few rows: shorter tiles keep all multiprocessors busy
     while high > 1 and cdiv(rows, high) < PARTS:
         high //= 2
     warps = max(4, min(16, high * columns // (256 if wide else 512)))
@@ -220,9 +221,11 @@ def gradients(
     All of them in one pass over x and g, of rows that a program holds; partial sums by a fixed number of programs, added in a fixed order.
     """
     rows, n = split(x.shape, axes)
+    # nothing is summed over rows: the kernel without partial sums
     if not (needs[1] or needs[2]):
         return backward_rows(g, x, weight, mean, rstd, axes, tile(x, axes), more) if needs[0] else None, None, None
     tail, acc_type, rule = x.shape[len(x.shape) - axes :], dtypes.accumulator(x.dtype), row_walk(rows, n, x.dtype)
+    # a row that registers do not hold beside its sums, or sums alone: these have a pass of their own
     if rule is None or not needs[0]:
         dx = backward_rows(g, x, weight, mean, rstd, axes, tile(x, axes), more) if needs[0] else None
         dw, db = _partial_sums(g, x, mean, rstd, axes, needs[2])

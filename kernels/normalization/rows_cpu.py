@@ -22,12 +22,14 @@ _MANY = 64  # elements from which one call of machine code takes less than the d
 # Machine code.
 def _forward_program(p: Any, x: Any, w: Any, b: Any, y: Any, means: Any, rstds: Any, variances: Any, eps: Any) -> None:
     """y = (x - mean) / sqrt(mean((x - mean)^2) + eps) * w + b; without `means` the mean is taken to be 0."""
+    # the root mean square counts from 0: no walk for a mean
     if means is None:
         squares = p.sum(lambda x: x * x, x)
     else:
         mean = p.mean(x)
         p.keep(means, mean)
         squares = p.sum(lambda x, m: (x - m) * (x - m), x, mean)
+    # group normalisation keeps variances, layer normalisation their inverse roots: both run this program
     p.keep(variances, squares / p.count)
     r = 1.0 / sqrt(squares / p.count + eps)
     p.keep(rstds, r)
@@ -53,6 +55,7 @@ def _backward_program(p: Any, g: Any, x: Any, w: Any, means: Any, rstds: Any, dx
         c = x if means is None else x - rest[0]
         return (g if w is None else g * rest[-1]), c
 
+    # only weight and bias learn: their gradients need no sums over the row, so one walk is enough
     if dx is None:
         p.each(
             lambda g, x, r, *rest: (g * (x if means is None else x - rest[0]) * r, g)[: (dw is not None) + (db is not None)] if dw is not None else (g,),
@@ -129,6 +132,7 @@ def backward(
     rows, n = split(x.shape, axes)
     x, g = np.ascontiguousarray(x), np.ascontiguousarray(g)
     dx = np.empty(x.shape, x.dtype) if needs[0] else None
+    # sums over all rows, which may be thousands: float64 keeps their error below float32's rounding
     dw, db = (np.zeros(n, np.float64) if need else None for need in needs[1:])
     if not many_floats(x, _MANY) or not _machine_backward(g, x, weight, mean, rstd, dx, (dw, db)):
         dw, db = _numpy_backward(
@@ -161,6 +165,7 @@ def _row_means(a: np.ndarray, b: np.ndarray | None = None) -> np.ndarray:
     if b is None:
         sums = row_sums(np.ascontiguousarray(a))[:, None]
     else:
+        # BLAS adds a row one element after the other; add.reduce goes pairwise, which long rows need
         sums = np.vecdot(a, b)[:, None] if a.shape[1] <= SHORT else np.add.reduce(a * b, axis=1, keepdims=True)
     return np.true_divide(sums, a.dtype.type(a.shape[1]), out=sums)
 
@@ -179,6 +184,7 @@ def _numpy_forward(
     with np.errstate(invalid="ignore", divide="ignore", over="ignore"):
         for part in _blocks(*x.shape):
             value = x[part].astype(kept, copy=False)
+            # 16-bit results are worked on in float32 and rounded once
             out = y[part] if x.dtype == kept else np.empty(value.shape, kept)
             if means is not None:
                 value, means[part] = centred(value, (1,))

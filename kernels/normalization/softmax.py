@@ -201,8 +201,10 @@ def _log_softmax_backward_block(g: np.ndarray, y: np.ndarray, out: np.ndarray, a
 def _apply(block: Callable[..., None], program: RowProgram, arrays: tuple[np.ndarray, ...], name: str, dim: int) -> np.ndarray:
     x = arrays[-1]
     axis = normal_dim(name, dim, x.ndim)
+    # many rows in C order run in machine code; other dims, and few elements, by numpy
     if (found := along_rows(program, arrays, axis)) is not None:
         return found
+    # numpy keeps no dims of a 0-d array
     if x.ndim == 0:
         return by_rows(block, tuple(a.reshape(1) for a in arrays), np.empty(1, x.dtype), 0).reshape(())
     out = np.empty(x.shape, x.dtype)

@@ -13,6 +13,7 @@ from tritensor.llvm.simd_functions import exp, log
 
 
 def _softmax(p: Any, x: Any, y: Any) -> None:
+    # from the largest down no power overflows
     most = p.largest(x)
     if x.dtype.itemsize == 2:  # what is written is rounded: the powers are computed twice
         total = p.sum(lambda x, m: exp(x - m), x, most)

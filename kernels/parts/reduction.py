@@ -176,6 +176,7 @@ def _reduce_kernel(
     split = pid % splits
     row = (pid // splits) * BM + tl.arange(0, BM)
     index_type: tl.constexpr = tl.int64 if LONG_OFFSETS else tl.int32
+    # 64-bit offsets cost registers: only arrays that reach beyond 2^31 elements have them
     row = row.to(index_type)
     rows_in = (row < rows)[:, None]
     inner = inner // ALIGN * ALIGN
@@ -188,6 +189,7 @@ def _reduce_kernel(
     at = begin // tl.maximum(tiles_inner, 1)
     start = (begin - at * tiles_inner) * BN
     ends = 0
+    # a sum of CHAIN tiles joins the grand total: no element is added to a number much larger than it more often than that
     for link in range(begin, end, CHAIN):
         part = state if WALK is not None else _nothing((BM, BN), IDENTITY, STATES)
         for t in range(link, tl.minimum(link + CHAIN, end)):
@@ -203,6 +205,7 @@ def _reduce_kernel(
             new = _mapped(values, index, numbers, rows_in & cols_in, MAP, IDENTITY, STATES)
             last = (start + BN >= inner).to(tl.int32)
             ends += last
+            # a mean that moves with each element has no use for chains, whose totals it would weigh anew
             if WALK is not None:
                 so_far, share = _counts(t + 1 - begin, ends, inner - (tiles_inner - 1) * BN, STATES[0], BN)
                 part = _as_tuple(WALK(*part, *new, so_far, share), len(STATES))
@@ -307,6 +310,7 @@ def fold(
     tile_rows, tile_columns, shared = config_of(name, (*key, xs[0].dtype), Blocks(*reduction_blocks(*key)))
     tiles = 0 if view.count == 0 else math.prod(view.outer) * cdiv(view.inner, tile_columns)
     row_blocks = cdiv(view.rows, tile_rows)
+    # few long rows: several programs share each, and a second launch joins their totals
     splits = min(shared, max(tiles, 1)) or splits_of(row_blocks, tiles, tile_rows * tile_columns)
     per_program = cdiv(tiles, splits)
     splits = cdiv(tiles, per_program) if tiles else 1
@@ -323,6 +327,7 @@ def fold(
         STATES=tuple(_triton(d) for d in states), KEPT=view.kept_kinds, INNER=kinds, ALIGN=view.align,
         BRANCH=view.rows == 1 and len(view.outer) == 1, LONG_OFFSETS=view.long_offsets, CHAIN=CHAIN, BM=tile_rows, BN=tile_columns,
     )  # fmt: skip
+    # the totals of all splits, in a fixed order: results repeat bit for bit
     if splits > 1:
         fold(ReductionFunctions(None, functions.combine, functions.finish, functions.identity), targets, (0,), ys, states, scalars)
 

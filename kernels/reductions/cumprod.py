@@ -11,12 +11,12 @@ import triton.language as tl
 from tritensor.ground import dtypes
 from tritensor.kernels.parts.cpu.scanning import accumulated
 from tritensor.kernels.parts.reduction import NUMBERS
-from tritensor.kernels.parts.rows.recurrence import TILE, new_like, recur, scan_kept, there_weighs
+from tritensor.kernels.parts.rows.recurrence import TILE, new_like, recur, scan_kept, scan_shape, there_weighs
 from tritensor.kernels.parts.rows.row_tiles import row_tunable, tiles_for
 from tritensor.kernels.parts.rows.scan_parts import Scan, scan_rows
 from tritensor.kernels.reductions.linear_scan import neighbour, scanned, shifted
 from tritensor.ops.array import CudaArray
-from tritensor.ops.table import Sample, Spec, normal_dim, op, ops, refuse_kind
+from tritensor.ops.table import Sample, normal_dim, op, ops
 
 row_tunable("cumprod")
 
@@ -62,12 +62,6 @@ def _cumprod_cpu(x: np.ndarray, *, dim: int) -> np.ndarray:
         return np.asarray(x, result).copy()
     with np.errstate(all="ignore"):
         return np.ascontiguousarray(accumulated(np.multiply, x, axis, scan_kept(x.dtype), result))
-
-
-def _shape(x: Any, *, dim: int) -> Spec:
-    refuse_kind("cumprod", x.dtype, NUMBERS)
-    normal_dim("cumprod", dim, len(x.shape))
-    return Spec(x.shape, _result(x.dtype))
 
 
 def _forward(x: CudaArray, *, dim: int) -> CudaArray:
@@ -129,6 +123,7 @@ def _samples(rng: np.random.Generator) -> list[Sample]:
 
 
 op(
-    "cumprod", _cumprod, cpu=_cumprod_cpu, shape=_shape, forward=_forward, rule=(_rule,), backward=(_backward,), cpu_backward=(_cpu_backward,),
+    "cumprod", _cumprod, cpu=_cumprod_cpu, forward=_forward, rule=(_rule,), backward=(_backward,), cpu_backward=(_cpu_backward,),
     dtypes=("float16", "bfloat16", "float32", "float64", "int64", "uint8", "bool"), samples=_samples,
+    shape=lambda x, *, dim: scan_shape("cumprod", NUMBERS, x, dim, _result(x.dtype)),
 )  # fmt: skip

@@ -13,13 +13,13 @@ import triton.language as tl
 from tritensor.ground import dtypes
 from tritensor.kernels.parts.cpu import scanning
 from tritensor.kernels.parts.reduction import ORDERED
-from tritensor.kernels.parts.rows.recurrence import TILE, new_like, recur
+from tritensor.kernels.parts.rows.recurrence import TILE, new_like, recur, scan_shape
 from tritensor.kernels.parts.rows.row_tiles import row_tunable, tiles_for
 from tritensor.kernels.parts.rows.scan_parts import Scan, scan_rows
 from tritensor.kernels.reductions.extrema import compared_in, loser, positions, spaced
 from tritensor.kernels.reductions.linear_scan import shifted
 from tritensor.ops.array import CudaArray
-from tritensor.ops.table import Sample, Spec, normal_dim, op, ops, refuse_kind
+from tritensor.ops.table import Sample, Spec, normal_dim, op, ops
 
 row_tunable("cummax")
 
@@ -119,12 +119,7 @@ def _forward(name: str, largest: bool) -> Callable[..., Any]:
 
 
 def _shape(name: str) -> Callable[..., Any]:
-    def shape(x: Any, *, dim: int) -> tuple[Spec, Spec]:
-        refuse_kind(name, x.dtype, ORDERED)
-        normal_dim(name, dim, len(x.shape))
-        return Spec(x.shape, x.dtype), Spec(x.shape, _I64)
-
-    return shape
+    return lambda x, *, dim: (scan_shape(name, ORDERED, x, dim, x.dtype), Spec(x.shape, _I64))
 
 
 # Gradient: the sum of g over the positions whose index names an element. They follow one another and begin at it, so s_i = g_i + [same index] s_(i+1)
@@ -167,6 +162,7 @@ def _cpu_backward(g: Any, indices: np.ndarray, dim: int) -> Any:
         return g[0].copy()
     axis, kept = normal_dim("cummax", dim, indices.ndim), dtypes.accumulator(g[0].dtype)
     moved = np.ascontiguousarray(np.moveaxis(indices, axis, -1))
+    # the positions that name an element are neighbours and begin at it, so that each run is one slice to add up
     starts = np.flatnonzero(moved == np.arange(moved.shape[-1]))
     dx = np.zeros(moved.shape, kept)
     dx.reshape(-1)[starts] = np.add.reduceat(np.ascontiguousarray(np.moveaxis(g[0], axis, -1), dtype=kept).reshape(-1), starts)

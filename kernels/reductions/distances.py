@@ -304,11 +304,14 @@ def _cdist_cpu(x1: np.ndarray, x2: np.ndarray, *, p: float = 2.0, fast: bool = F
     kept = _kept(x1.dtype)
     a, c = x1.astype(kept, copy=False), x2.astype(kept, copy=False)
     with np.errstate(all="ignore"):
+        # the caller accepts that |a|^2 + |c|^2 - 2 a.c cancels
         if fast and p == 2:
             return _euclidean(a, c).astype(x1.dtype, copy=False)
         out = np.empty((*a.shape[:2], c.shape[1]), kept)
+        # a float64 product keeps float32's digits, but of near rows
         if p == 2 and c.shape[1] >= 64 and kept.itemsize == 4 and _by_wide_product(a, c, out):
             return out.astype(x1.dtype, copy=False)
+        # enough others to work on whole vectors of them; of fewer all differences at once
         if c.shape[1] >= 64:
             _by_coordinates(a, c, p, out)
         else:

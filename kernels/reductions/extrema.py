@@ -305,6 +305,7 @@ def _at_index(chosen, g, index):
 
 
 def _chosen_backward(g: Any, indices: CudaArray, x_shape: tuple[int, ...], x_dtype: np.dtype, dim: Any) -> Any:
+    # only the indices were used
     if g[0] is None:
         return None
     dims = normal_dims("max_dim", dim, len(x_shape))

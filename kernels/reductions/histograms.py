@@ -105,6 +105,7 @@ def _bin_numbers_cpu(x: np.ndarray, edges: np.ndarray, *, uniform: bool = False)
         for start in range(0, x.size, blocks.BLOCK):
             part = slice(start, start + blocks.BLOCK)
             values = flat[part]
+            # a division finds an evenly spaced bin in one step, halving takes log2 of their number
             place = _guessed(values, edges) if uniform else np.searchsorted(edges, values, side="right") - 1
             np.minimum(place, bins - 1, out=place)
             place[~((values >= edges[0]) & (values <= edges[-1]))] = bins
@@ -167,6 +168,7 @@ def _count_keys_cpu(keys: np.ndarray, weights: np.ndarray | None = None, *, size
         flat, given = flat[kept], None if given is None else given[kept]
     if given is None:
         return np.bincount(flat, minlength=size).astype(_I64, copy=False)
+    # beyond 2^53 float64 sums of integers would round
     if given.dtype.kind != "f":  # bincount sums in float64
         found = np.zeros(size, given.dtype)
         np.add.at(found, flat, given)

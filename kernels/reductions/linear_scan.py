@@ -34,6 +34,7 @@ def scanned(a: np.ndarray, b: np.ndarray, axis: int, reverse: bool) -> np.ndarra
 def neighbour(x: np.ndarray, axis: int, step: int, edge: float) -> np.ndarray:
     """x one place further along an axis (step 1: that of the next), `edge` where there is none."""
     out = np.empty_like(x)
+    # no neighbour at all
     if x.ndim == 0 or x.size == 0:
         out[...] = edge
         return out

@@ -10,12 +10,12 @@ import triton.language as tl
 
 from tritensor.ground import dtypes
 from tritensor.kernels.parts import maths
-from tritensor.kernels.parts.rows.recurrence import TILE, new_like, recur, scan_kept
+from tritensor.kernels.parts.rows.recurrence import TILE, new_like, recur, scan_kept, scan_shape
 from tritensor.kernels.parts.rows.row_tiles import row_tunable, tiles_for
 from tritensor.kernels.parts.rows.scan_parts import Scan, scan_rows
 from tritensor.kernels.reductions.linear_scan import neighbour, scanned, shifted
 from tritensor.ops.array import CudaArray
-from tritensor.ops.table import Sample, Spec, normal_dim, op, ops, refuse_kind
+from tritensor.ops.table import Sample, normal_dim, op, ops
 
 row_tunable("logcumsumexp")
 
@@ -79,6 +79,7 @@ def _logcumsumexp_cpu(x: np.ndarray, *, dim: int) -> np.ndarray:
     kept = scan_kept(x.dtype)
     values = np.ascontiguousarray(np.moveaxis(x, axis, -1)).astype(np.float64 if x.dtype.itemsize < 8 else kept, copy=False)
     with np.errstate(all="ignore"):
+        # one exponential instead of two for each element: float64 has the range to spare where the result is rounded to float32
         found = _from_largest(values) if x.dtype.itemsize < 8 and x.dtype.kind != "c" else None
         if found is None:
             found = _from_running(values)
@@ -111,12 +112,6 @@ def _from_running(x: np.ndarray) -> np.ndarray:
     s = scanned(fall, np.exp(x - origin), axis, False)
     wild = np.isposinf(top) | np.isnan(top)
     return np.where(wild, top, origin + np.log(s))
-
-
-def _shape(x: Any, *, dim: int) -> Spec:
-    refuse_kind("logcumsumexp", x.dtype, ("float", "complex"))
-    normal_dim("logcumsumexp", dim, len(x.shape))
-    return Spec(x.shape, x.dtype)
 
 
 def _forward(x: CudaArray, *, dim: int) -> CudaArray:
@@ -185,6 +180,6 @@ def _samples(rng: np.random.Generator) -> list[Sample]:
 
 
 op(
-    "logcumsumexp", _logcumsumexp, cpu=_logcumsumexp_cpu, shape=_shape, forward=_forward, rule=(_rule,), backward=(_backward,),
-    cpu_backward=(_cpu_backward,), samples=_samples,
+    "logcumsumexp", _logcumsumexp, cpu=_logcumsumexp_cpu, forward=_forward, rule=(_rule,), backward=(_backward,),
+    cpu_backward=(_cpu_backward,), samples=_samples, shape=lambda x, *, dim: scan_shape("logcumsumexp", ("float", "complex"), x, dim, x.dtype),
 )  # fmt: skip

@@ -2,8 +2,6 @@
 
 from __future__ import annotations
 
-from typing import Any
-
 import numpy as np
 import triton
 import triton.language as tl
@@ -14,11 +12,12 @@ from tritensor.kernels.parts.allocation import allocate
 from tritensor.kernels.parts.cpu.scanning import accumulated, running_sums
 from tritensor.kernels.parts.launch_rules import cdiv
 from tritensor.kernels.parts.reduction import ORDERED
+from tritensor.kernels.parts.rows.recurrence import scan_kept, scan_shape
 from tritensor.kernels.parts.rows.row_tiles import RowTiles, align, as_rows, load, place, row_tiles, row_tunable, store, tiles_for, unit
 from tritensor.kernels.parts.rows.scan_parts import in_parts
 from tritensor.llvm.passes.scans import running_sums as machine_sums
 from tritensor.ops.array import CudaArray
-from tritensor.ops.table import Sample, Spec, normal_dim, op, ops, refuse_kind
+from tritensor.ops.table import Sample, normal_dim, op, ops
 
 row_tunable("cumsum")
 TILE = 1024  # elements that one program scans at a time
@@ -62,11 +61,6 @@ def _result(dtype: np.dtype) -> np.dtype:
     return dtype if dtypes.is_float(dtype) else dtypes.accumulator(dtype)
 
 
-def _kept(dtype: np.dtype) -> np.dtype:
-    """The type that a running sum is kept in: float64 for float32, because a million terms added one after the other lose four digits."""
-    return np.dtype(np.float64) if dtype == np.float32 else dtypes.accumulator(dtype)
-
-
 def _cumsum(x: np.ndarray, *, dim: int, reverse: bool = False) -> np.ndarray:
     """Running sum along dim (from its end with `reverse`); integers and bools in int64, floats in float64 by machine code, along other dims
     and without it 16-bit floats in float32, float32 in float64 but for runs of a few."""
@@ -81,20 +75,15 @@ def _cumsum_cpu(x: np.ndarray, *, dim: int, reverse: bool = False) -> np.ndarray
     axis = normal_dim("cumsum", dim, x.ndim)
     way = np.flip(x, axis) if reverse else x
     found = None
+    # integers wrap around in accumulate as they should; floats have machine code, or triangular products of short runs
     if x.dtype.kind in "fV":
         way = np.ascontiguousarray(way)
         found = machine_sums(way) if axis == x.ndim - 1 else None
         if found is None:
             found = running_sums(way, axis)
     if found is None:
-        found = accumulated(np.add, way, axis, _kept(x.dtype), _result(x.dtype))
+        found = accumulated(np.add, way, axis, scan_kept(x.dtype), _result(x.dtype))
     return np.ascontiguousarray(np.flip(found, axis)) if reverse else np.ascontiguousarray(found)
-
-
-def _shape(x: Any, *, dim: int, reverse: bool = False) -> Spec:
-    refuse_kind("cumsum", x.dtype, (*ORDERED, "complex"))
-    normal_dim("cumsum", dim, len(x.shape))
-    return Spec(x.shape, _result(x.dtype))
 
 
 def scan_rows(x: CudaArray, dim: int, reverse: bool, on: RowTiles) -> CudaArray:
@@ -103,7 +92,7 @@ def scan_rows(x: CudaArray, dim: int, reverse: bool, on: RowTiles) -> CudaArray:
     a, c = as_rows(x, dim), as_rows(y, dim)
     programs = on.batch * cdiv(on.rows, on.BM) if on.columns else 0
     parts, length = in_parts(programs, on.columns, on.BN, x.dtype)
-    kept = _kept(x.dtype)
+    kept = scan_kept(x.dtype)
     totals = allocate((on.batch * on.rows, parts), kept, x) if parts > 1 else y
     shared = {"KIND": getattr(tl, dtypes.of(kept).name), "REVERSE": reverse, "X_UNIT": unit(a.strides), "Y_UNIT": unit(c.strides)}
     shared |= {"BM": on.BM, "BN": on.BN, "ALIGN": align(on.columns)}
@@ -123,7 +112,7 @@ def scan_rows(x: CudaArray, dim: int, reverse: bool, on: RowTiles) -> CudaArray:
 
 def _forward(x: CudaArray, *, dim: int, reverse: bool = False) -> CudaArray:
     axis = normal_dim("cumsum", dim, len(x.shape))
-    return scan_rows(x, axis, reverse, tiles_for("cumsum", x.shape, axis, x.dtype, limit=TILE, tile=TILE, size=_kept(x.dtype).itemsize))
+    return scan_rows(x, axis, reverse, tiles_for("cumsum", x.shape, axis, x.dtype, limit=TILE, tile=TILE, size=scan_kept(x.dtype).itemsize))
 
 
 def samples(rng: np.random.Generator) -> list[Sample]:
@@ -139,8 +128,9 @@ def samples(rng: np.random.Generator) -> list[Sample]:
 
 
 op(
-    "cumsum", _cumsum, cpu=_cumsum_cpu, shape=_shape, forward=_forward,
+    "cumsum", _cumsum, cpu=_cumsum_cpu, forward=_forward,
     dtypes=("float16", "bfloat16", "float32", "float64", "int64", "uint8", "bool"), samples=samples, condition="absolute",
+    shape=lambda x, *, dim, reverse=False: scan_shape("cumsum", (*ORDERED, "complex"), x, dim, _result(x.dtype)),
     rule=(lambda g, dim, reverse: ops.cumsum(g, dim=dim, reverse=not reverse),),
     backward=(lambda g, dim, reverse: _forward(g, dim=dim, reverse=not reverse),),
     cpu_backward=(lambda g, dim, reverse: _cumsum_cpu(g, dim=dim, reverse=not reverse),),

@@ -66,6 +66,7 @@ def side_by_side(xs: Sequence[CudaArray], y: CudaArray, widths: Sequence[int]) -
     ):
         return False
     rows = y.size // step if step else 0
+    # indices of rows and columns have 32 bits in the kernel
     if rows >= _LONGEST:
         return False
     widest = max(widths)

@@ -69,6 +69,7 @@ def _cat_shape(*xs: Any, dim: int) -> Spec:
 def _cat_forward(*xs: CudaArray, dim: int) -> CudaArray:
     """One launch where the parts are few and lie in C order; else one for each."""
     y = allocate(_cat_shape(*xs, dim=dim).shape, xs[0].dtype, xs[0].device, _image_strides(xs, dim))
+    # strided or many parts: a copy for each
     if side_by_side(xs, y, [math.prod(x.shape[dim:]) for x in xs]):
         return y
     start = 0

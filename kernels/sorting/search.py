@@ -146,6 +146,7 @@ def _searchsorted_cpu(
     sorted_rows: np.ndarray, values: np.ndarray, sorter: np.ndarray | None = None, *, right: bool = False, out_int32: bool = False
 ) -> np.ndarray:
     kind = np.dtype(np.int32 if out_int32 else np.int64)
+    # numpy's own search is in C, for one row without NaN at its end, of which it thinks otherwise than PyTorch
     if rows_are_one(sorted_rows) and sorted_rows.size and not _last_is_nan(sorted_rows, sorter):
         row = sorted_rows.reshape(-1)
         row, sought = (_wide(a) for a in (row if sorter is None else row[sorter.reshape(-1)], values))
@@ -156,6 +157,7 @@ def _searchsorted_cpu(
         return np.zeros(values.shape, kind)
     rows = np.ascontiguousarray(sorted_rows).reshape(-1, n)
     sought = np.ascontiguousarray(values).reshape(rows.shape[0], -1)
+    # without NaN fixed steps of powers of two need no test of each search's end
     if sorter is None and (rows[:, -1] == rows[:, -1]).all() and not (sought != sought).any():
         found = _counted(_wide(rows), _wide(sought), right)
     else:

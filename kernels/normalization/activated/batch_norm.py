@@ -11,6 +11,7 @@ from tritensor.ground.errors import ShapeError
 from tritensor.kernels.normalization import batch_norm as plain
 from tritensor.kernels.normalization import channels_cpu
 from tritensor.kernels.normalization.activated import formulas
+from tritensor.kernels.normalization.affine import allocate_image, refuse_images
 from tritensor.kernels.parts.allocation import allocate
 from tritensor.kernels.parts.cpu.blocks import widened
 from tritensor.kernels.parts.filling import filled
@@ -23,7 +24,7 @@ Arrays = tuple[Any, ...]
 
 
 def _checked(name: str, x: Any, residual: Any, activation: Any, **vectors: Any) -> None:
-    plain.refuse(name, x, **vectors)
+    refuse_images(name, x, **vectors)
     named.refuse_unknown(name, activation, formulas.NAMES)
     refuse_mixed(name, ("x", x), ("residual", residual))
     if residual is not None and tuple(residual.shape) != tuple(x.shape):
@@ -47,7 +48,7 @@ def _shape(x: Any, weight: Any, bias: Any, residual: Any = None, *, activation: 
 def _applied(
     x: CudaArray, mean: CudaArray, var: CudaArray, weight: CudaArray, bias: CudaArray, residual: CudaArray | None, activation: str, eps: float
 ) -> CudaArray:  # fmt: skip
-    y = plain.like(x)
+    y = allocate_image(x)
     formula = formulas.of(activation, x.dtype, residual is not None).forward
     vectors = [plain.along(v, x.shape) for v in (mean, var, weight, bias)]
     spread(formula, (*_given(x, residual), *vectors), plain.others(x.shape), (y,), (np.float64(eps),))
@@ -75,12 +76,13 @@ def _backward(
 ) -> Arrays:  # fmt: skip
     """Two passes: the sums of each channel, then dx with the residual's gradient. Both take the activation's slope from x (and the residual)."""
     up, dm, dv = g
+    # the loss uses the statistics alone: zeros, so that one kernel serves all cases
     if up is None:
         up = filled(x.shape, x.dtype, x.device, 0.0)
     made = formulas.of(activation, x.dtype, residual is not None)
     arrays, vectors = _given(x, residual, up), [plain.along(v, x.shape) for v in (mean, var, weight, bias)]
     sums = _sums(made, arrays, vectors, mean, x, eps)
-    through = None if residual is None else plain.like(x)
+    through = None if residual is None else allocate_image(x)
 
     def write(out: CudaArray) -> None:
         sides = [plain.along(v, x.shape) for v in sums]
@@ -125,6 +127,7 @@ def _cpu_backward(
 ) -> Arrays:  # fmt: skip
     up, dm, dv = g
     wide = widened(x)
+    # z is computed again: to keep it would take as much memory as x
     u = None if up is None else _passed(up, channels_cpu.given_forward(wide, mean, var, weight, bias, eps=eps), residual, activation)
     dx, dw, db = channels_cpu.backward((u, dm, dv), wide, weight, bias, mean, var, eps, needs[:3])
     through = np.zeros_like(x) if u is None else u.astype(x.dtype, copy=False)
@@ -213,7 +216,7 @@ def _by_backward(
     arrays, vectors = _given(x, residual, g), [plain.along(v, x.shape) for v in (mean, var, weight, bias)]
     dx = through = None
     if needs[0] or needs[5]:
-        dx, through = plain.like(x), None if residual is None else plain.like(x)
+        dx, through = allocate_image(x), None if residual is None else allocate_image(x)
         spread(made.backward_given, (*arrays, *vectors), plain.others(x.shape), _given(dx, through), (np.float64(eps),))
     found: Arrays = (None,) * 4
     if any(needs[1:5]):

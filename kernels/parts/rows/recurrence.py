@@ -15,6 +15,7 @@ from tritensor.kernels.parts.launch_rules import cdiv
 from tritensor.kernels.parts.rows.row_tiles import align, as_rows, load, place, store, tiles_for, unit
 from tritensor.kernels.parts.rows.scan_parts import in_parts, keep, last_of, total_before, totals_of
 from tritensor.ops.array import CudaArray
+from tritensor.ops.table import Spec, normal_dim, refuse_kind
 
 TILE = 1024  # elements that one program scans at a time
 
@@ -52,6 +53,7 @@ def _recurrence_kernel(
 ):  # fmt: skip
     batch, row, inside = place(rows, BM)
     columns = columns // ALIGN * ALIGN
+    # rows in one part need no totals of others
     if TOTALS or STARTS:
         part, parts = tl.program_id(1), tl.num_programs(1)
         low = part * (length // BN * BN)  # whole steps: with that known, accesses are wide
@@ -74,6 +76,7 @@ def _recurrence_kernel(
         weight = tl.where(neighbour, WEIGHT(here, there).to(KIND), 0)
         value = load(b, batch, row, col, b_strides, lanes, 0, B_UNIT).to(KIND)
         products, sums = tl.associative_scan((weight, value), 1, _affine, reverse=REVERSE)
+        # products of many weights may overflow, and 0 times infinity is no 0
         sums = sums + tl.where(before[:, None] == 0, 0, products * before[:, None])
         last = col == (start if REVERSE else start + BN - 1)
         if TOTALS:
@@ -132,6 +135,13 @@ def recur(
 def scan_kept(dtype: np.dtype) -> np.dtype:
     """The type that a scan is kept in: float64 for float32, because a million terms one after the other lose four digits."""
     return np.dtype(np.float64) if dtype == np.float32 else dtypes.accumulator(dtype)
+
+
+def scan_shape(name: str, kinds: tuple[str, ...], x: Any, dim: int, dtype: np.dtype) -> Spec:
+    """The Spec of a scan of x along dim, in `dtype`. Raises DTypeError for other kinds, IndexError for a dim that x has not."""
+    refuse_kind(name, x.dtype, kinds)
+    normal_dim(name, dim, len(x.shape))
+    return Spec(x.shape, dtype)
 
 
 def new_like(x: CudaArray, dtype: np.dtype | None = None) -> CudaArray:
