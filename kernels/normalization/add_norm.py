@@ -140,19 +140,16 @@ def _sizes(rng: np.random.Generator) -> list[Sample]:
     return [Sample(x((8192, n)), x((8192, n)), x(n), x(n), eps=1e-5, axes=1) for n in (768, 4096)]
 
 
-def _work(x: Any, residual: Any, weight: Any = None, bias: Any = None, **attrs: Any) -> Work:
-    """The normalisation's and a sum; two arrays are read, two written."""
-    return Work(9 * x.size, 4 * x.size * x.dtype.itemsize)
-
-
 op(
     "add_layer_norm", _reference, cpu=_cpu, shape=_shape,
-    outputs=("y", "total", "mean", "rstd"), residuals=("mean", "rstd"), samples=_samples, sizes=_sizes, work=_work,
+    outputs=("y", "total", "mean", "rstd"), residuals=("mean", "rstd"), samples=_samples, sizes=_sizes,
     condition=("measured", _gradient_scales, "stored"), autocast="float32",
     forward=lambda x, residual, weight=None, bias=None, *, eps=1e-5, axes=1: _forward_of(x, residual, weight, bias, eps, axes, True),
     backward=lambda g, total, weight, bias, mean, rstd, axes, needs: _backward_of(g, total, weight, bias, mean, rstd, axes, needs),
     cpu_backward=lambda g, total, weight, bias, mean, rstd, axes, needs: _host_backward_of(g, total, weight, bias, mean, rstd, axes, needs),
     rule=lambda g, total, weight, bias, eps, axes, needs: _rule_of(layer_norm._rule, g, total, (weight, bias), eps, axes, needs),
+    # the normalisation's and a sum; two arrays are read, two written.
+    work=lambda x, residual, weight=None, bias=None, **attrs: Work(9 * x.size, 4 * x.size * x.dtype.itemsize),
 )  # fmt: skip
 
 
@@ -200,17 +197,14 @@ def _rms_sizes(rng: np.random.Generator) -> list[Sample]:
     return [Sample(x((8192, n)), x((8192, n)), x(n), eps=1e-5, axes=1) for n in (4096,)]
 
 
-def _rms_work(x: Any, residual: Any, weight: Any = None, **attrs: Any) -> Work:
-    """The normalisation's and a sum; two arrays are read, two written."""
-    return Work(6 * x.size, 4 * x.size * x.dtype.itemsize)
-
-
 op(
     "add_rms_norm", _rms_reference, cpu=_rms_cpu, shape=_rms_shape,
     outputs=("y", "total", "rstd"), residuals=("rstd",), samples=_rms_samples, sizes=_rms_sizes,
-    work=_rms_work, condition=("measured", _rms_gradient_scales, "stored"), autocast="float32", borrows=("weight", "total"),
+    condition=("measured", _rms_gradient_scales, "stored"), autocast="float32", borrows=("weight", "total"),
     forward=lambda x, residual, weight=None, *, eps=1e-5, axes=1: _forward_of(x, residual, weight, None, eps, axes, False),
     backward=lambda g, total, weight, rstd, axes, needs: _backward_of(g, total, weight, None, None, rstd, axes, needs),
     cpu_backward=lambda g, total, weight, rstd, axes, needs: _host_backward_of(g, total, weight, None, None, rstd, axes, needs),
     rule=lambda g, total, weight, eps, axes, needs: _rule_of(rms_norm._rule, g, total, (weight,), eps, axes, needs),
+    # the normalisation's and a sum; two arrays are read, two written.
+    work=lambda x, residual, weight=None, **attrs: Work(6 * x.size, 4 * x.size * x.dtype.itemsize),
 )  # fmt: skip

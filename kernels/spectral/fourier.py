@@ -68,11 +68,6 @@ def _c2c_shape(x: Any, *, dims: tuple[int, ...], scale: str, inverse: bool, keep
     return Spec(x.shape, x.dtype)
 
 
-def _c2c_rule(g: Any, dims: tuple[int, ...], scale: str, inverse: bool) -> Any:
-    """The matrix of the transform is symmetric: g times it; the engine conjugates on both sides."""
-    return ops.fft_c2c(g, dims=dims, scale=scale, inverse=inverse)
-
-
 def _numbers(rng: np.random.Generator, *shape: int) -> np.ndarray:
     return rng.normal(size=shape) + 1j * rng.normal(size=shape)
 
@@ -166,11 +161,6 @@ def _of_real_shape(x: Any, *, dims: tuple[int, ...], scale: str, inverse: bool) 
     return Spec(x.shape, _WHOLE[x.dtype])
 
 
-def _of_real_rule(g: Any, dims: tuple[int, ...], scale: str, inverse: bool) -> Any:
-    """The real part of the conjugate transform of g."""
-    return ops.real(ops.fft_c2c(g, dims=dims, scale=scale, inverse=not inverse))
-
-
 def _of_real_samples(rng: np.random.Generator) -> list[Sample]:
     return [
         Sample(rng.normal(size=8), dims=(0,), scale="none", inverse=False),
@@ -221,8 +211,10 @@ def _c2r_samples(rng: np.random.Generator) -> list[Sample]:
 
 
 op(
-    "fft_c2c", _c2c, cpu=_c2c_cpu, shape=_c2c_shape, samples=_c2c_samples, host=True, layout="own", rule=(_c2c_rule,), dtypes=("complex128", "complex64"),
+    "fft_c2c", _c2c, cpu=_c2c_cpu, shape=_c2c_shape, samples=_c2c_samples, host=True, layout="own", dtypes=("complex128", "complex64"),
     tolerance={"complex64": (1e-5, "sums of products with rounded roots of one"), "complex128": (1e-12, "the same")},
+    # the matrix of the transform is symmetric: g times it; the engine conjugates on both sides.
+    rule=(lambda g, dims, scale, inverse: ops.fft_c2c(g, dims=dims, scale=scale, inverse=inverse),),
 )  # fmt: skip
 op(
     "fft_r2c", _r2c, cpu=_r2c_cpu,
@@ -231,7 +223,9 @@ op(
 )  # fmt: skip
 op(
     "fft_of_real", _of_real, cpu=_of_real_cpu, shape=_of_real_shape, samples=_of_real_samples, host=True, layout="own", holomorphic=False,
-    rule=(_of_real_rule,), dtypes=("float64", "float32"),
+    dtypes=("float64", "float32"),
+    # the real part of the conjugate transform of g.
+    rule=(lambda g, dims, scale, inverse: ops.real(ops.fft_c2c(g, dims=dims, scale=scale, inverse=not inverse)),),
 )  # fmt: skip
 op(
     "fft_c2r", _c2r, cpu=_c2r_cpu,

@@ -90,13 +90,10 @@ def _sizes(rng: np.random.Generator) -> list[Sample]:
     return [Sample(draw(s), draw(s[1]), draw(s[1]), groups=32, activation="silu", eps=1e-5) for s in ((32, 128, 64, 64), (64, 512, 8, 8))]
 
 
-def _work(x: Any, weight: Any, bias: Any, **attrs: Any) -> Work:
-    """The normalisation's, and an operation an element."""
-    return Work(9 * x.size, 3 * x.size * x.dtype.itemsize)
-
-
 op(
     "group_norm_activation", _reference, cpu=_cpu, shape=_shape, forward=_forward, rule=_rule, backward=_backward, cpu_backward=_cpu_backward,
-    outputs=("y", "mean", "var"), residuals=("mean", "var"), layout="images", samples=_samples, sizes=_sizes, work=_work,
+    outputs=("y", "mean", "var"), residuals=("mean", "var"), layout="images", samples=_samples, sizes=_sizes,
     borrows=("bias",), condition=("measured", _gradient_scales),
+    # the normalisation's, and an operation an element.
+    work=lambda x, weight, bias, **attrs: Work(9 * x.size, 3 * x.size * x.dtype.itemsize),
 )  # fmt: skip
