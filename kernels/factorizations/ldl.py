@@ -128,6 +128,7 @@ def _solve(a: np.ndarray, pivots: np.ndarray, b: np.ndarray, hermitian: bool) ->
 
 def _ldl_solve(ld: np.ndarray, pivots: np.ndarray, b: np.ndarray, *, hermitian: bool) -> np.ndarray:
     """x with a x = b, a given by what ldl_factor made of it."""
+    # solved in a copy's memory, pivot by pivot
     x = np.array(b, order="C")
     for at in np.ndindex(*b.shape[:-2]):
         _solve(ld[at], pivots[at], x[at], hermitian and ld.dtype.kind == "c")

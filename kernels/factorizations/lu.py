@@ -60,6 +60,7 @@ def _of_many(a: np.ndarray, pivots: np.ndarray) -> None:
 
 def _exchanges(pivots: np.ndarray) -> tuple[list[int], list[int]]:
     """The rows that move when row i is exchanged with row pivots[i], one after the other: their new indices, and their old ones."""
+    # exchanges followed through: one gather of rows instead of one exchange after the other
     held: dict[int, int] = {}
     for i, j in enumerate(pivots.tolist()):
         held[i], held[j] = held.get(j, j), held.get(i, i)

@@ -70,6 +70,7 @@ def _svd_rule(g: Any, u: Any, s: Any, v: Any) -> Any:
     if of_v is not None:
         core = _plus(core, ops.mul(ops.div(_off_diagonal(of_v), gaps), rows(s)))
     y = ops.matmul(u, ops.matmul(core, v))
+    # tall: what of gU lies outside the span of U's columns
     if gu is not None and u.shape[-2] > k:
         scaled = ops.div(gu, columns(s))
         y = ops.add(y, ops.matmul(ops.sub(scaled, ops.matmul(u, ops.matmul(adjoint(u), scaled))), v))
@@ -142,6 +143,7 @@ op(
 # y = V diag(1 / s) U^H over singular values above max(atol, rtol * the largest)
 def _pinv(a: np.ndarray, atol: np.ndarray, rtol: np.ndarray, *, hermitian: bool) -> np.ndarray:
     """The pseudo-inverse; of Hermitian matrices through the eigenvalues of the lower triangle."""
+    # there is no largest singular value
     if 0 in a.shape[-2:]:
         return np.zeros((*a.shape[:-2], a.shape[-1], a.shape[-2]), a.dtype)
     if hermitian:

@@ -66,6 +66,7 @@ def cpu_backward(g: np.ndarray, index: np.ndarray, weight_shape: tuple[int, ...]
     target = np.zeros((1, *weight_shape), acc_type)
     keys = index.reshape(-1).astype(np.int64, copy=False)
     source = g.reshape(1, keys.size, -1) if g.size else np.zeros((1, keys.size, weight_shape[1]), g.dtype)
+    # the padding row learns nothing
     if padding_idx is not None:
         kept = keys != padding_idx
         keys, source = keys[kept], source[:, kept]

@@ -97,6 +97,7 @@ def _add_rows(
     target: np.ndarray, x: np.ndarray, scale: np.ndarray | None, to: np.ndarray, places: np.ndarray, skip: tuple[int, int]
 ) -> None:
     """target[to[i]] += scale[i] x[places[i]], but where to[i] is skip[0] or places[i] is skip[1]."""
+    # machine code adds row by row without a sort; numpy without it groups equal rows first
     if not target.size or not to.size or add_rows(target, x, scale, to, places, skip):
         return
     kept = np.flatnonzero((to != skip[0]) & (places != skip[1]))

@@ -218,6 +218,7 @@ def _index_put_cpu(
     x: np.ndarray, value: np.ndarray, *indices: np.ndarray, dims: tuple[int, ...], front: bool, accumulate: bool = False, called: str = "setitem"
 ) -> np.ndarray:  # fmt: skip
     p = plan(x.shape, dims, front)
+    # nothing is added: numpy's own assignment, of which the last of equal positions stays
     if not accumulate:
         y = x.copy()
         _index_assign_cpu(y, value, *indices, dims=dims, front=front, called=called)

@@ -216,6 +216,7 @@ def _cpu(
     x: np.ndarray, index: np.ndarray, source: np.ndarray, *, dim: int, reduce: str, include_self: bool = True, called: str = ""
 ) -> np.ndarray:
     y = np.array(x, _computed(x), order="C")
+    # what changes nothing stands where something arrives, so that the fold begins with the first source
     if not include_self:
         put_at(called or "scatter_reduce", at_least_1d(y), at_least_1d(index), _identity(reduce, y.dtype), dim)
     with np.errstate(over="ignore", invalid="ignore"):

@@ -29,6 +29,7 @@ def _checked(name: str, x: Any, residual: Any) -> None:
 def _forward_of(
     x: CudaArray, residual: CudaArray, weight: CudaArray | None, bias: CudaArray | None, eps: float, axes: int, centred: bool
 ) -> Arrays:
+    # the kernel writes the sum as it goes: x and residual are read once for both results
     total = allocate(x.shape, x.dtype, x)
     y, mean, rstd = forward_rows(x, weight, bias, eps, axes, tile(x, axes), centred, residual, total)
     return (y, total, mean, rstd) if centred else (y, total, rstd)

@@ -24,6 +24,7 @@ def _last(x: np.ndarray) -> bool:
 def _planes(x: np.ndarray, last: bool) -> np.ndarray:
     """x as C-ordered (batch, channels, elements); where channels lie last, or there is nothing else, (rows, channels, 1)."""
     if last:
+        # a view: channels-last memory has this order already
         return np.ascontiguousarray(x.transpose(0, *range(2, x.ndim), 1)).reshape(-1, x.shape[1], 1)
     return np.ascontiguousarray(x).reshape(x.shape[0], x.shape[1], math.prod(x.shape[2:]))
 

@@ -20,6 +20,7 @@ Arrays = tuple[Any, ...]
 
 def _rows(x: np.ndarray, groups: int) -> np.ndarray:
     """(batch * groups, channels of a group, elements of a channel), C-ordered."""
+    # channels-last images are copied: a group's channels have to lie together
     return np.ascontiguousarray(x).reshape(x.shape[0] * groups, x.shape[1] // groups, math.prod(x.shape[2:]))
 
 
@@ -86,6 +87,7 @@ def _machine_backward(
 ) -> Arrays | None:  # fmt: skip
     """dw and db."""
     batch, channels = rows.shape[0] // groups, rows.shape[1]
+    # each row has one weight: the sums of a row are the gradients of an instance's channel, added up here
     if channels == 1:
         planes = Planes((1, rows.shape[0], rows.shape[2]))
         found = planes.backward(up, rows, mean.reshape(-1), var.reshape(-1), _instances(weight, batch), eps, dx)

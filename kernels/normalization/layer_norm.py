@@ -49,6 +49,7 @@ def _rule(g: Any, x: Any, weight: Any, bias: Any, eps: float, axes: int, needs: 
     ndim, given = len(x.shape), x.array.dtype
     acc_type = dtypes.accumulator(given)
     last, lead = tuple(range(ndim - axes, ndim)), tuple(range(ndim - axes))
+    # statistics are computed again: of kept ones the dependence on x would be lost at second order
     g = ops.cast(g, dtype=acc_type)
     h, rstd = affine.standardise(ops.cast(x, dtype=acc_type), last, eps)
     dx = dw = db = None

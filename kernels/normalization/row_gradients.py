@@ -106,6 +106,7 @@ def _gradients_kernel(
         b_edges = tl.zeros((BM, 2 * VECTOR), kind)
         if weight is not None:
             edge_w = tl.load(weight + (edge_col - shift), mask=on_edge, other=0.0)
+    # a program's rows lie `parts` apart, a multiple of VECTOR, so that all of them begin at one phase
     for start in tl.range(part, rows, parts * BM, num_stages=STAGES):
         row = (start + tl.arange(0, BM) * parts).to(tl.int64)
         here = row < rows
@@ -132,6 +133,7 @@ def _gradients_kernel(
         put_down(dx, down(h, up, along, level, rstd), more, row, col, n, shift, here[:, None] & within[None, :], VECTOR)
         if VECTOR > 1:
             put_down(dx, down(edge, edge_up, along, level, rstd), more, row, edge_col, n, shift, here[:, None] & on_edge[None, :], VECTOR)
+    # partial sums, not atomics: they are added in a fixed order, so that gradients repeat bit for bit
     at = part.to(tl.int64) * n - shift
     tl.store(dw + at + col, tl.sum(w_sums, axis=0), mask=within)
     if db is not None:
@@ -202,6 +204,7 @@ def _partial_sums(g: CudaArray, x: CudaArray, mean: CudaArray | None, rstd: Cuda
     """The partial sums of dw and db alone, in a pass of their own."""
     rows, n = split(x.shape, axes)
     acc_type = dtypes.accumulator(x.dtype)
+    # few rows would leave most of a tall tile idle
     high = 16 if rows > 8 else 4
     rule = Blocks(high, COLUMNS, max(min(PARTS // max(cdiv(n, COLUMNS), 1), cdiv(rows, high)), 1))
     high, columns, parts = config_of("layer_norm_weight", (rows, n, x.dtype), rule)

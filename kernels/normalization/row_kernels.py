@@ -141,6 +141,7 @@ def _forward_kernel(
     WHOLE: tl.constexpr, BM: tl.constexpr, BN: tl.constexpr, ALIGN: tl.constexpr, VECTOR: tl.constexpr,
     FULL: tl.constexpr,
 ):  # fmt: skip
+    # a divisor that the compiler knows keeps masked accesses wide; a row as long as the tile needs no mask along it
     _, row, here = place(rows, BM, True, VECTOR)
     n = BN if FULL else n // ALIGN * ALIGN
     shift = phase_of(tl.program_id(0), n, VECTOR)
@@ -155,6 +156,7 @@ def _forward_kernel(
         edge = _sum_tile(x, added, row, edge_col, n, shift, edge_inside, VECTOR)
         if summed is not None:
             store_tile(summed, edge, row, edge_col, n, shift, edge_inside, VECTOR)
+    # a row that registers hold is read once, a longer one three times: for the mean, for the deviations, for the result
     if WHOLE:
         col, within = body(0, shift, n, BN, VECTOR)
         inside = here[:, None] & within[None, :]
@@ -165,6 +167,7 @@ def _forward_kernel(
             mean = _mean(_total(value, edge, VECTOR), n, NARROW)
             value, edge = _less(value, mean, inside), _less(edge, mean, edge_inside)
         total = _total(value * value, edge * edge, VECTOR)
+        # of 16 bits the sum is exact and _mean has the constant already
         if CENTRED and not NARROW:
             rest, total = _rest(_total(value, edge, VECTOR), total, mean, n, NARROW)
             value, edge, mean = _less(value, rest, inside), _less(edge, rest, edge_inside), mean + rest
@@ -233,6 +236,7 @@ def _backward_kernel(
         col, within = body(0, shift, n, BN, VECTOR)
         h, u = normal_tile(x, g, weight, row, col, n, shift, within, here, mean, rstd, VECTOR)
         products += tl.sum(u * h, axis=1)
+        # the root mean square has no mean whose gradient would be taken off
         if means is not None:
             sums += tl.sum(u, axis=1)
     else:

@@ -107,6 +107,7 @@ def forward(
     """The result, means and 1 / sqrt(var + eps); not `centred`, there are no means, and all counts from 0."""
     (rows, n), lead = split(x.shape, axes), x.shape[: x.ndim - axes]
     kept = dtypes.accumulator(x.dtype)
+    # row programs want rows that lie one behind the other
     x = np.ascontiguousarray(x)
     y, rstds = np.empty(x.shape, x.dtype), np.empty(lead, kept)
     means = np.empty(lead, kept) if centred else None

@@ -46,12 +46,14 @@ def _forward_kernel(
     shift = phase(x_strides, VECTOR)
     NARROW: tl.constexpr = y.dtype.element_ty.primitive_bitwidth == 16
     kind: tl.constexpr = tl.float64 if x.dtype.element_ty == tl.float64 else tl.float32
+    # the edges' maximum comes first, so that the walk over the body starts from it
     m = tl.full((BM,), float("-inf"), kind)
     if VECTOR > 1:
         edge_col, on_edge = edges(shift, columns, VECTOR)
         edge_lanes = inside[:, None] & on_edge[None, :]
         edge = load(x, b, row, edge_col, x_strides, shift, edge_lanes, float("-inf"), X_UNIT, VECTOR)  # (BM, 2 VECTOR)
         m = tl.max(edge, axis=1)
+    # a row that registers hold is read once, a longer one twice: for the total with a running maximum, then for the result
     if WHOLE:
         col, within = body(0, shift, columns, BN, VECTOR)
         lanes = inside[:, None] & within[None, :]
@@ -114,6 +116,7 @@ def _backward_kernel(
         edge = load(y, b, row, edge_col, y_strides, shift, edge_lanes, 0.0, Y_UNIT, VECTOR)  # (BM, 2 VECTOR)
         edge_up = load(g, b, row, edge_col, g_strides, shift, edge_lanes, 0.0, G_UNIT, VECTOR)
         sums = tl.sum(edge_up if LOG else edge_up * edge, axis=1)
+    # here, too: y and g are read once, or twice
     if WHOLE:
         col, within = body(0, shift, columns, BN, VECTOR)
         lanes = inside[:, None] & within[None, :]

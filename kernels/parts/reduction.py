@@ -214,6 +214,7 @@ def _reduce_kernel(
             at += last
             start = (start + BN) * (1 - last)
         state = part if WALK is not None else _as_tuple(COMBINE(*state, *part), len(STATES))
+    # across the tile's columns once, after the walk: inside it every step would cross threads
     state = FOLD(state)  # (BM,)
     if FINISH is not None:
         state = _as_tuple(FINISH(*state, *scalars), len(ys))
@@ -343,6 +344,7 @@ def spread(
     """The counterpart of `fold`: `ys[...] = formula(*xs, index, *scalars)` for inputs of one shape, expanded where they hold one value per row."""
     arrays = (*xs, *ys)
     view = layout(ys[0].shape, dims, tuple(a.strides for a in arrays), len(xs), ordered)
+    # a grid of no programs is not launched
     if view.rows == 0 or view.count == 0:
         return
     key = (view.rows, view.inner, view.kept_kinds[len(xs)] == 1 and view.inner_kinds[len(xs)] != 1, max(ys[0].dtype.itemsize, 4))

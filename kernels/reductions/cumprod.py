@@ -103,6 +103,7 @@ def _cpu_backward(g: np.ndarray, x: np.ndarray, y: np.ndarray, dim: int) -> np.n
             products *= g
             sums = np.flip(np.add.accumulate(np.flip(products, axis), axis=axis), axis)
             return np.divide(sums, values, out=products).astype(x.dtype, copy=False)
+        # a zero or a product that left the range: the recurrence divides by nothing
         s = scanned(neighbour(values, axis, 1, 0.0), g.astype(kept, copy=False), axis, True)
         return np.asarray(s * neighbour(products, axis, -1, 1.0)).astype(x.dtype)
 

@@ -338,6 +338,7 @@ def _cpu_backward(g: np.ndarray, x1: np.ndarray, x2: np.ndarray, y: np.ndarray, 
     a, c, g, y = (v.astype(kept, copy=False) for v in (x1, x2, g, y))
     found: list[Any] = [None, None]
     with np.errstate(all="ignore"):
+        # of Euclidean distances both gradients are products: sum_j r_ij (a_i - c_j) = a_i sum_j r_ij - r c
         if p == 2:
             ratio = np.divide(g, y, out=np.zeros_like(g), where=y != 0)
             if needs[0]:

@@ -113,6 +113,7 @@ def compared_in(dtype: np.dtype) -> tuple[np.dtype, ...]:
 
 
 def _indexed_state(dtype: np.dtype, count: int) -> tuple[np.dtype, ...]:
+    # indices of 32 bits where they suffice: a state of fewer registers
     return (*compared_in(dtype), np.dtype(np.int32) if count < _FAR[np.dtype(np.int32)] else _I64)
 
 
@@ -271,6 +272,7 @@ def _ties_backward(g: CudaArray, x: CudaArray, y: CudaArray, dim: Any) -> CudaAr
 
 
 def _ties_cpu_backward(g: np.ndarray, x: np.ndarray, y: np.ndarray, dim: Any) -> np.ndarray:
+    # NaN is the result wherever there is one, and each NaN its equal
     dims = normal_dims("amax", dim, x.ndim)
     kept = reduced(x.shape, dims, True)
     ties = (x == y.reshape(kept)) | (x != x)

@@ -197,6 +197,7 @@ def _kept_kernel(keys, kept, n, size, BLOCK: tl.constexpr):
 
 def _count(keys: CudaArray, weights: CudaArray | None = None, *, size: int) -> CudaArray:
     keys, n = dense(keys), keys.size
+    # integers: atomics in any order give one result; sums of weights go through a sort
     if weights is None:
         counts = filled((size,), _I64, keys.device, 0)
         if n and size:

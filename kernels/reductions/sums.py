@@ -238,6 +238,7 @@ def _prod_rule(g: Any, x: Any, dim: Any) -> Any:
     moved = ops.permute(x, dims=kept + dims)
     shape = tuple(x.shape[a] for a in kept)
     n = count(x.shape, dims)
+    # a tree of nothing has no root
     if n == 0:
         return ops.mul(x, 0.0)
     levels = [reshaped(moved, (*shape, n))]

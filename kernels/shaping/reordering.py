@@ -77,6 +77,7 @@ def _roll_forward(x: CudaArray, *, shifts: tuple[int, ...], dims: tuple[int, ...
         write(y[(*lead, slice(k, None))], x[(*lead, slice(0, n - k))])
         write(y[(*lead, slice(0, k))], x[(*lead, slice(n - k, None))])
         x = y
+    # nothing was shifted: a copy all the same, since roll is no view
     return x if dims else assigned(allocate(x.shape, x.dtype, x.device), x)
 
 

@@ -36,6 +36,7 @@ def _pad_view_forward(x: CudaArray, *, shape: tuple[int, ...], index: tuple[Any,
 
 
 def _pad_view_gradient(g: Array, index: tuple[Any, ...]) -> Array:
+    # numpy gives a scalar, not an array, for ints alone
     return g[index] if isinstance(g, CudaArray) else np.asarray(g[index])
 
 

@@ -96,6 +96,7 @@ class Formulas(NamedTuple):
 @cache
 def of(activation: str, dtype: np.dtype, added: bool = False, within: bool = False) -> Formulas:
     """The formulas for arrays of `dtype`: whether a residual is `added`, whether weights differ `within` what shares a mean."""
+    # cached: a formula is a constant of the kernel, which would be compiled again for a new one
     named, label = BY_INPUT[activation], f"{activation}_{dtype.itemsize}"
     kind = np.empty(0, dtype)
     act, slope = half_variants((named.formula, named.gradient), (kind, kind), False)

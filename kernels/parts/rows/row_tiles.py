@@ -69,6 +69,7 @@ def as_rows(x: CudaArray, dim: int) -> Rows:
     """x seen along dim, without a copy where its strides allow."""
     before, n, after = split_shape(x.shape, dim)
     strides = reshape_strides(x.shape, x.strides, (before, n, after))
+    # rows at uneven distances have no three strides: they are copied
     if strides is None:
         x = dense(x)
         strides = (n * after, after, 1)
