@@ -1,4 +1,4 @@
-"""Orders on the CPU: keys and places packed into one integer, which numpy sorts with SIMD; first k and ranks by partition."""
+"""Orders on the CPU: keys and columns packed into one integer, which numpy sorts with SIMD; first k and ranks by partition."""
 
 from __future__ import annotations
 
@@ -28,36 +28,36 @@ def from_rows(rows: np.ndarray, shape: tuple[int, ...], dim: int) -> np.ndarray:
     return moved if dim == len(shape) - 1 else np.ascontiguousarray(np.moveaxis(moved, -1, dim))
 
 
-def take_in_rows(rows: np.ndarray, places: np.ndarray) -> np.ndarray:
-    """rows[i, places[i, j]] of C-ordered rows (m, n)."""
+def take_in_rows(rows: np.ndarray, columns: np.ndarray) -> np.ndarray:
+    """rows[i, columns[i, j]] of C-ordered rows (m, n)."""
     m, n = rows.shape
     if m == 1:
-        return rows.reshape(-1).take(places[0])[None]
-    return rows.reshape(-1).take(places + (np.arange(m) * n)[:, None])
+        return rows.reshape(-1).take(columns[0])[None]
+    return rows.reshape(-1).take(columns + (np.arange(m) * n)[:, None])
 
 
 def _pack(keys: np.ndarray, bits: int) -> tuple[np.ndarray, int] | None:
-    """(key, place) as one unsigned number each, with so many bits of place; None where no number holds both."""
+    """(key, column) as one unsigned number each, and how many bits the column has; None where no number holds both."""
     n = keys.shape[1]
-    places = max(n - 1, 1).bit_length()
+    column_bits = max(n - 1, 1).bit_length()
     low: int = 0
     if bits == 64 and keys.size:
         low, high = int(keys.min()), int(keys.max())
         bits = (high - low).bit_length()
     elif keys.dtype.kind == "i":
         low = -(1 << (bits - 1))
-    if bits + places > 64:
+    if bits + column_bits > 64:
         return None
-    kind = np.dtype(np.uint32 if bits + places <= 32 else np.uint64)
+    kind = np.dtype(np.uint32 if bits + column_bits <= 32 else np.uint64)
     wide = keys.astype(kind)  # modulo 2^32 or 2^64, where the difference is right, too
     wide -= kind.type(low % (1 << 8 * kind.itemsize))
-    wide <<= kind.type(places)
+    wide <<= kind.type(column_bits)
     wide |= np.arange(n, dtype=kind)
-    return wide, places
+    return wide, column_bits
 
 
-def _unpack_columns(packed: np.ndarray, places: int) -> np.ndarray:
-    packed &= packed.dtype.type((1 << places) - 1)
+def _unpack_columns(packed: np.ndarray, column_bits: int) -> np.ndarray:
+    packed &= packed.dtype.type((1 << column_bits) - 1)
     return packed.astype(np.int64)
 
 
@@ -77,7 +77,7 @@ def _order_of_wide(keys: np.ndarray) -> np.ndarray:
 
 
 def stable_order(rows: np.ndarray, descending: bool) -> np.ndarray:
-    """int64 (m, n): the places of every row's elements in order, equal ones in the order of their places."""
+    """int64 (m, n): the columns of every row's elements in order, equal ones in the order of their columns."""
     keys = numpy_keys(rows, descending)
     packed = _pack(keys, key_bits(rows.dtype))
     if packed is None:
@@ -87,7 +87,7 @@ def stable_order(rows: np.ndarray, descending: bool) -> np.ndarray:
 
 
 def sorted_values(rows: np.ndarray) -> np.ndarray:
-    """Every row upwards, without the places: equal elements cannot be told apart, but for -0.0 and 0.0, and NaNs."""
+    """Every row upwards, without the columns: equal elements cannot be told apart, but for -0.0 and 0.0, and NaNs."""
     if rows.dtype.kind == "V" or rows.dtype == np.float16:
         order = stable_order(rows, False)
         return take_in_rows(rows, order)
@@ -119,7 +119,7 @@ def first_columns(rows: np.ndarray, k: int, descending: bool) -> np.ndarray:
     columns = found.reshape(m, k)
     columns = columns - (np.arange(m) * n)[:, None] if m > 1 else columns
     chosen = take_in_rows(keys, columns)
-    packed = _pack(chosen, 8 * keys.itemsize)  # places among the chosen, which are in order
+    packed = _pack(chosen, 8 * keys.itemsize)  # columns among the chosen, which are in order
     order = _order_of_wide(chosen) if packed is None else None
     if packed is not None:
         packed[0].sort(axis=1)

@@ -1,4 +1,4 @@
-"""rank_place: where along a dim the element of a rank lies, the k-th smallest or the median; values and gradients come by gather."""
+"""rank_place: the index along a dim of the element of a rank, the k-th smallest or the median; values and gradients come by gather."""
 
 from __future__ import annotations
 
@@ -31,7 +31,7 @@ def _kept(shape: tuple[int, ...], dim: int) -> tuple[int, ...]:
 
 
 def _rank_place(x: np.ndarray, *, dim: int, rank: int) -> np.ndarray:
-    """The place along dim (kept, of size 1) of the element of rank 0 to n - 1, equal ones in the order of their places.
+    """The index along dim (kept, of size 1) of the element of rank 0 to n - 1, equal ones in the order of their indices.
 
     rank -1: the lower median, or the first NaN where there is one. rank -2: the lower median of what is not NaN.
     """

@@ -32,7 +32,7 @@ def _comparable(x):
     return x
 
 
-# y[i] = how many elements of its row are less than value i (RIGHT: not larger): the first place from which on none is
+# y[i] = how many elements of its row are less than value i (RIGHT: not larger): the first index from which on none is
 @triton.jit(do_not_specialize=["rows", "columns", "count", "steps"])
 def _search_kernel(sorted_rows, values, sorter, y, n, rows, columns, count, steps, RIGHT: tl.constexpr, BLOCK: tl.constexpr):
     i = tl.program_id(0).to(tl.int64) * BLOCK + tl.arange(0, BLOCK)  # (BLOCK,)
@@ -73,7 +73,7 @@ def _runs_kernel(x, y, n, columns, steps, BLOCK: tl.constexpr):
 
 
 def _bisected(rows: np.ndarray, values: np.ndarray, sorter: np.ndarray | None, right: bool) -> np.ndarray:
-    """Places of values (m, k) in sorted rows (m or 1, n), all searches one step at a time."""
+    """Indices of values (m, k) in sorted rows (m or 1, n), all searches one step at a time."""
     m, n = rows.shape
     flat = rows.reshape(-1)
     start = (np.arange(m) * n)[:, None]
@@ -119,7 +119,7 @@ def _counted(rows: np.ndarray, values: np.ndarray, right: bool) -> np.ndarray:
 def _searchsorted(
     sorted_rows: np.ndarray, values: np.ndarray, sorter: np.ndarray | None = None, *, right: bool = False, out_int32: bool = False
 ) -> np.ndarray:
-    """Where values would be put in ascending rows: before equal elements, with `right` behind them.
+    """The indices at which values would be put into ascending rows: before equal elements, with `right` behind them.
 
     sorted_rows is a vector, or of values' shape but for the last dim; `sorter` names the order of each row.
     """
@@ -171,7 +171,7 @@ def _wide(x: np.ndarray) -> np.ndarray:
 
 
 def rows_are_one(x: Any) -> bool:
-    """Whether there is one row for all values."""
+    """Is there one row for all values?"""
     return math.prod(x.shape[:-1]) == 1
 
 

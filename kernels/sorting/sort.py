@@ -1,4 +1,4 @@
-"""sort, argsort, sort_values and topk along a dim: NaN is the largest, -0.0 equals 0.0, equal elements stay in the order of their places."""
+"""sort, argsort, sort_values and topk along a dim: NaN is the largest, -0.0 equals 0.0, equal elements stay in the order of their indices."""
 
 from __future__ import annotations
 
@@ -25,28 +25,28 @@ TYPES = (
 
 # References: plain mathematics.
 def _sort(x: np.ndarray, *, dim: int, descending: bool = False) -> tuple[np.ndarray, np.ndarray]:
-    """The elements in order along dim, and the places they came from."""
+    """The elements in order along dim, and the indices they came from."""
     order = _argsort(x, dim=dim, descending=descending)
     return (np.take_along_axis(x, order, dim) if x.ndim else x), order
 
 
 def _argsort(x: np.ndarray, *, dim: int, descending: bool = False) -> np.ndarray:
-    """The places of the elements in order along dim."""
+    """The indices of the elements in order along dim."""
     if x.ndim == 0:
         return np.zeros((), INT64)
     if not descending:
         return np.argsort(x, axis=dim, kind="stable")
-    # The upward order of the flipped array, read from its end: equal elements stay in the order of their places.
+    # The upward order of the flipped array, read from its end: equal elements stay in the order of their indices.
     return x.shape[dim] - 1 - np.flip(np.argsort(np.flip(x, dim), axis=dim, kind="stable"), dim)
 
 
 def _sort_values(x: np.ndarray, *, dim: int) -> np.ndarray:
-    """The elements in ascending order along dim, where nobody asks for their places."""
+    """The elements in ascending order along dim, where nobody asks for their indices."""
     return np.sort(x, axis=dim) if x.ndim else x
 
 
 def _topk(x: np.ndarray, *, k: int, dim: int, largest: bool = True) -> tuple[np.ndarray, np.ndarray]:
-    """The k largest (or smallest) elements along dim, first the outermost, and the places they came from."""
+    """The k largest (or smallest) elements along dim, first the outermost, and the indices they came from."""
     values, order = _sort(x, dim=dim, descending=largest)
     return (values, order) if x.ndim == 0 else (np.take(values, range(k), axis=dim), np.take(order, range(k), axis=dim))
 
@@ -71,17 +71,17 @@ def _sort_forward(x: CudaArray, *, dim: int, descending: bool = False) -> tuple[
 
 
 # Shapes
-def _both(x: Any, *, dim: int, descending: bool = False) -> tuple[Spec, Spec]:
+def _sort_shape(x: Any, *, dim: int, descending: bool = False) -> tuple[Spec, Spec]:
     _check("sort", x, dim)
     return Spec(tuple(x.shape), x.dtype), Spec(tuple(x.shape), INT64)
 
 
-def _places(x: Any, *, dim: int, descending: bool = False) -> Spec:
+def _index_shape(x: Any, *, dim: int, descending: bool = False) -> Spec:
     _check("argsort", x, dim)
     return Spec(tuple(x.shape), INT64)
 
 
-def _values(x: Any, *, dim: int) -> Spec:
+def _values_shape(x: Any, *, dim: int) -> Spec:
     _check("sort", x, dim)
     return Spec(tuple(x.shape), x.dtype)
 
@@ -100,7 +100,7 @@ def _topk_shape(x: Any, *, k: int, dim: int, largest: bool = True) -> tuple[Spec
     return Spec(shape, x.dtype), Spec(shape, INT64)
 
 
-# The gradient of what was chosen goes to the places it came from; none comes twice.
+# The gradient of what was chosen goes to where it came from; none comes twice.
 def _rule(g: Any, indices: Any, x_shape: tuple[int, ...], x_dtype: np.dtype, dim: int) -> Any:
     if g[0] is None:
         return None
@@ -162,19 +162,19 @@ def _topk_samples(rng: np.random.Generator) -> list[Sample]:
 
 _GRADIENTS: Any = {"rule": (_rule,), "backward": (_backward,), "cpu_backward": (_cpu_backward,)}
 op(
-    "sort", _sort, cpu=_sort_cpu, layout="elementwise", shape=_both, forward=_sort_forward, outputs=("values", "indices"), dtypes=TYPES, samples=_samples,
+    "sort", _sort, cpu=_sort_cpu, layout="elementwise", shape=_sort_shape, forward=_sort_forward, outputs=("values", "indices"), dtypes=TYPES, samples=_samples,
     **_GRADIENTS,
     sizes=lambda rng: [Sample(rng.normal(size=(4096, 256)), dim=1, descending=False), Sample(rng.normal(size=(1, 1 << 20)), dim=1, descending=False)],
     work=lambda x, **attrs: Work(0, 2 * x.nbytes + 8 * x.size),
 )  # fmt: skip
 op(
-    "argsort", _argsort, layout="elementwise", shape=_places, differentiable=False, dtypes=("float32", "int64"),
+    "argsort", _argsort, layout="elementwise", shape=_index_shape, differentiable=False, dtypes=("float32", "int64"),
     cpu=lambda x, *, dim, descending=False: cpu_order.from_rows(cpu_order.stable_order(cpu_order.to_rows(x, dim), descending), x.shape, dim),
     forward=lambda x, *, dim, descending=False: _sort_forward(x, dim=dim, descending=descending)[1],
     samples=lambda rng: [Sample(special(rng), dim=1, descending=True), Sample(spaced(rng, 9, 3), dim=0, descending=False)],
 )  # fmt: skip
 op(
-    "sort_values", _sort_values, layout="elementwise", shape=_values, differentiable=False, dtypes=TYPES[:5],
+    "sort_values", _sort_values, layout="elementwise", shape=_values_shape, differentiable=False, dtypes=TYPES[:5],
     cpu=lambda x, *, dim: cpu_order.from_rows(cpu_order.sorted_values(cpu_order.to_rows(x, dim)), x.shape, dim),
     forward=lambda x, *, dim: _sort_forward(x, dim=dim)[0],
     samples=lambda rng: [Sample(spaced(rng, 5, 7), dim=1), Sample(spaced(rng, 9, 3), dim=0)],
