@@ -1,1 +1,1 @@
-"""Random draws."""
+"""Random draws: ops that draw numbers."""
