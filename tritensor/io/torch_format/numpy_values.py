@@ -8,7 +8,7 @@ from typing import Any
 
 import numpy as np
 
-from tritensor.io.torch_format.pickle_errors import DamagedPickle, describe, require
+from tritensor.io.torch_format.pickle_errors import DamagedPickle, describe, reject
 
 _NAME = re.compile(r"[<|=]?(?:[biufc]\d{1,2}|[SU]\d{1,9})")  # numbers and text; no objects, no records
 
@@ -37,13 +37,13 @@ def build_dtype(made: np.dtype, state: Any) -> None:
 
 
 def _as_dtype(given: Any) -> np.dtype:
-    return require(given, isinstance(given, np.dtype) and not given.hasobject, "a numpy.dtype")  # type: ignore[no-any-return]
+    return given if isinstance(given, np.dtype) and not given.hasobject else reject(given, "a numpy.dtype")
 
 
 def _as_bytes(given: Any) -> bytes | bytearray:
     if type(given) is str:  # of Python 2
         return given.encode("utf-8", "surrogateescape")
-    return require(given, type(given) in (bytes, bytearray), "bytes")  # type: ignore[no-any-return]
+    return given if type(given) in (bytes, bytearray) else reject(given, "bytes")
 
 
 def _as_shape(given: Any) -> tuple[int, ...]:

@@ -96,9 +96,22 @@ _push_result(b"2", lambda m: m.stack[-1])
 # Handlers that push nothing, in one expression.
 HANDLERS[ord("1")] = PickleVM.pop_marked  # POP_MARK
 HANDLERS[ord("0")] = lambda m: m.stack.pop() if m.stack else m.pop_marked()  # POP
-HANDLERS[ord("q")] = lambda m: m.memo.__setitem__(m.number(1), m.stack[-1])  # BINPUT
-HANDLERS[ord("r")] = lambda m: m.memo.__setitem__(m.number(4), m.stack[-1])  # LONG_BINPUT
-HANDLERS[0x94] = lambda m: m.memo.__setitem__(len(m.memo), m.stack[-1])  # MEMOIZE
+
+
+# Functions and not expressions: a file names nearly every value in its memo, and __setitem__ would be a call more for each.
+@_handles(ord("q"))
+def _binput(m: PickleVM) -> None:
+    m.memo[m.number(1)] = m.stack[-1]
+
+
+@_handles(ord("r"))
+def _long_binput(m: PickleVM) -> None:
+    m.memo[m.number(4)] = m.stack[-1]
+
+
+@_handles(0x94)
+def _memoize(m: PickleVM) -> None:
+    m.memo[len(m.memo)] = m.stack[-1]
 
 
 @_handles(0x80)  # PROTO

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import pickle
 import re
-from typing import Any
+from typing import Any, NoReturn
 
 from tritensor.ground.errors import CheckpointError
 from tritensor.io import safe_globals
@@ -22,11 +22,9 @@ class DamagedPickle(ValueError):
     """A pickle that no pickler wrote; the reader adds the file's name."""
 
 
-def require(x: Any, holds: bool, wanted: str) -> Any:
-    """x; raises DamagedPickle where it is not what should stand there."""
-    if not holds:
-        raise DamagedPickle(f"a {type(x).__name__} stands where {wanted} should")
-    return x
+def reject(x: Any, wanted: str) -> NoReturn:
+    """Raise DamagedPickle for a value that is not what should stand there."""
+    raise DamagedPickle(f"a {type(x).__name__} stands where {wanted} should")
 
 
 def describe(x: Any) -> str:

@@ -20,7 +20,7 @@ import numpy as np
 from tritensor.ground.errors import CheckpointError
 from tritensor.io import safe_globals
 from tritensor.io.torch_format import numpy_values
-from tritensor.io.torch_format.pickle_errors import DamagedPickle, ForbiddenGlobalError, forbidden, require
+from tritensor.io.torch_format.pickle_errors import DamagedPickle, ForbiddenGlobalError, forbidden, reject
 
 _MAX_KEY_DEPTH = 500  # tuples in tuples that are a key: hash() takes a C call a level, and does not look where the stack ends
 _MAX_CHAIN = 1000  # defaultdicts that hold one: Python frees them by recursion
@@ -127,7 +127,8 @@ class PickleVM:
 
     def call(self, function: Any, args: Any) -> Any:
         """The value that a constructor makes. Raises ForbiddenGlobalError for what is none and the user does not call safe."""
-        require(args, type(args) is tuple, "arguments")
+        if type(args) is not tuple:
+            reject(args, "arguments")
         make = self.constructors.get(id(function))
         if make is None and self.tuples.get(id(function), self) is function:
             # PyTorch's own, such as return_types.max, are called with a tuple and an empty dict
@@ -211,7 +212,8 @@ def set_attributes(made: Any, state: Any) -> None:
         state = state[0]
     if state is None:
         return
-    require(state, type(state) in (dict, OrderedDict) and all(type(k) is str for k in state), "attributes")
+    if type(state) not in (dict, OrderedDict) or not all(type(k) is str for k in state):
+        reject(state, "attributes")
     for name, value in state.items():
         if hasattr(type(made), name) or name.startswith("__"):
             raise DamagedPickle(f"an attribute {name!r} would take the place of the class's own")

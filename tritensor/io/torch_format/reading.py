@@ -16,7 +16,7 @@ from tritensor.io.sources import Source
 from tritensor.io.torch_format import allowed_names, endianness, tensors, trusted
 from tritensor.io.torch_format.archive import Archive
 from tritensor.io.torch_format.opcodes import read
-from tritensor.io.torch_format.pickle_errors import DamagedPickle, ForbiddenGlobalError, describe, require
+from tritensor.io.torch_format.pickle_errors import DamagedPickle, ForbiddenGlobalError, describe, reject
 
 MAGIC_NUMBER = 0x1950A86A20F9469CFC6C
 PROTOCOL_VERSION = 1001
@@ -78,13 +78,13 @@ def warn_of_code(label: str, wanted: str) -> None:
 
 
 def _as_storage_type(given: Any) -> tensors.StorageType:
-    return require(given, isinstance(given, tensors.StorageType), "a type of storage")  # type: ignore[no-any-return]
+    return given if isinstance(given, tensors.StorageType) else reject(given, "a type of storage")
 
 
 def _as_text(given: Any) -> str:
     if type(given) is bytes:
         given = given.decode("ascii", "replace")
-    return require(given, type(given) is str, "a name")  # type: ignore[no-any-return]
+    return given if type(given) is str else reject(given, "a name")
 
 
 def _as_count(given: Any) -> int:

@@ -11,7 +11,7 @@ import numpy as np
 from tritensor.ground import dtypes
 from tritensor.ground.dtypes import DType
 from tritensor.ground.errors import GradError
-from tritensor.io.torch_format.pickle_errors import DamagedPickle, describe, require
+from tritensor.io.torch_format.pickle_errors import DamagedPickle, describe, reject
 from tritensor.io.torch_format.pickle_vm import set_attributes
 from tritensor.nn.parameter import Buffer, Parameter
 from tritensor.ops.array import as_strided, from_host, to_host
@@ -60,7 +60,8 @@ def _refuse_hooks(hooks: Any) -> None:
 
 def _view_storage(storage: Any, offset: Any, size: Any, stride: Any, dtype: DType | None = None) -> Tensor:
     """The tensor of a window on a storage, memory shared."""
-    require(storage, isinstance(storage, TypedStorage | UntypedStorage), "a storage")
+    if not isinstance(storage, TypedStorage | UntypedStorage):
+        reject(storage, "a storage")
     shape, strides = _as_sizes("size", size), _as_sizes("stride", stride)
     if type(offset) is not int or not 0 <= offset < 2**62 or len(shape) != len(strides):
         raise DamagedPickle(f"offset {describe(offset)}, size {shape} and strides {strides} are no window")
@@ -141,12 +142,13 @@ def rebuild_tensor_v3(
     vm: Any, storage: Any, offset: Any, size: Any, stride: Any, requires_grad: Any, hooks: Any, dtype: Any, metadata: Any = None
 ) -> Tensor:
     """torch._utils._rebuild_tensor_v3: of an untyped storage."""
-    require(dtype, isinstance(dtype, DType), "a dtype")
+    if not isinstance(dtype, DType):
+        reject(dtype, "a dtype")
     return _finish_tensor(vm, _view_storage(storage, offset, size, stride, dtype), requires_grad, hooks, metadata)
 
 
 def _as_tensor(given: Any) -> Tensor:
-    return require(given, isinstance(given, Tensor), "a tensor")  # type: ignore[no-any-return]
+    return given if isinstance(given, Tensor) else reject(given, "a tensor")
 
 
 def rebuild_parameter(_: Any, data: Any, requires_grad: Any = True, hooks: Any = None) -> Parameter:

@@ -234,7 +234,7 @@ class FileWriter:
         self._sink = Sink(Path(folder), max_queue, float(flush_secs), filename_suffix)
         self._log_dir = folder
         self._finalizer = weakref.finalize(self, self._sink.close)
-        self._finalizer.atexit = False  # _at_exit closes all
+        self._finalizer.atexit = False  # _close_all closes all
 
     def get_logdir(self) -> str:
         """The folder."""
