@@ -50,7 +50,7 @@ def _is_cpu(self: Tensor) -> bool:
     return not isinstance(self.array, CudaArray)
 
 
-def _no_name(self: Tensor) -> None:
+def _get_name(self: Tensor) -> None:
     """None: tensors have no names."""
     return
 
@@ -69,7 +69,7 @@ def _set_grad_dtype(self: Tensor, value: Any) -> None:
 
 
 Tensor.is_cpu = property(_is_cpu)  # type: ignore[assignment, method-assign]
-Tensor.name = property(_no_name)  # type: ignore[assignment, method-assign]
+Tensor.name = property(_get_name)  # type: ignore[assignment, method-assign]
 Tensor.grad_dtype = property(_grad_dtype, _set_grad_dtype)  # type: ignore[assignment, method-assign]
 
 
