@@ -20,7 +20,7 @@ STEPS = {
     "move_to_end",
 }  # fmt: skip
 WHOLE = {"add", "discard", "setdefault"}  # one of these is one step; and `pop` of a dict with a default
-LOCKED = ("lock", "_lock", "changing", "_making", "_moving", "_counting", "_constructing", "_starting", "_mapping", "_installing", "_loading",
+LOCKED = ("lock", "_lock", "changing", "_making", "_counting", "_constructing", "_starting", "_extra_lock", "_move_lock", "_draw_lock", "_map_lock", "_install_lock", "_loading",
           "_choosing", "_registering", "_beginning", "_accumulating", "_compiling", "_free", "_more")  # fmt: skip
 
 # Why the several steps of a function are right: (reason, "file:function" of each).
