@@ -118,7 +118,8 @@ def _of_kernels(root: Path, path: str, function: str) -> list[Stage]:
         Stage("ask", [w for w in walked if w not in quick]),
         Stage("pytest", tests),
         Stage("pytest", ["tests/expressions"]),
-        Stage("pytest", [*whole, "tests/autograd"], wide=True),
+        Stage("pytest", whole),
+        Stage("pytest", ["tests/autograd"], wide=True),
     ]
     last = [f"{op}/float32/{on or 'emulated'}" for op in all_reaching(root, path, function) if op not in ops]
     return [s for s in [*runs, *(Stage("ask", last[i : i + SEVERAL], wide=True) for i in range(0, len(last), SEVERAL))] if s.what]
