@@ -44,11 +44,11 @@ def chosen(files: list[str] | None) -> Choice:
     lines = tuple(f"  {name}: {_told(t)}" for name, t in found.items())
     far = [name for name, t in found.items() if t.everything]
     if far:
-        return Choice("standard", f"{len(files)} files have changed, of which {far[0]} may reach anything: the standard tier", lines=lines)
+        return Choice("standard", f"changed files: {len(files)}, of which {far[0]} may reach anything: the standard tier", lines=lines)
     tests = outermost({*ALWAYS, *(test for t in found.values() for test in t.tests)})
     ops = tuple(dict.fromkeys(op for t in found.values() for op in t.ops))
     whole = [name for name, t in found.items() if not t.ops and any(map(_walks, t.tests))]  # asks a walk of every op
-    says = f"{len(files)} files have changed: {len(tests)} test files and rooms ask what they touch"
+    says = f"changed files: {len(files)}; {len(tests)} test files and rooms ask what they touch"
     return Choice("standard", says, tuple(tests), () if whole else ops, lines)
 
 

@@ -102,7 +102,7 @@ def test_several_files_ask_together() -> None:
     assert found.ops == ("log_softmax", "softmax")
     assert {"tests/ops", "tests/nn/test_hooks.py", "tests/site", "tests/test_house.py"} <= set(found.tests)
     assert "--ops" in found.arguments()
-    assert "3 files have changed" in found.says
+    assert "changed files: 3; " in found.says
     assert "make test TIER=standard asks the rest" in found.arguments()[found.arguments().index("--tell") + 1]
     assert len(found.lines) == 3
 
