@@ -156,6 +156,13 @@ def test_a_leaf_and_its_views_keep_their_shape() -> None:
     assert x.tolist() == [[0.0, 2.0], [1.0, 3.0]]
 
 
+def test_a_view_of_a_leaf_that_is_itself_a_view_is_not_written() -> None:
+    leaf = tt.ones(4)[:2].requires_grad_()
+    with pytest.raises(RuntimeError, match="view of a leaf"):
+        leaf[:1].add_(1)
+    assert leaf.tolist() == [1.0, 1.0]
+
+
 def test_a_leaf_that_changes_its_shape_after_use() -> None:
     x = tt.zeros(2, 3, requires_grad=True)
     y = x + 1
