@@ -73,7 +73,7 @@ def spread(x: np.ndarray, shape: Any) -> np.ndarray:
     """x over a larger shape. A copy: for a kernel's tiles numpy's views of this kind take longer to make."""
     if x.shape == shape:
         return x
-    out = np.empty(shape, x.dtype)
+    out = np.zeros(shape, x.dtype)  # what tests do to np.empty takes longer
     out[...] = x
     return out
 

@@ -5,7 +5,7 @@ from __future__ import annotations
 import ctypes
 import math
 import zlib
-from functools import partial
+from functools import lru_cache, partial
 from itertools import product
 from typing import Any
 
@@ -199,18 +199,17 @@ class EmulatedRuntime(EmulatedStreams):
             return
         if dry_launches.dry():
             return
-        values = {p.name: corrected(v) if p.constexpr else _value(v, p.name, p.type, name) for p, v in bound}
         points = list(product(*(range(n) for n in (*grid, 1, 1)[:3])))
-        with self._lock, np.errstate(all="ignore"):
-            order = np.random.default_rng([zlib.crc32(name.encode()), len(points)]).permutation(len(points))
+        with self._lock, np.errstate(all="ignore"):  # a float beyond its type is infinite there, as on a GPU
+            values = {p.name: corrected(v) if p.constexpr else _value(v, p.name, p.type, name) for p, v in bound}
             watch = Sanitizer(name, points, num_warps, self.allocation, frozenset([e.pointer for e in self._errors.values()]))
             rebind(kernel.fn)
             builder, run = self._builder, kernel.rewrite()
             builder.set_grid_dim(*(*grid, 1, 1)[:3])
             builder.watch, builder.num_warps = watch, num_warps
             try:
-                for i in order:
-                    watch.begin(int(i) + 1)
+                for i in _order(name, len(points)):
+                    watch.begin(i + 1)
                     builder.set_grid_idx(*points[i])
                     run(**values)
             except Exception as error:
@@ -230,6 +229,12 @@ class _ErrorRecord(Storage):
         self.pointer = -(-self._memory.ctypes.data // _ALIGN) * _ALIGN
         self.nbytes = device_errors.NBYTES
         self.device = gpu(index)
+
+
+@lru_cache(1 << 10)
+def _order(kernel: str, programs: int) -> list[int]:
+    """The order in which a kernel's programs run."""
+    return [int(i) for i in np.random.default_rng([zlib.crc32(kernel.encode()), programs]).permutation(programs)]
 
 
 def _bytes_at(pointer: int, nbytes: int) -> np.ndarray:
@@ -253,8 +258,7 @@ def _value(value: Any, name: str, forced: str, kernel: str) -> Any:
     if type(value) is TensorDescriptor:
         return described(_value(value.array, name, "", kernel), value)
     kind = _TYPES[forced or scalar_type(value, name, kernel)]
-    with np.errstate(over="ignore"):  # a float beyond its type is infinite there, as on a GPU
-        return tl.tensor(TensorHandle(np.array([value]).astype(numpy_type(kind)), kind), kind)
+    return tl.tensor(TensorHandle(np.array([value]).astype(numpy_type(kind)), kind), kind)
 
 
 def _plain(error: BaseException, kernel: str, program: tuple[int, ...]) -> Exception:

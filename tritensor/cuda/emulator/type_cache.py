@@ -20,8 +20,8 @@ _Handle = upstream.TensorHandle
 _block_init = tl.block_type.__init__
 _tensor_init = tl.tensor.__init__
 _blocks: dict[tuple[Any, ...], dict[str, Any]] = {}
-# By operation and kinds of operands: how to ask for it again, or None, and the types whose ids the kinds are.
-_known: dict[Any, dict[Any, tuple[Callable[[list[Any]], Any] | None, list[Any]]]] = {}
+_types: dict[int, Any] = {}  # those of tensors, by the ids that they are known by
+_known: dict[Any, dict[Any, Callable[..., Any] | None]] = {}  # by operation and kinds of operands: how to ask for it again
 _Tensor, _new = tl.tensor, object.__new__
 _WIDTHS = {t.name: max(1, t.primitive_bitwidth // 8) for t in vars(tl).values() if type(t) is tl.dtype and t.name != "void"}  # bytes
 # Requests that come to a constant where they are made of constants alone; so do those that get_ begins.
@@ -47,7 +47,9 @@ def _block(self: Any, element_ty: Any, shape: Any) -> None:
 
 def _tensor(self: Any, handle: Any, type: Any) -> None:
     """tensor.__init__: equal types of blocks are one object, so that they are known by their id."""
-    _tensor_init(self, handle, type.__dict__.get("one", type))
+    one = type.__dict__.get("one", type)
+    _types[id(one)] = one
+    _tensor_init(self, handle, one)
 
 
 def _handle(self: Any, data: Any, dtype: Any, attr: dict[str, Any] | None = None) -> None:
@@ -61,22 +63,22 @@ class _Unknown(Exception):
     """An argument of which an operation may ask more than its type, or a value that was made without the builder."""
 
 
-def _kind(value: Any, tensors: list[Any]) -> Any:
-    """What an operation may ask about an argument: the type of a tensor, which is added to `tensors`, and all of anything else."""
+def _kind(value: Any, handles: list[Any]) -> Any:
+    """What an operation may ask about an argument: the type of a tensor, whose handle is added to `handles`, and all of anything else."""
     kind = type(value)
     if kind is _Tensor:
-        tensors.append(value)
+        handles.append(value.handle)
         return id(value.type)
     if kind in _PLAIN:
         return kind, value
     if kind is tl.constexpr:
-        return kind, _kind(value.value, tensors)
+        return kind, _kind(value.value, handles)
     if kind is float:
         return kind, value.hex()  # tells -0.0 from 0.0
     if kind is tuple or kind is list:
-        return kind, tuple([_kind(v, tensors) for v in value])
+        return kind, tuple([_kind(v, handles) for v in value])
     if kind is slice:
-        return kind, _kind([value.start, value.stop, value.step], tensors)
+        return kind, _kind([value.start, value.stop, value.step], handles)
     if isinstance(value, tl.dtype):
         return kind, value.name
     raise _Unknown
@@ -148,7 +150,7 @@ class _Recorder:
 def _again(constants: list[Any], requests: list[tuple[Any, list[int]]], at: int, made: dict[str, Any], values: list[Any]) -> Any:
     values += constants
     for method, places in requests:
-        values.append(method(*[values[n] for n in places]))
+        values.append(method(*map(values.__getitem__, places)))
     tensor = _new(_Tensor)
     tensor.__dict__.update(made)
     tensor.handle = values[at]
@@ -177,18 +179,18 @@ def _with_own_handle(value: Any) -> Any:
     return tl.tensor(_copied(value.handle), value.type) if type(value) is _Tensor and type(value.handle) is _Handle else value
 
 
-def _in_full(function: Callable[..., Any], semantic: Any, args: Any, kwargs: Any) -> Any:
-    """The result of an operation; how to ask for it again, or None; and the types of its operands, whose ids are in use."""
+def _in_full(function: Callable[..., Any], semantic: Any, args: Any, kwargs: Any) -> tuple[Any, Callable[..., Any] | None]:
+    """The result of an operation, and how to ask for it again: None says that it is done in full each time."""
     args = [_with_own_handle(a) for a in args]
-    tensors: list[Any] = []
-    _kind([*args, *kwargs.values()], tensors)
+    handles: list[Any] = []
+    _kind([*args, *kwargs.values()], handles)
     builder = semantic.builder
-    semantic.builder = recorder = _Recorder(builder, [t.handle for t in tensors])
+    semantic.builder = recorder = _Recorder(builder, handles)
     try:
         result = function(*args, **kwargs, _semantic=semantic)
     finally:
         semantic.builder = builder
-    return result, (recorder.again(len(tensors), result), [t.type for t in tensors])
+    return result, recorder.again(len(handles), result)
 
 
 def patch_attribute(owner: Any, name: str, member: Any, builder: Any, scope: Any) -> None:
@@ -200,30 +202,27 @@ def patch_attribute(owner: Any, name: str, member: Any, builder: Any, scope: Any
         kwargs.pop("_semantic", None)
         if semantic.builder is not builder:  # another operation is done in full: this is part of it
             return function(*args, **kwargs, _semantic=semantic)
-        tensors: list[Any] = []
+        handles: list[Any] = []
         kinds: list[Any] = []
         try:
             for a in args:
                 if type(a) is _Tensor:
-                    tensors.append(a)
+                    handles.append(a.handle)
                     kinds.append(id(a.type))
                 else:
-                    kinds.append(_kind(a, tensors))
+                    kinds.append(_kind(a, handles))
             for k, v in kwargs.items():
-                kinds.append((k, _kind(v, tensors)))
+                kinds.append((k, _kind(v, handles)))
         except _Unknown:
             return function(*args, **kwargs, _semantic=semantic)
         key = tuple(kinds)
-        found = known.get(key)
-        if found is None:
+        again = known.get(key, _in_full)
+        if again is _in_full:
             if len(known) >= _KEPT:
                 known.clear()
             result, known[key] = _in_full(function, semantic, args, kwargs)
             return result
-        again, _ = found
-        if again is None:
-            return function(*args, **kwargs, _semantic=semantic)
-        return again([t.handle for t in tensors])
+        return function(*args, **kwargs, _semantic=semantic) if again is None else again(handles)
 
     scope.set_attr(owner, name, builtin)
 
