@@ -79,7 +79,7 @@ def _arange_kernel(y, start, step, n, BLOCK: tl.constexpr):
 
 
 def arange_count(start: Any, end: Any, step: Any) -> int:
-    """How many numbers start, start + step, ... lie before end."""
+    """The number of start, start + step, ... before end."""
     return max(math.ceil((end - start) / step), 0)
 
 

@@ -163,8 +163,8 @@ for _name, _formula, _reference, _kinds in _COMPARED:
     )
 for _name, _formula, _reference in _TESTED:
     elementwise(
-        _name, _formula, None, _reference, cpu=beside_gaps(np.isfinite) if _name == "isfinite" else None, promote="same", result="bool", kinds=_ANY, dtypes=_TYPES,
-        extra=_extremes, native=_native(_name),
+        _name, _formula, None, _reference, cpu=beside_gaps(np.isfinite) if _name == "isfinite" else None, promote="same", result="bool",
+        kinds=_ANY, dtypes=_TYPES, extra=_extremes, native=_native(_name),
     )  # fmt: skip
 for _name, _formula, _reference in _COMBINED:
     elementwise(_name, _formula, None, _reference, promote="same", kinds=_BITS, scalars=False, dtypes=("bool", *INTS), extra=_whole)

@@ -53,10 +53,10 @@ def _in_blocks(formula: Any, outer: int, inner: int, inputs: tuple[np.ndarray, .
     rows = max(BLOCK // max(inner, 1), 1)
     for top in range(0, outer, rows):
         for left in range(0, inner, BLOCK):
-            place = (slice(top, top + rows), slice(left, left + BLOCK))
-            given = [np.ascontiguousarray(x[place]) for x in inputs]
-            if not _LOOPS[formula](given, out[place]):
-                out[place] = _NUMPY[formula](*given)
+            window = (slice(top, top + rows), slice(left, left + BLOCK))
+            given = [np.ascontiguousarray(x[window]) for x in inputs]
+            if not _LOOPS[formula](given, out[window]):
+                out[window] = _NUMPY[formula](*given)
 
 
 def _reference(x: np.ndarray, *, dim: int) -> np.ndarray:

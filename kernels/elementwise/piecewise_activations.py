@@ -1,4 +1,4 @@
-"""Activations of straight pieces: hardtanh, hardsigmoid, hardswish, hardshrink, softshrink, threshold, prelu."""
+"""Piecewise activations: hardtanh, hardsigmoid, hardswish, hardshrink, softshrink, threshold, prelu."""
 
 from __future__ import annotations
 

@@ -69,11 +69,6 @@ def _inverse(a):
     return maths.div(maths.ones(a), a)
 
 
-@triton.jit
-def _itself(a):
-    return a
-
-
 def _cube(a: np.ndarray, out: np.ndarray | None) -> Any:
     y = np.asarray(np.multiply(a, a))
     return np.multiply(y, a, out=y if out is None else out)
@@ -84,7 +79,7 @@ def _inverse_root_numpy(a: np.ndarray, out: np.ndarray | None) -> Any:
 
 
 _SHORT: dict[float, tuple[Any, Callable[..., Any], bool]] = {  # exponent: kernel, numpy, whether integers may take it
-    1: (_itself, lambda a, out: np.positive(a, out=out), True),
+    1: (unchanged, lambda a, out: np.positive(a, out=out), True),
     2: (_squared, lambda a, out: np.multiply(a, a, out=out), True),
     3: (_cubed, _cube, True),
     0.5: (maths.sqrt, lambda a, out: np.sqrt(a, out=out), False),
@@ -253,7 +248,7 @@ def _fmod_b(g, a, b):
     return -g * maths.trunc_divide(a, b)
 
 
-# q = floor(a / b), trunc(a / b): step functions, their gradients are 0
+# of integers Triton's % and // go towards 0
 @triton.jit
 def _integer_remainder(a, b):
     r = a % b

@@ -32,7 +32,7 @@ WIDE = 16  # to a multiple of which classes are padded: Triton knows sizes as di
 
 
 def rows_of_chunk(rows: int, classes: int, chunk: int) -> int:
-    """How many rows have logits at a time: `chunk`, or where that is 0 what the budget holds, in whole tiles."""
+    """The number of rows that have logits at a time: `chunk`, or where that is 0 what the budget holds, in whole tiles."""
     return min(chunk or max(BUDGET // (4 * max(classes, 1)) // 128, 1) * 128, max(rows, 1))
 
 
@@ -59,7 +59,7 @@ def _shape(
 
 def _bad_label(start: int, ignore_index: int, value: int, position: int, classes: int) -> str:
     """The words for a label of a chunk that begins at row `start`."""
-    return no_class(classes, ignore_index, value, start + position)
+    return no_class("cross_entropy", classes, ignore_index, value, start + position)
 
 
 def _padded(v: CudaArray | None, classes: int) -> Any:
@@ -169,7 +169,7 @@ def _cpu(
 ) -> Arrays:  # fmt: skip
     kept, step = dtypes.accumulator(x.dtype), rows_of_chunk(len(x), len(weight), chunk)
     losses, peaks = np.empty(len(x), kept), np.empty((len(x), 2), kept)
-    check_labels(target, len(weight), ignore_index)
+    check_labels("cross_entropy", target, len(weight), ignore_index)
     rows, w, b = widened(x), widened(weight), widened(bias)
     for start in range(0, len(x), step):
         part = slice(start, start + step)

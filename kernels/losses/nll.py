@@ -11,7 +11,8 @@ import triton.language as tl
 
 from tritensor.cuda.launch import launch
 from tritensor.ground import dtypes
-from tritensor.ground.errors import ArgumentError, DTypeError, OutOfRangeError, ShapeError
+from tritensor.ground.errors import ArgumentError, DTypeError, ShapeError
+from tritensor.kernels.losses.cross_entropy.arguments import check_labels, no_class, per_row
 from tritensor.kernels.losses.cross_entropy.cpu_llvm import places
 from tritensor.kernels.parts import maths
 from tritensor.kernels.parts.allocation import allocate
@@ -104,18 +105,8 @@ def _cube(shape: tuple[int, ...]) -> tuple[int, int, int]:
     return (1, shape[0], 1) if len(shape) == 1 else (shape[0], shape[1], math.prod(shape[2:]))
 
 
-def _per_row(shape: tuple[int, ...]) -> tuple[int, ...]:
-    return shape[:1] + shape[2:] if len(shape) > 1 else ()
-
-
-def no_class(classes: int, ignore_index: int, value: int, where: Any) -> str:
-    """What is said of a bad label on both devices."""
-    known = f"there are {classes}, 0 to {classes - 1}" if classes else "there are none"
-    return f"nll_loss: label {value} at position {where} is no class; {known} (ignore_index is {ignore_index}); give labels among these"
-
-
 def _bad_label(ignore_index: int, shape: tuple[int, ...], value: int, position: int, classes: int) -> str:
-    return no_class(classes, ignore_index, value, spot(position, shape))
+    return no_class("nll_loss", classes, ignore_index, value, spot(position, shape))
 
 
 def _shape(x: Any, target: Any, weight: Any = None, *, reduction: str = "mean", ignore_index: int = -100) -> tuple[Spec, Spec]:
@@ -126,7 +117,7 @@ def _shape(x: Any, target: Any, weight: Any = None, *, reduction: str = "mean", 
         raise DTypeError(f"nll_loss: target is {dtypes.of(target.dtype).name}; class labels are integers, cast it with .long()")
     if not x.shape:
         raise ShapeError("nll_loss: input () has no classes; give (batch, classes, ...) or (classes,)")
-    rows, classes = _per_row(tuple(x.shape)), _cube(tuple(x.shape))[1]
+    rows, classes = per_row(tuple(x.shape)), _cube(tuple(x.shape))[1]
     if tuple(target.shape) != rows:
         raise ShapeError(
             f"nll_loss: input {tuple(x.shape)} and target {tuple(target.shape)}: target has input's shape without its classes, {rows}; reshape it"
@@ -176,19 +167,15 @@ def _cpu(
 def _counted(target: np.ndarray, classes: int, ignore_index: int) -> tuple[np.ndarray, np.ndarray | None]:
     """Flat labels, 0 for those that do not count, and which do; None where all do. IndexError for one that is no class."""
     flat = target.reshape(-1)
-    if not flat.size or (np.minimum.reduce(flat) >= 0 and np.maximum.reduce(flat) < classes and not 0 <= ignore_index < classes):
+    if not check_labels("nll_loss", target, classes, ignore_index):
         return flat, None
     counts = flat != ignore_index
-    wrong = counts & ((flat < 0) | (flat >= classes))
-    if wrong.any():
-        at = int(np.flatnonzero(wrong)[0])
-        raise OutOfRangeError(no_class(classes, ignore_index, int(flat[at]), spot(at, target.shape)))
     return np.where(counts, flat, 0), counts
 
 
 def _forward(x: CudaArray, target: CudaArray, weight: CudaArray | None = None, *, reduction: str = "mean", ignore_index: int = -100) -> Any:
     outer, classes, inner = _cube(x.shape)
-    rows, acc_type = _per_row(x.shape), dtypes.accumulator(x.dtype)
+    rows, acc_type = per_row(x.shape), dtypes.accumulator(x.dtype)
     errors, site = watch("nll_loss", x, _bad_label, ignore_index, target.shape)
     losses, shares = allocate(rows, x.dtype if reduction == "none" else acc_type, x), allocate(rows, acc_type, x)
     x, whole = dense(x), allocate((), acc_type, x)

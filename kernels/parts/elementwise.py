@@ -223,15 +223,15 @@ def run(
         else:
             numbers.append(scalar(x, scalars_as))
     if len(numbers) and len(arrays):  # the kernel sees arrays first
-        seen_arrays, seen_numbers, place = 0, len(arrays), []
+        seen_arrays, seen_numbers, order = 0, len(arrays), []
         for x in operands:
             if isinstance(x, CudaArray):
-                place.append(seen_arrays)
+                order.append(seen_arrays)
                 seen_arrays += 1
             else:
-                place.append(seen_numbers)
+                order.append(seen_numbers)
                 seen_numbers += 1
-        picks = [[place[k] for k in pick] for pick in picks]
+        picks = [[order[k] for k in pick] for pick in picks]
     large = heavy.get(max([x.itemsize for x in (*outs, *arrays)]), LARGE) if heavy else LARGE
     layouts = tuple([(x.shape, x.strides) for x in (*outs, *arrays)])
     plan = _plan(shape, layouts, large)

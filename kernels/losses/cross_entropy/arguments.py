@@ -25,14 +25,14 @@ def per_row(shape: tuple[int, ...]) -> tuple[int, ...]:
     return shape[:1] + shape[2:] if len(shape) > 1 else ()
 
 
-def no_class(classes: int, ignore_index: int, value: int, where: Any) -> str:
-    """What is said of a bad label on both devices."""
+def no_class(name: str, classes: int, ignore_index: int, value: int, where: Any) -> str:
+    """The error's words for a label that is no class, on both devices."""
     known = f"there are {classes}, 0 to {classes - 1}" if classes else "there are none"
     known = f"{known} (ignore_index is {ignore_index}); give labels among these"
-    return f"cross_entropy: label {value} at position {where} is no class; {known}"
+    return f"{name}: label {value} at position {where} is no class; {known}"
 
 
-def check_labels(target: np.ndarray, classes: int, ignore_index: int) -> bool:
+def check_labels(name: str, target: np.ndarray, classes: int, ignore_index: int) -> bool:
     """Whether some label is `ignore_index`; IndexError for one that is no class, with its value and position."""
     if target.size == 0:
         return False
@@ -41,5 +41,5 @@ def check_labels(target: np.ndarray, classes: int, ignore_index: int) -> bool:
     wrong = ((target < 0) | (target >= classes)) & (target != ignore_index)
     if wrong.any():
         at = int(np.flatnonzero(wrong)[0])
-        raise OutOfRangeError(no_class(classes, ignore_index, int(target.reshape(-1)[at]), spot(at, target.shape)))
+        raise OutOfRangeError(no_class(name, classes, ignore_index, int(target.reshape(-1)[at]), spot(at, target.shape)))
     return bool((target == ignore_index).any())

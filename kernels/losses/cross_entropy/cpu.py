@@ -180,7 +180,7 @@ def cpu(
             mean = reduction == "mean"
             rows_counted = np.full((), n, acc_type) if mean else np.empty(0, acc_type)
             return np.asarray(loss / acc_type.type(n) if mean else loss, x.dtype), few[1].reshape(*per_row(x.shape), 2), rows_counted
-    ignored = check_labels(target, x.shape[class_axis(x)], ignore_index) if labels else False
+    ignored = check_labels("cross_entropy", target, x.shape[class_axis(x)], ignore_index) if labels else False
     cube = cpu_llvm.cube_of(x) if labels and not (label_smoothing and weight is not None) else None
     with np.errstate(invalid="ignore", divide="ignore"):
         if cube is not None:

@@ -53,7 +53,7 @@ def losses(
 def _ups(
     g: np.ndarray, target: np.ndarray, weight: np.ndarray | None, reduction: str, ignore_index: int, acc_type: np.dtype
 ) -> tuple[np.ndarray, np.ndarray | None]:
-    """What the gradient of each row is multiplied with, (rows,), and which rows count; None where all do."""
+    """The factor of each row's gradient, (rows,), and the rows that count; None where all do."""
     flat = target.reshape(-1)
     counts = flat != ignore_index
     every = bool(counts.all())

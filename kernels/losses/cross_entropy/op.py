@@ -84,7 +84,7 @@ def _forward(
 
 def _bad_label(ignore_index: int, shape: tuple[int, ...], value: int, position: int, classes: int) -> str:
     """The words for a label that `_forward_kernel` reports."""
-    return no_class(classes, ignore_index, value, spot(position, shape))
+    return no_class("cross_entropy", classes, ignore_index, value, spot(position, shape))
 
 
 def _backward(
@@ -171,7 +171,7 @@ def weight_gradient(
 
 
 def _made(name: str, like: CudaArray, **attrs: Any) -> CudaArray:
-    """What an op without inputs makes on the device of another array."""
+    """The array that an op without inputs makes, on the device of another array."""
     run = registry[name].forward
     assert run is not None
     found = run(device=like.device, **attrs)

@@ -40,7 +40,7 @@ def states_of(targets: np.ndarray, lengths: np.ndarray, blank: int) -> States:
 
 
 def no_class(shape: tuple[int, ...], value: int, position: int, classes: int) -> str:
-    """What is said of a bad label on both devices."""
+    """The error's words for a label that is no class, on both devices."""
     return f"ctc_loss: label {value} at position {spot(position, shape)} is no class; there are {classes}, 0 to {classes - 1}; give labels among these"
 
 

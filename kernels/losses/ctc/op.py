@@ -34,7 +34,7 @@ def _label(targets, n, s, most, labels, blank):
 
 @triton.jit
 def _row(t, batch, length):
-    """How far the rows of time t lie behind those of time 0, each of `length` elements."""
+    """The distance from the rows of time 0 to those of time t, each of `length` elements."""
     return tl.cast(t, tl.int64) * batch * length
 
 

@@ -131,34 +131,6 @@ def i1e(x):
     return maths.where(x < 0, -y, y)
 
 
-# I1(x) / x, whose limit at 0 is 1 / 2: what the slope of I1 is made of
-@triton.jit
-def _i1_over_near(z):
-    return maths.ratio(z * z, I1_NEAR_P, I1_NEAR_Q, I1_NEAR_R, I1_NEAR_S)
-
-
-@triton.jit
-def _i1_over_far(z):
-    return maths.div(_i1_far(z), z)
-
-
-@triton.jit
-def _i1e_over_near(z):
-    return maths.exp(-z) * _i1_over_near(z)
-
-
-@triton.jit
-def _i1e_over_far(z):
-    return maths.div(_i1e_far(z), z)
-
-
-@triton.jit
-def i1_over(x):
-    """I1(x) / x."""
-    z = maths.abs(x)
-    return maths.choose(z < 12.0, _i1_over_near, _i1_over_far, z)
-
-
 # K0(x): a rational function less log(x) I0(x) up to 1 (DLMF 10.31.2), exp(-x) / sqrt(x) times one of 1 / x beyond (10.40.2)
 @triton.jit
 def _k0_near(x):

@@ -1,4 +1,4 @@
-"""Elementwise references that numpy has as well, but element by element: the same numbers over several blocks, zeros, infinities and NaN among them."""
+"""Elementwise ops that numpy has as well, but element by element: the same numbers over several blocks, zeros, infinities and NaN among them."""
 
 from __future__ import annotations
 
