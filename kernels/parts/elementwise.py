@@ -124,7 +124,7 @@ def _kernel(
 
 
 class Plan(NamedTuple):
-    """How a call is cut: collapsed sizes, strides of every array over them, what is known of last strides, the tile."""
+    """A call cut into tiles: collapsed sizes, strides of every array over them, what is known of last strides, the tile."""
 
     grid: tuple[int]
     rows: int

@@ -207,7 +207,7 @@ def select(condition: np.ndarray, a: Any, b: Any, shape: tuple[int, ...], dtype:
 
 
 def signature(names: Sequence[str]) -> inspect.Signature:
-    """What registration reads off a function that takes `*values`: the names of what it takes."""
+    """The signature of a function that takes `*values`, for registration to read: the names of its values."""
     return inspect.Signature([inspect.Parameter(n, inspect.Parameter.POSITIONAL_OR_KEYWORD) for n in names])
 
 

@@ -141,7 +141,7 @@ def running_extremes(ufunc: np.ufunc, x: np.ndarray) -> tuple[np.ndarray, np.nda
 
 
 def _records(ufunc: np.ufunc, x: np.ndarray, start: np.ndarray) -> np.ndarray:
-    """Which elements of each row set or equal the record, given the one before the row."""
+    """A mask of the elements that set or equal their row's record, given the one before the row."""
     so_far = ufunc.accumulate(np.concatenate([start[:, None], x], axis=1), axis=1)[:, 1:]
     return (x == so_far) | (x != x)
 

@@ -16,7 +16,7 @@ def threshold(p: float) -> int:
 
 
 def kept_scale(p: float) -> float:
-    """What the elements that are kept are multiplied by."""
+    """The factor of the elements that are kept."""
     return 1.0 / (1.0 - p) if p < 1 else 1.0  # at 1 nothing is kept to be scaled
 
 
