@@ -93,14 +93,16 @@ def in_expression(function: Callable[..., Any], result: Callable[[np.dtype], np.
 
     def cpu_side(*arrays: Any, out: np.ndarray | None = None, **attrs: Any) -> np.ndarray:
         first = arrays[0] if isinstance(arrays[0], np.ndarray) else arrays[1]
-        if len(arrays) > 1:
+        if (
+            len(arrays) == 1 and first.size > 2 * BLOCK
+        ):  # one pass over memory in place of one for each operation, where no machine code runs
+            y: Any = evaluate(functools.partial(function, **attrs), arrays)
+        elif first.dtype.char in "fd" and all([getattr(x, "dtype", None) is first.dtype for x in arrays]):
+            y = quiet(*arrays, **attrs)
+        else:
             # a number has the arrays' type, as in the kernel: numpy's functions of a number alone give float64
             kind = np.float32 if is_narrow(first.dtype) else first.dtype.type
-            y: Any = quiet(*[widened(x) if isinstance(x, np.ndarray) else kind(x) for x in arrays], **attrs)
-        elif first.size > 2 * BLOCK:  # one pass over memory in place of one for each operation, where no machine code runs
-            y = evaluate(functools.partial(function, **attrs), arrays)
-        else:
-            y = quiet(first if first.dtype.char in "fd" else widened(first), **attrs)
+            y = quiet(*[widened(x) if isinstance(x, np.ndarray) else kind(x) for x in arrays], **attrs)
         if out is not None:
             out[...] = y
             return out
