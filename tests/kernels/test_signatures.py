@@ -14,6 +14,7 @@ HANDED = {"index", "value", "n", "mean", "here", "there", "place"}
 FORMULAS = {
     "losses/likelihoods.py": {"x", "t"},  # a slope is given both
     "losses/nll.py": {"one"},
+    "special/polynomials.py": {"k"},  # the number of a recurrence's step
     "optimizers/formulas/": {"t", "lr", "momentum"},  # step, rate and settings
     "recurrent/": {"g", "y"},  # what a cell kept
     "parts/rows/moments.py": {"n", "_"},  # a walk's states
