@@ -172,7 +172,8 @@ def _adjoint_work(g: Any, *, sides: Sides, mode: str) -> Work:
 
 op(
     "edge_pad", _reference, cpu=_cpu, shape=_shape, forward=_forward, rule=lambda g, sides, mode: ops.edge_pad_adjoint(g, sides=sides, mode=mode),
-    backward=lambda g, sides, mode: _adjoint_forward(g, sides=sides, mode=mode), samples=_samples, sizes=_sizes, work=_work, layout="images",
+    backward=lambda g, sides, mode: _adjoint_forward(g, sides=sides, mode=mode),
+    cpu_backward=lambda g, sides, mode: _adjoint_cpu(g, sides=sides, mode=mode), samples=_samples, sizes=_sizes, work=_work, layout="images",
 )  # fmt: skip
 op(
     "edge_pad_adjoint", _adjoint_reference, cpu=_adjoint_cpu, shape=_adjoint_shape, forward=_adjoint_forward,

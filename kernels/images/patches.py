@@ -196,12 +196,20 @@ def _im2col_backward(g: Any, x_shape: Any, kernel_size: Pair, dilation: Pair, pa
     return col2im_forward(g, output_size=x_shape[2:], kernel_size=kernel_size, dilation=dilation, padding=padding, stride=stride)
 
 
+def _im2col_cpu_backward(g: Any, x_shape: Any, kernel_size: Pair, dilation: Pair, padding: Pair, stride: Pair) -> Any:
+    return _col2im_cpu(g, output_size=x_shape[2:], kernel_size=kernel_size, dilation=dilation, padding=padding, stride=stride)
+
+
 def _col2im_rule(g: Any, kernel_size: Pair, dilation: Pair, padding: Pair, stride: Pair) -> Any:
     return ops.im2col(g, kernel_size=kernel_size, dilation=dilation, padding=padding, stride=stride)
 
 
 def _col2im_backward(g: Any, kernel_size: Pair, dilation: Pair, padding: Pair, stride: Pair) -> Any:
     return im2col_forward(g, kernel_size=kernel_size, dilation=dilation, padding=padding, stride=stride)
+
+
+def _col2im_cpu_backward(g: Any, kernel_size: Pair, dilation: Pair, padding: Pair, stride: Pair) -> Any:
+    return _im2col_cpu(g, kernel_size=kernel_size, dilation=dilation, padding=padding, stride=stride)
 
 
 def _cases() -> list[tuple[tuple[int, ...], dict[str, Any]]]:
@@ -248,9 +256,9 @@ def _col2im_work(x: Any, **attrs: Any) -> Work:
 
 op(
     "im2col", _im2col_reference, cpu=_im2col_cpu, shape=im2col_shape, forward=im2col_forward, rule=_im2col_rule, backward=_im2col_backward,
-    samples=im2col_samples, sizes=im2col_sizes, work=im2col_work,
+    cpu_backward=_im2col_cpu_backward, samples=im2col_samples, sizes=im2col_sizes, work=im2col_work,
 )  # fmt: skip
 op(
     "col2im", _col2im_reference, cpu=_col2im_cpu, shape=col2im_shape, forward=col2im_forward, rule=_col2im_rule, backward=_col2im_backward,
-    samples=col2im_samples, sizes=_col2im_sizes, work=_col2im_work, condition="absolute",
+    cpu_backward=_col2im_cpu_backward, samples=col2im_samples, sizes=_col2im_sizes, work=_col2im_work, condition="absolute",
 )  # fmt: skip

@@ -110,6 +110,10 @@ def _backward(g: CudaArray, x_shape: Sizes, mode: str, align_corners: bool, fact
     return _adjoint_forward(g, size=x_shape[2:], mode=mode, align_corners=align_corners, factors=factors)
 
 
+def _cpu_backward(g: np.ndarray, x_shape: Sizes, mode: str, align_corners: bool, factors: Factors) -> np.ndarray:
+    return _adjoint_cpu(g, size=x_shape[2:], mode=mode, align_corners=align_corners, factors=factors)
+
+
 def _adjoint_shape(g: Any, *, size: Sizes, mode: str, align_corners: bool, factors: Factors) -> Spec:
     _check("resample_adjoint", g, size, mode, factors)
     return Spec((*g.shape[:2], *size), g.dtype)
@@ -211,7 +215,8 @@ def _adjoint_work(g: Any, **attrs: Any) -> Work:
 
 
 op(
-    "resample", _reference, cpu=_cpu, shape=_shape, forward=_forward, rule=_rule, backward=_backward, samples=_samples, sizes=_sizes, work=_work,
+    "resample", _reference, cpu=_cpu, shape=_shape, forward=_forward, rule=_rule, backward=_backward, cpu_backward=_cpu_backward,
+    samples=_samples, sizes=_sizes, work=_work,
     layout="images", dtypes=FLOATS, condition=(_of_output, _of_gradient),
 )  # fmt: skip
 op(

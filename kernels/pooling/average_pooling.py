@@ -185,6 +185,15 @@ def _backward(
     return dx
 
 
+def _cpu_backward(
+    g: np.ndarray, x_shape: Sizes, kernel_size: Sizes, stride: Sizes, padding: Sizes, ceil_mode: bool, count_include_pad: bool,
+    divisor_override: int | None = None,
+) -> np.ndarray:  # fmt: skip
+    s = pooling_windows(x_shape, kernel_size, stride, padding, None, ceil_mode)
+    axes = cpu.layout_of(g)
+    return cpu.as_image(cpu.spread(cpu.as_planes(widened(g), axes), s, count_include_pad, divisor_override), axes, g)
+
+
 # ---------------------------------------------------------------- its gradient as an op
 
 
@@ -218,14 +227,6 @@ def _spread_reference(
     return add_windows(np.repeat(shares, math.prod(s.kernel), -1), s)
 
 
-def _spread_cpu(
-    g: np.ndarray, *, size: Sizes, count_include_pad: bool, divisor_override: int | None = None, ceil_mode: bool, **sizes: Sizes
-) -> np.ndarray:
-    s = pooling_windows((*g.shape[:2], *size), **sizes, ceil_mode=ceil_mode)
-    axes = cpu.layout_of(g)
-    return cpu.as_image(cpu.spread(cpu.as_planes(widened(g), axes), s, count_include_pad, divisor_override), axes, g)
-
-
 def _spread_rule(
     gg: Any, kernel_size: Sizes, stride: Sizes, padding: Sizes, ceil_mode: bool, count_include_pad: bool, divisor_override: int | None = None,
 ) -> Any:  # fmt: skip
@@ -249,11 +250,13 @@ def _spread_backward(
 for _axes in (2, 3):
     op(
         f"avg_pool{_axes}d", _reference, cpu=_cpu, shape=_shape(_axes), forward=_forward, rule=_rule, backward=_backward,
-        samples=samples.means(_axes), work=work, condition="absolute", layout="images", sizes=samples.sizes(_axes, {"count_include_pad": True}),
+        cpu_backward=_cpu_backward, samples=samples.means(_axes), work=work, condition="absolute", layout="images",
+        sizes=samples.sizes(_axes, {"count_include_pad": True}),
     )  # fmt: skip
     op(
         f"avg_pool{_axes}d_spread", _spread_reference,
-        cpu=_spread_cpu, shape=_spread_shape(_axes),
+        shape=_spread_shape(_axes),
+        cpu=lambda g, *, size, **attrs: _cpu_backward(g, (*g.shape[:2], *size), **attrs),
         forward=lambda g, *, size, **attrs: _backward(g, (*g.shape[:2], *size), **attrs), rule=_spread_rule, backward=_spread_backward,
         samples=samples.shares(_axes, _reference), condition="absolute", layout="images",
     )  # fmt: skip

@@ -18,7 +18,7 @@ def read_windows(x: np.ndarray, s: Any, outside: float = 0) -> np.ndarray:
     ends = [(m - 1) * step + span for m, step, span in zip(s.outs, s.stride, spans, strict=True)]
     sides = [(p, max(end - n - p, 0)) for end, n, p in zip(ends, s.size, s.padding, strict=True)]
     padded = np.pad(x, [(0, 0)] * len(lead) + sides, constant_values=outside)
-    found = np.lib.stride_tricks.sliding_window_view(padded, spans, tuple(axes))  # type: ignore[call-overload]
+    found: Any = np.lib.stride_tricks.sliding_window_view(padded, spans, tuple(axes))  # type: ignore[call-overload]
     steps = [slice(0, (m - 1) * step + 1, step) for m, step in zip(s.outs, s.stride, strict=True)]
     return found[(..., *steps, *[slice(None, None, d) for d in s.dilation])].reshape(*lead, *s.outs, math.prod(s.kernel))  # type: ignore[arg-type, no-any-return]
 
@@ -32,5 +32,6 @@ def add_windows(parts: np.ndarray, s: Any) -> np.ndarray:
     """The adjoint of read_windows: (..., *s.size) with parts (..., *s.outs, taps) added up in the cells that they are of."""
     cells, lead = cells_read(s), parts.shape[: parts.ndim - len(s.outs) - 1]
     total = np.zeros((*lead, math.prod(s.size)), parts.dtype)
-    np.add.at(total, (..., cells[cells >= 0]), parts[..., cells >= 0])  # type: ignore[arg-type]
+    at: Any = (..., cells[cells >= 0])
+    np.add.at(total, at, parts[..., cells >= 0])  # type: ignore[arg-type]
     return total.reshape(*lead, *s.size)

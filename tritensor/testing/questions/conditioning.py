@@ -31,8 +31,8 @@ def outputs_allowed(case: Case) -> Scale:
 
         return measured(run, list(case.wide), [MEASURED * max(unit(e.dtype), _kept(case)) for e in case.expected])
     function, values = (case.op.reference, absolute(case.wide)) if said == "absolute" else (said, copied(case.wide))
-    found = outputs(case.op, function, tuple(values), case.attrs(cpu))
-    return tuple(PROMISED * unit(e.dtype) * f if is_floating(f) else None for f, e in zip(found, case.expected, strict=True))
+    found, kept = outputs(case.op, function, tuple(values), case.attrs(cpu)), _kept(case)
+    return tuple(PROMISED * max(unit(e.dtype), kept) * f if is_floating(f) else None for f, e in zip(found, case.expected, strict=True))
 
 
 def gradients_allowed(case: Case, rule: Callable[[list[Any]], tuple[Any, ...]], values: list[Any]) -> Scale:
