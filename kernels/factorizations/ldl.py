@@ -18,7 +18,10 @@ def _size(x: Any) -> Any:
 
 
 def _pivot(a: np.ndarray, k: int, hermitian: bool) -> tuple[int, int, bool]:
-    """The row to exchange, how many rows the pivot has, and whether the column is all zero."""
+    """The row to exchange, how many rows the pivot has, and whether the column is all zero.
+
+    One row where the diagonal is large enough beside its column, or beside what a larger element of the column would cost; else by that element's row.
+    """
     n = len(a)
     here = abs(a[k, k].real) if hermitian else _size(a[k, k])
     below = _size(a[k + 1 :, k])
@@ -27,11 +30,9 @@ def _pivot(a: np.ndarray, k: int, hermitian: bool) -> tuple[int, int, bool]:
     # nothing to eliminate with: LAPACK leaves the column and reports it
     if max(here, largest) == 0 or np.isnan(here):
         return k, 1, True
-    # the diagonal is large enough beside its column for a pivot of one row
     if here >= _GROWTH * largest:
         return k, 1, False
     row = np.concatenate([_size(a[at, k:at]), _size(a[at + 1 :, at])]).max()
-    # the growth stays bounded although the column has a larger element
     if here >= _GROWTH * largest * (largest / row):
         return k, 1, False
     there = abs(a[at, at].real) if hermitian else _size(a[at, at])

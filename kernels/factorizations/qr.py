@@ -77,7 +77,8 @@ def _samples(rng: np.random.Generator) -> list[Sample]:
 
 # The CPU runs the references as they are: LAPACK keeps the type, and plain_cpu's care for that costs as much again as a small matrix's reflectors.
 op(
-    "qr", _qr, cpu=lambda a, *, mode: _qr(a, mode=mode), shape=_shape, rule=_rule, outputs=("q", "r"), samples=_samples, host=True, holomorphic=False, dtypes=NUMBERS,
+    "qr", _qr, cpu=lambda a, *, mode: _qr(a, mode=mode), shape=_shape, rule=_rule, outputs=("q", "r"), samples=_samples, host=True,
+    holomorphic=False, dtypes=NUMBERS,
     doc="a = q r.",
 )  # fmt: skip
 

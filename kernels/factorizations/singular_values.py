@@ -192,6 +192,7 @@ def _pinv_samples(rng: np.random.Generator) -> list[Sample]:
 
 
 op(
-    "pinv", _pinv, cpu=converging("pinv", _pinv), shape=_pinv_shape, rule=(_pinv_rule, None, None), samples=_pinv_samples, host=True, holomorphic=False, dtypes=NUMBERS,
+    "pinv", _pinv, cpu=converging("pinv", _pinv), shape=_pinv_shape, rule=(_pinv_rule, None, None), samples=_pinv_samples, host=True,
+    holomorphic=False, dtypes=NUMBERS,
     doc="The pseudo-inverse of Moore and Penrose.",
 )  # fmt: skip

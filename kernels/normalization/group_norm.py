@@ -193,7 +193,8 @@ op(
     cpu_backward=groups_cpu.backward, outputs=("y", "mean", "var"), residuals=("mean", "var"), layout="images", samples=_samples, sizes=_sizes,
     borrows=("bias",), condition=("measured", _gradient_scales),
     shape=lambda x, weight=None, bias=None, *, groups, eps=1e-5: specs("group_norm", x, weight, bias, groups),
-    forward=lambda x, weight=None, bias=None, *, groups, eps=1e-5: normalised(x, weight, bias, groups, eps, affine.FORWARD[weight is not None, bias is not None]),
+    forward=lambda x, weight=None, bias=None, *, groups, eps=1e-5:
+        normalised(x, weight, bias, groups, eps, affine.FORWARD[weight is not None, bias is not None]),
     backward=lambda g, x, weight, bias, mean, var, groups, eps, needs: gradients(g, x, weight, bias, mean, var, groups, eps, needs, None),
     work=lambda x, weight=None, bias=None, **attrs: Work(8 * x.size, 3 * x.size * x.dtype.itemsize),
 )  # fmt: skip

@@ -187,7 +187,8 @@ def _samples(rng: np.random.Generator) -> list[Sample]:
 
 for _name, _reference, _ufunc, _largest in (("cummax", _cummax, np.maximum, True), ("cummin", _cummin, np.minimum, False)):
     op(
-        _name, _reference, cpu=partial(_running_extreme_cpu, _name, _ufunc), shape=_shape(_name), forward=_forward(_name, _largest), rule=_rule, backward=_backward,
+        _name, _reference, cpu=partial(_running_extreme_cpu, _name, _ufunc), shape=_shape(_name), forward=_forward(_name, _largest),
+        rule=_rule, backward=_backward,
         cpu_backward=_cpu_backward, outputs=("values", "indices"), samples=_samples,
         dtypes=("float16", "bfloat16", "float32", "float64", "int32", "int64", "uint8", "bool"),
     )  # fmt: skip

@@ -392,7 +392,8 @@ for _name, _reference, _ufunc, _combine, _identity, _what in (
     ("amax", _amax, np.maximum, _larger, _lowest, "largest"), ("amin", _amin, np.minimum, _smaller, _highest, "smallest"),
 ):  # fmt: skip
     reduction(
-        _name, _reference, cpu=_extreme_cpu(_name, _ufunc), map=value, combine=_combine, finish=None, identity=_identity, rule=(_ties_rule,), backward=(_ties_backward,),
+        _name, _reference, cpu=_extreme_cpu(_name, _ufunc), map=value, combine=_combine, finish=None, identity=_identity,
+        rule=(_ties_rule,), backward=(_ties_backward,),
         cpu_backward=(_ties_cpu_backward,), state=compared_in, needs_element=_what, dtypes=_ORDERED_DTYPES, samples=_value_samples,
     )  # fmt: skip
 for _end, _index_of, _both_of, _function, _combine, _walk, _identity, _what in (
@@ -400,13 +401,15 @@ for _end, _index_of, _both_of, _function, _combine, _walk, _identity, _what in (
     ("min", _argmin, _min_dim, np.argmin, _first_smaller, _walk_smaller, _highest, "smallest"),
 ):
     reduction(
-        f"arg{_end}", _index_of, cpu=partial(_index_cpu, _function), map=_with_index, combine=_combine, finish=_index_alone, identity=_identity, walk=_walk, rule=None,
+        f"arg{_end}", _index_of, cpu=partial(_index_cpu, _function), map=_with_index, combine=_combine, finish=_index_alone,
+        identity=_identity, walk=_walk, rule=None,
         state=_indexed_state, needs_element=_what, ordered=True, dtypes=_ORDERED_DTYPES, samples=_flat_samples,
         result=lambda dtype: (_I64,),
     )  # fmt: skip
     reduction(
         f"{_end}_dim", _both_of, cpu=partial(_value_and_index_cpu, _function), map=_with_index, combine=_combine, finish=_value_and_index, identity=_identity,
-        walk=_walk, rule=_chosen_rule, backward=_chosen_backward, cpu_backward=_chosen_cpu_backward, state=_indexed_state, result=_both_results, needs_element=_what,
+        walk=_walk, rule=_chosen_rule, backward=_chosen_backward, cpu_backward=_chosen_cpu_backward, state=_indexed_state,
+        result=_both_results, needs_element=_what,
         ordered=True, outputs=("values", "indices"), dtypes=_ORDERED_DTYPES, samples=_index_samples,
     )  # fmt: skip
 for _name, _reference, _ufunc, _combine, _start in (

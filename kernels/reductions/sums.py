@@ -296,15 +296,11 @@ def _other_factors(x, g, p, zeros, wild, index):
     return g * others
 
 
-def _no_factor(states: tuple[np.dtype, ...]) -> tuple[int, ...]:
-    return 1, 0, 0
-
-
 def _prod_backward(g: CudaArray, x: CudaArray, dim: Any) -> CudaArray:
     dims = normal_dims("prod", dim, len(x.shape))
     states = (dtypes.accumulator(x.dtype), np.dtype(np.int32), np.dtype(np.int32))
     found = tuple(allocate(reduced(x.shape, dims, True), d, x) for d in states)
-    fold(ReductionFunctions(_factor, _factors, None, _no_factor), (x,), dims, found, states)
+    fold(ReductionFunctions(_factor, _factors, None, lambda states: (1, 0, 0)), (x,), dims, found, states)
     dx = allocate(x.shape, x.dtype, x)
     spread(_other_factors, (x, along(g, x.shape, dims), *(a.expand(x.shape) for a in found)), dims, (dx,))
     return dx
@@ -334,14 +330,8 @@ def _var_forward(x: CudaArray, *, dim: Any, correction: float = 1, keepdim: bool
     dims = normal_dims("var", dim, len(x.shape))
     y = allocate(reduced(x.shape, dims, keepdim), x.dtype, x)
     divisor = np.float64(max(count(x.shape, dims) - correction, 0))
-    fold(
-        ReductionFunctions(_moments, merged, _variance, zero, walked),
-        (x, _origin(x, dims)),
-        dims,
-        (y,),
-        (dtypes.accumulator(x.dtype),) * 3,
-        (divisor,),
-    )
+    functions = ReductionFunctions(_moments, merged, _variance, zero, walked)
+    fold(functions, (x, _origin(x, dims)), dims, (y,), (dtypes.accumulator(x.dtype),) * 3, (divisor,))
     return y
 
 
@@ -437,7 +427,8 @@ reduction(
     cpu_backward=lambda g, x_shape, dim: along_host(g, x_shape, normal_dims("sum", dim, len(x_shape))),
 )  # fmt: skip
 reduction(
-    "sum_of_squares", _sum_of_squares, cpu=_sum_of_squares_cpu, map=_square, combine=add, finish=None, identity=zero, rule=_squares_rule, backward=_squares_backward,
+    "sum_of_squares", _sum_of_squares, cpu=_sum_of_squares_cpu, map=_square, combine=add, finish=None, identity=zero, rule=_squares_rule,
+    backward=_squares_backward,
     cpu_backward=_squares_cpu_backward, kinds=("float",), samples=samples, sizes=_sizes, work=_work, condition="absolute",
 )  # fmt: skip
 reduction(

@@ -8,8 +8,6 @@ import numpy as np
 
 from tritensor.kernels.sorting.ordered_keys import key_bits, numpy_keys
 
-_INT64 = np.dtype(np.int64)
-
 
 def to_rows(x: np.ndarray, dim: int) -> np.ndarray:
     """x as C-ordered rows (m, n) along dim; a 0-d array is one row of one."""
