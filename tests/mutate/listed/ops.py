@@ -10,12 +10,12 @@ OPS: dict[str, dict[tuple[str, str, str], str]] = {
             "return None",
         ): "numpy gathers where there is no machine code",
     },
-    "kernels/convolution/direct.py": {
+    "kernels/recurrent/time_loop.py": {
         (
-            "fits",
-            'and compiler.processor() == "x86-64-v4"',
-            "and (compiler.processor() != 'x86-64-v4')",
-        ): "where the registers are too few it is done another way, or slowly",
+            "product",
+            "a if wide else a.astype(np.float32), b if b.dtype.itemsize > 2 else b.astype(np.float32), out=out if wide else None",
+            "a if wide else a.astype(np.float32), b if (b.dtype.itemsize >= 2) else b.astype(np.float32), out=out if wide else None",
+        ): "numpy widens the narrow operand itself",
     },
     "kernels/images/axis_maps.py": {
         (
@@ -23,28 +23,6 @@ OPS: dict[str, dict[tuple[str, str, str], str]] = {
             "return np.where(t <= 1, near, np.where(t < 2, far, 0))",
             "return np.where(t <= 1, near, np.where(t < 3, far, 0))",
         ): "no cell of a window lies farther than 2",
-    },
-    "kernels/creation/numbers.py": {
-        (
-            "_full",
-            "if out is None and value == 0 and not (type(value) is float and math.copysign(1.0, value) < 0):",
-            "if out is None and value == 0 and not ((type(value) is float or math.copysign(1.0, value) < 0)):",
-        ): "np.full writes the zeros, too, only slower",
-        (
-            "_full",
-            "if out is None and value == 0 and not (type(value) is float and math.copysign(1.0, value) < 0):",
-            "if out is None and value == 0 and not (type(value) is float and math.copysign(1.0, value) < 1):",
-        ): "copysign is 1 or -1: every number between splits them",
-        (
-            "_full",
-            "if out is None and value == 0 and not (type(value) is float and math.copysign(1.0, value) < 0):",
-            "if out is None and value == 0 and not (type(value) is float and math.copysign(2.0, value) < 0):",
-        ): "the sign alone is asked of copysign",
-        (
-            "_full",
-            "if out is None and value == 0 and not (type(value) is float and math.copysign(1.0, value) < 0):",
-            "if out is None and value == 0 and not (type(value) is float and (math.copysign(1.0, value) <= 0)):",
-        ): "copysign is 1 or -1: every number between splits them",
     },
     "kernels/elementwise/activations.py": {
         (
@@ -142,7 +120,6 @@ OPS: dict[str, dict[tuple[str, str, str], str]] = {
             "out = load(y, b, row, col, y_strides, shift, lanes, 1.0, Y_UNIT, VECTOR)",
         ): "the lane is not stored, and meets no other: its gradient is loaded as 0",
     },
-    "kernels/pooling/cpu.py": {},
     "kernels/products/matmul.py": {
         (
             "product",

@@ -25,7 +25,6 @@ PARTS: dict[str, dict[tuple[str, str, str], str]] = {
             "kept, kept_steps = (kept, kept_steps) if kept else ([1], [[1] for _ in strides])",
         ): "of one element no step is taken",
     },
-    "kernels/parts/cpu/special.py": {},
     "kernels/parts/cpu/summation.py": {
         (
             "_sum_strided",

@@ -3,13 +3,6 @@
 from __future__ import annotations
 
 TENSORS: dict[str, dict[tuple[str, str, str], str]] = {
-    "tritensor/tensor/functions/factorizations/powers.py": {
-        (
-            "matrix_power",
-            'square, left = (x, int(n)) if n > 0 else (inverted("matrix_power", x), -int(n))',
-            'square, left = (x, int(n)) if (n >= 0) else (inverted("matrix_power", x), -int(n))',
-        ): "0 was answered above",
-    },
     "autograd/engine.py": {
         (
             "_deliver",

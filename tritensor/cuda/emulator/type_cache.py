@@ -14,6 +14,8 @@ from typing import Any
 import triton.language as tl
 from triton.runtime import interpreter as upstream
 
+from tritensor.cuda.emulator.overflow import KEY
+
 _KEPT = 1 << 12  # kinds of operands of one operation, and of blocks: no kernel has as many, a day of benchmarks may
 _LARGEST = 1 << 10  # elements of a constant that is kept
 _Handle = upstream.TensorHandle
@@ -107,7 +109,8 @@ class _Recorder:
         self._kept.append(out)
         sizes = [len(a) if isinstance(a, list) and any(isinstance(v, _Handle) for v in a) else None for a in args]
         at = [self._place(v) for a, n in zip(args, sizes, strict=True) for v in ([a] if n is None else a)]
-        if (gets or name in _PURE) and all(kind == 1 for kind, _ in at) and out.data.size <= _LARGEST:
+        constant = (gets or name in _PURE) and all(kind == 1 for kind, _ in at)
+        if constant and out.data.size <= _LARGEST and KEY not in out.attr:
             out.data.flags.writeable = False  # every later operation gets the same
             self._places[id(out)] = self._constant(_copied(out))
         else:
