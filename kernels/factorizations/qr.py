@@ -16,7 +16,9 @@ _NUMPYS = {"reduced": "reduced", "complete": "complete", "r": "r"}
 # a = q r
 def _qr(a: np.ndarray, *, mode: str) -> tuple[np.ndarray, np.ndarray]:
     """q (..., m, k) and r (..., k, n), k the smaller of m and n; "complete": k = m; "r": no q."""
-    q, r = (np.zeros(0, a.dtype), np.linalg.qr(a, "r")) if mode == "r" else np.linalg.qr(a, mode)
+    if mode == "r":
+        return np.zeros(0, a.dtype), np.asarray(np.linalg.qr(a, "r"))
+    q, r = np.linalg.qr(a, mode)
     return q, r  # type: ignore[return-value]
 
 
