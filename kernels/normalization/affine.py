@@ -75,7 +75,7 @@ def gradient_scales(u: np.ndarray, x: np.ndarray, dims: tuple[int, ...], eps: fl
     return (u + level + h * np.mean(u * h, dims, keepdims=True)) * rstd, h
 
 
-def beside_channels(v: np.ndarray | None, ndim: int) -> np.ndarray | None:
+def beside_channels(v: Any, ndim: int) -> Any:
     """One number for each channel beside images of ndim dims (batch, channels, ...)."""
     return v if v is None else v.reshape(-1, *(1,) * (ndim - 2))
 
