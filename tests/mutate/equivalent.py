@@ -129,7 +129,7 @@ SIZES = {
     "kernels/parts/rows/row_tiles.py": ("row_tiles",),
     "kernels/convolution/columns.py": ("_blocks",),
     "kernels/convolution/gpu/rules.py": ("weight_tiles", "cut"),
-    "kernels/parts/cpu/blocks.py": ("_evaluate",),
+    "kernels/parts/cpu/blocks.py": ("evaluate",),
     "kernels/parts/gemm.py": ("gemm",),
     "kernels/normalization/row_gradients.py": ("row_walk", "_partial_sums"),
     "kernels/parts/elementwise.py": ("_plan", "_tile_shape"),

@@ -33,7 +33,11 @@ def functions(thing: Any, seen: set[int]) -> Iterator[FunctionType]:
     while isinstance(thing, functools.partial):
         thing = thing.func
     thing = inspect.unwrap(thing) if callable(thing) and not isinstance(thing, type) else thing
-    if not isinstance(thing, FunctionType) or id(thing) in seen or not thing.__module__.startswith(("tritensor.kernels", "tritensor.ops", "tests.")):
+    if (
+        not isinstance(thing, FunctionType)
+        or id(thing) in seen
+        or not thing.__module__.startswith(("tritensor.kernels", "tritensor.ops", "tests."))
+    ):
         return
     seen.add(id(thing))
     yield thing

@@ -20,7 +20,8 @@ def read_windows(x: np.ndarray, s: Any, outside: float = 0) -> np.ndarray:
     padded = np.pad(x, [(0, 0)] * len(lead) + sides, constant_values=outside)
     found: Any = np.lib.stride_tricks.sliding_window_view(padded, spans, tuple(axes))  # type: ignore[call-overload]
     steps = [slice(0, (m - 1) * step + 1, step) for m, step in zip(s.outs, s.stride, strict=True)]
-    return found[(..., *steps, *[slice(None, None, d) for d in s.dilation])].reshape(*lead, *s.outs, math.prod(s.kernel))  # type: ignore[arg-type, no-any-return]
+    taken = (..., *steps, *[slice(None, None, d) for d in s.dilation])
+    return found[taken].reshape(*lead, *s.outs, math.prod(s.kernel))  # type: ignore[arg-type, no-any-return]
 
 
 def cells_read(s: Any) -> np.ndarray:
