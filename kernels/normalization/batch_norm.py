@@ -373,7 +373,8 @@ def given_reference(
     x: np.ndarray, mean: np.ndarray, var: np.ndarray, weight: np.ndarray | None = None, bias: np.ndarray | None = None, *, eps: float = 1e-5
 ) -> np.ndarray:
     """(x - mean) / sqrt(var + eps) * weight + bias, with one mean and variance given for each channel."""
-    return affine.normalise(x, *[affine.beside_channels(v, x.ndim) for v in (mean, var, weight, bias)], eps=eps)
+    mean, var, weight, bias = (affine.beside_channels(v, x.ndim) for v in (mean, var, weight, bias))
+    return affine.normalise(x, mean, var, weight, bias, eps)
 
 
 op(

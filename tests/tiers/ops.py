@@ -8,7 +8,7 @@ from pathlib import Path
 ROOT = Path(__file__).resolve().parents[2]
 MODULES: dict[str, str] = runpy.run_path(str(ROOT / "kernels/op_index.py"))["MODULES"]
 KNOWN = frozenset(op for names in MODULES.values() for op in names.split())
-WALKS = ("tests/ops", "tests/native/test_ops.py", "tests/func/test_table.py", "tests/onnx/test_ops.py")  # their items are named for ops
+WALKS = ("tests/ops", "tests/llvm/test_ops.py", "tests/func/test_table.py", "tests/onnx/test_ops.py")  # their items are named for ops
 
 
 def ops_of(path: str) -> tuple[str, ...]:

@@ -14,7 +14,7 @@ from typing import Any
 import triton.language as tl
 from triton.runtime import interpreter as upstream
 
-from tritensor.cuda.emulator.overflow import KEY
+from tritensor.cuda.emulator.address_overflow import KEY
 
 _KEPT = 1 << 12  # kinds of operands of one operation, and of blocks: no kernel has as many, a day of benchmarks may
 _LARGEST = 1 << 10  # elements of a constant that is kept
