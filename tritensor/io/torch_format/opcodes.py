@@ -111,18 +111,18 @@ def _long_binput(m: PickleVM) -> None:
 
 @_handles(0x94)
 def _memoize(m: PickleVM) -> None:
-    m.memo[len(m.memo)] = m.stack[-1]
+    m.memo[len(m.memo)] = m.stack[-1]  # protocol 4 numbers by order, and says no number
 
 
 @_handles(0x80)  # PROTO
 def _protocol(m: PickleVM) -> None:
-    if m.number(1) > 5:
+    if m.number(1) > 5:  # Python has no later one; opcodes of a later one would be damage to this table
         raise DamagedPickle("a protocol that is not known")
 
 
 @_handles(0x95)  # FRAME
 def _frame(m: PickleVM) -> None:
-    length = m.number(8)
+    length = m.number(8)  # for readers of streams, who fetch so much at once: here all bytes are in memory
     if length > len(m.data) - m.at:
         raise DamagedPickle(f"a frame of {length} bytes, of which {len(m.data) - m.at} are there")
 
