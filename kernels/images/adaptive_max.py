@@ -169,7 +169,7 @@ def _reference(x: np.ndarray, *, size: Sizes) -> tuple[np.ndarray, np.ndarray]:
     y, index = np.zeros((*x.shape[:2], *size), x.dtype), np.zeros((*x.shape[:2], *size), INT64)
     numbers = np.arange(math.prod(x.shape[2:])).reshape(x.shape[2:])
     for out in np.ndindex(*size):
-        window = tuple(slice(o * n // m, -(-(o + 1) * n // m)) for o, n, m in zip(out, x.shape[2:], size, strict=True))
+        window: Any = tuple(slice(o * n // m, -(-(o + 1) * n // m)) for o, n, m in zip(out, x.shape[2:], size, strict=True))
         cells = numbers[window].reshape(-1)
         values = x[(..., *window)].reshape(*x.shape[:2], len(cells))  # type: ignore[arg-type]
         missing = np.isnan(values)  # of several the last one wins, as in PyTorch

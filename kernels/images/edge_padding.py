@@ -90,7 +90,8 @@ def _adjoint_reference(g: np.ndarray, *, sides: Sides, mode: str) -> np.ndarray:
     cells = _cells(g.shape[2:], sides)
     shown = _reference(np.arange(math.prod(cells)).reshape(1, 1, *cells), sides=sides, mode=mode)[0, 0]
     total = np.zeros((*g.shape[:2], math.prod(cells)), g.dtype)
-    np.add.at(total, (..., shown), g)  # type: ignore[arg-type]
+    at: Any = ..., shown
+    np.add.at(total, at, g)  # type: ignore[arg-type]
     return total.reshape(*g.shape[:2], *cells)
 
 

@@ -227,7 +227,7 @@ def _scatter_shape(axes: int) -> Callable[..., Spec]:
 
 def _chosen(indices: np.ndarray, s: Windows) -> tuple[np.ndarray, np.ndarray]:
     """Which windows see a cell, and their indices by plane, (N, C, windows); 0 in place of those of the others, which name none."""
-    seen = (cells_read(s) >= 0).any(-1)
+    seen = np.any(cells_read(s) >= 0, -1)
     return seen, np.where(seen, indices, 0).reshape(*indices.shape[:2], seen.size)  # type: ignore[return-value]
 
 
@@ -237,8 +237,8 @@ def _scatter_reference(
     """dx (N, C, *size): each cell gets the sum of g over the windows whose index names it. `indices` are max pooling's of the same windows."""
     seen, chosen = _chosen(indices, Windows(tuple(size), indices.shape[2:], kernel_size, stride, padding, dilation))
     dx = np.zeros((*g.shape[:2], math.prod(size)), g.dtype)
-    n, c = np.indices(g.shape[:2])
-    np.add.at(dx, (n[..., None], c[..., None], chosen), np.where(seen, g, 0).reshape(chosen.shape))  # type: ignore[index]
+    at: Any = (*np.indices(g.shape[:2])[..., None], chosen)
+    np.add.at(dx, at, np.where(seen, g, 0).reshape(chosen.shape))  # type: ignore[index]
     return dx.reshape(*g.shape[:2], *size)
 
 

@@ -173,7 +173,8 @@ def _walk_in_numpy(what: str, planes: Any, given: Any, cells: np.ndarray, weight
         if what == "read":  # a weight of 0 stands for a cell that is not there: what lies in its place may be NaN
             made += np.where(weight == 0, 0, planes[:, cell]) * weight
         elif what == "add":
-            np.add.at(made, (slice(None), cell), np.where(weight == 0, 0, np.multiply(given, weight, dtype=np.float64)))  # type: ignore[arg-type]
+            at: Any = slice(None), cell
+            np.add.at(made, at, np.where(weight == 0, 0, np.multiply(given, weight, dtype=np.float64)))  # type: ignore[arg-type]
         else:
             made[k, : len(cell)] = (planes[:, cell] * given).sum(0)
 

@@ -72,8 +72,8 @@ def _reference(x: np.ndarray, grid: np.ndarray, *, mode: str, padding_mode: str,
         inside, weight = np.ones(grid.shape[:-1], np.bool_), np.ones(grid.shape[:-1], x.dtype)
         for (cell, by), n in zip(taps, sizes, strict=True):
             inside, weight = inside & (cell >= 0) & (cell < n), weight * by
-        cells = tuple(np.where(inside, cell, 0).astype(int) for cell, _ in taps)
-        y += np.where(inside, weight, 0)[..., None] * x[(images, slice(None), *cells)]  # type: ignore[arg-type]
+        at: Any = (images, slice(None), *[np.where(inside, cell, 0).astype(int) for cell, _ in taps])
+        y += np.where(inside, weight, 0)[..., None] * x[at]  # type: ignore[arg-type]
     return np.moveaxis(y, -1, 1)
 
 
