@@ -38,10 +38,10 @@ REASONS = [
         "tensor/printing.py:set_printoptions", "ops/tuning/config_choice.py:noted", "ops/tuning/tuned.py:forget",
     ]),
     ("what it fills is one call's own, which no other thread has", [
-        "cuda/driver/kernels.py:Kernels._attributes.attribute", "data/workers/dataset_pickle.py:Parcel._pickled.beside",
+        "cuda/driver/kernels.py:Kernels._attributes.attribute", "data/workers/dataset_pickle.py:DatasetPickle._pickle_contents.keep_in_band",
         "distributed/checkpoint/state_dict.py:_from_first.place", "distributed/checkpoint/state_dict_loader.py:load.look",
-        "func/functions.py:_generated.jvp.one", "nn/state.py:load.walk", "profiler/results/chrome_trace.py:_names.name",
-        "profiler/results/chrome_trace.py:_arrows.arrow", "tools/dry_run.py:_count_steps.counted.call", "tools/run_script.py:opened.note",
+        "func/functions.py:_generated.jvp.one", "nn/state.py:load.walk", "profiler/results/chrome_trace.py:_name_rows.name",
+        "profiler/results/chrome_trace.py:_make_arrows.arrow", "tools/dry_run.py:_count_steps.counted.call", "tools/run_script.py:opened.note",
         "training/batch_size.py:find_batch_size.fits", "utils/checkpoint.py:_Frame.compute.pack",
     ]),
     ("a cache that is emptied when it is full: who has found or made an entry holds it himself", [
@@ -49,7 +49,7 @@ REASONS = [
         "tensor/aliasing/windows.py:reshape_exactly",
     ]),
     ("a bag: one element is put in, and where it stands says nothing", [
-        "cuda/compiler/compile_log.py:triton_listener.listen", "distributed/backends/mpi/library.py:before_end", "io/safe_globals.py:add_value",
+        "cuda/compiler/compile_log.py:triton_listener.listen", "distributed/backends/mpi/library.py:before_end", "io/safe_globals.py:add_value_class",
         "llvm/passes/row_programs.py:RowProgram.__call__.part", "tensor/casting.py:warn_imaginary_dropped",
     ]),
     ("its callers hold a lock: the table's, the runtime's, that of profiles", [
@@ -58,7 +58,7 @@ REASONS = [
     ]),
     ("the entry belongs to the caller alone: his block, his range", ["cuda/driver/memory.py:DeviceStorage.__del__", "ground/nvtx.py:range_end"]),
     ("two threads that do it both are as good as one: packages are imported once, whoever asks", ["ops/table/lookup.py:read_plugins"]),
-    ("a forked child has one thread", ["utils/tensorboard/event_file.py:_in_child", "distributed/backends/nccl/watchdog.py:_in_child"]),
+    ("a forked child has one thread", ["utils/tensorboard/event_file.py:_reset_in_child", "distributed/backends/nccl/watchdog.py:_in_child"]),
 ]  # fmt: skip
 RIGHT = {place: reason for reason, places in REASONS for place in places}
 
