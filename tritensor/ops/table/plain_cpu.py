@@ -12,7 +12,7 @@ from tritensor.ground import dtypes
 _WIDER = {d.numpy: np.dtype(np.float32) for d in dtypes.ALL if d.kind in ("float", "float8") and d.numpy.itemsize < 4}
 
 
-def plain_cpu(reference: Callable[..., Any], shape: Callable[..., Any], as_it_is: bool, into: bool) -> Callable[..., Any]:
+def plain_cpu(reference: Callable[..., Any], shape: Callable[..., Any], as_it_is: bool) -> Callable[..., Any]:
     """What the CPU runs of an op that has a reference alone. `as_it_is`: the op views or overwrites its inputs, so that these must be the arrays themselves."""
     if as_it_is:
         return reference
@@ -26,10 +26,16 @@ def plain_cpu(reference: Callable[..., Any], shape: Callable[..., Any], as_it_is
             return out
         said = shape(*arrays, **attrs)
         if type(result) is not tuple:
-            return np.asarray(result).astype(said.dtype, copy=_is_among(result, arrays))
-        return tuple([np.asarray(y).astype(s.dtype, copy=_is_among(y, arrays)) for y, s in zip(result, said, strict=True)])
+            return _rounded(result, said, arrays)
+        return tuple([_rounded(y, s, arrays) for y, s in zip(result, said, strict=True)])
 
     return cpu
+
+
+def _rounded(result: Any, spec: Any, arrays: tuple[Any, ...]) -> np.ndarray:
+    """A result in the type that the shape rule gives, in memory of its own; as it is where the rule gives no Spec, which question 1 tells."""
+    dtype = getattr(spec, "dtype", None)
+    return np.asarray(result).astype(dtype, copy=_is_among(result, arrays)) if dtype is not None else np.asarray(result)
 
 
 def _is_among(result: Any, arrays: tuple[Any, ...]) -> bool:

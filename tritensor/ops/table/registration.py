@@ -167,7 +167,7 @@ def op(
     own = isinstance(reference, FunctionType)  # a ufunc has numpy's module and numpy's words
     record = Op(
         name=name, reference=reference, shape=shape, forward=bare(forward), rule=_partials(rule), backward=_partials(backward),
-        cpu=cpu or plain_cpu(reference, shape, view or bool(mutates), into), cpu_backward=_partials(cpu_backward),
+        cpu=cpu or plain_cpu(reference, shape, view or bool(mutates)), cpu_backward=_partials(cpu_backward),
         outputs=() if mutates else outputs, residuals=residuals, mutates=mutates, borrows=(),
         view=view, broadcasts=broadcasts,
         layout=layout or _layout_of(view or bool(mutates), broadcasts),
