@@ -374,7 +374,7 @@ def given_reference(
 ) -> np.ndarray:
     """(x - mean) / sqrt(var + eps) * weight + bias, with one mean and variance given for each channel."""
     mean, var, weight, bias = (affine.beside_channels(v, x.ndim) for v in (mean, var, weight, bias))
-    return affine.normalise(x, mean, var, weight, bias, eps)
+    return affine.normalise(x, mean, var, weight, bias, eps)  # type: ignore[arg-type]
 
 
 op(
