@@ -25,7 +25,7 @@ def plain_cpu(reference: Callable[..., Any], shape: Callable[..., Any], as_it_is
             out[...] = result
             return out
         said = shape(*arrays, **attrs)
-        if type(result) is not tuple:
+        if not isinstance(result, tuple):  # a named tuple of numpy's, too
             return _rounded(result, said, arrays)
         return tuple([_rounded(y, s, arrays) for y, s in zip(result, said, strict=True)])
 
