@@ -64,7 +64,7 @@ def _reference(
     return w @ repeat_heads(v, q), peak, np.log(total)
 
 
-_plain = plain_cpu(_reference, _shape, False, False)
+_plain = plain_cpu(_reference, _shape, False)
 
 
 def _cpu(
