@@ -134,7 +134,8 @@ def _pow_cpu(a: Any, b: Any, *, out: np.ndarray | None = None) -> Any:
     elif isinstance(b, np.ndarray) and b.dtype.kind == "i" and b.size and np.minimum.reduce(b, axis=None) < 0:
         y = _pow_reference(a, b).astype(b.dtype, copy=False)  # numpy refuses negative powers of integers
     else:
-        return _real_pow(a, b, out=out)
+        with SILENT():  # a power that the type cannot hold is infinite, a root of a negative number NaN: no warning
+            return _real_pow(a, b, out=out)
     if out is None:
         return y
     out[...] = y
