@@ -1,4 +1,4 @@
-"""What containers and layers run as one op on a GPU in place of modules one after the other: a layer with its activation, a sum with its normalisation."""
+"""Fusion of neighbouring modules into one op on a GPU: a layer with its activation, a sum with its normalisation."""
 
 from __future__ import annotations
 

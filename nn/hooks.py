@@ -1,4 +1,4 @@
-"""Hooks of a Module: where they are kept, and the call that runs them."""
+"""Hooks of a Module: their registration, and the call that runs them."""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""Looking at a module while it runs, and leaving it as it was: modes, buffers, random numbers, hooks."""
+"""Inspection of a running module, which leaves it unchanged: modes, buffers, random numbers, hooks."""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""Moving and casting a module: its parameters stay the same objects, so optimizers keep them."""
+"""Moves and casts of a module: its parameters stay the same objects, so optimizers keep them."""
 
 from __future__ import annotations
 

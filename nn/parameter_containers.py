@@ -1,4 +1,4 @@
-"""ParameterList and ParameterDict: parameters, and what else belongs to them, under numbers or names."""
+"""ParameterList and ParameterDict: parameters, and other values beside them, under numbers or names."""
 
 from __future__ import annotations
 

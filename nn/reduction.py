@@ -1,4 +1,4 @@
-"""How a loss over many elements becomes one number: `reduction=`, and the two flags that older code gives instead."""
+"""Reduction of a loss over many elements to one number: `reduction=`, and the two flags that older code gives instead."""
 
 from __future__ import annotations
 

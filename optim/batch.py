@@ -1,4 +1,4 @@
-"""A batch: parameters of one type and device that step together, with the tables of where they and their states are."""
+"""Batch: parameters of one type and device that step together, with the tables of their addresses and states."""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""What optimizers keep for a parameter: new tensors of its shape, numbers that may be tensors, and what a loaded state becomes."""
+"""State of a parameter in an optimizer: new tensors of its shape, numbers that may be tensors, the conversion of a loaded state."""
 
 from __future__ import annotations
 

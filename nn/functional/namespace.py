@@ -1,4 +1,4 @@
-"""What PyTorch publishes as `torch.<name>` of these functions: the same ones, or with the argument order that they have there."""
+"""Functions that PyTorch publishes as `torch.<name>`: those of nn.functional, some with another order of arguments."""
 
 from __future__ import annotations
 

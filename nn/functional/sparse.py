@@ -1,4 +1,4 @@
-"""Class numbers as rows: embedding picks them from a table, embedding_bag folds them bag by bag, one_hot writes them."""
+"""Lookups by class number: embedding picks rows of a table, embedding_bag reduces them bag by bag, one_hot writes them."""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""How near vectors are: CosineSimilarity, PairwiseDistance."""
+"""Similarity and distance of vectors: CosineSimilarity, PairwiseDistance."""
 
 from __future__ import annotations
 

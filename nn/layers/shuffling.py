@@ -1,4 +1,4 @@
-"""Channels and pixels in other places: PixelShuffle, PixelUnshuffle, ChannelShuffle."""
+"""Rearrangement of channels and pixels: PixelShuffle, PixelUnshuffle, ChannelShuffle."""
 
 from __future__ import annotations
 

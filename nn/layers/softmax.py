@@ -1,4 +1,4 @@
-"""Softmax and its kin: modules that normalise along a dim."""
+"""Softmax, Softmin, LogSoftmax, Softmax2d: modules that normalise along a dim."""
 
 from __future__ import annotations
 

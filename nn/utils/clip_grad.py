@@ -1,4 +1,4 @@
-"""Gradients kept small: clipping by their common norm, or by value."""
+"""Gradient clipping: by the common norm, or by value."""
 
 from __future__ import annotations
 

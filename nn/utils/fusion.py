@@ -1,4 +1,4 @@
-"""Batch normalisation in evaluation folded into the layer before it: one layer that gives the same."""
+"""Fusion of batch normalisation in evaluation into the layer before it."""
 
 from __future__ import annotations
 

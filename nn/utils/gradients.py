@@ -1,4 +1,4 @@
-"""Gradients taken together on a GPU: their norm, and all times one number, in a few launches however many they are."""
+"""Multi-tensor operations on gradients on a GPU: their norms and their scaling, in a few launches for all of them."""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""Layers whose parameters are not initialised."""
+"""`skip_init`: a layer whose parameters are not initialised."""
 
 from __future__ import annotations
 

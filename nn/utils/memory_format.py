@@ -1,4 +1,4 @@
-"""Convolutions whose weights lie channels last, as images that do want them."""
+"""Channels-last weights of convolutions."""
 
 from __future__ import annotations
 

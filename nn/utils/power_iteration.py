@@ -1,4 +1,4 @@
-"""The largest singular value of a weight by power iterations: what both spectral norms share."""
+"""Power iteration: the largest singular value of a weight, for both spectral norms."""
 
 from __future__ import annotations
 

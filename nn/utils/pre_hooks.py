@@ -1,4 +1,4 @@
-"""Hooks before forward that compute a tensor of a module: finding one by the tensor's name, and taking it away."""
+"""Forward pre-hooks that compute a tensor of a module: found by the tensor's name, and removed."""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""Calling a module with other parameters and buffers than its own: `functional_call`."""
+"""`functional_call`: a module called with other parameters and buffers than its own."""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""Schedules made of others: one after the other, or all at once."""
+"""Schedules composed of others: in sequence, or all at once."""
 
 from __future__ import annotations
 

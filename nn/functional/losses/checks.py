@@ -1,4 +1,4 @@
-"""What losses ask of their arguments: shapes that belong together, a reduction, the classes that labels name."""
+"""Checks of losses' arguments: shapes that belong together, a reduction, the classes that labels name."""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""Losses of classes: what is expected is a number, or several numbers, among the classes."""
+"""Losses of classes: the target is one class number, or several."""
 
 from __future__ import annotations
 

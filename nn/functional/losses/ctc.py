@@ -1,4 +1,4 @@
-"""ctc_loss: how probable a sequence of labels is where nothing says when each of them comes."""
+"""Connectionist temporal classification, ctc_loss: the probability of a sequence of labels without their times."""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""The way back from max pooling: every maximum to the place where it stood, zeros elsewhere."""
+"""Max unpooling: every maximum at the position it came from, zeros elsewhere."""
 
 from __future__ import annotations
 

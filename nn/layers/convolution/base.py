@@ -1,4 +1,4 @@
-"""What all layers of convolution share: their settings, parameters and repr."""
+"""Base of every convolution layer: settings, parameters, repr."""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""What the losses' modules have in common: how the elements' losses become one number, and a weight that is a buffer."""
+"""Bases of the losses' modules: the reduction, and a weight that is a buffer."""
 
 from __future__ import annotations
 

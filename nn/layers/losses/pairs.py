@@ -1,4 +1,4 @@
-"""Losses of pairs and triples: what belongs together shall be near, what does not shall be apart by a margin."""
+"""Losses of pairs and triples: inputs that belong together are drawn near, others pushed apart by a margin."""
 
 from __future__ import annotations
 

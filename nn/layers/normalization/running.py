@@ -1,4 +1,4 @@
-"""What batch and instance normalisation share: one weight, bias, running mean and variance for each channel."""
+"""Base of batch and instance normalisation: one weight, bias, running mean and variance for each channel."""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""MaxUnpool1d, MaxUnpool2d and MaxUnpool3d: every maximum back to the place where it stood."""
+"""MaxUnpool1d, MaxUnpool2d and MaxUnpool3d: every maximum at the position it came from, zeros elsewhere."""
 
 from __future__ import annotations
 
