@@ -8,7 +8,7 @@ from tritensor.ops.table import ops
 from tritensor.tensor.core import Tensor
 
 
-def named(size_average: bool | None, reduce: bool | None, reduction: str) -> str:
+def reduction_name(size_average: bool | None, reduce: bool | None, reduction: str) -> str:
     """The reduction meant by all three: the flags, which PyTorch has long deprecated, win where one is given."""
     if size_average is None and reduce is None:
         return reduction
@@ -20,10 +20,10 @@ def named(size_average: bool | None, reduce: bool | None, reduction: str) -> str
     return meant
 
 
-def reduced(name: str, loss: Tensor, reduction: str, weight: Tensor | None = None) -> Tensor:
+def reduce_loss(name: str, loss: Tensor, reduction: str, weight: Tensor | None = None) -> Tensor:
     """A loss reduced: "none", "sum", or "mean", which divides by the weights' sum where there are weights."""
     if reduction == "mean" and weight is not None:
-        return ops.div(reduced(name, loss, "sum"), reduced(name, weight, "sum"))
+        return ops.div(reduce_loss(name, loss, "sum"), reduce_loss(name, weight, "sum"))
     if reduction == "mean":
         return ops.mean(loss, dim=tuple(range(loss.ndim)), keepdim=False)
     if reduction == "sum":

@@ -19,7 +19,7 @@ from tritensor.tensor.public_api.arguments import public_error
 from tritensor.tensor.public_api.publish import checked, exported
 
 
-def _since(inplace: bool) -> int | None:
+def _write_sequence(inplace: bool) -> int | None:
     """The number that tells nodes made for a write in place from older ones."""
     return next_sequence() if inplace and state.enabled else None
 
@@ -33,7 +33,7 @@ def relu(input: Tensor, inplace: bool = False) -> Tensor:
         raise public_error(relu, (input, inplace), error) from None
 
 
-def _between(name: str, input: Tensor, low: float, high: float) -> Tensor:
+def _clamp(name: str, input: Tensor, low: float, high: float) -> Tensor:
     if low > high:
         raise ArgumentError(f"{name}: min_val is {low}, max_val {high}; min_val must not be the larger")
     whole = not input.dtype.is_floating_point
@@ -45,7 +45,7 @@ def _between(name: str, input: Tensor, low: float, high: float) -> Tensor:
 @checked
 def leaky_relu(input: Tensor, negative_slope: float = 0.01, inplace: bool = False) -> Tensor:
     """x where positive, else negative_slope * x."""
-    since = _since(inplace)
+    since = _write_sequence(inplace)
     y = ops.leaky_relu(input, negative_slope=float(negative_slope))
     return overwrite(input, y, "leaky_relu_", since) if inplace else y
 
@@ -53,7 +53,7 @@ def leaky_relu(input: Tensor, negative_slope: float = 0.01, inplace: bool = Fals
 @checked
 def elu(input: Tensor, alpha: float = 1.0, inplace: bool = False) -> Tensor:
     """x where positive, else alpha * (exp(x) - 1) (Clevert et al. 2016)."""
-    since = _since(inplace)
+    since = _write_sequence(inplace)
     y = ops.elu(input, alpha=float(alpha))
     return overwrite(input, y, "elu_", since) if inplace else y
 
@@ -61,7 +61,7 @@ def elu(input: Tensor, alpha: float = 1.0, inplace: bool = False) -> Tensor:
 @checked
 def selu(input: Tensor, inplace: bool = False) -> Tensor:
     """1.0507 x where positive, else 1.7581 (exp(x) - 1): keeps mean 0 and variance 1 through layers (Klambauer et al. 2017)."""
-    since = _since(inplace)
+    since = _write_sequence(inplace)
     y = shared.selu(input)
     return overwrite(input, y, "selu_", since) if inplace else y
 
@@ -69,7 +69,7 @@ def selu(input: Tensor, inplace: bool = False) -> Tensor:
 @checked
 def celu(input: Tensor, alpha: float = 1.0, inplace: bool = False) -> Tensor:
     """x where positive, else alpha (exp(x / alpha) - 1) (Barron 2017)."""
-    since = _since(inplace)
+    since = _write_sequence(inplace)
     y = shared.celu(input, alpha)
     return overwrite(input, y, "celu_", since) if inplace else y
 
@@ -77,7 +77,7 @@ def celu(input: Tensor, alpha: float = 1.0, inplace: bool = False) -> Tensor:
 @checked
 def rrelu(input: Tensor, lower: float = 1.0 / 8, upper: float = 1.0 / 3, training: bool = False, inplace: bool = False) -> Tensor:
     """x where positive, else a x: a is drawn from [lower, upper) for each element in training, else halfway between."""
-    since = _since(inplace)
+    since = _write_sequence(inplace)
     y = shared.rrelu(input, lower, upper, training)
     return overwrite(input, y, "rrelu_", since) if inplace else y
 
@@ -85,7 +85,7 @@ def rrelu(input: Tensor, lower: float = 1.0 / 8, upper: float = 1.0 / 3, trainin
 @checked
 def threshold(input: Tensor, threshold: float, value: float, inplace: bool = False) -> Tensor:
     """x where it is above the threshold, else the value."""
-    since = _since(inplace)
+    since = _write_sequence(inplace)
     limit, other = shared.to_number("threshold", "threshold", threshold), shared.to_number("threshold", "value", value)
     y = ops.threshold(input, threshold=limit, value=other)
     return overwrite(input, y, "threshold_", since) if inplace else y
@@ -94,23 +94,23 @@ def threshold(input: Tensor, threshold: float, value: float, inplace: bool = Fal
 @checked
 def hardtanh(input: Tensor, min_val: float = -1.0, max_val: float = 1.0, inplace: bool = False) -> Tensor:
     """x held between min_val and max_val."""
-    since = _since(inplace)
-    y = _between("hardtanh", input, min_val, max_val)
+    since = _write_sequence(inplace)
+    y = _clamp("hardtanh", input, min_val, max_val)
     return overwrite(input, y, "hardtanh_", since) if inplace else y
 
 
 @checked
 def relu6(input: Tensor, inplace: bool = False) -> Tensor:
     """min(max(x, 0), 6)."""
-    since = _since(inplace)
-    y = _between("relu6", input, 0, 6)
+    since = _write_sequence(inplace)
+    y = _clamp("relu6", input, 0, 6)
     return overwrite(input, y, "relu6_", since) if inplace else y
 
 
 @checked
 def hardsigmoid(input: Tensor, inplace: bool = False) -> Tensor:
     """min(max(x + 3, 0), 6) / 6."""
-    since = _since(inplace)
+    since = _write_sequence(inplace)
     y = ops.hardsigmoid(input)
     return overwrite(input, y, "hardsigmoid_", since) if inplace else y
 
@@ -118,7 +118,7 @@ def hardsigmoid(input: Tensor, inplace: bool = False) -> Tensor:
 @checked
 def hardswish(input: Tensor, inplace: bool = False) -> Tensor:
     """x min(max(x + 3, 0), 6) / 6 (Howard et al. 2019)."""
-    since = _since(inplace)
+    since = _write_sequence(inplace)
     y = ops.hardswish(input)
     return overwrite(input, y, "hardswish_", since) if inplace else y
 
@@ -126,7 +126,7 @@ def hardswish(input: Tensor, inplace: bool = False) -> Tensor:
 @checked
 def mish(input: Tensor, inplace: bool = False) -> Tensor:
     """x tanh(log(1 + exp(x))) (Misra 2019)."""
-    since = _since(inplace)
+    since = _write_sequence(inplace)
     y = ops.mish(input)
     return overwrite(input, y, "mish_", since) if inplace else y
 
@@ -134,7 +134,7 @@ def mish(input: Tensor, inplace: bool = False) -> Tensor:
 @checked
 def silu(input: Tensor, inplace: bool = False) -> Tensor:
     """x * sigmoid(x)."""
-    since = _since(inplace)
+    since = _write_sequence(inplace)
     y = ops.mul(input, ops.sigmoid(input)) if input.is_complex() else ops.silu(input)
     return overwrite(input, y, "silu_", since) if inplace else y
 

@@ -63,7 +63,7 @@ def scaled_dot_product_attention(
     factor = (1 / math.sqrt(query.shape[-1]) if query.shape[-1] else 1.0) if scale is None else float(scale)
     causal, p = bool(is_causal), float(dropout_p)
     drawn = default_generator.draw(math.prod(query.shape[:-1]) * -(-key.shape[-2] // 4)) if p and not running.levels else (0, 0)
-    if query.device.type == "cuda" and _takes_flash(query, key, value, attn_mask, factor):
+    if query.device.type == "cuda" and _uses_flash(query, key, value, attn_mask, factor):
         return ops.flash_attention(query, key, value, attn_mask, scale=factor, causal=causal, p=p, seed=drawn[0], offset=drawn[1])
     if shared:
         key, value = (x.repeat_interleave(query.shape[-3] // x.shape[-3], -3) for x in (key, value))
@@ -72,11 +72,11 @@ def scaled_dot_product_attention(
         return (
             to_c_order(y) if attn_mask is not None and attn_mask.requires_grad else y
         )  # PyTorch's flash attention leaves such a mask to others
-    return _dropping(query, key, value, attn_mask, factor, causal, p, drawn)
+    return _attend_with_dropout(query, key, value, attn_mask, factor, causal, p, drawn)
 
 
 @borrowing
-def _dropping(
+def _attend_with_dropout(
     query: Tensor, key: Tensor, value: Tensor, mask: Tensor | None, factor: float, causal: bool, p: float, drawn: tuple[int, int]
 ) -> Tensor:
     """Attention some of whose weights are dropped, by the weights themselves."""
@@ -86,18 +86,18 @@ def _dropping(
     return ops.matmul(drop(w, p, True) if running.levels else dropped(w, p, *drawn), value)
 
 
-def _takes_flash(query: Tensor, key: Tensor, value: Tensor, mask: Tensor | None, factor: float) -> bool:
+def _uses_flash(query: Tensor, key: Tensor, value: Tensor, mask: Tensor | None, factor: float) -> bool:
     """Whether the flash kernels take a call on a GPU. One that they do not take is noted for debug.variants(), unless the user asked for it."""
     from tritensor.nn import attention as backends  # above this file
 
     if backends.SDPBackend.MATH in (allowed := backends._cur_sdpa_kernel_backends()) and len(allowed) == 1:
         return False
-    if why := _why_composed(query, key, value, mask, factor):
+    if why := _composed_reason(query, key, value, mask, factor):
         note("scaled_dot_product_attention", "composed", why)
     return not why
 
 
-def _why_composed(query: Tensor, key: Tensor, value: Tensor, mask: Tensor | None, factor: float) -> str:
+def _composed_reason(query: Tensor, key: Tensor, value: Tensor, mask: Tensor | None, factor: float) -> str:
     """Why a call goes by products and a softmax whose weights are held whole, and how to mend it; "" where it goes by the flash kernels."""
     if running.levels:
         return "a transform of func, or a trace, follows the call op by op"
@@ -145,10 +145,10 @@ def canonical_mask(mask: Tensor | None, name: str, other: Tensor | None, other_n
             f"Support for mismatched {name} ({mask.dtype}) and {other_name} ({other.dtype}) is deprecated; give both of one type",
             stacklevel=4,
         )
-    return as_numbers(mask, dtype)
+    return to_additive_mask(mask, dtype)
 
 
-def as_numbers(mask: Tensor, dtype: Any) -> Tensor:
+def to_additive_mask(mask: Tensor, dtype: Any) -> Tensor:
     """0 where a bool mask is False, -inf where it is True; a floating mask itself."""
     if mask.dtype != dtypes.bool_:
         return mask
@@ -192,7 +192,7 @@ def _check_mask(mask: Tensor, batch: int, heads: int, queries: int, keys: int) -
     return mask.reshape(1, 1, *wanted) if mask.ndim == 2 else mask.reshape(batch, heads, queries, keys)
 
 
-def _projected(
+def _project_inputs(
     query: Tensor, key: Tensor, value: Tensor, weights: Sequence[Tensor | None], packed: Tensor | None, bias: Tensor | None
 ) -> tuple[Tensor, Tensor, Tensor]:
     """query, key and value through their weights; in one product where they are one tensor."""
@@ -216,12 +216,12 @@ def _projected(
     return made[0], made[1], made[2]
 
 
-def _by_heads(x: Tensor, heads: int) -> Tensor:
+def _split_heads(x: Tensor, heads: int) -> Tensor:
     """(length, batch, heads * size) as (batch, heads, length, size)."""
     return x.reshape(x.shape[0], x.shape[1], heads, x.shape[2] // heads).permute(1, 2, 0, 3)
 
 
-def _static(x: Tensor, what: str, batch: int, heads: int, size: int) -> Tensor:
+def _check_static(x: Tensor, what: str, batch: int, heads: int, size: int) -> Tensor:
     if x.ndim != 3 or x.shape[0] != batch * heads or x.shape[2] != size:
         raise AssertedError(
             f"multi_head_attention_forward: {what} is {tuple(x.shape)}; expecting {what}.size(0) of {batch * heads} and {what}.size(2) of {size}"
@@ -229,7 +229,7 @@ def _static(x: Tensor, what: str, batch: int, heads: int, size: int) -> Tensor:
     return x.reshape(batch, heads, x.shape[1], size)
 
 
-def _wider(mask: Tensor | None) -> Tensor | None:
+def _add_key(mask: Tensor | None) -> Tensor | None:
     """A mask for one key more, which every query sees."""
     if mask is None:
         return None
@@ -237,14 +237,14 @@ def _wider(mask: Tensor | None) -> Tensor | None:
     return ops.cat(mask, ops.full(shape=column, value=0, dtype=mask.array.dtype, device=mask.device), dim=mask.ndim - 1)
 
 
-def _joined(mask: Tensor | None, padding: Tensor | None, dtype: Any) -> Tensor | None:
+def _join_masks(mask: Tensor | None, padding: Tensor | None, dtype: Any) -> Tensor | None:
     """Both masks as one to add, or, where all are bool, as one that says which keys take part."""
     given = [m for m in (mask, padding) if m is not None]
     if not given:
         return None
     if all(m.dtype == dtypes.bool_ for m in given):
         return ops.logical_not(given[0] if len(given) == 1 else ops.logical_or(given[0], given[1]))
-    numbers = [as_numbers(m, dtype) for m in given]
+    numbers = [to_additive_mask(m, dtype) for m in given]
     found = numbers[0] if len(numbers) == 1 else ops.add(numbers[0], numbers[1])
     return found if found.dtype == dtype else ops.cast(found, dtype=dtype.numpy)
 
@@ -264,7 +264,7 @@ def multi_head_attention_forward(
     """
     name, batched = "multi_head_attention_forward", _check_dims(query, key, value, key_padding_mask, attn_mask, num_heads)
     if not batched:
-        query, key, value = _with_batch(query, key, value)
+        query, key, value = _add_batch(query, key, value)
         key_padding_mask = None if key_padding_mask is None else key_padding_mask.unsqueeze(0)
     queries, batch, embed_dim = query.shape
     for mask, what, other in ((key_padding_mask, "key_padding_mask", attn_mask), (attn_mask, "attn_mask", None)):
@@ -278,7 +278,7 @@ def multi_head_attention_forward(
         attn_mask = None
     _check_sizes(query, key, value, embed_dim_to_check, num_heads, use_separate_proj_weight, in_proj_weight)
     packed = None if use_separate_proj_weight else in_proj_weight
-    q, k, v = _projected(query, key, value, (q_proj_weight, k_proj_weight, v_proj_weight), packed, in_proj_bias)
+    q, k, v = _project_inputs(query, key, value, (q_proj_weight, k_proj_weight, v_proj_weight), packed, in_proj_bias)
     if attn_mask is not None:
         attn_mask = _check_mask(attn_mask, batch, num_heads, queries, key.shape[0])
     if (bias_k is None) != (bias_v is None):
@@ -287,23 +287,23 @@ def multi_head_attention_forward(
         if static_k is not None or static_v is not None:
             raise AssertedError(f"{name}: bias cannot be added to static key or value; leave bias_k and bias_v out")
         k, v = (ops.cat(x, b.expand(1, batch, embed_dim), dim=0) for x, b in ((k, bias_k), (v, bias_v)))
-        attn_mask, key_padding_mask = _wider(attn_mask), _wider(key_padding_mask)
+        attn_mask, key_padding_mask = _add_key(attn_mask), _add_key(key_padding_mask)
     size = embed_dim // num_heads
-    q = _by_heads(q, num_heads)
-    k = _by_heads(k, num_heads) if static_k is None else _static(static_k, "static_k", batch, num_heads, size)
-    v = _by_heads(v, num_heads) if static_v is None else _static(static_v, "static_v", batch, num_heads, size)
+    q = _split_heads(q, num_heads)
+    k = _split_heads(k, num_heads) if static_k is None else _check_static(static_k, "static_k", batch, num_heads, size)
+    v = _split_heads(v, num_heads) if static_v is None else _check_static(static_v, "static_v", batch, num_heads, size)
     if add_zero_attn:
         zero = ops.full(shape=(batch, num_heads, 1, size), value=0, dtype=k.array.dtype, device=k.device)
         k, v = ops.cat(k, zero, dim=2), ops.cat(v, zero, dim=2)
-        attn_mask, key_padding_mask = _wider(attn_mask), _wider(key_padding_mask)
+        attn_mask, key_padding_mask = _add_key(attn_mask), _add_key(key_padding_mask)
     keys = k.shape[2]
     if key_padding_mask is not None:
         if tuple(key_padding_mask.shape) != (batch, keys):
             raise AssertedError(f"{name}: key_padding_mask is {tuple(key_padding_mask.shape)}; give (batch, keys), ({batch}, {keys})")
         key_padding_mask = key_padding_mask.reshape(batch, 1, 1, keys)
-    mask = _joined(attn_mask, key_padding_mask, query.dtype)
+    mask = _join_masks(attn_mask, key_padding_mask, query.dtype)
     p = dropout_p if training else 0.0
-    found, weights = _attended(q, k, v, mask, p, causal, need_weights)
+    found, weights = _attend(q, k, v, mask, p, causal, need_weights)
     y = ops.linear(found.permute(2, 0, 1, 3).reshape(queries, batch, embed_dim), out_proj_weight, out_proj_bias)
     if weights is not None and average_attn_weights:
         weights = weights.mean(1)
@@ -312,7 +312,7 @@ def multi_head_attention_forward(
     return y, weights
 
 
-def _with_batch(query: Tensor, key: Tensor, value: Tensor) -> tuple[Tensor, Tensor, Tensor]:
+def _add_batch(query: Tensor, key: Tensor, value: Tensor) -> tuple[Tensor, Tensor, Tensor]:
     """A batch of one; what was one tensor stays one."""
     q = query.unsqueeze(1)
     k = q if key is query else key.unsqueeze(1)
@@ -337,7 +337,7 @@ def _check_sizes(query: Tensor, key: Tensor, value: Tensor, wanted: int, heads: 
         )
 
 
-def _attended(
+def _attend(
     q: Tensor, k: Tensor, v: Tensor, mask: Tensor | None, p: float, causal: bool, need_weights: bool
 ) -> tuple[Tensor, Tensor | None]:
     """(weights @ v, weights where they are needed): a query that sees no key has weights of 0, and gives 0."""

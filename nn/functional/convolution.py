@@ -7,9 +7,9 @@ from typing import Any
 
 from tritensor.ground.errors import ArgumentError, DTypeError, ShapeError
 from tritensor.ground.strides import is_channels_last
-from tritensor.nn.functional.other_convolutions import of_complex, of_integers, spread_integers
+from tritensor.nn.functional.other_convolutions import convolve_complex, convolve_integers, convolve_integers_transposed
 from tritensor.nn.functional.padding import pad
-from tritensor.nn.functional.window_arguments import AXES, Sizes, batched, several
+from tritensor.nn.functional.window_arguments import AXES, Sizes, add_batch, to_axes
 from tritensor.ops.array import is_contiguous
 from tritensor.ops.table import ops
 from tritensor.tensor.core import Tensor
@@ -17,9 +17,9 @@ from tritensor.tensor.functions.shaping.reshaping import forget_base
 from tritensor.tensor.public_api.publish import checked, function
 
 
-def _settings(name: str, axes: int, given: dict[str, Any]) -> dict[str, tuple[int, ...]]:
+def _check_settings(name: str, axes: int, given: dict[str, Any]) -> dict[str, tuple[int, ...]]:
     """A number for each axis of every setting, none of them too small."""
-    found = {what: several(name, what, value, axes) for what, value in given.items()}
+    found = {what: to_axes(name, what, value, axes) for what, value in given.items()}
     for what, values in found.items():
         least = 0 if what.endswith("padding") else 1
         if min(values) < least:
@@ -27,43 +27,43 @@ def _settings(name: str, axes: int, given: dict[str, Any]) -> dict[str, tuple[in
     return found
 
 
-def _convolved(
+def _convolve(
     name: str, axes: int, input: Any, weight: Any, bias: Any, stride: Any, padding: Any, dilation: Any, groups: int, op: str = ""
 ) -> Tensor:
     """`op`: another than the convolution of that name, which takes the same."""
-    x, single = batched(name, input, axes)
+    x, single = add_batch(name, input, axes)
     named = isinstance(padding, str)
-    s = _settings(name, axes, {"stride": stride, "dilation": dilation, **({} if named else {"padding": padding})})
+    s = _check_settings(name, axes, {"stride": stride, "dilation": dilation, **({} if named else {"padding": padding})})
     if named:
-        x, s["padding"] = _named_padding(name, axes, x, weight, padding, s["stride"], s["dilation"])
+        x, s["padding"] = _resolve_padding(name, axes, x, weight, padding, s["stride"], s["dilation"])
     kind = x.dtype.kind
     if kind == "complex":
-        y = of_complex(getattr(ops, name), name, x, weight, bias, s | {"groups": groups})
+        y = convolve_complex(getattr(ops, name), name, x, weight, bias, s | {"groups": groups})
     elif kind in ("int", "uint"):
-        y = of_integers(name, x, weight, bias, s | {"groups": groups})
+        y = convolve_integers(name, x, weight, bias, s | {"groups": groups})
     else:
         y = getattr(ops, op or name)(x, weight, bias, groups=groups, **s)
     if axes == 1:
-        y = _rows_like(x, weight, y)
+        y = _copy_row_layout(x, weight, y)
     return forget_base(y.squeeze(0)) if single else y
 
 
-def _rows_like(x: Tensor, weight: Tensor, y: Tensor) -> Tensor:
+def _copy_row_layout(x: Tensor, weight: Tensor, y: Tensor) -> Tensor:
     """Rows that PyTorch, to which they are images of one row, lays out with their channels last: of rows in C order that may be read so,
     since each has one channel or one cell, and of weights whose channels lie last."""
-    turned = weight.stride(1) <= weight.stride(2) and _channels_last(weight)
-    if not turned and (1 not in x.shape[1:] or not is_contiguous(x.array) or not _channels_last(x)):
+    turned = weight.stride(1) <= weight.stride(2) and _is_channels_last(weight)
+    if not turned and (1 not in x.shape[1:] or not is_contiguous(x.array) or not _is_channels_last(x)):
         return y
     return ops.permute(ops.permute(y, dims=(0, 2, 1)).contiguous(), dims=(0, 2, 1))  # type: ignore[no-any-return]
 
 
-def _channels_last(x: Tensor) -> bool:
+def _is_channels_last(x: Tensor) -> bool:
     n, c, w = x.shape
     a, b, step = x.stride()
     return is_channels_last((n, c, 1, w), (a, b, w * step, step))
 
 
-def _named_padding(
+def _resolve_padding(
     name: str, axes: int, x: Tensor, weight: Tensor, padding: str, stride: tuple[int, ...], dilation: tuple[int, ...]
 ) -> tuple[Tensor, tuple[int, ...]]:
     if weight.ndim != axes + 2:
@@ -91,7 +91,7 @@ def conv1d(
 
     `padding` is a size, "valid" (none) or "same" (the output is as large as the input; stride 1 only). An input (in, w) is a batch of one.
     """
-    return _convolved("conv1d", 1, input, weight, bias, stride, padding, dilation, groups)
+    return _convolve("conv1d", 1, input, weight, bias, stride, padding, dilation, groups)
 
 
 @checked
@@ -103,7 +103,7 @@ def conv2d(
 
     `padding` is a size, a pair, "valid" (none) or "same" (the output is as large as the input; stride 1 only). An input (in, h, w) is a batch of one.
     """
-    return _convolved("conv2d", 2, input, weight, bias, stride, padding, dilation, groups)
+    return _convolve("conv2d", 2, input, weight, bias, stride, padding, dilation, groups)
 
 
 @checked
@@ -115,7 +115,7 @@ def conv3d(
 
     `padding` is a size, three, "valid" (none) or "same" (the output is as large as the input; stride 1 only). An input (in, d, h, w) is a batch of one.
     """
-    return _convolved("conv3d", 3, input, weight, bias, stride, padding, dilation, groups)
+    return _convolve("conv3d", 3, input, weight, bias, stride, padding, dilation, groups)
 
 
 @checked
@@ -137,12 +137,12 @@ def conv_relu(
     if input.dtype.kind != "float":
         raise DTypeError(f"conv_relu: input is {input.dtype}; give a floating type, or relu(conv(...)) of others")
     axes = weight.ndim - 2
-    return _convolved(
+    return _convolve(
         "conv_relu", axes, input, weight, bias, stride, padding, dilation, groups, ("conv1d_relu", "conv2d_relu", "conv3d_relu")[axes - 1]
     )
 
 
-def _spread_shape(name: str, axes: int, x: Tensor, weight: Tensor, bias: Any, s: dict[str, Any], groups: int) -> tuple[int, ...]:
+def _transposed_size(name: str, axes: int, x: Tensor, weight: Tensor, bias: Any, s: dict[str, Any], groups: int) -> tuple[int, ...]:
     """The size of a transposed convolution's result; refuses what does not fit."""
     given = f"{name}: input {tuple(x.shape)}, weight {tuple(weight.shape)}"
     if weight.ndim != axes + 2:
@@ -175,23 +175,27 @@ def _spread_shape(name: str, axes: int, x: Tensor, weight: Tensor, bias: Any, s:
     return size
 
 
-def _transposed(
+def _convolve_transposed(
     name: str, axes: int, input: Any, weight: Any, bias: Any, stride: Any, padding: Any, output_padding: Any, groups: int, dilation: Any
 ) -> Tensor:
-    x, single = batched(name, input, axes)
-    s = _settings(name, axes, {"stride": stride, "padding": padding, "output_padding": output_padding, "dilation": dilation})
-    size = _spread_shape(name, axes, x, weight, bias, s, groups)
+    x, single = add_batch(name, input, axes)
+    s = _check_settings(name, axes, {"stride": stride, "padding": padding, "output_padding": output_padding, "dilation": dilation})
+    size = _transposed_size(name, axes, x, weight, bias, s, groups)
     if x.dtype.kind in ("int", "uint"):
-        y = spread_integers(name, x, weight, bias, s | {"groups": groups}, size)
+        y = convolve_integers_transposed(name, x, weight, bias, s | {"groups": groups}, size)
         return forget_base(y.squeeze(0)) if single else y
     more = [o // step for o, step in zip(s.pop("output_padding"), s["stride"], strict=True)]
     if any(more):  # what is padded by more than a stride is what cells behind the last one would reach
         x = pad(x, [side for n in reversed(more) for side in (0, n)])
     operation = getattr(ops, f"conv{axes}d_input")
     settings = {**s, "size": size, "groups": groups}
-    y = of_complex(operation, name, x, weight, bias, settings) if x.dtype.kind == "complex" else operation(x, weight, bias, **settings)
+    y = (
+        convolve_complex(operation, name, x, weight, bias, settings)
+        if x.dtype.kind == "complex"
+        else operation(x, weight, bias, **settings)
+    )
     if axes == 1:
-        y = _rows_like(x, weight, y)
+        y = _copy_row_layout(x, weight, y)
     return forget_base(y.squeeze(0)) if single else y
 
 
@@ -204,7 +208,7 @@ def conv_transpose1d(
 
     The gradient of conv1d to its input. w' = (w - 1) stride - 2 padding + dilation (kw - 1) + output_padding + 1.
     """
-    return _transposed("conv_transpose1d", 1, input, weight, bias, stride, padding, output_padding, groups, dilation)
+    return _convolve_transposed("conv_transpose1d", 1, input, weight, bias, stride, padding, output_padding, groups, dilation)
 
 
 @checked
@@ -216,7 +220,7 @@ def conv_transpose2d(
 
     The gradient of conv2d to its input. h' = (h - 1) stride - 2 padding + dilation (kh - 1) + output_padding + 1.
     """
-    return _transposed("conv_transpose2d", 2, input, weight, bias, stride, padding, output_padding, groups, dilation)
+    return _convolve_transposed("conv_transpose2d", 2, input, weight, bias, stride, padding, output_padding, groups, dilation)
 
 
 @checked
@@ -228,7 +232,7 @@ def conv_transpose3d(
 
     The gradient of conv3d to its input. d' = (d - 1) stride - 2 padding + dilation (kd - 1) + output_padding + 1.
     """
-    return _transposed("conv_transpose3d", 3, input, weight, bias, stride, padding, output_padding, groups, dilation)
+    return _convolve_transposed("conv_transpose3d", 3, input, weight, bias, stride, padding, output_padding, groups, dilation)
 
 
 @checked
@@ -241,7 +245,7 @@ def conv_tbc(input: Tensor, weight: Tensor, bias: Tensor, pad: int = 0) -> Tenso
         raise ShapeError(f"{given}: input has {input.shape[2]} channels, weight takes {weight.shape[1]}")
     if bias.shape[0] != weight.shape[2]:
         raise ShapeError(f"{given}: bias must have one value for each output channel, ({weight.shape[2]},)")
-    y = _convolved("conv1d", 1, input.permute(1, 2, 0), weight.permute(2, 1, 0), bias, 1, pad, 1, 1)
+    y = _convolve("conv1d", 1, input.permute(1, 2, 0), weight.permute(2, 1, 0), bias, 1, pad, 1, 1)
     return forget_base(y.permute(2, 0, 1).contiguous())
 
 
@@ -257,5 +261,5 @@ def convolution(
             f"convolution: weight {tuple(weight.shape)} has {weight.ndim} dimensions; give (out, in / groups) and one to three sizes"
         )
     if transposed:
-        return _transposed(f"conv_transpose{axes}d", axes, input, weight, bias, stride, padding, output_padding, groups, dilation)
-    return _convolved(f"conv{axes}d", axes, input, weight, bias, stride, padding, dilation, groups)
+        return _convolve_transposed(f"conv_transpose{axes}d", axes, input, weight, bias, stride, padding, output_padding, groups, dilation)
+    return _convolve(f"conv{axes}d", axes, input, weight, bias, stride, padding, dilation, groups)

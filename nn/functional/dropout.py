@@ -13,7 +13,7 @@ from tritensor.tensor.functions.creation import dropout as drawn
 from tritensor.tensor.public_api.publish import checked
 
 
-def _dropped(name: str, input: Tensor, p: float, training: bool, inplace: bool) -> Tensor:
+def _apply_dropout(name: str, input: Tensor, p: float, training: bool, inplace: bool) -> Tensor:
     """drawn.<name>, written over the input where that is asked for."""
     if not isinstance(input, Tensor):  # which nothing else asks where nothing is dropped
         raise TypeError(f"{name}: input is a {type(input).__name__}; give a tensor (tritensor.tensor(...))")
@@ -25,25 +25,25 @@ def _dropped(name: str, input: Tensor, p: float, training: bool, inplace: bool) 
 @checked
 def dropout(input: Tensor, p: float = 0.5, training: bool = True, inplace: bool = False) -> Tensor:
     """Each element 0 with probability p, else x / (1 - p); the input itself when not training."""
-    return _dropped("dropout", input, p, training, inplace)
+    return _apply_dropout("dropout", input, p, training, inplace)
 
 
 @checked
 def alpha_dropout(input: Tensor, p: float = 0.5, training: bool = False, inplace: bool = False) -> Tensor:
     """Dropout that keeps mean 0 and variance 1, to go with selu (Klambauer et al. 2017)."""
-    return _dropped("alpha_dropout", input, p, training, inplace)
+    return _apply_dropout("alpha_dropout", input, p, training, inplace)
 
 
 @checked
 def feature_alpha_dropout(input: Tensor, p: float = 0.5, training: bool = False, inplace: bool = False) -> Tensor:
     """alpha_dropout of whole channels of (batch, channels, ...)."""
-    return _dropped("feature_alpha_dropout", input, p, training, inplace)
+    return _apply_dropout("feature_alpha_dropout", input, p, training, inplace)
 
 
-def _channels(name: str, input: Tensor, p: float, training: bool, inplace: bool, batch: bool) -> Tensor:
+def _drop_channels(name: str, input: Tensor, p: float, training: bool, inplace: bool, batch: bool) -> Tensor:
     if batch:
-        return _dropped("feature_dropout", input, p, training, inplace)
-    y = _dropped("feature_dropout", input.unsqueeze(0), p, training, inplace)
+        return _apply_dropout("feature_dropout", input, p, training, inplace)
+    y = _apply_dropout("feature_dropout", input.unsqueeze(0), p, training, inplace)
     return input if inplace else y.squeeze(0)
 
 
@@ -54,7 +54,7 @@ def dropout1d(input: Tensor, p: float = 0.5, training: bool = True, inplace: boo
         raise ShapeError(
             f"dropout1d: input {tuple(input.shape)} has {input.ndim} dimensions; give (batch, channels, length) or (channels, length)"
         )
-    return _channels("dropout1d", input, p, training, inplace, input.ndim == 3)
+    return _drop_channels("dropout1d", input, p, training, inplace, input.ndim == 3)
 
 
 @checked
@@ -66,7 +66,7 @@ def dropout2d(input: Tensor, p: float = 0.5, training: bool = True, inplace: boo
         )
     if input.ndim == 3:
         warnings.warn("dropout2d: an input of 3 dimensions is taken as (batch, channels, length); use dropout1d for that", stacklevel=3)
-    return _dropped("feature_dropout", input, p, training, inplace)
+    return _apply_dropout("feature_dropout", input, p, training, inplace)
 
 
 @checked
@@ -76,4 +76,4 @@ def dropout3d(input: Tensor, p: float = 0.5, training: bool = True, inplace: boo
         warnings.warn(
             f"dropout3d: input {tuple(input.shape)} has {input.ndim} dimensions; give (batch, channels, depth, height, width)", stacklevel=3
         )
-    return _channels("dropout3d", input, p, training, inplace, input.ndim != 4)
+    return _drop_channels("dropout3d", input, p, training, inplace, input.ndim != 4)

@@ -9,14 +9,14 @@ import numpy as np
 from tritensor.autograd.saved import packing_last
 from tritensor.ground import dtypes
 from tritensor.nn.functional.normalization import (
-    follow_batch,
-    over,
+    check_normalized_shape,
     refuse_batch,
     refuse_eps,
     refuse_groups,
     refuse_single,
     refuse_single_group,
     refuse_types,
+    update_running_by_batch,
 )
 from tritensor.ops.table import ops
 from tritensor.tensor.core import Tensor
@@ -42,7 +42,7 @@ def add_layer_norm(
     tensor([1., 3.])
     """
     refuse_types("add_layer_norm", input, weight=weight, bias=bias)
-    axes = len(over("add_layer_norm", input, normalized_shape))
+    axes = len(check_normalized_shape("add_layer_norm", input, normalized_shape))
     return ops.add_layer_norm(input, residual, weight, bias, eps=float(eps), axes=axes)  # type: ignore[no-any-return]
 
 
@@ -52,7 +52,7 @@ def add_rms_norm(
 ) -> tuple[Tensor, Tensor]:
     """`(rms_norm(total, normalized_shape, weight, eps), total)` with `total = input + residual`, in one pass: see add_layer_norm. eps None: the type's own."""
     refuse_types("add_rms_norm", input, weight=weight)
-    axes = len(over("add_rms_norm", input, normalized_shape))
+    axes = len(check_normalized_shape("add_rms_norm", input, normalized_shape))
     small = float(np.finfo(dtypes.accumulator(input.array.dtype)).eps) if eps is None else float(eps)
     return ops.add_rms_norm(input, residual, weight, eps=small, axes=axes)  # type: ignore[no-any-return]
 
@@ -84,7 +84,7 @@ def batch_norm_activation(
         return ops.batch_norm_by_activation(input, *given, weight, bias, residual, activation=activation, eps=float(eps))  # type: ignore[no-any-return]
     with packing_last():
         y, mean, var = ops.batch_norm_activation(input, weight, bias, residual, activation=activation, eps=float(eps))
-        follow_batch(input, running_mean, running_var, mean, var, momentum)
+        update_running_by_batch(input, running_mean, running_var, mean, var, momentum)
     return y  # type: ignore[no-any-return]
 
 

@@ -8,7 +8,7 @@ from tritensor.autograd.modes import no_grad
 from tritensor.autograd.saved import borrowing
 from tritensor.ground import dtypes
 from tritensor.ground.errors import ArgumentError
-from tritensor.nn.functional import sparse as sparse_rows
+from tritensor.nn.functional import sparse as _sparse
 from tritensor.nn.functional.convolution import (
     conv1d,
     conv2d,
@@ -19,15 +19,15 @@ from tritensor.nn.functional.convolution import (
     conv_transpose3d,
 )
 from tritensor.nn.functional.losses import numeric_reduction as numeric_reduction
-from tritensor.nn.functional.normalization import layer_norm as normalized
+from tritensor.nn.functional.normalization import layer_norm as _layer_norm
 from tritensor.nn.functional.normalization import plain_batch_norm, plain_group_norm, plain_instance_norm
-from tritensor.nn.functional.normalization import rms_norm as by_root_mean_square
+from tritensor.nn.functional.normalization import rms_norm as _rms_norm
 from tritensor.nn.functional.pooling.adaptive import adaptive_avg_pool1d, adaptive_max_pool1d_with_indices
 from tritensor.nn.functional.pooling.windows import avg_pool1d
-from tritensor.nn.functional.pooling.windows import max_pool1d as largest_of_rows
-from tritensor.nn.functional.pooling.windows import max_pool1d_with_indices as places_in_rows
-from tritensor.nn.functional.pooling.windows import max_pool2d as largest
-from tritensor.nn.functional.pooling.windows import max_pool3d as largest_of_volumes
+from tritensor.nn.functional.pooling.windows import max_pool1d as _max_pool1d
+from tritensor.nn.functional.pooling.windows import max_pool1d_with_indices as _max_pool1d_with_indices
+from tritensor.nn.functional.pooling.windows import max_pool2d as _max_pool2d
+from tritensor.nn.functional.pooling.windows import max_pool3d as _max_pool3d
 from tritensor.nn.functional.products import bilinear
 from tritensor.ops.table import ops
 from tritensor.tensor.core import Tensor
@@ -64,7 +64,7 @@ def max_pool1d(
     dilation: int | Sequence[int] = 1, ceil_mode: bool = False,
 ) -> Tensor:  # fmt: skip
     """nn.functional.max_pool1d without its indices."""
-    return largest_of_rows(input, kernel_size, stride, padding, dilation, ceil_mode)  # type: ignore[no-any-return]
+    return _max_pool1d(input, kernel_size, stride, padding, dilation, ceil_mode)  # type: ignore[no-any-return]
 
 
 @function(method=False)
@@ -73,7 +73,7 @@ def max_pool1d_with_indices(
     dilation: int | Sequence[int] = 1, ceil_mode: bool = False,
 ) -> tuple[Tensor, Tensor]:  # fmt: skip
     """nn.functional.max_pool1d with its indices, always: (maxima, places)."""
-    return places_in_rows(input, kernel_size, stride, padding, dilation, ceil_mode)  # type: ignore[no-any-return]
+    return _max_pool1d_with_indices(input, kernel_size, stride, padding, dilation, ceil_mode)  # type: ignore[no-any-return]
 
 
 @function(method=False)
@@ -82,7 +82,7 @@ def max_pool3d(
     dilation: int | Sequence[int] = 1, ceil_mode: bool = False,
 ) -> Tensor:  # fmt: skip
     """nn.functional.max_pool3d without its indices."""
-    return largest_of_volumes(input, kernel_size, stride, padding, dilation, ceil_mode)  # type: ignore[no-any-return]
+    return _max_pool3d(input, kernel_size, stride, padding, dilation, ceil_mode)  # type: ignore[no-any-return]
 
 
 @function(method=False)
@@ -91,7 +91,7 @@ def max_pool2d(
     dilation: int | Sequence[int] = 1, ceil_mode: bool = False,
 ) -> Tensor:  # fmt: skip
     """nn.functional.max_pool2d without its indices."""
-    return largest(input, kernel_size, stride, padding, dilation, ceil_mode)  # type: ignore[no-any-return]
+    return _max_pool2d(input, kernel_size, stride, padding, dilation, ceil_mode)  # type: ignore[no-any-return]
 
 
 @function(method=False)
@@ -102,7 +102,7 @@ def layer_norm(
     """nn.functional.layer_norm; cudnn_enable changes nothing."""
     if isinstance(normalized_shape, int):
         raise TypeError(f"layer_norm: normalized_shape is the int {normalized_shape}; give a tuple, ({normalized_shape},)")
-    return normalized(input, normalized_shape, weight, bias, eps)  # type: ignore[no-any-return]
+    return _layer_norm(input, normalized_shape, weight, bias, eps)  # type: ignore[no-any-return]
 
 
 @function(method=False)
@@ -110,7 +110,7 @@ def rms_norm(input: Tensor, normalized_shape: Sequence[int], weight: Tensor | No
     """nn.functional.rms_norm."""
     if isinstance(normalized_shape, int):
         raise TypeError(f"rms_norm: normalized_shape is the int {normalized_shape}; give a tuple, ({normalized_shape},)")
-    return by_root_mean_square(input, normalized_shape, weight, eps)  # type: ignore[no-any-return]
+    return _rms_norm(input, normalized_shape, weight, eps)  # type: ignore[no-any-return]
 
 
 @function(method=False)
@@ -145,7 +145,7 @@ def embedding(weight: Tensor, indices: Tensor, padding_idx: int = -1, scale_grad
     """Rows of weight (rows, features) picked by integers: nn.functional.embedding with the table first. Row padding_idx gets no gradient, a
     padding_idx that is no row stands for none."""
     given = isinstance(weight, Tensor) and weight.ndim and 0 <= padding_idx < weight.shape[0]
-    return sparse_rows.embedding(  # type: ignore[no-any-return]
+    return _sparse.embedding(  # type: ignore[no-any-return]
         indices, weight, padding_idx if given else None, scale_grad_by_freq=scale_grad_by_freq, sparse=sparse
     )
 
@@ -162,14 +162,14 @@ def embedding_bag(
     """
     if mode not in (0, 1, 2):
         raise ArgumentError(f"embedding_bag: mode is {mode!r}; give 0 (sum), 1 (mean) or 2 (max)")
-    words = sparse_rows.MODES[mode]
+    words = _sparse.MODES[mode]
     flat = indices.reshape(-1)
-    y = sparse_rows.embedding_bag(
+    y = _sparse.embedding_bag(
         flat, weight, offsets, scale_grad_by_freq=scale_grad_by_freq, mode=words, sparse=sparse, per_sample_weights=per_sample_weights,
         include_last_offset=include_last_offset, padding_idx=padding_idx,
     )  # fmt: skip
-    edges = sparse_rows.edges_of(flat, offsets, include_last_offset)
-    bag, count = sparse_rows.bags_of(flat, edges), len(edges) - 1
+    edges = _sparse.bag_edges(flat, offsets, include_last_offset)
+    bag, count = _sparse.bag_numbers(flat, edges), len(edges) - 1
     nothing = ops.full(shape=(count,), value=0, dtype=dtypes.int64.numpy, device=weight.device)
     if mode == 0:
         return y, bag[:0], nothing, nothing.clone()

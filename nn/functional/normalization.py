@@ -13,7 +13,7 @@ from tritensor.autograd.node import version_of
 from tritensor.autograd.saved import borrowing, packing_last, reclaim
 from tritensor.ground import dtypes
 from tritensor.ground.errors import ArgumentError, DTypeError, IndexShapeError, ShapeError
-from tritensor.nn.functional.window_arguments import channels_last_as
+from tritensor.nn.functional.window_arguments import copy_channels_last
 from tritensor.ops.array import CudaArray
 from tritensor.ops.table import ops
 from tritensor.tensor.aliasing.inplace import write_out
@@ -25,7 +25,7 @@ from tritensor.tensor.public_api.publish import checked
 HALVES = (dtypes.float16, dtypes.bfloat16)
 
 
-def over(name: str, input: Tensor, normalized_shape: int | Sequence[int]) -> tuple[int, ...]:
+def check_normalized_shape(name: str, input: Tensor, normalized_shape: int | Sequence[int]) -> tuple[int, ...]:
     """The sizes over which a layer is normalised: the last ones of input."""
     sizes = (normalized_shape,) if isinstance(normalized_shape, int) else tuple(normalized_shape)
     if not sizes or tuple(input.shape[-len(sizes) :]) != sizes:
@@ -40,7 +40,7 @@ def layer_norm(
     """(x - mean) / sqrt(var + eps) * weight + bias over the trailing dimensions `normalized_shape`; var without Bessel's correction."""
     if (weight is not None and weight.dtype is not input.dtype) or (bias is not None and bias.dtype is not input.dtype):
         refuse_types("layer_norm", input, weight=weight, bias=bias)
-    return ops.layer_norm(input, weight, bias, eps=float(eps), axes=len(over("layer_norm", input, normalized_shape)))
+    return ops.layer_norm(input, weight, bias, eps=float(eps), axes=len(check_normalized_shape("layer_norm", input, normalized_shape)))
 
 
 def refuse_types(name: str, input: Tensor, **vectors: Tensor | None) -> None:
@@ -70,15 +70,15 @@ def refuse_single(name: str, shape: Sequence[int]) -> None:
         )
 
 
-def _plain(x: Tensor) -> bool:
+def _is_plain_array(x: Tensor) -> bool:
     """Whether x is float32, float64 or int64 in host memory that can be written as it lies: nothing but its version has to know."""
     a = x.array
     return type(a) is np.ndarray and a.dtype.char in "fdl" and a.flags.writeable and a.flags.c_contiguous and not is_write_recorded(x)
 
 
-def one_more(batches: Tensor) -> None:
+def add_one(batches: Tensor) -> None:
     """batches + 1, in place."""
-    if _plain(batches):
+    if _is_plain_array(batches):
         reclaim(batches)
         batches.array.__iadd__(1)
         version_of(batches).bump("add_")
@@ -86,12 +86,12 @@ def one_more(batches: Tensor) -> None:
         batches.add_(1)
 
 
-def track(running: Tensor | None, statistic: Tensor, momentum: float, factor: float = 1.0) -> None:
+def update_running(running: Tensor | None, statistic: Tensor, momentum: float, factor: float = 1.0) -> None:
     """running (1 - momentum) + statistic factor momentum, in place."""
     if running is None:
         return
     a, b = running.array, statistic.array
-    if _plain(running) and type(b) is np.ndarray and a.dtype == b.dtype and a.shape == b.shape:
+    if _is_plain_array(running) and type(b) is np.ndarray and a.dtype == b.dtype and a.shape == b.shape:
         reclaim(running)
         with np.errstate(all="ignore"):
             a *= 1 - momentum
@@ -102,17 +102,19 @@ def track(running: Tensor | None, statistic: Tensor, momentum: float, factor: fl
             running.mul_(1 - momentum).add_(statistic.detach().to(running.dtype), alpha=momentum * factor)
 
 
-def follow(running_mean: Tensor | None, running_var: Tensor | None, mean: Tensor, var: Tensor, momentum: float, correction: float) -> None:
+def update_running_pair(
+    running_mean: Tensor | None, running_var: Tensor | None, mean: Tensor, var: Tensor, momentum: float, correction: float
+) -> None:
     """Both running statistics become (1 - momentum) running + momentum new, in place, the variance's new one times the correction."""
     if running_mean is None or running_var is None or type(running_mean.array) is not CudaArray:
-        track(running_mean, mean, momentum)
-        track(running_var, var, momentum, correction)
+        update_running(running_mean, mean, momentum)
+        update_running(running_var, var, momentum, correction)
     else:
         with no_grad():
             ops.follow_statistics(running_mean, running_var, mean.detach(), var.detach(), momentum=momentum, correction=correction)
 
 
-def bessel(n: int) -> float:
+def bessel_factor(n: int) -> float:
     """What makes the variance of n numbers that of the population they come from."""
     return n / (n - 1) if n != 1 else math.inf
 
@@ -123,13 +125,13 @@ def training_batch_norm(
     """(result, means, variances) by the statistics of the batch, which the running ones follow."""
     with packing_last():
         y, mean, var = ops.batch_norm(input, weight, bias, eps=float(eps))
-        follow_batch(input, running_mean, running_var, mean, var, momentum)
+        update_running_by_batch(input, running_mean, running_var, mean, var, momentum)
     return y, mean, var
 
 
-def follow_batch(input: Tensor, running_mean: Any, running_var: Any, mean: Tensor, var: Tensor, momentum: float) -> None:
+def update_running_by_batch(input: Tensor, running_mean: Any, running_var: Any, mean: Tensor, var: Tensor, momentum: float) -> None:
     """Have the running statistics follow those of a batch."""
-    follow(running_mean, running_var, mean, var, momentum, bessel(input.shape[0] * math.prod(input.shape[2:])))
+    update_running_pair(running_mean, running_var, mean, var, momentum, bessel_factor(input.shape[0] * math.prod(input.shape[2:])))
 
 
 def refuse_batch(name: str, input: Tensor, training: bool, **vectors: Tensor | None) -> None:
@@ -213,7 +215,7 @@ def plain_instance_norm(
     every = [None if v is None else v.repeat(n) for v in (weight, bias)]
     y, mean, var = ops.batch_norm(input.reshape(1, n * c, *input.shape[2:]), *every, eps=float(eps))
     means, variances = mean.reshape(n, c).mean(0), var.reshape(n, c).mean(0)
-    follow(running_mean, running_var, means, variances, momentum, bessel(math.prod(input.shape[2:])))
+    update_running_pair(running_mean, running_var, means, variances, momentum, bessel_factor(math.prod(input.shape[2:])))
     return y.reshape(tuple(input.shape))
 
 
@@ -266,7 +268,7 @@ def group_norm(input: Tensor, num_groups: int, weight: Tensor | None = None, bia
 @checked
 def rms_norm(input: Tensor, normalized_shape: int | Sequence[int], weight: Tensor | None = None, eps: float | None = None) -> Tensor:
     """x / sqrt(mean(x^2) + eps) * weight over the trailing dimensions `normalized_shape` (Zhang and Sennrich 2019). eps None: the type's own."""
-    axes = len(over("rms_norm", input, normalized_shape))
+    axes = len(check_normalized_shape("rms_norm", input, normalized_shape))
     if input.dtype.is_complex:
         return _complex_rms_norm(input, axes, weight, eps)
     if not input.dtype.is_floating_point:
@@ -275,7 +277,7 @@ def rms_norm(input: Tensor, normalized_shape: int | Sequence[int], weight: Tenso
         weight = weight.to(dtypes.of(dtypes.accumulator(input.array.dtype)))
     small = float(np.finfo(dtypes.accumulator(input.array.dtype)).eps) if eps is None else float(eps)
     y = ops.rms_norm(input, weight, eps=small, axes=axes)
-    return channels_last_as(input, y) if input.ndim in (4, 5) else y
+    return copy_channels_last(input, y) if input.ndim in (4, 5) else y
 
 
 def _complex_rms_norm(input: Tensor, axes: int, weight: Tensor | None, eps: float | None) -> Tensor:

@@ -16,17 +16,17 @@ from tritensor.tensor.functions.pointwise.complex_numbers import complex as join
 from tritensor.tensor.functions.pointwise.complex_numbers import imag, real
 
 
-def _same_types(name: str, x: Tensor, weight: Tensor, bias: Tensor | None) -> None:
+def _require_same_dtype(name: str, x: Tensor, weight: Tensor, bias: Tensor | None) -> None:
     for what, other in (("weight", weight), ("bias", bias)):
         if other is not None and other.dtype != x.dtype:
             raise DTypeError(f"{name}: input is {x.dtype.name}, {what} {other.dtype.name}; cast one so that both are the same")
 
 
-def of_complex(
+def convolve_complex(
     operation: Callable[..., Tensor], name: str, x: Tensor, weight: Tensor, bias: Tensor | None, settings: dict[str, Any]
 ) -> Tensor:
     """An op of x, weight and bias that is linear in x and weight, of complex ones: four of real ones."""
-    _same_types(name, x, weight, bias)
+    _require_same_dtype(name, x, weight, bias)
     (a, b), (c, d) = (real(x), imag(x)), (real(weight), imag(weight))
     e, f = (None, None) if bias is None else (real(bias), imag(bias))
     return joined(
@@ -35,10 +35,10 @@ def of_complex(
     )
 
 
-def of_integers(name: str, x: Tensor, weight: Tensor, bias: Tensor | None, settings: dict[str, Any]) -> Tensor:
+def convolve_integers(name: str, x: Tensor, weight: Tensor, bias: Tensor | None, settings: dict[str, Any]) -> Tensor:
     """The convolution of integers (batch, in, *size) with (out, in / groups, *kernel), a matrix product for each cell of the kernel."""
-    _same_types(name, x, weight, bias)
-    outs = _floating(registry[name].shape, x, weight, bias, settings)
+    _require_same_dtype(name, x, weight, bias)
+    outs = _shape_of_floats(registry[name].shape, x, weight, bias, settings)
     stride, dilation, groups = settings["stride"], settings["dilation"], settings["groups"]
     x = pad(x, [p for p in reversed(settings["padding"]) for _ in (0, 1)])
     batch, kernel, places = x.shape[0], tuple(weight.shape[2:]), math.prod(outs[2:])
@@ -53,12 +53,14 @@ def of_integers(name: str, x: Tensor, weight: Tensor, bias: Tensor | None, setti
     return y if bias is None else y + bias.reshape(-1, *(1,) * len(kernel))
 
 
-def _floating(spec: Callable[..., Any], x: Tensor, weight: Tensor, bias: Tensor | None, settings: dict[str, Any]) -> tuple[int, ...]:
+def _shape_of_floats(spec: Callable[..., Any], x: Tensor, weight: Tensor, bias: Tensor | None, settings: dict[str, Any]) -> tuple[int, ...]:
     """The shape of the result; refuses what the op of floats refuses."""
     return tuple(spec(*(None if t is None else np.broadcast_to(np.float32(0), t.shape) for t in (x, weight, bias)), **settings).shape)
 
 
-def spread_integers(name: str, x: Tensor, weight: Tensor, bias: Tensor | None, settings: dict[str, Any], size: tuple[int, ...]) -> Tensor:
+def convolve_integers_transposed(
+    name: str, x: Tensor, weight: Tensor, bias: Tensor | None, settings: dict[str, Any], size: tuple[int, ...]
+) -> Tensor:
     """The transposed convolution of integers: the convolution, with the kernel turned round, of x with zeros between its cells."""
     if weight.shape[1] == 0:
         raise ShapeError(f"{name}: weight {tuple(weight.shape)} has no output channels")
@@ -77,6 +79,6 @@ def spread_integers(name: str, x: Tensor, weight: Tensor, bias: Tensor | None, s
     apart = pad(apart, [side for both in reversed(sides) for side in both])
     turned = ops.flip(weight.reshape(groups, -1, *weight.shape[1:]), dims=tuple(range(3, 3 + len(kernel)))).transpose(1, 2)
     plain = {"stride": (1,) * len(kernel), "padding": (0,) * len(kernel), "dilation": settings["dilation"], "groups": groups}
-    y = of_integers(f"conv{len(kernel)}d", apart, turned.reshape(-1, *turned.shape[2:]), bias, plain)
+    y = convolve_integers(f"conv{len(kernel)}d", apart, turned.reshape(-1, *turned.shape[2:]), bias, plain)
     assert tuple(y.shape[2:]) == size
     return y

@@ -5,7 +5,7 @@ from __future__ import annotations
 from collections.abc import Sequence
 
 from tritensor.ground.errors import ArgumentError, ShapeError, UnknownModeError, UnsupportedShapeError
-from tritensor.nn.functional.window_arguments import channels_last_as
+from tritensor.nn.functional.window_arguments import copy_channels_last
 from tritensor.ops.table import ops
 from tritensor.tensor.core import Tensor
 from tritensor.tensor.functions.images.padding import Sides, constant_pad_nd, crop, parse_padding
@@ -40,13 +40,13 @@ def pad(input: Tensor, pad: Sequence[int], mode: str = "constant", value: float 
             f"pad: {tuple(pad)} for input {tuple(input.shape)} in mode {mode!r}: it pads the last 1, 2 or 3 dimensions behind (channels,) or "
             "(batch, channels)"
         )
-    return _edges(input, sides[lead:], mode, lead == 1)
+    return _pad_edges(input, sides[lead:], mode, lead == 1)
 
 
-def _edges(input: Tensor, sides: Sides, mode: str, single: bool) -> Tensor:
+def _pad_edges(input: Tensor, sides: Sides, mode: str, single: bool) -> Tensor:
     """Padding by what the input holds. PyTorch keeps the layout of batches and of what looks like one, and of circular padding not even that."""
     for n, (before, after), dim in zip(input.shape[-len(sides) :], sides, range(-len(sides), 0), strict=True):
-        _check(input, mode, n, before, after, dim + input.ndim)
+        _check_sides(input, mode, n, before, after, dim + input.ndim)
     x = input
     if mode == "circular":  # cut first: what is cut off is not shown at the other side
         x = crop(input, [(0, 0)] * (input.ndim - len(sides)) + list(sides))
@@ -59,11 +59,11 @@ def _edges(input: Tensor, sides: Sides, mode: str, single: bool) -> Tensor:
     y = ops.edge_pad(x.unsqueeze(0) if single else x, sides=tuple(sides), mode=mode)
     if single:
         y = forget_base(y.squeeze(0))
-        return y if mode == "circular" else channels_last_as(input, y)  # a volume without a batch counts as a batch of images
+        return y if mode == "circular" else copy_channels_last(input, y)  # a volume without a batch counts as a batch of images
     return y
 
 
-def _check(x: Tensor, mode: str, n: int, before: int, after: int, dim: int) -> None:
+def _check_sides(x: Tensor, mode: str, n: int, before: int, after: int, dim: int) -> None:
     done = {"reflect": "reflected", "replicate": "repeated", "circular": "wrapped"}[mode]
     given = f"pad: {before} and {after} {done} at dim {dim} of {tuple(x.shape)}"
     if n + before + after < 1 and mode != "circular":

@@ -15,7 +15,7 @@ def linear(input: Tensor, weight: Tensor, bias: Tensor | None = None) -> Tensor:
     """`input @ weight.T + bias`: input (..., in), weight (out, in), bias (out) -> (..., out); weight (in,), bias () -> (...)."""
     try:
         if isinstance(weight, Tensor) and (weight.array.ndim == 1 or weight.array.dtype.kind in "biuc"):
-            return _one_output(input, weight, bias) if weight.array.ndim == 1 else _unfused(input, weight, bias)
+            return _compose_single_output(input, weight, bias) if weight.array.ndim == 1 else _compose_linear(input, weight, bias)
         return ops.linear(input, weight, bias)
     except (TypeError, AttributeError, ValueError) as error:  # `checked`, which would be seen in the time of so short a call
         raise public_error(linear, (input, weight, bias), error) from None
@@ -53,7 +53,7 @@ def linear_activation(
     return ops.linear_activation(input, weight, bias, residual, activation=activation, scale=float(scale), keep=keep)  # type: ignore[no-any-return]
 
 
-def _unfused(input: Tensor, weight: Tensor, bias: Tensor | None) -> Tensor:
+def _compose_linear(input: Tensor, weight: Tensor, bias: Tensor | None) -> Tensor:
     """Of integers and complex numbers, for which there is no kernel of product and sum."""
     if weight.ndim != 2 or not input.ndim or input.shape[-1] != weight.shape[1]:
         raise ShapeError(f"linear: input {tuple(input.shape)}, weight {tuple(weight.shape)}: give (..., in) and (out, in)")
@@ -61,7 +61,7 @@ def _unfused(input: Tensor, weight: Tensor, bias: Tensor | None) -> Tensor:
     return y if bias is None else ops.add(y, bias)
 
 
-def _one_output(input: Tensor, weight: Tensor, bias: Tensor | None) -> Tensor:
+def _compose_single_output(input: Tensor, weight: Tensor, bias: Tensor | None) -> Tensor:
     y = ops.matmul(input, weight)
     if bias is None:
         return y

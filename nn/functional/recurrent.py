@@ -40,7 +40,7 @@ class Weights(NamedTuple):
     w_hr: Tensor | None
 
 
-def _joined_bias(w: Weights) -> Tensor | None:
+def _add_biases(w: Weights) -> Tensor | None:
     """Both biases in one where they are only added to the same sum."""
     if w.b_ih is None or w.b_hh is None:
         return w.b_ih if w.b_hh is None else w.b_hh
@@ -49,7 +49,7 @@ def _joined_bias(w: Weights) -> Tensor | None:
 
 def _lstm(x: Tensor, states: Sequence[Tensor], w: Weights, sizes: tuple[int, ...], reverse: bool) -> tuple[Tensor, Tensor, Tensor]:
     h, c = states
-    z = ops.linear(x, w.w_ih, _joined_bias(w))
+    z = ops.linear(x, w.w_ih, _add_biases(w))
     if w.w_hr is None:
         return ops.lstm_sequence(z, h, c, w.w_hh, batch_sizes=sizes, reverse=reverse)
     from tritensor.kernels.recurrent.time_steps import concatenate_rows, replace_first_rows, steps  # which few nets need
@@ -68,7 +68,7 @@ def _gru(x: Tensor, states: Sequence[Tensor], w: Weights, sizes: tuple[int, ...]
 
 def _rnn(x: Tensor, states: Sequence[Tensor], w: Weights, sizes: tuple[int, ...], reverse: bool, act: Activation) -> tuple[Tensor, Tensor]:
     h = states[0]
-    z = ops.linear(x, w.w_ih, _joined_bias(w))
+    z = ops.linear(x, w.w_ih, _add_biases(w))
     if isinstance(act, str):
         return ops.rnn_sequence(z, h, w.w_hh, batch_sizes=sizes, reverse=reverse, nonlinearity=act)
     from tritensor.kernels.recurrent.time_steps import concatenate_rows, replace_first_rows, steps  # as above
@@ -79,17 +79,17 @@ def _rnn(x: Tensor, states: Sequence[Tensor], w: Weights, sizes: tuple[int, ...]
         parts.append(sums if act is None else act(sums))
         if not isinstance(parts[-1], Tensor) or parts[-1].shape != sums.shape:
             raise ShapeError(
-                f"RNN: nonlinearity of a tensor {tuple(sums.shape)} returned {_told(parts[-1])}; give a function that keeps the shape"
+                f"RNN: nonlinearity of a tensor {tuple(sums.shape)} returned {_describe_argument(parts[-1])}; give a function that keeps the shape"
             )
         h = replace_first_rows(h, parts[-1])
     return concatenate_rows(*(parts[::-1] if reverse else parts)), h
 
 
-def _told(x: Any) -> str:
+def _describe_argument(x: Any) -> str:
     return str(tuple(x.shape)) if isinstance(x, Tensor) else f"a {type(x).__name__}"
 
 
-def _grouped(name: str, params: Sequence[Tensor], net: Net) -> list[Weights]:
+def _group_weights(name: str, params: Sequence[Tensor], net: Net) -> list[Weights]:
     """The weights of every layer and direction, in order."""
     count = net.layers * (2 if net.bidirectional else 1)
     each, rest = divmod(len(params), count)
@@ -103,9 +103,11 @@ def _grouped(name: str, params: Sequence[Tensor], net: Net) -> list[Weights]:
     ]
 
 
-def run(name: str, net: Net, x: Tensor, sizes: tuple[int, ...], states: Sequence[Tensor], params: Sequence[Tensor]) -> tuple[Tensor, ...]:
+def run_layers(
+    name: str, net: Net, x: Tensor, sizes: tuple[int, ...], states: Sequence[Tensor], params: Sequence[Tensor]
+) -> tuple[Tensor, ...]:
     """All layers over rows x (rows, features): the rows of the last one, then each state's end (layers x directions, batch, size)."""
-    groups = _grouped(name, params, net)
+    groups = _group_weights(name, params, net)
     ends: list[tuple[Tensor, ...]] = []
     for layer in range(net.layers):
         made = []
@@ -127,7 +129,7 @@ def run(name: str, net: Net, x: Tensor, sizes: tuple[int, ...], states: Sequence
     return x, *[ops.stack(*s, dim=0) if len(s) > 1 else s[0].unsqueeze(0) for s in zip(*ends, strict=True)]
 
 
-def over_batch(name: str, net: Net, x: Tensor, states: Sequence[Tensor], params: Sequence[Tensor], batch_first: bool) -> tuple[Tensor, ...]:
+def run_padded(name: str, net: Net, x: Tensor, states: Sequence[Tensor], params: Sequence[Tensor], batch_first: bool) -> tuple[Tensor, ...]:
     """The same over a padded batch: x (time, batch, features), or (batch, time, features) where batch_first."""
     if x.ndim != 3:
         raise ShapeError(f"{name}: input {tuple(x.shape)} must have 3 dimensions, got {x.ndim}; add the batch with .unsqueeze(1)")
@@ -135,23 +137,23 @@ def over_batch(name: str, net: Net, x: Tensor, states: Sequence[Tensor], params:
     time, batch, features = x.shape
     if not time:
         raise ShapeError(f"{name}: input has no time step: Expected sequence length to be larger than 0 in RNN; give at least one")
-    y, *ends = run(name, net, x.reshape(time * batch, features), (batch,) * time, states, params)
+    y, *ends = run_layers(name, net, x.reshape(time * batch, features), (batch,) * time, states, params)
     y = y.reshape(time, batch, y.shape[1])
     return y.transpose(0, 1) if batch_first else y, *ends
 
 
-def sizes_of(name: str, batch_sizes: Any) -> tuple[int, ...]:
+def read_batch_sizes(name: str, batch_sizes: Any) -> tuple[int, ...]:
     """batch_sizes, a 1-d integer tensor on the CPU, as numbers."""
     if not isinstance(batch_sizes, Tensor) or batch_sizes.ndim != 1 or batch_sizes.dtype.kind not in ("int", "uint"):
         raise ArgumentError(f"{name}: batch_sizes is {batch_sizes!r}; give the 1-d integer tensor of a PackedSequence")
     return tuple(batch_sizes.tolist())
 
 
-def _called(name: str, net: Net, input: Tensor, hx: Any, params: Any, last: Any, batch_sizes: Any) -> tuple[Tensor, ...]:
+def _call_net(name: str, net: Net, input: Tensor, hx: Any, params: Any, last: Any, batch_sizes: Any) -> tuple[Tensor, ...]:
     states = tuple(hx) if net.kind == "LSTM" else (hx,)
     if batch_sizes is not None:
-        return run(name, net, input, sizes_of(name, batch_sizes), states, params)
-    return over_batch(name, net, input, states, params, bool(last))
+        return run_layers(name, net, input, read_batch_sizes(name, batch_sizes), states, params)
+    return run_padded(name, net, input, states, params, bool(last))
 
 
 _DOC = """{what} over all layers, as torch.{name}: of a padded batch (input, hx, params, has_biases, num_layers, dropout, train, bidirectional,
@@ -165,20 +167,20 @@ def lstm(
 ) -> tuple[Tensor, Tensor, Tensor]:  # fmt: skip
     if isinstance(hx, Tensor):
         net = Net("LSTM", dropout, train, bidirectional, bool(batch_first), num_layers)
-        return _called("lstm", net, input, params, has_biases, None, hx)  # type: ignore[return-value]
+        return _call_net("lstm", net, input, params, has_biases, None, hx)  # type: ignore[return-value]
     net = Net("LSTM", num_layers, dropout, train, bidirectional, has_biases)
-    return _called("lstm", net, input, hx, params, batch_first, None)  # type: ignore[return-value]
+    return _call_net("lstm", net, input, hx, params, batch_first, None)  # type: ignore[return-value]
 
 
-def _of_one_state(name: str, kind: str, nonlinearity: str, what: str) -> Any:
+def _publish_single_state_net(name: str, kind: str, nonlinearity: str, what: str) -> Any:
     def called(
         input: Tensor, hx: Any, params: Any, has_biases: Any, num_layers: Any, dropout: Any, train: Any, bidirectional: Any, batch_first: Any = None
     ) -> tuple[Tensor, Tensor]:  # fmt: skip
         if isinstance(params, Tensor):
             net = Net(kind, dropout, train, bidirectional, bool(batch_first), num_layers, nonlinearity)
-            return _called(name, net, input, params, has_biases, None, hx)  # type: ignore[return-value]
+            return _call_net(name, net, input, params, has_biases, None, hx)  # type: ignore[return-value]
         net = Net(kind, num_layers, dropout, train, bidirectional, has_biases, nonlinearity)
-        return _called(name, net, input, hx, params, batch_first, None)  # type: ignore[return-value]
+        return _call_net(name, net, input, hx, params, batch_first, None)  # type: ignore[return-value]
 
     called.__name__ = called.__qualname__ = name
     called.__doc__ = _DOC.format(what=what, name=name)
@@ -186,13 +188,13 @@ def _of_one_state(name: str, kind: str, nonlinearity: str, what: str) -> Any:
 
 
 lstm.__doc__ = _DOC.format(what="Long short-term memory", name="lstm")
-gru = _of_one_state("gru", "GRU", "", "Gated recurrent units")
-rnn_tanh = _of_one_state("rnn_tanh", "RNN", "tanh", "A simple recurrent net with tanh")
-rnn_relu = _of_one_state("rnn_relu", "RNN", "relu", "A simple recurrent net with relu")
+gru = _publish_single_state_net("gru", "GRU", "", "Gated recurrent units")
+rnn_tanh = _publish_single_state_net("rnn_tanh", "RNN", "tanh", "A simple recurrent net with tanh")
+rnn_relu = _publish_single_state_net("rnn_relu", "RNN", "relu", "A simple recurrent net with relu")
 
 
 # One time step.
-def _fit(name: str, gates: int, input: Tensor, hidden: Sequence[Tensor], w_ih: Tensor, w_hh: Tensor) -> None:
+def _check_cell(name: str, gates: int, input: Tensor, hidden: Sequence[Tensor], w_ih: Tensor, w_hh: Tensor) -> None:
     """Refuse an input or a state that the weights do not fit."""
     size = w_hh.shape[1] if w_hh.ndim == 2 else -1
     if input.ndim != 2 or w_ih.ndim != 2 or input.shape[1] != w_ih.shape[1]:
@@ -222,7 +224,7 @@ def lstm_cell(
     if len(hx) != 2:
         raise ShapeError(f"lstm_cell: hx has {len(hx)} parts; give a pair (h, c), each (batch, size)")
     h, c = hx
-    _fit("lstm_cell", 4, input, (h, c), w_ih, w_hh)
+    _check_cell("lstm_cell", 4, input, (h, c), w_ih, w_hh)
     y, _, cell = _lstm(input, (h, c), Weights(w_ih, w_hh, b_ih, b_hh, None), (input.shape[0],), False)
     return y, cell
 
@@ -231,7 +233,7 @@ def lstm_cell(
 @borrowing
 def gru_cell(input: Tensor, hx: Tensor, w_ih: Tensor, w_hh: Tensor, b_ih: Tensor | None = None, b_hh: Tensor | None = None) -> Tensor:
     """h after one step of a gated recurrent unit: input (batch, in), hx (batch, size), weights (3 size, in) and (3 size, size)."""
-    _fit("gru_cell", 3, input, (hx,), w_ih, w_hh)
+    _check_cell("gru_cell", 3, input, (hx,), w_ih, w_hh)
     return _gru(input, (hx,), Weights(w_ih, w_hh, b_ih, b_hh, None), (input.shape[0],), False)[0]
 
 
@@ -239,7 +241,7 @@ def rnn_cell(
     name: str, act: Activation, input: Tensor, hx: Tensor, w_ih: Tensor, w_hh: Tensor, b_ih: Tensor | None, b_hh: Tensor | None
 ) -> Tensor:
     """act(input @ w_ih^T + b_ih + hx @ w_hh^T + b_hh) with any activation; None is none."""
-    _fit(name, 1, input, (hx,), w_ih, w_hh)
+    _check_cell(name, 1, input, (hx,), w_ih, w_hh)
     return _rnn(input, (hx,), Weights(w_ih, w_hh, b_ih, b_hh, None), (input.shape[0],), False, act)[0]
 
 

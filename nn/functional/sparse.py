@@ -54,13 +54,13 @@ def _padding_row(name: str, padding_idx: int | None, weight: Tensor) -> int | No
     return padding_idx % rows
 
 
-_told: set[str] = set()
+_warned: set[str] = set()
 
 
-def _tell_dense(name: str) -> None:
+def _warn_dense(name: str) -> None:
     """Warn of sparse=True, the first time that a function meets it, at the user's line."""
-    if name not in _told:
-        _told.add(name)
+    if name not in _warned:
+        _warned.add(name)
         at = user_frame(sys._getframe(1))
         said = (
             f"{name}: sparse=True: there are no sparse tensors here, so the weight's gradient is dense, with zeros in the rows that were not picked. "
@@ -69,10 +69,10 @@ def _tell_dense(name: str) -> None:
         warnings.warn_explicit(said, UserWarning, at.f_code.co_filename, at.f_lineno)
 
 
-def _by_frequency(name: str, input: Tensor, weight: Tensor, by_frequency: bool, sparse: bool) -> Tensor:
+def _scale_by_frequency(name: str, input: Tensor, weight: Tensor, by_frequency: bool, sparse: bool) -> Tensor:
     """The table; by_frequency: with gradients of its rows divided by how often they are picked."""
     if sparse:
-        _tell_dense(name)
+        _warn_dense(name)
     if not by_frequency:
         return weight
     with no_grad():
@@ -83,7 +83,7 @@ def _by_frequency(name: str, input: Tensor, weight: Tensor, by_frequency: bool, 
     return _Scaled.apply(weight, share)  # type: ignore[no-any-return]
 
 
-def _indices(name: str, what: str, indices: Tensor) -> None:
+def _check_indices(name: str, what: str, indices: Tensor) -> None:
     if indices.dtype not in (int32, int64):
         raise DTypeError(f"{name}: {what} is {indices.dtype.name}; row numbers are int32 or int64, cast it with .long()")
 
@@ -100,12 +100,12 @@ def embedding(
         scale_grad_by_freq: divide each row's gradient by how often it was picked.
         sparse: the gradient stays dense, which a warning says once.
     """
-    _indices("embedding", "input", input)
+    _check_indices("embedding", "input", input)
     padding = _padding_row("embedding", padding_idx, weight)
     if max_norm is not None:
         with no_grad():
             embedding_renorm_(weight, input, max_norm, norm_type)
-    table = _by_frequency("embedding", input, weight, scale_grad_by_freq, sparse)
+    table = _scale_by_frequency("embedding", input, weight, scale_grad_by_freq, sparse)
     return ops.embedding(table, input, padding_idx=padding)  # type: ignore[no-any-return]
 
 
@@ -114,7 +114,7 @@ def embedding_renorm_(input: Tensor, indices: Tensor, max_norm: float, norm_type
     """Scale those rows of input (rows, features) that the indices name and whose norm_type-norm is above max_norm to that norm, in place."""
     if input.ndim != 2:
         raise ShapeError(f"embedding_renorm_: input {tuple(input.shape)} has {input.ndim} dimensions; give (rows, features)")
-    _indices("embedding_renorm_", "indices", indices)
+    _check_indices("embedding_renorm_", "indices", indices)
     named = ops.index_put(
         ops.full(shape=(input.shape[0],), value=False, dtype=_BOOL, device=input.device),
         ops.full(shape=(indices.array.size,), value=True, dtype=_BOOL, device=input.device),
@@ -136,7 +136,7 @@ def check_bags(
         raise ValueError(f"{name}: mode 'max' does not support {'scale_grad_by_freq' if by_frequency else 'sparse'}; leave it out")
     if weight.ndim != 2:
         raise ShapeError(f"{name}: weight {tuple(weight.shape)} has {weight.ndim} dimensions; give (rows, features)")
-    _indices(name, "input", input)
+    _check_indices(name, "input", input)
     if not weight.dtype.is_floating_point:
         raise DTypeError(f"{name}: weight is {weight.dtype.name}; it takes float types; cast it with .float()")
     if input.ndim == 2 and offsets is not None:
@@ -146,7 +146,7 @@ def check_bags(
     if input.ndim == 1:
         if offsets is None or offsets.ndim != 1:
             raise ValueError(f"{name}: input {tuple(input.shape)} has one dimension: give offsets, a vector of where the bags begin")
-        _indices(name, "offsets", offsets)
+        _check_indices(name, "offsets", offsets)
     elif input.ndim != 2:
         raise ValueError(f"{name}: input {tuple(input.shape)} has {input.ndim} dimensions; give (bags, length), or (indices,) with offsets")
     if weights is None:
@@ -161,7 +161,7 @@ def check_bags(
         )
 
 
-def edges_of(input: Tensor, offsets: Tensor, include_last_offset: bool) -> Tensor:
+def bag_edges(input: Tensor, offsets: Tensor, include_last_offset: bool) -> Tensor:
     """Where each bag begins and the last one ends, int64 (bags + 1,). Raises ArgumentError for offsets that do not fit; waits for the device."""
     n = input.shape[0]
     known = np.asarray(offsets.tolist() if type(offsets.array) is WrappedArray else all_values(offsets.array), np.int64)
@@ -179,7 +179,7 @@ def edges_of(input: Tensor, offsets: Tensor, include_last_offset: bool) -> Tenso
     return ops.cat(edges, ops.full(shape=(1,), value=n, dtype=int64.numpy, device=input.device), dim=0)  # type: ignore[no-any-return]
 
 
-def bags_of(input: Tensor, edges: Tensor) -> Tensor:
+def bag_numbers(input: Tensor, edges: Tensor) -> Tensor:
     """To which bag each index belongs, int64 (indices,); those behind the last bag are counted to it."""
     places = ops.arange(start=0, end=input.shape[0], step=1, dtype=int64.numpy, device=input.device)
     starts = edges[:-1]
@@ -216,15 +216,15 @@ def embedding_bag(
         if per_sample_weights is not None:
             per_sample_weights = per_sample_weights.reshape(bags * length)
     else:
-        edges = edges_of(input, offsets, include_last_offset)
+        edges = bag_edges(input, offsets, include_last_offset)
     if mode == "max":
-        return _maxima(input, weight, edges, padding, length)
-    table = _by_frequency("embedding_bag", input, weight, scale_grad_by_freq, sparse)
+        return _max_of_bags(input, weight, edges, padding, length)
+    table = _scale_by_frequency("embedding_bag", input, weight, scale_grad_by_freq, sparse)
     total = ops.embedding_bag(table, input, edges, per_sample_weights, padding_idx=padding, length=length or None)
-    return total if mode == "sum" else ops.div(total, _sizes(input, weight, edges, padding))  # type: ignore[no-any-return]
+    return total if mode == "sum" else ops.div(total, _count_rows(input, weight, edges, padding))  # type: ignore[no-any-return]
 
 
-def _maxima(input: Tensor, weight: Tensor, edges: Tensor, padding: int | None, length: int | None) -> Tensor:
+def _max_of_bags(input: Tensor, weight: Tensor, edges: Tensor, padding: int | None, length: int | None) -> Tensor:
     """The largest element of each column in each bag, the first of equal ones, 0 in an empty bag."""
     if not weight.shape[0]:
         return ops.embedding_bag(weight, input, edges, padding_idx=None, length=length or None)  # type: ignore[no-any-return]
@@ -234,7 +234,7 @@ def _maxima(input: Tensor, weight: Tensor, edges: Tensor, padding: int | None, l
     return ops.where(some, ops.gather(weight, ops.clamp(row, 0, None), dim=0), 0.0)  # type: ignore[no-any-return]
 
 
-def _sizes(input: Tensor, weight: Tensor, edges: Tensor, padding: int | None) -> Tensor:
+def _count_rows(input: Tensor, weight: Tensor, edges: Tensor, padding: int | None) -> Tensor:
     """How many rows count in each bag, (bags, 1) of weight's type; 1 for none."""
     if padding is None:
         sizes = ops.cast(ops.sub(edges[1:], edges[:-1]), dtype=weight.array.dtype).unsqueeze(1)

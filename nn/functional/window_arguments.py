@@ -17,7 +17,7 @@ AXES = {1: "length", 2: "height, width", 3: "depth, height, width"}
 _COUNTS = {1: "one integer", 2: "one integer, or two for height and width", 3: "one integer, or three for depth, height and width"}
 
 
-def several(name: str, what: str, value: Any, axes: int) -> tuple[int, ...]:
+def to_axes(name: str, what: str, value: Any, axes: int) -> tuple[int, ...]:
     """A number for each of `axes` axes, from one for all or from as many."""
     value = one_integer(value)
     if isinstance(value, int):
@@ -32,19 +32,19 @@ def several(name: str, what: str, value: Any, axes: int) -> tuple[int, ...]:
 
 def pair(name: str, what: str, value: Sizes) -> tuple[int, int]:
     """(height, width) from one number or two."""
-    first, second = several(name, what, value, 2)
+    first, second = to_axes(name, what, value, 2)
     return first, second
 
 
-def steps(name: str, stride: Sizes | None, kernel: tuple[int, ...]) -> tuple[int, ...]:
+def to_strides(name: str, stride: Sizes | None, kernel: tuple[int, ...]) -> tuple[int, ...]:
     """The steps of a pooling's windows: None or an empty sequence lays them side by side."""
     stride = one_integer(stride)
     if stride is None or (not isinstance(stride, int) and len(stride) == 0):
         return kernel
-    return several(name, "stride", stride, len(kernel))
+    return to_axes(name, "stride", stride, len(kernel))
 
 
-def batched(name: str, input: Tensor, axes: int = 2) -> tuple[Tensor, bool]:
+def add_batch(name: str, input: Tensor, axes: int = 2) -> tuple[Tensor, bool]:
     """The input as (batch, channels, and the axes), and whether it came without a batch."""
     n = input.ndim
     if n == axes + 2:
@@ -56,14 +56,14 @@ def batched(name: str, input: Tensor, axes: int = 2) -> tuple[Tensor, bool]:
     return input.unsqueeze(0), True
 
 
-def channels_last_as(x: Tensor, y: Tensor) -> Tensor:
+def copy_channels_last(x: Tensor, y: Tensor) -> Tensor:
     """y, channels last where x is, an image or a volume."""
     if not is_channels_last(x.array.shape, x.stride()):
         return y
     return y.contiguous(memory_format=channels_last if y.ndim == 4 else channels_last_3d)  # type: ignore[no-any-return]
 
 
-def image_of_rows(x: Tensor) -> Tensor:
+def to_image_of_one_row(x: Tensor) -> Tensor:
     """Rows (batch, channels, w) as images of one row. The channels of a single sample that lie innermost are seen to, which unsqueeze forgets."""
     n, _, w = x.shape
     if (

@@ -309,7 +309,7 @@ def test_cross_entropy_smooths_labels(device):
 def test_sparse_warns_once_for_each_function_at_the_users_line(monkeypatch):
     from tritensor.nn.functional import sparse
 
-    monkeypatch.setattr(sparse, "_told", set())
+    monkeypatch.setattr(sparse, "_warned", set())
     table, bags = tt.nn.Embedding(3, 2, sparse=True), tt.nn.EmbeddingBag(3, 2, sparse=True)
 
     def run():

@@ -5,7 +5,7 @@ from __future__ import annotations
 from collections.abc import Sequence
 
 from tritensor.ground.errors import ShapeError
-from tritensor.nn.functional.window_arguments import batched, pair
+from tritensor.nn.functional.window_arguments import add_batch, pair
 from tritensor.ops.table import ops
 from tritensor.tensor.core import Tensor
 from tritensor.tensor.functions.shaping.reshaping import forget_base
@@ -17,7 +17,7 @@ Sizes = int | Sequence[int]
 @checked
 def unfold(input: Tensor, kernel_size: Sizes, dilation: Sizes = 1, padding: Sizes = 0, stride: Sizes = 1) -> Tensor:
     """The windows of images as columns: (batch, c, h, w) -> (batch, c * kh * kw, windows), zeros where a window leaves the image (im2col)."""
-    x, single = batched("unfold", input)
+    x, single = add_batch("unfold", input)
     y = ops.im2col(
         x, kernel_size=pair("unfold", "kernel_size", kernel_size), dilation=pair("unfold", "dilation", dilation),
         padding=pair("unfold", "padding", padding), stride=pair("unfold", "stride", stride),

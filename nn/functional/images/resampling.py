@@ -23,7 +23,7 @@ _MODES: dict[str, tuple[str, tuple[int, ...]]] = {
 _AVERAGES: dict[int, Any] = {1: adaptive_avg_pool1d, 2: adaptive_avg_pool2d, 3: adaptive_avg_pool3d}
 
 
-def _each(name: str, what: str, value: Any, axes: int, kinds: tuple[type, ...]) -> tuple[Any, ...]:
+def _to_axes(name: str, what: str, value: Any, axes: int, kinds: tuple[type, ...]) -> tuple[Any, ...]:
     """One number for each axis."""
     found = tuple(map(one_integer, value)) if isinstance(value, Sequence) and not isinstance(value, str) else (one_integer(value),) * axes
     for v in found:
@@ -38,7 +38,9 @@ def _each(name: str, what: str, value: Any, axes: int, kinds: tuple[type, ...]) 
     return found
 
 
-def _sizes(name: str, input: Tensor, size: Any, scale_factor: Any, recompute: bool) -> tuple[tuple[int, ...], tuple[float | None, ...]]:
+def _output_size(
+    name: str, input: Tensor, size: Any, scale_factor: Any, recompute: bool
+) -> tuple[tuple[int, ...], tuple[float | None, ...]]:
     """The size of the result, and the scales that positions are computed with, None where the two sizes say them."""
     axes = input.ndim - 2
     if (size is None) == (scale_factor is None):
@@ -46,23 +48,23 @@ def _sizes(name: str, input: Tensor, size: Any, scale_factor: Any, recompute: bo
     if size is not None:
         if recompute:
             raise ArgumentError(f"{name}: recompute_scale_factor means nothing with size; leave it out")
-        return _each(name, "size", size, axes, (int,)), (None,) * axes
-    factors = _each(name, "scale_factor", scale_factor, axes, (int, float))
+        return _to_axes(name, "size", size, axes, (int,)), (None,) * axes
+    factors = _to_axes(name, "scale_factor", scale_factor, axes, (int, float))
     out = tuple(math.floor(float(n * f)) for n, f in zip(input.shape[2:], factors, strict=True))
     return out, (None,) * axes if recompute else tuple(float(f) if f > 0 else None for f in factors)
 
 
-def _flag(name: str, what: str, value: Any) -> bool:
+def _check_flag(name: str, what: str, value: Any) -> bool:
     if value is not None and not isinstance(value, bool):
         raise TypeError(f"{name}: {what} is {value!r}; give True, False or None")
     return bool(value)
 
 
-def _interpolated(
+def _resample(
     name: str, input: Tensor, size: Any, scale_factor: Any, mode: str, align_corners: bool | None, recompute: bool | None = None, antialias: bool = False,
 ) -> Tensor:  # fmt: skip
-    _flag(name, "align_corners", align_corners)
-    _flag(name, "recompute_scale_factor", recompute)
+    _check_flag(name, "align_corners", align_corners)
+    _check_flag(name, "recompute_scale_factor", recompute)
     if mode not in _MODES:
         raise NotImplementedError(f"{name}: mode {mode!r} is not known; give one of {', '.join(_MODES)}")
     kind, dims = _MODES[mode]
@@ -79,7 +81,7 @@ def _interpolated(
         )
     if input.dtype.kind != "float" and (input.dtype is not uint8 or mode in ("linear", "trilinear", "area")):
         raise NotImplementedError(f"{name}: input is {input.dtype.name}; mode {mode!r} takes float types; cast it with .to(float32)")
-    out, factors = _sizes(name, input, size, scale_factor, bool(recompute))
+    out, factors = _output_size(name, input, size, scale_factor, bool(recompute))
     if min(out) < 1 or 0 in input.shape[2 if kind == "area" else 1 :]:
         raise ShapeError(f"{name}: input {tuple(input.shape)} to size {out}: every size must be at least 1")
     if kind == "area":
@@ -104,7 +106,7 @@ def interpolate(
     Raises:
         ValueError: arguments that do not go together. NotImplementedError: a mode for another number of axes.
     """
-    return _interpolated("interpolate", input, size, scale_factor, mode, align_corners, recompute_scale_factor, antialias)
+    return _resample("interpolate", input, size, scale_factor, mode, align_corners, recompute_scale_factor, antialias)
 
 
 @checked
@@ -113,13 +115,13 @@ def upsample(
     align_corners: bool | None = None,
 ) -> Tensor:  # fmt: skip
     """interpolate under its older name."""
-    return _interpolated("upsample", input, size, scale_factor, mode, align_corners)
+    return _resample("upsample", input, size, scale_factor, mode, align_corners)
 
 
 @checked
 def upsample_nearest(input: Tensor, size: int | Sequence[int] | None = None, scale_factor: float | Sequence[float] | None = None) -> Tensor:
     """interpolate(mode="nearest") under its older name."""
-    return _interpolated("upsample_nearest", input, size, scale_factor, "nearest", None)
+    return _resample("upsample_nearest", input, size, scale_factor, "nearest", None)
 
 
 @checked
@@ -127,4 +129,4 @@ def upsample_bilinear(
     input: Tensor, size: int | Sequence[int] | None = None, scale_factor: float | Sequence[float] | None = None
 ) -> Tensor:
     """interpolate(mode="bilinear", align_corners=True) under its older name."""
-    return _interpolated("upsample_bilinear", input, size, scale_factor, "bilinear", True)
+    return _resample("upsample_bilinear", input, size, scale_factor, "bilinear", True)

@@ -10,7 +10,7 @@ from tritensor.tensor.functions.images.sampling import MODES, PADDINGS, make_aff
 from tritensor.tensor.public_api.publish import checked
 
 
-def _flag(name: str, align_corners: bool | None) -> None:
+def _check_flag(name: str, align_corners: bool | None) -> None:
     if align_corners is not None and not isinstance(align_corners, bool):
         raise TypeError(f"{name}: align_corners is {align_corners!r}; give True, False or None")
 
@@ -35,7 +35,7 @@ def grid_sample(
         raise ArgumentError(f"grid_sample: mode {mode!r} is not known; give one of {', '.join(MODES)}")
     if padding_mode not in PADDINGS:
         raise ArgumentError(f"grid_sample: padding_mode {padding_mode!r} is not known; give one of {', '.join(PADDINGS)}")
-    _flag("grid_sample", align_corners)
+    _check_flag("grid_sample", align_corners)
     return sample_grid("grid_sample", input, grid, mode, padding_mode, bool(align_corners))
 
 
@@ -43,7 +43,7 @@ def grid_sample(
 def affine_grid(theta: Tensor, size: Sequence[int], align_corners: bool | None = None) -> Tensor:
     """Where an affine map takes the positions of an image of `size`, for grid_sample: theta (batch, 2, 3) or (batch, 3, 4), size (batch, c, h, w)
     or (batch, c, d, h, w) -> (batch, h, w, 2) or (batch, d, h, w, 3)."""
-    _flag("affine_grid", align_corners)
+    _check_flag("affine_grid", align_corners)
     if not all(isinstance(n, int) for n in size):
         raise TypeError(f"affine_grid: size is {size!r}; give integers")
     return make_affine_grid("affine_grid", theta, tuple(size), bool(align_corners))

@@ -12,14 +12,14 @@ from tritensor.tensor.core import Tensor
 REDUCTIONS = ("none", "mean", "sum")
 
 
-def same_shape(name: str, input: Tensor, target: Tensor) -> None:
+def require_same_shape(name: str, input: Tensor, target: Tensor) -> None:
     """Raise ShapeError for two shapes, with the change that makes one of them: (N, 1) against (N) would average over N * N pairs."""
     if input.shape != target.shape:
         a, b = tuple(input.shape), tuple(target.shape)
-        raise ShapeError(f"{name}: input {a} and target {b} must have one shape; {_mend(a, b)}")
+        raise ShapeError(f"{name}: input {a} and target {b} must have one shape; {_suggest_shape(a, b)}")
 
 
-def _mend(a: tuple[int, ...], b: tuple[int, ...]) -> str:
+def _suggest_shape(a: tuple[int, ...], b: tuple[int, ...]) -> str:
     if a and a[:-1] == b and a[-1] == 1:
         return "give input.squeeze(-1), or target.unsqueeze(-1)"
     if b and b[:-1] == a and b[-1] == 1:
@@ -27,7 +27,7 @@ def _mend(a: tuple[int, ...], b: tuple[int, ...]) -> str:
     return "reshape or expand one of them"
 
 
-def alike(name: str, *tensors: tuple[str, Tensor]) -> tuple[Tensor, ...]:
+def broadcast_to_one(name: str, *tensors: tuple[str, Tensor]) -> tuple[Tensor, ...]:
     """Tensors that broadcast, expanded to the one shape. Raises ShapeError where they do not, and where the result would have more dimensions'
     sizes than any of them: (N, 1) against (N)."""
     shapes = [tuple(x.shape) for _, x in tensors]
@@ -36,7 +36,7 @@ def alike(name: str, *tensors: tuple[str, Tensor]) -> tuple[Tensor, ...]:
     shape = broadcast(name, *shapes, labels=[label for label, _ in tensors])
     if shape not in shapes:
         (first, a), (second, b) = [(label, s) for (label, _), s in zip(tensors, shapes, strict=True)][:2]
-        raise ShapeError(f"{name}: {first} {a} and {second} {b} would become {shape}, every pair of their elements; {_mend(a, b)}")
+        raise ShapeError(f"{name}: {first} {a} and {second} {b} would become {shape}, every pair of their elements; {_suggest_shape(a, b)}")
     return tuple(x if tuple(x.shape) == shape else ops.expand(x, shape=shape) for _, x in tensors)
 
 

@@ -10,8 +10,8 @@ from typing import Any, Literal
 from tritensor.autograd.saved import borrowing
 from tritensor.ground.dtypes import of, promote
 from tritensor.ground.errors import ArgumentError, ShapeError
-from tritensor.nn.functional.losses.checks import check_floats, check_labels, check_reduction, same_shape
-from tritensor.nn.reduction import named, reduced
+from tritensor.nn.functional.losses.checks import check_floats, check_labels, check_reduction, require_same_shape
+from tritensor.nn.reduction import reduce_loss, reduction_name
 from tritensor.ops.table import ops
 from tritensor.ops.tuning.variants import note
 from tritensor.tensor.core import Tensor
@@ -31,13 +31,13 @@ def cross_entropy(
     >>> F.cross_entropy(tt.tensor([[2.0, 0.0]]), tt.tensor([0]))  # log(1 + exp(-2))
     tensor(0.1269)
     """
-    reduction = named(size_average, reduce, reduction)
+    reduction = reduction_name(size_average, reduce, reduction)
     if ignore_index >= 0 and target.dtype.is_floating_point:
         raise ArgumentError(
             f"cross_entropy: ignore_index is {ignore_index}, and target holds probabilities, {target.dtype.name}; leave it out, or give class numbers"
         )
     if input.ndim == 1:
-        target = _label(target)
+        target = _to_single_label(target)
     if target.dtype.is_floating_point and target.dtype != input.dtype and input.dtype.is_floating_point:
         kind = of(promote(input.array.dtype, target.array.dtype, "cross_entropy"))  # what the probabilities hold is not rounded away
         input, weight = input.to(kind), None if weight is None else weight.to(kind)
@@ -52,18 +52,18 @@ def nll_loss(
     reduction: str = "mean",
 ) -> Tensor:  # fmt: skip
     """-input[target]: input (batch, classes, ...) of log-probabilities, target (batch, ...) of class numbers; "mean" divides by the targets' weights."""
-    reduction = named(size_average, reduce, reduction)
+    reduction = reduction_name(size_average, reduce, reduction)
     if input.ndim == 1:
-        target = _label(target)
+        target = _to_single_label(target)
     return ops.nll_loss(input, target, weight, reduction=reduction, ignore_index=as_index(ignore_index))
 
 
-def _label(target: Tensor) -> Tensor:
+def _to_single_label(target: Tensor) -> Tensor:
     """The label of a single sample, which may come as a batch of one."""
     return target.reshape(()) if target.array.shape == (1,) and target.dtype.kind in ("int", "uint") else target
 
 
-def _rows(name: str, input: Tensor, target: Tensor, per_row: bool) -> tuple[Tensor, Tensor]:
+def _to_rows(name: str, input: Tensor, target: Tensor, per_row: bool) -> tuple[Tensor, Tensor]:
     """(batch, classes) and (batch,), or (batch, classes); of a single sample a batch of one. Raises ShapeError."""
     if not input.ndim and target.ndim < 2 and target.array.size == 1:
         return input.reshape((1, 1)), target.reshape((1, 1) if per_row else (1,))
@@ -85,12 +85,12 @@ def multi_margin_loss(
 ) -> Tensor:  # fmt: skip
     """sum over classes j but the target y of weight[y] max(0, margin - x[y] + x[j])^p, by the number of classes: input (batch, classes), target (batch)."""
     name = "multi_margin_loss"
-    reduction = named(size_average, reduce, reduction)
+    reduction = reduction_name(size_average, reduce, reduction)
     check_reduction(name, reduction)
     check_floats(name, input=input)
     if p not in (1, 2):
         raise ArgumentError(f"{name}: p is {p!r}; only 1 and 2 are known")
-    x, y = _rows(name, input, target, False)
+    x, y = _to_rows(name, input, target, False)
     classes = x.shape[1]
     if weight is not None and tuple(weight.shape) != (classes,):
         raise ShapeError(f"{name}: weight {tuple(weight.shape)}: give a vector with a number for each class, ({classes},)")
@@ -102,7 +102,7 @@ def multi_margin_loss(
         loss = loss * weight[places]
     numbers = ops.arange(start=0, end=classes, step=1, dtype=places.array.dtype, device=x.device)
     loss = ops.where(ops.eq(numbers, places), 0.0, loss).sum(1) / classes
-    return reduced(name, loss.reshape(tuple(target.shape)) if input.ndim < 2 else loss, reduction)
+    return reduce_loss(name, loss.reshape(tuple(target.shape)) if input.ndim < 2 else loss, reduction)
 
 
 @checked
@@ -110,10 +110,10 @@ def multilabel_margin_loss(input: Tensor, target: Tensor, size_average: Any = No
     """sum over targets y and classes i that are none of max(0, 1 - x[y] + x[i]), by the number of classes: input and target (batch, classes), a row of the
     target holds class numbers and ends at the first -1."""
     name = "multilabel_margin_loss"
-    reduction = named(size_average, reduce, reduction)
+    reduction = reduction_name(size_average, reduce, reduction)
     check_reduction(name, reduction)
     check_floats(name, input=input)
-    x, y = _rows(name, input, target, True)
+    x, y = _to_rows(name, input, target, True)
     classes = x.shape[1]
     check_labels(name, y, classes, -1)
     y = y.long()
@@ -123,7 +123,7 @@ def multilabel_margin_loss(input: Tensor, target: Tensor, size_average: Any = No
     away = ops.clamp(1 - ops.gather(x, safe, dim=1).unsqueeze(2) + x.unsqueeze(1), 0, None)  # (batch, targets, classes)
     counts = ops.logical_and(named_.unsqueeze(2), ops.eq(hits, 0).unsqueeze(1))
     loss = ops.where(counts, away, 0.0).sum((1, 2)) / classes
-    return reduced(name, loss.squeeze(0) if input.ndim < 2 else loss, reduction)
+    return reduce_loss(name, loss.squeeze(0) if input.ndim < 2 else loss, reduction)
 
 
 @checked
@@ -133,12 +133,12 @@ def multilabel_soft_margin_loss(
 ) -> Tensor:
     """binary_cross_entropy_with_logits of every class, its mean over the classes (the last dimension)."""
     name = "multilabel_soft_margin_loss"
-    reduction = named(size_average, reduce, reduction)
+    reduction = reduction_name(size_average, reduce, reduction)
     check_reduction(name, reduction)
-    same_shape(name, input, target)
+    require_same_shape(name, input, target)
     loss = ops.bce_with_logits(input, target, reduction="none")
     loss = loss if weight is None else ops.mul(loss, weight)
-    return reduced(name, loss.mean(-1), reduction)
+    return reduce_loss(name, loss.mean(-1), reduction)
 
 
 _WHOLE = 1 << 28  # bytes of logits from which on linear_cross_entropy works by chunks

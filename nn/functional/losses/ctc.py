@@ -9,7 +9,7 @@ from typing import Any
 from tritensor.autograd.modes import state
 from tritensor.ground.errors import ArgumentError, DTypeError, ShapeError
 from tritensor.nn.functional.losses.checks import check_labels, check_reduction
-from tritensor.nn.reduction import reduced
+from tritensor.nn.reduction import reduce_loss
 from tritensor.ops.table import ops
 from tritensor.tensor.core import Tensor
 from tritensor.tensor.parsing.data import as_tensor
@@ -18,7 +18,7 @@ from tritensor.tensor.public_api.publish import checked
 Lengths = Tensor | Sequence[int] | int
 
 
-def _lengths(what: str, given: Any, batch: int) -> list[int]:
+def _to_lengths(what: str, given: Any, batch: int) -> list[int]:
     """As whole numbers, one for each sample. Waits for the device where they are there."""
     if isinstance(given, Tensor):
         if given.dtype.kind not in ("int", "uint"):
@@ -30,7 +30,7 @@ def _lengths(what: str, given: Any, batch: int) -> list[int]:
     return found
 
 
-def _padded(targets: Tensor, lengths: list[int]) -> Tensor:
+def _pad_targets(targets: Tensor, lengths: list[int]) -> Tensor:
     """Targets (batch, S) from labels one after the other, or as they are. Raises ShapeError where they are fewer than the lengths say."""
     if targets.ndim == 2:
         if targets.shape[0] != len(lengths) or max(lengths, default=0) > targets.shape[1]:
@@ -50,7 +50,7 @@ def _padded(targets: Tensor, lengths: list[int]) -> Tensor:
     return targets[as_tensor(places).to(targets.device)]
 
 
-class _Given:
+class _Arguments:
     """The arguments as the op takes them."""
 
     def __init__(self, log_probs: Tensor, targets: Tensor, input_lengths: Lengths, target_lengths: Lengths) -> None:
@@ -63,8 +63,8 @@ class _Given:
         self.single = log_probs.ndim == 2
         self.log_probs = log_probs.unsqueeze(1) if self.single else log_probs
         time, batch, classes = self.log_probs.shape
-        self.times = _lengths("input_lengths", input_lengths, batch)
-        self.counts = _lengths("target_lengths", target_lengths, batch)
+        self.times = _to_lengths("input_lengths", input_lengths, batch)
+        self.counts = _to_lengths("target_lengths", target_lengths, batch)
         for what, lengths, most in (("input_lengths", self.times, time), ("target_lengths", self.counts, None)):
             wrong = [n for n in lengths if n < 0 or (most is not None and n > most)]
             if wrong:
@@ -74,13 +74,13 @@ class _Given:
             targets = targets.unsqueeze(0)
         if targets.dtype.kind not in ("int", "uint"):
             check_labels("ctc_loss", targets, classes)
-        self.targets = _padded(targets, self.counts).to(log_probs.device)
+        self.targets = _pad_targets(targets, self.counts).to(log_probs.device)
 
     def on_device(self, lengths: list[int]) -> Tensor:
         return as_tensor(lengths).reshape((len(lengths),)).long().to(self.log_probs.device)
 
 
-def _with_slopes(nll: Tensor, given: _Given) -> Tensor:
+def _add_slopes(nll: Tensor, given: _Arguments) -> Tensor:
     """nll plus 0 with the slope e^p: PyTorch's gradient by log_probs is that by logits whose log_softmax they are, e^p minus what is passed."""
     log_probs = given.log_probs
     if min(given.times, default=0) >= log_probs.shape[0]:
@@ -107,15 +107,15 @@ def ctc_loss(
         zero_infinity: a target that does not fit into its time counts 0, not infinity, and has no gradient.
     """
     check_reduction("ctc_loss", reduction)
-    given = _Given(log_probs, targets, input_lengths, target_lengths)
+    given = _Arguments(log_probs, targets, input_lengths, target_lengths)
     nll = ops.ctc_loss(given.log_probs, given.targets, given.on_device(given.times), given.on_device(given.counts), blank=int(blank))
     if log_probs.tracked and state.enabled:
-        nll = _with_slopes(nll, given)
+        nll = _add_slopes(nll, given)
     if zero_infinity:
         nll = ops.where(ops.eq(nll, float("inf")), 0.0, nll)
     if given.single:
         nll = nll.squeeze(0)
     if reduction == "mean":
         counts = ops.cast(given.on_device([max(n, 1) for n in given.counts]), dtype=nll.array.dtype)
-        return reduced("ctc_loss", ops.div(nll, counts.squeeze(0) if given.single else counts), "mean")
-    return reduced("ctc_loss", nll, reduction)
+        return reduce_loss("ctc_loss", ops.div(nll, counts.squeeze(0) if given.single else counts), "mean")
+    return reduce_loss("ctc_loss", nll, reduction)

@@ -7,8 +7,8 @@ from typing import Any
 
 from tritensor.autograd.saved import borrowing
 from tritensor.ground.errors import ArgumentError, ShapeError
-from tritensor.nn.functional.losses.checks import alike, check_flags, check_reduction
-from tritensor.nn.reduction import named, reduced
+from tritensor.nn.functional.losses.checks import broadcast_to_one, check_flags, check_reduction
+from tritensor.nn.reduction import reduce_loss, reduction_name
 from tritensor.ops.table import ops
 from tritensor.tensor.core import Tensor
 from tritensor.tensor.functions.images.distances import pairwise_distance
@@ -20,11 +20,11 @@ def hinge_embedding_loss(
     input: Tensor, target: Tensor, margin: float = 1.0, size_average: Any = None, reduce: Any = None, reduction: str = "mean"
 ) -> Tensor:
     """x where the target is 1, max(0, margin - x) where it is -1."""
-    reduction = named(size_average, reduce, reduction)
+    reduction = reduction_name(size_average, reduce, reduction)
     check_reduction("hinge_embedding_loss", reduction)
-    alike("hinge_embedding_loss", ("input", input), ("target", target))
+    broadcast_to_one("hinge_embedding_loss", ("input", input), ("target", target))
     apart = ops.where(ops.ne(target, 1), ops.clamp(ops.sub(margin, input), 0, None), 0.0)
-    return reduced("hinge_embedding_loss", ops.add(apart, ops.where(ops.ne(target, -1), input, 0.0)), reduction)
+    return reduce_loss("hinge_embedding_loss", ops.add(apart, ops.where(ops.ne(target, -1), input, 0.0)), reduction)
 
 
 @checked
@@ -34,15 +34,15 @@ def margin_ranking_loss(
 ) -> Tensor:
     """max(0, margin - t (x1 - x2)): t = 1 wants the first the larger, -1 the second."""
     name = "margin_ranking_loss"
-    reduction = named(size_average, reduce, reduction)
+    reduction = reduction_name(size_average, reduce, reduction)
     check_reduction(name, reduction)
     if not input1.ndim == input2.ndim == target.ndim:
         raise ShapeError(
             f"{name}: input1 {tuple(input1.shape)}, input2 {tuple(input2.shape)} and target {tuple(target.shape)} should have the same dimensions; "
             "reshape them"
         )
-    input1, input2, target = alike(name, ("input1", input1), ("input2", input2), ("target", target))
-    return reduced(name, ops.clamp(ops.sub(margin, ops.mul(target, ops.sub(input1, input2))), 0, None), reduction)
+    input1, input2, target = broadcast_to_one(name, ("input1", input1), ("input2", input2), ("target", target))
+    return reduce_loss(name, ops.clamp(ops.sub(margin, ops.mul(target, ops.sub(input1, input2))), 0, None), reduction)
 
 
 @checked
@@ -51,7 +51,7 @@ def cosine_embedding_loss(
 ) -> Tensor:
     """1 - cos(x1, x2) where the target is 1, max(0, cos - margin) where it is -1: inputs (batch, features) and target (batch,), or (features,) and ()."""
     name = "cosine_embedding_loss"
-    reduction = named(size_average, reduce, reduction)
+    reduction = reduction_name(size_average, reduce, reduction)
     check_reduction(name, reduction)
     if target.ndim not in (0, 1):
         raise ShapeError(f"{name}: target {tuple(target.shape)} has {target.ndim} dimensions; give (batch,) or ()")
@@ -63,9 +63,9 @@ def cosine_embedding_loss(
     tiny = 1e-12
     dot = ops.mul(input1, input2).sum(-1)
     lengths = ops.mul(ops.add(ops.mul(input1, input1).sum(-1), tiny), ops.add(ops.mul(input2, input2).sum(-1), tiny))
-    cosine, target = alike(name, ("the inputs' rows", ops.div(dot, ops.sqrt(lengths))), ("target", target))
+    cosine, target = broadcast_to_one(name, ("the inputs' rows", ops.div(dot, ops.sqrt(lengths))), ("target", target))
     near = ops.where(ops.eq(target, 1), ops.sub(1, cosine), 0.0)
-    return reduced(name, ops.add(near, ops.where(ops.eq(target, -1), ops.clamp(ops.sub(cosine, margin), 0, None), 0.0)), reduction)
+    return reduce_loss(name, ops.add(near, ops.where(ops.eq(target, -1), ops.clamp(ops.sub(cosine, margin), 0, None), 0.0)), reduction)
 
 
 @checked
@@ -75,11 +75,11 @@ def triplet_margin_loss(
 ) -> Tensor:  # fmt: skip
     """max(0, margin + d(anchor, positive) - d(anchor, negative)), d = |a - b + eps|_p over the last dimension. swap: the positive stands for the anchor
     where it is nearer to the negative (Balntas et al. 2016)."""
-    reduction = named(size_average, reduce, reduction)
+    reduction = reduction_name(size_average, reduce, reduction)
     if not anchor.ndim == positive.ndim == negative.ndim:
         shapes = f"anchor {tuple(anchor.shape)}, positive {tuple(positive.shape)} and negative {tuple(negative.shape)}"
         raise ShapeError(f"triplet_margin_loss: {shapes} should have the same dimensions; reshape them")
-    return _triplet(
+    return _triplet_loss(
         "triplet_margin_loss", anchor, positive, negative, lambda a, b: pairwise_distance(a, b, p, eps), margin, swap, reduction
     )
 
@@ -98,10 +98,10 @@ def triplet_margin_with_distance_loss(
     if distance_function is None and not anchor.ndim == positive.ndim == negative.ndim:
         shapes = f"anchor {tuple(anchor.shape)}, positive {tuple(positive.shape)} and negative {tuple(negative.shape)}"
         raise ShapeError(f"triplet_margin_with_distance_loss: {shapes} should have the same dimensions; reshape them")
-    return _triplet("triplet_margin_with_distance_loss", anchor, positive, negative, distance, margin, swap, reduction)
+    return _triplet_loss("triplet_margin_with_distance_loss", anchor, positive, negative, distance, margin, swap, reduction)
 
 
-def _triplet(
+def _triplet_loss(
     name: str, anchor: Tensor, positive: Tensor, negative: Tensor, distance: Any, margin: float, swap: bool, reduction: str
 ) -> Tensor:
     check_reduction(name, reduction)
@@ -111,4 +111,4 @@ def _triplet(
     near, far = distance(anchor, positive), distance(anchor, negative)
     if swap:
         far = ops.minimum(far, distance(positive, negative))
-    return reduced(name, ops.clamp(ops.sub(ops.add(near, margin), far), 0, None), reduction)
+    return reduce_loss(name, ops.clamp(ops.sub(ops.add(near, margin), far), 0, None), reduction)

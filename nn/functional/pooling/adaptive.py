@@ -7,7 +7,7 @@ from typing import Any
 
 from tritensor.ground import dtypes
 from tritensor.ground.errors import DTypeError, ShapeError
-from tritensor.nn.functional.window_arguments import image_of_rows
+from tritensor.nn.functional.window_arguments import to_image_of_one_row
 from tritensor.ops.array import CudaArray, is_contiguous
 from tritensor.ops.table import ops
 from tritensor.ops.table.shape_rules import one_integer
@@ -18,7 +18,7 @@ from tritensor.tensor.public_api.publish import checked
 Sizes = int | Sequence[int | None] | None
 
 
-def _sizes(name: str, input: Tensor, output_size: Any, axes: int, needed: int) -> tuple[Tensor, tuple[int, ...], bool]:
+def _check_sizes(name: str, input: Tensor, output_size: Any, axes: int, needed: int) -> tuple[Tensor, tuple[int, ...], bool]:
     """The input with a batch, the size of an adaptive pooling's result (None: as the input's), and whether the batch was added.
 
     The input's dimensions from `needed` on must have elements.
@@ -44,39 +44,39 @@ def _sizes(name: str, input: Tensor, output_size: Any, axes: int, needed: int) -
     if input.dtype.kind != "float":
         raise DTypeError(f"{name}: input is {input.dtype.name}; {name} takes float types; cast it with .to(float32)")
     single = input.ndim == axes + 1
-    return _batch(input, single, axes), size, single
+    return _add_batch(input, single, axes), size, single
 
 
-def _batch(input: Tensor, single: bool, axes: int) -> Tensor:
+def _add_batch(input: Tensor, single: bool, axes: int) -> Tensor:
     """The input with a batch. PyTorch keeps the layout of batches of images only, and of rows, which are images of one row to it."""
     x = input.contiguous() if single or axes == 3 else input
     return x.unsqueeze(0) if single else x
 
 
-def _of_nothing(input: Tensor, size: tuple[int, ...], axes: int) -> Tensor:
+def _pool_nothing(input: Tensor, size: tuple[int, ...], axes: int) -> Tensor:
     """No windows: a result without elements, whose gradient to the input is 0."""
     one = ops.sum(input, dim=tuple(range(input.ndim - axes, input.ndim)), keepdim=True)
     return ops.expand(one[(..., *[slice(min(n, 1)) for n in size])], shape=(*input.shape[:-axes], *size))
 
 
-def _as_image(x: Tensor) -> bool:
+def _is_laid_as_image(x: Tensor) -> bool:
     """Whether the order of rows (batch, channels, w) in memory is more than C's, so that they are treated as an image of one row."""
     return x.array.shape[-1] == 1 or not is_contiguous(x.array)
 
 
-def _averaged(name: str, input: Tensor, output_size: Any, axes: int) -> Tensor:
-    x, size, single = _sizes(name, input, output_size, axes, 1 if axes == 3 else -axes)
+def _average(name: str, input: Tensor, output_size: Any, axes: int) -> Tensor:
+    x, size, single = _check_sizes(name, input, output_size, axes, 1 if axes == 3 else -axes)
     if 0 in size or not input.numel():
-        return _of_nothing(input, size, axes)
-    if axes == 1 and _as_image(x):
-        return forget_base(_averaged(name, image_of_rows(x), (1, *size), 2).squeeze(-2))
-    y = _averaged_evenly(x, size, axes) if isinstance(x.array, CudaArray) else None
+        return _pool_nothing(input, size, axes)
+    if axes == 1 and _is_laid_as_image(x):
+        return forget_base(_average(name, to_image_of_one_row(x), (1, *size), 2).squeeze(-2))
+    y = _average_evenly(x, size, axes) if isinstance(x.array, CudaArray) else None
     if y is None:
         y = ops.resample(x, size=size, mode="area", align_corners=False, factors=(None,) * axes)
     return forget_base(y.squeeze(0)) if single else y
 
 
-def _averaged_evenly(x: Tensor, size: tuple[int, ...], axes: int) -> Tensor | None:
+def _average_evenly(x: Tensor, size: tuple[int, ...], axes: int) -> Tensor | None:
     """Means over whole axes, or over windows of one size, by kernels that know no other; None for windows of several sizes."""
     cells = tuple(x.shape[-axes:])
     if max(size) == 1:
@@ -88,13 +88,13 @@ def _averaged_evenly(x: Tensor, size: tuple[int, ...], axes: int) -> Tensor | No
     return average(x, kernel_size=steps, stride=steps, padding=(0,) * axes, ceil_mode=False, count_include_pad=True)  # type: ignore[no-any-return]
 
 
-def _largest(name: str, input: Tensor, output_size: Any, axes: int, return_indices: bool) -> Any:
-    x, size, single = _sizes(name, input, output_size, axes, 1)
+def _max_pool(name: str, input: Tensor, output_size: Any, axes: int, return_indices: bool) -> Any:
+    x, size, single = _check_sizes(name, input, output_size, axes, 1)
     if 0 in size or not input.numel():
-        y = _of_nothing(input, size, axes)
+        y = _pool_nothing(input, size, axes)
         indices = ops.full(shape=tuple(y.shape), value=0, dtype=dtypes.int64.numpy, device=x.device)
-    elif axes == 1 and _as_image(x):
-        y, indices = (forget_base(t.squeeze(-2)) for t in _largest(name, image_of_rows(x), (1, *size), 2, True))
+    elif axes == 1 and _is_laid_as_image(x):
+        y, indices = (forget_base(t.squeeze(-2)) for t in _max_pool(name, to_image_of_one_row(x), (1, *size), 2, True))
     else:
         y, indices = ops.adaptive_max_pool(x, size=size)
         if single:
@@ -105,54 +105,54 @@ def _largest(name: str, input: Tensor, output_size: Any, axes: int, return_indic
 @checked
 def adaptive_avg_pool1d(input: Tensor, output_size: int | Sequence[int]) -> Tensor:
     """Means over windows that divide each row evenly, output o of n over cells floor(o size / n) to ceil((o + 1) size / n): (batch, c, w) -> (batch, c, n)."""
-    return _averaged("adaptive_avg_pool1d", input, output_size, 1)
+    return _average("adaptive_avg_pool1d", input, output_size, 1)
 
 
 @checked
 def adaptive_avg_pool2d(input: Tensor, output_size: Sizes) -> Tensor:
     """Means over windows that divide each axis evenly; None keeps a size: (batch, c, h, w) -> (batch, c, *output_size)."""
-    return _averaged("adaptive_avg_pool2d", input, output_size, 2)
+    return _average("adaptive_avg_pool2d", input, output_size, 2)
 
 
 @checked
 def adaptive_avg_pool3d(input: Tensor, output_size: Sizes) -> Tensor:
     """Means over windows that divide each axis evenly; None keeps a size: (batch, c, d, h, w) -> (batch, c, *output_size)."""
-    return _averaged("adaptive_avg_pool3d", input, output_size, 3)
+    return _average("adaptive_avg_pool3d", input, output_size, 3)
 
 
 @checked
 def adaptive_max_pool1d(input: Tensor, output_size: int | Sequence[int], return_indices: bool = False) -> Any:
     """Maxima over windows that divide each axis evenly, and their flat places if return_indices: (batch, c, w) -> (batch, c, n)."""
-    return _largest("adaptive_max_pool1d", input, output_size, 1, return_indices)
+    return _max_pool("adaptive_max_pool1d", input, output_size, 1, return_indices)
 
 
 @checked
 def adaptive_max_pool1d_with_indices(input: Tensor, output_size: int | Sequence[int], return_indices: bool = False) -> Any:
     """adaptive_max_pool1d with return_indices=True."""
-    return _largest("adaptive_max_pool1d_with_indices", input, output_size, 1, True)
+    return _max_pool("adaptive_max_pool1d_with_indices", input, output_size, 1, True)
 
 
 @checked
 def adaptive_max_pool2d(input: Tensor, output_size: Sizes, return_indices: bool = False) -> Any:
     """Maxima over windows that divide each axis evenly, None keeps a size, and their flat places if return_indices:
     (batch, c, h, w) -> (batch, c, *output_size)."""
-    return _largest("adaptive_max_pool2d", input, output_size, 2, return_indices)
+    return _max_pool("adaptive_max_pool2d", input, output_size, 2, return_indices)
 
 
 @checked
 def adaptive_max_pool2d_with_indices(input: Tensor, output_size: Sizes, return_indices: bool = False) -> Any:
     """adaptive_max_pool2d with return_indices=True."""
-    return _largest("adaptive_max_pool2d_with_indices", input, output_size, 2, True)
+    return _max_pool("adaptive_max_pool2d_with_indices", input, output_size, 2, True)
 
 
 @checked
 def adaptive_max_pool3d(input: Tensor, output_size: Sizes, return_indices: bool = False) -> Any:
     """Maxima over windows that divide each axis evenly, None keeps a size, and their flat places if return_indices:
     (batch, c, d, h, w) -> (batch, c, *output_size)."""
-    return _largest("adaptive_max_pool3d", input, output_size, 3, return_indices)
+    return _max_pool("adaptive_max_pool3d", input, output_size, 3, return_indices)
 
 
 @checked
 def adaptive_max_pool3d_with_indices(input: Tensor, output_size: Sizes, return_indices: bool = False) -> Any:
     """adaptive_max_pool3d with return_indices=True."""
-    return _largest("adaptive_max_pool3d_with_indices", input, output_size, 3, True)
+    return _max_pool("adaptive_max_pool3d_with_indices", input, output_size, 3, True)

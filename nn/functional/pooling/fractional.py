@@ -7,7 +7,7 @@ from collections.abc import Sequence
 from typing import Any
 
 from tritensor.ground.errors import ArgumentError, DTypeError, ShapeError
-from tritensor.nn.functional.window_arguments import AXES, Sizes, several
+from tritensor.nn.functional.window_arguments import AXES, Sizes, to_axes
 from tritensor.ops.table import ops
 from tritensor.tensor.core import Tensor
 from tritensor.tensor.functions.creation.random import rand
@@ -22,7 +22,7 @@ def output_sizes(name: str, axes: int, size: Sequence[int], output_size: Any, ou
     if output_size is None and output_ratio is None:
         raise ArgumentError(f"{name}: neither output_size nor output_ratio is given; give one of them")
     if output_size is not None:
-        return several(name, "output_size", output_size, axes)
+        return to_axes(name, "output_size", output_size, axes)
     ratios = (output_ratio,) * axes if isinstance(output_ratio, int | float) else tuple(output_ratio)
     if len(ratios) != axes:
         raise ShapeError(f"{name}: output_ratio {output_ratio!r} has {len(ratios)} numbers; give one, or {axes}")
@@ -31,7 +31,7 @@ def output_sizes(name: str, axes: int, size: Sequence[int], output_size: Any, ou
     return tuple(int(n * r) for n, r in zip(size, ratios, strict=True))
 
 
-def _starts(sample: Tensor, size: int, out: int, kernel: int) -> Tensor:
+def _window_starts(sample: Tensor, size: int, out: int, kernel: int) -> Tensor:
     """Where windows begin, (..., out), for samples u in [0, 1): floor((i + u) a) - floor(u a), a = (size - kernel) / (out - 1), the last at the end."""
     u = sample.unsqueeze(-1)
     last = ops.full(shape=(*sample.shape, 1), value=size - kernel, dtype=sample.dtype.numpy, device=sample.device).long()
@@ -43,7 +43,7 @@ def _starts(sample: Tensor, size: int, out: int, kernel: int) -> Tensor:
     return ops.cat(begun.long(), last, dim=sample.ndim)  # type: ignore[no-any-return]
 
 
-def _pooled(
+def _max_pool(
     name: str, axes: int, input: Tensor, kernel_size: Any, output_size: Any, output_ratio: Any, samples: Any
 ) -> tuple[Tensor, Tensor]:
     if input.ndim not in (axes + 1, axes + 2):
@@ -54,7 +54,7 @@ def _pooled(
         raise DTypeError(f"{name}: input is {input.dtype.name}; {name} takes float types; cast it with .to(float32)")
     if 0 in input.shape[1:]:
         raise ShapeError(f"{name}: input {tuple(input.shape)} has a size of 0, which only its first dimension may have")
-    size, kernel = tuple(input.shape[-axes:]), several(name, "kernel_size", kernel_size, axes)
+    size, kernel = tuple(input.shape[-axes:]), to_axes(name, "kernel_size", kernel_size, axes)
     out = output_sizes(name, axes, size, output_size, output_ratio)
     spare = axes - 2  # of volumes PyTorch wants an element more than the windows need
     if min(kernel) < 1 or min(out) < 1 or any(m + k - 1 + spare > n for n, m, k in zip(size, out, kernel, strict=True)):
@@ -71,7 +71,7 @@ def _pooled(
         )
     if samples.dtype != input.dtype:
         raise DTypeError(f"{name}: _random_samples is {samples.dtype.name}, input {input.dtype.name}; give both the same")
-    places = _places(samples[:batch].detach(), size, out, kernel)  # (batch, channels, windows, cells)
+    places = _cell_indices(samples[:batch].detach(), size, out, kernel)  # (batch, channels, windows, cells)
     flat = input.reshape(batch, channels, math.prod(size))
     cells = ops.gather(flat, places.reshape(batch, channels, math.prod(places.shape[2:])), dim=2, called=name).reshape(places.shape)
     y, which = cells.max(-1)
@@ -80,13 +80,13 @@ def _pooled(
     return y.reshape(shape), indices.reshape(shape)
 
 
-def _places(samples: Tensor, size: tuple[int, ...], out: tuple[int, ...], kernel: tuple[int, ...]) -> Tensor:
+def _cell_indices(samples: Tensor, size: tuple[int, ...], out: tuple[int, ...], kernel: tuple[int, ...]) -> Tensor:
     """The flat places of every window's cells: (batch, channels, windows, cells)."""
     axes, lead = len(size), tuple(samples.shape[:2])
     order = (1, 0) if axes == 2 else (0, 1, 2)  # which sample is for which axis: PyTorch's for images begin with the width
     places: Any = 0
     for d in range(axes):
-        starts = _starts(samples[..., order[d]], size[d], out[d], kernel[d])  # (batch, channels, out)
+        starts = _window_starts(samples[..., order[d]], size[d], out[d], kernel[d])  # (batch, channels, out)
         cells = starts.unsqueeze(-1) + arange(kernel[d], device=samples.device)  # (batch, channels, out, kernel)
         around = [1] * (2 * axes)
         around[d], around[axes + d] = out[d], kernel[d]
@@ -103,7 +103,7 @@ def fractional_max_pool2d(
 
     `_random_samples` (batch, c, 2) in [0, 1) stand for what is drawn. With return_indices also where each maximum stood.
     """
-    y, indices = _pooled("fractional_max_pool2d", 2, input, kernel_size, output_size, output_ratio, _random_samples)
+    y, indices = _max_pool("fractional_max_pool2d", 2, input, kernel_size, output_size, output_ratio, _random_samples)
     return (y, indices) if return_indices else y
 
 
@@ -113,7 +113,7 @@ def fractional_max_pool2d_with_indices(
     _random_samples: Tensor | None = None,
 ) -> Any:  # fmt: skip
     """fractional_max_pool2d with return_indices=True."""
-    return _pooled("fractional_max_pool2d", 2, input, kernel_size, output_size, output_ratio, _random_samples)
+    return _max_pool("fractional_max_pool2d", 2, input, kernel_size, output_size, output_ratio, _random_samples)
 
 
 @checked
@@ -122,7 +122,7 @@ def fractional_max_pool3d(
     _random_samples: Tensor | None = None,
 ) -> Any:  # fmt: skip
     """Maxima of windows at drawn steps, for each volume and channel: (batch, c, d, h, w) -> (batch, c, *output_size), as fractional_max_pool2d."""
-    y, indices = _pooled("fractional_max_pool3d", 3, input, kernel_size, output_size, output_ratio, _random_samples)
+    y, indices = _max_pool("fractional_max_pool3d", 3, input, kernel_size, output_size, output_ratio, _random_samples)
     return (y, indices) if return_indices else y
 
 
@@ -132,4 +132,4 @@ def fractional_max_pool3d_with_indices(
     _random_samples: Tensor | None = None,
 ) -> Any:  # fmt: skip
     """fractional_max_pool3d with return_indices=True."""
-    return _pooled("fractional_max_pool3d", 3, input, kernel_size, output_size, output_ratio, _random_samples)
+    return _max_pool("fractional_max_pool3d", 3, input, kernel_size, output_size, output_ratio, _random_samples)

@@ -11,13 +11,15 @@ import numpy as np
 from tritensor.ground import dtypes
 from tritensor.ground.errors import DTypeError, ShapeError
 from tritensor.ground.strides import channels_last, is_channels_last
-from tritensor.nn.functional.window_arguments import AXES, Sizes, several, steps
+from tritensor.nn.functional.window_arguments import AXES, Sizes, to_axes, to_strides
 from tritensor.ops.table import ops
 from tritensor.tensor.core import Tensor
 from tritensor.tensor.public_api.publish import checked
 
 
-def _size(name: str, input: Tensor, axes: int, kernel: Any, stride: Any, padding: Any, wanted: Sequence[int] | None) -> tuple[int, ...]:
+def _unpooled_size(
+    name: str, input: Tensor, axes: int, kernel: Any, stride: Any, padding: Any, wanted: Sequence[int] | None
+) -> tuple[int, ...]:
     """The size of what was pooled: as small as it can be, or `wanted`, which must be less than a step away from that."""
     usual = tuple((n - 1) * s + k - 2 * p for n, k, s, p in zip(input.shape[-axes:], kernel, stride, padding, strict=True))
     if wanted is None:
@@ -35,9 +37,7 @@ def _size(name: str, input: Tensor, axes: int, kernel: Any, stride: Any, padding
     return given
 
 
-def _unpooled(
-    name: str, axes: int, input: Tensor, indices: Tensor, kernel_size: Any, stride: Any, padding: Any, output_size: Any
-) -> Tensor:
+def _unpool(name: str, axes: int, input: Tensor, indices: Tensor, kernel_size: Any, stride: Any, padding: Any, output_size: Any) -> Tensor:
     if input.ndim not in (axes + 1, axes + 2):
         raise ShapeError(
             f"{name}: input {tuple(input.shape)} has {input.ndim} dimensions; give (batch, channels, {AXES[axes]}) or (channels, {AXES[axes]})"
@@ -48,11 +48,11 @@ def _unpooled(
         raise ShapeError(f"{name}: indices {tuple(indices.shape)}, input {tuple(input.shape)}: there must be one for each element")
     if 0 in input.shape[1:]:
         raise ShapeError(f"{name}: input {tuple(input.shape)} has a size of 0, which only its first dimension may have")
-    kernel = several(name, "kernel_size", kernel_size, axes)
-    strides = steps(name, stride, kernel)
+    kernel = to_axes(name, "kernel_size", kernel_size, axes)
+    strides = to_strides(name, stride, kernel)
     if min(strides) < 1:
         raise ShapeError(f"{name}: stride {strides} is not positive; give 1 or more")
-    size = _size(name, input, axes, kernel, strides, several(name, "padding", padding, axes), output_size)
+    size = _unpooled_size(name, input, axes, kernel, strides, to_axes(name, "padding", padding, axes), output_size)
     if min(size) < 1:
         raise ShapeError(f"{name}: input {tuple(input.shape)} would come out as {size}; give less padding, or an output_size")
     lead, places = tuple(input.shape[:-axes]), math.prod(input.shape[-axes:])
@@ -75,7 +75,7 @@ def max_unpool1d(
 ) -> Tensor:
     """Maxima back to the places that max_pool1d noted in `indices`, zeros elsewhere: (batch, c, w) -> (batch, c, w'), w' = (w - 1) stride + kernel_size
     - 2 padding unless output_size says otherwise. Raises ValueError for an output_size a step or more away from that."""
-    return _unpooled("max_unpool1d", 1, input, indices, kernel_size, stride, padding, output_size)
+    return _unpool("max_unpool1d", 1, input, indices, kernel_size, stride, padding, output_size)
 
 
 @checked
@@ -88,7 +88,7 @@ def max_unpool2d(
     output_size: Sequence[int] | None = None,
 ) -> Tensor:
     """Maxima back to the places that max_pool2d noted in `indices`, zeros elsewhere: (batch, c, h, w) -> (batch, c, h', w'), as max_unpool1d."""
-    return _unpooled("max_unpool2d", 2, input, indices, kernel_size, stride, padding, output_size)
+    return _unpool("max_unpool2d", 2, input, indices, kernel_size, stride, padding, output_size)
 
 
 @checked
@@ -101,4 +101,4 @@ def max_unpool3d(
     output_size: Sequence[int] | None = None,
 ) -> Tensor:
     """Maxima back to the places that max_pool3d noted in `indices`, zeros elsewhere: (batch, c, d, h, w) -> (batch, c, d', h', w'), as max_unpool1d."""
-    return _unpooled("max_unpool3d", 3, input, indices, kernel_size, stride, padding, output_size)
+    return _unpool("max_unpool3d", 3, input, indices, kernel_size, stride, padding, output_size)

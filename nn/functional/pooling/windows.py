@@ -10,7 +10,7 @@ import numpy as np
 from tritensor.autograd.modes import is_grad_enabled
 from tritensor.ground.errors import ArgumentError
 from tritensor.nn.functional.padding import pad
-from tritensor.nn.functional.window_arguments import batched, image_of_rows, several, steps
+from tritensor.nn.functional.window_arguments import add_batch, to_axes, to_image_of_one_row, to_strides
 from tritensor.ops.table import ops, registry
 from tritensor.tensor.core import Tensor
 from tritensor.tensor.functions.shaping.reshaping import forget_base
@@ -19,73 +19,77 @@ from tritensor.tensor.public_api.publish import checked
 _NUMBERS = ("float", "int", "uint")
 
 
-class _Rows(NamedTuple):
+class _RowsSpec(NamedTuple):
     """What is asked of rows before they are taken for images of one row."""
 
     shape: tuple[int, ...]
     dtype: np.dtype
 
 
-def _windows(
+def _window_settings(
     name: str, axes: int, x: Tensor, kernel_size: Any, stride: Any, padding: Any, dilation: Any, ceil_mode: bool, kinds: tuple[str, ...]
 ) -> dict[str, tuple[int, ...]]:
     """The attributes that the ops of pooling share. Rows are images of one row, whose windows are refused here, before they are."""
-    kernel = several(name, "kernel_size", kernel_size, axes)
+    kernel = to_axes(name, "kernel_size", kernel_size, axes)
     found = {
-        "kernel_size": kernel, "stride": steps(name, stride, kernel), "padding": several(name, "padding", padding, axes),
-        "dilation": several(name, "dilation", dilation, axes),
+        "kernel_size": kernel, "stride": to_strides(name, stride, kernel), "padding": to_axes(name, "padding", padding, axes),
+        "dilation": to_axes(name, "dilation", dilation, axes),
     }  # fmt: skip
     if axes == 1:
         from tritensor.kernels.pooling.windows import check_windows  # with the first call: it loads Triton
 
-        rows = _Rows((*x.shape[:2], x.shape[3]), x.array.dtype)
+        rows = _RowsSpec((*x.shape[:2], x.shape[3]), x.array.dtype)
         check_windows(name, 1, rows, kernel, found["stride"], found["padding"], found["dilation"], ceil_mode, kinds)
         return {what: (0 if what == "padding" else 1, *values) for what, values in found.items()}
     return found
 
 
-def _image(name: str, axes: int, input: Tensor, last: bool = True) -> tuple[Tensor, bool]:
+def _to_image(name: str, axes: int, input: Tensor, last: bool = True) -> tuple[Tensor, bool]:
     """The input with a batch, rows as images of one row, and whether it came without a batch. `last`: rows may have their channels last."""
-    x, single = batched(name, input, axes)
-    return (x if axes != 1 else x.unsqueeze(-2) if single or not last else image_of_rows(x)), single
+    x, single = add_batch(name, input, axes)
+    return (x if axes != 1 else x.unsqueeze(-2) if single or not last else to_image_of_one_row(x)), single
 
 
-def _back(y: Tensor, axes: int, single: bool) -> Tensor:
+def _from_image(y: Tensor, axes: int, single: bool) -> Tensor:
     """The result without the row and the batch that were added."""
     if axes == 1:
         y = y.squeeze(-2)
     return forget_base(y.squeeze(0) if single else y) if single or axes == 1 else y
 
 
-def _largest(
+def _max_pool(
     name: str, axes: int, input: Any, kernel_size: Any, stride: Any, padding: Any, dilation: Any, ceil_mode: bool, return_indices: bool
 ) -> Any:
     last = axes != 1 or return_indices or (input.tracked and is_grad_enabled())
-    x, single = _image(name, axes, input if last else input.contiguous(), last)  # PyTorch's maxima of rows alone are in C order
+    x, single = _to_image(name, axes, input if last else input.contiguous(), last)  # PyTorch's maxima of rows alone are in C order
     pool = ops.max_pool3d if axes == 3 else ops.max_pool2d
-    y, indices = pool(x, **_windows(name, axes, x, kernel_size, stride, padding, dilation, ceil_mode, _NUMBERS), ceil_mode=ceil_mode)
+    y, indices = pool(
+        x, **_window_settings(name, axes, x, kernel_size, stride, padding, dilation, ceil_mode, _NUMBERS), ceil_mode=ceil_mode
+    )
     if single or axes == 1:
-        y, indices = _back(y, axes, single), _back(indices, axes, single) if return_indices else indices
+        y, indices = _from_image(y, axes, single), _from_image(indices, axes, single) if return_indices else indices
     return (y, indices) if return_indices else y
 
 
-def _averaged(
+def _average_pool(
     name: str, axes: int, input: Any, kernel_size: Any, stride: Any, padding: Any, ceil_mode: bool, count_include_pad: bool, divisor: Any
 ) -> Tensor:
-    x, single = _image(name, axes, input)
+    x, single = _to_image(name, axes, input)
     if divisor == 0:
         raise ArgumentError(f"{name}: divisor_override is 0; give the number that each window's sum is divided by, or None")
-    found = _windows(name, axes, x, kernel_size, stride, padding, 1, ceil_mode, _NUMBERS)
+    found = _window_settings(name, axes, x, kernel_size, stride, padding, 1, ceil_mode, _NUMBERS)
     del found["dilation"]
     if x.dtype.kind in ("int", "uint"):
-        return _back(_of_integers(x, found, ceil_mode, count_include_pad, divisor), axes, single)
+        return _from_image(_average_integers(x, found, ceil_mode, count_include_pad, divisor), axes, single)
     pool = ops.avg_pool3d if axes == 3 else ops.avg_pool2d
     if axes == 3:
         x = x.contiguous()  # PyTorch keeps the layout of images, not that of volumes
-    return _back(pool(x, **found, ceil_mode=ceil_mode, count_include_pad=count_include_pad, divisor_override=divisor), axes, single)
+    return _from_image(pool(x, **found, ceil_mode=ceil_mode, count_include_pad=count_include_pad, divisor_override=divisor), axes, single)
 
 
-def _of_integers(x: Tensor, found: dict[str, tuple[int, ...]], ceil_mode: bool, count_include_pad: bool, divisor: int | None) -> Tensor:
+def _average_integers(
+    x: Tensor, found: dict[str, tuple[int, ...]], ceil_mode: bool, count_include_pad: bool, divisor: int | None
+) -> Tensor:
     """Means of integers: the sums of the windows, cell by cell, divided and cut off at the point."""
     axes = len(found["kernel_size"])
     settings = {**found, "ceil_mode": ceil_mode, "count_include_pad": count_include_pad, "divisor_override": divisor}
@@ -94,17 +98,17 @@ def _of_integers(x: Tensor, found: dict[str, tuple[int, ...]], ceil_mode: bool, 
     reach = [(m - 1) * step + k - p - n for m, step, k, p, n in zip(outs, stride, kernel, found["padding"], x.shape[2:], strict=True)]
     sides = [side for p, more in zip(reversed(found["padding"]), reversed(reach), strict=True) for side in (p, max(more, 0))]
 
-    total = _summed(x, sides, kernel, stride, outs)
+    total = _sum_windows(x, sides, kernel, stride, outs)
     if divisor is not None:
         return total.div(divisor, rounding_mode="trunc")
     ones = ops.full(shape=(1, 1, *x.shape[2:]), value=1, dtype=x.dtype.numpy, device=x.device)
     if count_include_pad:  # the padding counts, what windows reach beyond it does not
         ones = pad(ones, [p for p in reversed(found["padding"]) for _ in (0, 1)], value=1)
         sides = [side for p, more in zip(reversed(found["padding"]), reversed(reach), strict=True) for side in (0, max(more - p, 0))]
-    return total.div(_summed(ones, sides, kernel, stride, outs), rounding_mode="trunc")
+    return total.div(_sum_windows(ones, sides, kernel, stride, outs), rounding_mode="trunc")
 
 
-def _summed(x: Tensor, sides: list[int], kernel: tuple[int, ...], stride: tuple[int, ...], outs: tuple[int, ...]) -> Tensor:
+def _sum_windows(x: Tensor, sides: list[int], kernel: tuple[int, ...], stride: tuple[int, ...], outs: tuple[int, ...]) -> Tensor:
     """The sum of each window of x padded by `sides`."""
     padded, total = pad(x, sides), None
     for tap in np.ndindex(*kernel):
@@ -119,7 +123,7 @@ def max_pool1d(
     dilation: int | Sequence[int] = 1, ceil_mode: bool = False, return_indices: bool = False,
 ) -> Any:  # fmt: skip
     """Maximum of each window; stride defaults to the window. (batch, c, w) -> (batch, c, w'), and where each maximum stood if return_indices."""
-    return _largest("max_pool1d", 1, input, kernel_size, stride, padding, dilation, ceil_mode, return_indices)
+    return _max_pool("max_pool1d", 1, input, kernel_size, stride, padding, dilation, ceil_mode, return_indices)
 
 
 @checked
@@ -128,7 +132,7 @@ def max_pool1d_with_indices(
     dilation: int | Sequence[int] = 1, ceil_mode: bool = False, return_indices: bool = False,
 ) -> Any:  # fmt: skip
     """max_pool1d with return_indices=True."""
-    return _largest("max_pool1d", 1, input, kernel_size, stride, padding, dilation, ceil_mode, True)
+    return _max_pool("max_pool1d", 1, input, kernel_size, stride, padding, dilation, ceil_mode, True)
 
 
 @checked
@@ -137,7 +141,7 @@ def max_pool2d(
     dilation: int | Sequence[int] = 1, ceil_mode: bool = False, return_indices: bool = False,
 ) -> Any:  # fmt: skip
     """Maximum of each window; stride defaults to the window. (batch, c, h, w) -> (batch, c, h', w'), and where each maximum stood if return_indices."""
-    return _largest("max_pool2d", 2, input, kernel_size, stride, padding, dilation, ceil_mode, return_indices)
+    return _max_pool("max_pool2d", 2, input, kernel_size, stride, padding, dilation, ceil_mode, return_indices)
 
 
 @checked
@@ -146,7 +150,7 @@ def max_pool2d_with_indices(
     dilation: int | Sequence[int] = 1, ceil_mode: bool = False, return_indices: bool = False,
 ) -> Any:  # fmt: skip
     """max_pool2d with return_indices=True."""
-    return _largest("max_pool2d", 2, input, kernel_size, stride, padding, dilation, ceil_mode, True)
+    return _max_pool("max_pool2d", 2, input, kernel_size, stride, padding, dilation, ceil_mode, True)
 
 
 @checked
@@ -155,7 +159,7 @@ def max_pool3d(
     dilation: int | Sequence[int] = 1, ceil_mode: bool = False, return_indices: bool = False,
 ) -> Any:  # fmt: skip
     """Maximum of each window; stride defaults to the window. (batch, c, d, h, w) -> (batch, c, d', h', w'), and where each maximum stood if return_indices."""
-    return _largest("max_pool3d", 3, input, kernel_size, stride, padding, dilation, ceil_mode, return_indices)
+    return _max_pool("max_pool3d", 3, input, kernel_size, stride, padding, dilation, ceil_mode, return_indices)
 
 
 @checked
@@ -164,7 +168,7 @@ def max_pool3d_with_indices(
     dilation: int | Sequence[int] = 1, ceil_mode: bool = False, return_indices: bool = False,
 ) -> Any:  # fmt: skip
     """max_pool3d with return_indices=True."""
-    return _largest("max_pool3d", 3, input, kernel_size, stride, padding, dilation, ceil_mode, True)
+    return _max_pool("max_pool3d", 3, input, kernel_size, stride, padding, dilation, ceil_mode, True)
 
 
 @checked
@@ -174,7 +178,7 @@ def avg_pool1d(
 ) -> Tensor:  # fmt: skip
     """Mean of each window; stride defaults to the window. count_include_pad=False divides by the cells inside the input.
     (batch, c, w) -> (batch, c, w')."""
-    return _averaged("avg_pool1d", 1, input, kernel_size, stride, padding, ceil_mode, count_include_pad, None)
+    return _average_pool("avg_pool1d", 1, input, kernel_size, stride, padding, ceil_mode, count_include_pad, None)
 
 
 @checked
@@ -185,7 +189,7 @@ def avg_pool2d(
 ) -> Tensor:  # fmt: skip
     """Mean of each window; stride defaults to the window. count_include_pad=False divides by the cells inside the input, divisor_override by a number.
     (batch, c, h, w) -> (batch, c, h', w')."""
-    return _averaged("avg_pool2d", 2, input, kernel_size, stride, padding, ceil_mode, count_include_pad, divisor_override)
+    return _average_pool("avg_pool2d", 2, input, kernel_size, stride, padding, ceil_mode, count_include_pad, divisor_override)
 
 
 @checked
@@ -196,4 +200,4 @@ def avg_pool3d(
 ) -> Tensor:  # fmt: skip
     """Mean of each window; stride defaults to the window. count_include_pad=False divides by the cells inside the input, divisor_override by a number.
     (batch, c, d, h, w) -> (batch, c, d', h', w')."""
-    return _averaged("avg_pool3d", 3, input, kernel_size, stride, padding, ceil_mode, count_include_pad, divisor_override)
+    return _average_pool("avg_pool3d", 3, input, kernel_size, stride, padding, ceil_mode, count_include_pad, divisor_override)

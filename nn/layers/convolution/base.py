@@ -5,7 +5,7 @@ from __future__ import annotations
 from typing import Any
 
 from tritensor.nn import functional as F
-from tritensor.nn.functional.window_arguments import several
+from tritensor.nn.functional.window_arguments import to_axes
 from tritensor.nn.layers.linear import reset_affine
 from tritensor.nn.module import Module
 from tritensor.nn.parameter import Parameter, empty_parameter
@@ -38,11 +38,11 @@ class _ConvNd(Module):
         if padding_mode not in MODES:
             raise ValueError(f"{name}: padding_mode {padding_mode!r} is not known; give {', '.join(map(repr, MODES))}")
         self.in_channels, self.out_channels, self.groups, self.padding_mode = in_channels, out_channels, groups, padding_mode
-        self.kernel_size = several(name, "kernel_size", kernel_size, self.axes)
-        self.stride = several(name, "stride", stride, self.axes)
-        self.dilation = several(name, "dilation", dilation, self.axes)
-        self.padding = padding if isinstance(padding, str) else several(name, "padding", padding, self.axes)
-        self.transposed, self.output_padding = transposed, several(name, "output_padding", output_padding, self.axes)
+        self.kernel_size = to_axes(name, "kernel_size", kernel_size, self.axes)
+        self.stride = to_axes(name, "stride", stride, self.axes)
+        self.dilation = to_axes(name, "dilation", dilation, self.axes)
+        self.padding = padding if isinstance(padding, str) else to_axes(name, "padding", padding, self.axes)
+        self.transposed, self.output_padding = transposed, to_axes(name, "output_padding", output_padding, self.axes)
         if isinstance(padding, str) and padding not in ("same", "valid"):
             raise ValueError(f"{name}: padding {padding!r} is not known; give 'same', 'valid', an integer or {self._said()}")
         if padding == "same" and max(self.stride) > 1:

@@ -5,7 +5,7 @@ from __future__ import annotations
 from typing import Any
 
 from tritensor.nn.module import Module
-from tritensor.nn.reduction import named
+from tritensor.nn.reduction import reduction_name
 from tritensor.tensor.core import Tensor
 
 
@@ -16,7 +16,7 @@ class _Loss(Module):
 
     def __init__(self, size_average: Any = None, reduce: Any = None, reduction: str = "mean") -> None:
         super().__init__()
-        reduction = named(size_average, reduce, reduction)
+        reduction = reduction_name(size_average, reduce, reduction)
         if self.reductions is not None and reduction not in self.reductions:
             raise ValueError(
                 f"{type(self).__name__}: reduction is {reduction!r}; it is {', '.join(map(repr, self.reductions[:-1]))} or 'none'"

@@ -8,7 +8,7 @@ from tritensor.autograd.modes import no_grad
 from tritensor.ground.errors import ShapeError
 from tritensor.ground.providers import provider
 from tritensor.nn import functional as F
-from tritensor.nn.functional.normalization import bessel, one_more, track
+from tritensor.nn.functional.normalization import add_one, bessel_factor, update_running
 from tritensor.nn.fusing import NORMALISED, normalises_fused
 from tritensor.nn.layers.normalization.running import _NormBase, refuse_dims
 from tritensor.nn.module import Module
@@ -44,7 +44,7 @@ class _BatchNorm(_NormBase):
         tracks = self.training and self.track_running_stats
         momentum = 0.0 if self.momentum is None else self.momentum
         if tracks and self.num_batches_tracked is not None:
-            one_more(self.num_batches_tracked)
+            add_one(self.num_batches_tracked)
             if self.momentum is None:
                 momentum = 1.0 / self.num_batches_tracked.item()
         mean, var = (self.running_mean, self.running_var) if tracks or not self.training else (None, None)
@@ -119,8 +119,8 @@ class SyncBatchNorm(_BatchNorm):
         group = provider("distributed.process_group").joined("SyncBatchNorm", self.process_group)
 
         def follow(batch_mean: Tensor, batch_var: Tensor, n: int) -> None:
-            track(mean, batch_mean, momentum)
-            track(var, batch_var, momentum, bessel(n))
+            update_running(mean, batch_mean, momentum)
+            update_running(var, batch_var, momentum, bessel_factor(n))
 
         return shared.apply(input, self.weight, self.bias, self.eps, group, follow)  # type: ignore[no-any-return]
 

@@ -7,7 +7,7 @@ from typing import Any
 
 from tritensor.nn import functional as F
 from tritensor.nn.functional.pooling.fractional import output_sizes
-from tritensor.nn.functional.window_arguments import several
+from tritensor.nn.functional.window_arguments import to_axes
 from tritensor.nn.module import Module
 from tritensor.tensor.core import Tensor
 
@@ -32,8 +32,8 @@ class _FractionalMaxPoolNd(Module):
         if output_size is not None and output_ratio is not None:
             raise ValueError(f"{name}: only one of output_size and output_ratio may be specified")
         output_sizes(name, self.axes, (0,) * self.axes, output_size, output_ratio)
-        self.kernel_size, self.return_indices = several(name, "kernel_size", kernel_size, self.axes), return_indices
-        self.output_size = None if output_size is None else several(name, "output_size", output_size, self.axes)
+        self.kernel_size, self.return_indices = to_axes(name, "kernel_size", kernel_size, self.axes), return_indices
+        self.output_size = None if output_size is None else to_axes(name, "output_size", output_size, self.axes)
         self.output_ratio = (output_ratio,) * self.axes if isinstance(output_ratio, int | float) else output_ratio
         self.register_buffer("_random_samples", _random_samples)
 

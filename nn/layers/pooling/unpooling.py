@@ -6,7 +6,7 @@ from collections.abc import Sequence
 from typing import Any
 
 from tritensor.nn import functional as F
-from tritensor.nn.functional.window_arguments import several
+from tritensor.nn.functional.window_arguments import to_axes
 from tritensor.nn.module import Module
 from tritensor.tensor.core import Tensor
 
@@ -27,9 +27,9 @@ class _MaxUnpoolNd(Module):
     def __init__(self, kernel_size: Sizes, stride: Sizes | None = None, padding: Sizes = 0) -> None:
         super().__init__()
         name = type(self).__name__
-        self.kernel_size = several(name, "kernel_size", kernel_size, self.axes)
-        self.stride = several(name, "stride", kernel_size if stride is None else stride, self.axes)
-        self.padding = several(name, "padding", padding, self.axes)
+        self.kernel_size = to_axes(name, "kernel_size", kernel_size, self.axes)
+        self.stride = to_axes(name, "stride", kernel_size if stride is None else stride, self.axes)
+        self.padding = to_axes(name, "padding", padding, self.axes)
 
     def forward(self, input: Tensor, indices: Tensor, output_size: Sequence[int] | None = None) -> Any:
         unpool = getattr(F, f"max_unpool{self.axes}d")

@@ -6,7 +6,7 @@ from collections.abc import Sequence
 from typing import Any
 
 from tritensor.nn import functional as F
-from tritensor.nn.functional.window_arguments import several
+from tritensor.nn.functional.window_arguments import to_axes
 from tritensor.nn.module import Module
 from tritensor.tensor.core import Tensor
 
@@ -91,9 +91,9 @@ class AvgPool1d(_AvgPoolNd):
         self, kernel_size: Sizes, stride: Sizes | None = None, padding: Sizes = 0, ceil_mode: bool = False, count_include_pad: bool = True
     ) -> None:
         super().__init__()
-        self.kernel_size = several("AvgPool1d", "kernel_size", kernel_size, 1)
-        self.stride = several("AvgPool1d", "stride", kernel_size if stride is None else stride, 1)
-        self.padding = several("AvgPool1d", "padding", padding, 1)
+        self.kernel_size = to_axes("AvgPool1d", "kernel_size", kernel_size, 1)
+        self.stride = to_axes("AvgPool1d", "stride", kernel_size if stride is None else stride, 1)
+        self.padding = to_axes("AvgPool1d", "padding", padding, 1)
         self.ceil_mode, self.count_include_pad = ceil_mode, count_include_pad
 
     def forward(self, input: Tensor) -> Tensor:

@@ -9,7 +9,7 @@ from typing import Any
 
 from tritensor.ground.errors import ArgumentError, ShapeError
 from tritensor.nn import init
-from tritensor.nn.functional.recurrent import Activation, Net, over_batch, run, sizes_of
+from tritensor.nn.functional.recurrent import Activation, Net, read_batch_sizes, run_layers, run_padded
 from tritensor.nn.module import Module
 from tritensor.nn.parameter import Parameter, empty_parameter
 from tritensor.ops.table import ops
@@ -168,7 +168,7 @@ class RNNBase(Module):
         if hx is None:
             hx = self._zeros(input, input.shape[batch_dim])
         self.check_forward_args(input, hx, None)
-        y, *ends = over_batch(name, self._net(), input, self._states(hx), self._flat_weights, self.batch_first)
+        y, *ends = run_padded(name, self._net(), input, self._states(hx), self._flat_weights, self.batch_first)
         if single:
             y, ends = y.squeeze(batch_dim), [end.squeeze(1) for end in ends]
         return y, tuple(ends) if self.mode == "LSTM" else ends[0]
@@ -198,7 +198,7 @@ class RNNBase(Module):
         data, batch_sizes, order, inverse = input
         hx = self._zeros(data, int(batch_sizes[0])) if hx is None else self.permute_hidden(hx, order)
         self.check_forward_args(data, hx, batch_sizes)
-        y, *ends = run(name, self._net(), data, sizes_of(name, batch_sizes), self._states(hx), self._flat_weights)
+        y, *ends = run_layers(name, self._net(), data, read_batch_sizes(name, batch_sizes), self._states(hx), self._flat_weights)
         states = self.permute_hidden(tuple(ends) if self.mode == "LSTM" else ends[0], inverse)
         return PackedSequence(y, batch_sizes, order, inverse), states
 

@@ -11,7 +11,7 @@ from typing import Any
 from tritensor.ground.dtypes import DType as DType
 from tritensor.nn import functional as F
 from tritensor.nn.container import ModuleList
-from tritensor.nn.functional.attention import as_numbers, canonical_mask
+from tritensor.nn.functional.attention import canonical_mask, to_additive_mask
 from tritensor.nn.functional.normalization import refuse_single
 from tritensor.nn.layers.attention.base import NonDynamicallyQuantizableLinear as NonDynamicallyQuantizableLinear
 from tritensor.nn.layers.attention.transformer import _activation
@@ -100,7 +100,7 @@ def _canonical_mask(
     found = canonical_mask(mask, mask_name, None, other_name, target_type)
     if mask is not None and check_other and other_type is not None and mask.dtype != other_type:
         warnings.warn(f"Support for mismatched {mask_name} and {other_name} is deprecated. Use same type for both instead.", stacklevel=2)
-    return found if mask is None else as_numbers(mask, target_type)
+    return found if mask is None else to_additive_mask(mask, target_type)
 
 
 def _mha_shape_check(
