@@ -8,7 +8,7 @@ from typing import Any
 _given = False
 
 
-def nothing_is_compiled(name: str, stacklevel: int = 3) -> None:
+def warn_nothing_compiled(name: str, stacklevel: int = 3) -> None:
     """Warn, the first time that anything is to be compiled."""
     global _given
     if not _given:
@@ -18,4 +18,4 @@ def nothing_is_compiled(name: str, stacklevel: int = 3) -> None:
 
 def compile(self: Any, *args: Any, **kwargs: Any) -> None:
     """Nothing is compiled: calls run as they did, and one notice says so. Arguments are those of `tritensor.compile`, and change nothing."""
-    nothing_is_compiled("Module.compile")
+    warn_nothing_compiled("Module.compile")

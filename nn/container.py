@@ -7,8 +7,8 @@ import warnings
 from collections.abc import Callable, Iterable, Iterator, Mapping
 from typing import Any
 
-from tritensor.nn.fusing import fused_activation
-from tritensor.nn.module import Module, indented
+from tritensor.nn.fusing import fused_activation_name
+from tritensor.nn.module import Module, indent_lines
 from tritensor.ops.array import CudaArray
 from tritensor.tensor.core import Tensor
 
@@ -33,7 +33,7 @@ def _as_module(part: Any) -> Module | None:
     return part if part is None or isinstance(part, Module) else Lambda(part)
 
 
-def _place(owner: Any, index: Any) -> str:
+def _key_at_index(owner: Any, index: Any) -> str:
     """The key of place `index`, which may be negative."""
     at = operator.index(index)
     if not -len(owner) <= at < len(owner):
@@ -55,7 +55,7 @@ class Container(Module):
             self.add_module(name, module)
 
 
-class _Row(Module):
+class _NumberedModules(Module):
     """What Sequential and ModuleList share: modules in a row, named by their numbers."""
 
     _convert: Callable[[Any], Any] = staticmethod(lambda part: part)
@@ -68,18 +68,18 @@ class _Row(Module):
 
     def __getitem__(self, index: int | slice) -> Any:
         if isinstance(index, slice):
-            return self._like(list(self._modules.items())[index])
-        return self._modules[_place(self, index)]
+            return self._make_like(list(self._modules.items())[index])
+        return self._modules[_key_at_index(self, index)]
 
-    def _like(self, items: list[tuple[str, Any]]) -> Any:
+    def _make_like(self, items: list[tuple[str, Any]]) -> Any:
         return type(self)([part for _, part in items])  # type: ignore[call-arg]
 
     def __setitem__(self, index: int, module: Any) -> None:
-        setattr(self, _place(self, index), self._convert(module))
+        setattr(self, _key_at_index(self, index), self._convert(module))
 
     def __delitem__(self, index: int | slice) -> None:
         keys = list(self._modules)
-        for key in keys[index] if isinstance(index, slice) else [_place(self, index)]:
+        for key in keys[index] if isinstance(index, slice) else [_key_at_index(self, index)]:
             del self._modules[key]
         self._renumber([(str(i), part) for i, part in enumerate(self)])  # names that a user gave go, as in PyTorch
 
@@ -113,7 +113,7 @@ class _Row(Module):
         return self.extend(modules)
 
     def __add__(self, other: Iterable[Any]) -> Any:
-        return self._like([*self._modules.items()]).extend(other)
+        return self._make_like([*self._modules.items()]).extend(other)
 
     def pop(self, key: int | slice) -> Any:
         """Take the module at a place, or those of a slice, out and return them."""
@@ -125,7 +125,7 @@ class _Row(Module):
         return [name for name in super().__dir__() if not name.isdigit()]
 
 
-class Sequential(_Row):
+class Sequential(_NumberedModules):
     """Modules run one after the other: `Sequential(Linear(4, 8), ReLU())`, or of a dict with names.
 
     Plain functions may stand among them: `Sequential(Linear(2, 2), tritensor.tanh, lambda x: x * 2)`.
@@ -145,7 +145,7 @@ class Sequential(_Row):
         for name, part in named:
             self.add_module(name, _as_module(part))
 
-    def _like(self, items: list[tuple[str, Any]]) -> Any:
+    def _make_like(self, items: list[tuple[str, Any]]) -> Any:
         made = type(self)()
         for name, part in items:  # under the names that they have here
             made.add_module(name, part)
@@ -165,7 +165,7 @@ class Sequential(_Row):
             raise IndexError(f"Sequential.insert: Index out of range: {at}; give {-len(self)} to {len(self)}")
         return super().insert(at, module)
 
-    def _times(self, count: Any) -> int:
+    def _check_factor(self, count: Any) -> int:
         if not isinstance(count, int):
             raise TypeError(f"Sequential: unsupported operand type(s) for *: {type(self).__name__} and {type(count).__name__}; give an int")
         if count <= 0:
@@ -175,7 +175,7 @@ class Sequential(_Row):
     def __mul__(self, count: int) -> Any:
         """The same modules again and again, `count` times: they share their parameters."""
         made = Sequential()
-        for _ in range(self._times(count)):
+        for _ in range(self._check_factor(count)):
             made.extend(self)
         return made
 
@@ -183,30 +183,30 @@ class Sequential(_Row):
 
     def __imul__(self, count: int) -> Any:
         own = list(self)
-        for _ in range(self._times(count) - 1):
+        for _ in range(self._check_factor(count) - 1):
             self.extend(own)
         return self
 
     def forward(self, input: Any) -> Any:
         if isinstance(input, Tensor) and isinstance(input.array, CudaArray):
-            return _on_gpu([*self._modules.values()], input)
+            return _run_fused([*self._modules.values()], input)
         for module in self._modules.values():
             input = module(input)
         return input
 
 
-def _on_gpu(parts: list[Any], input: Any) -> Any:
+def _run_fused(parts: list[Any], input: Any) -> Any:
     """The modules one after the other; a Linear or a convolution and the activation behind it are one kernel, unless somebody wants to see what is
     between them."""
     at = 0
     while at < len(parts):
-        name = fused_activation(parts[at], parts[at + 1], input) if at + 1 < len(parts) else ""
+        name = fused_activation_name(parts[at], parts[at + 1], input) if at + 1 < len(parts) else ""
         input = parts[at]._forward_then(input, name) if name else parts[at](input)
         at += 2 if name else 1
     return input
 
 
-class ModuleList(_Row):
+class ModuleList(_NumberedModules):
     """A list of modules that the module holding it knows of."""
 
     def __init__(self, modules: Iterable[Module] | None = None) -> None:
@@ -221,12 +221,12 @@ class ModuleList(_Row):
         for i in range(1, len(shown) + 1):  # equal neighbours share one line: (0-2): 3 x Linear(...)
             if i == len(shown) or shown[i] != shown[start]:
                 text = f"({start}): {shown[start]}" if i - start == 1 else f"({start}-{i - 1}): {i - start} x {shown[start]}"
-                lines.append(indented(text))
+                lines.append(indent_lines(text))
                 start = i
         return self._get_name() + ("(\n  " + "\n  ".join(lines) + "\n)" if lines else "()")
 
 
-def pairs_of(name: str, given: Any) -> Iterator[tuple[str, Any]]:
+def check_pairs(name: str, given: Any) -> Iterator[tuple[str, Any]]:
     """(key, value) of what `update` is given beside a dict. Raises TypeError for what holds no pairs, ValueError for one of another length."""
     if not isinstance(given, Iterable):
         raise TypeError(f"{name}.update should be called with an iterable of key/value pairs, but got {type(given).__name__}")
@@ -289,5 +289,5 @@ class ModuleDict(Module):
 
     def update(self, modules: Mapping[str, Module] | Iterable[tuple[str, Module]]) -> None:
         """Add modules from a dict or from pairs of name and module."""
-        for name, module in modules.items() if isinstance(modules, Mapping | ModuleDict) else pairs_of("ModuleDict", modules):
+        for name, module in modules.items() if isinstance(modules, Mapping | ModuleDict) else check_pairs("ModuleDict", modules):
             self[name] = module

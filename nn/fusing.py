@@ -13,31 +13,31 @@ _FUNCTIONS: dict[Any, str] = {F.relu: "relu", F.gelu: "gelu", F.silu: "silu", F.
 NORMALISED = ("relu", "gelu", "gelu_tanh", "silu")  # what normalisations of channels take
 
 
-def _untouched(module: Any) -> bool:
+def _is_untouched(module: Any) -> bool:
     """Whether nobody wants to see what the module gets or gives, or has it compute something else."""
     return module._hooks is None and "forward" not in module.__dict__
 
 
-def _floats_on_gpu(x: Any) -> bool:
+def _is_float_on_gpu(x: Any) -> bool:
     return isinstance(x, Tensor) and isinstance(x.array, CudaArray) and is_float(x.array.dtype)
 
 
-def _on_gpu(x: Any, like: Any) -> bool:
+def _is_same_float_on_gpu(x: Any, like: Any) -> bool:
     """Whether x is a tensor of floats on a GPU, of a parameter's type."""
-    return _floats_on_gpu(x) and like.array.dtype == x.array.dtype
+    return _is_float_on_gpu(x) and like.array.dtype == x.array.dtype
 
 
-def multiplies_fused(layer: Any, x: Any) -> bool:
+def can_fuse_product(layer: Any, x: Any) -> bool:
     """What a Linear and a convolution say of x: it is of their type, and they have more than one output."""
-    return layer.weight.array.ndim > 1 and _on_gpu(x, layer.weight)
+    return layer.weight.array.ndim > 1 and _is_same_float_on_gpu(x, layer.weight)
 
 
-def normalises_fused(layer: Any, x: Any) -> bool:
+def can_fuse_norm(layer: Any, x: Any) -> bool:
     """What a normalisation of channels says of x: it scales and shifts, and there is something to normalise."""
-    return layer.weight is not None and layer.bias is not None and _floats_on_gpu(x) and x.array.ndim > 1 and x.array.size > 0
+    return layer.weight is not None and layer.bias is not None and _is_float_on_gpu(x) and x.array.ndim > 1 and x.array.size > 0
 
 
-def fused_activation(layer: Any, activation: Any, x: Any) -> str:
+def fused_activation_name(layer: Any, activation: Any, x: Any) -> str:
     """The name of an activation, a module or a function, which `layer` computes beside its own result of x by `_forward_then`; "" where it does not.
 
     A class says so itself: `_fuses`, the names that a layer takes, `_fuses_of`, whether it does of x, and `_named`, an activation's own. Classes
@@ -47,34 +47,34 @@ def fused_activation(layer: Any, activation: Any, x: Any) -> str:
     if not takes:
         return ""
     if "_named" in type(activation).__dict__:
-        name = activation._named if _untouched(activation) else ""
+        name = activation._named if _is_untouched(activation) else ""
     else:
         name = _FUNCTIONS.get(activation, "") if callable(activation) and hasattr(activation, "__name__") else ""
-    return name if name in takes and _untouched(layer) and layer._fuses_of(x) else ""
+    return name if name in takes and _is_untouched(layer) and layer._fuses_of(x) else ""
 
 
-def activated(layer: Any, activation: Any, x: Any) -> Any:
+def apply_then_activate(layer: Any, activation: Any, x: Any) -> Any:
     """activation(layer(x)), by one op where there is one."""
-    name = fused_activation(layer, activation, x)
+    name = fused_activation_name(layer, activation, x)
     return layer._forward_then(x, name) if name else activation(layer(x))
 
 
-def added_and_activated(norm: Any, activation: Any, x: Any, residual: Any) -> Any:
+def norm_add_activate(norm: Any, activation: Any, x: Any, residual: Any) -> Any:
     """activation(norm(x) + residual), by one op where norm is a batch normalisation that takes the activation."""
-    name = fused_activation(norm, activation, x)
-    if name and _floats_on_gpu(residual) and residual.array.dtype == x.array.dtype and residual.array.shape == x.array.shape:
+    name = fused_activation_name(norm, activation, x)
+    if name and _is_float_on_gpu(residual) and residual.array.dtype == x.array.dtype and residual.array.shape == x.array.shape:
         return norm._forward_then(x, name, residual)
     return activation(norm(x) + residual)
 
 
-def added_and_normed(norm: Any, x: Any, residual: Any) -> tuple[Any, Any]:
+def add_then_norm(norm: Any, x: Any, residual: Any) -> tuple[Any, Any]:
     """(norm(total), total) of total = residual + x, by one op where norm is a LayerNorm itself."""
     if (
         "_forward_of_sum" in type(norm).__dict__
-        and _untouched(norm)
+        and _is_untouched(norm)
         and norm.weight is not None
-        and _on_gpu(x, norm.weight)
-        and _on_gpu(residual, norm.weight)
+        and _is_same_float_on_gpu(x, norm.weight)
+        and _is_same_float_on_gpu(residual, norm.weight)
         and x.array.shape == residual.array.shape
     ):
         found: tuple[Any, Any] = norm._forward_of_sum(x, residual)

@@ -46,7 +46,7 @@ _FOREIGN = (
 )  # fmt: skip
 
 
-def revived(module: Any, state: dict[str, Any]) -> dict[str, Any]:
+def strip_foreign_hooks(module: Any, state: dict[str, Any]) -> dict[str, Any]:
     """A module's attributes out of a pickle, PyTorch's as well. Raises CheckpointError for hooks of PyTorch's, which are functions of its own."""
     held = [name for name in _FOREIGN if isinstance(state.get(name), dict) and state[name]]
     if held:
@@ -61,7 +61,7 @@ EVERY = Hooks()
 REGISTRATION: dict[str, dict[int, Any]] = {"parameter": {}, "buffer": {}, "module": {}}  # called with what any module registers
 
 
-def registered(what: str, module: Any, name: str, value: Any) -> Any:
+def run_registration_hooks(what: str, module: Any, name: str, value: Any) -> Any:
     """What a module is about to register, after the hooks on that: each may give another."""
     for hook in list(REGISTRATION[what].values()):
         changed = hook(module, name, value)
@@ -87,7 +87,7 @@ def add(module: Any, kind: str, hook: Any, *, first: bool = False) -> RemovableH
     return handle
 
 
-class Replacing(NamedTuple):
+class ReplacingHook(NamedTuple):
     """A hook behind state_dict() whose result, unless None, takes the place of the state dict. Those that are public change it in place."""
 
     hook: Callable[..., Any]
@@ -96,13 +96,13 @@ class Replacing(NamedTuple):
         return self.hook(*args)
 
 
-def after_state(module: Any, found: Any, prefix: str, local: dict[str, Any]) -> Any:
+def run_state_dict_hooks(module: Any, found: Any, prefix: str, local: dict[str, Any]) -> Any:
     """The state dict, once the module's hooks have seen it."""
     for hook in list(module._hooks.state_post.values()):
         changed = hook(module, found, prefix, local)
         if changed is None:
             continue
-        if not isinstance(hook, Replacing):
+        if not isinstance(hook, ReplacingHook):
             raise RuntimeError(
                 f"state_dict: the post-hook {hook!r} returned a {type(changed).__name__}; "
                 "state_dict post-hook must return None: change the dict that it is given"
@@ -161,22 +161,22 @@ def table(kind: str) -> property:
     return property(lambda module: Table(module, kind), assign)
 
 
-def _all(hooks: Hooks, kind: str) -> list[Any]:
+def _list_hooks(hooks: Hooks, kind: str) -> list[Any]:
     """The hooks of one kind that a call runs: those of every module first."""
     own: dict[int, Any] = getattr(hooks, kind)
     return list(own.values()) if hooks is EVERY else [*getattr(EVERY, kind).values(), *own.values()]
 
 
-def call(module: Any, args: tuple[Any, ...], kwargs: dict[str, Any]) -> Any:
+def call_with_hooks(module: Any, args: tuple[Any, ...], kwargs: dict[str, Any]) -> Any:
     """`module(*args, **kwargs)` with its hooks: forward pre, forward, and backward ones."""
     hooks: Hooks = module._hooks
-    for hook, with_kwargs, _ in _all(hooks, "forward_pre"):
-        args, kwargs = _pre(hook, with_kwargs, module, args, kwargs)
-    post, pre = _all(hooks, "backward"), _all(hooks, "backward_pre")
-    watch = _Backward(module, post, pre) if post or pre else None
+    for hook, with_kwargs, _ in _list_hooks(hooks, "forward_pre"):
+        args, kwargs = _run_pre_hook(hook, with_kwargs, module, args, kwargs)
+    post, pre = _list_hooks(hooks, "backward"), _list_hooks(hooks, "backward_pre")
+    watch = _BackwardHooks(module, post, pre) if post or pre else None
     if watch is not None:
         args = watch.inputs(args)
-    forward = _all(hooks, "forward")
+    forward = _list_hooks(hooks, "forward")
     pending = [entry for entry in forward if entry[2]]
     result = None
     try:
@@ -197,7 +197,7 @@ def call(module: Any, args: tuple[Any, ...], kwargs: dict[str, Any]) -> Any:
                     f"the forward hook {hook!r} with always_call=True raised {later!r}; what is raised is the error before it", stacklevel=3
                 )
         raise
-    old = _all(hooks, "backward_old")
+    old = _list_hooks(hooks, "backward_old")
     if old:
         _watch_last(module, result, old)
     return result
@@ -213,7 +213,9 @@ def _watch_last(module: Any, result: Any, old: list[Any]) -> None:
             last.grad_fn.register_hook(lambda below, above, hook=hook: hook(module, below, above))
 
 
-def _pre(hook: Callable[..., Any], with_kwargs: bool, module: Any, args: tuple[Any, ...], kwargs: dict[str, Any]) -> tuple[Any, Any]:
+def _run_pre_hook(
+    hook: Callable[..., Any], with_kwargs: bool, module: Any, args: tuple[Any, ...], kwargs: dict[str, Any]
+) -> tuple[Any, Any]:
     if not with_kwargs:
         changed = hook(module, args)
         if changed is None:
@@ -227,7 +229,7 @@ def _pre(hook: Callable[..., Any], with_kwargs: bool, module: Any, args: tuple[A
     return changed
 
 
-class _Gate(Function):
+class _GradientGate(Function):
     """The identity on several tensors; its backward shows all their gradients to `watch` at once."""
 
     generate_vmap_rule = True
@@ -246,7 +248,7 @@ class _Gate(Function):
         return (None, *ctx.watch(grads))
 
 
-class _Backward:
+class _BackwardHooks:
     """Full backward hooks of one call: a gate before the module and one behind it see the gradients pass."""
 
     def __init__(self, module: Any, post: list[Any], pre: list[Any]) -> None:
@@ -258,7 +260,7 @@ class _Backward:
 
     def inputs(self, args: tuple[Any, ...]) -> tuple[Any, ...]:
         self.width = len(args)
-        gated, self.places = _through(args, self.input_gradients)
+        gated, self.places = _pass_gate(args, self.input_gradients)
         return gated
 
     def outputs(self, result: Any) -> Any:
@@ -266,15 +268,15 @@ class _Backward:
             return result  # as in PyTorch, gradients inside other containers are not seen
         given = result if isinstance(result, tuple) else (result,)
         self.out_width = len(given)
-        gated, self.out_places = _through(given, self.output_gradients)
+        gated, self.out_places = _pass_gate(given, self.output_gradients)
         if isinstance(result, Tensor):
             return gated[0]
         return type(result)(*gated) if hasattr(result, "_fields") else gated
 
     def output_gradients(self, found: tuple[Any, ...]) -> tuple[Any, ...]:
-        grads = _spread(found, self.out_places, self.out_width)
+        grads = _spread_gradients(found, self.out_places, self.out_width)
         for hook in self.pre:
-            grads = _replaced(hook(self.module, grads), grads, "backward pre-hook")
+            grads = _replace_gradients(hook(self.module, grads), grads, "backward pre-hook")
         self.grad_outputs = grads
         if not self.places:  # no input wants a gradient: there is no gate in front to run the hooks
             for hook in self.post:
@@ -286,13 +288,13 @@ class _Backward:
         return tuple(grads[place] for place in self.out_places)
 
     def input_gradients(self, grads: tuple[Any, ...]) -> tuple[Any, ...]:
-        shown = _spread(grads, self.places, self.width)
+        shown = _spread_gradients(grads, self.places, self.width)
         for hook in self.post:
-            shown = _replaced(hook(self.module, shown, self.grad_outputs), shown, "backward hook")
+            shown = _replace_gradients(hook(self.module, shown, self.grad_outputs), shown, "backward hook")
         return tuple(shown[place] for place in self.places)
 
 
-def _spread(grads: tuple[Any, ...], places: tuple[int, ...], width: int) -> tuple[Any, ...]:
+def _spread_gradients(grads: tuple[Any, ...], places: tuple[int, ...], width: int) -> tuple[Any, ...]:
     """One entry for each value, None for those that want no gradient."""
     full: list[Any] = [None] * width
     for place, g in zip(places, grads, strict=True):
@@ -300,19 +302,19 @@ def _spread(grads: tuple[Any, ...], places: tuple[int, ...], width: int) -> tupl
     return tuple(full)
 
 
-def _through(values: tuple[Any, ...], watch: Callable[[tuple[Any, ...]], tuple[Any, ...]]) -> tuple[tuple[Any, ...], tuple[int, ...]]:
+def _pass_gate(values: tuple[Any, ...], watch: Callable[[tuple[Any, ...]], tuple[Any, ...]]) -> tuple[tuple[Any, ...], tuple[int, ...]]:
     """`values` with those tensors that want gradients led through a gate, and their places."""
     places = tuple(i for i, v in enumerate(values) if isinstance(v, Tensor) and v.requires_grad)
     if not places:
         return values, places
-    gated = _Gate.apply(watch, *[values[i] for i in places])
+    gated = _GradientGate.apply(watch, *[values[i] for i in places])
     out = list(values)
     for i, t in zip(places, gated, strict=True):
         out[i] = t
     return tuple(out), places
 
 
-def _replaced(changed: Any, grads: tuple[Any, ...], what: str) -> tuple[Any, ...]:
+def _replace_gradients(changed: Any, grads: tuple[Any, ...], what: str) -> tuple[Any, ...]:
     if changed is None:
         return grads
     changed = changed if isinstance(changed, tuple) else (changed,)

@@ -123,7 +123,7 @@ def dirac_(tensor: Tensor, groups: int = 1) -> Tensor:
     return _fill(tensor, values)
 
 
-def fans(name: str, tensor: Tensor) -> tuple[int, int]:
+def count_fans(name: str, tensor: Tensor) -> tuple[int, int]:
     """Inputs and outputs per unit of a weight (out, in, *kernel)."""
     if tensor.ndim < 2:
         raise ShapeError(f"{name}: tensor {tuple(tensor.shape)} has no fan in and fan out; give one with 2 or more dimensions")
@@ -134,14 +134,14 @@ def fans(name: str, tensor: Tensor) -> tuple[int, int]:
 @checked
 def xavier_uniform_(tensor: Tensor, gain: float = 1.0, generator: Generator | None = None) -> Tensor:
     """Uniform on +-gain sqrt(6 / (fan_in + fan_out)) (Glorot and Bengio 2010)."""
-    bound = gain * math.sqrt(6.0 / sum(fans("xavier_uniform_", tensor)))
+    bound = gain * math.sqrt(6.0 / sum(count_fans("xavier_uniform_", tensor)))
     return uniform_(tensor, -bound, bound, generator)
 
 
 @checked
 def xavier_normal_(tensor: Tensor, gain: float = 1.0, generator: Generator | None = None) -> Tensor:
     """Normal with standard deviation gain sqrt(2 / (fan_in + fan_out)) (Glorot and Bengio 2010)."""
-    return normal_(tensor, 0.0, gain * math.sqrt(2.0 / sum(fans("xavier_normal_", tensor))), generator)
+    return normal_(tensor, 0.0, gain * math.sqrt(2.0 / sum(count_fans("xavier_normal_", tensor))), generator)
 
 
 def _kaiming(name: str, tensor: Tensor, a: float, mode: str, nonlinearity: str) -> float:
@@ -149,14 +149,14 @@ def _kaiming(name: str, tensor: Tensor, a: float, mode: str, nonlinearity: str) 
     if 0 in tensor.shape:
         warnings.warn("Initializing zero-element tensors is a no-op", stacklevel=3)
         return 0.0
-    fan = _fan(name, tensor, mode)
+    fan = _choose_fan(name, tensor, mode)
     return calculate_gain(nonlinearity, a) / math.sqrt(fan)
 
 
-def _fan(name: str, tensor: Tensor, mode: str) -> int:
+def _choose_fan(name: str, tensor: Tensor, mode: str) -> int:
     if mode.lower() not in ("fan_in", "fan_out"):
         raise ValueError(f"{name}: mode is {mode!r}; it is 'fan_in' or 'fan_out'")
-    return fans(name, tensor)[mode.lower() == "fan_out"]
+    return count_fans(name, tensor)[mode.lower() == "fan_out"]
 
 
 @checked
@@ -213,7 +213,7 @@ def sparse_(tensor: Tensor, sparsity: float, std: float = 0.01, generator: Gener
 
 
 # Names that PyTorch keeps for older scripts: without the underscore, and the two that its own layers call.
-def _older(function: Any) -> Any:
+def _deprecated_name(function: Any) -> Any:
     name = function.__name__
 
     @functools.wraps(function)
@@ -226,25 +226,25 @@ def _older(function: Any) -> Any:
     return call
 
 
-uniform = _older(uniform_)
-normal = _older(normal_)
-constant = _older(constant_)
-eye = _older(eye_)
-dirac = _older(dirac_)
-xavier_uniform = _older(xavier_uniform_)
-xavier_normal = _older(xavier_normal_)
-kaiming_uniform = _older(kaiming_uniform_)
-kaiming_normal = _older(kaiming_normal_)
-orthogonal = _older(orthogonal_)
-sparse = _older(sparse_)
+uniform = _deprecated_name(uniform_)
+normal = _deprecated_name(normal_)
+constant = _deprecated_name(constant_)
+eye = _deprecated_name(eye_)
+dirac = _deprecated_name(dirac_)
+xavier_uniform = _deprecated_name(xavier_uniform_)
+xavier_normal = _deprecated_name(xavier_normal_)
+kaiming_uniform = _deprecated_name(kaiming_uniform_)
+kaiming_normal = _deprecated_name(kaiming_normal_)
+orthogonal = _deprecated_name(orthogonal_)
+sparse = _deprecated_name(sparse_)
 
 
 def _calculate_fan_in_and_fan_out(tensor: Tensor) -> tuple[int, int]:
-    return fans("fan in and fan out", tensor)
+    return count_fans("fan in and fan out", tensor)
 
 
 def _calculate_correct_fan(tensor: Tensor, mode: str) -> int:
-    return _fan("fan", tensor, mode)
+    return _choose_fan("fan", tensor, mode)
 
 
 _no_grad_uniform_, _no_grad_normal_, _no_grad_trunc_normal_ = uniform_, normal_, trunc_normal_

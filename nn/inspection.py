@@ -17,7 +17,7 @@ from tritensor.tensor.core import Tensor
 
 
 @contextmanager
-def modes_kept(module: Module) -> Iterator[None]:
+def preserve_modes(module: Module) -> Iterator[None]:
     """Afterwards a module and those in it train, or do not, as before."""
     before = [(m, m.training) for m in module.modules()]
     try:
@@ -28,7 +28,7 @@ def modes_kept(module: Module) -> Iterator[None]:
 
 
 @contextmanager
-def state_kept(module: Any) -> Iterator[None]:
+def preserve_state(module: Any) -> Iterator[None]:
     """Afterwards a module is in its mode, its buffers are those of before and hold what they held, whatever its forward did to them, and chance goes
     on as if nothing had been drawn. Of a plain function that alone is so."""
     drawn = get_rng_state()
@@ -41,23 +41,23 @@ def state_kept(module: Any) -> Iterator[None]:
     held = [(m, name, b) for m in module.modules() for name, b in m._buffers.items() if b is not None and not is_lazy(b)]
     before = [b.detach().clone() for _, _, b in held]
     try:
-        with modes_kept(module):
+        with preserve_modes(module):
             yield
     finally:
         set_rng_state(drawn)
         with no_grad():
             for (m, name, buffer), values in zip(held, before, strict=True):
                 m._buffers[name] = buffer  # forward may have put another in its place
-                if not np.array_equal(_bytes(buffer), _bytes(values)):
+                if not np.array_equal(_to_bytes(buffer), _to_bytes(values)):
                     buffer.copy_(values)  # type: ignore[attr-defined]
 
 
-def _bytes(x: Tensor) -> np.ndarray:
+def _to_bytes(x: Tensor) -> np.ndarray:
     return np.ascontiguousarray(to_host(x.array)).reshape(-1).view(np.uint8)
 
 
 @contextmanager
-def watched(module: Module, before: Callable[..., Any], after: Callable[..., Any], outermost: bool = False) -> Iterator[None]:
+def watch_calls(module: Module, before: Callable[..., Any], after: Callable[..., Any], outermost: bool = False) -> Iterator[None]:
     """Call `before(module, args, kwargs)` and `after(module, args, result)` around the call of every module; no hook is left.
 
     outermost: `before` comes before the program's own hooks, `after` also behind a call that raised.

@@ -57,7 +57,7 @@ class Module(Movable):
     def __call__(self, *args: Any, **kwargs: Any) -> Any:
         if self._hooks is None:
             return self.forward(*args, **kwargs)
-        return hooks.call(self, args, kwargs)
+        return hooks.call_with_hooks(self, args, kwargs)
 
     _call_impl = _wrapped_call_impl = __call__  # PyTorch's private names for it, which older code calls
     _forward_hooks, _forward_pre_hooks, _backward_hooks = hooks.table("forward"), hooks.table("forward_pre"), hooks.table("backward")
@@ -66,36 +66,36 @@ class Module(Movable):
     # registration
     def register_parameter(self, name: str, param: Parameter | None) -> None:
         """Add a parameter under `name`; None keeps the name and stays out of parameters() and the state_dict."""
-        table = self._claim("parameter", "_parameters", name)
+        table = self._check_name("parameter", "_parameters", name)
         if param is not None:
             if not isinstance(param, Parameter):
                 raise TypeError(f"register_parameter: cannot assign '{type(param).__name__}' as '{name}'; give an nn.Parameter or None")
             if param.grad_fn is not None:
                 raise ValueError(f"register_parameter: cannot assign a computed tensor to parameter '{name}', a leaf; wrap its .detach()")
-        table[name] = hooks.registered("parameter", self, name, param) if hooks.REGISTRATION["parameter"] else param
+        table[name] = hooks.run_registration_hooks("parameter", self, name, param) if hooks.REGISTRATION["parameter"] else param
 
     def register_buffer(self, name: str, tensor: Tensor | None, persistent: bool = True) -> None:
         """Add a buffer under `name`: saved in the state_dict unless persistent=False, moved by to(), not learned."""
-        table = self._claim("buffer", "_buffers", name)
+        table = self._check_name("buffer", "_buffers", name)
         if tensor is not None and not isinstance(tensor, Tensor):
             raise TypeError(f"register_buffer: cannot assign '{type(tensor).__name__}' object to buffer '{name}'; give a Tensor or None")
-        table[name] = hooks.registered("buffer", self, name, tensor) if hooks.REGISTRATION["buffer"] else tensor
+        table[name] = hooks.run_registration_hooks("buffer", self, name, tensor) if hooks.REGISTRATION["buffer"] else tensor
         (self._non_persistent_buffers_set.discard if persistent else self._non_persistent_buffers_set.add)(name)
 
     def add_module(self, name: str, module: Module | None) -> None:
         """Add a child module under `name`."""
-        table = self._claim("module", "_modules", name)
+        table = self._check_name("module", "_modules", name)
         if module is not None and not isinstance(module, Module):
             raise TypeError(f"add_module: {type(module).__name__} is not a Module subclass; give a Module")
-        table[name] = hooks.registered("module", self, name, module) if hooks.REGISTRATION["module"] else module
+        table[name] = hooks.run_registration_hooks("module", self, name, module) if hooks.REGISTRATION["module"] else module
 
     register_module = add_module
 
-    def _claim(self, what: str, kind: str, name: str) -> dict[str, Any]:
+    def _check_name(self, what: str, kind: str, name: str) -> dict[str, Any]:
         """The table for `kind`, once `name` has been found fit and free."""
         table: dict[str, Any] | None = self.__dict__.get(kind)
         if table is None:
-            raise self._early(what)
+            raise self._uninitialised_error(what)
         if not isinstance(name, str):
             raise TypeError(f"register_{what}: {what} name should be a string, not {type(name).__name__}; give a str")
         if not name or "." in name:
@@ -104,10 +104,10 @@ class Module(Movable):
             raise KeyError(f"register_{what}: attribute '{name}' already exists; give another name")
         return table
 
-    def _early(self, what: str) -> AttributeError:
+    def _uninitialised_error(self, what: str) -> AttributeError:
         return AttributeError(f"{type(self).__name__}: cannot assign {what} before Module.__init__() call: call super().__init__() first")
 
-    def _mismatch(self, name: str, value: Any, kind: str, base: Any, what: str) -> TypeError:
+    def _mismatch_error(self, name: str, value: Any, kind: str, base: Any, what: str) -> TypeError:
         expected = "Tensor" if kind == "_buffers" else f"nn.{base.__name__}"
         mend = f"take the {what} away first, by del" if isinstance(value, Module | Buffer) else "wrap it"
         return TypeError(
@@ -119,12 +119,12 @@ class Module(Movable):
         for kind, base, what in _KINDS:
             if isinstance(value, base):
                 if kind not in fields:
-                    raise self._early(what)
+                    raise self._uninitialised_error(what)
                 for before in _KINDS:  # a parameter takes any name, a module none of a parameter's, a buffer neither's
                     if before[0] == kind:
                         break
                     if name in fields[before[0]]:
-                        raise self._mismatch(name, value, *before)
+                        raise self._mismatch_error(name, value, *before)
                 for other in ("_parameters", "_buffers", "_modules"):
                     if other != kind:
                         fields[other].pop(name, None)
@@ -134,7 +134,9 @@ class Module(Movable):
                 elif kind == "_parameters":
                     self.register_parameter(name, value)
                 else:  # not asked whether there is such an attribute: a wrapper's __getattr__ would ask the module that is not there yet
-                    fields[kind][name] = hooks.registered("module", self, name, value) if hooks.REGISTRATION["module"] else value
+                    fields[kind][name] = (
+                        hooks.run_registration_hooks("module", self, name, value) if hooks.REGISTRATION["module"] else value
+                    )
                 return
         for kind, base, what in _KINDS:
             table = fields.get(kind)
@@ -142,7 +144,7 @@ class Module(Movable):
                 if value is None or (kind == "_buffers" and isinstance(value, Tensor)):
                     table[name] = value
                     return
-                raise self._mismatch(name, value, kind, base, what)
+                raise self._mismatch_error(name, value, kind, base, what)
         object.__setattr__(self, name, value)
 
     def __getattr__(self, name: str) -> Any:
@@ -276,8 +278,8 @@ class Module(Movable):
         if args:
             given: tuple[Any, ...] = (*args, *(destination, prefix, keep_vars)[len(args) :])
             destination, prefix, keep_vars = given
-        found = state.empty() if destination is None else destination
-        local = state.described(self, found, prefix)
+        found = state.new_state_dict() if destination is None else destination
+        local = state.note_metadata(self, found, prefix)
         if self._hooks is not None:
             for hook in list(self._hooks.state_pre.values()):
                 hook(self, prefix, keep_vars)
@@ -285,7 +287,7 @@ class Module(Movable):
         for name, module in self._modules.items():
             if module is not None:
                 module.state_dict(destination=found, prefix=f"{prefix}{name}.", keep_vars=keep_vars)
-        return found if self._hooks is None else hooks.after_state(self, found, prefix, local)
+        return found if self._hooks is None else hooks.run_state_dict_hooks(self, found, prefix, local)
 
     def _save_to_state_dict(self, destination: dict[str, Any], prefix: str, keep_vars: bool) -> None:
         for name, param in self._parameters.items():
@@ -294,7 +296,7 @@ class Module(Movable):
         for name, buffer in self._buffers.items():
             if buffer is not None and name not in self._non_persistent_buffers_set:
                 destination[prefix + name] = buffer if keep_vars else buffer.detach()
-        if state.has_extra(self, "get_extra_state"):
+        if state.defines_extra_state(self, "get_extra_state"):
             destination[prefix + state.EXTRA] = self.get_extra_state()
 
     def load_state_dict(self, state_dict: dict[str, Any], strict: bool = True, assign: bool = False) -> state.IncompatibleKeys:
@@ -318,7 +320,7 @@ class Module(Movable):
         raise RuntimeError(f"{type(self).__name__}.set_extra_state is not there; define it where get_extra_state is defined")
 
     def __setstate__(self, state: dict[str, Any]) -> None:
-        self.__dict__.update(hooks.revived(self, state))
+        self.__dict__.update(hooks.strip_foreign_hooks(self, state))
 
     compile = compilation.compile
 
@@ -400,7 +402,7 @@ class Module(Movable):
 
     def _register_state_dict_hook(self, hook: Callable[..., Any]) -> RemovableHandle:
         """register_state_dict_post_hook as older code has it: what the hook returns, unless None, takes the state dict's place."""
-        return hooks.add(self, "state_post", hooks.Replacing(hook))
+        return hooks.add(self, "state_post", hooks.ReplacingHook(hook))
 
     def register_load_state_dict_post_hook(self, hook: Callable[..., Any]) -> RemovableHandle:
         """After loading: `hook(module, incompatible_keys)`; may strike names from its lists."""
@@ -416,7 +418,7 @@ class Module(Movable):
         lines = extra.split("\n") if extra else []
         if len(lines) == 1 and not self._modules:
             return f"{self._get_name()}({lines[0]})"
-        lines += [f"({name}): {indented(repr(module))}" for name, module in self._modules.items()]
+        lines += [f"({name}): {indent_lines(repr(module))}" for name, module in self._modules.items()]
         return self._get_name() + ("(\n  " + "\n  ".join(lines) + "\n)" if lines else "()")
 
     def _get_name(self) -> str:
@@ -430,6 +432,6 @@ _KINDS: tuple[tuple[str, Any, str], ...] = (
 )
 
 
-def indented(text: str) -> str:
+def indent_lines(text: str) -> str:
     """`text` with every line after the first moved two to the right."""
     return text.replace("\n", "\n  ")

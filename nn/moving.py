@@ -34,7 +34,7 @@ class Movable:
                     moved, moved_grad = fn(param.detach()), None if grad is None else fn(grad.detach())
                     if grad is not None:
                         param.grad = None  # a gradient has its parameter's type and device at all times
-                    self._parameters[name] = new = self._converted(name, param, moved)
+                    self._parameters[name] = new = self._convert_parameter(name, param, moved)
                     if grad is not None:
                         if new is param:
                             grad.data = moved_grad  # who holds the gradient goes on holding it
@@ -46,7 +46,7 @@ class Movable:
                 self._buffers[name] = fn(buffer)
         return self
 
-    def _converted(self, name: str, param: Any, moved: Tensor) -> Any:
+    def _convert_parameter(self, name: str, param: Any, moved: Tensor) -> Any:
         """A parameter with its new values: the same object, or a new one where `__future__` says so."""
         if get_swap_module_params_on_conversion() and moved is not param:
             try:

@@ -22,7 +22,7 @@ class Parameter(Tensor):
     heading = "Parameter containing:\n"
 
     def __init__(self, data: Any = None, requires_grad: bool = True) -> None:
-        _share(self, data)
+        _share_memory(self, data)
         if requires_grad:
             self.requires_grad_()
 
@@ -41,12 +41,12 @@ class Buffer(Tensor):
     prints_plain = True
 
     def __init__(self, data: Any = None, *, persistent: bool = True) -> None:
-        _share(self, data)
+        _share_memory(self, data)
         self.tracked = data is not None and data.requires_grad
         self.persistent = persistent
 
 
-def _share(leaf: Tensor, data: Any) -> None:
+def _share_memory(leaf: Tensor, data: Any) -> None:
     """Put `leaf` on the memory, and under the write counter, of `data`."""
     if data is not None and not isinstance(data, Tensor):
         raise TypeError(f"{type(leaf).__name__}: data is a {type(data).__name__}; give a tensor (tritensor.tensor(...))")
@@ -106,31 +106,31 @@ class UninitializedTensorMixin:
 
     def materialize(self, shape: Any, device: Any = None, dtype: Any = None) -> None:
         """Become an ordinary parameter or buffer of `shape`, its values not set, on the device and of the type that it was made for."""
-        here = self._held()
+        here = self._empty_tensor()
         sizes = (shape,) if isinstance(shape, int) else tuple(shape)
         kind = here.dtype if dtype is None else as_dtype(dtype)
         self.array = empty(sizes, kind.numpy, here.device if device is None else as_device(device))
         self.__class__ = self.cls_to_become
 
-    def _held(self) -> Tensor:
+    def _empty_tensor(self) -> Tensor:
         """An empty tensor of this one's type and device."""
         return new_tensor(_memory.__get__(self))
 
-    def _like(self, held: Tensor) -> Any:
+    def _make_like(self, held: Tensor) -> Any:
         """Another uninitialized one of held's type and device, itself when they are its own."""
-        here = self._held()
+        here = self._empty_tensor()
         if here.dtype == held.dtype and here.device == held.device:
             return self
         return type(self)(self.requires_grad, held.device, held.dtype)  # type: ignore[attr-defined, call-arg]
 
     def to(self, *args: Any, **settings: Any) -> Any:
-        return self._like(self._held().to(*args, **settings))
+        return self._make_like(self._empty_tensor().to(*args, **settings))
 
     def cuda(self, *args: Any, **settings: Any) -> Any:
-        return self._like(self._held().cuda(*args, **settings))
+        return self._make_like(self._empty_tensor().cuda(*args, **settings))
 
     def cpu(self, *args: Any, **settings: Any) -> Any:
-        return self._like(self._held().cpu(*args, **settings))
+        return self._make_like(self._empty_tensor().cpu(*args, **settings))
 
     def detach(self) -> Any:
         return self
@@ -155,19 +155,19 @@ class UninitializedTensorMixin:
         )
 
     def size(self, dim: Any = None) -> Any:
-        return self._held().size(dim)
+        return self._empty_tensor().size(dim)
 
     @property
     def dtype(self) -> Any:
-        return self._held().dtype
+        return self._empty_tensor().dtype
 
     @property
     def device(self) -> Any:
-        return self._held().device
+        return self._empty_tensor().device
 
     @property
     def is_cuda(self) -> bool:
-        return self._held().is_cuda
+        return self._empty_tensor().is_cuda
 
     def share_memory_(self) -> Any:
         raise RuntimeError("Can't share memory on an uninitialized parameter or buffer. Call forward first")
@@ -178,12 +178,12 @@ class UninitializedTensorMixin:
     __str__ = __repr__
 
     def __reduce_ex__(self, protocol: Any) -> Any:
-        held = self._held()
+        held = self._empty_tensor()
         return type(self), (self.requires_grad, str(held.device), held.dtype)  # type: ignore[attr-defined]
 
     def __deepcopy__(self, memo: dict[int, Any]) -> Any:
         if id(self) not in memo:
-            held = self._held()
+            held = self._empty_tensor()
             memo[id(self)] = type(self)(self.requires_grad, held.device, held.dtype)  # type: ignore[attr-defined, call-arg]
         return memo[id(self)]
 
@@ -199,7 +199,7 @@ class UninitializedParameter(UninitializedTensorMixin, Parameter):  # type: igno
     cls_to_become = Parameter
 
     def __init__(self, requires_grad: bool = True, device: Any = None, dtype: Any = None) -> None:
-        super().__init__(_nothing(device, dtype), requires_grad)
+        super().__init__(_new_empty(device, dtype), requires_grad)
 
 
 class UninitializedBuffer(UninitializedTensorMixin, Buffer):  # type: ignore[misc]
@@ -208,10 +208,10 @@ class UninitializedBuffer(UninitializedTensorMixin, Buffer):  # type: ignore[mis
     cls_to_become = Buffer
 
     def __init__(self, requires_grad: bool = False, device: Any = None, dtype: Any = None, persistent: bool = True) -> None:
-        super().__init__(_nothing(device, dtype), persistent=persistent)
+        super().__init__(_new_empty(device, dtype), persistent=persistent)
         if requires_grad:
             self.requires_grad_()
 
 
-def _nothing(device: Any, dtype: Any) -> Tensor:
+def _new_empty(device: Any, dtype: Any) -> Tensor:
     return new_tensor(empty((0,), (default_float() if dtype is None else as_dtype(dtype)).numpy, as_device(device)))

@@ -7,7 +7,7 @@ from collections import OrderedDict
 from collections.abc import Iterable, Iterator, Mapping
 from typing import Any
 
-from tritensor.nn.container import pairs_of
+from tritensor.nn.container import check_pairs
 from tritensor.nn.module import Module
 from tritensor.nn.parameter import Parameter
 from tritensor.tensor.core import Tensor
@@ -17,12 +17,12 @@ class MissingKeyError(KeyError, AttributeError):
     """A key that a ParameterDict has not: PyTorch raises AttributeError, a dict KeyError."""
 
 
-def _as_held(value: Any) -> Any:
+def _as_parameter(value: Any) -> Any:
     """A plain tensor as a parameter on its memory, everything else as it is."""
     return Parameter(value.detach()) if isinstance(value, Tensor) and not isinstance(value, Parameter) else value
 
 
-class _Held(Module):
+class _ValueContainer(Module):
     """Values as attributes of the module: parameters among them are found by parameters() and state_dict()."""
 
     def _entries(self) -> Iterable[tuple[Any, Any]]:
@@ -46,7 +46,7 @@ class _Held(Module):
         return "\n".join(lines)
 
 
-class ParameterList(_Held):
+class ParameterList(_ValueContainer):
     """A list of parameters that the module holding it knows of; a plain tensor becomes a parameter, other values stay as they are."""
 
     def __init__(self, values: Iterable[Any] | None = None) -> None:
@@ -55,7 +55,7 @@ class ParameterList(_Held):
         if values is not None:
             self.extend(values)
 
-    def _place(self, index: Any) -> str:
+    def _attribute_name(self, index: Any) -> str:
         at = operator.index(index)
         if not -self._size <= at < self._size:
             raise IndexError(
@@ -72,10 +72,10 @@ class ParameterList(_Held):
     def __getitem__(self, index: int | slice) -> Any:
         if isinstance(index, slice):
             return type(self)(list(self)[index])
-        return getattr(self, self._place(index))
+        return getattr(self, self._attribute_name(index))
 
     def __setitem__(self, index: int, value: Any) -> None:
-        setattr(self, self._place(index), _as_held(value))
+        setattr(self, self._attribute_name(index), _as_parameter(value))
 
     def append(self, value: Any) -> Any:
         """Add a value at the end; returns self."""
@@ -98,7 +98,7 @@ class ParameterList(_Held):
         return enumerate(self)
 
 
-class ParameterDict(_Held):
+class ParameterDict(_ValueContainer):
     """A dictionary of parameters that the module holding it knows of; a plain tensor becomes a parameter, other values stay as they are.
 
     As in PyTorch a plain dict is taken in the order of its keys, an OrderedDict and pairs in their own.
@@ -124,7 +124,7 @@ class ParameterDict(_Held):
                 f"ParameterDict: index given cannot be used as a key as it is not a string (type is '{type(key).__name__}'); give a str"
             )
         self._keys[key] = None
-        setattr(self, key, _as_held(value))
+        setattr(self, key, _as_parameter(value))
 
     def __delitem__(self, key: str) -> None:
         del self._keys[key]
@@ -200,7 +200,7 @@ class ParameterDict(_Held):
         elif isinstance(parameters, Mapping):
             given = sorted(parameters.items())
         else:
-            given = pairs_of("ParameterDict", parameters)
+            given = check_pairs("ParameterDict", parameters)
         for key, value in list(given):
             self[key] = value
 

@@ -18,20 +18,20 @@ from tritensor.tensor.parsing.data import as_tensor
 EXTRA = "_extra_state"
 
 
-def has_extra(module: Any, name: str) -> bool:
+def defines_extra_state(module: Any, name: str) -> bool:
     """Whether a module's class defines get_extra_state or set_extra_state itself; Module's own only say that they are not there."""
     found = getattr(type(module), name)
     return bool((found.__module__, found.__qualname__) != ("tritensor.nn.module", f"Module.{name}"))
 
 
-def empty() -> Any:
+def new_state_dict() -> Any:
     """A state_dict to be filled: an OrderedDict, and in its `_metadata` what is known of each module beside its values, by its name."""
     found: Any = OrderedDict()
     found._metadata = OrderedDict()
     return found
 
 
-def described(module: Any, destination: Any, prefix: str) -> dict[str, Any]:
+def note_metadata(module: Any, destination: Any, prefix: str) -> dict[str, Any]:
     """What is known of a module beside its values, noted in the destination where that takes it."""
     local = {"version": module._version}
     if hasattr(destination, "_metadata"):
@@ -39,7 +39,7 @@ def described(module: Any, destination: Any, prefix: str) -> dict[str, Any]:
     return local
 
 
-def _known(metadata: Any, prefix: str) -> dict[str, Any]:
+def _module_metadata(metadata: Any, prefix: str) -> dict[str, Any]:
     """What a state_dict, which may come out of any file, says of one module."""
     found = metadata.get(prefix[:-1]) if isinstance(metadata, dict) else None
     return found if isinstance(found, dict) else {}
@@ -107,7 +107,7 @@ def check(
     plan, assign = local_metadata.get("plan", alone), local_metadata.get("assign_to_params_buffers", False)
     own = {**module._parameters, **{k: b for k, b in module._buffers.items() if k not in module._non_persistent_buffers_set}}
     own = {k: here for k, here in own.items() if here is not None}
-    if has_extra(module, "set_extra_state"):
+    if defines_extra_state(module, "set_extra_state"):
         own[EXTRA] = None
     for name, here in own.items():
         key = prefix + name
@@ -152,7 +152,7 @@ def load(module: Any, state_dict: dict[str, Any], strict: bool, assign: bool) ->
     versions = getattr(state_dict, "_metadata", None)
 
     def walk(part: Any, entries: dict[str, Any], prefix: str) -> None:
-        metadata = {**_known(versions, prefix), "plan": plan, "assign_to_params_buffers": assign}
+        metadata = {**_module_metadata(versions, prefix), "plan": plan, "assign_to_params_buffers": assign}
         part._load_from_state_dict(entries, prefix, metadata, True, *keys, errors)
         for name, child in part._modules.items():
             if child is not None:

@@ -17,7 +17,7 @@ from tritensor.kernels.optimizers.step_formula import StepFormula
 from tritensor.kernels.parts.copying import dense, write
 from tritensor.ops.array import CudaArray, from_host, is_contiguous
 from tritensor.optim.plan import Plan
-from tritensor.optim.state import number_of, on_device, refuse_in_capture
+from tritensor.optim.state import is_on_gpu, refuse_in_capture, to_number
 from tritensor.tensor.core import Tensor, new_tensor
 
 _F32 = np.dtype(np.float32)
@@ -33,7 +33,7 @@ class Batch:
     def __init__(self, formula: StepFormula, params: list[Tensor], entries: list[dict[str, Any]]) -> None:
         self.formula, self.params, self.entries = formula, params, entries
         self.device = params[0].device
-        self.scalars = _gathered(formula.scalars, entries, params[0]) if formula.scalars else None
+        self.scalars = _gather_scalars(formula.scalars, entries, params[0]) if formula.scalars else None
         self.arrays = [p.array for p in params]
         self.tensors = [[e[name] for name in formula.states] for e in entries]
         names = (*formula.scalars, *formula.states)
@@ -51,7 +51,7 @@ class Batch:
         else:
             self.table = CpuTable(formula, rows)
 
-    def holds(self, state: Any) -> bool:
+    def is_current(self, state: Any) -> bool:
         """Whether parameters and states are still what they were when the tables were made."""
         for p, a, entry, checked in zip(self.params, self.arrays, self.entries, self.checked, strict=True):
             if p.array is not a or (checked and state.get(p) is not entry):
@@ -71,7 +71,7 @@ class Batch:
         if isinstance(self.arrays[0], CudaArray):
             self._step_on_gpu(gradients, plan, None if found_inf is None else found_inf.to(self.device).array)  # type: ignore[arg-type]
         elif found_inf is None or not found_inf.item():
-            self.table.run(gradients, self._numbers(plan), plan.variant)
+            self.table.run(gradients, self._make_rows(plan), plan.variant)
         for p in self.params:
             version_of(p).bump(name)
         for t in self.states:
@@ -86,9 +86,9 @@ class Batch:
                     "call zero_grad() where a parameter's data becomes another"
                 )
 
-    def _numbers(self, plan: Plan) -> np.ndarray:
+    def _make_rows(self, plan: Plan) -> np.ndarray:
         """The rows of numbers, one where all parameters have taken as many steps; the scalars are moved on."""
-        settings = [number_of(s) for s in plan.settings]
+        settings = [to_number(s) for s in plan.settings]
         given = settings, float(plan.weight_decay), plan.decay
         if self.scalars is None:
             return np.array([self.formula.row([], *given)[1]])
@@ -102,8 +102,8 @@ class Batch:
 
     def _step_on_gpu(self, gradients: list[CudaArray], plan: Plan, found_inf: CudaArray | None) -> None:
         lr, *others = plan.settings
-        rate = lr.detach().array if on_device(lr) else None
-        settings = [0.0 if rate is not None else number_of(lr), *[number_of(s) for s in others]]
+        rate = lr.detach().array if is_on_gpu(lr) else None
+        settings = [0.0 if rate is not None else to_number(lr), *[to_number(s) for s in others]]
         table = self.table
         rows: list[list[CudaArray]] = []
         if self.strided:
@@ -119,17 +119,17 @@ class Batch:
                     write(x, y)
 
 
-def _gathered(names: Sequence[str], entries: list[dict[str, Any]], p: Tensor) -> Tensor:
+def _gather_scalars(names: Sequence[str], entries: list[dict[str, Any]], p: Tensor) -> Tensor:
     """(n, c) float32 of the scalars of all states, which get views of its elements."""
     refuse_in_capture(p)
     given = [[e[name] for name in names] for e in entries]
-    if any(on_device(x) for line in given for x in line):
+    if any(is_on_gpu(x) for line in given for x in line):
         from tritensor.ops.table import ops
 
         held = [x if isinstance(x, Tensor) else new_tensor(from_host(np.array(x, _F32), p.device)) for line in given for x in line]
         made = ops.stack(*[x.detach().to(device=p.device, dtype=_F32) for x in held], dim=0).reshape(len(entries), len(names))
     else:
-        made = new_tensor(from_host(np.array([[number_of(x) for x in line] for line in given], _F32).reshape(len(entries), -1), p.device))
+        made = new_tensor(from_host(np.array([[to_number(x) for x in line] for line in given], _F32).reshape(len(entries), -1), p.device))
     for i, entry in enumerate(entries):
         for k, name in enumerate(names):
             entry[name] = made[i, k]

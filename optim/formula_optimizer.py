@@ -6,8 +6,8 @@ from typing import TYPE_CHECKING, Any
 
 from tritensor.ground.errors import DTypeError, ShapeError
 from tritensor.optim.optimizer import Optimizer
-from tritensor.optim.plan import Plan, decays, formula_of
-from tritensor.optim.state import filled_like, number_of, step_count
+from tritensor.optim.plan import Plan, load_decay_kinds, load_formula
+from tritensor.optim.state import filled_like, new_step_count, to_number
 from tritensor.tensor.core import Tensor
 
 if TYPE_CHECKING:
@@ -28,11 +28,11 @@ class FormulaOptimizer(Optimizer):
 
     @property
     def _like_params(self) -> tuple[str, ...]:  # type: ignore[override]
-        return tuple(dict.fromkeys(n for f in self._formulas for n in formula_of(f).states))
+        return tuple(dict.fromkeys(n for f in self._formulas for n in load_formula(f).states))
 
     @property
     def _scalars(self) -> tuple[str, ...]:  # type: ignore[override]
-        return tuple(dict.fromkeys(("step", *(n for f in self._formulas for n in formula_of(f).scalars))))
+        return tuple(dict.fromkeys(("step", *(n for f in self._formulas for n in load_formula(f).scalars))))
 
     _check_group = Optimizer._refuse_unusable
 
@@ -43,28 +43,28 @@ class FormulaOptimizer(Optimizer):
         raise NotImplementedError(f"{type(self).__name__}: define _plan(group)")
 
     @staticmethod
-    def _decay(group: dict[str, Any], decoupled: bool = False) -> dict[str, Any]:
+    def _decay_settings(group: dict[str, Any], decoupled: bool = False) -> dict[str, Any]:
         """The part of a Plan that says of weight decay and direction what the group says."""
         weight_decay = group.get("weight_decay", 0.0)
-        kinds = decays()
+        kinds = load_decay_kinds()
         kind = kinds.NONE if not isinstance(weight_decay, Tensor) and weight_decay == 0 else kinds.DECOUPLED if decoupled else kinds.COUPLED
         return {"weight_decay": weight_decay, "decay": kind, "maximize": group.get("maximize", False)}
 
-    def _initial(self, name: str, p: Tensor, group: dict[str, Any]) -> float:
+    def _initial_value(self, name: str, p: Tensor, group: dict[str, Any]) -> float:
         """Where a state begins."""
         return 0.0
 
-    def _entry(self, p: Tensor, plan: Plan, group: dict[str, Any]) -> dict[str, Any]:
+    def _make_entry(self, p: Tensor, plan: Plan, group: dict[str, Any]) -> dict[str, Any]:
         """A parameter's state, complete; one of a formula that keeps nothing is not noted."""
         if not plan.formula.scalars and not plan.formula.states:
             return {}
         entry = self.state[p]
         for name in plan.formula.scalars:
             if name not in entry:
-                entry[name] = step_count(self._initial(name, p, group))
+                entry[name] = new_step_count(self._initial_value(name, p, group))
         for name in plan.formula.states:
             if entry.get(name) is None:
-                entry[name] = filled_like(p, self._initial(name, p, group))
+                entry[name] = filled_like(p, self._initial_value(name, p, group))
             self._refuse_other(name, entry[name], p)
         return entry
 
@@ -86,22 +86,22 @@ class FormulaOptimizer(Optimizer):
         if group.get("differentiable"):
             if self.found_inf is not None and self.found_inf.item():
                 return
-            self._differentiably(params, plan, group)
+            self._step_differentiably(params, plan, group)
             return
         kept: dict[Any, list[Batch]] = self.__dict__.setdefault("_batches", {})
         key = (plan.formula, *map(id, params))
         batches = kept.get(key)
-        if batches is None or not all([b.holds(self.state) for b in batches]):
+        if batches is None or not all([b.is_current(self.state) for b in batches]):
             ours = set(key)
             alive = {id(p) for g in self.param_groups for p in g["params"]}
             for other in [k for k in kept if not (ours.isdisjoint(k[1:]) and alive.issuperset(k[1:]))]:
                 del kept[other]  # and with it the memory of parameters that a program has put others in the place of
-            batches = kept[key] = self._batched(params, plan, group)
+            batches = kept[key] = self._make_batches(params, plan, group)
         name = f"{type(self).__name__}.step"
         for batch in batches:
             batch.step(plan, name, self.found_inf)
 
-    def _batched(self, params: list[Tensor], plan: Plan, group: dict[str, Any]) -> list[Batch]:
+    def _make_batches(self, params: list[Tensor], plan: Plan, group: dict[str, Any]) -> list[Batch]:
         from tritensor.optim.batch import Batch
 
         alike: dict[Any, list[Tensor]] = {}
@@ -112,19 +112,19 @@ class FormulaOptimizer(Optimizer):
                     f"{type(self).__name__}: a parameter of {p.dtype.name} on {p.device} cannot be stepped; cast it to a floating type"
                 )
             alike.setdefault((p.device, kind), []).append(p)
-        return [Batch(plan.formula, found, [self._entry(p, plan, group) for p in found]) for found in alike.values()]
+        return [Batch(plan.formula, found, [self._make_entry(p, plan, group) for p in found]) for found in alike.values()]
 
-    def _differentiably(self, params: list[Tensor], plan: Plan, group: dict[str, Any]) -> None:
+    def _step_differentiably(self, params: list[Tensor], plan: Plan, group: dict[str, Any]) -> None:
         """The same step in differentiable operations: parameters are overwritten in the graph, states replaced."""
         from tritensor.kernels.parts import backends
 
         formula, whole = plan.formula, plan.formula.spelled(backends.on_tensors, *plan.variant)
         for p in params:
-            entry = self._entry(p, plan, group)
-            scalars, numbers = formula.row([number_of(entry[n]) for n in formula.scalars], plan.settings, plan.weight_decay, plan.decay)
+            entry = self._make_entry(p, plan, group)
+            scalars, numbers = formula.row([to_number(entry[n]) for n in formula.scalars], plan.settings, plan.weight_decay, plan.decay)
             given = [x if isinstance(x, Tensor) else float(x) for x in numbers]
             value, *states = whole(p, p.grad, *[entry[n] for n in formula.states], *given)
             for n, x in zip(formula.scalars, scalars, strict=True):
-                entry[n] = step_count(number_of(x))
+                entry[n] = new_step_count(to_number(x))
             entry.update(zip(formula.states, states, strict=True))
             p.copy_(value)

@@ -58,7 +58,7 @@ class Hooked:
             self._hooks = {}
         return _add(self._hooks.setdefault(kind, {}), hook, prepend)
 
-    def _hooks_of(self, kind: str) -> list[Any]:
+    def _list_hooks(self, kind: str) -> list[Any]:
         """A copy: a hook may remove itself."""
         return [] if self._hooks is None else list(self._hooks.get(kind, {}).values())
 
@@ -100,7 +100,7 @@ def with_hooks(step: Callable[..., Any]) -> Callable[..., Any]:
             if not _before_every and not _after_every and self._hooks is None:
                 return step(self, *args, **kwargs)
             given: tuple[Any, ...] = (self, *args)
-            for hook in [*_before_every.values(), *self._hooks_of("step_pre")]:
+            for hook in [*_before_every.values(), *self._list_hooks("step_pre")]:
                 changed = hook(self, given, kwargs)
                 if changed is not None:
                     if not isinstance(changed, tuple) or len(changed) != 2:
@@ -109,7 +109,7 @@ def with_hooks(step: Callable[..., Any]) -> Callable[..., Any]:
                         )
                     given, kwargs = changed
             out = step(*given, **kwargs)
-            for hook in [*self._hooks_of("step_post"), *_after_every.values()]:
+            for hook in [*self._list_hooks("step_post"), *_after_every.values()]:
                 hook(self, given, kwargs)
             return out
         finally:

@@ -44,8 +44,8 @@ def strong_wolfe(
     before, new = start, evaluate(t)
     tries, bracket, done = 0, [start, new], False
     while tries < most:
-        high = _too_high(new, start) or (tries > 1 and new.loss >= before.loss)
-        done = not high and _flat(new, start)
+        high = _breaks_armijo(new, start) or (tries > 1 and new.loss >= before.loss)
+        done = not high and _is_flat(new, start)
         if done or high or new.slope >= 0:
             bracket = [before, new]
             break
@@ -58,12 +58,12 @@ def strong_wolfe(
     return best, 1 + tries + zooms
 
 
-def _too_high(point: Point, start: Point) -> bool:
+def _breaks_armijo(point: Point, start: Point) -> bool:
     """Whether the loss did not decrease as much as its slope promised (Armijo's condition)."""
     return bool(point.loss > start.loss + DECREASE * point.t * start.slope)
 
 
-def _flat(point: Point, start: Point) -> bool:
+def _is_flat(point: Point, start: Point) -> bool:
     """Whether the slope is small enough."""
     return bool(abs(point.slope) <= -CURVATURE * start.slope)
 
@@ -89,13 +89,13 @@ def _zoom(
         stuck = near
         new = evaluate(t)
         tries += 1
-        if _too_high(new, start) or new.loss >= low.loss:
+        if _breaks_armijo(new, start) or new.loss >= low.loss:
             high = new
             turned = low.loss > high.loss or (low.loss == high.loss and not first)
             if turned:
                 low, high, first = high, low, not first
             continue
-        done = _flat(new, start)
+        done = _is_flat(new, start)
         if not done and new.slope * (high.t - low.t) >= 0:
             high = low
         low = new

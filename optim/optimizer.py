@@ -14,7 +14,7 @@ from tritensor.ground.errors import CheckpointError
 from tritensor.optim.hooks import Hooked, with_hooks
 from tritensor.optim.hooks import register_optimizer_step_post_hook as register_optimizer_step_post_hook
 from tritensor.optim.hooks import register_optimizer_step_pre_hook as register_optimizer_step_pre_hook
-from tritensor.optim.state import adopted
+from tritensor.optim.state import adopt_state
 from tritensor.tensor.core import Tensor
 
 ParamsT = Iterable[Tensor] | Iterable[dict[str, Any]] | Iterable[tuple[str, Tensor]]  # what optimizers take as parameters
@@ -74,7 +74,7 @@ class Optimizer(Hooked):
             raise TypeError(
                 f"{type(self).__name__}: optimizer parameters need an order that is the same every time, and a set has none; give a list"
             )
-        params, names = _named([params] if isinstance(params, Tensor) else list(params))
+        params, names = _split_names([params] if isinstance(params, Tensor) else list(params))
         seen = {p for group in self.param_groups for p in group["params"]}
         for i, p in enumerate(params):
             if not isinstance(p, Tensor):
@@ -193,7 +193,7 @@ class Optimizer(Hooked):
 
     def state_dict(self) -> dict[str, Any]:
         """{"state": {number: ...}, "param_groups": [...]} with parameters numbered in order; state tensors are the live ones."""
-        for hook in self._hooks_of("state_pre"):
+        for hook in self._list_hooks("state_pre"):
             hook(self)
         numbers = {p: i for i, p in enumerate(p for group in self.param_groups for p in group["params"])}
         groups = [
@@ -201,8 +201,8 @@ class Optimizer(Hooked):
             for group in self.param_groups
         ]
         found = {"state": {numbers[p] if isinstance(p, Tensor) else p: s for p, s in self.state.items()}, "param_groups": groups}
-        for hook in self._hooks_of("state_post"):
-            found = _or_else(hook(self, found), found)
+        for hook in self._list_hooks("state_post"):
+            found = _or_default(hook(self, found), found)
         return found
 
     def load_state_dict(self, state_dict: dict[str, Any]) -> None:
@@ -211,8 +211,8 @@ class Optimizer(Hooked):
         Raises CheckpointError when its groups are not this optimizer's in number and size; nothing is changed then.
         """
         state_dict = state_dict.copy()
-        for hook in self._hooks_of("load_pre"):
-            state_dict = _or_else(hook(self, state_dict), state_dict)
+        for hook in self._list_hooks("load_pre"):
+            state_dict = _or_default(hook(self, state_dict), state_dict)
         groups, state = deepcopy(state_dict["param_groups"]), state_dict["state"]
         have, given = ([len(g["params"]) for g in groups_] for groups_ in (self.param_groups, groups))
         if have != given:
@@ -234,12 +234,12 @@ class Optimizer(Hooked):
         for number, entries in state.items():
             p = params.get(number)
             loaded[number if p is None else p] = (
-                deepcopy(entries) if p is None else {k: adopted(v, p, k, self._scalars) for k, v in entries.items()}
+                deepcopy(entries) if p is None else {k: adopt_state(v, p, k, self._scalars) for k, v in entries.items()}
             )
         for mine, other in zip(self.param_groups, groups, strict=True):
             mine.update({k: v for k, v in other.items() if k != "params"})
         self.__setstate__({"state": loaded, "param_groups": self.param_groups})
-        for hook in self._hooks_of("load_post"):
+        for hook in self._list_hooks("load_post"):
             hook(self)
 
     def __getstate__(self) -> dict[str, Any]:
@@ -258,7 +258,7 @@ class Optimizer(Hooked):
         return f"{type(self).__name__} (\n" + "\n".join(groups) + ")"
 
 
-def _named(params: list[Any]) -> tuple[list[Any], list[str] | None]:
+def _split_names(params: list[Any]) -> tuple[list[Any], list[str] | None]:
     """Parameters and, where they come as pairs, their names."""
     pairs = [p for p in params if isinstance(p, tuple)]
     if not pairs:
@@ -270,7 +270,7 @@ def _named(params: list[Any]) -> tuple[list[Any], list[str] | None]:
     return [p for _, p in pairs], [name for name, _ in pairs]
 
 
-def _or_else(given: Any, other: Any) -> Any:
+def _or_default(given: Any, other: Any) -> Any:
     return other if given is None else given
 
 

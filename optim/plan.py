@@ -11,14 +11,14 @@ if TYPE_CHECKING:
 
 
 @functools.cache
-def formula_of(name: str) -> StepFormula:
+def load_formula(name: str) -> StepFormula:
     """The formula of a name, which is its file's in kernels/optimizers/formulas, a dot, and the constant's in there."""
     file, _, constant = name.partition(".")
     return getattr(importlib.import_module(f"tritensor.kernels.optimizers.formulas.{file}"), constant)  # type: ignore[no-any-return]
 
 
 @functools.cache
-def decays() -> Any:
+def load_decay_kinds() -> Any:
     """The kinds of weight decay as kernels number them: NONE, COUPLED, DECOUPLED. A kernels' file, so not loaded before there is a step."""
     return importlib.import_module("tritensor.kernels.optimizers.decay")
 
@@ -35,7 +35,7 @@ class Plan(NamedTuple):
 
     @property
     def formula(self) -> StepFormula:
-        return formula_of(self.name)
+        return load_formula(self.name)
 
     @property
     def variant(self) -> tuple[Any, ...]:

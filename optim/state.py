@@ -21,11 +21,11 @@ def filled_like(p: Tensor, value: float = 0.0) -> Tensor:
     refuse_in_capture(p)
     a = p.array
     if isinstance(a, CudaArray):
-        return _as_part(p, ops.full(shape=tuple(a.shape), value=value, dtype=a.dtype, device=p.device))
-    return _as_part(p, new_tensor(np.full_like(a, complex(value, value) if a.dtype.kind == "c" else value, order="K")))
+        return _to_part(p, ops.full(shape=tuple(a.shape), value=value, dtype=a.dtype, device=p.device))
+    return _to_part(p, new_tensor(np.full_like(a, complex(value, value) if a.dtype.kind == "c" else value, order="K")))
 
 
-def _as_part(p: Tensor, state: Tensor) -> Tensor:
+def _to_part(p: Tensor, state: Tensor) -> Tensor:
     """State of a parameter's shape; of a shard it is a shard itself, so that who looks at it knows that other processes have the rest."""
     as_part = getattr(p, "as_part", None)
     return state if as_part is None else as_part(state)  # type: ignore[no-any-return]
@@ -45,12 +45,12 @@ def refuse_in_capture(p: Tensor) -> None:
         )
 
 
-def on_device(x: Any) -> bool:
+def is_on_gpu(x: Any) -> bool:
     """Whether a number is a tensor on a GPU, which kernels read there, so that a CUDA graph sees it change."""
     return isinstance(x, Tensor) and isinstance(x.array, CudaArray)
 
 
-def number_of(x: Any) -> float:
+def to_number(x: Any) -> float:
     """A number, or the one a tensor holds."""
     return float(x.item()) if isinstance(x, Tensor) else float(x)
 
@@ -61,14 +61,14 @@ def read_rate(group: dict[str, Any]) -> Any:
     return lr.item() if isinstance(lr, Tensor) else lr
 
 
-def kept_rate(rate: Any) -> Any:
+def copy_rate(rate: Any) -> Any:
     """A learning rate to keep: of a tensor a copy, since the group's own is written into."""
     return rate.detach().clone() if isinstance(rate, Tensor) else rate
 
 
-def kept_rates(groups: list[dict[str, Any]]) -> list[Any]:
+def copy_rates(groups: list[dict[str, Any]]) -> list[Any]:
     """The groups' learning rates as they are now, to keep."""
-    return [kept_rate(group["lr"]) for group in groups]
+    return [copy_rate(group["lr"]) for group in groups]
 
 
 def write_rate(group: dict[str, Any], lr: Any) -> None:
@@ -77,25 +77,25 @@ def write_rate(group: dict[str, Any], lr: Any) -> None:
         with no_grad():
             group["lr"].fill_(lr.reshape(()) if isinstance(lr, Tensor) else lr)
     else:
-        group["lr"] = kept_rate(lr)
+        group["lr"] = copy_rate(lr)
 
 
-def step_count(value: Any = 0.0) -> Tensor:
+def new_step_count(value: Any = 0.0) -> Tensor:
     """A step count as PyTorch keeps it: a float32 tensor without dimensions, on the CPU."""
     return new_tensor(np.array(value, _F32))
 
 
-def adopted(value: Any, p: Tensor, name: str, scalars: tuple[str, ...]) -> Any:
+def adopt_state(value: Any, p: Tensor, name: str, scalars: tuple[str, ...]) -> Any:
     """A copy of loaded state: floating tensors in the parameter's type and place, also inside dicts and lists; numbers of the state stay
     float32, and become tensors where they were none."""
     if name in scalars:
-        return step_count(number_of(value)) if not on_device(value) else value.detach().clone()
+        return new_step_count(to_number(value)) if not is_on_gpu(value) else value.detach().clone()
     if isinstance(value, dict):
-        return {k: adopted(v, p, k, scalars) for k, v in value.items()}
+        return {k: adopt_state(v, p, k, scalars) for k, v in value.items()}
     if type(value) in (list, tuple):
-        return type(value)(adopted(v, p, "", scalars) for v in value)
+        return type(value)(adopt_state(v, p, "", scalars) for v in value)
     if not isinstance(value, Tensor):
         return deepcopy(value)
     value = value.detach()
     floating = (value.is_floating_point() or value.is_complex()) and (p.is_floating_point() or p.is_complex())
-    return _as_part(p, value.to(device=p.device, dtype=p.dtype if floating else value.dtype, copy=True))
+    return _to_part(p, value.to(device=p.device, dtype=p.dtype if floating else value.dtype, copy=True))

@@ -14,9 +14,9 @@ from tritensor.ground.device import device as Device
 from tritensor.ground.errors import ShapeError
 from tritensor.nn.layers.normalization.batchnorm import _BatchNorm
 from tritensor.optim.lr_scheduler import LRScheduler
-from tritensor.optim.lr_scheduler.base import for_each_group, refuse_other
+from tritensor.optim.lr_scheduler.base import expand_to_groups, refuse_other
 from tritensor.optim.optimizer import Optimizer
-from tritensor.optim.state import number_of
+from tritensor.optim.state import to_number
 from tritensor.tensor.core import Tensor
 from tritensor.tensor.public_api.publish import public
 
@@ -46,7 +46,7 @@ def get_swa_multi_avg_fn() -> Callable[[Sequence[Tensor], Sequence[Tensor], Any]
 
     @no_grad()
     def swa_update(averages: Sequence[Tensor], parameters: Sequence[Tensor], n: Any) -> None:
-        weight = 1 / (number_of(n) + 1)
+        weight = 1 / (to_number(n) + 1)
         for average, p in zip(averages, parameters, strict=True):
             if average.is_floating_point() or average.is_complex():
                 average.lerp_(p, weight)
@@ -182,7 +182,7 @@ class SWALR(LRScheduler):
         last_epoch: int = -1,
     ) -> None:
         refuse_other("SWALR", optimizer)
-        for lr, group in zip(for_each_group("swa_lr", optimizer, swa_lr), optimizer.param_groups, strict=True):
+        for lr, group in zip(expand_to_groups("swa_lr", optimizer, swa_lr), optimizer.param_groups, strict=True):
             group["swa_lr"] = lr
         if anneal_strategy not in ("cos", "linear"):
             raise ValueError(f"SWALR: anneal_strategy must be one of 'cos' or 'linear', instead got {anneal_strategy}")
@@ -191,7 +191,7 @@ class SWALR(LRScheduler):
         self._anneal_strategy, self.anneal_epochs = anneal_strategy, anneal_epochs
         super().__init__(optimizer, last_epoch)
 
-    def _share(self, step: int) -> float:
+    def _anneal_share(self, step: int) -> float:
         """How much of swa_lr is in the rate after a step."""
         t = max(0.0, min(1.0, step / max(1, self.anneal_epochs)))
         return t if self._anneal_strategy == "linear" else (1 - math.cos(math.pi * t)) / 2
@@ -201,7 +201,7 @@ class SWALR(LRScheduler):
         step = self._step_count - 1
         if self.anneal_epochs == 0:
             step = max(1, step)
-        before, now = self._share(step - 1), self._share(step)
+        before, now = self._anneal_share(step - 1), self._anneal_share(step)
         rates = []
         for group in self.optimizer.param_groups:
             goal = group["swa_lr"]

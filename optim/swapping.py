@@ -28,7 +28,7 @@ def swap_in_optimizer_params_and_state(
     Raises:
         RuntimeError: an optimizer without state, or groups, keys or numbers that are not the optimizer's; nothing is changed then.
     """
-    state, groups = _fitting(optimizer, swapin_parameters, swapin_optim_state)
+    state, groups = _check_state(optimizer, swapin_parameters, swapin_optim_state)
     before, found = optimizer.state, [dict(g) for g in optimizer.param_groups]
     kept = optimizer.__dict__.pop("_batches", None)
     inside: defaultdict[Tensor, dict[str, Any]] = defaultdict(dict)
@@ -39,7 +39,7 @@ def swap_in_optimizer_params_and_state(
                 inside[p] = dict(state.get(number, {}))
         optimizer.state = inside
         yield
-        _numbers_told(optimizer, state, groups, inside)
+        _write_back_numbers(optimizer, state, groups, inside)
     finally:
         for mine, was in zip(optimizer.param_groups, found, strict=True):
             mine.clear()
@@ -50,7 +50,7 @@ def swap_in_optimizer_params_and_state(
             optimizer.__dict__["_batches"] = kept
 
 
-def _numbers_told(
+def _write_back_numbers(
     optimizer: Optimizer, state: dict[Any, Any], groups: list[tuple[dict[str, Any], list[Tensor]]], inside: dict[Tensor, Any]
 ) -> None:
     """State that is a number, such as the step, is a new tensor after each step here: the caller's gets its value, as if it had been written in place."""
@@ -62,7 +62,7 @@ def _numbers_told(
                     was.data.copy_(now)
 
 
-def _fitting(
+def _check_state(
     optimizer: Optimizer, parameters: dict[str, Tensor], given: Any
 ) -> tuple[dict[Any, Any], list[tuple[dict[str, Any], list[Tensor]]]]:
     """The state, and for each group its settings and its parameters. Raises RuntimeError where they are not the optimizer's."""
@@ -86,7 +86,7 @@ def _fitting(
         )
     left, found = list(parameters.values()), []
     for i, (mine, group) in enumerate(zip(optimizer.param_groups, groups, strict=True)):
-        numbers = _numbers(i, mine, group)
+        numbers = _param_numbers(i, mine, group)
         if len(left) < len(numbers):
             raise RuntimeError(
                 f"{_NAME}: {len(parameters)} parameters are too few for optimizer.param_groups; give one for each, in their order"
@@ -99,7 +99,7 @@ def _fitting(
     return state, found
 
 
-def _numbers(i: int, mine: dict[str, Any], group: Any) -> list[int]:
+def _param_numbers(i: int, mine: dict[str, Any], group: Any) -> list[int]:
     """The numbers of a group's parameters."""
     numbers = group.get("params") if isinstance(group, dict) else None
     if not isinstance(numbers, list) or not all(isinstance(n, int) for n in numbers):

@@ -348,10 +348,10 @@ def called_ops() -> set[str]:
 
 def formulas_of_optimizers() -> set[str]:
     """The names of those that optimizers' files ask for, "file.NAME" of kernels/optimizers/formulas."""
-    from tritensor.optim.plan import formula_of
+    from tritensor.optim.plan import load_formula
 
     asked = [re.findall(r'"(\w+\.[A-Z_]+)"', p.read_text()) for p in SOURCES if relative(p).startswith("optim/")]
-    return {formula_of(name).name for found in asked for name in found}
+    return {load_formula(name).name for found in asked for name in found}
 
 
 def test_every_op_is_used() -> None:

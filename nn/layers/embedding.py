@@ -13,12 +13,12 @@ from tritensor.nn.parameter import Parameter, empty_parameter
 from tritensor.tensor.core import Tensor
 
 
-class _Table(Module):
+class _EmbeddingTable(Module):
     """The table weight (num_embeddings, embedding_dim), which starts normal but for a row of zeros, padding_idx."""
 
     weight: Parameter
 
-    def _make(
+    def _make_weight(
         self, num_embeddings: int, embedding_dim: int, padding_idx: int | None, weight: Tensor | None, freeze: bool, device: Any, dtype: Any
     ) -> None:
         name = type(self).__name__
@@ -50,13 +50,13 @@ class _Table(Module):
                 self.weight[self.padding_idx].fill_(0)
 
 
-def _rows(cls: type, embeddings: Tensor) -> tuple[int, int]:
+def _check_table(cls: type, embeddings: Tensor) -> tuple[int, int]:
     if embeddings.ndim != 2:
         raise AssertedError(f"{cls.__name__}.from_pretrained: embeddings {tuple(embeddings.shape)} must be (num_embeddings, embedding_dim)")
     return embeddings.shape[0], embeddings.shape[1]
 
 
-class Embedding(_Table):
+class Embedding(_EmbeddingTable):
     """Rows of weight (num_embeddings, embedding_dim) picked by integers of any shape: (...) -> (..., embedding_dim).
 
     weight starts normal; row padding_idx starts at 0 and gets no gradient. The other arguments are those of F.embedding.
@@ -71,7 +71,7 @@ class Embedding(_Table):
     ) -> None:  # fmt: skip
         super().__init__()
         self.max_norm, self.norm_type, self.scale_grad_by_freq, self.sparse = max_norm, norm_type, scale_grad_by_freq, sparse
-        self._make(num_embeddings, embedding_dim, padding_idx, _weight, _freeze, device, dtype)
+        self._make_weight(num_embeddings, embedding_dim, padding_idx, _weight, _freeze, device, dtype)
 
     @classmethod
     def from_pretrained(
@@ -79,7 +79,7 @@ class Embedding(_Table):
         scale_grad_by_freq: bool = False, sparse: bool = False,
     ) -> Embedding:  # fmt: skip
         """An Embedding on given rows (num_embeddings, embedding_dim), whose memory it shares; freeze=True does not train them."""
-        rows, features = _rows(cls, embeddings)
+        rows, features = _check_table(cls, embeddings)
         return cls(rows, features, padding_idx, max_norm, norm_type, scale_grad_by_freq, sparse, _weight=embeddings, _freeze=freeze)
 
     def forward(self, input: Tensor) -> Tensor:
@@ -89,10 +89,10 @@ class Embedding(_Table):
         shown = [f"{self.num_embeddings}, {self.embedding_dim}"]
         if self.padding_idx is not None:
             shown.append(f"padding_idx={self.padding_idx}")
-        return ", ".join(shown + _options(self))
+        return ", ".join(shown + _show_options(self))
 
 
-class EmbeddingBag(_Table):
+class EmbeddingBag(_EmbeddingTable):
     """The sum, mean or maximum of the rows of weight (num_embeddings, embedding_dim) that each bag of indices names.
 
     weight starts normal; row padding_idx starts at 0, counts nothing and gets no gradient. The other arguments are those of F.embedding_bag.
@@ -106,7 +106,7 @@ class EmbeddingBag(_Table):
         super().__init__()
         self.max_norm, self.norm_type, self.scale_grad_by_freq, self.sparse = max_norm, norm_type, scale_grad_by_freq, sparse
         self.mode, self.include_last_offset = mode, include_last_offset
-        self._make(num_embeddings, embedding_dim, padding_idx, _weight, False, device, dtype)
+        self._make_weight(num_embeddings, embedding_dim, padding_idx, _weight, False, device, dtype)
 
     @classmethod
     def from_pretrained(
@@ -114,7 +114,7 @@ class EmbeddingBag(_Table):
         mode: str = "mean", sparse: bool = False, include_last_offset: bool = False, padding_idx: int | None = None,
     ) -> EmbeddingBag:  # fmt: skip
         """An EmbeddingBag on given rows (num_embeddings, embedding_dim), whose memory it shares; freeze=True does not train them."""
-        rows, features = _rows(cls, embeddings)
+        rows, features = _check_table(cls, embeddings)
         made = cls(
             rows, features, max_norm, norm_type, scale_grad_by_freq, mode, sparse, _weight=embeddings, include_last_offset=include_last_offset,
             padding_idx=padding_idx,
@@ -129,13 +129,17 @@ class EmbeddingBag(_Table):
         )  # fmt: skip
 
     def extra_repr(self) -> str:
-        shown = [f"{self.num_embeddings}, {self.embedding_dim}", *[o for o in _options(self) if o != "sparse=True"], f"mode={self.mode!r}"]
+        shown = [
+            f"{self.num_embeddings}, {self.embedding_dim}",
+            *[o for o in _show_options(self) if o != "sparse=True"],
+            f"mode={self.mode!r}",
+        ]
         if self.padding_idx is not None:
             shown.append(f"padding_idx={self.padding_idx}")
         return ", ".join(shown)
 
 
-def _options(table: Any) -> list[str]:
+def _show_options(table: Any) -> list[str]:
     """What is said of the arguments that both have, where they are not the usual ones."""
     shown = [] if table.max_norm is None else [f"max_norm={table.max_norm}"]
     shown += [] if table.norm_type == 2 else [f"norm_type={table.norm_type}"]

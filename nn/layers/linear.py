@@ -9,7 +9,7 @@ from tritensor.autograd.modes import no_grad
 from tritensor.ground.errors import ShapeError
 from tritensor.nn import functional as F
 from tritensor.nn import init
-from tritensor.nn.fusing import multiplies_fused
+from tritensor.nn.fusing import can_fuse_product
 from tritensor.nn.layers.lazy import LazyModuleMixin
 from tritensor.nn.module import Module
 from tritensor.nn.parameter import Parameter, UninitializedParameter, empty_parameter
@@ -40,7 +40,7 @@ class Linear(Module):
 
     weight: Parameter
     bias: Parameter | None
-    _fuses, _fuses_of = ("relu", "gelu", "gelu_tanh", "silu", "sigmoid", "tanh"), multiplies_fused
+    _fuses, _fuses_of = ("relu", "gelu", "gelu_tanh", "silu", "sigmoid", "tanh"), can_fuse_product
 
     def __init__(self, in_features: int, out_features: int, bias: bool = True, device: Any = None, dtype: Any = None) -> None:
         super().__init__()
@@ -136,6 +136,6 @@ def reset_affine(weight: Tensor, bias: Tensor | None) -> None:
     if weight.numel():
         init.kaiming_uniform_(weight, a=math.sqrt(5))
     if bias is not None:
-        fan_in, _ = init.fans("reset_parameters", weight)
+        fan_in, _ = init.count_fans("reset_parameters", weight)
         bound = 1 / math.sqrt(fan_in) if fan_in else 0.0
         init.uniform_(bias, -bound, bound)

@@ -10,7 +10,7 @@ from tritensor.nn.module import Module
 from tritensor.tensor.core import Tensor
 
 
-def _one(name: str, devices: Any) -> None:
+def _refuse_several_devices(name: str, devices: Any) -> None:
     if isinstance(devices, Sequence) and not isinstance(devices, str) and len(devices) > 1:
         raise NotImplementedError(f"{name}: {len(devices)} devices; a batch is not split over devices, give one or none")
 
@@ -25,7 +25,7 @@ class DataParallel(Module):
 
     def __init__(self, module: Module, device_ids: Sequence[Any] | None = None, output_device: Any = None, dim: int = 0) -> None:
         super().__init__()
-        _one("DataParallel", device_ids)
+        _refuse_several_devices("DataParallel", device_ids)
         self.module = module
         self.device_ids = list(device_ids or ())
         self.output_device, self.dim = output_device, dim
@@ -54,31 +54,31 @@ def data_parallel(
     module: Module, inputs: Any, device_ids: Sequence[Any] | None = None, output_device: Any = None, dim: int = 0, module_kwargs: Any = None
 ) -> Any:
     """module(*inputs, **module_kwargs) on its one device. Raises NotImplementedError for more than one of device_ids."""
-    _one("data_parallel", device_ids)
+    _refuse_several_devices("data_parallel", device_ids)
     return module(*(inputs if isinstance(inputs, tuple) else (inputs,)), **(module_kwargs or {}))
 
 
 def replicate(network: Module, devices: Sequence[Any], detach: bool = False) -> list[Module]:
     """The module itself, for its one device."""
-    _one("replicate", devices)
+    _refuse_several_devices("replicate", devices)
     return [network]
 
 
-def _moved(x: Any, to: Any) -> Any:
+def _move(x: Any, to: Any) -> Any:
     """Tensors in nested tuples, lists and dicts on a device."""
     if isinstance(x, Tensor):
         return x.to(device=to)
     if isinstance(x, tuple) and hasattr(x, "_fields"):
-        return type(x)(*[_moved(v, to) for v in x])
+        return type(x)(*[_move(v, to) for v in x])
     if isinstance(x, tuple | list):
-        return type(x)(_moved(v, to) for v in x)
-    return {k: _moved(v, to) for k, v in x.items()} if isinstance(x, dict) else x
+        return type(x)(_move(v, to) for v in x)
+    return {k: _move(v, to) for k, v in x.items()} if isinstance(x, dict) else x
 
 
 def scatter(inputs: Any, target_gpus: Sequence[Any], dim: int = 0) -> Any:
     """The inputs as the one part that one device gets, on it."""
-    _one("scatter", target_gpus)
-    return [_moved(inputs, as_device(target_gpus[0]))]
+    _refuse_several_devices("scatter", target_gpus)
+    return [_move(inputs, as_device(target_gpus[0]))]
 
 
 def scatter_kwargs(inputs: Any, kwargs: Any, target_gpus: Sequence[Any], dim: int = 0) -> tuple[tuple[Any, ...], tuple[Any, ...]]:
@@ -96,14 +96,14 @@ def get_a_var(obj: Any) -> Tensor | None:
 
 def gather(outputs: Sequence[Any], target_device: Any, dim: int = 0) -> Any:
     """The one device's output, on the target device."""
-    _one("gather", outputs)
-    return outputs[0] if target_device is None else _moved(outputs[0], as_device(target_device))
+    _refuse_several_devices("gather", outputs)
+    return outputs[0] if target_device is None else _move(outputs[0], as_device(target_device))
 
 
 def parallel_apply(
     modules: Sequence[Module], inputs: Sequence[Any], kwargs_tup: Any = None, devices: Sequence[Any] | None = None
 ) -> list[Any]:
     """[module(*inputs)] of the one module."""
-    _one("parallel_apply", modules)
+    _refuse_several_devices("parallel_apply", modules)
     given = inputs[0] if isinstance(inputs[0], tuple | list) else (inputs[0],)
     return [modules[0](*given, **(kwargs_tup[0] if kwargs_tup else {}))]

@@ -26,12 +26,12 @@ from tritensor.tensor.public_api.publish import checked
 _HALVES = {float16, bfloat16}
 
 
-def _grads(parameters: Tensor | Iterable[Tensor]) -> list[Tensor]:
+def _list_grads(parameters: Tensor | Iterable[Tensor]) -> list[Tensor]:
     listed = [parameters] if isinstance(parameters, Tensor) else list(parameters)
     return [p.grad for p in listed if p.grad is not None]
 
 
-def _magnitudes(t: Tensor) -> Tensor:
+def _to_magnitudes(t: Tensor) -> Tensor:
     """Real numbers of the same sizes whose squares can be added up: those of 16 bits go beyond their range above 255, and below 0.001 to 0."""
     if t.is_complex():
         return ops.abs(t)
@@ -40,7 +40,7 @@ def _magnitudes(t: Tensor) -> Tensor:
 
 # -- Norms of several tensors are made of parts. For an order p that is a number a part is a sum of |x|^p; for inf and -inf it is the largest and
 # the smallest |x|. For 0 it is 1 for each tensor with an element that is not 0: PyTorch takes the norm of the tensors' norms, which is that number.
-def order_of(name: str, norm_type: float) -> float:
+def read_order(name: str, norm_type: float) -> float:
     """The order as a number. Raises ValueError for NaN."""
     p = float(norm_type)
     if math.isnan(p):
@@ -48,15 +48,15 @@ def order_of(name: str, norm_type: float) -> float:
     return p
 
 
-def nothing(p: float) -> float:
+def empty_part(p: float) -> float:
     """The part of no element, which changes no other part."""
     return math.inf if p == -math.inf else 0.0
 
 
-def part_of(t: Tensor, p: float) -> Tensor:
+def compute_part(t: Tensor, p: float) -> Tensor:
     """What a real tensor adds, 0-d, of its type."""
     if not t.array.size:
-        return ops.full(shape=(), value=nothing(p), dtype=t.array.dtype, device=t.device)  # type: ignore[no-any-return]
+        return ops.full(shape=(), value=empty_part(p), dtype=t.array.dtype, device=t.device)  # type: ignore[no-any-return]
     every = tuple(range(t.ndim))
     if p == 2:
         return ops.sum_of_squares(t, dim=every, keepdim=False)  # type: ignore[no-any-return]
@@ -68,24 +68,24 @@ def part_of(t: Tensor, p: float) -> Tensor:
     return ops.sum(ops.pow(size, p), dim=every, keepdim=False)  # type: ignore[no-any-return]
 
 
-def joined(a: Tensor, b: Tensor, p: float) -> Tensor:
+def join_parts(a: Tensor, b: Tensor, p: float) -> Tensor:
     """The part of two tensors together, where the first is."""
     return (ops.add if math.isfinite(p) else ops.maximum if p > 0 else ops.minimum)(a, b.to(a.device))  # type: ignore[no-any-return]
 
 
-def norm_of(part: Tensor, p: float) -> Tensor:
+def norm_from_part(part: Tensor, p: float) -> Tensor:
     """The norm that a part makes."""
     return part if p == 0 or math.isinf(p) else ops.sqrt(part) if p == 2 else ops.pow(part, 1 / p)  # type: ignore[no-any-return]
 
 
-def part_with(norm: Tensor, p: float) -> Tensor:
+def part_from_norm(norm: Tensor, p: float) -> Tensor:
     """The part whose norm is this one."""
     return norm if p == 0 or math.isinf(p) else ops.pow(norm, p)  # type: ignore[no-any-return]
 
 
-def _norm(tensors: Iterable[Tensor], p: float) -> Tensor:
+def _compute_norm(tensors: Iterable[Tensor], p: float) -> Tensor:
     """The norm of all elements of some tensors, 0-d, where the first of them is."""
-    return norm_of(functools.reduce(functools.partial(joined, p=p), [part_of(t, p) for t in tensors]), p)
+    return norm_from_part(functools.reduce(functools.partial(join_parts, p=p), [compute_part(t, p) for t in tensors]), p)
 
 
 @checked
@@ -99,7 +99,7 @@ def get_total_norm(
     Of shards, parts of tensors that several processes hold, it is the norm over all processes, which must all call it. Raises EmptyError for
     an order below 0 of tensors of no elements.
     """
-    p = order_of("get_total_norm", norm_type)
+    p = read_order("get_total_norm", norm_type)
     listed = [tensors] if isinstance(tensors, Tensor) else list(tensors)
     if not listed:
         return as_tensor(0.0)
@@ -110,8 +110,8 @@ def get_total_norm(
         raise EmptyError(f"get_total_norm: none of the tensors has an element, and norm_type {norm_type} needs one; give 0 or more")
     parts, others = norms(listed, p)
     if others:
-        parts.append(_norm(map(_magnitudes, others), p))
-    norm = parts[0] if len(parts) == 1 else _norm(parts, p)
+        parts.append(_compute_norm(map(_to_magnitudes, others), p))
+    norm = parts[0] if len(parts) == 1 else _compute_norm(parts, p)
     kinds = {x.dtype for x in listed}
     if len(kinds) == 1 and kinds <= _HALVES:
         norm = norm.to(listed[0].dtype)
@@ -134,7 +134,7 @@ def clip_grads_with_norm_(parameters: Tensor | Iterable[Tensor], max_norm: float
     """Scale all gradients by min(1, max_norm / (total_norm + 1e-6)), in place. `foreach` changes nothing."""
     scale = ops.clamp(ops.div(float(max_norm), ops.add(total_norm, 1e-6)), None, 1.0)  # stays on the device: no wait
     by_kind: dict[Any, list[Tensor]] = {}
-    for g in _grads(parameters):
+    for g in _list_grads(parameters):
         by_kind.setdefault(g.dtype, []).append(g)
     for kind, grads in by_kind.items():
         factor = scale.to(kind)
@@ -172,7 +172,7 @@ def clip_grad_norm_(
     for p in listed:
         if getattr(type(p), "clips", None) is not None:  # a part of a parameter: the norm is that over all processes that have the others
             return p.clips(listed, max_norm, norm_type, error_if_nonfinite)  # type: ignore[no-any-return,attr-defined]
-    norm = get_total_norm(_grads(listed), norm_type, error_if_nonfinite)
+    norm = get_total_norm(_list_grads(listed), norm_type, error_if_nonfinite)
     clip_grads_with_norm_(listed, max_norm, norm)
     return norm
 
@@ -194,7 +194,7 @@ def clip_grad_norm(
 def clip_grad_value_(parameters: Tensor | Iterable[Tensor], clip_value: float, foreach: bool | None = None) -> None:
     """Bring every element of every gradient into [-clip_value, clip_value], in place. `foreach` changes nothing."""
     most = float(clip_value)
-    for g in _grads(parameters):
+    for g in _list_grads(parameters):
         a = g.array
         if type(a) is np.ndarray and a.dtype.char in "fd" and a.flags.c_contiguous and a.flags.writeable and not is_write_recorded(g):
             reclaim(g)

@@ -20,7 +20,7 @@ def _refuse(name: str, layer: Any, bn: Any) -> None:
         raise FusionError(f"{name}: bn.running_mean and bn.running_var must not be None; the layer tracks no running statistics")
 
 
-def _folded(
+def _fold_norm(
     w: Tensor, b: Tensor | None, rm: Tensor, rv: Tensor, eps: float, bn_w: Any, bn_b: Any, shape: tuple[int, ...]
 ) -> tuple[Parameter, Parameter]:
     """w scale, and (b - rm) scale + bn_b, scale = bn_w / sqrt(rv + eps), in the types of w and b."""
@@ -40,7 +40,7 @@ def fuse_conv_bn_weights(
 ) -> tuple[Parameter, Parameter]:  # fmt: skip
     """Weight and bias of a convolution that does what the two layers do; `transpose`: of a transposed one, whose outputs are dimension 1."""
     rest = (1,) * (conv_w.ndim - 2)
-    return _folded(conv_w, conv_b, bn_rm, bn_rv, bn_eps, bn_w, bn_b, (1, -1, *rest) if transpose else (-1, 1, *rest))
+    return _fold_norm(conv_w, conv_b, bn_rm, bn_rv, bn_eps, bn_w, bn_b, (1, -1, *rest) if transpose else (-1, 1, *rest))
 
 
 def fuse_conv_bn_eval(conv: Any, bn: Any, transpose: bool = False) -> Any:
@@ -57,7 +57,7 @@ def fuse_linear_bn_weights(
     linear_w: Tensor, linear_b: Tensor | None, bn_rm: Tensor, bn_rv: Tensor, bn_eps: float, bn_w: Tensor, bn_b: Tensor
 ) -> tuple[Parameter, Parameter]:
     """Weight and bias of a linear layer that does what the two layers do."""
-    return _folded(linear_w, linear_b, bn_rm, bn_rv, bn_eps, bn_w, bn_b, (-1, 1))
+    return _fold_norm(linear_w, linear_b, bn_rm, bn_rv, bn_eps, bn_w, bn_b, (-1, 1))
 
 
 def fuse_linear_bn_eval(linear: Any, bn: Any) -> Any:

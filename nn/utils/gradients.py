@@ -21,14 +21,14 @@ if TYPE_CHECKING:
 _KINDS = {float16, bfloat16, float32, float64}
 
 
-def _together() -> ModuleType:
+def _load_kernels() -> ModuleType:
     """The kernels: loaded, and Triton with them, when there is a tensor on a GPU."""
     from tritensor.kernels.optimizers import multi_tensor
 
     return multi_tensor
 
 
-def _split(tensors: Iterable[Tensor], suited: Callable[[Tensor], bool]) -> tuple[list[list[Tensor]], list[Tensor]]:
+def _group_tensors(tensors: Iterable[Tensor], suited: Callable[[Tensor], bool]) -> tuple[list[list[Tensor]], list[Tensor]]:
     """Those for one table, by device and type, and the others: on the CPU, of other types, not dense."""
     groups: dict[Any, list[Tensor]] = {}
     others = []
@@ -40,7 +40,7 @@ def _split(tensors: Iterable[Tensor], suited: Callable[[Tensor], bool]) -> tuple
     return list(groups.values()), others
 
 
-def _addresses(group: list[Tensor]) -> list[np.int64]:
+def _list_addresses(group: list[Tensor]) -> list[np.int64]:
     """Plain numbers: a kernel that is given pointers is compiled for which of them divide by 16."""
     return [np.int64(x.array.pointer) for x in group]  # type: ignore[union-attr]
 
@@ -50,10 +50,10 @@ def norms(tensors: Iterable[Tensor], order: float) -> tuple[list[Tensor], list[T
 
     Each is float32, or float64 of float64. Where there is no kernel for the order all tensors are left.
     """
-    groups, others = _split(tensors, lambda x: order < math.inf or x.numel() > 0)
-    if groups and order not in _together().ORDERS:
+    groups, others = _group_tensors(tensors, lambda x: order < math.inf or x.numel() > 0)
+    if groups and order not in _load_kernels().ORDERS:
         return [], [*[x for group in groups for x in group], *others]
-    return [new_tensor(_together().norm_of_all([x.array for x in group], order, _addresses(group))) for group in groups], others
+    return [new_tensor(_load_kernels().norm_of_all([x.array for x in group], order, _list_addresses(group))) for group in groups], others
 
 
 def scale_(tensors: Iterable[Tensor], factor: Tensor, found: Tensor | None = None, name: str = "mul_") -> list[Tensor]:
@@ -61,21 +61,23 @@ def scale_(tensors: Iterable[Tensor], factor: Tensor, found: Tensor | None = Non
 
     `found`, 0-d, becomes 1 where an element was infinite or NaN before. `name` is what the tensors' versions are moved on by.
     """
-    groups, others = _split(tensors, lambda x: not is_write_recorded(x))
+    groups, others = _group_tensors(tensors, lambda x: not is_write_recorded(x))
     for group in groups:
         on = group[0].device
         seen = None if found is None else found.to(on)
         for x in group:
             reclaim(x)
-        _together().scale_all([x.array for x in group], factor.to(on).array, None if seen is None else seen.array, _addresses(group))
+        _load_kernels().scale_all(
+            [x.array for x in group], factor.to(on).array, None if seen is None else seen.array, _list_addresses(group)
+        )
         if seen is not None and seen is not found:
-            found.copy_(_larger(found, seen))  # type: ignore[union-attr, arg-type]
+            found.copy_(_maximum(found, seen))  # type: ignore[union-attr, arg-type]
         for x in group:
             version_of(x).bump(name)
     return others
 
 
-def _larger(a: Tensor, b: Tensor) -> Tensor:
+def _maximum(a: Tensor, b: Tensor) -> Tensor:
     from tritensor.ops.table import ops
 
     larger: Tensor = ops.maximum(a, b.to(a.device))

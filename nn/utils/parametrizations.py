@@ -12,7 +12,7 @@ from tritensor.nn import functional as F
 from tritensor.nn import hooks
 from tritensor.nn.module import Module
 from tritensor.nn.utils.parametrize import register_parametrization
-from tritensor.nn.utils.power_iteration import as_matrix, iterate, outputs_dim, start
+from tritensor.nn.utils.power_iteration import as_matrix, draw_vectors, iterate, outputs_dim
 from tritensor.ops.table import ops
 from tritensor.tensor.core import Tensor
 from tritensor.tensor.functions.creation.constructors import eye, zeros_like
@@ -25,7 +25,7 @@ from tritensor.tensor.functions.factorizations.solving import solve
 MAPS = ("matrix_exp", "cayley", "householder")
 
 
-def weight_of(name: str, module: Module, tensor: str) -> Tensor:
+def get_weight(name: str, module: Module, tensor: str) -> Tensor:
     """The parameter or buffer of that name. Raises ValueError where there is none."""
     found = getattr(module, tensor, None)
     if not isinstance(found, Tensor):
@@ -40,7 +40,7 @@ def _is_orthogonal(q: Tensor) -> bool:
     return off.numel() == 0 or float(off.max()) <= 10.0 * n * float(np.finfo(q.array.dtype).eps)
 
 
-def _orthogonalised(a: Tensor) -> Tensor:
+def _orthogonalise(a: Tensor) -> Tensor:
     """The Q of a = Q R with a positive diagonal of R; a is tall."""
     compact, tau = a.geqrf()
     q = householder_product(compact, tau)
@@ -66,13 +66,13 @@ class _Orthogonal(Module):
     def forward(self, X: Tensor) -> Tensor:
         wide = X.shape[-2] < X.shape[-1]
         x = X.mT if wide else X
-        q = self._reflections(x) if self.orthogonal_map == "householder" else self._of_skew(x)
+        q = self._apply_reflections(x) if self.orthogonal_map == "householder" else self._map_skew(x)
         if "base" in self._buffers:
             assert self.base is not None
             q = self.base @ q
         return q.mT if wide else q
 
-    def _of_skew(self, x: Tensor) -> Tensor:
+    def _map_skew(self, x: Tensor) -> Tensor:
         n, k = x.shape[-2:]
         x = F.pad(x.tril(), (0, n - k))
         skew = x - x.mH
@@ -84,7 +84,7 @@ class _Orthogonal(Module):
         return q[..., :k]  # type: ignore[no-any-return]
 
     @staticmethod
-    def _reflections(x: Tensor) -> Tensor:
+    def _apply_reflections(x: Tensor) -> Tensor:
         below = x.tril(-1)
         tau = 2.0 / (1.0 + (below * below).sum(dim=-2))
         signs = x.detach().diagonal(dim1=-2, dim2=-1).int().unsqueeze(-2)  # 1 and -1, which are not learned
@@ -98,17 +98,17 @@ class _Orthogonal(Module):
         q = Q.mT if wide else Q
         n, k = q.shape[-2:]
         if "base" not in self._buffers:
-            return self._reflectors(q, wide)
+            return self._to_reflectors(q, wide)
         if n != k:
             more = randn(*q.shape[:-2], n, n - k, dtype=q.dtype, device=q.device)
-            self.base = _orthogonalised(ops.cat(q, more, dim=q.ndim - 1))
+            self.base = _orthogonalise(ops.cat(q, more, dim=q.ndim - 1))
         else:
-            self.base = q.clone() if _is_orthogonal(q) else _orthogonalised(q)
+            self.base = q.clone() if _is_orthogonal(q) else _orthogonalise(q)
         minus = zeros_like(Q)
         minus.diagonal(dim1=-2, dim2=-1).fill_(-1.0)  # of which each map makes the identity, the reflections by their signs
         return minus
 
-    def _reflectors(self, q: Tensor, wide: bool) -> Tensor:
+    def _to_reflectors(self, q: Tensor, wide: bool) -> Tensor:
         if self.orthogonal_map != "householder":
             raise NotImplementedError(
                 "It is not possible to assign to the matrix exponential or the Cayley parametrizations when use_trivialization=False; "
@@ -128,7 +128,7 @@ def orthogonal(module: Module, name: str = "weight", orthogonal_map: str | None 
         orthogonal_map: "matrix_exp", "cayley" or "householder"; None: the first for square and complex matrices, else the last.
         use_trivialization: multiply by a fixed orthogonal matrix, at first the one that is given, so that the learned part begins at the identity.
     """
-    weight = weight_of("orthogonal", module, name)
+    weight = get_weight("orthogonal", module, name)
     if weight.ndim < 2:
         raise ShapeError(
             f"orthogonal: Expected a matrix or batch of matrices, got a tensor of {weight.ndim} dimensions; its shape is {tuple(weight.shape)}"
@@ -190,7 +190,7 @@ class _SpectralNorm(Module):
         if ndim > 1:
             self.n_power_iterations = n_power_iterations
             matrix = as_matrix(weight, self.dim).detach()
-            u, v = start(matrix, eps)
+            u, v = draw_vectors(matrix, eps)
             self.register_buffer("_u", u)
             self.register_buffer("_v", v)
             iterate(matrix, u, v, 15, eps)
@@ -214,6 +214,6 @@ def spectral_norm(module: Module, name: str = "weight", n_power_iterations: int 
     Args:
         dim: the dimension of the outputs, those of the matrix's rows; None: 0, but 1 of a transposed convolution.
     """
-    weight = weight_of("spectral_norm", module, name)
+    weight = get_weight("spectral_norm", module, name)
     made = _SpectralNorm(weight, n_power_iterations, outputs_dim(module) if dim is None else dim, eps)
     return register_parametrization(module, name, made)

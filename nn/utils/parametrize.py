@@ -43,7 +43,7 @@ def _register(module: Module, name: str, tensor: Tensor) -> None:
         module.register_buffer(name, tensor)
 
 
-def _put(tensor: Tensor, value: Tensor) -> None:
+def _overwrite(tensor: Tensor, value: Tensor) -> None:
     """The value into a tensor that stays the same object, of which an optimizer knows."""
     tensor.data = value.detach()
 
@@ -59,13 +59,13 @@ def _refuse_other(what: str, given: Tensor, wanted: Tensor) -> None:
             )
 
 
-def _tensor(what: str, value: Any) -> Tensor:
+def _require_tensor(what: str, value: Any) -> Tensor:
     if not isinstance(value, Tensor):
         raise ArgumentError(f"register_parametrization: {what} must return a tensor, not a {type(value).__name__}")
     return value
 
 
-def _inverse(parametrization: Module, value: Any) -> Any:
+def _invert(parametrization: Module, value: Any) -> Any:
     """right_inverse of a value; the value itself where there is none."""
     inverse = getattr(parametrization, "right_inverse", None)
     if inverse is None:
@@ -92,7 +92,7 @@ class ParametrizationList(ModuleList):
             before = original.detach()
             new: Any = original
             for module in reversed(list(self)):
-                new = _inverse(module, new)
+                new = _invert(module, new)
         if not isinstance(new, Tensor | Sequence):
             raise ArgumentError(
                 f"'right_inverse' must return a Tensor or a Sequence of tensors (list, tuple...), not a {type(new).__name__}; mend it"
@@ -105,7 +105,7 @@ class ParametrizationList(ModuleList):
             for i, value in enumerate(new):
                 self._register_part(i, value, original)
         if not unsafe:
-            _refuse_other("a parametrization", _tensor("a parametrization", self()), before)
+            _refuse_other("a parametrization", _require_tensor("a parametrization", self()), before)
 
     def _register_one(self, original: Tensor, new: Tensor) -> None:
         for aspect in ("dtype", "device"):
@@ -114,7 +114,7 @@ class ParametrizationList(ModuleList):
                     f"When `right_inverse` outputs one tensor, it may not change the {aspect}: original is {getattr(original, aspect)}, "
                     f"right_inverse(original) {getattr(new, aspect)}; give a tensor of the same"
                 )
-        _put(original, new)
+        _overwrite(original, new)
         _register(self, "original", original)
 
     def _register_part(self, i: int, value: Any, original: Tensor) -> None:
@@ -155,7 +155,7 @@ class ParametrizationList(ModuleList):
                     f"Tensor {i} returned by `right_inverse` has {given} while the original has dtype {original.dtype}; cast it"
                 )
         for tensor, original in zip(values, originals, strict=True):
-            _put(original, tensor)
+            _overwrite(original, tensor)
 
     def forward(self) -> Tensor:
         first, *rest = self
@@ -170,16 +170,16 @@ def _refuse_pickle(self: Any) -> Any:
     raise RuntimeError("Serialization of parametrized modules is only supported through state_dict(); save that")
 
 
-def _deepcopied(self: Any, memo: dict[int, Any]) -> Any:
+def _deepcopy(self: Any, memo: dict[int, Any]) -> Any:
     """A copy with a class of its own, so that parametrizations of the one can be removed without the other's."""
     if id(self) not in memo:
-        replica = self.__new__(_derived(type(self).__bases__[0], list(self._modules["parametrizations"])))
+        replica = self.__new__(_derive_class(type(self).__bases__[0], list(self._modules["parametrizations"])))
         memo[id(self)] = replica
         replica.__dict__.update(deepcopy(self.__dict__, memo))
     return memo[id(self)]
 
 
-def _property(name: str) -> property:
+def _make_property(name: str) -> property:
     def read(self: Any) -> Any:
         if not _cache_enabled:
             return self.parametrizations[name]()
@@ -194,10 +194,10 @@ def _property(name: str) -> property:
     return property(read, write)
 
 
-def _derived(cls: type, names: Sequence[str]) -> type:
-    fields: dict[str, Any] = {"__getstate__": _refuse_pickle, **{name: _property(name) for name in names}}
+def _derive_class(cls: type, names: Sequence[str]) -> type:
+    fields: dict[str, Any] = {"__getstate__": _refuse_pickle, **{name: _make_property(name) for name in names}}
     if not hasattr(cls, "__deepcopy__"):
-        fields["__deepcopy__"] = _deepcopied
+        fields["__deepcopy__"] = _deepcopy
     return type(f"Parametrized{cls.__name__}", (cls,), fields)
 
 
@@ -217,7 +217,7 @@ def register_parametrization(module: Module, tensor_name: str, parametrization: 
     if is_parametrized(module, tensor_name):
         listed: Any = module.parametrizations[tensor_name]
         if not unsafe:
-            _try(module, tensor_name, parametrization)
+            _check_parametrization(module, tensor_name, parametrization)
         listed.append(parametrization)
         listed.unsafe |= unsafe
     elif tensor_name in module._buffers or tensor_name in module._parameters:
@@ -228,9 +228,9 @@ def register_parametrization(module: Module, tensor_name: str, parametrization: 
         made = ParametrizationList([parametrization], getattr(module, tensor_name), unsafe)
         delattr(module, tensor_name)
         if not is_parametrized(module):
-            module.__class__ = _derived(type(module), ())
+            module.__class__ = _derive_class(type(module), ())
             module.parametrizations = ModuleDict()
-        setattr(type(module), tensor_name, _property(tensor_name))
+        setattr(type(module), tensor_name, _make_property(tensor_name))
         module.parametrizations[tensor_name] = made  # type: ignore[index, operator]
     else:
         raise ArgumentError(
@@ -240,14 +240,14 @@ def register_parametrization(module: Module, tensor_name: str, parametrization: 
     return module
 
 
-def _try(module: Module, name: str, parametrization: Module) -> None:
+def _check_parametrization(module: Module, name: str, parametrization: Module) -> None:
     """Raise where another parametrization of a tensor gives something else than it gets."""
     now = getattr(module, name)
-    value = _tensor("a parametrization", parametrization(now))
+    value = _require_tensor("a parametrization", parametrization(now))
     _refuse_other("a parametrization", value, now)
     if hasattr(parametrization, "right_inverse"):
         with contextlib.suppress(NotImplementedError):
-            _refuse_other("right_inverse", _tensor("right_inverse", parametrization.right_inverse(value)), now)
+            _refuse_other("right_inverse", _require_tensor("right_inverse", parametrization.right_inverse(value)), now)
 
 
 def is_parametrized(module: Module, tensor_name: str | None = None) -> bool:
@@ -273,7 +273,7 @@ def remove_parametrizations(module: Module, tensor_name: str, leave_parametrized
         original = listed.original
         if leave_parametrized:
             with no_grad():
-                _put(original, getattr(module, tensor_name))
+                _overwrite(original, getattr(module, tensor_name))
     elif leave_parametrized:
         value = getattr(module, tensor_name)
         original = Parameter(value.detach()) if value.requires_grad else value

@@ -21,7 +21,7 @@ def outputs_dim(module: Any) -> int:
     return int(any(c.__name__.startswith("ConvTranspose") for c in type(module).__mro__))
 
 
-def start(matrix: Tensor, eps: float) -> tuple[Tensor, Tensor]:
+def draw_vectors(matrix: Tensor, eps: float) -> tuple[Tensor, Tensor]:
     """A left and a right vector of length 1, drawn at random."""
     u, v = (matrix.new_empty(n).normal_(0, 1) for n in matrix.shape)
     return F.normalize(u, dim=0, eps=eps), F.normalize(v, dim=0, eps=eps)

@@ -8,14 +8,14 @@ from tritensor.ground.errors import ArgumentError
 from tritensor.nn.module import Module
 
 
-def listed(module: Module, kind: type) -> list[tuple[int, Any]]:
+def list_hooks(module: Module, kind: type) -> list[tuple[int, Any]]:
     """The module's hooks of a class, with the keys they are kept under."""
     if module._hooks is None:
         return []
     return [(key, entry[0]) for key, entry in module._hooks.forward_pre.items() if isinstance(entry[0], kind)]
 
 
-def drop(module: Module, key: int) -> None:
+def remove_hook(module: Module, key: int) -> None:
     """Take a hook away."""
     assert module._hooks is not None
     del module._hooks.forward_pre[key]
@@ -23,14 +23,14 @@ def drop(module: Module, key: int) -> None:
 
 def refuse_second(module: Module, kind: type, name: str, what: str) -> None:
     """Raise RuntimeError where a tensor has such a hook already."""
-    if any(hook.name == name for _, hook in listed(module, kind)):
+    if any(hook.name == name for _, hook in list_hooks(module, kind)):
         raise RuntimeError(f"{what}: Cannot register two {what} hooks on the same parameter {name}; remove the first")
 
 
-def taken_away(module: Module, kind: type, name: str, what: str) -> Any:
+def take_hook(module: Module, kind: type, name: str, what: str) -> Any:
     """A tensor's hook, which the module has no more. Raises ValueError where there is none."""
-    for key, hook in listed(module, kind):
+    for key, hook in list_hooks(module, kind):
         if hook.name == name:
-            drop(module, key)
+            remove_hook(module, key)
             return hook
     raise ArgumentError(f"{what} of '{name}' not found in {type(module).__name__}; it was not applied, or removed before")

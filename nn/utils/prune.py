@@ -10,7 +10,7 @@ from typing import Any
 from tritensor.ground.errors import ArgumentError, OutOfRangeError, ShapeError
 from tritensor.nn.module import Module
 from tritensor.nn.utils.convert_parameters import parameters_to_vector
-from tritensor.nn.utils.pre_hooks import drop, listed
+from tritensor.nn.utils.pre_hooks import list_hooks, remove_hook
 from tritensor.tensor.core import Tensor
 from tritensor.tensor.functions.creation.constructors import ones_like
 from tritensor.tensor.functions.creation.random import rand
@@ -41,13 +41,13 @@ class BasePruningMethod(ABC):
         say what to keep in its place."""
         original = getattr(module, name)
         _refuse_scores(importance_scores, original, f"parameter {name} of {type(module).__name__}")
-        method, old = _combined(cls(*args, **kwargs), module, name)
+        method, old = _combine_methods(cls(*args, **kwargs), module, name)
         scores = original if importance_scores is None else importance_scores
         mask = method.compute_mask(
             scores.detach(), getattr(module, name + "_mask").detach().clone() if old is not None else ones_like(original)
         )
         if old is not None:
-            drop(module, old)
+            remove_hook(module, old)
         else:
             del module._parameters[name]
             module.register_parameter(name + "_orig", original)
@@ -83,10 +83,10 @@ class PruningShapeError(AssertionError, ShapeError):
     """A mask or scores of another shape than what they are for."""
 
 
-def _combined(made: BasePruningMethod, module: Module, name: str) -> tuple[BasePruningMethod, int | None]:
+def _combine_methods(made: BasePruningMethod, module: Module, name: str) -> tuple[BasePruningMethod, int | None]:
     """The method, after those that prune the tensor already, and the key of their hook."""
     made._tensor_name = name
-    for key, hook in listed(module, BasePruningMethod):
+    for key, hook in list_hooks(module, BasePruningMethod):
         if hook._tensor_name == name:
             container = hook if isinstance(hook, PruningContainer) else PruningContainer(hook)
             container.add_pruning_method(made)
@@ -172,7 +172,7 @@ class _Amount(BasePruningMethod):
             raise ArgumentError(f"amount={self.amount} should be smaller than the number of parameters to prune={size}")
         return int(self.amount)
 
-    def _without(self, size: Tensor, default_mask: Tensor) -> Tensor:
+    def _mask_smallest(self, size: Tensor, default_mask: Tensor) -> Tensor:
         """The mask without its `_count` elements of smallest size."""
         count = self._count(size.numel())
         mask = default_mask.clone()
@@ -180,7 +180,7 @@ class _Amount(BasePruningMethod):
             mask.view(-1)[size.reshape(-1).topk(count, largest=False)[1]] = 0
         return mask
 
-    def _without_slices(self, size: Tensor, dim: int, default_mask: Tensor) -> Tensor:
+    def _mask_smallest_slices(self, size: Tensor, dim: int, default_mask: Tensor) -> Tensor:
         """The mask without its `_count` slices along dim of smallest size."""
         count = self._count(size.numel())
         if not count:
@@ -209,7 +209,7 @@ class RandomUnstructured(_Amount):
     PRUNING_TYPE = "unstructured"
 
     def compute_mask(self, t: Tensor, default_mask: Tensor) -> Tensor:
-        return self._without(rand(t.numel(), device=t.device), default_mask)
+        return self._mask_smallest(rand(t.numel(), device=t.device), default_mask)
 
     @classmethod
     def apply(cls, module: Module, name: str, amount: float) -> Any:  # type: ignore[override]
@@ -222,7 +222,7 @@ class L1Unstructured(_Amount):
     PRUNING_TYPE = "unstructured"
 
     def compute_mask(self, t: Tensor, default_mask: Tensor) -> Tensor:
-        return self._without(t.abs(), default_mask)
+        return self._mask_smallest(t.abs(), default_mask)
 
     @classmethod
     def apply(cls, module: Module, name: str, amount: float, importance_scores: Tensor | None = None) -> Any:  # type: ignore[override]
@@ -240,7 +240,7 @@ class RandomStructured(_Amount):
 
     def compute_mask(self, t: Tensor, default_mask: Tensor) -> Tensor:
         dim = _dim(t, self.dim)
-        return self._without_slices(rand(t.shape[dim], device=t.device), dim, default_mask)
+        return self._mask_smallest_slices(rand(t.shape[dim], device=t.device), dim, default_mask)
 
     @classmethod
     def apply(cls, module: Module, name: str, amount: float, dim: int = -1) -> Any:  # type: ignore[override]
@@ -258,7 +258,7 @@ class LnStructured(_Amount):
 
     def compute_mask(self, t: Tensor, default_mask: Tensor) -> Tensor:
         dim = _dim(t, self.dim)
-        return self._without_slices(t.norm(self.n, [d for d in range(t.ndim) if d != dim]), dim, default_mask)
+        return self._mask_smallest_slices(t.norm(self.n, [d for d in range(t.ndim) if d != dim]), dim, default_mask)
 
     @classmethod
     def apply(  # type: ignore[override]
@@ -353,14 +353,14 @@ def global_unstructured(parameters: Any, pruning_method: Any, importance_scores:
 
 def remove(module: Module, name: str) -> Module:
     """Make the pruned tensor the parameter again: the mask goes, the zeros stay. Raises ValueError where it is not pruned."""
-    for key, hook in listed(module, BasePruningMethod):
+    for key, hook in list_hooks(module, BasePruningMethod):
         if hook._tensor_name == name:
             hook.remove(module)
-            drop(module, key)
+            remove_hook(module, key)
             return module
     raise ArgumentError(f"Parameter '{name}' of module {type(module).__name__} has to be pruned before pruning can be removed")
 
 
 def is_pruned(module: Module) -> bool:
     """Whether a tensor of the module, or of one below it, is pruned."""
-    return any(listed(part, BasePruningMethod) for part in module.modules())
+    return any(list_hooks(part, BasePruningMethod) for part in module.modules())

@@ -41,7 +41,7 @@ class PackedSequence(PackedSequence_):
             )
         return super().__new__(cls, data, batch_sizes, sorted_indices, unsorted_indices)
 
-    def _with(self, data: Tensor) -> PackedSequence:
+    def _replace_data(self, data: Tensor) -> PackedSequence:
         """Other data, and the indices on its device."""
         moved = [None if i is None else i.to(data.device) for i in (self.sorted_indices, self.unsorted_indices)]
         return type(self)(data, self.batch_sizes, *moved)
@@ -49,12 +49,12 @@ class PackedSequence(PackedSequence_):
     def to(self, *args: Any, **kwargs: Any) -> PackedSequence:
         """data.to(...), the indices on its device; self where nothing changes."""
         data = self.data.to(*args, **kwargs)
-        return self if data is self.data else self._with(data)
+        return self if data is self.data else self._replace_data(data)
 
     def cuda(self, *args: Any, **kwargs: Any) -> PackedSequence:
         """Moved to a GPU, as Tensor.cuda does."""
         data = self.data.cuda(*args, **kwargs)
-        return self if data is self.data else self._with(data)
+        return self if data is self.data else self._replace_data(data)
 
     def cpu(self) -> PackedSequence:
         """Moved to the CPU."""
@@ -112,7 +112,7 @@ def invert_permutation(permutation: Tensor | None) -> Tensor | None:
     return None if permutation is None else permutation.argsort()
 
 
-def _numbers(name: str, lengths: Any) -> list[int]:
+def _to_lengths(name: str, lengths: Any) -> list[int]:
     """Lengths as Python's numbers."""
     if isinstance(lengths, Tensor):
         if lengths.device.type != "cpu":
@@ -128,19 +128,19 @@ def _numbers(name: str, lengths: Any) -> list[int]:
         raise TypeError(f"{name}: lengths is {lengths!r}; give a list of ints or a 1-d integer tensor") from None
 
 
-def _places(batch_sizes: Sequence[int], batch: int, time: int, batch_first: bool) -> np.ndarray:
+def _padded_rows(batch_sizes: Sequence[int], batch: int, time: int, batch_first: bool) -> np.ndarray:
     """The row that each packed element has in a padded batch whose first two dimensions are one."""
     at = np.repeat(np.arange(len(batch_sizes)), batch_sizes)
     which = np.concatenate([np.arange(n) for n in batch_sizes]) if len(batch_sizes) else np.zeros(0, np.int64)
     return which * time + at if batch_first else at * batch + which
 
 
-def _sizes(lengths: Sequence[int]) -> np.ndarray:
+def _count_sequences(lengths: Sequence[int]) -> np.ndarray:
     """How many sequences reach each step, of lengths that fall."""
     return np.count_nonzero(np.asarray(lengths)[None, :] > np.arange(lengths[0] if lengths else 0)[:, None], axis=1)
 
 
-def _on(x: np.ndarray, like: Tensor) -> Tensor:
+def _to_device_of(x: np.ndarray, like: Tensor) -> Tensor:
     return Tensor.wrap(x.astype(np.int64, copy=False)).to(like.device)
 
 
@@ -158,7 +158,7 @@ def pack_padded_sequence(input: Tensor, lengths: Any, batch_first: bool = False,
         raise TypeError(f"{name}: input is a {type(input).__name__}; give a padded tensor")
     if input.ndim < 2:
         raise ShapeError(f"{name}: input {tuple(input.shape)} must have at least 2 dimensions, time and batch")
-    given = _numbers(name, lengths)
+    given = _to_lengths(name, lengths)
     time, batch = input.shape[1 if batch_first else 0], input.shape[0 if batch_first else 1]
     if len(given) != batch:
         raise ShapeError(
@@ -179,14 +179,16 @@ def pack_padded_sequence(input: Tensor, lengths: Any, batch_first: bool = False,
             f"{name}: `lengths` array must be sorted in decreasing order when `enforce_sorted` is True, but is {given}; pass enforce_sorted=False, "
             "which sorts, or sort the batch"
         )
-    sizes = _sizes(given)
-    places = _places(sizes.tolist(), batch, time, batch_first)
+    sizes = _count_sequences(given)
+    places = _padded_rows(sizes.tolist(), batch, time, batch_first)
     if order is not None:  # the row of a sorted sequence is that of the given one
         which, rest = np.divmod(places, time) if batch_first else np.divmod(places, batch)[::-1]
         moved = np.asarray(order)[which]
         places = moved * time + rest if batch_first else rest * batch + moved
-    data = input.reshape(time * batch, *input.shape[2:]).index_select(0, _on(places, input))
-    return PackedSequence(data, Tensor.wrap(sizes.astype(np.int64)), None if order is None else _on(np.asarray(order), input), None)
+    data = input.reshape(time * batch, *input.shape[2:]).index_select(0, _to_device_of(places, input))
+    return PackedSequence(
+        data, Tensor.wrap(sizes.astype(np.int64)), None if order is None else _to_device_of(np.asarray(order), input), None
+    )
 
 
 def pad_packed_sequence(
@@ -206,7 +208,7 @@ def pad_packed_sequence(
             )
         time = total_length
     padded = data.new_full((time * batch, *data.shape[1:]), padding_value).index_copy(
-        0, _on(_places(sizes, batch, time, batch_first), data), data
+        0, _to_device_of(_padded_rows(sizes, batch, time, batch_first), data), data
     )
     padded = padded.reshape(*((batch, time) if batch_first else (time, batch)), *data.shape[1:])
     lengths = Tensor.wrap(np.count_nonzero(np.arange(batch)[:, None] < np.asarray(sizes)[None, :], axis=1).astype(np.int64))
@@ -251,13 +253,13 @@ def pad_sequence(
     which = np.repeat(np.arange(batch), lengths)
     places = which * time + at if batch_first else at * batch + which
     data = ops.cat(*given, dim=0)
-    padded = data.new_full((time * batch, *data.shape[1:]), padding_value).index_copy(0, _on(places, data), data)
+    padded = data.new_full((time * batch, *data.shape[1:]), padding_value).index_copy(0, _to_device_of(places, data), data)
     return padded.reshape(*((batch, time) if batch_first else (time, batch)), *data.shape[1:])
 
 
 def unpad_sequence(padded_sequences: Tensor, lengths: Any, batch_first: bool = False) -> list[Tensor]:
     """The sequences of a padded batch, each a view of its own length."""
-    given = _numbers("unpad_sequence", lengths)
+    given = _to_lengths("unpad_sequence", lengths)
     by_batch = padded_sequences if batch_first else padded_sequences.transpose(0, 1)
     if by_batch.shape[0] != len(given):
         raise ShapeError(

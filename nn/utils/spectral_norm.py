@@ -9,8 +9,8 @@ from tritensor.ground.errors import ArgumentError
 from tritensor.nn import hooks
 from tritensor.nn.module import Module
 from tritensor.nn.parameter import Parameter
-from tritensor.nn.utils.power_iteration import as_matrix, iterate, outputs_dim, start
-from tritensor.nn.utils.pre_hooks import refuse_second, taken_away
+from tritensor.nn.utils.power_iteration import as_matrix, draw_vectors, iterate, outputs_dim
+from tritensor.nn.utils.pre_hooks import refuse_second, take_hook
 from tritensor.tensor.core import Tensor
 
 PARTS = ("_orig", "_u", "_v")
@@ -48,7 +48,7 @@ class SpectralNorm:
                 f"`SpectralNorm` cannot be applied as parameter `{name}` is None, or {type(module).__name__} has none; name another"
             )
         with no_grad():
-            u, v = start(as_matrix(weight, dim), eps)
+            u, v = draw_vectors(as_matrix(weight, dim), eps)
         delattr(module, name)
         module.register_parameter(name + "_orig", weight)
         setattr(module, name, weight.detach())
@@ -56,7 +56,7 @@ class SpectralNorm:
         module.register_buffer(name + "_v", v)
         module.register_forward_pre_hook(made)
         hooks.add(module, "state_post", made._note_version)
-        hooks.add(module, "load_pre", (made._mend_older, False))
+        hooks.add(module, "load_pre", (made._upgrade_state_dict, False))
         return made
 
     def remove(self, module: Module) -> None:
@@ -67,7 +67,7 @@ class SpectralNorm:
             delattr(module, self.name + part)
         module.register_parameter(self.name, Parameter(weight.detach()))
         assert module._hooks is not None
-        for table, mine in ((module._hooks.state_post, self._note_version), (module._hooks.load_pre, (self._mend_older, False))):
+        for table, mine in ((module._hooks.state_post, self._note_version), (module._hooks.load_pre, (self._upgrade_state_dict, False))):
             for key in [k for k, hook in table.items() if hook == mine]:
                 del table[key]
 
@@ -77,7 +77,7 @@ class SpectralNorm:
     def _note_version(self, module: Module, state_dict: Any, prefix: str, local_metadata: dict[str, Any]) -> None:
         local_metadata.setdefault("spectral_norm", {})[self.name + ".version"] = self._version
 
-    def _mend_older(
+    def _upgrade_state_dict(
         self, state_dict: Any, prefix: str, local_metadata: dict[str, Any], strict: bool, missing: list[str], *rest: Any
     ) -> None:
         """A state_dict from before PyTorch 1.0 holds the weight, and no right vector: that with u^T W v the quotient of the two weights."""
@@ -110,5 +110,5 @@ def spectral_norm(module: Module, name: str = "weight", n_power_iterations: int 
 
 def remove_spectral_norm(module: Module, name: str = "weight") -> Module:
     """Make the weight a parameter again, of the value that it has."""
-    taken_away(module, SpectralNorm, name, "spectral_norm").remove(module)
+    take_hook(module, SpectralNorm, name, "spectral_norm").remove(module)
     return module

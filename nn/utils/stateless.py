@@ -48,12 +48,12 @@ def _functional_call(
         return module(*given, **(kwargs or {}))
 
 
-def _own(module: Module) -> dict[str, Tensor]:
+def _list_members(module: Module) -> dict[str, Tensor]:
     """All parameters and buffers by all their names."""
     return {name: member for walk in (module.named_parameters, module.named_buffers) for name, member in walk(remove_duplicate=False)}
 
 
-def _tied(own: dict[str, Tensor], given: Tensors) -> dict[str, Tensor]:
+def _spread_to_tied(own: dict[str, Tensor], given: Tensors) -> dict[str, Tensor]:
     """`given`, and under the other names of what it replaces the same. Raises ArgumentError where two tensors are given for one."""
     names: dict[int, list[str]] = {}
     for name, member in own.items():
@@ -73,7 +73,7 @@ def _tied(own: dict[str, Tensor], given: Tensors) -> dict[str, Tensor]:
     return found
 
 
-def _check(given: Tensors) -> None:
+def _check_tensors(given: Tensors) -> None:
     if not isinstance(given, Mapping):
         raise TypeError(f"functional_call: parameters_and_buffers is a {type(given).__name__}; give a dict of tensors by name")
     for name, value in given.items():
@@ -89,7 +89,7 @@ def _refuse_names(module: Module, own: dict[str, Tensor], given: Tensors) -> Non
         raise RuntimeError(f"functional_call: Error(s) in reparametrizing for {type(module).__name__}: {' '.join(said)}")
 
 
-def _table(module: Module, name: str) -> tuple[Any, str]:
+def _find_table(module: Module, name: str) -> tuple[Any, str]:
     """Where a module below keeps what is called `name`: a dictionary, and the key in it."""
     path, _, last = name.rpartition(".")
     part = module.get_submodule(path)
@@ -103,12 +103,12 @@ def _table(module: Module, name: str) -> tuple[Any, str]:
 def _reparametrize_module(module: Module, given: Tensors, *, tie_weights: bool = False, strict: bool = False) -> Iterator[None]:
     """Inside, the module has these tensors; afterwards its own again. What it has put in their places meanwhile (buffers that are assigned anew)
     is left in `given`."""
-    own = _own(module)
-    _check(given)
-    new = _tied(own, given) if tie_weights else dict(given)
+    own = _list_members(module)
+    _check_tensors(given)
+    new = _spread_to_tied(own, given) if tie_weights else dict(given)
     if strict:
         _refuse_names(module, own, new)
-    places = {name: _table(module, name) for name in new}
+    places = {name: _find_table(module, name) for name in new}
     before = {name: table.get(key, _NOTHING) for name, (table, key) in places.items()}
     try:
         for name, (table, key) in places.items():

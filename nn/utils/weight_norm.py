@@ -8,7 +8,7 @@ from typing import Any
 from tritensor.ground.errors import ArgumentError
 from tritensor.nn.module import Module
 from tritensor.nn.parameter import Parameter
-from tritensor.nn.utils.pre_hooks import refuse_second, taken_away
+from tritensor.nn.utils.pre_hooks import refuse_second, take_hook
 from tritensor.tensor.core import Tensor
 from tritensor.tensor.functions.factorizations.norms import norm_except_dim
 
@@ -62,5 +62,5 @@ def weight_norm(module: Module, name: str = "weight", dim: int | None = 0) -> Mo
 
 def remove_weight_norm(module: Module, name: str = "weight") -> Module:
     """Make the weight a parameter again, of the value that it has."""
-    taken_away(module, WeightNorm, name, "weight_norm").remove(module)
+    take_hook(module, WeightNorm, name, "weight_norm").remove(module)
     return module

@@ -7,7 +7,7 @@ from collections.abc import Sequence
 from typing import Any
 
 from tritensor.optim.optimizer import Optimizer
-from tritensor.optim.state import kept_rate, kept_rates, write_rate
+from tritensor.optim.state import copy_rate, copy_rates, write_rate
 
 EPOCH_DEPRECATION_WARNING = "the epoch parameter of scheduler.step() is deprecated; call step() once an epoch"
 
@@ -32,13 +32,13 @@ class LRScheduler:
         refuse_other(type(self).__name__, optimizer)
         for i, group in enumerate(optimizer.param_groups):
             if last_epoch == -1:
-                group.setdefault("initial_lr", kept_rate(group["lr"]))
+                group.setdefault("initial_lr", copy_rate(group["lr"]))
             elif "initial_lr" not in group:
                 raise KeyError(
                     f"param 'initial_lr' is not specified in param_groups[{i}] when resuming an optimizer: load its state_dict first"
                 )
         self.optimizer = optimizer
-        self.base_lrs: list[Any] = [kept_rate(group["initial_lr"]) for group in optimizer.param_groups]
+        self.base_lrs: list[Any] = [copy_rate(group["initial_lr"]) for group in optimizer.param_groups]
         self.last_epoch = last_epoch
         self._initial_step()
 
@@ -85,21 +85,21 @@ class LRScheduler:
             rates = self.get_lr() if epoch is None else self._get_closed_form_lr()
         finally:
             self._get_lr_called_within_step = False
-        self._set(rates)
+        self._set_rates(rates)
 
-    def _set(self, rates: Sequence[Any]) -> None:
+    def _set_rates(self, rates: Sequence[Any]) -> None:
         for group, lr in zip(self.optimizer.param_groups, rates, strict=True):
             write_rate(group, lr)
-        self._last_lr = kept_rates(self.optimizer.param_groups)
+        self._last_lr = copy_rates(self.optimizer.param_groups)
 
     def _get_closed_form_lr(self) -> list[float]:
         """The rates of `self.last_epoch` from the initial ones; here those that one step leads to, for schedules without such a formula."""
         return self.get_lr()
 
-    def _scaled(self, factor: float) -> list[float]:
+    def _scale_base_rates(self, factor: float) -> list[float]:
         return [base * factor for base in self.base_lrs]
 
-    def _times(self, factor: float) -> list[float]:
+    def _multiply_rates(self, factor: float) -> list[float]:
         self._warn_outside()
         return [group["lr"] * factor for group in self.optimizer.param_groups]
 
@@ -123,23 +123,23 @@ def refuse_other(name: str, optimizer: Any) -> None:
         raise TypeError(f"{name}: {what} is not an Optimizer; make the optimizer first and give it")
 
 
-def for_each_group(name: str, optimizer: Optimizer, value: Any) -> list[Any]:
+def expand_to_groups(name: str, optimizer: Optimizer, value: Any) -> list[Any]:
     """A setting for each group: one for all, or a list of as many; of tensors copies."""
     if not isinstance(value, list | tuple):
-        return [kept_rate(value) for _ in optimizer.param_groups]
+        return [copy_rate(value) for _ in optimizer.param_groups]
     if len(value) != len(optimizer.param_groups):
         raise ValueError(
             f"{name} must have the same length as optimizer.param_groups: {name} has {len(value)} values, param_groups has {len(optimizer.param_groups)}"
         )
-    return [kept_rate(x) for x in value]
+    return [copy_rate(x) for x in value]
 
 
-def own_attributes(functions: Sequence[Any]) -> list[Any]:
+def read_attributes(functions: Sequence[Any]) -> list[Any]:
     """What a state dict holds of functions: of callable objects their attributes, of plain functions nothing."""
     return [None if type(f).__name__ == "function" else dict(getattr(f, "__dict__", {})) for f in functions]
 
 
-def cycled_momentum(group: dict[str, Any], momentum: float) -> None:
+def set_momentum(group: dict[str, Any], momentum: float) -> None:
     """Set a group's momentum, or the first of its betas."""
     if "betas" in group:
         group["betas"] = (momentum, *group["betas"][1:])
@@ -147,7 +147,7 @@ def cycled_momentum(group: dict[str, Any], momentum: float) -> None:
         group["momentum"] = momentum
 
 
-def begin_momentum(name: str, optimizer: Optimizer, base: Any, most: Any, fresh: bool) -> tuple[list[float], list[float]]:
+def init_momentum(name: str, optimizer: Optimizer, base: Any, most: Any, fresh: bool) -> tuple[list[float], list[float]]:
     """(base, largest) momentum of each group, in which they are noted, and which begin with the largest unless they go on.
 
     Raises ValueError for an optimizer without momentum or betas.
@@ -156,9 +156,9 @@ def begin_momentum(name: str, optimizer: Optimizer, base: Any, most: Any, fresh:
         raise ValueError(
             f"{name}: optimizer must support momentum or beta1 with `cycle_momentum` option enabled; give cycle_momentum=False"
         )
-    largest, lowest = for_each_group("max_momentum", optimizer, most), for_each_group("base_momentum", optimizer, base)
+    largest, lowest = expand_to_groups("max_momentum", optimizer, most), expand_to_groups("base_momentum", optimizer, base)
     if fresh:
         for high, low, group in zip(largest, lowest, optimizer.param_groups, strict=True):
-            cycled_momentum(group, high)
+            set_momentum(group, high)
             group["max_momentum"], group["base_momentum"] = high, low
     return lowest, largest

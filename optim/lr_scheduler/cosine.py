@@ -22,7 +22,7 @@ class CosineAnnealingLR(LRScheduler):
         self._warn_outside()
         t, groups, low = self.last_epoch, self.optimizer.param_groups, self.eta_min
         if self._is_initial:
-            return self._times(1.0)
+            return self._multiply_rates(1.0)
         if self._step_count == 1 and t > 0:
             return self._get_closed_form_lr()
         if (t - 1 - self.T_max) % (2 * self.T_max) == 0:  # the rate is at eta_min, and no factor leads away from there
@@ -76,16 +76,16 @@ class CosineAnnealingWarmRestarts(LRScheduler):
         elif epoch < 0:
             raise ValueError(f"CosineAnnealingWarmRestarts.step: Expected non-negative epoch, but got {epoch}")
         else:
-            self._go_to(epoch)
+            self._set_epoch(epoch)
         self.last_epoch = math.floor(epoch)
         self._get_lr_called_within_step = True
         try:
             rates = self.get_lr()
         finally:
             self._get_lr_called_within_step = False
-        self._set(rates)
+        self._set_rates(rates)
 
-    def _go_to(self, epoch: float) -> None:
+    def _set_epoch(self, epoch: float) -> None:
         """The run that an epoch is in, and how far."""
         if epoch < self.T_0:
             self.T_i, self.T_cur = self.T_0, epoch

@@ -6,7 +6,7 @@ import math
 from collections.abc import Callable
 from typing import Any
 
-from tritensor.optim.lr_scheduler.base import LRScheduler, begin_momentum, cycled_momentum, for_each_group, own_attributes, refuse_other
+from tritensor.optim.lr_scheduler.base import LRScheduler, expand_to_groups, init_momentum, read_attributes, refuse_other, set_momentum
 from tritensor.optim.optimizer import Optimizer
 from tritensor.optim.state import write_rate
 
@@ -33,11 +33,11 @@ class CyclicLR(LRScheduler):
         cycle_momentum: bool = True, base_momentum: float = 0.8, max_momentum: float = 0.9, last_epoch: int = -1,
     ) -> None:  # fmt: skip
         refuse_other("CyclicLR", optimizer)
-        base_lrs = for_each_group("base_lr", optimizer, base_lr)
+        base_lrs = expand_to_groups("base_lr", optimizer, base_lr)
         if last_epoch == -1:
             for lr, group in zip(base_lrs, optimizer.param_groups, strict=True):
                 write_rate(group, lr)
-        self.max_lrs = for_each_group("max_lr", optimizer, max_lr)
+        self.max_lrs = expand_to_groups("max_lr", optimizer, max_lr)
         self.total_size = float(step_size_up) + float(step_size_up if step_size_down is None else step_size_down)
         self.step_ratio = float(step_size_up) / self.total_size
         if mode not in _SCALES and scale_fn is None:
@@ -48,7 +48,7 @@ class CyclicLR(LRScheduler):
         self.scale_mode = _SCALES[mode][0] if scale_fn is None else scale_mode
         self.cycle_momentum = cycle_momentum
         if cycle_momentum:
-            self.base_momentums, self.max_momentums = begin_momentum("CyclicLR", optimizer, base_momentum, max_momentum, last_epoch == -1)
+            self.base_momentums, self.max_momentums = init_momentum("CyclicLR", optimizer, base_momentum, max_momentum, last_epoch == -1)
             self.use_beta1 = "betas" in optimizer.defaults
         super().__init__(optimizer, last_epoch)
         self.base_lrs = base_lrs
@@ -68,12 +68,12 @@ class CyclicLR(LRScheduler):
 
         if self.cycle_momentum:
             for low, high, group in zip(self.base_momentums, self.max_momentums, self.optimizer.param_groups, strict=True):
-                cycled_momentum(group, high - of(low, high))
+                set_momentum(group, high - of(low, high))
         return [low + of(low, high) for low, high in zip(self.base_lrs, self.max_lrs, strict=True)]
 
     def state_dict(self) -> dict[str, Any]:
         """Everything but the optimizer and a function; of a callable object its attributes."""
-        return {**super().state_dict(), "_scale_fn_custom": own_attributes([self._scale_fn_custom])[0] or None}
+        return {**super().state_dict(), "_scale_fn_custom": read_attributes([self._scale_fn_custom])[0] or None}
 
     def load_state_dict(self, state_dict: dict[str, Any]) -> None:
         """Take over another schedule's state; the function stays, a callable object gets its attributes."""
@@ -104,25 +104,25 @@ class OneCycleLR(LRScheduler):
         three_phase: bool = False, last_epoch: int = -1,
     ) -> None:  # fmt: skip
         refuse_other("OneCycleLR", optimizer)
-        self.total_steps = _steps(total_steps, epochs, steps_per_epoch)
+        self.total_steps = _count_steps(total_steps, epochs, steps_per_epoch)
         if not isinstance(pct_start, float) or not 0 <= pct_start <= 1:
             raise ValueError(f"OneCycleLR: Expected float between 0 and 1 pct_start, but got {pct_start}")
         if anneal_strategy not in ("cos", "linear"):
             raise ValueError(f"OneCycleLR: anneal_strategy must be one of 'cos' or 'linear', instead got {anneal_strategy}")
-        self._schedule_phases = _phases(pct_start, self.total_steps, three_phase)
+        self._schedule_phases = _make_phases(pct_start, self.total_steps, three_phase)
         self._anneal_func_type = anneal_strategy
-        for group, most in zip(optimizer.param_groups, for_each_group("max_lr", optimizer, max_lr), strict=True):
+        for group, most in zip(optimizer.param_groups, expand_to_groups("max_lr", optimizer, max_lr), strict=True):
             if last_epoch == -1:
                 group["initial_lr"] = most / div_factor
                 group["max_lr"] = most
                 group["min_lr"] = group["initial_lr"] / final_div_factor
         self.cycle_momentum = cycle_momentum
         if cycle_momentum:
-            begin_momentum("OneCycleLR", optimizer, base_momentum, max_momentum, last_epoch == -1)
+            init_momentum("OneCycleLR", optimizer, base_momentum, max_momentum, last_epoch == -1)
             self.use_beta1 = "betas" in optimizer.defaults
         super().__init__(optimizer, last_epoch)
 
-    def _between(self, start: float, end: float, passed: float) -> float:
+    def _anneal(self, start: float, end: float, passed: float) -> float:
         if self._anneal_func_type == "linear":
             return (end - start) * passed + start
         return end + (start - end) / 2.0 * (math.cos(math.pi * passed) + 1)
@@ -140,13 +140,13 @@ class OneCycleLR(LRScheduler):
         passed = (step - start) / (phase["end_step"] - start)
         rates = []
         for group in self.optimizer.param_groups:
-            rates.append(self._between(group[phase["start_lr"]], group[phase["end_lr"]], passed))
+            rates.append(self._anneal(group[phase["start_lr"]], group[phase["end_lr"]], passed))
             if self.cycle_momentum:
-                cycled_momentum(group, self._between(group[phase["start_momentum"]], group[phase["end_momentum"]], passed))
+                set_momentum(group, self._anneal(group[phase["start_momentum"]], group[phase["end_momentum"]], passed))
         return rates
 
 
-def _steps(total: int | None, epochs: int | None, each: int | None) -> int:
+def _count_steps(total: int | None, epochs: int | None, each: int | None) -> int:
     """How many steps a cycle has."""
     if total is None and (epochs is None or each is None):
         raise ValueError("OneCycleLR: You must define either total_steps OR (epochs AND steps_per_epoch)")
@@ -159,7 +159,7 @@ def _steps(total: int | None, epochs: int | None, each: int | None) -> int:
     return made
 
 
-def _phases(up: float, steps: int, three: bool) -> list[dict[str, Any]]:
+def _make_phases(up: float, steps: int, three: bool) -> list[dict[str, Any]]:
     """Up, down, and where there are three on to the least rate; by the names that groups hold the rates under."""
     names = ("end_step", "start_lr", "end_lr", "start_momentum", "end_momentum")
     found: list[tuple[Any, ...]] = [(float(up * steps) - 1, "initial_lr", "max_lr", "max_momentum", "base_momentum")]

@@ -6,7 +6,7 @@ from collections import Counter
 from collections.abc import Callable, Iterable, Sequence
 from typing import Any
 
-from tritensor.optim.lr_scheduler.base import LRScheduler, own_attributes, refuse_other
+from tritensor.optim.lr_scheduler.base import LRScheduler, read_attributes, refuse_other
 from tritensor.optim.optimizer import Optimizer
 
 
@@ -32,10 +32,10 @@ class StepLR(LRScheduler):
         super().__init__(optimizer, last_epoch)
 
     def get_lr(self) -> list[float]:
-        return self._times(self.gamma if self.last_epoch and self.last_epoch % self.step_size == 0 else 1.0)
+        return self._multiply_rates(self.gamma if self.last_epoch and self.last_epoch % self.step_size == 0 else 1.0)
 
     def _get_closed_form_lr(self) -> list[float]:
-        return self._scaled(self.gamma ** (self.last_epoch // self.step_size))
+        return self._scale_base_rates(self.gamma ** (self.last_epoch // self.step_size))
 
 
 class MultiStepLR(LRScheduler):
@@ -46,10 +46,10 @@ class MultiStepLR(LRScheduler):
         super().__init__(optimizer, last_epoch)
 
     def get_lr(self) -> list[float]:
-        return self._times(self.gamma ** self.milestones[self.last_epoch])
+        return self._multiply_rates(self.gamma ** self.milestones[self.last_epoch])
 
     def _get_closed_form_lr(self) -> list[float]:
-        return self._scaled(self.gamma ** sum(count for epoch, count in self.milestones.items() if epoch <= self.last_epoch))
+        return self._scale_base_rates(self.gamma ** sum(count for epoch, count in self.milestones.items() if epoch <= self.last_epoch))
 
 
 class ExponentialLR(LRScheduler):
@@ -60,10 +60,10 @@ class ExponentialLR(LRScheduler):
         super().__init__(optimizer, last_epoch)
 
     def get_lr(self) -> list[float]:
-        return self._times(1.0 if self._is_initial else self.gamma)
+        return self._multiply_rates(1.0 if self._is_initial else self.gamma)
 
     def _get_closed_form_lr(self) -> list[float]:
-        return self._scaled(self.gamma**self.last_epoch)
+        return self._scale_base_rates(self.gamma**self.last_epoch)
 
 
 class LinearLR(LRScheduler):
@@ -79,15 +79,15 @@ class LinearLR(LRScheduler):
 
     def get_lr(self) -> list[float]:
         if self.last_epoch == 0:
-            return self._times(self.start_factor)
+            return self._multiply_rates(self.start_factor)
         if self._is_initial or self.last_epoch > self.total_iters:
-            return self._times(1.0)
+            return self._multiply_rates(1.0)
         rise = self.end_factor - self.start_factor
-        return self._times(1.0 + rise / (self.total_iters * self.start_factor + (self.last_epoch - 1) * rise))
+        return self._multiply_rates(1.0 + rise / (self.total_iters * self.start_factor + (self.last_epoch - 1) * rise))
 
     def _get_closed_form_lr(self) -> list[float]:
         passed = min(self.total_iters, self.last_epoch) / self.total_iters
-        return self._scaled(self.start_factor + (self.end_factor - self.start_factor) * passed)
+        return self._scale_base_rates(self.start_factor + (self.end_factor - self.start_factor) * passed)
 
 
 class ConstantLR(LRScheduler):
@@ -101,11 +101,11 @@ class ConstantLR(LRScheduler):
 
     def get_lr(self) -> list[float]:
         if self.last_epoch == 0:
-            return self._times(self.factor)
-        return self._times(1.0 / self.factor if self.last_epoch == self.total_iters else 1.0)
+            return self._multiply_rates(self.factor)
+        return self._multiply_rates(1.0 / self.factor if self.last_epoch == self.total_iters else 1.0)
 
     def _get_closed_form_lr(self) -> list[float]:
-        return self._scaled(self.factor + (self.last_epoch >= self.total_iters) * (1 - self.factor))
+        return self._scale_base_rates(self.factor + (self.last_epoch >= self.total_iters) * (1 - self.factor))
 
 
 class PolynomialLR(LRScheduler):
@@ -117,12 +117,12 @@ class PolynomialLR(LRScheduler):
 
     def get_lr(self) -> list[float]:
         if self._is_initial or self.last_epoch > self.total_iters:
-            return self._times(1.0)
+            return self._multiply_rates(1.0)
         left, before = 1.0 - self.last_epoch / self.total_iters, 1.0 - (self.last_epoch - 1) / self.total_iters
-        return self._times((left / before) ** self.power)
+        return self._multiply_rates((left / before) ** self.power)
 
     def _get_closed_form_lr(self) -> list[float]:
-        return self._scaled((1.0 - min(self.total_iters, self.last_epoch) / self.total_iters) ** self.power)
+        return self._scale_base_rates((1.0 - min(self.total_iters, self.last_epoch) / self.total_iters) ** self.power)
 
 
 class _OfFunctions(LRScheduler):
@@ -145,7 +145,7 @@ class _OfFunctions(LRScheduler):
 
     def state_dict(self) -> dict[str, Any]:
         """Everything but the optimizer and the functions; of callable objects their attributes."""
-        return {**super().state_dict(), "lr_lambdas": own_attributes(self.lr_lambdas)}
+        return {**super().state_dict(), "lr_lambdas": read_attributes(self.lr_lambdas)}
 
     def load_state_dict(self, state_dict: dict[str, Any]) -> None:
         """Take over another schedule's state; the functions stay, callable objects among them get their attributes."""
@@ -168,6 +168,6 @@ class MultiplicativeLR(_OfFunctions):
 
     def get_lr(self) -> list[float]:
         if self._is_initial:
-            return self._times(1.0)
+            return self._multiply_rates(1.0)
         self._warn_outside()
         return [group["lr"] * f(self.last_epoch) for group, f in zip(self.optimizer.param_groups, self.lr_lambdas, strict=True)]

@@ -9,7 +9,7 @@ from typing import Any
 from tritensor.optim.lr_scheduler.base import LRScheduler
 from tritensor.optim.lr_scheduler.plateau import ReduceLROnPlateau
 from tritensor.optim.optimizer import Optimizer
-from tritensor.optim.state import kept_rates, write_rate
+from tritensor.optim.state import copy_rates, write_rate
 
 
 class _Joined(LRScheduler):
@@ -70,7 +70,7 @@ class SequentialLR(_Joined):
         self.optimizer = optimizer
         for group in optimizer.param_groups:
             write_rate(group, group["initial_lr"])
-        _undo(self)
+        _undo_steps(self)
         first = schedulers[bisect_right(milestones, 0)]
         first._initial_step()
         self._last_lr = first.get_last_lr()
@@ -88,14 +88,14 @@ class SequentialLR(_Joined):
 
     def recursive_undo(self, sched: Any = None) -> None:
         """Take the constructors' steps of all schedules back."""
-        _undo(self if sched is None else sched)
+        _undo_steps(self if sched is None else sched)
 
 
-def _undo(scheduler: Any) -> None:
+def _undo_steps(scheduler: Any) -> None:
     """Take the constructors' steps of all schedules back."""
     if hasattr(scheduler, "_schedulers"):
         for s in scheduler._schedulers:
-            _undo(s)
+            _undo_steps(s)
     elif hasattr(scheduler, "last_epoch"):
         scheduler.last_epoch -= 1
 
@@ -111,10 +111,10 @@ class ChainedScheduler(_Joined):
     def __init__(self, schedulers: Sequence[LRScheduler], optimizer: Optimizer | None = None) -> None:
         self.optimizer = self._check(schedulers, optimizer)
         self._schedulers = schedulers
-        self._last_lr = kept_rates(self.optimizer.param_groups)
+        self._last_lr = copy_rates(self.optimizer.param_groups)
 
     def step(self) -> None:  # type: ignore[override]
         """Go on by one epoch."""
         for scheduler in self._schedulers:
             scheduler.step()
-        self._last_lr = kept_rates(self.optimizer.param_groups)
+        self._last_lr = copy_rates(self.optimizer.param_groups)

@@ -9,7 +9,7 @@ from typing import Any
 
 from tritensor.optim.lr_scheduler.base import EPOCH_DEPRECATION_WARNING, LRScheduler, refuse_other
 from tritensor.optim.optimizer import Optimizer
-from tritensor.optim.state import kept_rates, read_rate, write_rate
+from tritensor.optim.state import copy_rates, read_rate, write_rate
 
 
 class ReduceLROnPlateau(LRScheduler):
@@ -41,7 +41,7 @@ class ReduceLROnPlateau(LRScheduler):
         self.mode_worse = math.inf if mode == "min" else -math.inf  # what every metric beats
         self.last_epoch = 0
         self._reset()
-        self._last_lr = kept_rates(optimizer.param_groups)
+        self._last_lr = copy_rates(optimizer.param_groups)
 
     @property
     def in_cooldown(self) -> bool:
@@ -75,7 +75,7 @@ class ReduceLROnPlateau(LRScheduler):
         if self.num_bad_epochs > self.patience:
             self._reduce_lr()
             self.cooldown_counter, self.num_bad_epochs = self.cooldown, 0
-        self._last_lr = kept_rates(self.optimizer.param_groups)
+        self._last_lr = copy_rates(self.optimizer.param_groups)
 
     def _reduce_lr(self) -> None:
         groups = self.optimizer.param_groups

@@ -36,4 +36,4 @@ class Adadelta(FormulaOptimizer):
             raise ValueError(f"{type(self).__name__}: Invalid rho value: {defaults['rho']}; it must be in [0, 1]")
 
     def _plan(self, group: dict[str, Any]) -> Plan:
-        return Plan("adadelta.ADADELTA", (group["lr"], group["rho"], group["eps"]), **self._decay(group))
+        return Plan("adadelta.ADADELTA", (group["lr"], group["rho"], group["eps"]), **self._decay_settings(group))

@@ -12,7 +12,7 @@ from tritensor.autograd.node import version_of
 from tritensor.autograd.saved import reclaim
 from tritensor.ops.table import ops
 from tritensor.optim.optimizer import Optimizer
-from tritensor.optim.state import number_of, step_count, zeros_like
+from tritensor.optim.state import new_step_count, to_number, zeros_like
 from tritensor.tensor.core import Tensor
 
 
@@ -63,12 +63,12 @@ class Adafactor(Optimizer):
                 continue
             if p.is_complex():
                 raise RuntimeError("Adafactor does not support complex parameters; keep real and imaginary parts apart")
-            self._step_one(p, p.grad, self._entry(p), group)
+            self._step_one(p, p.grad, self._make_entry(p), group)
 
-    def _entry(self, p: Tensor) -> dict[str, Any]:
+    def _make_entry(self, p: Tensor) -> dict[str, Any]:
         entry = self.state[p]
         if not entry:
-            entry["step"] = step_count()
+            entry["step"] = new_step_count()
             if p.ndim > 1:
                 shape = tuple(p.shape)
                 for name, size in (("row_var", (*shape[:-1], 1)), ("col_var", (*shape[:-2], 1, shape[-1]))):
@@ -78,7 +78,7 @@ class Adafactor(Optimizer):
         return entry
 
     def _step_one(self, p: Tensor, g: Tensor, entry: dict[str, Any], group: dict[str, Any]) -> None:
-        t, lr, (eps1, eps2) = entry["step"].item() + 1, number_of(group["lr"]), group["eps"]
+        t, lr, (eps1, eps2) = entry["step"].item() + 1, to_number(group["lr"]), group["eps"]
         entry["step"].fill_(t)
         if p.numel() == 0:
             return

@@ -32,7 +32,7 @@ class Adagrad(FormulaOptimizer):
         refuse_together("Adagrad", foreach=foreach, fused=fused, differentiable=differentiable)
         for group in self.param_groups:
             for p in group["params"]:
-                self._entry(p, self._plan(group), group)
+                self._make_entry(p, self._plan(group), group)
 
     def _check(self, defaults: dict[str, Any]) -> None:
         super()._check(defaults)
@@ -40,11 +40,11 @@ class Adagrad(FormulaOptimizer):
             defaults, lr_decay="lr_decay value", initial_accumulator_value="initial_accumulator_value value", eps="epsilon value"
         )
 
-    def _initial(self, name: str, p: Any, group: dict[str, Any]) -> float:
+    def _initial_value(self, name: str, p: Any, group: dict[str, Any]) -> float:
         return self.defaults["initial_accumulator_value"] if name == "sum" else 0.0  # type: ignore[no-any-return]
 
     def share_memory(self) -> None:
         """Nothing: memory is not shared between processes."""
 
     def _plan(self, group: dict[str, Any]) -> Plan:
-        return Plan("adagrad.ADAGRAD", (group["lr"], group["lr_decay"], group["eps"]), **self._decay(group))
+        return Plan("adagrad.ADAGRAD", (group["lr"], group["lr_decay"], group["eps"]), **self._decay_settings(group))

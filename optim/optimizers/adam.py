@@ -61,7 +61,7 @@ class Adam(FormulaOptimizer):
 
     def _plan(self, group: dict[str, Any]) -> Plan:
         formula = "adam.AMSGRAD" if group["amsgrad"] else "adam.ADAM"
-        return Plan(formula, (group["lr"], *group["betas"], group["eps"]), **self._decay(group, group["decoupled_weight_decay"]))
+        return Plan(formula, (group["lr"], *group["betas"], group["eps"]), **self._decay_settings(group, group["decoupled_weight_decay"]))
 
 
 class AdamW(Adam):

@@ -38,4 +38,4 @@ class Adamax(FormulaOptimizer):
         self._check_betas(defaults)
 
     def _plan(self, group: dict[str, Any]) -> Plan:
-        return Plan("adamax.ADAMAX", (group["lr"], *group["betas"], group["eps"]), **self._decay(group))
+        return Plan("adamax.ADAMAX", (group["lr"], *group["betas"], group["eps"]), **self._decay_settings(group))

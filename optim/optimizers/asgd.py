@@ -30,8 +30,8 @@ class ASGD(FormulaOptimizer):
             "differentiable": differentiable, "capturable": capturable,
         })  # fmt: skip
 
-    def _initial(self, name: str, p: Any, group: dict[str, Any]) -> float:
+    def _initial_value(self, name: str, p: Any, group: dict[str, Any]) -> float:
         return {"eta": float(group["lr"]), "mu": 1.0}.get(name, 0.0)
 
     def _plan(self, group: dict[str, Any]) -> Plan:
-        return Plan("asgd.ASGD", (group["lr"], group["lambd"], group["alpha"], group["t0"]), **self._decay(group))
+        return Plan("asgd.ASGD", (group["lr"], group["lambd"], group["alpha"], group["t0"]), **self._decay_settings(group))

@@ -73,10 +73,10 @@ class LBFGS(Optimizer):
         state = self.state[self._params[0]]
         state.setdefault("func_evals", 0)
         state.setdefault("n_iter", 0)
-        first = self._loss_of(closure)
+        first = self._run_closure(closure)
         loss, evaluations = float(first), 1
         state["func_evals"] += 1
-        gradient = self._gradient()
+        gradient = self._flat_gradient()
         if gradient.abs().max() <= group["tolerance_grad"]:
             return first
         taken = 0
@@ -96,15 +96,15 @@ class LBFGS(Optimizer):
             before, used = loss, 0
             if group["line_search_fn"] is not None:
                 start, x = Point(0, loss, gradient.clone(), slope), [p.clone() for p in self._params]
-                tried = partial(self._tried, closure, x, d)
+                tried = partial(self._evaluate, closure, x, d)
                 point, used = strong_wolfe(tried, start, t, d.abs().max(), group["max_eval"] - evaluations)
                 loss, gradient, t = point.loss, point.gradient, point.t
-                self._move(t, d)
+                self._add_step(t, d)
             else:
-                self._move(t, d)
+                self._add_step(t, d)
                 if taken != group["max_iter"]:  # else the next step begins with it
-                    loss, used = float(self._loss_of(closure)), 1
-                    gradient = self._gradient()
+                    loss, used = float(self._run_closure(closure)), 1
+                    gradient = self._flat_gradient()
             state["t"] = t
             evaluations += used
             state["func_evals"] += used
@@ -142,14 +142,14 @@ class LBFGS(Optimizer):
         return r  # type: ignore[no-any-return]
 
     @staticmethod
-    def _loss_of(closure: Callable[[], Any]) -> Any:
+    def _run_closure(closure: Callable[[], Any]) -> Any:
         with enable_grad():
             loss = closure()
         if loss is None:
             raise TypeError("LBFGS.step: the closure returned None; make it return the loss")
         return loss
 
-    def _gradient(self) -> Tensor:
+    def _flat_gradient(self) -> Tensor:
         """All gradients in one vector, zeros where a parameter has none, complex ones as pairs."""
         parts = []
         for p in self._params:
@@ -157,7 +157,7 @@ class LBFGS(Optimizer):
             parts.append((public["view_as_real"](g) if g.is_complex() else g).reshape(-1))
         return public["cat"](parts)  # type: ignore[no-any-return]
 
-    def _move(self, t: Any, d: Tensor) -> None:
+    def _add_step(self, t: Any, d: Tensor) -> None:
         """p += t d."""
         at = 0
         for p in self._params:
@@ -165,10 +165,10 @@ class LBFGS(Optimizer):
             x.add_(d[at : at + x.numel()].reshape(tuple(x.shape)), alpha=float(t))
             at += x.numel()
 
-    def _tried(self, closure: Callable[[], Any], x: list[Tensor], d: Tensor, t: Any) -> Point:
+    def _evaluate(self, closure: Callable[[], Any], x: list[Tensor], d: Tensor, t: Any) -> Point:
         """The point t along the direction; the parameters are then put back to x."""
-        self._move(t, d)
-        loss, gradient = float(self._loss_of(closure)), self._gradient()
+        self._add_step(t, d)
+        loss, gradient = float(self._run_closure(closure)), self._flat_gradient()
         for p, old in zip(self._params, x, strict=True):
             p.copy_(old)
         return Point(t, loss, gradient, gradient.dot(d))

@@ -34,4 +34,4 @@ class Lion(FormulaOptimizer):
         self._check_betas(defaults)
 
     def _plan(self, group: dict[str, Any]) -> Plan:
-        return Plan("lion.LION", (group["lr"], *group["betas"]), **self._decay(group, True))
+        return Plan("lion.LION", (group["lr"], *group["betas"]), **self._decay_settings(group, True))

@@ -8,7 +8,7 @@ from typing import Any
 
 from tritensor.ground import dtypes
 from tritensor.optim.optimizer import Optimizer
-from tritensor.optim.state import number_of, zeros_like
+from tritensor.optim.state import to_number, zeros_like
 from tritensor.tensor.core import Tensor
 
 _RATES = (None, "original", "match_rms_adamw")
@@ -64,7 +64,7 @@ class Muon(Optimizer):
             )
 
     def _update(self, group: dict[str, Any]) -> None:
-        lr, momentum = number_of(group["lr"]), group["momentum"]
+        lr, momentum = to_number(group["lr"]), group["momentum"]
         for p in group["params"]:
             g = p.grad
             if g is None:
@@ -75,23 +75,23 @@ class Muon(Optimizer):
             if "momentum_buffer" not in entry:
                 entry["momentum_buffer"] = zeros_like(p)
             buf = entry["momentum_buffer"].lerp_(g, 1 - momentum)
-            update = orthogonal(
+            update = orthogonalise(
                 g.lerp(buf, momentum) if group["nesterov"] else buf, group["ns_coefficients"], group["ns_steps"], group["eps"]
             )
             rows, columns = p.shape
-            factor = _factor(group["adjust_lr_fn"], rows, columns)
+            factor = _rate_factor(group["adjust_lr_fn"], rows, columns)
             p.mul_(1 - lr * group["weight_decay"])
             p.add_(update, alpha=-lr * factor)
 
 
-def _factor(adjust_lr_fn: str | None, rows: int, columns: int) -> float:
+def _rate_factor(adjust_lr_fn: str | None, rows: int, columns: int) -> float:
     """How lr depends on a matrix's shape. Of another name than the constructor takes, which a group may give, not at all, as in PyTorch."""
     if adjust_lr_fn == "match_rms_adamw":
         return 0.2 * math.sqrt(max(rows, columns))
     return math.sqrt(max(1, rows / columns)) if adjust_lr_fn in _RATES else 1.0
 
 
-def orthogonal(g: Tensor, coefficients: tuple[float, float, float], steps: int, eps: float) -> Tensor:
+def orthogonalise(g: Tensor, coefficients: tuple[float, float, float], steps: int, eps: float) -> Tensor:
     """A matrix (m, n) with its singular values brought near 1, in bfloat16: x = a x + (b s + c s s) x, s = x x^T, `steps` times.
 
     Raises ValueError for 100 steps or more, or other than three coefficients.
@@ -108,11 +108,11 @@ def orthogonal(g: Tensor, coefficients: tuple[float, float, float], steps: int, 
     x = x.div(x.norm().clamp(min=eps))
     for _ in range(steps):
         gram = x @ x.t()
-        x = _rounded_once(x, _rounded_once(gram, gram, gram, b, c), x, a, 1.0)
+        x = _addmm_rounded_once(x, _addmm_rounded_once(gram, gram, gram, b, c), x, a, 1.0)
     return x.t() if tall else x
 
 
-def _rounded_once(c: Tensor, a: Tensor, b: Tensor, beta: float, alpha: float) -> Tensor:
+def _addmm_rounded_once(c: Tensor, a: Tensor, b: Tensor, beta: float, alpha: float) -> Tensor:
     """beta c + alpha a @ b of bfloat16. On the CPU the product is one of float32 anyway, and need not be rounded on the way."""
     if c.device.type != "cpu":
         return c.addmm(a, b, beta=beta, alpha=alpha)  # type: ignore[no-any-return]

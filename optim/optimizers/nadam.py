@@ -37,9 +37,9 @@ class NAdam(FormulaOptimizer):
         self._refuse_below(defaults, eps="epsilon value", momentum_decay="momentum_decay value")
         self._check_betas(defaults)
 
-    def _initial(self, name: str, p: Any, group: dict[str, Any]) -> float:
+    def _initial_value(self, name: str, p: Any, group: dict[str, Any]) -> float:
         return 1.0 if name == "mu_product" else 0.0
 
     def _plan(self, group: dict[str, Any]) -> Plan:
         settings = (group["lr"], *group["betas"], group["eps"], group["momentum_decay"])
-        return Plan("nadam.NADAM", settings, **self._decay(group, group["decoupled_weight_decay"]))
+        return Plan("nadam.NADAM", settings, **self._decay_settings(group, group["decoupled_weight_decay"]))

@@ -37,4 +37,6 @@ class RAdam(FormulaOptimizer):
         self._check_betas(defaults)
 
     def _plan(self, group: dict[str, Any]) -> Plan:
-        return Plan("radam.RADAM", (group["lr"], *group["betas"], group["eps"]), **self._decay(group, group["decoupled_weight_decay"]))
+        return Plan(
+            "radam.RADAM", (group["lr"], *group["betas"], group["eps"]), **self._decay_settings(group, group["decoupled_weight_decay"])
+        )

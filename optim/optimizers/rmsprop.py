@@ -36,4 +36,4 @@ class RMSprop(FormulaOptimizer):
 
     def _plan(self, group: dict[str, Any]) -> Plan:
         formula = self._formulas[2 * bool(group["centered"]) + (group["momentum"] > 0)]
-        return Plan(formula, (group["lr"], group["alpha"], group["eps"], group["momentum"]), **self._decay(group))
+        return Plan(formula, (group["lr"], group["alpha"], group["eps"], group["momentum"]), **self._decay_settings(group))

@@ -36,7 +36,7 @@ class Rprop(FormulaOptimizer):
             given = ", ".join(map(str, defaults["etas"]))
             raise ValueError(f"{type(self).__name__}: Invalid eta values: {given}; give one in (0, 1) and one above 1")
 
-    def _initial(self, name: str, p: Any, group: dict[str, Any]) -> float:
+    def _initial_value(self, name: str, p: Any, group: dict[str, Any]) -> float:
         return float(group["lr"]) if name == "step_size" else 0.0
 
     def _plan(self, group: dict[str, Any]) -> Plan:

@@ -61,10 +61,10 @@ class SGD(FormulaOptimizer):
         params = [p for p in group["params"] if p.grad is not None]
         if not group["momentum"]:
             if params:
-                self._step(params, Plan("sgd.SGD", (group["lr"],), **self._decay(group)), group)
+                self._step(params, Plan("sgd.SGD", (group["lr"],), **self._decay_settings(group)), group)
             return
         state, settings = self.state, (group["lr"], group["momentum"], group["dampening"])
         begun = [state.get(p, {}).get("momentum_buffer") is not None for p in params]
         for first in {not b for b in begun}:
             some = [p for p, b in zip(params, begun, strict=True) if b is not first]
-            self._step(some, Plan("sgd.MOMENTUM", settings, flags=(bool(group["nesterov"]), first), **self._decay(group)), group)
+            self._step(some, Plan("sgd.MOMENTUM", settings, flags=(bool(group["nesterov"]), first), **self._decay_settings(group)), group)

@@ -14,7 +14,7 @@ from tritensor.kernels.optimizers.decay import COUPLED, DECOUPLED, NONE
 from tritensor.kernels.optimizers.step_formula import StepFormula
 from tritensor.llvm import address_table, compiler, threads
 from tritensor.llvm.address_table import TableLoop
-from tritensor.optim.plan import formula_of
+from tritensor.optim.plan import load_formula
 
 pytestmark = pytest.mark.skipif(bool(compiler.refusal()), reason=f"no machine code here: {compiler.refusal()}")
 
@@ -45,7 +45,7 @@ def by_numpy(monkeypatch: pytest.MonkeyPatch, made: StepFormula, rows: Any, numb
 @pytest.mark.parametrize("dtype", [np.float32, np.float64, np.float16, ml_dtypes.bfloat16])
 @pytest.mark.parametrize("name", FORMULAS)
 def test_machine_code_is_numpys(name: str, dtype: Any, monkeypatch: pytest.MonkeyPatch) -> None:
-    made = formula_of(name)
+    made = load_formula(name)
     monkeypatch.setattr(cpu_table, "PART", 64)
     machine_is_numpys(name, made, dtype, monkeypatch)
     # three threads share the elements, two of the borders within rows
@@ -85,7 +85,7 @@ def test_where_arrays_lie_otherwise_numpy_steps(monkeypatch: pytest.MonkeyPatch)
 @pytest.mark.parametrize("machine", [True, False])
 def test_other_layouts(machine: bool, monkeypatch: pytest.MonkeyPatch) -> None:
     """A parameter in Fortran's order whose gradient is in C's, a window with gaps, and complex numbers as pairs: as C-ordered copies are stepped."""
-    made, numbers, variant = formula_of("adam.ADAM"), np.array([[0.0, 0.1, 0.5, 0.1, 0.9, 0.1, 1e-8]]), (False, NONE, ())
+    made, numbers, variant = load_formula("adam.ADAM"), np.array([[0.0, 0.1, 0.5, 0.1, 0.9, 0.1, 1e-8]]), (False, NONE, ())
     if not machine:
         monkeypatch.setattr(TableLoop, "of", lambda self, dtype: None)
     rng = np.random.default_rng(0)

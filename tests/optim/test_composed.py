@@ -11,7 +11,7 @@ import pytest
 import tritensor as tt
 from tritensor import nn, optim
 from tritensor.optim.line_search import Point, cubic_minimum, strong_wolfe
-from tritensor.optim.optimizers.muon import orthogonal
+from tritensor.optim.optimizers.muon import orthogonalise
 
 
 def rosenbrock(p: tt.Tensor) -> tt.Tensor:
@@ -130,7 +130,7 @@ def test_adafactor_by_hand() -> None:
 @pytest.mark.parametrize("shape", [(4, 9), (9, 4)])
 def test_muon_makes_the_step_nearly_orthogonal(on: str, shape: tuple[int, int]) -> None:
     g = np.random.default_rng(0).standard_normal(shape)
-    u = orthogonal(tt.tensor(g, dtype=tt.float32, device=on), (3.4445, -4.775, 2.0315), 5, 1e-7).float().cpu().numpy()
+    u = orthogonalise(tt.tensor(g, dtype=tt.float32, device=on), (3.4445, -4.775, 2.0315), 5, 1e-7).float().cpu().numpy()
     assert np.abs(np.linalg.svd(u, compute_uv=False) - 1).max() < 0.4
     left, _, right = np.linalg.svd(g, full_matrices=False)
     assert np.abs(u - left @ right).max() < 0.3
@@ -140,7 +140,7 @@ def test_muon_makes_the_step_nearly_orthogonal(on: str, shape: tuple[int, int]) 
     np.testing.assert_allclose(p.detach().cpu().numpy(), -0.1 * max(1, shape[0] / shape[1]) ** 0.5 * u, atol=2e-3)
     for coefficients, steps, message in (((1.0, 2.0), 5, "exactly 3 values"), ((1.0, 2.0, 3.0), 100, "less than 100")):
         with pytest.raises(ValueError, match=message):
-            orthogonal(p.detach(), coefficients, steps, 1e-7)  # type: ignore[arg-type]
+            orthogonalise(p.detach(), coefficients, steps, 1e-7)  # type: ignore[arg-type]
 
 
 def test_muon_takes_matrices_in_later_groups_too() -> None:

@@ -15,7 +15,7 @@ import pytest
 import tritensor as tt
 from tritensor import nn, optim
 from tritensor.ground.errors import ShapeError
-from tritensor.optim.plan import formula_of
+from tritensor.optim.plan import load_formula
 
 START = np.array([[1.0, -2.0, 3.0], [0.5, -0.25, 4.0]])
 Step = Callable[[int, np.ndarray, np.ndarray, dict[str, Any]], np.ndarray]
@@ -279,7 +279,7 @@ def test_parameters_that_others_replaced_are_let_go() -> None:
 
 def test_a_formula_of_ones_own() -> None:
     """A new optimizer is its formula, and which of a group's settings it takes."""
-    assert formula_of("lion.LION").count == 5
+    assert load_formula("lion.LION").count == 5
 
     class Halving(optim.Lion):
         def _plan(self, group: dict[str, Any]) -> Any:

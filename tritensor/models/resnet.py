@@ -7,7 +7,7 @@ from collections.abc import Sequence
 from tritensor import nn
 from tritensor.ground.errors import ArgumentError
 from tritensor.nn import init
-from tritensor.nn.fusing import activated, added_and_activated
+from tritensor.nn.fusing import apply_then_activate, norm_add_activate
 from tritensor.tensor.core import Tensor
 
 
@@ -27,8 +27,8 @@ class BasicBlock(nn.Module):
 
     def forward(self, x: Tensor) -> Tensor:
         shortcut = x if self.downsample is None else self.downsample(x)
-        y = activated(self.bn1, self.relu, self.conv1(x))
-        return added_and_activated(self.bn2, self.relu, self.conv2(y), shortcut)  # type: ignore[no-any-return]
+        y = apply_then_activate(self.bn1, self.relu, self.conv1(x))
+        return norm_add_activate(self.bn2, self.relu, self.conv2(y), shortcut)  # type: ignore[no-any-return]
 
 
 class Bottleneck(nn.Module):
@@ -49,9 +49,9 @@ class Bottleneck(nn.Module):
 
     def forward(self, x: Tensor) -> Tensor:
         shortcut = x if self.downsample is None else self.downsample(x)
-        y = activated(self.bn1, self.relu, self.conv1(x))
-        y = activated(self.bn2, self.relu, self.conv2(y))
-        return added_and_activated(self.bn3, self.relu, self.conv3(y), shortcut)  # type: ignore[no-any-return]
+        y = apply_then_activate(self.bn1, self.relu, self.conv1(x))
+        y = apply_then_activate(self.bn2, self.relu, self.conv2(y))
+        return norm_add_activate(self.bn3, self.relu, self.conv3(y), shortcut)  # type: ignore[no-any-return]
 
 
 class ResNet(nn.Module):
@@ -87,7 +87,7 @@ class ResNet(nn.Module):
                 init.kaiming_normal_(module.weight, mode="fan_out", nonlinearity="relu")
 
     def forward(self, x: Tensor) -> Tensor:  # x: (n, 3, h, w)
-        x = self.maxpool(activated(self.bn1, self.relu, self.conv1(x)))  # (n, 64, h / 4, w / 4), or of the image's size
+        x = self.maxpool(apply_then_activate(self.bn1, self.relu, self.conv1(x)))  # (n, 64, h / 4, w / 4), or of the image's size
         x = self.layer4(self.layer3(self.layer2(self.layer1(x))))
         return self.fc(self.avgpool(x).flatten(1))  # type: ignore[no-any-return]  # (n, num_classes)
 

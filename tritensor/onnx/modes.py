@@ -8,7 +8,7 @@ from collections.abc import Iterator
 from typing import Any
 
 from tritensor.ground.errors import ArgumentError
-from tritensor.nn.inspection import modes_kept
+from tritensor.nn.inspection import preserve_modes
 from tritensor.nn.module import Module
 
 
@@ -33,6 +33,6 @@ def select_model_mode_for_export(model: Any, mode: TrainingMode = TrainingMode.E
     if not isinstance(model, Module) or name == "PRESERVE":
         yield
         return
-    with modes_kept(model):
+    with preserve_modes(model):
         model.train(name == "TRAINING")
         yield

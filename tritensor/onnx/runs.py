@@ -6,7 +6,7 @@ from collections.abc import Callable, Mapping
 from typing import Any
 
 from tritensor.autograd.modes import no_grad
-from tritensor.nn.inspection import state_kept
+from tritensor.nn.inspection import preserve_state
 from tritensor.nn.module import Module
 from tritensor.nn.parameter import is_lazy
 from tritensor.onnx.arguments import Axes, Inputs, resized
@@ -69,7 +69,7 @@ def _sized(inputs: Inputs, axes: list[Axes], sizes: Mapping[str, int]) -> list[T
 
 def _run(call: Callable[..., Any], inputs: Inputs, tensors: list[Tensor]) -> None:
     args, kwargs = inputs.assemble([x.detach().clone() for x in tensors])
-    with no_grad(), state_kept(call):
+    with no_grad(), preserve_state(call):
         call(*args, **kwargs)
 
 

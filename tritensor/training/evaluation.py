@@ -13,7 +13,7 @@ from tritensor.ground.dtypes import DType
 from tritensor.ground.errors import ArgumentError
 from tritensor.ground.pytree import tree_map
 from tritensor.nn import Module
-from tritensor.nn.inspection import modes_kept
+from tritensor.nn.inspection import preserve_modes
 from tritensor.tensor.core import Tensor
 from tritensor.training.batches import count_batches, count_samples, is_movable
 from tritensor.training.checks import check_loader
@@ -65,7 +65,7 @@ class Evaluation:
     def _evaluation_mode(self) -> Iterator[Module]:
         """The model in eval mode, without gradients, random numbers from a stream of their own."""
         model = self.validated_model
-        with modes_kept(model), no_grad(), Stream(self._seeds).at("validation"), self._autocast_context():
+        with preserve_modes(model), no_grad(), Stream(self._seeds).at("validation"), self._autocast_context():
             model.eval()
             yield model
 

@@ -9,7 +9,7 @@ from dataclasses import dataclass, field
 from typing import Any
 
 from tritensor.autograd.modes import no_grad
-from tritensor.nn.inspection import state_kept, watched
+from tritensor.nn.inspection import preserve_state, watch_calls
 from tritensor.nn.module import Module
 from tritensor.nn.parameter import is_lazy
 from tritensor.tensor.core import Tensor
@@ -44,7 +44,7 @@ def run_model(model: Module, args: Sequence[Any], kwargs: Mapping[str, Any], mod
     if any(is_lazy(p) for p in [*model.parameters(), *model.buffers()]):
         model = copy.deepcopy(model)  # the call would make the lazy parameters real
     calls = _Calls(model)
-    with state_kept(model), no_grad(), watched(model, calls.enter, calls.leave):
+    with preserve_state(model), no_grad(), watch_calls(model, calls.enter, calls.leave):
         model.train(mode == "train")
         try:
             model(*args, **kwargs)

@@ -15,7 +15,7 @@ from tritensor.nn import functional as F
 from tritensor.nn import init
 from tritensor.nn.container import ModuleList
 from tritensor.nn.functional.attention import canonical_mask
-from tritensor.nn.fusing import activated, added_and_normed
+from tritensor.nn.fusing import add_then_norm, apply_then_activate
 from tritensor.nn.layers.activation import GELU, ReLU
 from tritensor.nn.layers.attention.multihead import MultiheadAttention
 from tritensor.nn.layers.dropout import Dropout
@@ -55,7 +55,7 @@ def _is_causal(mask: Tensor | None, said: bool | None, x: Tensor, batch_first: b
     return bool((mask == square_subsequent_mask(size, mask.device, mask.dtype)).all())
 
 
-class _Layer(Module):
+class _TransformerLayer(Module):
     """What encoder and decoder layers share: the net behind the attention, linear1, dropout, linear2.
 
     Args:
@@ -69,26 +69,26 @@ class _Layer(Module):
         norm_first: norms stand before attention and linear layers, not behind.
     """
 
-    def _feed(self, d_model: int, dim_feedforward: int, dropout: float, bias: bool, device: Any, dtype: Any) -> None:
+    def _make_feed_forward(self, d_model: int, dim_feedforward: int, dropout: float, bias: bool, device: Any, dtype: Any) -> None:
         self.linear1 = Linear(d_model, dim_feedforward, bias=bias, device=device, dtype=dtype)
         self.dropout = Dropout(dropout)
         self.linear2 = Linear(dim_feedforward, d_model, bias=bias, device=device, dtype=dtype)
 
-    def _norms(self, count: int, d_model: int, eps: float, dropout: float, bias: bool, device: Any, dtype: Any) -> None:
+    def _make_norms(self, count: int, d_model: int, eps: float, dropout: float, bias: bool, device: Any, dtype: Any) -> None:
         for k in range(1, count + 1):
             setattr(self, f"norm{k}", LayerNorm(d_model, eps=eps, bias=bias, device=device, dtype=dtype))
         for k in range(1, count + 1):
             setattr(self, f"dropout{k}", Dropout(dropout))
 
-    def _self_attended(self, x: Tensor, mask: Tensor | None, padding: Tensor | None, is_causal: bool) -> Tensor:
+    def _attend_self(self, x: Tensor, mask: Tensor | None, padding: Tensor | None, is_causal: bool) -> Tensor:
         y = self.self_attn(x, x, x, attn_mask=mask, key_padding_mask=padding, need_weights=False, is_causal=is_causal)[0]
         return self.dropout1(y)  # type: ignore[no-any-return]
 
-    def _fed(self, x: Tensor) -> Tensor:
-        return self.linear2(self.dropout(activated(self.linear1, self.activation, x)))  # type: ignore[no-any-return]
+    def _feed_forward(self, x: Tensor) -> Tensor:
+        return self.linear2(self.dropout(apply_then_activate(self.linear1, self.activation, x)))  # type: ignore[no-any-return]
 
 
-class TransformerEncoderLayer(_Layer):
+class TransformerEncoderLayer(_TransformerLayer):
     """x + attention, x + linear2(act(linear1)), each with a LayerNorm behind it, or before it where norm_first.
 
     >>> layer = nn.TransformerEncoderLayer(d_model=8, nhead=2, dim_feedforward=16, batch_first=True)
@@ -102,9 +102,9 @@ class TransformerEncoderLayer(_Layer):
     ) -> None:  # fmt: skip
         super().__init__()
         self.self_attn = MultiheadAttention(d_model, nhead, dropout=dropout, bias=bias, batch_first=batch_first, device=device, dtype=dtype)
-        self._feed(d_model, dim_feedforward, dropout, bias, device, dtype)
+        self._make_feed_forward(d_model, dim_feedforward, dropout, bias, device, dtype)
         self.norm_first = norm_first
-        self._norms(2, d_model, layer_norm_eps, dropout, bias, device, dtype)
+        self._make_norms(2, d_model, layer_norm_eps, dropout, bias, device, dtype)
         act = _activation("TransformerEncoderLayer", activation)
         self.activation_relu_or_gelu = 1 if act is F.relu or isinstance(act, ReLU) else 2 if act is F.gelu or isinstance(act, GELU) else 0
         self.activation = act
@@ -117,13 +117,13 @@ class TransformerEncoderLayer(_Layer):
         mask = canonical_mask(src_mask, "src_mask", None, "", src.dtype)
         x = src
         if self.norm_first:
-            h, x = added_and_normed(self.norm2, self._self_attended(self.norm1(x), mask, padding, is_causal), x)
-            return x + self.dropout2(self._fed(h))
-        x = added_and_normed(self.norm1, self._self_attended(x, mask, padding, is_causal), x)[0]
-        return added_and_normed(self.norm2, self.dropout2(self._fed(x)), x)[0]  # type: ignore[no-any-return]
+            h, x = add_then_norm(self.norm2, self._attend_self(self.norm1(x), mask, padding, is_causal), x)
+            return x + self.dropout2(self._feed_forward(h))
+        x = add_then_norm(self.norm1, self._attend_self(x, mask, padding, is_causal), x)[0]
+        return add_then_norm(self.norm2, self.dropout2(self._feed_forward(x)), x)[0]  # type: ignore[no-any-return]
 
 
-class TransformerDecoderLayer(_Layer):
+class TransformerDecoderLayer(_TransformerLayer):
     """As the encoder's, with attention to the encoder's outputs between: self_attn, multihead_attn, linear1 and linear2."""
 
     def __init__(
@@ -134,9 +134,9 @@ class TransformerDecoderLayer(_Layer):
         for name in ("self_attn", "multihead_attn"):
             made = MultiheadAttention(d_model, nhead, dropout=dropout, bias=bias, batch_first=batch_first, device=device, dtype=dtype)
             setattr(self, name, made)
-        self._feed(d_model, dim_feedforward, dropout, bias, device, dtype)
+        self._make_feed_forward(d_model, dim_feedforward, dropout, bias, device, dtype)
         self.norm_first = norm_first
-        self._norms(3, d_model, layer_norm_eps, dropout, bias, device, dtype)
+        self._make_norms(3, d_model, layer_norm_eps, dropout, bias, device, dtype)
         self.activation = _activation("TransformerDecoderLayer", activation)
 
     def forward(
@@ -146,20 +146,20 @@ class TransformerDecoderLayer(_Layer):
     ) -> Tensor:  # fmt: skip
         """tgt as the encoder layer's src; memory, the encoder's outputs, alike."""
         x, first = tgt, self.norm_first
-        y = self._self_attended(self.norm1(x) if first else x, tgt_mask, tgt_key_padding_mask, tgt_is_causal)
-        h, total = added_and_normed(self.norm2 if first else self.norm1, y, x)
+        y = self._attend_self(self.norm1(x) if first else x, tgt_mask, tgt_key_padding_mask, tgt_is_causal)
+        h, total = add_then_norm(self.norm2 if first else self.norm1, y, x)
         x = total if first else h
         y = self.multihead_attn(
             h, memory, memory, attn_mask=memory_mask, key_padding_mask=memory_key_padding_mask,
             is_causal=memory_is_causal, need_weights=False,
         )[0]  # fmt: skip
-        h, total = added_and_normed(self.norm3 if first else self.norm2, self.dropout2(y), x)
+        h, total = add_then_norm(self.norm3 if first else self.norm2, self.dropout2(y), x)
         x = total if first else h
-        y = self.dropout3(self._fed(h))
-        return x + y if first else added_and_normed(self.norm3, y, x)[0]
+        y = self.dropout3(self._feed_forward(h))
+        return x + y if first else add_then_norm(self.norm3, y, x)[0]
 
 
-def _clones(layer: Module, count: int) -> ModuleList:
+def _clone_layers(layer: Module, count: int) -> ModuleList:
     return ModuleList([copy.deepcopy(layer) for _ in range(count)])
 
 
@@ -174,11 +174,11 @@ class TransformerEncoder(Module):
         self, encoder_layer: Any, num_layers: int, norm: Module | None = None, enable_nested_tensor: bool = True, mask_check: bool = True
     ) -> None:
         super().__init__()
-        self.layers = _clones(encoder_layer, num_layers)
+        self.layers = _clone_layers(encoder_layer, num_layers)
         self.num_layers, self.norm = num_layers, norm
         self.enable_nested_tensor = self.use_nested_tensor = enable_nested_tensor
         self.mask_check = mask_check
-        why = _no_nesting(encoder_layer)
+        why = _nesting_refusal(encoder_layer)
         if enable_nested_tensor and why:
             warnings.warn(
                 f"enable_nested_tensor is True, but self.use_nested_tensor is False because {why}; give enable_nested_tensor=False",
@@ -197,10 +197,10 @@ class TransformerEncoder(Module):
         for layer in self.layers:
             output = layer(output, src_mask=mask, is_causal=causal, src_key_padding_mask=padding)
         if self.use_nested_tensor and not first.training and src.dim() == 3 and padding is not None and mask is None:
-            output = self._without_padding(output, padding, src)
+            output = self._zero_padding(output, padding, src)
         return output if self.norm is None else self.norm(output)
 
-    def _without_padding(self, output: Tensor, padding: Tensor, src: Tensor) -> Tensor:
+    def _zero_padding(self, output: Tensor, padding: Tensor, src: Tensor) -> Tensor:
         """0 where PyTorch's nested tensors have nothing: behind the ends of sequences, where nothing needs a gradient."""
         if is_grad_enabled() and (src.requires_grad or any(p.requires_grad for p in self.layers[0].parameters())):
             return output
@@ -210,7 +210,7 @@ class TransformerEncoder(Module):
         return output.masked_fill(hidden.unsqueeze(-1), 0.0)
 
 
-def _no_nesting(layer: Any) -> str:
+def _nesting_refusal(layer: Any) -> str:
     """Why PyTorch would make no nested tensors for an encoder of such layers; "" where it would."""
     name = "encoder_layer"
     if not isinstance(layer, TransformerEncoderLayer):
@@ -233,7 +233,7 @@ class TransformerDecoder(Module):
 
     def __init__(self, decoder_layer: Any, num_layers: int, norm: Module | None = None) -> None:
         super().__init__()
-        self.layers = _clones(decoder_layer, num_layers)
+        self.layers = _clone_layers(decoder_layer, num_layers)
         self.num_layers, self.norm = num_layers, norm
 
     def forward(

@@ -44,19 +44,19 @@ class _ConvNd(Module):
         self.padding = padding if isinstance(padding, str) else to_axes(name, "padding", padding, self.axes)
         self.transposed, self.output_padding = transposed, to_axes(name, "output_padding", output_padding, self.axes)
         if isinstance(padding, str) and padding not in ("same", "valid"):
-            raise ValueError(f"{name}: padding {padding!r} is not known; give 'same', 'valid', an integer or {self._said()}")
+            raise ValueError(f"{name}: padding {padding!r} is not known; give 'same', 'valid', an integer or {self._count_in_words()}")
         if padding == "same" and max(self.stride) > 1:
             raise ValueError(f"{name}: padding='same' is not supported for strided convolutions; stride is {self.stride}")
         first, second = (in_channels, out_channels) if transposed else (out_channels, in_channels)
-        self._reversed_padding_repeated_twice = self._sides()
+        self._reversed_padding_repeated_twice = self._padding_sides()
         self.weight = empty_parameter(first, second // groups, *self.kernel_size, device=device, dtype=dtype)
         self.register_parameter("bias", empty_parameter(out_channels, device=device, dtype=dtype) if bias else None)
         self.reset_parameters()
 
-    def _said(self) -> str:
+    def _count_in_words(self) -> str:
         return {1: "a tuple of one", 2: "a pair", 3: "three"}[self.axes]
 
-    def _sides(self) -> list[int]:
+    def _padding_sides(self) -> list[int]:
         """What is padded at either end of each axis, the last axis first, as F.pad takes it."""
         if not isinstance(self.padding, str):
             return [p for p in reversed(self.padding) for _ in (0, 1)]
@@ -71,9 +71,9 @@ class _ConvNd(Module):
 
     def _conv_forward(self, input: Tensor, weight: Tensor, bias: Tensor | None) -> Tensor:
         """The convolution of `input` with any weight and bias, as this layer pads and strides."""
-        return self._convolved(getattr(F, f"conv{self.axes}d"), input, weight, bias)
+        return self._convolve(getattr(F, f"conv{self.axes}d"), input, weight, bias)
 
-    def _convolved(self, convolve: Any, input: Tensor, weight: Tensor, bias: Tensor | None) -> Tensor:
+    def _convolve(self, convolve: Any, input: Tensor, weight: Tensor, bias: Tensor | None) -> Tensor:
         if self.padding_mode == "zeros":
             return convolve(input, weight, bias, self.stride, self.padding, self.dilation, self.groups)  # type: ignore[no-any-return]
         x = F.pad(input, self._reversed_padding_repeated_twice, mode=self.padding_mode)

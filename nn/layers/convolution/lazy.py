@@ -26,7 +26,7 @@ class _LazyConv(LazyModuleMixin):
     weight: Any
     bias: Any
 
-    def _wait(self, out_channels: int, bias: bool, device: Any, dtype: Any) -> None:
+    def _set_uninitialized(self, out_channels: int, bias: bool, device: Any, dtype: Any) -> None:
         self.weight = UninitializedParameter(device=device, dtype=dtype)
         self.out_channels = out_channels
         if bias:
@@ -71,7 +71,7 @@ class _LazyPlain(_LazyConv):
         super().__init__(
             0, 0, kernel_size, stride, padding, dilation, groups, padding_mode=padding_mode, device=device, dtype=dtype, bias=False,
         )  # fmt: skip
-        self._wait(out_channels, bias, device, dtype)
+        self._set_uninitialized(out_channels, bias, device, dtype)
 
 
 class LazyConv1d(_LazyPlain, Conv1d):  # type: ignore[misc]
@@ -102,7 +102,7 @@ class _LazyTransposed(_LazyConv):
         super().__init__(
             0, 0, kernel_size, stride, padding, output_padding, groups, dilation=dilation, padding_mode=padding_mode, device=device, dtype=dtype, bias=False,
         )  # fmt: skip
-        self._wait(out_channels, bias, device, dtype)
+        self._set_uninitialized(out_channels, bias, device, dtype)
 
 
 class LazyConvTranspose1d(_LazyTransposed, ConvTranspose1d):  # type: ignore[misc]

@@ -7,12 +7,12 @@ from typing import Any
 
 from tritensor.nn import functional as F
 from tritensor.nn.functional.window_arguments import Sizes
-from tritensor.nn.fusing import multiplies_fused
+from tritensor.nn.fusing import can_fuse_product
 from tritensor.nn.layers.convolution.base import _ConvNd
 from tritensor.tensor.core import Tensor
 
 
-class _Plain(_ConvNd):
+class _PlainConv(_ConvNd):
     """What Conv1d, Conv2d and Conv3d take and do."""
 
     def __init__(
@@ -40,20 +40,20 @@ class _Plain(_ConvNd):
 
     def _forward_then(self, input: Tensor, activation: str) -> Tensor:
         """forward() and a ReLU in one kernel, for Sequential."""
-        return self._convolved(F.conv_relu, input, self.weight, self.bias)
+        return self._convolve(F.conv_relu, input, self.weight, self.bias)
 
 
-class Conv1d(_Plain):
+class Conv1d(_PlainConv):
     """Cross-correlation over rows: (batch, in_channels, w) -> (batch, out_channels, w'). weight (out, in / groups, kw), bias (out).
 
     `padding` is a size, one for each axis, "valid" or "same"; padding_mode says with what: "zeros", "reflect", "replicate" or "circular".
     """
 
     axes = 1
-    _fuses, _fuses_of = ("relu",), multiplies_fused
+    _fuses, _fuses_of = ("relu",), can_fuse_product
 
 
-class Conv2d(_Plain):
+class Conv2d(_PlainConv):
     """Cross-correlation over images: (batch, in_channels, h, w) -> (batch, out_channels, h', w'). weight (out, in / groups, kh, kw), bias (out).
 
     `padding` is a size, one for each axis, "valid" or "same"; padding_mode says with what: "zeros", "reflect", "replicate" or "circular".
@@ -63,14 +63,14 @@ class Conv2d(_Plain):
     """
 
     axes = 2
-    _fuses, _fuses_of = ("relu",), multiplies_fused
+    _fuses, _fuses_of = ("relu",), can_fuse_product
 
 
-class Conv3d(_Plain):
+class Conv3d(_PlainConv):
     """Cross-correlation over volumes: (batch, in_channels, d, h, w) -> (batch, out_channels, d', h', w'). weight (out, in / groups, kd, kh, kw), bias (out).
 
     `padding` is a size, one for each axis, "valid" or "same"; padding_mode says with what: "zeros", "reflect", "replicate" or "circular".
     """
 
     axes = 3
-    _fuses, _fuses_of = ("relu",), multiplies_fused
+    _fuses, _fuses_of = ("relu",), can_fuse_product

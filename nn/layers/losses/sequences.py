@@ -96,7 +96,7 @@ class AdaptiveLogSoftmaxWithLoss(Module):
         loss = (-output).mean()
         return _ASMoutput(output.squeeze(0) if single else output, loss)
 
-    def _of_all(self, input: Tensor, head: Tensor) -> Tensor:
+    def _all_log_probs(self, input: Tensor, head: Tensor) -> Tensor:
         """Log-probabilities of all classes from the head's output."""
         first = F.log_softmax(head, dim=1)
         parts = [first[:, : self.shortlist_size]]
@@ -106,7 +106,7 @@ class AdaptiveLogSoftmaxWithLoss(Module):
 
     def log_prob(self, input: Tensor) -> Tensor:
         """Log-probabilities of all classes: (batch, in_features) -> (batch, n_classes)."""
-        return self._of_all(input, self.head(input))
+        return self._all_log_probs(input, self.head(input))
 
     def predict(self, input: Tensor) -> Tensor:
         """The most probable class of each row, (batch,): of the head alone where that is no cluster."""
@@ -115,5 +115,5 @@ class AdaptiveLogSoftmaxWithLoss(Module):
         rows = ops.ge(best, self.shortlist_size).nonzero().squeeze(1)
         if not rows.numel():
             return best
-        among = self._of_all(input.index_select(0, rows), head.index_select(0, rows)).argmax(1)
+        among = self._all_log_probs(input.index_select(0, rows), head.index_select(0, rows)).argmax(1)
         return best.index_copy(0, rows, among)

@@ -9,7 +9,7 @@ from tritensor.ground.errors import ShapeError
 from tritensor.ground.providers import provider
 from tritensor.nn import functional as F
 from tritensor.nn.functional.normalization import add_one, bessel_factor, update_running
-from tritensor.nn.fusing import NORMALISED, normalises_fused
+from tritensor.nn.fusing import NORMALISED, can_fuse_norm
 from tritensor.nn.layers.normalization.running import _NormBase, refuse_dims
 from tritensor.nn.module import Module
 from tritensor.tensor.core import Tensor
@@ -55,7 +55,7 @@ class _BatchNorm(_NormBase):
 class BatchNorm1d(_BatchNorm):
     """Batch normalisation of (batch, channels) or (batch, channels, length) (Ioffe and Szegedy 2015)."""
 
-    _fuses, _fuses_of = NORMALISED, normalises_fused
+    _fuses, _fuses_of = NORMALISED, can_fuse_norm
 
     def _check_input_dim(self, input: Tensor) -> None:
         refuse_dims(self, input, 2, 3)
@@ -70,7 +70,7 @@ class BatchNorm2d(_BatchNorm):
     (True, tritensor.Size([3]))
     """
 
-    _fuses, _fuses_of = NORMALISED, normalises_fused
+    _fuses, _fuses_of = NORMALISED, can_fuse_norm
 
     def _check_input_dim(self, input: Tensor) -> None:
         refuse_dims(self, input, 4)
@@ -79,7 +79,7 @@ class BatchNorm2d(_BatchNorm):
 class BatchNorm3d(_BatchNorm):
     """Batch normalisation of volumes (batch, channels, d, h, w) (Ioffe and Szegedy 2015)."""
 
-    _fuses, _fuses_of = NORMALISED, normalises_fused
+    _fuses, _fuses_of = NORMALISED, can_fuse_norm
 
     def _check_input_dim(self, input: Tensor) -> None:
         refuse_dims(self, input, 5)

@@ -8,14 +8,14 @@ from typing import Any
 from tritensor.ground.errors import ArgumentError
 from tritensor.nn import functional as F
 from tritensor.nn import init
-from tritensor.nn.fusing import NORMALISED, normalises_fused
+from tritensor.nn.fusing import NORMALISED, can_fuse_norm
 from tritensor.nn.module import Module
 from tritensor.nn.parameter import Parameter, empty_parameter
 from tritensor.ops.table.shape_rules import one_integer
 from tritensor.tensor.core import Tensor
 
 
-def _sizes(normalized_shape: Any) -> tuple[int, ...]:
+def _to_sizes(normalized_shape: Any) -> tuple[int, ...]:
     one = one_integer(normalized_shape)
     return (one,) if isinstance(one, int) else tuple(one)
 
@@ -38,7 +38,7 @@ class LayerNorm(Module):
         device: Any = None, dtype: Any = None,
     ) -> None:  # fmt: skip
         super().__init__()
-        self.normalized_shape = _sizes(normalized_shape)
+        self.normalized_shape = _to_sizes(normalized_shape)
         self.eps, self.elementwise_affine = eps, elementwise_affine
         for name, wanted in (("weight", elementwise_affine), ("bias", elementwise_affine and bias)):
             self.register_parameter(name, empty_parameter(*self.normalized_shape, device=device, dtype=dtype) if wanted else None)
@@ -76,7 +76,7 @@ class RMSNorm(Module):
         dtype: Any = None,
     ) -> None:  # fmt: skip
         super().__init__()
-        self.normalized_shape = _sizes(normalized_shape)
+        self.normalized_shape = _to_sizes(normalized_shape)
         self.eps, self.elementwise_affine = eps, elementwise_affine
         made = empty_parameter(*self.normalized_shape, device=device, dtype=dtype) if elementwise_affine else None
         self.register_parameter("weight", made)
@@ -103,7 +103,7 @@ class GroupNorm(Module):
     __constants__ = ["num_groups", "num_channels", "eps", "affine"]  # noqa: RUF012  (PyTorch's is a list)
     weight: Parameter | None
     bias: Parameter | None
-    _fuses, _fuses_of = NORMALISED, normalises_fused
+    _fuses, _fuses_of = NORMALISED, can_fuse_norm
 
     def __init__(
         self, num_groups: int, num_channels: int, eps: float = 1e-5, affine: bool = True, device: Any = None, dtype: Any = None, *,

@@ -46,7 +46,7 @@ class RNNCellBase(Module):
     def _weights(self) -> tuple[Any, ...]:
         return self.weight_ih, self.weight_hh, self.bias_ih, self.bias_hh
 
-    def _batched(self, input: Tensor, hidden: Any, states: int) -> tuple[Tensor, tuple[Tensor, ...]]:
+    def _add_batch(self, input: Tensor, hidden: Any, states: int) -> tuple[Tensor, tuple[Tensor, ...]]:
         """Input and states with a batch; zeros where no state was given."""
         name = type(self).__name__
         if input.dim() not in (1, 2):
@@ -81,7 +81,7 @@ class RNNCell(RNNCellBase):
         act = self.nonlinearity
         if act not in ("tanh", "relu", None) and not callable(act):
             raise RuntimeError(f"RNNCell: Unknown nonlinearity: {act}; give 'tanh', 'relu', a function or None")
-        x, (h,) = self._batched(input, None if hx is None else (hx,), 1)
+        x, (h,) = self._add_batch(input, None if hx is None else (hx,), 1)
         y = F.rnn_cell("RNNCell", act, x, h, *self._weights())
         return y if input.dim() == 2 else y.squeeze(0)
 
@@ -95,7 +95,7 @@ class LSTMCell(RNNCellBase):
     def forward(self, input: Tensor, hx: Any = None) -> tuple[Tensor, Tensor]:
         if hx is not None and (not isinstance(hx, tuple | list) or len(hx) != 2):
             raise TypeError(f"LSTMCell: hx is a {type(hx).__name__}; give (h, c)")
-        x, states = self._batched(input, hx, 2)
+        x, states = self._add_batch(input, hx, 2)
         h, c = F.lstm_cell(x, states, *self._weights())
         return (h, c) if input.dim() == 2 else (h.squeeze(0), c.squeeze(0))
 
@@ -107,6 +107,6 @@ class GRUCell(RNNCellBase):
         super().__init__(input_size, hidden_size, bias, num_chunks=3, device=device, dtype=dtype)
 
     def forward(self, input: Tensor, hx: Tensor | None = None) -> Tensor:
-        x, (h,) = self._batched(input, None if hx is None else (hx,), 1)
+        x, (h,) = self._add_batch(input, None if hx is None else (hx,), 1)
         y = F.gru_cell(x, h, *self._weights())
         return y if input.dim() == 2 else y.squeeze(0)

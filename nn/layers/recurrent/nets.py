@@ -30,7 +30,7 @@ class RNNBase(Module):
     ) -> None:  # fmt: skip
         super().__init__()
         name = type(self).__name__
-        _check(name, input_size, hidden_size, num_layers, bias, batch_first, dropout, proj_size)
+        _check_arguments(name, input_size, hidden_size, num_layers, bias, batch_first, dropout, proj_size)
         if mode not in _GATES:
             raise ValueError(f"{name}: Unrecognized RNN mode: {mode}; give one of {', '.join(_GATES)}")
         if dropout > 0 and num_layers == 1:
@@ -79,7 +79,7 @@ class RNNBase(Module):
     def _flat_weights(self) -> list[Parameter]:
         return [weight for weights in self.all_weights for weight in weights]
 
-    def _net(self) -> Net:
+    def _make_net(self) -> Net:
         kind, act = (self.mode, None) if self.mode in ("LSTM", "GRU") else ("RNN", getattr(self, "nonlinearity", self.mode[4:].lower()))
         return Net(kind, self.num_layers, self.dropout, self.training, self.bidirectional, self.bias, act)
 
@@ -162,29 +162,29 @@ class RNNBase(Module):
             )
         single, batch_dim = input.dim() == 2, 0 if self.batch_first else 1
         if hx is not None:
-            hx = self._given(hx, input.dim())
+            hx = self._check_states(hx, input.dim())
         if single:
             input = input.unsqueeze(batch_dim)
         if hx is None:
             hx = self._zeros(input, input.shape[batch_dim])
         self.check_forward_args(input, hx, None)
-        y, *ends = run_padded(name, self._net(), input, self._states(hx), self._flat_weights, self.batch_first)
+        y, *ends = run_padded(name, self._make_net(), input, self._states(hx), self._flat_weights, self.batch_first)
         if single:
             y, ends = y.squeeze(batch_dim), [end.squeeze(1) for end in ends]
         return y, tuple(ends) if self.mode == "LSTM" else ends[0]
 
-    def _given(self, hx: Any, dims: int) -> Any:
+    def _check_states(self, hx: Any, dims: int) -> Any:
         """States with a batch, refused where they have not as many dimensions as the input."""
         name, kind = type(self).__name__, "batched 3-D" if dims == 3 else "unbatched 2-D"
         if self.mode == "LSTM":
             if not isinstance(hx, tuple | list) or len(hx) != 2:
-                raise TypeError(f"{name}: hx is {_what(hx)}; give (h, c)")
+                raise TypeError(f"{name}: hx is {_describe_argument(hx)}; give (h, c)")
             if any(h.dim() != dims for h in hx):
                 said = ", ".join(f"{h.dim()}-D" for h in hx)
                 raise ShapeError(f"{name}: For {kind} input, hx and cx should also be {dims}-D but got ({said}) tensors; reshape them")
             return hx if dims == 3 else tuple(h.unsqueeze(1) for h in hx)
         if not isinstance(hx, Tensor):
-            raise TypeError(f"{name}: hx is {_what(hx)}; give a tensor")
+            raise TypeError(f"{name}: hx is {_describe_argument(hx)}; give a tensor")
         if hx.dim() != dims:
             raise ShapeError(f"{name}: For {kind} input, hx should also be {dims}-D but got {hx.dim()}-D tensor; reshape it")
         return hx if dims == 3 else hx.unsqueeze(1)
@@ -194,11 +194,11 @@ class RNNBase(Module):
 
         name = type(self).__name__
         if not isinstance(input, PackedSequence):
-            raise TypeError(f"{name}: input is {_what(input)}; give a tensor or a PackedSequence")
+            raise TypeError(f"{name}: input is {_describe_argument(input)}; give a tensor or a PackedSequence")
         data, batch_sizes, order, inverse = input
         hx = self._zeros(data, int(batch_sizes[0])) if hx is None else self.permute_hidden(hx, order)
         self.check_forward_args(data, hx, batch_sizes)
-        y, *ends = run_layers(name, self._net(), data, read_batch_sizes(name, batch_sizes), self._states(hx), self._flat_weights)
+        y, *ends = run_layers(name, self._make_net(), data, read_batch_sizes(name, batch_sizes), self._states(hx), self._flat_weights)
         states = self.permute_hidden(tuple(ends) if self.mode == "LSTM" else ends[0], inverse)
         return PackedSequence(y, batch_sizes, order, inverse), states
 
@@ -208,11 +208,11 @@ class RNNBase(Module):
         return ", ".join(said + [f"{name}={getattr(self, name)}" for name, value in usual.items() if getattr(self, name) != value])
 
 
-def _what(x: Any) -> str:
+def _describe_argument(x: Any) -> str:
     return f"a {type(x).__name__}" + (f" of {len(x)}" if isinstance(x, tuple | list) else "")
 
 
-def _check(
+def _check_arguments(
     name: str, input_size: Any, hidden_size: Any, num_layers: Any, bias: Any, batch_first: Any, dropout: Any, proj_size: Any
 ) -> None:
     """Refuse arguments of the constructor, with PyTorch's classes and words."""

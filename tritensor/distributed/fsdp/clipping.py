@@ -12,12 +12,12 @@ from tritensor.distributed.reduce_op import ReduceOp, joining
 from tritensor.ground.device import device
 from tritensor.nn.utils.clip_grad import (
     clip_grads_with_norm_,
+    empty_part,
     get_total_norm,
-    joined,
-    norm_of,
-    nothing,
-    order_of,
-    part_with,
+    join_parts,
+    norm_from_part,
+    part_from_norm,
+    read_order,
     refuse_nonfinite,
 )
 from tritensor.ops.table import ops
@@ -51,7 +51,7 @@ def total_norm(tensors: Sequence[Tensor], norm_type: float, error_if_nonfinite: 
 
 def _total(name: str, given: Sequence[tuple[Tensor, Tensor | None]], norm_type: float, error_if_nonfinite: bool) -> Tensor:
     """The norm, in float64, of what belongs to some tensors (None: of this process nothing), over the processes of those that are shards."""
-    p = order_of(name, norm_type)
+    p = read_order(name, norm_type)
     groups: dict[int, tuple[ProcessGroup, list[tuple[Tensor, Tensor | None]]]] = {}
     alike: list[Tensor] = []
     for one, its in given:
@@ -62,8 +62,8 @@ def _total(name: str, given: Sequence[tuple[Tensor, Tensor | None]], norm_type: 
             alike.append(its)
     total = _part(alike, p)
     for group, shards in groups.values():
-        total = joined(_part_of_shards([its for _, its in shards], p, shards[0][0].device, group), total, p)
-    norm = norm_of(total, p)
+        total = join_parts(_part_of_shards([its for _, its in shards], p, shards[0][0].device, group), total, p)
+    norm = norm_from_part(total, p)
     if error_if_nonfinite:
         refuse_nonfinite(name, norm, norm_type)
     return norm
@@ -72,7 +72,7 @@ def _total(name: str, given: Sequence[tuple[Tensor, Tensor | None]], norm_type: 
 def _part(tensors: Sequence[Tensor | None], p: float) -> Tensor:
     """What some tensors add to a norm, as a float64 of its own."""
     given = [Tensor.wrap(t.array) for t in tensors if t is not None and t.numel()]
-    return part_with(get_total_norm(given, p).double(), p) if given else as_tensor(nothing(p)).double()
+    return part_from_norm(get_total_norm(given, p).double(), p) if given else as_tensor(empty_part(p)).double()
 
 
 def _part_of_shards(shards: Sequence[Tensor | None], p: float, on: device, group: ProcessGroup) -> Tensor:

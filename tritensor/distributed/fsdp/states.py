@@ -60,7 +60,7 @@ def full_state_dict(module: Any, *, cpu_offload: bool = False, rank0_only: bool 
         rank0_only: only process 0 gets them; the others an empty dict.
     """
     found = module.state_dict()
-    whole = states.empty()
+    whole = states.new_state_dict()
     whole._metadata = found._metadata
     for key, value in found.items():
         keeps = True

@@ -200,7 +200,7 @@ class ZeroRedundancyOptimizer(Optimizer, Joinable):
                 "Optimizer state has not been consolidated on this rank. Please call `consolidate_state_dict(to="
                 f"{self.rank})` on all ranks beforehand if you meant to save the global state."
             )
-        for hook in self._hooks_of("state_pre"):
+        for hook in self._list_hooks("state_pre"):
             hook(self)
         numbers = self._numbers()
         state = {
@@ -213,7 +213,7 @@ class ZeroRedundancyOptimizer(Optimizer, Joinable):
             {**{k: v for k, v in g.items() if k != "params"}, "params": [numbers[id(p)] for p in g["params"]]} for g in self.param_groups
         ]
         found: dict[str, Any] = {"state": dict(sorted(state.items())), "param_groups": groups}
-        for hook in self._hooks_of("state_post"):
+        for hook in self._list_hooks("state_post"):
             changed = hook(self, found)
             found = found if changed is None else changed
         return found
@@ -234,7 +234,7 @@ class ZeroRedundancyOptimizer(Optimizer, Joinable):
 
     def load_state_dict(self, state_dict: dict[str, Any]) -> None:
         """Take a whole state, of which this process keeps its share. Raises CheckpointError where it does not fit the parameters."""
-        for hook in self._hooks_of("load_pre"):
+        for hook in self._list_hooks("load_pre"):
             changed = hook(self, state_dict)
             state_dict = state_dict if changed is None else changed
         numbers, places = self._numbers(), [n for g in state_dict["param_groups"] for n in g["params"]]
@@ -255,7 +255,7 @@ class ZeroRedundancyOptimizer(Optimizer, Joinable):
         self.optim.load_state_dict({"state": state, "param_groups": groups})
         self.state, self._all = self.optim.state, None
         _copy_settings(self.optim.param_groups, self.param_groups)
-        for hook in self._hooks_of("load_post"):
+        for hook in self._list_hooks("load_post"):
             hook(self)
 
 

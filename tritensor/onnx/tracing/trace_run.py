@@ -14,7 +14,7 @@ from tritensor.dispatch import apply
 from tritensor.ground.process import locks
 from tritensor.ground.pytree import tree_flatten
 from tritensor.ground.transforms import running
-from tritensor.nn.inspection import state_kept, watched
+from tritensor.nn.inspection import preserve_state, watch_calls
 from tritensor.nn.module import Module
 from tritensor.onnx.tracing.level import TraceLevel
 from tritensor.onnx.tracing.record import Call, Given, Item
@@ -44,7 +44,7 @@ def trace(call: Callable[..., Any], inputs: list[Tensor], assemble: Callable[[li
     """
     install()
     level = TraceLevel(state_names(call), told)
-    with no_grad(), state_kept(call), _scopes(call, level), _makers_noted, level:
+    with no_grad(), preserve_state(call), _scopes(call, level), _makers_noted, level:
         try:
             stand_ins = [level.given(x) for x in inputs]
             if isinstance(call, Module):
@@ -76,7 +76,7 @@ def _scopes(call: Any, level: TraceLevel) -> AbstractContextManager[None]:
     if not isinstance(call, Module):
         return nullcontext()
     names = {id(m): name for name, m in call.named_modules()}
-    return watched(call, lambda m, args, kwargs: level.stack.append(names[id(m)]), lambda m, args, result: _left(level), outermost=True)
+    return watch_calls(call, lambda m, args, kwargs: level.stack.append(names[id(m)]), lambda m, args, result: _left(level), outermost=True)
 
 
 def _left(level: TraceLevel) -> None:

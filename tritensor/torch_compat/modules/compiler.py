@@ -7,7 +7,7 @@ from collections.abc import Callable
 from typing import Any
 
 from tritensor.ground.errors import ArgumentError
-from tritensor.nn.compilation import nothing_is_compiled
+from tritensor.nn.compilation import warn_nothing_compiled
 
 MODES = (None, "default", "reduce-overhead", "max-autotune", "max-autotune-no-cudagraphs")
 
@@ -30,7 +30,7 @@ def compile(
     if not callable(model):
         raise TypeError(f"compile: {type(model).__name__} cannot be called; give a function or a module")
     if not disable:
-        nothing_is_compiled("compile")
+        warn_nothing_compiled("compile")
     return model
 
 

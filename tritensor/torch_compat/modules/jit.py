@@ -9,7 +9,7 @@ from collections.abc import Callable, Iterator
 from typing import Any, Final, TypeVar
 
 from tritensor.ground.errors import TracerWarning as TracerWarning
-from tritensor.nn.compilation import nothing_is_compiled
+from tritensor.nn.compilation import warn_nothing_compiled
 from tritensor.nn.module import Module
 
 T = TypeVar("T")
@@ -22,7 +22,7 @@ __all__ = [
 
 def script(obj: T, optimize: None = None, _frames_up: int = 0, _rcb: Any = None, example_inputs: Any = None) -> T:
     """The function, class or module itself: it runs as the Python that it is, with the same results. One notice says so."""
-    nothing_is_compiled("jit.script")
+    warn_nothing_compiled("jit.script")
     return obj
 
 
@@ -37,7 +37,7 @@ def trace(
     """
     if example_inputs is None and example_kwarg_inputs is None:
         raise RuntimeError("jit.trace: example_inputs is missing; give the inputs of one call, a tensor or a tuple")
-    nothing_is_compiled("jit.trace")
+    warn_nothing_compiled("jit.trace")
     return func
 
 
@@ -47,7 +47,7 @@ def trace_module(
     example_inputs_is_kwarg: bool = False, _store_inputs: bool = True,
 ) -> T:  # fmt: skip
     """The module itself. One notice says so."""
-    nothing_is_compiled("jit.trace_module")
+    warn_nothing_compiled("jit.trace_module")
     return mod
 
 

@@ -8,7 +8,7 @@ from typing import Any
 from tritensor.autograd import grad
 from tritensor.autograd.modes import enable_grad
 from tritensor.nn.container import Sequential
-from tritensor.nn.inspection import state_kept, watched
+from tritensor.nn.inspection import preserve_state, watch_calls
 from tritensor.nn.module import Module
 from tritensor.tensor.core import Tensor
 from tritensor.tensor.public_api.publish import public
@@ -19,9 +19,9 @@ from tritensor.viz.calls import find_tensors
 
 def check_sample(model: Module, inputs: tuple[Any, ...], loss: Any) -> Iterator[Slip]:
     """Run a model forward and backward on a sample; modes, buffers, gradients and random numbers are as before afterwards."""
-    with state_kept(model):
+    with preserve_state(model):
         flow = _Flow(model)
-        with enable_grad(), watched(model, flow.before, flow.after):
+        with enable_grad(), watch_calls(model, flow.before, flow.after):
             outputs = find_tensors(model(*inputs))
         yield from flow.slips
         yield from _check_outputs(outputs, flow, loss)

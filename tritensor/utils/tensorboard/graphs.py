@@ -11,7 +11,7 @@ from tritensor.ground.errors import GradError
 from tritensor.ground.extras import extra
 from tritensor.ground.pytree import tree_leaves, tree_map_only
 from tritensor.io.protobuf import integer, message, text
-from tritensor.nn.inspection import state_kept, watched
+from tritensor.nn.inspection import preserve_state, watch_calls
 from tritensor.nn.module import Module
 from tritensor.tensor.core import Tensor
 from tritensor.utils.tensorboard.values import describe, encode_shape
@@ -67,7 +67,7 @@ class _CallRecorder:
         try:
             for p in frozen:  # else they, and the ops before them, would have no node
                 p.requires_grad_(True)
-            with state_kept(self.model), enable_grad(), watched(self.model, self._enter, self._leave):
+            with preserve_state(self.model), enable_grad(), watch_calls(self.model, self._enter, self._leave):
                 self.model.eval()
                 return [t for t in tree_leaves(self.model(*args)) if isinstance(t, Tensor)]
         finally:
