@@ -43,6 +43,7 @@ def fused_activation_name(layer: Any, activation: Any, x: Any) -> str:
     A class says so itself: `_fuses`, the names that a layer takes, `_fuses_of`, whether it does of x, and `_named`, an activation's own. Classes
     derived of it do not.
     """
+    # the class's own dict: a subclass may override forward, which the fused kernel would skip
     takes = type(layer).__dict__.get("_fuses", ())
     if not takes:
         return ""

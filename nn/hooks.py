@@ -87,7 +87,7 @@ def add(module: Any, kind: str, hook: Any, *, first: bool = False) -> RemovableH
     return handle
 
 
-class ReplacingHook(NamedTuple):
+class Replacing(NamedTuple):
     """A hook behind state_dict() whose result, unless None, takes the place of the state dict. Those that are public change it in place."""
 
     hook: Callable[..., Any]
@@ -102,7 +102,7 @@ def run_state_dict_hooks(module: Any, found: Any, prefix: str, local: dict[str, 
         changed = hook(module, found, prefix, local)
         if changed is None:
             continue
-        if not isinstance(hook, ReplacingHook):
+        if not isinstance(hook, Replacing):
             raise RuntimeError(
                 f"state_dict: the post-hook {hook!r} returned a {type(changed).__name__}; "
                 "state_dict post-hook must return None: change the dict that it is given"
@@ -163,6 +163,7 @@ def table(kind: str) -> property:
 
 def _list_hooks(hooks: Hooks, kind: str) -> list[Any]:
     """The hooks of one kind that a call runs: those of every module first."""
+    # lists, not views: a hook may remove itself while the call runs
     own: dict[int, Any] = getattr(hooks, kind)
     return list(own.values()) if hooks is EVERY else [*getattr(EVERY, kind).values(), *own.values()]
 
@@ -182,6 +183,7 @@ def call_with_hooks(module: Any, args: tuple[Any, ...], kwargs: dict[str, Any]) 
     try:
         result = module.forward(*args, **kwargs)
         for entry in forward:
+            # struck before it runs: a hook that raises is not run again in the handler below
             if entry[2]:
                 pending.remove(entry)
             hook, with_kwargs, _ = entry
@@ -208,6 +210,7 @@ def _watch_last(module: Any, result: Any, old: list[Any]) -> None:
     last = result
     while not isinstance(last, Tensor):
         last = next((v for v in last.values() if isinstance(v, Tensor)), None) if isinstance(last, dict) else last[0]
+    # a leaf was made by no op whose gradients could be seen
     if last.grad_fn is not None:
         for hook in old:
             last.grad_fn.register_hook(lambda below, above, hook=hook: hook(module, below, above))
@@ -236,11 +239,13 @@ class _GradientGate(Function):
 
     @staticmethod
     def forward(watch: Callable[[tuple[Any, ...]], tuple[Any, ...]], *tensors: Tensor) -> Any:
+        # views: the gate copies nothing
         return tuple(t.view_as(t) for t in tensors)
 
     @staticmethod
     def setup_context(ctx: Any, inputs: tuple[Any, ...], output: Any) -> None:
         ctx.watch = inputs[0]
+        # hooks see None, not zeros, where an output took no part in the loss
         ctx.set_materialize_grads(False)
 
     @staticmethod

@@ -100,6 +100,7 @@ class Module(Movable):
             raise TypeError(f"register_{what}: {what} name should be a string, not {type(name).__name__}; give a str")
         if not name or "." in name:
             raise KeyError(f'register_{what}: {what} name "{name}" must not be empty or contain "."')
+        # __getattr__ is asked last: beside a method of that name the member could never be read
         if name not in table and hasattr(self, name):
             raise KeyError(f"register_{what}: attribute '{name}' already exists; give another name")
         return table
@@ -296,6 +297,7 @@ class Module(Movable):
         for name, buffer in self._buffers.items():
             if buffer is not None and name not in self._non_persistent_buffers_set:
                 destination[prefix + name] = buffer if keep_vars else buffer.detach()
+        # a class without extra state must not be called: Module's own raises
         if state.defines_extra_state(self, "get_extra_state"):
             destination[prefix + state.EXTRA] = self.get_extra_state()
 
@@ -402,7 +404,7 @@ class Module(Movable):
 
     def _register_state_dict_hook(self, hook: Callable[..., Any]) -> RemovableHandle:
         """register_state_dict_post_hook as older code has it: what the hook returns, unless None, takes the state dict's place."""
-        return hooks.add(self, "state_post", hooks.ReplacingHook(hook))
+        return hooks.add(self, "state_post", hooks.Replacing(hook))
 
     def register_load_state_dict_post_hook(self, hook: Callable[..., Any]) -> RemovableHandle:
         """After loading: `hook(module, incompatible_keys)`; may strike names from its lists."""

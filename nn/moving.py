@@ -76,12 +76,15 @@ class Movable:
         wanted = as_format("Module.to", memory_format, preserve_format)
         target = None if device is None else as_device(device)
         kind = None if dtype is None else as_dtype(dtype)
+        # parameters want gradients, which integers have none of
         if kind is not None and kind.kind not in ("float", "complex"):
             raise DTypeError(f"to: {kind} is not a floating or complex type; cast modules to float16, bfloat16, float32 or float64")
 
         def convert(t: Tensor) -> Tensor:
             cast = kind if kind is not None and (t.is_floating_point() or t.is_complex()) else None
+            # channels_last is of images: a bias or a Linear's weight has no such order, and stays as it is
             laid = wanted if wanted.order is None or t.ndim == len(wanted.order) else preserve_format
+            # the same object: an integer buffer keeps its identity under .to(float16)
             if target is None and cast is None and laid is preserve_format:
                 return t
             there = t.device if target is None else target

@@ -80,11 +80,13 @@ class Entry(NamedTuple):
             self.module.set_extra_state(value)
         elif not self.assign:
             self.table()[self.name].copy_(value)
+        # what stood there is put back itself; a buffer is any tensor and needs no wrapping
         elif undo or self.name in self.module._buffers:
             self.table()[self.name] = value
         else:
             here = self.module._parameters[self.name]
             wanted = here.requires_grad
+            # the parameter stays the same object for optimizers that hold it
             if get_swap_module_params_on_conversion():
                 swap_tensors(here, Parameter(value.detach(), wanted))
                 return
@@ -103,6 +105,7 @@ def check(
         for hook, with_module in list(module._hooks.load_pre.values()):
             first = (module,) if with_module else ()
             hook(*first, state_dict, prefix, local_metadata, strict, missing_keys, unexpected_keys, error_msgs)
+    # without a plan nobody copies later, so what fits is copied at the end of this call
     alone: list[Entry] = []
     plan, assign = local_metadata.get("plan", alone), local_metadata.get("assign_to_params_buffers", False)
     own = {**module._parameters, **{k: b for k, b in module._buffers.items() if k not in module._non_persistent_buffers_set}}
@@ -161,10 +164,12 @@ def load(module: Any, state_dict: dict[str, Any], strict: bool, assign: bool) ->
         if part._hooks is not None:
             posts.extend((hook, part) for hook in part._hooks.load_post.values())
 
+    # a copy: hooks of modules may rename keys, and the caller's dict is his
     whole: Any = OrderedDict(state_dict)
     if versions is not None:
         whole._metadata = versions
     walk(module, whole, "")
+    # hooks may strike missing keys, so where there are hooks missing keys are judged behind them
     if errors or not posts:
         _refuse(module, strict, keys, errors)
     before = [entry.now() for entry in plan] if posts else []  # which may add to the names that do not fit
@@ -179,6 +184,7 @@ def load(module: Any, state_dict: dict[str, Any], strict: bool, assign: bool) ->
                     )
             _refuse(module, strict, keys, errors)
         except (CheckpointError, AssertedArgumentError):
+            # a failed load leaves the module as it was
             for entry, value in zip(plan, before, strict=True):
                 entry.store(value, undo=True)
             raise

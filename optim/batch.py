@@ -33,6 +33,7 @@ class Batch:
     def __init__(self, formula: StepFormula, params: list[Tensor], entries: list[dict[str, Any]]) -> None:
         self.formula, self.params, self.entries = formula, params, entries
         self.device = params[0].device
+        # one array for all steps, so that a launch reads it at once; a view of it is what the state dict shows
         self.scalars = _gather_scalars(formula.scalars, entries, params[0]) if formula.scalars else None
         self.arrays = [p.array for p in params]
         self.tensors = [[e[name] for name in formula.states] for e in entries]
@@ -43,6 +44,7 @@ class Batch:
         self.states = [t for states in self.tensors for t in states]
         self.strided = False
         self.table: Any = None
+        # one launch takes only dense memory; strided parameters are copied for each step instead, since their table would be stale
         if isinstance(rows[0][0], CudaArray):
             self.strided = not all(is_contiguous(x) for row in rows for x in row)
             if not self.strided:
@@ -54,6 +56,7 @@ class Batch:
     def is_current(self, state: Any) -> bool:
         """Whether parameters and states are still what they were when the tables were made."""
         for p, a, entry, checked in zip(self.params, self.arrays, self.entries, self.checked, strict=True):
+            # a parameter's .data may become another, or a state be loaded: the table's addresses would point at freed memory
             if p.array is not a or (checked and state.get(p) is not entry):
                 return False
             for name, t, x in checked:
@@ -64,12 +67,14 @@ class Batch:
     def step(self, plan: Plan, name: str, found_inf: Tensor | None = None) -> None:
         """One step of all parameters, whose gradients are there; none where found_inf is above 0, which on a GPU is only known there."""
         gradients: list[Any] = [p.grad.array for p in self.params]  # type: ignore[union-attr]
+        # two list comparisons in the usual case; which gradient is wrong is searched only then
         if [g.dtype for g in gradients] != self.dtypes or [g.shape for g in gradients] != self.shapes:
             self._refuse(gradients, name)
         for t in (*self.params, *self.states):
             reclaim(t)
         if isinstance(self.arrays[0], CudaArray):
             self._step_on_gpu(gradients, plan, None if found_inf is None else found_inf.to(self.device).array)  # type: ignore[arg-type]
+        # the host steps these itself, so it has to know the flag first
         elif found_inf is None or not found_inf.item():
             self.table.run(gradients, self._make_rows(plan), plan.variant)
         for p in self.params:
@@ -93,6 +98,7 @@ class Batch:
         if self.scalars is None:
             return np.array([self.formula.row([], *given)[1]])
         columns: np.ndarray = self.scalars.array  # type: ignore[assignment]
+        # the usual case: one row of corrections, computed once, serves every parameter
         if (columns == columns[0]).all():
             columns[:], row = self.formula.row(columns[0].tolist(), *given)
             return np.array([row])
@@ -102,6 +108,7 @@ class Batch:
 
     def _step_on_gpu(self, gradients: list[CudaArray], plan: Plan, found_inf: CudaArray | None) -> None:
         lr, *others = plan.settings
+        # a rate on the GPU is read there: item() would wait, and a captured graph would keep the old number
         rate = lr.detach().array if is_on_gpu(lr) else None
         settings = [0.0 if rate is not None else to_number(lr), *[to_number(s) for s in others]]
         table = self.table

@@ -63,6 +63,7 @@ class FormulaOptimizer(Optimizer):
             if name not in entry:
                 entry[name] = new_step_count(self._initial_value(name, p, group))
         for name in plan.formula.states:
+            # also a state that a loaded file holds as None
             if entry.get(name) is None:
                 entry[name] = filled_like(p, self._initial_value(name, p, group))
             self._refuse_other(name, entry[name], p)
@@ -84,11 +85,14 @@ class FormulaOptimizer(Optimizer):
 
     def _step(self, params: list[Tensor], plan: Plan, group: dict[str, Any]) -> None:
         if group.get("differentiable"):
+            # the differentiable step has no kernel that could read the flag itself
             if self.found_inf is not None and self.found_inf.item():
                 return
             self._step_differentiably(params, plan, group)
             return
+        # tables of addresses are made once and kept: to make them takes longer than a step of small parameters
         kept: dict[Any, list[Batch]] = self.__dict__.setdefault("_batches", {})
+        # parameters without a gradient take no part, so which take part may change from step to step
         key = (plan.formula, *map(id, params))
         batches = kept.get(key)
         if batches is None or not all([b.is_current(self.state) for b in batches]):
@@ -106,6 +110,7 @@ class FormulaOptimizer(Optimizer):
 
         alike: dict[Any, list[Tensor]] = {}
         for p in params:
+            # kernels and machine code are compiled for one type and device each
             kind = p.array.dtype
             if not (p.is_floating_point() or (p.is_complex() and p.device.type == "cpu")) or kind.itemsize == 1:
                 raise DTypeError(

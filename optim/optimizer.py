@@ -58,6 +58,7 @@ class Optimizer(Hooked):
                 f"{type(self).__name__}: "
                 "optimizer got an empty parameter list, give at least one; did model.parameters() come from a model without parameters, or a used-up generator?"
             )
+        # one list of parameters is a group with all defaults
         for group in given if isinstance(given[0], dict) else [{"params": given}]:
             self.add_param_group(group)
 
@@ -70,6 +71,7 @@ class Optimizer(Hooked):
                 f"{type(self).__name__}: a parameter group has {', '.join(map(repr, param_group)) or 'nothing'}; it needs 'params'"
             )
         params = param_group["params"]
+        # a state dict knows parameters by their number in the order
         if isinstance(params, set):
             raise TypeError(
                 f"{type(self).__name__}: optimizer parameters need an order that is the same every time, and a set has none; give a list"
@@ -81,6 +83,7 @@ class Optimizer(Hooked):
                 raise TypeError(
                     f"{type(self).__name__}: optimizer can only optimize Tensors, but parameter {i} is {type(p).__name__}; give tensors"
                 )
+            # backward gives a tensor in the middle of the graph no gradient to step by
             if not p.is_leaf and not p.retains_grad and not self.defaults.get("differentiable"):
                 raise ValueError(
                     f"{type(self).__name__}: "
@@ -195,6 +198,7 @@ class Optimizer(Hooked):
         """{"state": {number: ...}, "param_groups": [...]} with parameters numbered in order; state tensors are the live ones."""
         for hook in self._list_hooks("state_pre"):
             hook(self)
+        # tensors themselves would tie a file to this process; numbers also fit a model built anew
         numbers = {p: i for i, p in enumerate(p for group in self.param_groups for p in group["params"])}
         groups = [
             {**{k: v for k, v in group.items() if k != "params"}, "params": [numbers[p] for p in group["params"]]}
@@ -210,6 +214,7 @@ class Optimizer(Hooked):
 
         Raises CheckpointError when its groups are not this optimizer's in number and size; nothing is changed then.
         """
+        # a hook may change the dict that it is given, and the caller's stays as it is
         state_dict = state_dict.copy()
         for hook in self._list_hooks("load_pre"):
             state_dict = _or_default(hook(self, state_dict), state_dict)
@@ -238,6 +243,7 @@ class Optimizer(Hooked):
             )
         for mine, other in zip(self.param_groups, groups, strict=True):
             mine.update({k: v for k, v in other.items() if k != "params"})
+        # by __setstate__, which subclasses override to give old groups their new settings
         self.__setstate__({"state": loaded, "param_groups": self.param_groups})
         for hook in self._list_hooks("load_post"):
             hook(self)

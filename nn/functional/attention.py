@@ -62,9 +62,11 @@ def scaled_dot_product_attention(
         query, key, value = (x.expand(*batch, *x.shape[-own:]) for x in (query, key, value))
     factor = (1 / math.sqrt(query.shape[-1]) if query.shape[-1] else 1.0) if scale is None else float(scale)
     causal, p = bool(is_causal), float(dropout_p)
+    # drawn here and not in the op: forward and backward must drop the same weights; a philox call gives four words
     drawn = default_generator.draw(math.prod(query.shape[:-1]) * -(-key.shape[-2] // 4)) if p and not running.levels else (0, 0)
     if query.device.type == "cuda" and _uses_flash(query, key, value, attn_mask, factor):
         return ops.flash_attention(query, key, value, attn_mask, scale=factor, causal=causal, p=p, seed=drawn[0], offset=drawn[1])
+    # the flash kernels above read shared heads in place; the products below need one head of key and value for each query's
     if shared:
         key, value = (x.repeat_interleave(query.shape[-3] // x.shape[-3], -3) for x in (key, value))
     if not p:
@@ -103,8 +105,10 @@ def _composed_reason(query: Tensor, key: Tensor, value: Tensor, mask: Tensor | N
         return "a transform of func, or a trace, follows the call op by op"
     if query.dtype == dtypes.float64:
         return "queries are float64; cast them to bfloat16, float16 or float32"
+    # the flash kernels' tiles are sized for no wider head (LARGEST in kernels/attention/flash/op.py)
     if max(query.shape[-1], value.shape[-1]) > 256:
         return "a head has more than 256 features; use more heads of fewer features"
+    # the kernels take the row's maximum before they scale, which a negative scale would turn into the minimum
     if not factor >= 0:
         return "the scale is below 0; negate queries and scale"
     if mask is not None and mask.requires_grad and is_grad_enabled():
@@ -200,6 +204,7 @@ def _project_inputs(
     if packed is not None:
         if tuple(packed.shape) != (3 * size, size):
             raise AssertedError(f"{name}: in_proj_weight is {tuple(packed.shape)}; for embed_dim {size} give {(3 * size, size)}")
+        # self attention: one product of three times the width is faster than three
         if query is key and key is value:
             found = ops.linear(query, packed, bias)
             return tuple(found[..., k * size : (k + 1) * size] for k in range(3))  # type: ignore[return-value]
@@ -315,6 +320,7 @@ def multi_head_attention_forward(
 def _add_batch(query: Tensor, key: Tensor, value: Tensor) -> tuple[Tensor, Tensor, Tensor]:
     """A batch of one; what was one tensor stays one."""
     q = query.unsqueeze(1)
+    # identity is kept, since it decides whether one product serves all three
     k = q if key is query else key.unsqueeze(1)
     return q, k, k if value is key else value.unsqueeze(1)
 

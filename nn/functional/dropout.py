@@ -17,6 +17,7 @@ def _apply_dropout(name: str, input: Tensor, p: float, training: bool, inplace: 
     """drawn.<name>, written over the input where that is asked for."""
     if not isinstance(input, Tensor):  # which nothing else asks where nothing is dropped
         raise TypeError(f"{name}: input is a {type(input).__name__}; give a tensor (tritensor.tensor(...))")
+    # taken before the op: overwrite tells the op's own nodes, which saved the old values, from older ones by it
     since = next_sequence() if inplace and state.enabled else None
     y = getattr(drawn, name)(input, p, training)
     return overwrite(input, y, f"{name}_", since) if inplace and y is not input else y

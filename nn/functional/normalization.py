@@ -38,6 +38,7 @@ def layer_norm(
     input: Tensor, normalized_shape: int | Sequence[int], weight: Tensor | None = None, bias: Tensor | None = None, eps: float = 1e-5
 ) -> Tensor:
     """(x - mean) / sqrt(var + eps) * weight + bias over the trailing dimensions `normalized_shape`; var without Bessel's correction."""
+    # the usual call, all of one type, is not slowed by the refusals' loops
     if (weight is not None and weight.dtype is not input.dtype) or (bias is not None and bias.dtype is not input.dtype):
         refuse_types("layer_norm", input, weight=weight, bias=bias)
     return ops.layer_norm(input, weight, bias, eps=float(eps), axes=len(check_normalized_shape("layer_norm", input, normalized_shape)))
@@ -78,6 +79,7 @@ def _is_plain_array(x: Tensor) -> bool:
 
 def add_one(batches: Tensor) -> None:
     """batches + 1, in place."""
+    # counted in every training step: numpy's += skips an op's dispatch and its node
     if _is_plain_array(batches):
         reclaim(batches)
         batches.array.__iadd__(1)
@@ -91,8 +93,10 @@ def update_running(running: Tensor | None, statistic: Tensor, momentum: float, f
     if running is None:
         return
     a, b = running.array, statistic.array
+    # a vector of some channels: dispatching two ops would take longer than their arithmetic
     if _is_plain_array(running) and type(b) is np.ndarray and a.dtype == b.dtype and a.shape == b.shape:
         reclaim(running)
+        # a batch of infinities makes them NaN without a warning, as in PyTorch
         with np.errstate(all="ignore"):
             a *= 1 - momentum
             a += b * (momentum * factor)
@@ -106,6 +110,7 @@ def update_running_pair(
     running_mean: Tensor | None, running_var: Tensor | None, mean: Tensor, var: Tensor, momentum: float, correction: float
 ) -> None:
     """Both running statistics become (1 - momentum) running + momentum new, in place, the variance's new one times the correction."""
+    # on a GPU both statistics follow in one launch
     if running_mean is None or running_var is None or type(running_mean.array) is not CudaArray:
         update_running(running_mean, mean, momentum)
         update_running(running_var, var, momentum, correction)
@@ -123,6 +128,7 @@ def training_batch_norm(
     input: Tensor, weight: Any, bias: Any, running_mean: Any, running_var: Any, momentum: float, eps: float
 ) -> tuple[Tensor, Tensor, Tensor]:
     """(result, means, variances) by the statistics of the batch, which the running ones follow."""
+    # a pack hook may end the run (a checkpoint's second one): the running statistics are written before, as in PyTorch
     with packing_last():
         y, mean, var = ops.batch_norm(input, weight, bias, eps=float(eps))
         update_running_by_batch(input, running_mean, running_var, mean, var, momentum)
@@ -160,6 +166,7 @@ def plain_batch_norm(
     """As torch.batch_norm has it: a channel of one value is let through."""
     refuse_batch(name, input, training, weight=weight, bias=bias, running_mean=running_mean, running_var=running_var)
     if not input.numel():
+        # an empty result that stays in the graph, so that weight and bias get zeros as gradients
         y = input.clone() if weight is None else input * weight.sum()
         return y if bias is None else y + bias.sum()
     if training:
@@ -212,6 +219,7 @@ def plain_instance_norm(
     if running_mean is None and running_var is None:
         return ops.group_norm(input, weight, bias, groups=input.shape[1], eps=float(eps))
     n, c = input.shape[:2]
+    # each channel of each instance becomes a channel of one sample, so that one kernel gives all means and variances
     every = [None if v is None else v.repeat(n) for v in (weight, bias)]
     y, mean, var = ops.batch_norm(input.reshape(1, n * c, *input.shape[2:]), *every, eps=float(eps))
     means, variances = mean.reshape(n, c).mean(0), var.reshape(n, c).mean(0)

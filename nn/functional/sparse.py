@@ -200,6 +200,7 @@ def embedding_bag(
         padding_idx: a row that counts nothing in any bag and gets no gradient.
         max_norm, norm_type, scale_grad_by_freq, sparse: as for `embedding`.
     """
+    # older PyTorch had the weight first, and today's still swaps the two
     if isinstance(input, Tensor) and isinstance(weight, Tensor) and weight.dtype in (int32, int64) and input.dtype.is_floating_point:
         warnings.warn("embedding_bag: the weight came first, as long ago; give the indices first", stacklevel=3)
         input, weight = weight, input
@@ -226,6 +227,7 @@ def embedding_bag(
 
 def _max_of_bags(input: Tensor, weight: Tensor, edges: Tensor, padding: int | None, length: int | None) -> Tensor:
     """The largest element of each column in each bag, the first of equal ones, 0 in an empty bag."""
+    # no row to gather: the op of sums gives zeros of the right shape, and refuses indices
     if not weight.shape[0]:
         return ops.embedding_bag(weight, input, edges, padding_idx=None, length=length or None)  # type: ignore[no-any-return]
     with no_grad():
@@ -239,6 +241,7 @@ def _count_rows(input: Tensor, weight: Tensor, edges: Tensor, padding: int | Non
     if padding is None:
         sizes = ops.cast(ops.sub(edges[1:], edges[:-1]), dtype=weight.array.dtype).unsqueeze(1)
     else:
+        # a column of ones summed by the same op leaves out what the op leaves out
         ones = ops.full(shape=(weight.shape[0], 1), value=1, dtype=weight.array.dtype, device=weight.device)
         sizes = ops.embedding_bag(ones, input, edges, padding_idx=padding)
     return ops.clamp(sizes, 1, None)  # type: ignore[no-any-return]

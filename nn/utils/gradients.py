@@ -50,6 +50,7 @@ def norms(tensors: Iterable[Tensor], order: float) -> tuple[list[Tensor], list[T
 
     Each is float32, or float64 of float64. Where there is no kernel for the order all tensors are left.
     """
+    # the largest of no elements is not defined, and is left to the op that says so
     groups, others = _group_tensors(tensors, lambda x: order < math.inf or x.numel() > 0)
     if groups and order not in _load_kernels().ORDERS:
         return [], [*[x for group in groups for x in group], *others]
@@ -61,9 +62,11 @@ def scale_(tensors: Iterable[Tensor], factor: Tensor, found: Tensor | None = Non
 
     `found`, 0-d, becomes 1 where an element was infinite or NaN before. `name` is what the tensors' versions are moved on by.
     """
+    # a write that the graph must see goes through the recorded op
     groups, others = _group_tensors(tensors, lambda x: not is_write_recorded(x))
     for group in groups:
         on = group[0].device
+        # a kernel writes on its own device; flags of several devices are joined below
         seen = None if found is None else found.to(on)
         for x in group:
             reclaim(x)

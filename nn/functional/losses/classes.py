@@ -118,6 +118,7 @@ def multilabel_margin_loss(input: Tensor, target: Tensor, size_average: Any = No
     check_labels(name, y, classes, -1)
     y = y.long()
     named_ = ops.eq(ops.cast(ops.lt(y, 0), dtype=y.array.dtype).cumsum(1), 0)  # up to the first -1
+    # gather refuses -1; what is gathered for it is masked again below
     safe = ops.where(named_, y, 0)
     hits = ops.full(shape=tuple(x.shape), value=0, dtype=y.array.dtype, device=x.device).scatter_add(1, safe, named_.long())
     away = ops.clamp(1 - ops.gather(x, safe, dim=1).unsqueeze(2) + x.unsqueeze(1), 0, None)  # (batch, targets, classes)
