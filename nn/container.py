@@ -182,12 +182,14 @@ class Sequential(_NumberedModules):
     __rmul__ = __mul__
 
     def __imul__(self, count: int) -> Any:
+        # a copy, since the module grows while it is read
         own = list(self)
         for _ in range(self._check_factor(count) - 1):
             self.extend(own)
         return self
 
     def forward(self, input: Any) -> Any:
+        # only a GPU gains: there the result of the first layer would go through memory
         if isinstance(input, Tensor) and isinstance(input.array, CudaArray):
             return _run_fused([*self._modules.values()], input)
         for module in self._modules.values():

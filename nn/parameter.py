@@ -52,6 +52,7 @@ def _share_memory(leaf: Tensor, data: Any) -> None:
         raise TypeError(f"{type(leaf).__name__}: data is a {type(data).__name__}; give a tensor (tritensor.tensor(...))")
     source = as_tensor([] if data is None else data).detach()
     leaf.array = source.array
+    # one counter: a write through either name must tell a graph that saved the other
     leaf.version = source.version
 
 

@@ -96,9 +96,9 @@ class FormulaOptimizer(Optimizer):
         key = (plan.formula, *map(id, params))
         batches = kept.get(key)
         if batches is None or not all([b.is_current(self.state) for b in batches]):
-            ours = set(key)
+            taking_part = set(key)
             alive = {id(p) for g in self.param_groups for p in g["params"]}
-            for other in [k for k in kept if not (ours.isdisjoint(k[1:]) and alive.issuperset(k[1:]))]:
+            for other in [k for k in kept if not (taking_part.isdisjoint(k[1:]) and alive.issuperset(k[1:]))]:
                 del kept[other]  # and with it the memory of parameters that a program has put others in the place of
             batches = kept[key] = self._make_batches(params, plan, group)
         name = f"{type(self).__name__}.step"

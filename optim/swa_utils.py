@@ -115,29 +115,30 @@ class AveragedModel(nn.Module):
     @no_grad()
     def update_parameters(self, model: Any) -> None:
         """Take the model's parameters into the average; the first time they are copied."""
-        mine, theirs = (
+        averages, params = (
             [p.detach() for p in (itertools.chain(m.parameters(), m.buffers()) if self.use_buffers else m.parameters())]
             for m in (self.module, model)
         )
-        if [tuple(p.shape) for p in mine] != [tuple(p.shape) for p in theirs]:
+        if [tuple(p.shape) for p in averages] != [tuple(p.shape) for p in params]:
             raise ShapeError(
                 f"AveragedModel.update_parameters: {type(model).__name__} has not the parameters of the model that is averaged; give that"
             )
-        given = [p.to(q.device) for p, q in zip(theirs, mine, strict=True)]
+        given = [p.to(q.device) for p, q in zip(params, averages, strict=True)]
         n = int(self.n_averaged.item())
         if n == 0:
-            for q, p in zip(mine, given, strict=True):
+            for q, p in zip(averages, given, strict=True):
                 q.copy_(p)
         elif self.avg_fn is not None:
-            for q, p in zip(mine, given, strict=True):
+            for q, p in zip(averages, given, strict=True):
                 q.copy_(self.avg_fn(q, p, self.n_averaged.to(q.device)))
         else:
             update = self.multi_avg_fn or get_swa_multi_avg_fn()
             alike: dict[Any, list[int]] = {}
-            for i, q in enumerate(mine):
+            for i, q in enumerate(averages):
+                # a function of many tensors takes those of one type and device at a time
                 alike.setdefault((q.device, q.dtype), []).append(i)
             for (place, _), some in alike.items():
-                update([mine[i] for i in some], [given[i] for i in some], self.n_averaged.to(place))
+                update([averages[i] for i in some], [given[i] for i in some], self.n_averaged.to(place))
         if not self.use_buffers:
             for q, p in zip(self.module.buffers(), model.buffers(), strict=True):
                 q.copy_(p.to(q.device))
@@ -154,6 +155,7 @@ def update_bn(loader: Iterable[Any], model: Any, device: Any = None) -> None:
     was_training = model.training
     model.train()
     for norm in momenta:
+        # what was there belongs to the parameters of training, not to their average
         norm.reset_running_stats()
         norm.momentum = None  # a plain mean
     try:
@@ -199,6 +201,7 @@ class SWALR(LRScheduler):
     def get_lr(self) -> list[float]:
         self._warn_outside()
         step = self._step_count - 1
+        # without epochs to anneal over the first step already ends at swa_lr
         if self.anneal_epochs == 0:
             step = max(1, step)
         before, now = self._anneal_share(step - 1), self._anneal_share(step)

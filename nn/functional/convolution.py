@@ -37,6 +37,7 @@ def _convolve(
     if named:
         x, s["padding"] = _resolve_padding(name, axes, x, weight, padding, s["stride"], s["dilation"])
     kind = x.dtype.kind
+    # there are kernels of floats alone: complex numbers and integers are composed of what there is
     if kind == "complex":
         y = convolve_complex(getattr(ops, name), name, x, weight, bias, s | {"groups": groups})
     elif kind in ("int", "uint"):

@@ -58,6 +58,7 @@ def compute_part(t: Tensor, p: float) -> Tensor:
     if not t.array.size:
         return ops.full(shape=(), value=empty_part(p), dtype=t.array.dtype, device=t.device)  # type: ignore[no-any-return]
     every = tuple(range(t.ndim))
+    # the usual norm in one pass, without a tensor of sizes between
     if p == 2:
         return ops.sum_of_squares(t, dim=every, keepdim=False)  # type: ignore[no-any-return]
     size = ops.abs(t)
@@ -108,6 +109,7 @@ def get_total_norm(
             return t.norms(listed, norm_type, error_if_nonfinite)  # type: ignore[no-any-return,attr-defined]
     if p < 0 and not any(t.numel() for t in listed):
         raise EmptyError(f"get_total_norm: none of the tensors has an element, and norm_type {norm_type} needs one; give 0 or more")
+    # on a GPU one launch for all tensors of a type; the rest goes tensor by tensor
     parts, others = norms(listed, p)
     if others:
         parts.append(_compute_norm(map(_to_magnitudes, others), p))
@@ -136,6 +138,7 @@ def clip_grads_with_norm_(parameters: Tensor | Iterable[Tensor], max_norm: float
     by_kind: dict[Any, list[Tensor]] = {}
     for g in _list_grads(parameters):
         by_kind.setdefault(g.dtype, []).append(g)
+    # the factor is cast once for a type, and not once for each gradient
     for kind, grads in by_kind.items():
         factor = scale.to(kind)
         for g in scale_(grads, factor):
@@ -196,6 +199,7 @@ def clip_grad_value_(parameters: Tensor | Iterable[Tensor], clip_value: float, f
     most = float(clip_value)
     for g in _list_grads(parameters):
         a = g.array
+        # a write that no graph records: the op's CPU side writes at once, without its dispatch
         if type(a) is np.ndarray and a.dtype.char in "fd" and a.flags.c_contiguous and a.flags.writeable and not is_write_recorded(g):
             reclaim(g)
             registry["clamp"].cpu(a, -most, most, out=a)

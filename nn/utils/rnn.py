@@ -29,6 +29,7 @@ class PackedSequence(PackedSequence_):
     """
 
     def __new__(cls, data: Any, batch_sizes: Any = None, sorted_indices: Any = None, unsorted_indices: Any = None) -> Any:
+        # computed once here, not by each layer that puts its states back in order
         if unsorted_indices is None:
             unsorted_indices = invert_permutation(sorted_indices)
         if batch_sizes is None:

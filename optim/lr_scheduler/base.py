@@ -32,6 +32,7 @@ class LRScheduler:
         refuse_other(type(self).__name__, optimizer)
         for i, group in enumerate(optimizer.param_groups):
             if last_epoch == -1:
+                # kept from an earlier schedule where there was one: several schedules share the first rate
                 group.setdefault("initial_lr", copy_rate(group["lr"]))
             elif "initial_lr" not in group:
                 raise KeyError(
@@ -66,6 +67,7 @@ class LRScheduler:
 
     def step(self, epoch: int | None = None) -> None:
         """Go on by one epoch and set the rates; `epoch`, deprecated, jumps to that one."""
+        # asked once: the first step behind the constructor's is where the order of the two shows
         if self._step_count == 1 and self.optimizer._steps == 0:
             if "step" in self.optimizer.__dict__:
                 said = "Seems like `optimizer.step()` has been overridden, so that nobody can tell whether it was called before `lr_scheduler.step()`"

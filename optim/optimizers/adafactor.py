@@ -80,6 +80,7 @@ class Adafactor(Optimizer):
     def _step_one(self, p: Tensor, g: Tensor, entry: dict[str, Any], group: dict[str, Any]) -> None:
         t, lr, (eps1, eps2) = entry["step"].item() + 1, to_number(group["lr"]), group["eps"]
         entry["step"].fill_(t)
+        # its root mean square would divide by 0; the step is counted all the same
         if p.numel() == 0:
             return
         eps1 = float(ml_dtypes.finfo(p.array.dtype).eps) if eps1 is None else eps1

@@ -103,6 +103,7 @@ def orthogonalise(g: Tensor, coefficients: tuple[float, float, float], steps: in
     a, b, c = coefficients
     x = g.to(dtypes.bfloat16)
     tall = g.shape[0] > g.shape[1]
+    # x x^T is the smaller of the two squares then
     if tall:
         x = x.t()
     x = x.div(x.norm().clamp(min=eps))

@@ -64,6 +64,7 @@ class SGD(FormulaOptimizer):
                 self._step(params, Plan("sgd.SGD", (group["lr"],), **self._decay_settings(group)), group)
             return
         state, settings = self.state, (group["lr"], group["momentum"], group["dampening"])
+        # a parameter whose gradient comes late has its first step later: its buffer begins with the gradient, undamped
         begun = [state.get(p, {}).get("momentum_buffer") is not None for p in params]
         for first in {not b for b in begun}:
             some = [p for p, b in zip(params, begun, strict=True) if b is not first]

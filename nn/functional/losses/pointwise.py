@@ -168,8 +168,8 @@ def poisson_nll_loss(
     check_flags("poisson_nll_loss", log_input=log_input, full=full)
     input, target = broadcast_to_one("poisson_nll_loss", ("input", input), ("target", target))
     how = "none" if full else reduction
-    given, ours = input.dtype, full and input.dtype.is_floating_point and input.dtype.itemsize == 2
-    if ours:  # of three terms, which one rounding ends
+    given, is_half = input.dtype, full and input.dtype.is_floating_point and input.dtype.itemsize == 2
+    if is_half:  # of three terms, which one rounding ends
         input, target = input.float(), target.float()
     if not (input.dtype.is_floating_point or target.dtype.is_floating_point):
         made = reduce_loss("poisson_nll_loss", input.exp() - target * input if log_input else input - target * (input + eps).log(), how)
@@ -181,7 +181,7 @@ def poisson_nll_loss(
         return made
     stirling = target * target.log() - target + 0.5 * (2 * math.pi * target).log()
     made = reduce_loss("poisson_nll_loss", made + ops.where(ops.gt(target, 1), stirling, 0.0), reduction)
-    return made.to(given) if ours else made
+    return made.to(given) if is_half else made
 
 
 def _expand_variance(input: Tensor, var: Tensor) -> Tensor:

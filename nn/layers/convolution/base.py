@@ -47,6 +47,7 @@ class _ConvNd(Module):
             raise ValueError(f"{name}: padding {padding!r} is not known; give 'same', 'valid', an integer or {self._count_in_words()}")
         if padding == "same" and max(self.stride) > 1:
             raise ValueError(f"{name}: padding='same' is not supported for strided convolutions; stride is {self.stride}")
+        # a transposed convolution is the gradient of one, and has its weight: (in, out), not (out, in)
         first, second = (in_channels, out_channels) if transposed else (out_channels, in_channels)
         self._reversed_padding_repeated_twice = self._padding_sides()
         self.weight = empty_parameter(first, second // groups, *self.kernel_size, device=device, dtype=dtype)
@@ -76,6 +77,7 @@ class _ConvNd(Module):
     def _convolve(self, convolve: Any, input: Tensor, weight: Tensor, bias: Tensor | None) -> Tensor:
         if self.padding_mode == "zeros":
             return convolve(input, weight, bias, self.stride, self.padding, self.dilation, self.groups)  # type: ignore[no-any-return]
+        # kernels know zeros alone; other paddings are made first, and the convolution has none
         x = F.pad(input, self._reversed_padding_repeated_twice, mode=self.padding_mode)
         return convolve(x, weight, bias, self.stride, 0, self.dilation, self.groups)  # type: ignore[no-any-return]
 

@@ -46,7 +46,9 @@ class _BatchNorm(_NormBase):
         if tracks and self.num_batches_tracked is not None:
             add_one(self.num_batches_tracked)
             if self.momentum is None:
+                # the weight that makes the running statistics the plain mean over all batches
                 momentum = 1.0 / self.num_batches_tracked.item()
+        # a layer in training that does not track must not move the statistics that it may have
         mean, var = (self.running_mean, self.running_var) if tracks or not self.training else (None, None)
         by_batch = self.training or (self.running_mean is None and self.running_var is None)
         return mean, var, by_batch, momentum
