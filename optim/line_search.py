@@ -24,6 +24,7 @@ def cubic_minimum(a: Point, b: Point, bounds: tuple[Any, Any] | None = None) -> 
     low, high = bounds or ((a.t, b.t) if a.t <= b.t else (b.t, a.t))
     d1 = a.slope + b.slope - 3 * (a.loss - b.loss) / (a.t - b.t)
     square = d1**2 - a.slope * b.slope
+    # also for NaN, which no comparison holds of: the cubic has no minimum there, the middle is as good a guess as any
     if not square >= 0:
         return (low + high) / 2.0
     d2 = square.sqrt()
@@ -77,6 +78,7 @@ def _zoom(
     stuck, tries = False, 0
     while tries < most:
         ends = (low, high) if first else (high, low)
+        # the parameters would not change by more than the tolerance any more
         if abs(ends[1].t - ends[0].t) * longest < tolerance_change:
             break
         t = cubic_minimum(*ends)

@@ -30,6 +30,7 @@ def swap_in_optimizer_params_and_state(
     """
     state, groups = _check_state(optimizer, swapin_parameters, swapin_optim_state)
     before, found = optimizer.state, [dict(g) for g in optimizer.param_groups]
+    # tables of the optimizer's own parameters, which must not be found for others
     kept = optimizer.__dict__.pop("_batches", None)
     inside: defaultdict[Tensor, dict[str, Any]] = defaultdict(dict)
     try:
@@ -42,6 +43,7 @@ def swap_in_optimizer_params_and_state(
         _write_back_numbers(optimizer, state, groups, inside)
     finally:
         for mine, was in zip(optimizer.param_groups, found, strict=True):
+            # cleared, not replaced: the program may hold the groups' dicts
             mine.clear()
             mine.update(was)
         optimizer.state = before

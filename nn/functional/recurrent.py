@@ -63,6 +63,7 @@ def _lstm(x: Tensor, states: Sequence[Tensor], w: Weights, sizes: tuple[int, ...
 
 
 def _gru(x: Tensor, states: Sequence[Tensor], w: Weights, sizes: tuple[int, ...], reverse: bool) -> tuple[Tensor, Tensor]:
+    # the biases are not added into one: the reset gate multiplies the hidden one alone
     return ops.gru_sequence(ops.linear(x, w.w_ih, w.b_ih), states[0], w.w_hh, w.b_hh, batch_sizes=sizes, reverse=reverse)
 
 
@@ -124,6 +125,7 @@ def run_layers(
             made.append(y)
             ends.append(tuple(end))
         x = made[0] if len(made) == 1 else ops.cat(*made, dim=1)
+        # between layers only, as in PyTorch: the last layer's rows are the result
         if net.dropout and net.train and layer < net.layers - 1:
             x = drop(x, net.dropout, True)
     return x, *[ops.stack(*s, dim=0) if len(s) > 1 else s[0].unsqueeze(0) for s in zip(*ends, strict=True)]

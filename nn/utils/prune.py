@@ -52,6 +52,7 @@ class BasePruningMethod(ABC):
             del module._parameters[name]
             module.register_parameter(name + "_orig", original)
         module.register_buffer(name + "_mask", mask)
+        # a plain attribute, which the hook below computes anew before each forward
         setattr(module, name, method.apply_mask(module))
         module.register_forward_pre_hook(method)
         return method
@@ -69,6 +70,7 @@ class BasePruningMethod(ABC):
         if hasattr(module, name):
             delattr(module, name)
         original = module._parameters.pop(name + "_orig")
+        # the same object, of which an optimizer knows
         original.data = weight
         del module._buffers[name + "_mask"]
         setattr(module, name, original)
@@ -131,6 +133,7 @@ class PruningContainer(BasePruningMethod):
             left: Any = default_mask == 1
         elif method.PRUNING_TYPE == "structured":
             dim = _dim(t, method.dim)  # type: ignore[attr-defined]
+            # slices that are gone already would otherwise be the smallest, and pruned a second time
             others = tuple(d for d in range(t.ndim) if d != dim)
             left = (slice(None),) * dim + (default_mask.sum(dim=others) != 0,)
         elif method.PRUNING_TYPE == "global":
@@ -138,6 +141,7 @@ class PruningContainer(BasePruningMethod):
         else:
             raise ArgumentError(f"Unrecognized PRUNING_TYPE {method.PRUNING_TYPE!r}; it is 'unstructured', 'structured' or 'global'")
         mask = default_mask.to(t.dtype)
+        # the caller's mask is not written into
         mask = mask.clone() if mask is default_mask else mask
         mask[left] = method.compute_mask(t[left], default_mask=default_mask[left]).to(mask.dtype)
         return mask

@@ -96,6 +96,7 @@ def _find_table(module: Module, name: str) -> tuple[Any, str]:
     for table in (part._parameters, part._buffers):
         if last in table:
             return table, last
+    # a pruned weight is a plain attribute, and no member by that name
     return part.__dict__, last
 
 
@@ -116,6 +117,7 @@ def _reparametrize_module(module: Module, given: Tensors, *, tie_weights: bool =
         yield
     finally:
         for name, (table, key) in places.items():
+            # a buffer may have been assigned anew inside: that is a result of the call, not the module's
             left = table.get(key, _NOTHING)
             if name in given and left is not new[name] and left is not _NOTHING and isinstance(given, dict):
                 given[name] = left

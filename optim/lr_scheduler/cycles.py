@@ -113,6 +113,7 @@ class OneCycleLR(LRScheduler):
         self._anneal_func_type = anneal_strategy
         for group, most in zip(optimizer.param_groups, expand_to_groups("max_lr", optimizer, max_lr), strict=True):
             if last_epoch == -1:
+                # set, not setdefault: this schedule begins at a rate of its own, whatever the optimizer was given
                 group["initial_lr"] = most / div_factor
                 group["max_lr"] = most
                 group["min_lr"] = group["initial_lr"] / final_div_factor

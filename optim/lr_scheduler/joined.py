@@ -27,6 +27,7 @@ class _Joined(LRScheduler):
                 raise TypeError(
                     f"{name}: at index {i} should have `optimizer` as its attribute; {type(scheduler).__name__} is no scheduler"
                 )
+            # its step wants a metric, which this schedule's step has none of
             if isinstance(scheduler, ReduceLROnPlateau):
                 raise ValueError(
                     f"{name}: does not support `ReduceLROnPlateau`, whose step takes a metric, but got one at index {i}; step that by itself"
@@ -70,6 +71,7 @@ class SequentialLR(_Joined):
         self.optimizer = optimizer
         for group in optimizer.param_groups:
             write_rate(group, group["initial_lr"])
+        # each schedule's constructor made its first step; only the first schedule's may count
         _undo_steps(self)
         first = schedulers[bisect_right(milestones, 0)]
         first._initial_step()
@@ -80,6 +82,7 @@ class SequentialLR(_Joined):
         self.last_epoch += 1
         i = bisect_right(self._milestones, self.last_epoch)
         scheduler = self._schedulers[i]
+        # a schedule begins at its own epoch 0, from the initial rates, whatever the one before left
         if i > 0 and self._milestones[i - 1] == self.last_epoch:
             scheduler._update_lr(0)
         else:

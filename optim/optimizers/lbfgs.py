@@ -87,6 +87,7 @@ class LBFGS(Optimizer):
             lr = group["lr"]
             t: Any = lr.detach().reshape(()) if isinstance(lr, Tensor) else lr
             if state["n_iter"] == 1:
+                # the first direction is the bare gradient, whose length says nothing of how far to go
                 t = min(1.0, 1.0 / gradient.abs().sum()) * t
             state["prev_flat_grad"], state["prev_loss"] = gradient.clone(), loss
             slope = gradient.dot(d)
@@ -95,6 +96,7 @@ class LBFGS(Optimizer):
                 break
             before, used = loss, 0
             if group["line_search_fn"] is not None:
+                # the search moves the parameters and puts these back: to subtract the step again would leave a rounding
                 start, x = Point(0, loss, gradient.clone(), slope), [p.clone() for p in self._params]
                 tried = partial(self._evaluate, closure, x, d)
                 point, used = strong_wolfe(tried, start, t, d.abs().max(), group["max_eval"] - evaluations)
@@ -122,6 +124,7 @@ class LBFGS(Optimizer):
         dirs, steps, ro = state["old_dirs"], state["old_stps"], state["ro"]
         y, s = gradient.sub(state["prev_flat_grad"]), state["d"].mul(state["t"])
         ys = y.dot(s)
+        # a smaller curvature would enter the history by its reciprocal and spoil all later directions
         if ys > _CURVED:
             if len(dirs) == history_size:
                 for kept in (dirs, steps, ro):
@@ -129,6 +132,7 @@ class LBFGS(Optimizer):
             dirs.append(y)
             steps.append(s)
             ro.append(1.0 / ys)
+            # the scale of the last step's curvature, so that a step of length 1 is a good guess
             state["H_diag"] = ys / y.dot(y)
         al = state.setdefault("al", [None] * history_size)
         q = gradient.neg()

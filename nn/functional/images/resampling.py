@@ -84,6 +84,7 @@ def _resample(
     out, factors = _output_size(name, input, size, scale_factor, bool(recompute))
     if min(out) < 1 or 0 in input.shape[2 if kind == "area" else 1 :]:
         raise ShapeError(f"{name}: input {tuple(input.shape)} to size {out}: every size must be at least 1")
+    # means over windows are adaptive pooling, which has kernels of its own
     if kind == "area":
         return _AVERAGES[len(out)](input, out)  # type: ignore[no-any-return]
     return ops.resample(input, size=out, mode=kind + "-aa" * antialias, align_corners=bool(align_corners), factors=factors)

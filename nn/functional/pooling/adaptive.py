@@ -79,8 +79,10 @@ def _average(name: str, input: Tensor, output_size: Any, axes: int) -> Tensor:
 def _average_evenly(x: Tensor, size: tuple[int, ...], axes: int) -> Tensor | None:
     """Means over whole axes, or over windows of one size, by kernels that know no other; None for windows of several sizes."""
     cells = tuple(x.shape[-axes:])
+    # one window over all: a reduction needs no windows
     if max(size) == 1:
         return ops.mean(x, dim=tuple(range(x.ndim - axes, x.ndim)), keepdim=True)
+    # windows of several sizes are for the general kernel alone
     if axes == 1 or any(n % m for n, m in zip(cells, size, strict=True)):
         return None
     steps = tuple([n // m for n, m in zip(cells, size, strict=True)])

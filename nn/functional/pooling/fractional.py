@@ -71,6 +71,7 @@ def _max_pool(
         )
     if samples.dtype != input.dtype:
         raise DTypeError(f"{name}: _random_samples is {samples.dtype.name}, input {input.dtype.name}; give both the same")
+    # where windows begin is drawn, not learned: no gradient goes to the samples
     places = _cell_indices(samples[:batch].detach(), size, out, kernel)  # (batch, channels, windows, cells)
     flat = input.reshape(batch, channels, math.prod(size))
     cells = ops.gather(flat, places.reshape(batch, channels, math.prod(places.shape[2:])), dim=2, called=name).reshape(places.shape)

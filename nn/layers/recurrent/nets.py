@@ -190,7 +190,6 @@ class RNNBase(Module):
         return hx if dims == 3 else hx.unsqueeze(1)
 
     def _forward_packed(self, input: Any, hx: Any) -> Any:
-        # nn.utils imports layers, so its file cannot be imported with this one
         from tritensor.nn.utils.rnn import PackedSequence
 
         name = type(self).__name__
