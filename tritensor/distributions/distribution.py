@@ -1,4 +1,4 @@
-"""Distribution: what all distributions have in common; shapes, checks, copies of another batch shape, what is not defined for each."""
+"""Distribution: the base class, with shapes, checks of parameters and values, expansion, and errors for what a distribution lacks."""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""Draws of 16-bit parameters: computed in float32, rounded once, and kept off those ends of a support that have no probability."""
+"""Sampling with 16-bit parameters: in float32, rounded once, and off those ends of a support that have no probability."""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""The functions of tensors that distributions are made of, by their public names."""
+"""Functions of tensors that distributions are made of, by their public names."""
 
 from tritensor.tensor.functions.creation.constructors import as_tensor as as_tensor
 from tritensor.tensor.functions.creation.constructors import empty as empty

@@ -1,4 +1,4 @@
-"""Attributes of a distribution that are computed from its parameters when they are first asked for, and kept."""
+"""lazy_property, an attribute computed at its first use and kept; ProbsAndLogits, the base class of distributions that take either."""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""What distributions do to their parameters: bring them to one shape and type, turn probabilities into logits and back, triangles into vectors."""
+"""Parameters of distributions: common shape and type, conversions of probabilities and logits, matrices as vectors, base draws."""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""Relaxed Bernoulli numbers: between 0 and 1, near to one of them where the temperature is low, differentiable in the parameters."""
+"""Relaxed Bernoulli distributions: numbers in (0, 1), near 0 or 1 at a low temperature, differentiable in the parameters."""
 
 from __future__ import annotations
 

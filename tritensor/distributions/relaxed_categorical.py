@@ -1,4 +1,4 @@
-"""Relaxed one-hot vectors: on the simplex, near a corner where the temperature is low, differentiable in the parameters."""
+"""Relaxed one-hot distributions: vectors on the simplex, near a corner at a low temperature, differentiable in the parameters."""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""What `export` was given, read: the inputs of the model one by one under their names, and which of their axes are dynamic."""
+"""Arguments of `export`: the model's inputs by name, and which of their axes are dynamic."""
 
 from __future__ import annotations
 

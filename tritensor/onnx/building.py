@@ -1,4 +1,4 @@
-"""From a merged trace to a graph: what the outputs need, folded where it is constant, translated op by op."""
+"""Building of the graph from a merged trace: dead calls dropped, constants folded, ops translated one by one."""
 
 from __future__ import annotations
 

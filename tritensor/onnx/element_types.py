@@ -1,4 +1,4 @@
-"""numpy's types as ONNX numbers them, and tensors as protobuf messages."""
+"""numpy's types by ONNX's numbers, and tensors as protobuf messages."""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""What an export can fail by."""
+"""Errors that an export raises."""
 
 from __future__ import annotations
 

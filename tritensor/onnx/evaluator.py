@@ -1,5 +1,7 @@
-"""onnx's reference evaluator, with those operators written anew in which it departs from the standard (onnx 1.23; older ones depart further: of LSTM
-they have no last cell)."""
+"""Reference evaluator of onnx with the operators rewritten in which it departs from the standard.
+
+Of onnx 1.23; older ones depart further: their LSTM gives no last cell.
+"""
 
 from __future__ import annotations
 

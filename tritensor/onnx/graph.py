@@ -1,4 +1,4 @@
-"""The graph that is built: values, nodes and initializers, and the sizes of values as values."""
+"""Graph under construction: values, nodes, initializers, and sizes as values."""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""Several traces of one model, run on inputs of different sizes, as one: what differs between them varies with the sizes."""
+"""Merging of several traces of one model, run at different input sizes, into one trace whose differing numbers vary with the sizes."""
 
 from __future__ import annotations
 

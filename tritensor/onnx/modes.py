@@ -1,4 +1,4 @@
-"""In which mode a model is exported."""
+"""Training and evaluation modes of an export."""
 
 from __future__ import annotations
 

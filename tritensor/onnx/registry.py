@@ -1,4 +1,4 @@
-"""The table of translations: what an op of tritensor is in ONNX, and why some are nothing."""
+"""Table of translations from tritensor's ops to ONNX, and of reasons why an op has none."""
 
 from __future__ import annotations
 

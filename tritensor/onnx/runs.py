@@ -1,4 +1,4 @@
-"""The runs that are traced: the sample itself, and where axes are dynamic the same with other sizes along them."""
+"""Runs to trace: the sample inputs, and with dynamic axes the same inputs at other sizes."""
 
 from __future__ import annotations
 

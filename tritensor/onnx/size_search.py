@@ -1,4 +1,4 @@
-"""A size that varies, as an expression of the sizes of values that the graph already has."""
+"""Search for an expression of a varying size in the sizes of values that the graph already has."""
 
 from __future__ import annotations
 

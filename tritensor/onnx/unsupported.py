@@ -1,4 +1,4 @@
-"""Ops that ONNX has nothing for, with the reason, and what could serve instead."""
+"""Ops that ONNX cannot express, each with the reason and a substitute."""
 
 from __future__ import annotations
 

@@ -1,1 +1,1 @@
-"""Distributions made of others: independent together, transformed."""
+"""Distributions made of other distributions: Independent and TransformedDistribution."""

@@ -1,4 +1,4 @@
-"""TransformedDistribution: what becomes of a distribution's draws under transforms."""
+"""TransformedDistribution: the distribution of another one's draws under transforms."""
 
 from __future__ import annotations
 

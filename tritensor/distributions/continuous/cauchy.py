@@ -1,4 +1,4 @@
-"""The Cauchy distribution, and that of its absolute value."""
+"""The Cauchy distribution and the half-Cauchy distribution of its absolute value."""
 
 from __future__ import annotations
 

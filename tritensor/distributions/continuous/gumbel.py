@@ -1,4 +1,4 @@
-"""The Gumbel distribution, of the largest of many."""
+"""The Gumbel distribution, the limit of the largest of many numbers."""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""The absolute value of a normal number."""
+"""The half-normal distribution: the absolute value of a normal number."""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""The Pareto distribution, and the generalized one."""
+"""The Pareto distribution and the generalized Pareto distribution."""
 
 from __future__ import annotations
 

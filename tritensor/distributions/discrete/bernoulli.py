@@ -1,4 +1,4 @@
-"""The Bernoulli distribution, and the geometric one."""
+"""The Bernoulli distribution and the geometric distribution."""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""The binomial distribution and the negative binomial one."""
+"""The binomial distribution and the negative binomial distribution."""
 
 from __future__ import annotations
 

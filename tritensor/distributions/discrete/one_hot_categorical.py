@@ -1,4 +1,4 @@
-"""One-hot vectors by a categorical distribution, and with the straight-through gradient."""
+"""The one-hot categorical distribution, also with the straight-through gradient."""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""The Dirichlet distribution on the simplex, and the beta distribution."""
+"""The Dirichlet distribution on the simplex and the beta distribution."""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""The gamma distribution and the chi-squared one."""
+"""The gamma distribution and the chi-squared distribution."""
 
 from __future__ import annotations
 

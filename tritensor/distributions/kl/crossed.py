@@ -1,4 +1,4 @@
-"""Divergences between families: -H(p) - E log q(x) where q's support holds p's, infinite where it does not."""
+"""Divergences between families: cross-entropy less entropy, infinite where q's support does not hold p's."""
 
 from __future__ import annotations
 

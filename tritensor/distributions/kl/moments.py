@@ -1,4 +1,4 @@
-"""Expectations under a distribution p, and of -log q(x) under p, of which divergences between families are made."""
+"""Expectations under p, and cross-entropies E[-log q(x)] under p, for divergences between families."""
 
 from __future__ import annotations
 

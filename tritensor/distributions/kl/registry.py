@@ -1,4 +1,4 @@
-"""kl_divergence, and the registry of the pairs of distributions that it has formulas for."""
+"""kl_divergence, and the registry of its formulas by pairs of classes."""
 
 from __future__ import annotations
 

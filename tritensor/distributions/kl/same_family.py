@@ -1,4 +1,4 @@
-"""Divergences within a family, in closed form."""
+"""Divergences between two distributions of one family, in closed form."""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""Products and solutions with batches of triangular matrices that are smaller than the vectors' batches."""
+"""Products with and solutions by batches of triangular matrices that are smaller than the vectors' batches."""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""Transform: a function with its inverse and the logarithm of its Jacobian's determinant; inverses, transforms one after the other."""
+"""Transform, a function with its inverse and log |det Jacobian|; the inverse and the composition of transforms."""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""Tracing: a model is run on sample inputs, and every op that it calls is noted with what it was given and what it gave."""
+"""Tracing: one run of a model on sample inputs, in which every op is recorded with its arguments and its results."""
 
 from tritensor.onnx.tracing.trace_run import Trace as Trace
 from tritensor.onnx.tracing.trace_run import trace as trace

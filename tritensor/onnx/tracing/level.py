@@ -1,4 +1,4 @@
-"""The level of a trace: which value of the graph each traced tensor stands for, through views and writes in place."""
+"""TraceLevel: the transform level of a trace, which maps each traced tensor to a value of the graph, through views and writes in place."""
 
 from __future__ import annotations
 

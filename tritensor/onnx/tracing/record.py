@@ -1,4 +1,4 @@
-"""What a trace consists of: inputs, constants, and calls of ops with their results."""
+"""Records of a trace: inputs, constants, and calls of ops with their results."""
 
 from __future__ import annotations
 

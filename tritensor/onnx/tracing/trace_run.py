@@ -1,4 +1,4 @@
-"""One traced run of a model: its modules tell when they are entered, what makes tensors is noted, and afterwards all is as it was before."""
+"""One traced run of a model: module scopes and new tensors are recorded, and all hooks are taken off afterwards."""
 
 from __future__ import annotations
 

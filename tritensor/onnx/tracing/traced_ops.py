@@ -1,4 +1,4 @@
-"""What ops, writes in place and autograd.Functions do inside a trace: put before what tritensor.func does there, which serves all other levels."""
+"""Handlers of ops, writes in place and autograd.Functions inside a trace, put before tritensor.func's, which serve all other levels."""
 
 from __future__ import annotations
 

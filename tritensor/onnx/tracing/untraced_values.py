@@ -1,4 +1,4 @@
-"""What a trace cannot see: Python's own decisions on the values of a tensor."""
+"""Warnings about tensors whose values Python reads, and so a trace cannot follow."""
 
 from __future__ import annotations
 

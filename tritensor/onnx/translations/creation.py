@@ -1,4 +1,4 @@
-"""Tensors of sizes and numbers in ONNX, triangles, and chance."""
+"""Creation of tensors in ONNX: constants, ranges, triangles, random numbers."""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""Picking and putting elements by index in ONNX."""
+"""Indexing in ONNX: gathers, scatters and embedding rows."""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""Pooling in ONNX: means and maxima of windows. Windows that leave the image at its end (ceil_mode) are made by padding, which every runtime counts alike."""
+"""Pooling in ONNX: means and maxima of windows, with ceil_mode as padding, since runtimes count windows past the end differently."""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""Views and rearrangements in ONNX, and what a view that is written in place leaves in its base."""
+"""Views and rearrangements in ONNX, and the base of a view after a write into the view."""
 
 from __future__ import annotations
 

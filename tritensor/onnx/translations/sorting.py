@@ -1,4 +1,4 @@
-"""Order in ONNX: sorting, the largest elements, search in sorted rows, counts."""
+"""Sorting in ONNX: sorts, the largest elements, search in sorted rows, counts."""
 
 from __future__ import annotations
 
