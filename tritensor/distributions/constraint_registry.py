@@ -37,7 +37,7 @@ biject_to = ConstraintRegistry()  # bijections: the log density carries over exa
 transform_to = ConstraintRegistry()  # any transform onto the set, fast and stable ones first: for optimizers
 
 
-def _both(*kinds: Any) -> Callable[[Any], Any]:
+def _register_in_both(*kinds: Any) -> Callable[[Any], Any]:
     """Register a factory for some constraints in both registries."""
 
     def decorate(factory: Any) -> Any:
@@ -49,22 +49,22 @@ def _both(*kinds: Any) -> Callable[[Any], Any]:
     return decorate
 
 
-@_both(constraints.real)
+@_register_in_both(constraints.real)
 def _to_real(constraint: Any) -> Any:
     return transforms.identity_transform
 
 
-@_both(constraints.positive, constraints.nonnegative)
+@_register_in_both(constraints.positive, constraints.nonnegative)
 def _to_above(constraint: Any) -> Any:
     return transforms.ComposeTransform([transforms.ExpTransform(), transforms.AffineTransform(constraint.lower_bound, 1)])
 
 
-@_both(constraints.less_than)
+@_register_in_both(constraints.less_than)
 def _to_below(constraint: Any) -> Any:
     return transforms.ComposeTransform([transforms.ExpTransform(), transforms.AffineTransform(constraint.upper_bound, -1)])
 
 
-@_both(constraints.interval, constraints.half_open_interval)
+@_register_in_both(constraints.interval, constraints.half_open_interval)
 def _to_interval(constraint: Any) -> Any:
     lower, upper = constraint.lower_bound, constraint.upper_bound
     if isinstance(lower, int | float) and isinstance(upper, int | float) and (lower, upper) == (0, 1):
@@ -72,7 +72,7 @@ def _to_interval(constraint: Any) -> Any:
     return transforms.ComposeTransform([transforms.SigmoidTransform(), transforms.AffineTransform(lower, upper - lower)])
 
 
-@_both(constraints.corr_cholesky)
+@_register_in_both(constraints.corr_cholesky)
 def _to_corr_cholesky(constraint: Any) -> Any:
     return transforms.CorrCholeskyTransform()
 

@@ -17,7 +17,7 @@ from tritensor.tensor.core import Tensor
 from tritensor.tensor.size import Size
 
 # What to do where a distribution has not something.
-_INSTEAD = {
+_SUBSTITUTES = {
     "rsample": "its draws are no differentiable function of its parameters, use sample and log_prob", "enumerate_support": "use sample",
     "expand": "give its class one", "log_prob": "give its class one", "icdf": "use quantiles of draws",
 }  # fmt: skip
@@ -79,9 +79,9 @@ class Distribution:
             if constraints.is_dependent(constraint) or computed:
                 continue
             value = getattr(self, name)
-            self._need(f"the parameter {name}", value, constraint, "(or validate_args=False to skip the check)")
+            self._require(f"the parameter {name}", value, constraint, "(or validate_args=False to skip the check)")
 
-    def _need(self, what: str, value: Tensor, constraint: Any, mend: str) -> None:
+    def _require(self, what: str, value: Tensor, constraint: Any, mend: str) -> None:
         array = value.array
         if constraint.on_arrays and isinstance(array, np.ndarray) and constraint.check(array).all():
             return
@@ -92,7 +92,7 @@ class Distribution:
             return
         while type(value.array) is WrappedArray:
             value = value.array.value
-        wrong = found_wrong(value, fine)
+        wrong = describe_violation(value, fine)
         raise ArgumentError(
             f"{type(self).__name__}: {what} of shape {tuple(value.shape)} must satisfy {constraint!r}; {wrong}; give other values {mend}"
         )
@@ -125,14 +125,14 @@ class Distribution:
             return
         if support is None:
             raise ArgumentError(f"{name}: its support is None; give it a constraint, or validate_args=False")
-        self._need("the value", value, support, "(or validate_args=False to skip the check)")
+        self._require("the value", value, support, "(or validate_args=False to skip the check)")
 
     # -- copies
     def expand(self, batch_shape: Sequence[int], _instance: Any = None) -> Any:
         """The same distribution with its parameters spread over a larger batch_shape; nothing is copied."""
         cls = next((c for c in type(self).__mro__ if c.__dict__.get("_fields") is not None), None)
         if cls is None:
-            self._absent("expand")
+            self._raise_missing("expand")
         return self._spread(cls, batch_shape, _instance)
 
     def _spread(self, cls: type, batch_shape: Sequence[int], instance: Any, event_shape: Any = None) -> Any:
@@ -172,8 +172,8 @@ class Distribution:
         return Size((*sample_shape, *self._batch_shape, *self._event_shape))
 
     # -- what subclasses define
-    def _absent(self, what: str) -> NoReturn:
-        raise NotImplementedError(f"{type(self).__name__}: it has no {what}; {_INSTEAD.get(what, 'use the average over draws')}")
+    def _raise_missing(self, what: str) -> NoReturn:
+        raise NotImplementedError(f"{type(self).__name__}: it has no {what}; {_SUBSTITUTES.get(what, 'use the average over draws')}")
 
     arg_constraints: ClassVar[Any] = _Undefined("arg_constraints")  # {parameter: the constraint that it must satisfy}
     support: Any = _Undefined("support")  # the constraint that draws satisfy
@@ -181,17 +181,17 @@ class Distribution:
     @property
     def mean(self) -> Tensor:
         """The mean."""
-        self._absent("mean")
+        self._raise_missing("mean")
 
     @property
     def mode(self) -> Tensor:
         """The likeliest value."""
-        self._absent("mode")
+        self._raise_missing("mode")
 
     @property
     def variance(self) -> Tensor:
         """The variance."""
-        self._absent("variance")
+        self._raise_missing("variance")
 
     @property
     def stddev(self) -> Tensor:
@@ -205,9 +205,9 @@ class Distribution:
 
     def rsample(self, sample_shape: Sequence[int] = ()) -> Tensor:
         """Draws through which gradients reach the parameters."""
-        self._absent("rsample")
+        self._raise_missing("rsample")
 
-    def _kept_inside(self, drawn: Tensor) -> Tensor:
+    def _move_inside_support(self, drawn: Tensor) -> Tensor:
         """Draws, those moved that rounding has put where the density is 0 or infinite."""
         return drawn
 
@@ -218,23 +218,23 @@ class Distribution:
 
     def log_prob(self, value: Tensor) -> Tensor:
         """The logarithm of the density, or of the probability, at a value."""
-        self._absent("log_prob")
+        self._raise_missing("log_prob")
 
     def cdf(self, value: Tensor) -> Tensor:
         """The probability of values up to this one."""
-        self._absent("cdf")
+        self._raise_missing("cdf")
 
     def icdf(self, value: Tensor) -> Tensor:
         """The value up to which the probability is the one given."""
-        self._absent("icdf")
+        self._raise_missing("icdf")
 
     def enumerate_support(self, expand: bool = True) -> Tensor:
         """All values of a discrete distribution, along a new first dimension; expand=False leaves the batch's dimensions at size 1."""
-        self._absent("enumerate_support")
+        self._raise_missing("enumerate_support")
 
     def entropy(self) -> Tensor:
         """The entropy, in nats."""
-        self._absent("entropy")
+        self._raise_missing("entropy")
 
     def perplexity(self) -> Tensor:
         """exp(entropy)."""
@@ -246,7 +246,7 @@ class Distribution:
         return f"{type(self).__name__}({', '.join(f'{k}: {v if v.numel() == 1 else v.size()}' for k, v in shown)})"
 
 
-def found_wrong(value: Tensor, fine: Tensor) -> str:
+def describe_violation(value: Tensor, fine: Tensor) -> str:
     """What of a value is wrong: the first such element, where it stands, and how many there are."""
     value, fine = value.detach(), fine.detach()
     count = int((~fine).sum())

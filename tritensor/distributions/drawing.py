@@ -8,24 +8,24 @@ from collections.abc import Callable, Iterator, Sequence
 from typing import Any
 
 from tritensor.distributions.distribution import Distribution
-from tritensor.distributions.parameters import limits
+from tritensor.distributions.parameters import float_limits
 from tritensor.distributions.transforms.base import Transform
 from tritensor.tensor.core import Tensor
 
 
-def drawn(draw: Callable[..., Tensor]) -> Callable[..., Tensor]:
+def draw_in_float32(draw: Callable[..., Tensor]) -> Callable[..., Tensor]:
     """A decorator of `sample` and `rsample`."""
 
     @functools.wraps(draw)
     def call(self: Any, sample_shape: Sequence[int] = (), *args: Any, **kwargs: Any) -> Tensor:
         kinds = set(_floating_types(self))
         if len(kinds) != 1 or (kind := kinds.pop()).itemsize != 2:
-            return self._kept_inside(draw(self, sample_shape, *args, **kwargs))  # type: ignore[no-any-return]
-        value = draw(_widened(self), sample_shape, *args, **kwargs)
+            return self._move_inside_support(draw(self, sample_shape, *args, **kwargs))  # type: ignore[no-any-return]
+        value = draw(_to_float32(self), sample_shape, *args, **kwargs)
         if value.is_floating_point():
-            least = limits(kind).least  # float16's last number is not far
+            least = float_limits(kind).least  # float16's last number is not far
             value = value.clamp(min=least, max=-least).to(kind)
-        return self._kept_inside(value)  # type: ignore[no-any-return]
+        return self._move_inside_support(value)  # type: ignore[no-any-return]
 
     return call
 
@@ -44,14 +44,14 @@ def _floating_types(value: Any) -> Iterator[Any]:
                 yield from _floating_types(v)
 
 
-def _widened(value: Any) -> Any:
+def _to_float32(value: Any) -> Any:
     """The same distribution of float32 parameters, which know where they came from."""
     if isinstance(value, Tensor):
         return value.float() if value.is_floating_point() else value
     if isinstance(value, list):
-        return [_widened(v) for v in value]
+        return [_to_float32(v) for v in value]
     if not isinstance(value, Distribution | Transform):
         return None if isinstance(value, weakref.ref) else value  # a transform's inverse is made anew
     new = object.__new__(type(value))
-    vars(new).update({k: (None, None) if k == "_cached_x_y" else _widened(v) for k, v in vars(value).items()})
+    vars(new).update({k: (None, None) if k == "_cached_x_y" else _to_float32(v) for k, v in vars(value).items()})
     return new

@@ -6,7 +6,7 @@ from typing import Any
 
 from tritensor import autograd
 from tritensor.autograd.modes import is_grad_enabled
-from tritensor.distributions.constraints.base import last_as_one
+from tritensor.distributions.constraints.base import flatten_last_dims
 from tritensor.distributions.distribution import Distribution
 from tritensor.tensor.core import Tensor
 
@@ -16,16 +16,16 @@ class ExponentialFamily(Distribution):
 
     @property
     def _natural_params(self) -> tuple[Tensor, ...]:
-        self._absent("natural parameters")
+        self._raise_missing("natural parameters")
 
     def _log_normalizer(self, *natural_params: Tensor) -> Tensor:
         """F(theta)."""
-        self._absent("log normalizer")
+        self._raise_missing("log normalizer")
 
     @property
     def _mean_carrier_measure(self) -> Any:
         """E log h(x)."""
-        self._absent("mean carrier measure")
+        self._raise_missing("mean carrier measure")
 
     def entropy(self) -> Tensor:
         """F(theta) - <theta, dF/dtheta> - E log h(x), by differentiation of the log normalizer (Nielsen and Nock, ICIP 2010)."""
@@ -37,5 +37,5 @@ class ExponentialFamily(Distribution):
             gradients = autograd.grad(normalizer.sum(), params, create_graph=True)
             entropy = normalizer - self._mean_carrier_measure
             for p, g in zip(params, gradients, strict=True):
-                entropy = entropy - last_as_one(p * g, len(self._batch_shape)).sum(-1)
+                entropy = entropy - flatten_last_dims(p * g, len(self._batch_shape)).sum(-1)
         return entropy if wanted and is_grad_enabled() else entropy.detach()

@@ -8,7 +8,7 @@ from typing import Any
 
 from tritensor.autograd.modes import enable_grad
 from tritensor.distributions import functions as T
-from tritensor.distributions.parameters import limits, log1p_exp, log_sigmoid, logits_to_probs, probs_to_logits
+from tritensor.distributions.parameters import float_limits, log1p_exp, log_sigmoid, logits_to_probs, probs_to_logits
 from tritensor.tensor.core import Tensor
 
 
@@ -30,7 +30,7 @@ class lazy_property:
         return value
 
 
-def was_given(instance: Any, name: str) -> bool:
+def is_given(instance: Any, name: str) -> bool:
     """Whether a parameter was given, not computed from others."""
     return name in vars(instance) and name not in vars(instance).get("_computed", ())
 
@@ -54,26 +54,26 @@ class ProbsAndLogits:
     @property
     def _param(self) -> Tensor:
         """What was given."""
-        return self.probs if was_given(self, "probs") else self.logits
+        return self.probs if is_given(self, "probs") else self.logits
 
     @property
-    def _failing(self) -> Tensor:
+    def _failure_probs(self) -> Tensor:
         """1 - p, with its digits where p is nearly 1."""
-        return 1 - self.probs if was_given(self, "probs") else (-self.logits).sigmoid()
+        return 1 - self.probs if is_given(self, "probs") else (-self.logits).sigmoid()
 
     def _log_likelihood(self, successes: Any, failures: Any) -> Tensor:
         """successes log p + failures log(1 - p), where 0 log 0 is 0."""
-        if not was_given(self, "probs"):
+        if not is_given(self, "probs"):
             return successes * log_sigmoid(self.logits) + failures * log_sigmoid(-self.logits)
         p = self.probs
         certain = T.where((failures == 0) & (p == 1), 0.0, p)
         return successes * T.where((successes == 0) & (p == 0), 1.0, p).log() + failures * (-certain).log1p()
 
-    def _entropy_of_one(self) -> Tensor:
+    def _binary_entropy(self) -> Tensor:
         """-p log p - (1 - p) log(1 - p)."""
-        if not was_given(self, "probs"):
+        if not is_given(self, "probs"):
             low = T.where(self.logits > 0, -self.logits, self.logits)  # of either sign the same
             return log1p_exp(low) - T.where(low == -math.inf, 0.0, low) * low.sigmoid()
-        most = limits(self.probs.dtype)
+        most = float_limits(self.probs.dtype)
         ends = self.probs.clamp(max=1 - most.eps / 2)
         return -self.probs * self.probs.clamp(min=most.tiny).log() - (1 - self.probs) * (-ends).log1p()

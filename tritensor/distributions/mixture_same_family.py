@@ -77,29 +77,29 @@ class MixtureSameFamily(Distribution):
         probs = self.mixture_distribution.probs
         return probs.reshape((*probs.shape, *[1] * self._event_ndims))
 
-    def _averaged(self, x: Tensor) -> Tensor:
+    def _average_components(self, x: Tensor) -> Tensor:
         return (self._weights() * x).sum(-1 - self._event_ndims)
 
     @property
     def mean(self) -> Tensor:
-        return self._averaged(self.component_distribution.mean)
+        return self._average_components(self.component_distribution.mean)
 
     @property
     def variance(self) -> Tensor:
         """That within components and that of their means (law of total variance)."""
-        off = self.component_distribution.mean - self._padded(self.mean)
-        return self._averaged(self.component_distribution.variance) + self._averaged(off * off)
+        off = self.component_distribution.mean - self._add_component_axis(self.mean)
+        return self._average_components(self.component_distribution.variance) + self._average_components(off * off)
 
-    def _padded(self, x: Tensor) -> Tensor:
+    def _add_component_axis(self, x: Tensor) -> Tensor:
         return x.unsqueeze(-1 - self._event_ndims)
 
     def cdf(self, x: Tensor) -> Tensor:
-        each = self.component_distribution.cdf(self._padded(x))
+        each = self.component_distribution.cdf(self._add_component_axis(x))
         return (each * self.mixture_distribution.probs).sum(-1)
 
     def log_prob(self, x: Tensor) -> Tensor:
         self._check(x)
-        each = self.component_distribution.log_prob(self._padded(x))  # (samples, batch, components)
+        each = self.component_distribution.log_prob(self._add_component_axis(x))  # (samples, batch, components)
         return (each + self.mixture_distribution._log_probs()).logsumexp(-1)
 
     def sample(self, sample_shape: Sequence[int] = ()) -> Tensor:

@@ -9,14 +9,13 @@ from numbers import Number
 from typing import Any, NamedTuple
 
 from tritensor.distributions import functions as T
-from tritensor.distributions.constraints.base import last_as_one
+from tritensor.distributions.constraints.base import flatten_last_dims
 from tritensor.ground import dtypes
 from tritensor.ground.errors import ArgumentError
 from tritensor.nn import functional as F
 from tritensor.tensor.core import Tensor
 from tritensor.tensor.functions.creation.random import draw_exponential, smallest_positive
 from tritensor.tensor.functions.types.limits import finfo
-from tritensor.tensor.size import Size
 
 
 class Limits(NamedTuple):
@@ -30,7 +29,7 @@ class Limits(NamedTuple):
 
 
 @functools.cache
-def limits(dtype: Any) -> Limits:
+def float_limits(dtype: Any) -> Limits:
     """The limits of a floating type."""
     info = finfo(dtype)
     return Limits(float(info.eps), float(info.tiny), float(info.min), smallest_positive(dtype.numpy))
@@ -60,43 +59,37 @@ def broadcast_all(*values: Any) -> tuple[Tensor, ...]:
     return tuple(T.broadcast_tensors(*made))
 
 
-def as_floats(given: Any) -> Tensor:
+def as_float_tensor(given: Any) -> Tensor:
     """A number or tensor as a tensor; integers, of which logits may be, become the default floating type."""
     (made,) = broadcast_all(given)
     return made if made.dtype.kind == "float" else made.to(dtypes.default_float())
 
 
-def standard_normal(shape: Sequence[int], dtype: Any, device: Any) -> Tensor:
+def draw_standard_normal(shape: Sequence[int], dtype: Any, device: Any) -> Tensor:
     """Standard normal numbers of a shape."""
     return T.randn(tuple(shape), dtype=dtype, device=device)
 
 
-def uniform_above_zero(shape: Sequence[int], like: Tensor) -> Tensor:
-    """Uniform numbers of (0, 1), neither end among them, of like's type and device."""
-    tiny = limits(like.dtype).tiny
-    return T.rand(tuple(shape), dtype=like.dtype, device=like.device).clamp(min=tiny)
-
-
-def standard_exponential(shape: Sequence[int], like: Tensor) -> Tensor:
+def draw_standard_exponential(shape: Sequence[int], like: Tensor) -> Tensor:
     """Exponential numbers of rate 1, above 0, of like's type and device."""
     return draw_exponential(tuple(shape), like.dtype.numpy, like.device)
 
 
-def off_zero(drawn: Tensor) -> Tensor:
+def clamp_positive(drawn: Tensor) -> Tensor:
     """Positive draws, of which none is 0 or infinite."""
-    most = limits(drawn.dtype)
+    most = float_limits(drawn.dtype)
     return drawn.clamp(min=most.above_zero, max=-most.least)
 
 
-def finite(drawn: Tensor) -> Tensor:
+def clamp_finite(drawn: Tensor) -> Tensor:
     """Draws, of which those beyond the last number of their type are that number."""
-    least = limits(drawn.dtype).least
+    least = float_limits(drawn.dtype).least
     return drawn.clamp(min=least, max=-least)
 
 
-def off_ends(drawn: Tensor) -> Tensor:
+def clamp_open_unit(drawn: Tensor) -> Tensor:
     """Draws of (0, 1), of which none is 0 or 1."""
-    most = limits(drawn.dtype)
+    most = float_limits(drawn.dtype)
     return drawn.clamp(min=most.above_zero, max=1 - most.eps / 2)
 
 
@@ -104,12 +97,12 @@ def sum_rightmost(value: Any, dim: int) -> Any:
     """The sum over the last `dim` dimensions."""
     if dim == 0:
         return value
-    return last_as_one(value, value.dim() - dim).sum(-1)
+    return flatten_last_dims(value, value.dim() - dim).sum(-1)
 
 
 def clamp_probs(probs: Tensor) -> Tensor:
     """Probabilities kept a rounding away from 0 and 1."""
-    eps = limits(probs.dtype).eps
+    eps = float_limits(probs.dtype).eps
     return probs.clamp(min=eps, max=1 - eps)
 
 
@@ -126,7 +119,7 @@ def probs_to_logits(probs: Tensor, is_binary: bool = False) -> Tensor:
 
 def log_odds(probs: Tensor) -> Tensor:
     """log p - log(1 - p) of what was given, finite for 0 and 1: of these the numbers next to them."""
-    inside = off_ends(probs)
+    inside = clamp_open_unit(probs)
     return inside.log() - (-inside).log1p()
 
 
@@ -148,16 +141,16 @@ def log1m_exp(x: Tensor) -> Tensor:
 
 def log1p_square(x: Tensor) -> Tensor:
     """log(1 + x^2), also where the square overflows."""
-    far = x.abs() > limits(x.dtype).eps ** -1
+    far = x.abs() > float_limits(x.dtype).eps ** -1
     return T.where(far, 2 * T.where(far, x, 1.0).abs().log(), T.where(far, 0.0, x).square().log1p())
 
 
-def constant(value: float, like: Tensor, shape: Sequence[int]) -> Tensor:
+def fill_like(value: float, like: Tensor, shape: Sequence[int]) -> Tensor:
     """A tensor of one value, of like's type and device."""
     return T.full(tuple(shape), value, dtype=like.dtype, device=like.device)
 
 
-def one_of(name: str, **given: Any) -> str:
+def require_exactly_one(name: str, **given: Any) -> str:
     """The one name of which a value is given. Raises ValueError for none or several."""
     named = [k for k, v in given.items() if v is not None]
     if len(named) != 1:
@@ -166,7 +159,7 @@ def one_of(name: str, **given: Any) -> str:
     return named[0]
 
 
-def need_dims(name: str, parameter: str, value: Tensor, dims: int) -> None:
+def require_dims(name: str, parameter: str, value: Tensor, dims: int) -> None:
     """Refuse a parameter of fewer dimensions."""
     if value.dim() < dims:
         raise ArgumentError(f"{name}: {parameter} has {value.dim()} dimensions; give at least {dims}, batches before them")
@@ -185,13 +178,8 @@ def vec_to_tril_matrix(vec: Tensor, diag: int = 0) -> Tensor:
     """Lower triangular matrices of vectors that hold their triangles, up to the diagonal `diag`, row by row. Raises ValueError for lengths that none has."""
     length = vec.shape[-1]
     n = (-(1 + 2 * diag) + math.sqrt((1 + 2 * diag) ** 2 + 8 * length + 4 * abs(diag) * (diag + 1))) / 2
-    if round(n) - n > limits(vec.dtype).eps or not float(n).is_integer():
+    if round(n) - n > float_limits(vec.dtype).eps or not float(n).is_integer():
         raise ArgumentError(f"vec_to_tril_matrix: {length} elements fill no triangle up to diagonal {diag}")
     size = round(n)
     rows, columns = T.tril_indices(size, size, diag, device=vec.device)
     return T.zeros((*vec.shape[:-1], size, size), dtype=vec.dtype, device=vec.device).index_put((..., rows, columns), vec)
-
-
-def shape_of(*parts: Sequence[int]) -> Size:
-    """Shapes one after the other."""
-    return Size(n for part in parts for n in part)

@@ -9,9 +9,9 @@ from tritensor.distributions import constraints
 from tritensor.distributions import functions as T
 from tritensor.distributions.combined.transformed import TransformedDistribution
 from tritensor.distributions.distribution import Distribution
-from tritensor.distributions.drawing import drawn
+from tritensor.distributions.drawing import draw_in_float32
 from tritensor.distributions.lazy import ProbsAndLogits
-from tritensor.distributions.parameters import as_floats, broadcast_all, clamp_probs, log1p_exp, one_of
+from tritensor.distributions.parameters import as_float_tensor, broadcast_all, clamp_probs, log1p_exp, require_exactly_one
 from tritensor.distributions.transforms import SigmoidTransform
 from tritensor.tensor.core import Tensor
 from tritensor.tensor.size import Size
@@ -30,11 +30,11 @@ class LogitRelaxedBernoulli(ProbsAndLogits, Distribution):
 
     def __init__(self, temperature: Any, probs: Any = None, logits: Any = None, validate_args: bool | None = None) -> None:
         self.temperature = temperature
-        given = one_of(type(self).__name__, probs=probs, logits=logits)
+        given = require_exactly_one(type(self).__name__, probs=probs, logits=logits)
         if given == "probs":
             (self.probs,) = broadcast_all(probs)
         else:
-            self.logits = as_floats(logits)
+            self.logits = as_float_tensor(logits)
         super().__init__(self.__dict__[given].shape, validate_args=validate_args)
 
     def expand(self, batch_shape: Sequence[int], _instance: Any = None) -> Any:
@@ -47,7 +47,7 @@ class LogitRelaxedBernoulli(ProbsAndLogits, Distribution):
         """The parameter's shape."""
         return self._param.size()
 
-    @drawn
+    @draw_in_float32
     def rsample(self, sample_shape: Sequence[int] = ()) -> Tensor:
         u = clamp_probs(T.rand(tuple(self._extended_shape(sample_shape)), dtype=self._param.dtype, device=self._param.device))
         return (u.log() - (-u).log1p() + self.logits) / self.temperature

@@ -10,8 +10,8 @@ from tritensor.distributions import functions as T
 from tritensor.distributions.combined.transformed import TransformedDistribution
 from tritensor.distributions.discrete.categorical import Categorical
 from tritensor.distributions.distribution import Distribution
-from tritensor.distributions.drawing import drawn
-from tritensor.distributions.parameters import clamp_probs, limits
+from tritensor.distributions.drawing import draw_in_float32
+from tritensor.distributions.parameters import clamp_probs, float_limits
 from tritensor.distributions.transforms import ExpTransform
 from tritensor.tensor.core import Tensor
 from tritensor.tensor.size import Size
@@ -54,7 +54,7 @@ class ExpRelaxedCategorical(Distribution):
         """The probabilities."""
         return self._categorical.probs
 
-    @drawn
+    @draw_in_float32
     def rsample(self, sample_shape: Sequence[int] = ()) -> Tensor:
         shape = self._extended_shape(sample_shape)
         u = clamp_probs(T.rand(tuple(shape), dtype=self.logits.dtype, device=self.logits.device))
@@ -80,8 +80,8 @@ class RelaxedOneHotCategorical(TransformedDistribution):
         base = ExpRelaxedCategorical(temperature, probs, logits, validate_args=validate_args)
         super().__init__(base, ExpTransform(), validate_args=validate_args)
 
-    def _kept_inside(self, drawn: Tensor) -> Tensor:
-        return drawn.clamp(min=limits(drawn.dtype).above_zero)
+    def _move_inside_support(self, drawn: Tensor) -> Tensor:
+        return drawn.clamp(min=float_limits(drawn.dtype).above_zero)
 
     @property
     def temperature(self) -> Any:

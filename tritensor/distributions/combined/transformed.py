@@ -10,7 +10,7 @@ from tritensor.distributions import constraints
 from tritensor.distributions import functions as T
 from tritensor.distributions.combined.independent import Independent
 from tritensor.distributions.distribution import Distribution
-from tritensor.distributions.drawing import drawn
+from tritensor.distributions.drawing import draw_in_float32
 from tritensor.distributions.parameters import sum_rightmost
 from tritensor.distributions.transforms import ComposeTransform, Transform
 from tritensor.ground.errors import ArgumentError
@@ -75,19 +75,19 @@ class TransformedDistribution(Distribution):
         more = len(self.event_shape) - found.event_dim
         return constraints.independent(found, more) if more > 0 else found
 
-    def _applied(self, x: Tensor) -> Tensor:
+    def _apply_transforms(self, x: Tensor) -> Tensor:
         for t in self.transforms:
             x = t(x)
         return x
 
-    @drawn
+    @draw_in_float32
     def sample(self, sample_shape: Sequence[int] = ()) -> Tensor:
         with no_grad():
-            return self._applied(self.base_dist.sample(sample_shape))
+            return self._apply_transforms(self.base_dist.sample(sample_shape))
 
-    @drawn
+    @draw_in_float32
     def rsample(self, sample_shape: Sequence[int] = ()) -> Tensor:
-        return self._applied(self.base_dist.rsample(sample_shape))
+        return self._apply_transforms(self.base_dist.rsample(sample_shape))
 
     def log_prob(self, value: Tensor) -> Tensor:
         self._check(value)
@@ -99,7 +99,7 @@ class TransformedDistribution(Distribution):
             y = x
         return total + sum_rightmost(self.base_dist.log_prob(y), dims - len(self.base_dist.event_shape))  # type: ignore[no-any-return]
 
-    def _turned(self, probability: Tensor) -> Tensor:
+    def _flip_if_decreasing(self, probability: Tensor) -> Tensor:
         """The probability counted from the other end where the transforms fall together."""
         sign: Any = 1
         for t in self.transforms:
@@ -116,7 +116,7 @@ class TransformedDistribution(Distribution):
             value = t.inv(value)
         if self.base_dist._validate_args:
             self.base_dist._validate_sample(value)
-        return self._turned(self.base_dist.cdf(value))
+        return self._flip_if_decreasing(self.base_dist.cdf(value))
 
     def icdf(self, value: Tensor) -> Tensor:
-        return self._applied(self.base_dist.icdf(self._turned(value)))
+        return self._apply_transforms(self.base_dist.icdf(self._flip_if_decreasing(value)))

@@ -91,7 +91,7 @@ class _IndependentConstraint(Constraint):
         return self.base_constraint.on_arrays
 
     def check(self, value: Tensor) -> Tensor:
-        return all_of_last(self.base_constraint.check(value), self.reinterpreted_batch_ndims, self.event_dim)
+        return all_over_last_dims(self.base_constraint.check(value), self.reinterpreted_batch_ndims, self.event_dim)
 
     def __repr__(self) -> str:
         return f"{type(self).__name__.removeprefix('_')}({self.base_constraint!r}, {self.reinterpreted_batch_ndims})"
@@ -116,25 +116,25 @@ class MixtureSameFamilyConstraint(Constraint):
         if value.dim() < self.event_dim:
             raise ArgumentError(f"{self!r}: a value of {value.dim()} dimensions; give {self.event_dim} or more")
         each = self.base_constraint.check(value.unsqueeze(-1 - self.event_dim))
-        return last_as_one(each, value.dim() - self.event_dim).all(-1)
+        return flatten_last_dims(each, value.dim() - self.event_dim).all(-1)
 
     def __repr__(self) -> str:
         return f"{type(self).__name__}({self.base_constraint!r})"
 
 
-def last_as_one(x: Any, kept: int) -> Any:
+def flatten_last_dims(x: Any, kept: int) -> Any:
     """x with all dimensions behind the first `kept` as one, of however many elements, none among them."""
     return x.reshape((*x.shape[:kept], math.prod(x.shape[kept:])))
 
 
-def all_of_last(fine: Tensor, dims: int, wanted: int) -> Tensor:
+def all_over_last_dims(fine: Tensor, dims: int, wanted: int) -> Tensor:
     """Which events are fine: all of the last `dims` dimensions. Raises ValueError where there are fewer."""
     if dims == 0:
         return fine
     if fine.ndim < dims:
         missing = wanted - dims + fine.ndim
         raise ArgumentError(f"independent: a value of {missing} dimensions; give {wanted} or more")
-    return last_as_one(fine, fine.ndim - dims).all(-1)
+    return flatten_last_dims(fine, fine.ndim - dims).all(-1)
 
 
 def is_dependent(constraint: Any) -> bool:

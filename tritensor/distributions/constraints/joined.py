@@ -26,7 +26,7 @@ class _Parts(Constraint):
     def is_discrete(self) -> bool:  # type: ignore[override]
         return any(c.is_discrete for c in self.cseq)
 
-    def _need_dim(self, value: Tensor) -> None:
+    def _require_dim(self, value: Tensor) -> None:
         if not -value.dim() <= self.dim < value.dim():
             raise ArgumentError(f"{self!r}: dim is {self.dim}, the value has {value.dim()} dimensions; give one that has it")
 
@@ -45,7 +45,7 @@ class _Cat(_Parts):
         return max(c.event_dim for c in self.cseq)
 
     def check(self, value: Tensor) -> Tensor:
-        self._need_dim(value)
+        self._require_dim(value)
         pieces = value.split(self.lengths, self.dim)
         return T.cat([c.check(v) for c, v in zip(self.cseq, pieces, strict=True)], self.dim)
 
@@ -59,7 +59,7 @@ class _Stack(_Parts):
         return dim + 1 if self.dim + dim < 0 else dim
 
     def check(self, value: Tensor) -> Tensor:
-        self._need_dim(value)
+        self._require_dim(value)
         slices = [value.select(self.dim, i) for i in range(value.shape[self.dim])]
         checked: list[Any] = [c.check(v) for c, v in zip(self.cseq, slices, strict=True)]
         return T.stack(checked, self.dim)

@@ -98,12 +98,12 @@ class _Boolean(Constraint):
         return (value == 0) | (value == 1)
 
 
-_WHOLE = ("int", "uint", "bool", "i", "u", "b")  # kinds of types, ours and numpy's
+_INTEGER_KINDS = ("int", "uint", "bool", "i", "u", "b")  # kinds of types, ours and numpy's
 
 
-def _whole(value: Tensor, fine: Tensor) -> Tensor:
+def _are_integers(value: Tensor, fine: Tensor) -> Tensor:
     """`fine`, where the value is whole as well."""
-    return fine if value.dtype.kind in _WHOLE else fine & (value % 1 == 0)
+    return fine if value.dtype.kind in _INTEGER_KINDS else fine & (value % 1 == 0)
 
 
 class _IntegerInterval(_Between):
@@ -112,7 +112,7 @@ class _IntegerInterval(_Between):
     is_discrete = True
 
     def check(self, value: Tensor) -> Tensor:
-        return _whole(value, (self.lower_bound <= value) & (value <= self.upper_bound))
+        return _are_integers(value, (self.lower_bound <= value) & (value <= self.upper_bound))
 
 
 class _IntegerLessThan(_Bounded):
@@ -126,7 +126,7 @@ class _IntegerLessThan(_Bounded):
         super().__init__()
 
     def check(self, value: Tensor) -> Tensor:
-        return _whole(value, value <= self.upper_bound)
+        return _are_integers(value, value <= self.upper_bound)
 
 
 class _IntegerGreaterThan(_Above):
@@ -135,7 +135,7 @@ class _IntegerGreaterThan(_Above):
     is_discrete = True
 
     def check(self, value: Tensor) -> Tensor:
-        return _whole(value, value >= self.lower_bound)
+        return _are_integers(value, value >= self.lower_bound)
 
 
 real, boolean = _Real(), _Boolean()

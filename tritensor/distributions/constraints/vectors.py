@@ -9,7 +9,7 @@ from tritensor.distributions.constraints.base import Constraint
 from tritensor.tensor.core import Tensor
 from tritensor.tensor.functions.types.limits import finfo
 
-NEAR = 1e-6  # how far from 1 a simplex may sum, how far from symmetric a matrix may be
+TOLERANCE = 1e-6  # how far from 1 a simplex may sum, how far from symmetric a matrix may be
 
 
 class _Simplex(Constraint):
@@ -19,7 +19,7 @@ class _Simplex(Constraint):
     on_arrays = True
 
     def check(self, value: Tensor) -> Tensor:
-        return (value >= 0).all(-1) & (abs(value.sum(-1) - 1) < NEAR)
+        return (value >= 0).all(-1) & (abs(value.sum(-1) - 1) < TOLERANCE)
 
 
 class _OneHot(Constraint):
@@ -50,7 +50,7 @@ class _Matrix(Constraint):
     event_dim = 2
 
 
-def _everywhere(fine: Tensor) -> Tensor:
+def _all_of_matrix(fine: Tensor) -> Tensor:
     return fine.all(-1).all(-1)
 
 
@@ -58,7 +58,7 @@ class _LowerTriangular(_Matrix):
     """Matrices with zeros above the diagonal."""
 
     def check(self, value: Tensor) -> Tensor:
-        return _everywhere(value.tril() == value)
+        return _all_of_matrix(value.tril() == value)
 
 
 class _LowerCholesky(_LowerTriangular):
@@ -89,7 +89,7 @@ class _Symmetric(_Square):
 
     def check(self, value: Tensor) -> Tensor:
         square = super().check(value)
-        return square if value.shape[-2] != value.shape[-1] else _everywhere(T.isclose(value, value.mT, atol=NEAR))
+        return square if value.shape[-2] != value.shape[-1] else _all_of_matrix(T.isclose(value, value.mT, atol=TOLERANCE))
 
 
 class _PositiveSemidefinite(_Symmetric):

@@ -10,8 +10,8 @@ from tritensor.distributions import constraints
 from tritensor.distributions import functions as T
 from tritensor.distributions.combined.transformed import TransformedDistribution
 from tritensor.distributions.distribution import Distribution
-from tritensor.distributions.drawing import drawn
-from tritensor.distributions.parameters import broadcast_all, constant, finite, log1p_square
+from tritensor.distributions.drawing import draw_in_float32
+from tritensor.distributions.parameters import broadcast_all, clamp_finite, fill_like, log1p_square
 from tritensor.distributions.transforms import AbsTransform
 from tritensor.tensor.core import Tensor
 
@@ -30,7 +30,7 @@ class Cauchy(Distribution):
 
     @property
     def mean(self) -> Tensor:
-        return constant(math.nan, self.loc, self._extended_shape())
+        return fill_like(math.nan, self.loc, self._extended_shape())
 
     @property
     def mode(self) -> Tensor:
@@ -38,15 +38,15 @@ class Cauchy(Distribution):
 
     @property
     def variance(self) -> Tensor:
-        return constant(math.inf, self.loc, self._extended_shape())
+        return fill_like(math.inf, self.loc, self._extended_shape())
 
-    @drawn
+    @draw_in_float32
     def rsample(self, sample_shape: Sequence[int] = ()) -> Tensor:
         z = T.draw_cauchy(tuple(self._extended_shape(sample_shape)), self.loc.dtype.numpy, self.loc.device, None)
         return self.loc + self.scale * z
 
-    def _kept_inside(self, drawn: Tensor) -> Tensor:
-        return finite(drawn)
+    def _move_inside_support(self, drawn: Tensor) -> Tensor:
+        return clamp_finite(drawn)
 
     def log_prob(self, value: Tensor) -> Tensor:
         self._check(value)
@@ -80,8 +80,8 @@ class HalfCauchy(TransformedDistribution):
     def __init__(self, scale: Any, validate_args: bool | None = None) -> None:
         super().__init__(Cauchy(0, scale, validate_args=False), AbsTransform(), validate_args=validate_args)
 
-    def _kept_inside(self, drawn: Tensor) -> Tensor:
-        return finite(drawn)
+    def _move_inside_support(self, drawn: Tensor) -> Tensor:
+        return clamp_finite(drawn)
 
     @property
     def scale(self) -> Tensor:
@@ -90,7 +90,7 @@ class HalfCauchy(TransformedDistribution):
 
     @property
     def mean(self) -> Tensor:
-        return constant(math.inf, self.scale, self._extended_shape())
+        return fill_like(math.inf, self.scale, self._extended_shape())
 
     @property
     def mode(self) -> Tensor:

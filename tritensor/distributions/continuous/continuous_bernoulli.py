@@ -8,45 +8,45 @@ from typing import Any, ClassVar
 from tritensor.autograd.modes import no_grad
 from tritensor.distributions import constraints
 from tritensor.distributions import functions as T
-from tritensor.distributions.drawing import drawn
+from tritensor.distributions.drawing import draw_in_float32
 from tritensor.distributions.exp_family import ExponentialFamily
 from tritensor.distributions.lazy import lazy_property
 from tritensor.distributions.parameters import (
-    as_floats,
+    as_float_tensor,
     broadcast_all,
     clamp_probs,
-    limits,
+    float_limits,
     log_odds,
     logits_to_probs,
-    one_of,
     probs_to_logits,
+    require_exactly_one,
 )
 from tritensor.tensor.core import Tensor
 from tritensor.tensor.size import Size
 
 # B_2n / (2n)!, n = 1, 2, ...: 1 / (exp(x) - 1) is 1/x - 1/2 and the sum of these times x^(2n - 1)
-BERNOULLI = (1 / 12, -1 / 720, 1 / 30240, -1 / 1209600, 1 / 47900160, -691 / 1307674368000, 1 / 74724249600)
-NEAR = 0.5  # up to here seven of them are exact to the last bit of float64
+BERNOULLI_COEFFICIENTS = (1 / 12, -1 / 720, 1 / 30240, -1 / 1209600, 1 / 47900160, -691 / 1307674368000, 1 / 74724249600)
+SERIES_RADIUS = 0.5  # up to here seven of them are exact to the last bit of float64
 
 
-def _series(square: Tensor, weight: Any) -> Tensor:
+def _sum_series(square: Tensor, weight: Any) -> Tensor:
     """The sum of weight(n) B_2n / (2n)! x^(2n - 2), by Horner's rule in x^2."""
-    found = T.full_like(square, weight(len(BERNOULLI)) * BERNOULLI[-1])
-    for n in range(len(BERNOULLI) - 1, 0, -1):
-        found = found * square + weight(n) * BERNOULLI[n - 1]
+    found = T.full_like(square, weight(len(BERNOULLI_COEFFICIENTS)) * BERNOULLI_COEFFICIENTS[-1])
+    for n in range(len(BERNOULLI_COEFFICIENTS) - 1, 0, -1):
+        found = found * square + weight(n) * BERNOULLI_COEFFICIENTS[n - 1]
     return found
 
 
-def _split(x: Tensor) -> tuple[Tensor, Tensor, Tensor]:
+def _split_near_zero(x: Tensor) -> tuple[Tensor, Tensor, Tensor]:
     """Where the series serve, x^2 there, and x elsewhere: each with a harmless value where the other serves."""
-    near = x.abs() < NEAR
+    near = x.abs() < SERIES_RADIUS
     return near, T.where(near, x, 0.0).square(), T.where(near, 1.0, x)
 
 
 def log_constant(rate: Tensor) -> Tensor:
     """log(r / (1 - exp(-r))), r >= 0: what normalises exp(-r y) on [0, 1]."""
-    near, square, far = _split(rate)
-    series = 0.5 * T.where(near, rate, 0.0) - square * _series(square, lambda n: 0.5 / n)
+    near, square, far = _split_near_zero(rate)
+    series = 0.5 * T.where(near, rate, 0.0) - square * _sum_series(square, lambda n: 0.5 / n)
     return T.where(near, series, far.log() - (-(-far).expm1()).log())
 
 
@@ -69,15 +69,15 @@ class ContinuousBernoulli(ExponentialFamily):
     def __init__(
         self, probs: Any = None, logits: Any = None, lims: tuple[float, float] = (0.499, 0.501), validate_args: bool | None = None
     ) -> None:
-        given = one_of("ContinuousBernoulli", probs=probs, logits=logits)
+        given = require_exactly_one("ContinuousBernoulli", probs=probs, logits=logits)
         if given == "probs":
             (self.probs,) = broadcast_all(probs)
             if validate_args:
-                self._need("the parameter probs", self.probs, constraints.unit_interval, "(or validate_args=False to skip the check)")
+                self._require("the parameter probs", self.probs, constraints.unit_interval, "(or validate_args=False to skip the check)")
             self._log_odds = log_odds(self.probs)
             self.probs = clamp_probs(self.probs)
         else:
-            self.logits = as_floats(logits)
+            self.logits = as_float_tensor(logits)
             self._log_odds = self.logits
         self._lims = lims
         super().__init__(self.__dict__[given].shape, validate_args=validate_args)
@@ -106,19 +106,19 @@ class ContinuousBernoulli(ExponentialFamily):
         """|l|: at which rate the density falls from the likelier end."""
         return T.where(self._log_odds < 0, -self._log_odds, self._log_odds)
 
-    def _from_zero(self, y: Tensor) -> Tensor:
+    def _measure_from_likelier_end(self, y: Tensor) -> Tensor:
         """The point that lies y from the likelier end; and how far a point lies from there."""
         return T.where(self._log_odds < 0, y, 1 - y)
 
-    def _off(self) -> Tensor:
+    def _mean_distance(self) -> Tensor:
         """The mean distance from the likelier end: 1 / r - 1 / (exp(r) - 1)."""
-        near, square, far = _split(self._rate())
-        series = 0.5 - T.where(near, self._rate(), 0.0) * _series(square, lambda n: 1.0)
+        near, square, far = _split_near_zero(self._rate())
+        series = 0.5 - T.where(near, self._rate(), 0.0) * _sum_series(square, lambda n: 1.0)
         return T.where(near, series, far.reciprocal() - far.expm1().reciprocal())
 
     @property
     def mean(self) -> Tensor:
-        return self._from_zero(self._off())
+        return self._measure_from_likelier_end(self._mean_distance())
 
     @property
     def stddev(self) -> Tensor:
@@ -127,28 +127,28 @@ class ContinuousBernoulli(ExponentialFamily):
     @property
     def variance(self) -> Tensor:
         """1 / r^2 - 1 / (4 sinh(r / 2)^2)."""
-        near, square, far = _split(self._rate())
+        near, square, far = _split_near_zero(self._rate())
         exact = far.square().reciprocal() - (2 * (0.5 * far).sinh()).square().reciprocal()
-        return T.where(near, _series(square, lambda n: 2.0 * n - 1), exact)
+        return T.where(near, _sum_series(square, lambda n: 2.0 * n - 1), exact)
 
     def sample(self, sample_shape: Sequence[int] = ()) -> Tensor:
         with no_grad():
             return self.rsample(sample_shape)
 
-    @drawn
+    @draw_in_float32
     def rsample(self, sample_shape: Sequence[int] = ()) -> Tensor:
         return self.icdf(T.rand(tuple(self._extended_shape(sample_shape)), dtype=self._log_odds.dtype, device=self._log_odds.device))
 
     def log_prob(self, value: Tensor) -> Tensor:
         self._check(value)
         rate = self._rate()
-        return log_constant(rate) - rate * self._from_zero(value)
+        return log_constant(rate) - rate * self._measure_from_likelier_end(value)
 
     def cdf(self, value: Tensor) -> Tensor:
         """(exp(l x) - 1) / (exp(l) - 1)."""
         self._check(value)
         x, odds = broadcast_all(value, self._log_odds)
-        near = odds.abs() < limits(odds.dtype).eps ** 0.25
+        near = odds.abs() < float_limits(odds.dtype).eps ** 0.25
         small = T.where(near, odds, 0.0)
         c = x * (x - 1)
         series = x + small * c * (0.5 + small * (2 * x - 1) / 12 + small.square() * c / 24)
@@ -160,23 +160,23 @@ class ContinuousBernoulli(ExponentialFamily):
     def icdf(self, value: Tensor) -> Tensor:
         """log(1 + u (exp(l) - 1)) / l."""
         u, odds = broadcast_all(value, self._log_odds)
-        near = odds.abs() < limits(odds.dtype).eps ** (1 / 3)
+        near = odds.abs() < float_limits(odds.dtype).eps ** (1 / 3)
         small = T.where(near, odds, 0.0)
         series = u + small * u * (1 - u) * (0.5 + small * (1 - 2 * u) / 6)
         rate = T.where(near, 1.0, self._rate())
         w, rest = T.where(odds < 0, u, 1 - u), T.where(odds < 0, 1 - u, u)
         low = w < 0.5  # of the two forms of log(1 - w (1 - exp(-r))) the one that keeps its digits
         left = T.where(low, (T.where(low, w, 0.0) * (-rate).expm1()).log1p(), (T.where(low, 0.5, rest) + w * (-rate).exp()).log())
-        found = T.where(near, series, self._from_zero((-left / rate).clamp(max=1.0)))
+        found = T.where(near, series, self._measure_from_likelier_end((-left / rate).clamp(max=1.0)))
         plain = (odds > 0) & (odds < 60) & ~near  # where the formula as it stands neither overflows nor cancels
         up = T.where(plain, odds, 1.0)
         return T.where(plain, (u * up.expm1()).log1p() / up, found)
 
     def entropy(self) -> Tensor:
         rate = self._rate()
-        near, square, far = _split(rate)
-        series = -square * _series(square, lambda n: 1 - 0.5 / n)
-        return T.where(near, series, far * self._off() - log_constant(far))
+        near, square, far = _split_near_zero(rate)
+        series = -square * _sum_series(square, lambda n: 1 - 0.5 / n)
+        return T.where(near, series, far * self._mean_distance() - log_constant(far))
 
     @property
     def _natural_params(self) -> tuple[Tensor, ...]:

@@ -7,9 +7,9 @@ from typing import Any, ClassVar
 
 from tritensor.distributions import constraints
 from tritensor.distributions import functions as T
-from tritensor.distributions.drawing import drawn
+from tritensor.distributions.drawing import draw_in_float32
 from tritensor.distributions.exp_family import ExponentialFamily
-from tritensor.distributions.parameters import broadcast_all, off_zero, standard_exponential
+from tritensor.distributions.parameters import broadcast_all, clamp_positive, draw_standard_exponential
 from tritensor.tensor.core import Tensor
 
 
@@ -42,12 +42,12 @@ class Exponential(ExponentialFamily):
     def variance(self) -> Tensor:
         return self.rate.pow(-2)
 
-    @drawn
+    @draw_in_float32
     def rsample(self, sample_shape: Sequence[int] = ()) -> Tensor:
-        return standard_exponential(self._extended_shape(sample_shape), self.rate) / self.rate
+        return draw_standard_exponential(self._extended_shape(sample_shape), self.rate) / self.rate
 
-    def _kept_inside(self, drawn: Tensor) -> Tensor:
-        return off_zero(drawn)
+    def _move_inside_support(self, drawn: Tensor) -> Tensor:
+        return clamp_positive(drawn)
 
     def log_prob(self, value: Tensor) -> Tensor:
         self._check(value)

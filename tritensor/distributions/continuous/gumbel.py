@@ -10,8 +10,8 @@ from tritensor.autograd.modes import no_grad
 from tritensor.distributions import constraints
 from tritensor.distributions.combined.transformed import TransformedDistribution
 from tritensor.distributions.continuous.uniform import Uniform
-from tritensor.distributions.drawing import drawn
-from tritensor.distributions.parameters import broadcast_all, constant, limits, standard_exponential
+from tritensor.distributions.drawing import draw_in_float32
+from tritensor.distributions.parameters import broadcast_all, draw_standard_exponential, fill_like, float_limits
 from tritensor.distributions.transforms import AffineTransform, ExpTransform
 from tritensor.tensor.core import Tensor
 
@@ -27,8 +27,8 @@ class Gumbel(TransformedDistribution):
 
     def __init__(self, loc: Any, scale: Any, validate_args: bool | None = None) -> None:
         self.loc, self.scale = broadcast_all(loc, scale)
-        most = limits(self.loc.dtype)
-        low, high = (constant(v, self.loc, self.loc.shape) for v in (most.tiny, 1 - most.eps))
+        most = float_limits(self.loc.dtype)
+        low, high = (fill_like(v, self.loc, self.loc.shape) for v in (most.tiny, 1 - most.eps))
         negated = AffineTransform(0, -1)
         super().__init__(
             Uniform(low, high, validate_args=validate_args), [ExpTransform().inv, negated, ExpTransform().inv, AffineTransform(self.loc, -self.scale)],
@@ -40,9 +40,9 @@ class Gumbel(TransformedDistribution):
         new.transforms = [*self.transforms[:-1], AffineTransform(new.loc, -new.scale)]
         return new
 
-    @drawn
+    @draw_in_float32
     def rsample(self, sample_shape: Sequence[int] = ()) -> Tensor:
-        return self.loc - self.scale * standard_exponential(self._extended_shape(sample_shape), self.loc).log()
+        return self.loc - self.scale * draw_standard_exponential(self._extended_shape(sample_shape), self.loc).log()
 
     def sample(self, sample_shape: Sequence[int] = ()) -> Tensor:
         with no_grad():

@@ -12,8 +12,8 @@ from tritensor.distributions import functions as T
 from tritensor.distributions.combined.transformed import TransformedDistribution
 from tritensor.distributions.continuous.gumbel import EULER
 from tritensor.distributions.continuous.uniform import Uniform
-from tritensor.distributions.drawing import drawn
-from tritensor.distributions.parameters import broadcast_all, log1m_exp, off_ends, standard_exponential
+from tritensor.distributions.drawing import draw_in_float32
+from tritensor.distributions.parameters import broadcast_all, clamp_open_unit, draw_standard_exponential, log1m_exp
 from tritensor.distributions.transforms import AffineTransform, PowerTransform
 from tritensor.tensor.core import Tensor
 
@@ -29,9 +29,9 @@ class Kumaraswamy(TransformedDistribution):
     def __init__(self, concentration1: Any, concentration0: Any, validate_args: bool | None = None) -> None:
         self.concentration1, self.concentration0 = broadcast_all(concentration1, concentration0)
         base = Uniform(T.zeros_like(self.concentration0), T.ones_like(self.concentration0), validate_args=validate_args)
-        super().__init__(base, self._made_of(), validate_args=validate_args)
+        super().__init__(base, self._make_transforms(), validate_args=validate_args)
 
-    def _made_of(self) -> list[Any]:
+    def _make_transforms(self) -> list[Any]:
         return [
             PowerTransform(self.concentration0.reciprocal()),
             AffineTransform(1.0, -1.0),
@@ -40,21 +40,21 @@ class Kumaraswamy(TransformedDistribution):
 
     def expand(self, batch_shape: Any, _instance: Any = None) -> Any:
         new = super().expand(batch_shape, _instance)
-        new.transforms = new._made_of()
+        new.transforms = new._make_transforms()
         return new
 
-    @drawn
+    @draw_in_float32
     def rsample(self, sample_shape: Sequence[int] = ()) -> Tensor:
         """The same of -log u, which is exponential."""
-        e = standard_exponential(self._extended_shape(sample_shape), self.concentration0)
+        e = draw_standard_exponential(self._extended_shape(sample_shape), self.concentration0)
         return (-(-e / self.concentration0).expm1()) ** self.concentration1.reciprocal()
 
     def sample(self, sample_shape: Sequence[int] = ()) -> Tensor:
         with no_grad():
             return self.rsample(sample_shape)
 
-    def _kept_inside(self, drawn: Tensor) -> Tensor:
-        return off_ends(drawn)
+    def _move_inside_support(self, drawn: Tensor) -> Tensor:
+        return clamp_open_unit(drawn)
 
     def log_prob(self, value: Tensor) -> Tensor:
         """log(a b) + (a - 1) log x + (b - 1) log(1 - x^a)."""

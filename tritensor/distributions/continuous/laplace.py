@@ -8,8 +8,8 @@ from typing import Any, ClassVar
 from tritensor.distributions import constraints
 from tritensor.distributions import functions as T
 from tritensor.distributions.distribution import Distribution
-from tritensor.distributions.drawing import drawn
-from tritensor.distributions.parameters import broadcast_all, limits
+from tritensor.distributions.drawing import draw_in_float32
+from tritensor.distributions.parameters import broadcast_all, float_limits
 from tritensor.tensor.core import Tensor
 
 
@@ -41,10 +41,10 @@ class Laplace(Distribution):
     def stddev(self) -> Tensor:
         return 2**0.5 * self.scale
 
-    @drawn
+    @draw_in_float32
     def rsample(self, sample_shape: Sequence[int] = ()) -> Tensor:
         u = T.rand(tuple(self._extended_shape(sample_shape)), dtype=self.loc.dtype, device=self.loc.device)
-        v = (2 * u - 1).clamp(min=limits(u.dtype).eps - 1)  # (-1, 1)
+        v = (2 * u - 1).clamp(min=float_limits(u.dtype).eps - 1)  # (-1, 1)
         return self.loc - self.scale * v.sign() * (-v.abs()).log1p()
 
     def log_prob(self, value: Tensor) -> Tensor:

@@ -7,7 +7,7 @@ from typing import Any, ClassVar
 from tritensor.distributions import constraints
 from tritensor.distributions.combined.transformed import TransformedDistribution
 from tritensor.distributions.continuous.normal import Normal
-from tritensor.distributions.parameters import off_zero
+from tritensor.distributions.parameters import clamp_positive
 from tritensor.distributions.transforms import ExpTransform
 from tritensor.tensor.core import Tensor
 
@@ -33,8 +33,8 @@ class LogNormal(TransformedDistribution):
         """The logarithm's deviation."""
         return self.base_dist.scale  # type: ignore[no-any-return]
 
-    def _kept_inside(self, drawn: Tensor) -> Tensor:
-        return off_zero(drawn)
+    def _move_inside_support(self, drawn: Tensor) -> Tensor:
+        return clamp_positive(drawn)
 
     @property
     def mean(self) -> Tensor:

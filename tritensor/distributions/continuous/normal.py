@@ -9,9 +9,9 @@ from typing import Any, ClassVar
 from tritensor.autograd.modes import no_grad
 from tritensor.distributions import constraints
 from tritensor.distributions import functions as T
-from tritensor.distributions.drawing import drawn
+from tritensor.distributions.drawing import draw_in_float32
 from tritensor.distributions.exp_family import ExponentialFamily
-from tritensor.distributions.parameters import broadcast_all, standard_normal
+from tritensor.distributions.parameters import broadcast_all, draw_standard_normal
 from tritensor.tensor.core import Tensor
 
 
@@ -54,21 +54,21 @@ class Normal(ExponentialFamily):
         with no_grad():
             return T.normal(self.loc.expand(shape), self.scale.expand(shape))
 
-    @drawn
+    @draw_in_float32
     def rsample(self, sample_shape: Sequence[int] = ()) -> Tensor:
-        z = standard_normal(self._extended_shape(sample_shape), self.loc.dtype, self.loc.device)
+        z = draw_standard_normal(self._extended_shape(sample_shape), self.loc.dtype, self.loc.device)
         return self.loc + z * self.scale
 
-    def _z(self, value: Tensor) -> Tensor:
+    def _standardize(self, value: Tensor) -> Tensor:
         return (value - self.loc) / self.scale
 
     def log_prob(self, value: Tensor) -> Tensor:
         self._check(value)
-        return -0.5 * self._z(value).square() - self.scale.log() - 0.5 * math.log(2 * math.pi)
+        return -0.5 * self._standardize(value).square() - self.scale.log() - 0.5 * math.log(2 * math.pi)
 
     def cdf(self, value: Tensor) -> Tensor:
         self._check(value)
-        return 0.5 * (self._z(value) * -math.sqrt(0.5)).erfc()  # which keeps its digits in the lower tail
+        return 0.5 * (self._standardize(value) * -math.sqrt(0.5)).erfc()  # which keeps its digits in the lower tail
 
     def icdf(self, value: Tensor) -> Tensor:
         return self.loc + self.scale * T.ndtri(value)

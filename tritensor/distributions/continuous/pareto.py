@@ -11,8 +11,8 @@ from tritensor.distributions import functions as T
 from tritensor.distributions.combined.transformed import TransformedDistribution
 from tritensor.distributions.continuous.exponential import Exponential
 from tritensor.distributions.distribution import Distribution
-from tritensor.distributions.drawing import drawn
-from tritensor.distributions.parameters import broadcast_all, finite, log1m_exp
+from tritensor.distributions.drawing import draw_in_float32
+from tritensor.distributions.parameters import broadcast_all, clamp_finite, log1m_exp
 from tritensor.distributions.transforms import AffineTransform, ExpTransform
 from tritensor.tensor.core import Tensor
 
@@ -38,8 +38,8 @@ class Pareto(TransformedDistribution):
         """From scale on."""
         return constraints.greater_than_eq(self.scale)
 
-    def _kept_inside(self, drawn: Tensor) -> Tensor:
-        return finite(drawn)
+    def _move_inside_support(self, drawn: Tensor) -> Tensor:
+        return clamp_finite(drawn)
 
     @property
     def mean(self) -> Tensor:
@@ -73,38 +73,38 @@ class GeneralizedPareto(Distribution):
     @constraints.dependent_property(is_discrete=False, event_dim=0)
     def support(self) -> Any:
         """From loc on, to loc - scale / concentration where the concentration is negative."""
-        upper = T.where(self.concentration < 0, self.loc - self.scale / self._safe(), math.inf)
+        upper = T.where(self.concentration < 0, self.loc - self.scale / self._nonzero_concentration(), math.inf)
         return constraints.interval(self.loc, upper)
 
-    def _exponential(self) -> Tensor:
+    def _is_exponential(self) -> Tensor:
         """Where the concentration is 0, but for roundings."""
         return T.isclose(self.concentration, T.zeros_like(self.concentration))
 
-    def _safe(self) -> Tensor:
+    def _nonzero_concentration(self) -> Tensor:
         """The concentration, and 1 where it is 0."""
-        return T.where(self._exponential(), T.ones_like(self.concentration), self.concentration)
+        return T.where(self._is_exponential(), T.ones_like(self.concentration), self.concentration)
 
-    def _z(self, x: Tensor) -> Tensor:
+    def _standardize(self, x: Tensor) -> Tensor:
         return (x - self.loc) / self.scale
 
-    @drawn
+    @draw_in_float32
     def rsample(self, sample_shape: Sequence[int] = ()) -> Tensor:
         return self.icdf(T.rand(tuple(self._extended_shape(sample_shape)), dtype=self.loc.dtype, device=self.loc.device))
 
-    def _kept_inside(self, drawn: Tensor) -> Tensor:
-        end = self.loc - self.scale / self._safe()
-        return finite(T.where((self.concentration < 0) & (drawn >= end), end.nextafter(self.loc), drawn))
+    def _move_inside_support(self, drawn: Tensor) -> Tensor:
+        end = self.loc - self.scale / self._nonzero_concentration()
+        return clamp_finite(T.where((self.concentration < 0) & (drawn >= end), end.nextafter(self.loc), drawn))
 
     def log_survival_function(self, value: Tensor) -> Tensor:
         """log P(x > value)."""
         self._check(value)
-        z, c = self._z(value), self._safe()
-        return T.where(self._exponential(), -z, -(c * z).log1p() / c)
+        z, c = self._standardize(value), self._nonzero_concentration()
+        return T.where(self._is_exponential(), -z, -(c * z).log1p() / c)
 
     def log_prob(self, value: Tensor) -> Tensor:
         self._check(value)
-        z, c = self._z(value), self._safe()
-        return -self.scale.log() + T.where(self._exponential(), -z, -(1 + 1 / c) * (c * z).log1p())
+        z, c = self._standardize(value), self._nonzero_concentration()
+        return -self.scale.log() + T.where(self._is_exponential(), -z, -(1 + 1 / c) * (c * z).log1p())
 
     def log_cdf(self, value: Tensor) -> Tensor:
         """log P(x <= value)."""
@@ -115,8 +115,8 @@ class GeneralizedPareto(Distribution):
         return -self.log_survival_function(value).expm1()
 
     def icdf(self, value: Tensor) -> Tensor:
-        left, c = (-value).log1p(), self._safe()
-        return self.loc + self.scale * T.where(self._exponential(), -left, (-c * left).expm1() / c)
+        left, c = (-value).log1p(), self._nonzero_concentration()
+        return self.loc + self.scale * T.where(self._is_exponential(), -left, (-c * left).expm1() / c)
 
     @property
     def mean(self) -> Tensor:

@@ -9,9 +9,9 @@ from typing import Any, ClassVar
 from tritensor.distributions import constraints
 from tritensor.distributions import functions as T
 from tritensor.distributions.distribution import Distribution
-from tritensor.distributions.drawing import drawn
+from tritensor.distributions.drawing import draw_in_float32
 from tritensor.distributions.gamma_family.gamma import Chi2
-from tritensor.distributions.parameters import broadcast_all, log1p_square, standard_normal
+from tritensor.distributions.parameters import broadcast_all, draw_standard_normal, log1p_square
 from tritensor.tensor.core import Tensor
 
 
@@ -46,9 +46,9 @@ class StudentT(Distribution):
         finite = self.scale.square() * self.df / (self.df - 2)
         return T.where(self.df > 2, finite, T.where(self.df > 1, T.full_like(self.df, math.inf), math.nan))
 
-    @drawn
+    @draw_in_float32
     def rsample(self, sample_shape: Sequence[int] = ()) -> Tensor:
-        z = standard_normal(self._extended_shape(sample_shape), self.df.dtype, self.df.device)
+        z = draw_standard_normal(self._extended_shape(sample_shape), self.df.dtype, self.df.device)
         return self.loc + self.scale * z * (self._chi2.rsample(sample_shape) / self.df).rsqrt()
 
     def log_prob(self, value: Tensor) -> Tensor:

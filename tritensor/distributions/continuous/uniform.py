@@ -8,7 +8,7 @@ from typing import Any, ClassVar
 from tritensor.distributions import constraints
 from tritensor.distributions import functions as T
 from tritensor.distributions.distribution import Distribution
-from tritensor.distributions.drawing import drawn
+from tritensor.distributions.drawing import draw_in_float32
 from tritensor.distributions.parameters import broadcast_all
 from tritensor.tensor.core import Tensor
 
@@ -49,12 +49,12 @@ class Uniform(Distribution):
     def variance(self) -> Tensor:
         return (self.high - self.low).square() / 12
 
-    @drawn
+    @draw_in_float32
     def rsample(self, sample_shape: Sequence[int] = ()) -> Tensor:
         u = T.rand(tuple(self._extended_shape(sample_shape)), dtype=self.low.dtype, device=self.low.device)
         return self.low + u * (self.high - self.low)
 
-    def _kept_inside(self, drawn: Tensor) -> Tensor:
+    def _move_inside_support(self, drawn: Tensor) -> Tensor:
         return T.where(drawn < self.high, drawn, self.high.nextafter(self.low))
 
     def log_prob(self, value: Tensor) -> Tensor:

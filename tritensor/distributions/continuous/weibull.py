@@ -9,7 +9,7 @@ from tritensor.distributions import functions as T
 from tritensor.distributions.combined.transformed import TransformedDistribution
 from tritensor.distributions.continuous.exponential import Exponential
 from tritensor.distributions.continuous.gumbel import EULER
-from tritensor.distributions.parameters import broadcast_all, off_zero
+from tritensor.distributions.parameters import broadcast_all, clamp_positive
 from tritensor.distributions.transforms import AffineTransform, PowerTransform
 from tritensor.tensor.core import Tensor
 
@@ -24,22 +24,24 @@ class Weibull(TransformedDistribution):
     def __init__(self, scale: Any, concentration: Any, validate_args: bool | None = None) -> None:
         self.scale, self.concentration = broadcast_all(scale, concentration)
         self.concentration_reciprocal = self.concentration.reciprocal()
-        super().__init__(Exponential(T.ones_like(self.scale), validate_args=validate_args), self._made_of(), validate_args=validate_args)
+        super().__init__(
+            Exponential(T.ones_like(self.scale), validate_args=validate_args), self._make_transforms(), validate_args=validate_args
+        )
 
-    def _made_of(self) -> list[Any]:
+    def _make_transforms(self) -> list[Any]:
         return [PowerTransform(self.concentration_reciprocal), AffineTransform(0, self.scale)]
 
     def expand(self, batch_shape: Any, _instance: Any = None) -> Any:
         new = super().expand(batch_shape, _instance)
-        new.transforms = new._made_of()
+        new.transforms = new._make_transforms()
         return new
 
     def _moment(self, k: int) -> Tensor:
         """E (x / scale)^k."""
         return (1 + k * self.concentration_reciprocal).lgamma().exp()
 
-    def _kept_inside(self, drawn: Tensor) -> Tensor:
-        return off_zero(drawn)
+    def _move_inside_support(self, drawn: Tensor) -> Tensor:
+        return clamp_positive(drawn)
 
     @property
     def mean(self) -> Tensor:

@@ -11,8 +11,8 @@ from tritensor.distributions import constraints
 from tritensor.distributions import functions as T
 from tritensor.distributions.distribution import Distribution
 from tritensor.distributions.exp_family import ExponentialFamily
-from tritensor.distributions.lazy import ProbsAndLogits, was_given
-from tritensor.distributions.parameters import as_floats, broadcast_all, limits, log1p_exp, log_sigmoid, one_of
+from tritensor.distributions.lazy import ProbsAndLogits, is_given
+from tritensor.distributions.parameters import as_float_tensor, broadcast_all, float_limits, log1p_exp, log_sigmoid, require_exactly_one
 from tritensor.ground import dtypes
 from tritensor.ground.errors import ArgumentError
 from tritensor.nn import functional as F
@@ -30,11 +30,11 @@ class Bernoulli(ProbsAndLogits, ExponentialFamily):
     _fields: ClassVar[dict[str, int] | None] = {"probs": 0, "logits": 0}
 
     def __init__(self, probs: Any = None, logits: Any = None, validate_args: bool | None = None) -> None:
-        given = one_of("Bernoulli", probs=probs, logits=logits)
+        given = require_exactly_one("Bernoulli", probs=probs, logits=logits)
         if given == "probs":
             (self.probs,) = broadcast_all(probs)
         else:
-            self.logits = as_floats(logits)
+            self.logits = as_float_tensor(logits)
         super().__init__(self.__dict__[given].shape, validate_args=validate_args)
 
     @property
@@ -52,7 +52,7 @@ class Bernoulli(ProbsAndLogits, ExponentialFamily):
 
     @property
     def variance(self) -> Tensor:
-        return self.probs * self._failing
+        return self.probs * self._failure_probs
 
     def sample(self, sample_shape: Sequence[int] = ()) -> Tensor:
         with no_grad():
@@ -60,13 +60,13 @@ class Bernoulli(ProbsAndLogits, ExponentialFamily):
 
     def log_prob(self, value: Tensor) -> Tensor:
         self._check(value)
-        if was_given(self, "probs"):
+        if is_given(self, "probs"):
             return self._log_likelihood(value, 1 - value)
         logits, value = broadcast_all(self.logits, value)
         return -F.binary_cross_entropy_with_logits(logits, value, reduction="none")
 
     def entropy(self) -> Tensor:
-        return self._entropy_of_one()
+        return self._binary_entropy()
 
     def enumerate_support(self, expand: bool = True) -> Tensor:
         values = T.arange(2, dtype=self._param.dtype, device=self._param.device).reshape((-1, *[1] * len(self._batch_shape)))
@@ -88,18 +88,18 @@ class Geometric(ProbsAndLogits, Distribution):
     _fields: ClassVar[dict[str, int] | None] = {"probs": 0, "logits": 0}
 
     def __init__(self, probs: Any = None, logits: Any = None, validate_args: bool | None = None) -> None:
-        given = one_of("Geometric", probs=probs, logits=logits)
+        given = require_exactly_one("Geometric", probs=probs, logits=logits)
         if given == "probs":
             (self.probs,) = broadcast_all(probs)
         else:
-            self.logits = as_floats(logits)
+            self.logits = as_float_tensor(logits)
         super().__init__(self.__dict__[given].shape, validate_args=validate_args)
         if self._validate_args and given == "probs" and not (self.probs > 0).all():
             raise ArgumentError("Geometric: probs has a 0, and no trial would ever succeed; give probabilities above 0")
 
     @property
     def mean(self) -> Tensor:
-        return self._failing / self.probs
+        return self._failure_probs / self.probs
 
     @property
     def mode(self) -> Tensor:
@@ -107,13 +107,13 @@ class Geometric(ProbsAndLogits, Distribution):
 
     @property
     def variance(self) -> Tensor:
-        return self._failing / self.probs.square()
+        return self._failure_probs / self.probs.square()
 
     def sample(self, sample_shape: Sequence[int] = ()) -> Tensor:
         with no_grad():
             double = dtypes.float64  # float32 has too few numbers near 1, of which small probabilities make many failures
             u = T.rand(tuple(self._extended_shape(sample_shape)), dtype=double, device=self._param.device)
-            log_failing = (-self.probs.to(double)).log1p() if was_given(self, "probs") else log_sigmoid(-self.logits.to(double))
+            log_failing = (-self.probs.to(double)).log1p() if is_given(self, "probs") else log_sigmoid(-self.logits.to(double))
             return ((-u).log1p() / log_failing).floor().to(self._param.dtype)
 
     def log_prob(self, value: Tensor) -> Tensor:
@@ -121,10 +121,10 @@ class Geometric(ProbsAndLogits, Distribution):
         return self._log_likelihood(1.0, value)
 
     def entropy(self) -> Tensor:
-        if was_given(self, "probs"):
-            return self._entropy_of_one() / self.probs
+        if is_given(self, "probs"):
+            return self._binary_entropy() / self.probs
         # -log p - (1 - p) / p log(1 - p), the second log(1 + e^l) e^-l: neither factor of it is asked for where it overflows
         low, high = self.logits.clamp(max=0.0), self.logits.clamp(min=0.0)
-        odds = low.exp().clamp(min=limits(low.dtype).tiny)
+        odds = low.exp().clamp(min=float_limits(low.dtype).tiny)
         rest = T.where(self.logits < 0, odds.log1p() / odds, log1p_exp(high) * (-high).exp())
         return log1p_exp(-self.logits) + rest

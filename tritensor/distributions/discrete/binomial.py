@@ -9,10 +9,10 @@ from tritensor.autograd.modes import no_grad
 from tritensor.distributions import constraints
 from tritensor.distributions import functions as T
 from tritensor.distributions.distribution import Distribution
-from tritensor.distributions.drawing import drawn
+from tritensor.distributions.drawing import draw_in_float32
 from tritensor.distributions.gamma_family.gamma import Gamma
-from tritensor.distributions.lazy import ProbsAndLogits, lazy_property, was_given
-from tritensor.distributions.parameters import broadcast_all, limits, one_of
+from tritensor.distributions.lazy import ProbsAndLogits, is_given, lazy_property
+from tritensor.distributions.parameters import broadcast_all, float_limits, require_exactly_one
 from tritensor.tensor.core import Tensor
 from tritensor.tensor.size import Size
 
@@ -23,7 +23,7 @@ class _Counts(ProbsAndLogits, Distribution):
     _fields: ClassVar[dict[str, int] | None] = {"total_count": 0, "probs": 0, "logits": 0}
 
     def __init__(self, total_count: Any = 1, probs: Any = None, logits: Any = None, validate_args: bool | None = None) -> None:
-        given = one_of(type(self).__name__, probs=probs, logits=logits)
+        given = require_exactly_one(type(self).__name__, probs=probs, logits=logits)
         if given == "probs":
             total_count, self.probs = broadcast_all(total_count, probs)
         else:
@@ -64,7 +64,7 @@ class Binomial(_Counts):
 
     @property
     def variance(self) -> Tensor:
-        return self.total_count * self.probs * self._failing
+        return self.total_count * self.probs * self._failure_probs
 
     def sample(self, sample_shape: Sequence[int] = ()) -> Tensor:
         shape = self._extended_shape(sample_shape)
@@ -79,7 +79,7 @@ class Binomial(_Counts):
 
     def entropy(self) -> Tensor:
         log_prob = self.log_prob(self.enumerate_support(False))
-        return -(log_prob.exp() * log_prob.clamp(min=limits(log_prob.dtype).least)).sum(0)
+        return -(log_prob.exp() * log_prob.clamp(min=float_limits(log_prob.dtype).least)).sum(0)
 
     def enumerate_support(self, expand: bool = True) -> Tensor:
         most = int(self.total_count.max())
@@ -115,21 +115,21 @@ class NegativeBinomial(_Counts):
 
     @property
     def variance(self) -> Tensor:
-        return self.mean / self._failing
+        return self.mean / self._failure_probs
 
     def _odds(self) -> Tensor:
         """p / (1 - p)."""
-        return self.probs / self._failing if was_given(self, "probs") else self.logits.exp()
+        return self.probs / self._failure_probs if is_given(self, "probs") else self.logits.exp()
 
     @lazy_property
     def _gamma(self) -> Gamma:
         """The rates of Poisson numbers that are such numbers."""
         rate = (
-            self._failing / self.probs if was_given(self, "probs") else (-self.logits).exp()
+            self._failure_probs / self.probs if is_given(self, "probs") else (-self.logits).exp()
         )  # whose last bits are not lost to an odds of inf
         return Gamma(self.total_count, rate, validate_args=False)
 
-    @drawn
+    @draw_in_float32
     def sample(self, sample_shape: Sequence[int] = ()) -> Tensor:
         with no_grad():
             return T.poisson(self._gamma.sample(sample_shape))

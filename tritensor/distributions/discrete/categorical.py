@@ -9,8 +9,16 @@ from typing import Any, ClassVar
 from tritensor.distributions import constraints
 from tritensor.distributions import functions as T
 from tritensor.distributions.distribution import Distribution
-from tritensor.distributions.lazy import lazy_property, was_given
-from tritensor.distributions.parameters import as_floats, constant, limits, logits_to_probs, need_dims, one_of, probs_to_logits
+from tritensor.distributions.lazy import is_given, lazy_property
+from tritensor.distributions.parameters import (
+    as_float_tensor,
+    fill_like,
+    float_limits,
+    logits_to_probs,
+    probs_to_logits,
+    require_dims,
+    require_exactly_one,
+)
 from tritensor.ground import dtypes
 from tritensor.tensor.core import Tensor
 from tritensor.tensor.size import Size
@@ -24,13 +32,13 @@ class Categorical(Distribution):
     _fields: ClassVar[dict[str, int] | None] = {"probs": 1, "logits": 1}
 
     def __init__(self, probs: Tensor | None = None, logits: Tensor | None = None, validate_args: bool | None = None) -> None:
-        given = one_of("Categorical", probs=probs, logits=logits)
+        given = require_exactly_one("Categorical", probs=probs, logits=logits)
         param: Any = probs if probs is not None else logits
-        need_dims("Categorical", given, param, 1)
+        require_dims("Categorical", given, param, 1)
         if probs is not None:
             self.probs = param / param.sum(-1, keepdim=True)
         else:
-            self.logits = as_floats(param).log_softmax(-1)
+            self.logits = as_float_tensor(param).log_softmax(-1)
         shape = param.shape
         self._num_events = shape[-1]
         super().__init__(shape[:-1], validate_args=validate_args)
@@ -57,11 +65,11 @@ class Categorical(Distribution):
 
     @property
     def _param(self) -> Tensor:
-        return self.probs if was_given(self, "probs") else self.logits
+        return self.probs if is_given(self, "probs") else self.logits
 
     def _log_probs(self) -> Tensor:
         """log p, without the bound that keeps `logits` finite."""
-        return self.probs.log() if was_given(self, "probs") else self.logits
+        return self.probs.log() if is_given(self, "probs") else self.logits
 
     @property
     def param_shape(self) -> Size:
@@ -70,7 +78,7 @@ class Categorical(Distribution):
 
     @property
     def mean(self) -> Tensor:
-        return constant(math.nan, self.probs, self._extended_shape())
+        return fill_like(math.nan, self.probs, self._extended_shape())
 
     @property
     def mode(self) -> Tensor:
@@ -78,7 +86,7 @@ class Categorical(Distribution):
 
     @property
     def variance(self) -> Tensor:
-        return constant(math.nan, self.probs, self._extended_shape())
+        return fill_like(math.nan, self.probs, self._extended_shape())
 
     def sample(self, sample_shape: Sequence[int] = ()) -> Tensor:
         sample_shape = Size(sample_shape)
@@ -93,11 +101,11 @@ class Categorical(Distribution):
             batch = T.broadcast_shapes(tuple(value.shape), tuple(self._batch_shape))
             each, value = each.expand((*batch, -1)), value.expand(batch)
         chosen = each.gather(-1, value.unsqueeze(-1)).squeeze(-1)
-        return chosen.log() if was_given(self, "probs") else chosen
+        return chosen.log() if is_given(self, "probs") else chosen
 
     def entropy(self) -> Tensor:
-        most = limits(self._param.dtype)
-        logs = self.probs.clamp(min=most.tiny).log() if was_given(self, "probs") else self.logits.clamp(min=most.least)
+        most = float_limits(self._param.dtype)
+        logs = self.probs.clamp(min=most.tiny).log() if is_given(self, "probs") else self.logits.clamp(min=most.least)
         return -(logs * self.probs).sum(-1)
 
     def enumerate_support(self, expand: bool = True) -> Tensor:

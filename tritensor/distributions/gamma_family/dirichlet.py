@@ -7,9 +7,9 @@ from typing import Any, ClassVar
 
 from tritensor.distributions import constraints
 from tritensor.distributions import functions as T
-from tritensor.distributions.drawing import drawn
+from tritensor.distributions.drawing import draw_in_float32
 from tritensor.distributions.exp_family import ExponentialFamily
-from tritensor.distributions.parameters import broadcast_all, need_dims, off_ends
+from tritensor.distributions.parameters import broadcast_all, clamp_open_unit, require_dims
 from tritensor.tensor.core import Tensor
 
 
@@ -22,17 +22,17 @@ class Dirichlet(ExponentialFamily):
     _fields: ClassVar[dict[str, int] | None] = {"concentration": 1}
 
     def __init__(self, concentration: Tensor, validate_args: bool | None = None) -> None:
-        need_dims("Dirichlet", "concentration", concentration, 1)
+        require_dims("Dirichlet", "concentration", concentration, 1)
         self.concentration = concentration
         super().__init__(concentration.shape[:-1], concentration.shape[-1:], validate_args=validate_args)
 
-    @drawn
+    @draw_in_float32
     def rsample(self, sample_shape: Sequence[int] = ()) -> Tensor:
         """Gradients by implicit differentiation of the components' beta distributions."""
         return T.sample_dirichlet(self.concentration.expand(self._extended_shape(sample_shape)))
 
-    def _kept_inside(self, drawn: Tensor) -> Tensor:
-        return off_ends(drawn)
+    def _move_inside_support(self, drawn: Tensor) -> Tensor:
+        return clamp_open_unit(drawn)
 
     def log_prob(self, value: Tensor) -> Tensor:
         self._check(value)
@@ -99,12 +99,12 @@ class Beta(ExponentialFamily):
         total = self.concentration1 + self.concentration0
         return self.concentration1 * self.concentration0 / (total.square() * (total + 1))
 
-    @drawn
+    @draw_in_float32
     def rsample(self, sample_shape: Sequence[int] = ()) -> Tensor:
         return self._dirichlet.rsample(sample_shape).select(-1, 0)
 
-    def _kept_inside(self, drawn: Tensor) -> Tensor:
-        return off_ends(drawn)
+    def _move_inside_support(self, drawn: Tensor) -> Tensor:
+        return clamp_open_unit(drawn)
 
     def log_prob(self, value: Tensor) -> Tensor:
         self._check(value)

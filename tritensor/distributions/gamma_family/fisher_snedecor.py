@@ -9,9 +9,9 @@ from typing import Any, ClassVar
 from tritensor.distributions import constraints
 from tritensor.distributions import functions as T
 from tritensor.distributions.distribution import Distribution
-from tritensor.distributions.drawing import drawn
+from tritensor.distributions.drawing import draw_in_float32
 from tritensor.distributions.gamma_family.gamma import Gamma
-from tritensor.distributions.parameters import broadcast_all, limits, off_zero
+from tritensor.distributions.parameters import broadcast_all, clamp_positive, float_limits
 from tritensor.tensor.core import Tensor
 
 
@@ -46,13 +46,13 @@ class FisherSnedecor(Distribution):
         a, b = self.df1, self.df2
         return T.where(b > 4, 2 * b.square() * (a + b - 2) / (a * (b - 2).square() * (b - 4)), math.nan)
 
-    @drawn
+    @draw_in_float32
     def rsample(self, sample_shape: Sequence[int] = ()) -> Tensor:
         below = self._gamma2.rsample(sample_shape)
-        return self._gamma1.rsample(sample_shape) / below.clamp(min=limits(below.dtype).tiny)
+        return self._gamma1.rsample(sample_shape) / below.clamp(min=float_limits(below.dtype).tiny)
 
-    def _kept_inside(self, drawn: Tensor) -> Tensor:
-        return off_zero(drawn)
+    def _move_inside_support(self, drawn: Tensor) -> Tensor:
+        return clamp_positive(drawn)
 
     def log_prob(self, value: Tensor) -> Tensor:
         self._check(value)

@@ -7,9 +7,9 @@ from typing import Any, ClassVar
 
 from tritensor.distributions import constraints
 from tritensor.distributions import functions as T
-from tritensor.distributions.drawing import drawn
+from tritensor.distributions.drawing import draw_in_float32
 from tritensor.distributions.exp_family import ExponentialFamily
-from tritensor.distributions.parameters import broadcast_all, off_zero
+from tritensor.distributions.parameters import broadcast_all, clamp_positive
 from tritensor.tensor.core import Tensor
 
 
@@ -38,14 +38,14 @@ class Gamma(ExponentialFamily):
     def variance(self) -> Tensor:
         return self.concentration / self.rate.square()
 
-    @drawn
+    @draw_in_float32
     def rsample(self, sample_shape: Sequence[int] = ()) -> Tensor:
         """Gradients by implicit differentiation: dx/da = -(dF/da) / (dF/dx), F the cdf (Figurnov, Mohamed, Mnih 2018)."""
         shape = self._extended_shape(sample_shape)
         return T.standard_gamma(self.concentration.expand(shape)) / self.rate.expand(shape)
 
-    def _kept_inside(self, drawn: Tensor) -> Tensor:
-        return off_zero(drawn)
+    def _move_inside_support(self, drawn: Tensor) -> Tensor:
+        return clamp_positive(drawn)
 
     def log_prob(self, value: Tensor) -> Tensor:
         self._check(value)

@@ -9,7 +9,7 @@ from tritensor.distributions import constraints
 from tritensor.distributions import functions as T
 from tritensor.distributions.combined.transformed import TransformedDistribution
 from tritensor.distributions.gamma_family.gamma import Gamma
-from tritensor.distributions.parameters import constant, off_zero
+from tritensor.distributions.parameters import clamp_positive, fill_like
 from tritensor.distributions.transforms import PowerTransform
 from tritensor.tensor.core import Tensor
 
@@ -24,7 +24,7 @@ class InverseGamma(TransformedDistribution):
 
     def __init__(self, concentration: Any, rate: Any, validate_args: bool | None = None) -> None:
         base = Gamma(concentration, rate, validate_args=validate_args)
-        super().__init__(base, PowerTransform(constant(-1.0, base.rate, ())), validate_args=validate_args)
+        super().__init__(base, PowerTransform(fill_like(-1.0, base.rate, ())), validate_args=validate_args)
 
     @property
     def concentration(self) -> Tensor:
@@ -36,8 +36,8 @@ class InverseGamma(TransformedDistribution):
         """The gamma number's rate."""
         return self.base_dist.rate  # type: ignore[no-any-return]
 
-    def _kept_inside(self, drawn: Tensor) -> Tensor:
-        return off_zero(drawn)
+    def _move_inside_support(self, drawn: Tensor) -> Tensor:
+        return clamp_positive(drawn)
 
     @property
     def mean(self) -> Tensor:

@@ -21,13 +21,13 @@ from tritensor.distributions.gamma_family.dirichlet import Beta
 from tritensor.distributions.gamma_family.gamma import Gamma
 from tritensor.distributions.kl import moments
 from tritensor.distributions.kl.registry import register_kl
-from tritensor.distributions.parameters import constant
+from tritensor.distributions.parameters import fill_like
 from tritensor.tensor.core import Tensor
 
 # {q: what -E log q(x) is, as a function of p and q}
 UNDER: dict[type, Callable[[Any, Any], Tensor]] = {
-    Exponential: moments.under_exponential, Gamma: moments.under_gamma, Gumbel: moments.under_gumbel, Normal: moments.under_normal,
-    Beta: moments.under_beta, ContinuousBernoulli: moments.under_continuous_bernoulli, Pareto: moments.under_pareto, Uniform: moments.under_uniform,
+    Exponential: moments.cross_entropy_to_exponential, Gamma: moments.cross_entropy_to_gamma, Gumbel: moments.cross_entropy_to_gumbel, Normal: moments.cross_entropy_to_normal,
+    Beta: moments.cross_entropy_to_beta, ContinuousBernoulli: moments.cross_entropy_to_continuous_bernoulli, Pareto: moments.cross_entropy_to_pareto, Uniform: moments.cross_entropy_to_uniform,
 }  # fmt: skip
 # {p: the q whose support holds all of p's}
 HELD: dict[type, tuple[type, ...]] = {
@@ -55,19 +55,19 @@ BEYOND: dict[type, tuple[type, ...]] = {
 }
 
 
-def _of_held(under: Callable[[Any, Any], Tensor]) -> Callable[[Any, Any], Tensor]:
+def _subtract_entropy(under: Callable[[Any, Any], Tensor]) -> Callable[[Any, Any], Tensor]:
     return lambda p, q: under(p, q) - p.entropy()
 
 
 def _infinite(p: Any, q: Any) -> Tensor:
     """Infinite: p draws what q never does."""
     like = p.rate if isinstance(p, Poisson) else p.mean
-    return constant(math.inf, like, T.broadcast_shapes(tuple(p.batch_shape), tuple(q.batch_shape)))
+    return fill_like(math.inf, like, T.broadcast_shapes(tuple(p.batch_shape), tuple(q.batch_shape)))
 
 
 for _p, _held in HELD.items():
     for _q in _held:
-        register_kl(_p, _q)(_of_held(UNDER[_q]))
+        register_kl(_p, _q)(_subtract_entropy(UNDER[_q]))
 for _p, _held in BEYOND.items():
     for _q in _held:
         register_kl(_p, _q)(_infinite)
@@ -77,14 +77,14 @@ for _p, _held in BEYOND.items():
 @register_kl(ContinuousBernoulli, Uniform)
 def _unit_uniform(p: Any, q: Uniform) -> Tensor:
     """Finite where q covers [0, 1]."""
-    return T.where((q.low <= 0) & (q.high >= 1), moments.under_uniform(p, q) - p.entropy(), math.inf)
+    return T.where((q.low <= 0) & (q.high >= 1), moments.cross_entropy_to_uniform(p, q) - p.entropy(), math.inf)
 
 
 @register_kl(Uniform, Beta)
 @register_kl(Uniform, ContinuousBernoulli)
 def _uniform_unit(p: Uniform, q: Any) -> Tensor:
     """Finite where p lies within [0, 1]."""
-    under = moments.under_beta if isinstance(q, Beta) else moments.under_continuous_bernoulli
+    under = moments.cross_entropy_to_beta if isinstance(q, Beta) else moments.cross_entropy_to_continuous_bernoulli
     return T.where((p.low >= 0) & (p.high <= 1), under(p, q) - p.entropy(), math.inf)
 
 
@@ -92,14 +92,14 @@ def _uniform_unit(p: Uniform, q: Any) -> Tensor:
 @register_kl(Uniform, Gamma)
 def _uniform_positive(p: Uniform, q: Any) -> Tensor:
     """Finite where p lies above 0."""
-    under = moments.under_gamma if isinstance(q, Gamma) else moments.under_exponential
+    under = moments.cross_entropy_to_gamma if isinstance(q, Gamma) else moments.cross_entropy_to_exponential
     return T.where(p.low >= 0, under(p, q) - p.entropy(), math.inf)
 
 
 @register_kl(Uniform, Pareto)
 def _uniform_pareto(p: Uniform, q: Pareto) -> Tensor:
     """Finite where p lies above q's least value."""
-    return T.where(p.low >= q.scale, moments.under_pareto(p, q) - p.entropy(), math.inf)
+    return T.where(p.low >= q.scale, moments.cross_entropy_to_pareto(p, q) - p.entropy(), math.inf)
 
 
 @register_kl(Normal, Laplace)

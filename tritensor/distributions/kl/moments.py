@@ -36,7 +36,7 @@ def _mean_log_between(low: Tensor, high: Tensor) -> Tensor:
     return (T.xlogy(high, high) - T.xlogy(low, low)) / (high - low) - 1
 
 
-def mean_log_rest(p: Any) -> Tensor:
+def mean_log1m(p: Any) -> Tensor:
     """E log(1 - x)."""
     if isinstance(p, Beta):
         return p.concentration0.digamma() - (p.concentration1 + p.concentration0).digamma()
@@ -44,7 +44,7 @@ def mean_log_rest(p: Any) -> Tensor:
     return _mean_log_between(1 - p.high, 1 - p.low)
 
 
-def mean_decay(p: Any, t: Tensor) -> Tensor:
+def mean_exp_decay(p: Any, t: Tensor) -> Tensor:
     """E exp(-t x)."""
     if isinstance(p, Gamma):
         return (1 + t / p.rate).pow(-p.concentration)
@@ -59,45 +59,45 @@ def mean_decay(p: Any, t: Tensor) -> Tensor:
 
 
 # -- -E log q(x)
-def under_exponential(p: Any, q: Any) -> Tensor:
+def cross_entropy_to_exponential(p: Any, q: Any) -> Tensor:
     """q.rate E x - log q.rate."""
     return q.rate * p.mean - q.rate.log()
 
 
-def under_gamma(p: Any, q: Any) -> Tensor:
+def cross_entropy_to_gamma(p: Any, q: Any) -> Tensor:
     """log gamma(a) - a log b - (a - 1) E log x + b E x."""
     a, b = q.concentration, q.rate
     return a.lgamma() - a * b.log() - (a - 1) * mean_log(p) + b * p.mean
 
 
-def under_gumbel(p: Any, q: Any) -> Tensor:
+def cross_entropy_to_gumbel(p: Any, q: Any) -> Tensor:
     """log s + E z + E exp(-z), z = (x - m) / s."""
     t = q.scale.reciprocal()
-    return q.scale.log() + (p.mean - q.loc) * t + (q.loc * t).exp() * mean_decay(p, t)
+    return q.scale.log() + (p.mean - q.loc) * t + (q.loc * t).exp() * mean_exp_decay(p, t)
 
 
-def under_normal(p: Any, q: Any) -> Tensor:
+def cross_entropy_to_normal(p: Any, q: Any) -> Tensor:
     """log(2 pi s^2) / 2 + (var x + (E x - m)^2) / (2 s^2)."""
     return q.scale.log() + 0.5 * math.log(2 * math.pi) + 0.5 * (p.variance + (p.mean - q.loc).square()) / q.scale.square()
 
 
-def under_beta(p: Any, q: Any) -> Tensor:
+def cross_entropy_to_beta(p: Any, q: Any) -> Tensor:
     """log B(a, b) - (a - 1) E log x - (b - 1) E log(1 - x)."""
     a, b = q.concentration1, q.concentration0
-    return a.lgamma() + b.lgamma() - (a + b).lgamma() - (a - 1) * mean_log(p) - (b - 1) * mean_log_rest(p)
+    return a.lgamma() + b.lgamma() - (a + b).lgamma() - (a - 1) * mean_log(p) - (b - 1) * mean_log1m(p)
 
 
-def under_continuous_bernoulli(p: Any, q: Any) -> Tensor:
+def cross_entropy_to_continuous_bernoulli(p: Any, q: Any) -> Tensor:
     """|l| times the mean distance from the likelier end, less log(|l| / (1 - exp(-|l|))), l = logit(p)."""
     rate = q._rate()
     return rate * T.where(q._log_odds < 0, p.mean, 1 - p.mean) - log_constant(rate)
 
 
-def under_pareto(p: Any, q: Any) -> Tensor:
+def cross_entropy_to_pareto(p: Any, q: Any) -> Tensor:
     """(alpha + 1) E log x - log alpha - alpha log scale."""
     return (q.alpha + 1) * mean_log(p) - q.alpha.log() - q.alpha * q.scale.log()
 
 
-def under_uniform(p: Any, q: Any) -> Tensor:
+def cross_entropy_to_uniform(p: Any, q: Any) -> Tensor:
     """log(high - low)."""
     return (q.high - q.low).log()

@@ -20,7 +20,7 @@ def _log_det(p: Any) -> Tensor:
     return p._log_det() if isinstance(p, LowRankMultivariateNormal) else 2 * half_log_det(p._unbroadcasted_scale_tril)
 
 
-def _root(p: Any) -> Tensor:
+def _covariance_factor(p: Any) -> Tensor:
     """A matrix A (..., n, m) with A A^T = S_p."""
     if isinstance(p, LowRankMultivariateNormal):
         w, root = T.broadcast_tensors(p._unbroadcasted_cov_factor[..., :1], p._unbroadcasted_cov_diag.sqrt().unsqueeze(-1))
@@ -28,24 +28,24 @@ def _root(p: Any) -> Tensor:
     return p._unbroadcasted_scale_tril
 
 
-def _weighed(q: Any, x: Tensor) -> Tensor:
+def _mahalanobis(q: Any, x: Tensor) -> Tensor:
     """x^T S_q^-1 x of vectors x (..., n)."""
     if isinstance(q, LowRankMultivariateNormal):
         plain = (x.square() / q._unbroadcasted_cov_diag).sum(-1)
-        return plain - mahalanobis(q._capacitance_tril, matrix_vector(q._over_diagonal(), x))
+        return plain - mahalanobis(q._capacitance_tril, matrix_vector(q._factor_over_diagonal(), x))
     return mahalanobis(q._unbroadcasted_scale_tril, x)
 
 
-def _trace(q: Any, root: Tensor) -> Tensor:
+def _trace_of_solution(q: Any, root: Tensor) -> Tensor:
     """tr(S_q^-1 A A^T): x^T S_q^-1 x summed over the columns of A."""
     if isinstance(q, LowRankMultivariateNormal):
         plain = (root.square() / q._unbroadcasted_cov_diag.unsqueeze(-1)).sum((-2, -1))
-        over = q._over_diagonal() @ root
-        return plain - _solved(q._capacitance_tril, over).square().sum((-2, -1))
-    return _solved(q._unbroadcasted_scale_tril, root).square().sum((-2, -1))
+        over = q._factor_over_diagonal() @ root
+        return plain - _solve_lower(q._capacitance_tril, over).square().sum((-2, -1))
+    return _solve_lower(q._unbroadcasted_scale_tril, root).square().sum((-2, -1))
 
 
-def _solved(factor: Tensor, columns: Tensor) -> Tensor:
+def _solve_lower(factor: Tensor, columns: Tensor) -> Tensor:
     batch = T.broadcast_shapes(tuple(factor.shape[:-2]), tuple(columns.shape[:-2]))
     return T.solve_triangular(factor.expand((*batch, -1, -1)), columns.expand((*batch, -1, -1)), upper=False)
 
@@ -59,5 +59,5 @@ def _normals(p: Any, q: Any) -> Tensor:
         raise ShapeError(
             f"kl_divergence: p has event_shape {tuple(p.event_shape)}, q {tuple(q.event_shape)}; give normal vectors of one size"
         )
-    found = _log_det(q) - _log_det(p) + _trace(q, _root(p)) + _weighed(q, q.loc - p.loc) - p.event_shape[0]
+    found = _log_det(q) - _log_det(p) + _trace_of_solution(q, _covariance_factor(p)) + _mahalanobis(q, q.loc - p.loc) - p.event_shape[0]
     return 0.5 * found

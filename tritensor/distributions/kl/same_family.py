@@ -52,25 +52,25 @@ def _expfamily(p: Any, q: Any) -> Tensor:
 
 @register_kl(Bernoulli, Bernoulli)
 def _bernoulli(p: Bernoulli, q: Bernoulli) -> Tensor:
-    return -p._entropy_of_one() - q._log_likelihood(p.probs, p._failing)
+    return -p._binary_entropy() - q._log_likelihood(p.probs, p._failure_probs)
 
 
 @register_kl(Beta, Beta)
 def _beta(p: Beta, q: Beta) -> Tensor:
-    return moments.under_beta(p, q) - p.entropy()
+    return moments.cross_entropy_to_beta(p, q) - p.entropy()
 
 
 @register_kl(Binomial, Binomial)
 def _binomial(p: Binomial, q: Binomial) -> Tensor:
     """Of equal counts n times that of one trial; of fewer trials than q's the binomial coefficients' expected ratio is added; of more it is infinite."""
     n = p.total_count
-    found = -n * p._entropy_of_one() - q._log_likelihood(n * p.probs, n * p._failing + (q.total_count - n).clamp(min=0.0))
+    found = -n * p._binary_entropy() - q._log_likelihood(n * p.probs, n * p._failure_probs + (q.total_count - n).clamp(min=0.0))
     if (n < q.total_count).any():
-        found = found + _coefficients(p, q)
+        found = found + _mean_log_coefficient_ratio(p, q)
     return T.where(n > q.total_count, math.inf, found)
 
 
-def _coefficients(p: Binomial, q: Binomial) -> Tensor:
+def _mean_log_coefficient_ratio(p: Binomial, q: Binomial) -> Tensor:
     """E log(C(n, k) / C(m, k)) over k of p."""
     n, m = T.broadcast_tensors(p.total_count, q.total_count)
     most = int(n.max())
@@ -95,7 +95,7 @@ def _one_hot_categorical(p: OneHotCategorical, q: OneHotCategorical) -> Tensor:
 
 @register_kl(ContinuousBernoulli, ContinuousBernoulli)
 def _continuous_bernoulli(p: ContinuousBernoulli, q: ContinuousBernoulli) -> Tensor:
-    return moments.under_continuous_bernoulli(p, q) - p.entropy()
+    return moments.cross_entropy_to_continuous_bernoulli(p, q) - p.entropy()
 
 
 @register_kl(Dirichlet, Dirichlet)
@@ -119,12 +119,12 @@ def _gamma(p: Gamma, q: Gamma) -> Tensor:
 
 @register_kl(Gumbel, Gumbel)
 def _gumbel(p: Gumbel, q: Gumbel) -> Tensor:
-    return moments.under_gumbel(p, q) - p.entropy()
+    return moments.cross_entropy_to_gumbel(p, q) - p.entropy()
 
 
 @register_kl(Geometric, Geometric)
 def _geometric(p: Geometric, q: Geometric) -> Tensor:
-    return (-p._entropy_of_one() - q._log_likelihood(p.probs, p._failing)) / p.probs
+    return (-p._binary_entropy() - q._log_likelihood(p.probs, p._failure_probs)) / p.probs
 
 
 @register_kl(HalfNormal, HalfNormal)

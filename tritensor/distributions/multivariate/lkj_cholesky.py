@@ -10,9 +10,9 @@ from tritensor.autograd.modes import no_grad
 from tritensor.distributions import constraints
 from tritensor.distributions import functions as T
 from tritensor.distributions.distribution import Distribution
-from tritensor.distributions.drawing import drawn
+from tritensor.distributions.drawing import draw_in_float32
 from tritensor.distributions.gamma_family.dirichlet import Beta
-from tritensor.distributions.parameters import broadcast_all, limits, standard_normal
+from tritensor.distributions.parameters import broadcast_all, draw_standard_normal, float_limits
 from tritensor.ground.errors import ArgumentError
 from tritensor.tensor.core import Tensor
 
@@ -33,10 +33,10 @@ class LKJCholesky(Distribution):
             raise ArgumentError(f"LKJCholesky: dim is {dim}; give 2 or more")
         self.dim = dim
         (self.concentration,) = broadcast_all(concentration)
-        self._beta = self._rows()
+        self._beta = self._row_distribution()
         super().__init__(self.concentration.shape, (dim, dim), validate_args=validate_args)
 
-    def _rows(self) -> Beta:
+    def _row_distribution(self) -> Beta:
         """The squared lengths of what rows 2, 3, ... hold before the diagonal."""
         k = T.arange(self.dim - 1, dtype=self.concentration.dtype, device=self.concentration.device)
         return Beta(0.5 * k + 0.5, self.concentration.unsqueeze(-1) + 0.5 * (self.dim - 2 - k), validate_args=False)
@@ -47,15 +47,15 @@ class LKJCholesky(Distribution):
         new._beta = self._beta.expand((*batch_shape, self.dim - 1))
         return new
 
-    @drawn
+    @draw_in_float32
     def sample(self, sample_shape: Sequence[int] = ()) -> Tensor:
         """The onion method: each row is a point of a ball, its direction uniform, its squared length a beta number."""
         with no_grad():
             y = self._beta.sample(sample_shape).unsqueeze(-1)  # (..., dim - 1, 1)
-            z = standard_normal(self._extended_shape(sample_shape), y.dtype, y.device).tril(-1)[..., 1:, :]
+            z = draw_standard_normal(self._extended_shape(sample_shape), y.dtype, y.device).tril(-1)[..., 1:, :]
             z = z / z.square().sum(-1, True).sqrt()
             below = T.cat([T.zeros((*y.shape[:-2], 1, self.dim), dtype=y.dtype, device=y.device), y.sqrt() * z], -2)
-            rest = (1 - below.square().sum(-1)).clamp(min=limits(y.dtype).tiny)
+            rest = (1 - below.square().sum(-1)).clamp(min=float_limits(y.dtype).tiny)
             return below + T.diag_embed(rest.sqrt())
 
     def log_prob(self, value: Tensor) -> Tensor:

@@ -11,7 +11,7 @@ from tritensor.distributions import functions as T
 from tritensor.distributions.distribution import Distribution
 from tritensor.distributions.lazy import lazy_property
 from tritensor.distributions.multivariate.matrix_products import half_log_det, mahalanobis, matrix_vector
-from tritensor.distributions.parameters import need_dims, standard_normal
+from tritensor.distributions.parameters import draw_standard_normal, require_dims
 from tritensor.ground.errors import ShapeError
 from tritensor.tensor.core import Tensor
 
@@ -33,9 +33,9 @@ class LowRankMultivariateNormal(Distribution):
 
     def __init__(self, loc: Tensor, cov_factor: Tensor, cov_diag: Tensor, validate_args: bool | None = None) -> None:
         name = type(self).__name__
-        need_dims(name, "loc", loc, 1)
+        require_dims(name, "loc", loc, 1)
         n = loc.shape[-1]
-        need_dims(name, "cov_factor", cov_factor, 2)
+        require_dims(name, "cov_factor", cov_factor, 2)
         if cov_factor.shape[-2] != n:
             raise ShapeError(f"{name}: cov_factor {tuple(cov_factor.shape)} must be (..., {n}, m) for a loc of {n} elements")
         if cov_diag.dim() < 1 or cov_diag.shape[-1] != n:
@@ -49,14 +49,14 @@ class LowRankMultivariateNormal(Distribution):
         self._capacitance_tril = self._capacitance()
         super().__init__(batch, (n,), validate_args=validate_args)
 
-    def _over_diagonal(self) -> Tensor:
+    def _factor_over_diagonal(self) -> Tensor:
         """W^T D^-1: (..., m, n)."""
         return self._unbroadcasted_cov_factor.mT / self._unbroadcasted_cov_diag.unsqueeze(-2)
 
     def _capacitance(self) -> Tensor:
         """The lower Cholesky factor of 1 + W^T D^-1 W."""
         w = self._unbroadcasted_cov_factor
-        return T.cholesky(self._over_diagonal() @ w + T.eye(w.shape[-1], dtype=w.dtype, device=w.device))
+        return T.cholesky(self._factor_over_diagonal() @ w + T.eye(w.shape[-1], dtype=w.dtype, device=w.device))
 
     def expand(self, batch_shape: Sequence[int], _instance: Any = None) -> Any:
         new = super().expand(batch_shape, _instance)
@@ -64,7 +64,7 @@ class LowRankMultivariateNormal(Distribution):
             new.__dict__[name] = self.__dict__[name]
         return new
 
-    def _whole(self, matrix: Tensor) -> Tensor:
+    def _expand_to_batch(self, matrix: Tensor) -> Tensor:
         return matrix.expand((*self._batch_shape, *self._event_shape, *self._event_shape))
 
     @property
@@ -87,31 +87,31 @@ class LowRankMultivariateNormal(Distribution):
         root = self._unbroadcasted_cov_diag.sqrt().unsqueeze(-1)
         scaled = self._unbroadcasted_cov_factor / root
         identity = T.eye(self._event_shape[0], dtype=scaled.dtype, device=scaled.device)
-        return self._whole(root * T.cholesky(scaled @ scaled.mT + identity))
+        return self._expand_to_batch(root * T.cholesky(scaled @ scaled.mT + identity))
 
     @lazy_property
     def covariance_matrix(self) -> Tensor:
         """W W^T + D."""
         w = self._unbroadcasted_cov_factor
-        return self._whole(w @ w.mT + T.diag_embed(self._unbroadcasted_cov_diag))
+        return self._expand_to_batch(w @ w.mT + T.diag_embed(self._unbroadcasted_cov_diag))
 
     @lazy_property
     def precision_matrix(self) -> Tensor:
         """D^-1 - D^-1 W C^-1 W^T D^-1."""
-        half = T.solve_triangular(self._capacitance_tril, self._over_diagonal(), upper=False)
-        return self._whole(T.diag_embed(self._unbroadcasted_cov_diag.reciprocal()) - half.mT @ half)
+        half = T.solve_triangular(self._capacitance_tril, self._factor_over_diagonal(), upper=False)
+        return self._expand_to_batch(T.diag_embed(self._unbroadcasted_cov_diag.reciprocal()) - half.mT @ half)
 
     def rsample(self, sample_shape: Sequence[int] = ()) -> Tensor:
         shape = self._extended_shape(sample_shape)
-        low = standard_normal((*shape[:-1], self.cov_factor.shape[-1]), self.loc.dtype, self.loc.device)
-        z = standard_normal(shape, self.loc.dtype, self.loc.device)
+        low = draw_standard_normal((*shape[:-1], self.cov_factor.shape[-1]), self.loc.dtype, self.loc.device)
+        z = draw_standard_normal(shape, self.loc.dtype, self.loc.device)
         return self.loc + matrix_vector(self._unbroadcasted_cov_factor, low) + self._unbroadcasted_cov_diag.sqrt() * z
 
     def log_prob(self, value: Tensor) -> Tensor:
         self._check(value)
         off = value - self.loc
         distance = (off.square() / self._unbroadcasted_cov_diag).sum(-1)
-        distance = distance - mahalanobis(self._capacitance_tril, matrix_vector(self._over_diagonal(), off))
+        distance = distance - mahalanobis(self._capacitance_tril, matrix_vector(self._factor_over_diagonal(), off))
         return -0.5 * (self._event_shape[0] * math.log(2 * math.pi) + self._log_det() + distance)
 
     def _log_det(self) -> Tensor:

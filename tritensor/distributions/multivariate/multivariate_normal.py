@@ -9,10 +9,10 @@ from typing import Any, ClassVar
 from tritensor.distributions import constraints
 from tritensor.distributions import functions as T
 from tritensor.distributions.distribution import Distribution
-from tritensor.distributions.drawing import drawn
+from tritensor.distributions.drawing import draw_in_float32
 from tritensor.distributions.lazy import lazy_property
 from tritensor.distributions.multivariate.matrix_products import factor_of_inverse, half_log_det, mahalanobis, matrix_vector
-from tritensor.distributions.parameters import need_dims, one_of, standard_normal
+from tritensor.distributions.parameters import draw_standard_normal, require_dims, require_exactly_one
 from tritensor.tensor.core import Tensor
 
 
@@ -31,11 +31,11 @@ class MultivariateNormal(Distribution):
         self, loc: Tensor, covariance_matrix: Tensor | None = None, precision_matrix: Tensor | None = None, scale_tril: Tensor | None = None,
         validate_args: bool | None = None,
     ) -> None:  # fmt: skip
-        need_dims("MultivariateNormal", "loc", loc, 1)
+        require_dims("MultivariateNormal", "loc", loc, 1)
         matrices = {"covariance_matrix": covariance_matrix, "precision_matrix": precision_matrix, "scale_tril": scale_tril}
-        given = one_of("MultivariateNormal", **matrices)
+        given = require_exactly_one("MultivariateNormal", **matrices)
         matrix: Any = matrices[given]
-        need_dims("MultivariateNormal", given, matrix, 2)
+        require_dims("MultivariateNormal", given, matrix, 2)
         batch = T.broadcast_shapes(tuple(matrix.shape[:-2]), tuple(loc.shape[:-1]))
         self.__dict__[given] = matrix.expand((*batch, -1, -1))
         self.loc = loc.expand((*batch, -1))
@@ -50,23 +50,23 @@ class MultivariateNormal(Distribution):
         new._unbroadcasted_scale_tril = self._unbroadcasted_scale_tril
         return new
 
-    def _whole(self, matrix: Tensor) -> Tensor:
+    def _expand_to_batch(self, matrix: Tensor) -> Tensor:
         return matrix.expand((*self._batch_shape, *self._event_shape, *self._event_shape))
 
     @lazy_property
     def scale_tril(self) -> Tensor:
         """The covariance's lower Cholesky factor."""
-        return self._whole(self._unbroadcasted_scale_tril)
+        return self._expand_to_batch(self._unbroadcasted_scale_tril)
 
     @lazy_property
     def covariance_matrix(self) -> Tensor:
         """The covariance."""
-        return self._whole(self._unbroadcasted_scale_tril @ self._unbroadcasted_scale_tril.mT)
+        return self._expand_to_batch(self._unbroadcasted_scale_tril @ self._unbroadcasted_scale_tril.mT)
 
     @lazy_property
     def precision_matrix(self) -> Tensor:
         """The covariance's inverse."""
-        return self._whole(T.cholesky_inverse(self._unbroadcasted_scale_tril))
+        return self._expand_to_batch(T.cholesky_inverse(self._unbroadcasted_scale_tril))
 
     @property
     def mean(self) -> Tensor:
@@ -80,9 +80,9 @@ class MultivariateNormal(Distribution):
     def variance(self) -> Tensor:
         return self._unbroadcasted_scale_tril.square().sum(-1).expand((*self._batch_shape, *self._event_shape))
 
-    @drawn
+    @draw_in_float32
     def rsample(self, sample_shape: Sequence[int] = ()) -> Tensor:
-        z = standard_normal(self._extended_shape(sample_shape), self.loc.dtype, self.loc.device)
+        z = draw_standard_normal(self._extended_shape(sample_shape), self.loc.dtype, self.loc.device)
         return self.loc + matrix_vector(self._unbroadcasted_scale_tril, z)
 
     def log_prob(self, value: Tensor) -> Tensor:

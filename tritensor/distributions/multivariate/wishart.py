@@ -9,12 +9,12 @@ from typing import Any, ClassVar
 
 from tritensor.distributions import constraints
 from tritensor.distributions import functions as T
-from tritensor.distributions.drawing import drawn
+from tritensor.distributions.drawing import draw_in_float32
 from tritensor.distributions.exp_family import ExponentialFamily
 from tritensor.distributions.gamma_family.gamma import Chi2
 from tritensor.distributions.lazy import lazy_property
 from tritensor.distributions.multivariate.matrix_products import factor_of_inverse, half_log_det
-from tritensor.distributions.parameters import limits, need_dims, one_of, standard_normal
+from tritensor.distributions.parameters import draw_standard_normal, float_limits, require_dims, require_exactly_one
 from tritensor.ground.errors import ArgumentError
 from tritensor.tensor.core import Tensor
 
@@ -43,9 +43,9 @@ class Wishart(ExponentialFamily):
         validate_args: bool | None = None,
     ) -> None:  # fmt: skip
         matrices = {"covariance_matrix": covariance_matrix, "precision_matrix": precision_matrix, "scale_tril": scale_tril}
-        given = one_of("Wishart", **matrices)
+        given = require_exactly_one("Wishart", **matrices)
         matrix: Any = matrices[given]
-        need_dims("Wishart", given, matrix, 2)
+        require_dims("Wishart", given, matrix, 2)
         df = df if isinstance(df, Tensor) else T.tensor(df, dtype=matrix.dtype, device=matrix.device)
         batch = T.broadcast_shapes(tuple(matrix.shape[:-2]), tuple(df.shape))
         event = tuple(matrix.shape[-2:])
@@ -75,23 +75,23 @@ class Wishart(ExponentialFamily):
         new._dist_chi2 = Chi2(new._degrees(), validate_args=False)
         return new
 
-    def _whole(self, matrix: Tensor) -> Tensor:
+    def _expand_to_batch(self, matrix: Tensor) -> Tensor:
         return matrix.expand((*self._batch_shape, *self._event_shape))
 
     @lazy_property
     def scale_tril(self) -> Tensor:
         """The covariance's lower Cholesky factor."""
-        return self._whole(self._unbroadcasted_scale_tril)
+        return self._expand_to_batch(self._unbroadcasted_scale_tril)
 
     @lazy_property
     def covariance_matrix(self) -> Tensor:
         """The covariance."""
-        return self._whole(self._unbroadcasted_scale_tril @ self._unbroadcasted_scale_tril.mT)
+        return self._expand_to_batch(self._unbroadcasted_scale_tril @ self._unbroadcasted_scale_tril.mT)
 
     @lazy_property
     def precision_matrix(self) -> Tensor:
         """The covariance's inverse."""
-        return self._whole(T.cholesky_inverse(self._unbroadcasted_scale_tril))
+        return self._expand_to_batch(T.cholesky_inverse(self._unbroadcasted_scale_tril))
 
     def _df(self) -> Tensor:
         return self.df.reshape((*self._batch_shape, 1, 1))
@@ -112,15 +112,15 @@ class Wishart(ExponentialFamily):
         diagonal = v.diagonal(dim1=-2, dim2=-1)
         return self._df() * (v.square() + diagonal.unsqueeze(-1) * diagonal.unsqueeze(-2))
 
-    @drawn
+    @draw_in_float32
     def rsample(self, sample_shape: Sequence[int] = (), max_try_correction: int | None = None) -> Tensor:
         """Bartlett's decomposition: (L A)(L A)^T, A lower triangular of normal numbers with roots of chi-squared ones on its diagonal.
 
         `max_try_correction` is accepted: that diagonal is above 0 in every draw, so that none is drawn anew.
         """
         n = self._event_shape[-1]
-        diagonal = self._dist_chi2.rsample(sample_shape).clamp(min=limits(self.df.dtype).tiny).sqrt()
-        below = standard_normal((*diagonal.shape[:-1], n, n), diagonal.dtype, diagonal.device).tril(-1)
+        diagonal = self._dist_chi2.rsample(sample_shape).clamp(min=float_limits(self.df.dtype).tiny).sqrt()
+        below = draw_standard_normal((*diagonal.shape[:-1], n, n), diagonal.dtype, diagonal.device).tril(-1)
         factor = self._unbroadcasted_scale_tril @ (below + T.diag_embed(diagonal))
         return factor @ factor.mT
 

@@ -170,7 +170,7 @@ class _InverseTransform(Transform):
         return f"{type(self).__name__}({self._inv!r})"
 
 
-def _widened(constraint: Any, event_dim: int) -> Any:
+def _reinterpret_event_dims(constraint: Any, event_dim: int) -> Any:
     extra = event_dim - constraint.event_dim
     return constraints.independent(constraint, extra) if extra > 0 else constraint
 
@@ -195,7 +195,7 @@ class ComposeTransform(Transform):
         dims = self.parts[-1].codomain.event_dim
         for p in reversed(self.parts):
             dims = max(dims + p.domain.event_dim - p.codomain.event_dim, p.domain.event_dim)
-        return _widened(self.parts[0].domain, dims)
+        return _reinterpret_event_dims(self.parts[0].domain, dims)
 
     @constraints.dependent_property(is_discrete=False)
     def codomain(self) -> Any:
@@ -205,7 +205,7 @@ class ComposeTransform(Transform):
         dims = self.parts[0].domain.event_dim
         for p in self.parts:
             dims = max(dims + p.codomain.event_dim - p.domain.event_dim, p.codomain.event_dim)
-        return _widened(self.parts[-1].codomain, dims)
+        return _reinterpret_event_dims(self.parts[-1].codomain, dims)
 
     @lazy_property
     def bijective(self) -> bool:

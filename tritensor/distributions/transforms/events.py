@@ -7,7 +7,7 @@ from typing import Any
 
 from tritensor.distributions import constraints
 from tritensor.distributions import functions as T
-from tritensor.distributions.parameters import limits, log_sigmoid, sum_rightmost
+from tritensor.distributions.parameters import float_limits, log_sigmoid, sum_rightmost
 from tritensor.distributions.transforms.base import Transform
 from tritensor.ground.errors import ArgumentError
 from tritensor.nn import functional as F
@@ -15,7 +15,7 @@ from tritensor.tensor.core import Tensor
 from tritensor.tensor.size import Size
 
 
-def too_few(transform: Transform, given: int, wanted: int) -> None:
+def require_event_dims(transform: Transform, given: int, wanted: int) -> None:
     """Refuse shapes of too few dimensions."""
     if given < wanted:
         raise ArgumentError(f"{type(transform).__name__}: {given} dimensions given; its events have {wanted}, give at least these")
@@ -53,11 +53,11 @@ class IndependentTransform(Transform):
         return self.base_transform.sign
 
     def _call(self, x: Tensor) -> Tensor:
-        too_few(self, x.dim(), self.domain.event_dim)
+        require_event_dims(self, x.dim(), self.domain.event_dim)
         return self.base_transform(x)
 
     def _inverse(self, y: Tensor) -> Tensor:
-        too_few(self, y.dim(), self.codomain.event_dim)
+        require_event_dims(self, y.dim(), self.codomain.event_dim)
         return self.base_transform.inv(y)  # type: ignore[no-any-return]
 
     def log_abs_det_jacobian(self, x: Tensor, y: Tensor) -> Tensor:
@@ -109,19 +109,19 @@ class ReshapeTransform(Transform):
     def log_abs_det_jacobian(self, x: Tensor, y: Tensor) -> Tensor:
         return T.zeros(tuple(x.shape[: x.dim() - len(self.in_shape)]), dtype=x.dtype, device=x.device)
 
-    def _exchanged(self, shape: Any, old: Size, new: Size) -> Size:
+    def _swap_event_shape(self, shape: Any, old: Size, new: Size) -> Size:
         shape = tuple(shape)
-        too_few(self, len(shape), len(old))
+        require_event_dims(self, len(shape), len(old))
         cut = len(shape) - len(old)
         if shape[cut:] != tuple(old):
             raise ArgumentError(f"ReshapeTransform: a shape that ends in {shape[cut:]} is not {tuple(old)}; reshape it")
         return Size((*shape[:cut], *new))
 
     def forward_shape(self, shape: Any) -> Any:
-        return self._exchanged(shape, self.in_shape, self.out_shape)
+        return self._swap_event_shape(shape, self.in_shape, self.out_shape)
 
     def inverse_shape(self, shape: Any) -> Any:
-        return self._exchanged(shape, self.out_shape, self.in_shape)
+        return self._swap_event_shape(shape, self.out_shape, self.in_shape)
 
 
 class SoftmaxTransform(Transform):
@@ -139,7 +139,7 @@ class SoftmaxTransform(Transform):
         return y.log()
 
     def forward_shape(self, shape: Any) -> Any:
-        too_few(self, len(shape), 1)
+        require_event_dims(self, len(shape), 1)
         return shape
 
     inverse_shape = forward_shape
@@ -158,37 +158,37 @@ class StickBreakingTransform(Transform):
         return isinstance(other, StickBreakingTransform)
 
     @staticmethod
-    def _left_over(n: int, like: Tensor) -> Tensor:
+    def _log_remaining_counts(n: int, like: Tensor) -> Tensor:
         """log(n), ..., log(1)."""
         return T.arange(n, 0, -1, dtype=like.dtype, device=like.device).log()
 
     def _call(self, x: Tensor) -> Tensor:
-        part = _clipped(x - self._left_over(x.shape[-1], x))
+        part = _clamped_sigmoid(x - self._log_remaining_counts(x.shape[-1], x))
         left = (1 - part).cumprod(-1)
         one = T.ones((*x.shape[:-1], 1), dtype=x.dtype, device=x.device)
         return T.cat([part, one], -1) * T.cat([one, left], -1)
 
     def _inverse(self, y: Tensor) -> Tensor:
         head = y[..., :-1]
-        left = (1 - head.cumsum(-1)).clamp(min=limits(y.dtype).tiny)
-        return head.log() - left.log() + self._left_over(head.shape[-1], head)
+        left = (1 - head.cumsum(-1)).clamp(min=float_limits(y.dtype).tiny)
+        return head.log() - left.log() + self._log_remaining_counts(head.shape[-1], head)
 
     def log_abs_det_jacobian(self, x: Tensor, y: Tensor) -> Tensor:
         # the Jacobian is triangular: dy_k/dx_k = y_k (1 - part_k), and 1 - sigmoid(x) = exp(-x) sigmoid(x)
-        x = x - self._left_over(x.shape[-1], x)
+        x = x - self._log_remaining_counts(x.shape[-1], x)
         return (-x + log_sigmoid(x) + y[..., :-1].log()).sum(-1)
 
     def forward_shape(self, shape: Any) -> Any:
-        too_few(self, len(shape), 1)
+        require_event_dims(self, len(shape), 1)
         return Size((*shape[:-1], shape[-1] + 1))
 
     def inverse_shape(self, shape: Any) -> Any:
-        too_few(self, len(shape), 1)
+        require_event_dims(self, len(shape), 1)
         return Size((*shape[:-1], shape[-1] - 1))
 
 
-def _clipped(x: Tensor) -> Tensor:
-    most = limits(x.dtype)
+def _clamped_sigmoid(x: Tensor) -> Tensor:
+    most = float_limits(x.dtype)
     return x.sigmoid().clamp(min=most.tiny, max=1.0 - most.eps)
 
 
@@ -203,14 +203,14 @@ class CorrCholeskyTransform(Transform):
     bijective = True
 
     @staticmethod
-    def _size(length: int) -> int:
+    def _matrix_size(length: int) -> int:
         n = round((0.25 + 2 * length) ** 0.5 + 0.5)
         if n * (n - 1) // 2 != length:
             raise ArgumentError(f"CorrCholeskyTransform: {length} numbers fill no triangle below a diagonal; give n (n - 1) / 2 for n rows")
         return n
 
     def _call(self, x: Tensor) -> Tensor:
-        n, eps = self._size(x.shape[-1]), limits(x.dtype).eps
+        n, eps = self._matrix_size(x.shape[-1]), float_limits(x.dtype).eps
         rows, columns = T.tril_indices(n, n, -1, device=x.device)
         r = x.tanh().clamp(min=-1 + eps, max=1 - eps)
         r = T.zeros((*x.shape[:-1], n, n), dtype=x.dtype, device=x.device).index_put((..., rows, columns), r)
@@ -219,7 +219,7 @@ class CorrCholeskyTransform(Transform):
         return (r + T.eye(n, dtype=x.dtype, device=x.device)) * T.cat([one, left], -1)
 
     @staticmethod
-    def _left_before(y: Tensor) -> Tensor:
+    def _remaining_length(y: Tensor) -> Tensor:
         """1 - sum_{k<j} y_ik^2 for each element below the diagonal."""
         n = y.shape[-1]
         rows, columns = T.tril_indices(n, n, -1, device=y.device)
@@ -230,20 +230,20 @@ class CorrCholeskyTransform(Transform):
     def _inverse(self, y: Tensor) -> Tensor:
         n = y.shape[-1]
         rows, columns = T.tril_indices(n, n, -1, device=y.device)
-        r = y[..., rows, columns] / self._left_before(y).sqrt()
+        r = y[..., rows, columns] / self._remaining_length(y).sqrt()
         return (r.log1p() - (-r).log1p()) / 2
 
     def log_abs_det_jacobian(self, x: Tensor, y: Tensor, intermediates: Any = None) -> Tensor:
-        stretch = 0.5 * self._left_before(y).log().sum(-1)
+        stretch = 0.5 * self._remaining_length(y).log().sum(-1)
         return stretch - 2 * (x - log_sigmoid(2 * x) - math.log(2.0)).sum(-1)
 
     def forward_shape(self, shape: Any) -> Any:
-        too_few(self, len(shape), 1)
-        n = self._size(shape[-1])
+        require_event_dims(self, len(shape), 1)
+        n = self._matrix_size(shape[-1])
         return Size((*shape[:-1], n, n))
 
     def inverse_shape(self, shape: Any) -> Any:
-        too_few(self, len(shape), 2)
+        require_event_dims(self, len(shape), 2)
         if shape[-2] != shape[-1]:
             raise ArgumentError(f"CorrCholeskyTransform: {tuple(shape[-2:])} is not square; give factors of n x n")
         return Size((*shape[:-2], shape[-1] * (shape[-1] - 1) // 2))

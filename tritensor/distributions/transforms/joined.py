@@ -13,14 +13,14 @@ from tritensor.ground.errors import ArgumentError
 from tritensor.tensor.core import Tensor
 
 
-def _checked(name: str, tseq: Sequence[Any], cache_size: int) -> list[Transform]:
+def _check_transforms(name: str, tseq: Sequence[Any], cache_size: int) -> list[Transform]:
     wrong = [t for t in tseq if not isinstance(t, Transform)]
     if wrong:
         raise ArgumentError(f"{name}: {wrong[0]!r} is no transform; give a list of transforms")
     return [t.with_cache(cache_size) for t in tseq] if cache_size else list(tseq)
 
 
-def _need_dim(transform: Any, x: Tensor, dim: int, size: int) -> None:
+def _require_dim_size(transform: Any, x: Tensor, dim: int, size: int) -> None:
     if not -x.dim() <= dim < x.dim() or x.shape[dim] != size:
         raise ArgumentError(
             f"{type(transform).__name__}: a tensor of shape {tuple(x.shape)}; along dim {dim} it must hold {size}, which its transforms take"
@@ -31,7 +31,7 @@ class CatTransform(Transform):
     """A transform for each piece of the given lengths (1 each unless they are given) along a dimension."""
 
     def __init__(self, tseq: Sequence[Transform], dim: int = 0, lengths: Sequence[int] | None = None, cache_size: int = 0) -> None:
-        self.transforms = _checked("CatTransform", tseq, cache_size)
+        self.transforms = _check_transforms("CatTransform", tseq, cache_size)
         super().__init__(cache_size=cache_size)
         self.lengths = [1] * len(self.transforms) if lengths is None else list(lengths)
         if len(self.lengths) != len(self.transforms):
@@ -67,7 +67,7 @@ class CatTransform(Transform):
         return self if self._cache_size == cache_size else CatTransform(self.transforms, self.dim, self.lengths, cache_size)
 
     def _pieces(self, x: Tensor) -> Any:
-        _need_dim(self, x, self.dim, self.length)
+        _require_dim_size(self, x, self.dim, self.length)
         return x.split(self.lengths, self.dim)
 
     def _call(self, x: Tensor) -> Tensor:
@@ -87,7 +87,7 @@ class StackTransform(Transform):
     """A transform for each slice along a dimension."""
 
     def __init__(self, tseq: Sequence[Transform], dim: int = 0, cache_size: int = 0) -> None:
-        self.transforms = _checked("StackTransform", tseq, cache_size)
+        self.transforms = _check_transforms("StackTransform", tseq, cache_size)
         super().__init__(cache_size=cache_size)
         self.dim = dim
 
@@ -109,7 +109,7 @@ class StackTransform(Transform):
         return self if self._cache_size == cache_size else StackTransform(self.transforms, self.dim, cache_size)
 
     def _slices(self, x: Tensor) -> list[Tensor]:
-        _need_dim(self, x, self.dim, len(self.transforms))
+        _require_dim_size(self, x, self.dim, len(self.transforms))
         return [x.select(self.dim, i) for i in range(len(self.transforms))]
 
     def _call(self, x: Tensor) -> Tensor:

@@ -8,14 +8,14 @@ from typing import Any
 
 from tritensor.distributions import constraints
 from tritensor.distributions import functions as T
-from tritensor.distributions.parameters import broadcast_all, limits, log_sigmoid, sum_rightmost
+from tritensor.distributions.parameters import broadcast_all, float_limits, log_sigmoid, sum_rightmost
 from tritensor.distributions.transforms.base import Transform
 from tritensor.ground.errors import ArgumentError
 from tritensor.nn import functional as F
 from tritensor.tensor.core import Tensor
 
 
-class _Rising(Transform):
+class _IncreasingTransform(Transform):
     """A bijection of numbers that has no parameters and rises."""
 
     bijective = True
@@ -25,7 +25,7 @@ class _Rising(Transform):
         return type(self) is type(other)
 
 
-class ExpTransform(_Rising):
+class ExpTransform(_IncreasingTransform):
     """y = exp(x)."""
 
     domain, codomain = constraints.real, constraints.positive
@@ -78,29 +78,29 @@ class PowerTransform(Transform):
     inverse_shape = forward_shape
 
 
-def _inside(y: Tensor) -> Tensor:
+def _clamp_open_unit(y: Tensor) -> Tensor:
     """Probabilities kept off 0 and 1."""
-    most = limits(y.dtype)
+    most = float_limits(y.dtype)
     return y.clamp(min=most.tiny, max=1.0 - most.eps)
 
 
-class SigmoidTransform(_Rising):
+class SigmoidTransform(_IncreasingTransform):
     """y = 1 / (1 + exp(-x)), a rounding away from 0 and 1."""
 
     domain, codomain = constraints.real, constraints.unit_interval
 
     def _call(self, x: Tensor) -> Tensor:
-        return _inside(x.sigmoid())
+        return _clamp_open_unit(x.sigmoid())
 
     def _inverse(self, y: Tensor) -> Tensor:
-        y = _inside(y)
+        y = _clamp_open_unit(y)
         return y.log() - (-y).log1p()
 
     def log_abs_det_jacobian(self, x: Tensor, y: Tensor) -> Tensor:
         return log_sigmoid(x) + log_sigmoid(-x)
 
 
-class SoftplusTransform(_Rising):
+class SoftplusTransform(_IncreasingTransform):
     """y = log(1 + exp(x)), linear above 20."""
 
     domain, codomain = constraints.real, constraints.positive
@@ -115,7 +115,7 @@ class SoftplusTransform(_Rising):
         return log_sigmoid(x)
 
 
-class TanhTransform(_Rising):
+class TanhTransform(_IncreasingTransform):
     """y = tanh(x)."""
 
     domain, codomain = constraints.real, constraints.interval(-1.0, 1.0)
@@ -146,7 +146,7 @@ class AbsTransform(Transform):
         return y
 
 
-def _same(a: Any, b: Any) -> bool:
+def _equal_values(a: Any, b: Any) -> bool:
     if isinstance(a, Number) and isinstance(b, Number):
         return a == b
     return bool((a == b).all())
@@ -178,7 +178,7 @@ class AffineTransform(Transform):
         return self if self._cache_size == cache_size else AffineTransform(self.loc, self.scale, self.event_dim, cache_size=cache_size)
 
     def __eq__(self, other: object) -> bool:
-        return isinstance(other, AffineTransform) and _same(self.loc, other.loc) and _same(self.scale, other.scale)
+        return isinstance(other, AffineTransform) and _equal_values(self.loc, other.loc) and _equal_values(self.scale, other.scale)
 
     @property
     def sign(self) -> Any:
