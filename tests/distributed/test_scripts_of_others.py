@@ -1,4 +1,4 @@
-"""What public scripts for several ranks use besides the usual calls, on 2 ranks, one way each."""
+"""Calls of public scripts for several ranks besides the usual ones, on 2 ranks, one way each."""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""What collectives are given: checks with their messages, memory in one piece, and results written back to where they belong."""
+"""Arguments of collectives: checks with their messages, contiguous memory to send, and results written back to the caller's tensors."""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""What a process is doing in a group: the op, its number, the user's line. Messages of every process name it."""
+"""Calls of a group's collectives: the op, its number and the user's line, which messages of every process name."""
 
 from __future__ import annotations
 

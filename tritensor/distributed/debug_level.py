@@ -1,4 +1,4 @@
-"""How much collectives check: DebugLevel, from TRITENSOR_DISTRIBUTED_DEBUG."""
+"""DebugLevel: the checks of collectives, as many as TRITENSOR_DISTRIBUTED_DEBUG asks for."""
 
 from __future__ import annotations
 

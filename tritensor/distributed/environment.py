@@ -1,4 +1,4 @@
-"""Which process of how many this is, as torchrun, mpiexec and Slurm say it in the environment, or an address says it."""
+"""Rank and world size of this process, as torchrun, mpiexec and Slurm set them in the environment, or as an address gives them."""
 
 from __future__ import annotations
 

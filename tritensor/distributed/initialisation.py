@@ -1,4 +1,4 @@
-"""Making groups and forgetting them: init_process_group, new_group, destroy_process_group, and which backends are here."""
+"""Creation and destruction of process groups: init_process_group, new_group, destroy_process_group, and the available backends."""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""Collective communication of Python objects, as bytes: JSON where that says all of an object, else pickle."""
+"""Collective communication of Python objects, as bytes: JSON where it holds all of an object, else pickle."""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""The process group: who takes part, and over which backend each device's tensors go."""
+"""The process group: its members, and the backend that carries each device's tensors."""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""ReduceOp: how the contributions of processes are put together, and what each element type takes of it."""
+"""ReduceOp: the reductions of collectives, and those that each element type allows."""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""Dividing the world into groups of one size, or as listed; the groups of all parts are made on all processes."""
+"""Division of the world into groups of one size, or as listed; all processes create the groups of all parts."""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""What NCCL is told by each call: function, counts, type, op, root, pointers, communicator and stream."""
+"""NCCL's arguments in each call: function, counts, type, op, root, pointers, communicator and stream."""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""What goes wrong: NCCL refuses, another process is lost, a call does not end, something is not installed. Nothing waits for ever."""
+"""Faults under NCCL: it refuses, another process is lost, a call does not end, something is not installed. Nothing waits for ever."""
 
 from __future__ import annotations
 

@@ -1,5 +1,7 @@
-"""Who waits for whom: the communication stream for the current one, the current one for the results, the host for nobody but at a barrier;
-and memory that a call uses is not handed out again before it is done."""
+"""Order of streams under NCCL: the communication stream waits for the current one, the current one for the results, the host only at a barrier.
+
+Memory that a call uses is not handed out again before it is done.
+"""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""What a program does wrong on ranks is told before anything is sent, on all of them where they disagree; and futures whose callbacks fail."""
+"""Mistakes of programs on ranks, told before anything is sent, on all ranks where they disagree; and futures whose callbacks fail."""
 
 from __future__ import annotations
 

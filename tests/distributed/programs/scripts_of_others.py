@@ -1,4 +1,4 @@
-"""What public scripts ask of sharded models besides training: wrapping by hand, checkpointed modules, optimizers' states by name, names of placements."""
+"""Calls of public scripts on sharded models besides training: wrapping by hand, checkpointed modules, optimizers' states by name, placements."""
 
 from __future__ import annotations
 

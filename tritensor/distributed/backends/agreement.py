@@ -1,4 +1,4 @@
-"""Whether all processes of a group are in the same call: a number for each is compared, and where they differ, their words."""
+"""A check that all processes of a group are in the same call: one number for each is compared; where they differ, an error quotes each call."""
 
 from __future__ import annotations
 

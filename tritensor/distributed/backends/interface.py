@@ -1,4 +1,4 @@
-"""What a backend does: collectives over arrays, begun at once and waited for later. Tensors, lists and layouts are the caller's affair."""
+"""The interface of backends: collectives over arrays, begun at once and waited for later. Tensors, lists and layouts are the caller's affair."""
 
 from __future__ import annotations
 

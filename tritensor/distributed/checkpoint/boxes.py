@@ -1,4 +1,4 @@
-"""Boxes: where a part of a tensor lies in the whole, and what two of them have in common."""
+"""Boxes: the position of a part in the whole tensor, and the intersection of two of them."""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""Where checkpoints lie: a folder with a file of tensors for each rank, in the safetensors form, and one of metadata, written last."""
+"""The folder of a checkpoint: a file of tensors for each rank, in the safetensors form, and one of metadata, written last."""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""What a checkpoint says of itself: for each tensor its type and shape and where its parts are; for each other value the value. In JSON."""
+"""The metadata of a checkpoint, in JSON: for each tensor its type, shape and the files of its parts; for each other value the value."""
 
 from __future__ import annotations
 

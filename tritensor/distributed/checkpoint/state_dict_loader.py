@@ -1,4 +1,4 @@
-"""Loading: each rank puts together what it has a place for, of whatever parts were written."""
+"""Loading a checkpoint: each rank assembles the tensors of its state from whatever parts were written."""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""Saving: ranks tell one another what they have, agree on who writes what, write, and the first one writes that all is there."""
+"""Saving a checkpoint: ranks list what they have, divide the writing, write, and the first rank completes it with the metadata."""
 
 from __future__ import annotations
 

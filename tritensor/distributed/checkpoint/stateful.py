@@ -1,4 +1,4 @@
-"""Stateful: what has a state of its own, which stands in a checkpoint for it."""
+"""Stateful: the protocol of objects with a state of their own, which a checkpoint holds for them."""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""States of states: nested dicts and lists as flat ones, whose keys are the paths, and back."""
+"""Nested state dicts flattened to dicts whose keys are paths, and back; values beside tensors as JSON or pickle."""
 
 from __future__ import annotations
 

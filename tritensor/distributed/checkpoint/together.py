@@ -1,4 +1,4 @@
-"""Steps that all ranks take together: where one fails, all raise what it raised, and none is left waiting."""
+"""Steps that all ranks take together: an error on one rank is raised on all, so that none is left waiting."""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""All processes begin alike: parameters are compared, and the first one's values given to the others."""
+"""Replicas that begin alike: parameters are compared, and the first process' values are broadcast."""
 
 from __future__ import annotations
 

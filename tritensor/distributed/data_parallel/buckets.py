@@ -1,4 +1,4 @@
-"""Buckets: gradients of parameters that become ready together lie in one piece of memory, which is averaged by one call."""
+"""Buckets: gradients of parameters that become ready together lie in one piece of memory, which one call averages."""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""A replica that has no batch left takes part in the others' steps with nothing to give, and ends with what they have."""
+"""ReplicaJoin: a replica without batches contributes zeros to the others' steps, and ends with their values."""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""Reducer: watches gradients come, averages a bucket as soon as its last one is there, and lets backward end when all are averaged."""
+"""Reducer: averages a bucket as soon as its last gradient is ready, and lets backward end when all buckets are averaged."""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""Hooks on parameters that do not keep alive who set them."""
+"""Hooks on parameters that do not keep their setter alive."""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""Optimizers that step shards: those that treat each element by itself. Others look at a whole parameter, of which a process has some rows."""
+"""Optimizers that step shards: those that treat each element by itself. Others need a whole parameter, of which a process has some rows."""
 
 from __future__ import annotations
 

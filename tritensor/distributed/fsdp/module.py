@@ -1,4 +1,4 @@
-"""FSDPModule: what fully_shard makes of a module, and the hooks around its forward."""
+"""FSDPModule: the class that fully_shard gives a module, and the hooks around its forward."""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""FullyShardedDataParallel's states of optimizers by the parameters' names, whole or in parts, and this process' parts of them again."""
+"""Optimizer states of FullyShardedDataParallel by the parameters' names, whole or in parts, and this process' parts taken from them."""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""What fully_shard may be told: types to compute and to reduce in, and where shards lie."""
+"""Policies of fully_shard: the types to compute and to reduce in, and the memory that holds shards."""
 
 from __future__ import annotations
 

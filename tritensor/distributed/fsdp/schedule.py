@@ -1,4 +1,4 @@
-"""Schedule: in which order the groups of a model are gathered and reduced, the same on all processes whatever gradients come on each."""
+"""Schedule: the order in which a model's groups are gathered and reduced, the same on all processes whatever gradients come on each."""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""ShardedParameter: the rows of a parameter that one process keeps, with what says where they belong."""
+"""ShardedParameter: the rows of a parameter that one process keeps, with their position in the whole."""
 
 from __future__ import annotations
 

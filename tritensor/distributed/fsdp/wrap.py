@@ -1,4 +1,4 @@
-"""Which modules FullyShardedDataParallel wraps: PyTorch's policies, the walk that asks them, and `wrap` for those that a model names."""
+"""Choice of the modules that FullyShardedDataParallel wraps: PyTorch's policies, the walk that asks them, and `wrap` for modules named one by one."""
 
 from __future__ import annotations
 

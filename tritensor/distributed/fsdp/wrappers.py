@@ -1,4 +1,4 @@
-"""Modules around a module, whose attributes they have and whose names state dicts keep; ActivationWrapper's kinds say what forward keeps."""
+"""Wrapper modules that pass attributes on and keep their name out of state dicts: the base class, and activation checkpointing and offloading."""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""Ranks that no mpiexec has started, but multiprocessing.spawn, torchrun or a shell: one is started beside them, which tells them what MPI asks.
+"""Ranks that multiprocessing.spawn, torchrun or a shell has started: mpiexec starts a place holder beside each, which passes MPI's settings on.
 
 MPICH's mpiexec serves ranks over a socket if asked to (-pmi-port); a rank needs nothing of it but the socket's address and its number. So the
 first rank starts it with place holders for all ranks, each of which writes down what it was told, and each rank takes that over.

@@ -1,4 +1,4 @@
-"""A call of MPI that has begun: who tests it drives it, so a thread tests those that nobody waits for."""
+"""A call of MPI that has begun. MPI moves data only while somebody tests the call, so a thread tests those that nobody waits for."""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""Run by mpiexec in place of a rank that something else has started: hands over what mpiexec tells a rank, and stays until the rank has ended.
+"""The program that mpiexec runs in place of a rank started by something else: it passes mpiexec's settings on, and stays until the rank ends.
 
 Run by its path, `python place_holder.py FOLDER SECONDS`; standard library only.
 """

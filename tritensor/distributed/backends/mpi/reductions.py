@@ -1,4 +1,4 @@
-"""MPI's types and reductions for our element types; those that MPI has not are made of numpy's functions."""
+"""MPI's types and reductions for tritensor's element types; reductions that MPI lacks are made of numpy's functions."""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""The world: all processes that were started together find one another, and see whether they run the same program."""
+"""The world of MPI: all processes that were started together find one another and compare the program that they run."""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""What NCCL makes of element types: the number of each for moving and for reducing, and how many of NCCL's elements one of ours is."""
+"""NCCL's element types: the number of each for moving and for reducing, and how many of NCCL's elements one of a numpy dtype is."""
 
 from __future__ import annotations
 
