@@ -15,8 +15,8 @@ import tritensor as tt
 import tritensor.distributed.checkpoint as dcp
 from tests.distributed.ranks import succeed
 from tritensor.distributed.checkpoint import state_dict as sd
-from tritensor.distributed.checkpoint.boxes import Box, Sharded, box_of, part_like
-from tritensor.distributed.checkpoint.state_dict_saver import AsyncCheckpointerType, planned
+from tritensor.distributed.checkpoint.boxes import Box, Sharded, get_box, part_like
+from tritensor.distributed.checkpoint.state_dict_saver import AsyncCheckpointerType, plan_writes
 from tritensor.distributed.checkpoint.stateful import Stateful
 from tritensor.io.safetensors import save_file
 
@@ -210,15 +210,15 @@ class Part(NamedTuple):
 def test_boxes() -> None:
     assert isinstance(Part((4,), (2,)), Sharded)
     assert not isinstance(tt.ones(2), Sharded)
-    assert box_of(part_like(Part((4,), (2,)), tt.ones(2))) == ((4,), Box((2,), (2,)))
-    assert Box((2,), (2,)).lies_in((4,))
-    assert not Box((3,), (2,)).lies_in((4,))
-    assert not Box((-1,), (2,)).lies_in((4,))
+    assert get_box(part_like(Part((4,), (2,)), tt.ones(2))) == ((4,), Box((2,), (2,)))
+    assert Box((2,), (2,)).fits_in((4,))
+    assert not Box((3,), (2,)).fits_in((4,))
+    assert not Box((-1,), (2,)).fits_in((4,))
     a = Box((2, 0), (3, 4))
-    assert a.common(Box((4, 1), (5, 2))) == Box((4, 1), (1, 2))
-    assert a.common(Box((5, 0), (1, 4))) is None
-    assert Box((4, 1), (1, 2)).within(a) == (slice(2, 3), slice(1, 3))
+    assert a.intersect(Box((4, 1), (5, 2))) == Box((4, 1), (1, 2))
+    assert a.intersect(Box((5, 0), (1, 4))) is None
+    assert Box((4, 1), (1, 2)).slices_in(a) == (slice(2, 3), slice(1, 3))
     with pytest.raises(ValueError, match="overlap"):
-        planned([{"w": ("float32", (4,), Box((0,), (3,)), 12)}, {"w": ("float32", (4,), Box((2,), (2,)), 8)}], "t")
+        plan_writes([{"w": ("float32", (4,), Box((0,), (3,)), 12)}, {"w": ("float32", (4,), Box((2,), (2,)), 8)}], "t")
     with pytest.raises(ValueError, match="hold 3 of the 4 elements"):
-        planned([{"w": ("float32", (4,), Box((0,), (3,)), 12)}], "t")
+        plan_writes([{"w": ("float32", (4,), Box((0,), (3,)), 12)}], "t")

@@ -17,23 +17,23 @@ class Box(NamedTuple):
 
     @property
     def size(self) -> int:
-        """How many elements it has."""
+        """The number of elements."""
         return math.prod(self.shape)
 
-    def common(self, other: Box) -> Box | None:
+    def intersect(self, other: Box) -> Box | None:
         """The elements of both, None where there are none."""
         start = tuple(max(a, b) for a, b in zip(self.offset, other.offset, strict=True))
         ends = [min(a + n, b + m) for a, n, b, m in zip(self.offset, self.shape, other.offset, other.shape, strict=True)]
         shape = tuple(e - s for s, e in zip(start, ends, strict=True))
         return Box(start, shape) if all(n > 0 for n in shape) else None
 
-    def lies_in(self, shape: tuple[int, ...]) -> bool:
-        """Whether all of it is in a tensor of a shape."""
+    def fits_in(self, shape: tuple[int, ...]) -> bool:
+        """True where all of it is in a tensor of that shape."""
         return len(self.offset) == len(self.shape) == len(shape) and all(
             a >= 0 and n >= 0 and a + n <= m for a, n, m in zip(self.offset, self.shape, shape, strict=True)
         )
 
-    def within(self, outer: Box) -> tuple[slice, ...]:
+    def slices_in(self, outer: Box) -> tuple[slice, ...]:
         """The slices that take this box out of an array that holds `outer`."""
         return tuple(slice(a - b, a - b + n) for a, n, b in zip(self.offset, self.shape, outer.offset, strict=True))
 
@@ -47,11 +47,11 @@ class Sharded(Protocol):
 
 
 def is_shard(value: Any) -> bool:
-    """Whether a tensor is a part: it has `global_shape` and `global_offset`."""
+    """True for a part of a tensor, which has `global_shape` and `global_offset`."""
     return isinstance(value, Sharded)
 
 
-def box_of(tensor: Any) -> tuple[tuple[int, ...], Box]:
+def get_box(tensor: Any) -> tuple[tuple[int, ...], Box]:
     """(shape of the whole, where this lies in it) of a part, or of a whole tensor."""
     shape = tuple(int(n) for n in tensor.array.shape)
     if is_shard(tensor):

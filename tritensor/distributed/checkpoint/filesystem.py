@@ -6,7 +6,7 @@ import os
 from collections.abc import Mapping
 from pathlib import Path
 
-from tritensor.distributed.checkpoint.metadata import Metadata, parsed, written
+from tritensor.distributed.checkpoint.metadata import Metadata, dump_metadata, parse_metadata
 from tritensor.ground.errors import CheckpointError
 from tritensor.io.atomic import atomic_write, remove_orphans
 from tritensor.io.safetensors import load_file, save_file
@@ -49,7 +49,7 @@ class FileSystemWriter:
     def finish(self, metadata: Metadata) -> None:
         """All ranks have written: write the metadata, and remove what it no longer names, and what killed processes left."""
         with atomic_write(self.path / METADATA) as file:
-            file.write(written(metadata))
+            file.write(dump_metadata(metadata))
         kept = metadata.files()
         for old in self.path.glob("part-*.safetensors"):
             if old.name not in kept:
@@ -75,14 +75,14 @@ class FileSystemReader:
         self._open = {}
 
     def read_metadata(self) -> Metadata:
-        """What the checkpoint holds. Raises CheckpointError where none was written to its end."""
+        """The metadata of the checkpoint. Raises CheckpointError where none was written to its end."""
         path = self.path / METADATA
         try:
             data = path.read_bytes()
         except FileNotFoundError as missing:
             what = "is no folder" if not self.path.is_dir() else f"has no {METADATA}: no checkpoint was written there to its end"
             raise CheckpointError(f"load: {self.path} {what}") from missing
-        return parsed(data, str(path))
+        return parse_metadata(data, str(path))
 
     def tensor(self, file: str, name: str) -> Tensor:
         """A tensor of a file, whose bytes are read when they are looked at."""

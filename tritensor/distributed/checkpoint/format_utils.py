@@ -12,7 +12,7 @@ import numpy as np
 from tritensor.distributed.checkpoint.filesystem import METADATA, FileSystemReader
 from tritensor.distributed.checkpoint.state_dict_loader import load
 from tritensor.distributed.checkpoint.state_dict_saver import save
-from tritensor.distributed.checkpoint.states import put_anew
+from tritensor.distributed.checkpoint.states import insert_entry
 from tritensor.ground import dtypes
 from tritensor.ground.errors import CheckpointError
 from tritensor.io import checkpoint as one_file
@@ -38,7 +38,7 @@ def dcp_to_torch_save(dcp_checkpoint_dir: str | os.PathLike[str], torch_save_pat
     load(flat, checkpoint_id=dcp_checkpoint_dir, no_dist=True)
     state: dict[Any, Any] = {}
     for key, value in flat.items():
-        put_anew(state, metadata.steps[key], value)
+        insert_entry(state, metadata.steps[key], value)
     one_file.save(state, torch_save_path)
 
 

@@ -45,7 +45,7 @@ class Metadata(NamedTuple):
         return {part.file for stored in self.tensors.values() for part in stored.parts}
 
 
-def written(metadata: Metadata) -> bytes:
+def dump_metadata(metadata: Metadata) -> bytes:
     """The metadata as a file."""
     tensors = {
         key: {"dtype": s.dtype, "shape": s.shape, "parts": [[p.box.offset, p.box.shape, p.file, p.name] for p in s.parts]}
@@ -54,16 +54,16 @@ def written(metadata: Metadata) -> bytes:
     return json.dumps({"format": FORMAT, "tensors": tensors, "values": metadata.values, "steps": metadata.steps}, indent=1).encode()
 
 
-def _check(path: str, key: str, stored: Stored) -> None:
+def _check_parts(path: str, key: str, stored: Stored) -> None:
     """Parts lie in the whole, and in files of the same folder. Raises CheckpointError."""
     for part in stored.parts:
-        if not part.box.lies_in(stored.shape) or os.path.basename(part.file) != part.file:
+        if not part.box.fits_in(stored.shape) or os.path.basename(part.file) != part.file:
             raise CheckpointError(
                 f"{path}: {key} {stored.shape} has a part {part.box} in {part.file!r}, which is outside of it or of the folder; the file is damaged"
             )
 
 
-def parsed(data: bytes, path: str) -> Metadata:
+def parse_metadata(data: bytes, path: str) -> Metadata:
     """The metadata of a file. Raises CheckpointError for what is none."""
     try:
         given = json.loads(data)
@@ -80,7 +80,7 @@ def parsed(data: bytes, path: str) -> Metadata:
             for key, s in given["tensors"].items()
         }
         for key, stored in tensors.items():
-            _check(path, key, stored)
+            _check_parts(path, key, stored)
         return Metadata(tensors, dict(given["values"]), dict(given.get("steps", {})))
     except (ValueError, KeyError, TypeError) as error:
         if isinstance(error, CheckpointError):

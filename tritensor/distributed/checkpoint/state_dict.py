@@ -11,7 +11,7 @@ import numpy as np
 from tritensor.autograd.modes import no_grad
 from tritensor.autograd.node import version_of
 from tritensor.distributed.backends.one_process import copy_into
-from tritensor.distributed.checkpoint.boxes import as_part, box_of, is_shard, part_like
+from tritensor.distributed.checkpoint.boxes import as_part, get_box, is_shard, part_like
 from tritensor.distributed.collectives import broadcast
 from tritensor.distributed.data_parallel.module import DistributedDataParallel
 from tritensor.distributed.fsdp.fully_sharded_data_parallel import FullyShardedDataParallel, StateDictType
@@ -29,7 +29,7 @@ from tritensor.tensor.core import Tensor
 
 @dataclass
 class StateDictOptions:
-    """How states are given and taken.
+    """Options of states that are read from or written to models and optimizers.
 
     Attributes:
         full_state_dict: whole tensors in place of parts.
@@ -50,7 +50,7 @@ class StateDictOptions:
     flatten_optimizer_state_dict: bool = False
 
 
-def plain_name(model: Module, name: str) -> str:
+def strip_wrapper_names(model: Module, name: str) -> str:
     """The name of a parameter of a model without what DistributedDataParallel, FullyShardedDataParallel and checkpoint wrappers put in."""
     kept: list[str] = []
     part: Any = model
@@ -65,25 +65,25 @@ def plain_name(model: Module, name: str) -> str:
     return ".".join(kept)
 
 
-def _state(model: Module, **settings: Any) -> dict[str, Any]:
+def _read_model_state(model: Module, **settings: Any) -> dict[str, Any]:
     """The model's state, of parts, by plain names."""
     with FullyShardedDataParallel.state_dict_type(model, StateDictType.SHARDED_STATE_DICT):
-        return {plain_name(model, name): value for name, value in model.state_dict(**settings).items()}
+        return {strip_wrapper_names(model, name): value for name, value in model.state_dict(**settings).items()}
 
 
-def _names(model: Module) -> dict[int, str]:
+def _name_parameters(model: Module) -> dict[int, str]:
     """The plain names of the parameters that optimizers step."""
     to_shards(model)
-    return {id(p): plain_name(model, name) for name, p in model.named_parameters()}
+    return {id(p): strip_wrapper_names(model, name) for name, p in model.named_parameters()}
 
 
-def _name_of(who: str, names: dict[int, str], p: Tensor) -> str:
+def _find_name(who: str, names: dict[int, str], p: Tensor) -> str:
     if id(p) not in names:
         raise CheckpointError(f"{who}: a parameter of shape {tuple(p.shape)} is not the model's; give the model that it is of")
     return names[id(p)]
 
 
-def _given(value: Any, options: StateDictOptions) -> Any:
+def _export_value(value: Any, options: StateDictOptions) -> Any:
     if not isinstance(value, Tensor):
         return value
     if options.full_state_dict and is_shard(value):
@@ -92,18 +92,18 @@ def _given(value: Any, options: StateDictOptions) -> Any:
                 f"state_dict: a {type(value).__name__} of shape {tuple(value.shape)} is a part without full_tensor(); leave full_state_dict out"
             )
         value = value.full_tensor()
-    if _gives_nothing(options):
+    if _is_left_empty(options):
         return None  # this one is dropped before the next is gathered
     return value.detach().cpu() if options.cpu_offload else value
 
 
-def _gives_nothing(options: StateDictOptions) -> bool:
-    """Whether this is another rank than 0, which alone keeps a whole state on the CPU."""
+def _is_left_empty(options: StateDictOptions) -> bool:
+    """True on ranks other than 0, which alone keeps a whole state on the CPU."""
     return options.full_state_dict and options.cpu_offload and is_initialized() and get_world_size() > 1 and get_rank() > 0
 
 
-def _only_on_first(found: dict[str, Any], options: StateDictOptions) -> dict[str, Any]:
-    return {} if _gives_nothing(options) else found
+def _keep_on_rank0(found: dict[str, Any], options: StateDictOptions) -> dict[str, Any]:
+    return {} if _is_left_empty(options) else found
 
 
 def get_model_state_dict(
@@ -111,15 +111,15 @@ def get_model_state_dict(
 ) -> dict[str, Any]:  # fmt: skip
     """The model's state by plain names: parts of sharded parameters, or with options.full_state_dict whole tensors."""
     options = options or StateDictOptions()
-    state, names = _state(model), _names(model)
+    state, names = _read_model_state(model), _name_parameters(model)
     frozen = {names[id(p)] for p in model.parameters() if not p.requires_grad} if options.ignore_frozen_params else set()
-    named = {**names, **{id(b): plain_name(model, n) for n, b in model.named_buffers()}}
+    named = {**names, **{id(b): strip_wrapper_names(model, n) for n, b in model.named_buffers()}}
     chosen = None if submodules is None else {named[id(t)] for m in submodules for t in (*m.parameters(), *m.buffers())}
     kept = {n: v for n, v in state.items() if n not in frozen and (chosen is None or n in chosen)}
     if chosen is not None and not options.keep_submodule_prefixes:
-        paths = [f"{plain_name(model, n)}." for n, m in model.named_modules() if n and m in (submodules or ())]
+        paths = [f"{strip_wrapper_names(model, n)}." for n, m in model.named_modules() if n and m in (submodules or ())]
         kept = {n.removeprefix(next((p for p in paths if n.startswith(p)), "")): v for n, v in kept.items()}
-    return _only_on_first({n: _given(v, options) for n, v in kept.items()}, options)
+    return _keep_on_rank0({n: _export_value(v, options) for n, v in kept.items()}, options)
 
 
 def set_model_state_dict(model: Module, model_state_dict: dict[str, Any], *, options: StateDictOptions | None = None) -> Any:
@@ -129,29 +129,33 @@ def set_model_state_dict(model: Module, model_state_dict: dict[str, Any], *, opt
     shapes, before anything is changed.
     """
     options = options or StateDictOptions()
-    given = _from_first(model_state_dict) if options.broadcast_from_rank0 else model_state_dict
-    places = _state(model, keep_vars=True)
+    given = _broadcast_state(model_state_dict) if options.broadcast_from_rank0 else model_state_dict
+    places = _read_model_state(model, keep_vars=True)
     missing, extra = sorted(places.keys() - given.keys()), sorted(given.keys() - places.keys())
     if options.strict and (missing or extra):
         raise CheckpointError(f"set_model_state_dict: missing {missing}, unexpected {extra}; give a state of this model, or strict=False")
-    named = {key: _part_for("set_model_state_dict", key, place, given[key]) for key, place in places.items() if key in given}
+    named = {key: _cut_part("set_model_state_dict", key, place, given[key]) for key, place in places.items() if key in given}
     with no_grad():
         for key, value in named.items():
             if isinstance(places[key], Tensor) and isinstance(value, Tensor):
                 places[key].detach().copy_(value)
     with FullyShardedDataParallel.state_dict_type(model, StateDictType.SHARDED_STATE_DICT):
         whole = model.state_dict()
-        others = {name: named[plain] for name in whole if not isinstance(named.get(plain := plain_name(model, name), whole[name]), Tensor)}
+        others = {
+            name: named[plain]
+            for name in whole
+            if not isinstance(named.get(plain := strip_wrapper_names(model, name), whole[name]), Tensor)
+        }
         loaded = model.load_state_dict({**whole, **others}, strict=False)
     return type(loaded)(missing, extra)
 
 
-def _part_for(who: str, key: str, place: Any, value: Any) -> Any:
+def _cut_part(who: str, key: str, place: Any, value: Any) -> Any:
     """A value as its place takes it: the part of a whole tensor that lies there."""
     if not isinstance(value, Tensor) or not isinstance(place, Tensor):
         return value
-    shape, box = box_of(place)
-    theirs, other = box_of(value)
+    shape, box = get_box(place)
+    theirs, other = get_box(value)
     if theirs != shape:
         raise CheckpointError(f"{who}: {key} has shape {theirs}, and {shape} here; give a state of this model")
     if other == box:
@@ -160,65 +164,65 @@ def _part_for(who: str, key: str, place: Any, value: Any) -> Any:
         raise CheckpointError(
             f"{who}: {key} is the part {other} of {theirs}, and {box} is needed here; load it by distributed.checkpoint.load"
         )
-    return Tensor.wrap(value.array[box.within(other)])
+    return Tensor.wrap(value.array[box.slices_in(other)])
 
 
-class _Place(NamedTuple):
-    """Where a tensor of rank 0's state stands: its type and shape."""
+class _TensorHeader(NamedTuple):
+    """Type and shape of a tensor of rank 0's state, sent ahead of its values."""
 
     dtype: str
     shape: tuple[int, ...]
 
 
-def _mapped(state: Any, do: Callable[[Any], Any]) -> Any:
+def _map_values(state: Any, do: Callable[[Any], Any]) -> Any:
     """A state with another value in the place of each."""
     if isinstance(state, dict):
-        return {k: _mapped(v, do) for k, v in state.items()}
+        return {k: _map_values(v, do) for k, v in state.items()}
     if type(state) in (list, tuple):
-        return type(state)(_mapped(v, do) for v in state)
+        return type(state)(_map_values(v, do) for v in state)
     return do(state)
 
 
-def _from_first(state: dict[str, Any]) -> dict[str, Any]:
+def _broadcast_state(state: dict[str, Any]) -> dict[str, Any]:
     """Rank 0's state on all ranks."""
     if not is_initialized() or get_world_size() == 1:
         return state
     order: list[Tensor] = []
 
-    def place(value: Any) -> Any:
+    def send_header(value: Any) -> Any:
         if not isinstance(value, Tensor):
             return value
         order.append(value.detach().contiguous())
-        return _Place(value.dtype.name, tuple(value.shape))
+        return _TensorHeader(value.dtype.name, tuple(value.shape))
 
-    told = [_mapped(state, place) if get_rank() == 0 else None]
-    broadcast_object_list(told, src=0)
+    headers = [_map_values(state, send_header) if get_rank() == 0 else None]
+    broadcast_object_list(headers, src=0)
     where = "cpu" if "cpu" in joined("broadcast_from_rank0").backends else "cuda"
     tensors = iter(order)
 
-    def receive(value: Any) -> Any:
-        if not isinstance(value, _Place):
+    def receive_tensor(value: Any) -> Any:
+        if not isinstance(value, _TensorHeader):
             return value
         t = next(tensors).to(where) if get_rank() == 0 else Tensor.wrap(np.empty(value.shape, getattr(dtypes, value.dtype).numpy)).to(where)
         broadcast(t, src=0)
         return t
 
-    # A _Place is a tuple, of another class than those that are walked through.
-    return _mapped(told[0], receive)  # type: ignore[no-any-return]
+    # A _TensorHeader is a tuple, of another class than those that are walked through.
+    return _map_values(headers[0], receive_tensor)  # type: ignore[no-any-return]
 
 
-def _optimizers(optimizers: Optimizer | Iterable[Optimizer]) -> list[Optimizer]:
+def _as_list(optimizers: Optimizer | Iterable[Optimizer]) -> list[Optimizer]:
     return [optimizers] if isinstance(optimizers, Optimizer) else list(optimizers)
 
 
-def _stepped_here(optimizer: Optimizer) -> Optimizer:
-    """What steps this process' parameters: the optimizer, or the one of its share."""
+def _get_local_optimizer(optimizer: Optimizer) -> Optimizer:
+    """The optimizer that steps this process' parameters: the given one, or the one of its share."""
     return optimizer.optim if isinstance(optimizer, ZeroRedundancyOptimizer) else optimizer
 
 
 def _init_optim_state(optimizer: Optimizer) -> None:
     """Let an optimizer that has not stepped make its state: a step of size 0 by gradients of 0, of this process' share, which communicates nothing."""
-    optimizer = _stepped_here(optimizer)
+    optimizer = _get_local_optimizer(optimizer)
     if optimizer.state or any(p.grad is not None for group in optimizer.param_groups for p in group["params"]):
         return
     rates = [group.get("lr") for group in optimizer.param_groups]
@@ -242,23 +246,23 @@ def get_optimizer_state_dict(
 ) -> dict[str, Any]:  # fmt: skip
     """The optimizers' states by the parameters' plain names; state of a sharded parameter's shape is the part that the parameter is."""
     options = options or StateDictOptions()
-    names = _names(model)
+    names = _name_parameters(model)
     kept = None if submodules is None else {id(p) for m in submodules for p in m.parameters()}
     found: dict[str, Any] = {"state": {}, "param_groups": []}
-    for optimizer in _optimizers(optimizers):
+    for optimizer in _as_list(optimizers):
         _init_optim_state(optimizer)
         for group in optimizer.param_groups:
             params = [p for p in group["params"] if kept is None or id(p) in kept]
             for p in params:
-                name = _name_of("get_optimizer_state_dict", names, p)
+                name = _find_name("get_optimizer_state_dict", names, p)
                 if p in optimizer.state:
-                    found["state"][name] = {k: _given(as_part(p, v), options) for k, v in optimizer.state[p].items()}
+                    found["state"][name] = {k: _export_value(as_part(p, v), options) for k, v in optimizer.state[p].items()}
             settings = {k: v for k, v in group.items() if k not in ("params", "param_names")}
             found["param_groups"].append({**settings, "params": [names[id(p)] for p in params]})
-    return _only_on_first(_flattened(found) if options.flatten_optimizer_state_dict else found, options)
+    return _keep_on_rank0(_flatten(found) if options.flatten_optimizer_state_dict else found, options)
 
 
-def _flattened(found: dict[str, Any]) -> dict[str, Any]:
+def _flatten(found: dict[str, Any]) -> dict[str, Any]:
     flat = {f"state.{name}.{k}": v for name, state in found["state"].items() for k, v in state.items()}
     for group in found["param_groups"]:
         for name in group["params"]:
@@ -266,8 +270,8 @@ def _flattened(found: dict[str, Any]) -> dict[str, Any]:
     return flat
 
 
-def _unflattened(flat: dict[str, Any], names: list[str]) -> dict[str, Any]:
-    """What `_flattened` made one dict of; settings stand with each parameter."""
+def _unflatten(flat: dict[str, Any], names: list[str]) -> dict[str, Any]:
+    """The nested state that `_flatten` made one dict of; settings stand with each parameter."""
     found: dict[str, Any] = {"state": {n: {} for n in names}, "param_groups": {n: {} for n in names}}
     longest = sorted(names, key=len, reverse=True)  # "a.b" before "a"
     for key, value in flat.items():
@@ -291,21 +295,21 @@ def set_optimizer_state_dict(
     Raises CheckpointError, before anything is changed, for parameters that the state has not (unless options.strict is False), or of other shapes.
     """
     options = options or StateDictOptions()
-    given = _from_first(optim_state_dict) if options.broadcast_from_rank0 else optim_state_dict
-    names = _names(model)
+    given = _broadcast_state(optim_state_dict) if options.broadcast_from_rank0 else optim_state_dict
+    names = _name_parameters(model)
     if "state" not in given or "param_groups" not in given:
-        given = _unflattened(given, list(names.values()))
+        given = _unflatten(given, list(names.values()))
     changes: list[tuple[dict[str, Any], dict[str, Any]]] = []
-    for optimizer in _optimizers(optimizers):
+    for optimizer in _as_list(optimizers):
         _init_optim_state(optimizer)
-        here = {id(p) for group in _stepped_here(optimizer).param_groups for p in group["params"]}
+        here = {id(p) for group in _get_local_optimizer(optimizer).param_groups for p in group["params"]}
         for group in optimizer.param_groups:
-            mine = [_name_of("set_optimizer_state_dict", names, p) for p in group["params"]]
-            changes.append((group, _settings(mine, given["param_groups"])))
+            mine = [_find_name("set_optimizer_state_dict", names, p) for p in group["params"]]
+            changes.append((group, _find_settings(mine, given["param_groups"])))
             for p, name in zip(group["params"], mine, strict=True):
                 state, theirs = optimizer.state.get(p), given["state"].get(name)
                 if theirs is not None and id(p) in here:
-                    changes.append((optimizer.state[p], _values(p, name, state or {}, theirs)))
+                    changes.append((optimizer.state[p], _cut_values(p, name, state or {}, theirs)))
                 elif state and options.strict:
                     raise CheckpointError(
                         f"set_optimizer_state_dict: the state has nothing of {name}; it has {', '.join(list(given['state'])[:5]) or 'nothing'}; give a "
@@ -313,10 +317,10 @@ def set_optimizer_state_dict(
                     )
     for place, values in changes:
         for key, value in values.items():
-            _put(place, key, value)
+            _set_value(place, key, value)
 
 
-def _settings(mine: list[str], groups: list[dict[str, Any]]) -> dict[str, Any]:
+def _find_settings(mine: list[str], groups: list[dict[str, Any]]) -> dict[str, Any]:
     """A group's settings, of the group that holds its first parameter. Raises CheckpointError where none does."""
     if not mine:
         return {}
@@ -326,17 +330,17 @@ def _settings(mine: list[str], groups: list[dict[str, Any]]) -> dict[str, Any]:
     return {k: v for k, v in theirs.items() if k != "params"}
 
 
-def _values(p: Tensor, name: str, state: dict[str, Any], theirs: dict[str, Any]) -> dict[str, Any]:
+def _cut_values(p: Tensor, name: str, state: dict[str, Any], theirs: dict[str, Any]) -> dict[str, Any]:
     """A parameter's state as its places take it."""
     return {
-        key: _part_for("set_optimizer_state_dict", f"{name}.{key}", as_part(p, state[key]), value)
+        key: _cut_part("set_optimizer_state_dict", f"{name}.{key}", as_part(p, state[key]), value)
         if isinstance(state.get(key), Tensor)
         else value
         for key, value in theirs.items()
     }
 
 
-def _put(state: dict[str, Any], key: str, value: Any) -> None:
+def _set_value(state: dict[str, Any], key: str, value: Any) -> None:
     place = state.get(key)
     if not isinstance(place, Tensor) or not isinstance(value, Tensor):
         state[key] = value

@@ -9,12 +9,12 @@ import numpy as np
 
 from tritensor.autograd.node import version_of
 from tritensor.distributed.backends.one_process import copy_into
-from tritensor.distributed.checkpoint.boxes import Box, box_of
+from tritensor.distributed.checkpoint.boxes import Box, get_box
 from tritensor.distributed.checkpoint.filesystem import FileSystemReader
 from tritensor.distributed.checkpoint.metadata import Metadata
 from tritensor.distributed.checkpoint.stateful import Stateful
-from tritensor.distributed.checkpoint.states import flat, put, read_value, states_of
-from tritensor.distributed.checkpoint.together import Ranks
+from tritensor.distributed.checkpoint.states import decode_value, expand_stateful, flatten_state, set_entry
+from tritensor.distributed.checkpoint.together import CheckpointRanks
 from tritensor.ground.errors import ArgumentError, CheckpointError
 from tritensor.ops.array import from_host
 from tritensor.tensor.core import Tensor
@@ -40,28 +40,28 @@ def load(
     Raises on all ranks, before anything is changed, CheckpointError: no whole checkpoint in the folder, a file that is missing or another one; a key
     that it has not; another type or shape; a pickled value where the reader does not allow it; what another rank failed with.
     """
-    ranks = Ranks("load", process_group, no_dist)
+    ranks = CheckpointRanks("load", process_group, no_dist)
     pieces: list[tuple[Tensor, list[Piece]]] = []
     values: list[tuple[tuple[Any, ...], Any]] = []
     states: dict[str, Any] = {}
 
     def look() -> None:
-        reader = _reader(checkpoint_id, storage_reader, planner)
-        states.update(states_of(state_dict))
-        tensors, others, paths = flat(states)
+        reader = _get_reader(checkpoint_id, storage_reader, planner)
+        states.update(expand_stateful(state_dict))
+        tensors, others, paths = flatten_state(states)
         metadata = reader.read_metadata()
-        _check(metadata, tensors, others, str(reader.path))
+        _check_state(metadata, tensors, others, str(reader.path))
         for key, t in tensors.items():
-            pieces.append((t, _pieces(reader, key, box_of(t)[1], metadata)))
+            pieces.append((t, _find_pieces(reader, key, get_box(t)[1], metadata)))
         for key in others:
             if not isinstance(others[key], dict) or others[key]:  # entries are put into an empty dict
-                values.append((paths[key], read_value(key, metadata.values[key], str(reader.path), reader.allow_pickle)))
+                values.append((paths[key], decode_value(key, metadata.values[key], str(reader.path), reader.allow_pickle)))
 
     def read() -> None:
         for t, found in pieces:
-            _fill(t, found)
+            _write_pieces(t, found)
         for path, value in values:
-            put(states, path, value)
+            set_entry(states, path, value)
         for key, value in state_dict.items():
             if isinstance(value, Stateful) and not isinstance(value, Tensor):
                 value.load_state_dict(states[key])
@@ -80,7 +80,7 @@ def load_state_dict(
     load(state_dict, storage_reader=storage_reader, planner=planner, process_group=process_group, no_dist=no_dist)
 
 
-def _reader(checkpoint_id: Any, reader: FileSystemReader | None, planner: Any) -> FileSystemReader:
+def _get_reader(checkpoint_id: Any, reader: FileSystemReader | None, planner: Any) -> FileSystemReader:
     if planner is not None:
         raise NotImplementedError("load: planner is not in tritensor; leave it out")
     if reader is not None:
@@ -93,7 +93,7 @@ def _reader(checkpoint_id: Any, reader: FileSystemReader | None, planner: Any) -
     return FileSystemReader(checkpoint_id)
 
 
-def _check(metadata: Metadata, tensors: dict[str, Tensor], values: dict[str, Any], path: str) -> None:
+def _check_state(metadata: Metadata, tensors: dict[str, Tensor], values: dict[str, Any], path: str) -> None:
     missing = [k for k in tensors if k not in metadata.tensors] + [k for k in values if k not in metadata.values]
     if missing:
         for key in missing:
@@ -104,31 +104,31 @@ def _check(metadata: Metadata, tensors: dict[str, Tensor], values: dict[str, Any
                 )
         held = sorted({*metadata.tensors, *metadata.values})
         raise CheckpointError(
-            f"load: {path} has no {_some(missing)}; it holds {_some(held)}; give a state of keys that are there, all of them or some"
+            f"load: {path} has no {_format_keys(missing)}; it holds {_format_keys(held)}; give a state of keys that are there, all of them or some"
         )
     for key, t in tensors.items():
-        stored, (shape, box) = metadata.tensors[key], box_of(t)
+        stored, (shape, box) = metadata.tensors[key], get_box(t)
         if (stored.dtype, stored.shape) != (t.dtype.name, shape):
             raise CheckpointError(
                 f"load: {key} is {stored.dtype} {stored.shape} in {path}, and {t.dtype.name} {shape} in the state; give a state like the one that was saved"
             )
-        if not box.lies_in(shape):
+        if not box.fits_in(shape):
             raise CheckpointError(
                 f"load: {key} in the state is the part {box} of {shape}, which reaches out of it; correct its global_offset"
             )
 
 
-def _some(keys: list[str]) -> str:
+def _format_keys(keys: list[str]) -> str:
     return (", ".join(keys[:5]) or "nothing") + f" and {len(keys) - 5} more" * (len(keys) > 5)
 
 
-def _pieces(reader: FileSystemReader, key: str, wanted: Box, metadata: Metadata) -> list[Piece]:
+def _find_pieces(reader: FileSystemReader, key: str, wanted: Box, metadata: Metadata) -> list[Piece]:
     """The elements of a tensor's box, of all parts that hold some; they are read when they are looked at. Raises CheckpointError."""
     stored = metadata.tensors[key]
     found: list[Piece] = []
     came = 0
     for part in stored.parts:
-        common = wanted.common(part.box)
+        common = wanted.intersect(part.box)
         if common is not None:
             t = reader.tensor(part.file, part.name)
             if (t.dtype.name, tuple(t.array.shape)) != (stored.dtype, part.box.shape):
@@ -136,7 +136,7 @@ def _pieces(reader: FileSystemReader, key: str, wanted: Box, metadata: Metadata)
                     f"load: {key} in {reader.path / part.file} is {t.dtype.name} {tuple(t.array.shape)}, and {stored.dtype} {part.box.shape} in the "
                     "metadata; the checkpoint is torn: save it again, or load another"
                 )
-            found.append((common.within(wanted), t.array[common.within(part.box)]))
+            found.append((common.slices_in(wanted), t.array[common.slices_in(part.box)]))
             came += common.size
     if came != wanted.size:
         raise CheckpointError(
@@ -145,7 +145,7 @@ def _pieces(reader: FileSystemReader, key: str, wanted: Box, metadata: Metadata)
     return found
 
 
-def _fill(t: Tensor, pieces: list[Piece]) -> None:
+def _write_pieces(t: Tensor, pieces: list[Piece]) -> None:
     """Write a tensor: on the CPU its own memory, on a GPU by way of the host, one tensor at a time."""
     host = t.array if isinstance(t.array, np.ndarray) else np.empty(t.array.shape, t.array.dtype)
     for place, values in pieces:

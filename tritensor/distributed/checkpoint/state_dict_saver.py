@@ -10,11 +10,11 @@ from copy import deepcopy
 from enum import Enum
 from typing import Any
 
-from tritensor.distributed.checkpoint.boxes import Box, box_of, is_shard, part_like
+from tritensor.distributed.checkpoint.boxes import Box, get_box, is_shard, part_like
 from tritensor.distributed.checkpoint.filesystem import FileSystemWriter
 from tritensor.distributed.checkpoint.metadata import Metadata, Part, Stored
-from tritensor.distributed.checkpoint.states import flat, refuse_circles, states_of, steps_to, written_values
-from tritensor.distributed.checkpoint.together import Ranks
+from tritensor.distributed.checkpoint.states import encode_values, expand_stateful, flatten_state, path_to_json, refuse_circles
+from tritensor.distributed.checkpoint.together import CheckpointRanks
 from tritensor.distributed.initialisation import new_group
 from tritensor.distributed.process_group import GroupMember, ProcessGroup, joined
 from tritensor.ground.errors import ArgumentError, CheckpointError
@@ -25,7 +25,7 @@ Listing = dict[str, tuple[str, tuple[int, ...], Box, int]]  # by key: type, shap
 
 
 class AsyncCheckpointerType(Enum):
-    """What writes an async_save; here a thread."""
+    """The writer of an async_save; here a thread."""
 
     THREAD = "thread"
     PROCESS = "process"
@@ -54,7 +54,8 @@ def save(
         OSError: the folder cannot be written.
     """
     return _save(
-        Ranks("save", process_group, no_dist), lambda: (_writer("save", checkpoint_id, storage_writer, planner), states_of(state_dict))
+        CheckpointRanks("save", process_group, no_dist),
+        lambda: (_get_writer("save", checkpoint_id, storage_writer, planner), expand_stateful(state_dict)),
     )
 
 
@@ -66,7 +67,7 @@ def save_state_dict(
     return save(state_dict, storage_writer=storage_writer, planner=planner, process_group=process_group, no_dist=no_dist)
 
 
-def _writer(name: str, checkpoint_id: Any, writer: FileSystemWriter | None, planner: Any) -> FileSystemWriter:
+def _get_writer(name: str, checkpoint_id: Any, writer: FileSystemWriter | None, planner: Any) -> FileSystemWriter:
     if planner is not None:
         raise NotImplementedError(f"{name}: planner is not in tritensor; leave it out")
     if writer is not None:
@@ -79,22 +80,22 @@ def _writer(name: str, checkpoint_id: Any, writer: FileSystemWriter | None, plan
     return FileSystemWriter(checkpoint_id)
 
 
-def _save(ranks: Ranks, given: Callable[[], tuple[FileSystemWriter, dict[str, Any]]]) -> Metadata:
+def _save(ranks: CheckpointRanks, given: Callable[[], tuple[FileSystemWriter, dict[str, Any]]]) -> Metadata:
     """Three steps of all ranks. What is wrong with what one of them was `given` is told in the first."""
     token, kept = secrets.token_hex(4), []
 
     def look() -> tuple[Listing, dict[str, Any], str, dict[str, list[Any]]]:
         writer, state = given()
-        tensors, values, paths = flat(state)
-        told_values = written_values(values, writer.allow_pickle)
+        tensors, values, paths = flatten_state(state)
+        told_values = encode_values(values, writer.allow_pickle)
         writer.begin()
         kept.append((writer, tensors))
-        listing = {key: (t.dtype.name, *box_of(t), t.array.nbytes) for key, t in tensors.items()}
-        return listing, told_values, token, {key: steps_to(state, path) for key, path in paths.items()}
+        listing = {key: (t.dtype.name, *get_box(t), t.array.nbytes) for key, t in tensors.items()}
+        return listing, told_values, token, {key: path_to_json(state, path) for key, path in paths.items()}
 
     told = ranks.step(look)
     writer, tensors = kept[0]
-    plan = planned([listing for listing, *_ in told], told[0][2])
+    plan = plan_writes([listing for listing, *_ in told], told[0][2])
     values: dict[str, Any] = {}
     steps: dict[str, list[Any]] = {}
     for _, theirs, _, led in reversed(told):  # where ranks differ, the first one's
@@ -103,7 +104,7 @@ def _save(ranks: Ranks, given: Callable[[], tuple[FileSystemWriter, dict[str, An
     both = sorted(plan.keys() & values.keys())
     if both:
         raise CheckpointError(f"save: {both[0]} is a tensor on one rank and none on another; make them alike")
-    mine = name_of(told[0][2], ranks.rank)
+    mine = file_name(told[0][2], ranks.rank)
 
     def write() -> None:
         found = {p.name: tensors[key] for key, stored in plan.items() for p in stored.parts if p.file == mine}
@@ -116,13 +117,13 @@ def _save(ranks: Ranks, given: Callable[[], tuple[FileSystemWriter, dict[str, An
     return metadata
 
 
-def name_of(token: str, rank: int) -> str:
+def file_name(token: str, rank: int) -> str:
     """The file of a rank, of another name each time: the old ones stay until the metadata names the new."""
     return f"part-{token}-{rank}.safetensors"
 
 
-def planned(listings: list[Listing], token: str) -> dict[str, Stored]:
-    """Who writes what: each box by one of the ranks that have it, the one that has least to write so far.
+def plan_writes(listings: list[Listing], token: str) -> dict[str, Stored]:
+    """The rank that writes each box: one of the ranks that have it, the one that has least to write so far.
 
     Raises CheckpointError where ranks disagree about a tensor's type or whole shape, or its boxes overlap or leave gaps.
     """
@@ -133,7 +134,7 @@ def planned(listings: list[Listing], token: str) -> dict[str, Stored]:
         first = next(iter(have))
         dtype, shape, _, _ = have[first]
         for rank, (their_dtype, their_shape, their_box, _) in have.items():
-            if not Box(*their_box).lies_in(their_shape):
+            if not Box(*their_box).fits_in(their_shape):
                 raise CheckpointError(
                     f"save: {key} on rank {rank} is {Box(*their_box)} of {their_shape}, which reaches out of it; correct its global_offset"
                 )
@@ -146,7 +147,7 @@ def planned(listings: list[Listing], token: str) -> dict[str, Stored]:
             owner = min((r for r, entry in have.items() if Box(*entry[2]) == box), key=lambda r: (load[r], r))
             if box.size or not shape or 0 in shape:
                 load[owner] += have[owner][3]
-                parts.append(Part(box, name_of(token, owner), key))
+                parts.append(Part(box, file_name(token, owner), key))
         _check_cover(key, shape, parts)
         plan[key] = Stored(dtype, shape, tuple(parts))
     return plan
@@ -156,7 +157,7 @@ def _check_cover(key: str, shape: tuple[int, ...], parts: list[Part]) -> None:
     whole = Box((0,) * len(shape), shape)
     for i, part in enumerate(parts):
         for other in parts[i + 1 :]:
-            if part.box.common(other.box) is not None:
+            if part.box.intersect(other.box) is not None:
                 raise CheckpointError(f"save: parts {part.box} and {other.box} of {key} {shape} overlap; each element belongs to one part")
     if sum(p.box.size for p in parts) != whole.size:
         raise CheckpointError(
@@ -185,7 +186,7 @@ def async_save(
     """
     if async_stager is not None or async_checkpointer_type not in (None, AsyncCheckpointerType.THREAD):
         raise NotImplementedError("async_save: async_stager and processes that write are not in tritensor, a thread does; leave them out")
-    ranks = Ranks("async_save", _beside() if process_group is None and not no_dist else process_group, no_dist)
+    ranks = CheckpointRanks("async_save", _get_thread_group() if process_group is None and not no_dist else process_group, no_dist)
     if ranks.group is not None and ranks.size > 1 and "cpu" not in ranks.group.backends:
         raise ArgumentError(
             f"async_save: backend {ranks.group.backend!r} has no part for the CPU, over which a thread communicates; "
@@ -194,10 +195,10 @@ def async_save(
     state: dict[str, Any] = {}
     failed: list[Exception] = []
     try:
-        writer = _writer("async_save", checkpoint_id, storage_writer, planner)
-        state = states_of(state_dict)
+        writer = _get_writer("async_save", checkpoint_id, storage_writer, planner)
+        state = expand_stateful(state_dict)
         refuse_circles(state)
-        state = _copied(state)
+        state = _copy_to_cpu(state)
     except Exception as error:  # told in the first step of all, where the others wait
         failed.append(error)
 
@@ -206,13 +207,13 @@ def async_save(
             raise failed[0]
         return writer, state
 
-    future = _thread().submit(_save, ranks, given)
+    future = _get_thread().submit(_save, ranks, given)
     if ranks.group is not None:
         ranks.group.uses[:] = [use for use in ranks.group.uses if not use.done()] + [future]
     return future
 
 
-def _thread() -> ThreadPoolExecutor:
+def _get_thread() -> ThreadPoolExecutor:
     """The one thread that saves, of this process: a forked one has none of its parent's."""
     with _making:
         found = _threads.get(os.getpid())
@@ -221,7 +222,7 @@ def _thread() -> ThreadPoolExecutor:
         return found
 
 
-def _beside() -> Any:
+def _get_thread_group() -> Any:
     """A group of all processes for the thread, made once; None where there are not several."""
     if GroupMember.WORLD is None or GroupMember.WORLD.size() == 1:
         return None
@@ -232,13 +233,13 @@ def _beside() -> Any:
         return _own[0][1]
 
 
-def _copied(state: Any) -> Any:
+def _copy_to_cpu(state: Any) -> Any:
     """A copy of all of a state on the CPU, so that what training does meanwhile does not reach it."""
     if isinstance(state, Tensor):
         copy = state.detach().clone() if state.device.type == "cpu" else state.detach().cpu()
         return part_like(state, Tensor.wrap(copy.array)) if is_shard(state) else copy
     if isinstance(state, dict):
-        return {k: _copied(v) for k, v in state.items()}
+        return {k: _copy_to_cpu(v) for k, v in state.items()}
     if type(state) in (list, tuple):
-        return type(state)(_copied(v) for v in state)
+        return type(state)(_copy_to_cpu(v) for v in state)
     return deepcopy(state)

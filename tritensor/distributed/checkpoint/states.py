@@ -15,12 +15,12 @@ from tritensor.optim.optimizer import Optimizer
 from tritensor.tensor.core import Tensor
 
 
-def states_of(state_dict: dict[str, Any]) -> dict[str, Any]:
-    """The same with the state of each Stateful in its place."""
-    return {k: _state_of(v) if isinstance(v, Stateful) and not isinstance(v, Tensor) else v for k, v in state_dict.items()}
+def expand_stateful(state_dict: dict[str, Any]) -> dict[str, Any]:
+    """The same dict, each Stateful replaced by its state."""
+    return {k: _read_state(v) if isinstance(v, Stateful) and not isinstance(v, Tensor) else v for k, v in state_dict.items()}
 
 
-def _state_of(stateful: Stateful) -> dict[str, Any]:
+def _read_state(stateful: Stateful) -> dict[str, Any]:
     """An optimizer's moments are the parts that the parameters are: else those of all processes would pass for one tensor, which one of them saves."""
     found = stateful.state_dict()
     if not isinstance(stateful, Optimizer):
@@ -32,21 +32,21 @@ def _state_of(stateful: Stateful) -> dict[str, Any]:
     return {**found, "state": state}
 
 
-def leaves(state: Any, path: tuple[Any, ...] = ()) -> Iterator[tuple[tuple[Any, ...], Any]]:
+def iter_leaves(state: Any, path: tuple[Any, ...] = ()) -> Iterator[tuple[tuple[Any, ...], Any]]:
     """(path, value) of all that lies in nested dicts, and in lists that hold a tensor or a dict. Empty dicts, of whatever class, are values."""
     if isinstance(state, dict):
         for key, value in state.items():
-            yield from leaves(value, (*path, key))
+            yield from iter_leaves(value, (*path, key))
         if path and not state:
             yield path, {}
     elif isinstance(state, list) and any(isinstance(v, Tensor | dict) for v in state):
         for i, value in enumerate(state):
-            yield from leaves(value, (*path, i))
+            yield from iter_leaves(value, (*path, i))
     else:
         yield path, state
 
 
-def key_of(path: tuple[Any, ...]) -> str:
+def join_path(path: tuple[Any, ...]) -> str:
     """The path as one word, "optimizer.state.0.step". Raises CheckpointError for a key that is neither text nor a number."""
     for part in path:
         if not isinstance(part, str | int):
@@ -56,7 +56,7 @@ def key_of(path: tuple[Any, ...]) -> str:
     return ".".join(map(str, path))
 
 
-def put(state: Any, path: tuple[Any, ...], value: Any) -> None:
+def set_entry(state: Any, path: tuple[Any, ...], value: Any) -> None:
     """Give the entry at a path a new value."""
     for part in path[:-1]:
         state = state[part]
@@ -76,14 +76,14 @@ def refuse_circles(value: Any, path: tuple[Any, ...] = (), above: tuple[int, ...
         refuse_circles(inside, (*path, key), (*above, id(value)))
 
 
-def flat(state: dict[str, Any]) -> tuple[dict[str, Tensor], dict[str, Any], dict[str, tuple[Any, ...]]]:
+def flatten_state(state: dict[str, Any]) -> tuple[dict[str, Tensor], dict[str, Any], dict[str, tuple[Any, ...]]]:
     """(tensors, other values, paths) by key. Raises CheckpointError for two paths of one key, and for what holds itself."""
     refuse_circles(state)
     tensors: dict[str, Tensor] = {}
     values: dict[str, Any] = {}
     paths: dict[str, tuple[Any, ...]] = {}
-    for path, value in leaves(state):
-        key = key_of(path)
+    for path, value in iter_leaves(state):
+        key = join_path(path)
         if key in paths:
             raise CheckpointError(f"checkpoint: {path} and {paths[key]} have one key, {key}; rename one of them")
         paths[key] = path
@@ -94,8 +94,8 @@ def flat(state: dict[str, Any]) -> tuple[dict[str, Tensor], dict[str, Any], dict
     return tensors, values, paths
 
 
-def steps_to(state: Any, path: tuple[Any, ...]) -> list[Any]:
-    """A path as JSON says it: keys of dicts as they are, the places of lists as [0], [1], ..."""
+def path_to_json(state: Any, path: tuple[Any, ...]) -> list[Any]:
+    """A path as JSON: keys of dicts as they are, indices of lists as [0], [1], ..."""
     steps: list[Any] = []
     for part in path:
         steps.append([part] if isinstance(state, list) else part)
@@ -103,8 +103,8 @@ def steps_to(state: Any, path: tuple[Any, ...]) -> list[Any]:
     return steps
 
 
-def put_anew(state: dict[Any, Any], steps: list[Any], value: Any) -> None:
-    """Give a state that is being made the entry to which steps lead, with the dicts and lists in which it lies."""
+def insert_entry(state: dict[Any, Any], steps: list[Any], value: Any) -> None:
+    """Set the entry at a path of a state that is being built; dicts and lists on the way are created."""
     inside: Any = state
     for step, following in zip(steps, [*steps[1:], None], strict=True):
         at = step
@@ -119,18 +119,18 @@ def put_anew(state: dict[Any, Any], steps: list[Any], value: Any) -> None:
         inside = inside[at]
 
 
-def written_values(values: dict[str, Any], allow_pickle: bool) -> dict[str, Any]:
-    """Values as JSON says them: tuples marked, others pickled where that is allowed. Where it is not, text and numbers of a class of their own are written
+def encode_values(values: dict[str, Any], allow_pickle: bool) -> dict[str, Any]:
+    """Values as JSON: tuples marked, others pickled where that is allowed. Where it is not, text and numbers of a class of their own are written
     as plain ones, and what else JSON does not say raises CheckpointError, as does what pickle refuses."""
-    return {key: _written(key, value, allow_pickle) for key, value in values.items()}
+    return {key: _encode_value(key, value, allow_pickle) for key, value in values.items()}
 
 
-def _bare(value: Any) -> Any:
+def _to_builtin(value: Any) -> Any:
     """Text and numbers of a class of their own (an IntEnum's member, a version) as the text or number that they are equal to, in lists and dicts too."""
     if type(value) is list:
-        return [_bare(v) for v in value]
+        return [_to_builtin(v) for v in value]
     if type(value) is dict:
-        return {k: _bare(v) for k, v in value.items()}
+        return {k: _to_builtin(v) for k, v in value.items()}
     if isinstance(value, str):
         return str.__str__(value)
     if isinstance(value, bool):
@@ -140,14 +140,14 @@ def _bare(value: Any) -> Any:
     return float.__float__(value) if isinstance(value, float) else value
 
 
-def _written(key: str, value: Any, allow_pickle: bool) -> Any:
+def _encode_value(key: str, value: Any, allow_pickle: bool) -> Any:
     if is_plain(value):
         return value
     if not allow_pickle:
-        value = _bare(value)
+        value = _to_builtin(value)
         if is_plain(value):
             return value
-    if type(value) is tuple and is_plain(found := list(value) if allow_pickle else _bare(list(value))):
+    if type(value) is tuple and is_plain(found := list(value) if allow_pickle else _to_builtin(list(value))):
         return {"tuple": found}
     if not allow_pickle:
         raise CheckpointError(
@@ -162,8 +162,8 @@ def _written(key: str, value: Any, allow_pickle: bool) -> Any:
         ) from error
 
 
-def read_value(key: str, value: Any, path: str, allow_pickle: bool) -> Any:
-    """The value that `written_values` wrote. Raises CheckpointError for a pickled one where that is not allowed, or does not work."""
+def decode_value(key: str, value: Any, path: str, allow_pickle: bool) -> Any:
+    """The value that `encode_values` wrote. Raises CheckpointError for a pickled one where that is not allowed, or does not work."""
     if not isinstance(value, dict) or len(value) != 1:
         return value
     ((kind, inside),) = value.items()

@@ -12,7 +12,7 @@ from tritensor.ground.errors import CheckpointError
 _Result = TypeVar("_Result")
 
 
-class Ranks:
+class CheckpointRanks:
     """The ranks that write or read one checkpoint: a group's, or this process alone."""
 
     def __init__(self, name: str, group: Any, alone: bool) -> None:
@@ -21,7 +21,7 @@ class Ranks:
         self.rank, self.size = (0, 1) if self.group is None else (self.group.rank(), self.group.size())
 
     def step(self, do: Callable[[], _Result]) -> list[_Result]:
-        """What `do` returns on each rank, on all of them. Raises on all ranks where it raises on one: there its error, elsewhere CheckpointError."""
+        """The results of `do` of all ranks, on each of them. Raises on all ranks where it raises on one: there its error, elsewhere CheckpointError."""
         error: Exception | None = None
         result: Any = None
         try:
