@@ -102,12 +102,12 @@ def offered(folder: Path, **environment: str) -> None:
 
 def test_a_rank_takes_what_mpi_asks_for_and_no_other_variable(tmp_path: Path) -> None:
     place = adoption.Meeting(tmp_path / "here")
-    assert place.offer(1) is None, "nobody is there yet"
+    assert place.read_offer(1) is None, "nobody is there yet"
     place.make()
     offered(place.folder, PMI_ID="1", PMI_PORT="here:1", MPI_LOCALRANKID="1", LD_PRELOAD="/tmp/evil.so", PATH="/tmp", PYTHONPATH="/tmp")
-    assert place.offer(1) == {"PMI_ID": "1", "PMI_PORT": "here:1", "MPI_LOCALRANKID": "1"}
+    assert place.read_offer(1) == {"PMI_ID": "1", "PMI_PORT": "here:1", "MPI_LOCALRANKID": "1"}
     assert stat.S_IMODE(place.folder.stat().st_mode) == 0o700
-    place.take(1)
+    place.write_taken(1)
     assert (place.folder / "1.taken").read_text() == str(os.getpid())
     place.make()
     assert not list(place.folder.iterdir()), "what an earlier program of this user left is gone"
@@ -147,7 +147,7 @@ def test_what_another_has_put_there_is_neither_trusted_nor_written_to(
         offered(folder, PMI_ID="1", LD_PRELOAD="/tmp/evil.so")
     before = sorted(str(p.relative_to(tmp_path)) for p in tmp_path.rglob("*"))
     place = adoption.Meeting(folder)
-    for act in (place.make, lambda: place.offer(1), lambda: place.take(1)):
+    for act in (place.make, lambda: place.read_offer(1), lambda: place.write_taken(1)):
         with pytest.raises(
             DistError,
             match=r"^init_process_group: the folder where the ranks meet, .*here, is .*; somebody else has put it there: remove it",

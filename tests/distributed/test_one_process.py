@@ -186,7 +186,7 @@ def test_record_of_a_script_that_a_launcher_may_start() -> None:
 @pytest.mark.parametrize("device", ["cpu", "cuda"])
 def test_buckets_hold_gradients_of_every_layout(world: None, device: str) -> None:
     """On both devices: gradients lie in the buckets, as the parameters lie; those that a program kept are left alone."""
-    from tritensor.distributed.data_parallel.buckets import divided
+    from tritensor.distributed.data_parallel.buckets import divide_into
 
     tt.manual_seed(0)
     inner = nn.Sequential(nn.Conv2d(2, 4, 3).to(memory_format=tt.channels_last), nn.ReLU(), nn.Flatten(), nn.Linear(16, 3)).to(device)
@@ -211,7 +211,7 @@ def test_buckets_hold_gradients_of_every_layout(world: None, device: str) -> Non
     model(x).pow(2).sum().backward()
     assert [p.grad.data_ptr() for p in model.parameters()] == memory  # nobody held it: the same memory again
     out = tt.zeros(3, device=device)
-    divided(tt.tensor([2.0, 4.0, 6.0], device=device).array, 2, out.array)
+    divide_into(tt.tensor([2.0, 4.0, 6.0], device=device).array, 2, out.array)
     assert out.tolist() == [1.0, 2.0, 3.0]
 
 

@@ -8,7 +8,7 @@ from collections.abc import Callable
 import numpy as np
 
 import tritensor as tt
-from tritensor.distributed.backends.agreement import agree
+from tritensor.distributed.backends.agreement import check_same_call
 from tritensor.distributed.backends.nccl import NcclBackend, unique_id
 from tritensor.distributed.calls import Call
 from tritensor.distributed.reduce_op import ReduceOp
@@ -96,7 +96,7 @@ def order(b: NcclBackend) -> None:
 
 
 def groups(b: NcclBackend) -> None:
-    agree(b, _call("all_reduce"), range(b.size))
+    check_same_call(b, _call("all_reduce"), range(b.size))
     half = b.split(_call("new_group"), [b.size - 1])
     assert (half is None) == (b.rank != b.size - 1)
     if half is not None:

@@ -7,7 +7,7 @@ from typing import Any
 
 from tritensor.autograd.node import version_of
 from tritensor.autograd.saved import reclaim
-from tritensor.distributed.backends.one_process import copy_into, copy_of
+from tritensor.distributed.backends.one_process import copy_array, copy_into
 from tritensor.distributed.process_group import ProcessGroup
 from tritensor.ground.errors import ArgumentError, ShapeError
 from tritensor.ops.array import Array, device_of, empty, empty_like, is_contiguous
@@ -28,7 +28,7 @@ def check_tensors(name: str, what: str, given: Any) -> None:
         raise TypeError(f"{name}: Invalid function argument: expected parameter `{what}` of type List[Tensor]; give a list of tensors")
 
 
-def root_of(name: str, what: str, given: int | None, inside: int | None, group: ProcessGroup) -> int:
+def find_root(name: str, what: str, given: int | None, inside: int | None, group: ProcessGroup) -> int:
     """The number in the group of the process that sends or receives, named by its number in the world, or in the group. Raises ValueError
     for one that is no member."""
     if given is not None and inside is not None:
@@ -58,23 +58,23 @@ def check_parts(name: str, what: str, given: Sequence[Tensor], group: ProcessGro
             )
 
 
-def shown(*tensors: Tensor) -> str:
+def describe_tensors(*tensors: Tensor) -> str:
     """ "float32 (4, 3)": what must be alike on all ranks."""
     return " ".join([f"{t.dtype.name} {t.array.shape}" for t in tensors])
 
 
-def in_one_piece(t: Tensor) -> Array:
+def to_contiguous(t: Tensor) -> Array:
     """The tensor's own memory where it is C-contiguous, else a copy that is."""
-    return t.array if is_contiguous(t.array) else copy_of(t.array)
+    return t.array if is_contiguous(t.array) else copy_array(t.array)
 
 
-def to_write(t: Tensor) -> Array:
+def to_writable(t: Tensor) -> Array:
     """in_one_piece of a tensor that receives as it sends."""
     reclaim(t)
-    return in_one_piece(t)
+    return to_contiguous(t)
 
 
-def room_for(t: Tensor) -> Array:
+def empty_output(t: Tensor) -> Array:
     """Memory to receive in: the tensor's own, or some to copy from afterwards (see `write_back`)."""
     reclaim(t)
     return t.array if is_contiguous(t.array) else empty_like(t.array)
@@ -88,15 +88,15 @@ def write_back(name: str, t: Tensor, array: Array) -> None:
     version_of(t).bump(name)
 
 
-def stacked(tensors: Sequence[Tensor]) -> Array:
+def stack_arrays(tensors: Sequence[Tensor]) -> Array:
     """A new array (n, *shape) of n tensors of one shape."""
-    out = room_for_all(tensors)
+    out = empty_stack(tensors)
     for i, t in enumerate(tensors):
         copy_into(out[i : i + 1].reshape(t.array.shape), t.array)  # a view also of a tensor without dimensions
     return out
 
 
-def room_for_all(tensors: Sequence[Tensor]) -> Array:
+def empty_stack(tensors: Sequence[Tensor]) -> Array:
     """An uninitialised array (n, *shape) for n tensors of one shape."""
     first = tensors[0].array
     return empty((len(tensors), *first.shape), first.dtype, device_of(first))

@@ -8,7 +8,7 @@ from typing import Any
 
 from tritensor.distributed.arguments import check_tensors
 from tritensor.distributed.collectives import all_gather, all_gather_into_tensor, all_reduce, reduce_scatter_tensor
-from tritensor.distributed.process_group import asks_outside, joined
+from tritensor.distributed.process_group import is_outside, require_group
 from tritensor.distributed.reduce_op import ReduceOp
 from tritensor.distributed.work import Future, Work
 from tritensor.ground.errors import ArgumentError
@@ -31,7 +31,7 @@ def all_reduce_coalesced(
     """all_reduce of each tensor. With async_op a Future of them all."""
     given = [tensors] if isinstance(tensors, Tensor) else list(tensors)
     check_tensors("all_reduce_coalesced", "tensors", given)
-    return _all("all_reduce_coalesced", group, async_op, [partial(all_reduce, t, op, group, True) for t in given], given)
+    return _begin_all("all_reduce_coalesced", group, async_op, [partial(all_reduce, t, op, group, True) for t in given], given)
 
 
 def all_gather_coalesced(
@@ -45,22 +45,22 @@ def all_gather_coalesced(
         if len(outs) != len(input_tensor_list):
             raise ArgumentError(f"{name}: a list of output_tensor_lists holds {len(outs)} tensors for {len(input_tensor_list)} inputs")
     calls = [partial(all_gather, [outs[i] for outs in output_tensor_lists], t, group, True) for i, t in enumerate(input_tensor_list)]
-    return _all(name, group, async_op, calls, list(output_tensor_lists))
+    return _begin_all(name, group, async_op, calls, list(output_tensor_lists))
 
 
-def _all(name: str, group: Any, async_op: bool, calls: Sequence[Callable[[], Work | None]], results: Any) -> Future | None:
-    if asks_outside(group):
+def _begin_all(name: str, group: Any, async_op: bool, calls: Sequence[Callable[[], Work | None]], results: Any) -> Future | None:
+    if is_outside(group):
         return None
-    joined(name, group)
+    require_group(name, group)
     works = [w for w in [call() for call in calls] if w is not None]
-    made = _Together(works, results)
+    made = _CombinedFuture(works, results)
     if async_op:
         return made
     made.wait()
     return None
 
 
-class _Together(Future):
+class _CombinedFuture(Future):
     """A Future of several Works."""
 
     def __init__(self, works: Sequence[Work], results: Any) -> None:

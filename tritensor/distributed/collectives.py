@@ -10,19 +10,19 @@ from tritensor.distributed.arguments import (
     check_parts,
     check_tensor,
     check_tensors,
-    in_one_piece,
-    room_for,
-    room_for_all,
-    root_of,
-    shown,
-    stacked,
-    to_write,
+    describe_tensors,
+    empty_output,
+    empty_stack,
+    find_root,
+    stack_arrays,
+    to_contiguous,
+    to_writable,
     write_all,
     write_back,
 )
 from tritensor.distributed.backends.interface import Backend, Pending
 from tritensor.distributed.calls import Call
-from tritensor.distributed.process_group import asks_outside, joined
+from tritensor.distributed.process_group import is_outside, require_group
 from tritensor.distributed.reduce_op import ReduceOp, check_op
 from tritensor.distributed.work import Work
 from tritensor.ground.errors import ArgumentError, ShapeError
@@ -30,12 +30,12 @@ from tritensor.ops.array import Array
 from tritensor.tensor.core import Tensor
 
 
-def settle(
+def finish_call(
     backend: Backend, pending: Pending, call: Call, async_op: bool, results: Sequence[Tensor] = (), finish: Callable[[], None] | None = None
 ) -> Work | None:
     """Wait for a call that has begun, or give the Work of it, which goes on behind the program."""
     if async_op:
-        backend.behind(pending)
+        backend.drive_in_background(pending)
         return Work(pending, call, results, finish)
     pending.wait()
     if finish is not None:
@@ -45,85 +45,85 @@ def settle(
 
 def all_reduce(tensor: Tensor, op: Any = ReduceOp.SUM, group: Any = None, async_op: bool = False) -> Work | None:
     """Put all processes' tensors together by `op`, in place, on all of them. The bits are the same on all, and from run to run."""
-    if asks_outside(group):
+    if is_outside(group):
         return None
-    world = joined("all_reduce", group)
+    world = require_group("all_reduce", group)
     check_tensor("all_reduce", "tensor", tensor)
     op = check_op("all_reduce", op, tensor.dtype)
     backend = world.backend_of("all_reduce", tensor)
-    call = world.begin("all_reduce", f"{shown(tensor)} {op.name}")
-    array = to_write(tensor)
+    call = world.begin("all_reduce", f"{describe_tensors(tensor)} {op.name}")
+    array = to_writable(tensor)
     pending = backend.all_reduce(call, op, array)
-    return settle(backend, pending, call, async_op, [tensor], lambda: write_back("all_reduce", tensor, array))
+    return finish_call(backend, pending, call, async_op, [tensor], lambda: write_back("all_reduce", tensor, array))
 
 
 def reduce(
     tensor: Tensor, dst: int | None = None, op: Any = ReduceOp.SUM, group: Any = None, async_op: bool = False, group_dst: int | None = None
 ) -> Work | None:
     """Put all processes' tensors together by `op`, in place, on process dst; the others' stay what they are."""
-    if asks_outside(group):
+    if is_outside(group):
         return None
-    world = joined("reduce", group)
+    world = require_group("reduce", group)
     check_tensor("reduce", "tensor", tensor)
-    root = root_of("reduce", "dst", dst, group_dst, world)
+    root = find_root("reduce", "dst", dst, group_dst, world)
     op = check_op("reduce", op, tensor.dtype)
     backend = world.backend_of("reduce", tensor)
-    call = world.begin("reduce", f"{shown(tensor)} {op.name} to {root}")
-    array = to_write(tensor)
+    call = world.begin("reduce", f"{describe_tensors(tensor)} {op.name} to {root}")
+    array = to_writable(tensor)
     pending = backend.reduce(call, op, root, array)
     finish = (lambda: write_back("reduce", tensor, array)) if world.rank() == root else None
-    return settle(backend, pending, call, async_op, [tensor], finish)
+    return finish_call(backend, pending, call, async_op, [tensor], finish)
 
 
 def broadcast(
     tensor: Tensor, src: int | None = None, group: Any = None, async_op: bool = False, group_src: int | None = None
 ) -> Work | None:
     """Give all processes the tensor of process src."""
-    if asks_outside(group):
+    if is_outside(group):
         return None
-    world = joined("broadcast", group)
+    world = require_group("broadcast", group)
     check_tensor("broadcast", "tensor", tensor)
-    root = root_of("broadcast", "src", src, group_src, world)
+    root = find_root("broadcast", "src", src, group_src, world)
     backend = world.backend_of("broadcast", tensor)
-    call = world.begin("broadcast", f"{shown(tensor)} from {root}")
-    array = to_write(tensor)
+    call = world.begin("broadcast", f"{describe_tensors(tensor)} from {root}")
+    array = to_writable(tensor)
     pending = backend.broadcast(call, root, array)
     finish = None if world.rank() == root else (lambda: write_back("broadcast", tensor, array))
-    return settle(backend, pending, call, async_op, [tensor], finish)
+    return finish_call(backend, pending, call, async_op, [tensor], finish)
 
 
 def all_gather(tensor_list: list[Tensor], tensor: Tensor, group: Any = None, async_op: bool = False) -> Work | None:
     """Write every process' tensor into tensor_list, one for each process, on all of them."""
-    if asks_outside(group):
+    if is_outside(group):
         return None
     check_tensors("all_gather", "tensor_list", tensor_list)
     check_tensor("all_gather", "tensor", tensor)
-    world = joined("all_gather", group)
+    world = require_group("all_gather", group)
     check_parts("all_gather", "tensor_list", tensor_list, world, tensor)
     backend = world.backend_of("all_gather", tensor, *tensor_list)
-    call = world.begin("all_gather", shown(tensor))
-    whole = room_for_all(tensor_list)
-    pending = backend.all_gather(call, in_one_piece(tensor), whole)
-    return settle(backend, pending, call, async_op, tensor_list, lambda: write_all("all_gather", tensor_list, whole))
+    call = world.begin("all_gather", describe_tensors(tensor))
+    whole = empty_stack(tensor_list)
+    pending = backend.all_gather(call, to_contiguous(tensor), whole)
+    return finish_call(backend, pending, call, async_op, tensor_list, lambda: write_all("all_gather", tensor_list, whole))
 
 
 def all_gather_into_tensor(output_tensor: Tensor, input_tensor: Tensor, group: Any = None, async_op: bool = False) -> Work | None:
     """Write every process' tensor, one after the other or stacked, into output_tensor."""
-    if asks_outside(group):
+    if is_outside(group):
         return None
     name = "all_gather_into_tensor"
-    world = joined(name, group)
+    world = require_group(name, group)
     check_tensor(name, "output_tensor", output_tensor)
     check_tensor(name, "input_tensor", input_tensor)
-    _in_parts(name, "output_tensor", output_tensor, "input_tensor", input_tensor, world.size())
+    _check_divided(name, "output_tensor", output_tensor, "input_tensor", input_tensor, world.size())
     backend = world.backend_of(name, input_tensor, output_tensor)
-    call = world.begin(name, shown(input_tensor))
-    out = room_for(output_tensor)
-    pending = backend.all_gather(call, in_one_piece(input_tensor), out)
-    return settle(backend, pending, call, async_op, [output_tensor], lambda: write_back(name, output_tensor, out))
+    call = world.begin(name, describe_tensors(input_tensor))
+    out = empty_output(output_tensor)
+    pending = backend.all_gather(call, to_contiguous(input_tensor), out)
+    return finish_call(backend, pending, call, async_op, [output_tensor], lambda: write_back(name, output_tensor, out))
 
 
-def _in_parts(name: str, whole_is: str, whole: Tensor, part_is: str, part: Tensor, size: int) -> None:
+def _check_divided(name: str, whole_is: str, whole: Tensor, part_is: str, part: Tensor, size: int) -> None:
     """`whole` holds `size` parts: its first dimension is that many times the part's, or one that counts the parts stands before."""
     if whole.dtype != part.dtype:
         raise ShapeError(f"{name}: {whole_is} is {whole.dtype.name}, {part_is} {part.dtype.name}; give both of one type")
@@ -139,23 +139,23 @@ def gather(
     group_dst: int | None = None,
 ) -> Work | None:  # fmt: skip
     """Write every process' tensor into gather_list on process dst; the others give None."""
-    if asks_outside(group):
+    if is_outside(group):
         return None
     check_tensor("gather", "tensor", tensor)
-    world = joined("gather", group)
-    root = root_of("gather", "dst", dst, group_dst, world)
-    parts = _list_of_root("gather", "gather_list", "destination", gather_list, root == world.rank())
+    world = require_group("gather", group)
+    root = find_root("gather", "dst", dst, group_dst, world)
+    parts = _check_root_list("gather", "gather_list", "destination", gather_list, root == world.rank())
     if parts:
         check_parts("gather", "gather_list", parts, world, tensor)
     backend = world.backend_of("gather", tensor, *parts)
-    call = world.begin("gather", f"{shown(tensor)} to {root}")
-    whole = room_for_all(parts) if parts else None
-    pending = backend.gather(call, root, in_one_piece(tensor), whole)
+    call = world.begin("gather", f"{describe_tensors(tensor)} to {root}")
+    whole = empty_stack(parts) if parts else None
+    pending = backend.gather(call, root, to_contiguous(tensor), whole)
     finish = None if whole is None else (lambda: write_all("gather", parts, whole))
-    return settle(backend, pending, call, async_op, parts, finish)
+    return finish_call(backend, pending, call, async_op, parts, finish)
 
 
-def _list_of_root(name: str, what: str, role: str, given: Any, is_root: bool) -> list[Tensor]:
+def _check_root_list(name: str, what: str, role: str, given: Any, is_root: bool) -> list[Tensor]:
     """The list that one process gives, and no other."""
     if is_root:
         if not given:
@@ -172,66 +172,66 @@ def scatter(
     group_src: int | None = None,
 ) -> Work | None:  # fmt: skip
     """Give each process its tensor of process src's scatter_list; the others give None."""
-    if asks_outside(group):
+    if is_outside(group):
         return None
     check_tensor("scatter", "tensor", tensor)
-    world = joined("scatter", group)
-    root = root_of("scatter", "src", src, group_src, world)
-    parts = _list_of_root("scatter", "scatter_list", "source", scatter_list, root == world.rank())
+    world = require_group("scatter", group)
+    root = find_root("scatter", "src", src, group_src, world)
+    parts = _check_root_list("scatter", "scatter_list", "source", scatter_list, root == world.rank())
     if parts:
         check_parts("scatter", "scatter_list", parts, world, tensor)
     backend = world.backend_of("scatter", tensor, *parts)
-    call = world.begin("scatter", f"{shown(tensor)} from {root}")
-    out = room_for(tensor)
-    pending = backend.scatter(call, root, stacked(parts) if parts else None, out)
-    return settle(backend, pending, call, async_op, [tensor], lambda: write_back("scatter", tensor, out))
+    call = world.begin("scatter", f"{describe_tensors(tensor)} from {root}")
+    out = empty_output(tensor)
+    pending = backend.scatter(call, root, stack_arrays(parts) if parts else None, out)
+    return finish_call(backend, pending, call, async_op, [tensor], lambda: write_back("scatter", tensor, out))
 
 
 def reduce_scatter(
     output: Tensor, input_list: list[Tensor], op: Any = ReduceOp.SUM, group: Any = None, async_op: bool = False
 ) -> Work | None:
     """Put all processes' lists together by `op`; each process gets its part."""
-    if asks_outside(group):
+    if is_outside(group):
         return None
     check_tensor("reduce_scatter", "output", output)
     check_tensors("reduce_scatter", "input_list", input_list)
     op = check_op("reduce_scatter", op, output.dtype)
-    world = joined("reduce_scatter", group)
+    world = require_group("reduce_scatter", group)
     check_parts("reduce_scatter", "input_list", input_list, world, output)
     backend = world.backend_of("reduce_scatter", output, *input_list)
-    call = world.begin("reduce_scatter", f"{shown(output)} {op.name}")
-    return _reduce_scatter(backend, call, op, stacked(input_list), output, async_op)
+    call = world.begin("reduce_scatter", f"{describe_tensors(output)} {op.name}")
+    return _reduce_scatter(backend, call, op, stack_arrays(input_list), output, async_op)
 
 
 def reduce_scatter_tensor(output: Tensor, input: Tensor, op: Any = ReduceOp.SUM, group: Any = None, async_op: bool = False) -> Work | None:
     """Put all processes' tensors together by `op`; each process gets its part of them, cut along the first dimension."""
-    if asks_outside(group):
+    if is_outside(group):
         return None
     name = "reduce_scatter_tensor"
     check_tensor(name, "output", output)
     check_tensor(name, "input", input)
     op = check_op(name, op, input.dtype)
-    world = joined(name, group)
-    _in_parts(name, "input", input, "output", output, world.size())
+    world = require_group(name, group)
+    _check_divided(name, "input", input, "output", output, world.size())
     backend = world.backend_of(name, output, input)
-    call = world.begin(name, f"{shown(output)} {op.name}")
-    return _reduce_scatter(backend, call, op, in_one_piece(input), output, async_op)
+    call = world.begin(name, f"{describe_tensors(output)} {op.name}")
+    return _reduce_scatter(backend, call, op, to_contiguous(input), output, async_op)
 
 
 def _reduce_scatter(backend: Backend, call: Call, op: ReduceOp, whole: Array, output: Tensor, async_op: bool) -> Work | None:
-    out = room_for(output)
+    out = empty_output(output)
     pending = backend.reduce_scatter(call, op, whole, out)
-    return settle(backend, pending, call, async_op, [output], lambda: write_back(call.name, output, out))
+    return finish_call(backend, pending, call, async_op, [output], lambda: write_back(call.name, output, out))
 
 
 def all_to_all(output_tensor_list: list[Tensor], input_tensor_list: list[Tensor], group: Any = None, async_op: bool = False) -> Work | None:
     """Send each process a tensor of the list, and receive one of each. Tensors may differ in shape, not in type."""
-    if asks_outside(group):
+    if is_outside(group):
         return None
     name = "all_to_all"
     check_tensors(name, "output_tensor_list", output_tensor_list)
     check_tensors(name, "input_tensor_list", input_tensor_list)
-    world = joined(name, group)
+    world = require_group(name, group)
     for what, given in (("input_tensor_list", input_tensor_list), ("output_tensor_list", output_tensor_list)):
         if len(given) != world.size():
             raise ArgumentError(
@@ -246,7 +246,7 @@ def all_to_all(output_tensor_list: list[Tensor], input_tensor_list: list[Tensor]
     call = world.begin(name, mine.dtype.name)
     give, take = [t.numel() for t in input_tensor_list], [t.numel() for t in output_tensor_list]
     world.match(call, give, take)
-    given, out = _joined_up(input_tensor_list, give), _row(output_tensor_list[0], sum(take))
+    given, out = _concatenate(input_tensor_list, give), _empty_row(output_tensor_list[0], sum(take))
     pending = backend.all_to_all(call, given, give, out, take)
 
     def finish() -> None:
@@ -255,15 +255,15 @@ def all_to_all(output_tensor_list: list[Tensor], input_tensor_list: list[Tensor]
             write_back(name, t, out[start : start + n])
             start += n
 
-    return settle(backend, pending, call, async_op, output_tensor_list, finish)
+    return finish_call(backend, pending, call, async_op, output_tensor_list, finish)
 
 
-def _row(like: Tensor, n: int) -> Array:
+def _empty_row(like: Tensor, n: int) -> Array:
     return like.new_empty(n).array
 
 
-def _joined_up(tensors: Sequence[Tensor], sizes: Sequence[int]) -> Array:
-    out, start = _row(tensors[0], sum(sizes)), 0
+def _concatenate(tensors: Sequence[Tensor], sizes: Sequence[int]) -> Array:
+    out, start = _empty_row(tensors[0], sum(sizes)), 0
     for t, n in zip(tensors, sizes, strict=True):
         write_back("all_to_all", Tensor.wrap(out[start : start + n].reshape(t.array.shape)), t.array)
         start += n
@@ -275,16 +275,16 @@ def all_to_all_single(
     async_op: bool = False,
 ) -> Work | None:  # fmt: skip
     """Send each process a part of input, and receive one of each in output: equal parts along the first dimension, or of the given sizes."""
-    if asks_outside(group):
+    if is_outside(group):
         return None
     name = "all_to_all_single"
-    world = joined(name, group)
+    world = require_group(name, group)
     check_tensor(name, "output", output)
     check_tensor(name, "input", input)
     if output.dtype != input.dtype:
         raise ShapeError(f"{name}: output is {output.dtype.name}, input {input.dtype.name}; give both of one type")
-    give = _splits(name, "input", input, input_split_sizes, world.size())
-    take = _splits(name, "output", output, output_split_sizes, world.size())
+    give = _check_splits(name, "input", input, input_split_sizes, world.size())
+    take = _check_splits(name, "output", output, output_split_sizes, world.size())
     if give[world.rank()] != take[world.rank()]:
         raise ShapeError(
             f"{name}: this process gives itself {give[world.rank()]} elements of input {tuple(input.shape)} and takes {take[world.rank()]} in output "
@@ -293,12 +293,12 @@ def all_to_all_single(
     backend = world.backend_of(name, input, output)
     call = world.begin(name, input.dtype.name)
     world.match(call, give, take)
-    out = room_for(output)
-    pending = backend.all_to_all(call, in_one_piece(input), give, out, take)
-    return settle(backend, pending, call, async_op, [output], lambda: write_back(name, output, out))
+    out = empty_output(output)
+    pending = backend.all_to_all(call, to_contiguous(input), give, out, take)
+    return finish_call(backend, pending, call, async_op, [output], lambda: write_back(name, output, out))
 
 
-def _splits(name: str, what: str, t: Tensor, sizes: Sequence[int] | None, parts: int) -> list[int]:
+def _check_splits(name: str, what: str, t: Tensor, sizes: Sequence[int] | None, parts: int) -> list[int]:
     """Elements of each part. Raises ShapeError where the first dimension has no such parts."""
     rows = t.shape[0] if t.ndim else 1
     row = t.numel() // rows if rows else 0
@@ -317,14 +317,14 @@ def _splits(name: str, what: str, t: Tensor, sizes: Sequence[int] | None, parts:
 
 def barrier(group: Any = None, async_op: bool = False, device_ids: Any = None, timeout: timedelta | None = None) -> Work | None:
     """Wait for all processes of the group."""
-    if asks_outside(group):
+    if is_outside(group):
         return None
-    world = joined("barrier", group)
+    world = require_group("barrier", group)
     backend = world.backends.get("cpu") or world.backends["cuda"]
     call = world.begin("barrier")
     pending = backend.barrier(call)
     if async_op:
-        return settle(backend, pending, call, True)
+        return finish_call(backend, pending, call, True)
     pending.wait(None if timeout is None else timeout.total_seconds())
     return None
 

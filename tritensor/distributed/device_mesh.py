@@ -10,16 +10,16 @@ import numpy as np
 
 from tritensor.cuda.availability import gpus
 from tritensor.cuda.devices import set_device
-from tritensor.distributed.environment import local_rank
+from tritensor.distributed.environment import read_local_rank
 from tritensor.distributed.initialisation import init_process_group, new_group
 from tritensor.distributed.process_group import (
     GroupMember,
     ProcessGroup,
-    asks_outside,
     get_process_group_ranks,
     get_rank,
     is_initialized,
-    joined,
+    is_outside,
+    require_group,
 )
 from tritensor.ground.errors import ArgumentError
 from tritensor.ground.thread_state import here
@@ -45,17 +45,17 @@ class DeviceMesh:
     def __init__(
         self, device_type: str, mesh: Any = None, *, mesh_dim_names: tuple[str, ...] | None = None, backend_override: Any = None
     ) -> None:  # fmt: skip
-        ranks = _numbers("DeviceMesh", mesh)
+        ranks = _to_ranks("DeviceMesh", mesh)
         _check("DeviceMesh", device_type, ranks.shape, mesh_dim_names)
-        _no_override("DeviceMesh", backend_override)
-        world = _world("DeviceMesh", device_type)
+        _refuse_override("DeviceMesh", backend_override)
+        world = _require_world("DeviceMesh", device_type)
         if ranks.size != len(set(ranks.flat)):
             raise ArgumentError(f"DeviceMesh: mesh {ranks.tolist()} holds a rank twice; each process stands in one place")
         if ranks.min() < 0 or ranks.max() >= world.size():
             raise ArgumentError(f"DeviceMesh: mesh {ranks.tolist()}; this world has ranks 0 to {world.size() - 1}")
-        self._set(device_type, ranks, mesh_dim_names, [_groups(ranks, d, world) for d in range(ranks.ndim)])
+        self._set_fields(device_type, ranks, mesh_dim_names, [_make_groups(ranks, d, world) for d in range(ranks.ndim)])
 
-    def _set(
+    def _set_fields(
         self, device_type: str, ranks: np.ndarray, names: tuple[str, ...] | None, groups: list[Any], root: DeviceMesh | None = None,
         dims: Sequence[int] = (),
     ) -> None:  # fmt: skip
@@ -65,15 +65,15 @@ class DeviceMesh:
         self._root, self._dims = self if root is None else root, tuple(dims) if root is not None else tuple(range(ranks.ndim))
         self._flattened: dict[str, DeviceMesh] = {}
         mine = np.argwhere(ranks == get_rank())
-        self._place = tuple(int(i) for i in mine[0]) if len(mine) else None
+        self._coordinate = tuple(int(i) for i in mine[0]) if len(mine) else None
 
     @classmethod
-    def _made(
+    def _create(
         cls, device_type: str, ranks: np.ndarray, names: tuple[str, ...] | None, groups: list[Any], root: DeviceMesh | None = None,
         dims: Sequence[int] = (),
     ) -> DeviceMesh:  # fmt: skip
         made = cls.__new__(cls)
-        made._set(device_type, ranks, names, groups, root, dims)
+        made._set_fields(device_type, ranks, names, groups, root, dims)
         return made
 
     @classmethod
@@ -86,21 +86,21 @@ class DeviceMesh:
         """
         if isinstance(group, ProcessGroup):
             ranks = np.array(get_process_group_ranks(group))
-            if mesh is not None and (given := _numbers("DeviceMesh.from_group", mesh)).tolist() != ranks.tolist():
+            if mesh is not None and (given := _to_ranks("DeviceMesh.from_group", mesh)).tolist() != ranks.tolist():
                 raise ArgumentError(f"DeviceMesh.from_group: mesh {given.tolist()} is not the group's {ranks.tolist()}; leave it out")
             _check("DeviceMesh.from_group", device_type, ranks.shape, mesh_dim_names)
-            return cls._made(device_type, ranks, mesh_dim_names, [group])
+            return cls._create(device_type, ranks, mesh_dim_names, [group])
         groups = list(group)
         if mesh is None:
             raise ArgumentError(
                 f"DeviceMesh.from_group: {len(groups)} groups and no mesh, which says where each process stands; give mesh as well"
             )
-        ranks = _numbers("DeviceMesh.from_group", mesh)
+        ranks = _to_ranks("DeviceMesh.from_group", mesh)
         _check("DeviceMesh.from_group", device_type, ranks.shape, mesh_dim_names)
         if len(groups) != ranks.ndim:
             raise ArgumentError(f"DeviceMesh.from_group: {len(groups)} groups for a mesh of {ranks.ndim} dimensions; give one for each")
-        made = cls._made(device_type, ranks, mesh_dim_names, groups)
-        place = made._place
+        made = cls._create(device_type, ranks, mesh_dim_names, groups)
+        place = made._coordinate
         for dim, one in enumerate(groups if place is not None else ()):
             line = ranks[tuple(slice(None) if d == dim else n for d, n in enumerate(place or ()))].tolist()
             theirs = get_process_group_ranks(one)
@@ -128,7 +128,7 @@ class DeviceMesh:
 
     def size(self, mesh_dim: int | None = None) -> int:
         """How many processes there are, or along one dimension."""
-        return self._ranks.size if mesh_dim is None else self.shape[self._dim("size", mesh_dim)]
+        return self._ranks.size if mesh_dim is None else self.shape[self._find_dim("size", mesh_dim)]
 
     def get_rank(self) -> int:
         """This process' number in the world."""
@@ -136,7 +136,7 @@ class DeviceMesh:
 
     def get_coordinate(self) -> tuple[int, ...] | None:
         """Where this process stands, None where it does not."""
-        return self._place
+        return self._coordinate
 
     def get_local_rank(self, mesh_dim: int | str | None = None) -> int:
         """Where this process stands along a dimension, -1 outside of the mesh. Raises RuntimeError where several are there and none is named."""
@@ -151,13 +151,13 @@ class DeviceMesh:
             if self.ndim > 1:
                 raise ArgumentError(f"DeviceMesh.get_group: the mesh has {self.ndim} dimensions; name one, by number or name")
             mesh_dim = 0
-        return self._lines[self._dim("get_group", mesh_dim)]
+        return self._lines[self._find_dim("get_group", mesh_dim)]
 
     def get_all_groups(self) -> list[Any]:
         """The groups along all dimensions in which this process stands."""
         return list(self._lines)
 
-    def _dim(self, name: str, dim: int | str) -> int:
+    def _find_dim(self, name: str, dim: int | str) -> int:
         if isinstance(dim, str):
             if dim not in (self.mesh_dim_names or ()):
                 raise KeyError(f"DeviceMesh.{name}: {dim!r} is no dimension; the names are {self.mesh_dim_names}")
@@ -176,12 +176,12 @@ class DeviceMesh:
             raise ArgumentError(
                 f"DeviceMesh: mesh[{names}] asks for names, and the dimensions have none; give mesh_dim_names where it is made"
             )
-        dims = [self._dim("__getitem__", n) for n in names]
+        dims = [self._find_dim("__getitem__", n) for n in names]
         if dims != sorted(set(dims)):
             raise KeyError(f"DeviceMesh: mesh[{names}]: name each dimension once, in the order of {self.mesh_dim_names}")
-        place = self._place if self._place is not None else (0,) * self.ndim
+        place = self._coordinate if self._coordinate is not None else (0,) * self.ndim
         index = tuple(slice(None) if d in dims else place[d] for d in range(self.ndim))
-        return self._made(
+        return self._create(
             self.device_type, self._ranks[index], names, [self._lines[d] for d in dims], self._root, [self._dims[d] for d in dims]
         )
 
@@ -203,8 +203,8 @@ class DeviceMesh:
             raise ArgumentError(f"DeviceMesh._flatten: {name!r} is another dimension of {root!r}; give another name")
         rest = [d for d in range(root.ndim) if d not in self._dims]
         lines = root._ranks.transpose([*rest, *self._dims]).reshape(-1, self.size())
-        group = _groups(lines[0] if len(lines) == 1 else lines, -1, joined("DeviceMesh._flatten"))
-        made = self._made(self.device_type, self._ranks.reshape(-1), (name,), [group], root, self._dims)
+        group = _make_groups(lines[0] if len(lines) == 1 else lines, -1, require_group("DeviceMesh._flatten"))
+        made = self._create(self.device_type, self._ranks.reshape(-1), (name,), [group], root, self._dims)
         root._flattened[name] = made
         return made
 
@@ -233,7 +233,7 @@ class DeviceMesh:
         return f"DeviceMesh(({sizes}), '{self.device_type}', stride={steps})"
 
 
-def _numbers(name: str, mesh: Any) -> np.ndarray:
+def _to_ranks(name: str, mesh: Any) -> np.ndarray:
     """A mesh's numbers as an array. Raises TypeError for what is no array of whole numbers."""
     try:
         ranks = np.array(mesh.tolist() if isinstance(mesh, Tensor) else mesh)
@@ -244,19 +244,19 @@ def _numbers(name: str, mesh: Any) -> np.ndarray:
     return ranks.astype(np.int64)
 
 
-def _no_override(name: str, given: Any) -> None:
+def _refuse_override(name: str, given: Any) -> None:
     if given is not None:
         raise NotImplementedError(f"{name}: backend_override is not in tritensor; the groups have the world's backends, leave it out")
 
 
-def _world(name: str, device_type: str) -> ProcessGroup:
+def _require_world(name: str, device_type: str) -> ProcessGroup:
     """The group of all processes, made where there is none; for "cuda" each process of a machine has a GPU of its own before that."""
     if not is_initialized():
-        own = local_rank()
+        own = read_local_rank()
         if device_type == "cuda" and own is not None and here.index == 0 and gpus() > 1:  # another number than 0: the program has chosen
             set_device(own % gpus())
         init_process_group()
-    return joined(name)
+    return require_group(name)
 
 
 def _check(name: str, device_type: str, shape: Sequence[int], names: Sequence[str] | None) -> None:
@@ -272,14 +272,14 @@ def _check(name: str, device_type: str, shape: Sequence[int], names: Sequence[st
         )
 
 
-def _groups(ranks: np.ndarray, dim: int, world: ProcessGroup) -> Any:
+def _make_groups(ranks: np.ndarray, dim: int, world: ProcessGroup) -> Any:
     """Make the groups of all lines along a dimension; the one in which this process stands."""
     if ranks.ndim == 1 and ranks.tolist() == list(range(world.size())):
         return world
     mine: Any = GroupMember.NON_GROUP_MEMBER
     for line in np.moveaxis(ranks, dim, -1).reshape(-1, ranks.shape[dim]):
         made = new_group([int(r) for r in line], sort_ranks=False)
-        if not asks_outside(made):
+        if not is_outside(made):
             mine = made
     return mine
 
@@ -301,8 +301,8 @@ def init_device_mesh(
     if not isinstance(mesh_shape, Sequence) or not all(isinstance(n, int) for n in mesh_shape):
         raise TypeError(f"init_device_mesh: mesh_shape is {mesh_shape!r}; give a tuple of whole numbers, ({mesh_shape},) for one dimension")
     _check("init_device_mesh", device_type, mesh_shape, mesh_dim_names)
-    _no_override("init_device_mesh", backend_override)
-    size, asked = _world("init_device_mesh", device_type).size(), math.prod(mesh_shape)
+    _refuse_override("init_device_mesh", backend_override)
+    size, asked = _require_world("init_device_mesh", device_type).size(), math.prod(mesh_shape)
     if asked > size:
         raise ArgumentError(
             f"init_device_mesh: mesh_shape {tuple(mesh_shape)} holds {asked} processes, and the world has {size}; give a shape of {size} or less"

@@ -18,7 +18,7 @@ _NAMES = (
 _LOCAL = ("LOCAL_RANK", "MPI_LOCALRANKID", "OMPI_COMM_WORLD_LOCAL_RANK", "SLURM_LOCALID")
 
 
-def rank_and_size(method: str, world_size: int, rank: int, environment: Mapping[str, str] = os.environ) -> tuple[int, int]:
+def read_rank_and_size(method: str, world_size: int, rank: int, environment: Mapping[str, str] = os.environ) -> tuple[int, int]:
     """(world size, rank), each as given, or where it is -1 as `method` or the environment has it. Raises ValueError where nobody says."""
     parts = urlsplit(method)
     told = {k: v[0] for k, v in parse_qs(parts.query).items()}
@@ -40,17 +40,17 @@ def rank_and_size(method: str, world_size: int, rank: int, environment: Mapping[
     who = "init_process_group"
     assert size is not None
     assert number is not None
-    return _integer(who, said.get("world_size", "world_size"), size), _integer(who, said.get("rank", "rank"), number)
+    return _parse_integer(who, said.get("world_size", "world_size"), size), _parse_integer(who, said.get("rank", "rank"), number)
 
 
-def _integer(who: str, what: str, value: int | str) -> int:
+def _parse_integer(who: str, what: str, value: int | str) -> int:
     try:
         return int(value)
     except ValueError as error:
         raise ArgumentError(f"{who}: {what} is {value!r}; give a whole number") from error
 
 
-def meeting_point(method: str, environment: Mapping[str, str] = os.environ) -> str | None:
+def find_meeting_point(method: str, environment: Mapping[str, str] = os.environ) -> str | None:
     """What all ranks know: the address of rank 0's machine and a port, or a file's path. None where neither is said."""
     parts = urlsplit(method)
     if parts.scheme == "file":
@@ -61,7 +61,7 @@ def meeting_point(method: str, environment: Mapping[str, str] = os.environ) -> s
     return None if None in found else f"{found[0]}:{found[1]}"
 
 
-def local_rank(environment: Mapping[str, str] = os.environ) -> int | None:
+def read_local_rank(environment: Mapping[str, str] = os.environ) -> int | None:
     """The number of this process on its machine, where its starter says it."""
     found = next((name for name in _LOCAL if name in environment), None)
-    return None if found is None else _integer("local rank", f"the environment variable {found}", environment[found])
+    return None if found is None else _parse_integer("local rank", f"the environment variable {found}", environment[found])

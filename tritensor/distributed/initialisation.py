@@ -20,8 +20,8 @@ from tritensor.distributed.backends.interface import Backend
 from tritensor.distributed.backends.one_process import OneProcess
 from tritensor.distributed.calls import Call
 from tritensor.distributed.debug_level import DebugLevel, get_debug_level
-from tritensor.distributed.environment import local_rank, meeting_point, rank_and_size
-from tritensor.distributed.process_group import GroupMember, ProcessGroup, asks_outside, is_initialized, joined
+from tritensor.distributed.environment import find_meeting_point, read_local_rank, read_rank_and_size
+from tritensor.distributed.process_group import GroupMember, ProcessGroup, is_initialized, is_outside, require_group
 from tritensor.ground.device import as_device
 from tritensor.ground.errors import ArgumentError
 
@@ -73,7 +73,7 @@ def is_torchelastic_launched() -> bool:
 
 def get_node_local_rank(fallback_rank: int | None = None) -> int:
     """The number of this process on its machine, from LOCAL_RANK or what mpiexec and Slurm set. Raises RuntimeError where nobody says."""
-    found = local_rank()
+    found = read_local_rank()
     if found is not None:
         return found
     if fallback_rank is not None:
@@ -91,13 +91,13 @@ def get_pg_count() -> int:
     return (GroupMember.WORLD is not None) + _made
 
 
-def words_of(name: str, backend: str | None) -> dict[str, str]:
+def parse_backends(name: str, backend: str | None) -> dict[str, str]:
     """{"cpu": "mpi", "cuda": "nccl"}: a backend for each device, of `gloo`, or `cpu:gloo,cuda:nccl`; of None what is here.
 
     Raises ValueError for words that are no backend, and NotImplementedError for those that are PyTorch's and not here.
     """
     if backend is None:
-        return {"cpu": "mpi"} | ({"cuda": "nccl"} if _nccl_is_here() else {})
+        return {"cpu": "mpi"} | ({"cuda": "nccl"} if _is_nccl_usable() else {})
     if not isinstance(backend, str):
         raise ArgumentError(f"{name}: backend is {backend!r}; give a string: {', '.join(map(repr, BACKENDS))}")
     found = {}
@@ -111,7 +111,7 @@ def words_of(name: str, backend: str | None) -> dict[str, str]:
     return found
 
 
-def _nccl_is_here() -> bool:
+def _is_nccl_usable() -> bool:
     """Whether there are GPUs, no emulated ones, and an NCCL to reach them."""
     if not is_nccl_available() or not gpus() or emulated():
         return False
@@ -120,7 +120,7 @@ def _nccl_is_here() -> bool:
     return works()
 
 
-def _check_words(words: dict[str, str]) -> None:
+def _check_backends(words: dict[str, str]) -> None:
     """Refuse, in a world of several processes, what is no backend of ours or is for another device."""
     for device, word in words.items():
         if word not in ("mpi", "nccl"):
@@ -129,7 +129,7 @@ def _check_words(words: dict[str, str]) -> None:
             raise ArgumentError(f"init_process_group: backend {word!r} for {device}; MPI is for cpu and NCCL for cuda: 'cpu:mpi,cuda:nccl'")
 
 
-def _say_gloo(backend: str | None) -> None:
+def _warn_gloo(backend: str | None) -> None:
     global _said_gloo
     if backend is not None and "gloo" in backend.lower() and not _said_gloo:
         _said_gloo = True
@@ -163,12 +163,12 @@ def init_process_group(
         raise ArgumentError("init_process_group: trying to initialize the default process group twice; call destroy_process_group() first")
     if store is not None and init_method is not None:
         raise ArgumentError("init_process_group: store and init_method are two ways to say the same; give one")
-    words = words_of("init_process_group", backend)
+    words = parse_backends("init_process_group", backend)
     if init_method is not None and urlsplit(init_method).scheme not in ("env", "tcp", "file"):
         raise ArgumentError(f"init_process_group: init_method {init_method!r}; give 'env://', 'tcp://host:port' or 'file:///path'")
-    seconds = _seconds("init_process_group", timeout)
+    seconds = _to_seconds("init_process_group", timeout)
     if world_size == -1 or rank == -1:
-        size, number = (world_size, rank) if store is not None else rank_and_size(init_method or "env://", world_size, rank)
+        size, number = (world_size, rank) if store is not None else read_rank_and_size(init_method or "env://", world_size, rank)
     else:
         size, number = world_size, rank
     if size < 1:
@@ -177,14 +177,14 @@ def init_process_group(
         raise ArgumentError(f"init_process_group: rank {number} in a world of {size} process{'es' * (size > 1)}; give 0 to {size - 1}")
     backends: dict[str, Backend] = {device: OneProcess() for device in ("cpu", "cuda")}
     if size > 1:
-        _check_words(words)
-        _say_gloo(backend)
-        backends = _backends(words, number, size, seconds, device_id, meeting_point(init_method or "env://"))
+        _check_backends(words)
+        _warn_gloo(backend)
+        backends = _make_backends(words, number, size, seconds, device_id, find_meeting_point(init_method or "env://"))
     detail = get_debug_level() is DebugLevel.DETAIL
     GroupMember.WORLD = ProcessGroup(range(size), backend or "undefined", group_name or "default_pg", backends, number, seconds, detail)
 
 
-def _seconds(name: str, timeout: timedelta | None) -> float:
+def _to_seconds(name: str, timeout: timedelta | None) -> float:
     if timeout is None:
         timeout = default_pg_timeout
     if not isinstance(timeout, timedelta):
@@ -194,7 +194,7 @@ def _seconds(name: str, timeout: timedelta | None) -> float:
     return timeout.total_seconds()
 
 
-def _backends(words: dict[str, str], rank: int, size: int, seconds: float, device_id: Any, meeting: str | None) -> dict[str, Backend]:
+def _make_backends(words: dict[str, str], rank: int, size: int, seconds: float, device_id: Any, meeting: str | None) -> dict[str, Backend]:
     """A backend for each device. Where there is an MPI it also brings an NCCL group together, and watches it."""
     found: dict[str, Backend] = {}
     if "cpu" in words or is_mpi_available():
@@ -203,11 +203,11 @@ def _backends(words: dict[str, str], rank: int, size: int, seconds: float, devic
         version = getattr(sys.modules.get("tritensor"), "__version__", "")
         found["cpu" if "cpu" in words else "control"] = join_world(version, rank, size, seconds, meeting)
     if "cuda" in words:
-        found["cuda"] = _nccl(found.get("cpu") or found.get("control"), rank, size, seconds, device_id)
+        found["cuda"] = _make_nccl(found.get("cpu") or found.get("control"), rank, size, seconds, device_id)
     return found
 
 
-def _nccl(world: Backend | None, rank: int, size: int, seconds: float, device_id: Any) -> Backend:
+def _make_nccl(world: Backend | None, rank: int, size: int, seconds: float, device_id: Any) -> Backend:
     """NCCL's processes find one another by a number that MPI brings to all, or without MPI at MASTER_ADDR and MASTER_PORT."""
     from tritensor.distributed.backends.nccl import NcclBackend, unique_id
 
@@ -242,7 +242,7 @@ def destroy_process_group(group: Any = None) -> None:
     elif group in _groups:
         _groups.remove(group)
         _close(group)
-    elif not asks_outside(group):
+    elif not is_outside(group):
         raise ArgumentError(
             f"destroy_process_group: Invalid process group: {group!r} is none, or was destroyed before; destroy each group once"
         )
@@ -272,8 +272,8 @@ def new_group(
     use_local_synchronization=True, by which only members would call it.
     """
     global _made
-    world = joined("new_group")
-    words_of("new_group", backend)
+    world = require_group("new_group")
+    parse_backends("new_group", backend)
     given = list(world.ranks) if ranks is None else sorted(ranks) if sort_ranks else list(ranks)
     if len(set(given)) != len(given):
         raise ArgumentError(f"new_group: ranks {list(ranks or ())} holds a rank twice; give each once")
@@ -282,7 +282,7 @@ def new_group(
             f"new_group: ranks {given}; this world has {world.size()} process{'es' * (world.size() > 1)}, rank 0"
             + f" to {world.size() - 1}" * (world.size() > 1)
         )
-    seconds = world.seconds if timeout is None else _seconds("new_group", timeout)
+    seconds = world.seconds if timeout is None else _to_seconds("new_group", timeout)
     if use_local_synchronization and len(given) < world.size():
         raise NotImplementedError(
             f"new_group: use_local_synchronization=True, by which ranks {given} alone would call it, is not in tritensor; let all "
@@ -296,7 +296,7 @@ def new_group(
         return GroupMember.NON_GROUP_MEMBER
     kept = {device: b for device, b in backends.items() if b is not None}
     for b in kept.values():
-        b.limit(seconds)
+        b.set_timeout(seconds)
     made = ProcessGroup(given, backend or world.backend, name, kept, given.index(world.rank()), seconds, world.detail)
     _groups.append(made)
     return made

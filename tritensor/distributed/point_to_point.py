@@ -6,19 +6,19 @@ import contextlib
 from collections.abc import Callable, Sequence
 from typing import Any
 
-from tritensor.distributed.arguments import check_tensor, in_one_piece, room_for, root_of, shown, write_back
+from tritensor.distributed.arguments import check_tensor, describe_tensors, empty_output, find_root, to_contiguous, write_back
 from tritensor.distributed.backends.interface import Backend, Pending
-from tritensor.distributed.collectives import settle
-from tritensor.distributed.process_group import GroupMember, ProcessGroup, asks_outside, joined
+from tritensor.distributed.collectives import finish_call
+from tritensor.distributed.process_group import GroupMember, ProcessGroup, is_outside, require_group
 from tritensor.distributed.work import Work
 from tritensor.ground.errors import ArgumentError
 from tritensor.tensor.core import Tensor
 
 
-def _other(name: str, what: str, role: str, given: int | None, inside: int | None, group: ProcessGroup) -> int:
+def _find_peer(name: str, what: str, role: str, given: int | None, inside: int | None, group: ProcessGroup) -> int:
     if given is None and inside is None:
         raise ArgumentError(f"{name}: no {what} is given; give the rank of the {role} process")
-    number = root_of(name, what, given, inside, group)
+    number = find_root(name, what, given, inside, group)
     if number == group.rank():
         raise ArgumentError(
             f"{name}: {what} must not be the rank of this process itself, {group.ranks[number]}"
@@ -38,44 +38,44 @@ def send(tensor: Tensor, dst: int | None = None, group: Any = None, tag: int = 0
 
 
 def _send(name: str, tensor: Tensor, dst: int | None, group: Any, tag: int, group_dst: int | None, async_op: bool) -> Work | None:
-    if asks_outside(group):
+    if is_outside(group):
         return None
     check_tensor(name, "tensor", tensor)
-    world = joined(name, group)
-    to = _other(name, "dst", "receiving", dst, group_dst, world)
+    world = require_group(name, group)
+    to = _find_peer(name, "dst", "receiving", dst, group_dst, world)
     backend = world.backend_of(name, tensor)
-    call = world.begin_to_one(name, f"{shown(tensor)} to {world.ranks[to]}")
-    return settle(backend, backend.send(call, to, tag, in_one_piece(tensor)), call, async_op, [tensor])
+    call = world.begin_pairwise(name, f"{describe_tensors(tensor)} to {world.ranks[to]}")
+    return finish_call(backend, backend.send(call, to, tag, to_contiguous(tensor)), call, async_op, [tensor])
 
 
 def irecv(tensor: Tensor, src: int | None = None, group: Any = None, tag: int = 0, group_src: int | None = None) -> Work | None:
     """Receive a tensor from another process, and go on. The tensor holds it once the Work is done."""
-    if asks_outside(group):
+    if is_outside(group):
         return None
     backend, pending, finish, call = _receive("irecv", tensor, src, group, tag, group_src)
-    return settle(backend, pending, call, True, [tensor], finish)
+    return finish_call(backend, pending, call, True, [tensor], finish)
 
 
 def recv(tensor: Tensor, src: int | None = None, group: Any = None, tag: int = 0, group_src: int | None = None) -> int:
     """Receive a tensor from another process, from any where no src is given. The number in the world of who sent, -1 outside of the group."""
-    if asks_outside(group):
+    if is_outside(group):
         return -1
     backend, pending, finish, call = _receive("recv", tensor, src, group, tag, group_src)
-    settle(backend, pending, call, False, [tensor], finish)
-    return joined("recv", group).ranks[pending.source()]
+    finish_call(backend, pending, call, False, [tensor], finish)
+    return require_group("recv", group).ranks[pending.source()]
 
 
 def _receive(
     name: str, tensor: Tensor, src: int | None, group: Any, tag: int, group_src: int | None
 ) -> tuple[Backend, Pending, Callable[[], None], Any]:
     check_tensor(name, "tensor", tensor)
-    world = joined(name, group)
+    world = require_group(name, group)
     if world.size() == 1:
-        _other(name, "src", "sending", 0 if src is None and group_src is None else src, group_src, world)
-    source = None if src is None and group_src is None else _other(name, "src", "sending", src, group_src, world)
+        _find_peer(name, "src", "sending", 0 if src is None and group_src is None else src, group_src, world)
+    source = None if src is None and group_src is None else _find_peer(name, "src", "sending", src, group_src, world)
     backend = world.backend_of(name, tensor)
-    call = world.begin_to_one(name, f"{shown(tensor)} from {'any' if source is None else world.ranks[source]}")
-    out = room_for(tensor)
+    call = world.begin_pairwise(name, f"{describe_tensors(tensor)} from {'any' if source is None else world.ranks[source]}")
+    out = empty_output(tensor)
     return backend, backend.receive(call, source, tag, out), lambda: write_back(name, tensor, out), call
 
 
@@ -98,12 +98,12 @@ def batch_isend_irecv(p2p_op_list: Sequence[P2POp]) -> list[Work]:
     groups = {id(GroupMember.WORLD if p.group is None else p.group) for p in p2p_op_list}
     if len(groups) > 1:
         raise ArgumentError("batch_isend_irecv: the messages are of different groups; make a batch for each group")
-    if asks_outside(p2p_op_list[0].group):
+    if is_outside(p2p_op_list[0].group):
         return []
-    world = joined("batch_isend_irecv", p2p_op_list[0].group)
+    world = require_group("batch_isend_irecv", p2p_op_list[0].group)
     for p in p2p_op_list:  # before the first of them begins
         if p.op is isend or p.peer is not None or p.group_peer is not None:
-            _other("batch_isend_irecv", "peer", "other", p.peer, p.group_peer, world)
+            _find_peer("batch_isend_irecv", "peer", "other", p.peer, p.group_peer, world)
     with contextlib.ExitStack() as stack:
         for backend in {id(b): b for b in (world.backend_of("batch_isend_irecv", p.tensor) for p in p2p_op_list)}.values():
             stack.enter_context(backend.together())

@@ -7,7 +7,7 @@ from collections.abc import Sequence
 from concurrent.futures import Future
 from typing import Any
 
-from tritensor.distributed.backends.agreement import agree, match
+from tritensor.distributed.backends.agreement import check_counts, check_same_call
 from tritensor.distributed.backends.interface import Backend
 from tritensor.distributed.calls import Call
 from tritensor.ground.call_site import user_line
@@ -72,7 +72,7 @@ class ProcessGroup:
                 f"{name} ({user_line()}): communicates, which no replay would do again; a CUDA graph is being captured. Call it outside of the capture"
             )
 
-    def small_on(self, device: Any) -> Any:
+    def get_control_device(self, device: Any) -> Any:
         """Where a tensor lies that tells the others something about what is computed on `device`: the CPU, where the group reaches it."""
         return cpu if "cpu" in self.backends else device
 
@@ -81,15 +81,15 @@ class ProcessGroup:
         self._check(name)
         self._calls += 1
         call = Call(name, self._calls, self.group_name, what)
-        self._checker.broken(name)
+        self._checker.raise_if_failed(name)
         if self._compares:
-            agree(self._checker, call, self.ranks)
+            check_same_call(self._checker, call, self.ranks)
         return call
 
     def match(self, call: Call, give: Sequence[int], take: Sequence[int]) -> None:
         """Compare, where calls are compared, how many elements this process gives to and takes from each with what the others do."""
         if self._compares:
-            match(self._checker, call, self.ranks, give, take)
+            check_counts(self._checker, call, self.ranks, give, take)
 
     @property
     def _compares(self) -> bool:
@@ -99,16 +99,16 @@ class ProcessGroup:
     def _checker(self) -> Backend:
         return self.backends.get("cpu") or self.backends.get("control") or self.backends["cuda"]
 
-    def begin_to_one(self, name: str, what: str = "") -> Call:
+    def begin_pairwise(self, name: str, what: str = "") -> Call:
         """A call between two processes, which the others do not make; it has a number of its own row."""
         self._check(name)
         self._sent += 1
-        self._checker.broken(name)
+        self._checker.raise_if_failed(name)
         return Call(name, self._sent, self.group_name, what)
 
     def backend_of(self, name: str, *tensors: Tensor) -> Backend:
         """The backend that reaches these tensors. Raises DeviceError where there is none, or they are on several devices."""
-        kinds = {_kind(name, t) for t in tensors}
+        kinds = {_get_device_type(name, t) for t in tensors}
         if len(kinds) > 1:
             raise DeviceError(f"{name}: tensors on {' and '.join(sorted({str(t.device) for t in tensors}))}; move all to one device")
         kind = kinds.pop()
@@ -120,11 +120,11 @@ class ProcessGroup:
             )
         found = self.backends[kind]
         for t in tensors:
-            found.refuse(name, t.array)
+            found.check_device(name, t.array)
         return found
 
 
-def _kind(name: str, t: Tensor) -> str:
+def _get_device_type(name: str, t: Tensor) -> str:
     if type(t.array) is WrappedArray:
         raise ArgumentError(
             f"{name}: called inside of a function transform (vmap, grad, jvp), where there is no memory to send; call it outside"
@@ -151,7 +151,7 @@ class group(metaclass=_World):
     """`group.WORLD`: the group of all processes, None until init_process_group."""
 
 
-def joined(name: str, asked: Any = None) -> ProcessGroup:
+def require_group(name: str, asked: Any = None) -> ProcessGroup:
     """The group that a call named `name` works in. Raises ValueError where there is none."""
     if asked is not None and asked is not GroupMember.WORLD:
         if asked == GroupMember.NON_GROUP_MEMBER:
@@ -163,7 +163,7 @@ def joined(name: str, asked: Any = None) -> ProcessGroup:
     return asked if isinstance(asked, ProcessGroup) else GroupMember.WORLD
 
 
-def asks_outside(group: Any) -> bool:
+def is_outside(group: Any) -> bool:
     """Whether a group is the one that this process is no member of: communication in it passes over this process."""
     return isinstance(group, int) and group == GroupMember.NON_GROUP_MEMBER
 
@@ -175,33 +175,33 @@ def is_initialized() -> bool:
 
 def get_rank(group: Any = None) -> int:
     """This process' number in the group, -1 outside of it. Raises ValueError before init_process_group."""
-    return -1 if asks_outside(group) else joined("get_rank", group).rank()
+    return -1 if is_outside(group) else require_group("get_rank", group).rank()
 
 
 def get_world_size(group: Any = None) -> int:
     """How many processes the group has, -1 outside of it. Raises ValueError before init_process_group."""
-    return -1 if asks_outside(group) else joined("get_world_size", group).size()
+    return -1 if is_outside(group) else require_group("get_world_size", group).size()
 
 
 def get_backend(group: Any = None) -> str:
     """The backend's word, as it was given. Raises ValueError before init_process_group."""
-    return joined("get_backend", group).backend
+    return require_group("get_backend", group).backend
 
 
 def get_backend_config(group: Any = None) -> str:
     """A word for each device: "cpu:mpi,cuda:nccl"."""
-    found = joined("get_backend_config", group)
+    found = require_group("get_backend_config", group)
     return ",".join(f"{device}:{b.name}" for device, b in sorted(found.backends.items()) if device != "control")
 
 
 def get_process_group_ranks(group: Any = None) -> list[int]:
     """The numbers in the whole world of a group's processes."""
-    return list(joined("get_process_group_ranks", group).ranks)
+    return list(require_group("get_process_group_ranks", group).ranks)
 
 
 def get_global_rank(group: ProcessGroup, group_rank: int) -> int:
     """The number in the whole world of the process that is group_rank in the group. Raises ValueError where there is none."""
-    ranks = joined("get_global_rank", group).ranks
+    ranks = require_group("get_global_rank", group).ranks
     if not 0 <= group_rank < len(ranks):
         raise ArgumentError(f"get_global_rank: group rank {group_rank} is not part of {group!r}")
     return ranks[group_rank]
@@ -209,7 +209,7 @@ def get_global_rank(group: ProcessGroup, group_rank: int) -> int:
 
 def get_group_rank(group: ProcessGroup, global_rank: int) -> int:
     """The number in the group of the process that is global_rank in the world. Raises ValueError where it is no member."""
-    ranks = joined("get_group_rank", group).ranks
+    ranks = require_group("get_group_rank", group).ranks
     if global_rank not in ranks:
         raise ArgumentError(f"get_group_rank: global rank {global_rank} is not part of {group!r}")
     return ranks.index(global_rank)

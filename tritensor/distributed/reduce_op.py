@@ -34,7 +34,7 @@ class reduce_op:
     SUM, PRODUCT, MIN, MAX = ReduceOp.SUM, ReduceOp.PRODUCT, ReduceOp.MIN, ReduceOp.MAX
 
 
-def joining(order: float) -> ReduceOp:
+def get_norm_op(order: float) -> ReduceOp:
     """What makes one of the processes' parts of a norm of this order, as nn/utils/clip_grad.py has them."""
     return ReduceOp.SUM if math.isfinite(order) else ReduceOp.MAX if order > 0 else ReduceOp.MIN
 

@@ -118,7 +118,7 @@ class SyncBatchNorm(_BatchNorm):
             return super().forward(input)
         mean, var, _, momentum = self._statistics(input)
         shared = provider("distributed.shared_batch_norm").SharedBatchNorm
-        group = provider("distributed.process_group").joined("SyncBatchNorm", self.process_group)
+        group = provider("distributed.process_group").require_group("SyncBatchNorm", self.process_group)
 
         def follow(batch_mean: Tensor, batch_var: Tensor, n: int) -> None:
             update_running(mean, batch_mean, momentum)

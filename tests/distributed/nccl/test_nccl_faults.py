@@ -43,7 +43,7 @@ def test_a_refused_call_names_the_code_and_nccls_words(name: str) -> None:
     with pytest.raises(RankFailedError, match=r"broadcast .*: the group is of no more use since all_"):
         b.broadcast(call("broadcast"), 0, x)
     with pytest.raises(RankFailedError, match="the group is of no more use"):
-        b.broken("all_reduce")
+        b.raise_if_failed("all_reduce")
 
 
 @on_nccl_stub()
@@ -131,7 +131,7 @@ def test_the_watchdog_ends_a_call_that_nobody_waits_for() -> None:
     control.slow(copies=AGES)
     pending = b.all_reduce(call("all_reduce"), ReduceOp.SUM, x)
     b.check()  # it has time yet
-    b.limit(0.0)
+    b.set_timeout(0.0)
     with pytest.raises(RankFailedError, match=r"all_reduce \(call 7 .*\): rank 0 of 1 on cuda:0 waited 0 s"):
         b.check()
     assert last() == "ncclCommAbort"
@@ -155,9 +155,9 @@ def test_the_watchdog_looks_at_every_communicator() -> None:
     one, two = ranks(2)
     nccl.asynchronous(1, nccl.REMOTE_ERROR, "connection closed")
     watchdog.look()
-    one.broken("all_reduce")
+    one.raise_if_failed("all_reduce")
     with pytest.raises(RankFailedError, match="connection closed"):
-        two.broken("all_reduce")
+        two.raise_if_failed("all_reduce")
 
 
 @on_nccl_stub()

@@ -10,7 +10,7 @@ from tests.gpu import nccl_rank
 from tests.stub import control
 from tests.stub.nccl import control as nccl
 from tests.stub.nccl.control import on_nccl_stub
-from tritensor.distributed.backends.agreement import agree
+from tritensor.distributed.backends.agreement import check_same_call
 from tritensor.distributed.backends.nccl import NcclBackend, unique_id
 from tritensor.distributed.reduce_op import ReduceOp
 from tritensor.ground.device import cpu
@@ -45,15 +45,15 @@ def test_arguments_that_make_no_sense() -> None:
 @on_nccl_stub()
 def test_tensors_elsewhere_are_refused() -> None:
     one, two = ranks(2)
-    one.refuse("all_reduce", array("float32", 2))
+    one.check_device("all_reduce", array("float32", 2))
     with pytest.raises(
         DeviceError, match=r"all_reduce: the tensor is on cpu, and this group's NCCL communicator is on cuda:0; move it with .cuda\(\)"
     ):
-        one.refuse("all_reduce", from_host(np.ones(2), cpu))
+        one.check_device("all_reduce", from_host(np.ones(2), cpu))
     with pytest.raises(
         DeviceError, match=r"on cuda:0, and this group's NCCL communicator is on cuda:1; move it with .to\('cuda:1'\), or .*set_device\(0\)"
     ):
-        two.refuse("all_reduce", array("float32", 2))
+        two.check_device("all_reduce", array("float32", 2))
 
 
 @on_nccl_stub()
@@ -139,7 +139,7 @@ def test_close_does_not_wait_for_ever() -> None:
 @on_nccl_stub()
 def test_agree() -> None:
     (b,) = ranks(1)
-    agree(b, call("all_reduce"), [0])
+    check_same_call(b, call("all_reduce"), [0])
     reduced, *rest = nccl.calls()
     assert (reduced.name, reduced.op, reduced.number, reduced.datatype, rest) == ("ncclAllReduce", nccl.MIN, 2, nccl.INT64, [])
 
@@ -160,7 +160,7 @@ def test_calls_that_differ_are_named() -> None:
     with pytest.raises(
         DistError, match=r"call 7 of default_pg is not the same on all ranks: rank 4: all_reduce  at .*test_nccl_groups.py:\d+"
     ):
-        agree(b, call("all_reduce"), [4])
+        check_same_call(b, call("all_reduce"), [4])
 
 
 @on_nccl_stub()

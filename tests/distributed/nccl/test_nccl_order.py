@@ -77,7 +77,7 @@ def test_a_barrier_stops_the_host_until_it_is_done() -> None:
     (seen,) = nccl.calls()
     assert (seen.name, seen.number, seen.datatype) == ("ncclAllReduce", 1, nccl.INT32)
     assert not is_busy(seen.stream)
-    b.limit(0.05)
+    b.set_timeout(0.05)
     control.slow(copies=AGES)
     with pytest.raises(
         RankFailedError, match=r"barrier \(call 8 of default_pg, .*test_nccl_order.py:\d+\): rank 0 of 1 on cuda:0 waited 0.05 s"

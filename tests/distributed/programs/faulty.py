@@ -25,7 +25,7 @@ def hang() -> None:
 
 def impatient() -> None:
     """From now on calls wait 2 seconds; that all have started may take longer."""
-    dist.GroupMember.WORLD.backends["cpu"].limit(2.0)
+    dist.GroupMember.WORLD.backends["cpu"].set_timeout(2.0)
 
 
 def died(rank: int) -> None:

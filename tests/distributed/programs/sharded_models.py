@@ -39,14 +39,14 @@ class Mlp(nn.Module):
 class Block(nn.Module):
     def __init__(self, width: int) -> None:
         super().__init__()
-        self.before, self.behind = nn.LayerNorm(width), nn.LayerNorm(width)
+        self.before, self.drive_in_background = nn.LayerNorm(width), nn.LayerNorm(width)
         self.attention = nn.MultiheadAttention(width, 2, batch_first=True)
         self.up, self.down = nn.Linear(width, 3 * width), nn.Linear(3 * width, width)
 
     def forward(self, x: tt.Tensor) -> tt.Tensor:
         y = self.before(x)
         x = x + self.attention(y, y, y, need_weights=False)[0]
-        return x + self.down(F.gelu(self.up(self.behind(x))))
+        return x + self.down(F.gelu(self.up(self.drive_in_background(x))))
 
 
 class Former(nn.Module):

@@ -116,7 +116,7 @@ class Join:
         told = np.zeros(size + 1, np.int32)
         if active:
             told[self._group.rank()], told[size] = 1, syncs
-        on = self._group.small_on(self._joinables[0].join_device)
+        on = self._group.get_control_device(self._joinables[0].join_device)
         flags = Tensor.wrap(from_host(told, on))
         all_reduce(flags, group=self._group)
         seen = to_host(flags.array)

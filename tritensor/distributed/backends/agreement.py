@@ -17,7 +17,7 @@ from tritensor.ops.array import empty, from_host, to_host
 _TEXT = 512  # bytes of a rank's own words where calls differ
 
 
-def agree(backend: Backend, call: Call, ranks: Sequence[int]) -> None:
+def check_same_call(backend: Backend, call: Call, ranks: Sequence[int]) -> None:
     """Raise DistError on all processes where they are not all in the same call, given alike (`call.name`, `call.what`).
 
     `ranks` are the numbers in the whole world of the backend's processes, for the message.
@@ -33,13 +33,13 @@ def agree(backend: Backend, call: Call, ranks: Sequence[int]) -> None:
     mine = np.frombuffer(f"{call.name} {call.what} @{call.line}".encode()[:_TEXT].ljust(_TEXT), np.uint8)
     texts = empty((backend.size, _TEXT), mine.dtype, backend.device)
     backend.all_gather(call, from_host(mine, backend.device), texts).wait(backend.seconds)
-    _differ(call, ranks, [row.tobytes().decode(errors="replace").rstrip() for row in to_host(texts)])
+    _raise_difference(call, ranks, [row.tobytes().decode(errors="replace").rstrip() for row in to_host(texts)])
 
 
-def match(backend: Backend, call: Call, ranks: Sequence[int], give: Sequence[int], take: Sequence[int]) -> None:
+def check_counts(backend: Backend, call: Call, ranks: Sequence[int], give: Sequence[int], take: Sequence[int]) -> None:
     """Raise ShapeError on all processes where one takes another number of elements than is given to it: MPI would leave some unwritten.
 
-    `give[i]` are for process i, `take[i]` from it; `ranks` as in `agree`.
+    `give[i]` are for process i, `take[i]` from it; `ranks` as in `check_same_call`.
     """
     mine = from_host(np.array([give, take], np.int64), backend.device)
     whole = empty((backend.size, 2, backend.size), np.dtype(np.int64), backend.device)
@@ -51,7 +51,7 @@ def match(backend: Backend, call: Call, ranks: Sequence[int], give: Sequence[int
         )
 
 
-def _differ(call: Call, ranks: Sequence[int], texts: Sequence[str]) -> NoReturn:
+def _raise_difference(call: Call, ranks: Sequence[int], texts: Sequence[str]) -> NoReturn:
     """Raise DistError: the fewest ranks that differ are named first."""
     groups: dict[str, list[int]] = {}
     for rank, text in zip(ranks, texts, strict=True):

@@ -52,7 +52,7 @@ class Finished(Pending):
 class Backend(ABC):
     """The processes of one group, numbered 0 to size - 1, over one library, for arrays on one kind of device.
 
-    All arrays are C-contiguous, on a device that `refuse` lets pass, and of element types that the reduction takes (see reduce_op.py).
+    All arrays are C-contiguous, on a device that `check_device` lets pass, and of element types that the reduction takes (see reduce_op.py).
     `whole` arrays hold `size` parts of equal length, that of process 0 first. `call` says for messages what is going on and where. Every
     process of the group makes the same calls in the same order. Calls write their last array argument, `out`.
     """
@@ -64,7 +64,7 @@ class Backend(ABC):
     seconds: float = 1800.0  # how long a call waits for the other processes
 
     @abstractmethod
-    def refuse(self, call: str, array: Array) -> None:
+    def check_device(self, call: str, array: Array) -> None:
         """Raise DeviceError where the backend cannot reach the array's memory; `call` is the public function's name."""
 
     @abstractmethod
@@ -119,14 +119,14 @@ class Backend(ABC):
     def split(self, call: Call, members: Sequence[int]) -> Backend | None:
         """A backend over some of the processes, which all processes of this one ask for; None for those that are no members."""
 
-    def limit(self, seconds: float) -> None:
+    def set_timeout(self, seconds: float) -> None:
         """Set how long calls wait for the other processes from now on."""
         self.seconds = seconds
 
-    def behind(self, pending: Pending) -> None:  # noqa: B027 (by default there is nothing to do)
+    def drive_in_background(self, pending: Pending) -> None:  # noqa: B027 (by default there is nothing to do)
         """The call goes on while the program does something else, without anybody waiting for it."""
 
-    def broken(self, call: str) -> None:  # noqa: B027 (by default there is nothing to do)
+    def raise_if_failed(self, call: str) -> None:  # noqa: B027 (by default there is nothing to do)
         """Raise RankFailedError where the group has failed before."""
 
     @abstractmethod

@@ -23,14 +23,14 @@ def copy_into(out: Array, array: Array) -> None:
         np.copyto(out, array)  # type: ignore[arg-type]
 
 
-def copy_of(array: Array) -> Array:
+def copy_array(array: Array) -> Array:
     """A copy, C-contiguous and on the same device."""
     out = empty_like(array)
     copy_into(out, array)
     return out
 
 
-def _copied(out: Array, array: Array) -> Pending:
+def _finish_copy(out: Array, array: Array) -> Pending:
     copy_into(out, array.reshape(out.shape))
     return Finished()
 
@@ -40,7 +40,7 @@ class OneProcess(Backend):
 
     name, rank, size, device = "one process", 0, 1, cpu
 
-    def refuse(self, call: str, array: Array) -> None:
+    def check_device(self, call: str, array: Array) -> None:
         """Every device is this process' own."""
 
     def all_reduce(self, call: Call, op: ReduceOp, out: Array) -> Pending:
@@ -53,21 +53,21 @@ class OneProcess(Backend):
         return Finished()
 
     def all_gather(self, call: Call, part: Array, out: Array) -> Pending:
-        return _copied(out, part)
+        return _finish_copy(out, part)
 
     def gather(self, call: Call, root: int, part: Array, out: Array | None) -> Pending:
         assert out is not None
-        return _copied(out, part)
+        return _finish_copy(out, part)
 
     def scatter(self, call: Call, root: int, whole: Array | None, out: Array) -> Pending:
         assert whole is not None
-        return _copied(out, whole)
+        return _finish_copy(out, whole)
 
     def reduce_scatter(self, call: Call, op: ReduceOp, whole: Array, out: Array) -> Pending:
-        return _copied(out, whole)
+        return _finish_copy(out, whole)
 
     def all_to_all(self, call: Call, given: Array, give: Sequence[int], out: Array, take: Sequence[int]) -> Pending:
-        return _copied(out, given)
+        return _finish_copy(out, given)
 
     def send(self, call: Call, to: int, tag: int, array: Array) -> Pending:
         raise ArgumentError(f"{call}: there is no other process in the group to send to")

@@ -15,11 +15,11 @@ from tritensor.distributed.checkpoint.boxes import as_part, get_box, is_shard, p
 from tritensor.distributed.collectives import broadcast
 from tritensor.distributed.data_parallel.module import DistributedDataParallel
 from tritensor.distributed.fsdp.fully_sharded_data_parallel import FullyShardedDataParallel, StateDictType
-from tritensor.distributed.fsdp.states import to_shards
+from tritensor.distributed.fsdp.states import reshard_all
 from tritensor.distributed.fsdp.wrappers import ActivationWrapper
 from tritensor.distributed.objects import broadcast_object_list
 from tritensor.distributed.optim.zero_redundancy_optimizer import ZeroRedundancyOptimizer
-from tritensor.distributed.process_group import get_rank, get_world_size, is_initialized, joined
+from tritensor.distributed.process_group import get_rank, get_world_size, is_initialized, require_group
 from tritensor.ground import dtypes
 from tritensor.ground.errors import CheckpointError
 from tritensor.nn.module import Module
@@ -73,7 +73,7 @@ def _read_model_state(model: Module, **settings: Any) -> dict[str, Any]:
 
 def _name_parameters(model: Module) -> dict[int, str]:
     """The plain names of the parameters that optimizers step."""
-    to_shards(model)
+    reshard_all(model)
     return {id(p): strip_wrapper_names(model, name) for name, p in model.named_parameters()}
 
 
@@ -197,7 +197,7 @@ def _broadcast_state(state: dict[str, Any]) -> dict[str, Any]:
 
     headers = [_map_values(state, send_header) if get_rank() == 0 else None]
     broadcast_object_list(headers, src=0)
-    where = "cpu" if "cpu" in joined("broadcast_from_rank0").backends else "cuda"
+    where = "cpu" if "cpu" in require_group("broadcast_from_rank0").backends else "cuda"
     tensors = iter(order)
 
     def receive_tensor(value: Any) -> Any:

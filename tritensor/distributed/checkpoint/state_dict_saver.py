@@ -16,7 +16,7 @@ from tritensor.distributed.checkpoint.metadata import Metadata, Part, Stored
 from tritensor.distributed.checkpoint.states import encode_values, expand_stateful, flatten_state, path_to_json, refuse_circles
 from tritensor.distributed.checkpoint.together import CheckpointRanks
 from tritensor.distributed.initialisation import new_group
-from tritensor.distributed.process_group import GroupMember, ProcessGroup, joined
+from tritensor.distributed.process_group import GroupMember, ProcessGroup, require_group
 from tritensor.ground.errors import ArgumentError, CheckpointError
 from tritensor.ground.process import locks
 from tritensor.tensor.core import Tensor
@@ -226,7 +226,7 @@ def _get_thread_group() -> Any:
     """A group of all processes for the thread, made once; None where there are not several."""
     if GroupMember.WORLD is None or GroupMember.WORLD.size() == 1:
         return None
-    world = joined("async_save")
+    world = require_group("async_save")
     with _making:
         if not _own or _own[0][0] is not world:
             _own[:] = [(world, new_group(group_desc="checkpoints"))]

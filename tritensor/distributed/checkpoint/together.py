@@ -6,7 +6,7 @@ from collections.abc import Callable
 from typing import Any, TypeVar
 
 from tritensor.distributed.objects import all_gather_object
-from tritensor.distributed.process_group import ProcessGroup, is_initialized, joined
+from tritensor.distributed.process_group import ProcessGroup, is_initialized, require_group
 from tritensor.ground.errors import CheckpointError
 
 _Result = TypeVar("_Result")
@@ -17,7 +17,7 @@ class CheckpointRanks:
 
     def __init__(self, name: str, group: Any, alone: bool) -> None:
         self.name = name
-        self.group: ProcessGroup | None = None if alone or (group is None and not is_initialized()) else joined(name, group)
+        self.group: ProcessGroup | None = None if alone or (group is None and not is_initialized()) else require_group(name, group)
         self.rank, self.size = (0, 1) if self.group is None else (self.group.rank(), self.group.size())
 
     def step(self, do: Callable[[], _Result]) -> list[_Result]:

@@ -32,15 +32,15 @@ def compare_parameters(names: Sequence[str], params: Sequence[Tensor], group: Pr
         )
 
 
-def ignored(module: Module) -> frozenset[str]:
+def get_ignored_names(module: Module) -> frozenset[str]:
     """Names that the module asks to be left out, by PyTorch's private attribute, which libraries set."""
     return frozenset(getattr(module, "_ddp_params_and_buffers_to_ignore", ()))
 
 
-def kept(module: Module, what: str) -> list[Tensor]:
+def get_synced(module: Module, what: str) -> list[Tensor]:
     """The module's "parameters" or "buffers" that are the same on all processes."""
     named = module.named_parameters() if what == "parameters" else module.named_buffers()
-    left_out = ignored(module)
+    left_out = get_ignored_names(module)
     return [t for name, t in named if name not in left_out]
 
 

@@ -36,12 +36,12 @@ class Bucket:
     def begin(self) -> None:
         """A new pass: all gradients are to come. Memory that somebody still looks at (gradients that were kept) is left to them."""
         self.left, self.work, self.future = set(range(len(self.params))), None, None
-        if self._flat is None or not self._is_ours():
+        if self._flat is None or not self._is_unshared():
             first = self.params[0].array
             self._flat = empty((self.size,), first.dtype, device_of(first))
             self._fill_gaps()
 
-    def _is_ours(self) -> bool:
+    def _is_unshared(self) -> bool:
         """Whether nobody but this bucket holds the memory, or all who do are the parameters' own gradients, to which this pass adds."""
         held = sum(p._grad is not None and self.holds(i, p._grad.array) for i, p in enumerate(self.params))
         owner = self._flat.storage if isinstance(self._flat, CudaArray) else self._flat
@@ -77,11 +77,12 @@ class Bucket:
         if self._flat is None or type(gradient) is not type(self._flat) or not gradient.size:
             return False
         return (
-            address(gradient) == address(self._flat) + self.starts[i] * gradient.itemsize and gradient.shape == self.params[i].array.shape
+            get_address(gradient) == get_address(self._flat) + self.starts[i] * gradient.itemsize
+            and gradient.shape == self.params[i].array.shape
         )
 
 
-def address(array: Array) -> int:
+def get_address(array: Array) -> int:
     """Of the first element."""
     return array.pointer if isinstance(array, CudaArray) else array.__array_interface__["data"][0]
 
@@ -94,7 +95,7 @@ def fill_zeros(out: Array) -> None:
         out[...] = 0
 
 
-def divided(array: Array, size: int, out: Array) -> None:
+def divide_into(array: Array, size: int, out: Array) -> None:
     """out = array / size."""
     if isinstance(out, CudaArray):
         registry["mul"].forward(array, 1.0 / size, out=out)  # type: ignore[misc]
@@ -133,7 +134,7 @@ class GradBucket:
         return self._bucket.index == self._count - 1
 
 
-def assigned(params: Sequence[Tensor], order: Sequence[int], caps: Sequence[float]) -> list[Bucket]:
+def assign_buckets(params: Sequence[Tensor], order: Sequence[int], caps: Sequence[float]) -> list[Bucket]:
     """Buckets of the parameters in the order in which their gradients come: the first of `caps` bytes, and so on, the last for all the rest.
 
     A parameter is in the bucket of its type and device, so those of another begin one of their own. Buckets stand in the order in which

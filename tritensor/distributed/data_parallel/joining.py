@@ -5,7 +5,7 @@ from __future__ import annotations
 from typing import Any
 
 from tritensor.distributed.algorithms.join import JoinHook
-from tritensor.distributed.data_parallel.agreement import broadcast_all, kept
+from tritensor.distributed.data_parallel.agreement import broadcast_all, get_synced
 
 
 class ReplicaJoin(JoinHook):
@@ -20,7 +20,7 @@ class ReplicaJoin(JoinHook):
         step = replica.join_step
         assert step is not None
         if replica.will_sync_module_buffers():
-            broadcast_all(kept(replica.module, "buffers"), replica.process_group, step.root)
+            broadcast_all(get_synced(replica.module, "buffers"), replica.process_group, step.root)
         replica.require_forward_param_sync = step.syncs
         if step.syncs:
             replica.reducer.shadow()
@@ -31,5 +31,5 @@ class ReplicaJoin(JoinHook):
         replica.reducer.divide = replica.process_group.size()
         root = replica.join_step.root if replica.join_step is not None else 0
         module = replica.module
-        broadcast_all([*kept(module, "parameters"), *kept(module, "buffers")], replica.process_group, root)
+        broadcast_all([*get_synced(module, "parameters"), *get_synced(module, "buffers")], replica.process_group, root)
         replica.__dict__["join_step"] = None

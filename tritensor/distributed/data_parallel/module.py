@@ -9,10 +9,10 @@ from typing import Any
 
 from tritensor.autograd.modes import state
 from tritensor.distributed.algorithms.join import Join, Joinable, JoinHook, JoinStep
-from tritensor.distributed.data_parallel.agreement import broadcast_all, compare_parameters, ignored, kept
+from tritensor.distributed.data_parallel.agreement import broadcast_all, compare_parameters, get_ignored_names, get_synced
 from tritensor.distributed.data_parallel.joining import ReplicaJoin
 from tritensor.distributed.data_parallel.reducer import BucketTimes, Reducer
-from tritensor.distributed.process_group import joined
+from tritensor.distributed.process_group import require_group
 from tritensor.ground.device import as_device
 from tritensor.ground.pytree import tree_leaves
 from tritensor.nn.module import Module
@@ -64,13 +64,13 @@ class DistributedDataParallel(Module, Joinable):
             if process_group is not None or device_mesh.ndim != 1:
                 raise ValueError("DistributedDataParallel: give process_group or a device_mesh of one dimension, not both")
             process_group = device_mesh.get_group()
-        self.process_group = joined("DistributedDataParallel", process_group)
+        self.process_group = require_group("DistributedDataParallel", process_group)
         self.device_mesh = device_mesh
         if mixed_precision is not None or delay_all_reduce_named_params is not None:
             raise NotImplementedError(
                 "DistributedDataParallel: mixed_precision and delay_all_reduce_named_params are not in tritensor; leave them out (autocast works)"
             )
-        left_out = ignored(module)
+        left_out = get_ignored_names(module)
         learned = [(name, p) for name, p in module.named_parameters() if p.requires_grad and name not in left_out]
         if not learned:
             raise RuntimeError("DistributedDataParallel is not needed when a module doesn't have any parameter that requires a gradient")
@@ -86,7 +86,7 @@ class DistributedDataParallel(Module, Joinable):
         caps = [int(mb * (1 << 20)) for mb in bucket_cap_mb_list or ()] or [min(FIRST_CAP, self.bucket_bytes_cap), self.bucket_bytes_cap]
         if init_sync and self.process_group.size() > 1:
             compare_parameters([name for name, _ in learned], [p for _, p in learned], self.process_group)
-            broadcast_all([*kept(module, "parameters"), *kept(module, "buffers")], self.process_group)
+            broadcast_all([*get_synced(module, "parameters"), *get_synced(module, "buffers")], self.process_group)
         self.__dict__["reducer"] = Reducer(
             [p for _, p in learned], [name for name, _ in learned], self.process_group, caps, find_unused_parameters, static_graph
         )
@@ -94,11 +94,11 @@ class DistributedDataParallel(Module, Joinable):
     def forward(self, *inputs: Any, **kwargs: Any) -> Any:
         Join.notify_join_context(self)
         if self.will_sync_module_buffers():
-            broadcast_all(kept(self.module, "buffers"), self.process_group, 0 if self.join_step is None else self.join_step.root)
+            broadcast_all(get_synced(self.module, "buffers"), self.process_group, 0 if self.join_step is None else self.join_step.root)
         outputs = self.module(*inputs, **kwargs)
         if state.enabled and self.require_backward_grad_sync:
             self.require_forward_param_sync = True
-            self.reducer.expect(_tensors(outputs) if self.find_unused_parameters else ())
+            self.reducer.expect(_find_tensors(outputs) if self.find_unused_parameters else ())
         else:  # an earlier forward may have its backward before it: the averages that it expects are still to be made
             self.require_forward_param_sync = False
         return outputs
@@ -196,7 +196,7 @@ def _check_devices(module: Module, device_ids: Sequence[Any] | None) -> None:
         )
 
 
-def _tensors(outputs: Any) -> list[Tensor]:
+def _find_tensors(outputs: Any) -> list[Tensor]:
     """All tensors in what a forward gave: in lists, dicts and tuples, and in dataclasses."""
     found, stack = [], [outputs]
     while stack:

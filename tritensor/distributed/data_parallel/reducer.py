@@ -9,9 +9,9 @@ from typing import Any, NamedTuple
 import numpy as np
 
 from tritensor.autograd.modes import state
-from tritensor.distributed.backends.one_process import copy_into, copy_of
+from tritensor.distributed.backends.one_process import copy_array, copy_into
 from tritensor.distributed.collectives import all_reduce, broadcast
-from tritensor.distributed.data_parallel.buckets import Bucket, GradBucket, assigned, divided, fill_zeros
+from tritensor.distributed.data_parallel.buckets import Bucket, GradBucket, assign_buckets, divide_into, fill_zeros
 from tritensor.distributed.data_parallel.weak_hooks import WeakHook
 from tritensor.distributed.process_group import ProcessGroup
 from tritensor.distributed.reduce_op import ReduceOp
@@ -58,11 +58,11 @@ class Reducer:
         self._task: Any = None  # the backward at whose end `_end` is called
         self._order: list[int] = []  # parameters as their gradients came in the first pass
         self._build(list(reversed(range(len(self.params)))))
-        self._handles = [p.register_post_accumulate_grad_hook(WeakHook(self.came, i)) for i, p in enumerate(self.params)]
+        self._handles = [p.register_post_accumulate_grad_hook(WeakHook(self.on_gradient, i)) for i, p in enumerate(self.params)]
 
     def _build(self, order: list[int]) -> None:
-        self.buckets = assigned(self.params, order, self._caps)
-        self._place = {n: (b, i) for b in self.buckets for i, n in enumerate(b.numbers)}
+        self.buckets = assign_buckets(self.params, order, self._caps)
+        self._bucket_index = {n: (b, i) for b in self.buckets for i, n in enumerate(b.numbers)}
         self._running = False
 
     def forget(self) -> None:
@@ -80,7 +80,7 @@ class Reducer:
         self.expects, self._running = True, False
         self._unused = list(self._silent)
         if self.finds_unused and not self.is_static:
-            used = leaves_behind(outputs)
+            used = find_leaves(outputs)
             self._unused = [i for i, p in enumerate(self.params) if id(p) not in used]
 
     def _refuse_unfinished(self) -> None:
@@ -95,7 +95,7 @@ class Reducer:
             )
 
     # a backward
-    def came(self, number: int) -> None:
+    def on_gradient(self, number: int) -> None:
         """A parameter's gradient has been accumulated."""
         if not self.expects:
             self._own.add(number)
@@ -106,7 +106,7 @@ class Reducer:
             self._task = task
             task.at_end(self._end)
         self._drive()
-        bucket, i = self._place[number]
+        bucket, i = self._bucket_index[number]
         if self.is_static:
             self._counts[number] += 1
             if self._uses is not None and self._counts[number] < self._uses[number]:
@@ -137,10 +137,10 @@ class Reducer:
         for bucket in self.buckets:
             bucket.begin()
         self._task = None
-        self._leave_out(self._unused)
+        self._mark_unused(self._unused)
 
     def _ready(self, bucket: Bucket, i: int, used: bool = True) -> None:
-        self._put(bucket, i, used)
+        self._write_gradient(bucket, i, used)
         bucket.left.discard(i)
         if used and not self._rebuilt:
             self._order.append(bucket.numbers[i])
@@ -150,7 +150,7 @@ class Reducer:
             self._average(self.buckets[self._next])
             self._next += 1
 
-    def _put(self, bucket: Bucket, i: int, used: bool) -> None:
+    def _write_gradient(self, bucket: Bucket, i: int, used: bool) -> None:
         """A gradient into its place in the bucket, divided by the number of processes unless a hook does that."""
         p, place = bucket.params[i], bucket.view(i)
         held = p._grad
@@ -166,7 +166,7 @@ class Reducer:
                 "DistributedDataParallel: backward(create_graph=True) leaves gradients that cannot be averaged in place; use no_sync()"
             )
         if self.hook is None and self.divide > 1:
-            divided(held.array, self.divide, place)
+            divide_into(held.array, self.divide, place)
         elif not bucket.holds(i, held.array):
             copy_into(place, held.array)
         if used:
@@ -187,80 +187,80 @@ class Reducer:
     def _end(self) -> None:
         """Backward has come to its end: wait for the averages."""
         if self.is_static and self._uses is None:
-            self._first_of_static()
+            self._begin_static_graph()
         if self._next < len(self.buckets):
             return  # more gradients may come by another backward; the next forward tells if not
         for bucket in self.buckets:
             if bucket.work is not None:
                 bucket.work.wait()
             if bucket.future is not None:
-                self._take(bucket, bucket.future.wait())
+                self._copy_result(bucket, bucket.future.wait())
         now = time.perf_counter() - self._began
         self.times = [
-            BucketTimes(b.index, b.flat.nbytes, self._ready_at[b.index] - self._began, self._averaged(b, now)) for b in self.buckets
+            BucketTimes(b.index, b.flat.nbytes, self._ready_at[b.index] - self._began, self._find_end(b, now)) for b in self.buckets
         ]
         if self.finds_unused or self.is_static:
-            self._settle_unused()
+            self._restore_unused()
         self._own.clear()
         self._running = self.expects = False
         self._task = None
         if not self._rebuilt and not (self.finds_unused and not self.is_static):
             self._rebuild()
 
-    def _averaged(self, bucket: Bucket, now: float) -> float:
+    def _find_end(self, bucket: Bucket, now: float) -> float:
         ended = bucket.work.ended() if bucket.work is not None else 0.0
         return ended - self._began if ended else now
 
-    def _first_of_static(self) -> None:
+    def _begin_static_graph(self) -> None:
         """The first pass of a static graph has told which gradients come how often; now they are averaged."""
         self._uses = [max(n, 1) for n in self._counts]
         self._silent = [n for n in range(len(self.params)) if n not in self._late]
-        self._leave_out(self._silent)
+        self._mark_unused(self._silent)
         for number in self._late:
-            self._ready(*self._place[number])
+            self._ready(*self._bucket_index[number])
 
-    def _leave_out(self, numbers: Sequence[int]) -> None:
+    def _mark_unused(self, numbers: Sequence[int]) -> None:
         """Gradients that will not come: what the parameters had, or zeros, in their places; it is remembered."""
         for number in numbers:
-            bucket, i = self._place[number]
+            bucket, i = self._bucket_index[number]
             before = self.params[number]._grad
             if before is not None and bucket.holds(i, before.array):  # where the average is about to be
-                before = Tensor.wrap(copy_of(before.array))
+                before = Tensor.wrap(copy_array(before.array))
             self._kept[number] = before
             self._ready(bucket, i, used=False)
 
-    def _take(self, bucket: Bucket, result: Any) -> None:
+    def _copy_result(self, bucket: Bucket, result: Any) -> None:
         tensor = result[0] if isinstance(result, list | tuple) else result
         if tensor.array is not bucket.flat:
             copy_into(bucket.flat, tensor.array.reshape(bucket.flat.shape))
 
-    def _settle_unused(self) -> None:
+    def _restore_unused(self) -> None:
         """Parameters that no process used since the last averages keep the gradient that they had; those that another used get the average."""
         anywhere = self._anywhere
         if anywhere is None:
             used = np.ones(len(self.params), np.int32)
             used[[n for n in self._kept if n not in self._own]] = 0
-            told = Tensor.wrap(from_host(used, self._where()))
+            told = Tensor.wrap(from_host(used, self._get_control_device()))
             all_reduce(told, ReduceOp.MAX, self.group)
             anywhere = to_host(told.array)
         if self.is_static:
             self._anywhere = anywhere
         for number, before in self._kept.items():
-            bucket, i = self._place[number]
+            bucket, i = self._bucket_index[number]
             self.params[number]._grad = Tensor.wrap(bucket.view(i)) if anywhere[number] else before
 
     def _rebuild(self) -> None:
         """Buckets in the order in which gradients came, as process 0 saw it."""
         self._rebuilt = True
         order = self._order + [n for n in range(len(self.params)) if n not in set(self._order)]
-        told = Tensor.wrap(from_host(np.array(order, np.int64), self._where()))
+        told = Tensor.wrap(from_host(np.array(order, np.int64), self._get_control_device()))
         broadcast(told, group=self.group, group_src=0)
         order = [int(n) for n in to_host(told.array)]
         if order != [n for b in self.buckets for n in b.numbers]:
             self._build(order)
 
-    def _where(self) -> Any:
-        return self.group.small_on(self.params[0].device)
+    def _get_control_device(self) -> Any:
+        return self.group.get_control_device(self.params[0].device)
 
     def shadow(self) -> None:
         """Take part in one backward of the others with nothing to give (join): zeros in every bucket."""
@@ -276,17 +276,17 @@ class Reducer:
             if bucket.work is not None:
                 bucket.work.wait()
             if bucket.future is not None:
-                self._take(bucket, bucket.future.wait())
+                self._copy_result(bucket, bucket.future.wait())
             # The others' average: an optimizer that shares states out steps this process' share by it.
             for i, p in enumerate(bucket.params):
                 p._grad = Tensor.wrap(bucket.view(i))
         if self._anywhere is None and (self.finds_unused or self.is_static):
-            all_reduce(Tensor.wrap(from_host(np.zeros(len(self.params), np.int32), self._where())), ReduceOp.MAX, self.group)
+            all_reduce(Tensor.wrap(from_host(np.zeros(len(self.params), np.int32), self._get_control_device())), ReduceOp.MAX, self.group)
         if not self._rebuilt and not (self.finds_unused and not self.is_static):
             self._rebuild()
 
 
-def leaves_behind(outputs: Sequence[Tensor]) -> set[int]:
+def find_leaves(outputs: Sequence[Tensor]) -> set[int]:
     """The ids of all leaves that the outputs were computed from."""
     stack: list[Any] = [t.node if t.node is not None else t for t in outputs if t.tracked]
     seen: set[int] = set()

@@ -16,14 +16,14 @@ _registering = locks.lock()
 _watched: list[Any] = []  # the hook, once it is there
 
 
-def watch_steps() -> None:
+def register_step_check() -> None:
     """From now on each step is looked at, of optimizers that are made of shards later."""
     with _registering:
         if not _watched:
-            _watched.append(register_optimizer_step_pre_hook(refuse_whole))
+            _watched.append(register_optimizer_step_pre_hook(refuse_shards))
 
 
-def refuse_whole(optimizer: Any, args: Any, kwargs: Any) -> None:
+def refuse_shards(optimizer: Any, args: Any, kwargs: Any) -> None:
     """Raise NotImplementedError before an optimizer that mixes the elements of a parameter steps shards, of which it would see some rows."""
     if not isinstance(optimizer, _WHOLE):
         return

@@ -10,9 +10,9 @@ import numpy as np
 from tritensor.autograd.node import version_of
 from tritensor.distributed.backends.one_process import copy_into
 from tritensor.distributed.collectives import all_gather_into_tensor, all_reduce, reduce_scatter_tensor
-from tritensor.distributed.data_parallel.buckets import divided, fill_zeros
+from tritensor.distributed.data_parallel.buckets import divide_into, fill_zeros
 from tritensor.distributed.fsdp.pages import ALIGNED, Pages
-from tritensor.distributed.fsdp.sharded_parameter import ShardedParameter, elements, rows_of
+from tritensor.distributed.fsdp.sharded_parameter import ShardedParameter, find_rows, get_row_size
 from tritensor.distributed.process_group import ProcessGroup
 from tritensor.distributed.work import Work
 from tritensor.nn.parameter import Parameter
@@ -25,10 +25,10 @@ class Member:
     """One parameter: where modules hold it, its shard, and the whole one. `part` is how many elements a process has of it, padding included."""
 
     def __init__(self, name: str, places: Sequence[tuple[Any, str]], param: Parameter, group: ProcessGroup, mesh: Any) -> None:
-        self.name, self.places = name, list(places)
+        self.name, self.holders = name, list(places)
         self.shape = tuple(param.shape)
-        self.row = elements(self.shape)
-        self.start, self.rows = rows_of(self.shape[0], group.size(), group.rank())
+        self.row = get_row_size(self.shape)
+        self.start, self.rows = find_rows(self.shape[0], group.size(), group.rank())
         self.part = -(-self.shape[0] // group.size()) * self.row
         mine = param.array[self.start : self.start + self.rows]
         self.shard = ShardedParameter(mine, self.shape, self.start, group, mesh, param.tracked)
@@ -41,7 +41,7 @@ class Member:
 
     def register(self, param: Any) -> None:
         """Let the modules hold this one."""
-        for module, name in self.places:
+        for module, name in self.holders:
             module._parameters[name] = param
 
 
@@ -71,7 +71,7 @@ class Reduction:
 
     def _add(self, m: Member, g: Array) -> None:
         if g.dtype != self.flat.dtype:
-            g = cast(g, self.flat.dtype)
+            g = cast_array(g, self.flat.dtype)
         held = m.shard._grad
         if held is None:
             m.shard._grad = m.shard.like(g)
@@ -83,7 +83,7 @@ class Reduction:
         version_of(held).bump("backward")
 
 
-def cast(array: Array, dtype: np.dtype) -> Array:
+def cast_array(array: Array, dtype: np.dtype) -> Array:
     """A copy of another type."""
     if isinstance(array, CudaArray):
         return registry["cast"].forward(array, dtype=dtype)  # type: ignore[misc, no-any-return]
@@ -103,9 +103,9 @@ class FlatShards:
         self._pages: Pages | None = None
         self._work: Work | None = None
         self._gathered: Array | None = None
-        self.lay()
+        self.lay_out()
 
-    def lay(self) -> None:
+    def lay_out(self) -> None:
         """Move the shards, as they are now, into one piece, and make room for the whole parameters. What an older graph has saved is of no more use."""
         first = self.members[0].shard.array
         self.device = device_of(first)
@@ -142,12 +142,12 @@ class FlatShards:
             self._pages.array[at : at + m.part * size * step].view(self.compute) for m, at in zip(self.members, starts, strict=True)
         ]
 
-    def is_laid(self) -> bool:
+    def is_laid_out(self) -> bool:
         """Whether the shards are still where they were laid: Module.to and the like move them."""
         return all(m.shard.array is view for m, view in zip(self.members, self.views, strict=True))
 
     @property
-    def stays(self) -> bool:
+    def keeps_address(self) -> bool:
         """Whether the whole parameters can be given back while a graph looks at them."""
         return self._pages is not None
 
@@ -158,7 +158,7 @@ class FlatShards:
     # whole parameters
     def begin_gather(self) -> None:
         """Ask all processes for their shards."""
-        given = self.shard if self.compute == self.dtype else cast(self.shard, self.compute)
+        given = self.shard if self.compute == self.dtype else cast_array(self.shard, self.compute)
         if self.group.size() == 1:
             self._gathered = given
             return
@@ -175,14 +175,14 @@ class FlatShards:
         table, self._gathered = self._gathered.reshape((size, self.length)), None
         start = 0
         for i, m in enumerate(self.members):
-            room = self._rooms[i] if self.stays else empty((size * m.part,), self.compute, self.device)
+            room = self._rooms[i] if self.keeps_address else empty((size * m.part,), self.compute, self.device)
             if m.part:
                 copy_into(room.reshape((size, m.part)), table[:, start : start + m.part])
-            if not self.stays:
+            if not self.keeps_address:
                 m.whole.array = room[: m.row * m.shape[0]].reshape(m.shape)
             start += m.part
 
-    def forget_gather(self) -> None:
+    def cancel_gather(self) -> None:
         """What was asked for is not needed."""
         work, self._work, self._gathered = self._work, None, None
         if work is not None:
@@ -215,7 +215,7 @@ class FlatShards:
             m.whole._grad = None
             flags[-1 if g is None else i] = 1
             if g is not None and m.part:
-                self._put(m, g.array, flat[:, start : start + m.part], factor)
+                self._write_gradient(m, g.array, flat[:, start : start + m.part], factor)
             start += m.part
         _write_flags(flat[:, length:], flags)
         out = empty((flat.shape[1],), self.reduce, self.device)
@@ -223,18 +223,18 @@ class FlatShards:
         assert work is not None
         return Reduction(self, members, out, flat, work)
 
-    def _put(self, m: Member, g: Array, places: Array, factor: float) -> None:
+    def _write_gradient(self, m: Member, g: Array, places: Array, factor: float) -> None:
         """A gradient, cut into rows, one part for each process."""
         if not is_contiguous(g):
             g = registry["copy"].forward(g) if isinstance(g, CudaArray) else np.ascontiguousarray(g)  # type: ignore[misc]
         if g.dtype != self.reduce:
-            g = cast(g, self.reduce)
+            g = cast_array(g, self.reduce)
         flat = g.reshape((g.size,))
         full, rest = divmod(flat.size, m.part)
         if full:
-            divided(flat[: full * m.part].reshape((full, m.part)), factor, places[:full])  # type: ignore[arg-type]
+            divide_into(flat[: full * m.part].reshape((full, m.part)), factor, places[:full])  # type: ignore[arg-type]
         if rest:
-            divided(flat[full * m.part :], factor, places[full, :rest])  # type: ignore[arg-type]
+            divide_into(flat[full * m.part :], factor, places[full, :rest])  # type: ignore[arg-type]
 
 
 def _write_flags(places: Array, flags: np.ndarray) -> None:

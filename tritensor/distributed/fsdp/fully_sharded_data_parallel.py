@@ -14,14 +14,14 @@ from tritensor.distributed.backends.one_process import OneProcess
 from tritensor.distributed.data_parallel.agreement import broadcast_all
 from tritensor.distributed.fsdp.clipping import clip_grad_norm_
 from tritensor.distributed.fsdp.group import ParameterGroup, Ranks
-from tritensor.distributed.fsdp.module import sharded_below
-from tritensor.distributed.fsdp.optimizer_states import INNER, state_by_name, state_to_load
+from tritensor.distributed.fsdp.module import find_sharded
+from tritensor.distributed.fsdp.optimizer_states import INNER, export_state, import_state
 from tritensor.distributed.fsdp.policies import MixedPrecisionPolicy
 from tritensor.distributed.fsdp.sharded_parameter import Sharded
 from tritensor.distributed.fsdp.sharding import shard_group
-from tritensor.distributed.fsdp.wrap import wrapped_below
-from tritensor.distributed.fsdp.wrappers import Wrapper, named_inside
-from tritensor.distributed.process_group import ProcessGroup, joined
+from tritensor.distributed.fsdp.wrap import wrap_children
+from tritensor.distributed.fsdp.wrappers import Wrapper, add_wrapper_name
+from tritensor.distributed.process_group import ProcessGroup, require_group
 from tritensor.ground.dtypes import DType
 from tritensor.ground.errors import ArgumentError
 from tritensor.nn.module import Module
@@ -140,8 +140,8 @@ class FullyShardedDataParallel(Wrapper):
                 "FullyShardedDataParallel: param_init_fn is for modules on device meta, which is not in tritensor; leave it out"
             )
         strategy = ShardingStrategy.FULL_SHARD if sharding_strategy is None else sharding_strategy
-        world = _world(process_group, device_mesh)
-        ranks = _ranks(strategy, world, device_mesh)
+        world = _find_world(process_group, device_mesh)
+        ranks = _make_ranks(strategy, world, device_mesh)
         if device_id is not None:
             module.to(f"cuda:{device_id}" if isinstance(device_id, int) else device_id)
         if sync_module_states and ranks.size > 1:
@@ -156,17 +156,17 @@ class FullyShardedDataParallel(Wrapper):
             "ignored_states": list(ignored),
         }  # fmt: skip
         if auto_wrap_policy is not None:
-            wrapped_below(module, auto_wrap_policy, skipped, lambda m, **own: FullyShardedDataParallel(m, **{**settings, **own}))
+            wrap_children(module, auto_wrap_policy, skipped, lambda m, **own: FullyShardedDataParallel(m, **{**settings, **own}))
         self._modules[INNER] = module
-        self.__dict__.update(sharding_strategy=strategy, process_group=world, _type=_type_of(StateDictType.FULL_STATE_DICT))
-        policy, self.__dict__["_buffer_types"] = _policy(mixed_precision, module)
+        self.__dict__.update(sharding_strategy=strategy, process_group=world, _type=_make_type(StateDictType.FULL_STATE_DICT))
+        policy, self.__dict__["_buffer_types"] = _make_policy(mixed_precision, module)
         keeps = strategy in (ShardingStrategy.SHARD_GRAD_OP, ShardingStrategy._HYBRID_SHARD_ZERO2, ShardingStrategy.NO_SHARD)
         named = type(self).__name__
         shard_group(self, [self], ranks, device_mesh, False if keeps else None, policy, ignored)
         self.__dict__["_sharding"].casts_as_root = mixed_precision is not None and mixed_precision.cast_root_forward_inputs
         type(self).__name__ = named  # this wrapper's own class: what is printed, and asked by name, has no second "FSDP" in front
-        self.register_state_dict_post_hook(_saved)
-        self.register_load_state_dict_pre_hook(named_inside)
+        self.register_state_dict_post_hook(_clean_state_dict)
+        self.register_load_state_dict_pre_hook(add_wrapper_name)
         hooks = self._hooks
         assert hooks is not None
         hooks.load_pre = dict(reversed(hooks.load_pre.items()))  # names first, then rows
@@ -195,7 +195,7 @@ class FullyShardedDataParallel(Wrapper):
     @contextlib.contextmanager
     def no_sync(self) -> Iterator[None]:
         """Inside, backward adds to the whole gradients and reduces nothing."""
-        parts = [m._sharding.group for m in sharded_below(self)]
+        parts = [m._sharding.group for m in find_sharded(self)]
         before = [g.syncs for g in parts]
         for g in parts:
             g.syncs = False
@@ -228,15 +228,15 @@ class FullyShardedDataParallel(Wrapper):
         """
         if rank0_only or offload_to_cpu or with_grads:
             raise NotImplementedError("summon_full_params: rank0_only, offload_to_cpu and with_grads are not in tritensor; leave them out")
-        groups = [m._sharding.group for m in (sharded_below(module) if recurse else [module])]
+        groups = [m._sharding.group for m in (find_sharded(module) if recurse else [module])]
         if any(g.summoned for g in groups):
             raise RuntimeError("summon_full_params inside of summon_full_params: the parameters are whole already; leave the inner one out")
-        summoned = [(g, _summon(g)) for g in groups]
+        summoned = [(g, _put_whole_parameters(g)) for g in groups]
         try:
             yield
         finally:
             for g, wholes in summoned:
-                _dismiss(g, wholes, writeback)
+                _put_shards_back(g, wholes, writeback)
 
     @staticmethod
     def set_state_dict_type(
@@ -248,7 +248,7 @@ class FullyShardedDataParallel(Wrapper):
         parts = FullyShardedDataParallel.fsdp_modules(module)
         before = [part.__dict__["_type"] for part in parts]
         for part in parts:
-            part.__dict__["_type"] = _type_of(state_dict_type, state_dict_config, optim_state_dict_config)
+            part.__dict__["_type"] = _make_type(state_dict_type, state_dict_config, optim_state_dict_config)
         return before
 
     @staticmethod
@@ -269,8 +269,8 @@ class FullyShardedDataParallel(Wrapper):
         """An optimizer's state by the parameters' names, whole or in parts as set_state_dict_type says; all processes call it."""
         if optim_state_dict is not None:
             raise NotImplementedError("optim_state_dict: a state in place of the optimizer's own is not in tritensor; leave it out")
-        kind, _, config = _type_in(model)
-        return state_by_name(
+        kind, _, config = _find_type(model)
+        return export_state(
             model, optim, kind is StateDictType.FULL_STATE_DICT, config.offload_to_cpu, getattr(config, "rank0_only", False)
         )
 
@@ -283,7 +283,7 @@ class FullyShardedDataParallel(Wrapper):
 
         With FullOptimStateDictConfig(rank0_only=True) process 0's counts.
         """
-        found = state_to_load(model, optim, optim_state_dict, getattr(_type_in(model)[2], "rank0_only", False))
+        found = import_state(model, optim, optim_state_dict, getattr(_find_type(model)[2], "rank0_only", False))
         if load_directly:
             optim.load_state_dict(found)
         return found
@@ -293,49 +293,49 @@ class FullyShardedDataParallel(Wrapper):
         model: Module, optim: Optimizer, optim_input: Any = None, rank0_only: bool = True, group: Any = None
     ) -> dict[str, Any]:  # fmt: skip
         """An optimizer's whole state by the parameters' names, on the CPU, on process 0 alone or on all."""
-        return state_by_name(model, optim, True, True, rank0_only)
+        return export_state(model, optim, True, True, rank0_only)
 
     @staticmethod
     def sharded_optim_state_dict(model: Module, optim: Optimizer, group: Any = None) -> dict[str, Any]:
         """An optimizer's state by the parameters' names, of each process' parts."""
-        return state_by_name(model, optim, False, False, False)
+        return export_state(model, optim, False, False, False)
 
     @staticmethod
     def scatter_full_optim_state_dict(
         full_optim_state_dict: dict[str, Any] | None, model: Module, optim_input: Any = None, optim: Optimizer | None = None, group: Any = None
     ) -> dict[str, Any]:  # fmt: skip
         """optim_state_dict_to_load of process 0's whole state. Raises ValueError without optim."""
-        return state_to_load(model, _given("scatter_full_optim_state_dict", optim), full_optim_state_dict, True)
+        return import_state(model, _require_optimizer("scatter_full_optim_state_dict", optim), full_optim_state_dict, True)
 
     @staticmethod
     def shard_full_optim_state_dict(
         full_optim_state_dict: dict[str, Any], model: Module, optim_input: Any = None, optim: Optimizer | None = None
     ) -> dict[str, Any]:  # fmt: skip
         """optim_state_dict_to_load of a whole state that all processes have. Raises ValueError without optim."""
-        return state_to_load(model, _given("shard_full_optim_state_dict", optim), full_optim_state_dict, False)
+        return import_state(model, _require_optimizer("shard_full_optim_state_dict", optim), full_optim_state_dict, False)
 
 
-def _given(who: str, optim: Optimizer | None) -> Optimizer:
+def _require_optimizer(who: str, optim: Optimizer | None) -> Optimizer:
     if optim is None:
         raise ArgumentError(f"{who}: which optimizer's state is it? give optim=")
     return optim
 
 
-def _type_of(kind: StateDictType, config: Any = None, of_optimizers: Any = None) -> tuple[StateDictType, Any, Any]:
+def _make_type(kind: StateDictType, config: Any = None, of_optimizers: Any = None) -> tuple[StateDictType, Any, Any]:
     """What state dicts give, with the usual settings where none are given."""
     whole = kind is StateDictType.FULL_STATE_DICT
     config = config or (FullStateDictConfig() if whole else ShardedStateDictConfig())
     return kind, config, of_optimizers or (FullOptimStateDictConfig() if whole else ShardedOptimStateDictConfig())
 
 
-def _type_in(model: Module) -> tuple[StateDictType, Any, Any]:
+def _find_type(model: Module) -> tuple[StateDictType, Any, Any]:
     """The outermost wrapper's, else the usual one."""
     parts = FullyShardedDataParallel.fsdp_modules(model)
-    found: tuple[StateDictType, Any, Any] = parts[0].__dict__["_type"] if parts else _type_of(StateDictType.FULL_STATE_DICT)
+    found: tuple[StateDictType, Any, Any] = parts[0].__dict__["_type"] if parts else _make_type(StateDictType.FULL_STATE_DICT)
     return found
 
 
-def _summon(group: ParameterGroup) -> list[Parameter]:
+def _put_whole_parameters(group: ParameterGroup) -> list[Parameter]:
     """Whole parameters in the places of the shards. They are other ones than forward uses, so that nothing that gives those back frees these."""
     group.reshard()
     group.summoned = True
@@ -349,7 +349,7 @@ def _summon(group: ParameterGroup) -> list[Parameter]:
 
 
 @no_grad()
-def _dismiss(group: ParameterGroup, wholes: list[Parameter], writeback: bool) -> None:
+def _put_shards_back(group: ParameterGroup, wholes: list[Parameter], writeback: bool) -> None:
     """The shards in their places again; with writeback the rows of what was there are their new values."""
     group.summoned = False
     for m, whole in zip(group.members, wholes, strict=True):
@@ -358,13 +358,13 @@ def _dismiss(group: ParameterGroup, wholes: list[Parameter], writeback: bool) ->
         m.register(m.shard)
 
 
-def _world(process_group: Any, mesh: Any) -> ProcessGroup:
+def _find_world(process_group: Any, mesh: Any) -> ProcessGroup:
     if mesh is not None and mesh.ndim == 1:
-        return joined("FullyShardedDataParallel", mesh.get_group())
-    return joined("FullyShardedDataParallel", process_group if isinstance(process_group, ProcessGroup) else None)
+        return require_group("FullyShardedDataParallel", mesh.get_group())
+    return require_group("FullyShardedDataParallel", process_group if isinstance(process_group, ProcessGroup) else None)
 
 
-def _ranks(strategy: ShardingStrategy, world: ProcessGroup, mesh: Any) -> Ranks:
+def _make_ranks(strategy: ShardingStrategy, world: ProcessGroup, mesh: Any) -> Ranks:
     """Who shares, by the strategy."""
     if not isinstance(strategy, ShardingStrategy):
         raise TypeError(
@@ -386,7 +386,7 @@ def _ranks(strategy: ShardingStrategy, world: ProcessGroup, mesh: Any) -> Ranks:
     return Ranks(alone, world)
 
 
-def _policy(given: MixedPrecision | None, module: Module) -> tuple[MixedPrecisionPolicy, dict[str, DType]]:
+def _make_policy(given: MixedPrecision | None, module: Module) -> tuple[MixedPrecisionPolicy, dict[str, DType]]:
     """Types to compute in; buffers are cast, and their own types returned by name, which state dicts keep."""
     types: dict[str, DType] = {}
     if given is None:
@@ -404,7 +404,7 @@ def _policy(given: MixedPrecision | None, module: Module) -> tuple[MixedPrecisio
     return MixedPrecisionPolicy(given.param_dtype, given.reduce_dtype, None, given.cast_forward_inputs), types
 
 
-def _saved(wrapper: Any, state_dict: Any, prefix: str, local_metadata: Any) -> None:
+def _clean_state_dict(wrapper: Any, state_dict: Any, prefix: str, local_metadata: Any) -> None:
     """Names without the wrapper's, whole values where they are asked for, and buffers in the types that the module had."""
     kind, config, _ = wrapper.__dict__["_type"]
     types = wrapper.__dict__["_buffer_types"]

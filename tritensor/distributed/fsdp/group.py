@@ -59,7 +59,7 @@ class ParameterGroup:
 
     # what the schedule asks
     @property
-    def learns(self) -> bool:
+    def has_trainable(self) -> bool:
         """Whether any parameter takes gradients."""
         return any(m.shard.tracked for m in self.members)
 
@@ -72,9 +72,9 @@ class ParameterGroup:
         """Whether all gradients have come."""
         return all(i in self.came or not m.shard.tracked for i, m in enumerate(self.members))
 
-    def stays(self) -> bool:
+    def keeps_address(self) -> bool:
         """Whether a graph can look at memory that is given back meanwhile."""
-        return all(f.stays for f in self.flats)
+        return all(f.keeps_address for f in self.flats)
 
     def holds(self, t: Tensor) -> bool:
         """Whether a tensor lies in the whole parameters' memory."""
@@ -92,7 +92,7 @@ class ParameterGroup:
         """Ask for the whole parameters, where they are not there and were not asked for."""
         if self.is_whole or self.is_coming or not self.members:
             return
-        self.relay()
+        self.lay_out_again()
         self.is_coming = True
         now = self._versions()
         if now != self._values:
@@ -101,9 +101,9 @@ class ParameterGroup:
         for f in self.flats:
             f.begin_gather()
 
-    def relay(self) -> None:
+    def lay_out_again(self) -> None:
         """Lay shards anew that were moved or cast."""
-        if all([f.is_laid() for f in self.flats]):
+        if all([f.is_laid_out() for f in self.flats]):
             return
         alike: dict[np.dtype, list[Member]] = {}
         for m in self.members:
@@ -132,7 +132,7 @@ class ParameterGroup:
         """The shards, in the places of the whole parameters, whose memory is freed."""
         if self.is_coming:
             for f in self.flats:
-                f.forget_gather()
+                f.cancel_gather()
             self.is_coming = False
         if not self.is_whole:
             return

@@ -37,7 +37,7 @@ class Sharding:
         """
         if self.schedule is None:
             self.schedule, self.is_root = Schedule(), True
-            for below in sharded_below(self.module):
+            for below in find_sharded(self.module):
                 other = below._sharding
                 if other is self or other.schedule is self.schedule:
                     continue
@@ -51,7 +51,7 @@ class Sharding:
 
     def refuse_resharding(self) -> None:
         """Raise NotImplementedError where memory that a graph looks at would have to be given back, and cannot be."""
-        if self.reshards and not self.group.stays():
+        if self.reshards and not self.group.keeps_address():
             raise cannot_reshard(self.group.name, self.group.flats[0].device)
 
     @property
@@ -72,7 +72,7 @@ class Sharding:
         if kind is not None and casts and not self.group.summoned:
             args, kwargs = tree_map(lambda x: x.to(kind) if isinstance(x, Tensor) and x.is_floating_point() else x, (args, kwargs))
         if state.enabled and self.group.is_frozen_in_part:
-            for t in tensors_in((args, kwargs)):
+            for t in find_tensors((args, kwargs)):
                 if t.tracked:
                     self.group.inputs_left += 1
                     t.register_hook(self._input_came)
@@ -101,7 +101,7 @@ class Sharding:
         if state.task is not None:
             return output
         if state.enabled:
-            for t in tensors_in(output):
+            for t in find_tensors(output):
                 if t.tracked and t.node is not None:
                     t.register_hook(self._output_came)
         if self.reshards or not state.enabled:
@@ -119,7 +119,7 @@ def cannot_reshard(name: str, device: Any) -> NotImplementedError:
     )
 
 
-def tensors_in(values: Any) -> list[Tensor]:
+def find_tensors(values: Any) -> list[Tensor]:
     """All tensors in lists, dicts, tuples and dataclasses."""
     found, stack = [], [values]
     while stack:
@@ -142,7 +142,7 @@ class UnshardHandle:
         self._group.gather()
 
 
-def _not_here(name: str, instead: str) -> Callable[..., Any]:
+def _refuse_method(name: str, instead: str) -> Callable[..., Any]:
     def refuse(self: Any, *args: Any, **kwargs: Any) -> NoReturn:
         raise NotImplementedError(f"FSDPModule.{name}: not in tritensor; {instead}")
 
@@ -182,7 +182,7 @@ class FSDPModule:
 
     def set_reshard_after_forward(self, reshard_after_forward: bool, recurse: bool = True) -> None:
         """Give whole parameters back between forward and backward, or keep them. Raises NotImplementedError for True on a GPU."""
-        after_forward = checked_resharding(reshard_after_forward)
+        after_forward = check_resharding(reshard_after_forward)
         for part in self._parts(recurse):
             part.after_forward = after_forward
             part.refuse_resharding()
@@ -194,11 +194,11 @@ class FSDPModule:
 
     def set_modules_to_forward_prefetch(self, modules: list[FSDPModule]) -> None:
         """While this module's forward runs, gather the parameters of these, in place of those of the one that came next in the last iteration."""
-        self._sharding.group.ahead = _groups("set_modules_to_forward_prefetch", modules)
+        self._sharding.group.ahead = _get_groups("set_modules_to_forward_prefetch", modules)
 
     def set_modules_to_backward_prefetch(self, modules: list[FSDPModule]) -> None:
         """While this module's backward runs, gather the parameters of these, in place of those of the one that came before it in forward."""
-        self._sharding.group.ahead_in_backward = _groups("set_modules_to_backward_prefetch", modules)
+        self._sharding.group.ahead_in_backward = _get_groups("set_modules_to_backward_prefetch", modules)
 
     def set_gradient_divide_factor(self, factor: float) -> None:
         """By what the sum of this module's group's gradients is divided, in place of the number of processes."""
@@ -207,38 +207,38 @@ class FSDPModule:
     set_reduce_scatter_divide_factor = set_gradient_divide_factor
 
     def _parts(self, recurse: bool) -> list[Sharding]:
-        return [m._sharding for m in sharded_below(self)] if recurse else [self._sharding]
+        return [m._sharding for m in find_sharded(self)] if recurse else [self._sharding]
 
     def _apply(self, fn: Callable[[Tensor], Tensor], recurse: bool = True) -> Any:
         self.reshard()
         found = super()._apply(fn, recurse)  # type: ignore[misc]
-        self._sharding.group.relay()
+        self._sharding.group.lay_out_again()
         return found
 
     def __deepcopy__(self, memo: Any) -> NoReturn:
         raise AssertionError("FSDP does not support deepcopy. Please use state dict for serialization.")
 
-    set_is_last_backward = _not_here("set_is_last_backward", "each backward ends with its gradients reduced")
-    set_requires_all_reduce = _not_here("set_requires_all_reduce", "use set_requires_gradient_sync")
-    set_custom_all_gather = _not_here("set_custom_all_gather", "collectives are those of the process group")
-    set_custom_reduce_scatter = _not_here("set_custom_reduce_scatter", "collectives are those of the process group")
-    set_all_reduce_hook = _not_here("set_all_reduce_hook", "use hooks on the shards' gradients after backward")
-    set_unshard_in_backward = _not_here("set_unshard_in_backward", "a group is gathered when backward comes to it")
+    set_is_last_backward = _refuse_method("set_is_last_backward", "each backward ends with its gradients reduced")
+    set_requires_all_reduce = _refuse_method("set_requires_all_reduce", "use set_requires_gradient_sync")
+    set_custom_all_gather = _refuse_method("set_custom_all_gather", "collectives are those of the process group")
+    set_custom_reduce_scatter = _refuse_method("set_custom_reduce_scatter", "collectives are those of the process group")
+    set_all_reduce_hook = _refuse_method("set_all_reduce_hook", "use hooks on the shards' gradients after backward")
+    set_unshard_in_backward = _refuse_method("set_unshard_in_backward", "a group is gathered when backward comes to it")
 
 
-def _groups(who: str, modules: list[FSDPModule]) -> list[ParameterGroup]:
+def _get_groups(who: str, modules: list[FSDPModule]) -> list[ParameterGroup]:
     for m in modules:
         if not isinstance(m, FSDPModule):
             raise ArgumentError(f"{who}: {type(m).__name__} is not sharded; give modules that fully_shard was called on")
     return [m._sharding.group for m in modules]
 
 
-def sharded_below(module: Any) -> list[Any]:
+def find_sharded(module: Any) -> list[Any]:
     """The sharded modules of a model, the model itself among them, in order."""
     return [m for m in module.modules() if isinstance(m, FSDPModule)]
 
 
-def checked_resharding(given: Any) -> bool | None:
+def check_resharding(given: Any) -> bool | None:
     """A reshard_after_forward. Raises for one that is not built, or makes no sense."""
     if given is None or isinstance(given, bool):
         return given

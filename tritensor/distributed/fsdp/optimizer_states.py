@@ -5,7 +5,7 @@ from __future__ import annotations
 from typing import Any
 
 from tritensor.distributed.fsdp.sharded_parameter import Sharded
-from tritensor.distributed.fsdp.states import to_shards
+from tritensor.distributed.fsdp.states import reshard_all
 from tritensor.distributed.fsdp.wrappers import _CHECKPOINT_PREFIX
 from tritensor.distributed.objects import broadcast_object_list
 from tritensor.distributed.process_group import get_rank, is_initialized
@@ -18,13 +18,13 @@ INNER = "_fsdp_wrapped_module"  # under which a wrapper holds its module, and wh
 WHO = "optim_state_dict_to_load"
 
 
-def _names(model: Module) -> dict[int, str]:
+def _name_parameters(model: Module) -> dict[int, str]:
     """The names, without those of wrappers, of the parameters that optimizers step."""
-    to_shards(model)
+    reshard_all(model)
     return {id(p): name.replace(INNER + ".", "").replace(_CHECKPOINT_PREFIX, "") for name, p in model.named_parameters()}
 
 
-def _named(names: dict[int, str], group: dict[str, Any]) -> list[str]:
+def _find_names(names: dict[int, str], group: dict[str, Any]) -> list[str]:
     for p in group["params"]:
         if id(p) not in names:
             raise CheckpointError(
@@ -33,17 +33,17 @@ def _named(names: dict[int, str], group: dict[str, Any]) -> list[str]:
     return [names[id(p)] for p in group["params"]]
 
 
-def state_by_name(model: Module, optimizer: Optimizer, whole: bool, offload: bool, rank0_only: bool) -> dict[str, Any]:
+def export_state(model: Module, optimizer: Optimizer, whole: bool, offload: bool, rank0_only: bool) -> dict[str, Any]:
     """{"state": by the parameters' names, "param_groups"}; with rank0_only the other ranks get {}, and all call this."""
-    names = _names(model)
+    names = _name_parameters(model)
     state, groups = {}, []
     drops = rank0_only and is_initialized() and get_rank() > 0  # each parameter's state before the next one's is gathered
     for group in optimizer.param_groups:
-        mine = _named(names, group)
+        mine = _find_names(names, group)
         groups.append({**{k: v for k, v in group.items() if k not in ("params", "param_names")}, "params": mine})
         for name, p in zip(mine, group["params"], strict=True):
             if p in optimizer.state:
-                given = {k: _given(p, v, whole, offload) for k, v in optimizer.state[p].items()}
+                given = {k: _export_value(p, v, whole, offload) for k, v in optimizer.state[p].items()}
                 if not drops:
                     state[name] = given
     if drops:
@@ -51,7 +51,7 @@ def state_by_name(model: Module, optimizer: Optimizer, whole: bool, offload: boo
     return {"state": state, "param_groups": groups}
 
 
-def _given(p: Tensor, value: Any, whole: bool, offload: bool) -> Any:
+def _export_value(p: Tensor, value: Any, whole: bool, offload: bool) -> Any:
     """Values of a part's shape are the parts of a whole."""
     if not isinstance(value, Tensor):
         return value
@@ -62,8 +62,8 @@ def _given(p: Tensor, value: Any, whole: bool, offload: bool) -> Any:
     return value.detach().cpu() if offload else value.detach()
 
 
-def state_to_load(model: Module, optimizer: Optimizer, given: dict[str, Any] | None, from_rank0: bool) -> dict[str, Any]:
-    """What `state_by_name` gave as optimizer.load_state_dict takes it: by the parameters' numbers, of whole tensors this process' parts.
+def import_state(model: Module, optimizer: Optimizer, given: dict[str, Any] | None, from_rank0: bool) -> dict[str, Any]:
+    """What `export_state` gave as optimizer.load_state_dict takes it: by the parameters' numbers, of whole tensors this process' parts.
 
     Raises CheckpointError for another model's state.
     """
@@ -75,22 +75,22 @@ def state_to_load(model: Module, optimizer: Optimizer, given: dict[str, Any] | N
         raise CheckpointError(
             f"{WHO}: the state has no 'state' and 'param_groups'; give what optim_state_dict or full_optim_state_dict gave"
         )
-    names = _names(model)
+    names = _name_parameters(model)
     state: dict[int, dict[str, Any]] = {}
     groups: list[dict[str, Any]] = []
     for group, held in zip(optimizer.param_groups, optimizer.state_dict()["param_groups"], strict=True):
-        mine = _named(names, group)
+        mine = _find_names(names, group)
         theirs = next((g for g in given["param_groups"] if mine and mine[0] in g["params"]), None)
         if mine and theirs is None:
             raise CheckpointError(f"{WHO}: no group of the state holds {mine[0]}; give the state of such an optimizer")
         groups.append({**held, **(theirs or {}), "params": held["params"]})
         for number, name, p in zip(held["params"], mine, group["params"], strict=True):
             if name in given["state"]:
-                state[number] = {k: _taken(f"{name}.{k}", p, v) for k, v in given["state"][name].items()}
+                state[number] = {k: _cut_value(f"{name}.{k}", p, v) for k, v in given["state"][name].items()}
     return {"state": state, "param_groups": groups}
 
 
-def _taken(key: str, p: Tensor, value: Any) -> Any:
+def _cut_value(key: str, p: Tensor, value: Any) -> Any:
     """Of a value of the parameter's whole shape the part that the parameter is; others (a step) are each process' own."""
     if not isinstance(value, Tensor) or not isinstance(p, Sharded):
         return value

@@ -59,11 +59,11 @@ class Schedule:
             self.backward(group)
             if group not in self.order:  # its first forward recorded nothing
                 self.order.append(group)
-                if group.learns and group.syncs:
+                if group.has_trainable and group.syncs:
                     self._plan.append((REDUCE, group))
             return
         if group.summoned:
-            if state.enabled and group.learns:
+            if state.enabled and group.has_trainable:
                 raise RuntimeError(
                     f"forward of {group.name} inside summon_full_params: gradients would be those of parameters that are gone after it; call it under "
                     "no_grad(), or after the `with`"
@@ -99,7 +99,7 @@ class Schedule:
         if not group.is_whole:
             group.refuse_changed()
             while (GATHER, group) in self._plan:
-                self._take()
+                self._run_step()
             group.gather()
         self._advance()
 
@@ -108,16 +108,16 @@ class Schedule:
         self._begin()
         group.came.add(number)
         if group.is_complete():
-            self.passed(group)
+            self.finish_group(group)
             self._advance()
 
     def input_came(self, group: ParameterGroup) -> None:
         """The gradient of an input of a group with frozen parameters has come."""
         group.inputs_left -= 1
         if group.is_complete():
-            self.passed(group)
+            self.finish_group(group)
 
-    def passed(self, group: ParameterGroup) -> None:
+    def finish_group(self, group: ParameterGroup) -> None:
         """Backward is through with a group, unless gradients of its inputs are yet to be computed with frozen parameters."""
         if group.reshards_after_backward and not (group.is_frozen_in_part and group.inputs_left > 0):
             group.reshard()
@@ -142,7 +142,7 @@ class Schedule:
                 if ahead in gathers:
                     gathers.remove(ahead)
                     self._plan.append((GATHER, ahead))
-            if group.learns and group.syncs:
+            if group.has_trainable and group.syncs:
                 self._plan.append((REDUCE, group))
 
     def _forget(self) -> None:
@@ -154,7 +154,7 @@ class Schedule:
             if group.syncs:
                 group.forget_gradients()
 
-    def _take(self) -> None:
+    def _run_step(self) -> None:
         """The next step of the plan."""
         what, group = self._plan.popleft()
         if what == GATHER:
@@ -168,7 +168,7 @@ class Schedule:
     def _advance(self) -> None:
         """Take the steps that have all that they need."""
         while self._plan and (self._plan[0][0] == GATHER or self._plan[0][1].is_complete()):
-            self._take()
+            self._run_step()
 
     def _finish(self) -> None:
         group, reductions = self._open.popleft()
@@ -184,7 +184,7 @@ class Schedule:
     def _end(self) -> None:
         """Backward has ended on this process: the rest of the plan, and gradients that were late."""
         while self._plan:
-            self._take()
+            self._run_step()
         while self._open:
             self._finish()
         if any(self._missing.values()) or any(g.has_gradients() for g in self._reduced):
@@ -200,7 +200,7 @@ class Schedule:
     def _reduce_late(self) -> None:
         late = np.array([g.has_gradients() for g in self._reduced], np.int32)
         ranks = self._reduced[0].ranks
-        on = ranks.shard.small_on(self._reduced[0].flats[0].device)
+        on = ranks.shard.get_control_device(self._reduced[0].flats[0].device)
         told = Tensor.wrap(from_host(late, on))
         for group in (ranks.shard, ranks.replicas):
             if group is not None:

@@ -35,7 +35,7 @@ class Shard(NamedTuple):
         return False
 
 
-def rows_of(rows: int, size: int, rank: int) -> tuple[int, int]:
+def find_rows(rows: int, size: int, rank: int) -> tuple[int, int]:
     """(first row, number of rows) of a process: parts of ceil(rows / size), as chunk cuts them; the last processes may have none."""
     part = -(-rows // size)
     start = min(rank * part, rows)
@@ -143,6 +143,6 @@ class ShardedParameter(Sharded, Parameter):  # type: ignore[misc]
         self.known = (group, mesh)
 
 
-def elements(shape: Sequence[int]) -> int:
+def get_row_size(shape: Sequence[int]) -> int:
     """How many elements a row has."""
     return math.prod(shape[1:])

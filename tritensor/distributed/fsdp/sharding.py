@@ -5,14 +5,14 @@ from __future__ import annotations
 from collections.abc import Iterable
 from typing import Any
 
-from tritensor.distributed.fsdp.elementwise import watch_steps
+from tritensor.distributed.fsdp.elementwise import register_step_check
 from tritensor.distributed.fsdp.flat import Member
 from tritensor.distributed.fsdp.group import ParameterGroup, Ranks
-from tritensor.distributed.fsdp.module import FSDPModule, Sharding, cannot_reshard, checked_resharding
+from tritensor.distributed.fsdp.module import FSDPModule, Sharding, cannot_reshard, check_resharding
 from tritensor.distributed.fsdp.policies import CPUOffloadPolicy, MixedPrecisionPolicy, OffloadPolicy
 from tritensor.distributed.fsdp.sharded_parameter import Sharded
-from tritensor.distributed.fsdp.states import slice_full, to_shards
-from tritensor.distributed.process_group import ProcessGroup, joined
+from tritensor.distributed.fsdp.states import cut_full_values, reshard_all
+from tritensor.distributed.process_group import ProcessGroup, require_group
 from tritensor.ground.errors import ArgumentError
 from tritensor.nn.container import ModuleDict, ModuleList
 from tritensor.nn.module import Module
@@ -56,11 +56,11 @@ def fully_shard(
         raise NotImplementedError(
             "fully_shard: CPUOffloadPolicy is not in tritensor; leave offload_policy out, shards stay on their device"
         )
-    after_forward = checked_resharding(reshard_after_forward)
+    after_forward = check_resharding(reshard_after_forward)
     roots = list(module) if isinstance(module, list | tuple) else [module]
     for root in roots:
         _check_module(root)
-    ranks = _ranks(mesh)
+    ranks = _make_ranks(mesh)
     return shard_group(module, roots, ranks, mesh, after_forward, mp_policy, ignored_params or set())
 
 
@@ -74,9 +74,9 @@ def shard_group(
     ignored: Iterable[Any],
 ) -> Any:
     """fully_shard of checked arguments, among the processes of `ranks`."""
-    watch_steps()
+    register_step_check()
     name = " and ".join(type(root).__name__ for root in roots)
-    group = ParameterGroup(name, _members(roots, ranks.shard, mesh, {id(p) for p in ignored}, bool(after_forward)), ranks, policy)
+    group = ParameterGroup(name, _make_members(roots, ranks.shard, mesh, {id(p) for p in ignored}, bool(after_forward)), ranks, policy)
     sharding = Sharding(roots[0], group, after_forward, policy)
     turns = Turns(sharding, roots)
     for root in roots:
@@ -117,19 +117,19 @@ def _check_module(module: Any) -> None:
         )
 
 
-def _ranks(mesh: Any) -> Ranks:
+def _make_ranks(mesh: Any) -> Ranks:
     if mesh is None:
-        return Ranks(joined("fully_shard"))
+        return Ranks(require_group("fully_shard"))
     if not hasattr(mesh, "get_group"):
         raise TypeError(f"fully_shard: mesh is {mesh!r}; give a DeviceMesh, as init_device_mesh makes it, or None for all processes")
     if mesh.ndim == 1:
-        return Ranks(joined("fully_shard", mesh.get_group()))
+        return Ranks(require_group("fully_shard", mesh.get_group()))
     if mesh.ndim == 2:
-        return Ranks(joined("fully_shard", mesh.get_group(1)), joined("fully_shard", mesh.get_group(0)))
+        return Ranks(require_group("fully_shard", mesh.get_group(1)), require_group("fully_shard", mesh.get_group(0)))
     raise ArgumentError(f"fully_shard: a mesh of {mesh.ndim} dimensions; give one of 1 (sharded) or 2 (replicated, sharded)")
 
 
-def _members(roots: list[Module], group: ProcessGroup, mesh: Any, ignored: set[int], after_forward: bool) -> list[Member]:
+def _make_members(roots: list[Module], group: ProcessGroup, mesh: Any, ignored: set[int], after_forward: bool) -> list[Member]:
     """The parameters of the modules that no sharded module below has taken, each with all places that hold it.
 
     Nothing has been changed where it raises.
@@ -175,8 +175,8 @@ def _attach(module: Module, sharding: Sharding, turns: Turns) -> None:
     module.__dict__["_sharding"] = sharding
     module.register_forward_pre_hook(turns.before, prepend=True, with_kwargs=True)
     module.register_forward_hook(turns.after)
-    module.register_state_dict_pre_hook(lambda module, prefix, keep_vars: to_shards(module))
-    module.register_load_state_dict_pre_hook(slice_full)
+    module.register_state_dict_pre_hook(lambda module, prefix, keep_vars: reshard_all(module))
+    module.register_load_state_dict_pre_hook(cut_full_values)
 
 
 def register_fsdp_forward_method(module: Any, method_name: str) -> None:

@@ -4,20 +4,20 @@ from __future__ import annotations
 
 from typing import Any
 
-from tritensor.distributed.fsdp.module import FSDPModule, sharded_below
+from tritensor.distributed.fsdp.module import FSDPModule, find_sharded
 from tritensor.distributed.fsdp.sharded_parameter import Sharded
 from tritensor.ground.errors import ArgumentError
 from tritensor.nn import state as states
 from tritensor.tensor.core import Tensor
 
 
-def to_shards(module: Any) -> None:
+def reshard_all(module: Any) -> None:
     """Shards into their places, also where a forward has left whole parameters there: state dicts are made of them, and optimizers step them."""
-    for part in sharded_below(module):
+    for part in find_sharded(module):
         part.reshard()
 
 
-def slice_full(
+def cut_full_values(
     module: FSDPModule, state_dict: dict[str, Any], prefix: str, local_metadata: dict[str, Any], strict: bool, missing: Any, unexpected: Any, errors: Any
 ) -> None:  # fmt: skip
     """load_state_dict comes to a sharded module: of values that are whole this process' rows are taken. Raises ValueError for assign=True.
@@ -29,7 +29,7 @@ def slice_full(
     module.reshard()
     names = {id(part): path for path, part in module.named_modules(remove_duplicate=False)}  # type: ignore[attr-defined]
     for m in module._sharding.group.members:
-        for part, name in m.places:
+        for part, name in m.holders:
             path = names.get(id(part))
             key = prefix + (f"{path}.{name}" if path else name)
             given = None if path is None else state_dict.get(key)

@@ -91,7 +91,7 @@ class CustomPolicy:
         self._asks = lambda_fn
 
 
-def wrapped_below(
+def wrap_children(
     module: Module, policy: Any, ignored: set[Module], wrap: Callable[..., Module], known: dict[Module, tuple[Module, int]] | None = None
 ) -> int:  # fmt: skip
     """Wrap, innermost first, what the policy says below a module; returns how many elements of its parameters are in wrappers.
@@ -103,26 +103,26 @@ def wrapped_below(
         if child is None or child in ignored:
             continue
         if child not in known:
-            total = _numel(child)  # before parts of it are shared out
-            inside, settings = _asked(child, total, policy, ignored, wrap, known)
+            total = _count_elements(child)  # before parts of it are shared out
+            inside, settings = _ask_policy(child, total, policy, ignored, wrap, known)
             known[child] = (child, inside) if settings is None else (wrap(child, **settings), total)
         module._modules[name], inside = known[child]
         in_wrappers += inside
     return in_wrappers
 
 
-def _asked(
+def _ask_policy(
     child: Module, total: int, policy: Any, ignored: set[Module], wrap: Callable[..., Module], known: dict[Module, tuple[Module, int]]
 ) -> tuple[int, dict[str, Any] | None]:  # fmt: skip
     if isinstance(policy, CustomPolicy):
-        inside = wrapped_below(child, policy, ignored, wrap, known)
+        inside = wrap_children(child, policy, ignored, wrap, known)
         said = policy._asks(child)
         return inside, said if isinstance(said, dict) else {} if said else None
     if not policy(module=child, recurse=True, nonwrapped_numel=total):
         return 0, None
-    inside = wrapped_below(child, policy, ignored, wrap, known)
+    inside = wrap_children(child, policy, ignored, wrap, known)
     return inside, {} if policy(module=child, recurse=False, nonwrapped_numel=total - inside) else None
 
 
-def _numel(module: Module) -> int:
+def _count_elements(module: Module) -> int:
     return sum(p.numel() for p in module.parameters())

@@ -36,7 +36,7 @@ class Wrapper(Module):
         return self.module[key]  # type: ignore[index]
 
 
-def named_inside(wrapper: Any, state_dict: dict[str, Any], prefix: str, *rest: Any) -> None:
+def add_wrapper_name(wrapper: Any, state_dict: dict[str, Any], prefix: str, *rest: Any) -> None:
     """load_state_dict comes to a wrapper: names as they are inside of it."""
     inside = f"{prefix}{wrapper._holds_under}."
     for key in [k for k in state_dict if k.startswith(prefix) and not k.startswith(inside)]:
@@ -51,8 +51,8 @@ class ActivationWrapper(Wrapper):
     def __init__(self, mod: Module) -> None:
         super().__init__()
         self._modules[_CHECKPOINT_WRAPPED_MODULE] = mod
-        self.register_state_dict_post_hook(_named_outside)
-        self.register_load_state_dict_pre_hook(named_inside)
+        self.register_state_dict_post_hook(_drop_wrapper_name)
+        self.register_load_state_dict_pre_hook(add_wrapper_name)
 
     def named_parameters(self, *args: Any, **kwargs: Any) -> Iterator[tuple[str, Parameter]]:
         """Those of the module inside, under its names."""
@@ -60,7 +60,7 @@ class ActivationWrapper(Wrapper):
             yield name.replace(_CHECKPOINT_PREFIX, ""), p
 
 
-def _named_outside(wrapper: Module, state_dict: Any, prefix: str, local_metadata: Any) -> None:
+def _drop_wrapper_name(wrapper: Module, state_dict: Any, prefix: str, local_metadata: Any) -> None:
     """Names without the wrapper's."""
     held = list(state_dict.items())
     state_dict.clear()

@@ -13,13 +13,13 @@ from tritensor.autograd.function import Function
 from tritensor.autograd.modes import is_grad_enabled
 from tritensor.distributed import collectives
 from tritensor.distributed.arguments import check_tensors
-from tritensor.distributed.process_group import ProcessGroup, joined
+from tritensor.distributed.process_group import ProcessGroup, require_group
 from tritensor.distributed.reduce_op import ReduceOp
 from tritensor.ground.errors import ArgumentError
 from tritensor.tensor.core import Tensor
 
 
-def _linear(name: str, op: Any, *tensors: Any) -> None:
+def _check_linear(name: str, op: Any, *tensors: Any) -> None:
     """Of sums alone the gradient is a sum."""
     if op not in (ReduceOp.SUM, ReduceOp.AVG) and is_grad_enabled() and any(getattr(t, "requires_grad", False) for t in tensors):
         raise ArgumentError(
@@ -27,18 +27,18 @@ def _linear(name: str, op: Any, *tensors: Any) -> None:
         )
 
 
-def _is(group: ProcessGroup, rank: int) -> bool:
+def _is_root(group: ProcessGroup, rank: int) -> bool:
     """Whether this process is that one of the world."""
     return group.ranks[group.rank()] == rank
 
 
-def _row(t: Tensor) -> Tensor:
+def _to_row(t: Tensor) -> Tensor:
     """The memory of a tensor outside of the graph, that of a number as a row of one."""
     return t.detach() if t.ndim else t.detach().reshape(1)
 
 
-def _rows(tensors: Sequence[Tensor]) -> list[Tensor]:
-    return [_row(t) for t in tensors]
+def _to_rows(tensors: Sequence[Tensor]) -> list[Tensor]:
+    return [_to_row(t) for t in tensors]
 
 
 class _AllReduce(Function):
@@ -75,20 +75,20 @@ class _Reduce(Function):
         ctx.dst, ctx.group, ctx.op = dst, group, op
         out = tensor.detach().contiguous().clone()
         collectives.reduce(out, dst, op, group)
-        return out if keeps or _is(joined("reduce", group), dst) else out.zero_()
+        return out if keeps or _is_root(require_group("reduce", group), dst) else out.zero_()
 
     @staticmethod
     def backward(ctx: Any, grad: Tensor) -> tuple[Any, ...]:
         out = _Broadcast.apply(ctx.dst, ctx.group, grad)
-        return None, None, None, None, out / joined("reduce", ctx.group).size() if ctx.op is ReduceOp.AVG else out
+        return None, None, None, None, out / require_group("reduce", ctx.group).size() if ctx.op is ReduceOp.AVG else out
 
 
 class _AllGather(Function):
     @staticmethod
     def forward(ctx: Any, group: Any, tensor: Tensor) -> tuple[Tensor, ...]:
         ctx.group = group
-        outs = tuple([tensor.new_empty(tensor.shape) for _ in range(joined("all_gather", group).size())])
-        collectives.all_gather(_rows(outs), _row(tensor), group)
+        outs = tuple([tensor.new_empty(tensor.shape) for _ in range(require_group("all_gather", group).size())])
+        collectives.all_gather(_to_rows(outs), _to_row(tensor), group)
         return outs
 
     @staticmethod
@@ -101,7 +101,7 @@ class _ReduceScatter(Function):
     def forward(ctx: Any, op: Any, group: Any, output: Tensor, *tensors: Tensor) -> Tensor:
         ctx.op, ctx.group = op, group
         ctx.mark_dirty(output)
-        collectives.reduce_scatter(_row(output), _rows(tensors), op, group)
+        collectives.reduce_scatter(_to_row(output), _to_rows(tensors), op, group)
         return output
 
     @staticmethod
@@ -114,9 +114,9 @@ class _Gather(Function):
     @staticmethod
     def forward(ctx: Any, dst: int, group: Any, tensor: Tensor) -> tuple[Tensor, ...]:
         ctx.dst, ctx.group = dst, group
-        world = joined("gather", group)
+        world = require_group("gather", group)
         outs = tuple([tensor.new_zeros(tensor.shape) for _ in range(world.size())])
-        collectives.gather(_row(tensor), _rows(outs) if _is(world, dst) else None, dst, group)
+        collectives.gather(_to_row(tensor), _to_rows(outs) if _is_root(world, dst) else None, dst, group)
         return outs
 
     @staticmethod
@@ -129,7 +129,7 @@ class _Scatter(Function):
     def forward(ctx: Any, src: int, group: Any, *tensors: Tensor) -> Tensor:
         ctx.src, ctx.group = src, group
         out = tensors[0].new_empty(tensors[0].shape)
-        collectives.scatter(_row(out), _rows(tensors) if _is(joined("scatter", group), src) else None, src, group)
+        collectives.scatter(_to_row(out), _to_rows(tensors) if _is_root(require_group("scatter", group), src) else None, src, group)
         return out
 
     @staticmethod
@@ -146,7 +146,7 @@ class _AllToAll(Function):
         outs, given = tensors[:n], tensors[n:]
         ctx.group, ctx.shapes = group, [t.shape for t in given]
         ctx.mark_dirty(*outs)
-        collectives.all_to_all(_rows(outs), _rows(given), group)
+        collectives.all_to_all(_to_rows(outs), _to_rows(given), group)
         return outs
 
     @staticmethod
@@ -169,7 +169,7 @@ class _AllToAllSingle(Function):
 
 def all_reduce(tensor: Tensor, op: Any = ReduceOp.SUM, group: Any = None) -> Tensor:
     """All processes' tensors put together by `op`, on all of them. Raises ValueError for an op but SUM and AVG where a gradient is asked for."""
-    _linear("all_reduce", op, tensor)
+    _check_linear("all_reduce", op, tensor)
     return _AllReduce.apply(op, group, tensor)
 
 
@@ -180,7 +180,7 @@ def broadcast(tensor: Tensor, src: int, group: Any = None) -> Tensor:
 
 def reduce(tensor: Tensor, dst: int, op: Any = ReduceOp.SUM, group: Any = None) -> Tensor:
     """All processes' tensors put together on process dst; the others get their own. Raises ValueError as all_reduce does."""
-    _linear("reduce", op, tensor)
+    _check_linear("reduce", op, tensor)
     return _Reduce.apply(dst, op, group, True, tensor)
 
 
@@ -205,7 +205,7 @@ def scatter(tensors: Sequence[Tensor], src: int = 0, group: Any = None) -> Tenso
 def reduce_scatter(output: Tensor, input_list: Sequence[Tensor], op: Any = ReduceOp.SUM, group: Any = None) -> Tensor:
     """This process' part of all processes' lists put together, which is written to `output`. Raises ValueError as all_reduce does."""
     check_tensors("reduce_scatter", "input_list", input_list)
-    _linear("reduce_scatter", op, *input_list)
+    _check_linear("reduce_scatter", op, *input_list)
     return _ReduceScatter.apply(op, group, output, *input_list)
 
 

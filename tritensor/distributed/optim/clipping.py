@@ -7,7 +7,7 @@ from collections.abc import Sequence
 from tritensor.autograd.modes import no_grad
 from tritensor.distributed.collectives import all_reduce
 from tritensor.distributed.process_group import ProcessGroup
-from tritensor.distributed.reduce_op import joining
+from tritensor.distributed.reduce_op import get_norm_op
 from tritensor.nn.utils.clip_grad import (
     clip_grads_with_norm_,
     empty_part,
@@ -31,7 +31,7 @@ def clip_shares(
     norm = get_total_norm(grads, p).double().to(params[0].device)
     if group is not None:
         part = part_from_norm(norm, p) if grads else ops.full(shape=(), value=empty_part(p), dtype=norm.array.dtype, device=norm.device)
-        all_reduce(part, joining(p), group)
+        all_reduce(part, get_norm_op(p), group)
         norm = norm_from_part(part, p)
     if error_if_nonfinite:
         refuse_nonfinite("clip_grad_norm_", norm, norm_type)

@@ -11,7 +11,7 @@ from tritensor.autograd.modes import state
 from tritensor.autograd.node import AccumulateGrad, version_of
 from tritensor.distributed.backends.one_process import copy_into
 from tritensor.distributed.collectives import broadcast, reduce
-from tritensor.distributed.data_parallel.buckets import divided, fill_zeros
+from tritensor.distributed.data_parallel.buckets import divide_into, fill_zeros
 from tritensor.distributed.data_parallel.weak_hooks import WeakHook
 from tritensor.distributed.process_group import ProcessGroup
 from tritensor.distributed.work import Work
@@ -72,9 +72,9 @@ class GradientShards:
         self._came: list[int] = []
         self._is_ordered = False
         self._build(list(reversed(range(len(self.params)))))
-        self._handles = [p.register_post_accumulate_grad_hook(WeakHook(self.came, i)) for i, p in enumerate(self.params)]
+        self._handles = [p.register_post_accumulate_grad_hook(WeakHook(self.on_gradient, i)) for i, p in enumerate(self.params)]
         mine = [i for i, owner in enumerate(self.owners) if owner == group.rank()]
-        self._handles += [AccumulateGrad(self.params[i]).register_prehook(WeakHook(self.comes, i)) for i in mine]
+        self._handles += [AccumulateGrad(self.params[i]).register_prehook(WeakHook(self.before_gradient, i)) for i in mine]
 
     def forget(self) -> None:
         """Take the hooks away."""
@@ -103,10 +103,10 @@ class GradientShards:
                 full.append((kind, open_.pop(kind)))
         full.extend(open_.items())
         self.buckets = [OwnedBucket(kind[0], found, [self.params[n] for n in found]) for kind, found in full]
-        self._place = {n: (b, i) for b in self.buckets for i, n in enumerate(b.numbers)}
+        self._bucket_index = {n: (b, i) for b in self.buckets for i, n in enumerate(b.numbers)}
 
     # a backward
-    def comes(self, number: int) -> None:
+    def before_gradient(self, number: int) -> None:
         """A gradient is about to be added to that of an earlier backward, which is averaged already: it is put aside."""
         assert state.task is not None
         self._keep_for(state.task.outermost())
@@ -119,13 +119,13 @@ class GradientShards:
         if self._kept_for is not task:
             self._kept, self._kept_for = {}, task
 
-    def came(self, number: int) -> None:
+    def on_gradient(self, number: int) -> None:
         """A gradient has been accumulated."""
         assert state.task is not None
         task = state.task.outermost()
         if self._task is not task:
             self._begin(task)
-        p, (bucket, i) = self.params[number], self._place[number]
+        p, (bucket, i) = self.params[number], self._bucket_index[number]
         held = p._grad
         if i not in bucket.left:
             raise RuntimeError(
@@ -136,17 +136,17 @@ class GradientShards:
             raise GradError(
                 "ZeroRedundancyOptimizer: shard_gradients takes plain gradients: none was taken away by a hook, or recorded by create_graph=True"
             )
-        self._put(held.array, bucket.place(i))
+        self._write_gradient(held.array, bucket.place(i))
         p._grad = None
         bucket.left.discard(i)
         self._came.append(number)
         while self._next < len(self.buckets) and not self.buckets[self._next].left:
             self._reduce()
 
-    def _put(self, g: Array, place: Array) -> None:
+    def _write_gradient(self, g: Array, place: Array) -> None:
         if isinstance(g, CudaArray) and not is_contiguous(g):
             g = registry["copy"].forward(g)  # type: ignore[misc]
-        divided(g, self.group.size(), place)
+        divide_into(g, self.group.size(), place)
 
     def _begin(self, task: Any) -> None:
         self._keep_for(task)
@@ -206,7 +206,7 @@ class GradientShards:
         """Buckets as process 0's gradients came."""
         self._is_ordered = True
         order = self._came + sorted(set(range(len(self.params))) - set(self._came))
-        on = self.group.small_on(self.params[0].device)
+        on = self.group.get_control_device(self.params[0].device)
         told = Tensor.wrap(from_host(np.array(order, np.int64), on))
         broadcast(told, group=self.group, group_src=0)
         self._build([int(n) for n in to_host(told.array)])

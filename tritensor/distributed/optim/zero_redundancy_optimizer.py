@@ -14,7 +14,7 @@ from tritensor.distributed.data_parallel.agreement import broadcast_all
 from tritensor.distributed.data_parallel.buckets import Bucket
 from tritensor.distributed.objects import recv_object_list, send_object_list
 from tritensor.distributed.optim.gradient_shards import GradientShards
-from tritensor.distributed.process_group import joined
+from tritensor.distributed.process_group import require_group
 from tritensor.ground.errors import ArgumentError, CheckpointError
 from tritensor.optim.optimizer import Optimizer
 from tritensor.tensor.core import Tensor
@@ -59,7 +59,7 @@ class ZeroRedundancyOptimizer(Optimizer, Joinable):
             raise TypeError(
                 f"ZeroRedundancyOptimizer: optimizer_class is {optimizer_class!r}; give the class of an optimizer, as optim.AdamW"
             )
-        self.process_group = joined("ZeroRedundancyOptimizer", process_group)
+        self.process_group = require_group("ZeroRedundancyOptimizer", process_group)
         self.rank, self.world_size = self.process_group.rank(), self.process_group.size()
         self.parameters_as_bucket_view, self.shard_gradients = parameters_as_bucket_view, shard_gradients
         self._sizes = [0] * self.world_size
@@ -104,7 +104,7 @@ class ZeroRedundancyOptimizer(Optimizer, Joinable):
         self.state = self.optim.state
         self._flats: list[list[Bucket]] = []
         if self.parameters_as_bucket_view:
-            self._flats = [_flattened(self.owned(rank)) for rank in range(self.world_size)]
+            self._flats = [_flatten_parameters(self.owned(rank)) for rank in range(self.world_size)]
         if self.shard_gradients:
             known: GradientShards | None = self.__dict__.get("gradients")
             if known is not None:
@@ -160,7 +160,7 @@ class ZeroRedundancyOptimizer(Optimizer, Joinable):
                 "Join: ZeroRedundancyOptimizer with shard_gradients reduces in backward, in which processes that are through take no part; use "
                 "DistributedDataParallel with shard_gradients=False, or give all processes as many batches"
             )
-        return _StepOfOthers(self)
+        return _StepHook(self)
 
     @property
     def join_device(self) -> Any:
@@ -181,7 +181,7 @@ class ZeroRedundancyOptimizer(Optimizer, Joinable):
     def consolidate_state_dict(self, to: int = 0) -> None:
         """Bring all processes' states to process `to` of the group, where state_dict() then gives all. All processes call it."""
         self._all = None
-        mine = _on_host(self.optim.state_dict())
+        mine = _copy_to_cpu(self.optim.state_dict())
         if self.rank != to:
             send_object_list([mine], group=self.process_group, group_dst=to)
             return
@@ -265,16 +265,16 @@ def _copy_settings(given: list[dict[str, Any]], taken: list[dict[str, Any]]) -> 
         b.update({k: v for k, v in a.items() if k not in ("params", "param_names")})
 
 
-def _on_host(value: Any) -> Any:
+def _copy_to_cpu(value: Any) -> Any:
     """Tensors in a state dict as copies on the CPU."""
     if isinstance(value, Tensor):
         return value.detach().cpu().clone()
     if isinstance(value, dict):
-        return {k: _on_host(v) for k, v in value.items()}
-    return [_on_host(v) for v in value] if isinstance(value, list) else value
+        return {k: _copy_to_cpu(v) for k, v in value.items()}
+    return [_copy_to_cpu(v) for v in value] if isinstance(value, list) else value
 
 
-def _flattened(params: list[Tensor]) -> list[Bucket]:
+def _flatten_parameters(params: list[Tensor]) -> list[Bucket]:
     """The parameters moved into one piece of memory for each type and device."""
     alike: dict[Any, list[Tensor]] = {}
     for p in params:
@@ -292,7 +292,7 @@ def _flattened(params: list[Tensor]) -> list[Bucket]:
     return flats
 
 
-class _StepOfOthers(JoinHook):
+class _StepHook(JoinHook):
     """A process without batches goes on stepping its share, by the gradients that DistributedDataParallel's hook leaves."""
 
     def __init__(self, optimizer: ZeroRedundancyOptimizer) -> None:

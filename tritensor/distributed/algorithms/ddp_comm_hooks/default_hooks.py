@@ -6,15 +6,15 @@ from collections.abc import Callable
 from typing import Any
 
 from tritensor.distributed.collectives import all_reduce
-from tritensor.distributed.process_group import joined
+from tritensor.distributed.process_group import require_group
 from tritensor.distributed.work import Future
 from tritensor.ground import dtypes
 from tritensor.ground.dtypes import DType
 from tritensor.tensor.core import Tensor
 
 
-def _averaged(process_group: Any, tensor: Tensor) -> Future:
-    group = joined("allreduce_hook", process_group)
+def _average(process_group: Any, tensor: Tensor) -> Future:
+    group = require_group("allreduce_hook", process_group)
     tensor.div_(group.size())
     work = all_reduce(tensor, group=group, async_op=True)
     assert work is not None
@@ -23,43 +23,43 @@ def _averaged(process_group: Any, tensor: Tensor) -> Future:
 
 def allreduce_hook(process_group: Any, bucket: Any) -> Future:
     """The average, as DistributedDataParallel computes it without a hook."""
-    return _averaged(process_group, bucket.buffer()).then(lambda f: f.value()[0])
+    return _average(process_group, bucket.buffer()).then(lambda f: f.value()[0])
 
 
-def _compressed(process_group: Any, bucket: Any, to: DType) -> Future:
+def _average_compressed(process_group: Any, bucket: Any, to: DType) -> Future:
     buffer = bucket.buffer()
-    return _averaged(process_group, buffer.to(to)).then(lambda f: buffer.copy_(f.value()[0]))
+    return _average(process_group, buffer.to(to)).then(lambda f: buffer.copy_(f.value()[0]))
 
 
 def fp16_compress_hook(process_group: Any, bucket: Any) -> Future:
     """The average of the gradients in float16. What float16 cannot hold becomes inf."""
-    return _compressed(process_group, bucket, dtypes.float16)
+    return _average_compressed(process_group, bucket, dtypes.float16)
 
 
 def bf16_compress_hook(process_group: Any, bucket: Any) -> Future:
     """The average of the gradients in bfloat16."""
-    return _compressed(process_group, bucket, dtypes.bfloat16)
+    return _average_compressed(process_group, bucket, dtypes.bfloat16)
 
 
-def _wrapped(hook: Callable[[Any, Any], Future], to: DType) -> Callable[[Any, Any], Future]:
+def _wrap_hook(hook: Callable[[Any, Any], Future], to: DType) -> Callable[[Any, Any], Future]:
     def compress(state: Any, bucket: Any) -> Future:
         buffer = bucket.buffer()
         bucket.set_buffer(buffer.to(to))
-        return hook(state, bucket).then(lambda f: buffer.copy_(_only(f.value())))
+        return hook(state, bucket).then(lambda f: buffer.copy_(_get_single(f.value())))
 
     return compress
 
 
-def _only(value: Any) -> Tensor:
+def _get_single(value: Any) -> Tensor:
     found: Tensor = value[0] if isinstance(value, list | tuple) else value
     return found
 
 
 def fp16_compress_wrapper(hook: Callable[[Any, Any], Future]) -> Callable[[Any, Any], Future]:
     """Another hook, given the gradients in float16."""
-    return _wrapped(hook, dtypes.float16)
+    return _wrap_hook(hook, dtypes.float16)
 
 
 def bf16_compress_wrapper(hook: Callable[[Any, Any], Future]) -> Callable[[Any, Any], Future]:
     """Another hook, given the gradients in bfloat16."""
-    return _wrapped(hook, dtypes.bfloat16)
+    return _wrap_hook(hook, dtypes.bfloat16)

@@ -24,7 +24,7 @@ from collections.abc import Mapping
 from pathlib import Path
 from typing import Any
 
-from tritensor.distributed.backends.mpi.place_holder import lives
+from tritensor.distributed.backends.mpi.place_holder import is_alive
 from tritensor.ground.errors import DistError, RankFailedError
 
 _STARTED = ("PMI_RANK", "PMI_ID", "PMIX_RANK", "OMPI_COMM_WORLD_RANK", "SLURM_PROCID", "MPI_LOCALRANKID")
@@ -43,39 +43,39 @@ class Meeting:
     def make(self) -> None:
         """Make it, in the place of what an earlier program of this user left."""
         with contextlib.suppress(FileNotFoundError):  # the first program at this address
-            os.close(self._opened())
+            os.close(self._open_folder())
             shutil.rmtree(self.folder)
         try:
             self.folder.mkdir(mode=0o700)
         except FileExistsError:
-            raise self._foreign("came there between two looks") from None
+            raise self._foreign_folder_error("came there between two looks") from None
 
-    def _opened(self) -> int:
+    def _open_folder(self) -> int:
         """A descriptor of the folder, which was looked at through it: nobody can exchange it any more."""
         try:
             found = os.open(self.folder, os.O_RDONLY | os.O_DIRECTORY | os.O_NOFOLLOW | os.O_CLOEXEC)
         except FileNotFoundError:
             raise
         except OSError as error:  # a link (ELOOP), a file (ENOTDIR), another user's folder (EACCES)
-            raise self._foreign(f"is none that this user may use ({error.strerror})") from error
+            raise self._foreign_folder_error(f"is none that this user may use ({error.strerror})") from error
         seen = os.fstat(found)
         if seen.st_uid != os.getuid() or stat.S_IMODE(seen.st_mode) & 0o077:
             os.close(found)
-            raise self._foreign(
+            raise self._foreign_folder_error(
                 f"is of user {seen.st_uid} with mode {stat.S_IMODE(seen.st_mode):o}, and not of user {os.getuid()} with 700"
             )
         return found
 
-    def _foreign(self, what: str) -> DistError:
+    def _foreign_folder_error(self, what: str) -> DistError:
         return DistError(
             f"init_process_group: the folder where the ranks meet, {self.folder}, {what}; somebody else has put it there: remove it, or let TMPDIR name a "
             "folder of your own for all ranks"
         )
 
-    def offer(self, rank: int) -> dict[str, str] | None:
+    def read_offer(self, rank: int) -> dict[str, str] | None:
         """What this rank's place holder was told; None while there is none that lives (one of an earlier program does not)."""
         try:
-            folder = self._opened()
+            folder = self._open_folder()
         except FileNotFoundError:
             return None
         try:
@@ -89,11 +89,11 @@ class Meeting:
         finally:
             os.close(file)
         told = {k: v for k, v in offer["environment"].items() if k.startswith(_WANTED)}
-        return told if lives(str(offer["holder"])) else None
+        return told if is_alive(str(offer["holder"])) else None
 
-    def take(self, rank: int) -> None:
+    def write_taken(self, rank: int) -> None:
         """Say that this process has what it was offered."""
-        folder = self._opened()
+        folder = self._open_folder()
         try:
             new = os.O_WRONLY | os.O_CREAT | os.O_TRUNC | os.O_NOFOLLOW | os.O_CLOEXEC
             file = os.open(f"{rank}.unfinished", new, 0o600, dir_fd=folder)
@@ -121,12 +121,12 @@ def adopt(meeting: str | None, rank: int, size: int, seconds: float) -> None:
         raise DistError(
             f"init_process_group: world_size is {size}, and this process was started alone; {how}, or set MASTER_ADDR and MASTER_PORT alike for all ranks"
         )
-    _check_here(meeting, how)
+    _check_same_machine(meeting, how)
     place = Meeting(Path(tempfile.gettempdir()) / f"tritensor-mpi-{os.getuid()}-{hashlib.sha256(meeting.encode()).hexdigest()[:16]}")
     if rank == 0:
-        _serve(place, size, seconds, how)
+        _start_mpiexec(place, size, seconds, how)
     until = time.monotonic() + seconds
-    while (found := place.offer(rank)) is None:
+    while (found := place.read_offer(rank)) is None:
         if time.monotonic() > until:
             raise RankFailedError(
                 f"init_process_group: rank 0 has not met rank {rank} at {meeting} within {seconds:g} s; does it call init_process_group, with the same "
@@ -134,11 +134,11 @@ def adopt(meeting: str | None, rank: int, size: int, seconds: float) -> None:
                 (0,),
             )
         time.sleep(_PAUSE)
-    place.take(rank)
+    place.write_taken(rank)
     os.environ.update(found)
 
 
-def _check_here(meeting: str, how: str) -> None:
+def _check_same_machine(meeting: str, how: str) -> None:
     host = meeting.partition(":")[0]
     if meeting.startswith("/") or host in ("localhost", "127.0.0.1", "::1", socket.gethostname(), socket.getfqdn()):
         return
@@ -151,7 +151,7 @@ def _check_here(meeting: str, how: str) -> None:
         raise DistError(f"init_process_group: MASTER_ADDR {host} is another machine; on several machines {how}")
 
 
-def _serve(place: Meeting, size: int, seconds: float, how: str) -> None:
+def _start_mpiexec(place: Meeting, size: int, seconds: float, how: str) -> None:
     """Start mpiexec with place holders. It ends when they do, each of which ends with its rank."""
     beside = Path(sys.executable).parent / "mpiexec"
     mpiexec = str(beside) if beside.exists() else shutil.which("mpiexec")

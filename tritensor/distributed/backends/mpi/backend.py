@@ -10,9 +10,9 @@ import numpy as np
 from tritensor.distributed.backends.interface import Backend, Pending
 from tritensor.distributed.backends.mpi.library import is_lost, mpi
 from tritensor.distributed.backends.mpi.peers import Peers, Process
-from tritensor.distributed.backends.mpi.pending import MpiPending, Receive, driver, refused
-from tritensor.distributed.backends.mpi.reductions import averaged, reduction
-from tritensor.distributed.backends.one_process import copy_of
+from tritensor.distributed.backends.mpi.pending import MpiPending, Receive, driver, to_backend_error
+from tritensor.distributed.backends.mpi.reductions import divide_sum, get_reduction
+from tritensor.distributed.backends.one_process import copy_array
 from tritensor.distributed.calls import Call
 from tritensor.distributed.reduce_op import ReduceOp
 from tritensor.ground.device import cpu
@@ -31,7 +31,7 @@ class MpiBackend(Backend):
         self.seconds = seconds
         self.peers = Peers(self.MPI, comm.Dup(), members, seconds)
 
-    def refuse(self, call: str, array: Array) -> None:
+    def check_device(self, call: str, array: Array) -> None:
         if type(array) is not np.ndarray:
             on = getattr(array, "device", type(array).__name__)
             raise DeviceError(
@@ -43,58 +43,64 @@ class MpiBackend(Backend):
         self, call: Call, post: Callable[..., Any], *args: Any, keep: tuple[Any, ...], finish: Callable[[], None] | None = None
     ) -> MpiPending:
         """The call that `post(*args)`, a method of the communicator, begins; `keep` is the memory that belongs to it until it is done."""
-        return MpiPending(self._posted(call, post, *args), call, self.peers, keep, finish)
+        return MpiPending(self._post(call, post, *args), call, self.peers, keep, finish)
 
-    def _posted(self, call: Call, post: Callable[..., Any], *args: Any) -> Any:
+    def _post(self, call: Call, post: Callable[..., Any], *args: Any) -> Any:
         try:
             return post(*args)
         except self.MPI.Exception as error:
             self.peers.fail(f"{call}: {error}")
-            raise refused(call, error) from error
+            raise to_backend_error(call, error) from error
 
     def all_reduce(self, call: Call, op: ReduceOp, out: Array) -> Pending:
-        view, kind, how = _as(out, op)
-        return self.begin(call, self.comm.Iallreduce, self.MPI.IN_PLACE, [view, kind], how, keep=(out,), finish=self._mean(op, out))
+        view, kind, how = _view_for_mpi(out, op)
+        return self.begin(
+            call, self.comm.Iallreduce, self.MPI.IN_PLACE, [view, kind], how, keep=(out,), finish=self._get_mean_step(op, out)
+        )
 
     def reduce(self, call: Call, op: ReduceOp, root: int, out: Array) -> Pending:
-        view, kind, how = _as(out, op)
+        view, kind, how = _view_for_mpi(out, op)
         if self.rank != root:
             return self.begin(call, self.comm.Ireduce, [view, kind], None, how, root, keep=(out,))
-        return self.begin(call, self.comm.Ireduce, self.MPI.IN_PLACE, [view, kind], how, root, keep=(out,), finish=self._mean(op, out))
+        return self.begin(
+            call, self.comm.Ireduce, self.MPI.IN_PLACE, [view, kind], how, root, keep=(out,), finish=self._get_mean_step(op, out)
+        )
 
-    def _mean(self, op: ReduceOp, out: Array) -> Callable[[], None] | None:
-        return (lambda: averaged(out, self.size)) if op is ReduceOp.AVG else None  # type: ignore[arg-type]
+    def _get_mean_step(self, op: ReduceOp, out: Array) -> Callable[[], None] | None:
+        return (lambda: divide_sum(out, self.size)) if op is ReduceOp.AVG else None  # type: ignore[arg-type]
 
     def broadcast(self, call: Call, root: int, out: Array) -> Pending:
         return self.begin(call, self.comm.Ibcast, self._bytes(out), root, keep=(out,))
 
     def all_gather(self, call: Call, part: Array, out: Array) -> Pending:
-        part = _apart(part, out)
+        part = _copy_if_overlapping(part, out)
         return self.begin(call, self.comm.Iallgather, self._bytes(part), self._bytes(out), keep=(part, out))
 
     def gather(self, call: Call, root: int, part: Array, out: Array | None) -> Pending:
-        part = _apart(part, out)
+        part = _copy_if_overlapping(part, out)
         return self.begin(call, self.comm.Igather, self._bytes(part), None if out is None else self._bytes(out), root, keep=(part, out))
 
     def scatter(self, call: Call, root: int, whole: Array | None, out: Array) -> Pending:
-        given = None if whole is None else _apart(whole, out)
+        given = None if whole is None else _copy_if_overlapping(whole, out)
         return self.begin(
             call, self.comm.Iscatter, None if given is None else self._bytes(given), self._bytes(out), root, keep=(given, out)
         )
 
     def reduce_scatter(self, call: Call, op: ReduceOp, whole: Array, out: Array) -> Pending:
-        given, kind, how = _as(_apart(whole, out), op)
-        into = [_as(out, op)[0], kind]
-        return self.begin(call, self.comm.Ireduce_scatter_block, [given, kind], into, how, keep=(given, out), finish=self._mean(op, out))
+        given, kind, how = _view_for_mpi(_copy_if_overlapping(whole, out), op)
+        into = [_view_for_mpi(out, op)[0], kind]
+        return self.begin(
+            call, self.comm.Ireduce_scatter_block, [given, kind], into, how, keep=(given, out), finish=self._get_mean_step(op, out)
+        )
 
     def all_to_all(self, call: Call, given: Array, give: Sequence[int], out: Array, take: Sequence[int]) -> Pending:
-        given = _apart(given, out)
+        given = _copy_if_overlapping(given, out)
         return self.begin(call, self.comm.Ialltoallv, self._parts(given, give), self._parts(out, take), keep=(given, out))
 
     def _parts(self, array: Array, counts: Sequence[int]) -> list[Any]:
         sizes = [n * array.itemsize for n in counts]
         starts = np.cumsum([0, *sizes[:-1]]).tolist()
-        return [_flat(array), (sizes, starts), self.MPI.BYTE]
+        return [_to_bytes(array), (sizes, starts), self.MPI.BYTE]
 
     def send(self, call: Call, to: int, tag: int, array: Array) -> Pending:
         self._tag(call, tag)
@@ -103,7 +109,7 @@ class MpiBackend(Backend):
     def receive(self, call: Call, source: int | None, tag: int, out: Array) -> Pending:
         self._tag(call, tag)
         sender = self.MPI.ANY_SOURCE if source is None else source
-        return Receive(self._posted(call, self.comm.Irecv, self._bytes(out), sender, tag), call, self.peers, out)  # type: ignore[arg-type]
+        return Receive(self._post(call, self.comm.Irecv, self._bytes(out), sender, tag), call, self.peers, out)  # type: ignore[arg-type]
 
     def _tag(self, call: Call, tag: int) -> None:
         largest = self.comm.Get_attr(self.MPI.TAG_UB)
@@ -113,15 +119,15 @@ class MpiBackend(Backend):
     def barrier(self, call: Call) -> Pending:
         return self.begin(call, self.comm.Ibarrier, keep=())
 
-    def limit(self, seconds: float) -> None:
+    def set_timeout(self, seconds: float) -> None:
         self.seconds = self.peers.seconds = seconds
 
-    def behind(self, pending: Pending) -> None:
+    def drive_in_background(self, pending: Pending) -> None:
         if isinstance(pending, MpiPending):
             driver.add(pending)
 
-    def broken(self, call: str) -> None:
-        self.peers.broken(call)
+    def raise_if_failed(self, call: str) -> None:
+        self.peers.raise_if_failed(call)
 
     def split(self, call: Call, members: Sequence[int]) -> Backend | None:
         self.barrier(call).wait()  # with a timeout, which making a communicator has not
@@ -138,20 +144,20 @@ class MpiBackend(Backend):
         self.comm.Free()
 
     def _bytes(self, array: Array) -> list[Any]:
-        return [_flat(array), self.MPI.BYTE]
+        return [_to_bytes(array), self.MPI.BYTE]
 
 
-def _apart(given: Array, out: Array | None) -> Array:
+def _copy_if_overlapping(given: Array, out: Array | None) -> Array:
     """What is given, copied where it shares memory with what is written, as in PyTorch it may: MPI takes no memory for both."""
-    return given if out is None or not np.may_share_memory(given, out) else copy_of(given)  # type: ignore[arg-type]
+    return given if out is None or not np.may_share_memory(given, out) else copy_array(given)  # type: ignore[arg-type]
 
 
-def _flat(array: Array) -> np.ndarray:
+def _to_bytes(array: Array) -> np.ndarray:
     """The memory of a C-contiguous array, in bytes."""
     return array.reshape(-1).view(np.uint8)  # type: ignore[return-value]
 
 
-def _as(array: Array, op: ReduceOp) -> tuple[np.ndarray, Any, Any]:
-    seen, kind, how = reduction(array.dtype, op)
+def _view_for_mpi(array: Array, op: ReduceOp) -> tuple[np.ndarray, Any, Any]:
+    seen, kind, how = get_reduction(array.dtype, op)
     flat = array.reshape(-1)
     return (flat if seen is None else flat.view(seen)), kind, how  # type: ignore[return-value]

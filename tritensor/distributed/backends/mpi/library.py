@@ -88,18 +88,18 @@ def _start(MPI: Any, who: str, seconds: float) -> None:
     thread.start()
     thread.join(seconds)
     if thread.is_alive():
-        lose()
+        mark_lost()
         raise RankFailedError(
             f"{who}: not all processes that were started together have started MPI within {seconds:g} s; does each of them call init_process_group?"
         )
 
 
-def before_end(stop: Callable[[], None]) -> None:
+def call_before_end(stop: Callable[[], None]) -> None:
     """Call `stop` when the process ends, before MPI does."""
     _ended.append(stop)
 
 
-def lose() -> None:
+def mark_lost() -> None:
     """Another process is lost: this one leaves without waiting for it."""
     global _lost
     _lost = True

@@ -10,7 +10,7 @@ import weakref
 from collections.abc import Sequence
 from typing import Any, NamedTuple, NoReturn
 
-from tritensor.distributed.backends.mpi.library import before_end, is_lost, lose
+from tritensor.distributed.backends.mpi.library import call_before_end, is_lost, mark_lost
 from tritensor.distributed.calls import Call
 from tritensor.ground.errors import RankFailedError
 
@@ -30,7 +30,7 @@ class Process(NamedTuple):
     cores: Sequence[int]
 
 
-def stat_of(pid: int) -> tuple[str, str] | None:
+def read_stat(pid: int) -> tuple[str, str] | None:
     """(state, start) of a process of this machine, None where it is gone. The name in the middle may hold spaces and brackets."""
     try:
         with open(f"/proc/{pid}/stat", encoding="utf-8", errors="replace") as file:
@@ -40,9 +40,9 @@ def stat_of(pid: int) -> tuple[str, str] | None:
     return fields[0], fields[19]
 
 
-def this_process(rank: int) -> Process:
+def describe_process(rank: int) -> Process:
     """What the others need to know of this process."""
-    found = stat_of(os.getpid())
+    found = read_stat(os.getpid())
     return Process(rank, socket.gethostname(), os.getpid(), found[1] if found else "", sorted(os.sched_getaffinity(0)))
 
 
@@ -68,12 +68,12 @@ class Peers:
         self.failed: tuple[int, ...] = ()
         self._told = False
         if not _watching:
-            before_end(_leave)
+            call_before_end(_leave)
         _watching.add(self)
 
-    def dead(self) -> list[Process]:
+    def find_dead(self) -> list[Process]:
         """The processes of this machine that have ended."""
-        found = [(p, stat_of(p.pid)) for p in self._near]
+        found = [(p, read_stat(p.pid)) for p in self._near]
         return [p for p, stat in found if stat is None or stat[0] in "ZX" or stat[1] != p.started]
 
     def look(self, call: Call, until: float, seconds: float) -> None:
@@ -81,7 +81,7 @@ class Peers:
         the `seconds` that the call waits."""
         if self.failure is not None:
             raise RankFailedError(f"{call}: {self.failure}", self.failed)
-        dead = self.dead()
+        dead = self.find_dead()
         if dead:
             self._give_up(call, dead, "")
         if self.comm.Iprobe(source=self.MPI.ANY_SOURCE, tag=_TAG):
@@ -89,14 +89,14 @@ class Peers:
         if time.monotonic() > until:
             self._give_up(call, [], f" within {seconds:g} s")
 
-    def broken(self, call: str) -> None:
+    def raise_if_failed(self, call: str) -> None:
         """Raise RankFailedError where the group has failed before."""
         if self.failure is not None:
             raise RankFailedError(f"{call}: the group is of no more use since {self.failure}", self.failed)
 
     def _give_up(self, call: Call, dead: list[Process], within: str) -> NoReturn:
         self._tell({"call": call.name, "number": call.number, "line": call.line, "group": call.group, "what": call.what})
-        said = self._answers({p.rank for p in dead})
+        said = self._collect_answers({p.rank for p in dead})
         silent = [p for i, p in enumerate(self.members) if i not in said and i != self.rank and p not in dead]
         left = [self.members[i] for i, s in said.items() if s["call"] == LEFT]
         elsewhere = {i: s for i, s in said.items() if (s["call"], s["number"]) != (call.name, call.number) and s["call"] != LEFT}
@@ -115,7 +115,7 @@ class Peers:
         self.fail("; ".join(parts), tuple(blamed))
         raise RankFailedError(f"{call}: {self.failure}", self.failed)
 
-    def leave(self) -> None:
+    def announce_end(self) -> None:
         """This process comes to its end: whoever waits for it need not."""
         self._tell({"call": LEFT, "number": 0})
 
@@ -127,7 +127,7 @@ class Peers:
     def fail(self, why: str, ranks: tuple[int, ...] = ()) -> None:
         """The group is of no more use, and MPI cannot be left in order."""
         self.failure, self.failed = why, ranks
-        lose()
+        mark_lost()
 
     def _tell(self, status: dict[str, Any]) -> None:
         """Send the others, without waiting for them, what this process does."""
@@ -138,7 +138,7 @@ class Peers:
         # The buffers and requests stay for good: whether they are ever received is not known.
         self._sent = [self.comm.Isend([text, self.MPI.BYTE], dest=i, tag=_TAG) for i in range(len(self.members)) if i != self.rank]
 
-    def _answers(self, dead: set[int]) -> dict[int, dict[str, Any]]:
+    def _collect_answers(self, dead: set[int]) -> dict[int, dict[str, Any]]:
         """What each of the others says, by its number in the group, as far as it comes within GRACE."""
         said: dict[int, dict[str, Any]] = {}
         until, status = time.monotonic() + min(GRACE, max(self.seconds, 0.2)), self.MPI.Status()
@@ -158,4 +158,4 @@ _watching: weakref.WeakSet[Peers] = weakref.WeakSet()  # of groups that were not
 def _leave() -> None:
     if not is_lost():
         for peers in tuple(_watching):
-            peers.leave()
+            peers.announce_end()

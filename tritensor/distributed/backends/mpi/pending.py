@@ -12,7 +12,7 @@ from typing import Any
 import numpy as np
 
 from tritensor.distributed.backends.interface import Pending
-from tritensor.distributed.backends.mpi.library import before_end
+from tritensor.distributed.backends.mpi.library import call_before_end
 from tritensor.distributed.backends.mpi.peers import LOOK, Peers
 from tritensor.distributed.calls import Call
 from tritensor.ground.errors import DistBackendError, ShapeError
@@ -53,7 +53,7 @@ class MpiPending(Pending):
                 return False
         except self._peers.MPI.Exception as error:
             self._peers.fail(f"{self._call}: {error}")
-            self._end(refused(self._call, error))
+            self._end(to_backend_error(self._call, error))
             return True
         self._end(None)
         return True
@@ -119,7 +119,7 @@ class Receive(MpiPending):
         except self._peers.MPI.Exception as error:
             if error.Get_error_class() != self._peers.MPI.ERR_TRUNCATE:
                 self._peers.fail(f"{self._call}: {error}")
-                self._end(refused(self._call, error))
+                self._end(to_backend_error(self._call, error))
             else:
                 self._end(ShapeError(f"{self._call}: the tensor takes {self._bytes} bytes, and more were sent; give one like the sender's"))
             return True
@@ -133,7 +133,7 @@ class Receive(MpiPending):
         return True
 
 
-def refused(call: Call, error: Any) -> DistBackendError:
+def to_backend_error(call: Call, error: Any) -> DistBackendError:
     """What a call of MPI that MPI does not take ends with."""
     return DistBackendError(
         f"{call}: MPI says: {error}; where ranks give different shapes or types, TRITENSOR_DISTRIBUTED_DEBUG=DETAIL names them"
@@ -154,7 +154,7 @@ class _Driver:
         with self._more:
             self._open.append(pending)
             if self._thread is None or not self._thread.is_alive():
-                before_end(self.stop)
+                call_before_end(self.stop)
                 self._thread = threading.Thread(target=self._run, name="tritensor MPI calls", daemon=True)
                 self._thread.start()
             self._more.notify()

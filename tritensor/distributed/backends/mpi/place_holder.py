@@ -28,7 +28,7 @@ def main() -> None:
             return
         time.sleep(LOOK)
     pid = taken.read_text()
-    while lives(pid):
+    while is_alive(pid):
         time.sleep(LOOK)
     _clear(folder, rank)
 
@@ -45,7 +45,7 @@ def _clear(folder: Path, rank: str) -> None:
         return  # others' files are there yet: the last one removes the folder
 
 
-def lives(pid: str) -> bool:
+def is_alive(pid: str) -> bool:
     """Whether a process of this machine is there and is no zombie."""
     try:
         return Path(f"/proc/{pid}/stat").read_text().rpartition(")")[2].split()[0] not in "ZX"

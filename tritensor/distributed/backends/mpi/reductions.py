@@ -30,7 +30,7 @@ BLOCK = 1 << 16  # elements of 16-bit floats that are widened at once: they stay
 
 
 @cache
-def reduction(dtype: np.dtype, op: ReduceOp) -> tuple[np.dtype | None, Any, Any]:
+def get_reduction(dtype: np.dtype, op: ReduceOp) -> tuple[np.dtype | None, Any, Any]:
     """(type to look at the array as, or None for its own; MPI's type; MPI's op) of a reduction.
 
     Sums and products of 16-bit floats are taken in float32 and rounded once for each two that meet. The least and largest of floats are
@@ -39,19 +39,19 @@ def reduction(dtype: np.dtype, op: ReduceOp) -> tuple[np.dtype | None, Any, Any]
     MPI = mpi("all_reduce")
     kind = dtypes.of(dtype).kind
     if dtype.name in ("float16", "bfloat16"):
-        return np.dtype(np.uint16), MPI.UINT16_T, _made(_wide(dtype, _NUMPY[op]))
+        return np.dtype(np.uint16), MPI.UINT16_T, _create_op(_combine_widened(dtype, _NUMPY[op]))
     if kind == "bool":
         return np.dtype(np.uint8), MPI.UINT8_T, getattr(MPI, _OF_BOOL.get(op) or _OPS[op])
     if kind == "float" and op in (ReduceOp.MIN, ReduceOp.MAX):
-        return None, getattr(MPI, _TYPES[dtype.name]), _made(_plain(dtype, _NUMPY[op]))
+        return None, getattr(MPI, _TYPES[dtype.name]), _create_op(_combine_plain(dtype, _NUMPY[op]))
     return None, getattr(MPI, _TYPES[dtype.name]), getattr(MPI, _OPS[op])
 
 
-def _made(combine: Callable[[Any, Any, Any], None]) -> Any:
+def _create_op(combine: Callable[[Any, Any, Any], None]) -> Any:
     return mpi("all_reduce").Op.Create(combine, commute=True)
 
 
-def _plain(dtype: np.dtype, function: Any) -> Callable[[Any, Any, Any], None]:
+def _combine_plain(dtype: np.dtype, function: Any) -> Callable[[Any, Any, Any], None]:
     def combine(given: Any, out: Any, datatype: Any) -> None:
         y = np.frombuffer(out, dtype)
         function(np.frombuffer(given, dtype), y, out=y)
@@ -59,7 +59,7 @@ def _plain(dtype: np.dtype, function: Any) -> Callable[[Any, Any, Any], None]:
     return combine
 
 
-def _wide(dtype: np.dtype, function: Any) -> Callable[[Any, Any, Any], None]:
+def _combine_widened(dtype: np.dtype, function: Any) -> Callable[[Any, Any, Any], None]:
     def combine(given: Any, out: Any, datatype: Any) -> None:
         x, y = np.frombuffer(given, np.uint16).view(dtype), np.frombuffer(out, np.uint16).view(dtype)
         for i in range(0, len(y), BLOCK):
@@ -69,7 +69,7 @@ def _wide(dtype: np.dtype, function: Any) -> Callable[[Any, Any, Any], None]:
     return combine
 
 
-def averaged(array: np.ndarray, size: int) -> None:
+def divide_sum(array: np.ndarray, size: int) -> None:
     """Divide the sum of `size` contributions in place; integers toward 0, as NCCL does."""
     if array.dtype.kind in "iu":
         rest = (array < 0) & (array % size != 0)

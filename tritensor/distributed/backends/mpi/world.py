@@ -14,8 +14,8 @@ from typing import Any
 
 from tritensor.distributed.backends.mpi.adoption import adopt, is_started
 from tritensor.distributed.backends.mpi.backend import MpiBackend
-from tritensor.distributed.backends.mpi.library import abort_on_errors, is_inherited, is_loaded, is_lost, lose, mpi, require
-from tritensor.distributed.backends.mpi.peers import Process, has_spare_core, this_process
+from tritensor.distributed.backends.mpi.library import abort_on_errors, is_inherited, is_loaded, is_lost, mark_lost, mpi, require
+from tritensor.distributed.backends.mpi.peers import Process, describe_process, has_spare_core
 from tritensor.distributed.backends.mpi.pending import PAUSE, PAUSE_BESIDE, driver
 from tritensor.ground.errors import ArgumentError, DistError, RankFailedError
 
@@ -23,7 +23,7 @@ _TAG = 7
 _HOW = "python -m tritensor.launch -n {size} {script}"
 
 
-def script() -> tuple[str, str]:
+def describe_script() -> tuple[str, str]:
     """(name, digest) of the program that runs; of an interactive one the digest is empty."""
     name = sys.argv[0] if sys.argv and sys.argv[0] else "-c"
     path = Path(name)
@@ -50,16 +50,16 @@ def join_world(version: str, rank: int, size: int, seconds: float, meeting: str 
     comm = MPI.COMM_WORLD
     found = comm.Get_size()
     if found != size:
-        how = _HOW.format(size=size, script=script()[0])
+        how = _HOW.format(size=size, script=describe_script()[0])
         raise DistError(
             f"init_process_group: world_size is {size}, and MPI has started {found} process{'es' * (found > 1)}; start them together: {how}, or by "
             f"mpiexec -n {size} or srun -n {size}"
         )
     abort_on_errors()
-    here = this_process(rank)
-    mine = {"rank": here.rank, "process": here, "script": script(), "versions": [version, platform.python_version()], "size": size}
+    here = describe_process(rank)
+    mine = {"rank": here.rank, "process": here, "script": describe_script(), "versions": [version, platform.python_version()], "size": size}
     table = _exchange(MPI, comm, mine, seconds)
-    _same(table)
+    _check_same(table)
     ranks = [entry["rank"] for entry in table]
     if sorted(ranks) != list(range(size)):
         raise ArgumentError(f"init_process_group: the ranks of {size} processes are {ranks}; give each of 0 to {size - 1} once")
@@ -76,9 +76,9 @@ def _exchange(MPI: Any, comm: Any, mine: dict[str, Any], seconds: float) -> list
         sent = comm.Isend([text, MPI.BYTE], 0, _TAG)
         status = MPI.Status()
         late = time.monotonic() + seconds + 5
-        _until(lambda: comm.Iprobe(source=0, tag=_TAG, status=status), late)
+        _wait_until(lambda: comm.Iprobe(source=0, tag=_TAG, status=status), late)
         if not comm.Iprobe(source=0, tag=_TAG, status=status):
-            _missing([0], seconds)
+            _raise_missing([0], seconds)
         got = bytearray(status.Get_count(MPI.BYTE))
         comm.Recv([got, MPI.BYTE], 0, _TAG)
         sent.Wait()
@@ -94,7 +94,7 @@ def _exchange(MPI: Any, comm: Any, mine: dict[str, Any], seconds: float) -> list
                 entries[status.Get_source()] = json.loads(bytes(got))
             return len(entries) == size
 
-        _until(came, time.monotonic() + seconds)
+        _wait_until(came, time.monotonic() + seconds)
         missing = [i for i in range(size) if i not in entries]
         answer = {"missing": missing, "entries": [entries.get(i) for i in range(size)]}
         text = json.dumps(answer).encode()
@@ -102,18 +102,18 @@ def _exchange(MPI: Any, comm: Any, mine: dict[str, Any], seconds: float) -> list
             request.Wait()
         answer = json.loads(text)  # as the others see it
     if answer["missing"]:
-        _missing(answer["missing"], seconds)
+        _raise_missing(answer["missing"], seconds)
     return answer["entries"]
 
 
-def _until(ready: Callable[[], bool], end: float) -> None:
+def _wait_until(ready: Callable[[], bool], end: float) -> None:
     while not ready() and time.monotonic() < end:
         os.sched_yield()
         time.sleep(1e-4)
 
 
-def _missing(ranks: list[int], seconds: float) -> None:
-    lose()
+def _raise_missing(ranks: list[int], seconds: float) -> None:
+    mark_lost()
     raise RankFailedError(
         f"init_process_group: rank{'s' * (len(ranks) > 1)} {', '.join(map(str, ranks))} did not come within {seconds:g} s; "
         "does every process call init_process_group?",
@@ -121,17 +121,17 @@ def _missing(ranks: list[int], seconds: float) -> None:
     )
 
 
-def _same(table: list[dict[str, Any]]) -> None:
+def _check_same(table: list[dict[str, Any]]) -> None:
     for what, how in (("size", "a world_size"), ("script", "a program"), ("versions", "versions of tritensor and Python")):
         first = table[0][what]
         others = [e["rank"] for e in table if e[what] != first]
         if others:
             other = next(e for e in table if e[what] != first)
             raise DistError(
-                f"init_process_group: rank {other['rank']} has {how} of its own, {_shown(other[what])}, and rank {table[0]['rank']} {_shown(first)}; "
+                f"init_process_group: rank {other['rank']} has {how} of its own, {_format_value(other[what])}, and rank {table[0]['rank']} {_format_value(first)}; "
                 "start all processes from one installation with one script"
             )
 
 
-def _shown(value: Any) -> str:
+def _format_value(value: Any) -> str:
     return " ".join(str(v) for v in value if v) if isinstance(value, list) else str(value)

@@ -17,7 +17,7 @@ from tritensor.cuda.runtime.active import runtime
 from tritensor.cuda.streams import hidden_waits
 from tritensor.cuda.streams.stream import Event, Stream
 from tritensor.distributed.backends.nccl import watchdog
-from tritensor.distributed.backends.nccl.library import nccl, reported, words
+from tritensor.distributed.backends.nccl.library import nccl, read_error, to_error
 from tritensor.distributed.backends.nccl.pending import NcclPending
 from tritensor.distributed.calls import Call
 from tritensor.ground.errors import DistBackendError, DistError, RankFailedError
@@ -73,7 +73,7 @@ class Communicator:
     def start(self, doing: object, make: Callable[[], Any]) -> None:
         """Make the handle, wait until it is connected, and look whether it is what was asked for."""
         self._step(doing, lambda: setattr(self, "comm", make()))
-        self.until(doing, self.queued, self.seconds)
+        self.until(doing, self.is_queued, self.seconds)
         found = self.api.comm_user_rank(self.comm), self.api.comm_count(self.comm)
         if found != (self.rank, self.size):
             self.fail(DistBackendError(
@@ -88,7 +88,7 @@ class Communicator:
     ) -> NcclPending:
         """Queue calls of NCCL on the stream, behind what the current stream was given so far; several steps begin as one."""
         with self._lock:
-            self.broken(call)
+            self.raise_if_failed(call)
             pending = NcclPending(self, call, tuple(steps), tuple(arrays), on_host, source)
             here = Event()
             here.record(Stream.of(self.index, stream_of(self.index)))
@@ -119,10 +119,10 @@ class Communicator:
     def _issue(self, call: Call, batch: Sequence[NcclPending]) -> None:
         steps = [step for pending in batch for step in pending.steps]
         if len(steps) > 1:
-            self._step(call, lambda: self._as_one(steps))
+            self._step(call, lambda: self._run_grouped(steps))
         elif steps:
             self._step(call, steps[0])
-        self.until(call, self.queued, self.seconds)  # before, the event would lie in front of the work
+        self.until(call, self.is_queued, self.seconds)  # before, the event would lie in front of the work
         event = Event()
         event.record(self.stream)
         self._prune()
@@ -136,7 +136,7 @@ class Communicator:
             if self._open:  # an error has cleared it
                 self._open.popleft()
 
-    def _as_one(self, steps: Sequence[Callable[[], None]]) -> None:
+    def _run_grouped(self, steps: Sequence[Callable[[], None]]) -> None:
         self.api.group_start()
         failed = None
         try:
@@ -155,10 +155,10 @@ class Communicator:
         try:
             step()
         except self.api.NCCLError as error:
-            self.fail(reported(str(doing), self.api, error.status, self.comm))
+            self.fail(to_error(str(doing), self.api, error.status, self.comm))
 
     # waiting and failing
-    def queued(self) -> bool:
+    def is_queued(self) -> bool:
         """Whether NCCL has done what it was told; raises nothing itself."""
         return self.state() != self.api.Result.InProgress
 
@@ -179,7 +179,7 @@ class Communicator:
         try:
             status = self.state() if self.failure is None else 0
             if status not in (self.api.Result.Success, self.api.Result.InProgress):
-                self._abort(reported(str(doing), self.api, status, self.comm))
+                self._abort(to_error(str(doing), self.api, status, self.comm))
         finally:
             self._lock.release()
 
@@ -194,7 +194,7 @@ class Communicator:
                 return
             late = time.monotonic() - begun
             if late > seconds:
-                self.fail(self._late(doing, seconds))
+                self.fail(self._timeout_error(doing, seconds))
             if late > SPIN:
                 if not waited:
                     hidden_waits.note("event synchronize")
@@ -202,23 +202,23 @@ class Communicator:
                 time.sleep(PAUSE)
 
     def raise_error(self, doing: object) -> None:
-        """Raise the error that has made the communicator fail, once as itself and then as what `broken` says."""
+        """Raise the error that has made the communicator fail, once as itself and then as what `raise_if_failed` says."""
         error, self._error = self._error, None
         if error is not None:
             raise error
         if self.failure:
-            self.broken(doing)
+            self.raise_if_failed(doing)
 
-    def _late(self, doing: object, seconds: float) -> RankFailedError:
+    def _timeout_error(self, doing: object, seconds: float) -> RankFailedError:
         state = self.state()
-        said = words(self.api, state, self.comm)
+        said = read_error(self.api, state, self.comm)
         return RankFailedError(
             f"{doing}: rank {self.rank} of {self.size} on cuda:{self.index} waited {seconds:g} s, and it is not done: another rank died, hangs or is in "
             f"another call; NCCL says {said}. The communicator was aborted; see the other ranks' messages, and give init_process_group a longer "
             "timeout if they are only slow"
         )
 
-    def broken(self, call: object) -> None:
+    def raise_if_failed(self, call: object) -> None:
         """Raise RankFailedError where the communicator has failed, DistError where it was closed."""
         if self.failure is not None:
             if not self.failure:
@@ -242,7 +242,7 @@ class Communicator:
                 try:
                     self.api.comm_abort(comm)
                 except self.api.NCCLError as also:
-                    error.add_note(f"ncclCommAbort: {words(self.api, also.status)}")
+                    error.add_note(f"ncclCommAbort: {read_error(self.api, also.status)}")
 
     def check(self) -> None:
         """Ask for errors, and for calls that nobody waits for and that take longer than `seconds`: the watchdog's question.
@@ -257,18 +257,18 @@ class Communicator:
                 self.look("watchdog")
             self.raise_error("watchdog")
             if self._open and time.monotonic() - self._open[0].begun > self.seconds:
-                self.fail(self._late(self._open[0].call, self.seconds))
+                self.fail(self._timeout_error(self._open[0].call, self.seconds))
 
     # splitting and the end
     def split(self, call: Call, rank: int, size: int) -> Communicator | None:
         """One of some of the processes, where this one is `rank`; all processes call it, those that are no members with rank -1."""
         with self._lock:
-            self.broken(call)
+            self.raise_if_failed(call)
             config = self.config()
             kept: list[Any] = []  # the child's handle is written into it when the split is done, also for those that get none
             color = 0 if rank >= 0 else -1  # NCCL_SPLIT_NOCOLOR
             self._step(call, lambda: kept.append(self.api.comm_split(self.comm, color, max(rank, 0), config.ptr)))
-            self.until(call, self.queued, self.seconds)
+            self.until(call, self.is_queued, self.seconds)
             if rank < 0:
                 return None
             made = Communicator(self.api, rank, size, self.index, self.seconds)
@@ -283,7 +283,7 @@ class Communicator:
             doing = "destroy_process_group"
             self.until(doing, lambda: all([pending.done() for pending in tuple(self._open)]), min(self.seconds, CLOSING))
             self._step(doing, lambda: self.api.comm_finalize(self.comm))
-            self.until(doing, self.queued, min(self.seconds, CLOSING))
+            self.until(doing, self.is_queued, min(self.seconds, CLOSING))
             self._step(doing, lambda: self.api.comm_destroy(self.comm))
             self.failure, self.comm = "", None
             self._open.clear()

@@ -28,7 +28,7 @@ _OPS = {ReduceOp.SUM: 0, ReduceOp.PRODUCT: 1, ReduceOp.MAX: 2, ReduceOp.MIN: 3, 
 _OF_BOOL = {ReduceOp.SUM: 2, ReduceOp.MAX: 2, ReduceOp.BOR: 2, ReduceOp.PRODUCT: 3, ReduceOp.MIN: 3, ReduceOp.BAND: 3}
 
 
-def moved(dtype: Any) -> Elements:
+def get_move_type(dtype: Any) -> Elements:
     """How elements of a numpy dtype are moved: as they are where NCCL knows them, as their parts or bytes where it does not."""
     found = dtypes.of(dtype)
     if found.kind == "bool":
@@ -39,24 +39,26 @@ def moved(dtype: Any) -> Elements:
     return Elements(_INT8, found.itemsize) if own is None else Elements(own, 1)
 
 
-def reduced(call: object, dtype: Any, op: ReduceOp) -> tuple[Elements, int]:
+def get_reduce_type(call: object, dtype: Any, op: ReduceOp) -> tuple[Elements, int]:
     """How elements of a numpy dtype are reduced, and NCCL's number of the op. Raises DTypeError for what NCCL has not."""
     found = dtypes.of(dtype)
     if found.kind == "bool":
         if op not in _OF_BOOL:
-            raise _none(call, found, op, "convert the tensor to int32 and reduce that (SUM, then % 2, is the XOR)")
+            raise _refuse_reduction(call, found, op, "convert the tensor to int32 and reduce that (SUM, then % 2, is the XOR)")
         return Elements(_UINT8, 1), _OF_BOOL[op]
     if op in BITWISE:
-        raise _none(call, found, op, "reduce a copy on the CPU over a group of backend 'mpi', or each bit as an element of its own")
+        raise _refuse_reduction(
+            call, found, op, "reduce a copy on the CPU over a group of backend 'mpi', or each bit as an element of its own"
+        )
     if found.kind == "complex":
         if op not in (ReduceOp.SUM, ReduceOp.AVG):
-            raise _none(call, found, op, "gather the tensors with all_gather and reduce them here")
-        return moved(dtype), _OPS[op]
+            raise _refuse_reduction(call, found, op, "gather the tensors with all_gather and reduce them here")
+        return get_move_type(dtype), _OPS[op]
     if found.name not in _OWN:
         wider = "bfloat16" if found.kind == "float8" else "int32"
-        raise _none(call, found, op, f"convert the tensor to {wider} before, and back")
+        raise _refuse_reduction(call, found, op, f"convert the tensor to {wider} before, and back")
     return Elements(_OWN[found.name], 1), _OPS[op]
 
 
-def _none(call: object, dtype: DType, op: ReduceOp, mend: str) -> DTypeError:
+def _refuse_reduction(call: object, dtype: DType, op: ReduceOp, mend: str) -> DTypeError:
     return DTypeError(f"{call}: NCCL has no {op.name} of {dtype.name}; {mend}")

@@ -47,12 +47,12 @@ def _load(who: str) -> Any:
         ) from error
     if version < NEEDED:
         raise DistBackendError(
-            f"{who}: NCCL {written(version)} in {api.get_library_path()} is too old, 2.18 or later is needed; pip install -U nvidia-nccl-cu13"
+            f"{who}: NCCL {format_version(version)} in {api.get_library_path()} is too old, 2.18 or later is needed; pip install -U nvidia-nccl-cu13"
         )
     return api
 
 
-def written(version: int) -> str:
+def format_version(version: int) -> str:
     """ "2.28.9" for 22809."""
     return f"{version // 10000}.{version // 100 % 100}.{version % 100}"
 
@@ -69,18 +69,18 @@ def unique_id(who: str = "init_process_group") -> bytes:
     try:
         made = api.get_unique_id()
     except api.NCCLError as error:
-        raise reported(who, api, error.status) from error
+        raise to_error(who, api, error.status) from error
     return ctypes.string_at(made.ptr, ID_BYTES)
 
 
-def words(api: Any, status: int, comm: Any = None) -> str:
+def read_error(api: Any, status: int, comm: Any = None) -> str:
     """A status in NCCL's words: "ncclRemoteError (6): remote process exited...; NCCL's last error: ..."."""
     last = " ".join(str(api.get_last_error(api.Comm() if comm is None else comm)).split())
     said = f"nccl{api.Result(status).name} ({status}): {api.get_error_string(status)}"
     return f"{said}; NCCL's last error: {last}" if last else said
 
 
-def reported(doing: str, api: Any, status: int, comm: Any = None) -> DistBackendError:
+def to_error(doing: str, api: Any, status: int, comm: Any = None) -> DistBackendError:
     """The exception for a status, not raised: RankFailedError where it tells of another process."""
     kind = RankFailedError if api.Result(status).name in REMOTE else DistBackendError
-    return kind(f"{doing}: NCCL says {words(api, status, comm)}; NCCL_DEBUG=INFO shows more")
+    return kind(f"{doing}: NCCL says {read_error(api, status, comm)}; NCCL_DEBUG=INFO shows more")

@@ -7,7 +7,7 @@ from collections.abc import Callable
 from enum import Enum, auto
 from typing import Any
 
-from tritensor.distributed.fsdp.wrap import lambda_auto_wrap_policy, wrapped_below
+from tritensor.distributed.fsdp.wrap import lambda_auto_wrap_policy, wrap_children
 from tritensor.distributed.fsdp.wrappers import _CHECKPOINT_PREFIX as _CHECKPOINT_PREFIX
 from tritensor.distributed.fsdp.wrappers import _CHECKPOINT_WRAPPED_MODULE as _CHECKPOINT_WRAPPED_MODULE
 from tritensor.distributed.fsdp.wrappers import ActivationWrapper as ActivationWrapper
@@ -74,4 +74,4 @@ def apply_activation_checkpointing(
 ) -> None:  # fmt: skip
     """Wrap, in place, the modules below a model of which check_fn, or a policy of fsdp.wrap, says so."""
     policy = auto_wrap_policy or functools.partial(lambda_auto_wrap_policy, lambda_fn=check_fn)
-    wrapped_below(model, policy, set(), checkpoint_wrapper_fn)
+    wrap_children(model, policy, set(), checkpoint_wrapper_fn)

@@ -10,7 +10,7 @@ from tritensor.distributed.debug_level import set_debug_level as set_debug_level
 from tritensor.distributed.debug_level import set_debug_level_from_env as set_debug_level_from_env
 from tritensor.distributed.initialisation import default_pg_timeout as default_pg_timeout
 from tritensor.distributed.process_group import ProcessGroup as ProcessGroup
-from tritensor.distributed.process_group import asks_outside, joined
+from tritensor.distributed.process_group import is_outside, require_group
 from tritensor.distributed.reduce_op import ReduceOp
 
 
@@ -35,9 +35,9 @@ def supports_complex(reduceOp: ReduceOp) -> bool:
 
 def _get_default_group() -> ProcessGroup:
     """The group of all processes. Raises ValueError before init_process_group."""
-    return joined("_get_default_group")
+    return require_group("_get_default_group")
 
 
 def _rank_not_in_group(group: Any) -> bool:
     """Whether this process is no member of a group."""
-    return asks_outside(group)
+    return is_outside(group)
