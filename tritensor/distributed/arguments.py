@@ -31,9 +31,11 @@ def check_tensors(name: str, what: str, given: Any) -> None:
 def find_root(name: str, what: str, given: int | None, inside: int | None, group: ProcessGroup) -> int:
     """The number in the group of the process that sends or receives, named by its number in the world, or in the group. Raises ValueError
     for one that is no member."""
+    # src counts in the world and group_src in the group: in a subgroup both may be valid and mean two processes.
     if given is not None and inside is not None:
         raise ArgumentError(f"{name}: {what} and group_{what} are both given; give one")
     if given is None and inside is None:
+        # The group's first process, which need not be the world's rank 0.
         given = group.ranks[0]
     number = inside if inside is not None else given
     ranks = tuple(range(group.size())) if inside is not None else group.ranks
@@ -47,6 +49,7 @@ def find_root(name: str, what: str, given: int | None, inside: int | None, group
 
 def check_parts(name: str, what: str, given: Sequence[Tensor], group: ProcessGroup, like: Tensor) -> None:
     """Raise where a list does not hold a tensor like another one for each process."""
+    # Checked here, since a list of the wrong length would read or write behind the memory that the backend is given.
     if len(given) != group.size():
         raise ArgumentError(
             f"{name}: {what} holds {len(given)} tensors for {group.size()} process{'es' * (group.size() > 1)}; give one for each"
@@ -70,6 +73,7 @@ def to_contiguous(t: Tensor) -> Array:
 
 def to_writable(t: Tensor) -> Array:
     """in_one_piece of a tensor that receives as it sends."""
+    # Nodes that borrowed this memory for their saved values get copies before it is written.
     reclaim(t)
     return to_contiguous(t)
 
@@ -82,6 +86,7 @@ def empty_output(t: Tensor) -> Array:
 
 def write_back(name: str, t: Tensor, array: Array) -> None:
     """The tensor has been written through `array`, which is its own memory, or is copied there now."""
+    # A strided tensor was received in a piece of its own; views of it must see the values.
     if array is not t.array:
         reclaim(t)
         copy_into(t.array, array.reshape(t.array.shape))

@@ -51,7 +51,9 @@ def all_gather_coalesced(
 def _begin_all(name: str, group: Any, async_op: bool, calls: Sequence[Callable[[], Work | None]], results: Any) -> Future | None:
     if is_outside(group):
         return None
+    # Also for an empty list: without a group every call raises.
     require_group(name, group)
+    # All begin before the first is waited for, so that they overlap.
     works = [w for w in [call() for call in calls] if w is not None]
     made = _CombinedFuture(works, results)
     if async_op:

@@ -34,6 +34,7 @@ def finish_call(
     backend: Backend, pending: Pending, call: Call, async_op: bool, results: Sequence[Tensor] = (), finish: Callable[[], None] | None = None
 ) -> Work | None:
     """Wait for a call that has begun, or give the Work of it, which goes on behind the program."""
+    # MPI moves data only while somebody tests the call, which nobody does until wait().
     if async_op:
         backend.drive_in_background(pending)
         return Work(pending, call, results, finish)
@@ -71,6 +72,7 @@ def reduce(
     call = world.begin("reduce", f"{describe_tensors(tensor)} {op.name} to {root}")
     array = to_writable(tensor)
     pending = backend.reduce(call, op, root, array)
+    # The others have received nothing: their tensors stay what they are.
     finish = (lambda: write_back("reduce", tensor, array)) if world.rank() == root else None
     return finish_call(backend, pending, call, async_op, [tensor], finish)
 
@@ -88,6 +90,7 @@ def broadcast(
     call = world.begin("broadcast", f"{describe_tensors(tensor)} from {root}")
     array = to_writable(tensor)
     pending = backend.broadcast(call, root, array)
+    # The source only reads its tensor: bumping its version would make autograd refuse what was saved of it.
     finish = None if world.rank() == root else (lambda: write_back("broadcast", tensor, array))
     return finish_call(backend, pending, call, async_op, [tensor], finish)
 
@@ -102,6 +105,7 @@ def all_gather(tensor_list: list[Tensor], tensor: Tensor, group: Any = None, asy
     check_parts("all_gather", "tensor_list", tensor_list, world, tensor)
     backend = world.backend_of("all_gather", tensor, *tensor_list)
     call = world.begin("all_gather", describe_tensors(tensor))
+    # The list's tensors lie anywhere, and MPI and NCCL gather into one piece of memory.
     whole = empty_stack(tensor_list)
     pending = backend.all_gather(call, to_contiguous(tensor), whole)
     return finish_call(backend, pending, call, async_op, tensor_list, lambda: write_all("all_gather", tensor_list, whole))
@@ -127,6 +131,7 @@ def _check_divided(name: str, whole_is: str, whole: Tensor, part_is: str, part: 
     """`whole` holds `size` parts: its first dimension is that many times the part's, or one that counts the parts stands before."""
     if whole.dtype != part.dtype:
         raise ShapeError(f"{name}: {whole_is} is {whole.dtype.name}, {part_is} {part.dtype.name}; give both of one type")
+    # By the number of elements: PyTorch takes both (n * rows, ...) and (n, rows, ...).
     if whole.numel() != size * part.numel():
         raise ShapeError(
             f"{name}: {whole_is} {tuple(whole.shape)} holds {whole.numel()} elements, {part_is} {tuple(part.shape)} holds {part.numel()}: for "
@@ -145,6 +150,7 @@ def gather(
     world = require_group("gather", group)
     root = find_root("gather", "dst", dst, group_dst, world)
     parts = _check_root_list("gather", "gather_list", "destination", gather_list, root == world.rank())
+    # Only the root gives a list.
     if parts:
         check_parts("gather", "gather_list", parts, world, tensor)
     backend = world.backend_of("gather", tensor, *parts)
@@ -178,6 +184,7 @@ def scatter(
     world = require_group("scatter", group)
     root = find_root("scatter", "src", src, group_src, world)
     parts = _check_root_list("scatter", "scatter_list", "source", scatter_list, root == world.rank())
+    # Only the root gives a list.
     if parts:
         check_parts("scatter", "scatter_list", parts, world, tensor)
     backend = world.backend_of("scatter", tensor, *parts)
@@ -285,12 +292,14 @@ def all_to_all_single(
         raise ShapeError(f"{name}: output is {output.dtype.name}, input {input.dtype.name}; give both of one type")
     give = _check_splits(name, "input", input, input_split_sizes, world.size())
     take = _check_splits(name, "output", output, output_split_sizes, world.size())
+    # The part that stays here can be checked without a message, in every debug level.
     if give[world.rank()] != take[world.rank()]:
         raise ShapeError(
             f"{name}: this process gives itself {give[world.rank()]} elements of input {tuple(input.shape)} and takes {take[world.rank()]} in output "
             f"{tuple(output.shape)}; make the sizes agree"
         )
     backend = world.backend_of(name, input, output)
+    # Sizes may differ between ranks, so the type alone is compared; `match` compares sizes, of which MPI would leave some unwritten.
     call = world.begin(name, input.dtype.name)
     world.match(call, give, take)
     out = empty_output(output)
@@ -303,6 +312,7 @@ def _check_splits(name: str, what: str, t: Tensor, sizes: Sequence[int] | None, 
     rows = t.shape[0] if t.ndim else 1
     row = t.numel() // rows if rows else 0
     if not sizes:
+        # Rows without elements divide into any number of parts.
         if rows % parts and row:
             raise ShapeError(
                 f"{name}: {what} {tuple(t.shape)}: its first dimension does not divide into {parts} parts; give {what}_split_sizes"
@@ -325,6 +335,7 @@ def barrier(group: Any = None, async_op: bool = False, device_ids: Any = None, t
     pending = backend.barrier(call)
     if async_op:
         return finish_call(backend, pending, call, True)
+    # The caller's timeout holds for this call alone, the group's for all others.
     pending.wait(None if timeout is None else timeout.total_seconds())
     return None
 

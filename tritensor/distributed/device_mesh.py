@@ -49,6 +49,7 @@ class DeviceMesh:
         _check("DeviceMesh", device_type, ranks.shape, mesh_dim_names)
         _refuse_override("DeviceMesh", backend_override)
         world = _require_world("DeviceMesh", device_type)
+        # A process has one coordinate, by which its groups are found.
         if ranks.size != len(set(ranks.flat)):
             raise ArgumentError(f"DeviceMesh: mesh {ranks.tolist()} holds a rank twice; each process stands in one place")
         if ranks.min() < 0 or ranks.max() >= world.size():
@@ -278,6 +279,7 @@ def _make_groups(ranks: np.ndarray, dim: int, world: ProcessGroup) -> Any:
         return world
     mine: Any = GroupMember.NON_GROUP_MEMBER
     for line in np.moveaxis(ranks, dim, -1).reshape(-1, ranks.shape[dim]):
+        # All lines on all processes: new_group is a call of the whole world. The mesh's order numbers a group, not the ranks'.
         made = new_group([int(r) for r in line], sort_ranks=False)
         if not is_outside(made):
             mine = made

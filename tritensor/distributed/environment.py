@@ -24,6 +24,7 @@ def read_rank_and_size(method: str, world_size: int, rank: int, environment: Map
     told = {k: v[0] for k, v in parse_qs(parts.query).items()}
     said: dict[str, str] = {}
     if parts.scheme == "env":
+        # Only a complete pair counts: a stray RANK in a Slurm job says nothing of the size.
         names = next(((r, s) for r, s in _NAMES if r in environment and s in environment), ("RANK", "WORLD_SIZE"))
         for variable, given in zip(names, (rank, world_size), strict=True):
             if given == -1 and variable not in environment:

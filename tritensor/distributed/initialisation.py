@@ -105,6 +105,7 @@ def parse_backends(name: str, backend: str | None) -> dict[str, str]:
         device, _, word = part.strip().rpartition(":")
         if word not in BACKENDS:
             raise ArgumentError(f"{name}: backend {backend!r} is not known; give one of {', '.join(map(repr, BACKENDS))}")
+        # Scripts say gloo for "the CPU"; MPI carries the same calls.
         if word == "gloo":
             word = "mpi"
         found[device or ("cuda" if word == "nccl" else "cpu")] = word
@@ -113,6 +114,7 @@ def parse_backends(name: str, backend: str | None) -> dict[str, str]:
 
 def _is_nccl_usable() -> bool:
     """Whether there are GPUs, no emulated ones, and an NCCL to reach them."""
+    # NCCL needs real GPUs; the emulated device lives in the host's memory.
     if not is_nccl_available() or not gpus() or emulated():
         return False
     from tritensor.distributed.backends.nccl import works
@@ -125,6 +127,7 @@ def _check_backends(words: dict[str, str]) -> None:
     for device, word in words.items():
         if word not in ("mpi", "nccl"):
             raise NotImplementedError(f"init_process_group: backend {word!r} is not in tritensor; give 'mpi' for the CPU, 'nccl' for GPUs")
+        # PyTorch's gloo takes CUDA tensors by copies over the host; here the program says where copies are.
         if device != ("cuda" if word == "nccl" else "cpu"):
             raise ArgumentError(f"init_process_group: backend {word!r} for {device}; MPI is for cpu and NCCL for cuda: 'cpu:mpi,cuda:nccl'")
 
@@ -159,6 +162,7 @@ def init_process_group(
         DistError: not started as that many processes, or the processes differ in program or versions.
         RankFailedError: a process does not come within the timeout.
     """
+    # A second world would leave groups of the first whose ranks mean other processes.
     if is_initialized():
         raise ArgumentError("init_process_group: trying to initialize the default process group twice; call destroy_process_group() first")
     if store is not None and init_method is not None:
@@ -176,6 +180,7 @@ def init_process_group(
     if not 0 <= number < size:
         raise ArgumentError(f"init_process_group: rank {number} in a world of {size} process{'es' * (size > 1)}; give 0 to {size - 1}")
     backends: dict[str, Backend] = {device: OneProcess() for device in ("cpu", "cuda")}
+    # One process needs no library, so that a script runs on a machine without MPI.
     if size > 1:
         _check_backends(words)
         _warn_gloo(backend)
@@ -211,6 +216,7 @@ def _make_nccl(world: Backend | None, rank: int, size: int, seconds: float, devi
     """NCCL's processes find one another by a number that MPI brings to all, or without MPI at MASTER_ADDR and MASTER_PORT."""
     from tritensor.distributed.backends.nccl import NcclBackend, unique_id
 
+    # Without MPI there is nobody to bring the unique id round: NCCL itself then meets at an address.
     if world is None:
         if "NCCL_COMM_ID" not in os.environ:
             missing = [name for name in ("MASTER_ADDR", "MASTER_PORT") if name not in os.environ]
@@ -234,6 +240,7 @@ def destroy_process_group(group: Any = None) -> None:
     global _made
     if GroupMember.WORLD is None:
         raise ArgumentError("destroy_process_group: no process group has been initialised; there is nothing to destroy")
+    # Groups were split off the world's backends, so they end with it.
     if group is None or group is GroupMember.WORLD:
         for made in (*_groups, GroupMember.WORLD):
             _close(made)
@@ -253,6 +260,7 @@ _groups: list[ProcessGroup] = []  # those that new_group made, of which this pro
 
 def _close(group: ProcessGroup) -> None:
     backends = () if group.forked() else group.backends.values()
+    # A thread that still communicates in the group (async_save) would find its communicator freed.
     if backends:
         wait(group.uses)  # their errors are told by their own result()
     group.is_closed = True
@@ -283,6 +291,7 @@ def new_group(
             + f" to {world.size() - 1}" * (world.size() > 1)
         )
     seconds = world.seconds if timeout is None else _to_seconds("new_group", timeout)
+    # MPI_Comm_split and ncclCommSplit are calls of all processes.
     if use_local_synchronization and len(given) < world.size():
         raise NotImplementedError(
             f"new_group: use_local_synchronization=True, by which ranks {given} alone would call it, is not in tritensor; let all "
@@ -292,6 +301,7 @@ def new_group(
     name = group_desc or f"group {_made}"
     call = world.begin("new_group", f"ranks {given}")
     backends = {device: b.split(call, given) for device, b in world.backends.items()}
+    # It has taken part in the split all the same, which the members wait for.
     if world.rank() not in given:
         return GroupMember.NON_GROUP_MEMBER
     kept = {device: b for device, b in backends.items() if b is not None}

@@ -26,6 +26,7 @@ def is_plain(value: Any, depth: int = 0) -> bool:
     kind = type(value)
     if depth > DEEPEST:  # or a list that holds itself
         return False
+    # Exact types: JSON would bring back a subclass as the plain one.
     if kind is list:
         return all(is_plain(v, depth + 1) for v in value)
     if kind is dict:
@@ -35,6 +36,7 @@ def is_plain(value: Any, depth: int = 0) -> bool:
 
 def to_bytes(name: str, value: Any) -> np.ndarray:
     """An object in bytes, the first of which says how. Raises TypeError for what pickle refuses."""
+    # JSON reads back without running code.
     if is_plain(value):
         return np.frombuffer(b"J" + json.dumps(value).encode("utf-8", "surrogatepass"), np.uint8)
     try:
@@ -130,6 +132,7 @@ def broadcast_object_list(
     lengths = to_host(sizes.array)
     raw = _to_tensor(world, np.concatenate([*data, np.zeros(0, np.uint8)]) if sends else np.zeros(int(lengths.sum()), np.uint8))
     collectives.broadcast(raw, group=group, group_src=root)
+    # The source keeps its own objects, not copies of them, as in PyTorch.
     if not sends:
         object_list[:] = [from_bytes(part) for part in np.split(to_host(raw.array), np.cumsum(lengths)[:-1])]
 
@@ -153,6 +156,7 @@ def scatter_object_list(
     lengths = _to_tensor(world, np.array([d.size for d in data] if sends else [0] * world.size(), np.int64))
     collectives.broadcast(lengths, group=group, group_src=root)
     sizes = to_host(lengths.array)
+    # scatter sends parts of one size, so each is filled up to the longest.
     room = int(sizes.max())
     parts = [_to_tensor(world, np.concatenate([d, np.zeros(room - d.size, np.uint8)])) for d in data]
     out = _to_tensor(world, np.zeros(room, np.uint8))

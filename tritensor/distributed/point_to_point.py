@@ -19,6 +19,7 @@ def _find_peer(name: str, what: str, role: str, given: int | None, inside: int |
     if given is None and inside is None:
         raise ArgumentError(f"{name}: no {what} is given; give the rank of the {role} process")
     number = find_root(name, what, given, inside, group)
+    # A blocking send to oneself would wait for a receive that never begins.
     if number == group.rank():
         raise ArgumentError(
             f"{name}: {what} must not be the rank of this process itself, {group.ranks[number]}"
@@ -70,6 +71,7 @@ def _receive(
 ) -> tuple[Backend, Pending, Callable[[], None], Any]:
     check_tensor(name, "tensor", tensor)
     world = require_group(name, group)
+    # "From any process" is from none here: the call would wait for ever.
     if world.size() == 1:
         _find_peer(name, "src", "sending", 0 if src is None and group_src is None else src, group_src, world)
     source = None if src is None and group_src is None else _find_peer(name, "src", "sending", src, group_src, world)
@@ -85,6 +87,7 @@ class P2POp:
     def __init__(
         self, op: Callable[..., Any], tensor: Tensor, peer: int | None = None, group: Any = None, tag: int = 0, group_peer: int | None = None
     ) -> None:  # fmt: skip
+        # send and recv would block before the batch is complete.
         if op not in (isend, irecv):
             raise ArgumentError(f"P2POp: op is {op!r}; give tritensor.distributed.isend or irecv itself")
         check_tensor("P2POp", "tensor", tensor)
@@ -96,6 +99,7 @@ def batch_isend_irecv(p2p_op_list: Sequence[P2POp]) -> list[Work]:
     if not p2p_op_list or not all(isinstance(p, P2POp) for p in p2p_op_list):
         raise ArgumentError("batch_isend_irecv: give a list of P2POp, at least one")
     groups = {id(GroupMember.WORLD if p.group is None else p.group) for p in p2p_op_list}
+    # A batch begins as one call of one communicator.
     if len(groups) > 1:
         raise ArgumentError("batch_isend_irecv: the messages are of different groups; make a batch for each group")
     if is_outside(p2p_op_list[0].group):
@@ -105,6 +109,7 @@ def batch_isend_irecv(p2p_op_list: Sequence[P2POp]) -> list[Work]:
         if p.op is isend or p.peer is not None or p.group_peer is not None:
             _find_peer("batch_isend_irecv", "peer", "other", p.peer, p.group_peer, world)
     with contextlib.ExitStack() as stack:
+        # NCCL starts a bracketed batch together; begun one by one, messages in a circle would wait for each other.
         for backend in {id(b): b for b in (world.backend_of("batch_isend_irecv", p.tensor) for p in p2p_op_list)}.values():
             stack.enter_context(backend.together())
         begun = [p.op(p.tensor, p.peer, p.group, p.tag, p.group_peer) for p in p2p_op_list]

@@ -60,8 +60,10 @@ class ProcessGroup:
         return self._pid != os.getpid()
 
     def _check(self, name: str) -> None:
+        # The backends' communicators are freed: a call would crash inside of the library.
         if self.is_closed:
             raise DistError(f"{name}: {self!r} was destroyed by destroy_process_group; make it anew with new_group, or call this before")
+        # The child has the parent's sockets and none of its threads: it would wait, or disturb the parent.
         if self.forked():
             raise DistError(
                 f"{name}: this process was forked after init_process_group, and a library of communication does not survive that; fork before, or "
@@ -74,6 +76,7 @@ class ProcessGroup:
 
     def get_control_device(self, device: Any) -> Any:
         """Where a tensor lies that tells the others something about what is computed on `device`: the CPU, where the group reaches it."""
+        # On the CPU the answer is read without stopping the GPU's stream.
         return cpu if "cpu" in self.backends else device
 
     def begin(self, name: str, what: str = "") -> Call:
@@ -81,6 +84,7 @@ class ProcessGroup:
         self._check(name)
         self._calls += 1
         call = Call(name, self._calls, self.group_name, what)
+        # Comparing costs a message of its own: after the first calls only in debug level DETAIL.
         self._checker.raise_if_failed(name)
         if self._compares:
             check_same_call(self._checker, call, self.ranks)
@@ -97,6 +101,7 @@ class ProcessGroup:
 
     @property
     def _checker(self) -> Backend:
+        # By MPI where it is there: the comparison is of host values, and must not queue behind the GPU's work.
         return self.backends.get("cpu") or self.backends.get("control") or self.backends["cuda"]
 
     def begin_pairwise(self, name: str, what: str = "") -> Call:
@@ -109,9 +114,11 @@ class ProcessGroup:
     def backend_of(self, name: str, *tensors: Tensor) -> Backend:
         """The backend that reaches these tensors. Raises DeviceError where there is none, or they are on several devices."""
         kinds = {_get_device_type(name, t) for t in tensors}
+        # Each backend reaches one kind of memory, and a call is one backend's.
         if len(kinds) > 1:
             raise DeviceError(f"{name}: tensors on {' and '.join(sorted({str(t.device) for t in tensors}))}; move all to one device")
         kind = kinds.pop()
+        # "control" carries no tensors, so the message must not offer it.
         if kind not in self.backends:
             only = next(k for k in self.backends if k != "control")
             raise DeviceError(
@@ -125,6 +132,7 @@ class ProcessGroup:
 
 
 def _get_device_type(name: str, t: Tensor) -> str:
+    # vmap's and grad's tensors are wrappers around values that differ from what a message would send.
     if type(t.array) is WrappedArray:
         raise ArgumentError(
             f"{name}: called inside of a function transform (vmap, grad, jvp), where there is no memory to send; call it outside"
@@ -153,6 +161,7 @@ class group(metaclass=_World):
 
 def require_group(name: str, asked: Any = None) -> ProcessGroup:
     """The group that a call named `name` works in. Raises ValueError where there is none."""
+    # None and group.WORLD mean all processes; anything else must be a group that was made.
     if asked is not None and asked is not GroupMember.WORLD:
         if asked == GroupMember.NON_GROUP_MEMBER:
             raise ArgumentError(f"{name}: this process is no member of the group; ask get_rank(group) first")

@@ -50,14 +50,17 @@ def check_op(name: str, op: Any, dtype: DType) -> ReduceOp:
     if not isinstance(op, ReduceOp):
         raise TypeError(f"{name}: op is {op!r}; give a ReduceOp, such as ReduceOp.SUM")
     kind = dtype.kind
+    # The libraries' own errors name neither the op nor the type.
     if op in BITWISE and kind not in ("int", "uint", "bool"):
         raise DTypeError(
             f"{name}: {op.name} is of the bits of integers, and the tensor is {dtype.name}; convert it, or use another ReduceOp"
         )
     if op in (ReduceOp.MIN, ReduceOp.MAX) and kind == "complex":
         raise DTypeError(f"{name}: {op.name} asks for an order, and complex numbers ({dtype.name}) have none; reduce abs() of them")
+    # A mean of truth values is a fraction; rounded to bool it would depend on the backend.
     if op is ReduceOp.AVG and kind == "bool":
         raise DTypeError(f"{name}: AVG of bool is none; convert the tensor to a float, or use MAX (any) or MIN (all)")
+    # Neither library adds 8-bit floats.
     if kind == "float8":
         raise DTypeError(f"{name}: {dtype.name} is a type for storage and cannot be added; convert the tensor to bfloat16 before, and back")
     return op

@@ -29,8 +29,10 @@ class SharedBatchNorm(Function):
     ) -> Tensor:  # fmt: skip
         channels = input.shape[1]
         n = input.numel() // channels
+        # Sums over a batch in 16 bits would lose the small differences that a variance is made of.
         wide = input.double() if input.dtype.itemsize == 8 else input.float()
         dims = (0, *range(2, input.ndim))
+        # The mean of nothing is NaN, which would reach all processes' sums though it counts 0 times.
         mean = wide.mean(dims) if n else wide.new_zeros(channels)
         squares = wide.var(dims, correction=0) * n if n else wide.new_zeros(channels)
         told = wide.new_empty(group.size(), 2 * channels + 1)
@@ -38,6 +40,7 @@ class SharedBatchNorm(Function):
         counts = told[:, -1:]
         total = counts.sum()
         n = int(total.item())
+        # The variance of one value is 0 whatever it is, and its normalised value always the bias.
         if n < 2:
             raise ShapeError(
                 f"SyncBatchNorm: input {tuple(input.shape)}: Expected more than 1 value per channel when training, and the batches of all processes "

@@ -43,8 +43,10 @@ def new_subgroups_by_enumeration(
         )
     listed = [rank for part in ranks_per_subgroup_list for rank in part]
     twice = sorted({rank for rank in listed if listed.count(rank) > 1})
+    # A process in two subgroups would have no one group to be returned.
     if twice:
         raise ArgumentError(f"new_subgroups_by_enumeration: ranks {twice} stand in two subgroups; each process belongs to one")
+    # All processes make all groups, in one order: new_group is a call of the whole world.
     made = [new_group(list(part), timeout, backend, pg_options, group_desc=group_desc) for part in ranks_per_subgroup_list]
     mine = next((g for g, part in zip(made, ranks_per_subgroup_list, strict=True) if get_rank() in part), None)
     return mine, made

@@ -26,17 +26,20 @@ class Work:
 
         Raises RankFailedError, which names who is missing, where they are not there within `timeout` (the group's, where None is given).
         """
+        # A failed call raises each time: a second wait that returned True would pass for success.
         if self._error is not None:
             raise self._error
         try:
             self._pending.wait(None if timeout is None or not timeout else timeout.total_seconds())
         except BaseException as error:
+            # Also KeyboardInterrupt: the results of a call that was left are never to be trusted.
             self._error = error
             raise
         self._settle()
         return True
 
     def _settle(self) -> None:
+        # Once: results are copied to strided tensors only at the first wait, and later changes by the program stay.
         finish, self._finish = self._finish, None
         if finish is not None:
             finish()
@@ -58,6 +61,7 @@ class Work:
 
     def exception(self) -> BaseException | None:
         """What it failed with, None where it did not or goes on."""
+        # A done call may have failed without anybody having waited: wait() finds it out.
         if self._error is None and self._pending.done():
             try:
                 self.wait()
@@ -123,10 +127,12 @@ class Future:
             one()
 
     def _refuse_nothing(self) -> None:
+        # A chain of `then` waits for its beginning, which alone can be without work.
         if self._before is not None:
             if not self._before._set:
                 self._before._refuse_nothing()
         elif self._work is None:
+            # A bare Future that nobody sets would wait for ever.
             raise ArgumentError("Future.wait: nobody has given this future a value, and nothing computes one; call set_result first")
 
     def _compute(self) -> Any:
@@ -167,6 +173,7 @@ class Future:
         What the callback raises is the new one's error.
         """
         made = Future(before=self, make=callback)
+        # PyTorch runs the callback at once where the value is there, in the calling thread.
         if self.done():
             made._settle()
         else:

@@ -77,6 +77,7 @@ class Join:
         if not joinables:
             raise ArgumentError("Join: the join context manager requires at least one joinable; give a list of them")
         groups = {id(j.join_process_group) for j in joinables}
+        # All joinables of a step share one exchange, over one group.
         if len(groups) > 1:
             raise ArgumentError("Join: using join context manager with multiple process groups; give joinables of one group")
         self._joinables, self._enable, self._throws = list(joinables), enable, throw_on_early_termination
@@ -90,6 +91,7 @@ class Join:
     def __exit__(self, kind: type[BaseException] | None, error: BaseException | None, trace: TracebackType | None) -> None:
         for joinable in self._joinables:
             joinable.__dict__.pop("_join_config", None)
+        # An error leaves the loop early on this rank alone: shadowing the others would hide it.
         if not self._enable or kind is not None:
             return
         steps, last = 0, True
@@ -101,6 +103,7 @@ class Join:
                 joinable.joined_early(step)
                 hook.main_hook()
             steps += 1
+            # Once: more often than not such a gap is a mistake in how data are divided.
             if steps == WARN_AFTER:
                 warnings.warn(
                     f"Join: uneven inputs: the others have gone on for {WARN_AFTER} steps since rank {self._group.rank()} was through; give all ranks "
@@ -127,6 +130,7 @@ class Join:
     def notify_join_context(joinable: Joinable) -> None:
         """A joinable begins a step: told to the processes that are through. Raises RuntimeError where one is, and the Join was told to."""
         config = joinable.__dict__.get("_join_config")
+        # Only the first joinable tells of the step, or each step would be exchanged several times.
         if config is None or not config[1] or not config[0]._enable:
             return
         join: Join = config[0]

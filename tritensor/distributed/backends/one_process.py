@@ -17,6 +17,7 @@ from tritensor.ops.table import registry
 
 def copy_into(out: Array, array: Array) -> None:
     """out = array, on either device."""
+    # A kernel on the current stream: numpy does not reach a GPU's memory.
     if isinstance(out, CudaArray):
         registry["copy"].forward(array, out=out)  # type: ignore[misc]
     else:
@@ -79,6 +80,7 @@ class OneProcess(Backend):
         return Finished()
 
     def split(self, call: Call, members: Sequence[int]) -> Backend | None:
+        # new_group([]) is legal, and this process is no member of it.
         return OneProcess() if members else None
 
     def close(self) -> None:

@@ -24,6 +24,7 @@ class Box(NamedTuple):
         """The elements of both, None where there are none."""
         start = tuple(max(a, b) for a, b in zip(self.offset, other.offset, strict=True))
         ends = [min(a + n, b + m) for a, n, b, m in zip(self.offset, self.shape, other.offset, other.shape, strict=True)]
+        # Empty where boxes lie apart: the end stands before the start then.
         shape = tuple(e - s for s, e in zip(start, ends, strict=True))
         return Box(start, shape) if all(n > 0 for n in shape) else None
 
@@ -68,8 +69,10 @@ class PartTensor(Tensor):
 
 def as_part(p: Any, value: Any) -> Any:
     """A parameter's state: where it is a tensor of the shape of a part that the parameter is, that part of a whole, memory shared."""
+    # A step counter has no dimensions and is no part, although a parameter of one element has as many.
     if not isinstance(value, Tensor) or not is_shard(p) or is_shard(value) or not value.ndim or value.array.shape != p.array.shape:
         return value
+    # fully_shard's shards know their processes, which full_tensor() needs; shards of other libraries have the two attributes alone.
     return p.as_part(value) if hasattr(p, "as_part") else part_like(p, value)
 
 

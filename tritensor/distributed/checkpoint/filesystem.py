@@ -38,6 +38,7 @@ class FileSystemWriter:
 
     def begin(self) -> None:
         """Make the folder. Raises CheckpointError where a checkpoint is there that must not be replaced."""
+        # Only metadata makes a folder a checkpoint: parts without it are what a killed save has left.
         if not self.overwrite and (self.path / METADATA).exists():
             raise CheckpointError(f"{self.path}: a checkpoint is there, and overwrite=False; give another folder")
         self.path.mkdir(parents=True, exist_ok=True)
@@ -51,6 +52,7 @@ class FileSystemWriter:
         with atomic_write(self.path / METADATA) as file:
             file.write(dump_metadata(metadata))
         kept = metadata.files()
+        # After the metadata is in its place: a process killed before still has the old checkpoint whole.
         for old in self.path.glob("part-*.safetensors"):
             if old.name not in kept:
                 old.unlink()

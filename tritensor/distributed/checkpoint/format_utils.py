@@ -30,6 +30,7 @@ def dcp_to_torch_save(dcp_checkpoint_dir: str | os.PathLike[str], torch_save_pat
     }
     flat.update(dict.fromkeys(metadata.values))
     lost = [key for key in flat if key not in metadata.steps]
+    # Dotted keys alone do not tell a list's index from a dict's key.
     if lost:
         raise CheckpointError(
             f"dcp_to_torch_save: {METADATA} in {dcp_checkpoint_dir} does not say where {lost[0]} stood in the state, an earlier tritensor wrote it; "

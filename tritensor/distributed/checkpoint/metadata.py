@@ -57,6 +57,7 @@ def dump_metadata(metadata: Metadata) -> bytes:
 def _check_parts(path: str, key: str, stored: Stored) -> None:
     """Parts lie in the whole, and in files of the same folder. Raises CheckpointError."""
     for part in stored.parts:
+        # A name like ../x in a hostile file would have the reader open files outside of the folder.
         if not part.box.fits_in(stored.shape) or os.path.basename(part.file) != part.file:
             raise CheckpointError(
                 f"{path}: {key} {stored.shape} has a part {part.box} in {part.file!r}, which is outside of it or of the folder; the file is damaged"
@@ -67,6 +68,7 @@ def parse_metadata(data: bytes, path: str) -> Metadata:
     """The metadata of a file. Raises CheckpointError for what is none."""
     try:
         given = json.loads(data)
+        # Before anything else is read: a later format may keep other keys, whose absence would be called damage.
         if given["format"] != FORMAT:
             raise CheckpointError(
                 f"{path}: format {given['format']}, and this tritensor reads {FORMAT}; load it with the version that wrote it"
@@ -83,6 +85,7 @@ def parse_metadata(data: bytes, path: str) -> Metadata:
             _check_parts(path, key, stored)
         return Metadata(tensors, dict(given["values"]), dict(given.get("steps", {})))
     except (ValueError, KeyError, TypeError) as error:
+        # It is a ValueError, too, and already says what is wrong.
         if isinstance(error, CheckpointError):
             raise
         raise CheckpointError(f"{path}: is no metadata of a distributed checkpoint ({type(error).__name__}: {error})") from error

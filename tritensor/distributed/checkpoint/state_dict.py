@@ -78,6 +78,7 @@ def _name_parameters(model: Module) -> dict[int, str]:
 
 
 def _find_name(who: str, names: dict[int, str], p: Tensor) -> str:
+    # An optimizer of another model: its states would be saved under no name, or under that of another parameter.
     if id(p) not in names:
         raise CheckpointError(f"{who}: a parameter of shape {tuple(p.shape)} is not the model's; give the model that it is of")
     return names[id(p)]
@@ -86,7 +87,9 @@ def _find_name(who: str, names: dict[int, str], p: Tensor) -> str:
 def _export_value(value: Any, options: StateDictOptions) -> Any:
     if not isinstance(value, Tensor):
         return value
+    # All ranks must come here, also those that drop the result: full_tensor() is a collective.
     if options.full_state_dict and is_shard(value):
+        # Shards of other libraries say where they lie, and not which processes hold the rest.
         if not hasattr(value, "full_tensor"):
             raise CheckpointError(
                 f"state_dict: a {type(value).__name__} of shape {tuple(value.shape)} is a part without full_tensor(); leave full_state_dict out"
@@ -103,6 +106,7 @@ def _is_left_empty(options: StateDictOptions) -> bool:
 
 
 def _keep_on_rank0(found: dict[str, Any], options: StateDictOptions) -> dict[str, Any]:
+    # PyTorch's contract for full_state_dict with cpu_offload: rank 0 saves, and the others hold no second copy of the model.
     return {} if _is_left_empty(options) else found
 
 
@@ -132,6 +136,7 @@ def set_model_state_dict(model: Module, model_state_dict: dict[str, Any], *, opt
     given = _broadcast_state(model_state_dict) if options.broadcast_from_rank0 else model_state_dict
     places = _read_model_state(model, keep_vars=True)
     missing, extra = sorted(places.keys() - given.keys()), sorted(given.keys() - places.keys())
+    # Before anything is copied, so that a model is never left half loaded.
     if options.strict and (missing or extra):
         raise CheckpointError(f"set_model_state_dict: missing {missing}, unexpected {extra}; give a state of this model, or strict=False")
     named = {key: _cut_part("set_model_state_dict", key, place, given[key]) for key, place in places.items() if key in given}
@@ -158,8 +163,10 @@ def _cut_part(who: str, key: str, place: Any, value: Any) -> Any:
     theirs, other = get_box(value)
     if theirs != shape:
         raise CheckpointError(f"{who}: {key} has shape {theirs}, and {shape} here; give a state of this model")
+    # Saved by as many ranks: the part is the one that is needed.
     if other == box:
         return Tensor.wrap(value.array)
+    # Another rank's part: its values are not here, and only the files of a checkpoint have them.
     if other.shape != theirs:
         raise CheckpointError(
             f"{who}: {key} is the part {other} of {theirs}, and {box} is needed here; load it by distributed.checkpoint.load"
@@ -185,6 +192,7 @@ def _map_values(state: Any, do: Callable[[Any], Any]) -> Any:
 
 def _broadcast_state(state: dict[str, Any]) -> dict[str, Any]:
     """Rank 0's state on all ranks."""
+    # There is nobody to send to, and no group to send in.
     if not is_initialized() or get_world_size() == 1:
         return state
     order: list[Tensor] = []
@@ -223,8 +231,10 @@ def _get_local_optimizer(optimizer: Optimizer) -> Optimizer:
 def _init_optim_state(optimizer: Optimizer) -> None:
     """Let an optimizer that has not stepped make its state: a step of size 0 by gradients of 0, of this process' share, which communicates nothing."""
     optimizer = _get_local_optimizer(optimizer)
+    # A state or gradients are there: a step now would use up gradients that the program is still to step by.
     if optimizer.state or any(p.grad is not None for group in optimizer.param_groups for p in group["params"]):
         return
+    # Restored below: a step at rate 0 makes the states and leaves the parameters.
     rates = [group.get("lr") for group in optimizer.param_groups]
     try:
         for group in optimizer.param_groups:
@@ -297,6 +307,7 @@ def set_optimizer_state_dict(
     options = options or StateDictOptions()
     given = _broadcast_state(optim_state_dict) if options.broadcast_from_rank0 else optim_state_dict
     names = _name_parameters(model)
+    # Flat, as flatten_optimizer_state_dict has it.
     if "state" not in given or "param_groups" not in given:
         given = _unflatten(given, list(names.values()))
     changes: list[tuple[dict[str, Any], dict[str, Any]]] = []
@@ -325,6 +336,7 @@ def _find_settings(mine: list[str], groups: list[dict[str, Any]]) -> dict[str, A
     if not mine:
         return {}
     theirs = next((g for g in groups if mine[0] in g["params"]), None)
+    # Groups are found by their first parameter: their order may differ between programs.
     if theirs is None:
         raise CheckpointError(f"set_optimizer_state_dict: no group of the state holds {mine[0]}; give a state of these optimizers")
     return {k: v for k, v in theirs.items() if k != "params"}
@@ -345,6 +357,7 @@ def _set_value(state: dict[str, Any], key: str, value: Any) -> None:
     if not isinstance(place, Tensor) or not isinstance(value, Tensor):
         state[key] = value
     elif value.array is not place.array:
+        # Copied into the optimizer's own memory, whose address captured CUDA graphs hold.
         copy_into(place.array, value.to(place.device, place.dtype).array)
         version_of(place).bump("set_optimizer_state_dict")
 

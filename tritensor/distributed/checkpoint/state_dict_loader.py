@@ -63,11 +63,13 @@ def load(
         for path, value in values:
             set_entry(states, path, value)
         for key, value in state_dict.items():
+            # Modules and optimizers copy the values themselves; all else is put back into the caller's dict.
             if isinstance(value, Stateful) and not isinstance(value, Tensor):
                 value.load_state_dict(states[key])
             else:
                 state_dict[key] = states[key]
 
+    # Two steps: no rank writes before all have found what they need.
     ranks.step(look)
     ranks.step(read)
 
@@ -81,8 +83,10 @@ def load_state_dict(
 
 
 def _get_reader(checkpoint_id: Any, reader: FileSystemReader | None, planner: Any) -> FileSystemReader:
+    # PyTorch's planners rearrange what is written; silently ignoring one would load other values than it asks for.
     if planner is not None:
         raise NotImplementedError("load: planner is not in tritensor; leave it out")
+    # A reader with settings of its own (allow_pickle) goes before the folder alone.
     if reader is not None:
         if not isinstance(reader, FileSystemReader):
             raise TypeError(f"load: storage_reader is a {type(reader).__name__}; give a FileSystemReader, or checkpoint_id=folder")
@@ -96,6 +100,7 @@ def _get_reader(checkpoint_id: Any, reader: FileSystemReader | None, planner: An
 def _check_state(metadata: Metadata, tensors: dict[str, Tensor], values: dict[str, Any], path: str) -> None:
     missing = [k for k in tensors if k not in metadata.tensors] + [k for k in values if k not in metadata.values]
     if missing:
+        # A key of the other kind gets a message of its own: "has no lr" would be wrong where it holds lr as a value.
         for key in missing:
             if key in metadata.tensors or key in metadata.values:
                 there, here = ("tensor", "value") if key in metadata.tensors else ("value", "tensor")
@@ -129,6 +134,7 @@ def _find_pieces(reader: FileSystemReader, key: str, wanted: Box, metadata: Meta
     came = 0
     for part in stored.parts:
         common = wanted.intersect(part.box)
+        # Files that hold nothing of this rank's part are not opened at all.
         if common is not None:
             t = reader.tensor(part.file, part.name)
             if (t.dtype.name, tuple(t.array.shape)) != (stored.dtype, part.box.shape):
@@ -138,6 +144,7 @@ def _find_pieces(reader: FileSystemReader, key: str, wanted: Box, metadata: Meta
                 )
             found.append((common.slices_in(wanted), t.array[common.slices_in(part.box)]))
             came += common.size
+    # Parts do not overlap, as saving checks, so the sum tells whether there is a gap.
     if came != wanted.size:
         raise CheckpointError(
             f"load: the parts of {key} hold {came} of the {wanted.size} elements that are asked for; the checkpoint is torn: save it again, or load another"
@@ -150,6 +157,7 @@ def _write_pieces(t: Tensor, pieces: list[Piece]) -> None:
     host = t.array if isinstance(t.array, np.ndarray) else np.empty(t.array.shape, t.array.dtype)
     for place, values in pieces:
         host[place] = values
+    # numpy cannot write to a GPU: one tensor at a time crosses, so that the host never holds the whole state.
     if host is not t.array:
         copy_into(t.array, from_host(host, t.device))
     version_of(t).bump("load")

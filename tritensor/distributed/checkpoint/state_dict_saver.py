@@ -70,6 +70,7 @@ def save_state_dict(
 def _get_writer(name: str, checkpoint_id: Any, writer: FileSystemWriter | None, planner: Any) -> FileSystemWriter:
     if planner is not None:
         raise NotImplementedError(f"{name}: planner is not in tritensor; leave it out")
+    # A writer with settings of its own (overwrite, allow_pickle) goes before the folder alone.
     if writer is not None:
         if not isinstance(writer, FileSystemWriter):
             raise TypeError(f"{name}: storage_writer is a {type(writer).__name__}; give a FileSystemWriter, or checkpoint_id=folder")
@@ -82,6 +83,7 @@ def _get_writer(name: str, checkpoint_id: Any, writer: FileSystemWriter | None, 
 
 def _save(ranks: CheckpointRanks, given: Callable[[], tuple[FileSystemWriter, dict[str, Any]]]) -> Metadata:
     """Three steps of all ranks. What is wrong with what one of them was `given` is told in the first."""
+    # New names each time: the files of the checkpoint that is replaced stay readable until the metadata names the new ones.
     token, kept = secrets.token_hex(4), []
 
     def look() -> tuple[Listing, dict[str, Any], str, dict[str, list[Any]]]:
@@ -102,17 +104,20 @@ def _save(ranks: CheckpointRanks, given: Callable[[], tuple[FileSystemWriter, di
         values.update(theirs)
         steps.update(led)
     both = sorted(plan.keys() & values.keys())
+    # One key cannot be read back as both, and the ranks' states have the same structure in every sound program.
     if both:
         raise CheckpointError(f"save: {both[0]} is a tensor on one rank and none on another; make them alike")
     mine = file_name(told[0][2], ranks.rank)
 
     def write() -> None:
         found = {p.name: tensors[key] for key, stored in plan.items() for p in stored.parts if p.file == mine}
+        # Of few tensors and many ranks some ranks write nothing, and an empty file would have to be opened at load.
         if found:
             writer.write(mine, {name: Tensor.wrap(t.array) for name, t in found.items()})
 
     ranks.step(write)
     metadata = Metadata(plan, values, steps)
+    # A step of its own, after all parts are on the disk: metadata that names a missing file would be a torn checkpoint.
     ranks.step(lambda: writer.finish(metadata) if ranks.rank == 0 else None)
     return metadata
 
@@ -144,7 +149,9 @@ def plan_writes(listings: list[Listing], token: str) -> dict[str, Stored]:
                 )
         parts = []
         for box in sorted({Box(*entry[2]) for entry in have.values()}):
+            # By bytes so far and then by rank, which all ranks compute alike without another message.
             owner = min((r for r, entry in have.items() if Box(*entry[2]) == box), key=lambda r: (load[r], r))
+            # Empty shards (more processes than rows) are not written; a tensor that is empty as a whole must be, to come back.
             if box.size or not shape or 0 in shape:
                 load[owner] += have[owner][3]
                 parts.append(Part(box, file_name(token, owner), key))
@@ -187,6 +194,7 @@ def async_save(
     if async_stager is not None or async_checkpointer_type not in (None, AsyncCheckpointerType.THREAD):
         raise NotImplementedError("async_save: async_stager and processes that write are not in tritensor, a thread does; leave them out")
     ranks = CheckpointRanks("async_save", _get_thread_group() if process_group is None and not no_dist else process_group, no_dist)
+    # NCCL calls from a second thread would be queued between those of training, in another order on each rank.
     if ranks.group is not None and ranks.size > 1 and "cpu" not in ranks.group.backends:
         raise ArgumentError(
             f"async_save: backend {ranks.group.backend!r} has no part for the CPU, over which a thread communicates; "
@@ -215,6 +223,7 @@ def async_save(
 
 def _get_thread() -> ThreadPoolExecutor:
     """The one thread that saves, of this process: a forked one has none of its parent's."""
+    # Two threads that call async_save at once would otherwise make a thread each, and their saves run side by side.
     with _making:
         found = _threads.get(os.getpid())
         if found is None:
@@ -228,6 +237,7 @@ def _get_thread_group() -> Any:
         return None
     world = require_group("async_save")
     with _making:
+        # After destroy_process_group and a new init the old group is closed.
         if not _own or _own[0][0] is not world:
             _own[:] = [(world, new_group(group_desc="checkpoints"))]
         return _own[0][1]
@@ -240,6 +250,7 @@ def _copy_to_cpu(state: Any) -> Any:
         return part_like(state, Tensor.wrap(copy.array)) if is_shard(state) else copy
     if isinstance(state, dict):
         return {k: _copy_to_cpu(v) for k, v in state.items()}
+    # Exact types: a namedtuple's class takes its fields one by one, and deepcopy knows how.
     if type(state) in (list, tuple):
         return type(state)(_copy_to_cpu(v) for v in state)
     return deepcopy(state)

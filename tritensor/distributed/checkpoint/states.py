@@ -23,6 +23,7 @@ def expand_stateful(state_dict: dict[str, Any]) -> dict[str, Any]:
 def _read_state(stateful: Stateful) -> dict[str, Any]:
     """An optimizer's moments are the parts that the parameters are: else those of all processes would pass for one tensor, which one of them saves."""
     found = stateful.state_dict()
+    # Only an optimizer's moments have the shapes of parameters; other states say themselves which of their tensors are parts.
     if not isinstance(stateful, Optimizer):
         return found
     params = [p for group in stateful.param_groups for p in group["params"]]
@@ -37,9 +38,11 @@ def iter_leaves(state: Any, path: tuple[Any, ...] = ()) -> Iterator[tuple[tuple[
     if isinstance(state, dict):
         for key, value in state.items():
             yield from iter_leaves(value, (*path, key))
+        # An empty dict has no entries that could lead to it: without a leaf of its own it would be lost.
         if path and not state:
             yield path, {}
     elif isinstance(state, list) and any(isinstance(v, Tensor | dict) for v in state):
+        # Plain lists stay one value: an entry of metadata for each number of a long list would make the JSON unreadable.
         for i, value in enumerate(state):
             yield from iter_leaves(value, (*path, i))
     else:
@@ -49,6 +52,7 @@ def iter_leaves(state: Any, path: tuple[Any, ...] = ()) -> Iterator[tuple[tuple[
 def join_path(path: tuple[Any, ...]) -> str:
     """The path as one word, "optimizer.state.0.step". Raises CheckpointError for a key that is neither text nor a number."""
     for part in path:
+        # JSON and the dotted key turn other types into text, and loading would not find the entry again.
         if not isinstance(part, str | int):
             raise CheckpointError(
                 f"checkpoint: the key {part!r} in {path} is a {type(part).__name__}; keys of a state are text and whole numbers"
@@ -67,6 +71,7 @@ def refuse_circles(value: Any, path: tuple[Any, ...] = (), above: tuple[int, ...
     """Raise CheckpointError for a dict, list or tuple that holds itself: no path leads to its end."""
     if not isinstance(value, dict | list | tuple):
         return
+    # Only the containers on the way are compared: one list that stands in two entries is no circle.
     if id(value) in above:
         raise CheckpointError(
             f"checkpoint: {'.'.join(map(str, path))} is a {type(value).__name__} that holds itself; a checkpoint of several ranks names each value by "
@@ -84,6 +89,7 @@ def flatten_state(state: dict[str, Any]) -> tuple[dict[str, Tensor], dict[str, A
     paths: dict[str, tuple[Any, ...]] = {}
     for path, value in iter_leaves(state):
         key = join_path(path)
+        # {"a.b": 1} and {"a": {"b": 1}} have one dotted key; the second would overwrite the first without a word.
         if key in paths:
             raise CheckpointError(f"checkpoint: {path} and {paths[key]} have one key, {key}; rename one of them")
         paths[key] = path
@@ -98,6 +104,7 @@ def path_to_json(state: Any, path: tuple[Any, ...]) -> list[Any]:
     """A path as JSON: keys of dicts as they are, indices of lists as [0], [1], ..."""
     steps: list[Any] = []
     for part in path:
+        # JSON has no other way to tell the index 0 of a list from the key 0 of a dict.
         steps.append([part] if isinstance(state, list) else part)
         state = state[part]
     return steps
@@ -110,6 +117,7 @@ def insert_entry(state: dict[Any, Any], steps: list[Any], value: Any) -> None:
         at = step
         if isinstance(step, list):
             (at,) = step
+            # Ranks may bring the entries of a list in any order.
             inside.extend([None] * (at + 1 - len(inside)))
         if following is None:
             inside[at] = value
@@ -127,12 +135,14 @@ def encode_values(values: dict[str, Any], allow_pickle: bool) -> dict[str, Any]:
 
 def _to_builtin(value: Any) -> Any:
     """Text and numbers of a class of their own (an IntEnum's member, a version) as the text or number that they are equal to, in lists and dicts too."""
+    # A list or dict of a class of its own is refused later on: its class would be lost.
     if type(value) is list:
         return [_to_builtin(v) for v in value]
     if type(value) is dict:
         return {k: _to_builtin(v) for k, v in value.items()}
     if isinstance(value, str):
         return str.__str__(value)
+    # Before int, of which bool is a subclass: int.__index__ would make True a 1.
     if isinstance(value, bool):
         return value
     if isinstance(value, int):
@@ -147,6 +157,7 @@ def _encode_value(key: str, value: Any, allow_pickle: bool) -> Any:
         value = _to_builtin(value)
         if is_plain(value):
             return value
+    # JSON has lists alone; without the mark a tuple would come back as a list, and betas == (0.9, 0.999) fail.
     if type(value) is tuple and is_plain(found := list(value) if allow_pickle else _to_builtin(list(value))):
         return {"tuple": found}
     if not allow_pickle:
@@ -157,6 +168,7 @@ def _encode_value(key: str, value: Any, allow_pickle: bool) -> Any:
     try:
         return {"pickle": base64.b64encode(pickle.dumps(value)).decode()}
     except (pickle.PicklingError, AttributeError, TypeError) as error:
+        # pickle raises all three: for local classes AttributeError, for handles such as locks TypeError.
         raise CheckpointError(
             f"checkpoint: {key} is a {type(value).__name__}, which cannot be pickled ({error}); convert it or leave it out"
         ) from error
@@ -169,6 +181,7 @@ def decode_value(key: str, value: Any, path: str, allow_pickle: bool) -> Any:
     ((kind, inside),) = value.items()
     if kind == "tuple":
         return tuple(inside)
+    # Unpickling runs code of whoever wrote the folder, so the reader has to ask for it.
     if not allow_pickle:
         raise CheckpointError(
             f"load: {key} in {path} is pickled, and reading it runs what it says; for a checkpoint that you trust give "

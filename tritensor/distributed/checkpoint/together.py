@@ -27,6 +27,7 @@ class CheckpointRanks:
         try:
             result = do()
         except Exception as raised:
+            # Kept, not raised: the others wait in all_gather_object below, and would wait until their timeout.
             error = raised
         if self.group is None:
             if error is not None:
@@ -36,6 +37,7 @@ class CheckpointRanks:
         all_gather_object(told, (None if error is None else f"{type(error).__name__}: {error}", result), self.group)
         if error is not None:
             raise error
+        # Own errors first, with their own type and traceback; another rank's are only known as text.
         for rank, (said, _) in enumerate(told):
             if said is not None:
                 raise CheckpointError(f"{self.name}: rank {rank} failed: {said}")

@@ -23,6 +23,7 @@ def compare_parameters(names: Sequence[str], params: Sequence[Tensor], group: Pr
     found: list[list[str]] = [[] for _ in range(group.size())]
     all_gather_object(found, mine, group)
     for rank, theirs in enumerate(found):
+        # All ranks compare with rank 0's, so that all raise the same error.
         if theirs == found[0]:
             continue
         pair = next(((a, b) for a, b in zip(found[0], theirs, strict=False) if a != b), None)
@@ -51,6 +52,7 @@ def broadcast_all(tensors: Sequence[Tensor], group: ProcessGroup, root: int = 0)
         kind = (t.array.dtype, device_of(t.array))
         piece = pieces.setdefault(kind, [])
         piece.append(t)
+        # Bounded, since a piece is a second copy of the parameters that are in it.
         if sum(x.array.nbytes for x in piece) >= PIECE:
             _broadcast(pieces.pop(kind), group, root)
     for piece in pieces.values():
@@ -58,6 +60,7 @@ def broadcast_all(tensors: Sequence[Tensor], group: ProcessGroup, root: int = 0)
 
 
 def _broadcast(tensors: Sequence[Tensor], group: ProcessGroup, root: int) -> None:
+    # Large parameters are sent from their own memory, without the copy.
     if len(tensors) == 1:
         broadcast(tensors[0], group=group, group_src=root)
         return

@@ -36,6 +36,7 @@ class Bucket:
     def begin(self) -> None:
         """A new pass: all gradients are to come. Memory that somebody still looks at (gradients that were kept) is left to them."""
         self.left, self.work, self.future = set(range(len(self.params))), None, None
+        # Writing into memory that the program still holds would change gradients that it kept from the last step.
         if self._flat is None or not self._is_unshared():
             first = self.params[0].array
             self._flat = empty((self.size,), first.dtype, device_of(first))
@@ -65,15 +66,18 @@ class Bucket:
         array = self.params[i].array
         start = self.starts[i]
         part = self.flat[start : start + array.size]
+        # PyTorch's contract: a gradient has the strides of its parameter, where those are dense.
         if is_contiguous(array) or not is_dense(array.shape, element_strides(array)):
             return part.reshape(array.shape)
         strides = element_strides(array)
+        # numpy's as_strided counts bytes, ours elements.
         if isinstance(part, CudaArray):
             return part.as_strided(array.shape, strides, 0)
         return np.lib.stride_tricks.as_strided(part, array.shape, tuple(s * array.itemsize for s in strides))
 
     def holds(self, i: int, gradient: Array) -> bool:
         """Whether a gradient is parameter i's place in the memory."""
+        # Empty arrays have no address of their own to compare.
         if self._flat is None or type(gradient) is not type(self._flat) or not gradient.size:
             return False
         return (
@@ -98,6 +102,7 @@ def fill_zeros(out: Array) -> None:
 def divide_into(array: Array, size: int, out: Array) -> None:
     """out = array / size."""
     if isinstance(out, CudaArray):
+        # One factor for all elements: on a GPU a product is cheaper than a division.
         registry["mul"].forward(array, 1.0 / size, out=out)  # type: ignore[misc]
     else:
         np.divide(array, size, out=out, casting="unsafe")
@@ -148,6 +153,7 @@ def assign_buckets(params: Sequence[Tensor], order: Sequence[int], caps: Sequenc
         members = open_.setdefault(kind, [])
         members.append(number)
         cap = caps[min(len(full), len(caps) - 1)]
+        # Small buckets begin early, large ones waste less time on each message.
         if sum(params[n].array.nbytes for n in members) >= cap:
             full.append(open_.pop(kind))
     full.extend(open_.values())

@@ -22,6 +22,7 @@ class ReplicaJoin(JoinHook):
         if replica.will_sync_module_buffers():
             broadcast_all(get_synced(replica.module, "buffers"), replica.process_group, step.root)
         replica.require_forward_param_sync = step.syncs
+        # Within no_sync the others communicate no gradients, and an extra all_reduce here would have no partner.
         if step.syncs:
             replica.reducer.shadow()
 

@@ -72,6 +72,7 @@ class DistributedDataParallel(Module, Joinable):
             )
         left_out = get_ignored_names(module)
         learned = [(name, p) for name, p in module.named_parameters() if p.requires_grad and name not in left_out]
+        # There would be no gradient whose arrival begins a reduction.
         if not learned:
             raise RuntimeError("DistributedDataParallel is not needed when a module doesn't have any parameter that requires a gradient")
         _check_devices(module, device_ids)
@@ -84,6 +85,7 @@ class DistributedDataParallel(Module, Joinable):
         self.require_backward_grad_sync = self.require_forward_param_sync = True
         self.bucket_bytes_cap = int((25 if bucket_cap_mb is None else bucket_cap_mb) * (1 << 20))
         caps = [int(mb * (1 << 20)) for mb in bucket_cap_mb_list or ()] or [min(FIRST_CAP, self.bucket_bytes_cap), self.bucket_bytes_cap]
+        # Copies and unpickled wrappers leave it out: they may be made on one rank alone.
         if init_sync and self.process_group.size() > 1:
             compare_parameters([name for name, _ in learned], [p for _, p in learned], self.process_group)
             broadcast_all([*get_synced(module, "parameters"), *get_synced(module, "buffers")], self.process_group)
@@ -96,6 +98,7 @@ class DistributedDataParallel(Module, Joinable):
         if self.will_sync_module_buffers():
             broadcast_all(get_synced(self.module, "buffers"), self.process_group, 0 if self.join_step is None else self.join_step.root)
         outputs = self.module(*inputs, **kwargs)
+        # Evaluation has no backward to wait for.
         if state.enabled and self.require_backward_grad_sync:
             self.require_forward_param_sync = True
             self.reducer.expect(_find_tensors(outputs) if self.find_unused_parameters else ())
@@ -163,6 +166,7 @@ class DistributedDataParallel(Module, Joinable):
 
     def joined_early(self, step: JoinStep) -> None:
         self.__dict__["join_step"] = step
+        # PyTorch's default goes on dividing by all; this option weighs each remaining batch fully.
         if not self.divides_by_all:
             self.reducer.divide = step.active
 
@@ -199,6 +203,7 @@ def _check_devices(module: Module, device_ids: Sequence[Any] | None) -> None:
 def _find_tensors(outputs: Any) -> list[Tensor]:
     """All tensors in what a forward gave: in lists, dicts and tuples, and in dataclasses."""
     found, stack = [], [outputs]
+    # find_unused_parameters walks from these: an output that is missed would make its parameters look unused.
     while stack:
         for leaf in tree_leaves(stack.pop()):
             if isinstance(leaf, Tensor):

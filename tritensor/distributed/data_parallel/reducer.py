@@ -79,6 +79,7 @@ class Reducer:
         self._refuse_unfinished()
         self.expects, self._running = True, False
         self._unused = list(self._silent)
+        # The walk through the graph costs each forward; a static graph has told its unused parameters once.
         if self.finds_unused and not self.is_static:
             used = find_leaves(outputs)
             self._unused = [i for i, p in enumerate(self.params) if id(p) not in used]
@@ -109,8 +110,10 @@ class Reducer:
         bucket, i = self._bucket_index[number]
         if self.is_static:
             self._counts[number] += 1
+            # Reentrant checkpoints bring a shared parameter's gradient in pieces: only the last one completes it.
             if self._uses is not None and self._counts[number] < self._uses[number]:
                 return
+            # The first pass cannot know how often each gradient comes, so it averages nothing before its end.
             if self._uses is None:
                 self._late.setdefault(number, None)
                 return
@@ -161,13 +164,16 @@ class Reducer:
             raise GradError(
                 f"DistributedDataParallel: a hook took the gradient of {self.names[bucket.numbers[i]]} away before it was averaged; leave it"
             )
+        # The average is written into the gradient's memory, which a graph over gradients would have saved.
         if held.node is not None or held.tracked:
             raise GradError(
                 "DistributedDataParallel: backward(create_graph=True) leaves gradients that cannot be averaged in place; use no_sync()"
             )
+        # Dividing before the sum keeps 16-bit gradients from overflowing; hooks divide by themselves, as PyTorch's do.
         if self.hook is None and self.divide > 1:
             divide_into(held.array, self.divide, place)
         elif not bucket.holds(i, held.array):
+            # From the second pass on the gradient mostly lies in the bucket already: the parameters' gradients are views of it.
             copy_into(place, held.array)
         if used:
             p._grad = Tensor.wrap(place)
@@ -256,6 +262,7 @@ class Reducer:
         told = Tensor.wrap(from_host(np.array(order, np.int64), self._get_control_device()))
         broadcast(told, group=self.group, group_src=0)
         order = [int(n) for n in to_host(told.array)]
+        # New buckets are new memory, so they are made only where the order is another.
         if order != [n for b in self.buckets for n in b.numbers]:
             self._build(order)
 
@@ -280,6 +287,7 @@ class Reducer:
             # The others' average: an optimizer that shares states out steps this process' share by it.
             for i, p in enumerate(bucket.params):
                 p._grad = Tensor.wrap(bucket.view(i))
+        # The others ask all processes which parameters were used: without this call they would wait.
         if self._anywhere is None and (self.finds_unused or self.is_static):
             all_reduce(Tensor.wrap(from_host(np.zeros(len(self.params), np.int32), self._get_control_device())), ReduceOp.MAX, self.group)
         if not self._rebuilt and not (self.finds_unused and not self.is_static):
@@ -293,6 +301,7 @@ def find_leaves(outputs: Sequence[Tensor]) -> set[int]:
     leaves: set[int] = set()
     while stack:
         e = stack.pop()
+        # Graphs share nodes: without the set the walk is exponential in the depth.
         if id(e) in seen:
             continue
         seen.add(id(e))

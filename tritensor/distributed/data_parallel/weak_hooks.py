@@ -18,5 +18,6 @@ class WeakHook:
 
     def __call__(self, given: Tensor) -> None:
         method = self._method()
+        # A model may outlive its wrapper: a program that wraps it again must not average twice.
         if method is not None:
             method(self._number)

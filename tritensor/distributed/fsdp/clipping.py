@@ -56,6 +56,7 @@ def _compute_norm(name: str, given: Sequence[tuple[Tensor, Tensor | None]], norm
     alike: list[Tensor] = []
     for one, its in given:
         group = one.process_group if isinstance(one, Sharded) else None
+        # A shard's norm needs its processes' sum; a plain tensor is alike on all of them and counts once.
         if group is not None:
             groups.setdefault(id(group), (group, []))[1].append((one, its))
         elif its is not None:
@@ -64,6 +65,7 @@ def _compute_norm(name: str, given: Sequence[tuple[Tensor, Tensor | None]], norm
     for group, shards in groups.values():
         total = join_parts(_compute_part_of_shards([its for _, its in shards], p, shards[0][0].device, group), total, p)
     norm = norm_from_part(total, p)
+    # After the sum, so that all processes raise or none.
     if error_if_nonfinite:
         refuse_nonfinite(name, norm, norm_type)
     return norm

@@ -25,10 +25,12 @@ def register_step_check() -> None:
 
 def refuse_shards(optimizer: Any, args: Any, kwargs: Any) -> None:
     """Raise NotImplementedError before an optimizer that mixes the elements of a parameter steps shards, of which it would see some rows."""
+    # The hook sees the steps of all optimizers in the process.
     if not isinstance(optimizer, _WHOLE):
         return
     for group in optimizer.param_groups:
         for p in group["params"]:
+            # Of one process the shard is the whole parameter.
             if isinstance(p, Sharded) and p.process_group is not None and p.process_group.size() > 1:
                 name = type(optimizer).__name__
                 raise NotImplementedError(

@@ -29,6 +29,7 @@ class Member:
         self.shape = tuple(param.shape)
         self.row = get_row_size(self.shape)
         self.start, self.rows = find_rows(self.shape[0], group.size(), group.rank())
+        # Rounded up: all_gather and reduce_scatter move pieces of one size.
         self.part = -(-self.shape[0] // group.size()) * self.row
         mine = param.array[self.start : self.start + self.rows]
         self.shard = ShardedParameter(mine, self.shape, self.start, group, mesh, param.tracked)
@@ -73,6 +74,7 @@ class Reduction:
         if g.dtype != self.flat.dtype:
             g = cast_array(g, self.flat.dtype)
         held = m.shard._grad
+        # The first gradient takes the reduced memory as it is: no copy.
         if held is None:
             m.shard._grad = m.shard.like(g)
             return
@@ -98,6 +100,7 @@ class FlatShards:
     def __init__(self, members: Sequence[Member], group: ProcessGroup, compute: np.dtype | None, reduce: np.dtype | None) -> None:
         self.members, self.group = list(members), group
         self.dtype = members[0].shard.array.dtype
+        # Mixed precision is of floats: integers would lose values, complex numbers their imaginary part.
         self.compute = compute if compute is not None and self.dtype.kind not in "biuc" else self.dtype
         self.reduce = reduce or self.compute
         self._pages: Pages | None = None
@@ -116,11 +119,13 @@ class FlatShards:
         start = 0
         for m in self.members:
             view = self.shard[start : start + m.rows * m.row].reshape((m.rows, *m.shape[1:]))
+            # More processes than rows: the last ones hold an empty part.
             if view.size:
                 copy_into(view, m.shard.array)
             m.shard.array = view
             self.views.append(view)
             start += m.part
+        # Only host pages can be given back while arrays still name their addresses; GPU memory is freed and made anew.
         if self.device.type == "cpu":
             self._make_pages()
         else:
@@ -159,6 +164,7 @@ class FlatShards:
     def begin_gather(self) -> None:
         """Ask all processes for their shards."""
         given = self.shard if self.compute == self.dtype else cast_array(self.shard, self.compute)
+        # Nobody else has anything: the shard is the whole.
         if self.group.size() == 1:
             self._gathered = given
             return
@@ -175,6 +181,7 @@ class FlatShards:
         table, self._gathered = self._gathered.reshape((size, self.length)), None
         start = 0
         for i, m in enumerate(self.members):
+            # At the same addresses as before, where a graph's saved views look.
             room = self._rooms[i] if self.keeps_address else empty((size * m.part,), self.compute, self.device)
             if m.part:
                 copy_into(room.reshape((size, m.part)), table[:, start : start + m.part])
@@ -185,6 +192,7 @@ class FlatShards:
     def cancel_gather(self) -> None:
         """What was asked for is not needed."""
         work, self._work, self._gathered = self._work, None, None
+        # A message under way still writes into the memory that is dropped here.
         if work is not None:
             work.wait()
 
@@ -214,6 +222,7 @@ class FlatShards:
             g = m.whole._grad
             m.whole._grad = None
             flags[-1 if g is None else i] = 1
+            # The zeros stay: all processes send pieces of one size, also for what one of them has not used.
             if g is not None and m.part:
                 self._write_gradient(m, g.array, flat[:, start : start + m.part], factor)
             start += m.part
@@ -225,14 +234,17 @@ class FlatShards:
 
     def _write_gradient(self, m: Member, g: Array, places: Array, factor: float) -> None:
         """A gradient, cut into rows, one part for each process."""
+        # Rows for one process must be one run of memory.
         if not is_contiguous(g):
             g = registry["copy"].forward(g) if isinstance(g, CudaArray) else np.ascontiguousarray(g)  # type: ignore[misc]
+        # Cast before the division, so that a wider reduce_dtype keeps the low bits.
         if g.dtype != self.reduce:
             g = cast_array(g, self.reduce)
         flat = g.reshape((g.size,))
         full, rest = divmod(flat.size, m.part)
         if full:
             divide_into(flat[: full * m.part].reshape((full, m.part)), factor, places[:full])  # type: ignore[arg-type]
+        # The last process with rows may have fewer than a full part.
         if rest:
             divide_into(flat[full * m.part :], factor, places[full, :rest])  # type: ignore[arg-type]
 

@@ -353,6 +353,7 @@ def _put_shards_back(group: ParameterGroup, wholes: list[Parameter], writeback: 
     """The shards in their places again; with writeback the rows of what was there are their new values."""
     group.summoned = False
     for m, whole in zip(group.members, wholes, strict=True):
+        # Of changed whole parameters each process keeps its rows; without writeback the changes are dropped.
         if writeback:
             m.shard.detach().copy_(Tensor.wrap(whole.array[m.start : m.start + m.rows]))
         m.register(m.shard)
@@ -376,6 +377,7 @@ def _make_ranks(strategy: ShardingStrategy, world: ProcessGroup, mesh: Any) -> R
                 f"FullyShardedDataParallel: {strategy} wants a device_mesh of two dimensions (replicated, sharded); give one"
             )
         return Ranks(mesh.get_group(1), mesh.get_group(0))
+    # NO_SHARD is sharding among one process, with all others as replicas.
     if strategy is not ShardingStrategy.NO_SHARD or world.size() == 1:
         return Ranks(world)
     alone = world.__dict__.get("_alone")
@@ -412,6 +414,7 @@ def _clean_state_dict(wrapper: Any, state_dict: Any, prefix: str, local_metadata
     state_dict.clear()
     for key, value in held:
         ours = key.startswith(prefix)
+        # All ranks gather, also those that rank0_only drops: it is a collective.
         if ours and isinstance(value, Sharded) and kind is StateDictType.FULL_STATE_DICT:
             rank, value = value.process_group.rank() if value.process_group else 0, value.full_tensor()
             if config.rank0_only and rank:
@@ -419,6 +422,7 @@ def _clean_state_dict(wrapper: Any, state_dict: Any, prefix: str, local_metadata
         if ours and config.offload_to_cpu and isinstance(value, Tensor):
             value = value.cpu()
         name = key.removeprefix(prefix + INNER + ".")
+        # Buffers compute in buffer_dtype, and checkpoints keep the module's own type, as in PyTorch.
         if ours and name in types and isinstance(value, Tensor):
             value = value.to(types[name])
         state_dict[prefix + name if ours else key] = value

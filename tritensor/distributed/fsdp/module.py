@@ -39,9 +39,11 @@ class Sharding:
             self.schedule, self.is_root = Schedule(), True
             for below in find_sharded(self.module):
                 other = below._sharding
+                # Modules of one list share a Sharding, which is joined once.
                 if other is self or other.schedule is self.schedule:
                     continue
                 other.schedule, other.is_root = self.schedule, False
+                # One schedule orders the messages of one set of processes; others would see its gathers in another order.
                 if other.group.ranks != self.group.ranks:
                     raise NotImplementedError(
                         f"fully_shard: {other.group.name} is shared among other processes than its root; give all modules of a model one mesh"
@@ -64,13 +66,16 @@ class Sharding:
         schedule = self.begin()
         schedule.enter(self.group)
         for i, m in enumerate(self.group.members):
+            # Once for each parameter: hooks of a second forward would count each gradient twice.
             if m.whole.tracked and not m.hooked:
                 m.hooked = True
                 m.whole.register_post_accumulate_grad_hook(functools.partial(self._came, i))
         kind = self.policy.param_dtype
         casts = self.policy.cast_forward_inputs or (self.casts_as_root and self.is_root)
+        # Summoned parameters have the shards' type, and inputs of another would not fit them.
         if kind is not None and casts and not self.group.summoned:
             args, kwargs = tree_map(lambda x: x.to(kind) if isinstance(x, Tensor) and x.is_floating_point() else x, (args, kwargs))
+        # Frozen parameters bring no gradient that would tell when backward is through with them; the inputs' gradients do.
         if state.enabled and self.group.is_frozen_in_part:
             for t in find_tensors((args, kwargs)):
                 if t.tracked:
@@ -98,12 +103,14 @@ class Sharding:
         kind = self.policy.output_dtype
         if kind is not None:
             output = tree_map(lambda x: x.to(kind) if isinstance(x, Tensor) and x.is_floating_point() else x, output)
+        # A checkpoint computes again inside of backward, which needs the parameters until it is through.
         if state.task is not None:
             return output
         if state.enabled:
             for t in find_tensors(output):
                 if t.tracked and t.node is not None:
                     t.register_hook(self._output_came)
+        # Without a graph nothing is to come that would need them: also a root gives its parameters back.
         if self.reshards or not state.enabled:
             self.group.reshard()
         if self.is_root:
@@ -127,6 +134,7 @@ def find_tensors(values: Any) -> list[Tensor]:
             if isinstance(leaf, Tensor):
                 found.append(leaf)
             elif dataclasses.is_dataclass(leaf) and not isinstance(leaf, type):
+                # pytrees end at dataclasses, in which models return their outputs (Hugging Face's do).
                 stack.extend(getattr(leaf, field.name) for field in dataclasses.fields(leaf))
     return found
 
@@ -242,6 +250,7 @@ def check_resharding(given: Any) -> bool | None:
     """A reshard_after_forward. Raises for one that is not built, or makes no sense."""
     if given is None or isinstance(given, bool):
         return given
+    # PyTorch's int means "reshard to a smaller group"; taken as a truth value it would do something else.
     if isinstance(given, int):
         raise NotImplementedError(
             f"fully_shard: reshard_after_forward={given}: shards of a smaller group of processes are not in tritensor; give True or False"

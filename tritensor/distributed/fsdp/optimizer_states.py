@@ -44,6 +44,7 @@ def export_state(model: Module, optimizer: Optimizer, whole: bool, offload: bool
         for name, p in zip(mine, group["params"], strict=True):
             if p in optimizer.state:
                 given = {k: _export_value(p, v, whole, offload) for k, v in optimizer.state[p].items()}
+                # full_tensor() above is a collective, so ranks that keep nothing take part in it, too.
                 if not drops:
                     state[name] = given
     if drops:
@@ -67,6 +68,7 @@ def import_state(model: Module, optimizer: Optimizer, given: dict[str, Any] | No
 
     Raises CheckpointError for another model's state.
     """
+    # Rank 0 alone has read the file.
     if from_rank0 and is_initialized():
         told = [given if get_rank() == 0 else None]
         broadcast_object_list(told, src=0)
@@ -80,6 +82,7 @@ def import_state(model: Module, optimizer: Optimizer, given: dict[str, Any] | No
     groups: list[dict[str, Any]] = []
     for group, held in zip(optimizer.param_groups, optimizer.state_dict()["param_groups"], strict=True):
         mine = _find_names(names, group)
+        # By its first parameter: groups may stand in another order.
         theirs = next((g for g in given["param_groups"] if mine and mine[0] in g["params"]), None)
         if mine and theirs is None:
             raise CheckpointError(f"{WHO}: no group of the state holds {mine[0]}; give the state of such an optimizer")
@@ -102,6 +105,7 @@ def _cut_value(key: str, p: Tensor, value: Any) -> Any:
             )
         return value.to_local()
     if tuple(value.shape) != tuple(p.global_shape):
+        # Step counters have no dimensions and are the same on all processes.
         if value.ndim:
             raise CheckpointError(
                 f"{WHO}: {key} has shape {tuple(value.shape)}, the parameter {tuple(p.global_shape)}; give this model's state"

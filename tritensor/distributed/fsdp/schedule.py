@@ -125,6 +125,7 @@ class Schedule:
     def _begin(self) -> None:
         assert state.task is not None
         task = state.task.outermost()
+        # Checkpoints run backwards within the outermost one, to which all gradients belong.
         if task is self._task:
             return
         if self._task is not None:

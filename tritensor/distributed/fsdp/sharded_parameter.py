@@ -84,6 +84,7 @@ class Sharded:
         rows, rest = self.global_shape[0], tuple(self.global_shape[1:])
         part = -(-rows // group.size())
         mine, whole = (empty((n, *rest), self.array.dtype, device_of(self.array)) for n in (part, part * group.size()))
+        # Processes without rows send padding alone.
         if self.array.size:
             copy_into(mine[: self.array.shape[0]], self.array)
         all_gather_into_tensor(Tensor.wrap(whole), Tensor.wrap(mine), group)
@@ -100,6 +101,7 @@ class Sharded:
 
     def as_part(self, state: Any) -> Any:
         """What is kept beside the part: a tensor of its shape is the same part of a whole, memory shared; another value stays what it is."""
+        # By its shape: moments have the part's, step counters have no dimensions.
         if isinstance(state, Tensor) and not isinstance(state, Sharded) and state.ndim and state.array.shape == self.array.shape:
             return self.like(state.array)
         return state
@@ -111,6 +113,7 @@ class Sharded:
         return found
 
     def __deepcopy__(self, memo: dict[int, Any]) -> Any:
+        # A tied parameter stays one parameter in the copy.
         if id(self) not in memo:
             array = empty(self.array.shape, self.array.dtype, device_of(self.array))
             if array.size:

@@ -93,6 +93,7 @@ class Turns:
 
     def before(self, module: Module, args: Any, kwargs: Any) -> Any:
         """A module's forward begins."""
+        # A later module of a list whose first was called: the group is whole already.
         if id(module) in self._left and self._left != self._all and self._sharding.group.is_whole:
             return None
         self._left = set(self._all)  # also where an earlier forward came to an error
@@ -124,6 +125,7 @@ def _make_ranks(mesh: Any) -> Ranks:
         raise TypeError(f"fully_shard: mesh is {mesh!r}; give a DeviceMesh, as init_device_mesh makes it, or None for all processes")
     if mesh.ndim == 1:
         return Ranks(require_group("fully_shard", mesh.get_group()))
+    # PyTorch's order: (replicate, shard).
     if mesh.ndim == 2:
         return Ranks(require_group("fully_shard", mesh.get_group(1)), require_group("fully_shard", mesh.get_group(0)))
     raise ArgumentError(f"fully_shard: a mesh of {mesh.ndim} dimensions; give one of 1 (sharded) or 2 (replicated, sharded)")
@@ -157,11 +159,13 @@ def _make_members(roots: list[Module], group: ProcessGroup, mesh: Any, ignored: 
 def _check_parameter(name: str, p: Any) -> None:
     if is_lazy(p):
         raise ArgumentError(f"fully_shard: the shape of {name} is not known yet; call the lazy module's forward with a batch first")
+    # Tied weights in two groups would get two shards, each stepped by its own half of the gradient.
     if _GIVEN_AWAY in p.__dict__:
         raise ArgumentError(
             f"fully_shard: {name} is the same parameter as {p.__dict__[_GIVEN_AWAY]} of a module that is sharded already, and the two would part; "
             "shard a module that holds both in one call"
         )
+    # There is no first dimension to cut; PyTorch's words, which scripts match.
     if p.ndim == 0:
         raise ArgumentError(f"fully_shard doesn't support scalar parameters. Change {name} to a 1D tensor with numel equal to 1.")
     if not p.is_contiguous():
@@ -187,6 +191,7 @@ def register_fsdp_forward_method(module: Any, method_name: str) -> None:
     method = getattr(module, method_name, None)
     if not callable(method):
         raise ArgumentError(f"register_fsdp_forward_method: {type(module).__name__} has no method {method_name!r}; give the name of one")
+    # Scripts call it for every module, sharded or not, as PyTorch allows.
     if not isinstance(module, FSDPModule):
         return
     sharding = module._sharding

@@ -24,6 +24,7 @@ def cut_full_values(
 
     Parts of other rows, and whole values of another shape that happens to be the part's, are told as errors of load_state_dict.
     """
+    # A tensor put in a shard's place knows no whole, and lies outside of the flat memory that is gathered.
     if local_metadata.get("assign_to_params_buffers"):
         raise ArgumentError("load_state_dict: assign=True would put other tensors in the place of shards; leave it out, values are copied")
     module.reshard()
@@ -37,7 +38,9 @@ def cut_full_values(
                 continue
             whole = tuple(getattr(given, "global_shape", given.shape))
             start = getattr(given, "global_offset", None)
+            # Also a whole value whose shape is by chance the part's: copy_ would take it without an error.
             if whole != m.shape:
+                # Other shapes are refused by load_state_dict itself.
                 if given.shape == m.shard.shape:
                     errors.append(
                         f"size mismatch for {key}: copying a param with shape {whole} from checkpoint, the shape in current model is {m.shape}."

@@ -102,6 +102,7 @@ def wrap_children(
     for name, child in list(module._modules.items()):
         if child is None or child in ignored:
             continue
+        # A module that stands in two places keeps one wrapper: two would shard its parameters twice.
         if child not in known:
             total = _count_elements(child)  # before parts of it are shared out
             inside, settings = _ask_policy(child, total, policy, ignored, wrap, known)
@@ -118,6 +119,7 @@ def _ask_policy(
         inside = wrap_children(child, policy, ignored, wrap, known)
         said = policy._asks(child)
         return inside, said if isinstance(said, dict) else {} if said else None
+    # PyTorch's protocol: the first question is whether to look below, the second whether to wrap.
     if not policy(module=child, recurse=True, nonwrapped_numel=total):
         return 0, None
     inside = wrap_children(child, policy, ignored, wrap, known)

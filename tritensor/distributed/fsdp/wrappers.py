@@ -28,6 +28,7 @@ class Wrapper(Module):
         try:
             return super().__getattr__(name)
         except AttributeError:
+            # Before __init__ has put the module in, and while a copy is made, there is nothing to ask.
             if self._holds_under not in self.__dict__.get("_modules", ()):
                 raise
             return getattr(self._modules[self._holds_under], name)
@@ -39,6 +40,7 @@ class Wrapper(Module):
 def add_wrapper_name(wrapper: Any, state_dict: dict[str, Any], prefix: str, *rest: Any) -> None:
     """load_state_dict comes to a wrapper: names as they are inside of it."""
     inside = f"{prefix}{wrapper._holds_under}."
+    # Files keep the plain names, so that a model loads with or without the wrapper.
     for key in [k for k in state_dict if k.startswith(prefix) and not k.startswith(inside)]:
         state_dict[inside + key.removeprefix(prefix)] = state_dict.pop(key)
 
@@ -65,5 +67,6 @@ def _drop_wrapper_name(wrapper: Module, state_dict: Any, prefix: str, local_meta
     held = list(state_dict.items())
     state_dict.clear()
     for key, value in held:
+        # Only this wrapper's entries: the dict also holds those of modules that came before.
         ours = key.startswith(prefix + _CHECKPOINT_PREFIX)
         state_dict[prefix + key.removeprefix(prefix + _CHECKPOINT_PREFIX) if ours else key] = value

@@ -45,12 +45,14 @@ class _AllReduce(Function):
     @staticmethod
     def forward(ctx: Any, op: Any, group: Any, tensor: Tensor) -> Tensor:
         ctx.op, ctx.group = op, group
+        # A copy: the collective writes in place, and the caller's tensor belongs to the graph.
         total = tensor.detach().contiguous().clone()
         collectives.all_reduce(total, op, group)
         return total
 
     @staticmethod
     def backward(ctx: Any, grad: Tensor) -> tuple[Any, ...]:
+        # The loss is the sum of all processes' losses, so each one's gradient reaches every input.
         return None, None, _AllReduce.apply(ctx.op, ctx.group, grad)
 
 
@@ -75,6 +77,7 @@ class _Reduce(Function):
         ctx.dst, ctx.group, ctx.op = dst, group, op
         out = tensor.detach().contiguous().clone()
         collectives.reduce(out, dst, op, group)
+        # As the gradient of broadcast: the others' tensors were not used, so their gradients are zeros.
         return out if keeps or _is_root(require_group("reduce", group), dst) else out.zero_()
 
     @staticmethod
@@ -100,6 +103,7 @@ class _ReduceScatter(Function):
     @staticmethod
     def forward(ctx: Any, op: Any, group: Any, output: Tensor, *tensors: Tensor) -> Tensor:
         ctx.op, ctx.group = op, group
+        # The result is written to `output`, which becomes part of the graph.
         ctx.mark_dirty(output)
         collectives.reduce_scatter(_to_row(output), _to_rows(tensors), op, group)
         return output
@@ -115,6 +119,7 @@ class _Gather(Function):
     def forward(ctx: Any, dst: int, group: Any, tensor: Tensor) -> tuple[Tensor, ...]:
         ctx.dst, ctx.group = dst, group
         world = require_group("gather", group)
+        # Zeros are what PyTorch's gather gives on the other processes.
         outs = tuple([tensor.new_zeros(tensor.shape) for _ in range(world.size())])
         collectives.gather(_to_row(tensor), _to_rows(outs) if _is_root(world, dst) else None, dst, group)
         return outs

@@ -111,6 +111,7 @@ class GradientShards:
         assert state.task is not None
         self._keep_for(state.task.outermost())
         p = self.params[number]
+        # Accumulation would add this backward's raw gradient to an average, and divide the average again.
         if p._grad is not None and number not in self._kept:
             self._kept[number], p._grad = p._grad, None
 
@@ -127,6 +128,7 @@ class GradientShards:
             self._begin(task)
         p, (bucket, i) = self.params[number], self._bucket_index[number]
         held = p._grad
+        # The first piece is averaged and sent: what comes later would be lost on the owner.
         if i not in bucket.left:
             raise RuntimeError(
                 "ZeroRedundancyOptimizer: a gradient came twice in one backward (reentrant checkpoints of a shared parameter do that), and shard_gradients "
@@ -161,6 +163,7 @@ class GradientShards:
 
     def _reduce(self) -> None:
         """Send the next bucket; the one before it is received first, so that memory is bounded."""
+        # One message on its way: memory of two buckets at most, whatever the model's size.
         if self._next:
             self._receive(self.buckets[self._next - 1])
         bucket = self.buckets[self._next]
@@ -169,6 +172,7 @@ class GradientShards:
 
     def _receive(self, bucket: OwnedBucket) -> None:
         work, bucket.work = bucket.work, None
+        # Received before: at the end of backward the last bucket is asked for again.
         if work is None:
             return
         work.wait()
@@ -199,6 +203,7 @@ class GradientShards:
         self._task = self._kept_for = None
         for bucket in self.buckets:
             bucket.left = set(range(len(bucket.params)))
+        # Once: the first backward tells the order, and later ones reduce while gradients still come.
         if not self._is_ordered:
             self._order()
 

@@ -78,6 +78,7 @@ class ZeroRedundancyOptimizer(Optimizer, Joinable):
         super().add_param_group(param_group)
         sizes = list(self._sizes)
         shares: list[list[Tensor]] = [[] for _ in range(self.world_size)]
+        # Largest first: the largest share is then at most 4/3 of the best possible one (Graham, 1969).
         for p in sorted(param_group["params"], key=lambda p: p.numel(), reverse=True):
             owner = sizes.index(min(sizes))
             sizes[owner] += p.numel()
@@ -88,6 +89,7 @@ class ZeroRedundancyOptimizer(Optimizer, Joinable):
             try:
                 self.optim.add_param_group({**settings, "params": shares[self.rank]})
             except Exception:
+                # The outer optimizer has the group already: both must agree when the caller catches this.
                 self.param_groups.pop()
                 raise
         self._sizes, self._all = sizes, None
@@ -131,8 +133,10 @@ class ZeroRedundancyOptimizer(Optimizer, Joinable):
         return loss
 
     def _share_values(self) -> None:
+        # All parameters are this process' own.
         if self.world_size == 1:
             return
+        # Parameters lie apart: they are packed into messages of bounded size.
         if not self.parameters_as_bucket_view:
             for rank in range(self.world_size):
                 broadcast_all(self.owned(rank), self.process_group, rank)
@@ -140,6 +144,7 @@ class ZeroRedundancyOptimizer(Optimizer, Joinable):
         works = []
         for rank, flats in enumerate(self._flats):
             for flat in flats:
+                # module.to() has moved them out: the piece that is sent would hold old values.
                 if not all(flat.holds(i, p.array) for i, p in enumerate(flat.params)):
                     raise ArgumentError(
                         "ZeroRedundancyOptimizer.step: a parameter's data became another tensor, which parameters_as_bucket_view=True does not follow; "
@@ -149,6 +154,7 @@ class ZeroRedundancyOptimizer(Optimizer, Joinable):
         for rank, flat, work in works:
             assert work is not None
             work.wait()
+            # The owner's version was bumped by its own step.
             if rank != self.rank:
                 for p in flat.params:
                     version_of(p).bump("ZeroRedundancyOptimizer.step")
@@ -239,6 +245,7 @@ class ZeroRedundancyOptimizer(Optimizer, Joinable):
             state_dict = state_dict if changed is None else changed
         numbers, places = self._numbers(), [n for g in state_dict["param_groups"] for n in g["params"]]
         have, given = ([len(g["params"]) for g in groups] for groups in (self.param_groups, state_dict["param_groups"]))
+        # The base class has the error text for groups of other sizes, and raises.
         if have != given:
             Optimizer.load_state_dict(self, state_dict)  # says so
         self._refuse_others(state_dict["state"], places)

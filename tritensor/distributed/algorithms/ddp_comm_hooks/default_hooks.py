@@ -15,6 +15,7 @@ from tritensor.tensor.core import Tensor
 
 def _average(process_group: Any, tensor: Tensor) -> Future:
     group = require_group("allreduce_hook", process_group)
+    # Before the sum, so that float16 does not overflow.
     tensor.div_(group.size())
     work = all_reduce(tensor, group=group, async_op=True)
     assert work is not None
@@ -28,6 +29,7 @@ def allreduce_hook(process_group: Any, bucket: Any) -> Future:
 
 def _average_compressed(process_group: Any, bucket: Any, to: DType) -> Future:
     buffer = bucket.buffer()
+    # Back into the bucket's own memory, of which the gradients are views.
     return _average(process_group, buffer.to(to)).then(lambda f: buffer.copy_(f.value()[0]))
 
 

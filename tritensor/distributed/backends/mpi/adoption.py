@@ -117,16 +117,19 @@ def adopt(meeting: str | None, rank: int, size: int, seconds: float) -> None:
     Raises DistError where there is no meeting point, no MPICH, or it is on another machine; RankFailedError where rank 0 does not come.
     """
     how = f"start them together by python -m tritensor.launch -n {size} train.py, mpiexec -n {size} or srun -n {size}"
+    # Nothing is known that other ranks know, too, so there is nowhere to meet them.
     if meeting is None:
         raise DistError(
             f"init_process_group: world_size is {size}, and this process was started alone; {how}, or set MASTER_ADDR and MASTER_PORT alike for all ranks"
         )
     _check_same_machine(meeting, how)
     place = Meeting(Path(tempfile.gettempdir()) / f"tritensor-mpi-{os.getuid()}-{hashlib.sha256(meeting.encode()).hexdigest()[:16]}")
+    # One mpiexec for all: rank 0 starts it, the others wait for its offers.
     if rank == 0:
         _start_mpiexec(place, size, seconds, how)
     until = time.monotonic() + seconds
     while (found := place.read_offer(rank)) is None:
+        # Rank 0 may have failed before it came here, and nobody else would end the wait.
         if time.monotonic() > until:
             raise RankFailedError(
                 f"init_process_group: rank 0 has not met rank {rank} at {meeting} within {seconds:g} s; does it call init_process_group, with the same "
@@ -140,6 +143,7 @@ def adopt(meeting: str | None, rank: int, size: int, seconds: float) -> None:
 
 def _check_same_machine(meeting: str, how: str) -> None:
     host = meeting.partition(":")[0]
+    # Without a look-up, which may be slow or fail on machines that are not in DNS.
     if meeting.startswith("/") or host in ("localhost", "127.0.0.1", "::1", socket.gethostname(), socket.getfqdn()):
         return
     try:
@@ -160,6 +164,7 @@ def _start_mpiexec(place: Meeting, size: int, seconds: float, how: str) -> None:
             f"init_process_group: there is no mpiexec to bring {size} processes together: pip install 'tritensor[mpi]', or {how}"
         )
     version = subprocess.run([mpiexec, "--version"], capture_output=True, text=True, check=False).stdout
+    # Open MPI's mpiexec has no -pmi-port.
     if "HYDRA" not in version.upper():
         raise DistError(f"init_process_group: {mpiexec} is not MPICH's, which alone takes up processes that it has not started; {how}")
     place.make()

@@ -60,6 +60,7 @@ class MpiBackend(Backend):
 
     def reduce(self, call: Call, op: ReduceOp, root: int, out: Array) -> Pending:
         view, kind, how = _view_for_mpi(out, op)
+        # The root alone receives; MPI_IN_PLACE is refused elsewhere.
         if self.rank != root:
             return self.begin(call, self.comm.Ireduce, [view, kind], None, how, root, keep=(out,))
         return self.begin(
@@ -113,6 +114,7 @@ class MpiBackend(Backend):
 
     def _tag(self, call: Call, tag: int) -> None:
         largest = self.comm.Get_attr(self.MPI.TAG_UB)
+        # MPI's own error does not say which tags it takes.
         if not 0 <= tag <= largest:
             raise ArgumentError(f"{call}: tag {tag} is not between 0 and {largest}, the largest that this MPI takes")
 
@@ -131,6 +133,7 @@ class MpiBackend(Backend):
 
     def split(self, call: Call, members: Sequence[int]) -> Backend | None:
         self.barrier(call).wait()  # with a timeout, which making a communicator has not
+        # MPI_Comm_split is a call of all processes: members would wait for this one.
         if self.rank not in members:
             self.comm.Split(self.MPI.UNDEFINED)
             return None
@@ -149,6 +152,7 @@ class MpiBackend(Backend):
 
 def _copy_if_overlapping(given: Array, out: Array | None) -> Array:
     """What is given, copied where it shares memory with what is written, as in PyTorch it may: MPI takes no memory for both."""
+    # By bounds, not by elements: an exact answer may take exponential time, and a copy that was not needed costs less.
     return given if out is None or not np.may_share_memory(given, out) else copy_array(given)  # type: ignore[arg-type]
 
 

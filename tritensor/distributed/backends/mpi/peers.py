@@ -36,6 +36,7 @@ def read_stat(pid: int) -> tuple[str, str] | None:
         with open(f"/proc/{pid}/stat", encoding="utf-8", errors="replace") as file:
             fields = file.read().rpartition(")")[2].split()
     except (FileNotFoundError, ProcessLookupError):
+        # The second is raised where the process ends between open and read.
         return None
     return fields[0], fields[19]
 
@@ -74,6 +75,7 @@ class Peers:
     def find_dead(self) -> list[Process]:
         """The processes of this machine that have ended."""
         found = [(p, read_stat(p.pid)) for p in self._near]
+        # With the start time, since a pid is given to a new process once its own has gone.
         return [p for p, stat in found if stat is None or stat[0] in "ZX" or stat[1] != p.started]
 
     def look(self, call: Call, until: float, seconds: float) -> None:
@@ -107,6 +109,7 @@ class Peers:
             f"rank {self.members[i].rank} is in {s['call']} (call {s['number']} of {s['group']}, {s['line']})"
             for i, s in sorted(elsewhere.items())
         ]
+        # Everybody answered from inside of this very call: the fault is the speed, or the network.
         if not parts:
             parts = [
                 f"all ranks are in it, and it did not end{within}: the machines are too slow for the timeout, or the connection is lost"
@@ -131,6 +134,7 @@ class Peers:
 
     def _tell(self, status: dict[str, Any]) -> None:
         """Send the others, without waiting for them, what this process does."""
+        # Each process tells once: the others count one message from each.
         if self._told:
             return
         self._told = True

@@ -38,6 +38,7 @@ def get_reduction(dtype: np.dtype, op: ReduceOp) -> tuple[np.dtype | None, Any, 
     """
     MPI = mpi("all_reduce")
     kind = dtypes.of(dtype).kind
+    # MPI has no 16-bit floats: it moves them as 16-bit integers, and the op looks at them as what they are.
     if dtype.name in ("float16", "bfloat16"):
         return np.dtype(np.uint16), MPI.UINT16_T, _create_op(_combine_widened(dtype, _NUMPY[op]))
     if kind == "bool":
@@ -71,11 +72,13 @@ def _combine_widened(dtype: np.dtype, function: Any) -> Callable[[Any, Any, Any]
 
 def divide_sum(array: np.ndarray, size: int) -> None:
     """Divide the sum of `size` contributions in place; integers toward 0, as NCCL does."""
+    # numpy's // rounds down; one is added where a negative sum had a remainder.
     if array.dtype.kind in "iu":
         rest = (array < 0) & (array % size != 0)
         array //= size
         array += rest.astype(array.dtype)
     elif array.dtype.name in ("float16", "bfloat16"):
+        # Divided in float32 and rounded once, as the sums are.
         array[...] = array.astype(np.float32) / np.float32(size)
     else:
         np.divide(array, size, out=array)

@@ -36,6 +36,7 @@ def join_world(version: str, rank: int, size: int, seconds: float, meeting: str 
     Raises DistError where the program was not started as `size` processes, or the processes differ in program or versions, and
     RankFailedError where one does not come within `seconds`.
     """
+    # MPI_Finalize was given up, and MPI_Init cannot be called a second time.
     if is_lost():
         raise DistError("init_process_group: a process was lost, and MPI cannot go on without it; start the program anew")
     if is_inherited():
@@ -44,11 +45,13 @@ def join_world(version: str, rank: int, size: int, seconds: float, meeting: str 
             "init_process_group, or start processes by spawn"
         )
     require("init_process_group")
+    # Ranks of mpiexec or Slurm have their place in the world already; others need one before MPI starts.
     if not is_loaded() and not is_started():
         adopt(meeting, rank, size, seconds)
     MPI = mpi("init_process_group", seconds)
     comm = MPI.COMM_WORLD
     found = comm.Get_size()
+    # MPI's world is what its launcher has made, whatever the program or the environment says.
     if found != size:
         how = _HOW.format(size=size, script=describe_script()[0])
         raise DistError(
@@ -71,10 +74,12 @@ def join_world(version: str, rank: int, size: int, seconds: float, meeting: str 
 def _exchange(MPI: Any, comm: Any, mine: dict[str, Any], seconds: float) -> list[dict[str, Any]]:
     """Every process' entry, by way of process 0, which tells the others too when somebody is missing."""
     number, size = comm.Get_rank(), comm.Get_size()
+    # A star over process 0: a collective would hang without a message where a process does not come.
     if number:
         text = json.dumps(mine).encode()
         sent = comm.Isend([text, MPI.BYTE], 0, _TAG)
         status = MPI.Status()
+        # Process 0 gives up after `seconds` and names who is missing, an answer worth waiting for.
         late = time.monotonic() + seconds + 5
         _wait_until(lambda: comm.Iprobe(source=0, tag=_TAG, status=status), late)
         if not comm.Iprobe(source=0, tag=_TAG, status=status):
@@ -128,7 +133,8 @@ def _check_same(table: list[dict[str, Any]]) -> None:
         if others:
             other = next(e for e in table if e[what] != first)
             raise DistError(
-                f"init_process_group: rank {other['rank']} has {how} of its own, {_format_value(other[what])}, and rank {table[0]['rank']} {_format_value(first)}; "
+                f"init_process_group: rank {other['rank']} has {how} of its own, {_format_value(other[what])}, and rank "
+                f"{table[0]['rank']} {_format_value(first)}; "
                 "start all processes from one installation with one script"
             )
 

@@ -72,6 +72,7 @@ class NcclBackend(Backend):
                 f"{call}: the tensor is on {on}, and this group's NCCL communicator is on {own}; move it with .cuda(), or make the group with "
                 "'cpu:mpi,cuda:nccl'"
             )
+        # NCCL would read the other GPU's memory at an address that means something else there.
         if on != own:
             raise DeviceError(
                 f"{call}: the tensor is on {on}, and this group's NCCL communicator is on {own}; move it with .to('{own}'), or call "
@@ -159,6 +160,7 @@ class NcclBackend(Backend):
     def split(self, call: Call, members: Sequence[int]) -> NcclBackend | None:
         number = list(members).index(self.rank) if self.rank in members else -1
         made = self._communicator.split(call, number, len(members))
+        # No member: it has taken part in the split, which NCCL waits for.
         if made is None:
             return None
         child = NcclBackend.__new__(NcclBackend)

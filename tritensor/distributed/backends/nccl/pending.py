@@ -42,10 +42,12 @@ class NcclPending(Pending):
         self.steps, self._event = (), event
 
     def done(self) -> bool:
+        # The communicator was aborted: nothing more will come, and wait() raises.
         if self._comm.failure is not None:
             return True
         if self._event is None:
             return False
+        # An error of NCCL leaves the event unreached for ever, so it is asked for as well.
         if not self._event.query():
             self._comm.look(self.call)
             return self._comm.failure is not None
@@ -58,6 +60,7 @@ class NcclPending(Pending):
         if self._event is None:
             raise DistError(f"{self.call}: waited for inside of together(), where it has not begun; wait after the block")
         self._event.wait(Stream.of(comm.index, stream_of(comm.index)))
+        # Otherwise only the stream waits, and the host goes on to queue more work.
         if seconds is not None or self._on_host:
             comm.until(self.call, self._event.query, comm.seconds if seconds is None else seconds)
         self._keep = ()
