@@ -1,4 +1,4 @@
-"""The GPU as a place to compute: what is there, waiting for it, its memory. Device cuda is emulated under TRITON_INTERPRET=1."""
+"""The GPU's public functions: availability, synchronization, streams, memory. Device cuda is emulated under TRITON_INTERPRET=1."""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""Is there a GPU? Asked of the driver library directly: importing cuda-python for the answer would cost a tenth of a second."""
+"""Availability of a GPU, asked of the driver library directly: importing cuda-python for the answer would cost a tenth of a second."""
 
 from __future__ import annotations
 

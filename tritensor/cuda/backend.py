@@ -1,4 +1,4 @@
-"""Who serves device `cuda`: the CUDA driver, or host memory and Triton's interpreter under TRITON_INTERPRET=1."""
+"""Choice of the runtime of device `cuda`: the CUDA driver, or host memory and Triton's interpreter under TRITON_INTERPRET=1."""
 
 from __future__ import annotations
 

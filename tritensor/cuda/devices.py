@@ -1,4 +1,4 @@
-"""Which GPU "cuda" means on this thread, what the GPUs are, and which of them reach one another's memory."""
+"""Devices of CUDA: the GPU that "cuda" means on this thread, properties of all GPUs, and access from one to another's memory."""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""The one way a kernel is started: `launch(kernel, grid, *args, **constexprs)` on the runtime in use."""
+"""Kernel launch: `launch(kernel, grid, *args, **constexprs)` starts a kernel on the runtime in use."""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""Element types: their names, numpy and Triton spellings, and how they promote."""
+"""Element types: their names, their types in numpy and Triton, and their promotion."""
 
 from __future__ import annotations
 

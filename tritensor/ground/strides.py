@@ -1,4 +1,4 @@
-"""How results lie in memory: the one rule that every device and every corner asks, and the memory formats that users name."""
+"""Strides of results: the one rule that every device and every corner asks, and the memory formats that users name."""
 
 from __future__ import annotations
 

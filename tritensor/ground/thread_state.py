@@ -1,4 +1,4 @@
-"""What this thread works on: the GPU that plain "cuda" means, and the stream of each GPU that launches and copies go to."""
+"""State of this thread: the GPU that plain "cuda" means, and the stream of each GPU that launches and copies go to."""
 
 from __future__ import annotations
 

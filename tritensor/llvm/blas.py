@@ -1,4 +1,4 @@
-"""numpy's BLAS: its number of threads, and its products with integers of 64 bits. Who asks only this loads no compiler."""
+"""numpy's BLAS: its number of threads, and its products with integers of 64 bits. This file loads no compiler."""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""Loops within loops in LLVM's intermediate language: `with nest.loop("c", "%channels"): nest.lines += [...]`."""
+"""Loop nests in LLVM's intermediate language: `with nest.loop("c", "%channels"): nest.lines += [...]`."""
 
 from __future__ import annotations
 

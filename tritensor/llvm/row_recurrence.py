@@ -1,4 +1,4 @@
-"""A row made of the row before it, its own shifts and a row of its own, again and again, in machine code."""
+"""Row recurrences in machine code: each row is made of the one before it, its shifts and a row of its own."""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""PyTorch's module tree, as thin modules over what stands elsewhere, and what is said of names that are not here."""
+"""PyTorch's module tree, as thin modules over other rooms, and the messages about names that are not here."""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""What scripts ask and tell of autocast through the front door: whether it is on, and the types that it casts to."""
+"""Autocast as scripts ask and set it through `tritensor`: whether it is on, and the types that it casts to."""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""einops' view of our tensors. einops finds a backend among the subclasses of its own class, so ours is defined when einops is there, and no sooner."""
+"""einops' backend for our tensors. einops finds a backend among the subclasses of its own class, so ours is defined when einops is there, and no sooner."""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""What a whole kind of names that are not here is for, and what to write in its place: sparse and nested tensors, quantization, tracing."""
+"""Hints for whole kinds of names that are not here (sparse and nested tensors, quantization, tracing): their use, and the code to write in their place."""
 
 from __future__ import annotations
 

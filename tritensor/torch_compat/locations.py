@@ -1,4 +1,4 @@
-"""Where names of PyTorch's stand that no file of ours has under PyTorch's path: whole modules, single names, and what a family of modules imports."""
+"""Locations of PyTorch's names that no file of ours has under PyTorch's path: whole modules, single names, and the imports of a family of modules."""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""What is said of a name that is not here: whether PyTorch has it, and the nearest thing that is."""
+"""Messages about names that are not here: whether PyTorch has the name, and the nearest one that is here."""
 
 from __future__ import annotations
 

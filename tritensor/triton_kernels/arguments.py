@@ -1,4 +1,4 @@
-"""What Triton's own classes are among the arguments of a launch: descriptors, reinterpreted tensors, constants, stand-ins of tensors."""
+"""Triton's own classes among the arguments of a launch: descriptors, reinterpreted tensors, constants, mock tensors."""
 
 from __future__ import annotations
 

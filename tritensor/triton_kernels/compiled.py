@@ -1,4 +1,4 @@
-"""What `kernel[grid](...)` and `kernel.warmup(...)` return: the compiled kernel, had when it is asked for."""
+"""Compiled kernels as `kernel[grid](...)` and `kernel.warmup(...)` return them: compiled when they are first asked for something."""
 
 from __future__ import annotations
 

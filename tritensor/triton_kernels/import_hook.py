@@ -1,4 +1,4 @@
-"""Once Triton is imported, by whomever, its kernels take our tensors: what this room changes in it, and when."""
+"""Import hook on Triton: once it is imported, by whomever, its kernels take our tensors."""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""Whose call `kernel[grid](...)` is: this library's, or one on tensors of another that Triton serves as before."""
+"""Owner of a call `kernel[grid](...)`: this library, or another whose tensors Triton serves as before."""
 
 from __future__ import annotations
 

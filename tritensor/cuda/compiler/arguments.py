@@ -1,4 +1,4 @@
-"""What a launch's arguments are to a kernel: parameters matched by position and name, and the Triton type of each value."""
+"""Arguments of a launch: matched to the kernel's parameters by position and name, each with the Triton type of its value."""
 
 from __future__ import annotations
 

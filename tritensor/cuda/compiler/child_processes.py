@@ -1,4 +1,4 @@
-"""Many small jobs in forked processes: kernels need no pickling, and a process that dies costs only the job it was at."""
+"""Jobs in forked processes: kernels need no pickling, and a process that dies costs only the job it was at."""
 
 from __future__ import annotations
 

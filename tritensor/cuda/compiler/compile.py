@@ -1,4 +1,4 @@
-"""Compile a kernel for a GPU that need not be there (tritensor/cuda/compiler/kernel_report.py reads what the machine code uses)."""
+"""Compilation of a kernel for a GPU that need not be there (tritensor/cuda/compiler/kernel_report.py reads the machine code)."""
 
 from __future__ import annotations
 

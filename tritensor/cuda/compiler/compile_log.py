@@ -1,4 +1,4 @@
-"""What this process compiled or loaded, how long each took, and why: what differs from the kernel's earlier specializations."""
+"""Compile log: kernels that this process compiled or loaded, the time each took, and its difference from the kernel's earlier specializations."""
 
 from __future__ import annotations
 

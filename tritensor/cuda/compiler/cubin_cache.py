@@ -1,4 +1,4 @@
-"""Where a launch's machine code comes from: this process's memory, an opened pack, the disk, and only then the compiler."""
+"""Cubin cache: a launch's machine code from this process's memory, an opened pack, the disk, and only then the compiler."""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""What a compiled kernel uses of a GPU, read off its machine code: registers, spills, shared memory, access widths, tensor cores."""
+"""Report of a compiled kernel, read off its machine code: registers, spills, shared memory, access widths, tensor cores."""
 
 from __future__ import annotations
 

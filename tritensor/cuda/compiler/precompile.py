@@ -1,4 +1,4 @@
-"""Compile launches that were recorded without a GPU into a pack, in several processes; one that dies costs one kernel."""
+"""Compilation of launches that were recorded without a GPU into a pack, in several processes; one that dies costs one kernel."""
 
 from __future__ import annotations
 

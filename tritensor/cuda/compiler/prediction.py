@@ -1,4 +1,4 @@
-"""How long a kernel should take by what its machine code holds: waves x the slowest of issuing instructions, tensor cores and bytes."""
+"""Predicted time of a kernel from its machine code: waves x the slowest of issuing instructions, tensor cores and bytes."""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""What one program of a kernel does, read off Triton's first form of it (TTIR): passes of loops, bytes through pointers, flops of dots."""
+"""Work of one program of a kernel, read off Triton's first form of it (TTIR): passes of loops, bytes through pointers, flops of dots."""
 
 from __future__ import annotations
 

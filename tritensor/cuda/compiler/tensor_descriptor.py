@@ -1,4 +1,4 @@
-"""Tensor descriptors: what a launch is given in place of an array so that a kernel moves whole tiles of it (TMA on sm_90 and later)."""
+"""Tensor descriptors: given to a launch in place of an array so that a kernel moves whole tiles of it (TMA on sm_90 and later)."""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""The door to the CUDA driver: every call goes through cuda-python here, and a status that is no success becomes an error with its remedy."""
+"""Calls of the CUDA driver: all go through cuda-python here, and a status that is no success becomes an error with its remedy."""
 
 from __future__ import annotations
 

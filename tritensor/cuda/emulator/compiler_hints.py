@@ -1,4 +1,4 @@
-"""What a kernel promises the compiler about its values (multiple_of, max_contiguous, max_constancy), held against the values."""
+"""Hints that a kernel gives the compiler (multiple_of, max_contiguous, max_constancy), checked against the values."""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""Functions of Triton's language that its interpreter lacks, and what a kernel may ask about the GPU that it runs on."""
+"""Functions of Triton's language that its interpreter lacks, and the properties of the GPU that a kernel may ask for."""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""Who stored what is in memory: the kernel, program and line of the last store to every element, kept while a test asks for it."""
+"""The last writer of every element in memory: kernel, program and line of its last store, kept while a test asks for it."""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""What a program loads of what it has stored itself: threads of a GPU do so at their own pace, unless a barrier stands between."""
+"""Loads by a program of its own stores: a GPU's threads run at their own pace, so the sanitizer wants a barrier between the two."""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""What the interpreter lets pass and a GPU does not: accesses outside a tensor, racing programs, masked lanes that are read."""
+"""Sanitizer of the emulated device: accesses outside a tensor, racing programs and masked lanes that are read raise here; a GPU would go on."""
 
 from __future__ import annotations
 

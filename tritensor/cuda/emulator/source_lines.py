@@ -1,4 +1,4 @@
-"""Which line of a kernel is running, and what it says: for messages about what it did there."""
+"""The line of a kernel that is running, with its text: for messages about that line."""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""What sm_90 brought, in Triton's interpreter: tensor descriptors, watched as pointers are (see sanitizer.py), and dependent launches."""
+"""Tensor descriptors and dependent launches of sm_90 in Triton's interpreter, checked as pointers are (see sanitizer.py)."""
 
 from __future__ import annotations
 

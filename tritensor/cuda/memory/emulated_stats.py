@@ -1,4 +1,4 @@
-"""The books of a device whose memory is not cached, the emulated one: what is live, peaks, a limit, who asked for what."""
+"""Memory statistics of the emulated device, whose memory is not cached: live bytes, peaks, a limit, owners of allocations."""
 
 from __future__ import annotations
 

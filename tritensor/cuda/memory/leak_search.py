@@ -1,4 +1,4 @@
-"""Who keeps a tensor alive: a walk from its memory up over Python's references to variables that can be named."""
+"""Search for the owners of a tensor: a walk from its memory up over Python's references to variables that can be named."""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""What holds a GPU's memory, in numbers and words: statistics, the table by size and by line, the text of an out-of-memory error."""
+"""Memory report of a GPU: statistics, the table by size and by line, the text of an out-of-memory error."""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""What the caching allocator is made of: the source of memory, size classes, their free lists, slabs, blocks in limbo."""
+"""Parts of the caching allocator: the source of memory, size classes, their free lists, slabs, blocks in limbo."""
 
 from __future__ import annotations
 

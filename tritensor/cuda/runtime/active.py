@@ -1,4 +1,4 @@
-"""Which runtime serves device `cuda` in this process. Knows none of them: who is asked first is chosen in backend.py."""
+"""The runtime that serves device `cuda` in this process: kept here, chosen in backend.py, so that this file knows none of them."""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""What tritensor asks of a device: the interface that the driver, the emulator and the recording device fulfil."""
+"""The interface of a device: every function that tritensor calls of the driver, the emulator and the recording device."""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""What a graph capture on this thread has taken up: its streams and its random numbers; and the refusal of what a graph cannot hold."""
+"""State of a graph capture on this thread: its streams and its random numbers; work that a graph cannot hold is refused."""
 
 from __future__ import annotations
 

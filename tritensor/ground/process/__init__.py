@@ -1,1 +1,1 @@
-"""Facts about a process, asked before its threads, forks and files are trusted: locks, late imports, whose a file is."""
+"""Facts about a process, asked before its threads, forks and files are trusted: locks, late imports, owners of files."""

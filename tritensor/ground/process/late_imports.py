@@ -1,4 +1,4 @@
-"""What is loaded late, at its first use: one error where the process has no descriptor left to open a file with."""
+"""Late imports, made at first use: one error where the process has no descriptor left to open a file with."""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""Whether what stands at a place that others can guess is this user's own: what another user has put there is neither trusted nor written to."""
+"""Ownership of files: those that another user has put in a folder open to all are neither trusted nor written to."""
 
 from __future__ import annotations
 

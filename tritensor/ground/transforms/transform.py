@@ -1,4 +1,4 @@
-"""Transform: what the lower floors call when they meet a wrapped tensor; tritensor.func puts its own in place, and tritensor.onnx one in front of that."""
+"""Transform: the functions that lower floors call on a wrapped tensor; tritensor.func installs its own, and tritensor.onnx one in front of that."""
 
 from __future__ import annotations
 

@@ -1,1 +1,1 @@
-"""What a GPU's instructions and libraries compute, in numpy: arithmetic, reductions, libdevice, inline PTX."""
+"""Instructions and libraries of a GPU in numpy: arithmetic, reductions, libdevice, inline PTX."""

@@ -1,1 +1,1 @@
-"""What torch.autograd has beside what stands in tritensor/autograd: names of older scripts."""
+"""Names of older scripts in torch.autograd, beside those that tritensor/autograd has."""

@@ -1,4 +1,4 @@
-"""torch.autograd.profiler: the older spelling of tritensor.profiler, and ranges of all ops for NVIDIA's tools."""
+"""torch.autograd.profiler: the older names of tritensor.profiler, and ranges of all ops for NVIDIA's tools."""
 
 from __future__ import annotations
 

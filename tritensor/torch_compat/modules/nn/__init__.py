@@ -1,1 +1,1 @@
-"""What lies below torch.nn under other paths than here."""
+"""Modules below torch.nn whose paths differ here."""
