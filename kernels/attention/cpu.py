@@ -15,7 +15,7 @@ from tritensor.kernels.parts.cpu.blocks import SILENT
 from tritensor.llvm import products, threads
 from tritensor.llvm.loops import MANY, SHARED
 from tritensor.llvm.passes.row_programs import Operand, RowProgram
-from tritensor.llvm.simd import choice
+from tritensor.llvm.simd import select
 from tritensor.llvm.simd_functions import exp
 from tritensor.ops.array import Array
 
@@ -84,8 +84,8 @@ def _softmax(p: Any, w: Any) -> None:
         e = exp(x - m)
         return e, e
 
-    (total,) = p.walk(power, w, choice(top == -math.inf, 0.0, top), into=(w,), sums=1)
-    p.each(lambda e, r: e * r, w, 1.0 / choice(total == 0.0, 1.0, total), into=(w,))
+    (total,) = p.walk(power, w, select(top == -math.inf, 0.0, top), into=(w,), sums=1)
+    p.each(lambda e, r: e * r, w, 1.0 / select(total == 0.0, 1.0, total), into=(w,))
 
 
 # ds = w (ds - s), in place, s a number of each row

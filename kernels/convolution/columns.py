@@ -11,7 +11,7 @@ import numpy as np
 from tritensor.kernels.convolution.llvm_types import WIDTH, Kind, kind_in, pointer, scratch
 from tritensor.kernels.convolution.plans import Plan, Table, table_of
 from tritensor.llvm import products as blas
-from tritensor.llvm.loop_nest import Nest
+from tritensor.llvm.loop_nest import LoopNest
 
 _BLOCK = 4 << 20  # bytes of columns at a time
 _STACK = 1 << 20  # bytes of columns of several images: more would leave the cache
@@ -22,10 +22,10 @@ _PARAMETERS = (
 )  # fmt: skip
 
 
-def read(nest: Nest, k: Kind, told: bool, from_: str, place: str) -> list[str]:
+def read(nest: LoopNest, k: Kind, told: bool, from_: str, place: str) -> list[str]:
     """%value: the vector %v of an image's cells from the pointer `from_` on, zero where `valid[place]` has no bit; what that declares."""
     width, vector, name = k.width, k.vector, k.name
-    nest.item("bits", f"i{width}", "%valid", place, width // 8)
+    nest.load_element("bits", f"i{width}", "%valid", place, width // 8)
     nest.lines.append(f"  %mask = bitcast i{width} %bits to <{width} x i1>")
     if told:
         pointers = f"<{width} x ptr>"
@@ -37,7 +37,7 @@ def read(nest: Nest, k: Kind, told: bool, from_: str, place: str) -> list[str]:
             f"{vector} zeroinitializer)",
         ]
         return [f"declare {vector} @llvm.masked.gather.{name}.v{width}p0({pointers}, i32, <{width} x i1>, {vector})"]
-    nest.item("begin", "i64", "%start", "%v", 8)
+    nest.load_element("begin", "i64", "%start", "%v", 8)
     nest.lines += [
         f"  %one = getelementptr i8, ptr {from_}, i64 %begin",
         f"  %value = call {vector} @llvm.masked.load.{name}.p0(ptr %one, i32 {k.item}, <{width} x i1> %mask, {vector} zeroinitializer)",
@@ -45,11 +45,11 @@ def read(nest: Nest, k: Kind, told: bool, from_: str, place: str) -> list[str]:
     return [f"declare {vector} @llvm.masked.load.{name}.p0(ptr, i32, <{width} x i1>, {vector})"]
 
 
-def write(nest: Nest, k: Kind, onto: str, value: str) -> list[str]:
+def write(nest: LoopNest, k: Kind, onto: str, value: str) -> list[str]:
     """The vector `value` to the outputs %v of an image whose first is at the pointer `onto`; what that declares."""
     width, vector, name = k.width, k.vector, f"llvm.masked.store.{k.name}.p0"
-    nest.item("end", "i64", "%to", "%v", 8)
-    nest.item("held", f"i{width}", "%stored", "%v", width // 8)
+    nest.load_element("end", "i64", "%to", "%v", 8)
+    nest.load_element("held", f"i{width}", "%stored", "%v", width // 8)
     nest.lines += [
         f"  %lanes = bitcast i{width} %held to <{width} x i1>",
         f"  %there = getelementptr i8, ptr {onto}, i64 %end",
@@ -60,18 +60,18 @@ def write(nest: Nest, k: Kind, onto: str, value: str) -> list[str]:
 
 @functools.cache
 def _function(dtype: np.dtype, told: bool) -> Any:
-    nest, k = Nest(), kind_in(dtype, 64)
+    nest, k = LoopNest(), kind_in(dtype, 64)
     with nest.loop("c", "%channels"), nest.loop("t", "%taps"):
-        nest.item("by", "i64", "%shift", "%t", 8)
+        nest.load_element("by", "i64", "%shift", "%t", 8)
         nest.lines += ["  %row0 = mul i64 %c, %taps", "  %row = add i64 %row0, %t", "  %first = mul i64 %t, %vectors"]
         with nest.loop("n", "%images"):
-            nest.moved("from", "%src", ("%c", "%src_c"), ("%n", "%src_n"), ("%by", "1"))
-            nest.moved("onto", "%dst", ("%row", "%dst_k"), ("%n", "%dst_n"))
+            nest.offset_pointer("from", "%src", ("%c", "%src_c"), ("%n", "%src_n"), ("%by", "1"))
+            nest.offset_pointer("onto", "%dst", ("%row", "%dst_k"), ("%n", "%dst_n"))
             with nest.loop("v", "%vectors"):
                 nest.lines.append("  %which = add i64 %first, %v")
                 one = read(nest, k, told, "%from", "%which")
                 two = write(nest, k, "%onto", "%value")
-    return nest.compiled(_PARAMETERS, _POINTERS, one + two)
+    return nest.compile(_PARAMETERS, _POINTERS, one + two)
 
 
 def machine(dtype: np.dtype, plan: Plan, function: Any) -> tuple[Any, Table] | None:

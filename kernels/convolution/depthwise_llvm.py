@@ -11,7 +11,7 @@ from tritensor.kernels.convolution.columns import machine, read, write
 from tritensor.kernels.convolution.llvm_types import WIDTH, kind_in, pointer
 from tritensor.kernels.convolution.plans import Plan, Table, table_of
 from tritensor.llvm import compiler, threads
-from tritensor.llvm.loop_nest import Nest
+from tritensor.llvm.loop_nest import LoopNest
 
 _ALONE = 1 << 16  # results below which a second thread does not pay
 _POINTERS = {"x", "y", "w", "bias", "shift", "start", "to", "valid", "stored", "cells", "g", "dw"}
@@ -27,47 +27,47 @@ _WEIGHT = (
 @functools.cache
 def _correlation(dtype: np.dtype, told: bool) -> Any:
     """y[n, o, v] = bias[o] + sum over t of w[o, t] x[n, o / several, v + shift[t]], vectors of outputs v."""
-    nest, k = Nest(), kind_in(dtype, 64)
+    nest, k = LoopNest(), kind_in(dtype, 64)
     with nest.loop("n", "%images"), nest.loop("o", "%channels"):
-        nest.item("b", k.number, "%bias", "%o", k.item)
+        nest.load_element("b", k.number, "%bias", "%o", k.item)
         nest.lines += [
             *k.spread("b", "b1"),
             "  %c = udiv i64 %o, %several",
             "  %first = mul i64 %o, %taps",
         ]
-        nest.moved("image", "%x", ("%n", "%x_n"), ("%c", "%x_c"))
-        nest.moved("onto", "%y", ("%n", "%y_n"), ("%o", "%y_c"))
+        nest.offset_pointer("image", "%x", ("%n", "%x_n"), ("%c", "%x_c"))
+        nest.offset_pointer("onto", "%y", ("%n", "%y_n"), ("%o", "%y_c"))
         with nest.loop("v", "%vectors"):
             with nest.loop("t", "%taps", acc=(k.vector, "%b1")):
-                nest.item("by", "i64", "%shift", "%t", 8)
+                nest.load_element("by", "i64", "%shift", "%t", 8)
                 nest.lines += ["  %from = getelementptr i8, ptr %image, i64 %by", "  %row = mul i64 %t, %vectors"]
                 nest.lines += ["  %which = add i64 %row, %v", "  %weight = add i64 %first, %t"]
                 one = read(nest, k, told, "%from", "%which")
-                nest.item("a", k.number, "%w", "%weight", k.item)
+                nest.load_element("a", k.number, "%w", "%weight", k.item)
                 nest.lines += [
                     *k.spread("a", "a1"),
                     f"  %acc.new = call {k.vector} @llvm.fma.{k.name}({k.vector} %a1, {k.vector} %value, {k.vector} %acc)",
                 ]
             two = write(nest, k, "%onto", "%acc.new")
-    return nest.compiled(_CORRELATE, _POINTERS, [*one, *two, k.fma])
+    return nest.compile(_CORRELATE, _POINTERS, [*one, *two, k.fma])
 
 
 @functools.cache
 def _gradient(dtype: np.dtype, told: bool) -> Any:
     """dw[c, t] = sum over n and v of g[n, c, v] x[n, c, v + shift[t]]: the vectors of an image first, then the images, then the lanes."""
-    nest, k = Nest(), kind_in(dtype, 64)
+    nest, k = LoopNest(), kind_in(dtype, 64)
     kind, vector, width, name = k.number, k.vector, k.width, k.name
     with nest.loop("c", "%channels"), nest.loop("t", "%taps"):
-        nest.item("by", "i64", "%shift", "%t", 8)
+        nest.load_element("by", "i64", "%shift", "%t", 8)
         nest.lines += ["  %rows = mul i64 %t, %vectors", "  %cell0 = mul i64 %c, %taps", "  %into = add i64 %cell0, %t"]
         with nest.loop("n", "%images", total=(vector, "zeroinitializer")):
-            nest.moved("from", "%x", ("%n", "%x_n"), ("%c", "%x_c"), ("%by", "1"))
-            nest.moved("given", "%g", ("%n", "%g_n"), ("%c", "%g_c"))
+            nest.offset_pointer("from", "%x", ("%n", "%x_n"), ("%c", "%x_c"), ("%by", "1"))
+            nest.offset_pointer("given", "%g", ("%n", "%g_n"), ("%c", "%g_c"))
             with nest.loop("v", "%vectors", acc=(vector, "zeroinitializer")):
                 nest.lines.append("  %which = add i64 %rows, %v")
                 one = read(nest, k, told, "%from", "%which")
-                nest.item("end", "i64", "%to", "%v", 8)
-                nest.item("held", f"i{width}", "%stored", "%v", width // 8)
+                nest.load_element("end", "i64", "%to", "%v", 8)
+                nest.load_element("held", f"i{width}", "%stored", "%v", width // 8)
                 nest.lines += [
                     f"  %lanes = bitcast i{width} %held to <{width} x i1>",
                     "  %there = getelementptr i8, ptr %given, i64 %end",
@@ -85,7 +85,7 @@ def _gradient(dtype: np.dtype, told: bool) -> Any:
         *one, f"declare {vector} @llvm.masked.load.{name}.p0(ptr, i32, <{width} x i1>, {vector})",
         k.fma, f"declare {kind} @llvm.vector.reduce.fadd.{name}({kind}, {vector})",
     }  # fmt: skip
-    return nest.compiled(_WEIGHT, _POINTERS, sorted(declared))
+    return nest.compile(_WEIGHT, _POINTERS, sorted(declared))
 
 
 def _code(dtype: np.dtype, plan: Plan, function: Any) -> tuple[Any, Table]:
@@ -116,7 +116,7 @@ def correlate(x: np.ndarray, w: np.ndarray, bias: np.ndarray | None, plan: Plan,
             pointer(t.valid), pointer(t.stored), pointer(t.cells),
         )  # fmt: skip
 
-    threads.over(function, x.shape[0], images, y.size < _ALONE)
+    threads.run_shared(function, x.shape[0], images, y.size < _ALONE)
 
 
 def weight_gradient(x: np.ndarray, g: np.ndarray, plan: Plan) -> np.ndarray:
@@ -131,5 +131,5 @@ def weight_gradient(x: np.ndarray, g: np.ndarray, plan: Plan) -> np.ndarray:
             pointer(t.stored), pointer(t.cells),
         )  # fmt: skip
 
-    threads.over(function, x.shape[1], channels, g.size < _ALONE)
+    threads.run_shared(function, x.shape[1], channels, g.size < _ALONE)
     return dw

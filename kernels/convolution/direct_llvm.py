@@ -10,7 +10,7 @@ import numpy as np
 from tritensor.kernels.convolution.llvm_types import WIDTH, Kind, kind_in, pointer
 from tritensor.kernels.convolution.plans import Plan, table_of
 from tritensor.llvm import compiler, threads
-from tritensor.llvm.loop_nest import Nest
+from tritensor.llvm.loop_nest import LoopNest
 
 ROWS, VECTORS = 8, 3  # of a tile: 24 registers of sums, 3 of cells, 1 of weights
 _CHUNK = 1 << 20  # bytes of images that are read again for each tile of output channels: they stay in the cache
@@ -24,7 +24,7 @@ _PARAMETERS = (
 _SUMS = [(r, v) for r in range(ROWS) for v in range(VECTORS)]
 
 
-def _output_channels(nest: Nest, k: Kind) -> None:
+def _output_channels(nest: LoopNest, k: Kind) -> None:
     """The weights of block %b, and for each of its channels: its number, its bias in every lane, a mask that says whether it is there."""
     nest.lines += [
         f"  %row0 = mul i64 %b, {ROWS}",
@@ -35,17 +35,17 @@ def _output_channels(nest: Nest, k: Kind) -> None:
         if r:
             nest.lines.append(f"  %row{r} = add i64 %row0, {r}")
         nest.lines.append(f"  %there{r} = icmp ult i64 %row{r}, %rows")
-        nest.item(f"bias{r}", k.number, "%bias", f"%row{r}", k.item)
+        nest.load_element(f"bias{r}", k.number, "%bias", f"%row{r}", k.item)
         nest.lines += [*k.spread(f"bias{r}", f"start{r}"), f"  %there{r}.0 = insertelement {k.lanes} poison, i1 %there{r}, i32 0"]
         nest.lines.append(f"  %row_mask{r} = shufflevector {k.lanes} %there{r}.0, {k.lanes} poison, <{k.width} x i32> zeroinitializer")
 
 
-def _add_tap(nest: Nest, k: Kind) -> None:
+def _add_tap(nest: LoopNest, k: Kind) -> None:
     """The sums with tap %k: its weights, one for each channel, times the vectors of cells that it reads."""
-    nest.item("step", "i64", "%cell", "%k", 8)
-    nest.item("which", "i64", "%mask_row", "%k", 8)
+    nest.load_element("step", "i64", "%cell", "%k", 8)
+    nest.load_element("which", "i64", "%mask_row", "%k", 8)
     for v in range(VECTORS):
-        nest.item(f"bits{v}", f"i{k.width}", f"%masks{v}", "%which", k.width // 8)
+        nest.load_element(f"bits{v}", f"i{k.width}", f"%masks{v}", "%which", k.width // 8)
         nest.lines += [
             f"  %mask{v} = bitcast i{k.width} %bits{v} to {k.lanes}",
             f"  %at{v} = getelementptr i8, ptr %image{v}, i64 %step",
@@ -54,7 +54,7 @@ def _add_tap(nest: Nest, k: Kind) -> None:
     nest.lines.append(f"  %k.row = mul i64 %k, {ROWS}")
     for r in range(ROWS):
         nest.lines.append(f"  %k{r} = add i64 %k.row, {r}")
-        nest.item(f"w{r}", k.number, "%weights", f"%k{r}", k.item)
+        nest.load_element(f"w{r}", k.number, "%weights", f"%k{r}", k.item)
         nest.lines += k.spread(f"w{r}", f"a{r}")
         for v in range(VECTORS):
             nest.lines.append(
@@ -62,14 +62,14 @@ def _add_tap(nest: Nest, k: Kind) -> None:
             )
 
 
-def _store_sums(nest: Nest, k: Kind) -> None:
+def _store_sums(nest: LoopNest, k: Kind) -> None:
     """The sums to where they belong in y."""
     for v in range(VECTORS):
-        nest.item(f"to{v}", "i64", "%y_at", f"%v{v}", 8)
-        nest.item(f"held{v}", f"i{k.width}", "%stored", f"%column{v}", k.width // 8)
+        nest.load_element(f"to{v}", "i64", "%y_at", f"%v{v}", 8)
+        nest.load_element(f"held{v}", f"i{k.width}", "%stored", f"%column{v}", k.width // 8)
         nest.lines.append(f"  %lanes{v} = bitcast i{k.width} %held{v} to {k.lanes}")
     for r, v in _SUMS:
-        nest.moved(f"onto{r}_{v}", "%y", (f"%row{r}", "%y_c"), (f"%to{v}", "1"))
+        nest.offset_pointer(f"onto{r}_{v}", "%y", (f"%row{r}", "%y_c"), (f"%to{v}", "1"))
         nest.lines += [
             f"  %both{r}_{v} = and {k.lanes} %lanes{v}, %row_mask{r}",
             f"  call void @llvm.masked.store.{k.name}.p0({k.vector} %s{r}_{v}.new, ptr %onto{r}_{v}, i32 {k.item}, {k.lanes} %both{r}_{v})",
@@ -79,7 +79,7 @@ def _store_sums(nest: Nest, k: Kind) -> None:
 @functools.cache
 def _function(dtype: np.dtype) -> Any:
     """y[o, v] = bias[o] + sum over k of w[o, k] x[cell[k] + v] for tiles of ROWS output channels o and VECTORS vectors v; w as (blocks, taps, ROWS)."""
-    k, nest = kind_in(dtype, 64), Nest()
+    k, nest = kind_in(dtype, 64), LoopNest()
     with nest.loop("b", "%blocks"):
         _output_channels(nest, k)
         with nest.loop("q", "%tiles"):
@@ -87,8 +87,8 @@ def _function(dtype: np.dtype) -> Any:
             for v in range(VECTORS):
                 if v:
                     nest.lines.append(f"  %v{v} = add i64 %v0, {v}")
-                nest.item(f"from{v}", "i64", "%x_at", f"%v{v}", 8)
-                nest.item(f"column{v}", "i64", "%column", f"%v{v}", 8)
+                nest.load_element(f"from{v}", "i64", "%x_at", f"%v{v}", 8)
+                nest.load_element(f"column{v}", "i64", "%column", f"%v{v}", 8)
                 nest.lines += [
                     f"  %image{v} = getelementptr i8, ptr %x, i64 %from{v}",
                     f"  %masks{v} = getelementptr i{k.width}, ptr %valid, i64 %column{v}",
@@ -101,7 +101,7 @@ def _function(dtype: np.dtype) -> Any:
         k.fma,
         f"declare void @llvm.masked.store.{k.name}.p0({k.vector}, ptr, i32, {k.lanes})",
     ]
-    return nest.compiled(_PARAMETERS, _POINTERS, declared)
+    return nest.compile(_PARAMETERS, _POINTERS, declared)
 
 
 class Vectors(NamedTuple):

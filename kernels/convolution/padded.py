@@ -14,7 +14,7 @@ from tritensor.kernels.convolution.geometry import Sizes
 from tritensor.kernels.convolution.llvm_types import pointer
 from tritensor.kernels.convolution.plans import Plan
 from tritensor.llvm import threads
-from tritensor.llvm.loop_nest import Nest
+from tritensor.llvm.loop_nest import LoopNest
 
 _LANES = 8  # elements that are copied at a time
 _SHORT = 256  # bytes of a row up to which it is copied by instructions that know its length
@@ -145,14 +145,14 @@ def make_pieces(rows: list[tuple[int, int, int]], here: int, there: int, item: i
 @functools.cache
 def _copier(item: int, here: int, there: int, each: int) -> Any:
     """Copy pieces of `inner` planes of each of `outer` ones: bytes from element to element `here` and `there`; elements of each piece, or 0."""
-    nest = Nest()
+    nest = LoopNest()
     with nest.loop("o", "%outer"), nest.loop("i", "%inner"):
-        nest.moved("from", "%src", ("%o", "%src_o"), ("%i", "%src_i"))
-        nest.moved("onto", "%dst", ("%o", "%dst_o"), ("%i", "%dst_i"))
+        nest.offset_pointer("from", "%src", ("%o", "%src_o"), ("%i", "%src_i"))
+        nest.offset_pointer("onto", "%dst", ("%o", "%dst_o"), ("%i", "%dst_i"))
         with nest.loop("p", "%pieces"):
             nest.lines.append("  %piece = mul i64 %p, 3\n  %piece1 = add i64 %piece, 1\n  %piece2 = add i64 %piece, 2")
             for name, place in (("start", "%piece"), ("end", "%piece1"), ("count", "%piece2")):
-                nest.item(name, "i64", "%table", place, 8)
+                nest.load_element(name, "i64", "%table", place, 8)
             nest.lines += ["  %here = getelementptr i8, ptr %from, i64 %start", "  %there = getelementptr i8, ptr %onto, i64 %end"]
             if here == there == item:
                 bytes_ = f"{each * item}" if each else "%bytes"
@@ -162,18 +162,18 @@ def _copier(item: int, here: int, there: int, each: int) -> Any:
                 ]
             else:
                 _strided(nest, item, here, there)
-    return nest.compiled(_COPY, {"src", "dst", "table"}, ["declare void @llvm.memcpy.p0.p0.i64(ptr, ptr, i64, i1)"])
+    return nest.compile(_COPY, {"src", "dst", "table"}, ["declare void @llvm.memcpy.p0.p0.i64(ptr, ptr, i64, i1)"])
 
 
-def _strided(nest: Nest, item: int, here: int, there: int) -> None:
+def _strided(nest: LoopNest, item: int, here: int, there: int) -> None:
     """`count` elements from %here to %there: of a small step eight at a time, all but the last, behind which nothing may be read."""
     step, number = here // item, f"i{item * 8}"
     # a load of all cells and a shuffle: beyond four steps most of what is loaded is thrown away
     if there == item and step <= _SMALL:
         nest.lines += [f"  %fore = sub i64 %count, 1\n  %turns = udiv i64 %fore, {_LANES}\n  %done = mul i64 %turns, {_LANES}"]
-        with nest.some("t", "%turns"):
-            nest.moved("many", "%here", ("%t", f"{_LANES * here}"))
-            nest.moved("others", "%there", ("%t", f"{_LANES * there}"))
+        with nest.maybe_empty_loop("t", "%turns"):
+            nest.offset_pointer("many", "%here", ("%t", f"{_LANES * here}"))
+            nest.offset_pointer("others", "%there", ("%t", f"{_LANES * there}"))
             wide, lanes = f"<{_LANES * step} x {number}>", ", ".join(f"i32 {step * i}" for i in range(_LANES))
             nest.lines += [
                 f"  %cells = load {wide}, ptr %many, align {item}",
@@ -185,8 +185,8 @@ def _strided(nest: Nest, item: int, here: int, there: int) -> None:
     nest.lines.append("  %rest = sub i64 %count, %done")
     with nest.loop("e", "%rest"):
         nest.lines.append("  %which = add i64 %done, %e")
-        nest.moved("one", "%here", ("%which", f"{here}"))
-        nest.moved("other", "%there", ("%which", f"{there}"))
+        nest.offset_pointer("one", "%here", ("%which", f"{here}"))
+        nest.offset_pointer("other", "%there", ("%which", f"{there}"))
         nest.lines += [f"  %value = load {number}, ptr %one, align {item}", f"  store {number} %value, ptr %other, align {item}"]
 
 
@@ -238,4 +238,4 @@ def copy_pieces(
             return src + low * here[0], dst + low * there[0], high - low, inner, *here, *there, len(which.table), which.address
         return src + low * here[1], dst + low * there[1], 1, high - low, *here, *there, len(which.table), which.address
 
-    threads.over(_copier(item, which.here, which.there, which.each), outer if outer > 1 else inner, part, alone)
+    threads.run_shared(_copier(item, which.here, which.there, which.each), outer if outer > 1 else inner, part, alone)

@@ -14,7 +14,7 @@ from tritensor.kernels.convolution.llvm_types import WIDTH, Kind, kind_in, point
 from tritensor.kernels.convolution.padded import Copying, Pieces, copy_pieces, layout_of, spread_pieces, zero_fill
 from tritensor.kernels.convolution.plans import Plan
 from tritensor.llvm import compiler, threads
-from tritensor.llvm.loop_nest import Nest
+from tritensor.llvm.loop_nest import LoopNest
 
 _CHUNK = 1 << 20  # bytes of copies and results at a time, of each thread: they stay in its cache
 _ALONE = 1 << 22  # products below which a second thread does not pay
@@ -53,7 +53,7 @@ def best_tile(tiles_: dict[str, tuple[tuple[int, int], ...]], sums: Callable[[in
 @functools.cache
 def _function(k: Kind, rows: int, vectors: int) -> Any:
     """y[o, v] = bias[o] + sum over k of w[o, k] x[cell[k] + v], group by group; output channels behind the last are the last again."""
-    nest = Nest()
+    nest = LoopNest()
     sums = [(r, v) for r in range(rows) for v in range(vectors)]
     with nest.loop("g", "%groups"), nest.loop("b", "%blocks"):
         nest.lines += [
@@ -63,7 +63,7 @@ def _function(k: Kind, rows: int, vectors: int) -> Any:
             "  %g.b1 = add i64 %g.b0, %b",
         ]
         nest.lines += [f"  %y.row = mul i64 %g.b1, {rows}", f"  %b.row = mul i64 %b, {rows}"]
-        nest.moved("image", "%x", ("%g", "%x_g"))
+        nest.offset_pointer("image", "%x", ("%g", "%x_g"))
         for r in range(rows):
             nest.lines += [
                 f"  %row{r} = add i64 %b.row, {r}",
@@ -74,34 +74,34 @@ def _function(k: Kind, rows: int, vectors: int) -> Any:
                 f"  %weights{r} = getelementptr {k.number}, ptr %w, i64 %part{r}",
                 f"  %to{r} = add i64 %y.row, {r}",
             ]
-            nest.moved(f"onto{r}", "%y", (f"%to{r}", "%y_c"))
-            nest.item(f"bias{r}", k.number, "%bias", f"%out{r}", k.item)
+            nest.offset_pointer(f"onto{r}", "%y", (f"%to{r}", "%y_c"))
+            nest.load_element(f"bias{r}", k.number, "%bias", f"%out{r}", k.item)
             nest.lines += k.spread(f"bias{r}", f"start{r}")
         with nest.loop("q", "%tiles"):
             nest.lines.append(f"  %v0 = mul i64 %q, {vectors}")
             for v in range(vectors):
                 if v:
                     nest.lines.append(f"  %v{v} = add i64 %v0, {v}")
-                nest.item(f"from{v}", "i64", "%x_at", f"%v{v}", 8)
+                nest.load_element(f"from{v}", "i64", "%x_at", f"%v{v}", 8)
                 nest.lines.append(f"  %image{v} = getelementptr i8, ptr %image, i64 %from{v}")
             with nest.loop("k", "%taps", **{f"s{r}_{v}": (k.vector, f"%start{r}") for r, v in sums}):
-                nest.item("step", "i64", "%cell", "%k", 8)
+                nest.load_element("step", "i64", "%cell", "%k", 8)
                 for v in range(vectors):
                     nest.lines.append(f"  %at{v} = getelementptr i8, ptr %image{v}, i64 %step")
                     nest.lines.append(f"  %x{v} = load {k.vector}, ptr %at{v}, align {k.item}")
                 for r in range(rows):
-                    nest.item(f"w{r}", k.number, f"%weights{r}", "%k", k.item)
+                    nest.load_element(f"w{r}", k.number, f"%weights{r}", "%k", k.item)
                     nest.lines += k.spread(f"w{r}", f"a{r}")
                     for v in range(vectors):
                         nest.lines.append(
                             f"  %s{r}_{v}.new = call {k.vector} @llvm.fma.{k.name}({k.vector} %a{r}, {k.vector} %x{v}, {k.vector} %s{r}_{v})"
                         )
             for v in range(vectors):
-                nest.item(f"end{v}", "i64", "%y_at", f"%v{v}", 8)
+                nest.load_element(f"end{v}", "i64", "%y_at", f"%v{v}", 8)
             for r, v in sums:
-                nest.moved(f"onto{r}_{v}", f"%onto{r}", (f"%end{v}", "1"))
+                nest.offset_pointer(f"onto{r}_{v}", f"%onto{r}", (f"%end{v}", "1"))
                 nest.lines.append(f"  store {k.vector} %s{r}_{v}.new, ptr %onto{r}_{v}, align {k.item}")
-    return nest.compiled(_PARAMETERS, _POINTERS, [k.fma])
+    return nest.compile(_PARAMETERS, _POINTERS, [k.fma])
 
 
 class Vectors(NamedTuple):
@@ -192,7 +192,7 @@ def products(x: np.ndarray, weights: np.ndarray, bias: np.ndarray | None, plan: 
                 v.at_x + 8 * several * low, v.at_y + 8 * several * low,
             )  # fmt: skip
 
-        threads.over(function, len(v.x_at) // several, part, alone)
+        threads.run_shared(function, len(v.x_at) // several, part, alone)
         for r in results:
             copy_pieces(
                 at_sums + r.first * y_c, at_y + first * y.strides[0], k.item, (count * groups, r.rows), (blocks * rows * y_c, y_c),
@@ -218,7 +218,7 @@ def weight_tile(out: int, taps: int) -> tuple[int, int]:
 def _weight_function(k: Kind, rows: int, cells: int) -> Any:
     """dw[o, k] += the sum over v of g[o, v] x[cell[k] + v], run by run of vectors and group by group; output channels behind the last are the last
     again."""
-    nest = Nest()
+    nest = LoopNest()
     sums = [(r, c) for r in range(rows) for c in range(cells)]
     with nest.loop("u", "%runs"), nest.loop("j", "%groups"):
         nest.lines += [
@@ -229,25 +229,25 @@ def _weight_function(k: Kind, rows: int, cells: int) -> Any:
             "  %x_from = getelementptr i64, ptr %x_at, i64 %v.start",
             "  %g_from = getelementptr i64, ptr %g_at, i64 %v.start",
         ]
-        nest.moved("xs", "%x", ("%j", "%x_g"))
-        nest.moved("gs", "%g", ("%j", "%g_g"))
-        nest.moved("into", "%dw", ("%j", "%dw_g"))
+        nest.offset_pointer("xs", "%x", ("%j", "%x_g"))
+        nest.offset_pointer("gs", "%g", ("%j", "%g_g"))
+        nest.offset_pointer("into", "%dw", ("%j", "%dw_g"))
         with nest.loop("b", "%blocks"):
             nest.lines.append(f"  %row = mul i64 %b, {rows}")
             for r in range(rows):
                 nest.lines += [f"  %row{r} = add i64 %row, {r}", f"  %over{r} = icmp ugt i64 %row{r}, %last"]
                 nest.lines.append(f"  %given{r} = select i1 %over{r}, i64 %last, i64 %row{r}")
-                nest.moved(f"plane{r}", "%gs", (f"%given{r}", "%g_c"))
-                nest.moved(f"onto{r}", "%into", (f"%row{r}", "%dw_o"))
+                nest.offset_pointer(f"plane{r}", "%gs", (f"%given{r}", "%g_c"))
+                nest.offset_pointer(f"onto{r}", "%into", (f"%row{r}", "%dw_o"))
             with nest.loop("q", "%cells"):
                 nest.lines.append(f"  %k = mul i64 %q, {cells}")
                 for c in range(cells):
                     nest.lines.append(f"  %k{c} = add i64 %k, {c}")
-                    nest.item(f"step{c}", "i64", "%cell", f"%k{c}", 8)
+                    nest.load_element(f"step{c}", "i64", "%cell", f"%k{c}", 8)
                     nest.lines.append(f"  %image{c} = getelementptr i8, ptr %xs, i64 %step{c}")
                 with nest.loop("v", "%run", **{f"s{r}_{c}": (k.vector, "zeroinitializer") for r, c in sums}):
-                    nest.item("from", "i64", "%x_from", "%v", 8)
-                    nest.item("given", "i64", "%g_from", "%v", 8)
+                    nest.load_element("from", "i64", "%x_from", "%v", 8)
+                    nest.load_element("given", "i64", "%g_from", "%v", 8)
                     for c in range(cells):
                         nest.lines.append(f"  %at{c} = getelementptr i8, ptr %image{c}, i64 %from")
                         nest.lines.append(f"  %x{c} = load {k.vector}, ptr %at{c}, align {k.item}")
@@ -262,7 +262,7 @@ def _weight_function(k: Kind, rows: int, cells: int) -> Any:
                     nest.lines.append(
                         f"  %t{r}_{c} = call reassoc {k.number} @llvm.vector.reduce.fadd.{k.name}({k.number} 0.0, {k.vector} %s{r}_{c}.new)"
                     )
-                    nest.item(f"o{r}_{c}", k.number, f"%onto{r}", f"%k{c}", k.item)
+                    nest.load_element(f"o{r}_{c}", k.number, f"%onto{r}", f"%k{c}", k.item)
                     nest.lines += [
                         f"  %n{r}_{c} = fadd {k.number} %o{r}_{c}, %t{r}_{c}",
                         f"  store {k.number} %n{r}_{c}, ptr %o{r}_{c}.at, align {k.item}",
@@ -271,7 +271,7 @@ def _weight_function(k: Kind, rows: int, cells: int) -> Any:
         k.fma,
         f"declare {k.number} @llvm.vector.reduce.fadd.{k.name}({k.number}, {k.vector})",
     ]
-    return nest.compiled(_WEIGHT_PARAMETERS, _WEIGHT_POINTERS, declared)
+    return nest.compile(_WEIGHT_PARAMETERS, _WEIGHT_POINTERS, declared)
 
 
 class _Gradient:
@@ -362,14 +362,14 @@ def gradient(x: np.ndarray, g: np.ndarray, groups: int, plan: Plan) -> np.ndarra
     images = min(-(-n // slots), max(1, _CHUNK * (1 if alone or own else count) // (made.x_n + made.g_n)))
     made.make_room(slots, images)
     if alone or own:
-        threads.each([_calls(made, n * slot // slots, n * (slot + 1) // slots, slot) for slot in range(slots)])
+        threads.run_programs([_calls(made, n * slot // slots, n * (slot + 1) // slots, slot) for slot in range(slots)])
     else:
-        threads.each(made.clearing)
+        threads.run_programs(made.clearing)
         for first in range(0, n, images):
             some = min(images, n - first)
             for copy in made.copying(first, some, 0):
                 copy.shared()
-            threads.over(made.function, made.shares, made.adding(some, 0))
+            threads.run_shared(made.function, made.shares, made.adding(some, 0))
     dw = made.dw[0] if slots == 1 else made.dw.sum(0)
     return np.ascontiguousarray(dw[:, : made.out, : made.taps]).reshape(groups * made.out, made.taps)
 

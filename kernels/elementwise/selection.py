@@ -17,7 +17,7 @@ from tritensor.kernels.parts.cpu.blocks import select, zeroed
 from tritensor.kernels.parts.elementwise import backward_of, elementwise, run, work
 from tritensor.kernels.parts.float8 import moved_as_bytes
 from tritensor.kernels.parts.pointwise_samples import Domain
-from tritensor.llvm.loops import MANY, lies
+from tritensor.llvm.loops import MANY, is_contiguous
 from tritensor.ops.array import CudaArray
 from tritensor.ops.table import FLOATS, Sample, Spec, broadcast, op
 
@@ -297,7 +297,13 @@ def _clamp_cpu(x: np.ndarray, low: Any = None, high: Any = None, *, out: np.ndar
     if isinstance(low, int | float) and isinstance(high, int | float) and x.size >= MANY and x.dtype.char in "fd":
         order = "C" if x.flags.c_contiguous else "F"
         y = np.empty(x.shape, x.dtype, order) if out is None else out
-        if lies(x, order) and lies(y, order) and y.shape == x.shape and y.dtype == x.dtype and _CLAMPED([x, float(low), float(high)], y):
+        if (
+            is_contiguous(x, order)
+            and is_contiguous(y, order)
+            and y.shape == x.shape
+            and y.dtype == x.dtype
+            and _CLAMPED([x, float(low), float(high)], y)
+        ):
             return y
     low, high = [x.dtype.type(v) if isinstance(v, int | float) else v for v in (low, high)]  # numpy makes bfloat16 with a number float32
     if low is None:

@@ -16,7 +16,7 @@ from tritensor.kernels.parts.copying import dense
 from tritensor.kernels.parts.filling import filled
 from tritensor.kernels.parts.indices.error_reports import check_integers, check_range
 from tritensor.kernels.parts.indices.rows_by_key import keys_of, numpy_add_rows, put_rows, watch_keys
-from tritensor.llvm.gather_rows import add_rows, top_rows
+from tritensor.llvm.gather_rows import add_rows, max_rows
 from tritensor.ops.array import CudaArray
 from tritensor.ops.table import Sample, Spec, Work, op, ops
 
@@ -149,7 +149,7 @@ def tops_cpu(
     shape = edges.size - 1, weight.shape[1]
     best, which = np.empty(shape, dtypes.accumulator(weight.dtype)), np.full(shape, -1, np.int64)
     skip = -1 if padding_idx is None else padding_idx
-    if which.size and places.size and not top_rows(best, which, weight, bag, places, (-1, skip)):
+    if which.size and places.size and not max_rows(best, which, weight, bag, places, (-1, skip)):
         kept = places != skip
         _numpy_tops(best, which, weight, bag[kept], places[kept])
     return which

@@ -19,14 +19,14 @@ from tritensor.kernels.parts import backends, maths
 from tritensor.kernels.parts.allocation import allocate
 from tritensor.kernels.parts.copying import laid
 from tritensor.kernels.parts.cpu.blocks import SILENT, evaluate, signature
-from tritensor.kernels.parts.cpu.simd_maths import on_lanes
+from tritensor.kernels.parts.cpu.simd_maths import on_vectors
 from tritensor.kernels.parts.cpu.summation import total
 from tritensor.kernels.parts.elementwise import run, scalar
 from tritensor.kernels.parts.formula_llvm import formula_loop, to_common_layout
 from tritensor.kernels.parts.pointwise_samples import ANYWHERE, Domain
 from tritensor.kernels.parts.reduction import ReductionFunctions, add, fold, zero
 from tritensor.llvm.loops import MANY
-from tritensor.llvm.passes.reduce import Fold
+from tritensor.llvm.passes.reduce import FormulaSum
 from tritensor.ops.array import CudaArray
 from tritensor.ops.table import Op, Sample, Spec, Work, op, ops, refuse_kind
 
@@ -75,7 +75,7 @@ class _Loss:
         self.layout, self.expression = layout, expression
         self.name, self.formula, self.slopes, self.attributes, self.check = name, formula, slopes, attributes, check
         self.plain = backends.translate(formula, backends.on_numpy)
-        self.loop, self.fold = formula_loop(formula), Fold(lambda *lanes: backends.translate(formula, on_lanes)(*lanes))
+        self.loop, self.fold = formula_loop(formula), FormulaSum(lambda *vectors: backends.translate(formula, on_vectors)(*vectors))
         self.slope_loops = [formula_loop(s) for s in slopes]
         self.plain_slopes = [backends.translate(s, backends.on_numpy) for s in slopes]
         by_x, by_target = slopes

@@ -11,7 +11,7 @@ from tritensor.ground import dtypes
 from tritensor.ground.strides import is_channels_last
 from tritensor.kernels.normalization.channels_llvm import walk_for
 from tritensor.kernels.parts.cpu.summation import centred, total
-from tritensor.llvm.loops import many_floats
+from tritensor.llvm.loops import takes_rows
 from tritensor.ops.array import element_strides
 
 Arrays = tuple[Any, ...]
@@ -58,7 +58,7 @@ def forward(x: np.ndarray, weight: np.ndarray | None = None, bias: np.ndarray | 
     kept, last = dtypes.accumulator(x.dtype), _last(x)
     planes = _planes(x, last)
     # machine code reads memory once for the statistics and once for the result, numpy once for each operation
-    if many_floats(planes):
+    if takes_rows(planes):
         made, moments = np.empty(planes.shape, x.dtype), (np.empty(x.shape[1], kept), np.empty(x.shape[1], kept))
         if walk_for(planes.shape).forward(planes, weight, bias, eps, made, *moments):
             return _image(made, x.shape, last), *moments
@@ -82,7 +82,7 @@ def backward(
     planes, n = _planes(x, last), kept.type(x.size // max(x.shape[1], 1))
     up, dm, dv = g
     # gradients of the statistics themselves come only from losses that use them, which is rare: numpy computes those
-    if dm is None and dv is None and many_floats(planes):
+    if dm is None and dv is None and takes_rows(planes):
         made = np.empty(planes.shape, x.dtype) if needs[0] else None
         found = walk_for(planes.shape).backward(_planes(up, last), planes, mean, var, weight, eps, made)
         if found is not None:
@@ -125,7 +125,7 @@ def given_forward(
         if weight is not None:
             scale = scale * _beside(weight, kept)
         out = np.empty(planes.shape, x.dtype)
-        if many_floats(planes) and walk_for(planes.shape).affine(planes, mean, scale[:, 0], bias, out):
+        if takes_rows(planes) and walk_for(planes.shape).affine(planes, mean, scale[:, 0], bias, out):
             return _image(out, x.shape, last)
         y = planes.astype(kept, copy=False) - _beside(mean, kept)
         return _image(_applied(y, scale, _beside(bias, kept), kept, x.dtype), x.shape, last)
@@ -138,7 +138,7 @@ def given_backward(
     """Gradients of x, means, variances, weight and bias."""
     kept, last = dtypes.accumulator(x.dtype), _last(x)
     up = _planes(g, last)
-    fast = walk_for(up.shape) if many_floats(up) else None
+    fast = walk_for(up.shape) if takes_rows(up) else None
     with np.errstate(invalid="ignore", divide="ignore", over="ignore"):
         rstd = 1 / np.sqrt(var.astype(kept, copy=False) + kept.type(eps))
         scale = rstd if weight is None else rstd * weight.astype(kept, copy=False)

@@ -12,7 +12,7 @@ from tritensor.kernels.normalization import rows_cpu
 from tritensor.kernels.normalization.channels_cpu import as_given
 from tritensor.kernels.normalization.channels_llvm import COMBINED, LONG, Planes
 from tritensor.kernels.parts.cpu.summation import centred, total
-from tritensor.llvm.loops import many_floats
+from tritensor.llvm.loops import takes_rows
 from tritensor.llvm.passes.row_programs import Operand
 
 Arrays = tuple[Any, ...]
@@ -132,7 +132,7 @@ def forward(x: np.ndarray, weight: np.ndarray | None = None, bias: np.ndarray | 
     kept = dtypes.accumulator(x.dtype)
     rows = _rows(x, groups)
     n, lead = kept.type(rows.shape[1] * rows.shape[2]), (x.shape[0], groups)
-    if many_floats(rows):
+    if takes_rows(rows):
         made, moments = np.empty(x.shape, x.dtype), (np.empty(lead, kept), np.empty(lead, kept))
         if _machine_forward(rows, weight, bias, groups, eps, made, *moments):
             return made, *moments
@@ -154,7 +154,7 @@ def backward(
     """Gradients of x, weight and bias."""
     rows, up = _rows(x, groups), _rows(g, groups)
     dx = np.empty(x.shape, x.dtype) if needs[0] else None
-    found = _machine_backward(up, rows, weight, mean, var, groups, eps, dx, needs[1:]) if many_floats(rows) else None
+    found = _machine_backward(up, rows, weight, mean, var, groups, eps, dx, needs[1:]) if takes_rows(rows) else None
     if found is None:
         found = _numpy_backward(up, rows, weight, mean.reshape(-1, 1, 1), var.reshape(-1, 1, 1), groups, eps, dx)
     return dx, *as_given(found, (weight, bias), needs[1:])

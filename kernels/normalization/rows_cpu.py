@@ -9,7 +9,7 @@ import numpy as np
 from tritensor.ground import dtypes
 from tritensor.kernels.normalization.row_kernels import split
 from tritensor.kernels.parts.cpu.summation import centred, row_sums, total
-from tritensor.llvm.loops import many_floats
+from tritensor.llvm.loops import takes_rows
 from tritensor.llvm.passes.row_programs import Operand, RowProgram
 from tritensor.llvm.simd_functions import sqrt
 
@@ -112,7 +112,7 @@ def forward(
     y, rstds = np.empty(x.shape, x.dtype), np.empty(lead, kept)
     means = np.empty(lead, kept) if centred else None
     operands = [_row(x, n), _vector(weight), _vector(bias), _row(y, n), _single(means), _single(rstds), None]
-    if not (many_floats(x, _MANY) and FORWARD((rows, 1, n), operands, (eps,))):
+    if not (takes_rows(x, _MANY) and FORWARD((rows, 1, n), operands, (eps,))):
         _numpy_forward(
             x.reshape(rows, n),
             weight,
@@ -135,7 +135,7 @@ def backward(
     dx = np.empty(x.shape, x.dtype) if needs[0] else None
     # sums over all rows, which may be thousands: float64 keeps their error below float32's rounding
     dw, db = (np.zeros(n, np.float64) if need else None for need in needs[1:])
-    if not many_floats(x, _MANY) or not _machine_backward(g, x, weight, mean, rstd, dx, (dw, db)):
+    if not takes_rows(x, _MANY) or not _machine_backward(g, x, weight, mean, rstd, dx, (dw, db)):
         dw, db = _numpy_backward(
             g.reshape(rows, n), x.reshape(rows, n), weight, mean, rstd, None if dx is None else dx.reshape(rows, n), needs
         )

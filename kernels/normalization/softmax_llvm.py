@@ -7,7 +7,7 @@ from typing import Any
 
 import numpy as np
 
-from tritensor.llvm.loops import many_floats
+from tritensor.llvm.loops import takes_rows
 from tritensor.llvm.passes.row_programs import Operand, RowProgram
 from tritensor.llvm.simd_functions import exp, log
 
@@ -50,7 +50,7 @@ def along_rows(program: RowProgram, arrays: Sequence[np.ndarray], axis: int) -> 
     """The result of many C-ordered rows; None for a dim that is not the last, and where numpy has to compute it."""
     x = arrays[-1]
     n = x.shape[-1] if x.ndim else 0
-    if axis != x.ndim - 1 or not many_floats(x) or any(a.dtype != x.dtype or a.shape != x.shape for a in arrays):
+    if axis != x.ndim - 1 or not takes_rows(x) or any(a.dtype != x.dtype or a.shape != x.shape for a in arrays):
         return None
     out = np.empty(x.shape, x.dtype)
     operands = [Operand(np.ascontiguousarray(a), n) for a in (*arrays, out)]

@@ -12,7 +12,7 @@ import triton.language as tl
 
 from tritensor.kernels.optimizers.decay import DECOUPLED
 from tritensor.kernels.parts import backends, maths
-from tritensor.kernels.parts.cpu.simd_maths import on_lanes
+from tritensor.kernels.parts.cpu.simd_maths import on_vectors
 from tritensor.llvm.address_table import TableLoop
 
 
@@ -73,7 +73,7 @@ class StepFormula:
         """The machine code of a variant, (maximize, decay, flags)."""
         found = self._loops.get(variant)
         if found is None:
-            whole = self.spelled(on_lanes, *variant)
+            whole = self.spelled(on_vectors, *variant)
             found = self._loops[variant] = TableLoop(whole, 2 + len(self.states), 1 + self.count, self.written, through=1)
         return found
 

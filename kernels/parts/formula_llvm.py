@@ -15,8 +15,8 @@ from tritensor.ground.strides import ELEMENTWISE, order_of
 from tritensor.kernels.parts import backends
 from tritensor.kernels.parts.cpu import blocks
 from tritensor.kernels.parts.cpu.float_conversions import HALVES
-from tritensor.kernels.parts.cpu.simd_maths import on_lanes
-from tritensor.llvm.loops import MANY, Loop, lies
+from tritensor.kernels.parts.cpu.simd_maths import on_vectors
+from tritensor.llvm.loops import MANY, Loop, is_contiguous
 from tritensor.ops.array import settled
 from tritensor.ops.table import FLOATS
 
@@ -24,9 +24,9 @@ HALF_TYPES = ("float16", "bfloat16")  # numpy's loops for them go number by numb
 _COPIED = ("plain", "__signature__", "__module__", "__doc__", "__name__")
 
 
-def formula_loop(formula: Any, functions: Any = on_lanes) -> Loop:
+def formula_loop(formula: Any, functions: Any = on_vectors) -> Loop:
     """The loop of a `@triton.jit` formula, which is translated when it is first needed: few programs need many formulas."""
-    return Loop(lambda *lanes: backends.translate(formula, functions)(*lanes))
+    return Loop(lambda *vectors: backends.translate(formula, functions)(*vectors))
 
 
 def to_common_layout(inputs: Sequence[Any]) -> tuple[list[Any], tuple[int, ...], str]:
@@ -44,7 +44,7 @@ def to_common_layout(inputs: Sequence[Any]) -> tuple[list[Any], tuple[int, ...],
     order = "F" if all(x.shape == shape and x.flags.f_contiguous and not x.flags.c_contiguous for x in arrays) else "C"
     given = [
         x
-        if not isinstance(x, np.ndarray) or x.size == 1 or (x.shape == shape and lies(x, order))
+        if not isinstance(x, np.ndarray) or x.size == 1 or (x.shape == shape and is_contiguous(x, order))
         else np.ascontiguousarray(np.broadcast_to(x, shape))
         for x in inputs
     ]
@@ -209,7 +209,7 @@ def recurrence_loop(formula: Any, largest: int = 64) -> Callable[..., bool]:
 
     @functools.cache
     def loop_of_steps(steps: int) -> Loop:
-        return formula_loop(formula, on_lanes.having(whole_most=lambda degree: steps))
+        return formula_loop(formula, on_vectors.having(whole_most=lambda degree: steps))
 
     def loop(inputs: Sequence[Any], out: np.ndarray) -> bool:
         top = float(np.max(inputs[1]))

@@ -9,8 +9,8 @@ import numpy as np
 
 from tritensor.kernels.pooling.windows import Windows
 from tritensor.llvm import threads
-from tritensor.llvm.loop_nest import Nest
-from tritensor.llvm.simd import LLVM, Code, Lane, choice
+from tritensor.llvm.loop_nest import LoopNest
+from tritensor.llvm.simd import LLVM, Code, Vector, select
 
 _KINDS = {np.dtype(np.float32): ("f32", 8), np.dtype(np.float64): ("f64", 4)}  # of numbers, and lanes
 _SHARED = 1 << 17  # results from which threads share the planes
@@ -47,7 +47,7 @@ def _turns(s: Windows, lanes: int) -> _Turns:
     return _Turns(axes[0], axes[1], lanes, vectors, int(whole[0]) if vectors else 0, s.outs[1] - vectors * lanes)
 
 
-def _read(nest: Nest, kind: str, v: str, lanes: int, step: int) -> None:
+def _read(nest: LoopNest, kind: str, v: str, lanes: int, step: int) -> None:
     """%<v>value: `lanes` elements from %<v>from on, `step` (1 or 2) from one to the next; nothing behind the last is touched."""
     vector, align = f"<{lanes} x {LLVM[kind]}>", int(kind[1:]) // 8
     if lanes == 1 or step == 1:
@@ -62,7 +62,7 @@ def _read(nest: Nest, kind: str, v: str, lanes: int, step: int) -> None:
     ]
 
 
-def _numbers(nest: Nest, name: str, first: str, lanes: int, step: int) -> None:
+def _numbers(nest: LoopNest, name: str, first: str, lanes: int, step: int) -> None:
     """%<name>: a number, of 32 bits, and those that follow it by `step` each."""
     vector = f"<{lanes} x i32>"
     nest.lines += [
@@ -73,10 +73,10 @@ def _numbers(nest: Nest, name: str, first: str, lanes: int, step: int) -> None:
     ]
 
 
-def _windows(nest: Nest, kind: str, v: str, lanes: int, step: int) -> None:
+def _windows(nest: LoopNest, kind: str, v: str, lanes: int, step: int) -> None:
     """The largest elements, and their cells, of the windows of `lanes` outputs of a row, the first of which is %<v>out: `step` from one to the next."""
     vector, cells, align = f"<{lanes} x {LLVM[kind]}>", f"<{lanes} x i32>", int(kind[1:]) // 8
-    nest.item(f"{v}left", "[2 x i64]", "%long", f"%{v}out", 8)
+    nest.load_element(f"{v}left", "[2 x i64]", "%long", f"%{v}out", 8)
     nest.lines += [
         f"  %{v}column = extractvalue [2 x i64] %{v}left, 0",
         f"  %{v}width = extractvalue [2 x i64] %{v}left, 1",
@@ -95,10 +95,10 @@ def _windows(nest: Nest, kind: str, v: str, lanes: int, step: int) -> None:
         _numbers(nest, f"{v}number", f"%{v}cell", lanes, step)
         code = Code(lanes, f"{v}t")
         value, best, number, found = (
-            Lane(code, f"%{v}{name}", of) for name, of in (("value", kind), ("best", kind), ("number", "i32"), ("found", "i32"))
+            Vector(code, f"%{v}{name}", of) for name, of in (("value", kind), ("best", kind), ("number", "i32"), ("found", "i32"))
         )
         take = (value > best) | (value != value)
-        kept = choice(take, value, best), choice(take, number, found)
+        kept = select(take, value, best), select(take, number, found)
         nest.lines += code.lines
         nest.lines += [
             f"  %{name}.new = bitcast {of} {lane.name} to {of}" for (name, (of, _)), lane in zip(state.items(), kept, strict=True)
@@ -117,7 +117,7 @@ def _windows(nest: Nest, kind: str, v: str, lanes: int, step: int) -> None:
 def _largest(dtype: np.dtype, lanes: int, step: int) -> Any:
     """y, index of x (planes, cells): vectors of outputs whose windows are `step` apart."""
     kind = _KINDS[dtype][0]
-    nest = Nest()
+    nest = LoopNest()
     with nest.loop("p", "%planes"):
         nest.lines += [
             "  %cells.before = mul i64 %p, %cells",
@@ -125,7 +125,7 @@ def _largest(dtype: np.dtype, lanes: int, step: int) -> Any:
             "  %rows.before = mul i64 %p, %rows",
         ]
         with nest.loop("r", "%rows"):
-            nest.item("top", "[2 x i64]", "%tall", "%r", 8)
+            nest.load_element("top", "[2 x i64]", "%tall", "%r", 8)
             nest.lines += [
                 "  %line = extractvalue [2 x i64] %top, 0",
                 "  %height = extractvalue [2 x i64] %top, 1",
@@ -133,10 +133,10 @@ def _largest(dtype: np.dtype, lanes: int, step: int) -> Any:
                 "  %row = add i64 %rows.before, %r",
                 "  %outs.before = mul i64 %row, %outs",
             ]
-            with nest.some("v", "%vectors"):
+            with nest.maybe_empty_loop("v", "%vectors"):
                 nest.lines += [f"  %v.far = mul i64 %v, {lanes}", "  %v.out = add i64 %low, %v.far"]
                 _windows(nest, kind, "v.", lanes, step)
-            with nest.some("s", "%singles"):
+            with nest.maybe_empty_loop("s", "%singles"):
                 nest.lines += [
                     "  %s.before = icmp ult i64 %s, %low",
                     f"  %done = mul i64 %vectors, {lanes}",
@@ -144,14 +144,14 @@ def _largest(dtype: np.dtype, lanes: int, step: int) -> Any:
                     "  %s.out = select i1 %s.before, i64 %s, i64 %s.behind",
                 ]
                 _windows(nest, kind, "s.", 1, step)
-    return nest.compiled(_LARGEST, {"x", "y", "index", "tall", "long"})
+    return nest.compile(_LARGEST, {"x", "y", "index", "tall", "long"})
 
 
 @functools.cache
 def _scatter(dtype: np.dtype) -> Any:
     """dx (planes, cells) of g and index (planes, outs): %bad where an index is none of a cell."""
     number, align = LLVM[_KINDS[dtype][0]], dtype.itemsize
-    nest = Nest()
+    nest = LoopNest()
     with nest.loop("p", "%planes"):
         nest.lines += [
             "  %cells.before = mul i64 %p, %cells",
@@ -161,8 +161,8 @@ def _scatter(dtype: np.dtype) -> Any:
         ]
         with nest.loop("o", "%outs"):
             nest.lines.append("  %at = add i64 %outs.before, %o")
-            nest.item("cell", "i64", "%index", "%at", 8)
-            nest.item("given", number, "%g", "%at", align)
+            nest.load_element("cell", "i64", "%index", "%at", 8)
+            nest.load_element("given", number, "%g", "%at", align)
             nest.lines += [
                 "  %inside = icmp ult i64 %cell, %cells",
                 "  br i1 %inside, label %put, label %miss",
@@ -171,14 +171,14 @@ def _scatter(dtype: np.dtype) -> Any:
                 "  br label %o.latch0",
                 "put:",
             ]
-            nest.item("before", number, "%image", "%cell", align)
+            nest.load_element("before", number, "%image", "%cell", align)
             nest.lines += [
                 f"  %sum = fadd {number} %before, %given",
                 f"  store {number} %sum, ptr %before.at, align {align}",
                 "  br label %o.latch0",
                 "o.latch0:",
             ]
-    return nest.compiled(_SCATTER, {"g", "index", "dx", "bad"}, ["declare void @llvm.memset.p0.i64(ptr, i8, i64, i1)"])
+    return nest.compile(_SCATTER, {"g", "index", "dx", "bad"}, ["declare void @llvm.memset.p0.i64(ptr, i8, i64, i1)"])
 
 
 def _at(x: np.ndarray, first: int = 0) -> int:
@@ -203,7 +203,7 @@ def largest(x: np.ndarray, s: Windows) -> tuple[np.ndarray, np.ndarray] | None:
             s.outs[1], turns.vectors, turns.low, turns.singles,
         )  # fmt: skip
 
-    threads.over(function, len(x), planes, y.size < _SHARED)
+    threads.run_shared(function, len(x), planes, y.size < _SHARED)
     return y, index
 
 
@@ -221,6 +221,6 @@ def scatter(g: np.ndarray, index: np.ndarray, size: tuple[int, ...]) -> np.ndarr
     def planes(low: int, high: int) -> tuple[int, ...]:
         return _at(g, low), _at(index, low), _at(dx, low), high - low, cells, outs, cells * g.itemsize, _at(bad)
 
-    threads.over(function, len(g), planes, dx.size < _SHARED)
+    threads.run_shared(function, len(g), planes, dx.size < _SHARED)
     # an index may come from a user: one that names no cell writes nothing, and numpy says so
     return None if bad[0] else dx

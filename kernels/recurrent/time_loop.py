@@ -19,7 +19,7 @@ from tritensor.kernels.parts import backends
 from tritensor.kernels.parts.allocation import allocate
 from tritensor.kernels.parts.copying import convert
 from tritensor.kernels.parts.cpu.blocks import SILENT, widened
-from tritensor.kernels.parts.cpu.simd_maths import on_lanes
+from tritensor.kernels.parts.cpu.simd_maths import on_vectors
 from tritensor.kernels.parts.filling import filled
 from tritensor.kernels.parts.gemm import gemm
 from tritensor.kernels.parts.launch_rules import cdiv, next_power_of_2
@@ -47,7 +47,7 @@ class Cell:
     def __init__(self, formula: Any) -> None:
         self.formula = formula
         self.numpy = backends.translate(formula, backends.on_numpy)
-        self.machine = WindowLoop(lambda *lanes: backends.translate(formula, on_lanes)(*lanes))
+        self.machine = WindowLoop(lambda *lanes: backends.translate(formula, on_vectors)(*lanes))
 
 
 def columns(x: Any, parts: int, moving: bool) -> list[Rows]:
@@ -209,7 +209,7 @@ class Cpu:
     def make_pass(cell: Cell, outs: Sequence[Rows], ins: Sequence[Rows]) -> Pass:
         """The pass of a cell over these matrices."""
         if outs[0].x.size >= _MANY:  # below it, numpy is done before the addresses are put together
-            run = cell.machine.over([r.x for r in outs], [r.x for r in ins], [r.moving for r in (*outs, *ins)])
+            run = cell.machine.bind([r.x for r in outs], [r.x for r in ins], [r.moving for r in (*outs, *ins)])
             if run is not None:
                 return run
         return _in_numpy(cell, outs, ins)

@@ -24,7 +24,7 @@ from tritensor.kernels.special.gamma import digamma_reference
 from tritensor.kernels.special.incomplete_gamma import DV, V
 from tritensor.llvm import simd_functions
 from tritensor.llvm.iterate import Iteration
-from tritensor.llvm.simd import Lane, choice
+from tritensor.llvm.simd import Vector, select
 from tritensor.ops.table import Sample
 
 MOST = 20000.0  # steps, where neither way converges soon
@@ -153,11 +153,11 @@ def _iterated(iteration: Iteration, state: tuple[np.ndarray, ...]) -> list[np.nd
 
 
 def _where(condition: Any, a: Any, b: Any) -> Any:
-    return choice(condition, a, b) if isinstance(condition, Lane) else np.where(condition, a, b)
+    return select(condition, a, b) if isinstance(condition, Vector) else np.where(condition, a, b)
 
 
 def _absolute(x: Any) -> Any:
-    return simd_functions.absolute(x) if isinstance(x, Lane) else np.abs(x)
+    return simd_functions.absolute(x) if isinstance(x, Vector) else np.abs(x)
 
 
 @functools.cache

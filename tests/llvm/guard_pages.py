@@ -18,12 +18,12 @@ from tritensor.kernels.convolution.geometry import geometry
 from tritensor.kernels.parts.random_words import philox_llvm
 from tritensor.kernels.pooling import cpu_llvm as pooling
 from tritensor.kernels.pooling.windows import pooling_windows
-from tritensor.llvm.gather_rows import add_rows, top_rows
+from tritensor.llvm.gather_rows import add_rows, max_rows
 from tritensor.llvm.loops import MANY, Loop
 from tritensor.llvm.passes import rows, scans, softmaxes, sums
-from tritensor.llvm.passes.reduce import Fold
+from tritensor.llvm.passes.reduce import FormulaSum
 from tritensor.llvm.passes.row_programs import Operand, RowProgram
-from tritensor.llvm.row_recurrence import WIDTH, Recursion
+from tritensor.llvm.row_recurrence import WIDTH, RowRecurrence
 from tritensor.llvm.strided_rows import WindowLoop
 
 HALVES = (np.float16, ml_dtypes.bfloat16)
@@ -59,14 +59,14 @@ def _tall(n: int) -> int:
 
 
 def _loops(place: Callable[[np.ndarray], np.ndarray], dtype: Any) -> None:
-    plus, total, window = Loop(lambda a, b: a + b), Fold(lambda a, b: a * b), WindowLoop(lambda a, b: (a + b,))
+    plus, total, window = Loop(lambda a, b: a + b), FormulaSum(lambda a, b: a * b), WindowLoop(lambda a, b: (a + b,))
     for more in (0, 1, 7, 15, 17, 63):
         x = place(_numbers(MANY + more).astype(dtype))
         assert plus((x, 1.5), place(np.zeros_like(x)))
         assert total((x, 2.0)) is not None
     for n in LENGTHS:
         x, y = (place(_numbers(5, n).astype(dtype)) for _ in range(2))
-        run = window.over([y], [x, x[:1]], [True, True, False])
+        run = window.bind([y], [x, x[:1]], [True, True, False])
         assert run is not None
         run(1, 4)
 
@@ -101,7 +101,7 @@ def _numbered(place: Callable[[np.ndarray], np.ndarray], dtype: Any) -> None:
         x = place(_numbers(5, n).astype(dtype))
         out = place(np.zeros((4, n), np.float64 if dtype is np.float64 else np.float32))
         assert add_rows(out, x, place(np.ones(6, out.dtype)), to, places, (-1, 2))
-        assert top_rows(out, place(np.full((4, n), -1)), x, to, places, (-1, 2))
+        assert max_rows(out, place(np.full((4, n), -1)), x, to, places, (-1, 2))
 
 
 def _convolutions(place: Callable[[np.ndarray], np.ndarray], dtype: Any) -> None:
@@ -130,7 +130,7 @@ def _pooling(place: Callable[[np.ndarray], np.ndarray], dtype: Any) -> None:
 def _others(place: Callable[[np.ndarray], np.ndarray]) -> None:
     for kind, dtype in philox_llvm.TYPES.items():
         philox_llvm.fill(kind, place(np.zeros(4 * philox_llvm.BLOCKS * 3 + 7, dtype)), 3, 5)
-    recursion = Recursion(lambda a, b, c, p: a + b * c + p)
+    recursion = RowRecurrence(lambda a, b, c, p: a + b * c + p)
     for dtype in (np.float32, np.float64):
         n = 3 * WIDTH
         assert recursion(place(_numbers(4, n + 2).astype(dtype)), place(_numbers(n).astype(dtype)), place(_numbers(4, n).astype(dtype)))

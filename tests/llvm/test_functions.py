@@ -1,4 +1,4 @@
-"""The mathematics on lanes beside extended precision: within 4 ulp, exact where a function is, special values included."""
+"""The mathematics on SIMD vectors beside extended precision: within 4 ulp, exact where a function is, special values included."""
 
 from __future__ import annotations
 
@@ -9,7 +9,7 @@ import pytest
 
 from tritensor.llvm import compiler, simd_functions
 from tritensor.llvm.loops import Loop
-from tritensor.llvm.simd import Code, Lane
+from tritensor.llvm.simd import Code, Vector
 
 pytestmark = pytest.mark.skipif(bool(compiler.refusal()), reason=f"no machine code here: {compiler.refusal()}")
 
@@ -83,6 +83,6 @@ def test_numpy_takes_arguments_that_are_too_far_out(name: str, hard: float) -> N
 def test_numbers_that_do_not_fit_an_integer_are_frozen() -> None:
     """NaN as an integer is poison to LLVM, and so would be all that is made of it; frozen it is some integer, and NaN times its power is NaN."""
     code = Code(16, "v")
-    simd_functions.exp(Lane(code, "%x", "f32"))
+    simd_functions.exp(Vector(code, "%x", "f32"))
     (at,) = [i for i, line in enumerate(code.lines) if "fptosi" in line]
     assert "freeze" in code.lines[at + 1]

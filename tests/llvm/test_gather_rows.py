@@ -7,7 +7,7 @@ import numpy as np
 import pytest
 
 from tritensor.llvm import compiler
-from tritensor.llvm.gather_rows import add_rows, top_rows
+from tritensor.llvm.gather_rows import add_rows, max_rows
 
 pytestmark = pytest.mark.skipif(bool(compiler.refusal()), reason=f"no machine code here: {compiler.refusal()}")
 
@@ -28,7 +28,7 @@ def test_rows_are_added_and_compared(n: int, dtype: type) -> None:
         assert add_rows(room[1:7], x, scale, to, places, skip)
         np.testing.assert_array_equal(room, np.concatenate([room[:1] * 0 + 1, want, room[:1] * 0 + 1]))  # small whole numbers: exact
         best, which = np.zeros((6, n), kind), np.full((6, n), -1)
-        assert top_rows(best, which, x, to, places, skip)
+        assert max_rows(best, which, x, to, places, skip)
         for row in range(6):
             mine = places[kept & (to == row)]
             expected = mine[x[mine].argmax(0)] if mine.size else np.full(n, -1)

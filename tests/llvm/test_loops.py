@@ -15,10 +15,10 @@ import pytest
 import triton.language as tl
 
 import tritensor as tt
-from tritensor.kernels.parts.cpu.simd_maths import on_lanes
+from tritensor.kernels.parts.cpu.simd_maths import on_vectors
 from tritensor.llvm import compiler, simd_functions
 from tritensor.llvm.loops import MANY, Loop
-from tritensor.llvm.simd import NotStraightError, choice
+from tritensor.llvm.simd import NotVectorizableError, select
 
 pytestmark = pytest.mark.skipif(bool(compiler.refusal()), reason=f"no machine code here: {compiler.refusal()}")
 _add = Loop(lambda a, b: a + b)
@@ -99,7 +99,7 @@ def test_overlapping_memory_is_left_to_numpy() -> None:
     assert not _add((room[:-1], 1.0), room[1:])
 
 
-def test_a_branch_on_a_lane_is_no_formula() -> None:
+def test_a_branch_on_a_vector_is_no_formula() -> None:
     def branches(x: Any) -> Any:
         return x if x > 0 else -x
 
@@ -112,16 +112,16 @@ def test_a_branch_on_a_lane_is_no_formula() -> None:
         lambda x: x.to("i8") & x.to("f16"),
     ):
         assert not Loop(formula)((x,), np.empty_like(x))
-    with pytest.raises(NotStraightError, match="two numbers"):
-        Loop(lambda x: choice(x > 0, 1.0, 2.0)).formula(_lane())
-    with pytest.raises(NotStraightError, match="no such operation"):
-        _lane() & _lane()
+    with pytest.raises(NotVectorizableError, match="two numbers"):
+        Loop(lambda x: select(x > 0, 1.0, 2.0)).formula(_vector())
+    with pytest.raises(NotVectorizableError, match="no such operation"):
+        _vector() & _vector()
 
 
-def _lane() -> Any:
-    from tritensor.llvm.simd import Code, Lane
+def _vector() -> Any:
+    from tritensor.llvm.simd import Code, Vector
 
-    return Lane(Code(16, "v"), "%x", "f32")
+    return Vector(Code(16, "v"), "%x", "f32")
 
 
 def test_switched_off_and_kept() -> None:
@@ -187,7 +187,7 @@ def test_several_results_in_place() -> None:
 def test_only_elements_decide_whether_numpy_has_to(extra: int) -> None:
     """Behind the last element stand zeros, and 0 / 0 is too hard for a remainder: that is nobody's."""
     a, b = (np.random.default_rng(k).uniform(1, 9, MANY + extra).astype(np.float32) for k in (0, 1))
-    remainder, out = Loop(on_lanes.fmod), np.empty_like(a)
+    remainder, out = Loop(on_vectors.fmod), np.empty_like(a)
     assert remainder((a, b), out)
     np.testing.assert_array_equal(out, np.fmod(a, b))
     b[-1] = 0

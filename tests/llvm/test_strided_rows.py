@@ -7,7 +7,7 @@ import numpy as np
 import pytest
 
 from tritensor.llvm import compiler, simd_functions
-from tritensor.llvm.simd import NotStraightError
+from tritensor.llvm.simd import NotVectorizableError
 from tritensor.llvm.strided_rows import WindowLoop
 
 pytestmark = pytest.mark.skipif(bool(compiler.refusal()), reason=f"no machine code here: {compiler.refusal()}")
@@ -22,7 +22,7 @@ def test_rows_and_nothing_beside_them(n: int, dtype: type) -> None:
     a, b = wide[:, :n], rng.standard_normal((3, n)).astype(dtype)
     room = np.full((6, 2 * n + 1), -7, dtype)
     out = np.full((3, n), -7, dtype)
-    run = _two.over([room[:, n : 2 * n], out], [a, b], [True, False, True, False])
+    run = _two.bind([room[:, n : 2 * n], out], [a, b], [True, False, True, False])
     assert run is not None
     run(2, 3)
     kind = np.float64 if dtype is np.float64 else np.float32
@@ -37,7 +37,7 @@ def test_rows_and_nothing_beside_them(n: int, dtype: type) -> None:
 
 def test_over_an_input() -> None:
     x = np.arange(12, dtype=np.float32).reshape(3, 4)
-    run = WindowLoop(lambda a: (a + 1.0,)).over([x], [x], [False, False])
+    run = WindowLoop(lambda a: (a + 1.0,)).bind([x], [x], [False, False])
     assert run is not None
     run(5, 2)
     np.testing.assert_array_equal(x, np.arange(12).reshape(3, 4) + [[1], [1], [0]])
@@ -45,9 +45,9 @@ def test_over_an_input() -> None:
 
 def test_what_is_left_to_numpy() -> None:
     def bent(a):
-        raise NotStraightError("no")
+        raise NotVectorizableError("no")
 
     x = np.ones((2, 3), np.float32)
-    assert WindowLoop(bent).over([x], [x], [True, True]) is None
-    assert _two.over([x, x], [x.T.copy().T, x], [True] * 4) is None
-    assert _two.over([x, x], [x.astype(np.int8), x], [True] * 4) is None
+    assert WindowLoop(bent).bind([x], [x], [True, True]) is None
+    assert _two.bind([x, x], [x.T.copy().T, x], [True] * 4) is None
+    assert _two.bind([x, x], [x.astype(np.int8), x], [True] * 4) is None

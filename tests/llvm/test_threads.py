@@ -192,7 +192,7 @@ def test_few_rows_by_a_weight_are_multiplied_the_other_way_round(count: int, mon
 def test_programs_of_calls(monkeypatch: pytest.MonkeyPatch) -> None:
     """Each thread's calls one after the other; by one thread where others are at work, or there is one program."""
     room = np.arange(6)
-    copy = compiler.typed(
+    copy = compiler.build_typed(
         "define void @run(ptr %to, ptr %from) {\n  %x = load i64, ptr %from\n  store i64 %x, ptr %to\n  ret void\n}\n",
         None, ctypes.c_void_p, ctypes.c_void_p,
     )  # fmt: skip
@@ -200,7 +200,7 @@ def test_programs_of_calls(monkeypatch: pytest.MonkeyPatch) -> None:
     for programs, wanted in ((both_of_them, [1, 1, 1, 4, 4, 4]), (both_of_them[:1], [1, 1, 1, 3, 4, 5])):
         for _ in range(2):
             room[:] = range(6)
-            threads.each([[(copy, (at + 8 * to, at + 8 * from_)) for to, from_ in calls] for calls in programs])
+            threads.run_programs([[(copy, (at + 8 * to, at + 8 * from_)) for to, from_ in calls] for calls in programs])
             assert room.tolist() == wanted
             monkeypatch.setattr(threads, "call_parts", lambda *given: None)
         monkeypatch.undo()

@@ -9,8 +9,8 @@ from typing import Any
 import numpy as np
 
 from tritensor.llvm import compiler, threads
-from tritensor.llvm.loops import SHARED, STORED, text
-from tritensor.llvm.simd import NotStraightError
+from tritensor.llvm.loops import SHARED, STORED, loop_text
+from tritensor.llvm.simd import NotVectorizableError
 
 _PIECE = 64  # elements of which threads take whole numbers: no line of the cache is written by two
 _FIELD = object.__basicsize__  # of a numpy array the first field behind those of every object is the address of its elements
@@ -27,7 +27,7 @@ def fields_of(arrays: Sequence[np.ndarray]) -> list[int]:
 
 
 class TableLoop:
-    """A formula of `arrays` lanes and then `numbers` numbers whose results go to the arrays `written`, element by element, in place.
+    """A formula of `arrays` vectors and then `numbers` numbers whose results go to the arrays `written`, element by element, in place.
     Of the array `through` the table does not hold the address but the place that holds it (see `fields_of`).
 
     Compiled when it is first needed, once for each type; floats of 16 bits arrive as float32 and are rounded once.
@@ -43,17 +43,17 @@ class TableLoop:
         table is an int64 (rows, 1 + arrays), numbers a (rows, numbers) of the type that is computed in, or (1, numbers) for all rows.
         """
         if dtype not in self.compiled:
-            self.compiled[dtype] = self._built(dtype)
+            self.compiled[dtype] = self._compile(dtype)
         return self.compiled[dtype]
 
-    def _built(self, dtype: np.dtype) -> Callable[[np.ndarray, np.ndarray], None] | None:
+    def _compile(self, dtype: np.dtype) -> Callable[[np.ndarray, np.ndarray], None] | None:
         if compiler.refusal() or (self.through >= 0 and not fields_work()) or dtype not in STORED or dtype.kind not in "fV":
             return None
         kind = "f64" if dtype.itemsize == 8 else "f32"
         types = (*[dtype] * (len(self.written) + self.arrays), *[None] * self.numbers)
         try:
-            module, gives_up = text(self.formula, types, len(self.written), kind)
-        except (NotStraightError, AttributeError, TypeError, ValueError):  # as in loops.py: numpy computes it
+            module, gives_up = loop_text(self.formula, types, len(self.written), kind)
+        except (NotVectorizableError, AttributeError, TypeError, ValueError):  # as in loops.py: numpy computes it
             return None
         if gives_up:  # it may have written before it did
             return None
@@ -77,7 +77,7 @@ class TableLoop:
                 return [last + 1 - first, at + first * table.strides[0], own + first * step, step, skipped, kept]
 
             if elements >= SHARED:
-                threads.over(made, -(-elements // _PIECE), part)
+                threads.run_shared(made, -(-elements // _PIECE), part)
             elif elements:
                 made(len(table), at, own, step, 0, int(table[-1, 0]))
 

@@ -34,8 +34,8 @@ _LEVELS = {
     "x86-64-v3": {"avx2", "bmi1", "bmi2", "f16c", "fma", "abm", "movbe"},
 }
 _PARTS = ("TargetInfo", "Target", "TargetMC", "AsmPrinter", "AsmParser")
-_PATIENCE = 120  # seconds that the trial may take
-_CHOSEN = ("TRITON_CACHE_DIR", "TRITON_HOME")  # who names a folder trusts it
+_TRIAL_SECONDS = 120  # seconds that the trial may take
+_FOLDER_VARIABLES = ("TRITON_CACHE_DIR", "TRITON_HOME")  # who names a folder trusts it
 _DIGEST = hashlib.sha256().digest_size
 _PROBE = "define i64 @run(i64 %n) {\n  %m = add i64 %n, 1\n  ret i64 %m\n}\n"
 
@@ -69,7 +69,11 @@ def refusal() -> str:
         path = os.pathsep.join(p or str(Path.cwd()) for p in sys.path)
         try:
             done = subprocess.run(
-                [sys.executable, "-c", command], capture_output=True, text=True, timeout=_PATIENCE, env={**os.environ, "PYTHONPATH": path}
+                [sys.executable, "-c", command],
+                capture_output=True,
+                text=True,
+                timeout=_TRIAL_SECONDS,
+                env={**os.environ, "PYTHONPATH": path},
             )
         except (OSError, subprocess.TimeoutExpired) as error:
             if isinstance(error, OSError) and is_lack(error):  # and not an answer that would be remembered
@@ -117,18 +121,18 @@ def _backend() -> tuple[Callable[[str], bytes], Callable[[str, str], None]]:
     return assembled, amd.link_hsaco  # LLVM's linker, which takes any machine's objects
 
 
-def _seal(key: str, library: bytes) -> bytes:
+def _keyed_digest(key: str, library: bytes) -> bytes:
     """What stands behind a kept library: a loader maps a file that was cut short as readily as a whole one, and ends the process when it runs."""
     return hashlib.sha256(key.encode() + library).digest()
 
 
-def _kept(key: str, path: str | None) -> Any:
+def _load_library(key: str, path: str | None) -> Any:
     """The function of a library that was kept whole for this key; None where there is none."""
-    if path is None or (not any(name in os.environ for name in _CHOSEN) and foreign_file(path)):
+    if path is None or (not any(name in os.environ for name in _FOLDER_VARIABLES) and foreign_file(path)):
         return None  # another user's, in a home that several have: a library runs whatever it holds
     try:
         held = Path(path).read_bytes()
-        if held[-_DIGEST:] == _seal(key, held[:-_DIGEST]):
+        if held[-_DIGEST:] == _keyed_digest(key, held[:-_DIGEST]):
             return ctypes.CDLL(path).run
     except OSError:  # removed in between, or in a folder that nothing may be run from
         return None
@@ -139,7 +143,7 @@ def build(text: str) -> Any:
     """The function `run` of a module in LLVM's intermediate language, without types of arguments."""
     key = _key("library", text)
     cache = _cache(key)
-    found = _kept(key, None if cache is None else cache.get_file("run.so"))
+    found = _load_library(key, None if cache is None else cache.get_file("run.so"))
     if found is not None:
         return found
     assembled, linked = _backend()
@@ -152,11 +156,11 @@ def build(text: str) -> Any:
         path = str(target)
         with contextlib.suppress(OSError):  # a folder that cannot be written: the library serves this process alone
             if cache is not None:
-                path = cache.put(library + _seal(key, library), "run.so", binary=True)
+                path = cache.put(library + _keyed_digest(key, library), "run.so", binary=True)
         return ctypes.CDLL(path).run
 
 
-def typed(text: str, answer: Any, *arguments: Any) -> Any:
+def build_typed(text: str, answer: Any, *arguments: Any) -> Any:
     """`build` with ctypes' types of its answer and arguments; None where there is no machine code (see `refusal`)."""
     if refusal():
         return None

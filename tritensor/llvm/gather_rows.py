@@ -9,8 +9,8 @@ from typing import Any
 import numpy as np
 
 from tritensor.llvm import compiler
-from tritensor.llvm.loops import STORED, arriving
-from tritensor.llvm.simd import LLVM, Code, Lane, choice
+from tritensor.llvm.loops import STORED, to_compute_type
+from tritensor.llvm.simd import LLVM, Code, Vector, select
 
 _WIDTHS = (64, 16, 1)  # lanes of a turn: of most of a row, of what is left of it, of the last elements
 _FLOATS = "fV"
@@ -106,15 +106,15 @@ class _Part:
         kept = [("%out", kind), ("%which", "i64")][: 1 + largest]
         places = [self.address(base, "%tstart", element) for base, element in kept]
         first = [self.load(place, element) for place, (_, element) in zip(places, kept, strict=True)]
-        self.loading = self.taken()
-        totals = [Lane(self.code, f"%total{w}_{j}", element) for j, (_, element) in enumerate(kept)]
-        x = arriving(self.load(self.address("%in", f"%start{w}", STORED[dtype]), STORED[dtype]), dtype)
+        self.loading = self.take_lines()
+        totals = [Vector(self.code, f"%total{w}_{j}", element) for j, (_, element) in enumerate(kept)]
+        x = to_compute_type(self.load(self.address("%in", f"%start{w}", STORED[dtype]), STORED[dtype]), dtype)
         if largest:
             better = (totals[1] < 0) | (x > totals[0])
-            made = [choice(better, x, totals[0]), choice(better, self.spread(f"%f{w}", "i64"), totals[1])]
+            made = [select(better, x, totals[0]), select(better, self.broadcast(f"%f{w}", "i64"), totals[1])]
         else:
-            made = [totals[0] + x * self.spread(f"%s{w}", kind)]
-        self.adding = self.taken()
+            made = [totals[0] + x * self.broadcast(f"%s{w}", kind)]
+        self.adding = self.take_lines()
         types = [self.code.type(element) for _, element in kept]
         self.totals, self.kept, self.storing = [], [], []
         for j, (old, total, new, place, type_) in enumerate(zip(first, totals, made, places, types, strict=True)):
@@ -122,7 +122,7 @@ class _Part:
             self.kept.append(f"  %kept{w}_{j} = phi {type_} [{total.name}, %row{w}], [{new.name}, %add{w}]")
             self.storing.append(f"  store {type_} %kept{w}_{j}, ptr {place}, align {_ALIGNED[total.kind]}")
 
-    def taken(self) -> list[str]:
+    def take_lines(self) -> list[str]:
         lines, self.code.lines = self.code.lines, []
         return lines
 
@@ -131,10 +131,10 @@ class _Part:
         self.code.lines += [f"  {at} = add i64 {start}, %i{self.w}", f"  {place} = getelementptr {LLVM[element]}, ptr {base}, i64 {at}"]
         return place
 
-    def load(self, place: str, element: str) -> Lane:
+    def load(self, place: str, element: str) -> Vector:
         return self.code.emit(element, f"load {self.code.type(element)}, ptr {place}, align {_ALIGNED[element]}")
 
-    def spread(self, value: str, element: str) -> Lane:
+    def broadcast(self, value: str, element: str) -> Vector:
         vector = self.code.type(element)
         one = self.code.emit(element, f"insertelement {vector} poison, {LLVM[element]} {value}, i64 0")
         return self.code.emit(element, f"shufflevector {vector} {one.name}, {vector} poison, <{self.w} x i32> zeroinitializer")
@@ -152,7 +152,7 @@ class _Part:
 
 
 @functools.cache
-def _built(dtype: np.dtype, largest: bool) -> Any:
+def _compile(dtype: np.dtype, largest: bool) -> Any:
     if compiler.refusal() or dtype not in STORED:
         return None
     parts = [_Part(dtype, w, largest) for w in _WIDTHS]
@@ -162,7 +162,7 @@ def _built(dtype: np.dtype, largest: bool) -> Any:
     declared = set().union(*[part.code.declared for part in parts])
     text = "\n".join([*sorted(declared), _TEXT.format(first=_WIDTHS[0], loops="\n".join(loops))])
     word, place = ctypes.c_int64, ctypes.c_void_p
-    return compiler.typed(text, None, place, place, place, place, word, place, place, word, word, word, word)
+    return compiler.build_typed(text, None, place, place, place, place, word, place, place, word, word, word, word)
 
 
 def _run(
@@ -174,7 +174,7 @@ def _run(
     places: np.ndarray,
     skip: tuple[int, int],
 ) -> bool:
-    function = _built(x.dtype, which is not None) if x.dtype.kind in _FLOATS else None
+    function = _compile(x.dtype, which is not None) if x.dtype.kind in _FLOATS else None
     if function is None or not x.flags.c_contiguous:
         return False
     factors = np.ones(1, out.dtype) if scale is None else np.ascontiguousarray(scale, out.dtype)
@@ -194,6 +194,6 @@ def add_rows(out: np.ndarray, x: np.ndarray, scale: np.ndarray | None, to: np.nd
     return _run(out, None, x, scale, to, places, skip)
 
 
-def top_rows(out: np.ndarray, which: np.ndarray, x: np.ndarray, to: np.ndarray, places: np.ndarray, skip: tuple[int, int]) -> bool:
+def max_rows(out: np.ndarray, which: np.ndarray, x: np.ndarray, to: np.ndarray, places: np.ndarray, skip: tuple[int, int]) -> bool:
     """out[to[i]] = x[places[i]], and which[to[i]] = places[i], where that is larger or `which` is below 0; otherwise as `add_rows`."""
     return _run(out, which, x, None, to, places, skip)

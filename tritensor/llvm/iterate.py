@@ -9,7 +9,7 @@ from typing import Any
 import numpy as np
 
 from tritensor.llvm import compiler
-from tritensor.llvm.simd import Code, Lane
+from tritensor.llvm.simd import Code, Vector
 
 WIDTH = 8  # lanes
 EVERY = 4  # steps from one look at what is done to the next
@@ -29,7 +29,9 @@ class Iteration:
         """What the state (n,) float64, at least one array of one element, comes to; None where numpy has to compute it."""
         if not self.tried:
             self.tried = True
-            self.compiled = None if compiler.refusal() else compiler.typed(self._text(len(state)), None, ctypes.c_void_p, ctypes.c_int64)
+            self.compiled = (
+                None if compiler.refusal() else compiler.build_typed(self._text(len(state)), None, ctypes.c_void_p, ctypes.c_int64)
+            )
         if self.compiled is None:
             return None
         n = state[0].size
@@ -58,9 +60,9 @@ class Iteration:
     def _text(self, count: int) -> str:
         code = Code(WIDTH, "v")
         vector, truths = code.type("f64"), code.type("b1")
-        before = [Lane(code, f"%s{i}", "f64") for i in range(count)]
+        before = [Vector(code, f"%s{i}", "f64") for i in range(count)]
         state: Sequence[Any] = before
-        k = Lane(code, "%k", "f64")
+        k = Vector(code, "%k", "f64")
         for i in range(EVERY):
             state = self.step(k + float(i), *state)
         on = self.going(k + float(EVERY - 1), *state)

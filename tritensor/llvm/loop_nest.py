@@ -10,7 +10,7 @@ from typing import Any
 from tritensor.llvm import compiler
 
 
-class Nest:
+class LoopNest:
     """The body of a function under construction, from its entry on. Every loop runs at least once."""
 
     def __init__(self) -> None:
@@ -52,7 +52,7 @@ class Nest:
             yield
 
     @contextmanager
-    def some(self, name: str, count: str) -> Iterator[None]:
+    def maybe_empty_loop(self, name: str, count: str) -> Iterator[None]:
         """A loop as above that carries nothing and may run no time."""
         self.lines += [
             f"  br label %{name}.head",
@@ -73,14 +73,14 @@ class Nest:
         ]
         self.label = f"{name}.end"
 
-    def item(self, name: str, kind: str, array: str, place: str, align: int) -> None:
+    def load_element(self, name: str, kind: str, array: str, place: str, align: int) -> None:
         """%<name> = array[place]."""
         self.lines += [
             f"  %{name}.at = getelementptr {kind}, ptr {array}, i64 {place}",
             f"  %{name} = load {kind}, ptr %{name}.at, align {align}",
         ]
 
-    def moved(self, name: str, start: str, *steps: tuple[str, str]) -> None:
+    def offset_pointer(self, name: str, start: str, *steps: tuple[str, str]) -> None:
         """%<name> = start + the sum of the products of pairs, in bytes."""
         at = start
         for i, (a, b) in enumerate(steps):
@@ -88,13 +88,13 @@ class Nest:
             self.lines += [f"  %{name}.by{i} = mul i64 {a}, {b}", f"  {last} = getelementptr i8, ptr {at}, i64 %{name}.by{i}"]
             at = last
 
-    def function(self, *parameters: str) -> str:
+    def text(self, *parameters: str) -> str:
         """The function `run` of these parameters."""
         return "\n".join([f"define void @run({', '.join(parameters)}) {{", *self.lines, "  ret void", "}", ""])
 
-    def compiled(self, parameters: Iterable[str], pointers: Collection[str], declared: Iterable[str] = ()) -> Any:
-        """`function` of these parameters, some of them pointers and the others int64, with what it calls declared; None where there is no machine
+    def compile(self, parameters: Iterable[str], pointers: Collection[str], declared: Iterable[str] = ()) -> Any:
+        """`text` of these parameters, some of them pointers and the others int64, with what it calls declared; None where there is no machine
         code."""
         kinds = [(("ptr", ctypes.c_void_p) if p in pointers else ("i64", ctypes.c_int64), p) for p in parameters]
-        text = "\n".join([self.function(*[f"{word} %{p}" for (word, _), p in kinds]), *declared, ""])
-        return compiler.typed(text, None, *[kind for (_, kind), _ in kinds])
+        text = "\n".join([self.text(*[f"{word} %{p}" for (word, _), p in kinds]), *declared, ""])
+        return compiler.build_typed(text, None, *[kind for (_, kind), _ in kinds])

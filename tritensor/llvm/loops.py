@@ -1,4 +1,4 @@
-"""Elementwise loops in machine code: a formula of lanes over whole arrays, in one pass, types converted on the way in and out."""
+"""Elementwise loops in machine code: a formula of vectors over whole arrays, in one pass, types converted at load and store."""
 
 from __future__ import annotations
 
@@ -10,7 +10,7 @@ import ml_dtypes
 import numpy as np
 
 from tritensor.llvm import compiler, threads, workers
-from tritensor.llvm.simd import LLVM, Code, Lane, NotStraightError, choice
+from tritensor.llvm.simd import LLVM, Code, NotVectorizableError, Vector, select
 
 SHARED = 1 << 15  # elements from which threads share a loop
 _PIECE = 1024  # elements of a part come in whole pieces
@@ -25,7 +25,7 @@ STORED = {
 
 
 class Loop:
-    """A formula of as many lanes as inputs, compiled when it is first needed, once for each combination of types.
+    """A formula of as many vectors as inputs, compiled when it is first needed, once for each combination of types.
 
     Floats of 16 bits arrive as float32 and are rounded once, as in the kernels; `formula` is called once for each combination to leave its code behind.
     """
@@ -48,7 +48,7 @@ class Loop:
         shape, types, held, wide = first.shape, [], [], False
         for x in (*outs, *inputs):
             if type(x) is np.ndarray and x.size != 1:
-                if x.dtype not in STORED or x.shape != shape or not lies(x, order):
+                if x.dtype not in STORED or x.shape != shape or not is_contiguous(x, order):
                     return False
                 types.append(x.dtype)
                 wide = wide or x.dtype.char == "d"
@@ -60,13 +60,13 @@ class Loop:
         key = tuple(types)
         found = self.compiled.get(key)
         if found is None:
-            found = self.compiled[key] = self._built(key, len(outs), "f64" if wide else "f32")
+            found = self.compiled[key] = self._compile(key, len(outs), "f64" if wide else "f32")
         pointers = []
         for i, x in enumerate(held):
             if types[i] is None:
-                x = held[i] = _number(x, wide)  # kept alive until the call
+                x = held[i] = _to_array(x, wide)  # kept alive until the call
             pointers.append(x.__array_interface__["data"][0])
-        if not self._apart(outs, held[len(outs) :], pointers, found.gives_up):
+        if not self._outs_are_apart(outs, held[len(outs) :], pointers, found.gives_up):
             return False
         if first.size >= SHARED and found.address:
             steps = [0 if t is None else t.itemsize for t in types]
@@ -82,7 +82,7 @@ class Loop:
         return not found.function(first.size, *pointers)
 
     @staticmethod
-    def _apart(outs: tuple[np.ndarray, ...], inputs: list[np.ndarray], pointers: list[int], gives_up: bool) -> bool:
+    def _outs_are_apart(outs: tuple[np.ndarray, ...], inputs: list[np.ndarray], pointers: list[int], gives_up: bool) -> bool:
         """Whether no input lies where a result is written but element on element; where the function may give up, none at all."""
         for i, y in enumerate(outs):
             start, end = pointers[i], pointers[i] + y.nbytes
@@ -91,16 +91,16 @@ class Loop:
                     return False
         return True
 
-    def _built(self, types: tuple[np.dtype | None, ...], results: int, kind: str) -> _Compiled:
+    def _compile(self, types: tuple[np.dtype | None, ...], results: int, kind: str) -> _Compiled:
         """The machine function of these types; one that gives up at once where there is none."""
         if compiler.refusal():
             return _NOTHING
         if kind == "f64" and any(t is not None and t.itemsize == 2 for t in types[:results]):
             return _NOTHING  # would be rounded twice
         try:
-            module, gives_up = text(self.formula, types, results, kind)
+            module, gives_up = loop_text(self.formula, types, results, kind)
         except (
-            NotStraightError,
+            NotVectorizableError,
             AttributeError,
             TypeError,
             ValueError,
@@ -123,17 +123,17 @@ class _Compiled(NamedTuple):
 _NOTHING = _Compiled(lambda *_: 1, True, 0)
 
 
-def _number(x: Any, wide: bool) -> np.ndarray:
+def _to_array(x: Any, wide: bool) -> np.ndarray:
     """A number as an array of one, in the type that the loop computes in."""
     return np.asarray(x).reshape(1).astype(np.float64 if wide else np.float32)
 
 
-def lies(x: np.ndarray, order: str) -> bool:
+def is_contiguous(x: np.ndarray, order: str) -> bool:
     """Whether an array lies in one piece, in C's or Fortran's order."""
     return x.flags.c_contiguous if order == "C" else x.flags.f_contiguous
 
 
-def many_floats(x: np.ndarray, least: int = MANY) -> bool:
+def takes_rows(x: np.ndarray, least: int = MANY) -> bool:
     """Whether loops over rows take an array: C-ordered, floating, of at least so many elements."""
     return x.size >= least and x.dtype.kind in "fV" and x.dtype in STORED and x.flags.c_contiguous
 
@@ -160,20 +160,20 @@ class _Module(NamedTuple):
         given = []
         for i, t in enumerate(self.types[self.results :], self.results):
             name, stored = (f"%{prefix}_in{i}", STORED[t]) if t is not None else (f"%number{i}", self.kind)
-            given.append(arriving(Lane(code, name, stored), t))
+            given.append(to_compute_type(Vector(code, name, stored), t))
         made = self.formula(*given)
         made = made if isinstance(made, tuple) else (made,)
-        return code, [leaving(y, t).name for y, t in zip(made, self.types[: self.results], strict=True) if t is not None]
+        return code, [to_stored_type(y, t).name for y, t in zip(made, self.types[: self.results], strict=True) if t is not None]
 
 
-def arriving(x: Lane, dtype: np.dtype | None) -> Lane:
+def to_compute_type(x: Vector, dtype: np.dtype | None) -> Vector:
     """16-bit floats as float32, all else as it is."""
     if dtype == _BFLOAT16:
-        return (x.unsigned("i32") << 16).bits("f32")
+        return (x.zero_extend("i32") << 16).bits("f32")
     return x.to("f32") if x.kind == "f16" else x
 
 
-def leaving(y: Lane, dtype: np.dtype) -> Lane:
+def to_stored_type(y: Vector, dtype: np.dtype) -> Vector:
     """Rounded to the type in memory, to nearest, ties to even."""
     if dtype == np.bool_:
         return y.to("i8")
@@ -183,11 +183,13 @@ def leaving(y: Lane, dtype: np.dtype) -> Lane:
         return y.to(STORED[dtype])
     bits = y.bits("i32")
     rounded = bits + (bits.unsigned_shift(16) & 1) + 0x7FFF
-    kept = choice(y != y, bits | 0x400000, rounded)  # NaN stays one
+    kept = select(y != y, bits | 0x400000, rounded)  # NaN stays one
     return kept.unsigned_shift(16).to("i16")
 
 
-def text(formula: Callable[..., Any], types: tuple[np.dtype | None, ...], results: int, kind: str, thinner: int = 1) -> tuple[str, bool]:
+def loop_text(
+    formula: Callable[..., Any], types: tuple[np.dtype | None, ...], results: int, kind: str, thinner: int = 1
+) -> tuple[str, bool]:
     """The module of a loop over arrays of these types, those of the results first: whole vectors, then the rest through room for one on the stack.
     And whether it may give up. `thinner` divides the lanes of one turn, for formulas that keep many values."""
     m = _Module(formula, types, results, kind, _WIDTH[compiler.processor() or "x86-64-v3"] // (2 if kind == "f64" else 1) // thinner)
@@ -205,7 +207,7 @@ def text(formula: Callable[..., Any], types: tuple[np.dtype | None, ...], result
         f"define i64 @run(i64 %n, {', '.join(f'ptr %p{i}' for i in range(len(types)))}) {{",
         "entry:",
         *[f"  %room{i} = alloca {m.vector(i)}, align 64" for i in arrays],
-        *[line for i in numbers for line in _spread(i, m)],
+        *[line for i in numbers for line in _broadcast_number(i, m)],
         f"  %whole = and i64 %n, {-m.width}",
         "  %some = icmp sgt i64 %whole, 0",
         "  br i1 %some, label %loop, label %tail",
@@ -225,7 +227,7 @@ def text(formula: Callable[..., Any], types: tuple[np.dtype | None, ...], result
         "  %left = sub i64 %n, %whole",
         "  %none = icmp eq i64 %left, 0",
         "  br i1 %none, label %done, label %last",
-        *_last(m, rest.lines, made_last, rest_hard.name),
+        *_tail_text(m, rest.lines, made_last, rest_hard.name),
         "done:",
         f"  %found = phi {truths} [%all, %tail], [%lastmet, %last]",
         f"  %bits = bitcast {truths} %found to i{m.width}",
@@ -237,7 +239,7 @@ def text(formula: Callable[..., Any], types: tuple[np.dtype | None, ...], result
     return "\n".join(parts) + "\n", main.hard is not None
 
 
-def _last(m: _Module, lines: list[str], made: list[str], hard: str) -> list[str]:
+def _tail_text(m: _Module, lines: list[str], made: list[str], hard: str) -> list[str]:
     """The elements behind the last whole vector, by way of room for one; `%lastmet`: whether a lane that is an element cannot be computed."""
     arrays, truths, copy = m.arrays(), f"<{m.width} x i1>", "call void @llvm.memcpy.p0.p0.i64(ptr"
     outs, inputs = range(m.results), arrays[m.results :]
@@ -253,14 +255,14 @@ def _last(m: _Module, lines: list[str], made: list[str], hard: str) -> list[str]
         *[f"  %r_in{i} = load {m.vector(i)}, ptr %room{i}, align 64" for i in inputs],
         *lines,
         *[f"  store {m.vector(i)} {made[i]}, ptr %room{i}, align 64\n  {copy} %b{i}, ptr %room{i}, i64 %s{i}, i1 false)" for i in outs],
-        *_inside(m),
+        *_inside_mask(m),
         f"  %lasthard = and {truths} %inside, {hard}",
         f"  %lastmet = or {truths} %all, %lasthard",
         "  br label %done",
     ]
 
 
-def _inside(m: _Module) -> list[str]:
+def _inside_mask(m: _Module) -> list[str]:
     """Which lanes of the last vector are elements: what lies behind them is 0, with which a formula may be unable to do anything."""
     places = f"<{m.width} x i64>"
     return [
@@ -270,7 +272,7 @@ def _inside(m: _Module) -> list[str]:
     ]
 
 
-def _spread(i: int, m: _Module) -> list[str]:
+def _broadcast_number(i: int, m: _Module) -> list[str]:
     """A number in every lane."""
     vector, element = m.vector(i), LLVM[m.kind]
     return [
@@ -280,7 +282,7 @@ def _spread(i: int, m: _Module) -> list[str]:
     ]
 
 
-def over_rows(
+def rows_loop_text(
     step: int, start: Sequence[str], loop: Sequence[str], tail: Sequence[str], one: Sequence[str], end: Sequence[str] = ()
 ) -> str:
     """The module of a loop over `rows` rows of n elements: `loop` for each `step` elements from %i on, `tail` behind them, `one` for each element %j

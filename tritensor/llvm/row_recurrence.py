@@ -9,12 +9,12 @@ from typing import Any
 import numpy as np
 
 from tritensor.llvm import compiler
-from tritensor.llvm.simd import LLVM, Code, Lane
+from tritensor.llvm.simd import LLVM, Code, Vector
 
 WIDTH = 16  # lanes; the length of rows is a multiple of it
 
 
-class Recursion:
+class RowRecurrence:
     """rows[t, i + 2] = formula(rows[t - 1, i + 2], rows[t - 1, i + 1], rows[t - 1, i] + bar[i], p[t, i]), compiled when it is first needed."""
 
     def __init__(self, formula: Callable[..., Any]) -> None:
@@ -26,7 +26,7 @@ class Recursion:
         WIDTH. False where there is no machine code."""
         if rows.dtype not in self.compiled:
             text = "" if compiler.refusal() else _text(self.formula, "f64" if rows.dtype.char == "d" else "f32")
-            made = compiler.typed(text, None, *[ctypes.c_void_p] * 3, ctypes.c_int64, ctypes.c_int64) if text else None
+            made = compiler.build_typed(text, None, *[ctypes.c_void_p] * 3, ctypes.c_int64, ctypes.c_int64) if text else None
             self.compiled[rows.dtype] = made
         function = self.compiled[rows.dtype]
         if function is None:
@@ -38,7 +38,7 @@ class Recursion:
 def _text(formula: Callable[..., Any], kind: str) -> str:
     code, size = Code(WIDTH, "v"), 8 if kind == "f64" else 4
     vector, one = code.type(kind), LLVM[kind]
-    a, b, far, bar, p = (Lane(code, f"%{name}", kind) for name in ("a", "b", "c", "bar", "p"))
+    a, b, far, bar, p = (Vector(code, f"%{name}", kind) for name in ("a", "b", "c", "bar", "p"))
     made = formula(a, b, far + bar, p)
     loads = {"a": "before2", "b": "before1", "c": "before", "bar": "barat", "p": "pat"}
     return "\n".join([

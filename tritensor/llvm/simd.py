@@ -1,6 +1,6 @@
-"""Lanes: stand-ins for a vector of numbers, with Python's operators, that write down what is done to them in LLVM's intermediate language.
+"""Vectors: stand-ins for SIMD vectors, with Python's operators, that write down what is done to them in LLVM's intermediate language.
 
-A formula called with lanes in place of arrays leaves its body behind as straight-line code: no loop or branch may depend on a lane.
+A formula called with vectors in place of arrays leaves its body behind as straight-line code: no loop or branch may depend on a vector.
 """
 
 from __future__ import annotations
@@ -16,8 +16,8 @@ _ORDERED = {"lt": "olt", "le": "ole", "gt": "ogt", "ge": "oge", "eq": "oeq", "ne
 _SIGNED = {"lt": "slt", "le": "sle", "gt": "sgt", "ge": "sge", "eq": "eq", "ne": "ne"}
 
 
-class NotStraightError(Exception):
-    """A formula asked a lane for its value: it has no straight-line form."""
+class NotVectorizableError(Exception):
+    """A formula asked a vector for its value, so that no straight-line code can be made of it."""
 
 
 class Code:
@@ -27,20 +27,20 @@ class Code:
         self.width, self.prefix = width, prefix
         self.lines: list[str] = []
         self.declared: set[str] = set()
-        self.hard: Lane | None = None
+        self.hard: Vector | None = None
         self.count = 0
 
     def type(self, kind: str) -> str:
         return f"<{self.width} x {LLVM[kind]}>"
 
-    def emit(self, kind: str, text: str) -> Lane:
-        """One instruction, and the lanes that it makes."""
+    def emit(self, kind: str, text: str) -> Vector:
+        """One instruction, and the vector that it makes."""
         self.count += 1
         name = f"%{self.prefix}{self.count}"
         self.lines.append(f"  {name} = {text}")
-        return Lane(self, name, kind)
+        return Vector(self, name, kind)
 
-    def call(self, name: str, *args: Lane) -> Lane:
+    def call(self, name: str, *args: Vector) -> Vector:
         """One of LLVM's functions of vectors, of arguments and a result of one kind."""
         kind = args[0].kind
         function = f"@llvm.{name}.v{self.width}{kind}"
@@ -49,7 +49,7 @@ class Code:
         given = ", ".join(f"{self.type(kind)} {a.name}" for a in args)
         return self.emit(kind, f"call {self.type(kind)} {function}({given})")
 
-    def constant(self, value: float, kind: str) -> Lane:
+    def constant(self, value: float, kind: str) -> Vector:
         """A number in every lane, rounded to the kind."""
         if kind == "b1":
             text = "true" if value else "false"
@@ -58,10 +58,10 @@ class Code:
         else:
             rounded = float(np.float32(value)) if kind == "f32" else float(value)
             text = f"0x{struct.unpack('<Q', struct.pack('<d', rounded))[0]:016X}"
-        return Lane(self, f"splat ({LLVM[kind]} {text})", kind)
+        return Vector(self, f"splat ({LLVM[kind]} {text})", kind)
 
 
-class Lane:
+class Vector:
     """`width` values of one kind: b1, i8, i16, i32, i64, f16, f32 or f64."""
 
     __slots__ = ("code", "kind", "name")
@@ -71,101 +71,101 @@ class Lane:
         self.code, self.name, self.kind = code, name, kind
 
     def __bool__(self) -> bool:
-        raise NotStraightError("a branch on a lane")
+        raise NotVectorizableError("a branch on a lane")
 
-    def _alike(self, other: Any) -> tuple[Lane, Lane]:
-        """Both operands as one kind: a number takes the lane's, float32 meets float64 in float64."""
-        if not isinstance(other, Lane):
+    def _to_common_kind(self, other: Any) -> tuple[Vector, Vector]:
+        """Both operands as one kind: a number takes the vector's, float32 beside float64 becomes float64."""
+        if not isinstance(other, Vector):
             return self, self.code.constant(other, self.kind)
         if self.kind == other.kind:
             return self, other
         if {self.kind, other.kind} == {"f32", "f64"}:
             return self.to("f64"), other.to("f64")
-        raise NotStraightError(f"lanes of {self.kind} and {other.kind}")
+        raise NotVectorizableError(f"lanes of {self.kind} and {other.kind}")
 
-    def _arithmetic(self, floating: str, whole: str, other: Any, turned: bool = False) -> Lane:
-        a, b = self._alike(other)
-        if turned:
+    def _arithmetic(self, floating: str, whole: str, other: Any, swapped: bool = False) -> Vector:
+        a, b = self._to_common_kind(other)
+        if swapped:
             a, b = b, a
         how = floating if a.kind[0] == "f" else whole
         if not how:
-            raise NotStraightError(f"no such operation on lanes of {a.kind}")
+            raise NotVectorizableError(f"no such operation on lanes of {a.kind}")
         return self.code.emit(a.kind, f"{how} {self.code.type(a.kind)} {a.name}, {b.name}")
 
-    def __add__(self, other: Any) -> Lane:
+    def __add__(self, other: Any) -> Vector:
         return self._arithmetic("fadd", "add", other)
 
     __radd__ = __add__
 
-    def __sub__(self, other: Any) -> Lane:
+    def __sub__(self, other: Any) -> Vector:
         return self._arithmetic("fsub", "sub", other)
 
-    def __rsub__(self, other: Any) -> Lane:
-        return self._arithmetic("fsub", "sub", other, turned=True)
+    def __rsub__(self, other: Any) -> Vector:
+        return self._arithmetic("fsub", "sub", other, swapped=True)
 
-    def __mul__(self, other: Any) -> Lane:
+    def __mul__(self, other: Any) -> Vector:
         return self._arithmetic("fmul", "mul", other)
 
     __rmul__ = __mul__
 
-    def __truediv__(self, other: Any) -> Lane:
+    def __truediv__(self, other: Any) -> Vector:
         return self._arithmetic("fdiv", "", other)
 
-    def __rtruediv__(self, other: Any) -> Lane:
-        return self._arithmetic("fdiv", "", other, turned=True)
+    def __rtruediv__(self, other: Any) -> Vector:
+        return self._arithmetic("fdiv", "", other, swapped=True)
 
-    def __neg__(self) -> Lane:
+    def __neg__(self) -> Vector:
         if self.kind[0] == "f":
             return self.code.emit(self.kind, f"fneg {self.code.type(self.kind)} {self.name}")
         return 0 - self
 
-    def _compared(self, name: str, other: Any) -> Lane:
-        a, b = self._alike(other)
+    def _compare(self, name: str, other: Any) -> Vector:
+        a, b = self._to_common_kind(other)
         how = f"fcmp {_ORDERED[name]}" if a.kind[0] == "f" else f"icmp {_SIGNED[name]}"
         return self.code.emit("b1", f"{how} {self.code.type(a.kind)} {a.name}, {b.name}")
 
-    def __lt__(self, other: Any) -> Lane:
-        return self._compared("lt", other)
+    def __lt__(self, other: Any) -> Vector:
+        return self._compare("lt", other)
 
-    def __le__(self, other: Any) -> Lane:
-        return self._compared("le", other)
+    def __le__(self, other: Any) -> Vector:
+        return self._compare("le", other)
 
-    def __gt__(self, other: Any) -> Lane:
-        return self._compared("gt", other)
+    def __gt__(self, other: Any) -> Vector:
+        return self._compare("gt", other)
 
-    def __ge__(self, other: Any) -> Lane:
-        return self._compared("ge", other)
+    def __ge__(self, other: Any) -> Vector:
+        return self._compare("ge", other)
 
-    def __eq__(self, other: Any) -> Lane:  # type: ignore[override]
-        return self._compared("eq", other)
+    def __eq__(self, other: Any) -> Vector:  # type: ignore[override]
+        return self._compare("eq", other)
 
-    def __ne__(self, other: Any) -> Lane:  # type: ignore[override]
-        return self._compared("ne", other)
+    def __ne__(self, other: Any) -> Vector:  # type: ignore[override]
+        return self._compare("ne", other)
 
-    def __and__(self, other: Any) -> Lane:
+    def __and__(self, other: Any) -> Vector:
         return self._arithmetic("", "and", other)
 
     __rand__ = __and__
 
-    def __or__(self, other: Any) -> Lane:
+    def __or__(self, other: Any) -> Vector:
         return self._arithmetic("", "or", other)
 
     __ror__ = __or__
 
-    def __xor__(self, other: Any) -> Lane:
+    def __xor__(self, other: Any) -> Vector:
         return self._arithmetic("", "xor", other)
 
-    def __invert__(self) -> Lane:
+    def __invert__(self) -> Vector:
         return self ^ (1 if self.kind == "b1" else -1)
 
-    def __lshift__(self, other: Any) -> Lane:
+    def __lshift__(self, other: Any) -> Vector:
         return self._arithmetic("", "shl", other)
 
-    def __rshift__(self, other: Any) -> Lane:
+    def __rshift__(self, other: Any) -> Vector:
         """The sign's bit moves in."""
         return self._arithmetic("", "ashr", other)
 
-    def to(self, kind: str) -> Lane:
+    def to(self, kind: str) -> Vector:
         """As another kind: floats round to nearest, floats to integers truncate. What does not fit, NaN too, becomes the least integer of 32 or 64 bits, as
         the processor has it: frozen, since without that LLVM may take whatever is made of it for anything; narrower integers are its low bits."""
         if kind == self.kind:
@@ -179,44 +179,44 @@ class Lane:
             ("i", "i"): "sext" if _BITS[kind] > _BITS[self.kind] else "trunc",
         }  # fmt: skip
         if kinds not in known:
-            raise NotStraightError(f"lanes of {self.kind} as {kind}")
+            raise NotVectorizableError(f"lanes of {self.kind} as {kind}")
         y = self.code.emit(kind, f"{known[kinds]} {self.code.type(self.kind)} {self.name} to {self.code.type(kind)}")
         return self.code.emit(kind, f"freeze {self.code.type(kind)} {y.name}") if kinds == ("f", "i") else y
 
-    def unsigned(self, kind: str) -> Lane:
+    def zero_extend(self, kind: str) -> Vector:
         """An integer as a wider one, its sign's bit a digit."""
         return self.code.emit(kind, f"zext {self.code.type(self.kind)} {self.name} to {self.code.type(kind)}")
 
-    def bits(self, kind: str) -> Lane:
+    def bits(self, kind: str) -> Vector:
         """The same bits read as another kind of the same size."""
         return self.code.emit(kind, f"bitcast {self.code.type(self.kind)} {self.name} to {self.code.type(kind)}")
 
-    def unsigned_shift(self, places: int) -> Lane:
+    def unsigned_shift(self, places: int) -> Vector:
         """To the right, zeros moving in."""
         return self._arithmetic("", "lshr", places)
 
 
-def choice(condition: Lane, a: Any, b: Any) -> Lane:
+def select(condition: Vector, a: Any, b: Any) -> Vector:
     """a where condition, else b; one of them may be a number."""
-    if isinstance(a, Lane):
-        a, b = a._alike(b)
-    elif isinstance(b, Lane):
-        b, a = b._alike(a)
+    if isinstance(a, Vector):
+        a, b = a._to_common_kind(b)
+    elif isinstance(b, Vector):
+        b, a = b._to_common_kind(a)
     else:
-        raise NotStraightError("a choice between two numbers, whose type nothing tells")
+        raise NotVectorizableError("a choice between two numbers, whose type nothing tells")
     code = condition.code
     return code.emit(a.kind, f"select {code.type('b1')} {condition.name}, {code.type(a.kind)} {a.name}, {code.type(b.kind)} {b.name}")
 
 
-def fused(a: Lane, b: Any, c: Any) -> Lane:
+def fma(a: Vector, b: Any, c: Any) -> Vector:
     """a b + c, rounded once."""
-    b = b if isinstance(b, Lane) else a.code.constant(b, a.kind)
-    c = c if isinstance(c, Lane) else a.code.constant(c, a.kind)
+    b = b if isinstance(b, Vector) else a.code.constant(b, a.kind)
+    c = c if isinstance(c, Vector) else a.code.constant(c, a.kind)
     kind = "f64" if "f64" in (a.kind, b.kind, c.kind) else a.kind
     return a.code.call("fma", a.to(kind), b.to(kind), c.to(kind))
 
 
-def give_up(condition: Lane) -> None:
+def give_up(condition: Vector) -> None:
     """Where the condition holds in a lane, the formula is not good: numpy does the whole call."""
     code = condition.code
     code.hard = condition if code.hard is None else code.hard | condition

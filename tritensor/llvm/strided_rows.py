@@ -9,18 +9,18 @@ from typing import Any
 import numpy as np
 
 from tritensor.llvm import compiler
-from tritensor.llvm.loops import STORED, text
-from tritensor.llvm.simd import NotStraightError
+from tritensor.llvm.loops import STORED, loop_text
+from tritensor.llvm.simd import NotVectorizableError
 
 
 class WindowLoop:
-    """A formula of lanes over (rows, n) windows, compiled when it is first needed, once for each combination of types."""
+    """A formula of vectors over (rows, n) windows, compiled when it is first needed, once for each combination of types."""
 
     def __init__(self, formula: Callable[..., Any]) -> None:
         self.formula = formula
         self.compiled: dict[tuple[np.dtype, ...], Any] = {}
 
-    def over(self, outs: Sequence[np.ndarray], inputs: Sequence[np.ndarray], moving: Sequence[bool]) -> Callable[[int, int], None] | None:
+    def bind(self, outs: Sequence[np.ndarray], inputs: Sequence[np.ndarray], moving: Sequence[bool]) -> Callable[[int, int], None] | None:
         """run(start, rows): formula(*inputs) to outs, of rows start to start + rows of the matrices that are `moving` (one word for each of outs and
         inputs), and of the first rows of the others. None where numpy has to compute it.
 
@@ -48,22 +48,22 @@ class WindowLoop:
 
     def _function(self, types: tuple[np.dtype, ...], results: int) -> Any:
         if types not in self.compiled:
-            self.compiled[types] = self._built(types, results)
+            self.compiled[types] = self._compile(types, results)
         return self.compiled[types]
 
-    def _built(self, types: tuple[np.dtype, ...], results: int) -> Any:
+    def _compile(self, types: tuple[np.dtype, ...], results: int) -> Any:
         if compiler.refusal() or any(t not in STORED for t in types):
             return None
         try:
-            module, gives_up = text(self.formula, types, results, "f64" if any(t.char == "d" for t in types) else "f32", thinner=4)
-        except (NotStraightError, AttributeError, TypeError):  # made of more than lanes can say
+            module, gives_up = loop_text(self.formula, types, results, "f64" if any(t.char == "d" for t in types) else "f32", thinner=4)
+        except (NotVectorizableError, AttributeError, TypeError):  # the formula does what no vector can: numpy computes it
             return None
-        return None if gives_up else compiler.typed(
-            _row_by_row(module, len(types)), None, ctypes.c_int64, ctypes.c_int64, ctypes.c_void_p, ctypes.c_void_p
+        return None if gives_up else compiler.build_typed(
+            _rows_module(module, len(types)), None, ctypes.c_int64, ctypes.c_int64, ctypes.c_void_p, ctypes.c_void_p
         )  # fmt: skip
 
 
-def _row_by_row(module: str, arrays: int) -> str:
+def _rows_module(module: str, arrays: int) -> str:
     """The module of a loop, called for each of `rows` rows: addresses of first elements from %table, bytes from row to row from %steps."""
     each = range(arrays)
     return module.replace("define i64 @run(", "define internal i64 @row(") + "\n".join([

@@ -68,7 +68,7 @@ def share(work: Callable[[int, int], Any], total: int) -> None:
         work(0, total)
 
 
-def over(function: Any, total: int, arguments: Callable[[int, int], Sequence[int]], alone: bool = False) -> None:
+def run_shared(function: Any, total: int, arguments: Callable[[int, int], Sequence[int]], alone: bool = False) -> None:
     """A machine function called with arguments(low, high) for parts of range(total), one a thread; at once for all where it is to be `alone`."""
     if alone or call(workers.address(function), total, arguments) is None:
         function(*arguments(0, total))
@@ -77,7 +77,7 @@ def over(function: Any, total: int, arguments: Callable[[int, int], Sequence[int
 Call = tuple[Any, Sequence[int]]  # a machine function with its arguments
 
 
-def each(programs: Sequence[Sequence[Call]]) -> None:
+def run_programs(programs: Sequence[Sequence[Call]]) -> None:
     """Several programs, one a thread, of calls one after the other; the programs one after another where threads are at work."""
     if len(programs) > 1:
         given = [[n for f, its in calls for n in (workers.address(f), *its, *[0] * (workers.ARGUMENTS - len(its)))] for calls in programs]

@@ -207,7 +207,7 @@ def _machine() -> tuple[Any, Any, Any] | None:
     if compiler.refusal():
         return None
     made = [
-        compiler.typed(text, ctypes.c_int64, *[ctypes.c_void_p if t == "p" else ctypes.c_int64 for t in arguments])
+        compiler.build_typed(text, ctypes.c_int64, *[ctypes.c_void_p if t == "p" else ctypes.c_int64 for t in arguments])
         for text, arguments in ((_serving(), "p"), (_posting(), "pip"), (_awaiting(), "pi"))
     ]
     return made[0], made[1], made[2]

@@ -7,21 +7,21 @@ from typing import Any
 
 import numpy as np
 
-from tritensor.llvm.loop_nest import Nest
+from tritensor.llvm.loop_nest import LoopNest
 
 _NUMBERS = {np.dtype(np.float32): ("float", 4), np.dtype(np.float64): ("double", 8)}
 _POINTERS = ("planes", "given", "cells", "weights", "made")
 _SIZES = ("channels", "count", "plane", "given_c", "made_c", "step")
 
 
-def _taken(nest: Nest, t: int, number: str, item: int) -> None:
+def _taken(nest: LoopNest, t: int, number: str, item: int) -> None:
     """%cell: the one that tap t takes at position %p."""
     nest.lines.append(f"  %row{t} = mul i64 %step, {t}\n  %place{t} = add i64 %row{t}, %p")
-    nest.item(f"cell{t}", "i64", "%cells", f"%place{t}", 8)
+    nest.load_element(f"cell{t}", "i64", "%cells", f"%place{t}", 8)
 
 
-def _weight(nest: Nest, t: int, number: str, item: int) -> None:
-    nest.item(f"weight{t}", number, "%weights", f"%place{t}", item)
+def _weight(nest: LoopNest, t: int, number: str, item: int) -> None:
+    nest.load_element(f"weight{t}", number, "%weights", f"%place{t}", item)
 
 
 @functools.cache
@@ -32,14 +32,14 @@ def function(dtype: np.dtype, taps: int, what: str) -> Any:
     if dtype not in _NUMBERS:
         return None
     number, item = _NUMBERS[dtype]
-    nest = Nest()
+    nest = LoopNest()
     with nest.loop("c", "%channels"):
-        nest.moved("image", "%planes", ("%c", "%plane"))
-        nest.moved("from", "%given", ("%c", "%given_c"))
-        nest.moved("onto", "%made", ("%c", "%made_c"))
+        nest.offset_pointer("image", "%planes", ("%c", "%plane"))
+        nest.offset_pointer("from", "%given", ("%c", "%given_c"))
+        nest.offset_pointer("onto", "%made", ("%c", "%made_c"))
         with nest.loop("p", "%count"):
             if what != "read":
-                nest.item("g", number, "%from", "%p", item)
+                nest.load_element("g", number, "%from", "%p", item)
             if what == "add":
                 nest.lines.append("  %wide = fadd double %g, 0.0" if item == 8 else "  %wide = fpext float %g to double")
             total = "0.0"
@@ -53,12 +53,12 @@ def function(dtype: np.dtype, taps: int, what: str) -> Any:
                     _along(nest, t, number, item)
             if what == "read":
                 nest.lines += [f"  %y.at = getelementptr {number}, ptr %onto, i64 %p", f"  store {number} {total}, ptr %y.at, align {item}"]
-    return nest.compiled((*_POINTERS, *_SIZES), _POINTERS)
+    return nest.compile((*_POINTERS, *_SIZES), _POINTERS)
 
 
-def _read(nest: Nest, t: int, total: str, number: str, item: int) -> str:
+def _read(nest: LoopNest, t: int, total: str, number: str, item: int) -> str:
     _weight(nest, t, number, item)
-    nest.item(f"x{t}", number, "%image", f"%cell{t}", item)
+    nest.load_element(f"x{t}", number, "%image", f"%cell{t}", item)
     nest.lines += [
         f"  %none{t} = fcmp oeq {number} %weight{t}, 0.0",
         f"  %kept{t} = select i1 %none{t}, {number} 0.0, {number} %x{t}",
@@ -70,9 +70,9 @@ def _read(nest: Nest, t: int, total: str, number: str, item: int) -> str:
     return f"%total{t}"
 
 
-def _add(nest: Nest, t: int, number: str, item: int) -> None:
+def _add(nest: LoopNest, t: int, number: str, item: int) -> None:
     _weight(nest, t, number, item)
-    nest.item(f"old{t}", "double", "%onto", f"%cell{t}", 8)
+    nest.load_element(f"old{t}", "double", "%onto", f"%cell{t}", 8)
     wide = f"fadd double %weight{t}, 0.0" if item == 8 else f"fpext float %weight{t} to double"
     nest.lines += [
         f"  %by{t} = {wide}",
@@ -84,9 +84,9 @@ def _add(nest: Nest, t: int, number: str, item: int) -> None:
     ]
 
 
-def _along(nest: Nest, t: int, number: str, item: int) -> None:
-    nest.item(f"x{t}", number, "%image", f"%cell{t}", item)
-    nest.item(f"old{t}", number, "%made", f"%place{t}", item)
+def _along(nest: LoopNest, t: int, number: str, item: int) -> None:
+    nest.load_element(f"x{t}", number, "%image", f"%cell{t}", item)
+    nest.load_element(f"old{t}", number, "%made", f"%place{t}", item)
     nest.lines += [
         f"  %share{t} = fmul {number} %x{t}, %g",
         f"  %new{t} = fadd {number} %old{t}, %share{t}",

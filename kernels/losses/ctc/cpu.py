@@ -11,12 +11,12 @@ from tritensor.ground.errors import OutOfRangeError
 from tritensor.kernels.losses.ctc.step import step
 from tritensor.kernels.parts import backends
 from tritensor.kernels.parts.cpu.blocks import SILENT
-from tritensor.kernels.parts.cpu.simd_maths import on_lanes
+from tritensor.kernels.parts.cpu.simd_maths import on_vectors
 from tritensor.kernels.parts.indices.error_reports import spot
-from tritensor.llvm.row_recurrence import WIDTH, Recursion
+from tritensor.llvm.row_recurrence import WIDTH, RowRecurrence
 
 _PLAIN = backends.translate(step, backends.on_numpy)
-_MACHINE = Recursion(lambda *lanes: backends.translate(step, on_lanes)(*lanes))
+_MACHINE = RowRecurrence(lambda *vectors: backends.translate(step, on_vectors)(*vectors))
 _INFINITE = -np.inf
 
 

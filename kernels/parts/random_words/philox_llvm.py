@@ -1,6 +1,6 @@
 """Philox's words, and normal numbers of them, by machine code: bit for bit what numpy and the kernels make, sixteen blocks at a time.
 
-The formulas are those of philox.py and normal.py, written on lanes; nothing in them is fused, so that every step is rounded as there.
+The formulas are those of philox.py and normal.py, written on SIMD vectors; nothing in them is fused, so that every step is rounded as there.
 """
 
 from __future__ import annotations
@@ -14,7 +14,7 @@ import numpy as np
 
 from tritensor.kernels.parts.random_words import normal
 from tritensor.llvm import compiler
-from tritensor.llvm.simd import Code, Lane, choice
+from tritensor.llvm.simd import Code, Vector, select
 from tritensor.llvm.simd_functions import maximum, sqrt
 
 BLOCKS = 16  # blocks at a time
@@ -23,13 +23,13 @@ WEYL = (0x9E3779B9, 0xBB67AE85)
 ROUNDS = 10
 
 
-def _product(a: Lane, b: int) -> tuple[Lane, Lane]:
+def _product(a: Vector, b: int) -> tuple[Vector, Vector]:
     """The upper and the lower half of a 32-bit product."""
-    p = a.unsigned("i64") * b
+    p = a.zero_extend("i64") * b
     return p.unsigned_shift(32).to("i32"), p.to("i32")
 
 
-def philox(block: Lane, k0: Lane, k1: Lane) -> tuple[Lane, Lane, Lane, Lane]:
+def philox(block: Vector, k0: Vector, k1: Vector) -> tuple[Vector, Vector, Vector, Vector]:
     """The four words of each block."""
     c0, c1 = block.to("i32"), block.unsigned_shift(32).to("i32")
     c2 = c3 = block.code.constant(0, "i32")
@@ -41,21 +41,21 @@ def philox(block: Lane, k0: Lane, k1: Lane) -> tuple[Lane, Lane, Lane, Lane]:
     return c0, c1, c2, c3
 
 
-def _polynomial(x: Lane, coefficients: tuple[float, ...]) -> Lane:
+def _polynomial(x: Vector, coefficients: tuple[float, ...]) -> Vector:
     y = x * coefficients[0] + coefficients[1]
     for c in coefficients[2:]:
         y = y * x + c
     return y
 
 
-def polar(w: Lane, v: Lane) -> tuple[Lane, Lane]:
+def polar(w: Vector, v: Vector) -> tuple[Vector, Vector]:
     """Two float32 normals of two words (see normal.py)."""
-    u = w.unsigned("i64").to("f64").to("f32") * 2.0**-32 + 2.0**-33  # a word in float64 is exact: one rounding
+    u = w.zero_extend("i64").to("f64").to("f32") * 2.0**-32 + 2.0**-33  # a word in float64 is exact: one rounding
     bits = u.bits("i32")
     m = ((bits & 0x7FFFFF) | 0x3F000000).bits("f32")
     small = m < 0.70710678
     e = ((bits >> 23) - 126 - small.to("i32")).to("f32")
-    f = choice(small, m + m, m) - 1.0
+    f = select(small, m + m, m) - 1.0
     z = f * f
     y = _polynomial(f, normal.LOG32) * f * z
     y = y + e * normal.LOW32
@@ -69,28 +69,28 @@ def polar(w: Lane, v: Lane) -> tuple[Lane, Lane]:
     c = (_polynomial(z, normal.COS32) * z * z - z * 0.5) + 1.0
     quarter = t.unsigned_shift(30)
     odd = (quarter & 1) == 1
-    a, b = choice(odd, s, c), choice(odd, c, s)
-    a = choice((quarter == 1) | (quarter == 2), -a, a)
-    return r * a, r * choice(quarter >= 2, -b, b)
+    a, b = select(odd, s, c), select(odd, c, s)
+    a = select((quarter == 1) | (quarter == 2), -a, a)
+    return r * a, r * select(quarter >= 2, -b, b)
 
 
-def _words(code: Code, words: tuple[Lane, ...]) -> list[Lane]:
+def _words(code: Code, words: tuple[Vector, ...]) -> list[Vector]:
     return list(words)
 
 
-def _uniforms(code: Code, words: tuple[Lane, ...]) -> list[Lane]:
+def _uniforms(code: Code, words: tuple[Vector, ...]) -> list[Vector]:
     return [w.unsigned_shift(8).to("f32") * 2.0**-24 for w in words]
 
 
-def _normals(code: Code, words: tuple[Lane, ...]) -> list[Lane]:
+def _normals(code: Code, words: tuple[Vector, ...]) -> list[Vector]:
     return [*polar(words[0], words[1]), *polar(words[2], words[3])]
 
 
-_MAKERS: dict[str, Callable[[Code, tuple[Lane, ...]], list[Lane]]] = {"words": _words, "uniforms": _uniforms, "normals": _normals}
+_MAKERS: dict[str, Callable[[Code, tuple[Vector, ...]], list[Vector]]] = {"words": _words, "uniforms": _uniforms, "normals": _normals}
 TYPES = {"words": np.dtype(np.uint32), "uniforms": np.dtype(np.float32), "normals": np.dtype(np.float32)}
 
 
-def _in_order(code: Code, parts: list[Lane]) -> str:
+def _in_order(code: Code, parts: list[Vector]) -> str:
     """a0 b0 c0 d0 a1 b1 ...: four vectors as one of four times their width; its name."""
     kind, n = code.type(parts[0].kind), code.width
     element = "i32" if parts[0].kind == "i32" else "float"
@@ -105,7 +105,7 @@ def _in_order(code: Code, parts: list[Lane]) -> str:
 def _text(kind: str) -> str:
     """The module of a loop that fills out with n blocks' numbers, n a multiple of BLOCKS, from block `first` on."""
     code = Code(BLOCKS, "v")
-    words = philox(Lane(code, "%block", "i64"), Lane(code, "%k0s", "i32"), Lane(code, "%k1s", "i32"))
+    words = philox(Vector(code, "%block", "i64"), Vector(code, "%k0s", "i32"), Vector(code, "%k1s", "i32"))
     stored = _in_order(code, _MAKERS[kind](code, words))
     steps = ", ".join(f"i64 {i}" for i in range(BLOCKS))
 
@@ -143,7 +143,7 @@ def _text(kind: str) -> str:
 
 @functools.cache
 def _function(kind: str) -> Any:
-    return compiler.typed(_text(kind), None, ctypes.c_void_p, ctypes.c_int64, ctypes.c_uint64, ctypes.c_uint32, ctypes.c_uint32)
+    return compiler.build_typed(_text(kind), None, ctypes.c_void_p, ctypes.c_int64, ctypes.c_uint64, ctypes.c_uint32, ctypes.c_uint32)
 
 
 def fill(kind: str, out: np.ndarray, seed: int, offset: int) -> int:

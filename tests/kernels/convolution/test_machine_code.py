@@ -246,7 +246,7 @@ def test_sums_of_each_threads_own(case, chunk, monkeypatch):
     choose_anew()
     monkeypatch.setattr(threads, "count", lambda: 2)
     programs, each = [], threads.each
-    monkeypatch.setattr(threads, "each", lambda given: programs.append(len(given)) or each(given))
+    monkeypatch.setattr(threads, "run_programs", lambda given: programs.append(len(given)) or each(given))
     wanted, bounds = truth(s, arrays)
     found = answers(s, *arrays)
     monkeypatch.setattr(threads, "call_parts", lambda *given: None)

@@ -29,7 +29,7 @@ def test_numpy_alone_gives_the_same(padding: int | None, monkeypatch: pytest.Mon
 
     native = results()
     monkeypatch.setattr(bags, "add_rows", lambda *_: False)
-    monkeypatch.setattr(bags, "top_rows", lambda *_: False)
+    monkeypatch.setattr(bags, "max_rows", lambda *_: False)
     for mine, theirs in zip(results(), native, strict=True):
         np.testing.assert_array_equal(mine, theirs)  # sums of small whole numbers are exact
 

@@ -9,13 +9,13 @@ from typing import Any
 import numpy as np
 
 from tritensor.llvm import compiler
-from tritensor.llvm.loops import MANY, STORED, arriving, lies
-from tritensor.llvm.simd import LLVM, Code, Lane, NotStraightError
+from tritensor.llvm.loops import MANY, STORED, is_contiguous, to_compute_type
+from tritensor.llvm.simd import LLVM, Code, NotVectorizableError, Vector
 
 _WIDTH = {"x86-64-v4": 64, "x86-64-v3": 32}  # float32 lanes in one turn: vectors side by side do not wait for each other
 
 
-class Fold:
+class FormulaSum:
     """The sum of a formula of arrays and numbers, compiled when it is first needed, once for each combination of types.
 
     Floats of 16 bits arrive as float32; `formula` is called once for each combination to leave its code behind.
@@ -37,35 +37,35 @@ class Fold:
         wide = any(isinstance(x, np.ndarray) and x.dtype.char == "d" for x in inputs)
         for x in inputs:
             array = isinstance(x, np.ndarray) and x.ndim > 0
-            if array and (x.dtype not in STORED or x.shape != first.shape or not lies(x, order)):
+            if array and (x.dtype not in STORED or x.shape != first.shape or not is_contiguous(x, order)):
                 return None
             types.append(x.dtype if array else None)
             held.append(x if array else np.full(1, x, np.float64 if wide else np.float32))
         key = tuple(types)
         if key not in self.compiled:
-            self.compiled[key] = self._built(key, "f64" if wide else "f32")
+            self.compiled[key] = self._compile(key, "f64" if wide else "f32")
         function, width = self.compiled[key]
         sums = np.empty(width)
         if function is None or function(first.size, sums.ctypes.data, *[x.ctypes.data for x in held]):
             return None
         return float(np.add.reduce(sums))
 
-    def _built(self, types: tuple[np.dtype | None, ...], kind: str) -> tuple[Any, int]:
+    def _compile(self, types: tuple[np.dtype | None, ...], kind: str) -> tuple[Any, int]:
         if compiler.refusal():
             return None, 1
         width = _WIDTH[compiler.processor() or "x86-64-v3"] // (2 if kind == "f64" else 1)
         try:
             module = _text(self.formula, types, kind, width)
-        except (NotStraightError, AttributeError, TypeError, ValueError):  # as for loops
+        except (NotVectorizableError, AttributeError, TypeError, ValueError):  # as for loops
             return None, 1
-        return compiler.typed(module, ctypes.c_int64, ctypes.c_int64, *[ctypes.c_void_p] * (len(types) + 1)), width
+        return compiler.build_typed(module, ctypes.c_int64, ctypes.c_int64, *[ctypes.c_void_p] * (len(types) + 1)), width
 
 
 def _body(formula: Callable[..., Any], types: Sequence[np.dtype | None], kind: str, width: int, prefix: str) -> tuple[Code, str, str]:
     """The formula's code on %<prefix>_in<i>, the names of its result in float64 and of the lanes that it cannot do."""
     code = Code(width, prefix)
     given = [
-        arriving(Lane(code, f"%{prefix}_in{i}", STORED[t]), t) if t is not None else Lane(code, f"%number{i}", kind)
+        to_compute_type(Vector(code, f"%{prefix}_in{i}", STORED[t]), t) if t is not None else Vector(code, f"%number{i}", kind)
         for i, t in enumerate(types)
     ]
     made = formula(*given).to("f64")

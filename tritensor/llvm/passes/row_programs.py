@@ -15,8 +15,8 @@ from typing import Any, NamedTuple
 import numpy as np
 
 from tritensor.llvm import compiler, threads, workers
-from tritensor.llvm.loops import SHARED, STORED, arriving, leaving
-from tritensor.llvm.simd import LLVM, Code, Lane, choice
+from tritensor.llvm.loops import SHARED, STORED, to_compute_type, to_stored_type
+from tritensor.llvm.simd import LLVM, Code, Vector, select
 
 _SIDE_BY_SIDE = 4  # vectors in one turn of a loop, which do not wait for each other
 _WIDTH = {"f32": 16, "f64": 8}
@@ -40,41 +40,41 @@ class _Array(NamedTuple):
     one: str
 
 
-def _tuple(x: Any) -> tuple[Any, ...]:
+def _as_tuple(x: Any) -> tuple[Any, ...]:
     return x if isinstance(x, tuple) else (x,)
 
 
 class Passes:
-    """What a formula writes its program with. `count` is the number of a row's elements, in every way a number of the row: a Lane of one float64."""
+    """What a formula writes its program with. `count` is the number of a row's elements, in every way a number of the row: a Vector of one float64."""
 
     def __init__(self, kind: str) -> None:
         self.kind, self.width = kind, _WIDTH[kind]
         self.lines: list[str] = []
         self.declared: set[str] = set()
         self.scalars = Code(1, "s")
-        self.count = Lane(self.scalars, "%count", "f64")
+        self.count = Vector(self.scalars, "%count", "f64")
         self.label, self.passes = "row", 0
-        self.known: dict[int, Lane] = {}
+        self.known: dict[int, Vector] = {}
         self.written: set[int] = set()  # places of the arrays that are
 
     # numbers of a row
-    def read(self, a: _Array) -> Lane:
+    def read(self, a: _Array) -> Vector:
         """The row's number of an operand that has one for each, as float64."""
         if a.place not in self.known:
             at = f"%one{a.place}"
-            self.scalars.lines += _address(at, a, f"%r{a.place}")
+            self.scalars.lines += _address_line(at, a, f"%r{a.place}")
             self.scalars.lines.append(f"  {at}v = load {self.scalars.type(STORED[a.dtype])}, ptr {at}, align {a.dtype.itemsize}")
-            self.known[a.place] = arriving(Lane(self.scalars, at + "v", STORED[a.dtype]), a.dtype).to("f64")
+            self.known[a.place] = to_compute_type(Vector(self.scalars, at + "v", STORED[a.dtype]), a.dtype).to("f64")
         return self.known[a.place]
 
-    def keep(self, a: _Array | None, x: Lane) -> None:
+    def keep(self, a: _Array | None, x: Vector) -> None:
         """Write the row's number to such an operand, where it is given."""
         if a is None:
             return
         self.written.add(a.place)
         at = f"%kept{a.place}"
-        self.scalars.lines += _address(at, a, f"%r{a.place}")
-        y = leaving(x if a.dtype.itemsize == 8 else x.to("f32"), a.dtype)
+        self.scalars.lines += _address_line(at, a, f"%r{a.place}")
+        y = to_stored_type(x if a.dtype.itemsize == 8 else x.to("f32"), a.dtype)
         self.scalars.lines.append(f"  store {self.scalars.type(STORED[a.dtype])} {y.name}, ptr {at}, align {a.dtype.itemsize}")
 
     # passes over its elements
@@ -83,16 +83,16 @@ class Passes:
         found = self.walk(formula, *given, sums=None)
         return found if len(found) > 1 else found[0]
 
-    def mean(self, x: _Array) -> Lane:
+    def mean(self, x: _Array) -> Vector:
         """The mean of the elements, so near that a constant row has no deviations: float64 has no wider type to be summed in, and is counted twice, the
         second time from the first mean."""
         mean = self.sum(lambda x: x, x) / self.count
         if self.kind != "f64":
             return mean
         rest = self.sum(lambda x, m: x - m, x, mean) / self.count
-        return mean + choice(rest - rest == 0, rest, 0.0)  # of an infinite mean nothing is left
+        return mean + select(rest - rest == 0, rest, 0.0)  # of an infinite mean nothing is left
 
-    def largest(self, x: _Array) -> Lane:
+    def largest(self, x: _Array) -> Vector:
         """The largest element; NaN is not seen."""
         return self.walk(lambda x: x, x, sums=None, largest=True)[0]
 
@@ -103,11 +103,15 @@ class Passes:
     def walk(
         self, formula: Callable[..., Any], *given: Any, into: Sequence[_Array] = (), onto: Sequence[_Array] = (), sums: int | None = 0,
         largest: bool = False,
-    ) -> tuple[Lane, ...]:  # fmt: skip
+    ) -> tuple[Vector, ...]:  # fmt: skip
         """One pass: formula(*elements of given arrays, and given numbers of the row) gives `sums` numbers to be summed (None: all), then those to be
         written and added."""
         operands = [
-            self._spread(self.read(x)) if isinstance(x, _Array) and x.one == "row" else self._spread(x) if isinstance(x, Lane) else x
+            self._broadcast(self.read(x))
+            if isinstance(x, _Array) and x.one == "row"
+            else self._broadcast(x)
+            if isinstance(x, Vector)
+            else x
             for x in given
         ]
         before, k = self.label, f"k{self.passes}"
@@ -119,13 +123,14 @@ class Passes:
         last = tail.run(formula, operands, f"%{k}t", 0, stores, len(onto), f"%{k}mask")
         many = len(made[0]) if sums is None else sums
         folds = [
-            (main.folded([m[j] for m in made], f"%{k}m{j}", largest), tail.folded([last[j]], f"%{k}u{j}", largest)) for j in range(many)
+            (main.accumulate([m[j] for m in made], f"%{k}m{j}", largest), tail.accumulate([last[j]], f"%{k}u{j}", largest))
+            for j in range(many)
         ]
         kind = self.kind if largest else "f64"
         vector = main.code.type(kind)
         start = main.code.constant(-math.inf if largest else 0.0, kind).name
         used = {x.place: x for x in (*operands, *stores) if isinstance(x, _Array)}
-        singles = [line for x in used.values() if x.one == "part" for line in self._part(x, k)]
+        singles = [line for x in used.values() if x.one == "part" for line in self._load_part_number(x, k)]
         self._flush()
         self.lines += [f"  br label %{k}part", f"{k}part:", f"  %{k}q = phi i64 [0, %{before}], [%{k}nextq, %{k}partdone]"]
         self.lines += [f"  %{k}a{j} = phi {vector} [{start}, %{before}], [%{k}e{j}, %{k}partdone]" for j in range(many)]
@@ -154,13 +159,13 @@ class Passes:
         ]  # fmt: skip
         self.declared |= main.code.declared | tail.code.declared
         self.label = f"{k}done"
-        return tuple([self._total(f"%{k}e{j}", kind, largest) for j in range(many)])
+        return tuple([self._reduce_lanes(f"%{k}e{j}", kind, largest) for j in range(many)])
 
-    def _part(self, a: _Array, k: str) -> list[str]:
+    def _load_part_number(self, a: _Array, k: str) -> list[str]:
         """The part's number of an operand, in every lane, under a name that its place tells."""
         one, stored = Code(1, f"{k}n{a.place}v"), STORED[a.dtype]
         x = one.emit(stored, f"load {one.type(stored)}, ptr %{k}b{a.place}, align {a.dtype.itemsize}")
-        x = arriving(x, a.dtype).to(self.kind)
+        x = to_compute_type(x, a.dtype).to(self.kind)
         return [*one.lines, f"  %{k}n{a.place} = shufflevector {one.type(self.kind)} {x.name}, {one.type(self.kind)} poison, "
                 f"<{self.width} x i32> zeroinitializer"]  # fmt: skip
 
@@ -175,22 +180,22 @@ class Passes:
             f"  %{k}mask = icmp slt {whole} <{order}>, %{k}rooms",
         ]  # fmt: skip
 
-    def _spread(self, x: Lane) -> Lane:
+    def _broadcast(self, x: Vector) -> Vector:
         """A number of the row in every lane, in the type of its elements."""
         x = x.to(self.kind)
         one = self.scalars.type(self.kind)
         text = f"shufflevector {one} {x.name}, {one} poison, <{self.width} x i32> zeroinitializer"
         return self.scalars.emit(self.kind, text)
 
-    def _total(self, name: str, kind: str, largest: bool) -> Lane:
+    def _reduce_lanes(self, name: str, kind: str, largest: bool) -> Vector:
         """The sum, or the largest, of all lanes of a vector, as a number of the row."""
         code = Code(self.width, f"f{self.passes}{name[1:]}")
-        y, vector = Lane(code, name, kind), code.type(kind)
+        y, vector = Vector(code, name, kind), code.type(kind)
         half = self.width // 2
         while half:
             order = ", ".join(f"i32 {(i + half) % self.width}" for i in range(self.width))
             other = code.emit(kind, f"shufflevector {vector} {y.name}, {vector} poison, <{self.width} x i32> <{order}>")
-            y = choice(other > y, other, y) if largest else y + other
+            y = select(other > y, other, y) if largest else y + other
             half //= 2
         self.lines += code.lines
         return self.scalars.emit(kind, f"shufflevector {vector} {y.name}, {vector} poison, <1 x i32> zeroinitializer").to("f64")
@@ -209,19 +214,19 @@ class _Body:
 
     def run(
         self, formula: Any, operands: list[Any], at: str, ahead: int, stores: Sequence[_Array], added: int, mask: str = ""
-    ) -> tuple[Lane, ...]:
+    ) -> tuple[Vector, ...]:
         """Load, compute and store one vector; the results that are not stored."""
         self.mask = mask
         code, kind = self.code, self.passes.kind
         values = []
         for x in operands:
             if isinstance(x, _Array) and x.one:
-                values.append(Lane(code, f"%{self.prefix[:-1]}n{x.place}", kind))
+                values.append(Vector(code, f"%{self.prefix[:-1]}n{x.place}", kind))
             elif isinstance(x, _Array):
                 values.append(self.load(x, at, ahead).to(kind))
             else:
-                values.append(Lane(code, x.name, x.kind))
-        made = _tuple(formula(*values))
+                values.append(Vector(code, x.name, x.kind))
+        made = _as_tuple(formula(*values))
         summed, written = made[: len(made) - len(stores)], made[len(made) - len(stores) :]
         for i, (a, y) in enumerate(zip(stores, written, strict=True)):
             if i >= len(stores) - added:
@@ -230,27 +235,27 @@ class _Body:
             self.store(a, y, at, ahead)
         return summed
 
-    def _at(self, a: _Array, at: str, ahead: int) -> str:
+    def _address(self, a: _Array, at: str, ahead: int) -> str:
         self.addresses += 1
         name, k = f"%{self.prefix}p{self.addresses}", self.prefix[:-1]
         self.code.lines.append(f"  {name}i = getelementptr {LLVM[STORED[a.dtype]]}, ptr %{k}b{a.place}, i64 {at}")
         self.code.lines.append(f"  {name} = getelementptr i8, ptr {name}i, i64 {ahead * a.dtype.itemsize}")
         return name
 
-    def load(self, a: _Array, at: str, ahead: int) -> Lane:
+    def load(self, a: _Array, at: str, ahead: int) -> Vector:
         stored, code, size = STORED[a.dtype], self.code, a.dtype.itemsize
-        pointer, vector = self._at(a, at, ahead), code.type(stored)
+        pointer, vector = self._address(a, at, ahead), code.type(stored)
         if not self.mask:
-            return arriving(code.emit(stored, f"load {vector}, ptr {pointer}, align {size}"), a.dtype)
+            return to_compute_type(code.emit(stored, f"load {vector}, ptr {pointer}, align {size}"), a.dtype)
         function = f"@llvm.masked.load.v{code.width}{stored}.p0"
         truths = code.type("b1")
         code.declared.add(f"declare {vector} {function}(ptr, i32, {truths}, {vector})")
         text = f"call {vector} {function}(ptr {pointer}, i32 {size}, {truths} {self.mask}, {vector} zeroinitializer)"
-        return arriving(code.emit(stored, text), a.dtype)
+        return to_compute_type(code.emit(stored, text), a.dtype)
 
-    def store(self, a: _Array, y: Lane, at: str, ahead: int) -> None:
+    def store(self, a: _Array, y: Vector, at: str, ahead: int) -> None:
         stored, code, size = STORED[a.dtype], self.code, a.dtype.itemsize
-        y, pointer, vector = leaving(y, a.dtype), self._at(a, at, ahead), code.type(stored)
+        y, pointer, vector = to_stored_type(y, a.dtype), self._address(a, at, ahead), code.type(stored)
         if not self.mask:
             code.lines.append(f"  store {vector} {y.name}, ptr {pointer}, align {size}")
             return
@@ -258,23 +263,23 @@ class _Body:
         code.declared.add(f"declare void {function}({vector}, ptr, i32, {truths})")
         code.lines.append(f"  call void {function}({vector} {y.name}, ptr {pointer}, i32 {size}, {truths} {self.mask})")
 
-    def folded(self, lanes: list[Lane], carry: str, largest: bool) -> Lane:
+    def accumulate(self, vectors: list[Vector], carry: str, largest: bool) -> Vector:
         """The running total %carry with some vectors more; of a masked one with those lanes that count."""
         code = self.code
         if self.mask:
-            nothing = code.constant(-math.inf if largest else 0.0, lanes[0].kind)
-            lanes = [choice(Lane(code, self.mask, "b1"), x, nothing) for x in lanes]
-        while len(lanes) > 1:
-            pairs = zip(lanes[::2], lanes[1::2], strict=True)
-            lanes = [choice(b > a, b, a) if largest else a + b for a, b in pairs]
-        x = lanes[0]
+            nothing = code.constant(-math.inf if largest else 0.0, vectors[0].kind)
+            vectors = [select(Vector(code, self.mask, "b1"), x, nothing) for x in vectors]
+        while len(vectors) > 1:
+            pairs = zip(vectors[::2], vectors[1::2], strict=True)
+            vectors = [select(b > a, b, a) if largest else a + b for a, b in pairs]
+        x = vectors[0]
         if largest:
-            y = Lane(code, carry, x.kind)
-            return choice(x > y, x, y)
-        return Lane(code, carry, "f64") + x.to("f64")
+            y = Vector(code, carry, x.kind)
+            return select(x > y, x, y)
+        return Vector(code, carry, "f64") + x.to("f64")
 
 
-def _address(name: str, a: _Array, offset: str) -> list[str]:
+def _address_line(name: str, a: _Array, offset: str) -> list[str]:
     return [f"  {name} = getelementptr i8, ptr %p{a.place}, i64 {offset}"]
 
 
@@ -289,7 +294,7 @@ def _text(formula: Callable[..., Any], types: tuple[tuple[np.dtype, str] | None,
     for t in types:
         arrays.append(None if t is None else _Array(sum(a is not None for a in arrays), *t))
     known = [a for a in arrays if a is not None]
-    formula(passes, *arrays, *[Lane(passes.scalars, f"%number{i}", "f64") for i in range(numbers)])
+    formula(passes, *arrays, *[Vector(passes.scalars, f"%number{i}", "f64") for i in range(numbers)])
     passes._flush()
     table = [("i64", "%rows"), ("i64", "%parts"), ("i64", "%n")]
     for a in known:
@@ -338,13 +343,13 @@ class RowProgram:
 
     def __init__(self, formula: Callable[..., Any]) -> None:
         self.formula = formula
-        self._function = functools.cache(self._built)
+        self._function = functools.cache(self._compile)
 
-    def _built(self, types: tuple[tuple[np.dtype, str] | None, ...], numbers: int) -> _Compiled | None:
+    def _compile(self, types: tuple[tuple[np.dtype, str] | None, ...], numbers: int) -> _Compiled | None:
         if compiler.refusal():
             return None
         module, written = _text(self.formula, types, numbers)
-        function = compiler.typed(module, None, ctypes.c_char_p)
+        function = compiler.build_typed(module, None, ctypes.c_char_p)
         return _Compiled(function, workers.address(function), written)
 
     def __call__(self, shape: tuple[int, int, int], operands: Sequence[Operand | None], numbers: Sequence[float] = ()) -> bool:

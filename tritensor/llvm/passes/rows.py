@@ -9,16 +9,16 @@ from typing import Any
 import numpy as np
 
 from tritensor.llvm import compiler
-from tritensor.llvm.loops import STORED, arriving, leaving, many_floats, over_rows
-from tritensor.llvm.simd import LLVM, Code, Lane
+from tritensor.llvm.loops import STORED, rows_loop_text, takes_rows, to_compute_type, to_stored_type
+from tritensor.llvm.simd import LLVM, Code, Vector
 
 _WIDTH, _SIDE_BY_SIDE = 16, 4
 _CHUNK = _WIDTH * _SIDE_BY_SIDE
 
 
-def _folded(code: Code, lanes: list[Lane]) -> Lane:
+def _multiply_lanes(code: Code, vectors: list[Vector]) -> Vector:
     """The product of all lanes of some vectors, in every lane of one."""
-    y = (lanes[0] * lanes[1]) * (lanes[2] * lanes[3])
+    y = (vectors[0] * vectors[1]) * (vectors[2] * vectors[3])
     kind = code.type(y.kind)
     for half in (8, 4, 2, 1):
         order = ", ".join(f"i32 {(i + half) % _WIDTH}" for i in range(_WIDTH))
@@ -26,14 +26,14 @@ def _folded(code: Code, lanes: list[Lane]) -> Lane:
     return y
 
 
-def _multiplied(code: Code, dtype: np.dtype, kind: str) -> list[Lane]:
+def _multiply_vectors(code: Code, dtype: np.dtype, kind: str) -> list[Vector]:
     """The running products %y0, %y1, ... times the vectors from %at on."""
     stored, size = STORED[dtype], dtype.itemsize
     products = []
     for k in range(_SIDE_BY_SIDE):
         code.lines.append(f"  %p{k} = getelementptr i8, ptr %at, i64 {k * _WIDTH * size}")
         code.lines.append(f"  %x{k} = load {code.type(stored)}, ptr %p{k}, align {size}")
-        products.append(Lane(code, f"%y{k}", kind) * arriving(Lane(code, f"%x{k}", stored), dtype))
+        products.append(Vector(code, f"%y{k}", kind) * to_compute_type(Vector(code, f"%x{k}", stored), dtype))
     return products
 
 
@@ -43,13 +43,13 @@ def _text(dtype: np.dtype) -> str:
     main, fold, one = Code(_WIDTH, "v"), Code(_WIDTH, "f"), Code(1, "s")
     kind = "f64" if dtype == np.float64 else "f32"
     vector, single = main.type(kind), one.type(kind)
-    products = _multiplied(main, dtype, kind)
-    whole = _folded(fold, [Lane(fold, f"%t{k}", kind) for k in range(_SIDE_BY_SIDE)])
-    last = Lane(one, "%so", kind) * arriving(Lane(one, "%sx", stored), dtype)
+    products = _multiply_vectors(main, dtype, kind)
+    whole = _multiply_lanes(fold, [Vector(fold, f"%t{k}", kind) for k in range(_SIDE_BY_SIDE)])
+    last = Vector(one, "%so", kind) * to_compute_type(Vector(one, "%sx", stored), dtype)
     end = Code(1, "e")
-    result = leaving(Lane(end, "%total", kind), dtype)
+    result = to_stored_type(Vector(end, "%total", kind), dtype)
     ones = main.constant(1, kind).name
-    return over_rows(
+    return rows_loop_text(
         _CHUNK,
         start=[
             f"  %base = getelementptr {LLVM[stored]}, ptr %in, i64 %start",
@@ -81,12 +81,12 @@ def _text(dtype: np.dtype) -> str:
 
 @functools.cache
 def _function(dtype: np.dtype) -> Any:
-    return compiler.typed(_text(dtype), None, ctypes.c_void_p, ctypes.c_void_p, ctypes.c_int64, ctypes.c_int64)
+    return compiler.build_typed(_text(dtype), None, ctypes.c_void_p, ctypes.c_void_p, ctypes.c_int64, ctypes.c_int64)
 
 
 def products(x: np.ndarray) -> np.ndarray | None:
     """The products of the rows of a C-ordered floating (rows, n) with n > 0; None for few elements, other types, and where there is no machine code."""
-    function = _function(x.dtype) if many_floats(x) else None
+    function = _function(x.dtype) if takes_rows(x) else None
     if function is None:
         return None
     out = np.empty(x.shape[0], x.dtype)

@@ -9,8 +9,8 @@ from typing import Any
 import numpy as np
 
 from tritensor.llvm import compiler
-from tritensor.llvm.loops import STORED, arriving
-from tritensor.llvm.simd import Code, Lane
+from tritensor.llvm.loops import STORED, to_compute_type
+from tritensor.llvm.simd import Code, Vector
 
 _WIDTH, _TURNS, _SIDE_BY_SIDE = 16, 8, 4  # lanes; additions in a row; accumulators, which wait for each other less than one would
 CHUNK = _WIDTH * _TURNS * _SIDE_BY_SIDE
@@ -20,13 +20,13 @@ def _text(dtype: np.dtype) -> str:
     """Writes 16 float64 to out, which add up to the sum of n elements of x, n a multiple of CHUNK."""
     code = Code(_WIDTH, "v")
     stored = code.type(STORED[dtype])
-    sums: list[Lane] = []
+    sums: list[Vector] = []
     for k in range(_TURNS * _SIDE_BY_SIDE):
         code.lines += [
             f"  %p{k} = getelementptr i8, ptr %at, i64 {k * _WIDTH * dtype.itemsize}",
             f"  %x{k} = load {stored}, ptr %p{k}, align {dtype.itemsize}",
         ]
-        x = arriving(Lane(code, f"%x{k}", STORED[dtype]), dtype)
+        x = to_compute_type(Vector(code, f"%x{k}", STORED[dtype]), dtype)
         if k < _SIDE_BY_SIDE:
             sums.append(x)
         else:
@@ -57,7 +57,7 @@ def _text(dtype: np.dtype) -> str:
 
 @functools.cache
 def _function(dtype: np.dtype) -> Any:
-    return compiler.typed(_text(dtype), None, ctypes.c_void_p, ctypes.c_void_p, ctypes.c_int64)
+    return compiler.build_typed(_text(dtype), None, ctypes.c_void_p, ctypes.c_void_p, ctypes.c_int64)
 
 
 def total(x: np.ndarray) -> tuple[float, int]:
