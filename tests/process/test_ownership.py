@@ -71,12 +71,12 @@ def test_a_planted_library_is_not_run(plant: Callable[[Path], None], tmp_path: P
     assert compiler.build(compiler._PROBE)(1) == 2
     path = next((tmp_path / "cache").rglob("run.so"))
     key = compiler._key("library", compiler._PROBE)
-    assert compiler._kept(key, str(path)) is not None
+    assert compiler._load_library(key, str(path)) is not None
     plant(path)
-    assert compiler._kept(key, str(path)) is not None, "who names a folder trusts it"
+    assert compiler._load_library(key, str(path)) is not None, "who names a folder trusts it"
     monkeypatch.delenv("TRITON_CACHE_DIR")
     monkeypatch.delenv("TRITON_HOME", raising=False)
-    assert compiler._kept(key, str(path)) is None
+    assert compiler._load_library(key, str(path)) is None
 
 
 @pytest.mark.parametrize("plant", PLANTED)

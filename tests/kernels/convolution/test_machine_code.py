@@ -245,8 +245,8 @@ def test_sums_of_each_threads_own(case, chunk, monkeypatch):
     monkeypatch.setattr(tiles_llvm, "_CHUNK", chunk)
     choose_anew()
     monkeypatch.setattr(threads, "count", lambda: 2)
-    programs, each = [], threads.each
-    monkeypatch.setattr(threads, "run_programs", lambda given: programs.append(len(given)) or each(given))
+    programs, run_programs = [], threads.run_programs
+    monkeypatch.setattr(threads, "run_programs", lambda given: programs.append(len(given)) or run_programs(given))
     wanted, bounds = truth(s, arrays)
     found = answers(s, *arrays)
     monkeypatch.setattr(threads, "call_parts", lambda *given: None)
