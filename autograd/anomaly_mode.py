@@ -12,7 +12,7 @@ import numpy as np
 from tritensor.autograd import saved
 from tritensor.autograd.modes import state
 from tritensor.autograd.node import notes
-from tritensor.ground.call_site import INSIDE, shown
+from tritensor.ground.call_site import INSIDE, file_and_line
 from tritensor.ground.errors import GradError
 from tritensor.ops.array import to_host
 
@@ -74,7 +74,7 @@ def note_lines(node: Any) -> None:
     about = notes.setdefault(node, {})
     about["traceback_"] = traceback.format_list(outside or list(frames))
     if outside:
-        about["line_"] = shown(outside[-1].filename, outside[-1].lineno or 0)
+        about["line_"] = file_and_line(outside[-1].filename, outside[-1].lineno or 0)
     if state.task is not None and state.task.running is not None:
         about["parent_"] = state.task.running
 

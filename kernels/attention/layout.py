@@ -8,7 +8,7 @@ from typing import Any
 import numpy as np
 
 from tritensor.ground.errors import DTypeError, ShapeError
-from tritensor.ground.strides import contiguous_strides, elementwise, ordered_strides
+from tritensor.ground.strides import contiguous_strides, elementwise_strides, ordered_strides
 from tritensor.ops.array import element_strides
 from tritensor.ops.table import Work, broadcast, refuse_kind, refuse_mixed
 
@@ -74,7 +74,7 @@ def result_strides(q: Any, k: Any, v: Any, mask: Any, p: float = 0.0) -> tuple[i
         and (mask is None or len(mask.shape) in (2, 4))
         and all(0 not in x.shape and (element_strides(x)[-1] == 1 or x.shape[-1] == 1) for x in (q, k, v))
     )
-    return elementwise(shape, ((shape, element_strides(q)),)) if flash else contiguous_strides(shape)
+    return elementwise_strides(shape, ((shape, element_strides(q)),)) if flash else contiguous_strides(shape)
 
 
 def strides_like(x: Any, size: int) -> tuple[int, ...]:

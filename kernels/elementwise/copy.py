@@ -15,8 +15,8 @@ from tritensor.ground.strides import (
     channels_last_3d,
     contiguous_format,
     contiguous_strides,
-    formatted,
     preserve_format,
+    strides_in_format,
 )
 from tritensor.kernels.parts.allocation import allocate_result
 from tritensor.kernels.parts.copying import convert, copied
@@ -38,13 +38,13 @@ def _copy_cpu(x: np.ndarray, *, memory_format: MemoryFormat = contiguous_format,
     if out is None:
         if memory_format is contiguous_format or (memory_format is preserve_format and x.flags.c_contiguous):
             return np.array(x, order="C")
-        out = cast(np.ndarray, empty(x.shape, x.dtype, cpu, formatted(x.shape, element_strides(x), memory_format)))
+        out = cast(np.ndarray, empty(x.shape, x.dtype, cpu, strides_in_format(x.shape, element_strides(x), memory_format)))
     np.copyto(out, x)
     return out
 
 
 def _copy_shape(x: Any, *, memory_format: MemoryFormat = contiguous_format) -> Spec:
-    formatted(tuple(x.shape), contiguous_strides(x.shape), memory_format)  # refuses one of another number of dimensions
+    strides_in_format(tuple(x.shape), contiguous_strides(x.shape), memory_format)  # refuses one of another number of dimensions
     return Spec(x.shape, x.dtype)
 
 

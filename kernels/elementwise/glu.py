@@ -10,7 +10,7 @@ import numpy as np
 import triton
 
 from tritensor.ground.errors import ShapeError
-from tritensor.ground.strides import elementwise
+from tritensor.ground.strides import elementwise_strides
 from tritensor.kernels.parts import maths
 from tritensor.kernels.parts.allocation import allocate
 from tritensor.kernels.parts.copying import dense, lying
@@ -75,7 +75,7 @@ def _cpu(x: np.ndarray, *, dim: int) -> np.ndarray:
 
 def _as_a_half(y: Any, x: Any) -> Any:
     """y in the memory order of an elementwise result of the halves, whose strides are x's."""
-    return y if is_contiguous(x) else lying(y, elementwise(y.shape, ((y.shape, element_strides(x)),)))
+    return y if is_contiguous(x) else lying(y, elementwise_strides(y.shape, ((y.shape, element_strides(x)),)))
 
 
 def _forward(x: CudaArray, *, dim: int) -> CudaArray:

@@ -11,7 +11,7 @@ import numpy as np
 
 from tritensor.ground import dtypes
 from tritensor.ground.errors import DTypeError, OutOfRangeError, ShapeError
-from tritensor.ground.strides import elementwise
+from tritensor.ground.strides import elementwise_strides
 from tritensor.kernels.parts.allocation import allocate
 from tritensor.kernels.parts.copying import assigned, contiguous, dense, lying, write
 from tritensor.kernels.parts.filling import filled
@@ -84,7 +84,7 @@ def _in_index_order(y: Any, x: Any, indices: Sequence[Any], p: Plan) -> Any:
     operands = [(y.shape, still)]
     for i in indices:
         operands.append(((*i.shape, *(1,) * after), (*element_strides(i), *(0,) * after)))
-    return lying(y, elementwise(y.shape, tuple(operands)))
+    return lying(y, elementwise_strides(y.shape, tuple(operands)))
 
 
 # index_get: y[l, b, d] = x[l, (i_0[b], i_1[b], ...), d]

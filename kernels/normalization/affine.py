@@ -8,7 +8,7 @@ import numpy as np
 import triton
 
 from tritensor.ground.errors import ShapeError
-from tritensor.ground.strides import images
+from tritensor.ground.strides import image_strides
 from tritensor.kernels.parts import maths
 from tritensor.kernels.parts.allocation import allocate
 from tritensor.kernels.parts.axes import deviations
@@ -31,7 +31,7 @@ def refuse_images(name: str, x: Any, **vectors: Any) -> None:
 
 def allocate_image(x: CudaArray) -> CudaArray:
     """A new array of x's shape and type, channels last where x's are."""
-    return allocate(x.shape, x.dtype, x, images(x.shape, ((x.shape, x.strides),)))
+    return allocate(x.shape, x.dtype, x, image_strides(x.shape, ((x.shape, x.strides),)))
 
 
 def moments_of(x: np.ndarray, dims: tuple[int, ...]) -> tuple[np.ndarray, np.ndarray]:

@@ -7,7 +7,7 @@ from collections.abc import Sequence
 import numpy as np
 
 from tritensor.ground.errors import ShapeError
-from tritensor.ground.strides import MemoryFormat, contiguous_format, formatted
+from tritensor.ground.strides import MemoryFormat, contiguous_format, strides_in_format
 from tritensor.kernels.parts.allocation import allocate, allocate_result
 from tritensor.kernels.parts.cpu.float_conversions import as_integers
 from tritensor.kernels.parts.elementwise import run, unchanged
@@ -52,7 +52,7 @@ def contiguous(x: Array) -> Array:
 def copied(x: CudaArray, *, memory_format: MemoryFormat = contiguous_format, out: CudaArray | None = None) -> CudaArray:
     """A copy on the same device, C-ordered or in another memory format."""
     if out is None:
-        out = allocate(x.shape, x.dtype, x, formatted(x.shape, x.strides, memory_format))
+        out = allocate(x.shape, x.dtype, x, strides_in_format(x.shape, x.strides, memory_format))
     convert(x, out)
     return out
 

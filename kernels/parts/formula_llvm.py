@@ -11,7 +11,7 @@ from typing import Any
 import numpy as np
 
 from tritensor.ground import dtypes
-from tritensor.ground.strides import ELEMENTWISE, order_of
+from tritensor.ground.strides import ELEMENTWISE, dims_by_stride
 from tritensor.kernels.parts import backends
 from tritensor.kernels.parts.cpu import blocks
 from tritensor.kernels.parts.cpu.float_conversions import HALVES
@@ -94,7 +94,7 @@ def _axes_from_outermost(inputs: Sequence[Any]) -> tuple[int, ...] | None:
         or not all([x.shape == first.shape and x.strides == first.strides for x in others])
     ):
         return None
-    axes = order_of(first.strides)
+    axes = dims_by_stride(first.strides)
     return axes if first.transpose(axes).flags.c_contiguous else None
 
 

@@ -9,7 +9,7 @@ import numpy as np
 
 from tritensor.ground.device import cpu
 from tritensor.ground.errors import ShapeError
-from tritensor.ground.strides import images, is_channels_last
+from tritensor.ground.strides import image_strides, is_channels_last
 from tritensor.kernels.parts.allocation import allocate
 from tritensor.kernels.parts.copying import write
 from tritensor.kernels.shaping.cat_kernel import side_by_side
@@ -54,7 +54,7 @@ def _image_strides(xs: tuple[Any, ...], dim: int) -> tuple[int, ...] | None:
     if len(xs[0].shape) not in (4, 5) or not all([is_channels_last(x.shape, element_strides(x)) for x in xs]):
         return None
     operands = tuple([(x.shape, element_strides(x)) for x in xs])
-    return images(_cat_shape(*xs, dim=dim).shape, operands)
+    return image_strides(_cat_shape(*xs, dim=dim).shape, operands)
 
 
 def _cat_shape(*xs: Any, dim: int) -> Spec:

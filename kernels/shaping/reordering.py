@@ -6,7 +6,7 @@ from typing import Any
 
 import numpy as np
 
-from tritensor.ground.strides import images
+from tritensor.ground.strides import image_strides
 from tritensor.kernels.parts.allocation import allocate, allocate_result
 from tritensor.kernels.parts.copying import assigned, write
 from tritensor.ops.array import CudaArray
@@ -72,7 +72,7 @@ def _roll_forward(x: CudaArray, *, shifts: tuple[int, ...], dims: tuple[int, ...
     for shift, dim in zip(shifts, dims, strict=True):
         n = x.shape[dim]
         k = shift % n if n else 0
-        y = allocate(x.shape, x.dtype, x, images(x.shape, ((x.shape, x.strides),)))
+        y = allocate(x.shape, x.dtype, x, image_strides(x.shape, ((x.shape, x.strides),)))
         lead = (slice(None),) * dim
         write(y[(*lead, slice(k, None))], x[(*lead, slice(0, n - k))])
         write(y[(*lead, slice(0, k))], x[(*lead, slice(n - k, None))])

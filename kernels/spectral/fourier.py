@@ -12,7 +12,7 @@ from typing import Any
 import numpy as np
 
 from tritensor.ground.errors import ArgumentError, DTypeError
-from tritensor.ground.strides import elementwise
+from tritensor.ground.strides import elementwise_strides
 from tritensor.kernels.parts.view_arithmetic import inverse
 from tritensor.ops.array import element_strides
 from tritensor.ops.table import Sample, Spec, op, ops
@@ -136,7 +136,9 @@ def _of_real(x: np.ndarray, *, dims: tuple[int, ...], scale: str, inverse: bool)
 
 def _of_real_cpu(x: np.ndarray, *, dims: tuple[int, ...], scale: str, inverse: bool) -> np.ndarray:
     """One half by fft_r2c, the other the conjugates of what stands opposite, y_-k."""
-    cast = elementwise(x.shape, ((x.shape, element_strides(x)),))  # where several dims are transformed, PyTorch makes complex numbers first
+    cast = elementwise_strides(
+        x.shape, ((x.shape, element_strides(x)),)
+    )  # where several dims are transformed, PyTorch makes complex numbers first
     x, back = _inward(x, dims, cast if len(dims) > 1 else None)
     n = x.shape[-1]
     norm, half = _FORWARD[scale], n // 2 + 1

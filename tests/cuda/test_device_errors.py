@@ -339,7 +339,7 @@ def test_sites_are_interned() -> None:
 
 def _from(op: Any) -> int:
     """`enter` as a function of tritensor two frames further in would call it."""
-    return device_errors._called_from(sys._getframe(2), op.name)
+    return device_errors._site_of_caller(sys._getframe(2), op.name)
 
 
 def test_many_places_are_not_all_remembered() -> None:

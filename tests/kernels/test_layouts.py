@@ -95,9 +95,9 @@ def test_images_keep_channels_last(on: str) -> None:
 
 def test_order_of_undecided_dimensions() -> None:
     # the first operand says that dim 1 lies outside dim 0, the second that dim 2 does; dim 1 lies outside dim 2 by C order
-    assert strides.elementwise((2, 3, 4), (((2, 3, 1), (1, 2, 1)), ((3, 4), (1, 3)))) == (1, 8, 2)
-    assert strides.elementwise((2, 3), ()) == (3, 1)
-    assert strides.elementwise((0, 3), (((0, 3), (1, 7)),)) == (3, 1)
+    assert strides.elementwise_strides((2, 3, 4), (((2, 3, 1), (1, 2, 1)), ((3, 4), (1, 3)))) == (1, 8, 2)
+    assert strides.elementwise_strides((2, 3), ()) == (3, 1)
+    assert strides.elementwise_strides((0, 3), (((0, 3), (1, 7)),)) == (3, 1)
 
 
 def test_flipped_memory_counts_by_the_size_of_its_steps() -> None:

@@ -39,7 +39,7 @@ def test_random_operands_give_the_strides_that_torch_gives() -> None:
         shape = tuple(int(n) for n in rng.integers(1, 4, rng.integers(2, 6)))
         given = [random_layout(rng, shape) for _ in range(rng.integers(1, 4))]
         want = given[0].clone() if len(given) == 1 else given[0] + given[1] if len(given) == 2 else torch.addcmul(*given)
-        said = strides.elementwise(tuple(want.shape), tuple((tuple(x.shape), x.stride()) for x in given))
+        said = strides.elementwise_strides(tuple(want.shape), tuple((tuple(x.shape), x.stride()) for x in given))
         found = tuple(s for n, s in zip(want.shape, said, strict=True) if n != 1)
         assert found == told(want), [(tuple(x.shape), x.stride()) for x in given]
 

@@ -11,7 +11,7 @@ import pytest
 
 import tritensor as tt
 from tritensor.cuda.compiler import cubin_cache
-from tritensor.ground.process.ownership import foreign, foreign_file
+from tritensor.ground.process.ownership import is_foreign, is_foreign_file
 from tritensor.io import atomic
 from tritensor.llvm import compiler
 
@@ -50,17 +50,17 @@ def file(tmp_path: Path) -> Path:
 
 
 def test_ones_own(file: Path) -> None:
-    assert (foreign(file), foreign_file(file)) == ("", "")
+    assert (is_foreign(file), is_foreign_file(file)) == ("", "")
     file.chmod(0o664)
-    assert foreign_file(file) == "", "a group may write it, as many systems make files, where it is this user's own"
+    assert is_foreign_file(file) == "", "a group may write it, as many systems make files, where it is this user's own"
     file.unlink()
-    assert foreign(file) == "", "what is not there is nobody's"
+    assert is_foreign(file) == "", "what is not there is nobody's"
 
 
 @pytest.mark.parametrize("plant", PLANTED)
 def test_what_may_be_anothers(plant: Callable[[Path], None], file: Path) -> None:
     plant(file)
-    assert foreign_file(file)
+    assert is_foreign_file(file)
 
 
 @pytest.mark.parametrize("plant", PLANTED)

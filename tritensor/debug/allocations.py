@@ -15,7 +15,7 @@ import numpy as np
 from tritensor.autograd import engine
 from tritensor.autograd.node import Branch
 from tritensor.cuda.memory.report import size
-from tritensor.ground.call_site import line_of, shown, user_instruction, wrapper
+from tritensor.ground.call_site import file_and_line, line_of, user_instruction, wrapper
 from tritensor.ground.process import locks
 from tritensor.nn.module import Module
 from tritensor.ops.array import CudaArray
@@ -303,7 +303,7 @@ def _find_peaks(changes: list[Change]) -> dict[str, int]:
 @functools.lru_cache(4096)
 def _find_site(key: tuple[str, str, CodeType, int]) -> Site:
     module, op, code, instruction = key
-    return Site(module, op, shown(*line_of(code, instruction)))
+    return Site(module, op, file_and_line(*line_of(code, instruction)))
 
 
 def _describe_use(u: Use) -> str:

@@ -5,7 +5,7 @@ from __future__ import annotations
 import sys
 from types import CodeType
 
-from tritensor.ground.call_site import line_of, shown, user_frame
+from tritensor.ground.call_site import file_and_line, line_of, user_frame
 
 
 class Call:
@@ -24,7 +24,7 @@ class Call:
     @property
     def line(self) -> str:
         """ "train.py:42"."""
-        return shown(*line_of(*self._at))
+        return file_and_line(*line_of(*self._at))
 
     def __str__(self) -> str:
         """ "all_reduce (call 7 of default_pg, train.py:42)"."""

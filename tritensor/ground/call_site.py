@@ -23,7 +23,7 @@ def wrapper(f: _Function) -> _Function:
     return f
 
 
-def entered(trace: TracebackType) -> bool:
+def was_raised_inside(trace: TracebackType) -> bool:
     """Whether an error comes from inside of what the first frame called, and not from the call; what stands around that is not it."""
     while trace.tb_next is not None:
         trace = trace.tb_next
@@ -59,7 +59,7 @@ def user_instruction() -> tuple[CodeType, int]:
 def user_line() -> str:
     """ "train.py:42": the user's line that called."""
     frame = user_frame(sys._getframe(1))
-    return shown(frame.f_code.co_filename, frame.f_lineno)
+    return file_and_line(frame.f_code.co_filename, frame.f_lineno)
 
 
 def line_of(code: CodeType, instruction: int) -> tuple[str, int]:
@@ -68,7 +68,7 @@ def line_of(code: CodeType, instruction: int) -> tuple[str, int]:
     return code.co_filename, line
 
 
-def shown(file: str, line: int) -> str:
+def file_and_line(file: str, line: int) -> str:
     """`file:line`, the file from the working directory on where it lies below it."""
     try:
         below = os.getcwd() + os.sep
@@ -80,13 +80,13 @@ def shown(file: str, line: int) -> str:
 _library = "tritensor"
 
 
-def spelled(name: str) -> str:
+def qualified_name(name: str) -> str:
     """`tritensor.<name>`, as types, sizes, layouts and storages print themselves."""
     return f"{_library}.{name}"
 
 
 @contextlib.contextmanager
-def spelled_as(library: str) -> Iterator[None]:
+def use_library_name(library: str) -> Iterator[None]:
     """Within the `with` they print another library's name: torch's where a script's `import torch` is answered."""
     global _library
     before, _library = _library, library

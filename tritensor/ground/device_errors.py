@@ -14,7 +14,7 @@ from collections.abc import Callable, Hashable
 from types import CodeType
 from typing import Any
 
-from tritensor.ground.call_site import shown, user_frame
+from tritensor.ground.call_site import file_and_line, user_frame
 from tritensor.ground.errors import OutOfRangeError
 from tritensor.ground.process import locks
 
@@ -40,7 +40,7 @@ _sites: dict[int, tuple[Any, ...]] = {}  # (file, line, op, wording, facts)
 _seen: dict[tuple[int, int, str], tuple[int, CodeType]] = {}  # holds the code, so that its id stays its own
 
 
-def _number(file: str, line: int, op: str, wording: Wording | None = None, facts: tuple[Hashable, ...] = ()) -> int:
+def _site_number(file: str, line: int, op: str, wording: Wording | None = None, facts: tuple[Hashable, ...] = ()) -> int:
     """The number of a site, a new one for a new site."""
     key = (file, line, op, wording, facts)
     found = _numbers.get(key)
@@ -52,7 +52,7 @@ def _number(file: str, line: int, op: str, wording: Wording | None = None, facts
     return found
 
 
-def _called_from(frame: Any, op: str) -> int:
+def _site_of_caller(frame: Any, op: str) -> int:
     """The site of an op and of the line in the innermost frame outside of tritensor."""
     frame = user_frame(frame)
     code = frame.f_code
@@ -61,7 +61,7 @@ def _called_from(frame: Any, op: str) -> int:
     if found is None:
         if len(_seen) >= _MEMORY:
             _seen.clear()
-        found = _seen[key] = _number(code.co_filename, frame.f_lineno, op), code
+        found = _seen[key] = _site_number(code.co_filename, frame.f_lineno, op), code
     return found[0]
 
 
@@ -70,7 +70,7 @@ def enter(op: Any) -> int:
 
     Costs well under a microsecond where that line has called the op before.
     """
-    found = _entered.site = _called_from(sys._getframe(1), op.name)
+    found = _entered.site = _site_of_caller(sys._getframe(1), op.name)
     return found
 
 
@@ -87,9 +87,9 @@ def site(op: str, wording: Wording, *facts: Hashable) -> int:
     """
     at = _entered.site
     if not at or _sites[at][2] != op:
-        at = _called_from(sys._getframe(1), op)
+        at = _site_of_caller(sys._getframe(1), op)
     file, line, _, _, _ = _sites[at]
-    return _number(file, line, op, wording, facts)
+    return _site_number(file, line, op, wording, facts)
 
 
 def check(storage: Any) -> None:
@@ -112,4 +112,4 @@ def describe(record: tuple[int, ...]) -> str:
     """What a record says, and where the call stands in the user's program."""
     number, value, position, bound = record
     file, line, _, wording, facts = _sites[number]
-    return f"{wording(*facts, value, position, bound)} (at {shown(file, line)}, found when the device was waited for)"
+    return f"{wording(*facts, value, position, bound)} (at {file_and_line(file, line)}, found when the device was waited for)"

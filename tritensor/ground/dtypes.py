@@ -10,7 +10,7 @@ from typing import Any
 import ml_dtypes
 import numpy as np
 
-from tritensor.ground.call_site import spelled
+from tritensor.ground.call_site import qualified_name
 from tritensor.ground.errors import DTypeError, NumberRangeError
 
 
@@ -55,7 +55,7 @@ class DType:
         return {"complex64": float32, "complex128": float64}.get(self.name, self)
 
     def __repr__(self) -> str:
-        return spelled(self.name)
+        return qualified_name(self.name)
 
     def __reduce__(self) -> str:
         return self.name

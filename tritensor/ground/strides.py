@@ -6,7 +6,7 @@ from collections.abc import Sequence
 from functools import lru_cache
 from typing import Any
 
-from tritensor.ground.call_site import spelled
+from tritensor.ground.call_site import qualified_name
 from tritensor.ground.errors import ShapeError
 
 Steps = tuple[int, ...]  # strides in elements
@@ -15,7 +15,7 @@ Steps = tuple[int, ...]  # strides in elements
 ELEMENTWISE, BACKWARDS, CONTIGUOUS, IMAGES, OWN = RULES = ("elementwise", "backwards", "contiguous", "images", "own")
 
 
-def reach(shape: tuple[int, ...], strides: Steps) -> tuple[int, int]:
+def memory_extent(shape: tuple[int, ...], strides: Steps) -> tuple[int, int]:
     """How far the first and the last element in memory lie from element 0 (of an array that has elements), in the strides' unit."""
     low = sum([s * (n - 1) for n, s in zip(shape, strides, strict=True) if s < 0])
     return low, sum([s * (n - 1) for n, s in zip(shape, strides, strict=True) if s > 0])
@@ -31,7 +31,7 @@ class MemoryFormat:
         self.order = order  # dimensions from the outermost to the innermost, for formats of a fixed number of dimensions
 
     def __repr__(self) -> str:
-        return spelled(self.name)
+        return qualified_name(self.name)
 
     def __reduce__(self) -> str:
         return self.name
@@ -78,7 +78,7 @@ def is_dense(shape: Sequence[int], strides: Sequence[int]) -> bool:
     return is_ordered(shape, strides, sorted(range(len(shape)), key=lambda d: (-strides[d], shape[d] == 1)))
 
 
-def matches(shape: Sequence[int], strides: Sequence[int], wanted: MemoryFormat) -> bool:
+def is_in_format(shape: Sequence[int], strides: Sequence[int], wanted: MemoryFormat) -> bool:
     """Whether an array lies in a memory format."""
     if wanted.order is None:
         return 0 in shape or is_ordered(shape, strides, range(len(shape)))
@@ -100,44 +100,44 @@ def is_channels_last(shape: Sequence[int], strides: Sequence[int]) -> bool:
     return strides[1] > 0
 
 
-def elementwise(shape: Steps, operands: tuple[tuple[Steps, Steps], ...]) -> Steps:
+def elementwise_strides(shape: Steps, operands: tuple[tuple[Steps, Steps], ...]) -> Steps:
     """Strides of an elementwise result of `shape` from its operands' (shape, strides).
 
     Operands that are dense in one way hand it on. Otherwise the dimensions are put in order by stride: the first operand that steps
     through two dimensions differently says which lies outside, and C order stands where none does.
     """
-    return _elementwise(shape, operands)
+    return _elementwise_strides(shape, operands)
 
 
 @lru_cache(maxsize=4096)
-def _elementwise(shape: Steps, operands: tuple[tuple[Steps, Steps], ...]) -> Steps:
+def _elementwise_strides(shape: Steps, operands: tuple[tuple[Steps, Steps], ...]) -> Steps:
     if 0 in shape or not operands or any(len(own) > len(shape) for own, _ in operands):  # a loss that is reduced
         return contiguous_strides(shape)
     if all(own == shape for own, _ in operands):
-        if all(matches(shape, steps, contiguous_format) for _, steps in operands):
+        if all(is_in_format(shape, steps, contiguous_format) for _, steps in operands):
             return contiguous_strides(shape)
         for wanted in (channels_last, channels_last_3d):
-            if wanted.order and all(matches(shape, steps, wanted) for _, steps in operands):
+            if wanted.order and all(is_in_format(shape, steps, wanted) for _, steps in operands):
                 return ordered_strides(shape, wanted.order)
         first = operands[0][1]
         if all(steps == first for _, steps in operands) and is_dense(shape, first):
             return first
-    return ordered_strides(shape, _order(shape, [_over(shape, own, steps) for own, steps in operands]))
+    return ordered_strides(shape, _sort_dims(shape, [_broadcast_strides(shape, own, steps) for own, steps in operands]))
 
 
-def _over(shape: Steps, own: Steps, strides: Steps) -> Steps:
+def _broadcast_strides(shape: Steps, own: Steps, strides: Steps) -> Steps:
     """An operand's strides over the broadcast shape, 0 where it repeats."""
     lead = len(shape) - len(own)
     return (0,) * lead + tuple([0 if n == 1 and m != 1 else abs(s) for n, m, s in zip(own, shape[lead:], strides, strict=True)])
 
 
-def _order(shape: Steps, strides: Sequence[Steps]) -> list[int]:
+def _sort_dims(shape: Steps, strides: Sequence[Steps]) -> list[int]:
     """Dimensions from the outermost to the innermost: an insertion sort, since a pair of them may be undecided."""
     inner = list(reversed(range(len(shape))))  # the innermost first
     for start in range(1, len(inner)):
         at = start
         for below in range(start - 1, -1, -1):
-            said = _compared(shape, strides, inner[below], inner[at])
+            said = _compare_dims(shape, strides, inner[below], inner[at])
             if said > 0:
                 inner[below], inner[at] = inner[at], inner[below]
                 at = below
@@ -148,10 +148,10 @@ def _order(shape: Steps, strides: Sequence[Steps]) -> list[int]:
 
 def memory_order(shape: Steps, strides: Steps) -> tuple[int, ...]:
     """Dimensions from the outermost to the innermost as their strides say, in C order where they do not."""
-    return tuple(_order(shape, [strides]))
+    return tuple(_sort_dims(shape, [strides]))
 
 
-def _compared(shape: Steps, strides: Sequence[Steps], a: int, b: int) -> int:
+def _compare_dims(shape: Steps, strides: Sequence[Steps], a: int, b: int) -> int:
     """Negative where dimension a lies inside b, positive where b lies inside a, 0 where no operand says."""
     for steps in strides:
         if steps[a] and steps[b]:
@@ -162,7 +162,7 @@ def _compared(shape: Steps, strides: Sequence[Steps], a: int, b: int) -> int:
     return 0
 
 
-def images(shape: Steps, operands: tuple[tuple[Steps, Steps], ...]) -> Steps:
+def image_strides(shape: Steps, operands: tuple[tuple[Steps, Steps], ...]) -> Steps:
     """Strides of an image (volume) made of others: channels last where one of theirs is, else C order."""
     for own, strides in operands:
         if len(own) == len(shape) and is_channels_last(own, strides):
@@ -171,10 +171,10 @@ def images(shape: Steps, operands: tuple[tuple[Steps, Steps], ...]) -> Steps:
 
 
 @lru_cache(maxsize=4096)
-def formatted(shape: Steps, strides: Steps, wanted: MemoryFormat) -> Steps:
+def strides_in_format(shape: Steps, strides: Steps, wanted: MemoryFormat) -> Steps:
     """Strides of a copy in a memory format. Raises ShapeError for a format of another number of dimensions."""
     if wanted is preserve_format:
-        return elementwise(shape, ((shape, strides),))
+        return elementwise_strides(shape, ((shape, strides),))
     if wanted.order is None:
         return contiguous_strides(shape)
     if len(shape) != len(wanted.order):
@@ -182,7 +182,7 @@ def formatted(shape: Steps, strides: Steps, wanted: MemoryFormat) -> Steps:
     return ordered_strides(shape, wanted.order)
 
 
-def order_of(strides: Sequence[int]) -> tuple[int, ...]:
+def dims_by_stride(strides: Sequence[int]) -> tuple[int, ...]:
     """Dimensions from the outermost in memory to the innermost, those of equal strides as they come."""
     return tuple(sorted(range(len(strides)), key=strides.__getitem__, reverse=True))
 

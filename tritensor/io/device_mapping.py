@@ -8,7 +8,7 @@ from typing import Any
 import numpy as np
 
 from tritensor import cuda
-from tritensor.ground.call_site import spelled
+from tritensor.ground.call_site import qualified_name
 from tritensor.ground.device import as_device, device
 from tritensor.ground.errors import CheckpointError
 from tritensor.ground.process import locks
@@ -55,13 +55,13 @@ def validate_cuda_device(location: Any) -> device:
         raise CheckpointError(f"location {location!r} is no device ({error}); give map_location") from None
     if not cuda.is_available():
         raise CheckpointError(
-            f"Attempting to deserialize object on a CUDA device but {spelled('cuda.is_available')}() is False. If you are running on a CPU-only "
-            f"machine, please use {spelled('load')} with map_location={spelled('device')}('cpu') to map your storages to the CPU."
+            f"Attempting to deserialize object on a CUDA device but {qualified_name('cuda.is_available')}() is False. If you are running on a CPU-only "
+            f"machine, please use {qualified_name('load')} with map_location={qualified_name('device')}('cpu') to map your storages to the CPU."
         )
     if (found.index or 0) >= cuda.device_count():
         raise CheckpointError(
-            f"Attempting to deserialize object on CUDA device {found.index} but {spelled('cuda.device_count')}() is {cuda.device_count()}. "
-            f"Please use {spelled('load')} with map_location to map your storages to an existing device."
+            f"Attempting to deserialize object on CUDA device {found.index} but {qualified_name('cuda.device_count')}() is {cuda.device_count()}. "
+            f"Please use {qualified_name('load')} with map_location to map your storages to an existing device."
         )
     return found
 
@@ -74,7 +74,7 @@ def default_restore_location(storage: UntypedStorage, location: str) -> UntypedS
             return found
     known = "a device that tritensor has not" if location.partition(":")[0] in _FOREIGN_DEVICES else "no device"
     raise CheckpointError(
-        f"don't know how to restore data location of {spelled('storage.UntypedStorage')} (tagged with {location}): that is {known}; "
+        f"don't know how to restore data location of {qualified_name('storage.UntypedStorage')} (tagged with {location}): that is {known}; "
         "give map_location='cpu', or register it with serialization.register_package"
     )
 

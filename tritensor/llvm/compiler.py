@@ -24,8 +24,8 @@ import triton
 from triton.runtime.cache import CacheManager, get_cache_manager
 
 from tritensor.ground.process import locks
-from tritensor.ground.process.late_imports import is_lack, loading, none_left
-from tritensor.ground.process.ownership import foreign_file
+from tritensor.ground.process.late_imports import is_out_of_descriptors, loading, out_of_descriptors_error
+from tritensor.ground.process.ownership import is_foreign_file
 
 TRIPLE = "x86_64-unknown-linux-gnu"
 # The levels of x86-64, the best first, by what /proc/cpuinfo calls the features that tell them apart (System V ABI for x86-64, section 3.1.1).
@@ -76,8 +76,8 @@ def refusal() -> str:
                 env={**os.environ, "PYTHONPATH": path},
             )
         except (OSError, subprocess.TimeoutExpired) as error:
-            if isinstance(error, OSError) and is_lack(error):  # and not an answer that would be remembered
-                raise none_left("machine code", error) from error
+            if isinstance(error, OSError) and is_out_of_descriptors(error):  # and not an answer that would be remembered
+                raise out_of_descriptors_error("machine code", error) from error
             return f"the trial did not end: {error}"
         if done.returncode:
             return f"Triton {triton.__version__} does not compile for it: {(done.stderr.strip().splitlines() or ['no message'])[-1]}"
@@ -128,7 +128,7 @@ def _keyed_digest(key: str, library: bytes) -> bytes:
 
 def _load_library(key: str, path: str | None) -> Any:
     """The function of a library that was kept whole for this key; None where there is none."""
-    if path is None or (not any(name in os.environ for name in _FOLDER_VARIABLES) and foreign_file(path)):
+    if path is None or (not any(name in os.environ for name in _FOLDER_VARIABLES) and is_foreign_file(path)):
         return None  # another user's, in a home that several have: a library runs whatever it holds
     try:
         held = Path(path).read_bytes()

@@ -13,7 +13,17 @@ from tritensor.cuda.memory.storage import Storage, allocate
 from tritensor.ground import dtypes
 from tritensor.ground.device import cpu, device
 from tritensor.ground.errors import DeviceError, ShapeError
-from tritensor.ground.strides import BACKWARDS, CONTIGUOUS, IMAGES, OWN, contiguous_strides, elementwise, images, order_of, reach
+from tritensor.ground.strides import (
+    BACKWARDS,
+    CONTIGUOUS,
+    IMAGES,
+    OWN,
+    contiguous_strides,
+    dims_by_stride,
+    elementwise_strides,
+    image_strides,
+    memory_extent,
+)
 from tritensor.ground.transforms import WrappedArray
 from tritensor.llvm import malloc
 
@@ -274,7 +284,7 @@ def empty(shape: tuple[int, ...], dtype: np.dtype, on: device, strides: tuple[in
     if on.type == "cpu":
         if strides is None:
             return np.empty(shape, dtype)
-        order = order_of(strides)
+        order = dims_by_stride(strides)
         return np.empty([shape[d] for d in order], dtype).transpose(np.argsort(order))
     if dtypes.of(dtype).triton is None:
         raise _no_kernel_type(dtype, on)
@@ -284,7 +294,7 @@ def empty(shape: tuple[int, ...], dtype: np.dtype, on: device, strides: tuple[in
 def empty_elementwise(shape: tuple[int, ...], dtype: np.dtype, on: device, operands: Sequence[Any]) -> Array:
     """An uninitialised result of an elementwise op, laid out as its operands are; numbers among them have no say."""
     layouts = tuple([(x.shape, element_strides(x)) for x in operands if isinstance(x, CudaArray | np.ndarray)])
-    return empty(shape, dtype, on, elementwise(shape, layouts))
+    return empty(shape, dtype, on, elementwise_strides(shape, layouts))
 
 
 def settled(rule: str, x: Any, arrays: Sequence[Any]) -> np.ndarray:
@@ -299,7 +309,7 @@ def settled(rule: str, x: Any, arrays: Sequence[Any]) -> np.ndarray:
     if x.flags.c_contiguous and all([a.flags.c_contiguous and (rule != IMAGES or 1 not in a.shape) for a in given]):
         return x  # with axes of size 1 an image in C order may have its channels last, too
     layouts = tuple([(a.shape, element_strides(a)) for a in (reversed(given) if rule == BACKWARDS else given)])
-    return lying(x, (images if rule == IMAGES else elementwise)(x.shape, layouts))
+    return lying(x, (image_strides if rule == IMAGES else elementwise_strides)(x.shape, layouts))
 
 
 def lying(x: np.ndarray, strides: tuple[int, ...]) -> np.ndarray:
@@ -349,7 +359,7 @@ def to_host(x: Array) -> np.ndarray:
     if x.size == 0:
         return np.empty(x.shape, x.dtype)
     # One copy of the span between the first and the last element, then strided on the host: no kernel needed.
-    low, high = reach(x.shape, x.strides)
+    low, high = memory_extent(x.shape, x.strides)
     span = np.empty((high - low + 1) * x.itemsize, np.uint8)  # as bytes: as_strided does not know float8
     x.storage.read(span, (x.offset + low) * x.itemsize)
     view = np.ndarray(x.shape, x.dtype, span, -low * x.itemsize, tuple(s * x.itemsize for s in x.strides))

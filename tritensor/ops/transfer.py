@@ -7,7 +7,7 @@ import numpy as np
 from tritensor.cuda.memory import pinned
 from tritensor.cuda.runtime.active import runtime
 from tritensor.ground.device import device
-from tritensor.ground.strides import formatted, order_of, preserve_format
+from tritensor.ground.strides import dims_by_stride, preserve_format, strides_in_format
 from tritensor.ground.thread_state import here, stream_of
 from tritensor.ops.array import Array, CudaArray, element_strides, empty, from_host, is_contiguous, to_host
 
@@ -24,7 +24,7 @@ def moved(x: Array, on: device, wait: bool = True) -> Array:
     """
     if is_contiguous(x):
         return _moved(x, on, wait)
-    order = order_of(formatted(tuple(x.shape), element_strides(x), preserve_format))
+    order = dims_by_stride(strides_in_format(tuple(x.shape), element_strides(x), preserve_format))
     return _moved(x.transpose(order), on, wait).transpose(tuple([order.index(d) for d in range(len(order))]))
 
 

@@ -9,7 +9,7 @@ import numpy as np
 from tritensor.autograd import engine
 from tritensor.ground import dtypes
 from tritensor.ground.device import as_device
-from tritensor.ground.strides import reach
+from tritensor.ground.strides import memory_extent
 from tritensor.ops.array import CudaArray, device_of, element_strides, from_host
 
 _BYTE = np.dtype(np.uint8)
@@ -90,7 +90,7 @@ def pack_array(x: Any) -> tuple[Any, ...]:
     """x as what `unpacked` takes: the bytes from its first to its last element, and how they are read."""
     on, strides = device_of(x), element_strides(x)
     if isinstance(x, CudaArray):
-        low, last = reach(x.shape, x.strides) if x.size else (0, -1)
+        low, last = memory_extent(x.shape, x.strides) if x.size else (0, -1)
         data = np.empty((last + 1 - low) * x.itemsize, np.uint8)
         if x.size:
             x.storage.read(data, (x.offset + low) * x.itemsize)
@@ -121,7 +121,7 @@ def _address_span(x: np.ndarray) -> tuple[int, int]:
     at = x.ctypes.data
     if x.size == 0:
         return at, at
-    low, last = reach(x.shape, x.strides)
+    low, last = memory_extent(x.shape, x.strides)
     return at + low, at + last + x.itemsize
 
 

@@ -19,7 +19,7 @@ from tritensor.ground.device import as_device, device
 from tritensor.ground.dtypes import DType
 from tritensor.ground.errors import GradError
 from tritensor.ground.process import locks
-from tritensor.ground.strides import as_format, contiguous_format, contiguous_strides, matches
+from tritensor.ground.strides import as_format, contiguous_format, contiguous_strides, is_in_format
 from tritensor.ground.transforms import VMAP, WrappedArray, transform
 from tritensor.ops.array import Array, CudaArray, device_of, element_strides, empty, from_host, is_contiguous
 from tritensor.ops.table import Op, sized_dim
@@ -165,7 +165,7 @@ class Tensor(HostValues, Methods):
         if memory_format is contiguous_format:
             return is_contiguous(self.array)
         wanted = as_format("is_contiguous", memory_format, contiguous_format)
-        return wanted.order is not None and matches(self.array.shape, element_strides(self.array), wanted)
+        return wanted.order is not None and is_in_format(self.array.shape, element_strides(self.array), wanted)
 
     def data_ptr(self) -> int:
         """Address of the first element."""

@@ -5,7 +5,7 @@ from __future__ import annotations
 import functools
 from typing import Any, TypeVar
 
-from tritensor.ground.call_site import spelled
+from tritensor.ground.call_site import qualified_name
 
 NamedTupleType = TypeVar("NamedTupleType", bound=tuple[Any, ...])
 
@@ -13,7 +13,7 @@ NamedTupleType = TypeVar("NamedTupleType", bound=tuple[Any, ...])
 def _repr_fields(x: Any) -> str:
     kind = type(x)
     parts = ",\n".join(f"{name}={part!r}" for name, part in zip(x._fields, x, strict=True))
-    return f"{spelled('return_types.' + kind.__name__)}(\n{parts})"
+    return f"{qualified_name('return_types.' + kind.__name__)}(\n{parts})"
 
 
 @functools.cache

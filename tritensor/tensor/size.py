@@ -6,7 +6,7 @@ from collections.abc import Iterable
 from operator import index as as_index
 from typing import Any
 
-from tritensor.ground.call_site import spelled
+from tritensor.ground.call_site import qualified_name
 
 _tuple_item = tuple.__getitem__
 new_size = tuple.__new__  # new_size(Size, ints) looks at none of them
@@ -45,4 +45,4 @@ class Size(tuple[int, ...]):
         return out
 
     def __repr__(self) -> str:
-        return spelled(f"Size({list(self)})")
+        return qualified_name(f"Size({list(self)})")

@@ -13,7 +13,7 @@ from tritensor.cuda.launch import launch
 from tritensor.ground import dtypes
 from tritensor.ground.device import device
 from tritensor.ground.errors import ArgumentError, LaunchError
-from tritensor.ground.strides import reach
+from tritensor.ground.strides import memory_extent
 from tritensor.ops.array import Array, CudaArray, element_strides, from_host, to_host
 from tritensor.tensor.core import Tensor
 from tritensor.testing.devices import here
@@ -230,7 +230,7 @@ def _window(flat: np.ndarray, p: Placed) -> np.ndarray:
 
 def placed_as(x: np.ndarray, strides: tuple[int, ...], offset: int, on: device) -> Placed:
     """`x` on a device under given strides, `offset` elements from the start of a poisoned buffer, and as many from its end."""
-    low, high = reach(x.shape, strides) if x.size else (0, 0)
+    low, high = memory_extent(x.shape, strides) if x.size else (0, 0)
     buffer = np.full(high - low + 1 + 2 * offset, poison(x.dtype), x.dtype)
     window = np.lib.stride_tricks.as_strided(buffer[offset - low :], x.shape, tuple(s * x.itemsize for s in strides))
     window[...] = x

@@ -15,7 +15,7 @@ import types
 from collections.abc import Callable, Iterator, Sequence
 from typing import Any
 
-from tritensor.ground.call_site import spelled_as
+from tritensor.ground.call_site import use_library_name
 from tritensor.tools import missing_names
 from tritensor.torch_compat import missing
 
@@ -125,7 +125,7 @@ def opened() -> Iterator[list[missing_names.Place]]:
     prepare = multiprocessing.spawn.get_preparation_data
     multiprocessing.spawn.get_preparation_data = lambda name: {"tritensor": _Reopened(), **prepare(name)}
     try:
-        with spelled_as("torch"):
+        with use_library_name("torch"):
             yield asked
     finally:
         multiprocessing.spawn.get_preparation_data = prepare

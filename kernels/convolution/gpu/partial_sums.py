@@ -42,7 +42,7 @@ def split_sum(k: int, tiles: Tiles) -> tuple[int, int]:
 def image_like(x: CudaArray, weight: CudaArray, channels: int, size: Sizes) -> CudaArray:
     """An empty (N, channels, *size) whose channels lie innermost if x's or weight's do."""
     shape = (x.shape[0], channels, *size)
-    return allocate(shape, x.dtype, x, strides.images(shape, ((x.shape, x.strides), (weight.shape, weight.strides))))
+    return allocate(shape, x.dtype, x, strides.image_strides(shape, ((x.shape, x.strides), (weight.shape, weight.strides))))
 
 
 class Sums:

@@ -16,7 +16,7 @@ from tritensor.cuda.compiler.arguments import ARITHMETIC, Specialization
 from tritensor.cuda.compiler.pack import SUFFIX, Cubin, Pack, decode, encode, write_whole
 from tritensor.ground.errors import LaunchError
 from tritensor.ground.process import locks
-from tritensor.ground.process.ownership import foreign_file
+from tritensor.ground.process.ownership import is_foreign_file
 
 FORMAT = "1"  # part of every key: raise it when compile() or what a launcher reads changes
 # Settings of Triton that change the machine code and that its own list (below) leaves out.
@@ -226,7 +226,7 @@ def _on_disk(key: bytes) -> Cubin | None:
     path = file_of(key)
     if path is None:
         return None
-    if "TRITENSOR_CACHE" not in os.environ and (why := foreign_file(path)):
+    if "TRITENSOR_CACHE" not in os.environ and (why := is_foreign_file(path)):
         _warn_once("foreign", f"cache {path}: {why}; kernels are compiled. Remove it, or set TRITENSOR_CACHE to a folder that you trust")
         return None
     try:

@@ -16,7 +16,7 @@ from tritensor.cuda.emulator.instructions.arithmetic import rounded_to_tf32
 from tritensor.cuda.emulator.local_stores import OwnStores
 from tritensor.cuda.emulator.source_lines import kernel_line, shown
 from tritensor.ground.errors import LaunchError
-from tritensor.ground.strides import reach
+from tritensor.ground.strides import memory_extent
 
 _GUARDED = -2  # in place of a program's number: stored to by one that held a lock
 _MEANT = "; narrow the mask or the grid, or say that it is meant: check_kernel(..., repeats=...), TRITENSOR_EQUAL_STORES=pass"
@@ -50,7 +50,7 @@ class Window(NamedTuple):
         start, item = x.data_ptr(), x.dtype.itemsize
         low = high = start
         if 0 not in x.shape:
-            first, last = reach(x.shape, x.strides)
+            first, last = memory_extent(x.shape, x.strides)
             # A descriptor may claim more than its tensor's memory: what lies beyond is outside all the same.
             low = max(low + item * first, x.storage.pointer)
             high = min(high + item * (1 + last), x.storage.pointer + x.storage.nbytes)
@@ -84,7 +84,7 @@ class Window(NamedTuple):
 
     def mend(self, low: int, high: int) -> str:
         """What to do about addresses that lie outside, where they would lie inside if the array were contiguous, or had the memory that it claims."""
-        if self.base + self.nbytes < high <= self.start + self.itemsize * (1 + reach(self.shape, self.strides)[1]):
+        if self.base + self.nbytes < high <= self.start + self.itemsize * (1 + memory_extent(self.shape, self.strides)[1]):
             return "; it was described as larger than the memory of its tensor is: give the descriptor that one's shape"
         if self.start <= low and high <= self.start + math.prod(self.shape) * self.itemsize:
             return f"; the kernel takes it for contiguous, which it is not: give {self.name}.contiguous(), or its strides"

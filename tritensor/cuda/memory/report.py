@@ -9,7 +9,7 @@ from types import CodeType
 from typing import Any, NamedTuple, Protocol
 
 from tritensor.cuda.memory.size_classes import LARGE, Row
-from tritensor.ground.call_site import line_of, shown
+from tritensor.ground.call_site import file_and_line, line_of
 
 _SHOWN = 6  # lines of the user's program that an error names
 
@@ -67,7 +67,7 @@ def size(nbytes: int) -> str:
 
 def place_of(code: CodeType, instruction: int) -> str:
     """`file:line` of an instruction of a code object."""
-    return shown(*line_of(code, instruction))
+    return file_and_line(*line_of(code, instruction))
 
 
 def holdings(accounts: Accounts) -> list[Holding]:

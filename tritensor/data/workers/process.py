@@ -13,7 +13,7 @@ from typing import Any
 
 from tritensor.data.workers.dataset_pickle import CannotBeSent, DatasetPickle, main_is_a_file
 from tritensor.data.workers.failures import GUARD_HINT
-from tritensor.ground.call_site import spelled
+from tritensor.ground.call_site import qualified_name
 from tritensor.multiprocessing.contexts import chosen_method
 
 # One thread for each worker: as many as there are cores do their work beside one another. A library reads this when it is loaded.
@@ -25,7 +25,7 @@ def choose_context(given: Any) -> Any:
     if given is None:
         method = chosen_method()
         # a script that says torch expects PyTorch's choice: Python's default
-        if method is None and spelled("").startswith("torch"):
+        if method is None and qualified_name("").startswith("torch"):
             method = multiprocessing.get_all_start_methods()[0]
         return None if method is None else multiprocessing.get_context(method)
     return multiprocessing.get_context(given) if isinstance(given, str) else given

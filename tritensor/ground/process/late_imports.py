@@ -12,12 +12,12 @@ _NO_MEMORY = ": no memory is left to load it; free some, and call it again"
 _NONE_LEFT = (errno.EMFILE, errno.ENFILE)
 
 
-def is_lack(error: OSError) -> bool:
+def is_out_of_descriptors(error: OSError) -> bool:
     """Whether the process, or the machine, has no descriptor left."""
     return error.errno in _NONE_LEFT
 
 
-def none_left(who: str, error: OSError) -> OutOfDescriptorsError:
+def out_of_descriptors_error(who: str, error: OSError) -> OutOfDescriptorsError:
     """What to raise for such an error."""
     whose = "this process" if error.errno == errno.EMFILE else "the machine"
     return OutOfDescriptorsError(
@@ -34,9 +34,9 @@ def loading(who: str) -> Iterator[None]:
     try:
         yield
     except OSError as error:
-        if not is_lack(error):
+        if not is_out_of_descriptors(error):
             raise
-        raise none_left(who, error) from (error.__cause__ or error)
+        raise out_of_descriptors_error(who, error) from (error.__cause__ or error)
     except MemoryError as error:
         if isinstance(error, OutOfMemoryError) and not str(error).endswith(_NO_MEMORY):
             raise  # of a device, or of shared memory, with its own words

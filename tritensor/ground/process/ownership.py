@@ -6,17 +6,17 @@ import os
 import stat
 
 
-def foreign(path: str | os.PathLike[str]) -> str:
+def is_foreign(path: str | os.PathLike[str]) -> str:
     """Why a file or folder may be another user's: "" where it is of this user (or of root), no link, and nobody else may write it. What is not there is
     nobody's. A group may write it where it is this user's own: many systems make files so."""
     try:
         seen = os.lstat(path)
     except FileNotFoundError:
         return ""
-    return foreign_as(seen)
+    return is_foreign_stat(seen)
 
 
-def foreign_as(seen: os.stat_result) -> str:
+def is_foreign_stat(seen: os.stat_result) -> str:
     """The same of what os.lstat or os.fstat has told."""
     if stat.S_ISLNK(seen.st_mode):
         return "is a link"
@@ -28,6 +28,6 @@ def foreign_as(seen: os.stat_result) -> str:
     return ""
 
 
-def foreign_file(path: str | os.PathLike[str]) -> str:
+def is_foreign_file(path: str | os.PathLike[str]) -> str:
     """The same of a file and of the folder that it stands in, whose owner may exchange it."""
-    return foreign(path) or foreign(os.path.dirname(os.fspath(path)) or os.curdir)
+    return is_foreign(path) or is_foreign(os.path.dirname(os.fspath(path)) or os.curdir)

@@ -7,7 +7,7 @@ from typing import Any, NoReturn
 import numpy as np
 
 from tritensor.ground.errors import NoValuesError
-from tritensor.ground.strides import contiguous_format, matches
+from tritensor.ground.strides import contiguous_format, is_in_format
 from tritensor.ground.transforms import transform
 from tritensor.ground.transforms.levels import TRACE, Level
 
@@ -64,7 +64,7 @@ class WrappedArray:
 
     def is_contiguous(self) -> bool:
         """Whether what the function sees lies in C order."""
-        return matches(self.shape, [s // self.dtype.itemsize for s in self.strides], contiguous_format)
+        return is_in_format(self.shape, [s // self.dtype.itemsize for s in self.strides], contiguous_format)
 
     @property
     def flags(self) -> _Flags:

@@ -10,7 +10,7 @@ import numpy as np
 
 from tritensor.ground import dtypes
 from tritensor.ground.dtypes import DType
-from tritensor.ground.strides import contiguous_strides, reach
+from tritensor.ground.strides import contiguous_strides, memory_extent
 from tritensor.io.device_mapping import location_tag
 from tritensor.ops.array import CudaArray, device_of, element_strides, to_host
 from tritensor.tensor.copying import storage_vector, view_bytes
@@ -105,7 +105,7 @@ def _find_span(t: Tensor) -> _Span | None:
     strides = tuple(s if n != 1 else max(int(s), 0) for n, s in zip(x.shape, element_strides(x), strict=True))
     if any(s < 0 for s in strides):
         return None
-    _, last = reach(x.shape, strides)
+    _, last = memory_extent(x.shape, strides)
     low = x.pointer if isinstance(x, CudaArray) else x.ctypes.data
     return _Span(x, int(low), int(low) + (int(last) + 1) * x.itemsize, tuple(int(s) for s in strides))
 

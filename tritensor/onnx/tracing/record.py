@@ -7,7 +7,7 @@ from typing import Any
 
 import numpy as np
 
-from tritensor.ground.call_site import line_of, shown
+from tritensor.ground.call_site import file_and_line, line_of
 
 
 class Item:
@@ -64,7 +64,7 @@ class Call:
     @property
     def line(self) -> str:
         """ "model.py:42": the user's line that called."""
-        return shown(*line_of(*self.at))
+        return file_and_line(*line_of(*self.at))
 
     @property
     def where(self) -> str:

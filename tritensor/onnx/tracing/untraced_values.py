@@ -7,7 +7,7 @@ import sys
 import warnings
 from types import FrameType
 
-from tritensor.ground.call_site import INSIDE, shown, user_frame
+from tritensor.ground.call_site import INSIDE, file_and_line, user_frame
 from tritensor.ground.errors import TracerWarning
 from tritensor.ground.transforms.transform import HOST_FUNCTIONS
 from tritensor.onnx.errors import UnsupportedOperatorError
@@ -43,7 +43,7 @@ def tell_read() -> None:
     name = _called(sys._getframe(1))
     if name in HOST_FUNCTIONS - _OF_NUMBERS:
         raise UnsupportedOperatorError(
-            f"onnx.export: {name} ({shown(frame.f_code.co_filename, frame.f_lineno)}) computes on the host from the values of its input, which a graph "
+            f"onnx.export: {name} ({file_and_line(frame.f_code.co_filename, frame.f_lineno)}) computes on the host from the values of its input, which a graph "
             "would hold as constants; ONNX has no operator for it: compute it outside of the exported part"
         )
     what = f"makes {_KINDS[name]} of" if name in _KINDS else f"({name}) reads the values of"

@@ -5,7 +5,7 @@ from __future__ import annotations
 import sys
 from typing import NamedTuple
 
-from tritensor.ground.call_site import INSIDE, shown
+from tritensor.ground.call_site import INSIDE, file_and_line
 
 # What registers in somebody's name: this folder, and the makers of whole ops.
 _MAKERS = (f"{INSIDE}ops/table/", f"{INSIDE}kernels/parts/")
@@ -20,7 +20,7 @@ class Owner(NamedTuple):
     package: str
 
     def __str__(self) -> str:
-        place = shown(self.file, self.line) if self.file else self.module
+        place = file_and_line(self.file, self.line) if self.file else self.module
         if self.module.startswith("tritensor."):
             return f"tritensor itself ({place})"
         return place + (f" (package {self.package!r}, by its entry point)" if self.package else "")

@@ -5,7 +5,7 @@ from __future__ import annotations
 import gc
 from typing import Any
 
-from tritensor.ground.call_site import shown
+from tritensor.ground.call_site import file_and_line
 from tritensor.profiler import records
 from tritensor.profiler.recording import Recording
 from tritensor.profiler.records import ArrayInfo, Detail, DeviceWork, Record
@@ -68,7 +68,7 @@ def _name(kind: int, what: Any) -> str:
 def _add_detail(made: FunctionEvent, kind: int, detail: Detail, counted: bool) -> None:
     made.memory_before, made.memory_after = detail.before, detail.after
     if detail.stack is not None:
-        made.stack = [f"{shown(code.co_filename, line)}: {code.co_name}" for code, line in detail.stack]
+        made.stack = [f"{file_and_line(code.co_filename, line)}: {code.co_name}" for code, line in detail.stack]
     if detail.given is not None:
         made.input_shapes = [list_shape(x) for x in detail.given]
         made.concrete_inputs = ["" if isinstance(x, ArrayInfo | tuple) or x is None else x for x in detail.given]

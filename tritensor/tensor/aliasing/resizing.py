@@ -8,7 +8,7 @@ from typing import Any
 
 import numpy as np
 
-from tritensor.ground.strides import contiguous_strides, reach
+from tritensor.ground.strides import contiguous_strides, memory_extent
 from tritensor.ops.array import Array, CudaArray, as_strided, device_of, element_strides, empty, is_contiguous
 from tritensor.ops.table import registry
 from tritensor.tensor.aliasing.views import copy_into, find_views, leave_base
@@ -40,7 +40,7 @@ def resize_memory(x: Tensor, shape: tuple[int, ...], strides: tuple[int, ...]) -
         _move_to_own_memory(x, shape, strides)
         return
     first = (_address(x.array) - _address(memory)) // memory.itemsize if x.array.size else 0
-    end = first + int(reach(shape, strides)[1]) + 1 if 0 not in shape else first
+    end = first + int(memory_extent(shape, strides)[1]) + 1 if 0 not in shape else first
     # Other tensors look at this memory: they all have to move to the longer one.
     if end > memory.size:
         longer = empty((end,), memory.dtype, device_of(memory))
@@ -62,7 +62,7 @@ def _move_to_own_memory(x: Tensor, shape: tuple[int, ...], strides: tuple[int, .
     """x in memory of its own, which begins with its elements in order: of a tensor in reverse order, or of another type than what it is a view of."""
     old = x.array
     leave_base(x)
-    count = int(reach(shape, strides)[1]) + 1 if 0 not in shape else 0
+    count = int(memory_extent(shape, strides)[1]) + 1 if 0 not in shape else 0
     memory = empty((max(count, old.size),), old.dtype, device_of(old))
     copy_into(as_strided(memory, old.shape, contiguous_strides(old.shape)), old)
     x.array = as_strided(memory, shape, strides)
@@ -77,7 +77,7 @@ def _span(a: Array) -> tuple[int, int]:
     at = _address(a)
     if a.size == 0:
         return at, at
-    low, high = reach(a.shape, element_strides(a))
+    low, high = memory_extent(a.shape, element_strides(a))
     return at + int(low) * a.itemsize, at + (int(high) + 1) * a.itemsize
 
 
@@ -93,7 +93,7 @@ def _find_memory(root: Tensor) -> Array | None:
     a, known = root.array, root.extra.memory if root.extra is not None else None
     if known is not None and known.dtype == a.dtype and (_lies_in(a, known) or not a.size):
         return known
-    low, high = reach(a.shape, element_strides(a)) if a.size else (0, -1)
+    low, high = memory_extent(a.shape, element_strides(a)) if a.size else (0, -1)
     if low < 0 or (type(a) is np.ndarray and not a.flags.writeable):
         return None
     return as_strided(a, (int(high) + 1,), (1,)) if a.size else empty((0,), a.dtype, device_of(a))

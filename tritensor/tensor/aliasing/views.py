@@ -16,7 +16,7 @@ from tritensor.autograd.node import Node, version_of
 from tritensor.autograd.saved import reclaim
 from tritensor.dispatch.level_nodes import step_node, unrecorded
 from tritensor.ground.errors import GradError
-from tritensor.ground.strides import memory_order, reach
+from tritensor.ground.strides import memory_extent, memory_order
 from tritensor.ground.transforms import WrappedArray
 from tritensor.ops.array import Array, CudaArray, as_strided, device_of, element_strides, empty, same_memory
 from tritensor.ops.table import ops, registry
@@ -360,7 +360,7 @@ class ViewWrite(Node):
         """A copy of g laid out as the base was, so that the path's views are possible."""
         assert self.meta is not None
         shape = self.meta[0][0]
-        low, high = reach(shape, self.strides)
+        low, high = memory_extent(shape, self.strides)
         laid = as_strided(empty((max(high - low + 1, 0),), g.dtype, device_of(g)), shape, self.strides, -low)
         copy_into(laid, g)
         return laid

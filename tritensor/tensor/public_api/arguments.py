@@ -100,7 +100,7 @@ def repair_arguments(
     """
     assert error.__traceback__ is not None
     # Python itself refused the call: no frame of f was entered, so names or counts were wrong.
-    if type(error) is TypeError and not call_site.entered(error.__traceback__):
+    if type(error) is TypeError and not call_site.was_raised_inside(error.__traceback__):
         found = _rename_keywords(f, name, args, kwargs) or _reorder_legacy(name, args, kwargs)
         return found if found is not None else _refuse_signature(f, name, args, kwargs)
     wrong = explain_error(f, name, args, kwargs, error)

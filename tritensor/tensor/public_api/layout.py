@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from typing import Any
 
-from tritensor.ground.call_site import spelled
+from tritensor.ground.call_site import qualified_name
 from tritensor.tensor.core import Tensor
 
 
@@ -17,7 +17,7 @@ class layout:
         self.name = name
 
     def __repr__(self) -> str:
-        return spelled(self.name)
+        return qualified_name(self.name)
 
     def __reduce__(self) -> str:
         return self.name

@@ -9,7 +9,7 @@ from collections.abc import Callable
 from inspect import Parameter
 from typing import Any
 
-from tritensor.ground.call_site import INSIDE, shown
+from tritensor.ground.call_site import INSIDE, file_and_line
 from tritensor.ground.errors import PluginError
 from tritensor.ops.table import Op, ops, registry
 from tritensor.ops.table.description import documentation, parameters, returned
@@ -133,7 +133,7 @@ def _find_holder(owner: str, name: str) -> tuple[str, bool]:
     code = getattr(inspect.unwrap(value) if callable(value) else value, "__code__", None)
     if code is None:
         return f"tritensor itself ({'an attribute of every tensor' if owner == 'Tensor' else f'a {type(value).__name__}'})", False
-    return f"tritensor itself ({shown(code.co_filename, code.co_firstlineno)})", True
+    return f"tritensor itself ({file_and_line(code.co_filename, code.co_firstlineno)})", True
 
 
 def _make_forms(record: Op) -> tuple[Callable[..., Any], Callable[..., Any]]:

@@ -10,7 +10,7 @@ import numpy as np
 from tritensor import dispatch
 from tritensor.autograd.modes import no_grad
 from tritensor.cuda.emulator.dry_launches import without_values
-from tritensor.ground.strides import BACKWARDS, CONTIGUOUS, IMAGES, OWN, contiguous_strides, elementwise, images
+from tritensor.ground.strides import BACKWARDS, CONTIGUOUS, IMAGES, OWN, contiguous_strides, elementwise_strides, image_strides
 from tritensor.ops.array import CudaArray, element_strides
 from tritensor.ops.table import ops, registry
 from tritensor.testing.questions.cases import Case
@@ -50,7 +50,7 @@ def wanted(layout: str, shape: tuple[int, ...], inputs: list[Any]) -> tuple[int,
     given = [(tuple(x.shape), element_strides(x)) for x in inputs if isinstance(x, np.ndarray | CudaArray)]
     if layout == CONTIGUOUS or not given:
         return contiguous_strides(shape)
-    return (images if layout == IMAGES else elementwise)(shape, tuple(reversed(given) if layout == BACKWARDS else given))
+    return (image_strides if layout == IMAGES else elementwise_strides)(shape, tuple(reversed(given) if layout == BACKWARDS else given))
 
 
 def told(shape: tuple[int, ...], strides: tuple[int, ...]) -> tuple[int, ...]:

@@ -10,7 +10,7 @@ from typing import Any
 
 import numpy as np
 
-from tritensor.ground.call_site import spelled
+from tritensor.ground.call_site import qualified_name
 
 _UNITS = {-3: "ns", -2: "us", -1: "ms"}
 _WORDS = {"ns": "nanosecond", "us": "microsecond", "ms": "millisecond", "s": "second"}
@@ -151,7 +151,7 @@ class Measurement:
 
     def _object_repr(self) -> str:
         """Python's default repr, under PyTorch's path."""
-        return f"<{spelled('utils.benchmark.utils.common.Measurement')} object at {id(self):#x}>"
+        return f"<{qualified_name('utils.benchmark.utils.common.Measurement')} object at {id(self):#x}>"
 
     def __repr__(self) -> str:
         if not self.raw_times:

@@ -13,7 +13,7 @@ from tritensor.cuda.memory import pinned
 from tritensor.ground import dtypes
 from tritensor.ground.device import as_device, device
 from tritensor.ground.errors import ArgumentError, ShapeError
-from tritensor.ground.strides import as_format, contiguous_format, contiguous_strides, formatted, order_of, preserve_format
+from tritensor.ground.strides import as_format, contiguous_format, contiguous_strides, dims_by_stride, preserve_format, strides_in_format
 from tritensor.ground.transforms import WrappedArray, transform
 from tritensor.ops import array
 from tritensor.ops.array import from_host
@@ -153,7 +153,7 @@ def empty(*size: Any, dtype: Any = None, device: Any = None, pin_memory: bool = 
     where, kind = as_device(device), numpy_type(dtype)
     wanted = as_format("empty", memory_format, contiguous_format)
     if wanted is not contiguous_format:
-        strides = formatted(shape, contiguous_strides(shape), wanted)
+        strides = strides_in_format(shape, contiguous_strides(shape), wanted)
         made = new_tensor(array.empty(shape, kind, where, strides))
     else:
         made = new_tensor(pinned.empty(shape, kind) if pin_memory and where.type == "cpu" else array.empty(shape, kind, where))
@@ -222,7 +222,7 @@ def make_in_layout(x: Tensor, memory_format: Any, make: Callable[[tuple[int, ...
     if wanted is contiguous_format or (wanted is preserve_format and array.is_contiguous(x.array)):
         return make(shape)
     # Made in C order of the permuted shape and permuted back: filling runs along memory.
-    order = order_of(formatted(shape, array.element_strides(x.array), wanted))
+    order = dims_by_stride(strides_in_format(shape, array.element_strides(x.array), wanted))
     y = make(tuple([shape[d] for d in order]))
     return new_tensor(y.array.transpose(tuple([order.index(d) for d in range(len(shape))])))
 

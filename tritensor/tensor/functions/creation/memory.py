@@ -12,7 +12,7 @@ from tritensor.cuda.memory import pinned
 from tritensor.ground import dtypes
 from tritensor.ground.device import as_device
 from tritensor.ground.errors import ArgumentError, MissingFileError, ShapeError
-from tritensor.ground.strides import contiguous_strides, reach
+from tritensor.ground.strides import contiguous_strides, memory_extent
 from tritensor.ops import array
 from tritensor.ops.array import CudaArray
 from tritensor.tensor.core import Tensor, new_tensor
@@ -28,7 +28,7 @@ def _make_strided(name: str, size: Any, stride: Any, kind: np.dtype, on: Any, pi
         raise ShapeError(f"{name}: size {shape} and stride {steps} differ in length; give a stride for each dimension")
     if min(shape, default=0) < 0 or min(steps, default=0) < 0:
         raise ShapeError(f"{name}: size {shape} and stride {steps} must be 0 or more")
-    count = 0 if 0 in shape else int(reach(shape, steps)[1]) + 1
+    count = 0 if 0 in shape else int(memory_extent(shape, steps)[1]) + 1
     memory: Any = pinned.empty((count,), kind) if pin and on.type == "cpu" else array.empty((count,), kind, on)
     # numpy's constructor takes bytes, CudaArray elements.
     if isinstance(memory, CudaArray):

@@ -5,7 +5,7 @@ from __future__ import annotations
 from typing import Any
 
 from tritensor.ground.errors import DeviceError, OutOfRangeError, ShapeError
-from tritensor.ground.strides import is_dense, preserve_format, reach
+from tritensor.ground.strides import is_dense, memory_extent, preserve_format
 from tritensor.ground.transforms import WrappedArray
 from tritensor.ops.array import element_strides
 from tritensor.ops.table import normal_dim, ops
@@ -29,7 +29,7 @@ def _copy_with_strides(x: Tensor) -> Tensor:
     # Gaps can only be kept where there are some and the memory is the tensor's own.
     if type(array) is WrappedArray or is_dense(shape, strides) or not has_own_cells(array):
         return ops.copy(x, memory_format=preserve_format)
-    low, high = reach(shape, strides)
+    low, high = memory_extent(shape, strides)
     memory = ops.full(shape=(high - low + 1,), value=0, dtype=array.dtype, device=x.device)
     return overwrite(ops.as_strided(memory, shape=shape, strides=strides, offset=-low), x, "clone")
 

@@ -10,7 +10,7 @@ from tritensor.autograd.modes import state
 from tritensor.autograd.node import version_of
 from tritensor.autograd.saved import reclaim
 from tritensor.ground.errors import ArgumentError, DTypeError, GradError, ShapeError, TransformError
-from tritensor.ground.strides import as_format, contiguous_format, contiguous_strides, formatted, preserve_format
+from tritensor.ground.strides import as_format, contiguous_format, contiguous_strides, preserve_format, strides_in_format
 from tritensor.ground.transforms import WrappedArray
 from tritensor.ops.array import element_strides, empty
 from tritensor.tensor.aliasing.resizing import resize_memory
@@ -53,7 +53,7 @@ def resize_(x: Tensor, *size: Any, memory_format: Any = None) -> Tensor:
     # PyTorch leaves memory, strides and version as they are.
     if shape == tuple(x.array.shape) and wanted is contiguous_format:
         return x
-    return _resize("resize_", x, shape, formatted(shape, contiguous_strides(shape), wanted))
+    return _resize("resize_", x, shape, strides_in_format(shape, contiguous_strides(shape), wanted))
 
 
 @function
@@ -64,7 +64,7 @@ def resize_as_(x: Tensor, the_template: Tensor, *, memory_format: Any = None) ->
     if wanted is not preserve_format:
         return resize_(x, shape, memory_format=wanted)
     _refuse_graph("resize_as_", x)
-    return _resize("resize_as_", x, shape, formatted(shape, element_strides(the_template.array), preserve_format))
+    return _resize("resize_as_", x, shape, strides_in_format(shape, element_strides(the_template.array), preserve_format))
 
 
 def _reshape_deprecated(name: str, x: Tensor, shape: tuple[int, ...]) -> Tensor:

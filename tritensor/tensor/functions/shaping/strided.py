@@ -13,7 +13,7 @@ from tritensor.autograd.modes import enable_grad, state
 from tritensor.autograd.node import Node, Severed, version_of
 from tritensor.dispatch.level_nodes import unrecorded
 from tritensor.ground.errors import ArgumentError, ShapeError
-from tritensor.ground.strides import MemoryFormat, memory_order, reach
+from tritensor.ground.strides import MemoryFormat, memory_extent, memory_order
 from tritensor.ground.transforms import WrappedArray
 from tritensor.ops.array import Array, CudaArray, element_strides, is_contiguous, reshape_strides
 from tritensor.ops.array import as_strided as memory_window
@@ -36,7 +36,7 @@ class _Geometry(NamedTuple):
         """Offsets of the first and the last element in memory; of an empty window nothing lies between them."""
         if 0 in self.shape:
             return self.offset, self.offset - 1
-        low, high = reach(self.shape, self.strides)
+        low, high = memory_extent(self.shape, self.strides)
         return self.offset + low, self.offset + high
 
     def within(self, other: _Geometry, shared: bool) -> bool:

@@ -9,7 +9,7 @@ import numpy as np
 
 from tritensor import cuda
 from tritensor.ground import dtypes
-from tritensor.ground.call_site import spelled
+from tritensor.ground.call_site import qualified_name
 from tritensor.ground.device import as_device, default, set_default
 from tritensor.ground.device import device as Device
 from tritensor.ground.dtypes import DType
@@ -81,7 +81,7 @@ _by_name = {f"{t.__module__}.{t.__name__}": t for t in _types.values()}
 
 def _type_name(x: Tensor) -> str:
     """`tritensor.FloatTensor`: what x.type() says."""
-    return spelled(f"{'cuda.' if x.is_cuda else ''}{_NAMES[x.dtype]}Tensor")
+    return qualified_name(f"{'cuda.' if x.is_cuda else ''}{_NAMES[x.dtype]}Tensor")
 
 
 def _parse_type(name: str, given: Any) -> Any:

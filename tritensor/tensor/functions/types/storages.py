@@ -8,7 +8,7 @@ from typing import Any, NoReturn, TypeVar
 import numpy as np
 
 from tritensor.ground import dtypes
-from tritensor.ground.call_site import spelled
+from tritensor.ground.call_site import qualified_name
 from tritensor.ground.device import as_device, device
 from tritensor.ground.dtypes import DType
 from tritensor.ground.errors import ArgumentError
@@ -160,7 +160,7 @@ class UntypedStorage(_Storage):
         return hash((str(self.device), self.data_ptr(), len(self)))
 
     def __repr__(self) -> str:
-        return f"[{spelled('storage.UntypedStorage')}(device={self.device}) of size {len(self)}]"
+        return f"[{qualified_name('storage.UntypedStorage')}(device={self.device}) of size {len(self)}]"
 
 
 class TypedStorage(_Storage):
@@ -178,7 +178,7 @@ class TypedStorage(_Storage):
         return untyped_storage(new_tensor(self._elements))
 
     def __repr__(self) -> str:
-        return f"[{spelled('storage.TypedStorage')}(dtype={self.dtype}, device={self.device}) of size {len(self)}]"
+        return f"[{qualified_name('storage.TypedStorage')}(dtype={self.dtype}, device={self.device}) of size {len(self)}]"
 
 
 def make_storage(kind: type[Kind], elements: Array) -> Kind:
