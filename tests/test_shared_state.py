@@ -26,7 +26,7 @@ LOCKED = ("lock", "_lock", "changing", "_making", "_counting", "_constructing", 
 # Why the several steps of a function are right: (reason, "file:function" of each).
 REASONS = [
     ("called while its file, or the package, is imported, by the thread that does so", [
-        "cuda/launch.py:seen_as", "dispatch/dispatcher.py:install", "distributions/kl/registry.py:register_kl.decorate", "kernels/optimizers/steps.py:step_formula",
+        "cuda/launch.py:register_conversion", "dispatch/dispatcher.py:install", "distributions/kl/registry.py:register_kl.decorate", "kernels/optimizers/steps.py:step_formula",
         "ground/process/locks.py:held_over_forks", "ground/process/locks.py:in_child", "tensor/public_api/op_forms.py:set_namespace", "tensor/public_api/publish.py:function",
         "torch_compat/einops_backend.py:define",
     ]),

@@ -85,7 +85,7 @@ def test_every_path_that_is_here_imports_and_holds_what_it_lists() -> None:
             continue
         module = importlib.import_module(f"tritensor.{path}")
         count += 1
-        if isinstance(module, finder.Path):
+        if isinstance(module, finder.PathModule):
             assert all(hasattr(module, n) for n in module.__all__), path
     assert count > 60
 

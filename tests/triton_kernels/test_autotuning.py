@@ -107,11 +107,11 @@ def test_a_tuned_symbol_may_not_be_given() -> None:
 
 
 RECORDING = """
-from tritensor.cuda.runtime import serving
+from tritensor.cuda.runtime import active
 from tritensor.cuda.virtual.virtual_gpu import VirtualGPU
 
 recorder = VirtualGPU(90)
-serving.use(recorder)
+active.use(recorder)
 """
 
 PROGRAM = """

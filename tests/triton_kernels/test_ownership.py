@@ -10,7 +10,7 @@ from triton.tools.tensor_descriptor import TensorDescriptor
 
 import tritensor as tt
 from tritensor.tools.run_script import opened
-from tritensor.triton_kernels.ownership import is_ours, other_torch
+from tritensor.triton_kernels.ownership import is_tritensor_call, other_torch
 
 
 @triton.jit
@@ -30,10 +30,10 @@ def test_a_holder_is_whose_its_contents_are_at_every_call() -> None:
     mine = TensorDescriptor.from_tensor(tt.zeros(16, 16, device="cuda"), [16, 16])
     theirs = types.SimpleNamespace(base=Foreign())
     for _ in range(2):
-        assert is_ours(kernel, (mine,), {})
-        assert not is_ours(kernel, (theirs,), {})
-        assert is_ours(kernel, ((1, tt.zeros(3, device="cuda")),), {})
-        assert not is_ours(kernel, ((1, Foreign()),), {})
+        assert is_tritensor_call(kernel, (mine,), {})
+        assert not is_tritensor_call(kernel, (theirs,), {})
+        assert is_tritensor_call(kernel, ((1, tt.zeros(3, device="cuda")),), {})
+        assert not is_tritensor_call(kernel, ((1, Foreign()),), {})
 
 
 def test_this_library_under_the_name_of_torch_is_no_other() -> None:

@@ -19,15 +19,15 @@ _GRID = (
 _WARPS = frozenset({1, 2, 4, 8, 16, 32})
 
 # How kernels see objects of a class, told by the floor that has it: (value, kernel's name, parameter's name) -> what launch() takes.
-Seen = Callable[[Any, str, str], Any]
-_seen: dict[type, Seen] = {}
+Conversion = Callable[[Any, str, str], Any]
+_conversions: dict[type, Conversion] = {}
 _PLAIN = (int, float, bool, str, type(None))
 _AS_THEY_ARE: set[type] = set(_PLAIN)  # classes whose objects kernels see as they are; grows as others are met
 
 
-def seen_as(cls: type, see: Seen) -> None:
+def register_conversion(cls: type, convert: Conversion) -> None:
     """Say how a kernel sees objects of a class (and of those derived from it) among its arguments."""
-    _seen[cls] = see
+    _conversions[cls] = convert
     _AS_THEY_ARE.clear()
     _AS_THEY_ARE.update(_PLAIN)
 
@@ -154,13 +154,13 @@ def _bare(value: Any, kernel: Any, place: int | str) -> Any:
     if isinstance(value, tuple):
         items = [_bare(v, kernel, place) for v in value]
         return cls(*items) if hasattr(value, "_fields") else tuple(items)
-    see = _seen.get(cls)
-    if see is None:
-        see = next((_seen[c] for c in cls.__mro__ if c in _seen), None)
-        if see is None:
+    convert = _conversions.get(cls)
+    if convert is None:
+        convert = next((_conversions[c] for c in cls.__mro__ if c in _conversions), None)
+        if convert is None:
             _AS_THEY_ARE.add(cls)
             return value
     names = getattr(kernel, "arg_names", ())
     if not isinstance(place, str):
         place = names[place] if place < len(names) else f"argument {place}"
-    return see(value, kernel.__name__, place)
+    return convert(value, kernel.__name__, place)

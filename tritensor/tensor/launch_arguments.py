@@ -6,7 +6,7 @@ from typing import Any
 
 import numpy as np
 
-from tritensor.cuda.launch import seen_as
+from tritensor.cuda.launch import register_conversion
 from tritensor.ground.errors import DeviceError, TransformError
 from tritensor.ops.array import CudaArray
 from tritensor.tensor.core import Tensor
@@ -38,5 +38,5 @@ def _refuse_host_array(x: np.ndarray, kernel: str, parameter: str) -> Any:
     )
 
 
-seen_as(Tensor, _cuda_array)
-seen_as(np.ndarray, _refuse_host_array)
+register_conversion(Tensor, _cuda_array)
+register_conversion(np.ndarray, _refuse_host_array)

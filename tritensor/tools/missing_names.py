@@ -134,7 +134,7 @@ def first_missing(parts: list[str]) -> str:
 
 def _has(path: str, name: str) -> bool:
     module = sys.modules.get("tritensor" + ("." + path if path else ""))
-    return (module is not None and name in vars(module)) or finder.found(path, name) is not finder.ABSENT
+    return (module is not None and name in vars(module)) or finder.find_name(path, name) is not finder.ABSENT
 
 
 def _tensor_lacks(name: str) -> bool:

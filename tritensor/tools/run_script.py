@@ -50,7 +50,7 @@ class Torch(types.ModuleType):
 def _tell(path: str, name: str) -> None:
     """Note a name that is missing, and who asked for it."""
     for listen in missing.listeners:
-        listen(path, name, missing.asking())
+        listen(path, name, missing.calling_frame())
 
 
 class Door:

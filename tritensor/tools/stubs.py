@@ -160,7 +160,7 @@ def front_door() -> str:
 def methods() -> str:
     """tritensor/tensor/methods.pyi: what is attached to Tensor when it is published."""
     from tritensor.tensor.core import Tensor
-    from tritensor.torch_compat.missing import Absent
+    from tritensor.torch_compat.missing import AbsentMethod
 
     written: set[str] = set()
     for file, name in (("core.py", "Tensor"), ("host_values.py", "HostValues")):
@@ -180,7 +180,7 @@ def methods() -> str:
     for name, value in sorted(vars(Tensor).items()):
         if (
             name in written
-            or isinstance(value, Absent)
+            or isinstance(value, AbsentMethod)
             or name in ("__dir__", "__slots__", "__hash__", "__weakref__")
             or name.endswith("__weakref")
         ):

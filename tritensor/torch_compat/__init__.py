@@ -5,7 +5,7 @@ from __future__ import annotations
 import sys
 
 from tritensor.torch_compat.einops_backend import register
-from tritensor.torch_compat.finder import FINDER, LateDoors, Path, door
+from tritensor.torch_compat.finder import FINDER, LateImportFinder, PathModule, module_getattr
 from tritensor.torch_compat.missing import mark_methods
 
 # Modules of our own that PyTorch has under the same path: what one of them has not is looked up among PyTorch's names.
@@ -73,9 +73,9 @@ def install() -> None:
         if module is None:
             late.add("tritensor." + path)
         elif "__getattr__" not in vars(module):
-            module.__getattr__ = door(path)  # type: ignore[method-assign]
-    sys.meta_path.insert(0, LateDoors(late))
+            module.__getattr__ = module_getattr(path)  # type: ignore[method-assign]
+    sys.meta_path.insert(0, LateImportFinder(late))
     for path in NAMED_TWICE:
-        sys.modules.setdefault("tritensor." + path, Path(path))
+        sys.modules.setdefault("tritensor." + path, PathModule(path))
     mark_methods()
     register()

@@ -16,12 +16,12 @@ from tritensor.tensor.public_api.publish import namespaces
 from tritensor.torch_compat import recorded_names
 from tritensor.torch_compat.locations import ADDED, COMMANDS, FILES, IMPORTED
 from tritensor.torch_compat.missing import refuse, refuse_module
-from tritensor.torch_compat.placeholders import NAMES_ONLY, stand_in
+from tritensor.torch_compat.placeholders import NAMES_ONLY, make_placeholder
 
 ABSENT = object()
 
 
-class Path(types.ModuleType):
+class PathModule(types.ModuleType):
     """A module that holds nothing itself: its names are looked up where they stand."""
 
     def __init__(self, path: str) -> None:
@@ -32,7 +32,7 @@ class Path(types.ModuleType):
         path = self.__dict__["_path"]
         if name == "__all__":
             listed = {*namespaces.get(path, ()), *recorded_names.names_of(path)}
-            return sorted(n for n in listed if not n.startswith("_") and found(path, n) is not ABSENT)
+            return sorted(n for n in listed if not n.startswith("_") and find_name(path, n) is not ABSENT)
         value = look_up(path, name)
         self.__dict__[name] = value
         return value
@@ -41,7 +41,7 @@ class Path(types.ModuleType):
         return sorted({*self.__all__, *(c for c in recorded_names.children_of(self._path) if is_here(f"{self._path}.{c}"))})
 
 
-def door(path: str) -> Callable[[str], Any]:
+def module_getattr(path: str) -> Callable[[str], Any]:
     """A module's `__getattr__`: what it has not itself is looked up under PyTorch's path."""
 
     def look(name: str) -> Any:
@@ -55,7 +55,7 @@ def look_up(path: str, name: str) -> Any:
     """What the module `path` of PyTorch's tree calls `name`. Raises AttributeError, or ImportError inside `from ... import`."""
     if (name.startswith("__") and name not in FILES) or name == "_path":
         raise AttributeError(f"module {'tritensor' + '.' * bool(path) + path!r} has no attribute {name!r}")
-    value = found(path, name)
+    value = find_name(path, name)
     if value is ABSENT and not path and not name.startswith("_") and (of_package := op_forms.find_in_plugins(name)) is not None:
         return of_package
     if value is ABSENT:
@@ -68,15 +68,15 @@ def module_at(path: str) -> types.ModuleType:
     return importlib.import_module(f"tritensor.{path}" if path else "tritensor")
 
 
-def found(path: str, name: str) -> Any:
+def find_name(path: str, name: str) -> Any:
     """A name of a module of PyTorch's tree, in ours; ABSENT where it is not here."""
     below = f"{path}.{name}" if path else name
     if is_here(below):
         return importlib.import_module("tritensor." + below)
-    return _object(path, name)
+    return _find_object(path, name)
 
 
-def _object(path: str, name: str) -> Any:
+def _find_object(path: str, name: str) -> Any:
     """A function, class or value of a module of PyTorch's tree, and none of the modules below it."""
     if name in namespaces.get(path, ()):
         return namespaces[path][name]
@@ -88,35 +88,35 @@ def _object(path: str, name: str) -> Any:
         return getattr(importlib.import_module("tritensor.torch_compat.modules." + file), other or name, ABSENT)
     noted = recorded_names.names_of(path).get(name)
     if noted is not None and noted.home != path:
-        value = _at(noted.home, name)
+        value = _find_at_home(noted.home, name)
         if value is not ABSENT:
             return value
     if noted is not None and path in NAMES_ONLY and noted.kind != "value":
-        return stand_in(path, name, noted.kind)
-    return _imported(path, name)
+        return make_placeholder(path, name, noted.kind)
+    return _find_imported(path, name)
 
 
-def _imported(path: str, name: str) -> Any:
+def _find_imported(path: str, name: str) -> Any:
     """A name that PyTorch's modules of a family import from elsewhere and scripts take from there, `from torch.nn.modules.linear import Module`."""
     for family, known in IMPORTED.items():
         if name in known and (path == family or path.startswith(family + ".")):
             module, _, attribute = known[name].partition(":")
-            found = importlib.import_module("tritensor" + ("." + module if module else ""))
-            return getattr(found, attribute) if attribute else found
+            holder = importlib.import_module("tritensor" + ("." + module if module else ""))
+            return getattr(holder, attribute) if attribute else holder
     return ABSENT
 
 
-def _at(path: str, name: str) -> Any:
+def _find_at_home(path: str, name: str) -> Any:
     """A name in the module that PyTorch made its home."""
     module = sys.modules.get("tritensor" + ("." + path if path else ""))
     if module is None:
-        if not _answered(path):
+        if not _is_answered(path):
             return ABSENT
         module = importlib.import_module("tritensor." + path)
-    return vars(module)[name] if name in vars(module) else _object(path, name)
+    return vars(module)[name] if name in vars(module) else _find_object(path, name)
 
 
-def _answered(path: str) -> bool:
+def _is_answered(path: str) -> bool:
     """Whether a file answers a path, or functions are published in it."""
     return path in FILES or path in ADDED or path in NAMES_ONLY or path in namespaces or _has_file(path)
 
@@ -132,10 +132,10 @@ def is_here(path: str) -> bool:
     if above in FILES and "tritensor." + above not in sys.modules:  # a file may make the modules below it
         importlib.import_module("tritensor." + above)
         return is_here(path)
-    if _answered(path):
+    if _is_answered(path):
         return True
     noted = recorded_names.names_of(path)
-    return any(n.home != path and found(path, name) is not ABSENT for name, n in noted.items()) or any(
+    return any(n.home != path and find_name(path, name) is not ABSENT for name, n in noted.items()) or any(
         is_here(f"{path}.{c}") for c in recorded_names.children_of(path)
     )
 
@@ -153,7 +153,7 @@ def _has_file(path: str) -> bool:
     return spec is not None
 
 
-class LateDoors:
+class LateImportFinder:
     """Imports the modules of ours that are imported late. Some get the `__getattr__` that the front door gave to those it loaded; and where files cannot be
     opened, because no descriptor or no memory is left, that is said (see ground/process/late_imports.py)."""
 
@@ -172,7 +172,7 @@ class LateDoors:
                 with loading(fullname):
                     execute(module)
                 if fullname in self.names and "__getattr__" not in vars(module):
-                    module.__getattr__ = door(fullname.removeprefix("tritensor."))  # type: ignore[method-assign]
+                    module.__getattr__ = module_getattr(fullname.removeprefix("tritensor."))  # type: ignore[method-assign]
 
             spec.loader.exec_module = run  # type: ignore[method-assign]
         return spec
@@ -195,7 +195,7 @@ class Finder:
         return importlib.machinery.ModuleSpec(fullname, LOADER, is_package=asked not in FILES)
 
 
-class Keeping(types.ModuleType):
+class FunctionKeepingModule(types.ModuleType):
     """A module whose functions keep their names when the module of such a name below it is imported: PyTorch imports those before."""
 
     def __setattr__(self, name: str, value: Any) -> None:
@@ -208,18 +208,18 @@ class Loader:
 
     def create_module(self, spec: importlib.machinery.ModuleSpec) -> types.ModuleType | None:
         path = spec.name.removeprefix("tritensor.")
-        return None if path in FILES else Path(path)
+        return None if path in FILES else PathModule(path)
 
     def exec_module(self, module: types.ModuleType) -> None:
         path = module.__name__.removeprefix("tritensor.")
         above, _, last = module.__name__.rpartition(".")
         parent = sys.modules[above]
         if type(parent) is types.ModuleType and callable(vars(parent).get(last)):
-            parent.__class__ = Keeping
+            parent.__class__ = FunctionKeepingModule
         if path in FILES:
             real = importlib.import_module("tritensor." + FILES[path])
             if "__getattr__" not in vars(real):
-                real.__getattr__ = door(path)  # type: ignore[method-assign]
+                real.__getattr__ = module_getattr(path)  # type: ignore[method-assign]
             real.__path__ = []  # what lies below is asked of the Finder
             sys.modules[module.__name__] = real
 

@@ -6,7 +6,7 @@ import re
 from typing import NamedTuple
 
 
-class Lesson(NamedTuple):
+class Hint(NamedTuple):
     """Names of one kind: modules with all that lies in them, names in any module (a pattern for the whole name), and what is said."""
 
     modules: tuple[str, ...]
@@ -14,65 +14,65 @@ class Lesson(NamedTuple):
     said: str
 
 
-LESSONS = (
-    Lesson(
+HINTS = (
+    Hint(
         ("sparse", "cuda.sparse"),
         "(to_)?sparse_?.*|.*_(as_)?sparse_|coalesce|(ccol_|col_|crow_|row_)?indices(_copy)?|values(_copy)?"
         "|smm|hspmm|saddmm|sspaddmm|(Float|Double)?SparseTensor",
         "there are no sparse tensors here: keep the matrix dense, or its rows, columns and values as three tensors, whose product with a dense x is "
         "zeros(n, d).index_add(0, rows, values[:, None] * x[cols]); of scipy's matrices, tensor(m.toarray())",
     ),
-    Lesson(
+    Hint(
         ("nested",),
         "nested_.*|jagged|to_padded_tensor",
         "there are no nested tensors here: pad with nn.utils.rnn.pad_sequence(list, batch_first=True) and give the layers a mask, or "
         "pack with nn.utils.rnn.pack_sequence for recurrent nets",
     ),
-    Lesson(
+    Hint(
         ("ao", "quantization", "nn.quantized", "nn.qat", "nn.intrinsic", "nn.quantizable"),
         "q_(per_channel_.*|scale|zero_point)|qscheme|(fused_moving_avg_obs_)?fake_quant.*|quantized?_.*|dequantize|int_repr|q?u?int[1-8]x?[0-9]*|quint.*|qint.*"
         "|empty_quantized|choose_qparams_optimized|Q(UI|I)nt.*Storage|intrinsic|qat|quantizable|quantized",
         "nothing is quantized here: cast to float16 or bfloat16 to halve a model; to try rounding in training, "
         "x + ((x / s).round().clamp(-128, 127) * s - x).detach()",
     ),
-    Lesson(
+    Hint(
         ("profiler.itt", "autograd.profiler_legacy", "cuda.profiler", "cuda._memory_viz", "utils.bottleneck"),
         "profiler_legacy|itt|emit_itt|ExecutionTraceObserver|bottleneck|Profiler(Config|Event|State)",
         "tritensor.profiler.profile shows what a program does, as a table or a trace; cuda.nvtx and autograd.profiler.emit_nvtx mark stretches for "
         "`nsys profile python ...`",
     ),
-    Lesson(
+    Hint(
         ("export", "package", "fx", "utils.mobile_optimizer", "utils.bundled_inputs", "utils.model_dump"),
         "",
         "nothing is traced here: save model.state_dict() and build the model from its class",
     ),
-    Lesson(
+    Hint(
         ("utils.mkldnn",),
         "(to_)?mkldnn.*",
         "drop the call: arrays on the CPU have one layout, whoever computes on them",
     ),
-    Lesson(
+    Hint(
         ("nn.attention.flex_attention", "nn.attention.varlen"),
         "flex_attention|varlen_attn(_out)?",
         "write the scores' mask as a tensor and give it to nn.functional.scaled_dot_product_attention(q, k, v, attn_mask=mask): True where attention goes, "
         "or floats that are added",
     ),
-    Lesson(
+    Hint(
         ("masked.maskedtensor",),
         "MaskedTensor|masked_tensor|as_masked_tensor",
         "keep values and mask as two tensors: tritensor.masked.sum(x, mask=mask) and its kin reduce them",
     ),
-    Lesson((), "grouped_mm|scaled_(grouped_)?mm|ScalingType|SwizzleType", "products of float8 are not here: cast to bfloat16 and use matmul; of groups, bmm"),
-    Lesson((), "chalf|complex32", "complex numbers are complex64 and complex128: x.cfloat()"),
-    Lesson((), "xpu|ipu|mtia", "devices are cpu and cuda"),
+    Hint((), "grouped_mm|scaled_(grouped_)?mm|ScalingType|SwizzleType", "products of float8 are not here: cast to bfloat16 and use matmul; of groups, bmm"),
+    Hint((), "chalf|complex32", "complex numbers are complex64 and complex128: x.cfloat()"),
+    Hint((), "xpu|ipu|mtia", "devices are cpu and cuda"),
 )  # fmt: skip
-_patterns = [re.compile(lesson.names) for lesson in LESSONS]
+_patterns = [re.compile(hint.names) for hint in HINTS]
 
 
-def lesson(path: str, name: str) -> str:
+def hint_for(path: str, name: str) -> str:
     """What is said of a name that PyTorch has in its module `path`, or of the module itself where `name` is "" ; "" where nothing is."""
     whole = f"{path}.{name}".strip(".")
-    for known, pattern in zip(LESSONS, _patterns, strict=True):
+    for known, pattern in zip(HINTS, _patterns, strict=True):
         if any(whole == m or whole.startswith(m + ".") for m in known.modules) or (known.names and pattern.fullmatch(name)):
             return known.said
     return ""

@@ -26,7 +26,7 @@ NAMES_ONLY = {
 }
 
 
-def stand_in(path: str, name: str, kind: str) -> Any:
+def make_placeholder(path: str, name: str, kind: str) -> Any:
     """A function or a class of the name that raises NotImplementedError when it is called."""
     said = f"{path}.{name}: not in tritensor: {NAMES_ONLY[path]}"
 

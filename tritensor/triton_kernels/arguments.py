@@ -5,7 +5,7 @@ from __future__ import annotations
 from typing import Any
 
 from tritensor.cuda.compiler.tensor_descriptor import TensorDescriptor
-from tritensor.cuda.launch import seen_as
+from tritensor.cuda.launch import register_conversion
 from tritensor.cuda.memory.storage import Storage
 from tritensor.ground import dtypes
 from tritensor.ground.device import device, gpu
@@ -14,7 +14,7 @@ from tritensor.ground.thread_state import here
 from tritensor.ops.array import CudaArray
 
 
-def _array(value: Any, kernel: str, parameter: str) -> CudaArray:
+def _array_behind(value: Any, kernel: str, parameter: str) -> CudaArray:
     """The array of a tensor that one of Triton's classes holds."""
     array = getattr(value, "array", value)
     if type(array) is not CudaArray:
@@ -22,16 +22,16 @@ def _array(value: Any, kernel: str, parameter: str) -> CudaArray:
     return array
 
 
-def _described(d: Any, kernel: str, parameter: str) -> TensorDescriptor:
+def _convert_descriptor(d: Any, kernel: str, parameter: str) -> TensorDescriptor:
     """triton.tools.tensor_descriptor.TensorDescriptor: a shape, strides and tiles over the memory that begins at a tensor's first element."""
-    array = _array(d.base, kernel, parameter)
+    array = _array_behind(d.base, kernel, parameter)
     window = array.as_strided(tuple(int(n) for n in d.shape), tuple(int(n) for n in d.strides), 0)
     return TensorDescriptor(window, [int(n) for n in d.block_shape], d.padding, getattr(d, "round_f32_to_tf32", False))
 
 
-def _reinterpreted(x: Any, kernel: str, parameter: str) -> CudaArray:
+def _convert_reinterpreted(x: Any, kernel: str, parameter: str) -> CudaArray:
     """triton.reinterpret(tensor, dtype): the same bytes as another type."""
-    array = _array(x.base, kernel, parameter)
+    array = _array_behind(x.base, kernel, parameter)
     name = getattr(x.dtype, "name", str(x.dtype))
     wanted = next((d for d in dtypes.ALL if name in (d.triton, d.name)), None)
     if wanted is None or wanted.triton is None:
@@ -39,7 +39,7 @@ def _reinterpreted(x: Any, kernel: str, parameter: str) -> CudaArray:
     return array.view(wanted.numpy)
 
 
-class _Elsewhere(Storage):
+class _ForeignStorage(Storage):
     """The memory behind an object that says no more of it than an address and a type. It lives as long as the object, which is kept here."""
 
     __slots__ = ("holder",)
@@ -57,12 +57,12 @@ def is_typed_pointer(value: Any) -> bool:
     return hasattr(value, "data_ptr") and isinstance(getattr(value, "dtype", None), dtypes.DType)
 
 
-def pointed(value: Any, kernel: str, parameter: str) -> CudaArray:
+def array_at_pointer(value: Any, kernel: str, parameter: str) -> CudaArray:
     """How a kernel sees such an object: a pointer, of which nobody knows how far it may go."""
-    return CudaArray(_Elsewhere(value), (1,), value.dtype.numpy)
+    return CudaArray(_ForeignStorage(value), (1,), value.dtype.numpy)
 
 
-class _NoMemory(Storage):
+class _MockStorage(Storage):
     """The memory of a tensor that a warm-up is told of by its type alone: an address that divides by 16."""
 
     __slots__ = ()
@@ -71,14 +71,14 @@ class _NoMemory(Storage):
         self.pointer, self.nbytes, self.device = 1 << 40, 256, gpu(0)
 
 
-def imagined(args: tuple[Any, ...]) -> tuple[Any, ...]:
+def replace_mocks(args: tuple[Any, ...]) -> tuple[Any, ...]:
     """The arguments of a warm-up with arrays in place of types (`kernel.warmup(torch.float32, ...)` as `MockTensor`s)."""
-    return tuple([_imagined(a) if isinstance(a, dtypes.DType) or is_mock(a) else a for a in args])
+    return tuple([_mock_array(a) if isinstance(a, dtypes.DType) or is_mock(a) else a for a in args])
 
 
-def _imagined(like: Any) -> CudaArray:
+def _mock_array(like: Any) -> CudaArray:
     dtype = dtypes.as_dtype(like if isinstance(like, dtypes.DType) else like.dtype)
-    return CudaArray(_NoMemory(), (16,), dtype.numpy)
+    return CudaArray(_MockStorage(), (16,), dtype.numpy)
 
 
 def is_mock(value: Any) -> bool:
@@ -96,10 +96,10 @@ def is_constexpr(value: Any) -> bool:
 
 def is_function(value: Any) -> bool:
     """Whether it is a function for kernels, which is compiled into the one that is given it."""
-    return isinstance(value, _functions())
+    return isinstance(value, _function_classes())
 
 
-def _functions() -> tuple[type, ...]:
+def _function_classes() -> tuple[type, ...]:
     import sys
 
     from triton.runtime.jit import JITFunction
@@ -113,5 +113,5 @@ def install() -> None:
     from triton.runtime.jit import TensorWrapper
     from triton.tools.tensor_descriptor import TensorDescriptor as Theirs
 
-    seen_as(Theirs, _described)
-    seen_as(TensorWrapper, _reinterpreted)
+    register_conversion(Theirs, _convert_descriptor)
+    register_conversion(TensorWrapper, _convert_reinterpreted)

@@ -33,7 +33,7 @@ def _search_of(tuner: Any) -> _Search:
     return found
 
 
-def _measured(bench: Callable[..., Any]) -> Callable[..., Any]:
+def _wrap_bench(bench: Callable[..., Any]) -> Callable[..., Any]:
     """Autotuner._bench: the times of a config, three quantiles in ms, infinity for one that cannot run."""
 
     def measured(self: Any, *args: Any, config: Any, **meta: Any) -> Any:
@@ -43,7 +43,7 @@ def _measured(bench: Callable[..., Any]) -> Callable[..., Any]:
             return [0.0 if config == search.taken else _NEVER] * 3
         before = self.__dict__.get("do_bench", self)
         if emulated:
-            self.do_bench = _once
+            self.do_bench = _run_once
         try:
             times = bench(self, *args, config=config, **meta)
         except LaunchError as error:
@@ -70,7 +70,7 @@ class _NotMeasuredError(Exception):
     """Ends a search on a device that only records, before its times, which mean nothing, are kept for a GPU of that kind."""
 
 
-def _kept(check: Callable[..., bool]) -> Callable[..., bool]:
+def _wrap_disk_cache(check: Callable[..., bool]) -> Callable[..., bool]:
     """Autotuner.check_disk_cache: a choice that is on the disk is taken on every device; only what was measured is put there."""
 
     def kept(self: Any, key: Any, configs: Any, search: Callable[[], None]) -> bool:
@@ -96,13 +96,13 @@ def _is_fault(error: LaunchError) -> bool:
     return type(error).__name__ == "SanitizerError"
 
 
-def _once(call: Callable[[], None], quantiles: Any = None, **_: Any) -> list[float]:
+def _run_once(call: Callable[[], None], quantiles: Any = None, **_: Any) -> list[float]:
     """In place of a timer on the emulated device, where times mean nothing: that it runs is all there is to learn."""
     call()
     return [0.0, 0.0, 0.0]
 
 
-def _launched(run: Callable[..., Any]) -> Callable[..., Any]:
+def _wrap_run(run: Callable[..., Any]) -> Callable[..., Any]:
     """Autotuner.run, which says so when no config can run."""
 
     def launched(self: Any, *args: Any, **kwargs: Any) -> Any:
@@ -131,6 +131,6 @@ def install() -> None:
     """Called once, when Triton has been imported."""
     from triton.runtime.autotuner import Autotuner
 
-    Autotuner._bench = _measured(Autotuner._bench)
-    Autotuner.check_disk_cache = _kept(Autotuner.check_disk_cache)
-    Autotuner.run = _launched(Autotuner.run)
+    Autotuner._bench = _wrap_bench(Autotuner._bench)
+    Autotuner.check_disk_cache = _wrap_disk_cache(Autotuner.check_disk_cache)
+    Autotuner.run = _wrap_run(Autotuner.run)

@@ -21,7 +21,7 @@ class Launched:
 
     @cached_property
     def _kernel(self) -> Any:
-        kernel = warmed_up(*self._call)
+        kernel = warm_up(*self._call)
         kernel._init_handles()
         return kernel
 
@@ -34,7 +34,7 @@ class Launched:
         return self._kernel[grid]
 
 
-def warmed_up(
+def warm_up(
     kernel: Any, args: tuple[Any, ...], named: dict[str, Any], num_warps: int, num_stages: int, options: tuple[tuple[str, Any], ...]
 ) -> Any:
     """Triton's CompiledKernel for arguments like these on the current GPU; on the emulated device what stands for it.

@@ -24,14 +24,14 @@ def _source_key(kernel: Any) -> str:
     return f"emulated{hashlib.sha256(source.encode()).hexdigest()}"
 
 
-def _class(self: Any) -> Any:
+def _reported_class(self: Any) -> Any:
     """What isinstance asks after the type itself."""
     from triton.runtime.jit import JITFunction
 
     return JITFunction
 
 
-def _asked(self: Any, name: str) -> Any:
+def _compiled_attribute(self: Any, name: str) -> Any:
     """What an interpreted function does not have itself, of the compiled form of the same function."""
     if (name.startswith("__") and name != "__globals__") or name in ("fn", "kwargs"):
         raise AttributeError(name)
@@ -39,16 +39,16 @@ def _asked(self: Any, name: str) -> Any:
         return _source_key(self)
     compiled = self.__dict__.get("_tritensor_compiled")
     if compiled is None:
-        compiled = self.__dict__["_tritensor_compiled"] = _class(self)(self.fn, **self.kwargs)
+        compiled = self.__dict__["_tritensor_compiled"] = _reported_class(self)(self.fn, **self.kwargs)
     return getattr(compiled, name)
 
 
-def _method(self: Any, instance: Any, owner: Any = None) -> Any:
+def _bind_method(self: Any, instance: Any, owner: Any = None) -> Any:
     """A `@triton.jit` method of one of Triton's aggregates gets its instance; to any other class a kernel is a value, as compiled ones are."""
     return self if instance is None or not getattr(type(instance), "__triton_aggregate__", False) else partial(self, instance)
 
 
-def _called(call: Callable[..., Any]) -> Callable[..., Any]:
+def _guard_call(call: Callable[..., Any]) -> Callable[..., Any]:
     """What an interpreted function does when it is called: inside of a kernel it is one of its functions, elsewhere a launch without a grid."""
 
     def called(self: Any, *args: Any, **kwargs: Any) -> Any:
@@ -66,6 +66,8 @@ def install() -> None:
     from triton.runtime.interpreter import InterpretedFunction
 
     bases = InterpretedFunction.__bases__
-    between = type("AsCompiled", bases, {"__class__": property(_class), "__getattr__": _asked, "__get__": _method})
+    between = type(
+        "AsCompiled", bases, {"__class__": property(_reported_class), "__getattr__": _compiled_attribute, "__get__": _bind_method}
+    )
     InterpretedFunction.__bases__ = (between,)
-    InterpretedFunction.__call__ = _called(InterpretedFunction.__call__)
+    InterpretedFunction.__call__ = _guard_call(InterpretedFunction.__call__)

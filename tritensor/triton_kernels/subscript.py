@@ -20,9 +20,9 @@ from tritensor.cuda.launch import start, whole_grid
 from tritensor.ops.array import CudaArray
 from tritensor.tensor.core import Tensor
 from tritensor.triton_kernels import arguments, launch_hooks
-from tritensor.triton_kernels.compiled import Launched, warmed_up
+from tritensor.triton_kernels.compiled import Launched, warm_up
 from tritensor.triton_kernels.driver import step_aside
-from tritensor.triton_kernels.ownership import PLAIN, is_ours
+from tritensor.triton_kernels.ownership import PLAIN, is_tritensor_call
 
 # Unlike the kernels of this library (see ARITHMETIC in compiler/arguments.py) these are compiled with Triton's own setting.
 _AS_TRITON: tuple[tuple[str, Any], ...] = (("enable_reflect_ftz", True),)
@@ -78,11 +78,11 @@ def run(kernel: Any, *args: Any, grid: Any, warmup: bool, **named: Any) -> Any:
     rest, num_warps, num_stages = _AS_TRITON, 4, 3
     if options:
         num_warps, num_stages = options.pop("num_warps", num_warps), options.pop("num_stages", num_stages)
-        rest = _options(kernel, options) if options else rest
+        rest = _to_options(kernel, options) if options else rest
     if warmup:
-        args, named = arguments.imagined(args), {k: arguments.imagined((v,))[0] for k, v in named.items()}
+        args, named = arguments.replace_mocks(args), {k: arguments.replace_mocks((v,))[0] for k, v in named.items()}
     elif grid.__class__ is not tuple:  # what a tuple holds, start() looks at
-        grid = _grid(kernel, grid, plan, args, named)
+        grid = _to_grid(kernel, grid, plan, args, named)
     if len(args) > len(names):
         bind(kernel, args, named)  # which says so
     given = {**plan.defaults, **dict(zip(names, args, strict=False)), **named} if launch_hooks.are_set() else None
@@ -91,21 +91,21 @@ def run(kernel: Any, *args: Any, grid: Any, warmup: bool, **named: Any) -> Any:
             a.array if a.__class__ is Tensor and not c and a.array.__class__ is CudaArray
             else (_ONE if a == 1 and one else a) if a.__class__ is int
             else a if a.__class__ in PLAIN
-            else _seen(kernel, name, a, c)
+            else _as_launch_argument(kernel, name, a, c)
             for a, one, c, name in zip(args, ones, constexpr, names, strict=False)
         ]
     )  # fmt: skip
     for k, a in named.items():
         if a.__class__ not in PLAIN:
-            named[k] = _seen(kernel, k, a, constexpr[place[k]])
+            named[k] = _as_launch_argument(kernel, k, a, constexpr[place[k]])
         elif a.__class__ is int and a == 1 and ones[place[k]]:
             named[k] = _ONE
     if warmup:
-        return warmed_up(kernel, args, named, num_warps, num_stages, rest)
+        return warm_up(kernel, args, named, num_warps, num_stages, rest)
     if plan.compiled and kernel.used_global_vals:
-        _refuse_changed(kernel, kernel.used_global_vals)
+        _refuse_changed_globals(kernel, kernel.used_global_vals)
     if 0 in grid:
-        _warn_of_nothing(kernel, grid, args, named)
+        _warn_of_empty_grid(kernel, grid, args, named)
         return None
     launched = Launched(kernel, args, named, num_warps, num_stages, rest)
     if given is None:
@@ -120,7 +120,7 @@ def run(kernel: Any, *args: Any, grid: Any, warmup: bool, **named: Any) -> Any:
 _ONE = Constant(1)
 
 
-def _seen(kernel: Any, name: str, value: Any, constexpr: bool) -> Any:
+def _as_launch_argument(kernel: Any, name: str, value: Any, constexpr: bool) -> Any:
     """An argument as launch() takes it: a Constant where Triton compiles it in although its parameter is no constexpr, of a tl.constexpr what it holds."""
     if constexpr and (isinstance(value, Tensor) or is_array(value)):
         raise TypeError(f"launch {kernel.__name__}: {name} is a constexpr, compiled into the kernel, and was given a tensor; give x.item()")
@@ -145,7 +145,7 @@ def _known_options() -> frozenset[str]:
     return frozenset(CUDAOptions.__dataclass_fields__)
 
 
-def _options(kernel: Any, given: dict[str, Any]) -> tuple[tuple[str, Any], ...]:
+def _to_options(kernel: Any, given: dict[str, Any]) -> tuple[tuple[str, Any], ...]:
     """The options of a launch beside warps and stages. Raises TypeError for what is neither an option nor a parameter."""
     known = _known_options()
     for name in given:
@@ -168,7 +168,7 @@ def _hashable(option: Any) -> Any:
 
 
 # The grid
-def _grid(kernel: Any, grid: Any, plan: Plan, args: tuple[Any, ...], named: dict[str, Any]) -> tuple[int, ...]:
+def _to_grid(kernel: Any, grid: Any, plan: Plan, args: tuple[Any, ...], named: dict[str, Any]) -> tuple[int, ...]:
     """A grid as a tuple of whole numbers: given as one, as one number, or as a function of the arguments by name."""
     if callable(grid):
         by_name = {**plan.defaults, **dict(zip(plan.names, args, strict=False)), **named}
@@ -183,7 +183,7 @@ def _grid(kernel: Any, grid: Any, plan: Plan, args: tuple[Any, ...], named: dict
     return whole_grid(kernel, grid)
 
 
-def _warn_of_nothing(kernel: Any, grid: tuple[int, ...], args: tuple[Any, ...], named: dict[str, Any]) -> None:
+def _warn_of_empty_grid(kernel: Any, grid: tuple[int, ...], args: tuple[Any, ...], named: dict[str, Any]) -> None:
     """Warn of a grid that holds no program although no tensor is empty: nothing is launched, as in Triton, and outputs stay as they were."""
     arrays = [a for a in (*args, *named.values()) if isinstance(a, Tensor) or is_array(a)]
     if arrays and all(0 not in x.shape for x in arrays):
@@ -194,7 +194,7 @@ def _warn_of_nothing(kernel: Any, grid: tuple[int, ...], args: tuple[Any, ...], 
         )
 
 
-def _refuse_changed(kernel: Any, used: dict[Any, Any]) -> None:
+def _refuse_changed_globals(kernel: Any, used: dict[Any, Any]) -> None:
     """Raise when a global constant that was compiled into a kernel has another value now."""
     missing = object()
     for (name, _), (value, names) in used.items():
@@ -206,11 +206,11 @@ def _refuse_changed(kernel: Any, used: dict[Any, Any]) -> None:
 
 
 # Triton's classes
-def _routed(theirs: Callable[..., Any]) -> Callable[..., Any]:
+def _route_run(theirs: Callable[..., Any]) -> Callable[..., Any]:
     """Triton's `run` of a class of kernels, ours where the call is ours."""
 
     def routed(self: Any, *args: Any, grid: Any, warmup: bool, **named: Any) -> Any:
-        if is_ours(self, args, named):
+        if is_tritensor_call(self, args, named):
             return run(self, *args, grid=grid, warmup=warmup, **named)
         step_aside()
         return theirs(self, *args, grid=grid, warmup=warmup, **named)
@@ -223,7 +223,7 @@ def install() -> None:
     """Let compiled kernels take our tensors. Called once, when Triton has been imported."""
     from triton.runtime.jit import JITFunction
 
-    JITFunction.run = _routed(JITFunction.run)
+    JITFunction.run = _route_run(JITFunction.run)
     arguments.install()
 
 
@@ -231,6 +231,6 @@ def install_interpreted() -> None:
     """The same of interpreted ones, when Triton's interpreter has been imported."""
     from triton.runtime.interpreter import InterpretedFunction
 
-    InterpretedFunction.run = _routed(InterpretedFunction.run)
+    InterpretedFunction.run = _route_run(InterpretedFunction.run)
     if not hasattr(InterpretedFunction, "pre_run_hooks"):
         InterpretedFunction.pre_run_hooks = ()

@@ -24,7 +24,7 @@ def _import(name: str, *args: Any) -> Any:
     return builtins.__import__(name, *args)
 
 
-def _again(function: Any, names: dict[str, Any]) -> Any:
+def _copy_with_globals(function: Any, names: dict[str, Any]) -> Any:
     """A function of triton.testing once more, with other names around it."""
     inner = inspect.unwrap(function)
     made = types.FunctionType(inner.__code__, names, inner.__name__, inner.__defaults__, inner.__closure__)
@@ -32,7 +32,7 @@ def _again(function: Any, names: dict[str, Any]) -> Any:
     return contextlib.contextmanager(made) if inspect.isgeneratorfunction(inner) else made
 
 
-def _choosing(theirs: Callable[..., Any], ours: Callable[..., Any]) -> Callable[..., Any]:
+def _choose_library(theirs: Callable[..., Any], ours: Callable[..., Any]) -> Callable[..., Any]:
     """Ours where PyTorch is not imported, or our tensors are among the arguments."""
 
     @functools.wraps(theirs)
@@ -49,6 +49,6 @@ def install() -> None:
 
     names = {**vars(testing), "__builtins__": {**vars(builtins), "__import__": _import}}
     functions = {n: f for n, f in vars(testing).items() if isinstance(f, types.FunctionType) and f.__module__ == testing.__name__}
-    names.update({n: _again(f, names) for n, f in functions.items()})  # they call one another
+    names.update({n: _copy_with_globals(f, names) for n, f in functions.items()})  # they call one another
     for name in _ASK_FOR_TORCH & functions.keys():
-        setattr(testing, name, _choosing(functions[name], names[name]))
+        setattr(testing, name, _choose_library(functions[name], names[name]))

@@ -230,18 +230,18 @@ def specialize(
     A Python int is a size or a stride: whether it divides by 16 decides the width of accesses, so it is compiled in, unless the
     kernel declares the parameter do_not_specialize. A numpy scalar (a seed, an offset, a label) is a plain number.
     """
-    found = _Found([], [], _plain_numbers(kernel), kernel.fn.__name__)
+    found = _Collected([], [], _plain_numbers(kernel), kernel.fn.__name__)
     bound = bind(kernel, args, by_name)
-    types = tuple([_leaf(found, v, (i,), p) for i, (p, v) in enumerate(bound)])
+    types = tuple([_leaf_type(found, v, (i,), p) for i, (p, v) in enumerate(bound)])
     arrays = arrays_of(found.values)
     for x in arrays[1:]:
         if x.storage.device is not arrays[0].storage.device:  # a GPU's device is nearly always one object
             check_one_device(kernel, bound)
-    typed = tuple([_typed(v) for _, v in found.constants])
+    typed = tuple([_types_of(v) for _, v in found.constants])
     return Specialization(kernel, types, tuple(found.constants), typed, num_warps, num_stages, options), found.values
 
 
-class _Found(NamedTuple):
+class _Collected(NamedTuple):
     """What specialize() collects on its way through the arguments. `plain`: see _plain_numbers."""
 
     constants: list[tuple[tuple[int, ...], Any]]
@@ -251,7 +251,7 @@ class _Found(NamedTuple):
 
 
 # A function of its own: nested in specialize() it would be a reference cycle, which keeps the arrays until the collector runs.
-def _leaf(found: _Found, value: Any, path: tuple[int, ...], parameter: Parameter) -> Any:
+def _leaf_type(found: _Collected, value: Any, path: tuple[int, ...], parameter: Parameter) -> Any:
     """The type of an argument; its value is added to what was found."""
     if parameter.constexpr or value is None:
         found.constants.append((path, value))
@@ -265,7 +265,7 @@ def _leaf(found: _Found, value: Any, path: tuple[int, ...], parameter: Parameter
         values.append((kind, value))
         return kind + ":16" if value % 16 == 0 and parameter.name not in found.plain and kind[0] in "iu" and kind != "i1" else kind
     if isinstance(value, tuple):
-        types = tuple([_leaf(found, v, (*path, i), parameter) for i, v in enumerate(value)])
+        types = tuple([_leaf_type(found, v, (*path, i), parameter) for i, v in enumerate(value)])
         return FieldTypes.of(value._fields, types) if hasattr(value, "_fields") else types
     if is_array(value):
         address = value.data_ptr()
@@ -279,8 +279,8 @@ def _leaf(found: _Found, value: Any, path: tuple[int, ...], parameter: Parameter
     return kind
 
 
-def _typed(value: Any) -> Any:
+def _types_of(value: Any) -> Any:
     if not isinstance(value, tuple):
         return type(value)
-    members = tuple([_typed(v) for v in value])
+    members = tuple([_types_of(v) for v in value])
     return (value._fields, members) if hasattr(value, "_fields") else members
