@@ -17,7 +17,7 @@ from tritensor.kernels.parts.cpu import blocks
 from tritensor.kernels.parts.cpu.float_conversions import HALVES
 from tritensor.kernels.parts.cpu.simd_maths import on_vectors
 from tritensor.llvm.loops import MANY, Loop, is_contiguous
-from tritensor.ops.array import settled
+from tritensor.ops.array import to_layout
 from tritensor.ops.table import FLOATS
 
 HALF_TYPES = ("float16", "bfloat16")  # numpy's loops for them go number by number, where it has any
@@ -126,7 +126,7 @@ def with_machine_code(
             if defaults:
                 given += [attrs.get(name, default) for name, default in defaults.items()]
             if y.dtype == dtype and y.shape == shape and loop(given, y):
-                return y if out is not None else settled(ELEMENTWISE, y, arrays)
+                return y if out is not None else to_layout(ELEMENTWISE, y, arrays)
             with blocks.SILENT():
                 return plain(*arrays, out=out, **attrs)
         return plain(*arrays, out=out, **attrs)

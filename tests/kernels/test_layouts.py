@@ -8,7 +8,7 @@ import pytest
 import tritensor as tt
 from tritensor.ground import strides
 from tritensor.nn import functional as F
-from tritensor.ops.array import settled
+from tritensor.ops.array import to_layout
 
 DEVICES = ("cpu", "cuda")
 
@@ -112,6 +112,6 @@ def test_what_lies_with_its_first_dimension_innermost_is_laid_in_c_order(shape: 
     memory = np.random.default_rng(0).integers(0, 100, (*shape[1:], shape[0])).astype(dtype)
     x = memory.transpose(-1, *range(len(shape) - 1))
     for rule in (strides.CONTIGUOUS, strides.ELEMENTWISE, *([strides.IMAGES] if len(shape) == 4 else [])):
-        y = settled(rule, x, (np.empty(shape, dtype),))
+        y = to_layout(rule, x, (np.empty(shape, dtype),))
         assert y.flags.c_contiguous
         np.testing.assert_array_equal(y, x)

@@ -13,7 +13,7 @@ from tritensor.dispatch.nodes import record_node, refuse_written, share, written
 from tritensor.ground import device_errors, dtypes
 from tritensor.ground.errors import DeviceError
 from tritensor.ground.transforms import WrappedArray, transform
-from tritensor.ops.array import CudaArray, settled
+from tritensor.ops.array import CudaArray, to_layout
 from tritensor.ops.table import Op, registry
 
 _SCALARS = (bool, int, float, complex)
@@ -89,7 +89,7 @@ def apply(op: Op, *inputs: Any, **attrs: Any) -> Any:
         return None
     # Kernels allocate their results as the layout rule says; numpy lays them as its loops please.
     if cuda is None:
-        result = tuple([settled(op.layout, r, arrays) for r in result]) if type(result) is tuple else settled(op.layout, result, arrays)
+        result = tuple([to_layout(op.layout, r, arrays) for r in result]) if type(result) is tuple else to_layout(op.layout, result, arrays)
     record = wanted and state.enabled and op.rule is not None
     if type(result) is not tuple:
         out = _new(result)

@@ -24,7 +24,7 @@ from tritensor.ground.call_site import wrapper
 from tritensor.ground.errors import DTypeError
 from tritensor.ground.strides import CONTIGUOUS, IMAGES
 from tritensor.ground.transforms import running, transform
-from tritensor.ops.array import CudaArray, settled
+from tritensor.ops.array import CudaArray, to_layout
 from tritensor.ops.replay import Corner, keep_view, named_part
 from tritensor.ops.table import Op, Ops, Spec
 from tritensor.ops.table.description import describe
@@ -236,7 +236,7 @@ def _unary_path(op: Op, proven: bool = False) -> Callable[..., Any]:
                 result = np.asarray(result)
             # Only a result that may lie otherwise than the op's layout rule says is looked at closely.
             elif not laid_by_numpy and not (result.flags.c_contiguous and (in_c_order or (x.flags.c_contiguous and not of_images))):
-                result = settled(rule, result, (x,))
+                result = to_layout(rule, result, (x,))
         out = new(result)
         if differentiable and a.tracked and mode.enabled and (check is None or dtypes.has_gradient(result.dtype)):
             out.version = Version() if keep_y else None

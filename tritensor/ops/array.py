@@ -297,7 +297,7 @@ def empty_elementwise(shape: tuple[int, ...], dtype: np.dtype, on: device, opera
     return empty(shape, dtype, on, elementwise_strides(shape, layouts))
 
 
-def settled(rule: str, x: Any, arrays: Sequence[Any]) -> np.ndarray:
+def to_layout(rule: str, x: Any, arrays: Sequence[Any]) -> np.ndarray:
     """What numpy made of `arrays` as an array (not one of its scalars), laid out as an op's rule says: x itself where numpy's own order is that."""
     if type(x) is not np.ndarray:
         x = np.asarray(x)

@@ -12,7 +12,7 @@ import numpy as np
 from tritensor.ground.device import cpu
 from tritensor.ground.strides import ELEMENTWISE
 from tritensor.kernels.parts.cpu.float_conversions import as_float32, is_narrow
-from tritensor.ops.array import empty_elementwise, settled
+from tritensor.ops.array import empty_elementwise, to_layout
 
 # elements: a float64 block with a few temporaries fits a second-level cache of 2 MB, and numpy's cost per call is lost in it
 BLOCK = 32768
@@ -117,7 +117,7 @@ def in_expression(function: Callable[..., Any], result: Callable[[np.dtype], np.
         # What most expressions give is right as it is: to see that is cheaper than to make sure.
         if y.dtype is not x.dtype or y.base is not None or y is x:
             y = cpu_side(x)
-        return y if y.strides == x.strides else settled(ELEMENTWISE, np.asarray(y), (x,))
+        return y if y.strides == x.strides else to_layout(ELEMENTWISE, np.asarray(y), (x,))
 
     cpu_side.bare = bare  # type: ignore[attr-defined]
     return functools.wraps(function)(cpu_side)

@@ -20,7 +20,7 @@ TENSORS: dict[str, dict[tuple[str, str, str], str]] = {
             "call",
             "elif not laid_by_numpy and not (result.flags.c_contiguous and (in_c_order or (x.flags.c_contiguous and not of_images))):",
             "elif (not laid_by_numpy or not (result.flags.c_contiguous and (in_c_order or (x.flags.c_contiguous and (not of_images))))):",
-        ): "settled leaves what lies as it should",
+        ): "to_layout leaves what lies as it should",
         (
             "_has_plain",
             "simple = not op.attrs and not op.variadic and len(op.outputs) == 1 and op.required == 2 <= len(op.inputs) <= 3",
