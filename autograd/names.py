@@ -1,4 +1,4 @@
-"""What `grad_fn` calls a node: PyTorch's name for what the user called, where the op's own name is another."""
+"""Names of nodes, as `grad_fn` shows them: PyTorch's name for what the user called, where the op's own name is another."""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""What a call leaves behind in the graph: its node, shared version counters of views, versions of what it overwrites."""
+"""Records of a call in the graph: its node, shared version counters of views, versions of what it overwrites."""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""What an op does to wrapped tensors: the highest transform among its inputs takes it apart into ops on the tensors below (see tritensor.ground.transforms).
+"""Interpreter of ops on wrapped tensors: the highest transform among its inputs takes it apart into ops on the tensors below (see tritensor.ground.transforms).
 
 Each level has a graph of its own for the derivatives that are taken inside it. An op is recorded at its own level and, while it is taken apart,
 at every level below: so a derivative sees exactly what was computed between its entry and its end, and everything nests.

@@ -1,4 +1,4 @@
-"""How float32 matrix products run on a GPU: PyTorch's setting, and Triton's word for it."""
+"""Precision of float32 matrix products on a GPU: PyTorch's setting, and Triton's word for it."""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""Where ops and kernels are asked: the CPU, the emulated device, a GPU; and how device cuda is emulated where there is no GPU."""
+"""Devices on which ops and kernels are checked: the CPU, the emulated device, a GPU; and how device cuda is emulated where there is no GPU."""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""What was asked and what was found: each kind of finding once, with how often it was and the first case of it."""
+"""Reports of questions and their findings: each kind of finding once, with how often it was and the first case of it."""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""What the doctor finds out on the devices themselves: what they are, a kernel against numpy, what a launch costs."""
+"""The doctor's probe of the devices themselves: what they are, a kernel against numpy, what a launch costs."""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""What a PyTorch script asks of torch and tritensor has not: noted while it ran, and read from the source of what it loaded."""
+"""Names that a PyTorch script asks of torch and tritensor has not: noted while it ran, and read from the source of what it loaded."""
 
 from __future__ import annotations
 

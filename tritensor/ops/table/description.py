@@ -1,4 +1,4 @@
-"""What `help(ops.softmax)` says: an op's signature and documentation, put together from its record when somebody asks."""
+"""Descriptions of ops, as `help(ops.softmax)` shows them: an op's signature and documentation, put together from its record when somebody asks."""
 
 from __future__ import annotations
 

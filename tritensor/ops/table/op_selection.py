@@ -1,4 +1,4 @@
-"""Which ops a tool works on: one way to name them on every command line, `--op softmax,conv* my_ops.py`."""
+"""Selection of the ops that a tool works on: one way to name them on every command line, `--op softmax,conv* my_ops.py`."""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""Who registered an op: the file and line that called `op(...)`, and the package whose entry point had it run."""
+"""The owner of an op: the file and line that called `op(...)`, and the package whose entry point had it run."""
 
 from __future__ import annotations
 

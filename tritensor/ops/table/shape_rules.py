@@ -1,4 +1,4 @@
-"""What shape rules share: broadcasting, dimensions counted from the front, and refusals of element types."""
+"""Parts of shape rules: broadcasting, dimensions counted from the front, and refusals of element types."""
 
 from __future__ import annotations
 

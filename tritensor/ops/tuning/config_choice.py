@@ -1,4 +1,4 @@
-"""Which config a launch takes: one that is forced, else the tuned file's for this GPU, else the kernel's own rule. Nothing is timed here."""
+"""Choice of a launch's config: one that is forced, else the tuned file's for this GPU, else the kernel's own rule. Nothing is timed here."""
 
 from __future__ import annotations
 

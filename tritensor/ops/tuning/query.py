@@ -1,4 +1,4 @@
-"""What a call would take, and configs by force: ops are called on arrays that have no memory, and what they ask for is written down."""
+"""Queries for configs: ops are called on arrays that have no memory, and the configs that they ask for are written down; and configs by force."""
 
 from __future__ import annotations
 

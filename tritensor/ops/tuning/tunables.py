@@ -1,4 +1,4 @@
-"""What can be tuned: each kernel that asks for a config, the class of its configs, those worth trying, and what is wrong with one."""
+"""Tunable kernels: each kernel that asks for a config, the class of its configs, those worth trying, and what is wrong with one."""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""What the author of an op wrote: the functions and kernels that its record leads to, outside of what all ops share."""
+"""Code of an op's author: the functions and kernels that its record leads to, outside of what all ops share."""
 
 from __future__ import annotations
 

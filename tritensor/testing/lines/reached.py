@@ -1,4 +1,4 @@
-"""Which lines of an op's corners and kernels its samples ran: what none ran, no question has asked."""
+"""Coverage of an op's corners and kernels by its samples: a line that none ran, no question has checked."""
 
 from __future__ import annotations
 

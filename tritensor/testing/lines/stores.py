@@ -1,4 +1,4 @@
-"""Which kernel stored a wrong element, and in which line: asked of the emulated device while it records stores."""
+"""Stores of wrong elements, by kernel and line: asked of the emulated device while it records stores."""
 
 from __future__ import annotations
 

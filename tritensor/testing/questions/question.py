@@ -1,4 +1,4 @@
-"""How a question is asked: what it finds carries the case's name, an exception is a finding, random draws repeat."""
+"""Questions, and the way one is put to a case: what it finds carries the case's name, an exception is a finding, random draws repeat."""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""How results lie in memory: the op's rule asked of what users get, the same on every device."""
+"""Layouts of results in memory: the op's rule asked of what users get, the same on every device."""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""What ranks tell the launcher, between the lines of their stderr: taking it out of the stream and putting parts together."""
+"""Records that ranks send to the launcher, between the lines of their stderr: taking it out of the stream and putting parts together."""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""What the launcher itself says on stderr: where ranks run, who failed first and with what, and who ended because of it."""
+"""The launcher's own report on stderr: where ranks run, who failed first and with what, and who ended because of it."""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""What compiling shows of configs before any is run: which do not compile, spill or cannot be launched, and how long each should take."""
+"""Pruning of configs by compiling them, before any is run: which do not compile, spill or cannot be launched, and how long each should take."""
 
 from __future__ import annotations
 

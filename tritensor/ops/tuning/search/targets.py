@@ -1,4 +1,4 @@
-"""What there is to tune: every config that a call of an op asks for, with those worth trying in its place."""
+"""Targets of the tuner: every config that a call of an op asks for, with those worth trying in its place."""
 
 from __future__ import annotations
 
