@@ -1,4 +1,4 @@
-"""Extreme inputs, which samples rarely hold: NaN, infinities and large numbers, one at a time; a kernel makes the same of them as the reference, up to finite values."""
+"""Extreme inputs, which samples rarely hold: NaN, infinities and large numbers, one at a time; a kernel treats them as the reference does."""
 
 from __future__ import annotations
 
