@@ -13,7 +13,7 @@ from tritensor.autograd import node as nodes
 from tritensor.autograd.engine import edge_of, sum_to
 from tritensor.autograd.modes import enable_grad, no_grad, state
 from tritensor.autograd.node import Branch, Node, Version, version_of
-from tritensor.autograd.saved import Packed, hung
+from tritensor.autograd.saved import Packed, attach_to_edge
 from tritensor.ground.dtypes import has_gradient
 from tritensor.ground.errors import GradError, ShapeError
 from tritensor.ground.transforms import WrappedArray, running, transform
@@ -132,8 +132,8 @@ class Saved:
         if self.packed is not None:
             found = self.packed.tensor(state.enabled)
             if self.output is None or node is None:
-                return hung(found, self.edge)
-            return hung(found, node if node.op.public == 1 else Branch(node, self.output))
+                return attach_to_edge(found, self.edge)
+            return attach_to_edge(found, node if node.op.public == 1 else Branch(node, self.output))
         version = self.tensor.version if self.output is None else self.version
         if version is not None and version.value != self.seen:
             raise GradError(

@@ -58,10 +58,10 @@ class saved_tensors_hooks:
         self.pack_hook, self.unpack_hook = pack_hook, unpack_hook
 
     def __enter__(self) -> None:
-        saved.push((self.pack_hook, self.unpack_hook))
+        saved.push_hooks((self.pack_hook, self.unpack_hook))
 
     def __exit__(self, *exc: object) -> None:
-        saved.pop()
+        saved.pop_hooks()
 
 
 class save_on_cpu(saved_tensors_hooks):
@@ -116,7 +116,7 @@ def allow_mutation_on_saved_tensors() -> Iterator[_Copies]:
         key = next(numbers)
         handle = _Key(key)
         kept.copies[key] = ops.copy(x.detach())
-        weakref.finalize(handle, kept.copies.pop, key, None)
+        weakref.finalize(handle, kept.copies.pop_hooks, key, None)
         return handle
 
     def unpack(handle: Any) -> Any:
@@ -126,11 +126,11 @@ def allow_mutation_on_saved_tensors() -> Iterator[_Copies]:
             )
         return kept.copies[handle.key]
 
-    saved.push((pack, unpack))
+    saved.push_hooks((pack, unpack))
     try:
         yield kept
     finally:
-        saved.pop()
+        saved.pop_hooks()
         kept.clear()
 
 
@@ -189,7 +189,7 @@ def register_multi_grad_hook(tensors: Sequence[Any], fn: Callable[..., None], *,
             fn(g if mode == "any" else left[1])
 
     def finish(task: Any) -> None:
-        left = seen.pop(task)
+        left = seen.pop_hooks(task)
         if left[0]:
             fn(left[1])
 

@@ -17,7 +17,7 @@ class _State(threading.local):
     casting: Any = None  # how autocast casts, where it is on (see dispatch.autocast)
     watch: Callable[[Any], None] | None = None  # called with each node that an op leaves, where set (see node.watch_nodes)
     saving: tuple[tuple[Callable[..., Any], Callable[..., Any]], ...] = ()  # hooks on saved tensors, the innermost last
-    lending: bool = False  # whether all that nodes save is borrowed (see saved.lending)
+    borrows_saved: bool = False  # whether all that nodes save is borrowed (see saved.borrow_all_saved)
     saving_refused: str | None = None  # what to say to whoever sets such hooks
     lays_gradients: bool = True  # whether a leaf's first gradient lies as the leaf (see enforce_grad_layout_policy)
     anomaly: Any = None  # while backward looks for NaN, what does so (see anomaly_mode.Watch)

@@ -58,13 +58,13 @@ class Version:
     `stamp` is drawn from the counter that numbers the nodes: a node older than the stamp saved what is gone now.
     """
 
-    __slots__ = ("lent", "stamp", "value", "writer")
+    __slots__ = ("borrowers", "stamp", "value", "writer")
     last = 0  # stamp of the latest write anywhere: a node younger than that needs no check
 
     def __init__(self) -> None:
         self.value = self.stamp = 0
         self.writer = ""
-        self.lent: list[tuple[weakref.ref[Node], int]] | None = None  # nodes that get a copy before the next write: see saved.py
+        self.borrowers: list[tuple[weakref.ref[Node], int]] | None = None  # nodes that get a copy before the next write: see saved.py
 
     def bump(self, writer: str) -> None:
         self.value += 1

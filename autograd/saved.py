@@ -49,7 +49,7 @@ class Packed:
         return found
 
 
-def hung(x: Any, edge: Any) -> Any:
+def attach_to_edge(x: Any, edge: Any) -> Any:
     """An unpacked tensor at the place in the graph that it had: below a node, at a leaf, or at nothing."""
     if edge_of(x) is edge:
         return x
@@ -69,7 +69,7 @@ class _Unpacking:
         node: Any = self
         if kind == "input" and node.inputs is not FREED and type(packed := node.inputs[k]) is Packed:
             found = packed.tensor(tensors)
-            return hung(found, node.edges[k]) if tensors else found.array
+            return attach_to_edge(found, node.edges[k]) if tensors else found.array
         if kind == "output" and node.outputs is not FREED and node.outputs[k] is not None:
             found = node.outputs[k][0].tensor(tensors)
             return nodes.make_output(found.array, node if node.op.public == 1 else branch(node, k)) if tensors else found.array
@@ -95,22 +95,22 @@ def pack_node(node: Node, hooks: tuple[Pack, Unpack]) -> None:
         node.inputs = tuple([Packed(x, hooks) if hasattr(x, "tracked") else x for x in inputs])
     if outputs is not None:
         at = [node if node.op.public == 1 else branch(node, k) if k < node.op.public else None for k in range(len(outputs))]
-        node.outputs = tuple([y if y is None else (Packed(_shown(y[0], e), hooks), y[1]) for y, e in zip(outputs, at, strict=True)])
+        node.outputs = tuple([y if y is None else (Packed(_wrap_output(y[0], e), hooks), y[1]) for y, e in zip(outputs, at, strict=True)])
     if inputs is not None or outputs is not None:
         node.__class__ = PackedComplexNode if type(node) is ComplexNode else PackedNode
 
 
-def _shown(array: Any, edge: Any) -> Any:
+def _wrap_output(array: Any, edge: Any) -> Any:
     """A saved output as its pack hook sees it."""
     return nodes.make_tensor(array) if edge is None else nodes.make_output(array, edge)
 
 
-def _look(node: Node) -> None:
+def _watch_node(node: Node) -> None:
     """What is done with each node while somebody watches."""
     if state.saving and type(node) in (Node, ComplexNode):
         pack_node(node, state.saving[-1])
-    if state.lending:
-        lend_all(node)
+    if state.borrows_saved:
+        note_all_borrowed(node)
     if state.anomaly is not None:
         state.anomaly.note(node)
 
@@ -118,10 +118,10 @@ def _look(node: Node) -> None:
 def watch(on: bool) -> None:
     """Begin or cease to look at nodes in this thread, where a mode wants it."""
     watch_nodes(1 if on else -1)
-    state.watch = _look if state.saving or state.lending or state.anomaly is not None else None
+    state.watch = _watch_node if state.saving or state.borrows_saved or state.anomaly is not None else None
 
 
-def push(hooks: tuple[Pack, Unpack]) -> None:
+def push_hooks(hooks: tuple[Pack, Unpack]) -> None:
     """Set hooks on what is saved from now on. Raises RuntimeError where they were refused."""
     if state.saving_refused is not None:
         raise GradError(state.saving_refused)
@@ -129,14 +129,14 @@ def push(hooks: tuple[Pack, Unpack]) -> None:
     watch(True)
 
 
-def pop() -> None:
+def pop_hooks() -> None:
     """Take the innermost hooks away."""
     state.saving = state.saving[:-1]
     watch(False)
 
 
 @contextmanager
-def packing_last() -> Iterator[None]:
+def pack_at_end() -> Iterator[None]:
     """Inside, pack hooks wait until the end: a hook may end the run (a checkpoint's second one), and what a function writes beside its result is in
     place by then, as in PyTorch, whose functions write such things before their results are saved."""
     if not state.saving:
@@ -149,65 +149,65 @@ def packing_last() -> Iterator[None]:
     finally:
         state.watch = before
     for node in waiting:
-        _look(node)
+        _watch_node(node)
 
 
 # -- what is borrowed
-def lend(node: Node) -> None:
+def note_borrowed(node: Node) -> None:
     """Note with the tensors that a new node has borrowed (see `borrows` of an op's record) that it did."""
     inputs, outputs, mark = node.inputs, node.outputs, ref(node)
     for place in node.op.borrows:
         if place >= 0:
-            if inputs is not None and (x := _tensor_in(inputs[place])) is not None:
-                note(x.version or version_of(x), mark, place)
+            if inputs is not None and (x := _saved_tensor(inputs[place])) is not None:
+                note_borrower(x.version or version_of(x), mark, place)
         elif outputs is not None and (held := outputs[~place]) is not None:
-            note(held[1], mark, place)
+            note_borrower(held[1], mark, place)
 
 
-def lend_all(node: Node) -> None:
+def note_all_borrowed(node: Node) -> None:
     """The same of all that a node has saved, whatever its op borrows."""
     mark = ref(node)
     for i, x in enumerate(node.inputs or ()):
-        if (saved := _tensor_in(x)) is not None:
-            note(saved.version or version_of(saved), mark, i)
+        if (saved := _saved_tensor(x)) is not None:
+            note_borrower(saved.version or version_of(saved), mark, i)
     for i, held in enumerate(node.outputs or ()):
         if held is not None:
-            note(held[1], mark, ~i)
+            note_borrower(held[1], mark, ~i)
 
 
 @contextmanager
-def lending() -> Iterator[None]:
+def borrow_all_saved() -> Iterator[None]:
     """Inside, nodes borrow all that they save: whoever writes over it, then or later, leaves them a copy."""
-    before, state.lending = state.lending, True
+    before, state.borrows_saved = state.borrows_saved, True
     watch(True)
     try:
         yield
     finally:
-        state.lending = before
+        state.borrows_saved = before
         watch(False)
 
 
-def _tensor_in(x: Any) -> Any:
+def _saved_tensor(x: Any) -> Any:
     """The tensor that a node saved, itself or packed by a hook that gave back a tensor; None for anything else."""
     if type(x) is Packed:
         x = x.content
     return x if hasattr(x, "tracked") else None
 
 
-def note(version: Version, mark: ref[Node], place: int) -> None:
+def note_borrower(version: Version, mark: ref[Node], place: int) -> None:
     """Note with a tensor's version that a node borrowed it: as its input number `place`, or as its output number `~place`."""
-    lent = version.lent
-    if lent is None:
-        version.lent = [(mark, place)]
-    elif lent[-1][0]() is None:
-        lent[-1] = (mark, place)
+    borrowers = version.borrowers
+    if borrowers is None:
+        version.borrowers = [(mark, place)]
+    elif borrowers[-1][0]() is None:
+        borrowers[-1] = (mark, place)
     else:
-        if (n := len(lent)) >= 8 and n & (n - 1) == 0:  # forget the dead at each doubling
-            lent[:] = [entry for entry in lent if entry[0]() is not None]
-        lent.append((mark, place))
+        if (n := len(borrowers)) >= 8 and n & (n - 1) == 0:  # forget the dead at each doubling
+            borrowers[:] = [entry for entry in borrowers if entry[0]() is not None]
+        borrowers.append((mark, place))
 
 
-def borrowing(f: Callable[..., Any]) -> Callable[..., Any]:
+def borrow_saved(f: Callable[..., Any]) -> Callable[..., Any]:
     """A function that is made of ops, where PyTorch's keeps something else than its arguments and results: what its nodes save of these is borrowed."""
 
     @wrapper
@@ -216,7 +216,7 @@ def borrowing(f: Callable[..., Any]) -> Callable[..., Any]:
         since = next_sequence()
         found = f(*args, **kwargs)
         if state.enabled:
-            _lend_all(found, since, {id(version_of(x)) for x in _tensors((*args, *kwargs.values()))})
+            _note_younger(found, since, {id(version_of(x)) for x in _tensors((*args, *kwargs.values()))})
         return found
 
     return call
@@ -233,7 +233,7 @@ def _tensors(values: Iterable[Any]) -> list[Any]:
     return found
 
 
-def _lend_all(found: Any, since: int, versions: set[int]) -> None:
+def _note_younger(found: Any, since: int, versions: set[int]) -> None:
     """Note what the nodes that are younger than `since` have saved of tensors with these versions, and of the results."""
     seen: set[int] = set()
     results = _tensors((found,))
@@ -245,44 +245,44 @@ def _lend_all(found: Any, since: int, versions: set[int]) -> None:
         seen.add(id(node))
         stack += node.edges
         for i, x in enumerate(node.inputs or ()):
-            if (saved := _tensor_in(x)) is not None and id(saved.version) in versions:
-                note(saved.version, ref(node), i)
+            if (saved := _saved_tensor(x)) is not None and id(saved.version) in versions:
+                note_borrower(saved.version, ref(node), i)
         for i, held in enumerate(node.outputs or ()):
             if held is not None and id(held[1]) in versions:
-                note(held[1], ref(node), ~i)
+                note_borrower(held[1], ref(node), ~i)
 
 
-def reclaim(t: Any) -> None:
+def copy_for_borrowers(t: Any) -> None:
     """t's memory is about to be written: the nodes that borrowed it get copies of what they look at, each where it stood in the graph."""
     version = t.version
-    if version is None or version.lent is None:
+    if version is None or version.borrowers is None:
         return
-    lent, version.lent = version.lent, None
+    borrowers, version.borrowers = version.borrowers, None
     copies: dict[int, Any] = {}
-    for mark, place in lent:
+    for mark, place in borrowers:
         node = mark()
         if node is not None and node.sequence > version.stamp:  # else somebody wrote without asking, which the node refuses by itself
-            _keep_copy(node, place, version, copies)
+            _store_copy(node, place, version, copies)
 
 
-def _keep_copy(node: Node, place: int, version: Version, copies: dict[int, Any]) -> None:
+def _store_copy(node: Node, place: int, version: Version, copies: dict[int, Any]) -> None:
     """Put a copy in the place of what a node borrowed, unless it has let go of it or a hook has packed it into memory of its own."""
     held = list((node.outputs if place < 0 else node.inputs) or ())
     if not held:
         return
     x = held[~place][0] if place < 0 else held[place]
     if type(x) is Packed:
-        if (saved := _tensor_in(x)) is not None and saved.version is version:
-            x.content = nodes.make_tensor(_copied(saved.array, copies))
+        if (saved := _saved_tensor(x)) is not None and saved.version is version:
+            x.content = nodes.make_tensor(_copy_once(saved.array, copies))
     elif place < 0:
-        held[~place] = (_copied(x, copies), Version())
+        held[~place] = (_copy_once(x, copies), Version())
         node.outputs = tuple(held)
     elif getattr(x, "version", None) is version:
-        held[place] = hung(nodes.make_tensor(_copied(x.array, copies)), node.edges[place])
+        held[place] = attach_to_edge(nodes.make_tensor(_copy_once(x.array, copies)), node.edges[place])
         node.inputs = tuple(held)
 
 
-def _copied(array: Any, copies: dict[int, Any]) -> Any:
+def _copy_once(array: Any, copies: dict[int, Any]) -> Any:
     """A copy of an array, one for all nodes that look at it."""
     held = copies.get(id(array))
     if held is None:

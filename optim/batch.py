@@ -8,7 +8,7 @@ from typing import Any
 import numpy as np
 
 from tritensor.autograd.node import version_of
-from tritensor.autograd.saved import reclaim
+from tritensor.autograd.saved import copy_for_borrowers
 from tritensor.ground.errors import ShapeError
 from tritensor.kernels.optimizers import gpu_table
 from tritensor.kernels.optimizers.cpu_table import CpuTable
@@ -71,7 +71,7 @@ class Batch:
         if [g.dtype for g in gradients] != self.dtypes or [g.shape for g in gradients] != self.shapes:
             self._refuse(gradients, name)
         for t in (*self.params, *self.states):
-            reclaim(t)
+            copy_for_borrowers(t)
         if isinstance(self.arrays[0], CudaArray):
             self._step_on_gpu(gradients, plan, None if found_inf is None else found_inf.to(self.device).array)  # type: ignore[arg-type]
         # the host steps these itself, so it has to know the flag first

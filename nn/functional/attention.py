@@ -8,7 +8,7 @@ from collections.abc import Sequence
 from typing import Any
 
 from tritensor.autograd.modes import is_grad_enabled
-from tritensor.autograd.saved import borrowing
+from tritensor.autograd.saved import borrow_saved
 from tritensor.ground import dtypes
 from tritensor.ground.errors import ArgumentError, AssertedError, DTypeError, ShapeError
 from tritensor.ground.transforms import running
@@ -77,7 +77,7 @@ def scaled_dot_product_attention(
     return _attend_with_dropout(query, key, value, attn_mask, factor, causal, p, drawn)
 
 
-@borrowing
+@borrow_saved
 def _attend_with_dropout(
     query: Tensor, key: Tensor, value: Tensor, mask: Tensor | None, factor: float, causal: bool, p: float, drawn: tuple[int, int]
 ) -> Tensor:

@@ -6,7 +6,7 @@ from collections.abc import Sequence
 
 import numpy as np
 
-from tritensor.autograd.saved import packing_last
+from tritensor.autograd.saved import pack_at_end
 from tritensor.ground import dtypes
 from tritensor.nn.functional.normalization import (
     check_normalized_shape,
@@ -82,7 +82,7 @@ def batch_norm_activation(
     if not training:
         given = running_mean.detach(), running_var.detach()  # type: ignore[union-attr]
         return ops.batch_norm_by_activation(input, *given, weight, bias, residual, activation=activation, eps=float(eps))  # type: ignore[no-any-return]
-    with packing_last():
+    with pack_at_end():
         y, mean, var = ops.batch_norm_activation(input, weight, bias, residual, activation=activation, eps=float(eps))
         update_running_by_batch(input, running_mean, running_var, mean, var, momentum)
     return y  # type: ignore[no-any-return]

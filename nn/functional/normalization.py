@@ -10,7 +10,7 @@ import numpy as np
 
 from tritensor.autograd.modes import no_grad
 from tritensor.autograd.node import version_of
-from tritensor.autograd.saved import borrowing, packing_last, reclaim
+from tritensor.autograd.saved import borrow_saved, copy_for_borrowers, pack_at_end
 from tritensor.ground import dtypes
 from tritensor.ground.errors import ArgumentError, DTypeError, IndexShapeError, ShapeError
 from tritensor.nn.functional.window_arguments import copy_channels_last
@@ -81,7 +81,7 @@ def add_one(batches: Tensor) -> None:
     """batches + 1, in place."""
     # counted in every training step: numpy's += skips an op's dispatch and its node
     if _is_plain_array(batches):
-        reclaim(batches)
+        copy_for_borrowers(batches)
         batches.array.__iadd__(1)
         version_of(batches).bump("add_")
     else:
@@ -95,7 +95,7 @@ def update_running(running: Tensor | None, statistic: Tensor, momentum: float, f
     a, b = running.array, statistic.array
     # a vector of some channels: dispatching two ops would take longer than their arithmetic
     if _is_plain_array(running) and type(b) is np.ndarray and a.dtype == b.dtype and a.shape == b.shape:
-        reclaim(running)
+        copy_for_borrowers(running)
         # a batch of infinities makes them NaN without a warning, as in PyTorch
         with np.errstate(all="ignore"):
             a *= 1 - momentum
@@ -129,7 +129,7 @@ def training_batch_norm(
 ) -> tuple[Tensor, Tensor, Tensor]:
     """(result, means, variances) by the statistics of the batch, which the running ones follow."""
     # a pack hook may end the run (a checkpoint's second one): the running statistics are written before, as in PyTorch
-    with packing_last():
+    with pack_at_end():
         y, mean, var = ops.batch_norm(input, weight, bias, eps=float(eps))
         update_running_by_batch(input, running_mean, running_var, mean, var, momentum)
     return y, mean, var
@@ -228,7 +228,7 @@ def plain_instance_norm(
 
 
 @checked
-@borrowing
+@borrow_saved
 def instance_norm(
     input: Tensor, running_mean: Tensor | None = None, running_var: Tensor | None = None, weight: Tensor | None = None,
     bias: Tensor | None = None, use_input_stats: bool = True, momentum: float = 0.1, eps: float = 1e-5,

@@ -8,7 +8,7 @@ from __future__ import annotations
 from collections.abc import Callable, Sequence
 from typing import Any, NamedTuple
 
-from tritensor.autograd.saved import borrowing
+from tritensor.autograd.saved import borrow_saved
 from tritensor.ground.errors import ArgumentError, ShapeError
 from tritensor.nn.functional.dropout import dropout as drop
 from tritensor.ops.table import ops
@@ -218,7 +218,7 @@ def _check_cell(name: str, gates: int, input: Tensor, hidden: Sequence[Tensor], 
 
 
 @function(method=False)
-@borrowing
+@borrow_saved
 def lstm_cell(
     input: Tensor, hx: Any, w_ih: Tensor, w_hh: Tensor, b_ih: Tensor | None = None, b_hh: Tensor | None = None
 ) -> tuple[Tensor, Tensor]:
@@ -232,7 +232,7 @@ def lstm_cell(
 
 
 @function(method=False)
-@borrowing
+@borrow_saved
 def gru_cell(input: Tensor, hx: Tensor, w_ih: Tensor, w_hh: Tensor, b_ih: Tensor | None = None, b_hh: Tensor | None = None) -> Tensor:
     """h after one step of a gated recurrent unit: input (batch, in), hx (batch, size), weights (3 size, in) and (3 size, size)."""
     _check_cell("gru_cell", 3, input, (hx,), w_ih, w_hh)
@@ -248,14 +248,14 @@ def rnn_cell(
 
 
 @function(method=False)
-@borrowing
+@borrow_saved
 def rnn_tanh_cell(input: Tensor, hx: Tensor, w_ih: Tensor, w_hh: Tensor, b_ih: Tensor | None = None, b_hh: Tensor | None = None) -> Tensor:
     """tanh(input @ w_ih^T + b_ih + hx @ w_hh^T + b_hh): input (batch, in), hx (batch, size)."""
     return rnn_cell("rnn_tanh_cell", "tanh", input, hx, w_ih, w_hh, b_ih, b_hh)
 
 
 @function(method=False)
-@borrowing
+@borrow_saved
 def rnn_relu_cell(input: Tensor, hx: Tensor, w_ih: Tensor, w_hh: Tensor, b_ih: Tensor | None = None, b_hh: Tensor | None = None) -> Tensor:
     """relu(input @ w_ih^T + b_ih + hx @ w_hh^T + b_hh): input (batch, in), hx (batch, size)."""
     return rnn_cell("rnn_relu_cell", "relu", input, hx, w_ih, w_hh, b_ih, b_hh)

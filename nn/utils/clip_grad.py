@@ -13,7 +13,7 @@ import numpy as np
 
 from tritensor.autograd.modes import no_grad
 from tritensor.autograd.node import version_of
-from tritensor.autograd.saved import reclaim
+from tritensor.autograd.saved import copy_for_borrowers
 from tritensor.ground.dtypes import bfloat16, float16
 from tritensor.ground.errors import EmptyError
 from tritensor.nn.utils.gradients import norms, scale_
@@ -201,7 +201,7 @@ def clip_grad_value_(parameters: Tensor | Iterable[Tensor], clip_value: float, f
         a = g.array
         # a write that no graph records: the op's CPU side writes at once, without its dispatch
         if type(a) is np.ndarray and a.dtype.char in "fd" and a.flags.c_contiguous and a.flags.writeable and not is_write_recorded(g):
-            reclaim(g)
+            copy_for_borrowers(g)
             registry["clamp"].cpu(a, -most, most, out=a)
             version_of(g).bump("clamp_")
         else:

@@ -9,7 +9,7 @@ from typing import TYPE_CHECKING, Any
 import numpy as np
 
 from tritensor.autograd.node import version_of
-from tritensor.autograd.saved import reclaim
+from tritensor.autograd.saved import copy_for_borrowers
 from tritensor.ground.dtypes import bfloat16, float16, float32, float64
 from tritensor.ops.array import CudaArray, is_contiguous
 from tritensor.tensor.aliasing.views import is_write_recorded
@@ -69,7 +69,7 @@ def scale_(tensors: Iterable[Tensor], factor: Tensor, found: Tensor | None = Non
         # a kernel writes on its own device; flags of several devices are joined below
         seen = None if found is None else found.to(on)
         for x in group:
-            reclaim(x)
+            copy_for_borrowers(x)
         _load_kernels().scale_all(
             [x.array for x in group], factor.to(on).array, None if seen is None else seen.array, _list_addresses(group)
         )

@@ -9,7 +9,7 @@ import ml_dtypes
 import numpy as np
 
 from tritensor.autograd.node import version_of
-from tritensor.autograd.saved import reclaim
+from tritensor.autograd.saved import copy_for_borrowers
 from tritensor.ops.table import ops
 from tritensor.optim.optimizer import Optimizer
 from tritensor.optim.state import new_step_count, to_number, zeros_like
@@ -91,7 +91,7 @@ class Adafactor(Optimizer):
             settings = Settings(lr, group["weight_decay"], weight, eps1, eps2, relative, group["d"], group["maximize"])
             moments = [v for k, v in entry.items() if k != "step"]
             for x in (p, *moments):
-                reclaim(x)
+                copy_for_borrowers(x)
             with np.errstate(all="ignore"):
                 step(p.array, g.array, tuple([v.array for v in moments]), settings)
             for x in (p, *moments):

@@ -196,13 +196,13 @@ def test_nothing_is_kept_alive_and_nothing_piles_up() -> None:
     t = tt.zeros(3, dtype=tt.float64)
     for _ in range(100):
         loss = F.l1_loss(tracked([1.0, 2.0, 3.0]), t)
-    assert len(t.version.lent) <= 16
+    assert len(t.version.borrowers) <= 16
     node = weakref.ref(loss.node)
     del loss
     gc.collect()
     assert node() is None
     t.add_(1)
-    assert t.version.lent is None
+    assert t.version.borrowers is None
 
 
 def test_a_copy_is_taken_once_for_all_nodes_and_not_after_backward() -> None:

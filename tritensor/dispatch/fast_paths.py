@@ -15,7 +15,7 @@ import numpy as np
 
 from tritensor.autograd.modes import state
 from tritensor.autograd.node import Version, calls_new_node, new_node, version_of
-from tritensor.autograd.saved import lend, note
+from tritensor.autograd.saved import note_borrowed, note_borrower
 from tritensor.dispatch import dispatcher
 from tritensor.dispatch.dispatcher import apply
 from tritensor.dispatch.nodes import share
@@ -161,7 +161,7 @@ def _scalar_path(op: Op, otherwise: Callable[[Any, Any], Any]) -> Callable[[Any,
             else:
                 out.node = new_node(op, (None, edge), (a, b if keep_b else None), held, None, None)
                 if inverts:
-                    note(b.version or version_of(b), ref(out.node), 1)
+                    note_borrower(b.version or version_of(b), ref(out.node), 1)
             out.tracked = True
         return out
 
@@ -244,7 +244,7 @@ def _unary_path(op: Op, proven: bool = False) -> Callable[..., Any]:
             out.node = new_node(op, (a.node or a,), (a,) if keep_x else None, held, attrs, ((x.shape, x.dtype),) if meta else None)
             out.tracked = True
             if borrows:
-                lend(out.node)
+                note_borrowed(out.node)
         if view:
             share(out, a, op, attrs)
         return out

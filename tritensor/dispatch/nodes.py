@@ -6,7 +6,7 @@ from typing import Any
 
 from tritensor.autograd.modes import state
 from tritensor.autograd.node import Branch, ComplexNode, Node, Version, version_of
-from tritensor.autograd.saved import lend, reclaim
+from tritensor.autograd.saved import copy_for_borrowers, note_borrowed
 from tritensor.ground import dtypes
 from tritensor.ground.errors import GradError
 from tritensor.ops.table import Op
@@ -52,7 +52,7 @@ def record_node(op: Op, inputs: tuple[Any, ...], attrs: dict[str, Any], outs: tu
     if state.watch is not None:
         state.watch(node)
     if op.borrows:
-        lend(node)
+        note_borrowed(node)
     if len(outs) == 1:
         outs[0].node = node
         outs[0].tracked = True
@@ -92,7 +92,7 @@ def refuse_written(op: Op, inputs: tuple[Any, ...]) -> None:
         if x.tracked and state.enabled:
             raise GradError(f"{op.name}: {name} requires grad and would be overwritten; call it under no_grad()")
     for _, x in targets:
-        reclaim(x)
+        copy_for_borrowers(x)
 
 
 def written(op: Op, inputs: tuple[Any, ...]) -> None:

@@ -6,7 +6,7 @@ from collections.abc import Sequence
 from typing import Any
 
 from tritensor.autograd.node import version_of
-from tritensor.autograd.saved import reclaim
+from tritensor.autograd.saved import copy_for_borrowers
 from tritensor.distributed.backends.one_process import copy_array, copy_into
 from tritensor.distributed.process_group import ProcessGroup
 from tritensor.ground.errors import ArgumentError, ShapeError
@@ -74,13 +74,13 @@ def to_contiguous(t: Tensor) -> Array:
 def to_writable(t: Tensor) -> Array:
     """in_one_piece of a tensor that receives as it sends."""
     # Nodes that borrowed this memory for their saved values get copies before it is written.
-    reclaim(t)
+    copy_for_borrowers(t)
     return to_contiguous(t)
 
 
 def empty_output(t: Tensor) -> Array:
     """Memory to receive in: the tensor's own, or some to copy from afterwards (see `write_back`)."""
-    reclaim(t)
+    copy_for_borrowers(t)
     return t.array if is_contiguous(t.array) else empty_like(t.array)
 
 
@@ -88,7 +88,7 @@ def write_back(name: str, t: Tensor, array: Array) -> None:
     """The tensor has been written through `array`, which is its own memory, or is copied there now."""
     # A strided tensor was received in a piece of its own; views of it must see the values.
     if array is not t.array:
-        reclaim(t)
+        copy_for_borrowers(t)
         copy_into(t.array, array.reshape(t.array.shape))
     version_of(t).bump(name)
 
@@ -110,6 +110,6 @@ def empty_stack(tensors: Sequence[Tensor]) -> Array:
 def write_all(name: str, tensors: Sequence[Tensor], whole: Array) -> None:
     """Part i of `whole` is the new value of tensor i."""
     for i, t in enumerate(tensors):
-        reclaim(t)
+        copy_for_borrowers(t)
         copy_into(t.array, whole[i])
         version_of(t).bump(name)

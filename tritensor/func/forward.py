@@ -7,7 +7,7 @@ from typing import Any
 
 from tritensor.autograd.modes import enable_grad, state
 from tritensor.autograd.node import version_of
-from tritensor.autograd.saved import lending
+from tritensor.autograd.saved import borrow_all_saved
 from tritensor.dispatch.level_nodes import step_node
 from tritensor.func.gradients import vjp
 from tritensor.func.tangents import zeros_like
@@ -101,7 +101,7 @@ def linearize(func: Callable[..., Any], *primals: Any) -> tuple[Any, Callable[..
     """
     if not primals:
         raise TransformError("linearize: there are no primals; give at least one")
-    with enable_grad(), lending():
+    with enable_grad(), borrow_all_saved():
         output, pull = vjp(lambda *given: func(*tree_map(_writable, given)), *primals)
         outs, out_spec = tree_flatten(output)
         _, push = vjp(lambda *v: pull(tree_unflatten(v, out_spec)), *[zeros_like(y) + 1 for y in outs])

@@ -11,7 +11,7 @@ from typing import Any
 
 from tritensor.autograd.modes import state
 from tritensor.autograd.node import next_sequence
-from tritensor.autograd.saved import lend_all
+from tritensor.autograd.saved import note_all_borrowed
 from tritensor.dispatch import apply
 from tritensor.dispatch.nodes import share, written
 from tritensor.func.rules import mapped
@@ -90,8 +90,8 @@ def record(op: Op, level: Level, inputs: tuple[Any, ...], attrs: dict[str, Any],
         return
     node = node_of(op, inputs, attrs, outs, edges)
     node.level = level  # type: ignore[attr-defined]
-    if state.lending:
-        lend_all(node)
+    if state.borrows_saved:
+        note_all_borrowed(node)
     hang(outs, node, op.public)
 
 

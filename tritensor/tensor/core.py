@@ -13,7 +13,7 @@ from tritensor.autograd import engine
 from tritensor.autograd import node as nodes
 from tritensor.autograd.hooks import Handle, Hooks, forget_grad, hooks_of, keep_grad
 from tritensor.autograd.node import Node, Severed, Version, version_of
-from tritensor.autograd.saved import reclaim
+from tritensor.autograd.saved import copy_for_borrowers
 from tritensor.ground import dtypes
 from tritensor.ground.device import as_device, device
 from tritensor.ground.dtypes import DType
@@ -297,7 +297,7 @@ class Tensor(HostValues, Methods):
         if self.extra is not None and self.extra.views is not None:
             self.extra.views.part()
         # What nodes have saved of this tensor's memory is copied or given up before the tensor leaves the graph.
-        reclaim(self)
+        copy_for_borrowers(self)
         self.set_node(None)
         return self
 

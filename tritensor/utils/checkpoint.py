@@ -119,7 +119,7 @@ class GraphExecGroup:
     def __exit__(self, *exc: object) -> None:
         _group.now = None
         while self.frames:
-            self.frames.pop().forget()
+            self.frames.pop_hooks().forget()
 
 
 def get_device_states(*args: Any) -> tuple[list[int], list[Tensor]]:
@@ -274,14 +274,14 @@ class _Frame:
                 raise _StopError(self)
             return x
 
-        saved.push((pack, lambda x: x))  # the tensors that the second run saves are taken by their number
+        saved.push_hooks((pack, lambda x: x))  # the tensors that the second run saves are taken by their number
         try:
             self.run()
         except _StopError as stop:
             if stop.frame is not self:  # an outer checkpoint computes again, too
                 raise
         finally:
-            saved.pop()
+            saved.pop_hooks()
         if count != len(self.holders):
             raise CheckpointError(
                 "checkpoint: A different number of tensors was saved during the original forward and recomputation: "
@@ -329,7 +329,7 @@ def checkpoint(
             stacklevel=2,
         )
         use_reentrant = True
-    preserve = bool(kwargs.pop("preserve_rng_state", True))
+    preserve = bool(kwargs.pop_hooks("preserve_rng_state", True))
     if use_reentrant:
         if kwargs:
             raise ArgumentError(
@@ -356,12 +356,12 @@ def checkpoint(
             function(*[given[i] for i in range(len(args))], **{k: x for k, x in given.items() if isinstance(k, str)})
 
     frame = _Frame(run, early_stop if _forced["stop"] is None else _forced["stop"], determinism_check == "default")
-    saved.push((frame.pack, frame.unpack))
+    saved.push_hooks((frame.pack, frame.unpack))
     try:
         with first:
             return function(*args, **kwargs)
     finally:
-        saved.pop()
+        saved.pop_hooks()
 
 
 def checkpoint_sequential(functions: Any, segments: int, input: Any, use_reentrant: bool | None = None, **kwargs: Any) -> Any:
@@ -369,7 +369,7 @@ def checkpoint_sequential(functions: Any, segments: int, input: Any, use_reentra
 
     `use_reentrant` and `preserve_rng_state` (a keyword, True) as of checkpoint. Raises ValueError for other keywords.
     """
-    preserve_rng_state = bool(kwargs.pop("preserve_rng_state", True))
+    preserve_rng_state = bool(kwargs.pop_hooks("preserve_rng_state", True))
     if kwargs:
         raise ArgumentError("checkpoint_sequential: Unexpected keyword arguments: " + ", ".join(kwargs) + "; give preserve_rng_state alone")
     modules: Sequence[Any] = list(functions.children()) if isinstance(functions, Sequential) else list(functions)

@@ -7,7 +7,7 @@ import math
 from operator import index as as_index
 from typing import Any, Literal
 
-from tritensor.autograd.saved import borrowing
+from tritensor.autograd.saved import borrow_saved
 from tritensor.ground.dtypes import of, promote
 from tritensor.ground.errors import ArgumentError, ShapeError
 from tritensor.nn.functional.losses.checks import check_floats, check_labels, check_reduction, require_same_shape
@@ -128,7 +128,7 @@ def multilabel_margin_loss(input: Tensor, target: Tensor, size_average: Any = No
 
 
 @checked
-@borrowing
+@borrow_saved
 def multilabel_soft_margin_loss(
     input: Tensor, target: Tensor, weight: Tensor | None = None, size_average: Any = None, reduce: Any = None, reduction: str = "mean"
 ) -> Tensor:
@@ -158,7 +158,7 @@ class LinearCrossEntropyOptions:
 
 
 @checked
-@borrowing
+@borrow_saved
 def linear_cross_entropy(
     input: Tensor, linear_weight: Tensor, target: Tensor, *, linear_bias: Tensor | None = None, weight: Tensor | None = None, reduction: str = "mean",
     ignore_index: int | None = None, label_smoothing: float = 0.0, options: LinearCrossEntropyOptions | None = None,

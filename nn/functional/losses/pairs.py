@@ -5,7 +5,7 @@ from __future__ import annotations
 from collections.abc import Callable
 from typing import Any
 
-from tritensor.autograd.saved import borrowing
+from tritensor.autograd.saved import borrow_saved
 from tritensor.ground.errors import ArgumentError, ShapeError
 from tritensor.nn.functional.losses.checks import broadcast_to_one, check_flags, check_reduction
 from tritensor.nn.reduction import reduce_loss, reduction_name
@@ -28,7 +28,7 @@ def hinge_embedding_loss(
 
 
 @checked
-@borrowing
+@borrow_saved
 def margin_ranking_loss(
     input1: Tensor, input2: Tensor, target: Tensor, margin: float = 0, size_average: Any = None, reduce: Any = None, reduction: str = "mean"
 ) -> Tensor:

@@ -11,7 +11,7 @@ import numpy as np
 from tritensor.autograd import engine
 from tritensor.autograd.modes import state
 from tritensor.autograd.node import Node, Version, version_of
-from tritensor.autograd.saved import reclaim
+from tritensor.autograd.saved import copy_for_borrowers
 from tritensor.dispatch import takes_floats
 from tritensor.ground import dtypes
 from tritensor.ground.errors import DeviceError, DTypeError, GradError, ShapeError
@@ -61,8 +61,8 @@ def compute_into(name: str, target: Tensor, operands: tuple[Any, ...], who: str)
     if not isinstance(a, CudaArray) and not isinstance(getattr(run, "bare", run), np.ufunc):
         return False  # a formula of several steps would read what its first step has overwritten
     # Memory that was lent to saved values of the graph is given its own copy before it changes.
-    if (version := target.version) is not None and version.lent is not None:
-        reclaim(target)
+    if (version := target.version) is not None and version.borrowers is not None:
+        copy_for_borrowers(target)
     run(*given, out=a)
     version_of(target).bump(who)
     return True
@@ -95,7 +95,7 @@ def _fill_directly(x: Tensor, value: Any, name: str) -> bool:
     if is_write_recorded(x) or dtypes.of(a.dtype).kind != "float" or not has_own_cells(a):
         return False
     full = registry["full"]
-    reclaim(x)
+    copy_for_borrowers(x)
     if isinstance(a, CudaArray):
         assert full.forward is not None
         full.forward(shape=a.shape, value=value, dtype=a.dtype, device=a.storage.device, out=a)
@@ -135,7 +135,7 @@ def overwrite(
     # A recorded write has one gradient per element, but shared cells have one value: no rule covers that.
     if shared and (recorded or not elements_agree(x, name, given, one_value)):
         refuse_overlap(x, name)
-    reclaim(x)
+    copy_for_borrowers(x)
     if shared:
         write_changed(x, value)
         version_of(x).bump(name)
@@ -267,12 +267,12 @@ def resize(x: Tensor, value: Tensor, name: str) -> None:
         x.array = engine.copy(fitted.array)
     # Nobody shares x's memory: replacing it is cheaper than moving everybody.
     elif needs_own_memory(x, fitted.array.size):
-        reclaim(x)
+        copy_for_borrowers(x)
         x.array = engine.copy(fitted.array)
     else:
         refuse_overlap(x, name)
         source = engine.copy(fitted.array) if same_memory(x.array, fitted.array) else fitted.array
-        reclaim(x)
+        copy_for_borrowers(x)
         resize_memory(x, tuple(source.shape), contiguous_strides(tuple(source.shape)))
         copy_into(x.array, source)
     version_of(x).bump(name)

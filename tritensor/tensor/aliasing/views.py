@@ -13,7 +13,7 @@ from tritensor.autograd.hooks import forget_grad, keep_grad
 from tritensor.autograd.modes import enable_grad, no_grad, state
 from tritensor.autograd.names import camel
 from tritensor.autograd.node import Node, version_of
-from tritensor.autograd.saved import reclaim
+from tritensor.autograd.saved import copy_for_borrowers
 from tritensor.dispatch.level_nodes import step_node, unrecorded
 from tritensor.ground.errors import GradError
 from tritensor.ground.strides import memory_extent, memory_order
@@ -223,7 +223,7 @@ def change_shape(x: Tensor, f: Callable[..., Tensor], args: tuple[Any, ...], kwa
     # The shape of a computed tensor is part of its graph even under no_grad: its values stay.
     with enable_grad() if state.enabled or not leaf else no_grad():
         y = f(x, *args, **kwargs)
-    reclaim(x)
+    copy_for_borrowers(x)
     version_of(x).bump(name)
     if y is x:
         return x

@@ -8,7 +8,7 @@ from typing import Any
 
 import numpy as np
 
-from tritensor.autograd.saved import borrowing
+from tritensor.autograd.saved import borrow_saved
 from tritensor.ground import dtypes
 from tritensor.ground.errors import ArgumentError, DTypeError, EmptyError, ShapeError
 from tritensor.ops.table import normal_dim, normal_dims, ops
@@ -139,7 +139,7 @@ def nuclear_norm(x: Tensor, dim: Any = None, keepdim: bool = False) -> Tensor:
 
 
 @function(method=False)
-@borrowing
+@borrow_saved
 def norm_except_dim(v: Tensor, pow: int = 2, dim: int = 0) -> Tensor:
     """The pow-norm over all dims but one, which and whose neighbours' places are kept: (n, ...) -> (n, 1, ...). dim=-1 is over all dims, with none kept."""
     require_inexact("norm_except_dim", v, "v")

@@ -7,7 +7,7 @@ from typing import Any
 
 import numpy as np
 
-from tritensor.autograd.saved import borrowing
+from tritensor.autograd.saved import borrow_saved
 from tritensor.ground.errors import DTypeError, ShapeError
 from tritensor.ops.table import broadcast, normal_dim, ops
 from tritensor.tensor.core import Tensor
@@ -140,7 +140,7 @@ def chain_matmul(*matrices: Tensor) -> Tensor:
 
 
 @function(namespace="linalg", out=True)
-@borrowing
+@borrow_saved
 def multi_dot(tensors: Sequence[Tensor]) -> Tensor:
     """The product of two matrices or more, in the order that takes the fewest multiplications; the first may be a row, the last a column, of one dim.
 

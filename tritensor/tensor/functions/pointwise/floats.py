@@ -8,7 +8,7 @@ from typing import Any, NamedTuple
 import ml_dtypes
 import numpy as np
 
-from tritensor.autograd.saved import borrowing
+from tritensor.autograd.saved import borrow_saved
 from tritensor.ground import dtypes
 from tritensor.ground.errors import DTypeError
 from tritensor.ops.table import ops
@@ -36,7 +36,7 @@ def frexp(x: Tensor) -> Any:
 
 
 @function(inplace=True, out=True)
-@borrowing
+@borrow_saved
 def ldexp(x: Tensor, other: Tensor) -> Tensor:
     """x * 2^other in the type of both, integers as floating; of a large other in steps that do not overflow before the result does."""
     require_tensors("ldexp", input=x, other=other)

@@ -7,7 +7,7 @@ from typing import Any
 import numpy as np
 
 from tritensor.autograd.node import next_sequence
-from tritensor.autograd.saved import borrowing
+from tritensor.autograd.saved import borrow_saved
 from tritensor.dispatch import binary_path, takes_floats
 from tritensor.ground import dtypes
 from tritensor.ground.dtypes import DType
@@ -117,7 +117,7 @@ for _python, _name in _BINARY.items():
     setattr(Tensor, f"__{_python}__", _make_operator(_python, _name))
     setattr(Tensor, f"__r{_python}__", _make_reflected(_name, f"r{_python}"))
     setattr(Tensor, f"__i{_python}__", _make_in_place(_name, _python))
-Tensor.__rdiv__ = borrowing(Tensor.__rtruediv__)  # type: ignore[method-assign]
+Tensor.__rdiv__ = borrow_saved(Tensor.__rtruediv__)  # type: ignore[method-assign]
 for _python in ("eq", "ne", "lt", "le", "gt", "ge"):
     setattr(Tensor, f"__{_python}__", _make_operator(_python, _python))
 

@@ -7,7 +7,7 @@ from typing import Any
 
 import numpy as np
 
-from tritensor.autograd.saved import borrowing
+from tritensor.autograd.saved import borrow_saved
 from tritensor.ground import dtypes
 from tritensor.ground.errors import ArgumentError, DTypeError
 from tritensor.ops.table import normal_dim, ops
@@ -30,7 +30,7 @@ def cast_operand(x: Tensor, dtype: Any, floating: bool = False) -> Tensor:
     return ops.cast(x, dtype=dtypes.default_float().numpy if floating else _I64)
 
 
-@borrowing
+@borrow_saved
 def fill_masked(name: str, x: Tensor, mask: Tensor | None, instead: float) -> Tensor:
     """x with `instead` where the mask is False; the mask broadcasts to x."""
     if mask is None:
@@ -68,7 +68,7 @@ def sum(x: Tensor, dim: Dims = None, *, keepdim: bool = False, dtype: Any = None
 
 
 @function(namespace="masked")
-@borrowing
+@borrow_saved
 def prod(x: Tensor, dim: Dims = None, *, keepdim: bool = False, dtype: Any = None, mask: Tensor | None = None) -> Tensor:
     """Product over dims of what the mask shows; 1 of nothing."""
     return cast_if_given(
@@ -96,7 +96,7 @@ def cumprod(x: Tensor, dim: int, *, dtype: Any = None, mask: Tensor | None = Non
 
 
 @function(namespace="masked")
-@borrowing
+@borrow_saved
 def amax(x: Tensor, dim: Dims = None, *, keepdim: bool = False, dtype: Any = None, mask: Tensor | None = None) -> Tensor:
     """Largest over dims of what the mask shows; the lowest number of nothing."""
     x = cast_if_given(x, dtype)
@@ -104,7 +104,7 @@ def amax(x: Tensor, dim: Dims = None, *, keepdim: bool = False, dtype: Any = Non
 
 
 @function(namespace="masked")
-@borrowing
+@borrow_saved
 def amin(x: Tensor, dim: Dims = None, *, keepdim: bool = False, dtype: Any = None, mask: Tensor | None = None) -> Tensor:
     """Smallest over dims of what the mask shows; the highest number of nothing."""
     x = cast_if_given(x, dtype)

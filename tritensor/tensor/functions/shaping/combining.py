@@ -8,7 +8,7 @@ from typing import Any
 import numpy as np
 
 from tritensor.autograd.modes import state
-from tritensor.autograd.saved import borrowing
+from tritensor.autograd.saved import borrow_saved
 from tritensor.ground import dtypes
 from tritensor.ground.device import as_device
 from tritensor.ground.errors import ShapeError
@@ -106,7 +106,7 @@ def block_diag(*tensors: Tensor) -> Tensor:
 
 
 @function(out=True)
-@borrowing
+@borrow_saved
 def kron(x: Tensor, other: Tensor) -> Tensor:
     """The Kronecker product: each element of x times all of other, laid side by side. Dimensions count from the last."""
     n = max(len(x.array.shape), len(other.array.shape))

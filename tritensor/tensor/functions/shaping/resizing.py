@@ -8,7 +8,7 @@ from typing import Any
 
 from tritensor.autograd.modes import state
 from tritensor.autograd.node import version_of
-from tritensor.autograd.saved import reclaim
+from tritensor.autograd.saved import copy_for_borrowers
 from tritensor.ground.errors import ArgumentError, DTypeError, GradError, ShapeError, TransformError
 from tritensor.ground.strides import as_format, contiguous_format, contiguous_strides, preserve_format, strides_in_format
 from tritensor.ground.transforms import WrappedArray
@@ -29,7 +29,7 @@ def _refuse_graph(name: str, x: Tensor) -> None:
 def _resize(name: str, x: Tensor, shape: tuple[int, ...], strides: tuple[int, ...]) -> Tensor:
     if type(x.array) is WrappedArray:
         raise TransformError(f"{name}: inside vmap, grad or jvp a tensor has no memory of its own; use reshape, an index or cat")
-    reclaim(x)
+    copy_for_borrowers(x)
     resize_memory(x, shape, strides)
     version_of(x).bump(name)
     return x
@@ -114,7 +114,7 @@ def set_(x: Tensor, source: Tensor | None = None, storage_offset: int = 0, size:
         steps = contiguous_strides(shape) if stride is None else shape_of("set_", (stride,))
         changed = source.detach().as_strided(shape, steps, storage_offset).array
     hung = refuse_derivative("set_", new_tensor(changed), x, source) if recorded else None
-    reclaim(x)
+    copy_for_borrowers(x)
     leave_base(x)
     x.array = changed
     if hung is not None:
