@@ -15,7 +15,7 @@ from tritensor.autograd.modes import inference_mode as inference_mode
 from tritensor.autograd.modes import no_grad as no_grad
 from tritensor.autograd.modes import set_grad_enabled as set_grad_enabled
 from tritensor.autograd.modes import set_multithreading_enabled as set_multithreading_enabled
-from tritensor.autograd.task import starts_of
+from tritensor.autograd.task import list_start_gradients
 from tritensor.autograd.variable import Variable as Variable
 
 
@@ -38,7 +38,7 @@ def backward(
             raise TypeError("backward: grad_tensors and grad_variables are two names for one argument; give grad_tensors")
         grad_tensors = grad_variables
     outputs = engine.tensors_of("backward", "tensors", tensors)
-    grads = starts_of("backward", "tensors", outputs, "grad_tensors", grad_tensors)
+    grads = list_start_gradients("backward", "tensors", outputs, "grad_tensors", grad_tensors)
     keep = create_graph if retain_graph is None else retain_graph
     engine.backward(
         outputs,

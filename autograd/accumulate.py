@@ -56,14 +56,14 @@ def sum_to(g: Any, shape: tuple[int, ...]) -> Any:
     return ops.reshape(g, shape=shape) if lead else g
 
 
-def _lies_as(g: Array, leaf: Array) -> bool:
+def _has_leaf_layout(g: Array, leaf: Array) -> bool:
     """Whether a gradient lies as PyTorch lays that of a leaf: as the leaf itself where that is without gaps and repeats, else in C order."""
     if is_contiguous(leaf) or not is_dense(leaf.shape, element_strides(leaf)):
         return is_contiguous(g)
     return all([n == 1 or a == b for n, a, b in zip(g.shape, element_strides(g), element_strides(leaf), strict=True)])
 
 
-def copied_as(g: Array, leaf: Array) -> Array:
+def copy_in_layout(g: Array, leaf: Array) -> Array:
     """A copy that lies so."""
     strides = element_strides(leaf)
     out = empty(g.shape, g.dtype, device_of(g), strides if is_dense(leaf.shape, strides) else None)
@@ -74,17 +74,17 @@ def copied_as(g: Array, leaf: Array) -> Array:
     return out
 
 
-def _laid(g: Any, leaf: Array) -> Any:
+def _copy_recorded(g: Any, leaf: Array) -> Any:
     """A gradient that can be differentiated, as a tensor of its own memory that lies so: the next one is added to it in place."""
     if type(g.array) is WrappedArray:
         return ops.copy(g)
-    array = copied_as(g.array, leaf)
+    array = copy_in_layout(g.array, leaf)
     if not g.tracked:
         return nodes.make_tensor(array)
     return nodes.make_output(array, nodes.Node(registry["copy"], (g.node or g,), None, None, {}, ((g.array.shape, g.array.dtype),)))
 
 
-def reshaped(leaf: Any, g: Array) -> ShapeError:
+def make_shape_error(leaf: Any, g: Array) -> ShapeError:
     return ShapeError(
         f"backward: a gradient of shape {tuple(g.shape)} for a leaf of shape {tuple(leaf.array.shape)}, which changed its shape in place "
         "after it was used; compute the loss again"
@@ -96,15 +96,15 @@ def accumulate(leaf: Any, g: Any, own: bool, create_graph: bool) -> None:
     with _accumulating:
         held = leaf._grad
         if create_graph:
-            leaf._grad = _laid(g, leaf.array) if held is None else ops.add(held, g)
+            leaf._grad = _copy_recorded(g, leaf.array) if held is None else ops.add(held, g)
             return
         g = as_array(g)
         if g.shape != leaf.array.shape:
-            raise reshaped(leaf, g)
+            raise make_shape_error(leaf, g)
         if held is None:
-            lies = _lies_as(g, leaf.array) or (not state.lays_gradients and is_dense(g.shape, element_strides(g)))
+            lies = _has_leaf_layout(g, leaf.array) or (not state.lays_gradients and is_dense(g.shape, element_strides(g)))
             if not own or (isinstance(g, np.ndarray) and g.base is not None) or not lies:
-                g = copied_as(g, leaf.array)
+                g = copy_in_layout(g, leaf.array)
             leaf._grad = nodes.make_tensor(g)
         elif 0 in held.array.strides:  # expanded by hand: several elements share one cell
             leaf._grad = nodes.make_tensor(add_arrays(held.array, g))
@@ -130,7 +130,7 @@ def call_hooks(hooks: Hooks, g: Any, tensors: bool) -> Any:
         for hook in tuple(hooks.tensor.values()):
             got = hook(t)
             if got is not None:
-                _check(got, t)
+                _check_gradient(got, t)
                 t = got
         for keeper in hooks.keepers:
             tensor = keeper()
@@ -139,7 +139,7 @@ def call_hooks(hooks: Hooks, g: Any, tensors: bool) -> Any:
     return t if tensors else t.array
 
 
-def _check(got: Any, t: Any) -> None:
+def _check_gradient(got: Any, t: Any) -> None:
     if not hasattr(got, "array"):
         raise TypeError(f"hook: returned a {type(got).__name__} in place of a gradient; return a tensor, or None to leave it as it is")
     if got.array.shape != t.array.shape:
@@ -148,45 +148,45 @@ def _check(got: Any, t: Any) -> None:
         raise GradError(f"hook: returned a gradient of {got.dtype.name} in place of {t.dtype.name}; convert it with .to(...)")
 
 
-def call_before(hooks: Hooks, g: Any, tensors: bool) -> Any:
+def call_prehooks(hooks: Hooks, g: Any, tensors: bool) -> Any:
     """Run a node's pre-hooks over the gradients of its outputs, `hook(grad_outputs)`. None where they leave no gradient."""
     given = g if type(g) is tuple else (g,)
-    wrapped = _wrapped(given, tensors)
+    wrapped = _wrap_gradients(given, tensors)
     with enable_grad() if tensors else no_grad():
         for hook in tuple(hooks.before.values()):
             got = hook(wrapped)
             if got is not None:
-                wrapped = _replaced(got, wrapped, "prehook")
+                wrapped = _check_replacements(got, wrapped, "prehook")
     if all(t is None for t in wrapped):
         return None
     out = wrapped if tensors else tuple([None if t is None else t.array for t in wrapped])
     return out if type(g) is tuple else out[0]
 
 
-def call_after(hooks: Hooks, found: tuple[Any, ...], g: Any, tensors: bool) -> tuple[Any, ...]:
+def call_posthooks(hooks: Hooks, found: tuple[Any, ...], g: Any, tensors: bool) -> tuple[Any, ...]:
     """Run a node's hooks over the gradients of its inputs, `hook(grad_inputs, grad_outputs)`."""
-    above = _wrapped(g if type(g) is tuple else (g,), tensors)
-    wrapped = _wrapped(found, tensors)
+    above = _wrap_gradients(g if type(g) is tuple else (g,), tensors)
+    wrapped = _wrap_gradients(found, tensors)
     with enable_grad() if tensors else no_grad():
         for hook in tuple(hooks.after.values()):
             got = hook(wrapped, above)
             if got is not None:
-                wrapped = _replaced(got, wrapped, "hook")
+                wrapped = _check_replacements(got, wrapped, "hook")
     return wrapped if tensors else tuple([None if t is None else t.array for t in wrapped])
 
 
-def _wrapped(given: tuple[Any, ...], tensors: bool) -> tuple[Any, ...]:
+def _wrap_gradients(given: tuple[Any, ...], tensors: bool) -> tuple[Any, ...]:
     return given if tensors else tuple([None if x is None else nodes.make_tensor(as_array(x)) for x in given])
 
 
-def _replaced(got: Any, before: tuple[Any, ...], who: str) -> tuple[Any, ...]:
+def _check_replacements(got: Any, before: tuple[Any, ...], who: str) -> tuple[Any, ...]:
     """What a node's hook returned, checked against what it was given."""
     got = got if isinstance(got, tuple) else (got,)
     if len(got) != len(before):
         raise GradError(f"{who}: returned {len(got)} gradients in place of {len(before)}; return one for each, None where there is none")
     for new, old in zip(got, before, strict=True):
         if new is not None and old is not None:
-            _check(new, old)
+            _check_gradient(new, old)
     return got
 
 
@@ -217,21 +217,21 @@ class Slices:
     def whole(self, add: Callable[[Any, Any], Any]) -> Any:
         """The gradient of the tensor: an array, or a tensor where the parts are tensors (the graph is recorded)."""
         tensors = hasattr(self.parts[0][1], "array")
-        joined = _joined(self.shape, self.parts)
+        joined = _plan_joining(self.shape, self.parts)
         if joined is not None:
             name, parts, dim = joined
-            found = getattr(ops, name)(*parts, dim=dim) if tensors else _run(name, parts, dim=dim)
+            found = getattr(ops, name)(*parts, dim=dim) if tensors else _run_op(name, parts, dim=dim)
         elif tensors:
             padded = [ops.pad_view(g, shape=self.shape, index=index) for index, g in self.parts]
             found = padded[0]
             for one in padded[1:]:
                 found = add(found, one)
         else:
-            found = _summed(self.shape, self.parts)
+            found = _sum_slices(self.shape, self.parts)
         return found if self.rest is None else add(found, self.rest)
 
 
-def deliver(
+def add_slice(
     pending: dict[Any, Any], edge: Any, shape: tuple[int, ...], index: tuple[Any, ...], g: Any, add: Callable[[Any, Any], Any]
 ) -> None:
     """The gradient g of x[index] has come for `edge`, the place of x."""
@@ -243,12 +243,12 @@ def deliver(
     at.parts.append((index, g))
 
 
-def _run(name: str, parts: list[Any], **attrs: Any) -> Any:
+def _run_op(name: str, parts: list[Any], **attrs: Any) -> Any:
     op = registry[name]
     return (op.forward if type(parts[0]) is CudaArray else op.cpu)(*parts, **attrs)  # type: ignore[misc]
 
 
-def _joined(shape: tuple[int, ...], parts: list[tuple[tuple[Any, ...], Any]]) -> tuple[str, list[Any], int] | None:
+def _plan_joining(shape: tuple[int, ...], parts: list[tuple[tuple[Any, ...], Any]]) -> tuple[str, list[Any], int] | None:
     """(cat or stack, the parts in order, dim) where they are neighbours along one dimension and fill it; None where they are anything else."""
     dim = len(parts[0][0]) - 1
     if dim < 0 or len(parts) < 2:
@@ -279,7 +279,7 @@ def _joined(shape: tuple[int, ...], parts: list[tuple[tuple[Any, ...], Any]]) ->
     return "cat" if sliced[0] else "stack", [g for _, _, g in places], dim
 
 
-def _summed(shape: tuple[int, ...], parts: list[tuple[tuple[Any, ...], Any]]) -> Any:
+def _sum_slices(shape: tuple[int, ...], parts: list[tuple[tuple[Any, ...], Any]]) -> Any:
     """Zeros, and every slice's gradient added where it was taken."""
     (index, g), *others = parts
     if type(g) is not CudaArray:

@@ -1,4 +1,14 @@
-"""The engine: walks the graph backwards without recursion, on bare arrays or, for higher orders, on tensors."""
+"""The engine: walks the graph backwards without recursion, on bare arrays or, for higher orders, on tensors.
+
+All that it does, but for the cases that the functions below name (as backward_pass of HIPS autograd, autograd/core.py):
+
+    pending = dict(zip(roots, grads))
+    for node in collect_nodes(roots):  # newest first: all of a node's gradient has come when its turn is there
+        gradients = node.pull(pending.pop(node))
+        for edge, x in zip(node.edges, gradients):
+            pending[edge] = add(pending[edge], x) if edge in pending else x
+    return pending  # of the leaves
+"""
 
 from __future__ import annotations
 
@@ -13,20 +23,31 @@ from tritensor.autograd.accumulate import (
     Slices,
     accumulate,
     add_arrays,
-    call_after,
-    call_before,
+    add_slice,
     call_hooks,
+    call_posthooks,
+    call_prehooks,
     copy,
-    deliver,
-    reshaped,
+    make_shape_error,
 )
 from tritensor.autograd.accumulate import sum_to as sum_to
 from tritensor.autograd.hooks import Hooks
 from tritensor.autograd.modes import enable_grad, no_grad, state
 from tritensor.autograd.node import FREED, Branch, Node, Severed, Version, as_array
-from tritensor.autograd.task import FLAT, GradientEdge, Task, behind_flat, leading, note_flat, seed, starts_of, uses_of_hooked, watched_pull
-from tritensor.autograd.task import collect as collect
-from tritensor.autograd.task import over_rows as over_rows
+from tritensor.autograd.task import (
+    FLAT,
+    GradientEdge,
+    Task,
+    count_hooked_uses,
+    find_behind_flat,
+    find_leading_nodes,
+    list_start_gradients,
+    note_flat_inputs,
+    pull_with_anomaly_check,
+    start_gradient,
+)
+from tritensor.autograd.task import collect_nodes as collect_nodes
+from tritensor.autograd.task import map_rows as map_rows
 from tritensor.autograd.task import tensors_of as tensors_of
 from tritensor.ground.errors import ArgumentError, GradError, ShapeError
 from tritensor.ground.transforms import WrappedArray, running
@@ -52,9 +73,9 @@ def run(
         For each target (or leaf): its gradient and whether its memory is its own, so that a caller may keep it.
     """
     add: Callable[[Any, Any], Any] = ops.add if tensors else add_arrays
-    order = collect(roots)
+    order = collect_nodes(roots)
     wanted = None if targets is None else set(targets)
-    useful = None if wanted is None else leading(order, wanted)
+    useful = None if wanted is None else find_leading_nodes(order, wanted)
     if task is not None:
         task.walk = order, useful, roots
     pending: dict[Any, Any] = {}
@@ -63,38 +84,38 @@ def run(
         pending[r] = add(pending[r], g) if r in pending else g
         if not isinstance(r, Node):
             result[r] = (pending.pop(r) if r not in result else add(result[r][0], pending.pop(r)), False)
-    waiting = {} if settle is None else uses_of_hooked(order)
+    waiting = {} if settle is None else count_hooked_uses(order)
     if targets is None and not tensors and state.anomaly is None and not running.levels and not waiting:
-        _walk_plain(order, pending, result, keep_graph)
-        _finish(pending, result, add)
+        _walk_unrolled(order, pending, result, keep_graph)
+        _assemble_slices(pending, result, add)
         return result
     for n in order:
         g = pending.pop(n, None)
         if g is not None:
             if type(g) is Slices:
                 g = g.whole(add)
-            _step(n, g, pending, result, wanted, useful, keep_graph, tensors)
+            _pull_node(n, g, pending, result, wanted, useful, keep_graph, tensors)
         if waiting:
             for e in n.edges:
                 if e in waiting:
                     waiting[e] -= 1
                     if not waiting[e]:
                         if e in pending:
-                            _finish({e: pending.pop(e)}, result, add)
+                            _assemble_slices({e: pending.pop(e)}, result, add)
                         if e in result:
                             settle(e, *result.pop(e))  # type: ignore[misc]
-    _finish(pending, result, add)
+    _assemble_slices(pending, result, add)
     return result
 
 
-def _finish(pending: dict[Any, Any], result: dict[Any, tuple[Any, bool]], add: Callable[[Any, Any], Any]) -> None:
+def _assemble_slices(pending: dict[Any, Any], result: dict[Any, tuple[Any, bool]], add: Callable[[Any, Any], Any]) -> None:
     """Leaves of which slices were taken: their gradients put together."""
     for e, g in pending.items():
         held = result.get(e)
         result[e] = ((g if held is None else g.plus(held[0], add)).whole(add), True)
 
 
-def _walk_plain(order: list[Node], pending: dict[Any, Any], result: dict[Any, tuple[Any, bool]], keep_graph: bool) -> None:
+def _walk_unrolled(order: list[Node], pending: dict[Any, Any], result: dict[Any, tuple[Any, bool]], keep_graph: bool) -> None:
     """The walk of `backward()`: like `_step` for every node, with the commonest case unrolled.
 
     That case is an op with one numpy function, or one kernel, per input, all gradients wanted.
@@ -115,7 +136,7 @@ def _walk_plain(order: list[Node], pending: dict[Any, Any], result: dict[Any, tu
             or (corner := n.op.backward if on_device else n.op.cpu_backward) is None
             or corner.joint
         ):
-            _step(n, g, pending, result, None, None, keep_graph, False)
+            _pull_node(n, g, pending, result, None, None, keep_graph, False)
             continue
         add: Any = add_kernel if on_device else np.add
         inputs, meta = n.inputs, n.meta
@@ -144,22 +165,15 @@ def _walk_plain(order: list[Node], pending: dict[Any, Any], result: dict[Any, tu
             elif x.shape == held[0].shape:
                 result[e] = (add(held[0], x), True)
             else:
-                raise reshaped(e, x)
+                raise make_shape_error(e, x)
             previous = x
         if not keep_graph:
             n.free()
 
 
-def _step(
-    n: Node,
-    g: Any,
-    pending: dict[Any, Any],
-    result: dict[Any, tuple[Any, bool]],
-    targets: Any,
-    useful: Any,
-    keep_graph: bool,
-    tensors: bool,
-) -> None:
+def _pull_node(
+    n: Node, g: Any, pending: dict[Any, Any], result: dict[Any, tuple[Any, bool]], targets: Any, useful: Any, keep_graph: bool, tensors: bool,
+) -> None:  # fmt: skip
     """Take one node's complete gradient and hand the gradients of its inputs on."""
     add: Callable[[Any, Any], Any] = ops.add if tensors else add_arrays
     if type(g) is list:  # the gradients of several outputs, those that came
@@ -172,30 +186,30 @@ def _step(
     edges = n.edges
     if type(n) is Branch:
         if useful is None or edges[0] in useful:
-            _deliver_branch(n, g, pending, add)
+            _add_to_branch(n, g, pending, add)
         return
     needs = tuple([e is not None for e in edges] if useful is None else [e is not None and e in useful for e in edges])
     if True not in needs:
         return
     if hooks is not None and hooks.before:
-        g = call_before(hooks, g, tensors)
+        g = call_prehooks(hooks, g, tensors)
         if g is None:
             return
     if n.op.name == TAKEN and hooks is None and state.anomaly is None and not running.levels:
-        deliver(pending, edges[0], n.meta[0][0], (n.attrs or n.op.attrs)["index"], g, add)  # type: ignore[index]
+        add_slice(pending, edges[0], n.meta[0][0], (n.attrs or n.op.attrs)["index"], g, add)  # type: ignore[index]
         return
     if state.anomaly is None:
         found = n.pull_tensors(g, needs) if tensors else n.pull(g, needs)
     else:
-        found = watched_pull(n, g, needs, tensors)
+        found = pull_with_anomaly_check(n, g, needs, tensors)
     if tensors and n.op.name in FLAT:
-        note_flat(n, found)
+        note_flat_inputs(n, found)
     if not keep_graph:
         n.free()
     if hooks is not None and hooks.after:
         found = tuple([x if x is None or n.meta is None else _undo_broadcast(n, i, x) for i, x in enumerate(found)])
-        found = call_after(hooks, found, g, tensors)
-    _deliver(n, g, found, needs, pending, result, add)
+        found = call_posthooks(hooks, found, g, tensors)
+    _add_to_edges(n, g, found, needs, pending, result, add)
 
 
 def _undo_broadcast(n: Node, i: int, x: Any) -> Any:
@@ -208,7 +222,7 @@ def _undo_broadcast(n: Node, i: int, x: Any) -> Any:
     return sum_to(x, shape)
 
 
-def _deliver(
+def _add_to_edges(
     n: Node, g: Any, found: tuple[Any, ...], needs: tuple[bool, ...], pending: dict[Any, Any], result: dict[Any, tuple[Any, bool]], add: Any
 ) -> None:
     """Hand the gradients of a node's inputs to its edges, undoing broadcasting on the way."""
@@ -240,7 +254,7 @@ def _deliver(
             elif x.shape == at[0].shape:
                 result[e] = (add(at[0], x), True)
             else:
-                raise reshaped(e, x)
+                raise make_shape_error(e, x)
         previous = x
 
 
@@ -249,7 +263,7 @@ def _input_name(n: Node, i: int) -> str:
     return names[i] if i < len(names) else f"{names[-1]}[{i - len(names) + 1}]"
 
 
-def _deliver_branch(b: Branch, g: Any, pending: dict[Any, Any], add: Callable[[Any, Any], Any]) -> None:
+def _add_to_branch(b: Branch, g: Any, pending: dict[Any, Any], add: Callable[[Any, Any], Any]) -> None:
     """Add an output's gradient to the list of its node's."""
     n = b.edges[0]
     slots = pending.get(n)
@@ -272,41 +286,31 @@ def edge_of(t: Any) -> Any:
     return (t.node if t.node is not None else t) if t.tracked else None
 
 
-def followed(t: Any) -> bool:
+def is_followed(t: Any) -> bool:
     """Whether a derivative follows a tensor: a graph records it, here or below a transform, or it carries a tangent."""
     if t.tracked:
         return state.enabled
     array = t.array
-    return type(array) is WrappedArray and (array.tangent is not None or followed(array.value))
+    return type(array) is WrappedArray and (array.tangent is not None or is_followed(array.value))
 
 
 def backward(outputs: Sequence[Any], grads: Sequence[Any], *, keep_graph: bool, create_graph: bool, inputs: Sequence[Any] | None) -> None:
     """Add d(outputs)/d(leaf) to `.grad` of every leaf (or of `inputs`)."""
     if inputs is not None and not inputs:
         raise GradError("backward: inputs cannot be empty; name tensors to accumulate into, or leave it out for all leaves")
-    seeds = [seed(t, g, create_graph, "backward") for t, g in zip(outputs, grads, strict=True)]
-    targets = None if inputs is None else [_target(t, "backward") for t in inputs]
-    task, outer, casting = Task(), state.task, state.casting
-    state.task, task.outer = task, outer
-    try:
-        if casting is not None:  # gradients have the types that their ops gave
-            state.casting = None
-        settle = None
-        if Hooks.post and inputs is None:  # an optimizer's step, say, which frees a gradient before the next one is made
-            settle = lambda leaf, g, own: _store({leaf: (g, own)}, None, create_graph)  # noqa: E731
+    seeds = [start_gradient(t, g, create_graph, "backward") for t, g in zip(outputs, grads, strict=True)]
+    targets = None if inputs is None else [_require_edge(t, "backward") for t in inputs]
+    settle = None
+    if Hooks.post and inputs is None:  # an optimizer's step, say, which frees a gradient before the next one is made
+        settle = lambda leaf, g, own: _store_gradients({leaf: (g, own)}, None, create_graph)  # noqa: E731
+    with Task() as task:
         found = run(
             [edge_of(t) for t in outputs], seeds, targets=targets, keep_graph=keep_graph, tensors=create_graph, task=task, settle=settle
         )
-        _store(found, None if inputs is None else {edge_of(t): t for t in inputs}, create_graph)
-        if task.ends is not None:
-            task.call_ends()
-    finally:
-        state.task = outer
-        if casting is not None:
-            state.casting = casting
+        _store_gradients(found, None if inputs is None else {edge_of(t): t for t in inputs}, create_graph)
 
 
-def _store(found: dict[Any, tuple[Any, bool]], holders: dict[Any, Any] | None, create_graph: bool) -> None:
+def _store_gradients(found: dict[Any, tuple[Any, bool]], holders: dict[Any, Any] | None, create_graph: bool) -> None:
     """Add the gradients that a walk found to `.grad` of leaves, and of other tensors that were asked for, with their hooks."""
     for edge, (g, own) in found.items():
         leaf = holders.get(edge, edge) if holders else edge
@@ -325,7 +329,7 @@ def _store(found: dict[Any, tuple[Any, bool]], holders: dict[Any, Any] | None, c
             hooks = extra.hooks
             own, g = False, call_hooks(hooks, g, create_graph)  # a hook may have kept it
             if hooks.before:
-                g = call_before(hooks, g, create_graph)
+                g = call_prehooks(hooks, g, create_graph)
                 if g is None:
                     continue
         accumulate(leaf, g, own, create_graph)
@@ -339,10 +343,10 @@ def _store(found: dict[Any, tuple[Any, bool]], holders: dict[Any, Any] | None, c
                             "itself, and changes the gradient by writing to its .grad"
                         )
         if hooks is not None and hooks.after:
-            call_after(hooks, (), g, create_graph)
+            call_posthooks(hooks, (), g, create_graph)
 
 
-def _target(t: Any, who: str) -> Any:
+def _require_edge(t: Any, who: str) -> Any:
     edge = edge_of(t)
     if edge is None:
         raise GradError(
@@ -375,33 +379,33 @@ def grad(
     (tensor(12.),)
     """
     outs, ins = tensors_of("grad", "outputs", outputs), tensors_of("grad", "inputs", inputs)
-    gos = starts_of("grad", "outputs", outs, "grad_outputs", grad_outputs)
+    gos = list_start_gradients("grad", "outputs", outs, "grad_outputs", grad_outputs)
     if not ins:
         raise GradError("grad: inputs cannot be empty; name at least one tensor (is it a generator that was used up?)")
     if materialize_grads and allow_unused is False:
         raise ArgumentError("grad: allow_unused is False, and materialize_grads gives zeros for what is unused; leave one of the two out")
     keep = create_graph if retain_graph is None else retain_graph
     if is_grads_batched:
-        return _batched(outs, ins, gos, keep, create_graph, allow_unused, materialize_grads)
+        return _grad_batched(outs, ins, gos, keep, create_graph, allow_unused, materialize_grads)
     return _grad(outs, ins, gos, keep, create_graph, allow_unused, materialize_grads)
 
 
-def _batched(
+def _grad_batched(
     outs: list[Any], ins: list[Any], gos: list[Any], keep: bool, create_graph: bool, allow_unused: bool | None, materialize_grads: bool
 ) -> tuple[Any, ...]:
     """Gradients for each of a batch of grad_outputs, which have one more dimension, the first; the results have it too, but for zeros of what is unused."""
-    found = over_rows(gos, lambda at: _grad(outs, ins, at, True, create_graph, allow_unused or materialize_grads, False))
+    found = map_rows(gos, lambda at: _grad(outs, ins, at, True, create_graph, allow_unused or materialize_grads, False))
     if not keep:
-        useful = leading(order := collect([edge_of(t) for t in outs]), {_target(t, "grad") for t in ins})
+        useful = find_leading_nodes(order := collect_nodes([edge_of(t) for t in outs]), {_require_edge(t, "grad") for t in ins})
         for n in order:
             if type(n) is not Branch and n in useful and any(e is not None and e in useful for e in n.edges):
                 n.free()
-    return tuple([_unused(t, create_graph) if g is None and materialize_grads else g for t, g in zip(ins, found, strict=True)])
+    return tuple([_make_unused_zeros(t, create_graph) if g is None and materialize_grads else g for t, g in zip(ins, found, strict=True)])
 
 
-def _unused(t: Any, create_graph: bool) -> Any:
+def _make_unused_zeros(t: Any, create_graph: bool) -> Any:
     """Zeros for an input that takes no part."""
-    made = nodes.make_tensor(zeros_like(_target(t, "grad") if type(t) is GradientEdge else t))
+    made = nodes.make_tensor(zeros_like(_require_edge(t, "grad") if type(t) is GradientEdge else t))
     return made.requires_grad_() if create_graph else made
 
 
@@ -409,32 +413,22 @@ def _grad(
     outs: list[Any], ins: list[Any], gos: list[Any], keep: bool, create_graph: bool, allow_unused: bool | None, materialize_grads: bool
 ) -> tuple[Any, ...]:
     """The gradients that `grad` returns."""
-    seeds = [seed(t, g, create_graph, "grad") for t, g in zip(outs, gos, strict=True)]
-    targets = [_target(t, "grad") for t in ins]
-    task, outer, casting = Task(), state.task, state.casting
-    state.task, task.outer = task, outer
-    try:
-        if casting is not None:
-            state.casting = None
+    seeds = [start_gradient(t, g, create_graph, "grad") for t, g in zip(outs, gos, strict=True)]
+    targets = [_require_edge(t, "grad") for t in ins]
+    with Task() as task:
         found = run([edge_of(t) for t in outs], seeds, targets=targets, keep_graph=keep, tensors=create_graph, task=task)
         for edge, (g, _) in found.items():  # once for each, however often it is listed
             if not isinstance(edge, Node) and edge.extra is not None and edge.extra.hooks is not None:
                 found[edge] = (call_hooks(edge.extra.hooks, g, create_graph), False)
-        if task.ends is not None:
-            task.call_ends()
-    finally:
-        state.task = outer
-        if casting is not None:
-            state.casting = casting
     result = []
-    behind: set[Any] = set() if all([e in found for e in targets]) else behind_flat([edge_of(t) for t in outs])
+    behind: set[Any] = set() if all([e in found for e in targets]) else find_behind_flat([edge_of(t) for t in outs])
     for i, (t, edge) in enumerate(zip(ins, targets, strict=True)):
         if edge in found:
             g, own = found[edge]
             result.append(g if create_graph else nodes.make_tensor(as_array(g) if own else copy(as_array(g))))
             found[edge] = (g, False)  # listed again, it gets memory of its own
         elif materialize_grads or edge in behind:
-            result.append(_unused(t, create_graph))
+            result.append(_make_unused_zeros(t, create_graph))
         elif allow_unused:
             result.append(None)
         else:

@@ -116,7 +116,7 @@ def allow_mutation_on_saved_tensors() -> Iterator[_Copies]:
         key = next(numbers)
         handle = _Key(key)
         kept.copies[key] = ops.copy(x.detach())
-        weakref.finalize(handle, kept.copies.pop_hooks, key, None)
+        weakref.finalize(handle, kept.copies.pop, key, None)
         return handle
 
     def unpack(handle: Any) -> Any:
@@ -189,7 +189,7 @@ def register_multi_grad_hook(tensors: Sequence[Any], fn: Callable[..., None], *,
             fn(g if mode == "any" else left[1])
 
     def finish(task: Any) -> None:
-        left = seen.pop_hooks(task)
+        left = seen.pop(task)
         if left[0]:
             fn(left[1])
 

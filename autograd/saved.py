@@ -9,7 +9,7 @@ from typing import Any
 from weakref import ref
 
 from tritensor.autograd import node as nodes
-from tritensor.autograd.accumulate import copied_as, copy
+from tritensor.autograd.accumulate import copy, copy_in_layout
 from tritensor.autograd.engine import edge_of
 from tritensor.autograd.modes import no_grad, state
 from tritensor.autograd.node import FREED, ComplexNode, Node, Version, branch, next_sequence, version_of, watch_nodes
@@ -286,6 +286,6 @@ def _copy_once(array: Any, copies: dict[int, Any]) -> Any:
     """A copy of an array, one for all nodes that look at it."""
     held = copies.get(id(array))
     if held is None:
-        made = copy(array) if type(array) is WrappedArray else copied_as(array, array)
+        made = copy(array) if type(array) is WrappedArray else copy_in_layout(array, array)
         held = copies[id(array)] = (array, made)  # the array too, so that its id stays its own
     return held[1]

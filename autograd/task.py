@@ -28,6 +28,23 @@ class Task:
     running: Node | None = None  # the node whose backward runs, in anomaly mode
     ends: list[Callable[[], Any]] | None = None  # called when it has ended
     outer: Task | None = None  # the call in which this one was made, by a function's backward or a hook
+    casting: Any = None  # autocast's settings outside of the call
+
+    def __enter__(self) -> Task:
+        self.outer, state.task = state.task, self
+        self.casting = state.casting
+        if self.casting is not None:  # gradients have the types that their ops gave, not autocast's
+            state.casting = None
+        return self
+
+    def __exit__(self, kind: type[BaseException] | None, *error: object) -> None:
+        try:
+            if kind is None and self.ends is not None:  # a callback belongs to a walk that ended well
+                self.call_ends()
+        finally:
+            state.task = self.outer
+            if self.casting is not None:
+                state.casting = self.casting
 
     def outermost(self) -> Task:
         """The call that the user made."""
@@ -100,7 +117,7 @@ def tensors_of(who: str, what: str, given: Any, or_none: bool = False) -> list[A
     return found
 
 
-def starts_of(who: str, what: str, outputs: list[Any], name: str, given: Any) -> list[Any]:
+def list_start_gradients(who: str, what: str, outputs: list[Any], name: str, given: Any) -> list[Any]:
     """The gradients to start from, one or None for each output. Raises GradError, naming the argument, for another number of them."""
     if given is None:
         return [None] * len(outputs)
@@ -110,7 +127,7 @@ def starts_of(who: str, what: str, outputs: list[Any], name: str, given: Any) ->
     return found
 
 
-def watched_pull(n: Node, g: Any, needs: tuple[bool, ...], tensors: bool) -> tuple[Any, ...]:
+def pull_with_anomaly_check(n: Node, g: Any, needs: tuple[bool, ...], tensors: bool) -> tuple[Any, ...]:
     """A node's gradients in anomaly mode: an error, or NaN, is told with the forward call."""
     watch, task = state.anomaly, state.task
     before = None if task is None else task.running
@@ -128,7 +145,7 @@ def watched_pull(n: Node, g: Any, needs: tuple[bool, ...], tensors: bool) -> tup
     return found
 
 
-def seed(output: Any, grad: Any, create_graph: bool, who: str) -> Any:
+def start_gradient(output: Any, grad: Any, create_graph: bool, who: str) -> Any:
     """The gradient to start from: the one given, checked, or ones for a scalar."""
     if not output.tracked or type(getattr(output, "node", None)) is Severed:
         raise GradError(
@@ -168,7 +185,7 @@ def seed(output: Any, grad: Any, create_graph: bool, who: str) -> Any:
 _looped: set[str] = set()  # why rows went one after another, each told once
 
 
-def over_rows(gos: list[Any], once: Callable[[list[Any]], tuple[Any, ...]]) -> tuple[Any, ...]:
+def map_rows(gos: list[Any], once: Callable[[list[Any]], tuple[Any, ...]]) -> tuple[Any, ...]:
     """`once(gradients to start from)` for every row of `gos` at once: what it returns gets a first dimension, of a row for each.
 
     Entries of what is returned may be None. Raises ShapeError where the batches are not of one size.
@@ -190,12 +207,12 @@ def over_rows(gos: list[Any], once: Callable[[list[Any]], tuple[Any, ...]]) -> t
         columns = iter(func.vmap(mapped, randomness="same")(*gos))
         return tuple([next(columns) if is_there else None for is_there in there])
     except TransformError as e:
-        _tell_loop(len(gos[0]), e)
+        _warn_loop(len(gos[0]), e)
     found = [once([g[i] for g in gos]) for i in range(len(gos[0]))]
     return tuple([None if column[0] is None else ops.stack(*column, dim=0) for column in zip(*found, strict=True)])
 
 
-def _tell_loop(n: int, why: Exception) -> None:
+def _warn_loop(n: int, why: Exception) -> None:
     said = str(why)
     if said not in _looped:
         _looped.add(said)
@@ -212,7 +229,7 @@ FLAT = frozenset({
 })  # fmt: skip
 
 
-def note_flat(n: Node, gradients: Iterable[Any]) -> None:
+def note_flat_inputs(n: Node, gradients: Iterable[Any]) -> None:
     """Let the gradients of a flat op's inputs, made with create_graph, know of those inputs."""
     for g, e in zip(gradients, n.edges, strict=True):
         made = None if g is None else g.node
@@ -220,13 +237,13 @@ def note_flat(n: Node, gradients: Iterable[Any]) -> None:
             made.flat = (*getattr(made, "flat", ()), e)
 
 
-def behind_flat(roots: Iterable[Any]) -> set[Any]:
+def find_behind_flat(roots: Iterable[Any]) -> set[Any]:
     """The nodes and leaves that a gradient of a flat op was made of, among all that lead to the roots."""
-    begins = [e for n in _made_of(roots) for e in getattr(n, "flat", ())]
-    return _made_of(begins) if begins else set()
+    begins = [e for n in _find_ancestors(roots) for e in getattr(n, "flat", ())]
+    return _find_ancestors(begins) if begins else set()
 
 
-def _made_of(roots: Iterable[Any]) -> set[Any]:
+def _find_ancestors(roots: Iterable[Any]) -> set[Any]:
     """All nodes and leaves that roots are made of."""
     seen: set[Any] = set()
     stack = [r for r in roots if r is not None]
@@ -239,7 +256,7 @@ def _made_of(roots: Iterable[Any]) -> set[Any]:
     return seen
 
 
-def collect(roots: Sequence[Any]) -> list[Node]:
+def collect_nodes(roots: Sequence[Any]) -> list[Node]:
     """Every node that the roots lead to, newest first: the order in which gradients are complete."""
     seen: set[Any] = set()
     found: list[Node] = []
@@ -257,7 +274,7 @@ def collect(roots: Sequence[Any]) -> list[Node]:
     return found
 
 
-def leading(order: list[Node], targets: set[Any]) -> set[Any]:
+def find_leading_nodes(order: list[Node], targets: set[Any]) -> set[Any]:
     """The nodes and leaves on a path to a target, targets included (ids of edges)."""
     useful = set(targets)
     for n in reversed(order):
@@ -266,7 +283,7 @@ def leading(order: list[Node], targets: set[Any]) -> set[Any]:
     return useful
 
 
-def uses_of_hooked(order: list[Node]) -> dict[Any, int]:
+def count_hooked_uses(order: list[Node]) -> dict[Any, int]:
     """How many edges lead to each leaf that has hooks for when its gradient was added."""
     uses: dict[Any, int] = {}
     for n in order:

@@ -131,8 +131,8 @@ def put_in_place() -> list[Any]:
         dict(vars(proven)),
         Ops.__getattr__,
         fast_reductions.FEW,
-        engine._walk_plain,
-        engine._step,
+        engine._walk_unrolled,
+        engine._pull_node,
         engine.accumulate,
     ]
     places += [vars(tt.Tensor)[f"__{python}__"] for python in OPERATORS]

@@ -92,7 +92,7 @@ class MemoryTrace:
     # -- recording
     def _probe(self, recording: Recording, patches: Patches) -> None:
         """Stand around calls of modules and the engine's steps."""
-        call, walk, add = Module.__call__, engine._walk_plain, engine.accumulate
+        call, walk, add = Module.__call__, engine._walk_unrolled, engine.accumulate
 
         @wrapper
         @functools.wraps(call)
@@ -119,7 +119,7 @@ class MemoryTrace:
             self._note("AccumulateGrad", "", [getattr(leaf._grad, "array", None)], ())
 
         patches.put(Module, "__call__", entered)
-        patches.put(engine, "_walk_plain", walked)
+        patches.put(engine, "_walk_unrolled", walked)
         patches.put(engine, "accumulate", added)
 
     def _around(self, recording: Recording, op: Any, call: Callable[..., Any]) -> Callable[..., Any]:

@@ -5,7 +5,7 @@ from __future__ import annotations
 import functools
 from typing import Any
 
-from tritensor.autograd.engine import followed
+from tritensor.autograd.engine import is_followed
 from tritensor.autograd.function import Function
 from tritensor.autograd.names import camel
 from tritensor.ground.errors import NoDerivativeError
@@ -60,7 +60,7 @@ def _renamed_function(kind: type[_Constant], name: str) -> type[_Constant]:
 
 def _apply_function(kind: type[_Constant], name: str, by: str, y: Tensor, xs: tuple[Any, ...]) -> Tensor:
     # Outside the graph nothing may be recorded, or the result would claim to require grad.
-    given = [x for x in xs if isinstance(x, Tensor) and followed(x)]
+    given = [x for x in xs if isinstance(x, Tensor) and is_followed(x)]
     return _renamed_function(kind, name).apply(name, by, y, *given) if given else y  # type: ignore[arg-type]
 
 
@@ -72,7 +72,7 @@ def make_constant(name: str, y: Tensor, *xs: Any) -> Tensor:
 def refuse_derivative(name: str, y: Tensor, *xs: Any, by: str = "") -> Tensor:
     """y, which raises NoDerivativeError when a derivative by one of `xs` is asked of it; `by` says which that is, where y has others."""
     # Nothing else contributes a gradient: the one node that raises is enough.
-    if not followed(y):
+    if not is_followed(y):
         return _apply_function(_NoDerivative, name, by, y, xs)
     nothing = ops.full(shape=(), value=-0.0, dtype=y.array.dtype, device=y.device)  # which changes no number, -0.0 neither
     barrier = _apply_function(_NoDerivative, name, by, nothing, xs)

@@ -119,7 +119,7 @@ class GraphExecGroup:
     def __exit__(self, *exc: object) -> None:
         _group.now = None
         while self.frames:
-            self.frames.pop_hooks().forget()
+            self.frames.pop().forget()
 
 
 def get_device_states(*args: Any) -> tuple[list[int], list[Tensor]]:
@@ -329,7 +329,7 @@ def checkpoint(
             stacklevel=2,
         )
         use_reentrant = True
-    preserve = bool(kwargs.pop_hooks("preserve_rng_state", True))
+    preserve = bool(kwargs.pop("preserve_rng_state", True))
     if use_reentrant:
         if kwargs:
             raise ArgumentError(
@@ -369,7 +369,7 @@ def checkpoint_sequential(functions: Any, segments: int, input: Any, use_reentra
 
     `use_reentrant` and `preserve_rng_state` (a keyword, True) as of checkpoint. Raises ValueError for other keywords.
     """
-    preserve_rng_state = bool(kwargs.pop_hooks("preserve_rng_state", True))
+    preserve_rng_state = bool(kwargs.pop("preserve_rng_state", True))
     if kwargs:
         raise ArgumentError("checkpoint_sequential: Unexpected keyword arguments: " + ", ".join(kwargs) + "; give preserve_rng_state alone")
     modules: Sequence[Any] = list(functions.children()) if isinstance(functions, Sequential) else list(functions)

@@ -11,7 +11,7 @@ import ml_dtypes
 import numpy as np
 
 from tritensor import random as generators
-from tritensor.autograd.engine import followed
+from tritensor.autograd.engine import is_followed
 from tritensor.autograd.function import Function
 from tritensor.autograd.modes import no_grad
 from tritensor.ground import dtypes
@@ -314,7 +314,7 @@ def bernoulli(x: Tensor, p: float | None = None, *, generator: Generator | None 
     _require_probability("bernoulli", x)
     u = draw_uniform(tuple(x.array.shape), x.array.dtype, x.device, generator)
     drawn = ops.cast(ops.lt(u, x.detach()), dtype=x.array.dtype)
-    return Drawn.apply(drawn, x) if followed(x) else drawn
+    return Drawn.apply(drawn, x) if is_followed(x) else drawn
 
 
 @function

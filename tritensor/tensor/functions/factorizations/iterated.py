@@ -7,7 +7,7 @@ from typing import Any
 
 import numpy as np
 
-from tritensor.autograd.engine import followed
+from tritensor.autograd.engine import is_followed
 from tritensor.autograd.modes import no_grad
 from tritensor.ground.errors import ArgumentError, DTypeError, ShapeError
 from tritensor.ops.table import ops
@@ -150,7 +150,7 @@ def lobpcg(
         with no_grad():
             pair = _iterate(a, b, iK, guess[place], k, steps, small, up)
         # Without a gradient to ask for, the refinement would cost k solves for nothing.
-        found.append(_refine_pairs(a, b, *pair) if followed(A) or (B is not None and followed(B)) else pair)
+        found.append(_refine_pairs(a, b, *pair) if is_followed(A) or (B is not None and is_followed(B)) else pair)
     if A.ndim == 2:
         return found[0]
     values, vectors = (stack([pair[i] for pair in found]) for i in (0, 1))

@@ -6,7 +6,7 @@ from typing import Any
 
 import numpy as np
 
-from tritensor.autograd.engine import followed
+from tritensor.autograd.engine import is_followed
 from tritensor.ground.errors import DTypeError, ShapeError
 from tritensor.ops.table import ops
 from tritensor.tensor.core import Tensor
@@ -25,7 +25,7 @@ def matrix_power(x: Tensor, n: int) -> Tensor:
     # In the graph through `where`, so that its gradient is 0 and not missing.
     if n == 0:
         eye = ops.copy(expand_batch(identity(x, x.shape[-1]), tuple(x.shape[:-2])))
-        return ops.where(ops.full(shape=(), value=False, dtype=np.dtype(np.bool_), device=x.device), x, eye) if followed(x) else eye
+        return ops.where(ops.full(shape=(), value=False, dtype=np.dtype(np.bool_), device=x.device), x, eye) if is_followed(x) else eye
     square, left = (x, int(n)) if n > 0 else (invert("matrix_power", x), -int(n))
     # A copy, as every other power is: writes to the result must not reach x.
     if left == 1:

@@ -6,7 +6,7 @@ from typing import Any
 
 import numpy as np
 
-from tritensor.autograd.engine import followed
+from tritensor.autograd.engine import is_followed
 from tritensor.ground import dtypes
 from tritensor.ground.errors import ArgumentError
 from tritensor.ops.table import broadcast, ops
@@ -44,7 +44,7 @@ def svd(A: Tensor, full_matrices: bool = True, *, driver: str | None = None) -> 
 def singular_values(A: Tensor) -> Tensor:
     """Singular values (..., k) from the largest."""
     # LAPACK does less without the vectors, which only a gradient needs.
-    return ops.svd(A, full=False)[1] if followed(A) else ops.svdvals(A)
+    return ops.svd(A, full=False)[1] if is_followed(A) else ops.svdvals(A)
 
 
 @function(namespace="linalg", out=True, also={"input": "A"})
@@ -70,7 +70,7 @@ def eigh(A: Tensor, UPLO: str = "L") -> Eigen:
 
 
 def _find_eigenvalues(A: Tensor, upper: bool) -> Tensor:
-    return ops.eigh(A, upper=upper)[0] if followed(A) else ops.eigvalsh(A, upper=upper)
+    return ops.eigh(A, upper=upper)[0] if is_followed(A) else ops.eigvalsh(A, upper=upper)
 
 
 @function(namespace="linalg", out=True, also={"input": "A"})
@@ -88,7 +88,7 @@ def eig(A: Tensor) -> Eigen:
 @function(namespace="linalg", out=True, also={"input": "A"})
 def eigvals(A: Tensor) -> Tensor:
     """Eigenvalues of square matrices: complex, in LAPACK's order. On the CPU only."""
-    return ops.eig(A)[0] if followed(A) else ops.eigvals(A)
+    return ops.eig(A)[0] if is_followed(A) else ops.eigvals(A)
 
 
 # ---------------------------------------------------------------- rank

@@ -6,7 +6,7 @@ from typing import Any
 
 import numpy as np
 
-from tritensor.autograd.engine import followed
+from tritensor.autograd.engine import is_followed
 from tritensor.ground import dtypes
 from tritensor.ground.errors import DeviceError, DTypeError, IndexShapeError, OutOfRangeError, ShapeError
 from tritensor.ground.strides import preserve_format
@@ -161,7 +161,7 @@ def _write_at(x: Tensor, indices: list[Tensor], dims: tuple[int, ...], front: bo
         raise ShapeError(
             f"setitem: value {tuple(v.array.shape)} does not broadcast to the indexed elements, {want}; give a value of that shape, or one that does"
         )
-    if 0 in want and not followed(v):  # nothing is written, and nothing asked of the indices
+    if 0 in want and not is_followed(v):  # nothing is written, and nothing asked of the indices
         if is_write_recorded(x):
             refuse_write(x, "setitem")
         # An index into a dimension without elements is out of range, even where nothing is written.
@@ -174,7 +174,7 @@ def _write_at(x: Tensor, indices: list[Tensor], dims: tuple[int, ...], front: bo
     if v.array.shape != want:
         v = ops.expand(v, shape=want)
     # In place by kernel only where no graph looks on: index_put makes a new array that autograd can follow.
-    if is_write_recorded(x) or followed(v) or followed(x) or not has_own_cells(x.array):
+    if is_write_recorded(x) or is_followed(v) or is_followed(x) or not has_own_cells(x.array):
         overwrite(x, ops.index_put(x, v, *indices, dims=dims, front=front, accumulate=False), "setitem", one_value=one_value)
     else:
         ops.index_assign(x, v, *indices, dims=dims, front=front)

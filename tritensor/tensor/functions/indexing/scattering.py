@@ -7,7 +7,7 @@ from typing import Any
 
 import numpy as np
 
-from tritensor.autograd.engine import followed
+from tritensor.autograd.engine import is_followed
 from tritensor.ground import dtypes
 from tritensor.ground.errors import ArgumentError, DTypeError
 from tritensor.ops.table import normal_dim, ops
@@ -61,7 +61,7 @@ def _apply_scatter(name: str, op: Callable[..., Tensor], x: Tensor, dim: int, in
     d = normal_dim(name, dim, len(x.array.shape))
     values = _to_source(name, x, index, source)
     if not index.array.size and not (fits_inside(index, x, d) and fits_inside(index, values)):
-        if not followed(values):
+        if not is_followed(values):
             return ops.copy(x)
         shape = (0,) * max(len(x.array.shape), 1)  # nothing of it is written, and the result hangs at it all the same
         index, values = ops.reshape(index, shape=shape), _make_empty_part(values, shape)

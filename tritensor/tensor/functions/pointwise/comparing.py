@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import numpy as np
 
-from tritensor.autograd.engine import followed
+from tritensor.autograd.engine import is_followed
 from tritensor.ground import dtypes
 from tritensor.ground.errors import ArgumentError
 from tritensor.ops.table import ops
@@ -62,7 +62,7 @@ def _publish_in_place(name: str, doc: str, *aliases: str) -> None:
     def call(x: Tensor, other: Operand) -> Tensor:
         found = getattr(ops, name)(x, other)
         # The written tensor joins other's graph, where its gradient is 0.
-        if isinstance(other, Tensor) and followed(other) and dtypes.has_gradient(x.array.dtype):
+        if isinstance(other, Tensor) and is_followed(other) and dtypes.has_gradient(x.array.dtype):
             return make_constant(name, ops.cast(found, dtype=x.array.dtype), x, other)
         return found
 

@@ -8,7 +8,7 @@ from typing import Any, NamedTuple
 
 import numpy as np
 
-from tritensor.autograd.engine import followed
+from tritensor.autograd.engine import is_followed
 from tritensor.ground import dtypes
 from tritensor.ground.errors import ArgumentError, DTypeError, EmptyError
 from tritensor.ops.table import normal_dim, normal_dims, ops, proven
@@ -226,7 +226,7 @@ def _safe_sqrt(x: Tensor, hides: bool = True) -> Tensor:
 
     hides: whether a NaN that arrives at 0 is hidden, too, as in PyTorch's deviations, and not in its norms.
     """
-    if not followed(x) or (type(x.array) is np.ndarray and x.array.all()):  # few numbers: to look costs less than to choose
+    if not is_followed(x) or (type(x.array) is np.ndarray and x.array.all()):  # few numbers: to look costs less than to choose
         return ops.sqrt(x)
     at_zero = ops.eq(x, 0.0)
     return ops.where(at_zero, 0.0 if hides else ops.mul(x, 0.0), ops.sqrt(ops.where(at_zero, 1.0, x)))
@@ -379,7 +379,7 @@ def p_norm(x: Tensor, p: float, dims: tuple[int, ...], keepdim: bool) -> Tensor:
     if p == 2:
         return to_dtype(_safe_sqrt(ops.sum_of_squares(to_accumulator(x), dim=dims, keepdim=keepdim), hides=False), x.array.dtype)
     if p == 0:
-        if not followed(x):
+        if not is_followed(x):
             return ops.cast(ops.sum(ops.ne(x, 0.0), dim=dims, keepdim=keepdim), dtype=x.array.dtype)
         return ops.sum(ops.abs(ops.sign(ops.where(ops.isnan(x), 1.0, x))), dim=dims, keepdim=keepdim)  # in the graph: its gradient is 0
     if math.isinf(p):

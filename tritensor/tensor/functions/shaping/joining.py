@@ -8,7 +8,7 @@ from typing import Any
 
 import numpy as np
 
-from tritensor.autograd.engine import followed
+from tritensor.autograd.engine import is_followed
 from tritensor.ground import dtypes
 from tritensor.ground.errors import DTypeError, OutOfRangeError, ShapeError
 from tritensor.ops.array import same_memory, to_host
@@ -205,7 +205,7 @@ def cat(tensors: Tensors, dim: int = 0, *, out: Tensor | None = None) -> Tensor:
     d = 0 if bare else normal_dim("cat", dim, len(kept[0].array.shape))
     if len(kept) < len(given):  # and the result hangs at it where it requires grad
         shape = tuple([0 if k == d else n for k, n in enumerate(kept[0].array.shape)])
-        kept += [ops.reshape(x, shape=shape) for x in given if x.array.shape == (0,) and x is not kept[0] and followed(x)]
+        kept += [ops.reshape(x, shape=shape) for x in given if x.array.shape == (0,) and x is not kept[0] and is_followed(x)]
     made = ops.cat(*kept, dim=d)
     if out is None:
         return made

@@ -6,7 +6,7 @@ from typing import Any
 
 import numpy as np
 
-from tritensor.autograd.engine import followed
+from tritensor.autograd.engine import is_followed
 from tritensor.ground.errors import ArgumentError, EmptyError
 from tritensor.ground.transforms import WrappedArray
 from tritensor.ops.table import normal_dim, ops
@@ -22,7 +22,7 @@ MEDIAN, NANMEDIAN = -1, -2  # what ops.rank_place takes for ranks that depend on
 
 def sort_along(x: Tensor, d: int) -> Tensor:
     """x in ascending order along d; where no gradient is asked, without the places."""
-    return ops.sort(x, dim=d, descending=False)[0] if followed(x) else ops.sort_values(x, dim=d)
+    return ops.sort(x, dim=d, descending=False)[0] if is_followed(x) else ops.sort_values(x, dim=d)
 
 
 def invert_permutation(order: tuple[int, ...]) -> tuple[int, ...]:
@@ -115,7 +115,7 @@ def _find_median(name: str, x: Tensor, dim: Any, keepdim: bool, rank: int) -> An
         return _median_of_empty(flat)
     plain = flat.detach()
     y = forget_base(ops.reshape(ops.gather(plain, ops.rank_place(plain, dim=0, rank=rank), dim=0), shape=()))
-    if not followed(x):
+    if not is_followed(x):
         return y
     if (
         type(x.array) is WrappedArray
