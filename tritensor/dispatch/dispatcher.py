@@ -81,7 +81,7 @@ def apply(op: Op, *inputs: Any, **attrs: Any) -> Any:
             # A call that has a recording has passed the shape rule before, with the same layouts and attributes.
             if recording is None:
                 op.shape(*arrays, **attrs)
-            result = recording(given) if recording is not None else corner.first(key, given, arrays, attrs)
+            result = recording(given) if recording is not None else corner.run_first(key, given, arrays, attrs)
     except TypeError as error:
         raise misgiven(op, attrs, error) from error.__cause__
     if op.mutates:  # not before: an index out of range, which only the numbers tell, has changed nothing

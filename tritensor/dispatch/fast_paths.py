@@ -25,7 +25,7 @@ from tritensor.ground.errors import DTypeError
 from tritensor.ground.strides import CONTIGUOUS, IMAGES
 from tritensor.ground.transforms import running, transform
 from tritensor.ops.array import CudaArray, to_layout
-from tritensor.ops.replay import Corner, keep_view, named_part
+from tritensor.ops.replay import Corner, attributes_part, record_view
 from tritensor.ops.table import Op, Ops, Spec
 from tritensor.ops.table.description import describe
 from tritensor.ops.table.lookup import Proven
@@ -178,7 +178,7 @@ def _recordings(op: Op) -> dict[Any, Any]:
 def _first_view(op: Op, known: dict[Any, Any], key: Any, a: Any, attrs: dict[str, Any]) -> Any:
     """The view that an op makes of a layout for the first time; the next ones are made as it lies."""
     out = apply(op, a, **attrs)
-    keep_view(known, key, a.array, out.array)
+    record_view(known, key, a.array, out.array)
     return out
 
 
@@ -209,7 +209,7 @@ def _unary_path(op: Op, proven: bool = False) -> Callable[..., Any]:
             return apply(op, a, **attrs)
         if type(x) is CudaArray:
             layout = x.known_layout or x.layout()
-            key = (layout, named_part(attrs)) if attrs else (layout,)
+            key = (layout, attributes_part(attrs)) if attrs else (layout,)
             # A recording has been through the shape rule with these layouts and attributes: nothing is left to check.
             try:
                 recording = known.get(key)

@@ -10,7 +10,7 @@ import numpy as np
 
 from tritensor.ground import dtypes
 from tritensor.ops.array import Array, CudaArray, contiguous_strides, from_host, to_host
-from tritensor.ops.replay import Corner, bare
+from tritensor.ops.replay import Corner, unwrap_corner
 from tritensor.ops.table import Op, Partials
 from tritensor.tensor.core import Tensor
 from tritensor.testing.devices import places
@@ -223,7 +223,7 @@ def _planted(op: Op, field: str, corrupt: Corrupt, sites: list[Site]) -> Op:
     def spoilt(function: Any, gradient: bool) -> Any:
         if function is None:
             return None
-        site = Site(bare(function), () if gradient else written, op.view and not gradient)
+        site = Site(unwrap_corner(function), () if gradient else written, op.view and not gradient)
         sites.append(site)
 
         def corner(*args: Any, **attrs: Any) -> Any:

@@ -34,14 +34,14 @@ from tritensor.ops.replay.replayed_numbers import (
     seed_numbers,
 )
 
-KEPT = 1024  # recordings of a corner; when there are more, all are dropped and learnt again
+KEPT = 1024  # recordings of a corner; when there are more, all are dropped and recorded anew
 VARIANTS = (
     16  # recordings that differ in numbers only; a corner that sees more is given ever new ones: it gets a recording for any, or none
 )
-_LARGE = 1e30  # numbers are learnt from by comparing with larger ones, which must be finite in float32
+_LARGE = 1e30  # a number is found among arguments by a second run with a larger one, which must be finite in float32
 
 
-def _recording_of(recorder: Recorder, result: Any) -> Callable[[Sequence[CudaArray]], Any] | None:
+def _build_recording(recorder: Recorder, result: Any) -> Callable[[Sequence[CudaArray]], Any] | None:
     """The leanest recording that the runtime in use allows; the recorder may be spoilt on the way."""
     runtime = active.runtime()
     if hasattr(runtime, "kernels"):
@@ -53,7 +53,7 @@ def _recording_of(recorder: Recorder, result: Any) -> Callable[[Sequence[CudaArr
     return runtime_recording(recorder, result)
 
 
-def bare(corner: Any) -> Any:
+def unwrap_corner(corner: Any) -> Any:
     """The function inside a corner (an op made from another op's corners records its own calls); anything else as it is."""
     return corner.function if isinstance(corner, Corner) else corner
 
@@ -102,7 +102,7 @@ class Corner:
         self.of_any_numbers: dict[Any, tuple[Any, list[Any]]] = {}  # recordings for any numbers, and the types that kernels take these as
         self._refused: set[Any] = set()  # keys of calls that cannot be replayed
         self.unrecorded = ""  # why the last of them cannot
-        self._tried: dict[Any, int] = {}  # keys learnt for the same layouts
+        self._tried: dict[Any, int] = {}  # keys recorded for the same layouts
         _corners.add(self)
 
     def __call__(self, *args: Any, **attrs: Any) -> Any:
@@ -114,7 +114,7 @@ class Corner:
             if recording is not None and not self.mutates and here.recorder is None:
                 return recording(args)
         recording, key, arrays = self.find(args, attrs)
-        return recording(arrays) if recording is not None else self.first(key, arrays, args, attrs)
+        return recording(arrays) if recording is not None else self.run_first(key, arrays, args, attrs)
 
     def find(self, args: Sequence[Any], attrs: dict[str, Any]) -> tuple[Any, Any, list[CudaArray]]:
         """(recording, key, arrays) of a call: the recording to give the arrays to, or None; then `first` runs the corner, and may be given the key.
@@ -126,31 +126,31 @@ class Corner:
             return None, None, arrays
         replayed: list[ReplayedNumber] = []
         if self.draws is not None:
-            args, attrs, replayed = self._split(args, attrs)
+            args, attrs, replayed = self._split_seed(args, attrs)
             if not replayed:
                 return None, None, arrays
-        key = self._key(args, attrs, arrays)
+        key = self._call_key(args, attrs, arrays)
         if key is None:
             return None, None, arrays
         try:
             recording = self.recordings.get(key)
         except TypeError:  # an argument that cannot be hashed
             return None, None, arrays
-        if self.mutates and _shared(arrays):
+        if self.mutates and _share_storage(arrays):
             recording = None
         elif recording is None and self.of_any_numbers:
-            recording, replayed = self._for_any_numbers(key, args)
+            recording, replayed = self._find_for_any_numbers(key, args)
         return recording, key, [*arrays, *replayed] if replayed else arrays
 
-    def _for_any_numbers(self, key: tuple[Any, ...], args: Sequence[Any]) -> tuple[Any, list[ReplayedNumber]]:
+    def _find_for_any_numbers(self, key: tuple[Any, ...], args: Sequence[Any]) -> tuple[Any, list[ReplayedNumber]]:
         """The recording that takes a call's numbers as replayed ones, and these; or None."""
         found = self.of_any_numbers.get(_without_numbers(key))
         if found is None:
             return None, []
         recording, kinds = found
-        return recording, [replayed_number(n, kind) for n, kind in zip(_numbers(args), kinds, strict=True)]
+        return recording, [replayed_number(n, kind) for n, kind in zip(_python_numbers(args), kinds, strict=True)]
 
-    def _split(self, args: Sequence[Any], attrs: dict[str, Any]) -> tuple[Sequence[Any], dict[str, Any], list[ReplayedNumber]]:
+    def _split_seed(self, args: Sequence[Any], attrs: dict[str, Any]) -> tuple[Sequence[Any], dict[str, Any], list[ReplayedNumber]]:
         """A call's arguments without seed and offset, and these two as replayed numbers; none in a graph's capture, where a draw is no number."""
         if self.draws:
             i, j = self.draws
@@ -161,16 +161,16 @@ class Corner:
             attrs = {k: v for k, v in attrs.items() if k != "seed" and k != "offset"}
         return args, attrs, seed_numbers(seed, offset) if type(seed) is int and type(offset) is int else []
 
-    def first(self, key: Any, arrays: list[Any], args: Sequence[Any], attrs: dict[str, Any]) -> Any:
-        """Run the corner for a call that `find` knew no recording for, and learn one where that is possible."""
+    def run_first(self, key: Any, arrays: list[Any], args: Sequence[Any], attrs: dict[str, Any]) -> Any:
+        """Run the corner for a call that `find` knew no recording for, and record it where that is possible."""
         before, here.doing, here.config = here.doing, here.doing or self.name, ""
         try:
             if key is None or not _enabled:
                 return self.function(*args, **attrs)
-            if self._learnable(key, arrays):
-                return self._learn(key, arrays, args, attrs)
-            if self.uniform and self._varies(key, arrays, args):
-                return self._learn_numbers(_without_numbers(key), arrays, args, attrs)
+            if self._should_record(key, arrays):
+                return self._record_call(key, arrays, args, attrs)
+            if self.uniform and self._should_record_any_numbers(key, arrays, args):
+                return self._record_any_numbers(_without_numbers(key), arrays, args, attrs)
             return self.function(*args, **attrs)
         except LaunchError as error:
             if here.config:
@@ -181,7 +181,7 @@ class Corner:
         finally:
             here.doing = before
 
-    def _key(self, args: Sequence[Any], attrs: dict[str, Any], arrays: list[CudaArray]) -> tuple[Any, ...] | None:
+    def _call_key(self, args: Sequence[Any], attrs: dict[str, Any], arrays: list[CudaArray]) -> tuple[Any, ...] | None:
         """The key of a call, None where it must not be replayed; its arrays are appended to `arrays`, `out` last where it is no input."""
         parts: list[Any] = []
         for a in args:
@@ -189,39 +189,39 @@ class Corner:
                 arrays.append(a)
                 parts.append(a.known_layout or a.layout())
             else:
-                parts.append(_ABSENT if a is None else _part(a, arrays))
+                parts.append(_ABSENT if a is None else _key_part(a, arrays))
         if attrs:
             if "out" in attrs:
                 attrs = dict(attrs)
-                part = _out_part(attrs.pop("out"), arrays)
+                part = _key_part_of_out(attrs.pop("out"), arrays)
                 if part is None:
                     return None
                 parts.append(part)
-            parts.append(named_part(attrs))
+            parts.append(attributes_part(attrs))
         if self.reports:
             parts.append(device_errors.current_site())
         return tuple(parts)
 
-    def _learnable(self, key: tuple[Any, ...], arrays: list[Any]) -> bool:
+    def _should_record(self, key: tuple[Any, ...], arrays: list[Any]) -> bool:
         """Whether to record this call: not one that was refused, nor the n-th with new numbers, nor one that writes overlapping memory."""
-        if key in self._refused or (self.mutates and (self.draws is not None or _shared(arrays))):
+        if key in self._refused or (self.mutates and (self.draws is not None or _share_storage(arrays))):
             return False
         arrays = [x for x in arrays if type(x) is CudaArray]
         if self.one_type and len({x.dtype for x in arrays}) > 1:
             return False
         if len(self.recordings) >= KEPT or len(self._tried) >= KEPT or len(self._refused) >= KEPT:
             self.forget()
-        form = _layouts(arrays)
+        form = _layouts_of(arrays)
         tried = self._tried[form] = self._tried.get(form, 0) + 1
         return tried <= VARIANTS
 
-    def _varies(self, key: tuple[Any, ...], arrays: list[Any], args: Sequence[Any]) -> bool:
+    def _should_record_any_numbers(self, key: tuple[Any, ...], arrays: list[Any], args: Sequence[Any]) -> bool:
         """Whether a call that is not to be recorded as it is may be recorded for any numbers: many have been seen."""
-        numbers = _numbers(args)
-        seen = self._tried.get(_layouts(arrays), 0) > VARIANTS and not (self.one_type and len({x.dtype for x in arrays}) > 1)
+        numbers = _python_numbers(args)
+        seen = self._tried.get(_layouts_of(arrays), 0) > VARIANTS and not (self.one_type and len({x.dtype for x in arrays}) > 1)
         return seen and bool(numbers) and _without_numbers(key) not in self._refused and all([abs(n) < _LARGE for n in numbers])
 
-    def _learn(self, key: tuple[Any, ...], arrays: list[Any], args: Sequence[Any], attrs: dict[str, Any]) -> Any:
+    def _record_call(self, key: tuple[Any, ...], arrays: list[Any], args: Sequence[Any], attrs: dict[str, Any]) -> Any:
         """Run the corner, and keep a recording of what it did if it can be replayed."""
         replayed = [x for x in arrays if type(x) is ReplayedNumber]
         arrays = [x for x in arrays if type(x) is CudaArray]
@@ -230,29 +230,29 @@ class Corner:
             drawn = another_seed(high << 32 | low, offset)
             others = seed_numbers(*drawn)
             changed = {(k, n.value, o.value): i for i, (k, n, o) in enumerate(zip(SEED_KINDS, replayed, others, strict=True))}
-            value, recorder = self._compared(arrays, replayed, (args, attrs), self._drawing(args, attrs, *drawn), changed)
+            value, recorder = self._record_twice(arrays, replayed, (args, attrs), self._with_seed(args, attrs, *drawn), changed)
         else:
             recorder = Recorder(arrays)
-            value = self._record(recorder, arrays, args, attrs)
-        recording = self._made(key, recorder, value)
+            value = self._run_recorded(recorder, arrays, args, attrs)
+        recording = self._make_recording(key, recorder, value)
         if recording is not None:
             self.recordings[key] = recording
         return recorder.returned(value, arrays)
 
-    def _learn_numbers(self, key: tuple[Any, ...], arrays: list[CudaArray], args: Sequence[Any], attrs: dict[str, Any]) -> Any:
+    def _record_any_numbers(self, key: tuple[Any, ...], arrays: list[CudaArray], args: Sequence[Any], attrs: dict[str, Any]) -> Any:
         """Run the corner, and keep a recording for all calls that differ from this one in numbers only."""
-        numbers = [own(n) for n in _numbers(args)]
+        numbers = [own(n) for n in _python_numbers(args)]
         others = other_numbers(numbers)
         replayed = [ReplayedNumber(0, n) for n in numbers]
         changed = {(k, float(n), float(o)): i for k in ENCODERS for i, (n, o) in enumerate(zip(numbers, others, strict=True))}
         call, again = (_with_numbers(args, numbers), attrs), (_with_numbers(args, others), attrs)
-        value, recorder = self._compared(arrays, replayed, call, again, changed)
-        recording = self._made(key, recorder, value)
+        value, recorder = self._record_twice(arrays, replayed, call, again, changed)
+        recording = self._make_recording(key, recorder, value)
         if recording is not None:
             self.of_any_numbers[key] = recording, [recorder.kinds.get(len(arrays) + i, float) for i in range(len(numbers))]
         return recorder.returned(value, arrays)
 
-    def _compared(
+    def _record_twice(
         self,
         arrays: list[CudaArray],
         replayed: list[ReplayedNumber],
@@ -263,37 +263,37 @@ class Corner:
         """Run a call under a recorder; first dry with other numbers, to see where the numbers go. The result, and the recording."""
         other = Recorder(arrays, replayed, dry=True)
         try:
-            self._record(other, arrays, *again)
+            self._run_recorded(other, arrays, *again)
         except NotThere:
             other.spoil("it looks into memory from the host")
         recorder = Recorder(arrays, replayed)
-        value = self._record(recorder, arrays, *call)
+        value = self._run_recorded(recorder, arrays, *call)
         recorder.spoil(other.spoiled)
         if not recorder.spoiled:
             match_numbers(recorder, other, changed)
         return value, recorder
 
-    def _made(self, key: tuple[Any, ...], recorder: Recorder, value: Any) -> Any:
-        """The recording of a finished recording; None, and the key is remembered, where there can be none."""
+    def _make_recording(self, key: tuple[Any, ...], recorder: Recorder, value: Any) -> Any:
+        """What replays a finished recorder; None, and the key is remembered, where nothing can."""
         result = recorder.result(value)
-        recording = None if recorder.spoiled else _recording_of(recorder, result)
+        recording = None if recorder.spoiled else _build_recording(recorder, result)
         if recorder.spoiled:  # by now, or while the recording was made
             self._refused.add(key)
             self.unrecorded = str(recorder.spoiled)
             return None
         return recording
 
-    def _drawing(self, args: Sequence[Any], attrs: dict[str, Any], seed: int, offset: int) -> tuple[Sequence[Any], dict[str, Any]]:
+    def _with_seed(self, args: Sequence[Any], attrs: dict[str, Any], seed: int, offset: int) -> tuple[Sequence[Any], dict[str, Any]]:
         """A call's arguments with another seed and offset."""
         if self.draws:
             at = dict(zip(self.draws, (seed, offset), strict=True))
             return [at.get(i, a) for i, a in enumerate(args)], attrs
         return args, {**attrs, "seed": seed, "offset": offset}
 
-    def _record(self, recorder: Recorder, arrays: list[CudaArray], args: Sequence[Any], attrs: dict[str, Any]) -> Any:
+    def _run_recorded(self, recorder: Recorder, arrays: list[CudaArray], args: Sequence[Any], attrs: dict[str, Any]) -> Any:
         """Run the corner on a recorder's arrays; what it returns."""
         given = iter(recorder.inputs)
-        args = [_replaced(a, given) for a in args]
+        args = [_replace_arrays(a, given) for a in args]
         if "out" in attrs:
             place = next(i for i, x in enumerate(arrays) if x is attrs["out"])
             attrs = {**attrs, "out": recorder.inputs[place]}
@@ -304,18 +304,18 @@ class Corner:
             here.recorder = None
 
     def forget(self) -> None:
-        """Drop all that was learnt."""
+        """Drop all recordings."""
         self.recordings.clear()
         self.of_any_numbers.clear()
         self._refused.clear()
         self._tried.clear()
 
 
-def _layouts(arrays: Sequence[Any]) -> tuple[Any, ...]:
+def _layouts_of(arrays: Sequence[Any]) -> tuple[Any, ...]:
     return tuple([x.layout() for x in arrays if type(x) is CudaArray])
 
 
-def _numbers(args: Sequence[Any]) -> list[Any]:
+def _python_numbers(args: Sequence[Any]) -> list[Any]:
     """The Python numbers among arguments."""
     return [a for a in args if type(a) is float or type(a) is int]
 
@@ -331,7 +331,7 @@ def _without_numbers(key: tuple[Any, ...]) -> tuple[Any, ...]:
     return tuple([part[:1] if part.__class__ is tuple and part and (part[0] is float or part[0] is int) else part for part in key])
 
 
-def _out_part(out: Any, arrays: list[CudaArray]) -> Any:
+def _key_part_of_out(out: Any, arrays: list[CudaArray]) -> Any:
     """The part of a key for the array that a result goes into: which input it is, or its layout. None where it overlaps an input."""
     if type(out) is not CudaArray or any([x.storage is out.storage and x is not out for x in arrays]):
         return None
@@ -342,32 +342,32 @@ def _out_part(out: Any, arrays: list[CudaArray]) -> Any:
     return ("out", out.known_layout or out.layout())
 
 
-def _part(value: Any, arrays: list[CudaArray]) -> Any:
+def _key_part(value: Any, arrays: list[CudaArray]) -> Any:
     """The part of a key for an argument that is no array; 1, 1.0 and True are three keys, and so are 0.0 and -0.0."""
     kind = type(value)
     if kind is float:
         return (float, value or str(value))
     if kind is tuple:
-        return tuple([_part(v, arrays) for v in value])
+        return tuple([_key_part(v, arrays) for v in value])
     if kind is CudaArray:
         arrays.append(value)
         return value.layout()
-    return _plain(value)
+    return _key_value(value)
 
 
-def named_part(attrs: dict[str, Any]) -> tuple[Any, ...]:
+def attributes_part(attrs: dict[str, Any]) -> tuple[Any, ...]:
     """The part of a key for attributes: 1, 1.0 and True are three values here as well (a shape rule may refuse one of them)."""
-    return tuple([(k, v) if v.__class__ is int else (k, _plain(v)) for k, v in attrs.items()])
+    return tuple([(k, v) if v.__class__ is int else (k, _key_value(v)) for k, v in attrs.items()])
 
 
-def _plain(value: Any) -> Any:
+def _key_value(value: Any) -> Any:
     """Anything but an array or an int as it stands in a key, with its type; -0.0 told from 0.0, slices of an index as tuples
     (Python 3.11 cannot hash them)."""
     kind = value.__class__
     if kind is bool or value is None:
         return (kind, value)
     if kind is tuple:
-        return tuple([v if v.__class__ is int else _plain(v) for v in value])
+        return tuple([v if v.__class__ is int else _key_value(v) for v in value])
     if kind is slice:
         return (slice, value.start, value.stop, value.step)
     if isinstance(value, _FLOATING) and not value:
@@ -379,8 +379,8 @@ _FLOATING = (float, np.floating)
 _ABSENT = (type(None), None)
 
 
-def keep_view(known: dict[Any, Any], key: Any, x: CudaArray, y: CudaArray) -> None:
-    """Learn that a view op makes y of x: of any array of x's layout it makes one of y's, as far behind it."""
+def record_view(known: dict[Any, Any], key: Any, x: CudaArray, y: CudaArray) -> None:
+    """Record that a view op makes y of x: of any array of x's layout it makes one of y's, as far behind it."""
     shape, strides, dtype, layout, delta = y.shape, y.strides, y.dtype, y.layout(), y.pointer - x.pointer
 
     def recording(arrays: Sequence[CudaArray]) -> CudaArray:
@@ -396,16 +396,16 @@ def keep_view(known: dict[Any, Any], key: Any, x: CudaArray, y: CudaArray) -> No
         known[key] = recording
 
 
-def _replaced(value: Any, given: Any) -> Any:
+def _replace_arrays(value: Any, given: Any) -> Any:
     """An argument with the recorder's arrays in place of the caller's."""
     if type(value) is CudaArray:
         return next(given)
     if type(value) is tuple:
-        return tuple([_replaced(v, given) for v in value])
+        return tuple([_replace_arrays(v, given) for v in value])
     return value
 
 
-def _shared(arrays: Sequence[CudaArray]) -> bool:
+def _share_storage(arrays: Sequence[CudaArray]) -> bool:
     """Whether two of the arrays lie in one storage."""
     return len({id(x.storage) for x in arrays}) < len(arrays)
 

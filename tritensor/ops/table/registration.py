@@ -14,7 +14,7 @@ import numpy as np
 from tritensor.ground.errors import RegistrationError
 from tritensor.ground.process.locks import being_imported
 from tritensor.ground.strides import CONTIGUOUS, ELEMENTWISE, OWN
-from tritensor.ops.replay import Corner, bare
+from tritensor.ops.replay import Corner, unwrap_corner
 from tritensor.ops.table import lookup
 from tritensor.ops.table.checks import borrowed_places, corner_problems, forms_of, problems_of
 from tritensor.ops.table.formula_checks import several
@@ -34,9 +34,9 @@ def _partials(corner: Any) -> Partials | None:
     if corner is None:
         return None
     if isinstance(corner, tuple):
-        functions = tuple(map(bare, corner))
+        functions = tuple(map(unwrap_corner, corner))
         return Partials(functions, tuple(names_of(f) if f is not None else () for f in functions), joint=False)
-    return Partials((bare(corner),), (names_of(bare(corner)),), joint=True)
+    return Partials((unwrap_corner(corner),), (names_of(unwrap_corner(corner)),), joint=True)
 
 
 def conditions(given: Any, elementwise: bool) -> tuple[Any, Any]:
@@ -166,7 +166,7 @@ def op(
     owner = owner_of_caller(lookup.reading.package)
     own = isinstance(reference, FunctionType)  # a ufunc has numpy's module and numpy's words
     record = Op(
-        name=name, reference=reference, shape=shape, forward=bare(forward), rule=_partials(rule), backward=_partials(backward),
+        name=name, reference=reference, shape=shape, forward=unwrap_corner(forward), rule=_partials(rule), backward=_partials(backward),
         cpu=cpu or plain_cpu(reference, shape, view or bool(mutates)), cpu_backward=_partials(cpu_backward),
         outputs=() if mutates else outputs, residuals=residuals, mutates=mutates, borrows=(),
         view=view, broadcasts=broadcasts,
