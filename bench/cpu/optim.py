@@ -17,10 +17,14 @@ import tritensor as tt
 from bench.cpu.timing import least, torch_or_none
 
 SIZES = {"a million": [10**6], "sixty small": np.geomspace(100, 10_000, 60).astype(int).tolist()}
-SETTINGS: dict[str, dict[str, Any]] = {
-    "SGD": {}, "SGD, momentum": {"momentum": 0.9}, "Adam": {}, "Adam, amsgrad": {"amsgrad": True}, "AdamW": {}, "NAdam": {}, "RAdam": {}, "Adamax": {}, "Adagrad": {},
-    "Adadelta": {}, "RMSprop": {}, "RMSprop, centered": {"centered": True, "momentum": 0.9}, "Rprop": {}, "ASGD": {}, "Lion": {}, "Adafactor": {}, "Muon": {},
-}  # fmt: skip
+VARIANTS = {
+    "SGD, momentum": {"momentum": 0.9},
+    "Adam, amsgrad": {"amsgrad": True},
+    "RMSprop, centered": {"centered": True, "momentum": 0.9},
+}
+# LBFGS needs a closure, SparseAdam gradients of rows
+_TIMED = [n for n, c in vars(tt.optim).items() if isinstance(c, type) and n not in ("Optimizer", "LBFGS", "SparseAdam")]
+SETTINGS: dict[str, dict[str, Any]] = dict(sorted({**{n: {} for n in _TIMED}, **VARIANTS}.items()))
 
 
 def stepper(library: Any, label: str, sizes: list[int], **ways: Any) -> Callable[[], Any]:

@@ -93,6 +93,8 @@ def _own_shapes(op: Op, dtype: str, side: int, rng: Any) -> list[Shape]:
         return [*(Shape(s, False) for s in found), Shape(large, True)]
     if not found and op.name in EXTRA:
         found = EXTRA[op.name](rng, side)
+    if not found and op.name.endswith("_numbers") and "weight_decay" in op.attrs:
+        found = _step_numbers(op, side)
     return [Shape(s, True) for s in found]
 
 
@@ -175,10 +177,10 @@ def _convolved(axes: int, to: str) -> Callable[[Any, int], list[Sample]]:
     return samples
 
 
-def _numbers(scalars: int, kept: int, **attrs: float) -> Callable[[Any, int], list[Sample]]:
-    """A step's scalars of n parameters, and the numbers that are made of them."""
-    kept_before = (lambda n: [np.zeros((n, kept))]) if kept else (lambda n: [])
-    return lambda rng, n: [Sample(np.zeros((n, scalars)), *kept_before(n), **attrs)]
+def _step_numbers(op: Op, n: int) -> list[Sample]:
+    """An optimizer's numbers of n parameters, and their scalars, by the settings of its formula's example."""
+    first = op.samples(np.random.default_rng(0))[0]
+    return [Sample(*[np.zeros((n, x.shape[1])) for x in first.inputs], **first.attrs)]
 
 
 def _indexed(rng: Any, n: int) -> np.ndarray:
@@ -191,18 +193,6 @@ EXTRA: dict[str, Callable[[Any, int], list[Sample]]] = {
     **{f"max_pool{axes}d_scatter": _scattered(axes) for axes in (2, 3)},
     **{f"max_pool{axes}d_gather": _gathered(axes) for axes in (2, 3)},
     **{f"avg_pool{axes}d_spread": _spread(axes) for axes in (2, 3)},
-    "adadelta_numbers": _numbers(5, 1, lr=1.0, rho=0.9, eps=1e-3),
-    "adagrad_numbers": _numbers(3, 1, lr=0.1, lr_decay=0.01, eps=1e-10),
-    "adam_numbers": _numbers(7, 1, lr=0.01, beta1=0.9, beta2=0.99, eps=1e-8),
-    "adamax_numbers": _numbers(5, 1, lr=0.01, beta1=0.9, beta2=0.99, eps=1e-8),
-    "asgd_numbers": _numbers(4, 3, lr=0.01, lambd=0.1, alpha=0.75, t0=1.0),
-    "lion_numbers": _numbers(6, 0, lr=0.01, beta1=0.9, beta2=0.99),
-    "momentum_numbers": _numbers(4, 0, lr=0.1, momentum=0.9, dampening=0.3),
-    "nadam_numbers": _numbers(8, 2, lr=0.01, beta1=0.9, beta2=0.99, eps=1e-8, momentum_decay=4e-3),
-    "radam_numbers": _numbers(9, 1, lr=0.01, beta1=0.9, beta2=0.999, eps=1e-8),
-    "rmsprop_numbers": _numbers(6, 1, lr=0.01, alpha=0.9, eps=1e-8, momentum=0.9),
-    "rprop_numbers": _numbers(5, 1, lr=0.01, etaminus=0.5, etaplus=1.2, least=1e-6, most=50.0),
-    "sgd_numbers": _numbers(2, 0, lr=0.1),
     "full": _made(shape=lambda n: (n, n), value=1.5, dtype=_F32),
     "arange": _made(start=0, end=lambda n: n * n, step=1, dtype=_F32),
     "linspace": _made(start=0.0, end=1.0, steps=lambda n: n * n, dtype=_F32),

@@ -36,14 +36,17 @@ class StepFormula:
         numbers: `@triton.jit` over (step, *other scalars, lr, *settings), in float64, which gives (*other scalars, *numbers).
         states: names of the tensors of the parameter's shape that it keeps; scalars: of the numbers, the first of them "step".
         settings: names of what a group says, "lr" the first; flags: of constants that the formula is compiled for.
+        example: settings as users give them, for tests and timing.
         count: how many numbers formula takes; they and the decay before them are a row of what kernels are given.
     """
 
     def __init__(
-        self, name: str, formula: Any, numbers: Any, states: Sequence[str], scalars: Sequence[str], settings: Sequence[str], flags: Sequence[str]
+        self, name: str, formula: Any, numbers: Any, states: Sequence[str], scalars: Sequence[str], settings: Sequence[str], flags: Sequence[str],
+        example: Sequence[float],
     ) -> None:  # fmt: skip
         self.name, self.formula, self.numbers = name, formula, numbers
         self.states, self.scalars, self.settings, self.flags = tuple(states), tuple(scalars), tuple(settings), tuple(flags)
+        self.example = tuple(example)
         taken = backends.body(formula).__code__.co_argcount
         self.count = taken - 2 - len(self.states) - len(self.flags)
         self._loops: dict[tuple[Any, ...], TableLoop] = {}

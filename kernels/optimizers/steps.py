@@ -26,13 +26,13 @@ def step_formula(
 ) -> StepFormula:  # fmt: skip
     """A StepFormula, and its two ops for tests and benchmarks: `<name>_step` of one parameter and `<name>_numbers` of many.
 
-    example: settings that tests take; flagged: flags that reach every branch.
+    example: settings that tests and benchmarks take; flagged: flags that reach every branch.
     """
-    made = StepFormula(name, formula, numbers, states, scalars, settings, flags)
-    _register_step(made, example, flagged, doc)
+    made = StepFormula(name, formula, numbers, states, scalars, settings, flags, example)
+    _register_step(made, flagged, doc)
     if numbers not in _registered:
         _registered.append(numbers)
-        _register_numbers(made, example)
+        _register_numbers(made)
     return made
 
 
@@ -55,7 +55,7 @@ def _draw(rng: np.random.Generator, shape: tuple[int, ...], states: int) -> list
     return [rng.standard_normal(shape), rng.standard_normal(shape), *[np.asarray((rng.random(shape) + 0.1) / 4**k) for k in range(states)]]
 
 
-def _register_step(made: StepFormula, example: Sequence[float], flagged: Sequence[dict[str, Any]], doc: str) -> None:
+def _register_step(made: StepFormula, flagged: Sequence[dict[str, Any]], doc: str) -> None:
     name, inputs, flags, states = f"{made.name}_step", ("p", "g", *made.states, "numbers"), made.flags, len(made.states)
     keywords = {"maximize": False, "decay": NONE} | dict.fromkeys(flags, False)
 
@@ -91,7 +91,7 @@ def _register_step(made: StepFormula, example: Sequence[float], flagged: Sequenc
             )
         return Spec(tuple(p.shape), p.dtype)
 
-    numbers = np.array(made.row([2.0] + [0.5] * (len(made.scalars) - 1), example, 0.1, NONE)[1], np.float64)
+    numbers = np.array(made.row([2.0] + [0.5] * (len(made.scalars) - 1), made.example, 0.1, NONE)[1], np.float64)
 
     def samples(rng: np.random.Generator) -> list[Sample]:
         found = [Sample(*_draw(rng, (3, 5), states), numbers, decay=k, maximize=k == COUPLED, **given) for k, given in enumerate(flagged)]
@@ -115,10 +115,10 @@ def _register_step(made: StepFormula, example: Sequence[float], flagged: Sequenc
     )  # fmt: skip
 
 
-def _register_numbers(made: StepFormula, example: Sequence[float]) -> None:
+def _register_numbers(made: StepFormula) -> None:
     name, k, c = f"{made.name}_numbers", 1 + made.count, len(made.scalars)
     inputs = ("numbers", "scalars") if c else ("numbers",)
-    usual: dict[str, Any] = dict(zip(made.settings, example, strict=True))
+    usual: dict[str, Any] = dict(zip(made.settings, made.example, strict=True))
     keywords: dict[str, Any] = dict.fromkeys(made.settings, inspect.Parameter.empty) | {"weight_decay": 0.0, "decay": NONE}
 
     def taken(arrays: Sequence[Any], given: dict[str, Any]) -> tuple[Any, Any, Any, list[float], float, int]:

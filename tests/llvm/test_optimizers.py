@@ -8,23 +8,21 @@ import ml_dtypes
 import numpy as np
 import pytest
 
+from tritensor import optim
 from tritensor.kernels.optimizers import cpu_table
 from tritensor.kernels.optimizers.cpu_table import CpuTable
 from tritensor.kernels.optimizers.decay import COUPLED, DECOUPLED, NONE
 from tritensor.kernels.optimizers.step_formula import StepFormula
 from tritensor.llvm import address_table, compiler, threads
 from tritensor.llvm.address_table import TableLoop
+from tritensor.optim.formula_optimizer import FormulaOptimizer
 from tritensor.optim.plan import load_formula
 
 pytestmark = pytest.mark.skipif(bool(compiler.refusal()), reason=f"no machine code here: {compiler.refusal()}")
 
-FORMULAS = {
-    "sgd.SGD": (0.1,), "sgd.MOMENTUM": (0.1, 0.9, 0.3), "adam.ADAM": (0.01, 0.9, 0.99, 1e-8), "adam.AMSGRAD": (0.01, 0.9, 0.99, 1e-8),
-    "nadam.NADAM": (0.01, 0.9, 0.99, 1e-8, 4e-3), "radam.RADAM": (0.01, 0.9, 0.999, 1e-8), "adamax.ADAMAX": (0.01, 0.9, 0.99, 1e-8),
-    "adagrad.ADAGRAD": (0.1, 0.01, 1e-10), "adadelta.ADADELTA": (1.0, 0.9, 1e-3), "rmsprop.RMSPROP": (0.01, 0.9, 1e-8, 0.9),
-    "rmsprop.MOVING": (0.01, 0.9, 1e-8, 0.9), "rmsprop.CENTERED": (0.01, 0.9, 1e-8, 0.9), "rmsprop.CENTERED_MOVING": (0.01, 0.9, 1e-8, 0.9),
-    "rprop.RPROP": (0.01, 0.5, 1.2, 1e-6, 50.0), "asgd.ASGD": (0.01, 0.1, 0.75, 1.0), "lion.LION": (0.01, 0.9, 0.99),
-}  # fmt: skip
+FORMULAS = [
+    f for c in vars(optim).values() if isinstance(c, type) and issubclass(c, FormulaOptimizer) for f in vars(c).get("_formulas", ())
+]
 
 
 def drawn(made: StepFormula, dtype: Any, *shapes: tuple[int, ...]) -> list[list[np.ndarray]]:
@@ -47,23 +45,23 @@ def by_numpy(monkeypatch: pytest.MonkeyPatch, made: StepFormula, rows: Any, numb
 def test_machine_code_is_numpys(name: str, dtype: Any, monkeypatch: pytest.MonkeyPatch) -> None:
     made = load_formula(name)
     monkeypatch.setattr(cpu_table, "PART", 64)
-    machine_is_numpys(name, made, dtype, monkeypatch)
+    machine_is_numpys(made, dtype, monkeypatch)
     # three threads share the elements, two of the borders within rows
     monkeypatch.setattr(address_table, "SHARED", 1)
     monkeypatch.setattr(threads, "count", lambda: 3)
     shared: list[Any] = []
     call = threads.call
     monkeypatch.setattr(threads, "call", lambda *given: shared.append(given[1]) or call(*given))
-    machine_is_numpys(name, made, dtype, monkeypatch)
+    machine_is_numpys(made, dtype, monkeypatch)
     assert shared == [5, 5, 5]
 
 
-def machine_is_numpys(name: str, made: StepFormula, dtype: Any, monkeypatch: pytest.MonkeyPatch) -> None:
+def machine_is_numpys(made: StepFormula, dtype: Any, monkeypatch: pytest.MonkeyPatch) -> None:
     for maximize, decay in ((False, NONE), (True, COUPLED), (False, DECOUPLED)):
         variant = (maximize, decay, (False,) * len(made.flags))
         assert made.loop(variant).of(np.dtype(dtype)) is not None
         rows = drawn(made, dtype, (3, 5), (), (0,), (65,), (7, 31), (0,))
-        own = [made.row([2.0 + i] + [0.5] * (len(made.scalars) - 1), FORMULAS[name], 0.1, decay)[1] for i in range(len(rows))]
+        own = [made.row([2.0 + i] + [0.5] * (len(made.scalars) - 1), made.example, 0.1, decay)[1] for i in range(len(rows))]
         copies = [[x.copy() for x in row] for row in rows]
         before = rows[0][0].copy()
         CpuTable(made, rows).run(None, np.array(own), variant)

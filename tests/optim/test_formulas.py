@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import copy
 import gc
+import inspect
 import pickle
 import weakref
 from collections.abc import Callable
@@ -16,7 +17,12 @@ import tritensor as tt
 from tritensor import nn, optim
 from tritensor.ground.errors import ShapeError
 from tritensor.optim.plan import load_formula
+from tritensor.optim.formula_optimizer import FormulaOptimizer
+from tritensor.optim.plan import Plan, decays, formula_of
 
+# Every optimizer of a formula is asked; one without a recurrence in CASES, or states in STATES, is asked all but these.
+OPTIMIZERS = [n for n, c in vars(optim).items() if isinstance(c, type) and issubclass(c, FormulaOptimizer)]
+MOMENTUM = {"SGD": {"momentum": 0.9}}
 START = np.array([[1.0, -2.0, 3.0], [0.5, -0.25, 4.0]])
 Step = Callable[[int, np.ndarray, np.ndarray, dict[str, Any]], np.ndarray]
 
@@ -105,6 +111,15 @@ CASES: dict[str, tuple[dict[str, Any], Step]] = {
 }  # fmt: skip
 
 
+@pytest.fixture
+def plans(monkeypatch: pytest.MonkeyPatch) -> list[Plan]:
+    """What the optimizers step by, a plan for each step."""
+    seen: list[Plan] = []
+    step = FormulaOptimizer._step
+    monkeypatch.setattr(FormulaOptimizer, "_step", lambda self, params, plan, group: seen.append(plan) or step(self, params, plan, group))
+    return seen
+
+
 @pytest.mark.parametrize("maximize", [False, True])
 @pytest.mark.parametrize("name", CASES)
 def test_recurrences(name: str, maximize: bool) -> None:
@@ -122,18 +137,16 @@ def test_recurrences(name: str, maximize: bool) -> None:
     np.testing.assert_allclose(params[1].detach().numpy(), p, rtol=1e-4)
 
 
-@pytest.mark.parametrize("name", ["SGD", "Adam", *CASES])
-def test_weight_decay(name: str) -> None:
+@pytest.mark.parametrize("name", [n for n in OPTIMIZERS if "weight_decay" in inspect.signature(getattr(optim, n)).parameters])
+def test_weight_decay(name: str, plans: list[Plan]) -> None:
     """Coupled it is a gradient of weight_decay * p more; the decoupled kind shrinks p first."""
-    if name == "Rprop":
-        return
-    settings, found = ({"momentum": 0.9} if name == "SGD" else {}), []
+    settings, found = MOMENTUM.get(name, {}), []
     for decay, given in ((0.25, 0.0), (0.0, 0.25)):
         p = nn.Parameter(tt.tensor(START))
-        optimizer = getattr(optim, name.partition(" ")[0])([p], lr=0.05, weight_decay=decay, **settings)
+        optimizer = getattr(optim, name)([p], lr=0.05, weight_decay=decay, **settings)
         for t in range(3):
             extra = given * p.detach().numpy()
-            if name == "Lion" and given:
+            if given and plans[0].decay == decays().DECOUPLED:
                 with tt.no_grad():
                     p.mul_(1 - 0.05 * given)
                 extra = 0.0
@@ -143,10 +156,10 @@ def test_weight_decay(name: str) -> None:
     np.testing.assert_allclose(found[0], found[1], rtol=1e-12)
 
 
-@pytest.mark.parametrize("name", ["SGD", "Adam", "AdamW", "NAdam", "RAdam", "Adamax", "Adagrad", "Adadelta", "RMSprop", "ASGD"])
+@pytest.mark.parametrize("name", OPTIMIZERS)
 def test_steps_are_differentiated(name: str) -> None:
     """Two steps as a function of the first parameter, whose derivatives finite differences confirm; the values are those of plain steps."""
-    settings = {"momentum": 0.9} if name == "SGD" else {}
+    settings = MOMENTUM.get(name, {})
 
     def stepped(start: tt.Tensor, differentiable: bool = True) -> tt.Tensor:
         p = start.clone() if differentiable else start
@@ -173,16 +186,16 @@ def test_a_rate_that_is_learnt() -> None:
     assert lr.grad.item() == pytest.approx(2 * (0.7 * -3.0 + -2.4 * -4.0), rel=1e-6)
 
 
-STATES = {
+STATES = {  # as PyTorch names them
     "SGD": [], "Adam": ["step", "exp_avg", "exp_avg_sq"], "NAdam": ["step", "mu_product", "exp_avg", "exp_avg_sq"], "RAdam": ["step", "exp_avg", "exp_avg_sq"],
     "Adamax": ["step", "exp_avg", "exp_inf"], "Adagrad": ["step", "sum"], "Adadelta": ["step", "square_avg", "acc_delta"], "RMSprop": ["step", "square_avg"],
-    "Rprop": ["step", "prev", "step_size"], "ASGD": ["step", "eta", "mu", "ax"], "Lion": ["exp_avg"],
+    "Rprop": ["step", "prev", "step_size"], "ASGD": ["step", "eta", "mu", "ax"],
 }  # fmt: skip
 
 
 @pytest.mark.parametrize("on", ["cpu", "cuda"])
-@pytest.mark.parametrize("name", STATES)
-def test_states_are_pytorchs_and_go_on(name: str, on: str) -> None:
+@pytest.mark.parametrize("name", OPTIMIZERS)
+def test_states_are_pytorchs_and_go_on(name: str, on: str, plans: list[Plan]) -> None:
     """Names and types; a state that was pickled, or whose counts are numbers, goes on as if nothing had been."""
     shapes = [(3,), (2, 2)]
 
@@ -195,9 +208,8 @@ def test_states_are_pytorchs_and_go_on(name: str, on: str) -> None:
     for t in range(2):
         graded(one, t)
         first.step()
-    saved = first.state_dict()
-    if STATES[name]:
-        assert list(saved["state"][0]) == STATES[name]
+    saved, formula = first.state_dict(), plans[0].formula
+    assert list(saved["state"].get(0, [])) == STATES.get(name, [*formula.scalars, *formula.states])
     assert all(
         v.shape == () and v.dtype == tt.float32
         for s in saved["state"].values()
@@ -219,7 +231,7 @@ def test_states_are_pytorchs_and_go_on(name: str, on: str) -> None:
             optimizer.step()
     for p, q, r in zip(one, two, copied_one, strict=True):
         assert p.tolist() == q.tolist() == r.tolist()
-    if "step" in STATES[name]:
+    if "step" in formula.scalars:
         first.state[one[0]]["step"].fill_(100.0)  # a view that the next step reads
         graded(one, 4)
         first.step()
