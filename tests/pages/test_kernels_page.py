@@ -25,7 +25,7 @@ TEXT = PAGE.read_text()
 @pytest.fixture
 def the_name_is_free() -> Iterator[None]:
     yield
-    for name in ("isru", "root_mean_square"):
+    for name in ("own_isru", "root_mean_square"):
         registry.pop(name, None)
 
 
@@ -36,7 +36,7 @@ def test_its_code_runs(the_name_is_free: None) -> None:
     exec(compile(code, str(PAGE), "exec"), there)
     x = tt.linspace(-1, 1, 5)
     want = x / (1 + x * x).sqrt()
-    for y in (x.isru(), x.clone().isru_(), tt.isru(x, out=tt.empty(5)), tt.ops.isru(x), tt.isru(x.to("cuda")).cpu()):
+    for y in (x.own_isru(), x.clone().own_isru_(), tt.own_isru(x, out=tt.empty(5)), tt.ops.own_isru(x), tt.own_isru(x.to("cuda")).cpu()):
         tt.testing.assert_close(y, want)
     assert not findings("root_mean_square", dtypes=["float32", "float64"], extremes=True).lines()
 

@@ -8,7 +8,7 @@ import sys
 from pathlib import Path
 
 ROOT = Path(__file__).resolve().parents[2]
-OPS = '''"""isru: x / sqrt(1 + x^2)."""
+OPS = '''"""own_isru: x / sqrt(1 + x^2)."""
 
 import numpy as np
 import triton
@@ -36,7 +36,7 @@ def _isru_block(x, out):
     np.divide(x, out, out=out)
 
 
-elementwise("isru", _isru, _isru_grad, blocked(_isru_block), kinds=("float",), domain=Domain(-3.0, 3.0))
+elementwise("own_isru", _isru, _isru_grad, blocked(_isru_block), kinds=("float",), domain=Domain(-3.0, 3.0))
 '''
 
 

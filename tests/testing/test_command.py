@@ -21,7 +21,7 @@ def test_a_file_of_ops_with_an_error(tmp_path: Path) -> None:
     (tmp_path / "my_ops.py").write_text(OPS.replace("(1.0 + x * x) *", "(1.5 + x * x) *"))
     done = run(tmp_path, *COMMAND, "my_ops.py", "--dtype", "float64", "--device", "cpu", "--show", "1")
     assert done.returncode == 1, done.stderr
-    assert "isru: rule_is_derivative: " in done.stdout
+    assert "own_isru: rule_is_derivative: " in done.stdout
     assert "see _isru_grad in my_ops.py:" in done.stdout
 
 
@@ -29,7 +29,7 @@ def test_planted_faults_of_a_file(tmp_path: Path) -> None:
     (tmp_path / "my_ops.py").write_text(OPS)
     done = run(tmp_path, *COMMAND, "my_ops.py", "--sabotage")
     assert done.returncode == 0, done.stdout + done.stderr
-    assert "isru: rule: detaches the arriving gradient: caught by isru/" in done.stdout
+    assert "own_isru: rule: detaches the arriving gradient: caught by own_isru/" in done.stdout
     assert "escaped" not in done.stdout
 
 

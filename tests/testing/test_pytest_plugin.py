@@ -19,7 +19,7 @@ def test_a_package_asks_its_ops(tmp_path: Path) -> None:
     done = run(written(tmp_path), *PYTEST)
     assert done.returncode == 0, done.stdout + done.stderr
     assert "tritensor: device cuda is the emulated one" in done.stdout
-    items = [f"isru-{kind}-{where}" for kind in ("float16", "bfloat16", "float32", "float64") for where in ("cpu", "emulated")]
+    items = [f"own_isru-{kind}-{where}" for kind in ("float16", "bfloat16", "float32", "float64") for where in ("cpu", "emulated")]
     assert [i for i in items if f"test_ops[{i}] PASSED" in done.stdout] == items
     assert "8 passed" in done.stdout
 
@@ -28,7 +28,7 @@ def test_what_is_wrong_is_told_with_the_authors_line(tmp_path: Path) -> None:
     done = run(written(tmp_path, OPS.replace("(1.0 + x * x) *", "(1.5 + x * x) *")), *PYTEST, "-k", "float64-cpu or float32-emulated")
     assert done.returncode == 1, done.stdout + done.stderr
     assert "1 failed, 1 passed" in done.stdout
-    assert "isru: rule_is_derivative: " in done.stdout
+    assert "own_isru: rule_is_derivative: " in done.stdout
     assert "; see _isru_grad in ops.py:" in done.stdout
 
 
