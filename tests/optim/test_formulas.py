@@ -16,9 +16,8 @@ import pytest
 import tritensor as tt
 from tritensor import nn, optim
 from tritensor.ground.errors import ShapeError
-from tritensor.optim.plan import load_formula
 from tritensor.optim.formula_optimizer import FormulaOptimizer
-from tritensor.optim.plan import Plan, decays, formula_of
+from tritensor.optim.plan import Plan, decays, load_formula
 
 # Every optimizer of a formula is asked; one without a recurrence in CASES, or states in STATES, is asked all but these.
 OPTIMIZERS = [n for n, c in vars(optim).items() if isinstance(c, type) and issubclass(c, FormulaOptimizer)]
