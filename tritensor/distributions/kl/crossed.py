@@ -26,8 +26,11 @@ from tritensor.tensor.core import Tensor
 
 # {q: what -E log q(x) is, as a function of p and q}
 UNDER: dict[type, Callable[[Any, Any], Tensor]] = {
-    Exponential: moments.cross_entropy_to_exponential, Gamma: moments.cross_entropy_to_gamma, Gumbel: moments.cross_entropy_to_gumbel, Normal: moments.cross_entropy_to_normal,
-    Beta: moments.cross_entropy_to_beta, ContinuousBernoulli: moments.cross_entropy_to_continuous_bernoulli, Pareto: moments.cross_entropy_to_pareto, Uniform: moments.cross_entropy_to_uniform,
+    Exponential: moments.cross_entropy_to_exponential, Gamma: moments.cross_entropy_to_gamma, Gumbel: moments.cross_entropy_to_gumbel,
+    Normal: moments.cross_entropy_to_normal,
+    Beta: moments.cross_entropy_to_beta,
+    ContinuousBernoulli: moments.cross_entropy_to_continuous_bernoulli, Pareto: moments.cross_entropy_to_pareto,
+    Uniform: moments.cross_entropy_to_uniform,
 }  # fmt: skip
 # {p: the q whose support holds all of p's}
 HELD: dict[type, tuple[type, ...]] = {
