@@ -17,7 +17,7 @@ import tritensor as tt
 from tritensor import nn, optim
 from tritensor.ground.errors import ShapeError
 from tritensor.optim.formula_optimizer import FormulaOptimizer
-from tritensor.optim.plan import Plan, decays, load_formula
+from tritensor.optim.plan import Plan, load_decay_kinds, load_formula
 
 # Every optimizer of a formula is asked; one without a recurrence in CASES, or states in STATES, is asked all but these.
 OPTIMIZERS = [n for n, c in vars(optim).items() if isinstance(c, type) and issubclass(c, FormulaOptimizer)]
@@ -145,7 +145,7 @@ def test_weight_decay(name: str, plans: list[Plan]) -> None:
         optimizer = getattr(optim, name)([p], lr=0.05, weight_decay=decay, **settings)
         for t in range(3):
             extra = given * p.detach().numpy()
-            if given and plans[0].decay == decays().DECOUPLED:
+            if given and plans[0].decay == load_decay_kinds().DECOUPLED:
                 with tt.no_grad():
                     p.mul_(1 - 0.05 * given)
                 extra = 0.0
