@@ -1,4 +1,4 @@
-"""Where PyTorch would compile: the one notice that nothing is compiled, however many functions and modules are asked to be."""
+"""Notice that nothing is compiled where PyTorch would compile: given once, however many functions and modules ask."""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""What a conversion does to a module's parameters: swap_tensors, and the two flags of PyTorch's that choose between new objects and the same."""
+"""Conversion of parameters: swap_tensors, and the two flags of PyTorch's that choose between new objects and the same."""
 
 from __future__ import annotations
 

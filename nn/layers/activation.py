@@ -13,20 +13,24 @@ from tritensor.nn.parameter import Parameter, empty_parameter
 from tritensor.tensor.core import Tensor
 
 
-class ReLU(Module):
-    """max(x, 0)."""
-
-    _named = "relu"
+class _InPlace(Module):
+    """An activation whose one setting is whether it is written over its input."""
 
     def __init__(self, inplace: bool = False) -> None:
         super().__init__()
         self.inplace = inplace
 
-    def forward(self, input: Tensor) -> Tensor:
-        return F.relu(input, self.inplace)
-
     def extra_repr(self) -> str:
         return "inplace=True" if self.inplace else ""
+
+
+class ReLU(_InPlace):
+    """max(x, 0)."""
+
+    _named = "relu"
+
+    def forward(self, input: Tensor) -> Tensor:
+        return F.relu(input, self.inplace)
 
 
 class LeakyReLU(Module):
@@ -107,18 +111,11 @@ class CELU(Module):
         return f"alpha={self.alpha}" + (", inplace=True" if self.inplace else "")
 
 
-class SELU(Module):
+class SELU(_InPlace):
     """1.0507 x where positive, else 1.7581 (exp(x) - 1)."""
-
-    def __init__(self, inplace: bool = False) -> None:
-        super().__init__()
-        self.inplace = inplace
 
     def forward(self, input: Tensor) -> Tensor:
         return F.selu(input, self.inplace)
-
-    def extra_repr(self) -> str:
-        return "inplace=True" if self.inplace else ""
 
 
 class Hardtanh(Module):
@@ -255,34 +252,20 @@ class GELU(Module):
         return f"approximate={self.approximate!r}"
 
 
-class SiLU(Module):
+class SiLU(_InPlace):
     """x * sigmoid(x)."""
 
     _named = "silu"
 
-    def __init__(self, inplace: bool = False) -> None:
-        super().__init__()
-        self.inplace = inplace
-
     def forward(self, input: Tensor) -> Tensor:
         return F.silu(input, self.inplace)
 
-    def extra_repr(self) -> str:
-        return "inplace=True" if self.inplace else ""
 
-
-class Mish(Module):
+class Mish(_InPlace):
     """x tanh(log(1 + exp(x)))."""
-
-    def __init__(self, inplace: bool = False) -> None:
-        super().__init__()
-        self.inplace = inplace
 
     def forward(self, input: Tensor) -> Tensor:
         return F.mish(input, self.inplace)
-
-    def extra_repr(self) -> str:
-        return "inplace=True" if self.inplace else ""
 
 
 class GLU(Module):

@@ -60,34 +60,26 @@ class ConstantPad3d(_Constant):
     axes = 3
 
 
-class ZeroPad1d(ConstantPad1d):
+class _Zeros(_Constant):
+    """The constant 0, which the classes' constructors and reprs leave out."""
+
+    def __init__(self, padding: Sides) -> None:
+        super().__init__(padding, 0.0)
+
+    def extra_repr(self) -> str:
+        return f"{self.padding}"
+
+
+class ZeroPad1d(_Zeros, ConstantPad1d):
     """(..., n) surrounded with 0."""
 
-    def __init__(self, padding: Sides) -> None:
-        super().__init__(padding, 0.0)
 
-    def extra_repr(self) -> str:
-        return f"{self.padding}"
-
-
-class ZeroPad2d(ConstantPad2d):
+class ZeroPad2d(_Zeros, ConstantPad2d):
     """(..., h, w) surrounded with 0."""
 
-    def __init__(self, padding: Sides) -> None:
-        super().__init__(padding, 0.0)
 
-    def extra_repr(self) -> str:
-        return f"{self.padding}"
-
-
-class ZeroPad3d(ConstantPad3d):
+class ZeroPad3d(_Zeros, ConstantPad3d):
     """(..., d, h, w) surrounded with 0."""
-
-    def __init__(self, padding: Sides) -> None:
-        super().__init__(padding, 0.0)
-
-    def extra_repr(self) -> str:
-        return f"{self.padding}"
 
 
 class ReflectionPad1d(_Pad):

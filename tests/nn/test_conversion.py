@@ -1,4 +1,4 @@
-"""What a conversion does to parameters: the two flags of __future__, swap_tensors, and loading under them."""
+"""Conversion of parameters: the two flags of __future__, swap_tensors, and loading under them."""
 
 from __future__ import annotations
 

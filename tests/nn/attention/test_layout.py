@@ -1,4 +1,4 @@
-"""How attention lies in memory: heads that were split off a projection's features go back to it without a copy."""
+"""Memory layout of attention: heads that were split off a projection's features go back to it without a copy."""
 
 from __future__ import annotations
 
