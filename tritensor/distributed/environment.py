@@ -52,7 +52,7 @@ def _parse_integer(who: str, what: str, value: int | str) -> int:
 
 
 def find_meeting_point(method: str, environment: Mapping[str, str] = os.environ) -> str | None:
-    """What all ranks know: the address of rank 0's machine and a port, or a file's path. None where neither is said."""
+    """The meeting point that all ranks know: the address of rank 0's machine and a port, or a file's path. None where neither is said."""
     parts = urlsplit(method)
     if parts.scheme == "file":
         return os.path.abspath(parts.path)

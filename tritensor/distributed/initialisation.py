@@ -87,7 +87,7 @@ def get_default_backend_for_device(device: Any) -> str:
 
 
 def get_pg_count() -> int:
-    """How many groups were made."""
+    """The number of groups that were made."""
     return (GroupMember.WORLD is not None) + _made
 
 

@@ -43,7 +43,7 @@ class ProcessGroup:
         return self._rank if self.ranks else -1
 
     def size(self) -> int:
-        """How many processes take part."""
+        """The number of processes."""
         return len(self.ranks)
 
     def name(self) -> str:
@@ -75,7 +75,7 @@ class ProcessGroup:
             )
 
     def get_control_device(self, device: Any) -> Any:
-        """Where a tensor lies that tells the others something about what is computed on `device`: the CPU, where the group reaches it."""
+        """The device for small control messages about work on `device`: the CPU, where the group reaches it."""
         # On the CPU the answer is read without stopping the GPU's stream.
         return cpu if "cpu" in self.backends else device
 
@@ -188,7 +188,7 @@ def get_rank(group: Any = None) -> int:
 
 
 def get_world_size(group: Any = None) -> int:
-    """How many processes the group has, -1 outside of it. Raises ValueError before init_process_group."""
+    """The number of processes of the group, -1 outside of it. Raises ValueError before init_process_group."""
     return -1 if is_outside(group) else require_group("get_world_size", group).size()
 
 

@@ -11,7 +11,7 @@ from tritensor.ground.errors import DTypeError
 
 
 class ReduceOp(enum.Enum):
-    """How contributions are put together. AVG divides the sum by the number of processes; of integers it rounds toward 0."""
+    """The reduction of contributions. AVG divides the sum by the number of processes; of integers it rounds toward 0."""
 
     SUM = 0
     AVG = 1
@@ -35,7 +35,7 @@ class reduce_op:
 
 
 def get_norm_op(order: float) -> ReduceOp:
-    """What makes one of the processes' parts of a norm of this order, as nn/utils/clip_grad.py has them."""
+    """The reduction that joins the processes' parts of a norm of this order, as nn/utils/clip_grad.py has them."""
     return ReduceOp.SUM if math.isfinite(order) else ReduceOp.MAX if order > 0 else ReduceOp.MIN
 
 

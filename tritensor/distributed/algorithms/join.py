@@ -18,7 +18,7 @@ WARN_AFTER = 1000  # steps that the others go on alone
 
 
 class JoinHook:
-    """What a Joinable does once its process is through: `main_hook` at each step of the others, `post_hook` when all are through."""
+    """The part of a Joinable whose process is through: `main_hook` at each step of the others, `post_hook` when all are through."""
 
     def main_hook(self) -> None:
         """Take part in what the others communicate in one step."""
@@ -28,11 +28,11 @@ class JoinHook:
 
 
 class Joinable:
-    """What can be used in a Join. A subclass defines join_hook, join_device and join_process_group, and calls `Join.notify_join_context(self)`
+    """A base class for use in a Join. A subclass defines join_hook, join_device and join_process_group, and calls `Join.notify_join_context(self)`
     before what it communicates in a step."""
 
     def join_hook(self, **kwargs: Any) -> JoinHook:
-        """What to do once this process is through."""
+        """The hook that runs once this process is through."""
         raise NotImplementedError(f"{type(self).__name__}: define join_hook(self, **kwargs), which returns a JoinHook")
 
     @property

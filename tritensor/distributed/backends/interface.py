@@ -23,7 +23,7 @@ class Pending(ABC):
 
     @abstractmethod
     def wait(self, seconds: float | None = None) -> None:
-        """What is computed after this on the same thread (on a GPU: on its current stream) sees the results.
+        """Wait: what is computed after this on the same thread (on a GPU: on its current stream) sees the results.
 
         Raises RankFailedError, which names who is missing, where they are not there within `seconds` (of the group, where None is given).
         """

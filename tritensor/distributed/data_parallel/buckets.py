@@ -109,7 +109,7 @@ def divide_into(array: Array, size: int, out: Array) -> None:
 
 
 class GradBucket:
-    """What a communication hook is given: the flat gradients of some parameters, not yet averaged."""
+    """The argument of a communication hook: the flat gradients of some parameters, not yet averaged."""
 
     def __init__(self, bucket: Bucket, count: int) -> None:
         self._bucket, self._count, self._buffer = bucket, count, Tensor.wrap(bucket.flat)

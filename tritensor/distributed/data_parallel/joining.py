@@ -9,7 +9,7 @@ from tritensor.distributed.data_parallel.agreement import broadcast_all, get_syn
 
 
 class ReplicaJoin(JoinHook):
-    """What a DistributedDataParallel does once its process is through."""
+    """The part of a DistributedDataParallel whose process is through."""
 
     def __init__(self, replica: Any) -> None:
         self.replica = replica  # the DistributedDataParallel

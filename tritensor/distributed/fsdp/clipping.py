@@ -72,13 +72,13 @@ def _compute_norm(name: str, given: Sequence[tuple[Tensor, Tensor | None]], norm
 
 
 def _compute_part(tensors: Sequence[Tensor | None], p: float) -> Tensor:
-    """What some tensors add to a norm, as a float64 of its own."""
+    """The share of some tensors in a norm, as a float64 of its own."""
     given = [Tensor.wrap(t.array) for t in tensors if t is not None and t.numel()]
     return part_from_norm(get_total_norm(given, p).double(), p) if given else as_tensor(empty_part(p)).double()
 
 
 def _compute_part_of_shards(shards: Sequence[Tensor | None], p: float, on: device, group: ProcessGroup) -> Tensor:
-    """What tensors add of which each process of a group holds a part. For the order 0 one counts where any process has something of it."""
+    """The share in a norm of tensors of which each process of a group holds a part. For the order 0 one counts where any process has something of it."""
     part = _compute_part(shards, p).to(on) if p else public["stack"]([_compute_part([x], p).to(on) for x in shards])
     all_reduce(part, get_norm_op(p) if p else ReduceOp.MAX, group)
     return part if p else ops.sum(part, dim=(0,), keepdim=False)  # type: ignore[no-any-return]

@@ -190,7 +190,7 @@ class FlatShards:
             start += m.part
 
     def cancel_gather(self) -> None:
-        """What was asked for is not needed."""
+        """Drop a gather that was begun and is not needed."""
         work, self._work, self._gathered = self._work, None, None
         # A message under way still writes into the memory that is dropped here.
         if work is not None:

@@ -31,7 +31,7 @@ from tritensor.tensor.core import Tensor
 
 
 class ShardingStrategy(enum.Enum):
-    """What is shared out: all, given back between forward and backward; all, kept until backward is through; nothing."""
+    """The extent of sharding: all, given back between forward and backward; all, kept until backward is through; nothing."""
 
     FULL_SHARD = enum.auto()
     SHARD_GRAD_OP = enum.auto()
@@ -55,7 +55,7 @@ class CPUOffload:
 
 
 class StateDictType(enum.Enum):
-    """What state_dict() gives: whole parameters, or each process' shards."""
+    """The form of state_dict(): whole parameters, or each process' shards."""
 
     FULL_STATE_DICT = enum.auto()
     LOCAL_STATE_DICT = enum.auto()
@@ -322,7 +322,7 @@ def _require_optimizer(who: str, optim: Optimizer | None) -> Optimizer:
 
 
 def _make_type(kind: StateDictType, config: Any = None, of_optimizers: Any = None) -> tuple[StateDictType, Any, Any]:
-    """What state dicts give, with the usual settings where none are given."""
+    """The form of state dicts, with the usual settings where none are given."""
     whole = kind is StateDictType.FULL_STATE_DICT
     config = config or (FullStateDictConfig() if whole else ShardedStateDictConfig())
     return kind, config, of_optimizers or (FullOptimStateDictConfig() if whole else ShardedOptimStateDictConfig())
@@ -366,7 +366,7 @@ def _find_world(process_group: Any, mesh: Any) -> ProcessGroup:
 
 
 def _make_ranks(strategy: ShardingStrategy, world: ProcessGroup, mesh: Any) -> Ranks:
-    """Who shares, by the strategy."""
+    """The processes that share parameters out, by the strategy."""
     if not isinstance(strategy, ShardingStrategy):
         raise TypeError(
             f"FullyShardedDataParallel: sharding_strategy is {strategy!r}; give one of ShardingStrategy, as ShardingStrategy.FULL_SHARD"

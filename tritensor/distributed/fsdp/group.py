@@ -18,14 +18,14 @@ RESHARD = "fully_shard's reshard"  # the writer that a message names where backw
 
 
 class Ranks(NamedTuple):
-    """Who shares out the parameters, and who has the same shards (None where nobody else has)."""
+    """The processes that share the parameters out, and those that have the same shards (None where nobody else has)."""
 
     shard: ProcessGroup
     replicas: ProcessGroup | None = None
 
     @property
     def size(self) -> int:
-        """How many processes' gradients are averaged."""
+        """The number of processes whose gradients are averaged."""
         return self.shard.size() * (1 if self.replicas is None else self.replicas.size())
 
 

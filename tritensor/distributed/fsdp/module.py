@@ -19,7 +19,7 @@ from tritensor.tensor.core import Tensor
 
 
 class Sharding:
-    """What a sharded module knows: its group, the schedule of its root, and when whole parameters are given back.
+    """The state of a sharded module: its group, the schedule of its root, and when whole parameters are given back.
 
     `after_forward`: True, False, or None, which means True below a root and False for a root, whose backward begins at once.
     """
@@ -119,7 +119,7 @@ class Sharding:
 
 
 def cannot_reshard(name: str, device: Any) -> NotImplementedError:
-    """What is raised where memory that a graph looks at cannot be given back."""
+    """The error for memory that a graph looks at and that cannot be given back."""
     return NotImplementedError(
         f"fully_shard: {name} is on {device}, where parameters cannot be given back between forward and backward "
         "while the graph holds them; give reshard_after_forward=False (they are given back after backward)"
@@ -140,7 +140,7 @@ def find_tensors(values: Any) -> list[Tensor]:
 
 
 class UnshardHandle:
-    """What unshard(async_op=True) returns: `wait()` for the whole parameters."""
+    """The result of unshard(async_op=True): `wait()` for the whole parameters."""
 
     def __init__(self, group: ParameterGroup) -> None:
         self._group = group
@@ -159,7 +159,7 @@ def _refuse_method(name: str, instead: str) -> Callable[..., Any]:
 
 
 class FSDPModule:
-    """What a module is besides its own class once fully_shard was called on it."""
+    """The class that a module has besides its own once fully_shard was called on it."""
 
     _sharding: Sharding
 

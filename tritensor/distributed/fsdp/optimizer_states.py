@@ -64,7 +64,7 @@ def _export_value(p: Tensor, value: Any, whole: bool, offload: bool) -> Any:
 
 
 def import_state(model: Module, optimizer: Optimizer, given: dict[str, Any] | None, from_rank0: bool) -> dict[str, Any]:
-    """What `export_state` gave as optimizer.load_state_dict takes it: by the parameters' numbers, of whole tensors this process' parts.
+    """The state that `export_state` gave, as optimizer.load_state_dict takes it: by the parameters' numbers, of whole tensors this process' parts.
 
     Raises CheckpointError for another model's state.
     """

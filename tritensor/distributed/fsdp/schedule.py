@@ -29,7 +29,7 @@ def call_hooks(members: Iterable[Member]) -> None:
 
 
 class Schedule:
-    """What all groups under one root share.
+    """The state that all groups under one root share.
 
     Forward: groups are gathered as they come, each with the next one of the iteration before. Backward follows a plan, made of the order of
     forward n, n-1, ...: gather n, gather n-1, reduce n, gather n-2, reduce n-1, and so on. A step of the plan is taken as soon as it is asked for or
@@ -80,7 +80,7 @@ class Schedule:
             following.begin_gather()
 
     def _following(self, group: ParameterGroup) -> list[ParameterGroup]:
-        """What is gathered while a group is used in forward: what it was told, else the next one of the iteration before."""
+        """The groups to gather while one is used in forward: those it was told, else the next one of the iteration before."""
         if group.ahead is not None:
             return group.ahead
         return self._before[self._before.index(group) + 1 :][:1] if group in self._before else []

@@ -18,7 +18,7 @@ from tritensor.tensor.size import Size
 
 
 class Shard(NamedTuple):
-    """How a tensor lies over the processes: cut along a dimension into equal parts, the last ones smaller or empty."""
+    """The placement of a tensor over the processes: cut along a dimension into equal parts, the last ones smaller or empty."""
 
     dim: int = 0
 
@@ -100,7 +100,7 @@ class Sharded:
         return found  # type: ignore[no-any-return]
 
     def as_part(self, state: Any) -> Any:
-        """What is kept beside the part: a tensor of its shape is the same part of a whole, memory shared; another value stays what it is."""
+        """State kept beside the part: a tensor of its shape becomes the same part of a whole, memory shared; another value stays what it is."""
         # By its shape: moments have the part's, step counters have no dimensions.
         if isinstance(state, Tensor) and not isinstance(state, Sharded) and state.ndim and state.array.shape == self.array.shape:
             return self.like(state.array)
@@ -147,5 +147,5 @@ class ShardedParameter(Sharded, Parameter):  # type: ignore[misc]
 
 
 def get_row_size(shape: Sequence[int]) -> int:
-    """How many elements a row has."""
+    """The number of elements of a row."""
     return math.prod(shape[1:])

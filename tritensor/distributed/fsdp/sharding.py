@@ -85,7 +85,7 @@ def shard_group(
 
 
 class Turns:
-    """Which modules of a group are yet to be called: the first that is, whichever it is, begins the group's forward, and the last ends it."""
+    """The modules of a group that are yet to be called: the first that is, whichever it is, begins the group's forward, and the last ends it."""
 
     def __init__(self, sharding: Sharding, roots: list[Module]) -> None:
         self._sharding, self._all = sharding, {id(root) for root in roots}

@@ -73,7 +73,7 @@ class Meeting:
         )
 
     def read_offer(self, rank: int) -> dict[str, str] | None:
-        """What this rank's place holder was told; None while there is none that lives (one of an earlier program does not)."""
+        """The settings that mpiexec gave this rank's place holder; None while there is none that lives (one of an earlier program does not)."""
         try:
             folder = self._open_folder()
         except FileNotFoundError:

@@ -151,7 +151,7 @@ class MpiBackend(Backend):
 
 
 def _copy_if_overlapping(given: Array, out: Array | None) -> Array:
-    """What is given, copied where it shares memory with what is written, as in PyTorch it may: MPI takes no memory for both."""
+    """The given array, copied where it shares memory with the written one, as in PyTorch it may: MPI takes no memory for both."""
     # By bounds, not by elements: an exact answer may take exponential time, and a copy that was not needed costs less.
     return given if out is None or not np.may_share_memory(given, out) else copy_array(given)  # type: ignore[arg-type]
 

@@ -42,7 +42,7 @@ def read_stat(pid: int) -> tuple[str, str] | None:
 
 
 def describe_process(rank: int) -> Process:
-    """What the others need to know of this process."""
+    """The facts that the others need of this process."""
     found = read_stat(os.getpid())
     return Process(rank, socket.gethostname(), os.getpid(), found[1] if found else "", sorted(os.sched_getaffinity(0)))
 
@@ -143,7 +143,7 @@ class Peers:
         self._sent = [self.comm.Isend([text, self.MPI.BYTE], dest=i, tag=_TAG) for i in range(len(self.members)) if i != self.rank]
 
     def _collect_answers(self, dead: set[int]) -> dict[int, dict[str, Any]]:
-        """What each of the others says, by its number in the group, as far as it comes within GRACE."""
+        """The answers of the others, by its number in the group, as far as it comes within GRACE."""
         said: dict[int, dict[str, Any]] = {}
         until, status = time.monotonic() + min(GRACE, max(self.seconds, 0.2)), self.MPI.Status()
         while time.monotonic() < until and len(said) < len(self.members) - 1 - len(dead):

@@ -134,7 +134,7 @@ class Receive(MpiPending):
 
 
 def to_backend_error(call: Call, error: Any) -> DistBackendError:
-    """What a call of MPI that MPI does not take ends with."""
+    """The error of a call that MPI refuses."""
     return DistBackendError(
         f"{call}: MPI says: {error}; where ranks give different shapes or types, TRITENSOR_DISTRIBUTED_DEBUG=DETAIL names them"
     )

@@ -203,7 +203,7 @@ class NcclBackend(Backend):
 
 
 def _copy_if_overlapping(given: Array, out: Array, place: int | None = None) -> Array:
-    """What is given, copied where it overlaps with what is written, as in PyTorch it may. NCCL takes both in one memory only where `given` begins
+    """The given array, copied where it overlaps with the written one, as in PyTorch it may. NCCL takes both in one memory only where `given` begins
     `place` bytes behind `out`, and in messages never (None)."""
     begin, end = given.data_ptr(), given.data_ptr() + given.nbytes
     to, until = out.data_ptr(), out.data_ptr() + out.nbytes

@@ -163,7 +163,7 @@ class Communicator:
         return self.state() != self.api.Result.InProgress
 
     def state(self) -> int:
-        """What NCCL says about the communicator, a status; Success where there is none any longer."""
+        """NCCL's status of the communicator; Success where there is none any longer."""
         comm = self.comm
         if comm is None:
             return 0

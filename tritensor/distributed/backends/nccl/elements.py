@@ -29,7 +29,7 @@ _OF_BOOL = {ReduceOp.SUM: 2, ReduceOp.MAX: 2, ReduceOp.BOR: 2, ReduceOp.PRODUCT:
 
 
 def get_move_type(dtype: Any) -> Elements:
-    """How elements of a numpy dtype are moved: as they are where NCCL knows them, as their parts or bytes where it does not."""
+    """NCCL's type to move a numpy dtype, and how many of it an element is: as they are where NCCL knows them, as their parts or bytes where it does not."""
     found = dtypes.of(dtype)
     if found.kind == "bool":
         return Elements(_UINT8, 1)

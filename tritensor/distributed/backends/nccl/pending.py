@@ -14,7 +14,7 @@ from tritensor.ground.thread_state import stream_of
 
 
 class Driver(Protocol):
-    """What a pending call asks of its communicator (see communicator.py)."""
+    """The part of a communicator that a pending call uses (see communicator.py)."""
 
     index: int
     seconds: float
