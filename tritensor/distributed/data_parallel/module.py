@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 import contextlib
-import dataclasses
 from collections.abc import Callable, Iterator, Sequence
 from typing import Any
 
@@ -11,13 +10,11 @@ from tritensor.autograd.modes import state
 from tritensor.distributed.algorithms.join import Join, Joinable, JoinHook, JoinStep
 from tritensor.distributed.data_parallel.agreement import broadcast_all, compare_parameters, get_ignored_names, get_synced
 from tritensor.distributed.data_parallel.joining import ReplicaJoin
-from tritensor.distributed.data_parallel.reducer import BucketTimes, Reducer
+from tritensor.distributed.data_parallel.reducer import BucketTimes, Reducer, find_tensors
 from tritensor.distributed.process_group import require_group
 from tritensor.ground.device import as_device
-from tritensor.ground.pytree import tree_leaves
 from tritensor.nn.module import Module
 from tritensor.nn.parallel import gather, scatter_kwargs
-from tritensor.tensor.core import Tensor
 
 FIRST_CAP = 1 << 20  # bytes of the first bucket: small, so that communication begins early
 
@@ -101,7 +98,7 @@ class DistributedDataParallel(Module, Joinable):
         # Evaluation has no backward to wait for.
         if state.enabled and self.require_backward_grad_sync:
             self.require_forward_param_sync = True
-            self.reducer.expect(_find_tensors(outputs) if self.find_unused_parameters else ())
+            self.reducer.expect(find_tensors(outputs) if self.find_unused_parameters else ())
         else:  # an earlier forward may have its backward before it: the averages that it expects are still to be made
             self.require_forward_param_sync = False
         return outputs
@@ -198,16 +195,3 @@ def _check_devices(module: Module, device_ids: Sequence[Any] | None) -> None:
             f"DistributedDataParallel: device_ids {list(device_ids)}, and the module's parameters are on {', '.join(sorted(map(str, devices)))}; "
             "move it there with .to(device), and give device_ids=None on the CPU"
         )
-
-
-def _find_tensors(outputs: Any) -> list[Tensor]:
-    """All tensors in what a forward gave: in lists, dicts and tuples, and in dataclasses."""
-    found, stack = [], [outputs]
-    # find_unused_parameters walks from these: an output that is missed would make its parameters look unused.
-    while stack:
-        for leaf in tree_leaves(stack.pop()):
-            if isinstance(leaf, Tensor):
-                found.append(leaf)
-            elif dataclasses.is_dataclass(leaf):
-                stack.extend(getattr(leaf, field.name) for field in dataclasses.fields(leaf))
-    return found

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import dataclasses
 import time
 from collections.abc import Callable, Sequence
 from typing import Any, NamedTuple
@@ -17,6 +18,7 @@ from tritensor.distributed.process_group import ProcessGroup
 from tritensor.distributed.reduce_op import ReduceOp
 from tritensor.distributed.work import Future
 from tritensor.ground.errors import GradError
+from tritensor.ground.pytree import tree_leaves
 from tritensor.ops.array import from_host, to_host
 from tritensor.tensor.core import Tensor
 
@@ -310,3 +312,17 @@ def find_leaves(outputs: Sequence[Tensor]) -> set[int]:
         else:
             leaves.add(id(e))
     return leaves
+
+
+def find_tensors(values: Any) -> list[Tensor]:
+    """All tensors in lists, dicts, tuples and dataclasses."""
+    found, stack = [], [values]
+    # find_unused_parameters and fully_shard's hooks go by these: an output that is missed would make its parameters look unused.
+    while stack:
+        for leaf in tree_leaves(stack.pop()):
+            if isinstance(leaf, Tensor):
+                found.append(leaf)
+            elif dataclasses.is_dataclass(leaf) and not isinstance(leaf, type):
+                # pytrees end at dataclasses, in which models return their outputs (Hugging Face's do).
+                stack.extend(getattr(leaf, field.name) for field in dataclasses.fields(leaf))
+    return found

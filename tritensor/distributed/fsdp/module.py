@@ -2,17 +2,17 @@
 
 from __future__ import annotations
 
-import dataclasses
 import functools
 from collections.abc import Callable
 from typing import Any, NoReturn
 
 from tritensor.autograd.modes import state
+from tritensor.distributed.data_parallel.reducer import find_tensors
 from tritensor.distributed.fsdp.group import ParameterGroup
 from tritensor.distributed.fsdp.policies import MixedPrecisionPolicy
 from tritensor.distributed.fsdp.schedule import Schedule
 from tritensor.ground.errors import ArgumentError
-from tritensor.ground.pytree import tree_leaves, tree_map
+from tritensor.ground.pytree import tree_map
 from tritensor.nn.module import Module
 from tritensor.ops.table import ops
 from tritensor.tensor.core import Tensor
@@ -124,19 +124,6 @@ def cannot_reshard(name: str, device: Any) -> NotImplementedError:
         f"fully_shard: {name} is on {device}, where parameters cannot be given back between forward and backward "
         "while the graph holds them; give reshard_after_forward=False (they are given back after backward)"
     )
-
-
-def find_tensors(values: Any) -> list[Tensor]:
-    """All tensors in lists, dicts, tuples and dataclasses."""
-    found, stack = [], [values]
-    while stack:
-        for leaf in tree_leaves(stack.pop()):
-            if isinstance(leaf, Tensor):
-                found.append(leaf)
-            elif dataclasses.is_dataclass(leaf) and not isinstance(leaf, type):
-                # pytrees end at dataclasses, in which models return their outputs (Hugging Face's do).
-                stack.extend(getattr(leaf, field.name) for field in dataclasses.fields(leaf))
-    return found
 
 
 class UnshardHandle:
