@@ -8,7 +8,7 @@ import numpy as np
 
 import tritensor as tt
 from tritensor.ground.pytree import tree_flatten
-from tritensor.onnx.arguments import resized
+from tritensor.onnx.arguments import resize_sample
 from tritensor.onnx.program import ONNXProgram
 from tritensor.ops.array import to_host
 
@@ -49,7 +49,7 @@ def agree(
     compare(program, model, args, tolerance)
     if axes:
         sizes = {name: args[k].shape[axis] + more for k, own in axes.items() for axis, name in own.items()}
-        compare(program, model, tuple([resized(x, axes.get(k, {}), sizes) for k, x in enumerate(args)]), tolerance)
+        compare(program, model, tuple([resize_sample(x, axes.get(k, {}), sizes) for k, x in enumerate(args)]), tolerance)
         for k, own in axes.items():
             dims = program.model_proto.graph.input[k].type.tensor_type.shape.dim
             assert {axis: dims[axis].dim_param for axis in own} == own

@@ -285,4 +285,4 @@ def test_exports_in_several_threads() -> None:
     assert {n for n, _ in found} == {found[0][0]}
     assert {made for _, made in found} == {np.ndarray}
     assert type(tt.zeros(3).array) is np.ndarray
-    assert "full" not in vars(tt.ops) or not vars(tt.ops)["full"].__qualname__.startswith("_noted")
+    assert "full" not in vars(tt.ops) or not vars(tt.ops)["full"].__qualname__.startswith("_record_creation")

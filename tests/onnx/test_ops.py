@@ -14,7 +14,7 @@ from tritensor.onnx import registry
 from tritensor.ops.table import registry as ops
 from tritensor.testing.questions.cases import samples
 
-LISTED = registry.listed()
+LISTED = registry.list_ops()
 TRANSLATED = [name for name, how in LISTED.items() if how == "translated"]
 CHANCE = ("rand", "randn", "randint", "randperm", "dropout")  # other numbers than ours, by design
 LARGE = 20_000  # elements of a sample beyond which nothing new is asked

@@ -64,7 +64,7 @@ def test_weights_in_a_file_beside(tmp_path: Path) -> None:
 def test_more_than_a_file_may_hold_goes_beside(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
     from tritensor.onnx import program as programs
 
-    monkeypatch.setattr(programs, "LARGEST", 1500)
+    monkeypatch.setattr(programs, "MAX_BYTES", 1500)
     tt.onnx.export(net(), (tt.randn(2, 4),), tmp_path / "net.onnx")
     assert (tmp_path / "net.onnx.data").stat().st_size == 1280
     with pytest.raises(ValueError, match="fewer than 2 GB; leave external_data=False out"):
@@ -233,7 +233,7 @@ def test_a_registered_translation() -> None:
 
         program = tt.onnx.export(lambda x: x.lgamma() + 1, (tt.ones(2),), custom_opsets={"my.ops": 1})
     finally:
-        registry._own.clear()
+        registry._registered.clear()
     node = program.model_proto.graph.node[0]
     assert (node.op_type, node.domain) == ("LogGamma", "my.ops")
     assert {(o.domain, o.version) for o in program.model_proto.opset_import} == {("", 20), ("my.ops", 1)}

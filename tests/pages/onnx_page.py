@@ -14,7 +14,7 @@ _TABLE = re.compile(r"(\| ops \| why \|\n\|---\|---\|\n).*?(\n## Files)", re.DOT
 def table() -> str:
     """A row for each reason."""
     rows: dict[str, list[str]] = {}
-    for name, how in registry.listed().items():
+    for name, how in registry.list_ops().items():
         if how != "translated":
             rows.setdefault(how, []).append(name)
     return "".join(f"| {', '.join(names)} | {why} |\n" for why, names in sorted(rows.items(), key=lambda row: row[1]))

@@ -27,7 +27,7 @@ def test_its_code_runs(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
     try:
         exec(compile(code, str(onnx_page.PAGE), "exec"), there)
     finally:
-        registry._own.clear()
+        registry._registered.clear()
     x = tt.tensor([9.0, 20.0])
     np.testing.assert_allclose(there["program"](x)[0].numpy(), x.lgamma().numpy(), rtol=2e-3)  # type: ignore[operator]
     assert (tmp_path / "lenet.onnx").exists()

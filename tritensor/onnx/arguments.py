@@ -31,14 +31,14 @@ class Inputs:
         self.flat = flat
         self.places = [k for k, x in enumerate(flat) if isinstance(x, Tensor)]
         self.tensors = [flat[k] for k in self.places]
-        self.owners, own = _names_of(model, self.args, self.kwargs)
+        self.owners, own = _name_tensors(model, self.args, self.kwargs)
         for name, x in zip(own, self.tensors, strict=True):
             if x.dtype.name not in NUMBERS or x.dtype.is_complex:
                 raise DTypeError(f"onnx.export: args: {name} is {x.dtype.name}, which ONNX's operators do not take; give real numbers")
         for x in flat:
             if isinstance(x, np.ndarray):
                 raise TypeError(f"onnx.export: args holds a numpy array {x.shape}; wrap it with tritensor.from_numpy(...)")
-        self.names = _named("input_names", names, own)
+        self.names = _complete_names("input_names", names, own)
 
     def assemble(self, tensors: Sequence[Tensor]) -> tuple[Any, Any]:
         """(args, kwargs) with other tensors in the places of the given ones."""
@@ -66,15 +66,15 @@ def _are_keywords(model: Any, args: tuple[Any, ...]) -> bool:
     return all(isinstance(k, str) and k in behind for k in keys) and (bool(keys) or own is None)
 
 
-def _names_of(model: Any, args: tuple[Any, ...], kwargs: dict[str, Any]) -> tuple[list[str], list[str]]:
+def _name_tensors(model: Any, args: tuple[Any, ...], kwargs: dict[str, Any]) -> tuple[list[str], list[str]]:
     """For each tensor the argument that holds it, and its own name: the argument's, with a number where there are several."""
     named = [p for p in _parameters(model) if p.kind in (p.POSITIONAL_ONLY, p.POSITIONAL_OR_KEYWORD)]
     owners: list[str] = []
     for k, x in enumerate(args):
         owner = named[k].name if k < len(named) else f"input_{k}"
-        owners += [owner] * _count(x)
+        owners += [owner] * _count_tensors(x)
     for owner, x in kwargs.items():
-        owners += [owner] * _count(x)
+        owners += [owner] * _count_tensors(x)
     names = []
     for k, owner in enumerate(owners):
         same = [i for i, o in enumerate(owners) if o == owner]
@@ -82,11 +82,11 @@ def _names_of(model: Any, args: tuple[Any, ...], kwargs: dict[str, Any]) -> tupl
     return owners, names
 
 
-def _count(x: Any) -> int:
+def _count_tensors(x: Any) -> int:
     return sum(isinstance(y, Tensor) for y in tree_flatten(x)[0])
 
 
-def _named(what: str, given: Sequence[str] | None, own: list[str]) -> list[str]:
+def _complete_names(what: str, given: Sequence[str] | None, own: list[str]) -> list[str]:
     """The names of inputs or outputs: those given, then our own."""
     names = list(given or [])
     if isinstance(given, str) or not all(isinstance(n, str) and n for n in names):
@@ -106,21 +106,21 @@ def _named(what: str, given: Sequence[str] | None, own: list[str]) -> list[str]:
     return found
 
 
-def output_names(given: Sequence[str] | None, count: int) -> list[str]:
+def complete_output_names(given: Sequence[str] | None, count: int) -> list[str]:
     """The names of the outputs."""
-    return _named("output_names", given, [f"output_{k}" if count > 1 else "output" for k in range(count)])
+    return _complete_names("output_names", given, [f"output_{k}" if count > 1 else "output" for k in range(count)])
 
 
 # -- dynamic axes
-def dynamic(inputs: Inputs, axes: Any, shapes: Any, outputs: Sequence[str] | None) -> list[Axes]:
+def read_dynamic_axes(inputs: Inputs, axes: Any, shapes: Any, outputs: Sequence[str] | None) -> list[Axes]:
     """For each input the axes that vary, and the name of each one's size. Raises ArgumentError for names and axes that are not there."""
     if axes is not None and shapes is not None:
         raise ArgumentError("onnx.export: dynamic_axes and dynamic_shapes say the same; give one of them")
     found: list[Axes] = [{} for _ in inputs.tensors]
     if axes is not None:
-        _from_axes(inputs, axes, outputs, found)
+        _read_axes(inputs, axes, outputs, found)
     elif shapes is not None:
-        _from_shapes(inputs, shapes, found)
+        _read_shapes(inputs, shapes, found)
     sizes: dict[str, tuple[int, str]] = {}
     for name, x, own in zip(inputs.names, inputs.tensors, found, strict=True):
         for axis, size in own.items():
@@ -138,7 +138,7 @@ def dynamic(inputs: Inputs, axes: Any, shapes: Any, outputs: Sequence[str] | Non
     return found
 
 
-def _from_axes(inputs: Inputs, axes: Any, outputs: Sequence[str] | None, found: list[Axes]) -> None:
+def _read_axes(inputs: Inputs, axes: Any, outputs: Sequence[str] | None, found: list[Axes]) -> None:
     if not isinstance(axes, Mapping):
         raise TypeError(f"onnx.export: dynamic_axes is a {type(axes).__name__}; give a dict such as {{'input': {{0: 'batch'}}}}")
     for name, own in axes.items():
@@ -146,7 +146,7 @@ def _from_axes(inputs: Inputs, axes: Any, outputs: Sequence[str] | None, found: 
             k = inputs.names.index(name)
             pairs = own.items() if isinstance(own, Mapping) else [(a, f"{name}_dynamic_axes_{i + 1}") for i, a in enumerate(own)]
             for axis, size in pairs:
-                found[k][_axis(name, inputs.tensors[k], axis)] = str(size)
+                found[k][_require_axis(name, inputs.tensors[k], axis)] = str(size)
         elif name not in (outputs or ()):
             raise ArgumentError(
                 f"onnx.export: dynamic_axes names {name!r}, which is neither an input ({', '.join(inputs.names) or 'there are none'}) nor an output "
@@ -154,13 +154,13 @@ def _from_axes(inputs: Inputs, axes: Any, outputs: Sequence[str] | None, found: 
             )
 
 
-def _axis(name: str, x: Tensor, axis: Any) -> int:
+def _require_axis(name: str, x: Tensor, axis: Any) -> int:
     if not isinstance(axis, int) or isinstance(axis, bool) or not -x.ndim <= axis < x.ndim:
         raise ArgumentError(f"onnx.export: the dynamic axis {axis!r} of {name} {tuple(x.shape)} is none; give one of 0 to {x.ndim - 1}")
     return axis % x.ndim
 
 
-def _from_shapes(inputs: Inputs, shapes: Any, found: list[Axes]) -> None:
+def _read_shapes(inputs: Inputs, shapes: Any, found: list[Axes]) -> None:
     """torch.export's form: for each argument, by name or by place, axes to names (or Dim objects); None is fixed."""
     if isinstance(shapes, Mapping):
         unknown = [k for k in shapes if k not in (*inputs.owners, *inputs.names, *inputs.kwargs) and k != "args"]
@@ -180,7 +180,7 @@ def _from_shapes(inputs: Inputs, shapes: Any, found: list[Axes]) -> None:
         raise TypeError(f"onnx.export: dynamic_shapes is a {type(shapes).__name__}; give a dict or a tuple, an entry for each argument")
     for name, tree in trees:
         places = [k for k, (owner, own) in enumerate(zip(inputs.owners, inputs.names, strict=True)) if name in (owner, own)]
-        leaves = _leaves(tree)
+        leaves = _flatten_shapes(tree)
         if len(leaves) != len(places):
             raise ArgumentError(
                 f"onnx.export: dynamic_shapes of {name} has {len(leaves)} shapes for {len(places)} tensors; give one for each"
@@ -190,17 +190,17 @@ def _from_shapes(inputs: Inputs, shapes: Any, found: list[Axes]) -> None:
             for axis, size in pairs:
                 called = _size_name(size, inputs.names[k], axis)
                 if called is not None:
-                    found[k][_axis(inputs.names[k], inputs.tensors[k], axis)] = called
+                    found[k][_require_axis(inputs.names[k], inputs.tensors[k], axis)] = called
 
 
-def _leaves(tree: Any) -> list[Any]:
+def _flatten_shapes(tree: Any) -> list[Any]:
     """The shapes in a nest of them: None, a dict of axes, a sequence of sizes."""
     if tree is None:
         return [None]
     if isinstance(tree, Mapping):
-        return [tree] if all(isinstance(k, int) for k in tree) else [x for v in tree.values() for x in _leaves(v)]
+        return [tree] if all(isinstance(k, int) for k in tree) else [x for v in tree.values() for x in _flatten_shapes(v)]
     if any(isinstance(x, Mapping | tuple | list) for x in tree):
-        return [x for v in tree for x in _leaves(v)]
+        return [x for v in tree for x in _flatten_shapes(v)]
     return [tree]
 
 
@@ -217,7 +217,7 @@ def _size_name(size: Any, name: str, axis: Any) -> str | None:
 
 
 # -- samples of other sizes
-def resized(x: Tensor, axes: Axes, sizes: Mapping[str, int]) -> Tensor:
+def resize_sample(x: Tensor, axes: Axes, sizes: Mapping[str, int]) -> Tensor:
     """A sample with other sizes along its dynamic axes: the same elements, repeated or cut."""
     values = to_host(x.array)
     for axis, name in axes.items():

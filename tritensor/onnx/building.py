@@ -8,10 +8,10 @@ from typing import Any, NamedTuple
 import numpy as np
 
 from tritensor.onnx import registry
-from tritensor.onnx.element_types import raw
+from tritensor.onnx.element_types import raw_bytes
 from tritensor.onnx.errors import DynamicAxisError, OnnxExporterError, UnsupportedOperatorError
 from tritensor.onnx.graph import Graph, Value
-from tritensor.onnx.merging import Merged
+from tritensor.onnx.merging import MergedTrace
 from tritensor.onnx.sizes import varies
 from tritensor.onnx.tracing.record import Call, Constant, Item, Result
 from tritensor.ops.array import to_host
@@ -19,7 +19,7 @@ from tritensor.ops.array import to_host
 VIEWS = ("reshape", "permute", "expand", "index_view", "diagonal", "unfold", "as_strided")
 
 
-class Asked(NamedTuple):
+class BuildOptions(NamedTuple):
     """What of an export concerns the graph."""
 
     opset: int
@@ -31,13 +31,13 @@ class Asked(NamedTuple):
 class Builder:
     """A graph while it is built."""
 
-    def __init__(self, merged: Merged, input_names: Sequence[str], asked: Asked) -> None:
-        self.merged, self.asked = merged, asked
+    def __init__(self, merged: MergedTrace, input_names: Sequence[str], asked: BuildOptions) -> None:
+        self.merged, self.options = merged, asked
         self.graph = Graph(asked.opset, asked.notes, asked.fold)
         self.graph.value_of = self.value
         self.values: dict[int, Value] = {}
         self.inputs: list[Value] = []
-        for given, name in zip(merged.givens, input_names, strict=True):
+        for given, name in zip(merged.traced_inputs, input_names, strict=True):
             self.graph.taken.add(name)
             value = Value(name, given.dtype, given.shape)
             self.values[id(given)] = value
@@ -45,33 +45,33 @@ class Builder:
             self.graph.sizes.learn(value)
 
     # -- what is needed
-    def live(self) -> list[Call]:
+    def find_live_calls(self) -> list[Call]:
         """The calls that outputs depend on, in order."""
         wanted: set[int] = set()
         stack: list[Any] = list(self.merged.outputs)
         while stack:
             x = stack.pop()
-            if isinstance(x, Result) and not self.folded(x):
+            if isinstance(x, Result) and not self.is_folded(x):
                 self.graph.used.add((x.call.number, x.place))
                 if x.call.number not in wanted:
                     wanted.add(x.call.number)
                     stack.extend(x.call.inputs)
         return [c for c in self.merged.calls if c.number in wanted]
 
-    def folded(self, x: Result) -> bool:
+    def is_folded(self, x: Result) -> bool:
         """Whether a result stands as a constant. Views of the module's own tensors do not: these keep their names, and are there once."""
         if not self.merged.is_static(x) or x.tensor is None:
             return False
-        return not self._view_of_named(x) if self.asked.fold else self._of_numbers(x)
+        return not self._is_view_of_named(x) if self.options.fold else self._is_of_numbers_alone(x)
 
-    def _view_of_named(self, x: Item) -> bool:
+    def _is_view_of_named(self, x: Item) -> bool:
         if isinstance(x, Constant):
             return bool(x.name)
-        return isinstance(x, Result) and x.call.name in VIEWS and self._view_of_named(x.call.inputs[0])
+        return isinstance(x, Result) and x.call.name in VIEWS and self._is_view_of_named(x.call.inputs[0])
 
-    def _of_numbers(self, x: Item) -> bool:
+    def _is_of_numbers_alone(self, x: Item) -> bool:
         """Whether a result is made of numbers alone, as masks and positions are."""
-        return isinstance(x, Result) and all(not isinstance(y, Item) or self._of_numbers(y) for y in x.call.inputs)
+        return isinstance(x, Result) and all(not isinstance(y, Item) or self._is_of_numbers_alone(y) for y in x.call.inputs)
 
     # -- values
     def value(self, x: Any) -> Any:
@@ -88,7 +88,7 @@ class Builder:
             if varies(x.shape):
                 return self.graph.full(x.shape, x.values.reshape(-1)[0], x.dtype)
             same = x.name and x.name in self.graph.initializers and self.graph.initializers[x.name] is not x.values
-            if same and not np.array_equal(raw(self.graph.initializers[x.name]), raw(x.values)):
+            if same and not np.array_equal(raw_bytes(self.graph.initializers[x.name]), raw_bytes(x.values)):
                 return self.graph.const(x.values)  # a buffer that forward has changed in between
             return self.graph.const(x.values, name=x.name)
         assert isinstance(x, Result)
@@ -98,8 +98,8 @@ class Builder:
     # -- calls
     def run(self) -> Builder:
         """Translate what is needed. Raises UnsupportedOperatorError that lists every op without a translation."""
-        calls = self.live()
-        missing = [c for c in calls if c.name != "write_view" and registry.translation(c.name, self.asked.custom) is None]
+        calls = self.find_live_calls()
+        missing = [c for c in calls if c.name != "write_view" and registry.translation(c.name, self.options.custom) is None]
         if missing:
             lines = {f"{c.name} {c.where}: {registry.reason(c.name)}": None for c in missing}
             raise UnsupportedOperatorError("onnx.export: these ops cannot be written in ONNX:\n  " + "\n  ".join(lines))
@@ -108,7 +108,7 @@ class Builder:
         return self
 
     def _translate(self, c: Call) -> None:
-        f = registry.translation(c.name, self.asked.custom)
+        f = registry.translation(c.name, self.options.custom)
         assert f is not None
         g = self.graph
         g.scope, g.line, g.call = c.scope, c.line, c
@@ -116,10 +116,10 @@ class Builder:
             found = f(g, *[self.value(x) for x in c.inputs], **c.attrs)
         except DynamicAxisError as error:
             raise DynamicAxisError(
-                f"onnx.export: {c.name} {c.where}: {_bare(error)}; leave the axis out of dynamic_axes, or write it another way"
+                f"onnx.export: {c.name} {c.where}: {_strip_prefix(error)}; leave the axis out of dynamic_axes, or write it another way"
             ) from None
         except OnnxExporterError as error:
-            raise type(error)(f"onnx.export: {c.name} {c.where}: {_bare(error)}") from None
+            raise type(error)(f"onnx.export: {c.name} {c.where}: {_strip_prefix(error)}") from None
         outs = found if isinstance(found, tuple) else (found,)
         if not all(isinstance(y, Value) for y in outs) or len(outs) > len(c.results):
             raise OnnxExporterError(
@@ -183,5 +183,5 @@ class Builder:
         g.initializers = {name: v for name, v in g.initializers.items() if name in needed}
 
 
-def _bare(error: Exception) -> str:
+def _strip_prefix(error: Exception) -> str:
     return str(error).removeprefix("onnx.export: ")

@@ -16,20 +16,20 @@ from tritensor.ground.extras import extra
 from tritensor.nn.module import Module
 from tritensor.onnx import arguments
 from tritensor.onnx.arguments import Inputs
-from tritensor.onnx.building import Asked, Builder
+from tritensor.onnx.building import Builder, BuildOptions
 from tritensor.onnx.errors import OnnxExporterError
 from tritensor.onnx.graph import Value
-from tritensor.onnx.merging import Merged
+from tritensor.onnx.merging import MergedTrace
 from tritensor.onnx.modes import OperatorExportTypes, TrainingMode, select_model_mode_for_export
 from tritensor.onnx.program import ONNXProgram
-from tritensor.onnx.runs import traces
+from tritensor.onnx.runs import trace_runs
 from tritensor.onnx.tracing import Trace
 from tritensor.onnx.tracing.record import Item
-from tritensor.onnx.tracing.untraced_values import tell
+from tritensor.onnx.tracing.untraced_values import warn_of_trace
 from tritensor.ops.array import to_host
 from tritensor.tensor.core import Tensor
 
-OLDEST, DEFAULT = 13, 20
+OLDEST_OPSET, DEFAULT_OPSET = 13, 20
 
 
 class _Exporting(threading.local):
@@ -86,28 +86,28 @@ def export(
     tritensor.Size([5, 2])
     """
     extra("onnx", "onnx.export", "onnx", "tritensor[onnx]")
-    opset = _opset(opset_version)
+    opset = _require_opset(opset_version)
     if not callable(model):
         raise TypeError(f"onnx.export: model is a {type(model).__name__}; give a Module or a function")
     if operator_export_type is not OperatorExportTypes.ONNX and getattr(operator_export_type, "name", "") != "ONNX":
         raise ArgumentError(f"onnx.export: operator_export_type is {operator_export_type}; there are operators of ONNX alone, leave it out")
     _refuse_path(f)
     inputs = Inputs(model, args, kwargs, input_names)
-    _keep_apart(inputs, model, input_names)
-    axes = arguments.dynamic(inputs, dynamic_axes, dynamic_shapes, output_names)
-    custom = _by_name(custom_translation_table)
+    _separate_names(inputs, model, input_names)
+    axes = arguments.read_dynamic_axes(inputs, dynamic_axes, dynamic_shapes, output_names)
+    custom = _key_by_name(custom_translation_table)
     fold = do_constant_folding and export_params
     with _in_export(), select_model_mode_for_export(model, training):
-        found, given = traces(model, inputs, axes)
-    _tell_written(found[0], inputs)
-    merged = Merged(found)
+        found, given = trace_runs(model, inputs, axes)
+    _warn_of_writes(found[0], inputs)
+    merged = MergedTrace(found)
     _refuse_outputs(merged.outputs, found[0])
     merged.outputs = [y for y in merged.outputs if isinstance(y, Item)]
-    builder = Builder(merged, inputs.names, Asked(opset, fold, bool(verbose), custom)).run()
-    outputs = builder.outputs(arguments.output_names(output_names, len(merged.outputs)))
+    builder = Builder(merged, inputs.names, BuildOptions(opset, fold, bool(verbose), custom)).run()
+    outputs = builder.outputs(arguments.complete_output_names(output_names, len(merged.outputs)))
     builder.prune(outputs)
     g = builder.graph
-    _named_outputs(outputs, dynamic_axes)
+    _name_output_axes(outputs, dynamic_axes)
     sizes = {x.shape[axis]: name for x, own in zip(builder.inputs, axes, strict=True) for axis, name in own.items()}
     program = ONNXProgram(g.nodes, builder.inputs, outputs, g.initializers, {"": opset, **(custom_opsets or {})}, inputs, sizes)
     program.kept_as_inputs, program.with_initializers = keep_initializers_as_inputs, export_params
@@ -124,15 +124,15 @@ def export(
 
 
 # -- before
-def _opset(asked: int | None) -> int:
+def _require_opset(asked: int | None) -> int:
     from onnx.defs import onnx_opset_version
 
     newest = onnx_opset_version()
     if asked is None:
-        return min(DEFAULT, newest)
-    if not isinstance(asked, int) or isinstance(asked, bool) or not OLDEST <= asked <= newest:
+        return min(DEFAULT_OPSET, newest)
+    if not isinstance(asked, int) or isinstance(asked, bool) or not OLDEST_OPSET <= asked <= newest:
         raise ArgumentError(
-            f"onnx.export: opset_version is {asked!r}; give one of {OLDEST} to {newest}, the newest that the installed onnx knows"
+            f"onnx.export: opset_version is {asked!r}; give one of {OLDEST_OPSET} to {newest}, the newest that the installed onnx knows"
         )
     return asked
 
@@ -154,7 +154,7 @@ def _refuse_path(f: Any) -> None:
         raise PermissionError(f"onnx.export: {path} cannot be written; give another path, or ask for the right to write there")
 
 
-def _keep_apart(inputs: Inputs, model: Any, given: Sequence[str] | None) -> None:
+def _separate_names(inputs: Inputs, model: Any, given: Sequence[str] | None) -> None:
     """An input has not the name of a weight: one that was given is refused, our own gets another."""
     state = set(model.state_dict()) if isinstance(model, Module) else set()
     for k, name in enumerate(inputs.names):
@@ -166,7 +166,7 @@ def _keep_apart(inputs: Inputs, model: Any, given: Sequence[str] | None) -> None
             inputs.names[k] += "_"
 
 
-def _by_name(table: Mapping[Any, Any] | None) -> dict[str, Any]:
+def _key_by_name(table: Mapping[Any, Any] | None) -> dict[str, Any]:
     return {key if isinstance(key, str) else getattr(key, "__name__", str(key)): value for key, value in (table or {}).items()}
 
 
@@ -180,24 +180,24 @@ def _in_export() -> Iterator[None]:
 
 
 # -- after the trace
-def _named_outputs(outputs: Sequence[Value], axes: Mapping[str, Any] | None) -> None:
+def _name_output_axes(outputs: Sequence[Value], axes: Mapping[str, Any] | None) -> None:
     """Give axes of outputs whose sizes vary the names that dynamic_axes has for them."""
     for y in outputs:
         own = (axes or {}).get(y.name)
         y.axis_names = dict(own) if isinstance(own, Mapping) else {}
 
 
-def _tell_written(first: Trace, inputs: Inputs) -> None:
+def _warn_of_writes(first: Trace, inputs: Inputs) -> None:
     own = {name: line for name, line in first.written.items() if not name.startswith("#")}
     if own:
         name = next(iter(own))
-        tell(
+        warn_of_trace(
             f"onnx.export: forward writes {', '.join(own)} ({own[name]}). A graph of ONNX keeps nothing between two runs: it begins with what {name} holds "
             "now, every time; return it as an output, and give it as an input, to carry it on"
         )
     for name, line in first.written.items():
         if name.startswith("#"):
-            tell(
+            warn_of_trace(
                 f"onnx.export: the model writes into its input {inputs.names[int(name[1:])]!r} ({line}). A graph of ONNX writes nothing: its outputs are "
                 "those of the model, its inputs stay as they are"
             )
@@ -248,11 +248,11 @@ def _write_report(program: ONNXProgram, builder: Builder, folder: Any) -> None:
     lines = [
         "# ONNX export",
         "",
-        f"Operators of version {builder.asked.opset}; {program!r}; {program.bytes_of_weights()} bytes of weights.",
+        f"Operators of version {builder.options.opset}; {program!r}; {program.bytes_of_weights()} bytes of weights.",
         "",
     ]
     lines += ["| op | module | line | shapes |", "|---|---|---|---|"]
-    for c in builder.live():
+    for c in builder.find_live_calls():
         shapes = ", ".join(str(r.shape) for r in c.results)
         lines.append(f"| {c.name} | {c.scope} | {c.line} | {shapes} |")
     with open(path, "w") as file:

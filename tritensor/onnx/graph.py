@@ -155,7 +155,7 @@ class Graph:
         given = [self.value(x, first) for x in inputs]
         while given and given[-1] is None:
             given.pop()
-        wide = None if domain else types.widened(kind, self.opset, [None if x is None else x.dtype for x in given])
+        wide = None if domain else types.widen_inputs(kind, self.opset, [None if x is None else x.dtype for x in given])
         if wide is not None:
             given = [x if x is None or d is None else self.cast(x, d) for x, d in zip(given, wide.inputs, strict=True)]
         if shape is None:
@@ -178,10 +178,10 @@ class Graph:
         for y in made:
             y.node = node
         if wide is not None:
-            made = [self._back(y, pair) for y, pair in itertools.zip_longest(made, wide.outputs[: len(made)])]
+            made = [self._cast_back(y, pair) for y, pair in itertools.zip_longest(made, wide.outputs[: len(made)])]
         return made[0] if outputs == 1 else tuple(made)
 
-    def _back(self, y: Value, pair: tuple[Any, Any] | None) -> Value:
+    def _cast_back(self, y: Value, pair: tuple[Any, Any] | None) -> Value:
         """An output of a widened operator in the type that was asked for."""
         if pair is None:
             return y
@@ -218,7 +218,7 @@ class Graph:
         kind = np.dtype(dtype)
         if x.dtype == kind:
             return x
-        return self.op("Cast", x, to=types.number(kind), dtype=kind, shape=x.shape)  # type: ignore[no-any-return]
+        return self.op("Cast", x, to=types.type_number(kind), dtype=kind, shape=x.shape)  # type: ignore[no-any-return]
 
     # -- sizes
     def ints(self, numbers: Sequence[Any]) -> Value:
@@ -241,7 +241,7 @@ class Graph:
         if isinstance(n, Varying):
             return self.cast(self.squeeze(self.sizes.vector(n), [0]), dtype)
         if isinstance(n, VaryingFloat):
-            return self.cast(self.sizes.real(n), dtype)
+            return self.cast(self.sizes.float_scalar(n), dtype)
         return self.const(np.array(n, dtype))
 
     # -- the few forms that everybody writes
@@ -332,7 +332,7 @@ class Graph:
         if varies(number):
             return self.expand(self.number(number, kind), shape)
         own = types.FLOAT if kind.name == "bfloat16" and self.opset < 20 else kind
-        value = types.message("", np.full((1,), number, own))
+        value = types.tensor_message("", np.full((1,), number, own))
         return self.cast(self.op("ConstantOfShape", self.ints(shape), value=value, dtype=own, shape=tuple(shape)), kind)
 
     def range(self, n: Any) -> Value:

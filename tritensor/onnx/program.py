@@ -21,8 +21,8 @@ from tritensor.onnx.graph import Value
 from tritensor.ops.array import to_host
 from tritensor.tensor.core import Tensor, new_tensor
 
-LARGEST = 2**31 - 2**20  # bytes that a protobuf message may have, less room for the graph itself
-APART = 1024  # bytes from which on a weight goes to the file beside
+MAX_BYTES = 2**31 - 2**20  # bytes that a protobuf message may have, less room for the graph itself
+MIN_EXTERNAL_BYTES = 1024  # bytes from which on a weight goes to the file beside
 
 
 class ONNXProgram:
@@ -69,51 +69,51 @@ class ONNXProgram:
     # -- the message
     def _message(self, with_initializers: bool, as_inputs: bool) -> Any:
         """The ModelProto."""
-        model = self._frame(as_inputs or not with_initializers)
+        model = self._message_without_weights(as_inputs or not with_initializers)
         if with_initializers:
-            model.graph.initializer.extend(types.message(name, values) for name, values in self.initializers.items())
+            model.graph.initializer.extend(types.tensor_message(name, values) for name, values in self.initializers.items())
         return model
 
-    def _frame(self, as_inputs: bool) -> Any:
+    def _message_without_weights(self, as_inputs: bool) -> Any:
         """The ModelProto without weights."""
         from onnx import GraphProto, ModelProto, helper
 
         graph = GraphProto(name="main_graph")
         graph.node.extend(self.nodes)
-        graph.input.extend(self._described(x) for x in self.inputs)
-        graph.output.extend(self._described(y) for y in self.outputs)
+        graph.input.extend(self._value_info(x) for x in self.inputs)
+        graph.output.extend(self._value_info(y) for y in self.outputs)
         if as_inputs:
-            graph.input.extend(self._described_weight(name) for name in self.initializers)
+            graph.input.extend(self._weight_info(name) for name in self.initializers)
         opsets = [helper.make_opsetid(domain, version) for domain, version in self.opsets.items()]
         model = ModelProto(graph=graph, producer_name="tritensor", ir_version=_ir_version(opsets))
         model.opset_import.extend(opsets)
         return model
 
-    def _described_weight(self, name: str) -> Any:
+    def _weight_info(self, name: str) -> Any:
         from onnx import helper
 
         values = self.initializers[name]
-        return helper.make_tensor_value_info(name, types.number(values.dtype), list(values.shape))
+        return helper.make_tensor_value_info(name, types.type_number(values.dtype), list(values.shape))
 
-    def _described(self, x: Value) -> Any:
+    def _value_info(self, x: Value) -> Any:
         from onnx import helper
 
         shape = [
             n if isinstance(n, int) else self._sizes.get(n) or x.axis_names.get(axis) or f"{x.name}_dim_{axis}"
             for axis, n in enumerate(x.shape)
         ]
-        return helper.make_tensor_value_info(x.name, types.number(x.dtype), shape)
+        return helper.make_tensor_value_info(x.name, types.type_number(x.dtype), shape)
 
     def check(self) -> None:
         """Ask onnx's checker, with its inference of all shapes. Weights stand as inputs, so that they are not copied."""
         import onnx
 
-        skeleton = self._frame(False)
+        skeleton = self._message_without_weights(False)
         for name, values in self.initializers.items():
-            if values.nbytes > APART:
-                skeleton.graph.input.append(self._described_weight(name))
+            if values.nbytes > MIN_EXTERNAL_BYTES:
+                skeleton.graph.input.append(self._weight_info(name))
             else:
-                skeleton.graph.initializer.append(types.message(name, values))
+                skeleton.graph.initializer.append(types.tensor_message(name, values))
         onnx.checker.check_model(skeleton, full_check=True)
 
     # -- saving
@@ -130,8 +130,8 @@ class ONNXProgram:
         Raises OSError for what cannot be written, ArgumentError for weights of more than 2 GB in one file or in a stream.
         """
         weights = self.bytes_of_weights() if include_initializers else 0
-        beside = weights > LARGEST if external_data is None else external_data and include_initializers
-        if weights > LARGEST and not beside:
+        beside = weights > MAX_BYTES if external_data is None else external_data and include_initializers
+        if weights > MAX_BYTES and not beside:
             raise ArgumentError(
                 f"onnx: the weights have {weights} bytes, and one file of ONNX holds fewer than 2 GB; leave external_data=False out, so that they stand "
                 "in a file beside it"
@@ -157,11 +157,11 @@ class ONNXProgram:
     def _write(self, file: Any, with_initializers: bool, as_inputs: bool, apart: Mapping[str, tuple[str, int, int]]) -> None:
         """The bytes of the ModelProto, weight after weight, so that these are not copied: what protobuf writes for graph.initializer
         (field 5 of field 7), each a TensorProto whose raw_data is field 9. `apart`: weights in another file, by name its name, offset and length."""
-        frame = self._frame(as_inputs or not with_initializers)
+        frame = self._message_without_weights(as_inputs or not with_initializers)
         graph = frame.graph.SerializeToString()
         frame.ClearField("graph")
         weights = self.initializers if with_initializers else {}
-        heads = {name: self._head(name, apart.get(name)) for name in weights}
+        heads = {name: self._weight_header(name, apart.get(name)) for name in weights}
         raw = {name: b"" if name in apart else b"\x4a" + varint(values.nbytes) for name, values in weights.items()}
         sizes = {name: len(heads[name]) + len(raw[name]) + (0 if name in apart else values.nbytes) for name, values in weights.items()}
         total = len(graph) + sum(1 + len(varint(n)) + n for n in sizes.values())
@@ -169,14 +169,14 @@ class ONNXProgram:
         for name, values in weights.items():
             file.write(b"\x2a" + varint(sizes[name]) + heads[name] + raw[name])
             if name not in apart:
-                file.write(types.raw(values).data)
+                file.write(types.raw_bytes(values).data)
 
-    def _head(self, name: str, apart: tuple[str, int, int] | None) -> bytes:
+    def _weight_header(self, name: str, apart: tuple[str, int, int] | None) -> bytes:
         """A TensorProto without its data, or with where that is."""
         from onnx import TensorProto
 
         values = self.initializers[name]
-        t = TensorProto(name=name, data_type=types.number(values.dtype), dims=values.shape)
+        t = TensorProto(name=name, data_type=types.type_number(values.dtype), dims=values.shape)
         if apart is not None:
             t.data_location = TensorProto.EXTERNAL
             for key, value in zip(("location", "offset", "length"), apart, strict=True):
@@ -187,11 +187,11 @@ class ONNXProgram:
         """Write large weights one after the other, each on a page of its own; by name where they lie: (location, offset, length)."""
         found, at = {}, 0
         for name, values in self.initializers.items():
-            if values.nbytes <= APART:
+            if values.nbytes <= MIN_EXTERNAL_BYTES:
                 continue
             file.write(b"\0" * (-at % 4096))
             at += -at % 4096
-            file.write(types.raw(values).data)
+            file.write(types.raw_bytes(values).data)
             found[name] = (location, at, values.nbytes)
             at += values.nbytes
         return found
@@ -214,7 +214,7 @@ class ONNXProgram:
                 sizes.setdefault(n, m) == m if not isinstance(n, int) else n == m for n, m in zip(x.shape, given.shape, strict=True)
             )
             if not fits or given.dtype != x.dtype:
-                wanted = ", ".join(str(d.dim_value or d.dim_param) for d in self._described(x).type.tensor_type.shape.dim)
+                wanted = ", ".join(str(d.dim_value or d.dim_param) for d in self._value_info(x).type.tensor_type.shape.dim)
                 raise ArgumentError(
                     f"onnx: input {x.name!r} is {given.dtype} {given.shape}; the graph takes {x.dtype} ({wanted}): cast it, or export with dynamic_axes "
                     "for the sizes that vary"

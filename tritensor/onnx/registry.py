@@ -9,8 +9,8 @@ from tritensor.ops.table import registry as ops
 
 Translation = Callable[..., Any]
 
-_known: dict[str, Translation] = {}
-_own: dict[str, Translation] = {}  # of packages and programs, which go first
+_builtin: dict[str, Translation] = {}
+_registered: dict[str, Translation] = {}  # of packages and programs, which go first
 _reasons: dict[str, str] = {}
 
 
@@ -19,7 +19,7 @@ def translates(*names: str) -> Callable[[Translation], Translation]:
 
     def enter(f: Translation) -> Translation:
         for name in names:
-            _known[name] = f
+            _builtin[name] = f
         return f
 
     return enter
@@ -43,7 +43,7 @@ def register(op_name: str) -> Callable[[Translation], Translation]:
     def enter(f: Translation) -> Translation:
         if not callable(f):
             raise TypeError(f"onnx.register: {op_name!r} is translated by a {type(f).__name__}; give a function of (g, *inputs, **attrs)")
-        _own[op_name] = f
+        _registered[op_name] = f
         return f
 
     return enter
@@ -51,7 +51,7 @@ def register(op_name: str) -> Callable[[Translation], Translation]:
 
 def translation(name: str, custom: Mapping[str, Translation] | None = None) -> Translation | None:
     """How an op is written, or None."""
-    return (custom or {}).get(name) or _own.get(name) or _known.get(name)
+    return (custom or {}).get(name) or _registered.get(name) or _builtin.get(name)
 
 
 def reason(name: str) -> str:
@@ -61,6 +61,6 @@ def reason(name: str) -> str:
     return _reasons.get(name, f'nothing says how it is written in ONNX; say it with @tritensor.onnx.register("{name}")')
 
 
-def listed() -> dict[str, str]:
+def list_ops() -> dict[str, str]:
     """Every op of the table: "translated", or the reason why it is not. The pseudo-op of views that are written is left out."""
-    return {name: "translated" if name in _known else reason(name) for name in sorted(ops.everything())}
+    return {name: "translated" if name in _builtin else reason(name) for name in sorted(ops.everything())}

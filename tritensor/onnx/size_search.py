@@ -30,14 +30,14 @@ class Sizes:
         """A size as an int64 vector of one element. Raises DynamicAxisError where it follows from no size that there is."""
         made = self.found.get(n)
         if made is None:
-            made = self.found[n] = self._axis(n) or self._of_one(n) or self._of_part(n) or self._of_two(n)
+            made = self.found[n] = self._read_axis(n) or self._from_one_size(n) or self._from_quotient(n) or self._from_product(n)
         if made is None:
             raise DynamicAxisError(
                 f"a size of {', '.join(map(str, n.runs))} in the traced runs follows from no size of the inputs or of what is computed before"
             )
         return made
 
-    def _axis(self, n: Varying) -> Any:
+    def _read_axis(self, n: Varying) -> Any:
         """The size of an axis."""
         if n not in self.axes:
             return None
@@ -47,15 +47,15 @@ class Sizes:
         whole = g.op("Shape", value, dtype=np.int64, shape=(value.ndim,))
         return g.op("Gather", whole, [axis], axis=0, dtype=np.int64, shape=(1,))
 
-    def _of_one(self, n: Varying) -> Any:
+    def _from_one_size(self, n: Varying) -> Any:
         """scale * size + shift, or size // scale + shift, the simplest first."""
-        options = [(o, atom) for atom in self.axes if (o := _linear(atom.runs, n.runs)) is not None]
+        options = [(o, atom) for atom in self.axes if (o := _fit_line(atom.runs, n.runs)) is not None]
         if not options:
             return None
         (scale, shift), atom = min(options, key=lambda o: (o[0][1] != 0, o[0][0] != 1, abs(o[0][0].numerator) + o[0][0].denominator))
-        return self._scaled(self.vector(atom), scale, shift)
+        return self._scale(self.vector(atom), scale, shift)
 
-    def _of_part(self, n: Varying) -> Any:
+    def _from_quotient(self, n: Varying) -> Any:
         """(size + b) // d + c, with the smallest d and b."""
         for d in (2, 3, 4, 5, 6, 7, 8, 16, 32):
             for b in range(d):
@@ -63,11 +63,11 @@ class Sizes:
                     part = [(x + b) // d for x in atom.runs]
                     c = n.runs[0] - part[0]
                     if len(set(part)) > 1 and all(p + c == y for p, y in zip(part, n.runs, strict=True)):
-                        floor = self.graph.op("Div", self._scaled(self.vector(atom), Fraction(1), Fraction(b)), [d], shape=(1,))
-                        return self._scaled(floor, Fraction(1), Fraction(c))
+                        floor = self.graph.op("Div", self._scale(self.vector(atom), Fraction(1), Fraction(b)), [d], shape=(1,))
+                        return self._scale(floor, Fraction(1), Fraction(c))
         return None
 
-    def _scaled(self, x: Any, scale: Fraction, shift: Fraction) -> Any:
+    def _scale(self, x: Any, scale: Fraction, shift: Fraction) -> Any:
         """(x * numerator + shift) / denominator in integers."""
         g, d = self.graph, math.lcm(scale.denominator, shift.denominator)
         a, b = int(scale * d), int(shift * d)
@@ -75,30 +75,30 @@ class Sizes:
         x = x if b == 0 else g.op("Add", x, [b], shape=(1,))
         return x if d == 1 else g.op("Div", x, [d], shape=(1,))
 
-    def _of_two(self, n: Varying) -> Any:
+    def _from_product(self, n: Varying) -> Any:
         """A multiple of the product, the sum or the difference of two sizes, shifted."""
         g, atoms = self.graph, list(self.axes)
         for kind, f in (("Mul", lambda a, b: a * b), ("Add", lambda a, b: a + b), ("Sub", lambda a, b: a - b)):
             for i, a in enumerate(atoms):
                 for b in atoms[i if kind == "Mul" else i + 1 :] if kind != "Sub" else atoms:
                     both = [f(p, q) for p, q in zip(a.runs, b.runs, strict=True)]
-                    found = _linear(tuple(both), n.runs)
+                    found = _fit_line(tuple(both), n.runs)
                     if found is not None and len(set(both)) > 1:
-                        return self._scaled(g.op(kind, self.vector(a), self.vector(b), shape=(1,)), *found)
+                        return self._scale(g.op(kind, self.vector(a), self.vector(b), shape=(1,)), *found)
         for i, a in enumerate(atoms):  # of three
             for j in range(i, len(atoms)):
                 for c in atoms[j:]:
                     product = tuple([p * q * r for p, q, r in zip(a.runs, atoms[j].runs, c.runs, strict=True)])
-                    if (found := _linear(product, n.runs)) is not None and found[1] == 0:
+                    if (found := _fit_line(product, n.runs)) is not None and found[1] == 0:
                         two = g.op("Mul", self.vector(a), self.vector(atoms[j]), shape=(1,))
-                        return self._scaled(g.op("Mul", two, self.vector(c), shape=(1,)), *found)
+                        return self._scale(g.op("Mul", two, self.vector(c), shape=(1,)), *found)
         return None
 
-    def real(self, n: VaryingFloat) -> Any:
+    def float_scalar(self, n: VaryingFloat) -> Any:
         """A float that varies, as a float64 scalar: a size, its root, or what is divided by these, times a number."""
         g = self.graph
         for atom in self.axes:
-            for name, f in _FORMS.items():
+            for name, f in _FLOAT_FORMS.items():
                 factors = [v / f(a) if a > 0 else math.nan for v, a in zip(n.runs, atom.runs, strict=True)]
                 if all(abs(k - factors[0]) <= 1e-12 * abs(factors[0]) for k in factors):
                     x = g.cast(g.squeeze(self.vector(atom), [0]), np.float64)
@@ -114,10 +114,10 @@ class Sizes:
         raise DynamicAxisError(f"a number of {', '.join(map(str, n.runs))} in the traced runs follows from no size by a rule that is known")
 
 
-_FORMS = {"size": lambda a: a, "inverse": lambda a: 1 / a, "root": math.sqrt, "inverse root": lambda a: 1 / math.sqrt(a)}
+_FLOAT_FORMS = {"size": lambda a: a, "inverse": lambda a: 1 / a, "root": math.sqrt, "inverse root": lambda a: 1 / math.sqrt(a)}
 
 
-def _linear(x: tuple[int, ...], y: tuple[int, ...]) -> tuple[Fraction, Fraction] | None:
+def _fit_line(x: tuple[int, ...], y: tuple[int, ...]) -> tuple[Fraction, Fraction] | None:
     """(scale, shift) with y = scale * x + shift in every run; None where there is none, or only one with large parts."""
     k = next((i for i in range(1, len(x)) if x[i] != x[0]), None)
     if k is None:

@@ -17,38 +17,38 @@ class Varying:
     def __init__(self, runs: tuple[int, ...]) -> None:
         self.runs = runs
 
-    def _with(self, other: Any, f: Callable[[int, int], int]) -> Any:
+    def _combine(self, other: Any, f: Callable[[int, int], int]) -> Any:
         if isinstance(other, Varying):
-            return merged([f(a, b) for a, b in zip(self.runs, other.runs, strict=True)])
+            return merge_runs([f(a, b) for a, b in zip(self.runs, other.runs, strict=True)])
         if isinstance(other, int):
-            return merged([f(a, other) for a in self.runs])
+            return merge_runs([f(a, other) for a in self.runs])
         return NotImplemented
 
     def __add__(self, other: Any) -> Any:
-        return self._with(other, operator.add)
+        return self._combine(other, operator.add)
 
     def __sub__(self, other: Any) -> Any:
-        return self._with(other, operator.sub)
+        return self._combine(other, operator.sub)
 
     def __mul__(self, other: Any) -> Any:
-        return self._with(other, operator.mul)
+        return self._combine(other, operator.mul)
 
     def __floordiv__(self, other: Any) -> Any:
-        return self._with(other, operator.floordiv)
+        return self._combine(other, operator.floordiv)
 
     def __mod__(self, other: Any) -> Any:
-        return self._with(other, operator.mod)
+        return self._combine(other, operator.mod)
 
     __radd__, __rmul__ = __add__, __mul__
 
     def __rsub__(self, other: Any) -> Any:
-        return self._with(other, lambda a, b: b - a)
+        return self._combine(other, lambda a, b: b - a)
 
     def __rfloordiv__(self, other: Any) -> Any:
-        return self._with(other, lambda a, b: b // a)
+        return self._combine(other, lambda a, b: b // a)
 
     def __neg__(self) -> Any:
-        return merged([-a for a in self.runs])
+        return merge_runs([-a for a in self.runs])
 
     def __eq__(self, other: object) -> bool:
         return isinstance(other, Varying) and self.runs == other.runs
@@ -56,36 +56,36 @@ class Varying:
     def __hash__(self) -> int:
         return hash(self.runs)
 
-    def _agreed(self, found: list[bool]) -> bool:
+    def _require_agreement(self, found: list[bool]) -> bool:
         if len(set(found)) > 1:
-            raise self.fixed("is compared with a number, and the outcome differs")
+            raise self.fixed_size_error("is compared with a number, and the outcome differs")
         return found[0]
 
-    def _compared(self, other: Any, f: Callable[[int, int], bool]) -> bool:
+    def _compare(self, other: Any, f: Callable[[int, int], bool]) -> bool:
         others = other.runs if isinstance(other, Varying) else (other,) * len(self.runs)
-        return self._agreed([f(a, b) for a, b in zip(self.runs, others, strict=True)])
+        return self._require_agreement([f(a, b) for a, b in zip(self.runs, others, strict=True)])
 
     def __lt__(self, other: Any) -> bool:
-        return self._compared(other, operator.lt)
+        return self._compare(other, operator.lt)
 
     def __le__(self, other: Any) -> bool:
-        return self._compared(other, operator.le)
+        return self._compare(other, operator.le)
 
     def __gt__(self, other: Any) -> bool:
-        return self._compared(other, operator.gt)
+        return self._compare(other, operator.gt)
 
     def __ge__(self, other: Any) -> bool:
-        return self._compared(other, operator.ge)
+        return self._compare(other, operator.ge)
 
     def __bool__(self) -> bool:
-        return self._agreed([bool(a) for a in self.runs])
+        return self._require_agreement([bool(a) for a in self.runs])
 
-    def fixed(self, what: str) -> DynamicAxisError:
+    def fixed_size_error(self, what: str) -> DynamicAxisError:
         """The error of a place where a number is needed."""
         return DynamicAxisError(f"a size that varies with the inputs ({', '.join(map(str, self.runs))} in the traced runs) {what}")
 
     def __index__(self) -> NoReturn:
-        raise self.fixed("is needed as a number there")
+        raise self.fixed_size_error("is needed as a number there")
 
     __int__ = __index__
 
@@ -128,7 +128,7 @@ class Repeated:
         return f"Repeated({self.value}, {self.count})"
 
 
-def merged(runs: list[int]) -> Any:
+def merge_runs(runs: list[int]) -> Any:
     """An int where all runs agree, else a Varying."""
     return runs[0] if all(r == runs[0] for r in runs) else Varying(tuple(runs))
 
@@ -144,6 +144,6 @@ def varies(x: Any) -> bool:
     return isinstance(x, Varying | VaryingFloat | Repeated)
 
 
-def known(shape: tuple[Any, ...]) -> bool:
+def is_static_shape(shape: tuple[Any, ...]) -> bool:
     """Whether all sizes of a shape are numbers."""
     return all(type(n) is int for n in shape)

@@ -9,13 +9,13 @@ import numpy as np
 
 from tritensor.ground.call_site import user_instruction, user_line
 from tritensor.ground.transforms import TRACE, Level, WrappedArray
-from tritensor.onnx.tracing.record import Call, Constant, Given, Item, Result
+from tritensor.onnx.tracing.record import Call, Constant, Item, Result, TracedInput
 from tritensor.ops.array import to_host
 from tritensor.ops.table import Op
 from tritensor.tensor.core import Tensor, new_tensor
 
-_SMALL = 65536  # elements of a tensor that is kept whole for a view of it
-RANDOM = ("dropout", "rand", "randn", "randint", "randperm")  # they depend on chance, as results depend on inputs
+_SMALL_ROOT = 65536  # elements of a tensor that is kept whole for a view of it
+RANDOM_OPS = ("dropout", "rand", "randn", "randint", "randperm")  # they depend on chance, as results depend on inputs
 
 
 class Slot:
@@ -31,27 +31,27 @@ class Slot:
 class TraceLevel(Level):
     """One run that is noted down. `names`: of the module's tensors, by the id of their arrays; `stack`: names of the modules that are running."""
 
-    __slots__ = ("calls", "constants", "givens", "held", "lifted", "names", "slots", "stack", "told", "written")
+    __slots__ = ("calls", "constants", "kept_alive", "names", "replaced", "slots", "stack", "traced_inputs", "warned", "written")
 
-    def __init__(self, names: Mapping[int, str], told: bool) -> None:
+    def __init__(self, names: Mapping[int, str], warned: bool) -> None:
         super().__init__(TRACE, recording=False)
         self.names = names
-        self.told = told  # whether the user has heard of what cannot be traced
+        self.warned = warned  # whether the user has heard of what cannot be traced
         self.stack: list[str] = [""]
         self.calls: list[Call] = []
-        self.givens: list[Given] = []
+        self.traced_inputs: list[TracedInput] = []
         self.slots: dict[int, Slot] = {}
         self.constants: dict[tuple[int, int], Item] = {}
-        self.held: list[Any] = []  # what ids above are of
-        self.lifted: list[tuple[Tensor, Any, Any, bool]] = []  # tensors of others that were written: to be put back
+        self.kept_alive: list[Any] = []  # what ids above are of
+        self.replaced: list[tuple[Tensor, Any, Any, bool]] = []  # tensors of others that were written: to be put back
         self.written: dict[str, str] = {}  # inputs and tensors of the module that were written, and the first line
 
     # -- values
-    def given(self, x: Tensor) -> Tensor:
+    def add_input(self, x: Tensor) -> Tensor:
         """A traced stand-in for an input, on a copy of its values."""
         array = WrappedArray(self, new_tensor(x.detach().clone().array))
-        item = Given(len(self.givens), array.shape, array.dtype)
-        self.givens.append(item)
+        item = TracedInput(len(self.traced_inputs), array.shape, array.dtype)
+        self.traced_inputs.append(item)
         self.slots[id(array)] = Slot(array, item)
         return new_tensor(array)  # type: ignore[arg-type]
 
@@ -79,10 +79,10 @@ class TraceLevel(Level):
         key = id(x), x._version
         found = self.constants.get(key)
         if found is None:
-            self.held.append(x)
+            self.kept_alive.append(x)
             name = self.names.get(id(x.array), "")
             root = x if x.path is None else x.path[0]
-            if not name and x.path is not None and (id(root.array) in self.names or root.array.size <= max(4 * x.array.size, _SMALL)):
+            if not name and x.path is not None and (id(root.array) in self.names or root.array.size <= max(4 * x.array.size, _SMALL_ROOT)):
                 found, under = self.item(root), root if type(root.array) is not WrappedArray else root.array.value
                 for op, attrs, _ in x.path[1:]:
                     under = new_tensor(op.cpu(under.array, **attrs))
@@ -93,7 +93,7 @@ class TraceLevel(Level):
             self.constants[key] = found
         return found
 
-    def noted(self, x: Tensor) -> Tensor:
+    def trace_new_tensor(self, x: Tensor) -> Tensor:
         """A tensor that was just made of data, as a traced one."""
         item = self.constant(x)
         array = WrappedArray(self, x)
@@ -104,12 +104,12 @@ class TraceLevel(Level):
     def call(self, name: str, inputs: tuple[Any, ...], attrs: dict[str, Any], outs: list[tuple[Any, Any, Any]]) -> list[Result]:
         """Note a call of an op with (shape, dtype, tensor) of each output."""
         made = Call(name, len(self.calls), inputs, dict(attrs), self.stack[-1], user_instruction())
-        depends = name in RANDOM or any([isinstance(x, Item) and x.depends for x in inputs])
+        depends = name in RANDOM_OPS or any([isinstance(x, Item) and x.depends for x in inputs])
         made.results = [Result(made, k, shape, dtype, depends, tensor) for k, (shape, dtype, tensor) in enumerate(outs)]
         self.calls.append(made)
         return made.results
 
-    def note(self, op: Op, inputs: tuple[Any, ...], attrs: dict[str, Any], values: tuple[Tensor, ...]) -> tuple[Tensor, ...]:
+    def record_call(self, op: Op, inputs: tuple[Any, ...], attrs: dict[str, Any], values: tuple[Tensor, ...]) -> tuple[Tensor, ...]:
         """Note a call that was made on what lies below; gives its outputs as traced tensors."""
         items = tuple([self.item(x) for x in inputs])
         results = self.call(op.name, items, attrs, [(y.array.shape, y.array.dtype, y) for y in values])
@@ -129,14 +129,14 @@ class TraceLevel(Level):
         slot = self.slots.get(id(other))
         if slot is not None:
             self.slots[id(array)] = slot
-            self.held.append(array)
+            self.kept_alive.append(array)
 
     # -- writes
-    def lift(self, x: Tensor, views: list[Tensor], replayed: list[Tensor]) -> None:
+    def trace_in_place(self, x: Tensor, views: list[Tensor], replayed: list[Tensor]) -> None:
         """Let a tensor from outside, which is about to be written, be a traced one on a copy, with its views; `restore` undoes it."""
         item = self.constant(x)
         for t in (x, *views):
-            self.lifted.append((t, t.array, t.node, t.tracked))
+            self.replaced.append((t, t.array, t.node, t.tracked))
         x.array = WrappedArray(self, replayed[0])  # type: ignore[assignment]
         self.slots[id(x.array)] = root = Slot(x.array, item)  # type: ignore[arg-type]
         for view, under in zip(views, replayed[1:], strict=True):
@@ -168,17 +168,17 @@ class TraceLevel(Level):
             (into,) = self.call("write_view", (base, item), {"view": op.name, "how": attrs}, [(whole.shape, whole.dtype, whole.value)])
             slot.item, slot.seen = item, into
             slot, item = slot.base, into
-        self._tell_written(slot.item)
+        self._record_write(slot.item)
         slot.item = item
 
-    def _tell_written(self, item: Item) -> None:
-        if isinstance(item, Given):
+    def _record_write(self, item: Item) -> None:
+        if isinstance(item, TracedInput):
             self.written.setdefault(f"#{item.place}", user_line())
         elif isinstance(item, Constant) and item.name:
             self.written.setdefault(item.name, user_line())
 
     def restore(self) -> None:
         """Give tensors from outside their own memory back."""
-        for t, array, node, tracked in reversed(self.lifted):
+        for t, array, node, tracked in reversed(self.replaced):
             t.array, t.node, t.tracked = array, node, tracked
-        self.lifted.clear()
+        self.replaced.clear()

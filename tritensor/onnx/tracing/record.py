@@ -19,7 +19,7 @@ class Item:
         self.shape, self.dtype, self.depends = tuple(shape), dtype, depends
 
 
-class Given(Item):
+class TracedInput(Item):
     """An input, by its place among all of them."""
 
     __slots__ = ("place",)

@@ -17,49 +17,51 @@ from tritensor.ground.transforms import running
 from tritensor.nn.inspection import preserve_state, watch_calls
 from tritensor.nn.module import Module
 from tritensor.onnx.tracing.level import TraceLevel
-from tritensor.onnx.tracing.record import Call, Given, Item
+from tritensor.onnx.tracing.record import Call, Item, TracedInput
 from tritensor.onnx.tracing.traced_ops import install
 from tritensor.ops.array import to_host
 from tritensor.ops.table import Op, ops, registry
 from tritensor.tensor.core import Tensor, new_tensor
 
-MAKERS = ("full", "arange", "linspace", "eye")  # ops without inputs, whose results depend on sizes
+CREATION_OPS = ("full", "arange", "linspace", "eye")  # ops without inputs, whose results depend on sizes
 
 
 class Trace(NamedTuple):
     """What a run did. `outputs`: what it returned, flat; an Item for each tensor, else the object itself."""
 
-    givens: list[Given]
+    traced_inputs: list[TracedInput]
     calls: list[Call]
     outputs: list[Any]
     values: list[Any]  # the numpy values of the outputs
     written: dict[str, str]
 
 
-def trace(call: Callable[..., Any], inputs: list[Tensor], assemble: Callable[[list[Tensor]], tuple[Any, Any]], told: bool = False) -> Trace:
+def trace(
+    call: Callable[..., Any], inputs: list[Tensor], assemble: Callable[[list[Tensor]], tuple[Any, Any]], warned: bool = False
+) -> Trace:
     """Run `call(*args, **kwargs)` on traced stand-ins of the inputs; `assemble` makes args and kwargs of them. Raises what the call raises.
 
-    told: whether the user has heard what cannot be traced. The module's own tensors are traced as well: what is computed of them alone may be of a
+    warned: whether the user has heard what cannot be traced. The module's own tensors are traced as well: what is computed of them alone may be of a
     size that the inputs decide.
     """
     install()
-    level = TraceLevel(state_names(call), told)
-    with no_grad(), preserve_state(call), _scopes(call, level), _makers_noted, level:
+    level = TraceLevel(state_names(call), warned)
+    with no_grad(), preserve_state(call), _track_modules(call, level), _creation_hooks, level:
         try:
-            stand_ins = [level.given(x) for x in inputs]
+            stand_ins = [level.add_input(x) for x in inputs]
             if isinstance(call, Module):
                 for t in {id(t): t for t in (*call.parameters(), *call.buffers())}.values():
-                    level.lift(t, [], [new_tensor(t.array)])
+                    level.trace_in_place(t, [], [new_tensor(t.array)])
             args, kwargs = assemble(stand_ins)
             found = call(*args, **kwargs)
-            flat = _flat(found)
+            flat = _flatten_outputs(found)
             outputs = [level.item(x) for x in flat]
             values = [to_host(x.array.value.array if isinstance(y, Item) and hasattr(x.array, "level") else x.array) if isinstance(x, Tensor) else x
                       for x, y in zip(flat, outputs, strict=True)]  # fmt: skip
             values = [np.array(v) if isinstance(v, np.ndarray) else v for v in values]
         finally:
             level.restore()
-    return Trace(level.givens, level.calls, outputs, values, level.written)
+    return Trace(level.traced_inputs, level.calls, outputs, values, level.written)
 
 
 def state_names(call: Any) -> dict[int, str]:
@@ -71,19 +73,21 @@ def state_names(call: Any) -> dict[int, str]:
     return names
 
 
-def _scopes(call: Any, level: TraceLevel) -> AbstractContextManager[None]:
+def _track_modules(call: Any, level: TraceLevel) -> AbstractContextManager[None]:
     """Inside, the level knows which module is running."""
     if not isinstance(call, Module):
         return nullcontext()
     names = {id(m): name for name, m in call.named_modules()}
-    return watch_calls(call, lambda m, args, kwargs: level.stack.append(names[id(m)]), lambda m, args, result: _left(level), outermost=True)
+    return watch_calls(
+        call, lambda m, args, kwargs: level.stack.append(names[id(m)]), lambda m, args, result: _leave_module(level), outermost=True
+    )
 
 
-def _left(level: TraceLevel) -> None:
+def _leave_module(level: TraceLevel) -> None:
     level.stack.pop()
 
 
-class _Makers:
+class _CreationHooks:
     """Inside, what a traced thread makes of sizes alone is noted as well. While no thread traces, nobody asks."""
 
     def __init__(self) -> None:
@@ -94,9 +98,9 @@ class _Makers:
         with self.lock:
             self.count += 1
             if self.count == 1:
-                self.before = {name: ops.__dict__.get(name) for name in MAKERS}
-                for name in MAKERS:
-                    ops.__dict__[name] = _noted(registry[name], getattr(ops, name))
+                self.before = {name: ops.__dict__.get(name) for name in CREATION_OPS}
+                for name in CREATION_OPS:
+                    ops.__dict__[name] = _record_creation(registry[name], getattr(ops, name))
 
     def __exit__(self, *exc: object) -> None:
         with self.lock:
@@ -109,23 +113,23 @@ class _Makers:
                         ops.__dict__[name] = bound
 
 
-_makers_noted = _Makers()
+_creation_hooks = _CreationHooks()
 
 
-def _noted(op: Op, plain: Callable[..., Any]) -> Callable[..., Any]:
+def _record_creation(op: Op, plain: Callable[..., Any]) -> Callable[..., Any]:
     def make(**attrs: Any) -> Any:
         level = next((level for level in running.levels if isinstance(level, TraceLevel)), None)
-        return plain(**attrs) if level is None else level.note(op, (), attrs, (apply(op, **attrs),))[0]
+        return plain(**attrs) if level is None else level.record_call(op, (), attrs, (apply(op, **attrs),))[0]
 
     return make
 
 
-def _flat(found: Any) -> list[Any]:
+def _flatten_outputs(found: Any) -> list[Any]:
     """What a model returned, flat; also of mappings and dataclasses, as many libraries make them for outputs."""
     if isinstance(found, Mapping):
-        return [y for x in found.values() for y in _flat(x)]
+        return [y for x in found.values() for y in _flatten_outputs(x)]
     if dataclasses.is_dataclass(found) and not isinstance(found, type):
-        return [y for field in dataclasses.fields(found) for y in _flat(getattr(found, field.name))]
+        return [y for field in dataclasses.fields(found) for y in _flatten_outputs(getattr(found, field.name))]
     if isinstance(found, list | tuple):
-        return [y for x in found for y in _flat(x)]
+        return [y for x in found for y in _flatten_outputs(x)]
     return tree_flatten(found)[0]

@@ -18,7 +18,7 @@ from tritensor.ground.call_site import wrapper
 from tritensor.ground.errors import TransformError
 from tritensor.ground.transforms import TRACE, VMAP, Level, WrappedArray, running, transform
 from tritensor.onnx.tracing.level import TraceLevel
-from tritensor.onnx.tracing.untraced_values import tell_read
+from tritensor.onnx.tracing.untraced_values import warn_of_read
 from tritensor.ops.table import Op, ops
 from tritensor.tensor.aliasing.inplace import overwrite
 from tritensor.tensor.aliasing.views import find_views, take_path
@@ -38,10 +38,10 @@ def run(op: Op, inputs: tuple[Any, ...], attrs: dict[str, Any]) -> Any:
     if not isinstance(level, TraceLevel):
         return interpreter.run(op, inputs, attrs)
     if op.mutates:
-        return _mutate(op, given, attrs)
+        return _run_mutating_op(op, given, attrs)
     with recording(level):
         made = apply(op, *[below(x, level) for x in given], **attrs)
-    outs = level.note(op, given, attrs, made if op.public > 1 else (made,))
+    outs = level.record_call(op, given, attrs, made if op.public > 1 else (made,))
     if state.enabled:
         interpreter.record(op, level, given, attrs, outs)
     if op.view and level_of(given[0]) is level:
@@ -49,7 +49,7 @@ def run(op: Op, inputs: tuple[Any, ...], attrs: dict[str, Any]) -> Any:
     return outs if op.public > 1 else outs[0]
 
 
-def _mutate(op: Op, inputs: tuple[Any, ...], attrs: dict[str, Any]) -> None:
+def _run_mutating_op(op: Op, inputs: tuple[Any, ...], attrs: dict[str, Any]) -> None:
     """An op that overwrites an input: indexed assignment, by its twin that does not."""
     if op.name != "index_assign":
         raise TransformError(
@@ -78,17 +78,17 @@ def write(target: WrappedArray, given: Tensor, name: str, since: int | None = No
 
 def adopt(x: Tensor, value: Tensor, name: str) -> None:
     """Let a tensor from outside of the trace, which is about to be written with a traced value, be traced itself: on a copy of its memory."""
-    level = _trace_under(value)
-    if level is not None and _trace_under(settle(x)) is None:
+    level = _find_trace(value)
+    if level is not None and _find_trace(settle(x)) is None:
         root = settle(x if x.path is None else x.path[0])
         own = new_tensor(root.array).clone()
         views = [v for v in {id(v): v for v in (x, *find_views(root))}.values() if v is not root]
-        level.lift(root, views, [own, *[take_path(v.path[1:], own) for v in views]])  # type: ignore[index]
+        level.trace_in_place(root, views, [own, *[take_path(v.path[1:], own) for v in views]])  # type: ignore[index]
     if not _is_trace(level_of(value)):
         interpreter.adopt(x, value, name)
 
 
-def _trace_under(x: Tensor) -> TraceLevel | None:
+def _find_trace(x: Tensor) -> TraceLevel | None:
     """The trace that a tensor stands in, below the transforms that may surround it."""
     level = level_of(x)
     while level is not None and level.kind != TRACE:
@@ -111,7 +111,7 @@ def draw(op: Op, attrs: dict[str, Any]) -> Tensor:
     if trace is None or any(level.kind == VMAP for level in running.levels):
         drawn: Tensor = interpreter.draw(op, attrs)
         return drawn
-    return trace.note(op, (), attrs, (apply(op, **attrs),))[0]
+    return trace.record_call(op, (), attrs, (apply(op, **attrs),))[0]
 
 
 def apply_function(cls: Any, args: tuple[Any, ...], kwargs: dict[str, Any]) -> Any:
@@ -128,10 +128,10 @@ def apply_function(cls: Any, args: tuple[Any, ...], kwargs: dict[str, Any]) -> A
 
 def like(made: Tensor, x: Tensor) -> Tensor:
     """A new tensor beside a traced one: as it is, or zeros for memory that nothing was written to."""
-    return _blank(made) if _is_trace(level_of(x)) else interpreter.like(made, x)
+    return _zeros_for_empty(made) if _is_trace(level_of(x)) else interpreter.like(made, x)
 
 
-def _blank(made: Tensor) -> Tensor:
+def _zeros_for_empty(made: Tensor) -> Tensor:
     """Zeros, noted, for uninitialised memory; what is noted already as it is."""
     if _is_trace(level_of(made)):
         return made
@@ -139,7 +139,7 @@ def _blank(made: Tensor) -> Tensor:
     return zeros
 
 
-def _noting(f: Callable[..., Tensor]) -> Callable[..., Tensor]:
+def _record_creation(f: Callable[..., Tensor]) -> Callable[..., Tensor]:
     """tritensor.empty and tensor, which make no call of an op, in a program that has exported something."""
 
     @wrapper
@@ -149,7 +149,7 @@ def _noting(f: Callable[..., Tensor]) -> Callable[..., Tensor]:
         trace = next((level for level in running.levels if isinstance(level, TraceLevel)), None)
         if trace is None or level_of(made) is not None:
             return made
-        return _blank(made) if f.__name__ == "empty" else trace.noted(made)
+        return _zeros_for_empty(made) if f.__name__ == "empty" else trace.trace_new_tensor(made)
 
     return make
 
@@ -157,10 +157,10 @@ def _noting(f: Callable[..., Tensor]) -> Callable[..., Tensor]:
 def read(array: WrappedArray) -> None:
     """The values of a traced tensor are about to be read."""
     level = array.level
-    if isinstance(level, TraceLevel) and not level.told:
+    if isinstance(level, TraceLevel) and not level.warned:
         slot = level.slots.get(id(array))
         if slot is not None and slot.item.depends:
-            tell_read()
+            warn_of_read()
 
 
 class TracingTransform(FuncTransform):
@@ -179,6 +179,6 @@ class TracingTransform(FuncTransform):
 def install() -> None:
     """Put the tracing transform in place."""
     if not isinstance(transform.current, TracingTransform):
-        reroute(constructors.empty, _noting)
-        reroute(constructors.tensor, _noting)
+        reroute(constructors.empty, _record_creation)
+        reroute(constructors.tensor, _record_creation)
         transform.current = TracingTransform()

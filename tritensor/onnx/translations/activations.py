@@ -10,7 +10,7 @@ from typing import Any
 from tritensor.onnx.element_types import BOOL, FLOAT, is_float
 from tritensor.onnx.graph import Graph, Value
 from tritensor.onnx.registry import translates
-from tritensor.onnx.translations.arithmetic import both, expm1, log1p
+from tritensor.onnx.translations.arithmetic import as_operands, expm1, log1p
 
 
 @translates("relu")
@@ -25,7 +25,7 @@ def leaky_relu(g: Graph, x: Value, negative_slope: float = 0.01) -> Any:
 
 @translates("prelu")
 def prelu(g: Graph, x: Any, weight: Any) -> Any:
-    a, w = both(g, x, weight)
+    a, w = as_operands(g, x, weight)
     return g.where(g.op("Greater", a, 0, dtype=BOOL), a, g.op("Mul", w, a))
 
 
@@ -90,18 +90,18 @@ def log_sigmoid(g: Graph, x: Value) -> Any:
     return g.op("Neg", stable_softplus(g, g.op("Neg", x)))
 
 
-def _sixth(g: Graph, x: Value) -> Value:
+def _clip_to_unit(g: Graph, x: Value) -> Value:
     return g.op("Div", g.op("Clip", g.op("Add", x, 3), 0, 6), 6)  # type: ignore[no-any-return]
 
 
 @translates("hardsigmoid")
 def hardsigmoid(g: Graph, x: Value) -> Any:
-    return _sixth(g, x)
+    return _clip_to_unit(g, x)
 
 
 @translates("hardswish")
 def hardswish(g: Graph, x: Value) -> Any:
-    return g.op("HardSwish", x, shape=x.shape) if g.opset >= 14 and is_float(x.dtype) else g.op("Mul", x, _sixth(g, x))
+    return g.op("HardSwish", x, shape=x.shape) if g.opset >= 14 and is_float(x.dtype) else g.op("Mul", x, _clip_to_unit(g, x))
 
 
 @translates("hardtanh")
@@ -135,15 +135,15 @@ def glu(g: Graph, x: Value, dim: int) -> Any:
 
 @translates("softmax")
 def softmax(g: Graph, x: Value, dim: int) -> Any:
-    return _over(g, "Softmax", x, dim)
+    return _softmax_over(g, "Softmax", x, dim)
 
 
 @translates("log_softmax")
 def log_softmax(g: Graph, x: Value, dim: int) -> Any:
-    return _over(g, "LogSoftmax", x, dim)
+    return _softmax_over(g, "LogSoftmax", x, dim)
 
 
-def _over(g: Graph, kind: str, x: Value, dim: int) -> Any:
+def _softmax_over(g: Graph, kind: str, x: Value, dim: int) -> Any:
     if not x.ndim:  # the axis of a scalar is none
         return g.op("Reshape", g.op(kind, g.op("Reshape", x, [1]), axis=0), g.ints([]))
     wide = g.cast(x, FLOAT) if x.dtype.itemsize == 2 else x  # sums of exponentials of 16 bits overflow

@@ -11,12 +11,12 @@ from tritensor.onnx.element_types import BOOL, FLOAT, INT64, is_float
 from tritensor.onnx.graph import Graph, Value
 from tritensor.onnx.registry import translates
 
-_ONE = {
+_UNARY = {
     "abs": "Abs", "neg": "Neg", "floor": "Floor", "ceil": "Ceil", "round": "Round", "sqrt": "Sqrt", "reciprocal": "Reciprocal", "exp": "Exp",
     "log": "Log", "sin": "Sin", "cos": "Cos", "tan": "Tan", "asin": "Asin", "acos": "Acos", "atan": "Atan", "sinh": "Sinh", "cosh": "Cosh",
     "tanh": "Tanh", "asinh": "Asinh", "acosh": "Acosh", "atanh": "Atanh", "erf": "Erf", "sign": "Sign",
 }  # fmt: skip
-_TWO = {"add": "Add", "sub": "Sub", "mul": "Mul", "div": "Div"}
+_BINARY = {"add": "Add", "sub": "Sub", "mul": "Mul", "div": "Div"}
 
 
 def _enter(name: str, kind: str, count: int) -> None:
@@ -28,19 +28,19 @@ def _enter(name: str, kind: str, count: int) -> None:
 
         @translates(name)
         def two(g: Graph, a: Any, b: Any) -> Any:
-            x, y = both(g, a, b)
+            x, y = as_operands(g, a, b)
             if x.dtype != BOOL:
                 return g.op(kind, x, y)
             return g.op({"Add": "Or", "Mul": "And", "Sub": "Xor"}[kind], x, y)
 
 
-for _name, _kind in _ONE.items():
+for _name, _kind in _UNARY.items():
     _enter(_name, _kind, 1)
-for _name, _kind in _TWO.items():
+for _name, _kind in _BINARY.items():
     _enter(_name, _kind, 2)
 
 
-def both(g: Graph, a: Any, b: Any) -> tuple[Value, Value]:
+def as_operands(g: Graph, a: Any, b: Any) -> tuple[Value, Value]:
     """Two operands as values; a number has the other's type."""
     like = a if isinstance(a, Value) else b
     x, y = g.value(a, like), g.value(b, like)
@@ -76,23 +76,23 @@ def lerp(g: Graph, a: Any, b: Any, w: Any) -> Any:
 @translates("remainder")
 def remainder(g: Graph, a: Any, b: Any) -> Any:
     """What is left of a, with the sign of b."""
-    x, y = both(g, a, b)
+    x, y = as_operands(g, a, b)
     if not is_float(x.dtype):
         return g.op("Mod", x, y)
     r = g.op("Mod", x, y, fmod=1)
-    other = g.op("And", different(g, r, 0.0), g.op("Less", g.op("Mul", g.op("Sign", r), g.op("Sign", y)), 0.0, dtype=BOOL))
+    other = g.op("And", not_equal(g, r, 0.0), g.op("Less", g.op("Mul", g.op("Sign", r), g.op("Sign", y)), 0.0, dtype=BOOL))
     return g.where(other, g.op("Add", r, y), r)
 
 
 @translates("fmod")
 def fmod(g: Graph, a: Any, b: Any) -> Any:
-    x, y = both(g, a, b)
+    x, y = as_operands(g, a, b)
     return g.op("Mod", x, y, fmod=1)
 
 
 @translates("floor_divide")
 def floor_divide(g: Graph, a: Any, b: Any) -> Any:
-    x, y = both(g, a, b)
+    x, y = as_operands(g, a, b)
     if is_float(x.dtype):
         q = g.op("Round", g.op("Div", g.op("Sub", x, remainder(g, x, y)), y))
         special = g.op("Or", g.op("Equal", y, 0.0, dtype=BOOL), g.op("Equal", g.op("Abs", y), math.inf, dtype=BOOL))
@@ -103,7 +103,7 @@ def floor_divide(g: Graph, a: Any, b: Any) -> Any:
 
 @translates("trunc_divide")
 def trunc_divide(g: Graph, a: Any, b: Any) -> Any:
-    x, y = both(g, a, b)
+    x, y = as_operands(g, a, b)
     return trunc(g, g.op("Div", x, y)) if is_float(x.dtype) else g.op("Div", g.op("Sub", x, g.op("Mod", x, y, fmod=1)), y)
 
 
@@ -114,7 +114,7 @@ def trunc(g: Graph, x: Value) -> Any:
 
 @translates("pow")
 def pow(g: Graph, a: Any, b: Any) -> Any:
-    x, y = both(g, a, b)
+    x, y = as_operands(g, a, b)
     if is_float(x.dtype):
         return g.op("Pow", x, y)
     kind, x, y = x.dtype, g.cast(x, INT64), g.cast(y, INT64)
@@ -164,7 +164,7 @@ def logit(g: Graph, x: Value) -> Any:
 
 def _log_of_sum(g: Graph, a: Any, b: Any, base: float) -> Any:
     """max + log(1 + base^-|a - b|), in the base's logarithm"""
-    x, y = both(g, a, b)
+    x, y = as_operands(g, a, b)
     apart = g.op("Neg", g.op("Abs", g.op("Sub", x, y)))
     more = log1p(g, g.op("Exp", apart if base == math.e else g.op("Mul", apart, math.log(base))))
     more = more if base == math.e else g.op("Div", more, math.log(base))
@@ -182,20 +182,20 @@ def logaddexp2(g: Graph, a: Any, b: Any) -> Any:
     return _log_of_sum(g, a, b, 2.0)
 
 
-def _times_log(g: Graph, a: Any, b: Any, log: Any) -> Any:
-    x, y = both(g, a, b)
+def _multiply_by_log(g: Graph, a: Any, b: Any, log: Any) -> Any:
+    x, y = as_operands(g, a, b)
     zero = g.op("And", g.op("Equal", x, 0.0, dtype=BOOL), g.op("Not", g.op("IsNaN", y, dtype=BOOL)))
     return g.where(zero, g.value(0.0, x), g.op("Mul", x, log(y)))
 
 
 @translates("xlogy")
 def xlogy(g: Graph, a: Any, b: Any) -> Any:
-    return _times_log(g, a, b, lambda y: g.op("Log", y))
+    return _multiply_by_log(g, a, b, lambda y: g.op("Log", y))
 
 
 @translates("xlog1py")
 def xlog1py(g: Graph, a: Any, b: Any) -> Any:
-    return _times_log(g, a, b, lambda y: log1p(g, y))
+    return _multiply_by_log(g, a, b, lambda y: log1p(g, y))
 
 
 @translates("entr")
@@ -209,7 +209,7 @@ def entr(g: Graph, x: Value) -> Any:
 @translates("atan2")
 def atan2(g: Graph, a: Any, b: Any) -> Any:
     """The angle of (b, a): that of the right half plane, turned by pi in the left one. Two infinities stand for a diagonal."""
-    y, x = both(g, a, b)
+    y, x = as_operands(g, a, b)
     far = g.op("And", *[g.op("Equal", g.op("Abs", v), math.inf, dtype=BOOL) for v in (x, y)])
     p, q = (g.where(far, g.op("Sign", v), v) for v in (y, x))
     origin = g.op("And", *[g.op("Equal", v, 0.0, dtype=BOOL) for v in (x, y)])
@@ -221,7 +221,7 @@ def atan2(g: Graph, a: Any, b: Any) -> Any:
 @translates("hypot")
 def hypot(g: Graph, a: Any, b: Any) -> Any:
     """The root of both squares, of numbers that are divided by the larger one, so that nothing overflows."""
-    x, y = g.op("Abs", both(g, a, b)[0]), g.op("Abs", both(g, a, b)[1])
+    x, y = g.op("Abs", as_operands(g, a, b)[0]), g.op("Abs", as_operands(g, a, b)[1])
     most, least = g.op("Max", x, y), g.op("Min", x, y)
     ratio = g.op("Div", least, g.where(g.op("Equal", most, 0.0, dtype=BOOL), g.value(1.0, x), most))
     found = g.op("Mul", most, g.op("Sqrt", g.op("Add", g.op("Mul", ratio, ratio), 1.0)))
@@ -253,7 +253,7 @@ def ndtr(g: Graph, x: Value) -> Any:
     return g.op("Mul", g.op("Add", g.op("Erf", g.op("Mul", x, math.sqrt(0.5))), 1.0), 0.5)
 
 
-_NEAR = (
+_CENTRAL = (
     2.81022636e-08,
     3.43273939e-07,
     -3.5233877e-06,
@@ -264,7 +264,17 @@ _NEAR = (
     0.246640727,
     1.50140941,
 )
-_FAR = (-0.000200214257, 0.000100950558, 0.00134934322, -0.00367342844, 0.00573950773, -0.0076224613, 0.00943887047, 1.00167406, 2.83297682)
+_TAIL = (
+    -0.000200214257,
+    0.000100950558,
+    0.00134934322,
+    -0.00367342844,
+    0.00573950773,
+    -0.0076224613,
+    0.00943887047,
+    1.00167406,
+    2.83297682,
+)
 
 
 @translates("erfinv")
@@ -278,8 +288,8 @@ def erfinv(g: Graph, x: Value) -> Any:
         return found  # type: ignore[no-any-return]
 
     w = g.op("Neg", g.op("Log", one_minus_square(g, x)))
-    near = polynomial(_NEAR, g.op("Sub", w, 2.5))
-    far = polynomial(_FAR, g.op("Sub", g.op("Sqrt", g.op("Max", w, 0.0)), 3.0))
+    near = polynomial(_CENTRAL, g.op("Sub", w, 2.5))
+    far = polynomial(_TAIL, g.op("Sub", g.op("Sqrt", g.op("Max", w, 0.0)), 3.0))
     found = g.op("Mul", g.where(g.op("Less", w, 5.0, dtype=BOOL), near, far), x)
     edge = g.op("Equal", g.op("Abs", x), 1.0, dtype=BOOL)
     return g.where(edge, g.op("Mul", x, math.inf), found)
@@ -288,29 +298,29 @@ def erfinv(g: Graph, x: Value) -> Any:
 # -- limits and choices
 @translates("maximum")
 def maximum(g: Graph, a: Any, b: Any) -> Any:
-    x, y = both(g, a, b)
+    x, y = as_operands(g, a, b)
     return g.op("Or" if x.dtype == BOOL else "Max", x, y)
 
 
 @translates("minimum")
 def minimum(g: Graph, a: Any, b: Any) -> Any:
-    x, y = both(g, a, b)
+    x, y = as_operands(g, a, b)
     return g.op("And" if x.dtype == BOOL else "Min", x, y)
 
 
-def _numbers_of(name: str) -> Any:
+def _enter_nan_ignoring(name: str) -> Any:
     @translates(name)
     def f(g: Graph, a: Any, b: Any) -> Any:
         """The larger or smaller one, and the other where one is NaN."""
-        x, y = both(g, a, b)
+        x, y = as_operands(g, a, b)
         found = g.op("Max" if name == "fmax" else "Min", x, y) if x.dtype != BOOL else g.op("Or" if name == "fmax" else "And", x, y)
         if not is_float(x.dtype):
             return found
         return g.where(g.op("IsNaN", x, dtype=BOOL), y, g.where(g.op("IsNaN", y, dtype=BOOL), x, found))
 
 
-_numbers_of("fmax")
-_numbers_of("fmin")
+_enter_nan_ignoring("fmax")
+_enter_nan_ignoring("fmin")
 
 
 @translates("clamp")
@@ -339,7 +349,7 @@ def nan_to_num(g: Graph, x: Value, nan: float = 0.0, posinf: float = 0.0, neginf
 
 @translates("copysign")
 def copysign(g: Graph, a: Any, b: Any) -> Any:
-    x, y = both(g, a, b)
+    x, y = as_operands(g, a, b)
     size = g.op("Abs", x)
     return g.where(signbit(g, y), g.op("Neg", size), size)
 
@@ -355,12 +365,12 @@ def signbit(g: Graph, x: Value) -> Any:
     return g.op("Or", below, g.op("Equal", g.op("Reciprocal", x), -math.inf, dtype=BOOL))
 
 
-def different(g: Graph, a: Any, b: Any) -> Any:
+def not_equal(g: Graph, a: Any, b: Any) -> Any:
     """a != b"""
-    x, y = both(g, a, b)
+    x, y = as_operands(g, a, b)
     return g.op("Not", g.op("Equal", x, y, dtype=BOOL))
 
 
-def in_single(x: Value) -> np.dtype[Any]:
+def float_kind(x: Value) -> np.dtype[Any]:
     """The type to compute in what ONNX has for float16, float32 and float64 alone: float32 for bfloat16."""
     return x.dtype if x.dtype in (np.float16, np.float32, np.float64) else FLOAT

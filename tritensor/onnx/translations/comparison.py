@@ -9,7 +9,7 @@ import numpy as np
 from tritensor.onnx.element_types import BOOL, FLOAT, INT64, is_float
 from tritensor.onnx.graph import Graph, Value
 from tritensor.onnx.registry import translates
-from tritensor.onnx.translations.arithmetic import both
+from tritensor.onnx.translations.arithmetic import as_operands
 
 _ORDERS = {"lt": "Less", "le": "LessOrEqual", "gt": "Greater", "ge": "GreaterOrEqual"}
 _LOGIC = {"and": "And", "or": "Or", "xor": "Xor"}
@@ -17,7 +17,7 @@ _LOGIC = {"and": "And", "or": "Or", "xor": "Xor"}
 
 @translates("eq")
 def eq(g: Graph, a: Any, b: Any) -> Any:
-    return g.op("Equal", *both(g, a, b), dtype=BOOL)
+    return g.op("Equal", *as_operands(g, a, b), dtype=BOOL)
 
 
 @translates("ne")
@@ -25,23 +25,23 @@ def ne(g: Graph, a: Any, b: Any) -> Any:
     return g.op("Not", eq(g, a, b))
 
 
-def _order(name: str, kind: str) -> None:
+def _enter_comparison(name: str, kind: str) -> None:
     @translates(name)
     def compare(g: Graph, a: Any, b: Any) -> Any:
-        x, y = both(g, a, b)
+        x, y = as_operands(g, a, b)
         if x.dtype == BOOL:  # which has no order in ONNX
             x, y = g.cast(x, np.int32), g.cast(y, np.int32)
         return g.op(kind, x, y, dtype=BOOL)
 
 
-def _logic(name: str, kind: str) -> None:
+def _enter_logic(name: str, kind: str) -> None:
     @translates(f"logical_{name}")
     def of_truth(g: Graph, a: Any, b: Any) -> Any:
-        return g.op(kind, *[g.cast(x, BOOL) for x in both(g, a, b)])
+        return g.op(kind, *[g.cast(x, BOOL) for x in as_operands(g, a, b)])
 
     @translates(f"bitwise_{name}")
     def of_bits(g: Graph, a: Any, b: Any) -> Any:
-        x, y = both(g, a, b)
+        x, y = as_operands(g, a, b)
         if x.dtype == BOOL:
             return g.op(kind, x, y)
         g.needs(18, f"Bitwise{kind}")
@@ -49,9 +49,9 @@ def _logic(name: str, kind: str) -> None:
 
 
 for _name, _kind in _ORDERS.items():
-    _order(_name, _kind)
+    _enter_comparison(_name, _kind)
 for _name, _kind in _LOGIC.items():
-    _logic(_name, _kind)
+    _enter_logic(_name, _kind)
 
 
 @translates("logical_not")
@@ -74,14 +74,14 @@ def _power_of_two(g: Graph, b: Value) -> Value:
 @translates("bitwise_left_shift")
 def left(g: Graph, a: Any, b: Any) -> Any:
     """a 2^b; BitShift is for unsigned numbers alone."""
-    x, y = both(g, a, b)
+    x, y = as_operands(g, a, b)
     return g.cast(g.op("Mul", g.cast(x, INT64), _power_of_two(g, y)), x.dtype)
 
 
 @translates("bitwise_right_shift")
 def right(g: Graph, a: Any, b: Any) -> Any:
     """The floor of a / 2^b"""
-    x, y = both(g, a, b)
+    x, y = as_operands(g, a, b)
     power, wide = _power_of_two(g, y), g.cast(x, INT64)
     return g.cast(g.op("Div", g.op("Sub", wide, g.op("Mod", wide, power)), power), x.dtype)
 

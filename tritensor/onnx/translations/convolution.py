@@ -6,12 +6,12 @@ from typing import Any
 
 from tritensor.onnx.graph import Graph, Value
 from tritensor.onnx.registry import translates
-from tritensor.onnx.translations.arithmetic import in_single
+from tritensor.onnx.translations.arithmetic import float_kind
 
 
 def single(g: Graph, *xs: Value | None) -> list[Value | None]:
     """Values in a type that ONNX convolves and pools: bfloat16 as float32."""
-    return [None if x is None else g.cast(x, in_single(x)) for x in xs]
+    return [None if x is None else g.cast(x, float_kind(x)) for x in xs]
 
 
 def _convolution(name: str) -> None:

@@ -47,7 +47,7 @@ def eye(g: Graph, rows: Any, columns: Any, dtype: Any, device: Any = None) -> An
     return g.cast(same, np.dtype(dtype))
 
 
-def _triangle(name: str, upper: int) -> None:
+def _enter_triangle(name: str, upper: int) -> None:
     @translates(name)
     def part(g: Graph, x: Value, diagonal: int = 0) -> Any:
         if g.opset < 14:
@@ -58,8 +58,8 @@ def _triangle(name: str, upper: int) -> None:
         return g.op("Trilu", x, g.number(diagonal, np.int64), upper=upper, shape=x.shape)
 
 
-_triangle("tril", 0)
-_triangle("triu", 1)
+_enter_triangle("tril", 0)
+_enter_triangle("triu", 1)
 
 
 # -- chance: numbers of the runtime that runs the graph, not the trace's
@@ -68,14 +68,14 @@ def dropout(g: Graph, x: Value, p: float, seed: Any = None, offset: Any = None) 
     return g.op("Dropout", x, g.const(np.float32(p)), g.const(np.bool_(True)), shape=x.shape)
 
 
-def _drawn(g: Graph, kind: str, shape: Any, dtype: Any, **numbers: float) -> Value:
+def _draw(g: Graph, kind: str, shape: Any, dtype: Any, **numbers: float) -> Value:
     if not varies(tuple(shape)):
-        return g.cast(_named(g, kind, (), {"dtype": types.number(FLOAT), "shape": [int(n) for n in shape], **numbers}), dtype)
+        return g.cast(_add_node(g, kind, (), {"dtype": types.type_number(FLOAT), "shape": [int(n) for n in shape], **numbers}), dtype)
     like = g.full(shape, 0, FLOAT)
-    return g.cast(_named(g, f"{kind}Like", (like,), {"dtype": types.number(FLOAT), **numbers}), dtype)
+    return g.cast(_add_node(g, f"{kind}Like", (like,), {"dtype": types.type_number(FLOAT), **numbers}), dtype)
 
 
-def _named(g: Graph, kind: str, inputs: tuple[Value, ...], attrs: dict[str, Any]) -> Value:
+def _add_node(g: Graph, kind: str, inputs: tuple[Value, ...], attrs: dict[str, Any]) -> Value:
     """A node whose attributes have the names of arguments of `Graph.op`."""
     from onnx import helper
 
@@ -86,22 +86,22 @@ def _named(g: Graph, kind: str, inputs: tuple[Value, ...], attrs: dict[str, Any]
 
 @translates("rand")
 def rand(g: Graph, shape: Any, dtype: Any, **other: Any) -> Any:
-    return _drawn(g, "RandomUniform", shape, dtype)
+    return _draw(g, "RandomUniform", shape, dtype)
 
 
 @translates("randn")
 def randn(g: Graph, shape: Any, dtype: Any, **other: Any) -> Any:
-    return _drawn(g, "RandomNormal", shape, dtype)
+    return _draw(g, "RandomNormal", shape, dtype)
 
 
 @translates("randint")
 def randint(g: Graph, low: int, high: int, shape: Any, dtype: Any, **other: Any) -> Any:
-    u = _drawn(g, "RandomUniform", shape, FLOAT, low=float(low), high=float(high))
+    u = _draw(g, "RandomUniform", shape, FLOAT, low=float(low), high=float(high))
     return g.cast(g.op("Min", g.op("Floor", u), float(high - 1)), dtype)
 
 
 @translates("randperm")
 def randperm(g: Graph, n: Any, dtype: Any, **other: Any) -> Any:
     """The order of as many random numbers."""
-    u = _drawn(g, "RandomUniform", (n,), FLOAT)
+    u = _draw(g, "RandomUniform", (n,), FLOAT)
     return g.cast(g.op("TopK", u, [n], outputs=2, dtype=(FLOAT, np.int64))[1], dtype)

@@ -11,9 +11,9 @@ from tritensor.onnx.element_types import FLOAT, is_float
 from tritensor.onnx.errors import UnsupportedOperatorError
 from tritensor.onnx.graph import Graph, Value
 from tritensor.onnx.registry import translates
-from tritensor.onnx.sizes import known
-from tritensor.onnx.translations.arithmetic import in_single
-from tritensor.onnx.translations.pooling import even, whole
+from tritensor.onnx.sizes import is_static_shape
+from tritensor.onnx.translations.arithmetic import float_kind
+from tritensor.onnx.translations.pooling import divide_evenly, reduce_to_one
 from tritensor.ops.table import registry as ops
 
 
@@ -23,7 +23,7 @@ def constant_pad(g: Graph, x: Value, sides: Any, value: Any) -> Any:
     return x if not sides else g.op("Pad", x, [*[a for a, _ in sides], *[b for _, b in sides]], g.number(value, x.dtype))
 
 
-_EDGES = {"reflect": "reflect", "replicate": "edge"}
+_PAD_MODES = {"reflect": "reflect", "replicate": "edge"}
 
 
 @translates("edge_pad")
@@ -43,7 +43,7 @@ def edge_pad(g: Graph, x: Value, sides: Any, mode: str) -> Any:
         return y
     more = [(max(a, 0), max(b, 0)) for a, b in sides]
     if any(max(s) for s in more):
-        y = g.op("Pad", y, [0, 0, *[a for a, _ in more], 0, 0, *[b for _, b in more]], None, mode=_EDGES[mode])
+        y = g.op("Pad", y, [0, 0, *[a for a, _ in more], 0, 0, *[b for _, b in more]], None, mode=_PAD_MODES[mode])
     for axis, (before, after) in zip(axes, sides, strict=True):
         if before < 0 or after < 0:
             y = g.slice(y, axis, max(-before, 0), after if after < 0 else np.iinfo(np.int64).max)
@@ -51,7 +51,7 @@ def edge_pad(g: Graph, x: Value, sides: Any, mode: str) -> Any:
 
 
 # -- resizing
-def _by_products(g: Graph, x: Value, size: Any, **how: Any) -> Value:
+def _resize_by_matrices(g: Graph, x: Value, size: Any, **how: Any) -> Value:
     """Each axis by its own matrix, which tritensor's op makes of the unit vectors."""
     kind = x.dtype if is_float(x.dtype) else FLOAT
     y = g.cast(x, kind)
@@ -74,18 +74,18 @@ def _by_products(g: Graph, x: Value, size: Any, **how: Any) -> Value:
 @translates("resample")
 def resample(g: Graph, x: Value, size: Any, mode: str, align_corners: bool, factors: Any) -> Any:
     if mode == "area":
-        x = whole(g, "ReduceMean", x, size)
+        x = reduce_to_one(g, "ReduceMean", x, size)
     cells = x.shape[2:]
     if mode == "area":
         if tuple(cells) == tuple(size):
             return x
-        window = even(cells, size)
+        window = divide_evenly(cells, size)
         if window is not None:
-            return g.cast(g.op("AveragePool", g.cast(x, in_single(x)), kernel_shape=window, strides=window), x.dtype)
-        return _by_products(g, x, size, mode=mode, align_corners=align_corners, factors=factors)
+            return g.cast(g.op("AveragePool", g.cast(x, float_kind(x)), kernel_shape=window, strides=window), x.dtype)
+        return _resize_by_matrices(g, x, size, mode=mode, align_corners=align_corners, factors=factors)
     odd = mode.endswith("-aa") or not is_float(x.dtype) or (mode == "cubic" and x.ndim != 4)
-    if odd and known((*cells, *size)):
-        return _by_products(g, x, size, mode=mode, align_corners=align_corners, factors=factors)
+    if odd and is_static_shape((*cells, *size)):
+        return _resize_by_matrices(g, x, size, mode=mode, align_corners=align_corners, factors=factors)
     if mode.endswith("-aa"):
         g.needs(18, "Resize(antialias=1)")
     return _resize(g, x, size, mode, align_corners, factors)
@@ -101,10 +101,10 @@ def _resize(g: Graph, x: Value, size: Any, mode: str, align_corners: bool, facto
         "mode": kind, "coordinate_transformation_mode": how, "cubic_coeff_a": -0.75 if kind == "cubic" else None,
         "nearest_mode": {"nearest": "floor", "nearest-exact": "round_prefer_ceil"}.get(mode), "antialias": 1 if mode.endswith("-aa") else None,
     }  # fmt: skip
-    wide = g.cast(x, in_single(x)) if is_float(x.dtype) else x
+    wide = g.cast(x, float_kind(x)) if is_float(x.dtype) else x
     halves = [f is not None and not (mode == "nearest" and m in (n, 2 * n)) for f, m, n in zip(factors, size, x.shape[2:], strict=True)]
     if how != "align_corners" and any(halves):
-        if not all(halves) and not known((*size, *x.shape[2:])):
+        if not all(halves) and not is_static_shape((*size, *x.shape[2:])):
             raise UnsupportedOperatorError("Resize takes a factor for every axis, or a size for every axis")
         scales = [1.0, 1.0, *[float(f) if h else m / n for f, h, m, n in zip(factors, halves, size, x.shape[2:], strict=True)]]
         y = g.op("Resize", wide, None, g.const(np.array(scales, np.float32)), **attrs)
@@ -118,13 +118,13 @@ def _resize(g: Graph, x: Value, size: Any, mode: str, align_corners: bool, facto
 def grid_sample(g: Graph, x: Value, grid: Value, mode: str, padding_mode: str, align_corners: bool) -> Any:
     g.needs(20 if x.ndim == 5 else 16, f"GridSample of {x.ndim} dimensions")
     name = {"bilinear": "linear", "bicubic": "cubic"}.get(mode, mode) if g.opset >= 20 else mode
-    kind = in_single(x)
+    kind = float_kind(x)
     y = g.op("GridSample", g.cast(x, kind), g.cast(grid, kind), mode=name, padding_mode=padding_mode, align_corners=int(align_corners))
     return g.cast(y, x.dtype)
 
 
 # -- patches
-def _taken(g: Graph, y: Value, axis: int, size: Any, k: int, dilation: int, padding: int, stride: int) -> tuple[Value, Any]:
+def _gather_windows(g: Graph, y: Value, axis: int, size: Any, k: int, dilation: int, padding: int, stride: int) -> tuple[Value, Any]:
     """Along an axis, (taps, windows) in its place; and how many windows."""
     count = (size + 2 * padding - dilation * (k - 1) - 1) // stride + 1
     starts = g.unsqueeze(g.op("Mul", g.range(count), stride), [0])
@@ -138,15 +138,15 @@ def im2col(g: Graph, x: Value, kernel_size: Any, dilation: Any, padding: Any, st
     (kh, kw), (ph, pw) = kernel_size, padding
     n, c, h, w = x.shape
     y = g.op("Pad", x, [0, 0, ph, pw, 0, 0, ph, pw], g.number(0, x.dtype)) if ph or pw else x
-    y, rows = _taken(g, y, 2, h, kh, dilation[0], ph, stride[0])  # (n, c, kh, rows, w)
-    y, columns = _taken(g, y, 4, w, kw, dilation[1], pw, stride[1])  # (n, c, kh, rows, kw, columns)
+    y, rows = _gather_windows(g, y, 2, h, kh, dilation[0], ph, stride[0])  # (n, c, kh, rows, w)
+    y, columns = _gather_windows(g, y, 4, w, kw, dilation[1], pw, stride[1])  # (n, c, kh, rows, kw, columns)
     y = g.op("Transpose", y, perm=[0, 1, 2, 4, 3, 5])
     return g.op("Reshape", y, g.ints([n, c * kh * kw, rows * columns]))
 
 
-def _added_up(g: Graph, columns: Value, channels: Any, kernel: list[int], outs: Any, sizes: Any, how: dict[str, Any]) -> Value:
+def _add_up_columns(g: Graph, columns: Value, channels: Any, kernel: list[int], outs: Any, sizes: Any, how: dict[str, Any]) -> Value:
     """Columns (N, C taps, windows) as images: a transposed convolution whose weights write each tap at its place."""
-    taps, kind = math.prod(kernel), in_single(columns)
+    taps, kind = math.prod(kernel), float_kind(columns)
     n = columns.shape[0]
     y = g.op("Reshape", g.cast(columns, kind), g.ints([n * channels, taps, *outs]))
     weight = g.const(np.eye(taps).reshape(taps, 1, *kernel), kind)
@@ -173,14 +173,14 @@ def col2im(g: Graph, x: Value, output_size: Any, kernel_size: Any, dilation: Any
         "pads": [*padding, *padding],
         "output_padding": extra if any(extra) else None,
     }
-    return _added_up(g, x, channels, list(kernel_size), outs, output_size, how)
+    return _add_up_columns(g, x, channels, list(kernel_size), outs, output_size, how)
 
 
 @translates("overlap_add")
 def overlap_add(g: Graph, x: Value, step: int, length: Any) -> Any:
     """Windows (..., count, size), each `step` after the one before, added up to (..., length)."""
     *lead, count, size = x.shape
-    kind = in_single(x) if is_float(x.dtype) else np.dtype(np.float64)
+    kind = float_kind(x) if is_float(x.dtype) else np.dtype(np.float64)
     size = g.number_of(size, "the windows' length")
     rows = g.op("Reshape", g.cast(x, kind), g.ints([math.prod(lead), count, size]))
     weight = g.const(np.eye(size)[:, None], kind)

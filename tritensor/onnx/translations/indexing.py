@@ -11,14 +11,14 @@ from tritensor.onnx.graph import Graph, Value
 from tritensor.onnx.registry import translates
 
 
-def indices_of(g: Graph, index: Value) -> Value:
+def as_index(g: Graph, index: Value) -> Value:
     """An index in a type that ONNX takes."""
     return index if index.dtype in (INT64, np.int32) else g.cast(index, INT64)
 
 
 @translates("embedding")
 def embedding(g: Graph, weight: Value, index: Value, padding_idx: int | None = None) -> Any:
-    return g.op("Gather", weight, indices_of(g, index), axis=0)
+    return g.op("Gather", weight, as_index(g, index), axis=0)
 
 
 @translates("embedding_bag")
@@ -26,13 +26,13 @@ def embedding_bag(
     g: Graph, weight: Value, index: Value, edges: Value, scale: Value | None = None, *, padding_idx: int | None = None, length: int | None = None
 ) -> Any:  # fmt: skip
     """A product of a matrix, which says how much of each picked row a bag has, with the picked rows."""
-    share = g.cast(_in_bag(g, index, edges, padding_idx), weight.dtype)
+    share = g.cast(_is_in_bag(g, index, edges, padding_idx), weight.dtype)
     if scale is not None:
         share = g.op("Mul", share, g.unsqueeze(scale, [0]))
-    return g.op("MatMul", share, g.op("Gather", weight, indices_of(g, index), axis=0))
+    return g.op("MatMul", share, g.op("Gather", weight, as_index(g, index), axis=0))
 
 
-def _in_bag(g: Graph, index: Value, edges: Value, padding_idx: int | None) -> Value:
+def _is_in_bag(g: Graph, index: Value, edges: Value, padding_idx: int | None) -> Value:
     """(bags, indices): whether an index counts in a bag."""
     (n,) = index.shape
     at = g.unsqueeze(g.range(n), [0])
@@ -48,8 +48,8 @@ def _in_bag(g: Graph, index: Value, edges: Value, padding_idx: int | None) -> Va
 @translates("bag_tops")
 def bag_tops(g: Graph, weight: Value, index: Value, edges: Value, *, padding_idx: int | None = None, length: int | None = None) -> Any:
     """For each bag and column the row of the largest element, -1 of an empty bag."""
-    inside = g.unsqueeze(_in_bag(g, index, edges, padding_idx), [2])  # (bags, n, 1)
-    rows = g.unsqueeze(g.op("Gather", weight, indices_of(g, index), axis=0), [0])  # (1, n, d)
+    inside = g.unsqueeze(_is_in_bag(g, index, edges, padding_idx), [2])  # (bags, n, 1)
+    rows = g.unsqueeze(g.op("Gather", weight, as_index(g, index), axis=0), [0])  # (1, n, d)
     if index.shape == (0,):
         return g.full((edges.shape[0] - 1, weight.shape[1]), -1, INT64)
     low = g.where(inside, rows, g.value(-np.inf, weight))
@@ -60,17 +60,17 @@ def bag_tops(g: Graph, weight: Value, index: Value, edges: Value, *, padding_idx
 
 
 # -- along one dimension
-def _lined(g: Graph, x: Value) -> Value:
+def _at_least_1d(g: Graph, x: Value) -> Value:
     return x if x.ndim else g.op("Reshape", x, [1], shape=(1,))
 
 
 @translates("gather")
 def gather(g: Graph, x: Value, index: Value, dim: int, called: str = "") -> Any:
-    axis, data = dim % max(x.ndim, 1), _lined(g, x)
+    axis, data = dim % max(x.ndim, 1), _at_least_1d(g, x)
     cut = [d for d in range(x.ndim) if d != axis and x.shape[d] != index.shape[d]]
     if cut:  # as much of x as there are indices
         data = g.op("Slice", data, [0] * len(cut), [index.shape[d] for d in cut], cut)
-    y = g.op("GatherElements", data, _lined(g, indices_of(g, index)), axis=axis)
+    y = g.op("GatherElements", data, _at_least_1d(g, as_index(g, index)), axis=axis)
     return y if index.ndim else g.op("Reshape", y, g.ints([]))
 
 
@@ -78,7 +78,7 @@ def _scatter(g: Graph, x: Value, index: Value, source: Value, dim: int, reductio
     axis = dim % max(x.ndim, 1)
     if reduction is not None:
         g.needs(18 if reduction in ("max", "min") else 16, f"ScatterElements(reduction={reduction!r})")
-    base, at, put = _lined(g, x), _lined(g, indices_of(g, index)), _lined(g, source)
+    base, at, put = _at_least_1d(g, x), _at_least_1d(g, as_index(g, index)), _at_least_1d(g, source)
     if tuple(put.shape) != tuple(at.shape):  # of a larger source only as much as there are indices
         n = at.ndim
         put = g.op("Slice", put, [0] * n, list(at.shape), list(range(n)))
@@ -120,13 +120,13 @@ def scatter_reduce(
 
 
 # -- by arrays of indices
-def _plan(rank: int, dims: tuple[int, ...], front: bool) -> tuple[list[int], list[int], list[int]]:
+def _split_dims(rank: int, dims: tuple[int, ...], front: bool) -> tuple[list[int], list[int], list[int]]:
     """Dimensions before the indexed ones in the result, the indexed ones, those behind."""
     before = [] if front else list(range(dims[0]))
     return before, list(dims), [d for d in range(rank) if d not in dims and d not in before]
 
 
-def _joined(g: Graph, indices: tuple[Value, ...]) -> Value:
+def _stack_indices(g: Graph, indices: tuple[Value, ...]) -> Value:
     """Index arrays as rows of one position each, (..., dims)."""
     given = [g.cast(i, INT64) for i in indices]
     if len(given) == 1:
@@ -141,9 +141,9 @@ def _joined(g: Graph, indices: tuple[Value, ...]) -> Value:
 @translates("index_get")
 def index_get(g: Graph, x: Value, *indices: Value, dims: tuple[int, ...], front: bool, called: str = "getitem") -> Any:
     if len(indices) == 1 and not front:
-        return g.op("Gather", x, indices_of(g, indices[0]), axis=dims[0])
-    before, at, after = _plan(x.ndim, dims, front)
-    rows = _joined(g, indices)
+        return g.op("Gather", x, as_index(g, indices[0]), axis=dims[0])
+    before, at, after = _split_dims(x.ndim, dims, front)
+    rows = _stack_indices(g, indices)
     y = g.op("GatherND", g.transpose(x, [*at, *before, *after]), rows)  # (*index, *before, *after)
     if not before:
         return y
@@ -155,9 +155,9 @@ def index_get(g: Graph, x: Value, *indices: Value, dims: tuple[int, ...], front:
 def index_put(
     g: Graph, x: Value, value: Value, *indices: Value, dims: tuple[int, ...], front: bool, accumulate: bool = False, called: str = "setitem"
 ) -> Any:  # fmt: skip
-    before, at, after = _plan(x.ndim, dims, front)
+    before, at, after = _split_dims(x.ndim, dims, front)
     order = [*at, *before, *after]
-    rows = _joined(g, indices)
+    rows = _stack_indices(g, indices)
     n, lead = rows.ndim - 1, len(before)
     updates = g.transpose(value, [*range(lead, lead + n), *range(lead), *range(lead + n, value.ndim)])
     if accumulate:

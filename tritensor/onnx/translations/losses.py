@@ -11,23 +11,23 @@ from tritensor.onnx.graph import Graph, Value
 from tritensor.onnx.registry import translates
 from tritensor.onnx.translations.activations import stable_softplus as softplus
 from tritensor.onnx.translations.arithmetic import xlogy
-from tritensor.onnx.translations.normalization import wider
+from tritensor.onnx.translations.normalization import statistics_type
 
 
-def _reduced(g: Graph, y: Value, reduction: str, rank: int) -> Value:
+def _reduce(g: Graph, y: Value, reduction: str, rank: int) -> Value:
     """The elements' losses, their mean or their sum."""
     if reduction == "none":
         return y
     return g.reduce("ReduceMean" if reduction == "mean" else "ReduceSum", y, list(range(rank)), False)
 
 
-def _pointwise(name: str, formula: Callable[..., Any]) -> None:
+def _enter_pointwise(name: str, formula: Callable[..., Any]) -> None:
     @translates(name)
     def loss(g: Graph, x: Value, target: Value, reduction: str = "mean", **numbers: float) -> Any:
         y = formula(g, x, target, **numbers)
         if y.shape is None:
             y.shape = x.shape
-        return _reduced(g, y, reduction, x.ndim)
+        return _reduce(g, y, reduction, x.ndim)
 
 
 def _mse(g: Graph, x: Value, t: Value) -> Any:
@@ -68,7 +68,7 @@ def _kl(g: Graph, x: Value, t: Value) -> Any:
     return g.op("Sub", xlogy(g, t, t), g.op("Mul", t, x))
 
 
-def _kl_of_logs(g: Graph, x: Value, t: Value) -> Any:
+def _kl_of_log_target(g: Graph, x: Value, t: Value) -> Any:
     return g.op("Mul", g.op("Exp", t), g.op("Sub", t, x))
 
 
@@ -76,7 +76,7 @@ def _soft_margin(g: Graph, x: Value, t: Value) -> Any:
     return softplus(g, g.op("Neg", g.op("Mul", t, x)))
 
 
-def _poisson_of_log(g: Graph, x: Value, t: Value) -> Any:
+def _poisson_of_log_input(g: Graph, x: Value, t: Value) -> Any:
     return g.op("Sub", g.op("Exp", x), g.op("Mul", t, x))
 
 
@@ -86,19 +86,19 @@ def _poisson(g: Graph, x: Value, t: Value, eps: float = 1e-8) -> Any:
 
 for _name, _formula in {
     "mse_loss": _mse, "l1_loss": _l1, "smooth_l1_loss": _smooth_l1, "huber_loss": _huber, "binary_cross_entropy": _bce,
-    "bce_with_logits": _bce_with_logits, "kl_div": _kl, "kl_div_of_logs": _kl_of_logs, "soft_margin_loss": _soft_margin,
-    "poisson_nll_of_log": _poisson_of_log, "poisson_nll": _poisson,
+    "bce_with_logits": _bce_with_logits, "kl_div": _kl, "kl_div_of_logs": _kl_of_log_target, "soft_margin_loss": _soft_margin,
+    "poisson_nll_of_log": _poisson_of_log_input, "poisson_nll": _poisson,
 }.items():  # fmt: skip
-    _pointwise(_name, _formula)
+    _enter_pointwise(_name, _formula)
 
 
 # -- of classes
-def _along(g: Graph, v: Value, rank: int, axis: int) -> Value:
+def _align_axis(g: Graph, v: Value, rank: int, axis: int) -> Value:
     """A number for each class, as it broadcasts."""
     return g.op("Reshape", v, [-1 if d == axis else 1 for d in range(rank)])  # type: ignore[no-any-return]
 
 
-def _of_labels(
+def _pick_labels(
     g: Graph, away: Value, target: Value, weight: Value | None, reduction: str, ignore_index: int, smoothing: float, classes: Any
 ) -> Value:  # fmt: skip
     """sum q away over the classes, q a smoothed one-hot of the label times the weight; the mean divides by the labels' weights."""
@@ -111,7 +111,7 @@ def _of_labels(
         share = g.op("Mul", share, g.op("Gather", weight, g.squeeze(label, [axis]), axis=0))
     loss = g.where(counts, g.op("Mul", at, share), g.value(0.0, away))
     if smoothing:
-        spread = away if weight is None else g.op("Mul", away, _along(g, weight, away.ndim, axis))
+        spread = away if weight is None else g.op("Mul", away, _align_axis(g, weight, away.ndim, axis))
         spread.shape = away.shape
         whole = g.where(counts, g.reduce("ReduceSum", spread, [axis], False), g.value(0.0, away))
         part = g.op("Div", g.op("Mul", whole, smoothing), g.number(classes, away.dtype))
@@ -128,19 +128,19 @@ def cross_entropy(
     g: Graph, x: Value, target: Value, weight: Value | None = None, *, reduction: str = "mean", ignore_index: int = -100,
     label_smoothing: float = 0.0,
 ) -> Any:  # fmt: skip
-    axis, kind = (1 if x.ndim > 1 else 0), wider(x)
+    axis, kind = (1 if x.ndim > 1 else 0), statistics_type(x)
     wide = g.cast(x, kind)
     away = g.op("Neg", g.op("LogSoftmax", wide, axis=axis, shape=x.shape), shape=x.shape)
     w = None if weight is None else g.cast(weight, kind)
     classes = x.shape[axis]
     if not is_float(target.dtype):
-        return g.cast(_of_labels(g, away, target, w, reduction, ignore_index, float(label_smoothing), classes), x.dtype)
+        return g.cast(_pick_labels(g, away, target, w, reduction, ignore_index, float(label_smoothing), classes), x.dtype)
     q = g.cast(target, kind)
     if label_smoothing:
         even = g.op("Div", g.value(float(label_smoothing), q), g.number(classes, kind))
         q = g.op("Add", g.op("Mul", q, 1.0 - label_smoothing), even)
     if w is not None:
-        q = g.op("Mul", q, _along(g, w, x.ndim, axis))
+        q = g.op("Mul", q, _align_axis(g, w, x.ndim, axis))
     rows = g.op("Mul", q, away, shape=x.shape)
     if reduction == "none":
         return g.cast(g.reduce("ReduceSum", rows, [axis], False), x.dtype)
@@ -153,7 +153,7 @@ def cross_entropy(
 
 @translates("nll_loss")
 def nll_loss(g: Graph, x: Value, target: Value, weight: Value | None = None, *, reduction: str = "mean", ignore_index: int = -100) -> Any:
-    axis, kind = (1 if x.ndim > 1 else 0), wider(x)
+    axis, kind = (1 if x.ndim > 1 else 0), statistics_type(x)
     away = g.op("Neg", g.cast(x, kind), shape=x.shape)
     w = None if weight is None else g.cast(weight, kind)
-    return g.cast(_of_labels(g, away, target, w, reduction, ignore_index, 0.0, x.shape[axis]), x.dtype)
+    return g.cast(_pick_labels(g, away, target, w, reduction, ignore_index, 0.0, x.shape[axis]), x.dtype)

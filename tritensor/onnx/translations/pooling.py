@@ -11,10 +11,10 @@ import numpy as np
 from tritensor.onnx.element_types import INT64, is_float
 from tritensor.onnx.graph import Graph, Value
 from tritensor.onnx.registry import translates
-from tritensor.onnx.translations.arithmetic import in_single
+from tritensor.onnx.translations.arithmetic import float_kind
 
 
-def _beyond(g: Graph, x: Value, kernel: Any, stride: Any, padding: Any, dilation: Any) -> list[int]:
+def _overhang(g: Graph, x: Value, kernel: Any, stride: Any, padding: Any, dilation: Any) -> list[int]:
     """By how many cells the last window of each axis leaves the padded image."""
     found = []
     for n, out, k, s, p, d in zip(x.shape[2:], g.call.results[0].shape[2:], kernel, stride, padding, dilation, strict=True):
@@ -25,25 +25,25 @@ def _beyond(g: Graph, x: Value, kernel: Any, stride: Any, padding: Any, dilation
     return found
 
 
-def _sums(g: Graph, x: Value, kernel: Any, stride: Any, before: Any, after: Any) -> Value:
+def _average_windows(g: Graph, x: Value, kernel: Any, stride: Any, before: Any, after: Any) -> Value:
     """The mean over whole windows of x with zeros around it."""
     if any(before) or any(after):
         x = g.op("Pad", x, [0, 0, *before, 0, 0, *after], g.value(0.0, x))
     return g.op("AveragePool", x, kernel_shape=list(kernel), strides=list(stride))  # type: ignore[no-any-return]
 
 
-def _average(name: str) -> None:
+def _enter_average(name: str) -> None:
     @translates(name)
     def average(
         g: Graph, x: Value, *, kernel_size: Any, stride: Any, padding: Any, ceil_mode: bool = False, count_include_pad: bool = True,
         divisor_override: int | None = None,
     ) -> Any:  # fmt: skip
-        beyond = _beyond(g, x, kernel_size, stride, padding, (1,) * len(kernel_size)) if ceil_mode else [0] * len(kernel_size)
-        wide = g.cast(x, in_single(x))
+        beyond = _overhang(g, x, kernel_size, stride, padding, (1,) * len(kernel_size)) if ceil_mode else [0] * len(kernel_size)
+        wide = g.cast(x, float_kind(x))
         wide.shape = x.shape
         after = [p + b for p, b in zip(padding, beyond, strict=True)]
         if divisor_override is not None:
-            y = _sums(g, wide, kernel_size, stride, padding, after)
+            y = _average_windows(g, wide, kernel_size, stride, padding, after)
             return g.cast(g.op("Mul", y, math.prod(kernel_size) / divisor_override), x.dtype)
         if not any(beyond):
             y = g.op(
@@ -53,17 +53,17 @@ def _average(name: str) -> None:
             return g.cast(y, x.dtype)
         counted = [n + 2 * p if count_include_pad else n for n, p in zip(x.shape[2:], padding, strict=True)]
         ones = g.full((1, 1, *counted), 1, wide.dtype)
-        share = _sums(
+        share = _average_windows(
             g, ones, kernel_size, stride, [0] * len(padding) if count_include_pad else padding, beyond if count_include_pad else after
         )
-        return g.cast(g.op("Div", _sums(g, wide, kernel_size, stride, padding, after), share), x.dtype)
+        return g.cast(g.op("Div", _average_windows(g, wide, kernel_size, stride, padding, after), share), x.dtype)
 
 
-def _maximum(name: str) -> None:
+def _enter_maximum(name: str) -> None:
     @translates(name)
     def maximum(g: Graph, x: Value, *, kernel_size: Any, stride: Any, padding: Any, dilation: Any, ceil_mode: bool = False) -> Any:
-        beyond = _beyond(g, x, kernel_size, stride, padding, dilation) if ceil_mode else [0] * len(kernel_size)
-        kind = in_single(x) if is_float(x.dtype) else np.dtype(np.float64)
+        beyond = _overhang(g, x, kernel_size, stride, padding, dilation) if ceil_mode else [0] * len(kernel_size)
+        kind = float_kind(x) if is_float(x.dtype) else np.dtype(np.float64)
         wide = g.cast(x, kind)
         pads = [*padding, *[p + b for p, b in zip(padding, beyond, strict=True)]]
         indices = g.is_used(1)
@@ -79,37 +79,37 @@ def _maximum(name: str) -> None:
 
 
 for _axes in (2, 3):
-    _average(f"avg_pool{_axes}d")
-    _maximum(f"max_pool{_axes}d")
+    _enter_average(f"avg_pool{_axes}d")
+    _enter_maximum(f"max_pool{_axes}d")
 
 
-def _flat_places(g: Graph, x: Value, indices: Value, axes: int) -> tuple[Value, Value]:
+def _flatten_planes(g: Graph, x: Value, indices: Value, axes: int) -> tuple[Value, Value]:
     """x (N, C, *sizes) and indices as rows of a plane each."""
     return g.reshape(x, (*x.shape[:2], math.prod(x.shape[2:]))), g.reshape(indices, (*indices.shape[:2], math.prod(indices.shape[2:])))
 
 
-def _unpooling(axes: int) -> None:
+def _enter_unpooling(axes: int) -> None:
     @translates(f"max_pool{axes}d_scatter")
     def scatter(g: Graph, x: Value, indices: Value, *, size: Any, **windows: Any) -> Any:
         """x added up at its places in planes of zeros."""
         g.needs(16, "ScatterElements(reduction='add')")
         lead = tuple(x.shape[:2])
         cells = math.prod(size)
-        values, at = _flat_places(g, x, indices, axes)
+        values, at = _flatten_planes(g, x, indices, axes)
         flat = g.op("ScatterElements", g.full((*lead, cells), 0, x.dtype), at, values, axis=2, reduction="add")
         return g.op("Reshape", flat, [*lead, *size])
 
     @translates(f"max_pool{axes}d_gather")
     def gather(g: Graph, x: Value, indices: Value, **windows: Any) -> Any:
-        values, at = _flat_places(g, x, indices, axes)
+        values, at = _flatten_planes(g, x, indices, axes)
         return g.op("Reshape", g.op("GatherElements", values, at, axis=2), list(indices.shape))
 
 
-_unpooling(2)
-_unpooling(3)
+_enter_unpooling(2)
+_enter_unpooling(3)
 
 
-def even(cells: Any, size: Any) -> list[int] | None:
+def divide_evenly(cells: Any, size: Any) -> list[int] | None:
     """The window of each axis where windows of one length divide it; None where they do not. An axis that varies is divided by one window alone."""
     pairs = list(zip(cells, size, strict=True))
     if not all(n == m or (isinstance(n, int) and isinstance(m, int) and n % m == 0) for n, m in pairs):
@@ -117,7 +117,7 @@ def even(cells: Any, size: Any) -> list[int] | None:
     return [1 if n == m else n // m for n, m in pairs]
 
 
-def whole(g: Graph, kind: str, x: Value, size: Any) -> Value:
+def reduce_to_one(g: Graph, kind: str, x: Value, size: Any) -> Value:
     """x reduced along the axes that are pooled to one window, which need not be known."""
     axes = [axis for axis, m in enumerate(size, 2) if isinstance(m, int) and m == 1]
     return g.reduce(kind, x, axes, True)
@@ -126,16 +126,16 @@ def whole(g: Graph, kind: str, x: Value, size: Any) -> Value:
 @translates("adaptive_max_pool")
 def adaptive_max_pool(g: Graph, x: Value, size: Any) -> Any:
     if not g.is_used(1):
-        x = whole(g, "ReduceMax", x, size)
+        x = reduce_to_one(g, "ReduceMax", x, size)
     cells = x.shape[2:]
-    window = even(cells, size)
+    window = divide_evenly(cells, size)
     if g.is_used(1) and window is not None:
-        y, at = g.op("MaxPool", g.cast(x, in_single(x)), kernel_shape=window, strides=window, outputs=2, dtype=(in_single(x), INT64))
+        y, at = g.op("MaxPool", g.cast(x, float_kind(x)), kernel_shape=window, strides=window, outputs=2, dtype=(float_kind(x), INT64))
         return g.cast(y, x.dtype), g.op("Mod", at, math.prod(cells))
     if tuple(cells) == tuple(size) and not g.is_used(1):
         return x
     if window is not None:
-        return g.cast(g.op("MaxPool", g.cast(x, in_single(x)), kernel_shape=window, strides=window), x.dtype)
+        return g.cast(g.op("MaxPool", g.cast(x, float_kind(x)), kernel_shape=window, strides=window), x.dtype)
     table = _cells_of_windows([g.number_of(n, "an axis that is pooled to windows of different lengths") for n in cells], size)
     windows, most = table.shape
     rows = g.op("Gather", g.reshape(x, (*x.shape[:2], math.prod(cells))), g.const(table, np.int64), axis=2)  # (N, C, windows, most)

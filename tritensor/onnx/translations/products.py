@@ -9,9 +9,9 @@ from tritensor.onnx.element_types import BOOL, FLOAT, INT64
 from tritensor.onnx.graph import Graph, Value
 from tritensor.onnx.registry import translates
 from tritensor.onnx.translations import activations
-from tritensor.onnx.translations.arithmetic import in_single
+from tritensor.onnx.translations.arithmetic import float_kind
 
-_MULTIPLIED = ("float16", "bfloat16", "float32", "float64", "int32", "int64", "uint32", "uint64")
+_MATMUL_TYPES = ("float16", "bfloat16", "float32", "float64", "int32", "int64", "uint32", "uint64")
 
 
 @translates("linear")
@@ -45,7 +45,7 @@ def linear_activation_by_result(g: Graph, x: Value, weight: Value, bias: Value |
 
 @translates("matmul")
 def matmul(g: Graph, a: Value, b: Value) -> Any:
-    if a.dtype.name in _MULTIPLIED:
+    if a.dtype.name in _MATMUL_TYPES:
         return g.op("MatMul", a, b)
     return g.cast(g.op("MatMul", g.cast(a, INT64), g.cast(b, INT64)), a.dtype)
 
@@ -86,7 +86,7 @@ def attention(g: Graph, q: Value, k: Value, v: Value, mask: Value | None = None,
 
 @translates("det")
 def det(g: Graph, a: Value) -> Any:
-    return g.cast(g.op("Det", g.cast(a, in_single(a))), a.dtype)
+    return g.cast(g.op("Det", g.cast(a, float_kind(a))), a.dtype)
 
 
 @translates("cdist")

@@ -55,68 +55,68 @@ def var(g: Graph, x: Value, dim: Any, correction: Any = 1, keepdim: bool = False
     return g.op("Div", total, float(max(n - correction, 0)))
 
 
-def extreme_of(g: Graph, kind: str, x: Value, axes: list[int], keepdim: bool) -> Value:
+def reduce_extreme(g: Graph, kind: str, x: Value, axes: list[int], keepdim: bool) -> Value:
     """ReduceMax or ReduceMin, which take no truth values and few kinds of integers."""
     wide = np.dtype(np.int32) if x.dtype.name in ("bool", "int16", "uint16", "int8", "uint8") else x.dtype
     return g.cast(g.reduce(kind, g.cast(x, wide), axes, keepdim), x.dtype)
 
 
-def _extreme(name: str, kind: str) -> None:
+def _enter_extreme(name: str, kind: str) -> None:
     @translates(name)
     def extreme(g: Graph, x: Value, dim: Any, keepdim: bool = False) -> Any:
-        return extreme_of(g, kind, x, axes_of(x, dim), keepdim)
+        return reduce_extreme(g, kind, x, axes_of(x, dim), keepdim)
 
 
-_extreme("amax", "ReduceMax")
-_extreme("amin", "ReduceMin")
+_enter_extreme("amax", "ReduceMax")
+_enter_extreme("amin", "ReduceMin")
 
 
-def _truths(g: Graph, x: Value, dim: Any, keepdim: bool) -> Value:
+def _count_true(g: Graph, x: Value, dim: Any, keepdim: bool) -> Value:
     """How many elements are true, of none 0."""
     return g.reduce("ReduceSum", g.cast(x, INT64), axes_of(x, dim), keepdim)
 
 
 @translates("any")
 def any(g: Graph, x: Value, dim: Any, keepdim: bool = False) -> Any:
-    return g.op("Greater", _truths(g, g.cast(x, BOOL), dim, keepdim), 0, dtype=BOOL)
+    return g.op("Greater", _count_true(g, g.cast(x, BOOL), dim, keepdim), 0, dtype=BOOL)
 
 
 @translates("all")
 def all(g: Graph, x: Value, dim: Any, keepdim: bool = False) -> Any:
-    return g.op("Equal", _truths(g, g.op("Not", g.cast(x, BOOL)), dim, keepdim), 0, dtype=BOOL)
+    return g.op("Equal", _count_true(g, g.op("Not", g.cast(x, BOOL)), dim, keepdim), 0, dtype=BOOL)
 
 
-def place(g: Graph, kind: str, x: Value, axis: int, keepdim: bool, last: bool = False) -> Value:
+def arg_extreme(g: Graph, kind: str, x: Value, axis: int, keepdim: bool, last: bool = False) -> Value:
     """The place of the first (last) extreme along an axis."""
     given = g.cast(x, np.int32) if x.dtype == BOOL else x
     return g.op(kind, given, axis=axis, keepdims=int(keepdim), select_last_index=int(last) or None, dtype=INT64)  # type: ignore[no-any-return]
 
 
-def _arg(name: str, kind: str) -> None:
+def _enter_arg(name: str, kind: str) -> None:
     @translates(name)
     def arg(g: Graph, x: Value, dim: Any, keepdim: bool = False) -> Any:
         if dim is None or not x.ndim:
-            flat = place(g, kind, g.op("Reshape", x, [-1]), 0, False)
+            flat = arg_extreme(g, kind, g.op("Reshape", x, [-1]), 0, False)
             return g.op("Reshape", flat, [1] * x.ndim if keepdim else g.ints([]))
-        return place(g, kind, x, dim % x.ndim, keepdim)
+        return arg_extreme(g, kind, x, dim % x.ndim, keepdim)
 
 
-_arg("argmax", "ArgMax")
-_arg("argmin", "ArgMin")
+_enter_arg("argmax", "ArgMax")
+_enter_arg("argmin", "ArgMin")
 
 
-def _with_place(name: str, kind: str) -> None:
+def _enter_extreme_with_index(name: str, kind: str) -> None:
     @translates(name)
     def both(g: Graph, x: Value, dim: Any, keepdim: bool = False) -> Any:
         if not x.ndim:
             return g.op("Identity", x), g.const(np.int64(0))
         axis = dim % x.ndim
-        at = place(g, kind, x, axis, keepdim)
-        return extreme_of(g, "ReduceMax" if kind == "ArgMax" else "ReduceMin", x, [axis], keepdim), at
+        at = arg_extreme(g, kind, x, axis, keepdim)
+        return reduce_extreme(g, "ReduceMax" if kind == "ArgMax" else "ReduceMin", x, [axis], keepdim), at
 
 
-_with_place("max_dim", "ArgMax")
-_with_place("min_dim", "ArgMin")
+_enter_extreme_with_index("max_dim", "ArgMax")
+_enter_extreme_with_index("min_dim", "ArgMin")
 
 
 # -- scans
@@ -130,7 +130,7 @@ def cumsum(g: Graph, x: Value, dim: int, reverse: bool = False) -> Any:
     return g.cast(y, kind)
 
 
-def _before(g: Graph, x: Value, axis: int, outside: Any) -> Value:
+def _collect_prefixes(g: Graph, x: Value, axis: int, outside: Any) -> Value:
     """x with a last axis more: of each element all up to it, `outside` for those behind it."""
     n, last = x.shape[axis], x.ndim - 1
     dims = [*[d for d in range(x.ndim) if d != axis], axis]
@@ -140,7 +140,7 @@ def _before(g: Graph, x: Value, axis: int, outside: Any) -> Value:
     return g.where(seen, rows, g.value(outside, x))
 
 
-def _back(g: Graph, y: Value, x: Value, axis: int) -> Value:
+def _restore_axis(g: Graph, y: Value, x: Value, axis: int) -> Value:
     """(..., n) with the scanned axis at its place."""
     dims = [*[d for d in range(x.ndim) if d != axis], axis]
     return g.op("Transpose", y, perm=[dims.index(d) for d in range(x.ndim)], shape=x.shape)  # type: ignore[no-any-return]
@@ -153,7 +153,7 @@ def cumprod(g: Graph, x: Value, dim: int) -> Any:
     if not x.ndim or x.shape[dim % x.ndim] == 0:
         return g.op("Identity", x)
     axis = dim % x.ndim
-    return _back(g, g.reduce("ReduceProd", _before(g, x, axis, 1), [x.ndim], False), x, axis)
+    return _restore_axis(g, g.reduce("ReduceProd", _collect_prefixes(g, x, axis, 1), [x.ndim], False), x, axis)
 
 
 @translates("logcumsumexp")
@@ -163,14 +163,14 @@ def logcumsumexp(g: Graph, x: Value, dim: int) -> Any:
     axis, kind = dim % x.ndim, x.dtype
     if kind.itemsize == 2:
         x = g.cast(x, FLOAT)
-    rows = _before(g, x, axis, -math.inf)
+    rows = _collect_prefixes(g, x, axis, -math.inf)
     most = g.reduce("ReduceMax", rows, [x.ndim], True)
     even = g.where(g.op("Equal", g.op("Abs", most), math.inf, dtype=BOOL), g.value(0.0, x), most)
     total = g.reduce("ReduceSum", g.op("Exp", g.op("Sub", rows, even)), [x.ndim], False)
-    return g.cast(_back(g, g.op("Add", g.op("Log", total), g.squeeze(even, [x.ndim])), x, axis), kind)
+    return g.cast(_restore_axis(g, g.op("Add", g.op("Log", total), g.squeeze(even, [x.ndim])), x, axis), kind)
 
 
-def _cumulative(name: str, kind: str, lowest: float) -> None:
+def _enter_cumulative(name: str, kind: str, lowest: float) -> None:
     @translates(name)
     def extreme(g: Graph, x: Value, dim: int) -> Any:
         """The extreme so far, and the last place that it stands at."""
@@ -182,11 +182,11 @@ def _cumulative(name: str, kind: str, lowest: float) -> None:
         outside = lowest if limits is None else limits.min if lowest < 0 else limits.max
         wide = g.cast(x, np.int32) if x.dtype == BOOL else x
         wide.shape = x.shape
-        rows = _before(g, wide, axis, outside if x.dtype != BOOL else int(lowest > 0))
-        last = place(g, kind, rows, x.ndim, False, last=True)  # of no number but the one outside, a place beyond
-        at = _back(g, g.op("Min", last, g.range(x.shape[axis])), x, axis)
+        rows = _collect_prefixes(g, wide, axis, outside if x.dtype != BOOL else int(lowest > 0))
+        last = arg_extreme(g, kind, rows, x.ndim, False, last=True)  # of no number but the one outside, a place beyond
+        at = _restore_axis(g, g.op("Min", last, g.range(x.shape[axis])), x, axis)
         return g.op("GatherElements", x, at, axis=axis), at
 
 
-_cumulative("cummax", "ArgMax", -math.inf)
-_cumulative("cummin", "ArgMin", math.inf)
+_enter_cumulative("cummax", "ArgMax", -math.inf)
+_enter_cumulative("cummin", "ArgMin", math.inf)

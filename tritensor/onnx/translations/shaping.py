@@ -10,7 +10,7 @@ import numpy as np
 from tritensor.onnx.errors import DynamicAxisError, UnsupportedOperatorError
 from tritensor.onnx.graph import Graph, Value
 from tritensor.onnx.registry import translates
-from tritensor.onnx.sizes import known
+from tritensor.onnx.sizes import is_static_shape
 from tritensor.ops.table import registry as ops
 
 END = np.iinfo(np.int64).max
@@ -55,7 +55,7 @@ def index_view(g: Graph, x: Value, index: tuple[Any, ...]) -> Any:
             new.append(out)
             out += 1
             continue
-        start, stop, step, whole = _bounds(i)
+        start, stop, step, whole = _slice_bounds(i)
         if not whole:
             starts.append(start)
             stops.append(stop)
@@ -72,7 +72,7 @@ def index_view(g: Graph, x: Value, index: tuple[Any, ...]) -> Any:
     return g.op("Unsqueeze", y, new) if new else y
 
 
-def _bounds(i: Any) -> tuple[Any, Any, int, bool]:
+def _slice_bounds(i: Any) -> tuple[Any, Any, int, bool]:
     """Start, stop and step of an entry of an index, and whether it takes the whole axis."""
     if not isinstance(i, slice):
         last = isinstance(i, int) and i == -1
@@ -84,7 +84,7 @@ def _bounds(i: Any) -> tuple[Any, Any, int, bool]:
 
 
 # -- other views, by positions
-def _positions(name: str, shape: tuple[int, ...], how: dict[str, Any]) -> np.ndarray:
+def _positions_of_view(name: str, shape: tuple[int, ...], how: dict[str, Any]) -> np.ndarray:
     """Which elements of an array of a shape a view reads, counted in C order."""
     return np.asarray(ops[name].cpu(np.arange(math.prod(shape)).reshape(shape), **how))
 
@@ -92,7 +92,7 @@ def _positions(name: str, shape: tuple[int, ...], how: dict[str, Any]) -> np.nda
 @translates("as_strided")
 def as_strided(g: Graph, x: Value, shape: Any, strides: Any, offset: int) -> Any:
     sizes = [g.number_of(n, "as_strided: a size") for n in (*x.shape, *shape, *strides, offset)]
-    at = _positions("as_strided", (sizes[0],), {"shape": tuple(shape), "strides": tuple(strides), "offset": offset})
+    at = _positions_of_view("as_strided", (sizes[0],), {"shape": tuple(shape), "strides": tuple(strides), "offset": offset})
     return g.op("Gather", x, g.const(at, np.int64), axis=0)
 
 
@@ -165,19 +165,19 @@ def write_view(g: Graph, base: Value, x: Value, view: str, how: dict[str, Any]) 
         new = [k for k, i in enumerate([i for i in how["index"] if i is None or isinstance(i, slice)]) if i is None]
         y = g.squeeze(x, new)
         y = g.unsqueeze(y, [d for d, i in enumerate(i for i in how["index"] if i is not None) if not isinstance(i, slice)])
-        return _put(g, base, y, _cuts(how["index"]))
-    if not known(base.shape):
+        return _write_cuts(g, base, y, _find_cuts(how["index"]))
+    if not is_static_shape(base.shape):
         raise DynamicAxisError(f"a write in place through {view} needs the sizes of what is written, {base.shape}, as numbers")
-    at = _positions(view, base.shape, how).reshape(-1)
+    at = _positions_of_view(view, base.shape, how).reshape(-1)
     flat = g.op("ScatterElements", g.reshape(base, (-1,)), g.const(at, np.int64), g.op("Reshape", x, [-1]), axis=0)
     return g.op("Reshape", flat, list(base.shape), shape=base.shape)
 
 
-def _cuts(index: tuple[Any, ...]) -> list[tuple[int, Any, Any, int]]:
+def _find_cuts(index: tuple[Any, ...]) -> list[tuple[int, Any, Any, int]]:
     """(axis, start, stop, step) of each axis that is cut."""
     found = []
     for axis, i in enumerate([i for i in index if i is not None]):
-        start, stop, step, whole = _bounds(i)
+        start, stop, step, whole = _slice_bounds(i)
         if isinstance(start, int) and isinstance(stop, int) and step == 1:
             stop = max(start, stop)
         if not whole:
@@ -185,7 +185,7 @@ def _cuts(index: tuple[Any, ...]) -> list[tuple[int, Any, Any, int]]:
     return found
 
 
-def _put(g: Graph, base: Value, x: Value, cuts: list[tuple[int, Any, Any, int]]) -> Value:
+def _write_cuts(g: Graph, base: Value, x: Value, cuts: list[tuple[int, Any, Any, int]]) -> Value:
     """x between what lies before and behind it along the first axis that is cut; inside, the same along the others."""
     if not cuts:
         return x
@@ -193,9 +193,9 @@ def _put(g: Graph, base: Value, x: Value, cuts: list[tuple[int, Any, Any, int]])
     inner = x
     if rest:
         part = g.op("Slice", base, [start], [stop], [axis], [step], shape=(*base.shape[:axis], x.shape[axis], *base.shape[axis + 1 :]))
-        inner = _put(g, part, x, rest)
+        inner = _write_cuts(g, part, x, rest)
     if step != 1:
-        return _put_apart(g, base, inner, axis, base.shape[axis] - 1 if start == END else start, step, x.shape[axis])
+        return _write_strided(g, base, inner, axis, base.shape[axis] - 1 if start == END else start, step, x.shape[axis])
     pieces = [inner]
     if start != 0:
         pieces.insert(0, g.slice(base, axis, 0, start))
@@ -204,7 +204,7 @@ def _put(g: Graph, base: Value, x: Value, cuts: list[tuple[int, Any, Any, int]])
     return g.op("Concat", *pieces, axis=axis, shape=base.shape) if len(pieces) > 1 else inner  # type: ignore[no-any-return]
 
 
-def _put_apart(g: Graph, base: Value, x: Value, axis: int, start: Any, step: int, count: Any) -> Value:
+def _write_strided(g: Graph, base: Value, x: Value, axis: int, start: Any, step: int, count: Any) -> Value:
     """x at every `step`-th place along an axis."""
     order = [axis, *[d for d in range(base.ndim) if d != axis]]
     at = g.op("Add", g.op("Mul", g.range(count), step), g.number(start, np.int64))

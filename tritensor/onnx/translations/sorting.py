@@ -12,35 +12,35 @@ from tritensor.onnx.graph import Graph, Value
 from tritensor.onnx.registry import translates
 
 
-def ordered(g: Graph, x: Value, axis: int, k: Any, largest: bool) -> tuple[Value, Value]:
+def sort_first(g: Graph, x: Value, axis: int, k: Any, largest: bool) -> tuple[Value, Value]:
     """The k first elements in order and their places; of equal ones the first comes first, as TopK promises."""
     wide = g.cast(x, np.int32) if x.dtype.name in ("bool", "int8", "int16", "uint8", "uint16") else x
     values, at = g.op("TopK", wide, [k], axis=axis, largest=int(largest), sorted=1, outputs=2, dtype=(wide.dtype, INT64))
     return g.cast(values, x.dtype), at
 
 
-def _of_scalar(g: Graph, x: Value) -> tuple[Value, Value]:
+def _sort_scalar(g: Graph, x: Value) -> tuple[Value, Value]:
     return g.op("Identity", x), g.const(np.int64(0))
 
 
 @translates("sort")
 def sort(g: Graph, x: Value, dim: int, descending: bool = False) -> Any:
-    return ordered(g, x, dim % x.ndim, x.shape[dim % x.ndim], descending) if x.ndim else _of_scalar(g, x)
+    return sort_first(g, x, dim % x.ndim, x.shape[dim % x.ndim], descending) if x.ndim else _sort_scalar(g, x)
 
 
 @translates("argsort")
 def argsort(g: Graph, x: Value, dim: int, descending: bool = False) -> Any:
-    return ordered(g, x, dim % x.ndim, x.shape[dim % x.ndim], descending)[1] if x.ndim else g.const(np.int64(0))
+    return sort_first(g, x, dim % x.ndim, x.shape[dim % x.ndim], descending)[1] if x.ndim else g.const(np.int64(0))
 
 
 @translates("sort_values")
 def sort_values(g: Graph, x: Value, dim: int) -> Any:
-    return ordered(g, x, dim % x.ndim, x.shape[dim % x.ndim], False)[0] if x.ndim else g.op("Identity", x)
+    return sort_first(g, x, dim % x.ndim, x.shape[dim % x.ndim], False)[0] if x.ndim else g.op("Identity", x)
 
 
 @translates("topk")
 def topk(g: Graph, x: Value, k: Any, dim: int, largest: bool = True) -> Any:
-    return ordered(g, x, dim % x.ndim, k, largest) if x.ndim else _of_scalar(g, x)
+    return sort_first(g, x, dim % x.ndim, k, largest) if x.ndim else _sort_scalar(g, x)
 
 
 @translates("rank_place")
@@ -52,9 +52,9 @@ def rank_place(g: Graph, x: Value, dim: int, rank: int) -> Any:
     axis = dim % x.ndim
     if rank >= 0 or not is_float(x.dtype):
         k = (x.shape[axis] - 1) // 2 if rank < 0 else rank
-        return g.slice(ordered(g, x, axis, k + 1, False)[1], axis, k, k + 1)
+        return g.slice(sort_first(g, x, axis, k + 1, False)[1], axis, k, k + 1)
     nan = g.op("IsNaN", x, dtype=BOOL)
-    _, at = ordered(g, g.where(nan, g.value(math.inf, x), x), axis, x.shape[axis], False)
+    _, at = sort_first(g, g.where(nan, g.value(math.inf, x), x), axis, x.shape[axis], False)
     holes = g.cast(nan, np.int32)
     some = g.cast(g.reduce("ReduceMax", holes, [axis], True), BOOL)
     first = g.op("ArgMax", holes, axis=axis, keepdims=1, dtype=INT64)
