@@ -25,15 +25,18 @@ from tritensor.distributions.parameters import fill_like
 from tritensor.tensor.core import Tensor
 
 # {q: what -E log q(x) is, as a function of p and q}
-UNDER: dict[type, Callable[[Any, Any], Tensor]] = {
-    Exponential: moments.cross_entropy_to_exponential, Gamma: moments.cross_entropy_to_gamma, Gumbel: moments.cross_entropy_to_gumbel,
+CROSS_ENTROPIES: dict[type, Callable[[Any, Any], Tensor]] = {
+    Exponential: moments.cross_entropy_to_exponential,
+    Gamma: moments.cross_entropy_to_gamma,
+    Gumbel: moments.cross_entropy_to_gumbel,
     Normal: moments.cross_entropy_to_normal,
     Beta: moments.cross_entropy_to_beta,
-    ContinuousBernoulli: moments.cross_entropy_to_continuous_bernoulli, Pareto: moments.cross_entropy_to_pareto,
+    ContinuousBernoulli: moments.cross_entropy_to_continuous_bernoulli,
+    Pareto: moments.cross_entropy_to_pareto,
     Uniform: moments.cross_entropy_to_uniform,
-}  # fmt: skip
+}
 # {p: the q whose support holds all of p's}
-HELD: dict[type, tuple[type, ...]] = {
+FINITE: dict[type, tuple[type, ...]] = {
     Beta: (ContinuousBernoulli, Exponential, Gamma, Normal),
     ContinuousBernoulli: (Exponential, Normal),
     Exponential: (Gamma, Gumbel, Normal),
@@ -45,7 +48,7 @@ HELD: dict[type, tuple[type, ...]] = {
     Uniform: (Gumbel, Normal),
 }
 # {p: the q whose support lacks some of p's}
-BEYOND: dict[type, tuple[type, ...]] = {
+INFINITE: dict[type, tuple[type, ...]] = {
     Beta: (Pareto,),
     ContinuousBernoulli: (Pareto,),
     Exponential: (Beta, ContinuousBernoulli, Pareto, Uniform),
@@ -59,6 +62,7 @@ BEYOND: dict[type, tuple[type, ...]] = {
 
 
 def _subtract_entropy(under: Callable[[Any, Any], Tensor]) -> Callable[[Any, Any], Tensor]:
+    # KL(p, q) = E_p[-log q] - H(p)
     return lambda p, q: under(p, q) - p.entropy()
 
 
@@ -68,10 +72,10 @@ def _infinite(p: Any, q: Any) -> Tensor:
     return fill_like(math.inf, like, T.broadcast_shapes(tuple(p.batch_shape), tuple(q.batch_shape)))
 
 
-for _p, _held in HELD.items():
+for _p, _held in FINITE.items():
     for _q in _held:
-        register_kl(_p, _q)(_subtract_entropy(UNDER[_q]))
-for _p, _held in BEYOND.items():
+        register_kl(_p, _q)(_subtract_entropy(CROSS_ENTROPIES[_q]))
+for _p, _held in INFINITE.items():
     for _q in _held:
         register_kl(_p, _q)(_infinite)
 
