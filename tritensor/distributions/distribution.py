@@ -75,6 +75,7 @@ class Distribution:
                 "set arg_constraints = {}, or validate_args=False, to say that this is meant"
             )
         for name, constraint in arg_constraints.items():
+            # a computed parameter follows from one that is checked, and computing it here would undo its laziness
             computed = name not in self.__dict__ and isinstance(getattr(type(self), name, None), lazy_property)
             if constraints.is_dependent(constraint) or computed:
                 continue
@@ -83,6 +84,7 @@ class Distribution:
 
     def _require(self, what: str, value: Tensor, constraint: Any, mend: str) -> None:
         array = value.array
+        # numpy asks most constraints without a single op call; only a failure needs tensors, for its message
         if constraint.on_arrays and isinstance(array, np.ndarray) and constraint.check(array).all():
             return
         fine = constraint.check(value)
@@ -114,6 +116,7 @@ class Distribution:
             )
         whole = (*self._batch_shape, *self._event_shape)
         for i, j in zip(reversed(value.shape), reversed(whole), strict=False):
+            # PyTorch takes any value that broadcasts with the batch, in either direction
             if i not in (1, j) and j != 1:
                 raise ArgumentError(
                     f"{name}: a value of shape {tuple(value.shape)} does not broadcast with batch_shape + event_shape {whole}; reshape or expand it"
@@ -143,6 +146,7 @@ class Distribution:
             if name in self.__dict__:
                 value = self.__dict__[name]
                 new.__dict__[name] = value.expand((*batch_shape, *value.shape[value.dim() - dims :]))
+        # a computed value stays marked as computed, or the copy would take it for the parameter that was given
         if "_computed" in self.__dict__:
             new._computed = self._computed & cls._fields.keys()  # type: ignore[attr-defined]
         Distribution.__init__(new, batch_shape, self._event_shape if event_shape is None else event_shape, validate_args=False)
@@ -151,6 +155,7 @@ class Distribution:
 
     def _get_checked_instance(self, cls: type, _instance: Any = None) -> Any:
         """A bare instance for `expand`. Raises NotImplementedError for a subclass with an `__init__` of its own and no `expand`."""
+        # a copy is made without __init__, so what a subclass sets there would be missing from it
         if _instance is None and type(self).__init__ != cls.__init__:  # type: ignore[misc]
             raise NotImplementedError(
                 f"{type(self).__name__} is a {cls.__name__} with an __init__ of its own; it needs an expand(batch_shape) of its own as well"

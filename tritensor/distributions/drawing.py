@@ -19,6 +19,7 @@ def draw_in_float32(draw: Callable[..., Tensor]) -> Callable[..., Tensor]:
     @functools.wraps(draw)
     def call(self: Any, sample_shape: Sequence[int] = (), *args: Any, **kwargs: Any) -> Tensor:
         kinds = set(_floating_types(self))
+        # float32 and float64 need no detour, and parameters of mixed types say themselves what they promote to
         if len(kinds) != 1 or (kind := kinds.pop()).itemsize != 2:
             return self._move_inside_support(draw(self, sample_shape, *args, **kwargs))  # type: ignore[no-any-return]
         value = draw(_to_float32(self), sample_shape, *args, **kwargs)
@@ -40,6 +41,7 @@ def _floating_types(value: Any) -> Iterator[Any]:
             yield from _floating_types(v)
     elif isinstance(value, Distribution | Transform):
         for name, v in vars(value).items():
+            # a cached pair is no parameter: its type says nothing of the distribution's
             if name != "_cached_x_y":
                 yield from _floating_types(v)
 

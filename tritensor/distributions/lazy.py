@@ -23,6 +23,7 @@ class lazy_property:
     def __get__(self, instance: Any, owner: type | None = None) -> Any:
         if instance is None:
             return self
+        # the value is kept: computed under no_grad it would cut all later gradients off
         with enable_grad():
             value = self.wrapped(instance)
         vars(instance)[self.__name__] = value
@@ -66,6 +67,7 @@ class ProbsAndLogits:
         if not is_given(self, "probs"):
             return successes * log_sigmoid(self.logits) + failures * log_sigmoid(-self.logits)
         p = self.probs
+        # the logarithm is replaced before it is taken: infinity times 0 is NaN, in the gradient too
         certain = T.where((failures == 0) & (p == 1), 0.0, p)
         return successes * T.where((successes == 0) & (p == 0), 1.0, p).log() + failures * (-certain).log1p()
 
@@ -75,5 +77,6 @@ class ProbsAndLogits:
             low = T.where(self.logits > 0, -self.logits, self.logits)  # of either sign the same
             return log1p_exp(low) - T.where(low == -math.inf, 0.0, low) * low.sigmoid()
         most = float_limits(self.probs.dtype)
+        # 0 log 0 is 0: the ends are moved off so that neither logarithm is infinite
         ends = self.probs.clamp(max=1 - most.eps / 2)
         return -self.probs * self.probs.clamp(min=most.tiny).log() - (1 - self.probs) * (-ends).log1p()

@@ -33,6 +33,7 @@ class MixtureSameFamily(Distribution):
             )
         batch = tuple(component_distribution.batch_shape)
         for size1, size2 in zip(reversed(mixture_distribution.batch_shape), reversed(batch[:-1]), strict=False):
+            # broadcasting, as in PyTorch: an axis of 1 fits any other
             if size1 != 1 and size2 != 1 and size1 != size2:
                 raise ArgumentError(
                     f"MixtureSameFamily: mixture batch_shape {tuple(mixture_distribution.batch_shape)} does not fit the components' {batch[:-1]}; "

@@ -47,6 +47,7 @@ def broadcast_all(*values: Any) -> tuple[Tensor, ...]:
     made = []
     for v in values:
         if not isinstance(v, Tensor):
+            # 0.5 beside an integer tensor would be cut to 0
             floating = first is None or (isinstance(v, float) and not v.is_integer() and first.dtype.kind != "float")
             v = T.tensor(
                 v,
@@ -54,6 +55,7 @@ def broadcast_all(*values: Any) -> tuple[Tensor, ...]:
                 device=None if first is None else first.device,
             )
         made.append(v)
+    # parameters mostly have one shape, and broadcast_tensors would make a view of each
     if len({tuple(v.shape) for v in made}) == 1:
         return tuple(made)
     return tuple(T.broadcast_tensors(*made))
@@ -135,12 +137,14 @@ def log_sigmoid(x: Tensor) -> Tensor:
 
 def log1m_exp(x: Tensor) -> Tensor:
     """log(1 - exp(x)), x <= 0, by the form that keeps its digits."""
+    # log1p cancels near 0 and log(-expm1) far from it (Maechler, "Accurately computing log(1 - exp(-|a|))", 2012)
     near = x > -math.log(2.0)
     return T.where(near, (-T.where(near, x, -1.0).expm1()).log(), (-T.where(near, -1.0, x).exp()).log1p())
 
 
 def log1p_square(x: Tensor) -> Tensor:
     """log(1 + x^2), also where the square overflows."""
+    # from here on the 1 is lost in rounding, so that 2 log |x| is the same number
     far = x.abs() > float_limits(x.dtype).eps ** -1
     return T.where(far, 2 * T.where(far, x, 1.0).abs().log(), T.where(far, 0.0, x).square().log1p())
 

@@ -44,6 +44,7 @@ class TransformedDistribution(Distribution):
             )
         shape = together.forward_shape(base_shape)
         wanted = tuple(together.inverse_shape(shape))
+        # a transform may broadcast, so the base draws as many numbers as the result has
         if base_shape != wanted:
             base_distribution = base_distribution.expand(wanted[: len(wanted) - base_dims])
         more = together.domain.event_dim - base_dims
@@ -104,6 +105,7 @@ class TransformedDistribution(Distribution):
         sign: Any = 1
         for t in self.transforms:
             sign = sign * t.sign
+        # a sign that is a plain 1 costs no op
         if isinstance(sign, int) and sign == 1:
             return probability
         return T.where(T.as_tensor(sign) > 0, probability, 1 - probability)
@@ -114,6 +116,7 @@ class TransformedDistribution(Distribution):
         self._check(value)
         for t in reversed(self.transforms):
             value = t.inv(value)
+        # PyTorch checks the inverted value here as well
         if self.base_dist._validate_args:
             self.base_dist._validate_sample(value)
         return self._flip_if_decreasing(self.base_dist.cdf(value))

@@ -129,6 +129,7 @@ def flatten_last_dims(x: Any, kept: int) -> Any:
 
 def all_over_last_dims(fine: Tensor, dims: int, wanted: int) -> Tensor:
     """Which events are fine: all of the last `dims` dimensions. Raises ValueError where there are fewer."""
+    # nothing to reduce: the elements are the events
     if dims == 0:
         return fine
     if fine.ndim < dims:

@@ -148,6 +148,7 @@ class ContinuousBernoulli(ExponentialFamily):
         """(exp(l x) - 1) / (exp(l) - 1)."""
         self._check(value)
         x, odds = broadcast_all(value, self._log_odds)
+        # the quotient is 0 / 0 at l = 0; the series' first term left out is of fourth order
         near = odds.abs() < float_limits(odds.dtype).eps ** 0.25
         small = T.where(near, odds, 0.0)
         c = x * (x - 1)
@@ -160,6 +161,7 @@ class ContinuousBernoulli(ExponentialFamily):
     def icdf(self, value: Tensor) -> Tensor:
         """log(1 + u (exp(l) - 1)) / l."""
         u, odds = broadcast_all(value, self._log_odds)
+        # as in cdf; the first term left out is of third order
         near = odds.abs() < float_limits(odds.dtype).eps ** (1 / 3)
         small = T.where(near, odds, 0.0)
         series = u + small * u * (1 - u) * (0.5 + small * (1 - 2 * u) / 6)

@@ -36,6 +36,7 @@ class VonMises(Distribution):
         """By rejection from a wrapped Cauchy distribution (Best and Fisher, "Efficient simulation of the von Mises distribution", 1979), in float64."""
         shape = tuple(self._extended_shape(sample_shape))
         with no_grad():
+            # in float32 the proposal's r cancels at small concentrations; PyTorch draws in float64 as well
             k = self.concentration.to(dtypes.float64).expand(shape)
             loc = self.loc.to(dtypes.float64).expand(shape)
             r = _proposal(k)
@@ -48,6 +49,7 @@ class VonMises(Distribution):
                 fine = open_ & ((c * (2 - c) > u[1]) | ((c / u[1]).log() + 1 - c >= 0))
                 x = T.where(fine, (u[2] - 0.5).sign() * f.clamp(min=-1, max=1).acos(), x)
                 open_ = open_ & ~fine
+            # angles are brought to [-pi, pi), as PyTorch gives them
             turned = (x + math.pi + loc) % (2 * math.pi) - math.pi
             return turned.to(self.loc.dtype)
 

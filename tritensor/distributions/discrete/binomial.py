@@ -83,6 +83,7 @@ class Binomial(_Counts):
 
     def enumerate_support(self, expand: bool = True) -> Tensor:
         most = int(self.total_count.max())
+        # a batch of different counts has supports of different lengths, which are no tensor
         if int(self.total_count.min()) != most:
             raise NotImplementedError(
                 f"Binomial: total_count goes from {int(self.total_count.min())} to {most}; only equal ones are enumerated together"

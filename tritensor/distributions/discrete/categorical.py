@@ -90,6 +90,7 @@ class Categorical(Distribution):
 
     def sample(self, sample_shape: Sequence[int] = ()) -> Tensor:
         sample_shape = Size(sample_shape)
+        # multinomial takes at most two dimensions
         rows = self.probs.detach().reshape((-1, self._num_events))
         drawn = T.multinomial(rows, sample_shape.numel(), True)  # (batch, samples)
         return (drawn.T if sample_shape else drawn).reshape(self._extended_shape(sample_shape))
@@ -97,6 +98,7 @@ class Categorical(Distribution):
     def log_prob(self, value: Tensor) -> Tensor:
         self._check(value)
         each, value = self._param, value.to(dtypes.int64)
+        # gather does not broadcast
         if value.shape != self._batch_shape:
             batch = T.broadcast_shapes(tuple(value.shape), tuple(self._batch_shape))
             each, value = each.expand((*batch, -1)), value.expand(batch)

@@ -32,6 +32,7 @@ class Dirichlet(ExponentialFamily):
         return T.sample_dirichlet(self.concentration.expand(self._extended_shape(sample_shape)))
 
     def _move_inside_support(self, drawn: Tensor) -> Tensor:
+        # the density is 0 or infinite at the ends, where small concentrations round to
         return clamp_open_unit(drawn)
 
     def log_prob(self, value: Tensor) -> Tensor:

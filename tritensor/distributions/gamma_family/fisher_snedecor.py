@@ -49,6 +49,7 @@ class FisherSnedecor(Distribution):
     @draw_in_float32
     def rsample(self, sample_shape: Sequence[int] = ()) -> Tensor:
         below = self._gamma2.rsample(sample_shape)
+        # PyTorch keeps the divisor off 0 here as well
         return self._gamma1.rsample(sample_shape) / below.clamp(min=float_limits(below.dtype).tiny)
 
     def _move_inside_support(self, drawn: Tensor) -> Tensor:

@@ -45,6 +45,7 @@ class Gamma(ExponentialFamily):
         return T.standard_gamma(self.concentration.expand(shape)) / self.rate.expand(shape)
 
     def _move_inside_support(self, drawn: Tensor) -> Tensor:
+        # small concentrations round to 0, where log_prob is infinite
         return clamp_positive(drawn)
 
     def log_prob(self, value: Tensor) -> Tensor:

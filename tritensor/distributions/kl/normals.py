@@ -31,6 +31,7 @@ def _covariance_factor(p: Any) -> Tensor:
 def _mahalanobis(q: Any, x: Tensor) -> Tensor:
     """x^T S_q^-1 x of vectors x (..., n)."""
     if isinstance(q, LowRankMultivariateNormal):
+        # Woodbury's identity: an n x n factor of q is never made
         plain = (x.square() / q._unbroadcasted_cov_diag).sum(-1)
         return plain - mahalanobis(q._capacitance_tril, matrix_vector(q._factor_over_diagonal(), x))
     return mahalanobis(q._unbroadcasted_scale_tril, x)
@@ -39,6 +40,7 @@ def _mahalanobis(q: Any, x: Tensor) -> Tensor:
 def _trace_of_solution(q: Any, root: Tensor) -> Tensor:
     """tr(S_q^-1 A A^T): x^T S_q^-1 x summed over the columns of A."""
     if isinstance(q, LowRankMultivariateNormal):
+        # Woodbury's identity, as above
         plain = (root.square() / q._unbroadcasted_cov_diag.unsqueeze(-1)).sum((-2, -1))
         over = q._factor_over_diagonal() @ root
         return plain - _solve_lower(q._capacitance_tril, over).square().sum((-2, -1))

@@ -57,6 +57,7 @@ class Wishart(ExponentialFamily):
         self.__dict__[given] = matrix.expand((*batch, -1, -1))
         self._event_shape: Any = matrix.shape[-2:]  # which arg_constraints asks for
         super().__init__(batch, event, validate_args=validate_args)
+        # PyTorch warns as well
         if (self.df < event[-1]).any():
             warnings.warn(f"Wishart: a df below {event[-1]} draws matrices that are nearly singular")
         if given == "scale_tril":
@@ -119,6 +120,7 @@ class Wishart(ExponentialFamily):
         `max_try_correction` is accepted: that diagonal is above 0 in every draw, so that none is drawn anew.
         """
         n = self._event_shape[-1]
+        # a zero on the diagonal would make the draw singular
         diagonal = self._dist_chi2.rsample(sample_shape).clamp(min=float_limits(self.df.dtype).tiny).sqrt()
         below = draw_standard_normal((*diagonal.shape[:-1], n, n), diagonal.dtype, diagonal.device).tril(-1)
         factor = self._unbroadcasted_scale_tril @ (below + T.diag_embed(diagonal))

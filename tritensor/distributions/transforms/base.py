@@ -49,6 +49,7 @@ class Transform:
     @property
     def inv(self) -> Any:
         """The inverse, a transform itself; `t.inv.inv is t`."""
+        # a weak reference, or transform and inverse would keep one another alive until the cycle collector runs
         inverse = None if self._inv is None else self._inv()
         if inverse is None:
             inverse = _InverseTransform(self)
@@ -64,6 +65,7 @@ class Transform:
         """The same transform with a cache of this size."""
         if self._cache_size == cache_size:
             return self
+        # a subclass with arguments of its own cannot be made anew from the cache size alone
         if type(self).__init__ is Transform.__init__:
             return type(self)(cache_size=cache_size)
         raise NotImplementedError(f"{type(self).__name__} has an __init__ of its own; it needs a with_cache(cache_size) of its own as well")
@@ -80,6 +82,7 @@ class Transform:
         if self._cache_size == 0:
             return self._call(x)
         x_old, y_old = self._cached_x_y
+        # by identity: comparing values would cost as much as the transform
         if x is x_old:
             return y_old  # type: ignore[no-any-return]
         y = self._call(x)
@@ -90,6 +93,7 @@ class Transform:
         if self._cache_size == 0:
             return self._inverse(y)
         x_old, y_old = self._cached_x_y
+        # by identity: this gives the draw itself back, without the rounding of an inverse
         if y is y_old:
             return x_old  # type: ignore[no-any-return]
         x = self._inverse(y)

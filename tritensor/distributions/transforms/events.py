@@ -170,6 +170,7 @@ class StickBreakingTransform(Transform):
 
     def _inverse(self, y: Tensor) -> Tensor:
         head = y[..., :-1]
+        # rounding may take the sum past 1, whose logarithm would be NaN
         left = (1 - head.cumsum(-1)).clamp(min=float_limits(y.dtype).tiny)
         return head.log() - left.log() + self._log_remaining_counts(head.shape[-1], head)
 
@@ -212,6 +213,7 @@ class CorrCholeskyTransform(Transform):
     def _call(self, x: Tensor) -> Tensor:
         n, eps = self._matrix_size(x.shape[-1]), float_limits(x.dtype).eps
         rows, columns = T.tril_indices(n, n, -1, device=x.device)
+        # tanh rounds to 1 from about 9 in float32, where the row would have no length left
         r = x.tanh().clamp(min=-1 + eps, max=1 - eps)
         r = T.zeros((*x.shape[:-1], n, n), dtype=x.dtype, device=x.device).index_put((..., rows, columns), r)
         left = (1 - r * r).sqrt().cumprod(-1)[..., :-1]  # what the columns so far leave of the row's length

@@ -147,6 +147,7 @@ class AbsTransform(Transform):
 
 
 def _equal_values(a: Any, b: Any) -> bool:
+    # two numbers are compared without making tensors of them
     if isinstance(a, Number) and isinstance(b, Number):
         return a == b
     return bool((a == b).all())
