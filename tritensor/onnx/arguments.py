@@ -25,6 +25,7 @@ class Inputs:
         if isinstance(args, Tensor) or not isinstance(args, tuple | list):
             args = (args,)
         self.args, self.kwargs = tuple(args), dict(kwargs or {})
+        # torch.onnx's older form: keywords as a last dict in args
         if kwargs is None and self.args and isinstance(self.args[-1], dict) and _are_keywords(model, self.args):
             self.args, self.kwargs = self.args[:-1], dict(self.args[-1])
         flat, self.spec = tree_flatten((self.args, self.kwargs))
@@ -211,6 +212,7 @@ def _size_name(size: Any, name: str, axis: Any) -> str | None:
     if isinstance(size, str):
         return size
     called = getattr(size, "__name__", None) or getattr(size, "name", None) or str(size)
+    # torch.export.Dim's hints, which scripts hand on; their names are all that is known here
     if called in ("STATIC", "_DimHint.STATIC"):
         return None
     return f"{name}_dim_{axis}" if called in ("AUTO", "DYNAMIC", "_DimHint") else str(called)

@@ -88,6 +88,7 @@ class Builder:
             if varies(x.shape):
                 return self.graph.full(x.shape, x.values.reshape(-1)[0], x.dtype)
             same = x.name and x.name in self.graph.initializers and self.graph.initializers[x.name] is not x.values
+            # two constants may have one name only while they hold the same values
             if same and not np.array_equal(raw_bytes(self.graph.initializers[x.name]), raw_bytes(x.values)):
                 return self.graph.const(x.values)  # a buffer that forward has changed in between
             return self.graph.const(x.values, name=x.name)
@@ -133,6 +134,7 @@ class Builder:
                 raise OnnxExporterError(
                     f"onnx.export: {c.name} {c.where}: its translation gives {y.dtype}, the op {result.dtype}; end it with g.cast(y, dtype)"
                 )
+            # a chain of reshapes or transposes has said already what it may be merged with
             if y.step is None:
                 y.step = c
             self.values[id(result)] = y
@@ -159,6 +161,7 @@ class Builder:
     def _rename(self, x: Value, name: str) -> bool:
         """Let a value that a node makes have another name, everywhere."""
         old, g = x.name, self.graph
+        # two values of one name make the graph invalid, and the checker's message names no argument of export
         if name in g.taken and name != old:
             raise OnnxExporterError(f"onnx.export: output_names: {name!r} is the name of an input or a tensor of the module; give another")
         for node in g.nodes:

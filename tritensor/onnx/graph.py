@@ -183,6 +183,7 @@ class Graph:
 
     def _cast_back(self, y: Value, pair: tuple[Any, Any] | None) -> Value:
         """An output of a widened operator in the type that was asked for."""
+        # an output whose type follows no widened input has its type already
         if pair is None:
             return y
         asked, y.dtype = y.dtype, pair[0]
@@ -256,6 +257,7 @@ class Graph:
                 return before
             x = before
         target = list(wanted)
+        # Reshape reads 0 as "the input's size there", unless allowzero, which opset 14 brought
         if 0 not in target:
             for d in range(min(len(target), len(x.shape or ()))):
                 if isinstance(target[d], Varying) and x.shape[d] == target[d]:
@@ -314,6 +316,7 @@ class Graph:
             shape = tuple(1 if d in axes else n for d, n in enumerate(x.shape) if keepdims or d not in axes)
         sums = kind not in ("ReduceMax", "ReduceMin") and types.is_float(x.dtype) and x.dtype.itemsize == 2
         wide = self.cast(x, types.FLOAT) if sums else x  # 16 bits are added up in 32
+        # axes became an input with opset 13 for ReduceSum, with 18 for the others
         if self.opset >= (13 if kind == "ReduceSum" else 18):
             y = self.op(kind, wide, list(axes), keepdims=int(keepdims), shape=shape)
         else:
@@ -327,6 +330,7 @@ class Graph:
     def full(self, shape: Sequence[Any], number: Any, dtype: Any) -> Value:
         """A number in a shape."""
         kind = np.dtype(dtype)
+        # a small constant is shorter than the node that would make it
         if not varies(tuple(shape)) and not varies(number) and math.prod(shape) <= 64:
             return self.const(np.full(shape, number, kind))
         if varies(number):

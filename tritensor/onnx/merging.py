@@ -81,6 +81,7 @@ class MergedTrace:
         first = found[0]
         if not isinstance(first, Item):
             return _merge_attribute(found, where)
+        # the runs agree op by op, so the same call must feed this input in each of them
         if id(first) in self.items and not isinstance(first, Constant):
             for other in found[1:]:
                 if not _is_same_value(first, other):
@@ -141,11 +142,13 @@ def _merge_attribute(found: list[Any], where: str) -> Any:
     kinds = {type(x) for x in found}
     if kinds == {int}:
         return merge_runs(found)
+    # a factor such as 1 / sqrt(size) is a whole number in some of the runs
     if kinds <= {int, float}:
         return VaryingFloat(tuple(map(float, found)))
     if kinds <= {tuple, list}:
         if len({len(x) for x in found}) == 1:
             return tuple([_merge_attribute([x[k] for x in found], where) for k in range(len(first))])
+        # a padded batch of a recurrent net: its number of steps varies, its rows at each step do not
         if all(x and all(y == x[0] for y in x) for x in found):
             return Repeated(_merge_attribute([x[0] for x in found], where), merge_runs([len(x) for x in found]))
     if kinds == {slice}:

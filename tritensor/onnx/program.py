@@ -110,6 +110,7 @@ class ONNXProgram:
 
         skeleton = self._message_without_weights(False)
         for name, values in self.initializers.items():
+            # the checker needs values of small ones alone: shapes, axes, pads
             if values.nbytes > MIN_EXTERNAL_BYTES:
                 skeleton.graph.input.append(self._weight_info(name))
             else:
@@ -189,6 +190,7 @@ class ONNXProgram:
         for name, values in self.initializers.items():
             if values.nbytes <= MIN_EXTERNAL_BYTES:
                 continue
+            # runtimes map weights into memory, which needs whole pages
             file.write(b"\0" * (-at % 4096))
             at += -at % 4096
             file.write(types.raw_bytes(values).data)

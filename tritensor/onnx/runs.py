@@ -31,6 +31,7 @@ def trace_runs(call: Callable[..., Any], inputs: Inputs, axes: list[Axes]) -> tu
     sample = {name: x.shape[axis] for x, own in zip(inputs.tensors, axes, strict=True) for axis, name in own.items()}
     _run(call, inputs, inputs.tensors)  # an error of the sample itself is the model's
     units = dict.fromkeys(names, 1)
+    # most models take any size; only where one fails each size is tried by itself
     if not _accepts_runs(call, inputs, axes, sample, units):
         units = {name: _find_unit(call, inputs, axes, sample, name) for name in names}
     found, given = [], []
@@ -87,6 +88,7 @@ def _find_unit(call: Callable[..., Any], inputs: Inputs, axes: list[Axes], sampl
     """By what one size can be varied while the others stay. Raises DynamicAxisError where by nothing."""
     first: Exception | None = None
     for unit in _UNITS:
+        # the steps down go to 7, and a size of 1 broadcasts
         if unit < 0 and sample[name] <= 8:
             continue
         try:

@@ -42,6 +42,7 @@ class Sizes:
         if n not in self.axes:
             return None
         g, (value, axis) = self.graph, self.axes[n]
+        # Shape takes start and end from opset 15 on
         if g.opset >= 15:
             return g.op("Shape", value, start=axis, end=axis + 1, dtype=np.int64, shape=(1,))
         whole = g.op("Shape", value, dtype=np.int64, shape=(value.ndim,))
@@ -124,6 +125,7 @@ def _fit_line(x: tuple[int, ...], y: tuple[int, ...]) -> tuple[Fraction, Fractio
         return None
     scale = Fraction(y[k] - y[0], x[k] - x[0])
     shift = y[0] - scale * x[0]
+    # a fraction with large parts fits four runs by chance
     if scale == 0 or scale.denominator > 64 or any(scale * a + shift != b for a, b in zip(x, y, strict=True)):
         return None
     return scale, shift

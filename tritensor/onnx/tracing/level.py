@@ -68,6 +68,7 @@ class TraceLevel(Level):
         """The value of a slot now: a view is taken anew where its base was written since."""
         if slot.base is not None and slot.step is not None:
             base = self.current(slot.base)
+            # a view of a base that was not written since is still the value that was recorded
             if base is not slot.seen:
                 op, attrs = slot.step
                 slot.item = self.call(op.name, (base,), attrs, [(slot.array.shape, slot.array.dtype, slot.array.value)])[0]

@@ -97,6 +97,7 @@ class _CreationHooks:
     def __enter__(self) -> None:
         with self.lock:
             self.count += 1
+            # several threads may trace at once: the first puts the hooks in, the last takes them out
             if self.count == 1:
                 self.before = {name: ops.__dict__.get(name) for name in CREATION_OPS}
                 for name in CREATION_OPS:

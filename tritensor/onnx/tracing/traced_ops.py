@@ -37,6 +37,7 @@ def run(op: Op, inputs: tuple[Any, ...], attrs: dict[str, Any]) -> Any:
     level = highest(given)
     if not isinstance(level, TraceLevel):
         return interpreter.run(op, inputs, attrs)
+    # a graph has no writes: only a write that has an op without one for it can be recorded
     if op.mutates:
         return _run_mutating_op(op, given, attrs)
     with recording(level):
@@ -44,6 +45,7 @@ def run(op: Op, inputs: tuple[Any, ...], attrs: dict[str, Any]) -> Any:
     outs = level.record_call(op, given, attrs, made if op.public > 1 else (made,))
     if state.enabled:
         interpreter.record(op, level, given, attrs, outs)
+    # a later write through the view must reach its base
     if op.view and level_of(given[0]) is level:
         share(outs[0], given[0], op, attrs)
     return outs if op.public > 1 else outs[0]
@@ -108,6 +110,7 @@ def detached(array: WrappedArray) -> WrappedArray:
 def draw(op: Op, attrs: dict[str, Any]) -> Tensor:
     """An op that draws numbers."""
     trace = next((level for level in running.levels if isinstance(level, TraceLevel)), None)
+    # under vmap its randomness mode decides what is drawn, which tritensor.func knows
     if trace is None or any(level.kind == VMAP for level in running.levels):
         drawn: Tensor = interpreter.draw(op, attrs)
         return drawn

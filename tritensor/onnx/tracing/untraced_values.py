@@ -29,6 +29,7 @@ def _find_called_name(frame: FrameType | None) -> str:
     """What the user's line called, or, where library code alone runs, what the exporter did: the last function before these."""
     name = ""
     while frame is not None and frame.f_code.co_filename.startswith(INSIDE):
+        # below this frame stands the exporter's own call, which the user did not write
         if os.sep + "onnx" + os.sep in frame.f_code.co_filename and name:
             break
         if frame.f_code.co_filename not in _MODULE_FILES and not frame.f_code.co_name.startswith("call"):
@@ -41,6 +42,7 @@ def warn_of_read() -> None:
     """Warn, at the user's line, that values of a traced tensor are read."""
     frame = user_frame(sys._getframe(1))
     name = _find_called_name(sys._getframe(1))
+    # the whole result would be a constant of the sample: a warning would leave a graph that is wrong for all other inputs
     if name in HOST_FUNCTIONS - _READERS_OF_OPTIONS:
         raise UnsupportedOperatorError(
             f"onnx.export: {name} ({file_and_line(frame.f_code.co_filename, frame.f_lineno)}) computes on the host from the values of its input, which a graph "

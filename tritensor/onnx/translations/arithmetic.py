@@ -79,6 +79,7 @@ def remainder(g: Graph, a: Any, b: Any) -> Any:
     x, y = as_operands(g, a, b)
     if not is_float(x.dtype):
         return g.op("Mod", x, y)
+    # Mod of floats exists with the sign of the dividend alone (fmod=1)
     r = g.op("Mod", x, y, fmod=1)
     other = g.op("And", not_equal(g, r, 0.0), g.op("Less", g.op("Mul", g.op("Sign", r), g.op("Sign", y)), 0.0, dtype=BOOL))
     return g.where(other, g.op("Add", r, y), r)
@@ -325,6 +326,7 @@ _enter_nan_ignoring("fmin")
 
 @translates("clamp")
 def clamp(g: Graph, x: Value, low: Any = None, high: Any = None) -> Any:
+    # Clip takes scalars as limits, not tensors
     if not isinstance(low, Value) and not isinstance(high, Value):
         return g.op("Clip", x, low, high)
     x = x if low is None else g.op("Max", x, low)

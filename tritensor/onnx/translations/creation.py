@@ -50,6 +50,7 @@ def eye(g: Graph, rows: Any, columns: Any, dtype: Any, device: Any = None) -> An
 def _enter_triangle(name: str, upper: int) -> None:
     @translates(name)
     def part(g: Graph, x: Value, diagonal: int = 0) -> Any:
+        # Trilu came with opset 14
         if g.opset < 14:
             rows, columns = g.range(x.shape[-2]), g.range(x.shape[-1])
             apart = g.op("Sub", g.unsqueeze(columns, [0]), g.unsqueeze(rows, [1]))

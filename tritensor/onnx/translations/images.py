@@ -34,6 +34,7 @@ def edge_pad(g: Graph, x: Value, sides: Any, mode: str) -> Any:
     if mode == "circular":
         for axis, (before, after) in zip(axes, sides, strict=True):
             n = x.shape[axis]
+            # the padding goes round more than once, which two slices cannot give
             if isinstance(n, int) and max(before, after) > n:
                 y = g.op("Gather", y, g.const((np.arange(n + before + after) - before) % n, np.int64), axis=axis)
                 continue
@@ -66,6 +67,7 @@ def _resize_by_matrices(g: Graph, x: Value, size: Any, **how: Any) -> Value:
         last = [*[d for d in range(n) if d != axis], axis]
         y = g.op("MatMul", g.transpose(y, last), g.const(matrix.astype(kind)))
         y = g.transpose(y, [last.index(d) for d in range(n)])
+    # bytes are rounded once and kept in range, as tritensor's own resize does
     if kind != x.dtype:
         y = g.op("Clip", g.op("Round", y), 0.0, 255.0)
     return g.cast(y, x.dtype)

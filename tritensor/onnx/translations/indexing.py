@@ -140,6 +140,7 @@ def _stack_indices(g: Graph, indices: tuple[Value, ...]) -> Value:
 
 @translates("index_get")
 def index_get(g: Graph, x: Value, *indices: Value, dims: tuple[int, ...], front: bool, called: str = "getitem") -> Any:
+    # one index array is a plain Gather; GatherND needs transposes around it
     if len(indices) == 1 and not front:
         return g.op("Gather", x, as_index(g, indices[0]), axis=dims[0])
     before, at, after = _split_dims(x.ndim, dims, front)

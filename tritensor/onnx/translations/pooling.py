@@ -45,6 +45,7 @@ def _enter_average(name: str) -> None:
         if divisor_override is not None:
             y = _average_windows(g, wide, kernel_size, stride, padding, after)
             return g.cast(g.op("Mul", y, math.prod(kernel_size) / divisor_override), x.dtype)
+        # without cells past the end the operator divides as PyTorch does
         if not any(beyond):
             y = g.op(
                 "AveragePool", wide, kernel_shape=list(kernel_size), strides=list(stride), pads=[*padding, *padding],
@@ -68,6 +69,7 @@ def _enter_maximum(name: str) -> None:
         pads = [*padding, *[p + b for p, b in zip(padding, beyond, strict=True)]]
         indices = g.is_used(1)
         reach = [d * (k - 1) + 1 for k, d in zip(kernel_size, dilation, strict=True)]
+        # runtimes refuse a padding as wide as the window
         if not indices and any(p >= r for p, r in zip(pads, [*reach, *reach], strict=True)):
             wide = g.op("Pad", wide, [0, 0, *pads[: len(padding)], 0, 0, *pads[len(padding) :]], g.value(-math.inf, wide))
             pads = [0] * len(pads)
@@ -132,6 +134,7 @@ def adaptive_max_pool(g: Graph, x: Value, size: Any) -> Any:
     if g.is_used(1) and window is not None:
         y, at = g.op("MaxPool", g.cast(x, float_kind(x)), kernel_shape=window, strides=window, outputs=2, dtype=(float_kind(x), INT64))
         return g.cast(y, x.dtype), g.op("Mod", at, math.prod(cells))
+    # every window is one cell
     if tuple(cells) == tuple(size) and not g.is_used(1):
         return x
     if window is not None:

@@ -27,6 +27,7 @@ def _as_padded(sizes: Any) -> tuple[Any, Any] | None:
 def _reorder_gates(g: Graph, kind: str, x: Value, size: Any) -> Value:
     """The gates of weights or biases in ONNX's order, with the axis of directions."""
     order = _GATE_ORDER[kind]
+    # known weights are put in order once, here, not at each run of the graph
     if x.values is not None and g.fold:
         parts = [x.values[k * size : (k + 1) * size] for k in order]
         return g.const(np.concatenate(parts)[None], name=f"{x.name}.in_order" if x.name.count(".") or "weight" in x.name else "")
@@ -51,6 +52,7 @@ def _write_sequence(
     size, kept = weight.shape[1], float_kind(z)
     found = _find_linear(g, z)
     gates = len(_GATE_ORDER[kind])
+    # the op was given the product, not its factors: a unit matrix stands for the input's weights
     if found is None:
         one = g.const(np.eye(gates * size), kept)
         x, w, b = z, _reorder_gates(g, kind, one, size), None

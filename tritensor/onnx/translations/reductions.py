@@ -95,6 +95,7 @@ def arg_extreme(g: Graph, kind: str, x: Value, axis: int, keepdim: bool, last: b
 def _enter_arg(name: str, kind: str) -> None:
     @translates(name)
     def arg(g: Graph, x: Value, dim: Any, keepdim: bool = False) -> Any:
+        # ArgMax needs an axis: all elements are one row
         if dim is None or not x.ndim:
             flat = arg_extreme(g, kind, g.op("Reshape", x, [-1]), 0, False)
             return g.op("Reshape", flat, [1] * x.ndim if keepdim else g.ints([]))
@@ -161,6 +162,7 @@ def logcumsumexp(g: Graph, x: Value, dim: int) -> Any:
     if not x.ndim:
         return g.op("Identity", x)
     axis, kind = dim % x.ndim, x.dtype
+    # the exponentials of 16-bit numbers overflow, and their sums lose digits
     if kind.itemsize == 2:
         x = g.cast(x, FLOAT)
     rows = _collect_prefixes(g, x, axis, -math.inf)

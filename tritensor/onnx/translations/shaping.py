@@ -142,6 +142,7 @@ def roll(g: Graph, x: Value, shifts: Any, dims: Any) -> Any:
     for shift, dim in zip(shifts, dims, strict=True):
         d = dim % x.ndim
         n = x.shape[d]
+        # two slices need the size as a number; else positions are computed in the graph
         if not isinstance(n, int):
             at = g.op("Mod", g.op("Sub", g.range(n), shift), g.number(n, np.int64))
             x = g.op("Gather", x, at, axis=d, shape=x.shape)
@@ -178,6 +179,7 @@ def _find_cuts(index: tuple[Any, ...]) -> list[tuple[int, Any, Any, int]]:
     found = []
     for axis, i in enumerate([i for i in index if i is not None]):
         start, stop, step, whole = _slice_bounds(i)
+        # an empty slice may stop before its start; what lies behind it begins at the start
         if isinstance(start, int) and isinstance(stop, int) and step == 1:
             stop = max(start, stop)
         if not whole:

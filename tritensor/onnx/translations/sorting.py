@@ -53,6 +53,7 @@ def rank_place(g: Graph, x: Value, dim: int, rank: int) -> Any:
     if rank >= 0 or not is_float(x.dtype):
         k = (x.shape[axis] - 1) // 2 if rank < 0 else rank
         return g.slice(sort_first(g, x, axis, k + 1, False)[1], axis, k, k + 1)
+    # TopK leaves the order of NaN open; PyTorch's medians give it first or leave it out
     nan = g.op("IsNaN", x, dtype=BOOL)
     _, at = sort_first(g, g.where(nan, g.value(math.inf, x), x), axis, x.shape[axis], False)
     holes = g.cast(nan, np.int32)
