@@ -40,6 +40,7 @@ class MixtureSameFamily(Distribution):
                     "give shapes that broadcast"
                 )
         km, kc = mixture_distribution.logits.shape[-1], batch[-1] if batch else None
+        # gather would take the first components in silence
         if km is not None and kc is not None and km != kc:
             raise ArgumentError(f"MixtureSameFamily: {km} weights and {kc} components along batch_shape[-1]; give as many of each")
         self._num_component = km

@@ -146,6 +146,7 @@ def _refuse_path(f: Any) -> None:
     except TypeError:
         raise TypeError(f"onnx.export: f is a {type(f).__name__}; give a path, a stream, or None to write nothing") from None
     folder = os.path.dirname(os.path.abspath(path))
+    # a trace may take minutes: a path that cannot be written is refused before it
     if os.path.isdir(path):
         raise IsADirectoryError(f"onnx.export: {path} is a folder; give the name of a file in it")
     if not os.path.isdir(folder):
@@ -158,6 +159,7 @@ def _separate_names(inputs: Inputs, model: Any, given: Sequence[str] | None) -> 
     """An input has not the name of a weight: one that was given is refused, our own gets another."""
     state = set(model.state_dict()) if isinstance(model, Module) else set()
     for k, name in enumerate(inputs.names):
+        # one name would stand for two values, an input and a weight
         if name in state and k < len(given or ()):
             raise ArgumentError(
                 f"onnx.export: input_names: {name!r} is a tensor of the module, which keeps its name in the graph; give another"

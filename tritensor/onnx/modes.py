@@ -30,6 +30,7 @@ def select_model_mode_for_export(model: Any, mode: TrainingMode = TrainingMode.E
     name = getattr(mode, "name", None)
     if name not in TrainingMode.__members__:
         raise ArgumentError(f"onnx.export: training is {mode!r}; give TrainingMode.EVAL, PRESERVE or TRAINING")
+    # a function has no mode
     if not isinstance(model, Module) or name == "PRESERVE":
         yield
         return

@@ -140,6 +140,7 @@ class ONNXProgram:
         if hasattr(destination, "write"):
             if isinstance(destination, io.TextIOBase):
                 raise TypeError(f"onnx: {getattr(destination, 'name', type(destination).__name__)} is open for text; open it with 'wb'")
+            # a stream has no folder for a second file
             if beside:
                 raise ArgumentError(
                     "onnx: weights in a file beside it need a path, and a stream was given; give a path, or external_data=False"

@@ -21,6 +21,7 @@ _UNITS = (1, 2, 4, 8, 16, 32, -1)  # a net that halves its images takes sizes of
 
 def trace_runs(call: Callable[..., Any], inputs: Inputs, axes: list[Axes]) -> tuple[list[Trace], list[list[Tensor]]]:
     """The traces, and the inputs of each. Raises what the model raises on the sample, DynamicAxisError where it takes no other size."""
+    # the state is kept over each traced run, so a lazy module must have its sizes before the first
     if isinstance(call, Module) and any(is_lazy(p) for p in (*call.parameters(), *call.buffers())):
         args, kwargs = inputs.assemble([x.detach().clone() for x in inputs.tensors])
         with no_grad():

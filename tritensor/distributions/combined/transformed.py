@@ -37,6 +37,7 @@ class TransformedDistribution(Distribution):
         base_shape = (*base_distribution.batch_shape, *base_distribution.event_shape)
         base_dims = len(base_distribution.event_shape)
         together = ComposeTransform(self.transforms)
+        # a transform of vectors cannot take scalars: without this the first draw would fail, far from the mistake
         if len(base_shape) < together.domain.event_dim:
             raise ArgumentError(
                 f"TransformedDistribution: its transforms take events of {together.domain.event_dim} dimensions, the base distribution has shape "

@@ -92,6 +92,7 @@ class GeneralizedPareto(Distribution):
         return self.icdf(T.rand(tuple(self._extended_shape(sample_shape)), dtype=self.loc.dtype, device=self.loc.device))
 
     def _move_inside_support(self, drawn: Tensor) -> Tensor:
+        # the density is 0 from the end of a bounded support on, where rounding may put a draw
         end = self.loc - self.scale / self._nonzero_concentration()
         return clamp_finite(T.where((self.concentration < 0) & (drawn >= end), end.nextafter(self.loc), drawn))
 

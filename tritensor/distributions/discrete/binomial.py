@@ -79,6 +79,7 @@ class Binomial(_Counts):
 
     def entropy(self) -> Tensor:
         log_prob = self.log_prob(self.enumerate_support(False))
+        # 0 times -infinity is NaN
         return -(log_prob.exp() * log_prob.clamp(min=float_limits(log_prob.dtype).least)).sum(0)
 
     def enumerate_support(self, expand: bool = True) -> Tensor:

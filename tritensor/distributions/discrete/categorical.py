@@ -107,6 +107,7 @@ class Categorical(Distribution):
 
     def entropy(self) -> Tensor:
         most = float_limits(self._param.dtype)
+        # 0 log 0 is 0, and -infinity times 0 NaN
         logs = self.probs.clamp(min=most.tiny).log() if is_given(self, "probs") else self.logits.clamp(min=most.least)
         return -(logs * self.probs).sum(-1)
 

@@ -55,6 +55,7 @@ class LKJCholesky(Distribution):
             z = draw_standard_normal(self._extended_shape(sample_shape), y.dtype, y.device).tril(-1)[..., 1:, :]
             z = z / z.square().sum(-1, True).sqrt()
             below = T.cat([T.zeros((*y.shape[:-2], 1, self.dim), dtype=y.dtype, device=y.device), y.sqrt() * z], -2)
+            # rounding may leave less than nothing of the row's length
             rest = (1 - below.square().sum(-1)).clamp(min=float_limits(y.dtype).tiny)
             return below + T.diag_embed(rest.sqrt())
 

@@ -129,6 +129,7 @@ def _flatten_outputs(found: Any) -> list[Any]:
     """What a model returned, flat; also of mappings and dataclasses, as many libraries make them for outputs."""
     if isinstance(found, Mapping):
         return [y for x in found.values() for y in _flatten_outputs(x)]
+    # pytree knows no dataclasses, which many libraries return as outputs
     if dataclasses.is_dataclass(found) and not isinstance(found, type):
         return [y for field in dataclasses.fields(found) for y in _flatten_outputs(getattr(found, field.name))]
     if isinstance(found, list | tuple):

@@ -122,6 +122,7 @@ def apply_function(cls: Any, args: tuple[Any, ...], kwargs: dict[str, Any]) -> A
     given = tuple([settle(x) for x in args])
     if not _is_trace(highest(given)):
         return functions.apply_function(cls, args, kwargs)
+    # with setup_context forward takes no ctx
     if any("setup_context" in base.__dict__ for base in cls.__mro__ if base.__module__ != FunctionCtx.__module__):
         return cls.forward(*given, **kwargs)
     ctx = FunctionCtx()

@@ -58,6 +58,7 @@ def selu(g: Graph, x: Value) -> Any:
 
 @translates("gelu")
 def gelu(g: Graph, x: Value, approximate: str = "none") -> Any:
+    # Gelu came with opset 20
     if g.opset >= 20:
         return g.op("Gelu", x, approximate=approximate, shape=x.shape)
     if approximate == "none":

@@ -95,6 +95,7 @@ def isnan(g: Graph, x: Value) -> Any:
 def isinf(g: Graph, x: Value) -> Any:
     if not is_float(x.dtype):
         return g.full(x.shape, False, BOOL)
+    # IsInf takes 16-bit types from opset 20 on
     return g.op("IsInf", x if x.dtype in (np.float32, np.float64) or g.opset >= 20 else g.cast(x, FLOAT), dtype=BOOL)
 
 

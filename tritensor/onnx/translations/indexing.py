@@ -76,6 +76,7 @@ def gather(g: Graph, x: Value, index: Value, dim: int, called: str = "") -> Any:
 
 def _scatter(g: Graph, x: Value, index: Value, source: Value, dim: int, reduction: str | None) -> Value:
     axis = dim % max(x.ndim, 1)
+    # reductions came to ScatterElements with opset 16, max and min with 18
     if reduction is not None:
         g.needs(18 if reduction in ("max", "min") else 16, f"ScatterElements(reduction={reduction!r})")
     base, at, put = _at_least_1d(g, x), _at_least_1d(g, as_index(g, index)), _at_least_1d(g, source)
