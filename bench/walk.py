@@ -25,7 +25,7 @@ from bench.gpu.rows import Case, Prepared, caller, cases, ordered, prepare
 from bench.reports.report import CACHE as ROTATED
 from bench.reports.report import processor
 from tritensor.ground.errors import PluginError
-from tritensor.ops.table.op_selection import UnknownOpError, chosen
+from tritensor.ops.table.op_selection import UnknownOpError, select_ops
 
 GPU_SECONDS = 0.2  # for the device's own time of a call
 
@@ -61,7 +61,7 @@ def walk(config: pytest.Config) -> Walk:
 
 def _found(asked: list[str]) -> Walk:
     try:
-        ops = ordered(chosen(asked))
+        ops = ordered(select_ops(asked))
     except (UnknownOpError, PluginError) as error:
         raise pytest.UsageError(f"--op: {error}") from error
     on_cpu, left = sized(ops)

@@ -358,7 +358,7 @@ def main(arguments: list[str] | None = None) -> None:
 def check_table(given: argparse.Namespace) -> None:
     """Collect, compile, write, compare. Exits with 1 when a kernel does not compile, spills without a reason, or is worse than the table."""
     given.arch, given.out = given.arch or sorted(LIMITS), given.out or Path("out/static.json")
-    asked = [op.name for op in op_selection.chosen(given.op)] if given.op else []
+    asked = [op.name for op in op_selection.select_ops(given.op)] if given.op else []
     start = time.monotonic()
     launches, failures = collect(asked, given.dtype)
     jobs = (

@@ -23,7 +23,7 @@ from tritensor.cuda.compiler.prediction import RATES, Forecast, fastest, forecas
 from tritensor.cuda.compiler.recorded_call import Call
 from tritensor.cuda.runtime import active
 from tritensor.cuda.virtual.virtual_gpu import VirtualGPU
-from tritensor.ops.table.op_selection import chosen
+from tritensor.ops.table.op_selection import select_ops
 from tritensor.utils.progress import Bar
 
 FORMS = ("ttir", "ttgir", "llir", "ptx", "sass")  # what --dump shows, from the first form to the machine code
@@ -90,7 +90,7 @@ def recorded(given: argparse.Namespace, recorder: VirtualGPU, configs: list[dict
     for option in ("args", "grid"):
         if getattr(given, option) is not None:
             raise Refused(f"--{option} is for a kernel of a file, file.py:kernel; the op {given.compare} brings its timed sizes")
-    ops = chosen([given.compare])
+    ops = select_ops([given.compare])
     if len(given.dtype) > 1:
         raise Refused(f"--dtype: one type is compared at a time, {len(given.dtype)} were given")
     corners = ("forward", "backward") if given.corner == "both" else (given.corner or "forward",)

@@ -18,7 +18,7 @@ from tritensor.ground.device import device
 from tritensor.ground.errors import GradError
 from tritensor.ops.array import CudaArray, empty
 from tritensor.ops.table import Op, Sample, Spec, registry
-from tritensor.ops.table.op_selection import chosen
+from tritensor.ops.table.op_selection import select_ops
 from tritensor.testing.questions import corners
 from tritensor.tools.dry_run import Shapes
 
@@ -124,7 +124,7 @@ def _collect(
     """Add what is launched on one architecture."""
     recorder = RecordingRuntime((arch // 10, arch % 10))
     active.use(recorder)  # type: ignore[arg-type]
-    for op in chosen(names):
+    for op in select_ops(names):
         if op.forward is None:
             continue
         calls = calls_of(op)

@@ -24,7 +24,7 @@ from tritensor.kernels.parts.launch_rules import config_of
 from tritensor.kernels.parts.pointwise_samples import ANYWHERE, Domain, sample_calls, timed_calls
 from tritensor.ops.array import CudaArray
 from tritensor.ops.table import FLOATS, Op, Sample, Spec, Work, broadcast, op
-from tritensor.ops.table.formula_checks import refuse_formulas, several
+from tritensor.ops.table.formula_checks import as_tuple, refuse_formulas
 from tritensor.ops.table.shape_rules import refuse_kind
 
 
@@ -386,7 +386,7 @@ def elementwise(
         condition, holomorphic, borrows, public, replace: as in `op`; where terms cancel, as in 1 + tanh(x), condition says how large they are.
             public=True makes it a function, a method, an in-place method, and both take `out=`.
     """
-    attributes, kinds, dtypes, outputs = map(several, (attributes, kinds, dtypes, outputs))
+    attributes, kinds, dtypes, outputs = map(as_tuple, (attributes, kinds, dtypes, outputs))
     gradients = gradients if gradients is None or isinstance(gradients, tuple) else (gradients,)
     refuse_formulas(name, formula, gradients, reference, attributes, kinds, dtypes, promote, outputs)
     inputs = (names := _names(formula))[: len(names) - len(attributes)]

@@ -28,7 +28,7 @@ from bench.reports.report import Report, facts, lines
 from tests.stub.build import environment
 from tritensor.cuda.runtime.interface import Properties
 from tritensor.ops.table import Sample, registry
-from tritensor.ops.table.op_selection import chosen
+from tritensor.ops.table.op_selection import select_ops
 
 ROOT = Path(__file__).resolve().parents[2]
 TINY = GPTShape(blocks=1, width=8, heads=2, length=4, words=7, batch=2)
@@ -253,7 +253,7 @@ def test_the_command(tmp_path: Path, monkeypatch: pytest.MonkeyPatch, capsys: py
 def test_the_plan_of_the_flags() -> None:
     def plan(*flags: str) -> Plan:
         given = command.parser().parse_args(flags)
-        return command.plan(given, chosen(given.op))
+        return command.plan(given, select_ops(given.op))
 
     everything = plan("--quick")
     assert everything.parts == run.PARTS

@@ -6,12 +6,12 @@ import sys
 import tempfile
 
 import tritensor as tt
-from tritensor.ops.table.op_selection import chosen
+from tritensor.ops.table.op_selection import select_ops
 
 assert not [m for m in sys.modules if m.startswith(("outside_ops", "tritensor.kernels.parts"))], (
     "importing tritensor has loaded what registers ops"
 )
-assert [op.name for op in chosen(["outside_*", "row_rms_norm"])] == ["outside_isru", "row_rms_norm"]
+assert [op.name for op in select_ops(["outside_*", "row_rms_norm"])] == ["outside_isru", "row_rms_norm"]
 owner = tt.table.registry["row_rms_norm"].owner
 assert owner.package == "outside-ops", owner
 

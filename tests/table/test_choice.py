@@ -12,7 +12,7 @@ import pytest
 import tritensor as tt
 from tritensor.ground.errors import PluginError
 from tritensor.ops.table import Ops, lookup, ops, registry, restore
-from tritensor.ops.table.op_selection import UnknownOpError, chosen
+from tritensor.ops.table.op_selection import UnknownOpError, select_ops
 
 OP = """
 import numpy as np
@@ -37,7 +37,7 @@ def file(tmp_path: Path) -> Any:
 
 
 def names(*asked: str) -> list[str]:
-    return [op.name for op in chosen(asked)]
+    return [op.name for op in select_ops(asked)]
 
 
 def test_names_patterns_commas_and_order() -> None:
@@ -53,14 +53,14 @@ def test_a_file_gives_the_ops_it_registers_and_runs_once(file: Path) -> None:
 
 def test_what_gives_nothing_is_named(tmp_path: Path) -> None:
     with pytest.raises(UnknownOpError, match=r"no op is called 'sofmax'; did you mean softmax"):
-        chosen(["sofmax"])
+        select_ops(["sofmax"])
     with pytest.raises(UnknownOpError, match=r"no op matches 'zz\*'"):
-        chosen(["zz*"])
+        select_ops(["zz*"])
     with pytest.raises(UnknownOpError, match=r"none\.py: no such file"):
-        chosen([str(tmp_path / "none.py")])
+        select_ops([str(tmp_path / "none.py")])
     (tmp_path / "nothing_here.py").write_text("x = 1\n")
     with pytest.raises(UnknownOpError, match="registers no op"):
-        chosen([str(tmp_path / "nothing_here.py")])
+        select_ops([str(tmp_path / "nothing_here.py")])
 
 
 def test_a_file_that_raises_is_named_with_its_line_and_leaves_nothing(file: Path) -> None:
@@ -75,7 +75,7 @@ def test_a_file_that_raises_is_named_with_its_line_and_leaves_nothing(file: Path
     ):
         file.write_text(wrong)
         with pytest.raises(UnknownOpError, match=said):
-            chosen([str(file)])
+            select_ops([str(file)])
         assert not dict.__contains__(registry, "chosen_half")
     file.write_text(good)
     assert names(str(file)) == ["chosen_half"]
@@ -106,7 +106,7 @@ def test_a_package_that_raises_is_named_with_the_mend(monkeypatch: pytest.Monkey
     monkeypatch.setattr(importlib.metadata, "entry_points", lambda group: [Broken(), Misspelt()] if group == "tritensor.ops" else [])
     monkeypatch.setattr(Ops, "plugins_read", False)
     said = r"plug-in 'broken' \(tritensor.ops: broken = broken_ops:ops\) raises .* ZeroDivisionError: by nought; mend it, or pip uninstall broken"
-    for asked in (lambda: tt.ops.no_such_op, lambda: chosen(["no_such_op"])):
+    for asked in (lambda: tt.ops.no_such_op, lambda: select_ops(["no_such_op"])):
         with pytest.raises(PluginError, match=said) as caught:
             asked()
         assert "SyntaxError: invalid syntax (misspelt_ops.py:1: def f(:); mend it, or pip uninstall misspelt" in str(caught.value)
@@ -132,7 +132,7 @@ def test_a_package_that_raises_takes_nothing_from_another(monkeypatch: pytest.Mo
         assert tt.ops.chosen_whole(tt.ones(2)).tolist() == [1.0, 1.0]
     with warnings.catch_warnings():
         warnings.simplefilter("error")  # it is told once
-        assert {"conv", "softmax"} & {op.name for op in chosen(["conv*", "softmax"])}
+        assert {"conv", "softmax"} & {op.name for op in select_ops(["conv*", "softmax"])}
     del registry["chosen_whole"]
 
 

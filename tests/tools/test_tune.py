@@ -16,7 +16,7 @@ import pytest
 
 from tests.stub.build import environment
 from tests.stub.child import on_stub
-from tritensor.ops.table.op_selection import chosen
+from tritensor.ops.table.op_selection import select_ops
 from tritensor.ops.tuning import tuned
 from tritensor.ops.tuning.search import worker as workers
 from tritensor.ops.tuning.search.halving import Found, halve
@@ -180,7 +180,7 @@ def test_a_full_disk_names_the_file_and_what_is_free(tmp_path: Path) -> None:
     ids=lambda v: " ".join(v) if isinstance(v, list) else "",
 )
 def test_mistakes_in_one_line(arguments: list[str], said: str, capsys: pytest.CaptureFixture[str], monkeypatch: pytest.MonkeyPatch) -> None:
-    chosen(
+    select_ops(
         ["softmax", "reshape"]
     )  # loaded as this process runs kernels: those loaded below, without the variable, would serve no other test
     monkeypatch.delenv("TRITON_INTERPRET", raising=False)

@@ -35,13 +35,13 @@ def main(argv: Sequence[str], parser: argparse.ArgumentParser) -> int:
 
     try:
         emulate_without_gpu()
-        from tritensor.ops.table.op_selection import UnknownOpError, chosen
+        from tritensor.ops.table.op_selection import UnknownOpError, select_ops
         from tritensor.testing.devices import places
     except DeviceError as error:
         print(error, file=sys.stderr)
         return 2
     try:
-        ops, on = chosen(given.ops), places(given.device)
+        ops, on = select_ops(given.ops), places(given.device)
         return _sabotage(ops) if given.sabotage else _ask(ops, given.dtype, list(on), given.show, given.extremes)
     except (UnknownOpError, PluginError, ArgumentError, DeviceError, DTypeError) as error:
         print(f"{parser.prog}: {error}", file=sys.stderr)

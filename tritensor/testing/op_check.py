@@ -13,7 +13,7 @@ from tritensor.ground.dtypes import DType, as_dtype
 from tritensor.ground.errors import ArgumentError, DTypeError
 from tritensor.ops.replay import Corner
 from tritensor.ops.table import Op, Sample
-from tritensor.ops.table.op_selection import chosen
+from tritensor.ops.table.op_selection import select_ops
 from tritensor.testing.devices import places
 from tritensor.testing.questions.ask import questions_for
 from tritensor.testing.questions.cases import Case, cases, copied, outputs, samples, types, variants
@@ -77,7 +77,7 @@ def findings(
 def records(op: str | Op | Sequence[str | Op]) -> list[Op]:
     """The ops that are meant. Raises UnknownOpError."""
     given = [op] if isinstance(op, str | Op) else list(op)
-    return [record for one in given for record in ([one] if isinstance(one, Op) else chosen([one]))]
+    return [record for one in given for record in ([one] if isinstance(one, Op) else select_ops([one]))]
 
 
 def asked_types(op: Op, dtypes: Iterable[str | DType] | str | DType | None) -> tuple[str, ...]:

@@ -10,7 +10,7 @@ from pathlib import Path
 import tritensor.kernels  # noqa: F401  (fills the table)
 from tritensor.ops.table import Op, registry
 from tritensor.ops.table.lookup import plugins_read
-from tritensor.ops.table.op_selection import UnknownOpError, chosen
+from tritensor.ops.table.op_selection import UnknownOpError, select_ops
 from tritensor.testing.devices import emulate_without_gpu, places
 from tritensor.testing.lines.authors import modules
 from tritensor.testing.op_check import asked, asked_types, by_complex_numbers, checked_layouts, said_of_samples
@@ -66,7 +66,7 @@ def _several(x: Iterable[str] | str) -> list[str]:
 def named(what: str) -> list[Op]:
     """The ops of a module or package, or those that a name, pattern or file means; an op's name is none of a module."""
     if what.endswith(".py") or any(c in what for c in "*?[,") or registry.known(what) is not None or not _is_module(what):
-        return chosen([what])
+        return select_ops([what])
     module = importlib.import_module(what)
     with plugins_read():  # modules of the package that it names as entry points may not be imported with it
         ops = [op for op in list(registry.values()) if any(m == what or m.startswith(what + ".") for m in modules(op))]

@@ -205,7 +205,7 @@ def _asked(args: argparse.Namespace) -> tuple[list[int], Callable[[], list[str]]
 
 def _launching(asked: list[str]) -> list[Op]:
     """The ops that `--op` names and that launch kernels. Raises Usage for a name of one that launches none, and where none of them does."""
-    found = op_selection.chosen(asked)
+    found = op_selection.select_ops(asked)
     launching = [op for op in found if op.forward is not None]
     by_name = {name for word in asked for name in word.split(",")}
     for op in found:

@@ -19,7 +19,7 @@ from tritensor.ground import dtypes
 from tritensor.ground.errors import DTypeError, PluginError
 from tritensor.io.atomic import atomic_write
 from tritensor.ops.table import Op
-from tritensor.ops.table.op_selection import UnknownOpError, add_option, chosen
+from tritensor.ops.table.op_selection import UnknownOpError, add_option, select_ops
 from tritensor.ops.tuning import tuned
 from tritensor.ops.tuning.search import kernel_file, pruning
 from tritensor.ops.tuning.search.halving import Found, halve
@@ -168,7 +168,7 @@ def _check(args: argparse.Namespace) -> None:
 
 def _ops(words: Sequence[str]) -> list[Op]:
     try:
-        return chosen(words)
+        return select_ops(words)
     except (UnknownOpError, PluginError):
         raise
     except Exception as error:  # whatever a file of ops raises when it is run

@@ -8,14 +8,14 @@ from typing import Any
 
 from tritensor.ground import dtypes
 from tritensor.ground.strides import RULES
-from tritensor.ops.table.formula_checks import several
-from tritensor.ops.table.signature import EMPTY, declared
+from tritensor.ops.table.formula_checks import as_tuple
+from tritensor.ops.table.signature import EMPTY, list_parameters
 
 _DTYPES = {d.name for d in dtypes.ALL}
 FORMS = ("function", "method", "inplace", "out")  # public ones
 
 
-def _of_kernels(record: Any) -> list[str]:
+def _kernel_problems(record: Any) -> list[str]:
     """What is wrong with what runs on a GPU: kernels, one function for every device, or the host."""
     problems: list[str] = []
     if record.forward is None and not record.view and not record.host:
@@ -45,7 +45,7 @@ def corner_problems(label: str, corner: Any) -> list[str]:
     return problems
 
 
-def _said_twice(record: Any) -> list[str]:
+def _ambiguous_names(record: Any) -> list[str]:
     """Names in a gradient that mean two things, of which it would get one without a word."""
     problems: list[str] = []
     corners = [c for c in (record.rule, record.backward, record.cpu_backward) if c is not None]
@@ -58,9 +58,9 @@ def _said_twice(record: Any) -> list[str]:
     return problems
 
 
-def problems_of(record: Any, differentiable: bool) -> list[str]:
+def find_problems(record: Any, differentiable: bool) -> list[str]:
     """Whatever makes an Op record unfinished or contradictory, a line each."""
-    problems = _of_kernels(record) + _said_twice(record)
+    problems = _kernel_problems(record) + _ambiguous_names(record)
     casts = record.autocast.values() if isinstance(record.autocast, dict) else [record.autocast]
     if not all(c in (None, "lower", "float32", "widest") for c in casts):
         problems.append(
@@ -120,18 +120,18 @@ def problems_of(record: Any, differentiable: bool) -> list[str]:
     return problems
 
 
-def borrowed_places(record: Any, given: str | Sequence[str] | None, problems: list[str]) -> tuple[int, ...]:
+def find_borrowed(record: Any, given: str | Sequence[str] | None, problems: list[str]) -> tuple[int, ...]:
     """Where what `borrows` names stands: places of inputs, ~places of outputs that a caller sees; appends what stands against one to `problems`."""
     places = {n: i for i, n in enumerate(record.inputs[: len(record.inputs) - record.variadic])}
     places |= {n: ~i for i, n in enumerate(record.outputs[: record.public])}
-    names = several(given) if given is not None else tuple(places) if record.host and record.rule is not None else ()
+    names = as_tuple(given) if given is not None else tuple(places) if record.host and record.rule is not None else ()
     for n in names:
         if n not in places:
             problems.append(f"borrows names {n!r}, which is no input and no output that a caller sees; there are {', '.join(places)}")
     return tuple(places[n] for n in names if n in places)
 
 
-def forms_of(record: Any, asked: Any, problems: list[str]) -> tuple[str, ...]:
+def list_forms(record: Any, asked: Any, problems: list[str]) -> tuple[str, ...]:
     """The public forms that `public=` asks for, in the order of FORMS; appends what stands against one to `problems`."""
     whole = not record.view and not record.mutates and bool(record.inputs)  # it gives new arrays of those it is given
     possible = {
@@ -149,7 +149,7 @@ def forms_of(record: Any, asked: Any, problems: list[str]) -> tuple[str, ...]:
             if f not in FORMS:
                 problems.append(f"public has {f!r}; it is True, or some of {', '.join(map(repr, FORMS))}")
             elif not possible[f]:
-                problems.append(f"public has {f!r}, which an op {_unlike(record)} cannot have; leave it out")
+                problems.append(f"public has {f!r}, which an op {_describe_kind(record)} cannot have; leave it out")
         found = tuple(f for f in FORMS if f in given)
         if found and not {"function", "method", "inplace"} & set(found):
             problems.append("public is 'out' alone, which is an argument of the function and the method; add one of them")
@@ -158,7 +158,7 @@ def forms_of(record: Any, asked: Any, problems: list[str]) -> tuple[str, ...]:
     return found
 
 
-def _unlike(record: Any) -> str:
+def _describe_kind(record: Any) -> str:
     """What it is about an op that rules out a public form."""
     if record.view:
         return "that gives a view"
@@ -189,7 +189,7 @@ def _check_fields(record: Any, problems: list[str]) -> None:
         f = getattr(record, label)
         if getattr(f, "__code__", None) is None:  # a builtin or an object: called as it is
             continue
-        taken = [d for d in declared(f) if d[0] != "out"]
+        taken = [d for d in list_parameters(f) if d[0] != "out"]
         kinds = {kind for _, kind, _ in taken}
         given = {name for name, kind, _ in taken if kind == "keyword"}
         if "rest" not in kinds and given != set(record.attrs):

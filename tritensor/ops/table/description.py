@@ -28,7 +28,7 @@ class OpSignature(inspect.Signature):
     @property
     def return_annotation(self) -> Any:
         """A tensor, several, or nothing."""
-        return returned(self._op)
+        return return_annotation_of(self._op)
 
     def replace(self, **changes: Any) -> inspect.Signature:  # type: ignore[override]
         """An ordinary signature with some parts changed."""
@@ -47,7 +47,7 @@ def parameters(op: Op, by_place: Any = Parameter.POSITIONAL_ONLY) -> list[Parame
             found.append(Parameter(name, by_place, annotation="Operand" if several else "Tensor"))
         else:
             found.append(Parameter(name, by_place, default=None, annotation="Tensor | None"))
-    notes = _annotations(op.reference)
+    notes = _read_annotations(op.reference)
     for name, default in op.attrs.items():
         note = notes.get(name, "bool" if type(default) is bool else Parameter.empty)
         found.append(Parameter(name, Parameter.KEYWORD_ONLY, default=default, annotation=note))
@@ -59,7 +59,7 @@ def bare_signature(op: Op, by_place: Any = Parameter.POSITIONAL_ONLY) -> inspect
     return inspect.Signature([p.replace(annotation=Parameter.empty) for p in parameters(op, by_place)])
 
 
-def _annotations(reference: Callable[..., Any]) -> dict[str, str]:
+def _read_annotations(reference: Callable[..., Any]) -> dict[str, str]:
     """What a reference says of its parameters' types, as strings."""
     given: dict[str, Any] = {}
     if not isinstance(reference, np.ufunc):
@@ -68,18 +68,18 @@ def _annotations(reference: Callable[..., Any]) -> dict[str, str]:
     return {n: a if isinstance(a, str) else getattr(a, "__name__", "") or str(a) for n, a in given.items()}
 
 
-def returned(op: Op) -> str | None:
+def return_annotation_of(op: Op) -> str | None:
     """What a call gives, as an annotation."""
     if op.mutates:
         return None
     return "Tensor" if op.public == 1 else f"tuple[{', '.join(['Tensor'] * op.public)}]"
 
 
-def documentation(op: Op) -> str:
+def write_documentation(op: Op) -> str:
     """What the op computes, then its inputs, outputs, types and gradient, and where it was registered."""
     kept = [o for o in op.outputs if o in op.residuals]
-    lines = [_summary(op), ""]
-    lines.append(f"Inputs: {_listed(op)}." if op.inputs else "Inputs: none.")
+    lines = [_summarise(op), ""]
+    lines.append(f"Inputs: {_describe_arguments(op)}." if op.inputs else "Inputs: none.")
     if op.attrs:
         lines.append(f"Attributes, by name: {', '.join(op.attrs)}.")
     if op.mutates:
@@ -87,12 +87,12 @@ def documentation(op: Op) -> str:
     else:
         lines.append(f"Outputs: {', '.join(op.outputs[: op.public])}{'; for backward alone ' + ', '.join(kept) if kept else ''}.")
     lines.append(f"Types that tests ask: {', '.join(op.dtypes)}.")
-    lines.append(_gradient(op))
+    lines.append(_describe_gradient(op))
     lines.append(f"Registered by {op.owner}.")
     return "\n".join(lines)
 
 
-def _summary(op: Op) -> str:
+def _summarise(op: Op) -> str:
     """The first paragraph of the op's own documentation; of a ufunc without numpy's signature, which stands above it."""
     ufunc = getattr(op.reference, "bare", op.reference)
     said = op.doc or (ufunc.__doc__ if isinstance(ufunc, np.ufunc) else "") or ""
@@ -102,13 +102,13 @@ def _summary(op: Op) -> str:
     return paragraphs[0] or f"The op {op.name}."
 
 
-def _listed(op: Op) -> str:
+def _describe_arguments(op: Op) -> str:
     names = [n if i < op.required or op.variadic else f"{n} (optional)" for i, n in enumerate(op.inputs)]
     shapes = ", broadcast together" if op.broadcasts and len(names) > 1 else ""
     return ", ".join(names) + (" (any number)" if op.variadic else "") + shapes
 
 
-def _gradient(op: Op) -> str:
+def _describe_gradient(op: Op) -> str:
     if op.rule is None:
         return "Has no gradient."
     named = sorted({n for names in op.rule.names for n in names} - {"needs"})
@@ -119,6 +119,6 @@ def describe(call: Callable[..., Any], op: Op) -> Callable[..., Any]:
     """Give a call of the op its name, module, signature and documentation."""
     call.__name__ = call.__qualname__ = op.name
     call.__module__ = op.owner.module
-    call.__doc__ = documentation(op)
+    call.__doc__ = write_documentation(op)
     call.__signature__ = OpSignature(op)  # type: ignore[attr-defined]
     return call

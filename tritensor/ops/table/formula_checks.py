@@ -13,7 +13,7 @@ from tritensor.ground.errors import RegistrationError
 KINDS = ("bool", "uint", "int", "float", "complex")
 
 
-def several(given: str | Sequence[str]) -> tuple[str, ...]:
+def as_tuple(given: str | Sequence[str]) -> tuple[str, ...]:
     """Names as a tuple; one alone is taken for a tuple of it."""
     return (given,) if isinstance(given, str) else tuple(given)
 
@@ -31,14 +31,16 @@ def refuse_formulas(
 ) -> None:
     """Raise RegistrationError with all that is wrong with what `elementwise` is given."""
     problems = [
-        f"{label} is {_shown(f)}; decorate it with @triton.jit" for label, f in _formulas(formula, gradients) if not hasattr(f, "fn")
+        f"{label} is {_show_value(f)}; decorate it with @triton.jit"
+        for label, f in _list_formulas(formula, gradients)
+        if not hasattr(f, "fn")
     ]
     if not callable(reference):
         problems.append(f"reference is {reference!r}; give what numpy makes of the arrays, `lambda x: np.tanh(x)`, as the fourth argument")
     if not problems:
         inputs = [n for n in inspect.signature(formula.fn).parameters if n not in attributes]
-        problems += _disagreements(formula, inputs, attributes, reference)
-        for label, f in _formulas(formula, gradients)[1:]:
+        problems += _find_disagreements(formula, inputs, attributes, reference)
+        for label, f in _list_formulas(formula, gradients)[1:]:
             given = list(inspect.signature(f.fn).parameters)
             if strange := [n for n in given[1:] if n not in (*inputs, *outputs, *attributes)]:
                 there = ", ".join((*inputs, *outputs, *attributes))
@@ -62,15 +64,15 @@ def refuse_formulas(
         raise RegistrationError(f"op {name!r} was not registered:\n" + "\n".join(f"  - {p}" for p in problems))
 
 
-def _formulas(formula: Any, gradients: tuple[Any, ...] | None) -> list[tuple[str, Any]]:
+def _list_formulas(formula: Any, gradients: tuple[Any, ...] | None) -> list[tuple[str, Any]]:
     return [("formula", formula), *((f"gradient {i}" if i else "the gradient", f) for i, f in enumerate(gradients or ()) if f is not None)]
 
 
-def _shown(x: Any) -> str:
+def _show_value(x: Any) -> str:
     return f"the plain function {x.__name__}" if isinstance(x, FunctionType) else repr(x)
 
 
-def _disagreements(formula: Any, inputs: list[str], attributes: tuple[str, ...], reference: Callable[..., Any]) -> list[str]:
+def _find_disagreements(formula: Any, inputs: list[str], attributes: tuple[str, ...], reference: Callable[..., Any]) -> list[str]:
     """Where the formula and a reference that is a plain function take different things."""
     names = list(inspect.signature(formula.fn).parameters)
     if missing := [a for a in attributes if a not in names]:

@@ -213,7 +213,7 @@ class Ops:
             self.__dict__[name] = provider("utils.aten").aten
             return self.__dict__[name]  # type: ignore[no-any-return]
         if record is None:
-            record = _elsewhere(name)
+            record = _find_elsewhere(name)
         while True:  # not bound under the lock: that may load files
             edition = registry.edition
             bound = type(self).bind(record)
@@ -237,7 +237,7 @@ def read_plugins() -> None:
 
     failed: list[tuple[Any, Exception]] = []
     for entry in entry_points(group=GROUP):
-        known = (_package_of(entry), entry.name, entry.value)
+        known = (_find_package(entry), entry.name, entry.value)
         if known in _loaded:
             continue
         reading.package = known[0]
@@ -250,8 +250,8 @@ def read_plugins() -> None:
             reading.package = ""
     if failed:
         said = [
-            f"the plug-in {_package_of(entry)!r} ({GROUP}: {entry.name} = {entry.value}) raises when it is imported: {_told(raised)}; "
-            f"mend it, or pip uninstall {_package_of(entry)}"
+            f"the plug-in {_find_package(entry)!r} ({GROUP}: {entry.name} = {entry.value}) raises when it is imported: {_describe_error(raised)}; "
+            f"mend it, or pip uninstall {_find_package(entry)}"
             for entry, raised in failed
         ]
         raise PluginError("ops: " + "\n".join(said)) from failed[0][1]
@@ -262,7 +262,7 @@ def read_plugins() -> None:
 _loaded: set[tuple[str, str, str]] = set()  # entry points that need no second try, while others do
 
 
-def _told(raised: Exception) -> str:
+def _describe_error(raised: Exception) -> str:
     """What a plug-in raised; of a file that Python cannot read, the line."""
     if isinstance(raised, SyntaxError) and raised.filename:
         return f"SyntaxError: {raised.msg} ({raised.filename}:{raised.lineno}: {(raised.text or '').strip()})"
@@ -292,12 +292,12 @@ def plugins_read() -> Iterator[None]:
 _told_of: set[str] = set()  # broken packages that a warning has named
 
 
-def _package_of(entry: Any) -> str:
+def _find_package(entry: Any) -> str:
     """The name under which pip knows the package of an entry point."""
     return str(getattr(getattr(entry, "dist", None), "name", None) or getattr(entry, "name", ""))
 
 
-def _elsewhere(name: str) -> Op:
+def _find_elsewhere(name: str) -> Op:
     """An op that the index does not hold: of a file that is new, or of an installed package. Raises AttributeError."""
     record: Op | None = registry.get(name)
     if record is not None:
@@ -305,11 +305,11 @@ def _elsewhere(name: str) -> Op:
     with plugins_read():
         record = registry.get(name)
         if record is None:
-            raise AttributeError(f"ops: no op is called {name!r}; {_instead(name)}")
+            raise AttributeError(f"ops: no op is called {name!r}; {_suggest_name(name)}")
     return record
 
 
-def _instead(name: str) -> str:
+def _suggest_name(name: str) -> str:
     """What to write for a name that is no op: the public function of that name, which a rule may call as well, or the nearest op."""
     front = sys.modules.get("tritensor")
     if callable(vars(front).get(name) if front is not None else None):

@@ -26,7 +26,7 @@ def add_option(parser: argparse.ArgumentParser, help: str = HELP) -> None:
     parser.add_argument("--op", nargs="+", action="extend", default=[], metavar="NAME", help=help)
 
 
-def chosen(asked: Iterable[str]) -> list[Op]:
+def select_ops(asked: Iterable[str]) -> list[Op]:
     """The ops that words of a command line name, each once, in the order of the words; all where there are none.
 
     A word is a name, a shell pattern, a Python file (whose ops are registered by running it), or several of these with commas between.
@@ -34,16 +34,16 @@ def chosen(asked: Iterable[str]) -> list[Op]:
     Raises UnknownOpError with the nearest names; PluginError where a name is not found and a package raises when it is imported.
     """
     words = [w for word in asked for w in word.split(",") if w]
-    files = {w: registered_by(Path(w)) for w in words if w.endswith(".py")}  # first, so that patterns find their ops
+    files = {w: register_file(Path(w)) for w in words if w.endswith(".py")}  # first, so that patterns find their ops
     found: dict[str, Op] = {}
     with plugins_read():
         for word in words or ["*"]:
-            names = files[word] if word in files else _named(word)
+            names = files[word] if word in files else _expand_word(word)
             found.update({n: registry[n] for n in names})
     return list(found.values())
 
 
-def _named(word: str) -> list[str]:
+def _expand_word(word: str) -> list[str]:
     if any(c in word for c in "*?["):
         names = [n for n in registry if fnmatchcase(n, word)]
         if not names:
@@ -56,7 +56,7 @@ def _named(word: str) -> list[str]:
     return [word]
 
 
-def _raised(error: Exception, path: Path) -> str:
+def _describe_raised(error: Exception, path: Path) -> str:
     """What a file raised, and the line of it where: "NameError: ... (line 7: y = z)"."""
     if isinstance(error, SyntaxError) and error.filename == str(path):
         return f"SyntaxError: {error.msg} (line {error.lineno}: {(error.text or '').strip()})"
@@ -70,7 +70,7 @@ def _raised(error: Exception, path: Path) -> str:
 _run: dict[Path, list[str]] = {}  # files that have been run: their ops are registered already
 
 
-def registered_by(file: Path) -> list[str]:
+def register_file(file: Path) -> list[str]:
     """The names of the ops that a Python file registers, in its order. It is imported once in a process, as its stem or, where a module is called so, under
     another name. Raises UnknownOpError for a file that is not there, registers nothing, or raises: then with the line of the file that did."""
     path = file.resolve()
@@ -94,7 +94,7 @@ def registered_by(file: Path) -> list[str]:
                 )  # so that the mended file can be run in this process
             if not isinstance(error, Exception):
                 raise
-            raise UnknownOpError(f"{file}: {_raised(error, path)}; mend the file") from error
+            raise UnknownOpError(f"{file}: {_describe_raised(error, path)}; mend the file") from error
         _run[path] = [n for n, op in dict.items(registry) if before.get(n) is not op and name in (op.module, op.owner.module)]
     if not _run[path]:
         raise UnknownOpError(f"{file}: registers no op; it calls tritensor.op(...) for each when it is imported")

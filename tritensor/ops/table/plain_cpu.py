@@ -26,18 +26,18 @@ def plain_cpu(reference: Callable[..., Any], shape: Callable[..., Any], as_it_is
             return out
         said = shape(*arrays, **attrs)
         if not isinstance(result, tuple):  # a named tuple of numpy's, too
-            return _rounded(result, said, arrays)
-        return tuple([_rounded(y, s, arrays) for y, s in zip(result, said, strict=True)])
+            return _round_result(result, said, arrays)
+        return tuple([_round_result(y, s, arrays) for y, s in zip(result, said, strict=True)])
 
     return cpu
 
 
-def _rounded(result: Any, spec: Any, arrays: tuple[Any, ...]) -> np.ndarray:
+def _round_result(result: Any, spec: Any, arrays: tuple[Any, ...]) -> np.ndarray:
     """A result in the type that the shape rule gives, in memory of its own; as it is where the rule gives no Spec, which question 1 tells."""
     dtype = getattr(spec, "dtype", None)
-    return np.asarray(result).astype(dtype, copy=_is_among(result, arrays)) if dtype is not None else np.asarray(result)
+    return np.asarray(result).astype(dtype, copy=_shares_memory(result, arrays)) if dtype is not None else np.asarray(result)
 
 
-def _is_among(result: Any, arrays: tuple[Any, ...]) -> bool:
+def _shares_memory(result: Any, arrays: tuple[Any, ...]) -> bool:
     """Whether a result shares memory with an input, as numpy's views do: an op that is no view gives memory of its own."""
     return isinstance(result, np.ndarray) and any([isinstance(x, np.ndarray) and np.may_share_memory(x, result) for x in arrays])

@@ -16,30 +16,30 @@ from tritensor.ground.process.locks import being_imported
 from tritensor.ground.strides import CONTIGUOUS, ELEMENTWISE, OWN
 from tritensor.ops.replay import Corner, unwrap_corner
 from tritensor.ops.table import lookup
-from tritensor.ops.table.checks import borrowed_places, corner_problems, forms_of, problems_of
-from tritensor.ops.table.formula_checks import several
+from tritensor.ops.table.checks import corner_problems, find_borrowed, find_problems, list_forms
+from tritensor.ops.table.formula_checks import as_tuple
 from tritensor.ops.table.host_fallback import on_host
 from tritensor.ops.table.lookup import registry
 from tritensor.ops.table.owner import Owner, owner_in_library, owner_of_caller
 from tritensor.ops.table.plain_cpu import plain_cpu
 from tritensor.ops.table.record import FLOATS, Op, Partials, Sample, Work
-from tritensor.ops.table.signature import names_of, read_signature
+from tritensor.ops.table.signature import parameter_names, read_signature
 
 
-def _layout_of(own: bool, broadcasts: bool) -> str:
+def _default_layout(own: bool, broadcasts: bool) -> str:
     return OWN if own else ELEMENTWISE if broadcasts else CONTIGUOUS
 
 
-def _partials(corner: Any) -> Partials | None:
+def _make_partials(corner: Any) -> Partials | None:
     if corner is None:
         return None
     if isinstance(corner, tuple):
         functions = tuple(map(unwrap_corner, corner))
-        return Partials(functions, tuple(names_of(f) if f is not None else () for f in functions), joint=False)
-    return Partials((unwrap_corner(corner),), (names_of(unwrap_corner(corner)),), joint=True)
+        return Partials(functions, tuple(parameter_names(f) if f is not None else () for f in functions), joint=False)
+    return Partials((unwrap_corner(corner),), (parameter_names(unwrap_corner(corner)),), joint=True)
 
 
-def conditions(given: Any, elementwise: bool) -> tuple[Any, Any]:
+def fill_conditions(given: Any, elementwise: bool) -> tuple[Any, Any]:
     """What is said of the conditioning of outputs and of gradients, with what goes without saying filled in."""
     if isinstance(given, tuple):
         return given  # type: ignore[return-value]
@@ -147,8 +147,8 @@ def op(
         raise RegistrationError(f"op {name!r} was not registered:\n  - reference is {reference!r}; give the op as a numpy function")
     if not isinstance(name, str):
         raise RegistrationError(f"op {name!r} was not registered:\n  - the name must be a string")
-    outputs, residuals, mutates, dtypes = map(several, (outputs, residuals, mutates, dtypes))
-    inputs = inputs if inputs is None else several(inputs)
+    outputs, residuals, mutates, dtypes = map(as_tuple, (outputs, residuals, mutates, dtypes))
+    inputs = inputs if inputs is None else as_tuple(inputs)
     for label, corner in (("forward", forward), ("rule", rule), ("backward", backward), ("cpu_backward", cpu_backward)):
         problems += corner_problems(label, corner)
     if cpu is not None and not callable(cpu):
@@ -157,7 +157,7 @@ def op(
         raise RegistrationError(f"op {name!r} was not registered:\n" + "\n".join(f"  - {p}" for p in problems))
     if not name.isidentifier() or keyword.iskeyword(name):
         problems.append("the name must be a Python identifier")
-    elif not replace and (taken := _taken(name)) is not None:
+    elif not replace and (taken := _find_owner(name)) is not None:
         problems.append(f"the name is taken by {taken}; write replace=True to put this op in its place, or choose another name")
     if inputs is None:
         read_inputs, required, variadic, attrs = read_signature(reference, problems)
@@ -166,35 +166,35 @@ def op(
     owner = owner_of_caller(lookup.reading.package)
     own = isinstance(reference, FunctionType)  # a ufunc has numpy's module and numpy's words
     record = Op(
-        name=name, reference=reference, shape=shape, forward=unwrap_corner(forward), rule=_partials(rule), backward=_partials(backward),
-        cpu=cpu or plain_cpu(reference, shape, view or bool(mutates)), cpu_backward=_partials(cpu_backward),
+        name=name, reference=reference, shape=shape, forward=unwrap_corner(forward), rule=_make_partials(rule), backward=_make_partials(backward),
+        cpu=cpu or plain_cpu(reference, shape, view or bool(mutates)), cpu_backward=_make_partials(cpu_backward),
         outputs=() if mutates else outputs, residuals=residuals, mutates=mutates, borrows=(),
         view=view, broadcasts=broadcasts,
-        layout=layout or _layout_of(view or bool(mutates), broadcasts),
+        layout=layout or _default_layout(view or bool(mutates), broadcasts),
         promote=promote, into=into, reports=reports,
         holomorphic=holomorphic, autocast=autocast,
         host=on_host(name, cpu or reference, shape) if host else None, dtypes=dtypes, samples=samples, sizes=sizes, work=work, configs=configs,
-        tolerance=tolerance or {}, condition=conditions(condition, broadcasts or view), inputs=read_inputs, required=required,
+        tolerance=tolerance or {}, condition=fill_conditions(condition, broadcasts or view), inputs=read_inputs, required=required,
         variadic=variadic, attrs=attrs, doc=doc or (reference.__doc__ or "" if own else ""),
         module=reference.__module__ if own else owner.module, owner=owner, forms=(),
         public=0 if mutates else len(outputs) - len(residuals),
     )  # fmt: skip
-    record = changed(record, borrows=borrowed_places(record, borrows, problems))
-    problems += problems_of(record, differentiable)
-    record = changed(record, forms=forms_of(record, public, problems))
+    record = changed(record, borrows=find_borrowed(record, borrows, problems))
+    problems += find_problems(record, differentiable)
+    record = changed(record, forms=list_forms(record, public, problems))
     if record.forms and registry.forms is not None and not problems:
         problems += registry.forms.problems(record, replace)
     if problems:
         raise RegistrationError(f"op {name!r} was not registered:\n" + "\n".join(f"  - {p}" for p in problems))
-    corners: dict[str, Any] = {k: _place(getattr(record, k), record) for k in ("rule", "backward", "cpu_backward")}
-    record = changed(record, **corners | _recorded(record.forward, corners["backward"], record))
-    if replace and _taken(name) is not None:
+    corners: dict[str, Any] = {k: _add_steps(getattr(record, k), record) for k in ("rule", "backward", "cpu_backward")}
+    record = changed(record, **corners | _wrap_corners(record.forward, corners["backward"], record))
+    if replace and _find_owner(name) is not None:
         registry.known(name)  # loads the file of the library's own, which would register it later otherwise
     registry[name] = record
     return record
 
 
-def _taken(name: str) -> Owner | None:
+def _find_owner(name: str) -> Owner | None:
     """Who has the name already, loaded or not."""
     if dict.__contains__(registry, name):
         return registry[name].owner
@@ -212,7 +212,7 @@ def restore(name: str) -> Op:
     return registry.restore(name)
 
 
-def _recorded(forward: Any, backward: Partials | None, record: Op) -> dict[str, Any]:
+def _wrap_corners(forward: Any, backward: Partials | None, record: Op) -> dict[str, Any]:
     """The two corners that launch kernels, which are recorded once and replayed (see replay/)."""
     found: dict[str, Any] = {}
     if forward is not None:
@@ -235,7 +235,7 @@ def _recorded(forward: Any, backward: Partials | None, record: Op) -> dict[str, 
     return found
 
 
-def _place(corner: Partials | None, record: Op) -> Partials | None:
+def _add_steps(corner: Partials | None, record: Op) -> Partials | None:
     """The corner with `fetches` filled in."""
     if corner is None:
         return None

@@ -13,7 +13,7 @@ _KINDS = {
 }  # fmt: skip
 
 
-def declared(function: Callable[..., Any]) -> list[tuple[str, str, Any]]:
+def list_parameters(function: Callable[..., Any]) -> list[tuple[str, str, Any]]:
     """(name, kind, default or EMPTY) of every parameter; off the code object where that tells all."""
     code = getattr(function, "__code__", None)
     if code is None or hasattr(function, "__signature__") or hasattr(function, "__wrapped__"):
@@ -30,15 +30,15 @@ def declared(function: Callable[..., Any]) -> list[tuple[str, str, Any]]:
     return found
 
 
-def names_of(function: Callable[..., Any]) -> tuple[str, ...]:
+def parameter_names(function: Callable[..., Any]) -> tuple[str, ...]:
     """Parameter names of a gradient function after its first, the incoming gradient."""
-    return tuple(name for name, _, _ in declared(function))[1:]
+    return tuple(name for name, _, _ in list_parameters(function))[1:]
 
 
 def read_signature(reference: Callable[..., Any], problems: list[str]) -> tuple[tuple[str, ...], int, bool, dict[str, Any]]:
     """Inputs, how many are required, whether the last is variadic, and attribute defaults, off a reference's signature."""
     inputs, required, variadic, attrs = [], 0, False, {}
-    for name, kind, default in declared(reference):
+    for name, kind, default in list_parameters(reference):
         if name == "out":  # where `into` results go: no part of the op's signature
             continue
         if kind == "variadic":

@@ -12,7 +12,7 @@ from typing import Any
 from tritensor.ground.call_site import INSIDE, file_and_line
 from tritensor.ground.errors import PluginError
 from tritensor.ops.table import Op, ops, registry
-from tritensor.ops.table.description import documentation, parameters, returned
+from tritensor.ops.table.description import parameters, return_annotation_of, write_documentation
 from tritensor.ops.table.lookup import read_plugins
 from tritensor.tensor.core import Tensor
 from tritensor.tensor.public_api.publish import function, public, wrap_in_place
@@ -169,8 +169,8 @@ def _make_body(record: Op) -> Any:
     exec(compile(source, file, "exec"), given)
     f = given[record.name]
     f.__annotations__ = {p.name: p.annotation for p in parameters(record) if p.annotation is not Parameter.empty}
-    f.__annotations__["return"] = returned(record)
-    f.__doc__ = documentation(record)
+    f.__annotations__["return"] = return_annotation_of(record)
+    f.__doc__ = write_documentation(record)
     f.__module__ = __name__
     return f
 

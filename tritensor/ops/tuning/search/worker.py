@@ -17,7 +17,7 @@ from tritensor.ground.device import gpu
 from tritensor.ground.errors import ArgumentError, LaunchError, OutOfMemoryError
 from tritensor.ops.array import CudaArray, to_host
 from tritensor.ops.table import Sample, registry
-from tritensor.ops.table.op_selection import registered_by
+from tritensor.ops.table.op_selection import register_file
 from tritensor.ops.tuning.config_choice import forced_at
 from tritensor.ops.tuning.gpu_calls import attributes, corners, filled, typed
 from tritensor.ops.tuning.search.kernel_file import KernelJob, prepared
@@ -68,7 +68,7 @@ class _OpBench(_Bench):
 
     def __init__(self, job: Job) -> None:
         for file in job.files:
-            registered_by(Path(file))
+            register_file(Path(file))
         op = registry[job.place.op]
         rng = np.random.default_rng(zlib.crc32(str(job.place).encode()))
         sample = calls_of(op, job.shapes, rng)[job.number]
