@@ -57,7 +57,7 @@ def sum_to(g: Any, shape: tuple[int, ...]) -> Any:
 
 
 def _has_leaf_layout(g: Array, leaf: Array) -> bool:
-    """Whether a gradient lies as PyTorch lays that of a leaf: as the leaf itself where that is without gaps and repeats, else in C order."""
+    """True where a gradient lies as PyTorch lays that of a leaf: as the leaf itself where that is without gaps and repeats, else in C order."""
     if is_contiguous(leaf) or not is_dense(leaf.shape, element_strides(leaf)):
         return is_contiguous(g)
     return all([n == 1 or a == b for n, a, b in zip(g.shape, element_strides(g), element_strides(leaf), strict=True)])
@@ -180,7 +180,7 @@ def _wrap_gradients(given: tuple[Any, ...], tensors: bool) -> tuple[Any, ...]:
 
 
 def _check_replacements(got: Any, before: tuple[Any, ...], who: str) -> tuple[Any, ...]:
-    """What a node's hook returned, checked against what it was given."""
+    """The gradients that a node's hook returned, checked against what it was given."""
     got = got if isinstance(got, tuple) else (got,)
     if len(got) != len(before):
         raise GradError(f"{who}: returned {len(got)} gradients in place of {len(before)}; return one for each, None where there is none")

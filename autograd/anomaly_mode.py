@@ -58,12 +58,12 @@ class set_detect_anomaly(_Anomaly):
 
 
 def is_anomaly_enabled() -> bool:
-    """Whether anomaly mode is on in this thread."""
+    """True where anomaly mode is on in this thread."""
     return state.anomaly is not None
 
 
 def is_anomaly_check_nan_enabled() -> bool:
-    """Whether anomaly mode looks for NaN."""
+    """True where anomaly mode looks for NaN."""
     return state.check_nan
 
 

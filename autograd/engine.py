@@ -280,14 +280,14 @@ def zeros_like(t: Any) -> Array:
 
 
 def edge_of(t: Any) -> Any:
-    """Where a tensor's gradient goes: its node, itself for a leaf that requires grad, None otherwise."""
+    """The edge that a tensor's gradient goes to: its node, itself for a leaf that requires grad, None otherwise."""
     if type(t) is GradientEdge:
         return t.place
     return (t.node if t.node is not None else t) if t.tracked else None
 
 
 def is_followed(t: Any) -> bool:
-    """Whether a derivative follows a tensor: a graph records it, here or below a transform, or it carries a tangent."""
+    """True where a derivative follows a tensor: a graph records it, here or below a transform, or it carries a tangent."""
     if t.tracked:
         return state.enabled
     array = t.array

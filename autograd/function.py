@@ -65,7 +65,7 @@ class FunctionCtx:
         self.dirty_tensors = inputs
 
     def set_materialize_grads(self, value: bool) -> None:
-        """Whether backward receives zeros (the default) or None for an output that got no gradient."""
+        """True where backward receives zeros (the default) or None for an output that got no gradient."""
         self.materialize_grads = value
 
     def mark_shared_storage(self, *pairs: Any) -> None:

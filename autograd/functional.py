@@ -16,7 +16,7 @@ Function = Callable[..., Any]
 
 
 def _tuple(given: Any, what: str, who: str) -> tuple[bool, Tensors]:
-    """Whether a tuple (or list) was given, and its tensors. Raises TypeError for what is no tensor."""
+    """A flag, set where a tuple (or list) was given, and its tensors. Raises TypeError for what is no tensor."""
     several = isinstance(given, tuple | list)
     found = tuple(given) if several else (given,)
     for i, t in enumerate(found):

@@ -29,12 +29,12 @@ state = _State()
 
 
 def is_grad_enabled() -> bool:
-    """Whether ops are being recorded in this thread."""
+    """True where ops are being recorded in this thread."""
     return state.enabled
 
 
 def is_inference_mode_enabled() -> bool:
-    """Whether inference_mode is on in this thread."""
+    """True where inference_mode is on in this thread."""
     return state.inference
 
 

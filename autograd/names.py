@@ -102,7 +102,7 @@ def _pow(node: Any) -> str:
 
 
 def _whole(node: Any) -> bool:
-    """Whether a reduction is over all dimensions. A node that let its input go is told by its dims alone."""
+    """True where a reduction is over all dimensions. A node that let its input go is told by its dims alone."""
     dims = tuple(node.attrs["dim"])
     shape = node.meta[0][0] if node.meta else node.inputs[0].array.shape if node.inputs else None
     ndim = len(shape) if shape is not None else max(len(dims), 2)

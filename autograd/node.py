@@ -53,7 +53,7 @@ def hang_result(x: Any, node: Any, several: bool) -> Any:
 
 
 class Version:
-    """How often the memory of a tensor and its views has been written in place, when and by which op last.
+    """The count of writes: how often the memory of a tensor and its views has been written in place, when and by which op last.
 
     `stamp` is drawn from the counter that numbers the nodes: a node older than the stamp saved what is gone now.
     """
@@ -302,7 +302,7 @@ def new_node(
     op: Any, edges: tuple[Any, ...], inputs: tuple[Any, ...] | None, outputs: tuple[Any, ...] | None, attrs: dict[str, Any] | None,
     meta: tuple[Any, ...] | None,
 ) -> Node:  # fmt: skip
-    """What Node(...) gives, for the ways on which every tenth of a microsecond counts: Python calls a function sooner than a class."""
+    """A Node as Node(...) makes it, for the ways on which every tenth of a microsecond counts: Python calls a function sooner than a class."""
     node = _make(Node)
     node.op = op
     node.edges = edges
@@ -371,7 +371,7 @@ def branch(node: Node, index: int) -> Branch:
 
 
 class Severed(Node):
-    """Where the gradient goes of a view that was made outside the graph of a tensor inside it: nowhere. To those who ask, the view is a leaf."""
+    """A dead end: the edge of a view that was made outside the graph of a tensor inside it. To those who ask, the view is a leaf."""
 
     __slots__ = ()
 
@@ -380,7 +380,7 @@ class Severed(Node):
 
 
 class AccumulateGrad:
-    """How a leaf shows in `next_functions`: its gradient is added to `variable.grad`."""
+    """A leaf as it shows in `next_functions`: its gradient is added to `variable.grad`."""
 
     __slots__ = ("__weakref__", "variable")
 
@@ -434,7 +434,7 @@ def next_function(edge: Any) -> tuple[Any, int]:
 
 
 def _kind(g: Any) -> type:
-    """What a gradient, or those of several outputs, is made of."""
+    """The array type of a gradient, or of those of several outputs."""
     if type(g) is not tuple:
         return type(g)
     kinds = {type(x) for x in g}

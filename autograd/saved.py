@@ -23,7 +23,7 @@ Unpack = Callable[[Any], Any]
 
 
 class Packed:
-    """What a pack hook gave for one tensor, and the hook that gives the tensor back."""
+    """The content that a pack hook gave for one tensor, and the hook that gives the tensor back."""
 
     __slots__ = ("__weakref__", "content", "own", "unpack")
 
@@ -61,7 +61,7 @@ def attach_to_edge(x: Any, edge: Any) -> Any:
 
 
 class _Unpacking:
-    """What a node with packed tensors does otherwise: it unpacks them."""
+    """Unpacking, which a node with packed tensors does before it hands one out."""
 
     __slots__ = ()
 
@@ -106,7 +106,7 @@ def _wrap_output(array: Any, edge: Any) -> Any:
 
 
 def _watch_node(node: Node) -> None:
-    """What is done with each node while somebody watches."""
+    """Pack, note and report a new node, as the modes that are on want it."""
     if state.saving and type(node) in (Node, ComplexNode):
         pack_node(node, state.saving[-1])
     if state.borrows_saved:

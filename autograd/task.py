@@ -66,11 +66,11 @@ class Task:
 
     @property
     def plain(self) -> bool:
-        """Whether it goes to all leaves."""
+        """True where it goes to all leaves."""
         return self.walk[1] is None
 
     def reaches(self, edge: Any) -> bool:
-        """Whether this call brings a gradient to a node or leaf."""
+        """True where this call brings a gradient to a node or leaf."""
         order, useful, roots = self.walk
         if useful is not None and edge not in useful:
             return False
@@ -78,7 +78,7 @@ class Task:
 
 
 class GradientEdge(NamedTuple):
-    """Where a gradient goes in the graph: a node, and which of its outputs. Given to grad or backward in place of a tensor."""
+    """A place in the graph that a gradient goes to: a node, and which of its outputs. Given to grad or backward in place of a tensor."""
 
     node: Any
     output_nr: int
@@ -284,7 +284,7 @@ def find_leading_nodes(order: list[Node], targets: set[Any]) -> set[Any]:
 
 
 def count_hooked_uses(order: list[Node]) -> dict[Any, int]:
-    """How many edges lead to each leaf that has hooks for when its gradient was added."""
+    """The number of edges that lead to each leaf that has hooks for when its gradient was added."""
     uses: dict[Any, int] = {}
     for n in order:
         for e in n.edges:

@@ -139,7 +139,7 @@ def cast(x: Any, target: Any) -> Any:
 
 
 def _takes(x: Any, device: str | None) -> bool:
-    """Whether autocast touches a tensor: floating, of fewer than eight bytes, on the device."""
+    """True where autocast touches a tensor: floating, of fewer than eight bytes, on the device."""
     array = x.array
     return (
         dtypes.of(array.dtype).is_floating_point

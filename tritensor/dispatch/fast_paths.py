@@ -183,7 +183,7 @@ def _first_view(op: Op, known: dict[Any, Any], key: Any, a: Any, attrs: dict[str
 
 
 def _fits(a: tuple[int, ...], b: tuple[int, ...]) -> bool:
-    """Whether two shapes broadcast."""
+    """True where two shapes broadcast."""
     return all([m == n or m == 1 or n == 1 for m, n in zip(reversed(a), reversed(b), strict=False)])
 
 
@@ -300,13 +300,13 @@ def _plain_path(op: Op) -> Callable[..., Any]:
 
 
 def _has_plain(op: Op) -> bool:
-    """Whether an op has a `plain` form."""
+    """True where an op has a `plain` form."""
     simple = not op.attrs and not op.variadic and len(op.outputs) == 1 and op.required == 2 <= len(op.inputs) <= 3
     return simple and getattr(op.cpu, "plain", None) is not None
 
 
 def takes_floats(op: Op) -> bool:
-    """Whether the shape rule lets floating tensors through: paths of elementwise ops do not ask it again."""
+    """True where the shape rule lets floating tensors through: paths of elementwise ops do not ask it again."""
     probe = Spec((), np.dtype(np.float32))
     try:
         op.shape(*[probe] * len(op.inputs))

@@ -71,7 +71,7 @@ def _edge(x: Any) -> Any:
 
 
 def _complex(inputs: tuple[Any, ...], arrays: tuple[Any, ...]) -> bool:
-    """Whether complex numbers take part. A view needs no care for them: its rule only moves them."""
+    """True where complex numbers take part. A view needs no care for them: its rule only moves them."""
     return any([a.dtype.kind == "c" for a in arrays]) or any([isinstance(x, _Tensor) and x.array.dtype.kind == "c" for x in inputs])
 
 

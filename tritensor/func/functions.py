@@ -45,7 +45,7 @@ def apply_function(cls: Any, args: tuple[Any, ...], kwargs: dict[str, Any]) -> A
 
 
 def _has(cls: Any, name: str) -> bool:
-    """Whether a subclass defines a method itself."""
+    """True where a subclass defines a method itself."""
     return any(name in base.__dict__ for base in cls.__mro__ if base not in (Function, functions.FunctionCtx, object))
 
 
@@ -102,7 +102,7 @@ class LayerFunctionNode(FunctionNode):
 
 # -- jvp
 def _moves(x: Any) -> bool:
-    """Whether an argument can have a tangent."""
+    """True where an argument can have a tangent."""
     return isinstance(x, Tensor) and x.dtype.kind in ("float", "complex")
 
 

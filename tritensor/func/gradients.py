@@ -64,7 +64,7 @@ def gradients(
 
 
 def leads_elsewhere(outputs: Sequence[Tensor], leaves: Sequence[Tensor]) -> bool:
-    """Whether the outputs depend on tensors of an outer graph: then their gradients may be differentiated again."""
+    """True where the outputs depend on tensors of an outer graph: then their gradients may be differentiated again."""
     own = {id(x) for x in leaves}
     for n in engine.collect_nodes([engine.edge_of(y) for y in outputs if y.tracked]):
         for e in n.edges:

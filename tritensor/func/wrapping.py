@@ -76,7 +76,7 @@ def _order(x: Tensor) -> tuple[int, ...]:
 
 
 def in_graph(x: Any) -> bool:
-    """Whether a derivative of any level, or of none, watches a tensor."""
+    """True where a derivative of any level, or of none, watches a tensor."""
     while isinstance(x, Tensor):
         if x.tracked:
             return True

@@ -222,7 +222,7 @@ def element_strides(x: Array) -> tuple[int, ...]:
 
 
 def is_contiguous(x: Array) -> bool:
-    """Whether the elements lie in C order without gaps."""
+    """True where the elements lie in C order without gaps."""
     return x.is_contiguous() if isinstance(x, CudaArray) else x.flags.c_contiguous
 
 
@@ -298,7 +298,7 @@ def empty_elementwise(shape: tuple[int, ...], dtype: np.dtype, on: device, opera
 
 
 def to_layout(rule: str, x: Any, arrays: Sequence[Any]) -> np.ndarray:
-    """What numpy made of `arrays` as an array (not one of its scalars), laid out as an op's rule says: x itself where numpy's own order is that."""
+    """A result that numpy made of `arrays`, as an array (not one of its scalars), laid out as an op's rule says: x itself where numpy's own order is that."""
     if type(x) is not np.ndarray:
         x = np.asarray(x)
     if rule == OWN or x.ndim < 2:
@@ -385,7 +385,7 @@ def from_host(x: np.ndarray, on: device) -> Array:
 
 
 def same_memory(a: Array, b: Array) -> bool:
-    """Whether two arrays can touch a common element (by their spans; never wrongly False)."""
+    """True where two arrays can touch a common element (by their spans; never wrongly False)."""
     while type(a) is WrappedArray:
         a = a.value.array
     while type(b) is WrappedArray:

@@ -145,7 +145,7 @@ class _Call(NamedTuple):
             yield Run(layout, layout, 0, False)
 
     def findings(self, run: Run, rtol: float | None, atol: float) -> list[str]:
-        """What is wrong with one launch."""
+        """Complaints about one launch."""
         placed = {n: self._placed(n, x, run) for n, x in self.given.items() if isinstance(x, np.ndarray | Tensor)}
         tensors = {n: Tensor.wrap(p.array) for n, p in placed.items()}
         values: dict[str, Any] = {}
@@ -173,7 +173,7 @@ class _Call(NamedTuple):
         return placed_as(host, element_strides(x.array if isinstance(x, Tensor) else x), run.offset, on)
 
     def _result(self, name: str, p: Placed, rtol: float | None, atol: float) -> list[str]:
-        """What is wrong with one of the results, and with the memory around it."""
+        """Complaints about one of the results, and about the memory around it."""
         found, got, want = [], to_host(p.array), self.expected[name]
         relative = rtol if rtol is not None else TABLE.get(dtypes.of(got.dtype).name, 0.0)
         wrong = (twice_rounded(got, want, atol) if rtol is None else None) or mismatch(
@@ -199,7 +199,7 @@ class _Call(NamedTuple):
 
 
 def twice_rounded(got: np.ndarray, want: np.ndarray, atol: float) -> Mismatch | None:
-    """What is wrong with results of 16 bits, where the expected values are wider: a kernel computes them in float32 and rounds once, so that
+    """Complaints about results of 16 bits, where the expected values are wider: a kernel computes them in float32 and rounds once, so that
     each is within half a unit in its last place, and a few units of float32."""
     if got.dtype.itemsize != 2 or not is_floating(got) or not is_floating(want) or want.dtype.itemsize == 2:
         return None

@@ -116,7 +116,7 @@ def asked(op: Op, dtype: str, place: str, layouts: frozenset[str] | None = None,
 
 
 def said_of_samples(op: Op) -> Report:
-    """Whether an op's samples can show anything: there are some, the same at each call, one is smooth where there is a gradient, all are small;
+    """True where an op's samples can show anything: there are some, the same at each call, one is smooth where there is a gradient, all are small;
     and whether what draws heeds its seed and offset."""
     report, found = Report(), samples(op)
     lines = [] if found else ["there are none; the record's samples= gives calls to ask"]
@@ -131,7 +131,7 @@ def said_of_samples(op: Op) -> Report:
 
 
 def _alike(a: Sample, b: Sample) -> bool:
-    """Whether two samples hold the same arrays."""
+    """True where two samples hold the same arrays."""
     return all(
         np.array_equal(x, y, equal_nan=x.dtype.kind in "fc") for x, y in zip(a.inputs, b.inputs, strict=False) if isinstance(x, np.ndarray)
     )
@@ -153,7 +153,7 @@ def _unheeded(op: Op, found: Sequence[Sample]) -> list[str]:
 
 
 def _same_results(op: Op, sample: Sample, name: str) -> bool:
-    """Whether a call gives what it gives with another seed, or another offset."""
+    """True where a call gives what it gives with another seed, or another offset."""
     case = Case(op, 0, sample, types(op)[0], "plain", cpu)
     attrs = case.attrs(cpu)
     others = outputs(op, op.cpu, tuple(copied(case.values)), {**attrs, name: (attrs[name] + 12_345) % 2**62})

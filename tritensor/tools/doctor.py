@@ -259,7 +259,7 @@ def examine() -> list[Check]:
 
 
 def works(checks: Sequence[Check]) -> bool:
-    """Whether a GPU can be used: nothing failed. (Under TRITON_INTERPRET=1 none is used.)"""
+    """True where a GPU can be used: nothing failed. (Under TRITON_INTERPRET=1 none is used.)"""
     return all(c.status != "fail" for c in checks)
 
 

@@ -48,7 +48,7 @@ def _short(file: str) -> str:
 
 
 def _is_users(file: str) -> bool:
-    """Whether a file is neither Python's, nor installed, nor of this package."""
+    """True where a file is neither Python's, nor installed, nor of this package."""
     paths = sysconfig.get_paths()
     outside = [paths[k] for k in ("stdlib", "platstdlib", "purelib", "platlib")] + [
         os.path.dirname(os.path.dirname(os.path.abspath(__file__)))

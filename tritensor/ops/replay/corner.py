@@ -203,7 +203,7 @@ class Corner:
         return tuple(parts)
 
     def _should_record(self, key: tuple[Any, ...], arrays: list[Any]) -> bool:
-        """Whether to record this call: not one that was refused, nor the n-th with new numbers, nor one that writes overlapping memory."""
+        """True where a call is to be recorded: not one that was refused, nor the n-th with new numbers, nor one that writes overlapping memory."""
         if key in self._refused or (self.mutates and (self.draws is not None or _share_storage(arrays))):
             return False
         arrays = [x for x in arrays if type(x) is CudaArray]
@@ -216,7 +216,7 @@ class Corner:
         return tried <= VARIANTS
 
     def _should_record_any_numbers(self, key: tuple[Any, ...], arrays: list[Any], args: Sequence[Any]) -> bool:
-        """Whether a call that is not to be recorded as it is may be recorded for any numbers: many have been seen."""
+        """True where a call that is not to be recorded as it is may be recorded for any numbers: many have been seen."""
         numbers = _python_numbers(args)
         seen = self._tried.get(_layouts_of(arrays), 0) > VARIANTS and not (self.one_type and len({x.dtype for x in arrays}) > 1)
         return seen and bool(numbers) and _without_numbers(key) not in self._refused and all([abs(n) < _LARGE for n in numbers])
@@ -406,7 +406,7 @@ def _replace_arrays(value: Any, given: Any) -> Any:
 
 
 def _share_storage(arrays: Sequence[CudaArray]) -> bool:
-    """Whether two of the arrays lie in one storage."""
+    """True where two of the arrays lie in one storage."""
     return len({id(x.storage) for x in arrays}) < len(arrays)
 
 

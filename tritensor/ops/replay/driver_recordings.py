@@ -43,7 +43,7 @@ def _picker(places: list[int]) -> Callable[[list[int]], tuple[int, ...]]:
 
 
 class _Plan:
-    """What a recording comes to on a GPU.
+    """The form that a recording comes to on a GPU.
 
     Addresses are numbered: inputs, then allocations, then `derived` ones: (number of another, bytes behind it), or (-1, address).
     """
@@ -260,7 +260,7 @@ def _block(free_list: Any, nbytes: int, on: device) -> DeviceStorage:
 
 
 class _Out:
-    """What a recording returns: memory of an allocation or of an input, an input itself, the same each time, or a tuple of these."""
+    """The result of a recording: memory of an allocation or of an input, an input itself, the same each time, or a tuple of these."""
 
     __slots__ = ("always", "delta", "dtype", "first", "given", "layout", "parts", "shape", "source", "strides")
 

@@ -113,7 +113,7 @@ class Recorder:
         self._sources: dict[int, tuple[int, int]] = {id(x.storage): (i, x.pointer) for i, x in enumerate(borrowed)}
 
     def imagined(self, nbytes: int, on: device) -> Storage:
-        """What a dry recording gives for an allocation."""
+        """The storage that a dry recording gives for an allocation."""
         last = self.storages[-1] if self.storages else None
         end = _NOWHERE if last is None else last.pointer + last.nbytes
         storage = _Imagined(-(-end // 256) * 256, nbytes, on)
@@ -145,7 +145,7 @@ class Recorder:
         return Window(source, x.pointer - start, x.shape, x.strides, x.dtype)
 
     def result(self, value: Any) -> Any:
-        """What the corner returned, with Windows in place of arrays."""
+        """The corner's result, with Windows in place of arrays."""
         if type(value) is tuple:
             return tuple([self.result(v) for v in value])
         if type(value) is not CudaArray:
@@ -158,7 +158,7 @@ class Recorder:
         return self.window(value)
 
     def returned(self, value: Any, arrays: Sequence[CudaArray]) -> Any:
-        """What the corner returned, with the caller's arrays and storages in place of those that stood for them."""
+        """The corner's result, with the caller's arrays and storages in place of those that stood for them."""
         if type(value) is tuple:
             return tuple([self.returned(v, arrays) for v in value])
         if type(value) is CudaArray and type(value.storage) is _Borrowed:
@@ -237,7 +237,7 @@ def match_numbers(recorder: Recorder, other: Recorder, changed: dict[tuple[Any, 
 
 
 def _alike(a: Any, b: Any, places: dict[Any, Given], recorder: Recorder, other: Recorder) -> bool:
-    """Whether two recordings hold the same here, or a replayed number, which `recorder` notes."""
+    """True where two recordings hold the same here, or a replayed number, which `recorder` notes."""
     kind = type(a)
     if kind is not type(b):
         return False

@@ -16,7 +16,7 @@ FORMS = ("function", "method", "inplace", "out")  # public ones
 
 
 def _kernel_problems(record: Any) -> list[str]:
-    """What is wrong with what runs on a GPU: kernels, one function for every device, or the host."""
+    """Complaints about what runs on a GPU: kernels, one function for every device, or the host."""
     problems: list[str] = []
     if record.forward is None and not record.view and not record.host:
         problems.append(
@@ -33,7 +33,7 @@ def _kernel_problems(record: Any) -> list[str]:
 
 
 def corner_problems(label: str, corner: Any) -> list[str]:
-    """What a corner is in place of a function (a gradient may be a tuple of functions)."""
+    """Complaints about what a corner is in place of a function (a gradient may be a tuple of functions)."""
     problems: list[str] = []
     for f in corner if isinstance(corner, tuple) and label != "forward" else (corner,):
         if f is not None and hasattr(f, "fn") and hasattr(f, "arg_names"):  # @triton.jit
@@ -121,7 +121,7 @@ def find_problems(record: Any, differentiable: bool) -> list[str]:
 
 
 def find_borrowed(record: Any, given: str | Sequence[str] | None, problems: list[str]) -> tuple[int, ...]:
-    """Where what `borrows` names stands: places of inputs, ~places of outputs that a caller sees; appends what stands against one to `problems`."""
+    """The places of what `borrows` names: those of inputs, ~places of outputs that a caller sees; appends what stands against one to `problems`."""
     places = {n: i for i, n in enumerate(record.inputs[: len(record.inputs) - record.variadic])}
     places |= {n: ~i for i, n in enumerate(record.outputs[: record.public])}
     names = as_tuple(given) if given is not None else tuple(places) if record.host and record.rule is not None else ()
@@ -159,7 +159,7 @@ def list_forms(record: Any, asked: Any, problems: list[str]) -> tuple[str, ...]:
 
 
 def _describe_kind(record: Any) -> str:
-    """What it is about an op that rules out a public form."""
+    """The trait of an op that rules out a public form."""
     if record.view:
         return "that gives a view"
     if record.mutates:
@@ -168,7 +168,7 @@ def _describe_kind(record: Any) -> str:
 
 
 def _check_fields(record: Any, problems: list[str]) -> None:
-    """What the tests and benchmarks need of the record, and that its functions take what `reference` takes."""
+    """Check the fields that tests and benchmarks need, and that its functions take what `reference` takes."""
     for label in ("shape", "samples", "forward", "sizes", "work", "configs"):
         f = getattr(record, label)
         if not (callable(f) or (f is None and label not in ("shape", "samples"))):

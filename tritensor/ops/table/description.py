@@ -60,7 +60,7 @@ def bare_signature(op: Op, by_place: Any = Parameter.POSITIONAL_ONLY) -> inspect
 
 
 def _read_annotations(reference: Callable[..., Any]) -> dict[str, str]:
-    """What a reference says of its parameters' types, as strings."""
+    """The annotations that a reference has of its parameters' types, as strings."""
     given: dict[str, Any] = {}
     if not isinstance(reference, np.ufunc):
         for f in (getattr(reference, "__wrapped__", None), reference):
@@ -69,14 +69,14 @@ def _read_annotations(reference: Callable[..., Any]) -> dict[str, str]:
 
 
 def return_annotation_of(op: Op) -> str | None:
-    """What a call gives, as an annotation."""
+    """The result of a call, as an annotation."""
     if op.mutates:
         return None
     return "Tensor" if op.public == 1 else f"tuple[{', '.join(['Tensor'] * op.public)}]"
 
 
 def write_documentation(op: Op) -> str:
-    """What the op computes, then its inputs, outputs, types and gradient, and where it was registered."""
+    """The op's summary, then its inputs, outputs, types and gradient, and where it was registered."""
     kept = [o for o in op.outputs if o in op.residuals]
     lines = [_summarise(op), ""]
     lines.append(f"Inputs: {_describe_arguments(op)}." if op.inputs else "Inputs: none.")

@@ -263,7 +263,7 @@ _loaded: set[tuple[str, str, str]] = set()  # entry points that need no second t
 
 
 def _describe_error(raised: Exception) -> str:
-    """What a plug-in raised; of a file that Python cannot read, the line."""
+    """The error that a plug-in raised; of a file that Python cannot read, the line."""
     if isinstance(raised, SyntaxError) and raised.filename:
         return f"SyntaxError: {raised.msg} ({raised.filename}:{raised.lineno}: {(raised.text or '').strip()})"
     return f"{type(raised).__name__}: {raised}"
@@ -310,7 +310,7 @@ def _find_elsewhere(name: str) -> Op:
 
 
 def _suggest_name(name: str) -> str:
-    """What to write for a name that is no op: the public function of that name, which a rule may call as well, or the nearest op."""
+    """A hint for a name that is no op: the public function of that name, which a rule may call as well, or the nearest op."""
     front = sys.modules.get("tritensor")
     if callable(vars(front).get(name) if front is not None else None):
         return f"tritensor.{name} is a function made of ops: call that, in a rule too"

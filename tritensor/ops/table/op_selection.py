@@ -57,7 +57,7 @@ def _expand_word(word: str) -> list[str]:
 
 
 def _describe_raised(error: Exception, path: Path) -> str:
-    """What a file raised, and the line of it where: "NameError: ... (line 7: y = z)"."""
+    """The error that a file raised, and the line of it where: "NameError: ... (line 7: y = z)"."""
     if isinstance(error, SyntaxError) and error.filename == str(path):
         return f"SyntaxError: {error.msg} (line {error.lineno}: {(error.text or '').strip()})"
     lines = [f for f in traceback.extract_tb(error.__traceback__) if f.filename == str(path)]

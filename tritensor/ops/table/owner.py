@@ -12,7 +12,7 @@ _MAKERS = (f"{INSIDE}ops/table/", f"{INSIDE}kernels/parts/")
 
 
 class Owner(NamedTuple):
-    """Where an op was registered. `package` is the installed package whose entry point was being read, "" for none."""
+    """The place where an op was registered. `package` is the installed package whose entry point was being read, "" for none."""
 
     file: str
     line: int

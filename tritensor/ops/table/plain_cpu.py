@@ -39,5 +39,5 @@ def _round_result(result: Any, spec: Any, arrays: tuple[Any, ...]) -> np.ndarray
 
 
 def _shares_memory(result: Any, arrays: tuple[Any, ...]) -> bool:
-    """Whether a result shares memory with an input, as numpy's views do: an op that is no view gives memory of its own."""
+    """True where a result shares memory with an input, as numpy's views do: an op that is no view gives memory of its own."""
     return isinstance(result, np.ndarray) and any([isinstance(x, np.ndarray) and np.may_share_memory(x, result) for x in arrays])

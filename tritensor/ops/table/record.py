@@ -22,7 +22,7 @@ class Spec(NamedTuple):
 
 
 class Work(NamedTuple):
-    """What one call must do at least: floating point operations, and bytes read plus written."""
+    """The work that one call must do at least: floating point operations, and bytes read plus written."""
 
     flops: int
     bytes: int
@@ -114,7 +114,7 @@ class Op:
 
     @property
     def differentiable(self) -> bool:
-        """Whether the op has a gradient."""
+        """True where the op has a gradient."""
         return self.rule is not None
 
     @property
@@ -123,7 +123,7 @@ class Op:
         return set() if self.rule is None else {n for names in self.rule.names for n in names}
 
     def keep(self, needs: tuple[bool, ...]) -> tuple[tuple[bool, ...], tuple[bool, ...], bool]:
-        """What a node must hold when the inputs flagged in `needs` want gradients.
+        """The inputs and outputs that a node must hold when the inputs flagged in `needs` want gradients.
 
         Returns a flag per input (a variadic input has one), a flag per output, and whether shapes are asked for.
         """

@@ -40,7 +40,7 @@ def _make_partials(corner: Any) -> Partials | None:
 
 
 def fill_conditions(given: Any, elementwise: bool) -> tuple[Any, Any]:
-    """What is said of the conditioning of outputs and of gradients, with what goes without saying filled in."""
+    """The conditioning of outputs and of gradients, with what goes without saying filled in."""
     if isinstance(given, tuple):
         return given  # type: ignore[return-value]
     return (given or ("element" if elementwise else "measured")), "absolute" if given == "absolute" else "measured"
@@ -195,7 +195,7 @@ def op(
 
 
 def _find_owner(name: str) -> Owner | None:
-    """Who has the name already, loaded or not."""
+    """The owner of a name that is taken, loaded or not."""
     if dict.__contains__(registry, name):
         return registry[name].owner
     home = registry.index.get(name)

@@ -40,13 +40,13 @@ ELEMENTS = 1 << 20  # of one tile at most: Triton compiles no larger one
 
 
 def tile_problem(*sides: int) -> str:
-    """What is wrong with a tile of such sides: more elements than Triton compiles."""
+    """Complaints about a tile of such sides: more elements than Triton compiles."""
     held = math.prod(sides)
     return f"a tile of {' x '.join(map(str, sides))} has {held} elements; at most {ELEMENTS}" if held > ELEMENTS else ""
 
 
 def powers(config: Any, key: tuple[Any, ...] | None = None, others: Sequence[str] = ()) -> str:
-    """What is wrong with a config whose fields, but for `others` and flags, must be powers of two, none above what a tile may hold."""
+    """Complaints about a config whose fields, but for `others` and flags, must be powers of two, none above what a tile may hold."""
     named = config._asdict() if hasattr(config, "_asdict") else {"its value": config}
     for field, n in named.items():
         if field in others or isinstance(n, bool):

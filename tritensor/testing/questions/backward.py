@@ -159,7 +159,7 @@ def _by(case: Case, have: Any, wrong: Mismatch) -> str:
 
 
 def unlike(case: Case, have: np.ndarray, expected: np.ndarray, i: int, asked: Asked) -> Mismatch | None:
-    """What differs between a gradient and the rule's. One that is summed to the input's shape already adds the roundings of that sum."""
+    """The difference between a gradient and the rule's. One that is summed to the input's shape already adds the roundings of that sum."""
     x = case.values[i]
     relative = GRADIENT * max(tolerance(case.op, x.dtype), TABLE.get(dtypes.of(x.dtype).name, 0.0))
     summed = have.shape != expected.shape

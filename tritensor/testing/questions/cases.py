@@ -40,7 +40,7 @@ def samples(op: Op) -> list[Sample]:
 
 
 def is_floating(x: Any) -> bool:
-    """Whether x is an array of a floating type."""
+    """True where x is an array of a floating type."""
     return hasattr(x, "dtype") and dtypes.of(np.dtype(x.dtype)).kind in ("float", "float8")
 
 

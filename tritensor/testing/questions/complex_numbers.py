@@ -48,7 +48,7 @@ def _imaginary(x: Any, rng: np.random.Generator) -> Any:
 
 
 def gradient_findings(op: Op, sample: Sample) -> list[str]:
-    """What is wrong with the first and second gradients of one call."""
+    """Complaints about the first and second gradients of one call."""
     rng = np.random.default_rng(5)
     inputs = list(sample.inputs)
     places = [i for i, x in enumerate(inputs) if isinstance(x, np.ndarray) and x.dtype.kind in "fc"]

@@ -9,7 +9,7 @@ from tritensor.ops.table.corner_calls import call as call
 
 
 def declared(op: Op, i: int) -> bool:
-    """Whether the record gives input i a gradient at all (a tuple of functions can hold None)."""
+    """True where the record gives input i a gradient at all (a tuple of functions can hold None)."""
     if op.rule is None:
         return False
     return op.rule.joint or (i < len(op.rule.functions) and op.rule.functions[i] is not None)

@@ -41,7 +41,7 @@ def rule_is_derivative(case: Case) -> list[str]:
 
 
 def derivable(case: Case, y: tuple[np.ndarray, ...]) -> bool:
-    """Whether derivatives exist here: a float64 function of float64 inputs, at a smooth point, with elements."""
+    """True where derivatives exist here: a float64 function of float64 inputs, at a smooth point, with elements."""
     floats = [v for v in y if is_floating(v)]
     return (
         case.op.rule is not None

@@ -73,7 +73,7 @@ def place(x: np.ndarray, layout: str, on: device) -> Placed:
 
 
 def broadcasts(x: np.ndarray) -> bool:
-    """Whether layout "broadcast" would change anything."""
+    """True where layout "broadcast" would change anything."""
     return x.ndim > 0 and x.shape[0] > 1
 
 

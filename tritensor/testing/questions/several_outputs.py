@@ -53,7 +53,7 @@ def _called(case: Case, corner: Any, given: list[Any], saved: list[Any], g: list
 
 
 def _compared(case: Case, got: tuple[Any, ...], asked: Asked) -> list[str]:
-    """What differs from the rule's gradients; None stands for zeros in both."""
+    """The difference from the rule's gradients; None stands for zeros in both."""
     found = []
     for i, (have, want) in enumerate(zip(got, asked.want, strict=False)):
         x = case.values[i]

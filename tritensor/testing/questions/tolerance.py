@@ -51,7 +51,7 @@ def unit(dtype: np.dtype) -> float:
 
 
 class Mismatch(str):
-    """What differs between two arrays, in a line; `at` is the index of the element that it shows, None where it shows none."""
+    """The difference between two arrays, in a line; `at` is the index of the element that it shows, None where it shows none."""
 
     at: tuple[int, ...] | None
 
@@ -64,7 +64,7 @@ class Mismatch(str):
 def mismatch(
     got: Any, want: Any, relative: float, *, dtype: bool = True, extra: Callable[[], np.ndarray | None] | None = None, mean: bool = True
 ) -> Mismatch | None:
-    """What differs between two arrays, or None. `want` may be a wider type when `dtype` is False: it is rounded first.
+    """The difference between two arrays, or None. `want` may be a wider type when `dtype` is False: it is rounded first.
 
     Floats: same NaNs, same infinities, and elsewhere, each for itself, |got - want| <= relative * |want| + extra, plus a few of
     the type's smallest steps. `extra` is called only where that fails without it: it gives an allowance for every element, from
@@ -110,7 +110,7 @@ def mismatch(
 
 
 def _complex_mismatch(got: np.ndarray, want: np.ndarray) -> Mismatch | None:
-    """What differs between complex arrays: each element may be off by roundings of the largest, since they are sums of products."""
+    """The difference between complex arrays: each element may be off by roundings of the largest, since they are sums of products."""
     size = np.abs(want[np.isfinite(want)])
     allowed = TABLE["float64" if got.dtype == np.complex128 else "float32"] * (float(size.max()) if size.size else 0.0)
     with np.errstate(invalid="ignore"):
@@ -124,7 +124,7 @@ def _complex_mismatch(got: np.ndarray, want: np.ndarray) -> Mismatch | None:
 
 
 def biased(error: np.ndarray, want: np.ndarray, taken: np.ndarray, dtype: np.dtype) -> str | None:
-    """What is wrong with the mean of the signed relative errors, or None.
+    """A complaint about the mean of the signed relative errors, or None.
 
     Errors of rounding have either sign: the mean of n stays within a few of its standard deviations, s / sqrt(n), where a
     factor that is off by less than the tolerance moves it. Equal elements count once, as they share their error; elements

@@ -26,7 +26,7 @@ class Rank:
 
     @property
     def here(self) -> bool:
-        """Whether it runs on this machine."""
+        """True where it runs on this machine."""
         return self.host == socket.gethostname()
 
     @property
