@@ -439,11 +439,11 @@ def test_names_that_scripts_import_and_rarely_call() -> None:
 
 
 def test_the_folder_of_what_was_downloaded(monkeypatch: pytest.MonkeyPatch) -> None:
-    from tritensor.hub import folders
+    from tritensor.hub import repository
 
     monkeypatch.delenv("TRITENSOR_HOME", raising=False)
     monkeypatch.setenv("TORCH_HOME", "/kept")
-    monkeypatch.setitem(folders._chosen, "folder", None)
+    monkeypatch.setitem(repository._chosen, "folder", None)
     assert (tt.hub._get_torch_home(), tt.hub.get_dir()) == ("/kept", "/kept/hub")
     tt.hub.set_dir("/elsewhere")
     assert tt.hub.get_dir() == "/elsewhere"

@@ -26,6 +26,7 @@ from tests.triton_kernels.kernels import (
 from tritensor.cuda.emulator.sanitizer import SanitizerError
 from tritensor.cuda.launch import launch
 from tritensor.ground.errors import DeviceError, LaunchError
+from tritensor.ops import array
 from tritensor.ops.table import registry
 
 
@@ -336,12 +337,12 @@ def test_as_an_op_of_the_table_it_is_recorded_and_replayed() -> None:
 
     def forward(x: Any) -> Any:
         calls.append(x.shape)
-        out = tt.array.empty(x.shape, x.dtype, x.device)
+        out = array.empty(x.shape, x.dtype, x.device)
         mapped[(triton.cdiv(x.size, 32),)](x, out, x.size, square, BLOCK=32)
         return out
 
     def backward(g: Any, x: Any) -> Any:
-        out = tt.array.empty(x.shape, x.dtype, x.device)
+        out = array.empty(x.shape, x.dtype, x.device)
         scaled_product[(1,)](x, g, out, x.size, 2.0, BLOCK=64)
         return out
 

@@ -36,6 +36,7 @@ def called_name() -> str:
     """The name of what the user's line called: of the outermost frame inside of tritensor that is no wrapper."""
     frame = sys._getframe(1)
     name = frame.f_code.co_name
+    # outwards, so that the last name kept is that of the public function and not of one that it calls
     while frame.f_code.co_filename.startswith(INSIDE) and frame.f_back is not None:
         if frame.f_code not in _wrappers:
             name = frame.f_code.co_name

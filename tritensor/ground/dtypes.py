@@ -108,7 +108,7 @@ def default_complex() -> DType:
 
 def of_number(value: bool | int | float | complex) -> DType:
     """The type of a tensor made of one Python number: bool, int64, or the default floating or complex type."""
-    if isinstance(value, bool):
+    if isinstance(value, bool):  # before int, of which bool is a subclass
         return bool_
     if isinstance(value, int):
         return int64
@@ -131,6 +131,7 @@ def of(dtype: np.dtype) -> DType:
     try:
         return _by_numpy[dtype]
     except KeyError:
+        # files of other machines have the other byte order: the name of the type alone would read as if it were supported
         native = dtype.newbyteorder("=")
         if native in _by_numpy:
             raise DTypeError(f"dtype: {dtype} is not in this machine's byte order; convert with .astype({native.name!r})") from None
@@ -183,6 +184,7 @@ _CATEGORY = {"bool": 0, "uint": 1, "int": 1, "float": 2, "float8": 2, "complex":
 def _promote(a: DType, b: DType) -> DType | None:
     if a is b:
         return a
+    # float8 is a format to store, not to compute in: as in PyTorch, it promotes with nothing
     ca, cb = _CATEGORY[a.kind], _CATEGORY[b.kind]
     if "float8" in (a.kind, b.kind):
         return None
@@ -191,6 +193,7 @@ def _promote(a: DType, b: DType) -> DType | None:
         if high.kind == "complex" and low is float64:
             return complex128
         return high
+    # a signed type holds an unsigned one only if it is wider; nothing holds uint64 beside a sign
     if ca == 1 and a.kind != b.kind:
         signed, unsigned = (a, b) if a.kind == "int" else (b, a)
         size = max(signed.itemsize, 2 * unsigned.itemsize)

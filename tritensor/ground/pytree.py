@@ -50,12 +50,14 @@ def register_pytree_node(
     cls: type, flatten_fn: Callable[[Any], tuple[list[Any], Any]], unflatten_fn: Callable[[Iterable[Any], Any], Any], **_named: Any
 ) -> None:
     """Let objects of a class be containers. Raises ValueError for a class that is one already. What further keywords name is for exporters."""
+    # a second registration would change trees that were flattened under the first
     if cls in _kinds:
         raise ValueError(f"register_pytree_node: {cls.__name__} is a container already; register each class once")
     _kinds[cls] = _Kind(flatten_fn, unflatten_fn)
 
 
 def _kind_of(tree: Any) -> _Kind | None:
+    # by the exact class, as in PyTorch: an object of a class derived from dict or list is a leaf
     found = _kinds.get(type(tree))
     return found if found is not None else _NAMED if is_namedtuple_instance(tree) else None
 
@@ -133,6 +135,7 @@ def _keys(spec: TreeSpec) -> list[Any]:
 
 def _children_as(tree: Any, spec: TreeSpec) -> list[Any] | None:
     """What a container holds, in the order of a shape; None where it is of another. Dictionaries of any kind go together, by their keys."""
+    # the order in which keys were inserted is no part of a dictionary's shape
     if spec.type in _DICTS and type(tree) in _DICTS:
         keys = _keys(spec)
         return [tree[k] for k in keys] if tree.keys() == set(keys) else None

@@ -120,6 +120,7 @@ def _elementwise_strides(shape: Steps, operands: tuple[tuple[Steps, Steps], ...]
             if wanted.order and all(is_in_format(shape, steps, wanted) for _, steps in operands):
                 return ordered_strides(shape, wanted.order)
         first = operands[0][1]
+        # a transposed x + y keeps its layout, so that the next op reads it in order of memory, too
         if all(steps == first for _, steps in operands) and is_dense(shape, first):
             return first
     return ordered_strides(shape, _sort_dims(shape, [_broadcast_strides(shape, own, steps) for own, steps in operands]))
