@@ -69,10 +69,10 @@ def _one(i: int) -> _Done:
     _recorder.launches.clear()
     for spec in specs:
         try:
-            cubin_cache.find(spec, _arch)
+            cubin_cache.find_cubin(spec, _arch)
             if _wanted and (key := cubin_cache.keys(spec, _arch)[0]) not in _given:
                 _given.add(key)
-                rows.append(cubin_cache.row(spec, _arch))
+                rows.append(cubin_cache.pack_row(spec, _arch))
         except LaunchError as error:
             failures.append(f"{name}: {error}")
     return _Done(len(specs), failures, stumbled, rows)

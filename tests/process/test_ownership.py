@@ -82,17 +82,17 @@ def test_a_planted_library_is_not_run(plant: Callable[[Path], None], tmp_path: P
 @pytest.mark.parametrize("plant", PLANTED)
 def test_a_planted_cubin_is_not_taken(plant: Callable[[Path], None], tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.delenv("TRITENSOR_CACHE", raising=False)
-    monkeypatch.setattr(cubin_cache, "home", lambda: tmp_path / "home")
-    monkeypatch.setattr(cubin_cache, "_told", set())
-    path = cubin_cache.file_of(b"k" * 32)
+    monkeypatch.setattr(cubin_cache, "cache_folder", lambda: tmp_path / "home")
+    monkeypatch.setattr(cubin_cache, "_warned", set())
+    path = cubin_cache.cache_file(b"k" * 32)
     assert path is not None
     path.parent.mkdir(parents=True, mode=0o700)
     path.write_bytes(b"planted")
     with pytest.warns(RuntimeWarning, match="the kernel is compiled again and the file replaced"):
-        assert cubin_cache._on_disk(b"k" * 32) is None, "it is looked into where it is this user's"
+        assert cubin_cache._find_on_disk(b"k" * 32) is None, "it is looked into where it is this user's"
     plant(path)
     with pytest.warns(RuntimeWarning, match=r"(is a link|belongs to user|may be written by others).*; kernels are compiled"):
-        assert cubin_cache._on_disk(b"k" * 32) is None
+        assert cubin_cache._find_on_disk(b"k" * 32) is None
 
 
 def test_a_pipe_beside_a_file_that_is_saved(tmp_path: Path) -> None:

@@ -187,7 +187,7 @@ assert y.cpu().sum().item() == 0
 @on_stub()
 def test_one_bad_kernel_does_not_cost_the_rest(tmp_path: Path) -> None:
     ready(tmp_path)
-    real = cubin_cache.row
+    real = cubin_cache.pack_row
 
     def row(spec: Any, arch: int) -> Any:
         if "_fill" in spec.kernel.__name__:
@@ -196,7 +196,7 @@ def test_one_bad_kernel_does_not_cost_the_rest(tmp_path: Path) -> None:
             os.kill(os.getpid(), signal.SIGKILL)
         return real(spec, arch)
 
-    precompile.cubin_cache.row = row
+    precompile.cubin_cache.pack_row = row
     script, pack = tmp_path / "s.py", tmp_path / "p.ttpack"
     script.write_text("import tritensor as tt\nx = tt.ones(8, device='cuda')\nx * 2\nx - x\nx + x\n")
     said = command("precompile", "--arch", 90, "--out", pack, "--jobs", 1, "--script", script)

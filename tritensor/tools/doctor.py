@@ -140,7 +140,7 @@ def _assembler(tool: str) -> str:
 def caches() -> list[Check]:
     """Ours, Triton's, and the packs: where, whether they can be written, how much is in them."""
     out = []
-    home = cubin_cache.home()
+    home = cubin_cache.cache_folder()
     if home is None:
         out.append(Check("caches", "tritensor", "warn", "TRITENSOR_CACHE is empty: every process compiles anew", "unset TRITENSOR_CACHE"))
     else:
@@ -218,7 +218,7 @@ def compiler() -> list[Check]:
         x = new_tensor(empty((16,), np.dtype(np.float32), gpu(0)))
         ops.add(x, x)
         launches = list(active.runtime().launches)  # type: ignore[attr-defined]
-        cubin_cache.find(launches[0], 90)
+        cubin_cache.find_cubin(launches[0], 90)
     except LaunchError as error:
         return [Check("compiler", "triton", "fail", str(error), "reinstall triton: pip install --force-reinstall triton")]
     finally:

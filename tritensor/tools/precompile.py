@@ -215,12 +215,12 @@ def _launching(asked: list[str]) -> list[Op]:
 
 
 def _packs() -> str:
-    home = cubin_cache.home()
+    home = cubin_cache.cache_folder()
     return str(home / "packs") if home is not None else "the cache's packs folder (TRITENSOR_CACHE is empty: there is none)"
 
 
 def _default_out(name: str) -> Path:
-    home = cubin_cache.home()
+    home = cubin_cache.cache_folder()
     if home is None:
         raise Usage("TRITENSOR_CACHE is empty, so there is no cache to put the pack into; give --out")
     return home / "packs" / f"{name}-triton-{cubin_cache.version()}.ttpack"

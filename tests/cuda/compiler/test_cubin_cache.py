@@ -48,13 +48,13 @@ def fresh(cache: Path | str, triton: Path | None = None) -> None:
     if triton is not None:
         os.environ["TRITON_CACHE_DIR"] = str(triton)
     cubin_cache.forget()
-    cubin_cache._told.clear()
+    cubin_cache._warned.clear()
     compile_log.clear()
 
 
 def find_all(wanted: list[Specialization]) -> None:
     for spec in wanted:
-        cubin_cache.find(spec, 90)
+        cubin_cache.find_cubin(spec, 90)
 
 
 def sources() -> list[str]:
@@ -160,12 +160,12 @@ def test_a_missing_pack_and_one_of_another_triton(tmp_path: Path) -> None:
 def test_compiled_once_then_memory_then_disk(tmp_path: Path) -> None:
     fresh(tmp_path / "cache")
     (spec,) = specs()
-    first = cubin_cache.find(spec, 90)
-    assert cubin_cache.find(spec, 90) is first
+    first = cubin_cache.find_cubin(spec, 90)
+    assert cubin_cache.find_cubin(spec, 90) is first
     assert sources() == ["compiled"]
     cubin_cache.forget()
     refuse_to_compile()
-    assert cubin_cache.find(spec, 90) == first
+    assert cubin_cache.find_cubin(spec, 90) == first
     assert sources() == ["compiled", "disk"]
     assert first.image[:4] == b"\x7fELF"
     assert first.name.encode() in first.image
@@ -176,10 +176,10 @@ def test_compiled_once_then_memory_then_disk(tmp_path: Path) -> None:
 def test_tritons_own_cache_is_told_apart(tmp_path: Path) -> None:
     fresh(tmp_path / "cache", tmp_path / "triton")
     (spec,) = specs()
-    cubin_cache.find(spec, 90)
+    cubin_cache.find_cubin(spec, 90)
     os.environ["TRITENSOR_CACHE"] = str(tmp_path / "another")
     cubin_cache.forget()
-    cubin_cache.find(spec, 90)
+    cubin_cache.find_cubin(spec, 90)
     assert [e.source for e in compile_log.entries()] == ["compiled", "triton"]
 
 
@@ -194,7 +194,7 @@ def test_the_users_listener_is_still_called(tmp_path: Path) -> None:
 
     knobs.compilation.listener = listener
     fresh(tmp_path / "cache", tmp_path / "triton")
-    cubin_cache.find(specs()[0], 90)
+    cubin_cache.find_cubin(specs()[0], 90)
     assert heard == [False]
     assert knobs.compilation.listener is listener
 
@@ -203,15 +203,15 @@ def test_the_users_listener_is_still_called(tmp_path: Path) -> None:
 def test_a_torn_file_is_named_compiled_and_mended(tmp_path: Path) -> None:
     fresh(tmp_path / "cache")
     (spec,) = specs()
-    good = cubin_cache.find(spec, 90)
-    path = cubin_cache.file_of(cubin_cache.keys(spec, 90)[0])
+    good = cubin_cache.find_cubin(spec, 90)
+    path = cubin_cache.cache_file(cubin_cache.keys(spec, 90)[0])
     assert path is not None
     whole = path.read_bytes()
     for torn in (whole[:100], b"", b"foreign" + whole, whole[:-9] + bytes([whole[-9] ^ 1]) + whole[-8:]):
         path.write_bytes(torn)
         cubin_cache.forget()
         with pytest.warns(RuntimeWarning, match=rf"{path.name}.*compiled again"):
-            assert cubin_cache.find(spec, 90) == good
+            assert cubin_cache.find_cubin(spec, 90) == good
         assert path.read_bytes() == whole
 
 
@@ -230,7 +230,7 @@ def test_an_empty_cache_variable_keeps_nothing(tmp_path: Path) -> None:
     fresh("", tmp_path / "triton")
     with warnings.catch_warnings():
         warnings.simplefilter("error")
-        cubin_cache.find(specs()[0], 90)
+        cubin_cache.find_cubin(specs()[0], 90)
     assert sorted(p.name for p in tmp_path.iterdir()) == ["triton"]
 
 
@@ -238,10 +238,10 @@ def test_an_empty_cache_variable_keeps_nothing(tmp_path: Path) -> None:
 def test_always_compile_passes_the_caches_by(tmp_path: Path) -> None:
     fresh(tmp_path / "cache")
     (spec,) = specs()
-    cubin_cache.find(spec, 90)
+    cubin_cache.find_cubin(spec, 90)
     os.environ["TRITON_ALWAYS_COMPILE"] = "1"
     cubin_cache.forget()
-    cubin_cache.find(spec, 90)
+    cubin_cache.find_cubin(spec, 90)
     assert sources() == ["compiled", "compiled"]
 
 
@@ -283,7 +283,7 @@ def test_the_key_covers_the_sources() -> None:
 
 @on_stub()
 def test_an_object_shown_by_its_address_is_never_found_again() -> None:
-    written = cubin_cache._written(object(), [])
+    written = cubin_cache._constant_text(object(), [])
     assert cubin_cache._process in written
 
 
@@ -293,7 +293,7 @@ sys.path.insert(0, {root!r})
 from tests.cuda.compiler.test_cubin_cache import specs
 from tritensor.cuda.compiler import compile_log, cubin_cache
 for spec in specs("add", "mul"):
-    print(cubin_cache.find(spec, 90).image[:4].hex(), cubin_cache.keys(spec, 90)[0].hex())
+    print(cubin_cache.find_cubin(spec, 90).image[:4].hex(), cubin_cache.keys(spec, 90)[0].hex())
 print([e.source for e in compile_log.entries()])
 """
 ROOT = Path(__file__).resolve().parents[3]
@@ -319,7 +319,7 @@ def test_processes_share_one_cache(tmp_path: Path) -> None:
 
 # Packs on the road
 def make_pack(path: Path, wanted: list[Specialization]) -> None:
-    rows = [cubin_cache.row(s, 90) for s in wanted]
+    rows = [cubin_cache.pack_row(s, 90) for s in wanted]
     write_pack(path, {"triton": cubin_cache.version(), "tritensor": "0", "archs": [90]}, rows)
 
 
@@ -332,7 +332,7 @@ def test_a_pack_comes_before_the_disk_and_the_compiler(tmp_path: Path) -> None:
     refuse_to_compile()
     os.environ["TRITENSOR_PACK"] = str(tmp_path / "p.ttpack")
     for spec in both:
-        cubin_cache.find(spec, 90)
+        cubin_cache.find_cubin(spec, 90)
     assert sources() == ["pack", "pack"]
     assert not (tmp_path / "empty").exists(), "a hit writes nothing"
 
@@ -347,7 +347,7 @@ def test_packs_in_the_cache_are_found_by_themselves(tmp_path: Path) -> None:
     fresh(tmp_path / "cache2")
     refuse_to_compile()
     with pytest.warns(RuntimeWarning, match=r"c\.ttpack.*left out"):
-        cubin_cache.find(spec, 90)
+        cubin_cache.find_cubin(spec, 90)
     assert sources() == ["pack"]
     assert [p.path.name for p in cubin_cache.packs()] == ["a.ttpack"]
 
@@ -362,7 +362,7 @@ def test_open_pack_by_hand(tmp_path: Path) -> None:
     fresh(tmp_path / "empty")
     cuda.open_pack(tmp_path / "p.ttpack")
     refuse_to_compile()
-    cubin_cache.find(spec, 90)
+    cubin_cache.find_cubin(spec, 90)
     assert sources() == ["pack"]
 
 
@@ -371,7 +371,7 @@ def test_a_pack_that_cannot_be_opened_is_a_warning_and_a_compilation(tmp_path: P
     fresh(tmp_path / "cache")
     os.environ["TRITENSOR_PACK"] = str(tmp_path / "nowhere.ttpack")
     with pytest.warns(RuntimeWarning, match=r"TRITENSOR_PACK.*nowhere\.ttpack.*compiled instead"):
-        cubin_cache.find(specs()[0], 90)
+        cubin_cache.find_cubin(specs()[0], 90)
     assert sources() == ["compiled"]
 
 
@@ -396,10 +396,10 @@ def test_a_pack_from_another_source_is_named_once(tmp_path: Path) -> None:
 def test_a_spoilt_kernel_in_a_pack_is_compiled(tmp_path: Path) -> None:
     fresh(tmp_path / "cache")
     (spec,) = specs()
-    key, meaning, blob = cubin_cache.row(spec, 90)
+    key, meaning, blob = cubin_cache.pack_row(spec, 90)
     write_pack(tmp_path / "p.ttpack", {"triton": cubin_cache.version()}, [(key, meaning, blob[:-40] + b"\0" * 40)])
     fresh(tmp_path / "empty")
     os.environ["TRITENSOR_PACK"] = str(tmp_path / "p.ttpack")
     with pytest.warns(RuntimeWarning, match=r"p\.ttpack.*compiled instead"):
-        found = cubin_cache.find(spec, 90)
+        found = cubin_cache.find_cubin(spec, 90)
     assert found == decode(key, blob)

@@ -323,8 +323,8 @@ def test_scratch_in_a_graph() -> None:
 
 @on_stub()
 def test_scratch_at_an_alignment_that_allocations_do_not_have(monkeypatch: pytest.MonkeyPatch) -> None:
-    found = cubin_cache.find
-    monkeypatch.setattr(cubin_cache, "find", lambda spec, arch: found(spec, arch)._replace(global_scratch_align=1024))
+    found = cubin_cache.find_cubin
+    monkeypatch.setattr(cubin_cache, "find_cubin", lambda spec, arch: found(spec, arch)._replace(global_scratch_align=1024))
     with pytest.raises(LaunchError, match="by_scratch: wants scratch memory at multiples of 1024; allocations lie at 256"):
         _scratch(empty((128, 64), F32, GPU), empty((128, 64), F32, GPU))
 

@@ -219,10 +219,10 @@ def test_what_the_compiler_says_of_maps_is_kept_on_disk(tmp_path: Any, monkeypat
     x = empty((64, 64), BF16, GPU)
     spec = specialize(copy, (TensorDescriptor(x, (64, 64)),) * 2, {"M": 64, "N": 64}, 4, 3)[0]
     cubin_cache.forget()
-    made = cubin_cache.find(spec, 90)
+    made = cubin_cache.find_cubin(spec, 90)
     cubin_cache.forget()
-    assert cubin_cache.file_of(cubin_cache.keys(spec, 90)[0]).exists()  # type: ignore[union-attr]
-    again = cubin_cache.find(spec, 90)
+    assert cubin_cache.cache_file(cubin_cache.keys(spec, 90)[0]).exists()  # type: ignore[union-attr]
+    again = cubin_cache.find_cubin(spec, 90)
     assert made is not again
     assert made == again
     assert [m["block_size"] for m in again.tensordesc] == [[64, 64], [64, 64]]

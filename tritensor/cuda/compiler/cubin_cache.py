@@ -23,16 +23,16 @@ FORMAT = "1"  # part of every key: raise it when compile() or what a launcher re
 _ENVIRONMENT = ("TRITON_PTXAS_PATH", "TRITON_PTXAS_BLACKWELL_PATH", "TRITON_LIBDEVICE_PATH", "PTXAS_OPTIONS", "DISABLE_PTXAS_OPT",
                 "TRITON_MOCK_PTX_VERSION", "TRITON_DISABLE_LINE_INFO", "TRITON_DEBUG", "TRITON_ENABLE_ASAN", "TRITON_INSTRUMENTATION_MODE")  # fmt: skip
 # Settings that ask Triton to run whatever is cached: to dump, to override, to compile anew.
-_ANEW = ("TRITON_ALWAYS_COMPILE", "TRITON_KERNEL_DUMP", "TRITON_KERNEL_OVERRIDE")
+_RECOMPILE_SETTINGS = ("TRITON_ALWAYS_COMPILE", "TRITON_KERNEL_DUMP", "TRITON_KERNEL_OVERRIDE")
 
 _memory: dict[tuple[Specialization, int], Cubin] = {}
 _packs: list[Pack] | None = None  # None: not yet looked for
 _lock = locks.rlock()
-_told: set[str] = set()
+_warned: set[str] = set()
 _process = os.urandom(8).hex()
 
 
-def find(spec: Specialization, arch: int, op: str = "") -> Cubin:
+def find_cubin(spec: Specialization, arch: int, op: str = "") -> Cubin:
     """The machine code of a specialization for compute capability `arch` (80, 90, 100).
 
     Raises LaunchError when the kernel does not compile. A cache that cannot be read or written costs a warning and a compilation.
@@ -42,33 +42,33 @@ def find(spec: Specialization, arch: int, op: str = "") -> Cubin:
         return held
     start = time.perf_counter()
     key, meaning = keys(spec, arch)
-    found, source = _found(key, meaning, spec, arch)
+    found, source = _find_or_compile(key, meaning, spec, arch)
     _memory[spec, arch] = found
     compile_log.record(spec, arch, time.perf_counter() - start, source, op)
     return found
 
 
-def _found(key: bytes, meaning: bytes, spec: Specialization, arch: int) -> tuple[Cubin, str]:
+def _find_or_compile(key: bytes, meaning: bytes, spec: Specialization, arch: int) -> tuple[Cubin, str]:
     """The cubin of a key, and where it came from."""
-    if not any(os.environ.get(n, "0") not in ("", "0") for n in _ANEW):
-        found = _in_packs(key)
+    if not any(os.environ.get(n, "0") not in ("", "0") for n in _RECOMPILE_SETTINGS):
+        found = _find_in_packs(key)
         if found is not None:
             return found, "pack"
-        found = _on_disk(key)
+        found = _find_on_disk(key)
         if found is not None:
             return found, "disk"
-        _tell_if_stale(meaning, spec)
-    return _compiled(key, spec, arch)
+        _warn_if_stale(meaning, spec)
+    return _compile(key, spec, arch)
 
 
-def row(spec: Specialization, arch: int) -> tuple[bytes, bytes, bytes]:
+def pack_row(spec: Specialization, arch: int) -> tuple[bytes, bytes, bytes]:
     """(key, meaning, encoded kernel) for a pack, compiled where need be. Raises LaunchError."""
     key, meaning = keys(spec, arch)
-    return key, meaning, encode(key, _found(key, meaning, spec, arch)[0])
+    return key, meaning, encode(key, _find_or_compile(key, meaning, spec, arch)[0])
 
 
 def forget() -> None:
-    """Drop what this process holds in memory and the packs it opened; the next find() looks everywhere again."""
+    """Drop what this process holds in memory and the packs it opened; the next find_cubin() looks everywhere again."""
     global _packs
     _memory.clear()
     _packs = None
@@ -91,7 +91,7 @@ def keys(spec: Specialization, arch: int) -> tuple[bytes, bytes]:
     name = f"{kernel.fn.__module__}.{kernel.fn.__qualname__}{' with assertions' if kernel.debug else ''}"
     settings = (sorted(get_cache_invalidating_env_vars().items()), [os.environ.get(n, "") for n in _ENVIRONMENT])
     sources: list[str] = [kernel.cache_key]
-    constants = [(path, _written(value, sources)) for path, value in spec.constants]
+    constants = [(path, _constant_text(value, sources)) for path, value in spec.constants]
     # Everything after `typed` is a number or an option of the compiler, written with its name.
     options = [(f, getattr(spec, f)) for f in spec._fields[4:]]
     text = repr((FORMAT, version(), arch, ARITHMETIC, settings, name, spec.types, constants, options))
@@ -101,10 +101,10 @@ def keys(spec: Specialization, arch: int) -> tuple[bytes, bytes]:
     return key.digest(), meaning.digest()[:16]
 
 
-def _written(value: Any, sources: list[str]) -> str:
+def _constant_text(value: Any, sources: list[str]) -> str:
     """A constant as text that is equal in every process; the sources of functions in it are added to `sources`."""
     if isinstance(value, tuple):
-        return f"{type(value).__name__}{getattr(value, '_fields', '')}({', '.join([_written(v, sources) for v in value])})"
+        return f"{type(value).__name__}{getattr(value, '_fields', '')}({', '.join([_constant_text(v, sources) for v in value])})"
     source = getattr(value, "cache_key", None)
     if source is not None:
         sources.append(source)
@@ -121,13 +121,13 @@ def open_pack(path: str | os.PathLike[str]) -> Pack:
 
     Raises LaunchError when the file is missing, torn, no pack, or made by another version of Triton.
     """
-    pack = _checked(path)
+    pack = _open_checked(path)
     with _lock:
-        _opened().insert(0, pack)
+        _open_packs().insert(0, pack)
     return pack
 
 
-def _checked(path: str | os.PathLike[str]) -> Pack:
+def _open_checked(path: str | os.PathLike[str]) -> Pack:
     """A pack of this Triton. Raises LaunchError."""
     pack = Pack(path)
     made = pack.about.get("triton")
@@ -142,10 +142,10 @@ def _checked(path: str | os.PathLike[str]) -> Pack:
 
 def packs() -> tuple[Pack, ...]:
     """The open packs, in the order they are asked."""
-    return tuple(_opened())
+    return tuple(_open_packs())
 
 
-def _opened() -> list[Pack]:
+def _open_packs() -> list[Pack]:
     """The open packs: TRITENSOR_PACK (paths with ':' between them) and the packs folder of the cache are opened at the first use."""
     global _packs
     if _packs is None:
@@ -159,13 +159,13 @@ def _named_packs() -> Iterator[Pack]:
     for path in os.environ.get("TRITENSOR_PACK", "").split(os.pathsep):
         if path:
             try:
-                yield _checked(path)
+                yield _open_checked(path)
             except LaunchError as error:
                 _warn(f"TRITENSOR_PACK: {error}; kernels are compiled instead")
 
 
 def _cached_packs() -> Iterator[Pack]:
-    root = home()
+    root = cache_folder()
     for path in sorted((root / "packs").glob(f"*{SUFFIX}")) if root is not None else ():
         try:
             pack = Pack(path)
@@ -178,8 +178,8 @@ def _cached_packs() -> Iterator[Pack]:
             pack.close()
 
 
-def _in_packs(key: bytes) -> Cubin | None:
-    for pack in _opened():
+def _find_in_packs(key: bytes) -> Cubin | None:
+    for pack in _open_packs():
         blob = pack.get(key)
         if blob is None:
             continue
@@ -190,11 +190,11 @@ def _in_packs(key: bytes) -> Cubin | None:
     return None
 
 
-def _tell_if_stale(meaning: bytes, spec: Specialization) -> None:
+def _warn_if_stale(meaning: bytes, spec: Specialization) -> None:
     """Say once per pack that it holds this very kernel made from another source."""
-    for pack in _opened():
-        if str(pack.path) not in _told and pack.means(meaning):
-            _told.add(str(pack.path))
+    for pack in _open_packs():
+        if str(pack.path) not in _warned and pack.means(meaning):
+            _warned.add(str(pack.path))
             _warn(
                 f"pack {pack.path}: {spec.kernel.__name__} and perhaps others changed since it was made (tritensor {pack.about.get('tritensor')}); "
                 "changed kernels are compiled instead. Make it again with `tritensor precompile`"
@@ -202,7 +202,7 @@ def _tell_if_stale(meaning: bytes, spec: Specialization) -> None:
 
 
 # The disk
-def home() -> Path | None:
+def cache_folder() -> Path | None:
     """The folder of tritensor's caches: TRITENSOR_CACHE, or ~/.cache/tritensor; None where TRITENSOR_CACHE is empty: keep nothing."""
     asked = os.environ.get("TRITENSOR_CACHE")
     if asked is not None:
@@ -213,17 +213,17 @@ def home() -> Path | None:
         return None
 
 
-def file_of(key: bytes) -> Path | None:
+def cache_file(key: bytes) -> Path | None:
     """Where the disk cache keeps the kernel of a key; None where nothing is kept."""
-    root = home()
+    root = cache_folder()
     if root is None:
         return None
     text = key.hex()
     return root / "cubins" / f"triton-{version()}" / text[:2] / f"{text[2:]}.ttcubin"
 
 
-def _on_disk(key: bytes) -> Cubin | None:
-    path = file_of(key)
+def _find_on_disk(key: bytes) -> Cubin | None:
+    path = cache_file(key)
     if path is None:
         return None
     if "TRITENSOR_CACHE" not in os.environ and (why := is_foreign_file(path)):
@@ -244,13 +244,13 @@ def _on_disk(key: bytes) -> Cubin | None:
         return None
 
 
-def _compiled(key: bytes, spec: Specialization, arch: int) -> tuple[Cubin, str]:
+def _compile(key: bytes, spec: Specialization, arch: int) -> tuple[Cubin, str]:
     """Compile (or take what Triton's own disk cache has), and keep the result on disk."""
     from tritensor.cuda.compiler.compile import compile
 
     with compile_log.triton_listener() as hits:
         cubin = Cubin.of(compile(spec, arch), arch)
-    path = file_of(key)
+    path = cache_file(key)
     if path is not None:
         try:
             write_whole(path, encode(key, cubin))
@@ -264,8 +264,8 @@ def _compiled(key: bytes, spec: Specialization, arch: int) -> tuple[Cubin, str]:
 
 
 def _warn_once(about: str, text: str) -> None:
-    if about not in _told:
-        _told.add(about)
+    if about not in _warned:
+        _warned.add(about)
         _warn(text)
 
 

@@ -69,7 +69,7 @@ def compile_all(specs: Sequence[Specialization], arch: int, processes: int) -> I
 
     def compile_one(spec: Specialization) -> Done:
         try:
-            return Done(cubin_cache.row(spec, arch), "")
+            return Done(cubin_cache.pack_row(spec, arch), "")
         except LaunchError as error:
             return Done(None, str(error))
 

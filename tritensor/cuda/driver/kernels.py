@@ -243,12 +243,12 @@ class Kernels:
         return found
 
     def _load(self, spec: Specialization, index: int) -> Loaded:
-        from tritensor.cuda.compiler.cubin_cache import find
+        from tritensor.cuda.compiler.cubin_cache import find_cubin
 
         self.devices.enter(index)  # a module is loaded into the context that is current
         properties = self.devices.properties(index)
         check_options(spec.kernel, spec.options, properties.capability, f"cuda:{index}")
-        cubin = find(spec, 10 * properties.capability[0] + properties.capability[1])
+        cubin = find_cubin(spec, 10 * properties.capability[0] + properties.capability[1])
         most = properties.shared_memory_per_block_optin
         if cubin.shared > most:
             raise LaunchError(
