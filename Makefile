@@ -70,6 +70,7 @@ pages: $(VENV)/.test
 	$(BIN)/python -m tests.mistakes.record
 	$(BIN)/python -m tests.pages.performance_page
 	$(BIN)/python -m tests.pages.floor_plan
+	$(BIN)/python -m tests.pages.missing
 
 notebooks: $(VENV)/.docs
 	$(BIN)/python -m docs.site.notebooks $(ARGS)

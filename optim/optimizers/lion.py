@@ -15,6 +15,12 @@ class Lion(FormulaOptimizer):
     Not in PyTorch: the names are those of the authors' own program. A rate of a third to a tenth of Adam's, with a weight decay as much larger,
     is what they advise. `foreach` is accepted and changes nothing.
 
+    >>> w = nn.Parameter(tt.tensor([1.0, -1.0]))
+    >>> (w * w).sum().backward()
+    >>> tt.optim.Lion([w], lr=0.25).step()
+    >>> w.tolist()
+    [0.75, -0.75]
+
     Raises:
         ValueError: a setting that makes no sense; no parameters; one that is no leaf or is given twice.
     """

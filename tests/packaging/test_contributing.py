@@ -1,4 +1,4 @@
-"""CONTRIBUTING.md shows a diff that adds an op; this applies it and asks the new op every question, so that it stays true."""
+"""CONTRIBUTING.md shows diffs that add an op, a layer and an optimizer; this applies them, uses and asks what they add, so that they stay true."""
 
 from __future__ import annotations
 
@@ -10,9 +10,12 @@ from pathlib import Path
 
 import pytest
 
+from tests.tiers import TIERS
+
 ROOT = Path(__file__).resolve().parents[2]
 CALLED = """
 import tritensor as tt
+from tritensor import nn
 from tritensor.nn import functional as F
 
 x = tt.tensor([-3.0, 0.0, 0.75], requires_grad=True)
@@ -22,6 +25,11 @@ y = F.isru(x)
 assert tt.allclose(y, tt.tensor([-(0.9**0.5), 0.0, 0.6]))
 assert tt.allclose(g, tt.tensor([10**-1.5, 1.0, 0.512]))
 assert tt.allclose(h, tt.tensor([9 * 10**-2.5, 0.0, -2.25 * 0.8**5]))
+assert tt.equal(nn.ISRU()(x), y)
+w = nn.Parameter(tt.tensor([1.0, -1.0]))
+(w * w).sum().backward()
+tt.optim.Signum([w], lr=0.25).step()
+assert w.tolist() == [0.75, -0.75]
 try:
     F.isru("1")
     raise SystemExit("a string was accepted")
@@ -31,7 +39,7 @@ except TypeError as error:
 
 
 @pytest.mark.slow
-def test_the_diff_adds_an_op(tmp_path: Path) -> None:
+def test_the_diffs_add_an_op_a_layer_and_an_optimizer(tmp_path: Path) -> None:
     tree = tmp_path / "tree"
     shutil.copytree(
         ROOT,
@@ -39,9 +47,11 @@ def test_the_diff_adds_an_op(tmp_path: Path) -> None:
         symlinks=True,
         ignore=shutil.ignore_patterns(".git", ".venv*", "build", "dist", "*.egg-info", "__pycache__", ".*_cache", ".hypothesis"),
     )
-    diff = (ROOT / "CONTRIBUTING.md").read_text().split("```diff\n")[1].split("```")[0]
-    applied = subprocess.run(["git", "apply", "-"], input=diff, cwd=tree, capture_output=True, text=True)
-    assert applied.returncode == 0, f"the diff in CONTRIBUTING.md no longer applies: {applied.stderr}"
+    diffs = [part.split("```")[0] for part in (ROOT / "CONTRIBUTING.md").read_text().split("```diff\n")[1:]]
+    assert len(diffs) == 3
+    for diff in diffs:
+        applied = subprocess.run(["git", "apply", "-"], input=diff, cwd=tree, capture_output=True, text=True)
+        assert applied.returncode == 0, f"a diff in CONTRIBUTING.md no longer applies: {applied.stderr}"
 
     def said(*command: str) -> None:
         done = subprocess.run(
@@ -57,25 +67,15 @@ def test_the_diff_adds_an_op(tmp_path: Path) -> None:
     assert done.returncode == 0, done.stdout[-3000:]
     assert "13 passed" in done.stdout
     written = [line.split("$(BIN)/")[1] for line in (tree / "Makefile").read_text().split("\npages:")[1].split("\n\n")[0].splitlines()[1:]]
-    for command in written[:5]:  # all that an op changes; the rest reads what others have measured and written
+    for command in (c for c in written if "performance_page" not in c):  # which reads what others have measured
         tool, *words = command.split()
         said(*(words if tool == "python" else ["-m", "tritensor.tools.command_line", *words]))
     assert '"elementwise.isru": "isru"' in (tree / "kernels" / "op_index.py").read_text()
     assert "def isru(" in (tree / "nn" / "functional" / "__init__.pyi").read_text()
     assert "| `isru` |" in (tree / "docs" / "ops.md").read_text()
     said("-c", CALLED)
-    said(
-        "-m",
-        "pytest",
-        "-q",
-        "-p",
-        "no:cacheprovider",
-        "-n0",
-        "tests/pages/test_pages.py",
-        "tests/onnx",
-        "-k",
-        "isru or fresh or translated or every_op",
-    )
+    said("-m", "docs.site.examples", "ISRU", "Signum")
+    said("-m", "pytest", "-q", "-p", "no:cacheprovider", "-m", TIERS["quick"], "tests")
 
     op = tree / "kernels" / "elementwise" / "isru.py"
     op.write_text(op.read_text().replace("(1.0 + x * x) *", "(1.5 + x * x) *"))

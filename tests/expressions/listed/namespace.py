@@ -2,58 +2,14 @@
 
 from __future__ import annotations
 
-_UNARY = [
-    "abs_",
-    "acos_",
-    "acosh_",
-    "arccos_",
-    "arccosh_",
-    "arcsin_",
-    "arcsinh_",
-    "arctan_",
-    "arctanh_",
-    "asin_",
-    "asinh_",
-    "atan_",
-    "atanh_",
-    "ceil_",
-    "conj_physical_",
-    "cos_",
-    "cosh_",
-    "deg2rad_",
-    "erf_",
-    "erfc_",
-    "exp2_",
-    "exp_",
-    "expm1_",
-    "fix_",
-    "floor_",
-    "frac_",
-    "i0_",
-    "log10_",
-    "log1p_",
-    "log2_",
-    "log_",
-    "logit_",
-    "nan_to_num_",
-    "neg_",
-    "negative_",
-    "rad2deg_",
-    "reciprocal_",
-    "relu_",
-    "round_",
-    "rsqrt_",
-    "sigmoid_",
-    "sin_",
-    "sinc_",
-    "sinh_",
-    "sqrt_",
-    "square_",
-    "tan_",
-    "tanh_",
-    "trunc_",
-    "detach_",
-]
+from tritensor.tensor.public_api.publish import INPLACE_FUNCTIONS
+
+# in-place functions that take more than x, or draw
+_OTHERS = {
+    "addmv_", "alpha_dropout_", "celu_", "clamp_", "clamp_max_", "clamp_min_", "clip_", "dropout_", "embedding_renorm_",
+    "feature_alpha_dropout_", "feature_dropout_", "gcd_", "index_put_", "lcm_", "ldexp_", "rrelu_", "selu_", "threshold_", "xlogy_",
+}  # fmt: skip
+_UNARY = [*sorted(INPLACE_FUNCTIONS - _OTHERS), "detach_"]
 
 EXPRESSIONS = [
     *[f"T.{name}({given})" for name in _UNARY for given in ("x * 0.3", "y[0] * 1")],
