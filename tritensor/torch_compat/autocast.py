@@ -13,7 +13,7 @@ from tritensor.tensor.public_api.publish import checked
 
 def _switch(device_type: Any, **what: Any) -> None:
     """Set something for a type of device; tritensor.amp is loaded now."""
-    importlib.import_module("tritensor.amp.autocast_mode").switch(_kind(device_type), **what)
+    importlib.import_module("tritensor.amp.autocast_mode").set_state(_kind(device_type), **what)
 
 
 def _kind(device_type: Any) -> str:
