@@ -1,4 +1,4 @@
-"""Which file of this folder registers which ops. Written by `python -m tritensor.tools.op_index`; a test holds it to be true."""
+"""Index of ops: the file of this folder that registers each. Written by `python -m tritensor.tools.op_index`; a test holds it to be true."""
 
 MODULES = {
     "attention.flash.op": "flash_attention",

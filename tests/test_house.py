@@ -47,6 +47,7 @@ FILE_LINES = 450
 FOLDER_FILES = 16
 COLUMNS = 160  # the formatter breaks code at 140; an error message may be longer
 FUNCTION_LINES = 60  # the lines of the code itself; docstring and comments not counted
+QUESTIONS = {"What", "How", "Which", "Where", "Who", "When", "Whether", "Whose"}  # a caption that begins so says its noun last
 RUNTIME = {"triton", "numpy", "ml_dtypes", "cuda", "tritensor"}
 # Optional extras: imported inside the function that offers them, never at the top of a file.
 EXTRAS = {"pytest", "opt_einsum", "tqdm", "matplotlib", "sklearn", "scipy", "PIL", "onnx", "IPython", "mpi4py", "nccl", "torch"}
@@ -237,6 +238,8 @@ def uncaptioned(path: Path) -> Iterator[str]:
         return
     if not text(path).lstrip().startswith('"""'):
         yield f"{relative(path)}: the caption is not the first thing in the file"
+    if caption.split(maxsplit=1)[0].rstrip(",:") in QUESTIONS:
+        yield f"{relative(path)}: the caption asks ({caption.splitlines()[0]!r}); begin with the noun that the file holds"
     if len(caption.splitlines()[0]) <= 15:
         yield f"{relative(path)}: the caption {caption!r} says nothing"
 

@@ -49,6 +49,6 @@ def test_op_by_all_samples(op: Op) -> None:
 
 
 def test_what_is_said_to_loop_does() -> None:
-    """A new op without a rule in tritensor/func/rules runs in a loop, which a warning says."""
+    """A new op without a rule in tritensor/func/rules runs in a loop, which a warning and docs/ops.md say; whose rule is lost shows there."""
     without = {op.name for op in mapped_ops() if not has_rule(op)}
     assert set(LOOPED) <= without, f"have a rule by now: {set(LOOPED) - without}"

@@ -9,7 +9,7 @@ from typing import Any
 import tritensor as tt
 from tests.expressions.listed import FAMILIES
 from tests.expressions.record import recorded
-from tests.expressions.test_expressions import unasked
+from tests.expressions.unasked import unasked
 from tests.pages.ops_page import said
 from tritensor.nn import functional as F
 from tritensor.ops.table import registry
@@ -40,7 +40,7 @@ def classes_without_example(place: str, classes: Mapping[str, Any]) -> Iterator[
 
 
 def names_without_answers() -> Iterator[str]:
-    """PyTorch's functions that no expression asks, and expressions that PyTorch was not asked."""
+    """Functions that no expression asks, and expressions that PyTorch was not asked."""
     yield from (f"tt.{name}: no line in tests/expressions/listed/ asks it" for name in unasked())
     for family, expressions in FAMILIES.items():
         known = recorded(family)

@@ -10,6 +10,7 @@ from types import CodeType, FunctionType
 from typing import Any
 
 import tritensor as tt
+from tests.func.walk import has_rule, mapped_ops
 from tritensor.kernels.op_index import MODULES
 from tritensor.nn import functional as F
 from tritensor.ops.table import registry
@@ -33,6 +34,14 @@ def said(name: str, op: Any) -> str:
     function = next((place[name] for place in places if name in place), None)
     sentence = first_sentence(own.strip() or inspect.getdoc(function) or "").replace("|", "\\|")
     return re.sub(r"`[^`]*`|\*", lambda m: m[0] if m[0] != "*" else "\\*", sentence)  # (N, C, *size) is no emphasis
+
+
+def in_a_loop() -> str:
+    """The ops that vmap has no rule for."""
+    without = sorted(f"`{op.name}`" for op in mapped_ops() if not has_rule(op) and op.name in registry.index)
+    return (
+        f"Under `vmap` an op runs once over the whole batch; in a loop over the examples, which a warning says, run {', '.join(without)}."
+    )
 
 
 def first_sentence(text: str) -> str:
@@ -108,7 +117,22 @@ def page() -> str:
     assert tt.kernels is not None  # every family's files are found through it
     table, rest = ops(), composed()
     total = f"{len(registry)} ops; {sum(o.rule is not None for o in registry.values())} with a gradient, {sum(o.forward is not None for o in registry.values())} with a kernel of their own."
-    return "\n".join([HEAD, "## By family", "", total, "", *table, f"## Public functions made of other ops ({len(rest)})", "", *rest, ""])
+    return "\n".join(
+        [
+            HEAD,
+            "## By family",
+            "",
+            total,
+            "",
+            in_a_loop(),
+            "",
+            *table,
+            f"## Public functions made of other ops ({len(rest)})",
+            "",
+            *rest,
+            "",
+        ]
+    )
 
 
 if __name__ == "__main__":

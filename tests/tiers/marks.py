@@ -13,9 +13,8 @@ import pytest
 
 from tests.tiers.ops import KNOWN, WALKS
 
-MEASURED = Path(__file__).with_name(
-    "measured.json"
-)  # {test function: [items, processor seconds of them all]}; python -m tests.tiers.measure
+# {test function: [items, processor seconds of them all]}; written by python -m tests.tiers.measure
+MEASURED = Path(__file__).with_name("measured.json")
 SHARE = 0.5  # seconds that the quick tier spends on one test function: of a dearer one it asks some items
 CHEAP = 0.02  # seconds of one item up to which a function is asked whole: it asks another thing with each
 LONG = 1.0  # seconds of one item beyond which the quick tier leaves it to the standard one

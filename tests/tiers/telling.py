@@ -1,4 +1,4 @@
-"""What the quick tier left out, told in one line at its end; of several workers by the one that ends first, since all collect the same."""
+"""The last line of a quick run, which says what was left out: told by the worker that ends first, since all collect the same."""
 
 from __future__ import annotations
 

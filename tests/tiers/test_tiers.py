@@ -1,4 +1,4 @@
-"""What `make test` runs: what a changed file asks, what the quick tier leaves out, and that it says so."""
+"""The choice of `make test`: tests that a changed file asks, items that the quick tier leaves out, the line that says so."""
 
 from __future__ import annotations
 

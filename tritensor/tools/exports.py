@@ -13,11 +13,8 @@ from collections.abc import Iterator
 from pathlib import Path
 
 PACKAGE = Path(__file__).resolve().parent.parent
-ROOMS = {
-    "nn/functional": "nn/functional",
-    "nn": "nn/layers",
-    "optim": "optim/optimizers",
-}  # whose `__init__.py`, and the folder that it opens
+# Rooms whose `__init__.py` is written, and the folder that it opens.
+ROOMS = {"nn/functional": "nn/functional", "nn": "nn/layers", "optim": "optim/optimizers"}
 _FOUNDATIONS = ("base", "__init__")
 
 

@@ -12,7 +12,7 @@ import tritensor.kernels
 from tritensor.ops.table import registry
 
 _COLUMNS = 136  # of an entry, four in from the edge
-_HEAD = '''"""Which file of this folder registers which ops. Written by `python -m tritensor.tools.op_index`; a test holds it to be true."""
+_HEAD = '''"""Index of ops: the file of this folder that registers each. Written by `python -m tritensor.tools.op_index`; a test holds it to be true."""
 
 MODULES = {
 '''

@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import importlib
 from typing import Any
 
 from tritensor.dispatch.autocast import settings
@@ -13,7 +12,9 @@ from tritensor.tensor.public_api.publish import checked
 
 def _switch(device_type: Any, **what: Any) -> None:
     """Set something for a type of device; tritensor.amp is loaded now."""
-    importlib.import_module("tritensor.amp.autocast_mode").set_state(_kind(device_type), **what)
+    from tritensor.amp.autocast_mode import set_state
+
+    set_state(_kind(device_type), **what)
 
 
 def _kind(device_type: Any) -> str:

@@ -93,9 +93,8 @@ def in_expression(function: Callable[..., Any], result: Callable[[np.dtype], np.
 
     def cpu_side(*arrays: Any, out: np.ndarray | None = None, **attrs: Any) -> np.ndarray:
         first = arrays[0] if isinstance(arrays[0], np.ndarray) else arrays[1]
-        if (
-            len(arrays) == 1 and first.size > 2 * BLOCK
-        ):  # one pass over memory in place of one for each operation, where no machine code runs
+        # Of many elements, where no machine code runs: one pass over memory in place of one for each operation.
+        if len(arrays) == 1 and first.size > 2 * BLOCK:
             y: Any = evaluate(functools.partial(function, **attrs), arrays)
         elif first.dtype.char in "fd" and all([getattr(x, "dtype", None) is first.dtype for x in arrays]):
             y = quiet(*arrays, **attrs)

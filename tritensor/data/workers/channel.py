@@ -64,7 +64,7 @@ class Channel:
                 if error.errno == errno.ETOOMANYREFS:  # too many descriptors under way: the other has yet to take some
                     if not self._blocking:
                         return False
-                    time.sleep(_PAUSE)
+                    time.sleep(_PAUSE)  # no event says when descriptors have been taken
                     continue
                 raise
             self.outbox.popleft()

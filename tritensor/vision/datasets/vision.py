@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import abc
 import os
 from collections.abc import Callable
 from typing import Any
@@ -86,7 +87,7 @@ class VisionDataset(Dataset[Any]):
         return ""
 
 
-class SplitDataset(VisionDataset):
+class SplitDataset(VisionDataset, abc.ABC):
     """Base of data sets of two halves that can be downloaded: a subclass gives `download()`, and `_load()` which sets `data` and `targets`."""
 
     data: Any
@@ -106,12 +107,13 @@ class SplitDataset(VisionDataset):
             self.download()
         self._load()
 
+    @abc.abstractmethod
     def download(self) -> None:
         """Get the files that are not there. Raises DownloadError."""
-        raise NotImplementedError(f"{type(self).__name__} has no download()")
 
+    @abc.abstractmethod
     def _load(self) -> None:
-        raise NotImplementedError(f"{type(self).__name__} has no _load(); it sets data and targets")
+        """Set data and targets."""
 
     def __len__(self) -> int:
         return len(self.data)

@@ -130,7 +130,7 @@ def _forget_fast_path(op: str) -> None:
 
 
 registry.changed.append(_forget_fast_path)
-Tensor.__hash__ = object.__hash__  # type: ignore
+Tensor.__hash__ = object.__hash__  # type: ignore[assignment, method-assign]
 
 
 _OPERATOR_OF_UFUNC = {
@@ -168,7 +168,7 @@ def _wrap_array(x: Any) -> Any:
     return new_tensor(np.asarray(x)) if isinstance(x, np.ndarray | np.generic) else x
 
 
-Tensor.__array_ufunc__ = _array_ufunc  # type: ignore
+Tensor.__array_ufunc__ = _array_ufunc  # type: ignore[assignment, method-assign]
 
 
 def _neg(self: Tensor) -> Tensor:
@@ -187,10 +187,10 @@ def _pos(self: Tensor) -> Tensor:
     return self
 
 
-Tensor.__neg__ = _neg  # type: ignore
-Tensor.__abs__ = _abs  # type: ignore
-Tensor.__invert__ = _invert  # type: ignore
-Tensor.__pos__ = _pos  # type: ignore
+Tensor.__neg__ = _neg  # type: ignore[assignment, method-assign]
+Tensor.__abs__ = _abs  # type: ignore[assignment, method-assign]
+Tensor.__invert__ = _invert  # type: ignore[assignment, method-assign]
+Tensor.__pos__ = _pos  # type: ignore[assignment, method-assign]
 
 
 @function
