@@ -12,6 +12,7 @@ from scipy import stats
 
 import tritensor as tt
 from tests.distributions.tails import CHANCE, wrong_counts
+from tritensor.ground import dtypes
 from tritensor.nn import functional as F
 from tritensor.nn import init
 from tritensor.tensor.functions.creation import distributions, random
@@ -99,7 +100,7 @@ def test_what_a_word_of_zeros_becomes(monkeypatch: pytest.MonkeyPatch) -> None:
         kind = random.compute_type(dtype.numpy)
         ends = [0.0, 1 - 2.0**-53 if kind == np.float64 else 1 - 2.0**-24]
         for module in (random, distributions):
-            monkeypatch.setattr(module, "draw_uniform", lambda s, k, on, g, ends=ends: tt.tensor(ends, dtype=tt.dtypes.of(k)))
+            monkeypatch.setattr(module, "draw_uniform", lambda s, k, on, g, ends=ends: tt.tensor(ends, dtype=dtypes.of(k)))
         x = tt.empty(2, dtype=dtype)
         small, large = x.exponential_().tolist()
         assert 0 < small <= 2.0**-24

@@ -6,7 +6,7 @@ OPS: dict[str, dict[tuple[str, str, str], str]] = {
     "kernels/convolution/columns.py": {
         (
             "_function",
-            "return nest.compiled(_PARAMETERS, _POINTERS, one + two)",
+            "return nest.compile(_PARAMETERS, _POINTERS, one + two)",
             "return None",
         ): "numpy gathers where there is no machine code",
     },
