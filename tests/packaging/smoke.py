@@ -18,7 +18,8 @@ for name in WINGS:
     assert importlib.util.find_spec(f"tritensor.{name}") is not None, f"tritensor.{name} is missing"
 assert (home / "py.typed").exists(), "py.typed is missing"
 assert "torch" not in sys.modules, "something imported torch"
-assert command_line.main(["bench"]) == 2, "benchmarks are no part of an installed package"
+if not (home.parent / "bench").is_dir():  # there only where a checkout is installed to be edited: there the command times
+    assert command_line.main(["bench"]) == 2, "benchmarks are no part of an installed package"
 
 tt.manual_seed(0)
 model = tt.nn.Sequential(tt.nn.Conv2d(1, 2, 3), tt.nn.ReLU(), tt.nn.Flatten(), tt.nn.Linear(2 * 6 * 6, 3))
