@@ -11,6 +11,7 @@ from pathlib import Path
 import pytest
 
 from tests.tiers import TIERS
+from tests.tiers.touched import ALWAYS
 
 ROOT = Path(__file__).resolve().parents[2]
 CALLED = """
@@ -38,8 +39,38 @@ except TypeError as error:
 """
 
 
+def apply_diffs(tree: Path, *options: str) -> None:
+    diffs = [part.split("```")[0] for part in (ROOT / "CONTRIBUTING.md").read_text().split("```diff\n")[1:]]
+    assert len(diffs) == 3
+    for diff in diffs:
+        applied = subprocess.run(["git", "apply", *options, "-"], input=diff, cwd=tree, capture_output=True, text=True)
+        assert applied.returncode == 0, f"a diff in CONTRIBUTING.md no longer applies: {applied.stderr}"
+
+
+def test_the_diffs_apply() -> None:
+    apply_diffs(ROOT, "--check")
+
+
+# What asks every op, layer, optimizer and public name, of the quick tier.
+EVERYTHING_THERE_IS = (
+    *ALWAYS,
+    "tests/table",
+    "tests/onnx",
+    "tests/func",
+    "tests/optim",
+    "tests/llvm",
+    "tests/signatures",
+    "tests/expressions",
+    "tests/nn/test_simple_layers.py",
+)
+
+
 @pytest.mark.slow
-def test_the_diffs_add_an_op_a_layer_and_an_optimizer(tmp_path: Path) -> None:
+@pytest.mark.parametrize(
+    "tests",
+    [pytest.param(EVERYTHING_THERE_IS, id="what asks everything"), pytest.param(("tests",), id="the quick tier", marks=pytest.mark.full)],
+)
+def test_the_diffs_add_an_op_a_layer_and_an_optimizer(tests: tuple[str, ...], tmp_path: Path) -> None:
     tree = tmp_path / "tree"
     shutil.copytree(
         ROOT,
@@ -47,11 +78,7 @@ def test_the_diffs_add_an_op_a_layer_and_an_optimizer(tmp_path: Path) -> None:
         symlinks=True,
         ignore=shutil.ignore_patterns(".git", ".venv*", "build", "dist", "*.egg-info", "__pycache__", ".*_cache", ".hypothesis"),
     )
-    diffs = [part.split("```")[0] for part in (ROOT / "CONTRIBUTING.md").read_text().split("```diff\n")[1:]]
-    assert len(diffs) == 3
-    for diff in diffs:
-        applied = subprocess.run(["git", "apply", "-"], input=diff, cwd=tree, capture_output=True, text=True)
-        assert applied.returncode == 0, f"a diff in CONTRIBUTING.md no longer applies: {applied.stderr}"
+    apply_diffs(tree)
 
     def said(*command: str) -> None:
         done = subprocess.run(
@@ -75,7 +102,7 @@ def test_the_diffs_add_an_op_a_layer_and_an_optimizer(tmp_path: Path) -> None:
     assert "| `isru` |" in (tree / "docs" / "ops.md").read_text()
     said("-c", CALLED)
     said("-m", "docs.site.examples", "ISRU", "Signum")
-    said("-m", "pytest", "-q", "-p", "no:cacheprovider", "-m", TIERS["quick"], "tests")
+    said("-m", "pytest", "-q", "-p", "no:cacheprovider", "-m", TIERS["quick"], *tests)
 
     op = tree / "kernels" / "elementwise" / "isru.py"
     op.write_text(op.read_text().replace("(1.0 + x * x) *", "(1.5 + x * x) *"))
