@@ -28,6 +28,7 @@ TAKEN: dict[str, Taken] = {
     "a number and a slice": lambda x: [x[0], x[1:]],
     "a new dimension": lambda x: [x[None], x[:, None]],
     "all of it": lambda x: [x[:], x[...]],
+    "an index of nothing, twice": lambda x: [x[()], x[()]],
     "a slice and the tensor itself": lambda x: [x[1], x, x[2]],
     "slices of slices": lambda x: [y for z in x.split(2, 0) for y in z.unbind(1)],
 }

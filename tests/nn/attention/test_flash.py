@@ -65,6 +65,13 @@ def test_as_on_the_cpu(name: str) -> None:
     assert not tt.debug.variants()
 
 
+def test_heads_wider_than_there_are_queries() -> None:
+    arrays = drawn((1, 1, 5, 40), (1, 1, 6, 40), (1, 1, 6, 40))
+    for a, b in zip(run("cuda", arrays), run("cpu", arrays), strict=True):
+        np.testing.assert_allclose(a, b, rtol=2e-4, atol=2e-5)
+    assert not tt.debug.variants()
+
+
 @pytest.mark.parametrize("dtype", [tt.bfloat16, tt.float16], ids=str)
 @pytest.mark.parametrize("size", [64, 80, 128])
 def test_sixteen_bits(dtype: tt.dtype, size: int) -> None:
