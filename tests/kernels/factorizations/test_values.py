@@ -287,3 +287,8 @@ def test_a_pivot_that_is_nan_has_no_cholesky_factor() -> None:
     assert L.cholesky_ex(both, upper=True).info.tolist() == [2, 0, 1]
     with pytest.raises(tt.LinAlgError, match=r"^cholesky: .* its leading minor of order 2 is not"):
         L.cholesky(both)
+
+
+def test_the_pseudo_inverse_of_a_hermitian_matrix_is_that_of_its_lower_triangle() -> None:
+    x = tt.tensor([[2.0, 9.0], [1.0, 3.0]])
+    close(L.pinv(x, hermitian=True) @ tt.tensor([[2.0, 1.0], [1.0, 3.0]]), np.eye(2), 10)
