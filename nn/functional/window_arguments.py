@@ -30,12 +30,6 @@ def to_axes(name: str, what: str, value: Any, axes: int) -> tuple[int, ...]:
     return found
 
 
-def pair(name: str, what: str, value: Sizes) -> tuple[int, int]:
-    """(height, width) from one number or two."""
-    first, second = to_axes(name, what, value, 2)
-    return first, second
-
-
 def to_strides(name: str, stride: Sizes | None, kernel: tuple[int, ...]) -> tuple[int, ...]:
     """The steps of a pooling's windows: None or an empty sequence lays them side by side."""
     stride = one_integer(stride)

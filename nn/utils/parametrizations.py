@@ -12,7 +12,7 @@ from tritensor.nn import functional as F
 from tritensor.nn import hooks
 from tritensor.nn.module import Module
 from tritensor.nn.utils.parametrize import register_parametrization
-from tritensor.nn.utils.power_iteration import as_matrix, draw_vectors, iterate, outputs_dim
+from tritensor.nn.utils.spectral_norm import as_matrix, draw_vectors, iterate, outputs_dim
 from tritensor.ops.table import ops
 from tritensor.tensor.core import Tensor
 from tritensor.tensor.functions.creation.constructors import eye, zeros_like

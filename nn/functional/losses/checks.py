@@ -1,6 +1,8 @@
-"""Checks of losses' arguments: shapes that belong together, a reduction, the classes that labels name."""
+"""Losses' arguments: shapes that belong together, a reduction and how it is made, the classes that labels name."""
 
 from __future__ import annotations
+
+import warnings
 
 import numpy as np
 
@@ -79,3 +81,33 @@ def check_labels(name: str, target: Tensor, classes: int, ignored: int | None = 
         raise OutOfRangeError(
             f"{name}: label {value} at position {where} is no class; there are {classes}, 0 to {classes - 1}{also}; give labels among these"
         )
+
+
+def reduction_name(size_average: bool | None, reduce: bool | None, reduction: str, name: str = "") -> str:
+    """The reduction meant by all three: the flags, which PyTorch has long deprecated, win where one is given.
+
+    `name` is that of a loss which refuses others than the three by itself; what ops reduce, they refuse.
+    """
+    if size_average is None and reduce is None:
+        if name:
+            check_reduction(name, reduction)
+        return reduction
+    if reduce is not None and not reduce:
+        meant = "none"
+    else:
+        meant = "mean" if size_average is None or size_average else "sum"
+    warnings.warn(f"size_average and reduce are deprecated; give reduction={meant!r} instead", stacklevel=3)
+    return meant
+
+
+def reduce_loss(name: str, loss: Tensor, reduction: str, weight: Tensor | None = None) -> Tensor:
+    """A loss reduced: "none", "sum", or "mean", which divides by the weights' sum where there are weights."""
+    if reduction == "mean" and weight is not None:
+        return ops.div(reduce_loss(name, loss, "sum"), reduce_loss(name, weight, "sum"))
+    if reduction == "mean":
+        return ops.mean(loss, dim=tuple(range(loss.ndim)), keepdim=False)
+    if reduction == "sum":
+        return ops.sum(loss, dim=tuple(range(loss.ndim)), keepdim=False)
+    if reduction != "none":
+        raise ValueError(f"{name}: reduction is {reduction!r}; it is 'mean', 'sum' or 'none'")
+    return loss

@@ -8,8 +8,7 @@ from typing import Any
 
 from tritensor.autograd.modes import state
 from tritensor.ground.errors import ArgumentError, DTypeError, ShapeError
-from tritensor.nn.functional.losses.checks import check_labels, check_reduction
-from tritensor.nn.reduction import reduce_loss
+from tritensor.nn.functional.losses.checks import check_labels, check_reduction, reduce_loss
 from tritensor.ops.table import ops
 from tritensor.tensor.core import Tensor
 from tritensor.tensor.parsing.data import as_tensor

@@ -8,8 +8,14 @@ from typing import Any
 
 from tritensor.autograd.modes import no_grad
 from tritensor.ground.errors import ArgumentError, ShapeError
-from tritensor.nn.functional.losses.checks import broadcast_to_one, check_flags, check_reduction, require_same_shape
-from tritensor.nn.reduction import reduce_loss, reduction_name
+from tritensor.nn.functional.losses.checks import (
+    broadcast_to_one,
+    check_flags,
+    check_reduction,
+    reduce_loss,
+    reduction_name,
+    require_same_shape,
+)
 from tritensor.ops.array import all_values
 from tritensor.ops.table import broadcast, ops
 from tritensor.tensor.core import Tensor
@@ -99,8 +105,7 @@ def binary_cross_entropy(
     Raises ArgumentError for x or t outside [0, 1] (on a GPU, where to look would be to wait, it gives NaN), ShapeError for two shapes and for
     a weight that does not broadcast to theirs.
     """
-    reduction = reduction_name(size_average, reduce, reduction)
-    check_reduction("binary_cross_entropy", reduction)
+    reduction = reduction_name(size_average, reduce, reduction, "binary_cross_entropy")
     require_same_shape("binary_cross_entropy", input, target)
     _require_broadcast("binary_cross_entropy", input, weight=weight)
     if weight is None:
@@ -116,8 +121,7 @@ def binary_cross_entropy_with_logits(
     """-(p t log s(x) + (1 - t) log(1 - s(x))), s the sigmoid and p = pos_weight, in the form that does not overflow:
     (1 - t) x + (1 + (p - 1) t) softplus(-x)."""
     name = "binary_cross_entropy_with_logits"
-    reduction = reduction_name(size_average, reduce, reduction)
-    check_reduction(name, reduction)
+    reduction = reduction_name(size_average, reduce, reduction, name)
     require_same_shape(name, input, target)
     _require_broadcast(name, input, weight=weight, pos_weight=pos_weight)
     if pos_weight is None:
@@ -150,8 +154,7 @@ def kl_div(
 @checked
 def soft_margin_loss(input: Tensor, target: Tensor, size_average: Any = None, reduce: Any = None, reduction: str = "mean") -> Tensor:
     """log(1 + exp(-t x)), targets t of 1 and -1."""
-    reduction = reduction_name(size_average, reduce, reduction)
-    check_reduction("soft_margin_loss", reduction)
+    reduction = reduction_name(size_average, reduce, reduction, "soft_margin_loss")
     input, target = broadcast_to_one("soft_margin_loss", ("input", input), ("target", target))
     return ops.soft_margin_loss(input, target, reduction=reduction)
 
@@ -163,8 +166,7 @@ def poisson_nll_loss(
 ) -> Tensor:  # fmt: skip
     """exp(x) - t x for counts t and x the logarithm of their mean; log_input=False: x - t log(x + eps). full adds Stirling's approximation of log t!,
     t log t - t + log(2 pi t) / 2, where t is above 1."""
-    reduction = reduction_name(size_average, reduce, reduction)
-    check_reduction("poisson_nll_loss", reduction)
+    reduction = reduction_name(size_average, reduce, reduction, "poisson_nll_loss")
     check_flags("poisson_nll_loss", log_input=log_input, full=full)
     input, target = broadcast_to_one("poisson_nll_loss", ("input", input), ("target", target))
     how = "none" if full else reduction

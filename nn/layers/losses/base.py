@@ -4,8 +4,8 @@ from __future__ import annotations
 
 from typing import Any
 
+from tritensor.nn.functional.losses.checks import reduction_name
 from tritensor.nn.module import Module
-from tritensor.nn.reduction import reduction_name
 from tritensor.tensor.core import Tensor
 
 
