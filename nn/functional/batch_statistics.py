@@ -87,15 +87,9 @@ def batch_norm_gather_stats_with_counts(
 
 @function(method=False)
 def batch_norm_gather_stats(
-    input: Tensor,
-    mean: Tensor,
-    invstd: Tensor,
-    running_mean: Tensor | None,
-    running_var: Tensor | None,
-    momentum: float,
-    eps: float,
+    input: Tensor, mean: Tensor, invstd: Tensor, running_mean: Tensor | None, running_var: Tensor | None, momentum: float, eps: float,
     count: int,
-) -> Pair:
+) -> Pair:  # fmt: skip
     """batch_norm_gather_stats_with_counts of batches of `count` elements each."""
     counts = mean.new_full((mean.shape[0],), float(count))
     return batch_norm_gather_stats_with_counts(input, mean, invstd, running_mean, running_var, momentum, eps, counts)  # type: ignore[no-any-return]

@@ -25,13 +25,9 @@ from tritensor.tensor.public_api.publish import checked
 
 @checked
 def add_layer_norm(
-    input: Tensor,
-    residual: Tensor,
-    normalized_shape: int | Sequence[int],
-    weight: Tensor | None = None,
-    bias: Tensor | None = None,
+    input: Tensor, residual: Tensor, normalized_shape: int | Sequence[int], weight: Tensor | None = None, bias: Tensor | None = None,
     eps: float = 1e-5,
-) -> tuple[Tensor, Tensor]:
+) -> tuple[Tensor, Tensor]:  # fmt: skip
     """`(layer_norm(total, normalized_shape, weight, bias, eps), total)` with `total = input + residual`, in one pass; so is its gradient.
 
     input and residual of one shape and floating type; weight and bias of normalized_shape. PyTorch has it as two functions. What a transformer's

@@ -38,15 +38,21 @@ def to_strides(name: str, stride: Sizes | None, kernel: tuple[int, ...]) -> tupl
     return to_axes(name, "stride", stride, len(kernel))
 
 
-def add_batch(name: str, input: Tensor, axes: int = 2) -> tuple[Tensor, bool]:
-    """The input as (batch, channels, and the axes), and whether it came without a batch."""
+def lacks_batch(name: str, input: Tensor, axes: int) -> bool:
+    """Whether the input is (channels, and the axes). Raises ShapeError where it is not (batch, channels, and the axes) either."""
     n = input.ndim
-    if n == axes + 2:
-        return input, False
-    if n != axes + 1:
+    if n not in (axes + 1, axes + 2):
         raise ShapeError(
             f"{name}: input {tuple(input.shape)} has {n} dimensions; give (batch, channels, {AXES[axes]}) or (channels, {AXES[axes]})"
         )
+    return n == axes + 1
+
+
+def add_batch(name: str, input: Tensor, axes: int = 2) -> tuple[Tensor, bool]:
+    """The input as (batch, channels, and the axes), and whether it came without a batch."""
+    if input.ndim == axes + 2:  # every convolution comes by here: the usual one without a further call
+        return input, False
+    lacks_batch(name, input, axes)
     return input.unsqueeze(0), True
 
 

@@ -5,9 +5,8 @@ from __future__ import annotations
 from collections.abc import Sequence
 from typing import Any
 
-from tritensor.ground.errors import ShapeError
 from tritensor.nn import functional as F
-from tritensor.nn.functional.window_arguments import AXES, Sizes, to_axes
+from tritensor.nn.functional.window_arguments import Sizes, lacks_batch, to_axes
 from tritensor.nn.fusing import can_fuse_product
 from tritensor.nn.layers.lazy import LazyModuleMixin
 from tritensor.nn.layers.linear import reset_affine
@@ -104,20 +103,9 @@ class _PlainConv(_ConvNd):
         dilation: Sizes = 1, groups: int = 1, bias: bool = True, padding_mode: str = "zeros", device: Any = None, dtype: Any = None,
     ) -> None:  # fmt: skip
         super().__init__(
-            in_channels,
-            out_channels,
-            kernel_size,
-            stride,
-            padding,
-            dilation,
-            False,
-            0,
-            groups,
-            bias,
-            padding_mode,
-            device=device,
+            in_channels, out_channels, kernel_size, stride, padding, dilation, False, 0, groups, bias, padding_mode, device=device,
             dtype=dtype,
-        )
+        )  # fmt: skip
 
     def forward(self, input: Tensor) -> Tensor:
         return self._conv_forward(input, self.weight, self.bias)
@@ -269,11 +257,7 @@ class _LazyConv(LazyModuleMixin):
             # a state_dict has brought the weight
             self.in_channels = self.weight.shape[0] if self.transposed else self.weight.shape[1] * self.groups
             return
-        if input.ndim not in (self.axes + 1, self.axes + 2):
-            raise ShapeError(
-                f"{type(self).__name__}: input {tuple(input.shape)} has {input.ndim} dimensions; give (batch, channels, {AXES[self.axes]}) or "
-                f"(channels, {AXES[self.axes]})"
-            )
+        lacks_batch(type(self).__name__, input, self.axes)
         self.in_channels = input.shape[-self.axes - 1]
         if self.in_channels % self.groups or self.out_channels % self.groups:
             raise ValueError(

@@ -36,15 +36,9 @@ class _Torn(Exception):
 
 
 def download(
-    urls: str | Sequence[str],
-    path: str | os.PathLike[str],
-    *,
-    wanted: Checksum | None = None,
-    progress: bool = True,
-    what: str = "",
-    anew: bool = False,
-    most: int | None = None,
-) -> None:
+    urls: str | Sequence[str], path: str | os.PathLike[str], *, wanted: Checksum | None = None, progress: bool = True, what: str = "",
+    anew: bool = False, most: int | None = None,
+) -> None:  # fmt: skip
     """Get a file from the first of `urls` that gives it whole, to `path`; nothing is done where it is there already.
 
     Bytes go to `path` + ".part", which a later call goes on with where a checksum tells that the whole is right; then the file gets its name.

@@ -21,14 +21,9 @@ class CrossEntropyLoss(WeightedLoss):
     """
 
     def __init__(
-        self,
-        weight: Tensor | None = None,
-        size_average: Any = None,
-        ignore_index: int = -100,
-        reduce: Any = None,
-        reduction: str = "mean",
+        self, weight: Tensor | None = None, size_average: Any = None, ignore_index: int = -100, reduce: Any = None, reduction: str = "mean",
         label_smoothing: float = 0.0,
-    ) -> None:
+    ) -> None:  # fmt: skip
         super().__init__(weight, size_average, reduce, reduction)
         self.ignore_index, self.label_smoothing = ignore_index, label_smoothing
 
@@ -59,14 +54,9 @@ class MultiMarginLoss(WeightedLoss):
     """sum over classes j but the target y of max(0, margin - x[y] + x[j])^p, by the number of classes."""
 
     def __init__(
-        self,
-        p: int = 1,
-        margin: float = 1.0,
-        weight: Tensor | None = None,
-        size_average: Any = None,
-        reduce: Any = None,
+        self, p: int = 1, margin: float = 1.0, weight: Tensor | None = None, size_average: Any = None, reduce: Any = None,
         reduction: str = "mean",
-    ) -> None:
+    ) -> None:  # fmt: skip
         super().__init__(weight, size_average, reduce, reduction)
         if p not in (1, 2):
             raise ValueError(f"MultiMarginLoss: p is {p}; only p == 1 and p == 2 are supported")

@@ -64,13 +64,9 @@ class BCEWithLogitsLoss(WeightedLoss):
     pos_weight: Tensor | None
 
     def __init__(
-        self,
-        weight: Tensor | None = None,
-        size_average: Any = None,
-        reduce: Any = None,
-        reduction: str = "mean",
+        self, weight: Tensor | None = None, size_average: Any = None, reduce: Any = None, reduction: str = "mean",
         pos_weight: Tensor | None = None,
-    ) -> None:
+    ) -> None:  # fmt: skip
         super().__init__(weight, size_average, reduce, reduction)
         self.register_buffer("pos_weight", pos_weight)
 
@@ -95,14 +91,9 @@ class PoissonNLLLoss(Loss):
     """exp(x) - t x for counts t and x the logarithm of their mean; log_input=False: x - t log(x + eps)."""
 
     def __init__(
-        self,
-        log_input: bool = True,
-        full: bool = False,
-        size_average: Any = None,
-        eps: float = 1e-8,
-        reduce: Any = None,
+        self, log_input: bool = True, full: bool = False, size_average: Any = None, eps: float = 1e-8, reduce: Any = None,
         reduction: str = "mean",
-    ) -> None:
+    ) -> None:  # fmt: skip
         super().__init__(size_average, reduce, reduction)
         self.log_input, self.full, self.eps = log_input, full, eps
 

@@ -118,13 +118,9 @@ class RandomResizedCrop(Transform):
     """A part of random area (a share in `scale`) and proportions (width / height in `ratio`), resized to `size` (Szegedy et al. 2015)."""
 
     def __init__(
-        self,
-        size: Any,
-        scale: Sequence[float] = (0.08, 1.0),
-        ratio: Sequence[float] = (3.0 / 4.0, 4.0 / 3.0),
-        interpolation: Any = InterpolationMode.BILINEAR,
-        antialias: bool | None = True,
-    ) -> None:
+        self, size: Any, scale: Sequence[float] = (0.08, 1.0), ratio: Sequence[float] = (3.0 / 4.0, 4.0 / 3.0),
+        interpolation: Any = InterpolationMode.BILINEAR, antialias: bool | None = True,
+    ) -> None:  # fmt: skip
         super().__init__()
         self.size = as_pair("RandomResizedCrop", size)
         check_ranges("RandomResizedCrop", scale, ratio)

@@ -67,15 +67,9 @@ class RandomAffine(Transform):
     """
 
     def __init__(
-        self,
-        degrees: Any,
-        translate: Sequence[float] | None = None,
-        scale: Sequence[float] | None = None,
-        shear: Any = None,
-        interpolation: Any = InterpolationMode.NEAREST,
-        fill: Any = 0,
-        center: Sequence[float] | None = None,
-    ) -> None:
+        self, degrees: Any, translate: Sequence[float] | None = None, scale: Sequence[float] | None = None, shear: Any = None,
+        interpolation: Any = InterpolationMode.NEAREST, fill: Any = 0, center: Sequence[float] | None = None,
+    ) -> None:  # fmt: skip
         super().__init__()
         self.degrees = as_degrees("RandomAffine", "degrees", degrees)
         if translate is not None and not all(0.0 <= t <= 1.0 for t in check_sequence("RandomAffine", "translate", translate)):
