@@ -65,8 +65,6 @@ from tritensor.nn.layers.dropout import Dropout3d as Dropout3d
 from tritensor.nn.layers.dropout import FeatureAlphaDropout as FeatureAlphaDropout
 from tritensor.nn.layers.embedding import Embedding as Embedding
 from tritensor.nn.layers.embedding import EmbeddingBag as EmbeddingBag
-from tritensor.nn.layers.flatten import Flatten as Flatten
-from tritensor.nn.layers.flatten import Unflatten as Unflatten
 from tritensor.nn.layers.images import ChannelShuffle as ChannelShuffle
 from tritensor.nn.layers.images import Fold as Fold
 from tritensor.nn.layers.images import PixelShuffle as PixelShuffle
@@ -76,9 +74,11 @@ from tritensor.nn.layers.images import Upsample as Upsample
 from tritensor.nn.layers.images import UpsamplingBilinear2d as UpsamplingBilinear2d
 from tritensor.nn.layers.images import UpsamplingNearest2d as UpsamplingNearest2d
 from tritensor.nn.layers.linear import Bilinear as Bilinear
+from tritensor.nn.layers.linear import Flatten as Flatten
 from tritensor.nn.layers.linear import Identity as Identity
 from tritensor.nn.layers.linear import LazyLinear as LazyLinear
 from tritensor.nn.layers.linear import Linear as Linear
+from tritensor.nn.layers.linear import Unflatten as Unflatten
 from tritensor.nn.layers.losses.classes import CrossEntropyLoss as CrossEntropyLoss
 from tritensor.nn.layers.losses.classes import LinearCrossEntropyLoss as LinearCrossEntropyLoss
 from tritensor.nn.layers.losses.classes import MultiLabelMarginLoss as MultiLabelMarginLoss

@@ -8,7 +8,7 @@ from typing import Any, NamedTuple
 
 from tritensor.autograd.function import Function
 from tritensor.autograd.hooks import RemovableHandle as RemovableHandle
-from tritensor.ground.errors import CheckpointError, GradError
+from tritensor.ground.errors import ArgumentError, CheckpointError, GradError
 from tritensor.tensor.core import Tensor
 
 
@@ -326,3 +326,30 @@ def _replace_gradients(changed: Any, grads: tuple[Any, ...], what: str) -> tuple
     if len(changed) != len(grads):
         raise RuntimeError(f"{what}: returned {len(changed)} gradients for {len(grads)}; return one per input, or None")
     return changed
+
+
+# Forward pre-hooks that compute a tensor of a module: pruning and the older norms, found by the tensor's name.
+def list_pre_hooks(module: Any, kind: type) -> list[tuple[int, Any]]:
+    """The module's forward pre-hooks of a class, with the keys that they are kept under."""
+    own: Hooks | None = module._hooks
+    return [] if own is None else [(key, entry[0]) for key, entry in own.forward_pre.items() if isinstance(entry[0], kind)]
+
+
+def remove_pre_hook(module: Any, key: int) -> None:
+    """Take a forward pre-hook away."""
+    del module._hooks.forward_pre[key]
+
+
+def refuse_second_pre_hook(module: Any, kind: type, name: str, what: str) -> None:
+    """Raise RuntimeError where a tensor has such a hook already."""
+    if any(hook.name == name for _, hook in list_pre_hooks(module, kind)):
+        raise RuntimeError(f"{what}: Cannot register two {what} hooks on the same parameter {name}; remove the first")
+
+
+def take_pre_hook(module: Any, kind: type, name: str, what: str) -> Any:
+    """A tensor's hook, which the module has no more. Raises ValueError where there is none."""
+    for key, hook in list_pre_hooks(module, kind):
+        if hook.name == name:
+            remove_pre_hook(module, key)
+            return hook
+    raise ArgumentError(f"{what} of '{name}' not found in {type(module).__name__}; it was not applied, or removed before")

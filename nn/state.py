@@ -10,7 +10,7 @@ import numpy as np
 
 from tritensor.autograd.modes import no_grad
 from tritensor.ground.errors import AssertedArgumentError, CheckpointError
-from tritensor.nn.conversion import get_swap_module_params_on_conversion, swap_tensors
+from tritensor.nn.moving import get_swap_module_params_on_conversion, swap_tensors
 from tritensor.nn.parameter import Parameter, is_lazy
 from tritensor.tensor.core import Tensor
 from tritensor.tensor.parsing.data import as_tensor

@@ -147,7 +147,7 @@ PAGES: tuple[Page, ...] = (
         "nn", "nn: layers and losses", "Modules: parameters, and a function of them. In the order in which a network is built; names that are used most come first.",
         (
             layers("Modules and containers", "module container parameter", "Module Sequential ModuleList ModuleDict Parameter Buffer", inside=""),
-            layers("Linear, flatten", "linear flatten lazy", "Linear Flatten Unflatten Identity Bilinear"),
+            layers("Linear, flatten", "linear lazy", "Linear Flatten Unflatten Identity Bilinear"),
             layers("Activations", "activation", "ReLU GELU SiLU Sigmoid Tanh Softmax LogSoftmax LeakyReLU"),
             layers("Losses", "losses", "CrossEntropyLoss MSELoss BCEWithLogitsLoss L1Loss NLLLoss"),
             layers("Convolutions", "convolution", "Conv2d Conv1d Conv3d ConvTranspose2d ConvTranspose1d ConvTranspose3d"),
@@ -167,7 +167,7 @@ PAGES: tuple[Page, ...] = (
     Page(
         "nn.functional", "nn.functional", "Layers without parameters of their own.",
         (
-            functional("Products and embeddings", "products", "sparse"), functional("Convolutions", "convolution", "other_convolutions"),
+            functional("Products and embeddings", "products", "sparse"), functional("Convolutions", "convolution"),
             functional("Pooling", "pooling", "windows"), functional("Activations", "activation"),
             functional("Losses", "losses"), functional("Attention and recurrence", "attention", "recurrent"),
             functional("Normalisation", "normalization", "batch_statistics"), functional("Images and padding", "images", "padding"),

@@ -8,9 +8,9 @@ from collections.abc import Iterable, Iterator
 from typing import Any
 
 from tritensor.ground.errors import ArgumentError, OutOfRangeError, ShapeError
+from tritensor.nn.hooks import list_pre_hooks, remove_pre_hook
 from tritensor.nn.module import Module
 from tritensor.nn.utils.convert_parameters import parameters_to_vector
-from tritensor.nn.utils.pre_hooks import list_hooks, remove_hook
 from tritensor.tensor.core import Tensor
 from tritensor.tensor.functions.creation.constructors import ones_like
 from tritensor.tensor.functions.creation.random import rand
@@ -47,7 +47,7 @@ class BasePruningMethod(ABC):
             scores.detach(), getattr(module, name + "_mask").detach().clone() if old is not None else ones_like(original)
         )
         if old is not None:
-            remove_hook(module, old)
+            remove_pre_hook(module, old)
         else:
             del module._parameters[name]
             module.register_parameter(name + "_orig", original)
@@ -88,7 +88,7 @@ class PruningShapeError(AssertionError, ShapeError):
 def _combine_methods(made: BasePruningMethod, module: Module, name: str) -> tuple[BasePruningMethod, int | None]:
     """The method, after those that prune the tensor already, and the key of their hook."""
     made._tensor_name = name
-    for key, hook in list_hooks(module, BasePruningMethod):
+    for key, hook in list_pre_hooks(module, BasePruningMethod):
         if hook._tensor_name == name:
             container = hook if isinstance(hook, PruningContainer) else PruningContainer(hook)
             container.add_pruning_method(made)
@@ -357,14 +357,14 @@ def global_unstructured(parameters: Any, pruning_method: Any, importance_scores:
 
 def remove(module: Module, name: str) -> Module:
     """Make the pruned tensor the parameter again: the mask goes, the zeros stay. Raises ValueError where it is not pruned."""
-    for key, hook in list_hooks(module, BasePruningMethod):
+    for key, hook in list_pre_hooks(module, BasePruningMethod):
         if hook._tensor_name == name:
             hook.remove(module)
-            remove_hook(module, key)
+            remove_pre_hook(module, key)
             return module
     raise ArgumentError(f"Parameter '{name}' of module {type(module).__name__} has to be pruned before pruning can be removed")
 
 
 def is_pruned(module: Module) -> bool:
     """Whether a tensor of the module, or of one below it, is pruned."""
-    return any(list_hooks(part, BasePruningMethod) for part in module.modules())
+    return any(list_pre_hooks(part, BasePruningMethod) for part in module.modules())

@@ -10,6 +10,16 @@ import numpy as np
 from tritensor.ground.errors import ArgumentError, DeviceError, ShapeError
 from tritensor.ops.table import ops
 from tritensor.tensor.core import Tensor
+from tritensor.tensor.public_api.publish import rename_function
+
+
+def _cast(name: str, kind: str) -> Any:
+    """A method of PackedSequence that casts data, under the name that PyTorch has for a type."""
+
+    def cast(self: PackedSequence) -> PackedSequence:
+        return self.to(dtype=kind)
+
+    return rename_function(cast, name, f"The same with data of {kind}.")
 
 
 class PackedSequence_(NamedTuple):
@@ -66,37 +76,11 @@ class PackedSequence(PackedSequence_):
         pinned = [None if i is None else i.pin_memory() for i in (self.sorted_indices, self.unsorted_indices)]
         return type(self)(self.data.pin_memory(), self.batch_sizes, *pinned)
 
-    def double(self) -> PackedSequence:
-        """The same with data of float64."""
-        return self.to(dtype="float64")
-
-    def float(self) -> PackedSequence:
-        """The same with data of float32."""
-        return self.to(dtype="float32")
-
-    def half(self) -> PackedSequence:
-        """The same with data of float16."""
-        return self.to(dtype="float16")
-
-    def long(self) -> PackedSequence:
-        """The same with data of int64."""
-        return self.to(dtype="int64")
-
-    def int(self) -> PackedSequence:
-        """The same with data of int32."""
-        return self.to(dtype="int32")
-
-    def short(self) -> PackedSequence:
-        """The same with data of int16."""
-        return self.to(dtype="int16")
-
-    def char(self) -> PackedSequence:
-        """The same with data of int8."""
-        return self.to(dtype="int8")
-
-    def byte(self) -> PackedSequence:
-        """The same with data of uint8."""
-        return self.to(dtype="uint8")
+    double, float, half = _cast("double", "float64"), _cast("float", "float32"), _cast("half", "float16")
+    long, int, short, char, byte = (
+        _cast(name, kind)
+        for name, kind in zip(("long", "int", "short", "char", "byte"), ("int64", "int32", "int16", "int8", "uint8"), strict=True)
+    )
 
     @property
     def is_cuda(self) -> bool:
@@ -129,11 +113,28 @@ def _to_lengths(name: str, lengths: Any) -> list[int]:
         raise TypeError(f"{name}: lengths is {lengths!r}; give a list of ints or a 1-d integer tensor") from None
 
 
-def _padded_rows(batch_sizes: Sequence[int], batch: int, time: int, batch_first: bool) -> np.ndarray:
-    """The row that each packed element has in a padded batch whose first two dimensions are one."""
+class _Padded(NamedTuple):
+    """The first two dimensions of a padded batch, of which rows are numbered as if they were one."""
+
+    batch: int
+    time: int
+    batch_first: bool
+
+    def rows(self, which: np.ndarray, at: np.ndarray) -> np.ndarray:
+        """The numbers of the rows of sequences `which` at steps `at`."""
+        return which * self.time + at if self.batch_first else at * self.batch + which
+
+    def fill(self, data: Tensor, places: np.ndarray, value: float) -> Tensor:
+        """The padded batch with data at these rows, and the value elsewhere."""
+        sizes = (self.batch, self.time) if self.batch_first else (self.time, self.batch)
+        padded = data.new_full((self.time * self.batch, *data.shape[1:]), value).index_copy(0, _to_device_of(places, data), data)
+        return padded.reshape(*sizes, *data.shape[1:])  # type: ignore[no-any-return]
+
+
+def _unpack_order(batch_sizes: Sequence[int]) -> tuple[np.ndarray, np.ndarray]:
+    """(sequence, step) of each packed element."""
     at = np.repeat(np.arange(len(batch_sizes)), batch_sizes)
-    which = np.concatenate([np.arange(n) for n in batch_sizes]) if len(batch_sizes) else np.zeros(0, np.int64)
-    return which * time + at if batch_first else at * batch + which
+    return np.concatenate([np.arange(n) for n in batch_sizes]) if len(batch_sizes) else np.zeros(0, np.int64), at
 
 
 def _count_sequences(lengths: Sequence[int]) -> np.ndarray:
@@ -181,11 +182,9 @@ def pack_padded_sequence(input: Tensor, lengths: Any, batch_first: bool = False,
             "which sorts, or sort the batch"
         )
     sizes = _count_sequences(given)
-    places = _padded_rows(sizes.tolist(), batch, time, batch_first)
-    if order is not None:  # the row of a sorted sequence is that of the given one
-        which, rest = np.divmod(places, time) if batch_first else np.divmod(places, batch)[::-1]
-        moved = np.asarray(order)[which]
-        places = moved * time + rest if batch_first else rest * batch + moved
+    which, at = _unpack_order(sizes.tolist())
+    which = which if order is None else np.asarray(order)[which]  # the rows of a sorted sequence are those of the given one
+    places = _Padded(batch, time, batch_first).rows(which, at)
     data = input.reshape(time * batch, *input.shape[2:]).index_select(0, _to_device_of(places, input))
     return PackedSequence(
         data, Tensor.wrap(sizes.astype(np.int64)), None if order is None else _to_device_of(np.asarray(order), input), None
@@ -208,10 +207,8 @@ def pad_packed_sequence(
                 f"total_length={total_length} and max sequence length being {time}; give at least {time}"
             )
         time = total_length
-    padded = data.new_full((time * batch, *data.shape[1:]), padding_value).index_copy(
-        0, _to_device_of(_padded_rows(sizes, batch, time, batch_first), data), data
-    )
-    padded = padded.reshape(*((batch, time) if batch_first else (time, batch)), *data.shape[1:])
+    whole = _Padded(batch, time, batch_first)
+    padded = whole.fill(data, whole.rows(*_unpack_order(sizes)), padding_value)
     lengths = Tensor.wrap(np.count_nonzero(np.arange(batch)[:, None] < np.asarray(sizes)[None, :], axis=1).astype(np.int64))
     if back is None:
         return padded, lengths
@@ -252,10 +249,8 @@ def pad_sequence(
     shift = [0 if padding_side == "right" else time - n for n in lengths]
     at = np.concatenate([np.arange(n) + first for n, first in zip(lengths, shift, strict=True)])
     which = np.repeat(np.arange(batch), lengths)
-    places = which * time + at if batch_first else at * batch + which
-    data = ops.cat(*given, dim=0)
-    padded = data.new_full((time * batch, *data.shape[1:]), padding_value).index_copy(0, _to_device_of(places, data), data)
-    return padded.reshape(*((batch, time) if batch_first else (time, batch)), *data.shape[1:])
+    whole = _Padded(batch, time, batch_first)
+    return whole.fill(ops.cat(*given, dim=0), whole.rows(which, at), padding_value)
 
 
 def unpad_sequence(padded_sequences: Tensor, lengths: Any, batch_first: bool = False) -> list[Tensor]:

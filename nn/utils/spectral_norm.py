@@ -8,9 +8,9 @@ from tritensor.autograd.modes import no_grad
 from tritensor.ground.errors import ArgumentError
 from tritensor.nn import functional as F
 from tritensor.nn import hooks
+from tritensor.nn.hooks import refuse_second_pre_hook, take_pre_hook
 from tritensor.nn.module import Module
 from tritensor.nn.parameter import Parameter
-from tritensor.nn.utils.pre_hooks import refuse_second, take_hook
 from tritensor.tensor.core import Tensor
 
 
@@ -67,7 +67,7 @@ class SpectralNorm:
     @staticmethod
     def apply(module: Module, name: str, n_power_iterations: int, dim: int, eps: float) -> SpectralNorm:
         """Put `<name>_orig`, `<name>_u` and `<name>_v` in place of a parameter, and the hook on the module."""
-        refuse_second(module, SpectralNorm, name, "spectral_norm")
+        refuse_second_pre_hook(module, SpectralNorm, name, "spectral_norm")
         made = SpectralNorm(name, n_power_iterations, dim, eps)
         weight = module._parameters.get(name)
         if weight is None:
@@ -137,5 +137,5 @@ def spectral_norm(module: Module, name: str = "weight", n_power_iterations: int 
 
 def remove_spectral_norm(module: Module, name: str = "weight") -> Module:
     """Make the weight a parameter again, of the value that it has."""
-    take_hook(module, SpectralNorm, name, "spectral_norm").remove(module)
+    take_pre_hook(module, SpectralNorm, name, "spectral_norm").remove(module)
     return module

@@ -6,9 +6,9 @@ import warnings
 from typing import Any
 
 from tritensor.ground.errors import ArgumentError
+from tritensor.nn.hooks import refuse_second_pre_hook, take_pre_hook
 from tritensor.nn.module import Module
 from tritensor.nn.parameter import Parameter
-from tritensor.nn.utils.pre_hooks import refuse_second, take_hook
 from tritensor.tensor.core import Tensor
 from tritensor.tensor.functions.factorizations.norms import norm_except_dim
 
@@ -27,7 +27,7 @@ class WeightNorm:
     @staticmethod
     def apply(module: Module, name: str, dim: int | None) -> WeightNorm:
         """Put `<name>_g` and `<name>_v` in place of a parameter, and the hook on the module."""
-        refuse_second(module, WeightNorm, name, "weight_norm")
+        refuse_second_pre_hook(module, WeightNorm, name, "weight_norm")
         made = WeightNorm(name, dim)
         weight = module._parameters.get(name)
         if weight is None:
@@ -62,5 +62,5 @@ def weight_norm(module: Module, name: str = "weight", dim: int | None = 0) -> Mo
 
 def remove_weight_norm(module: Module, name: str = "weight") -> Module:
     """Make the weight a parameter again, of the value that it has."""
-    take_hook(module, WeightNorm, name, "weight_norm").remove(module)
+    take_pre_hook(module, WeightNorm, name, "weight_norm").remove(module)
     return module

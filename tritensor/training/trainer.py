@@ -27,7 +27,7 @@ from tritensor.tensor.public_api.publish import public
 from tritensor.training import generators
 from tritensor.training.batches import count_batches, count_samples, iterate_batches
 from tritensor.training.callbacks import Callback, ProgressBar
-from tritensor.training.callbacks.hook_calls import call_hooks, end_callbacks, pass_through_hooks
+from tritensor.training.callbacks.base import call_hooks, end_callbacks, pass_through_hooks
 from tritensor.training.checks import (
     check_counts,
     check_loader,

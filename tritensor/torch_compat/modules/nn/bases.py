@@ -1,6 +1,5 @@
 """Classes that layers of ours derive from under the names that PyTorch's have: scripts ask `isinstance`, and derive layers of their own; utils.swap_tensors."""
 
-from tritensor.nn.conversion import swap_tensors as swap_tensors
 from tritensor.nn.layers.dropout import _DropoutNd as _DropoutNd
 from tritensor.nn.layers.losses.base import _Loss as _Loss
 from tritensor.nn.layers.losses.base import _WeightedLoss as _WeightedLoss
@@ -18,3 +17,4 @@ from tritensor.nn.layers.pooling import _AvgPoolNd as _AvgPoolNd
 from tritensor.nn.layers.pooling import _LPPoolNd as _LPPoolNd
 from tritensor.nn.layers.pooling import _MaxPoolNd as _MaxPoolNd
 from tritensor.nn.layers.pooling import _MaxUnpoolNd as _MaxUnpoolNd
+from tritensor.nn.moving import swap_tensors as swap_tensors
