@@ -63,6 +63,7 @@ def apply_then_activate(layer: Any, activation: Any, x: Any) -> Any:
 def norm_add_activate(norm: Any, activation: Any, x: Any, residual: Any) -> Any:
     """activation(norm(x) + residual), by one op where norm is a batch normalisation that takes the activation."""
     name = fused_activation_name(norm, activation, x)
+    # the kernel reads the residual at x's indices: nothing broadcasts
     if name and _is_float_on_gpu(residual) and residual.array.dtype == x.array.dtype and residual.array.shape == x.array.shape:
         return norm._forward_then(x, name, residual)
     return activation(norm(x) + residual)

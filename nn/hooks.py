@@ -31,11 +31,11 @@ class Hooks:
             setattr(self, kind, {})
 
     def __getstate__(self) -> dict[str, dict[int, Any]]:
-        return {kind: getattr(self, kind) for kind in self.__slots__}
+        return {kind: getattr(self, kind) for kind in self.__slots__}  # slots are no __dict__: copy and pickle ask here
 
     def __setstate__(self, state: dict[str, dict[int, Any]]) -> None:
         for kind in self.__slots__:
-            setattr(self, kind, state.get(kind, {}))
+            setattr(self, kind, state.get(kind, {}))  # files of before a kind was there have no table for it
 
 
 # Where PyTorch's modules keep their hooks: in attributes, which whole modules of its files come with.

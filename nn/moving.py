@@ -136,7 +136,7 @@ class Movable:
                         param.grad = grad
         for name, buffer in self._buffers.items():
             if buffer is not None:
-                self._buffers[name] = fn(buffer)
+                self._buffers[name] = fn(buffer)  # a new tensor, unlike a parameter: nobody but the module is expected to hold it
         return self
 
     def _convert_parameter(self, name: str, param: Any, moved: Tensor) -> Any:
@@ -166,7 +166,7 @@ class Movable:
                 device = given
             elif given is not None:
                 dtype = given
-        wanted = as_format("Module.to", memory_format, preserve_format)
+        wanted = as_format("Module.to", memory_format, preserve_format)  # before anything moves: a wrong word leaves the module as it was
         target = None if device is None else as_device(device)
         kind = None if dtype is None else as_dtype(dtype)
         # parameters want gradients, which integers have none of
@@ -195,7 +195,7 @@ class Movable:
 
     def type(self, dst_type: DType) -> Any:
         """Cast every parameter and buffer, integer ones too."""
-        return self._apply(lambda t: t.to(dst_type))
+        return self._apply(lambda t: t.to(dst_type))  # all: PyTorch's type() asks no dtype before
 
     float, double = _cast_to("float", dtypes.float32), _cast_to("double", dtypes.float64)
     half, bfloat16 = _cast_to("half", dtypes.float16), _cast_to("bfloat16", dtypes.bfloat16)
@@ -209,7 +209,7 @@ class Movable:
     def share_memory(self) -> Any:
         """Tensor.share_memory_ of every parameter, its gradient, and every buffer. Returns self."""
         module: Any = self
-        for t in [*module.parameters(), *module.buffers()]:
+        for t in [*module.parameters(), *module.buffers()]:  # once each, also what several modules share
             t.share_memory_()
             if t.grad is not None:
                 t.grad.share_memory_()

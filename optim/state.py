@@ -82,7 +82,7 @@ def write_rate(group: dict[str, Any], lr: Any) -> None:
 
 def new_step_count(value: Any = 0.0) -> Tensor:
     """A step count as PyTorch keeps it: a float32 tensor without dimensions, on the CPU."""
-    return new_tensor(np.array(value, _F32))
+    return new_tensor(np.array(value, _F32))  # float32, as PyTorch's state dicts have it
 
 
 def adopt_state(value: Any, p: Tensor, name: str, scalars: tuple[str, ...]) -> Any:

@@ -33,7 +33,7 @@ def convolve_complex(
     """An op of x, weight and bias that is linear in x and weight, of complex ones: four of real ones."""
     _require_same_dtype(name, x, weight, bias)
     (a, b), (c, d) = (real(x), imag(x)), (real(weight), imag(weight))
-    e, f = (None, None) if bias is None else (real(bias), imag(bias))
+    e, f = (None, None) if bias is None else (real(bias), imag(bias))  # the bias joins one product of each part: it is added once
     return joined(
         operation(a, c, e, **settings) - operation(b, d, None, **settings),
         operation(a, d, f, **settings) + operation(b, c, None, **settings),
@@ -45,14 +45,14 @@ def convolve_integers(name: str, x: Tensor, weight: Tensor, bias: Tensor | None,
     _require_same_dtype(name, x, weight, bias)
     outs = _shape_of_floats(registry[name].shape, x, weight, bias, settings)
     stride, dilation, groups = settings["stride"], settings["dilation"], settings["groups"]
-    x = pad(x, [p for p in reversed(settings["padding"]) for _ in (0, 1)])
+    x = pad(x, [p for p in reversed(settings["padding"]) for _ in (0, 1)])  # F.pad begins with the last axis
     batch, kernel, places = x.shape[0], tuple(weight.shape[2:]), math.prod(outs[2:])
     y: Tensor | None = None
     for tap in np.ndindex(*kernel):
         at = [slice(i * d, i * d + (n - 1) * step + 1, step) for i, d, n, step in zip(tap, dilation, outs[2:], stride, strict=True)]
         cells = x[(slice(None), slice(None), *at)].reshape(batch, groups, -1, places)
         part = ops.matmul(weight[(..., *tap)].reshape(groups, weight.shape[0] // groups, -1), cells)
-        y = part if y is None else y + part
+        y = part if y is None else y + part  # added up in the integers' own type, which wraps as PyTorch's does
     assert y is not None
     y = y.reshape(outs)
     return y if bias is None else y + bias.reshape(-1, *(1,) * len(kernel))
@@ -82,6 +82,7 @@ def convolve_integers_transposed(
         reach = d * (k - 1) - p
         sides.append((reach, reach + more))
     apart = pad(apart, [side for both in reversed(sides) for side in both])
+    # the kernel turned round, with inputs and outputs exchanged inside each group
     turned = ops.flip(weight.reshape(groups, -1, *weight.shape[1:]), dims=tuple(range(3, 3 + len(kernel)))).transpose(1, 2)
     plain = {"stride": (1,) * len(kernel), "padding": (0,) * len(kernel), "dilation": settings["dilation"], "groups": groups}
     y = convolve_integers(f"conv{len(kernel)}d", apart, turned.reshape(-1, *turned.shape[2:]), bias, plain)
@@ -93,7 +94,7 @@ def _check_settings(name: str, axes: int, given: dict[str, Any]) -> dict[str, tu
     """A number for each axis of every setting, none of them too small."""
     found = {what: to_axes(name, what, value, axes) for what, value in given.items()}
     for what, values in found.items():
-        least = 0 if what.endswith("padding") else 1
+        least = 0 if what.endswith("padding") else 1  # output_padding as well
         if min(values) < least:
             raise ShapeError(f"{name}: {what} {values} is {'negative' if least == 0 else 'non-positive'}; give {least} or more")
     return found
@@ -257,6 +258,7 @@ def _convolve_transposed(
     if x.dtype.kind in ("int", "uint"):
         y = convolve_integers_transposed(name, x, weight, bias, s | {"groups": groups}, size)
         return forget_base(y.squeeze(0)) if single else y
+    # less than a stride of it changes the size alone, and no window reaches there
     more = [o // step for o, step in zip(s.pop("output_padding"), s["stride"], strict=True)]
     if any(more):  # what is padded by more than a stride is what cells behind the last one would reach
         x = pad(x, [side for n in reversed(more) for side in (0, n)])

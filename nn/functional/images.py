@@ -28,9 +28,10 @@ _AVERAGES: dict[int, Any] = {1: adaptive_avg_pool1d, 2: adaptive_avg_pool2d, 3: 
 
 def _to_axes(name: str, what: str, value: Any, axes: int, kinds: tuple[type, ...]) -> tuple[Any, ...]:
     """One number for each axis."""
+    # numpy's integers and tensors of one are numbers, too
     found = tuple(map(one_integer, value)) if isinstance(value, Sequence) and not isinstance(value, str) else (one_integer(value),) * axes
     for v in found:
-        if not isinstance(v, kinds) or isinstance(v, bool):
+        if not isinstance(v, kinds) or isinstance(v, bool):  # True is an int
             raise TypeError(
                 f"{name}: {what} is {value!r}; give {'an integer' if kinds == (int,) else 'a number'}, or one for each of {axes} axes"
             )
@@ -53,7 +54,9 @@ def _output_size(
             raise ArgumentError(f"{name}: recompute_scale_factor means nothing with size; leave it out")
         return _to_axes(name, "size", size, axes, (int,)), (None,) * axes
     factors = _to_axes(name, "scale_factor", scale_factor, axes, (int, float))
+    # in float64, as PyTorch: a rounded product would be a cell short
     out = tuple(math.floor(float(n * f)) for n, f in zip(input.shape[2:], factors, strict=True))
+    # a factor of 0 or less says nothing of positions
     return out, (None,) * axes if recompute else tuple(float(f) if f > 0 else None for f in factors)
 
 

@@ -78,6 +78,7 @@ def _rnn(x: Tensor, states: Sequence[Tensor], w: Weights, sizes: tuple[int, ...]
     for start, n in steps(sizes, reverse):
         sums = ops.add(z[start : start + n], ops.linear(h[:n], w.w_hh, None))
         parts.append(sums if act is None else act(sums))
+        # a function of the user's: what it returns becomes the state
         if not isinstance(parts[-1], Tensor) or parts[-1].shape != sums.shape:
             raise ShapeError(
                 f"RNN: nonlinearity of a tensor {tuple(sums.shape)} returned {_describe_argument(parts[-1])}; give a function that keeps the shape"
@@ -95,7 +96,7 @@ def _group_weights(name: str, params: Sequence[Tensor], net: Net) -> list[Weight
     count = net.layers * (2 if net.bidirectional else 1)
     each, rest = divmod(len(params), count)
     usual = 4 if net.biases else 2
-    if rest or each not in (usual, usual + (net.kind == "LSTM")):
+    if rest or each not in (usual, usual + (net.kind == "LSTM")):  # an LSTM with a projection has one weight more
         said = f"{net.layers} layers, {'two directions' if net.bidirectional else 'one direction'}, has_biases={net.biases}"
         raise ArgumentError(f"{name}: {len(params)} params for {said}; give {usual * count}, those of each layer and direction together")
     groups = [list(params[k * each : (k + 1) * each]) for k in range(count)]

@@ -19,11 +19,11 @@ _COUNTS = {1: "one integer", 2: "one integer, or two for height and width", 3: "
 
 def to_axes(name: str, what: str, value: Any, axes: int) -> tuple[int, ...]:
     """A number for each of `axes` axes, from one for all or from as many."""
-    value = one_integer(value)
+    value = one_integer(value)  # numpy's integers and tensors of one stand for numbers
     if isinstance(value, int):
         return (value,) * axes
     found = tuple(one_integer(v) for v in value)
-    if len(found) == 1:
+    if len(found) == 1:  # PyTorch spreads (3,) as it does 3
         found *= axes
     if len(found) != axes or not all(isinstance(v, int) for v in found):
         raise ShapeError(f"{name}: {what} is {value!r}; give {_COUNTS[axes]}")
@@ -33,7 +33,7 @@ def to_axes(name: str, what: str, value: Any, axes: int) -> tuple[int, ...]:
 def to_strides(name: str, stride: Sizes | None, kernel: tuple[int, ...]) -> tuple[int, ...]:
     """The steps of a pooling's windows: None or an empty sequence lays them side by side."""
     stride = one_integer(stride)
-    if stride is None or (not isinstance(stride, int) and len(stride) == 0):
+    if stride is None or (not isinstance(stride, int) and len(stride) == 0):  # torch.max_pool2d's own default is ()
         return kernel
     return to_axes(name, "stride", stride, len(kernel))
 

@@ -62,7 +62,7 @@ class PReLU(_Activation):
 
     def __init__(self, num_parameters: int = 1, init: float = 0.25, device: Any = None, dtype: Any = None) -> None:
         super().__init__()
-        self.num_parameters, self.init = num_parameters, init
+        self.num_parameters, self.init = num_parameters, init  # kept for reset_parameters; inside the methods `init` is the module
         self.weight = empty_parameter(num_parameters, device=device, dtype=dtype)
         self.reset_parameters()
 
@@ -71,7 +71,7 @@ class PReLU(_Activation):
         init.constant_(self.weight, self.init)
 
     def forward(self, input: Tensor) -> Tensor:
-        return F.prelu(input, self.weight)
+        return F.prelu(input, self.weight)  # a weight of one number broadcasts over all channels
 
 
 class RReLU(_Activation):
@@ -84,6 +84,7 @@ class RReLU(_Activation):
         self.lower, self.upper, self.inplace = lower, upper, inplace
 
     def forward(self, input: Tensor) -> Tensor:
+        # in evaluation no number is drawn, so that a seed goes on alike
         return F.rrelu(input, self.lower, self.upper, self.training, self.inplace)
 
 
@@ -126,7 +127,7 @@ class Hardtanh(_Activation):
     ) -> None:  # fmt: skip
         super().__init__()
         for old, new, given in (("min_value", "min_val", min_value), ("max_value", "max_val", max_value)):
-            if given is not None:
+            if given is not None:  # the old names win, as in PyTorch
                 warnings.warn(f"Hardtanh: {old} is deprecated; give {new}", FutureWarning, stacklevel=2)
         min_val = min_val if min_value is None else min_value
         max_val = max_val if max_value is None else max_value
@@ -227,7 +228,7 @@ class GELU(Module):
         self.approximate = approximate
 
     def forward(self, input: Tensor) -> Tensor:
-        return F.gelu(input, self.approximate)
+        return F.gelu(input, self.approximate)  # checked in the call, as in PyTorch: a wrong word is no error of the constructor's
 
     def extra_repr(self) -> str:
         return f"approximate={self.approximate!r}"
@@ -298,7 +299,7 @@ class Softmax2d(Module):
             raise ShapeError(
                 f"Softmax2d: input {tuple(input.shape)} has {input.ndim} dimensions; give (batch, channels, height, width) or (channels, height, width)"
             )
-        return F.softmax(input, -3)
+        return F.softmax(input, -3)  # the channels, whether there is a batch or not
 
 
 class Sigmoid(Module):

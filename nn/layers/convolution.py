@@ -44,6 +44,7 @@ class _ConvNd(Module):
         self.kernel_size = to_axes(name, "kernel_size", kernel_size, self.axes)
         self.stride = to_axes(name, "stride", stride, self.axes)
         self.dilation = to_axes(name, "dilation", dilation, self.axes)
+        # a word stays one: PyTorch's attribute and repr have it
         self.padding = padding if isinstance(padding, str) else to_axes(name, "padding", padding, self.axes)
         self.transposed, self.output_padding = transposed, to_axes(name, "output_padding", output_padding, self.axes)
         if isinstance(padding, str) and padding not in ("same", "valid"):
@@ -53,7 +54,7 @@ class _ConvNd(Module):
             raise ValueError(f"{name}: padding='same' is not supported for strided convolutions; stride is {self.stride}")
         # a transposed convolution is the gradient of one, and has its weight: (in, out), not (out, in)
         first, second = (in_channels, out_channels) if transposed else (out_channels, in_channels)
-        self._reversed_padding_repeated_twice = self._padding_sides()
+        self._reversed_padding_repeated_twice = self._padding_sides()  # PyTorch's name, which layers that others derive read
         self.weight = empty_parameter(first, second // groups, *self.kernel_size, device=device, dtype=dtype)
         self.register_parameter("bias", empty_parameter(out_channels, device=device, dtype=dtype) if bias else None)
         self.reset_parameters()
@@ -65,6 +66,7 @@ class _ConvNd(Module):
         if self.padding == "valid":
             return [0] * (2 * self.axes)
         total = [d * (k - 1) for d, k in zip(self.dilation, self.kernel_size, strict=True)]
+        # an odd one has its extra cell at the end, as PyTorch puts it
         return [side for n in reversed(total) for side in (n // 2, n - n // 2)]
 
     def reset_parameters(self) -> None:
@@ -152,6 +154,7 @@ class _ConvTransposeNd(_ConvNd):
     """Base of the transposed convolutions: forward takes the size that its result is to have."""
 
     def __init__(self, *args: Any, **kwargs: Any) -> None:
+        # refused before anything is made: no transposed kernel pads otherwise
         mode = args[10] if len(args) > 10 else kwargs.get("padding_mode", "zeros")
         if mode != "zeros":
             raise ValueError(f"{type(self).__name__}: padding_mode {mode!r}: only 'zeros' is supported for transposed convolutions")
@@ -167,7 +170,7 @@ class _ConvTransposeNd(_ConvNd):
         if output_size is None:
             return self.output_padding
         name, wanted = type(self).__name__, tuple(output_size)
-        lead = input.ndim - self.axes
+        lead = input.ndim - self.axes  # the input may come without a batch
         if len(wanted) == input.ndim:
             wanted = wanted[lead:]
         if len(wanted) != self.axes:
@@ -179,6 +182,7 @@ class _ConvTransposeNd(_ConvNd):
             (n - 1) * s - 2 * p + d * (k - 1) + 1
             for n, s, p, d, k in zip(input.shape[lead:], self.stride, pads, self.dilation, self.kernel_size, strict=True)
         ]
+        # a larger size would be reached by a stride more, that is by a larger input
         most = [n + s - 1 for n, s in zip(least, self.stride, strict=True)]
         if any(not low <= n <= high for n, low, high in zip(wanted, least, most, strict=True)):
             raise ValueError(
@@ -263,6 +267,7 @@ class _LazyConv(LazyModuleMixin):
             raise ValueError(
                 f"{type(self).__name__}: groups {self.groups} must divide the input's {self.in_channels} channels and out_channels {self.out_channels}"
             )
+        # as in _ConvNd: a transposed weight has the input's channels first
         first, second = (self.in_channels, self.out_channels) if self.transposed else (self.out_channels, self.in_channels)
         self.weight.materialize((first, second // self.groups, *self.kernel_size))
         if self.bias is not None:
@@ -278,6 +283,7 @@ class _LazyPlain(_LazyConv):
         bias: bool = True, padding_mode: str = "zeros", device: Any = None, dtype: Any = None,
     ) -> None:  # fmt: skip
         super().__init__(
+            # no channels and no bias yet: the base's constructor has nothing to draw
             0, 0, kernel_size, stride, padding, dilation, groups, padding_mode=padding_mode, device=device, dtype=dtype, bias=False,
         )  # fmt: skip
         self._set_uninitialized(out_channels, bias, device, dtype)

@@ -18,7 +18,7 @@ class Upsample(Module):
         align_corners: bool | None = None, recompute_scale_factor: bool | None = None,
     ) -> None:  # fmt: skip
         super().__init__()
-        self.name = type(self).__name__
+        self.name = type(self).__name__  # PyTorch's modules have it, and scripts print it
         self.size, self.mode = size, mode
         several = isinstance(scale_factor, tuple | list)
         # floats, as PyTorch keeps them: the repr of a factor 2 is 2.0

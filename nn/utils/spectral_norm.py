@@ -23,11 +23,13 @@ def as_matrix(weight: Tensor, dim: int) -> Tensor:
 
 def outputs_dim(module: Any) -> int:
     """The dimension of a layer's outputs in its weight: 1 of transposed convolutions."""
+    # by name, not class: importing the layers here would be a circle
     return int(any(c.__name__.startswith("ConvTranspose") for c in type(module).__mro__))
 
 
 def draw_vectors(matrix: Tensor, eps: float) -> tuple[Tensor, Tensor]:
     """A left and a right vector of length 1, drawn at random."""
+    # normal numbers have no direction of their own; PyTorch draws in this order
     u, v = (matrix.new_empty(n).normal_(0, 1) for n in matrix.shape)
     return F.normalize(u, dim=0, eps=eps), F.normalize(v, dim=0, eps=eps)
 
@@ -36,7 +38,7 @@ def draw_vectors(matrix: Tensor, eps: float) -> tuple[Tensor, Tensor]:
 def iterate(matrix: Tensor, u: Tensor, v: Tensor, times: int, eps: float) -> None:
     """u to matrix v, and v to matrix^H u, of length 1, in place."""
     for _ in range(times):
-        u.copy_(F.normalize(matrix @ v, dim=0, eps=eps))
+        u.copy_(F.normalize(matrix @ v, dim=0, eps=eps))  # in place: they are buffers, which a state_dict and a move know as these objects
         v.copy_(F.normalize(matrix.mH @ u, dim=0, eps=eps))
 
 
@@ -76,20 +78,20 @@ class SpectralNorm:
             )
         with no_grad():
             u, v = draw_vectors(as_matrix(weight, dim), eps)
-        delattr(module, name)
+        delattr(module, name)  # the name becomes a plain attribute, which the hook sets before each forward
         module.register_parameter(name + "_orig", weight)
-        setattr(module, name, weight.detach())
+        setattr(module, name, weight.detach())  # until the first forward, whose hook puts the quotient here
         module.register_buffer(name + "_u", u)
         module.register_buffer(name + "_v", v)
         module.register_forward_pre_hook(made)
-        hooks.add(module, "state_post", made._note_version)
+        hooks.add(module, "state_post", made._note_version)  # by which loading tells files that lack the right vector
         hooks.add(module, "load_pre", (made._upgrade_state_dict, False))
         return made
 
     def remove(self, module: Module) -> None:
         """Make the weight a parameter again."""
         with no_grad():
-            weight = self.compute_weight(module, do_power_iteration=False)
+            weight = self.compute_weight(module, do_power_iteration=False)  # the value that is in use: another iteration would change it
         for part in ("", *PARTS):
             delattr(module, self.name + part)
         module.register_parameter(self.name, Parameter(weight.detach()))

@@ -32,11 +32,11 @@ class WeightNorm:
         weight = module._parameters.get(name)
         if weight is None:
             raise ArgumentError(f"weight_norm: {type(module).__name__} has no parameter '{name}'; name one that it has")
-        size = norm_except_dim(weight.detach(), 2, made.dim)
-        del module._parameters[name]
+        size = norm_except_dim(weight.detach(), 2, made.dim)  # g at first is |v|, so that the weight is what it was
+        del module._parameters[name]  # its name becomes a plain attribute's, which the hook computes
         module.register_parameter(name + "_g", Parameter(size))
         module.register_parameter(name + "_v", Parameter(weight.detach()))
-        setattr(module, name, made.compute_weight(module))
+        setattr(module, name, made.compute_weight(module))  # also before the first forward the layer has its weight
         module.register_forward_pre_hook(made)
         return made
 
@@ -49,7 +49,7 @@ class WeightNorm:
         setattr(module, self.name, Parameter(weight))
 
     def __call__(self, module: Module, inputs: Any) -> None:
-        setattr(module, self.name, self.compute_weight(module))
+        setattr(module, self.name, self.compute_weight(module))  # anew in each forward: an optimizer has moved g and v meanwhile
 
 
 def weight_norm(module: Module, name: str = "weight", dim: int | None = 0) -> Module:

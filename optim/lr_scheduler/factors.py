@@ -47,6 +47,7 @@ class MultiStepLR(LRScheduler):
         super().__init__(optimizer, last_epoch)
 
     def get_lr(self) -> list[float]:
+        # a milestone given twice counts twice; of a Counter others are 0
         return self._multiply_rates(self.gamma ** self.milestones[self.last_epoch])
 
     def _get_closed_form_lr(self) -> list[float]:
@@ -61,6 +62,7 @@ class ExponentialLR(LRScheduler):
         super().__init__(optimizer, last_epoch)
 
     def get_lr(self) -> list[float]:
+        # a schedule that goes on finds the rate of its epoch in the group
         return self._multiply_rates(1.0 if self._is_initial else self.gamma)
 
     def _get_closed_form_lr(self) -> list[float]:
@@ -84,6 +86,7 @@ class LinearLR(LRScheduler):
         if self._is_initial or self.last_epoch > self.total_iters:
             return self._multiply_rates(1.0)
         rise = self.end_factor - self.start_factor
+        # the quotient of two neighbouring rates: other schedules may have changed the rate as well
         return self._multiply_rates(1.0 + rise / (self.total_iters * self.start_factor + (self.last_epoch - 1) * rise))
 
     def _get_closed_form_lr(self) -> list[float]:
@@ -103,6 +106,7 @@ class ConstantLR(LRScheduler):
     def get_lr(self) -> list[float]:
         if self.last_epoch == 0:
             return self._multiply_rates(self.factor)
+        # undone by division, so that what others did to the rate stays
         return self._multiply_rates(1.0 / self.factor if self.last_epoch == self.total_iters else 1.0)
 
     def _get_closed_form_lr(self) -> list[float]:
@@ -123,6 +127,7 @@ class PolynomialLR(LRScheduler):
         return self._multiply_rates((left / before) ** self.power)
 
     def _get_closed_form_lr(self) -> list[float]:
+        # behind the end the rate stays 0
         return self._scale_base_rates((1.0 - min(self.total_iters, self.last_epoch) / self.total_iters) ** self.power)
 
 
@@ -150,6 +155,7 @@ class _OfFunctions(LRScheduler):
 
     def load_state_dict(self, state_dict: dict[str, Any]) -> None:
         """Take over another schedule's state; the functions stay, callable objects among them get their attributes."""
+        # functions are the program's: a file cannot hold them
         super().load_state_dict({k: v for k, v in state_dict.items() if k != "lr_lambdas"})
         for f, kept in zip(self.lr_lambdas, state_dict.get("lr_lambdas", ()), strict=False):
             if kept:
@@ -221,7 +227,7 @@ class CosineAnnealingWarmRestarts(LRScheduler):
                 f"CosineAnnealingWarmRestarts: Expected float or int eta_min, but got {eta_min} of type {type(eta_min).__name__}"
             )
         self.T_0, self.T_i, self.T_mult, self.eta_min = T_0, T_0, T_mult, eta_min
-        self.T_cur: float = last_epoch
+        self.T_cur: float = last_epoch  # fractions of epochs are allowed
         super().__init__(optimizer, last_epoch)
 
     def get_lr(self) -> list[float]:
@@ -231,14 +237,14 @@ class CosineAnnealingWarmRestarts(LRScheduler):
 
     def step(self, epoch: float | None = None) -> None:  # type: ignore[override]
         """Go on by one epoch, or to the one given, which may be a fraction."""
-        if epoch is None and self.last_epoch < 0:
+        if epoch is None and self.last_epoch < 0:  # the constructor's step, to epoch 0
             epoch = 0
         if epoch is None:
             epoch = self.last_epoch + 1
             self.T_cur += 1
             if self.T_cur >= self.T_i:
                 self.T_cur %= self.T_i
-                self.T_i *= self.T_mult
+                self.T_i *= self.T_mult  # the next run is longer
         elif epoch < 0:
             raise ValueError(f"CosineAnnealingWarmRestarts.step: Expected non-negative epoch, but got {epoch}")
         else:

@@ -32,7 +32,7 @@ class _Joined(LRScheduler):
                 raise ValueError(
                     f"{name}: does not support `ReduceLROnPlateau`, whose step takes a metric, but got one at index {i}; step that by itself"
                 )
-        own = schedulers[0].optimizer if optimizer is None else optimizer
+        own = schedulers[0].optimizer if optimizer is None else optimizer  # PyTorch's ChainedScheduler takes none, too
         for i, scheduler in enumerate(schedulers):
             if scheduler.optimizer is not own:
                 raise ValueError(
@@ -70,7 +70,7 @@ class SequentialLR(_Joined):
         self.last_epoch = last_epoch + 1
         self.optimizer = optimizer
         for group in optimizer.param_groups:
-            write_rate(group, group["initial_lr"])
+            write_rate(group, group["initial_lr"])  # the constructors of all schedules have set rates, one over the other
         # each schedule's constructor made its first step; only the first schedule's may count
         _undo_steps(self)
         first = schedulers[bisect_right(milestones, 0)]

@@ -27,6 +27,7 @@ def hinge_embedding_loss(
 ) -> Tensor:
     """x where the target is 1, max(0, margin - x) where it is -1."""
     reduction = reduction_name(size_average, reduce, reduction, "hinge_embedding_loss")
+    # asked for its refusals alone: the ops below broadcast by themselves
     broadcast_to_one("hinge_embedding_loss", ("input", input), ("target", target))
     apart = ops.where(ops.ne(target, 1), ops.clamp(ops.sub(margin, input), 0, None), 0.0)
     return reduce_loss("hinge_embedding_loss", ops.add(apart, ops.where(ops.ne(target, -1), input, 0.0)), reduction)
@@ -59,7 +60,7 @@ def cosine_embedding_loss(
         raise ShapeError(
             f"{name}: input1 {a}, input2 {b} and target {tuple(target.shape)}: give (batch, features) twice with (batch,), or (features,) with ()"
         )
-    tiny = 1e-12
+    tiny = 1e-12  # PyTorch's, under the root: vectors of 0 have a cosine of 0
     dot = ops.mul(input1, input2).sum(-1)
     lengths = ops.mul(ops.add(ops.mul(input1, input1).sum(-1), tiny), ops.add(ops.mul(input2, input2).sum(-1), tiny))
     cosine, target = broadcast_to_one(name, ("the inputs' rows", ops.div(dot, ops.sqrt(lengths))), ("target", target))

@@ -64,7 +64,7 @@ def l1_loss(
     """|input - target|, both of one shape, times weight where it is given; "mean" divides by the weights' sum then."""
     reduction = reduction_name(size_average, reduce, reduction)
     kinds = {input.dtype.kind, target.dtype.kind}
-    if "float" in kinds and "complex" not in kinds:
+    if "float" in kinds and "complex" not in kinds:  # the op is of real floats; PyTorch's takes complex numbers and integers, too
         return _fused_loss("l1_loss", input, target, reduction, weight)
     require_same_shape("l1_loss", input, target)
     loss = ops.abs(ops.sub(input, target))
@@ -80,6 +80,7 @@ def smooth_l1_loss(
     if not beta >= 0:
         raise ArgumentError(f"smooth_l1_loss: beta is {beta}; it must be at least 0")
     if beta == 0:
+        # the formula would divide by 0
         return l1_loss(input, target, reduction=reduction)  # type: ignore[no-any-return]
     return _fused_loss("smooth_l1_loss", input, target, reduction, None, beta=float(beta))
 
@@ -129,7 +130,7 @@ def binary_cross_entropy_with_logits(
             return ops.bce_with_logits(input, target, reduction=reduction)
         return reduce_loss(name, ops.mul(ops.bce_with_logits(input, target, reduction="none"), weight), reduction)
     missed = ops.mul(ops.softplus(-input, beta=1.0, threshold=math.inf), ops.add(ops.mul(ops.sub(pos_weight, 1), target), 1))
-    loss = (1 - target) * input + missed
+    loss = (1 - target) * input + missed  # not by the op, which has no pos_weight
     return reduce_loss(name, loss if weight is None else ops.mul(loss, weight), reduction)
 
 
@@ -169,7 +170,7 @@ def poisson_nll_loss(
     reduction = reduction_name(size_average, reduce, reduction, "poisson_nll_loss")
     check_flags("poisson_nll_loss", log_input=log_input, full=full)
     input, target = broadcast_to_one("poisson_nll_loss", ("input", input), ("target", target))
-    how = "none" if full else reduction
+    how = "none" if full else reduction  # Stirling's part is added to each element before they are reduced
     given, is_half = input.dtype, full and input.dtype.is_floating_point and input.dtype.itemsize == 2
     if is_half:  # of three terms, which one rounding ends
         input, target = input.float(), target.float()
@@ -211,7 +212,7 @@ def gaussian_nll_loss(
     check_reduction("gaussian_nll_loss", reduction)
     if isinstance(var, Tensor):
         spread: Tensor = _expand_variance(input, var)
-        low = bool(all_values((spread.detach() < 0).any().array).any())
+        low = bool(all_values((spread.detach() < 0).any().array).any())  # reads one number: PyTorch waits for the device here, too
     else:
         low = var < 0
         spread = ops.full(shape=tuple(input.shape), value=float(var), dtype=input.array.dtype, device=input.device)

@@ -72,6 +72,7 @@ class TripletMarginWithDistanceLoss(Loss):
         super().__init__(reduction=reduction)
         if margin <= 0:
             raise ValueError(f"TripletMarginWithDistanceLoss: expected margin to be greater than 0, got {margin}; give such a margin")
+        # a module, so that PyTorch's attribute and repr agree
         self.distance_function = PairwiseDistance() if distance_function is None else distance_function
         self.margin, self.swap = margin, swap
 

@@ -38,7 +38,7 @@ class _NormBase(_Affine):
         self.num_features, self.eps, self.momentum = num_features, eps, momentum
         self.affine, self.track_running_stats = affine, track_running_stats
         self._make_affine((num_features,), affine, affine and bias, device, dtype)
-        kept = track_running_stats
+        kept = track_running_stats  # None is registered as well: PyTorch's scripts ask `layer.running_mean is None`
         self.register_buffer("running_mean", zeros(num_features, device=device, dtype=dtype) if kept else None)
         self.register_buffer("running_var", ones(num_features, device=device, dtype=dtype) if kept else None)
         self.register_buffer("num_batches_tracked", zeros((), device=device, dtype=dtypes.int64) if kept else None)
@@ -75,6 +75,7 @@ class _NormBase(_Affine):
         self, state_dict: Any, prefix: str, local_metadata: Any, strict: bool, missing_keys: Any, unexpected_keys: Any, error_msgs: Any
     ) -> None:
         key = prefix + "num_batches_tracked"
+        # files of before have no count: the layer's own, or 0, stands for it
         if (local_metadata.get("version") or 0) < 2 and self.track_running_stats and key not in state_dict:
             state_dict[key] = zeros((), dtype=dtypes.int64) if self.num_batches_tracked is None else self.num_batches_tracked
         super()._load_from_state_dict(state_dict, prefix, local_metadata, strict, missing_keys, unexpected_keys, error_msgs)
@@ -172,6 +173,7 @@ class SyncBatchNorm(_BatchNorm):
 
     def forward(self, input: Tensor) -> Tensor:
         distributed = provider("distributed")  # few programs need it
+        # in evaluation there is nothing to share: running statistics are every process's own
         shares = self.training and distributed.is_initialized() and distributed.get_world_size(self.process_group) > 1
         if not shares:
             return super().forward(input)
@@ -195,10 +197,10 @@ class SyncBatchNorm(_BatchNorm):
                 bias=module.bias is not None,
             )  # fmt: skip
             with no_grad():
-                found.weight, found.bias = module.weight, module.bias
+                found.weight, found.bias = module.weight, module.bias  # the same objects: an optimizer that holds them goes on
             for name in ("running_mean", "running_var", "num_batches_tracked"):
                 found._buffers[name] = module._buffers[name]
-            found.training = module.training
+            found.training = module.training  # the constructor trains; a model in evaluation is converted in evaluation
         for name, child in module.named_children():
             found.add_module(name, cls.convert_sync_batchnorm(child, process_group))
         return found
@@ -234,6 +236,7 @@ class _InstanceNorm(_NormBase):
     def _load_from_state_dict(
         self, state_dict: Any, prefix: str, local_metadata: Any, strict: bool, missing_keys: Any, unexpected_keys: Any, error_msgs: Any
     ) -> None:
+        # PyTorch 0.3 wrote statistics whether they were tracked or not
         if local_metadata.get("version") is None and not self.track_running_stats:
             old = [k for k in ("running_mean", "running_var") if prefix + k in state_dict]
             if old:
