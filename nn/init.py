@@ -229,17 +229,9 @@ def _deprecated_name(function: Any) -> Any:
     return call
 
 
-uniform = _deprecated_name(uniform_)
-normal = _deprecated_name(normal_)
-constant = _deprecated_name(constant_)
-eye = _deprecated_name(eye_)
-dirac = _deprecated_name(dirac_)
-xavier_uniform = _deprecated_name(xavier_uniform_)
-xavier_normal = _deprecated_name(xavier_normal_)
-kaiming_uniform = _deprecated_name(kaiming_uniform_)
-kaiming_normal = _deprecated_name(kaiming_normal_)
-orthogonal = _deprecated_name(orthogonal_)
-sparse = _deprecated_name(sparse_)
+uniform, normal, constant, eye, dirac, sparse = map(_deprecated_name, (uniform_, normal_, constant_, eye_, dirac_, sparse_))
+xavier_uniform, xavier_normal, orthogonal = map(_deprecated_name, (xavier_uniform_, xavier_normal_, orthogonal_))
+kaiming_uniform, kaiming_normal = map(_deprecated_name, (kaiming_uniform_, kaiming_normal_))
 
 
 def _calculate_fan_in_and_fan_out(tensor: Tensor) -> tuple[int, int]:

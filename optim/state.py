@@ -31,11 +31,6 @@ def _to_part(p: Tensor, state: Tensor) -> Tensor:
     return state if as_part is None else as_part(state)  # type: ignore[no-any-return]
 
 
-def zeros_like(p: Tensor) -> Tensor:
-    """Zeros of a parameter's shape, type and place."""
-    return filled_like(p)
-
-
 def refuse_in_capture(p: Tensor) -> None:
     """State that came to exist in the capture of a CUDA graph would be made anew, as zeros, by every replay."""
     if p.device.type == "cuda" and capturing(p.device.index or 0) is not None:

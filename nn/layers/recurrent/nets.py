@@ -299,10 +299,6 @@ class LSTM(RNNBase):
             "LSTM", input_size, hidden_size, num_layers, bias, batch_first, dropout, bidirectional, proj_size, device=device, dtype=dtype
         )
 
-    def get_expected_cell_size(self, input: Tensor, batch_sizes: Tensor | None) -> tuple[int, int, int]:
-        """(layers x directions, batch, elements) of the second state."""
-        return (*self.get_expected_hidden_size(input, batch_sizes)[:2], self.hidden_size)
-
 
 class GRU(RNNBase):
     """Gated recurrent units: h' = (1 - z) n + z h with gates r, z of x and h and n = tanh(x + r (W h + b)); (outputs, h).
