@@ -216,7 +216,7 @@ def _run_fused(parts: list[Any], input: Any) -> Any:
     at = 0
     while at < len(parts):
         name = fused_activation_name(parts[at], parts[at + 1], input) if at + 1 < len(parts) else ""
-        input = parts[at]._forward_then(input, name) if name else parts[at](input)
+        input = parts[at]._forward_with_activation(input, name) if name else parts[at](input)
         at += 2 if name else 1
     return input
 

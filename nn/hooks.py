@@ -117,27 +117,27 @@ class Table(MutableMapping[int, Any]):
     def __init__(self, module: Any, kind: str) -> None:
         self.module, self.kind = module, kind
 
-    def _own(self) -> dict[int, Any]:
+    def _entries(self) -> dict[int, Any]:
         own: Hooks | None = self.module.__dict__.get("_hooks")
         return {} if own is None else getattr(own, self.kind)
 
     def __getitem__(self, key: int) -> Any:
-        entry = self._own()[key]
+        entry = self._entries()[key]
         return entry[0] if self.kind in _FLAGGED else entry
 
     def __setitem__(self, key: int, hook: Any) -> None:
         if self.module.__dict__.get("_hooks") is None:
             self.module.__dict__["_hooks"] = Hooks()
-        self._own()[key] = (hook, *_FLAGGED[self.kind]) if self.kind in _FLAGGED else hook
+        self._entries()[key] = (hook, *_FLAGGED[self.kind]) if self.kind in _FLAGGED else hook
 
     def __delitem__(self, key: int) -> None:
-        del self._own()[key]
+        del self._entries()[key]
 
     def __iter__(self) -> Iterator[int]:
-        return iter(self._own())
+        return iter(self._entries())
 
     def __len__(self) -> int:
-        return len(self._own())
+        return len(self._entries())
 
     def __repr__(self) -> str:
         return repr(dict(self))

@@ -145,11 +145,11 @@ def xavier_normal_(tensor: Tensor, gain: float = 1.0, generator: Generator | Non
     return normal_(tensor, 0.0, gain * math.sqrt(2.0 / sum(count_fans("xavier_normal_", tensor))), generator)
 
 
-def _kaiming(name: str, tensor: Tensor, a: float, mode: str, nonlinearity: str) -> float:
+def _kaiming_deviation(name: str, tensor: Tensor, a: float, mode: str, nonlinearity: str) -> float:
     """Standard deviation gain / sqrt(fan) (He et al. 2015)."""
     if 0 in tensor.shape:
         warnings.warn("Initializing zero-element tensors is a no-op", stacklevel=3)
-        return 0.0  # a bound of nothing: the draw that follows fills no element
+        return 0.0  # a deviation of nothing: the draw that follows fills no element
     fan = _choose_fan(name, tensor, mode)
     return calculate_gain(nonlinearity, a) / math.sqrt(fan)
 
@@ -170,7 +170,7 @@ def kaiming_uniform_(
     >>> bool(w.abs().max() <= 1)  # sqrt(6 / 6)
     True
     """
-    bound = math.sqrt(3.0) * _kaiming("kaiming_uniform_", tensor, a, mode, nonlinearity)
+    bound = math.sqrt(3.0) * _kaiming_deviation("kaiming_uniform_", tensor, a, mode, nonlinearity)
     return uniform_(tensor, -bound, bound, generator)
 
 
@@ -179,7 +179,7 @@ def kaiming_normal_(
     tensor: Tensor, a: float = 0, mode: str = "fan_in", nonlinearity: str = "leaky_relu", generator: Generator | None = None
 ) -> Tensor:
     """Normal with standard deviation gain / sqrt(fan) (He et al. 2015)."""
-    return normal_(tensor, 0.0, _kaiming("kaiming_normal_", tensor, a, mode, nonlinearity), generator)
+    return normal_(tensor, 0.0, _kaiming_deviation("kaiming_normal_", tensor, a, mode, nonlinearity), generator)
 
 
 @checked

@@ -92,7 +92,7 @@ def with_hooks(step: Callable[..., Any]) -> Callable[..., Any]:
 
     @wrapper
     @functools.wraps(step)
-    def hooked(self: Any, *args: Any, **kwargs: Any) -> Any:
+    def run(self: Any, *args: Any, **kwargs: Any) -> Any:
         if self._stepping:  # a step inside a step is the parent's, and no second one
             return step(self, *args, **kwargs)
         self._stepping = True
@@ -116,4 +116,4 @@ def with_hooks(step: Callable[..., Any]) -> Callable[..., Any]:
             self._stepping = False
             self._steps += 1
 
-    return hooked
+    return run

@@ -165,7 +165,7 @@ _DOC = """{what} over all layers, as torch.{name}: of a padded batch (input, hx,
 
 
 def _publish_net(name: str, kind: str, nonlinearity: str, what: str) -> Any:
-    def called(
+    def run_net(
         input: Tensor, hx: Any, params: Any, has_biases: Any, num_layers: Any, dropout: Any, train: Any, bidirectional: Any, batch_first: Any = None
     ) -> tuple[Tensor, ...]:  # fmt: skip
         # packed: batch_sizes stand where a padded call has the states, and move the rest on by one
@@ -175,8 +175,8 @@ def _publish_net(name: str, kind: str, nonlinearity: str, what: str) -> Any:
         net = Net(kind, num_layers, dropout, train, bidirectional, has_biases, nonlinearity)
         return _call_net(name, net, input, hx, params, batch_first, None)
 
-    called.__annotations__["return"] = f"tuple[{', '.join(['Tensor'] * (3 if kind == 'LSTM' else 2))}]"  # which stubs show
-    return function(rename_function(called, name, _DOC.format(what=what, name=name)), method=False)
+    run_net.__annotations__["return"] = f"tuple[{', '.join(['Tensor'] * (3 if kind == 'LSTM' else 2))}]"  # which stubs show
+    return function(rename_function(run_net, name, _DOC.format(what=what, name=name)), method=False)
 
 
 lstm = _publish_net("lstm", "LSTM", "", "Long short-term memory")

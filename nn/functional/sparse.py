@@ -24,7 +24,7 @@ MODES = ("sum", "mean", "max")
 _BOOL = bool_.numpy
 
 
-class _Scaled(Function):
+class _GradientScaling(Function):
     """x itself; its gradient is multiplied by a number for each row."""
 
     generate_vmap_rule = True
@@ -80,7 +80,7 @@ def _scale_by_frequency(name: str, input: Tensor, weight: Tensor, by_frequency: 
         ones = ops.full(shape=(input.array.size,), value=1, dtype=weight.array.dtype, device=weight.device)
         counts = ops.full(shape=(weight.shape[0],), value=0, dtype=weight.array.dtype, device=weight.device).index_add(0, flat, ones)
         share = ops.div(1.0, ops.clamp(counts, 1, None)).unsqueeze(1)  # rows that were not picked have a gradient of 0, divided by 1
-    return _Scaled.apply(weight, share)  # type: ignore[no-any-return]
+    return _GradientScaling.apply(weight, share)  # type: ignore[no-any-return]
 
 
 def _check_indices(name: str, what: str, indices: Tensor) -> None:

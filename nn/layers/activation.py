@@ -24,7 +24,7 @@ class _Activation(Module):
         return ", ".join([*said, "inplace=True"] if self.__dict__.get("inplace") else said)
 
 
-class _InPlace(_Activation):
+class _InPlaceActivation(_Activation):
     """An activation whose one setting is whether it is written over its input."""
 
     def __init__(self, inplace: bool = False) -> None:
@@ -32,7 +32,7 @@ class _InPlace(_Activation):
         self.inplace = inplace
 
 
-class ReLU(_InPlace):
+class ReLU(_InPlaceActivation):
     """max(x, 0)."""
 
     _named = "relu"  # by which a GPU's kernel of the layer before takes it along: see fusing.py
@@ -88,7 +88,7 @@ class RReLU(_Activation):
         return F.rrelu(input, self.lower, self.upper, self.training, self.inplace)
 
 
-class _ByAlpha(_Activation):
+class _AlphaActivation(_Activation):
     _shown = ("alpha",)
 
     def __init__(self, alpha: float = 1.0, inplace: bool = False) -> None:
@@ -96,21 +96,21 @@ class _ByAlpha(_Activation):
         self.alpha, self.inplace = alpha, inplace
 
 
-class ELU(_ByAlpha):
+class ELU(_AlphaActivation):
     """x where positive, else alpha * (exp(x) - 1)."""
 
     def forward(self, input: Tensor) -> Tensor:
         return F.elu(input, self.alpha, self.inplace)
 
 
-class CELU(_ByAlpha):
+class CELU(_AlphaActivation):
     """x where positive, else alpha * (exp(x / alpha) - 1)."""
 
     def forward(self, input: Tensor) -> Tensor:
         return F.celu(input, self.alpha, self.inplace)
 
 
-class SELU(_InPlace):
+class SELU(_InPlaceActivation):
     """1.0507 x where positive, else 1.7581 (exp(x) - 1)."""
 
     def forward(self, input: Tensor) -> Tensor:
@@ -148,19 +148,19 @@ class ReLU6(Hardtanh):
         super().__init__(0.0, 6.0, inplace)
 
 
-class _InPlaceUnseen(_InPlace):
+class _QuietInPlace(_InPlaceActivation):
     def extra_repr(self) -> str:
         return ""  # PyTorch's reprs of these do not say that they are in place
 
 
-class Hardsigmoid(_InPlaceUnseen):
+class Hardsigmoid(_QuietInPlace):
     """min(max(x + 3, 0), 6) / 6."""
 
     def forward(self, input: Tensor) -> Tensor:
         return F.hardsigmoid(input, self.inplace)
 
 
-class Hardswish(_InPlaceUnseen):
+class Hardswish(_QuietInPlace):
     """x min(max(x + 3, 0), 6) / 6."""
 
     def forward(self, input: Tensor) -> Tensor:
@@ -180,7 +180,7 @@ class Threshold(_Activation):
         return F.threshold(input, self.threshold, self.value, self.inplace)
 
 
-class _ByLambd(Module):
+class _LambdActivation(Module):
     def __init__(self, lambd: float = 0.5) -> None:
         super().__init__()
         self.lambd = lambd
@@ -189,14 +189,14 @@ class _ByLambd(Module):
         return f"{self.lambd}"
 
 
-class Hardshrink(_ByLambd):
+class Hardshrink(_LambdActivation):
     """0 where |x| <= lambd, else x."""
 
     def forward(self, input: Tensor) -> Tensor:
         return F.hardshrink(input, self.lambd)
 
 
-class Softshrink(_ByLambd):
+class Softshrink(_LambdActivation):
     """x - lambd above lambd, x + lambd below -lambd, else 0."""
 
     def forward(self, input: Tensor) -> Tensor:
@@ -234,7 +234,7 @@ class GELU(Module):
         return f"approximate={self.approximate!r}"
 
 
-class SiLU(_InPlace):
+class SiLU(_InPlaceActivation):
     """x * sigmoid(x)."""
 
     _named = "silu"
@@ -243,14 +243,14 @@ class SiLU(_InPlace):
         return F.silu(input, self.inplace)
 
 
-class Mish(_InPlace):
+class Mish(_InPlaceActivation):
     """x tanh(log(1 + exp(x)))."""
 
     def forward(self, input: Tensor) -> Tensor:
         return F.mish(input, self.inplace)
 
 
-class _AlongDim(_Activation):
+class _DimActivation(_Activation):
     _shown = ("dim",)
 
     def __init__(self, dim: int | None = None) -> None:
@@ -258,7 +258,7 @@ class _AlongDim(_Activation):
         self.dim = dim  # None: chosen by the input's dimensions in each call, with a warning, as PyTorch goes on to do
 
 
-class GLU(_AlongDim):
+class GLU(_DimActivation):
     """a sigmoid(b), a and b the halves of the input along dim."""
 
     dim: int
@@ -270,21 +270,21 @@ class GLU(_AlongDim):
         return F.glu(input, self.dim)
 
 
-class Softmax(_AlongDim):
+class Softmax(_DimActivation):
     """exp(x) / sum(exp(x)) along dim."""
 
     def forward(self, input: Tensor) -> Tensor:
         return F.softmax(input, self.dim)
 
 
-class Softmin(_AlongDim):
+class Softmin(_DimActivation):
     """softmax(-x) along dim."""
 
     def forward(self, input: Tensor) -> Tensor:
         return F.softmin(input, self.dim)
 
 
-class LogSoftmax(_AlongDim):
+class LogSoftmax(_DimActivation):
     """log(softmax(x)) along dim."""
 
     def forward(self, input: Tensor) -> Tensor:

@@ -112,7 +112,7 @@ class _PlainConv(_ConvNd):
     def forward(self, input: Tensor) -> Tensor:
         return self._conv_forward(input, self.weight, self.bias)
 
-    def _forward_then(self, input: Tensor, activation: str) -> Tensor:
+    def _forward_with_activation(self, input: Tensor, activation: str) -> Tensor:
         """forward() and a ReLU in one kernel, for Sequential."""
         return self._convolve(F.conv_relu, input, self.weight, self.bias)
 

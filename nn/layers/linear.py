@@ -62,7 +62,7 @@ class Linear(Module):
     def forward(self, input: Tensor) -> Tensor:
         return F.linear(input, self.weight, self.bias)
 
-    def _forward_then(self, input: Tensor, activation: str) -> Tensor:
+    def _forward_with_activation(self, input: Tensor, activation: str) -> Tensor:
         """forward() and an activation in one kernel, for Sequential."""
         return F.linear_activation(input, self.weight, self.bias, activation=activation)
 

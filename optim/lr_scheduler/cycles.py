@@ -63,13 +63,13 @@ class CyclicLR(LRScheduler):
         x = 1.0 + self.last_epoch / self.total_size - cycle  # how far in the cycle, from 0 to 1
         height = x / self.step_ratio if x <= self.step_ratio else (x - 1) / (self.step_ratio - 1)
 
-        def of(low: float, high: float) -> float:
+        def rise(low: float, high: float) -> float:
             return (high - low) * height * self.scale_fn(cycle if self.scale_mode == "cycle" else self.last_epoch)
 
         if self.cycle_momentum:
             for low, high, group in zip(self.base_momentums, self.max_momentums, self.optimizer.param_groups, strict=True):
-                set_momentum(group, high - of(low, high))
-        return [low + of(low, high) for low, high in zip(self.base_lrs, self.max_lrs, strict=True)]
+                set_momentum(group, high - rise(low, high))
+        return [low + rise(low, high) for low, high in zip(self.base_lrs, self.max_lrs, strict=True)]
 
     def state_dict(self) -> dict[str, Any]:
         """Everything but the optimizer and a function; of a callable object its attributes."""

@@ -131,7 +131,7 @@ class PolynomialLR(LRScheduler):
         return self._scale_base_rates((1.0 - min(self.total_iters, self.last_epoch) / self.total_iters) ** self.power)
 
 
-class _OfFunctions(LRScheduler):
+class _FunctionSchedule(LRScheduler):
     """A schedule by a function of the epoch, or one for each group."""
 
     def __init__(
@@ -162,7 +162,7 @@ class _OfFunctions(LRScheduler):
                 f.__dict__.update(kept)
 
 
-class LambdaLR(_OfFunctions):
+class LambdaLR(_FunctionSchedule):
     """The initial rate times lr_lambda(epoch); one function, or one per group."""
 
     def get_lr(self) -> list[float]:
@@ -170,7 +170,7 @@ class LambdaLR(_OfFunctions):
         return [base * f(self.last_epoch) for base, f in zip(self.base_lrs, self.lr_lambdas, strict=True)]
 
 
-class MultiplicativeLR(_OfFunctions):
+class MultiplicativeLR(_FunctionSchedule):
     """Each epoch the rate before times lr_lambda(epoch); one function, or one per group."""
 
     def get_lr(self) -> list[float]:

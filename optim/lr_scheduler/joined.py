@@ -12,7 +12,7 @@ from tritensor.optim.optimizer import Optimizer
 from tritensor.optim.state import copy_rates, write_rate
 
 
-class _Joined(LRScheduler):
+class _Composition(LRScheduler):
     """A schedule of `_schedulers`, whose states its own holds."""
 
     _schedulers: Sequence[Any]
@@ -51,7 +51,7 @@ class _Joined(LRScheduler):
             s.load_state_dict(kept)
 
 
-class SequentialLR(_Joined):
+class SequentialLR(_Composition):
     """The first schedule up to the first milestone, there the second from its beginning, and so on.
 
     Raises:
@@ -103,7 +103,7 @@ def _undo_steps(scheduler: Any) -> None:
         scheduler.last_epoch -= 1
 
 
-class ChainedScheduler(_Joined):
+class ChainedScheduler(_Composition):
     """Several schedules, each of which changes the rates at each step.
 
     Raises:

@@ -37,7 +37,7 @@ def square_subsequent_mask(size: int, device: Any = None, dtype: Any = None) -> 
     return ops.triu(full, diagonal=1)
 
 
-def _activation(name: str, activation: Activation) -> Callable[[Tensor], Tensor]:
+def _find_activation(name: str, activation: Activation) -> Callable[[Tensor], Tensor]:
     if not isinstance(activation, str):
         return activation
     if activation not in ("relu", "gelu"):
@@ -106,7 +106,7 @@ class TransformerEncoderLayer(_TransformerLayer):
         self._make_feed_forward(d_model, dim_feedforward, dropout, bias, device, dtype)
         self.norm_first = norm_first
         self._make_norms(2, d_model, layer_norm_eps, dropout, bias, device, dtype)
-        act = _activation("TransformerEncoderLayer", activation)
+        act = _find_activation("TransformerEncoderLayer", activation)
         self.activation_relu_or_gelu = 1 if act is F.relu or isinstance(act, ReLU) else 2 if act is F.gelu or isinstance(act, GELU) else 0
         self.activation = act
 
@@ -139,7 +139,7 @@ class TransformerDecoderLayer(_TransformerLayer):
         self._make_feed_forward(d_model, dim_feedforward, dropout, bias, device, dtype)
         self.norm_first = norm_first
         self._make_norms(3, d_model, layer_norm_eps, dropout, bias, device, dtype)
-        self.activation = _activation("TransformerDecoderLayer", activation)
+        self.activation = _find_activation("TransformerDecoderLayer", activation)
 
     def forward(
         self, tgt: Tensor, memory: Tensor, tgt_mask: Tensor | None = None, memory_mask: Tensor | None = None,

@@ -96,7 +96,7 @@ class AdaptiveLogSoftmaxWithLoss(Module):
         loss = (-output).mean()
         return _ASMoutput(output.squeeze(0) if single else output, loss)
 
-    def _all_log_probs(self, input: Tensor, head: Tensor) -> Tensor:
+    def _log_probs(self, input: Tensor, head: Tensor) -> Tensor:
         """Log-probabilities of all classes from the head's output."""
         first = F.log_softmax(head, dim=1)
         parts = [first[:, : self.shortlist_size]]
@@ -106,7 +106,7 @@ class AdaptiveLogSoftmaxWithLoss(Module):
 
     def log_prob(self, input: Tensor) -> Tensor:
         """Log-probabilities of all classes: (batch, in_features) -> (batch, n_classes)."""
-        return self._all_log_probs(input, self.head(input))
+        return self._log_probs(input, self.head(input))
 
     def predict(self, input: Tensor) -> Tensor:
         """The most probable class of each row, (batch,): of the head alone where that is no cluster."""
@@ -116,5 +116,5 @@ class AdaptiveLogSoftmaxWithLoss(Module):
         if not rows.numel():
             return best
         # of the rows whose best is a cluster alone: the others need no tail
-        among = self._all_log_probs(input.index_select(0, rows), head.index_select(0, rows)).argmax(1)
+        among = self._log_probs(input.index_select(0, rows), head.index_select(0, rows)).argmax(1)
         return best.index_copy(0, rows, among)

@@ -98,7 +98,7 @@ class _BatchNorm(_NormBase):
         mean, var, by_batch, momentum = self._statistics(input)
         return F.batch_norm(input, mean, var, self.weight, self.bias, by_batch, momentum, self.eps)
 
-    def _forward_then(self, input: Tensor, activation: str, residual: Tensor | None = None) -> Tensor:
+    def _forward_with_activation(self, input: Tensor, activation: str, residual: Tensor | None = None) -> Tensor:
         """activation(forward() + residual) without what is between them in memory, for Sequential and residual blocks."""
         mean, var, by_batch, momentum = self._statistics(input)
         vectors = mean, var, self.weight, self.bias

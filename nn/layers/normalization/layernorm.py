@@ -129,7 +129,7 @@ class GroupNorm(_Affine):
     def forward(self, input: Tensor) -> Tensor:
         return F.group_norm(input, self.num_groups, self.weight, self.bias, self.eps)
 
-    def _forward_then(self, input: Tensor, activation: str) -> Tensor:
+    def _forward_with_activation(self, input: Tensor, activation: str) -> Tensor:
         """forward() and an activation without what is between them in memory, for Sequential."""
         return F.group_norm_activation(input, self.num_groups, self.weight, self.bias, self.eps, activation=activation)  # type: ignore[arg-type]
 
