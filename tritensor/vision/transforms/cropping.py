@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import math
 from collections.abc import Sequence
-from typing import Any
+from typing import Any, ClassVar
 
 from tritensor.ground.errors import ArgumentError
 from tritensor.tensor.core import Tensor
@@ -45,7 +45,7 @@ class Resize(Transform):
 
 
 class _Crop(Change):
-    _settings = ("size",)
+    _settings: ClassVar[tuple[str, ...]] = ("size",)
 
     def __init__(self, size: Any) -> None:
         super().__init__()
