@@ -11,7 +11,7 @@ _given = False
 def warn_nothing_compiled(name: str, stacklevel: int = 3) -> None:
     """Warn, the first time that anything is to be compiled."""
     global _given
-    if not _given:
+    if not _given:  # once: a model of many modules would say it a hundred times
         _given = True
         warnings.warn(f"{name}: nothing is compiled; functions and modules run as Python, with the same results", stacklevel=stacklevel)
 

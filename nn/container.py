@@ -14,7 +14,17 @@ from tritensor.tensor.core import Tensor
 
 
 class Lambda(Module):
-    """A plain function as a module: what Sequential makes of one. It has no state and prints as the function's name."""
+    """A plain function as a module: what Sequential makes of one. It has no state and prints as the function's name.
+
+    >>> double = nn.Lambda(lambda x: 2 * x)
+    >>> double(tt.tensor([1.0, 2.0]))
+    tensor([2., 4.])
+    >>> nn.Sequential(nn.Linear(2, 1), nn.Lambda(tt.tanh))
+    Sequential(
+      (0): Linear(in_features=2, out_features=1, bias=True)
+      (1): tanh
+    )
+    """
 
     def __init__(self, function: Callable[..., Any]) -> None:
         super().__init__()
@@ -30,6 +40,7 @@ class Lambda(Module):
 
 
 def _as_module(part: Any) -> Module | None:
+    # None keeps its name, and is skipped by walks, as in any Module
     return part if part is None or isinstance(part, Module) else Lambda(part)
 
 
@@ -75,6 +86,7 @@ class _NumberedModules(Module):
         return type(self)([part for _, part in items])  # type: ignore[call-arg]
 
     def __setitem__(self, index: int, module: Any) -> None:
+        # by setattr, which refuses what is no module and runs registration hooks
         setattr(self, _key_at_index(self, index), self._convert(module))
 
     def __delitem__(self, index: int | slice) -> None:
@@ -105,7 +117,7 @@ class _NumberedModules(Module):
         """Add several modules at the end; returns self."""
         if isinstance(modules, Tensor) or not isinstance(modules, Iterable):
             raise TypeError(f"{type(self).__name__}.extend should be called with an iterable, but got {type(modules).__name__}")
-        for module in list(modules):
+        for module in list(modules):  # a copy: `layers.extend(layers)` would not end
             self.append(module)
         return self
 
@@ -122,7 +134,7 @@ class _NumberedModules(Module):
         return found
 
     def __dir__(self) -> list[str]:
-        return [name for name in super().__dir__() if not name.isdigit()]
+        return [name for name in super().__dir__() if not name.isdigit()]  # '0' is no attribute that anyone can write
 
 
 class Sequential(_NumberedModules):
@@ -141,6 +153,7 @@ class Sequential(_NumberedModules):
 
     def __init__(self, *parts: Any) -> None:
         super().__init__()
+        # one dict gives the names, as PyTorch's OrderedDict does
         named = parts[0].items() if len(parts) == 1 and isinstance(parts[0], Mapping) else ((str(i), p) for i, p in enumerate(parts))
         for name, part in named:
             self.add_module(name, _as_module(part))
@@ -156,7 +169,7 @@ class Sequential(_NumberedModules):
         return super().extend(sequential)
 
     def __add__(self, other: Iterable[Any]) -> Any:
-        return Sequential().extend(self).extend(other)
+        return Sequential().extend(self).extend(other)  # a plain one: a subclass's constructor may want other arguments
 
     def insert(self, index: int, module: Any) -> Any:
         """Put a module before place `index`; returns self. Raises IndexError for a place that is not there."""
@@ -203,7 +216,7 @@ def _run_fused(parts: list[Any], input: Any) -> Any:
     at = 0
     while at < len(parts):
         name = fused_activation_name(parts[at], parts[at + 1], input) if at + 1 < len(parts) else ""
-        input = parts[at]._forward_then(input, name) if name else parts[at](input)
+        input = parts[at]._forward_with_activation(input, name) if name else parts[at](input)
         at += 2 if name else 1
     return input
 
@@ -235,7 +248,7 @@ def check_pairs(name: str, given: Any) -> Iterator[tuple[str, Any]]:
     for i, pair in enumerate(given):
         if not isinstance(pair, Iterable):
             raise TypeError(f"{name}: update sequence element #{i} should be Iterable; is {type(pair).__name__}")
-        found = tuple(pair)
+        found = tuple(pair)  # a pair may be a list, or a string of two letters
         if len(found) != 2:
             raise ValueError(f"{name}: update sequence element #{i} has length {len(found)}; 2 is required")
         yield found[0], found[1]
@@ -291,5 +304,6 @@ class ModuleDict(Module):
 
     def update(self, modules: Mapping[str, Module] | Iterable[tuple[str, Module]]) -> None:
         """Add modules from a dict or from pairs of name and module."""
+        # a ModuleDict is no Mapping, and has items()
         for name, module in modules.items() if isinstance(modules, Mapping | ModuleDict) else check_pairs("ModuleDict", modules):
             self[name] = module

@@ -38,7 +38,7 @@ def can_fuse_norm(layer: Any, x: Any) -> bool:
 
 
 def fused_activation_name(layer: Any, activation: Any, x: Any) -> str:
-    """The name of an activation, a module or a function, which `layer` computes beside its own result of x by `_forward_then`; "" where it does not.
+    """The name of an activation, a module or a function, which `layer` computes beside its own result of x by `_forward_with_activation`; "" where it does not.
 
     A class says so itself: `_fuses`, the names that a layer takes, `_fuses_of`, whether it does of x, and `_named`, an activation's own. Classes
     derived of it do not.
@@ -57,14 +57,15 @@ def fused_activation_name(layer: Any, activation: Any, x: Any) -> str:
 def apply_then_activate(layer: Any, activation: Any, x: Any) -> Any:
     """activation(layer(x)), by one op where there is one."""
     name = fused_activation_name(layer, activation, x)
-    return layer._forward_then(x, name) if name else activation(layer(x))
+    return layer._forward_with_activation(x, name) if name else activation(layer(x))
 
 
 def norm_add_activate(norm: Any, activation: Any, x: Any, residual: Any) -> Any:
     """activation(norm(x) + residual), by one op where norm is a batch normalisation that takes the activation."""
     name = fused_activation_name(norm, activation, x)
+    # the kernel reads the residual at x's indices: nothing broadcasts
     if name and _is_float_on_gpu(residual) and residual.array.dtype == x.array.dtype and residual.array.shape == x.array.shape:
-        return norm._forward_then(x, name, residual)
+        return norm._forward_with_activation(x, name, residual)
     return activation(norm(x) + residual)
 
 

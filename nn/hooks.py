@@ -8,7 +8,7 @@ from typing import Any, NamedTuple
 
 from tritensor.autograd.function import Function
 from tritensor.autograd.hooks import RemovableHandle as RemovableHandle
-from tritensor.ground.errors import CheckpointError, GradError
+from tritensor.ground.errors import ArgumentError, CheckpointError, GradError
 from tritensor.tensor.core import Tensor
 
 
@@ -31,11 +31,11 @@ class Hooks:
             setattr(self, kind, {})
 
     def __getstate__(self) -> dict[str, dict[int, Any]]:
-        return {kind: getattr(self, kind) for kind in self.__slots__}
+        return {kind: getattr(self, kind) for kind in self.__slots__}  # slots are no __dict__: copy and pickle ask here
 
     def __setstate__(self, state: dict[str, dict[int, Any]]) -> None:
         for kind in self.__slots__:
-            setattr(self, kind, state.get(kind, {}))
+            setattr(self, kind, state.get(kind, {}))  # files of before a kind was there have no table for it
 
 
 # Where PyTorch's modules keep their hooks: in attributes, which whole modules of its files come with.
@@ -117,27 +117,27 @@ class Table(MutableMapping[int, Any]):
     def __init__(self, module: Any, kind: str) -> None:
         self.module, self.kind = module, kind
 
-    def _own(self) -> dict[int, Any]:
+    def _entries(self) -> dict[int, Any]:
         own: Hooks | None = self.module.__dict__.get("_hooks")
         return {} if own is None else getattr(own, self.kind)
 
     def __getitem__(self, key: int) -> Any:
-        entry = self._own()[key]
+        entry = self._entries()[key]
         return entry[0] if self.kind in _FLAGGED else entry
 
     def __setitem__(self, key: int, hook: Any) -> None:
         if self.module.__dict__.get("_hooks") is None:
             self.module.__dict__["_hooks"] = Hooks()
-        self._own()[key] = (hook, *_FLAGGED[self.kind]) if self.kind in _FLAGGED else hook
+        self._entries()[key] = (hook, *_FLAGGED[self.kind]) if self.kind in _FLAGGED else hook
 
     def __delitem__(self, key: int) -> None:
-        del self._own()[key]
+        del self._entries()[key]
 
     def __iter__(self) -> Iterator[int]:
-        return iter(self._own())
+        return iter(self._entries())
 
     def __len__(self) -> int:
-        return len(self._own())
+        return len(self._entries())
 
     def __repr__(self) -> str:
         return repr(dict(self))
@@ -326,3 +326,30 @@ def _replace_gradients(changed: Any, grads: tuple[Any, ...], what: str) -> tuple
     if len(changed) != len(grads):
         raise RuntimeError(f"{what}: returned {len(changed)} gradients for {len(grads)}; return one per input, or None")
     return changed
+
+
+# Forward pre-hooks that compute a tensor of a module: pruning and the older norms, found by the tensor's name.
+def list_pre_hooks(module: Any, kind: type) -> list[tuple[int, Any]]:
+    """The module's forward pre-hooks of a class, with the keys that they are kept under."""
+    own: Hooks | None = module._hooks
+    return [] if own is None else [(key, entry[0]) for key, entry in own.forward_pre.items() if isinstance(entry[0], kind)]
+
+
+def remove_pre_hook(module: Any, key: int) -> None:
+    """Take a forward pre-hook away."""
+    del module._hooks.forward_pre[key]
+
+
+def refuse_second_pre_hook(module: Any, kind: type, name: str, what: str) -> None:
+    """Raise RuntimeError where a tensor has such a hook already."""
+    if any(hook.name == name for _, hook in list_pre_hooks(module, kind)):
+        raise RuntimeError(f"{what}: Cannot register two {what} hooks on the same parameter {name}; remove the first")
+
+
+def take_pre_hook(module: Any, kind: type, name: str, what: str) -> Any:
+    """A tensor's hook, which the module has no more. Raises ValueError where there is none."""
+    for key, hook in list_pre_hooks(module, kind):
+        if hook.name == name:
+            remove_pre_hook(module, key)
+            return hook
+    raise ArgumentError(f"{what} of '{name}' not found in {type(module).__name__}; it was not applied, or removed before")

@@ -23,7 +23,7 @@ def calculate_gain(nonlinearity: str, param: float | None = None) -> float:
     """Factor on the standard deviation that keeps variances through a nonlinearity (He et al. 2015). `param`: leaky_relu's slope (0.01)."""
     if nonlinearity == "leaky_relu":
         slope = 0.01 if param is None else param
-        if isinstance(slope, bool) or not isinstance(slope, int | float):
+        if isinstance(slope, bool) or not isinstance(slope, int | float):  # True is an int
             raise ValueError(f"calculate_gain: negative_slope {param!r} is not a number")
         return math.sqrt(2.0 / (1 + slope**2))
     gains = {"tanh": 5.0 / 3, "relu": math.sqrt(2.0), "selu": 3.0 / 4}
@@ -32,7 +32,7 @@ def calculate_gain(nonlinearity: str, param: float | None = None) -> float:
         raise ValueError(
             f"calculate_gain: nonlinearity {nonlinearity!r} is not known; there are {', '.join([*linear, *gains, 'leaky_relu'])}"
         )
-    return gains.get(nonlinearity, 1.0)
+    return gains.get(nonlinearity, 1.0)  # PyTorch's sigmoid, too, has a gain of 1
 
 
 @checked
@@ -75,6 +75,7 @@ def trunc_normal_(
 
 def _fill(tensor: Tensor, values: np.ndarray) -> Tensor:
     """Write float64 values computed in numpy, whatever the tensor's type and device."""
+    # through a cast: the parameter keeps its memory, which optimizers and views share
     return tensor.copy_(as_tensor(np.asarray(values)).to(device=tensor.device, dtype=tensor.dtype))
 
 
@@ -118,7 +119,7 @@ def dirac_(tensor: Tensor, groups: int = 1) -> Tensor:
     each = tensor.shape[0] // groups
     kept = np.arange(min(each, tensor.shape[1]))
     middle = tuple(n // 2 for n in tensor.shape[2:])
-    for first in range(0, each * groups, max(each, 1)):
+    for first in range(0, each * groups, max(each, 1)):  # of no output channels a step of 0 would raise
         values[(first + kept, kept, *middle)] = 1
     return _fill(tensor, values)
 
@@ -127,7 +128,7 @@ def count_fans(name: str, tensor: Tensor) -> tuple[int, int]:
     """Inputs and outputs per unit of a weight (out, in, *kernel)."""
     if tensor.ndim < 2:
         raise ShapeError(f"{name}: tensor {tuple(tensor.shape)} has no fan in and fan out; give one with 2 or more dimensions")
-    field = math.prod(tensor.shape[2:])
+    field = math.prod(tensor.shape[2:])  # a weight of a convolution counts once for each cell of its kernel
     return tensor.shape[1] * field, tensor.shape[0] * field
 
 
@@ -144,11 +145,11 @@ def xavier_normal_(tensor: Tensor, gain: float = 1.0, generator: Generator | Non
     return normal_(tensor, 0.0, gain * math.sqrt(2.0 / sum(count_fans("xavier_normal_", tensor))), generator)
 
 
-def _kaiming(name: str, tensor: Tensor, a: float, mode: str, nonlinearity: str) -> float:
+def _kaiming_deviation(name: str, tensor: Tensor, a: float, mode: str, nonlinearity: str) -> float:
     """Standard deviation gain / sqrt(fan) (He et al. 2015)."""
     if 0 in tensor.shape:
         warnings.warn("Initializing zero-element tensors is a no-op", stacklevel=3)
-        return 0.0
+        return 0.0  # a deviation of nothing: the draw that follows fills no element
     fan = _choose_fan(name, tensor, mode)
     return calculate_gain(nonlinearity, a) / math.sqrt(fan)
 
@@ -156,7 +157,7 @@ def _kaiming(name: str, tensor: Tensor, a: float, mode: str, nonlinearity: str) 
 def _choose_fan(name: str, tensor: Tensor, mode: str) -> int:
     if mode.lower() not in ("fan_in", "fan_out"):
         raise ValueError(f"{name}: mode is {mode!r}; it is 'fan_in' or 'fan_out'")
-    return count_fans(name, tensor)[mode.lower() == "fan_out"]
+    return count_fans(name, tensor)[mode.lower() == "fan_out"]  # PyTorch takes the mode in either case
 
 
 @checked
@@ -169,7 +170,7 @@ def kaiming_uniform_(
     >>> bool(w.abs().max() <= 1)  # sqrt(6 / 6)
     True
     """
-    bound = math.sqrt(3.0) * _kaiming("kaiming_uniform_", tensor, a, mode, nonlinearity)
+    bound = math.sqrt(3.0) * _kaiming_deviation("kaiming_uniform_", tensor, a, mode, nonlinearity)
     return uniform_(tensor, -bound, bound, generator)
 
 
@@ -178,7 +179,7 @@ def kaiming_normal_(
     tensor: Tensor, a: float = 0, mode: str = "fan_in", nonlinearity: str = "leaky_relu", generator: Generator | None = None
 ) -> Tensor:
     """Normal with standard deviation gain / sqrt(fan) (He et al. 2015)."""
-    return normal_(tensor, 0.0, _kaiming("kaiming_normal_", tensor, a, mode, nonlinearity), generator)
+    return normal_(tensor, 0.0, _kaiming_deviation("kaiming_normal_", tensor, a, mode, nonlinearity), generator)
 
 
 @checked
@@ -189,8 +190,9 @@ def orthogonal_(tensor: Tensor, gain: float = 1.0, generator: Generator | None =
         raise ShapeError(f"orthogonal_: tensor {tuple(tensor.shape)} must have 2 or more dimensions")
     if tensor.numel() == 0:
         return tensor
-    tensor.normal_(0.0, 1.0, generator=generator)
+    tensor.normal_(0.0, 1.0, generator=generator)  # drawn in the tensor itself, so that a seed gives the numbers of normal_
     flat = tensor.detach().cpu().double().numpy().reshape(tensor.shape[0], -1)
+    # in float64 on the host, whatever the type and device: a 16-bit Q would not be orthogonal
     q, r = np.linalg.qr(flat.T if flat.shape[0] < flat.shape[1] else flat)
     q = q * np.where(np.diag(r) < 0, -1.0, 1.0)  # the sign of R's diagonal makes Q uniform among orthogonal matrices
     q = q.T if flat.shape[0] < flat.shape[1] else q
@@ -206,6 +208,7 @@ def sparse_(tensor: Tensor, sparsity: float, std: float = 0.01, generator: Gener
     rows, columns = tensor.shape
     zeros = math.ceil(sparsity * rows)
     tensor.normal_(0, std, generator=generator)
+    # after the normal numbers, column by column: the order of PyTorch's draws
     order = [randperm(rows, generator=generator, device=tensor.device) for _ in range(columns)]
     for column, places in enumerate(order):
         tensor[places[:zeros], column] = 0
@@ -226,17 +229,9 @@ def _deprecated_name(function: Any) -> Any:
     return call
 
 
-uniform = _deprecated_name(uniform_)
-normal = _deprecated_name(normal_)
-constant = _deprecated_name(constant_)
-eye = _deprecated_name(eye_)
-dirac = _deprecated_name(dirac_)
-xavier_uniform = _deprecated_name(xavier_uniform_)
-xavier_normal = _deprecated_name(xavier_normal_)
-kaiming_uniform = _deprecated_name(kaiming_uniform_)
-kaiming_normal = _deprecated_name(kaiming_normal_)
-orthogonal = _deprecated_name(orthogonal_)
-sparse = _deprecated_name(sparse_)
+uniform, normal, constant, eye, dirac, sparse = map(_deprecated_name, (uniform_, normal_, constant_, eye_, dirac_, sparse_))
+xavier_uniform, xavier_normal, orthogonal = map(_deprecated_name, (xavier_uniform_, xavier_normal_, orthogonal_))
+kaiming_uniform, kaiming_normal = map(_deprecated_name, (kaiming_uniform_, kaiming_normal_))
 
 
 def _calculate_fan_in_and_fan_out(tensor: Tensor) -> tuple[int, int]:

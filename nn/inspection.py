@@ -38,6 +38,7 @@ def preserve_state(module: Any) -> Iterator[None]:
         finally:
             set_rng_state(drawn)
         return
+    # by module and name, since forward may assign another tensor
     held = [(m, name, b) for m in module.modules() for name, b in m._buffers.items() if b is not None and not is_lazy(b)]
     before = [b.detach().clone() for _, _, b in held]
     try:
@@ -48,6 +49,7 @@ def preserve_state(module: Any) -> Iterator[None]:
         with no_grad():
             for (m, name, buffer), values in zip(held, before, strict=True):
                 m._buffers[name] = buffer  # forward may have put another in its place
+                # by bytes: NaN is equal to itself, and an unchanged buffer's version stays
                 if not np.array_equal(_to_bytes(buffer), _to_bytes(values)):
                     buffer.copy_(values)  # type: ignore[attr-defined]
 

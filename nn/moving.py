@@ -1,20 +1,113 @@
-"""Moves and casts of a module: its parameters stay the same objects, so optimizers keep them."""
+"""Moves and casts of a module: its parameters stay the same objects, so optimizers keep them; swap_tensors and PyTorch's flags choose otherwise."""
 
 from __future__ import annotations
 
+import weakref
 from collections.abc import Callable
 from typing import Any
 
 from tritensor.autograd.modes import no_grad
+from tritensor.autograd.node import version_of
+from tritensor.ground import dtypes
 from tritensor.ground.device import as_device
 from tritensor.ground.device import device as Device
-from tritensor.ground.dtypes import DType, as_dtype, bfloat16, float16, float32, float64
+from tritensor.ground.dtypes import DType, as_dtype
 from tritensor.ground.errors import DeviceError, DTypeError
 from tritensor.ground.strides import as_format, preserve_format
-from tritensor.nn.conversion import get_overwrite_module_params_on_conversion, get_swap_module_params_on_conversion, swap_tensors
 from tritensor.nn.parameter import Parameter
 from tritensor.ops.array import empty
 from tritensor.tensor.core import Tensor
+from tritensor.tensor.public_api.publish import rename_function
+
+_flags = {"overwrite": False, "swap": False}
+
+
+def set_overwrite_module_params_on_conversion(value: bool) -> None:
+    """Whether `module.to(...)`, `.half()`, `.cuda()` and their kin put new Parameters in the place of the old; without it the objects stay the same."""
+    _flags["overwrite"] = bool(value)
+
+
+def get_overwrite_module_params_on_conversion() -> bool:
+    """What set_overwrite_module_params_on_conversion was given last; False before."""
+    return _flags["overwrite"]
+
+
+def set_swap_module_params_on_conversion(value: bool) -> None:
+    """Whether conversions and `load_state_dict` give a parameter new memory by `utils.swap_tensors`: its object stays, what shared its memory does not.
+
+    It comes before set_overwrite_module_params_on_conversion.
+    """
+    _flags["swap"] = bool(value)
+
+
+def get_swap_module_params_on_conversion() -> bool:
+    """What set_swap_module_params_on_conversion was given last; False before."""
+    return _flags["swap"]
+
+
+_SLOTS = tuple(s for s in Tensor.__slots__ if s not in ("__dict__", "__weakref__"))
+
+
+def swap_tensors(t1: Tensor, t2: Tensor) -> None:
+    """Let two tensors exchange all that they are: values, type, device, class, attributes, gradient; each keeps its identity.
+
+    A graph that saved one of them cannot go backward any more, and says so. Raises RuntimeError where that cannot be told apart from what others hold: a
+    tensor that an op computed, a view or a tensor that has views, one that a weak reference points to, two of classes whose objects differ.
+    """
+    for name, t in (("t1", t1), ("t2", t2)):
+        if not isinstance(t, Tensor):
+            raise TypeError(f"swap_tensors: {name} is of type {type(t).__name__}; give two tensors")
+        _refuse_held(name, t)
+    one, other = _own_slots(type(t1)), _own_slots(type(t2))
+    if one or other:
+        raise RuntimeError(
+            f"Cannot swap t1 and t2 if they have different slots: swap_tensors: {type(t1).__name__} has {one}, {type(t2).__name__} {other}; "
+            "keep such values as plain attributes"
+        )
+    for t in (t1, t2):
+        # a node that saved either of them then finds another version, and refuses to go backward with foreign values
+        version_of(t).bump("swap_tensors")
+    if type(t1) is not type(t2):
+        t1.__class__, t2.__class__ = t2.__class__, t1.__class__
+    t1.__dict__, t2.__dict__ = t2.__dict__, t1.__dict__
+    slots: Any = Tensor.__dict__  # by the slots themselves: an uninitialized parameter shows nobody its array
+    for slot in _SLOTS:
+        mine, theirs = slots[slot].__get__(t1), slots[slot].__get__(t2)
+        slots[slot].__set__(t1, theirs)
+        slots[slot].__set__(t2, mine)
+
+
+def _own_slots(kind: type) -> list[str]:
+    """Slots that a class of tensors has beside Tensor's."""
+    return [s for base in kind.__mro__ if base not in Tensor.__mro__ for s in base.__dict__.get("__slots__", ())]
+
+
+def _refuse_held(name: str, t: Tensor) -> None:
+    if not t.is_leaf:
+        raise RuntimeError(
+            f"swap_tensors: {name} of shape {tuple(t.shape)} was computed by {t.grad_fn!r}, whose graph refers to it; give leaves, or detach() it"
+        )
+    if t.path is not None or (t.extra is not None and t.extra.views is not None and (t.extra.views.fresh or t.extra.views.stale)):
+        what = "is a view" if t.path is not None else "has views that are alive"
+        raise RuntimeError(
+            f"swap_tensors: {name} of shape {tuple(t.shape)} {what}, which would show other memory than its base; clone() it"
+        )
+    if weakref.getweakrefs(t):
+        raise RuntimeError(f"Cannot swap {name} because it has weakref associated with it; swap_tensors: give up the weak reference first")
+
+
+def _refuse_device(name: str) -> Any:
+    def move(self: Any, device: Any = None) -> Any:
+        raise DeviceError(f"Module.{name}: there is no device {name!r}; there are cpu and cuda, so use .cpu() or .cuda()")
+
+    return rename_function(move, name, "Raises DeviceError: there is no such device.")
+
+
+def _cast_to(name: str, kind: DType) -> Any:
+    def cast(self: Movable) -> Any:
+        return self._apply(lambda t: t.to(dtype=kind) if t.is_floating_point() else t)
+
+    return rename_function(cast, name, f"Cast to {kind.name}, as `to` does.")
 
 
 class Movable:
@@ -43,7 +136,7 @@ class Movable:
                         param.grad = grad
         for name, buffer in self._buffers.items():
             if buffer is not None:
-                self._buffers[name] = fn(buffer)
+                self._buffers[name] = fn(buffer)  # a new tensor, unlike a parameter: nobody but the module is expected to hold it
         return self
 
     def _convert_parameter(self, name: str, param: Any, moved: Tensor) -> Any:
@@ -73,7 +166,7 @@ class Movable:
                 device = given
             elif given is not None:
                 dtype = given
-        wanted = as_format("Module.to", memory_format, preserve_format)
+        wanted = as_format("Module.to", memory_format, preserve_format)  # before anything moves: a wrong word leaves the module as it was
         target = None if device is None else as_device(device)
         kind = None if dtype is None else as_dtype(dtype)
         # parameters want gradients, which integers have none of
@@ -102,57 +195,24 @@ class Movable:
 
     def type(self, dst_type: DType) -> Any:
         """Cast every parameter and buffer, integer ones too."""
-        return self._apply(lambda t: t.to(dst_type))
+        return self._apply(lambda t: t.to(dst_type))  # all: PyTorch's type() asks no dtype before
 
-    def _cast_floats(self, dtype: DType) -> Any:
-        return self._apply(lambda t: t.to(dtype=dtype) if t.is_floating_point() else t)
-
-    def float(self) -> Any:
-        """Cast to float32, as `to` does."""
-        return self._cast_floats(float32)
-
-    def double(self) -> Any:
-        """Cast to float64, as `to` does."""
-        return self._cast_floats(float64)
-
-    def half(self) -> Any:
-        """Cast to float16, as `to` does."""
-        return self._cast_floats(float16)
-
-    def bfloat16(self) -> Any:
-        """Cast to bfloat16, as `to` does."""
-        return self._cast_floats(bfloat16)
+    float, double = _cast_to("float", dtypes.float32), _cast_to("double", dtypes.float64)
+    half, bfloat16 = _cast_to("half", dtypes.float16), _cast_to("bfloat16", dtypes.bfloat16)
 
     def to_empty(self, *, device: Any, recurse: bool = True) -> Any:
         """Move to a device without values: parameters and buffers there are new memory, uninitialised. Returns self."""
         target = as_device(device)
 
-        def emptied(t: Tensor) -> Tensor:
-            return Tensor.wrap(empty(tuple(t.shape), t.dtype.numpy, target))
-
-        return self._apply(emptied, recurse)
+        return self._apply(lambda t: Tensor.wrap(empty(tuple(t.shape), t.dtype.numpy, target)), recurse)
 
     def share_memory(self) -> Any:
         """Tensor.share_memory_ of every parameter, its gradient, and every buffer. Returns self."""
         module: Any = self
-        for t in [*module.parameters(), *module.buffers()]:
+        for t in [*module.parameters(), *module.buffers()]:  # once each, also what several modules share
             t.share_memory_()
             if t.grad is not None:
                 t.grad.share_memory_()
         return self
 
-    def xpu(self, device: Any = None) -> Any:
-        """Raises DeviceError: there is no such device."""
-        raise self._no_such("xpu")
-
-    def ipu(self, device: Any = None) -> Any:
-        """Raises DeviceError: there is no such device."""
-        raise self._no_such("ipu")
-
-    def mtia(self, device: Any = None) -> Any:
-        """Raises DeviceError: there is no such device."""
-        raise self._no_such("mtia")
-
-    @staticmethod
-    def _no_such(name: str) -> DeviceError:
-        return DeviceError(f"Module.{name}: there is no device {name!r}; there are cpu and cuda, so use .cpu() or .cuda()")
+    xpu, ipu, mtia = (_refuse_device(name) for name in ("xpu", "ipu", "mtia"))

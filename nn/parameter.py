@@ -38,11 +38,11 @@ class Buffer(Tensor):
     `Buffer(data=None, persistent=True)`; persistent=False keeps it out of the state_dict. It is a leaf, which requires grad where data does.
     """
 
-    prints_plain = True
+    prints_plain = True  # PyTorch's prints as a plain tensor, without its class
 
     def __init__(self, data: Any = None, *, persistent: bool = True) -> None:
         _share_memory(self, data)
-        self.tracked = data is not None and data.requires_grad
+        self.tracked = data is not None and data.requires_grad  # assigned, not requires_grad_(): integers are buffers, too
         self.persistent = persistent
 
 
@@ -59,7 +59,7 @@ def _share_memory(leaf: Tensor, data: Any) -> None:
 def empty_parameter(*shape: int, device: Any = None, dtype: Any = None) -> Parameter:
     """A parameter of `shape` whose values are not set yet: layers make theirs with it and then initialise them."""
     kind = default_float() if dtype is None else as_dtype(dtype)
-    return Parameter(Tensor.wrap(empty(shape, kind.numpy, as_device(device))))
+    return Parameter(Tensor.wrap(empty(shape, kind.numpy, as_device(device))))  # not zeros: whoever asks fills it at once
 
 
 def factory_kwargs(kwargs: dict[str, Any] | None) -> dict[str, Any]:
@@ -71,7 +71,7 @@ def factory_kwargs(kwargs: dict[str, Any] | None) -> dict[str, Any]:
     others = [name for name in given if name not in (*known, "factory_kwargs")]
     if others:
         raise TypeError(f"factory_kwargs: unexpected kwargs {', '.join(others)}; give {', '.join(known)} or factory_kwargs")
-    found = dict(given.get("factory_kwargs", {}))
+    found = dict(given.get("factory_kwargs", {}))  # a copy: the caller's dict is his
     for name in known:
         if name in given and name in found:
             raise TypeError(f"factory_kwargs: {name} specified twice, in **kwargs and in factory_kwargs; give one of them")
@@ -120,7 +120,7 @@ class UninitializedTensorMixin:
     def _make_like(self, held: Tensor) -> Any:
         """Another uninitialized one of held's type and device, itself when they are its own."""
         here = self._empty_tensor()
-        if here.dtype == held.dtype and here.device == held.device:
+        if here.dtype == held.dtype and here.device == held.device:  # a module's `_apply` compares by identity whether anything moved
             return self
         return type(self)(self.requires_grad, held.device, held.dtype)  # type: ignore[attr-defined, call-arg]
 
@@ -183,7 +183,7 @@ class UninitializedTensorMixin:
         return type(self), (self.requires_grad, str(held.device), held.dtype)  # type: ignore[attr-defined]
 
     def __deepcopy__(self, memo: dict[int, Any]) -> Any:
-        if id(self) not in memo:
+        if id(self) not in memo:  # tied parameters stay tied in the copy
             held = self._empty_tensor()
             memo[id(self)] = type(self)(self.requires_grad, held.device, held.dtype)  # type: ignore[attr-defined, call-arg]
         return memo[id(self)]

@@ -32,6 +32,7 @@ class _ValueContainer(Module):
         return str(value.dtype)
 
     def __call__(self, *args: Any, **kwargs: Any) -> Any:
+        # in place of forward's message, which would ask for a forward
         raise RuntimeError(f"{type(self).__name__} should not be called; take its parameters out of it")
 
     def extra_repr(self) -> str:
@@ -67,7 +68,7 @@ class ParameterList(_ValueContainer):
         return self._size
 
     def __iter__(self) -> Iterator[Any]:
-        return (getattr(self, str(i)) for i in range(self._size))
+        return (getattr(self, str(i)) for i in range(self._size))  # by attributes: values that are no parameters stand in no table
 
     def __getitem__(self, index: int | slice) -> Any:
         if isinstance(index, slice):
@@ -87,7 +88,7 @@ class ParameterList(_ValueContainer):
         """Add several values at the end; returns self."""
         if isinstance(values, Tensor) or not isinstance(values, Iterable):
             raise TypeError(f"ParameterList.extend should be called with an iterable, but got {type(values).__name__}")
-        for value in list(values):
+        for value in list(values):  # a copy: `params.extend(params)` would not end
             self.append(value)
         return self
 
@@ -106,7 +107,7 @@ class ParameterDict(_ValueContainer):
 
     def __init__(self, parameters: Any = None) -> None:
         super().__init__()
-        self._keys: dict[str, None] = {}
+        self._keys: dict[str, None] = {}  # a dict for a set in order
         if parameters is not None:
             self.update(parameters)
 
@@ -198,10 +199,10 @@ class ParameterDict(_ValueContainer):
         if isinstance(parameters, OrderedDict | ParameterDict):
             given = parameters.items()
         elif isinstance(parameters, Mapping):
-            given = sorted(parameters.items())
+            given = sorted(parameters.items())  # PyTorch's rule of before dicts had an order; state dicts are laid out by it
         else:
             given = check_pairs("ParameterDict", parameters)
-        for key, value in list(given):
+        for key, value in list(given):  # a copy: it may be this very dictionary
             self[key] = value
 
     def __or__(self, other: ParameterDict) -> ParameterDict:
@@ -210,7 +211,7 @@ class ParameterDict(_ValueContainer):
         return made
 
     def __ror__(self, other: Any) -> ParameterDict:
-        made = ParameterDict(other)
+        made = ParameterDict(other)  # the other's keys come first, as in dict
         made.update(self)
         return made
 

@@ -10,7 +10,7 @@ import numpy as np
 
 from tritensor.autograd.modes import no_grad
 from tritensor.ground.errors import AssertedArgumentError, CheckpointError
-from tritensor.nn.conversion import get_swap_module_params_on_conversion, swap_tensors
+from tritensor.nn.moving import get_swap_module_params_on_conversion, swap_tensors
 from tritensor.nn.parameter import Parameter, is_lazy
 from tritensor.tensor.core import Tensor
 from tritensor.tensor.parsing.data import as_tensor
@@ -68,7 +68,7 @@ class Entry(NamedTuple):
     def table(self) -> dict[str, Any]:
         return self.module._parameters if self.name in self.module._parameters else self.module._buffers
 
-    def now(self) -> Any:
+    def read(self) -> Any:
         """What is there now, to be put back by `store(..., undo=True)`."""
         if self.name == EXTRA:
             return self.module.get_extra_state()
@@ -172,7 +172,7 @@ def load(module: Any, state_dict: dict[str, Any], strict: bool, assign: bool) ->
     # hooks may strike missing keys, so where there are hooks missing keys are judged behind them
     if errors or not posts:
         _refuse(module, strict, keys, errors)
-    before = [entry.now() for entry in plan] if posts else []  # which may add to the names that do not fit
+    before = [entry.read() for entry in plan] if posts else []  # which may add to the names that do not fit
     with no_grad():
         for entry in plan:
             entry.store(entry.given)

@@ -34,10 +34,12 @@ class FormulaOptimizer(Optimizer):
     def _scalars(self) -> tuple[str, ...]:  # type: ignore[override]
         return tuple(dict.fromkeys(("step", *(n for f in self._formulas for n in load_formula(f).scalars))))
 
+    _not_below_zero: dict[str, str] = {}  # noqa: RUF012  (settings, and what messages call them)
     _check_group = Optimizer._refuse_unusable
 
     def _check(self, defaults: dict[str, Any]) -> None:
         self._check_rates(defaults)
+        self._refuse_below(defaults, **self._not_below_zero)
 
     def _plan(self, group: dict[str, Any]) -> Plan:
         raise NotImplementedError(f"{type(self).__name__}: define _plan(group)")

@@ -25,7 +25,7 @@ def register_optimizer_step_post_hook(hook: Callable[..., None]) -> RemovableHan
 
 def _add(hooks: dict[int, Any], hook: Callable[..., Any], prepend: bool = False) -> RemovableHandle:
     handle = RemovableHandle(hooks)
-    behind = dict(hooks) if prepend else {}
+    behind = dict(hooks) if prepend else {}  # a dict keeps its order: what is to stand behind is put in again
     if prepend:
         hooks.clear()
     hooks[handle.id] = hook
@@ -45,7 +45,7 @@ class Hooked:
 
     def __init_subclass__(cls, **kwargs: Any) -> None:
         super().__init_subclass__(**kwargs)
-        if "step" in vars(cls):
+        if "step" in vars(cls):  # a class's own step: an inherited one has its hooks already
             cls.step = with_hooks(vars(cls)["step"])  # type: ignore[attr-defined]
 
     @staticmethod
@@ -92,8 +92,8 @@ def with_hooks(step: Callable[..., Any]) -> Callable[..., Any]:
 
     @wrapper
     @functools.wraps(step)
-    def hooked(self: Any, *args: Any, **kwargs: Any) -> Any:
-        if self._stepping:
+    def run(self: Any, *args: Any, **kwargs: Any) -> Any:
+        if self._stepping:  # a step inside a step is the parent's, and no second one
             return step(self, *args, **kwargs)
         self._stepping = True
         try:
@@ -116,4 +116,4 @@ def with_hooks(step: Callable[..., Any]) -> Callable[..., Any]:
             self._stepping = False
             self._steps += 1
 
-    return hooked
+    return run

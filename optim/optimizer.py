@@ -206,7 +206,8 @@ class Optimizer(Hooked):
         ]
         found = {"state": {numbers[p] if isinstance(p, Tensor) else p: s for p, s in self.state.items()}, "param_groups": groups}
         for hook in self._list_hooks("state_post"):
-            found = _or_default(hook(self, found), found)
+            if (changed := hook(self, found)) is not None:
+                found = changed
         return found
 
     def load_state_dict(self, state_dict: dict[str, Any]) -> None:
@@ -217,7 +218,8 @@ class Optimizer(Hooked):
         # a hook may change the dict that it is given, and the caller's stays as it is
         state_dict = state_dict.copy()
         for hook in self._list_hooks("load_pre"):
-            state_dict = _or_default(hook(self, state_dict), state_dict)
+            if (changed := hook(self, state_dict)) is not None:
+                state_dict = changed
         groups, state = deepcopy(state_dict["param_groups"]), state_dict["state"]
         have, given = ([len(g["params"]) for g in groups_] for groups_ in (self.param_groups, groups))
         if have != given:
@@ -276,10 +278,6 @@ def _split_names(params: list[Any]) -> tuple[list[Any], list[str] | None]:
     return [p for _, p in pairs], [name for name, _ in pairs]
 
 
-def _or_default(given: Any, other: Any) -> Any:
-    return other if given is None else given
-
-
 def refuse_no_parameters(name: str, params: Any) -> None:
     """Refuse what is given in place of parameters: a tensor, a model, a state dict."""
     if isinstance(params, Tensor):
@@ -309,8 +307,8 @@ def _use_grad_for_differentiable(step: Callable[..., Any]) -> Callable[..., Any]
     """A step that records gradients where the optimizer's defaults say differentiable, and not elsewhere; optimizers written for PyTorch wrap theirs."""
 
     @functools.wraps(step)
-    def stepped(self: Any, *args: Any, **kwargs: Any) -> Any:
+    def step_differentiably(self: Any, *args: Any, **kwargs: Any) -> Any:
         with set_grad_enabled(bool(self.defaults.get("differentiable"))):
             return step(self, *args, **kwargs)
 
-    return stepped
+    return step_differentiably

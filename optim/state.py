@@ -31,11 +31,6 @@ def _to_part(p: Tensor, state: Tensor) -> Tensor:
     return state if as_part is None else as_part(state)  # type: ignore[no-any-return]
 
 
-def zeros_like(p: Tensor) -> Tensor:
-    """Zeros of a parameter's shape, type and place."""
-    return filled_like(p)
-
-
 def refuse_in_capture(p: Tensor) -> None:
     """State that came to exist in the capture of a CUDA graph would be made anew, as zeros, by every replay."""
     if p.device.type == "cuda" and capturing(p.device.index or 0) is not None:
@@ -82,7 +77,7 @@ def write_rate(group: dict[str, Any], lr: Any) -> None:
 
 def new_step_count(value: Any = 0.0) -> Tensor:
     """A step count as PyTorch keeps it: a float32 tensor without dimensions, on the CPU."""
-    return new_tensor(np.array(value, _F32))
+    return new_tensor(np.array(value, _F32))  # float32, as PyTorch's state dicts have it
 
 
 def adopt_state(value: Any, p: Tensor, name: str, scalars: tuple[str, ...]) -> Any:

@@ -147,8 +147,8 @@ PAGES: tuple[Page, ...] = (
         "nn", "nn: layers and losses", "Modules: parameters, and a function of them. In the order in which a network is built; names that are used most come first.",
         (
             layers("Modules and containers", "module container parameter", "Module Sequential ModuleList ModuleDict Parameter Buffer", inside=""),
-            layers("Linear, flatten", "linear flatten lazy", "Linear Flatten Unflatten Identity Bilinear"),
-            layers("Activations", "activation softmax", "ReLU GELU SiLU Sigmoid Tanh Softmax LogSoftmax LeakyReLU"),
+            layers("Linear, flatten", "linear lazy", "Linear Flatten Unflatten Identity Bilinear"),
+            layers("Activations", "activation", "ReLU GELU SiLU Sigmoid Tanh Softmax LogSoftmax LeakyReLU"),
             layers("Losses", "losses", "CrossEntropyLoss MSELoss BCEWithLogitsLoss L1Loss NLLLoss"),
             layers("Convolutions", "convolution", "Conv2d Conv1d Conv3d ConvTranspose2d ConvTranspose1d ConvTranspose3d"),
             layers("Pooling", "pooling", "MaxPool2d AvgPool2d AdaptiveAvgPool2d"),
@@ -158,7 +158,7 @@ PAGES: tuple[Page, ...] = (
             layers("Recurrent", "recurrent", "LSTM GRU RNN LSTMCell GRUCell RNNCell"),
             layers("Attention, Transformers", "attention", "MultiheadAttention TransformerEncoderLayer TransformerEncoder TransformerDecoderLayer TransformerDecoder"),
             layers("Padding", "padding", "ZeroPad2d ReflectionPad2d ReplicationPad2d ConstantPad2d"),
-            layers("Upsampling, pixel shuffles, patches", "resampling shuffling patches", "Upsample PixelShuffle Fold Unfold"),
+            layers("Upsampling, pixel shuffles, patches", "images", "Upsample PixelShuffle Fold Unfold"),
             layers("Distances", "distance"),
             Group("The rest", "tritensor.nn"), Group("tritensor.nn.attention", "tritensor.nn.attention"),
             Group("tritensor.nn.attention.bias", "tritensor.nn.attention.bias"),
@@ -167,7 +167,7 @@ PAGES: tuple[Page, ...] = (
     Page(
         "nn.functional", "nn.functional", "Layers without parameters of their own.",
         (
-            functional("Products and embeddings", "products", "sparse"), functional("Convolutions", "convolution", "other_convolutions"),
+            functional("Products and embeddings", "products", "sparse"), functional("Convolutions", "convolution"),
             functional("Pooling", "pooling", "windows"), functional("Activations", "activation"),
             functional("Losses", "losses"), functional("Attention and recurrence", "attention", "recurrent"),
             functional("Normalisation", "normalization", "batch_statistics"), functional("Images and padding", "images", "padding"),

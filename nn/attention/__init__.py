@@ -20,6 +20,7 @@ class SDPBackend(enum.IntEnum):
     OVERRIDEABLE = 4
 
 
+# of the process, not of a thread, as PyTorch's flags are
 _allowed: tuple[SDPBackend, ...] = tuple(b for b in SDPBackend if b is not SDPBackend.ERROR)
 
 
@@ -31,7 +32,7 @@ def sdpa_kernel(backends: SDPBackend | Sequence[SDPBackend], set_priority: bool 
     if not isinstance(given, list | tuple | set) or not all(isinstance(b, SDPBackend) for b in given):
         raise AssertionError(f"sdpa_kernel: backends is {backends!r}; give an SDPBackend, or a list of them")
     before = _allowed
-    _allowed = tuple(given)
+    _allowed = tuple(given)  # a copy: the caller's list may change inside the block
     try:
         yield
     finally:
@@ -43,4 +44,4 @@ def _cur_sdpa_kernel_backends() -> list[SDPBackend]:
     return list(_allowed)
 
 
-WARN_FOR_UNFUSED_KERNELS = False
+WARN_FOR_UNFUSED_KERNELS = False  # PyTorch's flag, which scripts set; debug.variants() tells here what was not fused

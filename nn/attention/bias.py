@@ -32,4 +32,4 @@ def causal_upper_left(*size: int, device: Any = None) -> Tensor:
 
 def causal_lower_right(*size: int, device: Any = None) -> Tensor:
     """(queries, keys), bool: the last query sees all keys, the one before all but the last. A mask for scaled_dot_product_attention."""
-    return _mask(size, size[1] - size[0] if len(size) == 2 else 0, device)
+    return _mask(size, size[1] - size[0] if len(size) == 2 else 0, device)  # two sizes or none: _mask refuses the rest, and names them

@@ -36,7 +36,7 @@ def relu(input: Tensor, inplace: bool = False) -> Tensor:
 def _clamp(name: str, input: Tensor, low: float, high: float) -> Tensor:
     if low > high:
         raise ArgumentError(f"{name}: min_val is {low}, max_val {high}; min_val must not be the larger")
-    whole = not input.dtype.is_floating_point
+    whole = not input.dtype.is_floating_point  # integers are clamped by integers: a float bound would make floats of them
     if whole and low < 0 and input.dtype.kind == "uint":
         raise ArgumentError(f"{name}: min_val is {low}, which {input.dtype.name} cannot hold; give 0 or more, or cast the input")
     return ops.hardtanh(input, low=int(low) if whole else float(low), high=int(high) if whole else float(high))
@@ -135,7 +135,7 @@ def mish(input: Tensor, inplace: bool = False) -> Tensor:
 def silu(input: Tensor, inplace: bool = False) -> Tensor:
     """x * sigmoid(x)."""
     since = _write_sequence(inplace)
-    y = ops.mul(input, ops.sigmoid(input)) if input.is_complex() else ops.silu(input)
+    y = ops.mul(input, ops.sigmoid(input)) if input.is_complex() else ops.silu(input)  # the fused kernel knows real numbers alone
     return overwrite(input, y, "silu_", since) if inplace else y
 
 
@@ -160,6 +160,7 @@ def hardtanh_(input: Tensor, min_val: float = -1.0, max_val: float = 1.0) -> Ten
 @checked
 def softplus(input: Tensor, beta: float = 1.0, threshold: float = 20.0) -> Tensor:
     """log(1 + exp(beta x)) / beta, x itself where beta x is above `threshold`."""
+    # above the threshold exp would overflow, and the logarithm is x to the last digit
     return ops.softplus(input, beta=float(beta), threshold=float(threshold))
 
 
@@ -174,7 +175,7 @@ def gelu(input: Tensor, approximate: str = "none") -> Tensor:
 @checked
 def softshrink(input: Tensor, lambd: float = 0.5) -> Tensor:
     """x - lambd above lambd, x + lambd below -lambd, else 0."""
-    if not lambd >= 0:
+    if not lambd >= 0:  # also of NaN
         raise ArgumentError(f"softshrink: lambd is {lambd}; it must be at least 0")
     return ops.softshrink(input, limit=float(lambd))
 
@@ -222,7 +223,7 @@ def _implicit_dim(name: str, ndim: int) -> int:
     warnings.warn(
         f"{name}: dim was not given; it is taken from the number of dimensions as in PyTorch; pass dim=", DeprecationWarning, stacklevel=3
     )
-    return 0 if ndim in (0, 1, 3) else 1
+    return 0 if ndim in (0, 1, 3) else 1  # PyTorch's guess, from the number of dimensions alone
 
 
 @checked
@@ -262,4 +263,5 @@ def gumbel_softmax(logits: Tensor, tau: float = 1, hard: bool = False, eps: floa
         return soft
     best = soft.argmax(dim, keepdim=True)
     zeros = ops.full(shape=tuple(logits.shape), value=0, dtype=logits.array.dtype, device=logits.device)
+    # straight through: the value is the one-hot draw, the gradient that of soft
     return ops.add(ops.sub(zeros.scatter(dim, best, 1.0), soft.detach()), soft)

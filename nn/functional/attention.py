@@ -157,7 +157,7 @@ def to_additive_mask(mask: Tensor, dtype: Any) -> Tensor:
     if mask.dtype != dtypes.bool_:
         return mask
     zeros = ops.full(shape=tuple(mask.shape), value=0, dtype=dtype.numpy, device=mask.device)
-    return ops.where(mask, -math.inf, zeros)
+    return ops.where(mask, -math.inf, zeros)  # by where: -inf times False would be NaN
 
 
 def _check_dims(query: Tensor, key: Tensor, value: Tensor, padding: Tensor | None, mask: Tensor | None, heads: int) -> bool:
@@ -349,9 +349,10 @@ def _attend(
     """(weights @ v, weights where they are needed): a query that sees no key has weights of 0, and gives 0."""
     if not need_weights:
         return scaled_dot_product_attention(q, k, v, mask, p, causal), None
+    # the smaller factor is scaled: scores may be long squares
     scores = ops.matmul(ops.mul(q, 1 / math.sqrt(q.shape[-1])), k.transpose(-2, -1))
     if mask is not None:
         scores = ops.where(mask, scores, -math.inf) if mask.dtype == dtypes.bool_ else ops.add(scores, mask)
-    weights = ops.softmax(scores, dim=3) if mask is None else _safe_softmax(scores, 3)
+    weights = ops.softmax(scores, dim=3) if mask is None else _safe_softmax(scores, 3)  # without a mask no row is all -inf
     weights = drop(weights, p, True) if p else weights
     return ops.matmul(weights, v), weights

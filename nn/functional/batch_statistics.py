@@ -18,7 +18,7 @@ Pair = tuple[Tensor, Tensor]
 
 def _to_accumulator(x: Tensor) -> Tensor:
     """In the type that sums are kept in."""
-    return x.to(dtypes.of(dtypes.accumulator(x.array.dtype)))
+    return x.to(dtypes.of(dtypes.accumulator(x.array.dtype)))  # 16-bit sums over a batch would lose all but their first digits
 
 
 def _reduced_dims(name: str, input: Tensor) -> tuple[int, ...]:
@@ -79,6 +79,7 @@ def batch_norm_gather_stats_with_counts(
     n = _to_accumulator(counts.to(mean.dtype)).reshape(-1, 1)
     total = n.sum()
     both = (mean * n).sum(0) / total
+    # each batch's own variance, and its mean's distance from the common one (Chan et al. 1983)
     var = ((invstd**-2 - eps + (mean - both) ** 2) * n).sum(0) / total
     update_running(running_mean, both, momentum)
     update_running(running_var, var, momentum, bessel_factor(int(total.item())))
@@ -87,15 +88,9 @@ def batch_norm_gather_stats_with_counts(
 
 @function(method=False)
 def batch_norm_gather_stats(
-    input: Tensor,
-    mean: Tensor,
-    invstd: Tensor,
-    running_mean: Tensor | None,
-    running_var: Tensor | None,
-    momentum: float,
-    eps: float,
+    input: Tensor, mean: Tensor, invstd: Tensor, running_mean: Tensor | None, running_var: Tensor | None, momentum: float, eps: float,
     count: int,
-) -> Pair:
+) -> Pair:  # fmt: skip
     """batch_norm_gather_stats_with_counts of batches of `count` elements each."""
     counts = mean.new_full((mean.shape[0],), float(count))
     return batch_norm_gather_stats_with_counts(input, mean, invstd, running_mean, running_var, momentum, eps, counts)  # type: ignore[no-any-return]
@@ -110,7 +105,7 @@ def batch_norm_backward_reduce(
     dims = _reduced_dims("batch_norm_backward_reduce", input)
     g = _to_accumulator(grad_out)
     sums, products = g.sum(dims), (g * (_to_accumulator(input) - _along_channels(mean, input))).sum(dims)
-    kind = sums.dtype if weight is None else weight.dtype
+    kind = sums.dtype if weight is None else weight.dtype  # gradients are of their parameter's type
     dw = ops.mul(products, invstd).to(kind) if weight_g else None
     return sums if input_g else None, products if input_g else None, dw, sums.to(kind) if bias_g else None
 

@@ -44,7 +44,7 @@ def feature_alpha_dropout(input: Tensor, p: float = 0.5, training: bool = False,
 def _drop_channels(name: str, input: Tensor, p: float, training: bool, inplace: bool, batch: bool) -> Tensor:
     if batch:
         return _apply_dropout("feature_dropout", input, p, training, inplace)
-    y = _apply_dropout("feature_dropout", input.unsqueeze(0), p, training, inplace)
+    y = _apply_dropout("feature_dropout", input.unsqueeze(0), p, training, inplace)  # a view: in place the input itself is written
     return input if inplace else y.squeeze(0)
 
 
@@ -77,4 +77,5 @@ def dropout3d(input: Tensor, p: float = 0.5, training: bool = True, inplace: boo
         warnings.warn(
             f"dropout3d: input {tuple(input.shape)} has {input.ndim} dimensions; give (batch, channels, depth, height, width)", stacklevel=3
         )
+    # of other numbers of dimensions it only warned: they are taken as batches
     return _drop_channels("dropout3d", input, p, training, inplace, input.ndim != 4)

@@ -25,13 +25,9 @@ from tritensor.tensor.public_api.publish import checked
 
 @checked
 def add_layer_norm(
-    input: Tensor,
-    residual: Tensor,
-    normalized_shape: int | Sequence[int],
-    weight: Tensor | None = None,
-    bias: Tensor | None = None,
+    input: Tensor, residual: Tensor, normalized_shape: int | Sequence[int], weight: Tensor | None = None, bias: Tensor | None = None,
     eps: float = 1e-5,
-) -> tuple[Tensor, Tensor]:
+) -> tuple[Tensor, Tensor]:  # fmt: skip
     """`(layer_norm(total, normalized_shape, weight, bias, eps), total)` with `total = input + residual`, in one pass; so is its gradient.
 
     input and residual of one shape and floating type; weight and bias of normalized_shape. PyTorch has it as two functions. What a transformer's
@@ -53,6 +49,7 @@ def add_rms_norm(
     """`(rms_norm(total, normalized_shape, weight, eps), total)` with `total = input + residual`, in one pass: see add_layer_norm. eps None: the type's own."""
     refuse_types("add_rms_norm", input, weight=weight)
     axes = len(check_normalized_shape("add_rms_norm", input, normalized_shape))
+    # of the type that is computed in: float32's beside 16 bits
     small = float(np.finfo(dtypes.accumulator(input.array.dtype)).eps) if eps is None else float(eps)
     return ops.add_rms_norm(input, residual, weight, eps=small, axes=axes)  # type: ignore[no-any-return]
 
@@ -80,6 +77,7 @@ def batch_norm_activation(
     refuse_eps(name, training, eps)
     refuse_batch(name, input, training, weight=weight, bias=bias, running_mean=running_mean, running_var=running_var)
     if not training:
+        # buffers that somebody made trainable get no gradient here, as in batch_norm
         given = running_mean.detach(), running_var.detach()  # type: ignore[union-attr]
         return ops.batch_norm_by_activation(input, *given, weight, bias, residual, activation=activation, eps=float(eps))  # type: ignore[no-any-return]
     with pack_at_end():

@@ -9,15 +9,7 @@ from tritensor.autograd.saved import borrow_saved
 from tritensor.ground import dtypes
 from tritensor.ground.errors import ArgumentError
 from tritensor.nn.functional import sparse as _sparse
-from tritensor.nn.functional.convolution import (
-    conv1d,
-    conv2d,
-    conv3d,
-    conv_tbc,
-    conv_transpose1d,
-    conv_transpose2d,
-    conv_transpose3d,
-)
+from tritensor.nn.functional.convolution import conv1d, conv2d, conv3d, conv_tbc, conv_transpose1d, conv_transpose2d, conv_transpose3d
 from tritensor.nn.functional.losses import numeric_reduction as numeric_reduction
 from tritensor.nn.functional.normalization import layer_norm as _layer_norm
 from tritensor.nn.functional.normalization import plain_batch_norm, plain_group_norm, plain_instance_norm
@@ -29,27 +21,15 @@ from tritensor.nn.functional.pooling.windows import max_pool1d_with_indices as _
 from tritensor.nn.functional.pooling.windows import max_pool2d as _max_pool2d
 from tritensor.nn.functional.pooling.windows import max_pool3d as _max_pool3d
 from tritensor.nn.functional.products import bilinear
+from tritensor.nn.functional.window_arguments import Sizes
 from tritensor.ops.table import ops
 from tritensor.tensor.core import Tensor
 from tritensor.tensor.public_api.publish import function, public
 
-public.update(
-    {
-        f.__name__: f
-        for f in (
-            conv1d,
-            conv2d,
-            conv3d,
-            conv_tbc,
-            conv_transpose1d,
-            conv_transpose2d,
-            conv_transpose3d,
-            bilinear,
-            adaptive_avg_pool1d,
-            avg_pool1d,
-        )
-    }
-)
+_SAME = (
+    conv1d, conv2d, conv3d, conv_tbc, conv_transpose1d, conv_transpose2d, conv_transpose3d, bilinear, adaptive_avg_pool1d, avg_pool1d,
+)  # fmt: skip
+public.update({f.__name__: f for f in _SAME})
 
 
 @function(method=False)
@@ -60,36 +40,32 @@ def adaptive_max_pool1d(input: Tensor, output_size: int | Sequence[int]) -> tupl
 
 @function(method=False)
 def max_pool1d(
-    input: Tensor, kernel_size: int | Sequence[int], stride: int | Sequence[int] = (), padding: int | Sequence[int] = 0,
-    dilation: int | Sequence[int] = 1, ceil_mode: bool = False,
-) -> Tensor:  # fmt: skip
+    input: Tensor, kernel_size: Sizes, stride: Sizes = (), padding: Sizes = 0, dilation: Sizes = 1, ceil_mode: bool = False
+) -> Tensor:
     """nn.functional.max_pool1d without its indices."""
     return _max_pool1d(input, kernel_size, stride, padding, dilation, ceil_mode)  # type: ignore[no-any-return]
 
 
 @function(method=False)
 def max_pool1d_with_indices(
-    input: Tensor, kernel_size: int | Sequence[int], stride: int | Sequence[int] = (), padding: int | Sequence[int] = 0,
-    dilation: int | Sequence[int] = 1, ceil_mode: bool = False,
-) -> tuple[Tensor, Tensor]:  # fmt: skip
+    input: Tensor, kernel_size: Sizes, stride: Sizes = (), padding: Sizes = 0, dilation: Sizes = 1, ceil_mode: bool = False
+) -> tuple[Tensor, Tensor]:
     """nn.functional.max_pool1d with its indices, always: (maxima, places)."""
     return _max_pool1d_with_indices(input, kernel_size, stride, padding, dilation, ceil_mode)  # type: ignore[no-any-return]
 
 
 @function(method=False)
 def max_pool3d(
-    input: Tensor, kernel_size: int | Sequence[int], stride: int | Sequence[int] = (), padding: int | Sequence[int] = 0,
-    dilation: int | Sequence[int] = 1, ceil_mode: bool = False,
-) -> Tensor:  # fmt: skip
+    input: Tensor, kernel_size: Sizes, stride: Sizes = (), padding: Sizes = 0, dilation: Sizes = 1, ceil_mode: bool = False
+) -> Tensor:
     """nn.functional.max_pool3d without its indices."""
     return _max_pool3d(input, kernel_size, stride, padding, dilation, ceil_mode)  # type: ignore[no-any-return]
 
 
 @function(method=False)
 def max_pool2d(
-    input: Tensor, kernel_size: int | Sequence[int], stride: int | Sequence[int] = (), padding: int | Sequence[int] = 0,
-    dilation: int | Sequence[int] = 1, ceil_mode: bool = False,
-) -> Tensor:  # fmt: skip
+    input: Tensor, kernel_size: Sizes, stride: Sizes = (), padding: Sizes = 0, dilation: Sizes = 1, ceil_mode: bool = False
+) -> Tensor:
     """nn.functional.max_pool2d without its indices."""
     return _max_pool2d(input, kernel_size, stride, padding, dilation, ceil_mode)  # type: ignore[no-any-return]
 
@@ -144,10 +120,8 @@ def instance_norm(
 def embedding(weight: Tensor, indices: Tensor, padding_idx: int = -1, scale_grad_by_freq: bool = False, sparse: bool = False) -> Tensor:
     """Rows of weight (rows, features) picked by integers: nn.functional.embedding with the table first. Row padding_idx gets no gradient, a
     padding_idx that is no row stands for none."""
-    given = isinstance(weight, Tensor) and weight.ndim and 0 <= padding_idx < weight.shape[0]
-    return _sparse.embedding(  # type: ignore[no-any-return]
-        indices, weight, padding_idx if given else None, scale_grad_by_freq=scale_grad_by_freq, sparse=sparse
-    )
+    row = padding_idx if isinstance(weight, Tensor) and weight.ndim and 0 <= padding_idx < weight.shape[0] else None
+    return _sparse.embedding(indices, weight, row, scale_grad_by_freq=scale_grad_by_freq, sparse=sparse)  # type: ignore[no-any-return]
 
 
 @function(method=False)

@@ -153,16 +153,9 @@ def refuse_batch(name: str, input: Tensor, training: bool, **vectors: Tensor | N
 
 
 def plain_batch_norm(
-    input: Tensor,
-    weight: Any,
-    bias: Any,
-    running_mean: Any,
-    running_var: Any,
-    training: bool,
-    momentum: float,
-    eps: float,
+    input: Tensor, weight: Any, bias: Any, running_mean: Any, running_var: Any, training: bool, momentum: float, eps: float,
     name: str = "batch_norm",
-) -> Tensor:
+) -> Tensor:  # fmt: skip
     """As torch.batch_norm has it: a channel of one value is let through."""
     refuse_batch(name, input, training, weight=weight, bias=bias, running_mean=running_mean, running_var=running_var)
     if not input.numel():

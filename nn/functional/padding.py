@@ -27,7 +27,7 @@ def pad(input: Tensor, pad: Sequence[int], mode: str = "constant", value: float 
     if mode not in ("constant", "reflect", "replicate", "circular"):
         raise UnknownModeError(f"pad: mode {mode!r} is not known; give 'constant', 'reflect', 'replicate' or 'circular'")
     sides = parse_padding("pad", input, pad)
-    lead = input.ndim - len(pad) // 2
+    lead = input.ndim - len(pad) // 2  # dimensions in front of those that are padded
     if mode == "constant":
         return constant_pad_nd(input, pad, 0 if value is None else value)
     for n, (before, after) in zip(input.shape, sides, strict=True):
@@ -50,11 +50,11 @@ def _pad_edges(input: Tensor, sides: Sides, mode: str, single: bool) -> Tensor:
     x = input
     if mode == "circular":  # cut first: what is cut off is not shown at the other side
         x = crop(input, [(0, 0)] * (input.ndim - len(sides)) + list(sides))
-        sides = [(max(before, 0), max(after, 0)) for before, after in sides]
+        sides = [(max(before, 0), max(after, 0)) for before, after in sides]  # what was negative has been cut already
         if 0 in x.shape[-len(sides) :]:
             if any(before or after for before, after in sides):
                 raise ShapeError(f"pad: {sides} wrapped: cutting leaves {tuple(x.shape)}, nothing to wrap")
-            return x.clone()
+            return x.clone()  # as every padding: no view of the input
     x = x.contiguous() if single or mode == "circular" else x
     y = ops.edge_pad(x.unsqueeze(0) if single else x, sides=tuple(sides), mode=mode)
     if single:

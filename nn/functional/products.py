@@ -23,14 +23,9 @@ def linear(input: Tensor, weight: Tensor, bias: Tensor | None = None) -> Tensor:
 
 @checked
 def linear_activation(
-    input: Tensor,
-    weight: Tensor,
-    bias: Tensor | None = None,
-    residual: Tensor | None = None,
-    *,
-    activation: str = "none",
+    input: Tensor, weight: Tensor, bias: Tensor | None = None, residual: Tensor | None = None, *, activation: str = "none",
     scale: float = 1.0,
-) -> Tensor:
+) -> Tensor:  # fmt: skip
     """`activation(input @ weight.T + bias) * scale + residual` in one kernel, rounded once; PyTorch has it as functions one after the other.
 
     input (..., in), weight (out, in), bias (out,), residual (..., out) -> (..., out), all of one floating type.

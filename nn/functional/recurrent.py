@@ -13,7 +13,7 @@ from tritensor.ground.errors import ArgumentError, ShapeError
 from tritensor.nn.functional.dropout import dropout as drop
 from tritensor.ops.table import ops
 from tritensor.tensor.core import Tensor
-from tritensor.tensor.public_api.publish import function
+from tritensor.tensor.public_api.publish import function, rename_function
 
 Activation = Callable[[Tensor], Tensor] | str | None
 
@@ -78,6 +78,7 @@ def _rnn(x: Tensor, states: Sequence[Tensor], w: Weights, sizes: tuple[int, ...]
     for start, n in steps(sizes, reverse):
         sums = ops.add(z[start : start + n], ops.linear(h[:n], w.w_hh, None))
         parts.append(sums if act is None else act(sums))
+        # a function of the user's: what it returns becomes the state
         if not isinstance(parts[-1], Tensor) or parts[-1].shape != sums.shape:
             raise ShapeError(
                 f"RNN: nonlinearity of a tensor {tuple(sums.shape)} returned {_describe_argument(parts[-1])}; give a function that keeps the shape"
@@ -95,7 +96,7 @@ def _group_weights(name: str, params: Sequence[Tensor], net: Net) -> list[Weight
     count = net.layers * (2 if net.bidirectional else 1)
     each, rest = divmod(len(params), count)
     usual = 4 if net.biases else 2
-    if rest or each not in (usual, usual + (net.kind == "LSTM")):
+    if rest or each not in (usual, usual + (net.kind == "LSTM")):  # an LSTM with a projection has one weight more
         said = f"{net.layers} layers, {'two directions' if net.bidirectional else 'one direction'}, has_biases={net.biases}"
         raise ArgumentError(f"{name}: {len(params)} params for {said}; give {usual * count}, those of each layer and direction together")
     groups = [list(params[k * each : (k + 1) * each]) for k in range(count)]
@@ -163,36 +164,25 @@ _DOC = """{what} over all layers, as torch.{name}: of a padded batch (input, hx,
     of each layer and direction one after the other."""
 
 
-@function(method=False)
-def lstm(
-    input: Tensor, hx: Any, params: Any, has_biases: Any, num_layers: Any, dropout: Any, train: Any, bidirectional: Any, batch_first: Any = None
-) -> tuple[Tensor, Tensor, Tensor]:  # fmt: skip
-    if isinstance(hx, Tensor):
-        net = Net("LSTM", dropout, train, bidirectional, bool(batch_first), num_layers)
-        return _call_net("lstm", net, input, params, has_biases, None, hx)  # type: ignore[return-value]
-    net = Net("LSTM", num_layers, dropout, train, bidirectional, has_biases)
-    return _call_net("lstm", net, input, hx, params, batch_first, None)  # type: ignore[return-value]
-
-
-def _publish_single_state_net(name: str, kind: str, nonlinearity: str, what: str) -> Any:
-    def called(
+def _publish_net(name: str, kind: str, nonlinearity: str, what: str) -> Any:
+    def run_net(
         input: Tensor, hx: Any, params: Any, has_biases: Any, num_layers: Any, dropout: Any, train: Any, bidirectional: Any, batch_first: Any = None
-    ) -> tuple[Tensor, Tensor]:  # fmt: skip
-        if isinstance(params, Tensor):
+    ) -> tuple[Tensor, ...]:  # fmt: skip
+        # packed: batch_sizes stand where a padded call has the states, and move the rest on by one
+        if isinstance(hx if kind == "LSTM" else params, Tensor):
             net = Net(kind, dropout, train, bidirectional, bool(batch_first), num_layers, nonlinearity)
-            return _call_net(name, net, input, params, has_biases, None, hx)  # type: ignore[return-value]
+            return _call_net(name, net, input, params, has_biases, None, hx)
         net = Net(kind, num_layers, dropout, train, bidirectional, has_biases, nonlinearity)
-        return _call_net(name, net, input, hx, params, batch_first, None)  # type: ignore[return-value]
+        return _call_net(name, net, input, hx, params, batch_first, None)
 
-    called.__name__ = called.__qualname__ = name
-    called.__doc__ = _DOC.format(what=what, name=name)
-    return function(called, method=False)
+    run_net.__annotations__["return"] = f"tuple[{', '.join(['Tensor'] * (3 if kind == 'LSTM' else 2))}]"  # which stubs show
+    return function(rename_function(run_net, name, _DOC.format(what=what, name=name)), method=False)
 
 
-lstm.__doc__ = _DOC.format(what="Long short-term memory", name="lstm")
-gru = _publish_single_state_net("gru", "GRU", "", "Gated recurrent units")
-rnn_tanh = _publish_single_state_net("rnn_tanh", "RNN", "tanh", "A simple recurrent net with tanh")
-rnn_relu = _publish_single_state_net("rnn_relu", "RNN", "relu", "A simple recurrent net with relu")
+lstm = _publish_net("lstm", "LSTM", "", "Long short-term memory")
+gru = _publish_net("gru", "GRU", "", "Gated recurrent units")
+rnn_tanh = _publish_net("rnn_tanh", "RNN", "tanh", "A simple recurrent net with tanh")
+rnn_relu = _publish_net("rnn_relu", "RNN", "relu", "A simple recurrent net with relu")
 
 
 # One time step.

@@ -24,7 +24,7 @@ MODES = ("sum", "mean", "max")
 _BOOL = bool_.numpy
 
 
-class _Scaled(Function):
+class _GradientScaling(Function):
     """x itself; its gradient is multiplied by a number for each row."""
 
     generate_vmap_rule = True
@@ -46,12 +46,12 @@ def _padding_row(name: str, padding_idx: int | None, weight: Tensor) -> int | No
     """padding_idx counted from the front. Raises AssertedArgumentError for one that is no row."""
     if padding_idx is None or not weight.ndim:
         return None
-    if isinstance(padding_idx, bool) or not hasattr(padding_idx, "__index__"):
+    if isinstance(padding_idx, bool) or not hasattr(padding_idx, "__index__"):  # numpy's integers are taken
         raise TypeError(f"{name}: padding_idx is {padding_idx!r}; give the number of a row, an int")
     rows = weight.shape[0]
     if not -rows <= padding_idx < rows:
         raise AssertedArgumentError(f"{name}: padding_idx {padding_idx} is out of range for {rows} rows; give one of -{rows} to {rows - 1}")
-    return padding_idx % rows
+    return padding_idx % rows  # kernels compare row numbers, and know none below 0
 
 
 _warned: set[str] = set()
@@ -79,8 +79,8 @@ def _scale_by_frequency(name: str, input: Tensor, weight: Tensor, by_frequency: 
         flat = input.reshape(-1)
         ones = ops.full(shape=(input.array.size,), value=1, dtype=weight.array.dtype, device=weight.device)
         counts = ops.full(shape=(weight.shape[0],), value=0, dtype=weight.array.dtype, device=weight.device).index_add(0, flat, ones)
-        share = ops.div(1.0, ops.clamp(counts, 1, None)).unsqueeze(1)
-    return _Scaled.apply(weight, share)  # type: ignore[no-any-return]
+        share = ops.div(1.0, ops.clamp(counts, 1, None)).unsqueeze(1)  # rows that were not picked have a gradient of 0, divided by 1
+    return _GradientScaling.apply(weight, share)  # type: ignore[no-any-return]
 
 
 def _check_indices(name: str, what: str, indices: Tensor) -> None:
@@ -105,7 +105,7 @@ def embedding(
     if max_norm is not None:
         with no_grad():
             embedding_renorm_(weight, input, max_norm, norm_type)
-    table = _scale_by_frequency("embedding", input, weight, scale_grad_by_freq, sparse)
+    table = _scale_by_frequency("embedding", input, weight, scale_grad_by_freq, sparse)  # after the renorm, which writes the weight itself
     return ops.embedding(table, input, padding_idx=padding)  # type: ignore[no-any-return]
 
 
@@ -121,6 +121,7 @@ def embedding_renorm_(input: Tensor, indices: Tensor, max_norm: float, norm_type
         indices.reshape(-1), dims=(0,), front=False, accumulate=False,
     )  # fmt: skip
     length = input.norm(norm_type, 1, keepdim=True)
+    # by a mask over the table: an index may occur many times, and its row is scaled once
     above = ops.logical_and(named.unsqueeze(1), ops.gt(length, max_norm))
     return overwrite(input, ops.where(above, input * (max_norm / (length + 1e-7)), input), "embedding_renorm_")
 

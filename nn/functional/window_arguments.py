@@ -19,40 +19,40 @@ _COUNTS = {1: "one integer", 2: "one integer, or two for height and width", 3: "
 
 def to_axes(name: str, what: str, value: Any, axes: int) -> tuple[int, ...]:
     """A number for each of `axes` axes, from one for all or from as many."""
-    value = one_integer(value)
+    value = one_integer(value)  # numpy's integers and tensors of one stand for numbers
     if isinstance(value, int):
         return (value,) * axes
     found = tuple(one_integer(v) for v in value)
-    if len(found) == 1:
+    if len(found) == 1:  # PyTorch spreads (3,) as it does 3
         found *= axes
     if len(found) != axes or not all(isinstance(v, int) for v in found):
         raise ShapeError(f"{name}: {what} is {value!r}; give {_COUNTS[axes]}")
     return found
 
 
-def pair(name: str, what: str, value: Sizes) -> tuple[int, int]:
-    """(height, width) from one number or two."""
-    first, second = to_axes(name, what, value, 2)
-    return first, second
-
-
 def to_strides(name: str, stride: Sizes | None, kernel: tuple[int, ...]) -> tuple[int, ...]:
     """The steps of a pooling's windows: None or an empty sequence lays them side by side."""
     stride = one_integer(stride)
-    if stride is None or (not isinstance(stride, int) and len(stride) == 0):
+    if stride is None or (not isinstance(stride, int) and len(stride) == 0):  # torch.max_pool2d's own default is ()
         return kernel
     return to_axes(name, "stride", stride, len(kernel))
 
 
-def add_batch(name: str, input: Tensor, axes: int = 2) -> tuple[Tensor, bool]:
-    """The input as (batch, channels, and the axes), and whether it came without a batch."""
+def lacks_batch(name: str, input: Tensor, axes: int) -> bool:
+    """Whether the input is (channels, and the axes). Raises ShapeError where it is not (batch, channels, and the axes) either."""
     n = input.ndim
-    if n == axes + 2:
-        return input, False
-    if n != axes + 1:
+    if n not in (axes + 1, axes + 2):
         raise ShapeError(
             f"{name}: input {tuple(input.shape)} has {n} dimensions; give (batch, channels, {AXES[axes]}) or (channels, {AXES[axes]})"
         )
+    return n == axes + 1
+
+
+def add_batch(name: str, input: Tensor, axes: int = 2) -> tuple[Tensor, bool]:
+    """The input as (batch, channels, and the axes), and whether it came without a batch."""
+    if input.ndim == axes + 2:  # every convolution comes by here: the usual one without a further call
+        return input, False
+    lacks_batch(name, input, axes)
     return input.unsqueeze(0), True
 
 

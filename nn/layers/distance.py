@@ -23,7 +23,7 @@ class PairwiseDistance(Module):
 
     def __init__(self, p: float = 2.0, eps: float = 1e-6, keepdim: bool = False) -> None:
         super().__init__()
-        self.norm, self.eps, self.keepdim = p, eps, keepdim
+        self.norm, self.eps, self.keepdim = p, eps, keepdim  # `norm` is p's name in PyTorch's module
 
     def forward(self, x1: Tensor, x2: Tensor) -> Tensor:
         return F.pairwise_distance(x1, x2, self.norm, self.eps, self.keepdim)

@@ -12,7 +12,7 @@ class _DropoutNd(Module):
 
     def __init__(self, p: float = 0.5, inplace: bool = False) -> None:
         super().__init__()
-        if not 0 <= p <= 1:
+        if not 0 <= p <= 1:  # asked here as well: a function would say so in the first training step only
             raise ValueError(f"{type(self).__name__}: dropout probability has to be between 0 and 1, but got {p}; give such a p")
         self.p, self.inplace = p, inplace
 

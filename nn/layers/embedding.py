@@ -29,7 +29,7 @@ class _EmbeddingTable(Module):
                 raise AssertedArgumentError(
                     f"{name}: padding_idx {padding_idx} is out of range for {num_embeddings} embeddings; give one of -{num_embeddings} to {num_embeddings - 1}"
                 )
-            padding_idx %= num_embeddings
+            padding_idx %= num_embeddings  # from the front: the kernels compare row numbers
         self.num_embeddings, self.embedding_dim, self.padding_idx = num_embeddings, embedding_dim, padding_idx
         if weight is None:
             self.weight = empty_parameter(num_embeddings, embedding_dim, device=device, dtype=dtype)
@@ -40,14 +40,14 @@ class _EmbeddingTable(Module):
                 f"{name}: weight {tuple(weight.shape)} is not (num_embeddings, embedding_dim), ({num_embeddings}, {embedding_dim})"
             )
         else:
-            self.weight = Parameter(weight, requires_grad=not freeze)
+            self.weight = Parameter(weight, requires_grad=not freeze)  # on the given memory, as from_pretrained says
 
     def reset_parameters(self) -> None:
         """Draw the initial values anew."""
         init.normal_(self.weight)
         if self.padding_idx is not None:
             with no_grad():
-                self.weight[self.padding_idx].fill_(0)
+                self.weight[self.padding_idx].fill_(0)  # its gradient is left out, so that it stays 0
 
 
 def _check_table(cls: type, embeddings: Tensor) -> tuple[int, int]:
@@ -119,7 +119,7 @@ class EmbeddingBag(_EmbeddingTable):
             rows, features, max_norm, norm_type, scale_grad_by_freq, mode, sparse, _weight=embeddings, include_last_offset=include_last_offset,
             padding_idx=padding_idx,
         )  # fmt: skip
-        made.weight.requires_grad_(not freeze)
+        made.weight.requires_grad_(not freeze)  # its constructor, PyTorch's, takes no _freeze
         return made
 
     def forward(self, input: Tensor, offsets: Tensor | None = None, per_sample_weights: Tensor | None = None) -> Tensor:
@@ -131,7 +131,7 @@ class EmbeddingBag(_EmbeddingTable):
     def extra_repr(self) -> str:
         shown = [
             f"{self.num_embeddings}, {self.embedding_dim}",
-            *[o for o in _show_options(self) if o != "sparse=True"],
+            *[o for o in _show_options(self) if o != "sparse=True"],  # PyTorch's repr of bags does not show it
             f"mode={self.mode!r}",
         ]
         if self.padding_idx is not None:

@@ -23,6 +23,7 @@ class LazyModuleMixin:
 
     def __init__(self, *args: Any, **kwargs: Any) -> None:
         super().__init__(*args, **kwargs)
+        # before the module's own loading, which would refuse what has no shape
         self._load_hook = hooks.add(self, "load_pre", (self._lazy_load_hook, False))
         self._initialize_hook = hooks.add(self, "forward_pre", (self._infer_parameters, True, False))
 
@@ -46,17 +47,17 @@ class LazyModuleMixin:
                 f"module {type(self).__name__} has not been fully initialized: {waiting} still without a shape; materialize it in "
                 "initialize_parameters"
             )
-        module._initialize_hook.remove()
+        module._initialize_hook.remove()  # removed when all went well: after an error the next call tries again
         module._load_hook.remove()
         del module._initialize_hook, module._load_hook
         if module.cls_to_become is not None:
-            module.__class__ = module.cls_to_become
+            module.__class__ = module.cls_to_become  # the same object: optimizers and parents go on holding it
 
     def _lazy_load_hook(self, state_dict: dict[str, Any], prefix: str, *_: Any) -> None:
         """Members that are to be loaded get the shapes of what is loaded into them."""
         for name, member in self._members():
             given = state_dict.get(prefix + name)
-            if given is not None and is_lazy(member) and not is_lazy(given):
+            if given is not None and is_lazy(member) and not is_lazy(given):  # two lazy ones have nothing to tell each other
                 with no_grad():
                     member.materialize(given.shape)
 

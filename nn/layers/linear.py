@@ -1,8 +1,9 @@
-"""Identity, Linear, LazyLinear and Bilinear."""
+"""Identity, Linear, LazyLinear and Bilinear; Flatten and Unflatten, which bring their inputs into shape."""
 
 from __future__ import annotations
 
 import math
+from collections.abc import Sequence
 from typing import Any
 
 from tritensor.autograd.modes import no_grad
@@ -19,7 +20,7 @@ from tritensor.tensor.core import Tensor
 class Identity(Module):
     """Returns its input; takes any arguments and ignores them."""
 
-    def __init__(self, *args: Any, **kwargs: Any) -> None:
+    def __init__(self, *args: Any, **kwargs: Any) -> None:  # so that it can stand for any layer
         super().__init__()
 
     def forward(self, input: Any) -> Any:
@@ -45,9 +46,9 @@ class Linear(Module):
     def __init__(self, in_features: int, out_features: int, bias: bool = True, device: Any = None, dtype: Any = None) -> None:
         super().__init__()
         for what, n in (("in_features", in_features), ("out_features", out_features)):
-            if not hasattr(n, "__index__"):
+            if not hasattr(n, "__index__"):  # numpy's integers are taken, floats and strings named here, and not by an array's constructor
                 raise TypeError(f"Linear: {what} is a {type(n).__name__}; give an int")
-        if in_features < 0 or out_features < 0:
+        if in_features < 0 or out_features < 0:  # 0 is allowed, as in PyTorch: a layer without inputs gives its bias
             raise ShapeError(f"Linear: in_features {in_features} and out_features {out_features} must not be negative")
         self.in_features, self.out_features = in_features, out_features
         self.weight = empty_parameter(out_features, in_features, device=device, dtype=dtype)
@@ -61,7 +62,7 @@ class Linear(Module):
     def forward(self, input: Tensor) -> Tensor:
         return F.linear(input, self.weight, self.bias)
 
-    def _forward_then(self, input: Tensor, activation: str) -> Tensor:
+    def _forward_with_activation(self, input: Tensor, activation: str) -> Tensor:
         """forward() and an activation in one kernel, for Sequential."""
         return F.linear_activation(input, self.weight, self.bias, activation=activation)
 
@@ -77,7 +78,7 @@ class LazyLinear(LazyModuleMixin, Linear):
     bias: Any
 
     def __init__(self, out_features: int, bias: bool = True, device: Any = None, dtype: Any = None) -> None:
-        super().__init__(0, 0, False)
+        super().__init__(0, 0, False)  # of no features and no bias: nothing is drawn before the sizes are known
         self.weight = UninitializedParameter(device=device, dtype=dtype)
         self.out_features = out_features
         if bias:
@@ -120,7 +121,7 @@ class Bilinear(Module):
 
     def reset_parameters(self) -> None:
         """Draw the initial values anew."""
-        bound = 1 / math.sqrt(self.in1_features)
+        bound = 1 / math.sqrt(self.in1_features)  # PyTorch goes by the first input alone
         for parameter in self.parameters():
             init.uniform_(parameter, -bound, bound)
 
@@ -133,9 +134,39 @@ class Bilinear(Module):
 
 def reset_affine(weight: Tensor, bias: Tensor | None) -> None:
     """PyTorch's start for Linear and Conv2d: weight kaiming_uniform_ with a = sqrt(5), bias uniform, both on +-1 / sqrt(fan_in)."""
-    if weight.numel():
+    if weight.numel():  # of no elements kaiming_uniform_ does nothing but warn
         init.kaiming_uniform_(weight, a=math.sqrt(5))
     if bias is not None:
         fan_in, _ = init.count_fans("reset_parameters", weight)
-        bound = 1 / math.sqrt(fan_in) if fan_in else 0.0
+        bound = 1 / math.sqrt(fan_in) if fan_in else 0.0  # a layer of no inputs has zeros, not infinities, for biases
         init.uniform_(bias, -bound, bound)
+
+
+class Flatten(Module):
+    """Dimensions start_dim to end_dim as one; by default all but the first."""
+
+    def __init__(self, start_dim: int = 1, end_dim: int = -1) -> None:
+        super().__init__()
+        self.start_dim, self.end_dim = start_dim, end_dim
+
+    def forward(self, input: Tensor) -> Tensor:
+        return input.flatten(self.start_dim, self.end_dim)
+
+    def extra_repr(self) -> str:
+        return f"start_dim={self.start_dim}, end_dim={self.end_dim}"
+
+
+class Unflatten(Module):
+    """Dimension `dim` split into sizes `unflattened_size`, of which one may be -1."""
+
+    def __init__(self, dim: int, unflattened_size: Sequence[int]) -> None:
+        super().__init__()
+        if not isinstance(dim, int) or not all(isinstance(n, int) for n in unflattened_size):
+            raise TypeError(f"Unflatten: dim {dim!r} must be an integer and unflattened_size {unflattened_size!r} a tuple of integers")
+        self.dim, self.unflattened_size = dim, unflattened_size if isinstance(unflattened_size, tuple) else tuple(unflattened_size)
+
+    def forward(self, input: Tensor) -> Tensor:
+        return input.unflatten(self.dim, self.unflattened_size)
+
+    def extra_repr(self) -> str:
+        return f"dim={self.dim}, unflattened_size={self.unflattened_size}"

@@ -20,6 +20,7 @@ class _Pad(Module):
 
     def __init__(self, padding: Sides) -> None:
         super().__init__()
+        # always all sides: PyTorch's attribute and repr are that tuple
         sides = (padding,) * (2 * self.axes) if isinstance(padding, int) else tuple(padding)
         if len(sides) != 2 * self.axes:
             raise ValueError(f"{type(self).__name__}: padding is {padding!r}; give one number, or {2 * self.axes}: two for each dimension")
@@ -88,6 +89,7 @@ class ReflectionPad1d(_Pad):
     mode = "reflect"
 
 
+# of the one, as circular ones are: torch_compat gives the first as the base that PyTorch has for all three
 class ReflectionPad2d(ReflectionPad1d):
     """(..., channels, h, w), mirrored at the edge elements."""
 
@@ -124,6 +126,7 @@ class CircularPad1d(_Pad):
     mode = "circular"
 
     def forward(self, input: Tensor) -> Tensor:
+        # a plain pad would take the channels of a smaller input for an axis, and wrap them
         if input.ndim not in (self.axes + 1, self.axes + 2):
             raise ShapeError(
                 f"{type(self).__name__}: input {tuple(input.shape)} has {input.ndim} dimensions; give (batch, channels, ...) with {self.axes + 2}, "

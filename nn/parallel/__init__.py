@@ -11,7 +11,7 @@ from tritensor.tensor.core import Tensor
 
 
 def _refuse_several_devices(name: str, devices: Any) -> None:
-    if isinstance(devices, Sequence) and not isinstance(devices, str) and len(devices) > 1:
+    if isinstance(devices, Sequence) and not isinstance(devices, str) and len(devices) > 1:  # "cuda" has a length, and is one device
         raise NotImplementedError(f"{name}: {len(devices)} devices; a batch is not split over devices, give one or none")
 
 
@@ -26,7 +26,7 @@ class DataParallel(Module):
     def __init__(self, module: Module, device_ids: Sequence[Any] | None = None, output_device: Any = None, dim: int = 0) -> None:
         super().__init__()
         _refuse_several_devices("DataParallel", device_ids)
-        self.module = module
+        self.module = module  # under this name: state_dict keys begin with `module.`, as in files of PyTorch's
         self.device_ids = list(device_ids or ())
         self.output_device, self.dim = output_device, dim
 
@@ -69,7 +69,7 @@ def _move(x: Any, to: Any) -> Any:
     if isinstance(x, Tensor):
         return x.to(device=to)
     if isinstance(x, tuple) and hasattr(x, "_fields"):
-        return type(x)(*[_move(v, to) for v in x])
+        return type(x)(*[_move(v, to) for v in x])  # a named tuple's constructor wants its fields one by one
     if isinstance(x, tuple | list):
         return type(x)(_move(v, to) for v in x)
     return {k: _move(v, to) for k, v in x.items()} if isinstance(x, dict) else x
@@ -90,13 +90,14 @@ def get_a_var(obj: Any) -> Tensor | None:
     """The first tensor in nested lists, tuples and dicts; None where there is none."""
     if isinstance(obj, Tensor):
         return obj
-    inside = obj.items() if isinstance(obj, dict) else obj if isinstance(obj, list | tuple) else ()
+    inside = obj.items() if isinstance(obj, dict) else obj if isinstance(obj, list | tuple) else ()  # pairs: PyTorch looks into keys, too
     return next((t for t in map(get_a_var, inside) if t is not None), None)
 
 
 def gather(outputs: Sequence[Any], target_device: Any, dim: int = 0) -> Any:
     """The one device's output, on the target device."""
     _refuse_several_devices("gather", outputs)
+    # DataParallel without output_device: it stays where the module is
     return outputs[0] if target_device is None else _move(outputs[0], as_device(target_device))
 
 

@@ -24,7 +24,7 @@ def vector_to_parameters(vec: Tensor, parameters: Iterable[Tensor]) -> None:
     """Give the parameters the values of one vector, in order, through `.data`. Raises ShapeError if the sizes do not add up."""
     if not isinstance(vec, Tensor):
         raise TypeError(f"vector_to_parameters: expected a Tensor, not {type(vec).__name__}")
-    listed = list(parameters)
+    listed = list(parameters)  # gone through twice, and it may be a generator
     total = sum(p.numel() for p in listed)
     if tuple(vec.shape) != (total,):
         raise ShapeError(
@@ -32,5 +32,6 @@ def vector_to_parameters(vec: Tensor, parameters: Iterable[Tensor]) -> None:
         )
     start = 0
     for p in listed:
+        # a copy: parameters must not share the vector's memory
         p.data = vec[start : start + p.numel()].reshape(tuple(p.shape)).detach().clone()
         start += p.numel()

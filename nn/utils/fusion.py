@@ -24,10 +24,10 @@ def _fold_norm(
     w: Tensor, b: Tensor | None, rm: Tensor, rv: Tensor, eps: float, bn_w: Any, bn_b: Any, shape: tuple[int, ...]
 ) -> tuple[Parameter, Parameter]:
     """w scale, and (b - rm) scale + bn_b, scale = bn_w / sqrt(rv + eps), in the types of w and b."""
-    scale = (rv + eps).rsqrt() if bn_w is None else bn_w * (rv + eps).rsqrt()
+    scale = (rv + eps).rsqrt() if bn_w is None else bn_w * (rv + eps).rsqrt()  # a norm without weight only divides
     bias = -rm * scale if b is None else (b - rm) * scale
     bias = bias if bn_b is None else bias + bn_b
-    kind = w.dtype if b is None else b.dtype
+    kind = w.dtype if b is None else b.dtype  # of 16 bits the norm's vectors are float32, and the layer's must stay what they are
     return (
         Parameter((w * scale.reshape(shape)).detach().to(w.dtype), w.requires_grad),
         Parameter(bias.detach().to(kind), b is not None and b.requires_grad),
@@ -46,7 +46,7 @@ def fuse_conv_bn_weights(
 def fuse_conv_bn_eval(conv: Any, bn: Any, transpose: bool = False) -> Any:
     """A copy of a convolution that does the batch normalisation behind it as well; both in evaluation."""
     _refuse("fuse_conv_bn_eval", conv, bn)
-    fused = deepcopy(conv)
+    fused = deepcopy(conv)  # the layers of training stay as they are
     fused.weight, fused.bias = fuse_conv_bn_weights(
         fused.weight, fused.bias, bn.running_mean, bn.running_var, bn.eps, bn.weight, bn.bias, transpose
     )

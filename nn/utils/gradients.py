@@ -12,6 +12,7 @@ from tritensor.autograd.node import version_of
 from tritensor.autograd.saved import copy_for_borrowers
 from tritensor.ground.dtypes import bfloat16, float16, float32, float64
 from tritensor.ops.array import CudaArray, is_contiguous
+from tritensor.ops.table import ops
 from tritensor.tensor.aliasing.views import is_write_recorded
 from tritensor.tensor.core import Tensor, new_tensor
 
@@ -74,14 +75,7 @@ def scale_(tensors: Iterable[Tensor], factor: Tensor, found: Tensor | None = Non
             [x.array for x in group], factor.to(on).array, None if seen is None else seen.array, _list_addresses(group)
         )
         if seen is not None and seen is not found:
-            found.copy_(_maximum(found, seen))  # type: ignore[union-attr, arg-type]
+            found.copy_(ops.maximum(found, seen.to(found.device)))  # type: ignore[union-attr]
         for x in group:
             version_of(x).bump(name)
     return others
-
-
-def _maximum(a: Tensor, b: Tensor) -> Tensor:
-    from tritensor.ops.table import ops
-
-    larger: Tensor = ops.maximum(a, b.to(a.device))
-    return larger

@@ -18,5 +18,5 @@ def skip_init(module_cls: type[Module], *args: Any, **kwargs: Any) -> Any:
         raise RuntimeError(f"skip_init: Expected a Module; got {module_cls}; give its class")
     if "device" not in inspect.signature(module_cls).parameters:
         raise RuntimeError(f"skip_init: Module must support a 'device' arg to skip initialization; {module_cls.__name__} has none")
-    with fork_rng():
+    with fork_rng():  # the constructor draws all the same; the program's generators go on as if it had not
         return module_cls(*args, **kwargs)

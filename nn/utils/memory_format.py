@@ -11,8 +11,10 @@ Kinds = tuple[str, ...]
 
 def _convert(module: Module, memory_format: Any, kinds: Kinds) -> Module:
     for part in module.modules():
+        # by name: importing the layers here would be a circle, and subclasses count as well
         if any(c.__name__ in kinds for c in type(part).__mro__):
             weight: Any = part.weight
+            # through .data: the parameter stays the object that an optimizer holds
             weight.data = weight.detach().clone(memory_format=memory_format)
     return module
 

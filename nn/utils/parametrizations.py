@@ -12,7 +12,7 @@ from tritensor.nn import functional as F
 from tritensor.nn import hooks
 from tritensor.nn.module import Module
 from tritensor.nn.utils.parametrize import register_parametrization
-from tritensor.nn.utils.power_iteration import as_matrix, draw_vectors, iterate, outputs_dim
+from tritensor.nn.utils.spectral_norm import as_matrix, draw_vectors, iterate, outputs_dim
 from tritensor.ops.table import ops
 from tritensor.tensor.core import Tensor
 from tritensor.tensor.functions.creation.constructors import eye, zeros_like
@@ -36,7 +36,7 @@ def get_weight(name: str, module: Module, tensor: str) -> Tensor:
 def _is_orthogonal(q: Tensor) -> bool:
     """Whether columns are orthonormal within rounding."""
     n, k = q.shape[-2:]
-    off = (q.mH @ q - eye(k, dtype=q.dtype, device=q.device)).abs()
+    off = (q.mH @ q - eye(k, dtype=q.dtype, device=q.device)).abs()  # a matrix loaded from a file is orthonormal to rounding alone
     return off.numel() == 0 or float(off.max()) <= 10.0 * n * float(np.finfo(q.array.dtype).eps)
 
 
@@ -44,6 +44,7 @@ def _orthogonalise(a: Tensor) -> Tensor:
     """The Q of a = Q R with a positive diagonal of R; a is tall."""
     compact, tau = a.geqrf()
     q = householder_product(compact, tau)
+    # LAPACK leaves the signs of R open; with a positive diagonal Q is unique, and as PyTorch's
     return q * compact.diagonal(dim1=-2, dim2=-1).sgn().unsqueeze(-2)  # type: ignore[no-any-return]
 
 
@@ -60,11 +61,11 @@ class _Orthogonal(Module):
                 "orthogonal: The householder parametrization does not support complex tensors; use 'matrix_exp' or 'cayley'"
             )
         self.shape, self.orthogonal_map = weight.shape, orthogonal_map
-        if use_trivialization:
+        if use_trivialization:  # the buffer's presence is the flag: a state_dict without it is of one that has none
             self.register_buffer("base", None)
 
     def forward(self, X: Tensor) -> Tensor:
-        wide = X.shape[-2] < X.shape[-1]
+        wide = X.shape[-2] < X.shape[-1]  # columns can be orthonormal only where they are no more than rows
         x = X.mT if wide else X
         q = self._apply_reflections(x) if self.orthogonal_map == "householder" else self._map_skew(x)
         if "base" in self._buffers:
@@ -74,12 +75,13 @@ class _Orthogonal(Module):
 
     def _map_skew(self, x: Tensor) -> Tensor:
         n, k = x.shape[-2:]
-        x = F.pad(x.tril(), (0, n - k))
+        x = F.pad(x.tril(), (0, n - k))  # a square one, whose skew part has an exponential; the columns added are cut off again
         skew = x - x.mH
         if self.orthogonal_map == "matrix_exp":
             q = matrix_exp(skew)
         else:
             one = eye(n, dtype=x.dtype, device=x.device)
+            # the Cayley map (I - A/2)^-1 (I + A/2): a solve, since an inverse would lose digits
             q = solve(one - skew * 0.5, one + skew * 0.5)
         return q[..., :k]  # type: ignore[no-any-return]
 
@@ -101,7 +103,7 @@ class _Orthogonal(Module):
             return self._to_reflectors(q, wide)
         if n != k:
             more = randn(*q.shape[:-2], n, n - k, dtype=q.dtype, device=q.device)
-            self.base = _orthogonalise(ops.cat(q, more, dim=q.ndim - 1))
+            self.base = _orthogonalise(ops.cat(q, more, dim=q.ndim - 1))  # completed to a basis: base multiplies the map's square matrix
         else:
             self.base = q.clone() if _is_orthogonal(q) else _orthogonalise(q)
         minus = zeros_like(Q)
@@ -140,7 +142,9 @@ def orthogonal(module: Module, name: str = "weight", orthogonal_map: str | None 
             f'orthogonal: orthogonal_map has to be one of "matrix_exp", "cayley", "householder", not {orthogonal_map!r}; give one of them'
         )
     made = _Orthogonal(weight, orthogonal_map, use_trivialization=use_trivialization)
-    return register_parametrization(module, name, made, unsafe=True)
+    return register_parametrization(
+        module, name, made, unsafe=True
+    )  # unsafe: it keeps type and shape by itself, and a trial would be a matrix function for nothing
 
 
 class _WeightNorm(Module):
@@ -151,6 +155,7 @@ class _WeightNorm(Module):
         self.dim = -1 if dim is None else dim
 
     def forward(self, weight_g: Tensor, weight_v: Tensor) -> Tensor:
+        # the quotient first: it is a vector, the product below it a matrix
         return weight_v * (weight_g / norm_except_dim(weight_v, 2, self.dim))
 
     def right_inverse(self, weight: Tensor) -> tuple[Tensor, Tensor]:
@@ -193,10 +198,10 @@ class _SpectralNorm(Module):
             u, v = draw_vectors(matrix, eps)
             self.register_buffer("_u", u)
             self.register_buffer("_v", v)
-            iterate(matrix, u, v, 15, eps)
+            iterate(matrix, u, v, 15, eps)  # near the singular vectors from the first forward on; PyTorch's number
 
     def forward(self, weight: Tensor) -> Tensor:
-        if weight.ndim == 1:
+        if weight.ndim == 1:  # a vector's singular value is its length, which needs no iterations
             return F.normalize(weight, dim=0, eps=self.eps)  # type: ignore[no-any-return]
         matrix = as_matrix(weight, self.dim)
         if self.training:
@@ -205,7 +210,7 @@ class _SpectralNorm(Module):
         return weight / (u.conj() * (matrix @ v)).sum()
 
     def right_inverse(self, value: Tensor) -> Tensor:
-        return value
+        return value  # whatever has this quotient does; PyTorch takes the value itself
 
 
 def spectral_norm(module: Module, name: str = "weight", n_power_iterations: int = 1, eps: float = 1e-12, dim: int | None = None) -> Module:

@@ -16,7 +16,7 @@ from tritensor.nn.parameter import Parameter
 from tritensor.tensor.core import Tensor
 
 _counting = locks.lock()
-_cache_enabled = 0
+_cache_enabled = 0  # counted, since blocks may nest and threads may be inside several at once
 _cache: dict[tuple[int, str], Any] = {}
 
 
@@ -31,7 +31,7 @@ def cached() -> Iterator[None]:
     finally:
         with _counting:
             _cache_enabled -= 1
-            if not _cache_enabled:
+            if not _cache_enabled:  # the last block that ends empties it: the values belong to the parameters of then
                 _cache.clear()
 
 
@@ -45,7 +45,7 @@ def _register(module: Module, name: str, tensor: Tensor) -> None:
 
 def _overwrite(tensor: Tensor, value: Tensor) -> None:
     """The value into a tensor that stays the same object, of which an optimizer knows."""
-    tensor.data = value.detach()
+    tensor.data = value.detach()  # outside the graph: the original is a leaf
 
 
 def _refuse_other(what: str, given: Tensor, wanted: Tensor) -> None:
@@ -72,7 +72,7 @@ def _invert(parametrization: Module, value: Any) -> Any:
         return value
     try:
         return inverse(value)
-    except NotImplementedError:
+    except NotImplementedError:  # a base class may have the method and say that it is not there
         return value
 
 
@@ -123,7 +123,7 @@ class ParametrizationList(ModuleList):
                 f"'right_inverse' must return a Tensor or a Sequence of tensors (list, tuple...); element {i} of it is a {type(value).__name__}"
             )
         part = Parameter(value.detach(), original.requires_grad) if isinstance(original, Parameter) else value
-        part.requires_grad_(original.requires_grad)
+        part.requires_grad_(original.requires_grad)  # a new tensor, which a frozen original must not make trainable
         _register(self, f"original{i}", part)
 
     def _originals(self) -> list[Tensor]:
@@ -154,11 +154,11 @@ class ParametrizationList(ModuleList):
                 raise ArgumentError(
                     f"Tensor {i} returned by `right_inverse` has {given} while the original has dtype {original.dtype}; cast it"
                 )
-        for tensor, original in zip(values, originals, strict=True):
+        for tensor, original in zip(values, originals, strict=True):  # a second loop: a wrong tensor leaves all originals as they were
             _overwrite(original, tensor)
 
     def forward(self) -> Tensor:
-        first, *rest = self
+        first, *rest = self  # several originals go to the first alone, which made them
         x = first(*self._originals())
         for module in rest:
             x = module(x)
@@ -173,8 +173,9 @@ def _refuse_pickle(self: Any) -> Any:
 def _deepcopy(self: Any, memo: dict[int, Any]) -> Any:
     """A copy with a class of its own, so that parametrizations of the one can be removed without the other's."""
     if id(self) not in memo:
+        # not by __init__, which would want the layer's arguments
         replica = self.__new__(_derive_class(type(self).__bases__[0], list(self._modules["parametrizations"])))
-        memo[id(self)] = replica
+        memo[id(self)] = replica  # before its contents: they may refer back to the module
         replica.__dict__.update(deepcopy(self.__dict__, memo))
     return memo[id(self)]
 
@@ -183,7 +184,7 @@ def _make_property(name: str) -> property:
     def read(self: Any) -> Any:
         if not _cache_enabled:
             return self.parametrizations[name]()
-        key = (id(self), name)
+        key = (id(self), name)  # by identity: the modules of a block outlive it
         if key not in _cache:
             _cache[key] = self.parametrizations[name]()
         return _cache[key]
@@ -195,8 +196,9 @@ def _make_property(name: str) -> property:
 
 
 def _derive_class(cls: type, names: Sequence[str]) -> type:
+    # the derived class has no name that a pickle could find it by
     fields: dict[str, Any] = {"__getstate__": _refuse_pickle, **{name: _make_property(name) for name in names}}
-    if not hasattr(cls, "__deepcopy__"):
+    if not hasattr(cls, "__deepcopy__"):  # a class that copies itself in its own way goes on to do so
         fields["__deepcopy__"] = _deepcopy
     return type(f"Parametrized{cls.__name__}", (cls,), fields)
 
@@ -213,7 +215,7 @@ def register_parametrization(module: Module, tensor_name: str, parametrization: 
     Raises:
         ValueError: no such tensor, one that is None, or a parametrization that changes its type or shape.
     """
-    parametrization.train(module.training)
+    parametrization.train(module.training)  # a spectral norm, say, iterates in training alone, and is made in training mode
     if is_parametrized(module, tensor_name):
         listed: Any = module.parametrizations[tensor_name]
         if not unsafe:
@@ -226,8 +228,9 @@ def register_parametrization(module: Module, tensor_name: str, parametrization: 
                 f"register_parametrization: {type(module).__name__} was made without a {tensor_name}: it is None; make it with one, or name another"
             )
         made = ParametrizationList([parametrization], getattr(module, tensor_name), unsafe)
-        delattr(module, tensor_name)
+        delattr(module, tensor_name)  # else it would be a parameter of the module beside its original
         if not is_parametrized(module):
+            # a class for this module alone: a property on the layer's own class would be every layer's
             module.__class__ = _derive_class(type(module), ())
             module.parametrizations = ModuleDict()
         setattr(type(module), tensor_name, _make_property(tensor_name))
@@ -253,7 +256,7 @@ def _check_parametrization(module: Module, name: str, parametrization: Module) -
 def is_parametrized(module: Module, tensor_name: str | None = None) -> bool:
     """Whether the tensor of that name, or without a name any tensor of the module, is parametrized."""
     listed = getattr(module, "parametrizations", None)
-    if not isinstance(listed, ModuleDict):
+    if not isinstance(listed, ModuleDict):  # a module of the user's may have an attribute of that name
         return False
     return len(listed) > 0 if tensor_name is None else tensor_name in listed
 
@@ -276,18 +279,19 @@ def remove_parametrizations(module: Module, tensor_name: str, leave_parametrized
                 _overwrite(original, getattr(module, tensor_name))
     elif leave_parametrized:
         value = getattr(module, tensor_name)
+        # no tensor of old stands for the whole: an optimizer has to be told of this one
         original = Parameter(value.detach()) if value.requires_grad else value
     else:
         raise ArgumentError(
             "remove_parametrizations: Cannot leave unparametrized (`leave_parametrized=False`) a tensor that is parametrized in terms of a sequence "
             "of tensors; call it with leave_parametrized=True"
         )
-    delattr(type(module), tensor_name)
+    delattr(type(module), tensor_name)  # the property goes first: register_parameter refuses a name that is taken
     del module.parametrizations[tensor_name]  # type: ignore[operator]
     _register(module, tensor_name, original)
     if not is_parametrized(module):
         del module.parametrizations
-        module.__class__ = type(module).__bases__[0]
+        module.__class__ = type(module).__bases__[0]  # nothing is parametrized any more: the module is picklable again
     return module
 
 
@@ -305,7 +309,7 @@ def transfer_parametrizations_and_params(from_module: Module, to_module: Module,
         if not hasattr(to_module, name):
             to_module.register_parameter(name, Parameter(getattr(from_module, name).detach()))
         for parametrization in source[name]:
-            register_parametrization(to_module, name, parametrization)
+            register_parametrization(to_module, name, parametrization)  # shared, not copied, as in PyTorch
         made: Any = to_module.parametrizations[name]  # type: ignore[index, operator]
         for field in ["original"] if source[name].is_tensor else [f"original{i}" for i in range(source[name].ntensors)]:
             setattr(made, field, getattr(source[name], field))

@@ -8,9 +8,9 @@ from collections.abc import Iterable, Iterator
 from typing import Any
 
 from tritensor.ground.errors import ArgumentError, OutOfRangeError, ShapeError
+from tritensor.nn.hooks import list_pre_hooks, remove_pre_hook
 from tritensor.nn.module import Module
 from tritensor.nn.utils.convert_parameters import parameters_to_vector
-from tritensor.nn.utils.pre_hooks import list_hooks, remove_hook
 from tritensor.tensor.core import Tensor
 from tritensor.tensor.functions.creation.constructors import ones_like
 from tritensor.tensor.functions.creation.random import rand
@@ -42,19 +42,19 @@ class BasePruningMethod(ABC):
         original = getattr(module, name)
         _refuse_scores(importance_scores, original, f"parameter {name} of {type(module).__name__}")
         method, old = _combine_methods(cls(*args, **kwargs), module, name)
-        scores = original if importance_scores is None else importance_scores
+        scores = original if importance_scores is None else importance_scores  # by itself, the size of an element is its importance
         mask = method.compute_mask(
             scores.detach(), getattr(module, name + "_mask").detach().clone() if old is not None else ones_like(original)
         )
         if old is not None:
-            remove_hook(module, old)
+            remove_pre_hook(module, old)
         else:
-            del module._parameters[name]
+            del module._parameters[name]  # the name becomes a plain attribute's, which the hook computes
             module.register_parameter(name + "_orig", original)
         module.register_buffer(name + "_mask", mask)
         # a plain attribute, which the hook below computes anew before each forward
         setattr(module, name, method.apply_mask(module))
-        module.register_forward_pre_hook(method)
+        module.register_forward_pre_hook(method)  # before each forward anew: an optimizer moves the original
         return method
 
     def prune(self, t: Tensor, default_mask: Tensor | None = None, importance_scores: Tensor | None = None) -> Tensor:
@@ -88,7 +88,7 @@ class PruningShapeError(AssertionError, ShapeError):
 def _combine_methods(made: BasePruningMethod, module: Module, name: str) -> tuple[BasePruningMethod, int | None]:
     """The method, after those that prune the tensor already, and the key of their hook."""
     made._tensor_name = name
-    for key, hook in list_hooks(module, BasePruningMethod):
+    for key, hook in list_pre_hooks(module, BasePruningMethod):
         if hook._tensor_name == name:
             container = hook if isinstance(hook, PruningContainer) else PruningContainer(hook)
             container.add_pruning_method(made)
@@ -115,7 +115,7 @@ class PruningContainer(BasePruningMethod):
                 f"Can only add pruning methods acting on the parameter named '{self._tensor_name}' to this PruningContainer; this one's is "
                 f"'{method._tensor_name}'"
             )
-        self._pruning_methods += (method,)
+        self._pruning_methods += (method,)  # a tuple, as PyTorch keeps it
 
     def __len__(self) -> int:
         return len(self._pruning_methods)
@@ -128,16 +128,16 @@ class PruningContainer(BasePruningMethod):
 
     def compute_mask(self, t: Tensor, default_mask: Tensor) -> Tensor:
         """default_mask with what the last method takes out of that which is left: elements, or whole slices."""
-        method = self._pruning_methods[-1]
+        method = self._pruning_methods[-1]  # the others have had their turn: default_mask is what they left
         if method.PRUNING_TYPE == "unstructured":
-            left: Any = default_mask == 1
+            left: Any = default_mask == 1  # elements that are gone must not be counted among the smallest again
         elif method.PRUNING_TYPE == "structured":
             dim = _dim(t, method.dim)  # type: ignore[attr-defined]
             # slices that are gone already would otherwise be the smallest, and pruned a second time
             others = tuple(d for d in range(t.ndim) if d != dim)
             left = (slice(None),) * dim + (default_mask.sum(dim=others) != 0,)
         elif method.PRUNING_TYPE == "global":
-            left = (slice(None),) * t.ndim
+            left = (slice(None),) * t.ndim  # a global method has seen all elements, the masked ones too
         else:
             raise ArgumentError(f"Unrecognized PRUNING_TYPE {method.PRUNING_TYPE!r}; it is 'unstructured', 'structured' or 'global'")
         mask = default_mask.to(t.dtype)
@@ -163,7 +163,7 @@ class _Amount(BasePruningMethod):
         given: Any = amount
         if not isinstance(given, numbers.Real):
             raise TypeError(f"Invalid type for amount: {amount!r}. Must be int or float.")
-        whole = isinstance(given, numbers.Integral)
+        whole = isinstance(given, numbers.Integral)  # an int is a number of elements, 1.0 all of them
         if float(amount) < 0 or (not whole and float(amount) > 1):
             raise ArgumentError(f"amount={amount} should either be a float in the range [0, 1] or a non-negative integer")
         self.amount: Any = amount
@@ -171,7 +171,7 @@ class _Amount(BasePruningMethod):
     def _count(self, size: int) -> int:
         """How many of `size`."""
         if not isinstance(self.amount, numbers.Integral):
-            return round(self.amount * size)
+            return round(self.amount * size)  # Python's rounding to even, as PyTorch's
         if int(self.amount) > size:
             raise ArgumentError(f"amount={self.amount} should be smaller than the number of parameters to prune={size}")
         return int(self.amount)
@@ -179,7 +179,7 @@ class _Amount(BasePruningMethod):
     def _mask_smallest(self, size: Tensor, default_mask: Tensor) -> Tensor:
         """The mask without its `_count` elements of smallest size."""
         count = self._count(size.numel())
-        mask = default_mask.clone()
+        mask = default_mask.clone()  # the caller's mask is not written into
         if count:
             mask.view(-1)[size.reshape(-1).topk(count, largest=False)[1]] = 0
         return mask
@@ -192,7 +192,7 @@ class _Amount(BasePruningMethod):
         kept = ones_like(size)
         kept[size.topk(count, largest=False)[1]] = 0
         shape = [1] * default_mask.ndim
-        shape[dim] = -1
+        shape[dim] = -1  # broadcast over the other dims: a slice is kept or goes as a whole
         return default_mask * kept.to(default_mask.dtype).reshape(shape)
 
 
@@ -213,6 +213,7 @@ class RandomUnstructured(_Amount):
     PRUNING_TYPE = "unstructured"
 
     def compute_mask(self, t: Tensor, default_mask: Tensor) -> Tensor:
+        # the smallest of random numbers are a draw without repetition
         return self._mask_smallest(rand(t.numel(), device=t.device), default_mask)
 
     @classmethod
@@ -284,7 +285,7 @@ class CustomFromMask(BasePruningMethod):
             raise PruningShapeError(
                 f"custom_from_mask: the mask's shape {tuple(self.mask.shape)} is not the parameter's, {tuple(default_mask.shape)}; give one of it"
             )
-        return default_mask * self.mask.to(default_mask.dtype)
+        return default_mask * self.mask.to(default_mask.dtype)  # what is pruned already stays pruned, whatever the mask says
 
     @classmethod
     def apply(cls, module: Module, name: str, mask: Tensor) -> Any:  # type: ignore[override]
@@ -335,19 +336,19 @@ def global_unstructured(parameters: Any, pruning_method: Any, importance_scores:
     scores = {} if importance_scores is None else importance_scores
     if not isinstance(scores, dict):
         raise TypeError("global_unstructured(): importance_scores must be of type dict; give {(module, name): tensor}")
-    pairs = list(parameters)
+    pairs = list(parameters)  # gone through three times, and it may be a generator
     method = pruning_method(**kwargs)
-    if method.PRUNING_TYPE != "unstructured":
+    if method.PRUNING_TYPE != "unstructured":  # slices of several tensors in a row are no slices of any
         raise TypeError(
             f'Only "unstructured" PRUNING_TYPE supported for the `pruning_method`. {pruning_method.__name__} is "{method.PRUNING_TYPE}"'
         )
-    method._tensor_name = "all"
+    method._tensor_name = "all"  # a container wants one name; this one is never applied to a module
     values = parameters_to_vector([scores.get((module, name), getattr(module, name)).detach() for module, name in pairs])
     masks = [getattr(module, name + "_mask", None) for module, name in pairs]
     default = parameters_to_vector(
         [ones_like(getattr(module, name)) if m is None else m for (module, name), m in zip(pairs, masks, strict=True)]
     )
-    mask = PruningContainer(method).compute_mask(values, default.detach())
+    mask = PruningContainer(method).compute_mask(values, default.detach())  # the container leaves out what earlier methods masked
     start = 0
     for module, name in pairs:
         param = getattr(module, name)
@@ -357,14 +358,14 @@ def global_unstructured(parameters: Any, pruning_method: Any, importance_scores:
 
 def remove(module: Module, name: str) -> Module:
     """Make the pruned tensor the parameter again: the mask goes, the zeros stay. Raises ValueError where it is not pruned."""
-    for key, hook in list_hooks(module, BasePruningMethod):
+    for key, hook in list_pre_hooks(module, BasePruningMethod):
         if hook._tensor_name == name:
             hook.remove(module)
-            remove_hook(module, key)
+            remove_pre_hook(module, key)
             return module
     raise ArgumentError(f"Parameter '{name}' of module {type(module).__name__} has to be pruned before pruning can be removed")
 
 
 def is_pruned(module: Module) -> bool:
     """Whether a tensor of the module, or of one below it, is pruned."""
-    return any(list_hooks(part, BasePruningMethod) for part in module.modules())
+    return any(list_pre_hooks(part, BasePruningMethod) for part in module.modules())

@@ -10,6 +10,16 @@ import numpy as np
 from tritensor.ground.errors import ArgumentError, DeviceError, ShapeError
 from tritensor.ops.table import ops
 from tritensor.tensor.core import Tensor
+from tritensor.tensor.public_api.publish import rename_function
+
+
+def _cast(name: str, kind: str) -> Any:
+    """A method of PackedSequence that casts data, under the name that PyTorch has for a type."""
+
+    def cast(self: PackedSequence) -> PackedSequence:
+        return self.to(dtype=kind)
+
+    return rename_function(cast, name, f"The same with data of {kind}.")
 
 
 class PackedSequence_(NamedTuple):
@@ -35,7 +45,7 @@ class PackedSequence(PackedSequence_):
         if batch_sizes is None:
             if not isinstance(data, list | tuple) or len(data) != 2:
                 raise AssertionError("PackedSequence: Expected data to be a list or tuple of length 2; give (data, batch_sizes)")
-            data, batch_sizes = data
+            data, batch_sizes = data  # PyTorch's older form, a pair in one argument
         elif batch_sizes.device.type != "cpu":
             raise ArgumentError(
                 "PackedSequence: batch_sizes should always be on CPU; make the sequence with pack_sequence or pack_padded_sequence"
@@ -49,7 +59,7 @@ class PackedSequence(PackedSequence_):
 
     def to(self, *args: Any, **kwargs: Any) -> PackedSequence:
         """data.to(...), the indices on its device; self where nothing changes."""
-        data = self.data.to(*args, **kwargs)
+        data = self.data.to(*args, **kwargs)  # batch_sizes stay on the CPU, where loops over steps read them
         return self if data is self.data else self._replace_data(data)
 
     def cuda(self, *args: Any, **kwargs: Any) -> PackedSequence:
@@ -66,42 +76,16 @@ class PackedSequence(PackedSequence_):
         pinned = [None if i is None else i.pin_memory() for i in (self.sorted_indices, self.unsorted_indices)]
         return type(self)(self.data.pin_memory(), self.batch_sizes, *pinned)
 
-    def double(self) -> PackedSequence:
-        """The same with data of float64."""
-        return self.to(dtype="float64")
-
-    def float(self) -> PackedSequence:
-        """The same with data of float32."""
-        return self.to(dtype="float32")
-
-    def half(self) -> PackedSequence:
-        """The same with data of float16."""
-        return self.to(dtype="float16")
-
-    def long(self) -> PackedSequence:
-        """The same with data of int64."""
-        return self.to(dtype="int64")
-
-    def int(self) -> PackedSequence:
-        """The same with data of int32."""
-        return self.to(dtype="int32")
-
-    def short(self) -> PackedSequence:
-        """The same with data of int16."""
-        return self.to(dtype="int16")
-
-    def char(self) -> PackedSequence:
-        """The same with data of int8."""
-        return self.to(dtype="int8")
-
-    def byte(self) -> PackedSequence:
-        """The same with data of uint8."""
-        return self.to(dtype="uint8")
+    double, float, half = _cast("double", "float64"), _cast("float", "float32"), _cast("half", "float16")
+    long, int, short, char, byte = (
+        _cast(name, kind)
+        for name, kind in zip(("long", "int", "short", "char", "byte"), ("int64", "int32", "int16", "int8", "uint8"), strict=True)
+    )
 
     @property
     def is_cuda(self) -> bool:
         """Whether data is on a GPU."""
-        return bool(self.data.is_cuda)
+        return bool(self.data.is_cuda)  # data's: batch_sizes never are
 
     def is_pinned(self) -> bool:
         """Whether data is in pinned memory."""
@@ -110,7 +94,7 @@ class PackedSequence(PackedSequence_):
 
 def invert_permutation(permutation: Tensor | None) -> Tensor | None:
     """The permutation that undoes a 1-d one; None of None."""
-    return None if permutation is None else permutation.argsort()
+    return None if permutation is None else permutation.argsort()  # the order that sorts a permutation is its inverse
 
 
 def _to_lengths(name: str, lengths: Any) -> list[int]:
@@ -124,24 +108,44 @@ def _to_lengths(name: str, lengths: Any) -> list[int]:
             raise ShapeError(f"{name}: 'lengths' argument should be a 1D CPU int64 tensor, but got {lengths.ndim}D; reshape it")
         return [int(n) for n in lengths.tolist()]
     try:
-        return [int(n) for n in lengths]
+        return [int(n) for n in lengths]  # also numpy's integers, and tensors of one
     except (TypeError, ValueError):
+        # the user's line is shown, not the loop above
         raise TypeError(f"{name}: lengths is {lengths!r}; give a list of ints or a 1-d integer tensor") from None
 
 
-def _padded_rows(batch_sizes: Sequence[int], batch: int, time: int, batch_first: bool) -> np.ndarray:
-    """The row that each packed element has in a padded batch whose first two dimensions are one."""
+class _Padded(NamedTuple):
+    """The first two dimensions of a padded batch, of which rows are numbered as if they were one."""
+
+    batch: int
+    time: int
+    batch_first: bool
+
+    def rows(self, which: np.ndarray, at: np.ndarray) -> np.ndarray:
+        """The numbers of the rows of sequences `which` at steps `at`."""
+        return which * self.time + at if self.batch_first else at * self.batch + which
+
+    def fill(self, data: Tensor, places: np.ndarray, value: float) -> Tensor:
+        """The padded batch with data at these rows, and the value elsewhere."""
+        sizes = (self.batch, self.time) if self.batch_first else (self.time, self.batch)
+        padded = data.new_full((self.time * self.batch, *data.shape[1:]), value).index_copy(0, _to_device_of(places, data), data)
+        return padded.reshape(*sizes, *data.shape[1:])  # type: ignore[no-any-return]
+
+
+def _unpack_order(batch_sizes: Sequence[int]) -> tuple[np.ndarray, np.ndarray]:
+    """(sequence, step) of each packed element."""
     at = np.repeat(np.arange(len(batch_sizes)), batch_sizes)
-    which = np.concatenate([np.arange(n) for n in batch_sizes]) if len(batch_sizes) else np.zeros(0, np.int64)
-    return which * time + at if batch_first else at * batch + which
+    return np.concatenate([np.arange(n) for n in batch_sizes]) if len(batch_sizes) else np.zeros(0, np.int64), at
 
 
 def _count_sequences(lengths: Sequence[int]) -> np.ndarray:
     """How many sequences reach each step, of lengths that fall."""
+    # one comparison of all with all: faster than a loop over steps, which may be thousands
     return np.count_nonzero(np.asarray(lengths)[None, :] > np.arange(lengths[0] if lengths else 0)[:, None], axis=1)
 
 
 def _to_device_of(x: np.ndarray, like: Tensor) -> Tensor:
+    # worked out on the host, moved once: indices of many small ops on a GPU would be as many launches
     return Tensor.wrap(x.astype(np.int64, copy=False)).to(like.device)
 
 
@@ -173,7 +177,7 @@ def pack_padded_sequence(input: Tensor, lengths: Any, batch_first: bool = False,
         raise ArgumentError(f"{name}: lengths {given} go beyond input's {time} time steps; give lengths of at most {time}")
     order = None
     if not enforce_sorted:
-        order = sorted(range(batch), key=lambda k: -given[k])
+        order = sorted(range(batch), key=lambda k: -given[k])  # stable: equal lengths keep their order, as in PyTorch
         given = [given[k] for k in order]
     elif any(a < b for a, b in zip(given, given[1:], strict=False)):
         raise ArgumentError(
@@ -181,11 +185,10 @@ def pack_padded_sequence(input: Tensor, lengths: Any, batch_first: bool = False,
             "which sorts, or sort the batch"
         )
     sizes = _count_sequences(given)
-    places = _padded_rows(sizes.tolist(), batch, time, batch_first)
-    if order is not None:  # the row of a sorted sequence is that of the given one
-        which, rest = np.divmod(places, time) if batch_first else np.divmod(places, batch)[::-1]
-        moved = np.asarray(order)[which]
-        places = moved * time + rest if batch_first else rest * batch + moved
+    which, at = _unpack_order(sizes.tolist())
+    which = which if order is None else np.asarray(order)[which]  # the rows of a sorted sequence are those of the given one
+    places = _Padded(batch, time, batch_first).rows(which, at)
+    # one gather, whose gradient is one scatter
     data = input.reshape(time * batch, *input.shape[2:]).index_select(0, _to_device_of(places, input))
     return PackedSequence(
         data, Tensor.wrap(sizes.astype(np.int64)), None if order is None else _to_device_of(np.asarray(order), input), None
@@ -208,14 +211,13 @@ def pad_packed_sequence(
                 f"total_length={total_length} and max sequence length being {time}; give at least {time}"
             )
         time = total_length
-    padded = data.new_full((time * batch, *data.shape[1:]), padding_value).index_copy(
-        0, _to_device_of(_padded_rows(sizes, batch, time, batch_first), data), data
-    )
-    padded = padded.reshape(*((batch, time) if batch_first else (time, batch)), *data.shape[1:])
+    whole = _Padded(batch, time, batch_first)
+    padded = whole.fill(data, whole.rows(*_unpack_order(sizes)), padding_value)
+    # how many steps still have the k-th sequence
     lengths = Tensor.wrap(np.count_nonzero(np.arange(batch)[:, None] < np.asarray(sizes)[None, :], axis=1).astype(np.int64))
     if back is None:
         return padded, lengths
-    return padded.index_select(0 if batch_first else 1, back), lengths[back.cpu()]
+    return padded.index_select(0 if batch_first else 1, back), lengths[back.cpu()]  # lengths stay on the CPU, as in PyTorch
 
 
 def pad_sequence(
@@ -249,19 +251,18 @@ def pad_sequence(
             )
     lengths = [s.shape[0] for s in given]
     time, batch = max(lengths), len(given)
+    # the padding stands before a sequence, not behind it, on the left
     shift = [0 if padding_side == "right" else time - n for n in lengths]
     at = np.concatenate([np.arange(n) + first for n, first in zip(lengths, shift, strict=True)])
     which = np.repeat(np.arange(batch), lengths)
-    places = which * time + at if batch_first else at * batch + which
-    data = ops.cat(*given, dim=0)
-    padded = data.new_full((time * batch, *data.shape[1:]), padding_value).index_copy(0, _to_device_of(places, data), data)
-    return padded.reshape(*((batch, time) if batch_first else (time, batch)), *data.shape[1:])
+    whole = _Padded(batch, time, batch_first)
+    return whole.fill(ops.cat(*given, dim=0), whole.rows(which, at), padding_value)
 
 
 def unpad_sequence(padded_sequences: Tensor, lengths: Any, batch_first: bool = False) -> list[Tensor]:
     """The sequences of a padded batch, each a view of its own length."""
     given = _to_lengths("unpad_sequence", lengths)
-    by_batch = padded_sequences if batch_first else padded_sequences.transpose(0, 1)
+    by_batch = padded_sequences if batch_first else padded_sequences.transpose(0, 1)  # a view, so that the sequences are views of the batch
     if by_batch.shape[0] != len(given):
         raise ShapeError(
             f"unpad_sequence: padded_sequences {tuple(padded_sequences.shape)} hold {by_batch.shape[0]} sequences, lengths {len(given)}; "

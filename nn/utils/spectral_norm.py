@@ -1,4 +1,4 @@
-"""The older spectral norm: a hook that computes the weight before each forward. nn.utils.parametrizations.spectral_norm is the newer one."""
+"""The older spectral norm, a hook that computes the weight before each forward, and the power iteration of both (see nn.utils.parametrizations)."""
 
 from __future__ import annotations
 
@@ -6,12 +6,41 @@ from typing import Any
 
 from tritensor.autograd.modes import no_grad
 from tritensor.ground.errors import ArgumentError
+from tritensor.nn import functional as F
 from tritensor.nn import hooks
+from tritensor.nn.hooks import refuse_second_pre_hook, take_pre_hook
 from tritensor.nn.module import Module
 from tritensor.nn.parameter import Parameter
-from tritensor.nn.utils.power_iteration import as_matrix, draw_vectors, iterate, outputs_dim
-from tritensor.nn.utils.pre_hooks import refuse_second, take_hook
 from tritensor.tensor.core import Tensor
+
+
+def as_matrix(weight: Tensor, dim: int) -> Tensor:
+    """A weight as (outputs, everything else)."""
+    if dim:
+        weight = weight.permute(dim, *[d for d in range(weight.ndim) if d != dim])
+    return weight.reshape(weight.shape[0], -1)
+
+
+def outputs_dim(module: Any) -> int:
+    """The dimension of a layer's outputs in its weight: 1 of transposed convolutions."""
+    # by name, not class: importing the layers here would be a circle
+    return int(any(c.__name__.startswith("ConvTranspose") for c in type(module).__mro__))
+
+
+def draw_vectors(matrix: Tensor, eps: float) -> tuple[Tensor, Tensor]:
+    """A left and a right vector of length 1, drawn at random."""
+    # normal numbers have no direction of their own; PyTorch draws in this order
+    u, v = (matrix.new_empty(n).normal_(0, 1) for n in matrix.shape)
+    return F.normalize(u, dim=0, eps=eps), F.normalize(v, dim=0, eps=eps)
+
+
+@no_grad()
+def iterate(matrix: Tensor, u: Tensor, v: Tensor, times: int, eps: float) -> None:
+    """u to matrix v, and v to matrix^H u, of length 1, in place."""
+    for _ in range(times):
+        u.copy_(F.normalize(matrix @ v, dim=0, eps=eps))  # in place: they are buffers, which a state_dict and a move know as these objects
+        v.copy_(F.normalize(matrix.mH @ u, dim=0, eps=eps))
+
 
 PARTS = ("_orig", "_u", "_v")
 
@@ -40,7 +69,7 @@ class SpectralNorm:
     @staticmethod
     def apply(module: Module, name: str, n_power_iterations: int, dim: int, eps: float) -> SpectralNorm:
         """Put `<name>_orig`, `<name>_u` and `<name>_v` in place of a parameter, and the hook on the module."""
-        refuse_second(module, SpectralNorm, name, "spectral_norm")
+        refuse_second_pre_hook(module, SpectralNorm, name, "spectral_norm")
         made = SpectralNorm(name, n_power_iterations, dim, eps)
         weight = module._parameters.get(name)
         if weight is None:
@@ -49,20 +78,20 @@ class SpectralNorm:
             )
         with no_grad():
             u, v = draw_vectors(as_matrix(weight, dim), eps)
-        delattr(module, name)
+        delattr(module, name)  # the name becomes a plain attribute, which the hook sets before each forward
         module.register_parameter(name + "_orig", weight)
-        setattr(module, name, weight.detach())
+        setattr(module, name, weight.detach())  # until the first forward, whose hook puts the quotient here
         module.register_buffer(name + "_u", u)
         module.register_buffer(name + "_v", v)
         module.register_forward_pre_hook(made)
-        hooks.add(module, "state_post", made._note_version)
+        hooks.add(module, "state_post", made._note_version)  # by which loading tells files that lack the right vector
         hooks.add(module, "load_pre", (made._upgrade_state_dict, False))
         return made
 
     def remove(self, module: Module) -> None:
         """Make the weight a parameter again."""
         with no_grad():
-            weight = self.compute_weight(module, do_power_iteration=False)
+            weight = self.compute_weight(module, do_power_iteration=False)  # the value that is in use: another iteration would change it
         for part in ("", *PARTS):
             delattr(module, self.name + part)
         module.register_parameter(self.name, Parameter(weight.detach()))
@@ -110,5 +139,5 @@ def spectral_norm(module: Module, name: str = "weight", n_power_iterations: int 
 
 def remove_spectral_norm(module: Module, name: str = "weight") -> Module:
     """Make the weight a parameter again, of the value that it has."""
-    take_hook(module, SpectralNorm, name, "spectral_norm").remove(module)
+    take_pre_hook(module, SpectralNorm, name, "spectral_norm").remove(module)
     return module

@@ -57,7 +57,7 @@ def _spread_to_tied(own: dict[str, Tensor], given: Tensors) -> dict[str, Tensor]
     """`given`, and under the other names of what it replaces the same. Raises ArgumentError where two tensors are given for one."""
     names: dict[int, list[str]] = {}
     for name, member in own.items():
-        names.setdefault(id(member), []).append(name)
+        names.setdefault(id(member), []).append(name)  # tied: one tensor under several names
     found = dict(given)
     for group in names.values():
         told = {name: given[name] for name in group if name in given}
@@ -65,7 +65,7 @@ def _spread_to_tied(own: dict[str, Tensor], given: Tensors) -> dict[str, Tensor]
             continue
         first, *others = told.items()
         for name, value in others:
-            if value is not first[1]:
+            if value is not first[1]:  # the same tensor twice is no contradiction
                 raise ArgumentError(
                     f"functional_call: '{first[0]}' and '{name}' are one tensor of the module (tied), and two are given; give one, or tie_weights=False"
                 )
@@ -110,7 +110,7 @@ def _reparametrize_module(module: Module, given: Tensors, *, tie_weights: bool =
     if strict:
         _refuse_names(module, own, new)
     places = {name: _find_table(module, name) for name in new}
-    before = {name: table.get(key, _NOTHING) for name, (table, key) in places.items()}
+    before = {name: table.get(key, _NOTHING) for name, (table, key) in places.items()}  # None is a value that a buffer may have
     try:
         for name, (table, key) in places.items():
             table[key] = new[name]

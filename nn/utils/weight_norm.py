@@ -6,9 +6,9 @@ import warnings
 from typing import Any
 
 from tritensor.ground.errors import ArgumentError
+from tritensor.nn.hooks import refuse_second_pre_hook, take_pre_hook
 from tritensor.nn.module import Module
 from tritensor.nn.parameter import Parameter
-from tritensor.nn.utils.pre_hooks import refuse_second, take_hook
 from tritensor.tensor.core import Tensor
 from tritensor.tensor.functions.factorizations.norms import norm_except_dim
 
@@ -27,16 +27,16 @@ class WeightNorm:
     @staticmethod
     def apply(module: Module, name: str, dim: int | None) -> WeightNorm:
         """Put `<name>_g` and `<name>_v` in place of a parameter, and the hook on the module."""
-        refuse_second(module, WeightNorm, name, "weight_norm")
+        refuse_second_pre_hook(module, WeightNorm, name, "weight_norm")
         made = WeightNorm(name, dim)
         weight = module._parameters.get(name)
         if weight is None:
             raise ArgumentError(f"weight_norm: {type(module).__name__} has no parameter '{name}'; name one that it has")
-        size = norm_except_dim(weight.detach(), 2, made.dim)
-        del module._parameters[name]
+        size = norm_except_dim(weight.detach(), 2, made.dim)  # g at first is |v|, so that the weight is what it was
+        del module._parameters[name]  # its name becomes a plain attribute's, which the hook computes
         module.register_parameter(name + "_g", Parameter(size))
         module.register_parameter(name + "_v", Parameter(weight.detach()))
-        setattr(module, name, made.compute_weight(module))
+        setattr(module, name, made.compute_weight(module))  # also before the first forward the layer has its weight
         module.register_forward_pre_hook(made)
         return made
 
@@ -49,7 +49,7 @@ class WeightNorm:
         setattr(module, self.name, Parameter(weight))
 
     def __call__(self, module: Module, inputs: Any) -> None:
-        setattr(module, self.name, self.compute_weight(module))
+        setattr(module, self.name, self.compute_weight(module))  # anew in each forward: an optimizer has moved g and v meanwhile
 
 
 def weight_norm(module: Module, name: str = "weight", dim: int | None = 0) -> Module:
@@ -62,5 +62,5 @@ def weight_norm(module: Module, name: str = "weight", dim: int | None = 0) -> Mo
 
 def remove_weight_norm(module: Module, name: str = "weight") -> Module:
     """Make the weight a parameter again, of the value that it has."""
-    take_hook(module, WeightNorm, name, "weight_norm").remove(module)
+    take_pre_hook(module, WeightNorm, name, "weight_norm").remove(module)
     return module

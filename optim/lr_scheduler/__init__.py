@@ -3,11 +3,11 @@
 from tritensor.optim.lr_scheduler.base import EPOCH_DEPRECATION_WARNING as EPOCH_DEPRECATION_WARNING
 from tritensor.optim.lr_scheduler.base import LRScheduler as LRScheduler
 from tritensor.optim.lr_scheduler.base import _LRScheduler as _LRScheduler
-from tritensor.optim.lr_scheduler.cosine import CosineAnnealingLR as CosineAnnealingLR
-from tritensor.optim.lr_scheduler.cosine import CosineAnnealingWarmRestarts as CosineAnnealingWarmRestarts
 from tritensor.optim.lr_scheduler.cycles import CyclicLR as CyclicLR
 from tritensor.optim.lr_scheduler.cycles import OneCycleLR as OneCycleLR
 from tritensor.optim.lr_scheduler.factors import ConstantLR as ConstantLR
+from tritensor.optim.lr_scheduler.factors import CosineAnnealingLR as CosineAnnealingLR
+from tritensor.optim.lr_scheduler.factors import CosineAnnealingWarmRestarts as CosineAnnealingWarmRestarts
 from tritensor.optim.lr_scheduler.factors import ExponentialLR as ExponentialLR
 from tritensor.optim.lr_scheduler.factors import LambdaLR as LambdaLR
 from tritensor.optim.lr_scheduler.factors import LinearLR as LinearLR

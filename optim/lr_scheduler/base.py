@@ -45,12 +45,12 @@ class LRScheduler:
 
     def _initial_step(self) -> None:
         """The constructor's step, to the first epoch."""
-        self._step_count = 0
+        self._step_count = 0  # PyTorch's attribute, which state dicts hold
         self._is_initial = True
         try:
             self.step()
         finally:
-            self._is_initial = False
+            self._is_initial = False  # also after an error: the next step is no first one
 
     def get_lr(self) -> list[float]:
         """The rates of the present epoch, one for each group; a subclass defines it. Read them with get_last_lr()."""
@@ -63,7 +63,7 @@ class LRScheduler:
 
     def get_last_lr(self) -> list[Any]:
         """The rates that the last step() set, one per group: a tensor's as a tensor of its own."""
-        return self._last_lr
+        return self._last_lr  # copies: a rate that is a tensor is written into by the next step
 
     def step(self, epoch: int | None = None) -> None:
         """Go on by one epoch and set the rates; `epoch`, deprecated, jumps to that one."""
@@ -107,7 +107,7 @@ class LRScheduler:
 
     def state_dict(self) -> dict[str, Any]:
         """Everything but the optimizer."""
-        return {k: v for k, v in self.__dict__.items() if k != "optimizer"}
+        return {k: v for k, v in self.__dict__.items() if k != "optimizer"}  # which has a state_dict of its own
 
     def load_state_dict(self, state_dict: dict[str, Any]) -> None:
         """Take over another schedule's state."""
@@ -138,12 +138,13 @@ def expand_to_groups(name: str, optimizer: Optimizer, value: Any) -> list[Any]:
 
 def read_attributes(functions: Sequence[Any]) -> list[Any]:
     """What a state dict holds of functions: of callable objects their attributes, of plain functions nothing."""
+    # no file can hold a function: PyTorch leaves None in its place
     return [None if type(f).__name__ == "function" else dict(getattr(f, "__dict__", {})) for f in functions]
 
 
 def set_momentum(group: dict[str, Any], momentum: float) -> None:
     """Set a group's momentum, or the first of its betas."""
-    if "betas" in group:
+    if "betas" in group:  # Adam's first beta is what momentum is elsewhere
         group["betas"] = (momentum, *group["betas"][1:])
     else:
         group["momentum"] = momentum
@@ -159,7 +160,7 @@ def init_momentum(name: str, optimizer: Optimizer, base: Any, most: Any, fresh: 
             f"{name}: optimizer must support momentum or beta1 with `cycle_momentum` option enabled; give cycle_momentum=False"
         )
     largest, lowest = expand_to_groups("max_momentum", optimizer, most), expand_to_groups("base_momentum", optimizer, base)
-    if fresh:
+    if fresh:  # a schedule that goes on finds them in the groups, and does not begin anew
         for high, low, group in zip(largest, lowest, optimizer.param_groups, strict=True):
             set_momentum(group, high)
             group["max_momentum"], group["base_momentum"] = high, low

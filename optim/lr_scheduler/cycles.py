@@ -36,7 +36,7 @@ class CyclicLR(LRScheduler):
         base_lrs = expand_to_groups("base_lr", optimizer, base_lr)
         if last_epoch == -1:
             for lr, group in zip(base_lrs, optimizer.param_groups, strict=True):
-                write_rate(group, lr)
+                write_rate(group, lr)  # before the base's constructor, which notes the rate as the initial one
         self.max_lrs = expand_to_groups("max_lr", optimizer, max_lr)
         self.total_size = float(step_size_up) + float(step_size_up if step_size_down is None else step_size_down)
         self.step_ratio = float(step_size_up) / self.total_size
@@ -51,7 +51,7 @@ class CyclicLR(LRScheduler):
             self.base_momentums, self.max_momentums = init_momentum("CyclicLR", optimizer, base_momentum, max_momentum, last_epoch == -1)
             self.use_beta1 = "betas" in optimizer.defaults
         super().__init__(optimizer, last_epoch)
-        self.base_lrs = base_lrs
+        self.base_lrs = base_lrs  # the base took the groups' initial rates, which an earlier schedule may have set
 
     def scale_fn(self, x: float) -> float:
         """What a cycle's height is scaled by."""
@@ -60,16 +60,16 @@ class CyclicLR(LRScheduler):
     def get_lr(self) -> list[float]:
         self._warn_outside()
         cycle = math.floor(1 + self.last_epoch / self.total_size)
-        x = 1.0 + self.last_epoch / self.total_size - cycle
+        x = 1.0 + self.last_epoch / self.total_size - cycle  # how far in the cycle, from 0 to 1
         height = x / self.step_ratio if x <= self.step_ratio else (x - 1) / (self.step_ratio - 1)
 
-        def of(low: float, high: float) -> float:
+        def rise(low: float, high: float) -> float:
             return (high - low) * height * self.scale_fn(cycle if self.scale_mode == "cycle" else self.last_epoch)
 
         if self.cycle_momentum:
             for low, high, group in zip(self.base_momentums, self.max_momentums, self.optimizer.param_groups, strict=True):
-                set_momentum(group, high - of(low, high))
-        return [low + of(low, high) for low, high in zip(self.base_lrs, self.max_lrs, strict=True)]
+                set_momentum(group, high - rise(low, high))
+        return [low + rise(low, high) for low, high in zip(self.base_lrs, self.max_lrs, strict=True)]
 
     def state_dict(self) -> dict[str, Any]:
         """Everything but the optimizer and a function; of a callable object its attributes."""
@@ -79,7 +79,7 @@ class CyclicLR(LRScheduler):
         """Take over another schedule's state; the function stays, a callable object gets its attributes."""
         super().load_state_dict({k: v for k, v in state_dict.items() if k != "_scale_fn_custom"})
         if state_dict.get("_scale_fn_custom") and self._scale_fn_custom is not None:
-            self._scale_fn_custom.__dict__.update(state_dict["_scale_fn_custom"])
+            self._scale_fn_custom.__dict__.update(state_dict["_scale_fn_custom"])  # attributes alone: the callable itself is the program's
 
 
 class OneCycleLR(LRScheduler):
@@ -105,7 +105,7 @@ class OneCycleLR(LRScheduler):
     ) -> None:  # fmt: skip
         refuse_other("OneCycleLR", optimizer)
         self.total_steps = _count_steps(total_steps, epochs, steps_per_epoch)
-        if not isinstance(pct_start, float) or not 0 <= pct_start <= 1:
+        if not isinstance(pct_start, float) or not 0 <= pct_start <= 1:  # PyTorch refuses the ints 0 and 1 as well
             raise ValueError(f"OneCycleLR: Expected float between 0 and 1 pct_start, but got {pct_start}")
         if anneal_strategy not in ("cos", "linear"):
             raise ValueError(f"OneCycleLR: anneal_strategy must be one of 'cos' or 'linear', instead got {anneal_strategy}")
@@ -163,6 +163,7 @@ def _count_steps(total: int | None, epochs: int | None, each: int | None) -> int
 def _make_phases(up: float, steps: int, three: bool) -> list[dict[str, Any]]:
     """Up, down, and where there are three on to the least rate; by the names that groups hold the rates under."""
     names = ("end_step", "start_lr", "end_lr", "start_momentum", "end_momentum")
+    # steps count from 0, so each phase ends one before
     found: list[tuple[Any, ...]] = [(float(up * steps) - 1, "initial_lr", "max_lr", "max_momentum", "base_momentum")]
     if three:
         found.append((float(2 * up * steps) - 2, "max_lr", "initial_lr", "base_momentum", "max_momentum"))

@@ -12,7 +12,7 @@ from tritensor.optim.optimizer import Optimizer
 from tritensor.optim.state import copy_rates, write_rate
 
 
-class _Joined(LRScheduler):
+class _Composition(LRScheduler):
     """A schedule of `_schedulers`, whose states its own holds."""
 
     _schedulers: Sequence[Any]
@@ -32,7 +32,7 @@ class _Joined(LRScheduler):
                 raise ValueError(
                     f"{name}: does not support `ReduceLROnPlateau`, whose step takes a metric, but got one at index {i}; step that by itself"
                 )
-        own = schedulers[0].optimizer if optimizer is None else optimizer
+        own = schedulers[0].optimizer if optimizer is None else optimizer  # PyTorch's ChainedScheduler takes none, too
         for i, scheduler in enumerate(schedulers):
             if scheduler.optimizer is not own:
                 raise ValueError(
@@ -51,7 +51,7 @@ class _Joined(LRScheduler):
             s.load_state_dict(kept)
 
 
-class SequentialLR(_Joined):
+class SequentialLR(_Composition):
     """The first schedule up to the first milestone, there the second from its beginning, and so on.
 
     Raises:
@@ -70,7 +70,7 @@ class SequentialLR(_Joined):
         self.last_epoch = last_epoch + 1
         self.optimizer = optimizer
         for group in optimizer.param_groups:
-            write_rate(group, group["initial_lr"])
+            write_rate(group, group["initial_lr"])  # the constructors of all schedules have set rates, one over the other
         # each schedule's constructor made its first step; only the first schedule's may count
         _undo_steps(self)
         first = schedulers[bisect_right(milestones, 0)]
@@ -103,7 +103,7 @@ def _undo_steps(scheduler: Any) -> None:
         scheduler.last_epoch -= 1
 
 
-class ChainedScheduler(_Joined):
+class ChainedScheduler(_Composition):
     """Several schedules, each of which changes the rates at each step.
 
     Raises:

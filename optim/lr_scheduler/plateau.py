@@ -33,6 +33,7 @@ class ReduceLROnPlateau(LRScheduler):
         groups = len(optimizer.param_groups)
         self.optimizer = optimizer
         self.default_min_lr = None if isinstance(min_lr, Sequence) else min_lr
+        # a copy: _reduce_lr may replace it when groups are added
         self.min_lrs = list(min_lr) if isinstance(min_lr, Sequence) else [min_lr] * groups
         if len(self.min_lrs) != groups:
             raise ValueError(f"ReduceLROnPlateau: expected {groups} min_lrs, one per parameter group, but got {len(self.min_lrs)}")
@@ -61,7 +62,7 @@ class ReduceLROnPlateau(LRScheduler):
 
     def step(self, metrics: Any, epoch: int | None = None) -> None:  # type: ignore[override]
         """Go on by one epoch whose metric was `metrics` (a number or a tensor of one element)."""
-        value = float(metrics)
+        value = float(metrics)  # read once: a tensor on a GPU is waited for
         if epoch is not None:
             warnings.warn(EPOCH_DEPRECATION_WARNING, stacklevel=2)
         self.last_epoch = self.last_epoch + 1 if epoch is None else epoch
@@ -88,5 +89,5 @@ class ReduceLROnPlateau(LRScheduler):
         for group, low in zip(groups, self.min_lrs, strict=True):
             now = read_rate(group)
             lower = max(now * self.factor, low)
-            if now - lower > self.eps:
+            if now - lower > self.eps:  # eps: changes that are too small to matter are left out, as in PyTorch
                 write_rate(group, lower)

@@ -12,7 +12,7 @@ from tritensor.autograd.node import version_of
 from tritensor.autograd.saved import copy_for_borrowers
 from tritensor.ops.table import ops
 from tritensor.optim.optimizer import Optimizer
-from tritensor.optim.state import new_step_count, to_number, zeros_like
+from tritensor.optim.state import filled_like, new_step_count, to_number
 from tritensor.tensor.core import Tensor
 
 
@@ -46,9 +46,8 @@ class Adafactor(Optimizer):
     _check_group = Optimizer._refuse_unusable
 
     def _check(self, defaults: dict[str, Any]) -> None:
+        self._refuse_many(defaults)
         lr, eps, d, decay, shrinking = (defaults[k] for k in ("lr", "eps", "d", "beta2_decay", "weight_decay"))
-        if isinstance(lr, Tensor) and lr.numel() != 1:
-            raise ValueError(f"Adafactor: Tensor lr must be 1-element, not of shape {tuple(lr.shape)}; give one number")
         for called, wanted, value, holds in (
             ("Learning rate", ">= 0", lr, float(lr) >= 0), ("beta2_decay", "<= 0", decay, decay <= 0),
             ("epsilon1", ">= 0", eps[0], eps[0] is None or eps[0] >= 0), ("epsilon2", ">= 0", eps[1], eps[1] >= 0),
@@ -74,7 +73,7 @@ class Adafactor(Optimizer):
                 for name, size in (("row_var", (*shape[:-1], 1)), ("col_var", (*shape[:-2], 1, shape[-1]))):
                     entry[name] = ops.full(shape=size, value=0, dtype=p.array.dtype, device=p.device)
             else:
-                entry["variance"] = zeros_like(p)
+                entry["variance"] = filled_like(p)
         return entry
 
     def _step_one(self, p: Tensor, g: Tensor, entry: dict[str, Any], group: dict[str, Any]) -> None:

@@ -1,4 +1,4 @@
-"""Adam and AdamW: steps scaled by running moments of the gradient."""
+"""Adam and its kin: steps scaled by running moments of the gradient."""
 
 from __future__ import annotations
 
@@ -11,7 +11,15 @@ from tritensor.optim.plan import Plan
 from tritensor.tensor.core import Tensor
 
 
-class Adam(FormulaOptimizer):
+class _Moments(FormulaOptimizer):
+    _not_below_zero = {"eps": "epsilon value"}  # noqa: RUF012
+
+    def _check(self, defaults: dict[str, Any]) -> None:
+        super()._check(defaults)
+        self._check_betas(defaults)
+
+
+class Adam(_Moments):
     """m = b1 m + (1 - b1) g, v = b2 v + (1 - b2) g^2, p -= lr (m / (1 - b1^t)) / (sqrt(v / (1 - b2^t)) + eps) (Kingma and Ba 2015).
 
     weight_decay is added to the gradient as weight_decay * p; decoupled_weight_decay=True shrinks p by lr * weight_decay instead (AdamW).
@@ -54,11 +62,6 @@ class Adam(FormulaOptimizer):
 
     _check_group = FormulaOptimizer._refuse_corrections
 
-    def _check(self, defaults: dict[str, Any]) -> None:
-        super()._check(defaults)
-        self._refuse_below(defaults, eps="epsilon value")
-        self._check_betas(defaults)
-
     def _plan(self, group: dict[str, Any]) -> Plan:
         formula = "adam.AMSGRAD" if group["amsgrad"] else "adam.ADAM"
         return Plan(formula, (group["lr"], *group["betas"], group["eps"]), **self._decay_settings(group, group["decoupled_weight_decay"]))
@@ -87,3 +90,90 @@ class AdamW(Adam):
             params, lr, betas, eps, weight_decay, amsgrad, foreach=foreach, maximize=maximize, capturable=capturable,
             differentiable=differentiable, fused=fused,
         )  # fmt: skip
+
+
+class Adamax(_Moments):
+    """m = b1 m + (1 - b1) g, u = max(b2 u, |g| + eps), p -= lr / (1 - b1^t) m / u (Kingma and Ba 2015, section 7).
+
+    `foreach` and `capturable` are accepted and change nothing.
+
+    Raises:
+        ValueError: a setting that makes no sense; no parameters; one that is no leaf or is given twice.
+    """
+
+    _formulas = ("adamax.ADAMAX",)
+
+    def __init__(
+        self, params: Iterable[Any], lr: float = 2e-3, betas: tuple[float, float] = (0.9, 0.999), eps: float = 1e-8, weight_decay: float = 0,
+        foreach: bool | None = None, *, maximize: bool = False, differentiable: bool = False, capturable: bool = False,
+    ) -> None:  # fmt: skip
+        super().__init__(params, {
+            "lr": lr, "betas": betas, "eps": eps, "weight_decay": weight_decay, "foreach": foreach, "maximize": maximize,
+            "differentiable": differentiable, "capturable": capturable,
+        })  # fmt: skip
+
+    def _check_group(self, settings: dict[str, Any]) -> None:
+        self._refuse_corrections(settings, second=False)
+
+    def _plan(self, group: dict[str, Any]) -> Plan:
+        return Plan("adamax.ADAMAX", (group["lr"], *group["betas"], group["eps"]), **self._decay_settings(group))
+
+
+class NAdam(_Moments):
+    """Adam whose step looks ahead along the momentum, whose weight mu_t = b1 (1 - 0.96^(t momentum_decay) / 2) grows (Dozat 2016).
+
+    decoupled_weight_decay=True shrinks p by lr * weight_decay instead of adding weight_decay * p to the gradient. `foreach` and `capturable`
+    are accepted and change nothing.
+
+    Raises:
+        ValueError: a setting that makes no sense; no parameters; one that is no leaf or is given twice.
+    """
+
+    _formulas = ("nadam.NADAM",)
+    _not_below_zero = {"eps": "epsilon value", "momentum_decay": "momentum_decay value"}  # noqa: RUF012
+
+    def __init__(
+        self, params: Iterable[Any], lr: float = 2e-3, betas: tuple[float, float] = (0.9, 0.999), eps: float = 1e-8, weight_decay: float = 0,
+        momentum_decay: float = 4e-3, decoupled_weight_decay: bool = False, *, foreach: bool | None = None, maximize: bool = False,
+        capturable: bool = False, differentiable: bool = False,
+    ) -> None:  # fmt: skip
+        super().__init__(params, {
+            "lr": lr, "betas": betas, "eps": eps, "weight_decay": weight_decay, "momentum_decay": momentum_decay,
+            "decoupled_weight_decay": decoupled_weight_decay, "maximize": maximize, "foreach": foreach, "capturable": capturable,
+            "differentiable": differentiable,
+        })  # fmt: skip
+
+    def _initial_value(self, name: str, p: Any, group: dict[str, Any]) -> float:
+        return 1.0 if name == "mu_product" else 0.0
+
+    def _plan(self, group: dict[str, Any]) -> Plan:
+        settings = (group["lr"], *group["betas"], group["eps"], group["momentum_decay"])
+        return Plan("nadam.NADAM", settings, **self._decay_settings(group, group["decoupled_weight_decay"]))
+
+
+class RAdam(_Moments):
+    """Adam that steps by its momentum alone for the first steps, and then by a rectified adaptive rate (Liu et al. 2020).
+
+    decoupled_weight_decay=True shrinks p by lr * weight_decay instead of adding weight_decay * p to the gradient. `foreach` and `capturable`
+    are accepted and change nothing.
+
+    Raises:
+        ValueError: a setting that makes no sense; no parameters; one that is no leaf or is given twice.
+    """
+
+    _formulas = ("radam.RADAM",)
+
+    def __init__(
+        self, params: Iterable[Any], lr: float = 1e-3, betas: tuple[float, float] = (0.9, 0.999), eps: float = 1e-8, weight_decay: float = 0,
+        decoupled_weight_decay: bool = False, *, foreach: bool | None = None, maximize: bool = False, capturable: bool = False,
+        differentiable: bool = False,
+    ) -> None:  # fmt: skip
+        super().__init__(params, {
+            "lr": lr, "betas": betas, "eps": eps, "weight_decay": weight_decay, "maximize": maximize, "foreach": foreach, "capturable": capturable,
+            "decoupled_weight_decay": decoupled_weight_decay, "differentiable": differentiable,
+        })  # fmt: skip
+
+    def _plan(self, group: dict[str, Any]) -> Plan:
+        return Plan(
+            "radam.RADAM", (group["lr"], *group["betas"], group["eps"]), **self._decay_settings(group, group["decoupled_weight_decay"])
+        )

@@ -8,7 +8,7 @@ from typing import Any
 
 from tritensor.ground import dtypes
 from tritensor.optim.optimizer import Optimizer
-from tritensor.optim.state import to_number, zeros_like
+from tritensor.optim.state import filled_like, to_number
 from tritensor.tensor.core import Tensor
 
 _RATES = (None, "original", "match_rms_adamw")
@@ -52,9 +52,7 @@ class Muon(Optimizer):
     _check_group = Optimizer._refuse_unusable
 
     def _check(self, defaults: dict[str, Any]) -> None:
-        lr = defaults["lr"]
-        if isinstance(lr, Tensor) and lr.numel() != 1:
-            raise ValueError(f"Muon: Tensor lr must be 1-element, not of shape {tuple(lr.shape)}; give one number")
+        self._refuse_many(defaults)
         for called, key in (("Learning rate", "lr"), ("momentum", "momentum"), ("weight decay", "weight_decay")):
             if not float(defaults[key]) >= 0:
                 raise ValueError(f"Muon: {called} should be >= 0 but is: {defaults[key]}; give such a number")
@@ -73,7 +71,7 @@ class Muon(Optimizer):
                 raise RuntimeError("Muon does not support complex parameters; keep real and imaginary parts apart")
             entry = self.state[p]
             if "momentum_buffer" not in entry:
-                entry["momentum_buffer"] = zeros_like(p)
+                entry["momentum_buffer"] = filled_like(p)
             buf = entry["momentum_buffer"].lerp_(g, 1 - momentum)
             update = orthogonalise(
                 g.lerp(buf, momentum) if group["nesterov"] else buf, group["ns_coefficients"], group["ns_steps"], group["eps"]

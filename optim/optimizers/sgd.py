@@ -1,4 +1,4 @@
-"""SGD: stochastic gradient descent with momentum, Nesterov's form and weight decay."""
+"""SGD and ASGD: stochastic gradient descent, with momentum, or with parameters that are averaged."""
 
 from __future__ import annotations
 
@@ -37,6 +37,7 @@ class SGD(FormulaOptimizer):
     """
 
     _formulas = ("sgd.SGD", "sgd.MOMENTUM")
+    _not_below_zero = {"momentum": "momentum value"}  # noqa: RUF012
 
     def __init__(
         self, params: Iterable[Any], lr: float = 1e-3, momentum: float = 0, dampening: float = 0, weight_decay: float = 0, nesterov: bool = False,
@@ -50,7 +51,6 @@ class SGD(FormulaOptimizer):
 
     def _check(self, defaults: dict[str, Any]) -> None:
         super()._check(defaults)
-        self._refuse_below(defaults, momentum="momentum value")
         if defaults["nesterov"] and (defaults["momentum"] <= 0 or defaults["dampening"] != 0):
             raise ValueError(
                 f"{type(self).__name__}: "
@@ -69,3 +69,31 @@ class SGD(FormulaOptimizer):
         for first in {not b for b in begun}:
             some = [p for p, b in zip(params, begun, strict=True) if b is not first]
             self._step(some, Plan("sgd.MOMENTUM", settings, flags=(bool(group["nesterov"]), first), **self._decay_settings(group)), group)
+
+
+class ASGD(FormulaOptimizer):
+    """p = (1 - lambd eta_t) p - eta_t g with eta_t = lr / (1 + lambd lr t)^alpha; state "ax" is the mean of p after step t0
+    (Polyak and Juditsky 1992).
+
+    `foreach` and `capturable` are accepted and change nothing.
+
+    Raises:
+        ValueError: a setting that makes no sense; no parameters; one that is no leaf or is given twice.
+    """
+
+    _formulas = ("asgd.ASGD",)
+
+    def __init__(
+        self, params: Iterable[Any], lr: float = 1e-2, lambd: float = 1e-4, alpha: float = 0.75, t0: float = 1e6, weight_decay: float = 0,
+        foreach: bool | None = None, maximize: bool = False, differentiable: bool = False, capturable: bool = False,
+    ) -> None:  # fmt: skip
+        super().__init__(params, {
+            "lr": lr, "lambd": lambd, "alpha": alpha, "t0": t0, "weight_decay": weight_decay, "foreach": foreach, "maximize": maximize,
+            "differentiable": differentiable, "capturable": capturable,
+        })  # fmt: skip
+
+    def _initial_value(self, name: str, p: Any, group: dict[str, Any]) -> float:
+        return {"eta": float(group["lr"]), "mu": 1.0}.get(name, 0.0)
+
+    def _plan(self, group: dict[str, Any]) -> Plan:
+        return Plan("asgd.ASGD", (group["lr"], group["lambd"], group["alpha"], group["t0"]), **self._decay_settings(group))

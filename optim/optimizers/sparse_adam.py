@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Iterable
-from typing import Any, NoReturn
+from typing import Any
 
 from tritensor.optim.optimizer import Optimizer
 
@@ -38,10 +38,7 @@ class SparseAdam(Optimizer):
 
     def _update(self, group: dict[str, Any]) -> None:
         if any(p.grad is not None for p in group["params"]):
-            self._refuse()
-
-    def _refuse(self) -> NoReturn:
-        raise RuntimeError(
-            "SparseAdam does not support dense gradients, please consider Adam instead. There are no sparse gradients here, those of "
-            "Embedding(sparse=True) are dense, too: optim.Adam(params, lr=...) takes the same settings"
-        )
+            raise RuntimeError(
+                "SparseAdam does not support dense gradients, please consider Adam instead. There are no sparse gradients here, those of "
+                "Embedding(sparse=True) are dense, too: optim.Adam(params, lr=...) takes the same settings"
+            )

@@ -27,24 +27,18 @@ _CHUNK = 1 << 18
 _STEP = 1 << 20  # the bar counts MB
 
 
-class _Unusable(Exception):
+class _UnusableDownload(Exception):
     """An answer that is of no use, and will be of none the next time."""
 
 
-class _Torn(Exception):
+class _TornDownload(Exception):
     """An answer that broke off."""
 
 
 def download(
-    urls: str | Sequence[str],
-    path: str | os.PathLike[str],
-    *,
-    wanted: Checksum | None = None,
-    progress: bool = True,
-    what: str = "",
-    anew: bool = False,
-    most: int | None = None,
-) -> None:
+    urls: str | Sequence[str], path: str | os.PathLike[str], *, wanted: Checksum | None = None, progress: bool = True, what: str = "",
+    anew: bool = False, most: int | None = None,
+) -> None:  # fmt: skip
     """Get a file from the first of `urls` that gives it whole, to `path`; nothing is done where it is there already.
 
     Bytes go to `path` + ".part", which a later call goes on with where a checksum tells that the whole is right; then the file gets its name.
@@ -77,7 +71,7 @@ def download(
             try:
                 _download_from(url, part, progress)
                 part.check()
-            except (_Unusable, _Torn, OSError, http.client.HTTPException) as error:
+            except (_UnusableDownload, _TornDownload, OSError, http.client.HTTPException) as error:
                 if isinstance(error, OSError) and error.errno in DISK_ERRORS:
                     raise OSError(
                         error.errno,
@@ -151,7 +145,7 @@ class _PartialFile:
     def allow(self, size: int) -> None:
         """Raise where the whole would be longer than it may be."""
         if self.most is not None and size > self.most:
-            raise _Unusable(f"it gives more than {self.most:,} bytes, the most that such a file has")
+            raise _UnusableDownload(f"it gives more than {self.most:,} bytes, the most that such a file has")
 
     def is_right(self) -> bool:
         """Whether this has the wanted checksum, or none is wanted."""
@@ -163,7 +157,7 @@ class _PartialFile:
             return
         size, digest = self.size, self._hash.hexdigest()
         self.restart()
-        raise _Unusable(f"it gives another file ({size:,} bytes, {self.wanted.kind} {digest})")
+        raise _UnusableDownload(f"it gives another file ({size:,} bytes, {self.wanted.kind} {digest})")
 
 
 def _download_from(url: str, part: _PartialFile, progress: bool) -> None:
@@ -179,8 +173,8 @@ def _download_from(url: str, part: _PartialFile, progress: bool) -> None:
                     part.restart()
                     continue
                 return
-            except (_Torn, OSError, http.client.HTTPException) as error:
-                if not (isinstance(error, _Torn) or is_temporary(error)):
+            except (_TornDownload, OSError, http.client.HTTPException) as error:
+                if not (isinstance(error, _TornDownload) or is_temporary(error)):
                     raise
                 if part.wanted and part.is_right():  # whatever the server says of its length
                     return
@@ -194,7 +188,7 @@ def _download_from(url: str, part: _PartialFile, progress: bool) -> None:
 
 
 def _request_rest(url: str, part: _PartialFile, bar: _ByteBar) -> None:
-    """Ask for the rest, and write it. Raises _Torn where it ends too early."""
+    """Ask for the rest, and write it. Raises _TornDownload where it ends too early."""
     asked = {}
     if part.size and (part.wanted or part.validator):
         asked = {"Range": f"bytes={part.size}-", **({"If-Range": part.validator} if part.validator else {})}
@@ -207,7 +201,7 @@ def _request_rest(url: str, part: _PartialFile, bar: _ByteBar) -> None:
         if error.code == 416 and asked:  # as long as the whole file, or longer
             if not (part.wanted and part.is_right()):
                 part.restart()
-            raise _Torn("416 for a range behind what was there") from None
+            raise _TornDownload("416 for a range behind what was there") from None
         raise
     with answer:
         length = _read_length(answer, headers, part)
@@ -222,9 +216,9 @@ def _request_rest(url: str, part: _PartialFile, bar: _ByteBar) -> None:
             part.append(chunk)
             bar.show(part.size)
     if length is not None and part.size < length:
-        raise _Torn(f"the connection ended after {part.size:,} of {length:,} bytes")
+        raise _TornDownload(f"the connection ended after {part.size:,} of {length:,} bytes")
     if length is None and not part.is_right():
-        raise _Torn(f"the connection ended after {part.size:,} bytes, which are not the file; it did not say how many there are")
+        raise _TornDownload(f"the connection ended after {part.size:,} bytes, which are not the file; it did not say how many there are")
 
 
 def _read_length(answer: Any, headers: dict[str, str], part: _PartialFile) -> int | None:
@@ -233,7 +227,7 @@ def _read_length(answer: Any, headers: dict[str, str], part: _PartialFile) -> in
         span = re.fullmatch(r"bytes (\d+)-(\d+)/(\d+|\*)", headers.get("content-range", "").strip())
         if not span or int(span[1]) != part.size:
             part.restart()
-            raise _Torn(f"asked to go on, it answered with {headers.get('content-range')!r}; from the beginning")
+            raise _TornDownload(f"asked to go on, it answered with {headers.get('content-range')!r}; from the beginning")
         return int(span[3]) if span[3] != "*" else int(span[2]) + 1
     if part.size:
         part.restart()

@@ -65,14 +65,9 @@ def get_endpoint() -> str:
 
 
 def find_files(
-    repo_or_dir: str | os.PathLike[str],
-    source: str | None,
-    revision: str,
-    file: str | None,
-    sha256: Pins,
-    force_reload: bool,
+    repo_or_dir: str | os.PathLike[str], source: str | None, revision: str, file: str | None, sha256: Pins, force_reload: bool,
     progress: bool,
-) -> Files:
+) -> Files:  # fmt: skip
     """The files of a folder, or of a repository. Raises what hub.load says."""
     name = os.fspath(repo_or_dir)
     if source not in (None, "local", "huggingface"):

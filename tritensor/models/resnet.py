@@ -2,13 +2,14 @@
 
 from __future__ import annotations
 
-from collections.abc import Sequence
+from collections.abc import Callable, Sequence
 
 from tritensor import nn
 from tritensor.ground.errors import ArgumentError
 from tritensor.nn import init
 from tritensor.nn.fusing import apply_then_activate, norm_add_activate
 from tritensor.tensor.core import Tensor
+from tritensor.tensor.public_api.publish import rename_function
 
 
 class BasicBlock(nn.Module):
@@ -100,26 +101,15 @@ def _stage(block: type[BasicBlock] | type[Bottleneck], channels: int, width: int
     return nn.Sequential(block(channels, width, stride, downsample), *(block(wide, width) for _ in range(count - 1)))
 
 
-def resnet18(num_classes: int = 1000, small_images: bool = False) -> ResNet:
-    """A new ResNet-18: 11,689,512 parameters for 1,000 classes."""
-    return ResNet(BasicBlock, (2, 2, 2, 2), num_classes, small_images)
+def _publish(layers: int, block: type[BasicBlock] | type[Bottleneck], counts: Sequence[int], parameters: str) -> Callable[..., ResNet]:
+    def build(num_classes: int = 1000, small_images: bool = False) -> ResNet:
+        return ResNet(block, counts, num_classes, small_images)
+
+    return rename_function(build, f"resnet{layers}", f"A new ResNet-{layers}: {parameters} parameters for 1,000 classes.")
 
 
-def resnet34(num_classes: int = 1000, small_images: bool = False) -> ResNet:
-    """A new ResNet-34: 21,797,672 parameters for 1,000 classes."""
-    return ResNet(BasicBlock, (3, 4, 6, 3), num_classes, small_images)
-
-
-def resnet50(num_classes: int = 1000, small_images: bool = False) -> ResNet:
-    """A new ResNet-50: 25,557,032 parameters for 1,000 classes."""
-    return ResNet(Bottleneck, (3, 4, 6, 3), num_classes, small_images)
-
-
-def resnet101(num_classes: int = 1000, small_images: bool = False) -> ResNet:
-    """A new ResNet-101: 44,549,160 parameters for 1,000 classes."""
-    return ResNet(Bottleneck, (3, 4, 23, 3), num_classes, small_images)
-
-
-def resnet152(num_classes: int = 1000, small_images: bool = False) -> ResNet:
-    """A new ResNet-152: 60,192,808 parameters for 1,000 classes."""
-    return ResNet(Bottleneck, (3, 8, 36, 3), num_classes, small_images)
+resnet18 = _publish(18, BasicBlock, (2, 2, 2, 2), "11,689,512")
+resnet34 = _publish(34, BasicBlock, (3, 4, 6, 3), "21,797,672")
+resnet50 = _publish(50, Bottleneck, (3, 4, 6, 3), "25,557,032")
+resnet101 = _publish(101, Bottleneck, (3, 4, 23, 3), "44,549,160")
+resnet152 = _publish(152, Bottleneck, (3, 8, 36, 3), "60,192,808")

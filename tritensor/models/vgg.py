@@ -2,9 +2,12 @@
 
 from __future__ import annotations
 
+from collections.abc import Callable
+
 from tritensor import nn
 from tritensor.nn import init
 from tritensor.tensor.core import Tensor
+from tritensor.tensor.public_api.publish import rename_function
 
 # The channels of each convolution; "M" halves the image. Keyed by the number of layers that have weights.
 PLANS: dict[int, tuple[int | str, ...]] = {
@@ -57,41 +60,15 @@ def _features(plan: tuple[int | str, ...], batch_norm: bool) -> list[nn.Module]:
     return found
 
 
-def vgg11(num_classes: int = 1000, dropout: float = 0.5) -> VGG:
-    """A new VGG of 11 layers: 132,863,336 parameters."""
-    return VGG(11, num_classes, dropout=dropout)
+def _publish(layers: int, batch_norm: bool, parameters: str) -> Callable[..., VGG]:
+    def build(num_classes: int = 1000, dropout: float = 0.5) -> VGG:
+        return VGG(layers, num_classes, batch_norm, dropout)
+
+    name, kind = (f"vgg{layers}_bn", " with batch normalization") if batch_norm else (f"vgg{layers}", "")
+    return rename_function(build, name, f"A new VGG of {layers} layers{kind}: {parameters} parameters.")
 
 
-def vgg11_bn(num_classes: int = 1000, dropout: float = 0.5) -> VGG:
-    """A new VGG of 11 layers with batch normalization: 132,868,840 parameters."""
-    return VGG(11, num_classes, True, dropout)
-
-
-def vgg13(num_classes: int = 1000, dropout: float = 0.5) -> VGG:
-    """A new VGG of 13 layers: 133,047,848 parameters."""
-    return VGG(13, num_classes, dropout=dropout)
-
-
-def vgg13_bn(num_classes: int = 1000, dropout: float = 0.5) -> VGG:
-    """A new VGG of 13 layers with batch normalization: 133,053,736 parameters."""
-    return VGG(13, num_classes, True, dropout)
-
-
-def vgg16(num_classes: int = 1000, dropout: float = 0.5) -> VGG:
-    """A new VGG of 16 layers: 138,357,544 parameters."""
-    return VGG(16, num_classes, dropout=dropout)
-
-
-def vgg16_bn(num_classes: int = 1000, dropout: float = 0.5) -> VGG:
-    """A new VGG of 16 layers with batch normalization: 138,365,992 parameters."""
-    return VGG(16, num_classes, True, dropout)
-
-
-def vgg19(num_classes: int = 1000, dropout: float = 0.5) -> VGG:
-    """A new VGG of 19 layers: 143,667,240 parameters."""
-    return VGG(19, num_classes, dropout=dropout)
-
-
-def vgg19_bn(num_classes: int = 1000, dropout: float = 0.5) -> VGG:
-    """A new VGG of 19 layers with batch normalization: 143,678,248 parameters."""
-    return VGG(19, num_classes, True, dropout)
+vgg11, vgg11_bn = _publish(11, False, "132,863,336"), _publish(11, True, "132,868,840")
+vgg13, vgg13_bn = _publish(13, False, "133,047,848"), _publish(13, True, "133,053,736")
+vgg16, vgg16_bn = _publish(16, False, "138,357,544"), _publish(16, True, "138,365,992")
+vgg19, vgg19_bn = _publish(19, False, "143,667,240"), _publish(19, True, "143,678,248")

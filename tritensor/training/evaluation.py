@@ -1,8 +1,8 @@
-"""Evaluation of a model on batches: its loss and metrics, its outputs."""
+"""Evaluation of a model on batches: its calls, its loss and metrics, its outputs as one."""
 
 from __future__ import annotations
 
-from collections.abc import Callable, Iterable, Iterator, Mapping
+from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
 from contextlib import AbstractContextManager, contextmanager, nullcontext
 from typing import Any
 
@@ -11,17 +11,60 @@ from tritensor.autograd.modes import no_grad
 from tritensor.ground.device import device as Device
 from tritensor.ground.dtypes import DType
 from tritensor.ground.errors import ArgumentError
-from tritensor.ground.pytree import tree_map
+from tritensor.ground.pytree import tree_flatten, tree_map, tree_unflatten
 from tritensor.nn import Module
 from tritensor.nn.inspection import preserve_modes
 from tritensor.tensor.core import Tensor
-from tritensor.training.batches import count_batches, count_samples, is_movable
+from tritensor.tensor.public_api.publish import public
+from tritensor.training.batches import count_batches, count_samples, describe, is_movable
 from tritensor.training.checks import check_loader
 from tritensor.training.generators import Stream
 from tritensor.training.metrics import Metrics
-from tritensor.training.model_calls import call_model, get_inputs, join_outputs, split_pair
 from tritensor.training.signals import Interrupts
 from tritensor.utils.progress import show_progress
+
+
+def split_pair(batch: Any) -> tuple[Any, Any]:
+    """(inputs, targets). Raises TypeError for a batch that is no pair."""
+    if not isinstance(batch, tuple | list) or len(batch) != 2:
+        raise TypeError(
+            f"Trainer.fit: a batch is {describe(batch)}, and a loss takes a pair (inputs, targets); "
+            "make pairs in the loader, or give Trainer(step=...), a function (model, batch) -> loss"
+        )
+    return batch[0], batch[1]
+
+
+def call_model(model: Module, inputs: Any) -> Any:
+    """The model's outputs; inputs that are a tuple or a dict are its arguments."""
+    if isinstance(inputs, Mapping):
+        return model(**inputs)
+    return model(*inputs) if isinstance(inputs, tuple | list) else model(inputs)
+
+
+def get_inputs(batch: Any) -> Any:
+    """The inputs of a batch: the first of a pair, as in training, or of a list with one item; else the batch itself."""
+    if isinstance(batch, tuple | list) and len(batch) in (1, 2):
+        return batch[0]
+    return batch
+
+
+def join_outputs(outputs: Sequence[Any]) -> Any:
+    """Outputs of many batches as those of one: tensors joined along their first dimension, in the nest that each was."""
+    if not outputs:
+        raise ArgumentError("Trainer.predict: the loader gave no batch; give one that is not empty, and can be iterated again")
+    leaves, spec = tree_flatten(outputs[0])
+    columns = [leaves]
+    for one in outputs[1:]:
+        more, other = tree_flatten(one)
+        if other != spec:  # batches of different structure have no common one
+            raise ArgumentError(f"Trainer.predict: the first batch gave {spec}, and another {other}; give outputs of one kind")
+        columns.append(more)
+    parts = []
+    for column in zip(*columns, strict=True):
+        if not all(isinstance(x, Tensor) and x.ndim for x in column):
+            raise TypeError(f"Trainer.predict: an output is {describe(column[0])}; give tensors whose first dimension is the batch")
+        parts.append(public["cat"](list(column)))
+    return tree_unflatten(parts, spec)
 
 
 class Evaluation:

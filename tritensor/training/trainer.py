@@ -27,7 +27,7 @@ from tritensor.tensor.public_api.publish import public
 from tritensor.training import generators
 from tritensor.training.batches import count_batches, count_samples, iterate_batches
 from tritensor.training.callbacks import Callback, ProgressBar
-from tritensor.training.callbacks.hook_calls import call_hooks, end_callbacks, pass_through_hooks
+from tritensor.training.callbacks.base import call_hooks, end_callbacks, pass_through_hooks
 from tritensor.training.checks import (
     check_counts,
     check_loader,
@@ -172,7 +172,7 @@ class Trainer(Evaluation):
         """
         self._loaders = check_loader("train_loader", train_loader), check_loader("validation_loader", validation_loader)
         self._reset_run()
-        self._into_training_mode()
+        self._enter_training()
         path = find_checkpoint(resume, self.checkpoint)
         if path is not None:
             state = read_state(path)
@@ -209,10 +209,10 @@ class Trainer(Evaluation):
     def rehearse(self, batch: Any) -> None:
         """One training step on a batch; counts begin anew."""
         self._reset_run()
-        self._into_training_mode()
+        self._enter_training()
         self._train([batch])
 
-    def _into_training_mode(self) -> None:
+    def _enter_training(self) -> None:
         if not self.model.training:  # layers that were put into eval mode one by one stay there
             self.model.train()
 

@@ -164,12 +164,9 @@ class _Spines:
     """Paths that are drawn straight: edges whose ends are each other's way to the farthest node above and below. The longest count most."""
 
     def __init__(
-        self,
-        rows: list[list[int]],
-        spans: Mapping[int, tuple[float, float]],
-        above: Mapping[int, list[int]],
+        self, rows: list[list[int]], spans: Mapping[int, tuple[float, float]], above: Mapping[int, list[int]],
         below: Mapping[int, list[int]],
-    ) -> None:
+    ) -> None:  # fmt: skip
         depth, height = _longest_paths(rows, above), _longest_paths(rows[::-1], below)
         real = {n: spans[n][1] > 0 for n in spans}  # of a path around boxes and one through them the latter
         up = {n: max(some, key=lambda m: (depth[m], real[m])) for n, some in above.items() if some}

@@ -1,6 +1,8 @@
-"""Checks of losses' arguments: shapes that belong together, a reduction, the classes that labels name."""
+"""Losses' arguments: shapes that belong together, a reduction and how it is made, the classes that labels name."""
 
 from __future__ import annotations
+
+import warnings
 
 import numpy as np
 
@@ -34,7 +36,7 @@ def broadcast_to_one(name: str, *tensors: tuple[str, Tensor]) -> tuple[Tensor, .
     if all(s == shapes[0] for s in shapes):
         return tuple(x for _, x in tensors)
     shape = broadcast(name, *shapes, labels=[label for label, _ in tensors])
-    if shape not in shapes:
+    if shape not in shapes:  # (N, 1) against (N): the usual slip, which would average over N * N pairs
         (first, a), (second, b) = [(label, s) for (label, _), s in zip(tensors, shapes, strict=True)][:2]
         raise ShapeError(f"{name}: {first} {a} and {second} {b} would become {shape}, every pair of their elements; {_suggest_shape(a, b)}")
     return tuple(x if tuple(x.shape) == shape else ops.expand(x, shape=shape) for _, x in tensors)
@@ -48,7 +50,7 @@ def check_reduction(name: str, reduction: str) -> None:
 def check_flags(name: str, **flags: bool) -> None:
     """Raise TypeError for a flag that is no bool: of a word, any is true."""
     for label, flag in flags.items():
-        if not isinstance(flag, bool | np.bool_):
+        if not isinstance(flag, bool | np.bool_):  # numpy's comparisons give the latter
             raise TypeError(f"{name}: {label} is {flag!r}; give True or False")
 
 
@@ -64,18 +66,49 @@ def check_labels(name: str, target: Tensor, classes: int, ignored: int | None = 
     if target.dtype.kind not in ("int", "uint"):
         raise DTypeError(f"{name}: target is {target.dtype.name}; class labels are integers, cast it with .long()")
     labels = target.array
-    if not isinstance(labels, np.ndarray) or not labels.size:
+    if not isinstance(labels, np.ndarray) or not labels.size:  # of a GPU's or a transform's nothing can be read
         return
+    # the usual batch in two passes, without a mask of its size
     if np.minimum.reduce(labels, axis=None) >= 0 and np.maximum.reduce(labels, axis=None) < classes:
         return
     wrong = (labels < 0) | (labels >= classes)
     if ignored is not None:
         wrong &= labels != ignored
     if wrong.any():
-        at = np.argwhere(wrong)[0].tolist()
+        at = np.argwhere(wrong)[0].tolist()  # the first in C order: where a reader would look for it
         value = int(labels[tuple(at)])
         also = f" (ignore_index is {ignored})" if ignored is not None else ""
         where = at[0] if len(at) == 1 else tuple(at)
         raise OutOfRangeError(
             f"{name}: label {value} at position {where} is no class; there are {classes}, 0 to {classes - 1}{also}; give labels among these"
         )
+
+
+def reduction_name(size_average: bool | None, reduce: bool | None, reduction: str, name: str = "") -> str:
+    """The reduction meant by all three: the flags, which PyTorch has long deprecated, win where one is given.
+
+    `name` is that of a loss which refuses others than the three by itself; what ops reduce, they refuse.
+    """
+    if size_average is None and reduce is None:
+        if name:
+            check_reduction(name, reduction)
+        return reduction
+    if reduce is not None and not reduce:
+        meant = "none"
+    else:
+        meant = "mean" if size_average is None or size_average else "sum"
+    warnings.warn(f"size_average and reduce are deprecated; give reduction={meant!r} instead", stacklevel=3)
+    return meant
+
+
+def reduce_loss(name: str, loss: Tensor, reduction: str, weight: Tensor | None = None) -> Tensor:
+    """A loss reduced: "none", "sum", or "mean", which divides by the weights' sum where there are weights."""
+    if reduction == "mean" and weight is not None:
+        return ops.div(reduce_loss(name, loss, "sum"), reduce_loss(name, weight, "sum"))
+    if reduction == "mean":
+        return ops.mean(loss, dim=tuple(range(loss.ndim)), keepdim=False)
+    if reduction == "sum":
+        return ops.sum(loss, dim=tuple(range(loss.ndim)), keepdim=False)
+    if reduction != "none":
+        raise ValueError(f"{name}: reduction is {reduction!r}; it is 'mean', 'sum' or 'none'")
+    return loss

@@ -10,8 +10,13 @@ from typing import Any, Literal
 from tritensor.autograd.saved import borrow_saved
 from tritensor.ground.dtypes import of, promote
 from tritensor.ground.errors import ArgumentError, ShapeError
-from tritensor.nn.functional.losses.checks import check_floats, check_labels, check_reduction, require_same_shape
-from tritensor.nn.reduction import reduce_loss, reduction_name
+from tritensor.nn.functional.losses.checks import (
+    check_floats,
+    check_labels,
+    reduce_loss,
+    reduction_name,
+    require_same_shape,
+)
 from tritensor.ops.table import ops
 from tritensor.ops.tuning.variants import note
 from tritensor.tensor.core import Tensor
@@ -85,8 +90,7 @@ def multi_margin_loss(
 ) -> Tensor:  # fmt: skip
     """sum over classes j but the target y of weight[y] max(0, margin - x[y] + x[j])^p, by the number of classes: input (batch, classes), target (batch)."""
     name = "multi_margin_loss"
-    reduction = reduction_name(size_average, reduce, reduction)
-    check_reduction(name, reduction)
+    reduction = reduction_name(size_average, reduce, reduction, name)
     check_floats(name, input=input)
     if p not in (1, 2):
         raise ArgumentError(f"{name}: p is {p!r}; only 1 and 2 are known")
@@ -110,8 +114,7 @@ def multilabel_margin_loss(input: Tensor, target: Tensor, size_average: Any = No
     """sum over targets y and classes i that are none of max(0, 1 - x[y] + x[i]), by the number of classes: input and target (batch, classes), a row of the
     target holds class numbers and ends at the first -1."""
     name = "multilabel_margin_loss"
-    reduction = reduction_name(size_average, reduce, reduction)
-    check_reduction(name, reduction)
+    reduction = reduction_name(size_average, reduce, reduction, name)
     check_floats(name, input=input)
     x, y = _to_rows(name, input, target, True)
     classes = x.shape[1]
@@ -134,8 +137,7 @@ def multilabel_soft_margin_loss(
 ) -> Tensor:
     """binary_cross_entropy_with_logits of every class, its mean over the classes (the last dimension)."""
     name = "multilabel_soft_margin_loss"
-    reduction = reduction_name(size_average, reduce, reduction)
-    check_reduction(name, reduction)
+    reduction = reduction_name(size_average, reduce, reduction, name)
     require_same_shape(name, input, target)
     loss = ops.bce_with_logits(input, target, reduction="none")
     loss = loss if weight is None else ops.mul(loss, weight)

@@ -8,8 +8,7 @@ from typing import Any
 
 from tritensor.autograd.modes import state
 from tritensor.ground.errors import ArgumentError, DTypeError, ShapeError
-from tritensor.nn.functional.losses.checks import check_labels, check_reduction
-from tritensor.nn.reduction import reduce_loss
+from tritensor.nn.functional.losses.checks import check_labels, check_reduction, reduce_loss
 from tritensor.ops.table import ops
 from tritensor.tensor.core import Tensor
 from tritensor.tensor.parsing.data import as_tensor
@@ -44,6 +43,7 @@ def _pad_targets(targets: Tensor, lengths: list[int]) -> Tensor:
         )
     begins = [0, *itertools.accumulate(lengths)][:-1]
     last = max(targets.shape[0] - 1, 0)
+    # behind a target's end any label will do: its length cuts it off
     places = [[min(b + k, last) for k in range(max(lengths, default=0))] for b in begins]
     if not targets.shape[0] or not places or not places[0]:
         return ops.full(shape=(len(lengths), 0), value=0, dtype=targets.array.dtype, device=targets.device)
@@ -109,13 +109,14 @@ def ctc_loss(
     check_reduction("ctc_loss", reduction)
     given = _Arguments(log_probs, targets, input_lengths, target_lengths)
     nll = ops.ctc_loss(given.log_probs, given.targets, given.on_device(given.times), given.on_device(given.counts), blank=int(blank))
-    if log_probs.tracked and state.enabled:
+    if log_probs.tracked and state.enabled:  # without a gradient the slope is not asked for, and costs nothing
         nll = _add_slopes(nll, given)
     if zero_infinity:
-        nll = ops.where(ops.eq(nll, float("inf")), 0.0, nll)
+        nll = ops.where(ops.eq(nll, float("inf")), 0.0, nll)  # by where: 0 times infinity would be NaN, in the gradient too
     if given.single:
         nll = nll.squeeze(0)
     if reduction == "mean":
+        # an empty target divides by 1, as in PyTorch
         counts = ops.cast(given.on_device([max(n, 1) for n in given.counts]), dtype=nll.array.dtype)
         return reduce_loss("ctc_loss", ops.div(nll, counts.squeeze(0) if given.single else counts), "mean")
     return reduce_loss("ctc_loss", nll, reduction)

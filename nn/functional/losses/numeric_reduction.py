@@ -78,13 +78,8 @@ def poisson_nll_loss(input: Tensor, target: Tensor, log_input: bool, full: bool,
 
 @function(method=False)
 def ctc_loss(
-    log_probs: Tensor,
-    targets: Tensor,
-    input_lengths: Any,
-    target_lengths: Any,
-    blank: int = 0,
-    reduction: int = 0,
+    log_probs: Tensor, targets: Tensor, input_lengths: Any, target_lengths: Any, blank: int = 0, reduction: int = 0,
     zero_infinity: bool = False,
-) -> Tensor:
+) -> Tensor:  # fmt: skip
     """nn.functional.ctc_loss, the reduction as a number: 0 none, 1 the mean, 2 the sum."""
     return ctc.ctc_loss(log_probs, targets, input_lengths, target_lengths, blank, _to_word("ctc_loss", reduction), zero_infinity)  # type: ignore[no-any-return]

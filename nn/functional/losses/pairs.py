@@ -7,12 +7,18 @@ from typing import Any
 
 from tritensor.autograd.saved import borrow_saved
 from tritensor.ground.errors import ArgumentError, ShapeError
-from tritensor.nn.functional.losses.checks import broadcast_to_one, check_flags, check_reduction
-from tritensor.nn.reduction import reduce_loss, reduction_name
+from tritensor.nn.functional.losses.checks import broadcast_to_one, check_flags, check_reduction, reduce_loss, reduction_name
 from tritensor.ops.table import ops
 from tritensor.tensor.core import Tensor
 from tritensor.tensor.functions.images.distances import pairwise_distance
 from tritensor.tensor.public_api.publish import checked
+
+
+def _require_same_dims(name: str, **tensors: Tensor) -> None:
+    """Raise ShapeError for three tensors of different numbers of dimensions."""
+    if len({x.ndim for x in tensors.values()}) > 1:
+        first, second, third = (f"{label} {tuple(x.shape)}" for label, x in tensors.items())
+        raise ShapeError(f"{name}: {first}, {second} and {third} should have the same dimensions; reshape them")
 
 
 @checked
@@ -20,8 +26,8 @@ def hinge_embedding_loss(
     input: Tensor, target: Tensor, margin: float = 1.0, size_average: Any = None, reduce: Any = None, reduction: str = "mean"
 ) -> Tensor:
     """x where the target is 1, max(0, margin - x) where it is -1."""
-    reduction = reduction_name(size_average, reduce, reduction)
-    check_reduction("hinge_embedding_loss", reduction)
+    reduction = reduction_name(size_average, reduce, reduction, "hinge_embedding_loss")
+    # asked for its refusals alone: the ops below broadcast by themselves
     broadcast_to_one("hinge_embedding_loss", ("input", input), ("target", target))
     apart = ops.where(ops.ne(target, 1), ops.clamp(ops.sub(margin, input), 0, None), 0.0)
     return reduce_loss("hinge_embedding_loss", ops.add(apart, ops.where(ops.ne(target, -1), input, 0.0)), reduction)
@@ -34,13 +40,8 @@ def margin_ranking_loss(
 ) -> Tensor:
     """max(0, margin - t (x1 - x2)): t = 1 wants the first the larger, -1 the second."""
     name = "margin_ranking_loss"
-    reduction = reduction_name(size_average, reduce, reduction)
-    check_reduction(name, reduction)
-    if not input1.ndim == input2.ndim == target.ndim:
-        raise ShapeError(
-            f"{name}: input1 {tuple(input1.shape)}, input2 {tuple(input2.shape)} and target {tuple(target.shape)} should have the same dimensions; "
-            "reshape them"
-        )
+    reduction = reduction_name(size_average, reduce, reduction, name)
+    _require_same_dims(name, input1=input1, input2=input2, target=target)
     input1, input2, target = broadcast_to_one(name, ("input1", input1), ("input2", input2), ("target", target))
     return reduce_loss(name, ops.clamp(ops.sub(margin, ops.mul(target, ops.sub(input1, input2))), 0, None), reduction)
 
@@ -51,8 +52,7 @@ def cosine_embedding_loss(
 ) -> Tensor:
     """1 - cos(x1, x2) where the target is 1, max(0, cos - margin) where it is -1: inputs (batch, features) and target (batch,), or (features,) and ()."""
     name = "cosine_embedding_loss"
-    reduction = reduction_name(size_average, reduce, reduction)
-    check_reduction(name, reduction)
+    reduction = reduction_name(size_average, reduce, reduction, name)
     if target.ndim not in (0, 1):
         raise ShapeError(f"{name}: target {tuple(target.shape)} has {target.ndim} dimensions; give (batch,) or ()")
     a, b = tuple(input1.shape), tuple(input2.shape)
@@ -60,7 +60,7 @@ def cosine_embedding_loss(
         raise ShapeError(
             f"{name}: input1 {a}, input2 {b} and target {tuple(target.shape)}: give (batch, features) twice with (batch,), or (features,) with ()"
         )
-    tiny = 1e-12
+    tiny = 1e-12  # PyTorch's, under the root: vectors of 0 have a cosine of 0
     dot = ops.mul(input1, input2).sum(-1)
     lengths = ops.mul(ops.add(ops.mul(input1, input1).sum(-1), tiny), ops.add(ops.mul(input2, input2).sum(-1), tiny))
     cosine, target = broadcast_to_one(name, ("the inputs' rows", ops.div(dot, ops.sqrt(lengths))), ("target", target))
@@ -76,12 +76,9 @@ def triplet_margin_loss(
     """max(0, margin + d(anchor, positive) - d(anchor, negative)), d = |a - b + eps|_p over the last dimension. swap: the positive stands for the anchor
     where it is nearer to the negative (Balntas et al. 2016)."""
     reduction = reduction_name(size_average, reduce, reduction)
-    if not anchor.ndim == positive.ndim == negative.ndim:
-        shapes = f"anchor {tuple(anchor.shape)}, positive {tuple(positive.shape)} and negative {tuple(negative.shape)}"
-        raise ShapeError(f"triplet_margin_loss: {shapes} should have the same dimensions; reshape them")
-    return _triplet_loss(
-        "triplet_margin_loss", anchor, positive, negative, lambda a, b: pairwise_distance(a, b, p, eps), margin, swap, reduction
-    )
+    name = "triplet_margin_loss"
+    _require_same_dims(name, anchor=anchor, positive=positive, negative=negative)
+    return _triplet_loss(name, anchor, positive, negative, lambda a, b: pairwise_distance(a, b, p, eps), margin, swap, reduction)
 
 
 @checked
@@ -90,15 +87,13 @@ def triplet_margin_with_distance_loss(
     swap: bool = False, reduction: str = "mean",
 ) -> Tensor:  # fmt: skip
     """triplet_margin_loss by any distance function of two tensors; pairwise_distance where none is given."""
-    if distance_function is not None and not callable(distance_function):
-        raise TypeError(
-            f"triplet_margin_with_distance_loss: distance_function is a {type(distance_function).__name__}; give a function of two tensors"
-        )
-    distance = pairwise_distance if distance_function is None else distance_function
-    if distance_function is None and not anchor.ndim == positive.ndim == negative.ndim:
-        shapes = f"anchor {tuple(anchor.shape)}, positive {tuple(positive.shape)} and negative {tuple(negative.shape)}"
-        raise ShapeError(f"triplet_margin_with_distance_loss: {shapes} should have the same dimensions; reshape them")
-    return _triplet_loss("triplet_margin_with_distance_loss", anchor, positive, negative, distance, margin, swap, reduction)
+    name, distance = "triplet_margin_with_distance_loss", distance_function
+    if distance is None:
+        distance = pairwise_distance
+        _require_same_dims(name, anchor=anchor, positive=positive, negative=negative)  # a function of the user's may take others
+    elif not callable(distance):
+        raise TypeError(f"{name}: distance_function is a {type(distance).__name__}; give a function of two tensors")
+    return _triplet_loss(name, anchor, positive, negative, distance, margin, swap, reduction)
 
 
 def _triplet_loss(

@@ -8,8 +8,14 @@ from typing import Any
 
 from tritensor.autograd.modes import no_grad
 from tritensor.ground.errors import ArgumentError, ShapeError
-from tritensor.nn.functional.losses.checks import broadcast_to_one, check_flags, check_reduction, require_same_shape
-from tritensor.nn.reduction import reduce_loss, reduction_name
+from tritensor.nn.functional.losses.checks import (
+    broadcast_to_one,
+    check_flags,
+    check_reduction,
+    reduce_loss,
+    reduction_name,
+    require_same_shape,
+)
 from tritensor.ops.array import all_values
 from tritensor.ops.table import broadcast, ops
 from tritensor.tensor.core import Tensor
@@ -58,7 +64,7 @@ def l1_loss(
     """|input - target|, both of one shape, times weight where it is given; "mean" divides by the weights' sum then."""
     reduction = reduction_name(size_average, reduce, reduction)
     kinds = {input.dtype.kind, target.dtype.kind}
-    if "float" in kinds and "complex" not in kinds:
+    if "float" in kinds and "complex" not in kinds:  # the op is of real floats; PyTorch's takes complex numbers and integers, too
         return _fused_loss("l1_loss", input, target, reduction, weight)
     require_same_shape("l1_loss", input, target)
     loss = ops.abs(ops.sub(input, target))
@@ -74,6 +80,7 @@ def smooth_l1_loss(
     if not beta >= 0:
         raise ArgumentError(f"smooth_l1_loss: beta is {beta}; it must be at least 0")
     if beta == 0:
+        # the formula would divide by 0
         return l1_loss(input, target, reduction=reduction)  # type: ignore[no-any-return]
     return _fused_loss("smooth_l1_loss", input, target, reduction, None, beta=float(beta))
 
@@ -99,8 +106,7 @@ def binary_cross_entropy(
     Raises ArgumentError for x or t outside [0, 1] (on a GPU, where to look would be to wait, it gives NaN), ShapeError for two shapes and for
     a weight that does not broadcast to theirs.
     """
-    reduction = reduction_name(size_average, reduce, reduction)
-    check_reduction("binary_cross_entropy", reduction)
+    reduction = reduction_name(size_average, reduce, reduction, "binary_cross_entropy")
     require_same_shape("binary_cross_entropy", input, target)
     _require_broadcast("binary_cross_entropy", input, weight=weight)
     if weight is None:
@@ -116,8 +122,7 @@ def binary_cross_entropy_with_logits(
     """-(p t log s(x) + (1 - t) log(1 - s(x))), s the sigmoid and p = pos_weight, in the form that does not overflow:
     (1 - t) x + (1 + (p - 1) t) softplus(-x)."""
     name = "binary_cross_entropy_with_logits"
-    reduction = reduction_name(size_average, reduce, reduction)
-    check_reduction(name, reduction)
+    reduction = reduction_name(size_average, reduce, reduction, name)
     require_same_shape(name, input, target)
     _require_broadcast(name, input, weight=weight, pos_weight=pos_weight)
     if pos_weight is None:
@@ -125,7 +130,7 @@ def binary_cross_entropy_with_logits(
             return ops.bce_with_logits(input, target, reduction=reduction)
         return reduce_loss(name, ops.mul(ops.bce_with_logits(input, target, reduction="none"), weight), reduction)
     missed = ops.mul(ops.softplus(-input, beta=1.0, threshold=math.inf), ops.add(ops.mul(ops.sub(pos_weight, 1), target), 1))
-    loss = (1 - target) * input + missed
+    loss = (1 - target) * input + missed  # not by the op, which has no pos_weight
     return reduce_loss(name, loss if weight is None else ops.mul(loss, weight), reduction)
 
 
@@ -150,8 +155,7 @@ def kl_div(
 @checked
 def soft_margin_loss(input: Tensor, target: Tensor, size_average: Any = None, reduce: Any = None, reduction: str = "mean") -> Tensor:
     """log(1 + exp(-t x)), targets t of 1 and -1."""
-    reduction = reduction_name(size_average, reduce, reduction)
-    check_reduction("soft_margin_loss", reduction)
+    reduction = reduction_name(size_average, reduce, reduction, "soft_margin_loss")
     input, target = broadcast_to_one("soft_margin_loss", ("input", input), ("target", target))
     return ops.soft_margin_loss(input, target, reduction=reduction)
 
@@ -163,11 +167,10 @@ def poisson_nll_loss(
 ) -> Tensor:  # fmt: skip
     """exp(x) - t x for counts t and x the logarithm of their mean; log_input=False: x - t log(x + eps). full adds Stirling's approximation of log t!,
     t log t - t + log(2 pi t) / 2, where t is above 1."""
-    reduction = reduction_name(size_average, reduce, reduction)
-    check_reduction("poisson_nll_loss", reduction)
+    reduction = reduction_name(size_average, reduce, reduction, "poisson_nll_loss")
     check_flags("poisson_nll_loss", log_input=log_input, full=full)
     input, target = broadcast_to_one("poisson_nll_loss", ("input", input), ("target", target))
-    how = "none" if full else reduction
+    how = "none" if full else reduction  # Stirling's part is added to each element before they are reduced
     given, is_half = input.dtype, full and input.dtype.is_floating_point and input.dtype.itemsize == 2
     if is_half:  # of three terms, which one rounding ends
         input, target = input.float(), target.float()
@@ -209,7 +212,7 @@ def gaussian_nll_loss(
     check_reduction("gaussian_nll_loss", reduction)
     if isinstance(var, Tensor):
         spread: Tensor = _expand_variance(input, var)
-        low = bool(all_values((spread.detach() < 0).any().array).any())
+        low = bool(all_values((spread.detach() < 0).any().array).any())  # reads one number: PyTorch waits for the device here, too
     else:
         low = var < 0
         spread = ops.full(shape=tuple(input.shape), value=float(var), dtype=input.array.dtype, device=input.device)

@@ -55,6 +55,7 @@ def _add_batch(input: Tensor, single: bool, axes: int) -> Tensor:
 
 def _pool_nothing(input: Tensor, size: tuple[int, ...], axes: int) -> Tensor:
     """No windows: a result without elements, whose gradient to the input is 0."""
+    # a sum over nothing is 0 and stays in the graph, which a fresh tensor would leave
     one = ops.sum(input, dim=tuple(range(input.ndim - axes, input.ndim)), keepdim=True)
     return ops.expand(one[(..., *[slice(min(n, 1)) for n in size])], shape=(*input.shape[:-axes], *size))
 
@@ -68,7 +69,7 @@ def _average(name: str, input: Tensor, output_size: Any, axes: int) -> Tensor:
     x, size, single = _check_sizes(name, input, output_size, axes, 1 if axes == 3 else -axes)
     if 0 in size or not input.numel():
         return _pool_nothing(input, size, axes)
-    if axes == 1 and _is_laid_as_image(x):
+    if axes == 1 and _is_laid_as_image(x):  # PyTorch's rows are images of one row: the result has the layout of such
         return forget_base(_average(name, to_image_of_one_row(x), (1, *size), 2).squeeze(-2))
     y = _average_evenly(x, size, axes) if isinstance(x.array, CudaArray) else None
     if y is None:
@@ -94,6 +95,7 @@ def _max_pool(name: str, input: Tensor, output_size: Any, axes: int, return_indi
     x, size, single = _check_sizes(name, input, output_size, axes, 1)
     if 0 in size or not input.numel():
         y = _pool_nothing(input, size, axes)
+        # there is no place that a maximum could have stood at
         indices = ops.full(shape=tuple(y.shape), value=0, dtype=dtypes.int64.numpy, device=x.device)
     elif axes == 1 and _is_laid_as_image(x):
         y, indices = (forget_base(t.squeeze(-2)) for t in _max_pool(name, to_image_of_one_row(x), (1, *size), 2, True))

@@ -7,7 +7,7 @@ from collections.abc import Sequence
 from typing import Any
 
 from tritensor.ground.errors import ArgumentError, DTypeError, ShapeError
-from tritensor.nn.functional.window_arguments import AXES, Sizes, to_axes
+from tritensor.nn.functional.window_arguments import Sizes, lacks_batch, to_axes
 from tritensor.ops.table import ops
 from tritensor.tensor.core import Tensor
 from tritensor.tensor.functions.creation.random import rand
@@ -46,10 +46,7 @@ def _window_starts(sample: Tensor, size: int, out: int, kernel: int) -> Tensor:
 def _max_pool(
     name: str, axes: int, input: Tensor, kernel_size: Any, output_size: Any, output_ratio: Any, samples: Any
 ) -> tuple[Tensor, Tensor]:
-    if input.ndim not in (axes + 1, axes + 2):
-        raise ShapeError(
-            f"{name}: input {tuple(input.shape)} has {input.ndim} dimensions; give (batch, channels, {AXES[axes]}) or (channels, {AXES[axes]})"
-        )
+    single = lacks_batch(name, input, axes)
     if input.dtype.kind != "float":
         raise DTypeError(f"{name}: input is {input.dtype.name}; {name} takes float types; cast it with .to(float32)")
     if 0 in input.shape[1:]:
@@ -62,7 +59,7 @@ def _max_pool(
         raise ShapeError(
             f"{name}: input {tuple(input.shape)}, kernel_size {kernel}: an output of {out} cannot be had; sizes from 1 to the input's less {less} can"
         )
-    batch, channels = (1 if input.ndim == axes + 1 else input.shape[0]), input.shape[-axes - 1]
+    batch, channels = (1 if single else input.shape[0]), input.shape[-axes - 1]
     if samples is None:
         samples = rand(batch, channels, axes, dtype=input.dtype, device=input.device)
     if samples.ndim != 3 or samples.shape[0] < batch or samples.shape[1:] != (channels, axes):

@@ -11,7 +11,7 @@ import numpy as np
 from tritensor.ground import dtypes
 from tritensor.ground.errors import DTypeError, ShapeError
 from tritensor.ground.strides import channels_last, is_channels_last
-from tritensor.nn.functional.window_arguments import AXES, Sizes, to_axes, to_strides
+from tritensor.nn.functional.window_arguments import Sizes, lacks_batch, to_axes, to_strides
 from tritensor.ops.table import ops
 from tritensor.tensor.core import Tensor
 from tritensor.tensor.public_api.publish import checked
@@ -38,10 +38,7 @@ def _unpooled_size(
 
 
 def _unpool(name: str, axes: int, input: Tensor, indices: Tensor, kernel_size: Any, stride: Any, padding: Any, output_size: Any) -> Tensor:
-    if input.ndim not in (axes + 1, axes + 2):
-        raise ShapeError(
-            f"{name}: input {tuple(input.shape)} has {input.ndim} dimensions; give (batch, channels, {AXES[axes]}) or (channels, {AXES[axes]})"
-        )
+    lacks_batch(name, input, axes)  # refuses other dimensions; with a batch or without, what follows is the same
     if indices.dtype != dtypes.int64:
         raise DTypeError(f"{name}: indices are {indices.dtype.name}; give int64, as max_pool{axes}d(return_indices=True) returns them")
     if indices.shape != input.shape:
@@ -66,13 +63,9 @@ def _unpool(name: str, axes: int, input: Tensor, indices: Tensor, kernel_size: A
 
 @checked
 def max_unpool1d(
-    input: Tensor,
-    indices: Tensor,
-    kernel_size: Sizes,
-    stride: Sizes | None = None,
-    padding: Sizes = 0,
+    input: Tensor, indices: Tensor, kernel_size: Sizes, stride: Sizes | None = None, padding: Sizes = 0,
     output_size: Sequence[int] | None = None,
-) -> Tensor:
+) -> Tensor:  # fmt: skip
     """Maxima back to the places that max_pool1d noted in `indices`, zeros elsewhere: (batch, c, w) -> (batch, c, w'), w' = (w - 1) stride + kernel_size
     - 2 padding unless output_size says otherwise. Raises ValueError for an output_size a step or more away from that."""
     return _unpool("max_unpool1d", 1, input, indices, kernel_size, stride, padding, output_size)
@@ -80,25 +73,17 @@ def max_unpool1d(
 
 @checked
 def max_unpool2d(
-    input: Tensor,
-    indices: Tensor,
-    kernel_size: Sizes,
-    stride: Sizes | None = None,
-    padding: Sizes = 0,
+    input: Tensor, indices: Tensor, kernel_size: Sizes, stride: Sizes | None = None, padding: Sizes = 0,
     output_size: Sequence[int] | None = None,
-) -> Tensor:
+) -> Tensor:  # fmt: skip
     """Maxima back to the places that max_pool2d noted in `indices`, zeros elsewhere: (batch, c, h, w) -> (batch, c, h', w'), as max_unpool1d."""
     return _unpool("max_unpool2d", 2, input, indices, kernel_size, stride, padding, output_size)
 
 
 @checked
 def max_unpool3d(
-    input: Tensor,
-    indices: Tensor,
-    kernel_size: Sizes,
-    stride: Sizes | None = None,
-    padding: Sizes = 0,
+    input: Tensor, indices: Tensor, kernel_size: Sizes, stride: Sizes | None = None, padding: Sizes = 0,
     output_size: Sequence[int] | None = None,
-) -> Tensor:
+) -> Tensor:  # fmt: skip
     """Maxima back to the places that max_pool3d noted in `indices`, zeros elsewhere: (batch, c, d, h, w) -> (batch, c, d', h', w'), as max_unpool1d."""
     return _unpool("max_unpool3d", 3, input, indices, kernel_size, stride, padding, output_size)

@@ -1,8 +1,8 @@
-"""Pooling: the maximum or the mean of each window."""
+"""Pooling: the maximum, the mean or the p-norm of each window."""
 
 from __future__ import annotations
 
-from collections.abc import Sequence
+import math
 from typing import Any, NamedTuple
 
 import numpy as np
@@ -10,13 +10,11 @@ import numpy as np
 from tritensor.autograd.modes import is_grad_enabled
 from tritensor.ground.errors import ArgumentError
 from tritensor.nn.functional.padding import pad
-from tritensor.nn.functional.window_arguments import add_batch, to_axes, to_image_of_one_row, to_strides
+from tritensor.nn.functional.window_arguments import Sizes, add_batch, to_axes, to_image_of_one_row, to_strides
 from tritensor.ops.table import ops, registry
 from tritensor.tensor.core import Tensor
 from tritensor.tensor.functions.shaping.reshaping import forget_base
 from tritensor.tensor.public_api.publish import checked
-
-_NUMBERS = ("float", "int", "uint")
 
 
 class _RowsSpec(NamedTuple):
@@ -27,7 +25,7 @@ class _RowsSpec(NamedTuple):
 
 
 def _window_settings(
-    name: str, axes: int, x: Tensor, kernel_size: Any, stride: Any, padding: Any, dilation: Any, ceil_mode: bool, kinds: tuple[str, ...]
+    name: str, axes: int, x: Tensor, kernel_size: Any, stride: Any, padding: Any, dilation: Any, ceil_mode: bool
 ) -> dict[str, tuple[int, ...]]:
     """The attributes that the ops of pooling share. Rows are images of one row, whose windows are refused here, before they are."""
     kernel = to_axes(name, "kernel_size", kernel_size, axes)
@@ -39,7 +37,7 @@ def _window_settings(
         from tritensor.kernels.pooling.windows import check_windows  # with the first call: it loads Triton
 
         rows = _RowsSpec((*x.shape[:2], x.shape[3]), x.array.dtype)
-        check_windows(name, 1, rows, kernel, found["stride"], found["padding"], found["dilation"], ceil_mode, kinds)
+        check_windows(name, 1, rows, kernel, found["stride"], found["padding"], found["dilation"], ceil_mode, ("float", "int", "uint"))
         return {what: (0 if what == "padding" else 1, *values) for what, values in found.items()}
     return found
 
@@ -58,26 +56,26 @@ def _from_image(y: Tensor, axes: int, single: bool) -> Tensor:
 
 
 def _max_pool(
-    name: str, axes: int, input: Any, kernel_size: Any, stride: Any, padding: Any, dilation: Any, ceil_mode: bool, return_indices: bool
+    axes: int, input: Any, kernel_size: Any, stride: Any, padding: Any, dilation: Any, ceil_mode: bool, return_indices: bool
 ) -> Any:
+    name = f"max_pool{axes}d"
     last = axes != 1 or return_indices or (input.tracked and is_grad_enabled())
     x, single = _to_image(name, axes, input if last else input.contiguous(), last)  # PyTorch's maxima of rows alone are in C order
     pool = ops.max_pool3d if axes == 3 else ops.max_pool2d
-    y, indices = pool(
-        x, **_window_settings(name, axes, x, kernel_size, stride, padding, dilation, ceil_mode, _NUMBERS), ceil_mode=ceil_mode
-    )
+    y, indices = pool(x, **_window_settings(name, axes, x, kernel_size, stride, padding, dilation, ceil_mode), ceil_mode=ceil_mode)
     if single or axes == 1:
         y, indices = _from_image(y, axes, single), _from_image(indices, axes, single) if return_indices else indices
     return (y, indices) if return_indices else y
 
 
 def _average_pool(
-    name: str, axes: int, input: Any, kernel_size: Any, stride: Any, padding: Any, ceil_mode: bool, count_include_pad: bool, divisor: Any
+    axes: int, input: Any, kernel_size: Any, stride: Any, padding: Any, ceil_mode: bool, count_include_pad: bool, divisor: Any
 ) -> Tensor:
+    name = f"avg_pool{axes}d"
     x, single = _to_image(name, axes, input)
     if divisor == 0:
         raise ArgumentError(f"{name}: divisor_override is 0; give the number that each window's sum is divided by, or None")
-    found = _window_settings(name, axes, x, kernel_size, stride, padding, 1, ceil_mode, _NUMBERS)
+    found = _window_settings(name, axes, x, kernel_size, stride, padding, 1, ceil_mode)
     del found["dilation"]
     if x.dtype.kind in ("int", "uint"):
         return _from_image(_average_integers(x, found, ceil_mode, count_include_pad, divisor), axes, single)
@@ -119,85 +117,110 @@ def _sum_windows(x: Tensor, sides: list[int], kernel: tuple[int, ...], stride: t
 
 @checked
 def max_pool1d(
-    input: Tensor, kernel_size: int | Sequence[int], stride: int | Sequence[int] | None = None, padding: int | Sequence[int] = 0,
-    dilation: int | Sequence[int] = 1, ceil_mode: bool = False, return_indices: bool = False,
+    input: Tensor, kernel_size: Sizes, stride: Sizes | None = None, padding: Sizes = 0, dilation: Sizes = 1, ceil_mode: bool = False,
+    return_indices: bool = False,
 ) -> Any:  # fmt: skip
     """Maximum of each window; stride defaults to the window. (batch, c, w) -> (batch, c, w'), and where each maximum stood if return_indices."""
-    return _max_pool("max_pool1d", 1, input, kernel_size, stride, padding, dilation, ceil_mode, return_indices)
+    return _max_pool(1, input, kernel_size, stride, padding, dilation, ceil_mode, return_indices)
 
 
 @checked
 def max_pool1d_with_indices(
-    input: Tensor, kernel_size: int | Sequence[int], stride: int | Sequence[int] | None = None, padding: int | Sequence[int] = 0,
-    dilation: int | Sequence[int] = 1, ceil_mode: bool = False, return_indices: bool = False,
+    input: Tensor, kernel_size: Sizes, stride: Sizes | None = None, padding: Sizes = 0, dilation: Sizes = 1, ceil_mode: bool = False,
+    return_indices: bool = False,
 ) -> Any:  # fmt: skip
     """max_pool1d with return_indices=True."""
-    return _max_pool("max_pool1d", 1, input, kernel_size, stride, padding, dilation, ceil_mode, True)
+    return _max_pool(1, input, kernel_size, stride, padding, dilation, ceil_mode, True)
 
 
 @checked
 def max_pool2d(
-    input: Tensor, kernel_size: int | Sequence[int], stride: int | Sequence[int] | None = None, padding: int | Sequence[int] = 0,
-    dilation: int | Sequence[int] = 1, ceil_mode: bool = False, return_indices: bool = False,
+    input: Tensor, kernel_size: Sizes, stride: Sizes | None = None, padding: Sizes = 0, dilation: Sizes = 1, ceil_mode: bool = False,
+    return_indices: bool = False,
 ) -> Any:  # fmt: skip
     """Maximum of each window; stride defaults to the window. (batch, c, h, w) -> (batch, c, h', w'), and where each maximum stood if return_indices."""
-    return _max_pool("max_pool2d", 2, input, kernel_size, stride, padding, dilation, ceil_mode, return_indices)
+    return _max_pool(2, input, kernel_size, stride, padding, dilation, ceil_mode, return_indices)
 
 
 @checked
 def max_pool2d_with_indices(
-    input: Tensor, kernel_size: int | Sequence[int], stride: int | Sequence[int] | None = None, padding: int | Sequence[int] = 0,
-    dilation: int | Sequence[int] = 1, ceil_mode: bool = False, return_indices: bool = False,
+    input: Tensor, kernel_size: Sizes, stride: Sizes | None = None, padding: Sizes = 0, dilation: Sizes = 1, ceil_mode: bool = False,
+    return_indices: bool = False,
 ) -> Any:  # fmt: skip
     """max_pool2d with return_indices=True."""
-    return _max_pool("max_pool2d", 2, input, kernel_size, stride, padding, dilation, ceil_mode, True)
+    return _max_pool(2, input, kernel_size, stride, padding, dilation, ceil_mode, True)
 
 
 @checked
 def max_pool3d(
-    input: Tensor, kernel_size: int | Sequence[int], stride: int | Sequence[int] | None = None, padding: int | Sequence[int] = 0,
-    dilation: int | Sequence[int] = 1, ceil_mode: bool = False, return_indices: bool = False,
+    input: Tensor, kernel_size: Sizes, stride: Sizes | None = None, padding: Sizes = 0, dilation: Sizes = 1, ceil_mode: bool = False,
+    return_indices: bool = False,
 ) -> Any:  # fmt: skip
     """Maximum of each window; stride defaults to the window. (batch, c, d, h, w) -> (batch, c, d', h', w'), and where each maximum stood if return_indices."""
-    return _max_pool("max_pool3d", 3, input, kernel_size, stride, padding, dilation, ceil_mode, return_indices)
+    return _max_pool(3, input, kernel_size, stride, padding, dilation, ceil_mode, return_indices)
 
 
 @checked
 def max_pool3d_with_indices(
-    input: Tensor, kernel_size: int | Sequence[int], stride: int | Sequence[int] | None = None, padding: int | Sequence[int] = 0,
-    dilation: int | Sequence[int] = 1, ceil_mode: bool = False, return_indices: bool = False,
+    input: Tensor, kernel_size: Sizes, stride: Sizes | None = None, padding: Sizes = 0, dilation: Sizes = 1, ceil_mode: bool = False,
+    return_indices: bool = False,
 ) -> Any:  # fmt: skip
     """max_pool3d with return_indices=True."""
-    return _max_pool("max_pool3d", 3, input, kernel_size, stride, padding, dilation, ceil_mode, True)
+    return _max_pool(3, input, kernel_size, stride, padding, dilation, ceil_mode, True)
 
 
 @checked
 def avg_pool1d(
-    input: Tensor, kernel_size: int | Sequence[int], stride: int | Sequence[int] | None = None, padding: int | Sequence[int] = 0,
-    ceil_mode: bool = False, count_include_pad: bool = True,
+    input: Tensor, kernel_size: Sizes, stride: Sizes | None = None, padding: Sizes = 0, ceil_mode: bool = False, count_include_pad: bool = True
 ) -> Tensor:  # fmt: skip
     """Mean of each window; stride defaults to the window. count_include_pad=False divides by the cells inside the input.
     (batch, c, w) -> (batch, c, w')."""
-    return _average_pool("avg_pool1d", 1, input, kernel_size, stride, padding, ceil_mode, count_include_pad, None)
+    return _average_pool(1, input, kernel_size, stride, padding, ceil_mode, count_include_pad, None)
 
 
 @checked
 def avg_pool2d(
-    input: Tensor, kernel_size: int | Sequence[int], stride: int | Sequence[int] | None = None, padding: int | Sequence[int] = 0,
-    ceil_mode: bool = False, count_include_pad: bool = True,
+    input: Tensor, kernel_size: Sizes, stride: Sizes | None = None, padding: Sizes = 0, ceil_mode: bool = False, count_include_pad: bool = True,
     divisor_override: int | None = None,
 ) -> Tensor:  # fmt: skip
     """Mean of each window; stride defaults to the window. count_include_pad=False divides by the cells inside the input, divisor_override by a number.
     (batch, c, h, w) -> (batch, c, h', w')."""
-    return _average_pool("avg_pool2d", 2, input, kernel_size, stride, padding, ceil_mode, count_include_pad, divisor_override)
+    return _average_pool(2, input, kernel_size, stride, padding, ceil_mode, count_include_pad, divisor_override)
 
 
 @checked
 def avg_pool3d(
-    input: Tensor, kernel_size: int | Sequence[int], stride: int | Sequence[int] | None = None, padding: int | Sequence[int] = 0,
-    ceil_mode: bool = False, count_include_pad: bool = True,
+    input: Tensor, kernel_size: Sizes, stride: Sizes | None = None, padding: Sizes = 0, ceil_mode: bool = False, count_include_pad: bool = True,
     divisor_override: int | None = None,
 ) -> Tensor:  # fmt: skip
     """Mean of each window; stride defaults to the window. count_include_pad=False divides by the cells inside the input, divisor_override by a number.
     (batch, c, d, h, w) -> (batch, c, d', h', w')."""
-    return _average_pool("avg_pool3d", 3, input, kernel_size, stride, padding, ceil_mode, count_include_pad, divisor_override)
+    return _average_pool(3, input, kernel_size, stride, padding, ceil_mode, count_include_pad, divisor_override)
+
+
+def _pool_norms(average: Any, axes: int, input: Tensor, norm_type: float, kernel_size: Any, stride: Any, ceil_mode: bool) -> Tensor:
+    """The mean of the powers, without a sign where that is negative, times the cells of a window, to the power of 1 / p."""
+    kernel = to_axes(f"lp_pool{axes}d", "kernel_size", kernel_size, axes)
+    # x x^(p - 1): where x has no such power, of a negative one say, the gradient is NaN whatever the window's is, as in PyTorch
+    powers = ops.mul(input, input.pow(norm_type - 1)) if norm_type > 1 else input.pow(norm_type)
+    mean = average(powers, kernel, stride, 0, ceil_mode)
+    positive = ops.mul(mean.sign(), ops.relu(mean.abs()))
+    return positive.mul(math.prod(kernel)).pow(1.0 / norm_type)  # type: ignore[no-any-return]
+
+
+@checked
+def lp_pool1d(input: Tensor, norm_type: int | float, kernel_size: int, stride: Sizes | None = None, ceil_mode: bool = False) -> Tensor:
+    """(sum of x^p)^(1/p) over each window, p = norm_type; the stride defaults to the window: (batch, c, w) -> (batch, c, w')."""
+    return _pool_norms(avg_pool1d, 1, input, norm_type, kernel_size, stride, ceil_mode)
+
+
+@checked
+def lp_pool2d(input: Tensor, norm_type: int | float, kernel_size: Sizes, stride: Sizes | None = None, ceil_mode: bool = False) -> Tensor:
+    """(sum of x^p)^(1/p) over each window, p = norm_type; the stride defaults to the window: (batch, c, h, w) -> (batch, c, h', w')."""
+    return _pool_norms(avg_pool2d, 2, input, norm_type, kernel_size, stride, ceil_mode)
+
+
+@checked
+def lp_pool3d(input: Tensor, norm_type: int | float, kernel_size: Sizes, stride: Sizes | None = None, ceil_mode: bool = False) -> Tensor:
+    """(sum of x^p)^(1/p) over each window, p = norm_type; the stride defaults to the window: (batch, c, d, h, w) -> (batch, c, d', h', w')."""
+    return _pool_norms(avg_pool3d, 3, input, norm_type, kernel_size, stride, ceil_mode)

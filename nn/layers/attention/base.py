@@ -6,4 +6,5 @@ from tritensor.nn.layers.linear import Linear
 
 
 class NonDynamicallyQuantizableLinear(Linear):
+    # a file called base.py: its classes are not exported as layers (tools/exports.py)
     """The Linear that `out_proj` is; its name shows in a repr."""

@@ -55,6 +55,7 @@ class MultiheadAttention(Module):
             )
         self.embed_dim, self.num_heads, self.dropout, self.batch_first = embed_dim, num_heads, dropout, batch_first
         self.kdim, self.vdim = embed_dim if kdim is None else kdim, embed_dim if vdim is None else vdim
+        # PyTorch's name, which other libraries' layers ask for
         self._qkv_same_embed_dim = self.kdim == embed_dim and self.vdim == embed_dim
         self.head_dim = embed_dim // num_heads
         same = self._qkv_same_embed_dim
@@ -63,9 +64,11 @@ class MultiheadAttention(Module):
             "v_proj_weight": None if same else (embed_dim, self.vdim), "in_proj_weight": (3 * embed_dim, embed_dim) if same else None,
             "in_proj_bias": (3 * embed_dim,) if bias else None,
         }  # fmt: skip
+        # the order in which PyTorch registers them is that of parameters(), which optimizers' states are numbered by
         order = ["in_proj_weight", *shapes] if same else ["q_proj_weight", *shapes]
         for name in dict.fromkeys(order):
             shape = shapes[name]
+            # None is registered as well: forward hands all of them on
             self.register_parameter(name, None if shape is None else empty_parameter(*shape, device=device, dtype=dtype))
         self.out_proj = NonDynamicallyQuantizableLinear(embed_dim, embed_dim, bias=bias, device=device, dtype=dtype)
         for name in ("bias_k", "bias_v"):
@@ -79,7 +82,7 @@ class MultiheadAttention(Module):
                 init.xavier_uniform_(getattr(self, name))
         if self.in_proj_bias is not None:
             init.zeros_(self.in_proj_bias)
-            assert self.out_proj.bias is not None
+            assert self.out_proj.bias is not None  # made with the same `bias`
             init.zeros_(self.out_proj.bias)
         for bias in (self.bias_k, self.bias_v):
             if bias is not None:
@@ -108,10 +111,11 @@ class MultiheadAttention(Module):
 
         Of bool masks True hides a key; floating ones are added. is_causal says that attn_mask is the causal one.
         """
+        # without a batch there is nothing to turn, whatever batch_first says
         turned = self.batch_first and query.dim() == 3 and key.dim() == 3 and value.dim() == 3
         if turned:
             q = query.transpose(1, 0)
-            k = q if key is query else key.transpose(1, 0)
+            k = q if key is query else key.transpose(1, 0)  # what was one tensor stays one: self attention is one product then
             query, key, value = q, k, k if value is key else value.transpose(1, 0)
         y, weights = F.multi_head_attention_forward(
             query, key, value, self.embed_dim, self.num_heads, self.in_proj_weight, self.in_proj_bias, self.bias_k, self.bias_v, self.add_zero_attn,

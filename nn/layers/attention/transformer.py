@@ -37,7 +37,7 @@ def square_subsequent_mask(size: int, device: Any = None, dtype: Any = None) -> 
     return ops.triu(full, diagonal=1)
 
 
-def _activation(name: str, activation: Activation) -> Callable[[Tensor], Tensor]:
+def _find_activation(name: str, activation: Activation) -> Callable[[Tensor], Tensor]:
     if not isinstance(activation, str):
         return activation
     if activation not in ("relu", "gelu"):
@@ -47,9 +47,10 @@ def _activation(name: str, activation: Activation) -> Callable[[Tensor], Tensor]
 
 def _is_causal(mask: Tensor | None, said: bool | None, x: Tensor, batch_first: bool) -> bool:
     """What was said of the mask, or, where nothing was, whether it is the causal one."""
-    if said is not None or mask is None:
+    if said is not None or mask is None:  # to look at a mask on a GPU is to wait for it: what was said is believed
         return said is True
     size = x.shape[0] if x.dim() == 2 else x.shape[1 if batch_first else 0]
+    # a mask for each head is never taken for the causal one, as in PyTorch
     if tuple(mask.shape) != (size, size) or mask.dtype.kind != "float":
         return False
     return bool((mask == square_subsequent_mask(size, mask.device, mask.dtype)).all())
@@ -105,7 +106,7 @@ class TransformerEncoderLayer(_TransformerLayer):
         self._make_feed_forward(d_model, dim_feedforward, dropout, bias, device, dtype)
         self.norm_first = norm_first
         self._make_norms(2, d_model, layer_norm_eps, dropout, bias, device, dtype)
-        act = _activation("TransformerEncoderLayer", activation)
+        act = _find_activation("TransformerEncoderLayer", activation)
         self.activation_relu_or_gelu = 1 if act is F.relu or isinstance(act, ReLU) else 2 if act is F.gelu or isinstance(act, GELU) else 0
         self.activation = act
 
@@ -117,6 +118,7 @@ class TransformerEncoderLayer(_TransformerLayer):
         mask = canonical_mask(src_mask, "src_mask", None, "", src.dtype)
         x = src
         if self.norm_first:
+            # the sum and its norm are one kernel on a GPU, so x comes back with h
             h, x = add_then_norm(self.norm2, self._attend_self(self.norm1(x), mask, padding, is_causal), x)
             return x + self.dropout2(self._feed_forward(h))
         x = add_then_norm(self.norm1, self._attend_self(x, mask, padding, is_causal), x)[0]
@@ -137,7 +139,7 @@ class TransformerDecoderLayer(_TransformerLayer):
         self._make_feed_forward(d_model, dim_feedforward, dropout, bias, device, dtype)
         self.norm_first = norm_first
         self._make_norms(3, d_model, layer_norm_eps, dropout, bias, device, dtype)
-        self.activation = _activation("TransformerDecoderLayer", activation)
+        self.activation = _find_activation("TransformerDecoderLayer", activation)
 
     def forward(
         self, tgt: Tensor, memory: Tensor, tgt_mask: Tensor | None = None, memory_mask: Tensor | None = None,
@@ -160,6 +162,7 @@ class TransformerDecoderLayer(_TransformerLayer):
 
 
 def _clone_layers(layer: Module, count: int) -> ModuleList:
+    # all begin with the same weights, as in PyTorch; reset them to begin apart
     return ModuleList([copy.deepcopy(layer) for _ in range(count)])
 
 
@@ -178,7 +181,7 @@ class TransformerEncoder(Module):
         self.num_layers, self.norm = num_layers, norm
         self.enable_nested_tensor = self.use_nested_tensor = enable_nested_tensor
         self.mask_check = mask_check
-        why = _nesting_refusal(encoder_layer)
+        why = _nesting_refusal(encoder_layer)  # said once, when it is built, and not in each forward
         if enable_nested_tensor and why:
             warnings.warn(
                 f"enable_nested_tensor is True, but self.use_nested_tensor is False because {why}; give enable_nested_tensor=False",
@@ -191,8 +194,8 @@ class TransformerEncoder(Module):
     ) -> Tensor:
         """src through all layers; masks and sizes as TransformerEncoderLayer's. is_causal None: the mask is looked at."""
         padding = canonical_mask(src_key_padding_mask, "src_key_padding_mask", mask, "mask", src.dtype)
-        mask = canonical_mask(mask, "mask", None, "", src.dtype)
-        output, first = src, self.layers[0]
+        mask = canonical_mask(mask, "mask", None, "", src.dtype)  # converted once, not by each layer
+        output, first = src, self.layers[0]  # the layers are copies of one: the first speaks for all
         causal = _is_causal(mask, is_causal, src, getattr(getattr(first, "self_attn", None), "batch_first", False))
         for layer in self.layers:
             output = layer(output, src_mask=mask, is_causal=causal, src_key_padding_mask=padding)
@@ -202,6 +205,7 @@ class TransformerEncoder(Module):
 
     def _zero_padding(self, output: Tensor, padding: Tensor, src: Tensor) -> Tensor:
         """0 where PyTorch's nested tensors have nothing: behind the ends of sequences, where nothing needs a gradient."""
+        # with gradients PyTorch takes no nested tensors, and leaves numbers in the padding
         if is_grad_enabled() and (src.requires_grad or any(p.requires_grad for p in self.layers[0].parameters())):
             return output
         hidden = ops.ne(padding, 0.0)
@@ -278,7 +282,7 @@ class Transformer(Module):
         if custom_decoder is None:
             custom_decoder = TransformerDecoder(TransformerDecoderLayer(*args), num_decoder_layers, norm())
         self.encoder, self.decoder = custom_encoder, custom_decoder
-        self._reset_parameters()
+        self._reset_parameters()  # also of modules that were given in place of the stacks, as in PyTorch
         self.d_model, self.nhead, self.batch_first = d_model, nhead, batch_first
 
     def _reset_parameters(self) -> None:
@@ -297,7 +301,7 @@ class Transformer(Module):
         src_is_causal: bool | None = None, tgt_is_causal: bool | None = None, memory_is_causal: bool = False,
     ) -> Tensor:  # fmt: skip
         """The decoder's outputs for tgt; masks as the layers'."""
-        dim = 0 if self.batch_first else 1
+        dim = 0 if self.batch_first else 1  # without a batch (two dimensions) there is nothing to agree on
         if src.dim() == 3 and src.shape[dim] != tgt.shape[dim]:
             raise ShapeError(
                 f"Transformer: src {tuple(src.shape)}, tgt {tuple(tgt.shape)}: the batch number of src and tgt must be equal; "

@@ -4,8 +4,8 @@ from __future__ import annotations
 
 from typing import Any
 
+from tritensor.nn.functional.losses.checks import reduction_name
 from tritensor.nn.module import Module
-from tritensor.nn.reduction import reduction_name
 from tritensor.tensor.core import Tensor
 
 
@@ -17,7 +17,7 @@ class _Loss(Module):
     def __init__(self, size_average: Any = None, reduce: Any = None, reduction: str = "mean") -> None:
         super().__init__()
         reduction = reduction_name(size_average, reduce, reduction)
-        if self.reductions is not None and reduction not in self.reductions:
+        if self.reductions is not None and reduction not in self.reductions:  # said when it is made, not after the first forward
             raise ValueError(
                 f"{type(self).__name__}: reduction is {reduction!r}; it is {', '.join(map(repr, self.reductions[:-1]))} or 'none'"
             )
@@ -31,7 +31,7 @@ class _WeightedLoss(_Loss):
 
     def __init__(self, weight: Tensor | None = None, size_average: Any = None, reduce: Any = None, reduction: str = "mean") -> None:
         super().__init__(size_average, reduce, reduction)
-        self.register_buffer("weight", weight)
+        self.register_buffer("weight", weight)  # a buffer: it moves with the module and is in its state_dict
 
 
 class Loss(_Loss):

@@ -21,14 +21,9 @@ class CrossEntropyLoss(WeightedLoss):
     """
 
     def __init__(
-        self,
-        weight: Tensor | None = None,
-        size_average: Any = None,
-        ignore_index: int = -100,
-        reduce: Any = None,
-        reduction: str = "mean",
+        self, weight: Tensor | None = None, size_average: Any = None, ignore_index: int = -100, reduce: Any = None, reduction: str = "mean",
         label_smoothing: float = 0.0,
-    ) -> None:
+    ) -> None:  # fmt: skip
         super().__init__(weight, size_average, reduce, reduction)
         self.ignore_index, self.label_smoothing = ignore_index, label_smoothing
 
@@ -59,16 +54,11 @@ class MultiMarginLoss(WeightedLoss):
     """sum over classes j but the target y of max(0, margin - x[y] + x[j])^p, by the number of classes."""
 
     def __init__(
-        self,
-        p: int = 1,
-        margin: float = 1.0,
-        weight: Tensor | None = None,
-        size_average: Any = None,
-        reduce: Any = None,
+        self, p: int = 1, margin: float = 1.0, weight: Tensor | None = None, size_average: Any = None, reduce: Any = None,
         reduction: str = "mean",
-    ) -> None:
+    ) -> None:  # fmt: skip
         super().__init__(weight, size_average, reduce, reduction)
-        if p not in (1, 2):
+        if p not in (1, 2):  # the function asks again: a program may set the attribute
             raise ValueError(f"MultiMarginLoss: p is {p}; only p == 1 and p == 2 are supported")
         if weight is not None and weight.ndim != 1:
             raise ShapeError(
@@ -111,9 +101,10 @@ class LinearCrossEntropyLoss(WeightedLoss):
             )
         if not 0 <= label_smoothing <= 1:
             raise ArgumentError(f"LinearCrossEntropyLoss: label_smoothing is {label_smoothing}; it must be between 0 and 1")
-        super().__init__(weight=weight, reduction=reduction)
+        super().__init__(weight=weight, reduction=reduction)  # PyTorch's has no size_average and reduce: it is newer than their end
         self.num_classes, self.out_features = num_classes, out_features
         self.ignore_index, self.label_smoothing, self.options = ignore_index, label_smoothing, options
+        # one product for all outer sizes; forward shapes its weight
         self.linear = Linear(in_features, math.prod(out_features, start=num_classes), bias=bias, device=device, dtype=dtype)
 
     def forward(self, input: Tensor, target: Tensor) -> Tensor:

@@ -64,15 +64,11 @@ class BCEWithLogitsLoss(WeightedLoss):
     pos_weight: Tensor | None
 
     def __init__(
-        self,
-        weight: Tensor | None = None,
-        size_average: Any = None,
-        reduce: Any = None,
-        reduction: str = "mean",
+        self, weight: Tensor | None = None, size_average: Any = None, reduce: Any = None, reduction: str = "mean",
         pos_weight: Tensor | None = None,
-    ) -> None:
+    ) -> None:  # fmt: skip
         super().__init__(weight, size_average, reduce, reduction)
-        self.register_buffer("pos_weight", pos_weight)
+        self.register_buffer("pos_weight", pos_weight)  # a buffer as `weight` is
 
     def forward(self, input: Tensor, target: Tensor) -> Tensor:
         return F.binary_cross_entropy_with_logits(input, target, self.weight, reduction=self.reduction, pos_weight=self.pos_weight)
@@ -81,7 +77,7 @@ class BCEWithLogitsLoss(WeightedLoss):
 class KLDivLoss(Loss):
     """t (log t - input), input a log-probability; "batchmean" divides by the batch, which is what the divergence means."""
 
-    reductions = ("mean", "sum", "batchmean", "none")
+    reductions = ("mean", "sum", "batchmean", "none")  # no other loss knows batchmean
 
     def __init__(self, size_average: Any = None, reduce: Any = None, reduction: str = "mean", log_target: bool = False) -> None:
         super().__init__(size_average, reduce, reduction)
@@ -95,18 +91,13 @@ class PoissonNLLLoss(Loss):
     """exp(x) - t x for counts t and x the logarithm of their mean; log_input=False: x - t log(x + eps)."""
 
     def __init__(
-        self,
-        log_input: bool = True,
-        full: bool = False,
-        size_average: Any = None,
-        eps: float = 1e-8,
-        reduce: Any = None,
+        self, log_input: bool = True, full: bool = False, size_average: Any = None, eps: float = 1e-8, reduce: Any = None,
         reduction: str = "mean",
-    ) -> None:
+    ) -> None:  # fmt: skip
         super().__init__(size_average, reduce, reduction)
         self.log_input, self.full, self.eps = log_input, full, eps
 
-    def forward(self, log_input: Tensor, target: Tensor) -> Tensor:
+    def forward(self, log_input: Tensor, target: Tensor) -> Tensor:  # `log_input`, PyTorch's name, whatever self.log_input says
         return F.poisson_nll_loss(log_input, target, log_input=self.log_input, full=self.full, eps=self.eps, reduction=self.reduction)
 
 

@@ -28,7 +28,7 @@ class CTCLoss(Loss):
         return F.ctc_loss(log_probs, targets, input_lengths, target_lengths, self.blank, self.reduction, self.zero_infinity)
 
 
-class _ASMoutput(NamedTuple):
+class _ASMoutput(NamedTuple):  # PyTorch's name, which its repr shows
     """The log-probability of each target, and the loss, minus their mean."""
 
     output: Tensor
@@ -50,7 +50,7 @@ class AdaptiveLogSoftmaxWithLoss(Module):
         if not given:
             raise ValueError("AdaptiveLogSoftmaxWithLoss: cutoffs is empty; give a sequence of length larger than 0")
         edges = [0, *given, n_classes]
-        if any(int(c) != c for c in given) or any(a >= b for a, b in itertools.pairwise(edges)):
+        if any(int(c) != c for c in given) or any(a >= b for a, b in itertools.pairwise(edges)):  # PyTorch takes 3.0 for 3, too
             raise ValueError(
                 f"AdaptiveLogSoftmaxWithLoss: cutoffs {given} must be unique integers in rising order between 1 and n_classes-1, {n_classes - 1}"
             )
@@ -61,7 +61,7 @@ class AdaptiveLogSoftmaxWithLoss(Module):
         self.head = Linear(in_features, self.head_size, bias=head_bias, device=device, dtype=dtype)
         self.tail = ModuleList()
         for i, (low, high) in enumerate(itertools.pairwise(self.cutoffs), 1):
-            width = int(in_features // div_value**i)
+            width = int(in_features // div_value**i)  # rarer clusters have narrower tails
             first, second = ((in_features, width), (width, high - low))
             self.tail.append(Sequential(*[Linear(a, b, bias=False, device=device, dtype=dtype) for a, b in (first, second)]))
 
@@ -83,20 +83,20 @@ class AdaptiveLogSoftmaxWithLoss(Module):
         single = target_.ndim == 0
         input, target = (input_.unsqueeze(0), target_.unsqueeze(0)) if single else (input_, target_)
         head = F.log_softmax(self.head(input), dim=1)
-        place, found = target, head[:, 0] * 0
+        place, found = target, head[:, 0] * 0  # zeros in the graph and type of the head's output, to which rows are copied
         for i, (low, high) in enumerate(itertools.pairwise(self.cutoffs)):
             rows = ops.logical_and(ops.ge(target, low), ops.lt(target, high)).nonzero().squeeze(1)
-            if not rows.numel():
+            if not rows.numel():  # no target of this cluster: its tail is not computed, and has no gradient
                 continue
             place = place.index_fill(0, rows, self.shortlist_size + i)
             inside = F.log_softmax(self.tail[i](input.index_select(0, rows)), dim=1)
             chosen = inside.gather(1, (target.index_select(0, rows) - low).unsqueeze(1)).squeeze(1)
-            found = found.index_copy(0, rows, chosen.to(found.dtype))
+            found = found.index_copy(0, rows, chosen.to(found.dtype))  # under autocast the tail may have come out in another type
         output = found + head.gather(1, place.unsqueeze(1)).squeeze(1)
         loss = (-output).mean()
         return _ASMoutput(output.squeeze(0) if single else output, loss)
 
-    def _all_log_probs(self, input: Tensor, head: Tensor) -> Tensor:
+    def _log_probs(self, input: Tensor, head: Tensor) -> Tensor:
         """Log-probabilities of all classes from the head's output."""
         first = F.log_softmax(head, dim=1)
         parts = [first[:, : self.shortlist_size]]
@@ -106,7 +106,7 @@ class AdaptiveLogSoftmaxWithLoss(Module):
 
     def log_prob(self, input: Tensor) -> Tensor:
         """Log-probabilities of all classes: (batch, in_features) -> (batch, n_classes)."""
-        return self._all_log_probs(input, self.head(input))
+        return self._log_probs(input, self.head(input))
 
     def predict(self, input: Tensor) -> Tensor:
         """The most probable class of each row, (batch,): of the head alone where that is no cluster."""
@@ -115,5 +115,6 @@ class AdaptiveLogSoftmaxWithLoss(Module):
         rows = ops.ge(best, self.shortlist_size).nonzero().squeeze(1)
         if not rows.numel():
             return best
-        among = self._all_log_probs(input.index_select(0, rows), head.index_select(0, rows)).argmax(1)
+        # of the rows whose best is a cluster alone: the others need no tail
+        among = self._log_probs(input.index_select(0, rows), head.index_select(0, rows)).argmax(1)
         return best.index_copy(0, rows, among)

@@ -33,13 +33,13 @@ class RNNCellBase(Module):
         rows = num_chunks * hidden_size
         self.weight_ih = empty_parameter(rows, input_size, device=device, dtype=dtype)
         self.weight_hh = empty_parameter(rows, hidden_size, device=device, dtype=dtype)
-        for name in ("bias_ih", "bias_hh"):
+        for name in ("bias_ih", "bias_hh"):  # two, although they are added: PyTorch's state dicts have both
             self.register_parameter(name, empty_parameter(rows, device=device, dtype=dtype) if bias else None)
         self.reset_parameters()
 
     def reset_parameters(self) -> None:
         """Draw the initial values anew."""
-        bound = 1.0 / math.sqrt(self.hidden_size) if self.hidden_size > 0 else 0.0
+        bound = 1.0 / math.sqrt(self.hidden_size) if self.hidden_size > 0 else 0.0  # a cell of no size is allowed, as in PyTorch
         for weight in self.parameters():
             init.uniform_(weight, -bound, bound)
 
@@ -51,7 +51,7 @@ class RNNCellBase(Module):
         name = type(self).__name__
         if input.dim() not in (1, 2):
             raise ShapeError(f"{name}: Expected input to be 1D or 2D, got {input.dim()}D instead; give (batch, {self.input_size})")
-        for k, h in enumerate(hidden or ()):
+        for k, h in enumerate(hidden or ()):  # before a batch is added: messages are about what was given
             if h.dim() not in (1, 2):
                 label = f"hx[{k}]" if states > 1 else "hidden"
                 raise ShapeError(f"{name}: Expected {label} to be 1D or 2D, got {h.dim()}D instead; give (batch, {self.hidden_size})")
@@ -64,7 +64,7 @@ class RNNCellBase(Module):
 
     def extra_repr(self) -> str:
         said = f"{self.input_size}, {self.hidden_size}" + ("" if self.bias is True else f", bias={self.bias}")
-        nonlinearity = self.__dict__.get("nonlinearity", "tanh")
+        nonlinearity = self.__dict__.get("nonlinearity", "tanh")  # an RNNCell's alone; a subclass may print before it is set
         return said if nonlinearity == "tanh" else f"{said}, nonlinearity={nonlinearity}"
 
 
@@ -79,7 +79,7 @@ class RNNCell(RNNCellBase):
 
     def forward(self, input: Tensor, hx: Tensor | None = None) -> Tensor:
         act = self.nonlinearity
-        if act not in ("tanh", "relu", None) and not callable(act):
+        if act not in ("tanh", "relu", None) and not callable(act):  # asked in the call, as in PyTorch: a program may set the attribute
             raise RuntimeError(f"RNNCell: Unknown nonlinearity: {act}; give 'tanh', 'relu', a function or None")
         x, (h,) = self._add_batch(input, None if hx is None else (hx,), 1)
         y = F.rnn_cell("RNNCell", act, x, h, *self._weights())

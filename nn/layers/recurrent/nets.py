@@ -42,7 +42,7 @@ class RNNBase(Module):
         self.mode, self.input_size, self.hidden_size, self.num_layers = mode, input_size, hidden_size, num_layers
         self.bias, self.batch_first, self.dropout, self.bidirectional = bias, batch_first, float(dropout), bidirectional
         self.proj_size = proj_size
-        self._all_weights: list[list[str]] = []
+        self._all_weights: list[list[str]] = []  # names, not tensors: a move may put others in their places
         rows, inner = _GATES[mode] * hidden_size, proj_size or hidden_size
         for layer in range(num_layers):
             for suffix in ("", "_reverse") if bidirectional else ("",):
@@ -53,6 +53,7 @@ class RNNBase(Module):
                     shapes["weight_hr"] = (proj_size, hidden_size)
                 named = {f"{what}_l{layer}{suffix}": shape for what, shape in shapes.items()}
                 for which, shape in named.items():
+                    # in PyTorch's order, that of its state dicts and of parameters()
                     self.register_parameter(which, empty_parameter(*shape, device=device, dtype=dtype))
                 self._all_weights.append(list(named))
         self.reset_parameters()
@@ -80,6 +81,7 @@ class RNNBase(Module):
         return [weight for weights in self.all_weights for weight in weights]
 
     def _make_net(self) -> Net:
+        # a program may set `nonlinearity`, or load a module that has only its mode
         kind, act = (self.mode, None) if self.mode in ("LSTM", "GRU") else ("RNN", getattr(self, "nonlinearity", self.mode[4:].lower()))
         return Net(kind, self.num_layers, self.dropout, self.training, self.bidirectional, self.bias, act)
 
@@ -90,7 +92,7 @@ class RNNBase(Module):
     # checks, under the names that PyTorch's subclasses override
     def check_input(self, input: Tensor, batch_sizes: Tensor | None) -> None:
         """Refuse an input of another type or of other sizes than the weights take."""
-        name, weight = type(self).__name__, self._flat_weights[0]
+        name, weight = type(self).__name__, self._flat_weights[0]  # all weights are of one type: the first speaks for them
         if input.dtype != weight.dtype:
             raise ArgumentError(
                 f"{name}: RNN input dtype ({input.dtype}) does not match weight dtype ({weight.dtype}); convert the input with .to(weight.dtype) "
@@ -161,13 +163,13 @@ class RNNBase(Module):
                 f"{name}: Expected input to be 2D or 3D, got {input.dim()}D instead; give (time, batch, features) or (time, features)"
             )
         single, batch_dim = input.dim() == 2, 0 if self.batch_first else 1
-        if hx is not None:
+        if hx is not None:  # before the batch is added: messages are about what was given
             hx = self._check_states(hx, input.dim())
         if single:
             input = input.unsqueeze(batch_dim)
         if hx is None:
             hx = self._zeros(input, input.shape[batch_dim])
-        self.check_forward_args(input, hx, None)
+        self.check_forward_args(input, hx, None)  # PyTorch's methods, which subclasses override
         y, *ends = run_padded(name, self._make_net(), input, self._states(hx), self._flat_weights, self.batch_first)
         if single:
             y, ends = y.squeeze(batch_dim), [end.squeeze(1) for end in ends]
@@ -196,6 +198,7 @@ class RNNBase(Module):
         if not isinstance(input, PackedSequence):
             raise TypeError(f"{name}: input is {_describe_argument(input)}; give a tensor or a PackedSequence")
         data, batch_sizes, order, inverse = input
+        # states come in the user's order, rows are sorted
         hx = self._zeros(data, int(batch_sizes[0])) if hx is None else self.permute_hidden(hx, order)
         self.check_forward_args(data, hx, batch_sizes)
         y, *ends = run_layers(name, self._make_net(), data, read_batch_sizes(name, batch_sizes), self._states(hx), self._flat_weights)
@@ -216,6 +219,7 @@ def _check_arguments(
     name: str, input_size: Any, hidden_size: Any, num_layers: Any, bias: Any, batch_first: Any, dropout: Any, proj_size: Any
 ) -> None:
     """Refuse arguments of the constructor, with PyTorch's classes and words."""
+    # True would drop everything
     if not isinstance(dropout, numbers.Number) or isinstance(dropout, bool) or not 0 <= dropout <= 1:  # type: ignore[operator]
         raise ValueError(
             f"{name}: dropout should be a number in range [0, 1] representing the probability of an element being zeroed, not {dropout!r}; "
@@ -294,10 +298,6 @@ class LSTM(RNNBase):
         super().__init__(
             "LSTM", input_size, hidden_size, num_layers, bias, batch_first, dropout, bidirectional, proj_size, device=device, dtype=dtype
         )
-
-    def get_expected_cell_size(self, input: Tensor, batch_sizes: Tensor | None) -> tuple[int, int, int]:
-        """(layers x directions, batch, elements) of the second state."""
-        return (*self.get_expected_hidden_size(input, batch_sizes)[:2], self.hidden_size)
 
 
 class GRU(RNNBase):

@@ -7,8 +7,7 @@ import time
 from collections import deque
 from typing import Any
 
-from tritensor.optim.state import read_rate
-from tritensor.tensor.core import Tensor
+from tritensor.optim.state import to_number
 from tritensor.training.callbacks.base import StepCallback
 from tritensor.utils.tensorboard import SummaryWriter
 
@@ -52,7 +51,7 @@ class TensorBoard(StepCallback):
 
     def _after_step(self, trainer: Any) -> None:
         if trainer.step % self.every == 0:
-            rates = [_read_rate(group["lr"]) for group in trainer.optimizer.param_groups]
+            rates = [to_number(group["lr"]) for group in trainer.optimizer.param_groups]
             self._waiting.append((trainer.step, time.time(), rates))
         self._log()
 
@@ -93,11 +92,6 @@ class TensorBoard(StepCallback):
             self._log()
             self.writer.flush()
         return {}
-
-
-def _read_rate(lr: Any) -> float:
-    """A learning rate; one on a GPU is read."""
-    return float(read_rate({"lr": lr})) if isinstance(lr, Tensor) else float(lr)
 
 
 def _scalar_tag(name: str) -> str:

@@ -34,12 +34,9 @@ def find_classes(directory: str | os.PathLike[str]) -> tuple[list[str], dict[str
 
 
 def make_dataset(
-    directory: str | os.PathLike[str],
-    class_to_idx: dict[str, int] | None = None,
-    extensions: str | tuple[str, ...] | None = None,
-    is_valid_file: Callable[[str], bool] | None = None,
-    allow_empty: bool = False,
-) -> list[tuple[str, int]]:
+    directory: str | os.PathLike[str], class_to_idx: dict[str, int] | None = None, extensions: str | tuple[str, ...] | None = None,
+    is_valid_file: Callable[[str], bool] | None = None, allow_empty: bool = False,
+) -> list[tuple[str, int]]:  # fmt: skip
     """(path, class) of every file below the folder of its class, in sorted order; links to folders are followed.
 
     Raises ValueError where not exactly one of `extensions` and `is_valid_file` is given, FileNotFoundError for classes without a file.
@@ -105,15 +102,10 @@ class DatasetFolder(VisionDataset):
     """
 
     def __init__(
-        self,
-        root: str | os.PathLike[str],
-        loader: Callable[[str], Any],
-        extensions: tuple[str, ...] | None = None,
-        transform: Callable[..., Any] | None = None,
-        target_transform: Callable[..., Any] | None = None,
-        is_valid_file: Callable[[str], bool] | None = None,
-        allow_empty: bool = False,
-    ) -> None:
+        self, root: str | os.PathLike[str], loader: Callable[[str], Any], extensions: tuple[str, ...] | None = None,
+        transform: Callable[..., Any] | None = None, target_transform: Callable[..., Any] | None = None,
+        is_valid_file: Callable[[str], bool] | None = None, allow_empty: bool = False,
+    ) -> None:  # fmt: skip
         super().__init__(root, transform=transform, target_transform=target_transform)
         self.classes, self.class_to_idx = self.find_classes(self.root)
         self.samples = self.make_dataset(self.root, self.class_to_idx, extensions, is_valid_file, allow_empty)
@@ -122,12 +114,9 @@ class DatasetFolder(VisionDataset):
 
     @staticmethod
     def make_dataset(
-        directory: str | os.PathLike[str],
-        class_to_idx: dict[str, int],
-        extensions: tuple[str, ...] | None = None,
-        is_valid_file: Callable[[str], bool] | None = None,
-        allow_empty: bool = False,
-    ) -> list[tuple[str, int]]:
+        directory: str | os.PathLike[str], class_to_idx: dict[str, int], extensions: tuple[str, ...] | None = None,
+        is_valid_file: Callable[[str], bool] | None = None, allow_empty: bool = False,
+    ) -> list[tuple[str, int]]:  # fmt: skip
         """(path, class) of every file; a subclass may say otherwise."""
         return make_dataset(directory, class_to_idx, extensions, is_valid_file, allow_empty)
 
@@ -156,14 +145,9 @@ class ImageFolder(DatasetFolder):
     """
 
     def __init__(
-        self,
-        root: str | os.PathLike[str],
-        transform: Callable[..., Any] | None = None,
-        target_transform: Callable[..., Any] | None = None,
-        loader: Callable[[str], Any] = default_loader,
-        is_valid_file: Callable[[str], bool] | None = None,
-        allow_empty: bool = False,
-    ) -> None:
+        self, root: str | os.PathLike[str], transform: Callable[..., Any] | None = None, target_transform: Callable[..., Any] | None = None,
+        loader: Callable[[str], Any] = default_loader, is_valid_file: Callable[[str], bool] | None = None, allow_empty: bool = False,
+    ) -> None:  # fmt: skip
         extensions = IMG_EXTENSIONS if is_valid_file is None else None
         super().__init__(root, loader, extensions, transform, target_transform, is_valid_file, allow_empty)
         self.imgs = self.samples

@@ -49,12 +49,9 @@ class VisionDataset(Dataset[Any]):
     _repr_indent = 4
 
     def __init__(
-        self,
-        root: str | os.PathLike[str] | None = None,
-        transforms: Callable[..., Any] | None = None,
-        transform: Callable[..., Any] | None = None,
-        target_transform: Callable[..., Any] | None = None,
-    ) -> None:
+        self, root: str | os.PathLike[str] | None = None, transforms: Callable[..., Any] | None = None,
+        transform: Callable[..., Any] | None = None, target_transform: Callable[..., Any] | None = None,
+    ) -> None:  # fmt: skip
         self.root: Any = os.path.expanduser(root) if isinstance(root, str) else root
         if transforms is not None and (transform is not None or target_transform is not None):
             raise ArgumentError(f"{type(self).__name__}: transforms and transform/target_transform are given; give one form or the other")
@@ -94,13 +91,9 @@ class SplitDataset(VisionDataset, abc.ABC):
     targets: Any
 
     def __init__(
-        self,
-        root: str | os.PathLike[str],
-        train: bool = True,
-        transform: Callable[..., Any] | None = None,
-        target_transform: Callable[..., Any] | None = None,
-        download: bool = False,
-    ) -> None:
+        self, root: str | os.PathLike[str], train: bool = True, transform: Callable[..., Any] | None = None,
+        target_transform: Callable[..., Any] | None = None, download: bool = False,
+    ) -> None:  # fmt: skip
         super().__init__(root, transform=transform, target_transform=target_transform)
         self.train = train
         if download:

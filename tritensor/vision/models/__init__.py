@@ -17,11 +17,11 @@ _NAMES = (
 )  # fmt: skip
 
 
-def _without_weights(name: str) -> Callable[..., Any]:
+def _refuse_weights(name: str) -> Callable[..., Any]:
     build = getattr(models, name)
 
     @functools.wraps(build)
-    def made(*, weights: Any = None, progress: bool = True, pretrained: bool = False, **kwargs: Any) -> Any:
+    def build_model(*, weights: Any = None, progress: bool = True, pretrained: bool = False, **kwargs: Any) -> Any:
         if weights is not None or pretrained:  # no silent network of random weights where trained ones are asked for
             given = f"weights={weights!r}" if weights is not None else "pretrained=True"
             raise NotImplementedError(
@@ -30,13 +30,13 @@ def _without_weights(name: str) -> Callable[..., Any]:
             )
         return build(**kwargs)
 
-    return made
+    return build_model
 
 
-alexnet = _without_weights("alexnet")
-resnet18, resnet34, resnet50, resnet101, resnet152 = (_without_weights(f"resnet{n}") for n in (18, 34, 50, 101, 152))
-vgg11, vgg13, vgg16, vgg19 = (_without_weights(f"vgg{n}") for n in (11, 13, 16, 19))
-vgg11_bn, vgg13_bn, vgg16_bn, vgg19_bn = (_without_weights(f"vgg{n}_bn") for n in (11, 13, 16, 19))
+alexnet = _refuse_weights("alexnet")
+resnet18, resnet34, resnet50, resnet101, resnet152 = (_refuse_weights(f"resnet{n}") for n in (18, 34, 50, 101, 152))
+vgg11, vgg13, vgg16, vgg19 = (_refuse_weights(f"vgg{n}") for n in (11, 13, 16, 19))
+vgg11_bn, vgg13_bn, vgg16_bn, vgg19_bn = (_refuse_weights(f"vgg{n}_bn") for n in (11, 13, 16, 19))
 
 
 def list_models() -> list[str]:

@@ -144,13 +144,9 @@ class RandAugment(_Augment):
     _settings = ("num_ops", "magnitude", "num_magnitude_bins", "interpolation", "fill")
 
     def __init__(
-        self,
-        num_ops: int = 2,
-        magnitude: int = 9,
-        num_magnitude_bins: int = 31,
-        interpolation: Any = InterpolationMode.NEAREST,
+        self, num_ops: int = 2, magnitude: int = 9, num_magnitude_bins: int = 31, interpolation: Any = InterpolationMode.NEAREST,
         fill: Sequence[float] | float | None = None,
-    ) -> None:
+    ) -> None:  # fmt: skip
         super().__init__(interpolation, fill)
         self.num_ops, self.magnitude, self.num_magnitude_bins = num_ops, magnitude, num_magnitude_bins
 
@@ -199,15 +195,9 @@ class AugMix(_Augment):
     _settings = ("severity", "mixture_width", "chain_depth", "alpha", "all_ops", "interpolation", "fill")
 
     def __init__(
-        self,
-        severity: int = 3,
-        mixture_width: int = 3,
-        chain_depth: int = -1,
-        alpha: float = 1.0,
-        all_ops: bool = True,
-        interpolation: Any = InterpolationMode.BILINEAR,
-        fill: Sequence[float] | float | None = None,
-    ) -> None:
+        self, severity: int = 3, mixture_width: int = 3, chain_depth: int = -1, alpha: float = 1.0, all_ops: bool = True,
+        interpolation: Any = InterpolationMode.BILINEAR, fill: Sequence[float] | float | None = None,
+    ) -> None:  # fmt: skip
         super().__init__(interpolation, fill)
         if not 1 <= severity <= 10:
             raise ArgumentError(f"AugMix: severity {severity}; give 1 to 10")

@@ -8,7 +8,7 @@ from typing import Any
 from tritensor.ground.errors import ArgumentError
 from tritensor.vision.transforms import draws
 from tritensor.vision.transforms import functional as F
-from tritensor.vision.transforms.base import RandomChange, Transform
+from tritensor.vision.transforms.base import Change, RandomChange, Transform
 from tritensor.vision.transforms.functional.images import as_pair
 
 
@@ -65,17 +65,15 @@ def _as_factor_range(
     return None if low == high == center else (low, high)  # None draws nothing and changes nothing
 
 
-class Grayscale(Transform):
+class Grayscale(Change):
     """An image in grey, of one channel or of three equal ones: `functional.rgb_to_grayscale`."""
 
     _settings = ("num_output_channels",)
+    _change = staticmethod(F.rgb_to_grayscale)
 
     def __init__(self, num_output_channels: int = 1) -> None:
         super().__init__()
         self.num_output_channels = num_output_channels
-
-    def forward(self, img: Any) -> Any:
-        return F.rgb_to_grayscale(img, num_output_channels=self.num_output_channels)
 
 
 class RandomGrayscale(RandomChange):
@@ -98,39 +96,33 @@ class RandomPosterize(RandomChange):
     """`functional.posterize` with probability p."""
 
     _settings = ("bits", "p")
+    _change = staticmethod(F.posterize)
 
     def __init__(self, bits: int, p: float = 0.5) -> None:
         super().__init__(p)
         self.bits = bits
-
-    def _change(self, img: Any) -> Any:
-        return F.posterize(img, self.bits)
 
 
 class RandomSolarize(RandomChange):
     """`functional.solarize` with probability p."""
 
     _settings = ("threshold", "p")
+    _change = staticmethod(F.solarize)
 
     def __init__(self, threshold: float, p: float = 0.5) -> None:
         super().__init__(p)
         self.threshold = threshold
-
-    def _change(self, img: Any) -> Any:
-        return F.solarize(img, self.threshold)
 
 
 class RandomAdjustSharpness(RandomChange):
     """`functional.adjust_sharpness` with probability p."""
 
     _settings = ("sharpness_factor", "p")
+    _change = staticmethod(F.adjust_sharpness)
 
     def __init__(self, sharpness_factor: float, p: float = 0.5) -> None:
         super().__init__(p)
         self.sharpness_factor = sharpness_factor
-
-    def _change(self, img: Any) -> Any:
-        return F.adjust_sharpness(img, self.sharpness_factor)
 
 
 class RandomAutocontrast(RandomChange):

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import math
 from collections.abc import Sequence
-from typing import Any
+from typing import Any, ClassVar
 
 from tritensor.ground.errors import ArgumentError
 from tritensor.tensor.core import Tensor
@@ -13,7 +13,7 @@ from tritensor.tensor.functions.creation.random import randn
 from tritensor.vision.transforms import draws
 from tritensor.vision.transforms import functional as F
 from tritensor.vision.transforms.arguments import check_ranges
-from tritensor.vision.transforms.base import Transform
+from tritensor.vision.transforms.base import Change, Transform
 from tritensor.vision.transforms.functional.images import as_pair
 from tritensor.vision.transforms.interpolation import InterpolationMode, as_mode
 
@@ -44,23 +44,42 @@ class Resize(Transform):
         return f"{type(self).__name__}({settings})"
 
 
-class CenterCrop(Transform):
-    """The middle of an image, `size` being (height, width) or one number for both: `functional.center_crop`."""
-
-    _settings = ("size",)
+class _Crop(Change):
+    _settings: ClassVar[tuple[str, ...]] = ("size",)
 
     def __init__(self, size: Any) -> None:
         super().__init__()
-        self.size = as_pair("CenterCrop", size)
-
-    def forward(self, img: Any) -> Any:
-        return F.center_crop(img, self.size)
+        self.size = as_pair(type(self).__name__, size)
 
 
-class Pad(Transform):
+class CenterCrop(_Crop):
+    """The middle of an image, `size` being (height, width) or one number for both: `functional.center_crop`."""
+
+    _change = staticmethod(F.center_crop)
+
+
+class FiveCrop(_Crop):
+    """The four corners and the middle, each of `size`, as a tuple: `functional.five_crop`."""
+
+    _change = staticmethod(F.five_crop)
+
+
+class TenCrop(_Crop):
+    """The four corners and the middle, each of `size`, of the image and of the flipped image, as a tuple: `functional.ten_crop`."""
+
+    _settings = ("size", "vertical_flip")
+    _change = staticmethod(F.ten_crop)
+
+    def __init__(self, size: Any, vertical_flip: bool = False) -> None:
+        super().__init__(size)
+        self.vertical_flip = vertical_flip
+
+
+class Pad(Change):
     """An image with a border of `padding` pixels, one number, (x, y) or (left, top, right, bottom): `functional.pad`."""
 
     _settings = ("padding", "fill", "padding_mode")
+    _change = staticmethod(F.pad)
 
     def __init__(self, padding: Any, fill: Any = 0, padding_mode: str = "constant") -> None:
         super().__init__()
@@ -73,9 +92,6 @@ class Pad(Transform):
         if isinstance(padding, Sequence) and len(padding) not in (1, 2, 4):
             raise ArgumentError(f"Pad: padding {tuple(padding)} has {len(padding)} numbers; give 1, 2 or 4")
         self.padding, self.fill, self.padding_mode = padding, fill, padding_mode
-
-    def forward(self, img: Any) -> Any:
-        return F.pad(img, self.padding, self.fill, self.padding_mode)
 
 
 class RandomCrop(Transform):
@@ -118,13 +134,9 @@ class RandomResizedCrop(Transform):
     """A part of random area (a share in `scale`) and proportions (width / height in `ratio`), resized to `size` (Szegedy et al. 2015)."""
 
     def __init__(
-        self,
-        size: Any,
-        scale: Sequence[float] = (0.08, 1.0),
-        ratio: Sequence[float] = (3.0 / 4.0, 4.0 / 3.0),
-        interpolation: Any = InterpolationMode.BILINEAR,
-        antialias: bool | None = True,
-    ) -> None:
+        self, size: Any, scale: Sequence[float] = (0.08, 1.0), ratio: Sequence[float] = (3.0 / 4.0, 4.0 / 3.0),
+        interpolation: Any = InterpolationMode.BILINEAR, antialias: bool | None = True,
+    ) -> None:  # fmt: skip
         super().__init__()
         self.size = as_pair("RandomResizedCrop", size)
         check_ranges("RandomResizedCrop", scale, ratio)
@@ -156,33 +168,6 @@ class RandomResizedCrop(Transform):
         scale, ratio = (tuple(round(v, 4) for v in r) for r in (self.scale, self.ratio))
         settings = f"size={self.size}, scale={scale}, ratio={ratio}, interpolation={self.interpolation.value}, antialias={self.antialias}"
         return f"{type(self).__name__}({settings})"
-
-
-class FiveCrop(Transform):
-    """The four corners and the middle, each of `size`, as a tuple: `functional.five_crop`."""
-
-    _settings = ("size",)
-
-    def __init__(self, size: Any) -> None:
-        super().__init__()
-        self.size = as_pair("FiveCrop", size)
-
-    def forward(self, img: Any) -> tuple[Any, ...]:
-        return F.five_crop(img, self.size)
-
-
-class TenCrop(Transform):
-    """The four corners and the middle, each of `size`, of the image and of the flipped image, as a tuple: `functional.ten_crop`."""
-
-    _settings = ("size", "vertical_flip")
-
-    def __init__(self, size: Any, vertical_flip: bool = False) -> None:
-        super().__init__()
-        self.size = as_pair("TenCrop", size)
-        self.vertical_flip = vertical_flip
-
-    def forward(self, img: Any) -> tuple[Any, ...]:
-        return F.ten_crop(img, self.size, self.vertical_flip)
 
 
 class RandomErasing(Transform):

@@ -67,15 +67,9 @@ class RandomAffine(Transform):
     """
 
     def __init__(
-        self,
-        degrees: Any,
-        translate: Sequence[float] | None = None,
-        scale: Sequence[float] | None = None,
-        shear: Any = None,
-        interpolation: Any = InterpolationMode.NEAREST,
-        fill: Any = 0,
-        center: Sequence[float] | None = None,
-    ) -> None:
+        self, degrees: Any, translate: Sequence[float] | None = None, scale: Sequence[float] | None = None, shear: Any = None,
+        interpolation: Any = InterpolationMode.NEAREST, fill: Any = 0, center: Sequence[float] | None = None,
+    ) -> None:  # fmt: skip
         super().__init__()
         self.degrees = as_degrees("RandomAffine", "degrees", degrees)
         if translate is not None and not all(0.0 <= t <= 1.0 for t in check_sequence("RandomAffine", "translate", translate)):
@@ -118,16 +112,14 @@ class RandomAffine(Transform):
         return f"{type(self).__name__}({', '.join(settings)})"
 
 
-class RandomPerspective(Transform):
+class RandomPerspective(RandomChange):
     """With probability p an image seen from aside, its corners moved inwards by up to half of `distortion_scale`: `functional.perspective`."""
-
-    _settings = ("p",)
 
     def __init__(
         self, distortion_scale: float = 0.5, p: float = 0.5, interpolation: Any = InterpolationMode.BILINEAR, fill: Any = 0
     ) -> None:
-        super().__init__()
-        self.p, self.distortion_scale = p, distortion_scale
+        super().__init__(p)
+        self.distortion_scale = distortion_scale
         self.interpolation, self.fill = as_mode("RandomPerspective", interpolation), check_fill("RandomPerspective", fill)
 
     @staticmethod
@@ -144,9 +136,7 @@ class RandomPerspective(Transform):
         starts = [[(width - 1) * right, (height - 1) * bottom] for right, bottom in corners]
         return starts, [point(right, bottom) for right, bottom in corners]
 
-    def forward(self, img: Any) -> Any:
-        if not draws.chance(self.p):
-            return img
+    def _change(self, img: Any) -> Any:
         _, height, width = F.get_dimensions(img)
         startpoints, endpoints = self.get_params(width, height, self.distortion_scale)
         return F.perspective(img, startpoints, endpoints, self.interpolation, adapt_fill(self.fill, img))

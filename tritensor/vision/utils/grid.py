@@ -18,14 +18,9 @@ from tritensor.vision.pillow import image_from_array, pillow
 
 
 def make_grid(
-    tensor: Any,
-    nrow: int = 8,
-    padding: int = 2,
-    normalize: bool = False,
-    value_range: tuple[float, float] | None = None,
-    scale_each: bool = False,
-    pad_value: float = 0.0,
-) -> Tensor:
+    tensor: Any, nrow: int = 8, padding: int = 2, normalize: bool = False, value_range: tuple[float, float] | None = None,
+    scale_each: bool = False, pad_value: float = 0.0,
+) -> Tensor:  # fmt: skip
     """Images (n, channels, h, w), or a list of (channels, h, w), as one (3, H, W): `nrow` in a row, `padding` pixels between and around.
 
     Args:

@@ -14,7 +14,7 @@ from tritensor.nn.container import ModuleList
 from tritensor.nn.functional.attention import canonical_mask, to_additive_mask
 from tritensor.nn.functional.normalization import refuse_single
 from tritensor.nn.layers.attention.base import NonDynamicallyQuantizableLinear as NonDynamicallyQuantizableLinear
-from tritensor.nn.layers.attention.transformer import _activation
+from tritensor.nn.layers.attention.transformer import _find_activation
 from tritensor.nn.layers.attention.transformer import square_subsequent_mask as square_subsequent_mask
 from tritensor.nn.module import Module
 from tritensor.nn.state import IncompatibleKeys as _IncompatibleKeys  # noqa: F401
@@ -36,7 +36,7 @@ def _get_clones(module: Module, N: int) -> ModuleList:
 
 def _get_activation_fn(activation: str) -> Callable[[Tensor], Tensor]:
     """F.relu or F.gelu by its name. Raises for another."""
-    return _activation("_get_activation_fn", activation)
+    return _find_activation("_get_activation_fn", activation)
 
 
 def _generate_square_subsequent_mask(sz: int, device: Any = None, dtype: Any = None) -> Tensor:

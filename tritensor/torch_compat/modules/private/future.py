@@ -1,6 +1,6 @@
 """torch.__future__: what a conversion does to a module's parameters."""
 
-from tritensor.nn.conversion import get_overwrite_module_params_on_conversion as get_overwrite_module_params_on_conversion
-from tritensor.nn.conversion import get_swap_module_params_on_conversion as get_swap_module_params_on_conversion
-from tritensor.nn.conversion import set_overwrite_module_params_on_conversion as set_overwrite_module_params_on_conversion
-from tritensor.nn.conversion import set_swap_module_params_on_conversion as set_swap_module_params_on_conversion
+from tritensor.nn.moving import get_overwrite_module_params_on_conversion as get_overwrite_module_params_on_conversion
+from tritensor.nn.moving import get_swap_module_params_on_conversion as get_swap_module_params_on_conversion
+from tritensor.nn.moving import set_overwrite_module_params_on_conversion as set_overwrite_module_params_on_conversion
+from tritensor.nn.moving import set_swap_module_params_on_conversion as set_swap_module_params_on_conversion

@@ -134,7 +134,7 @@ def normalize(tensor: Tensor, mean: Sequence[float], std: Sequence[float], inpla
         raise DTypeError(f"normalize: tensor is {tensor.dtype.name}; convert_image_dtype makes floats of it")
     if tensor.ndim < 3:
         raise ShapeError(f"normalize: tensor {tuple(tensor.shape)} has {tensor.ndim} dimensions; give (..., channels, height, width)")
-    centre, width = (_per_channel(v, tensor) for v in (mean, std))
+    centre, width = (_to_channels(v, tensor) for v in (mean, std))
     if not width.divides:  # infinities would show only in the loss
         raise ArgumentError(f"normalize: std {std} is 0 in {tensor.dtype.name}, and would be divided by")
     if inplace:
@@ -149,7 +149,7 @@ class _Channels(NamedTuple):
     divides: bool
 
 
-def _per_channel(values: Any, like: Tensor) -> _Channels:
+def _to_channels(values: Any, like: Tensor) -> _Channels:
     if isinstance(values, tuple | list) and all(type(v) is float for v in values):
         return _cached_channels(tuple(values), like.dtype, like.device)
     return _make_channels(values, like.dtype, like.device)

@@ -1,1 +1,0 @@
-"""Functions of images: patches as columns, other sizes, values between pixels."""

@@ -1,1 +1,0 @@
-"""Layers that convolve rows, images and volumes."""

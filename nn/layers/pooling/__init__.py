@@ -1,1 +1,0 @@
-"""Layers that reduce windows of rows, images and volumes."""
