@@ -348,19 +348,19 @@ for _end, _what, _ufunc, _value_of, _index_of, _combine, _indexed, _walk, _ident
     ("max", "largest", np.maximum, np.max, np.argmax, _larger, _first_larger, _walk_larger, _lowest),
     ("min", "smallest", np.minimum, np.min, np.argmin, _smaller, _first_smaller, _walk_smaller, _highest),
 ):
-    _shared: dict[str, Any] = {"identity": _identity, "needs_element": _what, "dtypes": _ORDERED_DTYPES}
+    _common: dict[str, Any] = {"identity": _identity, "needs_element": _what, "dtypes": _ORDERED_DTYPES}
     reduction(
-        f"a{_end}", _over_dims(_value_of), cpu=_extreme_cpu(f"a{_end}", _ufunc), map=value, combine=_combine, finish=None, **_shared,
+        f"a{_end}", _over_dims(_value_of), cpu=_extreme_cpu(f"a{_end}", _ufunc), map=value, combine=_combine, finish=None, **_common,
         rule=(_ties_rule,), backward=(_ties_backward,), cpu_backward=(_ties_cpu_backward,), state=compared_in, samples=_value_samples,
         doc=f"{_what.capitalize()} value over dims; the gradient is shared evenly among equals.",
     )  # fmt: skip
-    _shared |= {"map": _with_index, "combine": _indexed, "walk": _walk, "state": _indexed_state, "ordered": True}
+    _common |= {"map": _with_index, "combine": _indexed, "walk": _walk, "state": _indexed_state, "ordered": True}
     reduction(
-        f"arg{_end}", _over_dims(_index_of), cpu=partial(_index_cpu, _index_of), finish=_index_alone, **_shared, rule=None, samples=_flat_samples,
+        f"arg{_end}", _over_dims(_index_of), cpu=partial(_index_cpu, _index_of), finish=_index_alone, **_common, rule=None, samples=_flat_samples,
         result=lambda dtype: (_I64,), doc=f"Index of the first {_what} along dim (None: in the flattened array).",
     )  # fmt: skip
     reduction(
-        f"{_end}_dim", _over_dims(_value_of, _index_of), cpu=partial(_value_and_index_cpu, _index_of), finish=_value_and_index, **_shared,
+        f"{_end}_dim", _over_dims(_value_of, _index_of), cpu=partial(_value_and_index_cpu, _index_of), finish=_value_and_index, **_common,
         rule=_chosen_rule, backward=_chosen_backward, cpu_backward=_chosen_cpu_backward, outputs=("values", "indices"), samples=_index_samples,
         result=lambda dtype: (dtype, _I64), doc=f"{_what.capitalize()} along dim and its first index; the gradient goes to that element.",
     )  # fmt: skip
