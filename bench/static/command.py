@@ -8,6 +8,7 @@ import os
 import sys
 import time
 import zlib
+from collections.abc import Iterable, Iterator
 from dataclasses import asdict
 from pathlib import Path
 from typing import Any
@@ -131,13 +132,11 @@ def run(launches: list[Launch], jobs: list[tuple[int, int]], processes: int | No
         jobs_of.setdefault((launches[i].spec, arch), []).append((i, arch))
     alike = list(jobs_of.values())
     found: dict[tuple[int, int], Kernel] = {}
-    bar = Bar("compiled", "kernels", len(alike))
-    for n, kernel in child_processes.each(lambda same: measure(launches[same[0][0]], same[0][1]), alike, processes):
+    answers = child_processes.each(lambda same: measure(launches[same[0][0]], same[0][1]), alike, processes)
+    for n, kernel in progress(answers, len(alike)):
         for i, arch in alike[n]:
             own = facts(launches[i], arch)
             found[i, arch] = (own | failed(str(kernel))) if isinstance(kernel, child_processes.Died) else (kernel | own)
-        bar.step()
-    bar.close()
     return [found[job] for job in jobs]
 
 
@@ -155,6 +154,15 @@ def known(launches: list[Launch], jobs: list[tuple[int, int]], table: Rows) -> d
         if zlib.crc32(was.sources.encode(), seed) % SAMPLE:
             found[i, arch] = facts(launches[i], arch) | {"uses": str(was)}
     return found
+
+
+def progress(answers: Iterable[Any], total: int) -> Iterator[Any]:
+    """`answers` passed through, with a bar, or a line now and then."""
+    bar = Bar("compiled", "kernels", total)
+    for answer in answers:
+        yield answer
+        bar.step()
+    bar.close()
 
 
 def rows_of(kernels: list[Kernel]) -> Rows:

@@ -172,7 +172,7 @@ def _gradient_scales(g: tuple[Any, ...], inputs: tuple[Any, ...], attrs: dict[st
 
 op(
     "gru_sequence", _reference, cpu=_over_time(Cpu), shape=_shape, forward=_over_time(Gpu), rule=_rule, backward=_back_in_time(Gpu),
-    cpu_backward=_back_in_time(Cpu), outputs=("y", "h_last", "kept"), residuals=("kept",), samples=sequences(3, biased=(1, 3)), sizes=timed_sequences(3, biased=True),
-    work=lambda x, h, w, b=None, **attrs: work_of_steps(x, w, attrs["batch_sizes"], h.shape[1], 8, 20),
+    cpu_backward=_back_in_time(Cpu), outputs=("y", "h_last", "kept"), residuals=("kept",), samples=sequences(3, biased=(1, 3)),
+    sizes=timed_sequences(3, biased=True), work=lambda x, h, w, b=None, **attrs: work_of_steps(x, w, attrs["batch_sizes"], h.shape[1], 8, 20),
     borrows=("x", "h", "w", "b", "y"), condition=("measured", _gradient_scales, "stored"), autocast={"cpu": "widest", "cuda": "lower"},
 )  # fmt: skip
