@@ -15,9 +15,8 @@ from typing import Any, NamedTuple
 
 import pytest
 
-from bench.cpu.on_cpu import OnCpu
 from bench.cpu.ops import CACHE as SAME_INPUTS
-from bench.cpu.ops import sized
+from bench.cpu.ops import OnCpu, sized
 from bench.gpu.clock import Ours, measure
 from bench.gpu.command import why_not
 from bench.gpu.configs import configs_of

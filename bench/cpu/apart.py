@@ -8,13 +8,12 @@ from __future__ import annotations
 
 import contextlib
 import multiprocessing
-import statistics
 import time
 from collections.abc import Callable
 from multiprocessing.connection import Connection
 from typing import Any
 
-from bench.cpu.timing import Paired, once
+from bench.cpu.timing import Paired, medians, once
 
 REST = 0.15  # seconds before a turn, in which the other's threads go to sleep
 ROUNDS = 9
@@ -56,18 +55,17 @@ class Timed:
         self._process.join()
 
 
-def paired(build: Callable[..., Callable[[], object]], ours: tuple[Any, ...], peer: tuple[Any, ...] | None, seconds: float) -> Paired:
-    """build(*ours) and build(*peer) timed in alternating rounds that take about `seconds` beside the rests."""
-    with Timed(build, *ours) as mine:
-        first = mine.once(3)
-        if peer is None:
-            calls = max(1, int(seconds / ROUNDS / first))
-            return Paired(statistics.median([mine.once(calls) for _ in range(ROUNDS)]), None, None)
-        with Timed(build, *peer) as theirs:
-            calls = max(1, int(seconds / ROUNDS / (first + theirs.once(3))))
-            a, b = [], []
-            for _ in range(ROUNDS):
-                for side, times in ((mine, a), (theirs, b)):
-                    time.sleep(REST)
-                    times.append(side.once(calls))
-    return Paired(statistics.median(a), statistics.median(b), statistics.median(x / y for x, y in zip(a, b, strict=True)))
+def paired(
+    build: Callable[..., Callable[[], object]], ours: tuple[Any, ...], peer: tuple[Any, ...] | None, seconds: float = 0.0, calls: int = 0, rounds: int = ROUNDS
+) -> Paired:  # fmt: skip
+    """build(*ours) and build(*peer) timed in alternating rounds of so many calls, or that take about `seconds` beside the rests."""
+    with contextlib.ExitStack() as stack:
+        sides = [stack.enter_context(Timed(build, *given)) for given in (ours, peer) if given is not None]
+        calls = calls or max(1, int(seconds / rounds / sum(side.once(3) for side in sides)))
+
+        def once_rested(side: Timed) -> float:
+            if len(sides) > 1:
+                time.sleep(REST)
+            return side.once(calls)
+
+        return medians([[once_rested(side) for side in sides] for _ in range(rounds)])

@@ -7,6 +7,7 @@ until one byte of every page has been looked at. The peak is that of the process
 from __future__ import annotations
 
 import argparse
+import importlib
 import importlib.util
 import json
 import os
@@ -71,13 +72,13 @@ def _save(path: Path, nbytes: int, format: str) -> Callable[[], Any]:
     return lambda: tt.save(state, path, format=format)
 
 
-def _load(path: Path, nbytes: int, mmap: bool | None) -> Callable[[], Any]:
-    import tritensor as tt
+def _load(library: str, path: Path, **how: Any) -> Callable[[], Any]:
+    t = importlib.import_module(library)
 
     def load() -> Any:
-        found = tt.load(path, mmap=mmap)
-        for t in found.values():
-            _looked_at(t.numpy())
+        found = t.load(path, **how)
+        for x in found.values():
+            _looked_at(x.numpy())
         return found
 
     return load
@@ -96,18 +97,6 @@ def _torch_save(path: Path, nbytes: int, zipped: bool) -> Callable[[], Any]:
     return save
 
 
-def _torch_load(path: Path, nbytes: int, mmap: bool | None) -> Callable[[], Any]:
-    import torch
-
-    def load() -> Any:
-        found = torch.load(path, weights_only=True, mmap=mmap)
-        for t in found.values():
-            _looked_at(t.numpy())
-        return found
-
-    return load
-
-
 # What is measured: name: (the file, whether it writes, what makes the call).
 CASES: dict[str, tuple[str, bool, Callable[[Path, int], Callable[[], Any]]]] = {
     "plain write": ("plain", True, _plain_write),
@@ -117,14 +106,14 @@ CASES: dict[str, tuple[str, bool, Callable[[Path, int], Callable[[], Any]]]] = {
     "torch.save": ("theirs.pt", True, lambda p, n: _torch_save(p, n, True)),
     "torch.save legacy": ("theirs-legacy.pt", True, lambda p, n: _torch_save(p, n, False)),
     "plain read": ("plain", False, _plain_read),
-    "load safetensors": ("x.safetensors", False, lambda p, n: _load(p, n, None)),
-    "load safetensors mmap=False": ("x.safetensors", False, lambda p, n: _load(p, n, False)),
-    "load torch": ("x.pt", False, lambda p, n: _load(p, n, None)),
-    "load torch mmap=False": ("x.pt", False, lambda p, n: _load(p, n, False)),
-    "load torch-legacy": ("legacy.pt", False, lambda p, n: _load(p, n, None)),
-    "torch.load": ("x.pt", False, lambda p, n: _torch_load(p, n, None)),
-    "torch.load mmap=True": ("x.pt", False, lambda p, n: _torch_load(p, n, True)),
-    "torch.load legacy": ("legacy.pt", False, lambda p, n: _torch_load(p, n, None)),
+    "load safetensors": ("x.safetensors", False, lambda p, n: _load("tritensor", p)),
+    "load safetensors mmap=False": ("x.safetensors", False, lambda p, n: _load("tritensor", p, mmap=False)),
+    "load torch": ("x.pt", False, lambda p, n: _load("tritensor", p)),
+    "load torch mmap=False": ("x.pt", False, lambda p, n: _load("tritensor", p, mmap=False)),
+    "load torch-legacy": ("legacy.pt", False, lambda p, n: _load("tritensor", p)),
+    "torch.load": ("x.pt", False, lambda p, n: _load("torch", p, weights_only=True)),
+    "torch.load mmap=True": ("x.pt", False, lambda p, n: _load("torch", p, weights_only=True, mmap=True)),
+    "torch.load legacy": ("legacy.pt", False, lambda p, n: _load("torch", p, weights_only=True)),
 }
 
 

@@ -13,18 +13,44 @@ from collections.abc import Iterable
 from pathlib import Path
 from typing import Any
 
-from bench.cpu.limits import too_large
-from bench.cpu.on_cpu import OnCpu
+import numpy as np
+
 from bench.cpu.timing import quartiles
+from bench.gpu.clock import HostClock
 from bench.gpu.rows import Case, caller, corners, drawn, prepare, types_of
 from bench.gpu.sizes import shapes
 from bench.ops_asked import ops_asked
 from bench.reports.report import Report, circumstances, processor
-from tritensor.ops.table import Op
+from tritensor.ops.table import Op, Sample
 from tritensor.ops.table.op_selection import add_option
 
 SIDE = 1024  # of the square inputs of ops whose record names no sizes; a GPU's are 4096
 CACHE = "every call is made on the same inputs"
+LARGEST = 512 << 20  # bytes of inputs: the op table's sizes are for GPUs as well
+MOST_FLOPS = 12e9  # of one call: some tenths of a second on a core
+
+
+class OnCpu(HostClock):
+    """tritensor on device cpu behind the door through which `bench gpu` knows a library, so that the same rows can be asked of it."""
+
+    name = "tritensor"
+
+    def __init__(self) -> None:
+        import tritensor as tt
+
+        self.t = tt
+        self.device = tt.device("cpu")
+
+
+def too_large(op: Op, sample: Sample, largest: int = LARGEST, flops: float = MOST_FLOPS) -> str:
+    """Why a call is left to a GPU; "" where it is not. Looks at shapes alone: a sample that is drawn without values will do."""
+    nbytes = sum(4 * x.size for x in sample.inputs if isinstance(x, np.ndarray))
+    if nbytes > largest:
+        return f"{nbytes >> 20} MiB of inputs are more than {largest >> 20}"
+    work: Any = op.work(*sample.inputs, **sample.attrs) if op.work is not None else None
+    if work is not None and work.flops > flops:
+        return f"{work.flops / 1e9:.1f} GFLOP are more than {flops / 1e9:g}"
+    return ""
 
 
 def sized(ops: Iterable[Op]) -> tuple[list[Case], dict[str, str]]:

@@ -12,7 +12,7 @@ from typing import Any
 
 import numpy as np
 
-from bench.cpu.apart import Timed
+from bench.cpu.apart import paired
 from bench.cpu.timing import Paired, line
 
 TARGET = 20e-6  # seconds a scalar
@@ -48,17 +48,6 @@ def sustained(library: str, count: int) -> Callable[[], object]:
     return run
 
 
-def compare(build: Callable[..., Any], given: tuple[Any, ...], peer: bool, calls: int, rounds: int) -> Paired:
-    """Medians of rounds in turn, each library in a process of its own."""
-    with Timed(build, "tritensor", *given) as ours:
-        if not peer:
-            return Paired(float(np.median([ours.once(calls) for _ in range(rounds)])), None, None)
-        with Timed(build, "torch", *given) as theirs:
-            pairs = [(ours.once(calls), theirs.once(calls)) for _ in range(rounds)]
-    a, b = np.array(pairs).T
-    return Paired(float(np.median(a)), float(np.median(b)), float(np.median(a / b)))
-
-
 def main(arguments: list[str]) -> int:
     parser = argparse.ArgumentParser(prog="python -m bench tensorboard", description=__doc__)
     parser.add_argument("--count", type=int, default=100_000, help="scalars in a row (default 100,000)")
@@ -66,9 +55,14 @@ def main(arguments: list[str]) -> int:
     given = parser.parse_args(arguments)
     peer = all(importlib.util.find_spec(name) is not None for name in ("torch", "tensorboard"))
     start = time.perf_counter()
+
+    def compare(build: Callable[..., Any], what: Any, calls: int) -> Paired:
+        return paired(build, ("tritensor", what), ("torch", what) if peer else None, calls=calls, rounds=given.rounds)
+
     for kind in KINDS:
-        print(line(f"one {kind}", compare(logging, (kind,), peer, 2000 if kind == "scalar" else 20, given.rounds)), flush=True)
-    found = compare(sustained, (given.count,), peer, 1, given.rounds)
+        found = compare(logging, kind, 2000 if kind == "scalar" else 20)
+        print(line(f"one {kind}", found), flush=True)
+    found = compare(sustained, given.count, 1)
     each = Paired(found.ours / given.count, None if found.peer is None else found.peer / given.count, found.ratio)
     print(line(f"{given.count:,} scalars in a row and in the file, each", each))
     print(f"{time.perf_counter() - start:.0f} s; a scalar is to take less than {TARGET * 1e6:.0f} us")

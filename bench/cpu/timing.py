@@ -3,10 +3,9 @@
 from __future__ import annotations
 
 import importlib.util
-import math
 import statistics
 import time
-from collections.abc import Callable
+from collections.abc import Callable, Sequence
 from typing import NamedTuple
 
 
@@ -28,17 +27,14 @@ def once(f: Callable[[], object], calls: int) -> float:
 
 def least(ours: Callable[[], object], peer: Callable[[], object] | None, seconds: float = 0.5, rounds: int = 15) -> Paired:
     """Least CPU seconds of this thread over many short rounds in turn, and the ratio of the two: what others do on the machine leaves it alone."""
-    for f in (ours, peer):
-        if f is not None:
-            f()
-    each = cpu_once(ours, 1) + (cpu_once(peer, 1) if peer is not None else 0.0)
-    calls = max(1, int(seconds / rounds / max(each, 1e-7)))
-    a, b = math.inf, math.inf
-    for _ in range(min(rounds, max(3, int(seconds / max(each, 1e-7))))):
-        a = min(a, cpu_once(ours, calls))
-        if peer is not None:
-            b = min(b, cpu_once(peer, calls))
-    return Paired(a, b, a / b) if peer is not None else Paired(a, None, None)
+    sides = [f for f in (ours, peer) if f is not None]
+    for f in sides:
+        f()
+    each = max(sum(cpu_once(f, 1) for f in sides), 1e-7)
+    calls = max(1, int(seconds / rounds / each))
+    found = [[cpu_once(f, calls) for f in sides] for _ in range(min(rounds, max(3, int(seconds / each))))]
+    a, *b = (min(times) for times in zip(*found, strict=True))
+    return Paired(a, b[0], a / b[0]) if b else Paired(a, None, None)
 
 
 def quartiles(f: Callable[[], object], seconds: float = 0.4, rounds: int = 9) -> tuple[float, float]:
@@ -60,20 +56,20 @@ def cpu_once(f: Callable[[], object], calls: int) -> float:
 
 def paired(ours: Callable[[], object], peer: Callable[[], object] | None, seconds: float = 3.0, rounds: int = 25) -> Paired:
     """Time both in alternating rounds that fit in about `seconds`."""
-    for f in (ours, peer):
-        if f is not None:
-            f()
-            f()
-    each = once(ours, 3) + (once(peer, 3) if peer is not None else 0.0)
-    calls = max(1, int(seconds / rounds / max(each, 1e-7)))
-    a, b = [], []
-    for _ in range(rounds):
-        a.append(once(ours, calls))
-        if peer is not None:
-            b.append(once(peer, calls))
-    if peer is None:
+    sides = [f for f in (ours, peer) if f is not None]
+    for f in sides:
+        f()
+        f()
+    calls = max(1, int(seconds / rounds / max(sum(once(f, 3) for f in sides), 1e-7)))
+    return medians([[once(f, calls) for f in sides] for _ in range(rounds)])
+
+
+def medians(rounds: Sequence[Sequence[float]]) -> Paired:
+    """Of rounds (ours,) or (ours, the peer's): the median seconds of each, and of the ratios."""
+    a, *b = zip(*rounds, strict=True)
+    if not b:
         return Paired(statistics.median(a), None, None)
-    return Paired(statistics.median(a), statistics.median(b), statistics.median(x / y for x, y in zip(a, b, strict=True)))
+    return Paired(statistics.median(a), statistics.median(b[0]), statistics.median(x / y for x, y in rounds))
 
 
 def torch_or_none(threads: int = 1) -> object | None:

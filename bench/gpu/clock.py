@@ -162,25 +162,31 @@ def _eager(lib: Ours, runs: Sequence[Run], seconds: float) -> tuple[float, float
     first = once(len(runs))
     # So many calls that a tenth of the time passes, for the two marks to weigh nothing.
     count = max(len(runs), min(int(seconds * 100 / max(first, 1e-3)), HOST_CALLS))
+    return _median(_repeat(lambda: once(count), seconds, 3 if first * count < 500 else 1, 200))
+
+
+def _repeat(once: Callable[[], float], seconds: float, least: int, most: int) -> list[float]:
+    """What `once` says, again and again while the time lasts."""
     found: list[float] = []
     end_by = time.perf_counter() + seconds
-    least = 3 if first * count < 500 else 1
-    while len(found) < least or (time.perf_counter() < end_by and len(found) < 200):
-        found.append(once(count))
-    return _median(found)
+    while len(found) < least or (time.perf_counter() < end_by and len(found) < most):
+        found.append(once())
+    return found
 
 
 def _host(lib: Ours, runs: Sequence[Run], ms: float, seconds: float) -> float:
     """Microseconds that a call costs the host: calls queued without waiting, the best round of three to thirty."""
-    calls = max(min(HOST_CALLS, int(50 / max(ms, 1e-3))), 3 if ms < LONG_MS else 1)
-    found: list[float] = []
-    end_by = time.perf_counter() + seconds
-    while len(found) < (3 if ms < LONG_MS else 1) or (time.perf_counter() < end_by and len(found) < 30):
+    least = 3 if ms < LONG_MS else 1
+    calls = max(min(HOST_CALLS, int(50 / max(ms, 1e-3))), least)
+
+    def once() -> float:
         lib.synchronize()
         start = time.perf_counter()
         for i in range(calls):
             runs[i % len(runs)]()
-        found.append((time.perf_counter() - start) / calls)
+        return (time.perf_counter() - start) / calls
+
+    found = _repeat(once, seconds, least, 30)
     lib.synchronize()
     return min(found) * 1e6
 
@@ -197,13 +203,13 @@ def _graph(lib: Ours, runs: Sequence[Run], ms: float, seconds: float) -> tuple[f
     replay = lib.capture(all_of_them)
     replay()
     lib.synchronize()
-    found: list[float] = []
-    end_by = time.perf_counter() + seconds
-    while len(found) < 5 or (time.perf_counter() < end_by and len(found) < 200):
+
+    def once() -> float:
         start = lib.mark()
         replay()
-        found.append(lib.between(start, lib.mark()) / (rounds * len(runs)))
-    return _median(found)
+        return lib.between(start, lib.mark()) / (rounds * len(runs))
+
+    return _median(_repeat(once, seconds, 5, 200))
 
 
 def _median(found: Sequence[float]) -> tuple[float, float]:

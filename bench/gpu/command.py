@@ -63,13 +63,8 @@ def parser() -> argparse.ArgumentParser:
     made = argparse.ArgumentParser(prog="python -m bench gpu", description=__doc__, formatter_class=argparse.RawDescriptionHelpFormatter)
     add_option(made)
     made.add_argument("--quick", action="store_true", help="the largest size of elementwise ops in float32 alone; eight minutes in all")
-    made.add_argument(
-        "--against",
-        type=_against,
-        default=PEERS,
-        metavar="PEERS",
-        help="torch (eager), compile (torch.compile), both, or none (default torch,compile)",
-    )
+    peers = "torch (eager), compile (torch.compile), both, or none (default torch,compile)"
+    made.add_argument("--against", type=_against, default=PEERS, metavar="PEERS", help=peers)
     made.add_argument("--host", action="store_true", help="the host cost of eager ops alone")
     made.add_argument("--seconds", type=_positive, help="time limit; what it leaves out is listed")
     made.add_argument("--out", type=Path, help="the report (default bench/results/<gpu>.json; with --op out/<gpu>.json)")

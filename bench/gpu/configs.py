@@ -55,10 +55,9 @@ def _plain(value: Any) -> Any:
 
 def in_words(configs: list[dict[str, Any]]) -> str:
     """Configs in a line: "_softmax_kernel 8 warps, BLOCK 4096"; whole numbers above one alone, the rest stands in the report."""
-    return "; ".join(_in_words(c) for c in configs)
-
-
-def _in_words(config: dict[str, Any]) -> str:
-    sizes = [f"{k} {v}" for k, v in config["constants"].items() if isinstance(v, int) and not isinstance(v, bool) and v > 1]
-    often = f" x {config['launches']}" if config["launches"] > 1 else ""
-    return ", ".join([f"{config['kernel']}{often} {config['num_warps']} warps", *sizes])
+    found = []
+    for config in configs:
+        sizes = [f"{k} {v}" for k, v in config["constants"].items() if isinstance(v, int) and not isinstance(v, bool) and v > 1]
+        often = f" x {config['launches']}" if config["launches"] > 1 else ""
+        found.append(", ".join([f"{config['kernel']}{often} {config['num_warps']} warps", *sizes]))
+    return "; ".join(found)

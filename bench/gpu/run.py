@@ -12,7 +12,7 @@ from bench.gpu.host import time_host
 from bench.gpu.peers import counterpart, forget_optimizers
 from bench.gpu.roofline import best, measure_roof
 from bench.gpu.rows import Case, time_ours, time_peer
-from bench.gpu.training import GPT2_SMALL, GPTShape, works
+from bench.gpu.training import GPT2_SMALL, GPTShape, Work, works
 from bench.gpu.training import time_step as time_training
 from bench.reports.report import Report, clocks
 
@@ -129,10 +129,13 @@ class Bench:
             for lib in self._libs():
                 if f"{'torch_' if lib is self.peer else ''}eager_ms" in self.report.content["training"].get(key, {}):
                     continue
-                seconds = min(2.0, 5 * self.plan.most)
-                found = self._try(f"training: {key}, {lib.name}", lib, lambda lib=lib, work=work, s=seconds: time_training(lib, work, s))  # type: ignore[misc]
-                self.report.put("training", key, found or {})
+                self._train(f"training: {key}, {lib.name}", lib, work)
                 lib.free()
+
+    def _train(self, label: str, lib: Ours, work: Work, compiled: bool = False) -> None:
+        seconds = min(2.0, 5 * self.plan.most)
+        found = self._try(label, lib, lambda: time_training(lib, work, seconds, compiled=compiled))
+        self.report.put("training", f"{work.name}, {work.dtype}", found or {})
 
     def host(self) -> None:
         """Host microseconds of single ops."""
@@ -203,12 +206,7 @@ class Bench:
             if self.left() < 90:
                 self.report.leave(f"torch.compile: training: {key}", "out of time; --resume goes on")
                 continue
-            found = self._try(
-                f"torch.compile: training: {key}",
-                self.peer,
-                lambda work=work: time_training(self.peer, work, min(2.0, 5 * self.plan.most), compiled=True),  # type: ignore[misc, arg-type]
-            )
-            self.report.put("training", key, found or {})
+            self._train(f"torch.compile: training: {key}", self.peer, work, compiled=True)
 
     def _tidy(self) -> None:
         forget_optimizers()

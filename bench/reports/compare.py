@@ -93,20 +93,16 @@ def key_of(row: dict[str, Any]) -> str:
 def compared(before: dict[str, Any], after: dict[str, Any], metric: str = "ms", threshold: float = 0.05) -> Comparison:
     """Rows and training steps of two reports against each other."""
     old, new = dict(_timed(before, metric)), dict(_timed(after, metric))
-    failed = {_named(key): why for key, why in after.get("failed", {}).items()}
+    failed = {
+        " ".join(key.split("/", 3)): why for key, why in after.get("failed", {}).items()
+    }  # keys have slashes, three of them outside the input
     changes = []
     for name in old.keys() & new.keys():
         (a, a_spread, unit), (b, b_spread, _) = old[name], new[name]
         changes.append(Change(name, a, b, unit, max(threshold, math.hypot(a_spread, b_spread))))
     gone = sorted(old.keys() - new.keys())
-    return Comparison(
-        changes, {n: failed[n] for n in gone if n in failed}, [n for n in gone if n not in failed], sorted(new.keys() - old.keys())
-    )
-
-
-def _named(key: str) -> str:
-    """The name of a failed row: its key in the report has slashes, three of them outside the input."""
-    return " ".join(key.split("/", 3))
+    broken = {n: failed[n] for n in gone if n in failed}
+    return Comparison(changes, broken, [n for n in gone if n not in failed], sorted(new.keys() - old.keys()))
 
 
 def _timed(report: dict[str, Any], metric: str) -> Iterator[tuple[str, tuple[float, float, str]]]:
@@ -141,12 +137,8 @@ def main(argv: Sequence[str] | None = None) -> int:
     )
     parser.add_argument("before", type=Path, help="a report of `python -m bench gpu` or `bench ops --out`")
     parser.add_argument("after", type=Path, help="a later one of the same device")
-    parser.add_argument(
-        "--metric",
-        choices=METRICS,
-        default="ms",
-        help="ms: replayed from a graph (default); eager_ms: called one after another; host_us: the host alone",
-    )
+    metrics = "ms: replayed from a graph (default); eager_ms: called one after another; host_us: the host alone"
+    parser.add_argument("--metric", choices=METRICS, default="ms", help=metrics)
     parser.add_argument("--threshold", type=float, default=0.05, help="the least change that counts (default 0.05: five per cent)")
     parser.add_argument("--force", action="store_true", help="compare reports of different devices or schemas nevertheless")
     given = parser.parse_args(argv)

@@ -5,23 +5,11 @@ from __future__ import annotations
 from typing import Any
 
 from bench.gpu.configs import in_words
-from bench.reports.report import device_of, summary, with_ratios
+from bench.reports.report import cell, device_of, summary, with_ratios
 
 COLUMNS = (
-    "op",
-    "type",
-    "input",
-    "network",
-    "ms",
-    "ms, eager",
-    "host us",
-    "GB/s",
-    "TFLOP/s",
-    "of the roofline",
-    "to torch",
-    "to torch.compile",
-    "configs",
-)
+    "op", "type", "input", "network", "ms", "ms, eager", "host us", "GB/s", "TFLOP/s", "of the roofline", "to torch", "to torch.compile", "configs",
+)  # fmt: skip
 
 
 def rows_in_order(content: dict[str, Any]) -> list[dict[str, Any]]:
@@ -48,15 +36,11 @@ def page(content: dict[str, Any]) -> str:
 def _cells(row: dict[str, Any]) -> list[str]:
     return [
         f"{row['op']} {row['corner']}", row["dtype"], row["shape"] + ("" if row.get("cold", True) else " *"), row.get("model", ""),
-        _spread(row, "ms", "spread"), _spread(row, "eager_ms", "eager_spread"), _figure(row, "host_us", ".1f"), _figure(row, "gbs", ".0f"),
-        _figure(row, "tflops", ".2f") if row["flops"] else "", _figure(row, "roof", ".2f"), _figure(row, "ratio_torch", ".2f"),
-        _figure(row, "ratio_compile", ".2f"), in_words(row.get("config", [])),
+        _spread(row, "ms", "spread"), _spread(row, "eager_ms", "eager_spread"),
+        *[cell(row.get(k), form, "") for k, form in (("host_us", ".1f"), ("gbs", ".0f"))], cell(row.get("tflops"), ".2f", "") if row["flops"] else "",
+        *[cell(row.get(k), ".2f", "") for k in ("roof", "ratio_torch", "ratio_compile")], in_words(row.get("config", [])),
     ]  # fmt: skip
 
 
 def _spread(row: dict[str, Any], field: str, spread: str) -> str:
     return f"{row[field]:.4f} +- {row[field] * row.get(spread, 0.0) / 2:.4f}" if row.get(field) is not None else ""
-
-
-def _figure(row: dict[str, Any], field: str, form: str) -> str:
-    return format(row[field], form) if row.get(field) is not None else ""

@@ -50,17 +50,16 @@ def draw(content: dict[str, Any], to: Path) -> int:
         if seen:
             share.plot(*zip(*seen, strict=True), mark, color=color, label=label)
     share.axvline(1.0, color="black", linewidth=0.8)
+    labels = [f"{r['op']} {r['corner']} {r['dtype']}\n{(r.get('model') or r['shape'])[:60]}" for r in shown]
     share.set(
-        xlabel="share of the roofline measured in the same run",
         yticks=places,
-        yticklabels=[_label(r) for r in shown],
+        yticklabels=labels,
         xlim=(0, None),
         ylim=(-0.7, len(shown) - 0.3),
+        xlabel="share of the roofline measured in the same run",
     )
-    for field, spread, label, color, mark in (
-        ("ms", "spread", "GPU (graph)", _OURS, "o"),
-        ("eager_ms", "eager_spread", "one after another", "gray", "x"),
-    ):
+    ways = ("ms", "spread", "GPU (graph)", _OURS, "o"), ("eager_ms", "eager_spread", "one after another", "gray", "x")
+    for field, spread, label, color, mark in ways:
         times = [(r[field], r[field] * r.get(spread, 0.0) / 2, y) for r, y in zip(shown, places, strict=True) if r.get(field)]
         if times:
             x, error, y = zip(*times, strict=True)
@@ -74,8 +73,3 @@ def draw(content: dict[str, Any], to: Path) -> int:
     figure.savefig(to, dpi=110)
     plt.close(figure)
     return len(rows) - len(shown)
-
-
-def _label(row: dict[str, Any]) -> str:
-    where = row.get("model") or row["shape"]
-    return f"{row['op']} {row['corner']} {row['dtype']}\n{where[:60]}"

@@ -9,7 +9,7 @@ from collections.abc import Sequence
 from pathlib import Path
 from typing import Any
 
-from bench.reports.report import RESULTS, ROOT, is_report, with_ratios
+from bench.reports.report import RESULTS, ROOT, cell, is_report, with_ratios
 
 BEGIN, END = "<!-- python -m bench table: begin -->", "<!-- python -m bench table: end -->"
 # What a reader compares libraries by, the largest row of each; everything else is in the report.
@@ -21,10 +21,6 @@ HEADLINES = (
     ("dropout", "forward", "bfloat16"), ("sum", "forward", "float32"), ("add", "forward", "float32"), ("gelu", "forward", "float32"),
     ("gelu", "backward", "float32"), ("adam_step", "forward", "float32"),
 )  # fmt: skip
-
-
-def _figure(value: Any, form: str = ".2f") -> str:
-    return "–" if value is None else format(value, form)
 
 
 def headline(content: dict[str, Any]) -> list[dict[str, Any]]:
@@ -51,16 +47,17 @@ def markdown(content: dict[str, Any]) -> str:
     ]
     for r in headline(content):
         out.append(
-            f"| {r['op']} {r['corner']} | {r['dtype']} | {r['shape']} | {r['ms']:.3f} | {r['roof']:.2f} | {_figure(r.get('ratio_torch'))} | {_figure(r.get('ratio_compile'))} |"
+            f"| {r['op']} {r['corner']} | {r['dtype']} | {r['shape']} | {r['ms']:.3f} | {r['roof']:.2f} | {cell(r.get('ratio_torch'), missing='–')} | {cell(r.get('ratio_compile'), missing='–')} |"
         )
     out += ["", "| training step | ms | as a graph | torch | torch as a graph | torch.compile |", "|---|---|---|---|---|---|"]
     for name, r in content["training"].items():
-        cells = " | ".join(
-            _figure(r.get(k), ".3f") for k in ("eager_ms", "graph_ms", "torch_eager_ms", "torch_graph_ms", "compile_eager_ms")
-        )
-        out.append(f"| {name} | {cells} |")
+        fields = ("eager_ms", "graph_ms", "torch_eager_ms", "torch_graph_ms", "compile_eager_ms")
+        out.append(f"| {name} | {' | '.join(cell(r.get(k), '.3f', '–') for k in fields)} |")
     out += ["", "| host cost of an eager op | us | torch, us |", "|---|---|---|"]
-    out += [f"| `{name}` | {_figure(r.get('host_us'))} | {_figure(r.get('torch_host_us'))} |" for name, r in content["host"].items()]
+    out += [
+        f"| `{name}` | {cell(r.get('host_us'), missing='–')} | {cell(r.get('torch_host_us'), missing='–')} |"
+        for name, r in content["host"].items()
+    ]
     rows = [with_ratios(r) for r in content["rows"].values() if "ms" in r]
     against = [r for r in rows if "ratio_torch" in r]
     faster = sum(r["ratio_torch"] <= 1 for r in against)

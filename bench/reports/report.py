@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import datetime
 import importlib.util
 import json
 import os
@@ -19,6 +18,7 @@ from typing import Any
 
 ROOT = Path(__file__).resolve().parents[2]
 RESULTS = ROOT / "bench" / "results"
+PARTS = ("roofline", "training", "host", "rows", "not_timed", "failed", "peer_failed", "died")  # of a report, beside its head
 SCHEMA = 2  # of the report: 2 has the configs of kernels, networks' names and the spread of eager calls
 CACHE = "calls take turns with sets of inputs, as many (at most 16) as are four times the second-level cache; cold: what one turn of all sets touches is twice the cache"
 PACKAGES = ("tritensor", "triton", "numpy", "ml_dtypes", "cuda-bindings", "cuda-python", "torch")
@@ -111,15 +111,9 @@ def facts(properties: Any, quick: bool, ops: list[str] | str = "all") -> dict[st
 def circumstances(mode: str, ops: list[str] | str, cache: str) -> dict[str, Any]:
     """What every report says of its making, whichever device it is of."""
     return {
-        "schema": SCHEMA,
-        "date": datetime.datetime.now(datetime.UTC).strftime("%Y-%m-%d %H:%M UTC"),
-        "mode": mode,
-        "ops": ops,
-        "cache": cache,
-        "commit": commit(),
-        "versions": versions(),
-        "command": command_line(),
-    }
+        "schema": SCHEMA, "date": time.strftime("%Y-%m-%d %H:%M UTC", time.gmtime()), "mode": mode, "ops": ops, "cache": cache,
+        "commit": commit(), "versions": versions(), "command": command_line(),
+    }  # fmt: skip
 
 
 class Report:
@@ -130,17 +124,7 @@ class Report:
 
     def __init__(self, path: Path, head: dict[str, Any]) -> None:
         self.path = path
-        self.content: dict[str, Any] = {
-            **head,
-            "roofline": {},
-            "training": {},
-            "host": {},
-            "rows": {},
-            "not_timed": {},
-            "failed": {},
-            "peer_failed": {},
-            "died": {},
-        }
+        self.content: dict[str, Any] = {**head, **{part: {} for part in PARTS}}
         self._saved = 0.0
         self._at = path.with_name(f".{path.name}.at")
 
@@ -240,7 +224,8 @@ def torch_installed() -> bool:
     return importlib.util.find_spec("torch") is not None
 
 
-def _cell(value: Any, form: str, missing: str = "-") -> str:
+def cell(value: Any, form: str = ".2f", missing: str = "-") -> str:
+    """A figure in a table, or what stands for one that is not there."""
     return missing if value is None else format(value, form)
 
 
@@ -253,8 +238,8 @@ def lines(content: dict[str, Any]) -> list[str]:
     )
     for r in rows:
         out.append(
-            f"{r['op']:<20}{r['corner'][:3]:<4}{r['dtype']:<9}{r['shape']:<46.45}{r['ms']:>9.4f}{r['gbs']:>8.0f}{r['tflops']:>9.1f}{_cell(r.get('roof'), '.2f'):>6}"
-            f"{_cell(r.get('ratio_torch'), '.2f'):>7}{_cell(r.get('ratio_compile'), '.2f'):>8}{_cell(r.get('host_us'), '.1f'):>9}{_cell(r.get('lost_ms'), '.4f'):>9}"
+            f"{r['op']:<20}{r['corner'][:3]:<4}{r['dtype']:<9}{r['shape']:<46.45}{r['ms']:>9.4f}{r['gbs']:>8.0f}{r['tflops']:>9.1f}{cell(r.get('roof'), '.2f'):>6}"
+            f"{cell(r.get('ratio_torch'), '.2f'):>7}{cell(r.get('ratio_compile'), '.2f'):>8}{cell(r.get('host_us'), '.1f'):>9}{cell(r.get('lost_ms'), '.4f'):>9}"
             + ("" if r.get("cold", True) else "  in cache")
             + (f"  {r['model']}" if r.get("model") else "")
         )
@@ -262,7 +247,7 @@ def lines(content: dict[str, Any]) -> list[str]:
         shown = ", ".join(f"{k} {v}" for k, v in row.items())
         out.append(f"training: {name}: {shown}")
     for name, row in content["host"].items():
-        out.append(f"host: {name:<32}{_cell(row.get('host_us'), '.2f'):>8} us, torch {_cell(row.get('torch_host_us'), '.2f')} us")
+        out.append(f"host: {name:<32}{cell(row.get('host_us'), '.2f'):>8} us, torch {cell(row.get('torch_host_us'), '.2f')} us")
     for part, title in (("not_timed", "not timed"), ("peer_failed", "failed in torch"), ("failed", "FAILED")):
         out += [f"{title}: {key}: {str(why).splitlines()[0]}" for key, why in content[part].items()]
     return out

@@ -68,18 +68,10 @@ Kernel = dict[str, Any]  # one launch on one architecture: whose it is, and eith
 
 def facts(launch: Launch, arch: int) -> Kernel:
     """Whose launch it is: all that is known of it before it is compiled."""
-    return {
-        "key": launch.key,
-        "op": launch.op,
-        "corner": launch.corner,
-        "dtype": launch.dtype,
-        "timed": launch.timed,
-        "typed": launch.typed,
-        "arch": arch,
-        "elementwise": registry[launch.op].broadcasts,
-        "pointers": element_sizes(launch.spec.types),
-        "kernel": describe(launch.spec),
-    }
+    own = {name: getattr(launch, name) for name in ("key", "op", "corner", "dtype", "timed", "typed")}
+    return own | {
+        "arch": arch, "elementwise": registry[launch.op].broadcasts, "pointers": element_sizes(launch.spec.types), "kernel": describe(launch.spec),
+    }  # fmt: skip
 
 
 def sources(launch: Launch, arch: int) -> str:
@@ -139,13 +131,9 @@ def run(launches: list[Launch], jobs: list[tuple[int, int]], processes: int | No
     for i, arch in jobs:
         jobs_of.setdefault((launches[i].spec, arch), []).append((i, arch))
     alike = list(jobs_of.values())
-
-    def compile_first(same: list[tuple[int, int]]) -> Kernel:
-        i, arch = same[0]
-        return measure(launches[i], arch)
-
     found: dict[tuple[int, int], Kernel] = {}
-    for n, kernel in progress(child_processes.each(compile_first, alike, processes), len(alike)):
+    answers = child_processes.each(lambda same: measure(launches[same[0][0]], same[0][1]), alike, processes)
+    for n, kernel in progress(answers, len(alike)):
         for i, arch in alike[n]:
             own = facts(launches[i], arch)
             found[i, arch] = (own | failed(str(kernel))) if isinstance(kernel, child_processes.Died) else (kernel | own)
@@ -187,9 +175,8 @@ def rows_of(kernels: list[Kernel]) -> Rows:
 
 def summary(kernels: list[Kernel]) -> str:
     """Counts for each architecture, and the worst of each kind."""
-    lines = [
-        f"{'':8}{'kernels':>9}{'failed':>8}{'spill':>7}{'narrow':>8}{'mma':>7}{'wgmma':>7}{'tcgen05':>9}{'cp.async':>10}{'tma':>5}{'warps/SM':>10}"
-    ]
+    heads = f"{'':8}{'kernels':>9}{'failed':>8}{'spill':>7}{'narrow':>8}{'mma':>7}{'wgmma':>7}{'tcgen05':>9}{'cp.async':>10}{'tma':>5}{'warps/SM':>10}"
+    lines = [heads]
     good = [(k, static_table.parse(k["uses"])) for k in kernels if "error" not in k]
     for arch in sorted({k["arch"] for k in kernels}):
         mine = [(k, u) for k, u in good if k["arch"] == arch]
@@ -275,22 +262,13 @@ def parser() -> argparse.ArgumentParser:
         "--dtype", nargs="+", default=[], metavar="TYPE", choices=[d.name for d in dtypes.ALL],
         help="these types only; with --compare OP the one that is compared (default bfloat16)",
     )  # fmt: skip
-    made.add_argument(
-        "--quick",
-        action="store_true",
-        help="what CI checks: every (op, corner) in types that differ on sm_90, every (op, corner) on the others",
-    )
-    made.add_argument(
-        "--figures",
-        action="store_true",
-        help="the figures of the large kernels instead: launches, instructions a byte, waves, a step of GPT-2 small",
-    )
-    made.add_argument(
-        "--changed",
-        action="store_true",
-        help=f"compile only what the table has not read from these very sources already, and one in {SAMPLE} of the rest",
-    )
-    made.add_argument("--update", action="store_true", help="write what was found into the table of this Triton version")
+    for flag, help in (
+        ("--quick", "what CI checks: every (op, corner) in types that differ on sm_90, every (op, corner) on the others"),
+        ("--figures", "the figures of the large kernels instead: launches, instructions a byte, waves, a step of GPT-2 small"),
+        ("--changed", f"compile only what the table has not read from these very sources already, and one in {SAMPLE} of the rest"),
+        ("--update", "write what was found into the table of this Triton version"),
+    ):
+        made.add_argument(flag, action="store_true", help=help)
     made.add_argument(
         "--out", type=Path, help="where all that was found is written (default: out/static.json); with --dump the folder of its files"
     )
@@ -361,11 +339,8 @@ def check_table(given: argparse.Namespace) -> None:
     asked = [op.name for op in op_selection.select_ops(given.op)] if given.op else []
     start = time.monotonic()
     launches, failures = collect(asked, given.dtype)
-    jobs = (
-        quick(launches, given.arch)
-        if given.quick
-        else [(i, arch) for arch in given.arch for i, one in enumerate(launches) if one.runs(arch)]
-    )
+    every = [(i, arch) for arch in given.arch for i, one in enumerate(launches) if one.runs(arch)]
+    jobs = quick(launches, given.arch) if given.quick else every
     print(
         f"{len(launches)} launches recorded in {time.monotonic() - start:.0f} s; {len(jobs)} (launch, architecture) to report", flush=True
     )

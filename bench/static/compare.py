@@ -14,8 +14,8 @@ from typing import Any, NamedTuple
 import triton
 
 from bench.static import kernel_arguments, kernel_file, op_configs
-from bench.static.compared import Entry, Group
 from bench.static.kernel_arguments import Refused
+from bench.static.op_configs import Entry, Group
 from bench.static.table import minor, uses
 from tritensor.cuda.compiler.compile import compile
 from tritensor.cuda.compiler.kernel_report import disassemble
@@ -94,11 +94,8 @@ def recorded(given: argparse.Namespace, recorder: VirtualGPU, configs: list[dict
     if len(given.dtype) > 1:
         raise Refused(f"--dtype: one type is compared at a time, {len(given.dtype)} were given")
     corners = ("forward", "backward") if given.corner == "both" else (given.corner or "forward",)
-    return [
-        g
-        for op in ops
-        for g in op_configs.groups(op, recorder, given.dtype[0] if given.dtype else None, corners, given.size or [], configs)
-    ]
+    dtype = given.dtype[0] if given.dtype else None
+    return [g for op in ops for g in op_configs.groups(op, recorder, dtype, corners, given.size or [], configs)]
 
 
 def measured(groups: list[Group], arch: int, processes: int | None) -> list[list[Found]]:
@@ -118,23 +115,8 @@ def measured(groups: list[Group], arch: int, processes: int | None) -> list[list
 
 
 HEAD = (
-    "config",
-    "us",
-    "issue",
-    "tensor",
-    "bytes",
-    "limit",
-    "waves",
-    "tail",
-    "warps/SM",
-    "regs",
-    "spill",
-    "shared",
-    "loads",
-    "stores",
-    "loop",
-    "special",
-)
+    "config", "us", "issue", "tensor", "bytes", "limit", "waves", "tail", "warps/SM", "regs", "spill", "shared", "loads", "stores", "loop", "special",
+)  # fmt: skip
 
 
 def table(group: Group, found: list[Found], arch: int) -> str:
@@ -142,10 +124,8 @@ def table(group: Group, found: list[Found], arch: int) -> str:
     best = best_of(group, found)
     rows: list[tuple[str, ...]] = [HEAD]
     for n, one in enumerate(found):
-        mark = "* " if n == best else "  "
-        rows.append(
-            (mark + label(one.entry.config), *cells(one, group.timed)) if not one.failure else (mark + label(one.entry.config), one.failure)
-        )
+        said = (one.failure,) if one.failure else cells(one, group.timed)
+        rows.append((("* " if n == best else "  ") + label(one.entry.config), *said))
     widths = [max(len(r[i]) for r in rows if len(r) > 2) for i in range(len(HEAD))]
     widths[0] = max(len(r[0]) for r in rows)
     head = f"{group.name}, sm_{arch} ({RATES[arch].name}), Triton {minor(triton.__version__)}"
@@ -154,9 +134,8 @@ def table(group: Group, found: list[Found], arch: int) -> str:
         if len(row) == 2:
             lines.append(f"{row[0]:<{widths[0]}}  {row[1]}")
             continue
-        lines.append(
-            "  ".join([f"{row[0]:<{widths[0]}}", *(f"{c:>{w}}" for c, w in zip(row[1:-1], widths[1:-1], strict=True)), row[-1]]).rstrip()
-        )
+        middle = [f"{c:>{w}}" for c, w in zip(row[1:-1], widths[1:-1], strict=True)]
+        lines.append("  ".join([f"{row[0]:<{widths[0]}}", *middle, row[-1]]).rstrip())
     launches = max((len(f.forecasts) for f in found if not f.failure), default=0)
     if launches > 1:
         lines.append(f"({launches} launches; us: all of them, the rest: the one that takes longest)")
@@ -193,28 +172,22 @@ def cells(one: Found, timed: bool) -> tuple[str, ...]:
 def as_json(group: Group, found: list[Found], arch: int) -> dict[str, Any]:
     """All that is known of a group."""
     best = best_of(group, found)
-    return {
-        "name": group.name,
-        "arch": arch,
-        "configs": [
-            {
-                "config": f.entry.config,
-                "best": n == best,
-                "microseconds": f.microseconds if group.timed and not f.failure else None,
-                "failure": f.failure,
-                "launches": [
-                    {
-                        "grid": call.grid if group.timed else None,
-                        "report": asdict(one.report) if one.report is not None else None,
-                        "prediction": one.prediction._asdict() if one.prediction is not None and group.timed and not one.failure else None,
-                        "failure": one.failure,
-                    }
-                    for call, one in zip(f.entry.calls, f.forecasts, strict=False)
-                ],
-            }
-            for n, f in enumerate(found)
-        ],
-    }
+
+    def launch(call: Call, one: Forecast) -> dict[str, Any]:
+        predicted = one.prediction if group.timed and not one.failure else None
+        return {
+            "grid": call.grid if group.timed else None, "report": asdict(one.report) if one.report is not None else None,
+            "prediction": predicted and predicted._asdict(), "failure": one.failure,
+        }  # fmt: skip
+
+    configs = [
+        {
+            "config": f.entry.config, "best": n == best, "microseconds": f.microseconds if group.timed and not f.failure else None,
+            "failure": f.failure, "launches": [launch(*both) for both in zip(f.entry.calls, f.forecasts, strict=False)],
+        }
+        for n, f in enumerate(found)
+    ]  # fmt: skip
+    return {"name": group.name, "arch": arch, "configs": configs}
 
 
 def dump(form: str, groups: list[Group], found: list[list[Found]], arch: int, folder: Path | None) -> None:

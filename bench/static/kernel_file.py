@@ -11,8 +11,8 @@ from typing import Any, NamedTuple
 
 from triton.runtime.jit import JITFunction, KernelInterface
 
-from bench.static.compared import Entry, Group
 from bench.static.kernel_arguments import LAUNCH_OPTIONS, Refused, Unknown, arguments, check_names, grid_of, known_value, nearest
+from bench.static.op_configs import Entry, Group
 from tritensor.cuda.compiler.arguments import parameters, specialize
 from tritensor.cuda.compiler.recorded_call import Call, call_of
 from tritensor.cuda.virtual.recording_runtime import RecordingRuntime

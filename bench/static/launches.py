@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import itertools
 import zlib
 from collections.abc import Collection, Iterator
 from dataclasses import dataclass, replace
@@ -110,29 +111,12 @@ def collect(names: Collection[str] = (), types: Collection[str] = ()) -> tuple[l
     found: dict[tuple[str, str, str, Specialization], Launch] = {}
     failures: dict[str, None] = {}
     for arch in RECORDED:
-        _collect(arch, names, types, found, failures)
-    return list(found.values()), list(failures)
-
-
-def _collect(
-    arch: int,
-    names: Collection[str],
-    types: Collection[str],
-    found: dict[tuple[str, str, str, Specialization], Launch],
-    failures: dict[str, None],
-) -> None:
-    """Add what is launched on one architecture."""
-    recorder = RecordingRuntime((arch // 10, arch % 10))
-    active.use(recorder)  # type: ignore[arg-type]
-    for op in select_ops(names):
-        if op.forward is None:
-            continue
-        calls = calls_of(op)
-        kinds = _types(op, calls)
-        for dtype in kinds:
-            if types and dtype not in types:
-                continue
-            for call, sample in calls:
+        recorder = RecordingRuntime((arch // 10, arch % 10))
+        active.use(recorder)  # type: ignore[arg-type]
+        for op in select_ops(names):
+            calls = calls_of(op) if op.forward is not None else []
+            kinds = _types(op, calls)
+            for dtype, (call, sample) in itertools.product([k for k in kinds if not types or k in types], calls):
                 recorder.launches.clear()
                 try:
                     for corner in corners_of(op, sample, dtype):
@@ -141,6 +125,7 @@ def _collect(
                         recorder.launches.clear()
                 except Exception as error:  # reported with the rest: one bad op must not hide the others
                     failures[f"{op.name} {dtype} {call} {sample!r}: {type(error).__name__}: {error}"] = None
+    return list(found.values()), list(failures)
 
 
 def _has_type(specs: Collection[Specialization], op: Op, dtype: str) -> bool:
@@ -184,12 +169,8 @@ def element_sizes(types: Any) -> list[int]:
 
 
 FULL = 90  # of the launches checked by `quick`: most on this architecture, one of each (op, corner) on another
-MULTIPLY = (
-    "_matmul_kernel",
-    "_described_matmul_kernel",
-    "_correlate_kernel",
-    "_weight_kernel",
-)  # kernels with instructions for float16 of its own
+# kernels with instructions for float16 of its own
+MULTIPLY = ("_matmul_kernel", "_described_matmul_kernel", "_correlate_kernel", "_weight_kernel")
 
 
 def quick(launches: list[Launch], archs: Collection[int]) -> list[tuple[int, int]]:

@@ -3,9 +3,8 @@
 from __future__ import annotations
 
 from collections.abc import Callable
-from typing import Any
+from typing import Any, NamedTuple
 
-from bench.static.compared import Entry, Group
 from bench.static.kernel_arguments import LAUNCH_OPTIONS, Refused, nearest
 from bench.static.launches import calls_of, corners_of
 from tritensor.cuda.compiler.recorded_call import Call
@@ -16,6 +15,23 @@ from tritensor.ops.tuning.tunables import known
 
 _MOST = 12  # configs of an op beside its rule's, where none are named
 Rules = dict[str, Choice]  # what each kernel takes by its rule, by name, in the order in which they ask
+
+
+class Entry(NamedTuple):
+    """One config of a call: the fields that make it, the launches that it leads to (what it cannot be launched for in `failure`, then there is none)."""
+
+    config: dict[str, Any]
+    calls: tuple[Call, ...]
+    failure: str = ""
+
+
+class Group(NamedTuple):
+    """One call under several configs. `rule`: the fields that configs change, as they are without; `timed`: whether the grid is known."""
+
+    name: str
+    entries: list[Entry]
+    rule: dict[str, Any]
+    timed: bool = True
 
 
 def groups(

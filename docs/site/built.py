@@ -9,16 +9,8 @@ from pathlib import Path
 from urllib.parse import unquote
 
 # What a browser fetches by itself. A link that a reader may follow, <a href>, is none of them.
-_FETCHED = {
-    "script": "src",
-    "img": "src",
-    "iframe": "src",
-    "source": "src",
-    "video": "src",
-    "audio": "src",
-    "embed": "src",
-    "object": "data",
-}
+_FETCHED = dict.fromkeys(("script", "img", "iframe", "source", "video", "audio", "embed"), "src") | {"object": "data"}
+_LINKED = {"stylesheet", "icon", "preload", "modulepreload", "preconnect", "dns-prefetch"}  # kinds of <link> that a browser fetches
 _STYLE = re.compile(r"""url\(\s*['"]?(?!data:|#)([^'")]+)|@import\s+['"]([^'"]+)""")
 _MARKUP = re.compile(
     r"\]\((?:\.\./)?[\w/.-]+\.(?:md|ipynb|html)\b|:py:\w+:`|^\.\. \w[\w:-]+::|\{\w+\}`|<!-- (?:all|section) of", re.MULTILINE
@@ -42,9 +34,7 @@ class Read(HTMLParser):
         given = {k: v or "" for k, v in attrs}
         if tag in _FETCHED and given.get(_FETCHED[tag]):
             self.fetched.append(given[_FETCHED[tag]])
-        if tag == "link" and {"stylesheet", "icon", "preload", "modulepreload", "preconnect", "dns-prefetch"} & set(
-            given.get("rel", "").split()
-        ):
+        if tag == "link" and _LINKED & set(given.get("rel", "").split()):
             self.fetched.append(given.get("href", ""))
         if tag == "a" and given.get("href"):
             self.links.append(given["href"])

@@ -99,9 +99,8 @@ def _block(block: list[str], resolve: Resolve) -> list[str]:
         items = re.split(r"(?m)^(?=\w+(?:\([^()]*\))?: )", "\n".join(block))
         return [f"- {code(i.partition(': ')[0], lambda _: None)}: {inline(i.partition(': ')[2], resolve)}" for i in items if i]
     at = next((i for i, b in enumerate(block) if b.startswith(("- ", ">>>")) or _opens_code(block, i)), len(block))
-    said = (
-        [inline(" ".join(block[:at]).removesuffix("::") + (":" if at and block[at - 1].endswith("::") else ""), resolve), ""] if at else []
-    )
+    before = " ".join(block[:at])
+    said = [inline(before[:-1] if before.endswith("::") else before, resolve), ""] if at else []
     if at == len(block):
         return said
     if block[at].startswith("- "):

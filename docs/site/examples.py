@@ -79,12 +79,8 @@ def failures(only: tuple[str, ...] = ()) -> list[str]:
     with tempfile.TemporaryDirectory() as folder:
         os.chdir(folder)
         try:
-            return [
-                said
-                for test in (*tests(), *of_headings(), *of_pages())
-                if not only or any(o in test.name for o in only)
-                if (said := run(test))
-            ]
+            wanted = [test for test in (*tests(), *of_headings(), *of_pages()) if not only or any(o in test.name for o in only)]
+            return [said for test in wanted if (said := run(test))]
         finally:
             os.chdir(here)
 

@@ -224,22 +224,9 @@ PAGES: tuple[Page, ...] = (
 )  # fmt: skip
 
 # Modules that have no page because their names are PyTorch's spelling of something above, or rooms of the house.
-NO_PAGE = frozenset(
-    [
-        "accelerator",
-        "backends",
-        "compiler",
-        "jit",
-        "kernels",
-        "parts",
-        "signal",
-        "types",
-        "version",
-        "elementwise",
-        "launch",
-        "reduction",
-    ]
-)
+NO_PAGE = frozenset([
+    "accelerator", "backends", "compiler", "jit", "kernels", "parts", "signal", "types", "version", "elementwise", "launch", "reduction",
+])  # fmt: skip
 # Where name_ is name, written into its first argument: one line names them all. In nn.init it is the name itself.
 _IN_PLACE = ("tritensor", "tritensor.nn.functional", "tritensor.utils.pytree")
 # These pages claim before the front door does, which shows a second time what stands in them.

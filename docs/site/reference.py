@@ -18,6 +18,17 @@ from docs.site.names import Entry, Listed, Page, listed
 FOLDER = Path(__file__).resolve().parents[1] / "reference"
 _PYTHON = frozenset(["bool", "int", "float", "complex", "str", "bytes", "list", "tuple", "dict", "set", "None", "True", "False"])
 HEAD = ".. Written by docs/site/reference.py from the docstrings; do not edit.\n"
+_BEGIN = """Every public name, from its docstring. Examples begin with seed 0 and with
+
+.. code-block:: python
+
+   import tritensor as tt
+   import tritensor.nn.functional as F
+   from tritensor import nn
+
+.. toctree::
+   :maxdepth: 1
+"""
 
 
 class Reference:
@@ -80,23 +91,8 @@ class Reference:
     def text(self) -> dict[str, str]:
         """{file name: its text}, the index among them."""
         found = {f"{page.file}.rst": self._page(page, groups) for page, groups in self.pages.items()}
-        lines = [
-            HEAD,
-            *_titled("Reference", "="),
-            "Every public name, from its docstring. Examples begin with seed 0 and with",
-            "",
-            ".. code-block:: python",
-            "",
-            "   import tritensor as tt",
-            "   import tritensor.nn.functional as F",
-            "   from tritensor import nn",
-            "",
-            ".. toctree::",
-            "   :maxdepth: 1",
-            "",
-        ]
-        lines += [f"   {page.file}" for page in self.pages]
-        return {"index.rst": "\n".join([*lines, ""]), **found}
+        pages = [f"   {page.file}" for page in self.pages]
+        return {"index.rst": "\n".join([HEAD, *_titled("Reference", "="), _BEGIN, *pages, ""]), **found}
 
     def _page(self, page: Page, groups: list[Listed]) -> str:
         lines = [HEAD, *_titled(page.title, "="), _markdown_links(page.intro), ""]
@@ -132,13 +128,7 @@ class Reference:
     def _told(self, entry: Entry) -> list[str]:
         """An object: its directive, its text, the members of a class."""
         value = entry.value
-        kind = (
-            "exception"
-            if inspect.isclass(value) and issubclass(value, BaseException)
-            else "class"
-            if inspect.isclass(value)
-            else "function"
-        )
+        kind = "function" if not inspect.isclass(value) else "exception" if issubclass(value, BaseException) else "class"
         shown = "" if kind == "exception" else signatures.signature(value, self.class_named)
         lines = [f".. py:{kind}:: {entry.name}{shown}", f"   :module: {entry.module}", ""]
         body = docstrings.rst(_doc(value), self.resolver(value, entry.full if inspect.isclass(value) else entry.module))
@@ -244,10 +234,8 @@ def _doc(value: Any) -> str:
     """The docstring of an object itself; of a class also what bases without a public name say of their arguments."""
     if not inspect.isclass(value):
         return inspect.getdoc(value) or ""
-    shared = [
-        b for b in value.__mro__[1:] if b.__name__.startswith("_") and b.__module__.startswith("tritensor") and "\n" in (b.__doc__ or "")
-    ]
-    return "\n\n".join([inspect.cleandoc(value.__doc__ or ""), *(inspect.cleandoc(b.__doc__ or "") for b in shared)])
+    private = [b for b in value.__mro__[1:] if b.__name__.startswith("_") and b.__module__.startswith("tritensor")]
+    return "\n\n".join(inspect.cleandoc(b.__doc__ or "") for b in (value, *[b for b in private if "\n" in (b.__doc__ or "")]))
 
 
 def _titled(text: str, mark: str) -> list[str]:

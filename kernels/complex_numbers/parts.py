@@ -7,6 +7,7 @@ from typing import Any
 import numpy as np
 
 from tritensor.ground.errors import DTypeError, ShapeError
+from tritensor.kernels.parts.pointwise_samples import complex_normals
 from tritensor.ops.array import CudaArray
 from tritensor.ops.table import Sample, Spec, op, ops
 
@@ -20,12 +21,8 @@ def _refuse_real(name: str, x: Any) -> None:
         raise DTypeError(f"{name}: x is {x.dtype}, which has no imaginary part; it takes complex64 and complex128")
 
 
-def _numbers(rng: np.random.Generator, *shape: int) -> np.ndarray:
-    return rng.normal(size=shape) + 1j * rng.normal(size=shape)
-
-
 def _samples(rng: np.random.Generator) -> list[Sample]:
-    return [Sample(_numbers(rng, *shape)) for shape in ((), (7,), (3, 5), (2, 3, 4), (0, 2))]
+    return [Sample(complex_normals(rng, *shape)) for shape in ((), (7,), (3, 5), (2, 3, 4), (0, 2))]
 
 
 # conj: y = re x - i im x

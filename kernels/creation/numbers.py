@@ -65,8 +65,7 @@ def _full_samples(rng: np.random.Generator) -> list[Sample]:
 
 op(
     "full", _full_reference, cpu=_full_cpu, shape=_full_shape, forward=_full_forward, samples=_full_samples, differentiable=False,
-    dtypes=("float32",), into=True,
-    doc="An array of one value.",
+    dtypes=("float32",), into=True, doc="An array of one value.",
 )  # fmt: skip
 
 
@@ -128,8 +127,7 @@ def _arange_samples(rng: np.random.Generator) -> list[Sample]:
 
 op(
     "arange", _arange_reference, cpu=_arange_cpu, shape=_arange_shape, forward=_arange_forward, samples=_arange_samples, differentiable=False,
-    dtypes=("float32",),
-    doc="start, start + step, ... before end.",
+    dtypes=("float32",), doc="start, start + step, ... before end.",
 )  # fmt: skip
 
 
@@ -192,10 +190,8 @@ def _linspace_samples(rng: np.random.Generator) -> list[Sample]:
 
 
 op(
-    "linspace", _linspace_reference,
-    cpu=_linspace_cpu, shape=_linspace_shape, forward=_linspace_forward, samples=_linspace_samples, differentiable=False,
-    dtypes=("float32",),
-    doc="`steps` numbers from start to end, both included, equally far apart.",
+    "linspace", _linspace_reference, cpu=_linspace_cpu, shape=_linspace_shape, forward=_linspace_forward, samples=_linspace_samples, differentiable=False,
+    dtypes=("float32",), doc="`steps` numbers from start to end, both included, equally far apart.",
 )  # fmt: skip
 
 
@@ -208,10 +204,6 @@ def _eye_kernel(y, n, columns, BLOCK: tl.constexpr):
 
 def _eye_reference(*, rows: int, columns: int, dtype: np.dtype, device: Device) -> np.ndarray:
     return (np.arange(rows)[:, None] == np.arange(columns)).astype(dtype)
-
-
-def _eye_cpu(*, rows: int, columns: int, dtype: np.dtype, device: Device) -> np.ndarray:
-    return np.eye(rows, columns, dtype=dtype)
 
 
 def _eye_forward(*, rows: int, columns: int, dtype: np.dtype, device: Device) -> CudaArray:
@@ -234,8 +226,8 @@ def _eye_samples(rng: np.random.Generator) -> list[Sample]:
 
 
 op(
-    "eye", _eye_reference, cpu=_eye_cpu, shape=_eye_shape, forward=_eye_forward, samples=_eye_samples, differentiable=False, dtypes=("float32",),
-    doc="Ones on the diagonal, zeros elsewhere.",
+    "eye", _eye_reference, shape=_eye_shape, forward=_eye_forward, samples=_eye_samples, differentiable=False, dtypes=("float32",),
+    cpu=lambda *, rows, columns, dtype, device: np.eye(rows, columns, dtype=dtype), doc="Ones on the diagonal, zeros elsewhere.",
 )  # fmt: skip
 
 

@@ -198,10 +198,6 @@ def _gelu_reference(x: np.ndarray, *, approximate: str = "none") -> np.ndarray:
     return np.maximum(x, -40) * 0.5 * _erfc(-x / math.sqrt(2))
 
 
-def _gelu_cpu(x: np.ndarray, *, approximate: str = "none", out: np.ndarray | None = None) -> np.ndarray:
-    return _CPU[approximate](x, out=out)
-
-
 _floating = shape_rule("gelu", ("x",), "same", ("float",))
 
 
@@ -209,18 +205,6 @@ def _gelu_shape(x: Any, *, approximate: str = "none") -> Spec:
     if approximate not in _GELU:
         raise ArgumentError(f"gelu: approximate is {approximate!r}; it is 'none' or 'tanh'")
     return _floating(x)
-
-
-def _gelu_forward(x: CudaArray, *, approximate: str = "none", out: CudaArray | None = None) -> CudaArray:
-    return _FORWARD[approximate](x, out=out)
-
-
-def _gelu_rule(g: Any, x: Any, approximate: str) -> Any:
-    return _RULE[approximate](g, x)
-
-
-def _gelu_backward(g: CudaArray, x: CudaArray, approximate: str) -> CudaArray:
-    return _BACKWARD[approximate](g, x)
 
 
 def _gelu_cpu_backward(g: np.ndarray, x: np.ndarray, approximate: str) -> np.ndarray:
@@ -256,14 +240,8 @@ elementwise(
     domain=_BENT, doc="x where it is positive, else alpha * (exp(x) - 1).", extra=lambda rng: [Sample(_BENT.draw(rng, (3, 5)), alpha=0.5)],
 )  # fmt: skip
 elementwise(
-    "selu",
-    _selu,
-    _selu_grad,
-    lambda x: _SCALE * (np.maximum(x, 0) + _ALPHA * np.expm1(np.minimum(x, 0))),
-    promote="same",
-    kinds=_REAL,
-    domain=_BENT,
-)
+    "selu", _selu, _selu_grad, lambda x: _SCALE * (np.maximum(x, 0) + _ALPHA * np.expm1(np.minimum(x, 0))), promote="same", kinds=_REAL, domain=_BENT
+)  # fmt: skip
 elementwise(
     "celu", _celu, _celu_grad, lambda x, *, alpha=1.0: np.maximum(x, 0) + alpha * np.expm1(np.minimum(x, 0) / alpha), promote="same", kinds=_REAL,
     attributes=("alpha",), domain=_BENT, doc="x where it is positive, else alpha * (exp(x / alpha) - 1).",
@@ -271,15 +249,14 @@ elementwise(
 )  # fmt: skip
 elementwise("mish", _mish, _mish_grad, _mish_reference, promote="same", kinds=_REAL, domain=_WIDE)
 elementwise(
-    "log_sigmoid",
-    _log_sigmoid,
-    _log_sigmoid_grad,
-    lambda x: np.minimum(x, 0) - np.log1p(np.exp(-np.abs(x))),
-    promote="same",
-    kinds=_REAL,
-    domain=_WIDE,
-)
+    "log_sigmoid", _log_sigmoid, _log_sigmoid_grad, lambda x: np.minimum(x, 0) - np.log1p(np.exp(-np.abs(x))), promote="same", kinds=_REAL, domain=_WIDE,
+    doc="log(1 / (1 + exp(-x))), in the form that does not overflow.",
+)  # fmt: skip
 op(
-    "gelu", _gelu_reference, cpu=_gelu_cpu, shape=_gelu_shape, forward=_gelu_forward, rule=(_gelu_rule,), backward=(_gelu_backward,),
-    cpu_backward=(_gelu_cpu_backward,), broadcasts=True, promote="float", into=True, samples=_gelu_samples, sizes=timed_calls((_WIDE,)), work=work,
+    "gelu", _gelu_reference, shape=_gelu_shape, broadcasts=True, promote="float", into=True, samples=_gelu_samples, sizes=timed_calls((_WIDE,)), work=work,
+    cpu=lambda x, *, approximate="none", out=None: _CPU[approximate](x, out=out),
+    forward=lambda x, *, approximate="none", out=None: _FORWARD[approximate](x, out=out),
+    rule=(lambda g, x, approximate: _RULE[approximate](g, x),),
+    backward=(lambda g, x, approximate: _BACKWARD[approximate](g, x),),
+    cpu_backward=(_gelu_cpu_backward,),
 )  # fmt: skip

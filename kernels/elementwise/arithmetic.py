@@ -69,12 +69,12 @@ def _abs_grad(g, x):
 
 # y = x^2
 @triton.jit
-def _square(x):
+def square(x):
     return x * x
 
 
 @triton.jit
-def _square_grad(g, x):
+def square_grad(g, x):
     return g * (2.0 * x)
 
 
@@ -92,7 +92,7 @@ def _rsqrt_grad(g, y):
 
 
 @triton.jit
-def _reciprocal(x):
+def reciprocal(x):
     return maths.div(maths.ones(x), x)
 
 
@@ -146,7 +146,7 @@ elementwise(
     "lerp", _lerp, (_lerp_a, _lerp_b, _lerp_w), _lerp_reference, kinds=("float",),
     domain=(Domain(0.5, 1.0), Domain(2.0, 3.0), Domain(0.05, 0.95, (0.5,))), scalars=False,  # where nothing cancels
 )  # fmt: skip
-elementwise("square", _square, _square_grad, np.square, promote="same", kinds=NUMBERS, dtypes=TYPES)
+elementwise("square", square, square_grad, np.square, promote="same", kinds=NUMBERS, dtypes=TYPES)
 elementwise("sqrt", maths.sqrt, _sqrt_grad, np.sqrt, domain=Domain(0.1, 4.0))
 elementwise("rsqrt", maths.rsqrt, _rsqrt_grad, lambda x: 1 / np.sqrt(x), domain=Domain(0.1, 4.0))
-elementwise("reciprocal", _reciprocal, _reciprocal_grad, np.reciprocal, domain=Domain(0.4, 3.0), native=FLOATS)
+elementwise("reciprocal", reciprocal, _reciprocal_grad, np.reciprocal, domain=Domain(0.4, 3.0), native=FLOATS)

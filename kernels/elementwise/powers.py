@@ -13,16 +13,16 @@ import triton.language as tl
 
 from tritensor.ground import dtypes
 from tritensor.ground.errors import ArgumentError, DivisionByZeroError
-from tritensor.kernels.elementwise.arithmetic import ANY
+from tritensor.kernels.elementwise.arithmetic import ANY, reciprocal, square, square_grad
 from tritensor.kernels.parts import backends, formula_llvm, maths
-from tritensor.kernels.parts.allocation import allocate_result
+from tritensor.kernels.parts.allocation import allocate_pair_result
 from tritensor.kernels.parts.cpu.blocks import SILENT, in_expression, of_ufunc
 from tritensor.kernels.parts.cpu.complex_functions import complex_power
 from tritensor.kernels.parts.cpu.float_conversions import as_float32, converted
 from tritensor.kernels.parts.elementwise import backward_of, elementwise, flat, run, unchanged
 from tritensor.kernels.parts.pointwise_samples import Domain
 from tritensor.ops.array import CudaArray
-from tritensor.ops.table import FLOATS, Sample, broadcast, ops
+from tritensor.ops.table import FLOATS, Sample, ops
 
 _TYPES = (*FLOATS, "int32", "int64", "uint8")
 _REAL = ("uint", "int", "float")
@@ -55,18 +55,8 @@ def _bool_pow(a, b):
 
 # exponents that have an exact or much cheaper way
 @triton.jit
-def _squared(a):
-    return a * a
-
-
-@triton.jit
 def _cubed(a):
     return a * a * a
-
-
-@triton.jit
-def _inverse(a):
-    return maths.div(maths.ones(a), a)
 
 
 def _cube(a: np.ndarray, out: np.ndarray | None) -> Any:
@@ -80,11 +70,11 @@ def _inverse_root_numpy(a: np.ndarray, out: np.ndarray | None) -> Any:
 
 _SHORT: dict[float, tuple[Any, Callable[..., Any], bool]] = {  # exponent: kernel, numpy, whether integers may take it
     1: (unchanged, lambda a, out: np.positive(a, out=out), True),
-    2: (_squared, lambda a, out: np.multiply(a, a, out=out), True),
+    2: (square, lambda a, out: np.multiply(a, a, out=out), True),
     3: (_cubed, _cube, True),
     0.5: (maths.sqrt, lambda a, out: np.sqrt(a, out=out), False),
     -0.5: (maths.rsqrt, _inverse_root_numpy, False),
-    -1: (_inverse, lambda a, out: np.divide(a.dtype.type(1), a, out=out), False),
+    -1: (reciprocal, lambda a, out: np.divide(a.dtype.type(1), a, out=out), False),
 }
 
 
@@ -144,17 +134,15 @@ def _pow_cpu(a: Any, b: Any, *, out: np.ndarray | None = None) -> Any:
 
 def _pow_forward(a: Any, b: Any, *, out: CudaArray | None = None) -> CudaArray:
     _refuse_fraction(a, b)
-    array = a if isinstance(a, CudaArray) else b
-    if out is None:
-        shapes = [x.shape for x in (a, b) if isinstance(x, CudaArray)]
-        out = allocate_result((a, b), broadcast("pow", *shapes), array.dtype)
+    out = allocate_pair_result("pow", a, b) if out is None else out
+    kind = (a if isinstance(a, CudaArray) else b).dtype
     way = _short(a, b)
-    if array.dtype.kind == "b":
-        run((_bool_pow,), ((0, 1),), (a, b), (out,), array.dtype)
+    if kind.kind == "b":
+        run((_bool_pow,), ((0, 1),), (a, b), (out,), kind)
     elif way is not None:
-        run((way[0],), ((0,),), (a,), (out,), array.dtype)
+        run((way[0],), ((0,),), (a,), (out,), kind)
     else:
-        run((maths.pow if dtypes.is_float(array.dtype) else _integer_pow,), ((0, 1),), (a, b), (out,), array.dtype)
+        run((maths.pow if dtypes.is_float(kind) else _integer_pow,), ((0, 1),), (a, b), (out,), kind)
     return out
 
 
@@ -169,13 +157,8 @@ def _pow_b(g, y, a, b):
     return maths.where(maths.both(a == 0, b >= 0), maths.zeros(g), maths.chain(g, y * maths.log(a)))
 
 
-@triton.jit
-def _square_a(g, a):
-    return g * (2.0 * a)
-
-
-_pow_a_kernel, _pow_b_kernel, _square_a_kernel = (backward_of((f,))[0] for f in (_pow_a, _pow_b, _square_a))
-_pow_a_numpy, _pow_b_numpy, _square_a_numpy = (formula_llvm.numpy_gradient(f, False) for f in (_pow_a, _pow_b, _square_a))
+_pow_a_kernel, _pow_b_kernel, _square_kernel = (backward_of((f,))[0] for f in (_pow_a, _pow_b, square_grad))
+_pow_a_numpy, _pow_b_numpy, _square_numpy = (formula_llvm.numpy_gradient(f, False) for f in (_pow_a, _pow_b, square_grad))
 _pow_a_rule, _pow_b_real = (backends.translate(f, backends.on_tensors) for f in (_pow_a, _pow_b))
 
 
@@ -189,12 +172,12 @@ def _pow_b_rule(g: Any, y: Any, a: Any, b: Any) -> Any:
 
 
 def _pow_a_backward(g: CudaArray, a: CudaArray, b: Any) -> CudaArray:
-    return _square_a_kernel(g, a) if type(b) in (int, float) and b == 2 else _pow_a_kernel(g, a, b)
+    return _square_kernel(g, a) if type(b) in (int, float) and b == 2 else _pow_a_kernel(g, a, b)
 
 
 def _pow_a_cpu_backward(g: np.ndarray, a: np.ndarray, b: Any) -> Any:
     if type(b) in (int, float) and b == 2:
-        return _square_a_numpy(g, a)
+        return _square_numpy(g, a)
     with SILENT():  # 0 to the -1 is infinity, of which exponent 0 takes nothing
         return _pow_a_numpy(g, a, b)
 
@@ -208,19 +191,12 @@ def _pow_samples(rng: np.random.Generator) -> list[Sample]:
     )
     whole = Sample(rng.integers(-5, 6, (4, 5)), rng.integers(0, 7, (5,)))
     short = [Sample(base, e) for e in (1, 2, 3, 0.5, -0.5, -1.0, 1.7, 0)]
+    truths = np.array([False, True])
     return [
-        *short,
-        Sample(signed, 2),
-        Sample(signed, 3.0),
-        Sample(np.array([0.0, -0.0, 1.5]), 2.0),
-        special,
-        whole,
-        Sample(rng.integers(-5, 6, (9,)), 4),
-        Sample(np.array([False, False, True, True]), np.array([False, True, False, True])),
-        Sample(np.array([False, True]), True),
-        Sample(np.array([False, True]), False),
+        *short, Sample(signed, 2), Sample(signed, 3.0), Sample(np.array([0.0, -0.0, 1.5]), 2.0), special, whole, Sample(rng.integers(-5, 6, (9,)), 4),
+        Sample(np.repeat(truths, 2), np.tile(truths, 2)), Sample(truths, True), Sample(truths, False),
         Sample(np.array([-2, -1, -1, 0, 1, 3]), np.array([-1, -1, -2, 2, -3, -2])),
-    ]
+    ]  # fmt: skip
 
 
 elementwise(
@@ -277,10 +253,9 @@ def _of_kind(name: str, floating: Any, whole: Any) -> Callable[..., CudaArray]:
     """The forward corner of an op with one formula for floats and another for integers."""
 
     def forward(a: Any, b: Any, *, out: CudaArray | None = None) -> CudaArray:
-        array = a if isinstance(a, CudaArray) else b
-        if out is None:
-            out = allocate_result((a, b), broadcast(name, *[x.shape for x in (a, b) if isinstance(x, CudaArray)]), array.dtype)
-        run((floating if dtypes.is_float(array.dtype) else whole,), ((0, 1),), (a, b), (out,), array.dtype)
+        out = allocate_pair_result(name, a, b) if out is None else out
+        kind = (a if isinstance(a, CudaArray) else b).dtype
+        run((floating if dtypes.is_float(kind) else whole,), ((0, 1),), (a, b), (out,), kind)
         return out
 
     return forward

@@ -25,15 +25,10 @@ _REAL = ("bool", "uint", "int", "float")
 _TYPES = (*FLOATS, "int32", "int64", "uint8", "bool")
 
 
-# y = max(a, b); at a tie half of the gradient goes to each
+# y = max(a, b), of which _larger is dy/da and _smaller dy/db; of min(a, b) the other way round. At a tie half of the gradient goes to each
 @triton.jit
 def _larger(g, a, b):
     return maths.where(a == b, 0.5 * g, maths.where(a < b, maths.zeros(g), g))
-
-
-@triton.jit
-def _larger_second(g, a, b):
-    return maths.where(a == b, 0.5 * g, maths.where(b < a, maths.zeros(g), g))
 
 
 @triton.jit
@@ -41,18 +36,12 @@ def _smaller(g, a, b):
     return maths.where(a == b, 0.5 * g, maths.where(a > b, maths.zeros(g), g))
 
 
-@triton.jit
-def _smaller_second(g, a, b):
-    return maths.where(a == b, 0.5 * g, maths.where(b > a, maths.zeros(g), g))
-
-
-def _pick(losing: Callable[..., Any], swap: bool) -> Callable[..., Any]:
-    """The gradient on numpy of the input that loses where losing(input, other)."""
+def _pick(losing: Callable[..., Any]) -> Callable[..., Any]:
+    """The gradient on numpy of the input that loses where losing(a, b)."""
 
     def gradient(g: np.ndarray, a: Any, b: Any) -> np.ndarray:
-        mine, other = (b, a) if swap else (a, b)
-        out = zeroed(g, np.asarray(losing(mine, other)))
-        tied = np.equal(mine, other)
+        out = zeroed(g, np.asarray(losing(a, b)))
+        tied = np.equal(a, b)
         if tied.any():
             out = np.where(tied, g * g.dtype.type(0.5), out)
         return out
@@ -67,14 +56,14 @@ def _ties(rng: np.random.Generator) -> list[Sample]:
     return [Sample(a, b, smooth=False), nans]
 
 
-for _name, _formula, _gradients, _ufunc, _losing in (
-    ("maximum", maths.maximum, (_larger, _larger_second), np.maximum, np.less),
-    ("minimum", maths.minimum, (_smaller, _smaller_second), np.minimum, np.greater),
+_LARGER, _SMALLER = (_larger, _pick(np.less)), (_smaller, _pick(np.greater))
+for _name, _formula, _ufunc, _first, _second in (
+    ("maximum", maths.maximum, np.maximum, _LARGER, _SMALLER),
+    ("minimum", maths.minimum, np.minimum, _SMALLER, _LARGER),
 ):
     elementwise(
-        _name, _formula, _gradients, _ufunc, promote="same", kinds=_REAL, dtypes=_TYPES, extra=_ties,
-        domain=(Domain(-2.0, 2.0, step=0.25), Domain(-1.875, 1.875, step=0.25)),
-        cpu_backward=(_pick(_losing, False), _pick(_losing, True)),
+        _name, _formula, (_first[0], _second[0]), _ufunc, promote="same", kinds=_REAL, dtypes=_TYPES, extra=_ties,
+        domain=(Domain(-2.0, 2.0, step=0.25), Domain(-1.875, 1.875, step=0.25)), cpu_backward=(_first[1], _second[1]),
     )  # fmt: skip
 
 
@@ -159,14 +148,6 @@ def _where_forward(condition: CudaArray, a: Any, b: Any, *, out: CudaArray | Non
     return out
 
 
-def _where_a_numpy(g: np.ndarray, condition: np.ndarray) -> np.ndarray:
-    return zeroed(g, np.logical_not(condition))
-
-
-def _where_b_numpy(g: np.ndarray, condition: np.ndarray) -> np.ndarray:
-    return zeroed(g, condition)
-
-
 def _where_samples(rng: np.random.Generator) -> list[Sample]:
     def draw(*shape: int) -> np.ndarray:
         return np.asarray(rng.uniform(-2, 2, shape))
@@ -186,11 +167,9 @@ def _where_samples(rng: np.random.Generator) -> list[Sample]:
 
 _WHERE = (None, _where_a, _where_b)
 op(
-    "where", _where_reference,
-    cpu=_where_cpu, shape=_where_shape, forward=_where_forward,
-    rule=tuple(f and backends.translate(f, backends.on_tensors) for f in _WHERE), backward=backward_of(_WHERE),
-    cpu_backward=(None, _where_a_numpy, _where_b_numpy), broadcasts=True, into=True, dtypes=FLOATS,
-    samples=_where_samples, work=work,
+    "where", _where_reference, cpu=_where_cpu, shape=_where_shape, forward=_where_forward, broadcasts=True, into=True, dtypes=FLOATS,
+    rule=tuple(f and backends.translate(f, backends.on_tensors) for f in _WHERE), backward=backward_of(_WHERE), samples=_where_samples, work=work,
+    cpu_backward=(None, lambda g, condition: zeroed(g, np.logical_not(condition)), lambda g, condition: zeroed(g, condition)),
 )  # fmt: skip
 
 
@@ -337,9 +316,8 @@ def _clamp_samples(rng: np.random.Generator) -> list[Sample]:
 
 
 op(
-    "clamp", _clamp_reference,
-    cpu=_clamp_cpu, shape=_clamp_shape, forward=_clamp_forward, rule=tuple(_clamp_gradient(n, backends.on_tensors) for n in _CLAMP),
-    backward=tuple(_clamp_backward(n) for n in _CLAMP),
+    "clamp", _clamp_reference, cpu=_clamp_cpu, shape=_clamp_shape, forward=_clamp_forward,
+    rule=tuple(_clamp_gradient(n, backends.on_tensors) for n in _CLAMP), backward=tuple(_clamp_backward(n) for n in _CLAMP),
     cpu_backward=(_clamp_x_numpy, _clamp_gradient("low", backends.on_numpy), _clamp_gradient("high", backends.on_numpy)),
     broadcasts=True, promote="same", into=True, dtypes=(*FLOATS, "int64"), samples=_clamp_samples, work=work,
 )  # fmt: skip

@@ -16,8 +16,8 @@ from tritensor.kernels.parts.elementwise import elementwise, flat
 from tritensor.kernels.parts.formulas import activations
 from tritensor.kernels.parts.half_precision import functions as half
 from tritensor.kernels.parts.half_precision.variants import register_half_variant
-from tritensor.kernels.parts.pointwise_samples import Domain
-from tritensor.ops.table import FLOATS, Sample, ops
+from tritensor.kernels.parts.pointwise_samples import Domain, every_pair
+from tritensor.ops.table import FLOATS, ops
 
 
 @triton.jit
@@ -257,13 +257,7 @@ def _logaddexp_cpu(a: Any, b: Any) -> np.ndarray:
     return np.where(first, a, b) + complex_log1p(np.exp(np.where(first, b - a, a - b)))
 
 
-def _corners(rng: np.random.Generator) -> list[Sample]:
-    """Zeros, infinities and NaN with each other."""
-    values = np.array([0.0, -0.0, 1.0, -1.0, np.inf, -np.inf, np.nan])
-    a, b = np.meshgrid(values, values)
-    return [Sample(a.reshape(-1), b.reshape(-1), smooth=False)]
-
-
+_corners = every_pair(0.0, -0.0, 1.0, -1.0, np.inf, -np.inf, np.nan)
 _TURN = Domain(-3.0, 3.0)
 _INSIDE = Domain(-0.9, 0.9)
 _POSITIVE = Domain(0.1, 4.0)
@@ -288,21 +282,20 @@ elementwise("tanh", activations.hyperbolic_tangent, activations.tanh_grad, np.ta
 elementwise("asinh", maths.asinh, _asinh_grad, np.arcsinh)
 elementwise("acosh", maths.acosh, _acosh_grad, np.arccosh, domain=Domain(1.2, 4.0), rule=(_acosh_rule,))
 elementwise("atanh", maths.atanh, _atanh_grad, np.arctanh, domain=_INSIDE)
-elementwise("one_minus_square", maths.one_minus_square, _one_minus_square_grad, lambda x: (1 - x) * (1 + x))
 elementwise(
-    "logit",
-    _logit,
-    _logit_grad,
-    lambda x: np.log(x) - np.log1p(-x),
-    cpu=backends.in_numpy(_logit),
-    domain=Domain(0.1, 0.9),
-    kinds=("float",),
-)
+    "one_minus_square", maths.one_minus_square, _one_minus_square_grad, lambda x: (1 - x) * (1 + x), doc="1 - x^2, to the last digit near 1 and -1, too."
+)  # fmt: skip
+elementwise(
+    "logit", _logit, _logit_grad, lambda x: np.log(x) - np.log1p(-x), cpu=backends.in_numpy(_logit), domain=Domain(0.1, 0.9), kinds=("float",)
+)  # fmt: skip
 elementwise("erf", maths.erf, _erf_grad, np.vectorize(math.erf, otypes=[np.float64]), cpu=special.erf, kinds=("float",))
 elementwise("erfc", maths.erfc, _erfc_grad, np.vectorize(math.erfc, otypes=[np.float64]), cpu=special.erfc, kinds=("float",))
 _APART = (Domain(0.3, 2.0), Domain(-2.0, 2.0))
 elementwise("atan2", maths.atan2, (_atan2_a, _atan2_b), np.arctan2, domain=_APART, kinds=("float",), extra=_corners)
-elementwise("real_angle", _real_angle, flat, lambda x: np.where(x < 0, np.pi, np.where(x == x, 0, x)), kinds=("float",))
+elementwise(
+    "real_angle", _real_angle, flat, lambda x: np.where(x < 0, np.pi, np.where(x == x, 0, x)), kinds=("float",),
+    doc="The angle of real numbers in the complex plane: pi below 0, else 0; NaN stays.",
+)  # fmt: skip
 elementwise("hypot", maths.hypot, (_hypot_a, _hypot_b), np.hypot, domain=_APART, kinds=("float",), extra=_corners, native=FLOATS)
 # Near its zeros the larger argument and the logarithm cancel.
 elementwise(

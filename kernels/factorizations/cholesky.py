@@ -7,7 +7,7 @@ from typing import Any
 import numpy as np
 
 from tritensor.ground.errors import ShapeError
-from tritensor.kernels.factorizations.matrices import NUMBERS, adjoint, refuse_matrix, refuse_shape, solve_batch_or_each
+from tritensor.kernels.factorizations.matrices import NUMBERS, adjoint, in_c_order, refuse_matrix, refuse_shape, solve_batch_or_each
 from tritensor.kernels.factorizations.triangular import solve_triangular_cpu
 from tritensor.ops.table import Sample, Spec, op, ops, refuse_mixed
 
@@ -73,15 +73,8 @@ def _samples(rng: np.random.Generator) -> list[Sample]:
         x = rng.standard_normal(size)
         return np.asarray(x @ x.swapaxes(-1, -2) + np.eye(size[-1]))
 
-    found = [
-        Sample(a(3, 3)),
-        Sample(a(2, 4, 4), upper=True),
-        Sample(a(2, 1, 2, 2)),
-        Sample(np.zeros((0, 0))),
-        Sample(np.stack([np.eye(3), np.diag([1.0, -1, 1])])),
-    ]
-    one = Sample(rng.uniform(1, 2, (2, 1, 1)), in_c_order=True)
-    return [one] + [Sample(*s.inputs, in_c_order=True, smooth=False, **s.attrs) for s in found]
+    lower = a(3, 3), a(2, 1, 2, 2), np.zeros((0, 0)), np.stack([np.eye(3), np.diag([1.0, -1, 1])])
+    return in_c_order(rng.uniform(1, 2, (2, 1, 1))) + in_c_order(*lower, smooth=False) + in_c_order(a(2, 4, 4), smooth=False, upper=True)
 
 
 op(
@@ -127,16 +120,14 @@ def _solve_rule_l(g: Any, factor: Any, x: Any, upper: bool) -> Any:
 def _solve_samples(rng: np.random.Generator) -> list[Sample]:
     x = rng.standard_normal
     lower = np.tril(x((2, 4, 4))) + 3 * np.eye(4)
-    return [
-        Sample(x((2, 1, 2)), rng.uniform(1, 2, (2, 1, 1)), upper=False, in_c_order=True),
-        Sample(x((2, 4, 2)), lower, upper=False, in_c_order=True, smooth=False),
-        Sample(x((4, 1)), lower[0].T, upper=True, in_c_order=True, smooth=False),
-        Sample(x((0, 2)), np.zeros((0, 0)), upper=True, in_c_order=True, smooth=False),
-    ]
+    upper = (x((4, 1)), lower[0].T), (x((0, 2)), np.zeros((0, 0)))
+    found = in_c_order((x((2, 1, 2)), rng.uniform(1, 2, (2, 1, 1))), upper=False) + in_c_order(
+        (x((2, 4, 2)), lower), smooth=False, upper=False
+    )
+    return found + in_c_order(*upper, smooth=False, upper=True)
 
 
 op(
-    "cholesky_solve", _cholesky_solve,
-    cpu=_cholesky_solve_cpu, shape=_solve_shape, rule=(_solve_rule_b, _solve_rule_l), outputs=("x",),
+    "cholesky_solve", _cholesky_solve, cpu=_cholesky_solve_cpu, shape=_solve_shape, rule=(_solve_rule_b, _solve_rule_l), outputs=("x",),
     samples=_solve_samples, host=True, holomorphic=False, dtypes=NUMBERS, doc="x with l l^H x = b.",
 )  # fmt: skip

@@ -6,7 +6,16 @@ from typing import Any
 
 import numpy as np
 
-from tritensor.kernels.factorizations.matrices import NUMBERS, batched, conjugate, is_complex, real_type, refuse_matrix, transposed
+from tritensor.kernels.factorizations.matrices import (
+    NUMBERS,
+    batched,
+    conjugate,
+    in_c_order,
+    is_complex,
+    real_type,
+    refuse_matrix,
+    transposed,
+)
 from tritensor.kernels.factorizations.solve import inverse
 from tritensor.ops.table import Sample, Spec, op, ops
 
@@ -38,9 +47,7 @@ def _samples(rng: np.random.Generator) -> list[Sample]:
     def a(*size: int) -> np.ndarray:
         return rng.standard_normal(size) + np.eye(size[-1])
 
-    return [Sample(x, in_c_order=True) for x in (a(3, 3), a(2, 4, 4), a(1, 1), a(2, 3, 2, 2))] + [
-        Sample(np.zeros((2, 0, 0)), in_c_order=True, smooth=False)
-    ]
+    return in_c_order(a(3, 3), a(2, 4, 4), a(1, 1), a(2, 3, 2, 2)) + in_c_order(np.zeros((2, 0, 0)), smooth=False)
 
 
 op(
@@ -97,9 +104,7 @@ def _cofactor_samples(rng: np.random.Generator) -> list[Sample]:
     flat = rng.standard_normal((3, 2))
     singular = [np.zeros((2, 2)), np.ones((2, 2)), np.diag([2.0, 0, 0, 1]), np.diag([2.0, 3, 0, -1])]
     whole = [rng.standard_normal((3, 3)) / 3 + np.eye(3), rng.standard_normal((2, 4, 4)) / 4 + np.eye(4)]
-    return [Sample(x, in_c_order=True) for x in whole] + [
-        Sample(x, in_c_order=True, smooth=False) for x in [*singular, np.asarray(np.rint(flat @ flat.T))]
-    ]
+    return in_c_order(*whole) + in_c_order(*singular, np.asarray(np.rint(flat @ flat.T)), smooth=False)
 
 
 op(

@@ -6,6 +6,7 @@ from typing import Any
 
 import numpy as np
 
+from tritensor.ground import dtypes
 from tritensor.ground.errors import GradError
 from tritensor.kernels.factorizations.matrices import (
     NUMBERS,
@@ -15,15 +16,16 @@ from tritensor.kernels.factorizations.matrices import (
     converging,
     diagonal_of,
     identity,
+    in_c_order,
     is_complex,
+    off_diagonal,
     on_diagonal,
     real_type,
     refuse_matrix,
     rows,
+    symmetric,
 )
 from tritensor.ops.table import Sample, Spec, op, ops
-
-_WHOLE: dict[str, np.dtype] = {"f": np.dtype(np.complex64), "d": np.dtype(np.complex128)}
 
 
 def _refuse_phase(name: str, diagonal: Any) -> None:
@@ -43,7 +45,7 @@ def _gaps(values: Any) -> Any:
 
 def _between(x: Any, values: Any, g: Any) -> Any:
     """x / conj(l_j - l_i), g on the diagonal."""
-    off = ops.div(ops.sub(x, on_diagonal(diagonal_of(x))), conjugate(_gaps(values)))
+    off = ops.div(off_diagonal(x), conjugate(_gaps(values)))
     return off if g is None else ops.add(off, on_diagonal(g))
 
 
@@ -75,15 +77,10 @@ def _eigh_rule(g: Any, values: Any, vectors: Any) -> Any:
     return ops.matmul(vectors, ops.matmul(_between(skew, values, g_values), adjoint(vectors)))
 
 
-def _symmetric(rng: np.random.Generator, *size: int) -> np.ndarray:
-    x = rng.standard_normal(size)
-    return np.asarray(x + x.swapaxes(-1, -2))
-
-
 def _eigh_samples(rng: np.random.Generator) -> list[Sample]:
     # one triangle is read, and signs and phases are any; tests/kernels/factorizations asks for gradients of what does not depend on them
     shapes = ((3, 3), (2, 4, 4), (1, 1), (0, 0), (2, 0, 0))
-    return [Sample(_symmetric(rng, *s), upper=upper, in_c_order=True, smooth=s == (1, 1)) for s in shapes for upper in (False, True)]
+    return [Sample(symmetric(rng, *s), upper=upper, in_c_order=True, smooth=s == (1, 1)) for s in shapes for upper in (False, True)]
 
 
 op(
@@ -118,7 +115,7 @@ def _eig(a: np.ndarray) -> tuple[np.ndarray, np.ndarray]:
 
 def _eig_shape(a: Any) -> tuple[Spec, Spec]:
     refuse_matrix("eig", a, square=True)
-    whole = _WHOLE[real_type(a.dtype).char]
+    whole = dtypes.of(a.dtype).to_complex().numpy
     return Spec(tuple(a.shape[:-1]), whole), Spec(tuple(a.shape), whole)
 
 
@@ -142,7 +139,7 @@ def _eig_rule(g: Any, values: Any, vectors: Any) -> Any:
 
 def _eig_samples(rng: np.random.Generator) -> list[Sample]:
     x = rng.standard_normal
-    return [Sample(x(shape), in_c_order=True, smooth=shape == (1, 1)) for shape in ((3, 3), (2, 4, 4), (1, 1), (0, 0))]
+    return in_c_order(x((1, 1))) + in_c_order(*map(x, ((3, 3), (2, 4, 4), (0, 0))), smooth=False)
 
 
 op(

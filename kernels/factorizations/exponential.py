@@ -7,7 +7,7 @@ from typing import Any
 
 import numpy as np
 
-from tritensor.kernels.factorizations.matrices import batched, part, refuse_shape, transposed
+from tritensor.kernels.factorizations.matrices import batched, in_c_order, part, refuse_shape, transposed
 from tritensor.ops.table import Sample, Spec, op, ops, refuse_kind
 
 # Higham, "The scaling and squaring method for the matrix exponential revisited" (2005), table 2.3: up to which 1-norm a degree is exact to
@@ -106,14 +106,8 @@ def _rule(g: Any, a: Any) -> Any:
 
 def _samples(rng: np.random.Generator) -> list[Sample]:
     x = rng.standard_normal
-    return [
-        Sample(0.01 * x((2, 2)), in_c_order=True),
-        Sample(0.2 * x((2, 3, 3)), in_c_order=True),
-        Sample(x((3, 3)), in_c_order=True),
-        Sample(np.stack([0.1 * x((2, 2)), 3 * x((2, 2))]), in_c_order=True),
-        Sample(np.stack([x((2, 2)), np.full((2, 2), np.inf)]), in_c_order=True, smooth=False),
-        Sample(np.zeros((0, 3, 3)), in_c_order=True),
-    ]
+    found = in_c_order(0.01 * x((2, 2)), 0.2 * x((2, 3, 3)), x((3, 3)), np.stack([0.1 * x((2, 2)), 3 * x((2, 2))]), np.zeros((0, 3, 3)))
+    return found + in_c_order(np.stack([x((2, 2)), np.full((2, 2), np.inf)]), smooth=False)
 
 
 op(

@@ -7,14 +7,10 @@ from typing import Any
 import numpy as np
 
 from tritensor.ground.errors import DTypeError, ShapeError
-from tritensor.kernels.factorizations.matrices import NUMBERS, refuse_matrix, refuse_shape
+from tritensor.kernels.factorizations.matrices import NUMBERS, refuse_matrix, refuse_shape, size_of, symmetric
 from tritensor.ops.table import Sample, Spec, op, refuse_mixed
 
 _GROWTH = (1 + 17**0.5) / 8  # Bunch and Kaufman's bound between pivots of one row and of two
-
-
-def _size(x: Any) -> Any:
-    return np.abs(x.real) + np.abs(x.imag)
 
 
 def _pivot(a: np.ndarray, k: int, hermitian: bool) -> tuple[int, int, bool]:
@@ -23,8 +19,8 @@ def _pivot(a: np.ndarray, k: int, hermitian: bool) -> tuple[int, int, bool]:
     One row where the diagonal is large enough beside its column, or beside what a larger element of the column would cost; else by that element's row.
     """
     n = len(a)
-    here = abs(a[k, k].real) if hermitian else _size(a[k, k])
-    below = _size(a[k + 1 :, k])
+    here = abs(a[k, k].real) if hermitian else size_of(a[k, k])
+    below = size_of(a[k + 1 :, k])
     at = k + 1 + int(below.argmax()) if k + 1 < n else k
     largest = below[at - k - 1] if k + 1 < n else 0.0
     # nothing to eliminate with: LAPACK leaves the column and reports it
@@ -32,10 +28,10 @@ def _pivot(a: np.ndarray, k: int, hermitian: bool) -> tuple[int, int, bool]:
         return k, 1, True
     if here >= _GROWTH * largest:
         return k, 1, False
-    row = np.concatenate([_size(a[at, k:at]), _size(a[at + 1 :, at])]).max()
+    row = np.concatenate([size_of(a[at, k:at]), size_of(a[at + 1 :, at])]).max()
     if here >= _GROWTH * largest * (largest / row):
         return k, 1, False
-    there = abs(a[at, at].real) if hermitian else _size(a[at, at])
+    there = abs(a[at, at].real) if hermitian else size_of(a[at, at])
     return (at, 1, False) if there >= _GROWTH * row else (at, 2, False)
 
 
@@ -148,19 +144,14 @@ def _solve_shape(ld: Any, pivots: Any, b: Any, *, hermitian: bool) -> Spec:
     return Spec(tuple(b.shape), b.dtype)
 
 
-def _symmetric(rng: np.random.Generator, *size: int) -> np.ndarray:
-    x = rng.standard_normal(size)
-    return np.asarray(x + x.swapaxes(-1, -2))
-
-
 def _factor_samples(rng: np.random.Generator) -> list[Sample]:
-    found = [_symmetric(rng, 3, 3), _symmetric(rng, 2, 5, 5), np.array([[0.0, 1], [1, 0]]), np.zeros((2, 2)), np.zeros((0, 0))]
+    found = [symmetric(rng, 3, 3), symmetric(rng, 2, 5, 5), np.array([[0.0, 1], [1, 0]]), np.zeros((2, 2)), np.zeros((0, 0))]
     return [Sample(x, hermitian=h, in_c_order=True) for x in found for h in (False, True)]
 
 
 def _solve_samples(rng: np.random.Generator) -> list[Sample]:
     found = []
-    for a in (_symmetric(rng, 4, 4), _symmetric(rng, 2, 3, 3), np.array([[0.0, 1], [1, 0]])):
+    for a in (symmetric(rng, 4, 4), symmetric(rng, 2, 3, 3), np.array([[0.0, 1], [1, 0]])):
         ld, pivots, _ = _ldl_factor(a, hermitian=False)
         found.append(Sample(ld, pivots, rng.standard_normal((*a.shape[:-1], 2)), hermitian=False, in_c_order=True))
     return found

@@ -8,7 +8,19 @@ from typing import Any
 import numpy as np
 
 from tritensor.ground.errors import DTypeError, ShapeError
-from tritensor.kernels.factorizations.matrices import MANY, NUMBERS, adjoint, batched, identity, part, refuse_matrix, rows, runs
+from tritensor.kernels.factorizations.matrices import (
+    MANY,
+    NUMBERS,
+    adjoint,
+    batched,
+    identity,
+    in_c_order,
+    part,
+    refuse_matrix,
+    rows,
+    runs,
+    size_of,
+)
 from tritensor.kernels.factorizations.triangular import solve_lower
 from tritensor.ops.table import Sample, Spec, op, ops
 
@@ -17,16 +29,11 @@ LEAF = 8
 SMALL = 48  # sizes up to which a whole batch is worked column by column
 
 
-def _size(x: np.ndarray) -> np.ndarray:
-    """LAPACK's |re| + |im|, by which pivots are chosen."""
-    return np.abs(x.real) + np.abs(x.imag) if x.dtype.kind == "c" else np.abs(x)
-
-
 def _by_columns(a: np.ndarray, pivots: np.ndarray) -> None:
     """LU of a (batch, m, n) in its own memory, rank one by rank one; row k was exchanged with row pivots[:, k]."""
     which = np.arange(len(a))
     for k in range(min(a.shape[1:])):
-        at = k + _size(a[:, k:, k]).argmax(axis=1)
+        at = k + size_of(a[:, k:, k]).argmax(axis=1)
         pivots[:, k] = at
         taken = a[which, at]
         a[which, at] = a[:, k]
@@ -46,7 +53,7 @@ def _of_many(a: np.ndarray, pivots: np.ndarray) -> None:
         t = np.ascontiguousarray(a[run].transpose(1, 2, 0))  # (m, n, some)
         which = np.arange(t.shape[2])
         for k in range(min(m, n)):
-            at = k + _size(t[k:, k]).argmax(axis=0)
+            at = k + size_of(t[k:, k]).argmax(axis=0)
             pivots[run, k] = at
             taken = t[at, :, which].T.copy()  # (n, some)
             t[at, :, which] = t[k].T
@@ -87,7 +94,7 @@ def _panel(t: np.ndarray, pivots: np.ndarray) -> None:
         pivots[half:] += half
         return
     for k in range(n):
-        at = k + int(_size(t[k, k:]).argmax())
+        at = k + int(size_of(t[k, k:]).argmax())
         pivots[k] = at
         if at != k:
             t[:, [k, at]] = t[:, [at, k]]
@@ -156,7 +163,7 @@ def _eliminate(a: np.ndarray) -> list[int]:
     """Gauss's elimination of a matrix in its own memory, row by row; the rows that were exchanged, counted from 1."""
     found = []
     for k in range(min(a.shape)):
-        at = k + int(np.argmax(_size(a[k:, k])))
+        at = k + int(np.argmax(size_of(a[k:, k])))
         a[[k, at]] = a[[at, k]]
         if a[k, k] != 0:
             a[k + 1 :, k] /= a[k, k]
@@ -216,16 +223,8 @@ def _samples(rng: np.random.Generator) -> list[Sample]:
         return np.asarray(x((m, n)) / n + 2 * np.roll(np.eye(m, n), 3, axis=0))
 
     steep = np.array([[0.1, 2, 3], [4, 0.5, 1], [1, 6, 0.2]])
-    return [
-        Sample(steep, in_c_order=True),
-        Sample(np.stack([steep, steep.T + np.eye(3)]), in_c_order=True),
-        Sample(x((3, 5)), in_c_order=True),
-        Sample(x((5, 3)), in_c_order=True),
-        Sample(large(60, 52), in_c_order=True, smooth=False),
-        Sample(large(51, 70), in_c_order=True, smooth=False),
-        Sample(np.zeros((2, 2)), in_c_order=True, smooth=False),
-        Sample(np.zeros((2, 0, 0)), in_c_order=True),
-    ]
+    small = steep, np.stack([steep, steep.T + np.eye(3)]), x((3, 5)), x((5, 3)), np.zeros((2, 0, 0))
+    return in_c_order(*small) + in_c_order(large(60, 52), large(51, 70), np.zeros((2, 2)), smooth=False)
 
 
 op(
@@ -300,12 +299,10 @@ def _pivot_samples(rng: np.random.Generator) -> list[Sample]:
 
 
 op(
-    "pivots_to_matrix", _pivots_to_matrix,
-    cpu=_pivots_to_matrix_cpu, shape=_pivots_to_matrix_shape, samples=_pivot_samples, host=True,
+    "pivots_to_matrix", _pivots_to_matrix, cpu=_pivots_to_matrix_cpu, shape=_pivots_to_matrix_shape, samples=_pivot_samples, host=True,
     differentiable=False, dtypes=("float32",), doc="The permutation matrix of exchanges of rows.",
 )  # fmt: skip
 op(
-    "pivots_to_order", _pivots_to_order,
-    cpu=_pivots_to_order_cpu, shape=_pivots_to_order_shape, samples=_pivot_samples, host=True,
+    "pivots_to_order", _pivots_to_order, cpu=_pivots_to_order_cpu, shape=_pivots_to_order_shape, samples=_pivot_samples, host=True,
     differentiable=False, dtypes=("float32",), doc="The order that exchanges of rows come to.",
 )  # fmt: skip

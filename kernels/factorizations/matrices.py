@@ -10,19 +10,17 @@ import numpy as np
 
 from tritensor.ground import dtypes
 from tritensor.ground.errors import DTypeError, LinAlgError, ShapeError
-from tritensor.ops.table import ops, refuse_kind
+from tritensor.ops.table import Sample, ops, refuse_kind
 
 MANY = 32  # matrices of a batch from which on they are worked side by side
 NUMBERS = ("float64", "float32")  # LAPACK has no 16-bit numbers
-
-_REAL = {"f": "f", "d": "d", "F": "f", "D": "d"}
 
 
 def refuse_type(name: str, x: Any, label: str = "A") -> None:
     """Raise DTypeError for what LAPACK does not factor: integers and 16-bit floats."""
     refuse_kind(name, x.dtype, ("float", "complex"), label)
     if np.dtype(x.dtype).itemsize < 4:
-        raise DTypeError(f"{name}: {label} is {dtypes.of(x.dtype).name}; 16-bit floats are not factor_lu; cast it with .float()")
+        raise DTypeError(f"{name}: {label} is {dtypes.of(x.dtype).name}; 16-bit floats are not factored; cast it with .float()")
 
 
 def refuse_shape(name: str, x: Any, square: bool = False, label: str = "A") -> None:
@@ -41,7 +39,7 @@ def refuse_matrix(name: str, x: Any, square: bool = False, label: str = "A") -> 
 
 def real_type(dtype: np.dtype) -> np.dtype:
     """The type of absolute values."""
-    return np.dtype(_REAL.get(np.dtype(dtype).char, dtype))
+    return dtypes.of(dtype).to_real().numpy
 
 
 # ---------------------------------------------------------------- for rules, which compute on tensors
@@ -87,6 +85,11 @@ def on_diagonal(v: Any) -> Any:
 def diagonal_of(x: Any) -> Any:
     """The main diagonals of the last two dims."""
     return ops.diagonal(x, offset=0, dim1=x.ndim - 2, dim2=x.ndim - 1)
+
+
+def off_diagonal(x: Any) -> Any:
+    """x with zeros on the diagonal."""
+    return ops.sub(x, on_diagonal(diagonal_of(x)))
 
 
 def part(x: Any, rows: slice = slice(None), columns: slice = slice(None)) -> Any:
@@ -145,3 +148,19 @@ def solve_batch_or_each(
             results.append(np.full((more[0] if more else a).shape[-2:], np.nan, a.dtype))
     y = np.stack(results)
     return y.reshape(*a.shape[:-2], *y.shape[1:]), info
+
+
+def size_of(x: Any) -> Any:
+    """LAPACK's |re| + |im|, by which pivots are chosen."""
+    return np.abs(x.real) + np.abs(x.imag) if x.dtype.kind == "c" else np.abs(x)
+
+
+def in_c_order(*inputs: Any, smooth: bool = True, **attrs: Any) -> list[Sample]:
+    """A sample of each of `inputs`, a matrix or a tuple of them, in the order of memory that LAPACK's results have."""
+    return [Sample(*(x if isinstance(x, tuple) else (x,)), in_c_order=True, smooth=smooth, **attrs) for x in inputs]
+
+
+def symmetric(rng: np.random.Generator, *size: int) -> np.ndarray:
+    """Symmetric matrices, for samples."""
+    x = rng.standard_normal(size)
+    return np.asarray(x + x.swapaxes(-1, -2))

@@ -7,10 +7,19 @@ from typing import Any
 import numpy as np
 
 from tritensor.ground.errors import ArgumentError, GradError
-from tritensor.kernels.factorizations.matrices import NUMBERS, adjoint, diagonal_of, is_complex, on_diagonal, part, refuse_matrix
+from tritensor.kernels.factorizations.matrices import (
+    NUMBERS,
+    adjoint,
+    diagonal_of,
+    in_c_order,
+    is_complex,
+    on_diagonal,
+    part,
+    refuse_matrix,
+)
 from tritensor.ops.table import Sample, Spec, op, ops
 
-_NUMPYS = {"reduced": "reduced", "complete": "complete", "r": "r"}
+_MODES = ("reduced", "complete", "r")
 
 
 # a = q r
@@ -23,7 +32,7 @@ def _qr(a: np.ndarray, *, mode: str) -> tuple[np.ndarray, np.ndarray]:
 
 
 def _shape(a: Any, *, mode: str) -> tuple[Spec, Spec]:
-    if mode not in _NUMPYS:
+    if mode not in _MODES:
         raise ArgumentError(f"qr: mode {mode!r}; it is 'reduced', 'complete' or 'r'")
     refuse_matrix("qr", a)
     *batch, m, n = a.shape
@@ -67,21 +76,14 @@ def _tall(gq: Any, gr: Any, q: Any, r: Any) -> Any:
 
 def _samples(rng: np.random.Generator) -> list[Sample]:
     x = rng.standard_normal
-    return [
-        Sample(x((4, 3)), mode="reduced", in_c_order=True),
-        Sample(x((3, 3)), mode="complete", in_c_order=True),
-        Sample(x((2, 2, 4)), mode="reduced", in_c_order=True),
-        Sample(x((2, 4)), mode="complete", in_c_order=True),
-        Sample(np.zeros((3, 0)), mode="reduced", in_c_order=True, smooth=False),
-        Sample(np.zeros((2, 0, 3)), mode="reduced", in_c_order=True, smooth=False),
-    ]
+    found = in_c_order(x((4, 3)), x((2, 2, 4)), mode="reduced") + in_c_order(x((3, 3)), x((2, 4)), mode="complete")
+    return found + in_c_order(np.zeros((3, 0)), np.zeros((2, 0, 3)), smooth=False, mode="reduced")
 
 
 # The CPU runs the references as they are: LAPACK keeps the type, and plain_cpu's care for that costs as much again as a small matrix's reflectors.
 op(
     "qr", _qr, cpu=lambda a, *, mode: _qr(a, mode=mode), shape=_shape, rule=_rule, outputs=("q", "r"), samples=_samples, host=True,
-    holomorphic=False, dtypes=NUMBERS,
-    doc="a = q r.",
+    holomorphic=False, dtypes=NUMBERS, doc="a = q r.",
 )  # fmt: skip
 
 
@@ -100,7 +102,7 @@ def _geqrf_shape(a: Any) -> tuple[Spec, Spec]:
 
 def _geqrf_samples(rng: np.random.Generator) -> list[Sample]:
     x = rng.standard_normal
-    return [Sample(x(shape), in_c_order=True) for shape in ((4, 3), (2, 3, 5), (3, 3))]
+    return in_c_order(*map(x, ((4, 3), (2, 3, 5), (3, 3))))
 
 
 op(

@@ -14,7 +14,9 @@ from tritensor.kernels.factorizations.matrices import (
     converging,
     diagonal_of,
     identity,
+    in_c_order,
     is_complex,
+    off_diagonal,
     on_diagonal,
     part,
     real_type,
@@ -66,9 +68,9 @@ def _svd_rule(g: Any, u: Any, s: Any, v: Any) -> Any:
         if of_u is not None:
             core = _plus(core, on_diagonal(ops.div(diagonal_of(of_u), ops.mul(s, 2.0))))
     if of_u is not None:
-        core = _plus(core, ops.mul(ops.div(_off_diagonal(of_u), gaps), columns(s)))
+        core = _plus(core, ops.mul(ops.div(off_diagonal(of_u), gaps), columns(s)))
     if of_v is not None:
-        core = _plus(core, ops.mul(ops.div(_off_diagonal(of_v), gaps), rows(s)))
+        core = _plus(core, ops.mul(ops.div(off_diagonal(of_v), gaps), rows(s)))
     y = ops.matmul(u, ops.matmul(core, v))
     # tall: what of gU lies outside the span of U's columns
     if gu is not None and u.shape[-2] > k:
@@ -82,10 +84,6 @@ def _svd_rule(g: Any, u: Any, s: Any, v: Any) -> Any:
 
 def _plus(x: Any, y: Any) -> Any:
     return y if x is None else ops.add(x, y)
-
-
-def _off_diagonal(x: Any) -> Any:
-    return ops.sub(x, on_diagonal(diagonal_of(x)))
 
 
 def _refuse_phase(of_u: Any, of_v: Any) -> None:
@@ -131,7 +129,7 @@ def _svdvals_rule(g: Any, a: Any) -> Any:
 
 def _svdvals_samples(rng: np.random.Generator) -> list[Sample]:
     x = rng.standard_normal
-    return [Sample(x(shape), in_c_order=True, smooth=0 not in shape) for shape in ((3, 3), (4, 2), (2, 2, 3), (0, 3), (2, 0, 0))]
+    return in_c_order(*map(x, ((3, 3), (4, 2), (2, 2, 3)))) + in_c_order(x((0, 3)), x((2, 0, 0)), smooth=False)
 
 
 op(
@@ -179,20 +177,13 @@ def _pinv_rule(g: Any, a: Any, y: Any) -> Any:
 def _pinv_samples(rng: np.random.Generator) -> list[Sample]:
     x = rng.standard_normal
     zero, small = np.zeros(()), np.full((), 1e-3)
-    thin = x((4, 2)) @ x((2, 3))
-    return [
-        Sample(x((3, 3)), zero, small, hermitian=False, in_c_order=True),
-        Sample(x((2, 4, 2)), zero, small, hermitian=False, in_c_order=True),
-        Sample(x((2, 3)), zero, small, hermitian=False, in_c_order=True),
-        Sample(thin, zero, small, hermitian=False, in_c_order=True, smooth=False),
-        Sample(x((2, 3, 3)), np.array([0.1, 0.5]), zero, hermitian=False, in_c_order=True, smooth=False),
-        Sample(np.array([[2.0, 1], [1, -1]]), zero, small, hermitian=True, in_c_order=True, smooth=False),
-        Sample(np.zeros((0, 3)), zero, small, hermitian=False, in_c_order=True),
-    ]
+    found = in_c_order(*[(a, zero, small) for a in (x((3, 3)), x((2, 4, 2)), x((2, 3)), np.zeros((0, 3)))], hermitian=False)
+    thin = (x((4, 2)) @ x((2, 3)), zero, small), (x((2, 3, 3)), np.array([0.1, 0.5]), zero)
+    found += in_c_order(*thin, smooth=False, hermitian=False)
+    return found + in_c_order((np.array([[2.0, 1], [1, -1]]), zero, small), smooth=False, hermitian=True)
 
 
 op(
     "pinv", _pinv, cpu=converging("pinv", _pinv), shape=_pinv_shape, rule=(_pinv_rule, None, None), samples=_pinv_samples, host=True,
-    holomorphic=False, dtypes=NUMBERS,
-    doc="The pseudo-inverse of Moore and Penrose.",
+    holomorphic=False, dtypes=NUMBERS, doc="The pseudo-inverse of Moore and Penrose.",
 )  # fmt: skip

@@ -9,7 +9,7 @@ import numpy as np
 from tritensor.ground.errors import ShapeError
 from tritensor.kernels.factorizations import lu
 from tritensor.kernels.factorizations.lu import factor_lu, first_zero_pivot, row_order
-from tritensor.kernels.factorizations.matrices import NUMBERS, refuse_matrix, refuse_shape, solve_batch_or_each, transposed
+from tritensor.kernels.factorizations.matrices import NUMBERS, in_c_order, refuse_matrix, refuse_shape, solve_batch_or_each, transposed
 from tritensor.kernels.factorizations.triangular import solve_triangular_cpu
 from tritensor.ops.table import Sample, Spec, op, ops, refuse_mixed
 
@@ -66,20 +66,14 @@ def _matrix(rng: np.random.Generator, *size: int) -> np.ndarray:
 
 def _solve_samples(rng: np.random.Generator) -> list[Sample]:
     x = rng.standard_normal
-    return [
-        Sample(_matrix(rng, 3, 3), x((3, 2)), in_c_order=True),
-        Sample(_matrix(rng, 2, 4, 4), x((2, 4, 1)), in_c_order=True),
-        Sample(_matrix(rng, 2, 1, 2, 2), x((2, 1, 2, 3)), in_c_order=True),
-        Sample(np.zeros((0, 0)), np.zeros((0, 2)), in_c_order=True),
-        Sample(np.zeros((0, 3, 3)), np.zeros((0, 3, 2)), in_c_order=True),
-        Sample(np.stack([np.eye(2), np.ones((2, 2))]), x((2, 2, 1)), in_c_order=True, smooth=False),
-    ]
+    some = (_matrix(rng, 3, 3), x((3, 2))), (_matrix(rng, 2, 4, 4), x((2, 4, 1))), (_matrix(rng, 2, 1, 2, 2), x((2, 1, 2, 3)))
+    none = (np.zeros((0, 0)), np.zeros((0, 2))), (np.zeros((0, 3, 3)), np.zeros((0, 3, 2)))
+    return in_c_order(*some, *none) + in_c_order((np.stack([np.eye(2), np.ones((2, 2))]), x((2, 2, 1))), smooth=False)
 
 
 op(
     "solve", _solve, shape=_solve_shape, rule=(_solve_rule_a, _solve_rule_b), outputs=("x", "info"), samples=_solve_samples, host=True,
-    dtypes=NUMBERS, doc="x with a x = b.",
-    cpu=lambda a, b: solve_batch_or_each(_solve_blocks, first_zero_pivot, a, b),
+    dtypes=NUMBERS, doc="x with a x = b.", cpu=lambda a, b: solve_batch_or_each(_solve_blocks, first_zero_pivot, a, b),
 )  # fmt: skip
 
 
@@ -104,12 +98,7 @@ def _inv_rule(g: Any, y: Any) -> Any:
 
 
 def _inv_samples(rng: np.random.Generator) -> list[Sample]:
-    return [
-        Sample(_matrix(rng, 3, 3), in_c_order=True),
-        Sample(_matrix(rng, 2, 2, 2), in_c_order=True),
-        Sample(np.zeros((2, 0, 0)), in_c_order=True),
-        Sample(np.zeros((3, 3)), in_c_order=True, smooth=False),
-    ]
+    return in_c_order(_matrix(rng, 3, 3), _matrix(rng, 2, 2, 2), np.zeros((2, 0, 0))) + in_c_order(np.zeros((3, 3)), smooth=False)
 
 
 op(

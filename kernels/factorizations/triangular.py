@@ -120,7 +120,6 @@ def _samples(rng: np.random.Generator) -> list[Sample]:
 
 
 op(
-    "solve_triangular", _solve_triangular,
-    cpu=solve_triangular_cpu, shape=_shape, rule=(_rule_a, _rule_b), outputs=("x",), samples=_samples, host=True,
+    "solve_triangular", _solve_triangular, cpu=solve_triangular_cpu, shape=_shape, rule=(_rule_a, _rule_b), outputs=("x",), samples=_samples, host=True,
     dtypes=NUMBERS, doc="x with T x = b for a triangle T of a.",
 )  # fmt: skip

@@ -13,6 +13,7 @@ from tritensor.kernels.parts.filling import filled
 from tritensor.kernels.parts.float8 import moved_as_bytes
 from tritensor.kernels.parts.indices.error_reports import check_integers, check_range
 from tritensor.kernels.parts.indices.rows_by_key import keys_of, numpy_add_rows, put_rows, take_rows, watch_keys
+from tritensor.kernels.parts.view_arithmetic import zero_tensor
 from tritensor.ops.array import CudaArray
 from tritensor.ops.table import Sample, Spec, Work, op, ops
 
@@ -49,8 +50,7 @@ def rule(g: Any, index: Any, weight_shape: tuple[int, ...], padding_idx: int | N
     if padding_idx is not None:
         keep = ops.reshape(ops.ne(index, padding_idx), shape=(*index.array.shape, 1))
         g = ops.where(keep, g, 0.0)
-    zeros = ops.full(shape=weight_shape, value=0, dtype=g.array.dtype, device=g.device)
-    return ops.index_put(zeros, g, index, dims=(0,), front=False, accumulate=True)
+    return ops.index_put(zero_tensor(weight_shape, g), g, index, dims=(0,), front=False, accumulate=True)
 
 
 def backward(g: CudaArray, index: CudaArray, weight_shape: tuple[int, ...], padding_idx: int | None) -> CudaArray:
@@ -85,17 +85,10 @@ def samples(rng: np.random.Generator) -> list[Sample]:
     ]
 
 
-def sizes(rng: np.random.Generator) -> list[Sample]:
-    return [Sample(rng.standard_normal((50257, 768)), rng.integers(0, 50257, (8, 1024)), padding_idx=None)]
-
-
-def work(weight: Any, index: Any, *, padding_idx: int | None = None) -> Work:
-    n = int(np.prod(index.shape, dtype=np.int64))
-    return Work(0, n * (index.dtype.itemsize + 2 * weight.shape[1] * weight.dtype.itemsize))
-
-
 op(
     "embedding", reference, cpu=cpu, shape=shape, forward=forward, rule=(rule, None), backward=(backward, None),
-    cpu_backward=(cpu_backward, None), samples=samples, sizes=sizes, work=work, reports=True,
+    cpu_backward=(cpu_backward, None), samples=samples, reports=True,
+    sizes=lambda rng: [Sample(rng.standard_normal((50257, 768)), rng.integers(0, 50257, (8, 1024)), padding_idx=None)],
+    work=lambda weight, index, *, padding_idx=None: Work(0, index.size * (index.dtype.itemsize + 2 * weight.shape[1] * weight.dtype.itemsize)),
     doc="Rows of weight (rows, width) at integer indices; the row `padding_idx` gets no gradient.",
 )  # fmt: skip

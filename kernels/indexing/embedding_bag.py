@@ -16,6 +16,7 @@ from tritensor.kernels.parts.copying import dense
 from tritensor.kernels.parts.filling import filled
 from tritensor.kernels.parts.indices.error_reports import check_integers, check_range
 from tritensor.kernels.parts.indices.rows_by_key import keys_of, numpy_add_rows, put_rows, watch_keys
+from tritensor.kernels.parts.view_arithmetic import zero_tensor
 from tritensor.llvm.gather_rows import add_rows, max_rows
 from tritensor.ops.array import CudaArray
 from tritensor.ops.table import Sample, Spec, Work, op, ops
@@ -337,7 +338,7 @@ def _spread(g: Any, index: Any, edges: Any, padding_idx: int | None) -> Any:
     """(n, width): g of the bag of each index, 0 where it counts in none."""
     n, bags = index.array.shape[0], edges.array.shape[0] - 1
     if not bags:
-        return ops.full(shape=(n, g.array.shape[1]), value=0, dtype=g.array.dtype, device=g.device)
+        return zero_tensor((n, g.array.shape[1]), g)
     places = ops.arange(start=0, end=n, step=1, dtype=_INT64, device=g.device)
     bag = ops.sub(ops.searchsorted(edges, places, right=True), 1)
     good = ops.logical_and(ops.ge(bag, 0), ops.lt(bag, bags))
@@ -351,8 +352,7 @@ def weight_rule(g: Any, index: Any, edges: Any, scale: Any, weight_shape: tuple[
     rows = _spread(g, index, edges, padding_idx)
     if scale is not None:
         rows = ops.mul(rows, ops.reshape(scale, shape=(index.array.shape[0], 1)))
-    zeros = ops.full(shape=weight_shape, value=0, dtype=g.array.dtype, device=g.device)
-    return ops.index_put(zeros, rows, index, dims=(0,), front=False, accumulate=True)
+    return ops.index_put(zero_tensor(weight_shape, g), rows, index, dims=(0,), front=False, accumulate=True)
 
 
 def scale_rule(g: Any, weight: Any, index: Any, edges: Any, padding_idx: int | None) -> Any:

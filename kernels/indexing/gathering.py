@@ -21,8 +21,9 @@ from tritensor.kernels.parts.copying import assigned, dense
 from tritensor.kernels.parts.filling import filled
 from tritensor.kernels.parts.float8 import is_float8, moved_as_bytes
 from tritensor.kernels.parts.indices.error_reports import Watch, check_integers, check_range, first, out_of_range, report, spot, watch
-from tritensor.kernels.parts.indices.flat_positions import at_least_1d, fold_at, position_blocks, put_at, row_keys
+from tritensor.kernels.parts.indices.flat_positions import at_least_1d, fold_at, position_blocks, put_at, reached, row_keys
 from tritensor.kernels.parts.indices.rows_by_key import keys_of, numpy_fold_rows, put_rows
+from tritensor.kernels.parts.view_arithmetic import zero_tensor
 from tritensor.ops.array import CudaArray, contiguous_strides
 from tritensor.ops.table import Sample, Spec, op, ops
 
@@ -161,14 +162,9 @@ def check(name: str, x: Any, index: Any, dim: int) -> None:
         )
 
 
-def _inner(x: np.ndarray, index: np.ndarray, dim: int) -> tuple[Any, ...]:
-    """The slice of x that index reaches: x may be larger in the other dimensions."""
-    return tuple(slice(None) if d == dim else slice(m) for d, m in enumerate(index.shape))
-
-
 # gather
 def _gather(x: np.ndarray, index: np.ndarray, *, dim: int, called: str = "") -> np.ndarray:
-    return np.take_along_axis(x[_inner(x, index, dim)], index, dim) if x.ndim else x
+    return np.take_along_axis(reached(x, index.shape, dim), index, dim) if x.ndim else x
 
 
 def _gather_cpu(x: np.ndarray, index: np.ndarray, *, dim: int, called: str = "") -> np.ndarray:
@@ -181,7 +177,7 @@ def _gather_cpu(x: np.ndarray, index: np.ndarray, *, dim: int, called: str = "")
         return x.take(keys, dim)
     if not x.flags.c_contiguous:
         check_range("gather", index, x.shape[dim], dim, negative=False)
-        return np.take_along_axis(x[_inner(x, index, dim)], index.astype(np.int64, copy=False), dim)
+        return np.take_along_axis(reached(x, index.shape, dim), index.astype(np.int64, copy=False), dim)
     y, flat = np.empty(index.shape, x.dtype), x.reshape(-1)
     for block, at in position_blocks("gather", x.shape, index, dim):
         flat.take(at, out=y[block].reshape(-1), mode="clip")  # mode: numpy would copy `out` to be able to raise
@@ -214,10 +210,6 @@ def _picked(x: CudaArray, index: CudaArray, dim: int, watching: Watch | None = N
     return y
 
 
-def _zeros(shape: tuple[int, ...], like: Any) -> Any:
-    return ops.full(shape=shape, value=0, dtype=like.array.dtype, device=like.device)
-
-
 def _gather_samples(rng: np.random.Generator) -> list[Sample]:
     return [
         Sample(rng.standard_normal((4, 5)), rng.integers(0, 5, (4, 1)), dim=1),
@@ -231,7 +223,7 @@ def _gather_samples(rng: np.random.Generator) -> list[Sample]:
 
 op(
     "gather", _gather, cpu=_gather_cpu, shape=_gather_shape, forward=_gather_forward, samples=_gather_samples, dtypes=TYPES, reports=True,
-    rule=(lambda g, index, x_shape, dim: ops.scatter_add(_zeros(x_shape, g), index, g, dim=dim), None),
+    rule=(lambda g, index, x_shape, dim: ops.scatter_add(zero_tensor(x_shape, g), index, g, dim=dim), None),
     backward=(lambda g, index, x_shape, dim: _scatter_forward(filled(x_shape, g.dtype, g.device, 0), index, g, dim, False, False), None),
     cpu_backward=(lambda g, index, x_shape, dim: _scatter_add_cpu(np.zeros(x_shape, g.dtype), index, g, dim=dim), None),
     doc="y[.., i, ..] = x[.., index[.., i, ..], ..] along `dim`; index is of y's shape and not larger than x elsewhere.",
@@ -270,7 +262,7 @@ def fold_along(name: str, ufunc: np.ufunc, y: np.ndarray, index: np.ndarray, sou
     # index repeats itself across the other dims: whole rows go together, one key for each
     if keys is not None and lead * width > 1:
         check_range(name, keys, y.shape[dim], dim, negative=False)
-        values = source[tuple([slice(m) for m in index.shape])].astype(y.dtype, copy=False).reshape(lead, keys.size, width)
+        values = reached(source, index.shape).astype(y.dtype, copy=False).reshape(lead, keys.size, width)
         numpy_fold_rows(ufunc, y.reshape(lead, y.shape[dim], width), keys.astype(np.int64, copy=False), values)
     # ufunc.at adds one element after the other, so that long sums in float32 would lose digits
     elif ufunc is np.add and y.dtype == np.float32:
@@ -297,7 +289,7 @@ def _scatter_cpu(x: np.ndarray, index: np.ndarray, source: np.ndarray, *, dim: i
         put_at("scatter", at_least_1d(y), at_least_1d(index), at_least_1d(source), dim)
     else:
         check_range(called or "scatter", keys, x.shape[dim], dim, negative=False)
-        y[(*(slice(None),) * dim, keys)] = source[tuple([slice(m) for m in index.shape])]
+        y[(*(slice(None),) * dim, keys)] = reached(source, index.shape)
     return y
 
 
@@ -312,7 +304,7 @@ def scatter_shape(name: str, x: Any, index: Any, source: Any, dim: int) -> Spec:
     return Spec(tuple(x.shape), x.dtype)
 
 
-_SUM = {"float16": tl.float32, "bfloat16": tl.float32, "float32": tl.float32, "float64": tl.float64, "uint64": tl.uint64}
+SUMS = {"float16": tl.float32, "bfloat16": tl.float32, "float32": tl.float32, "float64": tl.float64, "uint64": tl.uint64}
 
 
 def _scatter_forward(
@@ -329,12 +321,7 @@ def _scatter_forward(
     if index.shape[dim] > FEW or x.size == 0:
         y = assigned(allocate(x.shape, x.dtype, x.device), x)
         rows, keys = keyed(name, y, index, dim, watched, called)
-        put_rows(
-            y.reshape(rows),
-            keys,
-            dense(source[tuple(slice(m) for m in index.shape)]).reshape((rows[0], keys.size, rows[2])),
-            add=not replace,
-        )
+        put_rows(y.reshape(rows), keys, dense(reached(source, index.shape)).reshape((rows[0], keys.size, rows[2])), add=not replace)
         return y.reshape(shape)
     errors, site = watch(name, x, _at_target, *facts, x.shape) if watched else (None, None)
     x = dense(x)
@@ -343,7 +330,7 @@ def _scatter_forward(
     launch(
         _scatter_kernel, (triton.cdiv(y.size, BLOCK),), x, index, source, y, y.size, y.shape, limits, index.strides, source.strides, dim,
         index.strides[dim], source.strides[dim], index.shape[dim], x.shape[dim], errors, site,
-        NDIM=y.ndim, SET=replace, SUM=_SUM.get(dtypes.of(x.dtype).name, tl.int64), BLOCK=BLOCK,
+        NDIM=y.ndim, SET=replace, SUM=SUMS.get(dtypes.of(x.dtype).name, tl.int64), BLOCK=BLOCK,
     )  # fmt: skip
     return y.reshape(shape)
 
@@ -412,10 +399,11 @@ op(
 
 
 def padded(x: CudaArray, shape: tuple[int, ...]) -> CudaArray:
+    """What was read of a source as an array of its shape, zeros where nothing was read."""
     if x.shape == tuple(shape):
         return x
     y = filled(tuple(shape), x.dtype, x.device, 0)
-    assigned(y[tuple(slice(m) for m in x.shape)], x)
+    assigned(reached(y, x.shape), x)
     return y
 
 
@@ -423,7 +411,7 @@ def numpy_padded(x: np.ndarray, shape: tuple[int, ...]) -> np.ndarray:
     if x.shape == tuple(shape):
         return x
     y = np.zeros(shape, x.dtype)
-    y[tuple(slice(m) for m in x.shape)] = x
+    reached(y, x.shape)[...] = x
     return y
 
 
@@ -433,7 +421,7 @@ op(
     shape=lambda x, index, source, *, dim, called="": scatter_shape("scatter", x, index, source, dim),
     forward=moved_as_bytes(lambda x, index, source, *, dim, called="": _scatter_forward(x, index, source, dim, True, True, called)),
     samples=lambda rng: _scatter_samples(rng, False),
-    rule=(lambda g, index, dim: ops.scatter(g, index, ops.expand(_zeros((), g), shape=tuple(index.shape)), dim=dim), None, _source_gradient),
+    rule=(lambda g, index, dim: ops.scatter(g, index, ops.expand(zero_tensor((), g), shape=tuple(index.shape)), dim=dim), None, _source_gradient),
     backward=(
         lambda g, index, dim: _scatter_forward(g, index, filled((), g.dtype, g.device, 0).expand(index.shape), dim, True, False),
         None,

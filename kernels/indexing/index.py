@@ -18,7 +18,7 @@ from tritensor.kernels.parts.filling import filled
 from tritensor.kernels.parts.float8 import is_float8, moved_as_bytes
 from tritensor.kernels.parts.indices.error_reports import Watch, check_integers, check_range
 from tritensor.kernels.parts.indices.rows_by_key import keys_of, numpy_add_rows, numpy_keys, put_rows, take_rows, watch_keys
-from tritensor.kernels.parts.view_arithmetic import inverse
+from tritensor.kernels.parts.view_arithmetic import inverse, zero_tensor
 from tritensor.ops.array import CudaArray, element_strides, is_contiguous
 from tritensor.ops.table import Sample, Spec, op, ops, refuse_mixed
 
@@ -157,14 +157,10 @@ def _taken(x: CudaArray, indices: Sequence[CudaArray], dims: tuple[int, ...], fr
     return _in_index_order(y, x, indices, p)
 
 
-def _zeros(shape: tuple[int, ...], like: Any) -> Any:
-    return ops.full(shape=shape, value=0, dtype=like.array.dtype, device=like.device)
-
-
 def _index_get_rule(g: Any, indices: tuple[Any, ...], x_shape: tuple[int, ...], dims: tuple[int, ...], front: bool) -> Any:
     if 0 in g.array.shape:  # where nothing was read the indices were not looked at
-        return (_zeros(x_shape, g),)
-    return (ops.index_put(_zeros(x_shape, g), g, *indices, dims=dims, front=front, accumulate=True),)
+        return (zero_tensor(x_shape, g),)
+    return (ops.index_put(zero_tensor(x_shape, g), g, *indices, dims=dims, front=front, accumulate=True),)
 
 
 def _index_get_backward(g: CudaArray, indices: tuple[CudaArray, ...], x_shape: tuple[int, ...], dims: tuple[int, ...], front: bool) -> Any:
@@ -281,7 +277,7 @@ def _index_put_rule(
 ) -> Any:  # fmt: skip
     kept = None
     if needs[0]:
-        zeros = ops.expand(_zeros((), g), shape=value_shape)
+        zeros = ops.expand(zero_tensor((), g), shape=value_shape)
         kept = g if accumulate else ops.index_put(g, zeros, *indices, dims=dims, front=front, accumulate=False)
     # Where positions repeat without accumulate, every value that was aimed there gets the gradient, as in PyTorch.
     return kept, ops.index_get(g, *indices, dims=dims, front=front) if needs[1] else None
@@ -309,19 +305,11 @@ def _index_put_cpu_backward(
 
 
 def _index_put_samples(rng: np.random.Generator) -> list[Sample]:
-    x = rng.standard_normal((4, 5, 3))
+    x, pair = rng.standard_normal((4, 5, 3)), (np.array([0, 3, 1]), np.array([[1], [2]], np.int32))
     return [
         Sample(x, rng.standard_normal((3, 5, 3)), np.array([2, 0, -1]), dims=(0,), front=False, accumulate=False),
         Sample(x, rng.standard_normal((4, 2, 2, 3)), np.array([[1, 4], [4, 4]]), dims=(1,), front=False, accumulate=True),
-        Sample(
-            x,
-            rng.standard_normal((2, 3, 3)),
-            np.array([0, 3, 1]),
-            np.array([[1], [2]], np.int32),
-            dims=(0, 1),
-            front=False,
-            accumulate=False,
-        ),
+        Sample(x, rng.standard_normal((2, 3, 3)), *pair, dims=(0, 1), front=False, accumulate=False),
         Sample(x, rng.standard_normal((3, 5)), np.array([0, 3, 0]), np.array(1), dims=(0, 2), front=True, accumulate=True),
         Sample(x, rng.standard_normal((2, 5)), np.array([0, 3]), np.array(1), dims=(0, 2), front=True, accumulate=False),
         Sample(x, np.zeros((4, 0, 3)), np.zeros((0,), np.int64), dims=(1,), front=False, accumulate=True),

@@ -12,19 +12,19 @@ import triton.language as tl
 from tritensor.cuda.launch import launch
 from tritensor.ground import dtypes
 from tritensor.ground.errors import ArgumentError, DTypeError
-from tritensor.kernels.indexing.gathering import fold_along, keyed, scatter_shape, targets, vector
+from tritensor.kernels.indexing.gathering import SUMS, fold_along, keyed, numpy_padded, padded, scatter_shape, targets, vector
 from tritensor.kernels.parts import maths
 from tritensor.kernels.parts.allocation import allocate
 from tritensor.kernels.parts.copying import assigned, dense
 from tritensor.kernels.parts.filling import filled
-from tritensor.kernels.parts.indices.flat_positions import at_least_1d, inner, position_blocks, put_at
+from tritensor.kernels.parts.indices.flat_positions import at_least_1d, position_blocks, put_at, reached
 from tritensor.kernels.parts.indices.radix_sort import sort_keys
+from tritensor.kernels.parts.view_arithmetic import zero_tensor
 from tritensor.ops.array import CudaArray
 from tritensor.ops.table import Sample, Spec, op, ops
 
 HOW = {"prod": 0, "amax": 1, "amin": 2}
 UFUNC = {"prod": np.multiply, "amax": np.maximum, "amin": np.minimum}
-_TYPE = {"float16": tl.float32, "bfloat16": tl.float32, "float32": tl.float32, "float64": tl.float64, "uint64": tl.uint64}
 
 
 @triton.jit
@@ -155,10 +155,10 @@ def _forward(
         return y.reshape(shape)
     rows, keys = keyed("scatter_reduce", y, index, dim, True, called)
     sorted_keys, order, sizes, tile, programs = _runs(rows, keys)
-    values = dense(source[tuple(slice(m) for m in index.shape)])
+    values = dense(reached(source, index.shape))
     launch(
         _fold_kernel, (programs,), y, sorted_keys, order, values, *sizes,
-        HOW=HOW[reduce], INCLUDE=bool(include_self), TYPE=_TYPE.get(dtypes.of(x.dtype).name, tl.int64), **tile,
+        HOW=HOW[reduce], INCLUDE=bool(include_self), TYPE=SUMS.get(dtypes.of(x.dtype).name, tl.int64), **tile,
     )  # fmt: skip
     return y.reshape(shape)
 
@@ -173,16 +173,12 @@ def _backward(
     if not (0 in x.shape or 0 in index.shape):
         rows, keys = keyed("scatter_reduce", x, index, dim, False)
         sorted_keys, order, sizes, tile, programs = _runs(rows, keys)
-        values = dense(source[tuple(slice(m) for m in index.shape)])
+        values = dense(reached(source, index.shape))
         launch(
             _fold_backward_kernel, (programs,), dense(g), dense(x), values, dense(y), sorted_keys, order, gx, read, *sizes,
-            HOW=HOW[reduce], INCLUDE=bool(include_self), TYPE=_TYPE[dtypes.of(x.dtype).name], **tile,
+            HOW=HOW[reduce], INCLUDE=bool(include_self), TYPE=SUMS[dtypes.of(x.dtype).name], **tile,
         )  # fmt: skip
-    if read.shape == source.shape:
-        return gx.reshape(shapes[0]), None, read.reshape(shapes[1])
-    padded = filled(source.shape, g.dtype, g.device, 0)
-    assigned(padded[tuple(slice(m) for m in read.shape)], read)
-    return gx.reshape(shapes[0]), None, padded.reshape(shapes[1])
+    return gx.reshape(shapes[0]), None, padded(read, source.shape).reshape(shapes[1])
 
 
 def _reference(
@@ -232,7 +228,7 @@ def _cpu_backward(
     rows, named, given = at_least_1d(x), at_least_1d(index), at_least_1d(source)
     found = [at for _, at in position_blocks("scatter_reduce", rows.shape, named, dim)]
     at = np.concatenate(found) if found else np.zeros(0, np.int64)
-    values = inner(given, named.shape).reshape(-1).astype(kind, copy=False)
+    values = reached(given, named.shape).reshape(-1).astype(kind, copy=False)
     special = (values == 0) if reduce == "prod" else _is_result_numpy(values, result[at])
     some = np.bincount(at, special, up.size).astype(kind)  # how many are 0, or are the result
     product = np.ones(0, kind)
@@ -248,12 +244,8 @@ def _cpu_backward(
             gx[at] = 0
         picked = (product[at] if reduce == "prod" else product), some[at]
         gs = _numpy_share(up[at], values, result[at], *picked, reduce)
-    gx, gs = gx.reshape(x.shape).astype(g.dtype, copy=False), gs.astype(g.dtype, copy=False)
-    if index.shape == source.shape:
-        return gx, None, gs.reshape(source.shape)
-    whole = np.zeros(source.shape, g.dtype)
-    whole[tuple([slice(m) for m in index.shape])] = gs.reshape(index.shape)
-    return gx, None, whole
+    gx, gs = (a.reshape(b.shape).astype(g.dtype, copy=False) for a, b in ((gx, x), (gs, index)))
+    return gx, None, numpy_padded(gs, source.shape)
 
 
 def _is_result_numpy(value: np.ndarray, y: np.ndarray) -> np.ndarray:
@@ -278,12 +270,8 @@ def _rule(g: Any, x: Any, index: Any, source: Any, y: Any, dim: int, reduce: str
     gradient = _product_rule if reduce == "prod" else _extreme_rule
     gx, gs = gradient(g, x, index, read, y, dim, reduce, include_self)
     if not include_self:
-        gx = ops.scatter(g, index, ops.expand(_zeros((), g), shape=shape), dim=dim)
+        gx = ops.scatter(g, index, ops.expand(zero_tensor((), g), shape=shape), dim=dim)
     return gx, None, gs if whole == shape else ops.pad_view(gs, shape=whole, index=tuple(slice(m) for m in shape))
-
-
-def _zeros(shape: tuple[int, ...], like: Any) -> Any:
-    return ops.full(shape=shape, value=0, dtype=like.array.dtype, device=like.device)
 
 
 def _is_result_tensor(value: Any, y: Any) -> Any:
@@ -295,7 +283,7 @@ def _extreme_rule(g: Any, x: Any, index: Any, read: Any, y: Any, dim: int, reduc
     """The largest or smallest: g is shared evenly among those that are the result."""
     kind = g.array.dtype
     of_x, of_source = _is_result_tensor(x, y), _is_result_tensor(read, ops.gather(y, index, dim=dim))
-    some = ops.cast(of_x, dtype=kind) if include_self else _zeros(tuple(x.array.shape), g)
+    some = ops.cast(of_x, dtype=kind) if include_self else zero_tensor(x.array.shape, g)
     share = ops.div(g, ops.maximum(ops.scatter_add(some, index, ops.cast(of_source, dtype=kind), dim=dim), 1.0))
     return ops.where(of_x, share, 0.0), ops.where(of_source, ops.gather(share, index, dim=dim), 0.0)
 
@@ -308,7 +296,7 @@ def _product_rule(g: Any, x: Any, index: Any, read: Any, y: Any, dim: int, reduc
     """
     kind = g.array.dtype
     zero_x, zero_s = ops.eq(x, 0), ops.eq(read, 0)
-    nothing = _zeros(tuple(x.array.shape), g)
+    nothing = zero_tensor(x.array.shape, g)
     counted = ops.cast(zero_x, dtype=kind) if include_self else nothing
     zeros = ops.scatter_add(counted, index, ops.cast(zero_s, dtype=kind), dim=dim)
     rest = ops.scatter_reduce(

@@ -195,6 +195,9 @@ def scale_all(arrays: Sequence[CudaArray], factor: CudaArray, found: CudaArray |
 
 
 # The two ops of one array, by which the kernels are tested and timed.
+_SHAPES = ((3, 5), (), (0,), (1030,), (2 * CHUNK + 77,))
+
+
 def _norm_reference(x: np.ndarray, *, order: float) -> np.ndarray:
     """The norm of all elements as one vector, of order 1, 2 or inf, in float32 of 16-bit floats."""
     return np.asarray(np.abs(x).max(initial=0) if order == math.inf else (np.abs(x) ** order).sum() ** (1 / order))
@@ -213,24 +216,14 @@ def _norm_forward(x: CudaArray, *, order: float) -> CudaArray:
 
 
 def _norm_samples(rng: np.random.Generator) -> list[Sample]:
-    shapes = ((3, 5), (), (0,), (1030,), (2 * CHUNK + 77,))
-    strange = np.array([1.0, np.nan, 3.0])
-    return [Sample(rng.standard_normal(s), order=p) for s, p in zip(shapes, (*ORDERS, 2.0, 1.0), strict=True)] + [
-        Sample(strange, order=math.inf)
-    ]
-
-
-def _norm_sizes(rng: np.random.Generator) -> list[Sample]:
-    return [Sample(rng.standard_normal((4096, 4096)), order=2.0)]
-
-
-def _norm_work(x: Any, *, order: float) -> Work:
-    return Work(2 * x.size, x.size * x.dtype.itemsize)
+    found = [Sample(rng.standard_normal(s), order=p) for s, p in zip(_SHAPES, (*ORDERS, 2.0, 1.0), strict=True)]
+    return [*found, Sample(np.array([1.0, np.nan, 3.0]), order=math.inf)]
 
 
 op(
-    "norm_of_all", _norm_reference, shape=_norm_shape, forward=_norm_forward, samples=_norm_samples, sizes=_norm_sizes, work=_norm_work,
-    differentiable=False, dtypes=FLOATS,
+    "norm_of_all", _norm_reference, shape=_norm_shape, forward=_norm_forward, samples=_norm_samples, differentiable=False, dtypes=FLOATS,
+    sizes=lambda rng: [Sample(rng.standard_normal((4096, 4096)), order=2.0)],
+    work=lambda x, *, order: Work(2 * x.size, x.size * x.dtype.itemsize),
 )  # fmt: skip
 
 
@@ -260,19 +253,11 @@ def _scale_forward(x: CudaArray, found: CudaArray, factor: CudaArray) -> None:
 
 def _scale_samples(rng: np.random.Generator) -> list[Sample]:
     half, strange = np.array(0.5), np.array([1.0, np.inf, 3.0])
-    shapes = ((3, 5), (), (0,), (1030,), (2 * CHUNK + 77,))
-    return [*[Sample(rng.standard_normal(s), np.zeros(()), half) for s in shapes], Sample(strange, np.zeros(()), half)]
-
-
-def _scale_sizes(rng: np.random.Generator) -> list[Sample]:
-    return [Sample(rng.standard_normal((4096, 4096)), np.zeros(()), np.array(0.5))]
-
-
-def _scale_work(x: Any, found: Any, factor: Any) -> Work:
-    return Work(x.size, 2 * x.size * x.dtype.itemsize)
+    return [*[Sample(rng.standard_normal(s), np.zeros(()), half) for s in _SHAPES], Sample(strange, np.zeros(()), half)]
 
 
 op(
-    "scale_all", _scale_reference, shape=_scale_shape, forward=_scale_forward, samples=_scale_samples, sizes=_scale_sizes, work=_scale_work,
-    mutates=("x", "found"), differentiable=False, dtypes=FLOATS,
+    "scale_all", _scale_reference, shape=_scale_shape, forward=_scale_forward, samples=_scale_samples, differentiable=False, dtypes=FLOATS,
+    mutates=("x", "found"), sizes=lambda rng: [Sample(rng.standard_normal((4096, 4096)), np.zeros(()), np.array(0.5))],
+    work=lambda x, found, factor: Work(x.size, 2 * x.size * x.dtype.itemsize),
 )  # fmt: skip

@@ -9,6 +9,7 @@ import numpy as np
 
 from tritensor.ground.device import device
 from tritensor.ops.array import CudaArray, empty, empty_elementwise
+from tritensor.ops.table import broadcast
 
 
 def allocate(shape: tuple[int, ...], dtype: np.dtype, on: CudaArray | device, strides: tuple[int, ...] | None = None) -> CudaArray:
@@ -25,3 +26,9 @@ def allocate_result(operands: Sequence[Any], shape: tuple[int, ...], dtype: np.d
     made = empty_elementwise(shape, dtype, on, operands)
     assert isinstance(made, CudaArray)
     return made
+
+
+def allocate_pair_result(name: str, a: Any, b: Any) -> CudaArray:
+    """The same of an op of two arrays, or of one and a number, in the array's type."""
+    arrays = [x for x in (a, b) if isinstance(x, CudaArray)]
+    return allocate_result((a, b), broadcast(name, *[x.shape for x in arrays]), arrays[0].dtype)

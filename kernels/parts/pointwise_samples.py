@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import math
 from collections.abc import Callable, Sequence
 from typing import Any, NamedTuple
 
@@ -28,6 +29,17 @@ class Domain(NamedTuple):
         for k in self.kinks:  # finite differences across a kink say nothing of the slope beside it
             x = np.where(np.abs(x - k) < 0.1, k + 0.1 + 0.5 * (x - k + 0.1), x)
         return x
+
+
+def spaced(rng: np.random.Generator, *shape: int) -> np.ndarray:
+    """Values so far apart that a finite difference changes neither their order nor which is the largest."""
+    n = math.prod(shape)
+    return ((rng.permutation(n) - n / 2) * (4.0 / max(n, 20))).reshape(shape)
+
+
+def complex_normals(rng: np.random.Generator, *shape: int) -> np.ndarray:
+    """Complex numbers of which both parts are drawn from the normal distribution."""
+    return rng.normal(size=shape) + 1j * rng.normal(size=shape)
 
 
 ANYWHERE = Domain(-2.0, 2.0)
@@ -81,6 +93,12 @@ def timed_calls(domains: Sequence[Domain]) -> Callable[[np.random.Generator], li
         return found
 
     return sizes
+
+
+def every_pair(*values: float) -> Callable[[np.random.Generator], list[Sample]]:
+    """`extra` samples of a function of two inputs: zeros, infinities, NaN and whatever else, each with each."""
+    a, b = np.meshgrid(values, values)
+    return lambda rng: [Sample(a.reshape(-1), b.reshape(-1), smooth=False)]
 
 
 _ODD = np.array([0.0, -0.0, np.inf, -np.inf, np.nan, 1.0, -1.0, 1e-30, 2.5, -2.5, 40.0, 1e4])

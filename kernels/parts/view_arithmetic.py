@@ -20,6 +20,11 @@ def reshaped(x: Any, shape: tuple[int, ...]) -> Any:
     return ops.reshape(x if viewable(x.array, shape) else ops.copy(x), shape=shape)
 
 
+def zero_tensor(shape: tuple[int, ...], like: Any) -> Any:
+    """Zeros of a Tensor's type, on its device."""
+    return ops.full(shape=tuple(shape), value=0, dtype=like.array.dtype, device=like.device)
+
+
 def inverse(dims: tuple[int, ...]) -> tuple[int, ...]:
     """The permutation that undoes `dims`."""
     back = [0] * len(dims)

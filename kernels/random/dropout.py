@@ -41,10 +41,6 @@ def reference(x: np.ndarray, *, p: float, seed: int, offset: int) -> np.ndarray:
     return np.where(drawn >= np.uint64(threshold(p)), x * kept_scale(p), 0)
 
 
-def cpu(x: np.ndarray, *, p: float, seed: int, offset: int) -> np.ndarray:
-    return dropped(x, p, seed, offset)
-
-
 def shape(x: Any, *, p: float, seed: int, offset: int) -> Spec:
     if not 0.0 <= p <= 1.0:
         raise ArgumentError(f"dropout: p is {p}; it must be between 0 and 1")
@@ -72,19 +68,12 @@ def samples(rng: np.random.Generator) -> list[Sample]:
     ]
 
 
-def sizes(rng: np.random.Generator) -> list[Sample]:
-    return [Sample(rng.standard_normal((8192, 4096)), p=0.1, seed=7, offset=0)]
-
-
-def work(x: Any, *, p: float, seed: int, offset: int) -> Work:
-    n = int(np.prod(x.shape, dtype=np.int64))
-    return Work(2 * n, 2 * n * x.dtype.itemsize)
-
-
 op(
-    "dropout", reference, cpu=cpu, layout="elementwise", shape=shape, forward=forward, samples=samples, sizes=sizes, work=work,
+    "dropout", reference, cpu=dropped, layout="elementwise", shape=shape, forward=forward, samples=samples,
+    sizes=lambda rng: [Sample(rng.standard_normal((8192, 4096)), p=0.1, seed=7, offset=0)],
+    work=lambda x, *, p, seed, offset: Work(2 * x.size, 2 * x.size * x.dtype.itemsize),
     rule=lambda g, p, seed, offset: ops.dropout(g, p=p, seed=seed, offset=offset),
     backward=lambda g, p, seed, offset: forward(g, p=p, seed=seed, offset=offset),
-    cpu_backward=lambda g, p, seed, offset: cpu(g, p=p, seed=seed, offset=offset),
+    cpu_backward=lambda g, p, seed, offset: dropped(g, p, seed, offset),
     doc="Zero each element with probability p, drawn from (seed, offset) in C order, and scale the others by 1 / (1 - p).",
 )  # fmt: skip

@@ -128,12 +128,8 @@ def _chunked(
     return out
 
 
-_KEPT = {
-    "float16": -(1 << 13),
-    "bfloat16": -(1 << 16),
-    "float32": -1,
-    "float64": -1,
-}  # the bits of a float32 number that a type keeps of it
+# the bits of a float32 number that a type keeps of it
+_KEPT = {"float16": -(1 << 13), "bfloat16": -(1 << 16), "float32": -1, "float64": -1}
 
 
 def _uniforms_into(words: np.ndarray, out: np.ndarray) -> None:
@@ -186,9 +182,8 @@ def _randn(*, shape: tuple[int, ...], seed: int, offset: int, dtype: np.dtype, d
     n = math.prod(shape)
     if dtype != np.float64 and blocks_used(n, 32) <= AHEAD:
         return _few_normals(n, seed, offset).astype(dtype).reshape(shape)
-    return _chunked(n, word_bits(dtype), seed, offset, np.empty(n, dtype), _normals_into, "normals" if dtype == np.float32 else "").reshape(
-        shape
-    )
+    kind = "normals" if dtype == np.float32 else ""
+    return _chunked(n, word_bits(dtype), seed, offset, np.empty(n, dtype), _normals_into, kind).reshape(shape)
 
 
 def _high(w: np.ndarray, span: int) -> np.ndarray:
@@ -226,9 +221,8 @@ def _randint(*, low: int, high: int, shape: tuple[int, ...], seed: int, offset: 
 
 def _randperm(*, n: int, seed: int, offset: int, dtype: np.dtype, device: Device) -> np.ndarray:
     words = numpy_words(seed, offset, 4 * blocks_used(n, 64)).view(np.uint64)[:n]
-    low = np.uint64(
-        (1 << max(n - 1, 0).bit_length()) - 1
-    )  # numpy sorts numbers four times as fast as positions: these go in the lower bits
+    # numpy sorts numbers four times as fast as positions: these go in the lower bits
+    low = np.uint64((1 << max(n - 1, 0).bit_length()) - 1)
     keys = words & ~low
     keys |= np.arange(n, dtype=np.uint64)
     keys.sort()
@@ -356,24 +350,20 @@ def _randperm_samples(rng: np.random.Generator) -> list[Sample]:
     return [Sample(n=n, seed=3, offset=11, dtype=t) for n, t in ((7, INT64), (300, np.dtype(np.int32)), (0, INT64), (1, INT64))]
 
 
-op(
-    "rand", _rand_reference, cpu=_rand, shape=_float_shape("rand"), forward=_rand_forward,
-    samples=_float_samples, differentiable=False, dtypes=("float32",),
-    doc="Uniform numbers of [0, 1).",
-)  # fmt: skip
-op(
-    "randn", _randn_reference, cpu=_randn, shape=_float_shape("randn"), forward=_randn_forward,
-    samples=_float_samples, differentiable=False, dtypes=("float32",),
-    doc="Standard normal numbers.",
-)  # fmt: skip
-op(
-    "randint", _randint_reference, cpu=_randint, shape=_randint_shape, forward=_randint_forward,
-    samples=_randint_samples, differentiable=False, dtypes=("float32",),
-    doc="Uniform integers of [low, high).",
-)  # fmt: skip
-op(
-    "randperm", _randperm_reference,
-    cpu=_randperm, shape=_randperm_shape, forward=_randperm_forward,
-    samples=_randperm_samples, differentiable=False, dtypes=("float32",),
-    doc="A random permutation of 0 to n - 1.",
-)  # fmt: skip
+for _name, _reference, _cpu, _shape, _forward, _samples, _doc in (
+    ("rand", _rand_reference, _rand, _float_shape("rand"), _rand_forward, _float_samples, "Uniform numbers of [0, 1)."),
+    ("randn", _randn_reference, _randn, _float_shape("randn"), _randn_forward, _float_samples, "Standard normal numbers."),
+    ("randint", _randint_reference, _randint, _randint_shape, _randint_forward, _randint_samples, "Uniform integers of [low, high)."),
+    (
+        "randperm",
+        _randperm_reference,
+        _randperm,
+        _randperm_shape,
+        _randperm_forward,
+        _randperm_samples,
+        "A random permutation of 0 to n - 1.",
+    ),
+):
+    op(
+        _name, _reference, cpu=_cpu, shape=_shape, forward=_forward, samples=_samples, differentiable=False, dtypes=("float32",), doc=_doc
+    )  # fmt: skip

@@ -11,7 +11,7 @@ import triton
 from tritensor.ground import dtypes
 from tritensor.ground.errors import ShapeError
 from tritensor.kernels.parts import maths
-from tritensor.kernels.recurrent.samples import lengths, sizes_for_timing
+from tritensor.kernels.recurrent.samples import sequences, timed_sequences, work_of_steps
 from tritensor.kernels.recurrent.time_loop import Cell, Cpu, Gpu, Rows, columns, gradient_rows
 from tritensor.kernels.recurrent.time_steps import (
     check_shapes,
@@ -23,7 +23,7 @@ from tritensor.kernels.recurrent.time_steps import (
     states_before,
     steps,
 )
-from tritensor.ops.table import Sample, Spec, Work, op, ops, refuse_mixed
+from tritensor.ops.table import Spec, op, ops, refuse_mixed
 
 
 # r, z = sigmoid(x + v), v = h @ w^T + b; n = tanh(x + r v); y = n + z (h - n). Kept: r, z, n, and v of n.
@@ -170,32 +170,9 @@ def _gradient_scales(g: tuple[Any, ...], inputs: tuple[Any, ...], attrs: dict[st
     return _back_in_time(Cpu, _BOUND)(sizes, np.abs(inputs[1]), np.abs(inputs[2]), y, kept, **attrs, needs=needs)
 
 
-def _samples(rng: np.random.Generator) -> list[Sample]:
-    return [
-        Sample(rng.normal(size=(sum(b), 3 * n)), rng.normal(size=(b[0], n)), rng.normal(size=(3 * n, n)) / n**0.5,
-               rng.normal(size=3 * n) if n != 2 else None, batch_sizes=b, reverse=reverse, in_c_order=n != 3)
-        for b, n, reverse in lengths()
-    ]  # fmt: skip
-
-
-def _sizes(rng: np.random.Generator) -> list[Sample]:
-    return [
-        Sample(
-            rng.standard_normal((t * b, 3 * n)), rng.standard_normal((b, n)), rng.standard_normal((3 * n, n)) / n**0.5, rng.standard_normal(3 * n),
-            batch_sizes=(b,) * t, reverse=False,
-        )
-        for t, b, n in sizes_for_timing()
-    ]  # fmt: skip
-
-
-def _work(x: Any, h: Any, w: Any, b: Any = None, **attrs: Any) -> Work:
-    """Each row times the weights, and some 20 operations an element; weights are read for every step."""
-    rows, size = x.shape[0], h.shape[1]
-    return Work(2 * rows * w.size + 20 * rows * size, (rows * 8 * size + len(attrs["batch_sizes"]) * w.size) * x.dtype.itemsize)
-
-
 op(
     "gru_sequence", _reference, cpu=_over_time(Cpu), shape=_shape, forward=_over_time(Gpu), rule=_rule, backward=_back_in_time(Gpu),
-    cpu_backward=_back_in_time(Cpu), outputs=("y", "h_last", "kept"), residuals=("kept",), samples=_samples, sizes=_sizes, work=_work,
+    cpu_backward=_back_in_time(Cpu), outputs=("y", "h_last", "kept"), residuals=("kept",), samples=sequences(3, biased=(1, 3)),
+    sizes=timed_sequences(3, biased=True), work=lambda x, h, w, b=None, **attrs: work_of_steps(x, w, attrs["batch_sizes"], h.shape[1], 8, 20),
     borrows=("x", "h", "w", "b", "y"), condition=("measured", _gradient_scales, "stored"), autocast={"cpu": "widest", "cuda": "lower"},
 )  # fmt: skip

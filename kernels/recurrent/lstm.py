@@ -13,7 +13,7 @@ import triton
 
 from tritensor.ground import dtypes
 from tritensor.kernels.parts import maths
-from tritensor.kernels.recurrent.samples import lengths, sizes_for_timing
+from tritensor.kernels.recurrent.samples import sequences, timed_sequences, work_of_steps
 from tritensor.kernels.recurrent.time_loop import Cell, Cpu, Gpu, Rows, columns, gradient_rows
 from tritensor.kernels.recurrent.time_steps import (
     check_shapes,
@@ -25,7 +25,7 @@ from tritensor.kernels.recurrent.time_steps import (
     states_before,
     steps,
 )
-from tritensor.ops.table import Sample, Spec, Work, op, ops
+from tritensor.ops.table import Sample, Spec, op, ops
 
 
 # i, f, o = sigmoid, g = tanh of x + h @ w^T; c' = f c + i g; y = o tanh(c'). Kept: the gates, and the c of before.
@@ -115,16 +115,8 @@ def _reference(
 
 def _back_in_time(on: Any, cell: Cell = _BACKWARD) -> Callable[..., tuple[Any, ...]]:
     def backward(
-        g: tuple[Any, ...],
-        h: Any,
-        w: Any,
-        y: Any,
-        gates: Any,
-        cells: Any,
-        batch_sizes: tuple[int, ...],
-        reverse: bool,
-        needs: Sequence[bool],
-    ) -> tuple[Any, ...]:
+        g: tuple[Any, ...], h: Any, w: Any, y: Any, gates: Any, cells: Any, batch_sizes: tuple[int, ...], reverse: bool, needs: Sequence[bool]
+    ) -> tuple[Any, ...]:  # fmt: skip
         # any may not arrive: who uses the last state alone sends nothing to the outputs
         gy, gh, gc = g
         (rows, size), state, wide = y.shape, (h.shape[0], y.shape[1]), dtypes.accumulator(y.dtype)
@@ -181,35 +173,14 @@ def _gradient_scales(g: tuple[Any, ...], inputs: tuple[np.ndarray, ...], attrs: 
 
 
 def _samples(rng: np.random.Generator) -> list[Sample]:
-    """As lengths says, and a state that is not as large as what comes out, for one step."""
-    found = [
-        Sample(rng.normal(size=(sum(b), 4 * n)), rng.normal(size=(b[0], n)), rng.normal(size=(b[0], n)), rng.normal(size=(4 * n, n)) / n**0.5,
-               batch_sizes=b, reverse=reverse, in_c_order=n != 3)
-        for b, n, reverse in lengths()
-    ]  # fmt: skip
+    """As of the others, and a state that is not as large as what comes out, for one step."""
     narrow = rng.normal(size=(2, 12)), rng.normal(size=(2, 2)), rng.normal(size=(2, 3)), rng.normal(size=(12, 2))
-    return [*found, Sample(*narrow, batch_sizes=(2,), reverse=False, in_c_order=True)]
-
-
-def _sizes(rng: np.random.Generator) -> list[Sample]:
-    return [
-        Sample(
-            rng.standard_normal((t * b, 4 * n)), rng.standard_normal((b, n)), rng.standard_normal((b, n)), rng.standard_normal((4 * n, n)) / n**0.5,
-            batch_sizes=(b,) * t, reverse=False,
-        )
-        for t, b, n in sizes_for_timing()
-    ]  # fmt: skip
-
-
-def _work(x: Any, h: Any, c: Any, w: Any, **attrs: Any) -> Work:
-    """Each row times the weights, and some 20 operations an element; weights are read for every step."""
-    rows, size = x.shape[0], c.shape[1]
-    return Work(2 * rows * w.size + 20 * rows * size, (rows * 10 * size + len(attrs["batch_sizes"]) * w.size) * x.dtype.itemsize)
+    return [*sequences(4, 2)(rng), Sample(*narrow, batch_sizes=(2,), reverse=False, in_c_order=True)]
 
 
 op(
     "lstm_sequence", _reference, cpu=_over_time(Cpu), shape=_shape, forward=_over_time(Gpu), rule=_rule, backward=_back_in_time(Gpu),
     cpu_backward=_back_in_time(Cpu), outputs=("y", "h_last", "c_last", "gates", "cells"), residuals=("gates", "cells"), samples=_samples,
-    sizes=_sizes, work=_work,
+    sizes=timed_sequences(4, 2), work=lambda x, h, c, w, **attrs: work_of_steps(x, w, attrs["batch_sizes"], c.shape[1], 10, 20),
     borrows=("x", "h", "c", "w", "y"), condition=("measured", _gradient_scales, "stored"), autocast="lower",
 )  # fmt: skip

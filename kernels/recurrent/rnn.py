@@ -11,7 +11,7 @@ import triton
 from tritensor.ground import dtypes
 from tritensor.ground.errors import ArgumentError, ShapeError
 from tritensor.kernels.parts import maths
-from tritensor.kernels.recurrent.samples import lengths, sizes_for_timing
+from tritensor.kernels.recurrent.samples import sequences, timed_sequences, work_of_steps
 from tritensor.kernels.recurrent.time_loop import Cell, Cpu, Gpu, Rows, gradient_rows
 from tritensor.kernels.recurrent.time_steps import (
     check_shapes,
@@ -22,7 +22,7 @@ from tritensor.kernels.recurrent.time_steps import (
     states_before,
     steps,
 )
-from tritensor.ops.table import Sample, Spec, Work, op, ops
+from tritensor.ops.table import Spec, op, ops
 
 
 # y = tanh(x + v), v = h @ w^T; its gradient at x
@@ -110,11 +110,8 @@ def _back_in_time(on: Any, cell: Cell | None = None) -> Callable[..., tuple[Any,
         batch, wide = h.shape, dtypes.accumulator(y.dtype)
         dh = on.zeros(batch, wide, y) if gh is None else on.copy(gh, wide)
         dx, weights = on.new(y.shape, y.dtype, y), on.as_operand(w)
-        step = on.make_pass(
-            cell or _CELLS[nonlinearity][1],
-            [Rows(dx, True)],
-            [Rows(on.with_dense_rows(y), True), gradient_rows(on, gy, batch, y), Rows(dh, False)],
-        )
+        given = [Rows(on.with_dense_rows(y), True), gradient_rows(on, gy, batch, y), Rows(dh, False)]
+        step = on.make_pass(cell or _CELLS[nonlinearity][1], [Rows(dx, True)], given)
         for start, n in reversed(steps(batch_sizes, reverse)):
             step(start, n)
             on.product(dx[start : start + n], weights, dh[:n])
@@ -146,31 +143,9 @@ def _gradient_scales(g: tuple[Any, ...], inputs: tuple[Any, ...], attrs: dict[st
     return _back_in_time(Cpu, _BOUND)(sizes, np.abs(inputs[1]), np.abs(inputs[2]), y, **attrs, needs=(True,) * 3)
 
 
-def _samples(rng: np.random.Generator) -> list[Sample]:
-    return [
-        Sample(rng.normal(size=(sum(b), n)), rng.normal(size=(b[0], n)), rng.normal(size=(n, n)) / n**0.5,
-               batch_sizes=b, reverse=reverse, nonlinearity=act, in_c_order=n != 3)
-        for act in _CELLS for b, n, reverse in lengths()
-    ]  # fmt: skip
-
-
-def _sizes(rng: np.random.Generator) -> list[Sample]:
-    return [
-        Sample(
-            rng.standard_normal((t * b, n)), rng.standard_normal((b, n)), rng.standard_normal((n, n)) / n**0.5, batch_sizes=(b,) * t, reverse=False,
-            nonlinearity="tanh",
-        )
-        for t, b, n in sizes_for_timing()
-    ]  # fmt: skip
-
-
-def _work(x: Any, h: Any, w: Any, **attrs: Any) -> Work:
-    """Each row times the weights, which are read for every step."""
-    return Work(2 * x.shape[0] * w.size, (2 * x.size + len(attrs["batch_sizes"]) * w.size) * x.dtype.itemsize)
-
-
 op(
     "rnn_sequence", _reference, cpu=_over_time(Cpu), shape=_shape, forward=_over_time(Gpu), rule=_rule, backward=_back_in_time(Gpu),
-    cpu_backward=_back_in_time(Cpu), outputs=("y", "h_last"), samples=_samples, sizes=_sizes, work=_work,
+    cpu_backward=_back_in_time(Cpu), outputs=("y", "h_last"), samples=sequences(1, more=[{"nonlinearity": n} for n in _CELLS]),
+    sizes=timed_sequences(1, nonlinearity="tanh"), work=lambda x, h, w, **attrs: work_of_steps(x, w, attrs["batch_sizes"], h.shape[1], 2, 0),
     borrows=("h", "w", "y"), condition=("measured", _gradient_scales, "stored"), autocast="lower",
 )  # fmt: skip

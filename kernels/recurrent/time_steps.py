@@ -14,6 +14,7 @@ from typing import Any
 import numpy as np
 
 from tritensor.ground.errors import ShapeError
+from tritensor.kernels.parts.view_arithmetic import zero_tensor
 from tritensor.ops.table import ops, refuse_kind, refuse_mixed
 
 
@@ -99,7 +100,4 @@ def replace_first_rows(state: Any, new: Any) -> Any:
 
 def fill_missing(g: tuple[Any, ...], likes: tuple[Any, ...]) -> tuple[Any, ...]:
     """The gradients of several outputs, zeros for those that did not come."""
-    return tuple(
-        ops.full(shape=tuple(t.shape), value=0, dtype=t.array.dtype, device=t.device) if x is None else x
-        for x, t in zip(g, likes, strict=True)
-    )
+    return tuple(zero_tensor(t.shape, t) if x is None else x for x, t in zip(g, likes, strict=True))

@@ -8,13 +8,13 @@ import numpy as np
 import triton
 import triton.language as tl
 
-from tritensor.ground import dtypes
 from tritensor.kernels.parts.cpu.scanning import accumulated
 from tritensor.kernels.parts.reduction import NUMBERS
 from tritensor.kernels.parts.rows.recurrence import TILE, new_like, recur, scan_kept, scan_shape, there_weighs
 from tritensor.kernels.parts.rows.row_tiles import row_tunable, tiles_for
 from tritensor.kernels.parts.rows.scan_parts import Scan, scan_rows
 from tritensor.kernels.reductions.linear_scan import neighbour, scanned, shifted
+from tritensor.kernels.reductions.scan import scan_result
 from tritensor.ops.array import CudaArray
 from tritensor.ops.table import Sample, normal_dim, op, ops
 
@@ -46,17 +46,13 @@ def _itself(states):
     return states
 
 
-def _result(dtype: np.dtype) -> np.dtype:
-    return dtype if dtypes.is_float(dtype) else dtypes.accumulator(dtype)
-
-
 def _cumprod(x: np.ndarray, *, dim: int) -> np.ndarray:
     """Running product along dim; integers and bools in int64, 16-bit floats in float32, float32 in float64."""
     return np.cumprod(x, axis=dim, dtype=np.int64 if x.dtype.kind in "bui" else None) if x.ndim else x
 
 
 def _cumprod_cpu(x: np.ndarray, *, dim: int) -> np.ndarray:
-    result = _result(x.dtype)
+    result = scan_result(x.dtype)
     axis = normal_dim("cumprod", dim, x.ndim)
     if x.ndim == 0:
         return np.asarray(x, result).copy()
@@ -65,7 +61,7 @@ def _cumprod_cpu(x: np.ndarray, *, dim: int) -> np.ndarray:
 
 
 def _forward(x: CudaArray, *, dim: int) -> CudaArray:
-    axis, y, kept = normal_dim("cumprod", dim, len(x.shape)), new_like(x, _result(x.dtype)), scan_kept(x.dtype)
+    axis, y, kept = normal_dim("cumprod", dim, len(x.shape)), new_like(x, scan_result(x.dtype)), scan_kept(x.dtype)
     on = tiles_for("cumprod", x.shape, axis, x.dtype, limit=TILE, tile=TILE, size=kept.itemsize)
     scan_rows(x, (y,), axis, on, Scan(_factor, _products, _product, _itself, (1,), (kept,), 1))
     return y
@@ -126,5 +122,5 @@ def _samples(rng: np.random.Generator) -> list[Sample]:
 op(
     "cumprod", _cumprod, cpu=_cumprod_cpu, forward=_forward, rule=(_rule,), backward=(_backward,), cpu_backward=(_cpu_backward,),
     dtypes=("float16", "bfloat16", "float32", "float64", "int64", "uint8", "bool"), samples=_samples,
-    shape=lambda x, *, dim: scan_shape("cumprod", NUMBERS, x, dim, _result(x.dtype)),
+    shape=lambda x, *, dim: scan_shape("cumprod", NUMBERS, x, dim, scan_result(x.dtype)),
 )  # fmt: skip

@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable
 from functools import partial
 from typing import Any
 
@@ -12,11 +11,12 @@ import triton.language as tl
 
 from tritensor.ground import dtypes
 from tritensor.kernels.parts.cpu import scanning
+from tritensor.kernels.parts.pointwise_samples import spaced
 from tritensor.kernels.parts.reduction import ORDERED
 from tritensor.kernels.parts.rows.recurrence import TILE, new_like, recur, scan_shape
 from tritensor.kernels.parts.rows.row_tiles import row_tunable, tiles_for
 from tritensor.kernels.parts.rows.scan_parts import Scan, scan_rows
-from tritensor.kernels.reductions.extrema import compared_in, loser, positions, spaced
+from tritensor.kernels.reductions.extrema import compared_in, loser, positions
 from tritensor.kernels.reductions.linear_scan import shifted
 from tritensor.ops.array import CudaArray
 from tritensor.ops.table import Sample, Spec, normal_dim, op, ops
@@ -70,17 +70,7 @@ def _both(states):
     return states
 
 
-def _cummax(x: np.ndarray, *, dim: int) -> tuple[np.ndarray, np.ndarray]:
-    """Largest so far along dim, and its last index; the gradient goes to that element."""
-    return _running_extreme(np.maximum, x, dim)
-
-
-def _cummin(x: np.ndarray, *, dim: int) -> tuple[np.ndarray, np.ndarray]:
-    """Smallest so far along dim, and its last index; the gradient goes to that element."""
-    return _running_extreme(np.minimum, x, dim)
-
-
-def _running_extreme(ufunc: np.ufunc, x: np.ndarray, dim: int) -> tuple[np.ndarray, np.ndarray]:
+def _running_extreme(ufunc: np.ufunc, x: np.ndarray, *, dim: int) -> tuple[np.ndarray, np.ndarray]:
     """The index is that of the last element so far that equals the extreme, or is NaN as it is."""
     rows = np.moveaxis(np.atleast_1d(x), dim, -1)
     values = ufunc.accumulate(rows, axis=-1)
@@ -105,21 +95,16 @@ def _running_extreme_cpu(name: str, ufunc: np.ufunc, x: np.ndarray, *, dim: int)
     return values.astype(x.dtype, copy=False), indices
 
 
-def _forward(name: str, largest: bool) -> Callable[..., Any]:
-    def forward(x: CudaArray, *, dim: int) -> tuple[CudaArray, CudaArray]:
-        axis, (kind,) = normal_dim(name, dim, len(x.shape)), compared_in(x.dtype)
-        values, indices = new_like(x), new_like(x, _I64)
-        on = tiles_for("cummax", x.shape, axis, x.dtype, limit=TILE, tile=TILE, size=8)
-        scan, join = (_running_largest, _join_largest) if largest else (_running_smallest, _join_smallest)
-        start = (loser(kind, -1 if largest else 1), 0)
-        scan_rows(x, (values, indices), axis, on, Scan(_with_index, scan, join, _both, start, (kind, _I64), 0))
-        return values, indices
-
-    return forward
+def _forward(name: str, scan: Any, join: Any, sign: int, x: CudaArray, *, dim: int) -> tuple[CudaArray, CudaArray]:
+    axis, (kind,) = normal_dim(name, dim, len(x.shape)), compared_in(x.dtype)
+    values, indices = new_like(x), new_like(x, _I64)
+    on = tiles_for("cummax", x.shape, axis, x.dtype, limit=TILE, tile=TILE, size=8)
+    scan_rows(x, (values, indices), axis, on, Scan(_with_index, scan, join, _both, (loser(kind, sign), 0), (kind, _I64), 0))
+    return values, indices
 
 
-def _shape(name: str) -> Callable[..., Any]:
-    return lambda x, *, dim: (scan_shape(name, ORDERED, x, dim, x.dtype), Spec(x.shape, _I64))
+def _shape(name: str, x: Any, *, dim: int) -> tuple[Spec, Spec]:
+    return scan_shape(name, ORDERED, x, dim, x.dtype), Spec(x.shape, _I64)
 
 
 # Gradient: the sum of g over the positions whose index names an element. They follow one another and begin at it, so s_i = g_i + [same index] s_(i+1)
@@ -185,10 +170,12 @@ def _samples(rng: np.random.Generator) -> list[Sample]:
     ]
 
 
-for _name, _reference, _ufunc, _largest in (("cummax", _cummax, np.maximum, True), ("cummin", _cummin, np.minimum, False)):
+for _name, _what, _ufunc, _scan, _join, _sign in (
+    ("cummax", "Largest", np.maximum, _running_largest, _join_largest, -1), ("cummin", "Smallest", np.minimum, _running_smallest, _join_smallest, 1),
+):  # fmt: skip
     op(
-        _name, _reference, cpu=partial(_running_extreme_cpu, _name, _ufunc), shape=_shape(_name), forward=_forward(_name, _largest),
-        rule=_rule, backward=_backward,
-        cpu_backward=_cpu_backward, outputs=("values", "indices"), samples=_samples,
+        _name, partial(_running_extreme, _ufunc), cpu=partial(_running_extreme_cpu, _name, _ufunc), forward=partial(_forward, _name, _scan, _join, _sign),
+        shape=partial(_shape, _name), rule=_rule, backward=_backward, cpu_backward=_cpu_backward, outputs=("values", "indices"), samples=_samples,
         dtypes=("float16", "bfloat16", "float32", "float64", "int32", "int64", "uint8", "bool"),
+        doc=f"{_what} so far along dim, and its last index; the gradient goes to that element.",
     )  # fmt: skip

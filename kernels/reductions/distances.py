@@ -55,28 +55,20 @@ def _rows_of(x, b, row, rows, m, depth, batch_stride, row_stride):
 
 
 @triton.jit
-def _largest(x, z, b, i, j, rows, columns, depth, KIND: tl.constexpr, BM: tl.constexpr, BN: tl.constexpr, BK: tl.constexpr):
-    """The largest difference of each pair of a tile's rows."""
-    acc = tl.zeros((BM, BN), KIND)
-    for start in range(0, depth, BK):
-        m = start + tl.arange(0, BK)
-        a = _rows_of(x, b, i, rows, m, depth, depth * rows, depth).to(KIND)
-        c = _rows_of(z, b, j, columns, m, depth, depth * columns, depth).to(KIND)
-        acc = maths.maximum(acc, tl.reduce(tl.abs(a[:, None, :] - c[None, :, :]), 2, maths.maximum))
-    return acc
-
-
-@triton.jit
-def _summed(
+def _fold(
     x, z, b, i, j, rows, columns, depth, p, P: tl.constexpr, KIND: tl.constexpr, BM: tl.constexpr, BN: tl.constexpr, BK: tl.constexpr
 ):
-    """The sum over the coordinates of what a norm is made of."""
+    """Of each pair of a tile's rows the largest difference, or the sum over the coordinates of what a norm is made of."""
     acc = tl.zeros((BM, BN), KIND)
     for start in range(0, depth, BK):
         m = start + tl.arange(0, BK)
         a = _rows_of(x, b, i, rows, m, depth, depth * rows, depth).to(KIND)
         c = _rows_of(z, b, j, columns, m, depth, depth * columns, depth).to(KIND)
-        acc += tl.sum(_term(tl.abs(a[:, None, :] - c[None, :, :]), p, P), axis=2)  # of (BM, BN, BK)
+        d = tl.abs(a[:, None, :] - c[None, :, :])  # (BM, BN, BK)
+        if P == 3:
+            acc = maths.maximum(acc, tl.reduce(d, 2, maths.maximum))
+        else:
+            acc += tl.sum(_term(d, p, P), axis=2)
     return acc
 
 
@@ -92,10 +84,7 @@ def _cdist_kernel(
     i = pid // across % down * BM + tl.arange(0, BM)
     j = pid % across * BN + tl.arange(0, BN)
     b = pid // (across * down)
-    if P == 3:
-        acc = _largest(x, z, b, i, j, rows, columns, depth, KIND, BM, BN, BK)
-    else:
-        acc = _summed(x, z, b, i, j, rows, columns, depth, p, P, KIND, BM, BN, BK)
+    acc = _fold(x, z, b, i, j, rows, columns, depth, p, P, KIND, BM, BN, BK)
     if P == 2:
         acc = maths.sqrt(acc)
     if P == 4:
@@ -145,7 +134,7 @@ def _cdist_gradient_kernel(
         at = b * rows * columns + i[:, None] * steps[0] + j[None, :] * steps[1]
         arriving = tl.load(g + at, mask=inside, other=0).to(KIND)
         if P == 3:  # not the rounded y: which difference is the largest
-            dist = _largest(x, z, b, i, j, rows, columns, depth, KIND, BM, BN, BK)
+            dist = _fold(x, z, b, i, j, rows, columns, depth, p, P, KIND, BM, BN, BK)
         else:
             dist = tl.load(y + at, mask=inside, other=0).to(KIND)
         c = _rows_of(z, b, j, columns, m, depth, depth * columns, depth).to(KIND)
@@ -159,20 +148,17 @@ def _case(p: float) -> int:
     return 3 if math.isinf(p) else int(p) if p in (0, 1, 2) else 4
 
 
-def _kept(dtype: np.dtype) -> np.dtype:
-    return dtypes.accumulator(dtype)
-
-
-def _align(depth: int) -> int:
-    return math.gcd(8, depth)
+def _constants(p: float, depth: int, kept: np.dtype) -> dict[str, Any]:
+    """What both kernels are compiled for."""
+    return {"P": _case(p), "ALIGN": math.gcd(8, depth), "KIND": getattr(tl, dtypes.of(kept).name)}
 
 
 def _forward(x1: CudaArray, x2: CudaArray, *, p: float = 2.0, fast: bool = False) -> CudaArray:
     (batch, rows, depth), columns = x1.shape, x2.shape[1]
-    y = allocate((batch, rows, columns), x1.dtype, x1)
+    y, kept = allocate((batch, rows, columns), x1.dtype, x1), dtypes.accumulator(x1.dtype)
     launch(
-        _cdist_kernel, (batch * cdiv(rows, TILE) * cdiv(columns, TILE),), dense(x1), dense(x2), y, rows, columns, depth, np.float64(p), P=_case(p),
-        ALIGN=_align(depth), KIND=getattr(tl, dtypes.of(_kept(x1.dtype)).name), BM=TILE, BN=TILE, BK=_depth(p, _kept(x1.dtype)),
+        _cdist_kernel, (batch * cdiv(rows, TILE) * cdiv(columns, TILE),), dense(x1), dense(x2), y, rows, columns, depth, np.float64(p),
+        **_constants(p, depth, kept), BM=TILE, BN=TILE, BK=_depth(p, kept),
     )  # fmt: skip
     return y
 
@@ -184,10 +170,10 @@ def _backward(g: CudaArray, x1: CudaArray, x2: CudaArray, y: CudaArray, p: float
 
 
 def _gradient(g: CudaArray, y: CudaArray, x: CudaArray, z: CudaArray, p: float, steps: tuple[int, int]) -> CudaArray:
-    (batch, rows, depth), dx = x.shape, allocate(x.shape, x.dtype, x)
+    (batch, rows, depth), dx, kept = x.shape, allocate(x.shape, x.dtype, x), dtypes.accumulator(x.dtype)
     launch(
         _cdist_gradient_kernel, (batch * cdiv(rows, TILE) * cdiv(depth, TILE),), g, y, x, z, dx, rows, z.shape[1], depth, steps, np.float64(p),
-        P=_case(p), ALIGN=_align(depth), KIND=getattr(tl, dtypes.of(_kept(x.dtype)).name), BM=TILE, BN=_depth(p, _kept(x.dtype)), BK=TILE,
+        **_constants(p, depth, kept), BM=TILE, BN=_depth(p, kept), BK=TILE,
     )  # fmt: skip
     return dx
 
@@ -301,7 +287,7 @@ def _euclidean(a: np.ndarray, c: np.ndarray) -> np.ndarray:
 
 
 def _cdist_cpu(x1: np.ndarray, x2: np.ndarray, *, p: float = 2.0, fast: bool = False) -> np.ndarray:
-    kept = _kept(x1.dtype)
+    kept = dtypes.accumulator(x1.dtype)
     a, c = x1.astype(kept, copy=False), x2.astype(kept, copy=False)
     with np.errstate(all="ignore"):
         # the caller accepts that |a|^2 + |c|^2 - 2 a.c cancels
@@ -334,7 +320,7 @@ def _slopes(d: np.ndarray, dist: np.ndarray, p: float) -> np.ndarray:
 
 
 def _cpu_backward(g: np.ndarray, x1: np.ndarray, x2: np.ndarray, y: np.ndarray, p: float, needs: Any) -> Any:
-    kept = _kept(x1.dtype)
+    kept = dtypes.accumulator(x1.dtype)
     a, c, g, y = (v.astype(kept, copy=False) for v in (x1, x2, g, y))
     found: list[Any] = [None, None]
     with np.errstate(all="ignore"):

@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import math
 from collections.abc import Callable
 from functools import partial
 from typing import Any
@@ -15,6 +14,7 @@ from tritensor.ground import dtypes
 from tritensor.kernels.parts import maths
 from tritensor.kernels.parts.allocation import allocate
 from tritensor.kernels.parts.axes import along, reduced, stretch
+from tritensor.kernels.parts.pointwise_samples import spaced
 from tritensor.kernels.parts.reduction import NUMBERS, ReductionFunctions, add, fold, reduction, spread, value, zero
 from tritensor.ops.array import CudaArray
 from tritensor.ops.table import Sample, normal_dims, ops
@@ -132,49 +132,15 @@ def _highest(states: tuple[np.dtype, ...]) -> tuple[Any, ...]:
     return (loser(states[0], 1), *[_FAR[s] for s in states[1:]])
 
 
-def _one(states: tuple[np.dtype, ...]) -> tuple[int]:
-    return (1,)
+# References: numpy's own.
+def _over_dims(*functions: Callable[..., Any]) -> Callable[..., Any]:
+    """The reference of numpy's function over dims; of two functions, both results."""
 
+    def reference(x: np.ndarray, *, dim: Any, keepdim: bool = False) -> Any:
+        found = tuple(f(x, axis=dim, keepdims=keepdim) for f in functions)
+        return found if len(found) > 1 else found[0]
 
-# References: plain mathematics.
-def _amax(x: np.ndarray, *, dim: Any, keepdim: bool = False) -> np.ndarray:
-    """Largest value over dims; the gradient is shared evenly among equals."""
-    return np.max(x, axis=dim, keepdims=keepdim)
-
-
-def _amin(x: np.ndarray, *, dim: Any, keepdim: bool = False) -> np.ndarray:
-    """Smallest value over dims; the gradient is shared evenly among equals."""
-    return np.min(x, axis=dim, keepdims=keepdim)
-
-
-def _argmax(x: np.ndarray, *, dim: Any, keepdim: bool = False) -> np.ndarray:
-    """Index of the first largest along dim (None: in the flattened array)."""
-    return np.argmax(x, axis=dim, keepdims=keepdim)
-
-
-def _argmin(x: np.ndarray, *, dim: Any, keepdim: bool = False) -> np.ndarray:
-    """Index of the first smallest along dim (None: in the flattened array)."""
-    return np.argmin(x, axis=dim, keepdims=keepdim)
-
-
-def _max_dim(x: np.ndarray, *, dim: Any, keepdim: bool = False) -> tuple[np.ndarray, np.ndarray]:
-    """Largest along dim and its first index; the gradient goes to that element."""
-    return np.max(x, axis=dim, keepdims=keepdim), np.argmax(x, axis=dim, keepdims=keepdim)
-
-
-def _min_dim(x: np.ndarray, *, dim: Any, keepdim: bool = False) -> tuple[np.ndarray, np.ndarray]:
-    """Smallest along dim and its first index; the gradient goes to that element."""
-    return np.min(x, axis=dim, keepdims=keepdim), np.argmin(x, axis=dim, keepdims=keepdim)
-
-
-def _any(x: np.ndarray, *, dim: Any, keepdim: bool = False) -> np.ndarray:
-    """Whether any element over dims is nonzero."""
-    return np.any(x != 0, axis=dim, keepdims=keepdim)
-
-
-def _all(x: np.ndarray, *, dim: Any, keepdim: bool = False) -> np.ndarray:
-    """Whether all elements over dims are nonzero."""
-    return np.all(x != 0, axis=dim, keepdims=keepdim)
+    return reference
 
 
 # The CPU.
@@ -329,12 +295,6 @@ def _chosen_cpu_backward(g: Any, indices: np.ndarray, x_shape: tuple[int, ...], 
 
 
 # Samples and registration.
-def spaced(rng: np.random.Generator, *shape: int) -> np.ndarray:
-    """Values so far apart that a finite difference changes neither their order nor which is the largest."""
-    n = math.prod(shape)
-    return ((rng.permutation(n) - n / 2) * (4.0 / max(n, 20))).reshape(shape)
-
-
 def _value_samples(rng: np.random.Generator) -> list[Sample]:
     ties = np.round(rng.normal(size=(4, 6)))
     nan = spaced(rng, 3, 5)
@@ -384,41 +344,31 @@ def _truth_samples(rng: np.random.Generator) -> list[Sample]:
     ]
 
 
-def _both_results(dtype: np.dtype) -> tuple[np.dtype, ...]:
-    return dtype, _I64
-
-
-for _name, _reference, _ufunc, _combine, _identity, _what in (
-    ("amax", _amax, np.maximum, _larger, _lowest, "largest"), ("amin", _amin, np.minimum, _smaller, _highest, "smallest"),
+for _end, _what, _ufunc, _value_of, _index_of, _combine, _indexed, _walk, _identity in (
+    ("max", "largest", np.maximum, np.max, np.argmax, _larger, _first_larger, _walk_larger, _lowest),
+    ("min", "smallest", np.minimum, np.min, np.argmin, _smaller, _first_smaller, _walk_smaller, _highest),
+):
+    _common: dict[str, Any] = {"identity": _identity, "needs_element": _what, "dtypes": _ORDERED_DTYPES}
+    reduction(
+        f"a{_end}", _over_dims(_value_of), cpu=_extreme_cpu(f"a{_end}", _ufunc), map=value, combine=_combine, finish=None, **_common,
+        rule=(_ties_rule,), backward=(_ties_backward,), cpu_backward=(_ties_cpu_backward,), state=compared_in, samples=_value_samples,
+        doc=f"{_what.capitalize()} value over dims; the gradient is shared evenly among equals.",
+    )  # fmt: skip
+    _common |= {"map": _with_index, "combine": _indexed, "walk": _walk, "state": _indexed_state, "ordered": True}
+    reduction(
+        f"arg{_end}", _over_dims(_index_of), cpu=partial(_index_cpu, _index_of), finish=_index_alone, **_common, rule=None, samples=_flat_samples,
+        result=lambda dtype: (_I64,), doc=f"Index of the first {_what} along dim (None: in the flattened array).",
+    )  # fmt: skip
+    reduction(
+        f"{_end}_dim", _over_dims(_value_of, _index_of), cpu=partial(_value_and_index_cpu, _index_of), finish=_value_and_index, **_common,
+        rule=_chosen_rule, backward=_chosen_backward, cpu_backward=_chosen_cpu_backward, outputs=("values", "indices"), samples=_index_samples,
+        result=lambda dtype: (dtype, _I64), doc=f"{_what.capitalize()} along dim and its first index; the gradient goes to that element.",
+    )  # fmt: skip
+for _name, _ufunc, _function, _combine, _start, _what in (
+    ("any", np.logical_or, np.any, _either, 0, "any element over dims is"), ("all", np.logical_and, np.all, _both, 1, "all elements over dims are"),
 ):  # fmt: skip
     reduction(
-        _name, _reference, cpu=_extreme_cpu(_name, _ufunc), map=value, combine=_combine, finish=None, identity=_identity,
-        rule=(_ties_rule,), backward=(_ties_backward,),
-        cpu_backward=(_ties_cpu_backward,), state=compared_in, needs_element=_what, dtypes=_ORDERED_DTYPES, samples=_value_samples,
-    )  # fmt: skip
-for _end, _index_of, _both_of, _function, _combine, _walk, _identity, _what in (
-    ("max", _argmax, _max_dim, np.argmax, _first_larger, _walk_larger, _lowest, "largest"),
-    ("min", _argmin, _min_dim, np.argmin, _first_smaller, _walk_smaller, _highest, "smallest"),
-):
-    reduction(
-        f"arg{_end}", _index_of, cpu=partial(_index_cpu, _function), map=_with_index, combine=_combine, finish=_index_alone,
-        identity=_identity, walk=_walk, rule=None,
-        state=_indexed_state, needs_element=_what, ordered=True, dtypes=_ORDERED_DTYPES, samples=_flat_samples,
-        result=lambda dtype: (_I64,),
-    )  # fmt: skip
-    reduction(
-        f"{_end}_dim", _both_of, cpu=partial(_value_and_index_cpu, _function), map=_with_index, combine=_combine, finish=_value_and_index, identity=_identity,
-        walk=_walk, rule=_chosen_rule, backward=_chosen_backward, cpu_backward=_chosen_cpu_backward, state=_indexed_state,
-        result=_both_results, needs_element=_what,
-        ordered=True, outputs=("values", "indices"), dtypes=_ORDERED_DTYPES, samples=_index_samples,
-    )  # fmt: skip
-for _name, _reference, _ufunc, _combine, _start in (
-    ("any", _any, np.logical_or, _either, zero),
-    ("all", _all, np.logical_and, _both, _one),
-):
-    reduction(
-        _name, _reference, cpu=partial(_truth_cpu, _ufunc), map=_true, combine=_combine, finish=_nonzero, identity=_start, rule=None,
-        kinds=NUMBERS, dtypes=_ORDERED_DTYPES, samples=_truth_samples,
-        result=lambda dtype: (_BOOL,),
-        state=lambda dtype: (np.dtype(np.int32),),
+        _name, _over_dims(_function), cpu=partial(_truth_cpu, _ufunc), map=_true, combine=_combine, finish=_nonzero, rule=None,
+        identity=lambda states, start=_start: (start,), kinds=NUMBERS, dtypes=_ORDERED_DTYPES, samples=_truth_samples,
+        result=lambda dtype: (_BOOL,), state=lambda dtype: (np.dtype(np.int32),), doc=f"Whether {_what} nonzero.",
     )  # fmt: skip

@@ -137,9 +137,7 @@ def _search_shape(x: Any, edges: Any, *, uniform: bool = False) -> Spec:
 def _search(x: CudaArray, edges: CudaArray, *, uniform: bool = False) -> CudaArray:
     x, edges, y = dense(x), dense(edges), allocate(x.shape, _I64, x)
     if y.size:
-        launch(
-            _search_kernel, (cdiv(y.size, BLOCK),), x, edges, y, y.size, edges.size, STEPS=int(edges.size).bit_length(), BLOCK=BLOCK
-        )  # fmt: skip
+        launch(_search_kernel, (cdiv(y.size, BLOCK),), x, edges, y, y.size, edges.size, STEPS=int(edges.size).bit_length(), BLOCK=BLOCK)
     return y
 
 

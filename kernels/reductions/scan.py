@@ -57,7 +57,8 @@ def _cumsum_kernel(
         tl.store(totals + kept, tl.sum(held, axis=1), mask=inside)
 
 
-def _result(dtype: np.dtype) -> np.dtype:
+def scan_result(dtype: np.dtype) -> np.dtype:
+    """The type of running sums and products: that of a float, int64 of integers and bools."""
     return dtype if dtypes.is_float(dtype) else dtypes.accumulator(dtype)
 
 
@@ -71,7 +72,7 @@ def _cumsum(x: np.ndarray, *, dim: int, reverse: bool = False) -> np.ndarray:
 
 def _cumsum_cpu(x: np.ndarray, *, dim: int, reverse: bool = False) -> np.ndarray:
     if x.ndim == 0:
-        return np.asarray(x, _result(x.dtype)).copy()
+        return np.asarray(x, scan_result(x.dtype)).copy()
     axis = normal_dim("cumsum", dim, x.ndim)
     way = np.flip(x, axis) if reverse else x
     found = None
@@ -82,13 +83,13 @@ def _cumsum_cpu(x: np.ndarray, *, dim: int, reverse: bool = False) -> np.ndarray
         if found is None:
             found = running_sums(way, axis)
     if found is None:
-        found = accumulated(np.add, way, axis, scan_kept(x.dtype), _result(x.dtype))
+        found = accumulated(np.add, way, axis, scan_kept(x.dtype), scan_result(x.dtype))
     return np.ascontiguousarray(np.flip(found, axis)) if reverse else np.ascontiguousarray(found)
 
 
 def scan_rows(x: CudaArray, dim: int, reverse: bool, on: RowTiles) -> CudaArray:
     """Launch the kernel with a given tile: once, or where few rows are long for the parts' sums, the running sums of these, and the rest."""
-    y = allocate(x.shape, _result(x.dtype), x)
+    y = allocate(x.shape, scan_result(x.dtype), x)
     a, c = as_rows(x, dim), as_rows(y, dim)
     programs = on.batch * cdiv(on.rows, on.BM) if on.columns else 0
     parts, length = in_parts(programs, on.columns, on.BN, x.dtype)
@@ -130,7 +131,7 @@ def samples(rng: np.random.Generator) -> list[Sample]:
 op(
     "cumsum", _cumsum, cpu=_cumsum_cpu, forward=_forward,
     dtypes=("float16", "bfloat16", "float32", "float64", "int64", "uint8", "bool"), samples=samples, condition="absolute",
-    shape=lambda x, *, dim, reverse=False: scan_shape("cumsum", (*ORDERED, "complex"), x, dim, _result(x.dtype)),
+    shape=lambda x, *, dim, reverse=False: scan_shape("cumsum", (*ORDERED, "complex"), x, dim, scan_result(x.dtype)),
     rule=(lambda g, dim, reverse: ops.cumsum(g, dim=dim, reverse=not reverse),),
     backward=(lambda g, dim, reverse: _forward(g, dim=dim, reverse=not reverse),),
     cpu_backward=(lambda g, dim, reverse: _cumsum_cpu(g, dim=dim, reverse=not reverse),),

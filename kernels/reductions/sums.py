@@ -16,6 +16,7 @@ from tritensor.kernels.parts.cpu.summation import centred, few, total
 from tritensor.kernels.parts.reduction import NUMBERS, ReductionFunctions, add, fold, reduction, spread, value, zero
 from tritensor.kernels.parts.rows.moments import merged, walked
 from tritensor.kernels.parts.view_arithmetic import reshaped
+from tritensor.kernels.reductions.scan import scan_result
 from tritensor.llvm.passes.rows import products
 from tritensor.ops.array import CudaArray
 from tritensor.ops.table import Sample, Work, normal_dims, ops
@@ -174,7 +175,7 @@ def _variance(n, mean, m2, divisor):
 
 
 def _sum_result(dtype: np.dtype) -> tuple[np.dtype, ...]:
-    return (dtype if dtypes.is_float(dtype) else dtypes.accumulator(dtype),)
+    return (scan_result(dtype),)
 
 
 # Gradients.

@@ -2,7 +2,9 @@
 
 from __future__ import annotations
 
+import itertools
 import math
+from collections.abc import Iterable
 from typing import Any, cast
 
 import numpy as np
@@ -30,8 +32,10 @@ def _check(name: str, xs: tuple[Any, ...], dim: int | None) -> None:
             raise ShapeError(f"{name}: tensor {i} is {tuple(x.shape)}, tensor 0 is {tuple(first.shape)}; their sizes must agree{where}")
 
 
-def _at(dim: int, start: int, stop: int) -> tuple[slice, ...]:
-    return (*(slice(None),) * dim, slice(start, stop))
+def _parts_of(shapes: Iterable[tuple[int, ...]], dim: int) -> list[tuple[slice, ...]]:
+    """Where in their concatenation arrays of these shapes stand."""
+    ends = [0, *itertools.accumulate(shape[dim] for shape in shapes)]
+    return [(*(slice(None),) * dim, slice(start, stop)) for start, stop in itertools.pairwise(ends)]
 
 
 # cat: y[.., o_k + i, ..] = x_k[.., i, ..], o_k = n_0 + ... + n_(k-1)
@@ -40,8 +44,8 @@ def _cat(*xs: np.ndarray, dim: int) -> np.ndarray:
 
 
 def _cat_cpu(*xs: np.ndarray, dim: int) -> np.ndarray:
-    """In the layout that the op promises: numpy's would follow the inputs' strides."""
     strides = _image_strides(xs, dim)
+    # in the layout that the op promises: numpy's would follow the inputs' strides
     if strides is None:
         y = np.concatenate(xs, dim)
         return y if y.flags.c_contiguous else np.array(y, order="C")
@@ -72,29 +76,18 @@ def _cat_forward(*xs: CudaArray, dim: int) -> CudaArray:
     # strided or many parts: a copy for each
     if side_by_side(xs, y, [math.prod(x.shape[dim:]) for x in xs]):
         return y
-    start = 0
-    for x in xs:
-        write(y[_at(dim, start, start + x.shape[dim])], x)
-        start += x.shape[dim]
+    for x, part in zip(xs, _parts_of([x.shape for x in xs], dim), strict=True):
+        write(y[part], x)
     return y
 
 
 def _cat_gradient(g: Array, xs_shape: tuple[tuple[int, ...], ...], dim: int, needs: tuple[bool, ...]) -> tuple[Array | None, ...]:
     """Slices of g: views, no launch."""
-    out: list[Array | None] = []
-    start = 0
-    for shape, need in zip(xs_shape, needs, strict=True):
-        out.append(g[_at(dim, start, start + shape[dim])] if need else None)
-        start += shape[dim]
-    return tuple(out)
+    return tuple([g[part] if need else None for part, need in zip(_parts_of(xs_shape, dim), needs, strict=True)])
 
 
 def _cat_rule(g: Any, xs_shape: tuple[tuple[int, ...], ...], dim: int, needs: tuple[bool, ...]) -> tuple[Any, ...]:
-    out, start = [], 0
-    for shape, need in zip(xs_shape, needs, strict=True):
-        out.append(ops.index_view(g, index=_at(dim, start, start + shape[dim])) if need else None)
-        start += shape[dim]
-    return tuple(out)
+    return tuple([ops.index_view(g, index=part) if need else None for part, need in zip(_parts_of(xs_shape, dim), needs, strict=True)])
 
 
 def _cat_samples(rng: np.random.Generator) -> list[Sample]:

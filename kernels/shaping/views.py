@@ -8,7 +8,7 @@ from typing import Any
 import numpy as np
 
 from tritensor.ground.errors import ShapeError
-from tritensor.kernels.parts.view_arithmetic import inverse, reshaped
+from tritensor.kernels.parts.view_arithmetic import inverse, reshaped, zero_tensor
 from tritensor.ops import array
 from tritensor.ops.array import Array, CudaArray
 from tritensor.ops.table import Sample, Spec, normal_dim, op, ops
@@ -146,11 +146,9 @@ op(
 
 # as_strided: y[i, j, ...] = x[offset + i * strides[0] + j * strides[1] + ...], x one-dimensional
 def _as_strided(x: Array, *, shape: tuple[int, ...], strides: tuple[int, ...], offset: int) -> Array:
-    if isinstance(x, CudaArray):
-        step = x.strides[0]
-        return x.as_strided(shape, tuple(s * step for s in strides), offset * step)
     step = x.strides[0]
-    return window(x, shape, tuple([s * step for s in strides]), offset * step)
+    steps = tuple([s * step for s in strides])
+    return x.as_strided(shape, steps, offset * step) if isinstance(x, CudaArray) else window(x, shape, steps, offset * step)
 
 
 def _as_strided_shape(x: Any, *, shape: tuple[int, ...], strides: tuple[int, ...], offset: int) -> Spec:
@@ -173,14 +171,9 @@ def _as_strided_shape(x: Any, *, shape: tuple[int, ...], strides: tuple[int, ...
 def _as_strided_rule(g: Any, x_shape: tuple[int, ...], shape: tuple[int, ...], strides: tuple[int, ...], offset: int) -> Any:
     # An element read several times gets the sum of its gradients: a scatter over the positions that were read.
     count = math.prod(shape)
-    read = ops.as_strided(_positions(x_shape[0], g.device), shape=shape, strides=strides, offset=offset)
-    zeros = ops.full(shape=x_shape, value=0, dtype=g.array.dtype, device=g.device)
-    return ops.scatter_add(zeros, reshaped(read, (count,)), reshaped(g, (count,)), dim=0)
-
-
-def _positions(n: int, on: Any) -> Any:
-    """0 to n - 1 as a tensor: a view of it tells which elements the same view of another tensor reads."""
-    return ops.arange(start=0, end=n, step=1, dtype=np.dtype(np.int64), device=on)
+    positions = ops.arange(start=0, end=x_shape[0], step=1, dtype=np.dtype(np.int64), device=g.device)
+    read = ops.as_strided(positions, shape=shape, strides=strides, offset=offset)
+    return ops.scatter_add(zero_tensor(x_shape, g), reshaped(read, (count,)), reshaped(g, (count,)), dim=0)
 
 
 def _as_strided_samples(rng: np.random.Generator) -> list[Sample]:
@@ -224,10 +217,6 @@ def diagonal_shape(shape: tuple[int, ...], offset: int, dim1: int, dim2: int) ->
     return (*rest, max(min(shape[dim1] - max(-offset, 0), shape[dim2] - max(offset, 0)), 0))
 
 
-def _diagonal(x: Array, *, offset: int, dim1: int, dim2: int) -> Array:
-    return diagonal_view(x, offset, dim1, dim2)
-
-
 def _diagonal_shape(x: Any, *, offset: int, dim1: int, dim2: int) -> Spec:
     ndim = len(x.shape)
     return Spec(diagonal_shape(x.shape, offset, normal_dim("diagonal", dim1, ndim), normal_dim("diagonal", dim2, ndim)), x.dtype)
@@ -243,7 +232,7 @@ def _diagonal_samples(rng: np.random.Generator) -> list[Sample]:
 
 
 op(
-    "diagonal", _diagonal, shape=_diagonal_shape, samples=_diagonal_samples, view=True, dtypes=ANY,
+    "diagonal", lambda x, *, offset, dim1, dim2: diagonal_view(x, offset, dim1, dim2), shape=_diagonal_shape, samples=_diagonal_samples, view=True, dtypes=ANY,
     rule=lambda g, x_shape, offset, dim1, dim2: ops.pad_diagonal(g, shape=x_shape, offset=offset, dim1=dim1, dim2=dim2),
     doc="The diagonal of two dimensions, as a new last dimension.",
 )  # fmt: skip

@@ -76,8 +76,11 @@ def _order_of_wide(keys: np.ndarray) -> np.ndarray:
 
 def stable_order(rows: np.ndarray, descending: bool) -> np.ndarray:
     """int64 (m, n): the columns of every row's elements in order, equal ones in the order of their columns."""
-    keys = numpy_keys(rows, descending)
-    packed = _pack(keys, key_bits(rows.dtype))
+    return _order_of_keys(numpy_keys(rows, descending), key_bits(rows.dtype))
+
+
+def _order_of_keys(keys: np.ndarray, bits: int) -> np.ndarray:
+    packed = _pack(keys, bits)
     if packed is None:
         return _order_of_wide(keys)
     packed[0].sort(axis=1)
@@ -117,13 +120,7 @@ def first_columns(rows: np.ndarray, k: int, descending: bool) -> np.ndarray:
     columns = found.reshape(m, k)
     columns = columns - (np.arange(m) * n)[:, None] if m > 1 else columns
     chosen = take_in_rows(keys, columns)
-    packed = _pack(chosen, 8 * keys.itemsize)  # columns among the chosen, which are in order
-    order = _order_of_wide(chosen) if packed is None else None
-    if packed is not None:
-        packed[0].sort(axis=1)
-        order = _unpack_columns(*packed)
-    assert order is not None
-    return take_in_rows(columns, order)
+    return take_in_rows(columns, _order_of_keys(chosen, 8 * keys.itemsize))  # columns among the chosen, which are in order
 
 
 def _first_of_packed(keys: np.ndarray, k: int, bits: int) -> np.ndarray:

@@ -14,9 +14,9 @@ from tritensor.kernels.parts.allocation import allocate
 from tritensor.kernels.parts.copying import dense
 from tritensor.kernels.parts.filling import filled
 from tritensor.kernels.parts.launch_rules import cdiv
+from tritensor.kernels.sorting.search import comparable
 from tritensor.ops.array import CudaArray
-from tritensor.ops.table import Sample, Spec, op
-from tritensor.ops.table.shape_rules import refuse_kind
+from tritensor.ops.table import Sample, Spec, op, refuse_kind
 
 INT64 = np.dtype(np.int64)
 BLOCK, SCAN = 1024, 1024
@@ -25,11 +25,7 @@ BLOCK, SCAN = 1024, 1024
 @triton.jit
 def _flags(x, n, BLOCK: tl.constexpr):
     i = tl.program_id(0).to(tl.int64) * BLOCK + tl.arange(0, BLOCK)  # (BLOCK,)
-    value = tl.load(x + i, mask=i < n, other=0)
-    if value.dtype.is_floating() and value.dtype.primitive_bitwidth < 32:
-        value = value.to(tl.float32)
-    elif value.dtype == tl.int1:
-        value = value.to(tl.int8)
+    value = comparable(tl.load(x + i, mask=i < n, other=0))
     return i, ((value != 0) & (i < n)).to(tl.int32)
 
 

@@ -23,7 +23,7 @@ BLOCK = 256
 
 
 @triton.jit
-def _comparable(x):
+def comparable(x):
     """16-bit floats as float32, truth values as numbers."""
     if x.dtype.is_floating() and x.dtype.primitive_bitwidth < 32:
         x = x.to(tl.float32)
@@ -37,7 +37,7 @@ def _comparable(x):
 def _search_kernel(sorted_rows, values, sorter, y, n, rows, columns, count, steps, RIGHT: tl.constexpr, BLOCK: tl.constexpr):
     i = tl.program_id(0).to(tl.int64) * BLOCK + tl.arange(0, BLOCK)  # (BLOCK,)
     mask = i < n
-    value = _comparable(tl.load(values + i, mask=mask, other=0))
+    value = comparable(tl.load(values + i, mask=mask, other=0))
     start = (i // count) % rows * columns
     low = tl.zeros((BLOCK,), tl.int64)
     high = low + columns
@@ -47,7 +47,7 @@ def _search_kernel(sorted_rows, values, sorter, y, n, rows, columns, count, step
         at = start + middle
         if sorter is not None:
             at = start + tl.load(sorter + at, mask=live, other=0)
-        here = _comparable(tl.load(sorted_rows + at, mask=live, other=0))
+        here = comparable(tl.load(sorted_rows + at, mask=live, other=0))
         stays = (here > value) if RIGHT else (here >= value)  # of NaN neither holds: the search goes on to its right
         low = tl.where(live & (stays == 0), middle + 1, low)
         high = tl.where(live & stays, middle, high)
@@ -59,14 +59,14 @@ def _search_kernel(sorted_rows, values, sorter, y, n, rows, columns, count, step
 def _runs_kernel(x, y, n, columns, steps, BLOCK: tl.constexpr):
     i = tl.program_id(0).to(tl.int64) * BLOCK + tl.arange(0, BLOCK)  # (BLOCK,)
     mask = i < n
-    value = _comparable(tl.load(x + i, mask=mask, other=0))
+    value = comparable(tl.load(x + i, mask=mask, other=0))
     start = i // columns * columns
     low = start
     high = i
     for _ in range(steps):
         live = mask & (low < high)
         middle = low + (high - low) // 2
-        less = _comparable(tl.load(x + middle, mask=live, other=0)) < value
+        less = comparable(tl.load(x + middle, mask=live, other=0)) < value
         low = tl.where(live & less, middle + 1, low)
         high = tl.where(live & (less == 0), middle, high)
     tl.store(y + i, tl.where(value == value, i - low + 1, 1), mask=mask)

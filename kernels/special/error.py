@@ -11,7 +11,7 @@ from tritensor.kernels.parts import backends, maths
 from tritensor.kernels.parts.cpu.blocks import blocked
 from tritensor.kernels.parts.cpu.special import erfinv32, normal_cdf
 from tritensor.kernels.parts.elementwise import elementwise
-from tritensor.kernels.parts.pointwise_samples import Domain, few
+from tritensor.kernels.parts.pointwise_samples import Domain, every_pair, few
 from tritensor.kernels.parts.special import error as special
 from tritensor.ops.table import FLOATS, Sample
 
@@ -162,10 +162,7 @@ def _erfinv_block(x: np.ndarray, out: np.ndarray) -> None:
         np.copyto(out, _erfinv(x))
 
 
-def _corners(rng: np.random.Generator) -> list[Sample]:
-    values = np.array([0.0, -0.0, 1.0, -1.0, np.inf, -np.inf, np.nan, -2.0])
-    a, b = np.meshgrid(values, values)
-    return [Sample(a.reshape(-1), b.reshape(-1), smooth=False)]
+_corners = every_pair(0.0, -0.0, 1.0, -1.0, np.inf, -np.inf, np.nan, -2.0)
 
 
 def _number_first(rng: np.random.Generator) -> list[Sample]:

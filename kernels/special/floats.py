@@ -9,13 +9,12 @@ import triton
 import triton.language as tl
 
 from tritensor.kernels.parts import maths
-from tritensor.kernels.parts.allocation import allocate_result
+from tritensor.kernels.parts.allocation import allocate_pair_result, allocate_result
 from tritensor.kernels.parts.cpu.blocks import beside_gaps
 from tritensor.kernels.parts.elementwise import elementwise, flat, run
-from tritensor.kernels.parts.pointwise_samples import Domain, few
+from tritensor.kernels.parts.pointwise_samples import Domain, every_pair, few
 from tritensor.ops.array import CudaArray
-from tritensor.ops.table import FLOATS, Sample, Spec, broadcast, op, ops
-from tritensor.ops.table.shape_rules import refuse_kind
+from tritensor.ops.table import FLOATS, Sample, Spec, op, ops, refuse_kind
 
 _REAL = ("bool", "uint", "int", "float")
 _TYPES = (*FLOATS, "int64", "uint8", "bool")
@@ -100,21 +99,14 @@ def _infinity(dtype: np.dtype) -> tuple[int, int]:
 
 
 def _nextafter_forward(a: Any, b: Any, *, out: CudaArray | None = None) -> CudaArray:
-    array = a if isinstance(a, CudaArray) else b
-    bits = _BITS[array.dtype.itemsize]
-    if out is None:
-        out = allocate_result((a, b), broadcast("nextafter", *[x.shape for x in (a, b) if isinstance(x, CudaArray)]), array.dtype)
-    given = [x.view(bits) if isinstance(x, CudaArray) else int(np.array(x, array.dtype).view(bits)) for x in (a, b)]
-    run((_next_bits,), ((0, 1, 2, 3),), (*given, *_infinity(array.dtype)), (out.view(bits),), bits)
+    out = allocate_pair_result("nextafter", a, b) if out is None else out
+    bits = _BITS[out.dtype.itemsize]
+    given = [x.view(bits) if isinstance(x, CudaArray) else int(np.array(x, out.dtype).view(bits)) for x in (a, b)]
+    run((_next_bits,), ((0, 1, 2, 3),), (*given, *_infinity(out.dtype)), (out.view(bits),), bits)
     return out
 
 
-def _extremes(rng: np.random.Generator) -> list[Sample]:
-    values = np.array([0.0, -0.0, 1.0, -1.0, np.inf, -np.inf, np.nan, 2.0])
-    a, b = np.meshgrid(values, values)
-    return [Sample(a.reshape(-1), b.reshape(-1), smooth=False)]
-
-
+_extremes = every_pair(0.0, -0.0, 1.0, -1.0, np.inf, -np.inf, np.nan, 2.0)
 _APART = (Domain(-2.0, 2.0, (0.0,), step=0.25), Domain(-1.875, 1.875, (0.0,), step=0.25))
 _SIGNED = (Domain(-2.0, 2.0, (0.0,)), Domain(-2.0, 2.0, (0.0,)))
 elementwise(

@@ -47,13 +47,8 @@ def _lgamma(x: float) -> float:
 def digamma_reference(x: np.ndarray) -> np.ndarray:
     """The derivative of log|gamma(x)|."""
     z, w = x + 30, 1 / (x + 30) ** 2
-    y = (
-        np.log(z)
-        - 0.5 / z
-        - w * (1 / 12 - w * (1 / 120 - w * (1 / 252 - w * (1 / 240 - w / 132))))
-        - 1 / x
-        - sum(1 / (x + k) for k in range(1, 30))
-    )
+    series = w * (1 / 12 - w * (1 / 120 - w * (1 / 252 - w * (1 / 240 - w / 132))))
+    y = np.log(z) - 0.5 / z - series - 1 / x - sum(1 / (x + k) for k in range(1, 30))
     return np.where((x < 0) & (x == np.rint(x)), np.nan, y)
 
 
@@ -78,9 +73,8 @@ def _left(rng: np.random.Generator) -> list[Sample]:
 
 
 def _negative(rng: np.random.Generator) -> list[Sample]:
-    return [
-        Sample(np.array([2.0, 3.0, 2.0, 2.5, 0.5, 1.0, 40.0, 3.0]), np.array([-0.5, -7.3, -2.0, -0.5, 2.0, 2.0, 0.5, 1e4]), smooth=False)
-    ]
+    s, q = np.array([2.0, 3.0, 2.0, 2.5, 0.5, 1.0, 40.0, 3.0]), np.array([-0.5, -7.3, -2.0, -0.5, 2.0, 2.0, 0.5, 1e4])
+    return [Sample(s, q, smooth=False)]
 
 
 _TYPES = ("float32", "float64")
@@ -91,6 +85,7 @@ for _name, _formula, _gradient, _reference in (
     elementwise(
         _name, _formula, _gradient, _reference, cpu=backends.in_numpy(_formula), kinds=("float",), domain=_POSITIVE, samples=few(_POSITIVE, extra=_left),
         dtypes=("float16", *_TYPES) if _name == "lgamma" else _TYPES, heavy=HEAVY | {4: 512},
+        doc="The derivative of digamma, the sum of (x + k)^-2 over k = 0, 1, ..." if _name == "trigamma" else "",
     )  # fmt: skip
 _ZETA = (Domain(1.5, 6.0), Domain(0.4, 9.0))
 elementwise(

@@ -8,6 +8,7 @@ from __future__ import annotations
 
 import math
 from collections.abc import Callable
+from typing import Any
 
 import numpy as np
 import triton
@@ -18,6 +19,9 @@ from tritensor.kernels.parts.elementwise import HEAVY, elementwise
 from tritensor.kernels.parts.pointwise_samples import Domain, few
 from tritensor.kernels.parts.special import gamma as special
 from tritensor.kernels.parts.special import uniform_gamma
+from tritensor.llvm import simd_functions
+from tritensor.llvm.iterate import Iteration
+from tritensor.llvm.simd import Vector
 from tritensor.ops.table import Sample
 
 
@@ -108,19 +112,33 @@ def _igammac(a, x):
     return _incomplete(a, x, x != x)
 
 
-def _summed(a: np.ndarray, x: np.ndarray) -> np.ndarray:
-    """_series on numpy; every few terms the elements that are done leave."""
-    y, open_, term, total = np.empty_like(x), np.arange(x.size), np.ones_like(x), np.ones_like(x)
-    k = 0
-    while open_.size:
-        for _ in range(6):
-            k += 1
-            term *= x / (a + k)
-            total += term
-        going = term > total * 1e-17
-        y[open_[~going]] = total[~going]
-        open_, a, x, term, total = (v[going] for v in (open_, a, x, term, total))
-    return y
+# -- numpy's side: each element by its own way alone, in machine code where there are many
+_MANY = 256  # elements from which the way through ctypes pays
+
+
+def iterate(iteration: Iteration, state: tuple[np.ndarray, ...]) -> list[np.ndarray]:
+    """What the state comes to when every element is done."""
+    found = iteration(state) if state[0].size >= _MANY else None
+    return iteration.in_numpy(state) if found is None else found
+
+
+def absolute(x: Any) -> Any:
+    """|x| of an array, or of what stands for one in machine code."""
+    return simd_functions.absolute(x) if isinstance(x, Vector) else np.abs(x)
+
+
+def _add_term(k: Any, a: Any, x: Any, term: Any, total: Any) -> Any:
+    term = term * (x / (a + k))
+    return a, x, term, total + term
+
+
+_SERIES = Iteration(_add_term, lambda k, a, x, term, total: term > total * 1e-17)
+
+
+def _sum_series(a: np.ndarray, x: np.ndarray) -> np.ndarray:
+    """_series on numpy."""
+    one = np.ones_like(x)
+    return iterate(_SERIES, (a, x, one, one))[3]
 
 
 def _rest_numpy(a: np.ndarray, x: np.ndarray) -> np.ndarray:
@@ -133,26 +151,21 @@ def _rest_numpy(a: np.ndarray, x: np.ndarray) -> np.ndarray:
     return -np.expm1(u) - np.exp(u) * a * total
 
 
-def _continued(a: np.ndarray, x: np.ndarray) -> np.ndarray:
-    """_fraction on numpy, likewise."""
-    y, open_, b = np.empty_like(x), np.arange(x.size), x + 1.0 - a
-    c, d = np.full_like(x, 1e300), 1.0 / b
-    h, k = d.copy(), 0
-    while open_.size:
-        for _ in range(6):
-            k += 1
-            n = k * (a - k)
-            b += 2.0
-            d *= n
-            d += b
-            np.reciprocal(d, out=d)
-            c = b + n / c
-            step = c * d
-            h *= step
-        going = np.abs(step - 1.0) > 4e-16 if k < 4000 else np.zeros(open_.size, bool)
-        y[open_[~going]] = h[~going]
-        open_, a, b, c, d, h = (v[going] for v in (open_, a, b, c, d, h))
-    return y
+def _turn_fraction(k: Any, a: Any, b: Any, c: Any, d: Any, h: Any) -> Any:
+    n, b = k * (a - k), b + 2.0
+    d = 1.0 / (n * d + b)
+    c = b + n / c
+    return a, b, c, d, h * (c * d)
+
+
+_FRACTION = Iteration(_turn_fraction, lambda k, a, b, c, d, h: (absolute(c * d - 1.0) > 4e-16) & (k < 4000.0))
+
+
+def _evaluate_fraction(a: np.ndarray, x: np.ndarray) -> np.ndarray:
+    """_fraction on numpy."""
+    b = x + 1.0 - a
+    d = 1.0 / b
+    return iterate(_FRACTION, (a, b, np.full_like(x, 1e300), d, d))[4]
 
 
 _NEAR = uniform_gamma.NEAR.value
@@ -175,7 +188,7 @@ def _cpu(lower: bool) -> Callable[..., np.ndarray]:
         for mask, way in ((below, True), (ordinary & ~near & ~below, False)):
             at = np.flatnonzero(mask)
             a_, x_ = a[at], x[at]
-            part = _front_numpy(a_, x_) * (_summed(a_, x_) if way else a_ * _continued(a_, x_))
+            part = _front_numpy(a_, x_) * (_sum_series(a_, x_) if way else a_ * _evaluate_fraction(a_, x_))
             y[at] = part if way == lower else 1.0 - part
         at = np.flatnonzero(ordinary & (a < 0.5) & (x < 1.0)) if not lower else ()
         if len(at):

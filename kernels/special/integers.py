@@ -48,14 +48,5 @@ def _whole(rng: np.random.Generator) -> list[Sample]:
 _NEAR = Domain(-9.0, 9.0)
 for _name, _formula, _ufunc in (("gcd", _gcd, np.gcd), ("lcm", _lcm, np.lcm)):
     elementwise(
-        _name,
-        _formula,
-        None,
-        _ufunc,
-        promote="same",
-        kinds=("uint", "int"),
-        scalars=False,
-        domain=_NEAR,
-        dtypes=("int64", "uint8"),
-        samples=_whole,
-    )
+        _name, _formula, None, _ufunc, promote="same", kinds=("uint", "int"), scalars=False, domain=_NEAR, dtypes=("int64", "uint8"), samples=_whole
+    )  # fmt: skip

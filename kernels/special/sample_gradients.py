@@ -21,8 +21,7 @@ from tritensor.kernels.parts.pointwise_samples import Domain
 from tritensor.kernels.parts.special import gamma as special
 from tritensor.kernels.parts.special import uniform_gamma
 from tritensor.kernels.special.gamma import digamma_reference
-from tritensor.kernels.special.incomplete_gamma import DV, V
-from tritensor.llvm import simd_functions
+from tritensor.kernels.special.incomplete_gamma import DV, V, absolute, iterate
 from tritensor.llvm.iterate import Iteration
 from tritensor.llvm.simd import Vector, select
 from tritensor.ops.table import Sample
@@ -143,21 +142,9 @@ def _dirichlet_grad(x, a, total):
 _ENOUGH = {4: 1e-9, 8: 4e-16}  # how little a step may still change, by the bytes of the result's type
 
 
-# -- numpy's side: each element by its own way alone, in machine code where there are many
-_MANY = 256  # elements from which the way through ctypes pays
-
-
-def _iterated(iteration: Iteration, state: tuple[np.ndarray, ...]) -> list[np.ndarray]:
-    found = iteration(state) if state[0].size >= _MANY else None
-    return iteration.in_numpy(state) if found is None else found
-
-
+# -- numpy's side: each element by its own way alone
 def _where(condition: Any, a: Any, b: Any) -> Any:
     return select(condition, a, b) if isinstance(condition, Vector) else np.where(condition, a, b)
-
-
-def _absolute(x: Any) -> Any:
-    return simd_functions.absolute(x) if isinstance(x, Vector) else np.abs(x)
 
 
 @functools.cache
@@ -173,7 +160,7 @@ def _series_steps(enough: float) -> Iteration:
 
 def _numpy_series(a: np.ndarray, x: np.ndarray, enough: float) -> np.ndarray:
     one, zero = np.ones_like(x), np.zeros_like(x)
-    _, _, _, total, by_a, _ = _iterated(_series_steps(enough), (a, x, one, one, zero, zero))
+    _, _, _, total, by_a, _ = iterate(_series_steps(enough), (a, x, one, one, zero, zero))
     return -x / a * ((np.log(x) - _digamma(a + 1.0)) * total + by_a)
 
 
@@ -187,7 +174,7 @@ def _fraction_steps(enough: float) -> Iteration:
         c = b + n / c
         ratio, more = c * e, h * (c_a * e + c * d_a)
         by_a = by_a * ratio + more
-        return a, b, c, e, c_a, d_a, h * ratio, by_a, _absolute(ratio - 1.0) + _absolute(more / by_a)
+        return a, b, c, e, c_a, d_a, h * ratio, by_a, absolute(ratio - 1.0) + absolute(more / by_a)
 
     return Iteration(step, lambda k, *s: (s[8] > enough) & (k < MOST))
 
@@ -196,7 +183,7 @@ def _numpy_fraction(a: np.ndarray, x: np.ndarray, enough: float) -> np.ndarray:
     b = x + 1.0 - a
     d = 1.0 / b
     start = (a, b, np.full_like(x, 1e300), d, np.zeros_like(x), d * d, d, d * d, np.ones_like(x))
-    *_, h, by_a, _ = _iterated(_fraction_steps(enough), start)
+    *_, h, by_a, _ = iterate(_fraction_steps(enough), start)
     return x * ((np.log(x) - _digamma(a)) * h + by_a)
 
 
@@ -254,8 +241,8 @@ def _beta_steps(enough: float) -> Iteration:
         p = m * (b - m) * x * even
         *state, first = _beta_turn(p, _where(by_b > 0.5, m * x * even, -p * (2.0 * a + 4.0 * m - 1.0) * even), *state)
         *state, second = _beta_odd(m, a, b, x, by_b, *state)
-        moved = _where(_absolute(state[5] - before) > _absolute(state[5]) * enough, 1.0 + 0.0 * x, 0.0)
-        return a, b, x, by_b, *state, _absolute(first * second - 1.0) + moved
+        moved = _where(absolute(state[5] - before) > absolute(state[5]) * enough, 1.0 + 0.0 * x, 0.0)
+        return a, b, x, by_b, *state, absolute(first * second - 1.0) + moved
 
     return Iteration(step, lambda m, *s: (s[10] > enough) & (m < MOST))
 
@@ -263,7 +250,7 @@ def _beta_steps(enough: float) -> Iteration:
 def _numpy_beta_fraction(a: np.ndarray, b: np.ndarray, x: np.ndarray, by_b: np.ndarray, enough: float) -> tuple[np.ndarray, ...]:
     one, zero, by = np.ones_like(x), np.zeros_like(x), by_b.astype(x.dtype)
     *state, _ = _beta_odd(0.0, a, b, x, by, one * 1e300, zero, one, zero, one, zero)
-    *_, h, h_, _ = _iterated(_beta_steps(enough), (a, b, x, by, *state, one))
+    *_, h, h_, _ = iterate(_beta_steps(enough), (a, b, x, by, *state, one))
     return h, h_
 
 

@@ -13,7 +13,8 @@ import numpy as np
 
 from tritensor.ground.errors import ArgumentError, DTypeError
 from tritensor.ground.strides import elementwise_strides
-from tritensor.kernels.parts.view_arithmetic import inverse
+from tritensor.kernels.parts.pointwise_samples import complex_normals
+from tritensor.kernels.parts.view_arithmetic import inverse, zero_tensor
 from tritensor.ops.array import element_strides
 from tritensor.ops.table import Sample, Spec, op, ops
 
@@ -68,17 +69,13 @@ def _c2c_shape(x: Any, *, dims: tuple[int, ...], scale: str, inverse: bool, keep
     return Spec(x.shape, x.dtype)
 
 
-def _numbers(rng: np.random.Generator, *shape: int) -> np.ndarray:
-    return rng.normal(size=shape) + 1j * rng.normal(size=shape)
-
-
 def _c2c_samples(rng: np.random.Generator) -> list[Sample]:
     return [
-        Sample(_numbers(rng, 8), dims=(0,), scale="none", inverse=False),
-        Sample(_numbers(rng, 3, 5), dims=(1,), scale="n", inverse=True),
-        Sample(_numbers(rng, 3, 4, 2), dims=(1, 0), scale="ortho", inverse=False),
-        Sample(_numbers(rng, 3, 4, 2), dims=(0,), scale="n", inverse=False, keep_order=True),
-        Sample(_numbers(rng, 0, 3), dims=(1,), scale="none", inverse=True),
+        Sample(complex_normals(rng, 8), dims=(0,), scale="none", inverse=False),
+        Sample(complex_normals(rng, 3, 5), dims=(1,), scale="n", inverse=True),
+        Sample(complex_normals(rng, 3, 4, 2), dims=(1, 0), scale="ortho", inverse=False),
+        Sample(complex_normals(rng, 3, 4, 2), dims=(0,), scale="n", inverse=False, keep_order=True),
+        Sample(complex_normals(rng, 0, 3), dims=(1,), scale="none", inverse=True),
     ]
 
 
@@ -136,10 +133,8 @@ def _of_real(x: np.ndarray, *, dims: tuple[int, ...], scale: str, inverse: bool)
 
 def _of_real_cpu(x: np.ndarray, *, dims: tuple[int, ...], scale: str, inverse: bool) -> np.ndarray:
     """One half by fft_r2c, the other the conjugates of what stands opposite, y_-k."""
-    cast = elementwise_strides(
-        x.shape, ((x.shape, element_strides(x)),)
-    )  # where several dims are transformed, PyTorch makes complex numbers first
-    x, back = _inward(x, dims, cast if len(dims) > 1 else None)
+    cast = elementwise_strides(x.shape, ((x.shape, element_strides(x)),))
+    x, back = _inward(x, dims, cast if len(dims) > 1 else None)  # of several dims PyTorch makes complex numbers first
     n = x.shape[-1]
     norm, half = _FORWARD[scale], n // 2 + 1
     y = np.empty(x.shape, _WHOLE[x.dtype])
@@ -198,17 +193,17 @@ def _c2r_rule(g: Any, dim: int, n: int, scale: str) -> Any:
     if n % 2 == 0:
         weights[-1] = 1.0
     shape = (weights.size,) + (1,) * (len(g.shape) - 1 - dim)
-    kept = ops.full(shape=shape, value=0, dtype=g.array.dtype, device=g.device)
+    kept = zero_tensor(shape, g)
     kept.array[...] = weights.reshape(shape)
     return ops.mul(ops.fft_r2c(g, dim=dim, scale=scale), kept)
 
 
 def _c2r_samples(rng: np.random.Generator) -> list[Sample]:
     return [
-        Sample(_numbers(rng, 5), dim=0, n=8, scale="none"),
-        Sample(_numbers(rng, 3, 3), dim=1, n=5, scale="n"),
-        Sample(_numbers(rng, 3, 2, 2), dim=0, n=4, scale="ortho"),
-        Sample(_numbers(rng, 2, 1), dim=1, n=1, scale="none"),
+        Sample(complex_normals(rng, 5), dim=0, n=8, scale="none"),
+        Sample(complex_normals(rng, 3, 3), dim=1, n=5, scale="n"),
+        Sample(complex_normals(rng, 3, 2, 2), dim=0, n=4, scale="ortho"),
+        Sample(complex_normals(rng, 2, 1), dim=1, n=1, scale="none"),
     ]
 
 
@@ -219,18 +214,16 @@ op(
     rule=(lambda g, dims, scale, inverse: ops.fft_c2c(g, dims=dims, scale=scale, inverse=inverse),),
 )  # fmt: skip
 op(
-    "fft_r2c", _r2c, cpu=_r2c_cpu,
-    shape=_r2c_shape, samples=_r2c_samples, host=True, layout="own", holomorphic=False, rule=(_r2c_rule,),
-    dtypes=("float64", "float32"),
+    "fft_r2c", _r2c, cpu=_r2c_cpu, shape=_r2c_shape, samples=_r2c_samples, host=True, layout="own", holomorphic=False, rule=(_r2c_rule,),
+    dtypes=("float64", "float32"), doc="The first half of the Fourier transform of real numbers along a dim; the rest are its conjugates.",
 )  # fmt: skip
 op(
     "fft_of_real", _of_real, cpu=_of_real_cpu, shape=_of_real_shape, samples=_of_real_samples, host=True, layout="own", holomorphic=False,
-    dtypes=("float64", "float32"),
+    dtypes=("float64", "float32"), doc="The whole Fourier transform, or its inverse, of real numbers over several dims.",
     # the real part of the conjugate transform of g.
     rule=(lambda g, dims, scale, inverse: ops.real(ops.fft_c2c(g, dims=dims, scale=scale, inverse=not inverse)),),
 )  # fmt: skip
 op(
-    "fft_c2r", _c2r, cpu=_c2r_cpu,
-    shape=_c2r_shape, samples=_c2r_samples, host=True, layout="own", holomorphic=False, rule=(_c2r_rule,),
-    dtypes=("complex128", "complex64"),
+    "fft_c2r", _c2r, cpu=_c2r_cpu, shape=_c2r_shape, samples=_c2r_samples, host=True, layout="own", holomorphic=False, rule=(_c2r_rule,),
+    dtypes=("complex128", "complex64"), doc="Real numbers from the first half of their Fourier transform along a dim; its other half are conjugates.",
 )  # fmt: skip

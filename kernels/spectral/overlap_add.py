@@ -15,9 +15,9 @@ from tritensor.ground.errors import ShapeError
 from tritensor.kernels.parts.allocation import allocate
 from tritensor.kernels.parts.copying import dense, write
 from tritensor.kernels.parts.launch_rules import cdiv
+from tritensor.kernels.parts.view_arithmetic import zero_tensor
 from tritensor.ops.array import CudaArray
-from tritensor.ops.table import Sample, Spec, Work, op, ops
-from tritensor.ops.table.shape_rules import refuse_kind
+from tritensor.ops.table import Sample, Spec, Work, op, ops, refuse_kind
 
 BLOCK = 512
 
@@ -85,7 +85,7 @@ def _windows(g: Any, x_shape: tuple[int, ...], step: int) -> Any:
     count, size = x_shape[-2:]
     ndim = len(x_shape) - 1
     if not count:
-        return ops.full(shape=x_shape, value=0, dtype=g.array.dtype, device=g.device)
+        return zero_tensor(x_shape, g)
     kept = ops.index_view(g, index=(slice(None),) * (ndim - 1) + (slice(0, (count - 1) * step + size),))
     return ops.copy(ops.unfold(kept, dim=ndim - 1, size=size, step=step))
 

@@ -7,7 +7,7 @@ import pytest
 
 import tritensor as tt
 from bench.cpu import apart, loader, ops, optim, timing, train
-from bench.cpu.on_cpu import OnCpu
+from bench.cpu.ops import OnCpu
 from bench.cpu.timing import line, paired, quartiles
 from bench.gpu.rows import corners
 from tritensor.ops.table import Sample, registry

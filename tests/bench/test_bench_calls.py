@@ -9,8 +9,8 @@ import numpy as np
 import pytest
 
 import tritensor as tt
-from bench.cpu import limits, ops
-from bench.cpu.on_cpu import OnCpu
+from bench.cpu import ops
+from bench.cpu.ops import OnCpu
 from bench.gpu import command
 from bench.gpu.configs import configs_of
 from bench.gpu.model_sizes import MODEL_CALLS
@@ -157,9 +157,9 @@ def test_a_failure_has_a_code_and_does_not_stop_the_rest(
 
 def test_what_is_too_large_is_named(capsys: pytest.CaptureFixture[str], monkeypatch: pytest.MonkeyPatch) -> None:
     wide, product = Sample(np.broadcast_to(np.float32(0), (1 << 14, 1 << 14))), Sample(*[np.broadcast_to(np.float32(0), (4096, 4096))] * 2)
-    assert limits.too_large(registry["tanh"], wide) == "1024 MiB of inputs are more than 512"
-    assert limits.too_large(registry["matmul"], product) == "137.4 GFLOP are more than 12"
-    assert limits.too_large(registry["add"], product) == ""
+    assert ops.too_large(registry["tanh"], wide) == "1024 MiB of inputs are more than 512"
+    assert ops.too_large(registry["matmul"], product) == "137.4 GFLOP are more than 12"
+    assert ops.too_large(registry["add"], product) == ""
     monkeypatch.setattr(ops, "too_large", lambda op, sample: "planted")
     assert ops.main(["--op", "topk"]) == 0
     assert "left to a GPU: topk size0: planted" in capsys.readouterr().out

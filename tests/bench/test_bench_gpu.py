@@ -15,7 +15,7 @@ import numpy as np
 import pytest
 
 import tritensor as tt
-from bench.cpu.on_cpu import OnCpu as Host
+from bench.cpu.ops import OnCpu as Host
 from bench.gpu import command, roofline, rows, run, training
 from bench.gpu.clock import Ours, Torch, TorchOnHost, measure
 from bench.gpu.peers import PEERS

@@ -297,3 +297,10 @@ def test_the_gradient_of_a_gradient_that_is_constant_but_for_jumps_is_zeros(f: A
     close(first, want)
     assert tt.autograd.grad(first.sum(), x)[0].tolist() == [0.0, 0.0, 0.0]
     close(grad(lambda y: grad(lambda z: f(z).sum())(y).sum())(x.detach()), tt.zeros(3))
+
+
+def test_the_derivative_of_a_median_under_vmap_is_that_of_the_element_in_the_middle_of_the_order() -> None:
+    rows = tt.tensor([[3.0, 1.0, 2.0, 2.0, 5.0], [4.0, 9.0, 7.0, 8.0, 0.0]], dtype=tt.float64)
+    want = tt.tensor([[0.0, 0.0, 0.0, 1.0, 0.0], [0.0, 0.0, 1.0, 0.0, 0.0]])
+    close(vmap(grad(tt.median))(rows), want)
+    close(vmap(grad(lambda y: tt.nanmedian(y.reshape(1, 5))))(rows), want)

@@ -66,15 +66,15 @@ def at_least_1d(x: np.ndarray) -> np.ndarray:
     return x if x.ndim else x.reshape(1)
 
 
-def inner(source: np.ndarray, shape: tuple[int, ...]) -> np.ndarray:
-    """The part of source that an index of `shape` reaches."""
-    return source if source.shape == shape else source[tuple([slice(m) for m in shape])]
+def reached(source: Any, shape: tuple[int, ...], dim: int = -1) -> Any:
+    """The part of an array that an index of `shape` reaches; along `dim` all of it."""
+    return source if source.shape == shape else source[tuple([slice(None) if d == dim else slice(m) for d, m in enumerate(shape)])]
 
 
 def put_at(name: str, target: np.ndarray, index: np.ndarray, source: Any, dim: int) -> None:
     """target[.., index[.., j, ..], ..] = source[.., j, ..], or a number; of equal positions the last one stays. target is C-ordered."""
     flat = target.reshape(-1)
-    values = inner(source, index.shape) if isinstance(source, np.ndarray) else None
+    values = reached(source, index.shape) if isinstance(source, np.ndarray) else None
     for block, at in position_blocks(name, target.shape, index, dim):
         flat[at] = source if values is None else values[block].reshape(-1)
 
@@ -84,7 +84,7 @@ def fold_at(name: str, ufunc: np.ufunc, target: np.ndarray, index: np.ndarray, s
 
     ufunc.at costs a few nanoseconds for vectors of one type, ten times as much for others.
     """
-    flat, values = target.reshape(-1), inner(source, index.shape)
+    flat, values = target.reshape(-1), reached(source, index.shape)
     for block, at in position_blocks(name, target.shape, index, dim):
         ufunc.at(flat, at, values[block].reshape(-1).astype(target.dtype, copy=False))
 

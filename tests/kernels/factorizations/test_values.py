@@ -161,7 +161,7 @@ def test_low_rank() -> None:
 ONE, TWO = tt.eye(3), tt.zeros(2, 3)
 REFUSED: list[tuple[Callable[[], object], type[Exception], str]] = [
     (lambda: L.cholesky(TWO), ShapeError, r"^cholesky: A \(2, 3\) is 2 x 3; the matrices must be square"),
-    (lambda: L.cholesky(ONE.half()), DTypeError, r"^cholesky: A is float16; 16-bit floats are not factor_lu; cast it with \.float\(\)"),
+    (lambda: L.cholesky(ONE.half()), DTypeError, r"^cholesky: A is float16; 16-bit floats are not factored; cast it with \.float\(\)"),
     (lambda: L.inv(tt.ones(2, 2, dtype=tt.int64)), DTypeError, r"^inv: A is int64; inv takes float, complex types"),
     (lambda: L.svd(tt.ones(3)), ShapeError, r"^svd: A \(3,\) has 1 dimensions; give a matrix, or a batch of them"),
     (lambda: L.inv(tt.ones(2, 2)), LinAlgError, r"^inv: a matrix is singular: pivot 2, counted from 1, is zero; use lstsq or pinv"),

@@ -154,6 +154,18 @@ def test_a_batch_that_does_not_collapse_goes_by_pointers() -> None:
     np.testing.assert_allclose(to_host(c).astype(np.float64), exact, rtol=2**-8, atol=2**-6)  # type: ignore[arg-type]
 
 
+@pytest.mark.parametrize(("n", "kernel"), [(1, "matmul_described"), (2, "matmul")])
+def test_a_bias_with_gaps_goes_by_pointers_unless_it_is_one_number(n: int, kernel: str) -> None:
+    a, b, on_a, on_b = operands(64, n, 32, "nt", (), BF16)
+    bias = np.arange(2, 2 + 2 * n).astype(BF16)
+    c = empty((64, n), BF16, GPU)
+    with forced(matmul_described=SMALL), config_choice.noted() as asked:
+        gemm(on_a, on_b, c, from_host(bias, GPU)[::2])  # type: ignore[arg-type,index]
+    assert [one.kernel for one in asked] == [kernel]
+    exact = a.astype(np.float64) @ b.astype(np.float64) + bias[::2].astype(np.float64)
+    np.testing.assert_allclose(to_host(c).astype(np.float64), exact, rtol=2**-7, atol=2**-5)  # type: ignore[arg-type]
+
+
 def test_an_operand_that_begins_off_16_bytes_goes_by_pointers() -> None:
     x = from_host(np.random.default_rng(5).standard_normal((32, 40)).astype(BF16), GPU)
     assert isinstance(tma_operands.operand(x[:, 8:], 1, 0), tma_operands.Operand)  # type: ignore[index]
