@@ -39,7 +39,7 @@ def backward(
         grad_tensors = grad_variables
     outputs = engine.tensors_of("backward", "tensors", tensors)
     grads = list_start_gradients("backward", "tensors", outputs, "grad_tensors", grad_tensors)
-    keep = create_graph if retain_graph is None else retain_graph
+    keep = create_graph if retain_graph is None else retain_graph  # PyTorch's default: who differentiates again needs the graph
     engine.backward(
         outputs,
         grads,
