@@ -1,4 +1,4 @@
-"""torch.mps: Apple's GPUs, of which there are none here."""
+"""torch.mps and torch.xpu: Apple's and Intel's GPUs, which are not driven."""
 
 
 def is_available() -> bool:

@@ -46,7 +46,7 @@ class CheckpointWrapper(ActivationWrapper):
 
     def forward(self, *args: Any, **kwargs: Any) -> Any:
         module = self.module
-        if self.checkpoint_impl is not CheckpointImpl.REENTRANT or not kwargs:
+        if self.checkpoint_impl is not CheckpointImpl.REENTRANT or not kwargs:  # the newer form takes keywords as they are
             return self.checkpoint_fn(module, *args, **kwargs)
         names, count = list(kwargs), len(args)  # the old form passes arguments by their places alone
 

@@ -17,7 +17,7 @@ class Settings(types.ModuleType):
         super().__init__(
             f"tritensor.{path}", f"torch.{path}: settings of a compiler that is not here; they are remembered and change nothing."
         )
-        sys.modules[self.__name__] = self
+        sys.modules[self.__name__] = self  # `import torch._inductor.config` finds it
         below: dict[str, dict[str, Any]] = {}
         for name, value in defaults.items():
             group, _, last = name.partition(".")
@@ -28,7 +28,7 @@ class Settings(types.ModuleType):
         self.__dict__.update({group: Settings(f"{path}.{group}", values) for group, values in below.items()})
 
     def __setattr__(self, name: str, value: Any) -> None:
-        if name not in self.__dict__:
+        if name not in self.__dict__:  # a misspelt setting would be remembered and change nothing, unseen
             raise AttributeError(self._unknown(name))
         self.__dict__[name] = value
 

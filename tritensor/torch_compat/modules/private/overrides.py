@@ -43,7 +43,7 @@ def wrap_torch_function(dispatcher: Callable[..., Any]) -> Callable[[Callable[..
 
 def is_tensor_like(inp: Any) -> bool:
     """Whether an object is a tensor, or of a class that has __torch_function__."""
-    return isinstance(inp, Tensor) or hasattr(type(inp), "__torch_function__")
+    return isinstance(inp, Tensor) or hasattr(type(inp), "__torch_function__")  # libraries ask it of arrays that are no tensors
 
 
 def is_tensor_method_or_property(func: Callable[..., Any]) -> bool:
