@@ -6,7 +6,7 @@ from collections.abc import Sequence
 
 from tritensor.ground.errors import ArgumentError
 from tritensor.tensor.core import Tensor
-from tritensor.tensor.functions.images.sampling import MODES, PADDINGS, make_affine_grid, sample_grid
+from tritensor.tensor.functions.images import MODES, PADDINGS, make_affine_grid, sample_grid
 from tritensor.tensor.public_api.publish import checked
 
 

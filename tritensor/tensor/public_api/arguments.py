@@ -356,7 +356,6 @@ _WORDS = {
 
 
 def _advice(value: Any, annotations: set[str]) -> str:
-    """What to give instead."""
     tensor = bool(annotations & {"Tensor", "Operand"})
     names = ["a tensor"] * tensor + sorted({_WORDS[k] for k in annotations & _WORDS.keys()})
     made = f" (tritensor.{'from_numpy' if isinstance(value, np.ndarray) else 'tensor'}(...))" if tensor else ""

@@ -135,7 +135,6 @@ def fit_value(x: Tensor, value: Any) -> Any:
 
 
 def _indexed_shape(x: Tensor, indices: list[Tensor], dims: tuple[int, ...], front: bool) -> tuple[int, ...]:
-    """Shape of the elements of x that index tensors name."""
     shapes = [tuple(i.array.shape) for i in indices]
     try:
         spread = shapes[0] if len(shapes) == 1 else np.broadcast_shapes(*shapes)
@@ -210,7 +209,6 @@ def index_put(x: Tensor, indices: Any, values: Tensor, accumulate: bool = False)
 
 
 def _expand_values(values: Tensor, want: tuple[int, ...]) -> Tensor:
-    """Values in the shape of the indexed elements."""
     shape = tuple(values.array.shape)
     if len(shape) > len(want) or any(n not in (1, m) for n, m in zip(reversed(shape), reversed(want), strict=False)):
         raise ShapeError(

@@ -15,6 +15,7 @@ from tritensor.tensor.core import Tensor
 from tritensor.tensor.functions.reductions.distances import vector_norm
 from tritensor.tensor.functions.reductions.reductions import Dims, cast_if_given, parse_dims
 from tritensor.tensor.functions.reductions.reductions import logsumexp as _logsumexp
+from tritensor.tensor.functions.sorting.ordering import nanmedian
 from tritensor.tensor.public_api.publish import function
 
 _I64 = np.dtype(np.int64)
@@ -76,23 +77,23 @@ def prod(x: Tensor, dim: Dims = None, *, keepdim: bool = False, dtype: Any = Non
     )
 
 
+def _run_along(
+    name: str, op: Callable[..., Tensor], x: Tensor, dim: int, dtype: Any, mask: Tensor | None, nothing: int, **attrs: Any
+) -> Tensor:
+    filled = fill_masked(name, cast_operand(x, dtype), mask, nothing)
+    return cast_if_given(op(filled, dim=normal_dim(name, dim, x.ndim), **attrs), dtype)
+
+
 @function(namespace="masked")
 def cumsum(x: Tensor, dim: int, *, dtype: Any = None, mask: Tensor | None = None) -> Tensor:
     """Running sum along dim of what the mask shows."""
-    return cast_if_given(
-        ops.cumsum(
-            fill_masked("masked.cumsum", cast_operand(x, dtype), mask, 0), dim=normal_dim("masked.cumsum", dim, x.ndim), reverse=False
-        ),
-        dtype,
-    )
+    return _run_along("masked.cumsum", ops.cumsum, x, dim, dtype, mask, 0, reverse=False)
 
 
 @function(namespace="masked")
 def cumprod(x: Tensor, dim: int, *, dtype: Any = None, mask: Tensor | None = None) -> Tensor:
     """Running product along dim of what the mask shows."""
-    return cast_if_given(
-        ops.cumprod(fill_masked("masked.cumprod", cast_operand(x, dtype), mask, 1), dim=normal_dim("masked.cumprod", dim, x.ndim)), dtype
-    )
+    return _run_along("masked.cumprod", ops.cumprod, x, dim, dtype, mask, 1)
 
 
 @function(namespace="masked")
@@ -111,22 +112,23 @@ def amin(x: Tensor, dim: Dims = None, *, keepdim: bool = False, dtype: Any = Non
     return ops.amin(fill_masked("masked.amin", x, mask, _worst_number(x, 1)), dim=parse_dims("masked.amin", x, dim), keepdim=keepdim)
 
 
+def _find_index(name: str, sign: int, x: Tensor, dim: int | None, keepdim: bool, dtype: Any, mask: Tensor | None) -> Tensor:
+    x = cast_if_given(x, dtype)
+    place = None if dim is None else normal_dim(f"masked.{name}", dim, x.ndim)
+    found = getattr(ops, name)(fill_masked(f"masked.{name}", x, mask, _worst_number(x, sign)), dim=place, keepdim=keepdim)
+    return ops.cast(found, dtype=x.array.dtype)
+
+
 @function(namespace="masked")
 def argmax(x: Tensor, dim: int | None = None, *, keepdim: bool = False, dtype: Any = None, mask: Tensor | None = None) -> Tensor:
     """Index along dim, or in the flattened tensor, of the largest that the mask shows; in x's own type, as in PyTorch."""
-    x = cast_if_given(x, dtype)
-    place = None if dim is None else normal_dim("masked.argmax", dim, x.ndim)
-    found = ops.argmax(fill_masked("masked.argmax", x, mask, _worst_number(x, -1)), dim=place, keepdim=keepdim)
-    return ops.cast(found, dtype=x.array.dtype)
+    return _find_index("argmax", -1, x, dim, keepdim, dtype, mask)
 
 
 @function(namespace="masked")
 def argmin(x: Tensor, dim: int | None = None, *, keepdim: bool = False, dtype: Any = None, mask: Tensor | None = None) -> Tensor:
     """Index along dim, or in the flattened tensor, of the smallest that the mask shows; in x's own type, as in PyTorch."""
-    x = cast_if_given(x, dtype)
-    place = None if dim is None else normal_dim("masked.argmin", dim, x.ndim)
-    found = ops.argmin(fill_masked("masked.argmin", x, mask, _worst_number(x, 1)), dim=place, keepdim=keepdim)
-    return ops.cast(found, dtype=x.array.dtype)
+    return _find_index("argmin", 1, x, dim, keepdim, dtype, mask)
 
 
 @function(namespace="masked")
@@ -237,3 +239,21 @@ def logaddexp(x: Tensor, other: Tensor, *, dtype: Any = None, input_mask: Tensor
     return ops.logaddexp(
         fill_masked("masked.logaddexp", x, input_mask, nothing), fill_masked("masked.logaddexp", other, other_mask, nothing)
     )
+
+
+@function(namespace="masked")
+def median(x: Tensor, dim: int = -1, *, keepdim: bool = False, dtype: Any = None, mask: Tensor | None = None) -> Tensor:
+    """The middle element along dim, the lower one of two, of what the mask shows and is not NaN; NaN of nothing.
+
+    Of integers in their own type, or `dtype`; ArgumentError where the mask shows nothing of some row, which they have no number for.
+    """
+    wanted = x.dtype if dtype is None else dtype
+    values = fill_masked("masked.median", cast_operand(x, None, floating=True), mask, float("nan"))
+    found = nanmedian(values, normal_dim("masked.median", dim, x.ndim), keepdim).values
+    if x.is_floating_point():
+        return found
+    if bool(ops.any(ops.isnan(found), dim=tuple(range(found.ndim)), keepdim=False)):
+        raise ArgumentError(
+            f"masked.median: the mask shows nothing of some row, for which {x.dtype.name} has no NaN; convert with .float()"
+        )
+    return cast_if_given(found, wanted)

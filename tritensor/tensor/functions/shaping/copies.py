@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from collections.abc import Callable
 from typing import Any
 
 from tritensor.ground.dtypes import DType
@@ -9,7 +10,7 @@ from tritensor.ground.errors import ArgumentError
 from tritensor.ops.table import normal_dim, ops
 from tritensor.tensor.core import Tensor
 from tritensor.tensor.functions.shaping import joining, reshaping, strided
-from tritensor.tensor.public_api.publish import function
+from tritensor.tensor.public_api.publish import function, rename_function
 
 
 def _copy_view(view: Any) -> Any:
@@ -18,10 +19,18 @@ def _copy_view(view: Any) -> Any:
     return tuple([ops.copy(v) for v in view]) if isinstance(view, tuple) else ops.copy(view)
 
 
-@function(method=False, out=True)
-def alias_copy(x: Tensor) -> Tensor:
-    """A copy of x."""
-    return _copy_view(x)
+def _publish_copy(name: str, doc: str, view: Callable[[Tensor], Tensor]) -> None:
+    def call(x: Tensor) -> Tensor:
+        return ops.copy(view(x))
+
+    function(method=False, out=True)(rename_function(call, name, doc))
+
+
+_publish_copy("alias_copy", "A copy of x.", lambda x: x)
+_publish_copy("detach_copy", "A copy of x, in the graph, as in PyTorch; x.detach().clone() is outside.", lambda x: x)
+_publish_copy("t_copy", "x.t() as a copy.", reshaping.t)
+_publish_copy("view_as_real_copy", "view_as_real(x) as a copy: (..., 2).", lambda x: ops.view_as_real(x))
+_publish_copy("view_as_complex_copy", "view_as_complex(x) as a copy: (..., 2) -> (...).", lambda x: ops.view_as_complex(x))
 
 
 @function(method=False)
@@ -34,12 +43,6 @@ def detach(x: Tensor) -> Tensor:
 def detach_(x: Tensor) -> Tensor:
     """x.detach_(): x itself cut off its graph. Raises GradError for a view."""
     return x.detach_()
-
-
-@function(method=False, out=True)
-def detach_copy(x: Tensor) -> Tensor:
-    """A copy of x, in the graph, as in PyTorch; x.detach().clone() is outside."""
-    return _copy_view(x)
 
 
 @function(method=False, out=True, also={"dtype": "size"})
@@ -59,12 +62,6 @@ def expand_copy(x: Tensor, size: Any, *, implicit: bool = False) -> Tensor:
 def permute_copy(x: Tensor, dims: Any) -> Tensor:
     """x.permute(dims) as a copy."""
     return _copy_view(reshaping.permute(x, dims))
-
-
-@function(method=False, out=True)
-def t_copy(x: Tensor) -> Tensor:
-    """x.t() as a copy."""
-    return _copy_view(reshaping.t(x))
 
 
 @function(method=False, out=True)
@@ -137,15 +134,3 @@ def split_copy(x: Tensor, split_size: Any, dim: int = 0) -> tuple[Tensor, ...]:
 def split_with_sizes_copy(x: Tensor, split_sizes: Any, dim: int = 0) -> tuple[Tensor, ...]:
     """Copies of the parts that split_with_sizes gives."""
     return _copy_view(joining.split_with_sizes(x, split_sizes, dim))
-
-
-@function(method=False, out=True)
-def view_as_real_copy(x: Tensor) -> Tensor:
-    """view_as_real(x) as a copy: (..., 2)."""
-    return _copy_view(ops.view_as_real(x))
-
-
-@function(method=False, out=True)
-def view_as_complex_copy(x: Tensor) -> Tensor:
-    """view_as_complex(x) as a copy: (..., 2) -> (...)."""
-    return _copy_view(ops.view_as_complex(x))

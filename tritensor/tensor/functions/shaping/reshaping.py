@@ -115,6 +115,11 @@ def reshape_to(x: Tensor, shape: tuple[int, ...]) -> Tensor:
     return ops.reshape(x, shape=shape)
 
 
+def slice_along(x: Tensor, d: int, start: int, stop: int) -> Tensor:
+    """x[start:stop] along d, which is counted from the front; a view."""
+    return ops.index_view(x, index=(*(slice(None),) * d, slice(start, stop)))
+
+
 def forget_base(y: Tensor) -> Tensor:
     """A view of what nobody else has, as the tensor that owns its memory. Writes are counted on: a node may have saved what the view is of."""
     y.extra = y.path = None

@@ -227,5 +227,4 @@ class WindowNode(Node):
 
 
 def _read_window(memory: Tensor, where: _Geometry, low: int) -> Tensor:
-    """A window on memory that begins at the offset `low`."""
     return ops.as_strided(memory, shape=where.shape, strides=where.strides, offset=where.offset - low)
