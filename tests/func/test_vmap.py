@@ -115,7 +115,7 @@ def test_pieces_of_a_batch() -> None:
 def test_an_op_without_a_rule_says_so_once() -> None:
     from tritensor.func.rules import registry
 
-    registry._told.discard("nonzero_static")
+    registry._warned.discard("nonzero_static")
     x = drawn(3, 4)
     with pytest.warns(UserWarning, match="nonzero_static has no rule for batches and runs in a loop over the 3 examples"):
         vmap(lambda a: tt.nonzero_static(a > 0, size=4))(x)
