@@ -127,7 +127,7 @@ def test_an_op_without_a_rule_says_so_once() -> None:
 def test_functions_of_the_host_run_in_a_loop() -> None:
     from tritensor.func import mapping
 
-    mapping._told.discard("bincount")
+    mapping._warned.discard("bincount")
     x = tt.tensor([[0, 2, 2], [1, 1, 1]])
     with pytest.warns(UserWarning, match="bincount computes on the host"):
         found = vmap(lambda a: tt.bincount(a, minlength=3))(x)

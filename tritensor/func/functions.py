@@ -10,7 +10,7 @@ from tritensor.autograd.accumulate import sum_to
 from tritensor.autograd.function import Function, FunctionNode
 from tritensor.autograd.modes import no_grad, state
 from tritensor.autograd.node import Branch
-from tritensor.dispatch.level_nodes import lifted, unrecorded
+from tritensor.dispatch.level_nodes import lift, unrecorded
 from tritensor.func.forward import _primal
 from tritensor.func.gradients import vjp
 from tritensor.func.mapping import vmap
@@ -97,7 +97,7 @@ class LayerFunctionNode(FunctionNode):
     def pull(self, g: Any, needs: tuple[bool, ...]) -> tuple[Any, ...]:
         level = self.context._level  # type: ignore[attr-defined]
         # The engine adds bare arrays, which may have lost the level.
-        made = tuple([None if x is None else lifted(x, level) for x in (g if type(g) is tuple else (g,))])
+        made = tuple([None if x is None else lift(x, level) for x in (g if type(g) is tuple else (g,))])
         with unrecorded(level):
             return tuple([None if x is None else x.array for x in self._backward(made)])
 

@@ -135,7 +135,7 @@ def write(target: WrappedArray, given: Tensor, name: str, since: int | None = No
 def _make_room_error(name: str) -> TransformError:
     return TransformError(
         f"vmap: {name}: a tensor that is the same for all examples would be written with values that differ between them, for which it has no "
-        "room; use the out-of-place form, or make the tensor from a map_op one (x.new_zeros(...), zeros_like(x))"
+        "room; use the out-of-place form, or make the tensor from a mapped one (x.new_zeros(...), zeros_like(x))"
     )
 
 

@@ -88,25 +88,25 @@ def main(argv: Sequence[str] | None = None, form: str = "tritensor {}") -> int:
     if not given:
         top.print_help()
         return 2
-    name = top.parse_args(given[:1]).command
+    name = top.parse_args(given[:1]).command  # the first word alone: the others are the subcommand's, of whatever form
     command = COMMANDS[name]
     if command.of_checkout and not (CHECKOUT / "pyproject.toml").exists():
         print(f"tritensor {name}: works on a checkout of the repository; this tritensor is installed in {CHECKOUT}", file=sys.stderr)
         return 2
-    if name == "bench":
+    if name == "bench":  # its own process, before anything of it is imported here
         _bench(given[1:])
     parser = argparse.ArgumentParser(
         prog=form.format(name), description=f"{command.caption[0].upper()}{command.caption[1:]}.", formatter_class=argparse.RawDescriptionHelpFormatter,
         epilog="examples:\n" + "\n".join(f"  tritensor {example}" for example in command.examples),
     )  # fmt: skip
     try:
-        return importlib.import_module(command.module).main(given[1:], parser)
+        return importlib.import_module(command.module).main(given[1:], parser)  # late: --help of one need not load what all of them do
     except KeyboardInterrupt:
         if name in ("run", "launch"):  # they tell of it as the script would
             raise
         kept = "; what is done so far is kept, the same command goes on from there" if name in ("tune", "precompile") else ""
         print(f"tritensor: interrupted{kept}", file=sys.stderr)
-        return 130
+        return 130  # 128 + SIGINT, as shells have it
 
 
 def _bench(argv: Sequence[str]) -> None:

@@ -112,8 +112,9 @@ def _run(args: argparse.Namespace, work: Any = None) -> int:
     journal: Journal | None = None
     worker = None if args.dry_run else Worker(args.timeout, **({"work": work} if work is not None else {}))
     try:
+        # The worker says what it is: this process never opens the GPU, which a config may hang.
         on = _gpu(worker) if worker is not None else GPU("", precompile.archs(args.arch)[0], 0)
-        journal, out = _prepared(args, on) if worker is not None else (None, Path())
+        journal, out = _open_journal(args, on) if worker is not None else (None, Path())
         active.use(VirtualGPU(on.capability))  # what follows in this process launches nothing
         if args.kernel:
             targets, failures = kernel_file.listed(args.kernel, args.shapes), list[str]()
@@ -131,7 +132,7 @@ def _run(args: argparse.Namespace, work: Any = None) -> int:
                 + (f"no kernel of {', '.join(o.name for o in ops[:5])} takes a config at a timed size" if ops else "no call")
                 + "; --shapes names calls"
             )
-        plans = _compiled(targets, on.capability, args.jobs)
+        plans = _compile_all(targets, on.capability, args.jobs)
         if worker is None:
             _print_ranking(plans, on.capability)
         else:
@@ -199,7 +200,7 @@ def _gpu(worker: Worker) -> GPU:
         ) from None
 
 
-def _prepared(args: argparse.Namespace, on: GPU) -> tuple[Journal, Path]:
+def _open_journal(args: argparse.Namespace, on: GPU) -> tuple[Journal, Path]:
     """The journal, and the file that will be written. What stands there already must be a tuned file of this GPU."""
     import triton
 
@@ -221,7 +222,7 @@ def _prepared(args: argparse.Namespace, on: GPU) -> tuple[Journal, Path]:
     return journal, out
 
 
-def _compiled(targets: Sequence[Listed], arch: int, jobs: int | None) -> list[Planned]:
+def _compile_all(targets: Sequence[Listed], arch: int, jobs: int | None) -> list[Planned]:
     calls = launches_in(targets)
     bar = Bar(f"compiling {sum(len(t.configs) for t in targets)} configs of {len(targets)} targets for sm_{arch}", "launches", len(calls))
     try:
@@ -290,7 +291,7 @@ def _measure(
                 else Job(files, plan.target.place, plan.target.dtype, plan.target.number, shapes)
             )
             worker.take(job)
-            result = halve(plan.target.heuristic, plan.timed(MOST), _noting(worker, journal, plan))
+            result = halve(plan.target.heuristic, plan.timed(MOST), _make_timer(worker, journal, plan))
             if isinstance(result, str):
                 failures.append(f"{plan.target.name}: the heuristic's own config failed: {result}")
             else:
@@ -308,12 +309,12 @@ def _measure(
     return failures
 
 
-def _noting(worker: Worker, journal: Journal, plan: Planned) -> Any:
+def _make_timer(worker: Worker, journal: Journal, plan: Planned) -> Any:
     """Time a config, or read from the journal what it took."""
 
     def measure(config: Any, round: int, seconds: float) -> float | str:
         name, code = written(config), plan.code(config)
-        known = journal.get(plan.target.name, name, round, code)
+        known = journal.get(plan.target.name, name, round, code)  # by the code too: a kernel that was edited is timed anew
         if known is None:
             fields = None if config == plan.target.heuristic else tuned.fields_of(config)
             known = worker.time(fields, seconds)
@@ -327,7 +328,7 @@ def _write(out: Path, on: GPU, won: dict[tuned.Place, Found]) -> int:
     """Put what gains more than noise into the tuned file, in place of what stood there for the same; how many entries that is."""
     entries = tuned.read(out)[1] if out.exists() else {}
     for place in won:
-        entries.pop(place, None)
+        entries.pop(place, None)  # also where nothing gains now: the old winner was of another kernel or compiler
     kept = {p: Entry(tuned.fields_of(f.config), f.us, f.gain) for p, f in won.items() if f.gain >= NOISE}
     entries |= kept
     if entries or out.exists():
