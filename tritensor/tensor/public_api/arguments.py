@@ -144,7 +144,7 @@ def _use_public_names(f: Callable[..., Any], name: str, error: Exception) -> Non
     for letter, public in zip(letters, tensors, strict=False):
         if letter in ("a", "b", "x", "xs") and letter not in tensors:
             text = re.sub((_BEFORE_LETTER_A if letter == "a" else r"(?<![\w.])") + _LABEL.format(letter), public, text)
-    error.args = (f"{name}: " + text.replace(f"; {own} takes ", f"; {name} takes "),)
+    error.args = (f"{name}: " + text.replace(f" {own} takes ", f" {name} takes "),)
 
 
 # A letter where it stands for an array: before its shape, type or place. `a` is a word, too, but not behind these.

@@ -24,7 +24,6 @@ from tritensor.testing.questions.layouts import STRIDED, Placed, broadcasts, pla
 from tritensor.testing.questions.tolerance import wide
 
 LONG = 1200  # elements beyond which a sample is there for its long sums, which have no layout
-FLOATING = ("float16", "bfloat16", "float32", "float64")
 
 
 def samples(op: Op) -> list[Sample]:

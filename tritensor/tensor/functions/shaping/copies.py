@@ -2,6 +2,8 @@
 
 from __future__ import annotations
 
+import functools
+import inspect
 from collections.abc import Callable
 from typing import Any
 
@@ -26,11 +28,29 @@ def _publish_copy(name: str, doc: str, view: Callable[[Tensor], Tensor]) -> None
     function(method=False, out=True)(rename_function(call, name, doc))
 
 
+def _publish_copy_of(view: Callable[..., Any], doc: str) -> None:
+    """The same of a published view with more parameters, which are the copy's too."""
+
+    @functools.wraps(inspect.unwrap(view))  # publishing reads the parameters of the body
+    def call(*args: Any, **kwargs: Any) -> Any:
+        return _copy_view(view(*args, **kwargs))  # the view itself, which refuses what does not fit
+
+    function(method=False, out=True)(rename_function(call, f"{view.__name__}_copy", doc))
+
+
 _publish_copy("alias_copy", "A copy of x.", lambda x: x)
 _publish_copy("detach_copy", "A copy of x, in the graph, as in PyTorch; x.detach().clone() is outside.", lambda x: x)
 _publish_copy("t_copy", "x.t() as a copy.", reshaping.t)
 _publish_copy("view_as_real_copy", "view_as_real(x) as a copy: (..., 2).", lambda x: ops.view_as_real(x))
 _publish_copy("view_as_complex_copy", "view_as_complex(x) as a copy: (..., 2) -> (...).", lambda x: ops.view_as_complex(x))
+_publish_copy_of(reshaping.squeeze, "x.squeeze(dim) as a copy.")
+_publish_copy_of(reshaping.unsqueeze, "x.unsqueeze(dim) as a copy.")
+_publish_copy_of(joining.select, "x.select(dim, index) as a copy.")
+_publish_copy_of(reshaping.diagonal, "x.diagonal(offset, dim1, dim2) as a copy.")
+_publish_copy_of(strided.as_strided, "x.as_strided(size, stride, storage_offset) as a copy.")
+_publish_copy_of(reshaping.unfold, "x.unfold(dimension, size, step) as a copy.")
+_publish_copy_of(joining.unbind, "Copies of all slices along a dimension.")
+_publish_copy_of(joining.split_with_sizes, "Copies of the parts that split_with_sizes gives.")
 
 
 @function(method=False)
@@ -71,24 +91,6 @@ def transpose_copy(x: Tensor, dim0: int, dim1: int) -> Tensor:
 
 
 @function(method=False, out=True)
-def squeeze_copy(x: Tensor, dim: Any = None) -> Tensor:
-    """x.squeeze(dim) as a copy."""
-    return _copy_view(reshaping.squeeze(x, dim))
-
-
-@function(method=False, out=True)
-def unsqueeze_copy(x: Tensor, dim: int) -> Tensor:
-    """x.unsqueeze(dim) as a copy."""
-    return _copy_view(reshaping.unsqueeze(x, dim))
-
-
-@function(method=False, out=True)
-def select_copy(x: Tensor, dim: int, index: int) -> Tensor:
-    """x.select(dim, index) as a copy."""
-    return _copy_view(joining.select(x, dim, index))
-
-
-@function(method=False, out=True)
 def slice_copy(x: Tensor, dim: int = 0, start: int | None = None, end: int | None = None, step: int = 1) -> Tensor:
     """Elements start to end - 1 of a dimension, every `step`-th, as a copy. Raises ValueError for a step below 1."""
     # PyTorch's slices do not step back; numpy's would.
@@ -101,36 +103,6 @@ def slice_copy(x: Tensor, dim: int = 0, start: int | None = None, end: int | Non
 
 
 @function(method=False, out=True)
-def diagonal_copy(x: Tensor, offset: int = 0, dim1: int = 0, dim2: int = 1) -> Tensor:
-    """x.diagonal(offset, dim1, dim2) as a copy."""
-    return _copy_view(reshaping.diagonal(x, offset, dim1, dim2))
-
-
-@function(method=False, out=True)
-def as_strided_copy(x: Tensor, size: Any, stride: Any, storage_offset: int | None = None) -> Tensor:
-    """x.as_strided(size, stride, storage_offset) as a copy."""
-    return _copy_view(strided.as_strided(x, size, stride, storage_offset))
-
-
-@function(method=False, out=True)
-def unfold_copy(x: Tensor, dimension: int, size: int, step: int) -> Tensor:
-    """x.unfold(dimension, size, step) as a copy."""
-    return _copy_view(reshaping.unfold(x, dimension, size, step))
-
-
-@function(method=False, out=True)
-def unbind_copy(x: Tensor, dim: int = 0) -> tuple[Tensor, ...]:
-    """Copies of all slices along a dimension."""
-    return _copy_view(joining.unbind(x, dim))
-
-
-@function(method=False, out=True)
 def split_copy(x: Tensor, split_size: Any, dim: int = 0) -> tuple[Tensor, ...]:
     """Copies of the parts that split gives."""
     return _copy_view(joining.split(x, split_size, dim))
-
-
-@function(method=False, out=True)
-def split_with_sizes_copy(x: Tensor, split_sizes: Any, dim: int = 0) -> tuple[Tensor, ...]:
-    """Copies of the parts that split_with_sizes gives."""
-    return _copy_view(joining.split_with_sizes(x, split_sizes, dim))
