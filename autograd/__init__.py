@@ -40,10 +40,5 @@ def backward(
     outputs = engine.tensors_of("backward", "tensors", tensors)
     grads = list_start_gradients("backward", "tensors", outputs, "grad_tensors", grad_tensors)
     keep = create_graph if retain_graph is None else retain_graph  # PyTorch's default: who differentiates again needs the graph
-    engine.backward(
-        outputs,
-        grads,
-        keep_graph=keep,
-        create_graph=create_graph,
-        inputs=None if inputs is None else engine.tensors_of("backward", "inputs", inputs),
-    )
+    leaves = None if inputs is None else engine.tensors_of("backward", "inputs", inputs)
+    engine.backward(outputs, grads, keep_graph=keep, create_graph=create_graph, inputs=leaves)

@@ -39,10 +39,8 @@ class detect_anomaly(_Anomaly):
 
     def __init__(self, check_nan: bool = True) -> None:
         self._check = bool(check_nan)
-        warnings.warn(
-            "Anomaly Detection has been enabled. This mode will increase the runtime and should only be enabled for debugging.",
-            stacklevel=2,
-        )
+        said = "Anomaly Detection has been enabled. This mode will increase the runtime and should only be enabled for debugging."
+        warnings.warn(said, stacklevel=2)
 
     def __enter__(self) -> None:
         self._before = is_anomaly_enabled(), state.check_nan

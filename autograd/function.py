@@ -70,11 +70,8 @@ class FunctionCtx:
 
     def mark_shared_storage(self, *pairs: Any) -> None:
         """Accepted: which tensors share memory is known without it."""
-        warnings.warn(
-            "mark_shared_storage is deprecated, as in PyTorch: which tensors share memory is known; leave it out",
-            FutureWarning,
-            stacklevel=2,
-        )
+        said = "mark_shared_storage is deprecated, as in PyTorch: which tensors share memory is known; leave it out"
+        warnings.warn(said, FutureWarning, stacklevel=2)
 
     @property
     def saved_variables(self) -> tuple[Any, ...]:
@@ -363,9 +360,7 @@ def _finish(cls: type[Function], ctx: FunctionCtx, args: tuple[Any, ...], out: A
     dirty = ctx.dirty_tensors
     for t in dirty:
         if not any(t is a for a in args):  # `is`, because `in` compares tensors by their elements
-            warnings.warn(
-                f"{cls.__name__}: mark_dirty got a tensor that is no input; only inputs that forward wrote are dirty", stacklevel=3
-            )
+            warnings.warn(f"{cls.__name__}: mark_dirty got a tensor that is no input; inputs that forward wrote are dirty", stacklevel=3)
         elif not any(t is y for y in outs):
             raise GradError(f"{cls.__name__}: an input marked dirty was not returned; a tensor written in place must be an output")
         else:

@@ -125,15 +125,8 @@ def jvp(func: Function, inputs: Any, v: Any = None, create_graph: bool = False, 
         # v^T J is linear in v, and its derivative by v is J: two backwards make a forward mode.
         u = tuple([_zero(y).requires_grad_() for y in outputs])
         found = _filled(_grads(outputs, args, u, True), args, strict, False, "jvp", OUTPUT)
-        product = _filled(
-            _grads(found, u, vectors, create_graph),
-            outputs,
-            strict,
-            create_graph,
-            "jvp",
-            "the gradient by the inputs",
-            "entry of the outputs",
-        )
+        along = _grads(found, u, vectors, create_graph)
+        product = _filled(along, outputs, strict, create_graph, "jvp", "the gradient by the inputs", "entry of the outputs")
     return _result(outputs, create_graph, many), _result(product, create_graph, many)
 
 
@@ -246,9 +239,7 @@ def _scalar(func: Function, who: str) -> Function:
         y = func(*args)
         many, ys = _tuple(y, "what the function returns", who)
         if many:
-            raise GradError(
-                f"{who}: The function given to {who} should return a single Tensor, not a tuple; return the one to differentiate"
-            )
+            raise GradError(f"{who}: The function given to {who} should return a single Tensor, not a tuple; return that to differentiate")
         if ys[0].array.size != 1:
             raise GradError(
                 f"{who}: The Tensor returned by the function given to {who} should contain a single element, not shape {tuple(ys[0].shape)}; reduce it"

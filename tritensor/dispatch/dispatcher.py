@@ -159,11 +159,9 @@ def _promote(op: Op, inputs: tuple[Any, ...]) -> tuple[Any, ...]:
             mixed = True
     if common is None:
         foreign = [x for x in inputs if x is not None and not isinstance(x, _SCALARS)]
-        raise (
-            _foreign(op, inputs, foreign[0])
-            if foreign
-            else TypeError(f"{op.name}: at least one input must be a tensor; wrap one with tensor(...)")
-        )
+        if foreign:
+            raise _foreign(op, inputs, foreign[0])
+        raise TypeError(f"{op.name}: at least one input must be a tensor; wrap one with tensor(...)")
     if mixed:
         common = dtypes.result_type(values, op.name)
     if op.promote == "float" and dtypes.of(common).kind in ("bool", "uint", "int"):

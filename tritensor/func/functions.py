@@ -235,11 +235,7 @@ def _make_mapped_function(cls: Any, level: Level, dims: tuple[int | None, ...]) 
         moved = _map_with_none(one, (tuple(ctx.saved_tensors), tangents), (ctx._forward_dims, batched), size, randomness)
         return tuple(moved) if isinstance(made[0], tuple) else moved[0]
 
-    body: dict[str, Any] = {
-        "forward": staticmethod(forward),
-        "setup_context": staticmethod(setup_context),
-        "backward": staticmethod(backward),
-    }
+    body: dict[str, Any] = {f.__name__: staticmethod(f) for f in (forward, setup_context, backward)}
     if _defines(cls, "jvp"):
         body["jvp"] = staticmethod(jvp)
     body["generate_vmap_rule"] = True  # a vmap around this one maps it in the same way

@@ -11,9 +11,7 @@ from tritensor.testing.devices import NAMES, emulate_without_gpu
 
 
 def _add_arguments(found: argparse.ArgumentParser) -> None:
-    found.add_argument(
-        "ops", nargs="*", metavar="NAME", help="ops by name, by pattern (conv*), or of a file (my_ops.py); all when none is named"
-    )
+    found.add_argument("ops", nargs="*", metavar="NAME", help="ops by name, pattern (conv*) or file (my_ops.py); all when none is named")
     found.add_argument("--dtype", nargs="+", action="extend", help="types to ask in; all that the op claims when none is named")
     found.add_argument("--device", nargs="+", action="extend", choices=[*NAMES, "cuda"], help="cpu and cuda when none is named")
     found.add_argument(

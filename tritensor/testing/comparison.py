@@ -206,11 +206,8 @@ def _values(a: Tensor, b: Tensor, wanted: Wanted) -> str:
         part = gap / np.abs(y) if gap.dtype.kind == "f" else (gap.astype(np.float32) / np.abs(y).astype(np.float32))
     gap, part = np.where(close, 0, gap), np.where(close, 0, part)  # what is close is no greatest difference, nor is NaN beside NaN
     exact, wrong = rtol == 0 and atol == 0, int((~close).sum())
-    lines = [
-        f"Tensor-likes are not {'equal' if exact else 'close'}!",
-        "",
-        f"Mismatched elements: {wrong} / {close.size} ({wrong / close.size:.1%})",
-    ]
+    lines = [f"Tensor-likes are not {'equal' if exact else 'close'}!", ""]
+    lines.append(f"Mismatched elements: {wrong} / {close.size} ({wrong / close.size:.1%})")
     for word, values, bound in (("absolute", gap, atol), ("relative", part, rtol)):
         at = np.unravel_index(int(np.argmax(values)), values.shape)
         index = "" if not values.ndim else f" at index {tuple(int(i) for i in at)}"

@@ -49,9 +49,7 @@ def probe() -> None:
 def _advice(text: str) -> str:
     """What to do about an error of the driver or compiler, where its own message does not say."""
     if "NO_BINARY_FOR_GPU" in text or "INVALID_IMAGE" in text or "UNSUPPORTED_PTX" in text:
-        return (
-            "the driver is older than Triton's assembler: update it, or set TRITON_PTXAS_PATH and TRITON_PTXAS_BLACKWELL_PATH to older ones"
-        )
+        return "the driver is older than Triton's ptxas: update it, or set TRITON_PTXAS_PATH and TRITON_PTXAS_BLACKWELL_PATH to older ones"
     if "OUT_OF_MEMORY" in text or "OutOfMemory" in text:
         return "another process fills the GPU; nvidia-smi shows which"
     return "see the message; nvidia-smi and dmesg may tell more"

@@ -16,23 +16,9 @@ from tritensor.torch_compat.hints import hint_for
 listeners: list[Callable[[str, str, types.FrameType | None], None]] = []
 # Where the nearest name is looked for, in this order, when its own module has none.
 ELSEWHERE = (
-    "",
-    *[
-        "nn.functional",
-        "Tensor",
-        "nn",
-        "nn.init",
-        "nn.utils",
-        "optim",
-        "optim.lr_scheduler",
-        "autograd",
-        "utils.data",
-        "linalg",
-        "fft",
-        "special",
-        "cuda",
-    ],
-)
+    "", "nn.functional", "Tensor", "nn", "nn.init", "nn.utils", "optim", "optim.lr_scheduler", "autograd", "utils.data",
+    "linalg", "fft", "special", "cuda",
+)  # fmt: skip
 
 # What serves the same end under another name.
 INSTEAD = {
@@ -109,11 +95,8 @@ def message_for(path: str, name: str, standard: str) -> str:
     if said and (known or path == "nn"):
         return f"{standard}: {where} {recorded_names.VERSION} has it, tritensor does not: {said}"
     near = nearest_name(path, name)
-    return (
-        standard
-        + (f": {where} {recorded_names.VERSION} has it, tritensor does not" if known else "")
-        + (f"; the nearest here is {near}" if near else "")
-    )
+    here = f": {where} {recorded_names.VERSION} has it, tritensor does not" if known else ""
+    return standard + here + (f"; the nearest here is {near}" if near else "")
 
 
 def nearest_name(path: str, name: str) -> str:
@@ -163,11 +146,8 @@ def calling_frame() -> types.FrameType | None:
 
 def _is_internal(frame: types.FrameType) -> bool:
     module = str(frame.f_globals.get("__name__", ""))
-    return (
-        module in ("tritensor", "tritensor.tools.run_script")
-        or module.startswith("tritensor.torch_compat")
-        or "importlib" in frame.f_code.co_filename
-    )
+    ours = module in ("tritensor", "tritensor.tools.run_script") or module.startswith("tritensor.torch_compat")
+    return ours or "importlib" in frame.f_code.co_filename
 
 
 def is_from_import(frame: types.FrameType | None) -> bool:

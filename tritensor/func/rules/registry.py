@@ -108,14 +108,9 @@ def warn_and_loop(b: Batch) -> Any:
 def loop_examples(b: Batch) -> Any:
     """The op of each example, put together."""
     if not b.size:
-        specs = b.op.shape(
-            *[_Example(b.shape(i), x.array.dtype) if isinstance(x, Tensor) else x for i, x in enumerate(b.values)], **b.attrs
-        )
-        specs = (
-            (specs[: b.op.public] if b.op.public > 1 else specs[:1])
-            if isinstance(specs, tuple) and not hasattr(specs, "dtype")
-            else (specs,)
-        )
+        given = [_Example(b.shape(i), x.array.dtype) if isinstance(x, Tensor) else x for i, x in enumerate(b.values)]
+        specs = b.op.shape(*given, **b.attrs)
+        specs = (specs,) if hasattr(specs, "dtype") else specs[: b.op.public]  # a Spec is a tuple, too
         on = next(x.device for x in b.values if isinstance(x, Tensor))
         made = tuple([ops.full(shape=(0, *s.shape), value=0, dtype=s.dtype, device=on) for s in specs])
         return made if b.op.public > 1 else made[0]

@@ -138,8 +138,5 @@ def _record_path(root: Tensor, view: Tensor) -> None:
         "shape": tuple(view.array.shape), "strides": element_strides(view.array),
         "offset": (find_address(view.array) - find_address(base)) // base.itemsize,
     }  # fmt: skip
-    view.path = (
-        root,
-        (registry["reshape"], {"shape": (base.size,)}, ((base.shape, base.dtype),)),
-        (registry["as_strided"], window, (((base.size,), base.dtype),)),
-    )
+    flatten = registry["reshape"], {"shape": (base.size,)}, ((base.shape, base.dtype),)
+    view.path = (root, flatten, (registry["as_strided"], window, (((base.size,), base.dtype),)))

@@ -326,12 +326,10 @@ def _check_annotation(name: str, annotation: str, value: Any) -> list[tuple[str,
             listed = isinstance(value, Tensor) or (annotations != {"Tensors"} and isinstance(value, Iterator))  # which is used up
             return [] if listed else [(name, value, "give a list or tuple of tensors")]
         return [(f"{name}[{i}]", v, _advice(v, {"Tensor"})) for i, v in enumerate(value) if not isinstance(v, Tensor)]
-    if (
-        not annotations <= _CHECKABLE
-        or (value is None and "None" in annotations)
-        or (isinstance(value, Tensor) and "Generator" not in annotations)
-    ):
+    if isinstance(value, Tensor) and "Generator" not in annotations:
         return []  # a tensor of one element stands for a number
+    if not annotations <= _CHECKABLE or (value is None and "None" in annotations):
+        return []
     if isinstance(value, tuple(t for k in annotations & _ACCEPTED.keys() for t in _ACCEPTED[k])):
         return []
     return [(name, value, _advice(value, annotations))]

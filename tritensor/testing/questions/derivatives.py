@@ -44,14 +44,9 @@ def rule_is_derivative(case: Case) -> list[str]:
 def derivable(case: Case, y: tuple[np.ndarray, ...]) -> bool:
     """True where derivatives exist here: a float64 function of float64 inputs, at a smooth point, with elements."""
     floats = [v for v in y if is_floating(v)]
-    return (
-        case.op.rule is not None
-        and case.smooth
-        and any(case.needs)
-        and bool(floats)
-        and all(v.dtype == np.float64 for v in floats)
-        and all(x.size for x in case.wide if isinstance(x, np.ndarray))
-    )
+    if case.op.rule is None or not case.smooth or not any(case.needs) or not floats:
+        return False
+    return all(v.dtype == np.float64 for v in floats) and all(x.size for x in case.wide if isinstance(x, np.ndarray))
 
 
 def _engine_gradients(case: Case, weights: list[np.ndarray | None], create: bool = False) -> tuple[list[Any], list[Any]]:

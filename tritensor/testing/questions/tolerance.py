@@ -13,12 +13,7 @@ from tritensor.ops.table import Op
 
 # Two computations of one formula in the type named: a few roundings apart. The 16-bit types compute in float32 and
 # round once, so two of them differ by one unit in the last place. What is promised more tightly is in test_accuracy.py.
-TABLE = {
-    "float64": 1e-12,
-    "float32": 4e-6,
-    "float16": 2.0**-10,
-    "bfloat16": 2.0**-7,
-}
+TABLE = {"float64": 1e-12, "float32": 4e-6, "float16": 2.0**-10, "bfloat16": 2.0**-7}
 GRADIENT = 4  # a gradient formula chains several operations, and numpy rounds 16-bit results between them
 PROMISED = 8  # roundings of a sum or a product of matrices, each as large as the sum of absolute values
 MEASURED = 16  # roundings counted against a measured scale, which is a root of squares and not a sum
@@ -96,11 +91,9 @@ def mismatch(
         worse = finite & ~(np.abs(error) <= allowed)
     found = _first(g, w, bad | worse, allowed=np.where(finite, allowed, 0))
     if found is not None:
-        beside = (
-            f", and {float(allowed[found.at] - relative * abs(expected[found.at])):.2g}"
-            if added is not None and found.at is not None
-            else ""
-        )
+        beside = ""
+        if added is not None and found.at is not None:
+            beside = f", and {float(allowed[found.at] - relative * abs(expected[found.at])):.2g}"
         return Mismatch(f"{found} (allowed {relative:g} relative{beside})", found.at)
     if mean and relative:
         said = find_bias(error, expected, np.abs(error) <= relative * np.abs(expected), got.dtype)

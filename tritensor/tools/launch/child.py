@@ -143,14 +143,8 @@ def code_of(script: str, module: bool) -> tuple[types.CodeType, types.ModuleType
     loaded = spec.loader.get_code(spec.name) if spec is not None and isinstance(spec.loader, importlib.abc.InspectLoader) else None
     if spec is None or loaded is None:
         raise ModuleNotFoundError(f"tritensor.launch -m {script}: there is no such module, or it is no program", name=script)
-    vars(main).update(
-        __file__=spec.origin,
-        __builtins__=__builtins__,
-        __cached__=spec.cached,
-        __spec__=spec,
-        __loader__=spec.loader,
-        __package__=spec.parent,
-    )
+    vars(main).update(__file__=spec.origin, __builtins__=__builtins__, __cached__=spec.cached)
+    vars(main).update(__spec__=spec, __loader__=spec.loader, __package__=spec.parent)
     return loaded, main, spec.origin or script
 
 

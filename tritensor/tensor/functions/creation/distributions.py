@@ -114,11 +114,8 @@ def _draw_binomial(count: np.ndarray, prob: np.ndarray, generator: Generator | N
     if few.size:
         n, odds = count[few], p[few] / (1 - p[few])
         nothing = np.exp(n * np.log1p(-p[few]))
-        out[few] = _draw_by_inversion(
-            draw_on_host(draw_uniform, (few.size,), generator),
-            nothing,
-            lambda which, k: np.maximum(n[which] - (k - 1), 0) / k * odds[which],
-        )
+        u = draw_on_host(draw_uniform, (few.size,), generator)
+        out[few] = _draw_by_inversion(u, nothing, lambda which, k: np.maximum(n[which] - (k - 1), 0) / k * odds[which])
     many = (expected >= FEW).nonzero()[0]
     if many.size:
         out[many] = _draw_binomial_btrs(count[many], p[many], generator)

@@ -97,9 +97,8 @@ def _largest_below(b: float, dtype: np.dtype) -> float:
 
 def _draw_standard_normal(shape: tuple[int, ...], dtype: np.dtype, on: device, generator: Generator | None) -> Tensor:
     if dtype.kind == "c":  # of variance 1 together
-        return new_tensor(
-            _draw_complex(_draw_standard_normal, shape, dtype, on, generator) * dtypes.of(dtype).to_real().numpy.type(math.sqrt(0.5))
-        )
+        parts = _draw_complex(_draw_standard_normal, shape, dtype, on, generator)
+        return new_tensor(parts * dtypes.of(dtype).to_real().numpy.type(math.sqrt(0.5)))
     seed, offset = next_position(generators.blocks_used(math.prod(shape), 64 if dtype == np.float64 else 32), generator)
     return ops.randn(shape=shape, seed=seed, offset=offset, dtype=dtype, device=on)
 

@@ -77,11 +77,8 @@ def _publish_without_gradient(name: str) -> None:
         # PyTorch registers modified_bessel_i0 without a derivative, and i0 with one.
         return inner(x.detach())
 
-    function(namespace="special", out=True)(
-        rename_function(
-            call, f"modified_bessel_{name}", f"The modified Bessel function {name.upper()}; without a gradient, which `{name}` has."
-        )
-    )
+    doc = f"The modified Bessel function {name.upper()}; without a gradient, which `{name}` has."
+    function(namespace="special", out=True)(rename_function(call, f"modified_bessel_{name}", doc))
 
 
 _publish_without_gradient("i0")

@@ -98,9 +98,7 @@ def nansum(
     dims, kept = parse_dims("nansum", x, dim, axis), _keeps_dims(keepdim, keepdims)
     if x.is_floating_point():
         floating = dtype is None or dtypes.as_dtype(dtype).kind == "float"
-        if floating and isinstance(
-            x.array, np.ndarray
-        ):  # most often there is no NaN: one look at the sum tells, where no wait is paid for it
+        if floating and isinstance(x.array, np.ndarray):  # often there is no NaN: one look at the sum tells, where no wait is paid for it
             plain = ops.sum(cast_if_given(x, dtype), dim=dims, keepdim=kept)
             if np.isfinite(plain.array.astype(np.float32)).all():
                 return cast_if_given(plain, dtype)

@@ -27,15 +27,12 @@ def parse_sizes(name: str, given: Sequence[Any]) -> tuple[int, ...]:
     # One argument: a sequence, or a single size of another integer type.
     if len(given) == 1 and not isinstance(given[0], int):
         one = one_integer(given[0])
-        given = (
-            (one,)
-            if isinstance(one, int)
-            else one
-            if isinstance(one, tuple | list)
-            else tuple(one)
-            if hasattr(one, "__len__") and not isinstance(one, str)
-            else given
-        )
+        if isinstance(one, int):
+            given = (one,)
+        elif isinstance(one, tuple | list):
+            given = one
+        elif hasattr(one, "__len__") and not isinstance(one, str):
+            given = tuple(one)
     try:
         return tuple([as_index(n) for n in given])
     except TypeError:

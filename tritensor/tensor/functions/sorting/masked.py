@@ -51,11 +51,8 @@ def _worst_number(x: Tensor, sign: int) -> float:
 
 def _count_unmasked(x: Tensor, mask: Tensor | None, dims: tuple[int, ...], keepdim: bool, kind: np.dtype) -> Tensor:
     """How many elements are seen."""
-    seen = (
-        ops.full(shape=tuple(x.shape), value=True, dtype=np.dtype(np.bool_), device=x.device)
-        if mask is None
-        else ops.expand(mask, shape=tuple(x.shape))
-    )
+    shape, kind_of_mask = tuple(x.shape), np.dtype(np.bool_)
+    seen = ops.full(shape=shape, value=True, dtype=kind_of_mask, device=x.device) if mask is None else ops.expand(mask, shape=shape)
     # Counted as bools in int64, then cast: a float16 sum stops at 2048.
     return ops.cast(ops.sum(seen, dim=dims, keepdim=keepdim), dtype=kind)
 

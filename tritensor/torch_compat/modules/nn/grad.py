@@ -12,8 +12,10 @@ from tritensor.ops.table import ops
 from tritensor.tensor.core import Tensor
 from tritensor.tensor.public_api.publish import rename_function
 
+Shape = Sequence[int]
 
-def _make_zeros(shape: Sequence[int], like: Tensor) -> Tensor:
+
+def _make_zeros(shape: Shape, like: Tensor) -> Tensor:
     made: Tensor = ops.full(shape=tuple(shape), value=0, dtype=like.array.dtype, device=like.device)
     return made.requires_grad_()
 
@@ -28,24 +30,12 @@ def _differentiate(name: str, wanted: int, given: list[Tensor], grad_output: Ten
 
 def _publish(name: str, axes: str) -> None:
     def by_input(
-        input_size: Sequence[int],
-        weight: Tensor,
-        grad_output: Tensor,
-        stride: Any = 1,
-        padding: Any = 0,
-        dilation: Any = 1,
-        groups: int = 1,
+        input_size: Shape, weight: Tensor, grad_output: Tensor, stride: Any = 1, padding: Any = 0, dilation: Any = 1, groups: int = 1
     ) -> Tensor:
         return _differentiate(name, 0, [_make_zeros(input_size, weight), weight], grad_output, (stride, padding, dilation, groups))
 
     def by_weight(
-        input: Tensor,
-        weight_size: Sequence[int],
-        grad_output: Tensor,
-        stride: Any = 1,
-        padding: Any = 0,
-        dilation: Any = 1,
-        groups: int = 1,
+        input: Tensor, weight_size: Shape, grad_output: Tensor, stride: Any = 1, padding: Any = 0, dilation: Any = 1, groups: int = 1
     ) -> Tensor:
         return _differentiate(name, 1, [input, _make_zeros(weight_size, input)], grad_output, (stride, padding, dilation, groups))
 

@@ -38,11 +38,8 @@ class CheckpointWrapper(ActivationWrapper):
         super().__init__(mod)
         self.checkpoint_impl = checkpoint_impl
         reenters = checkpoint_impl is CheckpointImpl.REENTRANT
-        self.checkpoint_fn = (
-            functools.partial(checkpoint, use_reentrant=reenters, **checkpoint_fn_kwargs)
-            if checkpoint_fn is None
-            else functools.partial(checkpoint_fn, **checkpoint_fn_kwargs)
-        )
+        settings = {"use_reentrant": reenters} if checkpoint_fn is None else {}
+        self.checkpoint_fn = functools.partial(checkpoint_fn or checkpoint, **settings, **checkpoint_fn_kwargs)
 
     def forward(self, *args: Any, **kwargs: Any) -> Any:
         module = self.module
