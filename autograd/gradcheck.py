@@ -136,9 +136,8 @@ class _Check:
         self.rng = np.random.default_rng(0)  # the same numbers in each run, so that a failure can be looked at
         doubles = all(self.args[i].array.dtype in _DOUBLE for i in self.checked)
         kinds = [y.array.dtype for y in self.outputs]
-        self.places = [
-            o for o, t in enumerate(kinds) if t.kind in "fcV" and (t in _DOUBLE or not doubles)
-        ]  # a step of eps is lost in others
+        # A step of eps is lost in others.
+        self.places = [o for o, t in enumerate(kinds) if t.kind in "fcV" and (t in _DOUBLE or not doubles)]
 
     def backward(self, nondet_tol: float, types: bool) -> None:
         """Backward against differences."""

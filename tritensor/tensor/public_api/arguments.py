@@ -309,8 +309,8 @@ def _bind_arguments(f: Callable[..., Any], args: tuple[Any, ...], kwargs: Mappin
             rest = []
         elif p.kind is not Parameter.KEYWORD_ONLY and rest:
             out.append((name, annotation, rest.pop(0)))
-        elif p.name in kwargs:
-            out.append((name, annotation, kwargs[p.name]))
+        elif p.name in kwargs or name in kwargs:
+            out.append((name, annotation, kwargs[p.name if p.name in kwargs else name]))
         else:
             continue
         if out and out[-1][2] is None and p.default is None:

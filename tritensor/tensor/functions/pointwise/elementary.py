@@ -268,15 +268,8 @@ _TENSORS_ONLY = {
     "atan2", "logical_and", "logical_or", "logical_xor", "nextafter", "maximum", "minimum", "fmax", "fmin", "gcd", "lcm", "hypot",
     "logaddexp", "logaddexp2",
 }  # fmt: skip
-_NOT_IN_PLACE = {
-    "maximum",
-    "minimum",
-    "fmax",
-    "fmin",
-    "logaddexp",
-    "logaddexp2",
-    *COMPARISONS,
-}  # as in PyTorch; comparing.py has the comparisons' own in-place forms
+# As in PyTorch; comparing.py has the comparisons' own in-place forms.
+_NOT_IN_PLACE = {"maximum", "minimum", "fmax", "fmin", "logaddexp", "logaddexp2", *COMPARISONS}
 for _name, (_doc, _aliases) in BINARY.items():
     _kind = "other" if _name in _SECOND_MAY_BE_NUMBER else "none" if _name in _TENSORS_ONLY else "either"
     _publish_binary(_name, _doc, *_aliases, numbers=_kind, inplace=_name not in _NOT_IN_PLACE)
