@@ -39,11 +39,6 @@ def backward(
         grad_tensors = grad_variables
     outputs = engine.tensors_of("backward", "tensors", tensors)
     grads = list_start_gradients("backward", "tensors", outputs, "grad_tensors", grad_tensors)
-    keep = create_graph if retain_graph is None else retain_graph
-    engine.backward(
-        outputs,
-        grads,
-        keep_graph=keep,
-        create_graph=create_graph,
-        inputs=None if inputs is None else engine.tensors_of("backward", "inputs", inputs),
-    )
+    keep = create_graph if retain_graph is None else retain_graph  # PyTorch's default: who differentiates again needs the graph
+    leaves = None if inputs is None else engine.tensors_of("backward", "inputs", inputs)
+    engine.backward(outputs, grads, keep_graph=keep, create_graph=create_graph, inputs=leaves)

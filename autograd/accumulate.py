@@ -26,6 +26,7 @@ def zero_gradient(leaf: Any) -> None:
     """Take a gradient, where there is one, out of the graph and fill it with zeros; it stays the same tensor, which a program may hold."""
     g = leaf.grad
     if g is not None:
+        # One of create_graph hangs in a graph, which would record or refuse the zeros.
         g.requires_grad_(False) if g.is_leaf else g.detach_()
         g.zero_()
 
@@ -66,6 +67,7 @@ def _has_leaf_layout(g: Array, leaf: Array) -> bool:
 def copy_in_layout(g: Array, leaf: Array) -> Array:
     """A copy that lies so."""
     strides = element_strides(leaf)
+    # Gaps and repeats of a leaf are not its gradient's.
     out = empty(g.shape, g.dtype, device_of(g), strides if is_dense(leaf.shape, strides) else None)
     if isinstance(out, np.ndarray):
         np.copyto(out, g)
@@ -96,6 +98,7 @@ def accumulate(leaf: Any, g: Any, own: bool, create_graph: bool) -> None:
     with _accumulating:
         held = leaf._grad
         if create_graph:
+            # Not in place: a graph may have saved the old gradient.
             leaf._grad = _copy_recorded(g, leaf.array) if held is None else ops.add(held, g)
             return
         g = as_array(g)
@@ -103,7 +106,7 @@ def accumulate(leaf: Any, g: Any, own: bool, create_graph: bool) -> None:
             raise make_shape_error(leaf, g)
         if held is None:
             lies = _has_leaf_layout(g, leaf.array) or (not state.lays_gradients and is_dense(g.shape, element_strides(g)))
-            if not own or (isinstance(g, np.ndarray) and g.base is not None) or not lies:
+            if not own or (isinstance(g, np.ndarray) and g.base is not None) or not lies:  # a window would keep all of its base alive
                 g = copy_in_layout(g, leaf.array)
             leaf._grad = nodes.make_tensor(g)
         elif 0 in held.array.strides:  # expanded by hand: several elements share one cell
@@ -127,7 +130,7 @@ def call_hooks(hooks: Hooks, g: Any, tensors: bool) -> Any:
         return g
     t = g if tensors else nodes.make_tensor(as_array(g))
     with enable_grad() if tensors else no_grad():
-        for hook in tuple(hooks.tensor.values()):
+        for hook in tuple(hooks.tensor.values()):  # a copy: a hook may remove itself
             got = hook(t)
             if got is not None:
                 _check_gradient(got, t)
@@ -135,6 +138,7 @@ def call_hooks(hooks: Hooks, g: Any, tensors: bool) -> Any:
         for keeper in hooks.keepers:
             tensor = keeper()
             if tensor is not None:
+                # t goes on through the walk, and .grad is the user's to write.
                 tensor._grad = ops.copy(t) if tensor._grad is None else ops.add(tensor._grad, t)
     return t if tensors else t.array
 
@@ -157,7 +161,7 @@ def call_prehooks(hooks: Hooks, g: Any, tensors: bool) -> Any:
             got = hook(wrapped)
             if got is not None:
                 wrapped = _check_replacements(got, wrapped, "prehook")
-    if all(t is None for t in wrapped):
+    if all(t is None for t in wrapped):  # the node is not pulled then, as in PyTorch
         return None
     out = wrapped if tensors else tuple([None if t is None else t.array for t in wrapped])
     return out if type(g) is tuple else out[0]
@@ -176,7 +180,7 @@ def call_posthooks(hooks: Hooks, found: tuple[Any, ...], g: Any, tensors: bool) 
 
 
 def _wrap_gradients(given: tuple[Any, ...], tensors: bool) -> tuple[Any, ...]:
-    return given if tensors else tuple([None if x is None else nodes.make_tensor(as_array(x)) for x in given])
+    return given if tensors else nodes.wrap_gradient(given)  # type: ignore[no-any-return]
 
 
 def _check_replacements(got: Any, before: tuple[Any, ...], who: str) -> tuple[Any, ...]:
@@ -263,14 +267,14 @@ def _plan_joining(shape: tuple[int, ...], parts: list[tuple[tuple[Any, ...], Any
             start, stop, step = last.indices(shape[dim])
             if step != 1:
                 return None
-            places.append((start, max(start, stop), g))
-        elif last is None:
+            places.append((start, max(start, stop), g))  # an empty slice may stop before it starts
+        elif last is None:  # x[None] adds a dimension: no part of one that is there
             return None
         else:
             start = last + shape[dim] if last < 0 else last
             places.append((start, start + 1, g))
     sliced = [isinstance(index[dim], slice) for index, _ in parts]
-    if any(sliced) and not all(sliced):
+    if any(sliced) and not all(sliced):  # slices keep the dimension and ints drop it: neither cat nor stack joins both
         return None
     places = sorted((p for p in places if p[0] < p[1]), key=lambda p: p[0])
     edges = [0, *(stop for _, stop, _ in places)]

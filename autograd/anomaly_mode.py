@@ -39,10 +39,8 @@ class detect_anomaly(_Anomaly):
 
     def __init__(self, check_nan: bool = True) -> None:
         self._check = bool(check_nan)
-        warnings.warn(
-            "Anomaly Detection has been enabled. This mode will increase the runtime and should only be enabled for debugging.",
-            stacklevel=2,
-        )
+        said = "Anomaly Detection has been enabled. This mode will increase the runtime and should only be enabled for debugging."
+        warnings.warn(said, stacklevel=2)
 
     def __enter__(self) -> None:
         self._before = is_anomaly_enabled(), state.check_nan
@@ -69,10 +67,10 @@ def is_anomaly_check_nan_enabled() -> bool:
 
 def note_lines(node: Any) -> None:
     """Keep the lines of the user's program that led to this node's op, and the node whose backward made it, if one did."""
-    frames = traceback.extract_stack(sys._getframe(2))
+    frames = traceback.extract_stack(sys._getframe(2))  # past this file and the maker of the node
     outside = [f for f in frames if not f.filename.startswith(INSIDE)]
     about = notes.setdefault(node, {})
-    about["traceback_"] = traceback.format_list(outside or list(frames))
+    about["traceback_"] = traceback.format_list(outside or list(frames))  # PyTorch's keys: programs read them from node.metadata
     if outside:
         about["line_"] = file_and_line(outside[-1].filename, outside[-1].lineno or 0)
     if state.task is not None and state.task.running is not None:
@@ -85,7 +83,7 @@ def refuse_nan(node: Any, found: tuple[Any, ...]) -> None:
         return
     for i, g in enumerate(found):
         array = getattr(g, "array", g)
-        if array is not None and array.dtype.kind in "fcV" and np.isnan(to_host(array)).any():
+        if array is not None and array.dtype.kind in "fcV" and np.isnan(to_host(array)).any():  # V: so numpy calls bfloat16 and float8
             line = notes.get(node, {}).get("line_")
             where = f"The forward call is at {line}" if line else "Run the forward pass under detect_anomaly, too, to see its line"
             raise GradError(f"Function '{node.name()}' returned nan values in its {i}th output. {where}.")

@@ -83,6 +83,7 @@ def run(
     for r, g in zip(roots, grads, strict=True):
         pending[r] = add(pending[r], g) if r in pending else g
         if not isinstance(r, Node):
+            # Not its own: the gradient to start from is the caller's.
             result[r] = (pending.pop(r) if r not in result else add(result[r][0], pending.pop(r)), False)
     waiting = {} if settle is None else count_hooked_uses(order)
     if targets is None and not tensors and state.anomaly is None and not running.levels and not waiting:
@@ -99,7 +100,7 @@ def run(
             for e in n.edges:
                 if e in waiting:
                     waiting[e] -= 1
-                    if not waiting[e]:
+                    if not waiting[e]:  # the last use: its gradient is complete, however long the walk goes on
                         if e in pending:
                             _assemble_slices({e: pending.pop(e)}, result, add)
                         if e in result:
@@ -140,6 +141,7 @@ def _walk_unrolled(order: list[Node], pending: dict[Any, Any], result: dict[Any,
             continue
         add: Any = add_kernel if on_device else np.add
         inputs, meta = n.inputs, n.meta
+        # Nothing anywhere was written since: no saved value needs a look of its own.
         intact = n.sequence > Version.last and inputs is not FREED
         previous = None
         for e, (i, function, fetch, place) in zip(n.edges, corner.steps):  # noqa: B905 (strict costs time here)
@@ -160,6 +162,7 @@ def _walk_unrolled(order: list[Node], pending: dict[Any, Any], result: dict[Any,
                 at = pending.get(e)
                 pending[e] = x if at is None else add(at, x) if type(at) is not Slices else at.plus(x, add)
             elif (held := result.get(e)) is None:
+                # What is handed on unchanged, or to two inputs, nobody may add to.
                 own = x is not g and x is not previous and not (on_device and x.storage is g.storage)
                 result[e] = (x, own)
             elif x.shape == held[0].shape:
@@ -181,6 +184,7 @@ def _pull_node(
     hooks = n.hooks
     if hooks is not None:
         g = call_hooks(hooks, g, tensors)
+    # A tensor that is no leaf was asked for: the walk goes on behind it.
     if useful is not None and n in useful and n in targets and type(n) is not Severed:
         result[n] = (g, False)
     edges = n.edges
@@ -217,7 +221,7 @@ def _undo_broadcast(n: Node, i: int, x: Any) -> Any:
     shape = n.meta[i][0]  # type: ignore[index]
     if x.shape == shape:
         return x
-    if not n.op.broadcasts:
+    if not n.op.broadcasts:  # a rule's mistake, which sum_to would hide
         raise ShapeError(f"backward: {n.op.name} returned a gradient of shape {x.shape} for {_input_name(n, i)} of shape {shape}")
     return sum_to(x, shape)
 
@@ -268,7 +272,7 @@ def _add_to_branch(b: Branch, g: Any, pending: dict[Any, Any], add: Callable[[An
     n = b.edges[0]
     slots = pending.get(n)
     if slots is None:
-        slots = pending[n] = [None] * n.op.public
+        slots = pending[n] = [None] * n.op.public  # a list marks gradients that are still to come; complete ones are a tuple
     slots[b.index] = g if slots[b.index] is None else add(slots[b.index], g)
 
 
@@ -349,9 +353,7 @@ def _store_gradients(found: dict[Any, tuple[Any, bool]], holders: dict[Any, Any]
 def _require_edge(t: Any, who: str) -> Any:
     edge = edge_of(t)
     if edge is None:
-        raise GradError(
-            f"{who}: an input of shape {tuple(t.shape)} does not require grad; call requires_grad_() on it before computing the output"
-        )
+        raise GradError(f"{who}: an input of shape {tuple(t.shape)} does not require grad; call requires_grad_() on it first")
     return edge
 
 
@@ -394,6 +396,7 @@ def _grad_batched(
     outs: list[Any], ins: list[Any], gos: list[Any], keep: bool, create_graph: bool, allow_unused: bool | None, materialize_grads: bool
 ) -> tuple[Any, ...]:
     """Gradients for each of a batch of grad_outputs, which have one more dimension, the first; the results have it too, but for zeros of what is unused."""
+    # Kept: rows that cannot be mapped go through the graph again and again.
     found = map_rows(gos, lambda at: _grad(outs, ins, at, True, create_graph, allow_unused or materialize_grads, False))
     if not keep:
         useful = find_leading_nodes(order := collect_nodes([edge_of(t) for t in outs]), {_require_edge(t, "grad") for t in ins})
@@ -425,6 +428,7 @@ def _grad(
     for i, (t, edge) in enumerate(zip(ins, targets, strict=True)):
         if edge in found:
             g, own = found[edge]
+            # Results share no memory: the caller may write to one.
             result.append(g if create_graph else nodes.make_tensor(as_array(g) if own else copy(as_array(g))))
             found[edge] = (g, False)  # listed again, it gets memory of its own
         elif materialize_grads or edge in behind:

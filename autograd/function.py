@@ -44,7 +44,7 @@ class FunctionCtx:
         self.materialize_grads = True
         self.needs_input_grad: tuple[bool, ...] = ()
         self._saved: tuple[Saved | None, ...] = ()
-        self._node: Callable[[], Any] = _nothing  # a weak reference: the node holds the context
+        self._node: Callable[[], Any] = lambda: None  # later a weak reference: the node holds the context, which would be a cycle
         self._freed = False
         self._once = False
 
@@ -70,11 +70,8 @@ class FunctionCtx:
 
     def mark_shared_storage(self, *pairs: Any) -> None:
         """Accepted: which tensors share memory is known without it."""
-        warnings.warn(
-            "mark_shared_storage is deprecated, as in PyTorch: which tensors share memory is known; leave it out",
-            FutureWarning,
-            stacklevel=2,
-        )
+        said = "mark_shared_storage is deprecated, as in PyTorch: which tensors share memory is known; leave it out"
+        warnings.warn(said, FutureWarning, stacklevel=2)
 
     @property
     def saved_variables(self) -> tuple[Any, ...]:
@@ -101,10 +98,6 @@ class FunctionCtx:
 
 
 _TAKEN: Any = (None,)  # in the place of what a Function saved and gave away
-
-
-def _nothing() -> None:
-    """No node yet."""
 
 
 class Saved:
@@ -165,7 +158,7 @@ class FunctionNode(Node):
         self.likes = likes
 
     def __getattr__(self, name: str) -> Any:
-        if name.startswith("_") or name == "context":
+        if name.startswith("_") or name == "context":  # not there yet while the slots are filled: asking for it would come back here
             raise AttributeError(f"'{type(self).__name__}' object has no attribute '{name}'")
         return getattr(self.context, name)
 
@@ -178,7 +171,7 @@ class FunctionNode(Node):
 
     def pull(self, g: Any, needs: tuple[bool, ...]) -> tuple[Any, ...]:
         with no_grad():
-            wrapped = tuple(None if x is None else nodes.make_tensor(nodes.as_array(x)) for x in (g if type(g) is tuple else (g,)))
+            wrapped = nodes.wrap_gradient(g if type(g) is tuple else (g,))
             return tuple([None if x is None else x.array for x in self._backward(wrapped)])
 
     def pull_tensors(self, g: Any, needs: tuple[bool, ...]) -> tuple[Any, ...]:
@@ -191,7 +184,7 @@ class FunctionNode(Node):
         out = pulled(self.function, self.context, grads)
         out = out if isinstance(out, tuple) else (out,)
         n = len(self.edges)
-        if len(out) < n or any(x is not None for x in out[n:]):
+        if len(out) < n or any(x is not None for x in out[n:]):  # PyTorch lets a backward return more, as long as it is None
             raise GradError(
                 f"{self.name()}: backward returned {len(out)} gradients for {n} inputs; return one per argument of forward, None where there is none"
             )
@@ -205,7 +198,7 @@ class FunctionNode(Node):
         like = self.meta[i]
         if like is None:
             raise GradError(f"{self.name()}: backward returned a gradient for input {i}, which is not a tensor; return None there")
-        if self.edges[i] is None:
+        if self.edges[i] is None:  # computed for an input that asks for none, which PyTorch drops as well
             return None
         shape, dtype, device = like
         have = tuple(x.array.shape)
@@ -354,6 +347,7 @@ def _in_places(
     signature = inspect.signature(forward)
     bound = signature.bind(*args, **kwargs) if split else signature.bind(None, *args, **kwargs)
     by_place = [k for k, p in signature.parameters.items() if p.kind is p.POSITIONAL_OR_KEYWORD]
+    # setup_context counts its inputs by place.
     if split or any(k in by_place for k in bound.kwargs):  # an argument by keyword behind one that was left out
         bound.apply_defaults()
     return (bound.args if split else bound.args[1:]), dict(bound.kwargs)
@@ -365,10 +359,8 @@ def _finish(cls: type[Function], ctx: FunctionCtx, args: tuple[Any, ...], out: A
     outs = out if many else (out,)
     dirty = ctx.dirty_tensors
     for t in dirty:
-        if not any(t is a for a in args):
-            warnings.warn(
-                f"{cls.__name__}: mark_dirty got a tensor that is no input; only inputs that forward wrote are dirty", stacklevel=3
-            )
+        if not any(t is a for a in args):  # `is`, because `in` compares tensors by their elements
+            warnings.warn(f"{cls.__name__}: mark_dirty got a tensor that is no input; inputs that forward wrote are dirty", stacklevel=3)
         elif not any(t is y for y in outs):
             raise GradError(f"{cls.__name__}: an input marked dirty was not returned; a tensor written in place must be an output")
         else:
@@ -389,10 +381,10 @@ def _seen(t: Any, args: tuple[Any, ...], dirty: tuple[Any, ...]) -> Any:
 
 def _record(cls: type[Function], ctx: FunctionCtx, args: tuple[Any, ...], outs: tuple[Any, ...]) -> list[Any]:
     """The outputs, hung at a new node."""
-    op = _FunctionOp(cls.__name__, len(args), len(outs))
+    op = _FunctionOp(cls.__name__, len(args), len(outs))  # a new one each time: two calls may differ in how many arguments they have
     edges = tuple([edge_of(a) if need else None for a, need in zip(args, ctx.needs_input_grad, strict=True)])
     node = FunctionNode(cls, ctx, op, edges, tuple([_like(a) for a in args]), tuple([_like(t) for t in outs]))
-    ctx._node = weakref.ref(node)
+    ctx._node = weakref.ref(node)  # an output that was saved gets back to its node
     if state.watch is not None:
         state.watch(node)
     differentiable = [hasattr(t, "array") and has_gradient(t.array.dtype) and not any(t is x for x in ctx.non_differentiable) for t in outs]
@@ -402,7 +394,7 @@ def _record(cls: type[Function], ctx: FunctionCtx, args: tuple[Any, ...], outs: 
     for i, (t, yes) in enumerate(zip(outs, differentiable, strict=True)):
         edge = node if len(outs) == 1 else Branch(node, i)
         if not yes:
-            plain = _seen(t, args, ctx.dirty_tensors)
+            plain = _seen(t, args, ctx.dirty_tensors)  # an integer output, or one that was marked
             wired.append(plain.detach() if hasattr(plain, "array") and plain.tracked else plain)
         elif any(t is x for x in ctx.dirty_tensors) and any(t is a for a in args):
             nodes.hang_written(t, edge, cls.__name__)

@@ -31,6 +31,7 @@ def _tuple(given: Any, what: str, who: str) -> tuple[bool, Tensors]:
 def _leaves(inputs: Tensors, create_graph: bool, need_graph: bool = True) -> Tensors:
     """Inputs to differentiate at: views of those given where the result is to be differentiated, leaves of their own otherwise."""
     if create_graph:
+        # A view: the result stays a function of what was given.
         return tuple([ops.reshape(t, shape=t.array.shape) if t.tracked or not need_graph else _leaf(t, True) for t in inputs])
     return tuple([_leaf(t, need_graph) for t in inputs])
 
@@ -121,17 +122,11 @@ def jvp(func: Function, inputs: Any, v: Any = None, create_graph: bool = False, 
         args = _leaves(args, create_graph)
         vectors = _vector(v, args, several, "jvp", "input")
         many, outputs = _call(func, args, "jvp", strict)
+        # v^T J is linear in v, and its derivative by v is J: two backwards make a forward mode.
         u = tuple([_zero(y).requires_grad_() for y in outputs])
         found = _filled(_grads(outputs, args, u, True), args, strict, False, "jvp", OUTPUT)
-        product = _filled(
-            _grads(found, u, vectors, create_graph),
-            outputs,
-            strict,
-            create_graph,
-            "jvp",
-            "the gradient by the inputs",
-            "entry of the outputs",
-        )
+        along = _grads(found, u, vectors, create_graph)
+        product = _filled(along, outputs, strict, create_graph, "jvp", "the gradient by the inputs", "entry of the outputs")
     return _result(outputs, create_graph, many), _result(product, create_graph, many)
 
 
@@ -170,11 +165,7 @@ def jacobian(
             rows = _rows_at_once(outputs, args, create_graph)
         else:
             rows = tuple([_rows(i, y, args, create_graph, strict) for i, y in enumerate(outputs)])
-    if not create_graph:
-        rows = tuple([tuple([t.detach() for t in row]) for row in rows])
-    if many:
-        return rows if several else tuple([row[0] for row in rows])
-    return rows[0] if several else rows[0][0]
+    return _arrange(rows, create_graph, many, several)
 
 
 def _rows(i: int, y: Any, args: Tensors, create_graph: bool, strict: bool) -> Tensors:
@@ -229,7 +220,13 @@ def _forward(func: Function, args: Tensors, several: bool) -> Any:
         return outputs
 
     rows = functions.jacfwd(checked, tuple(range(len(args))))(*args)
-    rows = tuple([tuple([t.detach() for t in row]) for row in rows])
+    return _arrange(rows, False, many, several)
+
+
+def _arrange(rows: tuple[Tensors, ...], create_graph: bool, many: bool, several: bool) -> Any:
+    """Jacobians as they are returned: by outputs where these are `many`, then by inputs where these are `several`."""
+    if not create_graph:
+        rows = tuple([tuple([t.detach() for t in row]) for row in rows])
     if many:
         return rows if several else tuple([row[0] for row in rows])
     return rows[0] if several else rows[0][0]
@@ -242,14 +239,12 @@ def _scalar(func: Function, who: str) -> Function:
         y = func(*args)
         many, ys = _tuple(y, "what the function returns", who)
         if many:
-            raise GradError(
-                f"{who}: The function given to {who} should return a single Tensor, not a tuple; return the one to differentiate"
-            )
+            raise GradError(f"{who}: The function given to {who} should return a single Tensor, not a tuple; return that to differentiate")
         if ys[0].array.size != 1:
             raise GradError(
                 f"{who}: The Tensor returned by the function given to {who} should contain a single element, not shape {tuple(ys[0].shape)}; reduce it"
             )
-        return ys[0].squeeze()
+        return ys[0].squeeze()  # PyTorch lets a tensor of one element pass for a number
 
     return call
 
@@ -269,7 +264,7 @@ def hessian(
 
     def gradient(*xs: Any) -> Any:
         if outer_jacobian_strategy == "forward-mode":
-            xs = tuple([x if x.tracked else x.requires_grad_() for x in xs])
+            xs = tuple([x if x.tracked else x.requires_grad_() for x in xs])  # jacfwd hands in tensors outside of any graph
         found = jacobian(checked, xs, create_graph=True)
         if strict:
             _refuse_constant(found, xs)
@@ -289,16 +284,7 @@ def _refuse_constant(found: Tensors, xs: Tensors) -> None:
 
 def vhp(func: Function, inputs: Any, v: Any = None, create_graph: bool = False, strict: bool = False) -> tuple[Any, Any]:
     """(func(inputs), v^T H): v times the Hessian of a function that gives one element. `v` has the inputs' shapes."""
-    with enable_grad():
-        several, args = _tuple(inputs, "inputs", "vhp")
-        args = _leaves(args, create_graph)
-        vectors = _vector(v, args, several, "vhp", "input")
-        y = _value(func, args, "vhp", strict)
-        slope = _filled(_grads((y,), args, None, True), args, strict, strict, "vhp", OUTPUT)
-    with set_grad_enabled(create_graph or is_grad_enabled()):
-        found = _grads(slope, args, vectors, create_graph)
-        product = _filled(found, args, strict, create_graph, "vhp", "the jacobian of the user-provided function")
-    return _result((y,), create_graph, False), _result(product, create_graph, several)
+    return _multiply_hessian("vhp", func, inputs, v, create_graph, strict)
 
 
 def hvp(func: Function, inputs: Any, v: Any = None, create_graph: bool = False, strict: bool = False) -> tuple[Any, Any]:
@@ -306,14 +292,19 @@ def hvp(func: Function, inputs: Any, v: Any = None, create_graph: bool = False, 
 
     PyTorch goes back twice through the gradient to get it; the gradient's own gradient is the same and shorter (Pearlmutter 1994).
     """
+    return _multiply_hessian("hvp", func, inputs, v, create_graph, strict)
+
+
+def _multiply_hessian(who: str, func: Function, inputs: Any, v: Any, create_graph: bool, strict: bool) -> tuple[Any, Any]:
     with enable_grad():
-        several, args = _tuple(inputs, "inputs", "hvp")
+        several, args = _tuple(inputs, "inputs", who)
         args = _leaves(args, create_graph)
-        vectors = _vector(v, args, several, "hvp", "input")
-        y = _value(func, args, "hvp", strict)
-        slope = _filled(_grads((y,), args, None, True), args, strict, strict, "hvp", OUTPUT)
+        vectors = _vector(v, args, several, who, "input")
+        y = _value(func, args, who, strict)
+        slope = _filled(_grads((y,), args, None, True), args, strict, strict, who, OUTPUT)
+    with set_grad_enabled(create_graph or is_grad_enabled()):
         found = _grads(slope, args, vectors, create_graph)
-        product = _filled(found, args, strict, create_graph, "hvp", "the jacobian of the user-provided function")
+        product = _filled(found, args, strict, create_graph, who, "the jacobian of the user-provided function")
     return _result((y,), create_graph, False), _result(product, create_graph, several)
 
 

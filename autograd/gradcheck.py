@@ -78,7 +78,7 @@ def gradgradcheck(
     if grad_outputs is not None:
         weights = [grad_outputs] if hasattr(grad_outputs, "array") else list(grad_outputs)
     else:
-        rng = np.random.default_rng(0)
+        rng = np.random.default_rng(0)  # a fixed seed: a check that fails fails again
         weights = [_start(rng, y, gen_non_contig_grad_outputs) for y in outputs]
     n = len(args)
 
@@ -133,12 +133,11 @@ class _Check:
             if x.size and any(n > 1 and s == 0 for n, s in zip(x.shape, element_strides(x), strict=True)):
                 raise GradcheckError(f"gradcheck: input {i} has a dimension of stride 0, whose elements are one; give a .clone() of it")
         self.outputs = _outputs(func, self.args)
-        self.rng = np.random.default_rng(0)
+        self.rng = np.random.default_rng(0)  # the same numbers in each run, so that a failure can be looked at
         doubles = all(self.args[i].array.dtype in _DOUBLE for i in self.checked)
         kinds = [y.array.dtype for y in self.outputs]
-        self.places = [
-            o for o, t in enumerate(kinds) if t.kind in "fcV" and (t in _DOUBLE or not doubles)
-        ]  # a step of eps is lost in others
+        # A step of eps is lost in others.
+        self.places = [o for o, t in enumerate(kinds) if t.kind in "fcV" and (t in _DOUBLE or not doubles)]
 
     def backward(self, nondet_tol: float, types: bool) -> None:
         """Backward against differences."""
@@ -150,6 +149,7 @@ class _Check:
             numeric = self._numeric(i, o)
             analytic = self._analytic(y, x, types) if y.tracked else np.zeros_like(numeric)
             self._compare(analytic, numeric, o, i, "backward")
+            # A second run: backward must give the same again.
             if y.tracked and not np.allclose(analytic, self._analytic(y, x, False), rtol=0, atol=nondet_tol, equal_nan=True):
                 raise self._unsteady(nondet_tol)
 
@@ -207,7 +207,7 @@ class _Check:
         y, x = self.outputs[o], self.args[i]
         u = self.rng.standard_normal(_real_size(x.array))
         v = self.rng.standard_normal(_real_size(y.array))
-        u /= max(float(np.linalg.norm(u)), 1e-300)
+        u /= max(float(np.linalg.norm(u)), 1e-300)  # of no elements the length is 0
         v /= max(float(np.linalg.norm(v)), 1e-300)
         with _moved(x, u * self.eps) as move:
             ends = [self._value(o, move, sign) for sign in (1, -1)]

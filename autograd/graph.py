@@ -71,7 +71,7 @@ class save_on_cpu(saved_tensors_hooks):
         def pack(x: Any) -> tuple[Any, Any]:
             if x.device.type == "cpu":
                 return x.device, x.detach().pin_memory() if pin_memory and not x.is_pinned() else x.detach()
-            away = x.detach().to("cpu")
+            away = x.detach().to("cpu")  # outside the graph: node -> packed -> node would be a cycle
             return x.device, away.pin_memory() if pin_memory else away
 
         def unpack(packed: tuple[Any, Any]) -> Any:
@@ -116,7 +116,7 @@ def allow_mutation_on_saved_tensors() -> Iterator[_Copies]:
         key = next(numbers)
         handle = _Key(key)
         kept.copies[key] = ops.copy(x.detach())
-        weakref.finalize(handle, kept.copies.pop, key, None)
+        weakref.finalize(handle, kept.copies.pop, key, None)  # the copy goes as soon as the graph lets go of the handle
         return handle
 
     def unpack(handle: Any) -> Any:
@@ -170,7 +170,7 @@ def register_multi_grad_hook(tensors: Sequence[Any], fn: Callable[..., None], *,
     if mode not in ("all", "any"):
         raise ArgumentError(f"register_multi_grad_hook: mode {mode!r}; give 'all' or 'any'")
     edges = [get_gradient_edge(t).place for t in tensors]
-    lock = locks.lock()
+    lock = locks.lock()  # gradients may come from backwards of several threads
     seen: weakref.WeakKeyDictionary[Any, list[Any]] = weakref.WeakKeyDictionary()  # by the backward that runs
 
     def take(i: int, g: Any) -> None:
@@ -189,7 +189,7 @@ def register_multi_grad_hook(tensors: Sequence[Any], fn: Callable[..., None], *,
             fn(g if mode == "any" else left[1])
 
     def finish(task: Any) -> None:
-        left = seen.pop(task)
+        left = seen.pop(task)  # a walk whose backward gave None for a tensor never came to the last one
         if left[0]:
             fn(left[1])
 

@@ -9,7 +9,7 @@ from typing import Any
 
 from tritensor.ground.process import locks
 
-_next_id = count().__next__
+_next_id = count().__next__  # one step of the interpreter: two threads never get one number
 _making = locks.lock()
 
 
@@ -77,4 +77,4 @@ def keep_grad(owner: Any, tensor: Any) -> None:
 def forget_grad(owner: Any, tensor: Any) -> None:
     """Undo keep_grad: the tensor hangs elsewhere now."""
     if owner is not None and owner.hooks is not None:
-        owner.hooks.keepers = [r for r in owner.hooks.keepers if r() is not tensor]
+        owner.hooks.keepers = [r for r in owner.hooks.keepers if r() is not tensor]  # a new list: a walk may be going through the old one

@@ -45,7 +45,7 @@ class _Mode:
     _inference: bool | None = None
 
     def __enter__(self) -> None:
-        stack = self.__dict__.setdefault("_before", [])
+        stack = self.__dict__.setdefault("_before", [])  # a stack: one object may be entered again inside itself
         stack.append((state.enabled, state.inference))
         state.enabled = self._enabled
         if self._inference is not None:
@@ -63,7 +63,7 @@ class _Mode:
 
     def __call__(self, function: Callable[..., Any]) -> Callable[..., Any]:
         if inspect.isgeneratorfunction(function):
-            return self._wrap_generator(function)
+            return self._wrap_generator(function)  # whose body runs later, when this call is long over
 
         @wrapper
         @functools.wraps(function)
@@ -102,7 +102,15 @@ class _Mode:
         return inner
 
 
-class no_grad(_Mode):
+class _BareMode(_Mode):
+    """A mode that decorates without parentheses, too: `@no_grad`, as in PyTorch."""
+
+    def __new__(cls, function: Callable[..., Any] | None = None) -> Any:
+        made = super().__new__(cls)
+        return made if function is None else made(function)
+
+
+class no_grad(_BareMode):
     """Ops inside are not recorded. `with no_grad():` or `@no_grad()`.
 
     >>> w = tt.ones(2, requires_grad=True)
@@ -114,19 +122,9 @@ class no_grad(_Mode):
 
     _enabled = False
 
-    def __new__(cls, function: Callable[..., Any] | None = None) -> Any:
-        made = super().__new__(cls)
-        return made if function is None else made(function)  # @no_grad without parentheses
 
-
-class enable_grad(_Mode):
+class enable_grad(_BareMode):
     """Ops inside are recorded, also within no_grad."""
-
-    _enabled = True
-
-    def __new__(cls, function: Callable[..., Any] | None = None) -> Any:
-        made = super().__new__(cls)
-        return made if function is None else made(function)
 
 
 class inference_mode(_Mode):

@@ -35,7 +35,7 @@ def shown(node: Any) -> Any:
         named = _named.get(key)
         if named is None:
             named = _named[key] = type(key[1], (kind,), {"__slots__": (), "recorded": kind, "__doc__": kind.__doc__})
-        node.__class__ = named
+        node.__class__ = named  # when somebody looks, so that making a node costs nothing for it
     return node
 
 

@@ -22,34 +22,21 @@ from tritensor.ops.table import Op, Partials, ops
 next_sequence = count(1).__next__
 
 
-def make_tensor(array: Array) -> Any:
-    """A leaf Tensor on an array. tritensor.tensor.core, the floor above, puts its constructor here."""
+def _refuse_unloaded(*_: Any) -> Any:
     raise GradError("autograd: the tensor floor is not loaded; import tritensor")
 
 
-def make_output(array: Array, node: Any) -> Any:
-    """A Tensor that hangs at a node. Put here by tritensor.tensor.core as well."""
-    raise GradError("autograd: the tensor floor is not loaded; import tritensor")
-
-
-def view_of(x: Any) -> Any:
-    """The same memory as another tensor, a view that must not be written in the graph. Put here by tritensor.tensor.aliasing.views."""
-    raise GradError("autograd: the tensor floor is not loaded; import tritensor")
-
-
-def refuse_dirty(x: Any, who: str) -> None:
-    """Raise GradError for a tensor in the graph that cannot be written, but a Function wrote. Put here by tritensor.tensor.aliasing.views."""
-    raise GradError("autograd: the tensor floor is not loaded; import tritensor")
-
-
-def hang_written(x: Any, node: Any, who: str) -> None:
-    """Hang a tensor that a Function wrote, its base and its views at the Function's node. Put here by tritensor.tensor.aliasing.views."""
-    raise GradError("autograd: the tensor floor is not loaded; import tritensor")
-
-
-def hang_result(x: Any, node: Any, several: bool) -> Any:
-    """Hang what a Function made at its node. Put here by tritensor.tensor.aliasing.views."""
-    raise GradError("autograd: the tensor floor is not loaded; import tritensor")
+# What this floor needs of the tensors' floor above, which it must not import: tritensor.tensor.core and tritensor.tensor.aliasing.views put it here.
+make_tensor: Callable[[Array], Any] = _refuse_unloaded  # a leaf Tensor on an array
+make_output: Callable[[Array, Any], Any] = _refuse_unloaded  # a Tensor that hangs at a node
+view_of: Callable[[Any], Any] = _refuse_unloaded  # the same memory as another tensor, a view that must not be written in the graph
+refuse_dirty: Callable[[Any, str], None] = (
+    _refuse_unloaded  # GradError for a tensor in the graph that cannot be written, but a Function wrote
+)
+hang_written: Callable[[Any, Any, str], None] = (
+    _refuse_unloaded  # a tensor that a Function wrote, its base and its views, at the Function's node
+)
+hang_result: Callable[[Any, Any, bool], Any] = _refuse_unloaded  # what a Function made, at its node
 
 
 class Version:
@@ -165,15 +152,13 @@ class Node:
         """Gradients of the inputs on bare arrays: the backward kernel, its numpy twin, or the rule without recording."""
         op: Op = self.op
         kind = _kind(g)
+        # A transform sees the steps of the rule, and no kernel's.
         corner = op.backward if kind is CudaArray else None if kind is WrappedArray else op.cpu_backward
         if corner is None:
             corner = op.rule
             assert corner is not None, "a node is made of differentiable ops only"
             with no_grad():
-                wrapped = (
-                    tuple(None if x is None else make_tensor(as_array(x)) for x in g) if type(g) is tuple else make_tensor(as_array(g))
-                )
-                found = self._call(corner, wrapped, needs, True)
+                found = self._call(corner, wrap_gradient(g), needs, True)
             return tuple(getattr(x, "array", x) for x in found)
         return self._call(corner, g, needs, False)
 
@@ -202,7 +187,7 @@ class Node:
             if inputs is FREED:
                 raise self._freed()
             x = None if inputs is None else inputs[k]  # one kernel for all gradients names what those that are asked for do not need
-            version = getattr(x, "version", None)
+            version = getattr(x, "version", None)  # numbers among the inputs have none
             if version is not None and version.stamp > self.sequence:
                 raise self._overwritten(self.op.inputs[min(k, len(self.op.inputs) - 1)], version)
             if x is not None and isinstance(self.edges[k], Node) and x.node is None:
@@ -218,7 +203,7 @@ class Node:
                 return array
             if not dtypes.has_gradient(array.dtype):
                 return make_tensor(array)
-            return make_output(array, self if self.op.public == 1 else branch(self, k))
+            return make_output(array, self if self.op.public == 1 else Branch(self, k))
         if kind == "attr":
             return self.attrs[k] if self.attrs and k in self.attrs else self.op.attrs[k]
         if kind == "needs":
@@ -257,9 +242,8 @@ class ComplexNode(Node):
     __slots__ = ()
 
     def pull(self, g: Any, needs: tuple[bool, ...]) -> tuple[Any, ...]:
-        made = tuple([None if x is None else make_tensor(as_array(x)) for x in g]) if type(g) is tuple else make_tensor(as_array(g))
         with no_grad():
-            return tuple([None if x is None else x.array for x in self._gradients(made, needs)])
+            return tuple([None if x is None else x.array for x in self._gradients(wrap_gradient(g), needs)])
 
     def pull_tensors(self, g: Any, needs: tuple[bool, ...]) -> tuple[Any, ...]:
         with enable_grad():
@@ -315,12 +299,9 @@ def new_node(
     return node
 
 
-def _watched_node(
-    op: Any, edges: tuple[Any, ...], inputs: tuple[Any, ...] | None, outputs: tuple[Any, ...] | None, attrs: dict[str, Any] | None,
-    meta: tuple[Any, ...] | None,
-) -> Node:  # fmt: skip
+def _watched_node(*fields: Any) -> Node:
     """new_node where somebody looks at the nodes that are made."""
-    node = new_node(op, edges, inputs, outputs, attrs, meta)
+    node = new_node(*fields)
     if state.watch is not None:
         state.watch(node)
     return node
@@ -363,11 +344,6 @@ class Branch(Node):
     def __init__(self, node: Node, index: int) -> None:
         super().__init__(node.op, (node,), None, None, None, None)
         self.index = index
-
-
-def branch(node: Node, index: int) -> Branch:
-    """The branch of an output made anew (for a saved output that a rule differentiates)."""
-    return Branch(node, index)
 
 
 class Severed(Node):
@@ -444,3 +420,8 @@ def _kind(g: Any) -> type:
 def as_array(x: Any) -> Any:
     """numpy gives scalars for 0-d results; a gradient is always an array."""
     return x if isinstance(x, np.ndarray | CudaArray | WrappedArray) else np.asarray(x)
+
+
+def wrap_gradient(g: Any) -> Any:
+    """A gradient, or the tuple of those of several outputs (None for one that did not come), as leaf tensors."""
+    return tuple([None if x is None else make_tensor(as_array(x)) for x in g]) if type(g) is tuple else make_tensor(as_array(g))

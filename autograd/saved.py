@@ -12,7 +12,7 @@ from tritensor.autograd import node as nodes
 from tritensor.autograd.accumulate import copy, copy_in_layout
 from tritensor.autograd.engine import edge_of
 from tritensor.autograd.modes import no_grad, state
-from tritensor.autograd.node import FREED, ComplexNode, Node, Version, branch, next_sequence, version_of, watch_nodes
+from tritensor.autograd.node import FREED, Branch, ComplexNode, Node, Version, next_sequence, version_of, watch_nodes
 from tritensor.ground.call_site import wrapper
 from tritensor.ground.errors import GradError
 from tritensor.ground.transforms import WrappedArray
@@ -29,7 +29,7 @@ class Packed:
 
     def __init__(self, x: Any, hooks: tuple[Pack, Unpack]) -> None:
         pack, self.unpack = hooks
-        before = x._version
+        before = x._version  # compared below: a hook that writes would change what other nodes have saved
         given = x.detach() if x.tracked else x  # without its place in the graph, which would be a cycle through the node
         with no_grad():
             self.content = pack(given)
@@ -72,7 +72,7 @@ class _Unpacking:
             return attach_to_edge(found, node.edges[k]) if tensors else found.array
         if kind == "output" and node.outputs is not FREED and node.outputs[k] is not None:
             found = node.outputs[k][0].tensor(tensors)
-            return nodes.make_output(found.array, node if node.op.public == 1 else branch(node, k)) if tensors else found.array
+            return nodes.make_output(found.array, node if node.op.public == 1 else Branch(node, k)) if tensors else found.array
         return super()._saved(kind, k, needs, tensors)  # type: ignore[misc]
 
 
@@ -94,7 +94,7 @@ def pack_node(node: Node, hooks: tuple[Pack, Unpack]) -> None:
     if inputs is not None:
         node.inputs = tuple([Packed(x, hooks) if hasattr(x, "tracked") else x for x in inputs])
     if outputs is not None:
-        at = [node if node.op.public == 1 else branch(node, k) if k < node.op.public else None for k in range(len(outputs))]
+        at = [node if node.op.public == 1 else Branch(node, k) if k < node.op.public else None for k in range(len(outputs))]
         node.outputs = tuple([y if y is None else (Packed(_wrap_output(y[0], e), hooks), y[1]) for y, e in zip(outputs, at, strict=True)])
     if inputs is not None or outputs is not None:
         node.__class__ = PackedComplexNode if type(node) is ComplexNode else PackedNode
@@ -107,7 +107,7 @@ def _wrap_output(array: Any, edge: Any) -> Any:
 
 def _watch_node(node: Node) -> None:
     """Pack, note and report a new node, as the modes that are on want it."""
-    if state.saving and type(node) in (Node, ComplexNode):
+    if state.saving and type(node) in (Node, ComplexNode):  # a Function packs what it saves by itself
         pack_node(node, state.saving[-1])
     if state.borrows_saved:
         note_all_borrowed(node)
@@ -199,7 +199,7 @@ def note_borrower(version: Version, mark: ref[Node], place: int) -> None:
     borrowers = version.borrowers
     if borrowers is None:
         version.borrowers = [(mark, place)]
-    elif borrowers[-1][0]() is None:
+    elif borrowers[-1][0]() is None:  # the place of a dead node: a weight used in a loop makes no longer list
         borrowers[-1] = (mark, place)
     else:
         if (n := len(borrowers)) >= 8 and n & (n - 1) == 0:  # forget the dead at each doubling
@@ -257,7 +257,7 @@ def copy_for_borrowers(t: Any) -> None:
     version = t.version
     if version is None or version.borrowers is None:
         return
-    borrowers, version.borrowers = version.borrowers, None
+    borrowers, version.borrowers = version.borrowers, None  # each gets its copy once; who saves after the write borrows anew
     copies: dict[int, Any] = {}
     for mark, place in borrowers:
         node = mark()

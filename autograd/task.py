@@ -62,7 +62,7 @@ class Task:
     def call_ends(self) -> None:
         """It has ended well."""
         while self.ends:
-            self.ends.pop(0)()
+            self.ends.pop(0)()  # one by one: a callback may queue another
 
     @property
     def plain(self) -> bool:
@@ -91,7 +91,7 @@ class GradientEdge(NamedTuple):
             return self.ownership_token
         if isinstance(self.node, AccumulateGrad):
             return self.node.variable
-        return self.node if self.node.op.public == 1 else nodes.branch(self.node, self.output_nr)
+        return self.node if self.node.op.public == 1 else nodes.Branch(self.node, self.output_nr)
 
     @property
     def tracked(self) -> bool:
@@ -191,7 +191,7 @@ def map_rows(gos: list[Any], once: Callable[[list[Any]], tuple[Any, ...]]) -> tu
     Entries of what is returned may be None. Raises ShapeError where the batches are not of one size.
     """
     counts = {g.array.shape[0] if g is not None and g.array.shape else 0 for g in gos}
-    if len(counts) != 1 or 0 in counts:
+    if len(counts) != 1 or 0 in counts:  # a row of a 0-d tensor or of None does not exist
         raise ShapeError(
             "grad: is_grads_batched wants grad_outputs of one more dimension, the first, of one size for all; give them as tritensor.stack(...) makes them"
         )
@@ -204,7 +204,7 @@ def map_rows(gos: list[Any], once: Callable[[list[Any]], tuple[Any, ...]]) -> tu
 
     func: Any = provider("func")
     try:
-        columns = iter(func.vmap(mapped, randomness="same")(*gos))
+        columns = iter(func.vmap(mapped, randomness="same")(*gos))  # what a backward draws it draws once, as for one row
         return tuple([next(columns) if is_there else None for is_there in there])
     except TransformError as e:
         _warn_loop(len(gos[0]), e)
@@ -270,14 +270,14 @@ def collect_nodes(roots: Sequence[Any]) -> list[Node]:
         for e in n.edges:
             if isinstance(e, Node):
                 stack.append(e)
-    found.sort(key=_by_sequence, reverse=True)
+    found.sort(key=_by_sequence, reverse=True)  # an edge leads to an older node: this is a topological order
     return found
 
 
 def find_leading_nodes(order: list[Node], targets: set[Any]) -> set[Any]:
     """The nodes and leaves on a path to a target, targets included (ids of edges)."""
     useful = set(targets)
-    for n in reversed(order):
+    for n in reversed(order):  # the oldest first, so that what a node leads to is decided before
         if n not in useful and any(e is not None and e in useful for e in n.edges):
             useful.add(n)
     return useful

@@ -40,7 +40,7 @@ REASONS = [
     ("what it fills is one call's own, which no other thread has", [
         "cuda/driver/kernels.py:Kernels._attributes.attribute", "data/workers/dataset_pickle.py:DatasetPickle._pickle_contents.keep_in_band",
         "distributed/checkpoint/state_dict.py:_broadcast_state.send_header", "distributed/checkpoint/state_dict_loader.py:load.look",
-        "func/functions.py:_generated.jvp.one", "nn/state.py:load.walk", "profiler/results/chrome_trace.py:_name_rows.name",
+        "func/functions.py:_make_mapped_function.jvp.one", "nn/state.py:load.walk", "profiler/results/chrome_trace.py:_name_rows.name",
         "profiler/results/chrome_trace.py:_make_arrows.arrow", "tools/dry_run.py:_count_steps.counted.call", "tools/run_script.py:opened.note",
         "training/batch_size.py:find_batch_size.fits", "utils/checkpoint.py:_Frame.compute.pack",
     ]),

@@ -13,7 +13,7 @@ from tritensor.nn.functional.window_arguments import Sizes, add_batch, to_axes
 from tritensor.ops.table import ops
 from tritensor.ops.table.shape_rules import one_integer
 from tritensor.tensor.core import Tensor
-from tritensor.tensor.functions.images.sampling import MODES, PADDINGS, make_affine_grid, sample_grid
+from tritensor.tensor.functions.images import MODES, PADDINGS, make_affine_grid, sample_grid
 from tritensor.tensor.functions.shaping.reshaping import forget_base
 from tritensor.tensor.public_api.publish import checked
 

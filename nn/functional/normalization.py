@@ -19,7 +19,7 @@ from tritensor.ops.table import ops
 from tritensor.tensor.aliasing.inplace import write_out
 from tritensor.tensor.aliasing.views import is_write_recorded
 from tritensor.tensor.core import Tensor
-from tritensor.tensor.functions.images.padding import constant_pad_nd
+from tritensor.tensor.functions.images import constant_pad_nd
 from tritensor.tensor.public_api.publish import checked
 
 HALVES = (dtypes.float16, dtypes.bfloat16)

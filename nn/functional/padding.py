@@ -8,7 +8,7 @@ from tritensor.ground.errors import ArgumentError, ShapeError, UnknownModeError,
 from tritensor.nn.functional.window_arguments import copy_channels_last
 from tritensor.ops.table import ops
 from tritensor.tensor.core import Tensor
-from tritensor.tensor.functions.images.padding import Sides, constant_pad_nd, crop, parse_padding
+from tritensor.tensor.functions.images import Sides, constant_pad_nd, crop, parse_padding
 from tritensor.tensor.functions.shaping.reshaping import forget_base
 from tritensor.tensor.public_api.publish import checked
 

@@ -12,7 +12,7 @@ import pytest
 import tritensor as tt
 from tests.familiar.record import FILE, SCRIPTS
 from tests.familiar.settings import settings_put_back
-from tritensor.tools.missing_names import in_source
+from tritensor.tools.missing_names import find_in_source
 from tritensor.tools.run_script import opened
 
 NUMBER = re.compile(r"-?\d+\.\d+(?:e[+-]?\d+)?|-?\d+")
@@ -36,7 +36,7 @@ def test_a_script_prints_what_it_prints_under_pytorch(script: Path, capsys: pyte
     assert len(ours) == len(theirs), ours
     assert not [(a, b) for a, b in zip(theirs, ours, strict=True) if unlike(a, b)]
     assert not missing
-    assert in_source(str(script)) == []
+    assert find_in_source(str(script)) == []
 
 
 def test_a_difference_is_seen() -> None:

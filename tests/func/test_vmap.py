@@ -115,7 +115,7 @@ def test_pieces_of_a_batch() -> None:
 def test_an_op_without_a_rule_says_so_once() -> None:
     from tritensor.func.rules import registry
 
-    registry._told.discard("nonzero_static")
+    registry._warned.discard("nonzero_static")
     x = drawn(3, 4)
     with pytest.warns(UserWarning, match="nonzero_static has no rule for batches and runs in a loop over the 3 examples"):
         vmap(lambda a: tt.nonzero_static(a > 0, size=4))(x)
@@ -127,7 +127,7 @@ def test_an_op_without_a_rule_says_so_once() -> None:
 def test_functions_of_the_host_run_in_a_loop() -> None:
     from tritensor.func import mapping
 
-    mapping._told.discard("bincount")
+    mapping._warned.discard("bincount")
     x = tt.tensor([[0, 2, 2], [1, 1, 1]])
     with pytest.warns(UserWarning, match="bincount computes on the host"):
         found = vmap(lambda a: tt.bincount(a, minlength=3))(x)

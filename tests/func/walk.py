@@ -12,7 +12,7 @@ import numpy as np
 import tritensor as tt
 from tritensor.dispatch import apply
 from tritensor.func import jvp, vjp, vmap
-from tritensor.func.rules.registry import RULES, _told
+from tritensor.func.rules.registry import RULES, _warned
 from tritensor.ground.errors import GradError
 from tritensor.ops.array import same_memory
 from tritensor.ops.table import Op, Sample, registry
@@ -103,7 +103,7 @@ def has_rule(op: Op) -> bool:
 
 def told() -> set[str]:
     """The ops that have run in a loop."""
-    return _told
+    return _warned
 
 
 def laid(x: tt.Tensor) -> Iterator[tt.Tensor]:

@@ -15,7 +15,7 @@ from tritensor.ground.errors import GradError
 from tritensor.ops.array import CudaArray, from_host, to_host
 from tritensor.ops.table import Op, Sample
 from tritensor.testing.questions import corners
-from tritensor.testing.questions.cases import cast, is_floating, promoted, samples
+from tritensor.testing.questions.cases import cast, is_floating, promote_inputs, samples
 
 GPU = device("cuda", 0)
 LARGEST = 8 << 20  # elements of all inputs: of larger timed sizes only the smallest is run, and only where no other is
@@ -27,7 +27,7 @@ class Call:
     def __init__(self, op: Op, sample: Sample, dtype: str) -> None:
         self.op = op
         self.name = f"{op.name} {sample!r} {dtype}"
-        self.host = promoted(op, tuple(cast(x, dtype) for x in sample.inputs))
+        self.host = promote_inputs(op, tuple(cast(x, dtype) for x in sample.inputs))
         self.attrs = {**sample.attrs, **({"device": GPU} if "device" in op.attrs else {})}
         self.inputs = self.fresh()
 

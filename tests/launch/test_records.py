@@ -16,7 +16,7 @@ from tritensor.tools.launch.records import LONGEST, Reader
 def sent(record: dict[str, Any], monkeypatch: pytest.MonkeyPatch) -> list[bytes]:
     """The pieces in which a record is written."""
     pieces: list[bytes] = []
-    monkeypatch.setattr(child, "_drained", lambda: None)
+    monkeypatch.setattr(child, "_drain", lambda: None)
     monkeypatch.setattr(os, "write", lambda stream, data: pieces.append(data))
     child.send(record)
     monkeypatch.undo()

@@ -13,7 +13,7 @@ import tritensor as tt
 from tests.familiar.settings import settings_put_back
 from tests.familiar.test_scripts import unlike
 from tests.programs.record import FILE, PROGRAMS, name
-from tritensor.tools.missing_names import in_source
+from tritensor.tools.missing_names import find_in_source
 from tritensor.tools.run_script import opened
 
 PRINTED = json.loads(FILE.read_text())
@@ -30,7 +30,7 @@ def test_a_program_prints_what_it_prints_under_pytorch(program: Path, capsys: py
     assert not [(a, b) for a, b in zip(theirs, ours, strict=False) if unlike(a, b)]
     assert len(ours) == len(theirs), ours
     assert not missing
-    assert in_source(str(program)) == []
+    assert find_in_source(str(program)) == []
 
 
 def test_there_are_as_many_as_are_recorded() -> None:

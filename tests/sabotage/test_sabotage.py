@@ -14,7 +14,7 @@ from tritensor.ground.errors import RegistrationError
 from tritensor.ops.array import CudaArray, empty_like, from_host, to_host
 from tritensor.ops.table import Op, Partials, Spec, op, registry
 from tritensor.testing.questions.ask import ask
-from tritensor.testing.questions.cases import cases, copied
+from tritensor.testing.questions.cases import cases, copy_inputs
 
 EMULATED = device("cuda", 0)
 
@@ -319,4 +319,4 @@ def test_comparison_itself() -> None:
     assert "shape" in (mismatch(a, a[:3], 1.0) or "")
     assert "dtype" in (mismatch(a, a.astype(np.float64), 1.0) or "")
     assert mismatch(np.array([1, 2]), np.array([1, 3]), 1.0) is not None
-    assert copied((a, 1))[0] is not a
+    assert copy_inputs((a, 1))[0] is not a

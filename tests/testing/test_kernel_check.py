@@ -14,7 +14,7 @@ from tritensor.ground.device import device
 from tritensor.ground.errors import ArgumentError
 from tritensor.ops.array import to_host
 from tritensor.testing import check_kernel
-from tritensor.testing.kernel_check import placed_as
+from tritensor.testing.kernel_check import place_as
 
 X = np.arange(12, dtype=np.float32).reshape(3, 4)
 
@@ -49,7 +49,7 @@ def test_the_strides_of_what_is_given_are_kept() -> None:
 @pytest.mark.parametrize("strides", [(4, 1), (1, 3), (-4, -1), (9, 2)])
 @pytest.mark.parametrize("offset", [0, 1])
 def test_what_is_placed_lies_in_poison(strides: tuple[int, int], offset: int) -> None:
-    p = placed_as(X, strides, offset, device("cuda", 0))
+    p = place_as(X, strides, offset, device("cuda", 0))
     assert p.array.strides == strides
     assert (to_host(p.array) == X).all()
     base = to_host(p.base)

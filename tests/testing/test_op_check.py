@@ -34,7 +34,7 @@ def test_a_finding_is_told_once_with_a_count() -> None:
     assert len(report.lines()) < len(report.findings) / 3
     with pytest.raises(
         AssertionError,
-        match=r"tanh: forward, on_the_road: 5 of 6 cases, first tanh/0/float32/plain/cuda: y: got .*; stored by _kernel, program",
+        match=r"tanh: forward, user_calls: 5 of 6 cases, first tanh/0/float32/plain/cuda: y: got .*; stored by _kernel, program",
     ):
         check(wrong, dtypes="float32", devices="emulated", layouts=["plain"])
 

@@ -10,7 +10,7 @@ import pytest
 
 import tritensor as tt
 from tritensor.tools import run_script
-from tritensor.tools.missing_names import first_missing, in_source
+from tritensor.tools.missing_names import find_in_source, first_missing
 
 ROOT = Path(__file__).resolve().parents[2]
 # What the script says of itself, without anything of torch.
@@ -229,14 +229,14 @@ def test_what_is_read_in_the_source(tmp_path: Path) -> None:
         "T.ones(2).sspaddmm; F.relu; F.scaled_mm(1); T.Tensor.to_mkldnn; T.Tensor.add; T.cuda.amp.autocast; T.float32.nothing\n"
         "torch.sspaddmm\nT.nn.functional.relu.nothing\n"
     )
-    found = [(p.line, p.name) for p in in_source(str(source))]
+    found = [(p.line, p.name) for p in find_in_source(str(source))]
     assert found == [
         (2, "torch.nn.functional.scaled_grouped_mm"),
         (3, "torch.Tensor.to_mkldnn"),
         (3, "torch.nn.functional.scaled_mm"),
     ]
     source.write_text("x = (\n")
-    assert in_source(str(source)) == []
+    assert find_in_source(str(source)) == []
     assert first_missing(["backends", "cudnn", "benchmark"]) == ""
     assert first_missing(["multiprocessing", "Pool"]) == ""
     assert first_missing(["sparse", "sum"]) == "torch.sparse"

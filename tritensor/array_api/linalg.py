@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Sequence
+from collections.abc import Callable, Sequence
 from typing import Any
 
 from tritensor.array_api.manipulation import matrix_transpose
@@ -11,6 +11,7 @@ from tritensor.array_api.statistical import sum as _sum
 from tritensor.ground.dtypes import DType
 from tritensor.ground.errors import ArgumentError, ShapeError
 from tritensor.tensor.core import Tensor
+from tritensor.tensor.public_api.publish import rename_function
 
 
 def matmul(x1: Tensor, x2: Tensor, /) -> Tensor:
@@ -34,6 +35,21 @@ def vecdot(x1: Tensor, x2: Tensor, /, *, axis: int = -1) -> Tensor:
     return functions.sum((functions.conj(a) if a.is_complex() else a) * b, axis, dtype=a.dtype)
 
 
+def _make_of_matrices(name: str, doc: str) -> Callable[[Tensor], Any]:
+    def call(x: Tensor, /) -> Any:
+        return getattr(functions.linalg, name)(require_array(name, x))
+
+    return rename_function(call, name, doc)
+
+
+det = _make_of_matrices("det", "Determinants.")
+eigh = _make_of_matrices("eigh", "Eigenvalues, ascending, and eigenvectors of symmetric or Hermitian matrices.")
+eigvalsh = _make_of_matrices("eigvalsh", "Eigenvalues, ascending, of symmetric or Hermitian matrices.")
+inv = _make_of_matrices("inv", "Inverse matrices.")
+slogdet = _make_of_matrices("slogdet", "The sign and the logarithm of the absolute value of determinants.")
+svdvals = _make_of_matrices("svdvals", "Singular values, descending.")
+
+
 def cholesky(x: Tensor, /, *, upper: bool = False) -> Tensor:
     """The triangular L with L L^H = x, or U with U^H U = x."""
     return functions.linalg.cholesky(require_array("cholesky", x), upper=upper)
@@ -49,29 +65,9 @@ def cross(x1: Tensor, x2: Tensor, /, *, axis: int = -1) -> Tensor:
     return functions.linalg.cross(*functions.broadcast_tensors(a, b), dim=axis)
 
 
-def det(x: Tensor, /) -> Tensor:
-    """Determinants."""
-    return functions.linalg.det(require_array("det", x))
-
-
 def diagonal(x: Tensor, /, *, offset: int = 0) -> Tensor:
     """Diagonals of matrices."""
     return functions.diagonal(require_array("diagonal", x), offset, -2, -1)
-
-
-def eigh(x: Tensor, /) -> Any:
-    """Eigenvalues, ascending, and eigenvectors of symmetric or Hermitian matrices."""
-    return functions.linalg.eigh(require_array("eigh", x))
-
-
-def eigvalsh(x: Tensor, /) -> Tensor:
-    """Eigenvalues, ascending, of symmetric or Hermitian matrices."""
-    return functions.linalg.eigvalsh(require_array("eigvalsh", x))
-
-
-def inv(x: Tensor, /) -> Tensor:
-    """Inverse matrices."""
-    return functions.linalg.inv(require_array("inv", x))
 
 
 def matrix_norm(x: Tensor, /, *, keepdims: bool = False, ord: int | float | str | None = "fro") -> Tensor:
@@ -110,30 +106,19 @@ def qr(x: Tensor, /, *, mode: str = "reduced") -> Any:
     return functions.linalg.qr(require_array("qr", x), mode)
 
 
-def slogdet(x: Tensor, /) -> Any:
-    """The sign and the logarithm of the absolute value of determinants."""
-    return functions.linalg.slogdet(require_array("slogdet", x))
-
-
 def solve(x1: Tensor, x2: Tensor, /) -> Tensor:
     """The y with x1 y = x2: x2 is one vector where it has one axis, else matrices."""
     a, b = promote_operands("solve", x1, x2)
     if b.ndim == 1:
         # As a matrix of one column, so that no batch of vectors is seen in it.
         return functions.squeeze(functions.linalg.solve(a, b.reshape((1,) * (a.ndim - 2) + (-1, 1))), -1)
-    return functions.linalg.solve(
-        a, b.reshape((1,) * (a.ndim - b.ndim) + tuple(b.shape))
-    )  # as many axes: PyTorch might see stacked vectors
+    # As many axes: PyTorch might see stacked vectors.
+    return functions.linalg.solve(a, b.reshape((1,) * (a.ndim - b.ndim) + tuple(b.shape)))
 
 
 def svd(x: Tensor, /, *, full_matrices: bool = True) -> Any:
     """U, S and Vh with U diag(S) Vh = x, singular values descending."""
     return functions.linalg.svd(require_array("svd", x), full_matrices)
-
-
-def svdvals(x: Tensor, /) -> Tensor:
-    """Singular values, descending."""
-    return functions.linalg.svdvals(require_array("svdvals", x))
 
 
 def trace(x: Tensor, /, *, offset: int = 0, dtype: DType | None = None) -> Tensor:

@@ -140,12 +140,8 @@ def cast(x: Any, target: Any) -> Any:
 
 def _takes(x: Any, device: str | None) -> bool:
     """True where autocast touches a tensor: floating, of fewer than eight bytes, on the device."""
-    array = x.array
-    return (
-        dtypes.of(array.dtype).is_floating_point
-        and array.dtype.itemsize < _EIGHT_BYTES
-        and (type(array) is CudaArray) == (device == "cuda")
-    )
+    kind = x.array.dtype
+    return dtypes.of(kind).is_floating_point and kind.itemsize < _EIGHT_BYTES and (type(x.array) is CudaArray) == (device == "cuda")
 
 
 def _tensors(given: tuple[Any, ...]) -> list[Any]:

@@ -36,9 +36,9 @@ def apply(op: Op, *inputs: Any, **attrs: Any) -> Any:
     Raises before anything runs: TypeError for a foreign argument or attribute, DeviceError for mixed devices, what the op's shape rule raises.
     """
     if len(inputs) != len(op.inputs) and not op.variadic:
-        inputs = _filled(op, inputs)
+        inputs = _fill_inputs(op, inputs)
     if op.promote is not None:
-        inputs = _promoted(op, inputs)
+        inputs = _promote(op, inputs)
     arrays, cuda, host, wanted = [], None, False, False
     for x in inputs:
         if isinstance(x, _Tensor):
@@ -83,7 +83,7 @@ def apply(op: Op, *inputs: Any, **attrs: Any) -> Any:
                 op.shape(*arrays, **attrs)
             result = recording(given) if recording is not None else corner.run_first(key, given, arrays, attrs)
     except TypeError as error:
-        raise misgiven(op, attrs, error) from error.__cause__
+        raise explain_misgiven(op, attrs, error) from error.__cause__
     if op.mutates:  # not before: an index out of range, which only the numbers tell, has changed nothing
         written(op, inputs)
         return None
@@ -109,7 +109,7 @@ def _outputs(op: Op, inputs: tuple[Any, ...], attrs: dict[str, Any], result: tup
     return outs if op.public > 1 else outs[0]
 
 
-def _filled(op: Op, inputs: tuple[Any, ...]) -> tuple[Any, ...]:
+def _fill_inputs(op: Op, inputs: tuple[Any, ...]) -> tuple[Any, ...]:
     """Inputs with None for optional ones that were left out."""
     if len(inputs) > len(op.inputs):
         raise TypeError(
@@ -120,7 +120,7 @@ def _filled(op: Op, inputs: tuple[Any, ...]) -> tuple[Any, ...]:
     return inputs + (None,) * (len(op.inputs) - len(inputs))
 
 
-def misgiven(op: Op, attrs: dict[str, Any], error: TypeError) -> TypeError:
+def explain_misgiven(op: Op, attrs: dict[str, Any], error: TypeError) -> TypeError:
     """The error to raise for one that an op's functions raised: where attributes are missing or unknown, it says so in the op's name and not in theirs."""
     from tritensor.ops.table.description import bare_signature
 
@@ -140,7 +140,7 @@ def _python_numbers(inputs: tuple[Any, ...]) -> tuple[Any, ...]:
 _COMPARISONS = frozenset({"eq", "ne", "lt", "le", "gt", "ge"})  # their result says what a number was rounded to
 
 
-def _promoted(op: Op, inputs: tuple[Any, ...]) -> tuple[Any, ...]:
+def _promote(op: Op, inputs: tuple[Any, ...]) -> tuple[Any, ...]:
     """Inputs cast to their common type (see dtypes.result_type); Python numbers stay numbers, and numpy's become such."""
     values: list[Any] = []
     common = None
@@ -153,17 +153,15 @@ def _promoted(op: Op, inputs: tuple[Any, ...]) -> tuple[Any, ...]:
             elif common is not x.array.dtype:
                 mixed = True
         elif isinstance(x, np.generic):
-            return _promoted(op, _python_numbers(inputs))
+            return _promote(op, _python_numbers(inputs))
         elif isinstance(x, _SCALARS):
             values.append(x)
             mixed = True
     if common is None:
         foreign = [x for x in inputs if x is not None and not isinstance(x, _SCALARS)]
-        raise (
-            _foreign(op, inputs, foreign[0])
-            if foreign
-            else TypeError(f"{op.name}: at least one input must be a tensor; wrap one with tensor(...)")
-        )
+        if foreign:
+            raise _foreign(op, inputs, foreign[0])
+        raise TypeError(f"{op.name}: at least one input must be a tensor; wrap one with tensor(...)")
     if mixed:
         common = dtypes.result_type(values, op.name)
     if op.promote == "float" and dtypes.of(common).kind in ("bool", "uint", "int"):

@@ -231,7 +231,7 @@ def _unary_path(op: Op, proven: bool = False) -> Callable[..., Any]:
                     check(x, **attrs)
                 result = compute(x, **attrs)
             except TypeError as error:
-                raise dispatcher.misgiven(op, attrs, error) from error.__cause__
+                raise dispatcher.explain_misgiven(op, attrs, error) from error.__cause__
             if type(result) is not ndarray:
                 result = np.asarray(result)
             # Only a result that may lie otherwise than the op's layout rule says is looked at closely.

@@ -43,7 +43,7 @@ class LevelNode(Node):
     level: Level
 
     def pull(self, g: Any, needs: tuple[bool, ...]) -> tuple[Any, ...]:
-        made = tuple([None if x is None else lifted(x, self.level) for x in g]) if type(g) is tuple else lifted(g, self.level)
+        made = tuple([None if x is None else lift(x, self.level) for x in g]) if type(g) is tuple else lift(g, self.level)
         with unrecorded(self.level):
             found = self._of(made, needs)
         return tuple([None if x is None else x.array for x in found])
@@ -65,7 +65,7 @@ class ComplexLevelNode(LevelNode, ComplexNode):
         return self._gradients(g, needs)
 
 
-def lifted(x: Any, level: Level) -> Any:
+def lift(x: Any, level: Level) -> Any:
     """An array as a tensor of a level, while that lasts."""
     array = as_array(x)
     below_it = type(array) is not WrappedArray or not array.level.alive or array.level.number < level.number

@@ -32,7 +32,7 @@ def record_node(op: Op, inputs: tuple[Any, ...], attrs: dict[str, Any], outs: tu
             saved = tuple([x if kept_in[min(i, last)] else None for i, x in enumerate(inputs)])
         else:
             saved = tuple([x if k else None for x, k in zip(inputs, kept_in, strict=True)])
-    if not op.view and _complex(inputs, arrays):
+    if not op.view and _has_complex(inputs, arrays):
         node: Node = ComplexNode(op, edges, saved, None, attrs, _meta(inputs))
     else:
         node = Node(op, edges, saved, None, attrs, _meta(inputs) if meta_wanted else None)
@@ -70,7 +70,7 @@ def _edge(x: Any) -> Any:
     return None
 
 
-def _complex(inputs: tuple[Any, ...], arrays: tuple[Any, ...]) -> bool:
+def _has_complex(inputs: tuple[Any, ...], arrays: tuple[Any, ...]) -> bool:
     """True where complex numbers take part. A view needs no care for them: its rule only moves them."""
     return any([a.dtype.kind == "c" for a in arrays]) or any([isinstance(x, _Tensor) and x.array.dtype.kind == "c" for x in inputs])
 

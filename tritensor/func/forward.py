@@ -19,7 +19,7 @@ from tritensor.ops.table import registry
 from tritensor.tensor.core import Tensor, new_tensor
 
 
-def checked_tangent(name: str, x: Any, t: Any) -> None:
+def check_tangent(name: str, x: Any, t: Any) -> None:
     """Raise where a tangent does not fit its primal: it has its shape and type, and stands on its device."""
     for what, y in (("primal", x), ("tangent", t)):
         if not isinstance(y, Tensor):
@@ -48,14 +48,14 @@ def jvp(func: Callable[..., Any], primals: Any, tangents: Any, *, strict: bool =
             )
     flat, spec = tree_flatten(primals)
     moved, other = tree_flatten(tangents)
-    if spec != other:
+    if spec != other:  # containers must match: a tangent belongs to the leaf in its place
         raise TransformError(f"jvp: primals are {outline(spec)}, tangents {outline(other)}; give both in the same containers")
     with Level(JVP, state.enabled) as level:
         duals: list[Tensor] = []
         apart: list[Tensor] = []  # so that a write to one primal is no write to another's tangent
         for x, t in zip(flat, moved, strict=True):
-            checked_tangent("jvp", x, t)
-            x, t = settle(x), settle(t)
+            check_tangent("jvp", x, t)
+            x, t = settle(x), settle(t)  # arguments may come out of a transform that is over
             duals.append(dual(x, level, t, apart))
             apart += [x, t]
         out = func(*tree_unflatten(duals, spec))
@@ -70,7 +70,7 @@ def jvp(func: Callable[..., Any], primals: Any, tangents: Any, *, strict: bool =
         for y in map(settle, outputs):
             if not isinstance(y, Tensor):
                 raise TransformError(f"jvp: the function returned {described(y)}; it must return tensors, or nested tuples of them")
-            tangent = y.array.tangent if level_of(y) is level else None
+            tangent = y.array.tangent if level_of(y) is level else None  # an output of an outer level does not depend on these primals
             if tangent is None and strict:
                 raise TransformError("jvp: an output does not depend on the primals, and strict is True; leave strict out to get zeros")
             value = _primal(y, level)
@@ -85,10 +85,10 @@ def _primal(x: Any, level: Level) -> Any:
     return x.array.value if level_of(x) is level else x
 
 
-def _writable(leaf: Tensor) -> Tensor:
+def _step_behind(leaf: Tensor) -> Tensor:
     """The same memory one step behind a leaf, which itself must not be written."""
     found = new_tensor(leaf.array)
-    found.version = version_of(leaf)
+    found.version = version_of(leaf)  # one counter: a write to the copy is a write to the leaf's memory
     found.set_node(step_node(registry["copy"], leaf, {}, ((leaf.array.shape, leaf.array.dtype),), leaf.array))
     return found
 
@@ -101,9 +101,10 @@ def linearize(func: Callable[..., Any], *primals: Any) -> tuple[Any, Callable[..
     """
     if not primals:
         raise TransformError("linearize: there are no primals; give at least one")
-    with enable_grad(), borrow_all_saved():
-        output, pull = vjp(lambda *given: func(*tree_map(_writable, given)), *primals)
+    with enable_grad(), borrow_all_saved():  # the graph is kept for long, and func's caller may write to what it saved
+        output, pull = vjp(lambda *given: func(*tree_map(_step_behind, given)), *primals)
         outs, out_spec = tree_flatten(output)
+        # At ones: the map is linear, so that any place will do, and zeros would hide terms.
         _, push = vjp(lambda *v: pull(tree_unflatten(v, out_spec)), *[zeros_like(y) + 1 for y in outs])
     flat, spec = tree_flatten(primals)
 
@@ -114,8 +115,8 @@ def linearize(func: Callable[..., Any], *primals: Any) -> tuple[Any, Callable[..
                 f"linearize: the tangents are {outline(have)}, the primals {outline(spec)}; give both in the same containers"
             )
         for x, t in zip(flat, given, strict=True):
-            checked_tangent("linearize", x, t)
-        create = state.enabled and any(in_graph(x) for x in (*flat, *given))
+            check_tangent("linearize", x, t)
+        create = state.enabled and any(in_graph(x) for x in (*flat, *given))  # else each call would leave a graph that nobody asks for
         return tree_unflatten(push(tangents, create_graph=create), out_spec)
 
     return output, jvp_fn

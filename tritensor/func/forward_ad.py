@@ -11,7 +11,7 @@ from typing import Any, NamedTuple
 from tritensor.autograd import engine
 from tritensor.autograd.modes import state
 from tritensor.autograd.node import Node, version_of
-from tritensor.func.forward import checked_tangent
+from tritensor.func.forward import check_tangent
 from tritensor.func.wrapping import below, dual, level_of, settle
 from tritensor.ground.errors import GradError, TransformError
 from tritensor.ground.pytree import described
@@ -32,11 +32,9 @@ class UnpackedDualTensor(NamedTuple):
 def enter_dual_level() -> int:
     """Begin a level; returns its number, 0. Raises TransformError inside another, which would mix the tangents of the two."""
     if _levels:
-        raise TransformError(
-            "enter_dual_level: a level is entered already and levels do not nest; use func.jvp for derivatives of derivatives"
-        )
+        raise TransformError("enter_dual_level: a level is entered, and levels do not nest; use func.jvp for derivatives of derivatives")
     level = Level(JVP, state.enabled)
-    level.open = True
+    level.open = True  # what is not of this level is in its graph as well: backward goes through the tensors outside
     _levels.append(level.__enter__())
     return 0
 
@@ -70,8 +68,8 @@ def make_dual(tensor: Tensor, tangent: Tensor, *, level: int | None = None) -> T
     Raises TransformError outside a level and for a tensor that carries a tangent of it, TypeError, ShapeError or DTypeError for a tangent that
     does not fit, GradError for integers.
     """
-    here = _here("make_dual", level)
-    checked_tangent("make_dual", tensor, tangent)
+    here = _current_level("make_dual", level)
+    check_tangent("make_dual", tensor, tangent)
     if tensor.dtype.kind not in ("float", "complex"):
         raise GradError(f"make_dual: {tensor.dtype.name} has no derivatives; convert with .float() first")
     tensor = settle(tensor)
@@ -80,8 +78,8 @@ def make_dual(tensor: Tensor, tangent: Tensor, *, level: int | None = None) -> T
             "make_dual: the tensor carries a tangent of this level already; take unpack_dual(tensor).primal, or add the two tangents"
         )
     made = dual(tensor, here, settle(tangent), (tensor,))
-    made.version = version_of(tensor)
-    if tensor.tracked and state.enabled:
+    made.version = version_of(tensor)  # a view: writes to one are seen by the other
+    if tensor.tracked and state.enabled:  # the dual is a step behind the tensor, so that its gradient reaches it
         node = Node(registry["copy"], (engine.edge_of(tensor),), None, None, {}, ((tensor.array.shape, tensor.array.dtype),))
         made.set_node(node)
     return made
@@ -93,13 +91,13 @@ def unpack_dual(tensor: Tensor, *, level: int | None = None) -> UnpackedDualTens
         raise TypeError(f"unpack_dual: tensor is {described(tensor)}; give a tensor")
     if not _levels:
         return UnpackedDualTensor(settle(tensor), None)
-    here = _here("unpack_dual", level)
+    here = _current_level("unpack_dual", level)
     if level_of(tensor) is not here:
         return UnpackedDualTensor(tensor, None)
     return UnpackedDualTensor(below(tensor, here), tensor.array.tangent)
 
 
-def _here(name: str, level: int | None) -> Level:
+def _current_level(name: str, level: int | None) -> Level:
     if not _levels:
         raise TransformError(f"{name}: no level is entered, so there is nothing for a tangent to last in; use `with dual_level():`")
     if level not in (None, 0):

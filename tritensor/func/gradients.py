@@ -29,25 +29,25 @@ def watch(x: Tensor, level: Level) -> Tensor:
     """A tensor on x's memory that a derivative is taken by."""
     x = settle(x)
     if not level.outermost:
-        leaf = wrap(x, level)
+        leaf = wrap(x, level)  # a graph of its own: the outer derivative must not see these nodes
     elif x.tracked and level.recording:
         edge = engine.edge_of(x)
         leaf = nodes.make_output(x.array, Node(registry["copy"], (edge,), None, None, {}, ((x.array.shape, x.array.dtype),)))
     else:
-        leaf = new_tensor(x.array)
+        leaf = new_tensor(x.array)  # nobody differentiates further out: an ordinary leaf will do
     leaf.version = version_of(x)
     leaf.tracked = True
     return leaf
 
 
-def released(x: Any, level: Level, keep: bool) -> Any:
+def release_output(x: Any, level: Level, keep: bool) -> Any:
     """An output as those outside see it: `keep` says that it may be in their graph."""
     x = settle(x)
     if not isinstance(x, Tensor):
         return x
     if not level.outermost:
         return below(x, level)
-    return x if keep or not x.tracked else x.detach()
+    return x if keep or not x.tracked else x.detach()  # the graph of a derivative ends with it
 
 
 def gradients(
@@ -65,7 +65,7 @@ def gradients(
 
 def leads_elsewhere(outputs: Sequence[Tensor], leaves: Sequence[Tensor]) -> bool:
     """True where the outputs depend on tensors of an outer graph: then their gradients may be differentiated again."""
-    own = {id(x) for x in leaves}
+    own = {id(x) for x in leaves}  # by id: tensors compare by their elements
     for n in engine.collect_nodes([engine.edge_of(y) for y in outputs if y.tracked]):
         for e in n.edges:
             if e is not None and not isinstance(e, Node) and id(e) not in own and e.tracked:
@@ -73,11 +73,11 @@ def leads_elsewhere(outputs: Sequence[Tensor], leaves: Sequence[Tensor]) -> bool
     return any(x.node is not None for x in leaves)
 
 
-def _chosen(name: str, args: tuple[Any, ...], argnums: Any) -> tuple[int, ...]:
+def choose_places(name: str, args: tuple[Any, ...], argnums: Any) -> tuple[int, ...]:
     """The arguments to differentiate by, counted from the front. Raises RuntimeError for one that is not there or named twice."""
     given = argnums if isinstance(argnums, tuple) else (argnums,)
     for i in given:
-        if isinstance(i, bool) or not isinstance(i, int):
+        if isinstance(i, bool) or not isinstance(i, int):  # True is an int, and no place
             raise TransformError(f"{name}: argnums is {argnums!r}; give the place of an argument, or a tuple of places")
         if not -len(args) <= i < len(args):
             raise TransformError(
@@ -91,7 +91,7 @@ def _chosen(name: str, args: tuple[Any, ...], argnums: Any) -> tuple[int, ...]:
     return places
 
 
-def watched_leaves(name: str, tree: Any, level: Level) -> tuple[list[Any], Any]:
+def watch_leaves(name: str, tree: Any, level: Level) -> tuple[list[Any], Any]:
     """The leaves of an argument, watched, and its shape. Raises TypeError for what is no tensor, GradError for one without gradients."""
     leaves, spec = tree_flatten(tree)
     for x in leaves:
@@ -142,11 +142,11 @@ def _grad_and_value(
     name: str, func: Callable[..., Any], argnums: Any, has_aux: bool, args: tuple[Any, ...], kwargs: dict[str, Any]
 ) -> tuple[Any, Any]:
     with Level(GRAD, state.enabled) as level, enable_grad():
-        places = _chosen(name, args, argnums)
+        places = choose_places(name, args, argnums)
         given = list(args)
         leaves, parts = [], []
         for i in places:
-            found, spec = watched_leaves(name, args[i], level)
+            found, spec = watch_leaves(name, args[i], level)
             given[i] = tree_unflatten(found, spec)
             parts.append((len(found), spec))
             leaves += found
@@ -155,21 +155,22 @@ def _grad_and_value(
         if has_aux:
             if not isinstance(out, tuple) or len(out) != 2:
                 raise TransformError(
-                    f"{name}: has_aux is True and the function returned {_described(out)}; it must return (value, whatever)"
+                    f"{name}: has_aux is True and the function returned {_describe_result(out)}; it must return (value, whatever)"
                 )
             out, aux = out
         y = settle(out)
         if not isinstance(y, Tensor):
-            raise TransformError(f"{name}: the function returned {_described(out)}; it must return a tensor")
+            raise TransformError(f"{name}: the function returned {_describe_result(out)}; it must return a tensor")
         if y.array.shape:
             raise TransformError(
                 f"{name}: the function returned a tensor of shape {tuple(y.array.shape)}, which is no scalar; reduce it (.sum(), .mean()), or "
                 "use vjp or jacrev"
             )
-        y_here = level.outermost or level_of(y) is level
+        y_here = level.outermost or level_of(y) is level  # an output that does not depend on the leaves has zeros for gradients
+        # Only then can anybody differentiate the gradient again.
         keep = level.outermost and level.recording and leads_elsewhere([y], leaves)
         found = gradients([y] if y_here else [], leaves, [None] if y_here else [], level, keep, keep)
-        value, aux = released(y, level, keep), _beside(aux, leaves, level)
+        value, aux = release_output(y, level, keep), _release_aux(aux, leaves, level)
     per_place, at = [], 0
     for count, spec in parts:
         per_place.append(tree_unflatten(found[at : at + count], spec))
@@ -177,15 +178,15 @@ def _grad_and_value(
     return tuple(per_place) if isinstance(argnums, tuple) else per_place[0], (value, aux) if has_aux else value
 
 
-def _beside(aux: Any, leaves: list[Any], level: Level) -> Any:
+def _release_aux(aux: Any, leaves: list[Any], level: Level) -> Any:
     """What a function gave beside its value, as those outside see it."""
     flat, spec = tree_flatten(aux)
     found = [settle(x) for x in flat]
     keep = level.recording and leads_elsewhere([x for x in found if isinstance(x, Tensor)], leaves)
-    return tree_unflatten([released(x, level, keep) for x in found], spec)
+    return tree_unflatten([release_output(x, level, keep) for x in found], spec)
 
 
-def _described(x: Any) -> str:
+def _describe_result(x: Any) -> str:
     return f"a tuple of {len(x)}" if isinstance(x, tuple) else f"{described(x)}"
 
 
@@ -204,12 +205,14 @@ def vjp(func: Callable[..., Any], *primals: Any, has_aux: bool = False) -> Any:
         TransformError: the output is no tensor, or one of integers.
     """
     with Level(GRAD, state.enabled) as level, enable_grad():
-        leaves, spec = watched_leaves("vjp", primals, level)
+        leaves, spec = watch_leaves("vjp", primals, level)
         out = func(*tree_unflatten(leaves, spec))
         aux = None
         if has_aux:
             if not isinstance(out, tuple) or len(out) != 2:
-                raise TransformError(f"vjp: has_aux is True and the function returned {_described(out)}; it must return (output, whatever)")
+                raise TransformError(
+                    f"vjp: has_aux is True and the function returned {_describe_result(out)}; it must return (output, whatever)"
+                )
             out, aux = out
         flat, out_spec = tree_flatten(out)
         outputs = [settle(y) for y in flat]
@@ -222,13 +225,14 @@ def vjp(func: Callable[..., Any], *primals: Any, has_aux: bool = False) -> Any:
                 )
         if not outputs:
             raise TransformError("vjp: the function returned no tensor; it must return at least one")
+        # Inside another transform somebody may always ask.
         elsewhere = not level.outermost or (level.recording and leads_elsewhere(outputs, leaves))
-        result = tree_unflatten([released(y, level, elsewhere) for y in outputs], out_spec)
-        aux = _beside(aux, leaves, level)
+        result = tree_unflatten([release_output(y, level, elsewhere) for y in outputs], out_spec)
+        aux = _release_aux(aux, leaves, level)
         mine = [level.outermost or level_of(y) is level for y in outputs]
 
     def vjp_fn(*cotangents: Any, retain_graph: bool = True, create_graph: bool | None = None) -> Any:
-        given = cotangents[0] if len(cotangents) == 1 else cotangents
+        given = cotangents[0] if len(cotangents) == 1 else cotangents  # vjp_fn((a, b)) and vjp_fn(a, b) are one call, as in PyTorch
         seeds, have = tree_flatten(given)
         if have != out_spec:
             raise TransformError(
@@ -241,6 +245,7 @@ def vjp(func: Callable[..., Any], *primals: Any, has_aux: bool = False) -> Any:
                 raise ShapeError(
                     f"vjp: a cotangent {tuple(s.array.shape)} for an output of shape {tuple(y.array.shape)}; both must be the same"
                 )
+        # A graph of the gradient only for who is there to use it.
         create = state.enabled and (elsewhere or any(in_graph(s) for s in seeds)) if create_graph is None else create_graph
         chosen = [(y, s) for y, s, yes in zip(outputs, seeds, mine, strict=True) if yes]
         found = gradients([y for y, _ in chosen], leaves, [s for _, s in chosen], level, retain_graph, create)

@@ -14,9 +14,9 @@ from tritensor.autograd.node import next_sequence
 from tritensor.autograd.saved import note_all_borrowed
 from tritensor.dispatch import apply
 from tritensor.dispatch.nodes import share, written
-from tritensor.func.rules import mapped
+from tritensor.func.rules import map_op
 from tritensor.func.tangents import push, zeros_like
-from tritensor.func.wrapping import below, dual, hang, highest, laid_as, level_of, node_of, recording, settle, wrap
+from tritensor.func.wrapping import below, dual, hang, highest, lay_like, level_of, node_of, recording, settle, wrap
 from tritensor.ground.errors import TransformError
 from tritensor.ground.transforms import GRAD, JVP, VMAP, Level, WrappedArray, running
 from tritensor.ops.table import Op, ops
@@ -37,29 +37,29 @@ def run(op: Op, inputs: tuple[Any, ...], attrs: dict[str, Any]) -> Any:
     outs = _KINDS[level.kind](op, level, inputs, attrs)
     record(op, level, inputs, attrs, outs)
     if op.view and level_of(inputs[0]) is level:
-        share(outs[0], inputs[0], op, attrs)
+        share(outs[0], inputs[0], op, attrs)  # a view of a wrapped tensor is one at its level, too: writes reach both
     return outs if op.public > 1 else outs[0]
 
 
-def _watched(op: Op, level: Level, inputs: tuple[Any, ...], attrs: dict[str, Any]) -> tuple[Tensor, ...]:
+def _run_in_grad(op: Op, level: Level, inputs: tuple[Any, ...], attrs: dict[str, Any]) -> tuple[Tensor, ...]:
     """Inside a derivative: the op below, recorded there as the derivative was called."""
     with recording(level):
         out = apply(op, *[below(x, level) for x in inputs], **attrs)
     return tuple([wrap(y, level) for y in (out if op.public > 1 else (out,))])
 
 
-def _batch(op: Op, level: Level, inputs: tuple[Any, ...], attrs: dict[str, Any]) -> tuple[Tensor, ...]:
+def _run_in_vmap(op: Op, level: Level, inputs: tuple[Any, ...], attrs: dict[str, Any]) -> tuple[Tensor, ...]:
     """Inside vmap: the op's rule for batches."""
     values = tuple([below(x, level) for x in inputs])
     flags = tuple([level_of(x) is level and x.array.batched for x in inputs])
-    if True not in flags:
+    if True not in flags:  # no input differs between the examples: the op runs once
         out = apply(op, *values, **attrs)
         return tuple([wrap(y, level) for y in (out if op.public > 1 else (out,))])
-    out = mapped(op, level, values, flags, attrs)
+    out = map_op(op, level, values, flags, attrs)
     return tuple([wrap(y, level, batched=True) for y in (out if op.public > 1 else (out,))])
 
 
-def _dual(op: Op, level: Level, inputs: tuple[Any, ...], attrs: dict[str, Any]) -> tuple[Tensor, ...]:
+def _run_in_jvp(op: Op, level: Level, inputs: tuple[Any, ...], attrs: dict[str, Any]) -> tuple[Tensor, ...]:
     """Inside jvp: the op of the primals, and its derivative along the tangents."""
     primals = tuple([below(x, level) for x in inputs])
     tangents = tuple([x.array.tangent if level_of(x) is level else None for x in inputs])
@@ -71,7 +71,7 @@ def _dual(op: Op, level: Level, inputs: tuple[Any, ...], attrs: dict[str, Any]) 
     return tuple([dual(y, level, t, tangents) for y, t in zip(outs, moved, strict=True)])
 
 
-_KINDS: dict[str, Callable[..., tuple[Tensor, ...]]] = {GRAD: _watched, VMAP: _batch, JVP: _dual}
+_KINDS: dict[str, Callable[..., tuple[Tensor, ...]]] = {GRAD: _run_in_grad, VMAP: _run_in_vmap, JVP: _run_in_jvp}
 
 
 def _edge(x: Any, level: Level) -> Any:
@@ -101,7 +101,7 @@ def _assign(op: Op, inputs: tuple[Any, ...], attrs: dict[str, Any]) -> None:
     if op.name != "index_assign":
         raise TransformError(f"{op.name}: it overwrites its inputs and cannot be transformed; call it outside vmap, grad and jvp")
     x, v, *indices = inputs
-    since = next_sequence()
+    since = next_sequence()  # nodes younger than this one keep a copy of the old contents
     value = ops.index_put(x, v, *indices, accumulate=False, **attrs)
     if type(value.array) is WrappedArray:
         adopt(x, value, "setitem")
@@ -117,22 +117,22 @@ def write(target: WrappedArray, given: Tensor, name: str, since: int | None = No
     beside = (given, *beside)
     if level.kind == VMAP:
         if mine and source.batched and not target.batched:
-            raise _too_small("in place")
+            raise _make_room_error("in place")
         if target.batched and not (mine and source.batched):
-            value = ops.expand(value, shape=under.array.shape)
+            value = ops.expand(value, shape=under.array.shape)  # one value for all examples
         overwrite(under, value, name, since, beside)
         return
     if level.kind == JVP:
         overwrite(under, value, name, since, beside)  # refused, it leaves the tangent as it was
         if target.tangent is not None:
             tangent = source.tangent if mine else None
-            overwrite(target.tangent, 0 if tangent is None else tangent, name, since, beside)
+            overwrite(target.tangent, 0 if tangent is None else tangent, name, since, beside)  # what is written from outside does not move
         return
     with recording(level):
         overwrite(under, value, name, since, beside)
 
 
-def _too_small(name: str) -> TransformError:
+def _make_room_error(name: str) -> TransformError:
     return TransformError(
         f"vmap: {name}: a tensor that is the same for all examples would be written with values that differ between them, for which it has no "
         "room; use the out-of-place form, or make the tensor from a mapped one (x.new_zeros(...), zeros_like(x))"
@@ -145,22 +145,22 @@ def adopt(x: Tensor, value: Tensor, name: str) -> None:
     wanted: Level = value.array.level
     have = level_of(settle(x))
     if type(x.array) is WrappedArray and not x.array.level.alive:
-        x.array = settle(x).array
-    chain = [level for level in _levels(value) if have is None or level.number > have.number]
+        x.array = settle(x).array  # the transform is over, and its wrapper would stand in the way
+    chain = [level for level in _list_levels(value) if have is None or level.number > have.number]
     for level in chain:
         if level.kind == VMAP and (level is not wanted or value.array.batched or _is_batched(value, level)):
-            raise _too_small(name)
+            raise _make_room_error(name)
         _lift(x, level)
     if wanted.kind == JVP and level_of(x) is wanted and value.array.tangent is not None:
         _give_tangents(x, value.array.tangent)
 
 
-def _levels(x: Tensor) -> list[Level]:
+def _list_levels(x: Tensor) -> list[Level]:
     """The levels of a tensor, the lowest first."""
     found: list[Level] = []
     level = level_of(x)
     while level is not None:
-        found.insert(0, level)
+        found.insert(0, level)  # from the lowest: levels are put over one another in this order
         x = x.array.value
         level = level_of(x)
     return [level for level in found if level.alive]
@@ -178,11 +178,11 @@ def _lift(x: Tensor, level: Level) -> None:
     """Put a level over x, over the tensor that it is a view of, and over all live views of that."""
     root = x if x.path is None else x.path[0]
     under = new_tensor(root.array)
-    under.version, under.node, under.tracked = root.version, root.node, root.tracked
+    under.version, under.node, under.tracked = root.version, root.node, root.tracked  # what lay there keeps its place in its own graph
     for view in (x, *find_views(root)):
         if view is not root:
             view.array = WrappedArray(level, take_path(view.path[1:], under))  # type: ignore[index]
-            view.node, view.tracked = None, False
+            view.node, view.tracked = None, False  # found anew at the level, where the base has no node yet
     root.array = WrappedArray(level, under)
     root.set_node(None)
 
@@ -193,12 +193,14 @@ def _give_tangents(x: Tensor, tangent: Tensor) -> None:
     if type(root.array) is not WrappedArray or root.array.level is not x.array.level:
         root = x
     old = root.array.tangent
-    whole = laid_as(zeros_like(root.array.value), root.array.value) if old is None else old
-    missing = [level for level in _levels(tangent) if level.kind == VMAP and _is_batched(tangent, level) and not _is_batched(whole, level)]
+    whole = lay_like(zeros_like(root.array.value), root.array.value) if old is None else old
+    missing = [
+        level for level in _list_levels(tangent) if level.kind == VMAP and _is_batched(tangent, level) and not _is_batched(whole, level)
+    ]
     if not missing and x.array.tangent is not None:
         return
-    if missing:
-        whole = laid_as(like(zeros_like(root.array.value), tangent), root.array.value)
+    if missing:  # a tangent that differs between examples needs room for each
+        whole = lay_like(like(zeros_like(root.array.value), tangent), root.array.value)
         if old is not None:
             whole.copy_(old)  # type: ignore[attr-defined]
     for view in (x, *find_views(root)):
@@ -211,7 +213,7 @@ def like(made: Tensor, x: Tensor) -> Tensor:
     """A new tensor beside x, which has room for an element of each example as x has, so that it can be written in place."""
     if type(made.array) is WrappedArray:
         return made
-    batches = [level for level in _levels(x) if level.kind == VMAP and _is_batched(x, level)]
+    batches = [level for level in _list_levels(x) if level.kind == VMAP and _is_batched(x, level)]
     if not batches:
         return made
     found: Any = ops.copy(ops.expand(made, shape=(*[level.size for level in batches], *made.array.shape)))
@@ -225,12 +227,12 @@ def draw(op: Op, attrs: dict[str, Any]) -> Tensor:
     """An op without inputs that draws numbers: inside a vmap with randomness="different" each example has its own."""
     different = [level for level in running.levels if level.kind == VMAP and level.randomness == "different"]
     if not different:
-        return _plainly(op, attrs)
+        return _run_unwrapped(op, attrs)
     if "shape" in attrs:
         sizes = tuple([level.size for level in different])
-        found = _plainly(op, {**attrs, "shape": (*sizes, *attrs["shape"])})
+        found = _run_unwrapped(op, {**attrs, "shape": (*sizes, *attrs["shape"])})
     else:
-        found = _each(op, attrs, different)
+        found = _draw_each(op, attrs, different)
     for level in different:
         found = wrap(found, level, batched=True)
     return found
@@ -250,18 +252,18 @@ def spread(x: Tensor, around: Level | None = None) -> Tensor:
     return found
 
 
-def _each(op: Op, attrs: dict[str, Any], different: list[Level]) -> Tensor:
+def _draw_each(op: Op, attrs: dict[str, Any], different: list[Level]) -> Tensor:
     """A permutation, which has no shape: one after the other, each from its own place in the stream."""
     count = 1
     for level in different:
         count *= level.size
-    step = -(-int(attrs["n"]) // 2) or 1
-    rows = [_plainly(op, {**attrs, "offset": attrs["offset"] + i * step}) for i in range(count)]
+    step = -(-int(attrs["n"]) // 2) or 1  # randperm takes a block of the stream for each two numbers
+    rows = [_run_unwrapped(op, {**attrs, "offset": attrs["offset"] + i * step}) for i in range(count)]
     return ops.reshape(ops.stack(*rows, dim=0), shape=(*[level.size for level in different], *rows[0].array.shape))
 
 
-def _plainly(op: Op, attrs: dict[str, Any]) -> Tensor:
-    before, running.levels = running.levels, ()
+def _run_unwrapped(op: Op, attrs: dict[str, Any]) -> Tensor:
+    before, running.levels = running.levels, ()  # so that the op draws once, and not for each level again
     try:
         found: Tensor = apply(op, **attrs)
     finally:
@@ -272,7 +274,7 @@ def _plainly(op: Op, attrs: dict[str, Any]) -> Tensor:
 # -- the rest
 def add(a: Any, b: Any) -> Any:
     """The sum of two gradients of which one is wrapped."""
-    return ops.add(new_tensor(a), new_tensor(b)).array
+    return ops.add(new_tensor(a), new_tensor(b)).array  # by ops: the interpreter finds the level of either
 
 
 def detached(array: WrappedArray) -> WrappedArray:

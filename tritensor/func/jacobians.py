@@ -7,7 +7,7 @@ from collections.abc import Callable
 from typing import Any
 
 from tritensor.func.forward import jvp
-from tritensor.func.gradients import Argnums, _chosen, vjp
+from tritensor.func.gradients import Argnums, choose_places, vjp
 from tritensor.func.mapping import vmap
 from tritensor.ground.errors import ArgumentError, TransformError
 from tritensor.ground.pytree import described, tree_flatten, tree_unflatten
@@ -19,7 +19,7 @@ def _units(x: Tensor, first: int, count: int, total: int) -> Tensor:
     """(total, *shape): the unit vectors of x's elements, which stand from `first` on among `total`; zeros elsewhere."""
     eye = ops.eye(rows=total, columns=total, dtype=x.array.dtype, device=x.device)
     part = ops.index_view(eye, index=(slice(None), slice(first, first + count)))
-    made: Tensor = ops.reshape(ops.copy(part), shape=(total, *x.array.shape))
+    made: Tensor = ops.reshape(ops.copy(part), shape=(total, *x.array.shape))  # a column slice has gaps, which no reshape allows
     return made
 
 
@@ -33,21 +33,21 @@ def basis(leaves: list[Tensor]) -> list[Tensor]:
     return found
 
 
-def _selected(args: tuple[Any, ...], places: tuple[int, ...], given: tuple[Any, ...]) -> tuple[Any, ...]:
+def _replace_args(args: tuple[Any, ...], places: tuple[int, ...], given: tuple[Any, ...]) -> tuple[Any, ...]:
     found = list(args)
     for i, x in zip(places, given, strict=True):
         found[i] = x
     return tuple(found)
 
 
-def _of_part(
+def _bind_part(
     name: str, func: Callable[..., Any], argnums: Argnums, args: tuple[Any, ...], kwargs: dict[str, Any]
 ) -> tuple[Any, tuple[Any, ...]]:
     """func as one of the chosen arguments alone, and these."""
-    places = _chosen(name, args, argnums)
+    places = choose_places(name, args, argnums)
 
     def part(*given: Any) -> Any:
-        return func(*_selected(args, places, given), **kwargs)
+        return func(*_replace_args(args, places, given), **kwargs)
 
     return part, tuple([args[i] for i in places])
 
@@ -98,7 +98,7 @@ def jacrev(
 
     @functools.wraps(func)
     def call(*args: Any, **kwargs: Any) -> Any:
-        part, chosen = _of_part("jacrev", func, argnums, args, kwargs)
+        part, chosen = _bind_part("jacrev", func, argnums, args, kwargs)
         output, pull, *aux = vjp(part, *chosen, has_aux=has_aux)
         outs, out_spec = tree_flatten(output)
         _refuse_complex("jacrev", tree_flatten(chosen)[0], "input")
@@ -135,7 +135,7 @@ def jacfwd(func: Callable[..., Any], argnums: Argnums = 0, has_aux: bool = False
 
     @functools.wraps(func)
     def call(*args: Any, **kwargs: Any) -> Any:
-        part, chosen = _of_part("jacfwd", func, argnums, args, kwargs)
+        part, chosen = _bind_part("jacfwd", func, argnums, args, kwargs)
         leaves, spec = tree_flatten(chosen)
         for x in leaves:
             if not isinstance(x, Tensor):
@@ -147,7 +147,7 @@ def jacfwd(func: Callable[..., Any], argnums: Argnums = 0, has_aux: bool = False
             _, moved, *aux = jvp(part, chosen, tree_unflatten(units, spec), has_aux=has_aux)
             flat, out_spec = tree_flatten(moved)
             _refuse_complex("jacfwd", flat, "output")
-            held[:] = [out_spec]
+            held[:] = [out_spec]  # vmap calls it once, whatever the number of columns
             return (flat, aux[0]) if has_aux else flat
 
         if not leaves:
@@ -162,7 +162,7 @@ def jacfwd(func: Callable[..., Any], argnums: Argnums = 0, has_aux: bool = False
         if not has_aux:
             return found
         flat, aux_spec = tree_flatten(aux)
-        return found, tree_unflatten([ops.index_view(x, index=(0,)) for x in flat], aux_spec)
+        return found, tree_unflatten([ops.index_view(x, index=(0,)) for x in flat], aux_spec)  # the same for every column: the first one's
 
     return call
 
@@ -174,4 +174,4 @@ def hessian(func: Callable[..., Any], argnums: Argnums = 0) -> Callable[..., Any
     tensor([[4., 2.],
             [2., 0.]])
     """
-    return jacfwd(jacrev(func, argnums), argnums)
+    return jacfwd(jacrev(func, argnums), argnums)  # forward over reverse: one gradient, moved along each input

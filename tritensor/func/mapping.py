@@ -9,7 +9,7 @@ from contextlib import contextmanager
 from typing import Any
 
 from tritensor.autograd.modes import state
-from tritensor.func.wrapping import below, highest, level_of, settle, wrap
+from tritensor.func.wrapping import below, highest, level_of, settle, to_front, wrap
 from tritensor.ground.errors import ArgumentError, NoValuesError, TransformError
 from tritensor.ground.pytree import broadcast_to_and_flatten, described, outline, tree_flatten, tree_unflatten
 from tritensor.ground.transforms import VMAP, Level, running, transform
@@ -54,19 +54,19 @@ def vmap(
 
     @functools.wraps(func)
     def call(*args: Any, **kwargs: Any) -> Any:
-        leaves, dims, spec = _arguments(in_dims, args)
-        size = _one_size(leaves, dims)
+        leaves, dims, spec = _flatten_arguments(in_dims, args)
+        size = _find_size(leaves, dims)
 
         start = default_generator.key, default_generator.offset
 
         def part(values: list[Any], n: int) -> Any:
             if randomness == "same":  # for the examples of all chunks
                 default_generator.key, default_generator.offset = start
-            return _mapped(func, values, dims, spec, kwargs, n, out_dims, randomness)
+            return _call_mapped(func, values, dims, spec, kwargs, n, out_dims, randomness)
 
         if chunk_size is None or size <= chunk_size:
             return part(leaves, size)
-        return _in_chunks(part, leaves, dims, size, chunk_size, out_dims)
+        return _call_in_chunks(part, leaves, dims, size, chunk_size, out_dims)
 
     return call
 
@@ -75,12 +75,12 @@ def _is_dim(x: Any) -> bool:
     return x is None or isinstance(x, int)
 
 
-def _arguments(in_dims: Dims, args: tuple[Any, ...]) -> tuple[list[Any], list[int | None], Any]:
+def _flatten_arguments(in_dims: Dims, args: tuple[Any, ...]) -> tuple[list[Any], list[int | None], Any]:
     if (not _is_dim(in_dims) and not isinstance(in_dims, tuple | list)) or isinstance(in_dims, bool):
         raise ArgumentError(f"vmap: in_dims is {described(in_dims)}; give an int, None, or a tuple with one for each argument")
     if not args:
         raise ArgumentError("vmap: there are no arguments; give at least one, and without keyword")
-    given = tuple(in_dims) if isinstance(in_dims, list) else in_dims
+    given = tuple(in_dims) if isinstance(in_dims, list) else in_dims  # a list would be a container of one argument
     leaves, spec = tree_flatten(args)
     dims = broadcast_to_and_flatten(given, spec, is_leaf=lambda x: x is None)
     if dims is None:
@@ -93,13 +93,13 @@ def _arguments(in_dims: Dims, args: tuple[Any, ...]) -> tuple[list[Any], list[in
             raise ArgumentError(f"vmap: in_dims holds {d!r}; give ints and None")
         if d is not None and not isinstance(x, Tensor):
             raise ArgumentError(f"vmap: in_dims is {d} for {described(x)}, which has no dimension; give None there")
-        found.append(None if d is None else _placed(x, d))
-    if all(d is None for d in found):
+        found.append(None if d is None else _place_of(x, d))
+    if all(d is None for d in found):  # nothing would say how many examples there are
         raise ArgumentError(f"vmap: in_dims {in_dims} maps no tensor; give the dimension of at least one")
     return leaves, found, spec
 
 
-def _placed(x: Tensor, d: int) -> int:
+def _place_of(x: Tensor, d: int) -> int:
     n = len(x.array.shape)
     if not -n <= d < n:
         raise ArgumentError(
@@ -108,20 +108,14 @@ def _placed(x: Tensor, d: int) -> int:
     return d % n
 
 
-def _one_size(leaves: list[Any], dims: list[int | None]) -> int:
+def _find_size(leaves: list[Any], dims: list[int | None]) -> int:
     sizes = [int(x.array.shape[d]) for x, d in zip(leaves, dims, strict=True) if d is not None]
     if any(n != sizes[0] for n in sizes):
         raise ArgumentError(f"vmap: the mapped dimensions have sizes {sizes}; all tensors must hold as many examples")
     return sizes[0]
 
 
-def to_front(x: Tensor, dim: int) -> Tensor:
-    """A view with a dimension brought to the front."""
-    n = len(x.array.shape)
-    return x if dim == 0 else ops.permute(x, dims=(dim, *[d for d in range(n) if d != dim]))  # type: ignore[no-any-return]
-
-
-def _mapped(
+def _call_mapped(
     func: Any, values: list[Any], dims: list[int | None], spec: Any, kwargs: dict[str, Any], size: int, out_dims: Dims, randomness: str
 ) -> Any:
     """One call of func over all examples."""
@@ -150,6 +144,7 @@ def _outputs(out: Any, out_dims: Dims, level: Level) -> Any:
             found.append(value)
             continue
         if not (mine and y.array.batched):
+            # An output that is the same for all is repeated, as in PyTorch.
             value = ops.expand(value, shape=(level.size, *value.array.shape))
         n = len(value.array.shape)
         if not -n <= d < n:
@@ -159,7 +154,7 @@ def _outputs(out: Any, out_dims: Dims, level: Level) -> Any:
     return tree_unflatten(found, spec)
 
 
-def _in_chunks(
+def _call_in_chunks(
     part: Callable[[list[Any], int], Any], values: list[Any], dims: list[int | None], size: int, chunk: int, out_dims: Dims
 ) -> Any:
     """The same of as many examples at a time, the results joined."""
@@ -173,7 +168,7 @@ def _in_chunks(
         ]
         flat, spec = tree_flatten(part(given, n))
         pieces.append(flat)
-    single = isinstance(out_dims, tuple) and len(out_dims) == 1 and spec.is_leaf()
+    single = isinstance(out_dims, tuple) and len(out_dims) == 1 and spec.is_leaf()  # out_dims=(0,) of one output
     along: Sequence[Any] = [out_dims[0]] if single else broadcast_to_and_flatten(out_dims, spec, is_leaf=lambda x: x is None) or []
     joined = []
     for parts, d in zip(zip(*pieces, strict=True), along, strict=True):
@@ -181,7 +176,7 @@ def _in_chunks(
     return tree_unflatten(joined, spec)
 
 
-_told: set[str] = set()
+_warned: set[str] = set()
 
 
 def for_each(f: Callable[..., Any], args: tuple[Any, ...], kwargs: dict[str, Any], error: NoValuesError) -> Any:
@@ -195,11 +190,11 @@ def for_each(f: Callable[..., Any], args: tuple[Any, ...], kwargs: dict[str, Any
         raise error
     if above is not level and level.randomness != "different":  # else what differs is what is drawn
         raise error
-    if name not in _told:
-        _told.add(name)
+    if name not in _warned:
+        _warned.add(name)
         warnings.warn(f"vmap: {name} computes on the host and runs in a loop over the {level.size} examples, which is slow", stacklevel=3)
     outs = []
-    with _drawing_one_by_one(level, given) as begin:
+    with _draw_one_by_one(level, given) as begin:
         for k in range(level.size):
             one = [
                 ops.index_view(x.array.value, index=(k,)) if level_of(x) is level and x.array.batched else below(x, level) for x in given
@@ -215,17 +210,17 @@ def for_each(f: Callable[..., Any], args: tuple[Any, ...], kwargs: dict[str, Any
     columns = zip(*[tree_flatten(y)[0] for y in outs], strict=True)
     stacked = []
     for column in columns:
-        if len({y.array.shape for y in column}) > 1:
+        if len({y.array.shape for y in column}) > 1:  # results of several shapes make no batch
             raise error
         stacked.append(wrap(ops.stack(*column, dim=0), level, batched=True))
     return tree_unflatten(stacked, tree_flatten(outs[0])[1])
 
 
 @contextmanager
-def _drawing_one_by_one(level: Level, given: list[Any]) -> Iterator[Callable[[], None]]:
+def _draw_one_by_one(level: Level, given: list[Any]) -> Iterator[Callable[[], None]]:
     """What is drawn inside is for one example of a vmap that lets it draw: numbers of its own, or the same for all. Call what this gives before each."""
     before = running.levels
-    sources = [default_generator, *[g for g in given if isinstance(g, Generator)]]
+    sources = [default_generator, *[g for g in given if isinstance(g, Generator)]]  # what a function may draw from
     starts = [(g.key, g.offset) for g in sources]
 
     def begin() -> None:

@@ -37,7 +37,7 @@ def functional_call(
             raise ArgumentError(
                 f"functional_call: the parameters and buffers are {described(given)}; give a dict of tensors by name, or a sequence of dicts"
             )
-        names = [name for d in given for name in d]
+        names = [name for d in given for name in d]  # counted before they are joined, which would let the last one win
         twice = sorted({name for name in names if names.count(name) > 1})
         if twice:
             raise ArgumentError(f"functional_call: {', '.join(map(repr, twice))} stands in two of the dictionaries; name each tensor once")
@@ -54,17 +54,17 @@ def stack_module_state(models: Sequence[Module]) -> tuple[dict[str, Any], dict[s
     found = list(models)
     if not found:
         raise TransformError("stack_module_state: there are no models; give at least one")
-    kinds = {type(m) for m in found}
+    kinds = {type(m) for m in found}  # the stacked state goes through one module's forward
     if len(kinds) > 1:
         raise TransformError(f"stack_module_state: the models are {', '.join(sorted(k.__name__ for k in kinds))}; give models of one class")
     if len({m.training for m in found}) > 1:
         raise TransformError("stack_module_state: some models are in training mode and some are not; call train() or eval() of all")
-    params = {name: _stacked(name, [dict(m.named_parameters())[name] for m in found]) for name, _ in found[0].named_parameters()}
-    buffers = {name: _stacked(name, [dict(m.named_buffers())[name] for m in found]) for name, _ in found[0].named_buffers()}
+    params = {name: _stack_parts(name, [dict(m.named_parameters())[name] for m in found]) for name, _ in found[0].named_parameters()}
+    buffers = {name: _stack_parts(name, [dict(m.named_buffers())[name] for m in found]) for name, _ in found[0].named_buffers()}
     return params, buffers
 
 
-def _stacked(name: str, parts: list[Tensor]) -> Tensor:
+def _stack_parts(name: str, parts: list[Tensor]) -> Tensor:
     wants = [p.requires_grad for p in parts]
     if any(wants) and not all(wants):
         raise TransformError(f"stack_module_state: {name} requires grad in some models and not in others; make it the same in all")

@@ -49,7 +49,7 @@ def rearrange(tensor: Tensor | Sequence[Tensor], pattern: str, **axes_lengths: i
         places[name] = tuple(range(at, at + width))
         at += width
     order = tuple([d for n in wanted for d in places[n]])
-    y = ops.permute(y, dims=order) if order != tuple(range(at)) else y
+    y = ops.permute(y, dims=order) if order != tuple(range(at)) else y  # in its order already: no node for nothing
     shape: list[int] = []
     for group in after:
         parts = [1 if n == "1" else sizes[n] for n in group]
@@ -85,9 +85,7 @@ def _groups(pattern: str, side: str) -> list[_Group]:
             else:
                 inside.append(token)
         else:
-            raise ArgumentError(
-                f"rearrange: {pattern!r}: {token!r} is out of place; use names, each once on a side, parentheses, 1 and ..."
-            )
+            raise ArgumentError(f"rearrange: {pattern!r}: {token!r} is out of place; use names, once on a side, parentheses, 1 and ...")
     if inside is not None:
         raise ArgumentError(f"rearrange: {pattern!r}: a parenthesis is not closed")
     return found
@@ -117,7 +115,7 @@ def _sizes(pattern: str, before: list[_Group], shape: tuple[int, ...], given: di
         if unknown:
             sizes[unknown[0]] = n // known if known else 0
         d += 1
-    unused = [k for k in given if not any(k in g for g in before)]
+    unused = [k for k in given if not any(k in g for g in before)]  # a misspelt name would pass unseen
     if unused:
         raise ArgumentError(f"rearrange: {pattern!r} has no {', '.join(unused)}; leave its length out")
     return sizes

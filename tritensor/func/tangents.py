@@ -68,7 +68,7 @@ def push(
     op: Op, primals: tuple[Any, ...], tangents: tuple[Tensor | None, ...], attrs: dict[str, Any], outs: tuple[Tensor, ...]
 ) -> tuple[Tensor | None, ...]:
     """The tangents of an op's outputs; None stands for zeros."""
-    if op.rule is None or not any(dtypes.has_gradient(y.array.dtype) for y in outs):
+    if op.rule is None or not any(dtypes.has_gradient(y.array.dtype) for y in outs):  # integers and comparisons do not move
         return (None,) * len(outs)
     if op.name in LINEAR:
         return (apply(op, *tangents, **attrs),)
@@ -77,11 +77,12 @@ def push(
     if op.name in JOINED:
         return (apply(op, *[zeros_like(x) if t is None else t for x, t in zip(primals, tangents, strict=True)], **attrs),)
     if op.name in BILINEAR:
-        return (_bilinear(op, primals, tangents, attrs),)
+        return (_push_bilinear(op, primals, tangents, attrs),)
+    # A conjugate is no product with a number: the elementwise way would be wrong.
     complexes = any([x.array.dtype.kind == "c" for x in (*primals, *outs) if isinstance(x, Tensor)])
     if op.broadcasts and op.public == 1 and not complexes:
-        return (_elementwise(op, primals, tangents, attrs, outs[0]),)
-    return _twice(op, primals, tangents, attrs, outs, complexes)
+        return (_push_elementwise(op, primals, tangents, attrs, outs[0]),)
+    return _push_twice(op, primals, tangents, attrs, outs, complexes)
 
 
 def zeros_like(x: Tensor) -> Tensor:
@@ -90,7 +91,7 @@ def zeros_like(x: Tensor) -> Tensor:
     return made
 
 
-def _bilinear(op: Op, primals: tuple[Any, ...], tangents: tuple[Tensor | None, ...], attrs: dict[str, Any]) -> Tensor | None:
+def _push_bilinear(op: Op, primals: tuple[Any, ...], tangents: tuple[Tensor | None, ...], attrs: dict[str, Any]) -> Tensor | None:
     total = None
     for i, t in enumerate(tangents):
         if t is not None:
@@ -131,7 +132,7 @@ def _probe(
     return node
 
 
-def _elementwise(
+def _push_elementwise(
     op: Op, primals: tuple[Any, ...], tangents: tuple[Tensor | None, ...], attrs: dict[str, Any], out: Tensor
 ) -> Tensor | None:
     """The derivative of each element is a number: the gradient's formula with the tangent in place of g."""
@@ -140,30 +141,30 @@ def _elementwise(
         if t is None:
             continue
         if t.array.dtype != out.array.dtype:
-            t = ops.cast(t, dtype=out.array.dtype)
+            t = ops.cast(t, dtype=out.array.dtype)  # of operands that were promoted
         if t.array.shape != shape:
             t = ops.expand(t, shape=shape)
-        needs = tuple([k == i for k in range(len(primals))])
+        needs = tuple([k == i for k in range(len(primals))])  # one at a time: each has its own tangent in place of g
         part = _probe(op, primals, attrs, (out,), needs, False).gradients(t, needs)[i]
         if part is not None:
             total = part if total is None else ops.add(total, part)
     return total
 
 
-def _twice(
+def _push_twice(
     op: Op, primals: tuple[Any, ...], tangents: tuple[Tensor | None, ...], attrs: dict[str, Any], outs: tuple[Tensor, ...], complexes: bool
 ) -> tuple[Tensor | None, ...]:
     """The gradient's gradient. Complex eigenvectors refuse gradients by their phase, of which they ask plain numbers: those get a level of their own."""
     create = state.enabled and any(in_graph(x) for x in (*primals, *tangents))
     level = highest([*primals, *tangents])
     if level is not None or not complexes:
-        return _twice_at(level, op, primals, tangents, attrs, outs, complexes, create)
+        return _push_twice_at(level, op, primals, tangents, attrs, outs, complexes, create)
     with Level(GRAD, state.enabled) as own:
-        moved = _twice_at(own, op, primals, tangents, attrs, outs, complexes, create)
+        moved = _push_twice_at(own, op, primals, tangents, attrs, outs, complexes, create)
     return tuple([settle(t) for t in moved])
 
 
-def _twice_at(
+def _push_twice_at(
     level: Level | None, op: Op, primals: tuple[Any, ...], tangents: tuple[Tensor | None, ...], attrs: dict[str, Any],
     outs: tuple[Tensor, ...], complexes: bool, create: bool,
 ) -> tuple[Tensor | None, ...]:  # fmt: skip
@@ -182,7 +183,7 @@ def _twice_at(
         found = _probe(op, primals, attrs, outs, needs, complexes).gradients(tuple(given) if op.public > 1 else given[0], needs)
         pairs = []
         for f, t, x in zip(found, tangents, primals, strict=False):
-            if f is None or t is None or not f.tracked:
+            if f is None or t is None or not f.tracked:  # not a function of g: the op does not move along this input
                 continue
             pairs.append((engine.sum_to(f, tuple(x.array.shape)) if f.array.shape != x.array.shape else f, t))
     if not pairs:

@@ -21,4 +21,4 @@ class FuncTransform(transform.Transform):
     for_each = staticmethod(mapping.for_each)
 
 
-transform.current = FuncTransform()
+transform.current = FuncTransform()  # once: lower floors ask it, and import nothing of this room

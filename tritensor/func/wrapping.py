@@ -12,7 +12,7 @@ from tritensor.ground import dtypes
 from tritensor.ground.strides import is_ordered, memory_order
 from tritensor.ground.transforms import Level, WrappedArray
 from tritensor.ops.array import same_memory
-from tritensor.ops.table import Op
+from tritensor.ops.table import Op, ops
 from tritensor.tensor.aliasing.views import copy_in_order
 from tritensor.tensor.core import Tensor, new_tensor
 
@@ -49,17 +49,23 @@ def wrap(value: Tensor, level: Level, batched: bool = False) -> Tensor:
     return new_tensor(WrappedArray(level, value, batched))
 
 
+def to_front(x: Tensor, dim: int) -> Tensor:
+    """A view with a dimension brought to the front."""
+    n = len(x.array.shape)
+    return x if dim == 0 else ops.permute(x, dims=(dim, *[d for d in range(n) if d != dim]))  # type: ignore[no-any-return]
+
+
 def dual(value: Tensor, level: Level, tangent: Tensor | None, apart: Iterable[Tensor | None] = ()) -> Tensor:
     """A tensor of jvp's level: a value and its tangent, which gets memory of its own where it shares some with one of `apart`."""
     if tangent is not None:
-        laid = laid_as(tangent, value)
+        laid = lay_like(tangent, value)
         if laid is tangent and any([x is not None and same_memory(x.array, tangent.array) for x in apart]):
-            laid = copy_in_order(tangent, _order(value))
+            laid = copy_in_order(tangent, _order(value))  # a write to one would move the other
         tangent = laid
     return new_tensor(WrappedArray(level, value, False, tangent))
 
 
-def laid_as(t: Tensor, x: Tensor) -> Tensor:
+def lay_like(t: Tensor, x: Tensor) -> Tensor:
     """A tensor of x's shape with its dimensions in memory as those of x, so that each view of x is one of it: t itself, or a copy.
 
     A tangent, which is viewed and written wherever its primal is, would else refuse a view, or have it on a copy.
@@ -98,7 +104,7 @@ class recording:
 
     def __enter__(self) -> None:
         self.before = state.enabled
-        state.enabled = self.before and self.level.recording
+        state.enabled = self.before and self.level.recording  # no_grad inside the function holds for the innermost level alone
 
     def __exit__(self, *exc: object) -> None:
         state.enabled = self.before
@@ -109,12 +115,12 @@ def node_of(
 ) -> Node:
     """A node that holds what the op's rule may ask for."""
     kept_in, kept_out, _ = op.keep(tuple([e is not None for e in edges]))
-    last = len(kept_in) - 1
+    last = len(kept_in) - 1  # ops of many inputs say for the last what holds for all the rest
     saved = tuple([x if kept_in[min(i, last)] else None for i, x in enumerate(inputs)])
     meta = tuple([(x.array.shape, x.array.dtype) if isinstance(x, Tensor) else None for x in inputs])
     if kind is None:
         complexes = not op.view and any([x.array.dtype.kind == "c" for x in (*inputs, *outs) if isinstance(x, Tensor)])
-        kind = ComplexLevelNode if complexes else LevelNode
+        kind = ComplexLevelNode if complexes else LevelNode  # views move complex numbers, and compute none
     node = kind(op, edges, saved, None, attrs, meta)
     held: list[Any] = []
     for i, k in enumerate(kept_out):

@@ -97,14 +97,8 @@ def pack_array(x: Any) -> tuple[Any, ...]:
         return data.tobytes(), dtypes.of(x.dtype).name, x.shape, strides, -low, str(on)
     # The bytes in between too: a view's gaps are kept, so that strides stay valid when it is read back.
     start, end = _address_span(x)
-    return (
-        view_bytes(x, start, end).tobytes(),
-        dtypes.of(x.dtype).name,
-        x.shape,
-        strides,
-        (x.ctypes.data - start) // x.itemsize if x.size else 0,
-        str(on),
-    )
+    offset = (x.ctypes.data - start) // x.itemsize if x.size else 0
+    return view_bytes(x, start, end).tobytes(), dtypes.of(x.dtype).name, x.shape, strides, offset, str(on)
 
 
 def unpack_array(data: bytes, dtype: str, shape: tuple[int, ...], strides: tuple[int, ...], offset: int, where: str) -> Any:

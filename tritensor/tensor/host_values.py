@@ -75,9 +75,7 @@ class HostValues:
         """`tritensor.array_api`: the functions of the Python array API standard. Raises ValueError for a version that it is not."""
         # Older versions of the standard are subsets of 2024.12.
         if api_version not in (None, "2021.12", "2022.12", "2023.12", "2024.12"):
-            raise ArgumentError(
-                f"__array_namespace__: api_version is {api_version!r}; 2024.12 is here, which holds what those before it ask"
-            )
+            raise ArgumentError(f"__array_namespace__: api_version is {api_version!r}; 2024.12 is here, and holds what those before ask")
         return provider("array_api")  # few programs need it
 
     def to_device(self, device: Any, /, *, stream: Any = None) -> Any:
@@ -110,9 +108,7 @@ class HostValues:
         """Version 3 of Numba's protocol, for tensors on a GPU. Raises AttributeError for others, and for types that it has no name for."""
         array = self.array
         if isinstance(array, CudaArray) and emulated():
-            raise AttributeError(
-                "__cuda_array_interface__: device cuda is emulated here, and its memory is no GPU's; use DLPack, or .cpu().numpy()"
-            )
+            raise AttributeError("__cuda_array_interface__: device cuda is emulated: its memory is no GPU's; use DLPack, or .cpu().numpy()")
         if not isinstance(array, CudaArray):
             raise AttributeError(f"__cuda_array_interface__: the tensor is on {self.device}, not in a GPU's memory; move it with .cuda()")
         if self.dtype.name == "bfloat16" or self.dtype.kind == "float8":

@@ -11,9 +11,7 @@ from tritensor.testing.devices import NAMES, emulate_without_gpu
 
 
 def _add_arguments(found: argparse.ArgumentParser) -> None:
-    found.add_argument(
-        "ops", nargs="*", metavar="NAME", help="ops by name, by pattern (conv*), or of a file (my_ops.py); all when none is named"
-    )
+    found.add_argument("ops", nargs="*", metavar="NAME", help="ops by name, pattern (conv*) or file (my_ops.py); all when none is named")
     found.add_argument("--dtype", nargs="+", action="extend", help="types to ask in; all that the op claims when none is named")
     found.add_argument("--device", nargs="+", action="extend", choices=[*NAMES, "cuda"], help="cpu and cuda when none is named")
     found.add_argument(
@@ -50,34 +48,34 @@ def main(argv: Sequence[str], parser: argparse.ArgumentParser) -> int:
 
 def _ask(ops: list, dtypes: list[str] | None, on: list[str], show: int, extremes: bool) -> int:
     from tritensor.testing.lines.reached import Reached
-    from tritensor.testing.op_check import asked, asked_types, by_complex_numbers, said_of_samples, unrecorded
+    from tritensor.testing.op_check import ask_op, check_complex_numbers, check_samples, find_unrecorded, select_types
 
     total, wrong = 0, []
     for op in ops:
         before = total
         with Reached([op]) as reached:
             for place in on:
-                for dtype in asked_types(op, dtypes):
+                for dtype in select_types(op, dtypes):
                     start = time.perf_counter()
-                    report = asked(op, dtype, place, extremes=extremes)
-                    total += _told(f"{op.name}/{dtype}/{place}", report, time.perf_counter() - start, show)
+                    report = ask_op(op, dtype, place, extremes=extremes)
+                    total += _print_report(f"{op.name}/{dtype}/{place}", report, time.perf_counter() - start, show)
         start = time.perf_counter()
-        report = said_of_samples(op)
+        report = check_samples(op)
         if "cpu" in on:
-            report.merge(by_complex_numbers(op))
-        total += _told(f"{op.name}/samples and complex numbers", report, time.perf_counter() - start, show)
+            report.merge(check_complex_numbers(op))
+        total += _print_report(f"{op.name}/samples and complex numbers", report, time.perf_counter() - start, show)
         wrong += [op.name] if total > before else []
         if not dtypes and set(on) > {"cpu"}:  # all was asked
             for line in reached.missed(op):
                 print(f"    note: no sample runs {line}")
-            for corner in unrecorded(op):
+            for corner in find_unrecorded(op):
                 print(f"    note: {corner}; so each call runs its Python, where others are recorded and replayed")
     if len(ops) > 1:
         print(f"{len(ops)} ops: " + (f"findings in {', '.join(wrong)}" if wrong else "no findings"))
     return 1 if total else 0
 
 
-def _told(what: str, report, seconds: float, show: int) -> int:
+def _print_report(what: str, report, seconds: float, show: int) -> int:
     lines = report.lines()
     print(f"{what}: {len(report.findings) or 'no'} findings, {seconds:.1f} s", flush=True)
     for line in lines[:show]:

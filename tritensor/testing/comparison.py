@@ -19,7 +19,7 @@ PRECISIONS = {
     "float16": (1e-3, 1e-5), "bfloat16": (1.6e-2, 1e-5), "float32": (1.3e-6, 1e-5), "float64": (1e-7, 1e-7),
     "complex64": (1.3e-6, 1e-5), "complex128": (1e-7, 1e-7),
 }  # fmt: skip
-NUMBERS = (int, float, complex, np.number)
+NUMBERS = (int, float, complex, np.number)  # numpy's bool is none of them: booleans are compared as such
 Message = str | Callable[[str], str] | None
 
 
@@ -40,7 +40,7 @@ class Wanted(NamedTuple):
         if self.rtol is not None and self.atol is not None:
             return self.rtol, self.atol
         pairs = [PRECISIONS.get(d.name, (0.0, 0.0)) for d in found]
-        return max(p[0] for p in pairs), max(p[1] for p in pairs)
+        return max(p[0] for p in pairs), max(p[1] for p in pairs)  # a float16 beside a float32 is not closer than float16 can say
 
 
 class Pair(NamedTuple):
@@ -81,7 +81,7 @@ def assert_close(
     wanted = Wanted(rtol, atol, equal_nan, allow_subclasses, check_device, check_dtype, check_layout, check_stride)
     said, place = "", ()
     try:
-        for pair in list(_pairs(Pair(actual, expected, ()), wanted)):
+        for pair in list(_pairs(Pair(actual, expected, ()), wanted)):  # all leaves first: a structure that differs is told before any value
             said, place = _difference(pair, wanted), pair.place
             if said:
                 break
@@ -104,13 +104,14 @@ class _Structure(Exception):
 def _pairs(pair: Pair, wanted: Wanted) -> Iterator[Pair]:
     """The leaves of two nested structures. Raises _Structure, and TypeError for leaves that nothing compares."""
     a, b, place = pair
-    if _sequences(a, b):
+    if _are_sequences(a, b):
         if len(a) != len(b):
             raise _Structure(f"The length of the sequences mismatch: {len(a)} != {len(b)}", place)
         for i, (x, y) in enumerate(zip(a, b, strict=True)):
             yield from _pairs(Pair(x, y, (*place, i)), wanted)
     elif isinstance(a, Mapping) and isinstance(b, Mapping):
         if a.keys() != b.keys():
+            # Str: keys of several types have no order.
             missing, more = sorted(b.keys() - a.keys(), key=str), sorted(a.keys() - b.keys(), key=str)
             lines = ["The keys of the mappings do not match:", f"Missing keys in the actual mapping: {missing}" if missing else ""]
             lines += [f"Additional keys in the actual mapping: {more}" if more else ""]
@@ -125,7 +126,7 @@ def _pairs(pair: Pair, wanted: Wanted) -> Iterator[Pair]:
         yield leaf
 
 
-def _sequences(a: Any, b: Any) -> bool:
+def _are_sequences(a: Any, b: Any) -> bool:
     return all(isinstance(s, Sequence) and not isinstance(s, str | bytes) for s in (a, b))
 
 
@@ -134,7 +135,7 @@ def _leaf(pair: Pair, wanted: Wanted) -> Pair | None:
     a, b, place = pair
     if a is None or b is None or (_is_bool(a) and _is_bool(b)) or (isinstance(a, NUMBERS) and isinstance(b, NUMBERS)):
         return pair
-    related = isinstance(a, type(b)) or isinstance(b, type(a))
+    related = isinstance(a, type(b)) or isinstance(b, type(a))  # a Tensor beside an array is a mistake of the caller's more often than not
     if not related or (not wanted.allow_subclasses and type(a) is not type(b)) or isinstance(a, str | bytes):
         return None
     try:
@@ -162,12 +163,12 @@ def _difference(pair: Pair, wanted: Wanted) -> str:
 def _numbers(a: Any, b: Any, wanted: Wanted) -> str:
     if wanted.check_dtype and type(a) is not type(b):
         return f"The (d)types do not match: {type(a)} != {type(b)}."
-    a, b = (x.item() if isinstance(x, np.number) else x for x in (a, b))
+    a, b = (x.item() if isinstance(x, np.number) else x for x in (a, b))  # float16's own arithmetic would round the gap
     rtol, atol = wanted.tolerances(*(_type_of(x) for x in (a, b)))
     if a == b or (wanted.equal_nan and cmath.isnan(a) and cmath.isnan(b)):
         return ""
     gap = abs(a - b)
-    if cmath.isfinite(gap) and gap <= atol + rtol * abs(b):
+    if cmath.isfinite(gap) and gap <= atol + rtol * abs(b):  # inf <= inf holds: nothing is close to an infinity but itself
         return ""
     exact = rtol == 0 and atol == 0
     part = gap / abs(b) if b != 0 else float("inf")
@@ -203,23 +204,20 @@ def _values(a: Tensor, b: Tensor, wanted: Wanted) -> str:
         if close.all():
             return ""
         part = gap / np.abs(y) if gap.dtype.kind == "f" else (gap.astype(np.float32) / np.abs(y).astype(np.float32))
-    gap, part = np.where(close, 0, gap), np.where(close, 0, part)
+    gap, part = np.where(close, 0, gap), np.where(close, 0, part)  # what is close is no greatest difference, nor is NaN beside NaN
     exact, wrong = rtol == 0 and atol == 0, int((~close).sum())
-    lines = [
-        f"Tensor-likes are not {'equal' if exact else 'close'}!",
-        "",
-        f"Mismatched elements: {wrong} / {close.size} ({wrong / close.size:.1%})",
-    ]
+    lines = [f"Tensor-likes are not {'equal' if exact else 'close'}!", ""]
+    lines.append(f"Mismatched elements: {wrong} / {close.size} ({wrong / close.size:.1%})")
     for word, values, bound in (("absolute", gap, atol), ("relative", part, rtol)):
         at = np.unravel_index(int(np.argmax(values)), values.shape)
         index = "" if not values.ndim else f" at index {tuple(int(i) for i in at)}"
         lines.append(f"Greatest {word} difference: {values[at].item()}{index}" + ("" if exact else f" (up to {bound} allowed)"))
     if not close.ndim:
-        return _numbers_of(a, b, lines, bool(exact))
+        return _count_mismatches(a, b, lines, bool(exact))
     return "\n".join(lines)
 
 
-def _numbers_of(a: Tensor, b: Tensor, lines: list[str], exact: bool) -> str:
+def _count_mismatches(a: Tensor, b: Tensor, lines: list[str], exact: bool) -> str:
     """Two tensors without dimensions are told as two numbers."""
     head = f"Scalars are not {'equal' if exact else 'close'}!\n\nExpected {b.item()} but got {a.item()}."
     return "\n".join(
@@ -229,7 +227,7 @@ def _numbers_of(a: Tensor, b: Tensor, lines: list[str], exact: bool) -> str:
 
 def _comparable(t: Tensor) -> np.ndarray:
     """Its values in a type that numpy calculates in."""
-    host = to_host(t.array)
+    host = to_host(t.array)  # numpy on every device: the text is the same
     if t.dtype.kind in ("bool", "int", "uint"):
-        return host.astype(np.int64) if host.dtype != np.uint64 else host.astype(np.float64)
+        return host.astype(np.int64) if host.dtype != np.uint64 else host.astype(np.float64)  # the gap of unsigned numbers wraps around
     return host if t.dtype.name in ("float32", "float64", "complex64", "complex128") else host.astype(np.float32)

@@ -45,6 +45,7 @@ def places(asked: Iterable[str] | str | None = None) -> dict[str, device]:
 
     Raises DeviceError for a name that is none, or is not to be had here.
     """
+    # A str is an Iterable of its letters.
     names = [asked] if isinstance(asked, str) else list(asked) if asked is not None else ["cpu", "cuda"]
     found: dict[str, device] = {}
     for name in names:
@@ -57,5 +58,5 @@ def places(asked: Iterable[str] | str | None = None) -> dict[str, device]:
         if name not in ("cuda", there):
             how = "unset TRITON_INTERPRET, which emulates it" if there == "emulated" else "set TRITON_INTERPRET=1 to emulate it"
             raise DeviceError(f"testing: device {name!r} is not to be had: device cuda is the {there} one here; {how}")
-        found[there] = device("cuda", 0)
+        found[there] = device("cuda", 0)  # "cuda" and "gpu" asked together are one
     return found

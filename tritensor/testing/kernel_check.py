@@ -6,6 +6,7 @@ import inspect
 from collections.abc import Callable, Iterator, Mapping, Sequence
 from typing import Any, NamedTuple
 
+import ml_dtypes
 import numpy as np
 
 from tritensor.cuda.emulator import last_writer
@@ -14,14 +15,14 @@ from tritensor.ground import dtypes
 from tritensor.ground.device import device
 from tritensor.ground.errors import ArgumentError, LaunchError
 from tritensor.ground.strides import memory_extent
-from tritensor.ops.array import Array, CudaArray, element_strides, from_host, to_host
+from tritensor.ops.array import CudaArray, element_strides, to_host
 from tritensor.tensor.core import Tensor
 from tritensor.testing.devices import here
 from tritensor.testing.lines.stores import byte_stored_by, never_stored, stored_by
 from tritensor.testing.questions.cases import is_floating
-from tritensor.testing.questions.layouts import Placed, place, poison
+from tritensor.testing.questions.layouts import Placed, find_gaps, lay_out, place, poison
 from tritensor.testing.questions.question import Finding
-from tritensor.testing.questions.tolerance import TABLE, Mismatch, dtypes_finfo, mismatch, wide
+from tritensor.testing.questions.tolerance import TABLE, Mismatch, mismatch, wide
 from tritensor.testing.report import Report
 
 LAYOUTS = ("transposed", "sliced", "reversed")  # of arrays whose strides the kernel is given by a function of them
@@ -76,7 +77,7 @@ def check_kernel(
     call = _Call.of(kernel, grid, args, expected, (updates, repeats), constexprs, (num_warps, num_stages))
     report = Report()
     for run in call.runs():
-        with last_writer.recorded(call.repeats):
+        with last_writer.recorded(call.repeats):  # each run anew: a store of the last one explains nothing
             found = call.findings(run, rtol, atol)
         case = f"{run.name}, {where}"
         report.add(call.name, case, [Finding(call.name, case, "launch", line) for line in found])
@@ -111,7 +112,7 @@ class _Call(NamedTuple):
         if unknown := [n for n in given if n not in names]:
             raise ArgumentError(f"check_kernel {name}: it has no parameter {unknown[0]!r}; its parameters are {', '.join(names)}")
         values = {n: _host(x) for n, x in given.items() if not callable(x)}
-        wanted = dict(_named(expected, values, name, "expected") if callable(expected) else expected)
+        wanted = dict(_call_by_names(expected, values, name, "expected") if callable(expected) else expected)
         updates, repeats = (frozenset([n] if isinstance(n, str) else n) for n in named)
         for n in [*wanted, *updates, *repeats]:
             if not isinstance(values.get(n), np.ndarray):
@@ -133,24 +134,24 @@ class _Call(NamedTuple):
     def name(self) -> str:
         return str(self.kernel.__name__)
 
-    def told(self) -> frozenset[str]:
+    def list_strided(self) -> frozenset[str]:
         """The arrays whose strides the kernel is told by functions."""
         return frozenset(n for x in self.given.values() if callable(x) for n in inspect.signature(x).parameters)
 
     def runs(self) -> Iterator[Run]:
         """The launches to be made."""
         yield Run("as given", "", 0, False)
-        yield Run("at an odd offset", "", 1, True)
-        for layout in LAYOUTS if self.told() else ():
+        yield Run("at an odd offset", "", 1, True)  # no vector access is aligned, and a kernel that rounds addresses down shows
+        for layout in LAYOUTS if self.list_strided() else ():
             yield Run(layout, layout, 0, False)
 
     def findings(self, run: Run, rtol: float | None, atol: float) -> list[str]:
         """Complaints about one launch."""
-        placed = {n: self._placed(n, x, run) for n, x in self.given.items() if isinstance(x, np.ndarray | Tensor)}
+        placed = {n: self._place(n, x, run) for n, x in self.given.items() if isinstance(x, np.ndarray | Tensor)}
         tensors = {n: Tensor.wrap(p.array) for n, p in placed.items()}
         values: dict[str, Any] = {}
         for n, x in self.given.items():
-            values[n] = placed[n].array if n in placed else _named(x, tensors, self.name, n) if callable(x) else x
+            values[n] = placed[n].array if n in placed else _call_by_names(x, tensors, self.name, n) if callable(x) else x
         grid = self.grid(dict(self.constexprs)) if callable(self.grid) else self.grid
         try:
             launch(self.kernel, grid, num_warps=self.options[0], num_stages=self.options[1], **values, **self.constexprs)
@@ -158,25 +159,26 @@ class _Call(NamedTuple):
         except LaunchError as error:
             return [str(error)]
         for n, p in placed.items():
-            found += self._written(n, p) if n not in self.expected else self._result(n, p, rtol, atol)
+            found += self._find_writes(n, p) if n not in self.expected else self._result(n, p, rtol, atol)
         return found
 
-    def _placed(self, name: str, x: Any, run: Run) -> Placed:
+    def _place(self, name: str, x: Any, run: Run) -> Placed:
         host, on = _host(x), device("cuda", 0)
         if name in self.expected and name not in self.updates:
             spoiled = poison(host.dtype)
+            # An integer that is not written may hold the first poison by accident: no accident holds both.
             if run.second and host.dtype.kind in "biu":
                 spoiled = np.array(False) if host.dtype.kind == "b" else np.array(np.iinfo(host.dtype).min, host.dtype)
-            host = np.full(host.shape, spoiled, host.dtype)
-        if run.layout and name in self.told():
+            host = np.full(host.shape, spoiled, host.dtype)  # its given values say only shape and type
+        if run.layout and name in self.list_strided():
             return place(host, run.layout, on)
-        return placed_as(host, element_strides(x.array if isinstance(x, Tensor) else x), run.offset, on)
+        return place_as(host, element_strides(x.array if isinstance(x, Tensor) else x), run.offset, on)
 
     def _result(self, name: str, p: Placed, rtol: float | None, atol: float) -> list[str]:
         """Complaints about one of the results, and about the memory around it."""
         found, got, want = [], to_host(p.array), self.expected[name]
         relative = rtol if rtol is not None else TABLE.get(dtypes.of(got.dtype).name, 0.0)
-        wrong = (twice_rounded(got, want, atol) if rtol is None else None) or mismatch(
+        wrong = (find_double_rounding(got, want, atol) if rtol is None else None) or mismatch(
             got, want, relative, dtype=False, extra=(lambda: np.full(got.shape, atol)) if atol else None, mean=rtol is None and not atol
         )
         missed = never_stored(p.array) if isinstance(p.array, CudaArray) and name not in self.updates else np.zeros(got.shape, bool)
@@ -185,11 +187,9 @@ class _Call(NamedTuple):
             found.append(f"{name}{list(at) or ''} was not written ({int(missed.sum())} of {missed.size} elements){stored_by(p.array, at)}")
         elif wrong:
             found.append(f"{name}: {wrong}{stored_by(p.array, wrong.at)}")
-        gaps = np.ones(p.base.shape, bool)
-        _window(gaps, p)[...] = False
-        return found + self._written(name, p, np.repeat(gaps, p.base.itemsize), "memory beside ")
+        return found + self._find_writes(name, p, find_gaps(p), "memory beside ")
 
-    def _written(self, name: str, p: Placed, where: Any = True, what: str = "input ") -> list[str]:
+    def _find_writes(self, name: str, p: Placed, where: Any = True, what: str = "input ") -> list[str]:
         """A finding if a byte changed that should not have."""
         changed = (to_host(p.base).reshape(-1).view(np.uint8) != p.before) & where
         if not changed.any():
@@ -198,15 +198,15 @@ class _Call(NamedTuple):
         return [f"{what}{name} was written{byte_stored_by(p.base, int(np.argmax(changed)))}"]
 
 
-def twice_rounded(got: np.ndarray, want: np.ndarray, atol: float) -> Mismatch | None:
+def find_double_rounding(got: np.ndarray, want: np.ndarray, atol: float) -> Mismatch | None:
     """Complaints about results of 16 bits, where the expected values are wider: a kernel computes them in float32 and rounds once, so that
     each is within half a unit in its last place, and a few units of float32."""
     if got.dtype.itemsize != 2 or not is_floating(got) or not is_floating(want) or want.dtype.itemsize == 2:
         return None
-    limits = dtypes_finfo(got.dtype)
+    limits = ml_dtypes.finfo(got.dtype)
     g, w = wide(got), wide(want)
     size = np.maximum(np.abs(np.where(np.isfinite(w), w, 1)), float(limits.smallest_normal))
-    half = 0.5 * float(limits.eps) * 2.0 ** np.floor(np.log2(size))
+    half = 0.5 * float(limits.eps) * 2.0 ** np.floor(np.log2(size))  # units grow with each power of two
     bad = np.isfinite(w) & (np.abs(w) <= float(limits.max)) & ~(np.abs(g - w) <= half + TABLE["float32"] * size + atol)
     if not bad.any():
         return None
@@ -219,31 +219,17 @@ def twice_rounded(got: np.ndarray, want: np.ndarray, atol: float) -> Mismatch | 
     )
 
 
-def _window(flat: np.ndarray, p: Placed) -> np.ndarray:
-    """The elements of an array in a host array that stands for its buffer."""
-    assert isinstance(p.array, CudaArray)
-    assert isinstance(p.base, CudaArray)
-    return np.lib.stride_tricks.as_strided(
-        flat[p.array.offset - p.base.offset :] if p.array.size else flat, p.array.shape, tuple(s * flat.itemsize for s in p.array.strides)
-    )  # fmt: skip
-
-
-def placed_as(x: np.ndarray, strides: tuple[int, ...], offset: int, on: device) -> Placed:
+def place_as(x: np.ndarray, strides: tuple[int, ...], offset: int, on: device) -> Placed:
     """`x` on a device under given strides, `offset` elements from the start of a poisoned buffer, and as many from its end."""
-    low, high = memory_extent(x.shape, strides) if x.size else (0, 0)
-    buffer = np.full(high - low + 1 + 2 * offset, poison(x.dtype), x.dtype)
-    window = np.lib.stride_tricks.as_strided(buffer[offset - low :], x.shape, tuple(s * x.itemsize for s in strides))
-    window[...] = x
-    base: Array = from_host(buffer, on)
-    assert isinstance(base, CudaArray)
-    return Placed(base.as_strided(x.shape, strides, offset - low), base, buffer.view(np.uint8).copy())
+    low, high = memory_extent(x.shape, strides) if x.size else (0, 0)  # a negative stride begins at the far end
+    return lay_out(x, on, high - low + 1 + 2 * offset, strides, offset - low)
 
 
 def _host(x: Any) -> Any:
     return to_host(x.array) if isinstance(x, Tensor) else x
 
 
-def _named(function: Callable[..., Any], values: Mapping[str, Any], kernel: str, what: str) -> Any:
+def _call_by_names(function: Callable[..., Any], values: Mapping[str, Any], kernel: str, what: str) -> Any:
     """A function called with the values that its parameters name."""
     names = list(inspect.signature(function).parameters)
     if unknown := [n for n in names if n not in values]:

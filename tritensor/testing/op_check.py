@@ -16,7 +16,7 @@ from tritensor.ops.table import Op, Sample
 from tritensor.ops.table.op_selection import select_ops
 from tritensor.testing.devices import places
 from tritensor.testing.questions.ask import questions_for
-from tritensor.testing.questions.cases import Case, cases, copied, outputs, samples, types, variants
+from tritensor.testing.questions.cases import Case, cases, copy_inputs, outputs, samples, types, variants
 from tritensor.testing.questions.complex_numbers import complex_samples, gradient_findings
 from tritensor.testing.questions.layouts import SHAPED, STRIDED
 from tritensor.testing.questions.question import Finding, answers
@@ -62,15 +62,15 @@ def findings(
     extremes: bool = False,
 ) -> Report:
     """What `check` would complain of, as a Report: `findings` one by one, `lines()` with each kind once. The same arguments."""
-    on, only = places(devices), checked_layouts(layouts)
+    on, only = places(devices), check_layouts(layouts)
     report = Report()
     for record in records(op):
-        for dtype in asked_types(record, dtypes):
+        for dtype in select_types(record, dtypes):
             for place in on:
-                report.merge(asked(record, dtype, place, only, extremes))
-        report.merge(said_of_samples(record))
+                report.merge(ask_op(record, dtype, place, only, extremes))
+        report.merge(check_samples(record))
         if "cpu" in on:
-            report.merge(by_complex_numbers(record))
+            report.merge(check_complex_numbers(record))
     return report
 
 
@@ -80,7 +80,7 @@ def records(op: str | Op | Sequence[str | Op]) -> list[Op]:
     return [record for one in given for record in ([one] if isinstance(one, Op) else select_ops([one]))]
 
 
-def asked_types(op: Op, dtypes: Iterable[str | DType] | str | DType | None) -> tuple[str, ...]:
+def select_types(op: Op, dtypes: Iterable[str | DType] | str | DType | None) -> tuple[str, ...]:
     """The types to ask an op in. Raises DTypeError for one that it does not claim."""
     every = types(op)
     if dtypes is None:
@@ -89,10 +89,10 @@ def asked_types(op: Op, dtypes: Iterable[str | DType] | str | DType | None) -> t
     for name in names:
         if name not in op.dtypes:
             raise DTypeError(f"testing: {op.name} does not claim {name}; its record says dtypes={op.dtypes}")
-    return tuple(n for n in names if n in every)
+    return tuple(n for n in names if n in every)  # a type that no sample can take is asked once, not refused
 
 
-def checked_layouts(layouts: Iterable[str] | None) -> frozenset[str] | None:
+def check_layouts(layouts: Iterable[str] | None) -> frozenset[str] | None:
     """The layouts to ask, None for all. Raises ArgumentError for one that is none."""
     if layouts is None:
         return None
@@ -102,7 +102,7 @@ def checked_layouts(layouts: Iterable[str] | None) -> frozenset[str] | None:
     return names
 
 
-def asked(op: Op, dtype: str, place: str, layouts: frozenset[str] | None = None, extremes: bool = False) -> Report:
+def ask_op(op: Op, dtype: str, place: str, layouts: frozenset[str] | None = None, extremes: bool = False) -> Report:
     """The questions asked of an op in one type on one device, by its name."""
 
     def some(record: Op, index: int, sample: Sample, kind: str) -> list[str]:
@@ -115,7 +115,7 @@ def asked(op: Op, dtype: str, place: str, layouts: frozenset[str] | None = None,
     return report
 
 
-def said_of_samples(op: Op) -> Report:
+def check_samples(op: Op) -> Report:
     """True where an op's samples can show anything: there are some, the same at each call, one is smooth where there is a gradient, all are small;
     and whether what draws heeds its seed and offset."""
     report, found = Report(), samples(op)
@@ -125,48 +125,48 @@ def said_of_samples(op: Op) -> Report:
     sizes = [sum(getattr(x, "size", 0) for x in s.inputs) for s in found]
     lines += [f"{s} holds {n} elements; samples hold at most {LARGEST}" for s, n in zip(found, sizes, strict=True) if n > LARGEST]
     lines += [f"{a} is another at the next call; draw from the rng that samples= is given" for a, b in zip(found, samples(op), strict=False)
-              if not _alike(a, b)][:1]  # fmt: skip
-    report.findings += [Finding(op.name, op.name, "samples", line) for line in lines + _unheeded(op, found)]
+              if not _are_alike(a, b)][:1]  # fmt: skip
+    report.findings += [Finding(op.name, op.name, "samples", line) for line in lines + _find_unheeded(op, found)]
     return report
 
 
-def _alike(a: Sample, b: Sample) -> bool:
+def _are_alike(a: Sample, b: Sample) -> bool:
     """True where two samples hold the same arrays."""
     return all(
         np.array_equal(x, y, equal_nan=x.dtype.kind in "fc") for x, y in zip(a.inputs, b.inputs, strict=False) if isinstance(x, np.ndarray)
     )
 
 
-def _unheeded(op: Op, found: Sequence[Sample]) -> list[str]:
+def _find_unheeded(op: Op, found: Sequence[Sample]) -> list[str]:
     """What a reference that draws is told and does not heed: the numbers are the same for another seed, or another offset, in every sample."""
     drawing = [s for s in found if {"seed", "offset"} <= set(s.attrs)]
-    if op.mutates or not drawing:
+    if op.mutates or not drawing:  # a counter that is moved in place is heeded by another question
         return []
     lines = []
     for name in ("seed", "offset"):
-        changed = [not _same_results(op, s, name) for s in drawing]
+        changed = [not _has_same_results(op, s, name) for s in drawing]
         if not any(changed):
-            lines.append(
-                f"another {name} gives the same numbers, in all {len(drawing)} samples: calls that follow one another would draw alike"
-            )
+            lines.append(f"another {name} gives the same numbers, in all {len(drawing)} samples: calls in a row would draw alike")
     return lines
 
 
-def _same_results(op: Op, sample: Sample, name: str) -> bool:
+def _has_same_results(op: Op, sample: Sample, name: str) -> bool:
     """True where a call gives what it gives with another seed, or another offset."""
     case = Case(op, 0, sample, types(op)[0], "plain", cpu)
     attrs = case.attrs(cpu)
-    others = outputs(op, op.cpu, tuple(copied(case.values)), {**attrs, name: (attrs[name] + 12_345) % 2**62})
+    # Far from the sample's own: offsets near by overlap.
+    others = outputs(op, op.cpu, tuple(copy_inputs(case.values)), {**attrs, name: (attrs[name] + 12_345) % 2**62})
     return all(np.array_equal(a, b) for a, b in zip(case.expected, others, strict=True))
 
 
-def unrecorded(op: Op) -> list[str]:
+def find_unrecorded(op: Op) -> list[str]:
     """The corners of an op of which a call was asked and could not be recorded, and why."""
     corners = (op.forward, *(op.backward.functions if op.backward is not None else ()))
+    # A bare function is never recorded, and says no reason.
     return [f"{c.name}: {c.unrecorded}" for c in corners if isinstance(c, Corner) and c.unrecorded]
 
 
-def by_complex_numbers(op: Op) -> Report:
+def check_complex_numbers(op: Op) -> Report:
     """The gradients of an op that takes complex numbers, on the CPU."""
     report = Report()
     for case, ask in complex_questions(op):

@@ -62,7 +62,7 @@ class Verdict(NamedTuple):
 # Faults. Each runs the corner and spoils what goes in or comes out.
 def last_element_off(site: Site) -> Any:
     out = site.run()
-    out = out.copy() if site.view else out
+    out = out.copy() if site.view else out  # a view's element is its input's: another question would find that
     for x in site.results(out)[:1]:
         _edit(
             site,
@@ -90,14 +90,14 @@ def another_type(site: Site) -> Any:
     if "out" in site.attrs:
         return site.run()
     site.acted = True
-    wider = {"float64": np.float32, "float32": np.float64, "int64": np.int32}
+    wider = {"float64": np.float32, "float32": np.float64, "int64": np.int32}  # as far as one type is from the next: values stay close
 
     def cast(x: Any) -> Any:
         to = wider.get(dtypes.of(x.dtype).name, np.int64) if isinstance(x, np.ndarray | CudaArray) else None
         return x if to is None else _like(to_host(x).astype(to), x)
 
     out = site.run()
-    return tuple(map(cast, out)) if isinstance(out, tuple) else cast(out)
+    return _map_results(out, cast)
 
 
 def strides_ignored(site: Site) -> Any:
@@ -107,7 +107,7 @@ def strides_ignored(site: Site) -> Any:
         if not isinstance(x, CudaArray) or x.size < 2 or x.strides == contiguous_strides(x.shape):
             return x
         site.acted = True
-        return CudaArray(x.storage, x.shape, x.dtype, None, x.offset)
+        return CudaArray(x.storage, x.shape, x.dtype, None, x.offset)  # as a kernel reads it that takes every array for contiguous
 
     site.args = tuple(map(dense, site.args))
     return site.run()
@@ -119,13 +119,11 @@ def one_percent_off(site: Site) -> Any:
             return x
         host = to_host(x)
         moved = (host.astype(np.float64) * 1.01).astype(host.dtype)
-        site.acted |= bool((moved != host).any())
+        site.acted |= bool((moved != host).any())  # of 0, inf and NaN 1 % is nothing
         return _like(moved, x)
 
     out = site.run()
-    if "out" in site.attrs:
-        return out
-    return tuple(map(off, out)) if isinstance(out, tuple) else off(out)
+    return out if "out" in site.attrs else _map_results(out, off)
 
 
 def thousandth_off(site: Site) -> Any:
@@ -205,18 +203,18 @@ def sabotage(op: str | Op) -> list[Verdict]:
 
 def _verdict(op: Op, name: str, field: str, corrupt: Corrupt, dtype: str, where: str) -> Verdict:
     sites: list[Site] = []
-    spoiled = _planted(op, field, corrupt, sites)
+    spoiled = _plant(op, field, corrupt, sites)
     on = next(iter(places(where).values()))
     for bad, good in zip(cases(spoiled, dtype, on), cases(op, dtype, on), strict=True):
         found = ask(bad)
         if found:
-            sound = {kind(f) for f in ask(good)}
+            sound = {kind(f) for f in ask(good)}  # what is wrong without the fault is not its doing
             if new := [f for f in found if kind(f) not in sound]:
                 return Verdict(name, "caught", new[0])
     return Verdict(name, "escaped" if any(s.acted for s in sites) else "changes nothing")
 
 
-def _planted(op: Op, field: str, corrupt: Corrupt, sites: list[Site]) -> Op:
+def _plant(op: Op, field: str, corrupt: Corrupt, sites: list[Site]) -> Op:
     """A copy of the record with the fault in one corner; `sites` collects the functions that it sits in."""
     written = tuple(op.inputs.index(m) for m in op.mutates)
 
@@ -257,13 +255,13 @@ def _edit(site: Site, x: Array, change: Callable[[np.ndarray], Any]) -> None:
         x.storage.read(cell, place)
         value = cell.reshape(())
     new = np.asarray(change(value)).astype(x.dtype)
-    if new.tobytes() == value.tobytes() or (isinstance(x, np.ndarray) and not x.flags.writeable):
+    if new.tobytes() == value.tobytes() or (isinstance(x, np.ndarray) and not x.flags.writeable):  # bytes, as NaN differs from itself
         return
     site.acted = True
     if isinstance(x, np.ndarray):
         x[at] = new
     else:
-        x.storage.write(new.reshape(1), place)
+        x.storage.write(new.reshape(1), place)  # a write of its own: CudaArray has no item assignment
 
 
 def _like(host: np.ndarray, x: Array) -> Array:
@@ -276,6 +274,8 @@ def _flat(args: tuple[Any, ...]) -> list[Any]:
 
 def _gradients(out: Any, change: Callable[[Any], Any]) -> Any:
     """A rule's gradients, each changed."""
-    if isinstance(out, tuple | list):
-        return tuple(change(x) if isinstance(x, Tensor) else x for x in out)
-    return change(out) if isinstance(out, Tensor) else out
+    return _map_results(out, lambda x: change(x) if isinstance(x, Tensor) else x)
+
+
+def _map_results(out: Any, change: Callable[[Any], Any]) -> Any:
+    return tuple(map(change, out)) if isinstance(out, tuple | list) else change(out)

@@ -13,7 +13,7 @@ from tritensor.ops.table.lookup import plugins_read
 from tritensor.ops.table.op_selection import UnknownOpError, select_ops
 from tritensor.testing.devices import emulate_without_gpu, places
 from tritensor.testing.lines.authors import modules
-from tritensor.testing.op_check import asked, asked_types, by_complex_numbers, checked_layouts, said_of_samples
+from tritensor.testing.op_check import ask_op, check_complex_numbers, check_layouts, check_samples, select_types
 
 
 def ask(
@@ -37,22 +37,23 @@ def ask(
     except ImportError:
         raise ImportError("testing.ask makes tests for pytest, which is not installed; pip install pytest, or call testing.check") from None
     emulate_without_gpu()
-    given = [what] if isinstance(what, str | Op) else list(what)
+    given = [what] if isinstance(what, str | Op) else list(what)  # a str is a Sequence of its letters
+    # Two patterns may mean one op, which is asked once.
     ops = {op.name: op for one in given for op in ([one] if isinstance(one, Op) else named(one))}
-    only = checked_layouts(layouts)
+    only = check_layouts(layouts)
     items = []
     for op in ops.values():
-        kinds = asked_types(op, None) if dtypes is None else asked_types(op, [d for d in _several(dtypes) if d in op.dtypes])
+        kinds = select_types(op, None) if dtypes is None else select_types(op, [d for d in _several(dtypes) if d in op.dtypes])
         for first, (kind, place) in enumerate((k, p) for k in kinds for p in places(devices)):
             items.append(pytest.param(op, kind, place, not first, id=f"{op.name}-{kind}-{place}"))
 
     @pytest.mark.parametrize(("op", "dtype", "place", "first"), items)
     def test_ops(op: Op, dtype: str, place: str, first: bool) -> None:
         __tracebackhide__ = True
-        report = asked(op, dtype, place, only)
+        report = ask_op(op, dtype, place, only)
         if first:
-            report.merge(said_of_samples(op))
-            report.merge(by_complex_numbers(op))
+            report.merge(check_samples(op))
+            report.merge(check_complex_numbers(op))
         if report:
             pytest.fail("\n".join(report.lines()), pytrace=False)
 
@@ -80,5 +81,5 @@ def named(what: str) -> list[Op]:
 def _is_module(name: str) -> bool:
     try:
         return importlib.util.find_spec(name) is not None
-    except (ImportError, ValueError):
+    except (ImportError, ValueError):  # the parent is none, or the name begins with a dot
         return False

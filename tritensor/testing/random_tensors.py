@@ -6,6 +6,7 @@ import math
 from collections.abc import Sequence
 from typing import Any
 
+import ml_dtypes
 import numpy as np
 
 from tritensor.ground.device import as_device
@@ -42,7 +43,7 @@ def make_tensor(
         raise ArgumentError(f"make_tensor: requires_grad=True of {kind.name}, which has no gradient; leave it out")
     if kind.kind == "float8":
         raise DTypeError(f"make_tensor: {kind.name} is not drawn; draw float32 and convert")
-    stepped = noncontiguous and math.prod(sizes) > 1
+    stepped = noncontiguous and math.prod(sizes) > 1  # one element is contiguous however it lies
     drawn = (*sizes[:-1], 2 * sizes[-1]) if stepped else sizes
     made = _floats(drawn, kind, place, low, high) if kind.kind in ("float", "complex") else _integers(drawn, kind, place, low, high)
     if stepped:
@@ -55,11 +56,7 @@ def make_tensor(
 
 
 def _limits(kind: Any) -> Any:
-    if kind.name == "bfloat16":
-        import ml_dtypes
-
-        return ml_dtypes.finfo(kind.numpy)
-    return np.finfo(kind.numpy) if kind.kind in ("float", "complex") else np.iinfo(kind.numpy)
+    return (ml_dtypes.finfo if kind.kind in ("float", "complex") else np.iinfo)(kind.numpy)  # numpy's own does not know bfloat16
 
 
 def _bounds(
@@ -91,7 +88,7 @@ def _integers(shape: tuple[int, ...], kind: Any, place: Any, low: float | None, 
         a, b = _bounds(kind, low, high, 0, 2, (0, 2))
     else:
         limits = _limits(kind)
-        most = int(limits.max) + (limits.max < 2**63 - 1)
+        most = int(limits.max) + (limits.max < 2**63 - 1)  # high is exclusive: the largest number too is drawn where int64 holds one more
         a, b = _bounds(kind, low, high, int(limits.min), min(most, 2**63 - 1), (0 if kind.kind == "uint" else -9, 10))
     made: Tensor = public["randint"](math.ceil(a), math.ceil(b), shape).to(kind).to(place)
     return made

@@ -9,7 +9,7 @@ from pathlib import Path
 from typing import Any
 
 
-def normalized(name: str) -> str:
+def normalize(name: str) -> str:
     """A distribution's name as it is compared: PEP 503."""
     return re.sub("[-_.]+", "-", name).lower()
 

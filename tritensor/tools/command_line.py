@@ -77,36 +77,30 @@ def main(argv: Sequence[str] | None = None, form: str = "tritensor {}") -> int:
     `form`: how the user wrote it, "python -m tritensor.{}" where Python itself was asked.
     """
     given = sys.argv[1:] if argv is None else list(argv)
-    top = argparse.ArgumentParser(
-        prog="tritensor",
-        usage="%(prog)s [-h] [--version] COMMAND ...",
-        epilog=listing(),
-        formatter_class=argparse.RawDescriptionHelpFormatter,
-    )
+    as_written = argparse.RawDescriptionHelpFormatter
+    top = argparse.ArgumentParser("tritensor", "%(prog)s [-h] [--version] COMMAND ...", epilog=listing(), formatter_class=as_written)
     top.add_argument("--version", action="version", version=f"tritensor {sys.modules['tritensor'].__version__}")
     top.add_argument("command", choices=COMMANDS, metavar="COMMAND", help=argparse.SUPPRESS)
     if not given:
         top.print_help()
         return 2
-    name = top.parse_args(given[:1]).command
+    name = top.parse_args(given[:1]).command  # the first word alone: the others are the subcommand's, of whatever form
     command = COMMANDS[name]
     if command.of_checkout and not (CHECKOUT / "pyproject.toml").exists():
         print(f"tritensor {name}: works on a checkout of the repository; this tritensor is installed in {CHECKOUT}", file=sys.stderr)
         return 2
-    if name == "bench":
+    if name == "bench":  # its own process, before anything of it is imported here
         _bench(given[1:])
-    parser = argparse.ArgumentParser(
-        prog=form.format(name), description=f"{command.caption[0].upper()}{command.caption[1:]}.", formatter_class=argparse.RawDescriptionHelpFormatter,
-        epilog="examples:\n" + "\n".join(f"  tritensor {example}" for example in command.examples),
-    )  # fmt: skip
+    about, examples = f"{command.caption[0].upper()}{command.caption[1:]}.", "\n".join(f"  tritensor {e}" for e in command.examples)
+    parser = argparse.ArgumentParser(form.format(name), description=about, formatter_class=as_written, epilog=f"examples:\n{examples}")
     try:
-        return importlib.import_module(command.module).main(given[1:], parser)
+        return importlib.import_module(command.module).main(given[1:], parser)  # late: --help of one need not load what all of them do
     except KeyboardInterrupt:
         if name in ("run", "launch"):  # they tell of it as the script would
             raise
         kept = "; what is done so far is kept, the same command goes on from there" if name in ("tune", "precompile") else ""
         print(f"tritensor: interrupted{kept}", file=sys.stderr)
-        return 130
+        return 130  # 128 + SIGINT, as shells have it
 
 
 def _bench(argv: Sequence[str]) -> None:

@@ -12,7 +12,7 @@ import shutil
 import subprocess
 import sys
 import time
-from collections.abc import Callable, Sequence
+from collections.abc import Sequence
 from pathlib import Path
 
 import numpy as np
@@ -45,7 +45,7 @@ def packages() -> list[Check]:
         span = f">={'.'.join(map(str, least))}" + (f",<{'.'.join(map(str, end))}" if end != (99,) else "")
         fix = f"pip install '{spelled}{span}'"
         try:
-            version = importlib.metadata.version(name)
+            version = importlib.metadata.version(name)  # without importing it: what is broken may crash as it loads
         except importlib.metadata.PackageNotFoundError:
             out.append(Check("packages", name, "fail", "not installed", fix))
             continue
@@ -90,7 +90,7 @@ def driver() -> list[Check]:
         return [Check("driver", availability.LIBRARY, "fail", what or found.reason, fix)]
     gpus = f"{found.gpus} GPU{'s' if found.gpus > 1 else ''}"
     out = [Check("driver", availability.LIBRARY, "ok", f"made for CUDA {availability.written(found.driver)}, sees {gpus}{_module()}")]
-    major = found.driver // 1000
+    major = found.driver // 1000  # within a major version drivers run what newer toolkits make
     try:
         bindings = _numbers(importlib.metadata.version("cuda-bindings"))[0]
     except importlib.metadata.PackageNotFoundError:
@@ -102,16 +102,9 @@ def driver() -> list[Check]:
         version = _assembler(tool)
         if version and int(version.split(".")[0]) > major:
             value = f"Triton's {tool} is of CUDA {version}, the driver of CUDA {availability.written(found.driver)}: it may refuse what that makes"
-            name = "TRITON_PTXAS_PATH" if tool == "ptxas" else "TRITON_PTXAS_BLACKWELL_PATH"
-            out.append(
-                Check(
-                    "driver",
-                    tool,
-                    "warn",
-                    value,
-                    f"update the driver, or set {name} to a ptxas of CUDA {major}, should the kernel below fail",
-                )
-            )
+            name = f"TRITON_{tool.upper().replace('-', '_')}_PATH"
+            fix = f"update the driver, or set {name} to a ptxas of CUDA {major}, should the kernel below fail"
+            out.append(Check("driver", tool, "warn", value, fix))
     return out
 
 
@@ -132,7 +125,7 @@ def _assembler(tool: str) -> str:
     if not path.exists():
         return ""
     done = subprocess.run([path, "--version"], capture_output=True, text=True, check=False)
-    found = re.search(r"release (\d+\.\d+)", done.stdout)
+    found = re.search(r"release (\d+\.\d+)", done.stdout)  # what the binary says of itself: wheels are repackaged
     return found[1] if found else ""
 
 
@@ -158,12 +151,11 @@ def caches() -> list[Check]:
 def _folder(name: str, path: Path, holds: str, variable: str) -> Check:
     """Can a cache be written, is there room?"""
     there = path
-    while not there.exists() and there != there.parent:
+    while not there.exists() and there != there.parent:  # it is made with the first kernel: what counts is the folder that is there
         there = there.parent
     if not os.access(there, os.W_OK | os.X_OK) or not there.is_dir():
-        return Check(
-            "caches", name, "warn", f"{path}: cannot be written; every process compiles anew", f"mend its permissions, or set {variable}"
-        )
+        value = f"{path}: cannot be written; every process compiles anew"
+        return Check("caches", name, "warn", value, f"mend its permissions, or set {variable}")
     free = shutil.disk_usage(there).free
     text = f"{path}: {holds + ', ' if holds else ''}{free / 1e9:.1f} GB free"
     if free < LEAST_SPACE:
@@ -194,26 +186,21 @@ def on_device() -> list[Check]:
     try:
         done = subprocess.run(command, capture_output=True, text=True, check=False, timeout=PATIENCE, env=os.environ | {"PYTHONPATH": path})
     except subprocess.TimeoutExpired:
-        value = f"no answer from the GPU in {PATIENCE} s"
-        return [
-            Check("device", "kernel", "fail", value, "nvidia-smi shows who holds it; dmesg may hold an Xid error; reboot or reset the GPU")
-        ]
-    out = [Check(*json.loads(line)) for line in done.stdout.splitlines() if line.startswith("[")]
+        fix = "nvidia-smi shows who holds it; dmesg may hold an Xid error; reboot or reset the GPU"
+        return [Check("device", "kernel", "fail", f"no answer from the GPU in {PATIENCE} s", fix)]
+    out = [Check(*json.loads(line)) for line in done.stdout.splitlines() if line.startswith("[")]  # a library may print in between
     if done.returncode:
         last = done.stderr.strip().splitlines()[-1:] or ["it said nothing"]
         value = f"the process that worked on the GPU died with exit code {done.returncode}: {last[0]}"
-        out.append(
-            Check(
-                "device", "kernel", "fail", value, "run `python -m tritensor.doctor --probe` to see all of it; dmesg may hold an Xid error"
-            )
-        )
+        fix = "run `python -m tritensor.doctor --probe` to see all of it; dmesg may hold an Xid error"
+        out.append(Check("device", "kernel", "fail", value, fix))
     return out
 
 
 def compiler() -> list[Check]:
     """Without a GPU: does the compiler work at all?"""
     start = time.perf_counter()
-    before = active.use(VirtualGPU(90))
+    before = active.use(VirtualGPU(90))  # compiling needs no GPU, only somebody who records the launch
     try:
         x = new_tensor(empty((16,), np.dtype(np.float32), gpu(0)))
         ops.add(x, x)
@@ -223,14 +210,8 @@ def compiler() -> list[Check]:
         return [Check("compiler", "triton", "fail", str(error), "reinstall triton: pip install --force-reinstall triton")]
     finally:
         active.use(before)
-    return [
-        Check(
-            "compiler",
-            "triton",
-            "ok",
-            f"an add for sm_90 compiled in {time.perf_counter() - start:.2f} s; `tritensor precompile` works here",
-        )
-    ]
+    value = f"an add for sm_90 compiled in {time.perf_counter() - start:.2f} s; `tritensor precompile` works here"
+    return [Check("compiler", "triton", "ok", value)]
 
 
 def machine_code() -> list[Check]:
@@ -245,17 +226,10 @@ def machine_code() -> list[Check]:
 def examine() -> list[Check]:
     """All findings, in the order in which they are printed."""
     out = packages() + settings() + driver()
-    there = availability.found().gpus > 0
     if active.emulated():
         out = [c._replace(status="note", fix="") if c.group == "driver" and c.status == "fail" else c for c in out]
-    parts: list[Callable[[], list[Check]]] = [machine_code, caches]
-    if there or active.emulated():
-        parts.append(on_device)
-    else:
-        parts.append(compiler)
-    for part in parts:
-        out += part()
-    return out
+    device = on_device if active.emulated() or availability.found().gpus else compiler
+    return out + machine_code() + caches() + device()
 
 
 def works(checks: Sequence[Check]) -> bool:

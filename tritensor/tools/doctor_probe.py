@@ -29,7 +29,7 @@ def probe() -> None:
     """Print a JSON list per finding about each device, as they are found."""
 
     def say(check: Check) -> None:
-        print(json.dumps(check), flush=True)
+        print(json.dumps(check), flush=True)  # what was found before a crash is to arrive
 
     try:
         runtime = active.runtime()
@@ -49,9 +49,7 @@ def probe() -> None:
 def _advice(text: str) -> str:
     """What to do about an error of the driver or compiler, where its own message does not say."""
     if "NO_BINARY_FOR_GPU" in text or "INVALID_IMAGE" in text or "UNSUPPORTED_PTX" in text:
-        return (
-            "the driver is older than Triton's assembler: update it, or set TRITON_PTXAS_PATH and TRITON_PTXAS_BLACKWELL_PATH to older ones"
-        )
+        return "the driver is older than Triton's ptxas: update it, or set TRITON_PTXAS_PATH and TRITON_PTXAS_BLACKWELL_PATH to older ones"
     if "OUT_OF_MEMORY" in text or "OutOfMemory" in text:
         return "another process fills the GPU; nvidia-smi shows which"
     return "see the message; nvidia-smi and dmesg may tell more"
@@ -65,7 +63,7 @@ def _properties(runtime: Any, index: int) -> Check:
     name = f"cuda:{index}"
     if active.emulated():
         return Check("device", name, "note", f"{text}: emulated, no GPU is used")
-    if arch < min(precompile.ARCHS):
+    if arch < min(precompile.ARCHS):  # the driver would refuse the cubin, with a code that says less
         return Check("device", name, "fail", text, f"Triton compiles for sm_{min(precompile.ARCHS)} and later; use a newer GPU")
     api = importlib.import_module("cuda.bindings.driver")
     mode = api.cuDeviceGetAttribute(api.CUdevice_attribute.CU_DEVICE_ATTRIBUTE_COMPUTE_MODE, index)[1]
@@ -86,27 +84,18 @@ def _kernel(runtime: Any, index: int) -> Check:
     z.backward(new_tensor(np.ones(n, np.float32)).to(f"cuda:{index}"))
     assert x.grad is not None
     found, gradient = z.detach().cpu().array, x.grad.cpu().array
-    took = time.perf_counter() - start
+    took = time.perf_counter() - start  # with the compilation: that is what a first call costs here
     for name, got, want in (("x * y + x", found, a * b + a), ("its gradient", gradient, b + 1)):
         wrong = int((got != want).sum())
         if wrong:
             at = int(np.flatnonzero(got != want)[0])
             value = f"{name} is wrong in {wrong} of {n} places: {got[at]} in place of {want[at]} at {at}"
-            return Check(
-                "device",
-                f"cuda:{index} kernel",
-                "fail",
-                value,
-                "the GPU or its memory is faulty, or this is a bug of tritensor: please report it",
-            )
+            fix = "the GPU or its memory is faulty, or this is a bug of tritensor: please report it"
+            return Check("device", f"cuda:{index} kernel", "fail", value, fix)
     sources = [e.source for e in compile_log.entries()]
     how = ", ".join(f"{sources.count(s)} {what}" for s, what in _SOURCES.items() if s in sources)
-    return Check(
-        "device",
-        f"cuda:{index} kernel",
-        "ok",
-        f"x * y + x and its gradient equal numpy's; first call {took:.2f} s{f' (kernels: {how})' if how else ''}",
-    )
+    value = f"x * y + x and its gradient equal numpy's; first call {took:.2f} s{f' (kernels: {how})' if how else ''}"
+    return Check("device", f"cuda:{index} kernel", "ok", value)
 
 
 _SOURCES = {"compiled": "compiled", "triton": "from Triton's cache", "disk": "from tritensor's cache", "pack": "from a pack"}
@@ -116,7 +105,7 @@ def _timing(runtime: Any, index: int) -> Check:
     """Microseconds of an add on the host, and of an add with the wait for its end."""
     calls = 3 if active.emulated() else 2000
     x = new_tensor(np.ones(256, np.float32)).to(f"cuda:{index}")
-    for _ in range(calls // 10 + 2):
+    for _ in range(calls // 10 + 2):  # compiled, recorded and warm before the clock runs
         ops.add(x, x)
     runtime.synchronize(index)
     start = time.perf_counter()
@@ -129,9 +118,5 @@ def _timing(runtime: Any, index: int) -> Check:
         ops.add(x, x)
         runtime.synchronize(index)
     both = (time.perf_counter() - start) / (calls // 10 + 1)
-    return Check(
-        "device",
-        f"cuda:{index} launch",
-        "ok",
-        f"an add of 256 numbers takes the host {1e6 * host:.1f} us, and {1e6 * both:.1f} us until it is done",
-    )
+    value = f"an add of 256 numbers takes the host {1e6 * host:.1f} us, and {1e6 * both:.1f} us until it is done"
+    return Check("device", f"cuda:{index} launch", "ok", value)

@@ -40,7 +40,7 @@ class Shapes:
             size, asked = given.arguments.pop("size", None), given.arguments
             if asked.get("out") is not None:
                 return method(*args, **kwargs)
-            if name != "integers":
+            if name != "integers":  # integers' type is the sample's own; of floats the one under test stands for it
                 asked.pop("dtype", None)
             one = method(*given.args, **given.kwargs)
             if size is None:
@@ -75,7 +75,7 @@ def run_ops(chosen: Iterable[Op], types: Iterable[str]) -> list[str]:
 def _call(op: Op, sample: Sample, dtype: str) -> None:
     """One call as a program makes it: through dispatch, with gradients for all floating inputs, and backward."""
     attrs = {**sample.attrs, **({"device": GPU} if "device" in op.attrs else {})}
-    inputs = [_placed(x, dtype) for x in sample.inputs]
+    inputs = [_place(x, dtype) for x in sample.inputs]
     leaves = [t for t in inputs if isinstance(t, Tensor) and t.is_floating_point()]
     call = getattr(ops, op.name)
     if op.mutates or op.rule is None or not leaves:
@@ -95,10 +95,10 @@ def _call(op: Op, sample: Sample, dtype: str) -> None:
 def _backward(out: Any) -> None:
     outs = [y for y in (out if isinstance(out, tuple) else (out,)) if y.requires_grad]
     if outs:
-        backward(outs, [new_tensor(empty(y.shape, y.array.dtype, GPU)) for y in outs])
+        backward(outs, [new_tensor(empty(y.shape, y.array.dtype, GPU)) for y in outs])  # backward kernels are launched for any gradient
 
 
-def _placed(x: Any, dtype: str) -> Any:
+def _place(x: Any, dtype: str) -> Any:
     """An input on the device: a float64 sample in the type asked for, contiguous, without values."""
     if isinstance(x, np.generic):
         x = np.asarray(x)
@@ -115,7 +115,7 @@ class _Enough(BaseException):
 def run_script(script: Path, argv: list[str], steps: int | None) -> list[str]:
     """Run a program as __main__, to its end or for `steps` optimizer steps; returns why it ended early, if it did."""
     sys.argv = [str(script), *argv]
-    sys.path.insert(0, str(script.resolve().parent))
+    sys.path.insert(0, str(script.resolve().parent))  # as `python script.py` has it: what lies beside the script is found
     if steps is not None:
         _count_steps(steps)
     try:
@@ -143,7 +143,7 @@ def _count_steps(most: int) -> None:
             out = step(self, *args, **kwargs)
             left[0] -= 1
             if left[0] <= 0:
-                raise _Enough
+                raise _Enough  # a BaseException: the program's own `except Exception` must not stop it
             return out
 
         return call

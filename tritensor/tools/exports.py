@@ -40,7 +40,7 @@ def _order(line: tuple[str, str]) -> tuple[str, int, str]:
     return module, 0 if name.isupper() and len(name) > 1 else 1 if name[0].isupper() else 2, name.lower()
 
 
-def _kept(text: str, below: str) -> Iterator[tuple[str, str]]:
+def _list_kept(text: str, below: str) -> Iterator[tuple[str, str]]:
     """(module, name) of the lines that are written by hand: all that import from elsewhere."""
     for n in ast.parse(text).body:
         if isinstance(n, ast.ImportFrom) and n.module is not None and not n.module.startswith(below + "."):
@@ -51,12 +51,13 @@ def text_of(room: str) -> str:
     """The `__init__.py` of a room as it should be."""
     folder, path = PACKAGE / ROOMS[room], PACKAGE / room / "__init__.py"
     below = "tritensor." + ROOMS[room].replace("/", ".")
-    lines = list(_kept(path.read_text(), below))
+    lines = list(_list_kept(path.read_text(), below))
     for file in sorted(folder.rglob("*.py")):
         if file.stem not in _FOUNDATIONS:
             module = ".".join((below, *file.relative_to(folder).with_suffix("").parts))
             lines += [(module, name) for name in public_names(file, room == "nn/functional")]
     caption = ast.get_docstring(ast.parse(path.read_text()), clean=False)
+    # `as`: type checkers take it for a name that is offered.
     rows = [f"from {module} import {name} as {name}" for module, name in sorted(set(lines), key=_order)]
     return f'"""{caption}"""\n\n' + "\n".join(rows) + "\n"
 

@@ -31,8 +31,9 @@ def place(path: str, name: str, frame: types.FrameType | None) -> Place:
 def report(asked: list[Place]) -> str:
     """The list for the end of a run: file, line and name; "" where nothing was missing."""
     mine = [p for p in asked if _is_users(p.file)]
+    # What ran is told once, as reached.
     seen = {(p.file, p.line, p.name) for p in mine} | {(p.file, p.line, p.name.replace("Tensor.", "")) for p in mine}
-    unread = [p for file in _files() for p in in_source(file) if (p.file, p.line, p.name) not in seen]
+    unread = [p for file in _files() for p in find_in_source(file) if (p.file, p.line, p.name) not in seen]
     found = sorted({*mine, *unread})
     if not found:
         return ""
@@ -62,7 +63,7 @@ def _files() -> Iterator[str]:
     yield from sorted(f for f in loaded if isinstance(f, str) and f.endswith(".py") and _is_users(f))
 
 
-def in_source(file: str) -> list[Place]:
+def find_in_source(file: str) -> list[Place]:
     """Names below torch that a source file writes out and that are not here; methods of tensors cannot be told from others' in the source."""
     try:
         with open(file, "rb") as f:
@@ -70,7 +71,7 @@ def in_source(file: str) -> list[Place]:
     except (OSError, SyntaxError, ValueError):  # a source that cannot be read says nothing; Python has told of the error itself
         return []
     bound, found = _imports(tree)
-    inner = {id(n.value) for n in ast.walk(tree) if isinstance(n, ast.Attribute)}
+    inner = {id(n.value) for n in ast.walk(tree) if isinstance(n, ast.Attribute)}  # of a.b.c the longest alone: the walk meets a.b as well
     for node in ast.walk(tree):
         if isinstance(node, ast.Attribute) and id(node) not in inner:
             chain = _chain(node)
@@ -90,7 +91,7 @@ def _imports(tree: ast.AST) -> tuple[dict[str, list[str]], list[tuple[int, str]]
             for a in node.names:
                 parts = a.name.split(".")
                 if parts[0] == "torch":
-                    bound[a.asname or "torch"] = parts[1:] if a.asname else []
+                    bound[a.asname or "torch"] = parts[1:] if a.asname else []  # `import torch.nn` binds torch, `as n` the module itself
                     missing += [(node.lineno, m) for m in [first_missing(parts[1:])] if m]
         elif isinstance(node, ast.ImportFrom) and node.level == 0 and (node.module or "").split(".")[0] == "torch":
             parts = (node.module or "").split(".")[1:]
@@ -119,7 +120,7 @@ def first_missing(parts: list[str]) -> str:
     for i, name in enumerate(parts):
         if at == "Tensor":
             return "torch.Tensor." + name if _tensor_lacks(name) else ""
-        if at and not finder.is_here(at):
+        if at and not finder.is_here(at):  # below what is missing everything is: one line says it
             return ""
         if name.startswith("__"):
             return ""
@@ -140,4 +141,4 @@ def _has(path: str, name: str) -> bool:
 def _tensor_lacks(name: str) -> bool:
     from tritensor.tensor.core import Tensor
 
-    return name in recorded_names.names_of("Tensor") and not hasattr(Tensor, name)
+    return name in recorded_names.names_of("Tensor") and not hasattr(Tensor, name)  # an attribute that PyTorch has not either is the user's

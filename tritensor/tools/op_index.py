@@ -32,7 +32,7 @@ def text() -> str:
 
     if any(name.startswith(prefix) and registry.index.get(op) == name for op, name in registry.index.items() if name in sys.modules):
         raise RuntimeError("op_index: some files of ops are loaded already; ask in a process of its own")
-    registry.index, registry.added = {}, added
+    registry.index, registry.added = {}, added  # without the index that stands: it may name a file that an op has left
     try:
         registry.everything()
     finally:

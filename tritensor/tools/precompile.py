@@ -71,7 +71,7 @@ def _silence(on: bool) -> Iterator[Callable[[], str]]:
         def tail() -> str:
             _flush()
             file.seek(0)
-            return "\n".join(file.read().decode(errors="replace").splitlines()[-20:])
+            return "\n".join(file.read().decode(errors="replace").splitlines()[-20:])  # an error stands at the end
 
         try:
             with redirect_stdout(stream), redirect_stderr(stream):
@@ -87,12 +87,12 @@ def _flush() -> None:
     sys.stderr.flush()
 
 
-def _one_arch(arch: int, record: Callable[[], list[str]], quiet: bool, processes: int) -> tuple[list[Any], list[str]]:
+def _compile_arch(arch: int, record: Callable[[], list[str]], quiet: bool, processes: int) -> tuple[list[Any], list[str]]:
     """The rows and the failures of one architecture."""
-    here, there = multiprocessing.get_context("fork").Pipe(duplex=False)
+    here, there = multiprocessing.get_context("fork").Pipe(duplex=False)  # fork: `record` holds ops and closures, which nothing pickles
     child = multiprocessing.get_context("fork").Process(target=_child, args=(arch, record, quiet, processes, here, there))
     child.start()
-    there.close()
+    there.close()  # so that recv ends where the child does, also where it is killed
     name = f"sm_{arch}"
     bar = Bar(f"{name}: recording", "kernels")
     rows, failures = [], []
@@ -131,9 +131,7 @@ def _add_arguments(parser: argparse.ArgumentParser) -> None:
     op_selection.add_option(parser, help=f"{op_selection.HELP}; called on their samples and timed sizes")
     parser.add_argument("--dtypes", metavar="float32,...", default=",".join(TYPES), help="types to call ops in (default: %(default)s)")
     parser.add_argument("--steps", type=int, metavar="N", help="stop the script after N optimizer steps (default: run to its end)")
-    parser.add_argument(
-        "--out", type=Path, metavar="PACK", help="file to write or to add to (default: in the cache's packs, found by itself)"
-    )
+    parser.add_argument("--out", type=Path, metavar="PACK", help="file to write or to add to (default: in the cache's packs, found there)")
     parser.add_argument("--jobs", type=int, metavar="N", help="processes that compile at a time (default: one per core)")
     parser.add_argument("--verbose", action="store_true", help="show what the script prints")
     parser.add_argument(
@@ -148,9 +146,9 @@ def main(argv: Sequence[str], parser: argparse.ArgumentParser) -> int:
     _add_arguments(parser)
     args = parser.parse_args(argv)
     try:
-        archs, record, name = _asked(args)
+        archs, record, name = _read_request(args)
         out = args.out or _default_out(name)
-        there = precompile.check_writable(out)
+        there = precompile.check_writable(out)  # now and not after an hour of compiling
     except (Usage, LaunchError, DTypeError, PluginError, RegistrationError, ValueError) as error:
         print(f"tritensor precompile: {error}", file=sys.stderr)
         return 2
@@ -158,8 +156,8 @@ def main(argv: Sequence[str], parser: argparse.ArgumentParser) -> int:
     rows: dict[bytes, Any] = {}
     failures: list[str] = []
     for arch in archs:
-        found, bad = _one_arch(arch, record, bool(args.script) and not args.verbose, processes)
-        rows.update({r[0]: r for r in found})
+        found, bad = _compile_arch(arch, record, bool(args.script) and not args.verbose, processes)
+        rows.update({r[0]: r for r in found})  # by hash, of which the architecture is a part
         failures += bad
     if rows:
         try:
@@ -180,7 +178,7 @@ def main(argv: Sequence[str], parser: argparse.ArgumentParser) -> int:
     return 1 if failures else 0
 
 
-def _asked(args: argparse.Namespace) -> tuple[list[int], Callable[[], list[str]], str]:
+def _read_request(args: argparse.Namespace) -> tuple[list[int], Callable[[], list[str]], str]:
     """Architectures, what to run, and a name for the pack. Raises Usage or ValueError for what makes no sense."""
     if active.emulated():
         raise Usage("TRITON_INTERPRET is set, so kernels are interpreted and nothing can be compiled; unset it for this command")
@@ -198,12 +196,12 @@ def _asked(args: argparse.Namespace) -> tuple[list[int], Callable[[], list[str]]
         if not script.is_file():
             raise Usage(f"--script {script}: no such file")
         return archs, lambda: run_script(script, argv, steps), script.stem
-    ops = _launching(args.op)
+    ops = _select_launching(args.op)
     types = [dtypes.as_dtype(t.strip()).name for t in args.dtypes.split(",") if t.strip()]
     return archs, lambda: run_ops(ops, types), "-".join(op.name for op in ops) if args.op and len(ops) < 4 else "ops"
 
 
-def _launching(asked: list[str]) -> list[Op]:
+def _select_launching(asked: list[str]) -> list[Op]:
     """The ops that `--op` names and that launch kernels. Raises Usage for a name of one that launches none, and where none of them does."""
     found = op_selection.select_ops(asked)
     launching = [op for op in found if op.forward is not None]

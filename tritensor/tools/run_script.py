@@ -80,10 +80,10 @@ class Door:
 
     def find_distributions(self, context: Any = None) -> Iterator[Any]:
         """What `importlib.metadata.version("torch")` asks: packages that choose by what is installed are told what `torch.__version__` says."""
-        from tritensor.tools.answered_package import AnsweredPackage, normalized
+        from tritensor.tools.answered_package import AnsweredPackage, normalize
 
         for name, (_, version) in STANDS_FOR.items():
-            if context is None or context.name is None or normalized(context.name) == name:
+            if context is None or context.name is None or normalize(context.name) == name:
                 yield AnsweredPackage(name, version + SUFFIX)
 
 
@@ -102,9 +102,9 @@ def main(argv: Sequence[str], parser: argparse.ArgumentParser) -> int:
     with opened() as asked:
         run = _module(argv[1], argv[1:]) if argv[0] == "-m" else _script(argv[0], argv)
         try:
-            return _guarded(run)
+            return _run_guarded(run)
         finally:
-            sys.stdout.flush()
+            sys.stdout.flush()  # the list comes after what the script wrote
             report = missing_names.report(asked)
             if report:
                 print(report, file=sys.stderr)
@@ -118,9 +118,10 @@ def opened() -> Iterator[list[missing_names.Place]]:
     def note(path: str, name: str, frame: types.FrameType | None) -> None:
         asked.append(missing_names.place(path, name, frame))
 
+    # A torch that was imported before comes back afterwards.
     before = {n: sys.modules.pop(n) for n in list(sys.modules) if n.partition(".")[0] in STANDS_FOR}
     door: Any = Door()
-    sys.meta_path.insert(0, door)
+    sys.meta_path.insert(0, door)  # first: an installed torch is not to answer
     missing.listeners.append(note)
     prepare = multiprocessing.spawn.get_preparation_data
     multiprocessing.spawn.get_preparation_data = lambda name: {"tritensor": _Reopened(), **prepare(name)}
@@ -158,7 +159,7 @@ def _script(path: str, argv: list[str]) -> Callable[[], object]:
         import runpy
 
         return lambda: runpy.run_path(path, run_name="__main__")
-    sys.path[0] = os.path.dirname(os.path.realpath(path))
+    sys.path[0] = os.path.dirname(os.path.realpath(path))  # in place of the command's own folder, as Python itself sets it
     file = os.path.abspath(path)
     main_module: Any = types.ModuleType("__main__")
     main_module.__file__, main_module.__builtins__, main_module.__cached__ = file, sys.modules["builtins"], None
@@ -167,7 +168,7 @@ def _script(path: str, argv: list[str]) -> Callable[[], object]:
 
     def run() -> None:
         with open(file, "rb") as source:
-            code = compile(source.read(), file, "exec")
+            code = compile(source.read(), file, "exec")  # bytes: the file's own coding line is heeded
         exec(code, main_module.__dict__)
 
     return run
@@ -188,14 +189,14 @@ def _module(name: str, argv: list[str]) -> Callable[[], object]:
     return lambda: runpy._run_module_as_main(name)  # type: ignore[attr-defined]
 
 
-def _guarded(run: Callable[[], object]) -> int:
+def _run_guarded(run: Callable[[], object]) -> int:
     """Run; errors are told as Python tells them, from the script's own first line on."""
     try:
         run()
     except SystemExit:
         raise
     except BaseException as error:
-        told = _from_the_script(error.__traceback__)
+        told = _trim_frames(error.__traceback__)
         if isinstance(error, KeyboardInterrupt):
             sys.excepthook(type(error), error, told)
             return 130
@@ -207,7 +208,7 @@ def _guarded(run: Callable[[], object]) -> int:
     return 0
 
 
-def _from_the_script(frames: types.TracebackType | None) -> types.TracebackType | None:
+def _trim_frames(frames: types.TracebackType | None) -> types.TracebackType | None:
     """A traceback without this file's own frames; runpy's stay, as they do in Python's own `-m`."""
     while frames is not None and frames.tb_frame.f_code.co_filename == __file__:
         frames = frames.tb_next

@@ -6,6 +6,7 @@ import argparse
 import ast
 import importlib
 import inspect
+import math
 import re
 import sys
 import types
@@ -15,22 +16,21 @@ from typing import Any
 
 PACKAGE = Path(__file__).resolve().parent.parent
 NOTE = "# Written by `python -m tritensor.tools.stubs`; edit the functions themselves."
-BUILTINS = {
-    "bool",
-    "int",
-    "float",
-    "complex",
-    "str",
-    "bytes",
-    "object",
-    "slice",
-}  # some are types' or methods' names here: always written in full
+# Some are types' or methods' names here: always written in full.
+BUILTINS = {"bool", "int", "float", "complex", "str", "bytes", "object", "slice"}
 KNOWN = {"Tensor", "Any", "None", "Sequence", "Callable", "Iterator", "tuple", "list", "dict", "Size", "Generator"} | BUILTINS
+LAZY_ROOMS = ("array_api", "debug", "distributions", "func", "onnx", "testing", "training")  # editors do not run the door's __getattr__
 HEAD = f"""{NOTE}
 import builtins as _builtins
 from collections.abc import Callable, Iterator, Sequence
 from typing import Any
 """
+FUNCTIONS_HEAD = (
+    HEAD,
+    "from tritensor.random import Generator",
+    "from tritensor.tensor.core import Tensor",
+    "from tritensor.tensor.size import Size",
+)
 
 
 def annotation(given: Any, scope: dict[str, Any] | None = None) -> str:
@@ -40,11 +40,11 @@ def annotation(given: Any, scope: dict[str, Any] | None = None) -> str:
         tree = ast.parse(text.strip("'\""), mode="eval")
     except SyntaxError:
         return "Any"
-    if any(isinstance(n, ast.Attribute) for n in ast.walk(tree)):
+    if any(isinstance(n, ast.Attribute) for n in ast.walk(tree)):  # np.ndarray and its like: the stub imports nothing for them
         return "Any"
     for n in ast.walk(tree):
         if isinstance(n, ast.Name) and n.id not in BUILTINS:
-            n.id = _spelled(n.id, (scope or {}).get(n.id))
+            n.id = _spell(n.id, (scope or {}).get(n.id))
     text = ast.unparse(tree)
     names = {n.id for n in ast.walk(ast.parse(text)) if isinstance(n, ast.Name)}
     if not names <= KNOWN or "." in text.replace("...", ""):
@@ -52,7 +52,7 @@ def annotation(given: Any, scope: dict[str, Any] | None = None) -> str:
     return re.sub(r"\b(" + "|".join(sorted(BUILTINS)) + r")\b", r"_builtins.\1", text)
 
 
-def _spelled(name: str, value: Any) -> str:
+def _spell(name: str, value: Any) -> str:
     """A name of an annotation: itself where it means what it says, what it stands for where it is an alias."""
     if isinstance(value, types.UnionType | types.GenericAlias):
         return str(value).replace("collections.abc.", "").replace("typing.", "")
@@ -63,9 +63,7 @@ def _spelled(name: str, value: Any) -> str:
 
 def default(value: Any) -> str:
     """A default as its source where it is a literal, else `...`."""
-    plain = (
-        value is None or isinstance(value, bool | int | str) or (isinstance(value, float) and value == value and abs(value) != float("inf"))
-    )
+    plain = value is None or isinstance(value, bool | int | str) or (isinstance(value, float) and math.isfinite(value))
     if plain or (isinstance(value, tuple) and all(isinstance(v, int) for v in value)):
         return repr(value)
     return "..."
@@ -93,9 +91,8 @@ def parameters(f: Callable[..., Any], method: bool) -> str:
             continue
         star = "*" if p.kind is kinds.VAR_POSITIONAL else "**" if p.kind is kinds.VAR_KEYWORD else ""
         starred = starred or star == "*"
-        name = (
-            "other" if method and p.name == "b" else p.name
-        )  # so dispatch's fast lane calls it, which an operator becomes with its first call
+        # "b": so dispatch's fast lane calls it, which an operator becomes with its first call.
+        name = "other" if method and p.name == "b" else p.name
         text = f"{star}{name}: {annotation(p.annotation, scope)}"
         found.append(text if p.default is kinds.empty else f"{text} = {default(p.default)}")
         if p.kind is kinds.POSITIONAL_ONLY and (i + 1 == len(given) or given[i + 1].kind is not kinds.POSITIONAL_ONLY):
@@ -127,31 +124,21 @@ def front_door() -> str:
         "from tritensor.ground.dtypes import DType as _DType",
         "from tritensor.ground.strides import MemoryFormat as _MemoryFormat",
     ]
-    for n in tree.body:
-        if (
-            isinstance(n, ast.ImportFrom)
-            and not all(a.asname and a.asname.startswith("_") for a in n.names)
-            and n.module != "tritensor.ground.dtypes"
-        ):
+    imports = [n for n in tree.body if isinstance(n, ast.ImportFrom)]
+    for n in imports:
+        if not all(a.asname and a.asname.startswith("_") for a in n.names) and n.module != "tritensor.ground.dtypes":
             lines.append(ast.unparse(n))
-    lines += [
-        f"from tritensor import {m} as {m}"
-        for m in sorted({"array_api", "debug", "distributions", "func", "onnx", "testing", "training", *namespaces})
-    ]
+    lines += [f"from tritensor import {m} as {m}" for m in sorted({*LAZY_ROOMS, *namespaces})]
     own = [n.name for n in tree.body if isinstance(n, ast.FunctionDef) and not n.name.startswith("_")]
     lines += ["", "__version__: str", "__all__: list[str]", "newaxis: None", "dtype = _DType", "memory_format = _MemoryFormat"]
-    lines += [
-        f"{n}: Any"
-        for n in ours._LAZY
-        if n not in ("Trainer", "array_api", "debug", "distributions", "func", "onnx", "testing", "training", "vmap", *ours._FOR_AUTHORS)
-    ]
+    lines += [f"{n}: Any" for n in ours._LAZY if n not in ("Trainer", "vmap", *LAZY_ROOMS, *ours._FOR_AUTHORS)]
     for n, place in ours._FOR_AUTHORS.items():
         module, _, attribute = f"tritensor.{place}".replace(":", ".").rpartition(".")
         lines.append(f"from {module} import {attribute} as {n}")
     lines += ["from tritensor.func import vmap as vmap", "from tritensor.training import Trainer as Trainer"]
     types_named = {n: v for n, v in vars(ours).items() if isinstance(v, dtypes.DType)}
     lines += [f"{n}: dtype" for n in sorted(types_named)]
-    written = {a.asname for n in tree.body if isinstance(n, ast.ImportFrom) for a in n.names}
+    written = {a.asname for n in imports for a in n.names}
     for name in sorted({*own, *public} - written):
         lines += ["", *function(name, getattr(ours, name))]
     return "\n".join(lines) + "\n"
@@ -170,20 +157,14 @@ def methods() -> str:
         written |= {t.id for n in body if isinstance(n, ast.Assign) for t in n.targets if isinstance(t, ast.Name)}
         written |= {n.target.id for n in body if isinstance(n, ast.AnnAssign) and isinstance(n.target, ast.Name)}
     lines = [
-        HEAD,
-        "from tritensor.random import Generator",
-        "from tritensor.tensor.core import Tensor",
-        "from tritensor.tensor.size import Size",
+        *FUNCTIONS_HEAD,
         "",
+        "class Methods:",
+        '    """The methods and operators of Tensor that the files of tensor/functions publish."""',
     ]
-    lines += ["class Methods:", '    """The methods and operators of Tensor that the files of tensor/functions publish."""']
-    for name, value in sorted(vars(Tensor).items()):
-        if (
-            name in written
-            or isinstance(value, AbsentMethod)
-            or name in ("__dir__", "__slots__", "__hash__", "__weakref__")
-            or name.endswith("__weakref")
-        ):
+    for name, value in sorted(vars(Tensor).items()):  # what is inherited stands in the classes' own files
+        hidden = name in ("__dir__", "__slots__", "__hash__", "__weakref__") or name.endswith("__weakref")
+        if name in written or hidden or isinstance(value, AbsentMethod):
             continue
         if isinstance(value, property) and value.fget is not None:
             lines += ["", "    @property", *function(name, value.fget, method=True)]
@@ -196,12 +177,7 @@ def methods() -> str:
 
 def functional(module: types.ModuleType, published: dict[str, Callable[..., Any]] | None = None) -> str:
     """The stub of a module of functions behind the door: of what it holds, or of what is `published` in it."""
-    lines = [
-        HEAD,
-        "from tritensor.random import Generator",
-        "from tritensor.tensor.core import Tensor",
-        "from tritensor.tensor.size import Size",
-    ]
+    lines = list(FUNCTIONS_HEAD)
     for name, value in sorted((vars(module) if published is None else published).items()):
         if name.startswith("__") or name in ("Any", "Callable", "Generator", "Iterator", "Sequence", "Size", "Tensor", "annotations"):
             continue

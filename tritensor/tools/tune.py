@@ -42,6 +42,9 @@ class Usage(Exception):
     """What the command line asks for cannot be had; the message says why and what to do."""
 
 
+REFUSALS = (Usage, UnknownOpError, PluginError, ShapesError, DTypeError, JournalError, TunedFileError, kernel_file.KernelFileError)
+
+
 def add_arguments(parser: argparse.ArgumentParser) -> None:
     """The options of `tritensor tune`."""
     add_option(parser)
@@ -59,15 +62,9 @@ def add_arguments(parser: argparse.ArgumentParser) -> None:
         metavar="TYPE",
         help=f"element types (default: {', '.join(TYPES)}; with neither --op nor --shapes elementwise ops in {TYPES[0]} alone)",
     )
-    parser.add_argument(
-        "--budget", type=float, metavar="MINUTES", help="stop timing after so long, what has most to win first (default: no limit)"
-    )
-    parser.add_argument(
-        "--out", type=Path, metavar="FILE", help="file to write or to add to (default: the GPU's own, kernels/tuned/<gpu>.json)"
-    )
-    parser.add_argument(
-        "--dry-run", action="store_true", help="compile, prune and rank by prediction; times nothing, needs no GPU, writes nothing"
-    )
+    parser.add_argument("--budget", type=float, metavar="MINUTES", help="stop after so long, what has most to win first (default: never)")
+    parser.add_argument("--out", type=Path, metavar="FILE", help="file to write or to add to (default: kernels/tuned/<gpu>.json)")
+    parser.add_argument("--dry-run", action="store_true", help="compile, prune and rank by prediction; needs no GPU, writes nothing")
     parser.add_argument("--arch", default="90", metavar="SM", help="what a dry run compiles for (default: %(default)s)")
     parser.add_argument(
         "--configs",
@@ -76,9 +73,7 @@ def add_arguments(parser: argparse.ArgumentParser) -> None:
         help=f"most configs of a target beside the heuristic's (default: all; {FEW} with neither --op nor --shapes)",
     )
     parser.add_argument("--jobs", type=int, metavar="N", help="compilers at a time (default: one per core)")
-    parser.add_argument(
-        "--timeout", type=float, default=60.0, metavar="SECONDS", help="how long one config may take (default: %(default)s)"
-    )
+    parser.add_argument("--timeout", type=float, default=60.0, metavar="SECONDS", help="how long a config may take (default: %(default)s)")
 
 
 def main(argv: Sequence[str], parser: argparse.ArgumentParser) -> int:
@@ -86,16 +81,7 @@ def main(argv: Sequence[str], parser: argparse.ArgumentParser) -> int:
     add_arguments(parser)
     try:
         return _run(parser.parse_args(argv))
-    except (
-        Usage,
-        UnknownOpError,
-        PluginError,
-        ShapesError,
-        DTypeError,
-        JournalError,
-        TunedFileError,
-        kernel_file.KernelFileError,
-    ) as error:
+    except REFUSALS as error:
         print(f"tritensor tune: {error}", file=sys.stderr)
         return 2
     except FullDiskError as error:
@@ -112,8 +98,9 @@ def _run(args: argparse.Namespace, work: Any = None) -> int:
     journal: Journal | None = None
     worker = None if args.dry_run else Worker(args.timeout, **({"work": work} if work is not None else {}))
     try:
+        # The worker says what it is: this process never opens the GPU, which a config may hang.
         on = _gpu(worker) if worker is not None else GPU("", precompile.archs(args.arch)[0], 0)
-        journal, out = _prepared(args, on) if worker is not None else (None, Path())
+        journal, out = _open_journal(args, on) if worker is not None else (None, Path())
         active.use(VirtualGPU(on.capability))  # what follows in this process launches nothing
         if args.kernel:
             targets, failures = kernel_file.listed(args.kernel, args.shapes), list[str]()
@@ -131,7 +118,7 @@ def _run(args: argparse.Namespace, work: Any = None) -> int:
                 + (f"no kernel of {', '.join(o.name for o in ops[:5])} takes a config at a timed size" if ops else "no call")
                 + "; --shapes names calls"
             )
-        plans = _compiled(targets, on.capability, args.jobs)
+        plans = _compile_all(targets, on.capability, args.jobs)
         if worker is None:
             _print_ranking(plans, on.capability)
         else:
@@ -172,9 +159,7 @@ def _ops(words: Sequence[str]) -> list[Op]:
     except (UnknownOpError, PluginError):
         raise
     except Exception as error:  # whatever a file of ops raises when it is run
-        raise Usage(
-            f"--op {' '.join(words)}: the file raises when it is run: {type(error).__name__}: {' '.join(str(error).split())}"
-        ) from error
+        raise Usage(f"--op {' '.join(words)}: the file raises when run: {type(error).__name__}: {' '.join(str(error).split())}") from error
 
 
 def _types(args: argparse.Namespace) -> Callable[[Op], Sequence[str]]:
@@ -199,21 +184,18 @@ def _gpu(worker: Worker) -> GPU:
         ) from None
 
 
-def _prepared(args: argparse.Namespace, on: GPU) -> tuple[Journal, Path]:
+def _open_journal(args: argparse.Namespace, on: GPU) -> tuple[Journal, Path]:
     """The journal, and the file that will be written. What stands there already must be a tuned file of this GPU."""
     import triton
 
-    default = (
-        tuned.FOLDER / f"{tuned.slug(on.name)}.json"
-        if not args.kernel
-        else Path(f"{args.kernel.rpartition(':')[2]}-{tuned.slug(on.name)}.json")
-    )
+    here = tuned.slug(on.name)
+    default = tuned.FOLDER / f"{here}.json" if not args.kernel else Path(f"{args.kernel.rpartition(':')[2]}-{here}.json")
     out = args.out or default
     if out.is_dir():
         raise Usage(f"--out {out}: is a folder; give the name of a file in it")
     if out.exists():
         header, _ = tuned.read(out)
-        if tuned.slug(header.gpu) != tuned.slug(on.name):
+        if tuned.slug(header.gpu) != here:
             raise Usage(f"--out {out}: made on {header.gpu}, and this GPU is {on.name}; give another name")
     journal = Journal(out.with_name(out.name + ".journal"), {"gpu": on.name, "triton": triton.__version__})
     if journal.damaged:
@@ -221,7 +203,7 @@ def _prepared(args: argparse.Namespace, on: GPU) -> tuple[Journal, Path]:
     return journal, out
 
 
-def _compiled(targets: Sequence[Listed], arch: int, jobs: int | None) -> list[Planned]:
+def _compile_all(targets: Sequence[Listed], arch: int, jobs: int | None) -> list[Planned]:
     calls = launches_in(targets)
     bar = Bar(f"compiling {sum(len(t.configs) for t in targets)} configs of {len(targets)} targets for sm_{arch}", "launches", len(calls))
     try:
@@ -284,13 +266,10 @@ def _measure(
             if end is not None and time.monotonic() > end:
                 left += 1
                 continue
-            job = (
-                kernel_file.job(args.kernel, args.shapes, plan.target)
-                if args.kernel
-                else Job(files, plan.target.place, plan.target.dtype, plan.target.number, shapes)
-            )
-            worker.take(job)
-            result = halve(plan.target.heuristic, plan.timed(MOST), _noting(worker, journal, plan))
+            target = plan.target
+            own = kernel_file.job(args.kernel, args.shapes, target) if args.kernel else None
+            worker.take(own or Job(files, target.place, target.dtype, target.number, shapes))
+            result = halve(target.heuristic, plan.timed(MOST), _make_timer(worker, journal, plan))
             if isinstance(result, str):
                 failures.append(f"{plan.target.name}: the heuristic's own config failed: {result}")
             else:
@@ -308,12 +287,12 @@ def _measure(
     return failures
 
 
-def _noting(worker: Worker, journal: Journal, plan: Planned) -> Any:
+def _make_timer(worker: Worker, journal: Journal, plan: Planned) -> Any:
     """Time a config, or read from the journal what it took."""
 
     def measure(config: Any, round: int, seconds: float) -> float | str:
         name, code = written(config), plan.code(config)
-        known = journal.get(plan.target.name, name, round, code)
+        known = journal.get(plan.target.name, name, round, code)  # by the code too: a kernel that was edited is timed anew
         if known is None:
             fields = None if config == plan.target.heuristic else tuned.fields_of(config)
             known = worker.time(fields, seconds)
@@ -327,7 +306,7 @@ def _write(out: Path, on: GPU, won: dict[tuned.Place, Found]) -> int:
     """Put what gains more than noise into the tuned file, in place of what stood there for the same; how many entries that is."""
     entries = tuned.read(out)[1] if out.exists() else {}
     for place in won:
-        entries.pop(place, None)
+        entries.pop(place, None)  # also where nothing gains now: the old winner was of another kernel or compiler
     kept = {p: Entry(tuned.fields_of(f.config), f.us, f.gain) for p, f in won.items() if f.gain >= NOISE}
     entries |= kept
     if entries or out.exists():
@@ -348,7 +327,7 @@ def _print_found(won: dict[tuned.Place, Found], kept: int, left: int, out: Path,
     if left:
         print(f"--budget is spent: {left} targets were not timed; the same command goes on with them")
     print(
-        f"{out}: {kept} entries that gain {100 * (NOISE - 1):.0f} % or more; notes of every time in {out.name}.journal, remove it to measure anew"
+        f"{out}: {kept} entries that gain {100 * (NOISE - 1):.0f} % or more; all times are in {out.name}.journal, remove it to measure anew"
     )
     if not own and out.parent.resolve() != tuned.FOLDER.resolve():
         print(f"use it: {tuned.VARIABLE}={os.fspath(out)}")

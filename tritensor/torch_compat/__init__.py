@@ -66,15 +66,15 @@ NAMED_TWICE = ("autograd.gradcheck", "nn.utils.spectral_norm", "nn.utils.weight_
 
 def install() -> None:
     """Open the paths: imports that no file answers, attributes that a module has not, methods that Tensor has not. Called once, by the front door."""
-    sys.meta_path.append(FINDER)
+    sys.meta_path.append(FINDER)  # last: it answers where no file of ours did
     late = set()
     for path in SHARED:
         module = sys.modules.get("tritensor." + path)
         if module is None:
             late.add("tritensor." + path)
-        elif "__getattr__" not in vars(module):
+        elif "__getattr__" not in vars(module):  # a package with its own answers first
             module.__getattr__ = module_getattr(path)  # type: ignore[method-assign]
-    sys.meta_path.insert(0, LateImportFinder(late))
+    sys.meta_path.insert(0, LateImportFinder(late))  # first: it wraps the loader that Python's own finder finds
     for path in NAMED_TWICE:
         sys.modules.setdefault("tritensor." + path, PathModule(path))
     mark_methods()

@@ -42,7 +42,7 @@ def set_autocast_enabled(device_type: Any = "cuda", enabled: bool | None = None)
     """`set_autocast_enabled("cuda", True)` or `set_autocast_enabled(True)`: cast from now on, or do not. A context is safer: amp.autocast."""
     on = device_type if enabled is None else enabled
     kind = "cuda" if enabled is None else device_type
-    if on or settings.enabled[_kind(kind)]:
+    if on or settings.enabled[_kind(kind)]:  # off where it is off already loads nothing
         _switch(kind, enabled=bool(on))
 
 
@@ -55,7 +55,7 @@ def set_autocast_cpu_enabled(enabled: bool) -> None:
 @checked
 def get_autocast_dtype(device_type: str) -> DType:
     """The type that autocast casts to: what was set last, or before that bfloat16 on the CPU and float16 on a GPU."""
-    found: DType = settings.types[_kind(device_type)]
+    found: DType = settings.types[_kind(device_type)]  # asked when it is wanted: a default may have been set since
     return found
 
 
@@ -63,7 +63,7 @@ def get_autocast_dtype(device_type: str) -> DType:
 def set_autocast_dtype(device_type: str, dtype: Any) -> None:
     """Name the type that autocast casts to."""
     settings.types[_kind(device_type)] = as_dtype(dtype)
-    if settings.enabled[_kind(device_type)]:
+    if settings.enabled[_kind(device_type)]:  # ops that are cast already have to hear of it
         settings.apply()
 
 
@@ -100,7 +100,7 @@ def is_autocast_cache_enabled() -> bool:
 @checked
 def set_autocast_cache_enabled(enabled: bool) -> None:
     """Let autocast keep the casts of weights, or not."""
-    settings.keeps = bool(enabled)
+    settings.keeps = bool(enabled)  # what was kept stays until clear_autocast_cache, as in PyTorch
     if any(settings.enabled.values()):
         settings.apply()
 

@@ -24,6 +24,7 @@ class Operations:
 
     def from_numpy(self, x: Any) -> Tensor:
         made: Tensor = public["from_numpy"](x)
+        # As einops' own backend for torch does.
         return made.requires_grad_() if made.is_floating_point() else made
 
     def to_numpy(self, x: Tensor) -> Any:
@@ -48,7 +49,7 @@ class Operations:
             return getattr(x, operation)(dim=tuple(axes))
         if operation not in ("prod", "any", "all"):
             raise NotImplementedError(f"einops: no reduction {operation!r} of tensors; give min, max, sum, mean, prod, any or all")
-        for axis in sorted(axes, reverse=True):
+        for axis in sorted(axes, reverse=True):  # from the last: each reduction takes a dimension away
             x = getattr(x, operation)(dim=axis)
         return x
 
@@ -59,7 +60,7 @@ class Operations:
         return x.unsqueeze(new_position)
 
     def add_axes(self, x: Tensor, n_axes: int, pos2len: dict[int, int]) -> Tensor:
-        sizes = [-1] * n_axes
+        sizes = [-1] * n_axes  # -1 keeps a size that is there
         for position, length in pos2len.items():
             x, sizes[position] = x.unsqueeze(position), length
         return x.expand(tuple(sizes))
@@ -83,7 +84,7 @@ class WhenLoaded:
     def find_spec(self, fullname: str, path: Sequence[str] | None = None, target: Any = None) -> importlib.machinery.ModuleSpec | None:
         if fullname != NAME:
             return None
-        sys.meta_path.remove(self)  # type: ignore[arg-type]
+        sys.meta_path.remove(self)  # type: ignore[arg-type]  # once: the import of einops may be tried again after an error
         spec = importlib.machinery.PathFinder.find_spec(fullname, path, target)
         loader: Any = None if spec is None else spec.loader
         if loader is not None:

@@ -34,7 +34,7 @@ class PathModule(types.ModuleType):
             listed = {*namespaces.get(path, ()), *recorded_names.names_of(path)}
             return sorted(n for n in listed if not n.startswith("_") and find_name(path, n) is not ABSENT)
         value = look_up(path, name)
-        self.__dict__[name] = value
+        self.__dict__[name] = value  # looked up once: the next access does not come here
         return value
 
     def __dir__(self) -> list[str]:
@@ -53,7 +53,7 @@ def module_getattr(path: str) -> Callable[[str], Any]:
 
 def look_up(path: str, name: str) -> Any:
     """What the module `path` of PyTorch's tree calls `name`. Raises AttributeError, or ImportError inside `from ... import`."""
-    if (name.startswith("__") and name not in FILES) or name == "_path":
+    if (name.startswith("__") and name not in FILES) or name == "_path":  # Python asks modules for names of its own, __path__ and __file__
         raise AttributeError(f"module {'tritensor' + '.' * bool(path) + path!r} has no attribute {name!r}")
     value = find_name(path, name)
     if value is ABSENT and not path and not name.startswith("_") and (of_package := op_forms.find_in_plugins(name)) is not None:
@@ -85,13 +85,14 @@ def _find_object(path: str, name: str) -> Any:
     added = ADDED.get(path, {}).get(name) or ("foreach" if not path and name.startswith("_foreach_") else None)
     if added:
         file, _, other = added.partition(":")
-        return getattr(importlib.import_module("tritensor.torch_compat.modules." + file), other or name, ABSENT)
+        place = "tritensor" + file if file.startswith(".") else "tritensor.torch_compat.modules." + file
+        return getattr(importlib.import_module(place), other or name, ABSENT)
     noted = recorded_names.names_of(path).get(name)
-    if noted is not None and noted.home != path:
+    if noted is not None and noted.home != path:  # home is itself where PyTorch defines the name: nothing further to follow
         value = _find_at_home(noted.home, name)
         if value is not ABSENT:
             return value
-    if noted is not None and path in NAMES_ONLY and noted.kind != "value":
+    if noted is not None and path in NAMES_ONLY and noted.kind != "value":  # a value that is made up would be believed
         return make_placeholder(path, name, noted.kind)
     return _find_imported(path, name)
 
@@ -102,7 +103,7 @@ def _find_imported(path: str, name: str) -> Any:
         if name in known and (path == family or path.startswith(family + ".")):
             module, _, attribute = known[name].partition(":")
             holder = importlib.import_module("tritensor" + ("." + module if module else ""))
-            return getattr(holder, attribute) if attribute else holder
+            return getattr(holder, attribute) if attribute else holder  # `from torch.nn.modules.linear import torch` is written, too
     return ABSENT
 
 
@@ -110,7 +111,7 @@ def _find_at_home(path: str, name: str) -> Any:
     """A name in the module that PyTorch made its home."""
     module = sys.modules.get("tritensor" + ("." + path if path else ""))
     if module is None:
-        if not _is_answered(path):
+        if not _is_answered(path):  # imported only where that cannot fail: an import inside of a look-up would hide its error
             return ABSENT
         module = importlib.import_module("tritensor." + path)
     return vars(module)[name] if name in vars(module) else _find_object(path, name)
@@ -126,6 +127,7 @@ def is_here(path: str) -> bool:
     module = sys.modules.get("tritensor." + path, ABSENT)
     if module is not ABSENT:
         return module is not None
+    # Tensor is a class, and listed beside the modules.
     if path not in FILES and (path not in recorded_names.recorded() or path == "Tensor"):
         return False
     above = path.rpartition(".")[0]
@@ -166,7 +168,7 @@ class LateImportFinder:
         with loading(fullname):
             spec = importlib.machinery.PathFinder.find_spec(fullname, path)
         if spec is not None and spec.loader is not None:
-            execute = spec.loader.exec_module
+            execute = spec.loader.exec_module  # wrapped, not subclassed: loaders differ by how the package was installed
 
             def run(module: types.ModuleType) -> None:
                 with loading(fullname):
@@ -185,14 +187,14 @@ class Finder:
         if not fullname.startswith("tritensor."):
             return None
         asked = fullname.removeprefix("tritensor.")
-        if asked in COMMANDS:
+        if asked in COMMANDS:  # `python -m tritensor.doctor` asks for a module of that name
             return importlib.machinery.ModuleSpec(fullname, COMMAND_LOADER, origin=__file__)
         if not is_here(asked):
             importing = sys._getframe(2).f_code.co_name == "_find_and_load_unlocked"  # and not somebody who asks whether it is there
             if importing and asked in recorded_names.recorded() and asked != "Tensor":
                 refuse_module(asked)
             return None
-        return importlib.machinery.ModuleSpec(fullname, LOADER, is_package=asked not in FILES)
+        return importlib.machinery.ModuleSpec(fullname, LOADER, is_package=asked not in FILES)  # else `import tritensor.a.b` stops at a
 
 
 class FunctionKeepingModule(types.ModuleType):
@@ -218,7 +220,7 @@ class Loader:
             parent.__class__ = FunctionKeepingModule
         if path in FILES:
             real = importlib.import_module("tritensor." + FILES[path])
-            if "__getattr__" not in vars(real):
+            if "__getattr__" not in vars(real):  # a file may serve two paths, and keeps the first one's
                 real.__getattr__ = module_getattr(path)  # type: ignore[method-assign]
             real.__path__ = []  # what lies below is asked of the Finder
             sys.modules[module.__name__] = real

@@ -14,10 +14,7 @@ FILES = {
     "_C": "internals", "_C._profiler": "autograd.profiler_settings",
     "accelerator": "devices.accelerator", "backends": "backends", "compiler": "compiler", "cpu": "devices.cpu", "cuda.nccl": "devices.nccl", "jit": "jit",
     "library": "custom_ops",
-    "mps": "devices.mps", "return_types": "return_types", "types": "types",
-    "version": "version", "xpu": "devices.xpu", "nn.modules.utils": "nn.ntuple",
-    "nn.modules.conv": "nn.conv", "nn.modules.lazy": "nn.lazy",
-    "distributions.utils": "distributions_utils", "jit.annotations": "annotations",
+    "return_types": "return_types", "types": "types", "version": "version", "nn.modules.utils": "nn.ntuple", "jit.annotations": "annotations",
     "_utils": "private.flat_tensors", "__future__": "private.future", "nn._reduction": "private.nn_reduction",
     "nn.grad": "nn.grad", "nn.common_types": "nn.common_types", "overrides": "private.overrides",
     "_jit_internal": "private.jit_internal", "_prims_common": "private.prims_common",
@@ -28,61 +25,84 @@ FILES = {
     "distributed.tensor.placement_types": "private.placement_types",
 }  # fmt: skip
 FILES = {path: f"torch_compat.modules.{file}" for path, file in FILES.items()} | ELSEWHERE
-# Names that a module has beside its own: {path: {file of this folder: names}}, name=other where the file has another name for it.
+# Names that a module has beside its own: {path: {file of modules/, or behind a point module of the package: names}}, name=other where another name
+# stands there. Nothing of it is imported before somebody asks for the name.
 _ADDED: dict[str, dict[str, str]] = {
     "": {"amp": "autocast GradScaler", "compiler": "compile"},
     "autograd": {"autograd.old_functions": "NestedIOFunction"},
     "autograd.function": {"autograd.old_functions": "InplaceFunction NestedIOFunction"},
-    "autograd.profiler": {"autograd.profiler":
-        "profile record_function emit_nvtx EventList FunctionEvent FunctionEventAvg Kernel Interval DeviceType ProfilerActivity kineto_available"},
-    "autograd.profiler_util": {"autograd.profiler": "EventList FunctionEvent FunctionEventAvg Kernel Interval DeviceType"},
-    "cpu.amp": {"amp": "autocast=cpu_autocast GradScaler=CpuGradScaler"},
-    "cuda.memory": {"devices.cuda_memory": "_record_memory_history _snapshot _dump_snapshot"},
-    "cuda.amp": {"amp": "autocast=cuda_autocast GradScaler=CudaGradScaler custom_fwd custom_bwd"},
-    "distributed": {
-        "private.distributed_c10d": "Backend supports_complex",
+    "autograd.profiler": {
+        "autograd.profiler": "profile emit_nvtx", ".profiler": "record_function DeviceType ProfilerActivity kineto_available",
+        ".profiler.results.averages": "EventList FunctionEventAvg", ".profiler.results.events": "FunctionEvent Interval Kernel",
     },
+    "autograd.profiler_util": {
+        ".profiler": "DeviceType",
+        ".profiler.results.averages": "EventList FunctionEventAvg", ".profiler.results.events": "FunctionEvent Interval Kernel",
+    },
+    "cpu.amp": {"amp": "autocast=cpu_autocast GradScaler=CpuGradScaler"},
+    "cuda.memory": {".debug.memory_history": "_record_memory_history _snapshot _dump_snapshot"},
+    "cuda.amp": {"amp": "autocast=cuda_autocast GradScaler=CudaGradScaler custom_fwd custom_bwd"},
+    "distributed": {"private.distributed_c10d": "Backend supports_complex"},
     "distributed.elastic.multiprocessing.errors": {"elastic_errors": "record"},
     "distributed.tensor": {"private.placement_types": "Shard DTensor"},
+    "distributions.utils": {
+        ".distributions.lazy": "lazy_property",
+        ".distributions.parameters":
+            "broadcast_all clamp_probs logits_to_probs probs_to_logits tril_matrix_to_vec vec_to_tril_matrix _standard_normal=draw_standard_normal "
+            "_sum_rightmost=sum_rightmost",
+    },
     "export": {"private.export": "Dim dims"},
     "fx": {"internals": "wrap"},
+    "mps": {"devices.absent": "is_available device_count"},
     "nn.functional": {
         "nn.private_names":
-            "_Reduction _canonical_mask _get_softmax_dim _in_projection _in_projection_packed _list_with_default _mha_shape_check _none_or_dtype _pair "
-            "_single _triple _unpool_output_size _verify_batch_size GRID_SAMPLE_INTERPOLATION_MODES GRID_SAMPLE_PADDING_MODES assert_int_or_pair DType",
+            "_Reduction _canonical_mask _get_softmax_dim _in_projection _in_projection_packed _list_with_default _mha_shape_check _none_or_dtype "
+            "_unpool_output_size _verify_batch_size GRID_SAMPLE_INTERPOLATION_MODES GRID_SAMPLE_PADDING_MODES assert_int_or_pair DType",
+        "nn.ntuple": "_pair _single _triple",
         "private.overrides": "has_torch_function has_torch_function_unary has_torch_function_variadic handle_torch_function",
         "private.jit_internal": "BroadcastingList1 BroadcastingList2 BroadcastingList3 boolean_dispatch _overload",
     },
-    "nn.modules.activation": {"nn.private_names": "NonDynamicallyQuantizableLinear"},
-    "nn.modules.batchnorm": {"nn.bases": "_BatchNorm _NormBase _LazyNormBase"},
+    "nn.modules.activation": {".nn.layers.attention.base": "NonDynamicallyQuantizableLinear"},
+    "nn.modules.batchnorm": {
+        ".nn.layers.normalization.batchnorm": "_BatchNorm _NormBase _LazyNormBase",
+    },
     "nn.modules.container": {"nn.private_names": "_addindent OrderedDict"},
-    "nn.modules.dropout": {"nn.bases": "_DropoutNd"},
-    "nn.modules.instancenorm": {"nn.bases": "_InstanceNorm"},
-    "nn.modules.linear": {"nn.private_names": "NonDynamicallyQuantizableLinear"},
-    "nn.modules.loss": {"nn.bases": "_Loss _WeightedLoss"},
+    "nn.modules.conv": {".nn.layers.convolution": "_ConvNd _ConvTransposeNd"},
+    "nn.modules.dropout": {".nn.layers.dropout": "_DropoutNd"},
+    "nn.modules.instancenorm": {".nn.layers.normalization.batchnorm": "_InstanceNorm"},
+    "nn.modules.lazy": {".nn.layers.lazy": "LazyModuleMixin"},
+    "nn.modules.linear": {".nn.layers.attention.base": "NonDynamicallyQuantizableLinear"},
+    "nn.modules.loss": {".nn.layers.losses.base": "_Loss _WeightedLoss"},
     "nn.modules.module": {
-        "nn.private_names": "_IncompatibleKeys _addindent _EXTRA_STATE_KEY_SUFFIX",
+        "nn.private_names": "_addindent _EXTRA_STATE_KEY_SUFFIX", ".nn.state": "_IncompatibleKeys=IncompatibleKeys",
         "nn.module_hooks":
             "register_module_backward_hook register_module_buffer_registration_hook register_module_forward_hook register_module_forward_pre_hook "
             "register_module_full_backward_hook register_module_full_backward_pre_hook register_module_module_registration_hook "
             "register_module_parameter_registration_hook",
     },
-    "nn.modules.padding": {"nn.bases": "_ConstantPadNd _ReflectionPadNd _ReplicationPadNd _CircularPadNd"},
-    "nn.modules.pooling": {"nn.bases": "_MaxPoolNd _AvgPoolNd _LPPoolNd _MaxUnpoolNd _AdaptiveAvgPoolNd _AdaptiveMaxPoolNd"},
+    "nn.modules.padding": {".nn.layers.padding":
+        "_ConstantPadNd=_Constant _ReflectionPadNd=ReflectionPad1d _ReplicationPadNd=ReplicationPad1d _CircularPadNd=CircularPad1d"},
+    "nn.modules.pooling": {
+        ".nn.layers.pooling": "_MaxPoolNd _AvgPoolNd _LPPoolNd _MaxUnpoolNd _AdaptiveAvgPoolNd _AdaptiveMaxPoolNd",
+    },
     "nn.modules.rnn": {"nn.private_names": "apply_permutation"},
     "nn.modules.transformer": {"nn.private_names": "_get_clones _get_activation_fn _generate_square_subsequent_mask"},
-    "nn.parallel": {"nn.parallel": "DistributedDataParallel DistributedDataParallelCPU=DistributedDataParallel"},
-    "nn.parallel.parallel_apply": {"nn.parallel": "get_a_var"},
-    "nn.parallel.scatter_gather": {"nn.parallel": "scatter_kwargs"},
+    "nn.parallel": {".distributed.data_parallel": "DistributedDataParallel DistributedDataParallelCPU=DistributedDataParallel"},
+    "nn.parallel.parallel_apply": {".nn.parallel": "get_a_var"},
+    "nn.parallel.scatter_gather": {".nn.parallel": "scatter_kwargs"},
     "serialization": {
         "private.serialization":
-            "FILE_LIKE LoadEndianness MAP_LOCATION SourceChangeWarning add_safe_globals clear_safe_globals default_restore_location get_crc32_options "
-            "get_default_load_endianness get_default_mmap_options get_safe_globals get_unsafe_globals_in_checkpoint location_tag register_package "
-            "safe_globals set_crc32_options set_default_load_endianness set_default_mmap_options skip_data validate_cuda_device",
+            "FILE_LIKE MAP_LOCATION SourceChangeWarning get_default_mmap_options set_default_mmap_options skip_data validate_cuda_device",
+        ".io.device_mapping": "default_restore_location location_tag register_package",
+        ".io.safe_globals": "add_safe_globals clear_safe_globals get_safe_globals safe_globals",
+        ".io.torch_format.allowed_names": "get_unsafe_globals_in_checkpoint",
+        ".io.torch_format.endianness": "LoadEndianness get_default_load_endianness set_default_load_endianness",
+        ".io.torch_format.writing": "get_crc32_options set_crc32_options",
     },
-    "utils": {"nn.bases": "swap_tensors"},
+    "utils": {".nn.moving": "swap_tensors"},
     "utils.dlpack": {"internals": "to_dlpack"},
     "utils.cpp_extension": {"internals": "CUDA_HOME ROCM_HOME=CUDA_HOME"},
+    "xpu": {"devices.absent": "is_available device_count"},
 }  # fmt: skip
 ADDED: dict[str, dict[str, str]] = {  # {path: {name: file, and behind a colon the name in it}}
     path: {

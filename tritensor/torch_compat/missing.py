@@ -16,21 +16,10 @@ from tritensor.torch_compat.hints import hint_for
 listeners: list[Callable[[str, str, types.FrameType | None], None]] = []
 # Where the nearest name is looked for, in this order, when its own module has none.
 ELSEWHERE = (
-    "",
-    "nn.functional",
-    "Tensor",
-    "nn",
-    "nn.init",
-    "nn.utils",
-    "optim",
-    "optim.lr_scheduler",
-    "autograd",
-    "utils.data",
-    "linalg",
-    "fft",
-    "special",
-    "cuda",
-)
+    "", "nn.functional", "Tensor", "nn", "nn.init", "nn.utils", "optim", "optim.lr_scheduler", "autograd", "utils.data",
+    "linalg", "fft", "special", "cuda",
+)  # fmt: skip
+
 # What serves the same end under another name.
 INSTEAD = {
     ("utils.data", "IterDataPipe"): "utils.data.IterableDataset: data pipes are not part of the library",
@@ -39,18 +28,7 @@ INSTEAD = {
         ("", kind + "Storage"): "Tensor.storage(), a tensor's memory for reading"
         for kind in (
             "",
-            "Float",
-            "Double",
-            "Half",
-            "BFloat16",
-            "Long",
-            "Int",
-            "Short",
-            "Char",
-            "Byte",
-            "Bool",
-            "ComplexFloat",
-            "ComplexDouble",
+            *["Float", "Double", "Half", "BFloat16", "Long", "Int", "Short", "Char", "Byte", "Bool", "ComplexFloat", "ComplexDouble"],
         )
     },
 }
@@ -62,13 +40,13 @@ class _LazyMessage:
     words: tuple[str, str, str]
 
     def __str__(self) -> str:
-        return message_for(*self.words)
+        return message_for(*self.words)  # nothing is searched before: hasattr() asks a thousand times
 
 
 class AbsentAttributeError(_LazyMessage, AttributeError):
     """A name that is not here. Tracebacks call it by its builtin class."""
 
-    __module__, __qualname__ = "builtins", "AttributeError"
+    __module__, __qualname__ = "builtins", "AttributeError"  # a traceback shows the name that everybody knows
 
 
 class AbsentImportError(_LazyMessage, ImportError):
@@ -117,11 +95,8 @@ def message_for(path: str, name: str, standard: str) -> str:
     if said and (known or path == "nn"):
         return f"{standard}: {where} {recorded_names.VERSION} has it, tritensor does not: {said}"
     near = nearest_name(path, name)
-    return (
-        standard
-        + (f": {where} {recorded_names.VERSION} has it, tritensor does not" if known else "")
-        + (f"; the nearest here is {near}" if near else "")
-    )
+    here = f": {where} {recorded_names.VERSION} has it, tritensor does not" if known else ""
+    return standard + here + (f"; the nearest here is {near}" if near else "")
 
 
 def nearest_name(path: str, name: str) -> str:
@@ -130,7 +105,7 @@ def nearest_name(path: str, name: str) -> str:
     if known and (path, name) in INSTEAD:
         return INSTEAD[path, name]
     others = [p for p in ELSEWHERE if p != path]
-    for wanted in dict.fromkeys((name, name.rstrip("_"))):
+    for wanted in dict.fromkeys((name, name.rstrip("_"))):  # an in-place form that is not here has its plain form
         for p in (path, *others):
             if wanted in public_names_of(p) and (p, wanted) != (path, name):
                 return full_path(p, wanted)
@@ -152,7 +127,7 @@ def public_names_of(path: str) -> list[str]:
         return [n for n in dir(Tensor) if not n.startswith("_") and not isinstance(_class_attribute(Tensor, n), AbsentMethod)]
     try:
         module = importlib.import_module("tritensor" + ("." + path if path else ""))
-    except ImportError:
+    except ImportError:  # a module that wants a package which is not installed has nothing to offer
         return []
     return [n for n in vars(module) if not n.startswith("_")]
 
@@ -163,7 +138,7 @@ def _class_attribute(owner: type, name: str) -> Any:
 
 def calling_frame() -> types.FrameType | None:
     """The frame outside this folder, and outside the import system, that asked."""
-    frame: types.FrameType | None = sys._getframe(1)
+    frame: types.FrameType | None = sys._getframe(1)  # whose bytecode tells `from a import b` from `a.b`
     while frame is not None and _is_internal(frame):
         frame = frame.f_back
     return frame
@@ -171,17 +146,15 @@ def calling_frame() -> types.FrameType | None:
 
 def _is_internal(frame: types.FrameType) -> bool:
     module = str(frame.f_globals.get("__name__", ""))
-    return (
-        module in ("tritensor", "tritensor.tools.run_script")
-        or module.startswith("tritensor.torch_compat")
-        or "importlib" in frame.f_code.co_filename
-    )
+    ours = module in ("tritensor", "tritensor.tools.run_script") or module.startswith("tritensor.torch_compat")
+    return ours or "importlib" in frame.f_code.co_filename
 
 
 def is_from_import(frame: types.FrameType | None) -> bool:
     """Whether a frame stands at `from ... import name`, where Python would put words of its own in place of an AttributeError's."""
     import dis
 
+    # Python replaces an AttributeError there by words of its own.
     return frame is not None and frame.f_lasti >= 0 and dis.opname[frame.f_code.co_code[frame.f_lasti]] == "IMPORT_FROM"
 
 
@@ -206,7 +179,7 @@ class AbsentMethod:
 def mark_methods() -> None:
     """Put an Absent wherever PyTorch's Tensor has a public attribute that ours has not."""
     for name in recorded_names.tensor_names():
-        if not hasattr(Tensor, name) and _class_attribute(Tensor, name) is None:
+        if not hasattr(Tensor, name) and _class_attribute(Tensor, name) is None:  # hasattr alone would not see a slot that is not filled
             setattr(Tensor, name, AbsentMethod(name))
     Tensor.__dir__ = _dir_without_absent  # type: ignore[assignment, method-assign]
 

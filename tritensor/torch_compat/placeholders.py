@@ -11,7 +11,7 @@ _LAUNCHED = "ranks are started by python -m tritensor.launch"
 NAMES_ONLY = {
     "distributed": "processes find one another through MPI and talk over MPI or NCCL; stores, hooks of backends and options of theirs are not here",
     "distributed.algorithms": "Join, Joinable and JoinHook are",
-    "distributed.checkpoint": _PLANNED,
+    "distributed.checkpoint": _PLANNED,  # from here on: what there is, or what takes the place
     "distributed.checkpoint.default_planner": _PLANNED,
     "distributed.checkpoint.state_dict": "get_state_dict, set_state_dict and their options are",
     "distributed.elastic.multiprocessing": _LAUNCHED,
@@ -34,6 +34,7 @@ def make_placeholder(path: str, name: str, kind: str) -> Any:
         raise NotImplementedError(said)
 
     if kind == "class":
+        # A class: scripts subclass it, and ask isinstance.
         return type(name, (), {"__new__": refuse, "__doc__": said, "__module__": f"tritensor.{path}"})
     refuse.__name__ = refuse.__qualname__ = name
     refuse.__doc__, refuse.__module__ = said, f"tritensor.{path}"

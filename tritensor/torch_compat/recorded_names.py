@@ -21,7 +21,7 @@ class Name(NamedTuple):
 
 
 def _text(file: str) -> str:
-    with loading("tritensor"), open(file, encoding="utf-8") as f:
+    with loading("tritensor"), open(file, encoding="utf-8") as f:  # no descriptor left: that is said, and not that a name is missing
         return f.read()
 
 
@@ -31,7 +31,7 @@ def recorded() -> dict[str, dict[str, str]]:
     import json
 
     found: dict[str, dict[str, str]] = json.loads(_text(FILE))
-    return {"Tensor": {".": _text(TENSOR_FILE)}, **found}
+    return {"Tensor": {".": _text(TENSOR_FILE)}, **found}  # kept once, in the file that the front door reads
 
 
 def tensor_names() -> list[str]:

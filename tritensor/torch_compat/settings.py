@@ -11,8 +11,8 @@ from tritensor.ground.device import as_device
 from tritensor.ground.errors import DTypeError
 from tritensor.tensor.public_api.publish import checked
 
-_deterministic = {"mode": False, "warn_only": False}
-_interop = 1
+_deterministic = {"mode": False, "warn_only": False}  # remembered, because scripts restore what they found
+_interop = 1  # PyTorch's own pool; there is none here
 _warn_always = False
 
 
@@ -34,9 +34,7 @@ def set_num_threads(num: int) -> None:
 
     found = threads.blas()
     if found is None:
-        warnings.warn(
-            "set_num_threads: numpy's BLAS is not one that can be told; set OPENBLAS_NUM_THREADS before Python starts", stacklevel=2
-        )
+        warnings.warn("set_num_threads: numpy's BLAS cannot be told; set OPENBLAS_NUM_THREADS before Python starts", stacklevel=2)
     else:
         found.set(num)
 
@@ -72,7 +70,7 @@ def is_deterministic_algorithms_warn_only_enabled() -> bool:
 def set_deterministic_debug_mode(debug_mode: int | str) -> None:
     """use_deterministic_algorithms by a word or number: "default" (0), "warn" (1), "error" (2). Raises RuntimeError for others."""
     words = ("default", "warn", "error")
-    level = words.index(debug_mode) if debug_mode in words else debug_mode
+    level = words.index(debug_mode) if debug_mode in words else debug_mode  # PyTorch takes both
     if level not in (0, 1, 2):
         raise RuntimeError(f"set_deterministic_debug_mode: {debug_mode!r}; give 'default', 'warn', 'error', or 0, 1, 2")
     use_deterministic_algorithms(bool(level), warn_only=level == 1)

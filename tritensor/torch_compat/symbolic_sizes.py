@@ -15,7 +15,7 @@ _NUMBERS = (bool, int, float, np.number, Tensor)
 def _number(name: str, value: Any) -> Any:
     if not isinstance(value, _NUMBERS):
         raise TypeError(f"{name}: {value!r} is of type {type(value).__name__}; give a number")
-    return value.item() if isinstance(value, Tensor | np.generic) else value
+    return value.item() if isinstance(value, Tensor | np.generic) else value  # sizes are read off tensors, too: x.shape[0] // t
 
 
 def sym_int(a: Any) -> int:
@@ -64,6 +64,6 @@ def sym_sum(*args: Any) -> int | float:
 
 def sym_ite(b: bool, t: Any, f: Any) -> Any:
     """t where b is true, else f; both of one type."""
-    if not isinstance(b, bool) or type(t) is not type(f):
+    if not isinstance(b, bool) or type(t) is not type(f):  # as PyTorch asserts, so that a program that runs here runs there
         raise TypeError(f"sym_ite: {b!r}, {t!r}, {f!r}; give a bool and two values of one type")
     return t if b else f

@@ -10,7 +10,7 @@ from tritensor.ground.errors import ArgumentError, ShapeError
 from tritensor.nn.functional.losses.checks import broadcast_to_one, check_flags, check_reduction, reduce_loss, reduction_name
 from tritensor.ops.table import ops
 from tritensor.tensor.core import Tensor
-from tritensor.tensor.functions.images.distances import pairwise_distance
+from tritensor.tensor.functions.images import pairwise_distance
 from tritensor.tensor.public_api.publish import checked
 
 

@@ -8,5 +8,4 @@ from tritensor.func.rules import matrices as matrices
 from tritensor.func.rules import normalization as normalization
 from tritensor.func.rules import views as views
 from tritensor.func.rules.registry import RULES as RULES
-from tritensor.func.rules.registry import batched as batched
-from tritensor.func.rules.registry import mapped as mapped
+from tritensor.func.rules.registry import map_op as map_op

@@ -4,15 +4,15 @@ from __future__ import annotations
 
 from typing import Any
 
-from tritensor.func.rules.images import folded, unfolded
-from tritensor.func.rules.registry import Batch, batched, elementwise, looped
+from tritensor.func.rules.images import fold_examples, unfold_examples
+from tritensor.func.rules.registry import Batch, elementwise, loop_examples, rule_for
 from tritensor.ground.transforms import transform
 from tritensor.kernels.parts.view_arithmetic import reshaped
 from tritensor.ops.table import ops
 from tritensor.tensor.core import Tensor
 
 
-def _reduced(each: Tensor, reduction: str) -> Tensor:
+def _reduce(each: Tensor, reduction: str) -> Tensor:
     """Losses of the elements (B, ...) as an example's loss."""
     if reduction == "none":
         return each
@@ -23,31 +23,31 @@ def _reduced(each: Tensor, reduction: str) -> Tensor:
     return found
 
 
-@batched(
+@rule_for(
     "mse_loss l1_loss smooth_l1_loss huber_loss binary_cross_entropy bce_with_logits kl_div kl_div_of_logs soft_margin_loss poisson_nll_of_log",
     "poisson_nll",
 )
-def _of_elements(b: Batch) -> Any:
-    return _reduced(b.run(b.whole(0), b.whole(1), reduction="none"), b.attrs["reduction"])
+def _sum_elements(b: Batch) -> Any:
+    return _reduce(b.run(b.whole(0), b.whole(1), reduction="none"), b.attrs["reduction"])
 
 
-@batched("cross_entropy nll_loss")
-def _of_classes(b: Batch) -> Any:
+@rule_for("cross_entropy nll_loss")
+def _sum_classes(b: Batch) -> Any:
     """Losses of all rows at once, each example's put together by its own weights."""
     x, target, weight = b.whole(0), b.whole(1), b.values[2]
-    if weight is not None and b.flags[2]:
-        return looped(b)
+    if weight is not None and b.flags[2]:  # the op takes one weight of classes
+        return loop_examples(b)
     if b.ndim(0) > 1:
-        each = unfolded(b.run(folded(x), folded(target), weight, reduction="none"), b.size)
+        each = unfold_examples(b.run(fold_examples(x), fold_examples(target), weight, reduction="none"), b.size)
     else:  # an example is one row
         each = b.run(x, target, weight, reduction="none")
     reduction = b.attrs["reduction"]
     if reduction != "mean" or target.array.dtype.kind not in "iu":
-        return _reduced(each, reduction)
-    taken = ops.ne(target, b.attrs["ignore_index"])
+        return _reduce(each, reduction)
+    taken = ops.ne(target, b.attrs["ignore_index"])  # the mean is over what is not ignored, of each example by itself
     weights = ops.cast(taken, dtype=each.array.dtype)
     if weight is not None:
-        rows = reshaped(ops.where(taken, target, 0), (target.array.size,))
+        rows = reshaped(ops.where(taken, target, 0), (target.array.size,))  # ignored targets may be no class
         weights = ops.mul(weights, ops.reshape(ops.index_get(weight, rows, dims=(0,), front=False), shape=target.array.shape))
     dims = tuple(range(1, len(each.array.shape)))
     if not dims:
@@ -55,16 +55,15 @@ def _of_classes(b: Batch) -> Any:
     return ops.div(ops.sum(each, dim=dims, keepdim=False), ops.sum(weights, dim=dims, keepdim=False))
 
 
-@batched("linear_cross_entropy")
-def _of_chunks(b: Batch) -> Any:
-    """One example after another: each has its own chunks."""
-    return looped(b)
+rule_for("linear_cross_entropy")(loop_examples)  # each example has its own chunks
 
 
-@batched("ctc_loss")
-def _of_sequences(b: Batch) -> Any:
+@rule_for("ctc_loss")
+def _run_on_sequences(b: Batch) -> Any:
     """The examples are further sequences of the batch, the second dimension of the probabilities."""
-    return ops.reshape(b.run(channels_in_second(b.whole(0)), *[folded(b.whole(i)) for i in (1, 2, 3)]), shape=(b.size, b.shape(0)[1]))
+    return ops.reshape(
+        b.run(channels_in_second(b.whole(0)), *[fold_examples(b.whole(i)) for i in (1, 2, 3)]), shape=(b.size, b.shape(0)[1])
+    )
 
 
 def channels_in_second(x: Any) -> Any:
@@ -73,7 +72,7 @@ def channels_in_second(x: Any) -> Any:
     return reshaped(ops.permute(x, dims=(1, 0, 2, 3)), (time, size * n, classes))
 
 
-@batched("dropout")
+@rule_for("dropout")
 def _dropout(b: Batch) -> Any:
     """Examples draw one after the other, or all keep what the first keeps; those of a vmap around this one may differ all the same."""
     if b.level.randomness != "same":
@@ -82,11 +81,9 @@ def _dropout(b: Batch) -> Any:
     return ops.mul(b.values[0], b.run(transform.current.spread(ones, b.level)))
 
 
-@batched("uniform_bins")
-def _bins(b: Batch) -> Any:
-    return elementwise(b)
+rule_for("uniform_bins")(elementwise)
 
 
-@batched("bin_numbers")
-def _numbers(b: Batch) -> Any:
-    return looped(b) if b.flags[1] else b.run(b.values[0], b.values[1])
+@rule_for("bin_numbers")
+def _number_bins(b: Batch) -> Any:
+    return loop_examples(b) if b.flags[1] else b.run(b.values[0], b.values[1])

@@ -2,14 +2,15 @@
 
 from __future__ import annotations
 
+import math
 from typing import Any
 
-from tritensor.func.rules.registry import Batch, batched, looped
+from tritensor.func.rules.registry import Batch, loop_examples, rule_for
 from tritensor.kernels.parts.view_arithmetic import reshaped
 from tritensor.ops.table import ops
 
 
-@batched("matmul")
+@rule_for("matmul")
 def _matmul(b: Batch) -> Any:
     """Vectors become matrices; a batch beside one matrix is one product."""
     x, y = b.values
@@ -20,8 +21,8 @@ def _matmul(b: Batch) -> Any:
         x = ops.reshape(x, shape=(*x.array.shape[:-1], 1, x.array.shape[-1]))
     if n == 1:
         y = ops.reshape(y, shape=(*y.array.shape, 1))
-    rank = max(m, n, 2)
-    x, y = (_ranked(z, b.size if flag else None, rank) for z, flag in zip((x, y), b.flags, strict=True))
+    rank = max(m, n, 2)  # batches broadcast from behind: both operands get as many dimensions
+    x, y = (_raise_rank(z, b.size if flag else None, rank) for z, flag in zip((x, y), b.flags, strict=True))
     out = ops.matmul(x, y)
     shape = list(out.array.shape)
     if n == 1:
@@ -31,13 +32,7 @@ def _matmul(b: Batch) -> Any:
     return ops.reshape(out, shape=tuple(shape)) if len(shape) != len(out.array.shape) else out
 
 
-@batched("add_product")
-def _add_product(b: Batch) -> Any:
-    """Matrices already, whose batches must be alike: all of them are."""
-    return b.run(*b.wholes())
-
-
-def _ranked(x: Any, size: int | None, rank: int) -> Any:
+def _raise_rank(x: Any, size: int | None, rank: int) -> Any:
     """A matrix, or a batch of them, with ones between the examples and what each has."""
     if size is None:
         return x
@@ -45,7 +40,7 @@ def _ranked(x: Any, size: int | None, rank: int) -> Any:
     return x if len(own) == rank else ops.reshape(x, shape=(size, *(1,) * (rank - len(own)), *own))
 
 
-@batched("linear")
+@rule_for("linear")
 def _linear(b: Batch) -> Any:
     """One weight for all examples: they are rows like any. A weight for each: a product of matrices."""
     x, weight, bias = b.values
@@ -53,7 +48,7 @@ def _linear(b: Batch) -> Any:
         return b.run(x, weight, bias)
     n = b.ndim(0)
     x = b.whole(0)
-    x = reshaped(x, (b.size, _count(b.shape(0)[:-1]), b.shape(0)[-1]))
+    x = reshaped(x, (b.size, math.prod(b.shape(0)[:-1]), b.shape(0)[-1]))
     w = ops.permute(b.whole(1), dims=(0, 2, 1)) if b.flags[1] else ops.permute(weight, dims=(1, 0))
     out = ops.matmul(x, w)
     if bias is not None:
@@ -61,31 +56,24 @@ def _linear(b: Batch) -> Any:
     return reshaped(out, (b.size, *b.shape(0)[:-1], out.array.shape[-1])) if n != 2 else out
 
 
-@batched("linear_activation linear_activation_by_result")
+@rule_for("linear_activation linear_activation_by_result")
 def _linear_activation(b: Batch) -> Any:
     """One weight for all examples: they are rows like any, and so are those of a residual. A weight for each: one product after the other."""
     if not b.flags[0] or b.flags[1] or b.flags[2]:
-        return looped(b)
+        return loop_examples(b)
     return b.run(*b.values) if len(b.values) < 4 else b.run(*b.values[:3], b.whole(3))
 
 
-def _count(sizes: tuple[int, ...]) -> int:
-    n = 1
-    for m in sizes:
-        n *= m
-    return n
-
-
-@batched(
+@rule_for(
     "solve_triangular cholesky cholesky_solve lu_factor pivots_to_matrix pivots_to_order solve inv det cofactors slogdet eigh eigvalsh eig",
-    "eigvals matrix_exp ldl_factor ldl_solve qr geqrf svd svdvals",
+    "eigvals matrix_exp ldl_factor ldl_solve qr geqrf svd svdvals add_product",
 )
-def _factored(b: Batch) -> Any:
+def _run_on_matrices(b: Batch) -> Any:
     return b.run(*b.wholes())
 
 
-@batched("pinv")
-def _pseudoinverse(b: Batch) -> Any:
+@rule_for("pinv")
+def _invert(b: Batch) -> Any:
     """Tolerances that are tensors broadcast with the batch of the matrices, behind the examples."""
     lead = b.ndim(0) - 2
     given = [b.whole(0)]
@@ -97,8 +85,8 @@ def _pseudoinverse(b: Batch) -> Any:
     return b.run(*given)
 
 
-@batched("cdist")
-def _distances(b: Batch) -> Any:
+@rule_for("cdist")
+def _measure(b: Batch) -> Any:
     """The op takes one batch dimension, into which the examples go."""
     x, y = b.whole(0), b.whole(1)
     lead = x.array.shape[:2]
@@ -106,11 +94,11 @@ def _distances(b: Batch) -> Any:
     return ops.reshape(out, shape=(*lead, *out.array.shape[1:]))
 
 
-@batched("attention flash_attention")
-def _attention(b: Batch) -> Any:
+@rule_for("attention flash_attention")
+def _attend(b: Batch) -> Any:
     """The examples are one more of the leading dimensions; a mask of each example has ones behind them. With dropout each draws from the same place."""
     if b.attrs.get("p"):
-        return looped(b)
+        return loop_examples(b)
     mask = b.values[3] if len(b.values) > 3 else None
     if mask is not None and b.flags[3]:
         mask = ops.reshape(mask, shape=(b.size, *(1,) * (b.ndim(0) - b.ndim(3)), *b.shape(3)))

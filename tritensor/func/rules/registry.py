@@ -30,7 +30,7 @@ class Batch:
         self.size = level.size
         self.values = values
         self.flags = flags
-        self.attrs = attrs if len(attrs) == len(op.attrs) else {**op.attrs, **attrs}
+        self.attrs = attrs if len(attrs) == len(op.attrs) else {**op.attrs, **attrs}  # rules read defaults, too
 
     def ndim(self, i: int) -> int:
         """Dimensions of one example of an input."""
@@ -54,15 +54,15 @@ class Batch:
 
     def run(self, *inputs: Any, **changed: Any) -> Any:
         """The op of other inputs, with some attributes changed."""
-        return apply(self.op, *inputs, **{**self.attrs, **changed})
+        return apply(self.op, *inputs, **{**self.attrs, **changed})  # dispatch again: another vmap may lie below
 
 
 Rule = Callable[[Batch], Any]
 RULES: dict[str, Rule] = {}
-_told: set[str] = set()
+_warned: set[str] = set()
 
 
-def batched(*names: str) -> Callable[[Rule], Rule]:
+def rule_for(*names: str) -> Callable[[Rule], Rule]:
     """Make a function the rule of the ops of these names."""
 
     def keep(rule: Rule) -> Rule:
@@ -73,18 +73,18 @@ def batched(*names: str) -> Callable[[Rule], Rule]:
     return keep
 
 
-def mapped(op: Op, level: Level, values: tuple[Any, ...], flags: tuple[bool, ...], attrs: dict[str, Any]) -> Any:
+def map_op(op: Op, level: Level, values: tuple[Any, ...], flags: tuple[bool, ...], attrs: dict[str, Any]) -> Any:
     """The outputs of an op for every example, along dimension 0."""
     batch = Batch(op, level, values, flags, attrs)
     rule = RULES.get(op.name)
     if rule is not None:
         return rule(batch)
-    return elementwise(batch) if op.broadcasts else one_by_one(batch)
+    return elementwise(batch) if op.broadcasts else warn_and_loop(batch)
 
 
 def elementwise(b: Batch) -> Any:
     """Inputs that broadcast: the examples stay in front of as many dimensions as the largest example has."""
-    most = max([b.ndim(i) for i, x in enumerate(b.values) if isinstance(x, Tensor)])
+    most = max([b.ndim(i) for i, x in enumerate(b.values) if isinstance(x, Tensor)])  # of one example, the batch's dimension not counted
     given = []
     for i, x in enumerate(b.values):
         if isinstance(x, Tensor) and b.flags[i] and (missing := most - b.ndim(i)):
@@ -93,29 +93,24 @@ def elementwise(b: Batch) -> Any:
     return b.run(*given)
 
 
-def one_by_one(b: Batch) -> Any:
+def warn_and_loop(b: Batch) -> Any:
     """An op without a rule: in a loop over the examples, which a warning says once."""
-    if b.op.name not in _told:
-        _told.add(b.op.name)
+    if b.op.name not in _warned:  # once in a process for each op
+        _warned.add(b.op.name)
         warnings.warn(
             f"vmap: {b.op.name} has no rule for batches and runs in a loop over the {b.size} examples, which is slow; where it matters, "
             "call it outside vmap",
             stacklevel=2,
         )
-    return looped(b)
+    return loop_examples(b)
 
 
-def looped(b: Batch) -> Any:
+def loop_examples(b: Batch) -> Any:
     """The op of each example, put together."""
     if not b.size:
-        specs = b.op.shape(
-            *[_Example(b.shape(i), x.array.dtype) if isinstance(x, Tensor) else x for i, x in enumerate(b.values)], **b.attrs
-        )
-        specs = (
-            (specs[: b.op.public] if b.op.public > 1 else specs[:1])
-            if isinstance(specs, tuple) and not hasattr(specs, "dtype")
-            else (specs,)
-        )
+        given = [_Example(b.shape(i), x.array.dtype) if isinstance(x, Tensor) else x for i, x in enumerate(b.values)]
+        specs = b.op.shape(*given, **b.attrs)
+        specs = (specs,) if hasattr(specs, "dtype") else specs[: b.op.public]  # a Spec is a tuple, too
         on = next(x.device for x in b.values if isinstance(x, Tensor))
         made = tuple([ops.full(shape=(0, *s.shape), value=0, dtype=s.dtype, device=on) for s in specs])
         return made if b.op.public > 1 else made[0]

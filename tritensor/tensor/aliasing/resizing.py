@@ -9,6 +9,7 @@ from typing import Any
 import numpy as np
 
 from tritensor.ground.strides import contiguous_strides, memory_extent
+from tritensor.ground.transforms import WrappedArray
 from tritensor.ops.array import Array, CudaArray, as_strided, device_of, element_strides, empty, is_contiguous
 from tritensor.ops.table import registry
 from tritensor.tensor.aliasing.views import copy_into, find_views, leave_base
@@ -39,7 +40,7 @@ def resize_memory(x: Tensor, shape: tuple[int, ...], strides: tuple[int, ...]) -
     if memory is None or x.array.dtype != root.array.dtype:
         _move_to_own_memory(x, shape, strides)
         return
-    first = (_address(x.array) - _address(memory)) // memory.itemsize if x.array.size else 0
+    first = (find_address(x.array) - find_address(memory)) // memory.itemsize if x.array.size else 0
     end = first + int(memory_extent(shape, strides)[1]) + 1 if 0 not in shape else first
     # Other tensors look at this memory: they all have to move to the longer one.
     if end > memory.size:
@@ -68,13 +69,16 @@ def _move_to_own_memory(x: Tensor, shape: tuple[int, ...], strides: tuple[int, .
     x.array = as_strided(memory, shape, strides)
 
 
-def _address(a: Array) -> int:
+def find_address(a: Array) -> int:
+    """Where an array's first element lies; of a wrapped one that of what it wraps."""
+    if type(a) is WrappedArray:
+        return find_address(a.value.array)
     return a.data_ptr() if isinstance(a, CudaArray) else int(a.ctypes.data)
 
 
 def _span(a: Array) -> tuple[int, int]:
     """Addresses of the first byte that an array reaches, and behind the last."""
-    at = _address(a)
+    at = find_address(a)
     if a.size == 0:
         return at, at
     low, high = memory_extent(a.shape, element_strides(a))
@@ -113,7 +117,7 @@ def _move_tensors(root: Tensor, memory: Array, longer: Array) -> None:
 
 
 def _same_window(a: Any, memory: Array, longer: Array) -> Array:
-    at = _address(a) - _address(memory)
+    at = find_address(a) - find_address(memory)
     if isinstance(longer, CudaArray):
         return CudaArray(longer.storage, a.shape, a.dtype, a.strides, (at + longer.offset * longer.itemsize) // a.itemsize)
     return np.ndarray(a.shape, a.dtype, longer.view(np.uint8), at, a.strides)  # type: ignore[call-overload, no-any-return]
@@ -132,10 +136,7 @@ def _record_path(root: Tensor, view: Tensor) -> None:
         extra.origin = ""
     window = {
         "shape": tuple(view.array.shape), "strides": element_strides(view.array),
-        "offset": (_address(view.array) - _address(base)) // base.itemsize,
+        "offset": (find_address(view.array) - find_address(base)) // base.itemsize,
     }  # fmt: skip
-    view.path = (
-        root,
-        (registry["reshape"], {"shape": (base.size,)}, ((base.shape, base.dtype),)),
-        (registry["as_strided"], window, (((base.size,), base.dtype),)),
-    )
+    flatten = registry["reshape"], {"shape": (base.size,)}, ((base.shape, base.dtype),)
+    view.path = (root, flatten, (registry["as_strided"], window, (((base.size,), base.dtype),)))

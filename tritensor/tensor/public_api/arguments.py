@@ -144,7 +144,7 @@ def _use_public_names(f: Callable[..., Any], name: str, error: Exception) -> Non
     for letter, public in zip(letters, tensors, strict=False):
         if letter in ("a", "b", "x", "xs") and letter not in tensors:
             text = re.sub((_BEFORE_LETTER_A if letter == "a" else r"(?<![\w.])") + _LABEL.format(letter), public, text)
-    error.args = (f"{name}: " + text.replace(f"; {own} takes ", f"; {name} takes "),)
+    error.args = (f"{name}: " + text.replace(f" {own} takes ", f" {name} takes "),)
 
 
 # A letter where it stands for an array: before its shape, type or place. `a` is a word, too, but not behind these.
@@ -309,8 +309,8 @@ def _bind_arguments(f: Callable[..., Any], args: tuple[Any, ...], kwargs: Mappin
             rest = []
         elif p.kind is not Parameter.KEYWORD_ONLY and rest:
             out.append((name, annotation, rest.pop(0)))
-        elif p.name in kwargs:
-            out.append((name, annotation, kwargs[p.name]))
+        elif p.name in kwargs or name in kwargs:
+            out.append((name, annotation, kwargs[p.name if p.name in kwargs else name]))
         else:
             continue
         if out and out[-1][2] is None and p.default is None:
@@ -326,12 +326,10 @@ def _check_annotation(name: str, annotation: str, value: Any) -> list[tuple[str,
             listed = isinstance(value, Tensor) or (annotations != {"Tensors"} and isinstance(value, Iterator))  # which is used up
             return [] if listed else [(name, value, "give a list or tuple of tensors")]
         return [(f"{name}[{i}]", v, _advice(v, {"Tensor"})) for i, v in enumerate(value) if not isinstance(v, Tensor)]
-    if (
-        not annotations <= _CHECKABLE
-        or (value is None and "None" in annotations)
-        or (isinstance(value, Tensor) and "Generator" not in annotations)
-    ):
+    if isinstance(value, Tensor) and "Generator" not in annotations:
         return []  # a tensor of one element stands for a number
+    if not annotations <= _CHECKABLE or (value is None and "None" in annotations):
+        return []
     if isinstance(value, tuple(t for k in annotations & _ACCEPTED.keys() for t in _ACCEPTED[k])):
         return []
     return [(name, value, _advice(value, annotations))]
@@ -356,7 +354,6 @@ _WORDS = {
 
 
 def _advice(value: Any, annotations: set[str]) -> str:
-    """What to give instead."""
     tensor = bool(annotations & {"Tensor", "Operand"})
     names = ["a tensor"] * tensor + sorted({_WORDS[k] for k in annotations & _WORDS.keys()})
     made = f" (tritensor.{'from_numpy' if isinstance(value, np.ndarray) else 'tensor'}(...))" if tensor else ""

@@ -100,7 +100,6 @@ def _form_slots(record: Op) -> list[tuple[str, str]]:
 
 
 def _current_value(owner: str, name: str) -> Any:
-    """What has a place now."""
     return _namespace.get(name, public.get(name, _ABSENT)) if owner == "tritensor" else vars(Tensor).get(name, _ABSENT)
 
 

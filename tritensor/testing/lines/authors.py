@@ -13,10 +13,10 @@ from tritensor.ops.table import Op, Partials
 
 _SHARED = ("tritensor.kernels.parts", "triton.", "numpy", "functools")
 _FOREIGN = ("tritensor", "triton", "numpy", "math")  # modules whose functions are not looked for
-_DEPTH = 8
+_DEPTH = 8  # helpers of helpers; beyond that it is no longer about the op
 
 
-def written(thing: Any) -> list[FunctionType]:
+def list_authored(thing: Any) -> list[FunctionType]:
     """The author's functions that a corner of an op (or anything) leads to, kernels by the function that was decorated."""
     found: dict[int, FunctionType] = {}
     _walk(thing, found, set(), 0)
@@ -27,10 +27,10 @@ def modules(op: Op) -> set[str]:
     """The modules that the functions of a record were written in."""
     corners = (op.reference, op.cpu, op.forward, op.rule, op.backward, op.cpu_backward, op.samples, op.shape)
     own = set() if op.module.startswith(_SHARED) else {op.module}
-    return own | {f.__module__ for corner in corners for f in written(corner)}
+    return own | {f.__module__ for corner in corners for f in list_authored(corner)}
 
 
-def concerned(op: Op, question: str, kernels: bool) -> list[FunctionType]:
+def find_concerned(op: Op, question: str, kernels: bool) -> list[FunctionType]:
     """The author's functions that a question is about: of a corner that launches kernels these, or the scalar functions that shared kernels call."""
     if question == "shape_rule":
         corner: Any = op.shape
@@ -45,7 +45,7 @@ def concerned(op: Op, question: str, kernels: bool) -> list[FunctionType]:
     found: dict[int, FunctionType] = {}
     jitted: set[int] = set()
     _walk(corner, found, jitted, 0)
-    return [f for k, f in found.items() if k in jitted] or list(found.values())
+    return [f for k, f in found.items() if k in jitted] or list(found.values())  # what launches is rarely what is wrong
 
 
 def place(function: FunctionType) -> str:
@@ -56,17 +56,17 @@ def place(function: FunctionType) -> str:
 def _walk(thing: Any, found: dict[int, FunctionType], jitted: set[int], depth: int) -> None:
     if depth > _DEPTH:
         return
-    inner = _decorated(thing)
+    inner = _unwrap(thing)
     if isinstance(inner, FunctionType):  # @triton.jit
-        if not _shared(inner):
+        if not _is_shared(inner):
             jitted.add(id(inner))
         thing = inner
     if isinstance(thing, FunctionType):
         if id(thing) in found:
             return
-        if not _shared(thing):
+        if not _is_shared(thing):
             found[id(thing)] = thing
-        for next in _led_to(thing):
+        for next in _list_called(thing):
             _walk(next, found, jitted, depth + 1)
     elif isinstance(thing, Partials):
         for f in thing.functions:
@@ -80,22 +80,22 @@ def _walk(thing: Any, found: dict[int, FunctionType], jitted: set[int], depth: i
         _walk(thing.function, found, jitted, depth + 1)
 
 
-def _led_to(function: FunctionType) -> Iterator[Any]:
+def _list_called(function: FunctionType) -> Iterator[Any]:
     """What a function holds; of one that the author wrote the functions that it names as well."""
     for cell in function.__closure__ or ():
         try:
             yield cell.cell_contents
         except ValueError:  # not filled yet
             continue
-    if not _shared(function):
-        code = list(dis.get_instructions(function))
+    if not _is_shared(function):
+        code = list(dis.get_instructions(function))  # nothing is called to find out: kernels cannot be
         named = [function.__globals__.get(i.argval) for i in code if i.opname == "LOAD_GLOBAL"]
         members = [i.argval for i in code if i.opname in ("LOAD_ATTR", "LOAD_METHOD")]
         named += [getattr(m, n, None) for m in named if isinstance(m, ModuleType) and not m.__name__.startswith(_FOREIGN) for n in members]
-        yield from (v for v in named if isinstance(v, FunctionType) or isinstance(_decorated(v), FunctionType))
+        yield from (v for v in named if isinstance(v, FunctionType) or isinstance(_unwrap(v), FunctionType))
 
 
-def _decorated(thing: Any) -> Any:
+def _unwrap(thing: Any) -> Any:
     """The function under @triton.jit; None for anything else, `ops` among it, which would look for an op of that name."""
     try:
         return object.__getattribute__(thing, "fn")
@@ -103,6 +103,6 @@ def _decorated(thing: Any) -> Any:
         return None
 
 
-def _shared(function: FunctionType) -> bool:
+def _is_shared(function: FunctionType) -> bool:
     module = str(function.__globals__.get("__name__", ""))  # functools.wraps gives a wrapper of ours its author's __module__
     return module.startswith(_SHARED) or (module.startswith("tritensor.") and not module.startswith("tritensor.kernels."))

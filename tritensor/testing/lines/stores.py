@@ -9,9 +9,7 @@ import numpy as np
 from tritensor.cuda.emulator import last_writer
 from tritensor.ops.array import CudaArray
 
-_ROUNDED = (
-    "; its tl.dot rounds float32 to tf32, as tensor cores do: give input_precision='ieee', or a tolerance of some 1e-3 if that is meant"
-)
+_ROUNDED = "; its tl.dot rounds float32 to tf32, as tensor cores do: give input_precision='ieee', or a tolerance of 1e-3 if that is meant"
 
 
 def stored_by(x: Any, at: tuple[int, ...] | None) -> str:
@@ -21,15 +19,15 @@ def stored_by(x: Any, at: tuple[int, ...] | None) -> str:
     """
     if at is None or not isinstance(x, CudaArray):
         return ""
-    return _told(x, x.data_ptr() + x.itemsize * sum(i * s for i, s in zip(at, x.strides, strict=True)))
+    return _describe_store(x, x.data_ptr() + x.itemsize * sum(i * s for i, s in zip(at, x.strides, strict=True)))
 
 
 def byte_stored_by(base: CudaArray, byte: int) -> str:
     """The same of the byte that stands at a place of a flat buffer."""
-    return _told(base, base.data_ptr() + byte - byte % base.itemsize)
+    return _describe_store(base, base.data_ptr() + byte - byte % base.itemsize)  # stores are recorded by the first byte of an element
 
 
-def _told(x: CudaArray, address: int) -> str:
+def _describe_store(x: CudaArray, address: int) -> str:
     record = last_writer.current()
     if record is None:
         return ""
@@ -48,4 +46,4 @@ def never_stored(x: CudaArray) -> np.ndarray:
         return np.zeros(x.shape, bool)
     steps = np.meshgrid(*(np.arange(n) * s for n, s in zip(x.shape, x.strides, strict=True)), indexing="ij")
     addresses = x.data_ptr() + x.itemsize * np.asarray(sum(steps, np.zeros(x.shape, np.int64)))
-    return ~record.stored(x.storage.pointer, addresses)
+    return ~record.stored(x.storage.pointer, addresses)  # one question for all: one by one takes minutes of a large array

@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from tritensor.testing.questions.backward import backward_is_rule, on_the_road
+from tritensor.testing.questions.backward import backward_is_rule, user_calls
 from tritensor.testing.questions.cases import Case
 from tritensor.testing.questions.configs import other_configs
 from tritensor.testing.questions.derivatives import rule_differentiates, rule_is_derivative
@@ -16,9 +16,9 @@ from tritensor.testing.questions.several_outputs import outputs_alone
 def questions_for(case: Case, wild: bool = False) -> tuple[Question, ...]:
     """The questions that are asked of a case. 3 and 5 are about mathematics: they are asked once, in float64 on the CPU. `wild`: of kernels extremes too."""
     if case.on.type != "cpu":
-        more = (extremes,) if wild and case.layout == "plain" else ()
-        return forward, backward_is_rule, outputs_alone, other_configs, on_the_road, layout_rule, *more
-    first: tuple[Question, ...] = (shape_rule, cpu_is_reference, backward_is_rule, outputs_alone, on_the_road, layout_rule)
+        more = (extremes,) if wild and case.layout == "plain" else ()  # 24 launches an input, which no layout changes
+        return forward, backward_is_rule, outputs_alone, other_configs, user_calls, layout_rule, *more
+    first: tuple[Question, ...] = (shape_rule, cpu_is_reference, backward_is_rule, outputs_alone, user_calls, layout_rule)
     return (*first, rule_is_derivative, rule_differentiates) if case.dtype == "float64" else first
 
 

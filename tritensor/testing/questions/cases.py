@@ -20,17 +20,16 @@ from tritensor.ops.array import Array, CudaArray, to_host
 from tritensor.ops.table import Op, Sample
 from tritensor.tensor.core import Tensor
 from tritensor.testing.questions import corners
-from tritensor.testing.questions.layouts import STRIDED, Placed, broadcasts, place, reshaped
+from tritensor.testing.questions.layouts import STRIDED, Placed, broadcasts, place, reshape_inputs
 from tritensor.testing.questions.tolerance import wide
 
 LONG = 1200  # elements beyond which a sample is there for its long sums, which have no layout
-FLOATING = ("float16", "bfloat16", "float32", "float64")
 
 
 def samples(op: Op) -> list[Sample]:
     """The op's samples, the same in every process; numpy's scalars among the inputs as 0-d arrays."""
     try:
-        found = op.samples(np.random.default_rng(zlib.crc32(op.name.encode())))
+        found = op.samples(np.random.default_rng(zlib.crc32(op.name.encode())))  # hash() differs between processes
     except Exception as error:
         at = traceback.extract_tb(error.__traceback__)[-1]
         where = f"{Path(at.filename).name}:{at.lineno}: {at.line}"
@@ -44,6 +43,11 @@ def is_floating(x: Any) -> bool:
     return hasattr(x, "dtype") and dtypes.of(np.dtype(x.dtype)).kind in ("float", "float8")
 
 
+def name_input(op: Op, i: int) -> str:
+    """What input i is called: of a variadic op the last name stands for all that follow."""
+    return op.inputs[min(i, len(op.inputs) - 1)]
+
+
 def cast(x: Any, dtype: str) -> Any:
     """A sample's input in the type under test: only float64 arrays change, everything else was chosen by the sample."""
     if not (isinstance(x, np.ndarray) and x.dtype == np.float64):
@@ -54,12 +58,12 @@ def cast(x: Any, dtype: str) -> Any:
             return x.astype(found.numpy)
     if found.kind == "bool":
         return np.asarray(x > 0)
-    whole = np.rint(3 * np.nan_to_num(x, posinf=30.0, neginf=-30.0))
+    whole = np.rint(3 * np.nan_to_num(x, posinf=30.0, neginf=-30.0))  # 3: samples are around 1, which would leave three integers
     whole = np.where(whole == 0, 1, whole)  # a divisor stays one
     return np.asarray((np.abs(whole) if found.kind == "uint" else whole).clip(-100, 100)).astype(found.numpy)
 
 
-def promoted(op: Op, inputs: tuple[Any, ...]) -> tuple[Any, ...]:
+def promote_inputs(op: Op, inputs: tuple[Any, ...]) -> tuple[Any, ...]:
     """Inputs as dispatch casts them before it calls the op."""
     if op.promote is None:
         return inputs
@@ -81,10 +85,11 @@ class Case:
         self.dtype = dtype
         self.layout = layout
         self.on = on
-        inputs = promoted(op, tuple(cast(x, dtype) for x in sample.inputs))
+        inputs = promote_inputs(op, tuple(cast(x, dtype) for x in sample.inputs))
         if layout not in STRIDED:
-            inputs = reshaped(inputs, layout) or inputs
+            inputs = reshape_inputs(inputs, layout) or inputs
         self.given = inputs
+        # What the layout makes of them: broadcasting repeats the first slice.
         self.values = tuple(to_host(self.place(x, cpu).array).copy() if isinstance(x, np.ndarray) else x for x in inputs)
         self.smooth = sample.smooth and layout not in ("broadcast",)  # equal values along an axis tie
 
@@ -116,12 +121,12 @@ class Case:
     @cached_property
     def truth(self) -> tuple[np.ndarray, ...]:
         """Outputs of the float64 reference."""
-        return outputs(self.op, self.op.reference, tuple(copied(self.wide)), self.attrs(cpu))
+        return outputs(self.op, self.op.reference, tuple(copy_inputs(self.wide)), self.attrs(cpu))
 
     @cached_property
     def expected(self) -> tuple[np.ndarray, ...]:
         """What the CPU gives in the type under test, on plain C-ordered inputs."""
-        return outputs(self.op, self.op.cpu, tuple(copied(self.values)), self.attrs(cpu))
+        return outputs(self.op, self.op.cpu, tuple(copy_inputs(self.values)), self.attrs(cpu))
 
     @cached_property
     def wanted(self) -> tuple[np.ndarray, ...]:
@@ -140,13 +145,13 @@ class Case:
     @cached_property
     def needs(self) -> tuple[bool, ...]:
         """Which inputs can have a gradient: floats, less those for which the rule itself says that there is none."""
-        return tuple(is_floating(x) and not self._refused(i) for i, x in enumerate(self.values))
+        return tuple(is_floating(x) and not self._is_refused(i) for i, x in enumerate(self.values))
 
-    def _refused(self, i: int) -> bool:
+    def _is_refused(self, i: int) -> bool:
         rule = self.op.rule
         if rule is None or not rule.joint or "needs" not in rule.names[0] or sum(map(is_floating, self.values)) < 2:
             return False
-        alone = tuple(k == i for k in range(len(self.values)))
+        alone = tuple(k == i for k in range(len(self.values)))  # rules refuse one gradient and give the others
         inputs, made = (tuple(Tensor.wrap(x) if isinstance(x, np.ndarray) else x for x in xs) for xs in (self.wide, self.truth))
         g = tuple(Tensor.wrap(np.zeros(x.shape, x.dtype)) if is_floating(x) else None for x in self.truth[: self.op.public])
         try:
@@ -157,7 +162,7 @@ class Case:
         return False
 
 
-def copied(values: tuple[Any, ...]) -> list[Any]:
+def copy_inputs(values: tuple[Any, ...]) -> list[Any]:
     """Copies of the arrays among `values`."""
     return [x.copy() if isinstance(x, np.ndarray) else x for x in values]
 
@@ -172,12 +177,12 @@ def outputs(op: Op, function: Any, inputs: tuple[Any, ...], attrs: dict[str, Any
     for x in out:
         if not isinstance(x, np.ndarray | np.generic | CudaArray):
             raise TypeError(
-                f"{getattr(function, 'name', '') or 'a corner'} of {op.name} returned {_shown(x)}; it returns an array for each of {op.outputs}"
+                f"{getattr(function, 'name', '') or 'a corner'} of {op.name} returned {_describe(x)}; it returns an array for each of {op.outputs}"
             )
     return tuple(np.asarray(x) if isinstance(x, np.generic) else x for x in out)
 
 
-def _shown(x: Any) -> str:
+def _describe(x: Any) -> str:
     """What a corner returned in place of an array."""
     return "a Tensor (its .array is one)" if isinstance(x, Tensor) else "None" if x is None else f"a {type(x).__name__}"
 
@@ -188,24 +193,20 @@ def poisoned_empty() -> Iterator[None]:
     numpy: Any = np  # its stubs call these names final
     empty, empty_like = numpy.empty, numpy.empty_like
 
-    def fill(out: np.ndarray) -> np.ndarray:
-        if type(out) is np.ndarray and out.size and out.dtype.kind != "O":
-            out.reshape(-1).view(np.uint8)[...] = 0xFF if out.dtype.kind != "b" else 1
-        return out
+    def poison_results(make: Callable[..., np.ndarray]) -> Callable[..., np.ndarray]:
+        def poisoned(*args: Any, **kwargs: Any) -> np.ndarray:
+            out = make(*args, **kwargs)
+            if out.flags.c_contiguous and type(out) is np.ndarray and out.size and out.dtype.kind != "O":  # objects are pointers
+                out.reshape(-1).view(np.uint8)[...] = 0xFF if out.dtype.kind != "b" else 1  # all ones: NaN of every floating type, or -1
+            return out
 
-    def poisoned(*args: Any, **kwargs: Any) -> np.ndarray:
-        out = empty(*args, **kwargs)
-        return fill(out) if out.flags.c_contiguous else out
+        return poisoned
 
-    def poisoned_like(*args: Any, **kwargs: Any) -> np.ndarray:
-        out = empty_like(*args, **kwargs)
-        return fill(out) if out.flags.c_contiguous else out
-
-    numpy.empty, numpy.empty_like = poisoned, poisoned_like
+    numpy.empty, numpy.empty_like = poison_results(empty), poison_results(empty_like)
     try:
         yield
     finally:
-        numpy.empty, numpy.empty_like = empty, empty_like
+        numpy.empty, numpy.empty_like = empty, empty_like  # every library of the process sees the poisoned ones until here
 
 
 @lru_cache(maxsize=4096)
@@ -223,6 +224,7 @@ def variants(op: Op, sample: Sample, dtype: str) -> list[str]:
     full = dtype == "float32" or "float32" not in op.dtypes
     if any(x.size > LONG for x in arrays):
         return ["plain", "sliced"] if full else ["plain"]
+    # A type changes nothing about strides, which float32 asks.
     layouts = ["plain", "sliced"] if not full else ["plain", "transposed", "sliced", "reversed"]
     if not full or op.mutates:
         return layouts
@@ -231,7 +233,7 @@ def variants(op: Op, sample: Sample, dtype: str) -> list[str]:
     if any(broadcasts(x) for x in arrays):
         layouts.append("broadcast")
     if op.broadcasts:
-        layouts += [k for k in ("empty", "zerodim") if reshaped(sample.inputs, k) is not None]
+        layouts += [k for k in ("empty", "zerodim") if reshape_inputs(sample.inputs, k) is not None]
     return layouts
 
 

@@ -14,9 +14,9 @@ from tritensor.autograd.engine import grad
 from tritensor.ground.errors import DTypeError
 from tritensor.ops.table import Op, Sample, Spec
 from tritensor.tensor.core import Tensor
-from tritensor.testing.questions.cases import samples
+from tritensor.testing.questions.cases import name_input, samples
 
-STEP = 1e-5
+STEP = 1e-5  # of second order: truncation 1e-10, rounding 1e-11
 TOLERANCE = 2e-6
 # Not asked here but in tests/kernels/factorizations: of random seeds, which ask for what is not defined, there is no gradient.
 _PHASE = "vectors are given up to a phase"
@@ -44,6 +44,7 @@ def complex_samples(op: Op) -> list[Sample]:
 def _imaginary(x: Any, rng: np.random.Generator) -> Any:
     if not isinstance(x, np.ndarray) or x.dtype not in (np.float64, np.complex128):
         return x
+    # Small: away from branch cuts that the real sample keeps to one side of.
     return x if x.dtype.kind == "c" else np.asarray(x + 1j * rng.uniform(-0.3, 0.3, x.shape))
 
 
@@ -53,7 +54,7 @@ def gradient_findings(op: Op, sample: Sample) -> list[str]:
     inputs = list(sample.inputs)
     places = [i for i, x in enumerate(inputs) if isinstance(x, np.ndarray) and x.dtype.kind in "fc"]
     outs, _ = _call(op, sample, inputs)
-    for y, said in zip(outs, _said(op, sample, inputs), strict=True):
+    for y, said in zip(outs, _infer_specs(op, sample, inputs), strict=True):
         if (y.array.shape, y.array.dtype) != (tuple(said.shape), said.dtype):
             return [f"the shape rule says {said}, the result has {y.array.shape}, {y.array.dtype}"]
     if op.rule is None:
@@ -62,14 +63,14 @@ def gradient_findings(op: Op, sample: Sample) -> list[str]:
     if all(g is None for g in seeds):
         return []
 
-    def first(values: list[Any], weights: list[Any], create: bool) -> tuple[list[Any], list[Any], list[Any]]:
+    def first(values: list[Any], weights: list[Any], create: bool) -> tuple[list[Any], list[Any]]:
         results, leaves = _call(op, sample, values)
         pairs = [(y, Tensor.wrap(w.copy()).requires_grad_()) for y, w in zip(results, weights, strict=True) if w is not None]
         wanted = [leaves[i] for i in places]
         found = grad([y for y, _ in pairs], wanted, [w for _, w in pairs], create_graph=create, retain_graph=True, allow_unused=True)
-        return list(found), wanted, [w for _, w in pairs]
+        return list(found), wanted
 
-    gradients, _, _ = first(inputs, seeds, False)
+    gradients, _ = first(inputs, seeds, False)
     found = []
     for i, g in zip(places, gradients, strict=True):
 
@@ -77,10 +78,10 @@ def gradient_findings(op: Op, sample: Sample) -> list[str]:
             results, _ = _call(op, sample, values)
             return sum(_inner(w, y.array) for y, w in zip(results, seeds, strict=True) if w is not None)
 
-        found += _compare(f"gradient of {op.inputs[min(i, len(op.inputs) - 1)]}", along, inputs, i, g, rng)
+        found += _compare(f"gradient of {name_input(op, i)}", along, inputs, i, g, rng)
     if found:
         return found
-    made, leaves, _ = first(inputs, seeds, True)
+    made, leaves = first(inputs, seeds, True)
     kept = [(g, _random(rng, g.array)) for g in made if g is not None and g.requires_grad]
     if not kept:
         return []
@@ -89,10 +90,10 @@ def gradient_findings(op: Op, sample: Sample) -> list[str]:
     for i, s in zip(places, second, strict=True):
 
         def mixed(values: list[Any]) -> float:
-            again, _, _ = first(values, seeds, False)
+            again, _ = first(values, seeds, False)
             return sum(_inner(m, again[k].array) for k, (_, m) in zip(order, kept, strict=True) if again[k] is not None)
 
-        found += _compare(f"second derivative by {op.inputs[min(i, len(op.inputs) - 1)]}", mixed, inputs, i, s, rng)
+        found += _compare(f"second derivative by {name_input(op, i)}", mixed, inputs, i, s, rng)
     return found
 
 
@@ -105,7 +106,7 @@ def _call(op: Op, sample: Sample, values: list[Any]) -> tuple[list[Any], list[An
     return list(out) if isinstance(out, tuple) else [out], leaves
 
 
-def _said(op: Op, sample: Sample, values: list[Any]) -> list[Spec]:
+def _infer_specs(op: Op, sample: Sample, values: list[Any]) -> list[Spec]:
     promoted = values
     if op.promote is not None:
         promoted = [x.astype(np.complex128) if isinstance(x, np.ndarray) else x for x in values]
@@ -127,7 +128,7 @@ def _compare(what: str, function: Any, values: list[Any], i: int, gradient: Any,
     if gradient is not None and (gradient.array.shape, gradient.array.dtype) != (x.shape, x.dtype):
         return [f"{what}: {gradient.array.dtype} {gradient.array.shape} for {x.dtype} {x.shape}"]
     for _ in range(2):
-        v = _random(rng, x) * np.clip(np.abs(x), 0.05, 1)
+        v = _random(rng, x) * np.clip(np.abs(x), 0.05, 1)  # a small input moves in proportion to itself
         ends = []
         for step in (STEP, -STEP):
             moved = list(values)

@@ -9,7 +9,7 @@ import ml_dtypes
 import numpy as np
 
 from tritensor.ground.device import cpu
-from tritensor.testing.questions.cases import Case, copied, is_floating, outputs
+from tritensor.testing.questions.cases import Case, copy_inputs, is_floating, outputs
 from tritensor.testing.questions.tolerance import MEASURED, PROMISED, unit
 
 STEP = 2.0**-20  # relative change of the inputs: small beside what curves, large beside float64's rounding
@@ -27,10 +27,10 @@ def outputs_allowed(case: Case) -> Scale:
     if said == "measured":
 
         def run(values: list[Any]) -> tuple[Any, ...]:
-            return outputs(case.op, case.op.reference, tuple(copied(tuple(values))), case.attrs(cpu))
+            return outputs(case.op, case.op.reference, tuple(copy_inputs(tuple(values))), case.attrs(cpu))
 
-        return measured(run, list(case.wide), [MEASURED * max(unit(e.dtype), _kept(case)) for e in case.expected])
-    function, values = (case.op.reference, absolute(case.wide)) if said == "absolute" else (said, copied(case.wide))
+        return measure_noise(run, list(case.wide), [MEASURED * max(unit(e.dtype), _kept(case)) for e in case.expected])
+    function, values = (case.op.reference, absolute(case.wide)) if said == "absolute" else (said, copy_inputs(case.wide))
     found, kept = outputs(case.op, function, tuple(values), case.attrs(cpu)), _kept(case)
     return tuple(PROMISED * max(unit(e.dtype), kept) * f if is_floating(f) else None for f, e in zip(found, case.expected, strict=True))
 
@@ -43,7 +43,7 @@ def gradients_allowed(case: Case, rule: Callable[[list[Any]], tuple[Any, ...]], 
     if said == "element":
         return (None,) * len(units)
     if said == "measured":
-        return measured(rule, values, [MEASURED * u for u in units])
+        return measure_noise(rule, values, [MEASURED * u for u in units])
     if said == "absolute":
         scales = rule(absolute(tuple(values)))
     else:
@@ -62,23 +62,23 @@ def _kept(case: Case) -> float:
 
 def absolute(values: tuple[Any, ...]) -> list[Any]:
     """Floats without their sign: of sums of products, the sum of what is rounded."""
-    return [np.asarray(np.abs(x)) if isinstance(x, np.ndarray) and is_floating(x) else x for x in copied(values)]
+    return [np.asarray(np.abs(x)) if isinstance(x, np.ndarray) and is_floating(x) else x for x in copy_inputs(values)]
 
 
-def measured(run: Callable[[list[Any]], tuple[Any, ...]], values: list[Any], units: list[float]) -> Scale:
+def measure_noise(run: Callable[[list[Any]], tuple[Any, ...]], values: list[Any], units: list[float]) -> Scale:
     """How far results move when every input element moves by `units` (one for each result) relative to itself, either way, independently.
 
     To first order that is the root of the sum of squares of dy/dx * x over all inputs; to second, where the first vanishes (the
     variance of equal numbers), the curvature. Both are estimated from a few draws. An element that jumps (another maximum is
     found) does not move less when the inputs do: it says nothing about roundings, and counts as 0.
     """
-    rng = np.random.default_rng(7)
+    rng = np.random.default_rng(7)  # the same bound at every run: a failure repeats
     with np.errstate(all="ignore"):
         here = [x if x is not None and is_floating(x) else None for x in run(list(values))]
         total = [None if x is None else np.zeros(x.shape) for x in here]
         for _ in range(PROBES):
             signs = [rng.integers(0, 2, x.shape) * 2 - 1 if isinstance(x, np.ndarray) and is_floating(x) else None for x in values]
-            moved = [_moved(values, signs, by * STEP) for by in (1, -1, 0.5, -0.5)]
+            moved = [_perturb(values, signs, by * STEP) for by in (1, -1, 0.5, -0.5)]
             for y, u, draws, *near in zip(here, units, total, *map(run, moved), strict=False):
                 if y is None or draws is None:
                     continue
@@ -95,5 +95,5 @@ def _noise(y: Any) -> float:
     return NOISE * float(finite.max()) if finite.size else 0.0
 
 
-def _moved(values: list[Any], signs: list[Any], by: float) -> list[Any]:
+def _perturb(values: list[Any], signs: list[Any], by: float) -> list[Any]:
     return [x if s is None else np.asarray(x * (1 + by * s)) for x, s in zip(values, signs, strict=True)]

@@ -21,7 +21,7 @@ def other_configs(case: Case) -> list[str]:
     first = "float32" if "float32" in op.dtypes else op.dtypes[0]
     if op.configs is None or case.layout != "plain" or case.dtype != first:
         return []
-    before = replay.enable(False)
+    before = replay.enable(False)  # a recorded launch would go on under the config that it was recorded with
     try:
         return _under_each(case)
     finally:
@@ -30,7 +30,7 @@ def other_configs(case: Case) -> list[str]:
 
 def _under_each(case: Case) -> list[str]:
     with noted() as choices:
-        found = _asked(case)
+        found = _ask_here(case)
     if found:
         return []  # it is wrong under its own rule, which other questions say
     configs: dict[tuple[str, Any], None] = {}
@@ -39,9 +39,9 @@ def _under_each(case: Case) -> list[str]:
             configs |= {(choice.kernel, c): None for c in list(case.op.configs(choice.key))[:MOST] if c != choice.heuristic}  # type: ignore[misc]
     for kernel, config in configs:
         with forced(**{kernel: config}):
-            found += [f"under the config {config}: {line}" for line in _asked(case)]
+            found += [f"under the config {config}: {line}" for line in _ask_here(case)]
     return found
 
 
-def _asked(case: Case) -> list[str]:
+def _ask_here(case: Case) -> list[str]:
     return [f.said for f in (*forward(case), *backward_is_rule(case))]

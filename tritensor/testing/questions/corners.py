@@ -15,7 +15,7 @@ def declared(op: Op, i: int) -> bool:
     return op.rule.joint or (i < len(op.rule.functions) and op.rule.functions[i] is not None)
 
 
-def reduced(gradient: np.ndarray, shape: tuple[int, ...]) -> np.ndarray:
+def sum_to_shape(gradient: np.ndarray, shape: tuple[int, ...]) -> np.ndarray:
     """A gradient summed over the axes along which an input of `shape` was broadcast, as the engine does it."""
     lead = gradient.ndim - len(shape)
     if lead < 0:

@@ -11,8 +11,8 @@ from tritensor.autograd.engine import grad
 from tritensor.ground.device import cpu
 from tritensor.tensor.core import Tensor
 from tritensor.testing.questions import corners
-from tritensor.testing.questions.cases import Case, copied, is_floating, outputs
-from tritensor.testing.questions.question import question, seeded, tensor
+from tritensor.testing.questions.cases import Case, copy_inputs, is_floating, name_input, outputs
+from tritensor.testing.questions.question import make_rng, question, tensor
 from tritensor.testing.questions.tolerance import DIFFERENCES
 
 
@@ -21,7 +21,7 @@ from tritensor.testing.questions.tolerance import DIFFERENCES
 def rule_is_derivative(case: Case) -> list[str]:
     """The rule, run by the engine in float64, is the derivative of the float64 reference along random directions."""
     op = case.op
-    rng = seeded(case, 3)
+    rng = make_rng(case, 3)
     y = case.truth[: op.public]
     if not derivable(case, y):
         return []
@@ -29,6 +29,7 @@ def rule_is_derivative(case: Case) -> list[str]:
 
     def weighted(values: list[np.ndarray]) -> float:
         out = outputs(op, op.reference, tuple(values), case.attrs(cpu))
+        # One number: a direction costs four calls whatever the shape.
         return sum(float(np.sum(w * v)) for w, v in zip(weights, out, strict=False) if w is not None)
 
     _, gradients = _engine_gradients(case, weights, create=True)  # the rule itself, not its numpy twin
@@ -43,20 +44,15 @@ def rule_is_derivative(case: Case) -> list[str]:
 def derivable(case: Case, y: tuple[np.ndarray, ...]) -> bool:
     """True where derivatives exist here: a float64 function of float64 inputs, at a smooth point, with elements."""
     floats = [v for v in y if is_floating(v)]
-    return (
-        case.op.rule is not None
-        and case.smooth
-        and any(case.needs)
-        and bool(floats)
-        and all(v.dtype == np.float64 for v in floats)
-        and all(x.size for x in case.wide if isinstance(x, np.ndarray))
-    )
+    if case.op.rule is None or not case.smooth or not any(case.needs) or not floats:
+        return False
+    return all(v.dtype == np.float64 for v in floats) and all(x.size for x in case.wide if isinstance(x, np.ndarray))
 
 
 def _engine_gradients(case: Case, weights: list[np.ndarray | None], create: bool = False) -> tuple[list[Any], list[Any]]:
     """The op called on the one road and differentiated: (leaf tensors, gradient or None for each input)."""
     op = case.op
-    leaves = [tensor(x, need) for x, need in zip(copied(case.wide), case.needs, strict=True)]
+    leaves = [tensor(x, need) for x, need in zip(copy_inputs(case.wide), case.needs, strict=True)]
     out = dispatch.apply(op, *leaves, **case.attrs(cpu))
     outs = list(out) if isinstance(out, tuple) else [out]
     pairs = [(o, tensor(w, create)) for o, w in zip(outs, weights, strict=True) if w is not None]
@@ -75,7 +71,7 @@ def _along(
 ) -> list[str]:
     """Compare <gradient, v> with the central difference of `function` when input i moves along v, for a few v."""
     x = values[i]
-    label = f"{what} {case.op.inputs[min(i, len(case.op.inputs) - 1)] if i < len(case.values) else 'g'}"
+    label = f"{what} {name_input(case.op, i) if i < len(case.values) else 'g'}"
     if gradient is not None and gradient.shape != x.shape:
         return [f"{label}: shape {gradient.shape}, expected {x.shape}"]
     slope = np.zeros(x.shape) if gradient is None else gradient
@@ -105,14 +101,14 @@ def rule_differentiates(case: Case) -> list[str]:
     y = case.truth[: op.public]
     if not derivable(case, y):
         return []
-    rng = seeded(case, 5)
+    rng = make_rng(case, 5)
     weights = [rng.standard_normal(v.shape) if is_floating(v) else None for v in y]
     leaves, first = _engine_gradients(case, weights, create=True)
     mixes = [None if f is None else rng.standard_normal(f.shape) for f in first]
     values = [*case.wide, *[w for w in weights if w is not None]]
 
     def mixed(moved: list[Any]) -> float:
-        again = Case.__new__(Case)
+        again = Case.__new__(Case)  # inputs moved, without casting and placing them again
         again.__dict__.update(case.__dict__, wide=tuple(moved[: len(case.wide)]))
         left = iter(moved[len(case.wide) :])
         _, found = _engine_gradients(again, [None if w is None else next(left) for w in weights], create=False)
@@ -122,7 +118,7 @@ def rule_differentiates(case: Case) -> list[str]:
     targets = [
         i for i, t in enumerate(leaves) if isinstance(t, Tensor) and t.requires_grad and (i >= len(case.wide) or corners.declared(op, i))
     ]
-    recorded = [(f, m) for f, m in roots if f.requires_grad]
+    recorded = [(f, m) for f, m in roots if f.requires_grad]  # a gradient that is constant has a second of zeros
     second: tuple[Any, ...] = (None,) * len(targets)
     if recorded:
         second = grad([f for f, _ in recorded], [leaves[i] for i in targets], [m for _, m in recorded], allow_unused=True)

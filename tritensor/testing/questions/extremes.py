@@ -9,7 +9,7 @@ import numpy as np
 
 from tritensor.ops.array import to_host
 from tritensor.testing.lines.stores import stored_by
-from tritensor.testing.questions.cases import Case, copied, is_floating, outputs
+from tritensor.testing.questions.cases import Case, copy_inputs, is_floating, name_input, outputs
 from tritensor.testing.questions.layouts import place
 from tritensor.testing.questions.question import question
 
@@ -28,7 +28,7 @@ def extremes(case: Case) -> list[str]:
         if not is_floating(x):
             continue
         for value in VALUES:
-            found += next((wrong for at in _places(x) if (wrong := _asked(case, i, at, value))), [])
+            found += next((wrong for at in _places(x) if (wrong := _ask_at(case, i, at, value))), [])
     return found
 
 
@@ -37,24 +37,24 @@ def _places(x: np.ndarray) -> Iterator[tuple[int, ...]]:
         yield tuple(int(k) for k in np.unravel_index(flat, x.shape))
 
 
-def _asked(case: Case, i: int, at: tuple[int, ...], value: float) -> list[str]:
+def _ask_at(case: Case, i: int, at: tuple[int, ...], value: float) -> list[str]:
     op = case.op
-    values = copied(case.values)
-    values[i][at] = value
-    want = outputs(op, op.cpu, tuple(copied(tuple(values))), case.attrs())
+    values = copy_inputs(case.values)
+    values[i][at] = value  # one alone: two would hide one another
+    want = outputs(op, op.cpu, tuple(copy_inputs(tuple(values))), case.attrs())
     given = [place(x, "plain", case.on).array if isinstance(x, np.ndarray) else x for x in values]
     got = outputs(op, op.forward, tuple(given), case.attrs())
     for name, g, w in zip(op.outputs[: op.public], got, want, strict=False):
-        wrong = _unlike(to_host(g), w) if is_floating(w) else None
+        wrong = _find_mismatch(to_host(g), w) if is_floating(w) else None
         if wrong is not None:
             spot = list(wrong)
             have, expected = (float(a[wrong]) for a in (to_host(g), w))
-            given_as = f"{op.inputs[min(i, len(op.inputs) - 1)]}{list(at)} = {value:g}"
+            given_as = f"{name_input(op, i)}{list(at)} = {value:g}"
             return [f"{name}: with {given_as}, at {spot} got {have:g}, expected {expected:g}{stored_by(g, wrong)}"]
     return []
 
 
-def _unlike(got: Any, want: np.ndarray) -> tuple[int, ...] | None:
+def _find_mismatch(got: Any, want: np.ndarray) -> tuple[int, ...] | None:
     """The first element that is a number on one side and no finite one on the other, or NaN on one side alone."""
     g, w = got.astype(np.float64), want.astype(np.float64)
     wrong = (np.isfinite(g) != np.isfinite(w)) | (np.isnan(g) != np.isnan(w))

@@ -14,7 +14,7 @@ from tritensor.ops.table import Spec
 from tritensor.testing.lines.stores import byte_stored_by, stored_by
 from tritensor.testing.questions.cases import Case, outputs
 from tritensor.testing.questions.conditioning import outputs_allowed
-from tritensor.testing.questions.layouts import Placed, place
+from tritensor.testing.questions.layouts import Placed, find_gaps, place
 from tritensor.testing.questions.question import question
 from tritensor.testing.questions.tolerance import TABLE, mismatch, tolerance
 
@@ -63,7 +63,7 @@ def _is_reference(case: Case, function: Any, want: tuple[np.ndarray, ...], exact
     op, given = case.op, case.placed()
     got = outputs(op, function, arrays(given), case.attrs())
     found = compare(case, got, want, [op.mutates or op.outputs][0], exact_types)
-    written = {op.inputs.index(m) for m in op.mutates}
+    written = {op.inputs.index(m) for m in op.mutates}  # those may change, and the memory between their elements may not
     found += untouched(given, op.inputs, written)
     if not op.mutates:
         found += _aliases(case, got, given)
@@ -109,21 +109,15 @@ def untouched(given: list[Any], names: tuple[str, ...], allowed: set[int] | froz
             continue
         now = to_host(x.base).reshape(-1).view(np.uint8)
         if i in allowed:
-            gaps = np.ones(x.base.shape, np.bool_)
-            host = x.array if isinstance(x.array, np.ndarray) else None
-            strides = [s // host.itemsize for s in host.strides] if host is not None else x.array.strides
-            offset = (host.ctypes.data - x.base.ctypes.data) // host.itemsize if host is not None else x.array.offset - x.base.offset
-            if x.array.size:
-                np.lib.stride_tricks.as_strided(gaps[offset:], x.array.shape, tuple(strides))[...] = False
-            gaps = np.repeat(gaps, x.array.dtype.itemsize)
+            gaps = find_gaps(x)
             if not np.array_equal(now[gaps], x.before[gaps]):
-                found.append(f"memory beside {names[min(i, len(names) - 1)]} was written{_by(x, gaps & (now != x.before))}")
+                found.append(f"memory beside {names[min(i, len(names) - 1)]} was written{_name_author(x, gaps & (now != x.before))}")
         elif not np.array_equal(now, x.before):
-            found.append(f"input {names[min(i, len(names) - 1)]} was modified{_by(x, now != x.before)}")
+            found.append(f"input {names[min(i, len(names) - 1)]} was modified{_name_author(x, now != x.before)}")
     return found
 
 
-def _by(x: Placed, changed: np.ndarray) -> str:
+def _name_author(x: Placed, changed: np.ndarray) -> str:
     """Who stored to the first of the bytes that changed, where that is known."""
     return byte_stored_by(x.base, int(np.argmax(changed))) if isinstance(x.base, CudaArray) else ""
 
@@ -159,7 +153,7 @@ def _into(case: Case, function: Any, want: tuple[np.ndarray, ...], exact_types: 
         filler = np.zeros(want[0].shape, case.expected[0].dtype)
         out = place(filler, layout, case.on)
         got = function(*arrays(case.placed()), **case.attrs(), out=out.array)
-        if got is not out.array:
+        if got is not out.array:  # callers look at the array that they gave
             found.append(f"out= ({layout}) was given and another array returned")
         wrong = compare(case, (out.array,), want, (f"out= ({layout})",), exact_types)
         found += wrong + untouched([out], ("out",), {0})

@@ -10,7 +10,7 @@ import numpy as np
 from tritensor.ground import dtypes
 from tritensor.ground.device import device
 from tritensor.ground.strides import ordered_strides
-from tritensor.ops.array import Array, CudaArray, contiguous_strides, from_host
+from tritensor.ops.array import Array, CudaArray, contiguous_strides, element_strides, from_host
 
 # as is; reversed axes in memory; the first axis innermost (for images: channels last); every second element of a poisoned buffer;
 # negative steps; stride 0 along the first axis
@@ -45,7 +45,7 @@ def _plan(shape: tuple[int, ...], layout: str) -> tuple[int, tuple[int, ...], in
         order = (0, *range(2, len(shape)), 1) if len(shape) > 3 else (*range(1, len(shape)), 0) if shape else ()
         return size, ordered_strides(shape, order), 0
     if layout == "sliced":
-        outer = tuple(2 * n + 1 for n in shape)
+        outer = tuple(2 * n + 1 for n in shape)  # a margin on both sides of every axis, all of it poison
         strides = contiguous_strides(outer)
         return max(math.prod(outer), 3), tuple(2 * s for s in strides), sum(strides) or 1
     if layout == "reversed":
@@ -57,12 +57,16 @@ def _plan(shape: tuple[int, ...], layout: str) -> tuple[int, tuple[int, ...], in
 
 def place(x: np.ndarray, layout: str, on: device) -> Placed:
     """`x` in a layout on a device. In layout "broadcast" the first slice stands for all of them."""
-    length, strides, offset = _plan(x.shape, layout)
+    return lay_out(x, on, *_plan(x.shape, layout))
+
+
+def lay_out(x: np.ndarray, on: device, length: int, strides: tuple[int, ...], offset: int) -> Placed:
+    """`x` on a device under given strides, `offset` elements from the start of a poisoned buffer of `length`."""
     buffer = np.full(length, poison(x.dtype), x.dtype)
     window = np.lib.stride_tricks.as_strided(buffer[offset:], x.shape, tuple(s * x.itemsize for s in strides))
     if x.size:
         if strides and strides[0] == 0 and x.shape[0] > 1:
-            window[0] = x[0]
+            window[0] = x[0]  # the last slice would win otherwise
         else:
             window[...] = x
     if on.type == "cpu":
@@ -72,12 +76,21 @@ def place(x: np.ndarray, layout: str, on: device) -> Placed:
     return Placed(base.as_strided(x.shape, strides, offset), base, buffer.view(np.uint8).copy())
 
 
+def find_gaps(p: Placed) -> np.ndarray:
+    """Which bytes of a buffer belong to no element of its array."""
+    gaps, x = np.ones(p.base.shape, np.bool_), p.array
+    start = x.offset - p.base.offset if isinstance(x, CudaArray) else (x.ctypes.data - p.base.ctypes.data) // x.itemsize  # type: ignore[union-attr]
+    if x.size:
+        np.lib.stride_tricks.as_strided(gaps[start:], x.shape, element_strides(x))[...] = False  # bools are one byte: elements are bytes
+    return np.repeat(gaps, x.itemsize)
+
+
 def broadcasts(x: np.ndarray) -> bool:
     """True where layout "broadcast" would change anything."""
     return x.ndim > 0 and x.shape[0] > 1
 
 
-def reshaped(inputs: tuple[Any, ...], layout: str) -> tuple[Any, ...] | None:
+def reshape_inputs(inputs: tuple[Any, ...], layout: str) -> tuple[Any, ...] | None:
     """Inputs of a broadcasting op with no elements, or with no dimensions; None where that is not possible."""
     arrays = [x for x in inputs if isinstance(x, np.ndarray)]
     if not arrays or any(x.size == 0 for x in arrays):

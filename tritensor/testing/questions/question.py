@@ -33,7 +33,7 @@ class Finding(str):
     said: str
 
     def __new__(cls, op: str, case: str, question: str, said: str) -> Finding:
-        found = super().__new__(cls, f"{case}: {question}: {said}")
+        found = super().__new__(cls, f"{case}: {question}: {said}")  # a str: reports print it, and pytest shows it, as it is
         found.op, found.case, found.question, found.said = op, case, question, said
         return found
 
@@ -54,16 +54,16 @@ def question(ask: Callable[[Case], list[str]]) -> Question:
             with last_writer.recorded():
                 found = answers(functools.partial(ask, case)) or found  # or: what comes and goes is told as it came
         name = ask.__name__
-        return [Finding(case.op.name, repr(case), name, line + _concerned(case, name, line)) for line in found]
+        return [Finding(case.op.name, repr(case), name, line + _append_place(case, name, line)) for line in found]
 
     return asked
 
 
-def _concerned(case: Case, question: str, line: str) -> str:
+def _append_place(case: Case, question: str, line: str) -> str:
     """The author's functions that a finding concerns, where it shows no line of their file: a shared kernel stores what their formula gives it."""
-    if question == "on_the_road" and "gradient of" in line:  # that question runs forward and gradient
+    if question == "user_calls" and "gradient of" in line:  # that question runs forward and gradient
         question = "rule_is_derivative" if line.startswith("create_graph") else "backward_is_rule"
-    functions = authors.concerned(case.op, question, case.on.type == "cuda")
+    functions = authors.find_concerned(case.op, question, case.on.type == "cuda")
     if not functions or any(f"{Path(f.__code__.co_filename).name}:" in line for f in functions):
         return ""
     told = dict.fromkeys(f"{f.__name__} in {authors.place(f)}" for f in functions)  # one formula may serve several inputs
@@ -81,7 +81,7 @@ def answers(ask: Callable[[], list[str]]) -> list[str]:
         return [f"{type(e).__name__}: {e}" + f" (at {at})" * bool(at)]
 
 
-def seeded(case: Case, salt: int = 0) -> np.random.Generator:
+def make_rng(case: Case, salt: int = 0) -> np.random.Generator:
     """Random numbers, the same whenever this case is asked."""
     return np.random.default_rng((case.index, salt))
 

@@ -33,12 +33,12 @@ def _strides(case: Case) -> list[str]:
     given = [x.array if isinstance(x, Placed) else x for x in case.placed()]
     call = getattr(ops, op.name) if registry.get(op.name) is op else functools.partial(dispatch.apply, op)
     found = []
-    for time in ("first", "second"):
+    for time in ("first", "second"):  # a recorded call allocates without the rule
         with no_grad():
             out = call(*[tensor(x) for x in given], **case.attrs())
         for name, y in zip(op.outputs, out if isinstance(out, tuple) else (out,), strict=False):
             have, want = element_strides(y.array), wanted(op.layout, tuple(y.array.shape), given)
-            if told(y.array.shape, have) != told(y.array.shape, want):
+            if describe_layout(y.array.shape, have) != describe_layout(y.array.shape, want):
                 found.append(f"{name} {tuple(y.array.shape)} of the {time} call has strides {have}; {op.layout} says {want}")
             if type(y.array) not in (np.ndarray, CudaArray):
                 found.append(f"{name} holds a {type(y.array).__name__}, not an array")
@@ -53,6 +53,6 @@ def wanted(layout: str, shape: tuple[int, ...], inputs: list[Any]) -> tuple[int,
     return (image_strides if layout == IMAGES else elementwise_strides)(shape, tuple(reversed(given) if layout == BACKWARDS else given))
 
 
-def told(shape: tuple[int, ...], strides: tuple[int, ...]) -> tuple[int, ...]:
+def describe_layout(shape: tuple[int, ...], strides: tuple[int, ...]) -> tuple[int, ...]:
     """Strides without those that say nothing: of dimensions of size 1, and of arrays without elements."""
     return () if 0 in shape else tuple(s for n, s in zip(shape, strides, strict=True) if n != 1)

@@ -5,6 +5,7 @@ from __future__ import annotations
 from collections.abc import Callable
 from typing import Any
 
+import ml_dtypes
 import numpy as np
 
 from tritensor.ground import dtypes
@@ -12,12 +13,7 @@ from tritensor.ops.table import Op
 
 # Two computations of one formula in the type named: a few roundings apart. The 16-bit types compute in float32 and
 # round once, so two of them differ by one unit in the last place. What is promised more tightly is in test_accuracy.py.
-TABLE = {
-    "float64": 1e-12,
-    "float32": 4e-6,
-    "float16": 2.0**-10,
-    "bfloat16": 2.0**-7,
-}
+TABLE = {"float64": 1e-12, "float32": 4e-6, "float16": 2.0**-10, "bfloat16": 2.0**-7}
 GRADIENT = 4  # a gradient formula chains several operations, and numpy rounds 16-bit results between them
 PROMISED = 8  # roundings of a sum or a product of matrices, each as large as the sum of absolute values
 MEASURED = 16  # roundings counted against a measured scale, which is a root of squares and not a sum
@@ -81,7 +77,7 @@ def mismatch(
         return _first(got, want, got != want)
     if dtypes.of(want.dtype).kind not in ("float", "float8"):
         return Mismatch(f"dtype {got.dtype}, expected {want.dtype}")
-    step = float(dtypes_finfo(got.dtype).smallest_subnormal)
+    step = float(ml_dtypes.finfo(got.dtype).smallest_subnormal)  # near 0 a relative bound is less than one step
     g, w = wide(got), wide(want.astype(got.dtype))
     finite = np.isfinite(w)
     bad = np.where(finite, False, ~((g == w) | (np.isnan(g) & np.isnan(w))))
@@ -95,14 +91,12 @@ def mismatch(
         worse = finite & ~(np.abs(error) <= allowed)
     found = _first(g, w, bad | worse, allowed=np.where(finite, allowed, 0))
     if found is not None:
-        beside = (
-            f", and {float(allowed[found.at] - relative * abs(expected[found.at])):.2g}"
-            if added is not None and found.at is not None
-            else ""
-        )
+        beside = ""
+        if added is not None and found.at is not None:
+            beside = f", and {float(allowed[found.at] - relative * abs(expected[found.at])):.2g}"
         return Mismatch(f"{found} (allowed {relative:g} relative{beside})", found.at)
     if mean and relative:
-        said = biased(error, expected, np.abs(error) <= relative * np.abs(expected), got.dtype)
+        said = find_bias(error, expected, np.abs(error) <= relative * np.abs(expected), got.dtype)
         if said is not None:
             furthest = np.unravel_index(int(np.argmax(np.abs(error))), got.shape)
             return Mismatch(said, tuple(int(i) for i in furthest))
@@ -112,6 +106,7 @@ def mismatch(
 def _complex_mismatch(got: np.ndarray, want: np.ndarray) -> Mismatch | None:
     """The difference between complex arrays: each element may be off by roundings of the largest, since they are sums of products."""
     size = np.abs(want[np.isfinite(want)])
+    # Of the largest, not each for itself: real and imaginary part share roundings.
     allowed = TABLE["float64" if got.dtype == np.complex128 else "float32"] * (float(size.max()) if size.size else 0.0)
     with np.errstate(invalid="ignore"):
         bad = ~((np.abs(got - want) <= allowed) | (got == want) | (np.isnan(got) & np.isnan(want)))
@@ -123,21 +118,21 @@ def _complex_mismatch(got: np.ndarray, want: np.ndarray) -> Mismatch | None:
     )
 
 
-def biased(error: np.ndarray, want: np.ndarray, taken: np.ndarray, dtype: np.dtype) -> str | None:
+def find_bias(error: np.ndarray, want: np.ndarray, taken: np.ndarray, dtype: np.dtype) -> str | None:
     """A complaint about the mean of the signed relative errors, or None.
 
     Errors of rounding have either sign: the mean of n stays within a few of its standard deviations, s / sqrt(n), where a
     factor that is off by less than the tolerance moves it. Equal elements count once, as they share their error; elements
     that needed more than the relative tolerance (`taken` is False there) count not at all.
     """
-    _, once = np.unique(np.abs(want), return_index=True)
+    _, once = np.unique(np.abs(want), return_index=True)  # abs: x and -x round alike
     found, size = np.asarray(error).reshape(-1)[once], np.abs(np.asarray(want)).reshape(-1)[once]
-    normal = (size >= float(dtypes_finfo(dtype).smallest_normal)) & np.asarray(taken).reshape(-1)[once]
+    normal = (size >= float(ml_dtypes.finfo(dtype).smallest_normal)) & np.asarray(taken).reshape(-1)[once]
     if int(normal.sum()) < MANY:
         return None
     signed = found[normal] / size[normal] * np.sign(np.asarray(want).reshape(-1)[once][normal])
     mean, spread = float(signed.mean()), float(signed.std()) / float(np.sqrt(signed.size))
-    limit = UNBIASED.get(dtypes.of(dtype).name, 1.0) * float(dtypes_finfo(dtype).eps)
+    limit = UNBIASED.get(dtypes.of(dtype).name, 1.0) * float(ml_dtypes.finfo(dtype).eps)
     if abs(mean) <= max(SIGMAS * spread, limit):
         return None
     return (
@@ -155,10 +150,3 @@ def _first(got: np.ndarray, want: np.ndarray, bad: np.ndarray, remark: str = "",
     found = np.unravel_index(int(np.argmax(np.where(bad, np.where(np.isnan(error), np.inf, error), -1.0))), got.shape)
     at = tuple(int(i) for i in found)
     return Mismatch(f"{int(bad.sum())} of {bad.size} elements differ; at {list(at)} got {got[at]!s}, expected {want[at]!s}{remark}", at)
-
-
-def dtypes_finfo(dtype: np.dtype) -> Any:
-    """numpy's or ml_dtypes' description of a floating type."""
-    import ml_dtypes
-
-    return ml_dtypes.finfo(dtype)

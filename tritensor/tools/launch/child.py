@@ -49,12 +49,12 @@ def send(record: dict[str, Any]) -> None:
     text, _told = json.dumps(record), _told + 1
     for at in range(0, len(text), PART):
         last = at + PART >= len(text)
-        _drained()
+        _drain()
         source = f"{record['rank']}.{os.getpid()}"
         os.write(_stream, OPEN + json.dumps([source, _told, last, text[at : at + PART]]).encode() + CLOSE)
 
 
-def _drained() -> None:
+def _drain() -> None:
     waiting, until = array.array("i", [1]), time.monotonic() + 1
     while waiting[0] and time.monotonic() < until:
         try:
@@ -102,7 +102,7 @@ def share(cpus: Mapping[int, tuple[int, int]], local: int, beside: int, bind: st
     """
     if bind == "none" or (bind is None and beside > len(cpus)):
         return None
-    order = sorted(cpus, key=lambda c: (*cpus[c], c))
+    order = sorted(cpus, key=lambda c: (*cpus[c], c))  # hyperthreads of a core side by side, and cores of a socket
     if beside > len(order):
         return {order[local % len(order)]}
     return set(order[local * len(order) // beside : (local + 1) * len(order) // beside])
@@ -143,14 +143,8 @@ def code_of(script: str, module: bool) -> tuple[types.CodeType, types.ModuleType
     loaded = spec.loader.get_code(spec.name) if spec is not None and isinstance(spec.loader, importlib.abc.InspectLoader) else None
     if spec is None or loaded is None:
         raise ModuleNotFoundError(f"tritensor.launch -m {script}: there is no such module, or it is no program", name=script)
-    vars(main).update(
-        __file__=spec.origin,
-        __builtins__=__builtins__,
-        __cached__=spec.cached,
-        __spec__=spec,
-        __loader__=spec.loader,
-        __package__=spec.parent,
-    )
+    vars(main).update(__file__=spec.origin, __builtins__=__builtins__, __cached__=spec.cached)
+    vars(main).update(__spec__=spec, __loader__=spec.loader, __package__=spec.parent)
     return loaded, main, spec.origin or script
 
 
@@ -177,6 +171,7 @@ def failure(error: BaseException) -> dict[str, Any]:
     lines = traceback.TracebackException(type(error), error, trace, compact=True)
     text = "".join(lines.format())
     if len(text) > TEXT:
+        # Of endless recursion both ends are worth having.
         text = f"{text[: TEXT // 2]}\n... {len(text) - TEXT} characters left out ...\n{text[-TEXT // 2 :]}"
     kind = type(error).__name__
     return {"kind": "failed", "exception": kind, "last": "".join(lines.format_exception_only()).strip(), "traceback": text, "code": code}
@@ -217,7 +212,7 @@ def _guard(rank: int, child: int, fault: int) -> NoReturn:
     if code:
         with contextlib.suppress(ProcessLookupError):  # it may have left nothing behind; what it did would keep mpiexec waiting
             os.killpg(child, signal.SIGKILL)
-    os.set_blocking(fault, False)
+    os.set_blocking(fault, False)  # a grandchild may still hold the other end
     try:
         lines = os.read(fault, 65536).decode(errors="replace").splitlines(keepends=True)
     except BlockingIOError:
@@ -249,7 +244,7 @@ def main() -> None:
         os.close(write)
         _guard(rank, child, read)
     os.close(read)
-    os.setpgid(0, 0)
+    os.setpgid(0, 0)  # the script and what it starts: the guard ends them together
     _end_with_parent(guard)
     for number in _PASSED_ON:
         signal.signal(number, signal.default_int_handler if number == signal.SIGINT else signal.SIG_DFL)

@@ -27,7 +27,7 @@ class Rank:
     @property
     def here(self) -> bool:
         """True where it runs on this machine."""
-        return self.host == socket.gethostname()
+        return self.host == socket.gethostname()  # pids of other machines mean nothing here
 
     @property
     def code(self) -> int:

@@ -48,6 +48,7 @@ def command(mpiexec: Mpiexec, options: Options, rank_command: list[str]) -> list
 
 
 def _mpich(options: Options) -> list[str]:
+    # No cleanup: the other ranks are to tell how they ended.
     words = ["-n", str(options.ranks), "-disable-auto-cleanup", "-bind-to", "none"]
     if options.hostfile is not None:
         words += ["-f", options.hostfile]
@@ -65,4 +66,4 @@ def _openmpi(options: Options) -> list[str]:
     elif options.hosts:
         words += ["--host", ",".join(options.hosts)]
     place = "slot" if options.per_host is None or not options.hosts else f"ppr:{options.per_host}:node"
-    return [*words, "--map-by", f"{place}:OVERSUBSCRIBE"]
+    return [*words, "--map-by", f"{place}:OVERSUBSCRIBE"]  # Open MPI refuses more ranks than cores otherwise

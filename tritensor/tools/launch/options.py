@@ -52,35 +52,33 @@ class _Refused(argparse.Action):
         parser.error(f"{option} is torchrun's and has no meaning here: {_REFUSED[self.dest]}")
 
 
-def _both(name: str) -> list[str]:
+def _spell_both(name: str) -> list[str]:
     """torchrun's two spellings."""
     return list(dict.fromkeys([f"--{name}", "--" + name.replace("-", "_")]))
 
 
 def _add_arguments(made: argparse.ArgumentParser) -> None:
     """The options; what argparse cannot check, `parse` does."""
-    made.allow_abbrev = False
+    made.allow_abbrev = False  # what is mistyped is not guessed: it may be one of torchrun's
     number = made.add_mutually_exclusive_group()
     number.add_argument("-n", "--nproc", dest="ranks", metavar="N", help="ranks in all (default: the cores this process may use)")
-    number.add_argument(*_both("nproc-per-node"), dest="per_host", metavar="N", help="ranks on each machine; on one machine the same as -n")
+    number.add_argument(*_spell_both("nproc-per-node"), dest="per_host", metavar="N", help="ranks on each machine; on one machine as -n")
     where = made.add_mutually_exclusive_group()
     where.add_argument("--hosts", metavar="A,B", help="the machines, as mpiexec takes them: a,b or a:4,b:8 (default: this one)")
     where.add_argument("--hostfile", metavar="FILE", help="a file that names the machines, as mpiexec takes it")
     made.add_argument("--nnodes", metavar="N", help="torchrun's number of machines; must be that of --hosts")
     for name in _MEETING:
-        made.add_argument(*_both(name), dest=name, help=argparse.SUPPRESS)
+        made.add_argument(*_spell_both(name), dest=name, help=argparse.SUPPRESS)
     made.add_argument("--standalone", action="store_true", help="as torchrun has it; the launcher is so without --hosts in any case")
-    made.add_argument(*_both("max-restarts"), type=int, default=0, metavar="K", help="start all ranks anew after a failure, up to K times")
     made.add_argument(
-        "--bind", choices=("core", "none"), help="core: each rank keeps to its share of cores (default where there are enough)"
+        *_spell_both("max-restarts"), type=int, default=0, metavar="K", help="start all ranks anew after a failure, up to K times"
     )
+    made.add_argument("--bind", choices=("core", "none"), help="core: each rank keeps to its share of cores (default if there are enough)")
     made.add_argument("--threads", type=int, default=1, metavar="T", help="BLAS threads of each rank (default: 1)")
-    made.add_argument(
-        "--grace", type=float, default=10.0, metavar="S", help="seconds that ranks have to end after another fails (default: 10)"
-    )
+    made.add_argument("--grace", type=float, default=10.0, metavar="S", help="seconds that ranks have to end after one fails (default: 10)")
     made.add_argument("-m", "--module", action="store_true", help="the script is a module's name, as in python -m")
     for name in _REFUSED:
-        made.add_argument(*_both(name), dest=name, action=_Refused, nargs="?", help=argparse.SUPPRESS)
+        made.add_argument(*_spell_both(name), dest=name, action=_Refused, nargs="?", help=argparse.SUPPRESS)
     made.add_argument("script", help="the script, or with -m the module")
     made.add_argument("arguments", nargs=argparse.REMAINDER, metavar="...", help="what the script gets")
 
@@ -162,10 +160,8 @@ def _read_hosts(made: argparse.ArgumentParser, name: str) -> tuple[str, ...]:
 def _check_script(made: argparse.ArgumentParser, script: str, module: bool) -> None:
     if module:
         top = script.partition(".")[0]
-        if (
-            not top
-            or (importlib.machinery.PathFinder.find_spec(top, [os.getcwd()]) or importlib.machinery.PathFinder.find_spec(top)) is None
-        ):
+        find = importlib.machinery.PathFinder.find_spec
+        if not top or (find(top, [os.getcwd()]) or find(top)) is None:
             made.error(f"-m {script}: there is no module {top}; is it installed, or in this folder?")
         return
     if not Path(script).exists():

@@ -34,7 +34,7 @@ class Reader:
                 return text, found
             part = _part(body) if closed else None
             if part is None:
-                text, rest = text + opened, after
+                text, rest = text + opened, after  # the opening bytes were a program's own: look for the next
                 continue
             rest = later
             try:

@@ -11,17 +11,17 @@ NAME = "tritensor.launch"
 
 def table(group: Group, threads: Mapping[str, str]) -> str:
     """Where each rank runs: its host, cores and number of BLAS threads."""
-    numbers = set(threads.values())
+    numbers = set(threads.values())  # one number is the rule: three columns would say it thrice
     blas = numbers.pop() if len(numbers) == 1 else ", ".join(f"{name.removesuffix('_NUM_THREADS')} {n}" for name, n in threads.items())
     rows = [("rank", "host", "cores", "BLAS threads")]
-    rows += [(str(r.number), r.host, _ranges(r.started["cores"] if r.started else []), blas) for r in group.ranks]
+    rows += [(str(r.number), r.host, _join_ranges(r.started["cores"] if r.started else []), blas) for r in group.ranks]
     widths = [max(map(len, column)) for column in zip(*rows, strict=True)]
     size = len(group.ranks)
     lines = ["  ".join(f"{cell:<{w}}" for cell, w in zip(row, widths, strict=True)).rstrip() for row in rows]
     return "\n".join([f"{NAME}: {size} rank{'s' * (size > 1)}", *(f"  {line}" for line in lines)]) + "\n"
 
 
-def _ranges(numbers: Sequence[int]) -> str:
+def _join_ranges(numbers: Sequence[int]) -> str:
     """0-3,8 for 0, 1, 2, 3, 8."""
     runs: list[list[int]] = []
     for n in numbers:
@@ -45,16 +45,16 @@ def failures(group: Group, first: Rank, grace: float) -> str:
         text += first.ended["traceback"]
     groups: dict[str, list[int]] = {}
     for rank in group.ranks:
-        how = None if rank is first else _how(rank, grace)
+        how = None if rank is first else _describe_end(rank, grace)
         if how is not None:
             groups.setdefault(how, []).append(rank.number)
     if groups:
-        said = "; ".join(f"{_named(numbers)}: {how}" for how, numbers in groups.items())
+        said = "; ".join(f"{_name_ranks(numbers)}: {how}" for how, numbers in groups.items())
         text = text.rstrip("\n") + f"\n{NAME}: because of it ended {said}\n"
     return text
 
 
-def _how(rank: Rank, grace: float) -> str | None:
+def _describe_end(rank: Rank, grace: float) -> str | None:
     """How a rank ended that was not the first to fail, in one line; None where it ended well."""
     if rank.failed is not None:
         return " ".join(rank.failed["last"].split())
@@ -65,5 +65,5 @@ def _how(rank: Rank, grace: float) -> str | None:
     return f"with exit code {rank.code}" if rank.code else None
 
 
-def _named(numbers: Sequence[int]) -> str:
-    return f"rank{'s' * (len(numbers) > 1)} {_ranges(numbers).replace(',', ', ')}"
+def _name_ranks(numbers: Sequence[int]) -> str:
+    return f"rank{'s' * (len(numbers) > 1)} {_join_ranges(numbers).replace(',', ', ')}"

@@ -35,7 +35,7 @@ def run(options: Options, mpiexec: Mpiexec) -> int:
     while True:
         start = Start(options, mpiexec, name, restart)
         code = start.run()
-        if not code or start.signal is not None or restart >= options.max_restarts:
+        if not code or start.signal is not None or restart >= options.max_restarts:  # a stop that was asked for is no failure
             return code
         restart += 1
         say(f"{NAME}: restart {restart} of {options.max_restarts}\n")
@@ -70,7 +70,7 @@ class Start:
 
     def __init__(self, options: Options, mpiexec: Mpiexec, name: str, restart: int) -> None:
         self.options, self.group, self.reader = options, Group(options.ranks), Reader()
-        self.threads = {v: os.environ.get(v, str(options.threads)) for v in _BLAS}
+        self.threads = {v: os.environ.get(v, str(options.threads)) for v in _BLAS}  # what the user has set stands
         settings = {
             "size": options.ranks, "address": options.master(), "port": _free_port(), "run": name, "restart": restart,
             "restarts": options.max_restarts, "threads": self.threads, "bind": options.bind, "module": options.module,
@@ -84,7 +84,7 @@ class Start:
     def run(self) -> int:
         """Start, wait for the end of all ranks, and report. Returns 0, the first failure's exit code, or 128 + the signal."""
         handlers = {n: signal.signal(n, self._on_signal) for n in (signal.SIGINT, signal.SIGTERM) if signal.getsignal(n) != signal.SIG_IGN}
-        woken, self._wake = os.pipe()
+        woken, self._wake = os.pipe()  # select does not return for a signal whose handler is Python's
         os.set_blocking(self._wake, False)
         os.set_blocking(woken, False)
         try:
@@ -128,7 +128,7 @@ class Start:
                     _write(text)
                     for record in records:
                         self._take(record)
-                self._go_on()
+                self._advance()
                 if self.mpiexec.poll() is not None and (stream not in ready.get_map() or self._step == "killed"):
                     return
 
@@ -138,7 +138,7 @@ class Start:
             self._shown = True
             say(table(self.group, self.threads))
 
-    def _go_on(self) -> None:
+    def _advance(self) -> None:
         """The next step, where it is time for it."""
         late = time.monotonic() >= self._until
         if self.signal is not None and self._step in ("run", "wait"):

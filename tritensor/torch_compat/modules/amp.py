@@ -13,6 +13,7 @@ from tritensor.ground.dtypes import bfloat16, float16
 class cuda_autocast(autocast):
     """`torch.cuda.amp.autocast(enabled=True, ...)`: autocast("cuda", ...)."""
 
+    # Enabled comes first here, in tritensor.amp the device.
     def __init__(self, enabled: bool = True, dtype: Any = float16, cache_enabled: bool = True) -> None:
         super().__init__("cuda", dtype, enabled, cache_enabled)
 
@@ -24,32 +25,25 @@ class cpu_autocast(autocast):
         super().__init__("cpu", dtype, enabled, cache_enabled)
 
 
-class CudaGradScaler(GradScaler):
+class _OneDeviceScaler(GradScaler):
+    _served: str  # the type of device, which the older modules have in their name and not among the arguments
+
+    def __init__(
+        self, init_scale: float = 2.0**16, growth_factor: float = 2.0, backoff_factor: float = 0.5, growth_interval: int = 2000, enabled: bool = True
+    ) -> None:  # fmt: skip
+        super().__init__(self._served, init_scale, growth_factor, backoff_factor, growth_interval, enabled)
+
+
+class CudaGradScaler(_OneDeviceScaler):
     """`torch.cuda.amp.GradScaler(init_scale=65536.0, ...)`: GradScaler("cuda", ...)."""
 
-    def __init__(
-        self,
-        init_scale: float = 2.0**16,
-        growth_factor: float = 2.0,
-        backoff_factor: float = 0.5,
-        growth_interval: int = 2000,
-        enabled: bool = True,
-    ) -> None:
-        super().__init__("cuda", init_scale, growth_factor, backoff_factor, growth_interval, enabled)
+    _served = "cuda"
 
 
-class CpuGradScaler(GradScaler):
+class CpuGradScaler(_OneDeviceScaler):
     """`torch.cpu.amp.GradScaler(init_scale=65536.0, ...)`: GradScaler("cpu", ...)."""
 
-    def __init__(
-        self,
-        init_scale: float = 2.0**16,
-        growth_factor: float = 2.0,
-        backoff_factor: float = 0.5,
-        growth_interval: int = 2000,
-        enabled: bool = True,
-    ) -> None:
-        super().__init__("cpu", init_scale, growth_factor, backoff_factor, growth_interval, enabled)
+    _served = "cpu"
 
 
 def custom_fwd(fwd: Any = None, *, cast_inputs: Any = None) -> Any:

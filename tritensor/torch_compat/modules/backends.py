@@ -29,7 +29,7 @@ class Backend(types.ModuleType):
     def __init__(self, name: str, caption: str, **members: Any) -> None:
         super().__init__(f"tritensor.backends.{name}", caption)
         self.__dict__.update(members)
-        sys.modules[self.__name__] = self
+        sys.modules[self.__name__] = self  # `import torch.backends.cudnn as cudnn` finds it there
 
     def __getattr__(self, name: str) -> Any:
         from tritensor.torch_compat.finder import look_up
@@ -51,7 +51,7 @@ class Products:
 
     @allow_tf32.setter
     def allow_tf32(self, value: bool) -> None:
-        set_float32_matmul_precision("high" if value else "highest")
+        set_float32_matmul_precision("high" if value else "highest")  # one setting under two names, as in PyTorch
 
     @property
     def fp32_precision(self) -> str:
@@ -80,10 +80,10 @@ def _flags_context(name: str) -> Callable[..., Any]:
     def flags(**values: Any) -> Iterator[None]:
         """Other flags within a `with`."""
         module: Any = sys.modules[f"tritensor.backends.{name}"]
-        unknown = [k for k in values if k not in FLAGS[name]]
+        unknown = [k for k in values if k not in FLAGS[name]]  # as PyTorch, whose flags() has fixed parameters
         if unknown:
             raise TypeError(f"{name}.flags: no flag {unknown[0]!r}; there are {', '.join(FLAGS[name])}")
-        before = {k: getattr(module, k) for k in values}
+        before = {k: getattr(module, k) for k in values}  # the module's own: a script may have set them since
         vars(module).update(values)
         try:
             yield

@@ -9,6 +9,7 @@ from typing import Any
 from tritensor.ground.errors import ArgumentError
 from tritensor.nn.compilation import warn_nothing_compiled
 
+# A misspelt mode is refused, though none does anything.
 MODES = (None, "default", "reduce-overhead", "max-autotune", "max-autotune-no-cudagraphs")
 
 
@@ -26,6 +27,7 @@ def compile(
     if mode is not None and options is not None:
         raise ArgumentError("compile: either mode or options can be specified, but both can't be specified at the same time")
     if model is None:
+        # @compile(...) with settings.
         return lambda f: compile(f, fullgraph=fullgraph, dynamic=dynamic, backend=backend, mode=mode, options=options, disable=disable)
     if not callable(model):
         raise TypeError(f"compile: {type(model).__name__} cannot be called; give a function or a module")
@@ -39,14 +41,7 @@ def is_compiling() -> bool:
     return False
 
 
-def is_dynamo_compiling() -> bool:
-    """False."""
-    return False
-
-
-def is_exporting() -> bool:
-    """False."""
-    return False
+is_dynamo_compiling = is_exporting = is_compiling
 
 
 def disable(fn: Any = None, recursive: bool = True, *, reason: str | None = None) -> Any:

@@ -32,7 +32,7 @@ class CustomOpDef:
         self._backward: Callable[..., Any] | None = None
         self._setup: Callable[..., Any] | None = None
         self.__name__, self.__doc__, self.__wrapped__ = self._name, function.__doc__, function
-        self._node: type[Function] = type(self._name, (_Call,), {"of": self})
+        self._node: type[Function] = type(self._name, (_Call,), {"of": self})  # of its own, so that grad_fn bears the op's name
 
     def __repr__(self) -> str:
         return f"<CustomOpDef({self._qualname})>"
@@ -44,7 +44,7 @@ class CustomOpDef:
 
     def __call__(self, *args: Any, **kwargs: Any) -> Any:
         bound = self._signature.bind(*args, **kwargs)
-        bound.apply_defaults()
+        bound.apply_defaults()  # a gradient counts the inputs by place, those left out among them
         tensors = [t for value in bound.arguments.values() for t in _tensors(value)]
         values = tuple(bound.arguments.values())
         if is_grad_enabled() and any(t.requires_grad for t in tensors):
@@ -53,13 +53,14 @@ class CustomOpDef:
         else:
             out = self._run(values)
         written = bound.arguments if self._mutates == "unknown" else self._mutates
+        # A kernel writes without our knowing: saved tensors must not pass for untouched.
         increment_version([t for name in written for t in _tensors(bound.arguments[name])])
         return out
 
     def _run(self, values: tuple[Any, ...]) -> Any:
         """The kernel of the device that the first tensor is on."""
         where = next((t.device.type for value in values for t in _tensors(value)), None)
-        kernel = self._kernels.get(where) or self._kernels.get(None)
+        kernel = self._kernels.get(where) or self._kernels.get(None)  # None: of an op that is for every device
         if kernel is None:
             raise DeviceError(
                 f"{self._qualname}: it has no kernel for {where} tensors, only for {', '.join(map(str, self._kernels))}; "
@@ -95,7 +96,7 @@ class _Call(Function):
 
     @classmethod
     def forward(cls, ctx: Any, sizes: tuple[int | None, ...], *flat: Any) -> Any:  # type: ignore[override]
-        ctx.sizes_of_inputs, left = sizes, iter(flat)
+        ctx.sizes_of_inputs, left = sizes, iter(flat)  # apply sees tensors, and looks into no lists
         values = tuple([next(left) if n is None else [next(left) for _ in range(n)] for n in sizes])
         out = cls.of._run(values)
         if cls.of._setup is not None:
@@ -113,11 +114,9 @@ class _Call(Function):
                 f"{op._name}.register_autograd(backward, setup_context=...) gives it one"
             )
         found = op._backward(ctx, *gradients)
-        found = found if isinstance(found, tuple) else (found,)
+        found = found if isinstance(found, tuple) else (found,)  # one input: PyTorch takes its gradient without a tuple
         if len(found) != op._by_place:
-            raise GradError(
-                f"{op._qualname}: its backward returned {len(found)} gradients for {op._by_place} inputs; None stands for one without"
-            )
+            raise GradError(f"{op._qualname}: its backward returned {len(found)} gradients for {op._by_place} inputs; None for one without")
         out: list[Any] = [None]
         for gradient, n in zip((*found, *[None] * (len(ctx.sizes_of_inputs) - len(found))), ctx.sizes_of_inputs, strict=True):
             out += [gradient] if n is None else [None] * n if gradient is None else list(gradient)
@@ -149,9 +148,7 @@ def custom_op(
         mutates = mutates_args if isinstance(mutates_args, str) else tuple(mutates_args)
         parameters = inspect.signature(function).parameters
         if any(p.kind in (p.VAR_POSITIONAL, p.VAR_KEYWORD) for p in parameters.values()):
-            raise RegistrationError(
-                f"custom_op: {name}: the function takes any arguments (*args, **kwargs); an op has parameters with names"
-            )
+            raise RegistrationError(f"custom_op: {name}: the function takes any arguments (*args, **kwargs); an op has named parameters")
         unknown = [] if mutates == "unknown" else [m for m in mutates if m not in parameters]
         if unknown:
             raise RegistrationError(
@@ -172,7 +169,7 @@ def triton_op(name: str, fn: Callable[..., Any] | None = None, /, *, mutates_arg
 
 def _show(made: CustomOpDef) -> None:
     """Let `ops.namespace.name` find it."""
-    space = ops.__dict__.get(made._namespace)
+    space = ops.__dict__.get(made._namespace)  # past __getattr__, which would look for an op of that name
     if not isinstance(space, SimpleNamespace):
         if made._namespace in registry.names() or made._namespace == "aten":
             raise RegistrationError(f"custom_op: {made._qualname}: ops.{made._namespace} is an op of this library; take another namespace")

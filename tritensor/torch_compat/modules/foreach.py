@@ -12,6 +12,7 @@ ALONE = (
     "reciprocal", "round", "rsqrt", "sigmoid", "sign", "sin", "sinh", "sqrt", "tan", "tanh", "trunc",
 )  # fmt: skip
 WITH_OTHERS = ("add", "addcdiv", "addcmul", "clamp_max", "clamp_min", "div", "lerp", "maximum", "minimum", "mul", "pow", "sub")
+# The larger of x and y is x clamped from below by y, which takes numbers, too.
 BOUNDS = {"clamp_max": "max", "clamp_min": "min", "maximum": "min", "minimum": "max"}
 NAMES = tuple(f"_foreach_{name}{way}" for name in (*ALONE, *WITH_OTHERS) for way in ("", "_")) + tuple(
     f"_foreach_{name}" for name in ("clone", "copy_", "max", "norm", "zero_")
@@ -32,7 +33,7 @@ def _call(plain: str, x: Any, others: tuple[Any, ...], more: dict[str, Any]) -> 
     bound = BOUNDS.get(plain.removesuffix("_"))
     if bound is not None:
         return getattr(x, "clamp" + way)(**{bound: others[0]})  # type: ignore[no-any-return]
-    if plain.startswith("addc") and len(others) == 3:
+    if plain.startswith("addc") and len(others) == 3:  # _foreach_addcmul(a, b, c, value): the method knows the factor by name alone
         *others, more["value"] = others  # type: ignore[assignment]
     if not isinstance(x, Tensor):  # a number to the power of tensors
         return x ** others[0]  # type: ignore[no-any-return]
@@ -43,6 +44,7 @@ def _made(name: str) -> Callable[..., Any]:
     plain = name.removeprefix("_foreach_")
 
     def over(self: Any, *others: Any, **more: Any) -> Any:
+        # _foreach_pow(2.0, tensors): the list stands second.
         first = self if isinstance(self, list | tuple) else others[0] if others else self
         if not isinstance(first, list | tuple) or not first:
             raise RuntimeError(f"{name}: {type(first).__name__} of no tensors; give a list of at least one tensor")
@@ -57,4 +59,4 @@ def _made(name: str) -> Callable[..., Any]:
     return over
 
 
-globals().update((name, _made(name)) for name in NAMES)
+globals().update((name, _made(name)) for name in NAMES)  # a hundred functions that differ by a name

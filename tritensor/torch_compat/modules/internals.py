@@ -38,7 +38,7 @@ def _log_api_usage_once(*_: Any) -> None:
 def _switch(name: str) -> Callable[[bool], bool]:
     def switch(value: bool) -> bool:
         """A switch of PyTorch's compiler, of which there is none here: says what it was."""
-        before = _switches.get(name, False)
+        before = _switches.get(name, False)  # scripts put the old value back
         _switches[name] = bool(value)
         return before
 

@@ -66,13 +66,11 @@ class ScriptModule(Module):
 
 
 def script_method(fn: F) -> F:
-    """The method itself."""
+    """The function itself: nothing is compiled or traced that would have to know of it."""
     return fn
 
 
-def script_if_tracing(fn: T) -> T:
-    """The function itself: nothing is ever traced."""
-    return fn
+script_if_tracing = unused = export = _overload = _overload_method = script_method
 
 
 def interface(obj: T) -> T:
@@ -82,7 +80,7 @@ def interface(obj: T) -> T:
 
 def freeze(mod: T, preserved_attrs: list[str] | None = None, optimize_numerics: bool = True) -> T:
     """The module itself, which must be in evaluation mode, as PyTorch asks."""
-    if builtins.isinstance(mod, Module) and mod.training:
+    if builtins.isinstance(mod, Module) and mod.training:  # builtins: this module has an isinstance of its own, as PyTorch's
         raise RuntimeError("jit.freeze: the module is in training mode; call .eval() first")
     return mod
 
@@ -123,7 +121,7 @@ class Future:
 def fork(func: Callable[..., Any], *args: Any, **kwargs: Any) -> Future:
     """Call a function, now; `wait` gives its result."""
     made = Future()
-    made.set_result(func(*args, **kwargs))
+    made.set_result(func(*args, **kwargs))  # at once and in this thread: an error rises here, not in wait()
     return made
 
 
@@ -145,24 +143,6 @@ class strict_fusion:
 def ignore(drop: Any = False, **kwargs: Any) -> Any:
     """A decorator that changes nothing."""
     return drop if callable(drop) else lambda fn: fn
-
-
-def unused(fn: T) -> T:
-    """A decorator that changes nothing."""
-    return fn
-
-
-def export(fn: T) -> T:
-    """A decorator that changes nothing."""
-    return fn
-
-
-def _overload_method(fn: T) -> T:
-    """A decorator of signatures that only a compiler reads."""
-    return fn
-
-
-_overload = _overload_method
 
 
 def annotate(the_type: Any, the_value: T) -> T:

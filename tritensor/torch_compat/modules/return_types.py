@@ -21,4 +21,5 @@ KINDS: dict[str, type[tuple[Any, ...]]] = {
     "linalg_solve_ex": results.SolveEx, "linalg_svd": results.SVD,
 }  # fmt: skip
 __all__ = [*KINDS]
+# The classes that the functions give, so that pickle finds them here.
 globals().update((name, return_type(name, kind)) for name, kind in KINDS.items())

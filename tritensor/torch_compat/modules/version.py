@@ -5,6 +5,6 @@ from __future__ import annotations
 import sys
 
 cuda = hip = rocm = xpu = None  # nothing is built: kernels are compiled for the GPU that is there
-debug = False
+debug = False  # in PyTorch whether it was built for debugging
 
 __version__: str = sys.modules["tritensor"].__version__

@@ -14,7 +14,7 @@ from typing import Any
 import numpy as np
 
 from tritensor.autograd.modes import no_grad
-from tritensor.ground.device import cpu, device
+from tritensor.ground.device import device
 from tritensor.ground.errors import ArgumentError, DTypeError
 from tritensor.ops.array import from_host, to_host
 from tritensor.ops.table import broadcast, ops
@@ -22,18 +22,13 @@ from tritensor.random import Generator
 from tritensor.tensor.aliasing.inplace import overwrite
 from tritensor.tensor.casting import to_dtype
 from tritensor.tensor.core import Tensor, new_tensor
-from tritensor.tensor.functions.creation.random import Drawn, compute_type, draw_normal, draw_uniform, to_positive_dtype
+from tritensor.tensor.functions.creation.random import Drawn, compute_type, draw_normal, draw_on_host, draw_uniform, to_positive_dtype
 from tritensor.tensor.public_api.publish import function
 
 CHUNK = 16384  # numbers drawn at a time, in the cache
 FEW = 10.0  # below so many expected, counting up is faster than rejection
 _HALF_LOG_2PI = 0.5 * math.log(2 * math.pi)
 _SMALL_TAILS = np.array([math.lgamma(k + 1) - ((k + 0.5) * math.log(k + 1) - (k + 1) + _HALF_LOG_2PI) for k in range(10)])
-
-
-def _draw_uniforms(n: int, generator: Generator | None) -> np.ndarray:
-    """n float64 numbers of [0, 1) from the stream."""
-    return to_host(draw_uniform((n,), np.dtype(np.float64), cpu, generator).array)
 
 
 def _stirling_tail(k: np.ndarray) -> np.ndarray:
@@ -52,7 +47,7 @@ def _draw_by_rejection(n: int, generator: Generator | None, propose: Callable[[n
     found = np.zeros(n)
     open_ = np.arange(n)
     while open_.size:
-        u, v = _draw_uniforms(2 * open_.size, generator).reshape(2, -1)
+        u, v = draw_on_host(draw_uniform, (2 * open_.size,), generator).reshape(2, -1)
         k, fine = propose(open_, u - 0.5, v)
         found[open_[fine]] = k[fine]
         open_ = open_[~fine]
@@ -81,7 +76,7 @@ def _draw_poisson(rate: np.ndarray, generator: Generator | None) -> np.ndarray:
     few = (rate < FEW).nonzero()[0]
     if few.size:
         small = rate[few]
-        out[few] = _draw_by_inversion(_draw_uniforms(few.size, generator), np.exp(-small), lambda which, k: small[which] / k)
+        out[few] = _draw_by_inversion(draw_on_host(draw_uniform, (few.size,), generator), np.exp(-small), lambda which, k: small[which] / k)
     # An infinite rate would never be accepted: its number is infinite.
     many = ((rate >= FEW) & (rate < np.inf)).nonzero()[0]
     if many.size:
@@ -119,9 +114,8 @@ def _draw_binomial(count: np.ndarray, prob: np.ndarray, generator: Generator | N
     if few.size:
         n, odds = count[few], p[few] / (1 - p[few])
         nothing = np.exp(n * np.log1p(-p[few]))
-        out[few] = _draw_by_inversion(
-            _draw_uniforms(few.size, generator), nothing, lambda which, k: np.maximum(n[which] - (k - 1), 0) / k * odds[which]
-        )
+        u = draw_on_host(draw_uniform, (few.size,), generator)
+        out[few] = _draw_by_inversion(u, nothing, lambda which, k: np.maximum(n[which] - (k - 1), 0) / k * odds[which])
     many = (expected >= FEW).nonzero()[0]
     if many.size:
         out[many] = _draw_binomial_btrs(count[many], p[many], generator)

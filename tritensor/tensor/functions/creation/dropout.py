@@ -16,6 +16,7 @@ from tritensor.ops.table import ops
 from tritensor.random import Generator
 from tritensor.tensor.aliasing.inplace import overwrite
 from tritensor.tensor.core import Tensor
+from tritensor.tensor.functions.creation.random import next_position
 from tritensor.tensor.public_api.publish import function, rename_function
 
 _SELU_LOW = 1.7580993408473766  # minus selu's value far below 0 (Klambauer et al. 2017)
@@ -28,14 +29,9 @@ def _keeps_all(p: float, train: bool, name: str) -> bool:
     return not train or p == 0
 
 
-def _next_position(count: int, generator: Generator | None = None) -> tuple[int, int]:
-    source = generators.default_generator if generator is None else generator
-    return source.draw(generators.blocks_used(count, 32))
-
-
 def _drop(x: Tensor, p: float, generator: Generator | None = None) -> Tensor:
     """x with elements dropped, by the next numbers of a generator; inside vmap each example may have its own."""
-    seed, offset = _next_position(x.array.size, generator)
+    seed, offset = next_position(generators.blocks_used(x.array.size, 32), generator)
     return ops.dropout(transform.current.spread(x) if running.levels else x, p=float(p), seed=seed, offset=offset)
 
 

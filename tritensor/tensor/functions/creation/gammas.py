@@ -11,33 +11,17 @@ from typing import Any
 
 import numpy as np
 
-from tritensor import random as generators
 from tritensor.autograd.function import Function
-from tritensor.ground.device import cpu
 from tritensor.ground.errors import ArgumentError, DTypeError, GradError
 from tritensor.ground.transforms import VMAP, WrappedArray, running, transform
 from tritensor.ops.array import from_host, to_host
 from tritensor.ops.table import ops
 from tritensor.random import Generator
 from tritensor.tensor.core import Tensor, new_tensor
+from tritensor.tensor.functions.creation.random import draw_normal, draw_on_host, draw_uniform
 from tritensor.tensor.public_api.publish import checked
 
 CHUNK = 16384  # numbers drawn at a time, in the cache
-_DOUBLE = np.dtype(np.float64)
-
-
-def _stream_position(n: int, generator: Generator | None) -> dict[str, Any]:
-    """Where n float64 numbers stand in the stream."""
-    seed, offset = (generators.default_generator if generator is None else generator).draw(generators.blocks_used(n, 64))
-    return {"shape": (n,), "seed": seed, "offset": offset, "dtype": _DOUBLE, "device": cpu}
-
-
-def _draw_uniforms(n: int, generator: Generator | None) -> np.ndarray:
-    return to_host(ops.rand(**_stream_position(n, generator)).array)
-
-
-def _draw_normals(n: int, generator: Generator | None) -> np.ndarray:
-    return to_host(ops.randn(**_stream_position(n, generator)).array)
 
 
 def _draw_log_gammas(a: np.ndarray, generator: Generator | None) -> np.ndarray:
@@ -47,15 +31,15 @@ def _draw_log_gammas(a: np.ndarray, generator: Generator | None) -> np.ndarray:
     c = 1 / np.sqrt(9 * d)
     found, open_ = np.zeros(a.size), np.arange(a.size)
     while open_.size:
-        z, u = _draw_normals(open_.size, generator), 1 - _draw_uniforms(open_.size, generator)
+        z, u = (draw_on_host(draw, (open_.size,), generator) for draw in (draw_normal, draw_uniform))
         dd = d[open_]
         with np.errstate(invalid="ignore"):
             log_v = 3 * np.log1p(c[open_] * z)  # NaN, and so refused, where 1 + c z < 0
-            fine = np.log(u) < 0.5 * z * z + dd * (1 - np.exp(log_v) + log_v)
+            fine = np.log(1 - u) < 0.5 * z * z + dd * (1 - np.exp(log_v) + log_v)
         found[open_[fine]] = np.log(dd[fine]) + log_v[fine]
         open_ = open_[~fine]
     small = np.flatnonzero(a < 1)
-    found[small] += np.log(1 - _draw_uniforms(small.size, generator)) / a[small]
+    found[small] += np.log(1 - draw_on_host(draw_uniform, (small.size,), generator)) / a[small]
     return found
 
 

@@ -5,6 +5,7 @@ from __future__ import annotations
 import functools
 import math
 import operator
+from collections.abc import Callable
 from typing import Any
 
 import ml_dtypes
@@ -32,7 +33,8 @@ for _name in ("manual_seed", "initial_seed", "seed", "get_rng_state", "set_rng_s
     function(getattr(generators, _name), method=False)
 
 
-def _advance(blocks: int, generator: Generator | None) -> tuple[int, int]:
+def next_position(blocks: int, generator: Generator | None) -> tuple[int, int]:
+    """(seed, offset) of the next so many blocks of a generator, the default one unless one is given."""
     return (generators.default_generator if generator is None else generator).draw(blocks)
 
 
@@ -48,8 +50,13 @@ def draw_uniform(shape: tuple[int, ...], dtype: np.dtype, on: device, generator:
     """Numbers of [0, 1) from a generator's stream; of a complex type both parts."""
     if dtype.kind == "c":
         return new_tensor(_draw_complex(draw_uniform, shape, dtype, on, generator))
-    seed, offset = _advance(generators.blocks_used(math.prod(shape), 64 if dtype == np.float64 else 32), generator)
+    seed, offset = next_position(generators.blocks_used(math.prod(shape), 64 if dtype == np.float64 else 32), generator)
     return ops.rand(shape=shape, seed=seed, offset=offset, dtype=dtype, device=on)
+
+
+def draw_on_host(draw: Callable[..., Tensor], shape: tuple[int, ...], generator: Generator | None) -> np.ndarray:
+    """float64 numbers of draw_uniform or draw_normal on the host, whatever device they are for: so all devices get the same."""
+    return to_host(draw(shape, np.dtype(np.float64), cpu, generator).array)
 
 
 def compute_type(dtype: np.dtype) -> np.dtype:
@@ -90,10 +97,9 @@ def _largest_below(b: float, dtype: np.dtype) -> float:
 
 def _draw_standard_normal(shape: tuple[int, ...], dtype: np.dtype, on: device, generator: Generator | None) -> Tensor:
     if dtype.kind == "c":  # of variance 1 together
-        return new_tensor(
-            _draw_complex(_draw_standard_normal, shape, dtype, on, generator) * dtypes.of(dtype).to_real().numpy.type(math.sqrt(0.5))
-        )
-    seed, offset = _advance(generators.blocks_used(math.prod(shape), 64 if dtype == np.float64 else 32), generator)
+        parts = _draw_complex(_draw_standard_normal, shape, dtype, on, generator)
+        return new_tensor(parts * dtypes.of(dtype).to_real().numpy.type(math.sqrt(0.5)))
+    seed, offset = next_position(generators.blocks_used(math.prod(shape), 64 if dtype == np.float64 else 32), generator)
     return ops.randn(shape=shape, seed=seed, offset=offset, dtype=dtype, device=on)
 
 
@@ -195,12 +201,11 @@ def _require_range(name: str, low: int, high: int, dtype: np.dtype) -> None:
 
 
 def _draw_integers(low: int, high: int, shape: tuple[int, ...], dtype: np.dtype, on: device, generator: Generator | None) -> Tensor:
-    seed, offset = _advance(generators.blocks_used(math.prod(shape), generators.integer_bits(high - low)), generator)
+    seed, offset = next_position(generators.blocks_used(math.prod(shape), generators.integer_bits(high - low)), generator)
     return ops.randint(low=low, high=high, shape=shape, seed=seed, offset=offset, dtype=dtype, device=on)
 
 
 def _parse_shape(name: str, size: tuple[Any, ...]) -> tuple[int, ...]:
-    """The shape of `rand(2, 3)`, `rand((2, 3))`."""
     return parse_sizes(name, size) if size else ()
 
 
@@ -250,7 +255,7 @@ def randperm(n: int, *, generator: Generator | None = None, dtype: Any = None, d
     # A type that rounds two integers to one would give no permutation.
     if n - 1 > exact:
         raise ArgumentError(f"randperm: {dtypes.of(kind).name} cannot tell {n} integers apart; choose a wider dtype")
-    seed, offset = _advance(generators.blocks_used(max(n, 0), 64), generator)
+    seed, offset = next_position(generators.blocks_used(max(n, 0), 64), generator)
     return ops.randperm(n=n, seed=seed, offset=offset, dtype=kind, device=as_device(device))
 
 
@@ -343,9 +348,9 @@ def multinomial(
     if not (np.isfinite(sums).all() and (sums > 0).all() and rows.min(initial=0.0) >= 0):
         raise ArgumentError("multinomial: weights must be finite and not negative, with a positive sum")
     if replacement:
-        found = _pick_weighted(rows, to_host(draw_uniform((len(rows), num_samples), np.dtype(np.float64), cpu, generator).array))
+        found = _pick_weighted(rows, draw_on_host(draw_uniform, (len(rows), num_samples), generator))
     else:  # the largest of log w + Gumbel noise
-        u = to_host(draw_uniform(rows.shape, np.dtype(np.float64), cpu, generator).array)
+        u = draw_on_host(draw_uniform, rows.shape, generator)
         with np.errstate(divide="ignore"):
             noisy = np.log(rows) - np.log(-np.log1p(-u))
         found = np.argsort(-noisy, -1, kind="stable")[:, :num_samples]

@@ -54,9 +54,7 @@ def arange(start: Any = 0, end: Any = None, step: Any = 1, *, dtype: Any = None,
         dtypes.as_element(kind, low, "arange")  # refuses what does not fit
     # Computed in floats before anything is allocated; NaN is left to the op.
     if not abs(high - low) < abs(by) * (1 << 60) and not math.isnan(high - low) and by:
-        raise NumberRangeError(
-            f"arange: from {low} to {high} by {by} are more numbers than memory can address; give closer bounds or a larger step"
-        )
+        raise NumberRangeError(f"arange: from {low} to {high} by {by} are more numbers than memory can address; give a larger step")
     return ops.arange(start=low, end=high, step=by, dtype=kind, device=as_device(device))
 
 
@@ -123,13 +121,9 @@ def linspace(start: Any, end: Any, steps: int, *, dtype: Any = None, device: Any
     if kind.kind in "iu":
         dtypes.as_element(kind, first, "linspace"), dtypes.as_element(kind, last, "linspace")
     real = not isinstance(first, complex)
-    return ops.linspace(
-        start=float(first) if real else first,
-        end=float(last) if real else last,
-        steps=_parse_steps("linspace", steps),
-        dtype=kind,
-        device=as_device(device),
-    )
+    if real:
+        first, last = float(first), float(last)
+    return ops.linspace(start=first, end=last, steps=_parse_steps("linspace", steps), dtype=kind, device=as_device(device))
 
 
 _CHUNK = 1024  # powers of one run are products of one of its two factors

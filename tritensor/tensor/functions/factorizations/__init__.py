@@ -3,7 +3,6 @@
 # Imported so that they register: each publishes its functions as it is loaded.
 from tritensor.tensor.functions.factorizations import (  # noqa: F401
     cholesky,
-    determinants,
     iterated,
     least_squares,
     lu,

@@ -13,7 +13,7 @@ from tritensor.ground.errors import ArgumentError, DTypeError, ShapeError
 from tritensor.ops.table import ops
 from tritensor.tensor.core import Tensor
 from tritensor.tensor.functions.creation.random import randn
-from tritensor.tensor.functions.factorizations.matrices import broadcast_batches, require_matrices
+from tritensor.tensor.functions.factorizations.matrices import broadcast_batches, require_matrices, transpose_matrices
 from tritensor.tensor.functions.factorizations.solving import solve
 from tritensor.tensor.functions.shaping.joining import cat, stack
 from tritensor.tensor.public_api.publish import function
@@ -21,14 +21,10 @@ from tritensor.tensor.public_api.publish import function
 Product = Callable[[Tensor], Tensor]
 
 
-def _transpose(x: Tensor) -> Tensor:
-    return x.transpose(-2, -1)
-
-
 def _orthonormalize(s: Tensor, by_b: Product) -> Tensor:
     """A basis of the columns of s (m, c) that is orthonormal in the product of B; columns that depend on others go (Stathopoulos and Wu 2002)."""
     for _ in range(2):  # the second time takes away what rounding has left
-        gram = _transpose(s) @ by_b(s)
+        gram = transpose_matrices(s) @ by_b(s)
         scale = gram.diagonal().clamp(min=float(np.finfo(s.array.dtype).tiny)).rsqrt()
         values, vectors = ops.eigh(gram * scale * scale.unsqueeze(1), upper=False)
         kept = values > values[-1] * (s.shape[-1] * 10 * float(np.finfo(s.array.dtype).eps))
@@ -42,8 +38,8 @@ def _find_ritz_pairs(s: Tensor, by_a: Product, by_b: Product, n: int, largest: b
     """The n extreme eigenpairs of A and B in the space of s's columns."""
     basis = _orthonormalize(s, by_b)
     # Rounding makes it unsymmetric: eigh reads one triangle, so both are averaged first.
-    small = _transpose(basis) @ by_a(basis)
-    values, vectors = ops.eigh((small + _transpose(small)) * 0.5, upper=False)
+    small = transpose_matrices(basis) @ by_a(basis)
+    values, vectors = ops.eigh((small + transpose_matrices(small)) * 0.5, upper=False)
     if largest:
         values, vectors = values.flip(-1), vectors.flip(-1)
     return values[:n], basis @ vectors[:, :n]
@@ -74,7 +70,7 @@ def _iterate(
             break
         found = [x, residual if ik is None else ik @ residual, *([] if step is None else [step])]
         values, new = _find_ritz_pairs(cat(found, 1), by_a, by_b, n, largest)
-        step, x = new - x @ (_transpose(x) @ by_b(new)), new
+        step, x = new - x @ (transpose_matrices(x) @ by_b(new)), new
         done += 1
     return values[:k], x[:, :k]
 
@@ -83,19 +79,19 @@ def _refine_pairs(a: Tensor, b: Tensor | None, values: Tensor, x: Tensor) -> tup
     """Eigenpairs as functions of A and B: Newton's steps from where they are, on A x = e B x, x' B x = 1. What one step leaves out is of second order in
     a change of the matrices, what two leave out of fourth."""
     m, k = a.shape[-1], values.shape[-1]
-    a = (a + _transpose(a)) * 0.5
-    x = _transpose(x)  # (k, m)
+    a = (a + transpose_matrices(a)) * 0.5
+    x = transpose_matrices(x)  # (k, m)
     zero = ops.full(shape=(k, 1, 1), value=0, dtype=a.array.dtype, device=a.device)
     for _ in range(2):
         # Newton's step is differentiable where the iteration is not: it does not know how it came here.
-        bx = x if b is None else x @ _transpose(b)
+        bx = x if b is None else x @ transpose_matrices(b)
         shifted = a - values.reshape(k, 1, 1) * (ops.eye(rows=m, columns=m, dtype=a.array.dtype, device=a.device) if b is None else b)
         side = -bx.unsqueeze(2)
-        border = cat([cat([shifted, side], 2), cat([_transpose(side), zero], 2)], 1)  # (k, m + 1, m + 1)
-        wrong = cat([x @ _transpose(a) - values.unsqueeze(1) * bx, (1 - (x * bx).sum(1, keepdim=True)) * 0.5], 1)
+        border = cat([cat([shifted, side], 2), cat([transpose_matrices(side), zero], 2)], 1)  # (k, m + 1, m + 1)
+        wrong = cat([x @ transpose_matrices(a) - values.unsqueeze(1) * bx, (1 - (x * bx).sum(1, keepdim=True)) * 0.5], 1)
         change = solve(border, -wrong)
         x, values = x + change[:, :m], values + change[:, m]
-    return values, _transpose(x)
+    return values, transpose_matrices(x)
 
 
 @function(method=False)

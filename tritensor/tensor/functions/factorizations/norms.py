@@ -68,9 +68,8 @@ def _matrix_norm(name: str, x: Tensor, ord: Any, dim: Any, keepdim: bool, dtype:
     if x.shape[chosen] == 0 and number < 0:
         raise EmptyError(f"{name}: x {tuple(x.shape)} has no element along dim {chosen}, and ord {ord} chooses one")
     sums = ops.sum(ops.abs(x), dim=(summed,), keepdim=True)
-    choose = (
-        ops.sum if x.shape[chosen] == 0 else ops.amax if number > 0 else ops.amin
-    )  # the largest of no sums, none of which is negative, is 0
+    # Of no sums the largest is 0, the least that a sum can be, and so is the sum of them.
+    choose = ops.sum if x.shape[chosen] == 0 else ops.amax if number > 0 else ops.amin
     y = choose(sums, dim=(chosen,), keepdim=True)
     return y if keepdim else _drop_dims(y, first, second)
 

@@ -66,9 +66,7 @@ def multiply_reflectors(name: str, A: Tensor, tau: Tensor) -> Tensor:
     _check_reflectors(name, A, tau)
     m, n = A.shape[-2:]
     if n > m:
-        raise ShapeError(
-            f"{name}: {'A' if name != 'orgqr' else 'input'} {tuple(A.shape)} has more columns than rows; Q has at most {m} columns"
-        )
+        raise ShapeError(f"{name}: {'A' if name != 'orgqr' else 'input'} {tuple(A.shape)} has more columns than rows; Q has at most {m}")
     v, t = _to_compact_form(A, tau)
     return ops.sub(identity(A, m, n), ops.matmul(v, ops.matmul(t, adjoint(submatrix(v, slice(0, n))))))
 

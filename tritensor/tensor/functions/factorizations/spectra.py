@@ -12,13 +12,7 @@ from tritensor.ground.errors import ArgumentError
 from tritensor.ops.table import broadcast, ops
 from tritensor.tensor.core import Tensor
 from tritensor.tensor.functions.creation.random import randn
-from tritensor.tensor.functions.factorizations.matrices import (
-    adjoint,
-    number_like,
-    real_type,
-    require_inexact,
-    require_matrices,
-)
+from tritensor.tensor.functions.factorizations.matrices import adjoint, number_like, real_type, require_inexact, require_matrices
 from tritensor.tensor.functions.factorizations.results import SVD, Eigen
 from tritensor.tensor.functions.shaping.reshaping import reshape_to
 from tritensor.tensor.public_api.publish import function

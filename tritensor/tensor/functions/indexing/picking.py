@@ -60,14 +60,9 @@ def getitem(x: Tensor, index: Any) -> Tensor:
 
 def _is_plain_index(x: Tensor, index: Any) -> bool:
     """Whether the index is one tensor of integers beside x: the usual case, taken without further looks."""
-    return (
-        isinstance(index, Tensor)
-        and index.array.dtype.kind == "i"
-        and bool(index.array.shape)
-        and bool(x.array.shape)
-        and type(index.array) is type(x.array)
-        and index.device == x.device
-    )
+    if not isinstance(index, Tensor) or index.array.dtype.kind != "i" or not index.array.shape or not x.array.shape:
+        return False
+    return type(index.array) is type(x.array) and index.device == x.device
 
 
 def _is_whole_mask(x: Tensor, index: Any) -> bool:
@@ -135,7 +130,6 @@ def fit_value(x: Tensor, value: Any) -> Any:
 
 
 def _indexed_shape(x: Tensor, indices: list[Tensor], dims: tuple[int, ...], front: bool) -> tuple[int, ...]:
-    """Shape of the elements of x that index tensors name."""
     shapes = [tuple(i.array.shape) for i in indices]
     try:
         spread = shapes[0] if len(shapes) == 1 else np.broadcast_shapes(*shapes)
@@ -166,9 +160,7 @@ def _write_at(x: Tensor, indices: list[Tensor], dims: tuple[int, ...], front: bo
             refuse_write(x, "setitem")
         # An index into a dimension without elements is out of range, even where nothing is written.
         if 0 in [x.array.shape[d] for d in dims] and 0 not in np.broadcast_shapes(*[i.array.shape for i in indices]):
-            raise OutOfRangeError(
-                f"setitem: indices into dims {dims} of x {tuple(x.array.shape)}, one of which has size 0; give empty ones"
-            )
+            raise OutOfRangeError(f"setitem: indices into dims {dims} of x {tuple(x.array.shape)}, one of which has size 0; give none")
         return
     one_value = v.array.size == 1
     if v.array.shape != want:
@@ -210,7 +202,6 @@ def index_put(x: Tensor, indices: Any, values: Tensor, accumulate: bool = False)
 
 
 def _expand_values(values: Tensor, want: tuple[int, ...]) -> Tensor:
-    """Values in the shape of the indexed elements."""
     shape = tuple(values.array.shape)
     if len(shape) > len(want) or any(n not in (1, m) for n, m in zip(reversed(shape), reversed(want), strict=False)):
         raise ShapeError(
@@ -236,11 +227,8 @@ def put(x: Tensor, index: Tensor, source: Tensor, accumulate: bool = False) -> T
         raise IndexShapeError(f"put: source has {source.array.size} elements for {count} in index; both must be the same")
     require_same_dtype("put", x, source)
     flat, places, values = (reshape_to(t, (t.array.size,)) for t in (x, index, source))
-    out = forget_base(
-        reshape_to(
-            ops.index_put(flat, values, places, dims=(0,), front=False, accumulate=bool(accumulate), called="put"), tuple(x.array.shape)
-        )
-    )
+    written = ops.index_put(flat, values, places, dims=(0,), front=False, accumulate=bool(accumulate), called="put")
+    out = forget_base(reshape_to(written, tuple(x.array.shape)))
     return out if is_contiguous(x.array) else overwrite(ops.copy(x, memory_format=preserve_format), out, "put")
 
 

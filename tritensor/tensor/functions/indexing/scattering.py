@@ -148,12 +148,10 @@ def reduce_into(name: str, x: Tensor, dim: int, index: Tensor, src: Tensor, redu
 
 
 def _expand_number(x: Tensor, index: Tensor, number: Any, dtype: Any = None) -> Tensor:
-    """A number in index's shape."""
     return ops.expand(make_number_like(x, number, dtype), shape=tuple(index.array.shape))
 
 
 def _scatter_sum(x: Tensor, index: Tensor, source: Tensor, *, dim: int, include_self: bool, called: str = "") -> Tensor:
-    """The sum of what goes to a place."""
     base = x if include_self else ops.scatter(x, index, _expand_number(x, index, 0), dim=dim, called=called)
     return ops.scatter_add(base, index, source, dim=dim, called=called)
 

@@ -62,9 +62,7 @@ def _parse_segments(data: Tensor, d: int, lengths: Tensor | None, offsets: Tenso
     if values.dtype.kind not in "iu":
         raise DTypeError(f"segment_reduce: {name} is {given.dtype.name}; it takes integers")
     if values.shape[:-1] != before or not values.shape:
-        raise ShapeError(
-            f"segment_reduce: {name} {values.shape} for axis {d} of data {tuple(data.array.shape)}; it is {(*before, 'segments')}"
-        )
+        raise ShapeError(f"segment_reduce: {name} {values.shape} for axis {d} of {tuple(data.array.shape)}; it is {(*before, 'segments')}")
     edges: Any = values.astype(np.int64)
     if lengths is not None:
         edges = np.concatenate([np.zeros((*before, 1), np.int64), np.cumsum(edges, -1)], -1)

@@ -194,9 +194,7 @@ def _multiply_pair(a: Tensor, la: list[str], b: Tensor, lb: list[str], later: se
     shared = [c for c in la if c in lb]
     batch, summed = [c for c in shared if c in later], [c for c in shared if c not in later]
     rows, cols = [c for c in la if c not in lb], [c for c in lb if c not in la]
-    if not summed or (
-        batch and not rows and not cols and a.array.dtype.itemsize > 2
-    ):  # many products of one number or vector are no matrix products
+    if not summed or (batch and not rows and not cols and a.array.dtype.itemsize > 2):  # products of one number or vector each
         left = [*batch, *rows, *cols, *summed]
         y = ops.mul(_align_dims(a, la, left), _align_dims(b, lb, left))
         return _sum_out(y, left, later) if summed else (y, left)

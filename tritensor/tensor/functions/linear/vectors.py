@@ -11,17 +11,13 @@ from tritensor.autograd.saved import borrow_saved
 from tritensor.ground.errors import DTypeError, ShapeError
 from tritensor.ops.table import broadcast, normal_dim, ops
 from tritensor.tensor.core import Tensor
-from tritensor.tensor.functions.shaping.reshaping import reshape_to
+from tritensor.tensor.functions.shaping.reshaping import reshape_to, slice_along
 from tritensor.tensor.public_api.publish import function
 
 
 def _require_same_dtype(name: str, a: Tensor, b: Tensor, labels: tuple[str, str] = ("input", "other")) -> None:
     if a.array.dtype != b.array.dtype:
         raise DTypeError(f"{name}: {labels[0]} is {a.dtype.name}, {labels[1]} {b.dtype.name}; cast one so that both are the same")
-
-
-def _take_component(x: Tensor, dim: int, i: int) -> Tensor:
-    return ops.index_view(x, index=(slice(None),) * dim + (slice(i, i + 1),))
 
 
 def _multiply_vectors(name: str, input: Tensor, other: Tensor, dim: int) -> Tensor:
@@ -34,7 +30,7 @@ def _multiply_vectors(name: str, input: Tensor, other: Tensor, dim: int) -> Tens
         raise ShapeError(f"{given}: both must have size 3 along dim {dim}")
     broadcast(name, tuple(input.shape), tuple(other.shape), labels=("input", "other"))
     _require_same_dtype(name, input, other)
-    a, b = ([_take_component(x, d, i) for i in range(3)] for x in (input, other))
+    a, b = ([slice_along(x, d, i, i + 1) for i in range(3)] for x in (input, other))
     parts = [ops.sub(ops.mul(a[i], b[j]), ops.mul(a[j], b[i])) for i, j in ((1, 2), (2, 0), (0, 1))]
     return ops.cat(*parts, dim=d)
 

@@ -16,7 +16,7 @@ from tritensor.tensor.core import Tensor
 from tritensor.tensor.derivatives import make_constant
 from tritensor.tensor.functions.shaping.reshaping import to_c_order
 from tritensor.tensor.public_api.arguments import Operand
-from tritensor.tensor.public_api.publish import function, rename_function
+from tritensor.tensor.public_api.publish import function, public, rename_function
 
 
 def _publish_unary(name: str, doc: str, *aliases: str, inplace: Any = True, out: bool = True) -> Callable[..., Any]:
@@ -25,9 +25,13 @@ def _publish_unary(name: str, doc: str, *aliases: str, inplace: Any = True, out:
     def call(x: Tensor) -> Tensor:
         return ops.abs(x)  # in whose place stands the name of this op: sooner found than by getattr
 
-    # An attribute of `ops` is cached by the interpreter, a getattr with a variable name is not.
+    return function(inplace=inplace, out=out, names=aliases)(rename_function(_name_op(call, name), name, doc))
+
+
+def _name_op(call: Callable[..., Any], name: str) -> Callable[..., Any]:
+    """A function whose body says ops.abs, of the op `name`: the interpreter caches an attribute of `ops`, and no getattr with a variable name."""
     call.__code__ = call.__code__.replace(co_names=tuple(name if n == "abs" else n for n in call.__code__.co_names))
-    return function(inplace=inplace, out=out, names=aliases)(rename_function(call, name, doc))
+    return call
 
 
 _UNARY: dict[str, tuple[str, tuple[str, ...]]] = {
@@ -197,26 +201,26 @@ def _publish_binary(
     """A function of two inputs that is its op and nothing else. `numbers` says which of them may be one: "either", "other" or "none", and "power"."""
 
     def either(x: Operand, other: Operand) -> Tensor:
-        return getattr(ops, name)(x, other)
+        return ops.abs(x, other)
 
     def power(x: Operand, other: Operand) -> Tensor:
         if type(x) is not Tensor and type(other) is Tensor:  # a number's powers are in C order in PyTorch
             other = to_c_order(other)
-        return getattr(ops, name)(x, other)
+        return ops.abs(x, other)
 
     def first(x: Tensor, other: Operand) -> Tensor:
         if type(x) is not Tensor:
             require_tensors(name, input=x)
-        return getattr(ops, name)(x, other)
+        return ops.abs(x, other)
 
     def both(x: Tensor, other: Tensor) -> Tensor:
         if type(x) is not Tensor or type(other) is not Tensor:
             require_tensors(name, input=x, other=other)
-        return getattr(ops, name)(x, other)
+        return ops.abs(x, other)
 
     # type() first in each: isinstance of every operand would be paid by every call.
     call = {"either": either, "other": first, "none": both, "power": power}[numbers]
-    return function(inplace=inplace, out=True, names=aliases, also=also)(rename_function(call, name, doc))
+    return function(inplace=inplace, out=True, names=aliases, also=also)(rename_function(_name_op(call, name), name, doc))
 
 
 BINARY: dict[str, tuple[str, tuple[str, ...]]] = {
@@ -245,6 +249,8 @@ BINARY: dict[str, tuple[str, tuple[str, ...]]] = {
     "nextafter": ("The next number after x towards other. Floating types only; its gradient is x's, none where they are equal.", ()),
     "fmax": ("The larger of x and other, the other one where one is NaN; at a tie the gradient is x's.", ()),
     "fmin": ("The smaller of x and other, the other one where one is NaN; at a tie the gradient is x's.", ()),
+    "maximum": ("The larger of x and other, NaN where either is; at a tie each gets half of the gradient.", ()),
+    "minimum": ("The smaller of x and other, NaN where either is; at a tie each gets half of the gradient.", ()),
     "gcd": ("The greatest common divisor of integers; gcd(0, 0) is 0.", ()),
     "lcm": ("The least common multiple of integers, 0 where one of them is 0.", ()),
     "hypot": (
@@ -252,34 +258,23 @@ BINARY: dict[str, tuple[str, tuple[str, ...]]] = {
         "Its gradient at the origin is 0.",
         (),
     ),
+    "logaddexp": ("log(exp(x) + exp(other)) without overflow. Between two equal infinities its gradient is NaN.", ()),
     "logaddexp2": ("log2(2^x + 2^other) without overflow.", ()),
+    "xlogy": ("x * log(other), 0 where x is 0 and other no NaN; integers give floats. One of them may be a number.", ()),
 }
 COMPARISONS = ("eq", "ne", "lt", "le", "gt", "ge")
 _SECOND_MAY_BE_NUMBER = {"fmod", "copysign", *COMPARISONS}
 _TENSORS_ONLY = {
-    "atan2", "logical_and", "logical_or", "logical_xor", "nextafter", "fmax", "fmin", "gcd", "lcm", "hypot", "logaddexp2",
+    "atan2", "logical_and", "logical_or", "logical_xor", "nextafter", "maximum", "minimum", "fmax", "fmin", "gcd", "lcm", "hypot",
+    "logaddexp", "logaddexp2",
 }  # fmt: skip
-_NOT_IN_PLACE = {"fmax", "fmin", "logaddexp2", *COMPARISONS}  # as in PyTorch; comparing.py has the comparisons' own in-place forms
+# As in PyTorch; comparing.py has the comparisons' own in-place forms.
+_NOT_IN_PLACE = {"maximum", "minimum", "fmax", "fmin", "logaddexp", "logaddexp2", *COMPARISONS}
 for _name, (_doc, _aliases) in BINARY.items():
     _kind = "other" if _name in _SECOND_MAY_BE_NUMBER else "none" if _name in _TENSORS_ONLY else "either"
     _publish_binary(_name, _doc, *_aliases, numbers=_kind, inplace=_name not in _NOT_IN_PLACE)
+maximum, minimum, logaddexp, xlogy = (public[_name] for _name in ("maximum", "minimum", "logaddexp", "xlogy"))  # imported by name elsewhere
 _publish_binary("pow", "x to the power other; integers stay integers.", also={"exponent": "other"}, numbers="power")
-
-
-@function(out=True)
-def maximum(x: Tensor, other: Tensor) -> Tensor:
-    """The larger of x and other, NaN where either is; at a tie each gets half of the gradient."""
-    if type(x) is not Tensor or type(other) is not Tensor:
-        require_tensors("maximum", input=x, other=other)
-    return ops.maximum(x, other)
-
-
-@function(out=True)
-def minimum(x: Tensor, other: Tensor) -> Tensor:
-    """The smaller of x and other, NaN where either is; at a tie each gets half of the gradient."""
-    if type(x) is not Tensor or type(other) is not Tensor:
-        require_tensors("minimum", input=x, other=other)
-    return ops.minimum(x, other)
 
 
 # -- selection
@@ -367,17 +362,6 @@ def _largest_number(dtype: np.dtype) -> Any:
 
 
 # -- combinations
-@function(out=True)
-def logaddexp(x: Tensor, other: Tensor) -> Tensor:
-    """log(exp(x) + exp(other)) without overflow. Between two equal infinities its gradient is NaN."""
-    require_tensors("logaddexp", input=x, other=other)
-    return ops.logaddexp(x, other)
-
-
-@function(inplace=True, out=True)
-def xlogy(x: Operand, other: Operand) -> Tensor:
-    """x * log(other), 0 where x is 0 and other no NaN; integers give floats. One of them may be a number."""
-    return ops.xlogy(x, other)
 
 
 @function(inplace=True, out=True)

@@ -36,7 +36,6 @@ def _scale_by_alpha(name: str, x: Any, other: Any, alpha: Any) -> Any:
 
 
 def _result_type(name: str, *operands: Any) -> np.dtype:
-    """The type that operands meet in."""
     return dtypes.result_type([x.array if isinstance(x, Tensor) else x for x in operands], name)
 
 

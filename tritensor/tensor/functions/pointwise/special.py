@@ -20,11 +20,11 @@ names = namespaces.setdefault("special", {})  # what tritensor.special holds, by
 _BY_FIRST = " by its first argument"
 
 
-def _publish_unary(name: str, op_name: str, doc: str, *aliases: str, everywhere: bool, inplace: bool = True) -> None:
+def _publish_unary(name: str, doc: str, *aliases: str, everywhere: bool, inplace: bool = True) -> None:
     """A function of one tensor that is its op and nothing else: of tritensor.special alone, or public everywhere."""
 
     def call(x: Tensor) -> Tensor:
-        return getattr(ops, op_name)(x)
+        return getattr(ops, name)(x)
 
     # tritensor.special has no methods and no in-place forms.
     made = function(inplace=inplace and everywhere, out=True, names=aliases, namespace="" if everywhere else "special")(
@@ -42,30 +42,30 @@ _EVERYWHERE: dict[str, tuple[str, tuple[str, ...]]] = {
     "i0": ("The modified Bessel function I0.", ()),
     "sinc": ("sin(pi x) / (pi x), 1 at 0.", ()),
 }
-_SPECIAL_ONLY: dict[str, tuple[str, str]] = {
-    "airy_ai": ("airy_ai", "The Airy function Ai. It has no gradient."),
-    "bessel_j0": ("bessel_j0", "The Bessel function J0. It has no gradient."),
-    "bessel_j1": ("bessel_j1", "The Bessel function J1. It has no gradient."),
-    "bessel_y0": ("bessel_y0", "The Bessel function of the second kind Y0, NaN below 0. It has no gradient."),
-    "bessel_y1": ("bessel_y1", "The Bessel function of the second kind Y1, NaN below 0. It has no gradient."),
-    "entr": ("entr", "-x log(x): 0 at 0, -inf below."),
-    "erfcx": ("erfcx", "exp(x^2) erfc(x), which does not vanish where erfc does."),
-    "i0e": ("i0e", "exp(-|x|) I0(x)."),
-    "i1": ("i1", "The modified Bessel function I1."),
-    "i1e": ("i1e", "exp(-|x|) I1(x)."),
-    "log_ndtr": ("log_ndtr", "log(ndtr(x)), finite where ndtr vanishes."),
-    "modified_bessel_k0": ("modified_bessel_k0", "The modified Bessel function K0: inf at 0, NaN below. It has no gradient."),
-    "modified_bessel_k1": ("modified_bessel_k1", "The modified Bessel function K1: inf at 0, NaN below. It has no gradient."),
-    "ndtr": ("ndtr", "The mass of the standard normal distribution below x."),
-    "ndtri": ("ndtri", "The x below which the standard normal distribution has the mass given; NaN outside [0, 1]."),
-    "scaled_modified_bessel_k0": ("scaled_modified_bessel_k0", "exp(x) K0(x). It has no gradient."),
-    "scaled_modified_bessel_k1": ("scaled_modified_bessel_k1", "exp(x) K1(x). It has no gradient."),
-    "spherical_bessel_j0": ("spherical_bessel_j0", "sin(x) / x, 1 at 0. It has no gradient."),
+_SPECIAL_ONLY = {
+    "airy_ai": "The Airy function Ai. It has no gradient.",
+    "bessel_j0": "The Bessel function J0. It has no gradient.",
+    "bessel_j1": "The Bessel function J1. It has no gradient.",
+    "bessel_y0": "The Bessel function of the second kind Y0, NaN below 0. It has no gradient.",
+    "bessel_y1": "The Bessel function of the second kind Y1, NaN below 0. It has no gradient.",
+    "entr": "-x log(x): 0 at 0, -inf below.",
+    "erfcx": "exp(x^2) erfc(x), which does not vanish where erfc does.",
+    "i0e": "exp(-|x|) I0(x).",
+    "i1": "The modified Bessel function I1.",
+    "i1e": "exp(-|x|) I1(x).",
+    "log_ndtr": "log(ndtr(x)), finite where ndtr vanishes.",
+    "modified_bessel_k0": "The modified Bessel function K0: inf at 0, NaN below. It has no gradient.",
+    "modified_bessel_k1": "The modified Bessel function K1: inf at 0, NaN below. It has no gradient.",
+    "ndtr": "The mass of the standard normal distribution below x.",
+    "ndtri": "The x below which the standard normal distribution has the mass given; NaN outside [0, 1].",
+    "scaled_modified_bessel_k0": "exp(x) K0(x). It has no gradient.",
+    "scaled_modified_bessel_k1": "exp(x) K1(x). It has no gradient.",
+    "spherical_bessel_j0": "sin(x) / x, 1 at 0. It has no gradient.",
 }
 for _name, (_doc, _aliases) in _EVERYWHERE.items():
-    _publish_unary(_name, _name, _doc, *_aliases, everywhere=True)
-for _name, (_op, _doc) in _SPECIAL_ONLY.items():
-    _publish_unary(_name, _op, _doc, everywhere=False)
+    _publish_unary(_name, _doc, *_aliases, everywhere=True)
+for _name, _doc in _SPECIAL_ONLY.items():
+    _publish_unary(_name, _doc, everywhere=False)
 names.update(gammaln=public["lgamma"], psi=public["digamma"])
 
 
@@ -77,23 +77,20 @@ def _publish_without_gradient(name: str) -> None:
         # PyTorch registers modified_bessel_i0 without a derivative, and i0 with one.
         return inner(x.detach())
 
-    function(namespace="special", out=True)(
-        rename_function(
-            call, f"modified_bessel_{name}", f"The modified Bessel function {name.upper()}; without a gradient, which `{name}` has."
-        )
-    )
+    doc = f"The modified Bessel function {name.upper()}; without a gradient, which `{name}` has."
+    function(namespace="special", out=True)(rename_function(call, f"modified_bessel_{name}", doc))
 
 
 _publish_without_gradient("i0")
 _publish_without_gradient("i1")
 
 
-def _publish_binary(name: str, op_name: str, doc: str, second: str = "other") -> None:
+def _publish_binary(name: str, doc: str, second: str = "other") -> None:
     """A function of tritensor.special of two tensors, or of a tensor and a number."""
 
     def call(x: Operand, other: Operand) -> Tensor:
         _require_a_tensor(name, x, other)
-        y = getattr(ops, op_name)(x, other)
+        y = getattr(ops, name)(x, other)
         # PyTorch has no derivative of zeta by its first argument.
         return refuse_derivative(name, y, x, by=_BY_FIRST) if name == "zeta" else y
 
@@ -106,10 +103,8 @@ def _require_a_tensor(name: str, x: Any, other: Any) -> None:
         raise TypeError(f"{name}: both arguments are numbers; give a tensor for one of them (tritensor.tensor(...))")
 
 
-_publish_binary(
-    "zeta", "zeta", "The sum of (other + k)^-input over k = 0, 1, ...; its gradient is that by other, by input it raises GradError."
-)
-_publish_binary("xlog1py", "xlog1py", "input * log1p(other), 0 where input is 0 and other no NaN.")
+_publish_binary("zeta", "The sum of (other + k)^-input over k = 0, 1, ...; its gradient is that by other, by input it raises GradError.")
+_publish_binary("xlog1py", "input * log1p(other), 0 where input is 0 and other no NaN.")
 for _name, _doc in {
     "chebyshev_polynomial_t": "Chebyshev's polynomial of the first kind",
     "chebyshev_polynomial_u": "Chebyshev's polynomial of the second kind",
@@ -124,7 +119,7 @@ for _name, _doc in {
     "laguerre_polynomial_l": "Laguerre's polynomial",
     "legendre_polynomial_p": "Legendre's polynomial",
 }.items():
-    _publish_binary(_name, _name, f"{_doc}, of degree n (cut to a whole number; below 0 the result is 0). It has no gradient.", "n")
+    _publish_binary(_name, f"{_doc}, of degree n (cut to a whole number; below 0 the result is 0). It has no gradient.", "n")
 
 
 @function(inplace=True, out=True)

@@ -10,12 +10,8 @@ import numpy as np
 from tritensor.ground.errors import ArgumentError, DTypeError, ShapeError
 from tritensor.ops.table import normal_dim, normal_dims, ops, sized_dim
 from tritensor.tensor.core import Tensor
+from tritensor.tensor.functions.shaping.reshaping import slice_along
 from tritensor.tensor.public_api.publish import function
-
-
-def _slice_dim(x: Tensor, dim: int, start: int, stop: int) -> Tensor:
-    """The elements start..stop-1 along dim, as a view."""
-    return ops.index_view(x, index=tuple(slice(start, stop, 1) if a == dim else slice(0, n, 1) for a, n in enumerate(x.shape)))
 
 
 def _join_ends(name: str, x: Tensor, dim: int, prepend: Tensor | None, append: Tensor | None) -> Tensor:
@@ -47,7 +43,7 @@ def diff(x: Tensor, n: int = 1, dim: int = -1, prepend: Tensor | None = None, ap
     x = _join_ends("diff", x, axis, prepend, append)
     for _ in range(min(n, x.shape[axis])):
         last = x.shape[axis]
-        following, before = _slice_dim(x, axis, min(1, last), last), _slice_dim(x, axis, 0, max(last - 1, 0))
+        following, before = slice_along(x, axis, min(1, last), last), slice_along(x, axis, 0, max(last - 1, 0))
         # Bools have no minus; differing is what subtraction modulo 2 says.
         x = ops.ne(following, before) if x.array.dtype == np.bool_ else ops.sub(following, before)
     return x
@@ -100,7 +96,6 @@ def _parse_gradient_dims(x: Tensor, dim: Any, count: int | None) -> tuple[int, .
 
 
 def _sum_weighted(parts: Sequence[tuple[Any, Tensor]]) -> Tensor:
-    """The sum of weights times tensors."""
     total = None
     for weight, part in parts:
         term = ops.mul(part, weight)
@@ -112,14 +107,14 @@ def _differentiate_even(x: Tensor, d: int, h: Any, order: int) -> Tensor:
     """(x[i + 1] - x[i - 1]) / 2h; at the edges (x[1] - x[0]) / h, or (-3 x[0] + 4 x[1] - x[2]) / 2h."""
     n = x.shape[d]
     if order == 1:
-        ends = [ops.div(ops.sub(_slice_dim(x, d, b, b + 1), _slice_dim(x, d, b - 1, b)), h) for b in (1, n - 1)]
+        ends = [ops.div(ops.sub(slice_along(x, d, b, b + 1), slice_along(x, d, b - 1, b)), h) for b in (1, n - 1)]
     else:
-        one = [_slice_dim(x, d, k, k + 1) for k in (0, 1, 2, n - 3, n - 2, n - 1)]
+        one = [slice_along(x, d, k, k + 1) for k in (0, 1, 2, n - 3, n - 2, n - 1)]
         ends = [
             ops.div(_sum_weighted(((-1.5, one[0]), (2.0, one[1]), (-0.5, one[2]))), h),
             ops.div(_sum_weighted(((0.5, one[3]), (-2.0, one[4]), (1.5, one[5]))), h),
         ]
-    middle = ops.div(ops.sub(_slice_dim(x, d, 2, n), _slice_dim(x, d, 0, n - 2)), 2 * h) if n > 2 else None
+    middle = ops.div(ops.sub(slice_along(x, d, 2, n), slice_along(x, d, 0, n - 2)), 2 * h) if n > 2 else None
     return ops.cat(*[p for p in (ends[0], middle, ends[1]) if p is not None], dim=d)
 
 
@@ -133,30 +128,30 @@ def _differentiate_uneven(x: Tensor, d: int, at: Tensor, order: int) -> Tensor:
     pieces = []
     if order == 1:
         ends = [
-            ops.div(ops.sub(_slice_dim(x, d, b, b + 1), _slice_dim(x, d, b - 1, b)), _slice_dim(steps, d, b - 1, b)) for b in (1, n - 1)
+            ops.div(ops.sub(slice_along(x, d, b, b + 1), slice_along(x, d, b - 1, b)), slice_along(steps, d, b - 1, b)) for b in (1, n - 1)
         ]
     else:
         ends = [_edge_slope(x, steps, d, 0, True), _edge_slope(x, steps, d, n - 3, False)]
     if n > 2:
-        left, right = _slice_dim(steps, d, 0, n - 2), _slice_dim(steps, d, 1, n - 1)
+        left, right = slice_along(steps, d, 0, n - 2), slice_along(steps, d, 1, n - 1)
         both = ops.add(left, right)
         a = ops.neg(ops.div(right, ops.mul(left, both)))
         b = ops.div(ops.sub(right, left), ops.mul(left, right))
         c = ops.div(left, ops.mul(right, both))
-        pieces = [_sum_weighted(((a, _slice_dim(x, d, 0, n - 2)), (b, _slice_dim(x, d, 1, n - 1)), (c, _slice_dim(x, d, 2, n))))]
+        pieces = [_sum_weighted(((a, slice_along(x, d, 0, n - 2)), (b, slice_along(x, d, 1, n - 1)), (c, slice_along(x, d, 2, n))))]
     return ops.cat(ends[0], *pieces, ends[1], dim=d)
 
 
 def _edge_slope(x: Tensor, steps: Tensor, d: int, first: int, at_first: bool) -> Tensor:
     """The parabola's slope at the first of the three points from `first` on, or at the last."""
-    left, right = _slice_dim(steps, d, first, first + 1), _slice_dim(steps, d, first + 1, first + 2)
+    left, right = slice_along(steps, d, first, first + 1), slice_along(steps, d, first + 1, first + 2)
     both = ops.add(left, right)
     middle = ops.div(both, ops.mul(left, right))
     if at_first:
         weights = ops.neg(ops.div(ops.add(both, left), ops.mul(left, both))), middle, ops.neg(ops.div(left, ops.mul(right, both)))
     else:
         weights = ops.div(right, ops.mul(left, both)), ops.neg(middle), ops.div(ops.add(both, right), ops.mul(right, both))
-    return _sum_weighted([(w, _slice_dim(x, d, first + k, first + k + 1)) for k, w in enumerate(weights)])
+    return _sum_weighted([(w, slice_along(x, d, first + k, first + k + 1)) for k, w in enumerate(weights)])
 
 
 # Integrals
@@ -192,7 +187,7 @@ def _double_areas(name: str, y: Tensor, x: Tensor | None, dx: Any, dim: int) -> 
     if y.array.dtype == np.bool_:
         raise DTypeError(f"{name}: y is bool; cast it to a number type")
     y = _integers_to_int64(y)
-    sums = ops.add(_slice_dim(y, dim, 1, n), _slice_dim(y, dim, 0, n - 1))
+    sums = ops.add(slice_along(y, dim, 1, n), slice_along(y, dim, 0, n - 1))
     width = dx if x is None else _find_widths(name, y, x, dim)
     return sums if width is None else ops.mul(sums, width)
 
@@ -207,8 +202,8 @@ def trapezoid(y: Tensor, x: Tensor | None = None, *, dx: Any = None, dim: int = 
     n = y.shape[axis]
     if x is None and n > 2 and y.array.dtype != np.bool_ and not isinstance(dx, Tensor):  # of one width: all but the ends count twice
         y = _integers_to_int64(y)
-        ends = ops.add(_slice_dim(y, axis, 0, 1), _slice_dim(y, axis, n - 1, n))
-        inner = ops.sum(_slice_dim(y, axis, 1, n - 1), dim=(axis,), keepdim=True)
+        ends = ops.add(slice_along(y, axis, 0, 1), slice_along(y, axis, n - 1, n))
+        inner = ops.sum(slice_along(y, axis, 1, n - 1), dim=(axis,), keepdim=True)
         twice = ops.sum(ops.add(ops.mul(inner, 2), ends), dim=(axis,), keepdim=False)
         return ops.div(twice if dx is None else ops.mul(twice, dx), 2.0)
     areas = _double_areas("trapezoid", y, x, dx, axis)

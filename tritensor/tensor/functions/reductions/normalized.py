@@ -23,9 +23,7 @@ from tritensor.tensor.public_api.publish import function
 def _find_moments(x: Tensor, dims: tuple[int, ...]) -> tuple[Tensor, Tensor]:
     """Mean and variance (without Bessel's correction) over dims, which stay with size 1."""
     mean = ops.mean(x, dim=dims, keepdim=True)
-    mean = ops.add(
-        mean, ops.mean(ops.sub(x, mean), dim=dims, keepdim=True)
-    )  # what roundings of the sum left, so that a constant varies by nothing
+    mean = ops.add(mean, ops.mean(ops.sub(x, mean), dim=dims, keepdim=True))  # what the sum's roundings left: a constant varies by nothing
     centred = ops.sub(x, mean)
     return mean, ops.mean(ops.mul(centred, centred), dim=dims, keepdim=True)
 

@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import math
-from collections.abc import Sequence
+from collections.abc import Callable, Sequence
 from typing import Any, NamedTuple
 
 import numpy as np
@@ -17,7 +17,7 @@ from tritensor.tensor.core import Tensor
 from tritensor.tensor.functions.linear.products import nuclear_norm
 from tritensor.tensor.functions.reductions.fast_reductions import ALL_DIMS, EACH_DIM, make_fast_reduction
 from tritensor.tensor.functions.shaping.reshaping import forget_base
-from tritensor.tensor.public_api.publish import function
+from tritensor.tensor.public_api.publish import function, rename_function
 from tritensor.tensor.return_types import return_type
 
 Dims = int | Sequence[int] | None
@@ -98,9 +98,7 @@ def nansum(
     dims, kept = parse_dims("nansum", x, dim, axis), _keeps_dims(keepdim, keepdims)
     if x.is_floating_point():
         floating = dtype is None or dtypes.as_dtype(dtype).kind == "float"
-        if floating and isinstance(
-            x.array, np.ndarray
-        ):  # most often there is no NaN: one look at the sum tells, where no wait is paid for it
+        if floating and isinstance(x.array, np.ndarray):  # often there is no NaN: one look at the sum tells, where no wait is paid for it
             plain = ops.sum(cast_if_given(x, dtype), dim=dims, keepdim=kept)
             if np.isfinite(plain.array.astype(np.float32)).all():
                 return cast_if_given(plain, dtype)
@@ -166,42 +164,30 @@ def _find_variance(x: Tensor, dims: tuple[int, ...], correction: float, keepdim:
     return ops.add(*parts)
 
 
-@function(out=True)
-def var(
-    x: Tensor, dim: Any = None, unbiased: bool | None = None, keepdim: bool = False, *, correction: float | None = None, axis: Dims = None,
-    keepdims: bool | None = None,
-) -> Tensor:  # fmt: skip
-    """Variance over dims, sum((x - mean)^2) / max(0, n - correction); correction is 1 unless given (unbiased=False: 0)."""
-    dims, correction = _parse_variance_arguments("var", x, dim, unbiased, correction, axis)
-    return _find_variance(x, dims, correction, _keeps_dims(keepdim, keepdims))
+def _publish_spread(name: str, find: Callable[..., Tensor], doc: str) -> None:
+    """A spread by itself, and beside the mean."""
 
+    def alone(
+        x: Tensor, dim: Any = None, unbiased: bool | None = None, keepdim: bool = False, *, correction: float | None = None, axis: Dims = None,
+        keepdims: bool | None = None,
+    ) -> Tensor:  # fmt: skip
+        dims, correction = _parse_variance_arguments(name, x, dim, unbiased, correction, axis)
+        return find(x, dims, correction, _keeps_dims(keepdim, keepdims))
 
-@function(out=True)
-def std(
-    x: Tensor, dim: Any = None, unbiased: bool | None = None, keepdim: bool = False, *, correction: float | None = None, axis: Dims = None,
-    keepdims: bool | None = None,
-) -> Tensor:  # fmt: skip
-    """Standard deviation over dims: the square root of `var`, with gradient 0 where it is 0."""
-    dims, correction = _parse_variance_arguments("std", x, dim, unbiased, correction, axis)
-    return _find_deviation(x, dims, correction, _keeps_dims(keepdim, keepdims))
+    def with_mean(
+        x: Tensor,
+        dim: Any = None,
+        unbiased: bool | None = None,
+        keepdim: bool = False,
+        *,
+        correction: float | None = None,
+        axis: Dims = None,
+    ) -> tuple[Tensor, Tensor]:
+        dims, correction = _parse_variance_arguments(f"{name}_mean", x, dim, unbiased, correction, axis)
+        return find(x, dims, correction, keepdim), ops.mean(x, dim=dims, keepdim=keepdim)
 
-
-@function
-def var_mean(
-    x: Tensor, dim: Any = None, unbiased: bool | None = None, keepdim: bool = False, *, correction: float | None = None, axis: Dims = None
-) -> tuple[Tensor, Tensor]:
-    """(variance, mean) over dims."""
-    dims, correction = _parse_variance_arguments("var_mean", x, dim, unbiased, correction, axis)
-    return _find_variance(x, dims, correction, keepdim), ops.mean(x, dim=dims, keepdim=keepdim)
-
-
-@function
-def std_mean(
-    x: Tensor, dim: Any = None, unbiased: bool | None = None, keepdim: bool = False, *, correction: float | None = None, axis: Dims = None
-) -> tuple[Tensor, Tensor]:
-    """(standard deviation, mean) over dims."""
-    dims, correction = _parse_variance_arguments("std_mean", x, dim, unbiased, correction, axis)
-    return _find_deviation(x, dims, correction, keepdim), ops.mean(x, dim=dims, keepdim=keepdim)
+    function(rename_function(alone, name, doc), out=True)
+    function(rename_function(with_mean, f"{name}_mean", f"({'variance' if name == 'var' else 'standard deviation'}, mean) over dims."))
 
 
 def _find_deviation(x: Tensor, dims: tuple[int, ...], correction: float, keepdim: bool) -> Tensor:
@@ -230,6 +216,14 @@ def _safe_sqrt(x: Tensor, hides: bool = True) -> Tensor:
         return ops.sqrt(x)
     at_zero = ops.eq(x, 0.0)
     return ops.where(at_zero, 0.0 if hides else ops.mul(x, 0.0), ops.sqrt(ops.where(at_zero, 1.0, x)))
+
+
+_publish_spread(
+    "var",
+    _find_variance,
+    "Variance over dims, sum((x - mean)^2) / max(0, n - correction); correction is 1 unless given (unbiased=False: 0).",
+)
+_publish_spread("std", _find_deviation, "Standard deviation over dims: the square root of `var`, with gradient 0 where it is 0.")
 
 
 # Extrema
@@ -301,41 +295,35 @@ def aminmax(x: Tensor, *, dim: Dims = None, keepdim: bool = False) -> MinMax:
     return return_type("aminmax", MinMax)(amin(x, dim, keepdim), amax(x, dim, keepdim))
 
 
-def _find_index(name: str, x: Tensor, dim: int | None, keepdim: bool, axis: int | None, keepdims: bool | None) -> Tensor:
-    dim = choose_argument(name, "dim", dim, "axis", axis)
-    return getattr(ops, name)(x, dim=None if dim is None else normal_dim(name, dim, x.ndim), keepdim=_keeps_dims(keepdim, keepdims))
+def _publish_index(name: str, doc: str) -> None:
+    def call(x: Tensor, dim: int | None = None, keepdim: bool = False, *, axis: int | None = None, keepdims: bool | None = None) -> Tensor:
+        dim = choose_argument(name, "dim", dim, "axis", axis)
+        return getattr(ops, name)(x, dim=None if dim is None else normal_dim(name, dim, x.ndim), keepdim=_keeps_dims(keepdim, keepdims))
+
+    function(rename_function(call, name, doc), out=True)
 
 
-@function(out=True)
-def argmax(x: Tensor, dim: int | None = None, keepdim: bool = False, *, axis: int | None = None, keepdims: bool | None = None) -> Tensor:
-    """Index (int64) of the first largest along dim, or in the flattened tensor."""
-    return _find_index("argmax", x, dim, keepdim, axis, keepdims)
-
-
-@function(out=True)
-def argmin(x: Tensor, dim: int | None = None, keepdim: bool = False, *, axis: int | None = None, keepdims: bool | None = None) -> Tensor:
-    """Index (int64) of the first smallest along dim, or in the flattened tensor."""
-    return _find_index("argmin", x, dim, keepdim, axis, keepdims)
+_publish_index("argmax", "Index (int64) of the first largest along dim, or in the flattened tensor.")
+_publish_index("argmin", "Index (int64) of the first smallest along dim, or in the flattened tensor.")
 
 
 # Quantifiers
-@function(out=True)
-def any(x: Tensor, dim: Dims = None, keepdim: bool = False, *, axis: Dims = None, keepdims: bool | None = None) -> Tensor:
-    """Whether any element over dims is not zero (NaN is not); over dim=() each element's own truth. uint8 stays uint8."""
-    return _apply_quantifier("any", x, dim, axis, _keeps_dims(keepdim, keepdims))
+def _publish_quantifier(name: str, doc: str) -> None:
+    def call(x: Tensor, dim: Dims = None, keepdim: bool = False, *, axis: Dims = None, keepdims: bool | None = None) -> Tensor:
+        dim = choose_argument(name, "dim", dim, "axis", axis)
+        dims = ALL_DIMS[x.ndim] if dim is None else normal_dims(name, dim, x.ndim)  # of all functions, these two take () for no dim
+        y = getattr(ops, name)(x, dim=dims, keepdim=_keeps_dims(keepdim, keepdims))
+        return ops.cast(y, dtype=x.array.dtype) if x.array.dtype == np.uint8 else y
+
+    function(rename_function(call, name, doc), out=True)
 
 
-@function(out=True)
-def all(x: Tensor, dim: Dims = None, keepdim: bool = False, *, axis: Dims = None, keepdims: bool | None = None) -> Tensor:
-    """Whether all elements over dims are not zero; True over none; over dim=() each element's own truth. uint8 stays uint8."""
-    return _apply_quantifier("all", x, dim, axis, _keeps_dims(keepdim, keepdims))
-
-
-def _apply_quantifier(name: str, x: Tensor, dim: Any, axis: Any, keepdim: bool) -> Tensor:
-    dim = choose_argument(name, "dim", dim, "axis", axis)
-    dims = ALL_DIMS[x.ndim] if dim is None else normal_dims(name, dim, x.ndim)  # of all functions, these two take () for no dim
-    y = getattr(ops, name)(x, dim=dims, keepdim=keepdim)
-    return ops.cast(y, dtype=x.array.dtype) if x.array.dtype == np.uint8 else y
+_publish_quantifier(
+    "any", "Whether any element over dims is not zero (NaN is not); over dim=() each element's own truth. uint8 stays uint8."
+)
+_publish_quantifier(
+    "all", "Whether all elements over dims are not zero; True over none; over dim=() each element's own truth. uint8 stays uint8."
+)
 
 
 # Norms

@@ -15,6 +15,7 @@ from tritensor.ops.table import ops
 from tritensor.tensor.casting import to_accumulator
 from tritensor.tensor.core import Tensor
 from tritensor.tensor.derivatives import refuse_derivative
+from tritensor.tensor.functions.reductions.differences import diff
 from tritensor.tensor.functions.reductions.reductions import cast_if_given
 from tritensor.tensor.functions.shaping.reshaping import reshape_to
 from tritensor.tensor.public_api.publish import function
@@ -79,7 +80,7 @@ def _covariance(x: Tensor, correction: int = 1, fweights: Tensor | None = None, 
     if w is not None and count and float(total.item()) == 0:  # type: ignore[union-attr]
         raise ArgumentError("cov: the weights add up to 0; give at least one that is positive")
     centred = _subtract_mean(_subtract_mean(rows, w, total), w, total)  # twice: roundings of the first sum would be variances
-    product = ops.matmul(centred if w is None else ops.mul(centred, w), _transpose_conjugate(centred))
+    product = ops.matmul(centred if w is None else ops.mul(centred, w), ops.permute(centred, dims=(1, 0)).conj())
     out = ops.div(product, _find_divisor(total, aweights, w, correction))
     return ops.reshape(out, shape=()) if x.ndim < 2 or x.shape[0] == 1 else out
 
@@ -89,10 +90,6 @@ def _subtract_mean(rows: Tensor, w: Tensor | None, total: Any) -> Tensor:
     if w is None:
         return ops.sub(rows, ops.mean(rows, dim=(1,), keepdim=True))
     return ops.sub(rows, ops.div(ops.sum(ops.mul(rows, w), dim=(1,), keepdim=True), total))
-
-
-def _transpose_conjugate(x: Tensor) -> Tensor:
-    return ops.permute(x, dims=(1, 0)).conj()
 
 
 def _find_divisor(total: Any, aweights: Tensor | None, w: Tensor | None, correction: int) -> Any:
@@ -228,11 +225,6 @@ def _count_bins(x: Tensor, keys: Tensor, weight: Tensor | None, size: int) -> Te
     return ops.cast(counts, dtype=x.array.dtype)
 
 
-def _bin_widths(edges: Tensor) -> Tensor:
-    n = edges.shape[0]
-    return ops.sub(ops.index_view(edges, index=(slice(1, n, 1),)), ops.index_view(edges, index=(slice(0, n - 1, 1),)))
-
-
 @function(out=True)
 def histogram(
     x: Tensor, bins: Any = 100, *, range: Sequence[float] | None = None, weight: Tensor | None = None, density: bool = False
@@ -255,7 +247,7 @@ def histogram(
     hist = _count_bins(x, ops.bin_numbers(x, edges, uniform=uniform), weight, edges.shape[0] - 1)
     if density:
         total = ops.sum(hist, dim=(0,), keepdim=False)
-        hist = ops.div(ops.div(hist, total), _bin_widths(edges))
+        hist = ops.div(ops.div(hist, total), diff(edges))
     return return_type("histogram", Histogram)(*[refuse_derivative("histogram", y, *sources) for y in (hist, edges)])
 
 
@@ -299,7 +291,7 @@ def histogramdd(
     if density:
         hist = ops.div(hist, ops.sum(hist, dim=tuple(builtin_range(n)), keepdim=False))
         for d, e in enumerate(edges):
-            hist = ops.div(hist, ops.reshape(_bin_widths(e), shape=tuple(s if a == d else 1 for a, s in enumerate(shape))))
+            hist = ops.div(hist, ops.reshape(diff(e), shape=tuple(s if a == d else 1 for a, s in enumerate(shape))))
     sources = x, weight, *given
     found = [b if isinstance(b, Tensor) else refuse_derivative("histogramdd", e, *sources) for b, e in zip(given, edges, strict=True)]
     return return_type("histogramdd", HistogramDD)(refuse_derivative("histogramdd", hist, *sources), tuple(found))

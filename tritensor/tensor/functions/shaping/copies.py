@@ -2,6 +2,9 @@
 
 from __future__ import annotations
 
+import functools
+import inspect
+from collections.abc import Callable
 from typing import Any
 
 from tritensor.ground.dtypes import DType
@@ -9,7 +12,7 @@ from tritensor.ground.errors import ArgumentError
 from tritensor.ops.table import normal_dim, ops
 from tritensor.tensor.core import Tensor
 from tritensor.tensor.functions.shaping import joining, reshaping, strided
-from tritensor.tensor.public_api.publish import function
+from tritensor.tensor.public_api.publish import function, rename_function
 
 
 def _copy_view(view: Any) -> Any:
@@ -18,10 +21,36 @@ def _copy_view(view: Any) -> Any:
     return tuple([ops.copy(v) for v in view]) if isinstance(view, tuple) else ops.copy(view)
 
 
-@function(method=False, out=True)
-def alias_copy(x: Tensor) -> Tensor:
-    """A copy of x."""
-    return _copy_view(x)
+def _publish_copy(name: str, doc: str, view: Callable[[Tensor], Tensor]) -> None:
+    def call(x: Tensor) -> Tensor:
+        return ops.copy(view(x))
+
+    function(method=False, out=True)(rename_function(call, name, doc))
+
+
+def _publish_copy_of(view: Callable[..., Any], doc: str) -> None:
+    """The same of a published view with more parameters, which are the copy's too."""
+
+    @functools.wraps(inspect.unwrap(view))  # publishing reads the parameters of the body
+    def call(*args: Any, **kwargs: Any) -> Any:
+        return _copy_view(view(*args, **kwargs))  # the view itself, which refuses what does not fit
+
+    function(method=False, out=True)(rename_function(call, f"{view.__name__}_copy", doc))
+
+
+_publish_copy("alias_copy", "A copy of x.", lambda x: x)
+_publish_copy("detach_copy", "A copy of x, in the graph, as in PyTorch; x.detach().clone() is outside.", lambda x: x)
+_publish_copy("t_copy", "x.t() as a copy.", reshaping.t)
+_publish_copy("view_as_real_copy", "view_as_real(x) as a copy: (..., 2).", lambda x: ops.view_as_real(x))
+_publish_copy("view_as_complex_copy", "view_as_complex(x) as a copy: (..., 2) -> (...).", lambda x: ops.view_as_complex(x))
+_publish_copy_of(reshaping.squeeze, "x.squeeze(dim) as a copy.")
+_publish_copy_of(reshaping.unsqueeze, "x.unsqueeze(dim) as a copy.")
+_publish_copy_of(joining.select, "x.select(dim, index) as a copy.")
+_publish_copy_of(reshaping.diagonal, "x.diagonal(offset, dim1, dim2) as a copy.")
+_publish_copy_of(strided.as_strided, "x.as_strided(size, stride, storage_offset) as a copy.")
+_publish_copy_of(reshaping.unfold, "x.unfold(dimension, size, step) as a copy.")
+_publish_copy_of(joining.unbind, "Copies of all slices along a dimension.")
+_publish_copy_of(joining.split_with_sizes, "Copies of the parts that split_with_sizes gives.")
 
 
 @function(method=False)
@@ -34,12 +63,6 @@ def detach(x: Tensor) -> Tensor:
 def detach_(x: Tensor) -> Tensor:
     """x.detach_(): x itself cut off its graph. Raises GradError for a view."""
     return x.detach_()
-
-
-@function(method=False, out=True)
-def detach_copy(x: Tensor) -> Tensor:
-    """A copy of x, in the graph, as in PyTorch; x.detach().clone() is outside."""
-    return _copy_view(x)
 
 
 @function(method=False, out=True, also={"dtype": "size"})
@@ -62,33 +85,9 @@ def permute_copy(x: Tensor, dims: Any) -> Tensor:
 
 
 @function(method=False, out=True)
-def t_copy(x: Tensor) -> Tensor:
-    """x.t() as a copy."""
-    return _copy_view(reshaping.t(x))
-
-
-@function(method=False, out=True)
 def transpose_copy(x: Tensor, dim0: int, dim1: int) -> Tensor:
     """x.transpose(dim0, dim1) as a copy."""
     return _copy_view(reshaping.transpose(x, dim0, dim1))
-
-
-@function(method=False, out=True)
-def squeeze_copy(x: Tensor, dim: Any = None) -> Tensor:
-    """x.squeeze(dim) as a copy."""
-    return _copy_view(reshaping.squeeze(x, dim))
-
-
-@function(method=False, out=True)
-def unsqueeze_copy(x: Tensor, dim: int) -> Tensor:
-    """x.unsqueeze(dim) as a copy."""
-    return _copy_view(reshaping.unsqueeze(x, dim))
-
-
-@function(method=False, out=True)
-def select_copy(x: Tensor, dim: int, index: int) -> Tensor:
-    """x.select(dim, index) as a copy."""
-    return _copy_view(joining.select(x, dim, index))
 
 
 @function(method=False, out=True)
@@ -104,48 +103,6 @@ def slice_copy(x: Tensor, dim: int = 0, start: int | None = None, end: int | Non
 
 
 @function(method=False, out=True)
-def diagonal_copy(x: Tensor, offset: int = 0, dim1: int = 0, dim2: int = 1) -> Tensor:
-    """x.diagonal(offset, dim1, dim2) as a copy."""
-    return _copy_view(reshaping.diagonal(x, offset, dim1, dim2))
-
-
-@function(method=False, out=True)
-def as_strided_copy(x: Tensor, size: Any, stride: Any, storage_offset: int | None = None) -> Tensor:
-    """x.as_strided(size, stride, storage_offset) as a copy."""
-    return _copy_view(strided.as_strided(x, size, stride, storage_offset))
-
-
-@function(method=False, out=True)
-def unfold_copy(x: Tensor, dimension: int, size: int, step: int) -> Tensor:
-    """x.unfold(dimension, size, step) as a copy."""
-    return _copy_view(reshaping.unfold(x, dimension, size, step))
-
-
-@function(method=False, out=True)
-def unbind_copy(x: Tensor, dim: int = 0) -> tuple[Tensor, ...]:
-    """Copies of all slices along a dimension."""
-    return _copy_view(joining.unbind(x, dim))
-
-
-@function(method=False, out=True)
 def split_copy(x: Tensor, split_size: Any, dim: int = 0) -> tuple[Tensor, ...]:
     """Copies of the parts that split gives."""
     return _copy_view(joining.split(x, split_size, dim))
-
-
-@function(method=False, out=True)
-def split_with_sizes_copy(x: Tensor, split_sizes: Any, dim: int = 0) -> tuple[Tensor, ...]:
-    """Copies of the parts that split_with_sizes gives."""
-    return _copy_view(joining.split_with_sizes(x, split_sizes, dim))
-
-
-@function(method=False, out=True)
-def view_as_real_copy(x: Tensor) -> Tensor:
-    """view_as_real(x) as a copy: (..., 2)."""
-    return _copy_view(ops.view_as_real(x))
-
-
-@function(method=False, out=True)
-def view_as_complex_copy(x: Tensor) -> Tensor:
-    """view_as_complex(x) as a copy: (..., 2) -> (...)."""
-    return _copy_view(ops.view_as_complex(x))

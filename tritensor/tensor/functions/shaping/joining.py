@@ -20,7 +20,7 @@ from tritensor.tensor.core import Tensor
 from tritensor.tensor.functions.shaping.reshaping import forget_base, parse_sizes, reshape_to, to_c_order, unpack_sequence, unsqueeze
 from tritensor.tensor.parsing.data import as_tensor
 from tritensor.tensor.public_api.arguments import Tensors
-from tritensor.tensor.public_api.publish import function
+from tritensor.tensor.public_api.publish import function, rename_function
 
 # -- parts
 _SECTIONS = {"sections": "indices_or_sections", "indices": "indices_or_sections"}  # names of numpy's argument in PyTorch's overloads
@@ -264,29 +264,18 @@ def column_stack(tensors: Tensors) -> Tensor:
     return cat([x if len(x.array.shape) > 1 else reshape_to(x, (x.array.size, 1)) for x in given], 1)
 
 
-def atleast_1d(*tensors: Tensor) -> Any:
-    """With at least one dimension; several tensors give a tuple."""
-    return _raise_each_ndim(tensors, 1)
+def _publish_atleast(ndim: int, doc: str) -> None:
+    def call(*tensors: Tensor) -> Any:
+        given = unpack_sequence(tensors)
+        found = tuple([_raise_ndim(x, ndim) for x in given])
+        return found[0] if given is tensors and len(found) == 1 else found
+
+    function(rename_function(call, f"atleast_{ndim}d", doc), method=False)
 
 
-def atleast_2d(*tensors: Tensor) -> Any:
-    """With at least two dimensions; several tensors give a tuple."""
-    return _raise_each_ndim(tensors, 2)
-
-
-def atleast_3d(*tensors: Tensor) -> Any:
-    """With at least three dimensions; several tensors give a tuple."""
-    return _raise_each_ndim(tensors, 3)
-
-
-def _raise_each_ndim(tensors: Any, ndim: int) -> Any:
-    given = unpack_sequence(tensors)
-    found = tuple([_raise_ndim(x, ndim) for x in given])
-    return found[0] if given is tensors and len(found) == 1 else found
-
-
-for _function in (atleast_1d, atleast_2d, atleast_3d):
-    function(_function, method=False)
+_publish_atleast(1, "With at least one dimension; several tensors give a tuple.")
+_publish_atleast(2, "With at least two dimensions; several tensors give a tuple.")
+_publish_atleast(3, "With at least three dimensions; several tensors give a tuple.")
 
 
 # -- repeated

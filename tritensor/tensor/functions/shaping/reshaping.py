@@ -27,15 +27,12 @@ def parse_sizes(name: str, given: Sequence[Any]) -> tuple[int, ...]:
     # One argument: a sequence, or a single size of another integer type.
     if len(given) == 1 and not isinstance(given[0], int):
         one = one_integer(given[0])
-        given = (
-            (one,)
-            if isinstance(one, int)
-            else one
-            if isinstance(one, tuple | list)
-            else tuple(one)
-            if hasattr(one, "__len__") and not isinstance(one, str)
-            else given
-        )
+        if isinstance(one, int):
+            given = (one,)
+        elif isinstance(one, tuple | list):
+            given = one
+        elif hasattr(one, "__len__") and not isinstance(one, str):
+            given = tuple(one)
     try:
         return tuple([as_index(n) for n in given])
     except TypeError:
@@ -113,6 +110,11 @@ def reshape_to(x: Tensor, shape: tuple[int, ...]) -> Tensor:
     if not is_contiguous(array) and math.prod(shape) == array.size and reshape_strides(array.shape, element_strides(array), shape) is None:
         return forget_base(ops.reshape(ops.copy(x), shape=shape))
     return ops.reshape(x, shape=shape)
+
+
+def slice_along(x: Tensor, d: int, start: int, stop: int) -> Tensor:
+    """x[start:stop] along d, which is counted from the front; a view."""
+    return ops.index_view(x, index=(*(slice(None),) * d, slice(start, stop)))
 
 
 def forget_base(y: Tensor) -> Tensor:

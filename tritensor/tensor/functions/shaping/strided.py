@@ -15,10 +15,11 @@ from tritensor.dispatch.level_nodes import unrecorded
 from tritensor.ground.errors import ArgumentError, ShapeError
 from tritensor.ground.strides import MemoryFormat, memory_extent, memory_order
 from tritensor.ground.transforms import WrappedArray
-from tritensor.ops.array import Array, CudaArray, element_strides, is_contiguous, reshape_strides
 from tritensor.ops.array import as_strided as memory_window
+from tritensor.ops.array import element_strides, is_contiguous, reshape_strides
 from tritensor.ops.table import ops, registry
 from tritensor.tensor.aliasing.overlaps import has_own_cells
+from tritensor.tensor.aliasing.resizing import find_address
 from tritensor.tensor.aliasing.views import change_shape
 from tritensor.tensor.core import Tensor, ensure_extra, new_tensor
 from tritensor.tensor.functions.shaping.reshaping import parse_sizes, reshape_to
@@ -55,12 +56,6 @@ class _Geometry(NamedTuple):
         return grid.reshape(-1) + self.offset
 
 
-def _address(x: Array) -> int:
-    if type(x) is WrappedArray:
-        return _address(x.value.array)
-    return x.data_ptr() if isinstance(x, CudaArray) else int(x.ctypes.data)
-
-
 def _find_base(x: Tensor) -> Tensor:
     """The tensor that owns the memory of which x is a view; x itself where it is none."""
     # as_strided counts from the memory's start, which is the base's, not the view's.
@@ -69,7 +64,7 @@ def _find_base(x: Tensor) -> Tensor:
 
 def _find_offset(x: Tensor) -> int:
     """Elements between the start of the memory and x's first element."""
-    return (_address(x.array) - _address(_find_base(x).array)) // x.array.itemsize
+    return (find_address(x.array) - find_address(_find_base(x).array)) // x.array.itemsize
 
 
 @function(free=False)
@@ -100,8 +95,8 @@ def as_strided(x: Tensor, size: Any, stride: Any, storage_offset: int | None = N
     # The base as a vector in memory order: its view, so that writes reach the base's graph.
     order = sorted(range(len(array.shape)), key=lambda d: -steps[d])
     dense = ops.permute(root, dims=tuple(order)) if order != list(range(len(order))) else root
-    lying = reshape_strides(dense.array.shape, element_strides(dense.array), (array.size,))
-    if lying is None or (array.size > 1 and lying != (1,)):
+    flat = reshape_strides(dense.array.shape, element_strides(dense.array), (array.size,))
+    if flat is None or (array.size > 1 and flat != (1,)):
         return _make_window_on_gaps(root, x, own, window)
     y: Tensor = ops.as_strided(ops.reshape(dense, shape=(array.size,)), shape=window.shape, strides=window.strides, offset=window.offset)
     if root is not x:
@@ -210,15 +205,15 @@ class WindowNode(Node):
         (low, high), (first, last) = self.own.ends(), self.window.ends()
         # One vector that covers both windows: gradients of elements outside x fall away when x reads it.
         low, high = min(low, first), max(high, last)
-        summed = self._laid(g, self.window, low, high)
+        summed = self._add_to_memory(g, self.window, low, high)
         found = _read_window(summed, self.own, low)
         if self.shared:
             one = ops.full(shape=self.own.shape, value=1, dtype=g.array.dtype, device=g.device)
-            found = ops.div(found, _read_window(self._laid(one, self.own, low, high), self.own, low))
+            found = ops.div(found, _read_window(self._add_to_memory(one, self.own, low, high), self.own, low))
         return ops.copy(found)
 
     @staticmethod
-    def _laid(values: Tensor, where: _Geometry, low: int, high: int) -> Tensor:
+    def _add_to_memory(values: Tensor, where: _Geometry, low: int, high: int) -> Tensor:
         """Memory from low to high with values added at a window."""
         n, count = high - low + 1, math.prod(where.shape)
         places = ops.arange(start=0, end=n, step=1, dtype=np.dtype(np.int64), device=values.device)
@@ -227,5 +222,4 @@ class WindowNode(Node):
 
 
 def _read_window(memory: Tensor, where: _Geometry, low: int) -> Tensor:
-    """A window on memory that begins at the offset `low`."""
     return ops.as_strided(memory, shape=where.shape, strides=where.strides, offset=where.offset - low)

@@ -13,7 +13,7 @@ from tritensor.ops.table import normal_dim, ops
 from tritensor.tensor.casting import to_dtype
 from tritensor.tensor.core import Tensor, new_tensor
 from tritensor.tensor.derivatives import refuse_derivative
-from tritensor.tensor.functions.shaping.reshaping import forget_base, reshape_to, to_c_order
+from tritensor.tensor.functions.shaping.reshaping import forget_base, reshape_to, slice_along, to_c_order
 from tritensor.tensor.functions.sorting.ordering import invert_permutation
 from tritensor.tensor.parsing.nonzero_count import flat_nonzero
 from tritensor.tensor.public_api.publish import function
@@ -21,28 +21,22 @@ from tritensor.tensor.public_api.publish import function
 INT64 = np.dtype(np.int64)
 
 
-def _slice_dim(x: Tensor, start: int, stop: int, d: int = 0) -> Tensor:
-    """x[start:stop] along d."""
-    return ops.index_view(x, index=(*(slice(None),) * d, slice(start, stop)))
-
-
 def _find_run_starts(x: Tensor, d: int = 0) -> Tensor:
     """Which elements along d differ from the one before; the first one does. NaN differs from everything."""
     n = x.array.shape[d]
     one = (*x.array.shape[:d], min(n, 1), *x.array.shape[d + 1 :])
-    changes = ops.ne(_slice_dim(x, 1, n, d), _slice_dim(x, 0, max(n - 1, 0), d))
+    changes = ops.ne(slice_along(x, d, 1, n), slice_along(x, d, 0, max(n - 1, 0)))
     return ops.cat(ops.full(shape=one, value=True, dtype=np.dtype(np.bool_), device=x.device), changes, dim=d)
 
 
 def _number_runs(firsts: Tensor, d: int = 0) -> Tensor:
-    """The number of the run that each element is in."""
     return ops.sub(ops.cumsum(firsts, dim=d, reverse=False), 1)
 
 
 def _count_runs(starts: Tensor, n: int) -> Tensor:
     """How long each run is, of n elements."""
     m = starts.array.size
-    ends = ops.cat(_slice_dim(starts, 1, m), ops.full(shape=(min(m, 1),), value=n, dtype=INT64, device=starts.device), dim=0)
+    ends = ops.cat(slice_along(starts, 0, 1, m), ops.full(shape=(min(m, 1),), value=n, dtype=INT64, device=starts.device), dim=0)
     return ops.sub(ends, starts)
 
 
@@ -92,10 +86,10 @@ def _rank_rows(rows: Tensor) -> Tensor:
         if count == 1:
             return ops.reshape(columns, shape=(n,))
         even = count // 2 * 2
-        pairs = ops.reshape(_slice_dim(columns, 0, even), shape=(even // 2, 2, n))
-        high, low = (ops.reshape(_slice_dim(pairs, k, k + 1, 1), shape=(even // 2, n)) for k in (0, 1))
+        pairs = ops.reshape(slice_along(columns, 0, 0, even), shape=(even // 2, 2, n))
+        high, low = (ops.reshape(slice_along(pairs, 1, k, k + 1), shape=(even // 2, n)) for k in (0, 1))
         joined = ops.add(ops.mul(high, n), low)
-        columns = joined if even == count else ops.cat(joined, _slice_dim(columns, even, count), dim=0)
+        columns = joined if even == count else ops.cat(joined, slice_along(columns, 0, even, count), dim=0)
 
 
 @function

@@ -232,11 +232,8 @@ for _name, _given in _TRANSFORMS.items():
 
 # -- frequencies, and their order
 def _shift(name: str, x: Tensor, dim: Any, way: int) -> Tensor:
-    dims = (
-        tuple(range(x.ndim))
-        if dim is None
-        else tuple(normal_dim(name, d, x.ndim) for d in ((dim,) if isinstance(dim, int) else tuple(dim)))
-    )
+    given = range(x.ndim) if dim is None else (dim,) if isinstance(dim, int) else tuple(dim)
+    dims = tuple(normal_dim(name, d, x.ndim) for d in given)
     return x.roll(tuple(x.shape[d] // 2 if way > 0 else (x.shape[d] + 1) // 2 for d in dims), dims) if dims else ops.copy(x)
 
 

@@ -74,7 +74,6 @@ def is_same_size(x: Tensor, other: Tensor) -> bool:
 
 
 def _require_tensor(name: str, x: Any) -> Any:
-    """x itself, where it is a tensor."""
     if not isinstance(x, Tensor):
         raise TypeError(f"{name}: input is a {type(x).__name__}; give a tensor (tritensor.tensor(...))")
     return x

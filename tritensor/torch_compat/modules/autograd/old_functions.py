@@ -12,7 +12,7 @@ class InplaceFunction(Function):
     """Function under the name of older scripts; `inplace` is kept, and a forward that writes says so by ctx.mark_dirty."""
 
     def __init__(self, inplace: bool = False) -> None:
-        super().__init__()
+        super().__init__()  # which warns: Functions are not instantiated any more
         self.inplace = inplace
 
 

@@ -9,21 +9,14 @@ from typing import Any
 from tritensor.autograd import engine
 from tritensor.ground import nvtx
 from tritensor.ground.call_site import wrapper
-from tritensor.profiler import DeviceType as DeviceType
-from tritensor.profiler import ProfilerActivity as ProfilerActivity
-from tritensor.profiler import kineto_available as kineto_available
+from tritensor.profiler import ProfilerActivity
 from tritensor.profiler import profile as _profile
-from tritensor.profiler import record_function as record_function
 from tritensor.profiler.patches import Patches
 from tritensor.profiler.probes.forward import forward_probe
 from tritensor.profiler.recording import Options, Recording
-from tritensor.profiler.results.averages import EventList as EventList
-from tritensor.profiler.results.averages import FunctionEventAvg as FunctionEventAvg
-from tritensor.profiler.results.events import FunctionEvent as FunctionEvent
-from tritensor.profiler.results.events import Interval as Interval
-from tritensor.profiler.results.events import Kernel as Kernel
+from tritensor.profiler.results.averages import EventList, FunctionEventAvg
 
-__all__ = ["EventList", "FunctionEvent", "FunctionEventAvg", "Interval", "Kernel", "emit_nvtx", "profile", "record_function"]
+__all__ = ["emit_nvtx", "profile"]
 
 
 class profile:
@@ -44,7 +37,7 @@ class profile:
         activity_filters: Any = None,
     ) -> None:  # fmt: skip
         self.enabled = bool(enabled)
-        device = use_cuda or str(use_device or "").startswith("cuda")
+        device = use_cuda or str(use_device or "").startswith("cuda")  # two ages of PyTorch's arguments
         wanted = [ProfilerActivity.CPU] * bool(use_cpu) + [ProfilerActivity.CUDA] * bool(device)
         self._inside = _profile(
             activities=wanted, record_shapes=record_shapes, with_flops=with_flops, profile_memory=profile_memory, with_stack=with_stack,
@@ -122,7 +115,7 @@ def _ranged(recording: Recording, op: Any, call: Callable[..., Any]) -> Callable
     @wrapper
     @functools.wraps(call)
     def ranged(*args: Any, **attrs: Any) -> Any:
-        if not recording.on:
+        if not recording.on:  # an op that is called after the `with` through a reference kept inside it
             return call(*args, **attrs)
         sizes = f", sizes = {[list(a.array.shape) if hasattr(a, 'array') else [] for a in args]}" if recording.options.inputs else ""
         nvtx.range_push(op.name + sizes)
@@ -142,7 +135,7 @@ def _backward_ranges(recording: Recording, patches: Patches) -> None:
         for n in order:
             nvtx.range_push(f"{n.name()}, seq = {n.sequence}")
             try:
-                walk([n], *rest)
+                walk([n], *rest)  # one node at a time, so that its range ends where it does
             finally:
                 nvtx.range_pop()
 

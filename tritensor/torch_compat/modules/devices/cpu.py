@@ -37,7 +37,7 @@ def synchronize(device: Any = None) -> None:
 class Stream:
     """Stands for the one order in which the CPU works."""
 
-    def __init__(self, priority: int = -1) -> None: ...
+    def __init__(self, priority: int = -1) -> None: ...  # PyTorch's default, which nobody reads
 
     def wait_stream(self, stream: Any) -> None: ...
 

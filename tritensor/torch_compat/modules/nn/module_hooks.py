@@ -19,7 +19,7 @@ class _Everywhere(RemovableHandle):
 
     def remove(self) -> None:
         super().remove()
-        if not any(getattr(EVERY, kind) for kind in _KINDS):
+        if not any(getattr(EVERY, kind) for kind in _KINDS):  # Module.__call__ asks for hooks once, and skips all where there are none
             Module._hooks = None
 
 
@@ -32,7 +32,7 @@ def _add(kind: str, entry: Any) -> RemovableHandle:
 
 def register_module_forward_pre_hook(hook: Hook) -> RemovableHandle:
     """Before the forward of every module, `hook(module, args)` -> None or new args."""
-    return _add("forward_pre", (hook, False, False))
+    return _add("forward_pre", (hook, False, False))  # neither with keywords nor called after an error
 
 
 def register_module_forward_hook(hook: Hook, *, with_kwargs: bool = False, always_call: bool = False) -> RemovableHandle:

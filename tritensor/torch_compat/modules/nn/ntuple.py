@@ -28,8 +28,8 @@ def _reverse_repeat_tuple(t: Iterable[Any], n: int) -> tuple[Any, ...]:
 
 def consume_prefix_in_state_dict_if_present(state_dict: dict[str, Any], prefix: str) -> None:
     """Take `prefix`, such as "module.", off the keys of a state_dict that begin with it; the dict itself changes, in its order."""
-    for key in list(state_dict):
-        state_dict[key.removeprefix(prefix)] = state_dict.pop(key)
+    for key in list(state_dict):  # the keys change under way
+        state_dict[key.removeprefix(prefix)] = state_dict.pop(key)  # popped and put back, changed or not: the order stays
     metadata = getattr(state_dict, "_metadata", None)
     if metadata is not None:
         for key in [k for k in metadata if k and (k.startswith(prefix) or k == prefix.rstrip("."))]:

@@ -13,15 +13,10 @@ from tritensor.nn import functional as F
 from tritensor.nn.container import ModuleList
 from tritensor.nn.functional.attention import canonical_mask, to_additive_mask
 from tritensor.nn.functional.normalization import refuse_single
-from tritensor.nn.layers.attention.base import NonDynamicallyQuantizableLinear as NonDynamicallyQuantizableLinear
 from tritensor.nn.layers.attention.transformer import _find_activation
 from tritensor.nn.layers.attention.transformer import square_subsequent_mask as square_subsequent_mask
 from tritensor.nn.module import Module
-from tritensor.nn.state import IncompatibleKeys as _IncompatibleKeys  # noqa: F401
 from tritensor.tensor.core import Tensor
-from tritensor.torch_compat.modules.nn.ntuple import _pair as _pair
-from tritensor.torch_compat.modules.nn.ntuple import _single as _single
-from tritensor.torch_compat.modules.nn.ntuple import _triple as _triple
 from tritensor.torch_compat.modules.private import nn_reduction as _Reduction  # noqa: F401
 
 _EXTRA_STATE_KEY_SUFFIX = "_extra_state"
@@ -61,7 +56,7 @@ def _get_softmax_dim(name: str, ndim: int, stacklevel: int) -> int:
     warnings.warn(
         f"Implicit dimension choice for {name} has been deprecated. Change the call to include dim=X as an argument.", stacklevel=stacklevel
     )
-    return 0 if ndim in (0, 1, 3) else 1
+    return 0 if ndim in (0, 1, 3) else 1  # PyTorch's guess: 3 is a sequence first
 
 
 def _list_with_default(out_size: Sequence[int | None] | int, defaults: Sequence[int]) -> Any:
@@ -70,6 +65,7 @@ def _list_with_default(out_size: Sequence[int | None] | int, defaults: Sequence[
         return out_size
     if len(defaults) <= len(out_size):
         raise ValueError(f"Input dimension should be at least {len(out_size) + 1}; _list_with_default: give as many defaults")
+    # Counted from the last, as sizes of images are.
     return [d if v is None else v for v, d in zip(out_size, defaults[-len(out_size) :], strict=True)]
 
 
@@ -115,7 +111,7 @@ def _mha_shape_check(
 def _in_projection_packed(q: Tensor, k: Tensor, v: Tensor, w: Tensor, b: Tensor | None = None) -> list[Tensor]:
     """Queries, keys and values of one weight (3 E, E): [q, k, v]. One product where they are one tensor."""
     size = q.shape[-1]
-    if k is v and q is k:
+    if k is v and q is k:  # self-attention: one product of a weight three times as high
         return list(F.linear(q, w, b).unflatten(-1, (3, size)).unsqueeze(0).transpose(0, -2).squeeze(-2).contiguous())
     weights = w.chunk(3)
     biases = (None, None, None) if b is None else b.chunk(3)

@@ -38,15 +38,12 @@ class CheckpointWrapper(ActivationWrapper):
         super().__init__(mod)
         self.checkpoint_impl = checkpoint_impl
         reenters = checkpoint_impl is CheckpointImpl.REENTRANT
-        self.checkpoint_fn = (
-            functools.partial(checkpoint, use_reentrant=reenters, **checkpoint_fn_kwargs)
-            if checkpoint_fn is None
-            else functools.partial(checkpoint_fn, **checkpoint_fn_kwargs)
-        )
+        settings = {"use_reentrant": reenters} if checkpoint_fn is None else {}
+        self.checkpoint_fn = functools.partial(checkpoint_fn or checkpoint, **settings, **checkpoint_fn_kwargs)
 
     def forward(self, *args: Any, **kwargs: Any) -> Any:
         module = self.module
-        if self.checkpoint_impl is not CheckpointImpl.REENTRANT or not kwargs:
+        if self.checkpoint_impl is not CheckpointImpl.REENTRANT or not kwargs:  # the newer form takes keywords as they are
             return self.checkpoint_fn(module, *args, **kwargs)
         names, count = list(kwargs), len(args)  # the old form passes arguments by their places alone
 

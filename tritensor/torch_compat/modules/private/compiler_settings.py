@@ -14,10 +14,8 @@ class Settings(types.ModuleType):
     """A module of settings; a name with a point in it, `triton.cudagraphs`, is one of a module below. Raises AttributeError for a name that it has not."""
 
     def __init__(self, path: str, defaults: dict[str, Any]) -> None:
-        super().__init__(
-            f"tritensor.{path}", f"torch.{path}: settings of a compiler that is not here; they are remembered and change nothing."
-        )
-        sys.modules[self.__name__] = self
+        super().__init__(f"tritensor.{path}", f"torch.{path}: settings of a compiler that is not here; they are kept and change nothing.")
+        sys.modules[self.__name__] = self  # `import torch._inductor.config` finds it
         below: dict[str, dict[str, Any]] = {}
         for name, value in defaults.items():
             group, _, last = name.partition(".")
@@ -28,7 +26,7 @@ class Settings(types.ModuleType):
         self.__dict__.update({group: Settings(f"{path}.{group}", values) for group, values in below.items()})
 
     def __setattr__(self, name: str, value: Any) -> None:
-        if name not in self.__dict__:
+        if name not in self.__dict__:  # a misspelt setting would be remembered and change nothing, unseen
             raise AttributeError(self._unknown(name))
         self.__dict__[name] = value
 

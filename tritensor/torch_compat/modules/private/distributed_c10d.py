@@ -25,7 +25,7 @@ class Backend(str):
     def __new__(cls, name: str) -> Any:
         if not isinstance(name, str):
             raise ValueError(f"Backend: {name!r} is of type {type(name).__name__}; Backend constructor parameter must be string-ish")
-        return name.lower()
+        return name.lower()  # a plain str: PyTorch's Backend gives one, too
 
 
 def supports_complex(reduceOp: ReduceOp) -> bool:

@@ -32,19 +32,7 @@ def graph_break(msg: str = "") -> None:
     """Nothing: there is no graph to break."""
 
 
-def disallow_in_graph(fn: Any) -> Any:
-    """The function itself, or the list of functions."""
-    return fn
-
-
-def forbid_in_graph(fn: Any) -> Any:
-    """The function itself, or the list of functions."""
-    return fn
-
-
-def assume_constant_result(fn: Any) -> Any:
-    """The function itself: it is called each time."""
-    return fn
+disallow_in_graph = forbid_in_graph = assume_constant_result = allow_in_graph  # each gives the function back
 
 
 def mark_dynamic(t: Any, index: Any, *, hint_override: int | None = None, min: int | None = None, max: int | None = None, **_: Any) -> None:

@@ -24,7 +24,7 @@ class Dim:
     def __init__(self, name: str, *, min: int | None = None, max: int | None = None) -> None:
         if not isinstance(name, str) or not name.isidentifier():
             raise ValueError(f"Dim: the name {name!r} is no identifier; give one such as 'batch'")
-        if min is not None and max is not None and max <= min:
+        if min is not None and max is not None and max <= min:  # refused although nobody checks sizes by it: PyTorch refuses it
             raise ValueError(f"Dim: {name}: max {max} is not above min {min}")
         self.__name__, self.min, self.max = name, min, max
 

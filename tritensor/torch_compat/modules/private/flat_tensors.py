@@ -26,7 +26,7 @@ def _flatten_dense_tensors(tensors: Iterable[Tensor]) -> Tensor:
     given = _given("_flatten_dense_tensors", tensors)
     if not given:
         raise ValueError("_flatten_dense_tensors: the list of tensors is empty; give at least one")
-    flat = [t.contiguous().view(-1) for t in given]
+    flat = [t.contiguous().view(-1) for t in given]  # a view where it can be: one tensor is not copied
     made: Tensor = flat[0] if len(flat) == 1 else public["cat"](flat)
     return made
 
@@ -53,7 +53,7 @@ def _take_tensors(tensors: Iterable[Tensor], size_limit: int) -> Iterator[list[T
     sizes: defaultdict[str, int] = defaultdict(int)
     for t in _given("_take_tensors", tensors):
         kind = str(t.type())
-        if sizes[kind] and sizes[kind] + t.nbytes > size_limit:
+        if sizes[kind] and sizes[kind] + t.nbytes > size_limit:  # a tensor that alone has more makes a chunk of its own
             yield chunks[kind]
             chunks[kind], sizes[kind] = [], 0
         chunks[kind].append(t)
@@ -73,8 +73,6 @@ def _reorder_tensors_as(tensors: Iterable[Tensor], ordered_tensors: Iterable[Ten
     for i, t in enumerate(_given("_reorder_tensors_as", ordered_tensors)):
         nxt = next(rows.get(str(t.type()), iter(())), None)
         if nxt is None:
-            raise ValueError(
-                f"_reorder_tensors_as: ordered_tensors[{i}] is a {t.type()}, of which there are no more in tensors; give as many"
-            )
+            raise ValueError(f"_reorder_tensors_as: ordered_tensors[{i}] is a {t.type()}, of which tensors has no more; give as many")
         found.append(nxt)
     return tuple(found)

@@ -21,18 +21,13 @@ BroadcastingList1, BroadcastingList2, BroadcastingList3 = _Broadcasting(), _Broa
 
 
 def boolean_dispatch(
-    arg_name: str,
-    arg_index: int,
-    default: bool,
-    if_true: Callable[..., Any],
-    if_false: Callable[..., Any],
-    module_name: str,
-    func_name: str,
-) -> Callable[..., Any]:
+    arg_name: str, arg_index: int, default: bool, if_true: Callable[..., Any], if_false: Callable[..., Any], module_name: str, func_name: str,
+) -> Callable[..., Any]:  # fmt: skip
     """One function for two: the argument of that name or place says which is called."""
 
     @functools.wraps(if_true)
     def call(*args: Any, **kwargs: Any) -> Any:
+        # By name, by place, or not at all.
         chosen = kwargs[arg_name] if arg_name in kwargs else args[arg_index] if arg_index < len(args) else default
         return if_true(*args, **kwargs) if chosen else if_false(*args, **kwargs)
 

@@ -10,7 +10,7 @@ def get_enum(reduction: str) -> int:
     if reduction == "elementwise_mean":
         warnings.warn("reduction='elementwise_mean' is deprecated. Please use reduction='mean' instead.", stacklevel=2)
         return 1
-    numbers = {"none": 0, "mean": 1, "sum": 2}
+    numbers = {"none": 0, "mean": 1, "sum": 2}  # PyTorch's C++ enum
     if reduction not in numbers:
         raise ValueError(f"{reduction} is not a valid value for reduction")
     return numbers[reduction]

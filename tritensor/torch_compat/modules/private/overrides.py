@@ -31,9 +31,7 @@ def has_torch_function_variadic(*args: Any) -> bool:
 def handle_torch_function(public_api: Callable[..., Any], relevant_args: Iterable[Any], *args: Any, **kwargs: Any) -> NoReturn:
     """Raises TypeError, as PyTorch does where no argument's class takes the function over."""
     name = getattr(public_api, "__name__", public_api)
-    raise TypeError(
-        f"no implementation found for '{name}': handle_torch_function: no class takes functions over here; call the function itself"
-    )
+    raise TypeError(f"no implementation found for '{name}': handle_torch_function: no class takes functions over here; call the function")
 
 
 def wrap_torch_function(dispatcher: Callable[..., Any]) -> Callable[[Callable[..., Any]], Callable[..., Any]]:
@@ -43,7 +41,7 @@ def wrap_torch_function(dispatcher: Callable[..., Any]) -> Callable[[Callable[..
 
 def is_tensor_like(inp: Any) -> bool:
     """Whether an object is a tensor, or of a class that has __torch_function__."""
-    return isinstance(inp, Tensor) or hasattr(type(inp), "__torch_function__")
+    return isinstance(inp, Tensor) or hasattr(type(inp), "__torch_function__")  # libraries ask it of arrays that are no tensors
 
 
 def is_tensor_method_or_property(func: Callable[..., Any]) -> bool:

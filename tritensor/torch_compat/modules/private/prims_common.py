@@ -13,7 +13,7 @@ from tritensor.tensor.core import Tensor
 class ELEMENTWISE_TYPE_PROMOTION_KIND(Enum):
     """How an operation's result type follows from its operands': as they are, or integers to floats, to bool, complex to real, bool to int64."""
 
-    DEFAULT = (0,)
+    DEFAULT = (0,)  # tuples, as PyTorch's are
     NO_OPMATH = (1,)
     INT_TO_FLOAT = (2,)
     ALWAYS_BOOL = (3,)
@@ -36,7 +36,7 @@ def elementwise_dtypes(*operands: Any, type_promotion_kind: ELEMENTWISE_TYPE_PRO
         result = dtypes.default_float()
     elif kind is kind.BOOL_TO_LONG and result is dtypes.bool_:
         return dtypes.int64, dtypes.int64
-    compute = result if kind is kind.NO_OPMATH else _WIDER.get(result, result)
+    compute = result if kind is kind.NO_OPMATH else _WIDER.get(result, result)  # opmath: 16-bit floats are rounded once, at the end
     if kind is kind.ALWAYS_BOOL:
         return compute, dtypes.bool_
     if kind is kind.COMPLEX_TO_FLOAT and result.is_complex:

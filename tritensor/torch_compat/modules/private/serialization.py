@@ -1,4 +1,4 @@
-"""torch.serialization, beside save and load: what may be revived, where storages go, and options of which some are no choice here."""
+"""torch.serialization, beside save and load: options of which some are no choice here, names for annotations."""
 
 from __future__ import annotations
 
@@ -8,20 +8,7 @@ from collections.abc import Callable
 from typing import IO, Any
 
 from tritensor.ground.device import device
-from tritensor.io.device_mapping import default_restore_location as default_restore_location
-from tritensor.io.device_mapping import location_tag as location_tag
-from tritensor.io.device_mapping import register_package as register_package
 from tritensor.io.device_mapping import validate_cuda_device as _gpu
-from tritensor.io.safe_globals import add_safe_globals as add_safe_globals
-from tritensor.io.safe_globals import clear_safe_globals as clear_safe_globals
-from tritensor.io.safe_globals import get_safe_globals as get_safe_globals
-from tritensor.io.safe_globals import safe_globals as safe_globals
-from tritensor.io.torch_format.allowed_names import get_unsafe_globals_in_checkpoint as get_unsafe_globals_in_checkpoint
-from tritensor.io.torch_format.endianness import LoadEndianness as LoadEndianness
-from tritensor.io.torch_format.endianness import get_default_load_endianness as get_default_load_endianness
-from tritensor.io.torch_format.endianness import set_default_load_endianness as set_default_load_endianness
-from tritensor.io.torch_format.writing import get_crc32_options as get_crc32_options
-from tritensor.io.torch_format.writing import set_crc32_options as set_crc32_options
 
 FILE_LIKE = str | os.PathLike[str] | IO[bytes]  # what hints call the arguments of save and load
 MAP_LOCATION = Callable[[Any, str], Any] | device | str | dict[str, str] | None
@@ -33,7 +20,7 @@ class SourceChangeWarning(Warning):
 
 def validate_cuda_device(location: str) -> int:
     """The number of the GPU that a location names. Raises CheckpointError where it is not there."""
-    return int(_gpu(location).index or 0)
+    return int(_gpu(location).index or 0)  # `cuda` names the first
 
 
 def get_default_mmap_options() -> int:
@@ -45,7 +32,7 @@ class set_default_mmap_options:
     """`set_default_mmap_options(mmap.MAP_PRIVATE)`, also as a `with` block. Raises NotImplementedError for MAP_SHARED."""
 
     def __init__(self, flags: int) -> None:
-        if flags == mmap.MAP_SHARED:
+        if flags == mmap.MAP_SHARED:  # refused, because it would be silent damage to a file
             raise NotImplementedError(
                 "set_default_mmap_options: MAP_SHARED would write what is done to a tensor into the checkpoint; load, change and save it"
             )

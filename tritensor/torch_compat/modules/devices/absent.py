@@ -1,4 +1,4 @@
-"""torch.xpu: Intel's GPUs, which are not driven."""
+"""torch.mps and torch.xpu: Apple's and Intel's GPUs, which are not driven."""
 
 
 def is_available() -> bool:
