@@ -7,7 +7,7 @@ from collections.abc import Sequence
 from typing import Any
 
 from tritensor.distributions import constraints
-from tritensor.distributions.lazy import lazy_property
+from tritensor.distributions.lazy import delegate, lazy_property
 from tritensor.distributions.parameters import sum_rightmost
 from tritensor.ground.errors import ArgumentError
 from tritensor.tensor.core import Tensor
@@ -70,7 +70,7 @@ class Transform:
             return type(self)(cache_size=cache_size)
         raise NotImplementedError(f"{type(self).__name__} has an __init__ of its own; it needs a with_cache(cache_size) of its own as well")
 
-    __hash__ = None  # type: ignore[assignment]
+    __hash__ = None  # type: ignore[assignment]  # equal ones may hold different tensors, which have no hash by value
 
     def __eq__(self, other: object) -> bool:
         return self is other
@@ -130,23 +130,12 @@ class _InverseTransform(Transform):
         self._inv: Transform = transform
 
     def __getstate__(self) -> dict[str, Any]:
-        return dict(self.__dict__)
+        return dict(self.__dict__)  # here _inv is the transform itself, and no weak reference
 
-    @property
-    def domain(self) -> Any:  # type: ignore[override]
-        return self._inv.codomain
-
-    @property
-    def codomain(self) -> Any:  # type: ignore[override]
-        return self._inv.domain
-
-    @property
-    def bijective(self) -> bool:  # type: ignore[override]
-        return self._inv.bijective  # type: ignore[no-any-return]
-
-    @property
-    def sign(self) -> Any:
-        return self._inv.sign
+    domain = delegate("_inv.codomain")
+    codomain = delegate("_inv.domain")
+    bijective = delegate("_inv.bijective")
+    sign = delegate("_inv.sign")
 
     @property
     def inv(self) -> Transform:
@@ -230,7 +219,7 @@ class ComposeTransform(Transform):
         if inverse is None:
             inverse = ComposeTransform([p.inv for p in reversed(self.parts)])
             self._inv = weakref.ref(inverse)
-            inverse._inv = weakref.ref(self)
+            inverse._inv = weakref.ref(self)  # t.inv.inv is t
         return inverse
 
     def with_cache(self, cache_size: int = 1) -> Any:
@@ -243,7 +232,7 @@ class ComposeTransform(Transform):
 
     def log_abs_det_jacobian(self, x: Tensor, y: Tensor) -> Tensor:
         if not self.parts:
-            return x * 0
+            return x * 0  # zeros in x's shape and graph
         between = [x]
         for part in self.parts[:-1]:
             between.append(part(between[-1]))

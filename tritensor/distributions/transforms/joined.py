@@ -80,6 +80,7 @@ class CatTransform(Transform):
         parts = zip(self.transforms, self._pieces(x), self._pieces(y), strict=True)
         each = [sum_rightmost(t.log_abs_det_jacobian(v, w), self.event_dim - t.event_dim) for t, v, w in parts]
         dim = (self.dim - x.dim() if self.dim >= 0 else self.dim) + self.event_dim
+        # inside an event the pieces' logarithms add up, outside each event has its own
         return T.cat(each, dim) if dim < 0 else sum(each)  # type: ignore[return-value]
 
 

@@ -22,7 +22,7 @@ class _IncreasingTransform(Transform):
     sign = 1  # type: ignore[assignment]
 
     def __eq__(self, other: object) -> bool:
-        return type(self) is type(other)
+        return type(self) is type(other)  # a subclass of the user's may be another function
 
 
 class ExpTransform(_IncreasingTransform):
@@ -78,8 +78,8 @@ class PowerTransform(Transform):
     inverse_shape = forward_shape
 
 
-def _clamp_open_unit(y: Tensor) -> Tensor:
-    """Probabilities kept off 0 and 1."""
+def keep_off_ends(y: Tensor) -> Tensor:
+    """Probabilities, none of them 0 or 1, as PyTorch's transforms bound them."""
     most = float_limits(y.dtype)
     return y.clamp(min=most.tiny, max=1.0 - most.eps)
 
@@ -90,11 +90,11 @@ class SigmoidTransform(_IncreasingTransform):
     domain, codomain = constraints.real, constraints.unit_interval
 
     def _call(self, x: Tensor) -> Tensor:
-        return _clamp_open_unit(x.sigmoid())
+        return keep_off_ends(x.sigmoid())
 
     def _inverse(self, y: Tensor) -> Tensor:
-        y = _clamp_open_unit(y)
-        return y.log() - (-y).log1p()
+        y = keep_off_ends(y)
+        return y.log() - (-y).log1p()  # logit, with the digits of small y
 
     def log_abs_det_jacobian(self, x: Tensor, y: Tensor) -> Tensor:
         return log_sigmoid(x) + log_sigmoid(-x)
@@ -109,7 +109,7 @@ class SoftplusTransform(_IncreasingTransform):
         return F.softplus(x)
 
     def _inverse(self, y: Tensor) -> Tensor:
-        return (-(-y).expm1()).log() + y
+        return (-(-y).expm1()).log() + y  # log(exp(y) - 1), which would overflow
 
     def log_abs_det_jacobian(self, x: Tensor, y: Tensor) -> Tensor:
         return log_sigmoid(x)
