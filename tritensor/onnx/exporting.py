@@ -139,6 +139,7 @@ def export(
     _name_output_axes(outputs, dynamic_axes)
     sizes = {x.shape[axis]: name for x, own in zip(builder.inputs, axes, strict=True) for axis, name in own.items()}
     program = ONNXProgram(g.nodes, builder.inputs, outputs, g.initializers, {"": opset, **(custom_opsets or {})}, inputs, sizes)
+    # model_proto and later saves follow what was asked for here
     program.kept_as_inputs, program.with_initializers = keep_initializers_as_inputs, export_params
     _check(program)
     if verify:
@@ -199,6 +200,7 @@ def _separate_names(inputs: Inputs, model: Any, given: Sequence[str] | None) -> 
 
 @contextlib.contextmanager
 def _in_export() -> Iterator[None]:
+    # an export may run inside a forward that is exported: the outer one stays as it was
     before, _exporting.now = _exporting.now, True
     try:
         yield
@@ -260,6 +262,7 @@ def _verify(program: ONNXProgram, found: list[Trace], given: list[list[Tensor]])
         values = [v for v, y in zip(run.values, run.outputs, strict=True) if isinstance(y, Item)]
         got = program.evaluate([to_host(x.array) for x in tensors])
         for name, a, b in zip(program.output_names, got, values, strict=True):
+            # 16 bits keep three digits, and sums in another order lose some
             tolerance = 1e-4 if b.dtype.itemsize >= 4 else 2e-2
             left, right = (x.astype(np.float64) if x.dtype.kind not in "biu" else x for x in (a, b))
             if a.shape != b.shape or not np.allclose(left, right, rtol=tolerance, atol=tolerance, equal_nan=True):

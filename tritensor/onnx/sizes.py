@@ -184,6 +184,7 @@ class Sizes:
 
     def _from_quotient(self, n: Varying) -> Any:
         """(size + b) // d + c, with the smallest d and b."""
+        # by what strides and pools divide; with all numbers tried, one would fit by chance
         for d in (2, 3, 4, 5, 6, 7, 8, 16, 32):
             for b in range(d):
                 for atom in self.axes:

@@ -73,6 +73,7 @@ def right(g: Graph, a: Any, b: Any) -> Any:
     """The floor of a / 2^b"""
     x, y = as_operands(g, a, b)
     power, wide = _power_of_two(g, y), g.cast(x, INT64)
+    # Div cuts off towards 0: the remainder is taken off before it
     return g.cast(g.op("Div", g.op("Sub", wide, g.op("Mod", wide, power)), power), x.dtype)
 
 

@@ -87,6 +87,7 @@ def _add_node(g: Graph, kind: str, inputs: tuple[Value, ...], attrs: dict[str, A
 @translates("randint")
 def randint(g: Graph, low: int, high: int, shape: Any, dtype: Any, **other: Any) -> Any:
     u = _draw(g, shape, FLOAT, kind="RandomUniform", low=float(low), high=float(high))
+    # float32 may round a number just below `high` up to it
     return g.cast(g.op("Min", g.op("Floor", u), float(high - 1)), dtype)
 
 

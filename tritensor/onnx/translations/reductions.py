@@ -60,6 +60,7 @@ def _extreme(g: Graph, x: Value, dim: Any, keepdim: bool = False, *, kind: str) 
 
 def _count_true(g: Graph, x: Value, dim: Any, keepdim: bool) -> Value:
     """How many elements are true, of none 0."""
+    # ReduceMax takes truth values from opset 20 on, and has no result of nothing
     return g.reduce("ReduceSum", g.cast(x, INT64), axes_of(x, dim), keepdim)
 
 
@@ -172,6 +173,7 @@ def _cumulative_extreme(g: Graph, x: Value, dim: int, kind: str, lowest: float) 
 def sort_first(g: Graph, x: Value, axis: int, k: Any, largest: bool) -> tuple[Value, Value]:
     """The k first elements in order and their places; of equal ones the first comes first, as TopK promises."""
     wide = g.cast(x, np.int32) if x.dtype.name in ("bool", "int8", "int16", "uint8", "uint16") else x
+    # Sort is no operator of ONNX: TopK of all is one
     values, at = g.op("TopK", wide, [k], axis=axis, largest=int(largest), sorted=1, outputs=2, dtype=(wide.dtype, INT64))
     return g.cast(values, x.dtype), at
 
