@@ -14,9 +14,8 @@ from tritensor.profiler import ProfilerActivity as ProfilerActivity
 from tritensor.profiler import kineto_available as kineto_available
 from tritensor.profiler import profile as _profile
 from tritensor.profiler import record_function as record_function
-from tritensor.profiler.patches import Patches
 from tritensor.profiler.probes.forward import forward_probe
-from tritensor.profiler.recording import Options, Recording
+from tritensor.profiler.recording import Options, Patches, Recording
 from tritensor.profiler.results.averages import EventList as EventList
 from tritensor.profiler.results.averages import FunctionEventAvg as FunctionEventAvg
 from tritensor.profiler.results.events import FunctionEvent as FunctionEvent
