@@ -74,7 +74,7 @@ def _to_interval(constraint: Any) -> Any:
 def _register_events(registry: ConstraintRegistry, made: dict[Any, type[transforms.Transform]]) -> None:
     """Constraints on whole events without a number of their own: {constraint: the class of its transform}."""
     for kind, transform in made.items():
-        registry.register(kind, lambda constraint, transform=transform: transform())  # bound now: the loop goes on
+        registry.register(kind, lambda _, transform=transform: transform())  # type: ignore[misc]  # bound now: the loop goes on
 
 
 _register_events(

@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import warnings
-from collections.abc import Sequence
+from collections.abc import Callable, Sequence
 from typing import Any, ClassVar, NoReturn
 
 import numpy as np
@@ -213,10 +213,8 @@ class Distribution:
         """Draws through which gradients reach the parameters."""
         self._raise_missing("rsample")
 
-    @staticmethod
-    def _move_inside_support(drawn: Tensor) -> Tensor:
-        """Draws, those moved that rounding has put where the density is 0 or infinite."""
-        return drawn
+    # of draws, those moved that rounding has put where the density is 0 or infinite
+    _move_inside_support: ClassVar[Callable[..., Any]] = staticmethod(lambda drawn: drawn)
 
     def sample_n(self, n: int) -> Tensor:
         """sample((n,)). Deprecated, as in PyTorch."""
