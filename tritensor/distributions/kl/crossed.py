@@ -1,4 +1,4 @@
-"""Divergences between families: cross-entropies -E log q(x) under p less entropies, infinite where q's support does not hold p's."""
+"""Divergences between families, and within three of them: cross-entropies -E log q(x) under p less entropies, infinite where q's support does not hold p's."""
 
 from __future__ import annotations
 
@@ -123,18 +123,18 @@ CROSS_ENTROPIES: dict[type, Callable[[Any, Any], Tensor]] = {
 }
 # {p: the q whose support holds all of p's}
 FINITE: dict[type, tuple[type, ...]] = {
-    Beta: (ContinuousBernoulli, Exponential, Gamma, Normal),
-    ContinuousBernoulli: (Exponential, Normal),
+    Beta: (Beta, ContinuousBernoulli, Exponential, Gamma, Normal),
+    ContinuousBernoulli: (ContinuousBernoulli, Exponential, Normal),
     Exponential: (Gamma, Gumbel, Normal),
     Gamma: (Exponential, Gumbel, Normal),
-    Gumbel: (Normal,),
+    Gumbel: (Gumbel, Normal),
     Laplace: (Normal,),
     Normal: (Gumbel,),
     Pareto: (Exponential, Gamma, Normal),
     Uniform: (Gumbel, Normal),
 }
 # {p: the q whose support lacks some of p's}
-# Pairs of both tables are PyTorch's; what it has no formula for raises here as well.
+# Pairs of all three tables are PyTorch's; what it has no formula for raises here as well.
 INFINITE: dict[type, tuple[type, ...]] = {
     Beta: (Pareto,),
     ContinuousBernoulli: (Pareto,),
@@ -146,11 +146,22 @@ INFINITE: dict[type, tuple[type, ...]] = {
     Pareto: (Beta, ContinuousBernoulli, Uniform),
     Poisson: (Bernoulli, Binomial),
 }
+# {(p, q): whether q's support holds p's, which is up to an interval's ends}
+DECIDED: dict[tuple[type, type], Callable[[Any, Any], Tensor]] = {
+    **dict.fromkeys([(Beta, Uniform), (ContinuousBernoulli, Uniform)], lambda p, q: (q.low <= 0) & (q.high >= 1)),
+    **dict.fromkeys([(Uniform, Beta), (Uniform, ContinuousBernoulli)], lambda p, q: (p.low >= 0) & (p.high <= 1)),
+    **dict.fromkeys([(Uniform, Exponential), (Uniform, Gamma)], lambda p, q: p.low >= 0),
+    (Uniform, Pareto): lambda p, q: p.low >= q.scale,
+}
 
 
 def _subtract_entropy(under: Callable[[Any, Any], Tensor]) -> Callable[[Any, Any], Tensor]:
     # KL(p, q) = E_p[-log q] - H(p)
     return lambda p, q: under(p, q) - p.entropy()
+
+
+def _finite_where(holds: Callable[[Any, Any], Tensor], under: Callable[[Any, Any], Tensor]) -> Callable[[Any, Any], Tensor]:
+    return lambda p, q: T.where(holds(p, q), under(p, q) - p.entropy(), math.inf)
 
 
 def _infinite(p: Any, q: Any) -> Tensor:
@@ -164,35 +175,8 @@ for _p, _held in FINITE.items():
 for _p, _held in INFINITE.items():
     for _q in _held:
         register_kl(_p, _q)(_infinite)
-
-
-@register_kl(Beta, Uniform)
-@register_kl(ContinuousBernoulli, Uniform)
-def _unit_uniform(p: Any, q: Uniform) -> Tensor:
-    """Finite where q covers [0, 1]."""
-    return T.where((q.low <= 0) & (q.high >= 1), cross_entropy_to_uniform(p, q) - p.entropy(), math.inf)
-
-
-@register_kl(Uniform, Beta)
-@register_kl(Uniform, ContinuousBernoulli)
-def _uniform_unit(p: Uniform, q: Any) -> Tensor:
-    """Finite where p lies within [0, 1]."""
-    under = cross_entropy_to_beta if isinstance(q, Beta) else cross_entropy_to_continuous_bernoulli
-    return T.where((p.low >= 0) & (p.high <= 1), under(p, q) - p.entropy(), math.inf)
-
-
-@register_kl(Uniform, Exponential)
-@register_kl(Uniform, Gamma)
-def _uniform_positive(p: Uniform, q: Any) -> Tensor:
-    """Finite where p lies above 0."""
-    under = cross_entropy_to_gamma if isinstance(q, Gamma) else cross_entropy_to_exponential
-    return T.where(p.low >= 0, under(p, q) - p.entropy(), math.inf)
-
-
-@register_kl(Uniform, Pareto)
-def _uniform_pareto(p: Uniform, q: Pareto) -> Tensor:
-    """Finite where p lies above q's least value."""
-    return T.where(p.low >= q.scale, cross_entropy_to_pareto(p, q) - p.entropy(), math.inf)
+for (_p, _q), _holds in DECIDED.items():
+    register_kl(_p, _q)(_finite_where(_holds, CROSS_ENTROPIES[_q]))
 
 
 @register_kl(Normal, Laplace)

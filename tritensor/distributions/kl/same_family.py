@@ -11,9 +11,7 @@ from tritensor.distributions import functions as T
 from tritensor.distributions.combined.independent import Independent
 from tritensor.distributions.combined.transformed import TransformedDistribution
 from tritensor.distributions.continuous.cauchy import Cauchy
-from tritensor.distributions.continuous.continuous_bernoulli import ContinuousBernoulli
 from tritensor.distributions.continuous.exponential import Exponential
-from tritensor.distributions.continuous.gumbel import Gumbel
 from tritensor.distributions.continuous.half_normal import HalfNormal
 from tritensor.distributions.continuous.laplace import Laplace
 from tritensor.distributions.continuous.normal import Normal
@@ -25,9 +23,8 @@ from tritensor.distributions.discrete.categorical import Categorical
 from tritensor.distributions.discrete.one_hot_categorical import OneHotCategorical
 from tritensor.distributions.discrete.poisson import Poisson
 from tritensor.distributions.exp_family import ExponentialFamily
-from tritensor.distributions.gamma_family.dirichlet import Beta, Dirichlet
+from tritensor.distributions.gamma_family.dirichlet import Dirichlet
 from tritensor.distributions.gamma_family.gamma import Gamma
-from tritensor.distributions.kl.crossed import cross_entropy_to_beta, cross_entropy_to_continuous_bernoulli, cross_entropy_to_gumbel
 from tritensor.distributions.kl.registry import kl_divergence, register_kl
 from tritensor.distributions.multivariate.lowrank_multivariate_normal import LowRankMultivariateNormal
 from tritensor.distributions.multivariate.matrix_products import half_log_det, mahalanobis, matrix_vector
@@ -57,11 +54,6 @@ def _expfamily(p: Any, q: Any) -> Tensor:
 @register_kl(Bernoulli, Bernoulli)
 def _bernoulli(p: Bernoulli, q: Bernoulli) -> Tensor:
     return -p._binary_entropy() - q._log_likelihood(p.probs, p._failure_probs)
-
-
-@register_kl(Beta, Beta)
-def _beta(p: Beta, q: Beta) -> Tensor:
-    return cross_entropy_to_beta(p, q) - p.entropy()
 
 
 @register_kl(Binomial, Binomial)
@@ -98,11 +90,6 @@ def _one_hot_categorical(p: OneHotCategorical, q: OneHotCategorical) -> Tensor:
     return _categorical(p._categorical, q._categorical)
 
 
-@register_kl(ContinuousBernoulli, ContinuousBernoulli)
-def _continuous_bernoulli(p: ContinuousBernoulli, q: ContinuousBernoulli) -> Tensor:
-    return cross_entropy_to_continuous_bernoulli(p, q) - p.entropy()
-
-
 @register_kl(Dirichlet, Dirichlet)
 def _dirichlet(p: Dirichlet, q: Dirichlet) -> Tensor:
     a, b = p.concentration, q.concentration
@@ -120,11 +107,6 @@ def _exponential(p: Exponential, q: Exponential) -> Tensor:
 def _gamma(p: Gamma, q: Gamma) -> Tensor:
     a, b = p.concentration, q.concentration
     return b * (p.rate / q.rate).log() + b.lgamma() - a.lgamma() + (a - b) * a.digamma() + (q.rate - p.rate) * (a / p.rate)
-
-
-@register_kl(Gumbel, Gumbel)
-def _gumbel(p: Gumbel, q: Gumbel) -> Tensor:
-    return cross_entropy_to_gumbel(p, q) - p.entropy()
 
 
 @register_kl(Geometric, Geometric)

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import weakref
 from collections.abc import Sequence
-from typing import Any
+from typing import Any, ClassVar
 
 from tritensor.distributions import constraints
 from tritensor.distributions.lazy import delegate, lazy_property
@@ -23,6 +23,7 @@ class Transform:
     bijective: Any = False
     domain: Any
     codomain: Any
+    _arguments: ClassVar[tuple[str, ...]] = ()  # of __init__, but cache_size: they stand under their names
 
     def __init__(self, cache_size: int = 0) -> None:
         if cache_size not in (0, 1):
@@ -65,9 +66,12 @@ class Transform:
         """The same transform with a cache of this size."""
         if self._cache_size == cache_size:
             return self
-        # a subclass with arguments of its own cannot be made anew from the cache size alone
         if type(self).__init__ is Transform.__init__:
             return type(self)(cache_size=cache_size)
+        # a subclass with arguments of its own cannot be made anew from the cache size alone; of one of ours PyTorch makes the base class
+        for cls in type(self).__mro__:
+            if "_arguments" in vars(cls) and cls is not Transform:
+                return cls(*[getattr(self, name) for name in cls._arguments], cache_size=cache_size)
         raise NotImplementedError(f"{type(self).__name__} has an __init__ of its own; it needs a with_cache(cache_size) of its own as well")
 
     __hash__ = None  # type: ignore[assignment]  # equal ones may hold different tensors, which have no hash by value
@@ -171,6 +175,8 @@ def _reinterpret_event_dims(constraint: Any, event_dim: int) -> Any:
 class ComposeTransform(Transform):
     """Transforms applied one after the other, the first of the list first."""
 
+    _arguments = ("parts",)
+
     def __init__(self, parts: Sequence[Transform], cache_size: int = 0) -> None:
         if cache_size:
             parts = [p.with_cache(cache_size) for p in parts]
@@ -221,9 +227,6 @@ class ComposeTransform(Transform):
             self._inv = weakref.ref(inverse)
             inverse._inv = weakref.ref(self)  # t.inv.inv is t
         return inverse
-
-    def with_cache(self, cache_size: int = 1) -> Any:
-        return self if self._cache_size == cache_size else ComposeTransform(self.parts, cache_size=cache_size)
 
     def __call__(self, x: Tensor) -> Tensor:
         for part in self.parts:

@@ -26,15 +26,12 @@ def require_event_dims(transform: Transform, given: int, wanted: int) -> None:
 class IndependentTransform(Transform):
     """A transform whose last batch dimensions belong to the event: log_abs_det_jacobian is summed over them."""
 
+    _arguments = ("base_transform", "reinterpreted_batch_ndims")
+
     def __init__(self, base_transform: Transform, reinterpreted_batch_ndims: int, cache_size: int = 0) -> None:
         super().__init__(cache_size=cache_size)
         self.base_transform = base_transform.with_cache(cache_size)  # its own pair is what `inv` finds
         self.reinterpreted_batch_ndims = reinterpreted_batch_ndims
-
-    def with_cache(self, cache_size: int = 1) -> Any:
-        if self._cache_size == cache_size:
-            return self
-        return IndependentTransform(self.base_transform, self.reinterpreted_batch_ndims, cache_size=cache_size)
 
     @constraints.dependent_property(is_discrete=False)
     def domain(self) -> Any:
@@ -74,6 +71,7 @@ class ReshapeTransform(Transform):
     """Events of `in_shape` as events of `out_shape`, which holds as many elements."""
 
     bijective = True
+    _arguments = ("in_shape", "out_shape")
 
     def __init__(self, in_shape: Any, out_shape: Any, cache_size: int = 0) -> None:
         self.in_shape, self.out_shape = Size(in_shape), Size(out_shape)
@@ -93,9 +91,6 @@ class ReshapeTransform(Transform):
     def codomain(self) -> Any:
         """Real tensors of out_shape."""
         return constraints.independent(constraints.real, len(self.out_shape))
-
-    def with_cache(self, cache_size: int = 1) -> Any:
-        return self if self._cache_size == cache_size else ReshapeTransform(self.in_shape, self.out_shape, cache_size=cache_size)
 
     def _call(self, x: Tensor) -> Tensor:
         return x.reshape((*x.shape[: x.dim() - len(self.in_shape)], *self.out_shape))
