@@ -106,12 +106,8 @@ def count_work(op: Any, given: tuple[Any, ...], attrs: dict[str, Any]) -> tuple[
         return 0, 0
     try:
         found = op.work(*_flatten_variadic(op, given), **{**op.attrs, **attrs})
-    except (
-        TypeError,
-        AttributeError,
-        IndexError,
-        ValueError,
-    ):  # a form of the call that `work` does not know: no number rather than a wrong one
+    # a form of the call that `work` does not know: no number rather than a wrong one
+    except (TypeError, AttributeError, IndexError, ValueError):
         return 0, 0
     return int(found.flops), int(found.bytes)
 
