@@ -53,7 +53,7 @@ REASONS = [
         "llvm/passes/row_programs.py:RowProgram.__call__.part", "tensor/casting.py:warn_imaginary_dropped",
     ]),
     ("its callers hold a lock: the table's, the runtime's, that of profiles", [
-        "cuda/emulator/interpreter.py:install", "profiler/patches.py:Patches.put", "profiler/patches.py:Patches.restore",
+        "cuda/emulator/interpreter.py:install", "profiler/recording.py:Patches.put", "profiler/recording.py:Patches.restore",
         "tensor/public_api/op_forms.py:OpForms.publish", "tensor/public_api/op_forms.py:OpForms.withdraw",
     ]),
     ("the entry belongs to the caller alone: his block, his range", ["cuda/driver/memory.py:DeviceStorage.__del__", "ground/nvtx.py:range_end"]),

@@ -17,7 +17,7 @@ from tests.distributed.ranks import succeed
 from tritensor.distributed.checkpoint import state_dict as sd
 from tritensor.distributed.checkpoint.boxes import Box, Sharded, get_box, part_like
 from tritensor.distributed.checkpoint.state_dict_saver import AsyncCheckpointerType, plan_writes
-from tritensor.distributed.checkpoint.stateful import Stateful
+from tritensor.distributed.checkpoint.states import Stateful
 from tritensor.io.safetensors import save_file
 
 

@@ -14,7 +14,7 @@ from tritensor.ops.table import registry
 from tritensor.profiler import ProfilerActivity, profile
 from tritensor.profiler.records import ArrayInfo
 from tritensor.profiler.results import roofline
-from tritensor.profiler.results.work import count_work
+from tritensor.profiler.results.roofline import count_work
 
 CPU = [ProfilerActivity.CPU]
 COUNTED = sorted(n for n, op in registry.items() if op.work is not None)

@@ -9,7 +9,7 @@ import warnings
 from collections.abc import Callable, Iterable, Iterator, Sequence
 from typing import Any, Generic, TypeVar
 
-from tritensor.data.random_order import permutation
+from tritensor.data.sampler import permutation
 from tritensor.ground.errors import ArgumentError, AssertedArgumentError, AssertedError, StreamError
 from tritensor.random import Generator
 from tritensor.tensor.core import Tensor

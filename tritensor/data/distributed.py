@@ -5,8 +5,7 @@ from __future__ import annotations
 import math
 from collections.abc import Iterator, Sized
 
-from tritensor.data.random_order import permutation
-from tritensor.data.sampler import Sampler
+from tritensor.data.sampler import Sampler, permutation
 from tritensor.ground.errors import ArgumentError
 from tritensor.ground.providers import provider
 from tritensor.random import Generator
@@ -22,14 +21,9 @@ class DistributedSampler(Sampler[int]):
     """
 
     def __init__(
-        self,
-        dataset: Sized,
-        num_replicas: int | None = None,
-        rank: int | None = None,
-        shuffle: bool = True,
-        seed: int = 0,
+        self, dataset: Sized, num_replicas: int | None = None, rank: int | None = None, shuffle: bool = True, seed: int = 0,
         drop_last: bool = False,
-    ) -> None:
+    ) -> None:  # fmt: skip
         if num_replicas is None or rank is None:
             group = provider("distributed")  # few programs need it
             if not group.is_initialized():

@@ -7,8 +7,7 @@ from typing import Any
 
 import numpy as np
 
-from tritensor.data.random_order import permutation
-from tritensor.data.sampler import Sampler
+from tritensor.data.sampler import Sampler, permutation
 from tritensor.ground.errors import ArgumentError
 from tritensor.random import Generator
 
@@ -41,16 +40,9 @@ class LengthBucketSampler(Sampler[list[int]]):
     """
 
     def __init__(
-        self,
-        lengths: Any,
-        batch_size: int | None = None,
-        *,
-        max_tokens: int | None = None,
-        shuffle: bool = True,
-        drop_last: bool = False,
-        seed: int = 0,
-        batches_per_bucket: int | None = None,
-    ) -> None:
+        self, lengths: Any, batch_size: int | None = None, *, max_tokens: int | None = None, shuffle: bool = True, drop_last: bool = False,
+        seed: int = 0, batches_per_bucket: int | None = None,
+    ) -> None:  # fmt: skip
         if batch_size is None and max_tokens is None:
             raise ArgumentError("LengthBucketSampler: neither batch_size nor max_tokens says how large a batch is; give one, or both")
         for name, given in (("batch_size", batch_size), ("max_tokens", max_tokens), ("batches_per_bucket", batches_per_bucket)):

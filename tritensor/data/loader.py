@@ -11,8 +11,7 @@ from tritensor.data.batch_reader import isolate_generator, make_reader, read_str
 from tritensor.data.collate import default_collate, default_convert, pin_tensors
 from tritensor.data.dataset import IterableDataset
 from tritensor.data.loader_options import check_batches, check_workers, count_workers
-from tritensor.data.random_order import draw_seed
-from tritensor.data.sampler import BatchSampler, RandomSampler, SequentialSampler
+from tritensor.data.sampler import BatchSampler, RandomSampler, SequentialSampler, draw_seed
 from tritensor.random import Generator
 
 _FIXED = ("batch_size", "batch_sampler", "sampler", "drop_last", "dataset", "persistent_workers")  # the batches were planned with these
@@ -84,26 +83,12 @@ class DataLoader:
     _forks = False  # new processes could not be given the dataset or a function
 
     def __init__(
-        self,
-        dataset: Any,
-        batch_size: int | None = 1,
-        shuffle: bool | None = None,
-        sampler: Iterable[Any] | None = None,
-        batch_sampler: Iterable[Any] | None = None,
-        num_workers: int | str = 0,
-        collate_fn: Callable[[Any], Any] | None = None,
-        pin_memory: bool = False,
-        drop_last: bool = False,
-        timeout: float = 0,
-        worker_init_fn: Callable[[int], None] | None = None,
-        multiprocessing_context: Any = None,
-        generator: Generator | None = None,
-        *,
-        prefetch_factor: int | None = None,
-        persistent_workers: bool = False,
-        pin_memory_device: str = "",
-        in_order: bool = True,
-    ) -> None:
+        self, dataset: Any, batch_size: int | None = 1, shuffle: bool | None = None, sampler: Iterable[Any] | None = None,
+        batch_sampler: Iterable[Any] | None = None, num_workers: int | str = 0, collate_fn: Callable[[Any], Any] | None = None,
+        pin_memory: bool = False, drop_last: bool = False, timeout: float = 0, worker_init_fn: Callable[[int], None] | None = None,
+        multiprocessing_context: Any = None, generator: Generator | None = None, *, prefetch_factor: int | None = None,
+        persistent_workers: bool = False, pin_memory_device: str = "", in_order: bool = True,
+    ) -> None:  # fmt: skip
         num_workers = count_workers(num_workers)
         prefetch_factor = check_workers(
             num_workers, timeout, prefetch_factor, persistent_workers, multiprocessing_context, pin_memory_device

@@ -42,13 +42,9 @@ def count_workers(given: int | str) -> int:
 
 
 def check_workers(
-    num_workers: int,
-    timeout: float,
-    prefetch_factor: int | None,
-    persistent_workers: bool,
-    multiprocessing_context: Any,
+    num_workers: int, timeout: float, prefetch_factor: int | None, persistent_workers: bool, multiprocessing_context: Any,
     pin_memory_device: str,
-) -> int | None:
+) -> int | None:  # fmt: skip
     """The prefetch_factor. Raises ArgumentError for what speaks of workers where there are none, and for numbers out of range."""
     if timeout < 0:
         raise ArgumentError(f"DataLoader: timeout {timeout} is negative; give seconds, 0 for none")

@@ -19,9 +19,8 @@ from tritensor.ground.call_site import file_and_line, line_of, user_instruction,
 from tritensor.ground.process import locks
 from tritensor.nn.module import Module
 from tritensor.ops.array import CudaArray
-from tritensor.profiler.patches import Patches
 from tritensor.profiler.probes.forward import forward_probe
-from tritensor.profiler.recording import Options, Recording, held
+from tritensor.profiler.recording import Options, Patches, Recording, held
 
 _ROWS = 20  # rows of a report
 

@@ -42,9 +42,4 @@ class Variants(tuple[Variant, ...]):
 
 def list_variants() -> Variants:
     """What was noted so far."""
-    return Variants(Variant(op, variant, n, *_split_reason(why)) for (op, variant, why), n in variants.noted())
-
-
-def _split_reason(why: str) -> tuple[str, str]:
-    reason, _, mend = why.partition("; ")
-    return reason, mend
+    return Variants(Variant(op, variant, n, *why.partition("; ")[::2]) for (op, variant, why), n in variants.noted())

@@ -38,6 +38,8 @@ from tritensor.distributed.initialisation import is_torchelastic_launched as is_
 from tritensor.distributed.initialisation import is_ucc_available as is_ucc_available
 from tritensor.distributed.initialisation import is_xccl_available as is_xccl_available
 from tritensor.distributed.initialisation import new_group as new_group
+from tritensor.distributed.initialisation import new_subgroups as new_subgroups
+from tritensor.distributed.initialisation import new_subgroups_by_enumeration as new_subgroups_by_enumeration
 from tritensor.distributed.objects import all_gather_object as all_gather_object
 from tritensor.distributed.objects import broadcast_object_list as broadcast_object_list
 from tritensor.distributed.objects import gather_object as gather_object
@@ -63,8 +65,6 @@ from tritensor.distributed.process_group import group as group
 from tritensor.distributed.process_group import is_initialized as is_initialized
 from tritensor.distributed.reduce_op import ReduceOp as ReduceOp
 from tritensor.distributed.reduce_op import reduce_op as reduce_op
-from tritensor.distributed.subgroups import new_subgroups as new_subgroups
-from tritensor.distributed.subgroups import new_subgroups_by_enumeration as new_subgroups_by_enumeration
 from tritensor.distributed.work import Work as Work
 from tritensor.ground.errors import DistBackendError as DistBackendError
 from tritensor.ground.errors import DistError as DistError

@@ -22,7 +22,7 @@ from tritensor.distributed.arguments import (
 )
 from tritensor.distributed.backends.interface import Backend, Pending
 from tritensor.distributed.calls import Call
-from tritensor.distributed.process_group import is_outside, require_group
+from tritensor.distributed.process_group import ProcessGroup, is_outside, require_group
 from tritensor.distributed.reduce_op import ReduceOp, check_op
 from tritensor.distributed.work import Work
 from tritensor.ground.errors import ArgumentError, ShapeError
@@ -149,10 +149,7 @@ def gather(
     check_tensor("gather", "tensor", tensor)
     world = require_group("gather", group)
     root = find_root("gather", "dst", dst, group_dst, world)
-    parts = _check_root_list("gather", "gather_list", "destination", gather_list, root == world.rank())
-    # Only the root gives a list.
-    if parts:
-        check_parts("gather", "gather_list", parts, world, tensor)
+    parts = _check_root_list("gather", "gather_list", "destination", gather_list, root, world, tensor)
     backend = world.backend_of("gather", tensor, *parts)
     call = world.begin("gather", f"{describe_tensors(tensor)} to {root}")
     whole = empty_stack(parts) if parts else None
@@ -161,12 +158,13 @@ def gather(
     return finish_call(backend, pending, call, async_op, parts, finish)
 
 
-def _check_root_list(name: str, what: str, role: str, given: Any, is_root: bool) -> list[Tensor]:
-    """The list that one process gives, and no other."""
-    if is_root:
+def _check_root_list(name: str, what: str, role: str, given: Any, root: int, world: ProcessGroup, like: Tensor) -> list[Tensor]:
+    """The list of a tensor for each process that one of them gives, and no other."""
+    if world.rank() == root:
         if not given:
             raise ArgumentError(f"{name}: argument {what} must be specified on the {role} rank; give a list of a tensor for each process")
         check_tensors(name, what, given)
+        check_parts(name, what, given, world, like)
         return list(given)
     if given:
         raise ArgumentError(f"{name}: argument {what} must NOT be specified on non-{role} ranks; give None, or change the {role} rank")
@@ -183,10 +181,7 @@ def scatter(
     check_tensor("scatter", "tensor", tensor)
     world = require_group("scatter", group)
     root = find_root("scatter", "src", src, group_src, world)
-    parts = _check_root_list("scatter", "scatter_list", "source", scatter_list, root == world.rank())
-    # Only the root gives a list.
-    if parts:
-        check_parts("scatter", "scatter_list", parts, world, tensor)
+    parts = _check_root_list("scatter", "scatter_list", "source", scatter_list, root, world, tensor)
     backend = world.backend_of("scatter", tensor, *parts)
     call = world.begin("scatter", f"{describe_tensors(tensor)} from {root}")
     out = empty_output(tensor)

@@ -51,12 +51,8 @@ def from_bytes(data: np.ndarray) -> Any:
     return json.loads(raw[1:].decode("utf-8", "surrogatepass")) if raw[:1] == b"J" else pickle.loads(raw[1:])
 
 
-def _get_device(world: ProcessGroup) -> device:
-    return world.get_control_device(device("cuda", here.index))
-
-
 def _to_tensor(world: ProcessGroup, values: np.ndarray) -> Tensor:
-    return Tensor.wrap(from_host(values, _get_device(world)))
+    return Tensor.wrap(from_host(values, world.get_control_device(device("cuda", here.index))))
 
 
 def _gather_bytes(name: str, obj: Any, world: ProcessGroup, group: Any) -> list[Any]:

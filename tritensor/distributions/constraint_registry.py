@@ -27,7 +27,7 @@ class ConstraintRegistry:
 
     def __call__(self, constraint: Any) -> Any:
         """The transform for a constraint. Raises NotImplementedError for a class that none is registered for."""
-        factory = self._registry.get(type(constraint))
+        factory = self._registry.get(type(constraint))  # the exact class: a subclass may be a smaller set
         if factory is None:
             raise NotImplementedError(f"no transform is registered for {constraint!r}; register one for {type(constraint).__name__}")
         return factory(constraint)
@@ -38,7 +38,6 @@ transform_to = ConstraintRegistry()  # any transform onto the set, fast and stab
 
 
 def _register_in_both(*kinds: Any) -> Callable[[Any], Any]:
-    """Register a factory for some constraints in both registries."""
 
     def decorate(factory: Any) -> Any:
         for kind in kinds:
@@ -72,30 +71,20 @@ def _to_interval(constraint: Any) -> Any:
     return transforms.ComposeTransform([transforms.SigmoidTransform(), transforms.AffineTransform(lower, upper - lower)])
 
 
-@_register_in_both(constraints.corr_cholesky)
-def _to_corr_cholesky(constraint: Any) -> Any:
-    return transforms.CorrCholeskyTransform()
+def _register_events(registry: ConstraintRegistry, made: dict[Any, type[transforms.Transform]]) -> None:
+    """Constraints on whole events without a number of their own: {constraint: the class of its transform}."""
+    for kind, transform in made.items():
+        registry.register(kind, lambda _, transform=transform: transform())  # type: ignore[misc]  # bound now: the loop goes on
 
 
-@biject_to.register(constraints.simplex)
-def _bijection_to_simplex(constraint: Any) -> Any:
-    return transforms.StickBreakingTransform()
-
-
-@transform_to.register(constraints.simplex)
-def _to_simplex(constraint: Any) -> Any:
-    return transforms.SoftmaxTransform()
-
-
-@transform_to.register(constraints.lower_cholesky)
-def _to_lower_cholesky(constraint: Any) -> Any:
-    return transforms.LowerCholeskyTransform()
-
-
-@transform_to.register(constraints.positive_definite)
-@transform_to.register(constraints.positive_semidefinite)
-def _to_positive_definite(constraint: Any) -> Any:
-    return transforms.PositiveDefiniteTransform()
+_register_events(
+    biject_to, {constraints.corr_cholesky: transforms.CorrCholeskyTransform, constraints.simplex: transforms.StickBreakingTransform}
+)
+_register_events(transform_to, {
+    constraints.corr_cholesky: transforms.CorrCholeskyTransform, constraints.simplex: transforms.SoftmaxTransform,
+    constraints.lower_cholesky: transforms.LowerCholeskyTransform, constraints.positive_definite: transforms.PositiveDefiniteTransform,
+    constraints.positive_semidefinite: transforms.PositiveDefiniteTransform,  # as PyTorch has it: its interior
+})  # fmt: skip
 
 
 def _register_parts(registry: ConstraintRegistry) -> None:

@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import warnings
-from collections.abc import Sequence
+from collections.abc import Callable, Sequence
 from typing import Any, ClassVar, NoReturn
 
 import numpy as np
@@ -45,8 +45,9 @@ class Distribution:
     has_rsample: Any = False
     has_enumerate_support: Any = False
     _validate_args: bool = __debug__
-    # {parameter: dimensions of one event's parameter}: what `expand` spreads over another batch; None where a class spreads otherwise.
-    _fields: ClassVar[dict[str, int] | None] = None
+    # {attribute: dimensions of one event's parameter}: the tensors and distributions that `expand` spreads over another batch; None for
+    # what it hands on as it is. No such table (a user's own class): expand is refused, since nobody knows what __init__ sets.
+    _fields: ClassVar[dict[str, int | None] | None] = None
 
     @staticmethod
     def set_default_validate_args(value: bool) -> None:
@@ -136,20 +137,20 @@ class Distribution:
         cls = next((c for c in type(self).__mro__ if c.__dict__.get("_fields") is not None), None)
         if cls is None:
             self._raise_missing("expand")
-        return self._spread(cls, batch_shape, _instance)
-
-    def _spread(self, cls: type, batch_shape: Sequence[int], instance: Any, event_shape: Any = None) -> Any:
-        """A copy made without `__init__`: fields expanded, everything checked already."""
-        new = self._get_checked_instance(cls, instance)
+        new = self._get_checked_instance(cls, _instance)
         batch_shape = Size(batch_shape)
         for name, dims in cls._fields.items():  # type: ignore[attr-defined]
-            if name in self.__dict__:
+            if name in self.__dict__:  # of probs and logits only those that were given or asked for
                 value = self.__dict__[name]
-                new.__dict__[name] = value.expand((*batch_shape, *value.shape[value.dim() - dims :]))
+                if dims is not None:
+                    shape = value.batch_shape if isinstance(value, Distribution) else value.shape
+                    value = value.expand((*batch_shape, *shape[len(shape) - dims :]))
+                new.__dict__[name] = value
         # a computed value stays marked as computed, or the copy would take it for the parameter that was given
         if "_computed" in self.__dict__:
             new._computed = self._computed & cls._fields.keys()  # type: ignore[attr-defined]
-        Distribution.__init__(new, batch_shape, self._event_shape if event_shape is None else event_shape, validate_args=False)
+        # every parameter is checked already; only values will be, where they were before
+        Distribution.__init__(new, batch_shape, self._event_shape, validate_args=False)
         new._validate_args = self._validate_args
         return new
 
@@ -212,9 +213,8 @@ class Distribution:
         """Draws through which gradients reach the parameters."""
         self._raise_missing("rsample")
 
-    def _move_inside_support(self, drawn: Tensor) -> Tensor:
-        """Draws, those moved that rounding has put where the density is 0 or infinite."""
-        return drawn
+    # of draws, those moved that rounding has put where the density is 0 or infinite
+    _move_inside_support: ClassVar[Callable[..., Any]] = staticmethod(lambda drawn: drawn)
 
     def sample_n(self, n: int) -> Tensor:
         """sample((n,)). Deprecated, as in PyTorch."""

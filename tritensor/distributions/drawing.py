@@ -32,7 +32,6 @@ def draw_in_float32(draw: Callable[..., Tensor]) -> Callable[..., Tensor]:
 
 
 def _floating_types(value: Any) -> Iterator[Any]:
-    """The types of the floating tensors that a distribution is made of."""
     if isinstance(value, Tensor):
         if value.dtype.is_floating_point:
             yield value.dtype

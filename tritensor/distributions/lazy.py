@@ -1,14 +1,24 @@
-"""lazy_property, an attribute computed at its first use and kept; ProbsAndLogits, the base class of distributions that take either."""
+"""lazy_property, an attribute computed at its first use and kept; delegate; ProbsAndLogits, the base class of distributions that take either."""
 
 from __future__ import annotations
 
 import math
 from collections.abc import Callable
+from operator import attrgetter
 from typing import Any
 
 from tritensor.autograd.modes import enable_grad
 from tritensor.distributions import functions as T
-from tritensor.distributions.parameters import float_limits, log1p_exp, log_sigmoid, logits_to_probs, probs_to_logits
+from tritensor.distributions.parameters import (
+    as_float_tensor,
+    broadcast_all,
+    float_limits,
+    log1p_exp,
+    log_sigmoid,
+    logits_to_probs,
+    probs_to_logits,
+    require_exactly_one,
+)
 from tritensor.tensor.core import Tensor
 
 
@@ -27,8 +37,14 @@ class lazy_property:
         with enable_grad():
             value = self.wrapped(instance)
         vars(instance)[self.__name__] = value
-        vars(instance).setdefault("_computed", set()).add(self.__name__)
+        vars(instance).setdefault("_computed", set()).add(self.__name__)  # see is_given
         return value
+
+
+def delegate(path: str, doc: str | None = None) -> Any:
+    """A property that reads an attribute of a part: `scale = delegate("base_dist.scale", "The median.")`."""
+    read = attrgetter(path)
+    return property(lambda self: read(self), doc=doc)  # a property of `read` itself would show attrgetter's own doc in help()
 
 
 def is_given(instance: Any, name: str) -> bool:
@@ -51,6 +67,14 @@ class ProbsAndLogits:
     def probs(self) -> Tensor:
         """p."""
         return logits_to_probs(self.logits, is_binary=True)
+
+    def _set_given(self, name: str, probs: Any, logits: Any) -> Tensor:
+        """Keep the one of both that was given, as a tensor, which is returned. Raises ValueError for none or both."""
+        if require_exactly_one(name, probs=probs, logits=logits) == "probs":
+            (self.probs,) = broadcast_all(probs)
+        else:
+            self.logits = as_float_tensor(logits)
+        return self._param
 
     @property
     def _param(self) -> Tensor:

@@ -9,9 +9,9 @@ from tritensor.autograd.modes import no_grad
 from tritensor.distributions import constraints
 from tritensor.distributions.discrete.categorical import Categorical
 from tritensor.distributions.distribution import Distribution
+from tritensor.distributions.lazy import delegate
 from tritensor.ground.errors import ArgumentError
 from tritensor.tensor.core import Tensor
-from tritensor.tensor.size import Size
 
 
 class MixtureSameFamily(Distribution):
@@ -21,6 +21,9 @@ class MixtureSameFamily(Distribution):
     """
 
     arg_constraints: ClassVar[dict[str, Any]] = {}
+    _fields: ClassVar[dict[str, int | None] | None] = {
+        "_mixture_distribution": 0, "_component_distribution": 1, "_num_component": None, "_event_ndims": None,
+    }  # fmt: skip
 
     def __init__(self, mixture_distribution: Any, component_distribution: Any, validate_args: bool | None = None) -> None:
         self._mixture_distribution = mixture_distribution
@@ -48,31 +51,13 @@ class MixtureSameFamily(Distribution):
         self._event_ndims = len(event_shape)
         super().__init__(batch[:-1], event_shape, validate_args=validate_args)
 
-    def expand(self, batch_shape: Sequence[int], _instance: Any = None) -> Any:
-        batch_shape = Size(batch_shape)
-        new = self._get_checked_instance(MixtureSameFamily, _instance)
-        new._component_distribution = self._component_distribution.expand((*batch_shape, self._num_component))
-        new._mixture_distribution = self._mixture_distribution.expand(batch_shape)
-        new._num_component = self._num_component
-        new._event_ndims = self._event_ndims
-        Distribution.__init__(new, batch_shape, self.event_shape, validate_args=False)
-        new._validate_args = self._validate_args
-        return new
-
     @constraints.dependent_property
     def support(self) -> Any:
         """What all components allow."""
         return constraints.MixtureSameFamilyConstraint(self._component_distribution.support)
 
-    @property
-    def mixture_distribution(self) -> Categorical:
-        """The Categorical that chooses."""
-        return self._mixture_distribution
-
-    @property
-    def component_distribution(self) -> Distribution:
-        """The distributions among which it chooses."""
-        return self._component_distribution
+    mixture_distribution = delegate("_mixture_distribution", "The Categorical that chooses.")
+    component_distribution = delegate("_component_distribution", "The distributions among which it chooses.")
 
     def _weights(self) -> Tensor:
         """The components' probabilities, with dimensions of 1 for the event's."""

@@ -9,7 +9,7 @@ from numbers import Number
 from typing import Any, NamedTuple
 
 from tritensor.distributions import functions as T
-from tritensor.distributions.constraints.base import flatten_last_dims
+from tritensor.distributions.constraints import flatten_last_dims
 from tritensor.ground import dtypes
 from tritensor.ground.errors import ArgumentError
 from tritensor.nn import functional as F
@@ -28,7 +28,7 @@ class Limits(NamedTuple):
     above_zero: float
 
 
-@functools.cache
+@functools.cache  # asked at every draw and every log_prob; finfo works its numbers out anew
 def float_limits(dtype: Any) -> Limits:
     """The limits of a floating type."""
     info = finfo(dtype)
@@ -80,32 +80,32 @@ def draw_standard_exponential(shape: Sequence[int], like: Tensor) -> Tensor:
 def clamp_positive(drawn: Tensor) -> Tensor:
     """Positive draws, of which none is 0 or infinite."""
     most = float_limits(drawn.dtype)
-    return drawn.clamp(min=most.above_zero, max=-most.least)
+    return drawn.clamp(min=most.above_zero, max=-most.least)  # at 0 and at infinity log_prob is infinite or NaN
 
 
 def clamp_finite(drawn: Tensor) -> Tensor:
     """Draws, of which those beyond the last number of their type are that number."""
     least = float_limits(drawn.dtype).least
-    return drawn.clamp(min=least, max=-least)
+    return drawn.clamp(min=least, max=-least)  # through an infinite draw no gradient comes back but NaN
 
 
 def clamp_open_unit(drawn: Tensor) -> Tensor:
     """Draws of (0, 1), of which none is 0 or 1."""
     most = float_limits(drawn.dtype)
-    return drawn.clamp(min=most.above_zero, max=1 - most.eps / 2)
+    return drawn.clamp(min=most.above_zero, max=1 - most.eps / 2)  # numbers below 1 stand half as far apart as eps says
 
 
 def sum_rightmost(value: Any, dim: int) -> Any:
     """The sum over the last `dim` dimensions."""
     if dim == 0:
-        return value
+        return value  # mostly so, and without an op
     return flatten_last_dims(value, value.dim() - dim).sum(-1)
 
 
 def clamp_probs(probs: Tensor) -> Tensor:
     """Probabilities kept a rounding away from 0 and 1."""
     eps = float_limits(probs.dtype).eps
-    return probs.clamp(min=eps, max=1 - eps)
+    return probs.clamp(min=eps, max=1 - eps)  # PyTorch's bound: its logits are these, to the last digit
 
 
 def logits_to_probs(logits: Tensor, is_binary: bool = False) -> Tensor:
@@ -116,18 +116,18 @@ def logits_to_probs(logits: Tensor, is_binary: bool = False) -> Tensor:
 def probs_to_logits(probs: Tensor, is_binary: bool = False) -> Tensor:
     """Logits of probabilities: log p, less log(1 - p) where each is of an event of its own (binary)."""
     inside = clamp_probs(probs)
-    return inside.log() - (-inside).log1p() if is_binary else inside.log()
+    return inside.log() - (-inside).log1p() if is_binary else inside.log()  # log1p: 1 - p would drop small p
 
 
 def log_odds(probs: Tensor) -> Tensor:
     """log p - log(1 - p) of what was given, finite for 0 and 1: of these the numbers next to them."""
-    inside = clamp_open_unit(probs)
+    inside = clamp_open_unit(probs)  # nearer to the ends than clamp_probs, whose bound a density would show
     return inside.log() - (-inside).log1p()
 
 
 def log1p_exp(x: Tensor) -> Tensor:
     """log(1 + exp(x)), without the linear part that softplus has above 20."""
-    return F.softplus(x, 1.0, 1e9)
+    return F.softplus(x, 1.0, 1e9)  # at 20 the part that softplus leaves out is 2e-9, which float64 holds
 
 
 def log_sigmoid(x: Tensor) -> Tensor:
@@ -138,6 +138,7 @@ def log_sigmoid(x: Tensor) -> Tensor:
 def log1m_exp(x: Tensor) -> Tensor:
     """log(1 - exp(x)), x <= 0, by the form that keeps its digits."""
     # log1p cancels near 0 and log(-expm1) far from it (Maechler, "Accurately computing log(1 - exp(-|a|))", 2012)
+    # -1 stands where the other form serves: its NaN would reach the gradient, 0 times NaN
     near = x > -math.log(2.0)
     return T.where(near, (-T.where(near, x, -1.0).expm1()).log(), (-T.where(near, -1.0, x).exp()).log1p())
 

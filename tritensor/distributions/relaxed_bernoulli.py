@@ -10,8 +10,8 @@ from tritensor.distributions import functions as T
 from tritensor.distributions.combined.transformed import TransformedDistribution
 from tritensor.distributions.distribution import Distribution
 from tritensor.distributions.drawing import draw_in_float32
-from tritensor.distributions.lazy import ProbsAndLogits
-from tritensor.distributions.parameters import as_float_tensor, broadcast_all, clamp_probs, log1p_exp, require_exactly_one
+from tritensor.distributions.lazy import ProbsAndLogits, delegate
+from tritensor.distributions.parameters import broadcast_all, clamp_probs, log1p_exp
 from tritensor.distributions.transforms import SigmoidTransform
 from tritensor.tensor.core import Tensor
 from tritensor.tensor.size import Size
@@ -26,21 +26,11 @@ class LogitRelaxedBernoulli(ProbsAndLogits, Distribution):
     arg_constraints: ClassVar[dict[str, Any]] = {"probs": constraints.unit_interval, "logits": constraints.real}
     support = constraints.real
     has_rsample = True
-    _fields: ClassVar[dict[str, int] | None] = {"probs": 0, "logits": 0}
+    _fields: ClassVar[dict[str, int | None] | None] = {"temperature": None, "probs": 0, "logits": 0}
 
     def __init__(self, temperature: Any, probs: Any = None, logits: Any = None, validate_args: bool | None = None) -> None:
         self.temperature = temperature
-        given = require_exactly_one(type(self).__name__, probs=probs, logits=logits)
-        if given == "probs":
-            (self.probs,) = broadcast_all(probs)
-        else:
-            self.logits = as_float_tensor(logits)
-        super().__init__(self.__dict__[given].shape, validate_args=validate_args)
-
-    def expand(self, batch_shape: Sequence[int], _instance: Any = None) -> Any:
-        new = super().expand(batch_shape, _instance)
-        new.temperature = self.temperature
-        return new
+        super().__init__(self._set_given(type(self).__name__, probs, logits).shape, validate_args=validate_args)
 
     @property
     def param_shape(self) -> Size:
@@ -49,13 +39,14 @@ class LogitRelaxedBernoulli(ProbsAndLogits, Distribution):
 
     @draw_in_float32
     def rsample(self, sample_shape: Sequence[int] = ()) -> Tensor:
+        # 0 and 1 have infinite logits
         u = clamp_probs(T.rand(tuple(self._extended_shape(sample_shape)), dtype=self._param.dtype, device=self._param.device))
         return (u.log() - (-u).log1p() + self.logits) / self.temperature
 
     def log_prob(self, value: Tensor) -> Tensor:
         self._check(value)
         logits, value = broadcast_all(self.logits, value)
-        off = logits - value * self.temperature
+        off = logits - value * self.temperature  # the density is that of a logistic number
         temperature = self.temperature if isinstance(self.temperature, Tensor) else T.as_tensor(float(self.temperature), dtype=logits.dtype)
         return temperature.log() + off - 2 * log1p_exp(off)
 
@@ -66,22 +57,11 @@ class RelaxedBernoulli(TransformedDistribution):
     arg_constraints: ClassVar[dict[str, Any]] = {"probs": constraints.unit_interval, "logits": constraints.real}
     support = constraints.unit_interval
     has_rsample = True
-    _fields: ClassVar[dict[str, int] | None] = {}
+    _fields: ClassVar[dict[str, int | None] | None] = {}
 
     def __init__(self, temperature: Any, probs: Any = None, logits: Any = None, validate_args: bool | None = None) -> None:
         super().__init__(LogitRelaxedBernoulli(temperature, probs, logits), SigmoidTransform(), validate_args=validate_args)
 
-    @property
-    def temperature(self) -> Any:
-        """How far from 0 and 1 the numbers are."""
-        return self.base_dist.temperature
-
-    @property
-    def logits(self) -> Tensor:
-        """log(p / (1 - p))."""
-        return self.base_dist.logits  # type: ignore[no-any-return]
-
-    @property
-    def probs(self) -> Tensor:
-        """p."""
-        return self.base_dist.probs  # type: ignore[no-any-return]
+    temperature = delegate("base_dist.temperature", "How far from 0 and 1 the numbers are.")
+    logits = delegate("base_dist.logits", "log(p / (1 - p)).")
+    probs = delegate("base_dist.probs", "p.")

@@ -11,10 +11,10 @@ from tritensor.distributions.combined.transformed import TransformedDistribution
 from tritensor.distributions.discrete.categorical import Categorical
 from tritensor.distributions.distribution import Distribution
 from tritensor.distributions.drawing import draw_in_float32
+from tritensor.distributions.lazy import delegate
 from tritensor.distributions.parameters import clamp_probs, float_limits
 from tritensor.distributions.transforms import ExpTransform
 from tritensor.tensor.core import Tensor
-from tritensor.tensor.size import Size
 
 
 class ExpRelaxedCategorical(Distribution):
@@ -26,37 +26,21 @@ class ExpRelaxedCategorical(Distribution):
     arg_constraints: ClassVar[dict[str, Any]] = {"probs": constraints.simplex, "logits": constraints.real_vector}
     support = constraints.real_vector
     has_rsample = True
-    _fields: ClassVar[dict[str, int] | None] = {}
+    _fields: ClassVar[dict[str, int | None] | None] = {"_categorical": 0, "temperature": None}
 
     def __init__(self, temperature: Any, probs: Any = None, logits: Any = None, validate_args: bool | None = None) -> None:
         self._categorical = Categorical(probs, logits)
         self.temperature = temperature
         super().__init__(self._categorical.batch_shape, self._categorical.param_shape[-1:], validate_args=validate_args)
 
-    def expand(self, batch_shape: Sequence[int], _instance: Any = None) -> Any:
-        new = super().expand(batch_shape, _instance)
-        new.temperature = self.temperature
-        new._categorical = self._categorical.expand(batch_shape)
-        return new
-
-    @property
-    def param_shape(self) -> Size:
-        """The parameter's shape."""
-        return self._categorical.param_shape
-
-    @property
-    def logits(self) -> Tensor:
-        """Logarithms of the probabilities."""
-        return self._categorical.logits
-
-    @property
-    def probs(self) -> Tensor:
-        """The probabilities."""
-        return self._categorical.probs
+    param_shape = delegate("_categorical.param_shape", "The parameter's shape.")
+    logits = delegate("_categorical.logits", "Logarithms of the probabilities.")
+    probs = delegate("_categorical.probs", "The probabilities.")
 
     @draw_in_float32
     def rsample(self, sample_shape: Sequence[int] = ()) -> Tensor:
         shape = self._extended_shape(sample_shape)
+        # Gumbel noise -log(-log u) is infinite at 0 and 1
         u = clamp_probs(T.rand(tuple(shape), dtype=self.logits.dtype, device=self.logits.device))
         return ((self.logits.expand(shape) - (-u.log()).log()) / self.temperature).log_softmax(-1)
 
@@ -74,26 +58,15 @@ class RelaxedOneHotCategorical(TransformedDistribution):
     arg_constraints: ClassVar[dict[str, Any]] = {"probs": constraints.simplex, "logits": constraints.real_vector}
     support = constraints.simplex
     has_rsample = True
-    _fields: ClassVar[dict[str, int] | None] = {}
+    _fields: ClassVar[dict[str, int | None] | None] = {}
 
     def __init__(self, temperature: Any, probs: Any = None, logits: Any = None, validate_args: bool | None = None) -> None:
         base = ExpRelaxedCategorical(temperature, probs, logits, validate_args=validate_args)
         super().__init__(base, ExpTransform(), validate_args=validate_args)
 
     def _move_inside_support(self, drawn: Tensor) -> Tensor:
-        return drawn.clamp(min=float_limits(drawn.dtype).above_zero)
+        return drawn.clamp(min=float_limits(drawn.dtype).above_zero)  # log_prob takes logarithms of all
 
-    @property
-    def temperature(self) -> Any:
-        """How far from the corners the vectors are."""
-        return self.base_dist.temperature
-
-    @property
-    def logits(self) -> Tensor:
-        """Logarithms of the probabilities."""
-        return self.base_dist.logits  # type: ignore[no-any-return]
-
-    @property
-    def probs(self) -> Tensor:
-        """The probabilities."""
-        return self.base_dist.probs  # type: ignore[no-any-return]
+    temperature = delegate("base_dist.temperature", "How far from the corners the vectors are.")
+    logits = delegate("base_dist.logits", "Logarithms of the probabilities.")
+    probs = delegate("base_dist.probs", "The probabilities.")

@@ -31,15 +31,9 @@ _ENDINGS = (".pt", ".pth", ".bin", ".ckpt", ".tar", ".pkl", ".pickle")  # what P
 
 
 def save(
-    obj: Any,
-    f: str | os.PathLike[str] | BinaryIO,
-    pickle_module: Any = pickle,
-    pickle_protocol: int = 2,
-    _use_new_zipfile_serialization: bool | None = None,
-    _disable_byteorder_record: bool = False,
-    *,
-    format: str | None = None,
-) -> None:
+    obj: Any, f: str | os.PathLike[str] | BinaryIO, pickle_module: Any = pickle, pickle_protocol: int = 2,
+    _use_new_zipfile_serialization: bool | None = None, _disable_byteorder_record: bool = False, *, format: str | None = None,
+) -> None:  # fmt: skip
     """Write tensors, and what stands around them, to a path or a binary file.
 
     A name that ends as PyTorch's users call their files (.pt, .pth, .bin, .ckpt, .tar, .pkl), and what has no name, such as a BytesIO, is
@@ -175,14 +169,9 @@ def _torch_writer(obj: Any, f: Any, kind: str, protocol: int, byteorder: bool) -
 
 
 def load(
-    f: str | os.PathLike[str] | BinaryIO,
-    map_location: Any = None,
-    pickle_module: Any = None,
-    *,
-    weights_only: bool | None = None,
-    mmap: bool | None = None,
-    **pickle_load_args: Any,
-) -> Any:
+    f: str | os.PathLike[str] | BinaryIO, map_location: Any = None, pickle_module: Any = None, *, weights_only: bool | None = None,
+    mmap: bool | None = None, **pickle_load_args: Any,
+) -> Any:  # fmt: skip
     """Read what `save` or torch.save wrote, or any safetensors file (a dict of tensors): which of them it is, the content says.
 
     Args:
@@ -232,7 +221,6 @@ def load(
 
 
 def _load_safetensors(source: Any, map_location: Any, trusted: bool) -> Any:
-    """The object of a safetensors file."""
     label = source.label
     entries, metadata, start = safetensors.parse(source.view, label)
     data = source.view[start:]

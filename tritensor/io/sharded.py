@@ -22,11 +22,9 @@ _UNITS = {"": 1, "B": 1, "KB": 10**3, "MB": 10**6, "GB": 10**9, "TB": 10**12, "K
 
 
 def save_sharded(
-    state_dict: Mapping[str, Tensor],
-    folder: str | os.PathLike[str],
-    max_shard_size: int | str = "5GB",
+    state_dict: Mapping[str, Tensor], folder: str | os.PathLike[str], max_shard_size: int | str = "5GB",
     metadata: Mapping[str, str] | None = None,
-) -> list[str]:
+) -> list[str]:  # fmt: skip
     """Write named tensors into a folder: model.safetensors where they fit into one file, else shards and model.safetensors.index.json.
 
     A reader sees the old set or the new one whole, whatever happens in between: new shards get names that the old set has not (of as many

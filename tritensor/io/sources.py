@@ -148,7 +148,6 @@ def _read_file(f: BinaryIO, label: str) -> Source:
 
 
 def _read_stream(f: BinaryIO, label: str) -> Source:
-    """All that a pipe delivers."""
     opening = f.read(512)  # looked at first: what is no checkpoint may never end
     while 0 < len(opening) < 512 and (more := f.read(512 - len(opening))):
         opening += more

@@ -101,6 +101,7 @@ def _complete_names(what: str, given: Sequence[str] | None, own: list[str]) -> l
     twice = sorted({n for n in names if names.count(n) > 1})
     if twice:
         raise ArgumentError(f"onnx.export: {what}: {', '.join(twice)} stands there twice; give each a name of its own")
+    # only our own names give way: those given are the caller's to read in the file
     for k in range(len(names), len(found)):
         while found.index(found[k]) < k:
             found[k] += "_"
@@ -226,5 +227,6 @@ def resize_sample(x: Tensor, axes: Axes, sizes: Mapping[str, int]) -> Tensor:
         n = sizes[name]
         if n != values.shape[axis]:
             values = np.take(values, np.arange(n) % values.shape[axis], axis=axis)
+    # repeated, and not drawn: token numbers and masks stay among those that the model takes
     made = new_tensor(np.ascontiguousarray(values))
     return made if x.device.type == "cpu" else moved(made, x.device)

@@ -86,6 +86,7 @@ def _transposed(x: Any, w: Any, b: Any, attrs: dict[str, Any]) -> np.ndarray:
     pads, more = attrs.get("pads") or [0] * 2 * axes, attrs.get("output_padding") or [0] * axes
     kernel, channels = w.shape[2:], w.shape[1]
     size = [(m - 1) * s + d * (k - 1) + 1 + e for m, s, d, k, e in zip(x.shape[2:], strides, dilations, kernel, more, strict=True)]
+    # sums of many taps would lose digits in 16 bits
     y = np.zeros((n, groups, channels, *size), np.float64 if x.dtype == np.float64 else np.float32)
     rows = x.reshape(n, groups, x.shape[1] // groups, *x.shape[2:])
     weights = w.reshape(groups, w.shape[0] // groups, channels, *kernel)
@@ -104,6 +105,7 @@ def _max_pool(x: Any, attrs: dict[str, Any]) -> tuple[np.ndarray, np.ndarray]:
     pads = attrs.get("pads") or [0] * 2 * axes
     sides = [(0, 0), (0, 0), *zip(pads[:axes], pads[axes:], strict=True)]
     least = -np.inf if x.dtype.kind not in "iu" else np.iinfo(x.dtype).min
+    # what is padded loses to every element, and stands at no place of x
     wide = np.pad(x, sides, constant_values=least)
     places = np.pad(np.arange(x.size).reshape(x.shape), sides, constant_values=-1)
     outs = [(m - d * (k - 1) - 1) // s + 1 for m, k, s, d in zip(wide.shape[2:], kernel, strides, dilations, strict=True)]

@@ -1,8 +1,9 @@
-"""torch.onnx.export: a model and sample inputs to an ONNX model."""
+"""torch.onnx.export: a model and sample inputs to an ONNX model, in the mode that is asked for."""
 
 from __future__ import annotations
 
 import contextlib
+import enum
 import os
 import threading
 import time
@@ -13,6 +14,7 @@ import numpy as np
 
 from tritensor.ground.errors import ArgumentError
 from tritensor.ground.extras import extra
+from tritensor.nn.inspection import preserve_modes
 from tritensor.nn.module import Module
 from tritensor.onnx import arguments
 from tritensor.onnx.arguments import Inputs
@@ -20,7 +22,6 @@ from tritensor.onnx.building import Builder, BuildOptions
 from tritensor.onnx.errors import OnnxExporterError
 from tritensor.onnx.graph import Value
 from tritensor.onnx.merging import MergedTrace
-from tritensor.onnx.modes import OperatorExportTypes, TrainingMode, select_model_mode_for_export
 from tritensor.onnx.program import ONNXProgram
 from tritensor.onnx.runs import trace_runs
 from tritensor.onnx.tracing import Trace
@@ -28,6 +29,34 @@ from tritensor.onnx.tracing.record import Item
 from tritensor.onnx.tracing.untraced_values import warn_of_trace
 from tritensor.ops.array import to_host
 from tritensor.tensor.core import Tensor
+
+
+class OperatorExportTypes(enum.Enum):
+    """Which operators are written: those of ONNX. The others are PyTorch's, for scripts that hand them on."""
+
+    ONNX, ONNX_ATEN, ONNX_ATEN_FALLBACK, ONNX_FALLTHROUGH = range(4)
+
+
+class TrainingMode(enum.Enum):
+    """EVAL: in eval mode; PRESERVE: as the model is; TRAINING: in training mode."""
+
+    EVAL, PRESERVE, TRAINING = range(3)
+
+
+@contextlib.contextmanager
+def select_model_mode_for_export(model: Any, mode: TrainingMode = TrainingMode.EVAL) -> Iterator[None]:
+    """Inside, a module is in the mode; afterwards each of its modules in its own again."""
+    name = getattr(mode, "name", None)
+    if name not in TrainingMode.__members__:
+        raise ArgumentError(f"onnx.export: training is {mode!r}; give TrainingMode.EVAL, PRESERVE or TRAINING")
+    # a function has no mode
+    if not isinstance(model, Module) or name == "PRESERVE":
+        yield
+        return
+    with preserve_modes(model):
+        model.train(name == "TRAINING")
+        yield
+
 
 OLDEST_OPSET, DEFAULT_OPSET = 13, 20
 
@@ -95,13 +124,13 @@ def export(
     inputs = Inputs(model, args, kwargs, input_names)
     _separate_names(inputs, model, input_names)
     axes = arguments.read_dynamic_axes(inputs, dynamic_axes, dynamic_shapes, output_names)
-    custom = _key_by_name(custom_translation_table)
+    custom = {k if isinstance(k, str) else getattr(k, "__name__", str(k)): f for k, f in (custom_translation_table or {}).items()}
     fold = do_constant_folding and export_params
     with _in_export(), select_model_mode_for_export(model, training):
         found, given = trace_runs(model, inputs, axes)
     _warn_of_writes(found[0], inputs)
     merged = MergedTrace(found)
-    _refuse_outputs(merged.outputs, found[0])
+    _refuse_outputs(merged.outputs)
     merged.outputs = [y for y in merged.outputs if isinstance(y, Item)]
     builder = Builder(merged, inputs.names, BuildOptions(opset, fold, bool(verbose), custom)).run()
     outputs = builder.outputs(arguments.complete_output_names(output_names, len(merged.outputs)))
@@ -110,6 +139,7 @@ def export(
     _name_output_axes(outputs, dynamic_axes)
     sizes = {x.shape[axis]: name for x, own in zip(builder.inputs, axes, strict=True) for axis, name in own.items()}
     program = ONNXProgram(g.nodes, builder.inputs, outputs, g.initializers, {"": opset, **(custom_opsets or {})}, inputs, sizes)
+    # model_proto and later saves follow what was asked for here
     program.kept_as_inputs, program.with_initializers = keep_initializers_as_inputs, export_params
     _check(program)
     if verify:
@@ -168,12 +198,9 @@ def _separate_names(inputs: Inputs, model: Any, given: Sequence[str] | None) -> 
             inputs.names[k] += "_"
 
 
-def _key_by_name(table: Mapping[Any, Any] | None) -> dict[str, Any]:
-    return {key if isinstance(key, str) else getattr(key, "__name__", str(key)): value for key, value in (table or {}).items()}
-
-
 @contextlib.contextmanager
 def _in_export() -> Iterator[None]:
+    # an export may run inside a forward that is exported: the outer one stays as it was
     before, _exporting.now = _exporting.now, True
     try:
         yield
@@ -205,7 +232,7 @@ def _warn_of_writes(first: Trace, inputs: Inputs) -> None:
             )
 
 
-def _refuse_outputs(outputs: list[Any], first: Trace) -> None:
+def _refuse_outputs(outputs: list[Any]) -> None:
     wrong = [y for y in outputs if not isinstance(y, Item) and y is not None]
     if wrong:
         raise OnnxExporterError(
@@ -235,6 +262,7 @@ def _verify(program: ONNXProgram, found: list[Trace], given: list[list[Tensor]])
         values = [v for v, y in zip(run.values, run.outputs, strict=True) if isinstance(y, Item)]
         got = program.evaluate([to_host(x.array) for x in tensors])
         for name, a, b in zip(program.output_names, got, values, strict=True):
+            # 16 bits keep three digits, and sums in another order lose some
             tolerance = 1e-4 if b.dtype.itemsize >= 4 else 2e-2
             left, right = (x.astype(np.float64) if x.dtype.kind not in "biu" else x for x in (a, b))
             if a.shape != b.shape or not np.allclose(left, right, rtol=tolerance, atol=tolerance, equal_nan=True):
@@ -245,7 +273,6 @@ def _verify(program: ONNXProgram, found: list[Trace], given: list[list[Tensor]])
 
 
 def _write_report(program: ONNXProgram, builder: Builder, folder: Any) -> None:
-    """A page of the calls and of the graph."""
     path = os.path.join(os.fspath(folder), f"onnx_export_{time.strftime('%Y-%m-%d_%H-%M-%S')}.md")
     lines = [
         "# ONNX export",

@@ -11,8 +11,7 @@ import numpy as np
 
 from tritensor.onnx import element_types as types
 from tritensor.onnx.errors import DynamicAxisError, UnsupportedOperatorError
-from tritensor.onnx.size_search import Sizes
-from tritensor.onnx.sizes import Varying, VaryingFloat, varies
+from tritensor.onnx.sizes import Sizes, Varying, VaryingFloat, varies
 
 
 class Value:
@@ -35,68 +34,12 @@ class Value:
 
 
 # Operators that go element by element, and broadcast
-_ELEMENTWISE = frozenset(
-    [
-        "Abs",
-        "Acos",
-        "Acosh",
-        "Add",
-        "And",
-        "Asin",
-        "Asinh",
-        "Atan",
-        "Atanh",
-        "BitwiseAnd",
-        "BitwiseNot",
-        "BitwiseOr",
-        "BitwiseXor",
-        "Ceil",
-        "Clip",
-        "Cos",
-        "Cosh",
-        "Div",
-        "Elu",
-        "Equal",
-        "Erf",
-        "Exp",
-        "Floor",
-        "Gelu",
-        "Greater",
-        "GreaterOrEqual",
-        "HardSwish",
-        "Identity",
-        "IsInf",
-        "IsNaN",
-        "LeakyRelu",
-        "Less",
-        "LessOrEqual",
-        "Log",
-        "Max",
-        "Min",
-        "Mod",
-        "Mul",
-        "Neg",
-        "Not",
-        "Or",
-        "Pow",
-        "Reciprocal",
-        "Relu",
-        "Round",
-        "Selu",
-        "Sigmoid",
-        "Sign",
-        "Sin",
-        "Sinh",
-        "Softmax",
-        "LogSoftmax",
-        "Sqrt",
-        "Sub",
-        "Tan",
-        "Tanh",
-        "Where",
-        "Xor",
-    ]
-)
+_ELEMENTWISE = frozenset({
+    "Abs", "Acos", "Acosh", "Add", "And", "Asin", "Asinh", "Atan", "Atanh", "BitwiseAnd", "BitwiseNot", "BitwiseOr", "BitwiseXor", "Ceil",
+    "Clip", "Cos", "Cosh", "Div", "Elu", "Equal", "Erf", "Exp", "Floor", "Gelu", "Greater", "GreaterOrEqual", "HardSwish", "Identity", "IsInf",
+    "IsNaN", "LeakyRelu", "Less", "LessOrEqual", "Log", "Max", "Min", "Mod", "Mul", "Neg", "Not", "Or", "Pow", "Reciprocal", "Relu", "Round",
+    "Selu", "Sigmoid", "Sign", "Sin", "Sinh", "Softmax", "LogSoftmax", "Sqrt", "Sub", "Tan", "Tanh", "Where", "Xor",
+})  # fmt: skip
 
 
 def _elementwise_shape(kind: str, given: Sequence[Value | None]) -> Any:
@@ -251,7 +194,7 @@ class Graph:
         wanted = tuple(shape)
         if x.shape is not None and tuple(x.shape) == wanted:
             return x
-        before = self._before_reshape(x)
+        before = x.step[1] if isinstance(x.step, tuple) and x.step[0] == "reshape" else None  # two reshapes are the last one
         if before is not None and before.shape is not None:
             if tuple(before.shape) == wanted:
                 return before
@@ -271,9 +214,6 @@ class Graph:
         made: Value = self.op("Reshape", x, self.ints(target), shape=wanted, allowzero=allow if self.opset >= 14 else None)
         made.step = ("reshape", x)
         return made
-
-    def _before_reshape(self, x: Value) -> Value | None:
-        return x.step[1] if isinstance(x.step, tuple) and x.step[0] == "reshape" else None
 
     def squeeze(self, x: Value, axes: Sequence[int]) -> Value:
         shape = None if x.shape is None else tuple(n for d, n in enumerate(x.shape) if d not in axes)

@@ -68,14 +68,12 @@ class ONNXProgram:
 
     # -- the message
     def _message(self, with_initializers: bool, as_inputs: bool) -> Any:
-        """The ModelProto."""
         model = self._message_without_weights(as_inputs or not with_initializers)
         if with_initializers:
             model.graph.initializer.extend(types.tensor_message(name, values) for name, values in self.initializers.items())
         return model
 
     def _message_without_weights(self, as_inputs: bool) -> Any:
-        """The ModelProto without weights."""
         from onnx import GraphProto, ModelProto, helper
 
         graph = GraphProto(name="main_graph")

@@ -23,23 +23,10 @@ from tritensor.utils.selective import SelectiveCheckpointContext as SelectiveChe
 from tritensor.utils.selective import create_selective_checkpoint_contexts as create_selective_checkpoint_contexts
 
 __all__ = [
-    "CheckpointError",
-    "CheckpointFunction",
-    "CheckpointPolicy",
-    "DefaultDeviceType",
-    "GraphExecGroup",
-    "SelectiveCheckpointContext",
-    "check_backward_validity",
-    "checkpoint",
-    "checkpoint_sequential",
-    "create_selective_checkpoint_contexts",
-    "detach_variable",
-    "get_device_states",
-    "noop_context_fn",
-    "set_checkpoint_debug_enabled",
-    "set_checkpoint_early_stop",
-    "set_device_states",
-]
+    "CheckpointError", "CheckpointFunction", "CheckpointPolicy", "DefaultDeviceType", "GraphExecGroup", "SelectiveCheckpointContext",
+    "check_backward_validity", "checkpoint", "checkpoint_sequential", "create_selective_checkpoint_contexts", "detach_variable",
+    "get_device_states", "noop_context_fn", "set_checkpoint_debug_enabled", "set_checkpoint_early_stop", "set_device_states",
+]  # fmt: skip
 
 
 class CheckpointError(GradError):
@@ -299,15 +286,10 @@ def _format_metadata(kind: tuple[Any, ...]) -> str:
 
 
 def checkpoint(
-    function: Callable[..., Any],
-    *args: Any,
-    use_reentrant: bool | None = None,
-    context_fn: Callable[[], tuple[Any, Any]] = noop_context_fn,
-    determinism_check: str = "default",
-    debug: bool = False,
-    early_stop: bool = True,
-    **kwargs: Any,
-) -> Any:
+    function: Callable[..., Any], *args: Any, use_reentrant: bool | None = None,
+    context_fn: Callable[[], tuple[Any, Any]] = noop_context_fn, determinism_check: str = "default", debug: bool = False,
+    early_stop: bool = True, **kwargs: Any,
+) -> Any:  # fmt: skip
     """`function(*args, **kwargs)`, of which the graph keeps the arguments alone; backward runs it a second time for its gradients.
 
     Args:

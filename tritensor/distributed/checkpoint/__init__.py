@@ -11,13 +11,6 @@ from tritensor.distributed.checkpoint.state_dict_saver import save_state_dict as
 from tritensor.ground.errors import CheckpointError as CheckpointException
 
 __all__ = [
-    "CheckpointException",
-    "FileSystemReader",
-    "FileSystemWriter",
-    "Metadata",
-    "async_save",
-    "load",
-    "load_state_dict",
-    "save",
+    "CheckpointException", "FileSystemReader", "FileSystemWriter", "Metadata", "async_save", "load", "load_state_dict", "save",
     "save_state_dict",
-]
+]  # fmt: skip

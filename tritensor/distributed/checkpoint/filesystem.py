@@ -5,9 +5,10 @@ from __future__ import annotations
 import os
 from collections.abc import Mapping
 from pathlib import Path
+from typing import Any, TypeVar
 
 from tritensor.distributed.checkpoint.metadata import Metadata, dump_metadata, parse_metadata
-from tritensor.ground.errors import CheckpointError
+from tritensor.ground.errors import ArgumentError, CheckpointError
 from tritensor.io.atomic import atomic_write, remove_orphans
 from tritensor.io.safetensors import load_file, save_file
 from tritensor.tensor.core import Tensor
@@ -96,3 +97,22 @@ class FileSystemReader:
         if found is None:
             raise CheckpointError(f"load: {self.path / file} does not hold {name}, as {METADATA} says; the checkpoint is torn")
         return found
+
+
+Storage = TypeVar("Storage", FileSystemWriter, FileSystemReader)
+
+
+def choose_storage(name: str, kind: type[Storage], what: str, checkpoint_id: Any, given: Storage | None, planner: Any) -> Storage:
+    """The writer or reader that is given, or one of the folder `checkpoint_id`. Raises for what is none, and for a planner."""
+    # PyTorch's planners rearrange what is written: silently ignoring one would save or load other values than it asks for.
+    if planner is not None:
+        raise NotImplementedError(f"{name}: planner is not in tritensor; leave it out")
+    # One with settings of its own (overwrite, allow_pickle) goes before the folder alone.
+    if given is not None:
+        if not isinstance(given, kind):
+            raise TypeError(f"{name}: {what} is a {type(given).__name__}; give a {kind.__name__}, or checkpoint_id=folder")
+        given.reset(checkpoint_id)
+        return given
+    if checkpoint_id is None:
+        raise ArgumentError(f"{name}: neither checkpoint_id, a folder, nor {what} is given; give one of them")
+    return kind(checkpoint_id)

@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable, Iterable
+from collections.abc import Iterable
 from dataclasses import dataclass
 from typing import Any, NamedTuple
 
@@ -12,6 +12,7 @@ from tritensor.autograd.modes import no_grad
 from tritensor.autograd.node import version_of
 from tritensor.distributed.backends.one_process import copy_into
 from tritensor.distributed.checkpoint.boxes import as_part, get_box, is_shard, part_like
+from tritensor.distributed.checkpoint.states import map_values
 from tritensor.distributed.collectives import broadcast
 from tritensor.distributed.data_parallel.module import DistributedDataParallel
 from tritensor.distributed.fsdp.fully_sharded_data_parallel import FullyShardedDataParallel, StateDictType
@@ -181,17 +182,7 @@ class _TensorHeader(NamedTuple):
     shape: tuple[int, ...]
 
 
-def _map_values(state: Any, do: Callable[[Any], Any]) -> Any:
-    """A state with another value in the place of each."""
-    if isinstance(state, dict):
-        return {k: _map_values(v, do) for k, v in state.items()}
-    if type(state) in (list, tuple):
-        return type(state)(_map_values(v, do) for v in state)
-    return do(state)
-
-
 def _broadcast_state(state: dict[str, Any]) -> dict[str, Any]:
-    """Rank 0's state on all ranks."""
     # There is nobody to send to, and no group to send in.
     if not is_initialized() or get_world_size() == 1:
         return state
@@ -203,7 +194,7 @@ def _broadcast_state(state: dict[str, Any]) -> dict[str, Any]:
         order.append(value.detach().contiguous())
         return _TensorHeader(value.dtype.name, tuple(value.shape))
 
-    headers = [_map_values(state, send_header) if get_rank() == 0 else None]
+    headers = [map_values(state, send_header) if get_rank() == 0 else None]
     broadcast_object_list(headers, src=0)
     where = "cpu" if "cpu" in require_group("broadcast_from_rank0").backends else "cuda"
     tensors = iter(order)
@@ -216,7 +207,7 @@ def _broadcast_state(state: dict[str, Any]) -> dict[str, Any]:
         return t
 
     # A _TensorHeader is a tuple, of another class than those that are walked through.
-    return _map_values(headers[0], receive_tensor)  # type: ignore[no-any-return]
+    return map_values(headers[0], receive_tensor)  # type: ignore[no-any-return]
 
 
 def _as_list(optimizers: Optimizer | Iterable[Optimizer]) -> list[Optimizer]:

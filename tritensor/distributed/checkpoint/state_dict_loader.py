@@ -10,12 +10,11 @@ import numpy as np
 from tritensor.autograd.node import version_of
 from tritensor.distributed.backends.one_process import copy_into
 from tritensor.distributed.checkpoint.boxes import Box, get_box
-from tritensor.distributed.checkpoint.filesystem import FileSystemReader
+from tritensor.distributed.checkpoint.filesystem import FileSystemReader, choose_storage
 from tritensor.distributed.checkpoint.metadata import Metadata
-from tritensor.distributed.checkpoint.stateful import Stateful
-from tritensor.distributed.checkpoint.states import decode_value, expand_stateful, flatten_state, set_entry
+from tritensor.distributed.checkpoint.states import Stateful, decode_value, expand_stateful, flatten_state, set_entry
 from tritensor.distributed.checkpoint.together import CheckpointRanks
-from tritensor.ground.errors import ArgumentError, CheckpointError
+from tritensor.ground.errors import CheckpointError
 from tritensor.ops.array import from_host
 from tritensor.tensor.core import Tensor
 
@@ -46,7 +45,7 @@ def load(
     states: dict[str, Any] = {}
 
     def look() -> None:
-        reader = _get_reader(checkpoint_id, storage_reader, planner)
+        reader = choose_storage("load", FileSystemReader, "storage_reader", checkpoint_id, storage_reader, planner)
         states.update(expand_stateful(state_dict))
         tensors, others, paths = flatten_state(states)
         metadata = reader.read_metadata()
@@ -80,21 +79,6 @@ def load_state_dict(
 ) -> None:  # fmt: skip
     """load() under its older name; coordinator_rank is PyTorch's, all ranks read the metadata."""
     load(state_dict, storage_reader=storage_reader, planner=planner, process_group=process_group, no_dist=no_dist)
-
-
-def _get_reader(checkpoint_id: Any, reader: FileSystemReader | None, planner: Any) -> FileSystemReader:
-    # PyTorch's planners rearrange what is written; silently ignoring one would load other values than it asks for.
-    if planner is not None:
-        raise NotImplementedError("load: planner is not in tritensor; leave it out")
-    # A reader with settings of its own (allow_pickle) goes before the folder alone.
-    if reader is not None:
-        if not isinstance(reader, FileSystemReader):
-            raise TypeError(f"load: storage_reader is a {type(reader).__name__}; give a FileSystemReader, or checkpoint_id=folder")
-        reader.reset(checkpoint_id)
-        return reader
-    if checkpoint_id is None:
-        raise ArgumentError("load: neither checkpoint_id, a folder, nor storage_reader is given; give one of them")
-    return FileSystemReader(checkpoint_id)
 
 
 def _check_state(metadata: Metadata, tensors: dict[str, Tensor], values: dict[str, Any], path: str) -> None:

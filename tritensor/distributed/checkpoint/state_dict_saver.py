@@ -11,9 +11,9 @@ from enum import Enum
 from typing import Any
 
 from tritensor.distributed.checkpoint.boxes import Box, get_box, is_shard, part_like
-from tritensor.distributed.checkpoint.filesystem import FileSystemWriter
+from tritensor.distributed.checkpoint.filesystem import FileSystemWriter, choose_storage
 from tritensor.distributed.checkpoint.metadata import Metadata, Part, Stored
-from tritensor.distributed.checkpoint.states import encode_values, expand_stateful, flatten_state, path_to_json, refuse_circles
+from tritensor.distributed.checkpoint.states import encode_values, expand_stateful, flatten_state, map_values, path_to_json, refuse_circles
 from tritensor.distributed.checkpoint.together import CheckpointRanks
 from tritensor.distributed.initialisation import new_group
 from tritensor.distributed.process_group import GroupMember, ProcessGroup, require_group
@@ -55,7 +55,10 @@ def save(
     """
     return _save(
         CheckpointRanks("save", process_group, no_dist),
-        lambda: (_get_writer("save", checkpoint_id, storage_writer, planner), expand_stateful(state_dict)),
+        lambda: (
+            choose_storage("save", FileSystemWriter, "storage_writer", checkpoint_id, storage_writer, planner),
+            expand_stateful(state_dict),
+        ),
     )
 
 
@@ -65,20 +68,6 @@ def save_state_dict(
 ) -> Metadata:  # fmt: skip
     """save() under its older name. The first rank writes the metadata, whichever coordinator_rank is."""
     return save(state_dict, storage_writer=storage_writer, planner=planner, process_group=process_group, no_dist=no_dist)
-
-
-def _get_writer(name: str, checkpoint_id: Any, writer: FileSystemWriter | None, planner: Any) -> FileSystemWriter:
-    if planner is not None:
-        raise NotImplementedError(f"{name}: planner is not in tritensor; leave it out")
-    # A writer with settings of its own (overwrite, allow_pickle) goes before the folder alone.
-    if writer is not None:
-        if not isinstance(writer, FileSystemWriter):
-            raise TypeError(f"{name}: storage_writer is a {type(writer).__name__}; give a FileSystemWriter, or checkpoint_id=folder")
-        writer.reset(checkpoint_id)
-        return writer
-    if checkpoint_id is None:
-        raise ArgumentError(f"{name}: neither checkpoint_id, a folder, nor storage_writer is given; give one of them")
-    return FileSystemWriter(checkpoint_id)
 
 
 def _save(ranks: CheckpointRanks, given: Callable[[], tuple[FileSystemWriter, dict[str, Any]]]) -> Metadata:
@@ -203,7 +192,7 @@ def async_save(
     state: dict[str, Any] = {}
     failed: list[Exception] = []
     try:
-        writer = _get_writer("async_save", checkpoint_id, storage_writer, planner)
+        writer = choose_storage("async_save", FileSystemWriter, "storage_writer", checkpoint_id, storage_writer, planner)
         state = expand_stateful(state_dict)
         refuse_circles(state)
         state = _copy_to_cpu(state)
@@ -245,12 +234,11 @@ def _get_thread_group() -> Any:
 
 def _copy_to_cpu(state: Any) -> Any:
     """A copy of all of a state on the CPU, so that what training does meanwhile does not reach it."""
-    if isinstance(state, Tensor):
-        copy = state.detach().clone() if state.device.type == "cpu" else state.detach().cpu()
-        return part_like(state, Tensor.wrap(copy.array)) if is_shard(state) else copy
-    if isinstance(state, dict):
-        return {k: _copy_to_cpu(v) for k, v in state.items()}
-    # Exact types: a namedtuple's class takes its fields one by one, and deepcopy knows how.
-    if type(state) in (list, tuple):
-        return type(state)(_copy_to_cpu(v) for v in state)
-    return deepcopy(state)
+
+    def copy_value(value: Any) -> Any:
+        if not isinstance(value, Tensor):
+            return deepcopy(value)
+        copy = value.detach().clone() if value.device.type == "cpu" else value.detach().cpu()
+        return part_like(value, Tensor.wrap(copy.array)) if is_shard(value) else copy
+
+    return map_values(state, copy_value)

@@ -1,18 +1,31 @@
-"""Nested state dicts flattened to dicts whose keys are paths, and back; values beside tensors as JSON or pickle."""
+"""Nested state dicts flattened to dicts whose keys are paths, and back; values beside tensors as JSON or pickle; Stateful, the protocol of their owners."""
 
 from __future__ import annotations
 
 import base64
 import pickle
-from collections.abc import Iterator
-from typing import Any
+from collections.abc import Callable, Iterator
+from typing import Any, Protocol, TypeVar, runtime_checkable
 
 from tritensor.distributed.checkpoint.boxes import as_part
-from tritensor.distributed.checkpoint.stateful import Stateful
 from tritensor.distributed.objects import is_plain
 from tritensor.ground.errors import CheckpointError
 from tritensor.optim.optimizer import Optimizer
 from tritensor.tensor.core import Tensor
+
+
+@runtime_checkable
+class Stateful(Protocol):
+    """A module, an optimizer, a sampler: save asks it for its state, load gives it the one that was saved."""
+
+    def state_dict(self) -> dict[str, Any]:
+        """The state."""
+
+    def load_state_dict(self, state_dict: dict[str, Any]) -> None:
+        """Take a state."""
+
+
+StatefulT = TypeVar("StatefulT", bound=Stateful)
 
 
 def expand_stateful(state_dict: dict[str, Any]) -> dict[str, Any]:
@@ -31,6 +44,16 @@ def _read_state(stateful: Stateful) -> dict[str, Any]:
     of = dict(zip(numbers, params, strict=True))
     state = {n: {k: as_part(of[n], v) for k, v in entries.items()} if n in of else entries for n, entries in found["state"].items()}
     return {**found, "state": state}
+
+
+def map_values(state: Any, do: Callable[[Any], Any]) -> Any:
+    """A state with another value in the place of each."""
+    if isinstance(state, dict):
+        return {k: map_values(v, do) for k, v in state.items()}
+    # Exact types: a namedtuple's class takes its fields one by one.
+    if type(state) in (list, tuple):
+        return type(state)(map_values(v, do) for v in state)
+    return do(state)
 
 
 def iter_leaves(state: Any, path: tuple[Any, ...] = ()) -> Iterator[tuple[tuple[Any, ...], Any]]:

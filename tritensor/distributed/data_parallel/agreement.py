@@ -7,6 +7,7 @@ from collections.abc import Sequence
 from tritensor.autograd.node import version_of
 from tritensor.distributed.backends.one_process import copy_into
 from tritensor.distributed.collectives import broadcast
+from tritensor.distributed.data_parallel.buckets import fill_groups
 from tritensor.distributed.objects import all_gather_object
 from tritensor.distributed.process_group import ProcessGroup
 from tritensor.ground.errors import DistError
@@ -14,7 +15,7 @@ from tritensor.nn.module import Module
 from tritensor.ops.array import device_of, empty
 from tritensor.tensor.core import Tensor
 
-PIECE = 64 << 20  # bytes that are sent at once
+PIECE = 64 << 20  # bytes that are sent at once: bounded, since a piece is a second copy of the parameters in it
 
 
 def compare_parameters(names: Sequence[str], params: Sequence[Tensor], group: ProcessGroup) -> None:
@@ -47,16 +48,8 @@ def get_synced(module: Module, what: str) -> list[Tensor]:
 
 def broadcast_all(tensors: Sequence[Tensor], group: ProcessGroup, root: int = 0) -> None:
     """Give all processes root's values, several tensors of one type in one message."""
-    pieces: dict[tuple[object, object], list[Tensor]] = {}
-    for t in tensors:
-        kind = (t.array.dtype, device_of(t.array))
-        piece = pieces.setdefault(kind, [])
-        piece.append(t)
-        # Bounded, since a piece is a second copy of the parameters that are in it.
-        if sum(x.array.nbytes for x in piece) >= PIECE:
-            _broadcast(pieces.pop(kind), group, root)
-    for piece in pieces.values():
-        _broadcast(piece, group, root)
+    for numbers in fill_groups(tensors, range(len(tensors)), [PIECE]):
+        _broadcast([tensors[n] for n in numbers], group, root)
 
 
 def _broadcast(tensors: Sequence[Tensor], group: ProcessGroup, root: int) -> None:

@@ -3,10 +3,11 @@
 from __future__ import annotations
 
 import sys
-from collections.abc import Sequence
+from collections.abc import Iterable, Sequence
 
 import numpy as np
 
+from tritensor.autograd.node import version_of
 from tritensor.distributed.backends.one_process import copy_into
 from tritensor.distributed.work import Future, Work
 from tritensor.ground.strides import is_dense
@@ -108,6 +109,34 @@ def divide_into(array: Array, size: int, out: Array) -> None:
         np.divide(array, size, out=out, casting="unsafe")
 
 
+def add_into(held: Tensor, array: Array) -> None:
+    """held += array, as backward accumulates."""
+    if isinstance(held.array, CudaArray):
+        registry["add"].forward(held.array, array, out=held.array)  # type: ignore[misc]
+    else:
+        np.add(held.array, array, out=held.array)
+    version_of(held).bump("backward")
+
+
+def fill_groups(tensors: Sequence[Tensor], order: Iterable[int], caps: Sequence[float], owners: Sequence[int] = ()) -> list[list[int]]:
+    """Numbers of tensors of one type, device and owner in groups, which are closed at `caps[i]` bytes for the i-th, the last for all the rest.
+
+    Groups stand in the order in which they become full, those that never do behind them.
+    """
+    open_: dict[object, list[int]] = {}
+    full: list[list[int]] = []
+    for number in order:
+        array = tensors[number].array
+        kind = (owners[number] if owners else None, array.dtype, device_of(array))
+        members = open_.setdefault(kind, [])
+        members.append(number)
+        # Small groups begin early, large ones waste less time on each message.
+        if sum(tensors[n].array.nbytes for n in members) >= caps[min(len(full), len(caps) - 1)]:
+            full.append(open_.pop(kind))
+    full.extend(open_.values())
+    return full
+
+
 class GradBucket:
     """The argument of a communication hook: the flat gradients of some parameters, not yet averaged."""
 
@@ -145,16 +174,5 @@ def assign_buckets(params: Sequence[Tensor], order: Sequence[int], caps: Sequenc
     A parameter is in the bucket of its type and device, so those of another begin one of their own. Buckets stand in the order in which
     they become full.
     """
-    open_: dict[tuple[np.dtype, object], list[int]] = {}
-    full: list[list[int]] = []
-    for number in order:
-        array = params[number].array
-        kind = (array.dtype, device_of(array))
-        members = open_.setdefault(kind, [])
-        members.append(number)
-        cap = caps[min(len(full), len(caps) - 1)]
-        # Small buckets begin early, large ones waste less time on each message.
-        if sum(params[n].array.nbytes for n in members) >= cap:
-            full.append(open_.pop(kind))
-    full.extend(open_.values())
-    return [Bucket(i, members, [params[n] for n in members]) for i, members in enumerate(full)]
+    found = fill_groups(params, order, caps)
+    return [Bucket(i, members, [params[n] for n in members]) for i, members in enumerate(found)]

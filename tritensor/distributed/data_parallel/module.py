@@ -1,4 +1,4 @@
-"""DistributedDataParallel, the module around a module."""
+"""DistributedDataParallel, the module around a module, and its part in a join."""
 
 from __future__ import annotations
 
@@ -9,12 +9,40 @@ from typing import Any
 from tritensor.autograd.modes import state
 from tritensor.distributed.algorithms.join import Join, Joinable, JoinHook, JoinStep
 from tritensor.distributed.data_parallel.agreement import broadcast_all, compare_parameters, get_ignored_names, get_synced
-from tritensor.distributed.data_parallel.joining import ReplicaJoin
 from tritensor.distributed.data_parallel.reducer import BucketTimes, Reducer, find_tensors
 from tritensor.distributed.process_group import require_group
 from tritensor.ground.device import as_device
 from tritensor.nn.module import Module
 from tritensor.nn.parallel import gather, scatter_kwargs
+
+
+class ReplicaJoin(JoinHook):
+    """The part of a DistributedDataParallel whose process is through."""
+
+    def __init__(self, replica: Any) -> None:
+        self.replica = replica  # the DistributedDataParallel
+
+    def main_hook(self) -> None:
+        """A step of the others: their buffers, and zeros for the averages of their gradients."""
+        replica = self.replica
+        step = replica.join_step
+        assert step is not None
+        if replica.will_sync_module_buffers():
+            broadcast_all(get_synced(replica.module, "buffers"), replica.process_group, step.root)
+        replica.require_forward_param_sync = step.syncs
+        # Within no_sync the others communicate no gradients, and an extra all_reduce here would have no partner.
+        if step.syncs:
+            replica.reducer.shadow()
+
+    def post_hook(self, is_last_joiner: bool) -> None:
+        """All are through: one that was so last gives its parameters and buffers to all."""
+        replica = self.replica
+        replica.reducer.divide = replica.process_group.size()
+        root = replica.join_step.root if replica.join_step is not None else 0
+        module = replica.module
+        broadcast_all([*get_synced(module, "parameters"), *get_synced(module, "buffers")], replica.process_group, root)
+        replica.__dict__["join_step"] = None
+
 
 FIRST_CAP = 1 << 20  # bytes of the first bucket: small, so that communication begins early
 

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import mmap
 from collections.abc import Sequence
 from typing import Any
 
@@ -10,8 +11,7 @@ import numpy as np
 from tritensor.autograd.node import version_of
 from tritensor.distributed.backends.one_process import copy_into
 from tritensor.distributed.collectives import all_gather_into_tensor, all_reduce, reduce_scatter_tensor
-from tritensor.distributed.data_parallel.buckets import divide_into, fill_zeros
-from tritensor.distributed.fsdp.pages import ALIGNED, Pages
+from tritensor.distributed.data_parallel.buckets import add_into, divide_into, fill_zeros
 from tritensor.distributed.fsdp.sharded_parameter import ShardedParameter, find_rows, get_row_size
 from tritensor.distributed.process_group import ProcessGroup
 from tritensor.distributed.work import Work
@@ -19,6 +19,31 @@ from tritensor.nn.parameter import Parameter
 from tritensor.ops.array import Array, CudaArray, device_of, empty, from_host, is_contiguous, to_host
 from tritensor.ops.table import registry
 from tritensor.tensor.core import Tensor
+
+ALIGNED = 64  # bytes: where an array in it may begin
+
+
+class Pages:
+    """Anonymous pages of this process. `array` is all of them in bytes.
+
+    An autograd graph holds the arrays of the parameters that it was computed with, so dropping references would free nothing. `give_back`
+    lets the system take the pages, whose addresses stay; they come back as zeros when they are next written. No other library may know
+    these addresses (one that pins memory for a network card would go on with the old pages), so data comes and goes by copies only.
+    """
+
+    def __init__(self, nbytes: int) -> None:
+        self._map = mmap.mmap(-1, max(nbytes, 1), flags=mmap.MAP_PRIVATE | mmap.MAP_ANONYMOUS)
+        self.array = np.frombuffer(self._map, np.uint8)
+        self.start = self.array.__array_interface__["data"][0]
+        self.end = self.start + self.array.nbytes
+
+    def give_back(self) -> None:
+        """Let the system have the memory."""
+        self._map.madvise(mmap.MADV_DONTNEED)
+
+    def holds(self, address: int) -> bool:
+        """Whether an address lies in it."""
+        return self.start <= address < self.end
 
 
 class Member:
@@ -78,11 +103,7 @@ class Reduction:
         if held is None:
             m.shard._grad = m.shard.like(g)
             return
-        if isinstance(held.array, CudaArray):
-            registry["add"].forward(held.array, g, out=held.array)  # type: ignore[misc]
-        else:
-            np.add(held.array, g, out=held.array)
-        version_of(held).bump("backward")
+        add_into(held, g)
 
 
 def cast_array(array: Array, dtype: np.dtype) -> Array:

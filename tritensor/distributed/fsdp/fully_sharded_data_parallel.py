@@ -15,10 +15,10 @@ from tritensor.distributed.data_parallel.agreement import broadcast_all
 from tritensor.distributed.fsdp.clipping import clip_grad_norm_
 from tritensor.distributed.fsdp.group import ParameterGroup, Ranks
 from tritensor.distributed.fsdp.module import find_sharded
-from tritensor.distributed.fsdp.optimizer_states import INNER, export_state, import_state
 from tritensor.distributed.fsdp.policies import MixedPrecisionPolicy
 from tritensor.distributed.fsdp.sharded_parameter import Sharded
 from tritensor.distributed.fsdp.sharding import shard_group
+from tritensor.distributed.fsdp.states import INNER, export_state, import_state
 from tritensor.distributed.fsdp.wrap import wrap_children
 from tritensor.distributed.fsdp.wrappers import Wrapper, add_wrapper_name
 from tritensor.distributed.process_group import ProcessGroup, require_group

@@ -39,11 +39,8 @@ class ParameterGroup:
     def __init__(self, name: str, members: Sequence[Member], ranks: Ranks, policy: MixedPrecisionPolicy) -> None:
         self.name, self.members, self.ranks = name, list(members), ranks
         compute, reduce = (None if t is None else np.dtype(t.numpy) for t in (policy.param_dtype, policy.reduce_dtype))
-        alike: dict[np.dtype, list[Member]] = {}
-        for m in self.members:
-            alike.setdefault(m.shard.array.dtype, []).append(m)
         self._settings = (ranks.shard, compute, reduce)
-        self.flats = [FlatShards(found, *self._settings) for found in alike.values()]
+        self._lay_out()
         self.factor = float(ranks.size)
         self.syncs = self.reshards_after_backward = True
         self.is_whole = self.is_coming = self.summoned = False  # summoned: summon_full_params has put others in the places
@@ -105,10 +102,13 @@ class ParameterGroup:
         """Lay shards anew that were moved or cast."""
         if all([f.is_laid_out() for f in self.flats]):
             return
-        alike: dict[np.dtype, list[Member]] = {}
+        self._kept = []
+        self._lay_out()
+
+    def _lay_out(self) -> None:
+        alike: dict[np.dtype, list[Member]] = {}  # one piece of memory is of one type
         for m in self.members:
             alike.setdefault(m.shard.array.dtype, []).append(m)
-        self._kept = []
         self.flats = [FlatShards(found, *self._settings) for found in alike.values()]
 
     def gather(self) -> None:

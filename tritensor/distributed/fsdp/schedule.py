@@ -156,7 +156,6 @@ class Schedule:
                 group.forget_gradients()
 
     def _run_step(self) -> None:
-        """The next step of the plan."""
         what, group = self._plan.popleft()
         if what == GATHER:
             group.begin_gather()

@@ -1,11 +1,10 @@
-"""fully_shard: gives every process a part of a module's parameters, gradients and optimizer states."""
+"""fully_shard: gives every process a part of a module's parameters, gradients and optimizer states; which optimizers may step parts."""
 
 from __future__ import annotations
 
 from collections.abc import Iterable
 from typing import Any
 
-from tritensor.distributed.fsdp.elementwise import register_step_check
 from tritensor.distributed.fsdp.flat import Member
 from tritensor.distributed.fsdp.group import ParameterGroup, Ranks
 from tritensor.distributed.fsdp.module import FSDPModule, Sharding, cannot_reshard, check_resharding
@@ -14,9 +13,43 @@ from tritensor.distributed.fsdp.sharded_parameter import Sharded
 from tritensor.distributed.fsdp.states import cut_full_values, reshard_all
 from tritensor.distributed.process_group import ProcessGroup, require_group
 from tritensor.ground.errors import ArgumentError
+from tritensor.ground.process import locks
 from tritensor.nn.container import ModuleDict, ModuleList
 from tritensor.nn.module import Module
 from tritensor.nn.parameter import Parameter, is_lazy
+from tritensor.optim.hooks import register_optimizer_step_pre_hook
+from tritensor.optim.optimizers.adafactor import Adafactor
+from tritensor.optim.optimizers.lbfgs import LBFGS
+from tritensor.optim.optimizers.muon import Muon
+
+_WHOLE = (Adafactor, LBFGS, Muon)
+_registering = locks.lock()
+_watched: list[Any] = []  # the hook, once it is there
+
+
+def register_step_check() -> None:
+    """From now on each step is looked at, of optimizers that are made of shards later."""
+    with _registering:
+        if not _watched:
+            _watched.append(register_optimizer_step_pre_hook(refuse_shards))
+
+
+def refuse_shards(optimizer: Any, args: Any, kwargs: Any) -> None:
+    """Raise NotImplementedError before an optimizer that mixes the elements of a parameter steps shards, of which it would see some rows."""
+    # The hook sees the steps of all optimizers in the process.
+    if not isinstance(optimizer, _WHOLE):
+        return
+    for group in optimizer.param_groups:
+        for p in group["params"]:
+            # Of one process the shard is the whole parameter.
+            if isinstance(p, Sharded) and p.process_group is not None and p.process_group.size() > 1:
+                name = type(optimizer).__name__
+                raise NotImplementedError(
+                    f"{name}.step: a parameter of {tuple(p.global_shape)} is a shard, rows {p.global_offset[0]} to "
+                    f"{p.global_offset[0] + p.array.shape[0]} on this process, and {name} computes with whole ones; take an optimizer that treats each "
+                    "element by itself (AdamW, SGD), or DistributedDataParallel with ZeroRedundancyOptimizer"
+                )
+
 
 _OWN_TYPES, _STAYS = MixedPrecisionPolicy(), OffloadPolicy()
 _GIVEN_AWAY = "_sharded_in"  # attribute of a parameter that a fully_shard has taken: where
@@ -65,14 +98,9 @@ def fully_shard(
 
 
 def shard_group(
-    module: Any,
-    roots: list[Module],
-    ranks: Ranks,
-    mesh: Any,
-    after_forward: bool | None,
-    policy: MixedPrecisionPolicy,
+    module: Any, roots: list[Module], ranks: Ranks, mesh: Any, after_forward: bool | None, policy: MixedPrecisionPolicy,
     ignored: Iterable[Any],
-) -> Any:
+) -> Any:  # fmt: skip
     """fully_shard of checked arguments, among the processes of `ranks`."""
     register_step_check()
     name = " and ".join(type(root).__name__ for root in roots)

@@ -104,7 +104,7 @@ def wrap_children(
             continue
         # A module that stands in two places keeps one wrapper: two would shard its parameters twice.
         if child not in known:
-            total = _count_elements(child)  # before parts of it are shared out
+            total = sum(p.numel() for p in child.parameters())  # before parts of it are shared out
             inside, settings = _ask_policy(child, total, policy, ignored, wrap, known)
             known[child] = (child, inside) if settings is None else (wrap(child, **settings), total)
         module._modules[name], inside = known[child]
@@ -124,7 +124,3 @@ def _ask_policy(
         return 0, None
     inside = wrap_children(child, policy, ignored, wrap, known)
     return inside, {} if policy(module=child, recurse=False, nonwrapped_numel=total - inside) else None
-
-
-def _count_elements(module: Module) -> int:
-    return sum(p.numel() for p in module.parameters())

@@ -8,10 +8,10 @@ from typing import Any
 import numpy as np
 
 from tritensor.autograd.modes import state
-from tritensor.autograd.node import AccumulateGrad, version_of
+from tritensor.autograd.node import AccumulateGrad
 from tritensor.distributed.backends.one_process import copy_into
 from tritensor.distributed.collectives import broadcast, reduce
-from tritensor.distributed.data_parallel.buckets import divide_into, fill_zeros
+from tritensor.distributed.data_parallel.buckets import add_into, divide_into, fill_groups, fill_zeros
 from tritensor.distributed.data_parallel.weak_hooks import WeakHook
 from tritensor.distributed.process_group import ProcessGroup
 from tritensor.distributed.work import Work
@@ -92,17 +92,8 @@ class GradientShards:
                 )
 
     def _build(self, order: Sequence[int]) -> None:
-        open_: dict[Any, list[int]] = {}
-        full: list[tuple[Any, list[int]]] = []
-        for n in order:
-            array = self.params[n].array
-            kind = (self.owners[n], array.dtype, device_of(array))
-            members = open_.setdefault(kind, [])
-            members.append(n)
-            if sum(self.params[k].array.nbytes for k in members) >= self.cap:
-                full.append((kind, open_.pop(kind)))
-        full.extend(open_.items())
-        self.buckets = [OwnedBucket(kind[0], found, [self.params[n] for n in found]) for kind, found in full]
+        found = fill_groups(self.params, order, [self.cap], self.owners)
+        self.buckets = [OwnedBucket(self.owners[numbers[0]], numbers, [self.params[n] for n in numbers]) for numbers in found]
         self._bucket_index = {n: (b, i) for b in self.buckets for i, n in enumerate(b.numbers)}
 
     # a backward
@@ -189,11 +180,7 @@ class GradientShards:
         if held is None:
             p._grad = Tensor.wrap(g)
             return
-        if isinstance(g, CudaArray):
-            registry["add"].forward(held.array, g, out=held.array)  # type: ignore[misc]
-        else:
-            np.add(held.array, g, out=held.array)
-        version_of(held).bump("backward")
+        add_into(held, g)
         p._grad = held
 
     def _end(self) -> None:

@@ -2,20 +2,31 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable, Iterable
+from collections.abc import Callable, Iterable, Sequence
 from typing import Any
 
-from tritensor.autograd.modes import enable_grad
+from tritensor.autograd.modes import enable_grad, no_grad
 from tritensor.autograd.node import version_of
 from tritensor.distributed.algorithms.join import Join, Joinable, JoinHook
 from tritensor.distributed.backends.one_process import copy_into
-from tritensor.distributed.collectives import broadcast
+from tritensor.distributed.collectives import all_reduce, broadcast
 from tritensor.distributed.data_parallel.agreement import broadcast_all
 from tritensor.distributed.data_parallel.buckets import Bucket
 from tritensor.distributed.objects import recv_object_list, send_object_list
 from tritensor.distributed.optim.gradient_shards import GradientShards
-from tritensor.distributed.process_group import require_group
+from tritensor.distributed.process_group import ProcessGroup, require_group
+from tritensor.distributed.reduce_op import get_norm_op
 from tritensor.ground.errors import ArgumentError, CheckpointError
+from tritensor.nn.utils.clip_grad import (
+    clip_grads_with_norm_,
+    empty_part,
+    get_total_norm,
+    norm_from_part,
+    part_from_norm,
+    read_order,
+    refuse_nonfinite,
+)
+from tritensor.ops.table import ops
 from tritensor.optim.optimizer import Optimizer
 from tritensor.tensor.core import Tensor
 
@@ -178,7 +189,7 @@ class ZeroRedundancyOptimizer(Optimizer, Joinable):
 
     def clip_grad_norm_(self, max_norm: float, norm_type: float = 2.0, error_if_nonfinite: bool = False) -> Tensor:
         """nn.utils.clip_grad_norm_ of all parameters, with shard_gradients over all processes. All of them call it; returns the norm before."""
-        from tritensor.distributed.optim.clipping import clip_shares
+        from tritensor.distributed.optim.zero_redundancy_optimizer import clip_shares
 
         params = [p for g in self.param_groups for p in g["params"]]
         return clip_shares(params, max_norm, norm_type, error_if_nonfinite, self.process_group if self.shard_gradients else None)
@@ -307,3 +318,22 @@ class _StepHook(JoinHook):
 
     def main_hook(self) -> None:
         self._optimizer.step()
+
+
+@no_grad()
+def clip_shares(
+    params: Sequence[Tensor], max_norm: float, norm_type: float, error_if_nonfinite: bool, group: ProcessGroup | None
+) -> Tensor:
+    """nn.utils.clip_grad_norm_ where the processes of `group` hold different gradients; None: the same ones. Returns the norm before."""
+    p = read_order("clip_grad_norm_", norm_type)
+    grads = [one.grad for one in params if one.grad is not None and one.grad.numel()]
+    norm = get_total_norm(grads, p).double().to(params[0].device)
+    if group is not None:
+        part = part_from_norm(norm, p) if grads else ops.full(shape=(), value=empty_part(p), dtype=norm.array.dtype, device=norm.device)
+        all_reduce(part, get_norm_op(p), group)
+        norm = norm_from_part(part, p)
+    if error_if_nonfinite:
+        refuse_nonfinite("clip_grad_norm_", norm, norm_type)
+    norm = norm.to(params[0].dtype)
+    clip_grads_with_norm_(params, max_norm, norm)
+    return norm

@@ -7,10 +7,10 @@ from typing import Any, ClassVar
 
 from tritensor.distributions import constraints
 from tritensor.distributions.distribution import Distribution
+from tritensor.distributions.lazy import delegate
 from tritensor.distributions.parameters import sum_rightmost
 from tritensor.ground.errors import ArgumentError
 from tritensor.tensor.core import Tensor
-from tritensor.tensor.size import Size
 
 
 class Independent(Distribution):
@@ -20,6 +20,7 @@ class Independent(Distribution):
     """
 
     arg_constraints: ClassVar[dict[str, Any]] = {}
+    _fields: ClassVar[dict[str, int | None] | None] = {"reinterpreted_batch_ndims": None}
 
     def __init__(self, base_distribution: Distribution, reinterpreted_batch_ndims: int, validate_args: bool | None = None) -> None:
         whole = (*base_distribution.batch_shape, *base_distribution.event_shape)
@@ -34,20 +35,15 @@ class Independent(Distribution):
         super().__init__(whole[: len(whole) - event], whole[len(whole) - event :], validate_args=validate_args)
 
     def expand(self, batch_shape: Sequence[int], _instance: Any = None) -> Any:
-        new = self._get_checked_instance(Independent, _instance)
-        batch_shape = Size(batch_shape)
+        new = super().expand(batch_shape, _instance)
         new.base_dist = self.base_dist.expand((*batch_shape, *self.event_shape[: self.reinterpreted_batch_ndims]))
-        new.reinterpreted_batch_ndims = self.reinterpreted_batch_ndims
-        Distribution.__init__(new, batch_shape, self.event_shape, validate_args=False)
-        new._validate_args = self._validate_args
         return new
 
-    @property
-    def has_rsample(self) -> bool:  # type: ignore[override]
-        return self.base_dist.has_rsample  # type: ignore[no-any-return]
+    has_rsample = delegate("base_dist.has_rsample")
 
     @property
     def has_enumerate_support(self) -> bool:  # type: ignore[override]
+        # values of several numbers are as many as the power of their number
         return self.reinterpreted_batch_ndims == 0 and self.base_dist.has_enumerate_support
 
     @constraints.dependent_property
@@ -56,17 +52,9 @@ class Independent(Distribution):
         base = self.base_dist.support
         return constraints.independent(base, self.reinterpreted_batch_ndims) if self.reinterpreted_batch_ndims else base
 
-    @property
-    def mean(self) -> Tensor:
-        return self.base_dist.mean
-
-    @property
-    def mode(self) -> Tensor:
-        return self.base_dist.mode
-
-    @property
-    def variance(self) -> Tensor:
-        return self.base_dist.variance
+    mean = delegate("base_dist.mean")
+    mode = delegate("base_dist.mode")
+    variance = delegate("base_dist.variance")
 
     def sample(self, sample_shape: Sequence[int] = ()) -> Tensor:
         return self.base_dist.sample(sample_shape)

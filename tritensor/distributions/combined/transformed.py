@@ -11,11 +11,11 @@ from tritensor.distributions import functions as T
 from tritensor.distributions.combined.independent import Independent
 from tritensor.distributions.distribution import Distribution
 from tritensor.distributions.drawing import draw_in_float32
+from tritensor.distributions.lazy import delegate
 from tritensor.distributions.parameters import sum_rightmost
 from tritensor.distributions.transforms import ComposeTransform, Transform
 from tritensor.ground.errors import ArgumentError
 from tritensor.tensor.core import Tensor
-from tritensor.tensor.size import Size
 
 
 class TransformedDistribution(Distribution):
@@ -27,7 +27,7 @@ class TransformedDistribution(Distribution):
     """
 
     arg_constraints: ClassVar[dict[str, Any]] = {}
-    _fields: ClassVar[dict[str, int] | None] = {}
+    _fields: ClassVar[dict[str, int | None] | None] = {}
 
     def __init__(self, base_distribution: Distribution, transforms: Any, validate_args: bool | None = None) -> None:
         given = [transforms] if isinstance(transforms, Transform) else transforms
@@ -55,18 +55,19 @@ class TransformedDistribution(Distribution):
         super().__init__(shape[:cut], shape[cut:], validate_args=validate_args)
 
     def expand(self, batch_shape: Sequence[int], _instance: Any = None) -> Any:
-        cls = next(c for c in type(self).__mro__ if c.__dict__.get("_fields") is not None)
-        new = self._get_checked_instance(cls, _instance)
-        new.transforms = self.transforms
+        new = super().expand(batch_shape, _instance)
+        new.transforms = new._make_transforms(self.transforms)  # of the copy's own, expanded parameters
         shape: Any = (*batch_shape, *self.event_shape)
         for t in reversed(self.transforms):
             shape = t.inverse_shape(shape)
         new.base_dist = self.base_dist.expand(tuple(shape)[: len(shape) - len(self.base_dist.event_shape)])
-        return self._spread(cls, Size(batch_shape), new)
+        return new
 
-    @property
-    def has_rsample(self) -> bool:  # type: ignore[override]
-        return self.base_dist.has_rsample  # type: ignore[no-any-return]
+    def _make_transforms(self, given: list[Any]) -> list[Any]:
+        """The transforms of an expanded copy: where they hold parameters, the copy's own."""
+        return given
+
+    has_rsample = delegate("base_dist.has_rsample")
 
     @constraints.dependent_property(is_discrete=False)
     def support(self) -> Any:

@@ -5,7 +5,6 @@ from __future__ import annotations
 from collections.abc import Sequence
 from typing import Any, ClassVar
 
-from tritensor.autograd.modes import no_grad
 from tritensor.distributions import constraints
 from tritensor.distributions import functions as T
 from tritensor.distributions.drawing import draw_in_float32
@@ -64,7 +63,7 @@ class ContinuousBernoulli(ExponentialFamily):
     support = constraints.unit_interval
     _mean_carrier_measure = 0
     has_rsample = True
-    _fields: ClassVar[dict[str, int] | None] = {"probs": 0, "logits": 0, "_log_odds": 0}
+    _fields: ClassVar[dict[str, int | None] | None] = {"probs": 0, "logits": 0, "_log_odds": 0, "_lims": None}
 
     def __init__(
         self, probs: Any = None, logits: Any = None, lims: tuple[float, float] = (0.499, 0.501), validate_args: bool | None = None
@@ -74,18 +73,13 @@ class ContinuousBernoulli(ExponentialFamily):
             (self.probs,) = broadcast_all(probs)
             if validate_args:
                 self._require("the parameter probs", self.probs, constraints.unit_interval, "(or validate_args=False to skip the check)")
-            self._log_odds = log_odds(self.probs)
+            self._log_odds = log_odds(self.probs)  # before the clamp, which cuts off the digits at the ends
             self.probs = clamp_probs(self.probs)
         else:
             self.logits = as_float_tensor(logits)
             self._log_odds = self.logits
-        self._lims = lims
+        self._lims = lims  # PyTorch's attribute; no formula here has a gap around 1/2
         super().__init__(self.__dict__[given].shape, validate_args=validate_args)
-
-    def expand(self, batch_shape: Sequence[int], _instance: Any = None) -> Any:
-        new = super().expand(batch_shape, _instance)
-        new._lims = self._lims
-        return new
 
     @lazy_property
     def logits(self) -> Tensor:
@@ -121,19 +115,11 @@ class ContinuousBernoulli(ExponentialFamily):
         return self._measure_from_likelier_end(self._mean_distance())
 
     @property
-    def stddev(self) -> Tensor:
-        return self.variance.sqrt()
-
-    @property
     def variance(self) -> Tensor:
         """1 / r^2 - 1 / (4 sinh(r / 2)^2)."""
         near, square, far = _split_near_zero(self._rate())
         exact = far.square().reciprocal() - (2 * (0.5 * far).sinh()).square().reciprocal()
         return T.where(near, _sum_series(square, lambda n: 2.0 * n - 1), exact)
-
-    def sample(self, sample_shape: Sequence[int] = ()) -> Tensor:
-        with no_grad():
-            return self.rsample(sample_shape)
 
     @draw_in_float32
     def rsample(self, sample_shape: Sequence[int] = ()) -> Tensor:

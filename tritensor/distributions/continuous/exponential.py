@@ -20,7 +20,7 @@ class Exponential(ExponentialFamily):
     support = constraints.nonnegative
     has_rsample = True
     _mean_carrier_measure = 0
-    _fields: ClassVar[dict[str, int] | None] = {"rate": 0}
+    _fields: ClassVar[dict[str, int | None] | None] = {"rate": 0}
 
     def __init__(self, rate: Any, validate_args: bool | None = None) -> None:
         (self.rate,) = broadcast_all(rate)
@@ -46,8 +46,7 @@ class Exponential(ExponentialFamily):
     def rsample(self, sample_shape: Sequence[int] = ()) -> Tensor:
         return draw_standard_exponential(self._extended_shape(sample_shape), self.rate) / self.rate
 
-    def _move_inside_support(self, drawn: Tensor) -> Tensor:
-        return clamp_positive(drawn)
+    _move_inside_support = staticmethod(clamp_positive)  # a large rate rounds draws to 0
 
     def log_prob(self, value: Tensor) -> Tensor:
         self._check(value)
@@ -55,10 +54,10 @@ class Exponential(ExponentialFamily):
 
     def cdf(self, value: Tensor) -> Tensor:
         self._check(value)
-        return -(-self.rate * value).expm1()
+        return -(-self.rate * value).expm1()  # 1 - exp would lose small probabilities
 
     def icdf(self, value: Tensor) -> Tensor:
-        return -(-value).log1p() / self.rate
+        return -(-value).log1p() / self.rate  # likewise
 
     def entropy(self) -> Tensor:
         return 1 - self.rate.log()

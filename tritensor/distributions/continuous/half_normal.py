@@ -9,6 +9,7 @@ from tritensor.distributions import constraints
 from tritensor.distributions import functions as T
 from tritensor.distributions.combined.transformed import TransformedDistribution
 from tritensor.distributions.continuous.normal import Normal
+from tritensor.distributions.lazy import delegate
 from tritensor.distributions.transforms import AbsTransform
 from tritensor.tensor.core import Tensor
 
@@ -19,15 +20,13 @@ class HalfNormal(TransformedDistribution):
     arg_constraints: ClassVar[dict[str, Any]] = {"scale": constraints.positive}
     support = constraints.nonnegative
     has_rsample = True
-    _fields: ClassVar[dict[str, int] | None] = {}
+    _fields: ClassVar[dict[str, int | None] | None] = {}
 
     def __init__(self, scale: Any, validate_args: bool | None = None) -> None:
+        # scale is checked as this class's own, so that the message names this class
         super().__init__(Normal(0, scale, validate_args=False), AbsTransform(), validate_args=validate_args)
 
-    @property
-    def scale(self) -> Tensor:
-        """The deviation of the normal number."""
-        return self.base_dist.scale  # type: ignore[no-any-return]
+    scale = delegate("base_dist.scale", "The deviation of the normal number.")
 
     @property
     def mean(self) -> Tensor:
@@ -43,7 +42,7 @@ class HalfNormal(TransformedDistribution):
 
     def log_prob(self, value: Tensor) -> Tensor:
         self._check(value)
-        return T.where(value >= 0, self.base_dist.log_prob(value) + math.log(2), -math.inf)
+        return T.where(value >= 0, self.base_dist.log_prob(value) + math.log(2), -math.inf)  # the normal density is even
 
     def cdf(self, value: Tensor) -> Tensor:
         self._check(value)

@@ -6,12 +6,12 @@ import math
 from collections.abc import Sequence
 from typing import Any, ClassVar
 
-from tritensor.autograd.modes import no_grad
 from tritensor.distributions import constraints
 from tritensor.distributions import functions as T
 from tritensor.distributions.combined.transformed import TransformedDistribution
 from tritensor.distributions.continuous.gumbel import EULER
 from tritensor.distributions.continuous.uniform import Uniform
+from tritensor.distributions.distribution import Distribution
 from tritensor.distributions.drawing import draw_in_float32
 from tritensor.distributions.parameters import broadcast_all, clamp_open_unit, draw_standard_exponential, log1m_exp
 from tritensor.distributions.transforms import AffineTransform, PowerTransform
@@ -24,24 +24,16 @@ class Kumaraswamy(TransformedDistribution):
     arg_constraints: ClassVar[dict[str, Any]] = {"concentration1": constraints.positive, "concentration0": constraints.positive}
     support = constraints.unit_interval
     has_rsample = True
-    _fields: ClassVar[dict[str, int] | None] = {"concentration1": 0, "concentration0": 0}
+    _fields: ClassVar[dict[str, int | None] | None] = {"concentration1": 0, "concentration0": 0}
 
     def __init__(self, concentration1: Any, concentration0: Any, validate_args: bool | None = None) -> None:
         self.concentration1, self.concentration0 = broadcast_all(concentration1, concentration0)
         base = Uniform(T.zeros_like(self.concentration0), T.ones_like(self.concentration0), validate_args=validate_args)
         super().__init__(base, self._make_transforms(), validate_args=validate_args)
 
-    def _make_transforms(self) -> list[Any]:
-        return [
-            PowerTransform(self.concentration0.reciprocal()),
-            AffineTransform(1.0, -1.0),
-            PowerTransform(self.concentration1.reciprocal()),
-        ]
-
-    def expand(self, batch_shape: Any, _instance: Any = None) -> Any:
-        new = super().expand(batch_shape, _instance)
-        new.transforms = new._make_transforms()
-        return new
+    def _make_transforms(self, given: Any = None) -> list[Any]:
+        inner, outer = PowerTransform(self.concentration0.reciprocal()), PowerTransform(self.concentration1.reciprocal())
+        return [inner, AffineTransform(1.0, -1.0), outer]
 
     @draw_in_float32
     def rsample(self, sample_shape: Sequence[int] = ()) -> Tensor:
@@ -49,12 +41,9 @@ class Kumaraswamy(TransformedDistribution):
         e = draw_standard_exponential(self._extended_shape(sample_shape), self.concentration0)
         return (-(-e / self.concentration0).expm1()) ** self.concentration1.reciprocal()
 
-    def sample(self, sample_shape: Sequence[int] = ()) -> Tensor:
-        with no_grad():
-            return self.rsample(sample_shape)
+    sample = Distribution.sample  # by rsample above, not by the transforms
 
-    def _move_inside_support(self, drawn: Tensor) -> Tensor:
-        return clamp_open_unit(drawn)
+    _move_inside_support = staticmethod(clamp_open_unit)  # small concentrations crowd draws at the ends
 
     def log_prob(self, value: Tensor) -> Tensor:
         """log(a b) + (a - 1) log x + (b - 1) log(1 - x^a)."""
@@ -74,7 +63,7 @@ class Kumaraswamy(TransformedDistribution):
     def _moment(self, k: int) -> Tensor:
         """E x^k = b B(1 + k / a, b)."""
         a, b = 1 + k / self.concentration1, self.concentration0
-        return b * (a.lgamma() + b.lgamma() - (a + b).lgamma()).exp()
+        return b * (a.lgamma() + b.lgamma() - (a + b).lgamma()).exp()  # gamma itself overflows from 172 on
 
     @property
     def mean(self) -> Tensor:

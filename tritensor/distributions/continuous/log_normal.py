@@ -7,6 +7,7 @@ from typing import Any, ClassVar
 from tritensor.distributions import constraints
 from tritensor.distributions.combined.transformed import TransformedDistribution
 from tritensor.distributions.continuous.normal import Normal
+from tritensor.distributions.lazy import delegate
 from tritensor.distributions.parameters import clamp_positive
 from tritensor.distributions.transforms import ExpTransform
 from tritensor.tensor.core import Tensor
@@ -18,23 +19,15 @@ class LogNormal(TransformedDistribution):
     arg_constraints: ClassVar[dict[str, Any]] = {"loc": constraints.real, "scale": constraints.positive}
     support = constraints.positive
     has_rsample = True
-    _fields: ClassVar[dict[str, int] | None] = {}
+    _fields: ClassVar[dict[str, int | None] | None] = {}
 
     def __init__(self, loc: Any, scale: Any, validate_args: bool | None = None) -> None:
         super().__init__(Normal(loc, scale, validate_args=validate_args), ExpTransform(), validate_args=validate_args)
 
-    @property
-    def loc(self) -> Tensor:
-        """The logarithm's mean."""
-        return self.base_dist.loc  # type: ignore[no-any-return]
+    loc = delegate("base_dist.loc", "The logarithm's mean.")
+    scale = delegate("base_dist.scale", "The logarithm's deviation.")
 
-    @property
-    def scale(self) -> Tensor:
-        """The logarithm's deviation."""
-        return self.base_dist.scale  # type: ignore[no-any-return]
-
-    def _move_inside_support(self, drawn: Tensor) -> Tensor:
-        return clamp_positive(drawn)
+    _move_inside_support = staticmethod(clamp_positive)  # exp overflows, and underflows to 0
 
     @property
     def mean(self) -> Tensor:
@@ -47,7 +40,7 @@ class LogNormal(TransformedDistribution):
     @property
     def variance(self) -> Tensor:
         square = self.scale.square()
-        return square.expm1() * (2 * self.loc + square).exp()
+        return square.expm1() * (2 * self.loc + square).exp()  # exp - 1 would cancel at small scales
 
     def entropy(self) -> Tensor:
         return self.base_dist.entropy() + self.loc  # type: ignore[no-any-return]

@@ -11,6 +11,7 @@ from tritensor.distributions import constraints
 from tritensor.distributions import functions as T
 from tritensor.distributions.drawing import draw_in_float32
 from tritensor.distributions.exp_family import ExponentialFamily
+from tritensor.distributions.lazy import delegate
 from tritensor.distributions.parameters import broadcast_all, draw_standard_normal
 from tritensor.tensor.core import Tensor
 
@@ -27,23 +28,14 @@ class Normal(ExponentialFamily):
     support = constraints.real
     has_rsample = True
     _mean_carrier_measure = 0
-    _fields: ClassVar[dict[str, int] | None] = {"loc": 0, "scale": 0}
+    _fields: ClassVar[dict[str, int | None] | None] = {"loc": 0, "scale": 0}
 
     def __init__(self, loc: Any, scale: Any, validate_args: bool | None = None) -> None:
         self.loc, self.scale = broadcast_all(loc, scale)
         super().__init__(self.loc.shape, validate_args=validate_args)
 
-    @property
-    def mean(self) -> Tensor:
-        return self.loc
-
-    @property
-    def mode(self) -> Tensor:
-        return self.loc
-
-    @property
-    def stddev(self) -> Tensor:
-        return self.scale
+    mean = mode = delegate("loc")
+    stddev = delegate("scale")
 
     @property
     def variance(self) -> Tensor:
@@ -52,7 +44,7 @@ class Normal(ExponentialFamily):
     def sample(self, sample_shape: Sequence[int] = ()) -> Tensor:
         shape = self._extended_shape(sample_shape)
         with no_grad():
-            return T.normal(self.loc.expand(shape), self.scale.expand(shape))
+            return T.normal(self.loc.expand(shape), self.scale.expand(shape))  # one op in place of three
 
     @draw_in_float32
     def rsample(self, sample_shape: Sequence[int] = ()) -> Tensor:

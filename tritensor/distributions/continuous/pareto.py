@@ -12,6 +12,7 @@ from tritensor.distributions.combined.transformed import TransformedDistribution
 from tritensor.distributions.continuous.exponential import Exponential
 from tritensor.distributions.distribution import Distribution
 from tritensor.distributions.drawing import draw_in_float32
+from tritensor.distributions.lazy import delegate
 from tritensor.distributions.parameters import broadcast_all, clamp_finite, log1m_exp
 from tritensor.distributions.transforms import AffineTransform, ExpTransform
 from tritensor.tensor.core import Tensor
@@ -21,34 +22,29 @@ class Pareto(TransformedDistribution):
     """alpha scale^alpha / x^(alpha + 1) of x >= scale."""
 
     arg_constraints: ClassVar[dict[str, Any]] = {"alpha": constraints.positive, "scale": constraints.positive}
-    _fields: ClassVar[dict[str, int] | None] = {"scale": 0, "alpha": 0}
+    _fields: ClassVar[dict[str, int | None] | None] = {"scale": 0, "alpha": 0}
 
     def __init__(self, scale: Any, alpha: Any, validate_args: bool | None = None) -> None:
         self.scale, self.alpha = broadcast_all(scale, alpha)
         base = Exponential(self.alpha, validate_args=validate_args)
-        super().__init__(base, [ExpTransform(), AffineTransform(0, self.scale)], validate_args=validate_args)
+        super().__init__(base, self._make_transforms(), validate_args=validate_args)
 
-    def expand(self, batch_shape: Any, _instance: Any = None) -> Any:
-        new = super().expand(batch_shape, _instance)
-        new.transforms = [ExpTransform(), AffineTransform(0, new.scale)]
-        return new
+    def _make_transforms(self, given: Any = None) -> list[Any]:
+        return [ExpTransform(), AffineTransform(0, self.scale)]
 
     @constraints.dependent_property(is_discrete=False, event_dim=0)
     def support(self) -> Any:
         """From scale on."""
         return constraints.greater_than_eq(self.scale)
 
-    def _move_inside_support(self, drawn: Tensor) -> Tensor:
-        return clamp_finite(drawn)
+    _move_inside_support = staticmethod(clamp_finite)
 
     @property
     def mean(self) -> Tensor:
         a = self.alpha.clamp(min=1)  # infinite from 1 down
         return a * self.scale / (a - 1)
 
-    @property
-    def mode(self) -> Tensor:
-        return self.scale
+    mode = delegate("scale")
 
     @property
     def variance(self) -> Tensor:
@@ -64,7 +60,7 @@ class GeneralizedPareto(Distribution):
 
     arg_constraints: ClassVar[dict[str, Any]] = {"loc": constraints.real, "scale": constraints.positive, "concentration": constraints.real}
     has_rsample = True
-    _fields: ClassVar[dict[str, int] | None] = {"loc": 0, "scale": 0, "concentration": 0}
+    _fields: ClassVar[dict[str, int | None] | None] = {"loc": 0, "scale": 0, "concentration": 0}
 
     def __init__(self, loc: Any, scale: Any, concentration: Any, validate_args: bool | None = None) -> None:
         self.loc, self.scale, self.concentration = broadcast_all(loc, scale, concentration)
@@ -113,16 +109,16 @@ class GeneralizedPareto(Distribution):
         return log1m_exp(self.log_survival_function(value))
 
     def cdf(self, value: Tensor) -> Tensor:
-        return -self.log_survival_function(value).expm1()
+        return -self.log_survival_function(value).expm1()  # small probabilities keep their digits
 
     def icdf(self, value: Tensor) -> Tensor:
-        left, c = (-value).log1p(), self._nonzero_concentration()
+        left, c = (-value).log1p(), self._nonzero_concentration()  # 1 - value would round to 1
         return self.loc + self.scale * T.where(self._is_exponential(), -left, (-c * left).expm1() / c)
 
     @property
     def mean(self) -> Tensor:
         c = self.concentration
-        return T.where(c < 1, self.loc + self.scale / (1 - c), math.inf)
+        return T.where(c < 1, self.loc + self.scale / (1 - c), math.inf)  # too heavy a tail for a mean
 
     @property
     def variance(self) -> Tensor:
@@ -132,6 +128,4 @@ class GeneralizedPareto(Distribution):
     def entropy(self) -> Tensor:
         return (self.scale.log() + self.concentration + 1).expand(self._batch_shape)
 
-    @property
-    def mode(self) -> Tensor:
-        return self.loc
+    mode = delegate("loc")

@@ -17,13 +17,13 @@ class Uniform(Distribution):
     """1 / (high - low) on [low, high)."""
 
     has_rsample = True
-    _fields: ClassVar[dict[str, int] | None] = {"low": 0, "high": 0}
+    _fields: ClassVar[dict[str, int | None] | None] = {"low": 0, "high": 0}
 
     def __init__(self, low: Any, high: Any, validate_args: bool | None = None) -> None:
         self.low, self.high = broadcast_all(low, high)
         super().__init__(self.low.shape, validate_args=validate_args)
 
-    @property
+    @property  # of an instance: each bound constrains the other
     def arg_constraints(self) -> dict[str, Any]:  # type: ignore[override]
         """Each bound beyond the other."""
         return {"low": constraints.less_than(self.high), "high": constraints.greater_than(self.low)}
@@ -39,7 +39,7 @@ class Uniform(Distribution):
 
     @property
     def mode(self) -> Tensor:
-        return float("nan") * self.high
+        return float("nan") * self.high  # all values are as likely
 
     @property
     def stddev(self) -> Tensor:
@@ -55,12 +55,12 @@ class Uniform(Distribution):
         return self.low + u * (self.high - self.low)
 
     def _move_inside_support(self, drawn: Tensor) -> Tensor:
-        return T.where(drawn < self.high, drawn, self.high.nextafter(self.low))
+        return T.where(drawn < self.high, drawn, self.high.nextafter(self.low))  # the sum may round up to high
 
     def log_prob(self, value: Tensor) -> Tensor:
         self._check(value)
         inside = (self.low <= value) & (self.high > value)
-        return inside.to(self.low.dtype).log() - (self.high - self.low).log()
+        return inside.to(self.low.dtype).log() - (self.high - self.low).log()  # log 0 outside
 
     def cdf(self, value: Tensor) -> Tensor:
         self._check(value)

@@ -10,6 +10,7 @@ from tritensor.autograd.modes import no_grad
 from tritensor.distributions import constraints
 from tritensor.distributions import functions as T
 from tritensor.distributions.distribution import Distribution
+from tritensor.distributions.lazy import delegate
 from tritensor.distributions.parameters import broadcast_all
 from tritensor.ground import dtypes
 from tritensor.tensor.core import Tensor
@@ -20,7 +21,7 @@ class VonMises(Distribution):
 
     arg_constraints: ClassVar[dict[str, Any]] = {"loc": constraints.real, "concentration": constraints.positive}
     support = constraints.real
-    _fields: ClassVar[dict[str, int] | None] = {"loc": 0, "concentration": 0}
+    _fields: ClassVar[dict[str, int | None] | None] = {"loc": 0, "concentration": 0}
 
     def __init__(self, loc: Any, concentration: Any, validate_args: bool | None = None) -> None:
         self.loc, self.concentration = broadcast_all(loc, concentration)
@@ -53,14 +54,8 @@ class VonMises(Distribution):
             turned = (x + math.pi + loc) % (2 * math.pi) - math.pi
             return turned.to(self.loc.dtype)
 
-    @property
-    def mean(self) -> Tensor:
-        """The circular mean."""
-        return self.loc
-
-    @property
-    def mode(self) -> Tensor:
-        return self.loc
+    mean = delegate("loc", "The circular mean.")
+    mode = delegate("loc")
 
     @property
     def variance(self) -> Tensor:

@@ -19,29 +19,23 @@ class Weibull(TransformedDistribution):
 
     arg_constraints: ClassVar[dict[str, Any]] = {"scale": constraints.positive, "concentration": constraints.positive}
     support = constraints.positive
-    _fields: ClassVar[dict[str, int] | None] = {"scale": 0, "concentration": 0, "concentration_reciprocal": 0}
+    _fields: ClassVar[dict[str, int | None] | None] = {"scale": 0, "concentration": 0, "concentration_reciprocal": 0}
 
     def __init__(self, scale: Any, concentration: Any, validate_args: bool | None = None) -> None:
         self.scale, self.concentration = broadcast_all(scale, concentration)
-        self.concentration_reciprocal = self.concentration.reciprocal()
+        self.concentration_reciprocal = self.concentration.reciprocal()  # an attribute of PyTorch's, too
         super().__init__(
             Exponential(T.ones_like(self.scale), validate_args=validate_args), self._make_transforms(), validate_args=validate_args
         )
 
-    def _make_transforms(self) -> list[Any]:
+    def _make_transforms(self, given: Any = None) -> list[Any]:
         return [PowerTransform(self.concentration_reciprocal), AffineTransform(0, self.scale)]
-
-    def expand(self, batch_shape: Any, _instance: Any = None) -> Any:
-        new = super().expand(batch_shape, _instance)
-        new.transforms = new._make_transforms()
-        return new
 
     def _moment(self, k: int) -> Tensor:
         """E (x / scale)^k."""
         return (1 + k * self.concentration_reciprocal).lgamma().exp()
 
-    def _move_inside_support(self, drawn: Tensor) -> Tensor:
-        return clamp_positive(drawn)
+    _move_inside_support = staticmethod(clamp_positive)  # a power of a small draw rounds to 0
 
     @property
     def mean(self) -> Tensor:
@@ -49,7 +43,7 @@ class Weibull(TransformedDistribution):
 
     @property
     def mode(self) -> Tensor:
-        return self.scale * ((self.concentration - 1) * self.concentration_reciprocal) ** self.concentration_reciprocal
+        return self.scale * ((self.concentration - 1) * self.concentration_reciprocal) ** self.concentration_reciprocal  # NaN below 1
 
     @property
     def variance(self) -> Tensor:

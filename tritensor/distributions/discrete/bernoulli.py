@@ -11,8 +11,8 @@ from tritensor.distributions import constraints
 from tritensor.distributions import functions as T
 from tritensor.distributions.distribution import Distribution
 from tritensor.distributions.exp_family import ExponentialFamily
-from tritensor.distributions.lazy import ProbsAndLogits, is_given
-from tritensor.distributions.parameters import as_float_tensor, broadcast_all, float_limits, log1p_exp, log_sigmoid, require_exactly_one
+from tritensor.distributions.lazy import ProbsAndLogits, delegate, is_given
+from tritensor.distributions.parameters import broadcast_all, float_limits, log1p_exp, log_sigmoid
 from tritensor.ground import dtypes
 from tritensor.ground.errors import ArgumentError
 from tritensor.nn import functional as F
@@ -27,27 +27,21 @@ class Bernoulli(ProbsAndLogits, ExponentialFamily):
     support = constraints.boolean
     has_enumerate_support = True
     _mean_carrier_measure = 0
-    _fields: ClassVar[dict[str, int] | None] = {"probs": 0, "logits": 0}
+    _fields: ClassVar[dict[str, int | None] | None] = {"probs": 0, "logits": 0}
 
     def __init__(self, probs: Any = None, logits: Any = None, validate_args: bool | None = None) -> None:
-        given = require_exactly_one("Bernoulli", probs=probs, logits=logits)
-        if given == "probs":
-            (self.probs,) = broadcast_all(probs)
-        else:
-            self.logits = as_float_tensor(logits)
-        super().__init__(self.__dict__[given].shape, validate_args=validate_args)
+        super().__init__(self._set_given("Bernoulli", probs, logits).shape, validate_args=validate_args)
 
     @property
     def param_shape(self) -> Size:
         """The parameter's shape."""
         return Size(self._batch_shape)
 
-    @property
-    def mean(self) -> Tensor:
-        return self.probs
+    mean = delegate("probs")
 
     @property
     def mode(self) -> Tensor:
+        # of a fair coin neither value is the likelier
         return T.where(self.probs == 0.5, math.nan, (self.probs >= 0.5).to(self.probs.dtype))
 
     @property
@@ -61,7 +55,7 @@ class Bernoulli(ProbsAndLogits, ExponentialFamily):
     def log_prob(self, value: Tensor) -> Tensor:
         self._check(value)
         if is_given(self, "probs"):
-            return self._log_likelihood(value, 1 - value)
+            return self._log_likelihood(value, 1 - value)  # computed logits are clamped, which a density would show
         logits, value = broadcast_all(self.logits, value)
         return -F.binary_cross_entropy_with_logits(logits, value, reduction="none")
 
@@ -85,16 +79,11 @@ class Geometric(ProbsAndLogits, Distribution):
 
     arg_constraints: ClassVar[dict[str, Any]] = {"probs": constraints.unit_interval, "logits": constraints.real}
     support = constraints.nonnegative_integer
-    _fields: ClassVar[dict[str, int] | None] = {"probs": 0, "logits": 0}
+    _fields: ClassVar[dict[str, int | None] | None] = {"probs": 0, "logits": 0}
 
     def __init__(self, probs: Any = None, logits: Any = None, validate_args: bool | None = None) -> None:
-        given = require_exactly_one("Geometric", probs=probs, logits=logits)
-        if given == "probs":
-            (self.probs,) = broadcast_all(probs)
-        else:
-            self.logits = as_float_tensor(logits)
-        super().__init__(self.__dict__[given].shape, validate_args=validate_args)
-        if self._validate_args and given == "probs" and not (self.probs > 0).all():
+        super().__init__(self._set_given("Geometric", probs, logits).shape, validate_args=validate_args)
+        if self._validate_args and probs is not None and not (self.probs > 0).all():
             raise ArgumentError("Geometric: probs has a 0, and no trial would ever succeed; give probabilities above 0")
 
     @property

@@ -20,7 +20,7 @@ from tritensor.tensor.size import Size
 class _Counts(ProbsAndLogits, Distribution):
     """Numbers of successes: `total_count`, and the probability of one as probs or logits."""
 
-    _fields: ClassVar[dict[str, int] | None] = {"total_count": 0, "probs": 0, "logits": 0}
+    _fields: ClassVar[dict[str, int | None] | None] = {"total_count": 0, "probs": 0, "logits": 0}
 
     def __init__(self, total_count: Any = 1, probs: Any = None, logits: Any = None, validate_args: bool | None = None) -> None:
         given = require_exactly_one(type(self).__name__, probs=probs, logits=logits)
@@ -28,7 +28,7 @@ class _Counts(ProbsAndLogits, Distribution):
             total_count, self.probs = broadcast_all(total_count, probs)
         else:
             total_count, self.logits = broadcast_all(total_count, logits)
-        self.total_count = total_count.to(self.__dict__[given].dtype)
+        self.total_count = total_count.to(self.__dict__[given].dtype)  # in PyTorch counts have the type of probabilities
         super().__init__(self.__dict__[given].shape, validate_args=validate_args)
 
     @property
@@ -113,7 +113,7 @@ class NegativeBinomial(_Counts):
 
     @property
     def mode(self) -> Tensor:
-        return ((self.total_count - 1) * self._odds()).floor().clamp(min=0.0)
+        return ((self.total_count - 1) * self._odds()).floor().clamp(min=0.0)  # below one failure it would be negative
 
     @property
     def variance(self) -> Tensor:
@@ -141,4 +141,4 @@ class NegativeBinomial(_Counts):
         n = self.total_count
         kernel = self._log_likelihood(value, n)
         norm = (1.0 + value).lgamma() + n.lgamma() - (n + value).lgamma()
-        return kernel - T.where(n + value == 0.0, 0.0, norm)
+        return kernel - T.where(n + value == 0.0, 0.0, norm)  # lgamma(0) - lgamma(0) is NaN; no trial is certain

@@ -29,24 +29,19 @@ class Categorical(Distribution):
 
     arg_constraints: ClassVar[dict[str, Any]] = {"probs": constraints.simplex, "logits": constraints.real_vector}
     has_enumerate_support = True
-    _fields: ClassVar[dict[str, int] | None] = {"probs": 1, "logits": 1}
+    _fields: ClassVar[dict[str, int | None] | None] = {"probs": 1, "logits": 1, "_num_events": None}
 
     def __init__(self, probs: Tensor | None = None, logits: Tensor | None = None, validate_args: bool | None = None) -> None:
         given = require_exactly_one("Categorical", probs=probs, logits=logits)
         param: Any = probs if probs is not None else logits
         require_dims("Categorical", given, param, 1)
         if probs is not None:
-            self.probs = param / param.sum(-1, keepdim=True)
+            self.probs = param / param.sum(-1, keepdim=True)  # PyTorch takes weights of any sum
         else:
-            self.logits = as_float_tensor(param).log_softmax(-1)
+            self.logits = as_float_tensor(param).log_softmax(-1)  # so that log_prob is a mere look-up
         shape = param.shape
         self._num_events = shape[-1]
         super().__init__(shape[:-1], validate_args=validate_args)
-
-    def expand(self, batch_shape: Sequence[int], _instance: Any = None) -> Any:
-        new = super().expand(batch_shape, _instance)
-        new._num_events = self._num_events
-        return new
 
     @constraints.dependent_property(is_discrete=True, event_dim=0)
     def support(self) -> Any:
@@ -77,7 +72,7 @@ class Categorical(Distribution):
         return self._param.size()
 
     @property
-    def mean(self) -> Tensor:
+    def mean(self) -> Tensor:  # categories are names: there is nothing between two of them
         return fill_like(math.nan, self.probs, self._extended_shape())
 
     @property

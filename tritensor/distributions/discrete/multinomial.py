@@ -11,6 +11,7 @@ from tritensor.distributions import functions as T
 from tritensor.distributions.discrete.binomial import Binomial
 from tritensor.distributions.discrete.categorical import Categorical
 from tritensor.distributions.distribution import Distribution
+from tritensor.distributions.lazy import delegate
 from tritensor.ground import dtypes
 from tritensor.tensor.core import Tensor
 from tritensor.tensor.size import Size
@@ -21,7 +22,7 @@ class Multinomial(Distribution):
 
     arg_constraints: ClassVar[dict[str, Any]] = {"probs": constraints.simplex, "logits": constraints.real_vector}
     total_count: int
-    _fields: ClassVar[dict[str, int] | None] = {}
+    _fields: ClassVar[dict[str, int | None] | None] = {"total_count": None, "_categorical": 0, "_binomial": 1}
 
     def __init__(
         self, total_count: int = 1, probs: Tensor | None = None, logits: Tensor | None = None, validate_args: bool | None = None
@@ -30,15 +31,8 @@ class Multinomial(Distribution):
             raise NotImplementedError(f"Multinomial: total_count is {total_count!r}; give one int, the same for the whole batch")
         self.total_count = total_count
         self._categorical = Categorical(probs=probs, logits=logits)
-        self._binomial = Binomial(total_count=total_count, probs=self.probs)
+        self._binomial = Binomial(total_count=total_count, probs=self.probs)  # each count by itself, for the entropy
         super().__init__(self._categorical.batch_shape, self._categorical.param_shape[-1:], validate_args=validate_args)
-
-    def expand(self, batch_shape: Sequence[int], _instance: Any = None) -> Any:
-        new = super().expand(batch_shape, _instance)
-        new.total_count = self.total_count
-        new._categorical = self._categorical.expand(batch_shape)
-        new._binomial = self._binomial.expand((*batch_shape, *self.event_shape))
-        return new
 
     @constraints.dependent_property(is_discrete=True, event_dim=1)
     def support(self) -> Any:
@@ -53,20 +47,9 @@ class Multinomial(Distribution):
     def variance(self) -> Tensor:
         return self.total_count * self.probs * (1 - self.probs)
 
-    @property
-    def logits(self) -> Tensor:
-        """Logarithms of the probabilities."""
-        return self._categorical.logits
-
-    @property
-    def probs(self) -> Tensor:
-        """The probabilities, which sum to 1."""
-        return self._categorical.probs
-
-    @property
-    def param_shape(self) -> Size:
-        """The parameter's shape."""
-        return self._categorical.param_shape
+    logits = delegate("_categorical.logits", "Logarithms of the probabilities.")
+    probs = delegate("_categorical.probs", "The probabilities, which sum to 1.")
+    param_shape = delegate("_categorical.param_shape", "The parameter's shape.")
 
     def sample(self, sample_shape: Sequence[int] = ()) -> Tensor:
         sample_shape = Size(sample_shape)
@@ -79,7 +62,7 @@ class Multinomial(Distribution):
 
     def entropy(self) -> Tensor:
         n = T.tensor(float(self.total_count), dtype=self.probs.dtype, device=self.probs.device)
-        counts = self._binomial.enumerate_support(expand=False)[1:]
+        counts = self._binomial.enumerate_support(expand=False)[1:]  # log 0! is 0
         orders = (self._binomial.log_prob(counts).exp() * (counts + 1).lgamma()).sum((0, -1))
         return n * self._categorical.entropy() - (n + 1).lgamma() + orders
 
@@ -87,5 +70,6 @@ class Multinomial(Distribution):
         self._check(value)
         logits, value = T.broadcast_tensors(self._categorical._log_probs(), value)
         ways = (value.sum(-1) + 1).lgamma() - (value + 1).lgamma().sum(-1)
+        # 0 log 0 is 0: what cannot come has not come
         logits = T.where((value == 0) & (logits == -float("inf")), 0.0, logits)
         return ways + (logits * value).sum(-1)

@@ -9,6 +9,7 @@ from tritensor.distributions import constraints
 from tritensor.distributions import functions as T
 from tritensor.distributions.discrete.categorical import Categorical
 from tritensor.distributions.distribution import Distribution
+from tritensor.distributions.lazy import delegate
 from tritensor.nn import functional as F
 from tritensor.tensor.core import Tensor
 from tritensor.tensor.size import Size
@@ -20,37 +21,19 @@ class OneHotCategorical(Distribution):
     arg_constraints: ClassVar[dict[str, Any]] = {"probs": constraints.simplex, "logits": constraints.real_vector}
     support = constraints.one_hot
     has_enumerate_support = True
-    _fields: ClassVar[dict[str, int] | None] = {}
+    _fields: ClassVar[dict[str, int | None] | None] = {"_categorical": 0}
 
     def __init__(self, probs: Tensor | None = None, logits: Tensor | None = None, validate_args: bool | None = None) -> None:
         self._categorical = Categorical(probs, logits)
         super().__init__(self._categorical.batch_shape, self._categorical.param_shape[-1:], validate_args=validate_args)
 
-    def expand(self, batch_shape: Sequence[int], _instance: Any = None) -> Any:
-        new = super().expand(batch_shape, _instance)
-        new._categorical = self._categorical.expand(batch_shape)
-        return new
-
-    @property
-    def _param(self) -> Tensor:
-        return self._categorical._param
-
-    @property
-    def probs(self) -> Tensor:
-        """The probabilities, which sum to 1."""
-        return self._categorical.probs
-
-    @property
-    def logits(self) -> Tensor:
-        """Logarithms of the probabilities."""
-        return self._categorical.logits
-
-    @property
-    def mean(self) -> Tensor:
-        return self._categorical.probs
+    _param = delegate("_categorical._param")
+    probs = delegate("_categorical.probs", "The probabilities, which sum to 1.")
+    logits = delegate("_categorical.logits", "Logarithms of the probabilities.")
+    mean = delegate("_categorical.probs")
 
     def _one_hot(self, indices: Tensor) -> Tensor:
-        return F.one_hot(indices, self._categorical._num_events).to(self.probs.dtype)
+        return F.one_hot(indices, self._categorical._num_events).to(self.probs.dtype)  # of int64, as F.one_hot gives it
 
     @property
     def mode(self) -> Tensor:
@@ -60,17 +43,14 @@ class OneHotCategorical(Distribution):
     def variance(self) -> Tensor:
         return self.probs * (1 - self.probs)
 
-    @property
-    def param_shape(self) -> Size:
-        """The parameter's shape."""
-        return self._categorical.param_shape
+    param_shape = delegate("_categorical.param_shape", "The parameter's shape.")
 
     def sample(self, sample_shape: Sequence[int] = ()) -> Tensor:
         return self._one_hot(self._categorical.sample(Size(sample_shape)))
 
     def log_prob(self, value: Tensor) -> Tensor:
         self._check(value)
-        return self._categorical.log_prob(value.argmax(dim=-1))
+        return self._categorical.log_prob(value.argmax(dim=-1))  # the place of its one 1
 
     def entropy(self) -> Tensor:
         return self._categorical.entropy()
@@ -85,8 +65,7 @@ class OneHotCategoricalStraightThrough(OneHotCategorical):
     """One-hot vectors whose gradient is passed to the probabilities as it is (Bengio, Léonard, Courville 2013)."""
 
     has_rsample = True
-    _fields: ClassVar[dict[str, int] | None] = {}
 
     def rsample(self, sample_shape: Sequence[int] = ()) -> Tensor:
         drawn, probs = self.sample(sample_shape), self._categorical.probs
-        return drawn + (probs - probs.detach())
+        return drawn + (probs - probs.detach())  # adds 0, whose gradient is that of probs

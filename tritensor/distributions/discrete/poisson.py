@@ -9,6 +9,7 @@ from tritensor.autograd.modes import no_grad
 from tritensor.distributions import constraints
 from tritensor.distributions import functions as T
 from tritensor.distributions.exp_family import ExponentialFamily
+from tritensor.distributions.lazy import delegate
 from tritensor.distributions.parameters import broadcast_all
 from tritensor.tensor.core import Tensor
 
@@ -18,23 +19,17 @@ class Poisson(ExponentialFamily):
 
     arg_constraints: ClassVar[dict[str, Any]] = {"rate": constraints.nonnegative}
     support = constraints.nonnegative_integer
-    _fields: ClassVar[dict[str, int] | None] = {"rate": 0}
+    _fields: ClassVar[dict[str, int | None] | None] = {"rate": 0}
 
     def __init__(self, rate: Any, validate_args: bool | None = None) -> None:
         (self.rate,) = broadcast_all(rate)
         super().__init__(self.rate.shape, validate_args=validate_args)
 
-    @property
-    def mean(self) -> Tensor:
-        return self.rate
+    mean = variance = delegate("rate")
 
     @property
     def mode(self) -> Tensor:
         return self.rate.floor()
-
-    @property
-    def variance(self) -> Tensor:
-        return self.rate
 
     def sample(self, sample_shape: Sequence[int] = ()) -> Tensor:
         with no_grad():
@@ -43,7 +38,7 @@ class Poisson(ExponentialFamily):
     def log_prob(self, value: Tensor) -> Tensor:
         self._check(value)
         rate, value = broadcast_all(self.rate, value)
-        return T.xlogy(value, rate) - rate - (value + 1).lgamma()
+        return T.xlogy(value, rate) - rate - (value + 1).lgamma()  # of a rate of 0 the value 0 is certain
 
     @property
     def _natural_params(self) -> tuple[Tensor, ...]:

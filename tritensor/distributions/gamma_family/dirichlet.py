@@ -19,7 +19,7 @@ class Dirichlet(ExponentialFamily):
     arg_constraints: ClassVar[dict[str, Any]] = {"concentration": constraints.independent(constraints.positive, 1)}
     support = constraints.simplex
     has_rsample = True
-    _fields: ClassVar[dict[str, int] | None] = {"concentration": 1}
+    _fields: ClassVar[dict[str, int | None] | None] = {"concentration": 1}
 
     def __init__(self, concentration: Tensor, validate_args: bool | None = None) -> None:
         require_dims("Dirichlet", "concentration", concentration, 1)
@@ -31,13 +31,13 @@ class Dirichlet(ExponentialFamily):
         """Gradients by implicit differentiation of the components' beta distributions."""
         return T.sample_dirichlet(self.concentration.expand(self._extended_shape(sample_shape)))
 
-    def _move_inside_support(self, drawn: Tensor) -> Tensor:
-        # the density is 0 or infinite at the ends, where small concentrations round to
-        return clamp_open_unit(drawn)
+    # the density is 0 or infinite at the ends, where small concentrations round to
+    _move_inside_support = staticmethod(clamp_open_unit)
 
     def log_prob(self, value: Tensor) -> Tensor:
         self._check(value)
         a = self.concentration
+        # xlogy: at a corner the concentrations of 1 count nothing, and 0 log 0 would be NaN
         return T.xlogy(a - 1.0, value).sum(-1) + a.sum(-1).lgamma() - a.lgamma().sum(-1)
 
     @property
@@ -75,17 +75,13 @@ class Beta(ExponentialFamily):
     arg_constraints: ClassVar[dict[str, Any]] = {"concentration1": constraints.positive, "concentration0": constraints.positive}
     support = constraints.unit_interval
     has_rsample = True
-    _fields: ClassVar[dict[str, int] | None] = {}
+    _fields: ClassVar[dict[str, int | None] | None] = {"_dirichlet": 0}  # concentrations are views of its own
 
     def __init__(self, concentration1: Any, concentration0: Any, validate_args: bool | None = None) -> None:
         both = T.stack(broadcast_all(concentration1, concentration0), -1)
+        # Beta(1, 1) is written with whole numbers, which gamma functions do not take
         self._dirichlet = Dirichlet(both if both.is_floating_point() else both.float(), validate_args=validate_args)
         super().__init__(self._dirichlet._batch_shape, validate_args=validate_args)
-
-    def expand(self, batch_shape: Sequence[int], _instance: Any = None) -> Any:
-        new = super().expand(batch_shape, _instance)
-        new._dirichlet = self._dirichlet.expand(batch_shape)
-        return new
 
     @property
     def mean(self) -> Tensor:
@@ -104,8 +100,7 @@ class Beta(ExponentialFamily):
     def rsample(self, sample_shape: Sequence[int] = ()) -> Tensor:
         return self._dirichlet.rsample(sample_shape).select(-1, 0)
 
-    def _move_inside_support(self, drawn: Tensor) -> Tensor:
-        return clamp_open_unit(drawn)
+    _move_inside_support = staticmethod(clamp_open_unit)
 
     def log_prob(self, value: Tensor) -> Tensor:
         self._check(value)

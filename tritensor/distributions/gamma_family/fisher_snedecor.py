@@ -21,21 +21,17 @@ class FisherSnedecor(Distribution):
     arg_constraints: ClassVar[dict[str, Any]] = {"df1": constraints.positive, "df2": constraints.positive}
     support = constraints.positive
     has_rsample = True
-    _fields: ClassVar[dict[str, int] | None] = {"df1": 0, "df2": 0}
+    _fields: ClassVar[dict[str, int | None] | None] = {"df1": 0, "df2": 0, "_gamma1": 0, "_gamma2": 0}
 
     def __init__(self, df1: Any, df2: Any, validate_args: bool | None = None) -> None:
         self.df1, self.df2 = broadcast_all(df1, df2)
+        # halves of c / df, which cancel in the quotient
         self._gamma1, self._gamma2 = (Gamma(df * 0.5, df, validate_args=False) for df in (self.df1, self.df2))
         super().__init__(self.df1.shape, validate_args=validate_args)
 
-    def expand(self, batch_shape: Sequence[int], _instance: Any = None) -> Any:
-        new = super().expand(batch_shape, _instance)
-        new._gamma1, new._gamma2 = self._gamma1.expand(batch_shape), self._gamma2.expand(batch_shape)
-        return new
-
     @property
     def mean(self) -> Tensor:
-        return T.where(self.df2 > 2, self.df2 / (self.df2 - 2), math.nan)
+        return T.where(self.df2 > 2, self.df2 / (self.df2 - 2), math.nan)  # else the integral diverges
 
     @property
     def mode(self) -> Tensor:
@@ -52,8 +48,7 @@ class FisherSnedecor(Distribution):
         # PyTorch keeps the divisor off 0 here as well
         return self._gamma1.rsample(sample_shape) / below.clamp(min=float_limits(below.dtype).tiny)
 
-    def _move_inside_support(self, drawn: Tensor) -> Tensor:
-        return clamp_positive(drawn)
+    _move_inside_support = staticmethod(clamp_positive)
 
     def log_prob(self, value: Tensor) -> Tensor:
         self._check(value)

@@ -20,7 +20,7 @@ class Gamma(ExponentialFamily):
     support = constraints.nonnegative
     has_rsample = True
     _mean_carrier_measure = 0
-    _fields: ClassVar[dict[str, int] | None] = {"concentration": 0, "rate": 0}
+    _fields: ClassVar[dict[str, int | None] | None] = {"concentration": 0, "rate": 0}
 
     def __init__(self, concentration: Any, rate: Any, validate_args: bool | None = None) -> None:
         self.concentration, self.rate = broadcast_all(concentration, rate)
@@ -32,7 +32,7 @@ class Gamma(ExponentialFamily):
 
     @property
     def mode(self) -> Tensor:
-        return ((self.concentration - 1) / self.rate).clamp(min=0)
+        return ((self.concentration - 1) / self.rate).clamp(min=0)  # below 1 the density falls from infinity at 0
 
     @property
     def variance(self) -> Tensor:
@@ -44,9 +44,7 @@ class Gamma(ExponentialFamily):
         shape = self._extended_shape(sample_shape)
         return T.standard_gamma(self.concentration.expand(shape)) / self.rate.expand(shape)
 
-    def _move_inside_support(self, drawn: Tensor) -> Tensor:
-        # small concentrations round to 0, where log_prob is infinite
-        return clamp_positive(drawn)
+    _move_inside_support = staticmethod(clamp_positive)  # small concentrations round to 0, where log_prob is infinite
 
     def log_prob(self, value: Tensor) -> Tensor:
         self._check(value)
@@ -74,10 +72,10 @@ class Chi2(Gamma):
     """The sum of the squares of `df` standard normal numbers."""
 
     arg_constraints: ClassVar[dict[str, Any]] = {"df": constraints.positive}
-    _fields: ClassVar[dict[str, int] | None] = {"concentration": 0, "rate": 0}
+    _fields: ClassVar[dict[str, int | None] | None] = {"concentration": 0, "rate": 0}
 
     def __init__(self, df: Any, validate_args: bool | None = None) -> None:
-        super().__init__(0.5 * df, 0.5, validate_args=validate_args)
+        super().__init__(0.5 * df, 0.5, validate_args=validate_args)  # a square of a normal number is gamma(1/2, 1/2)
 
     @property
     def df(self) -> Tensor:

@@ -9,6 +9,7 @@ from tritensor.distributions import constraints
 from tritensor.distributions import functions as T
 from tritensor.distributions.combined.transformed import TransformedDistribution
 from tritensor.distributions.gamma_family.gamma import Gamma
+from tritensor.distributions.lazy import delegate
 from tritensor.distributions.parameters import clamp_positive, fill_like
 from tritensor.distributions.transforms import PowerTransform
 from tritensor.tensor.core import Tensor
@@ -20,24 +21,17 @@ class InverseGamma(TransformedDistribution):
     arg_constraints: ClassVar[dict[str, Any]] = {"concentration": constraints.positive, "rate": constraints.positive}
     support = constraints.positive
     has_rsample = True
-    _fields: ClassVar[dict[str, int] | None] = {}
+    _fields: ClassVar[dict[str, int | None] | None] = {}
 
     def __init__(self, concentration: Any, rate: Any, validate_args: bool | None = None) -> None:
         base = Gamma(concentration, rate, validate_args=validate_args)
+        # the exponent has the rate's type: a plain -1 would have the default one, and promote what it meets
         super().__init__(base, PowerTransform(fill_like(-1.0, base.rate, ())), validate_args=validate_args)
 
-    @property
-    def concentration(self) -> Tensor:
-        """The gamma number's concentration."""
-        return self.base_dist.concentration  # type: ignore[no-any-return]
+    concentration = delegate("base_dist.concentration", "The gamma number's concentration.")
+    rate = delegate("base_dist.rate", "The gamma number's rate.")
 
-    @property
-    def rate(self) -> Tensor:
-        """The gamma number's rate."""
-        return self.base_dist.rate  # type: ignore[no-any-return]
-
-    def _move_inside_support(self, drawn: Tensor) -> Tensor:
-        return clamp_positive(drawn)
+    _move_inside_support = staticmethod(clamp_positive)
 
     @property
     def mean(self) -> Tensor:

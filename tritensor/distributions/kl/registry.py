@@ -10,6 +10,7 @@ from tritensor.distributions.distribution import Distribution
 from tritensor.tensor.core import Tensor
 
 _KL_REGISTRY: dict[tuple[type, type], Callable[[Any, Any], Tensor]] = {}
+# The answers so far: the search compares with every registered pair.
 _found: dict[tuple[type, type], Callable[[Any, Any], Tensor] | None] = {}
 
 
@@ -21,7 +22,7 @@ def register_kl(type_p: type, type_q: type) -> Callable[[Callable[[Any, Any], Te
 
     def decorate(formula: Callable[[Any, Any], Tensor]) -> Callable[[Any, Any], Tensor]:
         _KL_REGISTRY[type_p, type_q] = formula
-        _found.clear()
+        _found.clear()  # the new one may be nearer to pairs that were looked up before
         return formula
 
     return decorate

@@ -26,26 +26,17 @@ class LKJCholesky(Distribution):
 
     arg_constraints: ClassVar[dict[str, Any]] = {"concentration": constraints.positive}
     support = constraints.corr_cholesky
-    _fields: ClassVar[dict[str, int] | None] = {"concentration": 0}
+    _fields: ClassVar[dict[str, int | None] | None] = {"dim": None, "concentration": 0, "_beta": 1}
 
     def __init__(self, dim: int, concentration: Any = 1.0, validate_args: bool | None = None) -> None:
         if dim < 2:
             raise ArgumentError(f"LKJCholesky: dim is {dim}; give 2 or more")
         self.dim = dim
         (self.concentration,) = broadcast_all(concentration)
-        self._beta = self._row_distribution()
+        k = T.arange(dim - 1, dtype=self.concentration.dtype, device=self.concentration.device)
+        # the squared lengths of what rows 2, 3, ... hold before the diagonal
+        self._beta = Beta(0.5 * k + 0.5, self.concentration.unsqueeze(-1) + 0.5 * (dim - 2 - k), validate_args=False)
         super().__init__(self.concentration.shape, (dim, dim), validate_args=validate_args)
-
-    def _row_distribution(self) -> Beta:
-        """The squared lengths of what rows 2, 3, ... hold before the diagonal."""
-        k = T.arange(self.dim - 1, dtype=self.concentration.dtype, device=self.concentration.device)
-        return Beta(0.5 * k + 0.5, self.concentration.unsqueeze(-1) + 0.5 * (self.dim - 2 - k), validate_args=False)
-
-    def expand(self, batch_shape: Sequence[int], _instance: Any = None) -> Any:
-        new = super().expand(batch_shape, _instance)
-        new.dim = self.dim
-        new._beta = self._beta.expand((*batch_shape, self.dim - 1))
-        return new
 
     @draw_in_float32
     def sample(self, sample_shape: Sequence[int] = ()) -> Tensor:
@@ -53,7 +44,7 @@ class LKJCholesky(Distribution):
         with no_grad():
             y = self._beta.sample(sample_shape).unsqueeze(-1)  # (..., dim - 1, 1)
             z = draw_standard_normal(self._extended_shape(sample_shape), y.dtype, y.device).tril(-1)[..., 1:, :]
-            z = z / z.square().sum(-1, True).sqrt()
+            z = z / z.square().sum(-1, True).sqrt()  # a direction in as many dimensions as the row has places
             below = T.cat([T.zeros((*y.shape[:-2], 1, self.dim), dtype=y.dtype, device=y.device), y.sqrt() * z], -2)
             # rounding may leave less than nothing of the row's length
             rest = (1 - below.square().sum(-1)).clamp(min=float_limits(y.dtype).tiny)

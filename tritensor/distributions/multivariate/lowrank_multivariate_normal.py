@@ -9,7 +9,7 @@ from typing import Any, ClassVar
 from tritensor.distributions import constraints
 from tritensor.distributions import functions as T
 from tritensor.distributions.distribution import Distribution
-from tritensor.distributions.lazy import lazy_property
+from tritensor.distributions.lazy import delegate, lazy_property
 from tritensor.distributions.multivariate.matrix_products import half_log_det, mahalanobis, matrix_vector
 from tritensor.distributions.parameters import draw_standard_normal, require_dims
 from tritensor.ground.errors import ShapeError
@@ -29,7 +29,11 @@ class LowRankMultivariateNormal(Distribution):
     }  # fmt: skip
     support = constraints.real_vector
     has_rsample = True
-    _fields: ClassVar[dict[str, int] | None] = {"loc": 1, "cov_factor": 2, "cov_diag": 1}
+    _fields: ClassVar[dict[str, int | None] | None] = {
+        "loc": 1, "cov_factor": 2, "cov_diag": 1,
+        # as they were given, so that products and factors stay as small as those
+        "_unbroadcasted_cov_factor": None, "_unbroadcasted_cov_diag": None, "_capacitance_tril": None,
+    }  # fmt: skip
 
     def __init__(self, loc: Tensor, cov_factor: Tensor, cov_diag: Tensor, validate_args: bool | None = None) -> None:
         name = type(self).__name__
@@ -46,34 +50,19 @@ class LowRankMultivariateNormal(Distribution):
         self.cov_factor = cov_factor.expand((*batch, *cov_factor.shape[-2:]))
         self._unbroadcasted_cov_factor = cov_factor
         self._unbroadcasted_cov_diag = cov_diag
-        self._capacitance_tril = self._capacitance()
+        # the lower Cholesky factor of C, made once: log_prob and entropy both solve with it
+        identity = T.eye(cov_factor.shape[-1], dtype=cov_factor.dtype, device=cov_factor.device)
+        self._capacitance_tril = T.cholesky(self._factor_over_diagonal() @ cov_factor + identity)
         super().__init__(batch, (n,), validate_args=validate_args)
 
     def _factor_over_diagonal(self) -> Tensor:
         """W^T D^-1: (..., m, n)."""
         return self._unbroadcasted_cov_factor.mT / self._unbroadcasted_cov_diag.unsqueeze(-2)
 
-    def _capacitance(self) -> Tensor:
-        """The lower Cholesky factor of 1 + W^T D^-1 W."""
-        w = self._unbroadcasted_cov_factor
-        return T.cholesky(self._factor_over_diagonal() @ w + T.eye(w.shape[-1], dtype=w.dtype, device=w.device))
-
-    def expand(self, batch_shape: Sequence[int], _instance: Any = None) -> Any:
-        new = super().expand(batch_shape, _instance)
-        for name in ("_unbroadcasted_cov_factor", "_unbroadcasted_cov_diag", "_capacitance_tril"):
-            new.__dict__[name] = self.__dict__[name]
-        return new
-
     def _expand_to_batch(self, matrix: Tensor) -> Tensor:
-        return matrix.expand((*self._batch_shape, *self._event_shape, *self._event_shape))
+        return matrix.expand((*self._batch_shape, *matrix.shape[-2:]))
 
-    @property
-    def mean(self) -> Tensor:
-        return self.loc
-
-    @property
-    def mode(self) -> Tensor:
-        return self.loc
+    mean = mode = delegate("loc")
 
     @lazy_property
     def variance(self) -> Tensor:  # type: ignore[override]
@@ -85,7 +74,7 @@ class LowRankMultivariateNormal(Distribution):
     def scale_tril(self) -> Tensor:
         """The covariance's lower Cholesky factor: that of 1 + S S^T with S = D^(-1/2) W, its rows scaled."""
         root = self._unbroadcasted_cov_diag.sqrt().unsqueeze(-1)
-        scaled = self._unbroadcasted_cov_factor / root
+        scaled = self._unbroadcasted_cov_factor / root  # 1 + S S^T has no eigenvalue below 1, so the factor exists
         identity = T.eye(self._event_shape[0], dtype=scaled.dtype, device=scaled.device)
         return self._expand_to_batch(root * T.cholesky(scaled @ scaled.mT + identity))
 

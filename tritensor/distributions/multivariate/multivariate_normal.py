@@ -10,13 +10,13 @@ from tritensor.distributions import constraints
 from tritensor.distributions import functions as T
 from tritensor.distributions.distribution import Distribution
 from tritensor.distributions.drawing import draw_in_float32
-from tritensor.distributions.lazy import lazy_property
-from tritensor.distributions.multivariate.matrix_products import factor_of_inverse, half_log_det, mahalanobis, matrix_vector
-from tritensor.distributions.parameters import draw_standard_normal, require_dims, require_exactly_one
+from tritensor.distributions.lazy import delegate
+from tritensor.distributions.multivariate.matrix_products import CovarianceForms, half_log_det, mahalanobis, matrix_vector
+from tritensor.distributions.parameters import draw_standard_normal, require_dims
 from tritensor.tensor.core import Tensor
 
 
-class MultivariateNormal(Distribution):
+class MultivariateNormal(CovarianceForms, Distribution):
     """Normal vectors of mean `loc` (..., n), their covariance given by itself, its inverse, or its lower Cholesky factor, each (..., n, n)."""
 
     arg_constraints: ClassVar[dict[str, Any]] = {
@@ -25,56 +25,25 @@ class MultivariateNormal(Distribution):
     }  # fmt: skip
     support = constraints.real_vector
     has_rsample = True
-    _fields: ClassVar[dict[str, int] | None] = {"loc": 1, "covariance_matrix": 2, "precision_matrix": 2, "scale_tril": 2}
+    _fields: ClassVar[dict[str, int | None] | None] = {
+        "loc": 1, "covariance_matrix": 2, "precision_matrix": 2, "scale_tril": 2, "_unbroadcasted_scale_tril": None,
+    }  # fmt: skip
 
     def __init__(
         self, loc: Tensor, covariance_matrix: Tensor | None = None, precision_matrix: Tensor | None = None, scale_tril: Tensor | None = None,
         validate_args: bool | None = None,
     ) -> None:  # fmt: skip
         require_dims("MultivariateNormal", "loc", loc, 1)
-        matrices = {"covariance_matrix": covariance_matrix, "precision_matrix": precision_matrix, "scale_tril": scale_tril}
-        given = require_exactly_one("MultivariateNormal", **matrices)
-        matrix: Any = matrices[given]
-        require_dims("MultivariateNormal", given, matrix, 2)
+        given, matrix = self._choose_matrix(
+            "MultivariateNormal", covariance_matrix=covariance_matrix, precision_matrix=precision_matrix, scale_tril=scale_tril
+        )
         batch = T.broadcast_shapes(tuple(matrix.shape[:-2]), tuple(loc.shape[:-1]))
         self.__dict__[given] = matrix.expand((*batch, -1, -1))
         self.loc = loc.expand((*batch, -1))
-        super().__init__(batch, self.loc.shape[-1:], validate_args=validate_args)
-        if given == "scale_tril":
-            self._unbroadcasted_scale_tril = matrix
-        else:
-            self._unbroadcasted_scale_tril = T.cholesky(matrix) if given == "covariance_matrix" else factor_of_inverse(matrix)
+        super().__init__(batch, self.loc.shape[-1:], validate_args=validate_args)  # first: cholesky's error names no parameter
+        self._keep_factor(given, matrix)
 
-    def expand(self, batch_shape: Sequence[int], _instance: Any = None) -> Any:
-        new = super().expand(batch_shape, _instance)
-        new._unbroadcasted_scale_tril = self._unbroadcasted_scale_tril
-        return new
-
-    def _expand_to_batch(self, matrix: Tensor) -> Tensor:
-        return matrix.expand((*self._batch_shape, *self._event_shape, *self._event_shape))
-
-    @lazy_property
-    def scale_tril(self) -> Tensor:
-        """The covariance's lower Cholesky factor."""
-        return self._expand_to_batch(self._unbroadcasted_scale_tril)
-
-    @lazy_property
-    def covariance_matrix(self) -> Tensor:
-        """The covariance."""
-        return self._expand_to_batch(self._unbroadcasted_scale_tril @ self._unbroadcasted_scale_tril.mT)
-
-    @lazy_property
-    def precision_matrix(self) -> Tensor:
-        """The covariance's inverse."""
-        return self._expand_to_batch(T.cholesky_inverse(self._unbroadcasted_scale_tril))
-
-    @property
-    def mean(self) -> Tensor:
-        return self.loc
-
-    @property
-    def mode(self) -> Tensor:
-        return self.loc
+    mean = mode = delegate("loc")
 
     @property
     def variance(self) -> Tensor:
@@ -87,7 +56,7 @@ class MultivariateNormal(Distribution):
 
     def log_prob(self, value: Tensor) -> Tensor:
         self._check(value)
-        distance = mahalanobis(self._unbroadcasted_scale_tril, value - self.loc)
+        distance = mahalanobis(self._unbroadcasted_scale_tril, value - self.loc)  # solved, never inverted
         return -0.5 * (self._event_shape[0] * math.log(2 * math.pi) + distance) - half_log_det(self._unbroadcasted_scale_tril)
 
     def entropy(self) -> Tensor:

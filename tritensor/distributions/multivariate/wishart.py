@@ -12,14 +12,13 @@ from tritensor.distributions import functions as T
 from tritensor.distributions.drawing import draw_in_float32
 from tritensor.distributions.exp_family import ExponentialFamily
 from tritensor.distributions.gamma_family.gamma import Chi2
-from tritensor.distributions.lazy import lazy_property
-from tritensor.distributions.multivariate.matrix_products import factor_of_inverse, half_log_det
-from tritensor.distributions.parameters import draw_standard_normal, float_limits, require_dims, require_exactly_one
+from tritensor.distributions.multivariate.matrix_products import CovarianceForms, half_log_det
+from tritensor.distributions.parameters import draw_standard_normal, float_limits
 from tritensor.ground.errors import ArgumentError
 from tritensor.tensor.core import Tensor
 
 
-class Wishart(ExponentialFamily):
+class Wishart(CovarianceForms, ExponentialFamily):
     """Sums X^T X of `df` normal vectors of a covariance, given by itself, its inverse, or its lower Cholesky factor, (..., n, n); df > n - 1.
 
     Raises ValueError for a df of n - 1 or less.
@@ -28,7 +27,9 @@ class Wishart(ExponentialFamily):
     support = constraints.positive_definite
     has_rsample = True
     _mean_carrier_measure = 0
-    _fields: ClassVar[dict[str, int] | None] = {"df": 0, "covariance_matrix": 2, "precision_matrix": 2, "scale_tril": 2}
+    _fields: ClassVar[dict[str, int | None] | None] = {
+        "df": 0, "covariance_matrix": 2, "precision_matrix": 2, "scale_tril": 2, "_unbroadcasted_scale_tril": None, "_dist_chi2": 1,
+    }  # fmt: skip
 
     @property
     def arg_constraints(self) -> dict[str, Any]:  # type: ignore[override]
@@ -42,10 +43,9 @@ class Wishart(ExponentialFamily):
         self, df: Any, covariance_matrix: Tensor | None = None, precision_matrix: Tensor | None = None, scale_tril: Tensor | None = None,
         validate_args: bool | None = None,
     ) -> None:  # fmt: skip
-        matrices = {"covariance_matrix": covariance_matrix, "precision_matrix": precision_matrix, "scale_tril": scale_tril}
-        given = require_exactly_one("Wishart", **matrices)
-        matrix: Any = matrices[given]
-        require_dims("Wishart", given, matrix, 2)
+        given, matrix = self._choose_matrix(
+            "Wishart", covariance_matrix=covariance_matrix, precision_matrix=precision_matrix, scale_tril=scale_tril
+        )
         df = df if isinstance(df, Tensor) else T.tensor(df, dtype=matrix.dtype, device=matrix.device)
         batch = T.broadcast_shapes(tuple(matrix.shape[:-2]), tuple(df.shape))
         event = tuple(matrix.shape[-2:])
@@ -60,39 +60,12 @@ class Wishart(ExponentialFamily):
         # PyTorch warns as well
         if (self.df < event[-1]).any():
             warnings.warn(f"Wishart: a df below {event[-1]} draws matrices that are nearly singular")
-        if given == "scale_tril":
-            self._unbroadcasted_scale_tril = matrix
-        else:
-            self._unbroadcasted_scale_tril = T.cholesky(matrix) if given == "covariance_matrix" else factor_of_inverse(matrix)
+        self._keep_factor(given, matrix)
         self._dist_chi2 = Chi2(self._degrees(), validate_args=False)
 
     def _degrees(self) -> Tensor:
         """df, df - 1, ...: degrees of freedom of the squares on the diagonal of Bartlett's factor."""
         return self.df.unsqueeze(-1) - T.arange(self._event_shape[-1], dtype=self.df.dtype, device=self.df.device)
-
-    def expand(self, batch_shape: Sequence[int], _instance: Any = None) -> Any:
-        new = super().expand(batch_shape, _instance)
-        new._unbroadcasted_scale_tril = self._unbroadcasted_scale_tril
-        new._dist_chi2 = Chi2(new._degrees(), validate_args=False)
-        return new
-
-    def _expand_to_batch(self, matrix: Tensor) -> Tensor:
-        return matrix.expand((*self._batch_shape, *self._event_shape))
-
-    @lazy_property
-    def scale_tril(self) -> Tensor:
-        """The covariance's lower Cholesky factor."""
-        return self._expand_to_batch(self._unbroadcasted_scale_tril)
-
-    @lazy_property
-    def covariance_matrix(self) -> Tensor:
-        """The covariance."""
-        return self._expand_to_batch(self._unbroadcasted_scale_tril @ self._unbroadcasted_scale_tril.mT)
-
-    @lazy_property
-    def precision_matrix(self) -> Tensor:
-        """The covariance's inverse."""
-        return self._expand_to_batch(T.cholesky_inverse(self._unbroadcasted_scale_tril))
 
     def _df(self) -> Tensor:
         return self.df.reshape((*self._batch_shape, 1, 1))

@@ -4,10 +4,10 @@ from __future__ import annotations
 
 import weakref
 from collections.abc import Sequence
-from typing import Any
+from typing import Any, ClassVar
 
 from tritensor.distributions import constraints
-from tritensor.distributions.lazy import lazy_property
+from tritensor.distributions.lazy import delegate, lazy_property
 from tritensor.distributions.parameters import sum_rightmost
 from tritensor.ground.errors import ArgumentError
 from tritensor.tensor.core import Tensor
@@ -23,6 +23,7 @@ class Transform:
     bijective: Any = False
     domain: Any
     codomain: Any
+    _arguments: ClassVar[tuple[str, ...]] = ()  # of __init__, but cache_size: they stand under their names
 
     def __init__(self, cache_size: int = 0) -> None:
         if cache_size not in (0, 1):
@@ -65,12 +66,15 @@ class Transform:
         """The same transform with a cache of this size."""
         if self._cache_size == cache_size:
             return self
-        # a subclass with arguments of its own cannot be made anew from the cache size alone
         if type(self).__init__ is Transform.__init__:
             return type(self)(cache_size=cache_size)
+        # a subclass with arguments of its own cannot be made anew from the cache size alone; of one of ours PyTorch makes the base class
+        for cls in type(self).__mro__:
+            if "_arguments" in vars(cls) and cls is not Transform:
+                return cls(*[getattr(self, name) for name in cls._arguments], cache_size=cache_size)
         raise NotImplementedError(f"{type(self).__name__} has an __init__ of its own; it needs a with_cache(cache_size) of its own as well")
 
-    __hash__ = None  # type: ignore[assignment]
+    __hash__ = None  # type: ignore[assignment]  # equal ones may hold different tensors, which have no hash by value
 
     def __eq__(self, other: object) -> bool:
         return self is other
@@ -130,23 +134,12 @@ class _InverseTransform(Transform):
         self._inv: Transform = transform
 
     def __getstate__(self) -> dict[str, Any]:
-        return dict(self.__dict__)
+        return dict(self.__dict__)  # here _inv is the transform itself, and no weak reference
 
-    @property
-    def domain(self) -> Any:  # type: ignore[override]
-        return self._inv.codomain
-
-    @property
-    def codomain(self) -> Any:  # type: ignore[override]
-        return self._inv.domain
-
-    @property
-    def bijective(self) -> bool:  # type: ignore[override]
-        return self._inv.bijective  # type: ignore[no-any-return]
-
-    @property
-    def sign(self) -> Any:
-        return self._inv.sign
+    domain = delegate("_inv.codomain")
+    codomain = delegate("_inv.domain")
+    bijective = delegate("_inv.bijective")
+    sign = delegate("_inv.sign")
 
     @property
     def inv(self) -> Transform:
@@ -181,6 +174,8 @@ def _reinterpret_event_dims(constraint: Any, event_dim: int) -> Any:
 
 class ComposeTransform(Transform):
     """Transforms applied one after the other, the first of the list first."""
+
+    _arguments = ("parts",)
 
     def __init__(self, parts: Sequence[Transform], cache_size: int = 0) -> None:
         if cache_size:
@@ -230,11 +225,8 @@ class ComposeTransform(Transform):
         if inverse is None:
             inverse = ComposeTransform([p.inv for p in reversed(self.parts)])
             self._inv = weakref.ref(inverse)
-            inverse._inv = weakref.ref(self)
+            inverse._inv = weakref.ref(self)  # t.inv.inv is t
         return inverse
-
-    def with_cache(self, cache_size: int = 1) -> Any:
-        return self if self._cache_size == cache_size else ComposeTransform(self.parts, cache_size=cache_size)
 
     def __call__(self, x: Tensor) -> Tensor:
         for part in self.parts:
@@ -243,7 +235,7 @@ class ComposeTransform(Transform):
 
     def log_abs_det_jacobian(self, x: Tensor, y: Tensor) -> Tensor:
         if not self.parts:
-            return x * 0
+            return x * 0  # zeros in x's shape and graph
         between = [x]
         for part in self.parts[:-1]:
             between.append(part(between[-1]))

@@ -7,8 +7,10 @@ from typing import Any
 
 from tritensor.distributions import constraints
 from tritensor.distributions import functions as T
+from tritensor.distributions.lazy import delegate
 from tritensor.distributions.parameters import float_limits, log_sigmoid, sum_rightmost
 from tritensor.distributions.transforms.base import Transform
+from tritensor.distributions.transforms.pointwise import keep_off_ends
 from tritensor.ground.errors import ArgumentError
 from tritensor.nn import functional as F
 from tritensor.tensor.core import Tensor
@@ -24,15 +26,12 @@ def require_event_dims(transform: Transform, given: int, wanted: int) -> None:
 class IndependentTransform(Transform):
     """A transform whose last batch dimensions belong to the event: log_abs_det_jacobian is summed over them."""
 
+    _arguments = ("base_transform", "reinterpreted_batch_ndims")
+
     def __init__(self, base_transform: Transform, reinterpreted_batch_ndims: int, cache_size: int = 0) -> None:
         super().__init__(cache_size=cache_size)
-        self.base_transform = base_transform.with_cache(cache_size)
+        self.base_transform = base_transform.with_cache(cache_size)  # its own pair is what `inv` finds
         self.reinterpreted_batch_ndims = reinterpreted_batch_ndims
-
-    def with_cache(self, cache_size: int = 1) -> Any:
-        if self._cache_size == cache_size:
-            return self
-        return IndependentTransform(self.base_transform, self.reinterpreted_batch_ndims, cache_size=cache_size)
 
     @constraints.dependent_property(is_discrete=False)
     def domain(self) -> Any:
@@ -44,13 +43,8 @@ class IndependentTransform(Transform):
         """The base transform's with these dimensions."""
         return constraints.independent(self.base_transform.codomain, self.reinterpreted_batch_ndims)
 
-    @property
-    def bijective(self) -> bool:  # type: ignore[override]
-        return self.base_transform.bijective  # type: ignore[no-any-return]
-
-    @property
-    def sign(self) -> Any:
-        return self.base_transform.sign
+    bijective = delegate("base_transform.bijective")
+    sign = delegate("base_transform.sign")
 
     def _call(self, x: Tensor) -> Tensor:
         require_event_dims(self, x.dim(), self.domain.event_dim)
@@ -77,6 +71,7 @@ class ReshapeTransform(Transform):
     """Events of `in_shape` as events of `out_shape`, which holds as many elements."""
 
     bijective = True
+    _arguments = ("in_shape", "out_shape")
 
     def __init__(self, in_shape: Any, out_shape: Any, cache_size: int = 0) -> None:
         self.in_shape, self.out_shape = Size(in_shape), Size(out_shape)
@@ -96,9 +91,6 @@ class ReshapeTransform(Transform):
     def codomain(self) -> Any:
         """Real tensors of out_shape."""
         return constraints.independent(constraints.real, len(self.out_shape))
-
-    def with_cache(self, cache_size: int = 1) -> Any:
-        return self if self._cache_size == cache_size else ReshapeTransform(self.in_shape, self.out_shape, cache_size=cache_size)
 
     def _call(self, x: Tensor) -> Tensor:
         return x.reshape((*x.shape[: x.dim() - len(self.in_shape)], *self.out_shape))
@@ -136,7 +128,7 @@ class SoftmaxTransform(Transform):
         return F.softmax(x, dim=-1)
 
     def _inverse(self, y: Tensor) -> Tensor:
-        return y.log()
+        return y.log()  # softmax of it is y; x itself is lost by a constant
 
     def forward_shape(self, shape: Any) -> Any:
         require_event_dims(self, len(shape), 1)
@@ -163,7 +155,7 @@ class StickBreakingTransform(Transform):
         return T.arange(n, 0, -1, dtype=like.dtype, device=like.device).log()
 
     def _call(self, x: Tensor) -> Tensor:
-        part = _clamped_sigmoid(x - self._log_remaining_counts(x.shape[-1], x))
+        part = keep_off_ends((x - self._log_remaining_counts(x.shape[-1], x)).sigmoid())
         left = (1 - part).cumprod(-1)
         one = T.ones((*x.shape[:-1], 1), dtype=x.dtype, device=x.device)
         return T.cat([part, one], -1) * T.cat([one, left], -1)
@@ -186,11 +178,6 @@ class StickBreakingTransform(Transform):
     def inverse_shape(self, shape: Any) -> Any:
         require_event_dims(self, len(shape), 1)
         return Size((*shape[:-1], shape[-1] - 1))
-
-
-def _clamped_sigmoid(x: Tensor) -> Tensor:
-    most = float_limits(x.dtype)
-    return x.sigmoid().clamp(min=most.tiny, max=1.0 - most.eps)
 
 
 class CorrCholeskyTransform(Transform):
@@ -233,7 +220,7 @@ class CorrCholeskyTransform(Transform):
         n = y.shape[-1]
         rows, columns = T.tril_indices(n, n, -1, device=y.device)
         r = y[..., rows, columns] / self._remaining_length(y).sqrt()
-        return (r.log1p() - (-r).log1p()) / 2
+        return (r.log1p() - (-r).log1p()) / 2  # atanh, with its digits near 0
 
     def log_abs_det_jacobian(self, x: Tensor, y: Tensor, intermediates: Any = None) -> Tensor:
         stretch = 0.5 * self._remaining_length(y).log().sum(-1)

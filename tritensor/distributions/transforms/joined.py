@@ -30,6 +30,8 @@ def _require_dim_size(transform: Any, x: Tensor, dim: int, size: int) -> None:
 class CatTransform(Transform):
     """A transform for each piece of the given lengths (1 each unless they are given) along a dimension."""
 
+    _arguments = ("transforms", "dim", "lengths")
+
     def __init__(self, tseq: Sequence[Transform], dim: int = 0, lengths: Sequence[int] | None = None, cache_size: int = 0) -> None:
         self.transforms = _check_transforms("CatTransform", tseq, cache_size)
         super().__init__(cache_size=cache_size)
@@ -63,9 +65,6 @@ class CatTransform(Transform):
         """Each piece in its transform's."""
         return constraints.cat([t.codomain for t in self.transforms], self.dim, self.lengths)
 
-    def with_cache(self, cache_size: int = 1) -> Any:
-        return self if self._cache_size == cache_size else CatTransform(self.transforms, self.dim, self.lengths, cache_size)
-
     def _pieces(self, x: Tensor) -> Any:
         _require_dim_size(self, x, self.dim, self.length)
         return x.split(self.lengths, self.dim)
@@ -80,11 +79,14 @@ class CatTransform(Transform):
         parts = zip(self.transforms, self._pieces(x), self._pieces(y), strict=True)
         each = [sum_rightmost(t.log_abs_det_jacobian(v, w), self.event_dim - t.event_dim) for t, v, w in parts]
         dim = (self.dim - x.dim() if self.dim >= 0 else self.dim) + self.event_dim
+        # inside an event the pieces' logarithms add up, outside each event has its own
         return T.cat(each, dim) if dim < 0 else sum(each)  # type: ignore[return-value]
 
 
 class StackTransform(Transform):
     """A transform for each slice along a dimension."""
+
+    _arguments = ("transforms", "dim")
 
     def __init__(self, tseq: Sequence[Transform], dim: int = 0, cache_size: int = 0) -> None:
         self.transforms = _check_transforms("StackTransform", tseq, cache_size)
@@ -104,9 +106,6 @@ class StackTransform(Transform):
     def codomain(self) -> Any:
         """Each slice in its transform's."""
         return constraints.stack([t.codomain for t in self.transforms], self.dim)
-
-    def with_cache(self, cache_size: int = 1) -> Any:
-        return self if self._cache_size == cache_size else StackTransform(self.transforms, self.dim, cache_size)
 
     def _slices(self, x: Tensor) -> list[Tensor]:
         _require_dim_size(self, x, self.dim, len(self.transforms))

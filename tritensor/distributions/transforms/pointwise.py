@@ -22,7 +22,7 @@ class _IncreasingTransform(Transform):
     sign = 1  # type: ignore[assignment]
 
     def __eq__(self, other: object) -> bool:
-        return type(self) is type(other)
+        return type(self) is type(other)  # a subclass of the user's may be another function
 
 
 class ExpTransform(_IncreasingTransform):
@@ -45,6 +45,7 @@ class PowerTransform(Transform):
 
     domain, codomain = constraints.positive, constraints.positive
     bijective = True
+    _arguments = ("exponent",)
 
     def __init__(self, exponent: Any, cache_size: int = 0) -> None:
         super().__init__(cache_size=cache_size)
@@ -53,9 +54,6 @@ class PowerTransform(Transform):
     @property
     def sign(self) -> Tensor:
         return self.exponent.sign()
-
-    def with_cache(self, cache_size: int = 1) -> Any:
-        return self if self._cache_size == cache_size else PowerTransform(self.exponent, cache_size=cache_size)
 
     def __eq__(self, other: object) -> bool:
         return isinstance(other, PowerTransform) and bool((self.exponent == other.exponent).all())
@@ -78,8 +76,8 @@ class PowerTransform(Transform):
     inverse_shape = forward_shape
 
 
-def _clamp_open_unit(y: Tensor) -> Tensor:
-    """Probabilities kept off 0 and 1."""
+def keep_off_ends(y: Tensor) -> Tensor:
+    """Probabilities, none of them 0 or 1, as PyTorch's transforms bound them."""
     most = float_limits(y.dtype)
     return y.clamp(min=most.tiny, max=1.0 - most.eps)
 
@@ -90,11 +88,11 @@ class SigmoidTransform(_IncreasingTransform):
     domain, codomain = constraints.real, constraints.unit_interval
 
     def _call(self, x: Tensor) -> Tensor:
-        return _clamp_open_unit(x.sigmoid())
+        return keep_off_ends(x.sigmoid())
 
     def _inverse(self, y: Tensor) -> Tensor:
-        y = _clamp_open_unit(y)
-        return y.log() - (-y).log1p()
+        y = keep_off_ends(y)
+        return y.log() - (-y).log1p()  # logit, with the digits of small y
 
     def log_abs_det_jacobian(self, x: Tensor, y: Tensor) -> Tensor:
         return log_sigmoid(x) + log_sigmoid(-x)
@@ -109,7 +107,7 @@ class SoftplusTransform(_IncreasingTransform):
         return F.softplus(x)
 
     def _inverse(self, y: Tensor) -> Tensor:
-        return (-(-y).expm1()).log() + y
+        return (-(-y).expm1()).log() + y  # log(exp(y) - 1), which would overflow
 
     def log_abs_det_jacobian(self, x: Tensor, y: Tensor) -> Tensor:
         return log_sigmoid(x)
@@ -157,6 +155,7 @@ class AffineTransform(Transform):
     """y = loc + scale * x; events have `event_dim` dimensions."""
 
     bijective = True
+    _arguments = ("loc", "scale", "event_dim")
 
     def __init__(self, loc: Any, scale: Any, event_dim: int = 0, cache_size: int = 0) -> None:
         super().__init__(cache_size=cache_size)
@@ -174,9 +173,6 @@ class AffineTransform(Transform):
         return constraints.real if self.event_dim == 0 else constraints.independent(constraints.real, self.event_dim)
 
     codomain = domain
-
-    def with_cache(self, cache_size: int = 1) -> Any:
-        return self if self._cache_size == cache_size else AffineTransform(self.loc, self.scale, self.event_dim, cache_size=cache_size)
 
     def __eq__(self, other: object) -> bool:
         return isinstance(other, AffineTransform) and _equal_values(self.loc, other.loc) and _equal_values(self.scale, other.scale)
@@ -212,6 +208,7 @@ class CumulativeDistributionTransform(Transform):
     bijective = True
     codomain = constraints.unit_interval
     sign = 1  # type: ignore[assignment]
+    _arguments = ("distribution",)
 
     def __init__(self, distribution: Any, cache_size: int = 0) -> None:
         super().__init__(cache_size=cache_size)
@@ -223,9 +220,6 @@ class CumulativeDistributionTransform(Transform):
     def domain(self) -> Any:  # type: ignore[override]
         """The support of the distribution."""
         return self.distribution.support
-
-    def with_cache(self, cache_size: int = 1) -> Any:
-        return self if self._cache_size == cache_size else CumulativeDistributionTransform(self.distribution, cache_size=cache_size)
 
     def _call(self, x: Tensor) -> Tensor:
         return self.distribution.cdf(x)  # type: ignore[no-any-return]

@@ -231,15 +231,9 @@ def _persistent(m: PickleVM) -> None:
 
 
 def read(
-    data: memoryview,
-    label: str,
-    lookup: Lookup,
-    constructors: dict[int, Callable[..., Any]],
-    persistent: Callable[[Any], Any] | None = None,
-    at: int = 0,
-    mapper: Any = None,
-    room: int = 0,
-) -> tuple[Any, int]:
+    data: memoryview, label: str, lookup: Lookup, constructors: dict[int, Callable[..., Any]],
+    persistent: Callable[[Any], Any] | None = None, at: int = 0, mapper: Any = None, room: int = 0,
+) -> tuple[Any, int]:  # fmt: skip
     """The value of the pickle that begins at byte `at` of `data`, and where it ends. See Machine."""
     vm = PickleVM(data, label, lookup, constructors, persistent, at, mapper, room)
     return vm.run(), vm.at

@@ -34,16 +34,9 @@ class PickleVM:
     """Reads one pickle of `data` from `at`; `run()` returns its value, and `at` stands behind it."""
 
     def __init__(
-        self,
-        data: memoryview,
-        label: str,
-        lookup: Lookup,
-        constructors: dict[int, Callable[..., Any]],
-        persistent: Callable[[Any], Any] | None = None,
-        at: int = 0,
-        mapper: Any = None,
-        room: int = 0,
-    ) -> None:
+        self, data: memoryview, label: str, lookup: Lookup, constructors: dict[int, Callable[..., Any]],
+        persistent: Callable[[Any], Any] | None = None, at: int = 0, mapper: Any = None, room: int = 0,
+    ) -> None:  # fmt: skip
         self.data, self.label, self.at = data, label, at
         self.lookup, self.constructors, self.persistent, self.mapper = lookup, constructors, persistent, mapper
         self.stack: list[Any] = []

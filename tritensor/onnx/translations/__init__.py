@@ -3,7 +3,6 @@
 from tritensor.onnx.translations import activations as activations
 from tritensor.onnx.translations import arithmetic as arithmetic
 from tritensor.onnx.translations import comparison as comparison
-from tritensor.onnx.translations import convolution as convolution
 from tritensor.onnx.translations import creation as creation
 from tritensor.onnx.translations import images as images
 from tritensor.onnx.translations import indexing as indexing
@@ -14,4 +13,3 @@ from tritensor.onnx.translations import products as products
 from tritensor.onnx.translations import recurrent as recurrent
 from tritensor.onnx.translations import reductions as reductions
 from tritensor.onnx.translations import shaping as shaping
-from tritensor.onnx.translations import sorting as sorting

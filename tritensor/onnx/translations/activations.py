@@ -29,11 +29,6 @@ def prelu(g: Graph, x: Any, weight: Any) -> Any:
     return g.where(g.op("Greater", a, 0, dtype=BOOL), a, g.op("Mul", w, a))
 
 
-@translates("sigmoid")
-def sigmoid(g: Graph, x: Value) -> Any:
-    return g.op("Sigmoid", x, shape=x.shape)
-
-
 @translates("silu")
 def silu(g: Graph, x: Value) -> Any:
     return g.op("Mul", x, g.op("Sigmoid", x), shape=x.shape)
@@ -49,11 +44,6 @@ def celu(g: Graph, x: Value, alpha: float = 1.0) -> Any:
     """max(x, 0) + min(alpha (e^(x / alpha) - 1), 0); the operator Celu is for float32 alone."""
     bent = g.op("Mul", expm1(g, g.op("Div", g.op("Min", x, 0.0), float(alpha))), float(alpha))
     return g.op("Add", g.op("Max", x, 0.0), g.op("Mul", bent, 1.0))
-
-
-@translates("selu")
-def selu(g: Graph, x: Value) -> Any:
-    return g.op("Selu", x, shape=x.shape)
 
 
 @translates("gelu")
@@ -91,18 +81,14 @@ def log_sigmoid(g: Graph, x: Value) -> Any:
     return g.op("Neg", stable_softplus(g, g.op("Neg", x)))
 
 
-def _clip_to_unit(g: Graph, x: Value) -> Value:
-    return g.op("Div", g.op("Clip", g.op("Add", x, 3), 0, 6), 6)  # type: ignore[no-any-return]
-
-
 @translates("hardsigmoid")
 def hardsigmoid(g: Graph, x: Value) -> Any:
-    return _clip_to_unit(g, x)
+    return g.op("Div", g.op("Clip", g.op("Add", x, 3), 0, 6), 6)
 
 
 @translates("hardswish")
 def hardswish(g: Graph, x: Value) -> Any:
-    return g.op("HardSwish", x, shape=x.shape) if g.opset >= 14 and is_float(x.dtype) else g.op("Mul", x, _clip_to_unit(g, x))
+    return g.op("HardSwish", x, shape=x.shape) if g.opset >= 14 and is_float(x.dtype) else g.op("Mul", x, hardsigmoid(g, x))
 
 
 @translates("hardtanh")
@@ -134,17 +120,9 @@ def glu(g: Graph, x: Value, dim: int) -> Any:
     return g.op("Mul", g.slice(x, axis, 0, half), g.op("Sigmoid", g.slice(x, axis, half, x.shape[axis])))
 
 
-@translates("softmax")
-def softmax(g: Graph, x: Value, dim: int) -> Any:
-    return _softmax_over(g, "Softmax", x, dim)
-
-
-@translates("log_softmax")
-def log_softmax(g: Graph, x: Value, dim: int) -> Any:
-    return _softmax_over(g, "LogSoftmax", x, dim)
-
-
-def _softmax_over(g: Graph, kind: str, x: Value, dim: int) -> Any:
+@translates("softmax", kind="Softmax")
+@translates("log_softmax", kind="LogSoftmax")
+def _softmax(g: Graph, x: Value, dim: int, kind: str) -> Any:
     if not x.ndim:  # the axis of a scalar is none
         return g.op("Reshape", g.op(kind, g.op("Reshape", x, [1]), axis=0), g.ints([]))
     wide = g.cast(x, FLOAT) if x.dtype.itemsize == 2 else x  # sums of exponentials of 16 bits overflow
@@ -153,10 +131,6 @@ def _softmax_over(g: Graph, kind: str, x: Value, dim: int) -> Any:
 
 # those that fused ops name
 BY_NAME: dict[str, Callable[[Graph, Value], Any]] = {
-    "relu": relu,
-    "gelu": gelu,
-    "gelu_tanh": partial(gelu, approximate="tanh"),
-    "silu": silu,
-    "sigmoid": sigmoid,
-    "tanh": lambda g, x: g.op("Tanh", x),
-}
+    "relu": relu, "gelu": gelu, "gelu_tanh": partial(gelu, approximate="tanh"), "silu": silu,
+    "sigmoid": lambda g, x: g.op("Sigmoid", x, shape=x.shape), "tanh": lambda g, x: g.op("Tanh", x),
+}  # fmt: skip

@@ -14,30 +14,28 @@ from tritensor.onnx.registry import translates
 _UNARY = {
     "abs": "Abs", "neg": "Neg", "floor": "Floor", "ceil": "Ceil", "round": "Round", "sqrt": "Sqrt", "reciprocal": "Reciprocal", "exp": "Exp",
     "log": "Log", "sin": "Sin", "cos": "Cos", "tan": "Tan", "asin": "Asin", "acos": "Acos", "atan": "Atan", "sinh": "Sinh", "cosh": "Cosh",
-    "tanh": "Tanh", "asinh": "Asinh", "acosh": "Acosh", "atanh": "Atanh", "erf": "Erf", "sign": "Sign",
+    "tanh": "Tanh", "asinh": "Asinh", "acosh": "Acosh", "atanh": "Atanh", "erf": "Erf", "sign": "Sign", "sigmoid": "Sigmoid", "selu": "Selu",
 }  # fmt: skip
-_BINARY = {"add": "Add", "sub": "Sub", "mul": "Mul", "div": "Div"}
 
 
-def _enter(name: str, kind: str, count: int) -> None:
-    @translates(name)
-    def one(g: Graph, x: Value) -> Any:
-        return g.op(kind, x, shape=x.shape)
-
-    if count == 2:
-
-        @translates(name)
-        def two(g: Graph, a: Any, b: Any) -> Any:
-            x, y = as_operands(g, a, b)
-            if x.dtype != BOOL:
-                return g.op(kind, x, y)
-            return g.op({"Add": "Or", "Mul": "And", "Sub": "Xor"}[kind], x, y)
+def _write_unary(g: Graph, x: Value, kind: str) -> Any:
+    return g.op(kind, x, shape=x.shape)
 
 
 for _name, _kind in _UNARY.items():
-    _enter(_name, _kind, 1)
-for _name, _kind in _BINARY.items():
-    _enter(_name, _kind, 2)
+    translates(_name, kind=_kind)(_write_unary)
+
+
+# ONNX computes with numbers or with truth values, by operators of other names
+@translates("add", kind="Add", of_truth="Or")
+@translates("sub", kind="Sub", of_truth="Xor")
+@translates("mul", kind="Mul", of_truth="And")
+@translates("div", kind="Div")
+@translates("maximum", kind="Max", of_truth="Or")
+@translates("minimum", kind="Min", of_truth="And")
+def _write_binary(g: Graph, a: Any, b: Any, kind: str, of_truth: str = "") -> Any:
+    x, y = as_operands(g, a, b)
+    return g.op(of_truth if x.dtype == BOOL else kind, x, y)
 
 
 def as_operands(g: Graph, a: Any, b: Any) -> tuple[Value, Value]:
@@ -148,14 +146,10 @@ def log1p(g: Graph, x: Value) -> Any:
     return g.where(g.op("Equal", d, x, dtype=BOOL), log, small)
 
 
-@translates("log2")
-def log2(g: Graph, x: Value) -> Any:
-    return g.op("Div", g.op("Log", x), math.log(2.0))
-
-
-@translates("log10")
-def log10(g: Graph, x: Value) -> Any:
-    return g.op("Div", g.op("Log", x), math.log(10.0))
+@translates("log2", base=2.0)
+@translates("log10", base=10.0)
+def _log_of_base(g: Graph, x: Value, base: float) -> Any:
+    return g.op("Div", g.op("Log", x), math.log(base))
 
 
 @translates("logit")
@@ -163,6 +157,8 @@ def logit(g: Graph, x: Value) -> Any:
     return g.op("Sub", g.op("Log", x), log1p(g, g.op("Neg", x)))
 
 
+@translates("logaddexp", base=math.e)
+@translates("logaddexp2", base=2.0)
 def _log_of_sum(g: Graph, a: Any, b: Any, base: float) -> Any:
     """max + log(1 + base^-|a - b|), in the base's logarithm"""
     x, y = as_operands(g, a, b)
@@ -173,30 +169,13 @@ def _log_of_sum(g: Graph, a: Any, b: Any, base: float) -> Any:
     return g.where(g.op("Equal", x, y, dtype=BOOL), g.op("Add", x, one), g.op("Add", g.op("Max", x, y), more))
 
 
-@translates("logaddexp")
-def logaddexp(g: Graph, a: Any, b: Any) -> Any:
-    return _log_of_sum(g, a, b, math.e)
-
-
-@translates("logaddexp2")
-def logaddexp2(g: Graph, a: Any, b: Any) -> Any:
-    return _log_of_sum(g, a, b, 2.0)
-
-
-def _multiply_by_log(g: Graph, a: Any, b: Any, log: Any) -> Any:
+@translates("xlogy")
+@translates("xlog1py", log=log1p)
+def xlogy(g: Graph, a: Any, b: Any, log: Any = None) -> Any:
+    """a log b, 0 where a is 0, also at an infinite logarithm"""
     x, y = as_operands(g, a, b)
     zero = g.op("And", g.op("Equal", x, 0.0, dtype=BOOL), g.op("Not", g.op("IsNaN", y, dtype=BOOL)))
-    return g.where(zero, g.value(0.0, x), g.op("Mul", x, log(y)))
-
-
-@translates("xlogy")
-def xlogy(g: Graph, a: Any, b: Any) -> Any:
-    return _multiply_by_log(g, a, b, lambda y: g.op("Log", y))
-
-
-@translates("xlog1py")
-def xlog1py(g: Graph, a: Any, b: Any) -> Any:
-    return _multiply_by_log(g, a, b, lambda y: log1p(g, y))
+    return g.where(zero, g.value(0.0, x), g.op("Mul", x, g.op("Log", y) if log is None else log(g, y)))
 
 
 @translates("entr")
@@ -255,27 +234,11 @@ def ndtr(g: Graph, x: Value) -> Any:
 
 
 _CENTRAL = (
-    2.81022636e-08,
-    3.43273939e-07,
-    -3.5233877e-06,
-    -4.39150654e-06,
-    0.00021858087,
-    -0.00125372503,
-    -0.00417768164,
-    0.246640727,
-    1.50140941,
-)
+    2.81022636e-08, 3.43273939e-07, -3.5233877e-06, -4.39150654e-06, 0.00021858087, -0.00125372503, -0.00417768164, 0.246640727, 1.50140941,
+)  # fmt: skip
 _TAIL = (
-    -0.000200214257,
-    0.000100950558,
-    0.00134934322,
-    -0.00367342844,
-    0.00573950773,
-    -0.0076224613,
-    0.00943887047,
-    1.00167406,
-    2.83297682,
-)
+    -0.000200214257, 0.000100950558, 0.00134934322, -0.00367342844, 0.00573950773, -0.0076224613, 0.00943887047, 1.00167406, 2.83297682,
+)  # fmt: skip
 
 
 @translates("erfinv")
@@ -297,31 +260,15 @@ def erfinv(g: Graph, x: Value) -> Any:
 
 
 # -- limits and choices
-@translates("maximum")
-def maximum(g: Graph, a: Any, b: Any) -> Any:
+@translates("fmax", kind="Max", of_truth="Or")
+@translates("fmin", kind="Min", of_truth="And")
+def _ignore_nan(g: Graph, a: Any, b: Any, kind: str, of_truth: str) -> Any:
+    """The larger or smaller one, and the other where one is NaN."""
     x, y = as_operands(g, a, b)
-    return g.op("Or" if x.dtype == BOOL else "Max", x, y)
-
-
-@translates("minimum")
-def minimum(g: Graph, a: Any, b: Any) -> Any:
-    x, y = as_operands(g, a, b)
-    return g.op("And" if x.dtype == BOOL else "Min", x, y)
-
-
-def _enter_nan_ignoring(name: str) -> Any:
-    @translates(name)
-    def f(g: Graph, a: Any, b: Any) -> Any:
-        """The larger or smaller one, and the other where one is NaN."""
-        x, y = as_operands(g, a, b)
-        found = g.op("Max" if name == "fmax" else "Min", x, y) if x.dtype != BOOL else g.op("Or" if name == "fmax" else "And", x, y)
-        if not is_float(x.dtype):
-            return found
-        return g.where(g.op("IsNaN", x, dtype=BOOL), y, g.where(g.op("IsNaN", y, dtype=BOOL), x, found))
-
-
-_enter_nan_ignoring("fmax")
-_enter_nan_ignoring("fmin")
+    found = _write_binary(g, x, y, kind, of_truth)
+    if not is_float(x.dtype):
+        return found
+    return g.where(g.op("IsNaN", x, dtype=BOOL), y, g.where(g.op("IsNaN", y, dtype=BOOL), x, found))
 
 
 @translates("clamp")

@@ -11,9 +11,6 @@ from tritensor.onnx.graph import Graph, Value
 from tritensor.onnx.registry import translates
 from tritensor.onnx.translations.arithmetic import as_operands
 
-_ORDERS = {"lt": "Less", "le": "LessOrEqual", "gt": "Greater", "ge": "GreaterOrEqual"}
-_LOGIC = {"and": "And", "or": "Or", "xor": "Xor"}
-
 
 @translates("eq")
 def eq(g: Graph, a: Any, b: Any) -> Any:
@@ -25,33 +22,22 @@ def ne(g: Graph, a: Any, b: Any) -> Any:
     return g.op("Not", eq(g, a, b))
 
 
-def _enter_comparison(name: str, kind: str) -> None:
-    @translates(name)
-    def compare(g: Graph, a: Any, b: Any) -> Any:
-        x, y = as_operands(g, a, b)
-        if x.dtype == BOOL:  # which has no order in ONNX
-            x, y = g.cast(x, np.int32), g.cast(y, np.int32)
-        return g.op(kind, x, y, dtype=BOOL)
+@translates("lt", kind="Less")
+@translates("le", kind="LessOrEqual")
+@translates("gt", kind="Greater")
+@translates("ge", kind="GreaterOrEqual")
+def _compare(g: Graph, a: Any, b: Any, kind: str) -> Any:
+    x, y = as_operands(g, a, b)
+    if x.dtype == BOOL:  # which has no order in ONNX
+        x, y = g.cast(x, np.int32), g.cast(y, np.int32)
+    return g.op(kind, x, y, dtype=BOOL)
 
 
-def _enter_logic(name: str, kind: str) -> None:
-    @translates(f"logical_{name}")
-    def of_truth(g: Graph, a: Any, b: Any) -> Any:
-        return g.op(kind, *[g.cast(x, BOOL) for x in as_operands(g, a, b)])
-
-    @translates(f"bitwise_{name}")
-    def of_bits(g: Graph, a: Any, b: Any) -> Any:
-        x, y = as_operands(g, a, b)
-        if x.dtype == BOOL:
-            return g.op(kind, x, y)
-        g.needs(18, f"Bitwise{kind}")
-        return g.op(f"Bitwise{kind}", x, y)
-
-
-for _name, _kind in _ORDERS.items():
-    _enter_comparison(_name, _kind)
-for _name, _kind in _LOGIC.items():
-    _enter_logic(_name, _kind)
+@translates("logical_and", kind="And")
+@translates("logical_or", kind="Or")
+@translates("logical_xor", kind="Xor")
+def _of_truth(g: Graph, a: Any, b: Any, kind: str) -> Any:
+    return g.op(kind, *[g.cast(x, BOOL) for x in as_operands(g, a, b)])
 
 
 @translates("logical_not")
@@ -59,12 +45,16 @@ def logical_not(g: Graph, x: Value) -> Any:
     return g.op("Not", g.cast(x, BOOL))
 
 
-@translates("bitwise_not")
-def bitwise_not(g: Graph, x: Value) -> Any:
-    if x.dtype == BOOL:
-        return g.op("Not", x)
-    g.needs(18, "BitwiseNot")
-    return g.op("BitwiseNot", x)
+@translates("bitwise_and", kind="And")
+@translates("bitwise_or", kind="Or")
+@translates("bitwise_xor", kind="Xor")
+@translates("bitwise_not", kind="Not")
+def _of_bits(g: Graph, *operands: Any, kind: str) -> Any:
+    xs = as_operands(g, *operands) if len(operands) == 2 else operands
+    if xs[0].dtype == BOOL:
+        return g.op(kind, *xs)
+    g.needs(18, f"Bitwise{kind}")
+    return g.op(f"Bitwise{kind}", *xs)
 
 
 def _power_of_two(g: Graph, b: Value) -> Value:
@@ -83,6 +73,7 @@ def right(g: Graph, a: Any, b: Any) -> Any:
     """The floor of a / 2^b"""
     x, y = as_operands(g, a, b)
     power, wide = _power_of_two(g, y), g.cast(x, INT64)
+    # Div cuts off towards 0: the remainder is taken off before it
     return g.cast(g.op("Div", g.op("Sub", wide, g.op("Mod", wide, power)), power), x.dtype)
 
 

@@ -47,20 +47,16 @@ def eye(g: Graph, rows: Any, columns: Any, dtype: Any, device: Any = None) -> An
     return g.cast(same, np.dtype(dtype))
 
 
-def _enter_triangle(name: str, upper: int) -> None:
-    @translates(name)
-    def part(g: Graph, x: Value, diagonal: int = 0) -> Any:
-        # Trilu came with opset 14
-        if g.opset < 14:
-            rows, columns = g.range(x.shape[-2]), g.range(x.shape[-1])
-            apart = g.op("Sub", g.unsqueeze(columns, [0]), g.unsqueeze(rows, [1]))
-            kept = g.op("GreaterOrEqual" if upper else "LessOrEqual", apart, g.number(diagonal, np.int64), dtype=BOOL)
-            return g.where(kept, x, g.number(0, x.dtype))
-        return g.op("Trilu", x, g.number(diagonal, np.int64), upper=upper, shape=x.shape)
-
-
-_enter_triangle("tril", 0)
-_enter_triangle("triu", 1)
+@translates("tril", upper=0)
+@translates("triu", upper=1)
+def _triangle(g: Graph, x: Value, diagonal: int = 0, *, upper: int) -> Any:
+    # Trilu came with opset 14
+    if g.opset < 14:
+        rows, columns = g.range(x.shape[-2]), g.range(x.shape[-1])
+        apart = g.op("Sub", g.unsqueeze(columns, [0]), g.unsqueeze(rows, [1]))
+        kept = g.op("GreaterOrEqual" if upper else "LessOrEqual", apart, g.number(diagonal, np.int64), dtype=BOOL)
+        return g.where(kept, x, g.number(0, x.dtype))
+    return g.op("Trilu", x, g.number(diagonal, np.int64), upper=upper, shape=x.shape)
 
 
 # -- chance: numbers of the runtime that runs the graph, not the trace's
@@ -69,7 +65,10 @@ def dropout(g: Graph, x: Value, p: float, seed: Any = None, offset: Any = None) 
     return g.op("Dropout", x, g.const(np.float32(p)), g.const(np.bool_(True)), shape=x.shape)
 
 
-def _draw(g: Graph, kind: str, shape: Any, dtype: Any, **numbers: float) -> Value:
+@translates("rand", kind="RandomUniform")
+@translates("randn", kind="RandomNormal")
+def _draw(g: Graph, shape: Any, dtype: Any, *, kind: str, low: float | None = None, high: float | None = None, **other: Any) -> Value:
+    numbers = {} if low is None else {"low": low, "high": high}
     if not varies(tuple(shape)):
         return g.cast(_add_node(g, kind, (), {"dtype": types.type_number(FLOAT), "shape": [int(n) for n in shape], **numbers}), dtype)
     like = g.full(shape, 0, FLOAT)
@@ -85,24 +84,15 @@ def _add_node(g: Graph, kind: str, inputs: tuple[Value, ...], attrs: dict[str, A
     return y  # type: ignore[no-any-return]
 
 
-@translates("rand")
-def rand(g: Graph, shape: Any, dtype: Any, **other: Any) -> Any:
-    return _draw(g, "RandomUniform", shape, dtype)
-
-
-@translates("randn")
-def randn(g: Graph, shape: Any, dtype: Any, **other: Any) -> Any:
-    return _draw(g, "RandomNormal", shape, dtype)
-
-
 @translates("randint")
 def randint(g: Graph, low: int, high: int, shape: Any, dtype: Any, **other: Any) -> Any:
-    u = _draw(g, "RandomUniform", shape, FLOAT, low=float(low), high=float(high))
+    u = _draw(g, shape, FLOAT, kind="RandomUniform", low=float(low), high=float(high))
+    # float32 may round a number just below `high` up to it
     return g.cast(g.op("Min", g.op("Floor", u), float(high - 1)), dtype)
 
 
 @translates("randperm")
 def randperm(g: Graph, n: Any, dtype: Any, **other: Any) -> Any:
     """The order of as many random numbers."""
-    u = _draw(g, "RandomUniform", (n,), FLOAT)
+    u = _draw(g, (n,), FLOAT, kind="RandomUniform")
     return g.cast(g.op("TopK", u, [n], outputs=2, dtype=(FLOAT, np.int64))[1], dtype)

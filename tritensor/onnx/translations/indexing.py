@@ -74,7 +74,9 @@ def gather(g: Graph, x: Value, index: Value, dim: int, called: str = "") -> Any:
     return y if index.ndim else g.op("Reshape", y, g.ints([]))
 
 
-def _scatter(g: Graph, x: Value, index: Value, source: Value, dim: int, reduction: str | None) -> Value:
+@translates("scatter")
+@translates("scatter_add", reduction="add")
+def _scatter(g: Graph, x: Value, index: Value, source: Value, dim: int, reduction: str | None = None, called: str = "") -> Value:
     axis = dim % max(x.ndim, 1)
     # reductions came to ScatterElements with opset 16, max and min with 18
     if reduction is not None:
@@ -85,16 +87,6 @@ def _scatter(g: Graph, x: Value, index: Value, source: Value, dim: int, reductio
         put = g.op("Slice", put, [0] * n, list(at.shape), list(range(n)))
     y = g.op("ScatterElements", base, at, put, axis=axis, reduction=reduction, shape=base.shape)
     return y if x.ndim else g.op("Reshape", y, g.ints([]))  # type: ignore[no-any-return]
-
-
-@translates("scatter")
-def scatter(g: Graph, x: Value, index: Value, source: Value, dim: int, called: str = "") -> Any:
-    return _scatter(g, x, index, source, dim, None)
-
-
-@translates("scatter_add")
-def scatter_add(g: Graph, x: Value, index: Value, source: Value, dim: int, called: str = "") -> Any:
-    return _scatter(g, x, index, source, dim, "add")
 
 
 _REDUCTIONS = {"sum": "add", "prod": "mul", "amax": "max", "amin": "min", "mean": "add"}

@@ -70,6 +70,7 @@ def batch_norm_by(
 def group_norm(g: Graph, x: Value, weight: Value | None = None, bias: Value | None = None, *, groups: int, eps: float = 1e-5) -> Any:
     """Each group of channels is one row, normalized as an instance."""
     wide = g.cast(x, float_kind(x))
+    # ONNX's own GroupNormalization is of opset 21, and had other scales before
     rows = g.op("Reshape", wide, [0, groups, -1])
     ones, zeros = g.const(np.ones(groups), wide.dtype), g.const(np.zeros(groups), wide.dtype)
     y = g.op("InstanceNormalization", rows, ones, zeros, epsilon=float(eps))

@@ -1,4 +1,4 @@
-"""Pooling in ONNX: means and maxima of windows, with ceil_mode as padding, since runtimes count windows past the end differently."""
+"""Convolutions and pooling in ONNX, with ceil_mode as padding, since runtimes count windows past the end differently."""
 
 from __future__ import annotations
 
@@ -32,83 +32,76 @@ def _average_windows(g: Graph, x: Value, kernel: Any, stride: Any, before: Any, 
     return g.op("AveragePool", x, kernel_shape=list(kernel), strides=list(stride))  # type: ignore[no-any-return]
 
 
-def _enter_average(name: str) -> None:
-    @translates(name)
-    def average(
-        g: Graph, x: Value, *, kernel_size: Any, stride: Any, padding: Any, ceil_mode: bool = False, count_include_pad: bool = True,
-        divisor_override: int | None = None,
-    ) -> Any:  # fmt: skip
-        beyond = _overhang(g, x, kernel_size, stride, padding, (1,) * len(kernel_size)) if ceil_mode else [0] * len(kernel_size)
-        wide = g.cast(x, float_kind(x))
-        wide.shape = x.shape
-        after = [p + b for p, b in zip(padding, beyond, strict=True)]
-        if divisor_override is not None:
-            y = _average_windows(g, wide, kernel_size, stride, padding, after)
-            return g.cast(g.op("Mul", y, math.prod(kernel_size) / divisor_override), x.dtype)
-        # without cells past the end the operator divides as PyTorch does
-        if not any(beyond):
-            y = g.op(
-                "AveragePool", wide, kernel_shape=list(kernel_size), strides=list(stride), pads=[*padding, *padding],
-                count_include_pad=int(count_include_pad),
-            )  # fmt: skip
-            return g.cast(y, x.dtype)
-        counted = [n + 2 * p if count_include_pad else n for n, p in zip(x.shape[2:], padding, strict=True)]
-        ones = g.full((1, 1, *counted), 1, wide.dtype)
-        share = _average_windows(
-            g, ones, kernel_size, stride, [0] * len(padding) if count_include_pad else padding, beyond if count_include_pad else after
-        )
-        return g.cast(g.op("Div", _average_windows(g, wide, kernel_size, stride, padding, after), share), x.dtype)
+@translates("avg_pool2d")
+@translates("avg_pool3d")
+def _pool_averages(
+    g: Graph, x: Value, *, kernel_size: Any, stride: Any, padding: Any, ceil_mode: bool = False, count_include_pad: bool = True,
+    divisor_override: int | None = None,
+) -> Any:  # fmt: skip
+    beyond = _overhang(g, x, kernel_size, stride, padding, (1,) * len(kernel_size)) if ceil_mode else [0] * len(kernel_size)
+    wide = g.cast(x, float_kind(x))
+    wide.shape = x.shape
+    after = [p + b for p, b in zip(padding, beyond, strict=True)]
+    if divisor_override is not None:
+        y = _average_windows(g, wide, kernel_size, stride, padding, after)
+        return g.cast(g.op("Mul", y, math.prod(kernel_size) / divisor_override), x.dtype)
+    # without cells past the end the operator divides as PyTorch does
+    if not any(beyond):
+        y = g.op(
+            "AveragePool", wide, kernel_shape=list(kernel_size), strides=list(stride), pads=[*padding, *padding],
+            count_include_pad=int(count_include_pad),
+        )  # fmt: skip
+        return g.cast(y, x.dtype)
+    counted = [n + 2 * p if count_include_pad else n for n, p in zip(x.shape[2:], padding, strict=True)]
+    ones = g.full((1, 1, *counted), 1, wide.dtype)
+    share = _average_windows(
+        g, ones, kernel_size, stride, [0] * len(padding) if count_include_pad else padding, beyond if count_include_pad else after
+    )
+    return g.cast(g.op("Div", _average_windows(g, wide, kernel_size, stride, padding, after), share), x.dtype)
 
 
-def _enter_maximum(name: str) -> None:
-    @translates(name)
-    def maximum(g: Graph, x: Value, *, kernel_size: Any, stride: Any, padding: Any, dilation: Any, ceil_mode: bool = False) -> Any:
-        beyond = _overhang(g, x, kernel_size, stride, padding, dilation) if ceil_mode else [0] * len(kernel_size)
-        kind = float_kind(x) if is_float(x.dtype) else np.dtype(np.float64)
-        wide = g.cast(x, kind)
-        pads = [*padding, *[p + b for p, b in zip(padding, beyond, strict=True)]]
-        indices = g.is_used(1)
-        reach = [d * (k - 1) + 1 for k, d in zip(kernel_size, dilation, strict=True)]
-        # runtimes refuse a padding as wide as the window
-        if not indices and any(p >= r for p, r in zip(pads, [*reach, *reach], strict=True)):
-            wide = g.op("Pad", wide, [0, 0, *pads[: len(padding)], 0, 0, *pads[len(padding) :]], g.value(-math.inf, wide))
-            pads = [0] * len(pads)
-        given: dict[str, Any] = {"kernel_shape": list(kernel_size), "strides": list(stride), "pads": pads, "dilations": list(dilation)}
-        if not indices:
-            return g.cast(g.op("MaxPool", wide, **given), x.dtype)
-        y, at = g.op("MaxPool", wide, **given, outputs=2, dtype=(kind, INT64))
-        return g.cast(y, x.dtype), g.op("Mod", at, g.number(math.prod(x.shape[2:]), INT64))  # ONNX counts through the whole batch
+@translates("max_pool2d")
+@translates("max_pool3d")
+def _pool_maxima(g: Graph, x: Value, *, kernel_size: Any, stride: Any, padding: Any, dilation: Any, ceil_mode: bool = False) -> Any:
+    beyond = _overhang(g, x, kernel_size, stride, padding, dilation) if ceil_mode else [0] * len(kernel_size)
+    kind = float_kind(x) if is_float(x.dtype) else np.dtype(np.float64)
+    wide = g.cast(x, kind)
+    pads = [*padding, *[p + b for p, b in zip(padding, beyond, strict=True)]]
+    indices = g.is_used(1)
+    reach = [d * (k - 1) + 1 for k, d in zip(kernel_size, dilation, strict=True)]
+    # runtimes refuse a padding as wide as the window
+    if not indices and any(p >= r for p, r in zip(pads, [*reach, *reach], strict=True)):
+        wide = g.op("Pad", wide, [0, 0, *pads[: len(padding)], 0, 0, *pads[len(padding) :]], g.value(-math.inf, wide))
+        pads = [0] * len(pads)
+    given: dict[str, Any] = {"kernel_shape": list(kernel_size), "strides": list(stride), "pads": pads, "dilations": list(dilation)}
+    if not indices:
+        return g.cast(g.op("MaxPool", wide, **given), x.dtype)
+    y, at = g.op("MaxPool", wide, **given, outputs=2, dtype=(kind, INT64))
+    return g.cast(y, x.dtype), g.op("Mod", at, g.number(math.prod(x.shape[2:]), INT64))  # ONNX counts through the whole batch
 
 
-for _axes in (2, 3):
-    _enter_average(f"avg_pool{_axes}d")
-    _enter_maximum(f"max_pool{_axes}d")
-
-
-def _flatten_planes(g: Graph, x: Value, indices: Value, axes: int) -> tuple[Value, Value]:
+def _flatten_planes(g: Graph, x: Value, indices: Value) -> tuple[Value, Value]:
     """x (N, C, *sizes) and indices as rows of a plane each."""
     return g.reshape(x, (*x.shape[:2], math.prod(x.shape[2:]))), g.reshape(indices, (*indices.shape[:2], math.prod(indices.shape[2:])))
 
 
-def _enter_unpooling(axes: int) -> None:
-    @translates(f"max_pool{axes}d_scatter")
-    def scatter(g: Graph, x: Value, indices: Value, *, size: Any, **windows: Any) -> Any:
-        """x added up at its places in planes of zeros."""
-        g.needs(16, "ScatterElements(reduction='add')")
-        lead = tuple(x.shape[:2])
-        cells = math.prod(size)
-        values, at = _flatten_planes(g, x, indices, axes)
-        flat = g.op("ScatterElements", g.full((*lead, cells), 0, x.dtype), at, values, axis=2, reduction="add")
-        return g.op("Reshape", flat, [*lead, *size])
-
-    @translates(f"max_pool{axes}d_gather")
-    def gather(g: Graph, x: Value, indices: Value, **windows: Any) -> Any:
-        values, at = _flatten_planes(g, x, indices, axes)
-        return g.op("Reshape", g.op("GatherElements", values, at, axis=2), list(indices.shape))
+@translates("max_pool2d_scatter")
+@translates("max_pool3d_scatter")
+def _scatter_maxima(g: Graph, x: Value, indices: Value, *, size: Any, **windows: Any) -> Any:
+    """x added up at its places in planes of zeros."""
+    g.needs(16, "ScatterElements(reduction='add')")
+    lead = tuple(x.shape[:2])
+    cells = math.prod(size)
+    values, at = _flatten_planes(g, x, indices)
+    flat = g.op("ScatterElements", g.full((*lead, cells), 0, x.dtype), at, values, axis=2, reduction="add")
+    return g.op("Reshape", flat, [*lead, *size])
 
 
-_enter_unpooling(2)
-_enter_unpooling(3)
+@translates("max_pool2d_gather")
+@translates("max_pool3d_gather")
+def _gather_maxima(g: Graph, x: Value, indices: Value, **windows: Any) -> Any:
+    values, at = _flatten_planes(g, x, indices)
+    return g.op("Reshape", g.op("GatherElements", values, at, axis=2), list(indices.shape))
 
 
 def divide_evenly(cells: Any, size: Any) -> list[int] | None:
@@ -159,3 +152,45 @@ def _cells_of_windows(cells: Any, size: Any) -> np.ndarray:
         found.append([sum(i * s for i, s in zip(cell, steps, strict=True)) for cell in itertools.product(*window)])
     most = max(len(w) for w in found)
     return np.array([w + w[:1] * (most - len(w)) for w in found])
+
+
+def single(g: Graph, *xs: Value | None) -> list[Value | None]:
+    """Values in a type that ONNX convolves and pools: bfloat16 as float32."""
+    return [None if x is None else g.cast(x, float_kind(x)) for x in xs]
+
+
+def _convolve(
+    g: Graph, x: Value, weight: Value, bias: Value | None = None, *, stride: Any, padding: Any, dilation: Any, groups: int = 1
+) -> Any:  # fmt: skip
+    y = g.op(
+        "Conv", *single(g, x, weight, bias), kernel_shape=list(weight.shape[2:]), strides=list(stride), pads=[*padding, *padding],
+        dilations=list(dilation), group=groups,
+    )  # fmt: skip
+    return g.cast(y, x.dtype)
+
+
+def _convolve_and_clip(g: Graph, x: Value, weight: Value, bias: Value | None = None, **attrs: Any) -> Any:
+    y = _convolve(g, x, weight, bias, **attrs)
+    return g.op("Relu", y, shape=y.shape)
+
+
+def _convolve_transposed(
+    g: Graph, x: Value, weight: Value, bias: Value | None = None, *, size: Any, stride: Any, padding: Any, dilation: Any, groups: int = 1
+) -> Any:  # fmt: skip
+    """What is missing to `size` is added at the end of each axis."""
+    kernel = weight.shape[2:]
+    extra = [
+        g.number_of(n - ((m - 1) * s - 2 * p + d * (k - 1) + 1), "the output's padding")
+        for n, m, s, p, d, k in zip(size, x.shape[2:], stride, padding, dilation, kernel, strict=True)
+    ]
+    y = g.op(
+        "ConvTranspose", *single(g, x, weight, bias), kernel_shape=list(kernel), strides=list(stride), pads=[*padding, *padding],
+        dilations=list(dilation), group=groups, output_padding=extra if any(extra) else None,
+    )  # fmt: skip
+    return g.cast(y, x.dtype)
+
+
+for _name in ("conv1d", "conv2d", "conv3d"):
+    translates(_name)(_convolve)
+    translates(f"{_name}_relu")(_convolve_and_clip)
+    translates(f"{_name}_input")(_convolve_transposed)

@@ -47,6 +47,7 @@ def linear_activation_by_result(g: Graph, x: Value, weight: Value, bias: Value |
 def matmul(g: Graph, a: Value, b: Value) -> Any:
     if a.dtype.name in _MATMUL_TYPES:
         return g.op("MatMul", a, b)
+    # integers wrap around: the low bits of the int64 product are the product's
     return g.cast(g.op("MatMul", g.cast(a, INT64), g.cast(b, INT64)), a.dtype)
 
 

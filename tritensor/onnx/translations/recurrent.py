@@ -98,6 +98,7 @@ def _is_zero(x: Any) -> bool:
 def lstm(g: Graph, x: Value, h: Value, c: Value, w: Value, batch_sizes: Any, reverse: bool = False) -> Any:
     size = w.shape[1]
     padded = _as_padded(batch_sizes)
+    # a projected state has fewer elements than the cell, for which the operator has no weights
     if padded is not None and c.shape[1] == size and c.shape[0] == padded[1]:
         return _write_sequence(g, "LSTM", x, (h, c), w, None, *padded, reverse)
     return _unroll_steps(g, x, (h, c), batch_sizes, reverse, lambda z, states: _lstm_step(g, z, states[0], states[1], w))

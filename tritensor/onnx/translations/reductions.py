@@ -1,4 +1,4 @@
-"""Reductions and scans in ONNX."""
+"""Reductions, scans, sorts and searches in ONNX."""
 
 from __future__ import annotations
 
@@ -20,26 +20,17 @@ def axes_of(x: Value, dim: Any) -> list[int]:
     return sorted({d % x.ndim for d in ((dim,) if isinstance(dim, int) else dim)}) if x.ndim else []
 
 
-@translates("sum")
-def sum(g: Graph, x: Value, dim: Any, keepdim: bool = False) -> Any:
-    kind = g.call.results[0].dtype
-    return g.reduce("ReduceSum", g.cast(x, kind), axes_of(x, dim), keepdim)
+@translates("sum", kind="ReduceSum")
+@translates("prod", kind="ReduceProd")
+@translates("mean", kind="ReduceMean")
+def _reduce_as_result(g: Graph, x: Value, dim: Any, keepdim: bool = False, *, kind: str) -> Any:
+    """In the type of the result: PyTorch adds integers up in int64, ONNX in their own."""
+    return g.reduce(kind, g.cast(x, g.call.results[0].dtype), axes_of(x, dim), keepdim)
 
 
 @translates("sum_of_squares")
 def sum_of_squares(g: Graph, x: Value, dim: Any, keepdim: bool = False) -> Any:
     return g.reduce("ReduceSum", g.op("Mul", x, x, shape=x.shape), axes_of(x, dim), keepdim)
-
-
-@translates("mean")
-def mean(g: Graph, x: Value, dim: Any, keepdim: bool = False) -> Any:
-    return g.reduce("ReduceMean", x, axes_of(x, dim), keepdim)
-
-
-@translates("prod")
-def prod(g: Graph, x: Value, dim: Any, keepdim: bool = False) -> Any:
-    kind = g.call.results[0].dtype
-    return g.reduce("ReduceProd", g.cast(x, kind), axes_of(x, dim), keepdim)
 
 
 @translates("var")
@@ -61,18 +52,15 @@ def reduce_extreme(g: Graph, kind: str, x: Value, axes: list[int], keepdim: bool
     return g.cast(g.reduce(kind, g.cast(x, wide), axes, keepdim), x.dtype)
 
 
-def _enter_extreme(name: str, kind: str) -> None:
-    @translates(name)
-    def extreme(g: Graph, x: Value, dim: Any, keepdim: bool = False) -> Any:
-        return reduce_extreme(g, kind, x, axes_of(x, dim), keepdim)
-
-
-_enter_extreme("amax", "ReduceMax")
-_enter_extreme("amin", "ReduceMin")
+@translates("amax", kind="ReduceMax")
+@translates("amin", kind="ReduceMin")
+def _extreme(g: Graph, x: Value, dim: Any, keepdim: bool = False, *, kind: str) -> Any:
+    return reduce_extreme(g, kind, x, axes_of(x, dim), keepdim)
 
 
 def _count_true(g: Graph, x: Value, dim: Any, keepdim: bool) -> Value:
     """How many elements are true, of none 0."""
+    # ReduceMax takes truth values from opset 20 on, and has no result of nothing
     return g.reduce("ReduceSum", g.cast(x, INT64), axes_of(x, dim), keepdim)
 
 
@@ -92,32 +80,24 @@ def arg_extreme(g: Graph, kind: str, x: Value, axis: int, keepdim: bool, last: b
     return g.op(kind, given, axis=axis, keepdims=int(keepdim), select_last_index=int(last) or None, dtype=INT64)  # type: ignore[no-any-return]
 
 
-def _enter_arg(name: str, kind: str) -> None:
-    @translates(name)
-    def arg(g: Graph, x: Value, dim: Any, keepdim: bool = False) -> Any:
-        # ArgMax needs an axis: all elements are one row
-        if dim is None or not x.ndim:
-            flat = arg_extreme(g, kind, g.op("Reshape", x, [-1]), 0, False)
-            return g.op("Reshape", flat, [1] * x.ndim if keepdim else g.ints([]))
-        return arg_extreme(g, kind, x, dim % x.ndim, keepdim)
+@translates("argmax", kind="ArgMax")
+@translates("argmin", kind="ArgMin")
+def _place_of_extreme(g: Graph, x: Value, dim: Any, keepdim: bool = False, *, kind: str) -> Any:
+    # ArgMax needs an axis: all elements are one row
+    if dim is None or not x.ndim:
+        flat = arg_extreme(g, kind, g.op("Reshape", x, [-1]), 0, False)
+        return g.op("Reshape", flat, [1] * x.ndim if keepdim else g.ints([]))
+    return arg_extreme(g, kind, x, dim % x.ndim, keepdim)
 
 
-_enter_arg("argmax", "ArgMax")
-_enter_arg("argmin", "ArgMin")
-
-
-def _enter_extreme_with_index(name: str, kind: str) -> None:
-    @translates(name)
-    def both(g: Graph, x: Value, dim: Any, keepdim: bool = False) -> Any:
-        if not x.ndim:
-            return g.op("Identity", x), g.const(np.int64(0))
-        axis = dim % x.ndim
-        at = arg_extreme(g, kind, x, axis, keepdim)
-        return reduce_extreme(g, "ReduceMax" if kind == "ArgMax" else "ReduceMin", x, [axis], keepdim), at
-
-
-_enter_extreme_with_index("max_dim", "ArgMax")
-_enter_extreme_with_index("min_dim", "ArgMin")
+@translates("max_dim", kind="Max")
+@translates("min_dim", kind="Min")
+def _extreme_and_place(g: Graph, x: Value, dim: Any, keepdim: bool = False, *, kind: str) -> Any:
+    if not x.ndim:
+        return g.op("Identity", x), g.const(np.int64(0))
+    axis = dim % x.ndim
+    at = arg_extreme(g, f"Arg{kind}", x, axis, keepdim)
+    return reduce_extreme(g, f"Reduce{kind}", x, [axis], keepdim), at
 
 
 # -- scans
@@ -172,23 +152,119 @@ def logcumsumexp(g: Graph, x: Value, dim: int) -> Any:
     return g.cast(_restore_axis(g, g.op("Add", g.op("Log", total), g.squeeze(even, [x.ndim])), x, axis), kind)
 
 
-def _enter_cumulative(name: str, kind: str, lowest: float) -> None:
-    @translates(name)
-    def extreme(g: Graph, x: Value, dim: int) -> Any:
-        """The extreme so far, and the last place that it stands at."""
-        if not x.ndim:
-            return g.op("Identity", x), g.const(np.int64(0))
-        if x.shape[dim % x.ndim] == 0:
-            return g.op("Identity", x), g.full(x.shape, 0, INT64)
-        axis, limits = dim % x.ndim, None if is_float(x.dtype) or x.dtype == BOOL else np.iinfo(x.dtype)
-        outside = lowest if limits is None else limits.min if lowest < 0 else limits.max
-        wide = g.cast(x, np.int32) if x.dtype == BOOL else x
-        wide.shape = x.shape
-        rows = _collect_prefixes(g, wide, axis, outside if x.dtype != BOOL else int(lowest > 0))
-        last = arg_extreme(g, kind, rows, x.ndim, False, last=True)  # of no number but the one outside, a place beyond
-        at = _restore_axis(g, g.op("Min", last, g.range(x.shape[axis])), x, axis)
-        return g.op("GatherElements", x, at, axis=axis), at
+@translates("cummax", kind="ArgMax", lowest=-math.inf)
+@translates("cummin", kind="ArgMin", lowest=math.inf)
+def _cumulative_extreme(g: Graph, x: Value, dim: int, kind: str, lowest: float) -> Any:
+    """The extreme so far, and the last place that it stands at."""
+    if not x.ndim:
+        return g.op("Identity", x), g.const(np.int64(0))
+    if x.shape[dim % x.ndim] == 0:
+        return g.op("Identity", x), g.full(x.shape, 0, INT64)
+    axis, limits = dim % x.ndim, None if is_float(x.dtype) or x.dtype == BOOL else np.iinfo(x.dtype)
+    outside = lowest if limits is None else limits.min if lowest < 0 else limits.max
+    wide = g.cast(x, np.int32) if x.dtype == BOOL else x
+    wide.shape = x.shape
+    rows = _collect_prefixes(g, wide, axis, outside if x.dtype != BOOL else int(lowest > 0))
+    last = arg_extreme(g, kind, rows, x.ndim, False, last=True)  # of no number but the one outside, a place beyond
+    at = _restore_axis(g, g.op("Min", last, g.range(x.shape[axis])), x, axis)
+    return g.op("GatherElements", x, at, axis=axis), at
 
 
-_enter_cumulative("cummax", "ArgMax", -math.inf)
-_enter_cumulative("cummin", "ArgMin", math.inf)
+def sort_first(g: Graph, x: Value, axis: int, k: Any, largest: bool) -> tuple[Value, Value]:
+    """The k first elements in order and their places; of equal ones the first comes first, as TopK promises."""
+    wide = g.cast(x, np.int32) if x.dtype.name in ("bool", "int8", "int16", "uint8", "uint16") else x
+    # Sort is no operator of ONNX: TopK of all is one
+    values, at = g.op("TopK", wide, [k], axis=axis, largest=int(largest), sorted=1, outputs=2, dtype=(wide.dtype, INT64))
+    return g.cast(values, x.dtype), at
+
+
+def _sort_scalar(g: Graph, x: Value) -> tuple[Value, Value]:
+    return g.op("Identity", x), g.const(np.int64(0))
+
+
+@translates("sort")
+def sort(g: Graph, x: Value, dim: int, descending: bool = False) -> Any:
+    return sort_first(g, x, dim % x.ndim, x.shape[dim % x.ndim], descending) if x.ndim else _sort_scalar(g, x)
+
+
+@translates("argsort")
+def argsort(g: Graph, x: Value, dim: int, descending: bool = False) -> Any:
+    return sort_first(g, x, dim % x.ndim, x.shape[dim % x.ndim], descending)[1] if x.ndim else g.const(np.int64(0))
+
+
+@translates("sort_values")
+def sort_values(g: Graph, x: Value, dim: int) -> Any:
+    return sort_first(g, x, dim % x.ndim, x.shape[dim % x.ndim], False)[0] if x.ndim else g.op("Identity", x)
+
+
+@translates("topk")
+def topk(g: Graph, x: Value, k: Any, dim: int, largest: bool = True) -> Any:
+    return sort_first(g, x, dim % x.ndim, k, largest) if x.ndim else _sort_scalar(g, x)
+
+
+@translates("rank_place")
+def rank_place(g: Graph, x: Value, dim: int, rank: int) -> Any:
+    """The place of the element of a rank: the last of the rank + 1 smallest. Of a median (rank -1) half of all, NaN before all;
+    of one without NaN (rank -2) half of the others."""
+    if not x.ndim:
+        return g.const(np.int64(0))
+    axis = dim % x.ndim
+    if rank >= 0 or not is_float(x.dtype):
+        k = (x.shape[axis] - 1) // 2 if rank < 0 else rank
+        return g.slice(sort_first(g, x, axis, k + 1, False)[1], axis, k, k + 1)
+    # TopK leaves the order of NaN open; PyTorch's medians give it first or leave it out
+    nan = g.op("IsNaN", x, dtype=BOOL)
+    _, at = sort_first(g, g.where(nan, g.value(math.inf, x), x), axis, x.shape[axis], False)
+    holes = g.cast(nan, np.int32)
+    some = g.cast(g.reduce("ReduceMax", holes, [axis], True), BOOL)
+    first = g.op("ArgMax", holes, axis=axis, keepdims=1, dtype=INT64)
+    if rank == -1:
+        k = (x.shape[axis] - 1) // 2
+        return g.where(some, first, g.slice(at, axis, k, k + 1))
+    count = g.reduce("ReduceSum", g.cast(g.op("Not", nan), INT64), [axis], True)
+    middle = g.op("Max", g.op("Div", g.op("Sub", count, 1), 2), 0)
+    found = g.op("GatherElements", at, middle, axis=axis)
+    return g.where(g.op("Equal", count, 0, dtype=BOOL), first, found)
+
+
+@translates("searchsorted")
+def searchsorted(
+    g: Graph, sorted_rows: Value, values: Value, sorter: Value | None = None, *, right: bool = False, out_int32: bool = False
+) -> Any:  # fmt: skip
+    """How many elements of the row are smaller (right: not larger); NaN is larger than all."""
+    rows = sorted_rows
+    if sorter is not None:
+        rows = g.op("GatherElements", rows, sorter, axis=rows.ndim - 1, shape=rows.shape)
+    n = values.ndim
+    if rows.ndim == n and n:
+        rows = g.unsqueeze(rows, [n - 1])
+    sought = g.unsqueeze(values, [n])
+    less = g.op("LessOrEqual" if right else "Less", rows, sought, dtype=BOOL)
+    if is_float(values.dtype):
+        nan = g.op("IsNaN", sought, dtype=BOOL)
+        less = g.op("Or", less, nan if right else g.op("And", nan, g.op("Not", g.op("IsNaN", rows, dtype=BOOL))))
+    return g.reduce("ReduceSum", g.cast(less, np.int32 if out_int32 else INT64), [-1], False)
+
+
+@translates("count_keys")
+def count_keys(g: Graph, keys: Value, weights: Value | None = None, *, size: int) -> Any:
+    """Of each number how often it stands among the keys, or the sum of the weights that stand there."""
+    kind = g.call.results[0].dtype
+    flat = g.cast(g.op("Reshape", keys, [1, -1]), INT64)
+    found = g.cast(g.op("Equal", flat, g.unsqueeze(g.range(size), [1]), dtype=BOOL), kind)
+    if weights is not None:
+        found = g.op("Mul", found, g.cast(g.op("Reshape", weights, [1, -1]), kind))
+    return g.reduce("ReduceSum", found, [1], False)
+
+
+@translates("nonzero_static")
+def nonzero_static(g: Graph, x: Value, size: int, fill_value: int = -1) -> Any:
+    """The first positions, as many as the trace saw, and the filling for those that are not there. Where the runs saw different numbers of them, all:
+    their number is then one of the graph's own sizes."""
+    if not x.ndim:
+        return g.full((size, 0), fill_value, INT64)
+    at = g.op("Transpose", g.op("NonZero", g.cast(x, BOOL), dtype=INT64), perm=[1, 0])
+    if not isinstance(size, int):
+        return at
+    filling = g.const(np.full((size, x.ndim), fill_value), np.int64)
+    return g.slice(g.op("Concat", at, filling, axis=0), 0, 0, size)

@@ -75,6 +75,7 @@ def index_view(g: Graph, x: Value, index: tuple[Any, ...]) -> Any:
 def _slice_bounds(i: Any) -> tuple[Any, Any, int, bool]:
     """Start, stop and step of an entry of an index, and whether it takes the whole axis."""
     if not isinstance(i, slice):
+        # to the axis's end: -1 + 1 would be its beginning
         last = isinstance(i, int) and i == -1
         return i, END if last else i + 1, 1, False
     step = 1 if i.step is None else i.step

@@ -11,8 +11,7 @@ from tritensor.autograd.names import NAMED_BY_CALL
 from tritensor.autograd.node import Branch, Node
 from tritensor.autograd.saved import Packed
 from tritensor.ops.table import registry
-from tritensor.profiler.patches import Patches
-from tritensor.profiler.recording import Recording, held
+from tritensor.profiler.recording import Patches, Recording, held
 from tritensor.profiler.records import ACCUMULATE, BACKWARD, Detail, clock
 
 

@@ -10,9 +10,8 @@ from typing import Any
 from tritensor.cuda.runtime import active
 from tritensor.ground.thread_state import here
 from tritensor.ops.replay.corner import recordings
-from tritensor.profiler.patches import Patches
 from tritensor.profiler.probes.driver_events import DriverEvents
-from tritensor.profiler.recording import Recording
+from tritensor.profiler.recording import Patches, Recording
 from tritensor.profiler.records import RUNTIME, DeviceWork, clock
 
 _WAITS = {
@@ -56,7 +55,6 @@ def _attach(recording: Recording, patches: Patches, runtime: Any) -> None:
 
 
 def _time_call(recording: Recording, name: str, call: Callable[..., Any]) -> Callable[..., Any]:
-    """A call of the driver, timed."""
 
     @functools.wraps(call)
     def timed(*args: Any, **kwargs: Any) -> Any:

@@ -11,9 +11,8 @@ from tritensor.autograd.function import Function
 from tritensor.ground.call_site import wrapper
 from tritensor.ops.table import Ops, ops, registry
 from tritensor.ops.table.lookup import Proven, proven
-from tritensor.profiler.patches import Patches
 from tritensor.profiler.probes.timed import find_sequence, time_call, time_op
-from tritensor.profiler.recording import Recording
+from tritensor.profiler.recording import Patches, Recording
 from tritensor.profiler.records import FUNCTION, NAMED, clock
 from tritensor.tensor.aliasing import fast_views, inplace
 from tritensor.tensor.core import Tensor

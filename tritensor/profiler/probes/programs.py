@@ -10,9 +10,8 @@ from tritensor.data.loader import DataLoader
 from tritensor.ground.call_site import wrapper
 from tritensor.nn.module import Module
 from tritensor.optim.hooks import Hooked
-from tritensor.profiler.patches import Patches
 from tritensor.profiler.probes.timed import time_call
-from tritensor.profiler.recording import Recording
+from tritensor.profiler.recording import Patches, Recording
 from tritensor.profiler.records import LOADER, MODULE, OPTIMIZER
 
 
@@ -29,7 +28,6 @@ def programs_probe(recording: Recording, patches: Patches) -> None:
 
 
 def _subclasses(cls: type) -> set[type]:
-    """A class and all classes derived from it."""
     derived: list[type] = cls.__subclasses__()
     return {cls}.union(*[_subclasses(c) for c in derived])
 

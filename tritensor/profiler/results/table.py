@@ -117,7 +117,6 @@ def _work_columns(events: Any) -> list[Column]:
 
 
 def _format_footer(events: Any, unit: str | None) -> list[str]:
-    """The totals, and the remarks."""
     out = [f"Self CPU time total: {format_time(events.self_cpu_time_total, unit)}"]
     if events.self_device_time_total:
         out.append(f"Self CUDA time total: {format_time(events.self_device_time_total, unit)}")

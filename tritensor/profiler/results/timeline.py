@@ -10,7 +10,7 @@ from tritensor.profiler import records
 from tritensor.profiler.recording import Recording
 from tritensor.profiler.records import ArrayInfo, Detail, DeviceWork, Record
 from tritensor.profiler.results.events import DeviceType, FunctionEvent, Interval, Kernel
-from tritensor.profiler.results.work import count_backward_work, count_product_backward, count_work, product_flops
+from tritensor.profiler.results.roofline import count_backward_work, count_product_backward, count_work, product_flops
 
 _KINDS = {
     records.OP: "op", records.NAMED: "op", records.FUNCTION: "op", records.BACKWARD: "backward", records.ACCUMULATE: "backward",
@@ -101,7 +101,8 @@ def _nest_events(found: list[tuple[FunctionEvent, Record, int]]) -> list[Functio
             open_.pop()
         if open_:
             parent, above = open_[-1]
-            if _is_same_call(above, record):
+            # the same call seen twice: an operator and its op
+            if above[0] == record[0] == records.OP and above[1] == record[1]:
                 if event.input_shapes and not parent.input_shapes:  # the operator keeps nothing of its inputs, its op does
                     parent.input_shapes, parent.concrete_inputs, parent.kwinputs = event.input_shapes, event.concrete_inputs, event.kwinputs
                 if event.sequence_nr > 0 and parent.sequence_nr < 0:
@@ -112,11 +113,6 @@ def _nest_events(found: list[tuple[FunctionEvent, Record, int]]) -> list[Functio
         open_.append((event, record))
         kept.append(event)
     return kept
-
-
-def _is_same_call(above: Record, record: Record) -> bool:
-    """Whether a call inside another is the same call, seen twice: an operator and its op."""
-    return bool(above[0] == record[0] == records.OP and above[1] == record[1])
 
 
 def _join_backward(host: list[FunctionEvent]) -> None:

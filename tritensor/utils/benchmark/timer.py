@@ -135,13 +135,9 @@ class Timer:
         return self._time_blocks(min_run_time, lambda times: sum(times) >= min_run_time, callback)
 
     def adaptive_autorange(
-        self,
-        threshold: float = 0.1,
-        *,
-        min_run_time: float = 0.01,
-        max_run_time: float = 10.0,
+        self, threshold: float = 0.1, *, min_run_time: float = 0.01, max_run_time: float = 10.0,
         callback: Callable[[int, float], Any] | None = None,
-    ) -> Measurement:
+    ) -> Measurement:  # fmt: skip
         """Time blocks until the interquartile range is below `threshold` of the median, at least `min_run_time` and at most `max_run_time` seconds."""
 
         def enough(times: list[float]) -> bool:

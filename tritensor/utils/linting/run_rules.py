@@ -120,7 +120,6 @@ def _check_unused(model: Module, outputs: list[Tensor]) -> Iterator[Slip]:
 
 
 def _has_dropout(outputs: list[Tensor]) -> bool:
-    """Whether a dropout stands in the graph."""
     seen: set[int] = set()
     stack = [t.grad_fn for t in outputs if t.grad_fn is not None]
     held = list(stack)  # nodes stay alive, so that their ids stay their own

@@ -114,7 +114,4 @@ def check_thresholds(who: str, tag: str, n: Any) -> int:
 
 def encode_pr_curve(data: np.ndarray, thresholds: int) -> tuple[bytes, bytes]:
     """(a TensorProto, the plugin's data) of a precision-recall curve."""
-    return (
-        integer(1, DT_FLOAT) + message(2, encode_shape(data.shape)) + singles(5, data.reshape(-1)),
-        integer(2, thresholds),
-    )
+    return (integer(1, DT_FLOAT) + message(2, encode_shape(data.shape)) + singles(5, data.reshape(-1)), integer(2, thresholds))

@@ -11,7 +11,7 @@ import numpy as np
 
 from tritensor.ground.errors import ShapeError
 from tritensor.io.atomic import atomic_write
-from tritensor.utils.tensorboard import pictures, png
+from tritensor.utils.tensorboard import pictures
 from tritensor.utils.tensorboard.values import as_array, describe
 
 _WHO = "SummaryWriter.add_embedding"
@@ -95,4 +95,4 @@ def _make_sprite(tag: str, count: int, label_img: Any) -> tuple[bytes, tuple[int
     # tensorboard takes the number of columns from a square
     square = np.zeros((max(sheet.shape[0], columns * width), columns * width, 3), np.uint8)
     square[: sheet.shape[0], : sheet.shape[1]] = sheet
-    return png.encode_png(square), (width, height)
+    return pictures.encode_png(square), (width, height)

@@ -7,7 +7,7 @@ from typing import Any
 
 from tritensor.ground.errors import ArgumentError
 from tritensor.io.protobuf import message, single
-from tritensor.utils.tensorboard import distributions, pictures, plugins, png
+from tritensor.utils.tensorboard import distributions, pictures, plugins
 from tritensor.utils.tensorboard.values import as_number
 
 
@@ -38,7 +38,7 @@ def image(tag: str, tensor: Any, rescale: float = 1, dataformats: str = "NCHW") 
     if rescale != 1:
         raise ArgumentError(f"summary.image: tag {tag!r}: rescale={rescale!r}; resize the image before, or use add_image_with_boxes")
     pixels = pictures.to_pixels("summary.image", tag, tensor, dataformats)
-    return plugins.encode_value(tag, message(plugins.IMAGE, pictures.encode_image(pixels, png.encode_png(pixels))))
+    return plugins.encode_value(tag, message(plugins.IMAGE, pictures.encode_image(pixels, pictures.encode_png(pixels))))
 
 
 def audio(tag: str, tensor: Any, sample_rate: int = 44100) -> bytes:

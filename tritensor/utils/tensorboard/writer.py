@@ -11,7 +11,7 @@ from typing import Any
 
 from tritensor.ground.errors import ArgumentError, ShapeError
 from tritensor.io.protobuf import float32, message, text, varint
-from tritensor.utils.tensorboard import distributions, pictures, plugins, png
+from tritensor.utils.tensorboard import distributions, pictures, plugins
 from tritensor.utils.tensorboard.event_file import FileWriter as FileWriter
 from tritensor.utils.tensorboard.values import as_array, as_number, describe, encode_tensor
 
@@ -86,7 +86,7 @@ class SummaryWriter:
         self._add(message(1, self._tags.get(tag) or self._encode_tag(who, tag), field), step, walltime)
 
     def _add_pixels(self, who: str, tag: Any, pixels: Any, step: Any, walltime: float | None) -> None:
-        field = pictures.encode_image(pixels, png.encode_png(pixels))
+        field = pictures.encode_image(pixels, pictures.encode_png(pixels))
         self._add_value(who, tag, message(plugins.IMAGE, field), step, walltime)
 
     # -- numbers

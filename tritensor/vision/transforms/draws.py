@@ -4,8 +4,8 @@ from __future__ import annotations
 
 from collections.abc import Sequence
 
-from tritensor.data.random_order import draw_weighted
-from tritensor.data.random_order import permutation as _permutation
+from tritensor.data.sampler import draw_weighted
+from tritensor.data.sampler import permutation as _permutation
 from tritensor.random import default_generator
 
 

@@ -13,8 +13,7 @@ from tritensor.cuda.devices import index_of
 from tritensor.cuda.runtime.active import emulated
 from tritensor.distributed.backends.interface import Backend, Pending
 from tritensor.distributed.backends.nccl.communicator import Communicator
-from tritensor.distributed.backends.nccl.elements import get_move_type, get_reduce_type
-from tritensor.distributed.backends.nccl.library import ID_BYTES
+from tritensor.distributed.backends.nccl.library import ID_BYTES, get_move_type, get_reduce_type
 from tritensor.distributed.backends.one_process import copy_array
 from tritensor.distributed.calls import Call
 from tritensor.distributed.reduce_op import ReduceOp

@@ -131,7 +131,6 @@ class Communicator:
             self._open.append(pending)
 
     def _prune(self) -> None:
-        """Forget the calls that are done."""
         while self._open and self._open[0].done():
             if self._open:  # an error has cleared it
                 self._open.popleft()

@@ -11,9 +11,8 @@ from tritensor.ground import nvtx
 from tritensor.ground.call_site import wrapper
 from tritensor.profiler import ProfilerActivity
 from tritensor.profiler import profile as _profile
-from tritensor.profiler.patches import Patches
 from tritensor.profiler.probes.forward import forward_probe
-from tritensor.profiler.recording import Options, Recording
+from tritensor.profiler.recording import Options, Patches, Recording
 from tritensor.profiler.results.averages import EventList, FunctionEventAvg
 
 __all__ = ["emit_nvtx", "profile"]

@@ -12,14 +12,6 @@ from tritensor.data.collate import default_collate_fn_map as default_collate_fn_
 from tritensor.data.collate import default_convert as default_convert
 
 __all__ = [
-    "collate",
-    "collate_float_fn",
-    "collate_int_fn",
-    "collate_numpy_array_fn",
-    "collate_numpy_scalar_fn",
-    "collate_str_fn",
-    "collate_tensor_fn",
-    "default_collate",
-    "default_collate_fn_map",
-    "default_convert",
-]
+    "collate", "collate_float_fn", "collate_int_fn", "collate_numpy_array_fn", "collate_numpy_scalar_fn", "collate_str_fn",
+    "collate_tensor_fn", "default_collate", "default_collate_fn_map", "default_convert",
+]  # fmt: skip
