@@ -182,7 +182,7 @@ def test_few_rows_by_a_weight_are_multiplied_the_other_way_round(count: int, mon
         x, w = rng.standard_normal((rows, 256)).astype(np.float32), rng.standard_normal((768, 256)).astype(np.float32)
         bound = 8 * np.finfo(np.float32).eps * (np.abs(x).astype(np.float64) @ np.abs(w.T).astype(np.float64))
         y, into = products.matmul(x, w.T), np.empty((rows, 768), np.float32)
-        assert products._turned(x, w.T) is (1 < rows <= 96)
+        assert products._should_turn(x, w.T) is (1 < rows <= 96)
         assert y.flags.c_contiguous
         assert (np.abs(y - x.astype(np.float64) @ w.T.astype(np.float64)) <= bound).all()
         assert products.matmul(x, w.T, into) is into

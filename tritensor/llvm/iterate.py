@@ -37,6 +37,7 @@ class Iteration:
         n = state[0].size
         rows = np.empty((len(state), -(-n // WIDTH) * WIDTH))
         for row, x in zip(rows, state, strict=True):
+            # the last element again: what stands there must end, too
             row[:n], row[n:] = x, x[-1]
         self.compiled(rows.ctypes.data, rows.shape[1])
         return list(rows[:, :n])

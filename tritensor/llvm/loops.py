@@ -10,7 +10,7 @@ import ml_dtypes
 import numpy as np
 
 from tritensor.llvm import compiler, threads, workers
-from tritensor.llvm.simd import LLVM, Code, NotVectorizableError, Vector, select
+from tritensor.llvm.simd import LLVM, Code, NotVectorizableError, Vector, select, splat_lines
 
 SHARED = 1 << 15  # elements from which threads share a loop
 _PIECE = 1024  # elements of a part come in whole pieces
@@ -266,20 +266,15 @@ def _inside_mask(m: _Module) -> list[str]:
     """Which lanes of the last vector are elements: what lies behind them is 0, with which a formula may be unable to do anything."""
     places = f"<{m.width} x i64>"
     return [
-        f"  %leftone = insertelement {places} poison, i64 %left, i64 0",
-        f"  %lefts = shufflevector {places} %leftone, {places} poison, <{m.width} x i32> zeroinitializer",
+        *splat_lines("lefts", "%left", "i64", m.width),
         f"  %inside = icmp slt {places} <{', '.join(f'i64 {k}' for k in range(m.width))}>, %lefts",
     ]
 
 
 def _broadcast_number(i: int, m: _Module) -> list[str]:
     """A number in every lane."""
-    vector, element = m.vector(i), LLVM[m.kind]
-    return [
-        f"  %n{i} = load {element}, ptr %p{i}",
-        f"  %one{i} = insertelement {vector} poison, {element} %n{i}, i64 0",
-        f"  %number{i} = shufflevector {vector} %one{i}, {vector} poison, <{m.width} x i32> zeroinitializer",
-    ]
+    element = LLVM[m.kind]
+    return [f"  %n{i} = load {element}, ptr %p{i}", *splat_lines(f"number{i}", f"%n{i}", element, m.width)]
 
 
 def rows_loop_text(

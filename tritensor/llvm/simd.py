@@ -6,6 +6,7 @@ A formula called with vectors in place of arrays leaves its body behind as strai
 from __future__ import annotations
 
 import struct
+from collections.abc import Callable
 from typing import Any
 
 import numpy as np
@@ -206,6 +207,25 @@ def select(condition: Vector, a: Any, b: Any) -> Vector:
         raise NotVectorizableError("a choice between two numbers, whose type nothing tells")
     code = condition.code
     return code.emit(a.kind, f"select {code.type('b1')} {condition.name}, {code.type(a.kind)} {a.name}, {code.type(b.kind)} {b.name}")
+
+
+def splat_lines(name: str, number: str, element: str, width: int) -> list[str]:
+    """%<name> is a number of an LLVM type in every lane. LLVM itself has `splat` for constants alone."""
+    vector = f"<{width} x {element}>"
+    return [
+        f"  %{name}.one = insertelement {vector} poison, {element} {number}, i64 0",
+        f"  %{name} = shufflevector {vector} %{name}.one, {vector} poison, <{width} x i32> zeroinitializer",
+    ]
+
+
+def fold_lanes(y: Vector, combine: Callable[[Vector, Vector], Vector]) -> Vector:
+    """All lanes of a vector combined by halves, the result in every lane."""
+    code, vector, half = y.code, y.code.type(y.kind), y.code.width // 2
+    while half:
+        order = ", ".join(f"i32 {(i + half) % code.width}" for i in range(code.width))
+        y = combine(y, code.emit(y.kind, f"shufflevector {vector} {y.name}, {vector} poison, <{code.width} x i32> <{order}>"))
+        half //= 2
+    return y
 
 
 def fma(a: Vector, b: Any, c: Any) -> Vector:

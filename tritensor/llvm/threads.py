@@ -32,6 +32,7 @@ class _Alone:
     def __enter__(self) -> None:
         found = blas()
         assert found is not None
+        # the first to enter finds the user's number, the last to leave sets it again
         with self.lock:
             if not self.inside:
                 self.meant = int(found.get())

@@ -4,26 +4,17 @@ from __future__ import annotations
 
 import ctypes
 import functools
+import operator
 from typing import Any
 
 import numpy as np
 
 from tritensor.llvm import compiler
 from tritensor.llvm.loops import STORED, rows_loop_text, takes_rows, to_compute_type, to_stored_type
-from tritensor.llvm.simd import LLVM, Code, Vector
+from tritensor.llvm.simd import LLVM, Code, Vector, fold_lanes
 
 _WIDTH, _SIDE_BY_SIDE = 16, 4
 _CHUNK = _WIDTH * _SIDE_BY_SIDE
-
-
-def _multiply_lanes(code: Code, vectors: list[Vector]) -> Vector:
-    """The product of all lanes of some vectors, in every lane of one."""
-    y = (vectors[0] * vectors[1]) * (vectors[2] * vectors[3])
-    kind = code.type(y.kind)
-    for half in (8, 4, 2, 1):
-        order = ", ".join(f"i32 {(i + half) % _WIDTH}" for i in range(_WIDTH))
-        y = y * code.emit(y.kind, f"shufflevector {kind} {y.name}, {kind} poison, <{_WIDTH} x i32> <{order}>")
-    return y
 
 
 def _multiply_vectors(code: Code, dtype: np.dtype, kind: str) -> list[Vector]:
@@ -44,7 +35,8 @@ def _text(dtype: np.dtype) -> str:
     kind = "f64" if dtype == np.float64 else "f32"
     vector, single = main.type(kind), one.type(kind)
     products = _multiply_vectors(main, dtype, kind)
-    whole = _multiply_lanes(fold, [Vector(fold, f"%t{k}", kind) for k in range(_SIDE_BY_SIDE)])
+    a, b, c, d = (Vector(fold, f"%t{k}", kind) for k in range(_SIDE_BY_SIDE))
+    whole = fold_lanes((a * b) * (c * d), operator.mul)
     last = Vector(one, "%so", kind) * to_compute_type(Vector(one, "%sx", stored), dtype)
     end = Code(1, "e")
     result = to_stored_type(Vector(end, "%total", kind), dtype)

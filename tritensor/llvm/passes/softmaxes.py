@@ -7,13 +7,14 @@ from __future__ import annotations
 
 import ctypes
 import functools
+import operator
 from typing import Any
 
 import numpy as np
 
 from tritensor.llvm import compiler, simd_functions
 from tritensor.llvm.loops import STORED, takes_rows, to_compute_type, to_stored_type
-from tritensor.llvm.simd import LLVM, Code, Vector, select
+from tritensor.llvm.simd import LLVM, Code, Vector, fold_lanes, select, splat_lines
 
 MOST = 1 << 14  # classes up to which a sum lane by lane keeps its digits
 
@@ -21,6 +22,7 @@ MOST = 1 << 14  # classes up to which a sum lane by lane keeps its digits
 def _width(n: int, size: int) -> int:
     """Lanes for n numbers in a row: as many as there are, at most two vectors of 512 bits."""
     most = 32 if size <= 4 else 16
+    # no vector may be longer than the row: the last one overlaps the one before it
     return most if n >= 8 * most else min(1 << (n.bit_length() - 1), most // 2)
 
 
@@ -50,12 +52,7 @@ class _Text:
     def reduce_lanes(self, prefix: str, name: str, combine: Any) -> tuple[list[str], str]:
         """All lanes of %<name> combined by halves, the result in every lane."""
         code = Code(self.width, prefix)
-        y = Vector(code, f"%{name}", self.kind)
-        half = self.width // 2
-        while half:
-            order = ", ".join(f"i32 {(i + half) % self.width}" for i in range(self.width))
-            y = combine(y, code.emit(self.kind, f"shufflevector {self.wide} {y.name}, {self.wide} poison, <{self.width} x i32> <{order}>"))
-            half //= 2
+        y = fold_lanes(Vector(code, f"%{name}", self.kind), combine)
         return self.take_lines(code), y.name
 
     def module(self, lines: list[str], arguments: str) -> str:
@@ -79,8 +76,8 @@ def _per_row(t: _Text, step: str) -> list[str]:
     counted = Vector(rest, "%counted", "b1")
     s2 = Vector(rest, "%sall", t.kind) + select(counted, simd_functions.exp(left), 0.0)
     d2 = Vector(rest, "%dall", t.kind) + select(counted, left, 0.0)
-    fold_s, s = t.reduce_lanes("u", s2.name[1:], lambda a, b: a + b)
-    fold_d, d = t.reduce_lanes("v", d2.name[1:], lambda a, b: a + b)
+    fold_s, s = t.reduce_lanes("u", s2.name[1:], operator.add)
+    fold_d, d = t.reduce_lanes("v", d2.name[1:], operator.add)
     places = ", ".join(f"i64 {k}" for k in range(w))
     return [
         *t.take_lines(first), f"  br label %max{step}",
@@ -102,8 +99,7 @@ def _per_row(t: _Text, step: str) -> list[str]:
         f"  %sall = phi {t.wide} [{s1.name}, %sum{step}]",
         f"  %dall = phi {t.wide} [{d1.name}, %sum{step}]",
         "  %known = sub i64 %n, %whole", f"  %skip = sub i64 {w}, %known",
-        f"  %skipone = insertelement <{w} x i64> poison, i64 %skip, i64 0",
-        f"  %skips = shufflevector <{w} x i64> %skipone, <{w} x i64> poison, <{w} x i32> zeroinitializer",
+        *splat_lines("skips", "%skip", "i64", w),
         f"  %counted = icmp sge <{w} x i64> <{places}>, %skips",
         *t.take_lines(rest), *fold_s, *fold_d,
         *[line for name, lanes in (("m", m), ("s", s), ("d", d)) for line in (
@@ -167,8 +163,7 @@ def _load_splat(name: str, t: _Text, at: str) -> list[str]:
     return [
         f"  %{name}at = getelementptr {one}, ptr %{name}p, i64 %{at}",
         f"  %{name}single = load {one}, ptr %{name}at, align {8 if t.kind == 'f64' else 4}",
-        f"  %{name}first = insertelement {t.wide} poison, {one} %{name}single, i64 0",
-        f"  %{name} = shufflevector {t.wide} %{name}first, {t.wide} poison, <{t.width} x i32> zeroinitializer",
+        *splat_lines(name, f"%{name}single", one, t.width),
     ]
 
 
