@@ -33,6 +33,7 @@ class device:
         if name not in ("cpu", "cuda", "meta") or (name != "cuda" and index not in (None, 0)):
             raise DeviceError(f"device: {type!r} is not a device; give 'cpu', 'cuda' or 'cuda:N'")
         self.type = name
+        # PyTorch's cpu:0 is equal to cpu
         self.index = index if name == "cuda" else None
 
     def __eq__(self, other: object) -> bool:

@@ -218,7 +218,7 @@ def promote(a: np.dtype, b: np.dtype, op: str = "promote") -> np.dtype:
     return found
 
 
-def _outranked(strong: np.dtype, weak: np.dtype, op: str) -> np.dtype:
+def _promote_weaker(strong: np.dtype, weak: np.dtype, op: str) -> np.dtype:
     """The common type where only the category of `weak` counts: a higher one than that of `strong` lifts it."""
     a, b = of(strong), of(weak)
     if _CATEGORY[a.kind] >= _CATEGORY[b.kind]:
@@ -251,7 +251,7 @@ def result_type(values: Iterable[Any], op: str = "promote") -> np.dtype:
     common = None
     for weaker in (dimensioned, single, number):
         if weaker is not None:
-            common = weaker if common is None else _outranked(common, weaker, op)
+            common = weaker if common is None else _promote_weaker(common, weaker, op)
     if common is None:
         raise TypeError(f"{op}: no tensor and no number was given; wrap one with tensor(...)")
     return common
@@ -261,6 +261,7 @@ def check_number(dtype: np.dtype, value: bool | int | float | complex, op: str) 
     """Raise NumberRangeError for an integer that a computation in the integer type `dtype` cannot hold."""
     if isinstance(value, int) and _by_numpy[dtype].kind in ("uint", "int"):
         info = np.iinfo(dtype)
+        # PyTorch refuses, where numpy 1 wrapped around without a word
         if not info.min <= value <= info.max:
             raise NumberRangeError(f"{op}: {value} does not fit {of(dtype).name} ({info.min} to {info.max}); cast the tensor first")
 

@@ -94,7 +94,7 @@ class _Package(_Silent):
 
 
 @cache
-def _told() -> _Silent:
+def _listener() -> _Silent:
     """Who is told of ranges, looked for once."""
     for name in _LIBRARIES:
         try:
@@ -111,13 +111,13 @@ _numbers = itertools.count(1)
 
 def provider() -> str:
     """What ranges go to; "" where nothing was found and they do nothing."""
-    return _told().name
+    return _listener().name
 
 
 def range_push(msg: str) -> int:
     """Begin a range on this thread, inside the one begun last; returns its depth, 0 for an outermost one."""
     depth = getattr(_local, "depth", 0)
-    _told().push(msg)
+    _listener().push(msg)
     _local.depth = depth + 1
     return depth
 
@@ -127,20 +127,20 @@ def range_pop() -> int:
     depth = getattr(_local, "depth", 0)
     if not depth:
         raise RuntimeError("nvtx.range_pop: this thread has no range to end; each range_pop() ends one range_push() of the same thread")
-    _told().pop()
+    _listener().pop()
     _local.depth = depth - 1
     return depth - 1
 
 
 def mark(msg: str) -> None:
     """Name this moment."""
-    _told().mark(msg)
+    _listener().mark(msg)
 
 
 def range_start(msg: str) -> int:
     """Begin a range that may end on any thread and need not nest; returns what `range_end` wants."""
     number = next(_numbers)
-    _open[number] = _told().start(msg)
+    _open[number] = _listener().start(msg)
     return number
 
 
@@ -148,7 +148,7 @@ def range_end(range_id: int) -> None:
     """End a range of `range_start`. Raises RuntimeError for one that is not open."""
     if range_id not in _open:
         raise RuntimeError(f"nvtx.range_end: {range_id} is no open range; give what range_start() returned, once")
-    _told().stop(_open.pop(range_id))
+    _listener().stop(_open.pop(range_id))
 
 
 @contextmanager

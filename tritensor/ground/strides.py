@@ -128,6 +128,7 @@ def _elementwise_strides(shape: Steps, operands: tuple[tuple[Steps, Steps], ...]
 
 def _broadcast_strides(shape: Steps, own: Steps, strides: Steps) -> Steps:
     """An operand's strides over the broadcast shape, 0 where it repeats."""
+    # numpy's broadcasting aligns shapes at the last dimension
     lead = len(shape) - len(own)
     return (0,) * lead + tuple([0 if n == 1 and m != 1 else abs(s) for n, m, s in zip(own, shape[lead:], strides, strict=True)])
 

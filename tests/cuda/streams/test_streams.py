@@ -202,7 +202,7 @@ def test_who_is_told_of_ranges(who: str, monkeypatch: pytest.MonkeyPatch) -> Non
             told.append("pop")
 
     found = Listener() if who == "library" else nvtx._Silent()
-    monkeypatch.setattr(nvtx, "_told", lambda: found)
+    monkeypatch.setattr(nvtx, "_listener", lambda: found)
     with nvtx.range("{} of {}", 1, 2):
         pass
     assert told == (["1 of 2", "pop"] if who == "library" else [])
