@@ -16,6 +16,7 @@ from triton.backends.driver import DriverBase
 from triton.runtime import driver as active_driver
 
 from tritensor import cuda
+from tritensor.cuda.compiler.arguments import LaunchCall
 from tritensor.cuda.launch import start
 from tritensor.cuda.runtime import active
 from tritensor.ground.device import device
@@ -45,6 +46,7 @@ class Utilities:
         from tritensor.cuda.compiler.kernel_report import resources
 
         registers, stack = resources(binary)
+        # launch() finds the kernel by its specialization, not by this handle
         return self, None, registers, stack, 1024
 
     def unload_module(self, module: Any) -> None:
@@ -64,7 +66,7 @@ class Launcher:
         if entered is not None:
             entered(metadata)
         with cuda.stream(cuda.ExternalStream(stream)) if stream else cuda.stream(None):
-            start(self._kernel, (x, y, z), args, {}, self._warps, self._stages)
+            start(LaunchCall(self._kernel, (x, y, z), args, {}, self._warps, self._stages))
         if left is not None:
             left(metadata)
 
@@ -136,6 +138,7 @@ def _pytorch_has_a_gpu() -> bool:
 
 def install() -> None:
     """Become the driver that Triton asks, unless a PyTorch is there that has a GPU: then Triton's own serves both."""
+    # PyTorch's kernels, compiled by inductor, start through Triton's own
     if not _pytorch_has_a_gpu():
         active_driver.set_active(TensorDriver())
 

@@ -20,6 +20,7 @@ def _source_key(kernel: Any) -> str:
     try:
         source = inspect.getsource(kernel.fn)
     except (OSError, TypeError):  # made without a file
+        # the next best thing that changes with the kernel
         source = kernel.fn.__code__.co_code.hex()
     return f"emulated{hashlib.sha256(source.encode()).hexdigest()}"
 

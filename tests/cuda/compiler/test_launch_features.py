@@ -16,7 +16,7 @@ import tritensor as tt
 from tests.stub import control
 from tests.stub.child import on_stub
 from tritensor.cuda.compiler import cubin_cache
-from tritensor.cuda.compiler.arguments import specialize
+from tritensor.cuda.compiler.arguments import LaunchCall, specialize
 from tritensor.cuda.compiler.compile import compile
 from tritensor.cuda.compiler.tensor_descriptor import TensorDescriptor
 from tritensor.cuda.launch import launch
@@ -210,7 +210,8 @@ def test_a_pair_of_dependent_kernels() -> None:
     launch(first_half, (2,), x, y, 64, BLOCK=32)
     launch(second_half, (2,), y, z, 64, BLOCK=32, launch_pdl=True)
     assert [(seen.name, seen.programmatic) for seen in control.launches()] == [("first_half", False), ("second_half", True)]
-    first, second = (compile(specialize(k, (x, y, 64), {"BLOCK": 32}, 4, 3)[0], 90).asm["ptx"] for k in (first_half, second_half))
+    specs = [specialize(LaunchCall(k, (1,), (x, y, 64), {"BLOCK": 32}))[0] for k in (first_half, second_half)]
+    first, second = (compile(spec, 90).asm["ptx"] for spec in specs)
     assert "griddepcontrol.launch_dependents" in first
     assert "griddepcontrol.wait" in second
 

@@ -82,6 +82,7 @@ def decode(key: bytes, blob: bytes) -> Cubin:
     wanted = _HEAD.size + text + image + _CHECKSUM.size
     if len(blob) != wanted:
         raise ValueError(f"it has {len(blob)} bytes of {wanted}")
+    # the view copies no image: a cubin may be megabytes
     if _CHECKSUM.unpack_from(blob, wanted - _CHECKSUM.size)[0] != zlib.crc32(memoryview(blob)[: -_CHECKSUM.size]):
         raise ValueError("its checksum is wrong")
     if held != key:

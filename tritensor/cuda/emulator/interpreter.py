@@ -6,7 +6,7 @@
 - libdevice functions get numpy stand-ins, inline PTX is evaluated (instructions/; the interpreter raises);
 - comparisons are int1 and int1 arithmetic wraps at one bit (the interpreter gives a comparison its operands' type);
 - casts of floats to integers saturate, NaN becomes 0;
-- int32 arithmetic that wraps around is type_cache until an address is made of it (address_overflow.py); hints, assumptions and assertions
+- int32 arithmetic that wraps around is remembered until an address is made of it (address_overflow.py); hints, assumptions and assertions
   are held against the values; Python's syntax is read as the compiler reads it (python_syntax.py);
 - reductions and scans with a user's combine function run in log2(n) steps over whole arrays, in a tree as on the GPU (instructions/reductions.py);
 - Triton's language is patched once for good: the interpreter does it anew at every call, which was most of a launch's time;

@@ -39,7 +39,7 @@ def _tl_range(arg1: Any, arg2: Any = None, step: Any = None, **_: Any) -> Iterat
     return _range(*(b for b in (arg1, arg2, step) if b is not None))
 
 
-def _joined(word: str, *operands: Callable[[], Any]) -> Any:
+def _join(word: str, *operands: Callable[[], Any]) -> Any:
     """`a and b`, `a or b`: what is known at compile time decides at once; of tensors all are evaluated, and joined lane by lane."""
     dynamic, value = [], None
     for operand in operands:
@@ -56,9 +56,9 @@ def _joined(word: str, *operands: Callable[[], Any]) -> Any:
     return found
 
 
-def _compared(operands: list[Any], *steps: Callable[[Any, Any], Any]) -> Any:
+def _compare(operands: list[Any], *steps: Callable[[Any, Any], Any]) -> Any:
     """`a < b < c` as `(a < b) and (b < c)`."""
-    return _joined("and", *(lambda i=i, f=f: f(operands[i], operands[i + 1]) for i, f in enumerate(steps)))  # type: ignore[misc]
+    return _join("and", *(lambda i=i, f=f: f(operands[i], operands[i + 1]) for i, f in enumerate(steps)))  # type: ignore[misc]
 
 
 def _not(value: Any) -> Any:
@@ -104,7 +104,7 @@ def _no_constant(name: str, value: Any) -> Any:
 
 
 _WORDS: dict[str, Any] = {
-    "range": _range, "truth": _truth, "joined": _joined, "compared": _compared, "not": _not, "assert": _assert, "min": _extreme("min"), "max": _extreme("max"),
+    "range": _range, "truth": _truth, "joined": _join, "compared": _compare, "not": _not, "assert": _assert, "min": _extreme("min"), "max": _extreme("max"),
     "refused": _refused, "no_constant": _no_constant,
 }  # fmt: skip
 _STATEMENTS: dict[type[ast.stmt], str] = {

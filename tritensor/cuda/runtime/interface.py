@@ -6,6 +6,8 @@ from typing import Any, NamedTuple, Protocol
 
 import numpy as np
 
+from tritensor.cuda.compiler.arguments import LaunchCall
+
 
 class Properties(NamedTuple):
     """What a GPU is; sizes in bytes, rates in kHz, the bus width in bits."""
@@ -147,9 +149,5 @@ class Runtime(Protocol):
     def pool_leave(self, index: int, stream: int) -> None: ...
 
     # kernels
-    def launch(
-        self, kernel: Any, grid: tuple[int, ...], args: tuple[Any, ...], constexprs: dict[str, Any],
-        num_warps: int, num_stages: int, options: tuple[tuple[str, Any], ...] = (),
-    ) -> None:  # fmt: skip
-        """Run a @triton.jit kernel: `args` are its positional parameters in order (arrays, numbers, tuples of them,
-        and functions where the parameter is a constexpr), `constexprs` the rest by name, `options` what launch() names."""
+    def launch(self, call: LaunchCall) -> None:
+        """Run a @triton.jit kernel."""

@@ -6,6 +6,7 @@ from typing import Any
 
 import numpy as np
 
+from tritensor.cuda.compiler.arguments import LaunchCall
 from tritensor.cuda.emulator.streams import EmulatedStreams
 from tritensor.cuda.memory.emulated_stats import Ledger
 from tritensor.cuda.virtual.recording_runtime import MEMORY, RecordingRuntime
@@ -27,9 +28,9 @@ class VirtualGPU(RecordingRuntime, EmulatedStreams):
         self._ledger = Ledger(0, MEMORY)
         self._pinned: dict[int, np.ndarray] = {}
 
-    def launch(self, *call: Any) -> None:
+    def launch(self, call: LaunchCall) -> None:
         """Record the launch; a capture counts it."""
-        RecordingRuntime.launch(self, *call)
+        RecordingRuntime.launch(self, call)
         self.recorded(here.index, "a kernel", lambda: None, ())
 
     # memory

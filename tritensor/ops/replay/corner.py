@@ -6,7 +6,7 @@ recorded: what it allocates, what it launches, what it returns. Later calls with
 or writes device memory from the host is not such a function; it is noticed while it is recorded, and always runs as it is.
 
 What a corner must not do: depend on a global setting without `forget()` being called when the setting changes; put an address
-into an integer argument; keep device memory of its own between calls.
+into an integer argument, but by `address_of`; keep device memory of its own between calls.
 """
 
 from __future__ import annotations
@@ -109,6 +109,7 @@ class Corner:
         if not attrs:  # most calls: arrays only, with layouts that are known
             try:
                 recording = self.recordings.get(tuple([a.known_layout for a in args]))
+            # an argument that is no array: `find` makes the key
             except AttributeError:
                 recording = None
             if recording is not None and not self.mutates and here.recorder is None:
@@ -122,6 +123,7 @@ class Corner:
         A call that has a recording has passed the op's shape rule before.
         """
         arrays: list[Any] = []
+        # a corner that another one calls is part of that one's recording
         if here.recorder is not None:
             return None, None, arrays
         replayed: list[ReplayedNumber] = []
@@ -136,6 +138,7 @@ class Corner:
             recording = self.recordings.get(key)
         except TypeError:  # an argument that cannot be hashed
             return None, None, arrays
+        # the key does not tell that they overlap, and what is written would be read
         if self.mutates and _share_storage(arrays):
             recording = None
         elif recording is None and self.of_any_numbers:
@@ -392,6 +395,7 @@ def record_view(known: dict[Any, Any], key: Any, x: CudaArray, y: CudaArray) -> 
 
     if len(known) >= KEPT:
         known.clear()
+    # a view op that had to copy has made no offset
     if y.storage is x.storage:
         known[key] = recording
 

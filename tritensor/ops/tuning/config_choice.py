@@ -59,7 +59,7 @@ def config_of(kernel: str, key: tuple[Any, ...], default: Config) -> Config:
         default: a NamedTuple or an int. A config of another class is not taken.
     Raises ArgumentError for a forced config that the kernel cannot run with.
     """
-    chosen, source = _forced_one(kernel, key, default) if _by_kernel or _by_op or _by_place else None, FORCED
+    chosen, source = _find_forced(kernel, key, default) if _by_kernel or _by_op or _by_place else None, FORCED
     if chosen is None:
         chosen, source = tuned.entry(kernel, key, default), TUNED
     if chosen is None:
@@ -76,7 +76,7 @@ def doing() -> tuple[str, str]:
     return op, corner
 
 
-def _forced_one(kernel: str, key: tuple[Any, ...], default: Any) -> Any:
+def _find_forced(kernel: str, key: tuple[Any, ...], default: Any) -> Any:
     """The config that is forced for this launch, or None. The narrowest wins: the tuner's place, an op's, a kernel's."""
     op, corner = doing()
     chosen = _by_place.get(Place(op, corner, kernel, dtype_of(key), bucket_of(key))) if _by_place else None
@@ -136,4 +136,5 @@ def noted() -> Iterator[list[Choice]]:
     try:
         yield found
     finally:
-        _notes.remove(found)
+        # by identity: two lists that are alike so far are equal, and remove() takes the first
+        del _notes[next(i for i, notes in enumerate(_notes) if notes is found)]

@@ -98,7 +98,7 @@ def force(op: str, config: Any) -> contextlib.AbstractContextManager[None]:
         tunable = known[op]
         if not callable(config):
             if type(config) is not tunable.kind:
-                raise ArgumentError(f"tuning.force: {op} takes a {_shown(tunable.kind)}, not {config!r}")
+                raise ArgumentError(f"tuning.force: {op} takes a {_show_class(tunable.kind)}, not {config!r}")
             if wrong := tunable.problem(config, None):
                 raise ArgumentError(f"tuning.force: {op} with {config}: {wrong}")
         return config_choice.forced(**{op: config})
@@ -109,7 +109,7 @@ def force(op: str, config: Any) -> contextlib.AbstractContextManager[None]:
     if not callable(config):
         fitting = [k for k, model in kernels.items() if type(model) is type(config)]
         if not fitting:
-            takes = ", ".join(f"{_shown(type(model))} for {k}" for k, model in kernels.items())
+            takes = ", ".join(f"{_show_class(type(model))} for {k}" for k, model in kernels.items())
             raise ArgumentError(f"tuning.force: {op} has no {type(config).__name__}, and {config!r} was given; it takes {takes}")
         for kernel in fitting:
             if kernel in known and (wrong := known[kernel].problem(config, None)):
@@ -117,7 +117,7 @@ def force(op: str, config: Any) -> contextlib.AbstractContextManager[None]:
     return config_choice.forced_for(op, config)
 
 
-def _shown(kind: type) -> str:
+def _show_class(kind: type) -> str:
     """A class of configs with its fields: "RowTile(BM, BN, whole, warps)"."""
     return f"{kind.__name__}({', '.join(kind._fields)})" if hasattr(kind, "_fields") else kind.__name__
 

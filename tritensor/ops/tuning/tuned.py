@@ -119,7 +119,7 @@ def _place(name: str) -> Place:
     return Place(*parts)
 
 
-def _misnamed(place: Place) -> str:
+def _explain_misnamed(place: Place) -> str:
     """Why no launch of an op asks for an entry, whatever its op: a word that is none; "" where its words are known."""
     if place.corner not in CORNERS:
         return f"{place.corner!r} is no corner; there are {', '.join(c for c in CORNERS if c)}"
@@ -202,6 +202,7 @@ def entry(kernel: str, key: tuple[Any, ...], default: Any) -> Any:
         return config_from(found.config, default, kernel, key)
     except ArgumentError as error:
         here.config = ""
+        # so that the line is named once, not at each recording
         entries.pop(place, None)
         _tell(f"{path}: entry {str(place)!r} is not used: {error}; the heuristic serves; remove the line or tune anew")
         return None
@@ -249,7 +250,7 @@ def _load(gpu: str) -> tuple[Path, dict[Place, Entry]] | None:
             f"{path}: no op is called {', '.join(strange)}; their entries are not used: import the package that has them, or remove the lines"
         )
     for place in entries:
-        if place.op not in strange and (wrong := _misnamed(place)):
+        if place.op not in strange and (wrong := _explain_misnamed(place)):
             _tell(f"{path}: entry {str(place)!r} is not used: {wrong}; remove the line or tune anew")
     return path, entries
 

@@ -73,7 +73,9 @@ class Journal:
         if not isinstance(there, dict) or "schema" not in there:
             raise JournalError(f"{self.path}: no journal of the tuner, or its head is damaged; remove the file, or give another --out")
         if there != head:
-            raise JournalError(f"{self.path}: notes of another run ({_differing(there, head)}); remove the file, or give another --out")
+            raise JournalError(
+                f"{self.path}: notes of another run ({_find_differences(there, head)}); remove the file, or give another --out"
+            )
         for row in map(_row, lines[1:]):
             try:
                 result = row["us"] if row["us"] is not None else row["failed"]
@@ -126,5 +128,5 @@ def _row(line: bytes) -> Any:
         return None
 
 
-def _differing(there: dict[str, Any], head: dict[str, Any]) -> str:
+def _find_differences(there: dict[str, Any], head: dict[str, Any]) -> str:
     return ", ".join(f"{k} {there.get(k)!r}, not {v!r}" for k, v in head.items() if there.get(k) != v) or "its head has more fields"
