@@ -74,7 +74,7 @@ class Table(dict[str, Op]):
         if not self.complete:
             with loading("ops"):
                 self.load_all()
-            self._settle()
+            self._enter_finished()
             self.complete = True
         return self
 
@@ -89,10 +89,10 @@ class Table(dict[str, Op]):
                 self.load(self.index[name])  # waits where another thread is at it
             if being_imported(self.index[name]):  # its own file asks
                 return self._entering.get(name)
-            self._settle()
+            self._enter_finished()
         return dict.get(self, name)
 
-    def _settle(self) -> None:
+    def _enter_finished(self) -> None:
         """Enter the ops of files that have been run to their end. What is of a file that failed stays outside until the file is run again."""
         with changing:
             for name, record in tuple(self._entering.items()):
@@ -108,6 +108,7 @@ class Table(dict[str, Op]):
             raise KeyError(name)
         return found
 
+    # dict's own would not load the op's file
     def get(self, name: str, default: Any = None) -> Any:
         try:
             return self[name]

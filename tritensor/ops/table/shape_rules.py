@@ -40,6 +40,7 @@ def one_integer(value: Any) -> Any:
 def normal_dim(name: str, dim: int, ndim: int) -> int:
     """A dimension counted from the front; raises IndexError naming op, dim and range. A 0-d tensor has dims -1 and 0."""
     span = max(ndim, 1)
+    # True is an int to Python, and never meant as a dimension
     if isinstance(dim, bool) or not isinstance(dim, int | np.integer):
         given, dim = dim, one_integer(dim)
         if given is dim:
