@@ -233,13 +233,13 @@ def test_blas_is_alone_inside_and_itself_behind() -> None:
     before = found.get()
     try:
         found.set(2)
-        with threads.blas_alone:
+        with threads.single_threaded_blas:
             assert (found.get(), threads.count()) == (1, 2)
-            with threads.blas_alone:
+            with threads.single_threaded_blas:
                 assert (found.get(), threads.count()) == (1, 2)
             assert (found.get(), threads.count()) == (1, 2)
         assert found.get() == threads.count() == 2
-        with pytest.raises(ZeroDivisionError), threads.blas_alone:
+        with pytest.raises(ZeroDivisionError), threads.single_threaded_blas:
             _ = 1 / 0
         assert found.get() == 2
     finally:

@@ -67,6 +67,7 @@ class TableLoop:
             # one row of numbers serves all: its stride must not be walked
             step = numbers.strides[0] if len(numbers) > 1 else 0
             at, own = table.ctypes.data, numbers.ctypes.data
+            # parts are cut by elements, not by rows: one large parameter among small ones is shared as well
             ends = table[:, 0].cumsum()
             elements = int(ends[-1])
 

@@ -179,6 +179,7 @@ def _run(
         return False
     # the loop always multiplies: a stride of 0 repeats the one
     factors = np.ones(1, out.dtype) if scale is None else np.ascontiguousarray(scale, out.dtype)
+    # indices may come as int32, or as a window
     to, places = np.ascontiguousarray(to, np.int64), np.ascontiguousarray(places, np.int64)
     function(
         out.ctypes.data, None if which is None else which.ctypes.data, x.ctypes.data, factors.ctypes.data, int(scale is not None),

@@ -51,6 +51,7 @@ class Iteration:
                 state = tuple(self.step(float(k), *state))
                 k += 1
             on = np.asarray(self.going(float(k - 1), *state))
+            # those that are done leave the arrays, so that a slow element does not keep the others at work
             if not on.all():
                 for into, x in zip(found, state, strict=True):
                     into[open_[~on]] = x[~on]

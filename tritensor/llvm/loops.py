@@ -66,6 +66,7 @@ class Loop:
             if types[i] is None:
                 x = held[i] = _to_array(x, wide)  # kept alive until the call
             pointers.append(x.__array_interface__["data"][0])
+        # after the types: a loop that never gives up may write over what it reads, element on element
         if not self._outs_are_apart(outs, held[len(outs) :], pointers, found.gives_up):
             return False
         if first.size >= SHARED and found.address:
@@ -99,12 +100,8 @@ class Loop:
             return _NOTHING  # would be rounded twice
         try:
             module, gives_up = loop_text(self.formula, types, results, kind)
-        except (
-            NotVectorizableError,
-            AttributeError,
-            TypeError,
-            ValueError,
-        ):  # made of more than `maths`: a kernel's own language, a branch, a type's attributes
+        # made of more than `maths`: a kernel's own language, a branch, a type's attributes
+        except (NotVectorizableError, AttributeError, TypeError, ValueError):
             return _NOTHING
         made = compiler.build(module)
         made.argtypes = [ctypes.c_int64] + [ctypes.c_void_p] * len(types)

@@ -1,4 +1,4 @@
-"""Products of matrices by numpy's BLAS on the threads that share loops, in place of BLAS's own (see threads.blas_alone)."""
+"""Products of matrices by numpy's BLAS on the threads that share loops, in place of BLAS's own (see threads.single_threaded_blas)."""
 
 from __future__ import annotations
 
@@ -57,9 +57,10 @@ def _multiply_shared(a: np.ndarray, b: np.ndarray, out: np.ndarray | None) -> np
         threaded = _THREADED_VECTOR if 1 in (a.shape[-2], b.shape[-1]) else _THREADED
     else:
         multiplications, threaded = max(a.size, b.size), _THREADED_VECTOR
+    # below it OpenBLAS uses one thread of its own accord
     if multiplications < threaded or a.dtype.kind != "f" or threads.count() < 2:
         return np.matmul(a, b, out=out)  # type: ignore[no-any-return, call-overload]
-    with threads.blas_alone:
+    with threads.single_threaded_blas:
         if multiplications < _MANY or not matrices:
             return np.matmul(a, b, out=out)  # type: ignore[no-any-return, call-overload]
         if out is None:

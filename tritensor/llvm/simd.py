@@ -57,6 +57,7 @@ class Code:
         elif kind[0] == "i":
             text = str(int(value))
         else:
+            # LLVM writes float constants as doubles, and refuses one that float does not hold
             rounded = float(np.float32(value)) if kind == "f32" else float(value)
             text = f"0x{struct.unpack('<Q', struct.pack('<d', rounded))[0]:016X}"
         return Vector(self, f"splat ({LLVM[kind]} {text})", kind)
@@ -172,6 +173,7 @@ class Vector:
         if kind == self.kind:
             return self
         kinds = self.kind[0], kind[0]
+        # processors convert to 32 and 64 bits alone: of narrower ones the low bits are kept
         if kinds == ("f", "i") and _BITS[kind] < 32:
             return self.to("i32").to(kind)
         known = {

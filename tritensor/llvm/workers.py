@@ -23,9 +23,8 @@ from tritensor.llvm.loop_nest import LoopNest
 ARGUMENTS = 24  # that a function may have, of 64 bits each: the convention of calls lets it ignore those that it has not
 _BOX = 64  # numbers of a box: more than it holds, so that two lie in different lines of the cache
 _POSTED, _DONE, _ASLEEP, _ANSWER, _FUNCTION = 0, 8, 16, 24, 32  # places of the box; the arguments follow the last
-_PATIENCE = (
-    1 << 19
-)  # cycles that a worker looks at the number before it sleeps, and a caller before it lets others have its core: some 200 us
+# Cycles that a worker looks at the number before it sleeps, and a caller before it lets others have its core: some 200 us.
+_PATIENCE = 1 << 19
 
 _PAUSE = ['  call void asm sideeffect "pause", "~{memory}"()', "  %now = call i64 @llvm.readcyclecounter()", "  %since = sub i64 %now, %start",
           f"  %more = icmp ult i64 %since, {_PATIENCE}"]  # fmt: skip
@@ -204,6 +203,7 @@ class Workers:
         self._serve, self._post, self._await = machine
         self.count = count
         self._free = locks.lock()
+        # a box more, so that the first can begin where a line of the cache does
         self._memory = np.zeros(count * _BOX + _BOX, np.int64)
         first = -(-self._memory.ctypes.data // (8 * _BOX)) * 8 * _BOX  # a box begins a line of the cache
         place = (first - self._memory.ctypes.data) // 8
@@ -228,11 +228,13 @@ class Workers:
                 work()
             except BaseException as error:  # handed to the caller
                 self._errors[k] = error
+            # in this order: who sees that it is done reads the answer
             box[_ANSWER] = 0
             box[_DONE] = seen
 
     def call(self, function: int, parts: Sequence[Sequence[int]]) -> int | None:
         """The machine function at an address called once for each part, the first by this thread; the answers or-ed. None where they are in use."""
+        # not waited for: what is handed over takes microseconds, and so does doing it alone
         if not self._free.acquire(blocking=False):
             return None
         try:

@@ -68,6 +68,7 @@ def _body(formula: Callable[..., Any], types: Sequence[np.dtype | None], kind: s
         to_compute_type(Vector(code, f"%{prefix}_in{i}", STORED[t]), t) if t is not None else Vector(code, f"%number{i}", kind)
         for i, t in enumerate(types)
     ]
+    # in float64 whatever the type: a sum of a million float32 loses its last digits lane by lane
     made = formula(*given).to("f64")
     return code, made.name, (code.constant(0, "b1") if code.hard is None else code.hard).name
 
