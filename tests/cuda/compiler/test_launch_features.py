@@ -249,11 +249,11 @@ def test_scratch_comes_from_the_cache_and_goes_back() -> None:
     (cubin,) = [c for c in cubin_cache._memory.values() if c.name == "by_scratch"]
     assert cubin.global_scratch_size >= 256  # two maps of 128 bytes
     assert area % cubin.global_scratch_align == 0
-    live = runtime().memory_allocated(0)
+    live = runtime().allocator(0).live
     with control.counted() as calls:
         assert _scratch(x, y) == area
     assert calls == {"cuLaunchKernelEx": 1}
-    assert runtime().memory_allocated(0) == live
+    assert runtime().allocator(0).live == live
     allocated = control.live_allocations(0)
     start = max(a for a in allocated if a <= area)
     assert start + allocated[start] >= area + 64 * cubin.global_scratch_size
@@ -285,24 +285,24 @@ def test_scratch_in_replayed_calls() -> None:
         assert (first.values[0], second.values[0], second.values[1]) == (x.pointer, first.values[1], z.pointer)
         keep += [x, z]
     assert len(runs) == 1
-    live = runtime().memory_allocated(0)
+    live = runtime().allocator(0).live
     del z, keep[-1]
     with control.counted() as calls:
         keep.append(replayed(x))
     assert calls == {"cuLaunchKernelEx": 2}
-    assert runtime().memory_allocated(0) == live
+    assert runtime().allocator(0).live == live
 
 
 @on_stub()
 def test_a_scratch_area_that_does_not_fit_leaves_the_books_right() -> None:
     x, y = empty((128, 64), F32, GPU), empty((128, 64), F32, GPU)
     runtime().empty_cache()
-    live = runtime().memory_allocated(0)
+    live = runtime().allocator(0).live
     control.fail_at("cuMemAllocFromPoolAsync", 1, control.OUT_OF_MEMORY, times=5)
     with pytest.raises(MemoryError):
         launch(by_scratch, (2**20,), x, y, 128, 64, BLOCK=32, ROW=64)
     control.no_faults()
-    assert runtime().memory_allocated(0) == live
+    assert runtime().allocator(0).live == live
     assert _scratch(x, y)
 
 

@@ -185,12 +185,12 @@ def test_a_map_that_the_driver_refuses_leaves_everything_as_it_was() -> None:
     corner = Corner(Copies())
     x = empty((36, 32), F32, GPU)
     corner(x)
-    live = runtime().memory_allocated(0)
+    live = runtime().allocator(0).live
     control.fail_at("cuTensorMapEncodeTiled", 1, control.INVALID_VALUE)
     other = empty((36, 32), F32, GPU)
     with pytest.raises(LaunchError, match=r"copy: tensor map of 0x.*sizes \(32, 32\), strides \(128,\) bytes.*CUDA_ERROR_INVALID_VALUE"):
         corner(other)
-    assert runtime().memory_allocated(0) == live + other.nbytes - other.nbytes % 512 + 512 * bool(other.nbytes % 512)
+    assert runtime().allocator(0).live == live + other.nbytes - other.nbytes % 512 + 512 * bool(other.nbytes % 512)
     assert isinstance(corner(other), CudaArray)
 
 

@@ -195,12 +195,6 @@ class MemoryCalls:
     def allocators(self) -> list[CachingAllocator]:
         return list(self._allocators.values())
 
-    def memory_allocated(self, index: int) -> int:
-        return self.allocator(index).live
-
-    def memory_info(self, index: int) -> tuple[int, int]:
-        return self.allocator(index).info()
-
     def empty_cache(self) -> None:
         for a in self.allocators():
             a.empty_cache()

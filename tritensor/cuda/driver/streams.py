@@ -43,10 +43,6 @@ class StreamCalls(MemoryCalls):
         flags = self.driver.api.CUstream_flags.CU_STREAM_NON_BLOCKING.value
         return int(self.driver.call("cuStreamCreateWithPriority", flags, priority))
 
-    def stream_destroy(self, index: int, stream: int) -> None:
-        self.enter(index)
-        self.driver.call("cuStreamDestroy", stream)
-
     def stream_synchronize(self, index: int, stream: int) -> None:
         """Wait for a stream; an error that a kernel reported is raised."""
         self.enter(index)
@@ -77,6 +73,7 @@ class StreamCalls(MemoryCalls):
 
     def _destroy(self, name: str, index: int, handle: int) -> None:
         """Give a handle back. Where the context is lost or the driver gone, the handle is gone with it."""
+        # a finalizer must not raise for a GPU that is gone
         if self.driver.lost:
             return
         with self.devices.visiting():

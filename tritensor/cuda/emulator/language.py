@@ -92,5 +92,6 @@ def install() -> None:
         language.dot_scaled = _accept_format_names(language.dot_scaled)
     extra.globaltimer, extra.smid, extra.num_warps, extra.num_threads = _globaltimer, _smid, _num_warps, _num_threads
     for language in (tl, tl.core):
+        # not in every Triton that is supported
         if hasattr(language, "map_elementwise"):
             language.map_elementwise = _map_elementwise

@@ -26,6 +26,7 @@ _PREFIX = "_emulated_"  # of the names under which rewritten kernels find what i
 def _range(*bounds: Any, **_: Any) -> Iterator[Any]:
     """Triton's range and tl.range: the variable is a scalar of the bounds' integer type."""
     semantic = upstream.interpreter_semantic
+    # Triton's range promotes its bounds; Python's would refuse tensors
     given = [semantic.to_tensor(b) for b in bounds]
     kind = given[0].dtype
     for b in given[1:]:
@@ -143,6 +144,7 @@ class _Rewriter(ast.NodeTransformer):
             return _call("no_constant", ast.Constant(value=node.id), node)
         return node
 
+    # annotations are left alone: compiled, they are read as types and not run
     def visit_AnnAssign(self, node: ast.AnnAssign) -> Any:
         if node.value is not None:
             node.value = self.visit(node.value)
@@ -256,6 +258,7 @@ def _compile_and_exec(self: Any, tree: ast.Module) -> Any:
     inner = _code_in(_code_in(code, "around"), self.fn.__name__)
     namespace = self.fn.__globals__
     for name, value in vars(upstream).items():
+        # never over a name of the kernel's own file
         namespace.setdefault(name, value)
     cells = dict(zip(free, self.fn.__closure__, strict=True))
     made = FunctionType(inner, namespace, self.fn.__name__, self.fn.__defaults__, tuple([cells[n] for n in inner.co_freevars]))

@@ -77,7 +77,7 @@ class EmulatedRuntime(EmulatedStreams):
     def properties(self, index: int) -> Properties:
         """An H100's, but for the name and the memory, which is the host's."""
         return Properties(
-            name=self.device_name(index), capability=(9, 0), total_memory=self.memory_info(index)[1], multi_processor_count=132,
+            name=self.device_name(index), capability=(9, 0), total_memory=self.allocator(index).info()[1], multi_processor_count=132,
             shared_memory_per_block_optin=227 << 10, max_threads_per_multi_processor=2048, warp_size=32, l2_cache_size=50 << 20,
             clock_rate_khz=1_980_000, memory_clock_rate_khz=2_619_000, memory_bus_width=5120, driver_version=0,
         )  # fmt: skip
@@ -107,14 +107,6 @@ class EmulatedRuntime(EmulatedStreams):
             self.block_freed(pointer, self._memory.pop(pointer))
             del self._sizes[pointer]
             self._ledgers[self._owner.pop(pointer)].remove(pointer)
-
-    def memory_allocated(self, index: int) -> int:
-        """Bytes held by live storages of a device."""
-        return self.allocator(index).live
-
-    def memory_info(self, index: int) -> tuple[int, int]:
-        """(free, total) bytes: the host's memory, of which what this device's tensors hold counts as used."""
-        return self.allocator(index).info()
 
     def allocator(self, index: int) -> Ledger:
         """The books of a device."""

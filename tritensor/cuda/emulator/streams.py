@@ -120,9 +120,6 @@ class EmulatedStreams:
     def stream_create(self, index: int, priority: int) -> int:
         return next(self._numbers)
 
-    def stream_destroy(self, index: int, stream: int) -> None:
-        self._refuse_captured(index, stream)
-
     def stream_synchronize(self, index: int, stream: int) -> None:
         self._refuse_captured(index, stream)
         hidden_waits.note("stream synchronize")
@@ -220,6 +217,7 @@ class EmulatedStreams:
 
     def _end(self, index: int, stream: int) -> _Recording:
         recording = self._recordings[index, stream]
+        # the streams that joined are free again as well
         for one in recording.work:
             del self._recordings[one]
         for event in self._events.values():

@@ -57,6 +57,7 @@ def _tensor(self: Any, handle: Any, type: Any) -> None:
 def _handle(self: Any, data: Any, dtype: Any, attr: dict[str, Any] | None = None) -> None:
     """TensorHandle.__init__: no value is wider than its type."""
     self.data, self.dtype, self.attr = data, dtype, {} if attr is None else attr
+    # __post_init__ narrows what is too wide, and Triton asks it of every handle
     if data.itemsize > _WIDTHS.get(dtype.name, 8):
         self.__post_init__()
 
@@ -221,6 +222,7 @@ def patch_attribute(owner: Any, name: str, member: Any, builder: Any, scope: Any
         key = tuple(kinds)
         again = known.get(key, _run_in_full)
         if again is _run_in_full:
+            # all at once: no order of use is kept, which would cost each operation
             if len(known) >= _KEPT:
                 known.clear()
             result, known[key] = _run_in_full(function, semantic, args, kwargs)

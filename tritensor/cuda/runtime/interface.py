@@ -57,9 +57,6 @@ class Runtime(Protocol):
     def allocate(self, nbytes: int, index: int) -> Any:
         """A Storage of `nbytes` fresh bytes (aligned to 256) on GPU `index`; raises OutOfMemoryError."""
 
-    def memory_allocated(self, index: int) -> int:
-        """Bytes that live storages of GPU `index` hold."""
-
     def allocator(self, index: int) -> Any:
         """The books of a GPU's memory (see memory_report.Accounts)."""
 
@@ -68,9 +65,6 @@ class Runtime(Protocol):
 
     def record_stream(self, storage: Any, stream: int) -> None:
         """Keep the memory of a storage from being used again before the work queued on `stream` when it dies is done."""
-
-    def memory_info(self, index: int) -> tuple[int, int]:
-        """(free, total) bytes of a GPU as its driver counts."""
 
     def empty_cache(self) -> None: ...
 
@@ -101,8 +95,6 @@ class Runtime(Protocol):
         """(lowest, highest); the highest is the smaller number."""
 
     def stream_create(self, index: int, priority: int) -> int: ...
-
-    def stream_destroy(self, index: int, stream: int) -> None: ...
 
     def stream_synchronize(self, index: int, stream: int) -> None: ...
 

@@ -54,9 +54,6 @@ class RecordingRuntime:
         self._next += -(-max(nbytes, 1) // 256) * 256
         return HostStorage(pointer, nbytes, gpu(index), lambda pointer: None)  # addresses are never used twice
 
-    def memory_allocated(self, index: int) -> int:
-        return 0
-
     def copy_to_device(self, storage: Any, offset: int, source: np.ndarray, wait: bool = True) -> None:
         pass  # there is no memory to write to
 

@@ -40,17 +40,8 @@ class VirtualGPU(RecordingRuntime, EmulatedStreams):
     def allocators(self) -> list[Ledger]:
         return [self._ledger]
 
-    def memory_info(self, index: int) -> tuple[int, int]:
-        return MEMORY, MEMORY
-
-    def memory_stats(self, index: int) -> dict[str, int]:
-        return {}
-
     def empty_cache(self) -> None:
         """Nothing is kept."""
-
-    def reset_peak_memory_stats(self, index: int) -> None:
-        """Nothing is counted."""
 
     def pinned_allocate(self, nbytes: int) -> int:
         block = np.empty(max(nbytes, 1), np.uint8)
