@@ -11,12 +11,8 @@ from tritensor.cuda.runtime.active import runtime
 from tritensor.ground.errors import LaunchError
 from tritensor.ground.thread_state import here
 
-_GRID = (
-    2**31 - 1,
-    65535,
-    65535,
-)  # the most programs along each dimension of a grid, on every GPU (technical specifications in the CUDA C++ Programming Guide)
-
+# The most programs along each dimension of a grid, on every GPU (technical specifications in the CUDA C++ Programming Guide).
+_GRID = (2**31 - 1, 65535, 65535)
 _WARPS = frozenset({1, 2, 4, 8, 16, 32})
 
 # How kernels see objects of a class, told by the floor that has it: (value, kernel's name, parameter's name) -> what launch() takes.

@@ -73,6 +73,7 @@ def line_of(code: CodeType, instruction: int) -> tuple[str, int]:
 def file_and_line(file: str, line: int) -> str:
     """`file:line`, the file from the working directory on where it lies below it."""
     try:
+        # paths as the user types them: shorter, and the same on every machine
         below = os.getcwd() + os.sep
     except FileNotFoundError:  # the working directory was removed; a message must not fail for that
         return f"{file}:{line}"

@@ -59,6 +59,7 @@ class device:
         return self
 
     def __exit__(self, *error: object) -> None:
+        # what was outside, not the CPU: blocks nest
         *rest, _default.on = _default.outer
         _default.outer = tuple(rest)
 
@@ -124,6 +125,7 @@ def as_device(x: Any) -> device:
             found = gpu(found.index)
         _named[x] = found
         return found
+    # True is no GPU
     if isinstance(x, int) and not isinstance(x, bool):
         return gpu(x) if x >= 0 else device("cuda", x)
     found = x if isinstance(x, device) else device(x)
@@ -133,6 +135,7 @@ def as_device(x: Any) -> device:
 
 def set_default(x: Any) -> None:
     """Make a device the one that None means on this thread; None is the CPU again."""
+    # by name, not by number: "cuda" as a default follows set_device
     given = cpu if x is None else device(x) if isinstance(x, str) else as_device(x)
     _refuse_meta(given)
     _default.on = cpu if given == cpu else given

@@ -142,6 +142,7 @@ def as_dtype(x: Any) -> DType:
     """The DType meant by a DType, a numpy dtype or scalar type, a name, or Python's bool, int, float, complex."""
     if isinstance(x, DType):
         return x
+    # PyTorch's rule: float is float64 and int is int64 on every machine
     if isinstance(x, type) and x in _PYTHON:
         return _PYTHON[x]
     if isinstance(x, str):
@@ -310,6 +311,7 @@ def as_factor(dtype: np.dtype, value: bool | int | float | complex, op: str) -> 
         if value.imag:
             return value
         value = value.real
+    # PyTorch multiplies a uint8 by -1 modulo 256
     if kind == "uint" and isinstance(value, int) and -np.iinfo(dtype).max <= value < 0:
         return value % (1 << 8 * dtype.itemsize)
     return as_element(dtype, value, op) if kind in ("bool", "uint", "int") else value

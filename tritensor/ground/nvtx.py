@@ -101,6 +101,7 @@ def _listener() -> _Silent:
             return _Library(name)
         except (OSError, AttributeError):
             continue  # not on this machine, or without the functions
+    # the library first: the package costs an import and wraps the same functions
     return _Package() if importlib.util.find_spec("nvtx") is not None else _Silent()
 
 
@@ -124,6 +125,7 @@ def range_push(msg: str) -> int:
 
 def range_pop() -> int:
     """End the range that this thread began last; returns its depth. Raises RuntimeError where there is none."""
+    # libraries count for themselves, and do not refuse a pop too many
     depth = getattr(_local, "depth", 0)
     if not depth:
         raise RuntimeError("nvtx.range_pop: this thread has no range to end; each range_pop() ends one range_push() of the same thread")

@@ -156,6 +156,7 @@ def memory_order(shape: Steps, strides: Steps) -> tuple[int, ...]:
 def _compare_dims(shape: Steps, strides: Sequence[Steps], a: int, b: int) -> int:
     """Negative where dimension a lies inside b, positive where b lies inside a, 0 where no operand says."""
     for steps in strides:
+        # a stride of 0 says nothing of where a dimension lies
         if steps[a] and steps[b]:
             if steps[a] != steps[b]:
                 return -1 if steps[a] < steps[b] else 1

@@ -390,6 +390,7 @@ def from_host(x: np.ndarray, on: device) -> Array:
 
 def same_memory(a: Array, b: Array) -> bool:
     """True where two arrays can touch a common element (by their spans; never wrongly False)."""
+    # inside a transform: what lies below is what is written
     while type(a) is WrappedArray:
         a = a.value.array
     while type(b) is WrappedArray:

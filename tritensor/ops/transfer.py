@@ -34,11 +34,13 @@ def _copy(x: Array, on: device, wait: bool) -> Array:
         return from_host(x, on) if wait else _copy_up(x, on)
     if on.type == "cpu":
         return np.require(to_host(x), requirements="C") if wait or x.size == 0 else _copy_down(x)
+    # by way of the host: this floor has no kernel to copy with
     if not x.is_contiguous():
         return from_host(to_host(x), on)
     out = empty(x.shape, x.dtype, on)
     if x.size:
         there = x.device.index or 0
+        # the source may die before the copy is done, and its block go to another stream
         runtime().record_stream(x.storage, stream_of(there))
         runtime().copy_on_device(out.storage, 0, x.storage, x.offset * x.itemsize, x.nbytes)
     return out
@@ -57,6 +59,7 @@ def _copy_up(x: np.ndarray, on: device) -> Array:
         here.recorder.spoil("it writes device memory from the host")
     index = on.index or 0
     runtime().copy_to_device(out.storage, 0, source, wait=False)
+    # the array may be dropped while the copy still reads it
     pinned.used(source, index, stream_of(index))
     return out
 

@@ -22,6 +22,7 @@ class Launched:
     @cached_property
     def _kernel(self) -> Any:
         kernel = warm_up(self._call)
+        # registers and spills are read there: Triton loads a kernel before its first launch, which ours does not take part in
         kernel._init_handles()
         return kernel
 

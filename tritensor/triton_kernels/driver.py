@@ -23,9 +23,8 @@ from tritensor.ground.device import device
 from tritensor.tensor.functions.creation.constructors import empty
 from tritensor.triton_kernels.ownership import other_torch
 
-_REGISTERS = (
-    65536  # of a multiprocessor, on every GPU since compute capability 3.0 (technical specifications in the CUDA C++ Programming Guide)
-)
+# Of a multiprocessor, on every GPU since compute capability 3.0 (technical specifications in the CUDA C++ Programming Guide).
+_REGISTERS = 65536
 _FLUSHED = 256 << 20  # bytes written between timed calls, more than any GPU's second-level cache
 
 
@@ -63,6 +62,7 @@ class Launcher:
     def __call__(
         self, x: int, y: int, z: int, stream: int, function: Any, packed: Any, metadata: Any, entered: Any, left: Any, *args: Any
     ) -> None:  # fmt: skip
+        # Triton's launchers call the hooks themselves, and CompiledKernel counts on it
         if entered is not None:
             entered(metadata)
         with cuda.stream(cuda.ExternalStream(stream)) if stream else cuda.stream(None):

@@ -158,6 +158,7 @@ def _to_grid(call: LaunchCall) -> tuple[int, ...]:
 def _warn_of_empty_grid(call: LaunchCall) -> None:
     """Warn of a grid that holds no program although no tensor is empty: nothing is launched, as in Triton, and outputs stay as they were."""
     arrays = [a for a in (*call.args, *call.named.values()) if isinstance(a, Tensor) or is_array(a)]
+    # of empty tensors an empty grid is right
     if arrays and all(0 not in x.shape for x in arrays):
         warnings.warn(
             f"launch {call.kernel.__name__}: a grid of {call.grid} holds no program, so nothing is launched, and no tensor is empty; "

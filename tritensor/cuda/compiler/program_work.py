@@ -53,6 +53,7 @@ def program_work(ttir: str, values: Sequence[tuple[str, Any]], grid: tuple[int, 
     main = next(iter(functions.values()))
     x, y, z = (*grid, 1, 1)[:3]
     count = max(x * y * z, 1)
+    # the first and the last among them, which most often have the short ends
     picked = sorted({i * (count - 1) // max(SAMPLED - 1, 1) for i in range(SAMPLED)})
     runs = []
     for n in picked:
@@ -277,6 +278,7 @@ class _Run:
             known[name] = known[result] = value if isinstance(value, tuple) else None  # arrays stay what they are, numbers change
         before, outer = self.moved(), self.within
         self.within = op.line
+        # a loop that does not run moves nothing, but stands in the table
         if trips:
             self.body(op.regions[0], known, times * trips)
         self.within = outer

@@ -26,6 +26,7 @@ def call_of(launched: LaunchCall) -> Call:
     def nbytes(x: Any) -> int:
         total = x.itemsize
         for n, stride in zip(x.shape, x.strides, strict=True):
+            # a stride of 0 reads the same memory again
             total *= n if stride or n == 0 else 1
         return int(total)
 

@@ -103,6 +103,7 @@ def nested(branches: list[tuple[int, int]], ends: Collection[int]) -> list[tuple
     """
     found: list[tuple[int, int]] = []
     for first, last in sorted(branches, key=lambda loop: loop[1] - loop[0]):
+        # loops nest or lie apart; what does neither is a jump back of another kind
         crosses = any(first < a < last < b or a < first < b < last for a, b in found)
         if not crosses and not any(first <= end < last for end in ends):
             found.append((first, last))

@@ -134,6 +134,7 @@ class _Search:
                 break
             scans += any([not isinstance(x, self._graph.node) for x in level])
             level = self._above(level, targets)
+        # the search must not itself be who keeps them
         self._objects.clear()
         self._graph.up.clear()
 

@@ -35,9 +35,8 @@ from tritensor.ops.replay.replayed_numbers import (
 )
 
 KEPT = 1024  # recordings of a corner; when there are more, all are dropped and recorded anew
-VARIANTS = (
-    16  # recordings that differ in numbers only; a corner that sees more is given ever new ones: it gets a recording for any, or none
-)
+# Recordings that differ in numbers only. A corner that sees more is given ever new ones: it gets a recording for any, or none.
+VARIANTS = 16
 _LARGE = 1e30  # a number is found among arguments by a second run with a larger one, which must be finite in float32
 
 
@@ -71,18 +70,7 @@ class Corner:
     """
 
     __slots__ = (
-        "__weakref__",
-        "_refused",
-        "_tried",
-        "draws",
-        "function",
-        "mutates",
-        "name",
-        "of_any_numbers",
-        "one_type",
-        "recordings",
-        "reports",
-        "uniform",
+        "__weakref__", "_refused", "_tried", "draws", "function", "mutates", "name", "of_any_numbers", "one_type", "recordings", "reports", "uniform",
         "unrecorded",
     )  # fmt: skip
 
@@ -212,6 +200,7 @@ class Corner:
         arrays = [x for x in arrays if type(x) is CudaArray]
         if self.one_type and len({x.dtype for x in arrays}) > 1:
             return False
+        # keys of refused calls count, too: shapes that vary without end would pile them up
         if len(self.recordings) >= KEPT or len(self._tried) >= KEPT or len(self._refused) >= KEPT:
             self.forget()
         form = _layouts_of(arrays)
@@ -264,6 +253,7 @@ class Corner:
         changed: dict[Any, int],
     ) -> tuple[Any, Recorder]:
         """Run a call under a recorder; first dry with other numbers, to see where the numbers go. The result, and the recording."""
+        # dry: the run with other numbers must write nothing
         other = Recorder(arrays, replayed, dry=True)
         try:
             self._run_recorded(other, arrays, *again)

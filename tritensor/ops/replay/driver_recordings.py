@@ -97,6 +97,7 @@ def driver_recording(runtime: Any, recorder: Any, result: Any) -> Recording | No
     if recorder.spoiled:
         return None
     fresh = type(result) is Window and result.source == plan.inputs and result.delta == 0
+    # most calls: one block, one launch, the block is the result
     if fresh and len(plan.steps) == 1 and len(plan.sizes) == 1 and plan.sizes[0] and not plan.derived:
         return _single_launch_recording(plan, result)
     if type(result) is Given and len(plan.steps) == 1 and not plan.sizes and not plan.derived:
@@ -145,6 +146,7 @@ def _single_launch_recording(plan: _Plan, window: Any) -> Recording:
         storage.nbytes = nbytes
         storage.device = on
         if free_list.free:
+            # no call between the look and the pop: see the allocator's rules for callers
             storage.pointer = pointer = free_list.free.pop()
             a.live = live = a.live + size
             if live > a.peak:
@@ -227,6 +229,7 @@ def _general_recording(plan: _Plan) -> Recording:
             place, free_lists = bind()
         if place.allocator.several:
             runtime.mark(arrays, place)
+        # all before the first launch: what runs out of memory has launched nothing
         storages = [_block(free_list, nbytes, on) for free_list, nbytes in zip(free_lists, sizes, strict=True)]
         pointers = [x.pointer for x in arrays]
         pointers += [s.pointer for s in storages]

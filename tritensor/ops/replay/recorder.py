@@ -129,6 +129,7 @@ class Recorder:
         """The Window of an array that the corner made or was given; the array itself where its memory is permanent."""
         found = self._sources.get(id(x.storage))
         if found is None:
+            # an error record: its address may stand in a recording
             if x.storage.permanent:
                 return x
             self.spoil("it uses device memory that it neither was given nor allocated")

@@ -72,6 +72,7 @@ def normal_dims(name: str, dim: int | Sequence[int] | None, ndim: int) -> tuple[
     dim = one_integer(dim)
     if isinstance(dim, int):
         return (normal_dim(name, dim, ndim),) if ndim else (normal_dim(name, dim, ndim),)[:0]
+    # sorted: kernels and keys know one order of the same dimensions
     dims = sorted(normal_dim(name, d, ndim) for d in dim)
     if len(set(dims)) != len(dims):
         raise ShapeError(f"{name}: dim {tuple(dim)} names a dimension twice; name each once")

@@ -64,6 +64,7 @@ def config_of(kernel: str, key: tuple[Any, ...], default: Config) -> Config:
         chosen, source = tuned.entry(kernel, key, default), TUNED
     if chosen is None:
         chosen, source = default, HEURISTIC
+    # only while somebody asks: buckets and the words of the corner cost more than the choice
     if _notes:
         op, corner = doing()
         _notes[-1].append(Choice(op, corner, kernel, dtype_of(key), bucket_of(key), key, chosen, default, source))
@@ -92,6 +93,7 @@ def _find_forced(kernel: str, key: tuple[Any, ...], default: Any) -> Any:
         chosen = chosen(key, default)
     if type(chosen) is not type(default):
         raise ArgumentError(f"tuning: {kernel} is forced to {chosen!r}; it takes a {type(default).__name__}, such as {default}")
+    # the rule's own config is not asked again: it may know better than the check of its fields
     if chosen != default and kernel in known and (wrong := known[kernel].problem(chosen, key)):
         raise ArgumentError(f"tuning: {kernel} is forced to {chosen}: {wrong}; its rule says {default}")
     return chosen
@@ -99,6 +101,7 @@ def _find_forced(kernel: str, key: tuple[Any, ...], default: Any) -> Any:
 
 @contextlib.contextmanager
 def _set(where: dict[Any, Any], configs: dict[Any, Any]) -> Iterator[None]:
+    # a copy: blocks nest, and the inner one may replace what the outer has set
     before = dict(where)
     where.update(configs)
     replay.forget()  # recorded launches hold the configs they were recorded with

@@ -32,6 +32,7 @@ from tritensor.ops.tuning.tunables import known
 def imagined() -> Iterator[Recorder]:
     """Within the block device memory is only imagined and launches are written down. Where there is no GPU, device cuda is a virtual sm_90."""
     before, nobody = here.recorder, not active.started() and not availability.gpus()
+    # kernels' rules ask the device for its size: without one they would raise instead of choosing
     if nobody:
         active.use(VirtualGPU(90))
     recorder = here.recorder = Recorder((), dry=True)
@@ -39,6 +40,7 @@ def imagined() -> Iterator[Recorder]:
         yield recorder
     finally:
         here.recorder = before
+        # or the next op would run on a GPU that is not there
         if nobody:
             active.use(None)
 
@@ -61,6 +63,7 @@ def choices(op: Op, sample: Sample, dtype: str) -> list[Choice]:
 def _kernels_of(op: Op) -> dict[str, Any]:
     """The kernels of an op that take a config, each with a rule's, seen in the calls that its record gives as samples."""
     found: dict[str, Any] = {}
+    # a seed by name, so that two processes see the same samples
     for sample in op.samples(np.random.default_rng(zlib.crc32(op.name.encode()))):
         for dtype in (op.dtypes[0], op.dtypes[-1]):
             found.update({c.kernel: c.heuristic for c in choices(op, sample, dtype)})
@@ -145,6 +148,7 @@ def config(op: str, *inputs: Any, **attrs: Any) -> list[Choice]:
         return []
     arrays = [x for x in specs if isinstance(x, Spec)]
     record.shape(*specs, **{**record.attrs, **attributes(record, Sample(**attrs), gpu(here.index)), **attrs})
+    # float64 stands for the type under test in samples, and for itself in a call of the user's
     double = next((x.dtype for x in arrays if x.dtype == np.float64), None)
     return choices(record, Sample(*specs, **attrs), "float64" if double is not None else record.dtypes[0])
 

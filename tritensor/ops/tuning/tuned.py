@@ -133,6 +133,7 @@ def _entry(name: str, row: Any) -> Entry:
         raise ValueError(f"entry {name!r} does not hold config, us and gain alone")
     for field in ("us", "gain"):
         value = row[field]
+        # JSON's true is a number to Python
         if isinstance(value, bool) or not isinstance(value, int | float) or not 0 <= value < math.inf:
             raise ValueError(f"entry {name!r} has {field} {value!r}, where a number of 0 or more belongs")
     return Entry(row["config"], float(row["us"]), float(row["gain"]))
@@ -152,6 +153,7 @@ def config_from(fields: Any, default: Any, kernel: str, key: tuple[Any, ...] | N
         raise ArgumentError(f"its fields are {', '.join(sorted(fields))}, and those of {kernel} are {', '.join(names)}")
     config = type(default)(**fields) if names else fields
     for field, value, model in zip(names or ["its value"], config if names else [config], default if names else [default], strict=True):
+        # exact: a True among tile sizes would pass as 1
         if type(value) is not type(model):
             raise ArgumentError(f"{field} is {value!r}, and {kernel} takes {_KINDS.get(type(model), type(model).__name__)} there")
     if kernel in known and (wrong := known[kernel].problem(config, key)):

@@ -43,6 +43,7 @@ class Journal:
         try:
             self._lock()
             whole = self._read(head)
+            # what a kill tore off would make the next line unreadable, too
             self._file.truncate(whole)
             self._file.seek(whole)
             if not whole:
@@ -100,6 +101,7 @@ class Journal:
             line = json.dumps(row).encode() + b"\n"
             while line:  # a disk that fills takes a part first
                 line = line[self._file.write(line) :]
+            # a machine that dies in the middle costs one line
             os.fsync(self._file.fileno())
         except OSError as error:
             raise full(self.path, error) from None

@@ -69,6 +69,7 @@ class KernelFile:
         while not hasattr(found, "arg_names") or hasattr(found, "configs") or hasattr(found, "values"):  # under autotune and heuristics
             if not hasattr(found, "fn"):
                 raise KernelFileError(f"--kernel {named}: {name} is a {type(found).__name__}, no @triton.jit kernel")
+            # constants that a function makes of arguments are no configs to choose among
             if hasattr(found, "values"):
                 raise KernelFileError(
                     f"--kernel {named}: {name} has @triton.heuristics, which calculate constants at each call; write them into `configs`"
@@ -206,6 +207,7 @@ def _number(text: Any, fields: dict[str, Any]) -> int:
     if isinstance(text, int):
         return text
 
+    # read, not run: a file of shapes is data, and eval would run whatever stands in it
     def value(node: ast.AST) -> int:
         if isinstance(node, ast.Constant) and type(node.value) is int:
             return node.value

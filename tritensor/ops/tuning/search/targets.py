@@ -94,6 +94,7 @@ def launches(op: Op, sample: Sample, target: Target, config: Any) -> tuple[Call,
     with forced_at({target.place: config}), query.imagined() as recorder:
         on = gpu(0)
         for corner, run in corners(op, blank(typed(op, sample.inputs, target.dtype), on), attributes(op, sample, on)):
+            # forward runs for backward's sake, too, and is not what is tuned then
             before = len(recorder.calls)
             with suppress(NotThere):  # it looks into device memory from the host: what it launched until then counts
                 run()
