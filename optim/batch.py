@@ -10,7 +10,6 @@ import numpy as np
 from tritensor.autograd.node import version_of
 from tritensor.autograd.saved import copy_for_borrowers
 from tritensor.ground.errors import ShapeError
-from tritensor.kernels.optimizers import gpu_table
 from tritensor.kernels.optimizers.cpu_table import CpuTable
 from tritensor.kernels.optimizers.gpu_table import GpuTable
 from tritensor.kernels.optimizers.step_formula import StepFormula
@@ -117,9 +116,8 @@ class Batch:
             rows = [[dense(a), dense(a), *[dense(t.array) for t in states]] for a, states in zip(self.arrays, self.tensors, strict=True)]
             table = GpuTable(self.formula, rows)
         scalars = None if self.scalars is None else self.scalars.array
-        gpu_table.advance(self.formula, table.numbers, scalars, rate, settings, float(plan.weight_decay), plan.decay, found_inf)
         given = [dense(g) for g in gradients]
-        table.run(given, plan.variant, found_inf)
+        table.run(given, scalars, rate, settings, float(plan.weight_decay), plan.variant, found_inf)
         for row, a, states in zip(rows, self.arrays, self.tensors, strict=False):
             for x, y in zip((a, *[t.array for t in states]), (row[0], *row[2:]), strict=True):
                 if x is not y:

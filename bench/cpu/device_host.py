@@ -47,7 +47,7 @@ def main() -> None:
     recording = next(iter(add.recordings.values()))
     pair = (x.array, y.array)
     kernels = runtime().kernels
-    made, _ = runtime().prepare(*_add_launch())
+    made, _ = runtime().prepare(_add_launch())
     block, pointers = made.block, (x.array.pointer, y.array.pointer, x.array.pointer)
     into = tt.empty_like(plain)
     free_list = x.array.storage.free_list

@@ -5,9 +5,10 @@ from __future__ import annotations
 from collections.abc import Callable
 from typing import Any
 
+from tritensor.cuda.compiler.arguments import LaunchCall
 from tritensor.ground.thread_state import here
 from tritensor.ops import replay
-from tritensor.ops.replay.recorder import Call, Recorder
+from tritensor.ops.replay.recorder import Recorder
 
 
 def configs_of(run: Callable[[], object]) -> list[dict[str, Any]]:
@@ -33,8 +34,8 @@ def configs_of(run: Callable[[], object]) -> list[dict[str, Any]]:
     return found
 
 
-def _config(call: Call) -> dict[str, Any]:
-    constants = {name: _plain(value) for name, value in {**call.constexprs, **dict(call.options)}.items()}
+def _config(call: LaunchCall) -> dict[str, Any]:
+    constants = {name: _plain(value) for name, value in {**call.named, **dict(call.options)}.items()}
     return {
         "kernel": call.kernel.__name__,
         "num_warps": call.num_warps,

@@ -13,7 +13,7 @@ from triton.runtime.jit import JITFunction, KernelInterface
 
 from bench.static.kernel_arguments import LAUNCH_OPTIONS, Refused, Unknown, arguments, check_names, grid_of, known_value, nearest
 from bench.static.op_configs import Entry, Group
-from tritensor.cuda.compiler.arguments import parameters, specialize
+from tritensor.cuda.compiler.arguments import LaunchCall, parameters
 from tritensor.cuda.compiler.recorded_call import Call, call_of
 from tritensor.cuda.virtual.recording_runtime import RecordingRuntime
 
@@ -145,9 +145,8 @@ def _entry(kernel: Kernel, made: _Launched, config: dict[str, Any]) -> Entry:
 def _call(kernel: Kernel, named: dict[str, Any], grid: tuple[int, ...], options: dict[str, Any]) -> Call:
     more = tuple((k, options[k]) for k in ("num_ctas", "maxnreg") if options.get(k) not in (None, 1))
     plain = {k: _bare(known_value(v)) for k, v in named.items()}
-    spec, values = specialize(kernel.function, (), plain, options.get("num_warps", 4), options.get("num_stages", 3), more)
-    found = call_of(spec, grid, values)
-    typed = {p.name: t for p, t in zip(parameters(kernel.function.fn), spec.types, strict=True)}
+    found = call_of(LaunchCall(kernel.function, grid, (), plain, options.get("num_warps", 4), options.get("num_stages", 3), more))
+    typed = {p.name: t for p, t in zip(parameters(kernel.function.fn), found.spec.types, strict=True)}
     places = [n for n, t in typed.items() if isinstance(t, str) and t != "constexpr"]
     if len(places) != len(found.values):  # tuples among the arguments: all of them are known
         return found

@@ -52,7 +52,7 @@ def _by_heads(heads: int, work: Callable[[int, int], None], weights: int) -> Non
         work(0, heads)
         return
     # each thread multiplies alone: BLAS's own threads would wait for one another in every small product
-    with threads.blas_alone:
+    with threads.single_threaded_blas:
         threads.share(work, heads)
 
 

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Sequence
+from functools import cache
 from typing import Any
 
 import numpy as np
@@ -14,6 +15,7 @@ from tritensor.ground.thread_state import here
 from tritensor.kernels.optimizers.step_formula import StepFormula, prepare
 from tritensor.kernels.parts.allocation import allocate
 from tritensor.ops.array import CudaArray, from_host
+from tritensor.ops.replay import Corner, address_of
 
 BLOCK = 1024  # elements of a program
 ROWS = 128  # parameters of a program of `_advance`
@@ -129,29 +131,20 @@ def advance(
     found_inf: CudaArray | None = None,
 ) -> None:  # fmt: skip
     """Move the scalars (n, c) of n parameters on by a step and write its numbers (n, 1 + count), in one launch; nothing where found_inf is above 0."""
-    launch_for(
-        f"{made.name}_step", _advance, triton.cdiv(numbers.shape[0], ROWS), scalars, numbers, rate, tuple([np.float64(s) for s in settings]),
-        np.int64(numbers.shape[0]), np.float64(weight_decay), found_inf, FORMULA=made.numbers, SCALARS=len(made.scalars), KEPT=max(len(made.scalars) - 1, 0),
-        NUMBERS=made.count, DECAY=decay, ROWS=ROWS,
+    launch(
+        _advance, (triton.cdiv(numbers.shape[0], ROWS),), scalars, numbers, rate, tuple([np.float64(s) for s in settings]), np.int64(numbers.shape[0]),
+        np.float64(weight_decay), found_inf, FORMULA=made.numbers, SCALARS=len(made.scalars), KEPT=max(len(made.scalars) - 1, 0), NUMBERS=made.count,
+        DECAY=decay, ROWS=ROWS,
     )  # fmt: skip
 
 
-def launch_for(name: str, kernel: Any, programs: int, *args: Any, **constexprs: Any) -> None:
-    """launch, whose errors say what it was for: there is no op that is named."""
-    before, here.doing = here.doing, here.doing or f"{name} forward"
-    try:
-        launch(kernel, (programs,), *args, **constexprs)
-    finally:
-        here.doing = before
-
-
 def _launch_step(
-    made: StepFormula, grid: int, table: CudaArray, parts: CudaArray | None, numbers: CudaArray, like: CudaArray, variant: tuple[Any, ...], aligned: bool,
-    found_inf: CudaArray | None = None,
+    made: StepFormula, programs: int, table: CudaArray, parts: CudaArray | None, numbers: CudaArray, like: CudaArray, variant: tuple[Any, ...],
+    aligned: bool, found_inf: CudaArray | None = None,
 ) -> None:  # fmt: skip
     maximize, decay, flags = variant
-    launch_for(
-        f"{made.name}_step", _step, grid, table, parts, numbers, like, found_inf, FORMULA=made.formula, ARRAYS=2 + len(made.states), NUMBERS=made.count,
+    launch(
+        _step, (programs,), table, parts, numbers, like, found_inf, FORMULA=made.formula, ARRAYS=2 + len(made.states), NUMBERS=made.count,
         FLAGS=(maximize, decay, *flags), ALIGNED=aligned, BLOCK=BLOCK,
     )  # fmt: skip
 
@@ -161,9 +154,40 @@ def step_one(made: StepFormula, row: Sequence[CudaArray], numbers: CudaArray, va
     n = row[0].size
     table = allocate((1 + len(row),), _I64, row[0])
     values = (np.int64(n), *row)
-    launch_for(f"{made.name}_step", _note, 1, table, values, np.int64(0), np.int64(1), np.int32(len(values)), N=len(values))
+    launch(_note, (1,), table, values, np.int64(0), np.int64(1), np.int32(len(values)), N=len(values))
     aligned = not any([x.pointer % 16 for x in row])
     _launch_step(made, triton.cdiv(n, BLOCK), table, None, numbers, row[0], variant, aligned)
+
+
+# Steps are replayed as an op's calls are. What differs from step to step is in the memory of the tables, or an address, or a number.
+@cache
+def _step_corner(made: StepFormula, variant: tuple[Any, ...], aligned: bool) -> Corner:
+    """Both launches of a step of all parameters in a table: their numbers, then they themselves."""
+
+    def step(
+        table: CudaArray, parts: CudaArray, like: CudaArray, numbers: CudaArray, scalars: CudaArray | None, rate: CudaArray | None,
+        found_inf: CudaArray | None, weight_decay: float, *settings: float,
+    ) -> None:  # fmt: skip
+        advance(made, numbers, scalars, rate, settings, weight_decay, variant[1], found_inf)
+        _launch_step(made, parts.shape[0], table, parts, numbers, like, variant, aligned, found_inf)
+
+    step.uniform = True  # type: ignore[attr-defined]  # a schedule's learning rates share one recording
+    return Corner(step, f"{made.name}_step forward")
+
+
+@cache
+def _note_corner(made: StepFormula) -> Corner:
+    """The launches that write the addresses of gradients into a table."""
+
+    def note(table: CudaArray, *gradients: CudaArray) -> None:
+        width = table.shape[1]
+        for start in range(0, len(gradients), ADDRESSES[-1]):
+            some = [address_of(g) for g in gradients[start : start + ADDRESSES[-1]]]
+            room = next(n for n in ADDRESSES if n >= len(some))
+            given = (*some, *[np.int64(0)] * (room - len(some)))
+            launch(_note, (1,), table, given, np.int64(start * width + 2), np.int64(width), np.int32(len(some)), N=room)
+
+    return Corner(note, f"{made.name}_step forward")
 
 
 class GpuTable:
@@ -176,7 +200,7 @@ class GpuTable:
     def __init__(self, made: StepFormula, rows: Sequence[Sequence[CudaArray]]) -> None:
         first = rows[0][0]
         on, width = first.device, 1 + len(rows[0])
-        self.made, self.like, self.width = made, first, width
+        self.made, self.like = made, first
         host = np.array([[row[0].size, *[x.pointer for x in row]] for row in rows], _I64).reshape(-1, width)
         self.gradients: list[int] = []  # what the table on the device holds
         self.captured = False  # a graph writes its own addresses at each replay: once there is one, nobody knows what the table holds
@@ -187,23 +211,20 @@ class GpuTable:
         self.table = from_host(host, on)
         self.numbers = allocate((len(rows), 1 + made.count), _F64, first)
 
-    def point(self, addresses: list[int]) -> None:
-        """The gradients lie at these addresses now."""
+    def run(
+        self, gradients: Sequence[CudaArray], scalars: CudaArray | None, rate: CudaArray | None, settings: Sequence[float], weight_decay: float,
+        variant: tuple[Any, ...], found_inf: CudaArray | None = None,
+    ) -> None:  # fmt: skip
+        """Step all parameters, and move their scalars (n, c) on; neither where found_inf, a number on the device, is above 0.
+
+        `rate`, a number on the device, stands for the first of the settings.
+        """
+        addresses = [g.pointer for g in gradients]
         self.captured |= here.capture is not None
         # gradients that are zeroed in place, and those of a captured step, stay where they are: the launch is spared
-        if addresses == self.gradients and not self.captured:
-            return
-        self.gradients = addresses
-        for start in range(0, len(addresses), ADDRESSES[-1]):
-            some = addresses[start : start + ADDRESSES[-1]]
-            room = next(n for n in ADDRESSES if n >= len(some))
-            given = tuple([np.int64(a) for a in some]) + (np.int64(0),) * (room - len(some))
-            first = np.int64(start * self.width + 2)
-            launch_for(f"{self.made.name}_step", _note, 1, self.table, given, first, np.int64(self.width), np.int32(len(some)), N=room)
-
-    def run(self, gradients: Sequence[CudaArray], variant: tuple[Any, ...], found_inf: CudaArray | None = None) -> None:
-        """Step all parameters, with the numbers that `advance` wrote to self.numbers; none where found_inf, a number on the device, is above 0."""
-        addresses = [g.pointer for g in gradients]
-        self.point(addresses)
+        if addresses != self.gradients or self.captured:
+            self.gradients = addresses
+            _note_corner(self.made)(self.table, *gradients)
         aligned = self.aligned and not any([a % 16 for a in addresses])
-        _launch_step(self.made, self.parts.shape[0], self.table, self.parts, self.numbers, self.like, variant, aligned, found_inf)
+        step = _step_corner(self.made, variant, aligned)
+        step(self.table, self.parts, self.like, self.numbers, scalars, rate, found_inf, weight_decay, *settings)

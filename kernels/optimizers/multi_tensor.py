@@ -4,19 +4,21 @@ from __future__ import annotations
 
 import math
 from collections.abc import Sequence
+from functools import cache
 from typing import Any
 
 import numpy as np
 import triton
 import triton.language as tl
 
+from tritensor.cuda.launch import launch
 from tritensor.ground import dtypes
 from tritensor.ground.errors import ShapeError
-from tritensor.kernels.optimizers.gpu_table import launch_for
 from tritensor.kernels.parts import maths
 from tritensor.kernels.parts.allocation import allocate
 from tritensor.kernels.parts.copying import dense, write
 from tritensor.ops.array import CudaArray
+from tritensor.ops.replay import Corner, address_of
 from tritensor.ops.table import FLOATS, Sample, Spec, Work, op, refuse_kind
 
 ORDERS = (1.0, 2.0, math.inf)  # of the norms that there are kernels for
@@ -149,49 +151,63 @@ def _scale(table, rows, like, factor, found, ALIGNED: tl.constexpr, STEPS: tl.co
 class _Table:
     """Addresses, sizes and chunks of dense arrays of one type on one GPU, written there by launches: a CUDA graph can hold them."""
 
-    def __init__(self, name: str, arrays: Sequence[CudaArray], addresses: Sequence[Any]) -> None:
-        self.name, self.rows = name, len(arrays)
+    def __init__(self, arrays: Sequence[CudaArray]) -> None:
+        self.rows = len(arrays)
         self.table = allocate((self.rows, 3), _I64, arrays[0])
         self.chunks = 0
         for start in range(0, self.rows, ROOMS[-1]):
-            some = addresses[start : start + ROOMS[-1]]
-            sizes = [x.size for x in arrays[start : start + ROOMS[-1]]]
+            some = arrays[start : start + ROOMS[-1]]
             room = next(n for n in ROOMS if n >= len(some))
             nothing = (np.int64(0),) * (room - len(some))
-            given = (*some, *nothing), (*map(np.int64, sizes), *nothing), np.int64(start), np.int64(self.chunks), np.int32(len(some))
-            launch_for(name, _note, 1, self.table, *given, CHUNK=CHUNK)
-            self.chunks += sum(-(-n // CHUNK) for n in sizes)
+            addresses, sizes = (*map(address_of, some), *nothing), (*[np.int64(x.size) for x in some], *nothing)
+            launch(_note, (1,), self.table, addresses, sizes, np.int64(start), np.int64(self.chunks), np.int32(len(some)), CHUNK=CHUNK)
+            self.chunks += sum(-(-x.size // CHUNK) for x in some)
         self.aligned = not any([x.pointer % 16 for x in arrays])
 
     def walk(self, kernel: Any, *args: Any, **constexprs: Any) -> None:
         """A program of `kernel` for each chunk."""
         steps = max(self.rows - 1, 0).bit_length()
         given = {"ALIGNED": self.aligned, "STEPS": steps, "BLOCK": BLOCK, "CHUNK": CHUNK, **constexprs}
-        launch_for(self.name, kernel, self.chunks, self.table, np.int64(self.rows), *args, **given)
+        launch(kernel, (self.chunks,), self.table, np.int64(self.rows), *args, **given)
 
 
-def norm_of_all(arrays: Sequence[CudaArray], order: float, addresses: Sequence[Any]) -> CudaArray:
+@cache
+def _norm_corner(order: float) -> Corner:
+    def norm_of_all(*arrays: CudaArray) -> CudaArray:
+        kept = dtypes.accumulator(arrays[0].dtype)
+        norm = allocate((), kept, arrays[0])
+        table = _Table(arrays)
+        parts = allocate((table.chunks,), kept, arrays[0])
+        table.walk(_norm_parts, arrays[0], parts, ORDER=order)
+        launch(_norm, (1,), parts, norm, np.int64(table.chunks), ORDER=order, BLOCK=BLOCK)
+        return norm
+
+    return Corner(norm_of_all, "norm_of_all forward")
+
+
+def norm_of_all(arrays: Sequence[CudaArray], order: float) -> CudaArray:
     """The norm of all elements of some arrays, dense ones of one real floating type on one GPU, as one vector: a 0-d array.
 
-    `order` is one of ORDERS; `addresses` are those of the arrays, as int64, or within an op's corner the arrays themselves. float32, also of
-    16-bit arrays; float64 of float64. The order of the sum is fixed. Two launches, and one for each 128 arrays that notes their addresses.
+    `order` is one of ORDERS. float32, also of 16-bit arrays; float64 of float64. The order of the sum is fixed. Two launches, and one for each
+    128 arrays that notes their addresses.
     """
-    kept = dtypes.accumulator(arrays[0].dtype)
-    norm = allocate((), kept, arrays[0])
-    table = _Table("norm_of_all", arrays, addresses)
-    parts = allocate((table.chunks,), kept, arrays[0])
-    table.walk(_norm_parts, arrays[0], parts, ORDER=order)
-    launch_for("norm_of_all", _norm, 1, parts, norm, np.int64(table.chunks), ORDER=order, BLOCK=BLOCK)
+    norm: CudaArray = _norm_corner(order)(*arrays)
     return norm
 
 
-def scale_all(arrays: Sequence[CudaArray], factor: CudaArray, found: CudaArray | None, addresses: Sequence[Any]) -> None:
+def _scale_arrays(factor: CudaArray, found: CudaArray | None, *arrays: CudaArray) -> None:
+    _Table(arrays).walk(_scale, arrays[0], factor, found)
+
+
+_scale_corner = Corner(_scale_arrays, "scale_all forward")
+
+
+def scale_all(arrays: Sequence[CudaArray], factor: CudaArray, found: CudaArray | None) -> None:
     """Multiply some arrays, dense ones of one real floating type on one GPU, by a number there, in place.
 
-    `found`, a number there, becomes 1 where an element was infinite or NaN before, and else stays. `addresses`: see norm_of_all. One launch,
-    and one for each 128 arrays.
+    `found`, a number there, becomes 1 where an element was infinite or NaN before, and else stays. One launch, and one for each 128 arrays.
     """
-    _Table("scale_all", arrays, addresses).walk(_scale, arrays[0], factor, found)
+    _scale_corner(factor, found, *arrays)
 
 
 # The two ops of one array, by which the kernels are tested and timed.
@@ -212,7 +228,7 @@ def _norm_shape(x: Any, *, order: float) -> Spec:
 
 def _norm_forward(x: CudaArray, *, order: float) -> CudaArray:
     x = dense(x)
-    return norm_of_all([x], float(order), [x])
+    return norm_of_all([x], float(order))
 
 
 def _norm_samples(rng: np.random.Generator) -> list[Sample]:
@@ -246,7 +262,7 @@ def _scale_shape(x: Any, found: Any, factor: Any) -> Spec:
 
 def _scale_forward(x: CudaArray, found: CudaArray, factor: CudaArray) -> None:
     held = dense(x)
-    scale_all([held], factor, found, [held])
+    scale_all([held], factor, found)
     if held is not x:
         write(x, held)
 

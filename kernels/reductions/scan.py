@@ -15,7 +15,7 @@ from tritensor.kernels.parts.reduction import ORDERED
 from tritensor.kernels.parts.rows.recurrence import scan_kept, scan_shape
 from tritensor.kernels.parts.rows.row_tiles import RowTiles, align, as_rows, load, place, row_tiles, row_tunable, store, tiles_for, unit
 from tritensor.kernels.parts.rows.scan_parts import in_parts
-from tritensor.llvm.passes.scans import running_sums as machine_sums
+from tritensor.llvm.passes.rows import running_sums as machine_sums
 from tritensor.ops.array import CudaArray
 from tritensor.ops.table import Sample, normal_dim, op, ops
 

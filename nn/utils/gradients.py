@@ -6,8 +6,6 @@ import math
 from collections.abc import Callable, Iterable
 from typing import TYPE_CHECKING, Any
 
-import numpy as np
-
 from tritensor.autograd.node import version_of
 from tritensor.autograd.saved import copy_for_borrowers
 from tritensor.ground.dtypes import bfloat16, float16, float32, float64
@@ -41,11 +39,6 @@ def _group_tensors(tensors: Iterable[Tensor], suited: Callable[[Tensor], bool]) 
     return list(groups.values()), others
 
 
-def _list_addresses(group: list[Tensor]) -> list[np.int64]:
-    """Plain numbers: a kernel that is given pointers is compiled for which of them divide by 16."""
-    return [np.int64(x.array.pointer) for x in group]  # type: ignore[union-attr]
-
-
 def norms(tensors: Iterable[Tensor], order: float) -> tuple[list[Tensor], list[Tensor]]:
     """0-d norms of the tensors that are on a GPU, one for each device and type, and the tensors that are in none of them.
 
@@ -55,7 +48,7 @@ def norms(tensors: Iterable[Tensor], order: float) -> tuple[list[Tensor], list[T
     groups, others = _group_tensors(tensors, lambda x: order < math.inf or x.numel() > 0)
     if groups and order not in _load_kernels().ORDERS:
         return [], [*[x for group in groups for x in group], *others]
-    return [new_tensor(_load_kernels().norm_of_all([x.array for x in group], order, _list_addresses(group))) for group in groups], others
+    return [new_tensor(_load_kernels().norm_of_all([x.array for x in group], order)) for group in groups], others
 
 
 def scale_(tensors: Iterable[Tensor], factor: Tensor, found: Tensor | None = None, name: str = "mul_") -> list[Tensor]:
@@ -71,9 +64,7 @@ def scale_(tensors: Iterable[Tensor], factor: Tensor, found: Tensor | None = Non
         seen = None if found is None else found.to(on)
         for x in group:
             copy_for_borrowers(x)
-        _load_kernels().scale_all(
-            [x.array for x in group], factor.to(on).array, None if seen is None else seen.array, _list_addresses(group)
-        )
+        _load_kernels().scale_all([x.array for x in group], factor.to(on).array, None if seen is None else seen.array)
         if seen is not None and seen is not found:
             found.copy_(ops.maximum(found, seen.to(found.device)))  # type: ignore[union-attr]
         for x in group:

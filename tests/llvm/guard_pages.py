@@ -20,7 +20,7 @@ from tritensor.kernels.pooling import cpu_llvm as pooling
 from tritensor.kernels.pooling.windows import pooling_windows
 from tritensor.llvm.gather_rows import add_rows, max_rows
 from tritensor.llvm.loops import MANY, Loop
-from tritensor.llvm.passes import rows, scans, softmaxes, sums
+from tritensor.llvm.passes import rows, softmaxes, sums
 from tritensor.llvm.passes.reduce import FormulaSum
 from tritensor.llvm.passes.row_programs import Operand, RowProgram
 from tritensor.llvm.row_recurrence import WIDTH, RowRecurrence
@@ -84,7 +84,7 @@ def _passes(place: Callable[[np.ndarray], np.ndarray], dtype: Any) -> None:
         x = place(_numbers(_tall(n), n).astype(dtype))
         count = len(x)
         assert rows.products(x) is not None
-        assert scans.running_sums(x) is not None
+        assert rows.running_sums(x) is not None
         y, s = place(np.zeros_like(x)), place(np.zeros(count, np.float32))
         assert _PROGRAM((count, 1, n), [Operand(x, n), Operand(s, 1, one="row"), Operand(y, n)])
         for cube in (x.reshape(count, n, 1), x.reshape(1, count, n)):

@@ -7,7 +7,7 @@ import numpy as np
 import pytest
 
 from tritensor.llvm import compiler
-from tritensor.llvm.passes import rows, scans, sums
+from tritensor.llvm.passes import rows, sums
 
 pytestmark = pytest.mark.skipif(bool(compiler.refusal()), reason=f"no machine code here: {compiler.refusal()}")
 _TYPES = [np.float16, ml_dtypes.bfloat16, np.float32, np.float64]
@@ -34,7 +34,7 @@ def test_sums_keep_infinity_and_nan(value: float) -> None:
 @pytest.mark.parametrize("shape", [(5000,), (3, 1001), (700, 3), (300, 16), (100, 33), (2, 40, 31)])
 def test_running_sums_are_those_of_float64(dtype: type, shape: tuple[int, ...]) -> None:
     x = np.random.default_rng(0).standard_normal(shape).astype(dtype)
-    found = scans.running_sums(x)
+    found = rows.running_sums(x)
     assert found is not None
     assert found.dtype == x.dtype
     want = np.cumsum(x.astype(np.float64), -1)
@@ -49,13 +49,13 @@ def test_running_sums_from_an_infinity_on() -> None:
     x[0, 37], x[0, 900], x[1, 5] = np.inf, -np.inf, np.nan
     with np.errstate(invalid="ignore"):
         want = np.cumsum(x, 1)
-    np.testing.assert_array_equal(scans.running_sums(x), want)
+    np.testing.assert_array_equal(rows.running_sums(x), want)
 
 
 def test_what_running_sums_leave() -> None:
-    assert scans.running_sums(np.ones(100, np.float32)) is None
-    assert scans.running_sums(np.ones(5000, np.int64)) is None
-    assert scans.running_sums(np.ones((100, 100), np.float32)[:, ::2]) is None
+    assert rows.running_sums(np.ones(100, np.float32)) is None
+    assert rows.running_sums(np.ones(5000, np.int64)) is None
+    assert rows.running_sums(np.ones((100, 100), np.float32)[:, ::2]) is None
 
 
 @pytest.mark.parametrize("dtype", _TYPES)

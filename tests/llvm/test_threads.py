@@ -182,7 +182,7 @@ def test_few_rows_by_a_weight_are_multiplied_the_other_way_round(count: int, mon
         x, w = rng.standard_normal((rows, 256)).astype(np.float32), rng.standard_normal((768, 256)).astype(np.float32)
         bound = 8 * np.finfo(np.float32).eps * (np.abs(x).astype(np.float64) @ np.abs(w.T).astype(np.float64))
         y, into = products.matmul(x, w.T), np.empty((rows, 768), np.float32)
-        assert products._turned(x, w.T) is (1 < rows <= 96)
+        assert products._should_turn(x, w.T) is (1 < rows <= 96)
         assert y.flags.c_contiguous
         assert (np.abs(y - x.astype(np.float64) @ w.T.astype(np.float64)) <= bound).all()
         assert products.matmul(x, w.T, into) is into
@@ -233,13 +233,13 @@ def test_blas_is_alone_inside_and_itself_behind() -> None:
     before = found.get()
     try:
         found.set(2)
-        with threads.blas_alone:
+        with threads.single_threaded_blas:
             assert (found.get(), threads.count()) == (1, 2)
-            with threads.blas_alone:
+            with threads.single_threaded_blas:
                 assert (found.get(), threads.count()) == (1, 2)
             assert (found.get(), threads.count()) == (1, 2)
         assert found.get() == threads.count() == 2
-        with pytest.raises(ZeroDivisionError), threads.blas_alone:
+        with pytest.raises(ZeroDivisionError), threads.single_threaded_blas:
             _ = 1 / 0
         assert found.get() == 2
     finally:

@@ -53,11 +53,11 @@ class Watch:
         """Count what a runtime launches from now on."""
         launch = runtime.launch
 
-        def counted(kernel: Any, *rest: Any) -> None:
-            if foreign(kernel):
-                name = kernel.fn.__name__
+        def counted(call: Any) -> None:
+            if foreign(call.kernel):
+                name = call.kernel.fn.__name__
                 self.counts[name] = self.counts.get(name, 0) + 1
-            launch(kernel, *rest)
+            launch(call)
 
         runtime.launch = counted
 

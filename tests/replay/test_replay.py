@@ -347,7 +347,8 @@ def test_gradients_are_the_same_recorded_replayed_and_plain() -> None:
 def test_no_kernel_file_handles_addresses() -> None:
     """An address in an integer argument would be baked into a recording.
 
-    Its rest by 16 is part of the layout, for which a recording is made. The optimizers' table of addresses is launched by no corner.
+    Its rest by 16 is part of the layout, for which a recording is made; `address_of` tells the recorder. What the optimizers' table keeps lies in
+    the device's memory.
     """
     for path in (ROOT / "kernels").rglob("*.py"):
         tree = ast.parse(path.read_text())

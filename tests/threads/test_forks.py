@@ -178,7 +178,7 @@ def test_a_file_that_another_thread_imports(tmp_path: Path, monkeypatch: pytest.
 
 def test_blas_has_its_threads_again(monkeypatch: pytest.MonkeyPatch) -> None:
     alone = threads._Alone()
-    monkeypatch.setattr(threads, "blas_alone", alone)
+    monkeypatch.setattr(threads, "single_threaded_blas", alone)
     set_to: list[int] = []
     monkeypatch.setattr(threads, "blas", lambda: threads.Blas(set_to.append, lambda: 3, {}))
 

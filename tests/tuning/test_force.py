@@ -45,20 +45,20 @@ def test_a_kernel_is_forced_in_all_ops_and_an_op_alone() -> None:
     with tt.tuning.force("elementwise", ElementTile(256, 8)):
         for name in ("add", "mul"):
             (call,) = launched(name, x, x)
-            assert (call.constexprs["ROWS"] * call.constexprs["COLS"], call.num_warps) == (256, 8)
+            assert (call.named["ROWS"] * call.named["COLS"], call.num_warps) == (256, 8)
     with tt.tuning.force("add", ElementTile(512, 2)):
         (call,), (other,) = launched("add", x, x), launched("mul", x, x)
-        assert (call.constexprs["ROWS"] * call.constexprs["COLS"], call.num_warps) == (512, 2)
-        assert (other.constexprs["ROWS"] * other.constexprs["COLS"], other.num_warps) == (128, 4)
+        assert (call.named["ROWS"] * call.named["COLS"], call.num_warps) == (512, 2)
+        assert (other.named["ROWS"] * other.named["COLS"], other.num_warps) == (128, 4)
 
 
 def test_a_reduction_is_forced_by_op() -> None:
     x = np.ones((50, 300), np.float32)
     with tt.tuning.force("sum", Blocks(4, 32, 1)):
         (call,) = launched("sum", x, dim=(1,), keepdim=False)
-        assert (call.constexprs["BM"], call.constexprs["BN"]) == (4, 32)
+        assert (call.named["BM"], call.named["BN"]) == (4, 32)
     (call,) = launched("sum", x, dim=(1,), keepdim=False)
-    assert (call.constexprs["BM"], call.constexprs["BN"]) != (4, 32)
+    assert (call.named["BM"], call.named["BN"]) != (4, 32)
 
 
 def test_replayed_calls_follow() -> None:

@@ -55,6 +55,7 @@ from tritensor.ground import nvtx as nvtx
 
 def is_available() -> bool:
     """Whether tensors can be put on device cuda. Never raises; True also where the device is emulated."""
+    # not by making a runtime: a program that only asks must not start the driver, which a later fork would not live through
     return availability.gpus() > 0
 
 
@@ -82,6 +83,7 @@ def get_device_capability(device: Any = None) -> tuple[int, int]:
 
 def is_bf16_supported(including_emulation: bool = True) -> bool:
     """Whether the current GPU computes in bfloat16 (from sm_80 on by itself; older ones through float32). False where there is none."""
+    # PyTorch's default is True of older GPUs, too, which compute it through float32
     return is_available() and (including_emulation or get_device_capability() >= (8, 0))
 
 

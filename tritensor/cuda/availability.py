@@ -58,6 +58,7 @@ def _ask() -> Found:
         return Found(0, f"the NVIDIA driver's library does not load: {error}; reinstall the driver, {_EMULATE}", 0)
     try:
         version, count = ctypes.c_int(), ctypes.c_int()
+        # answers before cuInit: a driver too old to start is named by its version
         library.cuDriverGetVersion(ctypes.byref(version))
         if 0 < version.value < NEEDED:
             what = f"the NVIDIA driver is too old: it is made for CUDA {written(version.value)}, {written(NEEDED)} or later is needed"
@@ -92,6 +93,7 @@ def gpus() -> int:
     if active.emulated():
         return 2
     other = active._runtime
+    # a virtual GPU, put in place by a command: the program under it must take it for one
     if other is not None and getattr(other, "pretends", False):
         return other.device_count()
     return found().gpus

@@ -36,11 +36,12 @@ def current_device() -> int:
 
 def set_device(device: Any) -> None:
     """Let "cuda" mean another GPU on this thread. A negative number changes nothing, as in PyTorch. Raises DeviceError."""
-    if not _none(device):
+    if not _means_no_change(device):
         here.index = index_of(device)
 
 
-def _none(device: Any) -> bool:
+def _means_no_change(device: Any) -> bool:
+    # PyTorch's rule for set_device and for `with device(-1)`
     return device is None or (type(device) is int and device < 0)
 
 
@@ -53,7 +54,8 @@ class device:
     __slots__ = ("_before", "index")
 
     def __init__(self, device: Any) -> None:
-        self.index = -1 if _none(device) else index_of(device)
+        self.index = -1 if _means_no_change(device) else index_of(device)
+        # a list: one object may be entered again within itself
         self._before: list[int] = []
 
     @property

@@ -4,18 +4,15 @@ from __future__ import annotations
 
 import operator
 from collections.abc import Callable
-from typing import Any, NoReturn
+from typing import Any
 
+from tritensor.cuda.compiler.arguments import LaunchCall
 from tritensor.cuda.runtime.active import runtime
 from tritensor.ground.errors import LaunchError
 from tritensor.ground.thread_state import here
 
-_GRID = (
-    2**31 - 1,
-    65535,
-    65535,
-)  # the most programs along each dimension of a grid, on every GPU (technical specifications in the CUDA C++ Programming Guide)
-
+# The most programs along each dimension of a grid, on every GPU (technical specifications in the CUDA C++ Programming Guide).
+_GRID = (2**31 - 1, 65535, 65535)
 _WARPS = frozenset({1, 2, 4, 8, 16, 32})
 
 # How kernels see objects of a class, told by the floor that has it: (value, kernel's name, parameter's name) -> what launch() takes.
@@ -66,37 +63,34 @@ def launch(
     options: tuple[tuple[str, Any], ...] = ()
     if num_ctas != 1 or launch_cooperative_grid or launch_pdl:
         options = (("num_ctas", num_ctas), ("launch_cooperative_grid", launch_cooperative_grid), ("launch_pdl", launch_pdl))
-    start(kernel, grid, args, constexprs, num_warps, num_stages, options)
+    start(LaunchCall(kernel, grid, args, constexprs, num_warps, num_stages, options))
 
 
-def start(
-    kernel: Any, grid: tuple[int, ...], args: tuple[Any, ...], named: dict[str, Any],
-    num_warps: int, num_stages: int, options: tuple[tuple[str, Any], ...] = (),
-) -> None:  # fmt: skip
-    """launch() with everything else in its place: `named` are the parameters by name, `options` what the compiler is told beside warps and stages."""
-    if not hasattr(getattr(kernel, "fn", None), "__code__"):
-        _refuse_kernel(kernel)
-    if num_warps not in _WARPS:
-        raise LaunchError(f"launch {kernel.__name__}: num_warps is {num_warps!r}; a block has 1, 2, 4, 8, 16 or 32 warps")
+def start(call: LaunchCall) -> None:
+    """launch() with everything in its place. Raises what launch() does."""
+    grid, num_stages = call.grid, call.num_stages
+    if call.num_warps not in _WARPS:
+        raise LaunchError(f"launch {call.kernel.__name__}: num_warps is {call.num_warps!r}; a block has 1, 2, 4, 8, 16 or 32 warps")
     if not isinstance(num_stages, int) or num_stages < 0:
         raise LaunchError(
-            f"launch {kernel.__name__}: num_stages is {num_stages!r}; it is a whole number, the copies of a loop's tiles that are under way"
+            f"launch {call.kernel.__name__}: num_stages is {num_stages!r}; it is a whole number, the copies of a loop's tiles that are under way"
         )
+    # exact classes: True and numpy's integers would go into the driver's structure as they are
     if grid.__class__ is not tuple or not 0 < len(grid) < 4 or not all([n.__class__ is int and n >= 0 for n in grid]):
-        grid = whole_grid(kernel, grid)
+        grid = call.grid = whole_grid(call.kernel, grid)
     if 0 in grid:
         return
     if grid[0] > _GRID[0] or max(grid[1:], default=0) > _GRID[1]:
         raise LaunchError(
-            f"launch {kernel.__name__}: a grid of {grid}; a GPU takes at most {_GRID}: put the long dimension first, or join dimensions "
+            f"launch {call.kernel.__name__}: a grid of {grid}; a GPU takes at most {_GRID}: put the long dimension first, or join dimensions "
             "and take program_id(0) apart in the kernel"
         )
-    args, named = bare(kernel, args, named)
+    bare(call)
     if here.recorder is not None:
-        here.recorder.launched(kernel, grid, args, named, num_warps, num_stages, options)
+        here.recorder.calls.append(call)
         if here.recorder.dry:
             return
-    runtime().launch(kernel, grid, args, named, num_warps, num_stages, options)
+    runtime().launch(call)
 
 
 def whole_grid(kernel: Any, grid: Any) -> tuple[int, ...]:
@@ -118,32 +112,16 @@ def whole_grid(kernel: Any, grid: Any) -> tuple[int, ...]:
     return whole
 
 
-def _refuse_kernel(kernel: Any) -> NoReturn:
-    """Say what launch() takes in place of something that is no kernel, or that chooses a kernel's constants by itself."""
-    inner = kernel
-    while hasattr(getattr(inner, "fn", None), "fn"):
-        inner = inner.fn
-    if inner is not kernel:
-        name = inner.__name__
-        raise LaunchError(
-            f"launch {name}: it is under triton.{type(kernel).__name__.lower().replace('autotuner', 'autotune')}, which chooses constants when a kernel is "
-            f"called: write {name}[grid](...), or give launch() the kernel itself ({name}.fn) and all its constants"
-        )
-    what = getattr(kernel, "__name__", type(kernel).__name__)
-    raise LaunchError(f"launch: {what} is no Triton kernel; decorate the function with @triton.jit")
-
-
-def bare(kernel: Any, args: tuple[Any, ...], named: dict[str, Any]) -> tuple[tuple[Any, ...], dict[str, Any]]:
-    """The arguments of a launch as runtimes take them, each as its class is seen."""
-    for a in args:
+def bare(call: LaunchCall) -> None:
+    """Put the arguments of a launch into the form that runtimes take, each as its class is seen."""
+    for a in call.args:
         if a.__class__ not in _AS_THEY_ARE:
-            args = tuple([_bare(a, kernel, i) for i, a in enumerate(args)])
+            call.args = tuple([_bare(a, call.kernel, i) for i, a in enumerate(call.args)])
             break
-    for a in named.values():
+    for a in call.named.values():
         if a.__class__ not in _AS_THEY_ARE:
-            named = {k: _bare(a, kernel, k) for k, a in named.items()}
+            call.named = {k: _bare(a, call.kernel, k) for k, a in call.named.items()}
             break
-    return args, named
 
 
 def _bare(value: Any, kernel: Any, place: int | str) -> Any:

@@ -54,6 +54,7 @@ def user_frame(frame: FrameType) -> FrameType:
 def user_instruction() -> tuple[CodeType, int]:
     """(code, instruction): the user's line, unread as yet, which is cheap to keep; `line_of` reads it."""
     frame = user_frame(sys._getframe(1))
+    # not the line, which is found in a table of the code: most allocations are never reported
     return frame.f_code, frame.f_lasti
 
 
@@ -72,6 +73,7 @@ def line_of(code: CodeType, instruction: int) -> tuple[str, int]:
 def file_and_line(file: str, line: int) -> str:
     """`file:line`, the file from the working directory on where it lies below it."""
     try:
+        # paths as the user types them: shorter, and the same on every machine
         below = os.getcwd() + os.sep
     except FileNotFoundError:  # the working directory was removed; a message must not fail for that
         return f"{file}:{line}"

@@ -33,6 +33,7 @@ class device:
         if name not in ("cpu", "cuda", "meta") or (name != "cuda" and index not in (None, 0)):
             raise DeviceError(f"device: {type!r} is not a device; give 'cpu', 'cuda' or 'cuda:N'")
         self.type = name
+        # PyTorch's cpu:0 is equal to cpu
         self.index = index if name == "cuda" else None
 
     def __eq__(self, other: object) -> bool:
@@ -58,6 +59,7 @@ class device:
         return self
 
     def __exit__(self, *error: object) -> None:
+        # what was outside, not the CPU: blocks nest
         *rest, _default.on = _default.outer
         _default.outer = tuple(rest)
 
@@ -123,6 +125,7 @@ def as_device(x: Any) -> device:
             found = gpu(found.index)
         _named[x] = found
         return found
+    # True is no GPU
     if isinstance(x, int) and not isinstance(x, bool):
         return gpu(x) if x >= 0 else device("cuda", x)
     found = x if isinstance(x, device) else device(x)
@@ -132,6 +135,7 @@ def as_device(x: Any) -> device:
 
 def set_default(x: Any) -> None:
     """Make a device the one that None means on this thread; None is the CPU again."""
+    # by name, not by number: "cuda" as a default follows set_device
     given = cpu if x is None else device(x) if isinstance(x, str) else as_device(x)
     _refuse_meta(given)
     _default.on = cpu if given == cpu else given

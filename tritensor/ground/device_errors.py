@@ -60,6 +60,7 @@ def _site_of_caller(frame: Any, op: str) -> int:
     found = _seen.get(key)
     if found is None:
         if len(_seen) >= _MEMORY:
+            # all at once: programs have few lines, one that makes code as it runs has no end of them
             _seen.clear()
         found = _seen[key] = _site_number(code.co_filename, frame.f_lineno, op), code
     return found[0]
@@ -86,6 +87,7 @@ def site(op: str, wording: Wording, *facts: Hashable) -> int:
     by itself, the caller's.
     """
     at = _entered.site
+    # a corner called by itself, or by another op's: what was entered last is not this op
     if not at or _sites[at][2] != op:
         at = _site_of_caller(sys._getframe(1), op)
     file, line, _, _, _ = _sites[at]
@@ -104,6 +106,7 @@ def check(storage: Any) -> None:
         record = tuple(fields)
         if record[0] <= 0:
             return
+        # before it is raised: the next wait must not tell of it again
         fields[0] = 0
     raise OutOfRangeError(describe(record))
 

@@ -142,6 +142,7 @@ def as_dtype(x: Any) -> DType:
     """The DType meant by a DType, a numpy dtype or scalar type, a name, or Python's bool, int, float, complex."""
     if isinstance(x, DType):
         return x
+    # PyTorch's rule: float is float64 and int is int64 on every machine
     if isinstance(x, type) and x in _PYTHON:
         return _PYTHON[x]
     if isinstance(x, str):
@@ -218,7 +219,7 @@ def promote(a: np.dtype, b: np.dtype, op: str = "promote") -> np.dtype:
     return found
 
 
-def _outranked(strong: np.dtype, weak: np.dtype, op: str) -> np.dtype:
+def _promote_weaker(strong: np.dtype, weak: np.dtype, op: str) -> np.dtype:
     """The common type where only the category of `weak` counts: a higher one than that of `strong` lifts it."""
     a, b = of(strong), of(weak)
     if _CATEGORY[a.kind] >= _CATEGORY[b.kind]:
@@ -251,7 +252,7 @@ def result_type(values: Iterable[Any], op: str = "promote") -> np.dtype:
     common = None
     for weaker in (dimensioned, single, number):
         if weaker is not None:
-            common = weaker if common is None else _outranked(common, weaker, op)
+            common = weaker if common is None else _promote_weaker(common, weaker, op)
     if common is None:
         raise TypeError(f"{op}: no tensor and no number was given; wrap one with tensor(...)")
     return common
@@ -261,6 +262,7 @@ def check_number(dtype: np.dtype, value: bool | int | float | complex, op: str) 
     """Raise NumberRangeError for an integer that a computation in the integer type `dtype` cannot hold."""
     if isinstance(value, int) and _by_numpy[dtype].kind in ("uint", "int"):
         info = np.iinfo(dtype)
+        # PyTorch refuses, where numpy 1 wrapped around without a word
         if not info.min <= value <= info.max:
             raise NumberRangeError(f"{op}: {value} does not fit {of(dtype).name} ({info.min} to {info.max}); cast the tensor first")
 
@@ -309,6 +311,7 @@ def as_factor(dtype: np.dtype, value: bool | int | float | complex, op: str) -> 
         if value.imag:
             return value
         value = value.real
+    # PyTorch multiplies a uint8 by -1 modulo 256
     if kind == "uint" and isinstance(value, int) and -np.iinfo(dtype).max <= value < 0:
         return value % (1 << 8 * dtype.itemsize)
     return as_element(dtype, value, op) if kind in ("bool", "uint", "int") else value

@@ -11,97 +11,55 @@ import importlib
 import importlib.util
 import itertools
 import threading
-from collections.abc import Iterator
+from collections.abc import Callable, Iterator
 from contextlib import contextmanager
 from functools import cache
-from typing import Any
+from typing import Any, NamedTuple
 
 _LIBRARIES = ("libnvtx3interop.so.1", "libnvToolsExt.so.1")
 
 
-class _Silent:
-    """No library: nobody is told."""
+class Listener(NamedTuple):
+    """Who is told: push(message) and pop() of ranges of a thread, mark(message), start(message) and stop(what that gave) of ranges between threads."""
 
-    name = ""
-
-    def push(self, message: str) -> None:
-        """A range begins on this thread."""
-
-    def pop(self) -> None:
-        """The innermost range of this thread ends."""
-
-    def mark(self, message: str) -> None:
-        """A moment has a name."""
-
-    def start(self, message: str) -> Any:
-        """A range begins that may end on another thread; returns what stop() wants."""
-
-    def stop(self, handle: Any) -> None:
-        """That range ends."""
+    name: str
+    push: Callable[[str], Any]
+    pop: Callable[[], Any]
+    mark: Callable[[str], Any]
+    start: Callable[[str], Any]
+    stop: Callable[[Any], Any]
 
 
-class _Library(_Silent):
-    """NVIDIA's C library."""
-
-    def __init__(self, name: str) -> None:
-        self.name = name
-        library = ctypes.CDLL(name)
-        self._push, self._pop, self._mark = library.nvtxRangePushA, library.nvtxRangePop, library.nvtxMarkA
-        self._start, self._stop = library.nvtxRangeStartA, library.nvtxRangeEnd
-        for function in (self._push, self._mark, self._start):
-            function.argtypes = (ctypes.c_char_p,)
-        self._start.restype = ctypes.c_uint64
-        self._stop.argtypes = (ctypes.c_uint64,)
-
-    def push(self, message: str) -> None:
-        self._push(message.encode())
-
-    def pop(self) -> None:
-        self._pop()
-
-    def mark(self, message: str) -> None:
-        self._mark(message.encode())
-
-    def start(self, message: str) -> Any:
-        return self._start(message.encode())
-
-    def stop(self, handle: Any) -> None:
-        self._stop(handle)
+def _ignore(*_: Any) -> None:
+    """Nobody is told."""
 
 
-class _Package(_Silent):
-    """The Python package nvtx."""
+SILENT = Listener("", _ignore, _ignore, _ignore, _ignore, _ignore)
 
-    name = "the package nvtx"
 
-    def __init__(self) -> None:
-        self._package: Any = importlib.import_module("nvtx")
-
-    def push(self, message: str) -> None:
-        self._package.push_range(message)
-
-    def pop(self) -> None:
-        self._package.pop_range()
-
-    def mark(self, message: str) -> None:
-        self._package.mark(message)
-
-    def start(self, message: str) -> Any:
-        return self._package.start_range(message)
-
-    def stop(self, handle: Any) -> None:
-        self._package.end_range(handle)
+def _load_library(name: str) -> Listener:
+    """NVIDIA's C library. Raises OSError where it is not there, AttributeError where it lacks the functions."""
+    library = ctypes.CDLL(name)
+    push, mark, start, stop = library.nvtxRangePushA, library.nvtxMarkA, library.nvtxRangeStartA, library.nvtxRangeEnd
+    for function in (push, mark, start):
+        function.argtypes = (ctypes.c_char_p,)
+    start.restype, stop.argtypes = ctypes.c_uint64, (ctypes.c_uint64,)
+    return Listener(name, lambda m: push(m.encode()), library.nvtxRangePop, lambda m: mark(m.encode()), lambda m: start(m.encode()), stop)
 
 
 @cache
-def _told() -> _Silent:
+def _listener() -> Listener:
     """Who is told of ranges, looked for once."""
     for name in _LIBRARIES:
         try:
-            return _Library(name)
+            return _load_library(name)
         except (OSError, AttributeError):
             continue  # not on this machine, or without the functions
-    return _Package() if importlib.util.find_spec("nvtx") is not None else _Silent()
+    # the library first: the package costs an import and wraps the same functions
+    if importlib.util.find_spec("nvtx") is None:
+        return SILENT
+    package: Any = importlib.import_module("nvtx")
+    return Listener("the package nvtx", package.push_range, package.pop_range, package.mark, package.start_range, package.end_range)
 
 
 _local = threading.local()
@@ -111,36 +69,37 @@ _numbers = itertools.count(1)
 
 def provider() -> str:
     """What ranges go to; "" where nothing was found and they do nothing."""
-    return _told().name
+    return _listener().name
 
 
 def range_push(msg: str) -> int:
     """Begin a range on this thread, inside the one begun last; returns its depth, 0 for an outermost one."""
     depth = getattr(_local, "depth", 0)
-    _told().push(msg)
+    _listener().push(msg)
     _local.depth = depth + 1
     return depth
 
 
 def range_pop() -> int:
     """End the range that this thread began last; returns its depth. Raises RuntimeError where there is none."""
+    # libraries count for themselves, and do not refuse a pop too many
     depth = getattr(_local, "depth", 0)
     if not depth:
         raise RuntimeError("nvtx.range_pop: this thread has no range to end; each range_pop() ends one range_push() of the same thread")
-    _told().pop()
+    _listener().pop()
     _local.depth = depth - 1
     return depth - 1
 
 
 def mark(msg: str) -> None:
     """Name this moment."""
-    _told().mark(msg)
+    _listener().mark(msg)
 
 
 def range_start(msg: str) -> int:
     """Begin a range that may end on any thread and need not nest; returns what `range_end` wants."""
     number = next(_numbers)
-    _open[number] = _told().start(msg)
+    _open[number] = _listener().start(msg)
     return number
 
 
@@ -148,7 +107,7 @@ def range_end(range_id: int) -> None:
     """End a range of `range_start`. Raises RuntimeError for one that is not open."""
     if range_id not in _open:
         raise RuntimeError(f"nvtx.range_end: {range_id} is no open range; give what range_start() returned, once")
-    _told().stop(_open.pop(range_id))
+    _listener().stop(_open.pop(range_id))
 
 
 @contextmanager

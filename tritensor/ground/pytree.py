@@ -246,7 +246,7 @@ def tree_map_(func: Callable[..., Any], tree: Any, *rests: Any, is_leaf: IsLeaf 
     return tree
 
 
-def _only(kinds: Any) -> Callable[[Any], bool]:
+def _matcher(kinds: Any) -> Callable[[Any], bool]:
     if isinstance(kinds, type | tuple) or hasattr(kinds, "__args__"):
         return lambda x: isinstance(x, kinds)
     found: Callable[[Any], bool] = kinds
@@ -255,13 +255,13 @@ def _only(kinds: Any) -> Callable[[Any], bool]:
 
 def tree_map_only(type_or_types_or_pred: Any, func: Callable[[Any], Any], tree: Any, is_leaf: IsLeaf = None) -> Any:
     """tree_map of the leaves of a type, several types, or of which a function says so; the others stay."""
-    chosen = _only(type_or_types_or_pred)
+    chosen = _matcher(type_or_types_or_pred)
     return tree_map(lambda x: func(x) if chosen(x) else x, tree, is_leaf=is_leaf)
 
 
 def tree_map_only_(type_or_types_or_pred: Any, func: Callable[[Any], Any], tree: Any, is_leaf: IsLeaf = None) -> Any:
     """tree_map_ of such leaves."""
-    chosen = _only(type_or_types_or_pred)
+    chosen = _matcher(type_or_types_or_pred)
     return tree_map_(lambda x: func(x) if chosen(x) else x, tree, is_leaf=is_leaf)
 
 
@@ -277,13 +277,13 @@ def tree_any(pred: Callable[[Any], bool], tree: Any, is_leaf: IsLeaf = None) -> 
 
 def tree_all_only(type_or_types: Any, pred: Callable[[Any], bool], tree: Any, is_leaf: IsLeaf = None) -> bool:
     """tree_all of the leaves of a type."""
-    chosen = _only(type_or_types)
+    chosen = _matcher(type_or_types)
     return all(pred(x) for x in tree_iter(tree, is_leaf) if chosen(x))
 
 
 def tree_any_only(type_or_types: Any, pred: Callable[[Any], bool], tree: Any, is_leaf: IsLeaf = None) -> bool:
     """tree_any of the leaves of a type."""
-    chosen = _only(type_or_types)
+    chosen = _matcher(type_or_types)
     return any(pred(x) for x in tree_iter(tree, is_leaf) if chosen(x))
 
 

@@ -128,6 +128,7 @@ def _elementwise_strides(shape: Steps, operands: tuple[tuple[Steps, Steps], ...]
 
 def _broadcast_strides(shape: Steps, own: Steps, strides: Steps) -> Steps:
     """An operand's strides over the broadcast shape, 0 where it repeats."""
+    # numpy's broadcasting aligns shapes at the last dimension
     lead = len(shape) - len(own)
     return (0,) * lead + tuple([0 if n == 1 and m != 1 else abs(s) for n, m, s in zip(own, shape[lead:], strides, strict=True)])
 
@@ -155,6 +156,7 @@ def memory_order(shape: Steps, strides: Steps) -> tuple[int, ...]:
 def _compare_dims(shape: Steps, strides: Sequence[Steps], a: int, b: int) -> int:
     """Negative where dimension a lies inside b, positive where b lies inside a, 0 where no operand says."""
     for steps in strides:
+        # a stride of 0 says nothing of where a dimension lies
         if steps[a] and steps[b]:
             if steps[a] != steps[b]:
                 return -1 if steps[a] < steps[b] else 1

@@ -43,6 +43,7 @@ def stream_of(index: int) -> int:
 
 def set_stream(index: int, stream: int) -> None:
     """Send this thread's launches and copies on a GPU to a stream (raw handle; 0: the default one)."""
+    # the place is dropped with it: allocations and launches look both up together
     here.streams[index] = stream
     here.place = None
 

@@ -64,8 +64,10 @@ class TableLoop:
         def run(table: np.ndarray, numbers: np.ndarray) -> None:
             if not len(table):
                 return
+            # one row of numbers serves all: its stride must not be walked
             step = numbers.strides[0] if len(numbers) > 1 else 0
             at, own = table.ctypes.data, numbers.ctypes.data
+            # parts are cut by elements, not by rows: one large parameter among small ones is shared as well
             ends = table[:, 0].cumsum()
             elements = int(ends[-1])
 

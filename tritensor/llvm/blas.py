@@ -37,6 +37,7 @@ def blas() -> Blas | None:
     if os.path.exists("/proc/self/maps"):
         with loading("BLAS"), open("/proc/self/maps") as maps:
             lines = maps.read().splitlines()
+    # off the map of this process: numpy does not say which library it has loaded
     for path in sorted({found[1] for line in lines if (found := re.search(r" (/.*(?:blas|mkl_rt)[^/]*\.so[^/ ]*)$", line))}):
         library = ctypes.CDLL(path)
         for setter, getter, product in _THREADS:

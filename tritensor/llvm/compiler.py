@@ -63,6 +63,7 @@ def refusal() -> str:
         return "TRITENSOR_NATIVE=0"
     if processor() is None:
         return f"a processor that is not x86-64 with AVX2: {platform.machine()}"
+    # the trial runs in a process of its own, since a crash of LLVM cannot be caught; its answer is remembered on disk
     kept = _cache(_key("probe", _PROBE))
     if kept is None or kept.get_file("works") is None:
         command = "from tritensor.llvm import compiler; raise SystemExit(compiler.build(compiler._PROBE)(41) != 42)"

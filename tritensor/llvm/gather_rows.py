@@ -10,7 +10,7 @@ import numpy as np
 
 from tritensor.llvm import compiler
 from tritensor.llvm.loops import STORED, to_compute_type
-from tritensor.llvm.simd import LLVM, Code, Vector, select
+from tritensor.llvm.simd import LLVM, Code, Vector, select, splat_lines
 
 _WIDTHS = (64, 16, 1)  # lanes of a turn: of most of a row, of what is left of it, of the last elements
 _FLOATS = "fV"
@@ -135,9 +135,9 @@ class _Part:
         return self.code.emit(element, f"load {self.code.type(element)}, ptr {place}, align {_ALIGNED[element]}")
 
     def broadcast(self, value: str, element: str) -> Vector:
-        vector = self.code.type(element)
-        one = self.code.emit(element, f"insertelement {vector} poison, {LLVM[element]} {value}, i64 0")
-        return self.code.emit(element, f"shufflevector {vector} {one.name}, {vector} poison, <{self.w} x i32> zeroinitializer")
+        name = f"all{self.w}{value[1:]}"
+        self.code.lines += splat_lines(name, value, LLVM[element], self.w)
+        return Vector(self.code, f"%{name}", element)
 
     def text(self, start: str, after: str, number: str) -> str:
         blocks = {
@@ -177,7 +177,9 @@ def _run(
     function = _compile(x.dtype, which is not None) if x.dtype.kind in _FLOATS else None
     if function is None or not x.flags.c_contiguous:
         return False
+    # the loop always multiplies: a stride of 0 repeats the one
     factors = np.ones(1, out.dtype) if scale is None else np.ascontiguousarray(scale, out.dtype)
+    # indices may come as int32, or as a window
     to, places = np.ascontiguousarray(to, np.int64), np.ascontiguousarray(places, np.int64)
     function(
         out.ctypes.data, None if which is None else which.ctypes.data, x.ctypes.data, factors.ctypes.data, int(scale is not None),

@@ -37,6 +37,7 @@ class Iteration:
         n = state[0].size
         rows = np.empty((len(state), -(-n // WIDTH) * WIDTH))
         for row, x in zip(rows, state, strict=True):
+            # the last element again: what stands there must end, too
             row[:n], row[n:] = x, x[-1]
         self.compiled(rows.ctypes.data, rows.shape[1])
         return list(rows[:, :n])
@@ -50,6 +51,7 @@ class Iteration:
                 state = tuple(self.step(float(k), *state))
                 k += 1
             on = np.asarray(self.going(float(k - 1), *state))
+            # those that are done leave the arrays, so that a slow element does not keep the others at work
             if not on.all():
                 for into, x in zip(found, state, strict=True):
                     into[open_[~on]] = x[~on]

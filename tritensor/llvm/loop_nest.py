@@ -88,9 +88,9 @@ class LoopNest:
             self.lines += [f"  %{name}.by{i} = mul i64 {a}, {b}", f"  {last} = getelementptr i8, ptr {at}, i64 %{name}.by{i}"]
             at = last
 
-    def text(self, *parameters: str) -> str:
-        """The function `run` of these parameters."""
-        return "\n".join([f"define void @run({', '.join(parameters)}) {{", *self.lines, "  ret void", "}", ""])
+    def text(self, *parameters: str, returns: str = "void") -> str:
+        """The function `run` of these parameters; `returns` is the type and the value of what it answers."""
+        return "\n".join([f"define {returns.split()[0]} @run({', '.join(parameters)}) {{", *self.lines, f"  ret {returns}", "}", ""])
 
     def compile(self, parameters: Iterable[str], pointers: Collection[str], declared: Iterable[str] = ()) -> Any:
         """`text` of these parameters, some of them pointers and the others int64, with what it calls declared; None where there is no machine

@@ -10,7 +10,7 @@ import ml_dtypes
 import numpy as np
 
 from tritensor.llvm import compiler, threads, workers
-from tritensor.llvm.simd import LLVM, Code, NotVectorizableError, Vector, select
+from tritensor.llvm.simd import LLVM, Code, NotVectorizableError, Vector, select, splat_lines
 
 SHARED = 1 << 15  # elements from which threads share a loop
 _PIECE = 1024  # elements of a part come in whole pieces
@@ -66,6 +66,7 @@ class Loop:
             if types[i] is None:
                 x = held[i] = _to_array(x, wide)  # kept alive until the call
             pointers.append(x.__array_interface__["data"][0])
+        # after the types: a loop that never gives up may write over what it reads, element on element
         if not self._outs_are_apart(outs, held[len(outs) :], pointers, found.gives_up):
             return False
         if first.size >= SHARED and found.address:
@@ -99,12 +100,8 @@ class Loop:
             return _NOTHING  # would be rounded twice
         try:
             module, gives_up = loop_text(self.formula, types, results, kind)
-        except (
-            NotVectorizableError,
-            AttributeError,
-            TypeError,
-            ValueError,
-        ):  # made of more than `maths`: a kernel's own language, a branch, a type's attributes
+        # made of more than `maths`: a kernel's own language, a branch, a type's attributes
+        except (NotVectorizableError, AttributeError, TypeError, ValueError):
             return _NOTHING
         made = compiler.build(module)
         made.argtypes = [ctypes.c_int64] + [ctypes.c_void_p] * len(types)
@@ -266,20 +263,15 @@ def _inside_mask(m: _Module) -> list[str]:
     """Which lanes of the last vector are elements: what lies behind them is 0, with which a formula may be unable to do anything."""
     places = f"<{m.width} x i64>"
     return [
-        f"  %leftone = insertelement {places} poison, i64 %left, i64 0",
-        f"  %lefts = shufflevector {places} %leftone, {places} poison, <{m.width} x i32> zeroinitializer",
+        *splat_lines("lefts", "%left", "i64", m.width),
         f"  %inside = icmp slt {places} <{', '.join(f'i64 {k}' for k in range(m.width))}>, %lefts",
     ]
 
 
 def _broadcast_number(i: int, m: _Module) -> list[str]:
     """A number in every lane."""
-    vector, element = m.vector(i), LLVM[m.kind]
-    return [
-        f"  %n{i} = load {element}, ptr %p{i}",
-        f"  %one{i} = insertelement {vector} poison, {element} %n{i}, i64 0",
-        f"  %number{i} = shufflevector {vector} %one{i}, {vector} poison, <{m.width} x i32> zeroinitializer",
-    ]
+    element = LLVM[m.kind]
+    return [f"  %n{i} = load {element}, ptr %p{i}", *splat_lines(f"number{i}", f"%n{i}", element, m.width)]
 
 
 def rows_loop_text(

@@ -1,4 +1,4 @@
-"""Products of matrices by numpy's BLAS on the threads that share loops, in place of BLAS's own (see threads.blas_alone)."""
+"""Products of matrices by numpy's BLAS on the threads that share loops, in place of BLAS's own (see threads.single_threaded_blas)."""
 
 from __future__ import annotations
 
@@ -27,16 +27,16 @@ _ZERO = {np.dtype(np.float32): ctypes.c_float(0), np.dtype(np.float64): ctypes.c
 
 def matmul(a: np.ndarray, b: np.ndarray, out: np.ndarray | None = None) -> np.ndarray:
     """np.matmul."""
-    if _turned(a, b):
-        across = _shared(b.T, a.T, None)
+    if _should_turn(a, b):
+        across = _multiply_shared(b.T, a.T, None)
         if out is None:
             return np.ascontiguousarray(across.T)
         out[...] = across.T
         return out
-    return _shared(a, b, out)
+    return _multiply_shared(a, b, out)
 
 
-def _turned(a: np.ndarray, b: np.ndarray) -> bool:
+def _should_turn(a: np.ndarray, b: np.ndarray) -> bool:
     """Whether few rows meet a large transposed matrix, a weight: OpenBLAS is up to three times as fast at b^T a^T, which is then transposed."""
     return (
         a.ndim == b.ndim == 2
@@ -49,7 +49,7 @@ def _turned(a: np.ndarray, b: np.ndarray) -> bool:
     )
 
 
-def _shared(a: np.ndarray, b: np.ndarray, out: np.ndarray | None) -> np.ndarray:
+def _multiply_shared(a: np.ndarray, b: np.ndarray, out: np.ndarray | None) -> np.ndarray:
     """np.matmul, by the threads that share loops."""
     matrices = a.ndim > 1 and b.ndim > 1
     if matrices:
@@ -57,18 +57,19 @@ def _shared(a: np.ndarray, b: np.ndarray, out: np.ndarray | None) -> np.ndarray:
         threaded = _THREADED_VECTOR if 1 in (a.shape[-2], b.shape[-1]) else _THREADED
     else:
         multiplications, threaded = max(a.size, b.size), _THREADED_VECTOR
+    # below it OpenBLAS uses one thread of its own accord
     if multiplications < threaded or a.dtype.kind != "f" or threads.count() < 2:
         return np.matmul(a, b, out=out)  # type: ignore[no-any-return, call-overload]
-    with threads.blas_alone:
+    with threads.single_threaded_blas:
         if multiplications < _MANY or not matrices:
             return np.matmul(a, b, out=out)  # type: ignore[no-any-return, call-overload]
         if out is None:
             shape = (*np.broadcast_shapes(a.shape[:-2], b.shape[:-2]), a.shape[-2], b.shape[-1])
             out = np.empty(shape, np.result_type(a, b))
-        if not _by_blas(a, b, out):
+        if not _multiply_by_blas(a, b, out):
             if multiplications < _MANY_FOR_PYTHON:
                 return np.matmul(a, b, out=out)  # type: ignore[no-any-return]
-            _in_parts(a, b, out)
+            _multiply_in_parts(a, b, out)
     return out
 
 
@@ -85,13 +86,14 @@ class _Parts(NamedTuple):
 def _parts_of(sizes: tuple[int, int, int], strides: tuple[tuple[int, int], ...], dtype: np.dtype, threads_: int) -> _Parts | None:
     """The parts of (m, k, n); None where BLAS does not take matrices that lie so, or there are too few rows and columns."""
     (m, k, n), item = sizes, dtype.itemsize
-    lies = [_lies(shape, step, item) for shape, step in zip(((m, k), (k, n), (m, n)), strides, strict=True)]
+    lies = [_orientation(shape, step, item) for shape, step in zip(((m, k), (k, n), (m, n)), strides, strict=True)]
     if lies[0] is None or lies[1] is None or lies[2] is None or lies[2][0]:
         return None
     (across_a, step_a), (across_b, step_b), (_, step_out) = lies  # type: ignore[misc]
     # what all threads read again, the other matrix, is not much larger then; rows of results lie together
     by_rows, address = 2 * m >= n, ctypes.addressof
     long = m if by_rows else n
+    # whole groups of rows: BLAS's inner loops do not come to ragged ends within a part
     turns = long // _WIDE
     if turns < 2:
         return None
@@ -113,7 +115,7 @@ def _parts_of(sizes: tuple[int, int, int], strides: tuple[tuple[int, int], ...],
     return found
 
 
-def _by_blas(a: np.ndarray, b: np.ndarray, out: np.ndarray) -> bool:
+def _multiply_by_blas(a: np.ndarray, b: np.ndarray, out: np.ndarray) -> bool:
     """BLAS's own function for parts of the rows or columns of one product; False where it does not take these arrays."""
     found = threads.blas()
     assert found is not None
@@ -132,7 +134,7 @@ def _by_blas(a: np.ndarray, b: np.ndarray, out: np.ndarray) -> bool:
     return threads.call_parts(workers.address(function), given) is not None
 
 
-def _lies(shape: tuple[int, int], strides: tuple[int, int], item: int) -> tuple[bool, int] | None:
+def _orientation(shape: tuple[int, int], strides: tuple[int, int], item: int) -> tuple[bool, int] | None:
     """(whether the rows lie across memory, elements between neighbours in the other direction); None where neither direction is without gaps."""
     (rows, columns), (down, along) = shape, strides
     if columns == 1 or along == item:
@@ -144,7 +146,7 @@ def _lies(shape: tuple[int, int], strides: tuple[int, int], item: int) -> tuple[
     return None
 
 
-def _in_parts(a: np.ndarray, b: np.ndarray, out: np.ndarray) -> None:
+def _multiply_in_parts(a: np.ndarray, b: np.ndarray, out: np.ndarray) -> None:
     """Parts of the first dimension of many products, or of the rows or columns of one, each by numpy."""
     if out.ndim > 2 and out.shape[0] >= threads.count():
 

@@ -9,6 +9,7 @@ from typing import Any
 import numpy as np
 
 from tritensor.llvm import compiler
+from tritensor.llvm.loop_nest import LoopNest
 from tritensor.llvm.simd import LLVM, Code, Vector
 
 WIDTH = 16  # lanes; the length of rows is a multiple of it
@@ -31,7 +32,8 @@ class RowRecurrence:
         function = self.compiled[rows.dtype]
         if function is None:
             return False
-        function(rows.ctypes.data, bar.ctypes.data, p.ctypes.data, p.shape[0], p.shape[1])
+        if len(p):  # the loop counts rows but one
+            function(rows.ctypes.data, bar.ctypes.data, p.ctypes.data, p.shape[0], p.shape[1])
         return True
 
 
@@ -41,41 +43,24 @@ def _text(formula: Callable[..., Any], kind: str) -> str:
     a, b, far, bar, p = (Vector(code, f"%{name}", kind) for name in ("a", "b", "c", "bar", "p"))
     made = formula(a, b, far + bar, p)
     loads = {"a": "before2", "b": "before1", "c": "before", "bar": "barat", "p": "pat"}
-    return "\n".join([
-        *sorted(code.declared),
-        "define void @run(ptr %rows, ptr %bars, ptr %ps, i64 %time, i64 %n) {",
-        "entry:",
-        "  %length = add i64 %n, 2",
-        "  %any = icmp sgt i64 %time, 1",
-        "  br i1 %any, label %row, label %done",
-        "row:",
-        "  %t = phi i64 [1, %entry], [%nextt, %rowdone]",
-        "  %last = sub i64 %t, 1",
-        "  %start = mul i64 %last, %length",
-        "  %pstart = mul i64 %t, %n",
-        "  br label %loop",
-        "loop:",
-        "  %i = phi i64 [0, %row], [%next, %loop]",
-        "  %at = add i64 %start, %i",
-        f"  %before = getelementptr {one}, ptr %rows, i64 %at",
-        f"  %before1 = getelementptr {one}, ptr %before, i64 1",
-        f"  %before2 = getelementptr {one}, ptr %before, i64 2",
-        f"  %barat = getelementptr {one}, ptr %bars, i64 %i",
-        "  %place = add i64 %pstart, %i",
-        f"  %pat = getelementptr {one}, ptr %ps, i64 %place",
-        *[f"  %{name} = load {vector}, ptr %{address}, align {size}" for name, address in loads.items()],
-        *code.lines,
-        f"  %to = getelementptr {one}, ptr %before2, i64 %length",
-        f"  store {vector} {made.name}, ptr %to, align {size}",
-        f"  %next = add i64 %i, {WIDTH}",
-        "  %more = icmp slt i64 %next, %n",
-        "  br i1 %more, label %loop, label %rowdone",
-        "rowdone:",
-        "  %nextt = add i64 %t, 1",
-        "  %moret = icmp slt i64 %nextt, %time",
-        "  br i1 %moret, label %row, label %done",
-        "done:",
-        "  ret void",
-        "}",
-        "",
-    ])  # fmt: skip
+    # rows follow from one another, so that only elements of one row can stand side by side
+    nest = LoopNest()
+    nest.lines += ["  %length = add i64 %n, 2", "  %turns = sub i64 %time, 1", f"  %blocks = udiv i64 %n, {WIDTH}"]
+    with nest.maybe_empty_loop("last", "%turns"):
+        nest.lines += ["  %t = add i64 %last, 1", "  %start = mul i64 %last, %length", "  %pstart = mul i64 %t, %n"]
+        with nest.loop("block", "%blocks"):
+            nest.lines += [
+                f"  %i = mul i64 %block, {WIDTH}",
+                "  %at = add i64 %start, %i",
+                f"  %before = getelementptr {one}, ptr %rows, i64 %at",
+                f"  %before1 = getelementptr {one}, ptr %before, i64 1",
+                f"  %before2 = getelementptr {one}, ptr %before, i64 2",
+                f"  %barat = getelementptr {one}, ptr %bars, i64 %i",
+                "  %place = add i64 %pstart, %i",
+                f"  %pat = getelementptr {one}, ptr %ps, i64 %place",
+                *[f"  %{name} = load {vector}, ptr %{address}, align {size}" for name, address in loads.items()],
+                *code.lines,
+                f"  %to = getelementptr {one}, ptr %before2, i64 %length",
+                f"  store {vector} {made.name}, ptr %to, align {size}",
+            ]
+    return "\n".join([*sorted(code.declared), nest.text("ptr %rows", "ptr %bars", "ptr %ps", "i64 %time", "i64 %n")])

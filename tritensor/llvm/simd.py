@@ -6,6 +6,7 @@ A formula called with vectors in place of arrays leaves its body behind as strai
 from __future__ import annotations
 
 import struct
+from collections.abc import Callable
 from typing import Any
 
 import numpy as np
@@ -56,6 +57,7 @@ class Code:
         elif kind[0] == "i":
             text = str(int(value))
         else:
+            # LLVM writes float constants as doubles, and refuses one that float does not hold
             rounded = float(np.float32(value)) if kind == "f32" else float(value)
             text = f"0x{struct.unpack('<Q', struct.pack('<d', rounded))[0]:016X}"
         return Vector(self, f"splat ({LLVM[kind]} {text})", kind)
@@ -171,6 +173,7 @@ class Vector:
         if kind == self.kind:
             return self
         kinds = self.kind[0], kind[0]
+        # processors convert to 32 and 64 bits alone: of narrower ones the low bits are kept
         if kinds == ("f", "i") and _BITS[kind] < 32:
             return self.to("i32").to(kind)
         known = {
@@ -206,6 +209,25 @@ def select(condition: Vector, a: Any, b: Any) -> Vector:
         raise NotVectorizableError("a choice between two numbers, whose type nothing tells")
     code = condition.code
     return code.emit(a.kind, f"select {code.type('b1')} {condition.name}, {code.type(a.kind)} {a.name}, {code.type(b.kind)} {b.name}")
+
+
+def splat_lines(name: str, number: str, element: str, width: int) -> list[str]:
+    """%<name> is a number of an LLVM type in every lane. LLVM itself has `splat` for constants alone."""
+    vector = f"<{width} x {element}>"
+    return [
+        f"  %{name}.one = insertelement {vector} poison, {element} {number}, i64 0",
+        f"  %{name} = shufflevector {vector} %{name}.one, {vector} poison, <{width} x i32> zeroinitializer",
+    ]
+
+
+def fold_lanes(y: Vector, combine: Callable[[Vector, Vector], Vector]) -> Vector:
+    """All lanes of a vector combined by halves, the result in every lane."""
+    code, vector, half = y.code, y.code.type(y.kind), y.code.width // 2
+    while half:
+        order = ", ".join(f"i32 {(i + half) % code.width}" for i in range(code.width))
+        y = combine(y, code.emit(y.kind, f"shufflevector {vector} {y.name}, {vector} poison, <{code.width} x i32> <{order}>"))
+        half //= 2
+    return y
 
 
 def fma(a: Vector, b: Any, c: Any) -> Vector:

@@ -9,6 +9,7 @@ from typing import Any
 import numpy as np
 
 from tritensor.llvm import compiler
+from tritensor.llvm.loop_nest import LoopNest
 from tritensor.llvm.loops import STORED, loop_text
 from tritensor.llvm.simd import NotVectorizableError
 
@@ -65,23 +66,10 @@ class WindowLoop:
 
 def _rows_module(module: str, arrays: int) -> str:
     """The module of a loop, called for each of `rows` rows: addresses of first elements from %table, bytes from row to row from %steps."""
-    each = range(arrays)
-    return module.replace("define i64 @run(", "define internal i64 @row(") + "\n".join([
-        "define void @run(i64 %rows, i64 %n, ptr %table, ptr %steps) {",
-        "entry:",
-        *[f"  %q{i} = getelementptr i64, ptr %table, i64 {i}\n  %base{i} = load ptr, ptr %q{i}" for i in each],
-        *[f"  %t{i} = getelementptr i64, ptr %steps, i64 {i}\n  %step{i} = load i64, ptr %t{i}" for i in each],
-        "  %some = icmp sgt i64 %rows, 0",
-        "  br i1 %some, label %row, label %done",
-        "row:",
-        "  %r = phi i64 [0, %entry], [%next, %row]",
-        *[f"  %o{i} = mul i64 %r, %step{i}\n  %p{i} = getelementptr i8, ptr %base{i}, i64 %o{i}" for i in each],
-        f"  %answer = call i64 @row(i64 %n, {', '.join(f'ptr %p{i}' for i in each)})",
-        "  %next = add i64 %r, 1",
-        "  %more = icmp slt i64 %next, %rows",
-        "  br i1 %more, label %row, label %done",
-        "done:",
-        "  ret void",
-        "}",
-        "",
-    ])  # fmt: skip
+    each, nest = range(arrays), LoopNest()
+    nest.lines += [f"  %q{i} = getelementptr i64, ptr %table, i64 {i}\n  %base{i} = load ptr, ptr %q{i}" for i in each]
+    nest.lines += [f"  %t{i} = getelementptr i64, ptr %steps, i64 {i}\n  %step{i} = load i64, ptr %t{i}" for i in each]
+    with nest.maybe_empty_loop("r", "%rows"):
+        nest.lines += [f"  %o{i} = mul i64 %r, %step{i}\n  %p{i} = getelementptr i8, ptr %base{i}, i64 %o{i}" for i in each]
+        nest.lines.append(f"  %answer = call i64 @row(i64 %n, {', '.join(f'ptr %p{i}' for i in each)})")
+    return module.replace("define i64 @run(", "define internal i64 @row(") + nest.text("i64 %rows", "i64 %n", "ptr %table", "ptr %steps")

@@ -17,7 +17,7 @@ from tritensor.llvm.blas import blas as blas
 def count() -> int:
     """How many threads products, convolutions and loops use: as many as numpy's BLAS, 1 where that does not tell."""
     found = blas()
-    return blas_alone.meant or int(found.get()) if found else 1
+    return single_threaded_blas.meant or int(found.get()) if found else 1
 
 
 class _Alone:
@@ -32,6 +32,7 @@ class _Alone:
     def __enter__(self) -> None:
         found = blas()
         assert found is not None
+        # the first to enter finds the user's number, the last to leave sets it again
         with self.lock:
             if not self.inside:
                 self.meant = int(found.get())
@@ -56,8 +57,8 @@ class _Alone:
                 found.set(count_of_all)
 
 
-blas_alone = _Alone()  # `with threads.blas_alone:`
-locks.in_child(blas_alone.in_child)
+single_threaded_blas = _Alone()  # `with threads.single_threaded_blas:`
+locks.in_child(single_threaded_blas.in_child)
 
 
 def share(work: Callable[[int, int], Any], total: int) -> None:

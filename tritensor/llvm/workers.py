@@ -18,13 +18,13 @@ import numpy as np
 
 from tritensor.ground.process import locks
 from tritensor.llvm import compiler
+from tritensor.llvm.loop_nest import LoopNest
 
 ARGUMENTS = 24  # that a function may have, of 64 bits each: the convention of calls lets it ignore those that it has not
 _BOX = 64  # numbers of a box: more than it holds, so that two lie in different lines of the cache
 _POSTED, _DONE, _ASLEEP, _ANSWER, _FUNCTION = 0, 8, 16, 24, 32  # places of the box; the arguments follow the last
-_PATIENCE = (
-    1 << 19
-)  # cycles that a worker looks at the number before it sleeps, and a caller before it lets others have its core: some 200 us
+# Cycles that a worker looks at the number before it sleeps, and a caller before it lets others have its core: some 200 us.
+_PATIENCE = 1 << 19
 
 _PAUSE = ['  call void asm sideeffect "pause", "~{memory}"()', "  %now = call i64 @llvm.readcyclecounter()", "  %since = sub i64 %now, %start",
           f"  %more = icmp ult i64 %since, {_PATIENCE}"]  # fmt: skip
@@ -38,7 +38,7 @@ def _field(name: str, place: int, box: str = "%box") -> str:
     return f"  %{name} = getelementptr i64, ptr {box}, i64 {place}"
 
 
-def _called(answer: str, base: str) -> list[str]:
+def _call_lines(answer: str, base: str) -> list[str]:
     """%<answer> = the function at `base` called with the arguments behind it."""
     lines = [f"  %{answer}.f = load ptr, ptr {base}, align 8"]
     for i in range(ARGUMENTS):
@@ -50,7 +50,7 @@ def _called(answer: str, base: str) -> list[str]:
     return [*lines, f"  %{answer} = call i64 %{answer}.f({given})"]
 
 
-def _serving() -> str:
+def _serve_text() -> str:
     """run(box): calls what is posted until there is something for Python."""
     return "\n".join([
         _CLOCK,
@@ -85,7 +85,7 @@ def _serving() -> str:
         "  %python = icmp eq i64 %what, 0",
         "  br i1 %python, label %back, label %call",
         "call:",
-        *_called("found", "%function"),
+        *_call_lines("found", "%function"),
         "  store i64 %found, ptr %answer, align 8",
         "  store atomic i64 %seen, ptr %done release, align 8",
         "  br label %turn",
@@ -96,109 +96,81 @@ def _serving() -> str:
     ])  # fmt: skip
 
 
-def _posting() -> str:
+def _post_text() -> str:
     """run(boxes, count, mine): posts what is in the boxes, calls the function at `mine` unless there is none, and gives its answer."""
-    return "\n".join([
-        "define i64 @run(ptr %boxes, i64 %count, ptr %mine) {",
-        "entry:",
-        "  br label %each",
-        "each:",
-        "  %k = phi i64 [0, %entry], [%k.next, %posted]",
-        f"  %far = mul i64 %k, {_BOX}",
-        "  %box = getelementptr i64, ptr %boxes, i64 %far",
-        _field("asleep", _ASLEEP),
-        "  %old = load i64, ptr %box, align 8",
-        "  %new = add i64 %old, 1",
-        "  store atomic i64 %new, ptr %box seq_cst, align 8",
-        "  %down = load atomic i64, ptr %asleep seq_cst, align 8",
-        "  %sleeps = icmp ne i64 %down, 0",
-        "  br i1 %sleeps, label %wake, label %posted",
-        "wake:",
-        f"  %woken = {_SYSTEM}(i64 {_FUTEX}, ptr %box, i64 {_WAKE}, i64 1, i64 0)",
-        "  br label %posted",
-        "posted:",
-        "  %k.next = add i64 %k, 1",
-        "  %k.more = icmp ult i64 %k.next, %count",
-        "  br i1 %k.more, label %each, label %own",
-        "own:",
+    nest = LoopNest()
+    with nest.loop("k", "%count"):
+        nest.lines += [
+            f"  %far = mul i64 %k, {_BOX}",
+            "  %box = getelementptr i64, ptr %boxes, i64 %far",
+            _field("asleep", _ASLEEP),
+            "  %old = load i64, ptr %box, align 8",
+            "  %new = add i64 %old, 1",
+            "  store atomic i64 %new, ptr %box seq_cst, align 8",
+            "  %down = load atomic i64, ptr %asleep seq_cst, align 8",
+            "  %sleeps = icmp ne i64 %down, 0",
+            "  br i1 %sleeps, label %wake, label %posted",
+            "wake:",
+            f"  %woken = {_SYSTEM}(i64 {_FUTEX}, ptr %box, i64 {_WAKE}, i64 1, i64 0)",
+            "  br label %posted",
+            "posted:",
+        ]
+    nest.lines += [
         "  %some = icmp ne ptr %mine, null",
         "  br i1 %some, label %call, label %none",
         "call:",
-        *_called("found", "%mine"),
+        *_call_lines("found", "%mine"),
         "  ret i64 %found",
         "none:",
-        "  ret i64 0",
-        "}",
-        "",
-    ])  # fmt: skip
+    ]
+    return nest.text("ptr %boxes", "i64 %count", "ptr %mine", returns="i64 0")
 
 
-def _awaiting() -> str:
+def _await_text() -> str:
     """run(boxes, count): waits until all that was posted is done; the answers or-ed."""
-    return "\n".join([
-        _CLOCK,
-        "define i64 @run(ptr %boxes, i64 %count) {",
-        "entry:",
-        "  br label %each",
-        "each:",
-        "  %k = phi i64 [0, %entry], [%k.next, %ready]",
-        "  %all = phi i64 [0, %entry], [%all.next, %ready]",
-        f"  %far = mul i64 %k, {_BOX}",
-        "  %box = getelementptr i64, ptr %boxes, i64 %far",
-        _field("done", _DONE), _field("answer", _ANSWER),
-        "  %posted = load i64, ptr %box, align 8",
-        "  %start = call i64 @llvm.readcyclecounter()",
-        "  br label %look",
-        "look:",
-        "  %seen = load atomic i64, ptr %done acquire, align 8",
-        "  %same = icmp eq i64 %seen, %posted",
-        "  br i1 %same, label %ready, label %again",
-        "again:",
-        *_PAUSE,
-        "  br i1 %more, label %look, label %rest",
-        "rest:",
-        f"  %yielded = {_SYSTEM}(i64 {_YIELD}, ptr null, i64 0, i64 0, i64 0)",
-        "  br label %look",
-        "ready:",
-        "  %one = load i64, ptr %answer, align 8",
-        "  %all.next = or i64 %all, %one",
-        "  %k.next = add i64 %k, 1",
-        "  %k.more = icmp ult i64 %k.next, %count",
-        "  br i1 %k.more, label %each, label %end",
-        "end:",
-        "  ret i64 %all.next",
-        "}",
-        "",
-    ])  # fmt: skip
+    nest = LoopNest()
+    with nest.loop("k", "%count", all=("i64", "0")):
+        nest.lines += [
+            f"  %far = mul i64 %k, {_BOX}",
+            "  %box = getelementptr i64, ptr %boxes, i64 %far",
+            _field("done", _DONE), _field("answer", _ANSWER),
+            "  %posted = load i64, ptr %box, align 8",
+            "  %start = call i64 @llvm.readcyclecounter()",
+            "  br label %look",
+            "look:",
+            "  %seen = load atomic i64, ptr %done acquire, align 8",
+            "  %same = icmp eq i64 %seen, %posted",
+            "  br i1 %same, label %ready, label %again",
+            "again:",
+            *_PAUSE,
+            "  br i1 %more, label %look, label %rest",
+            "rest:",
+            f"  %yielded = {_SYSTEM}(i64 {_YIELD}, ptr null, i64 0, i64 0, i64 0)",
+            "  br label %look",
+            "ready:",
+            "  %one = load i64, ptr %answer, align 8",
+            "  %all.new = or i64 %all, %one",
+        ]  # fmt: skip
+    return f"{_CLOCK}\n{nest.text('ptr %boxes', 'i64 %count', returns='i64 %all.new')}"
 
 
-def _calling() -> str:
+def _call_text() -> str:
     """run(calls, count): calls `count` functions, each of which has its arguments behind it, one after the other; the answers or-ed."""
-    return "\n".join([
-        "define i64 @run(ptr %calls, i64 %count) {",
-        "entry:",
-        "  br label %each",
-        "each:",
-        "  %k = phi i64 [0, %entry], [%k.next, %each]",
-        "  %all = phi i64 [0, %entry], [%all.next, %each]",
-        f"  %far = mul i64 %k, {1 + ARGUMENTS}",
-        "  %base = getelementptr i64, ptr %calls, i64 %far",
-        *_called("found", "%base"),
-        "  %all.next = or i64 %all, %found",
-        "  %k.next = add i64 %k, 1",
-        "  %more = icmp ult i64 %k.next, %count",
-        "  br i1 %more, label %each, label %end",
-        "end:",
-        "  ret i64 %all.next",
-        "}",
-        "",
-    ])  # fmt: skip
+    nest = LoopNest()
+    with nest.loop("k", "%count", all=("i64", "0")):
+        nest.lines += [
+            f"  %far = mul i64 %k, {1 + ARGUMENTS}",
+            "  %base = getelementptr i64, ptr %calls, i64 %far",
+            *_call_lines("found", "%base"),
+            "  %all.new = or i64 %all, %found",
+        ]
+    return nest.text("ptr %calls", "i64 %count", returns="i64 %all.new")
 
 
 @functools.cache
 def calling() -> int:
-    """The address of the function that calls others (see `_calling`)."""
-    return address(compiler.build(_calling()))
+    """The address of the function that calls others (see `_call_text`)."""
+    return address(compiler.build(_call_text()))
 
 
 @functools.cache
@@ -208,7 +180,7 @@ def _machine() -> tuple[Any, Any, Any] | None:
         return None
     made = [
         compiler.build_typed(text, ctypes.c_int64, *[ctypes.c_void_p if t == "p" else ctypes.c_int64 for t in arguments])
-        for text, arguments in ((_serving(), "p"), (_posting(), "pip"), (_awaiting(), "pi"))
+        for text, arguments in ((_serve_text(), "p"), (_post_text(), "pip"), (_await_text(), "pi"))
     ]
     return made[0], made[1], made[2]
 
@@ -231,6 +203,7 @@ class Workers:
         self._serve, self._post, self._await = machine
         self.count = count
         self._free = locks.lock()
+        # a box more, so that the first can begin where a line of the cache does
         self._memory = np.zeros(count * _BOX + _BOX, np.int64)
         first = -(-self._memory.ctypes.data // (8 * _BOX)) * 8 * _BOX  # a box begins a line of the cache
         place = (first - self._memory.ctypes.data) // 8
@@ -241,9 +214,10 @@ class Workers:
         self._work: list[Callable[[], Any] | None] = [None] * count
         self._errors: list[BaseException | None] = [None] * count
         for k in range(count):
-            threading.Thread(target=self._live, args=(k,), name=f"tritensor-{k}", daemon=True).start()
+            # daemons: a process ends without asking them, wherever they wait
+            threading.Thread(target=self._serve_box, args=(k,), name=f"tritensor-{k}", daemon=True).start()
 
-    def _live(self, k: int) -> None:
+    def _serve_box(self, k: int) -> None:
         at, box = self._at + 8 * _BOX * k, self._boxes[k]
         while True:
             seen = self._serve(at)
@@ -254,11 +228,13 @@ class Workers:
                 work()
             except BaseException as error:  # handed to the caller
                 self._errors[k] = error
+            # in this order: who sees that it is done reads the answer
             box[_ANSWER] = 0
             box[_DONE] = seen
 
     def call(self, function: int, parts: Sequence[Sequence[int]]) -> int | None:
         """The machine function at an address called once for each part, the first by this thread; the answers or-ed. None where they are in use."""
+        # not waited for: what is handed over takes microseconds, and so does doing it alone
         if not self._free.acquire(blocking=False):
             return None
         try:
@@ -307,11 +283,11 @@ def of_count(count: int) -> Workers | None:
     if key not in _here:
         with _starting:
             if key not in _here:
-                _here[key] = None if _machine() is None else _started(count)
+                _here[key] = None if _machine() is None else _start(count)
     return _here[key]
 
 
-def _started(count: int) -> Workers | None:
+def _start(count: int) -> Workers | None:
     try:
         return Workers(count)
     except RuntimeError as error:

@@ -43,6 +43,7 @@ class Layout:
         self.device = device
 
 
+# weak: shapes that a program has left behind are forgotten
 _layouts: weakref.WeakValueDictionary[Any, Layout] = weakref.WeakValueDictionary()
 
 
@@ -170,6 +171,7 @@ class CudaArray:
                 count = len(range(start, stop, step))
                 shape.append(count)
                 strides.append(stride * step)
+                # an empty slice may begin behind the end, and its address must stay inside
                 offset += start * stride if count else 0
             else:
                 offset += (i + size if i < 0 else i) * stride
@@ -357,6 +359,7 @@ def to_host(x: Array) -> np.ndarray:
     if not isinstance(x, CudaArray):
         return x.on_host() if type(x) is WrappedArray else x
     if x.size == 0:
+        # no memory, and no wait for the device
         return np.empty(x.shape, x.dtype)
     # One copy of the span between the first and the last element, then strided on the host: no kernel needed.
     low, high = memory_extent(x.shape, x.strides)
@@ -376,6 +379,7 @@ def all_values(x: Array) -> np.ndarray:
 def from_host(x: np.ndarray, on: device) -> Array:
     """A copy of host values on a device (on the CPU: a C-ordered copy)."""
     if on.type == "cpu":
+        # a copy here, too: a tensor must not change with the caller's array
         return np.array(x, order="C")
     out = empty(x.shape, x.dtype, on)
     assert isinstance(out, CudaArray)
@@ -386,6 +390,7 @@ def from_host(x: np.ndarray, on: device) -> Array:
 
 def same_memory(a: Array, b: Array) -> bool:
     """True where two arrays can touch a common element (by their spans; never wrongly False)."""
+    # inside a transform: what lies below is what is written
     while type(a) is WrappedArray:
         a = a.value.array
     while type(b) is WrappedArray:

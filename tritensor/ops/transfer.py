@@ -23,28 +23,30 @@ def moved(x: Array, on: device, wait: bool = True) -> Array:
             in pinned memory, when the stream has been waited for.
     """
     if is_contiguous(x):
-        return _moved(x, on, wait)
+        return _copy(x, on, wait)
     order = dims_by_stride(strides_in_format(tuple(x.shape), element_strides(x), preserve_format))
-    return _moved(x.transpose(order), on, wait).transpose(tuple([order.index(d) for d in range(len(order))]))
+    return _copy(x.transpose(order), on, wait).transpose(tuple([order.index(d) for d in range(len(order))]))
 
 
-def _moved(x: Array, on: device, wait: bool) -> Array:
+def _copy(x: Array, on: device, wait: bool) -> Array:
     """The same for the order of dimensions in which x lies in memory: the copy is C-ordered."""
     if not isinstance(x, CudaArray):
-        return from_host(x, on) if wait else _up(x, on)
+        return from_host(x, on) if wait else _copy_up(x, on)
     if on.type == "cpu":
-        return np.require(to_host(x), requirements="C") if wait or x.size == 0 else _down(x)
+        return np.require(to_host(x), requirements="C") if wait or x.size == 0 else _copy_down(x)
+    # by way of the host: this floor has no kernel to copy with
     if not x.is_contiguous():
         return from_host(to_host(x), on)
     out = empty(x.shape, x.dtype, on)
     if x.size:
         there = x.device.index or 0
+        # the source may die before the copy is done, and its block go to another stream
         runtime().record_stream(x.storage, stream_of(there))
         runtime().copy_on_device(out.storage, 0, x.storage, x.offset * x.itemsize, x.nbytes)
     return out
 
 
-def _up(x: np.ndarray, on: device) -> Array:
+def _copy_up(x: np.ndarray, on: device) -> Array:
     """To a GPU, not waiting."""
     out = empty(x.shape, x.dtype, on)
     source = np.require(x, requirements="C")
@@ -57,11 +59,12 @@ def _up(x: np.ndarray, on: device) -> Array:
         here.recorder.spoil("it writes device memory from the host")
     index = on.index or 0
     runtime().copy_to_device(out.storage, 0, source, wait=False)
+    # the array may be dropped while the copy still reads it
     pinned.used(source, index, stream_of(index))
     return out
 
 
-def _down(x: CudaArray) -> np.ndarray:
+def _copy_down(x: CudaArray) -> np.ndarray:
     """To pinned memory, not waiting."""
     if here.recorder is not None:
         here.recorder.spoil("it reads device memory from the host")

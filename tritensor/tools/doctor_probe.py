@@ -57,7 +57,7 @@ def _advice(text: str) -> str:
 
 def _properties(runtime: Any, index: int) -> Check:
     p = runtime.properties(index)
-    free, total = runtime.memory_info(index)
+    free, total = runtime.allocator(index).info()
     arch = 10 * p.capability[0] + p.capability[1]
     text = f"{p.name}, sm_{arch}, {free / 2**30:.1f} of {total / 2**30:.1f} GiB free, {p.multi_processor_count} multiprocessors"
     name = f"cuda:{index}"

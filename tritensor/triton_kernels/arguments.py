@@ -17,6 +17,7 @@ from tritensor.ops.array import CudaArray
 def _array_behind(value: Any, kernel: str, parameter: str) -> CudaArray:
     """The array of a tensor that one of Triton's classes holds."""
     array = getattr(value, "array", value)
+    # exact: a wrapped array inside a transform has no address
     if type(array) is not CudaArray:
         raise DeviceError(f"launch {kernel}: {parameter} is of a {type(value).__name__} that is not on device cuda; make it of x.cuda()")
     return array
@@ -25,6 +26,7 @@ def _array_behind(value: Any, kernel: str, parameter: str) -> CudaArray:
 def _convert_descriptor(d: Any, kernel: str, parameter: str) -> TensorDescriptor:
     """triton.tools.tensor_descriptor.TensorDescriptor: a shape, strides and tiles over the memory that begins at a tensor's first element."""
     array = _array_behind(d.base, kernel, parameter)
+    # the descriptor's own shape and strides: Triton lets it describe less than the tensor, or another order
     window = array.as_strided(tuple(int(n) for n in d.shape), tuple(int(n) for n in d.strides), 0)
     return TensorDescriptor(window, [int(n) for n in d.block_shape], d.padding, getattr(d, "round_f32_to_tf32", False))
 

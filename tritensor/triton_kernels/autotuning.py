@@ -47,6 +47,7 @@ def _wrap_bench(bench: Callable[..., Any]) -> Callable[..., Any]:
         try:
             times = bench(self, *args, config=config, **meta)
         except LaunchError as error:
+            # a race or a wild address is wrong in every config: the search must not hide it
             if _is_fault(error):
                 raise
             search.refused.append(f"{config}: {str(error).splitlines()[0]}")
@@ -76,6 +77,7 @@ def _wrap_disk_cache(check: Callable[..., bool]) -> Callable[..., bool]:
     def kept(self: Any, key: Any, configs: Any, search: Callable[[], None]) -> bool:
         from tritensor.cuda.virtual.recording_runtime import RecordingRuntime
 
+        # a choice made without times must not be kept for the GPU that it is compiled for
         if not isinstance(active.runtime(), RecordingRuntime):
             return check(self, key, configs, search)
 

@@ -6,7 +6,7 @@ from functools import cached_property
 from types import SimpleNamespace
 from typing import Any
 
-from tritensor.cuda.compiler.arguments import specialize
+from tritensor.cuda.compiler.arguments import LaunchCall, specialize
 from tritensor.cuda.launch import bare, start
 from tritensor.cuda.runtime import active
 from tritensor.cuda.runtime.active import runtime
@@ -16,16 +16,18 @@ class Launched:
     """The kernel of a launch. What Triton's CompiledKernel has (asm, metadata, n_regs, n_spills, kernel[grid]) is looked up at the first question:
     the launch itself needs none of it."""
 
-    def __init__(self, *call: Any) -> None:
+    def __init__(self, call: LaunchCall) -> None:
         self._call = call
 
     @cached_property
     def _kernel(self) -> Any:
-        kernel = warm_up(*self._call)
+        kernel = warm_up(self._call)
+        # registers and spills are read there: Triton loads a kernel before its first launch, which ours does not take part in
         kernel._init_handles()
         return kernel
 
     def __getattr__(self, name: str) -> Any:
+        # copy, pickle and repr ask for these: no reason to compile
         if name.startswith("__"):
             raise AttributeError(name)
         return getattr(self._kernel, name)
@@ -34,19 +36,17 @@ class Launched:
         return self._kernel[grid]
 
 
-def warm_up(
-    kernel: Any, args: tuple[Any, ...], named: dict[str, Any], num_warps: int, num_stages: int, options: tuple[tuple[str, Any], ...]
-) -> Any:
+def warm_up(call: LaunchCall) -> Any:
     """Triton's CompiledKernel for arguments like these on the current GPU; on the emulated device what stands for it.
 
     Raises LaunchError when it does not compile."""
     if active.emulated():
-        return Emulated(kernel, num_warps, num_stages)
+        return Emulated(call.kernel, call.num_warps, call.num_stages)
     from tritensor.cuda.compiler.compile import compile
     from tritensor.cuda.devices import current_device
 
-    args, named = bare(kernel, args, named)
-    spec, _ = specialize(kernel, args, named, num_warps, num_stages, options)
+    bare(call)
+    spec, _ = specialize(call)
     major, minor = runtime().capability(current_device())
     return compile(spec, 10 * major + minor)
 
@@ -67,6 +67,6 @@ class Emulated:
 
     def __getitem__(self, grid: Any) -> Any:
         def runner(*args: Any, stream: Any = None) -> None:
-            start(self._kernel, tuple(grid), args, {}, self.metadata.num_warps, self.metadata.num_stages)
+            start(LaunchCall(self._kernel, tuple(grid), args, {}, self.metadata.num_warps, self.metadata.num_stages))
 
         return runner

@@ -16,15 +16,15 @@ from triton.backends.driver import DriverBase
 from triton.runtime import driver as active_driver
 
 from tritensor import cuda
+from tritensor.cuda.compiler.arguments import LaunchCall
 from tritensor.cuda.launch import start
 from tritensor.cuda.runtime import active
 from tritensor.ground.device import device
 from tritensor.tensor.functions.creation.constructors import empty
 from tritensor.triton_kernels.ownership import other_torch
 
-_REGISTERS = (
-    65536  # of a multiprocessor, on every GPU since compute capability 3.0 (technical specifications in the CUDA C++ Programming Guide)
-)
+# Of a multiprocessor, on every GPU since compute capability 3.0 (technical specifications in the CUDA C++ Programming Guide).
+_REGISTERS = 65536
 _FLUSHED = 256 << 20  # bytes written between timed calls, more than any GPU's second-level cache
 
 
@@ -45,6 +45,7 @@ class Utilities:
         from tritensor.cuda.compiler.kernel_report import resources
 
         registers, stack = resources(binary)
+        # launch() finds the kernel by its specialization, not by this handle
         return self, None, registers, stack, 1024
 
     def unload_module(self, module: Any) -> None:
@@ -61,10 +62,11 @@ class Launcher:
     def __call__(
         self, x: int, y: int, z: int, stream: int, function: Any, packed: Any, metadata: Any, entered: Any, left: Any, *args: Any
     ) -> None:  # fmt: skip
+        # Triton's launchers call the hooks themselves, and CompiledKernel counts on it
         if entered is not None:
             entered(metadata)
         with cuda.stream(cuda.ExternalStream(stream)) if stream else cuda.stream(None):
-            start(self._kernel, (x, y, z), args, {}, self._warps, self._stages)
+            start(LaunchCall(self._kernel, (x, y, z), args, {}, self._warps, self._stages))
         if left is not None:
             left(metadata)
 
@@ -136,6 +138,7 @@ def _pytorch_has_a_gpu() -> bool:
 
 def install() -> None:
     """Become the driver that Triton asks, unless a PyTorch is there that has a GPU: then Triton's own serves both."""
+    # PyTorch's kernels, compiled by inductor, start through Triton's own
     if not _pytorch_has_a_gpu():
         active_driver.set_active(TensorDriver())
 

@@ -20,6 +20,7 @@ def _source_key(kernel: Any) -> str:
     try:
         source = inspect.getsource(kernel.fn)
     except (OSError, TypeError):  # made without a file
+        # the next best thing that changes with the kernel
         source = kernel.fn.__code__.co_code.hex()
     return f"emulated{hashlib.sha256(source.encode()).hexdigest()}"
 
@@ -38,6 +39,7 @@ def _compiled_attribute(self: Any, name: str) -> Any:
     if name == "cache_key":
         return _source_key(self)
     compiled = self.__dict__.get("_tritensor_compiled")
+    # made when first asked: reading a source takes a millisecond, and most interpreted kernels are only run
     if compiled is None:
         compiled = self.__dict__["_tritensor_compiled"] = _reported_class(self)(self.fn, **self.kwargs)
     return getattr(compiled, name)
@@ -53,6 +55,7 @@ def _guard_call(call: Callable[..., Any]) -> Callable[..., Any]:
 
     def called(self: Any, *args: Any, **kwargs: Any) -> Any:
         for a in (*args, *kwargs.values()):
+            # Triton's interpreter would run the function as Python, and fail somewhere inside of it
             if isinstance(a, Tensor):
                 name = self.fn.__name__
                 raise RuntimeError(f"{name}: a @triton.jit function is called inside of kernels only; {name}[grid](...) launches it")

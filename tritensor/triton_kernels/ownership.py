@@ -22,6 +22,7 @@ def _kind(value: Any) -> int:
     """Whether an argument is of this library, of another one that has tensors, or of neither; learnt by class."""
     cls = value.__class__
     found = _KINDS.get(cls)
+    # by class, since a launch asks for each argument: isinstance against three classes would cost more than the launch's key
     if found is None and cls not in _HOLDERS:
         if isinstance(value, Tensor | CudaArray | TensorDescriptor):
             found = _TRITENSOR

@@ -9,13 +9,12 @@ emulated device run under the sanitizer. A call with tensors of another library 
 from __future__ import annotations
 
 import difflib
-import inspect
 import warnings
 from collections.abc import Callable
 from functools import cache
-from typing import Any, NamedTuple
+from typing import Any
 
-from tritensor.cuda.compiler.arguments import Constant, bind, is_array, parameters
+from tritensor.cuda.compiler.arguments import Constant, LaunchCall, bind, is_array
 from tritensor.cuda.launch import start, whole_grid
 from tritensor.ops.array import CudaArray
 from tritensor.tensor.core import Tensor
@@ -29,37 +28,6 @@ _AS_TRITON: tuple[tuple[str, Any], ...] = (("enable_reflect_ftz", True),)
 _ABSENT = {"num_ctas": 1, "launch_cooperative_grid": False, "launch_pdl": False, "maxnreg": None, "ir_override": None}  # as if not given
 
 
-class Plan(NamedTuple):
-    """What a kernel's parameters are, by place: names, which are constexprs, which are compiled in when they are 1; and `place` by name.
-    `compiled`: it is no interpreted kernel."""
-
-    names: tuple[str, ...]
-    constexpr: tuple[bool, ...]
-    ones: tuple[bool, ...]
-    place: dict[str, int]
-    defaults: dict[str, Any]
-    compiled: bool
-
-
-def plan_of(kernel: Any) -> Plan:
-    """The plan of a kernel, made once."""
-    found: Plan | None = kernel.__dict__.get("_tritensor_call")
-    if found is None:
-        from triton.runtime.jit import JITFunction
-
-        known = parameters(kernel.fn)
-        plain = {p.name for p in getattr(kernel, "params", ()) if p.do_not_specialize}
-        found = kernel._tritensor_call = Plan(
-            tuple(p.name for p in known),
-            tuple(p.constexpr for p in known),
-            tuple(not p.constexpr and not p.type and p.name not in plain for p in known),
-            {p.name: i for i, p in enumerate(known)},
-            {p.name: p.default for p in known if p.default is not inspect.Parameter.empty},
-            issubclass(type(kernel), JITFunction),
-        )
-    return found
-
-
 def run(kernel: Any, *args: Any, grid: Any, warmup: bool, **named: Any) -> Any:
     """What `kernel[grid](*args, **named)` does, and `kernel.warmup(*args, grid=grid, **named)`.
 
@@ -67,32 +35,35 @@ def run(kernel: Any, *args: Any, grid: Any, warmup: bool, **named: Any) -> Any:
     Raises TypeError for arguments that do not match the parameters, DeviceError for tensors that are not on one GPU, LaunchError for a grid that no
     GPU takes and for a kernel that does not compile.
     """
-    plan = plan_of(kernel)
-    names, constexpr, ones, place = plan.names, plan.constexpr, plan.ones, plan.place
+    call = LaunchCall(kernel, grid, args, named, options=_AS_TRITON)
+    plan = call.plan
+    constexpr, ones, place = plan.constexpr, plan.ones, plan.place
     options: dict[str, Any] = {}
+    # Triton takes options and parameters by name in one call; a parameter called num_warps is the kernel's own
     for k in [k for k in named if k not in place]:
         options[k] = named.pop(k)
     if kernel.pre_run_hooks:
         for hook in kernel.pre_run_hooks:
             hook(*args, **named, **options)
-    rest, num_warps, num_stages = _AS_TRITON, 4, 3
     if options:
-        num_warps, num_stages = options.pop("num_warps", num_warps), options.pop("num_stages", num_stages)
-        rest = _to_options(kernel, options) if options else rest
+        call.num_warps, call.num_stages = options.pop("num_warps", call.num_warps), options.pop("num_stages", call.num_stages)
+        if options:
+            call.options = _to_options(call, options)
     if warmup:
-        args, named = arguments.replace_mocks(args), {k: arguments.replace_mocks((v,))[0] for k, v in named.items()}
+        call.args = args = arguments.replace_mocks(args)
+        call.named = named = {k: arguments.replace_mocks((v,))[0] for k, v in named.items()}
     elif grid.__class__ is not tuple:  # what a tuple holds, start() looks at
-        grid = _to_grid(kernel, grid, plan, args, named)
-    if len(args) > len(names):
-        bind(kernel, args, named)  # which says so
-    given = {**plan.defaults, **dict(zip(names, args, strict=False)), **named} if launch_hooks.are_set() else None
-    args = tuple(
+        call.grid = grid = _to_grid(call)
+    if len(args) > len(constexpr):
+        bind(call)  # which says so
+    given = call.by_name() if launch_hooks.are_set() else None
+    call.args = tuple(
         [
             a.array if a.__class__ is Tensor and not c and a.array.__class__ is CudaArray
             else (_ONE if a == 1 and one else a) if a.__class__ is int
             else a if a.__class__ in PLAIN
             else _as_launch_argument(kernel, name, a, c)
-            for a, one, c, name in zip(args, ones, constexpr, names, strict=False)
+            for a, one, c, name in zip(args, ones, constexpr, plan.names, strict=False)
         ]
     )  # fmt: skip
     for k, a in named.items():
@@ -101,18 +72,18 @@ def run(kernel: Any, *args: Any, grid: Any, warmup: bool, **named: Any) -> Any:
         elif a.__class__ is int and a == 1 and ones[place[k]]:
             named[k] = _ONE
     if warmup:
-        return warm_up(kernel, args, named, num_warps, num_stages, rest)
+        return warm_up(call)
     if plan.compiled and kernel.used_global_vals:
         _refuse_changed_globals(kernel, kernel.used_global_vals)
     if 0 in grid:
-        _warn_of_empty_grid(kernel, grid, args, named)
+        _warn_of_empty_grid(call)
         return None
-    launched = Launched(kernel, args, named, num_warps, num_stages, rest)
+    launched = Launched(call)
     if given is None:
-        start(kernel, grid, args, named, num_warps, num_stages, rest)
+        start(call)
     else:
-        with launch_hooks.around(kernel, grid, given, launched):
-            start(kernel, grid, args, named, num_warps, num_stages, rest)
+        with launch_hooks.around(call, given, launched):
+            start(call)
     return launched if plan.compiled else None
 
 
@@ -145,16 +116,16 @@ def _known_options() -> frozenset[str]:
     return frozenset(CUDAOptions.__dataclass_fields__)
 
 
-def _to_options(kernel: Any, given: dict[str, Any]) -> tuple[tuple[str, Any], ...]:
+def _to_options(call: LaunchCall, given: dict[str, Any]) -> tuple[tuple[str, Any], ...]:
     """The options of a launch beside warps and stages. Raises TypeError for what is neither an option nor a parameter."""
-    known = _known_options()
+    known, names = _known_options(), call.plan.names
     for name in given:
         if name not in known:
-            near = difflib.get_close_matches(name, [*plan_of(kernel).names, *known], 1)
+            near = difflib.get_close_matches(name, [*names, *known], 1)
             raise TypeError(
-                f"launch {kernel.__name__}: {name} is neither a parameter nor an option of Triton's compiler"
+                f"launch {call.kernel.__name__}: {name} is neither a parameter nor an option of Triton's compiler"
                 + (f"; did you mean {near[0]}?" if near else ".")
-                + f" The kernel takes ({', '.join(plan_of(kernel).names)})"
+                + f" The kernel takes ({', '.join(names)})"
             )
     wanted = {k: v for k, v in given.items() if k not in _ABSENT or v != _ABSENT[k]}
     return tuple(sorted({**dict(_AS_TRITON), **{k: _hashable(v) for k, v in wanted.items()}}.items()))
@@ -168,10 +139,11 @@ def _hashable(option: Any) -> Any:
 
 
 # The grid
-def _to_grid(kernel: Any, grid: Any, plan: Plan, args: tuple[Any, ...], named: dict[str, Any]) -> tuple[int, ...]:
-    """A grid as a tuple of whole numbers: given as one, as one number, or as a function of the arguments by name."""
+def _to_grid(call: LaunchCall) -> tuple[int, ...]:
+    """The grid of a call as a tuple of whole numbers: given as one, as one number, or as a function of the arguments by name."""
+    kernel, grid = call.kernel, call.grid
     if callable(grid):
-        by_name = {**plan.defaults, **dict(zip(plan.names, args, strict=False)), **named}
+        by_name = call.by_name()
         try:
             grid = grid(by_name)
         except KeyError as error:
@@ -183,12 +155,13 @@ def _to_grid(kernel: Any, grid: Any, plan: Plan, args: tuple[Any, ...], named: d
     return whole_grid(kernel, grid)
 
 
-def _warn_of_empty_grid(kernel: Any, grid: tuple[int, ...], args: tuple[Any, ...], named: dict[str, Any]) -> None:
+def _warn_of_empty_grid(call: LaunchCall) -> None:
     """Warn of a grid that holds no program although no tensor is empty: nothing is launched, as in Triton, and outputs stay as they were."""
-    arrays = [a for a in (*args, *named.values()) if isinstance(a, Tensor) or is_array(a)]
+    arrays = [a for a in (*call.args, *call.named.values()) if isinstance(a, Tensor) or is_array(a)]
+    # of empty tensors an empty grid is right
     if arrays and all(0 not in x.shape for x in arrays):
         warnings.warn(
-            f"launch {kernel.__name__}: a grid of {grid} holds no program, so nothing is launched, and no tensor is empty; "
+            f"launch {call.kernel.__name__}: a grid of {call.grid} holds no program, so nothing is launched, and no tensor is empty; "
             f"sizes that are rounded down give 0: triton.cdiv(n, BLOCK) rounds up",
             stacklevel=5,  # above Triton's kernel[grid]
         )
@@ -199,6 +172,7 @@ def _refuse_changed_globals(kernel: Any, used: dict[Any, Any]) -> None:
     missing = object()
     for (name, _), (value, names) in used.items():
         now = names.get(name, missing)
+        # identity first: an array's != is no answer
         if now is not value and now != value:
             raise RuntimeError(
                 f"launch {kernel.__name__}: the global {name} was {value} when the kernel was compiled and is {now} now; pass it as a tl.constexpr parameter"
@@ -212,6 +186,7 @@ def _route_run(theirs: Callable[..., Any]) -> Callable[..., Any]:
     def routed(self: Any, *args: Any, grid: Any, warmup: bool, **named: Any) -> Any:
         if is_tritensor_call(self, args, named):
             return run(self, *args, grid=grid, warmup=warmup, **named)
+        # another library's tensors want its own driver, if it has a GPU
         step_aside()
         return theirs(self, *args, grid=grid, warmup=warmup, **named)
 
@@ -232,5 +207,6 @@ def install_interpreted() -> None:
     from triton.runtime.interpreter import InterpretedFunction
 
     InterpretedFunction.run = _route_run(InterpretedFunction.run)
+    # an interpreted kernel has none, and run() asks every kernel
     if not hasattr(InterpretedFunction, "pre_run_hooks"):
         InterpretedFunction.pre_run_hooks = ()

@@ -16,7 +16,7 @@ import tritensor as tt
 from tests.stub import control
 from tests.stub.child import on_stub
 from tritensor.cuda.compiler import cubin_cache
-from tritensor.cuda.compiler.arguments import specialize
+from tritensor.cuda.compiler.arguments import LaunchCall, specialize
 from tritensor.cuda.compiler.compile import compile
 from tritensor.cuda.compiler.tensor_descriptor import TensorDescriptor
 from tritensor.cuda.launch import launch
@@ -210,7 +210,8 @@ def test_a_pair_of_dependent_kernels() -> None:
     launch(first_half, (2,), x, y, 64, BLOCK=32)
     launch(second_half, (2,), y, z, 64, BLOCK=32, launch_pdl=True)
     assert [(seen.name, seen.programmatic) for seen in control.launches()] == [("first_half", False), ("second_half", True)]
-    first, second = (compile(specialize(k, (x, y, 64), {"BLOCK": 32}, 4, 3)[0], 90).asm["ptx"] for k in (first_half, second_half))
+    specs = [specialize(LaunchCall(k, (1,), (x, y, 64), {"BLOCK": 32}))[0] for k in (first_half, second_half)]
+    first, second = (compile(spec, 90).asm["ptx"] for spec in specs)
     assert "griddepcontrol.launch_dependents" in first
     assert "griddepcontrol.wait" in second
 
@@ -248,11 +249,11 @@ def test_scratch_comes_from_the_cache_and_goes_back() -> None:
     (cubin,) = [c for c in cubin_cache._memory.values() if c.name == "by_scratch"]
     assert cubin.global_scratch_size >= 256  # two maps of 128 bytes
     assert area % cubin.global_scratch_align == 0
-    live = runtime().memory_allocated(0)
+    live = runtime().allocator(0).live
     with control.counted() as calls:
         assert _scratch(x, y) == area
     assert calls == {"cuLaunchKernelEx": 1}
-    assert runtime().memory_allocated(0) == live
+    assert runtime().allocator(0).live == live
     allocated = control.live_allocations(0)
     start = max(a for a in allocated if a <= area)
     assert start + allocated[start] >= area + 64 * cubin.global_scratch_size
@@ -284,24 +285,24 @@ def test_scratch_in_replayed_calls() -> None:
         assert (first.values[0], second.values[0], second.values[1]) == (x.pointer, first.values[1], z.pointer)
         keep += [x, z]
     assert len(runs) == 1
-    live = runtime().memory_allocated(0)
+    live = runtime().allocator(0).live
     del z, keep[-1]
     with control.counted() as calls:
         keep.append(replayed(x))
     assert calls == {"cuLaunchKernelEx": 2}
-    assert runtime().memory_allocated(0) == live
+    assert runtime().allocator(0).live == live
 
 
 @on_stub()
 def test_a_scratch_area_that_does_not_fit_leaves_the_books_right() -> None:
     x, y = empty((128, 64), F32, GPU), empty((128, 64), F32, GPU)
     runtime().empty_cache()
-    live = runtime().memory_allocated(0)
+    live = runtime().allocator(0).live
     control.fail_at("cuMemAllocFromPoolAsync", 1, control.OUT_OF_MEMORY, times=5)
     with pytest.raises(MemoryError):
         launch(by_scratch, (2**20,), x, y, 128, 64, BLOCK=32, ROW=64)
     control.no_faults()
-    assert runtime().memory_allocated(0) == live
+    assert runtime().allocator(0).live == live
     assert _scratch(x, y)
 
 

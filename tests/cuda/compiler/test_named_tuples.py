@@ -11,7 +11,7 @@ import triton.language as tl
 from tests.stub import control
 from tests.stub.child import on_stub
 from tritensor.cuda.compiler import cubin_cache
-from tritensor.cuda.compiler.arguments import specialize
+from tritensor.cuda.compiler.arguments import LaunchCall, specialize
 from tritensor.cuda.launch import launch
 from tritensor.ground.device import device
 from tritensor.ops.array import CudaArray, empty, from_host, to_host
@@ -93,7 +93,7 @@ def test_other_fields_are_another_kernel() -> None:
         target: Any
 
     def key(*args: Any, **constexprs: Any) -> Any:
-        return specialize(scaled, args, constexprs, 4, 3)[0]
+        return specialize(LaunchCall(scaled, (1,), args, constexprs))[0]
 
     class Swapped(NamedTuple):
         target: Any

@@ -13,7 +13,7 @@ from tests.cuda.compiler.tiles import BF16, F32, GPU, Copies, copy, gathered, in
 from tests.stub import control
 from tests.stub.child import on_stub
 from tritensor.cuda.compiler import cubin_cache
-from tritensor.cuda.compiler.arguments import specialize
+from tritensor.cuda.compiler.arguments import LaunchCall, specialize
 from tritensor.cuda.compiler.compile import compile
 from tritensor.cuda.compiler.tensor_descriptor import TensorDescriptor, rounding_is_known
 from tritensor.cuda.driver import tensor_maps
@@ -185,12 +185,12 @@ def test_a_map_that_the_driver_refuses_leaves_everything_as_it_was() -> None:
     corner = Corner(Copies())
     x = empty((36, 32), F32, GPU)
     corner(x)
-    live = runtime().memory_allocated(0)
+    live = runtime().allocator(0).live
     control.fail_at("cuTensorMapEncodeTiled", 1, control.INVALID_VALUE)
     other = empty((36, 32), F32, GPU)
     with pytest.raises(LaunchError, match=r"copy: tensor map of 0x.*sizes \(32, 32\), strides \(128,\) bytes.*CUDA_ERROR_INVALID_VALUE"):
         corner(other)
-    assert runtime().memory_allocated(0) == live + other.nbytes - other.nbytes % 512 + 512 * bool(other.nbytes % 512)
+    assert runtime().allocator(0).live == live + other.nbytes - other.nbytes % 512 + 512 * bool(other.nbytes % 512)
     assert isinstance(corner(other), CudaArray)
 
 
@@ -217,7 +217,7 @@ def test_an_older_gpu_gets_addresses() -> None:
 def test_what_the_compiler_says_of_maps_is_kept_on_disk(tmp_path: Any, monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.setenv("TRITENSOR_CACHE", str(tmp_path))
     x = empty((64, 64), BF16, GPU)
-    spec = specialize(copy, (TensorDescriptor(x, (64, 64)),) * 2, {"M": 64, "N": 64}, 4, 3)[0]
+    spec = specialize(LaunchCall(copy, (1,), (TensorDescriptor(x, (64, 64)),) * 2, {"M": 64, "N": 64}))[0]
     cubin_cache.forget()
     made = cubin_cache.find_cubin(spec, 90)
     cubin_cache.forget()
@@ -245,7 +245,7 @@ def test_what_tritensor_does_not_encode_is_named() -> None:
 @on_stub()
 def test_the_product_of_tiles_is_tma_and_wgmma_on_sm_90() -> None:
     a, b, c = (TensorDescriptor(empty((128, 128), BF16, GPU), block) for block in ((64, 32), (32, 64), (64, 64)))
-    spec = specialize(product, (a, b, c, 128), {"M": 64, "N": 64, "BLOCK": 32}, 4, 3)[0]
+    spec = specialize(LaunchCall(product, (1,), (a, b, c, 128), {"M": 64, "N": 64, "BLOCK": 32}))[0]
     assert spec.types[:3] == ("tensordesc<bf16[64, 32]>", "tensordesc<bf16[32, 64]>", "tensordesc<bf16[64, 64]>")
     hopper, ampere = (compile(spec, arch).asm["ptx"] for arch in (90, 80))
     assert "cp.async.bulk.tensor.2d" in hopper

@@ -262,9 +262,9 @@ def test_a_thread_without_a_context_unpins_memory() -> None:
 # NVTX
 def test_an_nvtx_library_without_the_functions_is_passed_over(monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.setattr(nvtx, "_LIBRARIES", (ctypes.util.find_library("c") or "libc.so.6",))
-    nvtx._told.cache_clear()
+    nvtx._listener.cache_clear()
     try:
         nvtx.mark("nobody hears")
         assert nvtx.provider() in ("", "the package nvtx")
     finally:
-        nvtx._told.cache_clear()
+        nvtx._listener.cache_clear()

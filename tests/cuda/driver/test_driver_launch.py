@@ -17,7 +17,7 @@ import triton.language as tl
 import tritensor as tt
 from tests.stub import control
 from tests.stub.child import on_stub
-from tritensor.cuda.compiler.arguments import specialize
+from tritensor.cuda.compiler.arguments import LaunchCall, specialize
 from tritensor.cuda.driver import kernels
 from tritensor.cuda.launch import launch
 from tritensor.cuda.runtime import active
@@ -33,7 +33,7 @@ GPU = device("cuda", 0)
 F32 = np.dtype(np.float32)
 ONE_LAUNCH = {"cuLaunchKernelEx": 1}
 # Bytes of a parameter by its Triton type, as ptxas lays them out.
-BYTES = {"*": 8, "*u32": 4, "*u64": 8, "i1": 1, "i8": 1, "u8": 1, "i16": 2, "u16": 2, "i32": 4, "u32": 4, "i64": 8, "u64": 8,
+BYTES = {"*": 8, "*u32": 4, "*u64": 8, "*i64": 8, "i1": 1, "i8": 1, "u8": 1, "i16": 2, "u16": 2, "i32": 4, "u32": 4, "i64": 8, "u64": 8,
          "fp16": 2, "bf16": 2, "fp32": 4, "fp64": 8, "fp8e4nv": 1, "fp8e5": 1}  # fmt: skip
 
 
@@ -129,7 +129,7 @@ def test_what_a_specialization_tells_apart() -> None:
     x = empty((65,), F32, GPU)
 
     def key(*args: Any, **constexprs: Any) -> Any:
-        return specialize(product, args, constexprs, 4, 3)[0]
+        return specialize(LaunchCall(product, (1,), args, constexprs))[0]
 
     assert key(x, x, 16, BLOCK=16).types == ("*fp32:16", "*fp32:16", "i32:16", "constexpr")
     assert key(x[1:], x, 17, BLOCK=16).types == ("*fp32", "*fp32:16", "i32", "constexpr")
@@ -377,7 +377,7 @@ def test_a_wrong_block_is_found() -> None:
         (kept,) = active.runtime().kernels._loaded.values()  # type: ignore[attr-defined]
         kernels.Launch(active.runtime().kernels, kept, (1,), ("*", "*", "i64"), [64])  # type: ignore[attr-defined]
         assert "takes parameters of [8, 8, 4, 8, 8] bytes" in next(noted.findings())
-    made, arrays = active.runtime().prepare(shifted, (1,), (on_gpu(), on_gpu(), 64), {"BLOCK": 64}, 4, 3)  # type: ignore[attr-defined]
+    made, arrays = active.runtime().prepare(LaunchCall(shifted, (1,), (on_gpu(), on_gpu(), 64), {"BLOCK": 64}))  # type: ignore[attr-defined]
     with pytest.raises(LaunchError, match="CUDA_ERROR_INVALID_VALUE"):
         made.fire([arrays[0].pointer, arrays[1].pointer + 2**30], 0)
     assert "parameter 1" in control.complaints()[0]

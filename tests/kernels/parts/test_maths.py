@@ -10,7 +10,7 @@ import triton
 import triton.language as tl
 
 from tests.stub.child import on_stub
-from tritensor.cuda.compiler.arguments import specialize
+from tritensor.cuda.compiler.arguments import LaunchCall, specialize
 from tritensor.cuda.compiler.compile import compile
 from tritensor.ground.device import device
 from tritensor.kernels.parts import maths
@@ -77,7 +77,7 @@ def _third_power(a, b):
 def _instructions(function: Any, dtype: Any) -> set[str]:
     """The PTX instructions of a function of two numbers that have one way of rounding and flushing, or another."""
     x = empty((128,), np.dtype(dtype), device("cuda", 0))
-    spec = specialize(_apply, (x, x), {"function": function}, 4, 1)[0]
+    spec = specialize(LaunchCall(_apply, (1,), (x, x), {"function": function}, num_stages=1))[0]
     return set(re.findall(r"^\s*((?:\w+\.\S*ftz|div|sqrt|rsqrt)\S*)", compile(spec, 90).asm["ptx"], re.M))
 
 

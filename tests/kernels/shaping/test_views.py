@@ -50,9 +50,9 @@ def launches(monkeypatch: pytest.MonkeyPatch) -> list[Any]:
     emulated = active.runtime()
     real = emulated.launch
 
-    def launch(kernel: Any, *args: Any, **kwargs: Any) -> None:
-        found.append(kernel)
-        real(kernel, *args, **kwargs)
+    def launch(call: Any) -> None:
+        found.append(call.kernel)
+        real(call)
 
     monkeypatch.setattr(emulated, "launch", launch)
     return found

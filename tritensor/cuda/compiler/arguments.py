@@ -4,8 +4,8 @@ from __future__ import annotations
 
 import inspect
 from collections.abc import Iterable
-from functools import cache
-from typing import Any, NamedTuple
+from functools import cache, cached_property
+from typing import Any, NamedTuple, NoReturn
 
 import numpy as np
 
@@ -49,10 +49,99 @@ def _is_scalar_type(name: str) -> bool:
     return name in {d.triton for d in dtypes.ALL if d.triton}
 
 
-def bind(kernel: Any, args: tuple[Any, ...], by_name: dict[str, Any]) -> list[tuple[Parameter, Any]]:
-    """Each parameter of `kernel` with its value. Raises TypeError for a missing, doubled or unknown argument."""
-    wanted = parameters(kernel.fn)
-    name = kernel.fn.__name__
+class Plan:
+    """What a launch asks of its kernel's parameters, by place: names, which are constexprs; and `place` by name. Made once for a kernel.
+
+    The rest is read when it is first asked for: it makes Triton read the kernel's source, which an interpreted kernel that is only run never needs.
+    """
+
+    def __init__(self, kernel: Any) -> None:
+        self._kernel = kernel
+        self.parameters = parameters(kernel.fn)
+        self.names = tuple([p.name for p in self.parameters])
+        self.constexpr = tuple([p.constexpr for p in self.parameters])
+        self.place = {name: i for i, name in enumerate(self.names)}
+
+    @cached_property
+    def defaults(self) -> dict[str, Any]:
+        return {p.name: p.default for p in self.parameters if p.default is not inspect.Parameter.empty}
+
+    @cached_property
+    def compiled(self) -> bool:
+        """Whether it is no interpreted kernel."""
+        from triton.runtime.jit import JITFunction
+
+        return issubclass(type(self._kernel), JITFunction)
+
+    @cached_property
+    def ones(self) -> tuple[bool, ...]:
+        """Which parameters Triton itself compiles in when they are 1."""
+        plain = {p.name for p in getattr(self._kernel, "params", ()) if p.do_not_specialize}
+        return tuple([not p.constexpr and not p.type and p.name not in plain for p in self.parameters])
+
+    @cached_property
+    def plain(self) -> frozenset[str]:
+        """Parameters that the kernel's author declared do_not_specialize: integers whose divisibility decides nothing."""
+        getattr(self._kernel, "constructed", None)  # see deferred_jit.py: another thread may be at it
+        return frozenset({p.name for p in getattr(self._kernel, "params", ()) if p.do_not_specialize or p.do_not_specialize_on_alignment})
+
+
+def _make_plan(kernel: Any) -> Plan:
+    """The plan of a kernel that has none yet. Raises LaunchError for what is no kernel."""
+    if not hasattr(getattr(kernel, "fn", None), "__code__"):
+        _refuse_kernel(kernel)
+    made = kernel._tritensor_plan = Plan(kernel)
+    return made
+
+
+def _refuse_kernel(kernel: Any) -> NoReturn:
+    """Say what launch() takes in place of something that is no kernel, or that chooses a kernel's constants by itself."""
+    inner = kernel
+    while hasattr(getattr(inner, "fn", None), "fn"):
+        inner = inner.fn
+    if inner is not kernel:
+        name = inner.__name__
+        raise LaunchError(
+            f"launch {name}: it is under triton.{type(kernel).__name__.lower().replace('autotuner', 'autotune')}, which chooses constants when a kernel is "
+            f"called: write {name}[grid](...), or give launch() the kernel itself ({name}.fn) and all its constants"
+        )
+    what = getattr(kernel, "__name__", type(kernel).__name__)
+    raise LaunchError(f"launch: {what} is no Triton kernel; decorate the function with @triton.jit")
+
+
+class LaunchCall:
+    """One launch on its way down: made once where a kernel is started, filled in by each step, and what runtimes and recorders are given.
+
+    `args` are the kernel's positional parameters in order (arrays, numbers, tuples of them, and functions where the parameter is a constexpr),
+    `named` the rest by name, `options` what the compiler is told beside warps and stages. Raises LaunchError for what is no kernel.
+    """
+
+    __slots__ = ("args", "grid", "kernel", "named", "num_stages", "num_warps", "options", "plan")
+
+    def __init__(
+        self, kernel: Any, grid: Any, args: tuple[Any, ...], named: dict[str, Any], num_warps: int = 4, num_stages: int = 3,
+        options: tuple[tuple[str, Any], ...] = (),
+    ) -> None:  # fmt: skip
+        try:
+            self.plan: Plan = kernel.__dict__["_tritensor_plan"]  # not by getattr, which would make a deferred kernel read its source
+        except (AttributeError, KeyError):
+            self.plan = _make_plan(kernel)
+        self.kernel, self.grid, self.args, self.named = kernel, grid, args, named
+        self.num_warps, self.num_stages, self.options = num_warps, num_stages, options
+
+    def given(self, args: tuple[Any, ...], named: dict[str, Any]) -> LaunchCall:
+        """The same launch of other arguments."""
+        return LaunchCall(self.kernel, self.grid, args, named, self.num_warps, self.num_stages, self.options)
+
+    def by_name(self) -> dict[str, Any]:
+        """The arguments by name, defaults among them."""
+        return {**self.plan.defaults, **dict(zip(self.plan.names, self.args, strict=False)), **self.named}
+
+
+def bind(call: LaunchCall) -> list[tuple[Parameter, Any]]:
+    """Each parameter of a launch's kernel with its value. Raises TypeError for a missing, doubled or unknown argument."""
+    wanted, args, by_name = call.plan.parameters, call.args, call.named
+    name = call.kernel.fn.__name__
     if len(args) > len(wanted):
         raise TypeError(f"launch {name}: {len(args)} arguments for {len(wanted)} parameters ({', '.join(p.name for p in wanted)})")
     out = list(zip(wanted, args, strict=False))
@@ -94,6 +183,7 @@ def scalar_type(value: Any, name: str = "", kernel: str = "") -> str:
         if found is None:
             raise TypeError(f"launch {kernel}: {name} is a number of type {value.dtype}, which no kernel takes")
         return found
+    # before int, of which bool is a subclass
     if isinstance(value, bool):
         return "i1"
     if isinstance(value, int):
@@ -211,38 +301,27 @@ def _pointer_types(dtype: np.dtype) -> tuple[str, str]:
     return name, name + ":16"
 
 
-def _plain_numbers(kernel: Any) -> frozenset[str]:
-    """Parameters that the kernel's author declared do_not_specialize: integers whose divisibility decides nothing."""
-    found = getattr(kernel, "_tritensor_plain", None)
-    if found is None:
-        getattr(kernel, "constructed", None)  # see deferred_jit.py: another thread may be at it
-        declared = {p.name for p in getattr(kernel, "params", ()) if p.do_not_specialize or p.do_not_specialize_on_alignment}
-        found = kernel._tritensor_plain = frozenset(declared)
-    return found
-
-
-def specialize(
-    kernel: Any, args: tuple[Any, ...], by_name: dict[str, Any], num_warps: int, num_stages: int, options: tuple[tuple[str, Any], ...] = ()
-) -> tuple[Specialization, list[tuple[str, Any]]]:
+def specialize(call: LaunchCall) -> tuple[Specialization, list[tuple[str, Any]]]:
     """The specialization of a launch, and its run-time values (type, value) in the order the compiled kernel takes them: ("*", array),
     (DESCRIPTOR, descriptor), (type, number). Raises DeviceError when its arrays are on several GPUs.
 
     A Python int is a size or a stride: whether it divides by 16 decides the width of accesses, so it is compiled in, unless the
     kernel declares the parameter do_not_specialize. A numpy scalar (a seed, an offset, a label) is a plain number.
     """
-    found = _Collected([], [], _plain_numbers(kernel), kernel.fn.__name__)
-    bound = bind(kernel, args, by_name)
+    kernel = call.kernel
+    found = _Collected([], [], call.plan.plain, kernel.fn.__name__)
+    bound = bind(call)
     types = tuple([_leaf_type(found, v, (i,), p) for i, (p, v) in enumerate(bound)])
     arrays = arrays_of(found.values)
     for x in arrays[1:]:
         if x.storage.device is not arrays[0].storage.device:  # a GPU's device is nearly always one object
             check_one_device(kernel, bound)
     typed = tuple([_types_of(v) for _, v in found.constants])
-    return Specialization(kernel, types, tuple(found.constants), typed, num_warps, num_stages, options), found.values
+    return Specialization(kernel, types, tuple(found.constants), typed, call.num_warps, call.num_stages, call.options), found.values
 
 
 class _Collected(NamedTuple):
-    """What specialize() collects on its way through the arguments. `plain`: see _plain_numbers."""
+    """What specialize() collects on its way through the arguments. `plain`: see Plan."""
 
     constants: list[tuple[tuple[int, ...], Any]]
     values: list[tuple[str, Any]]
@@ -260,6 +339,7 @@ def _leaf_type(found: _Collected, value: Any, path: tuple[int, ...], parameter: 
         found.constants.append((path, value.value))
         return "constexpr"
     values = found.values
+    # not isinstance: True is no size
     if type(value) is int:
         kind = parameter.type or ("i32" if -(2**31) <= value < 2**31 else scalar_type(value, parameter.name, found.kernel))
         values.append((kind, value))

@@ -44,6 +44,7 @@ class _Child:
     """A process that works, one job at a time; `at` is the one it is at."""
 
     def __init__(self, work: Callable[[Any], Any], jobs: Sequence[Any], others: Sequence[Connection]) -> None:
+        # kernels are not pickled: a child has them, and their sources, as they were
         fork = multiprocessing.get_context("fork")
         self.pipe, theirs = fork.Pipe()
         self.process = fork.Process(target=self._run, args=(work, jobs, theirs, others), daemon=True)

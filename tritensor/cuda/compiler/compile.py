@@ -27,7 +27,7 @@ def compiled_for() -> int | None:
 
 
 @contextmanager
-def _compiling_for(arch: int) -> Iterator[None]:
+def _set_arch(arch: int) -> Iterator[None]:
     before = _arch.set(arch)
     try:
         yield
@@ -43,16 +43,16 @@ def _leaves(types: Any, path: tuple[int, ...] = ()) -> Iterator[tuple[tuple[int,
             yield (*path, i), t
 
 
-def _bare(types: Any) -> Any:
+def _strip_marks(types: Any) -> Any:
     """The types without their divisibility marks, those of a named tuple under its names."""
     if not isinstance(types, tuple):
         return types.removesuffix(":16")
-    bare = tuple(_bare(t) for t in types)
-    return _named(types.fields)(*bare) if isinstance(types, FieldTypes) else bare
+    bare = tuple(_strip_marks(t) for t in types)
+    return _fields_class(types.fields)(*bare) if isinstance(types, FieldTypes) else bare
 
 
 @cache
-def _named(fields: tuple[str, ...]) -> Any:
+def _fields_class(fields: tuple[str, ...]) -> Any:
     """The class of named tuples that Triton takes field names from; what it was called decides nothing."""
     return namedtuple("Fields", fields)
 
@@ -65,8 +65,8 @@ class _Keyed(tuple[Any, ...]):
         return "-".join(str(getattr(v, "cache_key", v)) for v in self)
 
 
-def _keyed(value: Any) -> Any:
-    return _Keyed(_keyed(v) for v in value) if type(value) is tuple else value
+def _add_cache_key(value: Any) -> Any:
+    return _Keyed(_add_cache_key(v) for v in value) if type(value) is tuple else value
 
 
 def compile(spec: Specialization, arch: int) -> Any:
@@ -79,13 +79,13 @@ def compile(spec: Specialization, arch: int) -> Any:
     if not isinstance(kernel, JITFunction):
         raise LaunchError(f"compile: {kernel!r} is no compilable kernel; @triton.jit gives one where TRITON_INTERPRET is not set")
     names = kernel.arg_names
-    signature = dict(zip(names, _bare(spec.types), strict=True))
+    signature = dict(zip(names, _strip_marks(spec.types), strict=True))
     divisible = {path: [["tt.divisibility", 16]] for path, t in _leaves(spec.types) if t.endswith(":16")}
-    source = ASTSource(kernel, signature, constexprs={path: _keyed(v) for path, v in spec.constants}, attrs=divisible)
+    source = ASTSource(kernel, signature, constexprs={path: _add_cache_key(v) for path, v in spec.constants}, attrs=divisible)
     options = {"num_warps": spec.num_warps, "num_stages": spec.num_stages, **dict(ARITHMETIC), **dict(spec.options)}
     options["debug"] = bool(kernel.debug or triton.knobs.runtime.debug)
     try:
-        with _compiling_for(arch):
+        with _set_arch(arch):
             return triton.compile(source, target=GPUTarget("cuda", arch, 32), options=options)
     except Exception as error:  # Triton raises many kinds; all mean that this kernel cannot be had
         text = f"{describe(spec)} for sm_{arch} does not compile: {type(error).__name__}: {error}"
@@ -105,9 +105,9 @@ def describe(spec: Specialization) -> str:
             value = constants[(i,)]
             shown.append(f"{name}={getattr(value, '__name__', value)!s}")
         else:
-            shown.append(f"{name}: {_written(t)}")
+            shown.append(f"{name}: {_show_types(t)}")
     return f"{spec.kernel.__name__}({', '.join(shown)}) warps={spec.num_warps} stages={spec.num_stages}"
 
 
-def _written(types: Any) -> str:
-    return f"({', '.join(map(_written, types))})" if isinstance(types, tuple) else types
+def _show_types(types: Any) -> str:
+    return f"({', '.join(map(_show_types, types))})" if isinstance(types, tuple) else types

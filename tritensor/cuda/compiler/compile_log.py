@@ -60,7 +60,7 @@ def clear() -> None:
 
 def record(spec: Specialization, arch: int, seconds: float, source: str, op: str = "") -> None:
     """Add one; printed through the logger `tritensor.compiles` (see printing)."""
-    types = tuple([f"{n}: {_shown(t)}" for n, t in zip(spec.kernel.arg_names, spec.types, strict=True) if t != "constexpr"])
+    types = tuple([f"{n}: {_show_types(t)}" for n, t in zip(spec.kernel.arg_names, spec.types, strict=True) if t != "constexpr"])
     with _lock:
         before = _earlier.setdefault(spec.kernel.fn, [])
         why = reason(spec, arch, before)
@@ -77,6 +77,7 @@ def _name(function: Any) -> str:
 
 def _op() -> str:
     """The op whose corner launches now ("mul", "mul backward"): the innermost frame of dispatch or of the engine that holds one."""
+    # read off the stack rather than handed down: this runs once for a kernel, a launch a million times
     frame: Any = sys._getframe(2)
     while frame is not None:
         held = frame.f_locals
@@ -96,7 +97,7 @@ def reason(spec: Specialization, arch: int, before: list[tuple[Specialization, i
         return "first use"
     nearest: list[str] | None = None
     for old in reversed(before[-_COMPARED:]):
-        found = _differences(spec, arch, *old)
+        found = _list_differences(spec, arch, *old)
         if nearest is None or len(found) < len(nearest):
             nearest = found
         if len(nearest) <= 1:
@@ -104,47 +105,47 @@ def reason(spec: Specialization, arch: int, before: list[tuple[Specialization, i
     return "; ".join(nearest or ()) or "asked again"
 
 
-def _differences(new: Specialization, arch: int, old: Specialization, old_arch: int) -> list[str]:
+def _list_differences(new: Specialization, arch: int, old: Specialization, old_arch: int) -> list[str]:
     out = [] if arch == old_arch else [f"sm_{old_arch} -> sm_{arch}"]
     constants, was = dict(new.constants), dict(old.constants)
     for i, name in enumerate(new.kernel.arg_names):
-        out += _between(name, (i,), old.types[i], new.types[i], was, constants)
+        out += _compare_parameter(name, (i,), old.types[i], new.types[i], was, constants)
     for field in new._fields[4:]:
         a, b = getattr(old, field), getattr(new, field)
         if a != b:
-            out.append(f"{field} {_written(a)} -> {_written(b)}")
+            out.append(f"{field} {_show_value(a)} -> {_show_value(b)}")
     return out
 
 
-def _between(name: str, path: tuple[int, ...], old: Any, new: Any, was: dict[Any, Any], now: dict[Any, Any]) -> list[str]:
+def _compare_parameter(name: str, path: tuple[int, ...], old: Any, new: Any, was: dict[Any, Any], now: dict[Any, Any]) -> list[str]:
     """How one parameter (or an item of a tuple parameter) differs."""
     if isinstance(old, tuple) and isinstance(new, tuple):
         if len(old) != len(new):
             return [f"{name}: {len(old)} values -> {len(new)}"]
         out = []
         for i, (a, b) in enumerate(zip(old, new, strict=True)):
-            out += _between(f"{name}[{i}]", (*path, i), a, b, was, now)
+            out += _compare_parameter(f"{name}[{i}]", (*path, i), a, b, was, now)
         return out
     if old == new == "constexpr":
         a, b = was[path], now[path]
         same = type(a) is type(b) and a == b
-        return [] if same else [f"constant {name} {_written(a)} -> {_written(b)}"]
+        return [] if same else [f"constant {name} {_show_value(a)} -> {_show_value(b)}"]
     if old == new:
         return []
     if isinstance(old, str) and isinstance(new, str) and old.removesuffix(":16") == new.removesuffix(":16"):
         what = f"the address of {name}" if new.startswith("*") else name
         return [f"{what} now divides by 16" if new.endswith(":16") else f"{what} no longer divides by 16"]
-    a, b = (_written(held[path]) if t == "constexpr" else _shown(t) for t, held in ((old, was), (new, now)))
+    a, b = (_show_value(held[path]) if t == "constexpr" else _show_types(t) for t, held in ((old, was), (new, now)))
     return [f"{name}: {a.removesuffix(':16')} -> {b.removesuffix(':16')}"]
 
 
-def _shown(types: Any) -> str:
-    return f"({', '.join(map(_shown, types))})" if isinstance(types, tuple) else types
+def _show_types(types: Any) -> str:
+    return f"({', '.join(map(_show_types, types))})" if isinstance(types, tuple) else types
 
 
-def _written(value: Any) -> str:
+def _show_value(value: Any) -> str:
     if isinstance(value, tuple):
-        return f"({', '.join(map(_written, value))})"
+        return f"({', '.join(map(_show_value, value))})"
     return str(getattr(value, "__name__", value))
 
 

@@ -89,6 +89,7 @@ def keys(spec: Specialization, arch: int) -> tuple[bytes, bytes]:
 
     kernel = spec.kernel
     name = f"{kernel.fn.__module__}.{kernel.fn.__qualname__}{' with assertions' if kernel.debug else ''}"
+    # sorted: Triton's map has no order to count on
     settings = (sorted(get_cache_invalidating_env_vars().items()), [os.environ.get(n, "") for n in _ENVIRONMENT])
     sources: list[str] = [kernel.cache_key]
     constants = [(path, _constant_text(value, sources)) for path, value in spec.constants]
@@ -96,6 +97,7 @@ def keys(spec: Specialization, arch: int) -> tuple[bytes, bytes]:
     options = [(f, getattr(spec, f)) for f in spec._fields[4:]]
     text = repr((FORMAT, version(), arch, ARITHMETIC, settings, name, spec.types, constants, options))
     meaning = hashlib.sha256(text.encode())
+    # of the whole text and of sources behind it: a changed helper function is another kernel
     key = hashlib.sha256(text.encode())
     key.update("\0".join(sources).encode())
     return key.digest(), meaning.digest()[:16]
@@ -151,11 +153,11 @@ def _open_packs() -> list[Pack]:
     if _packs is None:
         with _lock:
             if _packs is None:
-                _packs = [*_named_packs(), *_cached_packs()]
+                _packs = [*_packs_in_variable(), *_packs_in_cache()]
     return _packs
 
 
-def _named_packs() -> Iterator[Pack]:
+def _packs_in_variable() -> Iterator[Pack]:
     for path in os.environ.get("TRITENSOR_PACK", "").split(os.pathsep):
         if path:
             try:
@@ -164,7 +166,7 @@ def _named_packs() -> Iterator[Pack]:
                 _warn(f"TRITENSOR_PACK: {error}; kernels are compiled instead")
 
 
-def _cached_packs() -> Iterator[Pack]:
+def _packs_in_cache() -> Iterator[Pack]:
     root = cache_folder()
     for path in sorted((root / "packs").glob(f"*{SUFFIX}")) if root is not None else ():
         try:

@@ -16,18 +16,16 @@ from triton.runtime.cache import get_cache_manager
 
 from tritensor.cuda.compiler.arguments import Specialization
 from tritensor.cuda.compiler.compile import compile, describe
-from tritensor.cuda.compiler.sass import Loop, read
+from tritensor.cuda.compiler.sass import Loop, MachineCode, read, sections
 from tritensor.ground.errors import LaunchError
 
 
 @dataclass
-class Report:
-    """What one compiled kernel uses.
+class Report(MachineCode):
+    """What one compiled kernel uses: its machine code, and this.
 
     `registers` of a thread and `stack` (bytes) are read off the cubin, `spilled` bytes off the assembler's log. `shared` is bytes of
-    a block, `warps` the warps of a block, `tensor_memory` columns of it (sm_100). `loads` and `stores` count the accesses to global
-    memory by width in bits, `instructions` what there is in all, `loop` those of the hot loop and `loop_loads` its loads: all in the
-    machine code (see sass.py, `loops`, `longest` and `wide` too). `tensor` are tensor-core instructions, `bulk` TMA copies and
+    a block, `warps` the warps of a block, `tensor_memory` columns of it (sm_100). `tensor` are tensor-core instructions, `bulk` TMA copies and
     cp.async by width, in PTX.
     """
 
@@ -39,16 +37,8 @@ class Report:
     shared: int
     warps: int
     tensor_memory: int
-    loads: dict[str, int] = field(default_factory=dict)
-    stores: dict[str, int] = field(default_factory=dict)
     tensor: dict[str, int] = field(default_factory=dict)
     bulk: dict[str, int] = field(default_factory=dict)
-    instructions: int = 0
-    loop: int = 0
-    loop_loads: dict[str, int] = field(default_factory=dict)
-    loops: list[Loop] = field(default_factory=list)
-    longest: int = 0
-    wide: int = 0
 
     def __post_init__(self) -> None:
         self.loops = [Loop(*one) for one in self.loops]  # plain lists where they were read from the cache
@@ -63,20 +53,12 @@ def report(spec: Specialization, arch: int) -> Report:
     if kept is not None:
         return Report(**json.loads(Path(kept).read_text()))
     registers, stack = resources(compiled.asm["cubin"])
-    spilled = _spilled(compiled.asm["ptx"], arch) if stack else 0
+    # without a stack frame nothing can be spilled, and the assembler need not run again
+    spilled = _spilled_bytes(compiled.asm["ptx"], arch) if stack else 0
     found = compiled.metadata  # num_warps with those that Triton added to specialize warps
     tensor_memory = getattr(found, "tmem_size", None) or 0
-    made = Report(
-        describe(spec),
-        arch,
-        registers,
-        stack,
-        spilled,
-        found.shared,
-        found.num_warps,
-        tensor_memory,
-        **asdict(read(compiled.asm["cubin"], arch)),
-    )
+    code = asdict(read(compiled.asm["cubin"], arch))
+    made = Report(describe(spec), arch, registers, stack, spilled, found.shared, found.num_warps, tensor_memory, **code)
     _count_ptx(compiled.asm["ptx"], made)
     cache.put(json.dumps(asdict(made)), name, binary=False)
     return made
@@ -107,28 +89,22 @@ def disassemble(cubin: bytes) -> str:
 
 def resources(cubin: bytes) -> tuple[int, int]:
     """Registers of a thread and bytes of its stack frame, off the .nv.info section of a cubin (an ELF file) with one kernel."""
-    (table,) = struct.unpack_from("<Q", cubin, 0x28)
-    size, count, names = struct.unpack_from("<HHH", cubin, 0x3A)
-    sections = [struct.unpack_from("<IIQQQQ", cubin, table + i * size) for i in range(count)]  # name, type, flags, address, offset, bytes
     registers = stack = 0
-    for section in sections:
-        at = sections[names][4] + section[0]
-        if cubin[at : cubin.index(b"\0", at)] != b".nv.info":
-            continue
-        at, end = section[4], section[4] + section[5]
-        while at + 4 <= end:
-            form, attribute, length = struct.unpack_from("<BBH", cubin, at)
+    for name, table in sections(cubin):
+        at = 0
+        while name == b".nv.info" and at + 4 <= len(table):
+            form, attribute, length = struct.unpack_from("<BBH", table, at)
             at += 4
             if form != 4:  # the value is in `length` itself
                 continue
             if attribute in (0x2F, 0x11):  # EIATTR_REGCOUNT, EIATTR_FRAME_SIZE: (symbol, value)
-                value = struct.unpack_from("<II", cubin, at)[1]
+                value = struct.unpack_from("<II", table, at)[1]
                 registers, stack = (max(registers, value), stack) if attribute == 0x2F else (registers, max(stack, value))
             at += length
     return registers, stack
 
 
-def _spilled(ptx: str, arch: int) -> int:
+def _spilled_bytes(ptx: str, arch: int) -> int:
     """Bytes of registers spilled (stores), from the assembler's own log: a stack frame alone may be a library function's table."""
     target = re.search(r"\.target (sm_\w+)", ptx)
     with tempfile.NamedTemporaryFile("w", suffix=".ptx") as file:

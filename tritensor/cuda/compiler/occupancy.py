@@ -56,6 +56,7 @@ def occupancy(arch: int, registers: int, shared: int, warps: int, tensor_memory:
     if shared > has.shared_per_block or of_warp * _up(warps, PARTITIONS) > has.registers or tensor_memory > has.tensor_memory:
         return Occupancy(0, 0)
     blocks = min(has.blocks, has.warps // warps, has.shared // held)
+    # a kernel without registers is bound by warps alone
     if of_warp:
         blocks = min(blocks, PARTITIONS * (has.registers // PARTITIONS // of_warp) // warps)
     if tensor_memory:

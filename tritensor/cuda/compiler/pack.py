@@ -82,6 +82,7 @@ def decode(key: bytes, blob: bytes) -> Cubin:
     wanted = _HEAD.size + text + image + _CHECKSUM.size
     if len(blob) != wanted:
         raise ValueError(f"it has {len(blob)} bytes of {wanted}")
+    # the view copies no image: a cubin may be megabytes
     if _CHECKSUM.unpack_from(blob, wanted - _CHECKSUM.size)[0] != zlib.crc32(memoryview(blob)[: -_CHECKSUM.size]):
         raise ValueError("its checksum is wrong")
     if held != key:
@@ -112,6 +113,7 @@ class Pack:
         except (OSError, ValueError) as error:  # ValueError: an empty file cannot be mapped
             why = "the file is empty" if isinstance(error, ValueError) else error.strerror or str(error)
             raise LaunchError(f"pack {self.path}: {why}; `tritensor precompile --out {self.path}` makes one") from None
+        # first, so that a foreign file is named as one, and not as a torn pack
         if self._map[:8] != _PACK_MAGIC:
             raise self._bad(f"starts with {self._map[:8]!r}: no pack of compiled kernels, or one of another format")
         if len(self._map) < _PACK_HEAD.size:

@@ -85,6 +85,7 @@ def check_writable(path: Path) -> Pack | None:
 
     Raises LaunchError naming what is in the way: a folder, a foreign file, a pack of another Triton, no right to write.
     """
+    # before hours of compiling, and not behind them
     if path.is_dir():
         raise LaunchError(f"--out {path}: is a folder; give the name of a file in it, such as {path / 'kernels.ttpack'}")
     there = None
@@ -120,6 +121,7 @@ def save(path: Path, rows: dict[bytes, tuple[bytes, bytes, bytes]], archs: Seque
         all_archs |= set(there.about.get("archs", ()))
         fresh = {meaning for _, meaning, _ in rows.values()}
         for key, meaning, blob in there.rows():
+            # a kernel whose source has changed would never be found again, and the pack would only grow
             if meaning not in fresh:
                 rows.setdefault(key, (key, meaning, blob))
     about = {"triton": cubin_cache.version(), "tritensor": made_by, "archs": sorted(all_archs), "kernels": len(rows)}

@@ -134,6 +134,7 @@ def fastest(configs: Sequence[Sequence[Forecast]]) -> int | None:
     """
     totals = [sum(f.microseconds for f in found) if found else math.inf for found in configs]
     least = min(totals, default=math.inf)
+    # nothing runs: every place would be as good as another
     if math.isinf(least):
         return None
     near = [n for n, total in enumerate(totals) if total <= 1.01 * least]
@@ -156,6 +157,7 @@ def cannot_run(made: Report) -> str:
 def _printed() -> Iterator[Callable[[], str]]:
     """Within the block all that this process prints goes to a file; the function given reads it. For child processes: it moves the process's outputs."""
     with tempfile.TemporaryFile() as file:
+        # the compiler's passes print from C++, past sys.stderr
         kept = os.dup(1), os.dup(2)
         try:
             for stream in (1, 2):
@@ -177,6 +179,7 @@ def _reason(error: str, printed: str) -> str:
     lines = [line.strip() for line in error.strip().splitlines() if line.strip(" ^\t")]
     assembler = [line.partition(":")[2] for line in lines if line.startswith("ptxas")]
     last = " ".join((assembler or lines[-1:])[0].split())
+    # all that Triton's exception says; the reason was printed
     if "PassManager::run failed" in last:
         told = [line.partition("error: ")[2].strip() for line in printed.splitlines() if "error: " in line]
         last = told[0] if told else last

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import operator
 import re
 from collections.abc import Callable, Sequence
 from dataclasses import dataclass, field
@@ -52,6 +53,7 @@ def program_work(ttir: str, values: Sequence[tuple[str, Any]], grid: tuple[int, 
     main = next(iter(functions.values()))
     x, y, z = (*grid, 1, 1)[:3]
     count = max(x * y * z, 1)
+    # the first and the last among them, which most often have the short ends
     picked = sorted({i * (count - 1) // max(SAMPLED - 1, 1) for i in range(SAMPLED)})
     runs = []
     for n in picked:
@@ -203,39 +205,20 @@ def _nbytes(kind: str) -> float:
 
 
 def _quotient(a: int, b: int) -> int:
+    """Division as machines have it, towards zero, where Python's goes down."""
     q = abs(a) // abs(b)
     return q if (a < 0) == (b < 0) else -q
 
 
 _WHOLE: dict[str, Callable[[int, int], int]] = {
-    "addi": lambda a, b: a + b,
-    "subi": lambda a, b: a - b,
-    "muli": lambda a, b: a * b,
-    "divsi": _quotient,
-    "divui": _quotient,
-    "floordivsi": lambda a, b: a // b,
-    "ceildivsi": lambda a, b: -(-a // b),
-    "remsi": lambda a, b: a - b * _quotient(a, b),
-    "remui": lambda a, b: a - b * _quotient(a, b),
-    "minsi": min,
-    "minui": min,
-    "maxsi": max,
-    "maxui": max,
-    "andi": lambda a, b: a & b,
-    "ori": lambda a, b: a | b,
-    "xori": lambda a, b: a ^ b,
-    "shli": lambda a, b: a << b,
-    "shrsi": lambda a, b: a >> b,
-    "shrui": lambda a, b: a >> b,
-}
+    "addi": operator.add, "subi": operator.sub, "muli": operator.mul, "divsi": _quotient, "divui": _quotient, "floordivsi": operator.floordiv,
+    "ceildivsi": lambda a, b: -(-a // b), "remsi": lambda a, b: a - b * _quotient(a, b), "remui": lambda a, b: a - b * _quotient(a, b),
+    "minsi": min, "minui": min, "maxsi": max, "maxui": max, "andi": operator.and_, "ori": operator.or_, "xori": operator.xor,
+    "shli": operator.lshift, "shrsi": operator.rshift, "shrui": operator.rshift,
+}  # fmt: skip
 _COMPARE: dict[str, Callable[[int, int], bool]] = {
-    "eq": lambda a, b: a == b,
-    "ne": lambda a, b: a != b,
-    "lt": lambda a, b: a < b,
-    "le": lambda a, b: a <= b,
-    "gt": lambda a, b: a > b,
-    "ge": lambda a, b: a >= b,
-}
+    "eq": operator.eq, "ne": operator.ne, "lt": operator.lt, "le": operator.le, "gt": operator.gt, "ge": operator.ge,
+}  # fmt: skip
 
 
 class _Run:
@@ -295,6 +278,7 @@ class _Run:
             known[name] = known[result] = value if isinstance(value, tuple) else None  # arrays stay what they are, numbers change
         before, outer = self.moved(), self.within
         self.within = op.line
+        # a loop that does not run moves nothing, but stands in the table
         if trips:
             self.body(op.regions[0], known, times * trips)
         self.within = outer
@@ -360,9 +344,7 @@ class _Run:
         if verb in ("extsi", "extui", "trunci", "index_cast"):
             return numbers[0] if numbers else None
         if verb == "cmpi" and len(numbers) == 2:
-            compare = _COMPARE.get(
-                text.strip().partition(",")[0].lstrip("su") if text.strip()[0] in "su" else text.strip().partition(",")[0]
-            )
+            compare = _COMPARE.get(text.strip().partition(",")[0].lstrip("su"))  # slt and ult are alike to Python's integers
             return None if compare is None else int(compare(*numbers))
         whole = _WHOLE.get(verb)
         if whole is None or len(numbers) != 2 or (numbers[1] == 0 and ("div" in verb or "rem" in verb)):

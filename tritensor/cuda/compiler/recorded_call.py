@@ -2,10 +2,9 @@
 
 from __future__ import annotations
 
-from collections.abc import Sequence
 from typing import Any, NamedTuple
 
-from tritensor.cuda.compiler.arguments import DESCRIPTOR, Specialization
+from tritensor.cuda.compiler.arguments import DESCRIPTOR, LaunchCall, Specialization, specialize
 
 
 class Call(NamedTuple):
@@ -21,17 +20,19 @@ class Call(NamedTuple):
         return [value if kind in ("*", DESCRIPTOR) else 0 for kind, value in self.values]
 
 
-def call_of(spec: Specialization, grid: tuple[int, ...], values: Sequence[tuple[str, Any]]) -> Call:
+def call_of(launched: LaunchCall) -> Call:
     """A launch for later: of its arrays only their sizes are kept, memory that several elements share counted once."""
 
     def nbytes(x: Any) -> int:
         total = x.itemsize
         for n, stride in zip(x.shape, x.strides, strict=True):
+            # a stride of 0 reads the same memory again
             total *= n if stride or n == 0 else 1
         return int(total)
 
+    spec, values = specialize(launched)
     kept = [
         (kind, nbytes(value)) if kind[0] == "*" else (kind, nbytes(value.array)) if kind == DESCRIPTOR else (kind, value)
         for kind, value in values
     ]
-    return Call(spec, grid, tuple(kept))
+    return Call(spec, launched.grid, tuple(kept))

@@ -38,7 +38,7 @@ class Loop(NamedTuple):
     wide: int = 0
 
 
-@dataclass
+@dataclass(kw_only=True)
 class MachineCode:
     """What stands in a kernel's machine code: accesses to global memory by width in bits, asynchronous copies among the loads;
     instructions in all (without padding); those of the hot loop (0: there is none), and its loads.
@@ -62,7 +62,9 @@ class MachineCode:
 def read(cubin: bytes, arch: int) -> MachineCode:
     """Decode a cubin for compute capability `arch` (80, 90, 100)."""
     total = MachineCode()
-    for text in _sections(cubin):
+    for name, text in sections(cubin):
+        if not name.startswith(b".text."):  # the code of functions
+            continue
         words = np.frombuffer(text, "<u8").reshape(-1, 2)
         operation = (words[:, 0] & 0xFFF).astype(np.int64)
         loads = _widths(words, operation, (*_LOADS, _COPY), arch)
@@ -73,12 +75,12 @@ def read(cubin: bytes, arch: int) -> MachineCode:
         branches = _branches(words, operation, arch)
         backward = sorted({(to, at + 1) for at, to in branches.items() if to < at})
         ways = ways_of(words, operation, branches)
-        once, wide = real.astype(np.int64).tolist(), _wide(words, operation, arch).tolist()
+        once, wide = real.astype(np.int64).tolist(), _wide_bytes(words, operation, arch).tolist()
         total.longest += longest_way(ways, once, 0, len(once))
         total.wide += longest_way(ways, wide, 0, len(wide))
         loops = nested(backward, np.flatnonzero((operation == _EXIT) & _always(words)).tolist())
         for loop in loops:
-            total.loops.append(_measured(words, operation, arch, loop, longest_way(ways, once, *loop), longest_way(ways, wide, *loop)))
+            total.loops.append(_measure_loop(words, operation, arch, loop, longest_way(ways, once, *loop), longest_way(ways, wide, *loop)))
         first, last = hot_loop(loops)
         if int(real[first:last].sum()) > total.loop:
             total.loop = int(real[first:last].sum())
@@ -101,6 +103,7 @@ def nested(branches: list[tuple[int, int]], ends: Collection[int]) -> list[tuple
     """
     found: list[tuple[int, int]] = []
     for first, last in sorted(branches, key=lambda loop: loop[1] - loop[0]):
+        # loops nest or lie apart; what does neither is a jump back of another kind
         crosses = any(first < a < last < b or a < first < b < last for a, b in found)
         if not crosses and not any(first <= end < last for end in ends):
             found.append((first, last))
@@ -146,7 +149,7 @@ def longest_way(ways: list[tuple[int, ...]], weights: list[int], first: int, las
     return longest[first]
 
 
-def _measured(words: np.ndarray, operation: np.ndarray, arch: int, loop: tuple[int, int], instructions: int, wide: int) -> Loop:
+def _measure_loop(words: np.ndarray, operation: np.ndarray, arch: int, loop: tuple[int, int], instructions: int, wide: int) -> Loop:
     """What one pass of a loop does."""
     words, operation = words[slice(*loop)], operation[slice(*loop)]
     widths = _widths(words, operation, (*_LOADS, _COPY, *_STORES), arch)
@@ -172,7 +175,7 @@ def _widths(words: np.ndarray, operation: np.ndarray, wanted: tuple[int, ...], a
     return [str(8 * _size(words, operation, at, arch)) for at in map(int, np.flatnonzero(np.isin(operation, wanted)))]
 
 
-def _wide(words: np.ndarray, operation: np.ndarray, arch: int) -> np.ndarray:
+def _wide_bytes(words: np.ndarray, operation: np.ndarray, arch: int) -> np.ndarray:
     """Of each instruction, the bytes that it moves between a thread and global memory, if they are 16 or more."""
     found = np.zeros(len(operation), np.int64)
     for at in map(int, np.flatnonzero(np.isin(operation, (*_LOADS, _COPY, *_STORES)))):
@@ -191,12 +194,11 @@ def _add(table: dict[str, int], widths: list[str]) -> None:
         table[width] = table.get(width, 0) + count
 
 
-def _sections(cubin: bytes) -> Iterator[bytes]:
-    """The code of an ELF file's functions."""
+def sections(cubin: bytes) -> Iterator[tuple[bytes, bytes]]:
+    """(name, content) of an ELF file's sections."""
     (table,) = struct.unpack_from("<Q", cubin, 0x28)
     size, count, names = struct.unpack_from("<HHH", cubin, 0x3A)
     headers = [struct.unpack_from("<IIQQQQ", cubin, table + i * size) for i in range(count)]  # name, type, flags, address, offset, bytes
     for name, _, _, _, offset, nbytes in headers:
         at = headers[names][4] + name
-        if cubin[at : cubin.index(b"\0", at)].startswith(b".text."):
-            yield cubin[offset : offset + nbytes]
+        yield cubin[at : cubin.index(b"\0", at)], cubin[offset : offset + nbytes]

@@ -6,7 +6,7 @@ import ctypes
 import importlib
 import os
 import weakref
-from collections.abc import Callable
+from collections.abc import Callable, Sequence
 from typing import Any
 
 from tritensor.ground.errors import DeviceError, LaunchError, OutOfMemoryError
@@ -54,6 +54,7 @@ REMEDIES: dict[str, tuple[type[Exception], str]] = {
     "CUDA_ERROR_UNKNOWN": (LaunchError, "the driver does not say more; look for NVRM: Xid in dmesg, and run python -m tritensor.doctor"),
     "CUDA_ERROR_OUT_OF_MEMORY": (OutOfMemoryError, "free tensors, call tritensor.cuda.empty_cache(), or look for other processes with nvidia-smi"),
 }  # fmt: skip
+NOT_READY = ("CUDA_ERROR_NOT_READY",)  # of a stream or an event that the GPU has not reached yet
 # What the driver says when it is gone before the last tensor is: at the end of a process, and in a forked child.
 GONE = ("CUDA_ERROR_DEINITIALIZED", "CUDA_ERROR_CONTEXT_IS_DESTROYED", "CUDA_ERROR_NOT_INITIALIZED")
 
@@ -79,16 +80,18 @@ class Driver:
             raise self.error(name, status, doing)
         return found[0] if len(found) == 1 else tuple(found) or None
 
-    def status(self, name: str, *args: Any) -> tuple[str, Any]:
-        """Call a function of which some failures are answers: the status' name ("CUDA_SUCCESS"), and what it gave back."""
+    def status(self, name: str, *args: Any, answers: Sequence[str] | None = None, doing: str = "") -> tuple[str, Any]:
+        """Call a function of which some failures are answers, all of them where none are named: the status' name ("CUDA_SUCCESS"), and what it gave back."""
         status, *found = self._ask(name, args)
+        if status is not self.ok and answers is not None and status.name not in answers:
+            raise self.error(name, status, doing)
         return status.name, (found[0] if len(found) == 1 else tuple(found) or None)
 
     def _ask(self, name: str, args: tuple[Any, ...]) -> Any:
         try:
             return getattr(self.api, name)(*args)
         except RuntimeError as error:  # cuda-python has not found it in the driver
-            raise self._missing(name, error) from error
+            raise self._missing_error(name, error) from error
 
     def function(self, name: str, since: int, *types: Any) -> Callable[..., int]:
         """A function at the address that the driver gives, in the form it had in version `since` of CUDA; `types` are its arguments'.
@@ -98,10 +101,10 @@ class Driver:
         code, found = self.status("cuGetProcAddress", name.encode(), since, 0)
         address, why = found if code == "CUDA_SUCCESS" else (0, code)
         if not address:  # newer drivers say so by a null address, older ones and too new a version by a status
-            raise self._missing(name, getattr(why, "name", why))
+            raise self._missing_error(name, getattr(why, "name", why))
         return ctypes.CFUNCTYPE(ctypes.c_int, *types)(int(address))
 
-    def _missing(self, name: str, said: Any) -> DeviceError:
+    def _missing_error(self, name: str, said: Any) -> DeviceError:
         """For a function that cuda-python asks of a driver which does not have it."""
         version = self.api.cuDriverGetVersion()[1]
         return DeviceError(
@@ -116,6 +119,7 @@ class Driver:
         said = f" ({words.decode() if isinstance(words, bytes) else words})" if words else ""
         text = f"{doing}: " if doing else ""
         if code in LOST:
+            # all later calls fail alike: only the first names the cause
             first = not self.lost
             self.lost = self.lost or f"{code}: {LOST[code]}"
             when = "found by" if first else "the GPU's context is lost since an earlier error; now"

@@ -35,6 +35,7 @@ class Devices:
         if here.context == index:
             return
         context = self.context(index)
+        # before the call: should it fail, nothing may go on with the place of another GPU
         here.place = None
         self.driver.call("cuCtxSetCurrent", context)
         here.context = index

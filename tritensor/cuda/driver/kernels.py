@@ -82,12 +82,12 @@ class Block:
 
     def put(self, values: list[Any]) -> None:
         """Pack the numbers, in order. Raises LaunchError for one that does not fit its type."""
-        values = [_bits(v, t) if t in _AS_BITS else v for v, t in zip(values, self._kinds, strict=True)]
+        values = [_bits_of(v, t) if t in _AS_BITS else v for v, t in zip(values, self._kinds, strict=True)]
         try:
             try:
                 self._layout.pack_into(self.memory, self._numbers_at, *values)
             except OverflowError:  # a float beyond its type is infinite there, as it is to numpy and to Triton's own launcher
-                values = [_rounded(v, t) if t in _FLOATS else v for v, t in zip(values, self._kinds, strict=True)]
+                values = [_round_to(v, t) if t in _FLOATS else v for v, t in zip(values, self._kinds, strict=True)]
                 self._layout.pack_into(self.memory, self._numbers_at, *values)
         except struct.error as error:
             raise LaunchError(f"launch: values {values} do not fit the kernel's parameters {self.types}: {error}") from None
@@ -106,13 +106,13 @@ def _pack_maps(first: int, maps: list[tuple[int, Callable[[int], bytes]]], plain
     return pack
 
 
-def _rounded(value: Any, kind: str) -> float:
+def _round_to(value: Any, kind: str) -> float:
     """A number as the nearest one of a floating type, perhaps infinity."""
     with np.errstate(over="ignore"):
         return float(_FLOATS[kind](value))
 
 
-def _bits(value: Any, kind: str) -> int:
+def _bits_of(value: Any, kind: str) -> int:
     """A number of a type that struct does not know, as the unsigned integer of its bits."""
     dtype = _AS_BITS[kind]
     return np.asarray(value, dtype).view(f"u{dtype.itemsize}").item()
@@ -262,6 +262,7 @@ class Kernels:
             )
         doing = f"{here.doing}: " if here.doing else ""
         doing += f"loading kernel {cubin.name} ({len(cubin.image)} bytes) on cuda:{index}"
+        # never unloaded: recorded launches and graphs hold its function
         module = self.driver.do(doing, "cuModuleLoadData", cubin.image)
         try:
             function = self._function(doing, module, cubin)

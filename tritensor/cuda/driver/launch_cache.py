@@ -4,11 +4,11 @@ from __future__ import annotations
 
 from collections.abc import Sequence
 from operator import itemgetter
-from typing import Any, NamedTuple
+from typing import Any
 
 import numpy as np
 
-from tritensor.cuda.compiler.arguments import Constant, arrays_of, is_array, parameters
+from tritensor.cuda.compiler.arguments import Constant, LaunchCall, arrays_of, is_array
 from tritensor.cuda.driver.kernels import Launch
 
 _KEPT = 1024  # entries; when there are more, all are dropped and made again
@@ -16,21 +16,17 @@ _ARRAY, _NUMBER, _OTHER = 1, 2, 3
 _KINDS: dict[type, int] = {}  # of classes other than int and float, learnt as they come
 
 
-class Signature(NamedTuple):
-    """What of a kernel's parameters decides how an argument is read: which are constexprs, by place; the place of each name."""
-
-    constexpr: tuple[bool, ...]
-    place: dict[str, int]
-
-
-class Form(NamedTuple):
+class Form:
     """What the arguments of a launch are like (`key`; equal ones share an entry), and the arrays and numbers among them with the parameters' places."""
 
-    key: tuple[Any, ...]
-    arrays: list[Any]
-    numbers: list[Any]
-    array_places: list[int]
-    number_places: list[int]
+    __slots__ = ("array_places", "arrays", "key", "number_places", "numbers")
+
+    def __init__(self) -> None:
+        self.key: tuple[Any, ...] = ()
+        self.arrays: list[Any] = []
+        self.numbers: list[Any] = []
+        self.array_places: list[int] = []
+        self.number_places: list[int] = []
 
 
 class Known:
@@ -51,6 +47,7 @@ class Known:
     def take(self, numbers: list[Any]) -> Launch:
         """A copy of the launch with these numbers, this call's alone until it is given back to `idle`."""
         try:
+            # no look before it: another thread may take the last one in between
             made = self.idle.pop()
         except IndexError:
             made = self.launch.again()
@@ -69,32 +66,24 @@ def _order(places: list[int]) -> Any:
     return None if order == list(range(len(places))) else itemgetter(*order)
 
 
-def signature_of(kernel: Any) -> Signature:
-    """The signature of a kernel, read once."""
-    found: Signature | None = kernel.__dict__.get("_tritensor_signature")
-    if found is None:
-        known = parameters(kernel.fn)
-        found = kernel._tritensor_signature = Signature(tuple(p.constexpr for p in known), {p.name: i for i, p in enumerate(known)})
-    return found
-
-
-def form_of(kernel: Any, grid: tuple[int, ...], args: tuple[Any, ...], named: dict[str, Any], *settings: Any) -> Form | None:
+def form_of(call: LaunchCall) -> Form | None:
     """The form of a launch; None for one that must be looked at in full: tuples, descriptors, arrays on several GPUs, too many or unknown arguments."""
-    signature = signature_of(kernel)
-    constexpr, place = signature
+    constexpr, place, args = call.plan.constexpr, call.plan.place, call.args
     if len(args) > len(constexpr):
         return None
-    form = Form((), [], [], [], [])
-    parts: list[Any] = [id(kernel), grid, settings, len(args)]
+    form = Form()
+    parts: list[Any] = [id(call.kernel), call.grid, call.num_warps, call.num_stages, call.options, len(args)]
     for i, a in enumerate(args):
         if not _read(a, i, constexpr[i], form, parts):
             return None
-    for name, a in named.items():
+    for name, a in call.named.items():
         i = place.get(name, -1)
         parts.append(name)
+        # given twice, or unknown (-1): bind() finds the words
         if i < len(args) or not _read(a, i, constexpr[i], form, parts):
             return None
     arrays = form.arrays
+    # nothing tells on which GPU it runs
     if not arrays:
         return None
     device = arrays[0].storage.device
@@ -102,16 +91,19 @@ def form_of(kernel: Any, grid: tuple[int, ...], args: tuple[Any, ...], named: di
         if x.storage.device is not device:
             return None
     parts.append(device.index)
-    return form._replace(key=tuple(parts))
+    form.key = tuple(parts)
+    return form
 
 
 def _read(a: Any, i: int, constexpr: bool, form: Form, parts: list[Any]) -> bool:
     """Add an argument for parameter `i` to a form; False for one that must be looked at in full."""
     cls = a.__class__
     if constexpr:
+        # with its class: 1, 1.0 and True are equal, and three constants to a kernel
         parts.append(cls)
         parts.append(a)
     elif cls is int:
+        # whether it divides by 16 is compiled in; one that needs 64 bits is a parameter of another type
         parts.append(a & 15 == 0 if -0x80000000 <= a < 0x80000000 else ("i64" if -(1 << 63) <= a < 1 << 63 else "u64", a & 15 == 0))
         form.numbers.append(a)
         form.number_places.append(i)

@@ -8,10 +8,11 @@ from typing import Any
 
 import numpy as np
 
-from tritensor.cuda.driver.calls import GONE, Driver
+from tritensor.cuda.driver.calls import GONE, NOT_READY, Driver
 from tritensor.cuda.driver.devices import Devices
 from tritensor.cuda.memory.caching_allocator import CachingAllocator, FreeList
 from tritensor.cuda.memory.storage import Storage
+from tritensor.cuda.streams import hidden_waits
 from tritensor.ground.device import gpu
 from tritensor.ground.thread_state import here
 
@@ -64,6 +65,8 @@ class DriverSource:
         pool = self.driver.call("cuMemPoolCreate", wanted)
         keep = api.CUmemPool_attribute.CU_MEMPOOL_ATTR_RELEASE_THRESHOLD
         try:
+            # by default a pool gives everything back at each synchronization, and the next step allocates anew (CUDA Programming Guide,
+            # release threshold)
             self.driver.call("cuMemPoolSetAttribute", pool, keep, api.cuuint64_t(2**64 - 1))
         except BaseException:
             self.driver.status("cuMemPoolDestroy", pool)  # the first error is the one to tell
@@ -72,18 +75,10 @@ class DriverSource:
 
     def allocate(self, nbytes: int, stream: int) -> int:
         self.devices.enter(self.index)
-        if self._pool is None:
-            code, pointer = self.driver.status("cuMemAlloc", nbytes)
-            name = "cuMemAlloc"
-        else:
-            code, pointer = self.driver.status("cuMemAllocFromPoolAsync", nbytes, self._pool, stream)
-            name = "cuMemAllocFromPoolAsync"
-        if code == "CUDA_ERROR_OUT_OF_MEMORY":
-            return 0
-        if code != "CUDA_SUCCESS":
-            doing = f"cuda:{self.index}: {nbytes} bytes asked"
-            raise self.driver.error(name, getattr(self.driver.api.CUresult, code), doing)
-        return int(pointer)
+        asked = ("cuMemAlloc", nbytes) if self._pool is None else ("cuMemAllocFromPoolAsync", nbytes, self._pool, stream)
+        doing = f"cuda:{self.index}: {nbytes} bytes asked"
+        code, pointer = self.driver.status(*asked, answers=("CUDA_ERROR_OUT_OF_MEMORY",), doing=doing)
+        return int(pointer) if code == "CUDA_SUCCESS" else 0
 
     def allocate_for_capture(self, nbytes: int) -> int:
         """Memory that is no node of the graph: allocated on a stream of its own, waited for."""
@@ -109,9 +104,7 @@ class DriverSource:
         with self.devices.visiting():  # without a cache a finalizer comes here
             self.devices.enter(self.index)
             name, args = ("cuMemFree", (pointer,)) if self._pool is None else ("cuMemFreeAsync", (pointer, stream))
-            code, _ = self.driver.status(name, *args)
-        if code != "CUDA_SUCCESS" and code not in GONE:
-            raise self.driver.error(name, getattr(self.driver.api.CUresult, code))
+            self.driver.status(name, *args, answers=GONE)
 
     def info(self) -> tuple[int, int]:
         self.devices.enter(self.index)
@@ -130,10 +123,7 @@ class DriverSource:
 
     def passed(self, event: Any) -> bool:
         self.devices.enter(self.index)
-        code, _ = self.driver.status("cuEventQuery", event)
-        if code not in ("CUDA_SUCCESS", "CUDA_ERROR_NOT_READY"):
-            raise self.driver.error("cuEventQuery", getattr(self.driver.api.CUresult, code))
-        return code == "CUDA_SUCCESS"
+        return self.driver.status("cuEventQuery", event, answers=NOT_READY)[0] == "CUDA_SUCCESS"
 
     def wait(self, event: Any) -> None:
         self.devices.enter(self.index)
@@ -180,13 +170,19 @@ class Relaxed:
         self._driver.call("cuThreadExchangeStreamCaptureMode", self._before)
 
 
-class Memory:
-    """Allocators of all GPUs and copies between them and the host, in order with each GPU's current stream."""
+class MemoryCalls:
+    """The part of DriverRuntime that gives memory, and copies in order with each GPU's current stream. The rest of it gives `driver`, `devices`
+    and `check_errors`."""
 
-    def __init__(self, devices: Devices) -> None:
-        self.devices = devices
-        self.driver = devices.driver
+    driver: Driver
+    devices: Devices
+
+    def __init__(self) -> None:
         self._allocators: dict[int, CachingAllocator] = {}
+
+    def check_errors(self, index: int) -> None:
+        """Raise what a kernel has reported."""
+        raise NotImplementedError
 
     def allocator(self, index: int) -> CachingAllocator:
         """The allocator of a GPU, made at its first use."""
@@ -196,12 +192,16 @@ class Memory:
             found = self._allocators.setdefault(index, CachingAllocator(DriverSource(self.devices, index), index))
         return found
 
-    def made(self) -> list[CachingAllocator]:
-        """The allocators of the GPUs that have been used."""
+    def allocators(self) -> list[CachingAllocator]:
         return list(self._allocators.values())
+
+    def empty_cache(self) -> None:
+        for a in self.allocators():
+            a.empty_cache()
 
     def allocate(self, nbytes: int, index: int) -> DeviceStorage:
         storage = DeviceStorage.__new__(DeviceStorage)
+        # until there is a block: `take` may raise, and __del__ looks here
         storage.pointer = 0
         storage.nbytes = nbytes
         storage.device = gpu(index)
@@ -217,24 +217,56 @@ class Memory:
         self.devices.enter(index)
         stream = here.streams.get(index, 0)
         for storage in storages:
-            self.used_on(storage, stream)
+            self.record_stream(storage, stream)
         return stream
 
-    def copy_to_device(self, storage: Storage, offset: int, source: np.ndarray) -> int:
-        """Queue a copy and return its stream; the driver has taken pageable memory over when this returns, pinned memory must stay as it is."""
+    # Copies are queued by methods of their own: a profiler times these, and not the wait.
+    def copy_to_device(self, storage: Storage, offset: int, source: np.ndarray, wait: bool = True) -> None:
+        """Queue a copy. Pageable memory may be changed when this returns; pinned memory only with `wait`."""
+        if source.nbytes == 0:
+            return
+        if wait and here.capture is not None:
+            here.capture.refuse_write(storage.device.index or 0)
+        stream = self.queue_to_device(storage, offset, source)
+        if wait:
+            hidden_waits.note("copy to device")
+            self._wait(storage.device.index or 0, stream)
+
+    def copy_to_host(self, into: np.ndarray, storage: Storage, offset: int, wait: bool = True) -> None:
+        """Queue a copy; `into` is filled when this returns, without `wait` when its stream has been waited for."""
+        if into.nbytes == 0:
+            return
+        if here.capture is not None:
+            here.capture.refuse_read(storage.device.index or 0)
+        stream = self.queue_to_host(into, storage, offset)
+        if wait:
+            hidden_waits.note("copy to host")
+            self._wait(storage.device.index or 0, stream)
+
+    def copy_on_device(self, target: Storage, target_offset: int, source: Storage, source_offset: int, nbytes: int) -> None:
+        if nbytes:
+            self.queue_on_device(target, target_offset, source, source_offset, nbytes)
+
+    def _wait(self, index: int, stream: int) -> None:
+        """Wait for a stream, and raise what kernels have reported."""
+        self.driver.call("cuStreamSynchronize", stream)
+        self.check_errors(index)
+
+    def queue_to_device(self, storage: Storage, offset: int, source: np.ndarray) -> int:
+        """Queue a copy and return its stream."""
         stream = self._enter(storage)
         doing = f"copy of {source.nbytes} bytes from the host to cuda:{storage.device.index}"
         self.driver.do(doing, "cuMemcpyHtoDAsync", storage.pointer + offset, source.ctypes.data, source.nbytes, stream)
         return stream
 
-    def copy_to_host(self, into: np.ndarray, storage: Storage, offset: int) -> int:
-        """Queue a copy and return its stream; `into` is filled when that has been waited for."""
+    def queue_to_host(self, into: np.ndarray, storage: Storage, offset: int) -> int:
+        """Queue a copy and return its stream."""
         stream = self._enter(storage)
         doing = f"copy of {into.nbytes} bytes from cuda:{storage.device.index} to the host"
         self.driver.do(doing, "cuMemcpyDtoHAsync", into.ctypes.data, storage.pointer + offset, into.nbytes, stream)
         return stream
 
-    def copy_on_device(self, target: Storage, target_offset: int, source: Storage, source_offset: int, nbytes: int) -> None:
+    def queue_on_device(self, target: Storage, target_offset: int, source: Storage, source_offset: int, nbytes: int) -> None:
         """Queue a copy after the work on both GPUs' current streams; later work on either comes after it."""
         to, at = target.pointer + target_offset, source.pointer + source_offset
         if target.device == source.device:
@@ -246,14 +278,15 @@ class Memory:
         ours: Any = self.allocator(over).source
         theirs.let_reach(over)
         ours.let_reach(there)
-        self._after(here.streams.get(over, 0), over, theirs.record(here.streams.get(there, 0)), theirs)
+        # the copy is queued on the target's stream: it comes after what the source's was given, and that stream goes on after the copy
+        self._wait_for_event(here.streams.get(over, 0), over, theirs.record(here.streams.get(there, 0)), theirs)
         stream = self._enter(target)
         contexts = self.devices.context(over), self.devices.context(there)
         doing = f"copy of {nbytes} bytes from cuda:{there} to cuda:{over}"
         self.driver.do(doing, "cuMemcpyPeerAsync", to, contexts[0], at, contexts[1], nbytes, stream)
-        self._after(here.streams.get(there, 0), there, ours.record(stream), ours)
+        self._wait_for_event(here.streams.get(there, 0), there, ours.record(stream), ours)
 
-    def _after(self, stream: int, index: int, event: Any, owner: Any) -> None:
+    def _wait_for_event(self, stream: int, index: int, event: Any, owner: Any) -> None:
         """Let a GPU's stream wait for an event, and give the event back."""
         try:
             self.devices.enter(index)
@@ -261,28 +294,26 @@ class Memory:
         finally:
             owner.release(event)
 
-    def used_on(self, storage: Storage, stream: int) -> None:
-        """Note that a stream other than its own uses a storage."""
+    def record_stream(self, storage: Storage, stream: int) -> None:
+        """Note that a stream uses a storage, if it is another than the storage's own."""
         free_list = getattr(storage, "free_list", None)
         if free_list is not None and storage.pointer and free_list.stream != stream:
             _elsewhere.setdefault(storage.pointer, set()).add(stream)
 
     def pinned_allocate(self, nbytes: int, mapped: bool = False) -> int:
         """Host memory that a GPU copies from and to by itself (and, mapped, that kernels may write at the same address)."""
-        self._anywhere()
+        self._enter_any()
         flags = 3 if mapped else 1  # CU_MEMHOSTALLOC_PORTABLE, CU_MEMHOSTALLOC_DEVICEMAP
         return int(self.driver.call("cuMemHostAlloc", nbytes, flags))
 
-    def _anywhere(self) -> None:
+    def _enter_any(self) -> None:
         """Host memory is every GPU's, but the driver wants some context to be current on this thread."""
         if here.context < 0:
             self.devices.enter(here.index)
 
     def pinned_free(self, pointer: int) -> None:
-        self._anywhere()
-        code, _ = self.driver.status("cuMemFreeHost", pointer)
-        if code != "CUDA_SUCCESS" and code not in GONE:
-            raise self.driver.error("cuMemFreeHost", getattr(self.driver.api.CUresult, code))
+        self._enter_any()
+        self.driver.status("cuMemFreeHost", pointer, answers=GONE)
 
 
 class PinnedRecord(Storage):
@@ -291,7 +322,7 @@ class PinnedRecord(Storage):
     __slots__ = ()
     permanent = True
 
-    def __init__(self, memory: Memory, nbytes: int, index: int) -> None:
+    def __init__(self, memory: MemoryCalls, nbytes: int, index: int) -> None:
         self.device = gpu(index)
         self.nbytes = nbytes
         self.pointer = memory.pinned_allocate(nbytes, mapped=True)

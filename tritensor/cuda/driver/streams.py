@@ -6,9 +6,8 @@ import ctypes
 from collections.abc import Callable
 from typing import Any, ClassVar
 
-from tritensor.cuda.driver.calls import GONE, Driver
-from tritensor.cuda.driver.devices import Devices
-from tritensor.cuda.memory.caching_allocator import CachingAllocator
+from tritensor.cuda.driver.calls import GONE, NOT_READY
+from tritensor.cuda.driver.memory import MemoryCalls
 from tritensor.cuda.streams import hidden_waits
 from tritensor.ground.errors import CaptureError
 
@@ -20,26 +19,16 @@ MODES = {
 }
 
 
-class StreamCalls:
-    """The part of DriverRuntime that orders work. The rest of it gives `driver`, `devices`, `enter` and `allocator`."""
+class StreamCalls(MemoryCalls):
+    """The part of DriverRuntime that orders work."""
 
-    driver: Driver
-    devices: Devices
     # Captures in progress, by GPU and stream: what their threads' mode was before (None: it stayed); one table for the process.
     _before_capture: ClassVar[dict[tuple[int, int], Any]] = {}
     _elapsed: Callable[..., int] | None = None
 
     def enter(self, index: int) -> None:
         """Make a GPU's context current on this thread."""
-        raise NotImplementedError
-
-    def allocator(self, index: int) -> CachingAllocator:
-        """The allocator of a GPU."""
-        raise NotImplementedError
-
-    def check_errors(self, index: int) -> None:
-        """Raise what a kernel has reported."""
-        raise NotImplementedError
+        self.devices.enter(index)
 
     # streams
     def stream_priorities(self, index: int) -> tuple[int, int]:
@@ -54,10 +43,6 @@ class StreamCalls:
         flags = self.driver.api.CUstream_flags.CU_STREAM_NON_BLOCKING.value
         return int(self.driver.call("cuStreamCreateWithPriority", flags, priority))
 
-    def stream_destroy(self, index: int, stream: int) -> None:
-        self.enter(index)
-        self.driver.call("cuStreamDestroy", stream)
-
     def stream_synchronize(self, index: int, stream: int) -> None:
         """Wait for a stream; an error that a kernel reported is raised."""
         self.enter(index)
@@ -67,17 +52,14 @@ class StreamCalls:
 
     def stream_query(self, index: int, stream: int) -> bool:
         self.enter(index)
-        return self._done("cuStreamQuery", stream)
+        return self._is_done("cuStreamQuery", stream)
 
     def stream_wait_event(self, index: int, stream: int, event: int) -> None:
         self.enter(index)
         self.driver.call("cuStreamWaitEvent", stream, event, 0)
 
-    def _done(self, name: str, handle: int) -> bool:
-        code, _ = self.driver.status(name, handle)
-        if code not in ("CUDA_SUCCESS", "CUDA_ERROR_NOT_READY"):
-            raise self.driver.error(name, getattr(self.driver.api.CUresult, code))
-        return code == "CUDA_SUCCESS"
+    def _is_done(self, name: str, handle: int) -> bool:
+        return self.driver.status(name, handle, answers=NOT_READY)[0] == "CUDA_SUCCESS"
 
     # events
     def event_create(self, index: int, timing: bool, blocking: bool) -> int:
@@ -91,13 +73,12 @@ class StreamCalls:
 
     def _destroy(self, name: str, index: int, handle: int) -> None:
         """Give a handle back. Where the context is lost or the driver gone, the handle is gone with it."""
+        # a finalizer must not raise for a GPU that is gone
         if self.driver.lost:
             return
         with self.devices.visiting():
             self.enter(index)
-            code, _ = self.driver.status(name, handle)
-        if code != "CUDA_SUCCESS" and code not in GONE:
-            raise self.driver.error(name, getattr(self.driver.api.CUresult, code))
+            self.driver.status(name, handle, answers=GONE)
 
     def event_record(self, index: int, event: int, stream: int) -> None:
         self.enter(index)
@@ -105,7 +86,7 @@ class StreamCalls:
 
     def event_query(self, index: int, event: int) -> bool:
         self.enter(index)
-        return self._done("cuEventQuery", event)
+        return self._is_done("cuEventQuery", event)
 
     def event_synchronize(self, index: int, event: int) -> None:
         """Wait for an event; an error that a kernel reported is raised."""

@@ -72,6 +72,7 @@ class TensorMaps:
             found = kept.get(address)
             if found is None:
                 if len(kept) >= KEPT:
+                    # the oldest: a program that allocates anew each step would fill it for ever
                     del kept[next(iter(kept))]
                 found = kept[address] = self._encode(form, address, kernel)
             return found

@@ -36,18 +36,19 @@ def binary(function: Callable[..., np.ndarray], name: str, most: Callable[[int, 
     def method(self: Any, lhs: Any, rhs: Any) -> Any:
         out = self.binary_op(lhs, rhs, function)
         carried = KEY in lhs.attr or KEY in rhs.attr
+        # of arrays in an address's making nearly all are small: two bounds multiplied spare the arithmetic in int64
         if out.data.dtype is _INT32:
             bound = most(lhs.attr.get(BOUND) or _bound(lhs), rhs.attr.get(BOUND) or _bound(rhs))
             if bound < _LIMIT and not carried:
                 out.attr[BOUND] = bound
                 return out
-            x, y = _unwrapped(lhs), _unwrapped(rhs)
+            x, y = _exact_values(lhs), _exact_values(rhs)
             exact = function(x, y, dtype=np.int64)
             wrong = exact != out.data
             if wrong.any():
-                out.attr[KEY] = Exact(exact, _source(lhs, rhs) or _described(name, x, y, exact, wrong))
+                out.attr[KEY] = Exact(exact, _source(lhs, rhs) or _describe(name, x, y, exact, wrong))
         elif carried:
-            _keep(out, function(_unwrapped(lhs), _unwrapped(rhs)), _source(lhs, rhs))
+            _keep(out, function(_exact_values(lhs), _exact_values(rhs)), _source(lhs, rhs))
         return out
 
     return method
@@ -59,7 +60,7 @@ def through(function: Callable[..., np.ndarray]) -> Callable[[Any, Any, Any], An
     def method(self: Any, lhs: Any, rhs: Any) -> Any:
         out = self.binary_op(lhs, rhs, function)
         if KEY in lhs.attr or KEY in rhs.attr:
-            _keep(out, function(_unwrapped(lhs), _unwrapped(rhs)), _source(lhs, rhs))
+            _keep(out, function(_exact_values(lhs), _exact_values(rhs)), _source(lhs, rhs))
         elif BOUND in lhs.attr and BOUND in rhs.attr:
             out.attr[BOUND] = max(lhs.attr[BOUND], rhs.attr[BOUND])
         return out
@@ -92,7 +93,7 @@ def cast(source: Any, out: Any) -> Any:
 def select(cond: Any, lhs: Any, rhs: Any, out: Any) -> Any:
     """`out`, which is `lhs` where `cond` holds and `rhs` elsewhere."""
     if KEY in lhs.attr or KEY in rhs.attr:
-        _keep(out, np.where(cond.data, _unwrapped(lhs), _unwrapped(rhs)), _source(lhs, rhs))
+        _keep(out, np.where(cond.data, _exact_values(lhs), _exact_values(rhs)), _source(lhs, rhs))
     return out
 
 
@@ -114,7 +115,7 @@ def _bound(handle: Any) -> int:
     return found
 
 
-def _unwrapped(handle: Any) -> np.ndarray:
+def _exact_values(handle: Any) -> np.ndarray:
     """What a value would be if nothing had wrapped around."""
     return handle.attr[KEY].values if KEY in handle.attr else handle.data
 
@@ -129,7 +130,7 @@ def _source(lhs: Any, rhs: Any) -> str:
     return next((h.attr[KEY].where for h in (lhs, rhs) if KEY in h.attr), "")
 
 
-def _described(name: str, x: np.ndarray, y: np.ndarray, exact: np.ndarray, wrong: np.ndarray) -> str:
+def _describe(name: str, x: np.ndarray, y: np.ndarray, exact: np.ndarray, wrong: np.ndarray) -> str:
     """The first of the operations that wrapped around, in numbers."""
     one, two, result = (int(np.broadcast_to(v, wrong.shape)[wrong][0]) for v in (x, y, exact))
     return f"{one} {name} {two} is {result} in {kernel_line()}"

@@ -36,20 +36,27 @@ def _check(input: Any, hints: dict[str, Any], watch: Sanitizer) -> None:
     data = input.handle.data.astype(np.int64)
     kind = input.dtype.scalar
     step = max(1, kind.element_ty.primitive_bitwidth // 8) if kind.is_ptr() else 1  # addresses count bytes
-    runs = [not _uneven(np.moveaxis(data, d, -1), 2, step).any() for d in range(data.ndim)] if kind.is_ptr() else []
+    runs = [not _find_uneven(np.moveaxis(data, d, -1), 2, step).any() for d in range(data.ndim)] if kind.is_ptr() else []
     for dim in range(data.ndim):
         lines = np.moveaxis(data, dim, -1)  # (..., values along the dimension)
         size = lines.shape[-1]
         constant = min(hints[_CONSTANCY][dim], size) if _CONSTANCY in hints else 1
-        _refuse(_uneven(lines, constant, 0), lines, f"max_constancy of {constant}", watch, dim)
+        _refuse(_find_uneven(lines, constant, 0), lines, f"max_constancy of {constant}", watch, dim)
         run = min(hints[_CONTIGUITY][dim], size) if _CONTIGUITY in hints else 0
         if run:
-            _refuse(_uneven(lines, run, step), lines, f"max_contiguous of {run}", watch, dim)
+            _refuse(_find_uneven(lines, run, step), lines, f"max_contiguous of {run}", watch, dim)
         if _DIVISIBILITY in hints and not (any(runs) and not runs[dim]):
             by = hints[_DIVISIBILITY][dim]
-            lengths = [run] if run else [n for n in _powers(size) if not _uneven(lines, n, step).any()]
-            if not any((_firsts(lines, n) % by == 0).all() for n in lengths):
-                _refuse(_firsts(lines, lengths[0]) % by != 0, _firsts(lines, lengths[0]), f"multiple_of {by}", watch, dim, lengths[0])
+            lengths = [run] if run else [n for n in _powers(size) if not _find_uneven(lines, n, step).any()]
+            if not any((_group_firsts(lines, n) % by == 0).all() for n in lengths):
+                _refuse(
+                    _group_firsts(lines, lengths[0]) % by != 0,
+                    _group_firsts(lines, lengths[0]),
+                    f"multiple_of {by}",
+                    watch,
+                    dim,
+                    lengths[0],
+                )
 
 
 def _powers(size: int) -> list[int]:
@@ -57,13 +64,13 @@ def _powers(size: int) -> list[int]:
     return [1 << n for n in range(size.bit_length() - 1, -1, -1)]
 
 
-def _firsts(lines: np.ndarray, length: int) -> np.ndarray:
+def _group_firsts(lines: np.ndarray, length: int) -> np.ndarray:
     return lines[..., ::length]
 
 
-def _uneven(lines: np.ndarray, length: int, step: int) -> np.ndarray:
+def _find_uneven(lines: np.ndarray, length: int, step: int) -> np.ndarray:
     """Which values do not follow from the first of their group of `length` in steps of `step`."""
-    groups = np.repeat(_firsts(lines, length), length, axis=-1)[..., : lines.shape[-1]]
+    groups = np.repeat(_group_firsts(lines, length), length, axis=-1)[..., : lines.shape[-1]]
     return lines != groups + step * (np.arange(lines.shape[-1]) % length)
 
 

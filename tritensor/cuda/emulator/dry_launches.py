@@ -8,6 +8,7 @@ from contextvars import ContextVar
 from typing import TypeVar
 
 T = TypeVar("T")
+# of a context: another thread's launches must run
 _dry: ContextVar[bool] = ContextVar("dry", default=False)
 
 
@@ -21,7 +22,7 @@ def dry() -> bool:
 
 
 @contextmanager
-def _not_run() -> Iterator[None]:
+def _hold_launches() -> Iterator[None]:
     before = _dry.set(True)
     try:
         yield
@@ -32,7 +33,7 @@ def _not_run() -> Iterator[None]:
 def without_values(ask: Callable[[], T]) -> T:
     """What `ask` finds while no kernel runs; where it reads what a kernel wrote, it is asked again while they do."""
     try:
-        with _not_run():
+        with _hold_launches():
             return ask()
     except ValuesAsked:
         return ask()

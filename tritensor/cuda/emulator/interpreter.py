@@ -6,7 +6,7 @@
 - libdevice functions get numpy stand-ins, inline PTX is evaluated (instructions/; the interpreter raises);
 - comparisons are int1 and int1 arithmetic wraps at one bit (the interpreter gives a comparison its operands' type);
 - casts of floats to integers saturate, NaN becomes 0;
-- int32 arithmetic that wraps around is type_cache until an address is made of it (address_overflow.py); hints, assumptions and assertions
+- int32 arithmetic that wraps around is remembered until an address is made of it (address_overflow.py); hints, assumptions and assertions
   are held against the values; Python's syntax is read as the compiler reads it (python_syntax.py);
 - reductions and scans with a user's combine function run in log2(n) steps over whole arrays, in a tree as on the GPU (instructions/reductions.py);
 - Triton's language is patched once for good: the interpreter does it anew at every call, which was most of a launch's time;
@@ -141,6 +141,7 @@ class Builder(upstream.InterpreterBuilder):
         old = np.zeros(ptr.data.size, value.data.dtype)
         raw = np.dtype(f"u{old.dtype.itemsize}")
         every = np.ones(1, bool)
+        # lane after lane: two lanes may meet at one address, and the second must see what the first has left
         for i in np.flatnonzero(active):
             at = ptr.data.reshape(-1)[i : i + 1]
             old[i : i + 1] = upstream._interpreter.load(at, every, np.zeros(1, raw), raw).view(old.dtype)
@@ -161,6 +162,7 @@ class Builder(upstream.InterpreterBuilder):
         self.create_atomic_rmw(operation, ptrs, value, mask, upstream._ir.MEM_SEMANTIC.RELAXED, None)
 
     def create_atomic_cas(self, ptr: Any, cmp: Any, value: Any, sem: Any, scope: Any) -> Any:
+        # nobody watches outside of a launch
         if self.watch is None:
             return super().create_atomic_cas(ptr, cmp, value, sem, scope)
         self.watch.swap(ptr)
@@ -248,6 +250,7 @@ class Builder(upstream.InterpreterBuilder):
         return self.binary_op(lhs, rhs, np.fmax)
 
     def create_clampf(self, arg: Any, lo: Any, hi: Any, propagate_nans: Any) -> Any:
+        # fmax and fmin pass a NaN over, maximum and minimum hand it on
         if propagate_nans == upstream._ir.PROPAGATE_NAN.NONE:
             return self.binary_op(self.binary_op(arg, lo, np.fmax), hi, np.fmin)
         return self.binary_op(self.binary_op(arg, lo, np.maximum), hi, np.minimum)
@@ -265,6 +268,7 @@ class Builder(upstream.InterpreterBuilder):
         return _Handle((1 / np.sqrt(arg.data)).astype(arg.data.dtype), arg.dtype.scalar)
 
     def create_dot(self, a: Any, b: Any, d: Any, input_precision: Any, max_num_imprecise_acc: Any) -> Any:
+        # 16-bit products are summed in float32, as tensor cores do: in their own type numpy would round each of them
         exact = d.data.dtype if d.data.dtype.kind in "iu" or d.data.dtype == np.float64 else np.dtype(np.float32)
         left, right = a.data.astype(exact), b.data.astype(exact)
         if input_precision == upstream._ir.INPUT_PRECISION.TF32 and np.float32 in (a.data.dtype, b.data.dtype) and self.watch is not None:
@@ -281,6 +285,7 @@ class Builder(upstream.InterpreterBuilder):
         return _Handle(np.matmul(left, right) + d.data, tl.float32)
 
     def create_extern_elementwise(self, lib: str, path: str, symbol: str, args: list[Any], result: Any, pure: bool) -> Any:
+        # rounded once: through float64, as the other stand-ins go, a fused product would be rounded twice
         if symbol in ("__nv_fmaf", "__nv_fma", "__nv_fmaf_rn", "__nv_fma_rn"):
             return self.create_fma(*args)
         data = stand_in(symbol, [a.data for a in args])
@@ -396,8 +401,10 @@ def _patched(function: Any) -> Any:
 def install() -> Builder:
     """Correct the interpreter of this process (once) and return its builder."""
     global _builder
+    # once: patched twice, Triton's language would be wrapped twice
     if _builder is not None:
         return _builder
+    # what the patches replace is told by comparison: Triton's own list of them changes from version to version
     before = _language()
     builder = Builder()
     upstream._get_np_dtype = numpy_type

@@ -61,7 +61,7 @@ def _map_elementwise(scalar_fn: Any, *args: Any, pack: int = 1, _semantic: Any =
     return results[0] if len(results) == 1 else tuple(results)
 
 
-def _formats_named(dot: Any) -> Any:
+def _accept_format_names(dot: Any) -> Any:
     """tl.dot_scaled for formats given as plain strings, which that of Triton 3.6 does not take outside the compiler."""
 
     def dot_scaled(lhs: Any, lhs_scale: Any, lhs_format: Any, rhs: Any, rhs_scale: Any, rhs_format: Any, *args: Any, **options: Any) -> Any:
@@ -74,7 +74,7 @@ def _formats_named(dot: Any) -> Any:
 OPERATORS = ("add", "sub", "mul", "truediv", "floordiv", "mod", "and", "or", "xor", "lshift", "rshift", "lt", "le", "gt", "ge", "eq", "ne")
 
 
-def _left_to_tensors(method: Any) -> Any:
+def _leave_to_tensors(method: Any) -> Any:
     """A constexpr's operator that leaves tensors to their own: it would take a tensor for a number, and give a constexpr that holds one."""
 
     def operator(self: Any, other: Any) -> Any:
@@ -87,10 +87,11 @@ def install() -> None:
     """Put them where kernels look for them."""
     tl.dtype.value = property(lambda self: self)  # compiled, a type that a kernel hands on is a constexpr, which has a value
     for name in OPERATORS:
-        setattr(tl.constexpr, f"__{name}__", _left_to_tensors(getattr(tl.constexpr, f"__{name}__")))
+        setattr(tl.constexpr, f"__{name}__", _leave_to_tensors(getattr(tl.constexpr, f"__{name}__")))
     for language in (tl, tl.core):
-        language.dot_scaled = _formats_named(language.dot_scaled)
+        language.dot_scaled = _accept_format_names(language.dot_scaled)
     extra.globaltimer, extra.smid, extra.num_warps, extra.num_threads = _globaltimer, _smid, _num_warps, _num_threads
     for language in (tl, tl.core):
+        # not in every Triton that is supported
         if hasattr(language, "map_elementwise"):
             language.map_elementwise = _map_elementwise

@@ -26,6 +26,7 @@ _PREFIX = "_emulated_"  # of the names under which rewritten kernels find what i
 def _range(*bounds: Any, **_: Any) -> Iterator[Any]:
     """Triton's range and tl.range: the variable is a scalar of the bounds' integer type."""
     semantic = upstream.interpreter_semantic
+    # Triton's range promotes its bounds; Python's would refuse tensors
     given = [semantic.to_tensor(b) for b in bounds]
     kind = given[0].dtype
     for b in given[1:]:
@@ -39,7 +40,7 @@ def _tl_range(arg1: Any, arg2: Any = None, step: Any = None, **_: Any) -> Iterat
     return _range(*(b for b in (arg1, arg2, step) if b is not None))
 
 
-def _joined(word: str, *operands: Callable[[], Any]) -> Any:
+def _join(word: str, *operands: Callable[[], Any]) -> Any:
     """`a and b`, `a or b`: what is known at compile time decides at once; of tensors all are evaluated, and joined lane by lane."""
     dynamic, value = [], None
     for operand in operands:
@@ -56,9 +57,9 @@ def _joined(word: str, *operands: Callable[[], Any]) -> Any:
     return found
 
 
-def _compared(operands: list[Any], *steps: Callable[[Any, Any], Any]) -> Any:
+def _compare(operands: list[Any], *steps: Callable[[Any, Any], Any]) -> Any:
     """`a < b < c` as `(a < b) and (b < c)`."""
-    return _joined("and", *(lambda i=i, f=f: f(operands[i], operands[i + 1]) for i, f in enumerate(steps)))  # type: ignore[misc]
+    return _join("and", *(lambda i=i, f=f: f(operands[i], operands[i + 1]) for i, f in enumerate(steps)))  # type: ignore[misc]
 
 
 def _not(value: Any) -> Any:
@@ -104,7 +105,7 @@ def _no_constant(name: str, value: Any) -> Any:
 
 
 _WORDS: dict[str, Any] = {
-    "range": _range, "truth": _truth, "joined": _joined, "compared": _compared, "not": _not, "assert": _assert, "min": _extreme("min"), "max": _extreme("max"),
+    "range": _range, "truth": _truth, "joined": _join, "compared": _compare, "not": _not, "assert": _assert, "min": _extreme("min"), "max": _extreme("max"),
     "refused": _refused, "no_constant": _no_constant,
 }  # fmt: skip
 _STATEMENTS: dict[type[ast.stmt], str] = {
@@ -143,6 +144,7 @@ class _Rewriter(ast.NodeTransformer):
             return _call("no_constant", ast.Constant(value=node.id), node)
         return node
 
+    # annotations are left alone: compiled, they are read as types and not run
     def visit_AnnAssign(self, node: ast.AnnAssign) -> Any:
         if node.value is not None:
             node.value = self.visit(node.value)
@@ -256,6 +258,7 @@ def _compile_and_exec(self: Any, tree: ast.Module) -> Any:
     inner = _code_in(_code_in(code, "around"), self.fn.__name__)
     namespace = self.fn.__globals__
     for name, value in vars(upstream).items():
+        # never over a name of the kernel's own file
         namespace.setdefault(name, value)
     cells = dict(zip(free, self.fn.__closure__, strict=True))
     made = FunctionType(inner, namespace, self.fn.__name__, self.fn.__defaults__, tuple([cells[n] for n in inner.co_freevars]))

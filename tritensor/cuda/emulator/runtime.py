@@ -13,7 +13,16 @@ import numpy as np
 import triton.language as tl
 from triton.runtime.interpreter import InterpretedFunction, TensorHandle
 
-from tritensor.cuda.compiler.arguments import Constant, bind, check_one_device, check_options, is_array, pointer_type, scalar_type
+from tritensor.cuda.compiler.arguments import (
+    Constant,
+    LaunchCall,
+    bind,
+    check_one_device,
+    check_options,
+    is_array,
+    pointer_type,
+    scalar_type,
+)
 from tritensor.cuda.compiler.tensor_descriptor import TensorDescriptor
 from tritensor.cuda.emulator import dry_launches, last_writer, source_lines
 from tritensor.cuda.emulator.interpreter import corrected, install, numpy_type, rebind
@@ -68,7 +77,7 @@ class EmulatedRuntime(EmulatedStreams):
     def properties(self, index: int) -> Properties:
         """An H100's, but for the name and the memory, which is the host's."""
         return Properties(
-            name=self.device_name(index), capability=(9, 0), total_memory=self.memory_info(index)[1], multi_processor_count=132,
+            name=self.device_name(index), capability=(9, 0), total_memory=self.allocator(index).info()[1], multi_processor_count=132,
             shared_memory_per_block_optin=227 << 10, max_threads_per_multi_processor=2048, warp_size=32, l2_cache_size=50 << 20,
             clock_rate_khz=1_980_000, memory_clock_rate_khz=2_619_000, memory_bus_width=5120, driver_version=0,
         )  # fmt: skip
@@ -89,6 +98,7 @@ class EmulatedRuntime(EmulatedStreams):
             self._owner[pointer] = index
             ledger.add(pointer, nbytes)
             self.block_made(pointer, index)
+            # numpy may hand out an address again
             last_writer.forget(pointer)
         return HostStorage(pointer, nbytes, gpu(index), self.free)
 
@@ -97,14 +107,6 @@ class EmulatedRuntime(EmulatedStreams):
             self.block_freed(pointer, self._memory.pop(pointer))
             del self._sizes[pointer]
             self._ledgers[self._owner.pop(pointer)].remove(pointer)
-
-    def memory_allocated(self, index: int) -> int:
-        """Bytes held by live storages of a device."""
-        return self.allocator(index).live
-
-    def memory_info(self, index: int) -> tuple[int, int]:
-        """(free, total) bytes: the host's memory, of which what this device's tensors hold counts as used."""
-        return self.allocator(index).info()
 
     def allocator(self, index: int) -> Ledger:
         """The books of a device."""
@@ -177,43 +179,42 @@ class EmulatedRuntime(EmulatedStreams):
         hidden_waits.note("synchronize")
         self.check_errors(index)
 
-    def launch(
-        self, kernel: Any, grid: tuple[int, ...], args: tuple[Any, ...], constexprs: dict[str, Any],
-        num_warps: int, num_stages: int, options: tuple[tuple[str, Any], ...] = (),
-    ) -> None:  # fmt: skip
+    def launch(self, call: LaunchCall) -> None:
         """Run every program of the grid, one after another in a shuffled but repeatable order, under the sanitizer."""
+        kernel, grid = call.kernel, call.grid
         if not isinstance(kernel, InterpretedFunction):
             raise LaunchError(
                 f"launch: {kernel!r} is no interpreted kernel; set TRITON_INTERPRET=1 before kernels are imported, decorate with @triton.jit"
             )
         name = kernel.fn.__name__
-        bound = bind(kernel, args, constexprs)
-        check_options(kernel, options, self.capability(0), "the emulated device")
+        bound = bind(call)
+        check_options(kernel, call.options, self.capability(0), "the emulated device")
         check_one_device(kernel, bound)
-        if dict(options).get("launch_cooperative_grid") and math.prod(grid) > 1:
+        if dict(call.options).get("launch_cooperative_grid") and math.prod(grid) > 1:
             raise LaunchError(
                 f"launch {name}: a cooperative grid of {math.prod(grid)} programs: the emulated device runs one program after "
                 "another, so one that waits for the others would wait for ever; launch a grid of one program here"
             )
-        if self.recorded_launch(kernel, grid, args, constexprs, num_warps, num_stages, options):
+        if self.recorded_launch(call):
             return
         if dry_launches.dry():
             return
         points = list(product(*(range(n) for n in (*grid, 1, 1)[:3])))
+        # one launch at a time: the interpreter keeps its grid and builder in globals
         with self._lock, np.errstate(all="ignore"):  # a float beyond its type is infinite there, as on a GPU
             values = {p.name: corrected(v) if p.constexpr else _value(v, p.name, p.type, name) for p, v in bound}
-            watch = Sanitizer(name, points, num_warps, self.allocation, frozenset([e.pointer for e in self._errors.values()]))
+            watch = Sanitizer(name, points, call.num_warps, self.allocation, frozenset([e.pointer for e in self._errors.values()]))
             rebind(kernel.fn)
             builder, run = self._builder, kernel.rewrite()
             builder.set_grid_dim(*(*grid, 1, 1)[:3])
-            builder.watch, builder.num_warps = watch, num_warps
+            builder.watch, builder.num_warps = watch, call.num_warps
             try:
                 for i in _order(name, len(points)):
                     watch.begin(i + 1)
                     builder.set_grid_idx(*points[i])
                     run(**values)
             except Exception as error:
-                raise _plain(error, name, points[i]) from error
+                raise _innermost_error(error, name, points[i]) from error
             finally:
                 builder.watch = None
 
@@ -234,6 +235,8 @@ class _ErrorRecord(Storage):
 @lru_cache(1 << 10)
 def _order(kernel: str, programs: int) -> list[int]:
     """The order in which a kernel's programs run."""
+    # not in the grid's order: a kernel that counts on a neighbour's having run fails here as it may on a GPU; always the same, so that it
+    # can be debugged
     return [int(i) for i in np.random.default_rng([zlib.crc32(kernel.encode()), programs]).permutation(programs)]
 
 
@@ -261,7 +264,7 @@ def _value(value: Any, name: str, forced: str, kernel: str) -> Any:
     return tl.tensor(TensorHandle(np.array([value]).astype(numpy_type(kind)), kind), kind)
 
 
-def _plain(error: BaseException, kernel: str, program: tuple[int, ...]) -> Exception:
+def _innermost_error(error: BaseException, kernel: str, program: tuple[int, ...]) -> Exception:
     """The error under the interpreter's wrappings, saying which kernel it was."""
     inner = error
     while inner.__cause__ is not None:

@@ -156,6 +156,7 @@ class Sanitizer:
             raise self.error("loads an error record; only the host reads it")
         if self._own is not None and lanes.size:
             self._refuse_unseen(lanes, active, base, window)
+        # a launch of one program races with nobody
         if not self.many or lanes.size == 0 or self.synchronised:
             return
         writers, readers = self._shadow(base, nbytes)
@@ -186,6 +187,7 @@ class Sanitizer:
         if ((others != 0) & (others != self.number)).any():
             differ = _changed(lanes, _stored_bits(values, active))
             self._refuse(at, np.where(differ, others, 0), "stores to", "stored to", base, window)
+            # first what makes results depend on the order, which nothing excuses; then what only costs bandwidth
             passes = self.equal_pass or (window is not None and self.record is not None and window.name in self.record.repeated)
             others = np.zeros_like(others) if passes else others
             self._refuse(at, others, "stores to", "stored the same value to", base, window, _MEANT)
@@ -260,6 +262,7 @@ class Sanitizer:
             kinds = np.array([np.iinfo(like.dtype).max, np.iinfo(like.dtype).min], like.dtype)
         else:
             kinds = np.array([np.nan, np.inf, -np.inf]).astype(like.dtype)
+        # another of the three at each load, so that no kernel is right by chance
         self._turn += 1
         return kinds[(np.arange(like.size) + self._turn) % len(kinds)].reshape(like.shape)
 
@@ -337,6 +340,7 @@ class Sanitizer:
 
     def _one_value_each(self, lanes: np.ndarray, values: np.ndarray, active: np.ndarray, window: Window | None) -> None:
         """Raise when lanes of one store disagree on what goes into a cell."""
+        # stable: of equal addresses the first lane stays first, which is the one that a message names
         order = np.argsort(lanes, kind="stable")
         twice = lanes[order[1:]] == lanes[order[:-1]]
         if not twice.any():
@@ -375,6 +379,7 @@ def _stored_bits(values: np.ndarray, active: np.ndarray) -> np.ndarray:
 def _changed(lanes: np.ndarray, bits: np.ndarray) -> np.ndarray:
     """Which of the elements at these addresses, all in live memory, hold other bits now."""
     low, size = int(lanes.min()), bits.dtype.itemsize
+    # read by address: a pointer loaded from memory has no array behind it
     memory = np.ctypeslib.as_array((ctypes.c_uint8 * (int(lanes.max()) + size - low)).from_address(low))
     held = memory[(lanes - low)[:, None] + np.arange(size)]
     return np.ascontiguousarray(held).view(bits.dtype).reshape(-1) != bits

@@ -12,7 +12,7 @@ from typing import Any
 
 import numpy as np
 
-from tritensor.cuda.compiler.arguments import is_array
+from tritensor.cuda.compiler.arguments import LaunchCall, is_array
 from tritensor.cuda.compiler.tensor_descriptor import TensorDescriptor
 from tritensor.cuda.memory.storage import Storage
 from tritensor.cuda.streams import hidden_waits
@@ -29,16 +29,17 @@ class Borrowed(Storage):
         self.pointer, self.nbytes, self.device = storage.pointer, storage.nbytes, storage.device
 
 
-def _kept(value: Any, storages: list[Storage]) -> Any:
+def _keep_argument(value: Any, storages: list[Storage]) -> Any:
     """An argument of a launch as a graph keeps it: arrays by their addresses. Their storages are added to the list."""
     if isinstance(value, tuple):
-        items = [_kept(v, storages) for v in value]
+        items = [_keep_argument(v, storages) for v in value]
         return type(value)(*items) if hasattr(value, "_fields") else tuple(items)
     if type(value) is TensorDescriptor:
-        return value.over(_kept(value.array, storages))
+        return value.over(_keep_argument(value.array, storages))
     if not is_array(value):
         return value
     storages.append(value.storage)
+    # not the caller's array: a graph must neither keep its memory nor see it change
     array = copy.copy(value)
     array.storage = Borrowed(value.storage)
     return array
@@ -119,9 +120,6 @@ class EmulatedStreams:
     def stream_create(self, index: int, priority: int) -> int:
         return next(self._numbers)
 
-    def stream_destroy(self, index: int, stream: int) -> None:
-        self._refuse_captured(index, stream)
-
     def stream_synchronize(self, index: int, stream: int) -> None:
         self._refuse_captured(index, stream)
         hidden_waits.note("stream synchronize")
@@ -162,23 +160,23 @@ class EmulatedStreams:
         if recording is not None:
             found.place = ((index, stream), recording.work[index, stream])
 
-    def _passed(self, event: int) -> _Event:
+    def _event_outside_captures(self, event: int) -> _Event:
         found = self._events[event]
         if found.recording is not None:
             raise CaptureError("the emulated driver: an event that was recorded in a capture passes at no time")
         return found
 
     def event_query(self, index: int, event: int) -> bool:
-        self._passed(event)
+        self._event_outside_captures(event)
         return True
 
     def event_synchronize(self, index: int, event: int) -> None:
-        self._passed(event)
+        self._event_outside_captures(event)
         hidden_waits.note("event synchronize")
         self.check_errors(index)
 
     def event_elapsed(self, index: int, start: int, end: int) -> float:
-        first, last = self._passed(start).at, self._passed(end).at
+        first, last = self._event_outside_captures(start).at, self._event_outside_captures(end).at
         assert first is not None
         assert last is not None
         return (last - first) / 1e6
@@ -199,16 +197,16 @@ class EmulatedStreams:
         recording.calls.append((what, call, [weakref.ref(b) for b in blocks if b is not None]))
         return True
 
-    def recorded_launch(self, kernel: Any, grid: tuple[int, ...], args: tuple[Any, ...], constexprs: dict[str, Any], *rest: Any) -> bool:
+    def recorded_launch(self, call: LaunchCall) -> bool:
         """Keep a launch for the capture that the current stream of its GPU is in; False where it is in none."""
         if not self._recordings:
             return False
         storages: list[Storage] = []
-        kept = (kernel, grid, _kept(args, storages), {k: _kept(v, storages) for k, v in constexprs.items()}, *rest)
+        kept = call.given(_keep_argument(call.args, storages), {k: _keep_argument(v, storages) for k, v in call.named.items()})
         index = (storages[0].device.index or 0) if storages else here.index
-        return self.recorded(index, f"kernel {kernel.fn.__name__}", partial(self.launch, *kept), storages)
+        return self.recorded(index, f"kernel {call.kernel.fn.__name__}", partial(self.launch, kept), storages)
 
-    def launch(self, *call: Any) -> None:
+    def launch(self, call: LaunchCall) -> None:
         """Run a kernel."""
         raise NotImplementedError
 
@@ -219,6 +217,7 @@ class EmulatedStreams:
 
     def _end(self, index: int, stream: int) -> _Recording:
         recording = self._recordings[index, stream]
+        # the streams that joined are free again as well
         for one in recording.work:
             del self._recordings[one]
         for event in self._events.values():

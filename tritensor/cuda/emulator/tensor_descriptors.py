@@ -12,7 +12,7 @@ from triton.runtime import interpreter as upstream
 from tritensor.cuda.compiler.tensor_descriptor import TensorDescriptor
 
 
-def _watched(kind: Any) -> None:
+def _keep_argument(kind: Any) -> None:
     """Make the addresses of a tile keep the argument that they came from; which of them lie in the array is said by a handle, in Triton 3.6 as later."""
     pointers = kind.materialize_pointers
 
@@ -25,16 +25,16 @@ def _watched(kind: Any) -> None:
     kind.materialize_pointers = materialize_pointers
 
 
-_watched(upstream.TensorDescHandle)
+_keep_argument(upstream.TensorDescHandle)
 if hasattr(upstream, "BlockPointerHandle"):  # Triton 3.9 has no block pointers any more
-    _watched(upstream.BlockPointerHandle)
+    _keep_argument(upstream.BlockPointerHandle)
 
 
-def _nothing(_semantic: Any = None) -> None:
+def _do_nothing(_semantic: Any = None) -> None:
     """A kernel begins when the one before it has ended: there is nothing to wait for, and nobody to let go ahead."""
 
 
-extra.gdc_wait = extra.gdc_launch_dependents = _nothing
+extra.gdc_wait = extra.gdc_launch_dependents = _do_nothing
 
 
 def _number(value: int, kind: Any) -> Any:

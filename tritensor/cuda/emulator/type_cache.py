@@ -57,6 +57,7 @@ def _tensor(self: Any, handle: Any, type: Any) -> None:
 def _handle(self: Any, data: Any, dtype: Any, attr: dict[str, Any] | None = None) -> None:
     """TensorHandle.__init__: no value is wider than its type."""
     self.data, self.dtype, self.attr = data, dtype, {} if attr is None else attr
+    # __post_init__ narrows what is too wide, and Triton asks it of every handle
     if data.itemsize > _WIDTHS.get(dtype.name, 8):
         self.__post_init__()
 
@@ -112,9 +113,9 @@ class _Recorder:
         constant = (gets or name in _PURE) and all(kind == 1 for kind, _ in at)
         if constant and out.data.size <= _LARGEST and KEY not in out.attr:
             out.data.flags.writeable = False  # every later operation gets the same
-            self._places[id(out)] = self._constant(_copied(out))
+            self._places[id(out)] = self._constant(_copy_handle(out))
         else:
-            self._request(method if sizes.count(None) == len(sizes) else partial(_regrouped, method, sizes), at, out)
+            self._request(method if sizes.count(None) == len(sizes) else partial(_regroup, method, sizes), at, out)
         return out
 
     def _request(self, method: Callable[..., Any], at: list[tuple[int, int]], out: Any) -> None:
@@ -140,7 +141,7 @@ class _Recorder:
             return None
         kind, at = self._place(result.handle)
         if kind == 1 and result.handle is not None:  # what is done to a result, such as a hint, is done to no constant
-            self._request(_copied, [(kind, at)], result.handle)
+            self._request(_copy_handle, [(kind, at)], result.handle)
             kind, at = self._places[id(result.handle)]
         if not self.understood:
             return None
@@ -167,22 +168,22 @@ def _is_plain(value: Any) -> bool:
     return type(value) in (*_PLAIN, float, tl.constexpr) or isinstance(value, tl.dtype) or type(value).__module__.startswith("triton._C.")
 
 
-def _regrouped(method: Callable[..., Any], sizes: list[int | None], *values: Any) -> Any:
+def _regroup(method: Callable[..., Any], sizes: list[int | None], *values: Any) -> Any:
     """A request some of whose arguments are lists of so many values."""
     left = iter(values)
     return method(*[next(left) if n is None else [next(left) for _ in range(n)] for n in sizes])
 
 
-def _copied(handle: Any) -> Any:
+def _copy_handle(handle: Any) -> Any:
     return _Handle(handle.data, handle.dtype, dict(handle.attr))
 
 
 def _with_own_handle(value: Any) -> Any:
     """A tensor that may stand among the operands twice, as another."""
-    return tl.tensor(_copied(value.handle), value.type) if type(value) is _Tensor and type(value.handle) is _Handle else value
+    return tl.tensor(_copy_handle(value.handle), value.type) if type(value) is _Tensor and type(value.handle) is _Handle else value
 
 
-def _in_full(function: Callable[..., Any], semantic: Any, args: Any, kwargs: Any) -> tuple[Any, Callable[..., Any] | None]:
+def _run_in_full(function: Callable[..., Any], semantic: Any, args: Any, kwargs: Any) -> tuple[Any, Callable[..., Any] | None]:
     """The result of an operation, and how to ask for it again: None says that it is done in full each time."""
     args = [_with_own_handle(a) for a in args]
     handles: list[Any] = []
@@ -219,11 +220,12 @@ def patch_attribute(owner: Any, name: str, member: Any, builder: Any, scope: Any
         except _Unknown:
             return function(*args, **kwargs, _semantic=semantic)
         key = tuple(kinds)
-        again = known.get(key, _in_full)
-        if again is _in_full:
+        again = known.get(key, _run_in_full)
+        if again is _run_in_full:
+            # all at once: no order of use is kept, which would cost each operation
             if len(known) >= _KEPT:
                 known.clear()
-            result, known[key] = _in_full(function, semantic, args, kwargs)
+            result, known[key] = _run_in_full(function, semantic, args, kwargs)
             return result
         return function(*args, **kwargs, _semantic=semantic) if again is None else again(handles)
 

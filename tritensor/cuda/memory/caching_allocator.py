@@ -137,10 +137,10 @@ class CachingAllocator:
 
     def _take(self, free_list: FreeList) -> int:
         with self._lock:
-            if self._limbo and not self._routes:
+            if self._limbo and not self._routes:  # an event must not be asked while a graph is captured
                 self._poll()
             try:
-                return free_list.kept.pop()
+                return free_list.kept.pop()  # no look before it: a finalizer may append, or another thread take, in between
             except IndexError:
                 pointer = self._ask(free_list.size, free_list) if free_list.size >= LARGE or not self.caching else self._cut(free_list)
             self._free_lists[free_list.size, free_list.stream, free_list.pool].made += 1  # the free list itself, or the one it has joined
@@ -150,6 +150,7 @@ class CachingAllocator:
         """A new small block, from the youngest slab that has room for it."""
         size = free_list.size
         slabs = self._open.get((free_list.stream, free_list.pool), ())
+        # the youngest first: the older ones are full but for sizes that did not fit
         slab = next((s for s in reversed(slabs) if s.cut + size <= SLAB), None)
         if slab is None:
             base = self._ask(SLAB, free_list)
@@ -222,11 +223,11 @@ class CachingAllocator:
                     self.source.release(entry.events.pop())
                 if not entry.events:
                     still.pop()
-                    self._settle(entry)
+                    self._take_back(entry)
         finally:
             self._limbo.extendleft(reversed(still))
 
-    def _settle(self, entry: Limbo) -> None:
+    def _take_back(self, entry: Limbo) -> None:
         self.limbo_bytes -= entry.free_list.size
         entry.free_list.kept.append(entry.pointer)
 
@@ -246,7 +247,7 @@ class CachingAllocator:
             except BaseException:
                 self._limbo.appendleft(entry)
                 raise
-            self._settle(entry)
+            self._take_back(entry)
 
     # giving memory back to the source
     def empty_cache(self) -> None:
@@ -258,7 +259,7 @@ class CachingAllocator:
             if self._routes:
                 return
             self._release_dying()
-            self._poll()
+            self._poll()  # what is done lies on no free list yet
             for free_list in tuple(self._free_lists.values()):
                 if free_list.size >= LARGE and free_list.pool is None:
                     self._return_blocks(free_list)
@@ -268,7 +269,8 @@ class CachingAllocator:
                     self.source.free(slab.base, slab.stream)
                     del self._slabs[slab.base]
                     self._open[slab.stream, slab.pool].remove(slab)
-                    self._returned(SLAB)
+                    self._count_return(SLAB)
+            # frees are queued: the pool has the memory when the streams have come to them
             self.source.synchronize()
             self.source.trim()
 
@@ -288,9 +290,9 @@ class CachingAllocator:
                 free_list.kept.append(pointer)
                 raise
             free_list.made -= 1
-            self._returned(free_list.size)
+            self._count_return(free_list.size)
 
-    def _returned(self, nbytes: int) -> None:
+    def _count_return(self, nbytes: int) -> None:
         self.reserved -= nbytes
         self.source_frees += 1
 
@@ -310,6 +312,7 @@ class CachingAllocator:
                 covered[bases[bisect_right(bases, pointer) - 1]] += free_list.size
         whole = {base for base in bases if covered[base] == self._slabs[base].cut}
         for free_list, ours in held:
+            # popping has turned the order round: the last returned is to be taken first again
             stay = [p for p in reversed(ours) if bases[bisect_right(bases, p) - 1] not in whole]
             free_list.made -= len(ours) - len(stay)
             free_list.kept.extend(stay)
@@ -350,7 +353,7 @@ class CachingAllocator:
         """
         with self._lock:
             pool = next(self._numbers) if shared is None else shared
-            if shared is not None and shared not in self._pools:
+            if shared is not None and shared not in self._pools:  # a number of a pool that is gone may be another's by now
                 raise ValueError(f"cuda:{self.index}: memory pool {shared} is not there: the graphs that used it are gone")
             self._pools[pool] = self._pools.get(pool, 0) + 1
             return pool

@@ -44,6 +44,7 @@ class Ledger:
         most = self._total if self.limit is None else min(self.limit, self._total)
         if self.live + nbytes > most:
             self.retries += 1
+            # tensors in cycles may be all that fills it, as on a GPU
             gc.collect()
         if self.live + nbytes > most:
             raise self.full(nbytes)

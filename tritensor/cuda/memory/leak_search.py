@@ -134,6 +134,7 @@ class _Search:
                 break
             scans += any([not isinstance(x, self._graph.node) for x in level])
             level = self._above(level, targets)
+        # the search must not itself be who keeps them
         self._objects.clear()
         self._graph.up.clear()
 
@@ -302,12 +303,12 @@ def _words(root: str, path: tuple[Hop, ...]) -> str:
 
 
 # what users ask
-def _made_at(accounts: Accounts | None, storage: Storage) -> str:
+def _describe_origin(accounts: Accounts | None, storage: Storage) -> str:
     known = None if accounts is None else accounts.large.get(storage.pointer)
     return "" if known is None else f", made at {place_of(known[1], known[2])}"
 
 
-def _told(search: _Search, target: int) -> list[str]:
+def _describe_holders(search: _Search, target: int) -> list[str]:
     found = search.roots(target)
     if not found:
         return [f"  held by {search.without_root(target)}"]
@@ -322,8 +323,8 @@ def of_tensor(tensor: Any, accounts: Accounts | None = None) -> str:
     head = f"{tensor.dtype} {tuple(tensor.shape)} on {tensor.device}, {size(nbytes)}"
     target = tensor if storage is None else storage
     if storage is not None:
-        head += _made_at(accounts, storage)
-    return "\n".join([head, *_told(_Search([target]), id(target))])
+        head += _describe_origin(accounts, storage)
+    return "\n".join([head, *_describe_holders(_Search([target]), id(target))])
 
 
 def storages_of(index: int) -> list[Storage]:
@@ -334,11 +335,11 @@ def storages_of(index: int) -> list[Storage]:
 
 def of_storages(accounts: Accounts, storages: list[Storage]) -> str:
     """Who holds each of these storages."""
-    heads = [f"{size(s.nbytes)}{_made_at(accounts, s)}" for s in storages]
+    heads = [f"{size(s.nbytes)}{_describe_origin(accounts, s)}" for s in storages]
     search = _Search(storages)
     out: list[str] = []
     for head, storage in zip(heads, storages, strict=True):
-        out += [head, *_told(search, id(storage))]
+        out += [head, *_describe_holders(search, id(storage))]
     return "\n".join(out)
 
 

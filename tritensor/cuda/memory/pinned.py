@@ -119,8 +119,9 @@ class PinnedCache:
             while block.unmarked:  # one that fails is tried again at the next request
                 self._mark(block, *block.unmarked[-1])
                 block.unmarked.pop()
+        # in the order in which they died: one in use holds up those behind it, but only one is asked at each request
         while self._waiting and all([self.runtime.event_query(*event) for event in self._waiting[0].events]):
-            self._settle()
+            self._take_back()
 
     def _mark(self, block: _Waiting, index: int, stream: int) -> None:
         """Record an event behind the copies that a stream was given."""
@@ -132,7 +133,7 @@ class PinnedCache:
             raise
         block.events.append((index, event))
 
-    def _settle(self) -> None:
+    def _take_back(self) -> None:
         """Take the first of those that wait back, for good."""
         block = self._waiting[0]
         while block.events:
@@ -147,9 +148,10 @@ class PinnedCache:
             while self._waiting:
                 for event in self._waiting[0].events:
                     self.runtime.event_synchronize(*event)
-                self._settle()
+                self._take_back()
             for size, kept in self._free.items():
                 while kept:
+                    # popped afterwards: one that the driver does not take back stays on the books
                     self.runtime.pinned_free(kept[-1])
                     kept.pop()
                     self.reserved -= size
@@ -194,6 +196,7 @@ def empty(shape: tuple[int, ...], dtype: np.dtype) -> np.ndarray:
 def block_of(x: np.ndarray) -> _Block | None:
     """The pinned block that an array lies in, or None."""
     base = x.base
+    # a view's base may be a view
     while isinstance(base, np.ndarray):
         base = base.base
     return base if type(base) is _Block else None

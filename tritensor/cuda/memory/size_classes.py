@@ -44,6 +44,7 @@ def size_class(nbytes: int) -> int:
     """The bytes of the block that serves a request."""
     if nbytes <= 4096:
         return -(-max(nbytes, 1) // 512) * 512
+    # eight steps to a power of two: less than an eighth is lost to rounding
     step = min(1 << ((nbytes - 1).bit_length() - 4), WIDEST_STEP)
     return -(-nbytes // step) * step
 

@@ -83,6 +83,7 @@ def empty_cache() -> None:
     if not availability.gpus():
         return
     runtime().empty_cache()
+    # unpinning waits for the GPU, which would break the capture off
     if here.capture is None:
         pinned.empty_cache()
 
@@ -100,6 +101,7 @@ def set_per_process_memory_fraction(fraction: float, device: Any = None) -> None
     if not isinstance(fraction, int | float) or not 0 <= fraction <= 1:
         raise ValueError(f"set_per_process_memory_fraction: {fraction!r} is no part of the memory; give a number from 0 to 1")
     accounts = _accounts(device)
+    # 1 is no limit: what other processes hold is for the driver to refuse
     accounts.limit = None if fraction == 1 else int(accounts.info()[1] * fraction)
 
 

@@ -30,6 +30,7 @@ class Storage:
     def read(self, into: np.ndarray, offset: int) -> None:
         """Copy `into.nbytes` bytes from byte `offset` to a C-ordered host array, after all queued work."""
         if here.recorder is not None:
+            # what a corner does with values is no function of layouts
             here.recorder.spoil("it reads device memory from the host")
         runtime().copy_to_host(into, self, offset)
 

@@ -6,6 +6,8 @@ from typing import Any, NamedTuple, Protocol
 
 import numpy as np
 
+from tritensor.cuda.compiler.arguments import LaunchCall
+
 
 class Properties(NamedTuple):
     """What a GPU is; sizes in bytes, rates in kHz, the bus width in bits."""
@@ -55,9 +57,6 @@ class Runtime(Protocol):
     def allocate(self, nbytes: int, index: int) -> Any:
         """A Storage of `nbytes` fresh bytes (aligned to 256) on GPU `index`; raises OutOfMemoryError."""
 
-    def memory_allocated(self, index: int) -> int:
-        """Bytes that live storages of GPU `index` hold."""
-
     def allocator(self, index: int) -> Any:
         """The books of a GPU's memory (see memory_report.Accounts)."""
 
@@ -66,9 +65,6 @@ class Runtime(Protocol):
 
     def record_stream(self, storage: Any, stream: int) -> None:
         """Keep the memory of a storage from being used again before the work queued on `stream` when it dies is done."""
-
-    def memory_info(self, index: int) -> tuple[int, int]:
-        """(free, total) bytes of a GPU as its driver counts."""
 
     def empty_cache(self) -> None: ...
 
@@ -99,8 +95,6 @@ class Runtime(Protocol):
         """(lowest, highest); the highest is the smaller number."""
 
     def stream_create(self, index: int, priority: int) -> int: ...
-
-    def stream_destroy(self, index: int, stream: int) -> None: ...
 
     def stream_synchronize(self, index: int, stream: int) -> None: ...
 
@@ -147,9 +141,5 @@ class Runtime(Protocol):
     def pool_leave(self, index: int, stream: int) -> None: ...
 
     # kernels
-    def launch(
-        self, kernel: Any, grid: tuple[int, ...], args: tuple[Any, ...], constexprs: dict[str, Any],
-        num_warps: int, num_stages: int, options: tuple[tuple[str, Any], ...] = (),
-    ) -> None:  # fmt: skip
-        """Run a @triton.jit kernel: `args` are its positional parameters in order (arrays, numbers, tuples of them,
-        and functions where the parameter is a constexpr), `constexprs` the rest by name, `options` what launch() names."""
+    def launch(self, call: LaunchCall) -> None:
+        """Run a @triton.jit kernel."""

@@ -90,6 +90,7 @@ class Capture:
             self.streams.add((index, stream))
             if index == self.index:
                 runtime().pool_use(index, self.pool, stream)
+                # the place names the pool, which is another one from here on
                 here.place = None
 
     def draw(self, generator: Any, blocks: int) -> tuple[int, int]:
@@ -104,8 +105,10 @@ class Capture:
     def moves(self, generator: Any, key: int, offset: int) -> None:
         """A generator is about to be set to (key, offset). Going back to a place in this capture, as recomputation does, is fine."""
         found = self.draws.get(id(generator))
+        # fork_rng and checkpointing put a generator back where it stands
         if (key, offset) == (generator.key, generator.offset):
             return
+        # modulo 2^64 a place before the capture's begin is half a circle and more away
         if found is None or key != found.key or (offset - found.base) & _MASK >= 1 << 63:
             self.refuse_seed()
 

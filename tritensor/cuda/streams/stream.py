@@ -35,7 +35,7 @@ def _forget_streams() -> None:
 active.when_changed.append(_forget_streams)
 
 
-def _stored(index: int, priority: int) -> int:
+def _next_handle(index: int, priority: int) -> int:
     """The handle of the next stream of a GPU and priority, made while there are less than 32."""
     with _lock:
         handles, turn = _store.setdefault((index, priority), ([], itertools.count()))
@@ -59,8 +59,9 @@ class Stream:
         index = index_of(device)
         low, high = runtime().stream_priorities(index)
         self.device_index = index
+        # the highest priority is the smaller number; PyTorch clamps, too, rather than refuse
         self.priority = max(min(int(priority), low), high)
-        self.cuda_stream = _stored(index, self.priority)
+        self.cuda_stream = _next_handle(index, self.priority)
 
     @classmethod
     def of(cls, index: int, handle: int, priority: int = 0) -> Stream:
@@ -109,12 +110,13 @@ class Stream:
         self.wait_event(stream.record_event())
 
     def __enter__(self) -> Stream:
-        _entered().append(StreamContext(self))
-        _entered()[-1].__enter__()
+        # a stream is shared by threads and may be entered twice: what was current before belongs to the block, not to the stream
+        _open_blocks().append(StreamContext(self))
+        _open_blocks()[-1].__enter__()
         return self
 
     def __exit__(self, *error: Any) -> None:
-        _entered().pop().__exit__(*error)
+        _open_blocks().pop().__exit__(*error)
 
     def __eq__(self, other: object) -> bool:
         return isinstance(other, Stream) and (self.device_index, self.cuda_stream) == (other.device_index, other.cuda_stream)
@@ -139,7 +141,7 @@ class ExternalStream(Stream):
 _local = threading.local()
 
 
-def _entered() -> list[StreamContext]:
+def _open_blocks() -> list[StreamContext]:
     """The `with stream:` blocks that this thread is in."""
     if not hasattr(_local, "entered"):
         _local.entered = []
@@ -255,6 +257,7 @@ class Event:
             )
 
     def __del__(self) -> None:
+        # an event whose constructor raised has no handle
         if getattr(self, "_handle", 0):
             self._runtime.event_destroy(self._index, self._handle)
 

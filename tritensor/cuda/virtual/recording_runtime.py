@@ -6,7 +6,7 @@ from typing import Any
 
 import numpy as np
 
-from tritensor.cuda.compiler.arguments import Specialization, specialize
+from tritensor.cuda.compiler.arguments import LaunchCall, Specialization
 from tritensor.cuda.compiler.recorded_call import Call, call_of
 from tritensor.cuda.memory.storage import HostStorage
 from tritensor.cuda.runtime.interface import Properties
@@ -54,9 +54,6 @@ class RecordingRuntime:
         self._next += -(-max(nbytes, 1) // 256) * 256
         return HostStorage(pointer, nbytes, gpu(index), lambda pointer: None)  # addresses are never used twice
 
-    def memory_allocated(self, index: int) -> int:
-        return 0
-
     def copy_to_device(self, storage: Any, offset: int, source: np.ndarray, wait: bool = True) -> None:
         pass  # there is no memory to write to
 
@@ -75,13 +72,10 @@ class RecordingRuntime:
     def synchronize(self, index: int) -> None:
         pass  # nothing runs
 
-    def launch(
-        self, kernel: Any, grid: tuple[int, ...], args: tuple[Any, ...], constexprs: dict[str, Any],
-        num_warps: int, num_stages: int, options: tuple[tuple[str, Any], ...] = (),
-    ) -> None:  # fmt: skip
+    def launch(self, call: LaunchCall) -> None:
         """Record the launch."""
-        spec, values = specialize(kernel, args, constexprs, num_warps, num_stages, options)
-        self.launches[spec] = None
-        self.grids[spec] = grid
+        made = call_of(call)
+        self.launches[made.spec] = None
+        self.grids[made.spec] = made.grid
         if self.calls is not None:
-            self.calls.append(call_of(spec, grid, values))
+            self.calls.append(made)

@@ -6,6 +6,7 @@ from typing import Any
 
 import numpy as np
 
+from tritensor.cuda.compiler.arguments import LaunchCall
 from tritensor.cuda.emulator.streams import EmulatedStreams
 from tritensor.cuda.memory.emulated_stats import Ledger
 from tritensor.cuda.virtual.recording_runtime import MEMORY, RecordingRuntime
@@ -27,9 +28,9 @@ class VirtualGPU(RecordingRuntime, EmulatedStreams):
         self._ledger = Ledger(0, MEMORY)
         self._pinned: dict[int, np.ndarray] = {}
 
-    def launch(self, *call: Any) -> None:
+    def launch(self, call: LaunchCall) -> None:
         """Record the launch; a capture counts it."""
-        RecordingRuntime.launch(self, *call)
+        RecordingRuntime.launch(self, call)
         self.recorded(here.index, "a kernel", lambda: None, ())
 
     # memory
@@ -39,17 +40,8 @@ class VirtualGPU(RecordingRuntime, EmulatedStreams):
     def allocators(self) -> list[Ledger]:
         return [self._ledger]
 
-    def memory_info(self, index: int) -> tuple[int, int]:
-        return MEMORY, MEMORY
-
-    def memory_stats(self, index: int) -> dict[str, int]:
-        return {}
-
     def empty_cache(self) -> None:
         """Nothing is kept."""
-
-    def reset_peak_memory_stats(self, index: int) -> None:
-        """Nothing is counted."""
 
     def pinned_allocate(self, nbytes: int) -> int:
         block = np.empty(max(nbytes, 1), np.uint8)

@@ -40,4 +40,5 @@ def loading(who: str) -> Iterator[None]:
     except MemoryError as error:
         if isinstance(error, OutOfMemoryError) and not str(error).endswith(_NO_MEMORY):
             raise  # of a device, or of shared memory, with its own words
+        # not MemoryError: users catch one class for memory of any kind
         raise OutOfMemoryError(who + _NO_MEMORY) from (error.__cause__ or error)

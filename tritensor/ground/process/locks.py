@@ -107,9 +107,8 @@ def _wait_for_imports() -> None:
     while begun := [n for n in tuple(sys.modules) if n.partition(".")[0] == package and n not in seen and being_imported(n)]:
         for name in begun:
             seen.add(name)
-            with contextlib.suppress(
-                Exception
-            ):  # of a file that cannot be imported: the thread that does so is told, and the next one that asks
+            # of a file that cannot be imported the thread is told that does so, and the next one that asks
+            with contextlib.suppress(Exception):
                 __import__(name)
 
 
@@ -127,6 +126,7 @@ def _after_fork() -> None:
 def _in_child() -> None:
     _after_fork()
     for made in tuple(_made):
+        # the forking thread's own stay held: it is inside what they guard
         if not (hasattr(made, "_is_owned") and made._is_owned()):
             made._at_fork_reinit()
     _forget_half_imported()

@@ -10,6 +10,7 @@ def is_foreign(path: str | os.PathLike[str]) -> str:
     """Why a file or folder may be another user's: "" where it is of this user (or of root), no link, and nobody else may write it. What is not there is
     nobody's. A group may write it where it is this user's own: many systems make files so."""
     try:
+        # not stat: a link would show its target's owner
         seen = os.lstat(path)
     except FileNotFoundError:
         return ""

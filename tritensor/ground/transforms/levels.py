@@ -39,6 +39,7 @@ class Level:
 
     def __exit__(self, *exc: object) -> None:
         self.alive = False
+        # not the last one off: generators may leave their blocks in another order
         running.levels = tuple([level for level in running.levels if level is not self])
 
 

@@ -72,6 +72,7 @@ class WrappedArray:
 
     def on_host(self) -> np.ndarray:
         """The values, where there is one for each element. Raises TransformError for one example of a batch, whose values are many."""
+        # after the transform a batch's array is an ordinary one
         if self.batched and self.level.alive:
             raise NoValuesError(
                 self.level,
@@ -92,6 +93,7 @@ class WrappedArray:
         return NotImplemented
 
     def __getattr__(self, name: str) -> NoReturn:
+        # for its error, which says what to do: numpy asks for methods by name before it gives up
         if hasattr(np.ndarray, name) and not name.startswith("__"):
             self.on_host()
         raise AttributeError(f"{self.level.kind}: inside the function that is transformed a tensor has no memory of its own ({name})")

@@ -10,7 +10,7 @@ import numpy as np
 
 from tritensor.llvm import compiler
 from tritensor.llvm.loops import MANY, STORED, is_contiguous, to_compute_type
-from tritensor.llvm.simd import LLVM, Code, NotVectorizableError, Vector
+from tritensor.llvm.simd import LLVM, Code, NotVectorizableError, Vector, splat_lines
 
 _WIDTH = {"x86-64-v4": 64, "x86-64-v3": 32}  # float32 lanes in one turn: vectors side by side do not wait for each other
 
@@ -68,6 +68,7 @@ def _body(formula: Callable[..., Any], types: Sequence[np.dtype | None], kind: s
         to_compute_type(Vector(code, f"%{prefix}_in{i}", STORED[t]), t) if t is not None else Vector(code, f"%number{i}", kind)
         for i, t in enumerate(types)
     ]
+    # in float64 whatever the type: a sum of a million float32 loses its last digits lane by lane
     made = formula(*given).to("f64")
     return code, made.name, (code.constant(0, "b1") if code.hard is None else code.hard).name
 
@@ -80,12 +81,7 @@ def _text(formula: Callable[..., Any], types: Sequence[np.dtype | None], kind: s
     numbers: list[str] = []
     for i, t in enumerate(types):
         if t is None:
-            one, vector = LLVM[kind], f"<{width} x {LLVM[kind]}>"
-            numbers += [
-                f"  %n{i} = load {one}, ptr %p{i}",
-                f"  %one{i} = insertelement {vector} poison, {one} %n{i}, i64 0",
-                f"  %number{i} = shufflevector {vector} %one{i}, {vector} poison, <{width} x i32> zeroinitializer",
-            ]
+            numbers += [f"  %n{i} = load {LLVM[kind]}, ptr %p{i}", *splat_lines(f"number{i}", f"%n{i}", LLVM[kind], width)]
     return "\n".join([
         *sorted(main.declared | rest.declared),
         "declare void @llvm.memcpy.p0.p0.i64(ptr, ptr, i64, i1)",
@@ -117,8 +113,7 @@ def _text(formula: Callable[..., Any], types: Sequence[np.dtype | None], kind: s
         *[f"  call void @llvm.memcpy.p0.p0.i64(ptr %room{i}, ptr %b{i}, i64 %s{i}, i1 false)" for i, *_ in arrays],
         *[f"  %r_in{i} = load {vector}, ptr %room{i}, align 64" for i, _, vector in arrays],
         *rest.lines,
-        f"  %leftone = insertelement {places} poison, i64 %left, i64 0",
-        f"  %lefts = shufflevector {places} %leftone, {places} poison, <{width} x i32> zeroinitializer",
+        *splat_lines("lefts", "%left", "i64", width),
         f"  %inside = icmp slt {places} <{', '.join(f'i64 {k}' for k in range(width))}>, %lefts",
         f"  %counted = select {truths} %inside, {doubles} {last}, {doubles} zeroinitializer",
         f"  %grand = fadd {doubles} %total, %counted",

@@ -8,6 +8,7 @@ from __future__ import annotations
 import ctypes
 import functools
 import math
+import operator
 import struct
 from collections.abc import Callable, Sequence
 from typing import Any, NamedTuple
@@ -16,7 +17,7 @@ import numpy as np
 
 from tritensor.llvm import compiler, threads, workers
 from tritensor.llvm.loops import SHARED, STORED, to_compute_type, to_stored_type
-from tritensor.llvm.simd import LLVM, Code, Vector, select
+from tritensor.llvm.simd import LLVM, Code, Vector, fold_lanes, select, splat_lines
 
 _SIDE_BY_SIDE = 4  # vectors in one turn of a loop, which do not wait for each other
 _WIDTH = {"f32": 16, "f64": 8}
@@ -175,8 +176,7 @@ class Passes:
         order = ", ".join(f"i32 {i}" for i in range(self.width))
         return [
             f"  %{k}room = sub i64 %n, %{k}t", f"  %{k}room32 = trunc i64 %{k}room to i32",
-            f"  %{k}room1 = insertelement {whole} poison, i32 %{k}room32, i64 0",
-            f"  %{k}rooms = shufflevector {whole} %{k}room1, {whole} poison, {whole} zeroinitializer",
+            *splat_lines(f"{k}rooms", f"%{k}room32", "i32", self.width),
             f"  %{k}mask = icmp slt {whole} <{order}>, %{k}rooms",
         ]  # fmt: skip
 
@@ -190,13 +190,8 @@ class Passes:
     def _reduce_lanes(self, name: str, kind: str, largest: bool) -> Vector:
         """The sum, or the largest, of all lanes of a vector, as a number of the row."""
         code = Code(self.width, f"f{self.passes}{name[1:]}")
-        y, vector = Vector(code, name, kind), code.type(kind)
-        half = self.width // 2
-        while half:
-            order = ", ".join(f"i32 {(i + half) % self.width}" for i in range(self.width))
-            other = code.emit(kind, f"shufflevector {vector} {y.name}, {vector} poison, <{self.width} x i32> <{order}>")
-            y = select(other > y, other, y) if largest else y + other
-            half //= 2
+        vector = code.type(kind)
+        y = fold_lanes(Vector(code, name, kind), (lambda a, b: select(b > a, b, a)) if largest else operator.add)
         self.lines += code.lines
         return self.scalars.emit(kind, f"shufflevector {vector} {y.name}, {vector} poison, <1 x i32> zeroinitializer").to("f64")
 

@@ -7,13 +7,17 @@ from __future__ import annotations
 
 import ctypes
 import functools
+import operator
+from collections.abc import Iterator
+from contextlib import contextmanager
 from typing import Any
 
 import numpy as np
 
 from tritensor.llvm import compiler, simd_functions
+from tritensor.llvm.loop_nest import LoopNest
 from tritensor.llvm.loops import STORED, takes_rows, to_compute_type, to_stored_type
-from tritensor.llvm.simd import LLVM, Code, Vector, select
+from tritensor.llvm.simd import LLVM, Code, Vector, fold_lanes, select, splat_lines
 
 MOST = 1 << 14  # classes up to which a sum lane by lane keeps its digits
 
@@ -21,6 +25,7 @@ MOST = 1 << 14  # classes up to which a sum lane by lane keeps its digits
 def _width(n: int, size: int) -> int:
     """Lanes for n numbers in a row: as many as there are, at most two vectors of 512 bits."""
     most = 32 if size <= 4 else 16
+    # no vector may be longer than the row: the last one overlaps the one before it
     return most if n >= 8 * most else min(1 << (n.bit_length() - 1), most // 2)
 
 
@@ -50,26 +55,39 @@ class _Text:
     def reduce_lanes(self, prefix: str, name: str, combine: Any) -> tuple[list[str], str]:
         """All lanes of %<name> combined by halves, the result in every lane."""
         code = Code(self.width, prefix)
-        y = Vector(code, f"%{name}", self.kind)
-        half = self.width // 2
-        while half:
-            order = ", ".join(f"i32 {(i + half) % self.width}" for i in range(self.width))
-            y = combine(y, code.emit(self.kind, f"shufflevector {self.wide} {y.name}, {self.wide} poison, <{self.width} x i32> <{order}>"))
-            half //= 2
+        y = fold_lanes(Vector(code, f"%{name}", self.kind), combine)
         return self.take_lines(code), y.name
 
-    def module(self, lines: list[str], arguments: str) -> str:
-        return "\n".join([*sorted(self.declared), f"define void @run({arguments}) {{", *lines, "}", ""])
+    def module(self, nest: LoopNest, arguments: str) -> str:
+        return "\n".join([*sorted(self.declared), nest.text(*arguments.split(", "))])
+
+    @property
+    def align(self) -> int:
+        return 8 if self.kind == "f64" else 4
+
+    def load_number(self, name: str, at: str) -> list[str]:
+        """%<name>: number %<at> of the array %<name>p in every lane."""
+        one = LLVM[self.kind]
+        return [
+            f"  %{name}at = getelementptr {one}, ptr %{name}p, i64 %{at}",
+            f"  %{name}single = load {one}, ptr %{name}at, align {self.align}",
+            *splat_lines(name, f"%{name}single", one, self.width),
+        ]
 
 
-def _per_row(t: _Text, step: str) -> list[str]:
-    """Along the classes of a row that begins at %start: the maximum in %m, the sum of powers in %s, of differences in %d, in every lane."""
-    w = t.width
+_PEAKS = "ptr %in, ptr %mp, ptr %sp, ptr %dp, i64 %rows, i64 %n"
+_POWERS = "ptr %out, ptr %in, ptr %mp, ptr %kp, ptr %ep, i64 %rows, i64 %n"
+
+
+def _rows_text(dtype: np.dtype, width: int) -> str:
+    """Rows (rows, n), n >= width: maxima, sums of powers and of differences from the maximum. A row's last vector ends where the row does: of the
+    lanes that it shares with the one before the sums count none."""
+    t, nest, w = _Text(dtype, width), LoopNest(), width
     first, x0 = t.load("start", "a")
     again, x1 = t.load("at1", "b")
     m1 = simd_functions.maximum(Vector(again, "%m1", t.kind), x1)
     last, x2 = t.load("end", "c")
-    m2 = simd_functions.maximum(Vector(last, "%mall", t.kind), x2)
+    m2 = simd_functions.maximum(Vector(last, m1.name, t.kind), x2)
     fold_m, m = t.reduce_lanes("f", m2.name[1:], simd_functions.maximum)
     inner, x3 = t.load("at2", "g")
     away = x3 - Vector(inner, m, t.kind)
@@ -77,148 +95,111 @@ def _per_row(t: _Text, step: str) -> list[str]:
     rest, x4 = t.load("end", "h")
     left = x4 - Vector(rest, m, t.kind)
     counted = Vector(rest, "%counted", "b1")
-    s2 = Vector(rest, "%sall", t.kind) + select(counted, simd_functions.exp(left), 0.0)
-    d2 = Vector(rest, "%dall", t.kind) + select(counted, left, 0.0)
-    fold_s, s = t.reduce_lanes("u", s2.name[1:], lambda a, b: a + b)
-    fold_d, d = t.reduce_lanes("v", d2.name[1:], lambda a, b: a + b)
+    s2 = Vector(rest, s1.name, t.kind) + select(counted, simd_functions.exp(left), 0.0)
+    d2 = Vector(rest, d1.name, t.kind) + select(counted, left, 0.0)
+    fold_s, s = t.reduce_lanes("u", s2.name[1:], operator.add)
+    fold_d, d = t.reduce_lanes("v", d2.name[1:], operator.add)
     places = ", ".join(f"i64 {k}" for k in range(w))
-    return [
-        *t.take_lines(first), f"  br label %max{step}",
-        f"max{step}:",
-        f"  %i1 = phi i64 [0, %row], [%n1, %max{step}]",
-        f"  %m1 = phi {t.wide} [{x0.name}, %row], [{m1.name}, %max{step}]",
-        "  %at1 = add i64 %start, %i1", *t.take_lines(again),
-        f"  %n1 = add i64 %i1, {w}", "  %more1 = icmp slt i64 %n1, %whole", f"  br i1 %more1, label %max{step}, label %maxdone",
-        "maxdone:",
-        f"  %mall = phi {t.wide} [{m1.name}, %max{step}]",
-        *t.take_lines(last), *fold_m, f"  br label %sum{step}",
-        f"sum{step}:",
-        f"  %i2 = phi i64 [0, %maxdone], [%n2, %sum{step}]",
-        f"  %s1 = phi {t.wide} [zeroinitializer, %maxdone], [{s1.name}, %sum{step}]",
-        f"  %d1 = phi {t.wide} [zeroinitializer, %maxdone], [{d1.name}, %sum{step}]",
-        "  %at2 = add i64 %start, %i2", *t.take_lines(inner),
-        f"  %n2 = add i64 %i2, {w}", "  %more2 = icmp slt i64 %n2, %whole", f"  br i1 %more2, label %sum{step}, label %sumdone",
-        "sumdone:",
-        f"  %sall = phi {t.wide} [{s1.name}, %sum{step}]",
-        f"  %dall = phi {t.wide} [{d1.name}, %sum{step}]",
-        "  %known = sub i64 %n, %whole", f"  %skip = sub i64 {w}, %known",
-        f"  %skipone = insertelement <{w} x i64> poison, i64 %skip, i64 0",
-        f"  %skips = shufflevector <{w} x i64> %skipone, <{w} x i64> poison, <{w} x i32> zeroinitializer",
+    nest.lines += [
+        f"  %vectors = udiv i64 %n, {w}", f"  %whole = mul i64 %vectors, {w}", f"  %over = sub i64 %n, {w}",
+        "  %known = sub i64 %n, %whole", f"  %skip = sub i64 {w}, %known", *splat_lines("skips", "%skip", "i64", w),
         f"  %counted = icmp sge <{w} x i64> <{places}>, %skips",
-        *t.take_lines(rest), *fold_s, *fold_d,
-        *[line for name, lanes in (("m", m), ("s", s), ("d", d)) for line in (
-            f"  %{name}single = extractelement {t.wide} {lanes}, i64 0",
-            f"  %{name}to = getelementptr {LLVM[t.kind]}, ptr %{name}p, i64 %r",
-            f"  store {LLVM[t.kind]} %{name}single, ptr %{name}to, align {8 if t.kind == 'f64' else 4}",
-        )],
     ]  # fmt: skip
+    with nest.loop("r", "%rows"):
+        nest.lines += ["  %start = mul i64 %r, %n", "  %end = add i64 %start, %over", *t.take_lines(first)]
+        with nest.loop("i1", "%vectors", m1=(t.wide, x0.name, m1.name)):
+            nest.lines += [f"  %off1 = mul i64 %i1, {w}", "  %at1 = add i64 %start, %off1", *t.take_lines(again)]
+        nest.lines += [*t.take_lines(last), *fold_m]
+        with nest.loop("i2", "%vectors", s1=(t.wide, "zeroinitializer", s1.name), d1=(t.wide, "zeroinitializer", d1.name)):
+            nest.lines += [f"  %off2 = mul i64 %i2, {w}", "  %at2 = add i64 %start, %off2", *t.take_lines(inner)]
+        nest.lines += [*t.take_lines(rest), *fold_s, *fold_d]
+        for name, lanes in (("m", m), ("s", s), ("d", d)):
+            nest.lines += [
+                f"  %{name}single = extractelement {t.wide} {lanes}, i64 0",
+                f"  %{name}to = getelementptr {LLVM[t.kind]}, ptr %{name}p, i64 %r",
+                f"  store {LLVM[t.kind]} %{name}single, ptr %{name}to, align {t.align}",
+            ]
+    return t.module(nest, _PEAKS)
 
 
-def _rows_text(dtype: np.dtype, width: int) -> str:
-    """Rows (rows, n), n >= width: maxima, sums of powers and of differences from the maximum."""
-    t = _Text(dtype, width)
-    body = _per_row(t, "")
-    return t.module([
-        "entry:", f"  %whole = and i64 %n, {-width}", "  br label %row",
-        "row:", "  %r = phi i64 [0, %entry], [%next, %sumdone]", "  %start = mul i64 %r, %n", "  %stop = add i64 %start, %n",
-        f"  %end = sub i64 %stop, {width}",
-        *body,
-        "  %next = add i64 %r, 1", "  %more = icmp slt i64 %next, %rows", "  br i1 %more, label %row, label %done",
-        "done:", "  ret void",
-    ], "ptr %in, ptr %mp, ptr %sp, ptr %dp, i64 %rows, i64 %n")  # fmt: skip
+@contextmanager
+def _each_block_of_columns(nest: LoopNest, width: int) -> Iterator[None]:
+    """Loops over arrays (outer, n, inner), inner >= width, and over vectors of columns, the last of which ends where inner does: %start is the first
+    element of such a vector, %to its place in an (outer, inner)."""
+    nest.lines += [
+        "  %area = mul i64 %n, %inner", f"  %lastcol = sub i64 %inner, {width}", f"  %more = add i64 %inner, {width - 1}",
+        f"  %blocks = udiv i64 %more, {width}",
+    ]  # fmt: skip
+    with nest.loop("o", "%rows"), nest.loop("block", "%blocks"):
+        nest.lines += [
+            "  %base = mul i64 %o, %area", "  %obase = mul i64 %o, %inner", f"  %j = mul i64 %block, {width}",
+            "  %far = icmp sgt i64 %j, %lastcol", "  %col = select i1 %far, i64 %lastcol, i64 %j", "  %start = add i64 %base, %col",
+            "  %to = add i64 %obase, %col",
+        ]  # fmt: skip
+        yield
 
 
 def _columns_text(dtype: np.dtype, width: int) -> str:
     """Arrays (outer, n, inner), inner >= width: the same for every column, vectors along inner."""
-    t = _Text(dtype, width)
+    t, nest = _Text(dtype, width), LoopNest()
     again, x1 = t.load("at1", "b")
     m1 = simd_functions.maximum(Vector(again, "%m1", t.kind), x1)
     first, x0 = t.load("start", "a")
     inner, x3 = t.load("at2", "g")
-    away = x3 - Vector(inner, "%mall", t.kind)
+    away = x3 - Vector(inner, m1.name, t.kind)
     s1, d1 = Vector(inner, "%s1", t.kind) + simd_functions.exp(away), Vector(inner, "%d1", t.kind) + away
-    align = 8 if t.kind == "f64" else 4
-    return t.module([
-        "entry:", "  %area = mul i64 %n, %inner", f"  %lastcol = sub i64 %inner, {width}", "  br label %row",
-        "row:", "  %o = phi i64 [0, %entry], [%nexto, %rowdone]", "  %base = mul i64 %o, %area", "  %obase = mul i64 %o, %inner", "  br label %block",
-        "block:", "  %j = phi i64 [0, %row], [%nextj, %blockdone]",
-        "  %far = icmp sgt i64 %j, %lastcol", "  %col = select i1 %far, i64 %lastcol, i64 %j", "  %start = add i64 %base, %col",
-        *t.take_lines(first), "  br label %max",
-        "max:", "  %c1 = phi i64 [0, %block], [%nextc1, %max]", f"  %m1 = phi {t.wide} [{x0.name}, %block], [{m1.name}, %max]",
-        "  %off1 = mul i64 %c1, %inner", "  %at1 = add i64 %start, %off1", *t.take_lines(again),
-        "  %nextc1 = add i64 %c1, 1", "  %more1 = icmp slt i64 %nextc1, %n", "  br i1 %more1, label %max, label %maxdone",
-        "maxdone:", f"  %mall = phi {t.wide} [{m1.name}, %max]", "  br label %sum",
-        "sum:", "  %c2 = phi i64 [0, %maxdone], [%nextc2, %sum]",
-        f"  %s1 = phi {t.wide} [zeroinitializer, %maxdone], [{s1.name}, %sum]", f"  %d1 = phi {t.wide} [zeroinitializer, %maxdone], [{d1.name}, %sum]",
-        "  %off2 = mul i64 %c2, %inner", "  %at2 = add i64 %start, %off2", *t.take_lines(inner),
-        "  %nextc2 = add i64 %c2, 1", "  %more2 = icmp slt i64 %nextc2, %n", "  br i1 %more2, label %sum, label %blockdone",
-        "blockdone:", "  %to = add i64 %obase, %col",
-        *[line for name, lanes in (("m", "%mall"), ("s", s1.name), ("d", d1.name)) for line in (
-            f"  %{name}to = getelementptr {LLVM[t.kind]}, ptr %{name}p, i64 %to", f"  store {t.wide} {lanes}, ptr %{name}to, align {align}",
-        )],
-        f"  %nextj = add i64 %j, {width}", "  %morej = icmp slt i64 %nextj, %inner", "  br i1 %morej, label %block, label %rowdone",
-        "rowdone:", "  %nexto = add i64 %o, 1", "  %moreo = icmp slt i64 %nexto, %rows", "  br i1 %moreo, label %row, label %done",
-        "done:", "  ret void",
-    ], "ptr %in, ptr %mp, ptr %sp, ptr %dp, i64 %rows, i64 %n, i64 %inner")  # fmt: skip
+    with _each_block_of_columns(nest, width):
+        nest.lines += t.take_lines(first)
+        with nest.loop("c1", "%n", m1=(t.wide, x0.name, m1.name)):
+            nest.lines += ["  %off1 = mul i64 %c1, %inner", "  %at1 = add i64 %start, %off1", *t.take_lines(again)]
+        with nest.loop("c2", "%n", s1=(t.wide, "zeroinitializer", s1.name), d1=(t.wide, "zeroinitializer", d1.name)):
+            nest.lines += ["  %off2 = mul i64 %c2, %inner", "  %at2 = add i64 %start, %off2", *t.take_lines(inner)]
+        for name, lanes in (("m", m1.name), ("s", s1.name), ("d", d1.name)):
+            nest.lines += [
+                f"  %{name}to = getelementptr {LLVM[t.kind]}, ptr %{name}p, i64 %to",
+                f"  store {t.wide} {lanes}, ptr %{name}to, align {t.align}",
+            ]
+    return t.module(nest, f"{_PEAKS}, i64 %inner")
 
 
-def _load_splat(name: str, t: _Text, at: str) -> list[str]:
-    one = LLVM[t.kind]
-    return [
-        f"  %{name}at = getelementptr {one}, ptr %{name}p, i64 %{at}",
-        f"  %{name}single = load {one}, ptr %{name}at, align {8 if t.kind == 'f64' else 4}",
-        f"  %{name}first = insertelement {t.wide} poison, {one} %{name}single, i64 0",
-        f"  %{name} = shufflevector {t.wide} %{name}first, {t.wide} poison, <{t.width} x i32> zeroinitializer",
-    ]
-
-
-def _scaled_powers(t: _Text, at: str) -> tuple[list[str], Vector]:
-    """e^(x - m) k - e of the vector from element %<at> on, as they are stored."""
-    code, x = t.load(at, "b")
+def _scaled_powers(t: _Text) -> list[str]:
+    """out = e^(x - m) k - e for the vector from element %at on."""
+    code, x = t.load("at", "b")
     y = simd_functions.exp(x - Vector(code, "%m", t.kind)) * Vector(code, "%k", t.kind) - Vector(code, "%e", t.kind)
     y = to_stored_type(y, t.dtype)
-    return t.take_lines(code), y
+    return [
+        *t.take_lines(code),
+        f"  %into = getelementptr {LLVM[t.stored]}, ptr %out, i64 %at",
+        f"  store {t.vector} {y.name}, ptr %into, align {t.dtype.itemsize}",
+    ]
 
 
 def _powers_text(dtype: np.dtype, width: int) -> str:
     """Rows (rows, n), n >= width: e^(x - m) k - e with numbers m, k, e of the row."""
-    t = _Text(dtype, width)
-    lines, y = _scaled_powers(t, "at")
-    return t.module([
-        "entry:", f"  %over = sub i64 %n, {width}", "  br label %row",
-        "row:", "  %r = phi i64 [0, %entry], [%next, %rowdone]", "  %start = mul i64 %r, %n",
-        *_load_splat("m", t, "r"), *_load_splat("k", t, "r"), *_load_splat("e", t, "r"), "  br label %loop",
-        "loop:", "  %i = phi i64 [0, %row], [%nexti, %loop]", "  %far = icmp sgt i64 %i, %over", "  %col = select i1 %far, i64 %over, i64 %i",
-        "  %at = add i64 %start, %col", *lines,
-        f"  %to = getelementptr {LLVM[t.stored]}, ptr %out, i64 %at", f"  store {t.vector} {y.name}, ptr %to, align {dtype.itemsize}",
-        f"  %nexti = add i64 %i, {width}", "  %morei = icmp slt i64 %nexti, %n", "  br i1 %morei, label %loop, label %rowdone",
-        "rowdone:", "  %next = add i64 %r, 1", "  %more = icmp slt i64 %next, %rows", "  br i1 %more, label %row, label %done",
-        "done:", "  ret void",
-    ], "ptr %out, ptr %in, ptr %mp, ptr %kp, ptr %ep, i64 %rows, i64 %n")  # fmt: skip
+    t, nest = _Text(dtype, width), LoopNest()
+    nest.lines += [f"  %over = sub i64 %n, {width}", f"  %more = add i64 %n, {width - 1}", f"  %vectors = udiv i64 %more, {width}"]
+    with nest.loop("r", "%rows"):
+        nest.lines += ["  %start = mul i64 %r, %n", *[line for name in "mke" for line in t.load_number(name, "r")]]
+        with nest.loop("v", "%vectors"):
+            nest.lines += [
+                f"  %i = mul i64 %v, {width}", "  %far = icmp sgt i64 %i, %over", "  %col = select i1 %far, i64 %over, i64 %i",
+                "  %at = add i64 %start, %col", *_scaled_powers(t),
+            ]  # fmt: skip
+    return t.module(nest, _POWERS)
 
 
 def _column_powers_text(dtype: np.dtype, width: int) -> str:
     """Arrays (outer, n, inner), inner >= width: e^(x - m) k - e with numbers m, k, e of the column."""
-    t = _Text(dtype, width)
-    lines, y = _scaled_powers(t, "at")
-    align = 8 if t.kind == "f64" else 4
-    return t.module([
-        "entry:", "  %area = mul i64 %n, %inner", f"  %lastcol = sub i64 %inner, {width}", "  br label %row",
-        "row:", "  %o = phi i64 [0, %entry], [%nexto, %rowdone]", "  %base = mul i64 %o, %area", "  %obase = mul i64 %o, %inner", "  br label %block",
-        "block:", "  %j = phi i64 [0, %row], [%nextj, %blockdone]",
-        "  %far = icmp sgt i64 %j, %lastcol", "  %col = select i1 %far, i64 %lastcol, i64 %j", "  %start = add i64 %base, %col",
-        "  %from = add i64 %obase, %col",
-        *[line for name in "mke" for line in (
-            f"  %{name}at = getelementptr {LLVM[t.kind]}, ptr %{name}p, i64 %from", f"  %{name} = load {t.wide}, ptr %{name}at, align {align}",
-        )],
-        "  br label %loop",
-        "loop:", "  %c = phi i64 [0, %block], [%nextc, %loop]", "  %off = mul i64 %c, %inner", "  %at = add i64 %start, %off", *lines,
-        f"  %to = getelementptr {LLVM[t.stored]}, ptr %out, i64 %at", f"  store {t.vector} {y.name}, ptr %to, align {dtype.itemsize}",
-        "  %nextc = add i64 %c, 1", "  %morec = icmp slt i64 %nextc, %n", "  br i1 %morec, label %loop, label %blockdone",
-        "blockdone:", f"  %nextj = add i64 %j, {width}", "  %morej = icmp slt i64 %nextj, %inner", "  br i1 %morej, label %block, label %rowdone",
-        "rowdone:", "  %nexto = add i64 %o, 1", "  %moreo = icmp slt i64 %nexto, %rows", "  br i1 %moreo, label %row, label %done",
-        "done:", "  ret void",
-    ], "ptr %out, ptr %in, ptr %mp, ptr %kp, ptr %ep, i64 %rows, i64 %n, i64 %inner")  # fmt: skip
+    t, nest = _Text(dtype, width), LoopNest()
+    with _each_block_of_columns(nest, width):
+        for name in "mke":
+            nest.lines += [
+                f"  %{name}at = getelementptr {LLVM[t.kind]}, ptr %{name}p, i64 %to",
+                f"  %{name} = load {t.wide}, ptr %{name}at, align {t.align}",
+            ]
+        with nest.loop("c", "%n"):
+            nest.lines += ["  %off = mul i64 %c, %inner", "  %at = add i64 %start, %off", *_scaled_powers(t)]
+    return t.module(nest, f"{_POWERS}, i64 %inner")
 
 
 @functools.cache

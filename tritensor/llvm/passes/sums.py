@@ -27,6 +27,7 @@ def _text(dtype: np.dtype) -> str:
             f"  %x{k} = load {stored}, ptr %p{k}, align {dtype.itemsize}",
         ]
         x = to_compute_type(Vector(code, f"%x{k}", STORED[dtype]), dtype)
+        # the first vectors are the sums, rather than zeros to which they are added
         if k < _SIDE_BY_SIDE:
             sums.append(x)
         else:

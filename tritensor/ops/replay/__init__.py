@@ -6,3 +6,4 @@ from tritensor.ops.replay.corner import enable as enable
 from tritensor.ops.replay.corner import forget as forget
 from tritensor.ops.replay.corner import record_view as record_view
 from tritensor.ops.replay.corner import unwrap_corner as unwrap_corner
+from tritensor.ops.replay.recorder import address_of as address_of

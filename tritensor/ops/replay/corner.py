@@ -6,7 +6,7 @@ recorded: what it allocates, what it launches, what it returns. Later calls with
 or writes device memory from the host is not such a function; it is noticed while it is recorded, and always runs as it is.
 
 What a corner must not do: depend on a global setting without `forget()` being called when the setting changes; put an address
-into an integer argument; keep device memory of its own between calls.
+into an integer argument, but by `address_of`; keep device memory of its own between calls.
 """
 
 from __future__ import annotations
@@ -35,9 +35,8 @@ from tritensor.ops.replay.replayed_numbers import (
 )
 
 KEPT = 1024  # recordings of a corner; when there are more, all are dropped and recorded anew
-VARIANTS = (
-    16  # recordings that differ in numbers only; a corner that sees more is given ever new ones: it gets a recording for any, or none
-)
+# Recordings that differ in numbers only. A corner that sees more is given ever new ones: it gets a recording for any, or none.
+VARIANTS = 16
 _LARGE = 1e30  # a number is found among arguments by a second run with a larger one, which must be finite in float32
 
 
@@ -71,18 +70,7 @@ class Corner:
     """
 
     __slots__ = (
-        "__weakref__",
-        "_refused",
-        "_tried",
-        "draws",
-        "function",
-        "mutates",
-        "name",
-        "of_any_numbers",
-        "one_type",
-        "recordings",
-        "reports",
-        "uniform",
+        "__weakref__", "_refused", "_tried", "draws", "function", "mutates", "name", "of_any_numbers", "one_type", "recordings", "reports", "uniform",
         "unrecorded",
     )  # fmt: skip
 
@@ -109,6 +97,7 @@ class Corner:
         if not attrs:  # most calls: arrays only, with layouts that are known
             try:
                 recording = self.recordings.get(tuple([a.known_layout for a in args]))
+            # an argument that is no array: `find` makes the key
             except AttributeError:
                 recording = None
             if recording is not None and not self.mutates and here.recorder is None:
@@ -122,6 +111,7 @@ class Corner:
         A call that has a recording has passed the op's shape rule before.
         """
         arrays: list[Any] = []
+        # a corner that another one calls is part of that one's recording
         if here.recorder is not None:
             return None, None, arrays
         replayed: list[ReplayedNumber] = []
@@ -136,6 +126,7 @@ class Corner:
             recording = self.recordings.get(key)
         except TypeError:  # an argument that cannot be hashed
             return None, None, arrays
+        # the key does not tell that they overlap, and what is written would be read
         if self.mutates and _share_storage(arrays):
             recording = None
         elif recording is None and self.of_any_numbers:
@@ -209,6 +200,7 @@ class Corner:
         arrays = [x for x in arrays if type(x) is CudaArray]
         if self.one_type and len({x.dtype for x in arrays}) > 1:
             return False
+        # keys of refused calls count, too: shapes that vary without end would pile them up
         if len(self.recordings) >= KEPT or len(self._tried) >= KEPT or len(self._refused) >= KEPT:
             self.forget()
         form = _layouts_of(arrays)
@@ -261,6 +253,7 @@ class Corner:
         changed: dict[Any, int],
     ) -> tuple[Any, Recorder]:
         """Run a call under a recorder; first dry with other numbers, to see where the numbers go. The result, and the recording."""
+        # dry: the run with other numbers must write nothing
         other = Recorder(arrays, replayed, dry=True)
         try:
             self._run_recorded(other, arrays, *again)
@@ -392,6 +385,7 @@ def record_view(known: dict[Any, Any], key: Any, x: CudaArray, y: CudaArray) -> 
 
     if len(known) >= KEPT:
         known.clear()
+    # a view op that had to copy has made no offset
     if y.storage is x.storage:
         known[key] = recording
 

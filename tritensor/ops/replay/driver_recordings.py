@@ -61,8 +61,8 @@ class _Plan:
         self._numbers: dict[tuple[int, int], int] = {}
         launches: list[tuple[Any, list[Any], int]] = []
         for call in recorder.calls:
-            made, given = runtime.prepare(*call, recorder.drawn)
-            windows = [x if type(x) is Given else recorder.window(x) for x in given]
+            made, given = runtime.prepare(call, recorder.drawn)
+            windows = [x if type(x) in (Given, Window) else recorder.window(x) for x in given]
             if recorder.spoiled:
                 return
             scratch = made.scratch()
@@ -97,11 +97,12 @@ def driver_recording(runtime: Any, recorder: Any, result: Any) -> Recording | No
     if recorder.spoiled:
         return None
     fresh = type(result) is Window and result.source == plan.inputs and result.delta == 0
+    # most calls: one block, one launch, the block is the result
     if fresh and len(plan.steps) == 1 and len(plan.sizes) == 1 and plan.sizes[0] and not plan.derived:
-        return _one_launch(plan, result)
+        return _single_launch_recording(plan, result)
     if type(result) is Given and len(plan.steps) == 1 and not plan.sizes and not plan.derived:
-        return _into_given(plan, result.source)
-    return _any(plan)
+        return _in_place_recording(plan, result.source)
+    return _general_recording(plan)
 
 
 def _layout(window: Any, on: device, address: int = 0) -> Layout:
@@ -114,7 +115,7 @@ def _layout(window: Any, on: device, address: int = 0) -> Layout:
     return shape.layout()
 
 
-def _one_launch(plan: _Plan, window: Any) -> Recording:
+def _single_launch_recording(plan: _Plan, window: Any) -> Recording:
     """The recording of most calls: one block, one launch, the block is the result. Written out for speed; Launch.fire says why it is safe."""
     runtime, launch, kernels = plan.runtime, plan.steps[0].launch, plan.runtime.kernels
     start, ok, pack, memory = kernels.start, kernels.ok, launch.block.pack, launch.block.memory
@@ -145,6 +146,7 @@ def _one_launch(plan: _Plan, window: Any) -> Recording:
         storage.nbytes = nbytes
         storage.device = on
         if free_list.free:
+            # no call between the look and the pop: see the allocator's rules for callers
             storage.pointer = pointer = free_list.free.pop()
             a.live = live = a.live + size
             if live > a.peak:
@@ -179,7 +181,7 @@ def _one_launch(plan: _Plan, window: Any) -> Recording:
 
 def launching_by(recording: Any, start: Any, instead_of: Any = None) -> None:
     """Let a recording launch by another function than it does now (only `instead_of`, where given): for a profiler, so that nobody pays for the question
-    whether one looks. Only `_one_launch` keeps the function; other recordings ask for it at each call."""
+    whether one looks. Only `_single_launch_recording` keeps the function; other recordings ask for it at each call."""
     code = getattr(recording, "__code__", None)
     if code is _ONE_LAUNCH:
         cell = recording.__closure__[code.co_freevars.index("start")]
@@ -187,11 +189,11 @@ def launching_by(recording: Any, start: Any, instead_of: Any = None) -> None:
             cell.cell_contents = start
 
 
-# The code of all recordings that _one_launch makes.
-_ONE_LAUNCH = next(c for c in _one_launch.__code__.co_consts if getattr(c, "co_name", "") == "recording")
+# The code of all recordings that _single_launch_recording makes.
+_ONE_LAUNCH = next(c for c in _single_launch_recording.__code__.co_consts if getattr(c, "co_name", "") == "recording")
 
 
-def _into_given(plan: _Plan, source: int) -> Recording:
+def _in_place_recording(plan: _Plan, source: int) -> Recording:
     """The recording of a write into one of the arrays that a call is given (x.mul_(2.0), out=): one launch, no block."""
     runtime, index, launch, pick = plan.runtime, plan.index, plan.steps[0].launch, plan.steps[0].pick
     bound: Any = _NOWHERE
@@ -209,7 +211,7 @@ def _into_given(plan: _Plan, source: int) -> Recording:
     return recording
 
 
-def _any(plan: _Plan) -> Recording:
+def _general_recording(plan: _Plan) -> Recording:
     """The recording of any other call: several launches, blocks of its own, several results or views of inputs."""
     runtime, index, on = plan.runtime, plan.index, plan.device
     sizes, derived, steps, made = plan.sizes, plan.derived, plan.steps, _Out(plan.result, plan).made
@@ -227,6 +229,7 @@ def _any(plan: _Plan) -> Recording:
             place, free_lists = bind()
         if place.allocator.several:
             runtime.mark(arrays, place)
+        # all before the first launch: what runs out of memory has launched nothing
         storages = [_block(free_list, nbytes, on) for free_list, nbytes in zip(free_lists, sizes, strict=True)]
         pointers = [x.pointer for x in arrays]
         pointers += [s.pointer for s in storages]

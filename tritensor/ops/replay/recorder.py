@@ -7,10 +7,12 @@ from typing import Any, NamedTuple
 
 import numpy as np
 
+from tritensor.cuda.compiler.arguments import LaunchCall
 from tritensor.cuda.compiler.tensor_descriptor import TensorDescriptor
 from tritensor.cuda.memory.storage import Storage
 from tritensor.cuda.runtime import active
 from tritensor.ground.device import device
+from tritensor.ground.thread_state import here
 from tritensor.ops.array import CudaArray
 from tritensor.ops.replay.replayed_numbers import ReplayedNumber
 
@@ -43,23 +45,17 @@ class Given(NamedTuple):
     source: int
 
 
+class Address(NamedTuple):
+    """The address of an array as a number in a recorded call (see address_of)."""
+
+    window: Window
+
+
 class Drawn(NamedTuple):
     """A replayed number in a recorded call: which input, and the numpy type that the kernel takes it as."""
 
     source: int
     kind: Any
-
-
-class Call(NamedTuple):
-    """A launch as `launch()` was given it; arrays are replaced by Windows in a finished recording."""
-
-    kernel: Any
-    grid: tuple[int, ...]
-    args: tuple[Any, ...]
-    constexprs: dict[str, Any]
-    num_warps: int
-    num_stages: int
-    options: tuple[tuple[str, Any], ...]
 
 
 class _Borrowed(Storage):
@@ -97,7 +93,7 @@ class Recorder:
     """Writes down what a corner does. `spoiled` says why it cannot be replayed ("" while it can).
 
     `inputs` stand for the caller's arrays, then for the `replayed` numbers. A `dry` recording launches and allocates nothing. `drawn`
-    tells, by id, which numbers among the launches' arguments are replayed (see `match_numbers`).
+    tells, by id, which numbers among the launches' arguments are replayed (see `match_numbers`), or are addresses of arrays.
     """
 
     def __init__(self, arrays: Sequence[CudaArray], replayed: Sequence[ReplayedNumber] = (), *, dry: bool = False) -> None:
@@ -105,10 +101,11 @@ class Recorder:
         borrowed = [CudaArray(_Borrowed(x), x.shape, x.dtype, x.strides, x.offset) for x in arrays]
         self.replayed = replayed
         self.inputs: list[Any] = [*borrowed, *replayed]
-        self.drawn: dict[int, Given] = {}
+        self.drawn: dict[int, Given | Window] = {}
+        self._addresses: list[Any] = []  # held to the end: `drawn` knows numbers by id
         self.kinds: dict[int, Any] = {}  # the types of the replayed numbers that launches take, by place among the inputs
         self.storages: list[Storage] = []  # held to the end, so that no address is used twice in one recording
-        self.calls: list[Call] = []
+        self.calls: list[LaunchCall] = []
         self.spoiled = ""
         self._sources: dict[int, tuple[int, int]] = {id(x.storage): (i, x.pointer) for i, x in enumerate(borrowed)}
 
@@ -116,6 +113,7 @@ class Recorder:
         """The storage that a dry recording gives for an allocation."""
         last = self.storages[-1] if self.storages else None
         end = _NOWHERE if last is None else last.pointer + last.nbytes
+        # as an allocator aligns: types that are recorded tell whether addresses divide by 16
         storage = _Imagined(-(-end // 256) * 256, nbytes, on)
         self.allocated(storage)
         return storage
@@ -124,12 +122,6 @@ class Recorder:
         self._sources[id(storage)] = (len(self.inputs) + len(self.storages), storage.pointer)
         self.storages.append(storage)
 
-    def launched(
-        self, kernel: Any, grid: tuple[int, ...], args: tuple[Any, ...], constexprs: dict[str, Any],
-        num_warps: int, num_stages: int, options: tuple[tuple[str, Any], ...],
-    ) -> None:  # fmt: skip
-        self.calls.append(Call(kernel, grid, args, constexprs, num_warps, num_stages, options))
-
     def spoil(self, reason: str) -> None:
         self.spoiled = self.spoiled or reason
 
@@ -137,12 +129,20 @@ class Recorder:
         """The Window of an array that the corner made or was given; the array itself where its memory is permanent."""
         found = self._sources.get(id(x.storage))
         if found is None:
+            # an error record: its address may stand in a recording
             if x.storage.permanent:
                 return x
             self.spoil("it uses device memory that it neither was given nor allocated")
             return None
         source, start = found
         return Window(source, x.pointer - start, x.shape, x.strides, x.dtype)
+
+    def note_address(self, number: np.int64, x: CudaArray) -> None:
+        """Take note that a number is the address of an array: each replay gives the address of its own."""
+        window = self.window(x)
+        if type(window) is Window:  # permanent memory stays where it is
+            self.drawn[id(number)] = window
+            self._addresses.append(number)
 
     def result(self, value: Any) -> Any:
         """The corner's result, with Windows in place of arrays."""
@@ -170,12 +170,20 @@ class Recorder:
         return value
 
 
+def address_of(x: CudaArray) -> np.int64:
+    """The address of an array as a number for a kernel, which is compiled for pointers that divide by 16 and for others, but once for numbers.
+
+    A corner may give launches no other address as a number: replays would give the old one.
+    """
+    number = np.int64(x.pointer)
+    if here.recorder is not None:
+        here.recorder.note_address(number, x)
+    return number
+
+
 def runtime_recording(recorder: Recorder, result: Any) -> Callable[[Sequence[CudaArray]], Any]:
     """A recording for any runtime: allocates, puts arrays back where Windows stand, and launches through the runtime."""
-    calls = [
-        c._replace(args=_windows(c.args, recorder), constexprs={k: _windows(v, recorder) for k, v in c.constexprs.items()})
-        for c in recorder.calls
-    ]
+    calls = [c.given(_windows(c.args, recorder), {k: _windows(v, recorder) for k, v in c.named.items()}) for c in recorder.calls]
     wanted = [(s.nbytes, s.device) for s in recorder.storages]
 
     def recording(arrays: Sequence[CudaArray]) -> Any:
@@ -183,10 +191,8 @@ def runtime_recording(recorder: Recorder, result: Any) -> Callable[[Sequence[Cud
         sources: list[Any] = [(x.storage, x.pointer) for x in arrays]
         # Not by memory.allocate: a recorder is told of both what a recording allocates and what it launches, or of neither.
         sources += [(s, s.pointer) for s in [runtime.allocate(nbytes, on.index or 0) for nbytes, on in wanted]]
-        run = runtime.launch
-        for kernel, grid, args, constexprs, num_warps, num_stages, options in calls:
-            named = {k: _arrays(v, sources, arrays) for k, v in constexprs.items()}
-            run(kernel, grid, _arrays(args, sources, arrays), named, num_warps, num_stages, options)
+        for c in calls:
+            runtime.launch(c.given(_arrays(c.args, sources, arrays), {k: _arrays(v, sources, arrays) for k, v in c.named.items()}))
         return _arrays(result, sources, arrays)
 
     return recording
@@ -202,6 +208,8 @@ def _windows(value: Any, recorder: Recorder) -> Any:
     if type(value) is TensorDescriptor:
         return Tiles(_windows(value.array, recorder), value.block_shape, value.padding, value.rounds)
     found = recorder.drawn.get(id(value))
+    if type(found) is Window:
+        return Address(found)
     return value if found is None else Drawn(found.source, type(value))
 
 
@@ -214,6 +222,8 @@ def _arrays(value: Any, sources: list[Any], arrays: Sequence[Any]) -> Any:
         return made
     if type(value) is Given:
         return arrays[value.source]
+    if type(value) is Address:
+        return np.int64(sources[value.window.source][1] + value.window.delta)
     if type(value) is tuple:
         return tuple([_arrays(v, sources, arrays) for v in value])
     if type(value) is Tiles:
@@ -232,19 +242,21 @@ def match_numbers(recorder: Recorder, other: Recorder, changed: dict[tuple[Any, 
     first = len(recorder.inputs) - len(other.replayed)
     places = {k: Given(first + i) for k, i in changed.items()}
     alike = [s.nbytes for s in recorder.storages] == [s.nbytes for s in other.storages] and len(recorder.calls) == len(other.calls)
-    if not alike or not all([_alike(a, b, places, recorder, other) for a, b in zip(recorder.calls, other.calls, strict=True)]):
+    if not alike or not all([_match(a, b, places, recorder, other) for a, b in zip(recorder.calls, other.calls, strict=True)]):
         recorder.spoil("what it launches depends on a number in a way that no replay can repeat")
 
 
-def _alike(a: Any, b: Any, places: dict[Any, Given], recorder: Recorder, other: Recorder) -> bool:
+def _match(a: Any, b: Any, places: dict[Any, Given], recorder: Recorder, other: Recorder) -> bool:
     """True where two recordings hold the same here, or a replayed number, which `recorder` notes."""
     kind = type(a)
     if kind is not type(b):
         return False
     if isinstance(a, tuple):
-        return len(a) == len(b) and all([_alike(x, y, places, recorder, other) for x, y in zip(a, b, strict=True)])
+        return len(a) == len(b) and all([_match(x, y, places, recorder, other) for x, y in zip(a, b, strict=True)])
+    if kind is LaunchCall:
+        return all([_match(getattr(a, name), getattr(b, name), places, recorder, other) for name in LaunchCall.__slots__])
     if kind is dict:
-        return a.keys() == b.keys() and all([_alike(x, b[k], places, recorder, other) for k, x in a.items()])
+        return a.keys() == b.keys() and all([_match(x, b[k], places, recorder, other) for k, x in a.items()])
     if isinstance(a, np.number | float) and (found := places.get((kind, a, b))) is not None:
         recorder.drawn[id(a)] = found
         return recorder.kinds.setdefault(found.source, kind) is kind
@@ -252,5 +264,5 @@ def _alike(a: Any, b: Any, places: dict[Any, Given], recorder: Recorder, other: 
         return bool(recorder.window(a) == other.window(b))
     if kind is TensorDescriptor:
         forms = [(d.block_shape, d.padding, d.rounds) for d in (a, b)]
-        return forms[0] == forms[1] and _alike(a.array, b.array, places, recorder, other)
+        return forms[0] == forms[1] and _match(a.array, b.array, places, recorder, other)
     return bool(a is b or a == b)

@@ -41,7 +41,7 @@ def another_seed(seed: int, offset: int) -> tuple[int, int]:
 
 
 # Python numbers, which meet floating arrays as a float32 or a float64
-def _single(value: Any) -> int:
+def _single_bits(value: Any) -> int:
     try:
         packed = _SINGLE.pack(value)
     except OverflowError:  # beyond float32: infinite there
@@ -49,12 +49,12 @@ def _single(value: Any) -> int:
     return int(_HALF.unpack(packed)[0])
 
 
-def _double(value: Any) -> int:
+def _double_bits(value: Any) -> int:
     return int(_QUAD.unpack(_DOUBLE.pack(value))[0])
 
 
 # How a kernel may take a number: a Python float is an fp32 parameter, np.float64 an fp64 one (see launch()).
-ENCODERS: dict[Any, Callable[[Any], int]] = {float: _single, np.float64: _double}
+ENCODERS: dict[Any, Callable[[Any], int]] = {float: _single_bits, np.float64: _double_bits}
 
 
 def replayed_number(number: float | int, kind: Any) -> ReplayedNumber:

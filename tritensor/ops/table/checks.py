@@ -72,6 +72,7 @@ def find_problems(record: Any, differentiable: bool) -> list[str]:
                 problems.append(f"mutates names {m!r}, which is no input ({', '.join(record.inputs)})")
         if record.rule:
             problems.append("an op that mutates its inputs has no rule; write it as an op that returns new arrays")
+    # silence is no answer: a gradient that was forgotten would be found by users
     elif differentiable and record.rule is None:
         problems.append("rule is missing: give the gradient in tritensor's own ops, or say differentiable=False")
     if not differentiable and record.rule is not None:
@@ -109,6 +110,7 @@ def find_problems(record: Any, differentiable: bool) -> list[str]:
                     near = difflib.get_close_matches(n, sorted(allowed), 1)
                     hint = f"did you mean {near[0]!r}?" if near else f"there are {', '.join(sorted(allowed))}"
                     problems.append(f"{label} names {n!r}, which is no input, output or attribute; {hint}")
+                # a rule is differentiated again, and a residual has no way into the graph
                 elif n in record.residuals and label == "rule":
                     problems.append(
                         f"{label} names the residual {n!r}: its dependence on the inputs would be lost at second order; recompute it from the inputs"
@@ -140,6 +142,7 @@ def list_forms(record: Any, asked: Any, problems: list[str]) -> tuple[str, ...]:
         "inplace": whole and record.public == 1,
         "out": whole,
     }
+    # a form made of the record would ask users for numbers that a generator has to give
     draws = "seed" in record.attrs and "offset" in record.attrs
     if asked is True:
         found = tuple(f for f in FORMS if possible[f] and (f != "inplace" or record.broadcasts))

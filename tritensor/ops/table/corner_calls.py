@@ -13,6 +13,7 @@ def call(
     op: Op, corner: Partials, g: Any, inputs: tuple[Any, ...], outputs: tuple[Any, ...], attrs: dict[str, Any], needs: tuple[bool, ...]
 ) -> tuple[Any, ...]:
     """One gradient (or None) per input; `inputs` and `outputs` are arrays or tensors, as the corner computes on."""
+    # a gradient may name an attribute that the call left out
     attrs = {**op.attrs, **attrs}
 
     def fetch(kind: str, k: Any) -> Any:

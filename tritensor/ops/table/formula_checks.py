@@ -79,6 +79,7 @@ def _find_disagreements(formula: Any, inputs: list[str], attributes: tuple[str, 
         return [f"attributes names {missing[0]!r}, which the formula does not take; it takes {', '.join(names)}"]
     if attributes and names[-len(attributes) :] != list(attributes):
         return [f"the formula takes {', '.join(names)}; the attributes {', '.join(attributes)} come last, in that order"]
+    # a ufunc has no names of arguments to compare
     if not isinstance(reference, FunctionType):
         return []
     taken = inspect.signature(reference).parameters.values()

@@ -18,6 +18,7 @@ def on_host(name: str, reference: Callable[..., Any], shape: Callable[..., Any])
 
     def forward(*arrays: Any, **attrs: Any) -> Any:
         on = next(x.device for x in arrays if isinstance(x, CudaArray))
+        # before anything is computed: complex results have no place to go back to
         said = shape(*arrays, **attrs)
         for spec in said if type(said) is tuple else (said,):
             if dtypes.of(spec.dtype).triton is None:

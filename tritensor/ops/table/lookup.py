@@ -74,7 +74,7 @@ class Table(dict[str, Op]):
         if not self.complete:
             with loading("ops"):
                 self.load_all()
-            self._settle()
+            self._enter_finished()
             self.complete = True
         return self
 
@@ -89,10 +89,10 @@ class Table(dict[str, Op]):
                 self.load(self.index[name])  # waits where another thread is at it
             if being_imported(self.index[name]):  # its own file asks
                 return self._entering.get(name)
-            self._settle()
+            self._enter_finished()
         return dict.get(self, name)
 
-    def _settle(self) -> None:
+    def _enter_finished(self) -> None:
         """Enter the ops of files that have been run to their end. What is of a file that failed stays outside until the file is run again."""
         with changing:
             for name, record in tuple(self._entering.items()):
@@ -108,6 +108,7 @@ class Table(dict[str, Op]):
             raise KeyError(name)
         return found
 
+    # dict's own would not load the op's file
     def get(self, name: str, default: Any = None) -> Any:
         try:
             return self[name]
@@ -146,6 +147,7 @@ class Table(dict[str, Op]):
 
     def _forget(self, gone: Op) -> None:
         """Drop all that was made of a record which is in the table no more: bound calls, public forms, recordings that launch its kernels."""
+        # first: a thread that binds the old record meanwhile sees that it has to begin again
         self.edition += 1
         for lookup in (ops, proven):
             lookup.__dict__.pop(gone.name, None)
@@ -243,6 +245,7 @@ def read_plugins() -> None:
         reading.package = known[0]
         try:
             entry.load()
+            # an import that raised is tried again at the next look
             _loaded.add(known)
         except Exception as error:  # whatever the package raises, the others are to be had
             failed.append((entry, error))
@@ -314,6 +317,7 @@ def _suggest_name(name: str) -> str:
     front = sys.modules.get("tritensor")
     if callable(vars(front).get(name) if front is not None else None):
         return f"tritensor.{name} is a function made of ops: call that, in a rule too"
+    # all files are loaded by now: the name was not in the index
     near = difflib.get_close_matches(name, registry, 1)
     return f"did you mean {near[0]!r}?" if near else "docs/ops.md lists them"
 

@@ -49,6 +49,7 @@ def _expand_word(word: str) -> list[str]:
         if not names:
             raise UnknownOpError(f"no op matches {word!r}; tritensor.table.registry holds {len(registry)}, docs/ops.md lists them")
         return names
+    # the index first: asking the table loads every file
     if registry.known(word) is None and word not in registry:
         near = difflib.get_close_matches(word, registry, 3)
         said = f"did you mean {', '.join(near)}?" if near else "docs/ops.md lists them; a file of ops is named with its .py"
@@ -77,6 +78,7 @@ def register_file(file: Path) -> list[str]:
     if path not in _run:
         if not path.is_file():
             raise UnknownOpError(f"{file}: no such file")
+        # by dict's own: the table's would load every file
         before = dict(dict.items(registry))
         name = path.stem if path.stem not in sys.modules and importlib.util.find_spec(path.stem) is None else f"ops_of_{path.stem}"
         spec = importlib.util.spec_from_file_location(name, path)
@@ -88,10 +90,9 @@ def register_file(file: Path) -> list[str]:
             spec.loader.exec_module(module)
         except BaseException as error:
             del sys.modules[name]
+            # so that the mended file can be run in this process
             for left in [n for n, op in dict.items(registry) if before.get(n) is not op and name in (op.module, op.owner.module)]:
-                registry.restore(left) if left in registry.replaced else registry.pop(
-                    left
-                )  # so that the mended file can be run in this process
+                registry.restore(left) if left in registry.replaced else registry.pop(left)
             if not isinstance(error, Exception):
                 raise
             raise UnknownOpError(f"{file}: {_describe_raised(error, path)}; mend the file") from error

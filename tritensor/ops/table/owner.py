@@ -28,6 +28,7 @@ class Owner(NamedTuple):
 
 def owner_of_caller(package: str) -> Owner:
     """The innermost frame outside of what registers in others' names."""
+    # the stack, since authors give no name: messages about two ops of one name must tell whose they are
     frame = sys._getframe(1)
     while frame.f_code.co_filename.startswith(_MAKERS) and frame.f_back is not None:
         frame = frame.f_back

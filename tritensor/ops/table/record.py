@@ -127,6 +127,7 @@ class Op:
 
         Returns a flag per input (a variadic input has one), a flag per output, and whether shapes are asked for.
         """
+        # asked at each recorded call, and there are few patterns of needs
         found = self.keep_cache.get(needs)
         if found is None:
             asked: set[str] = set()
@@ -134,9 +135,8 @@ class Op:
                 if corner is None:
                     continue
                 for i, names in enumerate(corner.names):
-                    if (
-                        corner.joint and self.rule is not None and not self.rule.joint
-                    ):  # which inputs it takes, the rule of each gradient says
+                    # a joint corner beside rules for each gradient: which inputs it takes, the rules say
+                    if corner.joint and self.rule is not None and not self.rule.joint:
                         asked.update(n for n in names if n not in self.rule_names or n.endswith(("_shape", "_dtype")))
                     elif corner.joint or (i < len(needs) and needs[i]):
                         asked.update(names)

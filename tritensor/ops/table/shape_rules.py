@@ -40,6 +40,7 @@ def one_integer(value: Any) -> Any:
 def normal_dim(name: str, dim: int, ndim: int) -> int:
     """A dimension counted from the front; raises IndexError naming op, dim and range. A 0-d tensor has dims -1 and 0."""
     span = max(ndim, 1)
+    # True is an int to Python, and never meant as a dimension
     if isinstance(dim, bool) or not isinstance(dim, int | np.integer):
         given, dim = dim, one_integer(dim)
         if given is dim:
@@ -71,6 +72,7 @@ def normal_dims(name: str, dim: int | Sequence[int] | None, ndim: int) -> tuple[
     dim = one_integer(dim)
     if isinstance(dim, int):
         return (normal_dim(name, dim, ndim),) if ndim else (normal_dim(name, dim, ndim),)[:0]
+    # sorted: kernels and keys know one order of the same dimensions
     dims = sorted(normal_dim(name, d, ndim) for d in dim)
     if len(set(dims)) != len(dims):
         raise ShapeError(f"{name}: dim {tuple(dim)} names a dimension twice; name each once")

@@ -22,6 +22,7 @@ def bucket_of(key: tuple[Any, ...]) -> str:
 def _part(k: Any) -> str:
     if isinstance(k, tuple):
         return "(" + " ".join([_part(v) for v in k]) + ")"
+    # before int: True would be the bucket of 1
     if isinstance(k, (bool, np.bool_)):
         return "yes" if k else "no"
     if isinstance(k, (int, np.integer)):

@@ -59,11 +59,12 @@ def config_of(kernel: str, key: tuple[Any, ...], default: Config) -> Config:
         default: a NamedTuple or an int. A config of another class is not taken.
     Raises ArgumentError for a forced config that the kernel cannot run with.
     """
-    chosen, source = _forced_one(kernel, key, default) if _by_kernel or _by_op or _by_place else None, FORCED
+    chosen, source = _find_forced(kernel, key, default) if _by_kernel or _by_op or _by_place else None, FORCED
     if chosen is None:
         chosen, source = tuned.entry(kernel, key, default), TUNED
     if chosen is None:
         chosen, source = default, HEURISTIC
+    # only while somebody asks: buckets and the words of the corner cost more than the choice
     if _notes:
         op, corner = doing()
         _notes[-1].append(Choice(op, corner, kernel, dtype_of(key), bucket_of(key), key, chosen, default, source))
@@ -76,7 +77,7 @@ def doing() -> tuple[str, str]:
     return op, corner
 
 
-def _forced_one(kernel: str, key: tuple[Any, ...], default: Any) -> Any:
+def _find_forced(kernel: str, key: tuple[Any, ...], default: Any) -> Any:
     """The config that is forced for this launch, or None. The narrowest wins: the tuner's place, an op's, a kernel's."""
     op, corner = doing()
     chosen = _by_place.get(Place(op, corner, kernel, dtype_of(key), bucket_of(key))) if _by_place else None
@@ -92,6 +93,7 @@ def _forced_one(kernel: str, key: tuple[Any, ...], default: Any) -> Any:
         chosen = chosen(key, default)
     if type(chosen) is not type(default):
         raise ArgumentError(f"tuning: {kernel} is forced to {chosen!r}; it takes a {type(default).__name__}, such as {default}")
+    # the rule's own config is not asked again: it may know better than the check of its fields
     if chosen != default and kernel in known and (wrong := known[kernel].problem(chosen, key)):
         raise ArgumentError(f"tuning: {kernel} is forced to {chosen}: {wrong}; its rule says {default}")
     return chosen
@@ -99,6 +101,7 @@ def _forced_one(kernel: str, key: tuple[Any, ...], default: Any) -> Any:
 
 @contextlib.contextmanager
 def _set(where: dict[Any, Any], configs: dict[Any, Any]) -> Iterator[None]:
+    # a copy: blocks nest, and the inner one may replace what the outer has set
     before = dict(where)
     where.update(configs)
     replay.forget()  # recorded launches hold the configs they were recorded with
@@ -136,4 +139,5 @@ def noted() -> Iterator[list[Choice]]:
     try:
         yield found
     finally:
-        _notes.remove(found)
+        # by identity: two lists that are alike so far are equal, and remove() takes the first
+        del _notes[next(i for i, notes in enumerate(_notes) if notes is found)]

@@ -22,6 +22,7 @@ def typed(op: Op, inputs: tuple[Any, ...], dtype: str) -> tuple[Any, ...]:
     wanted = dtypes.as_dtype(dtype).numpy
     given = [np.asarray(x) if isinstance(x, np.generic) else x for x in inputs]
     specs = [Spec(tuple(x.shape), wanted if x.dtype == np.float64 else x.dtype) if hasattr(x, "shape") else x for x in given]
+    # what dispatch would not promote either
     if op.promote is None or not any(isinstance(x, Spec) for x in specs):
         return tuple(specs)
     common = dtypes.result_type(specs)
@@ -58,6 +59,7 @@ def corners(op: Op, inputs: tuple[Any, ...], attrs: dict[str, Any]) -> Iterator[
     corner = op.backward
     if corner is None or not any(needs):
         return
+    # backward may read results, so they have to be there, if without values
     out = forward(*inputs, **attrs)
     outputs = out if isinstance(out, tuple) else (out,)
     grads = tuple(_like(y) for y in outputs[: op.public])

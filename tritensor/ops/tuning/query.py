@@ -32,6 +32,7 @@ from tritensor.ops.tuning.tunables import known
 def imagined() -> Iterator[Recorder]:
     """Within the block device memory is only imagined and launches are written down. Where there is no GPU, device cuda is a virtual sm_90."""
     before, nobody = here.recorder, not active.started() and not availability.gpus()
+    # kernels' rules ask the device for its size: without one they would raise instead of choosing
     if nobody:
         active.use(VirtualGPU(90))
     recorder = here.recorder = Recorder((), dry=True)
@@ -39,6 +40,7 @@ def imagined() -> Iterator[Recorder]:
         yield recorder
     finally:
         here.recorder = before
+        # or the next op would run on a GPU that is not there
         if nobody:
             active.use(None)
 
@@ -61,6 +63,7 @@ def choices(op: Op, sample: Sample, dtype: str) -> list[Choice]:
 def _kernels_of(op: Op) -> dict[str, Any]:
     """The kernels of an op that take a config, each with a rule's, seen in the calls that its record gives as samples."""
     found: dict[str, Any] = {}
+    # a seed by name, so that two processes see the same samples
     for sample in op.samples(np.random.default_rng(zlib.crc32(op.name.encode()))):
         for dtype in (op.dtypes[0], op.dtypes[-1]):
             found.update({c.kernel: c.heuristic for c in choices(op, sample, dtype)})
@@ -98,7 +101,7 @@ def force(op: str, config: Any) -> contextlib.AbstractContextManager[None]:
         tunable = known[op]
         if not callable(config):
             if type(config) is not tunable.kind:
-                raise ArgumentError(f"tuning.force: {op} takes a {_shown(tunable.kind)}, not {config!r}")
+                raise ArgumentError(f"tuning.force: {op} takes a {_show_class(tunable.kind)}, not {config!r}")
             if wrong := tunable.problem(config, None):
                 raise ArgumentError(f"tuning.force: {op} with {config}: {wrong}")
         return config_choice.forced(**{op: config})
@@ -109,7 +112,7 @@ def force(op: str, config: Any) -> contextlib.AbstractContextManager[None]:
     if not callable(config):
         fitting = [k for k, model in kernels.items() if type(model) is type(config)]
         if not fitting:
-            takes = ", ".join(f"{_shown(type(model))} for {k}" for k, model in kernels.items())
+            takes = ", ".join(f"{_show_class(type(model))} for {k}" for k, model in kernels.items())
             raise ArgumentError(f"tuning.force: {op} has no {type(config).__name__}, and {config!r} was given; it takes {takes}")
         for kernel in fitting:
             if kernel in known and (wrong := known[kernel].problem(config, None)):
@@ -117,7 +120,7 @@ def force(op: str, config: Any) -> contextlib.AbstractContextManager[None]:
     return config_choice.forced_for(op, config)
 
 
-def _shown(kind: type) -> str:
+def _show_class(kind: type) -> str:
     """A class of configs with its fields: "RowTile(BM, BN, whole, warps)"."""
     return f"{kind.__name__}({', '.join(kind._fields)})" if hasattr(kind, "_fields") else kind.__name__
 
@@ -145,6 +148,7 @@ def config(op: str, *inputs: Any, **attrs: Any) -> list[Choice]:
         return []
     arrays = [x for x in specs if isinstance(x, Spec)]
     record.shape(*specs, **{**record.attrs, **attributes(record, Sample(**attrs), gpu(here.index)), **attrs})
+    # float64 stands for the type under test in samples, and for itself in a call of the user's
     double = next((x.dtype for x in arrays if x.dtype == np.float64), None)
     return choices(record, Sample(*specs, **attrs), "float64" if double is not None else record.dtypes[0])
 

@@ -10,7 +10,7 @@ Space = Callable[[tuple[Any, ...], Any], Sequence[Any]]
 Problem = Callable[[Any, tuple[Any, ...] | None], str]
 
 
-def _nothing(config: Any, key: tuple[Any, ...] | None) -> str:
+def _no_problem(config: Any, key: tuple[Any, ...] | None) -> str:
     return ""
 
 
@@ -25,13 +25,13 @@ class Tunable(NamedTuple):
     name: str
     kind: type
     space: Space
-    problem: Problem = _nothing
+    problem: Problem = _no_problem
 
 
 known: dict[str, Tunable] = {}
 
 
-def tunable(name: str, kind: type, space: Space, problem: Problem = _nothing) -> None:
+def tunable(name: str, kind: type, space: Space, problem: Problem = _no_problem) -> None:
     """Declare that launches of `name` ask for a config. Called by the file that asks; one name may be declared by several files, alike."""
     known[name] = Tunable(name, kind, space, problem)
 

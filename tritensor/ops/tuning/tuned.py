@@ -119,7 +119,7 @@ def _place(name: str) -> Place:
     return Place(*parts)
 
 
-def _misnamed(place: Place) -> str:
+def _explain_misnamed(place: Place) -> str:
     """Why no launch of an op asks for an entry, whatever its op: a word that is none; "" where its words are known."""
     if place.corner not in CORNERS:
         return f"{place.corner!r} is no corner; there are {', '.join(c for c in CORNERS if c)}"
@@ -133,6 +133,7 @@ def _entry(name: str, row: Any) -> Entry:
         raise ValueError(f"entry {name!r} does not hold config, us and gain alone")
     for field in ("us", "gain"):
         value = row[field]
+        # JSON's true is a number to Python
         if isinstance(value, bool) or not isinstance(value, int | float) or not 0 <= value < math.inf:
             raise ValueError(f"entry {name!r} has {field} {value!r}, where a number of 0 or more belongs")
     return Entry(row["config"], float(row["us"]), float(row["gain"]))
@@ -152,6 +153,7 @@ def config_from(fields: Any, default: Any, kernel: str, key: tuple[Any, ...] | N
         raise ArgumentError(f"its fields are {', '.join(sorted(fields))}, and those of {kernel} are {', '.join(names)}")
     config = type(default)(**fields) if names else fields
     for field, value, model in zip(names or ["its value"], config if names else [config], default if names else [default], strict=True):
+        # exact: a True among tile sizes would pass as 1
         if type(value) is not type(model):
             raise ArgumentError(f"{field} is {value!r}, and {kernel} takes {_KINDS.get(type(model), type(model).__name__)} there")
     if kernel in known and (wrong := known[kernel].problem(config, key)):
@@ -202,6 +204,7 @@ def entry(kernel: str, key: tuple[Any, ...], default: Any) -> Any:
         return config_from(found.config, default, kernel, key)
     except ArgumentError as error:
         here.config = ""
+        # so that the line is named once, not at each recording
         entries.pop(place, None)
         _tell(f"{path}: entry {str(place)!r} is not used: {error}; the heuristic serves; remove the line or tune anew")
         return None
@@ -249,7 +252,7 @@ def _load(gpu: str) -> tuple[Path, dict[Place, Entry]] | None:
             f"{path}: no op is called {', '.join(strange)}; their entries are not used: import the package that has them, or remove the lines"
         )
     for place in entries:
-        if place.op not in strange and (wrong := _misnamed(place)):
+        if place.op not in strange and (wrong := _explain_misnamed(place)):
             _tell(f"{path}: entry {str(place)!r} is not used: {wrong}; remove the line or tune anew")
     return path, entries
 

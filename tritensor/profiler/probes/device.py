@@ -7,6 +7,7 @@ from collections.abc import Callable
 from threading import get_ident
 from typing import Any
 
+from tritensor.cuda.compiler.arguments import LaunchCall
 from tritensor.cuda.runtime import active
 from tritensor.ground.thread_state import here
 from tritensor.ops.replay.corner import recordings
@@ -20,7 +21,7 @@ _WAITS = {
     "event_synchronize": "cuEventSynchronize",
     "_wait": "cuStreamSynchronize",
 }
-# By the method of the runtime (of the driver's Memory): the driver's function, its name in a time line, and the bytes that it moves.
+# By the method of the runtime (queue_* where the driver serves): the driver's function, its name in a time line, and the bytes that it moves.
 _COPIES: dict[str, tuple[str, str, Callable[..., int]]] = {
     "copy_to_device": ("cuMemcpyHtoDAsync", "Memcpy HtoD", lambda storage, offset, source, *_: int(source.nbytes)),
     "copy_to_host": ("cuMemcpyDtoHAsync", "Memcpy DtoH", lambda into, storage, offset, *_: int(into.nbytes)),
@@ -77,7 +78,7 @@ def _attach_driver(recording: Recording, patches: Patches, runtime: Any) -> None
     recording.driver = events
     for index in {here.index, *[a.index for a in runtime.allocators()]}:
         events.align(index)
-    kernels, memory = runtime.kernels, runtime.memory
+    kernels = runtime.kernels
     start = kernels.start
     timed = _time_launch(recording, events, start)
     patches.put(kernels, "start", timed)
@@ -92,7 +93,8 @@ def _attach_driver(recording: Recording, patches: Patches, runtime: Any) -> None
     for method, (name, words, size) in _COPIES.items():
         # the argument that is on the GPU
         device = (lambda storage, *_: storage) if method != "copy_to_host" else (lambda into, storage, *_: storage)
-        patches.put(memory, method, _time_queued(recording, events, (name, words, "memcpy"), getattr(memory, method), device, size))
+        queue = method.replace("copy", "queue")
+        patches.put(runtime, queue, _time_queued(recording, events, (name, words, "memcpy"), getattr(runtime, queue), device, size))
     replay = runtime.graph_launch
     on = lambda index, *_: index  # noqa: E731
     launched = _time_queued(recording, events, ("cuGraphLaunch", "CUDA graph", "graph"), replay, on, lambda *_: 0)
@@ -162,18 +164,16 @@ def _attach_emulator(recording: Recording, patches: Patches, runtime: Any) -> No
     recording.emulated = True
     launch = runtime.launch
 
-    def launched(
-        kernel: Any, grid: tuple[int, ...], args: Any, constexprs: Any, num_warps: int, num_stages: int, options: Any = ()
-    ) -> None:
+    def launched(call: LaunchCall) -> None:
         if not recording.on or here.capture is not None:
-            launch(kernel, grid, args, constexprs, num_warps, num_stages, options)
+            launch(call)
             return
         start = clock()
         try:
-            launch(kernel, grid, args, constexprs, num_warps, num_stages, options)
+            launch(call)
         finally:
-            about = {"grid": (*grid, 1, 1)[:3], "block": (32 * num_warps, 1, 1)}
-            _note_emulated(recording, ("cuLaunchKernelEx", kernel.fn.__name__, "kernel"), here.index, start, about)
+            about = {"grid": (*call.grid, 1, 1)[:3], "block": (32 * call.num_warps, 1, 1)}
+            _note_emulated(recording, ("cuLaunchKernelEx", call.kernel.fn.__name__, "kernel"), here.index, start, about)
 
     patches.put(runtime, "launch", launched)
     for method, (name, words, size) in _COPIES.items():

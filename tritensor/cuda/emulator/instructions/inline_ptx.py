@@ -38,7 +38,7 @@ def _shift(function: Callable[..., np.ndarray]) -> Callable[[np.ndarray, np.ndar
     return shifted
 
 
-def _divided(x: np.ndarray, y: np.ndarray) -> np.ndarray:
+def _divide(x: np.ndarray, y: np.ndarray) -> np.ndarray:
     return x / y if x.dtype.kind in "fV" else quotient(x, y)
 
 
@@ -63,7 +63,7 @@ def _bytes(x: np.ndarray, y: np.ndarray, selector: np.ndarray) -> np.ndarray:
 
 # By name without its type and roundings; values come in the instruction's type.
 _FUNCTIONS: dict[str, Callable[..., Any]] = {
-    "mov": lambda x: x, "add": np.add, "sub": np.subtract, "mul": np.multiply, "div": _divided, "fma": fma,
+    "mov": lambda x: x, "add": np.add, "sub": np.subtract, "mul": np.multiply, "div": _divide, "fma": fma,
     "mad": lambda x, y, z: x * y + z, "neg": np.negative, "abs": np.abs, "min": np.fmin, "max": np.fmax, "rem": np.fmod,
     "rcp": _in_float64(lambda x: 1 / x), "sqrt": _in_float64(np.sqrt), "rsqrt": _in_float64(lambda x: 1 / np.sqrt(x)),
     "sin": _in_float64(np.sin), "cos": _in_float64(np.cos), "tanh": _in_float64(np.tanh), "ex2": _in_float64(np.exp2), "lg2": _in_float64(np.log2),
@@ -88,7 +88,7 @@ class _Instruction(NamedTuple):
     operands: list[str]
 
 
-def _parsed(text: str) -> list[_Instruction]:
+def _parse(text: str) -> list[_Instruction]:
     text = re.sub(r"//[^\n]*|/\*.*?\*/", "", text, flags=re.DOTALL)
     found = []
     # Braces stand around a scope, or around the parts of a register: those have a comma or nothing but a name between them.
@@ -177,7 +177,7 @@ class _Machine:
         if one.name == "selp":
             return np.where(self.read(operands[2], "pred"), *(self.read(o, kind) for o in operands[:2])).astype(_TYPES[kind])
         if one.name == "cvt" and not set(one.words) - set(_ROUNDED) - {"sat", "satfinite", "tf32"}:
-            return self._converted(one, operands)
+            return self._convert(one, operands)
         words = ".".join((one.name, *one.words))
         if words in ("mul.wide", "mad.wide"):
             wide = f"{kind[0]}{2 * int(kind[1:])}"
@@ -193,7 +193,7 @@ class _Machine:
         found = np.asarray(function(*given))
         return found if one.name == "popc" else found.astype(given[0].dtype)
 
-    def _converted(self, one: _Instruction, operands: list[str]) -> np.ndarray:
+    def _convert(self, one: _Instruction, operands: list[str]) -> np.ndarray:
         to, of = one.types[0], one.types[-1]
         if "tf32" in one.words:  # 10 bits of mantissa, to nearest, halves away from zero
             bits = self.read(operands[0], "b32")
@@ -233,7 +233,7 @@ def evaluate(text: str, constraints: str, arguments: list[np.ndarray], results: 
     outputs = [n for n, c in enumerate(constraints.split(",")) if c.strip().startswith("=")]
     for n, register in enumerate(given):
         machine.registers[f"${len(outputs) + n}"] = register
-    for one in _parsed(text.replace("$$", "%dollar")):
+    for one in _parse(text.replace("$$", "%dollar")):
         machine.run(one)
     made, at = [], 0
     for kind in results:

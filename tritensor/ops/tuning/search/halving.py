@@ -35,6 +35,7 @@ def halve(
     timed, mine = len(others) + 1, 0.0
     scored: list[tuple[float, Any]] = []
     for number, seconds in enumerate(rounds):
+        # anew each round: clocks and heat drift between rounds by more than configs differ
         at = measure(heuristic, number, seconds)
         if isinstance(at, str):
             return at
@@ -46,6 +47,7 @@ def halve(
             else:
                 scored.append((us, config))
         scored.sort(key=lambda pair: pair[0])
+        # two at least, so that the last round is a choice
         left = [config for _, config in scored[: max(len(scored) // 2, 2)]]
     us, best = scored[0] if scored and scored[0][0] < mine else (mine, heuristic)
     return Found(best, us, mine, timed, tuple(failed))

@@ -43,6 +43,7 @@ class Journal:
         try:
             self._lock()
             whole = self._read(head)
+            # what a kill tore off would make the next line unreadable, too
             self._file.truncate(whole)
             self._file.seek(whole)
             if not whole:
@@ -73,7 +74,9 @@ class Journal:
         if not isinstance(there, dict) or "schema" not in there:
             raise JournalError(f"{self.path}: no journal of the tuner, or its head is damaged; remove the file, or give another --out")
         if there != head:
-            raise JournalError(f"{self.path}: notes of another run ({_differing(there, head)}); remove the file, or give another --out")
+            raise JournalError(
+                f"{self.path}: notes of another run ({_find_differences(there, head)}); remove the file, or give another --out"
+            )
         for row in map(_row, lines[1:]):
             try:
                 result = row["us"] if row["us"] is not None else row["failed"]
@@ -98,6 +101,7 @@ class Journal:
             line = json.dumps(row).encode() + b"\n"
             while line:  # a disk that fills takes a part first
                 line = line[self._file.write(line) :]
+            # a machine that dies in the middle costs one line
             os.fsync(self._file.fileno())
         except OSError as error:
             raise full(self.path, error) from None
@@ -126,5 +130,5 @@ def _row(line: bytes) -> Any:
         return None
 
 
-def _differing(there: dict[str, Any], head: dict[str, Any]) -> str:
+def _find_differences(there: dict[str, Any], head: dict[str, Any]) -> str:
     return ", ".join(f"{k} {there.get(k)!r}, not {v!r}" for k, v in head.items() if there.get(k) != v) or "its head has more fields"

@@ -13,7 +13,7 @@ from typing import Any, NamedTuple
 
 import numpy as np
 
-from tritensor.cuda.compiler.arguments import parameters, specialize
+from tritensor.cuda.compiler.arguments import LaunchCall, parameters
 from tritensor.cuda.compiler.recorded_call import call_of
 from tritensor.cuda.launch import launch
 from tritensor.ground import dtypes
@@ -60,7 +60,7 @@ class KernelFile:
         if not Path(file).is_file():
             raise KernelFileError(f"--kernel {named}: {file}: no such file")
         self.named, self.name = named, name
-        self._module = _loaded(Path(file), named)
+        self._module = _load(Path(file), named)
         found: Any = getattr(self._module, name, None)
         if found is None:
             raise KernelFileError(f"--kernel {named}: {file} has no {name}; it has {', '.join(self._kernels()) or 'no kernel'}")
@@ -69,6 +69,7 @@ class KernelFile:
         while not hasattr(found, "arg_names") or hasattr(found, "configs") or hasattr(found, "values"):  # under autotune and heuristics
             if not hasattr(found, "fn"):
                 raise KernelFileError(f"--kernel {named}: {name} is a {type(found).__name__}, no @triton.jit kernel")
+            # constants that a function makes of arguments are no configs to choose among
             if hasattr(found, "values"):
                 raise KernelFileError(
                     f"--kernel {named}: {name} has @triton.heuristics, which calculate constants at each call; write them into `configs`"
@@ -129,8 +130,8 @@ def listed(named: str, shapes: Path | None) -> list[Listed]:
         for fields in file.configs:
             constants = {k: v for k, v in fields.items() if k not in OPTIONS}
             try:
-                spec, values = specialize(file.kernel, args, constants, fields["num_warps"], fields["num_stages"], _options(fields))
-                calls.append((call_of(spec, call.grid(fields), values),))
+                given = fields["num_warps"], fields["num_stages"], _options(fields)
+                calls.append((call_of(LaunchCall(file.kernel, call.grid(fields), args, constants, *given)),))
             except Exception as error:  # wrong arguments for this kernel: every config says so
                 calls.append(f"is refused: {type(error).__name__}: {error}")
         if isinstance(calls[0], str):
@@ -174,7 +175,7 @@ def _fields(config: Any) -> dict[str, Any]:
     return made if config.num_ctas == 1 else {**made, "num_ctas": config.num_ctas}
 
 
-def _loaded(file: Path, named: str) -> Any:
+def _load(file: Path, named: str) -> Any:
     name = f"tuned_{file.stem}"
     spec = importlib.util.spec_from_file_location(name, file.resolve())
     assert spec is not None
@@ -206,6 +207,7 @@ def _number(text: Any, fields: dict[str, Any]) -> int:
     if isinstance(text, int):
         return text
 
+    # read, not run: a file of shapes is data, and eval would run whatever stands in it
     def value(node: ast.AST) -> int:
         if isinstance(node, ast.Constant) and type(node.value) is int:
             return node.value

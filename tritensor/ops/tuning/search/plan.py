@@ -84,6 +84,7 @@ def _listed(op: Op, sample: Any, target: Target, most: int | None) -> Listed:
         try:
             calls.append(launches(op, sample, target, config))
         except Exception as error:
+            # what the rule itself cannot launch is the op's fault, not a config's
             if config is target.heuristic:
                 raise
             calls.append(f"is refused: {type(error).__name__}: {error}")

@@ -87,6 +87,7 @@ def judged(configs: Sequence[Any], calls: Sequence[tuple[Call, ...] | str], fact
             error = f"launches what {seen[launched]} does"
         elif not error and sum(k.spilled for k in known) > spilled:
             error = f"spills {sum(k.spilled for k in known)} bytes of registers, the heuristic {spilled}"
+        # two configs may compile to one kernel, where a shape caps a tile
         seen.setdefault(launched, config)
         found.append(Verdict(config, us, longest.limit if longest else "", error))
     best = min((v.us for v in found if v.us is not None and not v.dropped), default=None)

@@ -10,7 +10,6 @@ from typing import Any, NamedTuple
 
 import numpy as np
 
-from tritensor.cuda.compiler.arguments import specialize
 from tritensor.cuda.compiler.recorded_call import Call, call_of
 from tritensor.ground import dtypes
 from tritensor.ground.device import gpu
@@ -95,20 +94,13 @@ def launches(op: Op, sample: Sample, target: Target, config: Any) -> tuple[Call,
     with forced_at({target.place: config}), query.imagined() as recorder:
         on = gpu(0)
         for corner, run in corners(op, blank(typed(op, sample.inputs, target.dtype), on), attributes(op, sample, on)):
+            # forward runs for backward's sake, too, and is not what is tuned then
             before = len(recorder.calls)
             with suppress(NotThere):  # it looks into device memory from the host: what it launched until then counts
                 run()
             if corner == target.place.corner:
-                return tuple(
-                    call_of(*_specialized(c.kernel, c.args, c.constexprs, c.num_warps, c.num_stages, c.options, c.grid))
-                    for c in recorder.calls[before:]
-                )
+                return tuple(call_of(c) for c in recorder.calls[before:])
     return ()
-
-
-def _specialized(kernel: Any, args: Any, constexprs: Any, warps: int, stages: int, options: Any, grid: Any) -> tuple[Any, Any, Any]:
-    spec, values = specialize(kernel, args, constexprs, warps, stages, options)
-    return spec, grid, values
 
 
 # Shapes from a file

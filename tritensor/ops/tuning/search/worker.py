@@ -70,6 +70,7 @@ class _OpBench(_Bench):
         for file in job.files:
             register_file(Path(file))
         op = registry[job.place.op]
+        # by the place: the process that replaces a dead one must draw the same data
         rng = np.random.default_rng(zlib.crc32(str(job.place).encode()))
         sample = calls_of(op, job.shapes, rng)[job.number]
         self.place, self.dtype, self.mutates = job.place, job.dtype, bool(op.mutates)
@@ -98,6 +99,7 @@ class _OpBench(_Bench):
             return default if fields is None else config_from(fields, default, self.place.kernel, key)
 
         with forced_at({self.place: chosen}):
+            # first: a wrong result is no config, however fast
             self.compare(self._results())
             us = microseconds(self.runs, seconds)
         synchronize()
@@ -127,6 +129,7 @@ class _KernelBench(_Bench):
 
 def _compare(got: np.ndarray, expected: np.ndarray, roundings: float, size: float) -> None:
     finite = np.isfinite(expected)
+    # relative to the largest and to what went in: cancellation leaves small results with large roundings
     allowed = roundings * (float(np.abs(np.where(finite, expected, 0.0)).max(initial=0.0)) + size)
     apart = float(np.abs(np.where(np.isfinite(got), got, 0.0) - np.where(finite, expected, 0.0)).max(initial=0.0))
     if not np.array_equal(np.isfinite(got), finite) or apart > allowed:
@@ -193,6 +196,7 @@ class Worker:
     def time(self, fields: Any, seconds: float) -> float | str:
         """Microseconds, or why there are none: the config failed, ended the process, or took too long."""
         try:
+            # made ready once for a target, and again in a process that replaces a dead one
             if self._ready is not self._job or self._process is None:
                 self._ready = None
                 self._answer(self._job)
