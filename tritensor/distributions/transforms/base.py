@@ -71,7 +71,7 @@ class Transform:
         # a subclass with arguments of its own cannot be made anew from the cache size alone; of one of ours PyTorch makes the base class
         for cls in type(self).__mro__:
             if "_arguments" in vars(cls) and cls is not Transform:
-                return cls(*[getattr(self, name) for name in cls._arguments], cache_size=cache_size)
+                return cls(*[getattr(self, name) for name in vars(cls)["_arguments"]], cache_size=cache_size)
         raise NotImplementedError(f"{type(self).__name__} has an __init__ of its own; it needs a with_cache(cache_size) of its own as well")
 
     __hash__ = None  # type: ignore[assignment]  # equal ones may hold different tensors, which have no hash by value
