@@ -138,12 +138,6 @@ def _unpack_order(batch_sizes: Sequence[int]) -> tuple[np.ndarray, np.ndarray]:
     return np.concatenate([np.arange(n) for n in batch_sizes]) if len(batch_sizes) else np.zeros(0, np.int64), at
 
 
-def _count_sequences(lengths: Sequence[int]) -> np.ndarray:
-    """How many sequences reach each step, of lengths that fall."""
-    # one comparison of all with all: faster than a loop over steps, which may be thousands
-    return np.count_nonzero(np.asarray(lengths)[None, :] > np.arange(lengths[0] if lengths else 0)[:, None], axis=1)
-
-
 def _to_device_of(x: np.ndarray, like: Tensor) -> Tensor:
     # worked out on the host, moved once: indices of many small ops on a GPU would be as many launches
     return Tensor.wrap(x.astype(np.int64, copy=False)).to(like.device)
@@ -184,7 +178,8 @@ def pack_padded_sequence(input: Tensor, lengths: Any, batch_first: bool = False,
             f"{name}: `lengths` array must be sorted in decreasing order when `enforce_sorted` is True, but is {given}; pass enforce_sorted=False, "
             "which sorts, or sort the batch"
         )
-    sizes = _count_sequences(given)
+    # how many sequences reach each step: one comparison of all with all is faster than a loop over steps, which may be thousands
+    sizes = np.count_nonzero(np.asarray(given)[None, :] > np.arange(given[0] if given else 0)[:, None], axis=1)
     which, at = _unpack_order(sizes.tolist())
     which = which if order is None else np.asarray(order)[which]  # the rows of a sorted sequence are those of the given one
     places = _Padded(batch, time, batch_first).rows(which, at)
