@@ -53,7 +53,6 @@ class PackedSequence(PackedSequence_):
         return super().__new__(cls, data, batch_sizes, sorted_indices, unsorted_indices)
 
     def _replace_data(self, data: Tensor) -> PackedSequence:
-        """Other data, and the indices on its device."""
         moved = [None if i is None else i.to(data.device) for i in (self.sorted_indices, self.unsorted_indices)]
         return type(self)(data, self.batch_sizes, *moved)
 
@@ -98,7 +97,6 @@ def invert_permutation(permutation: Tensor | None) -> Tensor | None:
 
 
 def _to_lengths(name: str, lengths: Any) -> list[int]:
-    """Lengths as Python's numbers."""
     if isinstance(lengths, Tensor):
         if lengths.device.type != "cpu":
             raise DeviceError(
