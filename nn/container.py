@@ -96,10 +96,9 @@ class _NumberedModules(Module):
         self._renumber([(str(i), part) for i, part in enumerate(self)])  # names that a user gave go, as in PyTorch
 
     def _renumber(self, items: list[tuple[str, Any]]) -> None:
-        """Number the modules anew; names that a user gave stay."""
         self._modules.clear()
         for i, (name, module) in enumerate(items):
-            self.add_module(str(i) if name.isdigit() else name, module)
+            self.add_module(str(i) if name.isdigit() else name, module)  # names that a user gave stay
 
     def append(self, module: Any) -> Any:
         """Add a module at the end; returns self."""

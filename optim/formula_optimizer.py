@@ -53,7 +53,6 @@ class FormulaOptimizer(Optimizer):
         return {"weight_decay": weight_decay, "decay": kind, "maximize": group.get("maximize", False)}
 
     def _initial_value(self, name: str, p: Tensor, group: dict[str, Any]) -> float:
-        """Where a state begins."""
         return 0.0
 
     def _make_entry(self, p: Tensor, plan: Plan, group: dict[str, Any]) -> dict[str, Any]:

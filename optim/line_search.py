@@ -65,7 +65,6 @@ def _breaks_armijo(point: Point, start: Point) -> bool:
 
 
 def _is_flat(point: Point, start: Point) -> bool:
-    """Whether the slope is small enough."""
     return bool(abs(point.slope) <= -CURVATURE * start.slope)
 
 

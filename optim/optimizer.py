@@ -148,7 +148,6 @@ class Optimizer(Hooked):
             raise ValueError(f"{type(self).__name__}: Tensor lr must be 1-element, not of shape {tuple(lr.shape)}; give one number")
 
     def _check_rates(self, defaults: dict[str, Any]) -> None:
-        """Refuse a learning rate or a weight decay below 0."""
         self._refuse_many(defaults)
         self._refuse_below(defaults, lr="learning rate", weight_decay="weight_decay value")
 

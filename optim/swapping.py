@@ -102,7 +102,6 @@ def _check_state(
 
 
 def _param_numbers(i: int, mine: dict[str, Any], group: Any) -> list[int]:
-    """The numbers of a group's parameters."""
     numbers = group.get("params") if isinstance(group, dict) else None
     if not isinstance(numbers, list) or not all(isinstance(n, int) for n in numbers):
         raise RuntimeError(f'{_NAME}: param group {i} has no "params" of packed parameter ids, as optimizer.state_dict() writes them')

@@ -81,7 +81,6 @@ def scaled_dot_product_attention(
 def _attend_with_dropout(
     query: Tensor, key: Tensor, value: Tensor, mask: Tensor | None, factor: float, causal: bool, p: float, drawn: tuple[int, int]
 ) -> Tensor:
-    """Attention some of whose weights are dropped, by the weights themselves."""
     from tritensor.kernels.attention.weights import dropped, weights  # not loaded with the library
 
     w = weights(query, key, mask, factor, causal)

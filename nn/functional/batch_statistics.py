@@ -28,7 +28,7 @@ def _reduced_dims(name: str, input: Tensor) -> tuple[int, ...]:
     return (0, *range(2, input.ndim))
 
 
-def _along_channels(v: Tensor, input: Tensor) -> Tensor:
+def _spread_channels(v: Tensor, input: Tensor) -> Tensor:
     """One number for each channel beside the input."""
     return _to_accumulator(v).reshape(-1, *(1,) * (input.ndim - 2))
 
@@ -61,9 +61,9 @@ def batch_norm_update_stats(input: Tensor, running_mean: Tensor | None, running_
 def batch_norm_elemt(input: Tensor, weight: Tensor | None, bias: Tensor | None, mean: Tensor, invstd: Tensor, eps: float) -> Tensor:
     """(x - mean) invstd weight + bias for each channel; eps is in invstd already."""
     _reduced_dims("batch_norm_elemt", input)
-    y = (_to_accumulator(input) - _along_channels(mean, input)) * _along_channels(invstd, input)
-    y = y if weight is None else y * _along_channels(weight, input)
-    return (y if bias is None else y + _along_channels(bias, input)).to(input.dtype)
+    y = (_to_accumulator(input) - _spread_channels(mean, input)) * _spread_channels(invstd, input)
+    y = y if weight is None else y * _spread_channels(weight, input)
+    return (y if bias is None else y + _spread_channels(bias, input)).to(input.dtype)
 
 
 @function(method=False)
@@ -104,7 +104,7 @@ def batch_norm_backward_reduce(
     """(sum g, sum g (x - mean), gradient of weight, gradient of bias) of each channel; None for what is not asked for."""
     dims = _reduced_dims("batch_norm_backward_reduce", input)
     g = _to_accumulator(grad_out)
-    sums, products = g.sum(dims), (g * (_to_accumulator(input) - _along_channels(mean, input))).sum(dims)
+    sums, products = g.sum(dims), (g * (_to_accumulator(input) - _spread_channels(mean, input))).sum(dims)
     kind = sums.dtype if weight is None else weight.dtype  # gradients are of their parameter's type
     dw = ops.mul(products, invstd).to(kind) if weight_g else None
     return sums if input_g else None, products if input_g else None, dw, sums.to(kind) if bias_g else None
@@ -117,10 +117,10 @@ def batch_norm_backward_elemt(
 ) -> Tensor:
     """The gradient of the input, of the sums of batch_norm_backward_reduce over all batches and the numbers of their elements."""
     _reduced_dims("batch_norm_backward_elemt", input)
-    n, r = ops.cast(count.sum(), dtype=sum_dy.array.dtype), _along_channels(invstd, input)
+    n, r = ops.cast(count.sum(), dtype=sum_dy.array.dtype), _spread_channels(invstd, input)
     away = (
         _to_accumulator(grad_out)
-        - _along_channels(sum_dy / n, input)
-        - (_to_accumulator(input) - _along_channels(mean, input)) * (r * r * _along_channels(ops.div(sum_dy_xmu, n), input))
+        - _spread_channels(sum_dy / n, input)
+        - (_to_accumulator(input) - _spread_channels(mean, input)) * (r * r * _spread_channels(ops.div(sum_dy_xmu, n), input))
     )
-    return (away * (r if weight is None else r * _along_channels(weight, input))).to(input.dtype)
+    return (away * (r if weight is None else r * _spread_channels(weight, input))).to(input.dtype)

@@ -43,7 +43,8 @@ def convolve_complex(
 def convolve_integers(name: str, x: Tensor, weight: Tensor, bias: Tensor | None, settings: dict[str, Any]) -> Tensor:
     """The convolution of integers (batch, in, *size) with (out, in / groups, *kernel), a matrix product for each cell of the kernel."""
     _require_same_dtype(name, x, weight, bias)
-    outs = _shape_of_floats(registry[name].shape, x, weight, bias, settings)
+    floats = (None if t is None else np.broadcast_to(np.float32(0), t.shape) for t in (x, weight, bias))
+    outs = registry[name].shape(*floats, **settings).shape  # which refuses what the op of floats refuses
     stride, dilation, groups = settings["stride"], settings["dilation"], settings["groups"]
     x = pad(x, [p for p in reversed(settings["padding"]) for _ in (0, 1)])  # F.pad begins with the last axis
     batch, kernel, places = x.shape[0], tuple(weight.shape[2:]), math.prod(outs[2:])
@@ -56,11 +57,6 @@ def convolve_integers(name: str, x: Tensor, weight: Tensor, bias: Tensor | None,
     assert y is not None
     y = y.reshape(outs)
     return y if bias is None else y + bias.reshape(-1, *(1,) * len(kernel))
-
-
-def _shape_of_floats(spec: Callable[..., Any], x: Tensor, weight: Tensor, bias: Tensor | None, settings: dict[str, Any]) -> tuple[int, ...]:
-    """The shape of the result; refuses what the op of floats refuses."""
-    return tuple(spec(*(None if t is None else np.broadcast_to(np.float32(0), t.shape) for t in (x, weight, bias)), **settings).shape)
 
 
 def convolve_integers_transposed(

@@ -41,7 +41,7 @@ def feature_alpha_dropout(input: Tensor, p: float = 0.5, training: bool = False,
     return _apply_dropout("feature_alpha_dropout", input, p, training, inplace)
 
 
-def _drop_channels(name: str, input: Tensor, p: float, training: bool, inplace: bool, batch: bool) -> Tensor:
+def _drop_channels(input: Tensor, p: float, training: bool, inplace: bool, batch: bool) -> Tensor:
     if batch:
         return _apply_dropout("feature_dropout", input, p, training, inplace)
     y = _apply_dropout("feature_dropout", input.unsqueeze(0), p, training, inplace)  # a view: in place the input itself is written
@@ -55,7 +55,7 @@ def dropout1d(input: Tensor, p: float = 0.5, training: bool = True, inplace: boo
         raise ShapeError(
             f"dropout1d: input {tuple(input.shape)} has {input.ndim} dimensions; give (batch, channels, length) or (channels, length)"
         )
-    return _drop_channels("dropout1d", input, p, training, inplace, input.ndim == 3)
+    return _drop_channels(input, p, training, inplace, input.ndim == 3)
 
 
 @checked
@@ -78,4 +78,4 @@ def dropout3d(input: Tensor, p: float = 0.5, training: bool = True, inplace: boo
             f"dropout3d: input {tuple(input.shape)} has {input.ndim} dimensions; give (batch, channels, depth, height, width)", stacklevel=3
         )
     # of other numbers of dimensions it only warned: they are taken as batches
-    return _drop_channels("dropout3d", input, p, training, inplace, input.ndim != 4)
+    return _drop_channels(input, p, training, inplace, input.ndim != 4)

@@ -27,7 +27,6 @@ _AVERAGES: dict[int, Any] = {1: adaptive_avg_pool1d, 2: adaptive_avg_pool2d, 3: 
 
 
 def _to_axes(name: str, what: str, value: Any, axes: int, kinds: tuple[type, ...]) -> tuple[Any, ...]:
-    """One number for each axis."""
     # numpy's integers and tensors of one are numbers, too
     found = tuple(map(one_integer, value)) if isinstance(value, Sequence) and not isinstance(value, str) else (one_integer(value),) * axes
     for v in found:

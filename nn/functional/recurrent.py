@@ -92,7 +92,6 @@ def _describe_argument(x: Any) -> str:
 
 
 def _group_weights(name: str, params: Sequence[Tensor], net: Net) -> list[Weights]:
-    """The weights of every layer and direction, in order."""
     count = net.layers * (2 if net.bidirectional else 1)
     each, rest = divmod(len(params), count)
     usual = 4 if net.biases else 2
@@ -187,7 +186,6 @@ rnn_relu = _publish_net("rnn_relu", "RNN", "relu", "A simple recurrent net with 
 
 # One time step.
 def _check_cell(name: str, gates: int, input: Tensor, hidden: Sequence[Tensor], w_ih: Tensor, w_hh: Tensor) -> None:
-    """Refuse an input or a state that the weights do not fit."""
     size = w_hh.shape[1] if w_hh.ndim == 2 else -1
     if input.ndim != 2 or w_ih.ndim != 2 or input.shape[1] != w_ih.shape[1]:
         raise ShapeError(

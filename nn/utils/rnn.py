@@ -53,7 +53,6 @@ class PackedSequence(PackedSequence_):
         return super().__new__(cls, data, batch_sizes, sorted_indices, unsorted_indices)
 
     def _replace_data(self, data: Tensor) -> PackedSequence:
-        """Other data, and the indices on its device."""
         moved = [None if i is None else i.to(data.device) for i in (self.sorted_indices, self.unsorted_indices)]
         return type(self)(data, self.batch_sizes, *moved)
 
@@ -98,7 +97,6 @@ def invert_permutation(permutation: Tensor | None) -> Tensor | None:
 
 
 def _to_lengths(name: str, lengths: Any) -> list[int]:
-    """Lengths as Python's numbers."""
     if isinstance(lengths, Tensor):
         if lengths.device.type != "cpu":
             raise DeviceError(
@@ -136,12 +134,6 @@ def _unpack_order(batch_sizes: Sequence[int]) -> tuple[np.ndarray, np.ndarray]:
     """(sequence, step) of each packed element."""
     at = np.repeat(np.arange(len(batch_sizes)), batch_sizes)
     return np.concatenate([np.arange(n) for n in batch_sizes]) if len(batch_sizes) else np.zeros(0, np.int64), at
-
-
-def _count_sequences(lengths: Sequence[int]) -> np.ndarray:
-    """How many sequences reach each step, of lengths that fall."""
-    # one comparison of all with all: faster than a loop over steps, which may be thousands
-    return np.count_nonzero(np.asarray(lengths)[None, :] > np.arange(lengths[0] if lengths else 0)[:, None], axis=1)
 
 
 def _to_device_of(x: np.ndarray, like: Tensor) -> Tensor:
@@ -184,7 +176,8 @@ def pack_padded_sequence(input: Tensor, lengths: Any, batch_first: bool = False,
             f"{name}: `lengths` array must be sorted in decreasing order when `enforce_sorted` is True, but is {given}; pass enforce_sorted=False, "
             "which sorts, or sort the batch"
         )
-    sizes = _count_sequences(given)
+    # how many sequences reach each step: one comparison of all with all is faster than a loop over steps, which may be thousands
+    sizes = np.count_nonzero(np.asarray(given)[None, :] > np.arange(given[0] if given else 0)[:, None], axis=1)
     which, at = _unpack_order(sizes.tolist())
     which = which if order is None else np.asarray(order)[which]  # the rows of a sorted sequence are those of the given one
     places = _Padded(batch, time, batch_first).rows(which, at)

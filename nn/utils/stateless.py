@@ -48,11 +48,6 @@ def _functional_call(
         return module(*given, **(kwargs or {}))
 
 
-def _list_members(module: Module) -> dict[str, Tensor]:
-    """All parameters and buffers by all their names."""
-    return {name: member for walk in (module.named_parameters, module.named_buffers) for name, member in walk(remove_duplicate=False)}
-
-
 def _spread_to_tied(own: dict[str, Tensor], given: Tensors) -> dict[str, Tensor]:
     """`given`, and under the other names of what it replaces the same. Raises ArgumentError where two tensors are given for one."""
     names: dict[int, list[str]] = {}
@@ -104,7 +99,8 @@ def _find_table(module: Module, name: str) -> tuple[Any, str]:
 def _reparametrize_module(module: Module, given: Tensors, *, tie_weights: bool = False, strict: bool = False) -> Iterator[None]:
     """Inside, the module has these tensors; afterwards its own again. What it has put in their places meanwhile (buffers that are assigned anew)
     is left in `given`."""
-    own = _list_members(module)
+    # by all their names: a member that is tied may be given under any
+    own = {name: member for walk in (module.named_parameters, module.named_buffers) for name, member in walk(remove_duplicate=False)}
     _check_tensors(given)
     new = _spread_to_tied(own, given) if tie_weights else dict(given)
     if strict:

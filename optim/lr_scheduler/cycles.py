@@ -148,7 +148,6 @@ class OneCycleLR(LRScheduler):
 
 
 def _count_steps(total: int | None, epochs: int | None, each: int | None) -> int:
-    """How many steps a cycle has."""
     if total is None and (epochs is None or each is None):
         raise ValueError("OneCycleLR: You must define either total_steps OR (epochs AND steps_per_epoch)")
     given = {"total_steps": total} if total is not None else {"epochs": epochs, "steps_per_epoch": each}

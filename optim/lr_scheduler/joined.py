@@ -95,7 +95,6 @@ class SequentialLR(_Composition):
 
 
 def _undo_steps(scheduler: Any) -> None:
-    """Take the constructors' steps of all schedules back."""
     if hasattr(scheduler, "_schedulers"):
         for s in scheduler._schedulers:
             _undo_steps(s)

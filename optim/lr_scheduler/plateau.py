@@ -50,12 +50,10 @@ class ReduceLROnPlateau(LRScheduler):
         return self.cooldown_counter > 0
 
     def _reset(self) -> None:
-        """Forget the best metric, and what was counted."""
         self.best = self.mode_worse
         self.num_bad_epochs = self.cooldown_counter = 0
 
     def _is_better(self, value: float, best: float) -> bool:
-        """Whether value beats best by the threshold."""
         sign = 1.0 if self.mode == "max" else -1.0
         bound = best * (1.0 + sign * self.threshold) if self.threshold_mode == "rel" else best + sign * self.threshold
         return value > bound if self.mode == "max" else value < bound

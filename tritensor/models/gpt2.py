@@ -167,7 +167,6 @@ class GPT2(nn.Module):
 
 
 def _rename_published(module: GPT2, state: dict[str, Any], prefix: str, *_: Any) -> None:
-    """Give a published state dict the names that the parameters have here."""
     for key in [k for k in state if k.startswith(prefix)]:
         name = key[len(prefix) :].removeprefix("transformer.")
         value = state.pop(key)

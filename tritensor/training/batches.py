@@ -24,7 +24,8 @@ def iterate_batches(loader: Iterable[Any], seeds: dict[str, Any], epoch: int, st
     The order depends on the seeds and the epoch alone, and a dataset's draws for a batch on these and the batch's number; the program's
     generators do not move. Of a DataLoader over samples by index the earlier batches are not even read; other loaders are read from the start.
     """
-    own = _find_generators(loader)
+    given = {id(g): g for part in _loader_parts(loader) if isinstance(g := getattr(part, "generator", None), Generator)}
+    own = [g for g in given.values() if g is not default_generator]
     for part in _loader_parts(loader):
         if callable(tell := getattr(part, "set_epoch", None)):  # DistributedSampler and the like order by the epoch
             tell(epoch)
@@ -102,12 +103,6 @@ def _loader_parts(loader: Any) -> list[Any]:
     inside = getattr(loader, "batch_sampler", None)
     found = [loader, inside, getattr(loader, "sampler", None), getattr(inside, "sampler", None), getattr(loader, "dataset", None)]
     return list({id(part): part for part in found if part is not None}.values())
-
-
-def _find_generators(loader: Any) -> list[Generator]:
-    """The generators that the loader and its parts were given."""
-    found = {id(g): g for part in _loader_parts(loader) if isinstance(g := getattr(part, "generator", None), Generator)}
-    return [g for g in found.values() if g is not default_generator]
 
 
 def is_movable(x: Any) -> bool:

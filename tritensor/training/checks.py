@@ -88,7 +88,6 @@ def check_metrics(metrics: Any, train_metrics: Any) -> None:
 
 
 def _refuse_taken_names(metrics: Mapping[str, Any], train_metrics: Mapping[str, Any]) -> None:
-    """Refuse metrics under the names of other numbers in the history."""
     validated = {"val_loss", *(f"val_{name}" for name in metrics)}
     reserved = {"epoch", "step", "loss", "lr"} | validated
     for argument, given, taken in (("metrics", metrics, {"loss"}), ("train_metrics", train_metrics, reserved)):
@@ -218,7 +217,6 @@ def _refuse_other_count(words: str, before: int | None, now: int | None, epoch: 
 
 
 def _describe_difference(model: Module, saved: Mapping[str, Any]) -> str:
-    """The differences between a model and a saved state, as text, or nothing."""
     mine = model.state_dict()
     shapes = [
         f"{n} is {tuple(mine[n].shape)} here and {tuple(saved[n].shape)} there"

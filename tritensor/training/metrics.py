@@ -86,7 +86,6 @@ class Metrics:
 
 @contextmanager
 def _note_metric(name: str) -> Iterator[None]:
-    """Note the metric's name on an error inside."""
     try:
         yield
     except Exception as error:

@@ -133,7 +133,6 @@ class Trainer(Evaluation):
         self._reset_run()
 
     def _reset_run(self) -> None:
-        """Set the attributes of a run to those before its first step."""
         self.epoch = self.batch_index = self.step = 0
         self.losses: list[float] = []  # of each step
         self.grad_norms: list[float] = []  # of each step, where norms are clipped
@@ -221,7 +220,6 @@ class Trainer(Evaluation):
         return reached or self.should_stop
 
     def _run_epoch(self) -> None:
-        """An epoch, or the rest of it."""
         if not self.batch_index:
             self._epoch_began = self.step
             call_hooks(self.callbacks, "on_epoch_start", self)
@@ -290,7 +288,6 @@ class Trainer(Evaluation):
         call_hooks(self.callbacks, "on_after_backward", self)
 
     def _update(self) -> None:
-        """Move the parameters by their gradients."""
         if self.scaler is not None:
             self.scaler.unscale_(self.optimizer)
         call_hooks(self.callbacks, "on_before_optimizer_step", self)

@@ -15,7 +15,6 @@ from tritensor.tensor.public_api.publish import checked
 
 
 def _require_same_dims(name: str, **tensors: Tensor) -> None:
-    """Raise ShapeError for three tensors of different numbers of dimensions."""
     if len({x.ndim for x in tensors.values()}) > 1:
         first, second, third = (f"{label} {tuple(x.shape)}" for label, x in tensors.items())
         raise ShapeError(f"{name}: {first}, {second} and {third} should have the same dimensions; reshape them")

@@ -107,7 +107,6 @@ def _average_integers(
 
 
 def _sum_windows(x: Tensor, sides: list[int], kernel: tuple[int, ...], stride: tuple[int, ...], outs: tuple[int, ...]) -> Tensor:
-    """The sum of each window of x padded by `sides`."""
     padded, total = pad(x, sides), None
     for tap in np.ndindex(*kernel):
         part = padded[(..., *[slice(i, i + (m - 1) * step + 1, step) for i, m, step in zip(tap, outs, stride, strict=True)])]

@@ -45,13 +45,8 @@ class _Array:
         return np.frombuffer(raw, np.uint8).reshape(shape, order="F" if by_columns else "C")
 
 
-def _encode_latin1(text: str, *_: Any) -> bytes:
-    """Bytes that a newer Python has written for an older one."""
-    return text.encode("latin1")
-
-
-# The names that numpy's arrays have in a pickle, each with its stand-in.
-_STAND_INS: dict[tuple[str, str], Any] = {("_codecs", "encode"): _encode_latin1}
+# The names that numpy's arrays have in a pickle, each with its stand-in; encode gives bytes that a newer Python has written for an older one.
+_STAND_INS: dict[tuple[str, str], Any] = {("_codecs", "encode"): lambda text, *_: text.encode("latin1")}
 for _module in ("numpy.core.multiarray", "numpy._core.multiarray"):
     _STAND_INS[_module, "_reconstruct"] = _Array
 for _module in ("numpy", "numpy.core", "numpy._core"):
