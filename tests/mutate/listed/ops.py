@@ -49,8 +49,8 @@ OPS: dict[str, dict[tuple[str, str, str], str]] = {
         ): "a remainder of 0 is left alone before",
         (
             "_pow_a_backward",
-            "return _square_a_kernel(g, a) if type(b) in (int, float) and b == 2 else _pow_a_kernel(g, a, b)",
-            "return _square_a_kernel(g, a) if (type(b) not in (int, float)) and b == 2 else _pow_a_kernel(g, a, b)",
+            "return _square_kernel(g, a) if type(b) in (int, float) and b == 2 else _pow_a_kernel(g, a, b)",
+            "return _square_kernel(g, a) if (type(b) not in (int, float)) and b == 2 else _pow_a_kernel(g, a, b)",
         ): "the general gradient of a square, only slower",
     },
     "kernels/elementwise/selection.py": {
