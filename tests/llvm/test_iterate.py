@@ -5,7 +5,7 @@ from __future__ import annotations
 import numpy as np
 import pytest
 
-from tritensor.kernels.special import sample_gradients
+from tritensor.kernels.special import incomplete_gamma
 from tritensor.llvm import compiler
 from tritensor.llvm.iterate import Iteration
 from tritensor.ops.table import registry
@@ -37,15 +37,16 @@ def test_steps_until_each_is_done(n: int, first: int) -> None:
 
 
 @pytest.mark.parametrize("dtype", [np.float32, np.float64])
-def test_gradients_of_draws_are_those_of_numpy(dtype: type, monkeypatch: pytest.MonkeyPatch) -> None:
+def test_gradients_of_draws_and_incomplete_gammas_are_those_of_numpy(dtype: type, monkeypatch: pytest.MonkeyPatch) -> None:
     rng = np.random.default_rng(3)
     a, b = np.exp(rng.uniform(-4, 5, (2, 700))).astype(dtype)
     gammas, betas = rng.gamma(a).astype(dtype), rng.beta(a, b).astype(dtype)
 
-    def gradients() -> tuple[np.ndarray, np.ndarray]:
-        return registry["standard_gamma_grad"].cpu(a, gammas), registry["dirichlet_grad"].cpu(betas, a, a + b)
+    def asked() -> list[np.ndarray]:
+        given = {"standard_gamma_grad": (a, gammas), "dirichlet_grad": (betas, a, a + b), "igamma": (a, b), "igammac": (a, b)}
+        return [registry[name].cpu(*inputs) for name, inputs in given.items()]
 
-    found = gradients()
-    monkeypatch.setattr(sample_gradients, "_MANY", 10**9)
-    for mine, wanted in zip(found, gradients(), strict=True):
+    found = asked()
+    monkeypatch.setattr(incomplete_gamma, "_MANY", 10**9)
+    for mine, wanted in zip(found, asked(), strict=True):
         np.testing.assert_allclose(mine, wanted, rtol=4 * np.finfo(dtype).eps)
