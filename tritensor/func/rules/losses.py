@@ -61,9 +61,8 @@ rule_for("linear_cross_entropy")(loop_examples)  # each example has its own chun
 @rule_for("ctc_loss")
 def _run_on_sequences(b: Batch) -> Any:
     """The examples are further sequences of the batch, the second dimension of the probabilities."""
-    return ops.reshape(
-        b.run(channels_in_second(b.whole(0)), *[fold_examples(b.whole(i)) for i in (1, 2, 3)]), shape=(b.size, b.shape(0)[1])
-    )
+    rest = [fold_examples(b.whole(i)) for i in (1, 2, 3)]
+    return ops.reshape(b.run(channels_in_second(b.whole(0)), *rest), shape=(b.size, b.shape(0)[1]))
 
 
 def channels_in_second(x: Any) -> Any:

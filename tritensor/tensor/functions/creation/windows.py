@@ -223,9 +223,8 @@ def gaussian(
     dtype: Any = None, layout: Any = None, device: Any = None, requires_grad: bool = False,
 ) -> Tensor:  # fmt: skip
     """exp(-x^2 / 2), x the distance from the middle in `std`s. Raises ValueError for a std that is not positive."""
-    return _make_public_window(
-        "gaussian", _gaussian(_require_positive("gaussian", "std", std)), M, sym, dtype, layout, device, requires_grad
-    )
+    shape = _gaussian(_require_positive("gaussian", "std", std))
+    return _make_public_window("gaussian", shape, M, sym, dtype, layout, device, requires_grad)
 
 
 @_publish

@@ -43,7 +43,9 @@ def prelu(x: Tensor, weight: Tensor) -> Tensor:
     w, count = weight.array.size, weight.array.size if weight.ndim else 1
     channels = x.shape[1] if x.ndim > 1 else 1
     if w != 1 and count != channels:
-        raise ShapeError(f"prelu: weight has {count} numbers, input {tuple(x.shape)} {channels} channels; give 1 or {channels}")
+        raise ShapeError(
+            f"prelu: weight {tuple(weight.shape)} has {count} numbers, input {tuple(x.shape)} {channels} channels; give 1 or {channels}"
+        )
     # One weight per channel broadcasts along dim 1: the dims behind it need sizes of 1.
     if x.ndim != 2 or w == 1:
         weight = ops.reshape(weight, shape=(w,) + (1,) * max(x.ndim - 2, 0) if x.ndim > 1 else () if x.ndim == 0 else (1,))

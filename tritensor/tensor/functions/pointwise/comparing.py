@@ -25,9 +25,8 @@ def isclose(x: Tensor, other: Tensor, rtol: float = 1e-05, atol: float = 1e-08, 
     if a.dtype.is_floating_point or a.dtype.is_complex:
         # inf - inf is NaN and compares False: equal infinities were found by eq above.
         gap = ops.abs(a - b)
-        close = ops.logical_or(
-            close, ops.logical_and(ops.isfinite(gap), ops.logical_and(ops.isfinite(b), ops.le(gap, atol + rtol * ops.abs(b))))
-        )
+        near = ops.logical_and(ops.isfinite(b), ops.le(gap, atol + rtol * ops.abs(b)))
+        close = ops.logical_or(close, ops.logical_and(ops.isfinite(gap), near))
         if equal_nan:
             close = ops.logical_or(close, ops.logical_and(ops.isnan(a), ops.isnan(b)))
         return close

@@ -85,9 +85,8 @@ def sum(
     """
     if dtype is None and axis is None and keepdims is None and (dims := _plain_dims(x, dim)) is not None:
         return proven.sum(x, dim=dims, keepdim=keepdim)
-    return cast_if_given(
-        ops.sum(cast_if_given(x, dtype), dim=parse_dims("sum", x, dim, axis), keepdim=_keeps_dims(keepdim, keepdims)), dtype
-    )
+    dims, kept = parse_dims("sum", x, dim, axis), _keeps_dims(keepdim, keepdims)
+    return cast_if_given(ops.sum(cast_if_given(x, dtype), dim=dims, keepdim=kept), dtype)
 
 
 @function(out="dtype")
@@ -132,9 +131,8 @@ def prod(
     x: Tensor, dim: Dims = None, keepdim: bool = False, *, dtype: Any = None, axis: Dims = None, keepdims: bool | None = None
 ) -> Tensor:
     """Product over dims; integers and bools in int64. The gradient is exact where elements are zero."""
-    return cast_if_given(
-        ops.prod(cast_if_given(x, dtype), dim=parse_dims("prod", x, dim, axis), keepdim=_keeps_dims(keepdim, keepdims)), dtype
-    )
+    dims, kept = parse_dims("prod", x, dim, axis), _keeps_dims(keepdim, keepdims)
+    return cast_if_given(ops.prod(cast_if_given(x, dtype), dim=dims, keepdim=kept), dtype)
 
 
 @function
@@ -374,9 +372,8 @@ def p_norm(x: Tensor, p: float, dims: tuple[int, ...], keepdim: bool) -> Tensor:
         return (ops.amax if p > 0 else ops.amin)(ops.abs(x), dim=dims, keepdim=keepdim)
     if p == 1:
         return ops.sum(ops.abs(x), dim=dims, keepdim=keepdim)
-    return to_dtype(
-        _safe_power(ops.sum(_safe_power(ops.abs(to_accumulator(x)), float(p)), dim=dims, keepdim=keepdim), 1.0 / p), x.array.dtype
-    )
+    powers = ops.sum(_safe_power(ops.abs(to_accumulator(x)), float(p)), dim=dims, keepdim=keepdim)
+    return to_dtype(_safe_power(powers, 1.0 / p), x.array.dtype)
 
 
 def _safe_power(x: Tensor, exponent: float) -> Tensor:

@@ -219,9 +219,8 @@ def _check_histogram(name: str, x: Tensor, weight: Tensor | None, shape: tuple[i
 
 
 def _count_bins(x: Tensor, keys: Tensor, weight: Tensor | None, size: int) -> Tensor:
-    counts = ops.count_keys(
-        reshape_to(keys, (keys.numel(),)), None if weight is None else reshape_to(weight.detach(), (keys.numel(),)), size=size
-    )
+    flat = (keys.numel(),)
+    counts = ops.count_keys(reshape_to(keys, flat), None if weight is None else reshape_to(weight.detach(), flat), size=size)
     return ops.cast(counts, dtype=x.array.dtype)
 
 

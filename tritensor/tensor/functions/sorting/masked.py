@@ -223,19 +223,16 @@ def logsumexp(x: Tensor, dim: Dims = None, *, keepdim: bool = False, dtype: Any 
     x = cast_if_given(x, dtype)
     # Complex numbers have no lowest; exp(-inf) adds nothing to the sum.
     nothing = -float("inf") if x.is_complex() else _worst_number(x, -1)
-    return cast_if_given(
-        _logsumexp(fill_masked("masked.logsumexp", x, mask, nothing), parse_dims("masked.logsumexp", x, dim), keepdim), x.dtype
-    )
+    seen, dims = fill_masked("masked.logsumexp", x, mask, nothing), parse_dims("masked.logsumexp", x, dim)
+    return cast_if_given(_logsumexp(seen, dims, keepdim), x.dtype)
 
 
 @function(namespace="masked")
 def logaddexp(x: Tensor, other: Tensor, *, dtype: Any = None, input_mask: Tensor | None = None, other_mask: Tensor | None = None) -> Tensor:
     """log(e^x + e^other) of what the masks show; -inf of nothing."""
     x, other = cast_operand(x, dtype, floating=True), cast_operand(other, dtype, floating=True)
-    nothing = -float("inf")
-    return ops.logaddexp(
-        fill_masked("masked.logaddexp", x, input_mask, nothing), fill_masked("masked.logaddexp", other, other_mask, nothing)
-    )
+    seen = [fill_masked("masked.logaddexp", t, mask, -float("inf")) for t, mask in ((x, input_mask), (other, other_mask))]
+    return ops.logaddexp(*seen)
 
 
 @function(namespace="masked")

@@ -38,7 +38,7 @@ class CheckpointWrapper(ActivationWrapper):
         super().__init__(mod)
         self.checkpoint_impl = checkpoint_impl
         reenters = checkpoint_impl is CheckpointImpl.REENTRANT
-        settings = {"use_reentrant": reenters} if checkpoint_fn is None else {}
+        settings: Any = {"use_reentrant": reenters} if checkpoint_fn is None else {}
         self.checkpoint_fn = functools.partial(checkpoint_fn or checkpoint, **settings, **checkpoint_fn_kwargs)
 
     def forward(self, *args: Any, **kwargs: Any) -> Any:
