@@ -9,6 +9,7 @@ from tritensor.cuda.runtime.interface import Runtime
 def choose() -> Runtime:
     """A new runtime. Raises DeviceError when there is no driver or GPU."""
     if active.emulated():
+        # here: each of the two loads what a process with the other has no use for, Triton's interpreter or cuda-python
         from tritensor.cuda.emulator.runtime import EmulatedRuntime
 
         return EmulatedRuntime()

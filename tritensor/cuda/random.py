@@ -46,5 +46,5 @@ def get_rng_state_all() -> list[Any]:
 
 def set_rng_state_all(new_states: Iterable[Any]) -> None:
     """Put the default generator into the first of the states that `get_rng_state_all` gave; none change nothing."""
-    for state in list(new_states)[:1]:
+    for state in list(new_states)[:1]:  # all that get_rng_state_all gave are the one generator's
         random.set_rng_state(state)

@@ -60,6 +60,7 @@ def user_instruction() -> tuple[CodeType, int]:
 
 def user_line() -> str:
     """ "train.py:42": the user's line that called."""
+    # our own frames are passed over: a message names the line that the user can change
     frame = user_frame(sys._getframe(1))
     return file_and_line(frame.f_code.co_filename, frame.f_lineno)
 

@@ -100,6 +100,7 @@ def check(storage: Any) -> None:
     Reads host memory only: `storage.pointer` is the record's address on the host as well.
     """
     fields = (ctypes.c_int64 * FIELDS).from_address(storage.pointer)
+    # looked at without the lock, since every wait comes here
     if fields[0] <= 0:  # 0: nothing; below 0: a kernel that was not waited for is writing its record
         return
     with _lock:

@@ -16,4 +16,5 @@ def extra(module: str, who: str, package: str, install: str) -> Any:
     except ModuleNotFoundError as missing:
         if (missing.name or "").partition(".")[0] != module.partition(".")[0]:
             raise  # it is there, and lacks something itself
+        # of its own class, by which programs find out what they can do without
         raise ModuleNotFoundError(f"{who}: needs {package}, which is not installed: pip install '{install}'", name=missing.name) from None

@@ -98,7 +98,7 @@ class TreeSpec:
     def flatten_up_to(self, tree: Any) -> list[Any]:
         """What stands in a tree at the places of this shape's leaves. Raises ValueError where the tree's containers are others."""
         if self.type is None:
-            return [tree]
+            return [tree]  # whatever stands there, a container too: so a tree may be larger than the shape that it follows
         found = _children_as(tree, self)
         if found is None:
             kind = _kind_of(tree)
@@ -116,7 +116,7 @@ class TreeSpec:
         return self.type is other.type and self.context == other.context and self.children_specs == other.children_specs
 
     def __hash__(self) -> int:
-        return hash((self.type, self.num_leaves, len(self.children_specs)))
+        return hash((self.type, self.num_leaves, len(self.children_specs)))  # not of the context, which may be a list of keys
 
     def __repr__(self) -> str:
         if self.type is None:
@@ -144,6 +144,7 @@ def _children_as(tree: Any, spec: TreeSpec) -> list[Any] | None:
         return None
     children, context = kind.flatten(tree)
     found = list(children)
+    # a deque's greatest length is no part of what it holds, as in PyTorch
     fits = len(found) == len(spec.children_specs) and (context == spec.context or spec.type is deque)
     return found if fits else None
 
@@ -247,7 +248,7 @@ def tree_map_(func: Callable[..., Any], tree: Any, *rests: Any, is_leaf: IsLeaf 
 
 
 def _matcher(kinds: Any) -> Callable[[Any], bool]:
-    if isinstance(kinds, type | tuple) or hasattr(kinds, "__args__"):
+    if isinstance(kinds, type | tuple) or hasattr(kinds, "__args__"):  # the latter: int | float
         return lambda x: isinstance(x, kinds)
     found: Callable[[Any], bool] = kinds
     return found

@@ -45,7 +45,7 @@ class LoopNest:
         """Loops within each other, {name: count}, all of which carry the same values along."""
         with ExitStack() as open_:
             for name, count in counts.items():
-                inner = name == list(counts)[-1]
+                inner = name == list(counts)[-1]  # the innermost alone carries the names that its body reads
                 here = {v if inner else f"{v}.{name}": (kind, start, f"%{v}.new") for v, (kind, start) in carried.items()}
                 open_.enter_context(self.loop(name, count, **here))
                 carried = {v: (kind, f"%{v}.{name}") for v, (kind, _) in carried.items()}

@@ -18,5 +18,5 @@ def keep() -> bool:
     """Let malloc keep memory; False where the C library has no such switch, or the environment has set it (MALLOC_TRIM_THRESHOLD_)."""
     if any(name in os.environ for name in ("MALLOC_TRIM_THRESHOLD_", "MALLOC_MMAP_THRESHOLD_", "GLIBC_TUNABLES")):
         return False
-    switch = getattr(ctypes.CDLL(None), "mallopt", None)
+    switch = getattr(ctypes.CDLL(None), "mallopt", None)  # glibc's; musl and macOS have none
     return switch is not None and bool(switch(_MMAP_THRESHOLD, _APART)) and bool(switch(_TRIM_THRESHOLD, _KEPT))

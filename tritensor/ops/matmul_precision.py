@@ -5,7 +5,7 @@ from __future__ import annotations
 from tritensor.ops import replay
 
 _PRECISIONS = {"highest": "ieee", "high": "tf32x3", "medium": "tf32"}
-_precision = "highest"
+_precision = "highest"  # PyTorch's default; Triton's own would be tf32, three digits
 
 
 def set_float32_matmul_precision(precision: str) -> None:

@@ -34,9 +34,6 @@ class Compile(NamedTuple):
         op = f" for {self.op}" if self.op else ""
         return f"{self.kernel}({', '.join(self.types)}) sm_{self.arch}{op}: {self.source} in {took}: {self.reason} ({self.line})"
 
-    def __str__(self) -> str:
-        return repr(self)
-
 
 _log = logging.getLogger("tritensor.compiles")
 _lock = locks.lock()

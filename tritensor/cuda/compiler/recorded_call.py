@@ -31,6 +31,7 @@ def call_of(launched: LaunchCall) -> Call:
         return int(total)
 
     spec, values = specialize(launched)
+    # sizes alone: a list of every launch of a program must not keep its memory
     kept = [
         (kind, nbytes(value)) if kind[0] == "*" else (kind, nbytes(value.array)) if kind == DESCRIPTOR else (kind, value)
         for kind, value in values

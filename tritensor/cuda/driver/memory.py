@@ -4,6 +4,8 @@ from __future__ import annotations
 
 import ctypes
 import sys
+from collections.abc import Iterator
+from contextlib import contextmanager
 from typing import Any
 
 import numpy as np
@@ -96,9 +98,15 @@ class DriverSource:
             raise
         return pointer
 
-    def relaxed(self) -> Relaxed:
+    @contextmanager
+    def relaxed(self) -> Iterator[None]:
         """Within this, calls are allowed that the driver refuses to a thread that captures a graph."""
-        return Relaxed(self.driver)
+        mode = self.driver.api.CUstreamCaptureMode.CU_STREAM_CAPTURE_MODE_RELAXED
+        before = self.driver.call("cuThreadExchangeStreamCaptureMode", mode)
+        try:
+            yield
+        finally:
+            self.driver.call("cuThreadExchangeStreamCaptureMode", before)
 
     def free(self, pointer: int, stream: int) -> None:
         with self.devices.visiting():  # without a cache a finalizer comes here
@@ -153,21 +161,6 @@ class DriverSource:
     def trim(self) -> None:
         if self._pool is not None:
             self.driver.call("cuMemPoolTrimTo", self._pool, 0)
-
-
-class Relaxed:
-    """A stretch of calls that a capture on this thread does not forbid."""
-
-    def __init__(self, driver: Driver) -> None:
-        self._driver = driver
-
-    def __enter__(self) -> None:
-        api = self._driver.api
-        mode = api.CUstreamCaptureMode.CU_STREAM_CAPTURE_MODE_RELAXED
-        self._before = self._driver.call("cuThreadExchangeStreamCaptureMode", mode)
-
-    def __exit__(self, *error: Any) -> None:
-        self._driver.call("cuThreadExchangeStreamCaptureMode", self._before)
 
 
 class MemoryCalls:

@@ -41,7 +41,7 @@ class StoreRecord:
         store = Store(kernel, program, running())
         number = self._numbers.get(store)
         if number is None:
-            self._stores.append(store)
+            self._stores.append(store)  # numbered: a line in a loop stores a million times, and is kept once
             number = self._numbers[store] = len(self._stores)
         shadow = self._shadows.get(base)
         if shadow is None:

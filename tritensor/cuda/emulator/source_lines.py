@@ -23,6 +23,7 @@ def running() -> Lines:
     while frame.f_back is not None and frame.f_code.co_filename.startswith(_BELOW):
         frame = frame.f_back
     inner = outer = frame
+    # on to the launch: a helper's line alone does not tell which of the kernel's calls was wrong
     above = frame.f_back
     while above is not None and above.f_code.co_filename != _LAUNCH:
         if not above.f_code.co_filename.startswith(_BELOW):

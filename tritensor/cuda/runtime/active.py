@@ -48,7 +48,7 @@ def use(other: Runtime | None) -> Runtime | None:
     global _runtime
     with _choosing:
         before, _runtime = _runtime, other
-    here.place, here.context = None, -1
+    here.place, here.context = None, -1  # of the runtime before: another one's numbers may be the same
     for forget in when_changed:
         forget()
     return before

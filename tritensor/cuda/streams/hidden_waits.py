@@ -16,5 +16,5 @@ listener: Callable[[str, str], None] | None = None
 
 def note(kind: str) -> None:
     """Say that the host waits for the GPU here."""
-    if listener is not None:
+    if listener is not None:  # the line is looked for only then: a walk up the stack costs as much as a short wait
         listener(kind, user_line())

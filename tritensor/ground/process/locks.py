@@ -101,7 +101,7 @@ def importing() -> Iterator[None]:
 
 def _wait_for_imports() -> None:
     """Let no further import begin, and wait for ours that have. Python waits neither for this thread's own nor for a thread that waits for this one."""
-    _gate.acquire()
+    _gate.acquire()  # first: what is begun must end, and nothing new may begin meanwhile
     _here.taken.append(_gate)
     package, seen = __name__.partition(".")[0], set()
     while begun := [n for n in tuple(sys.modules) if n.partition(".")[0] == package and n not in seen and being_imported(n)]:

@@ -30,6 +30,7 @@ class OpSignature(inspect.Signature):
         """A tensor, several, or nothing."""
         return return_annotation_of(self._op)
 
+    # inspect's own reads slots that nobody has filled here
     def replace(self, **changes: Any) -> inspect.Signature:  # type: ignore[override]
         """An ordinary signature with some parts changed."""
         given = {"parameters": list(self.parameters.values()), "return_annotation": self.return_annotation, **changes}

@@ -32,7 +32,7 @@ def on_host(name: str, reference: Callable[..., Any], shape: Callable[..., Any])
 
 def announce(name: str, on: Any) -> None:
     """Say, once for each op in a process, that it leaves the GPU."""
-    if name not in _announced:
+    if name not in _announced:  # once: the copies repeat with each step, and so would the words
         _announced.add(name)
         warnings.warn(
             f"{name}: runs on the CPU, and its tensors on {on} are copied there and back; call it on x.cpu() to see where it happens",
