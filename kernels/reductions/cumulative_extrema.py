@@ -12,11 +12,12 @@ import triton.language as tl
 
 from tritensor.ground import dtypes
 from tritensor.kernels.parts.cpu import scanning
+from tritensor.kernels.parts.pointwise_samples import spaced
 from tritensor.kernels.parts.reduction import ORDERED
 from tritensor.kernels.parts.rows.recurrence import TILE, new_like, recur, scan_shape
 from tritensor.kernels.parts.rows.row_tiles import row_tunable, tiles_for
 from tritensor.kernels.parts.rows.scan_parts import Scan, scan_rows
-from tritensor.kernels.reductions.extrema import compared_in, loser, positions, spaced
+from tritensor.kernels.reductions.extrema import compared_in, loser, positions
 from tritensor.kernels.reductions.linear_scan import shifted
 from tritensor.ops.array import CudaArray
 from tritensor.ops.table import Sample, Spec, normal_dim, op, ops

@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import math
 from collections.abc import Callable
 from functools import partial
 from typing import Any
@@ -15,6 +14,7 @@ from tritensor.ground import dtypes
 from tritensor.kernels.parts import maths
 from tritensor.kernels.parts.allocation import allocate
 from tritensor.kernels.parts.axes import along, reduced, stretch
+from tritensor.kernels.parts.pointwise_samples import spaced
 from tritensor.kernels.parts.reduction import NUMBERS, ReductionFunctions, add, fold, reduction, spread, value, zero
 from tritensor.ops.array import CudaArray
 from tritensor.ops.table import Sample, normal_dims, ops
@@ -329,12 +329,6 @@ def _chosen_cpu_backward(g: Any, indices: np.ndarray, x_shape: tuple[int, ...], 
 
 
 # Samples and registration.
-def spaced(rng: np.random.Generator, *shape: int) -> np.ndarray:
-    """Values so far apart that a finite difference changes neither their order nor which is the largest."""
-    n = math.prod(shape)
-    return ((rng.permutation(n) - n / 2) * (4.0 / max(n, 20))).reshape(shape)
-
-
 def _value_samples(rng: np.random.Generator) -> list[Sample]:
     ties = np.round(rng.normal(size=(4, 6)))
     nan = spaced(rng, 3, 5)

@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import math
 from typing import Any
 
 import numpy as np
@@ -11,6 +10,7 @@ from tritensor.ground.errors import OutOfRangeError
 from tritensor.kernels.parts.allocation import allocate
 from tritensor.kernels.parts.copying import laid
 from tritensor.kernels.parts.filling import filled
+from tritensor.kernels.parts.pointwise_samples import spaced
 from tritensor.kernels.parts.reduction import ORDERED
 from tritensor.kernels.sorting import cpu_order
 from tritensor.kernels.sorting.rows import first_of_rows, put_back
@@ -128,12 +128,6 @@ def _cpu_backward(g: Any, indices: np.ndarray, x_shape: tuple[int, ...], x_dtype
 
 
 # Samples
-def spaced(rng: np.random.Generator, *shape: int) -> np.ndarray:
-    """Values so far apart that a finite difference does not change their order."""
-    n = math.prod(shape)
-    return ((rng.permutation(n) - n / 2) * (4.0 / max(n, 20))).reshape(shape)
-
-
 def special(rng: np.random.Generator) -> np.ndarray:
     """Rows with ties, infinities, zeros of both signs, NaN of both signs."""
     x = np.round(rng.normal(size=(4, 24)))
