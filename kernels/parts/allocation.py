@@ -25,3 +25,10 @@ def allocate_result(operands: Sequence[Any], shape: tuple[int, ...], dtype: np.d
     made = empty_elementwise(shape, dtype, on, operands)
     assert isinstance(made, CudaArray)
     return made
+
+
+def image_for(shape: tuple[int, ...], dtype: np.dtype, like: CudaArray, last: bool) -> tuple[CudaArray, CudaArray]:
+    """Uninitialised memory of an image or volume of shape (N, C, *size), with channels `last` or not: in the order of memory, and as a view of that shape."""
+    n, c, *size = shape
+    memory = allocate((n, *size, c) if last else shape, dtype, like)
+    return memory, memory.transpose((0, len(shape) - 1, *range(1, len(shape) - 1))) if last else memory
