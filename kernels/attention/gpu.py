@@ -18,6 +18,7 @@ from tritensor.kernels.parts.gemm import gemm
 from tritensor.kernels.parts.launch_rules import cdiv
 from tritensor.kernels.parts.rows.row_softmax import exp_nonpositive, online, rest
 from tritensor.kernels.parts.rows.row_tiles import align, place, row_tunable, tiles_for
+from tritensor.kernels.parts.view_arithmetic import transposed_dims
 from tritensor.ops.array import CudaArray, expand
 from tritensor.ops.table import registry
 
@@ -109,7 +110,7 @@ def _backward_kernel(
 
 
 def swap(x: CudaArray) -> CudaArray:
-    return x.transpose((*range(x.ndim - 2), x.ndim - 1, x.ndim - 2))
+    return x.transpose(transposed_dims(x.ndim))
 
 
 def _mask_steps(mask: CudaArray | None, shape: tuple[int, ...]) -> tuple[int, tuple[int, ...], tuple[int, ...], int, int]:
@@ -157,15 +158,9 @@ def slope(weights: CudaArray, dw: CudaArray, scale: float, dtype: np.dtype) -> C
 
 
 def backward(
-    g: CudaArray,
-    q: CudaArray,
-    k: CudaArray,
-    v: CudaArray,
-    mask: CudaArray | None,
-    weights: CudaArray,
-    scale: float,
+    g: CudaArray, q: CudaArray, k: CudaArray, v: CudaArray, mask: CudaArray | None, weights: CudaArray, scale: float,
     needs: tuple[bool, ...],
-) -> tuple[Any, ...]:
+) -> tuple[Any, ...]:  # fmt: skip
     dw = allocate(weights.shape, dtypes.accumulator(q.dtype), q)
     gemm(g, swap(v), dw)
     ds = slope(weights, dw, scale, q.dtype)

@@ -7,13 +7,14 @@ from typing import Any
 
 from tritensor.ground import dtypes
 from tritensor.kernels.attention.layout import mask_dims
+from tritensor.kernels.parts.view_arithmetic import transposed_dims
 from tritensor.ops.table import ops
 
 
 def weights(q: Any, k: Any, mask: Any, scale: float, causal: bool) -> Any:
     """softmax(scale q @ k^T + mask) of Tensors; rows that see no key are 0."""
     last = k.ndim - 1
-    scores = ops.matmul(ops.mul(q, scale), ops.permute(k, dims=(*range(last - 1), last, last - 1)))
+    scores = ops.matmul(ops.mul(q, scale), _swap(k))
     if causal:
         seen = ops.full(shape=tuple(scores.shape[-2:]), value=True, dtype=dtypes.bool_.numpy, device=q.device)
         scores = ops.where(ops.tril(seen, diagonal=0), scores, -math.inf)
@@ -37,7 +38,7 @@ def dropped(w: Any, p: float, seed: int, offset: int) -> Any:
 
 
 def _swap(x: Any) -> Any:
-    return ops.permute(x, dims=(*range(x.ndim - 2), x.ndim - 1, x.ndim - 2))
+    return ops.permute(x, dims=transposed_dims(x.ndim))
 
 
 def _repeat_heads(x: Any, q: Any) -> Any:

@@ -13,6 +13,7 @@ from tritensor.kernels.convolution import cpu, samples
 from tritensor.kernels.convolution.geometry import RESULTS, Geometry, Sizes, check_sizes, geometry
 from tritensor.kernels.convolution.gpu import kernel_choice
 from tritensor.kernels.parts.cpu.blocks import widened
+from tritensor.kernels.parts.formulas.signatures import by_names
 from tritensor.kernels.parts.indices.sliding_windows import add_windows, read_windows
 from tritensor.ops.array import CudaArray
 from tritensor.ops.table import Spec, Work, op, ops, refuse_kind, refuse_mixed, registry
@@ -87,14 +88,19 @@ def forward(x: CudaArray, weight: CudaArray, bias: CudaArray | None = None, **ho
     return kernel_choice.correlate(x, weight, bias, geometry(x.shape, weight.shape, **how), transposed=False)
 
 
-def rule_x(g: Any, weight: Any, x_shape: Sizes, stride: Sizes, padding: Sizes, dilation: Sizes, groups: int) -> Any:
+def rule_x(g: Any, weight: Any, x_shape: Sizes, **how: Any) -> Any:
     to_input = ops.conv1d_input if g.ndim == 3 else ops.conv2d_input if g.ndim == 4 else ops.conv3d_input
-    return to_input(g, weight, None, size=x_shape[2:], stride=stride, padding=padding, dilation=dilation, groups=groups)
+    return to_input(g, weight, None, size=x_shape[2:], **how)
 
 
-def rule_weight(g: Any, x: Any, weight_shape: Sizes, stride: Sizes, padding: Sizes, dilation: Sizes, groups: int) -> Any:
+def rule_weight(g: Any, x: Any, weight_shape: Sizes, **how: Any) -> Any:
     to_weight = ops.conv1d_weight if g.ndim == 3 else ops.conv2d_weight if g.ndim == 4 else ops.conv3d_weight
-    return to_weight(x, g, kernel_size=weight_shape[2:], stride=stride, padding=padding, dilation=dilation, groups=groups)
+    return to_weight(x, g, kernel_size=weight_shape[2:], **how)
+
+
+def _rule_of_gradient(x: Any, weight: Any, **how: Any) -> Any:
+    convolution = ops.conv1d if x.ndim == 3 else ops.conv2d if x.ndim == 4 else ops.conv3d
+    return convolution(x, weight, None, **how)
 
 
 def rule_bias(g: Any) -> Any:
@@ -127,18 +133,12 @@ def backward_bias(g: CudaArray) -> CudaArray:
     return registry["sum"].forward(g, dim=(0, *range(2, len(g.shape))), keepdim=False)  # type: ignore[misc]
 
 
-def cpu_backward_x(
-    g: np.ndarray, weight: np.ndarray, x_shape: Sizes, stride: Sizes, padding: Sizes, dilation: Sizes, groups: int
-) -> np.ndarray:
-    s = geometry(x_shape, weight.shape, stride, padding, dilation, groups)
-    return cpu.input_gradient(widened(g), widened(weight), None, s).astype(g.dtype, copy=False)
+def cpu_backward_x(g: np.ndarray, weight: np.ndarray, x_shape: Sizes, **how: Any) -> np.ndarray:
+    return cpu.input_gradient(widened(g), widened(weight), None, geometry(x_shape, weight.shape, **how)).astype(g.dtype, copy=False)
 
 
-def cpu_backward_weight(
-    g: np.ndarray, x: np.ndarray, weight_shape: Sizes, stride: Sizes, padding: Sizes, dilation: Sizes, groups: int
-) -> np.ndarray:
-    s = geometry(x.shape, weight_shape, stride, padding, dilation, groups)
-    return cpu.weight_gradient(widened(x), widened(g), s).astype(x.dtype, copy=False)
+def cpu_backward_weight(g: np.ndarray, x: np.ndarray, weight_shape: Sizes, **how: Any) -> np.ndarray:
+    return cpu.weight_gradient(widened(x), widened(g), geometry(x.shape, weight_shape, **how)).astype(x.dtype, copy=False)
 
 
 def cpu_backward_bias(g: np.ndarray) -> np.ndarray:
@@ -191,25 +191,6 @@ def input_forward(g: CudaArray, weight: CudaArray, bias: CudaArray | None = None
     return kernel_choice.correlate(g, weight, bias, _input_geometry(g, weight, **how), transposed=True)
 
 
-def input_rule_g(gg: Any, weight: Any, stride: Sizes, padding: Sizes, dilation: Sizes, groups: int) -> Any:
-    convolution = ops.conv1d if gg.ndim == 3 else ops.conv2d if gg.ndim == 4 else ops.conv3d
-    return convolution(gg, weight, None, stride=stride, padding=padding, dilation=dilation, groups=groups)
-
-
-def input_rule_weight(gg: Any, g: Any, weight_shape: Sizes, stride: Sizes, padding: Sizes, dilation: Sizes, groups: int) -> Any:
-    return rule_weight(g, gg, weight_shape, stride, padding, dilation, groups)
-
-
-def input_backward_g(gg: CudaArray, weight: CudaArray, stride: Sizes, padding: Sizes, dilation: Sizes, groups: int) -> CudaArray:
-    return forward(gg, weight, None, stride=stride, padding=padding, dilation=dilation, groups=groups)
-
-
-def input_backward_weight(
-    gg: CudaArray, g: CudaArray, weight_shape: Sizes, stride: Sizes, padding: Sizes, dilation: Sizes, groups: int
-) -> CudaArray:
-    return kernel_choice.weight_gradient(gg, g, geometry(gg.shape, weight_shape, stride, padding, dilation, groups))[0]
-
-
 # ---------------------------------------------------------------- its gradient to the weight
 
 
@@ -250,24 +231,6 @@ def weight_forward(x: CudaArray, g: CudaArray, **how: Any) -> CudaArray:
     return kernel_choice.weight_gradient(x, g, _weight_geometry(x, g, **how))[0]
 
 
-def weight_rule_x(gw: Any, g: Any, x_shape: Sizes, stride: Sizes, padding: Sizes, dilation: Sizes, groups: int) -> Any:
-    return rule_x(g, gw, x_shape, stride, padding, dilation, groups)
-
-
-def weight_rule_g(gw: Any, x: Any, stride: Sizes, padding: Sizes, dilation: Sizes, groups: int) -> Any:
-    return input_rule_g(x, gw, stride, padding, dilation, groups)
-
-
-def weight_backward_x(
-    gw: CudaArray, g: CudaArray, x_shape: Sizes, stride: Sizes, padding: Sizes, dilation: Sizes, groups: int
-) -> CudaArray:
-    return kernel_choice.correlate(g, gw, None, geometry(x_shape, gw.shape, stride, padding, dilation, groups), transposed=True)
-
-
-def weight_backward_g(gw: CudaArray, x: CudaArray, stride: Sizes, padding: Sizes, dilation: Sizes, groups: int) -> CudaArray:
-    return forward(x, gw, None, stride=stride, padding=padding, dilation=dilation, groups=groups)
-
-
 def work(x: Any, weight: Any, bias: Any = None, *, stride: Sizes, padding: Sizes, dilation: Sizes, groups: int) -> Work:
     """2 operations for each tap of each output; every array moves once."""
     s = geometry(tuple(x.shape), tuple(weight.shape), stride, padding, dilation, groups)
@@ -287,20 +250,39 @@ def weight_work(x: Any, g: Any, *, kernel_size: Sizes, groups: int, **_: Any) ->
     return Work(2 * math.prod(g.shape) * taps, (math.prod(x.shape) + math.prod(g.shape) + g.shape[1] * taps) * x.dtype.itemsize)
 
 
+_HOW = ("stride", "padding", "dilation", "groups")
 for _axes in (1, 2, 3):
     op(
-        f"conv{_axes}d", reference, cpu=cpu_forward, shape=_shape(_axes), forward=forward, rule=(rule_x, rule_weight, rule_bias), backward=backward,
-        cpu_backward=(cpu_backward_x, cpu_backward_weight, cpu_backward_bias), samples=samples.forward(_axes),
-        sizes=samples.sizes(_axes), work=work, condition="absolute", autocast="lower", layout="images",
+        f"conv{_axes}d", reference, cpu=cpu_forward, shape=_shape(_axes), forward=forward, backward=backward,
+        rule=(by_names(rule_x, "weight", "x_shape", *_HOW), by_names(rule_weight, "x", "weight_shape", *_HOW), rule_bias),
+        cpu_backward=(
+            by_names(cpu_backward_x, "weight", "x_shape", *_HOW), by_names(cpu_backward_weight, "x", "weight_shape", *_HOW), cpu_backward_bias,
+        ),
+        samples=samples.forward(_axes), sizes=samples.sizes(_axes), work=work, condition="absolute", autocast="lower", layout="images",
     )  # fmt: skip
     op(
-        f"conv{_axes}d_input", input_reference,
-        cpu=input_cpu, shape=_input_shape(_axes), forward=input_forward,
-        rule=(input_rule_g, input_rule_weight, rule_bias), backward=(input_backward_g, input_backward_weight, backward_bias),
+        f"conv{_axes}d_input", input_reference, cpu=input_cpu, shape=_input_shape(_axes), forward=input_forward,
+        rule=(
+            by_names(_rule_of_gradient, "weight", *_HOW),
+            by_names(lambda gg, g, weight_shape, **how: rule_weight(g, gg, weight_shape, **how), "g", "weight_shape", *_HOW),
+            rule_bias,
+        ),
+        backward=(
+            by_names(forward, "weight", *_HOW),
+            by_names(lambda gg, g, weight_shape, **how: weight_forward(gg, g, kernel_size=weight_shape[2:], **how), "g", "weight_shape", *_HOW),
+            backward_bias,
+        ),
         samples=samples.to_input(_axes), work=input_work, condition="absolute", autocast="lower", layout="images",
     )  # fmt: skip
     op(
         f"conv{_axes}d_weight", weight_reference, cpu=weight_cpu, shape=_weight_shape(_axes), forward=weight_forward,
-        rule=(weight_rule_x, weight_rule_g), backward=(weight_backward_x, weight_backward_g), samples=samples.to_weight(_axes),
-        work=weight_work, condition="absolute", layout="images",
+        rule=(
+            by_names(lambda gw, g, x_shape, **how: rule_x(g, gw, x_shape, **how), "g", "x_shape", *_HOW),
+            by_names(lambda gw, x, **how: _rule_of_gradient(x, gw, **how), "x", *_HOW),
+        ),
+        backward=(
+            by_names(lambda gw, g, x_shape, **how: input_forward(g, gw, size=x_shape[2:], **how), "g", "x_shape", *_HOW),
+            by_names(lambda gw, x, **how: forward(x, gw, **how), "x", *_HOW),
+        ),
+        samples=samples.to_weight(_axes), work=weight_work, condition="absolute", layout="images",
     )  # fmt: skip

@@ -8,6 +8,7 @@ from typing import Any
 import numpy as np
 
 from tritensor.kernels.convolution.geometry import geometry
+from tritensor.kernels.parts.pointwise_samples import normals
 from tritensor.ops.table import Sample
 
 Case = tuple[np.ndarray, np.ndarray, dict[str, Any]]
@@ -62,7 +63,7 @@ Samples = Callable[[np.random.Generator], list[Sample]]
 
 
 def _cases(rng: np.random.Generator, axes: int) -> list[Case]:
-    return _CASES[axes](lambda *size: rng.standard_normal(size))
+    return _CASES[axes](normals(rng))
 
 
 def _result(x: np.ndarray, w: np.ndarray, attrs: dict[str, Any]) -> tuple[int, ...]:
@@ -107,9 +108,7 @@ def sizes(axes: int) -> Samples:
     plain, same = _plain(axes), _plain(axes) | {"padding": (1,) * axes}
 
     def samples(rng: np.random.Generator) -> list[Sample]:
-        def x(*size: int) -> np.ndarray:
-            return rng.standard_normal(size)
-
+        x = normals(rng)
         if axes == 1:
             return [Sample(x(32, 64, 4096), x(64, 64, 3), **same)]
         if axes == 3:

@@ -41,9 +41,9 @@ def _forward(x: CudaArray, weight: CudaArray, bias: CudaArray | None = None, **h
 def _rule(
     g: Any, x: Any, weight: Any, y: Any, stride: Sizes, padding: Sizes, dilation: Sizes, groups: int, needs: tuple[bool, ...]
 ) -> tuple[Any, ...]:
-    down, how = _on_tensors(g, y), (stride, padding, dilation, groups)
-    dx = convolution.rule_x(down, weight, x.array.shape, *how) if needs[0] else None
-    dw = convolution.rule_weight(down, x, weight.array.shape, *how) if needs[1] else None
+    down, how = _on_tensors(g, y), {"stride": stride, "padding": padding, "dilation": dilation, "groups": groups}
+    dx = convolution.rule_x(down, weight, x.array.shape, **how) if needs[0] else None
+    dw = convolution.rule_weight(down, x, weight.array.shape, **how) if needs[1] else None
     return (dx, dw, convolution.rule_bias(down) if needs[-1] and len(needs) == 3 else None)[: len(needs)]
 
 
@@ -59,9 +59,9 @@ def _cpu_backward(
     g: np.ndarray, x: np.ndarray, weight: np.ndarray, y: np.ndarray, stride: Sizes, padding: Sizes, dilation: Sizes, groups: int,
     needs: tuple[bool, ...],
 ) -> tuple[Any, ...]:  # fmt: skip
-    down, how = _on_numpy(g, y), (stride, padding, dilation, groups)
-    dx = convolution.cpu_backward_x(down, weight, x.shape, *how) if needs[0] else None
-    dw = convolution.cpu_backward_weight(down, x, weight.shape, *how) if needs[1] else None
+    down, how = _on_numpy(g, y), {"stride": stride, "padding": padding, "dilation": dilation, "groups": groups}
+    dx = convolution.cpu_backward_x(down, weight, x.shape, **how) if needs[0] else None
+    dw = convolution.cpu_backward_weight(down, x, weight.shape, **how) if needs[1] else None
     return (dx, dw, convolution.cpu_backward_bias(down) if needs[-1] and len(needs) == 3 else None)[: len(needs)]
 
 

@@ -12,11 +12,11 @@ import triton.language as tl
 from tritensor.cuda.launch import launch
 from tritensor.ground.errors import ShapeError
 from tritensor.kernels.images.axis_maps import AREA, Axis, adjoint_span, forward_span
-from tritensor.kernels.images.layout import image_for, volume
 from tritensor.kernels.images.resampling_cpu import channels_last
+from tritensor.kernels.parts.allocation import image_for
 from tritensor.kernels.parts.cpu.blocks import SILENT, widened
 from tritensor.kernels.parts.grid_indices import long_offsets, place_of, tile, tile_of
-from tritensor.kernels.parts.view_arithmetic import is_channels_last, reshaped
+from tritensor.kernels.parts.view_arithmetic import is_channels_last, reshaped, volume
 from tritensor.ops.array import CudaArray
 from tritensor.ops.table import Sample, Spec, Work, op, ops, refuse_kind
 

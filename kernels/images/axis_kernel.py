@@ -10,10 +10,10 @@ import triton.language as tl
 
 from tritensor.cuda.launch import launch
 from tritensor.kernels.images.axis_maps import UNIT, Axis, adjoint_span, forward_span, low_of, source, tap, total
-from tritensor.kernels.images.layout import image_for, volume
+from tritensor.kernels.parts.allocation import image_for
 from tritensor.kernels.parts.float8 import BYTE, is_float8
 from tritensor.kernels.parts.grid_indices import long_offsets, place_of, tile, tile_of
-from tritensor.kernels.parts.view_arithmetic import is_channels_last
+from tritensor.kernels.parts.view_arithmetic import is_channels_last, volume
 from tritensor.ops.array import CudaArray
 
 

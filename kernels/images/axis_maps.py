@@ -16,18 +16,8 @@ import triton
 import triton.language as tl
 
 NEAREST, EXACT, LINEAR, CUBIC, AREA, LINEAR_AA, CUBIC_AA, REFLECT, REPLICATE, CIRCULAR = range(10)
-MODES = (
-    "nearest",
-    "nearest-exact",
-    "linear",
-    "cubic",
-    "area",
-    "linear-aa",
-    "cubic-aa",
-    "reflect",
-    "replicate",
-    "circular",
-)  # in that order
+# in that order
+MODES = ("nearest", "nearest-exact", "linear", "cubic", "area", "linear-aa", "cubic-aa", "reflect", "replicate", "circular")
 UNIT = (NEAREST, EXACT, REFLECT, REPLICATE, CIRCULAR)  # one tap of weight 1: nothing is computed
 _NEAREST, _EXACT, _LINEAR, _CUBIC, _AREA = (tl.constexpr(m) for m in range(5))
 _REFLECT, _REPLICATE = tl.constexpr(REFLECT), tl.constexpr(REPLICATE)
@@ -45,13 +35,7 @@ class Axis(NamedTuple):
 
 def axis_of(size: int, out: int, mode: int, align_corners: bool, factor: float | None, dtype: np.dtype) -> Axis:
     """The axis of a resampling: `factor` is the scale that the user gave and means, None where sizes say it."""
-    real = (
-        np.float64
-        if dtype in (np.float64, np.uint8) and mode not in (NEAREST, EXACT)
-        else np.float64
-        if dtype == np.float64
-        else np.float32
-    )
+    real = np.float64 if dtype == np.float64 or (dtype == np.uint8 and mode not in (NEAREST, EXACT)) else np.float32
     # corners that are aligned map the first cell to the first output and the last to the last
     if align_corners and mode not in (NEAREST, EXACT, AREA):
         scale = real(size - 1) / real(out - 1) if out > 1 else real(0)

@@ -8,8 +8,8 @@ from typing import Any
 import numpy as np
 
 from tritensor.ground.errors import ShapeError
-from tritensor.kernels.images.layout import image_for
 from tritensor.kernels.images.resampling_cpu import channels_last
+from tritensor.kernels.parts.allocation import image_for
 from tritensor.kernels.parts.copying import write
 from tritensor.kernels.parts.filling import filled
 from tritensor.kernels.parts.view_arithmetic import is_channels_last

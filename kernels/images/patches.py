@@ -3,8 +3,8 @@
 from __future__ import annotations
 
 import math
-from types import SimpleNamespace
-from typing import Any, NamedTuple
+from collections.abc import Callable, Sequence
+from typing import Any
 
 import numpy as np
 import triton
@@ -15,38 +15,16 @@ from tritensor.ground.errors import ShapeError
 from tritensor.kernels.parts.allocation import allocate
 from tritensor.kernels.parts.copying import dense
 from tritensor.kernels.parts.cpu.blocks import is_narrow
+from tritensor.kernels.parts.formulas.signatures import by_names
 from tritensor.kernels.parts.grid_indices import long_offsets, tile, tile_of
-from tritensor.kernels.parts.indices.sliding_windows import add_windows, read_windows
+from tritensor.kernels.parts.indices.sliding_windows import Windows, add_windows, read_windows
 from tritensor.ops.array import CudaArray
 from tritensor.ops.table import Sample, Spec, Work, op, ops
 from tritensor.ops.table.shape_rules import refuse_kind
 
 Pair = tuple[int, int]
 _KINDS = ("bool", "uint", "int", "float", "complex")
-
-
-class Windows(NamedTuple):
-    """Windows of (kh, kw) cells that slide over images (H, W): OH rows and OW columns of them, and their steps, padding and dilation."""
-
-    height: int
-    width: int
-    rows: int  # OH
-    cols: int  # OW
-    kh: int
-    kw: int
-    sh: int
-    sw: int
-    ph: int
-    pw: int
-    dh: int
-    dw: int
-
-    @property
-    def axes(self) -> Any:
-        """The same by axes, as references take them."""
-        return SimpleNamespace(
-            size=self[:2], outs=self[2:4], kernel=self[4:6], stride=self[6:8], padding=self[8:10], dilation=self[10:],
-        )  # fmt: skip
+_HOW = ("kernel_size", "dilation", "padding", "stride")
 
 
 def windows_of(name: str, size: Pair, kernel_size: Pair, dilation: Pair, padding: Pair, stride: Pair) -> Windows:
@@ -54,12 +32,12 @@ def windows_of(name: str, size: Pair, kernel_size: Pair, dilation: Pair, padding
     given = f"{name}: size {tuple(size)}, kernel_size {kernel_size}, dilation {dilation}, padding {padding}, stride {stride}"
     if min(*kernel_size, *dilation, *stride) < 1 or min(padding) < 0:
         raise ShapeError(f"{given}: kernel_size, dilation and stride must be at least 1, padding not negative")
-    rows, cols = (
+    rows, cols = [
         (n + 2 * p - d * (k - 1) - 1) // s + 1 for n, k, d, p, s in zip(size, kernel_size, dilation, padding, stride, strict=True)
-    )
+    ]
     if rows < 1 or cols < 1:
         raise ShapeError(f"{given}: the windows, {rows} x {cols}, must be at least 1 x 1")
-    return Windows(*size, rows, cols, *kernel_size, *stride, *padding, *dilation)
+    return Windows(*map(tuple, (size, (rows, cols), kernel_size, stride, padding, dilation)))
 
 
 # y[n, c, i, j, r, q] = x[n, c, sh r - ph + dh i, sw q - pw + dw j], 0 outside
@@ -68,14 +46,14 @@ def _im2col_kernel(
     x, y, rows, width, channels, windows, strides, EVEN: tl.constexpr, LONG_OFFSETS: tl.constexpr, ROWS: tl.constexpr, COLS: tl.constexpr
 ):
     row, q, inside, at = tile_of(rows, width // EVEN * EVEN, LONG_OFFSETS, ROWS, COLS)
-    r = row % windows.rows
-    tap = row // windows.rows
-    j = tap % windows.kw
-    i = tap // windows.kw % windows.kh
-    image = tap // windows.kw // windows.kh
-    h = r * windows.sh - windows.ph + i * windows.dh
-    v = q * windows.sw - windows.pw + j * windows.dw
-    there = inside & (h >= 0) & (h < windows.height) & (v >= 0) & (v < windows.width)
+    r = row % windows.outs[0]
+    tap = row // windows.outs[0]
+    j = tap % windows.kernel[1]
+    i = tap // windows.kernel[1] % windows.kernel[0]
+    image = tap // windows.kernel[1] // windows.kernel[0]
+    h = r * windows.stride[0] - windows.padding[0] + i * windows.dilation[0]
+    v = q * windows.stride[1] - windows.padding[1] + j * windows.dilation[1]
+    there = inside & (h >= 0) & (h < windows.size[0]) & (v >= 0) & (v < windows.size[1])
     from_ = x + (image // channels * strides[0] + image % channels * strides[1] + h * strides[2]) + v * strides[3]
     tl.store(y + at, tl.load(from_, mask=there, other=0), mask=inside)
 
@@ -86,24 +64,24 @@ def _col2im_kernel(
     x, y, rows, width, windows, ACC: tl.constexpr, EVEN: tl.constexpr, LONG_OFFSETS: tl.constexpr, ROWS: tl.constexpr, COLS: tl.constexpr
 ):
     row, v, inside, at = tile_of(rows, width // EVEN * EVEN, LONG_OFFSETS, ROWS, COLS)
-    h = row % windows.height
-    image = row // windows.height
+    h = row % windows.size[0]
+    image = row // windows.size[0]
     acc = tl.zeros((ROWS, COLS), ACC)
-    for i in range(windows.kh):
-        top = h + windows.ph - i * windows.dh
-        r = top // windows.sh
-        in_rows = inside & (top >= 0) & (top % windows.sh == 0) & (r < windows.rows)
-        for j in range(windows.kw):
-            left = v + windows.pw - j * windows.dw
-            q = left // windows.sw
-            there = in_rows & (left >= 0) & (left % windows.sw == 0) & (q < windows.cols)
-            from_ = (((image * windows.kh + i) * windows.kw + j) * windows.rows + r) * windows.cols + q
+    for i in range(windows.kernel[0]):
+        top = h + windows.padding[0] - i * windows.dilation[0]
+        r = top // windows.stride[0]
+        in_rows = inside & (top >= 0) & (top % windows.stride[0] == 0) & (r < windows.outs[0])
+        for j in range(windows.kernel[1]):
+            left = v + windows.padding[1] - j * windows.dilation[1]
+            q = left // windows.stride[1]
+            there = in_rows & (left >= 0) & (left % windows.stride[1] == 0) & (q < windows.outs[1])
+            from_ = (((image * windows.kernel[0] + i) * windows.kernel[1] + j) * windows.outs[0] + r) * windows.outs[1] + q
             acc += tl.load(x + from_, mask=there, other=0).to(ACC)
     tl.store(y + at, acc.to(y.dtype.element_ty), mask=inside)
 
 
 def _columns(x: Any, g: Windows) -> tuple[int, int, int]:
-    return x.shape[0], x.shape[1] * g.kh * g.kw, g.rows * g.cols
+    return x.shape[0], x.shape[1] * math.prod(g.kernel), math.prod(g.outs)
 
 
 def im2col_shape(x: Any, *, kernel_size: Pair, dilation: Pair, padding: Pair, stride: Pair) -> Spec:
@@ -116,28 +94,32 @@ def im2col_shape(x: Any, *, kernel_size: Pair, dilation: Pair, padding: Pair, st
 def _im2col_reference(x: np.ndarray, *, kernel_size: Pair, dilation: Pair, padding: Pair, stride: Pair) -> np.ndarray:
     """The windows of x (N, C, H, W) as columns: (N, C * kh * kw, windows), zeros where a window leaves the image."""
     g = windows_of("im2col", x.shape[2:], kernel_size, dilation, padding, stride)  # type: ignore[arg-type]
-    return np.moveaxis(read_windows(x, g.axes), -1, 2).reshape(_columns(x, g))
+    return np.moveaxis(read_windows(x, g), -1, 2).reshape(_columns(x, g))
 
 
 def _im2col_cpu(x: np.ndarray, *, kernel_size: Pair, dilation: Pair, padding: Pair, stride: Pair) -> np.ndarray:
     g = windows_of("im2col", x.shape[2:], kernel_size, dilation, padding, stride)  # type: ignore[arg-type]
-    n, c = x.shape[:2]
     # a padded copy makes every window a view: no tap is asked whether it is inside
-    if g.ph or g.pw:
-        padded = np.zeros((n, c, g.height + 2 * g.ph, g.width + 2 * g.pw), x.dtype)
-        padded[:, :, g.ph : g.ph + g.height, g.pw : g.pw + g.width] = x
+    if any(g.padding):
+        padded, inside = _padded(x.shape[:2], g, x.dtype)
+        padded[inside] = x
         x = padded
-    a, b, h, v = x.strides
-    windows = np.lib.stride_tricks.as_strided(
-        x, (n, c, g.kh, g.kw, g.rows, g.cols), (a, b, h * g.dh, v * g.dw, h * g.sh, v * g.sw), writeable=False
-    )
+    a, b, *steps = x.strides
+    taps, rows = ([n * step for n, step in zip(by, steps, strict=True)] for by in (g.dilation, g.stride))
+    windows = np.lib.stride_tricks.as_strided(x, (*x.shape[:2], *g.kernel, *g.outs), (a, b, *taps, *rows), writeable=False)
     return np.array(windows, order="C").reshape(_columns(x, g))
+
+
+def _padded(lead: Sequence[int], g: Windows, dtype: Any) -> tuple[np.ndarray, tuple[slice, ...]]:
+    """Zeros of the size of images (*lead, H, W) with their padding, and where the images are among them."""
+    zeros = np.zeros((*lead, *[n + 2 * p for n, p in zip(g.size, g.padding, strict=True)]), dtype)
+    return zeros, (slice(None), slice(None), *[slice(p, p + n) for n, p in zip(g.size, g.padding, strict=True)])
 
 
 def im2col_forward(x: CudaArray, *, kernel_size: Pair, dilation: Pair, padding: Pair, stride: Pair) -> CudaArray:
     g = windows_of("im2col", x.shape[2:], kernel_size, dilation, padding, stride)  # type: ignore[arg-type]
     y = allocate(_columns(x, g), x.dtype, x)
-    t = tile((x.shape[0], y.shape[1], g.rows, g.cols))
+    t = tile((x.shape[0], y.shape[1], *g.outs))
     launch(_im2col_kernel, (t.programs,), x, y, t.rows, t.width, x.shape[1], g, x.strides, LONG_OFFSETS=long_offsets(x, y), **t.constants)
     return y
 
@@ -145,11 +127,11 @@ def im2col_forward(x: CudaArray, *, kernel_size: Pair, dilation: Pair, padding: 
 def col2im_shape(x: Any, *, output_size: Pair, kernel_size: Pair, dilation: Pair, padding: Pair, stride: Pair) -> Spec:
     refuse_kind("col2im", x.dtype, _KINDS)
     g = windows_of("col2im", output_size, kernel_size, dilation, padding, stride)
-    taps = g.kh * g.kw
-    if len(x.shape) != 3 or x.shape[1] == 0 or x.shape[1] % taps or x.shape[2] != g.rows * g.cols:
+    taps, (rows, cols) = math.prod(g.kernel), g.outs
+    if len(x.shape) != 3 or x.shape[1] == 0 or x.shape[1] % taps or x.shape[2] != rows * cols:
         raise ShapeError(
-            f"col2im: x {tuple(x.shape)}, output_size {tuple(output_size)}, kernel_size {kernel_size}: x must be (N, C * {taps}, {g.rows * g.cols}), "
-            f"a column for each of {g.rows} x {g.cols} windows"
+            f"col2im: x {tuple(x.shape)}, output_size {tuple(output_size)}, kernel_size {kernel_size}: x must be (N, C * {taps}, {rows * cols}), "
+            f"a column for each of {rows} x {cols} windows"
         )
     return Spec((x.shape[0], x.shape[1] // taps, *output_size), x.dtype)
 
@@ -157,28 +139,25 @@ def col2im_shape(x: Any, *, output_size: Pair, kernel_size: Pair, dilation: Pair
 def _col2im_reference(x: np.ndarray, *, output_size: Pair, kernel_size: Pair, dilation: Pair, padding: Pair, stride: Pair) -> np.ndarray:
     """Columns (N, C * kh * kw, windows) added up to images (N, C, *output_size): every cell gets the sum over the windows that hold it."""
     taps = math.prod(kernel_size)
-    s = windows_of("col2im", output_size, kernel_size, dilation, padding, stride).axes
+    s = windows_of("col2im", output_size, kernel_size, dilation, padding, stride)
     return add_windows(np.moveaxis(x.reshape(x.shape[0], x.shape[1] // taps, taps, *s.outs), 2, -1), s)
 
 
 def _col2im_cpu(x: np.ndarray, *, output_size: Pair, kernel_size: Pair, dilation: Pair, padding: Pair, stride: Pair) -> np.ndarray:
     g = windows_of("col2im", output_size, kernel_size, dilation, padding, stride)
-    n, c = x.shape[0], x.shape[1] // (g.kh * g.kw)
-    columns = x.reshape(n, c, g.kh, g.kw, g.rows, g.cols)
-    total = np.zeros((n, c, g.height + 2 * g.ph, g.width + 2 * g.pw), np.float32 if is_narrow(x.dtype) else x.dtype)
-    for i in range(g.kh):
-        for j in range(g.kw):
-            top, left = i * g.dh, j * g.dw
-            cells = total[:, :, top : top + (g.rows - 1) * g.sh + 1 : g.sh, left : left + (g.cols - 1) * g.sw + 1 : g.sw]
-            np.add(cells, columns[:, :, i, j], out=cells)
-    if g.ph or g.pw:
-        total = total[:, :, g.ph : g.ph + g.height, g.pw : g.pw + g.width]
-    return np.require(total, x.dtype, "C")
+    columns = x.reshape(x.shape[0], x.shape[1] // math.prod(g.kernel), *g.kernel, *g.outs)
+    total, inside = _padded(columns.shape[:2], g, np.float32 if is_narrow(x.dtype) else x.dtype)
+    for tap in np.ndindex(*g.kernel):
+        first = [k * d for k, d in zip(tap, g.dilation, strict=True)]
+        window: Any = (..., *[slice(a, a + (m - 1) * s + 1, s) for a, m, s in zip(first, g.outs, g.stride, strict=True)])
+        cells = total[window]
+        np.add(cells, columns[:, :, *tap], out=cells)
+    return np.require(total[inside], x.dtype, "C")
 
 
 def col2im_forward(x: CudaArray, *, output_size: Pair, kernel_size: Pair, dilation: Pair, padding: Pair, stride: Pair) -> CudaArray:
     g = windows_of("col2im", output_size, kernel_size, dilation, padding, stride)
-    y = allocate((x.shape[0], x.shape[1] // (g.kh * g.kw), *output_size), x.dtype, x)
+    y = allocate((x.shape[0], x.shape[1] // math.prod(g.kernel), *output_size), x.dtype, x)
     x = dense(x)
     # booleans add up as numbers; integers in their own type, exact modulo its width
     narrow = x.dtype.kind not in "iub" and x.dtype.itemsize < 8
@@ -188,28 +167,9 @@ def col2im_forward(x: CudaArray, *, output_size: Pair, kernel_size: Pair, dilati
     return y
 
 
-def _im2col_rule(g: Any, x_shape: tuple[int, ...], kernel_size: Pair, dilation: Pair, padding: Pair, stride: Pair) -> Any:
-    return ops.col2im(g, output_size=x_shape[2:], kernel_size=kernel_size, dilation=dilation, padding=padding, stride=stride)
-
-
-def _im2col_backward(g: Any, x_shape: Any, kernel_size: Pair, dilation: Pair, padding: Pair, stride: Pair) -> Any:
-    return col2im_forward(g, output_size=x_shape[2:], kernel_size=kernel_size, dilation=dilation, padding=padding, stride=stride)
-
-
-def _im2col_cpu_backward(g: Any, x_shape: Any, kernel_size: Pair, dilation: Pair, padding: Pair, stride: Pair) -> Any:
-    return _col2im_cpu(g, output_size=x_shape[2:], kernel_size=kernel_size, dilation=dilation, padding=padding, stride=stride)
-
-
-def _col2im_rule(g: Any, kernel_size: Pair, dilation: Pair, padding: Pair, stride: Pair) -> Any:
-    return ops.im2col(g, kernel_size=kernel_size, dilation=dilation, padding=padding, stride=stride)
-
-
-def _col2im_backward(g: Any, kernel_size: Pair, dilation: Pair, padding: Pair, stride: Pair) -> Any:
-    return im2col_forward(g, kernel_size=kernel_size, dilation=dilation, padding=padding, stride=stride)
-
-
-def _col2im_cpu_backward(g: Any, kernel_size: Pair, dilation: Pair, padding: Pair, stride: Pair) -> Any:
-    return _im2col_cpu(g, kernel_size=kernel_size, dilation=dilation, padding=padding, stride=stride)
+def _of_image(col2im: Callable[..., Any]) -> Callable[..., Any]:
+    """im2col's gradient by a function of col2im's: to the image's size."""
+    return by_names(lambda g, x_shape, **how: col2im(g, output_size=x_shape[2:], **how), "x_shape", *_HOW)
 
 
 def _cases() -> list[tuple[tuple[int, ...], dict[str, Any]]]:
@@ -255,10 +215,11 @@ def _col2im_work(x: Any, **attrs: Any) -> Work:
 
 
 op(
-    "im2col", _im2col_reference, cpu=_im2col_cpu, shape=im2col_shape, forward=im2col_forward, rule=_im2col_rule, backward=_im2col_backward,
-    cpu_backward=_im2col_cpu_backward, samples=im2col_samples, sizes=im2col_sizes, work=im2col_work,
+    "im2col", _im2col_reference, cpu=_im2col_cpu, shape=im2col_shape, forward=im2col_forward, rule=_of_image(lambda g, **how: ops.col2im(g, **how)),
+    backward=_of_image(col2im_forward), cpu_backward=_of_image(_col2im_cpu), samples=im2col_samples, sizes=im2col_sizes, work=im2col_work,
 )  # fmt: skip
 op(
-    "col2im", _col2im_reference, cpu=_col2im_cpu, shape=col2im_shape, forward=col2im_forward, rule=_col2im_rule, backward=_col2im_backward,
-    cpu_backward=_col2im_cpu_backward, samples=col2im_samples, sizes=_col2im_sizes, work=_col2im_work, condition="absolute",
+    "col2im", _col2im_reference, cpu=_col2im_cpu, shape=col2im_shape, forward=col2im_forward,
+    rule=by_names(lambda g, **how: ops.im2col(g, **how), *_HOW), backward=by_names(im2col_forward, *_HOW), cpu_backward=by_names(_im2col_cpu, *_HOW),
+    samples=col2im_samples, sizes=_col2im_sizes, work=_col2im_work, condition="absolute",
 )  # fmt: skip

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import math
+from collections.abc import Callable
 from typing import Any
 
 import numpy as np
@@ -13,6 +14,7 @@ from tritensor.kernels.images import resampling_cpu as cpu
 from tritensor.kernels.images.axis_kernel import map_axes
 from tritensor.kernels.images.axis_maps import MODES, UNIT, Axis, axis_of
 from tritensor.kernels.images.resampling_bytes import in_bytes
+from tritensor.kernels.parts.formulas.signatures import by_names
 from tritensor.ops.array import CudaArray
 from tritensor.ops.table import FLOATS, Sample, Spec, Work, op, ops, refuse_kind
 
@@ -102,18 +104,6 @@ def _forward(x: CudaArray, *, size: Sizes, mode: str, align_corners: bool, facto
     return (resampling_bytes.map_axes if in_bytes(x.dtype, MODES.index(mode)) else map_axes)(x, axes, MODES.index(mode), align_corners)
 
 
-def _rule(g: Any, x_shape: Sizes, size: Sizes, mode: str, align_corners: bool, factors: Factors) -> Any:
-    return ops.resample_adjoint(g, size=x_shape[2:], mode=mode, align_corners=align_corners, factors=factors)
-
-
-def _backward(g: CudaArray, x_shape: Sizes, mode: str, align_corners: bool, factors: Factors) -> CudaArray:
-    return _adjoint_forward(g, size=x_shape[2:], mode=mode, align_corners=align_corners, factors=factors)
-
-
-def _cpu_backward(g: np.ndarray, x_shape: Sizes, mode: str, align_corners: bool, factors: Factors) -> np.ndarray:
-    return _adjoint_cpu(g, size=x_shape[2:], mode=mode, align_corners=align_corners, factors=factors)
-
-
 def _adjoint_shape(g: Any, *, size: Sizes, mode: str, align_corners: bool, factors: Factors) -> Spec:
     _check("resample_adjoint", g, size, mode, factors)
     return Spec((*g.shape[:2], *size), g.dtype)
@@ -137,12 +127,10 @@ def _adjoint_forward(g: CudaArray, *, size: Sizes, mode: str, align_corners: boo
     return map_axes(g, axes, MODES.index(mode), align_corners, adjoint=True)
 
 
-def _adjoint_rule(gg: Any, g_shape: Sizes, mode: str, align_corners: bool, factors: Factors) -> Any:
-    return ops.resample(gg, size=g_shape[2:], mode=mode, align_corners=align_corners, factors=factors)
-
-
-def _adjoint_backward(gg: CudaArray, g_shape: Sizes, mode: str, align_corners: bool, factors: Factors) -> CudaArray:
-    return _forward(gg, size=g_shape[2:], mode=mode, align_corners=align_corners, factors=factors)
+def _gradient(of: Callable[..., Any], shape: str) -> Callable[..., Any]:
+    """The gradient of a map or its adjoint by a function of the other, to the size of the input whose `shape` is named so."""
+    how = ("mode", "align_corners", "factors")
+    return by_names(lambda g, **given: of(g, size=given.pop(shape)[2:], **given), shape, *how)
 
 
 def _size_of_roundings(x: np.ndarray, results: Sizes) -> np.ndarray:
@@ -215,14 +203,14 @@ def _adjoint_work(g: Any, **attrs: Any) -> Work:
 
 
 op(
-    "resample", _reference, cpu=_cpu, shape=_shape, forward=_forward, rule=_rule, backward=_backward, cpu_backward=_cpu_backward,
-    samples=_samples, sizes=_sizes, work=_work,
-    layout="images", dtypes=FLOATS, condition=(_of_output, _of_gradient),
+    "resample", _reference, cpu=_cpu, shape=_shape, forward=_forward, samples=_samples, sizes=_sizes, work=_work,
+    rule=_gradient(lambda g, **how: ops.resample_adjoint(g, **how), "x_shape"), backward=_gradient(_adjoint_forward, "x_shape"),
+    cpu_backward=_gradient(_adjoint_cpu, "x_shape"), layout="images", dtypes=FLOATS, condition=(_of_output, _of_gradient),
 )  # fmt: skip
 op(
-    "resample_adjoint", _adjoint_reference, cpu=_adjoint_cpu, shape=_adjoint_shape, forward=_adjoint_forward, rule=_adjoint_rule,
-    backward=_adjoint_backward, samples=lambda rng: _cases(rng, True), layout="images",
+    "resample_adjoint", _adjoint_reference, cpu=_adjoint_cpu, shape=_adjoint_shape, forward=_adjoint_forward,
+    rule=_gradient(lambda g, **how: ops.resample(g, **how), "g_shape"), backward=_gradient(_forward, "g_shape"),
+    samples=lambda rng: _cases(rng, True), layout="images",
     sizes=lambda rng: [Sample(rng.standard_normal((8, 32, 128, 128)), size=(64, 64), mode="linear", align_corners=False, factors=(None, None))],
-    work=_adjoint_work,
-    condition=(_of_output, _of_gradient),
+    work=_adjoint_work, condition=(_of_output, _of_gradient),
 )  # fmt: skip

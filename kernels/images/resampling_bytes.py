@@ -11,11 +11,11 @@ import triton.language as tl
 
 from tritensor.cuda.launch import launch
 from tritensor.kernels.images.axis_maps import CUBIC, CUBIC_AA, LINEAR, LINEAR_AA, Axis, Taps, forward_span, tap, taps_of, total
-from tritensor.kernels.images.layout import image_for, volume
 from tritensor.kernels.images.resampling_cpu import RUN, RUN_ROWS, Blocks, along_bands, bands_of, channels_last
+from tritensor.kernels.parts.allocation import image_for
 from tritensor.kernels.parts.grid_indices import long_offsets, place, positions
 from tritensor.kernels.parts.launch_rules import cdiv
-from tritensor.kernels.parts.view_arithmetic import is_channels_last
+from tritensor.kernels.parts.view_arithmetic import is_channels_last, volume
 from tritensor.ops.array import CudaArray
 
 WEIGHTED = (LINEAR, CUBIC, LINEAR_AA, CUBIC_AA)

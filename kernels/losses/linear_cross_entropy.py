@@ -173,13 +173,9 @@ def _cpu(
     rows, w, b = widened(x), widened(weight), widened(bias)
     for start in range(0, len(x), step):
         part = slice(start, start + step)
-        losses[part], peaks[part], _ = cpu.cpu(
-            registry["linear"].cpu(rows[part], w, b),
-            target[part],
-            reduction="none",
-            ignore_index=ignore_index,
-            label_smoothing=label_smoothing,
-        )
+        logits = registry["linear"].cpu(rows[part], w, b)
+        found = cpu.cpu(logits, target[part], reduction="none", ignore_index=ignore_index, label_smoothing=label_smoothing)
+        losses[part], peaks[part] = found[:2]
     if reduction == "none":
         return losses, peaks, np.empty(0, kept)
     count = np.asarray((target != ignore_index).sum(), kept)

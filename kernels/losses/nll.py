@@ -21,7 +21,7 @@ from tritensor.kernels.parts.cpu.summation import total as sum_of
 from tritensor.kernels.parts.grid_indices import long_offsets, positions, tile, tile_of
 from tritensor.kernels.parts.indices.error_reports import first, report, spot, watch
 from tritensor.kernels.parts.launch_rules import cdiv
-from tritensor.kernels.parts.reduction import ReductionFunctions, fold, zero
+from tritensor.kernels.parts.reduction import ReductionFunctions, add_pairs, fold, zero
 from tritensor.ops.array import CudaArray
 from tritensor.ops.table import Sample, Spec, Work, op, ops, refuse_kind
 
@@ -86,18 +86,8 @@ def _pair(loss, share, index):
 
 
 @triton.jit
-def _add_pairs(a, b, c, d):
-    return a + c, b + d
-
-
-@triton.jit
-def _mean(loss, share, one):
+def _mean(loss, share):
     return maths.div(loss, share), share
-
-
-@triton.jit
-def _sums(loss, share, one):
-    return loss, share
 
 
 def _cube(shape: tuple[int, ...]) -> tuple[int, int, int]:
@@ -184,15 +174,8 @@ def _forward(x: CudaArray, target: CudaArray, weight: CudaArray | None = None, *
         classes, inner, np.int64(ignore_index), errors, site, LONG_OFFSETS=long_offsets(x), BLOCK=BLOCK,
     )  # fmt: skip
     loss = allocate((), x.dtype, x)
-    finish = _mean if reduction == "mean" else _sums
-    fold(
-        ReductionFunctions(_pair, _add_pairs, finish, zero),
-        (losses, shares),
-        tuple(range(len(rows))),
-        (loss, whole),
-        (acc_type, acc_type),
-        (np.float64(1),),
-    )
+    functions = ReductionFunctions(_pair, add_pairs, _mean if reduction == "mean" else None, zero)
+    fold(functions, (losses, shares), tuple(range(len(rows))), (loss, whole), (acc_type, acc_type))
     return (losses if reduction == "none" else loss), whole
 
 
@@ -231,14 +214,9 @@ def _backward(
 
 
 def _cpu_backward(
-    g: np.ndarray,
-    target: np.ndarray,
-    weight: np.ndarray | None,
-    total: np.ndarray,
-    x_shape: tuple[int, ...],
-    reduction: str,
+    g: np.ndarray, target: np.ndarray, weight: np.ndarray | None, total: np.ndarray, x_shape: tuple[int, ...], reduction: str,
     ignore_index: int,
-) -> np.ndarray:
+) -> np.ndarray:  # fmt: skip
     acc_type = dtypes.accumulator(g.dtype)
     dx = np.zeros(x_shape, g.dtype)
     if not dx.size:
@@ -246,13 +224,9 @@ def _cpu_backward(
     cube = dx.reshape(_cube(x_shape))
     flat, counts = _counted(target, cube.shape[1], ignore_index)
     with np.errstate(divide="ignore", invalid="ignore"):
-        up: Any = (
-            g.reshape(-1).astype(acc_type)
-            if reduction == "none"
-            else np.true_divide(g, total, dtype=acc_type)
-            if reduction == "mean"
-            else g
-        )
+        up: Any = np.true_divide(g, total, dtype=acc_type) if reduction == "mean" else g
+    if reduction == "none":
+        up = g.reshape(-1).astype(acc_type)
     if weight is not None:
         up = up * weight.astype(acc_type)[flat]
     at = places(cube, target, counts)

@@ -4,7 +4,6 @@ from __future__ import annotations
 
 import inspect
 import math
-import types
 from collections.abc import Callable, Sequence
 from functools import cache
 from typing import Any
@@ -18,11 +17,13 @@ from tritensor.ground.strides import BACKWARDS, ELEMENTWISE
 from tritensor.kernels.parts import backends, maths
 from tritensor.kernels.parts.allocation import allocate
 from tritensor.kernels.parts.copying import laid
-from tritensor.kernels.parts.cpu.blocks import SILENT, evaluate, signature
+from tritensor.kernels.parts.cpu.blocks import SILENT, evaluate
 from tritensor.kernels.parts.cpu.simd_maths import on_vectors
 from tritensor.kernels.parts.cpu.summation import total
 from tritensor.kernels.parts.elementwise import run, scalar
 from tritensor.kernels.parts.formula_llvm import formula_loop, to_common_layout
+from tritensor.kernels.parts.formulas.signatures import signature
+from tritensor.kernels.parts.formulas.template_args import bound
 from tritensor.kernels.parts.pointwise_samples import ANYWHERE, Domain
 from tritensor.kernels.parts.reduction import ReductionFunctions, add, fold, zero
 from tritensor.llvm.loops import MANY
@@ -33,21 +34,18 @@ from tritensor.ops.table import Op, Sample, Spec, Work, op, ops, refuse_kind
 REDUCTIONS = ("none", "mean", "sum")
 
 
-def _map_template(x, t, index):  # type: ignore[no-untyped-def]
+def _map(x, t, index):  # type: ignore[no-untyped-def]
     return formula(x, t)  # type: ignore[name-defined]  # noqa: F821
 
 
-def _map_with_number_template(x, t, index, number):  # type: ignore[no-untyped-def]
+def _map_with_number(x, t, index, number):  # type: ignore[no-untyped-def]
     return formula(x, t, number)  # type: ignore[name-defined]  # noqa: F821
 
 
 @cache
 def _map_of(formula: Any, numbers: int) -> Any:
-    """A formula as a reduction's map; Triton takes it from a global only, never from a constexpr."""
-    template = _map_with_number_template if numbers else _map_template
-    made = types.FunctionType(template.__code__, {"formula": formula, "__name__": __name__}, template.__name__)
-    made.__module__, made.__qualname__ = __name__, f"map_{formula.__name__}"
-    return triton.jit(made)
+    """A formula as a reduction's map."""
+    return bound(_map_with_number if numbers else _map, formula.__name__, formula=formula)
 
 
 # an element's share of the mean: g / n
@@ -197,23 +195,12 @@ class _Loss:
 
 
 def pointwise_loss(
-    name: str,
-    formula: Any,
-    slopes: tuple[Any, Any],
-    expression: Callable[..., Any],
-    *,
-    doc: str,
-    attributes: dict[str, Any] | None = None,
+    name: str, formula: Any, slopes: tuple[Any, Any], expression: Callable[..., Any], *, doc: str, attributes: dict[str, Any] | None = None,
     domain: Domain | tuple[Domain, Domain] = ANYWHERE,
-    draw: Callable[[np.random.Generator, tuple[int, ...]], tuple[np.ndarray, np.ndarray]] | None = None,
-    others: Sequence[float] = (),
-    check: Callable[[np.ndarray, np.ndarray], None] | None = None,
-    tolerance: dict[str, tuple[float, str]] | None = None,
-    every_path: bool = False,
-    borrows: tuple[str, ...] | None = None,
-    rule: Callable[..., Any] | None = None,
-    layout: str = ELEMENTWISE,
-) -> Op:
+    draw: Callable[[np.random.Generator, tuple[int, ...]], tuple[np.ndarray, np.ndarray]] | None = None, others: Sequence[float] = (),
+    check: Callable[[np.ndarray, np.ndarray], None] | None = None, tolerance: dict[str, tuple[float, str]] | None = None,
+    every_path: bool = False, borrows: tuple[str, ...] | None = None, rule: Callable[..., Any] | None = None, layout: str = ELEMENTWISE,
+) -> Op:  # fmt: skip
     """Register a loss `(x, target, *, reduction, [number])` of inputs of one shape, reduced by "mean", "sum" or "none".
 
     Args:

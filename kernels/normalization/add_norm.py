@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from functools import partial
 from typing import Any
 
 import numpy as np
@@ -12,6 +13,7 @@ from tritensor.kernels.normalization import layer_norm, rms_norm, rows_cpu
 from tritensor.kernels.normalization.row_gradients import gradients
 from tritensor.kernels.normalization.row_kernels import forward_rows, tile
 from tritensor.kernels.parts.allocation import allocate
+from tritensor.kernels.parts.pointwise_samples import normals
 from tritensor.ops.array import CudaArray
 from tritensor.ops.table import Sample, Spec, Work, op, ops, refuse_mixed, registry
 
@@ -116,16 +118,9 @@ def _cpu(
     return y, total, mean, rstd
 
 
-def _gradient_scales(g: Arrays, inputs: Arrays, attrs: dict[str, Any]) -> Arrays:
-    return _scales_of(layer_norm._gradient_scales, g, inputs, attrs)
-
-
 def _samples(rng: np.random.Generator) -> list[Sample]:
     """With and without weight and bias, one and several dims, many rows, long rows and odd ones."""
-
-    def x(*size: int) -> np.ndarray:
-        return rng.standard_normal(size)
-
+    x = normals(rng)
     return [
         Sample(x(5, 7), x(5, 7) + 1, 1 + 0.3 * x(7), x(7), eps=1e-5, axes=1),
         Sample(x(4, 6), x(4, 6), None, None, eps=1e-3, axes=1),
@@ -144,11 +139,11 @@ def _sizes(rng: np.random.Generator) -> list[Sample]:
 op(
     "add_layer_norm", _reference, cpu=_cpu, shape=_shape,
     outputs=("y", "total", "mean", "rstd"), residuals=("mean", "rstd"), samples=_samples, sizes=_sizes,
-    condition=("measured", _gradient_scales, "stored"), autocast="float32",
+    condition=("measured", partial(_scales_of, layer_norm.scales), "stored"), autocast="float32",
     forward=lambda x, residual, weight=None, bias=None, *, eps=1e-5, axes=1: _forward_of(x, residual, weight, bias, eps, axes, True),
     backward=lambda g, total, weight, bias, mean, rstd, axes, needs: _backward_of(g, total, weight, bias, mean, rstd, axes, needs),
     cpu_backward=lambda g, total, weight, bias, mean, rstd, axes, needs: _host_backward_of(g, total, weight, bias, mean, rstd, axes, needs),
-    rule=lambda g, total, weight, bias, eps, axes, needs: _rule_of(layer_norm._rule, g, total, (weight, bias), eps, axes, needs),
+    rule=lambda g, total, weight, bias, eps, axes, needs: _rule_of(layer_norm.rule, g, total, (weight, bias), eps, axes, needs),
     # the normalisation's and a sum; two arrays are read, two written.
     work=lambda x, residual, weight=None, bias=None, **attrs: Work(9 * x.size, 4 * x.size * x.dtype.itemsize),
 )  # fmt: skip
@@ -175,16 +170,9 @@ def _rms_cpu(x: np.ndarray, residual: np.ndarray, weight: np.ndarray | None = No
     return y, total, rstd
 
 
-def _rms_gradient_scales(g: Arrays, inputs: Arrays, attrs: dict[str, Any]) -> Arrays:
-    return _scales_of(rms_norm._gradient_scales, g, inputs, attrs)
-
-
 def _rms_samples(rng: np.random.Generator) -> list[Sample]:
     """With and without weight, one and several dims."""
-
-    def x(*size: int) -> np.ndarray:
-        return rng.standard_normal(size)
-
+    x = normals(rng)
     return [
         Sample(x(5, 7), x(5, 7) + 1, 1 + 0.3 * x(7), eps=1e-5, axes=1),
         Sample(x(4, 6), x(4, 6), None, eps=1e-3, axes=1),
@@ -201,11 +189,11 @@ def _rms_sizes(rng: np.random.Generator) -> list[Sample]:
 op(
     "add_rms_norm", _rms_reference, cpu=_rms_cpu, shape=_rms_shape,
     outputs=("y", "total", "rstd"), residuals=("rstd",), samples=_rms_samples, sizes=_rms_sizes,
-    condition=("measured", _rms_gradient_scales, "stored"), autocast="float32", borrows=("weight", "total"),
+    condition=("measured", partial(_scales_of, rms_norm.scales), "stored"), autocast="float32", borrows=("weight", "total"),
     forward=lambda x, residual, weight=None, *, eps=1e-5, axes=1: _forward_of(x, residual, weight, None, eps, axes, False),
     backward=lambda g, total, weight, rstd, axes, needs: _backward_of(g, total, weight, None, None, rstd, axes, needs),
     cpu_backward=lambda g, total, weight, rstd, axes, needs: _host_backward_of(g, total, weight, None, None, rstd, axes, needs),
-    rule=lambda g, total, weight, eps, axes, needs: _rule_of(rms_norm._rule, g, total, (weight,), eps, axes, needs),
+    rule=lambda g, total, weight, eps, axes, needs: _rule_of(rms_norm.rule, g, total, (weight,), eps, axes, needs),
     # the normalisation's and a sum; two arrays are read, two written.
     work=lambda x, residual, weight=None, **attrs: Work(6 * x.size, 4 * x.size * x.dtype.itemsize),
 )  # fmt: skip

@@ -12,7 +12,8 @@ from tritensor.ground.strides import image_strides
 from tritensor.kernels.parts import maths
 from tritensor.kernels.parts.allocation import allocate
 from tritensor.kernels.parts.axes import deviations
-from tritensor.kernels.parts.reduction import ReductionFunctions, zero
+from tritensor.kernels.parts.reduction import ReductionFunctions, add_pairs, zero
+from tritensor.kernels.parts.rows.moments import merged, moments, walked
 from tritensor.ops.array import CudaArray
 from tritensor.ops.table import ops, refuse_kind
 
@@ -81,8 +82,11 @@ def beside_channels(v: Any, ndim: int) -> Any:
 
 
 @triton.jit
-def mean_and_variance(n, mean, m2, count):
+def _mean_and_variance(n, mean, m2, count):
     return mean, maths.div(m2, count.to(m2.dtype))
+
+
+MOMENTS = ReductionFunctions(moments, merged, _mean_and_variance, zero, walked)
 
 
 # y = (x - mean) / sqrt(var + eps) * w + b
@@ -149,9 +153,4 @@ def _products(x, g, mean, index):
     return g, g * (x - mean)
 
 
-@triton.jit
-def add_two(a, b, a_, b_):
-    return a + a_, b + b_
-
-
-PRODUCTS = ReductionFunctions(_products, add_two, None, zero)
+PRODUCTS = ReductionFunctions(_products, add_pairs, None, zero)

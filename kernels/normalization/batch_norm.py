@@ -15,8 +15,7 @@ from tritensor.kernels.parts import elementwise, maths
 from tritensor.kernels.parts.allocation import allocate
 from tritensor.kernels.parts.axes import deviations
 from tritensor.kernels.parts.filling import filled
-from tritensor.kernels.parts.reduction import ReductionFunctions, fold, spread, zero
-from tritensor.kernels.parts.rows.moments import merged, moments, walked
+from tritensor.kernels.parts.reduction import fold, spread
 from tritensor.ops.array import CudaArray
 from tritensor.ops.table import Sample, Spec, Work, op, ops, refuse_kind
 
@@ -63,15 +62,7 @@ def mean_and_variance(x: CudaArray) -> tuple[CudaArray, CudaArray]:
     """Those of each channel, in the accumulator's type."""
     kept = dtypes.accumulator(x.dtype)
     mean, var = allocate((x.shape[1],), kept, x), allocate((x.shape[1],), kept, x)
-    scalars = (np.float64(count(x.shape)),)
-    fold(
-        ReductionFunctions(moments, merged, affine.mean_and_variance, zero, walked),
-        (x,),
-        others(x.shape),
-        (mean, var),
-        (kept,) * 3,
-        scalars,
-    )
+    fold(affine.MOMENTS, (x,), others(x.shape), (mean, var), (kept,) * 3, (np.float64(count(x.shape)),))
     return mean, var
 
 
@@ -145,13 +136,8 @@ def _backward(
 
     def write(out: CudaArray) -> None:
         vectors = [along(v, x.shape) for v in (mean, var, *sums, weight) if v is not None]
-        spread(
-            affine.BACKWARD_OF_ONE[weight is not None],
-            (x, up, *vectors),
-            others(x.shape),
-            (out,),
-            (np.float64(count(x.shape)), np.float64(eps)),
-        )
+        numbers = np.float64(count(x.shape)), np.float64(eps)
+        spread(affine.BACKWARD_OF_ONE[weight is not None], (x, up, *vectors), others(x.shape), (out,), numbers)
 
     dx = add_moment_gradients(x, mean, dm, dv, write) if needs[0] else None
     return dx, *vector_gradients(sums, var, weight, bias, eps, needs[1:])  # type: ignore[arg-type]

@@ -15,8 +15,7 @@ from tritensor.kernels.normalization import affine, groups_cpu
 from tritensor.kernels.parts import elementwise, maths
 from tritensor.kernels.parts.allocation import allocate
 from tritensor.kernels.parts.copying import dense
-from tritensor.kernels.parts.reduction import ReductionFunctions, fold, spread, zero
-from tritensor.kernels.parts.rows.moments import merged, moments, walked
+from tritensor.kernels.parts.reduction import ReductionFunctions, add_pairs, fold, spread, zero
 from tritensor.kernels.parts.view_arithmetic import reshaped
 from tritensor.ops.array import CudaArray
 from tritensor.ops.table import Sample, Spec, Work, op, ops
@@ -69,8 +68,7 @@ def normalised(x: CudaArray, weight: Any, bias: Any, groups: int, eps: float, fo
     mean, var = allocate(shape[:2], kept, x), allocate(shape[:2], kept, x)
     y, whole = affine.allocate_image(x), _whole(x)
     view = _grouped(whole, groups)
-    scalars = (np.float64(shape[2] * shape[3]),)
-    fold(ReductionFunctions(moments, merged, affine.mean_and_variance, zero, walked), (view,), (2, 3), (mean, var), (kept,) * 3, scalars)
+    fold(affine.MOMENTS, (view,), (2, 3), (mean, var), (kept,) * 3, (np.float64(shape[2] * shape[3]),))
     vectors = [_of_group(mean, shape), _of_group(var, shape), *[_of_channel(v, shape) for v in (weight, bias) if v is not None]]
     spread(formula, (view, *vectors), (3,), (_grouped(y, groups),), (np.float64(eps),))
     return y, mean, var
@@ -114,13 +112,8 @@ def gradients(
     w = None if weight is None else weight.as_strided(channels, (0, weight.strides[0] * shape[2], weight.strides[0]), 0)
     if needs[0]:
         su, suc = allocate(shape[:2], kept, x), allocate(shape[:2], kept, x)
-        fold(
-            ReductionFunctions(_pair if w is None else _weighed_pair, affine.add_two, None, zero),
-            (s, sc) if w is None else (s, sc, w),
-            (2,),
-            (su, suc),
-            (kept, kept),
-        )
+        functions = ReductionFunctions(_pair if w is None else _weighed_pair, add_pairs, None, zero)
+        fold(functions, (s, sc) if w is None else (s, sc, w), (2,), (su, suc), (kept, kept))
         sums, n = [_of_group(v, shape) for v in (su, suc)], np.float64(shape[2] * shape[3])
         vectors = [*whole[:2], *sums, *([] if weight is None else [_of_channel(weight, shape)])] if formulas is None else [*whole, *sums]
         formula = affine.BACKWARD[weight is not None] if formulas is None else formulas.backward
@@ -132,7 +125,7 @@ def gradients(
     elementwise.run((_reciprocal_root,), ((0, 1),), (var, eps), (rstd,), kept)
     beside = rstd.as_strided(channels, (shape[1], 1, 0), 0)
     db, dw = (allocate((x.shape[1],), kept if v is None else v.dtype, x) for v in (bias, weight))
-    fold(ReductionFunctions(_scaled_pair, affine.add_two, None, zero), (s, sc, beside), (0,), (db, dw), (kept, kept))
+    fold(ReductionFunctions(_scaled_pair, add_pairs, None, zero), (s, sc, beside), (0,), (db, dw), (kept, kept))
     return dx if needs[0] else None, dw if needs[1] else None, db if needs[2] else None
 
 

@@ -15,16 +15,22 @@ from tritensor.ops.array import CudaArray
 from tritensor.ops.table import Sample, Spec, Work, op, ops, refuse_kind
 
 
-def _shape(x: Any, weight: Any = None, bias: Any = None, *, eps: float = 1e-5, axes: int = 1) -> tuple[Spec, Spec, Spec]:
-    refuse_kind("layer_norm", x.dtype, ("float",))
+def row_specs(name: str, x: Any, axes: int, **vectors: Any) -> tuple[Spec, Spec]:
+    """Those of the result, and of one number a row; raises for what does not fit."""
+    refuse_kind(name, x.dtype, ("float",))
+    lead = len(x.shape) - axes
     if not 1 <= axes <= len(x.shape):
-        raise ShapeError(f"layer_norm: x {tuple(x.shape)} has {len(x.shape)} dims, normalising the last {axes} of them is not possible")
-    tail = tuple(x.shape[len(x.shape) - axes :])
-    for label, w in (("weight", weight), ("bias", bias)):
+        raise ShapeError(f"{name}: x {tuple(x.shape)} has {len(x.shape)} dims, normalising the last {axes} of them is not possible")
+    tail = tuple(x.shape[lead:])
+    for label, w in vectors.items():
         if w is not None and tuple(w.shape) != tail:
-            raise ShapeError(f"layer_norm: x {tuple(x.shape)} with {label} {tuple(w.shape)}: {label} must have the normalised shape {tail}")
-    rows, acc_type = tuple(x.shape[: len(x.shape) - axes]), dtypes.accumulator(x.dtype)
-    return Spec(x.shape, x.dtype), Spec(rows, acc_type), Spec(rows, acc_type)
+            raise ShapeError(f"{name}: x {tuple(x.shape)} with {label} {tuple(w.shape)}: {label} must have the normalised shape {tail}")
+    return Spec(x.shape, x.dtype), Spec(tuple(x.shape[:lead]), dtypes.accumulator(x.dtype))
+
+
+def _shape(x: Any, weight: Any = None, bias: Any = None, *, eps: float = 1e-5, axes: int = 1) -> tuple[Spec, Spec, Spec]:
+    y, number = row_specs("layer_norm", x, axes, weight=weight, bias=bias)
+    return y, number, number
 
 
 def _backward(
@@ -44,18 +50,20 @@ def reference(
     return affine.normalise(x, mean, var, weight, bias, eps), mean.reshape(lead), 1 / np.sqrt(var + eps).reshape(lead)
 
 
-def _rule(g: Any, x: Any, weight: Any, bias: Any, eps: float, axes: int, needs: tuple[bool, ...]) -> tuple[Any, Any, Any]:
-    """The gradient in our own ops, from x alone, so that it can be differentiated again."""
+def rule(
+    g: Any, x: Any, weight: Any, bias: Any, eps: float, axes: int, needs: tuple[bool, ...], centred: bool = True
+) -> tuple[Any, Any, Any]:
+    """The gradient in our own ops, from x alone, so that it can be differentiated again; not `centred`: of the root mean square's normalisation."""
     ndim, given = len(x.shape), x.array.dtype
     acc_type = dtypes.accumulator(given)
     last, lead = tuple(range(ndim - axes, ndim)), tuple(range(ndim - axes))
     # statistics are computed again: of kept ones the dependence on x would be lost at second order
     g = ops.cast(g, dtype=acc_type)
-    h, rstd = affine.standardise(ops.cast(x, dtype=acc_type), last, eps)
+    h, rstd = affine.standardise(ops.cast(x, dtype=acc_type), last, eps, centred)
     dx = dw = db = None
     if needs[0]:
         u = g if weight is None else ops.mul(g, ops.cast(weight, dtype=acc_type))
-        dx = ops.cast(affine.gradient_of_input(u, h, rstd, last), dtype=given)
+        dx = ops.cast(affine.gradient_of_input(u, h, rstd, last, centred), dtype=given)
     if needs[1]:
         dw = ops.cast(ops.sum(ops.mul(g, h), dim=lead, keepdim=False), dtype=weight.array.dtype)
     if needs[2]:
@@ -63,11 +71,12 @@ def _rule(g: Any, x: Any, weight: Any, bias: Any, eps: float, axes: int, needs: 
     return dx, dw, db
 
 
-def _gradient_scales(g: np.ndarray, inputs: tuple[Any, ...], attrs: dict[str, Any]) -> tuple[np.ndarray, ...]:
+def scales(g: np.ndarray, inputs: tuple[Any, ...], attrs: dict[str, Any], centred: bool = True) -> tuple[np.ndarray, ...]:
+    """What the roundings of the gradients are measured against."""
     x, weight = inputs[:2]
     last, lead = tuple(range(x.ndim - attrs["axes"], x.ndim)), tuple(range(x.ndim - attrs["axes"]))
-    dx, h = affine.gradient_scales(np.abs(g if weight is None else g * weight), x, last, attrs["eps"])
-    return dx, (np.abs(g) * h).sum(lead), np.abs(g).sum(lead)
+    dx, h = affine.gradient_scales(np.abs(g if weight is None else g * weight), x, last, attrs["eps"], centred)
+    return (dx, (np.abs(g) * h).sum(lead), np.abs(g).sum(lead))[: len(inputs)]
 
 
 def samples(rng: np.random.Generator) -> list[Sample]:
@@ -94,9 +103,9 @@ def _sizes(rng: np.random.Generator) -> list[Sample]:
 
 
 op(
-    "layer_norm", reference, shape=_shape, rule=_rule, backward=_backward, cpu_backward=rows_cpu.backward,
+    "layer_norm", reference, shape=_shape, backward=_backward, cpu_backward=rows_cpu.backward,
     outputs=("y", "mean", "rstd"), residuals=("mean", "rstd"), samples=samples, sizes=_sizes,
-    condition=("measured", _gradient_scales),
+    condition=("measured", scales), rule=lambda g, x, weight, bias, eps, axes, needs: rule(g, x, weight, bias, eps, axes, needs),
     forward=lambda x, weight=None, bias=None, *, eps=1e-5, axes=1: forward_rows(x, weight, bias, eps, axes, tile(x, axes)),
     cpu=lambda x, weight=None, bias=None, *, eps=1e-5, axes=1: rows_cpu.forward(x, weight, bias, eps, axes, True),
     work=lambda x, weight=None, bias=None, **attrs: Work(8 * x.size, 2 * x.size * x.dtype.itemsize),

@@ -6,25 +6,18 @@ from typing import Any
 
 import numpy as np
 
-from tritensor.ground import dtypes
-from tritensor.ground.errors import ShapeError
-from tritensor.kernels.normalization import affine, rows_cpu
+from tritensor.kernels.normalization import layer_norm, rows_cpu
+from tritensor.kernels.normalization.layer_norm import row_specs
 from tritensor.kernels.normalization.row_gradients import gradients
 from tritensor.kernels.normalization.row_kernels import forward_rows, tile
 from tritensor.ops.array import CudaArray
-from tritensor.ops.table import Sample, Spec, Work, op, ops, refuse_kind
+from tritensor.ops.table import Sample, Spec, Work, op
 
 Arrays = tuple[Any, ...]
 
 
 def _shape(x: Any, weight: Any = None, *, eps: float = 1e-5, axes: int = 1) -> tuple[Spec, Spec]:
-    refuse_kind("rms_norm", x.dtype, ("float",))
-    if not 1 <= axes <= len(x.shape):
-        raise ShapeError(f"rms_norm: x {tuple(x.shape)} has {len(x.shape)} dims, normalising the last {axes} of them is not possible")
-    tail = tuple(x.shape[len(x.shape) - axes :])
-    if weight is not None and tuple(weight.shape) != tail:
-        raise ShapeError(f"rms_norm: x {tuple(x.shape)} with weight {tuple(weight.shape)}: weight must have the normalised shape {tail}")
-    return Spec(x.shape, x.dtype), Spec(tuple(x.shape[: len(x.shape) - axes]), dtypes.accumulator(x.dtype))
+    return row_specs("rms_norm", x, axes, weight=weight)
 
 
 def _forward(x: CudaArray, weight: CudaArray | None = None, *, eps: float = 1e-5, axes: int = 1) -> Arrays:
@@ -55,27 +48,12 @@ def _cpu_backward(g: np.ndarray, x: np.ndarray, weight: np.ndarray | None, rstd:
     return dx, dw
 
 
-def _rule(g: Any, x: Any, weight: Any, eps: float, axes: int, needs: tuple[bool, ...]) -> Arrays:
-    """The gradient in our own ops, from x alone, so that it can be differentiated again."""
-    ndim, given = len(x.shape), x.array.dtype
-    kept = dtypes.accumulator(given)
-    last, lead = tuple(range(ndim - axes, ndim)), tuple(range(ndim - axes))
-    g = ops.cast(g, dtype=kept)
-    h, rstd = affine.standardise(ops.cast(x, dtype=kept), last, eps, centred=False)
-    dx = dw = None
-    if needs[0]:
-        u = g if weight is None else ops.mul(g, ops.cast(weight, dtype=kept))
-        dx = ops.cast(affine.gradient_of_input(u, h, rstd, last, centred=False), dtype=given)
-    if needs[1]:
-        dw = ops.cast(ops.sum(ops.mul(g, h), dim=lead, keepdim=False), dtype=weight.array.dtype)
-    return dx, dw
+def rule(g: Any, x: Any, weight: Any, eps: float, axes: int, needs: tuple[bool, ...]) -> Arrays:
+    return layer_norm.rule(g, x, weight, None, eps, axes, (*needs[:2], False), centred=False)[:2]
 
 
-def _gradient_scales(g: np.ndarray, inputs: Arrays, attrs: dict[str, Any]) -> Arrays:
-    x, weight = inputs
-    last, lead = tuple(range(x.ndim - attrs["axes"], x.ndim)), tuple(range(x.ndim - attrs["axes"]))
-    dx, h = affine.gradient_scales(np.abs(g if weight is None else g * weight), x, last, attrs["eps"], centred=False)
-    return dx, (np.abs(g) * h).sum(lead)
+def scales(g: np.ndarray, inputs: Arrays, attrs: dict[str, Any]) -> Arrays:
+    return layer_norm.scales(g, inputs, attrs, centred=False)
 
 
 def _samples(rng: np.random.Generator) -> list[Sample]:
@@ -89,8 +67,8 @@ def _samples(rng: np.random.Generator) -> list[Sample]:
 
 
 op(
-    "rms_norm", reference, cpu=_cpu, shape=_shape, forward=_forward, rule=_rule, backward=_backward, cpu_backward=_cpu_backward,
-    outputs=("y", "rstd"), residuals=("rstd",), samples=_samples, condition=("measured", _gradient_scales),
+    "rms_norm", reference, cpu=_cpu, shape=_shape, forward=_forward, rule=rule, backward=_backward, cpu_backward=_cpu_backward,
+    outputs=("y", "rstd"), residuals=("rstd",), samples=_samples, condition=("measured", scales),
     borrows=("x", "weight"),
     sizes=lambda rng: [Sample(rng.standard_normal((r, n)), rng.standard_normal(n), eps=1e-5, axes=1) for r, n in ((8192, 768), (4096, 4096))],
     work=lambda x, weight=None, **attrs: Work(5 * x.size, 2 * x.size * x.dtype.itemsize),

@@ -16,7 +16,7 @@ from tritensor.kernels.parts.axes import Blocks
 from tritensor.kernels.parts.configs.spaces import blocks_problem, blocks_space
 from tritensor.kernels.parts.copying import dense
 from tritensor.kernels.parts.launch_rules import cdiv, config_of, next_power_of_2
-from tritensor.kernels.parts.reduction import upcast
+from tritensor.kernels.parts.reduction import add_pairs, upcast
 from tritensor.kernels.parts.rows.row_tiles import align
 from tritensor.kernels.parts.rows.unaligned_rows import body, edges, lying, phase_of, vector_length
 from tritensor.ops.array import CudaArray
@@ -78,11 +78,6 @@ def row_walk(rows: int, n: int, dtype: np.dtype) -> RowWalk | None:
     return RowWalk(high, columns, warps, 2, max(min(most, cdiv(rows, high)), 1))
 
 
-@triton.jit
-def _add_pairs(a, b, a_, b_):
-    return a + a_, b + b_
-
-
 # dx = rstd (u - mean(u) - h mean(u h)) + more, h = (x - mean) rstd, u = g w; of the rows of this program dw = sum g h, db = sum g
 @triton.jit(do_not_specialize=["rows", "n", "parts"])
 def _gradients_kernel(
@@ -118,7 +113,7 @@ def _gradients_kernel(
             b_sums += up
         if weight is not None:
             up *= upcast(w)[None, :]
-        along, level = tl.reduce((up * h, up), 1, _add_pairs) if means is not None else (tl.sum(up * h, axis=1), tl.zeros((BM,), kind))
+        along, level = tl.reduce((up * h, up), 1, add_pairs) if means is not None else (tl.sum(up * h, axis=1), tl.zeros((BM,), kind))
         if VECTOR > 1:
             edge, edge_up = normal_tile(x, g, None, row, edge_col, n, shift, on_edge, here, mean, rstd, VECTOR)
             w_edges += edge_up * edge

@@ -113,15 +113,8 @@ def forward(
     means = np.empty(lead, kept) if centred else None
     operands = [_row(x, n), _vector(weight), _vector(bias), _row(y, n), _single(means), _single(rstds), None]
     if not (takes_rows(x, _MANY) and FORWARD((rows, 1, n), operands, (eps,))):
-        _numpy_forward(
-            x.reshape(rows, n),
-            weight,
-            bias,
-            eps,
-            y.reshape(rows, n),
-            None if means is None else means.reshape(rows, 1),
-            rstds.reshape(rows, 1),
-        )
+        columns = [None if v is None else v.reshape(rows, 1) for v in (means, rstds)]
+        _numpy_forward(x.reshape(rows, n), weight, bias, eps, y.reshape(rows, n), *columns)  # type: ignore[arg-type]
     return y, means, rstds
 
 
@@ -172,14 +165,9 @@ def _row_means(a: np.ndarray, b: np.ndarray | None = None) -> np.ndarray:
 
 
 def _numpy_forward(
-    x: np.ndarray,
-    weight: np.ndarray | None,
-    bias: np.ndarray | None,
-    eps: float,
-    y: np.ndarray,
-    means: np.ndarray | None,
+    x: np.ndarray, weight: np.ndarray | None, bias: np.ndarray | None, eps: float, y: np.ndarray, means: np.ndarray | None,
     rstds: np.ndarray,
-) -> None:
+) -> None:  # fmt: skip
     kept = rstds.dtype
     w, b = (None if v is None else v.reshape(-1).astype(kept, copy=False) for v in (weight, bias))
     with np.errstate(invalid="ignore", divide="ignore", over="ignore"):

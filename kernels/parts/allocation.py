@@ -32,3 +32,10 @@ def allocate_pair_result(name: str, a: Any, b: Any) -> CudaArray:
     """The same of an op of two arrays, or of one and a number, in the array's type."""
     arrays = [x for x in (a, b) if isinstance(x, CudaArray)]
     return allocate_result((a, b), broadcast(name, *[x.shape for x in arrays]), arrays[0].dtype)
+
+
+def image_for(shape: tuple[int, ...], dtype: np.dtype, like: CudaArray, last: bool) -> tuple[CudaArray, CudaArray]:
+    """Uninitialised memory of an image or volume of shape (N, C, *size), with channels `last` or not: in the order of memory, and as a view of that shape."""
+    n, c, *size = shape
+    memory = allocate((n, *size, c) if last else shape, dtype, like)
+    return memory, memory.transpose((0, len(shape) - 1, *range(1, len(shape) - 1))) if last else memory

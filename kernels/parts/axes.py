@@ -10,6 +10,7 @@ from typing import Any, NamedTuple
 import numpy as np
 
 from tritensor.kernels.parts.launch_rules import cdiv, next_power_of_2
+from tritensor.kernels.parts.view_arithmetic import merge_axes
 from tritensor.ops.array import CudaArray
 from tritensor.ops.table import ops
 
@@ -49,23 +50,12 @@ class ReductionView(NamedTuple):
     long_offsets: bool
 
 
-def _collapse(shape: tuple[int, ...], axes: Sequence[int], strides: tuple[tuple[int, ...], ...]) -> tuple[list[int], list[list[int]]]:
-    """Sizes and, per array, strides of some axes, those merged that all arrays walk through in one stride."""
-    sizes: list[int] = []
-    steps: list[list[int]] = [[] for _ in strides]
-    for a in axes:
-        n = shape[a]
-        if n == 1:
-            continue
-        if sizes and all(s[-1] == n * t[a] for s, t in zip(steps, strides, strict=True)):
-            sizes[-1] *= n
-            for s, t in zip(steps, strides, strict=True):
-                s[-1] = t[a]
-        else:
-            sizes.append(n)
-            for s, t in zip(steps, strides, strict=True):
-                s.append(t[a])
-    return sizes, steps
+def _merged(
+    shape: tuple[int, ...], axes: Sequence[int], strides: tuple[tuple[int, ...], ...]
+) -> tuple[tuple[int, ...], list[tuple[int, ...]]]:
+    """Sizes and, for each array, strides of some axes; one of a single element where there are none."""
+    sizes, steps = merge_axes([shape[a] for a in axes], [[s[a] for a in axes] for s in strides])
+    return (sizes, steps) if sizes else ((1,), [(0,) for _ in strides])
 
 
 def _kind(stride: int) -> int:
@@ -75,20 +65,17 @@ def _kind(stride: int) -> int:
 @lru_cache(maxsize=4096)
 def layout(shape: tuple[int, ...], dims: tuple[int, ...], strides: tuple[tuple[int, ...], ...], lead: int, ordered: bool) -> ReductionView:
     """See arrays of `shape` as (rows, outer, inner). Unless `ordered`, array number `lead` says which axis is innermost."""
-    kept, kept_steps = _collapse(shape, [a for a in range(len(shape)) if a not in dims], strides)
-    axes = list(dims) if ordered else sorted(dims, key=lambda a: -abs(strides[lead][a]))
-    reduced, steps = _collapse(shape, axes, strides)
-    kept, kept_steps = (kept, kept_steps) if kept else ([1], [[0] for _ in strides])
-    reduced, steps = (reduced, steps) if reduced else ([1], [[0] for _ in strides])
+    kept, kept_steps = _merged(shape, [a for a in range(len(shape)) if a not in dims], strides)
+    reduced, steps = _merged(shape, dims if ordered else sorted(dims, key=lambda a: -abs(strides[lead][a])), strides)
     inner = reduced[-1]
-    outer, outer_steps = (reduced[:-1], [s[:-1] for s in steps]) if len(reduced) > 1 else ([1], [[0] for _ in strides])
+    outer, outer_steps = (reduced[:-1], [s[:-1] for s in steps]) if len(reduced) > 1 else _merged(shape, (), strides)
     inner_kinds = tuple(_kind(s[-1]) for s in steps)
-    kept_kinds = tuple(1 if len(kept) == 1 and s == [1] else -1 for s in kept_steps)
+    kept_kinds = tuple(1 if len(kept) == 1 and s == (1,) else -1 for s in kept_steps)
     numbers = [inner] + [k for s in outer_steps for k in s] + [s[0] for s, kind in zip(kept_steps, kept_kinds, strict=True) if kind != 1]
     reach = max((sum(abs(k) * (n - 1) for n, k in zip(shape, s, strict=True)) for s in strides), default=0)
     return ReductionView(
-        rows=math.prod(kept), count=math.prod(reduced), kept=tuple(kept), kept_strides=tuple(map(tuple, kept_steps)),
-        outer=tuple(outer), outer_strides=tuple(map(tuple, outer_steps)), inner=inner, inner_strides=tuple(s[-1] for s in steps),
+        rows=math.prod(kept), count=math.prod(reduced), kept=kept, kept_strides=tuple(kept_steps),
+        outer=outer, outer_strides=tuple(outer_steps), inner=inner, inner_strides=tuple(s[-1] for s in steps),
         kept_kinds=kept_kinds, inner_kinds=inner_kinds, align=math.gcd(8, *numbers), long_offsets=max(reach, math.prod(shape)) >= 2**31,
     )  # fmt: skip
 

@@ -90,8 +90,8 @@ def _numpy_horner(x: Any, coefficients: Any) -> Any:
     return y
 
 
-def _numpy_ratio(x: Any, p: Any, q: Any, r: Any, s: Any) -> Any:
-    above, below = (r, s) if x.dtype == np.float64 else (p, q)
+def _numpy_ratio(x: Any, function: Any) -> Any:
+    above, below = function.value[2:] if x.dtype == np.float64 else function.value[:2]
     y = _numpy_horner(x, above)
     if len(below) > 1:
         y /= _numpy_horner(x, below)

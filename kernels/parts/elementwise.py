@@ -19,9 +19,11 @@ from tritensor.kernels.parts.allocation import allocate_result
 from tritensor.kernels.parts.configs.element_tiles import FEW, LARGE, SMALL, ElementTile, Heavy
 from tritensor.kernels.parts.configs.element_tiles import HEAVY as HEAVY
 from tritensor.kernels.parts.cpu import blocks
+from tritensor.kernels.parts.formulas.signatures import signature
 from tritensor.kernels.parts.half_precision.variants import half_variants
 from tritensor.kernels.parts.launch_rules import config_of
 from tritensor.kernels.parts.pointwise_samples import ANYWHERE, Domain, sample_calls, timed_calls
+from tritensor.kernels.parts.view_arithmetic import merge_axes
 from tritensor.ops.array import CudaArray
 from tritensor.ops.table import FLOATS, Op, Sample, Spec, Work, broadcast, op
 from tritensor.ops.table.formula_checks import as_tuple, refuse_formulas
@@ -138,18 +140,8 @@ class Plan(NamedTuple):
 
 def collapse(shape: tuple[int, ...], strides: Sequence[tuple[int, ...]]) -> tuple[tuple[int, ...], tuple[tuple[int, ...], ...]]:
     """Merge neighbouring axes that every array steps through evenly, and drop axes of size 1; at least one axis is left."""
-    axes: list[tuple[int, tuple[int, ...]]] = []
-    for k, size in enumerate(shape):
-        steps = tuple(s[k] for s in strides)
-        if size == 1:
-            continue
-        if axes and all(before == step * size for before, step in zip(axes[-1][1], steps, strict=True)):
-            axes[-1] = (axes[-1][0] * size, steps)
-        else:
-            axes.append((size, steps))
-    if not axes:
-        return (1,), tuple((1,) for _ in strides)
-    return tuple(a[0] for a in axes), tuple(tuple(a[1][i] for a in axes) for i in range(len(strides)))
+    sizes, merged = merge_axes(shape, strides)
+    return (sizes, tuple(merged)) if sizes else ((1,), ((1,),) * len(strides))
 
 
 def _expanded(shape: tuple[int, ...], own: tuple[int, ...], strides: tuple[int, ...]) -> tuple[int, ...]:
@@ -202,13 +194,9 @@ def scalar(value: Any, dtype: np.dtype) -> Any:
 
 
 def run(
-    formulas: Sequence[Any],
-    picks: Sequence[Any],
-    operands: Sequence[Any],
-    outs: Sequence[CudaArray],
-    scalars_as: np.dtype,
+    formulas: Sequence[Any], picks: Sequence[Any], operands: Sequence[Any], outs: Sequence[CudaArray], scalars_as: np.dtype,
     heavy: Heavy = None,
-) -> None:
+) -> None:  # fmt: skip
     """outs[o] = formulas[o](operands[k] for k in picks[o]), in one launch; operands are CudaArrays, broadcast, and numbers. `heavy`: see elementwise."""
     shape = outs[0].shape
     if 0 in shape:
@@ -332,7 +320,7 @@ def _one_backward(formula: Any, heavy: Heavy) -> Callable[..., CudaArray]:
         run((formula,), picks, (g, *named), (out,), g.dtype, heavy)
         return out
 
-    backward.__signature__ = blocks.signature(_names(formula))  # type: ignore[attr-defined]
+    backward.__signature__ = signature(_names(formula))  # type: ignore[attr-defined]
     backward.uniform = True  # type: ignore[attr-defined]
     return backward
 
@@ -350,7 +338,7 @@ def _joint_backward(gradients: Sequence[Any], names: Sequence[str], heavy: Heavy
         run(found, [picks] * len(found), (g, *values), [y for y in outs if y is not None], g.dtype, heavy)
         return tuple(outs)
 
-    backward.__signature__ = blocks.signature(("g", *names, "needs"))  # type: ignore[attr-defined]
+    backward.__signature__ = signature(("g", *names, "needs"))  # type: ignore[attr-defined]
     backward.uniform = True  # type: ignore[attr-defined]
     return backward
 

@@ -16,6 +16,7 @@ from tritensor.kernels.parts import backends
 from tritensor.kernels.parts.cpu import blocks
 from tritensor.kernels.parts.cpu.float_conversions import HALVES
 from tritensor.kernels.parts.cpu.simd_maths import on_vectors
+from tritensor.kernels.parts.formulas.signatures import signature
 from tritensor.llvm.loops import MANY, Loop, is_contiguous
 from tritensor.ops.array import to_layout
 from tritensor.ops.table import FLOATS
@@ -99,12 +100,9 @@ def _axes_from_outermost(inputs: Sequence[Any]) -> tuple[int, ...] | None:
 
 
 def with_machine_code(
-    plain: Callable[..., Any],
-    loop: Callable[..., bool],
-    types: Sequence[str],
-    defaults: dict[str, Any] | None = None,
+    plain: Callable[..., Any], loop: Callable[..., bool], types: Sequence[str], defaults: dict[str, Any] | None = None,
     result: np.dtype | None = None,
-) -> Any:
+) -> Any:  # fmt: skip
     """The CPU's side of an op from its side in numpy, `plain`, and a loop, loop(inputs, out), which takes many elements of these types; `defaults` are
     the attributes' that follow the inputs in the formula, `result` the type of what it gives (None: the inputs')."""
     known = frozenset(dtypes.as_dtype(t).numpy for t in types)
@@ -200,7 +198,7 @@ def numpy_gradient(formula: Any, one_rounding: bool) -> Callable[..., Any]:
         return plain(*values)
 
     gradient: Any = of_two if len(names) == 2 else of_any
-    gradient.__signature__ = blocks.signature(names)
+    gradient.__signature__ = signature(names)
     return gradient
 
 

@@ -19,6 +19,7 @@ from tritensor.kernels.parts.products.epilogue import NOTHING, Epilogue, apply_e
 from tritensor.kernels.parts.products.rules import product_tiles
 from tritensor.kernels.parts.products.split_sums import sum_parts as sum_parts
 from tritensor.kernels.parts.products.tma_operands import Batch, multiply_described, padded, takes_descriptors
+from tritensor.kernels.parts.view_arithmetic import merge_axes
 from tritensor.llvm import products
 from tritensor.ops.array import CudaArray
 from tritensor.ops.matmul_precision import dot_precision
@@ -117,28 +118,14 @@ def dot_accumulator(dtype: np.dtype) -> tuple[np.dtype, tl.dtype]:
 
 def _collapse(shape: tuple[int, ...], a: tuple[int, ...], b: tuple[int, ...]) -> tuple[tuple[int, ...], tuple[int, ...], tuple[int, ...]]:
     """Batch sizes and strides of both operands with runs that are dense in both merged, innermost first."""
-    out: list[list[int]] = []
-    for size, sa, sb in zip(reversed(shape), reversed(a), reversed(b), strict=True):
-        if size == 1:
-            continue
-        if out and sa == out[-1][0] * out[-1][1] and sb == out[-1][0] * out[-1][2]:
-            out[-1][0] *= size
-        else:
-            out.append([size, sa, sb])
-    if not out:
-        return (1,), (0,), (0,)
-    return tuple(o[0] for o in out), tuple(o[1] for o in out), tuple(o[2] for o in out)
+    sizes, (sa, sb) = merge_axes(shape, (a, b))
+    return sizes[::-1] or (1,), sa[::-1] or (0,), sb[::-1] or (0,)
 
 
 def gemm(
-    a: CudaArray,
-    b: CudaArray,
-    c: CudaArray,
-    bias: CudaArray | None = None,
-    whole: bool = False,
-    sums: CudaArray | None = None,
+    a: CudaArray, b: CudaArray, c: CudaArray, bias: CudaArray | None = None, whole: bool = False, sums: CudaArray | None = None,
     finish: Epilogue = NOTHING,
-) -> None:
+) -> None:  # fmt: skip
     """c = a @ b + bias with its epilogue, for a (..., m, k), b (..., k, n) whose batch dims are c's already, c C-ordered, bias (n,). `whole`: in one
     launch, k unsplit.
 

@@ -379,18 +379,25 @@ def horner(x, C: tl.constexpr):
     return y
 
 
+class Ratio(tl.constexpr):
+    """A rational function, known when a kernel is compiled: p / q in float32, r / s in float64, coefficients from the highest power down."""
+
+    def __init__(self, p: tuple[float, ...], q: tuple[float, ...], r: tuple[float, ...], s: tuple[float, ...]) -> None:
+        super().__init__(tuple(map(Coefficients, (p, q, r, s))))
+
+
 @triton.jit
-def ratio(x, P: tl.constexpr, Q: tl.constexpr, R: tl.constexpr, S: tl.constexpr):
-    """P(x) / Q(x) in float32, R(x) / S(x) in float64."""
+def ratio(x, F: tl.constexpr):
+    """F(x) of a Ratio F."""
     if x.dtype == tl.float64:
-        y = horner(x, R)
-        if len(S) > 1:
-            y = y / horner(x, S)
+        y = horner(x, F[2])
+        if len(F[3]) > 1:
+            y = y / horner(x, F[3])
     else:
         # fewer coefficients are enough for 24 bits
-        y = horner(x, P)
-        if len(Q) > 1:
-            y = tl.div_rn(y, horner(x, Q))
+        y = horner(x, F[0])
+        if len(F[1]) > 1:
+            y = tl.div_rn(y, horner(x, F[1]))
     return y
 
 

@@ -1,4 +1,4 @@
-"""Samples of elementwise ops: shapes that together reach every path of the shared kernel, values from an op's domain."""
+"""Samples: numbers to draw; of elementwise ops shapes that together reach every path of the shared kernel, values from an op's domain."""
 
 from __future__ import annotations
 
@@ -31,6 +31,11 @@ class Domain(NamedTuple):
         return x
 
 
+def normals(rng: np.random.Generator) -> Callable[..., np.ndarray]:
+    """Standard normal numbers by size: `x = normals(rng)`, then `x(3, 4)`."""
+    return lambda *size: rng.standard_normal(size)
+
+
 def spaced(rng: np.random.Generator, *shape: int) -> np.ndarray:
     """Values so far apart that a finite difference changes neither their order nor which is the largest."""
     n = math.prod(shape)
@@ -44,15 +49,7 @@ def complex_normals(rng: np.random.Generator, *shape: int) -> np.ndarray:
 
 ANYWHERE = Domain(-2.0, 2.0)
 _ALONE = ((), (7,), (3, 5), (2, 3, 4), (135,))  # the last has a full tile and an edge
-_TOGETHER = (
-    ((3, 5), (3, 5)),
-    ((3, 5), (5,)),
-    ((4, 1), (3,)),
-    ((2, 1, 3), (4, 1)),
-    ((), (3,)),
-    ((135,), (135,)),
-    ((9, 20), (9, 1)),
-)
+_TOGETHER = (((3, 5), (3, 5)), ((3, 5), (5,)), ((4, 1), (3,)), ((2, 1, 3), (4, 1)), ((), (3,)), ((135,), (135,)), ((9, 20), (9, 1)))
 # signed zeros, infinities, NaN, a number whose square vanishes, halves, one whose exponential overflows
 _SPECIAL = np.array([0.0, -0.0, np.inf, -np.inf, np.nan, 1.0, -1.0, 1e-30, 2.5, -2.5, 3.5, 1e4])
 

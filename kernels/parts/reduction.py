@@ -276,6 +276,11 @@ def add(a, b):
     return a + b
 
 
+@triton.jit
+def add_pairs(a, b, a_, b_):
+    return a + a_, b + b_
+
+
 def zero(states: tuple[np.dtype, ...]) -> tuple[int, ...]:
     return (0,) * len(states)
 
@@ -334,13 +339,9 @@ def fold(
 
 
 def spread(
-    formula: Any,
-    xs: Sequence[CudaArray],
-    dims: tuple[int, ...],
-    ys: Sequence[CudaArray],
-    scalars: tuple[Any, ...] = (),
+    formula: Any, xs: Sequence[CudaArray], dims: tuple[int, ...], ys: Sequence[CudaArray], scalars: tuple[Any, ...] = (),
     ordered: bool = False,
-) -> None:
+) -> None:  # fmt: skip
     """The counterpart of `fold`: `ys[...] = formula(*xs, index, *scalars)` for inputs of one shape, expanded where they hold one value per row."""
     arrays = (*xs, *ys)
     view = layout(ys[0].shape, dims, tuple(a.strides for a in arrays), len(xs), ordered)
@@ -388,29 +389,13 @@ def no_scalars(count: int) -> tuple[Any, ...]:
 
 
 def reduction(
-    name: str,
-    reference: Callable[..., Any],
-    *,
-    map: Any,
-    combine: Any,
-    finish: Any,
-    identity: Callable[[tuple[np.dtype, ...]], tuple[Any, ...]],
-    rule: Any,
-    backward: Any = None,
-    cpu: Any = None,
-    cpu_backward: Any = None,
-    samples: Callable[[np.random.Generator], Sequence[Sample]],
-    state: Callable[..., tuple[np.dtype, ...]] = same_state,
-    result: Callable[[np.dtype], tuple[np.dtype, ...]] = same_result,
-    scalars: Callable[..., tuple[Any, ...]] = no_scalars,
-    kinds: tuple[str, ...] = ORDERED,
-    needs_element: str = "",
-    ordered: bool = False,
-    outputs: tuple[str, ...] = ("y",),
-    forward: Any = None,
-    walk: Any = None,
-    **more: Any,
-) -> Op:
+    name: str, reference: Callable[..., Any], *, map: Any, combine: Any, finish: Any,
+    identity: Callable[[tuple[np.dtype, ...]], tuple[Any, ...]], rule: Any, backward: Any = None, cpu: Any = None, cpu_backward: Any = None,
+    samples: Callable[[np.random.Generator], Sequence[Sample]], state: Callable[..., tuple[np.dtype, ...]] = same_state,
+    result: Callable[[np.dtype], tuple[np.dtype, ...]] = same_result, scalars: Callable[..., tuple[Any, ...]] = no_scalars,
+    kinds: tuple[str, ...] = ORDERED, needs_element: str = "", ordered: bool = False, outputs: tuple[str, ...] = ("y",),
+    forward: Any = None, walk: Any = None, **more: Any,
+) -> Op:  # fmt: skip
     """Register a reduction `(x, *, dim, ..., keepdim)`. It is five functions: map, combine, finish, identity, rule.
 
     Args:

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from collections.abc import Sequence
 from typing import Any
 
 from tritensor.ground import strides
@@ -33,6 +34,35 @@ def inverse(dims: tuple[int, ...]) -> tuple[int, ...]:
     return tuple(back)
 
 
+def transposed_dims(ndim: int) -> tuple[int, ...]:
+    """The dims of a transposed matrix, or of a batch of them."""
+    return *range(ndim - 2), ndim - 1, ndim - 2
+
+
+def merge_axes(shape: Sequence[int], strides: Sequence[Sequence[int]]) -> tuple[tuple[int, ...], list[tuple[int, ...]]]:
+    """Sizes and, for each array, strides: neighbouring axes that every array steps through evenly are one, those of size 1 none."""
+    axes: list[tuple[int, list[int]]] = []
+    for size, *steps in zip(shape, *strides, strict=True):
+        if size == 1:
+            continue
+        if axes and all([before == step * size for before, step in zip(axes[-1][1], steps, strict=True)]):
+            axes[-1] = (axes[-1][0] * size, steps)
+        else:
+            axes.append((size, steps))
+    return tuple([n for n, _ in axes]), [tuple([steps[i] for _, steps in axes]) for i in range(len(strides))]
+
+
 def is_channels_last(x: CudaArray) -> bool:
     """Whether channels lie innermost, so that a window's channels load as one wide access."""
     return strides.is_channels_last(x.shape, x.strides)
+
+
+def volume_strides(x: CudaArray) -> tuple[int, ...]:
+    """The five strides of rows or images (N, C, one to three axes), taken as volumes of one plane."""
+    n, c, *rest = x.strides
+    return (n, c, *(0,) * (3 - len(rest)), *rest)
+
+
+def volume(x: CudaArray) -> CudaArray:
+    """x (N, C, one to three axes) as (N, C, D, H, W), a view."""
+    return x.as_strided((*x.shape[:2], *(1,) * (5 - len(x.shape)), *x.shape[2:]), volume_strides(x), 0)

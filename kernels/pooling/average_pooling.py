@@ -13,13 +13,15 @@ import triton.language as tl
 from tritensor.cuda.launch import launch
 from tritensor.ground.errors import ShapeError
 from tritensor.kernels.parts import maths
+from tritensor.kernels.parts.allocation import image_for
 from tritensor.kernels.parts.cpu.blocks import widened
+from tritensor.kernels.parts.formulas.signatures import by_names
 from tritensor.kernels.parts.grid_indices import long_offsets, memory_at, place_of, tile, tile_of
-from tritensor.kernels.parts.indices.sliding_windows import add_windows, read_windows
-from tritensor.kernels.parts.view_arithmetic import is_channels_last
+from tritensor.kernels.parts.indices.sliding_windows import Sizes, Windows, add_windows, read_windows
+from tritensor.kernels.parts.view_arithmetic import is_channels_last, volume_strides
 from tritensor.kernels.pooling import cpu, samples, windows
 from tritensor.kernels.pooling.max_pooling import work
-from tritensor.kernels.pooling.windows import Sizes, Windows, check_windows, pooling_windows
+from tritensor.kernels.pooling.windows import check_windows, pooling_windows
 from tritensor.ops.array import CudaArray
 from tritensor.ops.table import Spec, op, ops, refuse_kind
 
@@ -109,11 +111,12 @@ def _avg_spread_kernel(
 # ---------------------------------------------------------------- average pooling
 
 
+def _windows(shape: Sizes, *, kernel_size: Sizes, stride: Sizes, padding: Sizes, ceil_mode: bool = False, **_: Any) -> Windows:
+    return pooling_windows(shape, kernel_size, stride, padding, None, ceil_mode)
+
+
 def _shape(axes: int) -> Callable[..., Spec]:
-    def shape(
-        x: Any, *, kernel_size: Sizes, stride: Sizes, padding: Sizes, ceil_mode: bool, count_include_pad: bool,
-        divisor_override: int | None = None,
-    ) -> Spec:  # fmt: skip
+    def shape(x: Any, *, kernel_size: Sizes, stride: Sizes, padding: Sizes, ceil_mode: bool, **_: Any) -> Spec:
         s = check_windows(f"avg_pool{axes}d", axes, x, kernel_size, stride, padding, (1,) * axes, ceil_mode)
         return Spec((*x.shape[:2], *s.outs), x.dtype)
 
@@ -136,62 +139,23 @@ def _reference(
     return np.asarray(read_windows(x, s).sum(-1) / _divisors(s, count_include_pad, divisor_override))
 
 
-def _cpu(
-    x: np.ndarray, *, count_include_pad: bool = True, divisor_override: int | None = None, ceil_mode: bool = False, **sizes: Sizes
-) -> np.ndarray:
-    s = pooling_windows(x.shape, **sizes, ceil_mode=ceil_mode)
+def _cpu(x: np.ndarray, *, count_include_pad: bool = True, divisor_override: int | None = None, **sizes: Any) -> np.ndarray:
     axes = cpu.layout_of(x)
-    return cpu.as_image(cpu.average(cpu.as_planes(widened(x), axes), s, count_include_pad, divisor_override), axes, x)
+    planes = cpu.as_planes(widened(x), axes)
+    return cpu.as_image(cpu.average(planes, _windows(x.shape, **sizes), count_include_pad, divisor_override), axes, x)
 
 
-def _forward(x: CudaArray, *, count_include_pad: bool, divisor_override: int | None = None, ceil_mode: bool, **sizes: Sizes) -> CudaArray:
-    s = pooling_windows(x.shape, **sizes, ceil_mode=ceil_mode)
-    last = is_channels_last(x)
-    memory, y = windows.image_for((*x.shape[:2], *s.outs), x.dtype, x, last)
+def _forward(x: CudaArray, *, count_include_pad: bool, divisor_override: int | None = None, **sizes: Any) -> CudaArray:
+    s, last = _windows(x.shape, **sizes), is_channels_last(x)
+    memory, y = image_for((*x.shape[:2], *s.outs), x.dtype, x, last)
     t, three = tile(y.shape, last), s.three()
     launch(
         _avg_pool_kernel, (t.programs,), x, memory, t.rows, t.width, x.shape[1], three.size, three.outs, three.stride, three.padding,
-        divisor_override or 0, windows.volume_strides(x), INCLUDE_PAD=count_include_pad, ACC=windows.window_type(x.dtype), KERNEL=three.kernel,
+        divisor_override or 0, volume_strides(x), INCLUDE_PAD=count_include_pad, ACC=windows.window_type(x.dtype), KERNEL=three.kernel,
         UNROLLED=windows.unrolled(three.kernel), DEEP=len(s.size) == 3, CHANNELS_LAST=last, **windows.inner_strides(x, last), LONG_OFFSETS=long_offsets(x, y),
         **t.constants,
     )  # fmt: skip
     return y
-
-
-def _rule(
-    g: Any, x_shape: Sizes, kernel_size: Sizes, stride: Sizes, padding: Sizes, ceil_mode: bool, count_include_pad: bool,
-    divisor_override: int | None = None,
-) -> Any:  # fmt: skip
-    spread = ops.avg_pool2d_spread if g.ndim == 4 else ops.avg_pool3d_spread
-    return spread(
-        g, size=x_shape[2:], kernel_size=kernel_size, stride=stride, padding=padding, ceil_mode=ceil_mode, count_include_pad=count_include_pad,
-        divisor_override=divisor_override,
-    )  # fmt: skip
-
-
-def _backward(
-    g: CudaArray, x_shape: Sizes, kernel_size: Sizes, stride: Sizes, padding: Sizes, ceil_mode: bool, count_include_pad: bool,
-    divisor_override: int | None = None,
-) -> CudaArray:  # fmt: skip
-    s = pooling_windows(x_shape, kernel_size, stride, padding, None, ceil_mode)
-    last = is_channels_last(g)
-    memory, dx = windows.image_for(tuple(x_shape), g.dtype, g, last)
-    t, three, held = tile(dx.shape, last), s.three(), windows.reach(s)
-    launch(
-        _avg_spread_kernel, (t.programs,), windows.to_layout(g, last), memory, t.rows, t.width, x_shape[1], three.size, three.outs, three.padding,
-        divisor_override or 0, INCLUDE_PAD=count_include_pad, ACC=windows.window_type(g.dtype), KERNEL=three.kernel, STRIDE=three.stride, WINDOWS=held,
-        UNROLLED=windows.unrolled(held), DEEP=len(s.size) == 3, CHANNELS_LAST=last, LONG_OFFSETS=long_offsets(dx, g), **t.constants,
-    )  # fmt: skip
-    return dx
-
-
-def _cpu_backward(
-    g: np.ndarray, x_shape: Sizes, kernel_size: Sizes, stride: Sizes, padding: Sizes, ceil_mode: bool, count_include_pad: bool,
-    divisor_override: int | None = None,
-) -> np.ndarray:  # fmt: skip
-    s = pooling_windows(x_shape, kernel_size, stride, padding, None, ceil_mode)
-    axes = cpu.layout_of(g)
-    return cpu.as_image(cpu.spread(cpu.as_planes(widened(g), axes), s, count_include_pad, divisor_override), axes, g)
 
 
 # ---------------------------------------------------------------- its gradient as an op
@@ -200,14 +164,11 @@ def _cpu_backward(
 def _spread_shape(axes: int) -> Callable[..., Spec]:
     name = f"avg_pool{axes}d_spread"
 
-    def shape(
-        g: Any, *, size: Sizes, kernel_size: Sizes, stride: Sizes, padding: Sizes, ceil_mode: bool, count_include_pad: bool,
-        divisor_override: int | None = None,
-    ) -> Spec:  # fmt: skip
+    def shape(g: Any, *, size: Sizes, **sizes: Any) -> Spec:
         if len(g.shape) != axes + 2:
             raise ShapeError(f"{name}: g {tuple(g.shape)}: g must be (N, C, {windows.RESULTS[axes]})")
         refuse_kind(name, g.dtype, ("float",), "g")
-        s = pooling_windows((*g.shape[:2], *size), kernel_size, stride, padding, None, ceil_mode)
+        s = _windows((*g.shape[:2], *size), **sizes)
         if tuple(g.shape[2:]) != s.outs:
             raise ShapeError(
                 f"{name}: g {tuple(g.shape)}, size {size}: a pooling of that size gives {(*g.shape[:2], *s.outs)}, not g's shape"
@@ -227,36 +188,52 @@ def _spread_reference(
     return add_windows(np.repeat(shares, math.prod(s.kernel), -1), s)
 
 
-def _spread_rule(
-    gg: Any, kernel_size: Sizes, stride: Sizes, padding: Sizes, ceil_mode: bool, count_include_pad: bool, divisor_override: int | None = None,
-) -> Any:  # fmt: skip
-    average = ops.avg_pool2d if gg.ndim == 4 else ops.avg_pool3d
-    return average(
-        gg, kernel_size=kernel_size, stride=stride, padding=padding, ceil_mode=ceil_mode, count_include_pad=count_include_pad,
-        divisor_override=divisor_override,
+def _spread_cpu(g: np.ndarray, *, size: Sizes, count_include_pad: bool, divisor_override: int | None = None, **sizes: Any) -> np.ndarray:
+    s, axes = _windows((*g.shape[:2], *size), **sizes), cpu.layout_of(g)
+    return cpu.as_image(cpu.spread(cpu.as_planes(widened(g), axes), s, count_include_pad, divisor_override), axes, g)
+
+
+def _spread_forward(g: CudaArray, *, size: Sizes, count_include_pad: bool, divisor_override: int | None = None, **sizes: Any) -> CudaArray:
+    shape, last = (*g.shape[:2], *size), is_channels_last(g)
+    s = _windows(shape, **sizes)
+    memory, dx = image_for(shape, g.dtype, g, last)
+    t, three, held = tile(shape, last), s.three(), windows.reach(s)
+    launch(
+        _avg_spread_kernel, (t.programs,), windows.to_layout(g, last), memory, t.rows, t.width, shape[1], three.size, three.outs, three.padding,
+        divisor_override or 0, INCLUDE_PAD=count_include_pad, ACC=windows.window_type(g.dtype), KERNEL=three.kernel, STRIDE=three.stride, WINDOWS=held,
+        UNROLLED=windows.unrolled(held), DEEP=len(s.size) == 3, CHANNELS_LAST=last, LONG_OFFSETS=long_offsets(dx, g), **t.constants,
     )  # fmt: skip
+    return dx
 
 
-def _spread_backward(
-    gg: CudaArray, kernel_size: Sizes, stride: Sizes, padding: Sizes, ceil_mode: bool, count_include_pad: bool,
-    divisor_override: int | None = None,
-) -> CudaArray:  # fmt: skip
-    return _forward(
-        gg, kernel_size=kernel_size, stride=stride, padding=padding, ceil_mode=ceil_mode, count_include_pad=count_include_pad,
-        divisor_override=divisor_override,
+_HOW = ("kernel_size", "stride", "padding", "ceil_mode", "count_include_pad", "divisor_override")
+
+
+def _gradient(spread: Callable[..., Any]) -> Callable[..., Any]:
+    """The gradient to an x of any size by a function that spreads g over x."""
+    return by_names(lambda g, x_shape, **how: spread(g, size=x_shape[2:], **how), "x_shape", *_HOW)
+
+
+def _register(axes: int) -> None:
+    name = f"avg_pool{axes}d"
+
+    def spread(g: Any, **how: Any) -> Any:
+        return (ops.avg_pool2d_spread if axes == 2 else ops.avg_pool3d_spread)(g, **how)
+
+    def average(gg: Any, **how: Any) -> Any:
+        return (ops.avg_pool2d if axes == 2 else ops.avg_pool3d)(gg, **how)
+
+    op(
+        name, _reference, cpu=_cpu, shape=_shape(axes), forward=_forward, rule=_gradient(spread), backward=_gradient(_spread_forward),
+        cpu_backward=_gradient(_spread_cpu), samples=samples.means(axes), work=work, condition="absolute", layout="images",
+        sizes=samples.sizes(axes, {"count_include_pad": True}),
+    )  # fmt: skip
+    op(
+        f"{name}_spread", _spread_reference, cpu=_spread_cpu, shape=_spread_shape(axes), forward=_spread_forward,
+        rule=by_names(average, *_HOW), backward=by_names(_forward, *_HOW), samples=samples.shares(axes, _reference), condition="absolute",
+        layout="images",
     )  # fmt: skip
 
 
 for _axes in (2, 3):
-    op(
-        f"avg_pool{_axes}d", _reference, cpu=_cpu, shape=_shape(_axes), forward=_forward, rule=_rule, backward=_backward,
-        cpu_backward=_cpu_backward, samples=samples.means(_axes), work=work, condition="absolute", layout="images",
-        sizes=samples.sizes(_axes, {"count_include_pad": True}),
-    )  # fmt: skip
-    op(
-        f"avg_pool{_axes}d_spread", _spread_reference,
-        shape=_spread_shape(_axes),
-        cpu=lambda g, *, size, **attrs: _cpu_backward(g, (*g.shape[:2], *size), **attrs),
-        forward=lambda g, *, size, **attrs: _backward(g, (*g.shape[:2], *size), **attrs), rule=_spread_rule, backward=_spread_backward,
-        samples=samples.shares(_axes, _reference), condition="absolute", layout="images",
-    )  # fmt: skip
+    _register(_axes)

@@ -9,8 +9,8 @@ from typing import Any
 import numpy as np
 
 from tritensor.kernels.parts.cpu.blocks import SILENT
+from tritensor.kernels.parts.indices.sliding_windows import Windows
 from tritensor.kernels.pooling import cpu_llvm
-from tritensor.kernels.pooling.windows import Windows
 
 _COUNTED = 1 << 16  # cells whose sums are held at a time
 

@@ -7,7 +7,7 @@ from typing import Any, NamedTuple
 
 import numpy as np
 
-from tritensor.kernels.pooling.windows import Windows
+from tritensor.kernels.parts.indices.sliding_windows import Windows
 from tritensor.llvm import threads
 from tritensor.llvm.loop_nest import LoopNest
 from tritensor.llvm.simd import LLVM, Code, Vector, select

@@ -13,13 +13,15 @@ import triton.language as tl
 from tritensor.cuda.launch import launch
 from tritensor.ground import dtypes
 from tritensor.ground.errors import DTypeError, ShapeError
+from tritensor.kernels.parts.allocation import image_for
 from tritensor.kernels.parts.cpu.blocks import widened
+from tritensor.kernels.parts.formulas.signatures import by_names
 from tritensor.kernels.parts.grid_indices import long_offsets, memory_at, place, place_of, positions, tile, tile_of
-from tritensor.kernels.parts.indices.sliding_windows import cells_read, read_windows
+from tritensor.kernels.parts.indices.sliding_windows import Sizes, Windows, cells_read, read_windows
 from tritensor.kernels.parts.launch_rules import cdiv
-from tritensor.kernels.parts.view_arithmetic import is_channels_last
+from tritensor.kernels.parts.view_arithmetic import is_channels_last, volume_strides
 from tritensor.kernels.pooling import cpu, samples, windows
-from tritensor.kernels.pooling.windows import Sizes, Windows, check_windows, pooling_windows
+from tritensor.kernels.pooling.windows import check_windows, pooling_windows
 from tritensor.ops.array import CudaArray
 from tritensor.ops.table import FLOATS, Spec, Work, op, ops, refuse_kind
 
@@ -187,31 +189,16 @@ def cpu_forward(x: np.ndarray, *, ceil_mode: bool = False, **sizes: Sizes) -> tu
 def forward(x: CudaArray, *, ceil_mode: bool, **sizes: Sizes) -> tuple[CudaArray, CudaArray]:
     s = pooling_windows(x.shape, **sizes, ceil_mode=ceil_mode)
     last, out = is_channels_last(x), (*x.shape[:2], *s.outs)
-    memory, y = windows.image_for(out, x.dtype, x, last)
-    places, index = windows.image_for(out, INT64, x, last)
+    memory, y = image_for(out, x.dtype, x, last)
+    places, index = image_for(out, INT64, x, last)
     t, three = tile(out, last), s.three()
     launch(
         _max_pool_kernel, (t.programs,), x, memory, places, t.rows, t.width, x.shape[1], three.size, three.outs, three.stride, three.padding,
-        three.dilation, windows.volume_strides(x), ACC=windows.window_type(x.dtype), LEAST=_least(x.dtype), KERNEL=three.kernel,
+        three.dilation, volume_strides(x), ACC=windows.window_type(x.dtype), LEAST=_least(x.dtype), KERNEL=three.kernel,
         UNROLLED=windows.unrolled(three.kernel), DEEP=len(s.size) == 3, CHANNELS_LAST=last, **windows.inner_strides(x, last),
         LONG_OFFSETS=long_offsets(x, y), **t.constants,
     )  # fmt: skip
     return y, index
-
-
-def _rule(g: Any, indices: Any, x_shape: Sizes, kernel_size: Sizes, stride: Sizes, padding: Sizes, dilation: Sizes) -> Any:
-    scattered = ops.max_pool2d_scatter if indices.ndim == 4 else ops.max_pool3d_scatter
-    return scattered(g[0], indices, size=x_shape[2:], kernel_size=kernel_size, stride=stride, padding=padding, dilation=dilation)
-
-
-def _backward(g: Any, indices: CudaArray, x_shape: Sizes, kernel_size: Sizes, stride: Sizes, padding: Sizes, dilation: Sizes) -> CudaArray:
-    return _scatter_forward(g[0], indices, size=x_shape[2:], kernel_size=kernel_size, stride=stride, padding=padding, dilation=dilation)
-
-
-def _cpu_backward(
-    g: Any, indices: np.ndarray, x_shape: Sizes, kernel_size: Sizes, stride: Sizes, padding: Sizes, dilation: Sizes
-) -> np.ndarray:
-    return cpu_scatter(g[0], indices, size=x_shape[2:], kernel_size=kernel_size, stride=stride, padding=padding, dilation=dilation)
 
 
 # ---------------------------------------------------------------- its gradient, a scatter by indices, and the gradient of that, a gather
@@ -250,12 +237,12 @@ def cpu_scatter(
     return cpu.as_image(cpu.scatter(cpu.as_planes(widened(g), axes), cpu.as_planes(indices, axes), s), axes, g)
 
 
-def _scatter_forward(
+def _scatter(
     g: CudaArray, indices: CudaArray, *, size: Sizes, kernel_size: Sizes, stride: Sizes, padding: Sizes, dilation: Sizes
 ) -> CudaArray:
     last = is_channels_last(g) or is_channels_last(indices)
     s = Windows(tuple(size), tuple(indices.shape[2:]), kernel_size, stride, padding, dilation)
-    memory, dx = windows.image_for((*indices.shape[:2], *size), g.dtype, g, last)
+    memory, dx = image_for((*indices.shape[:2], *size), g.dtype, g, last)
     t, three, held = tile(dx.shape, last), s.three(), windows.reach(s)
     launch(
         _max_scatter_kernel, (t.programs,), windows.to_layout(g, last), windows.to_layout(indices, last), memory, t.rows, t.width, indices.shape[1],
@@ -263,15 +250,6 @@ def _scatter_forward(
         UNROLLED=windows.unrolled(held), DEEP=len(size) == 3, CHANNELS_LAST=last, LONG_OFFSETS=long_offsets(dx, indices), **t.constants,
     )  # fmt: skip
     return dx
-
-
-def _scatter_rule(gg: Any, indices: Any, kernel_size: Sizes, stride: Sizes, padding: Sizes, dilation: Sizes) -> Any:
-    gathered = ops.max_pool2d_gather if indices.ndim == 4 else ops.max_pool3d_gather
-    return gathered(gg, indices, kernel_size=kernel_size, stride=stride, padding=padding, dilation=dilation)
-
-
-def _scatter_backward(gg: CudaArray, indices: CudaArray) -> CudaArray:
-    return _gather_forward(gg, indices)
 
 
 def _gather_shape(axes: int) -> Callable[..., Spec]:
@@ -291,23 +269,13 @@ def _gather_reference(
     return np.where(seen, y.reshape(indices.shape), 0)
 
 
-def _gather_forward(x: CudaArray, indices: CudaArray, **_windows: Sizes) -> CudaArray:
+def _gather(x: CudaArray, indices: CudaArray, **_windows: Sizes) -> CudaArray:
     last, lead = is_channels_last(x) or is_channels_last(indices), (1,) * (5 - len(x.shape))
-    memory, y = windows.image_for(tuple(indices.shape), x.dtype, x, last)
+    memory, y = image_for(tuple(indices.shape), x.dtype, x, last)
     launch(_max_gather_kernel, (cdiv(y.size, windows.BLOCK),), x, windows.to_layout(indices, last), memory, y.size, x.shape[1], (*lead, *x.shape[2:]),
-           (*lead, *indices.shape[2:]), windows.volume_strides(x),
+           (*lead, *indices.shape[2:]), volume_strides(x),
            DEEP=not lead, CHANNELS_LAST=last, LONG_OFFSETS=long_offsets(x, y), BLOCK=windows.BLOCK)  # fmt: skip
     return y
-
-
-def _gather_rule(g: Any, indices: Any, x_shape: Sizes, kernel_size: Sizes, stride: Sizes, padding: Sizes, dilation: Sizes) -> Any:
-    return _rule((g,), indices, x_shape, kernel_size, stride, padding, dilation)
-
-
-def _gather_backward(
-    g: CudaArray, indices: CudaArray, x_shape: Sizes, kernel_size: Sizes, stride: Sizes, padding: Sizes, dilation: Sizes
-) -> CudaArray:
-    return _backward((g,), indices, x_shape, kernel_size, stride, padding, dilation)
 
 
 def work(x: Any, **attrs: Any) -> Work:
@@ -317,18 +285,39 @@ def work(x: Any, **attrs: Any) -> Work:
     return Work(y * math.prod(s.kernel), (math.prod(x.shape) + y) * x.dtype.itemsize)
 
 
+_HOW = ("kernel_size", "stride", "padding", "dilation")
+
+
+def _gradient(scatter: Callable[..., Any]) -> Callable[..., Any]:
+    """The gradient to an x of any size by a function that scatters g into x."""
+    return by_names(lambda g, indices, x_shape, **how: scatter(g, indices, size=x_shape[2:], **how), "indices", "x_shape", *_HOW)
+
+
+def _register(axes: int) -> None:
+    name, pooled = f"max_pool{axes}d", samples.largest(axes, _reference)
+
+    def scatter(g: Any, indices: Any, **how: Any) -> Any:
+        return (ops.max_pool2d_scatter if axes == 2 else ops.max_pool3d_scatter)(g, indices, **how)
+
+    def gather(gg: Any, indices: Any, **how: Any) -> Any:
+        return (ops.max_pool2d_gather if axes == 2 else ops.max_pool3d_gather)(gg, indices, **how)
+
+    op(
+        name, _reference, cpu=cpu_forward, shape=_shape(axes), forward=forward, outputs=("y", "indices"),
+        rule=_gradient(lambda g, *given, **how: scatter(g[0], *given, **how)), backward=_gradient(lambda g, *given, **how: _scatter(g[0], *given, **how)),
+        cpu_backward=_gradient(lambda g, *given, **how: cpu_scatter(g[0], *given, **how)), samples=pooled.forward, work=work, layout="images",
+        dtypes=(*FLOATS, "int32", "int64", "uint8"), sizes=samples.sizes(axes, {"dilation": (1,) * axes}),
+    )  # fmt: skip
+    op(
+        f"{name}_scatter", _scatter_reference, cpu=cpu_scatter, shape=_scatter_shape(axes), forward=_scatter,
+        rule=(by_names(gather, "indices", *_HOW), None), backward=(lambda gg, indices: _gather(gg, indices), None), samples=pooled.scatter,
+        layout="images",
+    )  # fmt: skip
+    op(
+        f"{name}_gather", _gather_reference, shape=_gather_shape(axes), forward=_gather, rule=(_gradient(scatter), None),
+        backward=(_gradient(_scatter), None), samples=pooled.gather, layout="images",
+    )  # fmt: skip
+
+
 for _axes in (2, 3):
-    _pooled = samples.largest(_axes, _reference)
-    op(
-        f"max_pool{_axes}d", _reference, cpu=cpu_forward, shape=_shape(_axes), forward=forward, outputs=("y", "indices"), rule=_rule,
-        backward=_backward, cpu_backward=_cpu_backward, samples=_pooled.forward, work=work, layout="images",
-        dtypes=(*FLOATS, "int32", "int64", "uint8"), sizes=samples.sizes(_axes, {"dilation": (1,) * _axes}),
-    )  # fmt: skip
-    op(
-        f"max_pool{_axes}d_scatter", _scatter_reference, cpu=cpu_scatter, shape=_scatter_shape(_axes), forward=_scatter_forward,
-        rule=(_scatter_rule, None), backward=(_scatter_backward, None), samples=_pooled.scatter, layout="images",
-    )  # fmt: skip
-    op(
-        f"max_pool{_axes}d_gather", _gather_reference, shape=_gather_shape(_axes), forward=_gather_forward, rule=(_gather_rule, None),
-        backward=(_gather_backward, None), samples=_pooled.gather, layout="images",
-    )  # fmt: skip
+    _register(_axes)

@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import math
-from typing import Any, NamedTuple
+from typing import Any
 
 import numpy as np
 import triton
@@ -11,41 +11,17 @@ import triton.language as tl
 
 from tritensor.ground import dtypes
 from tritensor.ground.errors import ShapeError
-from tritensor.kernels.parts.allocation import allocate
 from tritensor.kernels.parts.copying import dense
+from tritensor.kernels.parts.indices.sliding_windows import Sizes, Windows
 from tritensor.kernels.parts.launch_rules import cdiv
 from tritensor.ops.array import CudaArray
 from tritensor.ops.table import refuse_kind
 
-Sizes = tuple[int, ...]
 BLOCK = 128  # elements of a program that has one a thread
 # What pooling kernels are not specialised on: no size and no stride decides how wide their accesses are, and each would be a compilation more.
 FREE = ["rows", "width", "channels", "size", "outs", "stride", "padding"]
 NAMES = {1: "W", 2: "H, W", 3: "D, H, W"}
 RESULTS = {2: "OH, OW", 3: "OD, OH, OW"}
-
-
-class Windows(NamedTuple):
-    """Windows of `kernel` cells over images of `size`: `outs` of them along each axis, their steps, padding and dilation."""
-
-    size: Sizes
-    outs: Sizes
-    kernel: Sizes
-    stride: Sizes
-    padding: Sizes
-    dilation: Sizes
-
-    @property
-    def apart(self) -> bool:
-        """Whether no two windows share a cell."""
-        return all(s > (k - 1) * d for s, k, d in zip(self.stride, self.kernel, self.dilation, strict=True))
-
-    def three(self) -> Windows:
-        """The same over three axes: an image is a volume of one plane."""
-        # kernels know volumes alone: an image is one of a single plane, whose loop is compiled away (DEEP)
-        if len(self.size) == 3:
-            return self
-        return Windows(*[(0 if i == 4 else 1, *v) for i, v in enumerate(self)])
 
 
 def _out(size: int, k: int, stride: int, padding: int, dilation: int, ceil_mode: bool) -> int:
@@ -114,13 +90,6 @@ def window_type(dtype: np.dtype) -> tl.dtype:
     return tl.float64 if dtype.itemsize == 8 else tl.float32
 
 
-def image_for(shape: Sizes, dtype: np.dtype, like: CudaArray, last: bool) -> tuple[CudaArray, CudaArray]:
-    """An empty image or volume of shape (N, C, *size) in the wanted layout: its memory in order, and its view of that shape."""
-    n, c, *size = shape
-    memory = allocate((n, *size, c) if last else shape, dtype, like)
-    return memory, memory.transpose((0, len(shape) - 1, *range(1, len(shape) - 1))) if last else memory
-
-
 def to_layout(x: CudaArray, last: bool) -> CudaArray:
     """x's elements in the wanted order of memory; a copy only where they are not."""
     return dense(x.transpose((0, *range(2, len(x.shape)), 1)) if last else x)
@@ -143,9 +112,3 @@ def unrolled(counts: Sizes) -> Sizes:
     # unrolled, loads of a window overlap; of large windows the code would be longer than what it saves
     rows, columns = counts[1:]
     return (rows, columns) if rows * columns <= 16 else (1, columns if columns <= 16 else 1)
-
-
-def volume_strides(x: CudaArray) -> Sizes:
-    """The five strides of images, taken as volumes of one plane."""
-    n, c, *rest = x.strides
-    return (n, c, *(0,) * (3 - len(rest)), *rest)

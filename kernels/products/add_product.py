@@ -12,6 +12,7 @@ from tritensor.ground.errors import ShapeError
 from tritensor.kernels.parts import elementwise
 from tritensor.kernels.parts.allocation import allocate
 from tritensor.kernels.parts.gemm import dot_accumulator
+from tritensor.kernels.parts.view_arithmetic import transposed_dims
 from tritensor.kernels.products import matmul
 from tritensor.ops.array import CudaArray
 from tritensor.ops.table import FLOATS, Sample, Spec, Work, op, ops, refuse_mixed
@@ -67,20 +68,15 @@ def _cpu(a: np.ndarray, b: np.ndarray, c: np.ndarray | None = None, *, beta: flo
 
 # da = alpha g @ b^T, db = alpha a^T @ g, dc = beta g
 def _rule_a(g: Any, b: Any, alpha: float) -> Any:
-    return ops.add_product(g, ops.permute(b, dims=_swapped(b)), None, alpha=alpha)
+    return ops.add_product(g, ops.permute(b, dims=transposed_dims(b.ndim)), None, alpha=alpha)
 
 
 def _rule_b(g: Any, a: Any, alpha: float) -> Any:
-    return ops.add_product(ops.permute(a, dims=_swapped(a)), g, None, alpha=alpha)
+    return ops.add_product(ops.permute(a, dims=transposed_dims(a.ndim)), g, None, alpha=alpha)
 
 
 def _rule_c(g: Any, beta: float) -> Any:
     return ops.mul(g, beta)
-
-
-def _swapped(x: Any) -> tuple[int, ...]:
-    """The dims of a transposed matrix, or of a batch of them."""
-    return *range(x.ndim - 2), x.ndim - 1, x.ndim - 2
 
 
 def _scaled_product(a: CudaArray, b: CudaArray, alpha: float) -> CudaArray:
@@ -89,11 +85,11 @@ def _scaled_product(a: CudaArray, b: CudaArray, alpha: float) -> CudaArray:
 
 
 def _backward_a(g: CudaArray, b: CudaArray, alpha: float) -> CudaArray:
-    return _scaled_product(g, b.transpose(_swapped(b)), alpha)
+    return _scaled_product(g, b.transpose(transposed_dims(b.ndim)), alpha)
 
 
 def _backward_b(g: CudaArray, a: CudaArray, alpha: float) -> CudaArray:
-    return _scaled_product(a.transpose(_swapped(a)), g, alpha)
+    return _scaled_product(a.transpose(transposed_dims(a.ndim)), g, alpha)
 
 
 def _backward_c(g: CudaArray, beta: float) -> CudaArray:

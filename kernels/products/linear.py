@@ -12,6 +12,7 @@ from tritensor.ground.errors import ShapeError
 from tritensor.kernels.parts.allocation import allocate
 from tritensor.kernels.parts.copying import reshape_or_copy
 from tritensor.kernels.parts.gemm import blas, gemm
+from tritensor.kernels.parts.pointwise_samples import normals
 from tritensor.kernels.parts.products.tma_operands import padded
 from tritensor.kernels.parts.view_arithmetic import reshaped
 from tritensor.kernels.products.matmul import SMALL
@@ -142,9 +143,7 @@ def cpu_backward(g: np.ndarray, x: np.ndarray, weight: np.ndarray, needs: tuple[
 
 
 def samples(rng: np.random.Generator) -> list[Sample]:
-    def x(*size: int) -> np.ndarray:
-        return rng.standard_normal(size)
-
+    x = normals(rng)
     return [
         Sample(x(3, 4), x(5, 4), x(5)),
         Sample(x(3, 4), x(5, 4)),
@@ -159,9 +158,7 @@ def samples(rng: np.random.Generator) -> list[Sample]:
 
 
 def sizes(rng: np.random.Generator) -> list[Sample]:
-    def x(*size: int) -> np.ndarray:
-        return rng.standard_normal(size)
-
+    x = normals(rng)
     return [Sample(x(64, 400), x(120, 400), x(120)), Sample(x(8, 1024, 1024), x(4096, 1024), x(4096))]
 
 

@@ -14,6 +14,7 @@ from tritensor.kernels.parts.cpu.blocks import widened
 from tritensor.kernels.parts.formulas import named
 from tritensor.kernels.parts.gemm import gemm
 from tritensor.kernels.parts.half_precision.variants import half_variants
+from tritensor.kernels.parts.pointwise_samples import normals
 from tritensor.kernels.parts.products.epilogue import Epilogue
 from tritensor.kernels.products import linear
 from tritensor.ops.array import CudaArray
@@ -79,23 +80,6 @@ def _backward(
     return (*linear.backward(down, x, weight, needs[:3]), *_residual_gradient(g, needs))
 
 
-def _activated(z: np.ndarray, activation: str) -> np.ndarray:
-    match activation:
-        case "relu":
-            return np.maximum(z, 0)
-        case "gelu":  # z times the normal distribution's share below z
-            return z * np.vectorize(math.erfc, [float])(-z / 2**0.5) / 2
-        case "gelu_tanh":  # (1 + tanh u) / 2 is the sigmoid of 2 u, which loses no digits where tanh is near -1
-            return z / (1 + np.exp(-2 * (2 / np.pi) ** 0.5 * (z + 0.044715 * z**3)))
-        case "silu":
-            return z / (1 + np.exp(-z))
-        case "sigmoid":
-            return 1 / (1 + np.exp(-z))
-        case "tanh":
-            return np.tanh(z)
-    return z
-
-
 def _reference(
     x: np.ndarray, weight: np.ndarray, bias: np.ndarray | None = None, residual: np.ndarray | None = None, *,
     activation: str = "none", scale: float = 1.0, keep: bool = False,
@@ -106,7 +90,7 @@ def _reference(
     computes it again.
     """
     z = linear.reference(x, weight, bias)
-    y = _activated(z, activation) * scale
+    y = named.reference(activation, z) * scale
     return (y if residual is None else y + residual), z if keep and activation != "none" else np.zeros(0)
 
 
@@ -134,9 +118,7 @@ def _cpu_backward(
 
 def _samples(rng: np.random.Generator) -> list[Sample]:
     """Every activation, with each input that may be missing; leading dimensions, a split sum, ragged 16-bit tiles by descriptors, nothing at all."""
-
-    def x(*size: int) -> np.ndarray:
-        return rng.standard_normal(size)
+    x = normals(rng)
 
     def sample(*given: Any, activation: str = "none", scale: float = 1.0, keep: bool = True, smooth: bool = True) -> Sample:
         return Sample(*given, *[None] * (4 - len(given)), activation=activation, scale=scale, keep=keep, smooth=smooth)
@@ -156,9 +138,7 @@ def _samples(rng: np.random.Generator) -> list[Sample]:
 
 
 def _sizes(rng: np.random.Generator) -> list[Sample]:
-    def x(*size: int) -> np.ndarray:
-        return rng.standard_normal(size)
-
+    x = normals(rng)
     return [
         Sample(x(8192, 768), x(3072, 768), x(3072), None, activation="gelu_tanh", scale=1.0, keep=False),
         Sample(x(8192, 3072), x(768, 3072), x(768), x(8192, 768), activation="none", scale=1.0, keep=False),
@@ -211,7 +191,7 @@ def _result_backward(
 
 def _result_reference(x: np.ndarray, weight: np.ndarray, bias: np.ndarray | None = None, *, activation: str = "relu") -> np.ndarray:
     """y = activation(x @ weight^T + bias), rounded once: x (..., in), weight (out, in), bias (out,); activation: "relu", "sigmoid" or "tanh"."""
-    return _activated(linear.reference(x, weight, bias), activation)
+    return named.reference(activation, linear.reference(x, weight, bias))
 
 
 def _result_cpu(x: np.ndarray, weight: np.ndarray, bias: np.ndarray | None = None, *, activation: str = "relu") -> np.ndarray:
@@ -225,9 +205,7 @@ def _result_cpu_backward(
 
 
 def _result_samples(rng: np.random.Generator) -> list[Sample]:
-    def x(*size: int) -> np.ndarray:
-        return rng.standard_normal(size)
-
+    x = normals(rng)
     apart = np.where(rng.random((2, 3, 1)) > 0.5, 1.0, -1.0)
     return [
         Sample(apart * (1 + rng.random((2, 3, 2))), 1 + rng.random((5, 2)), None, activation="relu"),

@@ -13,7 +13,8 @@ from tritensor.ground.errors import ShapeError
 from tritensor.kernels.parts.allocation import allocate
 from tritensor.kernels.parts.copying import reshape_or_copy
 from tritensor.kernels.parts.gemm import blas, dot_accumulator, gemm
-from tritensor.kernels.parts.view_arithmetic import reshaped
+from tritensor.kernels.parts.pointwise_samples import normals
+from tritensor.kernels.parts.view_arithmetic import reshaped, transposed_dims
 from tritensor.ops.array import CudaArray
 from tritensor.ops.table import FLOATS, Sample, Spec, Work, broadcast, op, ops, refuse_kind, refuse_mixed, registry
 
@@ -90,7 +91,7 @@ class _Functions(NamedTuple):
 
 
 def _swap(w: _Functions, x: Any) -> Any:
-    return w.permute(x, (*range(x.ndim - 2), x.ndim - 1, x.ndim - 2))
+    return w.permute(x, transposed_dims(x.ndim))
 
 
 def _summed(w: _Functions, a: Any, b: Any, to: tuple[int, ...]) -> Any:
@@ -156,9 +157,7 @@ def _gradients(w: _Functions) -> tuple[Callable[..., Any], Callable[..., Any]]:
 
 
 def samples(rng: np.random.Generator) -> list[Sample]:
-    def x(*size: int) -> np.ndarray:
-        return rng.standard_normal(size)
-
+    x = normals(rng)
     return [
         Sample(x(3, 4), x(4, 5)),
         Sample(x(4, 3).T, x(5, 4).T),  # both transposed
@@ -182,9 +181,7 @@ def samples(rng: np.random.Generator) -> list[Sample]:
 
 
 def sizes(rng: np.random.Generator) -> list[Sample]:
-    def x(*size: int) -> np.ndarray:
-        return rng.standard_normal(size)
-
+    x = normals(rng)
     return [
         Sample(x(4096, 4096), x(4096, 4096)),
         Sample(x(16, 4096), x(4096, 4096)),

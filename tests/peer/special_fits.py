@@ -98,30 +98,29 @@ def fitted(f: Function, a: Any, b: Any, dtype: type) -> tuple[list[Any], list[An
     raise ValueError(f"no fit on [{a}, {b}] in {dtype.__name__}")
 
 
-def shown(name: str, values: list[Any], digits: int) -> str:
-    """One tuple of coefficients as a line of Python (or several)."""
+def shown(label: str, values: list[Any], digits: int) -> str:
+    """One tuple of coefficients as an argument of Ratio, in a line or several."""
+    line, lines = f"    {label}=(", []
+    margin = " " * len(line)
     words = [mp.nstr(mp.mpf(v), digits, min_fixed=-2, max_fixed=3) for v in values]
-    lines, line = [], ""
-    for w in words:
-        if len(line) + len(w) > 120:
+    for i, word in enumerate(words):
+        end = ", " if i < len(words) - 1 else ",)," if i == 0 else "),"
+        if len(line) + len(word) + len(end.rstrip()) > 130:
             lines.append(line.rstrip())
-            line = ""
-        line += w + ", "
-    lines.append(line.rstrip(" ,") + ",")
-    if len(lines) == 1:
-        return f"{name} = Coefficients(({lines[0]}))"
-    return f"{name} = Coefficients((\n    " + "\n    ".join(lines) + "\n))  # fmt: skip"
+            line = margin
+        line += word + end
+    return "\n".join([*lines, line])
 
 
 def table(fits: dict[str, tuple[str, Function, Any, Any]]) -> str:
-    """The lines of several fits: NAME_P / NAME_Q for float32, NAME_R / NAME_S for float64."""
+    """The lines of several fits: p / q for float32, r / s for float64."""
     out = []
     for name, (doc, f, a, b) in fits.items():
         p, q = fitted(f, a, b, np.float32)
         r, s = fitted(f, a, b, np.float64)
         print(f"{name}: {len(p) - 1}/{len(q) - 1}, {len(r) - 1}/{len(s) - 1}", flush=True)
-        out.append(f"# {doc}")
-        out += [shown(f"{name}_P", p, 10), shown(f"{name}_Q", q, 10), shown(f"{name}_R", r, 19), shown(f"{name}_S", s, 19)]
+        rows = [shown(which, c, digits) for which, c, digits in (("p", p, 10), ("q", q, 10), ("r", r, 19), ("s", s, 19))]
+        out += [f"# {doc}", f"{name} = Ratio(", *rows, ")  # fmt: skip"]
     return "\n".join(out)
 
 
@@ -230,10 +229,10 @@ def main() -> None:
             continue
         text = f'''"""Coefficients for {subject}: rational functions fitted in 50 digits (tests/peer/special_fits.py wrote this file).
 
-NAME_P / NAME_Q for float32, NAME_R / NAME_S for float64, the highest power first.
+p / q for float32, r / s for float64, the highest power first.
 """
 
-from tritensor.kernels.parts.maths import Coefficients
+from tritensor.kernels.parts.maths import Ratio
 
 '''
         (FOLDER / f"{name}_fits.py").write_text(text + table(fits) + "\n")

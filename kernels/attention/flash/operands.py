@@ -14,6 +14,7 @@ from tritensor.kernels.parts.gemm import dot_accumulator
 from tritensor.kernels.parts.launch_rules import next_power_of_2
 from tritensor.kernels.parts.random_words.dropout_mask import kept_scale, threshold
 from tritensor.kernels.parts.random_words.philox import kernel_seed
+from tritensor.kernels.parts.view_arithmetic import merge_axes
 from tritensor.ops.array import CudaArray, expand
 from tritensor.ops.matmul_precision import dot_precision
 from tritensor.ops.table import registry
@@ -28,19 +29,11 @@ def rows_in_pieces(x: CudaArray) -> CudaArray:
 
 def merge_dims(shape: Steps, steps: Sequence[Steps], grouped: bool = False) -> tuple[Steps, list[Steps]]:
     """Sizes and, for each array, strides of the leading dimensions, innermost first; runs that are dense in all are one. `grouped`: the last stays alone."""
-    out: list[list[Any]] = []
-    for size, *each in zip(reversed(shape), *[reversed(s) for s in steps], strict=True):
-        if size == 1:
-            continue
-        # keys are shared by heads in a row, which the innermost dimension counts: merged with another it would not
-        alone = grouped and len(out) == 1
-        if out and not alone and all(s == out[-1][0] * before for s, before in zip(each, out[-1][1], strict=True)):
-            out[-1][0] *= size
-        else:
-            out.append([size, each])
-    if not out:
-        return (1,), [(0,) for _ in steps]
-    return tuple(o[0] for o in out), [tuple(o[1][a] for o in out) for a in range(len(steps))]
+    # keys are shared by heads in a row, which the innermost dimension counts: merged with another it would not
+    merged = len(shape) - grouped
+    sizes, found = merge_axes(shape[:merged], [s[:merged] for s in steps])
+    sizes, found = sizes + shape[merged:], [f + tuple(s[merged:]) for f, s in zip(found, steps, strict=True)]
+    return sizes[::-1] or (1,), [f[::-1] or (0,) for f in found]
 
 
 def mask_strides(mask: CudaArray | None, scores: Steps) -> tuple[int, int, int]:

@@ -85,17 +85,9 @@ _WIDER: dict[str, tuple[tuple[int, FlashTiles], ...]] = {  # float32 and float64
 
 
 def flash_tiles(
-    kernel: str,
-    queries: int,
-    keys: int,
-    wide: int,
-    v_wide: int,
-    causal: bool,
-    kind: int,
-    drops: bool,
-    dtype: np.dtype,
+    kernel: str, queries: int, keys: int, wide: int, v_wide: int, causal: bool, kind: int, drops: bool, dtype: np.dtype,
     shared: int = _SHARED[90],
-) -> FlashTiles:
+) -> FlashTiles:  # fmt: skip
     """The rule: by head size and type, smaller where there are few queries or keys, or little shared memory. `kind`: of the mask, 2 for one of numbers."""
     size = dtype.itemsize
     t = next(t for most, t in (_RULES if size == 2 else _WIDER)[kernel] if max(wide, v_wide) <= most)

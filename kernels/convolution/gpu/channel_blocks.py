@@ -10,7 +10,7 @@ import triton.language as tl
 
 from tritensor.cuda.launch import launch
 from tritensor.kernels.convolution.geometry import Geometry, Sizes
-from tritensor.kernels.convolution.gpu.pixel_indices import alignment, is_inside, long_offsets, volume_strides
+from tritensor.kernels.convolution.gpu.pixel_indices import alignment, is_inside, long_offsets
 from tritensor.kernels.convolution.gpu.rules import block_tiles
 from tritensor.kernels.parts.allocation import allocate
 from tritensor.kernels.parts.configs.spaces import tiles_problem, tiles_space
@@ -18,6 +18,7 @@ from tritensor.kernels.parts.copying import dense
 from tritensor.kernels.parts.gemm import dot_accumulator, sum_parts
 from tritensor.kernels.parts.launch_rules import Tiles, cdiv, config_of
 from tritensor.kernels.parts.products.epilogue import Epilogue
+from tritensor.kernels.parts.view_arithmetic import volume_strides
 from tritensor.ops.array import CudaArray
 from tritensor.ops.matmul_precision import dot_precision
 from tritensor.ops.tuning.tunables import tunable

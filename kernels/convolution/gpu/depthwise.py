@@ -11,12 +11,13 @@ import triton.language as tl
 from tritensor.cuda.launch import launch
 from tritensor.kernels.convolution.geometry import Geometry
 from tritensor.kernels.convolution.gpu.partial_sums import Gradients, Sums
-from tritensor.kernels.convolution.gpu.pixel_indices import channels_innermost, divisors, is_inside, long_offsets, place_of, volume_strides
+from tritensor.kernels.convolution.gpu.pixel_indices import channels_innermost, divisors, is_inside, long_offsets, place_of
 from tritensor.kernels.parts.axes import Blocks
 from tritensor.kernels.parts.configs.spaces import blocks_problem, blocks_space
 from tritensor.kernels.parts.copying import dense
 from tritensor.kernels.parts.gemm import dot_accumulator
 from tritensor.kernels.parts.launch_rules import cdiv, config_of, next_power_of_2
+from tritensor.kernels.parts.view_arithmetic import volume_strides
 from tritensor.ops.array import CudaArray
 from tritensor.ops.tuning.tunables import tunable
 

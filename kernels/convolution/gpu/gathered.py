@@ -11,14 +11,14 @@ import triton.language as tl
 from tritensor.cuda.launch import launch
 from tritensor.kernels.convolution.geometry import Geometry
 from tritensor.kernels.convolution.gpu.partial_sums import Gradients, Sums, split_sum
-from tritensor.kernels.convolution.gpu.pixel_indices import divisors, is_in_order, long_offsets, place_of, volume_strides
+from tritensor.kernels.convolution.gpu.pixel_indices import divisors, is_in_order, long_offsets, place_of
 from tritensor.kernels.parts.allocation import allocate
 from tritensor.kernels.parts.configs.spaces import tiles_problem, tiles_space
 from tritensor.kernels.parts.copying import dense
 from tritensor.kernels.parts.gemm import dot_accumulator, sum_parts
 from tritensor.kernels.parts.launch_rules import Tiles, cdiv, config_of, gemm_tiles
 from tritensor.kernels.parts.products.epilogue import Epilogue
-from tritensor.kernels.parts.view_arithmetic import is_channels_last
+from tritensor.kernels.parts.view_arithmetic import is_channels_last, volume_strides
 from tritensor.ops.array import CudaArray
 from tritensor.ops.matmul_precision import dot_precision
 from tritensor.ops.tuning.tunables import tunable

@@ -77,12 +77,6 @@ def is_in_order(steps: Sizes, sizes: Sizes, step: int) -> bool:
     return all(s == step * math.prod(sizes[d + 1 :]) for d, s in enumerate(steps))
 
 
-def volume_strides(x: CudaArray) -> Sizes:
-    """The five strides of images or rows, taken as volumes of one plane."""
-    n, c, *rest = x.strides
-    return (n, c, *(0,) * (3 - len(rest)), *rest)
-
-
 def long_offsets(x: CudaArray) -> bool:
     """Whether offsets inside one image can pass 32 bits."""
     return sum(abs(s) * (n - 1) for s, n in zip(x.strides[1:], x.shape[1:], strict=True)) >= 1 << 31

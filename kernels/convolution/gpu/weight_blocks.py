@@ -17,11 +17,11 @@ from tritensor.kernels.convolution.gpu.pixel_indices import (
     is_inside,
     long_offsets,
     place_of,
-    volume_strides,
 )
 from tritensor.kernels.convolution.gpu.rules import taps_together, weight_tiles
 from tritensor.kernels.parts.configs.spaces import tiles_problem, tiles_space
 from tritensor.kernels.parts.launch_rules import Tiles, cdiv, config_of
+from tritensor.kernels.parts.view_arithmetic import volume_strides
 from tritensor.ops.array import CudaArray
 from tritensor.ops.matmul_precision import dot_precision
 from tritensor.ops.tuning.tunables import tunable

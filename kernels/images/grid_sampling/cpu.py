@@ -88,7 +88,7 @@ def axis_taps(u: np.ndarray, n: int, mode: str, padding: str, align: bool, slope
 
 def _keys(d: np.ndarray) -> np.ndarray:
     """Keys's kernel at distances d."""
-    a = _CUBIC
+    a = _CUBIC  # unlike axis_maps' it is asked below 2 alone, and a NaN stays one
     return np.where(d <= 1, ((a + 2) * d - (a + 3)) * d * d + 1, ((a * d - 5 * a) * d + 8 * a) * d - 4 * a)
 
 

@@ -10,13 +10,13 @@ import triton
 import triton.language as tl
 
 from tritensor.cuda.launch import launch
-from tritensor.kernels.images.layout import volume
 from tritensor.kernels.parts.allocation import allocate
 from tritensor.kernels.parts.copying import dense
 from tritensor.kernels.parts.filling import filled
 from tritensor.kernels.parts.grid_indices import long_offsets, positions
 from tritensor.kernels.parts.indices.radix_sort import sort_keys
 from tritensor.kernels.parts.launch_rules import cdiv
+from tritensor.kernels.parts.view_arithmetic import volume
 from tritensor.ops.array import CudaArray
 
 BLOCK = 128

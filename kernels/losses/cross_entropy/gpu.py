@@ -17,7 +17,7 @@ from tritensor.kernels.parts.allocation import allocate
 from tritensor.kernels.parts.copying import dense
 from tritensor.kernels.parts.indices.error_reports import Watch, first, report
 from tritensor.kernels.parts.launch_rules import cdiv
-from tritensor.kernels.parts.reduction import ReductionFunctions, add, fold, value, zero
+from tritensor.kernels.parts.reduction import ReductionFunctions, add, add_pairs, fold, value, zero
 from tritensor.kernels.parts.rows import row_tiles
 from tritensor.kernels.parts.rows.row_softmax import online_columns, power, rest
 from tritensor.kernels.parts.rows.row_tiles import RowTiles, as_rows, row_tunable, unit
@@ -232,11 +232,6 @@ def _pair(loss, share, index):
 
 
 @triton.jit
-def _add_pairs(a, w, a_, w_):
-    return a + a_, w + w_
-
-
-@triton.jit
 def _mean_of(a, w):
     return maths.div(a, w), w
 
@@ -283,7 +278,7 @@ def reduced_losses(
         return losses, whole
     loss = allocate((), dtype, losses)
     if labels and reduction == "mean":
-        fold(ReductionFunctions(_pair, _add_pairs, _mean_of, zero), (losses, shares), every, (loss, whole), (acc_type, acc_type))
+        fold(ReductionFunctions(_pair, add_pairs, _mean_of, zero), (losses, shares), every, (loss, whole), (acc_type, acc_type))
     else:
         divisor = np.float64(losses.size * (classes > 0) if reduction == "mean" else 1)  # of no classes the mean is NaN
         fold(ReductionFunctions(value, add, maths.div, zero), (losses,), every, (loss,), (acc_type,), (divisor,))

@@ -14,14 +14,13 @@ from tritensor.ground.errors import ArgumentError, DTypeError, ShapeError
 from tritensor.kernels.losses.cross_entropy.arguments import class_axis, is_labels, no_class, per_row
 from tritensor.kernels.losses.cross_entropy.cpu import cpu, cpu_backward, gradient_scales
 from tritensor.kernels.losses.cross_entropy.gpu import backward_rows, forward_rows
-from tritensor.kernels.losses.cross_entropy.samples import samples, sizes, work
 from tritensor.kernels.parts import maths
 from tritensor.kernels.parts.allocation import allocate
 from tritensor.kernels.parts.indices.error_reports import spot, watch
 from tritensor.kernels.parts.reduction import ReductionFunctions, fold, spread, zero
 from tritensor.kernels.parts.rows.row_tiles import tiles_for
 from tritensor.ops.array import CudaArray
-from tritensor.ops.table import Spec, op, ops, refuse_kind, registry
+from tritensor.ops.table import Sample, Spec, Work, op, ops, refuse_kind, registry
 
 REDUCTIONS = ("none", "mean", "sum")
 _I64 = np.dtype(np.int64)
@@ -61,25 +60,13 @@ def shape(
 
 
 def _forward(
-    x: CudaArray,
-    target: CudaArray,
-    weight: CudaArray | None = None,
-    *,
-    reduction: str = "mean",
-    ignore_index: int = -100,
+    x: CudaArray, target: CudaArray, weight: CudaArray | None = None, *, reduction: str = "mean", ignore_index: int = -100,
     label_smoothing: float = 0.0,
-) -> Any:
-    watching = watch("cross_entropy", x, _bad_label, ignore_index, target.shape) if is_labels(target) else None
-    return forward_rows(
-        x,
-        target,
-        weight,
-        reduction,
-        ignore_index,
-        label_smoothing,
-        tiles_for("cross_entropy", x.shape, class_axis(x), x.dtype, few_warps=is_labels(target)),
-        watching,
-    )
+) -> Any:  # fmt: skip
+    labels = is_labels(target)
+    watching = watch("cross_entropy", x, _bad_label, ignore_index, target.shape) if labels else None
+    on = tiles_for("cross_entropy", x.shape, class_axis(x), x.dtype, few_warps=labels)
+    return forward_rows(x, target, weight, reduction, ignore_index, label_smoothing, on, watching)
 
 
 def _bad_label(ignore_index: int, shape: tuple[int, ...], value: int, position: int, classes: int) -> str:
@@ -93,12 +80,9 @@ def _backward(
 ) -> tuple[Any, Any, Any]:  # fmt: skip
     on = tiles_for("cross_entropy", x.shape, class_axis(x), x.dtype)
     dx, dt = backward_rows(g, x, target, weight, peaks, total, reduction, ignore_index, label_smoothing, needs, on)
-    dw = (
-        weight_gradient(g, x, target, weight, loss, peaks, total, reduction, ignore_index, label_smoothing)
-        if weight is not None and needs[2]
-        else None
-    )
-    return dx, dt, dw
+    if weight is None or not needs[2]:
+        return dx, dt, None
+    return dx, dt, weight_gradient(g, x, target, weight, loss, peaks, total, reduction, ignore_index, label_smoothing)
 
 
 # dw_c = sum over rows of g ((1 - s) t_c + s / C) (lse - x_c), less g t_c loss where the mean divides by the weights
@@ -253,8 +237,49 @@ def reference(
     )
 
 
+def _samples(rng: np.random.Generator) -> list[Sample]:
+    """Labels and probabilities, each reduction, weights, ignored rows, smoothing, extra dims, one unbatched row."""
+    x, t = rng.normal(size=(5, 7)), rng.integers(0, 7, 5)
+    ignored = t.copy()
+    ignored[1] = ignored[3] = -100
+    weight = 0.5 + rng.random(7)
+    probs = rng.random((5, 7))
+    plain: dict[str, Any] = {"ignore_index": -100, "label_smoothing": 0.0}
+    return [
+        Sample(x, t, None, reduction="mean", **plain),
+        Sample(x, t.astype(np.int32), None, reduction="none", **plain),
+        Sample(x, ignored, weight, reduction="mean", ignore_index=-100, label_smoothing=0.1),
+        Sample(x, ignored, None, reduction="sum", ignore_index=-100, label_smoothing=0.2),
+        Sample(x, t, weight, reduction="none", ignore_index=int(t[0]), label_smoothing=0.0),
+        Sample(x, probs, None, reduction="mean", **plain),
+        Sample(x, probs, weight, reduction="none", ignore_index=-100, label_smoothing=0.1),
+        Sample(rng.normal(size=(2, 5, 3)), rng.integers(0, 5, (2, 3)), weight[:5], reduction="mean", **plain),
+        Sample(rng.normal(size=(2, 5, 3)), rng.random((2, 5, 3)), None, reduction="sum", **plain),
+        Sample(x[0], np.asarray(t[0]), None, reduction="mean", **plain),
+        Sample(20 * rng.normal(size=(70, 3)), rng.integers(0, 3, 70), None, reduction="mean", smooth=False, **plain),
+        Sample(rng.normal(size=(2, 4200)), rng.integers(0, 4200, 2), None, reduction="mean", smooth=False, **plain),
+        Sample(
+            rng.normal(size=(11, 67)), rng.integers(0, 67, 11), None, reduction="none", ignore_index=-100, label_smoothing=0.1, smooth=False
+        ),
+        Sample(rng.normal(size=(700, 2)), rng.integers(0, 2, 700), weight[:2], reduction="mean", smooth=False, **plain),
+    ]
+
+
+def _sizes(rng: np.random.Generator) -> list[Sample]:
+    """Rows of classes: a small classifier, two vocabularies."""
+    return [
+        Sample(rng.standard_normal(s), rng.integers(0, s[1], s[0]), None, reduction="mean", ignore_index=-100, label_smoothing=0.0)
+        for s in ((64, 10), (2048, 32768), (512, 131072), (2048, 50257))
+    ]
+
+
+def _work(x: Any, target: Any, weight: Any = None, **attrs: Any) -> Work:
+    """Five operations an element, each read once."""
+    return Work(5 * x.size, x.size * x.dtype.itemsize)
+
+
 op(
     "cross_entropy", reference, cpu=cpu, shape=shape, forward=_forward, rule=rule, backward=_backward, cpu_backward=cpu_backward,
-    outputs=("loss", "peaks", "total"), residuals=("peaks", "total"), samples=samples, sizes=sizes, work=work, reports=True,
+    outputs=("loss", "peaks", "total"), residuals=("peaks", "total"), samples=_samples, sizes=_sizes, work=_work, reports=True,
     borrows=("x", "target", "weight", "loss"), condition=("measured", gradient_scales),
 )  # fmt: skip

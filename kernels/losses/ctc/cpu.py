@@ -5,15 +5,24 @@ from __future__ import annotations
 from typing import NamedTuple
 
 import numpy as np
+import triton
 
 from tritensor.ground import dtypes
 from tritensor.ground.errors import OutOfRangeError
-from tritensor.kernels.losses.ctc.step import step
-from tritensor.kernels.parts import backends
+from tritensor.kernels.parts import backends, maths
 from tritensor.kernels.parts.cpu.blocks import SILENT
 from tritensor.kernels.parts.cpu.simd_maths import on_vectors
 from tritensor.kernels.parts.indices.error_reports import spot
 from tritensor.llvm.row_recurrence import WIDTH, RowRecurrence
+
+
+# log(e^a + e^b + e^c) + p, where all three may be minus infinity: one step, on both devices
+@triton.jit
+def step(a, b, c, p):
+    m = maths.maximum(maths.maximum(a, b), c)
+    m = maths.where(m < -3e38, maths.zeros(m), m)
+    return (m + maths.log(maths.exp(a - m) + maths.exp(b - m) + maths.exp(c - m))) + p
+
 
 _PLAIN = backends.translate(step, backends.on_numpy)
 _MACHINE = RowRecurrence(lambda *vectors: backends.translate(step, on_vectors)(*vectors))

@@ -11,8 +11,7 @@ import triton.language as tl
 from tritensor.cuda.launch import launch
 from tritensor.ground import dtypes
 from tritensor.ground.errors import ArgumentError, DTypeError, ShapeError
-from tritensor.kernels.losses.ctc.cpu import cpu, cpu_backward, no_class
-from tritensor.kernels.losses.ctc.step import step
+from tritensor.kernels.losses.ctc.cpu import cpu, cpu_backward, no_class, step
 from tritensor.kernels.parts.allocation import allocate
 from tritensor.kernels.parts.copying import dense
 from tritensor.kernels.parts.indices.error_reports import first, report, watch
@@ -173,14 +172,9 @@ def _forward(log_probs: CudaArray, targets: CudaArray, input_lengths: CudaArray,
 
 
 def _backward(
-    g: CudaArray,
-    log_probs: CudaArray,
-    targets: CudaArray,
-    input_lengths: CudaArray,
-    target_lengths: CudaArray,
-    alpha: CudaArray,
+    g: CudaArray, log_probs: CudaArray, targets: CudaArray, input_lengths: CudaArray, target_lengths: CudaArray, alpha: CudaArray,
     blank: int,
-) -> CudaArray:
+) -> CudaArray:  # fmt: skip
     time, batch, classes = log_probs.shape
     most = targets.shape[1]
     states = 2 * most + 1

@@ -102,7 +102,7 @@ def _reference(
     x and residual (batch, channels, ...) of one type, weight and bias (channels,); activation: "relu", "gelu", "gelu_tanh" or "silu".
     """
     z, mean, var = plain.reference(x, weight, bias, eps=eps)
-    return formulas.activate(activation, z if residual is None else z + residual), mean, var
+    return named.reference(activation, z if residual is None else z + residual), mean, var
 
 
 def _cpu(
@@ -233,7 +233,7 @@ def _by_reference(
     x and residual (batch, channels, ...) of one type, the others (channels,); activation: "relu", "gelu", "gelu_tanh" or "silu".
     """
     z = plain.given_reference(x, mean, var, weight, bias, eps=eps)
-    return formulas.activate(activation, z if residual is None else z + residual)
+    return named.reference(activation, z if residual is None else z + residual)
 
 
 def _by_cpu(

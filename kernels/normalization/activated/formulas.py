@@ -5,31 +5,20 @@ The gradient takes z from x again: nothing but what the normalisation keeps is k
 
 from __future__ import annotations
 
-import math
 from functools import cache
 from typing import Any, NamedTuple
 
 import numpy as np
 import triton
 
-from tritensor.kernels.normalization.affine import add_two, away
+from tritensor.kernels.normalization.affine import away
 from tritensor.kernels.parts import maths
 from tritensor.kernels.parts.formulas.named import BY_INPUT
 from tritensor.kernels.parts.formulas.template_args import bound
 from tritensor.kernels.parts.half_precision.variants import half_variants
-from tritensor.kernels.parts.reduction import ReductionFunctions, zero
+from tritensor.kernels.parts.reduction import ReductionFunctions, add_pairs, zero
 
 NAMES = tuple(BY_INPUT)
-
-
-def activate(name: str, z: np.ndarray) -> np.ndarray:
-    """The activation of that name, plainly; gelu by z times the normal distribution's share below z."""
-    if name == "relu":
-        return np.maximum(z, 0)
-    if name == "gelu":
-        return z * np.vectorize(math.erfc, [float])(-z / math.sqrt(2)) / 2
-    inner = 2 * math.sqrt(2 / math.pi) * (z + 0.044715 * z**3) if name == "gelu_tanh" else z  # (1 + tanh u) / 2 is the sigmoid of 2 u
-    return z / (1 + np.exp(-inner))
 
 
 @triton.jit
@@ -104,6 +93,6 @@ def of(activation: str, dtype: np.dtype, added: bool = False, within: bool = Fal
     def made(template: Any) -> Any:
         return bound(template, label, act=act, slope=slope)
 
-    products = ReductionFunctions(made(_products_added if added else _products), add_two, None, zero)
+    products = ReductionFunctions(made(_products_added if added else _products), add_pairs, None, zero)
     backward = made(_back_added if added else _back_within if within else _back)
     return Formulas(made(_added if added else _plain), products, backward, made(_back_given_added if added else _back_given))

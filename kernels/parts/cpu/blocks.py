@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import functools
 import inspect
-from collections.abc import Callable, Sequence
+from collections.abc import Callable
 from typing import Any
 
 import numpy as np
@@ -12,6 +12,7 @@ import numpy as np
 from tritensor.ground.device import cpu
 from tritensor.ground.strides import ELEMENTWISE
 from tritensor.kernels.parts.cpu.float_conversions import as_float32, is_narrow
+from tritensor.kernels.parts.formulas.signatures import signature
 from tritensor.ops.array import empty_elementwise, to_layout
 
 # elements: a float64 block with a few temporaries fits a second-level cache of 2 MB, and numpy's cost per call is lost in it
@@ -205,11 +206,6 @@ def select(condition: np.ndarray, a: Any, b: Any, shape: tuple[int, ...], dtype:
     np.bitwise_and(result, mask, out=result)
     np.bitwise_xor(result, second, out=result)
     return out
-
-
-def signature(names: Sequence[str]) -> inspect.Signature:
-    """The signature of a function that takes `*values`, for registration to read: the names of its values."""
-    return inspect.Signature([inspect.Parameter(n, inspect.Parameter.POSITIONAL_OR_KEYWORD) for n in names])
 
 
 def of_ufunc(ufunc: Callable[..., Any], inputs: tuple[str, ...], bool_result: bool = False) -> Callable[..., Any]:

@@ -21,8 +21,8 @@ def horner(x: Vector, coefficients: Any) -> Vector:
     return y
 
 
-def _ratio(x: Vector, p: Any, q: Any, r: Any, s: Any) -> Vector:
-    above, below = (r, s) if x.kind == "f64" else (p, q)
+def _ratio(x: Vector, function: Any) -> Vector:
+    above, below = function.value[2:] if x.kind == "f64" else function.value[:2]
     y = horner(x, above)
     return y / horner(x, below) if len(below) > 1 else y
 

@@ -258,20 +258,9 @@ def _normal_cdf_block(x: np.ndarray, out: np.ndarray) -> None:
 
 
 # erfinv(x) / x in w - 2.5, w = -log(1 - x^2) from 0 to 4.5, by interpolation at Chebyshev nodes in 40 digits: to 6e-8
-_ERFINV = tuple(
-    np.array(c, np.float32)
-    for c in (
-        4.28982575e-08,
-        3.85692646e-07,
-        -3.62446862e-06,
-        -4.7074693e-06,
-        2.18758689e-04,
-        -1.25306261e-03,
-        -4.17772296e-03,
-        0.246640404,
-        1.5014094,
-    )
-)
+_ERFINV = tuple(np.array(c, np.float32) for c in (
+    4.28982575e-08, 3.85692646e-07, -3.62446862e-06, -4.7074693e-06, 2.18758689e-04, -1.25306261e-03, -4.17772296e-03, 0.246640404, 1.5014094,
+))  # fmt: skip
 
 
 def erfinv32(x: np.ndarray, out: np.ndarray, far: Callable[[np.ndarray], np.ndarray]) -> None:

@@ -2,7 +2,10 @@
 
 from __future__ import annotations
 
+import math
 from typing import Any, NamedTuple
+
+import numpy as np
 
 from tritensor.ground.errors import ArgumentError
 from tritensor.kernels.parts import backends
@@ -48,3 +51,21 @@ def of_numpy(activation: str, z: Any) -> Any:
     """The activation of a numpy array."""
     named = ALL[activation]
     return registry[named.op].cpu(z, **named.attrs)
+
+
+def reference(activation: str, z: np.ndarray) -> np.ndarray:
+    """The activation of a numpy array in plain mathematics; z itself for "none"."""
+    match activation:
+        case "relu":
+            return np.maximum(z, 0)
+        case "gelu":  # z times the normal distribution's share below z
+            return z * np.vectorize(math.erfc, [float])(-z / 2**0.5) / 2
+        case "gelu_tanh":  # (1 + tanh u) / 2 is the sigmoid of 2 u, which loses no digits where tanh is near -1
+            return z / (1 + np.exp(-2 * (2 / np.pi) ** 0.5 * (z + 0.044715 * z**3)))
+        case "silu":
+            return z / (1 + np.exp(-z))
+        case "sigmoid":
+            return 1 / (1 + np.exp(-z))
+        case "tanh":
+            return np.tanh(z)
+    return z

@@ -175,14 +175,9 @@ def _walked(i, shape, strides, NDIM: tl.constexpr):
 
 
 def keys_of(
-    indices: Sequence[CudaArray],
-    sizes: Sequence[int],
-    shape: tuple[int, ...],
-    *,
-    skip: int | None = None,
-    wrap: bool = True,
+    indices: Sequence[CudaArray], sizes: Sequence[int], shape: tuple[int, ...], *, skip: int | None = None, wrap: bool = True,
     watching: Watch | None = None,
-) -> CudaArray:
+) -> CudaArray:  # fmt: skip
     """int64 keys (n,) of index arrays that broadcast to `shape`; invalid ones, and `skip`, become prod(sizes).
 
     `wrap`: negative ones count from the end, otherwise they are invalid. `watching` (see `watch_keys`): invalid ones are reported.

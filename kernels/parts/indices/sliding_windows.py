@@ -1,17 +1,42 @@
-"""Sliding windows over images in plain numpy, for references: what each tap of each window holds, and the adjoint, which adds up."""
+"""Sliding windows over images: their sizes, and in plain numpy, for references, what each tap of each window holds, and the adjoint, which adds up."""
 
 from __future__ import annotations
 
 import math
-from typing import Any
+from typing import Any, NamedTuple
 
 import numpy as np
+
+Sizes = tuple[int, ...]
+
+
+class Windows(NamedTuple):
+    """Windows of `kernel` cells over images of `size`: `outs` of them along each axis, their steps, padding and dilation."""
+
+    size: Sizes
+    outs: Sizes
+    kernel: Sizes
+    stride: Sizes
+    padding: Sizes
+    dilation: Sizes
+
+    @property
+    def apart(self) -> bool:
+        """Whether no two windows share a cell."""
+        return all(s > (k - 1) * d for s, k, d in zip(self.stride, self.kernel, self.dilation, strict=True))
+
+    def three(self) -> Windows:
+        """The same over three axes: an image is a volume of one plane."""
+        # kernels know volumes alone: an image is one of a single plane, whose loop is compiled away (DEEP)
+        if len(self.size) == 3:
+            return self
+        return Windows(*[(0 if i == 4 else 1, *v) for i, v in enumerate(self)])
 
 
 def read_windows(x: np.ndarray, s: Any, outside: float = 0) -> np.ndarray:
     """x (..., *s.size) as (..., *s.outs, taps): tap t of window o holds cell o * stride + t * dilation - padding, or `outside` where there is none.
 
-    s says size, outs, kernel, stride, padding and dilation, a number for each axis.
+    s is Windows, or says as much.
     """
     lead, axes = x.shape[: x.ndim - len(s.size)], range(x.ndim - len(s.size), x.ndim)
     spans = [d * (k - 1) + 1 for k, d in zip(s.kernel, s.dilation, strict=True)]

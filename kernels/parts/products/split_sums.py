@@ -37,13 +37,9 @@ def _sum_parts_kernel(
 
 
 def sum_parts(
-    parts: CudaArray,
-    c: CudaArray,
-    bias: CudaArray | None = None,
-    inner: int = 1,
-    sums: CudaArray | None = None,
+    parts: CudaArray, c: CudaArray, bias: CudaArray | None = None, inner: int = 1, sums: CudaArray | None = None,
     finish: Epilogue = NOTHING,
-) -> None:
+) -> None:  # fmt: skip
     """c = parts.sum(0) + bias with its epilogue, for parts (split, c.size or more), c without gaps; bias changes every `inner` elements of its memory.
 
     With `sums` a part goes on behind the elements of c with as many as sums has, which are summed into it.

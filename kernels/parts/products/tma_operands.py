@@ -90,15 +90,9 @@ def padded(x: CudaArray, others: int) -> CudaArray:
 
 
 def multiply_described(
-    a: CudaArray,
-    b: CudaArray,
-    c: CudaArray,
-    batch: Batch | None,
-    bias: CudaArray | None,
-    whole: bool,
-    sums: CudaArray | None,
+    a: CudaArray, b: CudaArray, c: CudaArray, batch: Batch | None, bias: CudaArray | None, whole: bool, sums: CudaArray | None,
     finish: Epilogue,
-) -> bool:
+) -> bool:  # fmt: skip
     """Do what gemm() says by descriptors; False, and noted, where the operands cannot be described. `batch` is None where it has several dimensions."""
     op = doing()[0] or "matmul"
     described = c.shape[-1] * c.itemsize % 16 == 0 and c.pointer % 16 == 0

@@ -5,38 +5,17 @@ from __future__ import annotations
 import triton
 
 from tritensor.kernels.parts import maths
-from tritensor.kernels.parts.special.airy_fits import (
-    AI_FAR_P,
-    AI_FAR_Q,
-    AI_FAR_R,
-    AI_FAR_S,
-    AI_LEFT_P,
-    AI_LEFT_Q,
-    AI_LEFT_R,
-    AI_LEFT_S,
-    AI_P_P,
-    AI_P_Q,
-    AI_P_R,
-    AI_P_S,
-    AI_Q_P,
-    AI_Q_Q,
-    AI_Q_R,
-    AI_Q_S,
-    AI_RIGHT_P,
-    AI_RIGHT_Q,
-    AI_RIGHT_R,
-    AI_RIGHT_S,
-)  # fmt: skip
+from tritensor.kernels.parts.special.airy_fits import AI_FAR, AI_LEFT, AI_P, AI_Q, AI_RIGHT
 
 
 @triton.jit
 def _left(x):
-    return ((x + 2.3381073474884033) + 6.297136371817669e-08) * maths.ratio(x + 1.5, AI_LEFT_P, AI_LEFT_Q, AI_LEFT_R, AI_LEFT_S)
+    return ((x + 2.3381073474884033) + 6.297136371817669e-08) * maths.ratio(x + 1.5, AI_LEFT)
 
 
 @triton.jit
 def _right(x):
-    return maths.ratio(x, AI_RIGHT_P, AI_RIGHT_Q, AI_RIGHT_R, AI_RIGHT_S)
+    return maths.ratio(x, AI_RIGHT)
 
 
 @triton.jit
@@ -49,7 +28,7 @@ def _middle(x):
 def _far(x):
     root = maths.sqrt(x)
     z = 0.6666666666666666 * x * root
-    y = maths.ratio(maths.div(maths.ones(z), z), AI_FAR_P, AI_FAR_Q, AI_FAR_R, AI_FAR_S)
+    y = maths.ratio(maths.div(maths.ones(z), z), AI_FAR)
     half = maths.exp(-0.5 * z)
     return half * (half * maths.div(y, maths.sqrt(root)))
 
@@ -63,7 +42,7 @@ def _waves(x):
     u = maths.div(maths.ones(z), z)
     w = u * u
     s, c = maths.sin(z), maths.cos(z)
-    y = maths.ratio(w, AI_P_P, AI_P_Q, AI_P_R, AI_P_S) * (c + s) + u * maths.ratio(w, AI_Q_P, AI_Q_Q, AI_Q_R, AI_Q_S) * (s - c)
+    y = maths.ratio(w, AI_P) * (c + s) + u * maths.ratio(w, AI_Q) * (s - c)
     return 0.3989422804014327 * maths.div(y, maths.sqrt(root))
 
 

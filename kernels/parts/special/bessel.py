@@ -8,48 +8,7 @@ from __future__ import annotations
 import triton
 
 from tritensor.kernels.parts import maths
-from tritensor.kernels.parts.special.bessel_fits import (
-    J0_NEAR_P,
-    J0_NEAR_Q,
-    J0_NEAR_R,
-    J0_NEAR_S,
-    J1_NEAR_P,
-    J1_NEAR_Q,
-    J1_NEAR_R,
-    J1_NEAR_S,
-    P0_P,
-    P0_Q,
-    P0_R,
-    P0_S,
-    P1_P,
-    P1_Q,
-    P1_R,
-    P1_S,
-    Q0_P,
-    Q0_Q,
-    Q0_R,
-    Q0_S,
-    Q1_P,
-    Q1_Q,
-    Q1_R,
-    Q1_S,
-    Y0_MIDDLE_P,
-    Y0_MIDDLE_Q,
-    Y0_MIDDLE_R,
-    Y0_MIDDLE_S,
-    Y0_NEAR_P,
-    Y0_NEAR_Q,
-    Y0_NEAR_R,
-    Y0_NEAR_S,
-    Y1_MIDDLE_P,
-    Y1_MIDDLE_Q,
-    Y1_MIDDLE_R,
-    Y1_MIDDLE_S,
-    Y1_NEAR_P,
-    Y1_NEAR_Q,
-    Y1_NEAR_R,
-    Y1_NEAR_S,
-)  # fmt: skip
+from tritensor.kernels.parts.special.bessel_fits import J0_NEAR, J1_NEAR, P0, P1, Q0, Q1, Y0_MIDDLE, Y0_NEAR, Y1_MIDDLE, Y1_NEAR
 
 
 # x^2 - z^2 for a zero z = high + low: its first digits as a float32, the rest, and the sum of x and z
@@ -61,7 +20,7 @@ def _gap(x, high, low):
 # up to 5: the zeros times a rational function of x^2; beyond: Hankel's expansion, (P cos c - Q sin c) sqrt(2 / (pi x)), c = x - (2 v + 1) pi / 4 (DLMF 10.17.3)
 @triton.jit
 def _j0_near(x):
-    y = maths.ratio(x * x, J0_NEAR_P, J0_NEAR_Q, J0_NEAR_R, J0_NEAR_S)
+    y = maths.ratio(x * x, J0_NEAR)
     return y * _gap(x, 2.404825448989868, 1.0870590460455913e-07) * _gap(x, 5.520078182220459, -7.19341483347784e-08)
 
 
@@ -76,7 +35,7 @@ def _j0_far(x):
     u = maths.div(maths.ones(x), x)
     w = u * u
     s, c = maths.sin(x), maths.cos(x)
-    return _scaled(x, maths.ratio(w, P0_P, P0_Q, P0_R, P0_S) * (c + s) - u * maths.ratio(w, Q0_P, Q0_Q, Q0_R, Q0_S) * (s - c))
+    return _scaled(x, maths.ratio(w, P0) * (c + s) - u * maths.ratio(w, Q0) * (s - c))
 
 
 @triton.jit
@@ -88,7 +47,7 @@ def j0(x):
 
 @triton.jit
 def _j1_near(x):
-    y = maths.ratio(x * x, J1_NEAR_P, J1_NEAR_Q, J1_NEAR_R, J1_NEAR_S)
+    y = maths.ratio(x * x, J1_NEAR)
     return x * y * _gap(x, 3.8317060470581055, -7.685059315313556e-08) * _gap(x, 7.015586853027344, -1.8321172499646294e-07)
 
 
@@ -97,7 +56,7 @@ def _j1_far(x):
     u = maths.div(maths.ones(x), x)
     w = u * u
     s, c = maths.sin(x), maths.cos(x)
-    return _scaled(x, maths.ratio(w, P1_P, P1_Q, P1_R, P1_S) * (s - c) + u * maths.ratio(w, Q1_P, Q1_Q, Q1_R, Q1_S) * (s + c))
+    return _scaled(x, maths.ratio(w, P1) * (s - c) + u * maths.ratio(w, Q1) * (s + c))
 
 
 @triton.jit
@@ -116,12 +75,12 @@ def _from_zero(x, y):
 
 @triton.jit
 def _y0_near(x):
-    return maths.ratio(x * x, Y0_NEAR_P, Y0_NEAR_Q, Y0_NEAR_R, Y0_NEAR_S) + 0.6366197723675814 * maths.log(x) * _j0_near(x)
+    return maths.ratio(x * x, Y0_NEAR) + 0.6366197723675814 * maths.log(x) * _j0_near(x)
 
 
 @triton.jit
 def _y0_middle(x):
-    return ((x - 3.9576783180236816) - 1.0129117622775068e-07) * maths.ratio(x - 3.5, Y0_MIDDLE_P, Y0_MIDDLE_Q, Y0_MIDDLE_R, Y0_MIDDLE_S)
+    return ((x - 3.9576783180236816) - 1.0129117622775068e-07) * maths.ratio(x - 3.5, Y0_MIDDLE)
 
 
 @triton.jit
@@ -129,7 +88,7 @@ def _y0_far(x):
     u = maths.div(maths.ones(x), x)
     w = u * u
     s, c = maths.sin(x), maths.cos(x)
-    return _scaled(x, maths.ratio(w, P0_P, P0_Q, P0_R, P0_S) * (s - c) + u * maths.ratio(w, Q0_P, Q0_Q, Q0_R, Q0_S) * (c + s))
+    return _scaled(x, maths.ratio(w, P0) * (s - c) + u * maths.ratio(w, Q0) * (c + s))
 
 
 @triton.jit
@@ -145,13 +104,13 @@ def y0(x):
 
 @triton.jit
 def _y1_near(x):
-    y = x * maths.ratio(x * x, Y1_NEAR_P, Y1_NEAR_Q, Y1_NEAR_R, Y1_NEAR_S)
+    y = x * maths.ratio(x * x, Y1_NEAR)
     return y + 0.6366197723675814 * (maths.log(x) * _j1_near(x) - maths.div(maths.ones(x), x))
 
 
 @triton.jit
 def _y1_middle(x):
-    return ((x - 2.197141408920288) + 8.288927105078847e-08) * maths.ratio(x - 3.5, Y1_MIDDLE_P, Y1_MIDDLE_Q, Y1_MIDDLE_R, Y1_MIDDLE_S)
+    return ((x - 2.197141408920288) + 8.288927105078847e-08) * maths.ratio(x - 3.5, Y1_MIDDLE)
 
 
 @triton.jit
@@ -159,7 +118,7 @@ def _y1_far(x):
     u = maths.div(maths.ones(x), x)
     w = u * u
     s, c = maths.sin(x), maths.cos(x)
-    return _scaled(x, u * maths.ratio(w, Q1_P, Q1_Q, Q1_R, Q1_S) * (s - c) - maths.ratio(w, P1_P, P1_Q, P1_R, P1_S) * (s + c))
+    return _scaled(x, u * maths.ratio(w, Q1) * (s - c) - maths.ratio(w, P1) * (s + c))
 
 
 @triton.jit

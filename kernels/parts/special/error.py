@@ -8,44 +8,19 @@ from __future__ import annotations
 import triton
 
 from tritensor.kernels.parts import maths
-from tritensor.kernels.parts.special.error_fits import (
-    ERFCX_FAR_P,
-    ERFCX_FAR_Q,
-    ERFCX_FAR_R,
-    ERFCX_FAR_S,
-    ERFCX_NEAR_P,
-    ERFCX_NEAR_Q,
-    ERFCX_NEAR_R,
-    ERFCX_NEAR_S,
-    ERFINV_P,
-    ERFINV_Q,
-    ERFINV_R,
-    ERFINV_S,
-    TAIL_FAR_P,
-    TAIL_FAR_Q,
-    TAIL_FAR_R,
-    TAIL_FAR_S,
-    TAIL_MIDDLE_P,
-    TAIL_MIDDLE_Q,
-    TAIL_MIDDLE_R,
-    TAIL_MIDDLE_S,
-    TAIL_NEAR_P,
-    TAIL_NEAR_Q,
-    TAIL_NEAR_R,
-    TAIL_NEAR_S,
-)  # fmt: skip
+from tritensor.kernels.parts.special.error_fits import ERFCX_FAR, ERFCX_NEAR, ERFINV, TAIL_FAR, TAIL_MIDDLE, TAIL_NEAR
 
 
 # exp(x^2) erfc(x): rational up to 4, beyond 1 / x times a rational function of 1 / x^2 (DLMF 7.12.1); 2 exp(x^2) - erfcx(-x) below 0
 @triton.jit
 def _erfcx_near(x):
-    return maths.ratio(x, ERFCX_NEAR_P, ERFCX_NEAR_Q, ERFCX_NEAR_R, ERFCX_NEAR_S)
+    return maths.ratio(x, ERFCX_NEAR)
 
 
 @triton.jit
 def _erfcx_far(x):
     u = maths.div(maths.ones(x), x)
-    return u * maths.ratio(u * u, ERFCX_FAR_P, ERFCX_FAR_Q, ERFCX_FAR_R, ERFCX_FAR_S)
+    return u * maths.ratio(u * u, ERFCX_FAR)
 
 
 @triton.jit
@@ -69,17 +44,17 @@ def erfcx(x):
 # erfcinv(exp(-t^2)) as rational functions of t
 @triton.jit
 def _tail_near(t):
-    return maths.ratio(t, TAIL_NEAR_P, TAIL_NEAR_Q, TAIL_NEAR_R, TAIL_NEAR_S)
+    return maths.ratio(t, TAIL_NEAR)
 
 
 @triton.jit
 def _tail_middle(t):
-    return maths.ratio(t, TAIL_MIDDLE_P, TAIL_MIDDLE_Q, TAIL_MIDDLE_R, TAIL_MIDDLE_S)
+    return maths.ratio(t, TAIL_MIDDLE)
 
 
 @triton.jit
 def _tail_far(t):
-    return maths.ratio(t, TAIL_FAR_P, TAIL_FAR_Q, TAIL_FAR_R, TAIL_FAR_S)
+    return maths.ratio(t, TAIL_FAR)
 
 
 @triton.jit
@@ -96,7 +71,7 @@ def _tail(y):
 
 @triton.jit
 def _erfinv_inside(x):
-    return x * maths.ratio(x * x, ERFINV_P, ERFINV_Q, ERFINV_R, ERFINV_S)
+    return x * maths.ratio(x * x, ERFINV)
 
 
 @triton.jit

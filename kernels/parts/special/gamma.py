@@ -9,59 +9,38 @@ import triton
 
 from tritensor.kernels.parts import maths
 from tritensor.kernels.parts.special.gamma_fits import (
-    DIGAMMA_FAR_P,
-    DIGAMMA_FAR_Q,
-    DIGAMMA_FAR_R,
-    DIGAMMA_FAR_S,
-    DIGAMMA_NEAR_P,
-    DIGAMMA_NEAR_Q,
-    DIGAMMA_NEAR_R,
-    DIGAMMA_NEAR_S,
-    LGAMMA_MIDDLE_P,
-    LGAMMA_MIDDLE_Q,
-    LGAMMA_MIDDLE_R,
-    LGAMMA_MIDDLE_S,
-    LGAMMA_NEAR_P,
-    LGAMMA_NEAR_Q,
-    LGAMMA_NEAR_R,
-    LGAMMA_NEAR_S,
-    STIRLING_P,
-    STIRLING_Q,
-    STIRLING_R,
-    STIRLING_S,
-    TRIGAMMA_FAR_P,
-    TRIGAMMA_FAR_Q,
-    TRIGAMMA_FAR_R,
-    TRIGAMMA_FAR_S,
-    TRIGAMMA_NEAR_P,
-    TRIGAMMA_NEAR_Q,
-    TRIGAMMA_NEAR_R,
-    TRIGAMMA_NEAR_S,
-)  # fmt: skip
+    DIGAMMA_FAR,
+    DIGAMMA_NEAR,
+    LGAMMA_MIDDLE,
+    LGAMMA_NEAR,
+    STIRLING,
+    TRIGAMMA_FAR,
+    TRIGAMMA_NEAR,
+)
 
 
 # log |gamma(x)|: near its zeros at 1 and 2 as (x - 1)(x - 2) times a rational function
 @triton.jit
 def _lgamma_near(x):
-    return (x - 1.0) * (x - 2.0) * maths.ratio(x, LGAMMA_NEAR_P, LGAMMA_NEAR_Q, LGAMMA_NEAR_R, LGAMMA_NEAR_S)
+    return (x - 1.0) * (x - 2.0) * maths.ratio(x, LGAMMA_NEAR)
 
 
 @triton.jit
 def lgamma1p(x):
     """log gamma(1 + x) of 0 <= x < 2.5, with its digits near 0."""
-    return x * (x - 1.0) * maths.ratio(x + 1.0, LGAMMA_NEAR_P, LGAMMA_NEAR_Q, LGAMMA_NEAR_R, LGAMMA_NEAR_S)
+    return x * (x - 1.0) * maths.ratio(x + 1.0, LGAMMA_NEAR)
 
 
 @triton.jit
 def _lgamma_middle(x):
-    return (x - 1.0) * (x - 2.0) * maths.ratio(x, LGAMMA_MIDDLE_P, LGAMMA_MIDDLE_Q, LGAMMA_MIDDLE_R, LGAMMA_MIDDLE_S)
+    return (x - 1.0) * (x - 2.0) * maths.ratio(x, LGAMMA_MIDDLE)
 
 
 # Stirling's formula, DLMF 5.11.1
 @triton.jit
 def _lgamma_far(x):
     u = maths.div(maths.ones(x), x)
-    return (x - 0.5) * (maths.log(x) - 1.0) + (u * maths.ratio(u * u, STIRLING_P, STIRLING_Q, STIRLING_R, STIRLING_S) + 0.4189385332046727)
+    return (x - 0.5) * (maths.log(x) - 1.0) + (u * maths.ratio(u * u, STIRLING) + 0.4189385332046727)
 
 
 @triton.jit
@@ -92,7 +71,7 @@ def lgamma(x):
 # digamma(x): (x - its zero) times a rational function; log x - 1 / (2 x) - ..., DLMF 5.11.2
 @triton.jit
 def _digamma_near(x):
-    y = maths.ratio(x, DIGAMMA_NEAR_P, DIGAMMA_NEAR_Q, DIGAMMA_NEAR_R, DIGAMMA_NEAR_S)
+    y = maths.ratio(x, DIGAMMA_NEAR)
     return ((x - 1.4616321325302124) - 1.2438149938918909e-08) * y
 
 
@@ -100,7 +79,7 @@ def _digamma_near(x):
 def _digamma_far(x):
     u = maths.div(maths.ones(x), x)
     w = u * u
-    return maths.log(x) - (0.5 * u + w * maths.ratio(w, DIGAMMA_FAR_P, DIGAMMA_FAR_Q, DIGAMMA_FAR_R, DIGAMMA_FAR_S))
+    return maths.log(x) - (0.5 * u + w * maths.ratio(w, DIGAMMA_FAR))
 
 
 @triton.jit
@@ -126,14 +105,14 @@ def digamma(x):
 # trigamma(x): 1 / x + 1 / (2 x^2) + ..., DLMF 5.15.8
 @triton.jit
 def _trigamma_near(x):
-    return maths.div(maths.ratio(x, TRIGAMMA_NEAR_P, TRIGAMMA_NEAR_Q, TRIGAMMA_NEAR_R, TRIGAMMA_NEAR_S), x * x)
+    return maths.div(maths.ratio(x, TRIGAMMA_NEAR), x * x)
 
 
 @triton.jit
 def _trigamma_far(x):
     u = maths.div(maths.ones(x), x)
     w = u * u
-    return u * (1.0 + (0.5 * u + w * maths.ratio(w, TRIGAMMA_FAR_P, TRIGAMMA_FAR_Q, TRIGAMMA_FAR_R, TRIGAMMA_FAR_S)))
+    return u * (1.0 + (0.5 * u + w * maths.ratio(w, TRIGAMMA_FAR)))
 
 
 @triton.jit

@@ -9,47 +9,17 @@ import triton
 
 from tritensor.kernels.parts import maths
 from tritensor.kernels.parts.special.modified_bessel_fits import (
-    I0_FAR_P,
-    I0_FAR_Q,
-    I0_FAR_R,
-    I0_FAR_S,
-    I0_NEAR_P,
-    I0_NEAR_Q,
-    I0_NEAR_R,
-    I0_NEAR_S,
-    I0_UNIT_P,
-    I0_UNIT_Q,
-    I0_UNIT_R,
-    I0_UNIT_S,
-    I1_FAR_P,
-    I1_FAR_Q,
-    I1_FAR_R,
-    I1_FAR_S,
-    I1_NEAR_P,
-    I1_NEAR_Q,
-    I1_NEAR_R,
-    I1_NEAR_S,
-    I1_UNIT_P,
-    I1_UNIT_Q,
-    I1_UNIT_R,
-    I1_UNIT_S,
-    K0_FAR_P,
-    K0_FAR_Q,
-    K0_FAR_R,
-    K0_FAR_S,
-    K0_NEAR_P,
-    K0_NEAR_Q,
-    K0_NEAR_R,
-    K0_NEAR_S,
-    K1_FAR_P,
-    K1_FAR_Q,
-    K1_FAR_R,
-    K1_FAR_S,
-    K1_NEAR_P,
-    K1_NEAR_Q,
-    K1_NEAR_R,
-    K1_NEAR_S,
-)  # fmt: skip
+    I0_FAR,
+    I0_NEAR,
+    I0_UNIT,
+    I1_FAR,
+    I1_NEAR,
+    I1_UNIT,
+    K0_FAR,
+    K0_NEAR,
+    K1_FAR,
+    K1_NEAR,
+)
 
 
 # exp(x) y for y of the order of 1 / sqrt(x): in two steps, because exp(x) overflows first
@@ -61,13 +31,13 @@ def _grown(x, y):
 
 @triton.jit
 def _i0_near(z):
-    return maths.ratio(z * z, I0_NEAR_P, I0_NEAR_Q, I0_NEAR_R, I0_NEAR_S)
+    return maths.ratio(z * z, I0_NEAR)
 
 
 @triton.jit
 def _i0e_far(z):
     u = maths.div(maths.ones(z), z)
-    return maths.sqrt(u) * maths.ratio(u, I0_FAR_P, I0_FAR_Q, I0_FAR_R, I0_FAR_S)
+    return maths.sqrt(u) * maths.ratio(u, I0_FAR)
 
 
 @triton.jit
@@ -96,13 +66,13 @@ def i0e(x):
 
 @triton.jit
 def _i1_near(z):
-    return z * maths.ratio(z * z, I1_NEAR_P, I1_NEAR_Q, I1_NEAR_R, I1_NEAR_S)
+    return z * maths.ratio(z * z, I1_NEAR)
 
 
 @triton.jit
 def _i1e_far(z):
     u = maths.div(maths.ones(z), z)
-    return maths.sqrt(u) * maths.ratio(u, I1_FAR_P, I1_FAR_Q, I1_FAR_R, I1_FAR_S)
+    return maths.sqrt(u) * maths.ratio(u, I1_FAR)
 
 
 @triton.jit
@@ -135,15 +105,13 @@ def i1e(x):
 @triton.jit
 def _k0_near(x):
     w = x * x
-    return maths.ratio(w, K0_NEAR_P, K0_NEAR_Q, K0_NEAR_R, K0_NEAR_S) - maths.log(x) * maths.ratio(
-        w, I0_UNIT_P, I0_UNIT_Q, I0_UNIT_R, I0_UNIT_S
-    )
+    return maths.ratio(w, K0_NEAR) - maths.log(x) * maths.ratio(w, I0_UNIT)
 
 
 @triton.jit
 def _k0e_far(x):
     u = maths.div(maths.ones(x), x)
-    return maths.sqrt(u) * maths.ratio(u, K0_FAR_P, K0_FAR_Q, K0_FAR_R, K0_FAR_S)
+    return maths.sqrt(u) * maths.ratio(u, K0_FAR)
 
 
 @triton.jit
@@ -177,14 +145,14 @@ def k0e(x):
 @triton.jit
 def _k1_near(x):
     w = x * x
-    first = maths.log(x) * x * maths.ratio(w, I1_UNIT_P, I1_UNIT_Q, I1_UNIT_R, I1_UNIT_S)
-    return first + maths.div(maths.ratio(w, K1_NEAR_P, K1_NEAR_Q, K1_NEAR_R, K1_NEAR_S), x)
+    first = maths.log(x) * x * maths.ratio(w, I1_UNIT)
+    return first + maths.div(maths.ratio(w, K1_NEAR), x)
 
 
 @triton.jit
 def _k1e_far(x):
     u = maths.div(maths.ones(x), x)
-    return maths.sqrt(u) * maths.ratio(u, K1_FAR_P, K1_FAR_Q, K1_FAR_R, K1_FAR_S)
+    return maths.sqrt(u) * maths.ratio(u, K1_FAR)
 
 
 @triton.jit
