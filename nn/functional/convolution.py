@@ -166,8 +166,8 @@ def conv1d(
 
 @checked
 def conv2d(
-    input: Tensor, weight: Tensor, bias: Tensor | None = None, stride: Sizes = 1, padding: int | str | Sequence[int] = 0,
-    dilation: Sizes = 1, groups: int = 1,
+    input: Tensor, weight: Tensor, bias: Tensor | None = None, stride: int | Sequence[int] = 1, padding: int | str | Sequence[int] = 0,
+    dilation: int | Sequence[int] = 1, groups: int = 1,
 ) -> Tensor:  # fmt: skip
     """Cross-correlation: input (batch, in, h, w), weight (out, in / groups, kh, kw), bias (out) -> (batch, out, h', w').
 

@@ -96,7 +96,7 @@ def _resample(
 
 @checked
 def interpolate(
-    input: Tensor, size: Sizes | None = None, scale_factor: float | Sequence[float] | None = None, mode: str = "nearest",
+    input: Tensor, size: int | Sequence[int] | None = None, scale_factor: float | Sequence[float] | None = None, mode: str = "nearest",
     align_corners: bool | None = None, recompute_scale_factor: bool | None = None, antialias: bool = False,
 ) -> Tensor:  # fmt: skip
     """The input (batch, channels, one to three axes) at another size, given as `size` or as a factor.
@@ -116,7 +116,7 @@ def interpolate(
 
 @checked
 def upsample(
-    input: Tensor, size: Sizes | None = None, scale_factor: float | Sequence[float] | None = None, mode: str = "nearest",
+    input: Tensor, size: int | Sequence[int] | None = None, scale_factor: float | Sequence[float] | None = None, mode: str = "nearest",
     align_corners: bool | None = None,
 ) -> Tensor:  # fmt: skip
     """interpolate under its older name."""
@@ -124,13 +124,15 @@ def upsample(
 
 
 @checked
-def upsample_nearest(input: Tensor, size: Sizes | None = None, scale_factor: float | Sequence[float] | None = None) -> Tensor:
+def upsample_nearest(input: Tensor, size: int | Sequence[int] | None = None, scale_factor: float | Sequence[float] | None = None) -> Tensor:
     """interpolate(mode="nearest") under its older name."""
     return _resample("upsample_nearest", input, size, scale_factor, "nearest", None)
 
 
 @checked
-def upsample_bilinear(input: Tensor, size: Sizes | None = None, scale_factor: float | Sequence[float] | None = None) -> Tensor:
+def upsample_bilinear(
+    input: Tensor, size: int | Sequence[int] | None = None, scale_factor: float | Sequence[float] | None = None
+) -> Tensor:
     """interpolate(mode="bilinear", align_corners=True) under its older name."""
     return _resample("upsample_bilinear", input, size, scale_factor, "bilinear", True)
 

@@ -21,7 +21,6 @@ from tritensor.nn.functional.pooling.windows import max_pool1d_with_indices as _
 from tritensor.nn.functional.pooling.windows import max_pool2d as _max_pool2d
 from tritensor.nn.functional.pooling.windows import max_pool3d as _max_pool3d
 from tritensor.nn.functional.products import bilinear
-from tritensor.nn.functional.window_arguments import Sizes
 from tritensor.ops.table import ops
 from tritensor.tensor.core import Tensor
 from tritensor.tensor.public_api.publish import function, public
@@ -40,32 +39,36 @@ def adaptive_max_pool1d(input: Tensor, output_size: int | Sequence[int]) -> tupl
 
 @function(method=False)
 def max_pool1d(
-    input: Tensor, kernel_size: Sizes, stride: Sizes = (), padding: Sizes = 0, dilation: Sizes = 1, ceil_mode: bool = False
-) -> Tensor:
+    input: Tensor, kernel_size: int | Sequence[int], stride: int | Sequence[int] = (), padding: int | Sequence[int] = 0,
+    dilation: int | Sequence[int] = 1, ceil_mode: bool = False,
+) -> Tensor:  # fmt: skip
     """nn.functional.max_pool1d without its indices."""
     return _max_pool1d(input, kernel_size, stride, padding, dilation, ceil_mode)  # type: ignore[no-any-return]
 
 
 @function(method=False)
 def max_pool1d_with_indices(
-    input: Tensor, kernel_size: Sizes, stride: Sizes = (), padding: Sizes = 0, dilation: Sizes = 1, ceil_mode: bool = False
-) -> tuple[Tensor, Tensor]:
+    input: Tensor, kernel_size: int | Sequence[int], stride: int | Sequence[int] = (), padding: int | Sequence[int] = 0,
+    dilation: int | Sequence[int] = 1, ceil_mode: bool = False,
+) -> tuple[Tensor, Tensor]:  # fmt: skip
     """nn.functional.max_pool1d with its indices, always: (maxima, places)."""
     return _max_pool1d_with_indices(input, kernel_size, stride, padding, dilation, ceil_mode)  # type: ignore[no-any-return]
 
 
 @function(method=False)
 def max_pool3d(
-    input: Tensor, kernel_size: Sizes, stride: Sizes = (), padding: Sizes = 0, dilation: Sizes = 1, ceil_mode: bool = False
-) -> Tensor:
+    input: Tensor, kernel_size: int | Sequence[int], stride: int | Sequence[int] = (), padding: int | Sequence[int] = 0,
+    dilation: int | Sequence[int] = 1, ceil_mode: bool = False,
+) -> Tensor:  # fmt: skip
     """nn.functional.max_pool3d without its indices."""
     return _max_pool3d(input, kernel_size, stride, padding, dilation, ceil_mode)  # type: ignore[no-any-return]
 
 
 @function(method=False)
 def max_pool2d(
-    input: Tensor, kernel_size: Sizes, stride: Sizes = (), padding: Sizes = 0, dilation: Sizes = 1, ceil_mode: bool = False
-) -> Tensor:
+    input: Tensor, kernel_size: int | Sequence[int], stride: int | Sequence[int] = (), padding: int | Sequence[int] = 0,
+    dilation: int | Sequence[int] = 1, ceil_mode: bool = False,
+) -> Tensor:  # fmt: skip
     """nn.functional.max_pool2d without its indices."""
     return _max_pool2d(input, kernel_size, stride, padding, dilation, ceil_mode)  # type: ignore[no-any-return]
 

@@ -12,7 +12,9 @@ from tritensor.ops.table import ops
 from tritensor.ops.table.shape_rules import one_integer
 from tritensor.tensor.core import Tensor
 
-Sizes = int | Sequence[int]
+Sizes = (
+    int | Sequence[int]
+)  # explain_error reads annotations as text and passes over this one: functions that rely on it write the types out
 AXES = {1: "length", 2: "height, width", 3: "depth, height, width"}
 _COUNTS = {1: "one integer", 2: "one integer, or two for height and width", 3: "one integer, or three for depth, height and width"}
 

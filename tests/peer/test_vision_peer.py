@@ -207,7 +207,7 @@ def test_they_print_the_same(make: Callable[[Any], Any]) -> None:
 
 
 def test_policies_and_magnitudes_are_equal() -> None:
-    from tritensor.vision.transforms.autoaugment import _space, _usual
+    from tritensor.vision.transforms.autoaugment import _make_space, _standard_space
 
     def compare(ours: Any, theirs: Any) -> None:
         for name, (magnitudes, signed) in theirs.items():
@@ -222,9 +222,9 @@ def test_policies_and_magnitudes_are_equal() -> None:
     for policy in transforms.AutoAugmentPolicy:
         other = theirs.AutoAugment(theirs.AutoAugmentPolicy[policy.name])
         assert transforms.AutoAugment(policy).policies == other.policies
-    compare(_usual(10, 30, 40), theirs.AutoAugment()._augmentation_space(10, (30, 40)))
-    compare(_usual(31, 30, 40), theirs.RandAugment()._augmentation_space(31, (30, 40)))
-    compare(_space(31, 0.99, 32.0, 32.0, 135.0, 0.99, (8, 6)), theirs.TrivialAugmentWide()._augmentation_space(31))
+    compare(_standard_space(10, 30, 40), theirs.AutoAugment()._augmentation_space(10, (30, 40)))
+    compare(_standard_space(31, 30, 40), theirs.RandAugment()._augmentation_space(31, (30, 40)))
+    compare(_make_space(31, 0.99, 32.0, 32.0, 135.0, 0.99, (8, 6)), theirs.TrivialAugmentWide()._augmentation_space(31))
     for all_ops in (True, False):
         mix = theirs.AugMix(all_ops=all_ops)._augmentation_space(10, (30, 40))
         ours = transforms.AugMix(all_ops=all_ops)._augmentation_space(30, 40)

@@ -68,7 +68,9 @@ def _module(name: str) -> Iterator[Found]:
 
 
 def _class(name: str, ours: type, theirs: type) -> Iterator[Found]:
-    for key in ["__init__", *(k for k in vars(ours) if not k.startswith("_"))]:
+    # what bases have that are there to be derived from: where a method stands in our classes is our affair
+    own = [c for c in ours.__mro__ if c is ours or c.__name__.startswith("_") or c.__name__.endswith("Base")]
+    for key in dict.fromkeys(["__init__", *(k for c in own for k in vars(c) if not k.startswith("_"))]):
         a, b = inspect.getattr_static(ours, key, None), inspect.getattr_static(theirs, key, None)
         static = isinstance(a, staticmethod)
         a, b = getattr(a, "__func__", a), getattr(b, "__func__", b)

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import math
+from collections.abc import Sequence
 from typing import Any, NamedTuple
 
 import numpy as np
@@ -116,8 +117,8 @@ def _sum_windows(x: Tensor, sides: list[int], kernel: tuple[int, ...], stride: t
 
 @checked
 def max_pool1d(
-    input: Tensor, kernel_size: Sizes, stride: Sizes | None = None, padding: Sizes = 0, dilation: Sizes = 1, ceil_mode: bool = False,
-    return_indices: bool = False,
+    input: Tensor, kernel_size: int | Sequence[int], stride: int | Sequence[int] | None = None, padding: int | Sequence[int] = 0,
+    dilation: int | Sequence[int] = 1, ceil_mode: bool = False, return_indices: bool = False,
 ) -> Any:  # fmt: skip
     """Maximum of each window; stride defaults to the window. (batch, c, w) -> (batch, c, w'), and where each maximum stood if return_indices."""
     return _max_pool(1, input, kernel_size, stride, padding, dilation, ceil_mode, return_indices)
@@ -125,8 +126,8 @@ def max_pool1d(
 
 @checked
 def max_pool1d_with_indices(
-    input: Tensor, kernel_size: Sizes, stride: Sizes | None = None, padding: Sizes = 0, dilation: Sizes = 1, ceil_mode: bool = False,
-    return_indices: bool = False,
+    input: Tensor, kernel_size: int | Sequence[int], stride: int | Sequence[int] | None = None, padding: int | Sequence[int] = 0,
+    dilation: int | Sequence[int] = 1, ceil_mode: bool = False, return_indices: bool = False,
 ) -> Any:  # fmt: skip
     """max_pool1d with return_indices=True."""
     return _max_pool(1, input, kernel_size, stride, padding, dilation, ceil_mode, True)
@@ -134,8 +135,8 @@ def max_pool1d_with_indices(
 
 @checked
 def max_pool2d(
-    input: Tensor, kernel_size: Sizes, stride: Sizes | None = None, padding: Sizes = 0, dilation: Sizes = 1, ceil_mode: bool = False,
-    return_indices: bool = False,
+    input: Tensor, kernel_size: int | Sequence[int], stride: int | Sequence[int] | None = None, padding: int | Sequence[int] = 0,
+    dilation: int | Sequence[int] = 1, ceil_mode: bool = False, return_indices: bool = False,
 ) -> Any:  # fmt: skip
     """Maximum of each window; stride defaults to the window. (batch, c, h, w) -> (batch, c, h', w'), and where each maximum stood if return_indices."""
     return _max_pool(2, input, kernel_size, stride, padding, dilation, ceil_mode, return_indices)
@@ -143,8 +144,8 @@ def max_pool2d(
 
 @checked
 def max_pool2d_with_indices(
-    input: Tensor, kernel_size: Sizes, stride: Sizes | None = None, padding: Sizes = 0, dilation: Sizes = 1, ceil_mode: bool = False,
-    return_indices: bool = False,
+    input: Tensor, kernel_size: int | Sequence[int], stride: int | Sequence[int] | None = None, padding: int | Sequence[int] = 0,
+    dilation: int | Sequence[int] = 1, ceil_mode: bool = False, return_indices: bool = False,
 ) -> Any:  # fmt: skip
     """max_pool2d with return_indices=True."""
     return _max_pool(2, input, kernel_size, stride, padding, dilation, ceil_mode, True)
@@ -152,8 +153,8 @@ def max_pool2d_with_indices(
 
 @checked
 def max_pool3d(
-    input: Tensor, kernel_size: Sizes, stride: Sizes | None = None, padding: Sizes = 0, dilation: Sizes = 1, ceil_mode: bool = False,
-    return_indices: bool = False,
+    input: Tensor, kernel_size: int | Sequence[int], stride: int | Sequence[int] | None = None, padding: int | Sequence[int] = 0,
+    dilation: int | Sequence[int] = 1, ceil_mode: bool = False, return_indices: bool = False,
 ) -> Any:  # fmt: skip
     """Maximum of each window; stride defaults to the window. (batch, c, d, h, w) -> (batch, c, d', h', w'), and where each maximum stood if return_indices."""
     return _max_pool(3, input, kernel_size, stride, padding, dilation, ceil_mode, return_indices)
@@ -161,8 +162,8 @@ def max_pool3d(
 
 @checked
 def max_pool3d_with_indices(
-    input: Tensor, kernel_size: Sizes, stride: Sizes | None = None, padding: Sizes = 0, dilation: Sizes = 1, ceil_mode: bool = False,
-    return_indices: bool = False,
+    input: Tensor, kernel_size: int | Sequence[int], stride: int | Sequence[int] | None = None, padding: int | Sequence[int] = 0,
+    dilation: int | Sequence[int] = 1, ceil_mode: bool = False, return_indices: bool = False,
 ) -> Any:  # fmt: skip
     """max_pool3d with return_indices=True."""
     return _max_pool(3, input, kernel_size, stride, padding, dilation, ceil_mode, True)
@@ -170,7 +171,8 @@ def max_pool3d_with_indices(
 
 @checked
 def avg_pool1d(
-    input: Tensor, kernel_size: Sizes, stride: Sizes | None = None, padding: Sizes = 0, ceil_mode: bool = False, count_include_pad: bool = True
+    input: Tensor, kernel_size: int | Sequence[int], stride: int | Sequence[int] | None = None, padding: int | Sequence[int] = 0,
+    ceil_mode: bool = False, count_include_pad: bool = True,
 ) -> Tensor:  # fmt: skip
     """Mean of each window; stride defaults to the window. count_include_pad=False divides by the cells inside the input.
     (batch, c, w) -> (batch, c, w')."""
@@ -179,8 +181,8 @@ def avg_pool1d(
 
 @checked
 def avg_pool2d(
-    input: Tensor, kernel_size: Sizes, stride: Sizes | None = None, padding: Sizes = 0, ceil_mode: bool = False, count_include_pad: bool = True,
-    divisor_override: int | None = None,
+    input: Tensor, kernel_size: int | Sequence[int], stride: int | Sequence[int] | None = None, padding: int | Sequence[int] = 0,
+    ceil_mode: bool = False, count_include_pad: bool = True, divisor_override: int | None = None,
 ) -> Tensor:  # fmt: skip
     """Mean of each window; stride defaults to the window. count_include_pad=False divides by the cells inside the input, divisor_override by a number.
     (batch, c, h, w) -> (batch, c, h', w')."""
@@ -189,8 +191,8 @@ def avg_pool2d(
 
 @checked
 def avg_pool3d(
-    input: Tensor, kernel_size: Sizes, stride: Sizes | None = None, padding: Sizes = 0, ceil_mode: bool = False, count_include_pad: bool = True,
-    divisor_override: int | None = None,
+    input: Tensor, kernel_size: int | Sequence[int], stride: int | Sequence[int] | None = None, padding: int | Sequence[int] = 0,
+    ceil_mode: bool = False, count_include_pad: bool = True, divisor_override: int | None = None,
 ) -> Tensor:  # fmt: skip
     """Mean of each window; stride defaults to the window. count_include_pad=False divides by the cells inside the input, divisor_override by a number.
     (batch, c, d, h, w) -> (batch, c, d', h', w')."""
