@@ -365,11 +365,10 @@ for _end, _what, _ufunc, _value_of, _index_of, _combine, _indexed, _walk, _ident
         result=lambda dtype: (dtype, _I64), doc=f"{_what.capitalize()} along dim and its first index; the gradient goes to that element.",
     )  # fmt: skip
 for _name, _ufunc, _function, _combine, _start, _what in (
-    ("any", np.logical_or, np.any, _either, lambda states: (0,), "any element over dims is"),
-    ("all", np.logical_and, np.all, _both, lambda states: (1,), "all elements over dims are"),
-):
+    ("any", np.logical_or, np.any, _either, 0, "any element over dims is"), ("all", np.logical_and, np.all, _both, 1, "all elements over dims are"),
+):  # fmt: skip
     reduction(
         _name, _over_dims(_function), cpu=partial(_truth_cpu, _ufunc), map=_true, combine=_combine, finish=_nonzero, rule=None,
-        identity=_start, kinds=NUMBERS, dtypes=_ORDERED_DTYPES, samples=_truth_samples,
+        identity=lambda states, start=_start: (start,), kinds=NUMBERS, dtypes=_ORDERED_DTYPES, samples=_truth_samples,
         result=lambda dtype: (_BOOL,), state=lambda dtype: (np.dtype(np.int32),), doc=f"Whether {_what} nonzero.",
     )  # fmt: skip
