@@ -108,7 +108,9 @@ class HostValues:
         """Version 3 of Numba's protocol, for tensors on a GPU. Raises AttributeError for others, and for types that it has no name for."""
         array = self.array
         if isinstance(array, CudaArray) and emulated():
-            raise AttributeError("__cuda_array_interface__: device cuda is emulated: its memory is no GPU's; use DLPack, or .cpu().numpy()")
+            raise AttributeError(
+                "__cuda_array_interface__: device cuda is emulated here, and its memory is no GPU's; use DLPack, or .cpu().numpy()"
+            )
         if not isinstance(array, CudaArray):
             raise AttributeError(f"__cuda_array_interface__: the tensor is on {self.device}, not in a GPU's memory; move it with .cuda()")
         if self.dtype.name == "bfloat16" or self.dtype.kind == "float8":

@@ -142,7 +142,9 @@ def tensordot(a: Tensor, b: Tensor, dims: int | Tensor | Sequence[Any] = 2) -> T
         b = ops.sum(b, dim=tuple(sorted(gone_b)), keepdim=True) if gone_b else b
     sizes_a, sizes_b = [a.shape[d] for d in over_a], [b.shape[d] for d in over_b]
     if sizes_a != sizes_b:
-        raise ShapeError(f"tensordot: a {tuple(a.shape)} over {over_a}, b {tuple(b.shape)} over {over_b}: {sizes_a} and {sizes_b} differ")
+        raise ShapeError(
+            f"tensordot: a {tuple(a.shape)} over {over_a}, b {tuple(b.shape)} over {over_b}: the sizes {sizes_a} and {sizes_b} differ"
+        )
     free_a, free_b = [d for d in range(a.ndim) if d not in over_a], [d for d in range(b.ndim) if d not in over_b]
     rows, inner_size, cols = (math.prod(sizes) for sizes in ([a.shape[d] for d in free_a], sizes_a, [b.shape[d] for d in free_b]))
     left = reshape_to(ops.permute(a, dims=(*free_a, *over_a)), (rows, inner_size))

@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import functools
 import inspect
 from collections.abc import Callable
 from typing import Any
@@ -31,10 +30,10 @@ def _publish_copy(name: str, doc: str, view: Callable[[Tensor], Tensor]) -> None
 def _publish_copy_of(view: Callable[..., Any], doc: str) -> None:
     """The same of a published view with more parameters, which are the copy's too."""
 
-    @functools.wraps(inspect.unwrap(view))  # publishing reads the parameters of the body
     def call(*args: Any, **kwargs: Any) -> Any:
         return _copy_view(view(*args, **kwargs))  # the view itself, which refuses what does not fit
 
+    call.__signature__ = inspect.signature(inspect.unwrap(view))  # type: ignore[attr-defined]  # publishing reads the body's parameters
     function(method=False, out=True)(rename_function(call, f"{view.__name__}_copy", doc))
 
 
