@@ -13,7 +13,7 @@ from tritensor.ground import dtypes
 from tritensor.ground.errors import ArgumentError, DTypeError
 from tritensor.kernels.parts import backends, formula_llvm, maths
 from tritensor.kernels.parts.allocation import allocate_result
-from tritensor.kernels.parts.cpu.blocks import select, zeroed
+from tritensor.kernels.parts.cpu.blocks import select, zero_where
 from tritensor.kernels.parts.elementwise import backward_of, elementwise, run, work
 from tritensor.kernels.parts.float8 import moved_as_bytes
 from tritensor.kernels.parts.pointwise_samples import Domain
@@ -51,7 +51,7 @@ def _pick(losing: Callable[..., Any], swap: bool) -> Callable[..., Any]:
 
     def gradient(g: np.ndarray, a: Any, b: Any) -> np.ndarray:
         mine, other = (b, a) if swap else (a, b)
-        out = zeroed(g, np.asarray(losing(mine, other)))
+        out = zero_where(g, np.asarray(losing(mine, other)))
         tied = np.equal(mine, other)
         if tied.any():
             out = np.where(tied, g * g.dtype.type(0.5), out)
@@ -160,11 +160,11 @@ def _where_forward(condition: CudaArray, a: Any, b: Any, *, out: CudaArray | Non
 
 
 def _where_a_numpy(g: np.ndarray, condition: np.ndarray) -> np.ndarray:
-    return zeroed(g, np.logical_not(condition))
+    return zero_where(g, np.logical_not(condition))
 
 
 def _where_b_numpy(g: np.ndarray, condition: np.ndarray) -> np.ndarray:
-    return zeroed(g, condition)
+    return zero_where(g, condition)
 
 
 def _where_samples(rng: np.random.Generator) -> list[Sample]:
@@ -262,7 +262,7 @@ def _clamp_x_numpy(g: np.ndarray, x: np.ndarray, low: Any, high: Any) -> np.ndar
     inside = x == x if low is None else x >= low
     if high is not None:
         inside = np.logical_and(inside, x <= high)
-    return zeroed(g, np.logical_not(inside))
+    return zero_where(g, np.logical_not(inside))
 
 
 def _clamp_backward(name: str) -> Callable[..., CudaArray]:

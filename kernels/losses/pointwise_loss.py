@@ -16,7 +16,7 @@ from tritensor.ground.errors import ArgumentError, ShapeError
 from tritensor.ground.strides import BACKWARDS, ELEMENTWISE
 from tritensor.kernels.parts import backends, maths
 from tritensor.kernels.parts.allocation import allocate
-from tritensor.kernels.parts.copying import laid
+from tritensor.kernels.parts.copying import to_elementwise_layout
 from tritensor.kernels.parts.cpu.blocks import SILENT, evaluate
 from tritensor.kernels.parts.cpu.simd_maths import on_vectors
 from tritensor.kernels.parts.cpu.summation import total
@@ -133,7 +133,7 @@ class _Loss:
         y = allocate(x.shape if reduction == "none" else (), x.dtype, x)
         functions = ReductionFunctions(_map_of(self.formula, len(numbers)), add, maths.div, zero)
         fold(functions, (x, target), _every(x, reduction), (y,), (acc_type,), (np.float64(_divisor(x, reduction)),), numbers=numbers)
-        return laid(y, (target, x) if self.layout == BACKWARDS else (x, target))
+        return to_elementwise_layout(y, (target, x) if self.layout == BACKWARDS else (x, target))
 
     def rule(self, g: Any, x: Any, target: Any, reduction: str, needs: tuple[bool, ...], *numbers: Any) -> tuple[Any, ...]:
         up = ops.div(g, float(max(_divisor(x, reduction), 1))) if reduction == "mean" else g

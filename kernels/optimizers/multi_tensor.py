@@ -15,7 +15,7 @@ from tritensor.ground.errors import ShapeError
 from tritensor.kernels.optimizers.gpu_table import launch_for
 from tritensor.kernels.parts import maths
 from tritensor.kernels.parts.allocation import allocate
-from tritensor.kernels.parts.copying import dense, write
+from tritensor.kernels.parts.copying import to_c_order, write
 from tritensor.ops.array import CudaArray
 from tritensor.ops.table import FLOATS, Sample, Spec, Work, op, refuse_kind
 
@@ -208,7 +208,7 @@ def _norm_shape(x: Any, *, order: float) -> Spec:
 
 
 def _norm_forward(x: CudaArray, *, order: float) -> CudaArray:
-    x = dense(x)
+    x = to_c_order(x)
     return norm_of_all([x], float(order), [x])
 
 
@@ -252,7 +252,7 @@ def _scale_shape(x: Any, found: Any, factor: Any) -> Spec:
 
 
 def _scale_forward(x: CudaArray, found: CudaArray, factor: CudaArray) -> None:
-    held = dense(x)
+    held = to_c_order(x)
     scale_all([held], factor, found, [held])
     if held is not x:
         write(x, held)
