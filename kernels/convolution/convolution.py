@@ -13,10 +13,10 @@ from tritensor.kernels.convolution import cpu, samples
 from tritensor.kernels.convolution.geometry import RESULTS, Geometry, Sizes, check_sizes, geometry
 from tritensor.kernels.convolution.gpu import kernel_choice
 from tritensor.kernels.parts.cpu.blocks import upcast
-from tritensor.kernels.parts.formulas.signatures import by_names
 from tritensor.kernels.parts.indices.sliding_windows import add_windows, read_windows
 from tritensor.ops.array import CudaArray
 from tritensor.ops.table import Spec, Work, op, ops, refuse_kind, refuse_mixed, registry
+from tritensor.ops.table.signature import by_names
 
 
 def _same_types(name: str, *named: tuple[str, Any]) -> np.dtype:

@@ -15,12 +15,12 @@ from tritensor.ground.errors import ShapeError
 from tritensor.kernels.parts.allocation import allocate
 from tritensor.kernels.parts.copying import to_c_order
 from tritensor.kernels.parts.cpu.blocks import is_half
-from tritensor.kernels.parts.formulas.signatures import by_names
 from tritensor.kernels.parts.grid_indices import long_offsets, tile, tile_of
 from tritensor.kernels.parts.indices.sliding_windows import Windows, add_windows, read_windows
 from tritensor.ops.array import CudaArray
 from tritensor.ops.table import Sample, Spec, Work, op, ops
 from tritensor.ops.table.shape_rules import refuse_kind
+from tritensor.ops.table.signature import by_names
 
 Pair = tuple[int, int]
 _KINDS = ("bool", "uint", "int", "float", "complex")

@@ -326,8 +326,8 @@ def scale_backward(g: CudaArray, weight: CudaArray, index: CudaArray, edges: Cud
     ds = allocate((index.size,), g.dtype, g.device)
     _, tile = _blocks(index.size, width)
     launch(
-        _products_kernel, (triton.cdiv(index.size, tile["BM"]),), ds, to_c_order(g), to_c_order(weight), keys, to_c_order(edges), index.size, edges.size - 1, rows,
-        edges.size.bit_length(), width, SUM=_SUM[dtypes.of(weight.dtype).name], **tile,
+        _products_kernel, (triton.cdiv(index.size, tile["BM"]),), ds, to_c_order(g), to_c_order(weight), keys, to_c_order(edges), index.size,
+        edges.size - 1, rows, edges.size.bit_length(), width, SUM=_SUM[dtypes.of(weight.dtype).name], **tile,
     )  # fmt: skip
     return ds
 

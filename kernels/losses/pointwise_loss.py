@@ -22,7 +22,6 @@ from tritensor.kernels.parts.cpu.simd_maths import on_vectors
 from tritensor.kernels.parts.cpu.summation import total
 from tritensor.kernels.parts.elementwise import run, scalar
 from tritensor.kernels.parts.formula_llvm import formula_loop, to_common_layout
-from tritensor.kernels.parts.formulas.signatures import signature
 from tritensor.kernels.parts.formulas.template_args import bound
 from tritensor.kernels.parts.pointwise_samples import ANYWHERE, Domain
 from tritensor.kernels.parts.reduction import ReductionFunctions, add, fold, zero
@@ -30,6 +29,7 @@ from tritensor.llvm.loops import MANY
 from tritensor.llvm.passes.reduce import FormulaSum
 from tritensor.ops.array import CudaArray
 from tritensor.ops.table import Op, Sample, Spec, Work, op, ops, refuse_kind
+from tritensor.ops.table.signature import signature
 
 REDUCTIONS = ("none", "mean", "sum")
 

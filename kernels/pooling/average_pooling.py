@@ -15,7 +15,6 @@ from tritensor.ground.errors import ShapeError
 from tritensor.kernels.parts import maths
 from tritensor.kernels.parts.allocation import image_for
 from tritensor.kernels.parts.cpu.blocks import upcast
-from tritensor.kernels.parts.formulas.signatures import by_names
 from tritensor.kernels.parts.grid_indices import long_offsets, memory_at, place_of, tile, tile_of
 from tritensor.kernels.parts.indices.sliding_windows import Sizes, Windows, add_windows, read_windows
 from tritensor.kernels.parts.view_arithmetic import is_channels_last, volume_strides
@@ -24,6 +23,7 @@ from tritensor.kernels.pooling.max_pooling import work
 from tritensor.kernels.pooling.windows import check_windows, pooling_windows
 from tritensor.ops.array import CudaArray
 from tritensor.ops.table import Spec, op, ops, refuse_kind
+from tritensor.ops.table.signature import by_names
 
 
 @triton.jit

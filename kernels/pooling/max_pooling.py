@@ -15,7 +15,6 @@ from tritensor.ground import dtypes
 from tritensor.ground.errors import DTypeError, ShapeError
 from tritensor.kernels.parts.allocation import image_for
 from tritensor.kernels.parts.cpu.blocks import upcast
-from tritensor.kernels.parts.formulas.signatures import by_names
 from tritensor.kernels.parts.grid_indices import long_offsets, memory_at, place, place_of, positions, tile, tile_of
 from tritensor.kernels.parts.indices.sliding_windows import Sizes, Windows, cells_read, read_windows
 from tritensor.kernels.parts.launch_rules import cdiv
@@ -24,6 +23,7 @@ from tritensor.kernels.pooling import cpu, samples, windows
 from tritensor.kernels.pooling.windows import check_windows, pooling_windows
 from tritensor.ops.array import CudaArray
 from tritensor.ops.table import FLOATS, Spec, Work, op, ops, refuse_kind
+from tritensor.ops.table.signature import by_names
 
 _POOLED = ("float", "int", "uint")  # the kinds of types that have a largest element and kernels for it
 INT64 = np.dtype(np.int64)

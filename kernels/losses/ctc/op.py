@@ -165,8 +165,8 @@ def _forward(log_probs: CudaArray, targets: CudaArray, input_lengths: CudaArray,
     nll = allocate((batch,), log_probs.dtype, log_probs)
     alpha = allocate((time, batch, states), dtypes.accumulator(log_probs.dtype), log_probs)
     launch(
-        _forward_kernel, (batch,), to_c_order(log_probs), to_c_order(targets), to_c_order(input_lengths), to_c_order(target_lengths), nll, alpha, time, batch, most, states,
-        classes, np.int64(blank), errors, site, STATES=next_power_of_2(states),
+        _forward_kernel, (batch,), to_c_order(log_probs), to_c_order(targets), to_c_order(input_lengths), to_c_order(target_lengths), nll, alpha,
+        time, batch, most, states, classes, np.int64(blank), errors, site, STATES=next_power_of_2(states),
     )  # fmt: skip
     return nll, alpha
 
@@ -181,8 +181,8 @@ def _backward(
     targets, target_lengths = to_c_order(targets), to_c_order(target_lengths)
     beta, passing = (allocate(alpha.shape, alpha.dtype, alpha) for _ in range(2))
     launch(
-        _passing_kernel, (batch,), to_c_order(g), to_c_order(log_probs), targets, to_c_order(input_lengths), target_lengths, alpha, beta, passing, time, batch, most, states,
-        classes, np.int64(blank), STATES=next_power_of_2(states),
+        _passing_kernel, (batch,), to_c_order(g), to_c_order(log_probs), targets, to_c_order(input_lengths), target_lengths, alpha, beta, passing,
+        time, batch, most, states, classes, np.int64(blank), STATES=next_power_of_2(states),
     )  # fmt: skip
     dp = allocate(log_probs.shape, log_probs.dtype, log_probs)
     launch(

@@ -12,8 +12,8 @@ import numpy as np
 from tritensor.ground.device import cpu
 from tritensor.ground.strides import ELEMENTWISE
 from tritensor.kernels.parts.cpu.float_conversions import as_float32, is_half
-from tritensor.kernels.parts.formulas.signatures import signature
 from tritensor.ops.array import empty_elementwise, to_layout
+from tritensor.ops.table.signature import signature
 
 # elements: a float64 block with a few temporaries fits a second-level cache of 2 MB, and numpy's cost per call is lost in it
 BLOCK = 32768
