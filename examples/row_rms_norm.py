@@ -14,7 +14,7 @@ import triton.language as tl
 import tritensor as tt
 from tritensor.kernels.parts import maths
 from tritensor.kernels.parts.allocation import allocate
-from tritensor.kernels.parts.copying import dense
+from tritensor.kernels.parts.copying import to_c_order
 from tritensor.kernels.parts.reduction import ReductionFunctions, add, fold, value, zero
 
 NAME = "row_rms_norm"
@@ -133,17 +133,17 @@ def _how(n: int, dtype: np.dtype) -> dict[str, Any]:
 def _forward(x: Any, weight: Any, *, eps: float = 1e-6) -> tuple[Any, Any]:
     n = x.shape[-1]
     y, rstds = allocate(x.shape, x.dtype, x), allocate(x.shape[:-1], _kept(x.dtype), x)
-    tt.launch(_forward_kernel, (rstds.size,), dense(x), dense(weight), y, rstds, n, np.float64(eps), **_how(n, x.dtype))
+    tt.launch(_forward_kernel, (rstds.size,), to_c_order(x), to_c_order(weight), y, rstds, n, np.float64(eps), **_how(n, x.dtype))
     return y, rstds
 
 
 def _backward(g: Any, x: Any, weight: Any, rstd: Any, needs: tuple[bool, ...]) -> tuple[Any, Any]:
     n, rows, how = x.shape[-1], rstd.size, _how(x.shape[-1], x.dtype)
-    g, x = dense(g), dense(x)
+    g, x = to_c_order(g), to_c_order(x)
     dx = dw = None
     if needs[0]:
         dx = allocate(x.shape, x.dtype, x)
-        tt.launch(_backward_kernel, (rows if n else 0,), g, x, dense(weight), rstd, dx, n, **how)
+        tt.launch(_backward_kernel, (rows if n else 0,), g, x, to_c_order(weight), rstd, dx, n, **how)
     if needs[1]:
         across = triton.cdiv(n, COLUMNS)
         parts = max(min(PROGRAMS // max(across, 1), triton.cdiv(rows, ROWS)), 1)

@@ -13,7 +13,7 @@ from tritensor.ground.errors import ShapeError
 from tritensor.kernels.optimizers.cpu_table import CpuTable
 from tritensor.kernels.optimizers.gpu_table import GpuTable
 from tritensor.kernels.optimizers.step_formula import StepFormula
-from tritensor.kernels.parts.copying import dense, write
+from tritensor.kernels.parts.copying import to_c_order, write
 from tritensor.ops.array import CudaArray, from_host, is_contiguous
 from tritensor.optim.plan import Plan
 from tritensor.optim.state import is_on_gpu, refuse_in_capture, to_number
@@ -113,10 +113,13 @@ class Batch:
         table = self.table
         rows: list[list[CudaArray]] = []
         if self.strided:
-            rows = [[dense(a), dense(a), *[dense(t.array) for t in states]] for a, states in zip(self.arrays, self.tensors, strict=True)]
+            rows = [
+                [to_c_order(a), to_c_order(a), *[to_c_order(t.array) for t in states]]
+                for a, states in zip(self.arrays, self.tensors, strict=True)
+            ]
             table = GpuTable(self.formula, rows)
         scalars = None if self.scalars is None else self.scalars.array
-        given = [dense(g) for g in gradients]
+        given = [to_c_order(g) for g in gradients]
         table.run(given, scalars, rate, settings, float(plan.weight_decay), plan.variant, found_inf)
         for row, a, states in zip(rows, self.arrays, self.tensors, strict=False):
             for x, y in zip((a, *[t.array for t in states]), (row[0], *row[2:]), strict=True):

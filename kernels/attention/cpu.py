@@ -10,7 +10,7 @@ import numpy as np
 
 from tritensor.ground import dtypes
 from tritensor.kernels.attention.layout import mask_dims, result_strides
-from tritensor.kernels.parts.copying import lying
+from tritensor.kernels.parts.copying import to_strides
 from tritensor.kernels.parts.cpu.blocks import SILENT
 from tritensor.llvm import products, threads
 from tritensor.llvm.loops import MANY, SHARED
@@ -153,7 +153,7 @@ def cpu_forward(
 
     _by_heads(heads, part, weights.size)
     return (
-        lying(y.astype(q.dtype, copy=False).reshape(*batch, queries, v.shape[-1]), result_strides(q, k, v, mask)),
+        to_strides(y.astype(q.dtype, copy=False).reshape(*batch, queries, v.shape[-1]), result_strides(q, k, v, mask)),
         weights.astype(q.dtype, copy=False).reshape(*batch, queries, keys),
     )
 

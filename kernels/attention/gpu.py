@@ -13,7 +13,7 @@ from tritensor.ground import dtypes
 from tritensor.kernels.attention.layout import mask_dims, result_strides
 from tritensor.kernels.parts import maths
 from tritensor.kernels.parts.allocation import allocate
-from tritensor.kernels.parts.copying import lying, reshape_or_copy
+from tritensor.kernels.parts.copying import reshape_or_copy, to_strides
 from tritensor.kernels.parts.gemm import gemm
 from tritensor.kernels.parts.launch_rules import cdiv
 from tritensor.kernels.parts.rows.row_softmax import exp_nonpositive, online, rest
@@ -144,7 +144,7 @@ def forward(
     weights = weights_of(q, k, mask, scale, causal)
     y = allocate((*q.shape[:-1], v.shape[-1]), q.dtype, q)
     gemm(weights, v, y)
-    return lying(y, result_strides(q, k, v, mask)), weights  # type: ignore[return-value]
+    return to_strides(y, result_strides(q, k, v, mask)), weights  # type: ignore[return-value]
 
 
 def slope(weights: CudaArray, dw: CudaArray, scale: float, dtype: np.dtype) -> CudaArray:

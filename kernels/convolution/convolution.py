@@ -12,11 +12,11 @@ from tritensor.ground.errors import ShapeError
 from tritensor.kernels.convolution import cpu, samples
 from tritensor.kernels.convolution.geometry import RESULTS, Geometry, Sizes, check_sizes, geometry
 from tritensor.kernels.convolution.gpu import kernel_choice
-from tritensor.kernels.parts.cpu.blocks import widened
-from tritensor.kernels.parts.formulas.signatures import by_names
+from tritensor.kernels.parts.cpu.blocks import upcast
 from tritensor.kernels.parts.indices.sliding_windows import add_windows, read_windows
 from tritensor.ops.array import CudaArray
 from tritensor.ops.table import Spec, Work, op, ops, refuse_kind, refuse_mixed, registry
+from tritensor.ops.table.signature import by_names
 
 
 def _same_types(name: str, *named: tuple[str, Any]) -> np.dtype:
@@ -81,7 +81,7 @@ def _results(g: np.ndarray, s: Geometry) -> np.ndarray:
 
 
 def cpu_forward(x: np.ndarray, weight: np.ndarray, bias: np.ndarray | None = None, **how: Any) -> np.ndarray:
-    return cpu.correlate(widened(x), widened(weight), widened(bias), geometry(x.shape, weight.shape, **how)).astype(x.dtype, copy=False)
+    return cpu.correlate(upcast(x), upcast(weight), upcast(bias), geometry(x.shape, weight.shape, **how)).astype(x.dtype, copy=False)
 
 
 def forward(x: CudaArray, weight: CudaArray, bias: CudaArray | None = None, **how: Any) -> CudaArray:
@@ -134,15 +134,15 @@ def backward_bias(g: CudaArray) -> CudaArray:
 
 
 def cpu_backward_x(g: np.ndarray, weight: np.ndarray, x_shape: Sizes, **how: Any) -> np.ndarray:
-    return cpu.input_gradient(widened(g), widened(weight), None, geometry(x_shape, weight.shape, **how)).astype(g.dtype, copy=False)
+    return cpu.input_gradient(upcast(g), upcast(weight), None, geometry(x_shape, weight.shape, **how)).astype(g.dtype, copy=False)
 
 
 def cpu_backward_weight(g: np.ndarray, x: np.ndarray, weight_shape: Sizes, **how: Any) -> np.ndarray:
-    return cpu.weight_gradient(widened(x), widened(g), geometry(x.shape, weight_shape, **how)).astype(x.dtype, copy=False)
+    return cpu.weight_gradient(upcast(x), upcast(g), geometry(x.shape, weight_shape, **how)).astype(x.dtype, copy=False)
 
 
 def cpu_backward_bias(g: np.ndarray) -> np.ndarray:
-    images = widened(g).reshape(g.shape[0], g.shape[1], math.prod(g.shape[2:])).sum(2)
+    images = upcast(g).reshape(g.shape[0], g.shape[1], math.prod(g.shape[2:])).sum(2)
     return np.asarray(np.ascontiguousarray(images.T).sum(1).astype(g.dtype, copy=False))  # numpy sums in pairs along memory
 
 
@@ -184,7 +184,7 @@ def _input_geometry(g: Any, weight: Any, size: Sizes, groups: int, **how: Sizes)
 
 
 def input_cpu(g: np.ndarray, weight: np.ndarray, bias: np.ndarray | None = None, **how: Any) -> np.ndarray:
-    return cpu.input_gradient(widened(g), widened(weight), widened(bias), _input_geometry(g, weight, **how)).astype(g.dtype, copy=False)
+    return cpu.input_gradient(upcast(g), upcast(weight), upcast(bias), _input_geometry(g, weight, **how)).astype(g.dtype, copy=False)
 
 
 def input_forward(g: CudaArray, weight: CudaArray, bias: CudaArray | None = None, **how: Any) -> CudaArray:
@@ -224,7 +224,7 @@ def _weight_geometry(x: Any, g: Any, kernel_size: Sizes, groups: int, **how: Siz
 
 
 def weight_cpu(x: np.ndarray, g: np.ndarray, **how: Any) -> np.ndarray:
-    return cpu.weight_gradient(widened(x), widened(g), _weight_geometry(x, g, **how)).astype(x.dtype, copy=False)
+    return cpu.weight_gradient(upcast(x), upcast(g), _weight_geometry(x, g, **how)).astype(x.dtype, copy=False)
 
 
 def weight_forward(x: CudaArray, g: CudaArray, **how: Any) -> CudaArray:

@@ -30,11 +30,7 @@ def _correlation(dtype: np.dtype, told: bool) -> Any:
     nest, k = LoopNest(), kind_in(dtype, 64)
     with nest.loop("n", "%images"), nest.loop("o", "%channels"):
         nest.load_element("b", k.number, "%bias", "%o", k.item)
-        nest.lines += [
-            *k.spread("b", "b1"),
-            "  %c = udiv i64 %o, %several",
-            "  %first = mul i64 %o, %taps",
-        ]
+        nest.lines += [*k.spread("b", "b1"), "  %c = udiv i64 %o, %several", "  %first = mul i64 %o, %taps"]
         nest.offset_pointer("image", "%x", ("%n", "%x_n"), ("%c", "%x_c"))
         nest.offset_pointer("onto", "%y", ("%n", "%y_n"), ("%o", "%y_c"))
         with nest.loop("v", "%vectors"):

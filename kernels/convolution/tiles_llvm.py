@@ -267,10 +267,7 @@ def _weight_function(k: Kind, rows: int, cells: int) -> Any:
                         f"  %n{r}_{c} = fadd {k.number} %o{r}_{c}, %t{r}_{c}",
                         f"  store {k.number} %n{r}_{c}, ptr %o{r}_{c}.at, align {k.item}",
                     ]
-    declared = [
-        k.fma,
-        f"declare {k.number} @llvm.vector.reduce.fadd.{k.name}({k.number}, {k.vector})",
-    ]
+    declared = [k.fma, f"declare {k.number} @llvm.vector.reduce.fadd.{k.name}({k.number}, {k.vector})"]
     return nest.compile(_WEIGHT_PARAMETERS, _WEIGHT_POINTERS, declared)
 
 

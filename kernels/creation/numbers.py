@@ -15,7 +15,7 @@ from tritensor.ground.device import device as Device
 from tritensor.ground.errors import ArgumentError, DTypeError, ShapeError
 from tritensor.kernels.parts import maths
 from tritensor.kernels.parts.allocation import allocate
-from tritensor.kernels.parts.copying import dense
+from tritensor.kernels.parts.copying import to_c_order
 from tritensor.kernels.parts.filling import filled, refuse_negative_size
 from tritensor.kernels.parts.float8 import moved_as_bytes
 from tritensor.ops.array import CudaArray
@@ -241,7 +241,7 @@ def _triangle_kernel(x, y, n, rows, columns, diagonal, UPPER: tl.constexpr, BLOC
 
 
 def _triangle(x: CudaArray, diagonal: int, upper: bool) -> CudaArray:
-    x = dense(x)
+    x = to_c_order(x)
     y = allocate(x.shape, x.dtype, x.device)
     launch(_triangle_kernel, (triton.cdiv(x.size, BLOCK),), x, y, x.size, x.shape[-2], x.shape[-1], diagonal, UPPER=upper, BLOCK=BLOCK)
     return y

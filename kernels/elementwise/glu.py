@@ -13,7 +13,7 @@ from tritensor.ground.errors import ShapeError
 from tritensor.ground.strides import elementwise_strides
 from tritensor.kernels.parts import maths
 from tritensor.kernels.parts.allocation import allocate
-from tritensor.kernels.parts.copying import dense, lying
+from tritensor.kernels.parts.copying import to_c_order, to_strides
 from tritensor.kernels.parts.cpu.blocks import BLOCK
 from tritensor.kernels.parts.elementwise import run
 from tritensor.kernels.parts.formula_llvm import formula_loop, numpy_gradient
@@ -75,12 +75,12 @@ def _cpu(x: np.ndarray, *, dim: int) -> np.ndarray:
 
 def _as_a_half(y: Any, x: Any) -> Any:
     """y in the memory order of an elementwise result of the halves, whose strides are x's."""
-    return y if is_contiguous(x) else lying(y, elementwise_strides(y.shape, ((y.shape, element_strides(x)),)))
+    return y if is_contiguous(x) else to_strides(y, elementwise_strides(y.shape, ((y.shape, element_strides(x)),)))
 
 
 def _forward(x: CudaArray, *, dim: int) -> CudaArray:
     outer, inner = _parts(x.shape, dim)
-    halves = dense(x).reshape((outer, 2, inner))
+    halves = to_c_order(x).reshape((outer, 2, inner))
     y = allocate((outer, inner), x.dtype, x)
     run((maths.gated,), ((0, 1),), (halves[:, 0], halves[:, 1]), (y,), x.dtype)
     return _as_a_half(y.reshape(_halved(x.shape, dim)), x)
@@ -95,7 +95,7 @@ def _rule(g: Any, x: Any, dim: int) -> Any:
 
 def _backward(g: CudaArray, x: CudaArray, dim: int) -> CudaArray:
     outer, inner = _parts(x.shape, dim)
-    halves, up = dense(x).reshape((outer, 2, inner)), dense(g).reshape((outer, inner))
+    halves, up = to_c_order(x).reshape((outer, 2, inner)), to_c_order(g).reshape((outer, inner))
     dx = allocate((outer, 2, inner), x.dtype, x)
     run((maths.gated, _gate_grad_b), ((0, 2), (0, 1, 2)), (up, halves[:, 0], halves[:, 1]), (dx[:, 0], dx[:, 1]), x.dtype)
     return dx.reshape(x.shape)

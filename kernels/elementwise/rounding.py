@@ -8,7 +8,7 @@ import numpy as np
 import triton
 
 from tritensor.kernels.parts import backends, maths
-from tritensor.kernels.parts.cpu.blocks import zeroed
+from tritensor.kernels.parts.cpu.blocks import zero_where
 from tritensor.kernels.parts.elementwise import elementwise, flat
 from tritensor.kernels.parts.pointwise_samples import Domain
 from tritensor.ops.table import FLOATS, Sample, ops
@@ -72,7 +72,7 @@ def _replaced_cpu(x: np.ndarray, *, nan: float = 0.0, posinf: float = 0.0, negin
 
 
 def _replaced_numpy(g: np.ndarray, x: np.ndarray) -> np.ndarray:
-    return zeroed(g, np.logical_not(np.isfinite(x)))
+    return zero_where(g, np.logical_not(np.isfinite(x)))
 
 
 def _strange(rng: np.random.Generator) -> list[Sample]:

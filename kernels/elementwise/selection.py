@@ -13,7 +13,7 @@ from tritensor.ground import dtypes
 from tritensor.ground.errors import ArgumentError, DTypeError
 from tritensor.kernels.parts import backends, formula_llvm, maths
 from tritensor.kernels.parts.allocation import allocate_result
-from tritensor.kernels.parts.cpu.blocks import select, zeroed
+from tritensor.kernels.parts.cpu.blocks import select, zero_where
 from tritensor.kernels.parts.elementwise import backward_of, elementwise, run, work
 from tritensor.kernels.parts.float8 import moved_as_bytes
 from tritensor.kernels.parts.pointwise_samples import Domain
@@ -40,7 +40,7 @@ def _pick(losing: Callable[..., Any]) -> Callable[..., Any]:
     """The gradient on numpy of the input that loses where losing(a, b)."""
 
     def gradient(g: np.ndarray, a: Any, b: Any) -> np.ndarray:
-        out = zeroed(g, np.asarray(losing(a, b)))
+        out = zero_where(g, np.asarray(losing(a, b)))
         tied = np.equal(a, b)
         if tied.any():
             out = np.where(tied, g * g.dtype.type(0.5), out)
@@ -169,7 +169,7 @@ _WHERE = (None, _where_a, _where_b)
 op(
     "where", _where_reference, cpu=_where_cpu, shape=_where_shape, forward=_where_forward, broadcasts=True, into=True, dtypes=FLOATS,
     rule=tuple(f and backends.translate(f, backends.on_tensors) for f in _WHERE), backward=backward_of(_WHERE), samples=_where_samples, work=work,
-    cpu_backward=(None, lambda g, condition: zeroed(g, np.logical_not(condition)), lambda g, condition: zeroed(g, condition)),
+    cpu_backward=(None, lambda g, condition: zero_where(g, np.logical_not(condition)), lambda g, condition: zero_where(g, condition)),
 )  # fmt: skip
 
 
@@ -241,7 +241,7 @@ def _clamp_x_numpy(g: np.ndarray, x: np.ndarray, low: Any, high: Any) -> np.ndar
     inside = x == x if low is None else x >= low
     if high is not None:
         inside = np.logical_and(inside, x <= high)
-    return zeroed(g, np.logical_not(inside))
+    return zero_where(g, np.logical_not(inside))
 
 
 def _clamp_backward(name: str) -> Callable[..., CudaArray]:

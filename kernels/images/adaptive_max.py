@@ -14,7 +14,7 @@ from tritensor.ground.errors import ShapeError
 from tritensor.kernels.images.axis_maps import AREA, Axis, adjoint_span, forward_span
 from tritensor.kernels.images.resampling_cpu import channels_last
 from tritensor.kernels.parts.allocation import image_for
-from tritensor.kernels.parts.cpu.blocks import SILENT, widened
+from tritensor.kernels.parts.cpu.blocks import SILENT, upcast
 from tritensor.kernels.parts.grid_indices import long_offsets, place_of, tile, tile_of
 from tritensor.kernels.parts.view_arithmetic import is_channels_last, reshaped, volume
 from tritensor.ops.array import CudaArray
@@ -180,7 +180,7 @@ def _reference(x: np.ndarray, *, size: Sizes) -> tuple[np.ndarray, np.ndarray]:
 
 def _cpu(x: np.ndarray, *, size: Sizes) -> tuple[np.ndarray, np.ndarray]:
     last = channels_last(x)
-    y = np.require(np.moveaxis(widened(x), 1, -1) if last else widened(x), requirements="C")
+    y = np.require(np.moveaxis(upcast(x), 1, -1) if last else upcast(x), requirements="C")
     with SILENT():
         nan = bool(np.isnan(y.sum()))
     # argmax of each window's cells in a row is two to ten times as fast as going axis by axis

@@ -11,7 +11,7 @@ from tritensor.ground.errors import ShapeError
 from tritensor.kernels.images import resampling_cpu as cpu
 from tritensor.kernels.images.axis_kernel import map_axes
 from tritensor.kernels.images.axis_maps import MODES, Axis
-from tritensor.kernels.parts.cpu.blocks import widened
+from tritensor.kernels.parts.cpu.blocks import upcast
 from tritensor.ops.array import CudaArray
 from tritensor.ops.table import Sample, Spec, Work, op, ops
 from tritensor.ops.table.shape_rules import refuse_kind
@@ -100,7 +100,7 @@ def _adjoint_cpu(g: np.ndarray, *, sides: Sides, mode: str) -> np.ndarray:
     if any(min(s) < 0 or (mode == "circular" and max(s) > a.size) for s, a in zip(sides, axes, strict=True)):
         return cpu.resample_axes(g, axes, MODES.index(mode), False, adjoint=True)
     last = cpu.channels_last(g)
-    y = np.moveaxis(widened(g), 1, -1) if last else widened(g)
+    y = np.moveaxis(upcast(g), 1, -1) if last else upcast(g)
     for d, a in enumerate(axes):
         # an axis without a border folds nothing back
         if a.out == a.size:

@@ -13,14 +13,14 @@ import triton.language as tl
 from tritensor.cuda.launch import launch
 from tritensor.ground.errors import ShapeError
 from tritensor.kernels.parts.allocation import allocate
-from tritensor.kernels.parts.copying import dense
-from tritensor.kernels.parts.cpu.blocks import is_narrow
-from tritensor.kernels.parts.formulas.signatures import by_names
+from tritensor.kernels.parts.copying import to_c_order
+from tritensor.kernels.parts.cpu.blocks import is_half
 from tritensor.kernels.parts.grid_indices import long_offsets, tile, tile_of
 from tritensor.kernels.parts.indices.sliding_windows import Windows, add_windows, read_windows
 from tritensor.ops.array import CudaArray
 from tritensor.ops.table import Sample, Spec, Work, op, ops
 from tritensor.ops.table.shape_rules import refuse_kind
+from tritensor.ops.table.signature import by_names
 
 Pair = tuple[int, int]
 _KINDS = ("bool", "uint", "int", "float", "complex")
@@ -146,7 +146,7 @@ def _col2im_reference(x: np.ndarray, *, output_size: Pair, kernel_size: Pair, di
 def _col2im_cpu(x: np.ndarray, *, output_size: Pair, kernel_size: Pair, dilation: Pair, padding: Pair, stride: Pair) -> np.ndarray:
     g = windows_of("col2im", output_size, kernel_size, dilation, padding, stride)
     columns = x.reshape(x.shape[0], x.shape[1] // math.prod(g.kernel), *g.kernel, *g.outs)
-    total, inside = _padded(columns.shape[:2], g, np.float32 if is_narrow(x.dtype) else x.dtype)
+    total, inside = _padded(columns.shape[:2], g, np.float32 if is_half(x.dtype) else x.dtype)
     for tap in np.ndindex(*g.kernel):
         first = [k * d for k, d in zip(tap, g.dilation, strict=True)]
         window: Any = (..., *[slice(a, a + (m - 1) * s + 1, s) for a, m, s in zip(first, g.outs, g.stride, strict=True)])
@@ -158,10 +158,10 @@ def _col2im_cpu(x: np.ndarray, *, output_size: Pair, kernel_size: Pair, dilation
 def col2im_forward(x: CudaArray, *, output_size: Pair, kernel_size: Pair, dilation: Pair, padding: Pair, stride: Pair) -> CudaArray:
     g = windows_of("col2im", output_size, kernel_size, dilation, padding, stride)
     y = allocate((x.shape[0], x.shape[1] // math.prod(g.kernel), *output_size), x.dtype, x)
-    x = dense(x)
+    x = to_c_order(x)
     # booleans add up as numbers; integers in their own type, exact modulo its width
-    narrow = x.dtype.kind not in "iub" and x.dtype.itemsize < 8
-    acc = tl.float32 if narrow else tl.int32 if x.dtype.kind == "b" else getattr(tl, x.dtype.name)
+    small_float = x.dtype.kind not in "iub" and x.dtype.itemsize < 8
+    acc = tl.float32 if small_float else tl.int32 if x.dtype.kind == "b" else getattr(tl, x.dtype.name)
     t = tile(tuple(y.shape))
     launch(_col2im_kernel, (t.programs,), x, y, t.rows, t.width, g, ACC=acc, LONG_OFFSETS=long_offsets(x, y), **t.constants)
     return y

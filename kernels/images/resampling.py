@@ -14,9 +14,9 @@ from tritensor.kernels.images import resampling_cpu as cpu
 from tritensor.kernels.images.axis_kernel import map_axes
 from tritensor.kernels.images.axis_maps import MODES, UNIT, Axis, axis_of
 from tritensor.kernels.images.resampling_bytes import in_bytes
-from tritensor.kernels.parts.formulas.signatures import by_names
 from tritensor.ops.array import CudaArray
 from tritensor.ops.table import FLOATS, Sample, Spec, Work, op, ops, refuse_kind
+from tritensor.ops.table.signature import by_names
 
 Sizes = tuple[int, ...]
 Factors = tuple[float | None, ...]

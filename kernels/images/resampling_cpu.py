@@ -8,7 +8,7 @@ from functools import lru_cache
 import numpy as np
 
 from tritensor.kernels.images.axis_maps import AREA, CUBIC_AA, LINEAR_AA, UNIT, Axis, Taps, taps_of
-from tritensor.kernels.parts.cpu.blocks import SILENT, is_narrow
+from tritensor.kernels.parts.cpu.blocks import SILENT, is_half
 from tritensor.kernels.parts.cpu.summation import row_sums
 from tritensor.llvm import products
 
@@ -89,7 +89,7 @@ def resample_axes(x: np.ndarray, axes: Sequence[Axis], mode: int, align_corners:
     y = np.require(np.moveaxis(x, 1, -1) if last else x, requirements="C")
     exact, lead = mode in UNIT and not adjoint, 1 if last else 2
     # sums are rounded once: 16-bit floats and bytes go through float32
-    if not exact and (is_narrow(x.dtype) or x.dtype.kind in "iu"):
+    if not exact and (is_half(x.dtype) or x.dtype.kind in "iu"):
         y = y.astype(np.float32)
     # global average pooling, the end of most nets: a plain sum of rows
     if mode == AREA and not adjoint and not last and all(a.out == 1 for a in axes) and y.size:  # the mean of all

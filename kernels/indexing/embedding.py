@@ -8,7 +8,7 @@ import numpy as np
 
 from tritensor.ground import dtypes
 from tritensor.ground.errors import ShapeError
-from tritensor.kernels.parts.copying import dense
+from tritensor.kernels.parts.copying import to_c_order
 from tritensor.kernels.parts.filling import filled
 from tritensor.kernels.parts.float8 import moved_as_bytes
 from tritensor.kernels.parts.indices.error_reports import check_integers, check_range
@@ -42,7 +42,7 @@ def forward(weight: CudaArray, index: CudaArray, *, padding_idx: int | None = No
     rows, width = weight.shape
     watching = watch_keys("embedding", "embedding", (index,), (0,), index.shape)
     keys = keys_of((index,), (rows,), index.shape, wrap=False, watching=watching)
-    return take_rows(dense(weight).reshape((1, rows, width)), keys).reshape((*index.shape, width))
+    return take_rows(to_c_order(weight).reshape((1, rows, width)), keys).reshape((*index.shape, width))
 
 
 # dweight[k, d] = sum of g[b, d] over the b with index[b] = k; the padding row gets none
@@ -57,7 +57,7 @@ def backward(g: CudaArray, index: CudaArray, weight_shape: tuple[int, ...], padd
     rows, width = weight_shape
     target = filled((1, rows, width), g.dtype, g.device, 0)
     keys = keys_of((index,), (rows,), index.shape, skip=padding_idx, wrap=False)
-    put_rows(target, keys, dense(g).reshape((1, keys.size, width)), add=True)
+    put_rows(target, keys, to_c_order(g).reshape((1, keys.size, width)), add=True)
     return target.reshape((rows, width))
 
 

@@ -12,7 +12,7 @@ from tritensor.cuda.launch import launch
 from tritensor.ground import dtypes
 from tritensor.ground.errors import ArgumentError, DTypeError, ShapeError
 from tritensor.kernels.parts.allocation import allocate
-from tritensor.kernels.parts.copying import dense
+from tritensor.kernels.parts.copying import to_c_order
 from tritensor.kernels.parts.filling import filled
 from tritensor.kernels.parts.indices.error_reports import check_integers, check_range
 from tritensor.kernels.parts.indices.rows_by_key import keys_of, numpy_add_rows, put_rows, watch_keys
@@ -285,9 +285,9 @@ def forward(
     keys = _keys(weight, index, padding_idx, "embedding_bag", length)
     y = allocate((bags, width), weight.dtype, weight.device)
     programs, tile = _blocks(bags, width)
-    factors = None if scale is None else dense(scale)
+    factors = None if scale is None else to_c_order(scale)
     launch(
-        _bags_kernel, (programs,), y, dense(weight), keys, dense(edges), factors, index.size, bags, rows, width,
+        _bags_kernel, (programs,), y, to_c_order(weight), keys, to_c_order(edges), factors, index.size, bags, rows, width,
         SUM=_SUM[dtypes.of(weight.dtype).name], **tile,
     )  # fmt: skip
     return y
@@ -301,7 +301,7 @@ def tops_forward(
     which = allocate((bags, width), _INT64, weight.device)
     programs, tile = _blocks(bags, width)
     kind = tl.float64 if weight.dtype.itemsize == 8 else tl.float32
-    launch(_tops_kernel, (programs,), which, dense(weight), keys, dense(edges), index.size, bags, rows, width, TYPE=kind, **tile)
+    launch(_tops_kernel, (programs,), which, to_c_order(weight), keys, to_c_order(edges), index.size, bags, rows, width, TYPE=kind, **tile)
     return which
 
 
@@ -313,10 +313,10 @@ def weight_backward(
     up = allocate((1, index.size, width), dtypes.accumulator(g.dtype), g.device)
     keys = keys_of((index,), (rows,), index.shape, skip=padding_idx, wrap=False)
     programs, tile = _blocks(index.size, width)
-    factors = None if scale is None else dense(scale)
+    factors = None if scale is None else to_c_order(scale)
     launch(
-        _spread_kernel, (programs,), up, dense(g), dense(edges), factors, index.size, edges.size - 1, edges.size.bit_length(), width, **tile
-    )
+        _spread_kernel, (programs,), up, to_c_order(g), to_c_order(edges), factors, index.size, edges.size - 1, edges.size.bit_length(), width, **tile,
+    )  # fmt: skip
     put_rows(target, keys, up, add=True)
     return target.reshape((rows, width))
 
@@ -327,8 +327,8 @@ def scale_backward(g: CudaArray, weight: CudaArray, index: CudaArray, edges: Cud
     ds = allocate((index.size,), g.dtype, g.device)
     _, tile = _blocks(index.size, width)
     launch(
-        _products_kernel, (triton.cdiv(index.size, tile["BM"]),), ds, dense(g), dense(weight), keys, dense(edges), index.size, edges.size - 1, rows,
-        edges.size.bit_length(), width, SUM=_SUM[dtypes.of(weight.dtype).name], **tile,
+        _products_kernel, (triton.cdiv(index.size, tile["BM"]),), ds, to_c_order(g), to_c_order(weight), keys, to_c_order(edges), index.size,
+        edges.size - 1, rows, edges.size.bit_length(), width, SUM=_SUM[dtypes.of(weight.dtype).name], **tile,
     )  # fmt: skip
     return ds
 

@@ -17,7 +17,7 @@ from tritensor.cuda.launch import launch
 from tritensor.ground import dtypes
 from tritensor.ground.errors import DTypeError, OutOfRangeError, ShapeError
 from tritensor.kernels.parts.allocation import allocate
-from tritensor.kernels.parts.copying import assigned, dense
+from tritensor.kernels.parts.copying import assigned, to_c_order
 from tritensor.kernels.parts.filling import filled
 from tritensor.kernels.parts.float8 import is_float8, moved_as_bytes
 from tritensor.kernels.parts.indices.error_reports import Watch, check_integers, check_range, first, out_of_range, report, spot, watch
@@ -321,10 +321,10 @@ def _scatter_forward(
     if index.shape[dim] > FEW or x.size == 0:
         y = assigned(allocate(x.shape, x.dtype, x.device), x)
         rows, keys = keyed(name, y, index, dim, watched, called)
-        put_rows(y.reshape(rows), keys, dense(reached(source, index.shape)).reshape((rows[0], keys.size, rows[2])), add=not replace)
+        put_rows(y.reshape(rows), keys, to_c_order(reached(source, index.shape)).reshape((rows[0], keys.size, rows[2])), add=not replace)
         return y.reshape(shape)
     errors, site = watch(name, x, _at_target, *facts, x.shape) if watched else (None, None)
-    x = dense(x)
+    x = to_c_order(x)
     y = allocate(x.shape, x.dtype, x.device)
     limits = tuple(n if d == dim else m for d, (n, m) in enumerate(zip(x.shape, index.shape, strict=True)))
     launch(

@@ -13,7 +13,7 @@ from tritensor.ground import dtypes
 from tritensor.ground.errors import DTypeError, OutOfRangeError, ShapeError
 from tritensor.ground.strides import elementwise_strides
 from tritensor.kernels.parts.allocation import allocate
-from tritensor.kernels.parts.copying import assigned, contiguous, dense, lying, write
+from tritensor.kernels.parts.copying import assigned, contiguous, to_c_order, to_strides, write
 from tritensor.kernels.parts.filling import filled
 from tritensor.kernels.parts.float8 import is_float8, moved_as_bytes
 from tritensor.kernels.parts.indices.error_reports import Watch, check_integers, check_range
@@ -84,7 +84,7 @@ def _in_index_order(y: Any, x: Any, indices: Sequence[Any], p: Plan) -> Any:
     operands = [(y.shape, still)]
     for i in indices:
         operands.append(((*i.shape, *(1,) * after), (*element_strides(i), *(0,) * after)))
-    return lying(y, elementwise_strides(y.shape, tuple(operands)))
+    return to_strides(y, elementwise_strides(y.shape, tuple(operands)))
 
 
 # index_get: y[l, b, d] = x[l, (i_0[b], i_1[b], ...), d]
@@ -139,7 +139,7 @@ def _refuse_into_nothing(name: str, x: Any, dims: tuple[int, ...]) -> None:
 
 def _rows_of(x: CudaArray, p: Plan) -> CudaArray:
     """x as contiguous (L, R, D), copied where its strides do not allow that."""
-    return dense(x.transpose(p.order)).reshape(p.rows)
+    return to_c_order(x.transpose(p.order)).reshape(p.rows)
 
 
 @moved_as_bytes
@@ -247,7 +247,7 @@ def _put(
     """Write value's rows into a fresh target (L, R, D); returns it in x's shape."""
     shape = broadcast_indices("setitem", indices)
     keys = keys_of(indices, p.sizes, shape, watching=watching)
-    put_rows(target, keys, dense(value).reshape((p.rows[0], keys.size, p.rows[2])), add=add)
+    put_rows(target, keys, to_c_order(value).reshape((p.rows[0], keys.size, p.rows[2])), add=add)
     return target.reshape((*p.lead, *p.sizes, *p.rest)).transpose(inverse(p.order))
 
 
@@ -255,7 +255,7 @@ def _put(
 def _index_put_forward(
     x: CudaArray, value: CudaArray, *indices: CudaArray, dims: tuple[int, ...], front: bool, accumulate: bool = False, called: str = "setitem"
 ) -> CudaArray:  # fmt: skip
-    return dense(_put_in_copy(x, value, indices, dims, front, accumulate, _watch_put("index_put", called, indices, dims)))
+    return to_c_order(_put_in_copy(x, value, indices, dims, front, accumulate, _watch_put("index_put", called, indices, dims)))
 
 
 def _watch_put(op: str, called: str, indices: Sequence[CudaArray], dims: tuple[int, ...]) -> Watch:

@@ -15,7 +15,7 @@ from tritensor.ground.errors import ArgumentError, DTypeError
 from tritensor.kernels.indexing.gathering import SUMS, fold_along, keyed, numpy_padded, padded, scatter_shape, targets, vector
 from tritensor.kernels.parts import maths
 from tritensor.kernels.parts.allocation import allocate
-from tritensor.kernels.parts.copying import assigned, dense
+from tritensor.kernels.parts.copying import assigned, to_c_order
 from tritensor.kernels.parts.filling import filled
 from tritensor.kernels.parts.indices.flat_positions import at_least_1d, position_blocks, put_at, reached
 from tritensor.kernels.parts.indices.radix_sort import sort_keys
@@ -155,7 +155,7 @@ def _forward(
         return y.reshape(shape)
     rows, keys = keyed("scatter_reduce", y, index, dim, True, called)
     sorted_keys, order, sizes, tile, programs = _runs(rows, keys)
-    values = dense(reached(source, index.shape))
+    values = to_c_order(reached(source, index.shape))
     launch(
         _fold_kernel, (programs,), y, sorted_keys, order, values, *sizes,
         HOW=HOW[reduce], INCLUDE=bool(include_self), TYPE=SUMS.get(dtypes.of(x.dtype).name, tl.int64), **tile,
@@ -173,9 +173,9 @@ def _backward(
     if not (0 in x.shape or 0 in index.shape):
         rows, keys = keyed("scatter_reduce", x, index, dim, False)
         sorted_keys, order, sizes, tile, programs = _runs(rows, keys)
-        values = dense(reached(source, index.shape))
+        values = to_c_order(reached(source, index.shape))
         launch(
-            _fold_backward_kernel, (programs,), dense(g), dense(x), values, dense(y), sorted_keys, order, gx, read, *sizes,
+            _fold_backward_kernel, (programs,), to_c_order(g), to_c_order(x), values, to_c_order(y), sorted_keys, order, gx, read, *sizes,
             HOW=HOW[reduce], INCLUDE=bool(include_self), TYPE=SUMS[dtypes.of(x.dtype).name], **tile,
         )  # fmt: skip
     return gx.reshape(shapes[0]), None, padded(read, source.shape).reshape(shapes[1])

@@ -15,8 +15,8 @@ from tritensor.kernels.losses.cross_entropy.arguments import check_labels, is_la
 from tritensor.kernels.losses.cross_entropy.gpu import label_backward, loss_rows, reduced_losses
 from tritensor.kernels.parts import elementwise
 from tritensor.kernels.parts.allocation import allocate
-from tritensor.kernels.parts.copying import convert, dense
-from tritensor.kernels.parts.cpu.blocks import widened
+from tritensor.kernels.parts.copying import convert, to_c_order
+from tritensor.kernels.parts.cpu.blocks import upcast
 from tritensor.kernels.parts.filling import filled
 from tritensor.kernels.parts.gemm import gemm
 from tritensor.kernels.parts.indices.error_reports import watch
@@ -79,7 +79,7 @@ def _forward(
     wide, step = cdiv(classes, WIDE) * WIDE, rows_of_chunk(rows, classes, chunk)
     losses = allocate((rows,), kept, x)
     peaks, shares = allocate((rows, 2), kept, x), allocate((rows,), kept, x)
-    w, b, room, labels = _padded(weight, wide), _padded(bias, wide), allocate((step, wide), kept, x), dense(target)
+    w, b, room, labels = _padded(weight, wide), _padded(bias, wide), allocate((step, wide), kept, x), to_c_order(target)
     for start in range(0, rows, step):
         part = (slice(start, min(start + step, rows)),)
         logits = room[(slice(0, part[0].stop - start),)]
@@ -108,7 +108,7 @@ def _backward(
     rows, classes, kept = x.shape[0], weight.shape[0], dtypes.accumulator(x.dtype)
     wide, step = cdiv(classes, WIDE) * WIDE, rows_of_chunk(rows, classes, chunk)
     starts = range(0, rows, step)
-    w, b, room, labels = _padded(weight, wide), _padded(bias, wide), allocate((step, wide), kept, x), dense(target)
+    w, b, room, labels = _padded(weight, wide), _padded(bias, wide), allocate((step, wide), kept, x), to_c_order(target)
     slopes = allocate((step, wide), x.dtype, x) if wide == classes else filled((step, wide), x.dtype, x.device, 0.0)
     dx = allocate(x.shape, x.dtype, x) if needs[0] else None
     dw = allocate(w.shape, kept if len(starts) > 1 else weight.dtype, x) if needs[1] else None
@@ -170,7 +170,7 @@ def _cpu(
     kept, step = dtypes.accumulator(x.dtype), rows_of_chunk(len(x), len(weight), chunk)
     losses, peaks = np.empty(len(x), kept), np.empty((len(x), 2), kept)
     check_labels("cross_entropy", target, len(weight), ignore_index)
-    rows, w, b = widened(x), widened(weight), widened(bias)
+    rows, w, b = upcast(x), upcast(weight), upcast(bias)
     for start in range(0, len(x), step):
         part = slice(start, start + step)
         logits = registry["linear"].cpu(rows[part], w, b)

@@ -16,7 +16,7 @@ from tritensor.kernels.losses.cross_entropy.arguments import check_labels, no_cl
 from tritensor.kernels.losses.cross_entropy.cpu_llvm import places
 from tritensor.kernels.parts import maths
 from tritensor.kernels.parts.allocation import allocate
-from tritensor.kernels.parts.copying import dense
+from tritensor.kernels.parts.copying import to_c_order
 from tritensor.kernels.parts.cpu.summation import total as sum_of
 from tritensor.kernels.parts.grid_indices import long_offsets, positions, tile, tile_of
 from tritensor.kernels.parts.indices.error_reports import first, report, spot, watch
@@ -168,9 +168,9 @@ def _forward(x: CudaArray, target: CudaArray, weight: CudaArray | None = None, *
     rows, acc_type = per_row(x.shape), dtypes.accumulator(x.dtype)
     errors, site = watch("nll_loss", x, _bad_label, ignore_index, target.shape)
     losses, shares = allocate(rows, x.dtype if reduction == "none" else acc_type, x), allocate(rows, acc_type, x)
-    x, whole = dense(x), allocate((), acc_type, x)
+    x, whole = to_c_order(x), allocate((), acc_type, x)
     launch(
-        _forward_kernel, (cdiv(outer * inner, BLOCK),), x, dense(target), None if weight is None else dense(weight), losses, shares, outer * inner,
+        _forward_kernel, (cdiv(outer * inner, BLOCK),), x, to_c_order(target), None if weight is None else to_c_order(weight), losses, shares, outer * inner,
         classes, inner, np.int64(ignore_index), errors, site, LONG_OFFSETS=long_offsets(x), BLOCK=BLOCK,
     )  # fmt: skip
     loss = allocate((), x.dtype, x)
@@ -206,7 +206,7 @@ def _backward(
     dx = allocate(x_shape, g.dtype, g)
     t = tile((outer, classes * inner))
     launch(
-        _backward_kernel, (t.programs,), dense(target), None if weight is None else dense(weight), dense(g),
+        _backward_kernel, (t.programs,), to_c_order(target), None if weight is None else to_c_order(weight), to_c_order(g),
         total if reduction == "mean" else None, dx, t.rows, t.width, classes, inner, np.int64(ignore_index), PER_ROW=reduction == "none",
         ONE=inner == 1, LONG_OFFSETS=long_offsets(dx), **t.constants,
     )  # fmt: skip

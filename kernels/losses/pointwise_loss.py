@@ -16,13 +16,12 @@ from tritensor.ground.errors import ArgumentError, ShapeError
 from tritensor.ground.strides import BACKWARDS, ELEMENTWISE
 from tritensor.kernels.parts import backends, maths
 from tritensor.kernels.parts.allocation import allocate
-from tritensor.kernels.parts.copying import laid
+from tritensor.kernels.parts.copying import to_elementwise_layout
 from tritensor.kernels.parts.cpu.blocks import SILENT, evaluate
 from tritensor.kernels.parts.cpu.simd_maths import on_vectors
 from tritensor.kernels.parts.cpu.summation import total
 from tritensor.kernels.parts.elementwise import run, scalar
 from tritensor.kernels.parts.formula_llvm import formula_loop, to_common_layout
-from tritensor.kernels.parts.formulas.signatures import signature
 from tritensor.kernels.parts.formulas.template_args import bound
 from tritensor.kernels.parts.pointwise_samples import ANYWHERE, Domain
 from tritensor.kernels.parts.reduction import ReductionFunctions, add, fold, zero
@@ -30,6 +29,7 @@ from tritensor.llvm.loops import MANY
 from tritensor.llvm.passes.reduce import FormulaSum
 from tritensor.ops.array import CudaArray
 from tritensor.ops.table import Op, Sample, Spec, Work, op, ops, refuse_kind
+from tritensor.ops.table.signature import signature
 
 REDUCTIONS = ("none", "mean", "sum")
 
@@ -133,7 +133,7 @@ class _Loss:
         y = allocate(x.shape if reduction == "none" else (), x.dtype, x)
         functions = ReductionFunctions(_map_of(self.formula, len(numbers)), add, maths.div, zero)
         fold(functions, (x, target), _every(x, reduction), (y,), (acc_type,), (np.float64(_divisor(x, reduction)),), numbers=numbers)
-        return laid(y, (target, x) if self.layout == BACKWARDS else (x, target))
+        return to_elementwise_layout(y, (target, x) if self.layout == BACKWARDS else (x, target))
 
     def rule(self, g: Any, x: Any, target: Any, reduction: str, needs: tuple[bool, ...], *numbers: Any) -> tuple[Any, ...]:
         up = ops.div(g, float(max(_divisor(x, reduction), 1))) if reduction == "mean" else g

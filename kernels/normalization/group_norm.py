@@ -14,7 +14,7 @@ from tritensor.ground.strides import is_channels_last
 from tritensor.kernels.normalization import affine, groups_cpu
 from tritensor.kernels.parts import elementwise, maths
 from tritensor.kernels.parts.allocation import allocate
-from tritensor.kernels.parts.copying import dense
+from tritensor.kernels.parts.copying import to_c_order
 from tritensor.kernels.parts.reduction import ReductionFunctions, add_pairs, fold, spread, zero
 from tritensor.kernels.parts.view_arithmetic import reshaped
 from tritensor.ops.array import CudaArray
@@ -48,7 +48,7 @@ def _grouped(x: CudaArray, groups: int) -> CudaArray:
 
 def _whole(x: CudaArray) -> CudaArray:
     """x itself where the elements of a channel lie evenly, else a C-ordered copy."""
-    return x if len(x.shape) > 3 and is_channels_last(x.shape, x.strides) else dense(x)
+    return x if len(x.shape) > 3 and is_channels_last(x.shape, x.strides) else to_c_order(x)
 
 
 def _of_group(v: CudaArray, shape: tuple[int, ...]) -> CudaArray:

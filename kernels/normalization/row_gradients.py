@@ -14,11 +14,11 @@ from tritensor.kernels.normalization.row_kernels import backward_rows, down, mea
 from tritensor.kernels.parts.allocation import allocate
 from tritensor.kernels.parts.axes import Blocks
 from tritensor.kernels.parts.configs.spaces import blocks_problem, blocks_space
-from tritensor.kernels.parts.copying import dense
+from tritensor.kernels.parts.copying import to_c_order
 from tritensor.kernels.parts.launch_rules import cdiv, config_of, next_power_of_2
 from tritensor.kernels.parts.reduction import add_pairs, upcast
 from tritensor.kernels.parts.rows.row_tiles import align
-from tritensor.kernels.parts.rows.unaligned_rows import body, edges, lying, phase_of, vector_length
+from tritensor.kernels.parts.rows.unaligned_rows import body, c_ordered_rows, edges, phase_of, vector_length
 from tritensor.ops.array import CudaArray
 from tritensor.ops.tuning.tunables import powers, tile_problem, tunable
 
@@ -88,13 +88,13 @@ def _gradients_kernel(
     part = tl.program_id(0)
     n = BN if FULL else n // ALIGN * ALIGN
     shift = phase_of(part, n, VECTOR)  # of all its rows, which lie `parts` apart
-    NARROW: tl.constexpr = dx.dtype.element_ty.primitive_bitwidth == 16
+    HALF: tl.constexpr = dx.dtype.element_ty.primitive_bitwidth == 16
     kind: tl.constexpr = tl.float64 if x.dtype.element_ty == tl.float64 else tl.float32
     col, within = body(0, shift, n, BN, VECTOR)
     w_sums = tl.zeros((BM, BN), kind)
     b_sums = tl.zeros((BM, BN), kind)
     if weight is not None:
-        w = tl.load(weight + (col - shift), mask=within, other=0.0)  # narrow as it is: half the registers
+        w = tl.load(weight + (col - shift), mask=within, other=0.0)  # in its own type: of halves half the registers
     if VECTOR > 1:
         edge_col, on_edge = edges(shift, n, VECTOR)
         w_edges = tl.zeros((BM, 2 * VECTOR), kind)
@@ -124,7 +124,7 @@ def _gradients_kernel(
             along += tl.sum(edge_up * edge, axis=1)
             if means is not None:
                 level += tl.sum(edge_up, axis=1)
-        along, level = part_of(along, n, NARROW), part_of(level, n, NARROW)
+        along, level = part_of(along, n, HALF), part_of(level, n, HALF)
         put_down(dx, down(h, up, along, level, rstd), more, row, col, n, shift, here[:, None] & within[None, :], VECTOR)
         if VECTOR > 1:
             put_down(dx, down(edge, edge_up, along, level, rstd), more, row, edge_col, n, shift, here[:, None] & on_edge[None, :], VECTOR)
@@ -205,7 +205,7 @@ def _partial_sums(g: CudaArray, x: CudaArray, mean: CudaArray | None, rstd: Cuda
     high, columns, parts = config_of("layer_norm_weight", (rows, n, x.dtype), rule)
     dw, db = allocate((parts, n), acc_type, x), allocate((parts, n), acc_type, x) if bias else None
     grid = (parts * cdiv(n, columns),)
-    launch(_weight_kernel, grid, dense(x), mean, rstd, dense(g), dw, db, rows, n, parts, BM=high, BN=columns, ALIGN=align(n))
+    launch(_weight_kernel, grid, to_c_order(x), mean, rstd, to_c_order(g), dw, db, rows, n, parts, BM=high, BN=columns, ALIGN=align(n))
     return dw, db
 
 
@@ -229,12 +229,12 @@ def gradients(
         dw, db = _partial_sums(g, x, mean, rstd, axes, needs[2])
     else:
         on = config_of("layer_norm_gradients", (rows, n, x.dtype), rule)
-        dx, given, up, beside = allocate(x.shape, x.dtype, x), dense(x), dense(g), None if more is None else dense(more)
-        vector = vector_length(n, *[lying(v, n) for v in (given, up, dx, beside) if v is not None])
+        dx, given, up, beside = allocate(x.shape, x.dtype, x), to_c_order(x), to_c_order(g), None if more is None else to_c_order(more)
+        vector = vector_length(n, *[c_ordered_rows(v, n) for v in (given, up, dx, beside) if v is not None])
         parts = max(on.parts // vector, 1) * vector  # so that all rows of a program begin at one phase
         dw, db = allocate((parts, n), acc_type, x), allocate((parts, n), acc_type, x) if needs[2] else None
         launch(
-            _gradients_kernel, (parts if n else 0,), given, None if weight is None else dense(weight), mean, rstd, up, beside, dx, dw, db,
+            _gradients_kernel, (parts if n else 0,), given, None if weight is None else to_c_order(weight), mean, rstd, up, beside, dx, dw, db,
             rows, n, parts, BM=on.BM, BN=on.BN, ALIGN=align(n), VECTOR=vector, STAGES=on.stages, FULL=n == on.BN,
             num_warps=on.warps,
         )  # fmt: skip

@@ -12,12 +12,12 @@ from tritensor.cuda.launch import launch
 from tritensor.ground import dtypes
 from tritensor.kernels.parts import maths
 from tritensor.kernels.parts.allocation import allocate
-from tritensor.kernels.parts.copying import dense
-from tritensor.kernels.parts.half_precision import functions as narrow
+from tritensor.kernels.parts.copying import to_c_order
+from tritensor.kernels.parts.half_precision import functions as half
 from tritensor.kernels.parts.launch_rules import cdiv
 from tritensor.kernels.parts.reduction import upcast
 from tritensor.kernels.parts.rows.row_tiles import RowTiles, align, row_tunable, tiles_for
-from tritensor.kernels.parts.rows.unaligned_rows import body, edges, last, lying, phase_of, place, programs, starts, vector_length
+from tritensor.kernels.parts.rows.unaligned_rows import body, c_ordered_rows, edges, last, phase_of, place, programs, starts, vector_length
 from tritensor.ops.array import CudaArray
 
 row_tunable("layer_norm")
@@ -55,9 +55,9 @@ def _vector(w, col, shift, within):
 
 
 @triton.jit
-def part_of(total, n, NARROW: tl.constexpr):
+def part_of(total, n, HALF: tl.constexpr):
     """total / n."""
-    return narrow.div(total, n.to(tl.float32)) if NARROW else maths.div(total, n)
+    return half.div(total, n.to(tl.float32)) if HALF else maths.div(total, n)
 
 
 @triton.jit
@@ -87,26 +87,26 @@ def _total(value, edge, VECTOR: tl.constexpr):
 
 
 @triton.jit
-def _mean(total, n, NARROW: tl.constexpr):
+def _mean(total, n, HALF: tl.constexpr):
     """total / n; of a constant row of 16 bits, whose sum is exact, the constant: what the quick division left is divided once more."""
-    mean = part_of(total, n, NARROW)
-    if NARROW:
-        mean += part_of(tl.fma(-mean, n.to(tl.float32) + tl.zeros_like(mean), total), n, NARROW)
+    mean = part_of(total, n, HALF)
+    if HALF:
+        mean += part_of(tl.fma(-mean, n.to(tl.float32) + tl.zeros_like(mean), total), n, HALF)
     return mean
 
 
 # What roundings of its sum left of a mean that is large beside the deviations v from it, r = mean v: they would be those of a constant row. And the sum of
 # squares without it, sum (v - r)^2 = sum v^2 - r sum v. A mean that is small beside them keeps its digits.
 @triton.jit
-def _rest(left, squares, mean, n, NARROW: tl.constexpr):
-    rest = tl.where(mean * mean * n > squares, part_of(left, n, NARROW), 0.0)
+def _rest(left, squares, mean, n, HALF: tl.constexpr):
+    rest = tl.where(mean * mean * n > squares, part_of(left, n, HALF), 0.0)
     squares -= rest * left
     return rest, tl.where(squares < 0, 0.0, squares)
 
 
 @triton.jit
 def _walked_moments(
-    x, added, edge, row, here, n, shift, edge_inside, CENTRED: tl.constexpr, NARROW: tl.constexpr, BM: tl.constexpr, BN: tl.constexpr, VECTOR: tl.constexpr,
+    x, added, edge, row, here, n, shift, edge_inside, CENTRED: tl.constexpr, HALF: tl.constexpr, BM: tl.constexpr, BN: tl.constexpr, VECTOR: tl.constexpr,
 ):  # fmt: skip
     """A row that is walked: its edges less the mean, the mean, and the sum of squares about it; about 0 where it is not centred."""
     kind: tl.constexpr = edge.dtype
@@ -116,7 +116,7 @@ def _walked_moments(
         for start in range(0, last(shift, n, VECTOR), BN):
             col, within = body(start, shift, n, BN, VECTOR)
             sums += _sum_tile(x, added, row, col, n, shift, here[:, None] & within[None, :], VECTOR)
-        mean = part_of(_total(sums, edge, VECTOR), n, NARROW)
+        mean = part_of(_total(sums, edge, VECTOR), n, HALF)
         edge = _less(edge, mean, edge_inside)
         sums = tl.zeros((BM, BN), kind)
     squares = tl.zeros((BM, BN), kind)
@@ -129,7 +129,7 @@ def _walked_moments(
             sums += value
     total = _total(squares, edge * edge, VECTOR)
     if CENTRED:
-        rest, total = _rest(_total(sums, edge, VECTOR), total, mean, n, NARROW)
+        rest, total = _rest(_total(sums, edge, VECTOR), total, mean, n, HALF)
         edge, mean = _less(edge, rest, edge_inside), mean + rest
     return edge, mean, total
 
@@ -145,7 +145,7 @@ def _forward_kernel(
     _, row, here = place(rows, BM, True, VECTOR)
     n = BN if FULL else n // ALIGN * ALIGN
     shift = phase_of(tl.program_id(0), n, VECTOR)
-    NARROW: tl.constexpr = y.dtype.element_ty.primitive_bitwidth == 16
+    HALF: tl.constexpr = y.dtype.element_ty.primitive_bitwidth == 16
     CENTRED: tl.constexpr = means is not None
     kind: tl.constexpr = tl.float64 if x.dtype.element_ty == tl.float64 else tl.float32
     edge_col, on_edge = edges(shift, n, VECTOR)
@@ -164,16 +164,16 @@ def _forward_kernel(
         if summed is not None:
             store_tile(summed, value, row, col, n, shift, inside, VECTOR)
         if CENTRED:
-            mean = _mean(_total(value, edge, VECTOR), n, NARROW)
+            mean = _mean(_total(value, edge, VECTOR), n, HALF)
             value, edge = _less(value, mean, inside), _less(edge, mean, edge_inside)
         total = _total(value * value, edge * edge, VECTOR)
         # of 16 bits the sum is exact and _mean has the constant already
-        if CENTRED and not NARROW:
-            rest, total = _rest(_total(value, edge, VECTOR), total, mean, n, NARROW)
+        if CENTRED and not HALF:
+            rest, total = _rest(_total(value, edge, VECTOR), total, mean, n, HALF)
             value, edge, mean = _less(value, rest, inside), _less(edge, rest, edge_inside), mean + rest
     else:
-        edge, mean, total = _walked_moments(x, added, edge, row, here, n, shift, edge_inside, CENTRED, NARROW, BM, BN, VECTOR)
-    rstd = maths.rsqrt(part_of(total, n, NARROW) + eps.to(kind))
+        edge, mean, total = _walked_moments(x, added, edge, row, here, n, shift, edge_inside, CENTRED, HALF, BM, BN, VECTOR)
+    rstd = maths.rsqrt(part_of(total, n, HALF) + eps.to(kind))
     if WHOLE:
         store_tile(y, _affine(value, rstd, weight, bias, col, shift, within), row, col, n, shift, inside, VECTOR)
     else:
@@ -221,7 +221,7 @@ def _backward_kernel(
     _, row, here = place(rows, BM, True, VECTOR)
     n = BN if FULL else n // ALIGN * ALIGN
     shift = phase_of(tl.program_id(0), n, VECTOR)
-    NARROW: tl.constexpr = dx.dtype.element_ty.primitive_bitwidth == 16
+    HALF: tl.constexpr = dx.dtype.element_ty.primitive_bitwidth == 16
     kind: tl.constexpr = tl.float64 if x.dtype.element_ty == tl.float64 else tl.float32
     mean = means_of(means, row, here, kind)
     rstd = tl.load(rstds + row, mask=here, other=0.0)
@@ -249,8 +249,8 @@ def _backward_kernel(
             all_sums += u
         products += tl.sum(all_products, axis=1)
         sums += tl.sum(all_sums, axis=1)
-    along = part_of(products, n, NARROW)
-    level = part_of(sums, n, NARROW) if means is not None else sums * 0.0
+    along = part_of(products, n, HALF)
+    level = part_of(sums, n, HALF) if means is not None else sums * 0.0
     if WHOLE:
         put_down(dx, down(h, u, along, level, rstd), more, row, col, n, shift, here[:, None] & within[None, :], VECTOR)
     else:
@@ -294,9 +294,9 @@ def forward_rows(
     acc_type = dtypes.accumulator(x.dtype)
     lead = x.shape[: len(x.shape) - axes]
     means, rstds = allocate(lead, acc_type, x) if centred else None, allocate(lead, acc_type, x)
-    w, b = (None if v is None else dense(v) for v in (weight, bias))
-    given, other = dense(x), None if added is None else dense(added)
-    vector = vector_length(n, *[lying(v, n) for v in (given, y, other, summed) if v is not None])
+    w, b = (None if v is None else to_c_order(v) for v in (weight, bias))
+    given, other = to_c_order(x), None if added is None else to_c_order(added)
+    vector = vector_length(n, *[c_ordered_rows(v, n) for v in (given, y, other, summed) if v is not None])
     launch(
         _forward_kernel, (cdiv(rows, on.BM * vector) * vector,), given, other, w, b, y, summed, means, rstds,
         rows, n, np.float64(eps), WHOLE=on.whole, BM=on.BM, BN=on.BN, ALIGN=align(n), VECTOR=vector, FULL=on.full, num_warps=on.warps,
@@ -316,10 +316,10 @@ def backward_rows(
     """Launch the kernel of dx with a given tile; `more`, where given, is added to it."""
     rows, n = split(x.shape, axes)
     dx = allocate(x.shape, x.dtype, x)
-    given, up, beside = dense(x), dense(g), None if more is None else dense(more)
-    vector = vector_length(n, *[lying(v, n) for v in (given, up, dx, beside) if v is not None])
+    given, up, beside = to_c_order(x), to_c_order(g), None if more is None else to_c_order(more)
+    vector = vector_length(n, *[c_ordered_rows(v, n) for v in (given, up, dx, beside) if v is not None])
     launch(
-        _backward_kernel, (programs(on, vector),), given, None if weight is None else dense(weight), mean, rstd, up, beside, dx,
+        _backward_kernel, (programs(on, vector),), given, None if weight is None else to_c_order(weight), mean, rstd, up, beside, dx,
         rows, n, WHOLE=on.whole, BM=on.BM, BN=on.BN, ALIGN=align(n), VECTOR=vector, FULL=on.full, num_warps=on.warps,
     )  # fmt: skip
     return dx

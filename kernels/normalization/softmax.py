@@ -13,7 +13,7 @@ from tritensor.cuda.launch import launch
 from tritensor.kernels.normalization.softmax_llvm import BACKWARD, FORWARD, along_rows
 from tritensor.kernels.parts import maths
 from tritensor.kernels.parts.allocation import allocate
-from tritensor.kernels.parts.half_precision import functions as narrow
+from tritensor.kernels.parts.half_precision import functions as half
 from tritensor.kernels.parts.rows.row_softmax import by_rows, online_columns, power, rest, softmax_block
 from tritensor.kernels.parts.rows.row_tiles import WHOLE, RowTiles, as_rows, row_tunable, tiles_for, unit
 from tritensor.kernels.parts.rows.unaligned_rows import align, body, edges, known, last, load, phase, place, programs, store, vector_length
@@ -26,10 +26,10 @@ row_tunable("softmax")
 
 # Device functions. Rows are read in accesses of 16 bytes: see parts/rows/unaligned_rows.py.
 @triton.jit
-def _quotient(power, total, NARROW: tl.constexpr):
-    """Shares of a total, a number for each row; narrow ones by its reciprocal."""
-    if NARROW:
-        share = power * narrow.reciprocal(total)
+def _quotient(power, total, HALF: tl.constexpr):
+    """Shares of a total, a number for each row; half ones by its reciprocal."""
+    if HALF:
+        share = power * half.reciprocal(total)
     else:
         share = maths.div(power, total)
     return share
@@ -44,7 +44,7 @@ def _forward_kernel(
     b, row, inside = place(rows, BM, ONE, VECTOR)
     columns, x_strides, y_strides = columns // ALIGN * ALIGN, known(x_strides, ALIGN), known(y_strides, ALIGN)
     shift = phase(x_strides, VECTOR)
-    NARROW: tl.constexpr = y.dtype.element_ty.primitive_bitwidth == 16
+    HALF: tl.constexpr = y.dtype.element_ty.primitive_bitwidth == 16
     kind: tl.constexpr = tl.float64 if x.dtype.element_ty == tl.float64 else tl.float32
     # the edges' maximum comes first, so that the walk over the body starts from it
     m = tl.full((BM,), float("-inf"), kind)
@@ -60,11 +60,11 @@ def _forward_kernel(
         value = load(x, b, row, col, x_strides, shift, lanes, float("-inf"), X_UNIT, VECTOR)  # (BM, BN)
         m = tl.maximum(m, tl.max(value, axis=1))
         value = value - m[:, None]  # -inf outside
-        powers = power(value, NARROW)
+        powers = power(value, HALF)
         total = tl.sum(powers, axis=1)
         if VECTOR > 1:
-            total += tl.sum(power(edge - m[:, None], NARROW), axis=1)
-        out = value - tl.log(total)[:, None] if LOG else _quotient(powers, total[:, None], NARROW)
+            total += tl.sum(power(edge - m[:, None], HALF), axis=1)
+        out = value - tl.log(total)[:, None] if LOG else _quotient(powers, total[:, None], HALF)
         store(y, out, b, row, col, y_strides, shift, lanes, Y_UNIT, VECTOR)
     else:
         totals = tl.zeros((BM, BN), kind)
@@ -72,25 +72,25 @@ def _forward_kernel(
             col, within = body(start, shift, columns, BN, VECTOR)
             lanes = inside[:, None] & within[None, :]
             value = load(x, b, row, col, x_strides, shift, lanes, float("-inf"), X_UNIT, VECTOR)
-            m, totals = online_columns(m, totals, value, NARROW)
+            m, totals = online_columns(m, totals, value, HALF)
         total = tl.sum(totals, axis=1)
         if VECTOR > 1:
-            total += tl.sum(power(rest(edge, m[:, None]), NARROW), axis=1)
+            total += tl.sum(power(rest(edge, m[:, None]), HALF), axis=1)
         for start in range(0, last(shift, columns, VECTOR), BN):
             col, within = body(start, shift, columns, BN, VECTOR)
             lanes = inside[:, None] & within[None, :]
             value = load(x, b, row, col, x_strides, shift, lanes, float("-inf"), X_UNIT, VECTOR) - m[:, None]
-            out = value - tl.log(total)[:, None] if LOG else _quotient(power(value, NARROW), total[:, None], NARROW)
+            out = value - tl.log(total)[:, None] if LOG else _quotient(power(value, HALF), total[:, None], HALF)
             store(y, out, b, row, col, y_strides, shift, lanes, Y_UNIT, VECTOR)
     if VECTOR > 1:
         edge -= m[:, None]
-        edge = edge - tl.log(total)[:, None] if LOG else _quotient(power(edge, NARROW), total[:, None], NARROW)
+        edge = edge - tl.log(total)[:, None] if LOG else _quotient(power(edge, HALF), total[:, None], HALF)
         store(y, edge, b, row, edge_col, y_strides, shift, edge_lanes, Y_UNIT, VECTOR)
 
 
 @triton.jit
-def _down(up, out, sums, LOG: tl.constexpr, NARROW: tl.constexpr):
-    return up - power(out, NARROW) * sums[:, None] if LOG else out * (up - sums[:, None])
+def _down(up, out, sums, LOG: tl.constexpr, HALF: tl.constexpr):
+    return up - power(out, HALF) * sums[:, None] if LOG else out * (up - sums[:, None])
 
 
 # dx = y (g - sum g y);  log: dx = g - e^y sum g
@@ -107,7 +107,7 @@ def _backward_kernel(
         known(dx_strides, ALIGN),
     )
     shift = phase(y_strides, VECTOR)
-    NARROW: tl.constexpr = dx.dtype.element_ty.primitive_bitwidth == 16
+    HALF: tl.constexpr = dx.dtype.element_ty.primitive_bitwidth == 16
     kind: tl.constexpr = tl.float64 if y.dtype.element_ty == tl.float64 else tl.float32
     sums = tl.zeros((BM,), kind)
     if VECTOR > 1:
@@ -123,7 +123,7 @@ def _backward_kernel(
         out = load(y, b, row, col, y_strides, shift, lanes, 0.0, Y_UNIT, VECTOR)
         up = load(g, b, row, col, g_strides, shift, lanes, 0.0, G_UNIT, VECTOR)
         sums += tl.sum(up if LOG else up * out, axis=1)
-        store(dx, _down(up, out, sums, LOG, NARROW), b, row, col, dx_strides, shift, lanes, DX_UNIT, VECTOR)
+        store(dx, _down(up, out, sums, LOG, HALF), b, row, col, dx_strides, shift, lanes, DX_UNIT, VECTOR)
     else:
         total = tl.zeros((BM, BN), kind)
         for start in range(0, last(shift, columns, VECTOR), BN):
@@ -137,9 +137,9 @@ def _backward_kernel(
             lanes = inside[:, None] & within[None, :]
             out = load(y, b, row, col, y_strides, shift, lanes, 0.0, Y_UNIT, VECTOR)
             up = load(g, b, row, col, g_strides, shift, lanes, 0.0, G_UNIT, VECTOR)
-            store(dx, _down(up, out, sums, LOG, NARROW), b, row, col, dx_strides, shift, lanes, DX_UNIT, VECTOR)
+            store(dx, _down(up, out, sums, LOG, HALF), b, row, col, dx_strides, shift, lanes, DX_UNIT, VECTOR)
     if VECTOR > 1:
-        store(dx, _down(edge_up, edge, sums, LOG, NARROW), b, row, edge_col, dx_strides, shift, edge_lanes, DX_UNIT, VECTOR)
+        store(dx, _down(edge_up, edge, sums, LOG, HALF), b, row, edge_col, dx_strides, shift, edge_lanes, DX_UNIT, VECTOR)
 
 
 def forward_rows(x: CudaArray, dim: int, log: bool, on: RowTiles) -> CudaArray:

@@ -6,7 +6,7 @@ from typing import NamedTuple
 
 import numpy as np
 
-from tritensor.kernels.parts.cpu.float_conversions import as_float32, is_narrow
+from tritensor.kernels.parts.cpu.float_conversions import as_float32, is_half
 
 
 class Settings(NamedTuple):
@@ -40,7 +40,7 @@ def _means(squares: np.ndarray, dim: int) -> np.ndarray:
 def step(p: np.ndarray, g: np.ndarray, moments: tuple[np.ndarray, ...], s: Settings) -> None:
     """One step, in place. moments: the running means over rows (..., n, 1) and columns (..., 1, m), or the whole (of p's shape)."""
     # squares of 16-bit gradients overflow or vanish: all is computed in float32 and rounded once
-    if is_narrow(p.dtype):
+    if is_half(p.dtype):
         wide = [as_float32(x) for x in (p, *moments)]
         step(wide[0], as_float32(g), tuple(wide[1:]), s)
         for x, y in zip((p, *moments), wide, strict=True):

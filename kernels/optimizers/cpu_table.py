@@ -9,8 +9,8 @@ import numpy as np
 
 from tritensor.kernels.optimizers.step_formula import StepFormula
 from tritensor.kernels.parts import backends
-from tritensor.kernels.parts.cpu.blocks import SILENT, widened
-from tritensor.kernels.parts.cpu.float_conversions import is_narrow
+from tritensor.kernels.parts.cpu.blocks import SILENT, upcast
+from tritensor.kernels.parts.cpu.float_conversions import is_half
 from tritensor.llvm.address_table import fields_of
 
 PART = 16384  # elements: p, g, three states and some temporaries of a float32 block fit the second-level cache
@@ -95,9 +95,9 @@ class CpuTable:
                 arrays[k][...] = copies[k]
             return
         lanes = [flat(x) for x in arrays]
-        narrow = is_narrow(self.dtype)
+        narrow = is_half(self.dtype)
         for start in range(0, lanes[0].size, PART):
             parts = [x[start : start + PART] for x in lanes]
-            made = function(*([widened(x) for x in parts] if narrow else parts), *numbers)
+            made = function(*([upcast(x) for x in parts] if narrow else parts), *numbers)
             for k, y in zip(written, made, strict=True):
                 parts[k][...] = y

@@ -16,7 +16,7 @@ from tritensor.ground import dtypes
 from tritensor.ground.errors import ShapeError
 from tritensor.kernels.parts import maths
 from tritensor.kernels.parts.allocation import allocate
-from tritensor.kernels.parts.copying import dense, write
+from tritensor.kernels.parts.copying import to_c_order, write
 from tritensor.ops.array import CudaArray
 from tritensor.ops.replay import Corner, address_of
 from tritensor.ops.table import FLOATS, Sample, Spec, Work, op, refuse_kind
@@ -227,7 +227,7 @@ def _norm_shape(x: Any, *, order: float) -> Spec:
 
 
 def _norm_forward(x: CudaArray, *, order: float) -> CudaArray:
-    x = dense(x)
+    x = to_c_order(x)
     return norm_of_all([x], float(order))
 
 
@@ -261,7 +261,7 @@ def _scale_shape(x: Any, found: Any, factor: Any) -> Spec:
 
 
 def _scale_forward(x: CudaArray, found: CudaArray, factor: CudaArray) -> None:
-    held = dense(x)
+    held = to_c_order(x)
     scale_all([held], factor, found)
     if held is not x:
         write(x, held)

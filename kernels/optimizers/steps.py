@@ -15,7 +15,7 @@ from tritensor.kernels.optimizers import cpu_table, gpu_table
 from tritensor.kernels.optimizers.decay import COUPLED, DECOUPLED, NONE
 from tritensor.kernels.optimizers.step_formula import StepFormula
 from tritensor.kernels.parts import backends
-from tritensor.kernels.parts.copying import dense, write
+from tritensor.kernels.parts.copying import to_c_order, write
 from tritensor.ops.array import CudaArray
 from tritensor.ops.table import FLOATS, Sample, Spec, Work, op, refuse_kind, refuse_mixed
 
@@ -72,8 +72,8 @@ def _register_step(made: StepFormula, flagged: Sequence[dict[str, Any]], doc: st
         cpu_table.CpuTable(made, [list(arrays[:-1])]).run(None, np.asarray(arrays[-1]).reshape(1, -1), variant(given))
 
     def forward(*arrays: CudaArray, **given: Any) -> None:
-        rows = [dense(x) for x in arrays[:-1]]
-        gpu_table.step_one(made, rows, dense(arrays[-1]), variant(given))
+        rows = [to_c_order(x) for x in arrays[:-1]]
+        gpu_table.step_one(made, rows, to_c_order(arrays[-1]), variant(given))
         for k in made.written:
             if rows[k] is not arrays[k]:
                 write(arrays[k], rows[k])
@@ -140,7 +140,7 @@ def _register_numbers(made: StepFormula) -> None:
 
     def forward(*arrays: Any, **given: Any) -> None:
         numbers, scalars, rate, settings, weight_decay, decay = taken(arrays, given)
-        held: list[Any] = [dense(x) if x is not None else None for x in (numbers, scalars)]
+        held: list[Any] = [to_c_order(x) if x is not None else None for x in (numbers, scalars)]
         gpu_table.advance(made, held[0], held[1], rate, settings, weight_decay, decay)
         for x, y in zip((numbers, scalars), held, strict=True):
             if x is not None and y is not x:

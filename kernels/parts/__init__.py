@@ -7,7 +7,7 @@ from collections.abc import Callable
 from typing import Any
 
 
-def door(package: str) -> Callable[[str], Any]:
+def lazy_modules(package: str) -> Callable[[str], Any]:
     """The `__getattr__` of this folder and of its rooms: `tritensor.parts.cpu.blocks` imports that file when it is asked for."""
 
     def look(name: str) -> Any:
@@ -24,4 +24,4 @@ def door(package: str) -> Callable[[str], Any]:
     return look
 
 
-__getattr__ = door(__name__)
+__getattr__ = lazy_modules(__name__)

@@ -57,7 +57,7 @@ def copied(x: CudaArray, *, memory_format: MemoryFormat = contiguous_format, out
     return out
 
 
-def dense(x: CudaArray) -> CudaArray:
+def to_c_order(x: CudaArray) -> CudaArray:
     """x itself where it lies in C order, else a C-ordered copy; on a GPU."""
     return x if is_contiguous(x) else copied(x)
 
@@ -67,10 +67,10 @@ def reshape_or_copy(x: CudaArray, to: tuple[int, ...]) -> CudaArray:
     try:
         return x.reshape(to)
     except ShapeError:
-        return dense(x).reshape(to)
+        return to_c_order(x).reshape(to)
 
 
-def laid(y: CudaArray, operands: Sequence[CudaArray]) -> CudaArray:
+def to_elementwise_layout(y: CudaArray, operands: Sequence[CudaArray]) -> CudaArray:
     """A C-ordered y itself where an elementwise result of `operands` lies so, else a copy that lies as that does."""
     if all([x.is_contiguous() for x in operands]):  # mostly: without asking how a result would lie
         return y
@@ -78,7 +78,7 @@ def laid(y: CudaArray, operands: Sequence[CudaArray]) -> CudaArray:
     return y if out.is_contiguous() else assigned(out, y)
 
 
-def lying(y: Array, strides: tuple[int, ...]) -> Array:
+def to_strides(y: Array, strides: tuple[int, ...]) -> Array:
     """y itself where it has these strides, in elements, or a copy that has; on either device. Without elements they say nothing."""
     if 0 in y.shape:
         return y

@@ -19,7 +19,6 @@ from tritensor.kernels.parts.allocation import allocate_result
 from tritensor.kernels.parts.configs.element_tiles import FEW, LARGE, SMALL, ElementTile, Heavy
 from tritensor.kernels.parts.configs.element_tiles import HEAVY as HEAVY
 from tritensor.kernels.parts.cpu import blocks
-from tritensor.kernels.parts.formulas.signatures import signature
 from tritensor.kernels.parts.half_precision.variants import half_variants
 from tritensor.kernels.parts.launch_rules import config_of
 from tritensor.kernels.parts.pointwise_samples import ANYWHERE, Domain, sample_calls, timed_calls
@@ -28,6 +27,7 @@ from tritensor.ops.array import CudaArray
 from tritensor.ops.table import FLOATS, Op, Sample, Spec, Work, broadcast, op
 from tritensor.ops.table.formula_checks import as_tuple, refuse_formulas
 from tritensor.ops.table.shape_rules import refuse_kind
+from tritensor.ops.table.signature import signature
 
 
 @triton.jit

@@ -16,10 +16,10 @@ from tritensor.kernels.parts import backends
 from tritensor.kernels.parts.cpu import blocks
 from tritensor.kernels.parts.cpu.float_conversions import HALVES
 from tritensor.kernels.parts.cpu.simd_maths import on_vectors
-from tritensor.kernels.parts.formulas.signatures import signature
 from tritensor.llvm.loops import MANY, Loop, is_contiguous
 from tritensor.ops.array import to_layout
 from tritensor.ops.table import FLOATS
+from tritensor.ops.table.signature import signature
 
 HALF_TYPES = ("float16", "bfloat16")  # numpy's loops for them go number by number, where it has any
 _COPIED = ("plain", "__signature__", "__module__", "__doc__", "__name__")

@@ -14,8 +14,7 @@ from tritensor.cuda.launch import launch
 from tritensor.ground.errors import ShapeError
 from tritensor.kernels.parts import maths
 from tritensor.kernels.parts.allocation import image_for
-from tritensor.kernels.parts.cpu.blocks import widened
-from tritensor.kernels.parts.formulas.signatures import by_names
+from tritensor.kernels.parts.cpu.blocks import upcast
 from tritensor.kernels.parts.grid_indices import long_offsets, memory_at, place_of, tile, tile_of
 from tritensor.kernels.parts.indices.sliding_windows import Sizes, Windows, add_windows, read_windows
 from tritensor.kernels.parts.view_arithmetic import is_channels_last, volume_strides
@@ -24,6 +23,7 @@ from tritensor.kernels.pooling.max_pooling import work
 from tritensor.kernels.pooling.windows import check_windows, pooling_windows
 from tritensor.ops.array import CudaArray
 from tritensor.ops.table import Spec, op, ops, refuse_kind
+from tritensor.ops.table.signature import by_names
 
 
 @triton.jit
@@ -141,7 +141,7 @@ def _reference(
 
 def _cpu(x: np.ndarray, *, count_include_pad: bool = True, divisor_override: int | None = None, **sizes: Any) -> np.ndarray:
     axes = cpu.layout_of(x)
-    planes = cpu.as_planes(widened(x), axes)
+    planes = cpu.as_planes(upcast(x), axes)
     return cpu.as_image(cpu.average(planes, _windows(x.shape, **sizes), count_include_pad, divisor_override), axes, x)
 
 
@@ -190,7 +190,7 @@ def _spread_reference(
 
 def _spread_cpu(g: np.ndarray, *, size: Sizes, count_include_pad: bool, divisor_override: int | None = None, **sizes: Any) -> np.ndarray:
     s, axes = _windows((*g.shape[:2], *size), **sizes), cpu.layout_of(g)
-    return cpu.as_image(cpu.spread(cpu.as_planes(widened(g), axes), s, count_include_pad, divisor_override), axes, g)
+    return cpu.as_image(cpu.spread(cpu.as_planes(upcast(g), axes), s, count_include_pad, divisor_override), axes, g)
 
 
 def _spread_forward(g: CudaArray, *, size: Sizes, count_include_pad: bool, divisor_override: int | None = None, **sizes: Any) -> CudaArray:

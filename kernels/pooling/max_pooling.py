@@ -14,8 +14,7 @@ from tritensor.cuda.launch import launch
 from tritensor.ground import dtypes
 from tritensor.ground.errors import DTypeError, ShapeError
 from tritensor.kernels.parts.allocation import image_for
-from tritensor.kernels.parts.cpu.blocks import widened
-from tritensor.kernels.parts.formulas.signatures import by_names
+from tritensor.kernels.parts.cpu.blocks import upcast
 from tritensor.kernels.parts.grid_indices import long_offsets, memory_at, place, place_of, positions, tile, tile_of
 from tritensor.kernels.parts.indices.sliding_windows import Sizes, Windows, cells_read, read_windows
 from tritensor.kernels.parts.launch_rules import cdiv
@@ -24,6 +23,7 @@ from tritensor.kernels.pooling import cpu, samples, windows
 from tritensor.kernels.pooling.windows import check_windows, pooling_windows
 from tritensor.ops.array import CudaArray
 from tritensor.ops.table import FLOATS, Spec, Work, op, ops, refuse_kind
+from tritensor.ops.table.signature import by_names
 
 _POOLED = ("float", "int", "uint")  # the kinds of types that have a largest element and kernels for it
 INT64 = np.dtype(np.int64)
@@ -182,7 +182,7 @@ def _reference(
 def cpu_forward(x: np.ndarray, *, ceil_mode: bool = False, **sizes: Sizes) -> tuple[np.ndarray, np.ndarray]:
     s = pooling_windows(x.shape, **sizes, ceil_mode=ceil_mode)
     axes = cpu.layout_of(x)
-    y, index = cpu.largest(cpu.as_planes(widened(x), axes), s)
+    y, index = cpu.largest(cpu.as_planes(upcast(x), axes), s)
     return cpu.as_image(y, axes, x), cpu.as_image(index, axes, x, INT64)
 
 
@@ -234,7 +234,7 @@ def cpu_scatter(
 ) -> np.ndarray:
     s = Windows(tuple(size), indices.shape[2:], tuple(kernel_size), tuple(stride), tuple(padding), tuple(dilation))
     axes = cpu.layout_of(indices)
-    return cpu.as_image(cpu.scatter(cpu.as_planes(widened(g), axes), cpu.as_planes(indices, axes), s), axes, g)
+    return cpu.as_image(cpu.scatter(cpu.as_planes(upcast(g), axes), cpu.as_planes(indices, axes), s), axes, g)
 
 
 def _scatter(

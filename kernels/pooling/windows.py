@@ -11,7 +11,7 @@ import triton.language as tl
 
 from tritensor.ground import dtypes
 from tritensor.ground.errors import ShapeError
-from tritensor.kernels.parts.copying import dense
+from tritensor.kernels.parts.copying import to_c_order
 from tritensor.kernels.parts.indices.sliding_windows import Sizes, Windows
 from tritensor.kernels.parts.launch_rules import cdiv
 from tritensor.ops.array import CudaArray
@@ -92,7 +92,7 @@ def window_type(dtype: np.dtype) -> tl.dtype:
 
 def to_layout(x: CudaArray, last: bool) -> CudaArray:
     """x's elements in the wanted order of memory; a copy only where they are not."""
-    return dense(x.transpose((0, *range(2, len(x.shape)), 1)) if last else x)
+    return to_c_order(x.transpose((0, *range(2, len(x.shape)), 1)) if last else x)
 
 
 def inner_strides(x: CudaArray, last: bool) -> dict[str, Any]:

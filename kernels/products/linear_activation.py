@@ -9,8 +9,8 @@ import numpy as np
 
 from tritensor.ground.errors import ShapeError
 from tritensor.kernels.parts.allocation import allocate
-from tritensor.kernels.parts.copying import dense
-from tritensor.kernels.parts.cpu.blocks import widened
+from tritensor.kernels.parts.copying import to_c_order
+from tritensor.kernels.parts.cpu.blocks import upcast
 from tritensor.kernels.parts.formulas import named
 from tritensor.kernels.parts.gemm import gemm
 from tritensor.kernels.parts.half_precision.variants import half_variants
@@ -44,8 +44,8 @@ def _forward(
     y = allocate((*x.shape[:-1], weight.shape[0]), x.dtype, x)
     inner = allocate(y.shape if keep and activation != "none" else (0,), x.dtype, x)
     _product(
-        x, weight, bias, y, activation, Epilogue(None, scale, None if residual is None else dense(residual), inner if inner.size else None)
-    )
+        x, weight, bias, y, activation, Epilogue(None, scale, None if residual is None else to_c_order(residual), inner if inner.size else None),
+    )  # fmt: skip
     return y, inner
 
 
@@ -98,19 +98,19 @@ def _cpu(
     x: np.ndarray, weight: np.ndarray, bias: np.ndarray | None = None, residual: np.ndarray | None = None, *,
     activation: str = "none", scale: float = 1.0, keep: bool = False,
 ) -> tuple[np.ndarray, np.ndarray]:  # fmt: skip
-    z = linear.cpu(widened(x), widened(weight), widened(bias))
+    z = linear.cpu(upcast(x), upcast(weight), upcast(bias))
     inner = z.astype(x.dtype) if keep and activation != "none" else np.empty(0, x.dtype)
     y: Any = z if activation == "none" else named.of_numpy(activation, z)
     if scale != 1:
         y = y * y.dtype.type(scale)
-    return (y if residual is None else y + widened(residual)).astype(x.dtype, copy=False), inner
+    return (y if residual is None else y + upcast(residual)).astype(x.dtype, copy=False), inner
 
 
 def _cpu_backward(
     g: np.ndarray, x: np.ndarray, weight: np.ndarray, bias: np.ndarray | None, inner: np.ndarray, activation: str, scale: float,
     needs: tuple[bool, ...],
 ) -> tuple[Any, ...]:  # fmt: skip
-    down = g if scale == 1 else (widened(g) * scale).astype(g.dtype)
+    down = g if scale == 1 else (upcast(g) * scale).astype(g.dtype)
     if activation != "none" and any(needs[:3]):
         down = named.ON_NUMPY[activation](down, inner if inner.shape == g.shape else linear.cpu(x, weight, bias))
     return (*linear.cpu_backward(down, x, weight, needs[:3]), *_residual_gradient(g, needs))

@@ -11,9 +11,9 @@ import triton.language as tl
 from tritensor.cuda.launch import launch
 from tritensor.ground.errors import ArgumentError
 from tritensor.kernels.parts.allocation import allocate
-from tritensor.kernels.parts.copying import dense, laid
+from tritensor.kernels.parts.copying import to_c_order, to_elementwise_layout
 from tritensor.kernels.parts.random_words.dropout_mask import dropped, kept_scale, threshold
-from tritensor.kernels.parts.random_words.philox import in_order, kernel_seed, philox, placed
+from tritensor.kernels.parts.random_words.philox import draw_origin, in_order, kernel_seed, philox
 from tritensor.kernels.random.plain_numbers import words
 from tritensor.ops.array import CudaArray
 from tritensor.ops.table import Sample, Spec, Work, op, ops, refuse_kind
@@ -25,7 +25,7 @@ BLOCK = 256  # Philox blocks per program, four elements each
 # y[i] = x[i] / (1 - p) where word i of the stream is at least p * 2^32, else 0
 @triton.jit
 def _kernel(x, y, n, k0, k1, offset, state, threshold, scale, BLOCK: tl.constexpr):
-    k0, k1, offset = placed(k0, k1, offset, state)
+    k0, k1, offset = draw_origin(k0, k1, offset, state)
     block = (tl.program_id(0).to(tl.int64) * BLOCK + tl.arange(0, BLOCK)).to(tl.uint64) + offset
     w0, w1, w2, w3 = philox(block, k0, k1)
     w = in_order(w0, w1, w2, w3)  # (4 BLOCK,)
@@ -49,11 +49,11 @@ def shape(x: Any, *, p: float, seed: int, offset: int) -> Spec:
 
 
 def forward(x: CudaArray, *, p: float, seed: int, offset: int) -> CudaArray:
-    given, x = x, dense(x)
+    given, x = x, to_c_order(x)
     y = allocate(x.shape, x.dtype, x.device)
     grid = (triton.cdiv(blocks_used(x.size, 32), BLOCK),)
     launch(_kernel, grid, x, y, x.size, *kernel_seed(seed, offset), np.int64(threshold(p)), np.float64(kept_scale(p)), BLOCK=BLOCK)
-    return laid(y, (given,))
+    return to_elementwise_layout(y, (given,))
 
 
 def samples(rng: np.random.Generator) -> list[Sample]:

@@ -31,7 +31,7 @@ from tritensor.kernels.parts.filling import refuse_negative_size
 from tritensor.kernels.parts.indices.radix_sort import sort_keys
 from tritensor.kernels.parts.random_words import philox_llvm
 from tritensor.kernels.parts.random_words.normal import numpy_polar, polar
-from tritensor.kernels.parts.random_words.philox import AHEAD, CHUNK, ahead, in_order, kernel_seed, numpy_words, philox, placed
+from tritensor.kernels.parts.random_words.philox import AHEAD, CHUNK, ahead, draw_origin, in_order, kernel_seed, numpy_words, philox
 from tritensor.kernels.random.plain_numbers import normals, uniforms, words
 from tritensor.ops.array import CudaArray
 from tritensor.ops.table import Sample, Spec, op
@@ -61,7 +61,7 @@ def _long(low, high):
 @triton.jit
 def _blocks(k0, k1, offset, state, BLOCK: tl.constexpr):
     """This program's words."""
-    k0, k1, offset = placed(k0, k1, offset, state)
+    k0, k1, offset = draw_origin(k0, k1, offset, state)
     block = (tl.program_id(0).to(tl.int64) * BLOCK + tl.arange(0, BLOCK)).to(tl.uint64) + offset
     return philox(block, k0, k1)
 

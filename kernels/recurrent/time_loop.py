@@ -18,7 +18,7 @@ from tritensor.ground import dtypes
 from tritensor.kernels.parts import backends
 from tritensor.kernels.parts.allocation import allocate
 from tritensor.kernels.parts.copying import convert
-from tritensor.kernels.parts.cpu.blocks import SILENT, widened
+from tritensor.kernels.parts.cpu.blocks import SILENT, upcast
 from tritensor.kernels.parts.cpu.simd_maths import on_vectors
 from tritensor.kernels.parts.filling import filled
 from tritensor.kernels.parts.gemm import gemm
@@ -219,7 +219,7 @@ def _in_numpy(cell: Cell, outs: Sequence[Rows], ins: Sequence[Rows]) -> Pass:
     def run(start: int, rows: int) -> None:
         given = [r.x[start : start + rows] if r.moving else r.x[:rows] for r in ins]
         with SILENT():
-            made = cell.numpy(*map(widened, given))
+            made = cell.numpy(*map(upcast, given))
         for r, y in zip(outs, made, strict=True):
             (r.x[start : start + rows] if r.moving else r.x[:rows])[...] = y
 

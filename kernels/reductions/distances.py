@@ -15,7 +15,7 @@ from tritensor.ground import dtypes
 from tritensor.ground.errors import ShapeError
 from tritensor.kernels.parts import maths
 from tritensor.kernels.parts.allocation import allocate
-from tritensor.kernels.parts.copying import dense
+from tritensor.kernels.parts.copying import to_c_order
 from tritensor.kernels.parts.launch_rules import cdiv
 from tritensor.kernels.parts.reduction import upcast
 from tritensor.llvm import products
@@ -157,14 +157,14 @@ def _forward(x1: CudaArray, x2: CudaArray, *, p: float = 2.0, fast: bool = False
     (batch, rows, depth), columns = x1.shape, x2.shape[1]
     y, kept = allocate((batch, rows, columns), x1.dtype, x1), dtypes.accumulator(x1.dtype)
     launch(
-        _cdist_kernel, (batch * cdiv(rows, TILE) * cdiv(columns, TILE),), dense(x1), dense(x2), y, rows, columns, depth, np.float64(p),
+        _cdist_kernel, (batch * cdiv(rows, TILE) * cdiv(columns, TILE),), to_c_order(x1), to_c_order(x2), y, rows, columns, depth, np.float64(p),
         **_constants(p, depth, kept), BM=TILE, BN=TILE, BK=_depth(p, kept),
     )  # fmt: skip
     return y
 
 
 def _backward(g: CudaArray, x1: CudaArray, x2: CudaArray, y: CudaArray, p: float, needs: Any) -> Any:
-    g, y, x1, x2 = dense(g), dense(y), dense(x1), dense(x2)
+    g, y, x1, x2 = to_c_order(g), to_c_order(y), to_c_order(x1), to_c_order(x2)
     steps = (x2.shape[1], 1)
     return (_gradient(g, y, x1, x2, p, steps) if needs[0] else None, _gradient(g, y, x2, x1, p, steps[::-1]) if needs[1] else None)
 

@@ -13,7 +13,7 @@ from tritensor.ground.device import cpu
 from tritensor.ground.errors import DTypeError, ShapeError
 from tritensor.kernels.parts import maths
 from tritensor.kernels.parts.allocation import allocate
-from tritensor.kernels.parts.copying import dense
+from tritensor.kernels.parts.copying import to_c_order
 from tritensor.kernels.parts.cpu import blocks
 from tritensor.kernels.parts.elementwise import elementwise
 from tritensor.kernels.parts.filling import filled
@@ -49,12 +49,12 @@ def _uniform_bins_cpu(
         out = np.asarray(empty_elementwise(x.shape, _I64, cpu, (x,)))
     with np.errstate(all="ignore"):
         if x.size <= blocks.BLOCK or not (x.flags.c_contiguous and out.flags.c_contiguous):
-            out[...] = _uniform_block(np.atleast_1d(blocks.widened(x)), low, high, bins).reshape(x.shape)
+            out[...] = _uniform_block(np.atleast_1d(blocks.upcast(x)), low, high, bins).reshape(x.shape)
             return out
         flat, to = x.reshape(-1), out.reshape(-1)
         for start in range(0, x.size, blocks.BLOCK):
             part = slice(start, start + blocks.BLOCK)
-            to[part] = _uniform_block(blocks.widened(flat[part]), low, high, bins)
+            to[part] = _uniform_block(blocks.upcast(flat[part]), low, high, bins)
     return out
 
 
@@ -98,7 +98,7 @@ def _bin_numbers(x: np.ndarray, edges: np.ndarray, *, uniform: bool = False) -> 
 
 
 def _bin_numbers_cpu(x: np.ndarray, edges: np.ndarray, *, uniform: bool = False) -> np.ndarray:
-    x, edges = blocks.widened(x), blocks.widened(edges)
+    x, edges = blocks.upcast(x), blocks.upcast(edges)
     bins = edges.size - 1
     flat, out = np.ascontiguousarray(x).reshape(-1), np.empty(x.size, _I64)
     with np.errstate(all="ignore"):
@@ -135,7 +135,7 @@ def _search_shape(x: Any, edges: Any, *, uniform: bool = False) -> Spec:
 
 
 def _search(x: CudaArray, edges: CudaArray, *, uniform: bool = False) -> CudaArray:
-    x, edges, y = dense(x), dense(edges), allocate(x.shape, _I64, x)
+    x, edges, y = to_c_order(x), to_c_order(edges), allocate(x.shape, _I64, x)
     if y.size:
         launch(_search_kernel, (cdiv(y.size, BLOCK),), x, edges, y, y.size, edges.size, STEPS=int(edges.size).bit_length(), BLOCK=BLOCK)
     return y
@@ -160,7 +160,7 @@ def _count_keys(keys: np.ndarray, weights: np.ndarray | None = None, *, size: in
 def _count_keys_cpu(keys: np.ndarray, weights: np.ndarray | None = None, *, size: int) -> np.ndarray:
     flat = np.ascontiguousarray(keys).reshape(-1)
     inside = flat.size == 0 or int(flat.view(np.uint64).max()) < size  # read as unsigned numbers, negative ones are large
-    given = None if weights is None else blocks.widened(weights).reshape(-1)
+    given = None if weights is None else blocks.upcast(weights).reshape(-1)
     if not inside:
         kept = (flat >= 0) & (flat < size)
         flat, given = flat[kept], None if given is None else given[kept]
@@ -194,7 +194,7 @@ def _kept_kernel(keys, kept, n, size, BLOCK: tl.constexpr):
 
 
 def _count(keys: CudaArray, weights: CudaArray | None = None, *, size: int) -> CudaArray:
-    keys, n = dense(keys), keys.size
+    keys, n = to_c_order(keys), keys.size
     # integers: atomics in any order give one result; sums of weights go through a sort
     if weights is None:
         counts = filled((size,), _I64, keys.device, 0)
@@ -205,7 +205,7 @@ def _count(keys: CudaArray, weights: CudaArray | None = None, *, size: int) -> C
     if n and size:
         kept = allocate((n,), _I64, keys)
         launch(_kept_kernel, (cdiv(n, BLOCK),), keys, kept, n, size, BLOCK=BLOCK)
-        put_rows(sums.reshape((1, size, 1)), kept, dense(weights).reshape((1, n, 1)), add=True)
+        put_rows(sums.reshape((1, size, 1)), kept, to_c_order(weights).reshape((1, n, 1)), add=True)
     return sums
 
 

@@ -11,7 +11,7 @@ import triton.language as tl
 from tritensor.cuda.launch import launch
 from tritensor.ground.errors import ArgumentError
 from tritensor.kernels.parts.allocation import allocate
-from tritensor.kernels.parts.copying import dense
+from tritensor.kernels.parts.copying import to_c_order
 from tritensor.kernels.parts.filling import filled
 from tritensor.kernels.parts.launch_rules import cdiv
 from tritensor.kernels.sorting.search import comparable
@@ -80,7 +80,7 @@ def _forward(x: CudaArray, *, size: int, fill_value: int = -1) -> CudaArray:
     y = filled((size, x.ndim), INT64, x.device, fill_value)
     if y.size == 0 or x.size == 0:
         return y
-    x = dense(x)
+    x = to_c_order(x)
     blocks = cdiv(x.size, BLOCK)
     counts, before = (allocate((blocks,), INT64, x) for _ in range(2))
     launch(_count_kernel, (blocks,), x, counts, x.size, BLOCK=BLOCK)

@@ -12,7 +12,7 @@ import triton.language as tl
 from tritensor.cuda.launch import launch
 from tritensor.ground import dtypes
 from tritensor.kernels.parts.allocation import allocate
-from tritensor.kernels.parts.copying import dense
+from tritensor.kernels.parts.copying import to_c_order
 from tritensor.kernels.parts.launch_rules import cdiv
 from tritensor.kernels.parts.reduction import ORDERED
 from tritensor.ops.array import CudaArray
@@ -186,9 +186,9 @@ def _forward(
     y = allocate(values.shape, np.dtype(np.int32 if out_int32 else np.int64), values)
     n, rows = sorted_rows.shape[-1], math.prod(sorted_rows.shape[:-1])
     count = values.size if rows == 1 else values.shape[-1]
-    order = None if sorter is None else dense(sorter)
+    order = None if sorter is None else to_c_order(sorter)
     launch(
-        _search_kernel, (cdiv(y.size, BLOCK),), dense(sorted_rows), dense(values), order, y, y.size, rows, n, count, n.bit_length(),
+        _search_kernel, (cdiv(y.size, BLOCK),), to_c_order(sorted_rows), to_c_order(values), order, y, y.size, rows, n, count, n.bit_length(),
         RIGHT=right, BLOCK=BLOCK,
     )  # fmt: skip
     return y
@@ -220,7 +220,7 @@ def _run_lengths_cpu(x: np.ndarray) -> np.ndarray:
 
 def _runs_forward(x: CudaArray) -> CudaArray:
     y = allocate(x.shape, INT64, x)
-    launch(_runs_kernel, (cdiv(y.size, BLOCK),), dense(x), y, y.size, x.shape[-1], x.shape[-1].bit_length(), BLOCK=BLOCK)
+    launch(_runs_kernel, (cdiv(y.size, BLOCK),), to_c_order(x), y, y.size, x.shape[-1], x.shape[-1].bit_length(), BLOCK=BLOCK)
     return y
 
 

@@ -8,7 +8,7 @@ import numpy as np
 
 from tritensor.ground.errors import OutOfRangeError
 from tritensor.kernels.parts.allocation import allocate
-from tritensor.kernels.parts.copying import laid
+from tritensor.kernels.parts.copying import to_elementwise_layout
 from tritensor.kernels.parts.filling import filled
 from tritensor.kernels.parts.pointwise_samples import spaced
 from tritensor.kernels.parts.reduction import ORDERED
@@ -67,7 +67,7 @@ def _topk_cpu(x: np.ndarray, *, k: int, dim: int, largest: bool = True) -> tuple
 # On the device
 def _sort_forward(x: CudaArray, *, dim: int, descending: bool = False) -> tuple[CudaArray, CudaArray]:
     values, indices = first_of_rows(x, dim, x.shape[dim] if x.shape else 1, descending)
-    return laid(values, (x,)), laid(indices, (x,))
+    return to_elementwise_layout(values, (x,)), to_elementwise_layout(indices, (x,))
 
 
 # Shapes

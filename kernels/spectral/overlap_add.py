@@ -13,7 +13,7 @@ from tritensor.cuda.launch import launch
 from tritensor.ground import dtypes
 from tritensor.ground.errors import ShapeError
 from tritensor.kernels.parts.allocation import allocate
-from tritensor.kernels.parts.copying import dense, write
+from tritensor.kernels.parts.copying import to_c_order, write
 from tritensor.kernels.parts.launch_rules import cdiv
 from tritensor.kernels.parts.view_arithmetic import zero_tensor
 from tritensor.ops.array import CudaArray
@@ -74,7 +74,7 @@ def _overlap_forward(x: CudaArray, *, step: int, length: int) -> CudaArray:
     kind = getattr(tl, dtypes.of(dtypes.accumulator(x.dtype)).name)
     blocks = cdiv(length, BLOCK)
     launch(
-        _overlap_kernel, (math.prod(lead) * blocks,), dense(x), y, max(blocks, 1), length, count, size, step, -(-size // step),
+        _overlap_kernel, (math.prod(lead) * blocks,), to_c_order(x), y, max(blocks, 1), length, count, size, step, -(-size // step),
         KIND=kind, BLOCK=BLOCK,
     )  # fmt: skip
     return y
@@ -93,7 +93,7 @@ def _windows(g: Any, x_shape: tuple[int, ...], step: int) -> Any:
 def _backward(g: CudaArray, x_shape: tuple[int, ...], step: int) -> CudaArray:
     y = allocate(x_shape, g.dtype, g)
     if y.size:
-        d = dense(g)
+        d = to_c_order(g)
         *outer, _ = d.strides
         write(y, d.as_strided(x_shape, (*outer, step, 1), 0))
     return y

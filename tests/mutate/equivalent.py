@@ -102,8 +102,7 @@ FUNCTIONS = {
     ("kernels/normalization/activated/batch_norm.py", "_gradient_scales"): _SCALE,
     ("kernels/normalization/activated/batch_norm.py", "_by_scales"): _SCALE,
     ("kernels/normalization/activated/group_norm.py", "_gradient_scales"): _SCALE,
-    ("kernels/normalization/layer_norm.py", "_gradient_scales"): _SCALE,
-    ("kernels/normalization/rms_norm.py", "_gradient_scales"): _SCALE,
+    ("kernels/normalization/layer_norm.py", "scales"): _SCALE,
     ("kernels/normalization/softmax.py", "_log_condition"): _SCALE,
     ("tritensor/tensor/functions/linear/einsum.py", "_comes_first"): "either operand of a product may come first",
 }

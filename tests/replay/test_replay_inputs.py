@@ -16,7 +16,7 @@ from tests.stub import control
 from tests.stub.child import on_stub
 from tritensor.cuda.launch import launch
 from tritensor.ground.device import device
-from tritensor.kernels.parts.random_words.philox import kernel_seed, placed
+from tritensor.kernels.parts.random_words.philox import draw_origin, kernel_seed
 from tritensor.ops.array import CudaArray, empty, from_host, to_host
 from tritensor.ops.replay import Corner
 from tritensor.ops.table import registry
@@ -140,7 +140,7 @@ def test_a_draw_is_one_launch_with_its_own_seed_and_offset() -> None:
 
 @triton.jit
 def _first_word(y, k0, k1, offset, state, extra):
-    k0, k1, offset = placed(k0, k1, offset, state)
+    k0, k1, offset = draw_origin(k0, k1, offset, state)
     tl.store(y, k0.to(tl.int64) + extra)
 
 

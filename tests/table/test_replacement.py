@@ -33,7 +33,7 @@ def _kernel(x, y, n, FACTOR: tl.constexpr, BLOCK: tl.constexpr):
 
 def _launch(x):
     y = tt.parts.allocation.allocate(x.shape, x.dtype, x)
-    tt.launch(_kernel, (-(-x.size // 64),), tt.parts.copying.dense(x), y, x.size, FACTOR=FACTOR, BLOCK=64)
+    tt.launch(_kernel, (-(-x.size // 64),), tt.parts.copying.to_c_order(x), y, x.size, FACTOR=FACTOR, BLOCK=64)
     return y
 
 

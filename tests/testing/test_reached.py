@@ -15,7 +15,7 @@ import triton.language as tl
 
 import tritensor as tt
 from tritensor.kernels.parts.allocation import allocate
-from tritensor.kernels.parts.copying import dense
+from tritensor.kernels.parts.copying import to_c_order
 
 
 @triton.jit
@@ -37,7 +37,7 @@ def _halved(x):
     if x.ndim > 9:
         raise tt.ShapeError("halved: too many dimensions")
     y = allocate(x.shape, x.dtype, x)
-    tt.launch(_kernel, (triton.cdiv(x.size, 16),), dense(x), y, x.size, LONG=x.size > 99, BLOCK=16)
+    tt.launch(_kernel, (triton.cdiv(x.size, 16),), to_c_order(x), y, x.size, LONG=x.size > 99, BLOCK=16)
     return y
 
 

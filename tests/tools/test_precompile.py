@@ -291,7 +291,7 @@ def half_kernel(x, y, n, BLOCK: tl.constexpr):
 
 def forward(x):
     y = tt.parts.allocation.allocate(x.shape, x.dtype, x)
-    tt.launch(half_kernel, (-(-x.size // 128),), tt.parts.copying.dense(x), y, x.size, BLOCK=128)
+    tt.launch(half_kernel, (-(-x.size // 128),), tt.parts.copying.to_c_order(x), y, x.size, BLOCK=128)
     return y
 
 

@@ -12,21 +12,12 @@ from tritensor.cuda.launch import launch
 from tritensor.kernels.attention.flash.key_walk import keys_kernel
 from tritensor.kernels.attention.flash.mask_gradient import mask_gradient
 from tritensor.kernels.attention.flash.operands import Call, dropout_args, mask_as_numbers, mask_strides, rows_in_pieces
-from tritensor.kernels.attention.flash.parts import (
-    LOG2E,
-    factor_of,
-    kept_weights,
-    load_rows,
-    mask_scores,
-    offset_of,
-    weight_of,
-    words_of,
-)
+from tritensor.kernels.attention.flash.parts import LOG2E, factor_of, kept_weights, load_rows, mask_scores, offset_of, weight_of, words_of
 from tritensor.kernels.attention.flash.tiles import tiles_of
 from tritensor.kernels.attention.layout import strides_like
 from tritensor.kernels.parts.allocation import allocate
 from tritensor.kernels.parts.launch_rules import cdiv
-from tritensor.kernels.parts.random_words.philox import placed
+from tritensor.kernels.parts.random_words.philox import draw_origin
 from tritensor.ops.array import CudaArray
 
 ROWS = 64  # queries of a program that sums rows
@@ -108,7 +99,7 @@ def _queries_kernel(
     ds = tl.load(d + kept, mask=inside, other=0.0)
     first, width = words_of(outer, queries, keys)
     if DROP:
-        k0, k1, offset = placed(k0, k1, offset, state)
+        k0, k1, offset = draw_origin(k0, k1, offset, state)
         first += offset
     factor = factor_of(scale, MASK, ACC)
     kept_scale = kept_scale.to(ACC)

@@ -24,7 +24,7 @@ from tritensor.kernels.attention.layout import result_strides
 from tritensor.kernels.parts import maths
 from tritensor.kernels.parts.allocation import allocate
 from tritensor.kernels.parts.launch_rules import cdiv
-from tritensor.kernels.parts.random_words.philox import placed
+from tritensor.kernels.parts.random_words.philox import draw_origin
 from tritensor.ops.array import CudaArray
 
 
@@ -82,7 +82,7 @@ def _forward_kernel(
         mask += offset_of(outer, sizes, m_steps, 1)
     first, width = words_of(outer, queries, keys)
     if DROP:
-        k0, k1, offset = placed(k0, k1, offset, state)
+        k0, k1, offset = draw_origin(k0, k1, offset, state)
         first += offset
     factor = factor_of(scale, MASK, ACC)
     acc = tl.zeros((BM, V_WIDE), ACC)

@@ -6,7 +6,7 @@ import triton
 import triton.language as tl
 
 from tritensor.kernels.attention.flash.parts import factor_of, kept_weights, load_rows, mask_scores, offset_of, weight_of, words_of
-from tritensor.kernels.parts.random_words.philox import placed
+from tritensor.kernels.parts.random_words.philox import draw_origin
 
 
 # for each tile of queries: dv += w^T g, ds = w (g v^T - d), dk += ds^T q; weights stand transposed, keys by queries
@@ -64,7 +64,7 @@ def keys_kernel(
     k_tile = load_rows(k + offset_of(outer, key_sizes, k_steps, 1), tile * BN, K_ROW, keys, BN, WIDE, SIZE, True)
     v_tile = load_rows(v + offset_of(outer, key_sizes, v_steps, 1), tile * BN, V_ROW, keys, BN, V_WIDE, V_SIZE, True)
     if DROP:
-        k0, k1, offset = placed(k0, k1, offset, state)
+        k0, k1, offset = draw_origin(k0, k1, offset, state)
     factor = factor_of(scale, MASK, ACC)
     kept_scale = kept_scale.to(ACC)
     acc_k = tl.zeros((BN, WIDE), ACC)

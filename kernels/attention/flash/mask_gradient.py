@@ -5,7 +5,7 @@ from __future__ import annotations
 from tritensor.ground import dtypes
 from tritensor.kernels.attention.gpu import slope, sum_to, swap, weights_of
 from tritensor.kernels.parts.allocation import allocate
-from tritensor.kernels.parts.copying import dense, reshape_or_copy
+from tritensor.kernels.parts.copying import reshape_or_copy, to_c_order
 from tritensor.kernels.parts.gemm import gemm
 from tritensor.ops.array import CudaArray, expand
 from tritensor.ops.table import registry
@@ -25,7 +25,7 @@ def _dropped(x: CudaArray, p: float, seed: int, offset: int) -> CudaArray:
     rows, keys = x.shape[:-1], x.shape[-1]
     index = (*(slice(None),) * len(rows), slice(0, keys))
     padded = registry["pad_view"].forward(x, shape=(*rows, -(-keys // 4) * 4), index=index)  # type: ignore[misc]
-    return dense(registry["dropout"].forward(padded, p=p, seed=seed, offset=offset)[index])  # type: ignore[misc]
+    return to_c_order(registry["dropout"].forward(padded, p=p, seed=seed, offset=offset)[index])  # type: ignore[misc]
 
 
 def mask_gradient(

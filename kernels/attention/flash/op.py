@@ -14,7 +14,7 @@ from tritensor.kernels.attention.flash.forward import forward
 from tritensor.kernels.attention.layout import describe, refuse_mask, refuse_sizes, refuse_types, result_strides, work
 from tritensor.kernels.attention.reference import gradient_scales, output_scales, repeat_heads, scores_of, softmax_of
 from tritensor.kernels.attention.weights import rule
-from tritensor.kernels.parts.copying import lying
+from tritensor.kernels.parts.copying import to_strides
 from tritensor.kernels.parts.random_words.dropout_mask import kept_scale, threshold
 from tritensor.kernels.parts.random_words.plain_words import philox_words
 from tritensor.ops.table import Sample, Spec, op
@@ -71,7 +71,7 @@ def _cpu(
     q: np.ndarray, k: np.ndarray, v: np.ndarray, mask: np.ndarray | None = None, *, p: float = 0.0, **attrs: Any
 ) -> tuple[Any, np.ndarray, np.ndarray]:
     y, peak, log_sum = _plain(q, k, v, mask, p=p, **attrs)
-    return lying(y, result_strides(q, k, v, mask, p)), peak, log_sum  # as the kernel lays it
+    return to_strides(y, result_strides(q, k, v, mask, p)), peak, log_sum  # as the kernel lays it
 
 
 def _sample(*inputs: Any, in_c_order: bool = False, **attrs: Any) -> Sample:

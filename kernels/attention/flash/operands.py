@@ -9,7 +9,7 @@ from typing import Any, NamedTuple
 import numpy as np
 
 from tritensor.ground import dtypes
-from tritensor.kernels.parts.copying import dense
+from tritensor.kernels.parts.copying import to_c_order
 from tritensor.kernels.parts.gemm import dot_accumulator
 from tritensor.kernels.parts.launch_rules import next_power_of_2
 from tritensor.kernels.parts.random_words.dropout_mask import kept_scale, threshold
@@ -24,7 +24,7 @@ Steps = tuple[int, ...]
 
 def rows_in_pieces(x: CudaArray) -> CudaArray:
     """x itself where each row lies in a piece, and 256 rows within offsets of 32 bits; else a copy."""
-    return x if (x.strides[-1] == 1 or x.shape[-1] < 2) and abs(x.strides[-2]) < 1 << 23 else dense(x)
+    return x if (x.strides[-1] == 1 or x.shape[-1] < 2) and abs(x.strides[-2]) < 1 << 23 else to_c_order(x)
 
 
 def merge_dims(shape: Steps, steps: Sequence[Steps], grouped: bool = False) -> tuple[Steps, list[Steps]]:

@@ -14,7 +14,7 @@ from tritensor.kernels.convolution.gpu.pixel_indices import alignment, is_inside
 from tritensor.kernels.convolution.gpu.rules import block_tiles
 from tritensor.kernels.parts.allocation import allocate
 from tritensor.kernels.parts.configs.spaces import tiles_problem, tiles_space
-from tritensor.kernels.parts.copying import dense
+from tritensor.kernels.parts.copying import to_c_order
 from tritensor.kernels.parts.gemm import dot_accumulator, sum_parts
 from tritensor.kernels.parts.launch_rules import Tiles, cdiv, config_of
 from tritensor.kernels.parts.products.epilogue import Epilogue
@@ -293,7 +293,7 @@ def _side_by_side(axes: Axes) -> bool:
 
 def filters(weight: CudaArray) -> CudaArray:
     """A weight (O, C / G, *kernel) whose memory has the order (O, *kernel, C / G): itself, or a transposing copy, which is small beside any image."""
-    return dense(weight.transpose((0, *range(2, len(weight.shape)), 1)))
+    return to_c_order(weight.transpose((0, *range(2, len(weight.shape)), 1)))
 
 
 def correlate(

@@ -14,7 +14,7 @@ from tritensor.kernels.convolution.gpu.partial_sums import Gradients, Sums
 from tritensor.kernels.convolution.gpu.pixel_indices import channels_innermost, divisors, is_inside, long_offsets, place_of
 from tritensor.kernels.parts.axes import Blocks
 from tritensor.kernels.parts.configs.spaces import blocks_problem, blocks_space
-from tritensor.kernels.parts.copying import dense
+from tritensor.kernels.parts.copying import to_c_order
 from tritensor.kernels.parts.gemm import dot_accumulator
 from tritensor.kernels.parts.launch_rules import cdiv, config_of, next_power_of_2
 from tritensor.kernels.parts.view_arithmetic import volume_strides
@@ -210,7 +210,7 @@ def correlate(
     size, outs, channels = (v.outs, v.size, s.channels) if transposed else (v.size, v.outs, s.out)
     pixels, strides_x = s.batch * math.prod(outs), volume_strides(x)
     axes = range(2, len(weight.shape))
-    matrix = dense(weight.transpose((*axes, 0, 1) if last else (0, 1, *axes)))
+    matrix = to_c_order(weight.transpose((*axes, 0, 1) if last else (0, 1, *axes)))
     key = (pixels, channels, s.taps, x.itemsize, last)
     on = config_of("conv2d_depthwise", key, _rule(channels, x.itemsize, last))
     launch(

@@ -14,7 +14,7 @@ from tritensor.kernels.convolution.gpu.partial_sums import Gradients, Sums, spli
 from tritensor.kernels.convolution.gpu.pixel_indices import divisors, is_in_order, long_offsets, place_of
 from tritensor.kernels.parts.allocation import allocate
 from tritensor.kernels.parts.configs.spaces import tiles_problem, tiles_space
-from tritensor.kernels.parts.copying import dense
+from tritensor.kernels.parts.copying import to_c_order
 from tritensor.kernels.parts.gemm import dot_accumulator, sum_parts
 from tritensor.kernels.parts.launch_rules import Tiles, cdiv, config_of, gemm_tiles
 from tritensor.kernels.parts.products.epilogue import Epilogue
@@ -234,10 +234,10 @@ def correlate(
     )  # (G, O / G, C / G, *kernel)
     if transposed:
         m, channels, size, outs = per_group, out_group, s.outs, s.size
-        matrix = dense(split.transpose((0, 2, *axes, 1) if last else (0, 2, 1, *axes)))
+        matrix = to_c_order(split.transpose((0, 2, *axes, 1) if last else (0, 2, 1, *axes)))
     else:
         m, channels, size, outs = out_group, per_group, s.size, s.outs
-        matrix = dense(split.transpose((0, 1, *axes, 2)) if last else split)
+        matrix = to_c_order(split.transpose((0, 1, *axes, 2)) if last else split)
     taps, pixels, lead = channels * s.taps, s.batch * math.prod(outs), (1,) * (3 - len(outs))
     stored, acc = dot_accumulator(x.dtype)
     key = (m, pixels, taps, s.groups, x.dtype, last and channels % (16 // x.itemsize) == 0, True)

@@ -10,14 +10,7 @@ import triton.language as tl
 from tritensor.cuda.launch import launch
 from tritensor.kernels.convolution.geometry import Geometry
 from tritensor.kernels.convolution.gpu.partial_sums import Sums, split_sum
-from tritensor.kernels.convolution.gpu.pixel_indices import (
-    alignment,
-    divisors,
-    is_in_order,
-    is_inside,
-    long_offsets,
-    place_of,
-)
+from tritensor.kernels.convolution.gpu.pixel_indices import alignment, divisors, is_in_order, is_inside, long_offsets, place_of
 from tritensor.kernels.convolution.gpu.rules import taps_together, weight_tiles
 from tritensor.kernels.parts.configs.spaces import tiles_problem, tiles_space
 from tritensor.kernels.parts.launch_rules import Tiles, cdiv, config_of

@@ -11,7 +11,7 @@ import triton.language as tl
 
 from tritensor.cuda.launch import launch
 from tritensor.kernels.parts.allocation import allocate
-from tritensor.kernels.parts.copying import dense
+from tritensor.kernels.parts.copying import to_c_order
 from tritensor.kernels.parts.filling import filled
 from tritensor.kernels.parts.grid_indices import long_offsets, positions
 from tritensor.kernels.parts.indices.radix_sort import sort_keys
@@ -247,7 +247,7 @@ def sample(x: CudaArray, grid: CudaArray, mode: str, padding: str, align: bool) 
     v = volume(x)
     if y.size:
         launch(
-            _sample_kernel, (cdiv(y.size, BLOCK),), v, dense(grid), y, y.size, x.shape[1], math.prod(out), _size(x.shape[2:]),
+            _sample_kernel, (cdiv(y.size, BLOCK),), v, to_c_order(grid), y, y.size, x.shape[1], math.prod(out), _size(x.shape[2:]),
             v.strides, LONG_OFFSETS=long_offsets(x, y), **_constants(x, axes, mode, padding, align),
         )  # fmt: skip
     return y
@@ -261,7 +261,7 @@ def to_grid(g: CudaArray, x: CudaArray, grid: CudaArray, mode: str, padding: str
     v = volume(x)
     if elements:
         launch(
-            _grid_gradient_kernel, (cdiv(elements, BLOCK),), dense(g), v, dense(grid), dgrid, elements, x.shape[1], math.prod(out),
+            _grid_gradient_kernel, (cdiv(elements, BLOCK),), to_c_order(g), v, to_c_order(grid), dgrid, elements, x.shape[1], math.prod(out),
             _size(x.shape[2:]), v.strides, LONG_OFFSETS=long_offsets(x, g, grid), **_constants(x, axes, mode, padding, align),
         )  # fmt: skip
     return dgrid
@@ -281,13 +281,15 @@ def to_image(g: CudaArray, grid: CudaArray, sizes: tuple[int, ...], mode: str, p
     taps = elements * TAPS[MODES[mode]] ** axes
     keys = allocate((taps,), np.dtype(np.int64), g)
     weights = allocate((taps,), np.dtype(np.float64 if double else np.float32), g)
-    launch(_taps_kernel, (cdiv(elements, BLOCK),), dense(grid), keys, weights, elements, count, cells, images, _size(sizes), **constants)
+    launch(
+        _taps_kernel, (cdiv(elements, BLOCK),), to_c_order(grid), keys, weights, elements, count, cells, images, _size(sizes), **constants
+    )
     # sorted, all that a cell gets is one run: added by one program in one order, without atomics
     sorted_keys, order = sort_keys(keys, (images * cells).bit_length())
     columns = min(triton.next_power_of_2(channels), 16)
     rows = 256 // columns
     launch(
-        _runs_kernel, (cdiv(taps, rows) * cdiv(channels, columns),), dx, dense(g), sorted_keys, order, weights, taps, elements, count, channels,
+        _runs_kernel, (cdiv(taps, rows) * cdiv(channels, columns),), dx, to_c_order(g), sorted_keys, order, weights, taps, elements, count, channels,
         cells, images, F=constants["F"], BM=rows, BN=columns,
     )  # fmt: skip
     return dx

@@ -11,7 +11,7 @@ import numpy as np
 from tritensor.ground.errors import ShapeError
 from tritensor.kernels.images.grid_sampling import cpu, gpu
 from tritensor.kernels.images.grid_sampling.rule import rule
-from tritensor.kernels.parts.cpu.blocks import SILENT, widened
+from tritensor.kernels.parts.cpu.blocks import SILENT, upcast
 from tritensor.ops.array import CudaArray
 from tritensor.ops.table import Sample, Spec, Work, op, refuse_kind, refuse_mixed
 
@@ -82,7 +82,7 @@ def _flat(grid: np.ndarray) -> np.ndarray:
 
 
 def _cpu(x: np.ndarray, grid: np.ndarray, *, mode: str, padding_mode: str, align_corners: bool) -> np.ndarray:
-    a, b = widened(x), widened(grid)
+    a, b = upcast(x), upcast(grid)
     y = cpu.sample(a, _flat(b), mode, padding_mode, align_corners)
     return y.astype(x.dtype, copy=False).reshape(*x.shape[:2], *grid.shape[1:-1])
 
@@ -103,8 +103,8 @@ def _backward(
 def _cpu_backward(
     g: np.ndarray, x: np.ndarray, grid: np.ndarray, mode: str, padding_mode: str, align_corners: bool, needs: tuple[bool, ...]
 ) -> tuple[np.ndarray | None, np.ndarray | None]:
-    a, b = widened(x), _flat(widened(grid))
-    arriving = np.require(widened(g), requirements="C").reshape(*x.shape[:2], b.shape[1])
+    a, b = upcast(x), _flat(upcast(grid))
+    arriving = np.require(upcast(g), requirements="C").reshape(*x.shape[:2], b.shape[1])
     how = mode, padding_mode, align_corners
     with SILENT():
         dx = cpu.to_image(arriving, b, x.shape[2:], *how).astype(x.dtype, copy=False) if needs[0] else None

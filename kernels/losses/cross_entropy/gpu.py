@@ -14,7 +14,7 @@ from tritensor.ground import dtypes
 from tritensor.kernels.losses.cross_entropy.arguments import class_axis, is_labels, per_row
 from tritensor.kernels.parts import maths
 from tritensor.kernels.parts.allocation import allocate
-from tritensor.kernels.parts.copying import dense
+from tritensor.kernels.parts.copying import to_c_order
 from tritensor.kernels.parts.indices.error_reports import Watch, first, report
 from tritensor.kernels.parts.launch_rules import cdiv
 from tritensor.kernels.parts.reduction import ReductionFunctions, add, add_pairs, fold, value, zero
@@ -72,7 +72,7 @@ def _forward_kernel(
     b, row, inside = place(rows, BM, ONE, VECTOR)
     columns, x_strides = tl.full((), BN, tl.int32) if FULL else columns // ALIGN * ALIGN, known(x_strides, ALIGN)
     shift = phase(x_strides, VECTOR)
-    NARROW: tl.constexpr = x.dtype.element_ty.primitive_bitwidth == 16
+    HALF: tl.constexpr = x.dtype.element_ty.primitive_bitwidth == 16
     kind: tl.constexpr = tl.float64 if x.dtype.element_ty == tl.float64 else tl.float32
     at = b * rows + row
     m = tl.full((BM,), float("-inf"), kind)
@@ -87,15 +87,15 @@ def _forward_kernel(
         lanes = inside[:, None] & within[None, :]
         value = load(x, b, row, col, x_strides, shift, lanes, float("-inf"), X_UNIT, VECTOR)
         m = tl.maximum(m, tl.max(value, axis=1))
-        totals = power(rest(value, m[:, None]), NARROW)
+        totals = power(rest(value, m[:, None]), HALF)
     else:
         for start in range(0, last(shift, columns, VECTOR), BN):
             col, within = body(start, shift, columns, BN, VECTOR)
             lanes = inside[:, None] & within[None, :]
-            m, totals = online_columns(m, totals, load(x, b, row, col, x_strides, shift, lanes, float("-inf"), X_UNIT, VECTOR), NARROW)
+            m, totals = online_columns(m, totals, load(x, b, row, col, x_strides, shift, lanes, float("-inf"), X_UNIT, VECTOR), HALF)
     total = tl.sum(totals, axis=1)
     if VECTOR > 1:
-        total += tl.sum(power(rest(edge, m[:, None]), NARROW), axis=1)
+        total += tl.sum(power(rest(edge, m[:, None]), HALF), axis=1)
     excess = tl.log(total)  # (BM,); lse = m + excess, never added: their rounded sum would cost large logits their digits
     tl.store(peaks + 2 * at, m, mask=inside)
     tl.store(peaks + 2 * at + 1, total, mask=inside)
@@ -130,19 +130,17 @@ def _forward_kernel(
 
 
 @triton.jit
-def _powers(logits, m, NARROW: tl.constexpr):
-    return power(logits - m[:, None], NARROW)
+def _powers(logits, m, HALF: tl.constexpr):
+    return power(logits - m[:, None], HALF)
 
 
 @triton.jit
-def _label_gradient(
-    logits, m, scale, label, hit, up, even, weight, counted, col, shift, within, SMOOTH: tl.constexpr, NARROW: tl.constexpr
-):
+def _label_gradient(logits, m, scale, label, hit, up, even, weight, counted, col, shift, within, SMOOTH: tl.constexpr, HALF: tl.constexpr):
     """g (scale e^(x - m) - q), q being hit at the label's class, and w s / C at every class of a row that counts: of one class exactly 0."""
     q = tl.where((col - shift)[None, :] == label[:, None], hit[:, None], 0.0)
     if SMOOTH:
         q += tl.where(counted[:, None], even * _class_weight(weight, col, shift, within).to(q.dtype), 0.0)
-    return up[:, None] * (_powers(logits, m, NARROW) * scale[:, None] - q)
+    return up[:, None] * (_powers(logits, m, HALF) * scale[:, None] - q)
 
 
 # dx_c = g (e^(x_c - m) / power sum_c q_c - q_c) for labels, one read and one write;  g divided by the total weight for a mean
@@ -155,7 +153,7 @@ def _label_backward_kernel(
     b, row, inside = place(rows, BM, ONE, VECTOR)
     columns, x_strides, dx_strides = columns // ALIGN * ALIGN, known(x_strides, ALIGN), known(dx_strides, ALIGN)
     shift = phase(x_strides, VECTOR)
-    NARROW: tl.constexpr = dx.dtype.element_ty.primitive_bitwidth == 16
+    HALF: tl.constexpr = dx.dtype.element_ty.primitive_bitwidth == 16
     kind: tl.constexpr = tl.float64 if x.dtype.element_ty == tl.float64 else tl.float32
     at = b * rows + row
     m = tl.load(peaks + 2 * at, mask=inside, other=0.0).to(kind)
@@ -177,13 +175,13 @@ def _label_backward_kernel(
         col, within = body(start, shift, columns, BN, VECTOR)
         lanes = inside[:, None] & within[None, :]
         logits = load(x, b, row, col, x_strides, shift, lanes, 0.0, X_UNIT, VECTOR)
-        down = _label_gradient(logits, m, scale, label, hit, up, even, weight, counted, col, shift, within, SMOOTH, NARROW)
+        down = _label_gradient(logits, m, scale, label, hit, up, even, weight, counted, col, shift, within, SMOOTH, HALF)
         store(dx, down, b, row, col, dx_strides, shift, lanes, DX_UNIT, VECTOR)
     if VECTOR > 1:
         edge_col, on_edge = edges(shift, columns, VECTOR)
         edge_lanes = inside[:, None] & on_edge[None, :]
         logits = load(x, b, row, edge_col, x_strides, shift, edge_lanes, 0.0, X_UNIT, VECTOR)
-        down = _label_gradient(logits, m, scale, label, hit, up, even, weight, counted, edge_col, shift, on_edge, SMOOTH, NARROW)
+        down = _label_gradient(logits, m, scale, label, hit, up, even, weight, counted, edge_col, shift, on_edge, SMOOTH, HALF)
         store(dx, down, b, row, edge_col, dx_strides, shift, edge_lanes, DX_UNIT, VECTOR)
 
 
@@ -195,7 +193,7 @@ def _backward_kernel(
 ):  # fmt: skip
     b, row, inside = place(rows, BM, False, 1)
     columns = columns // ALIGN * ALIGN
-    NARROW: tl.constexpr = x.dtype.element_ty.primitive_bitwidth == 16
+    HALF: tl.constexpr = x.dtype.element_ty.primitive_bitwidth == 16
     kind: tl.constexpr = tl.float64 if x.dtype.element_ty == tl.float64 else tl.float32
     at = b * rows + row
     m = tl.load(peaks + 2 * at, mask=inside, other=0.0).to(kind)
@@ -218,7 +216,7 @@ def _backward_kernel(
         w = _class_weight(weight, col, 0, within).to(kind)
         if dx is not None:
             q = w * (even + (1 - s) * row_tiles.load(target, b, row, col, t_strides, lanes, 0.0, T_UNIT))
-            row_tiles.store(dx, up * (_powers(logits, m, NARROW) * scale - q), b, row, col, dx_strides, lanes, DX_UNIT)
+            row_tiles.store(dx, up * (_powers(logits, m, HALF) * scale - q), b, row, col, dx_strides, lanes, DX_UNIT)
         if dt is not None:
             row_tiles.store(
                 dt, up * (1 - s) * w * ((m[:, None] - logits) + tl.log(total)[:, None]), b, row, col, dx_strides, lanes, DX_UNIT
@@ -260,8 +258,8 @@ def loss_rows(
     errors, site = watching or (None, None)
     vector = vector_length(on.columns, a) if labels else 1
     launch(
-        _forward_kernel, (on.batch * cdiv(on.rows, on.BM * vector) * vector,), a.array, dense(target) if t is None else t.array,
-        None if weight is None else dense(weight), losses, peaks, shares, on.rows, on.columns, a.strides, (0, 0, 0) if t is None else t.strides,
+        _forward_kernel, (on.batch * cdiv(on.rows, on.BM * vector) * vector,), a.array, to_c_order(target) if t is None else t.array,
+        None if weight is None else to_c_order(weight), losses, peaks, shares, on.rows, on.columns, a.strides, (0, 0, 0) if t is None else t.strides,
         np.float64(smoothing), np.float64(smoothing / max(on.columns, 1)), np.int64(ignore_index), errors, site, PROBS=not labels, SMOOTH=smoothing > 0,
         X_UNIT=unit(a.strides), T_UNIT=0 if t is None else unit(t.strides), BM=on.BM, BN=on.BN, ALIGN=align(on.columns, a), ONE=on.batch == 1,
         VECTOR=vector, WHOLE=on.whole, FULL=on.full, num_warps=on.warps,
@@ -301,8 +299,8 @@ def backward_rows(
     c = as_rows(model, axis)
     divisor = math.prod(per_row(x.shape)) if reduction == "mean" else 1
     launch(
-        _backward_kernel, (on.batch * cdiv(on.rows, on.BM) if on.columns else 0,), a.array, t.array, None if weight is None else dense(weight), peaks,
-        dense(g), dx, dt, on.rows, on.columns, a.strides, t.strides, c.strides, np.float64(smoothing), np.float64(smoothing / max(on.columns, 1)),
+        _backward_kernel, (on.batch * cdiv(on.rows, on.BM) if on.columns else 0,), a.array, t.array, None if weight is None else to_c_order(weight), peaks,
+        to_c_order(g), dx, dt, on.rows, on.columns, a.strides, t.strides, c.strides, np.float64(smoothing), np.float64(smoothing / max(on.columns, 1)),
         np.float64(divisor), PER_ROW=reduction == "none", X_UNIT=unit(a.strides), T_UNIT=unit(t.strides), DX_UNIT=unit(c.strides),
         BM=on.BM, BN=on.BN, ALIGN=row_tiles.align(on.columns), num_warps=on.warps,
     )  # fmt: skip
@@ -322,7 +320,7 @@ def label_backward(
     a, c = as_rows(x, class_axis(x)), as_rows(dx, class_axis(x))
     vector = vector_length(on.columns, a, c)
     launch(
-        _label_backward_kernel, (programs(on, vector),), a.array, dense(target), None if weight is None else dense(weight), peaks, dense(g),
+        _label_backward_kernel, (programs(on, vector),), a.array, to_c_order(target), None if weight is None else to_c_order(weight), peaks, to_c_order(g),
         whole if reduction == "mean" else None, weights, dx, on.rows, on.columns, a.strides, c.strides, np.float64(smoothing),
         np.float64(smoothing / max(on.columns, 1)), np.int64(ignore_index), SMOOTH=smoothing > 0, PER_ROW=reduction == "none",
         X_UNIT=unit(a.strides), DX_UNIT=unit(c.strides), BM=on.BM, BN=on.BN, ALIGN=align(on.columns, a, c), ONE=on.batch == 1, VECTOR=vector,

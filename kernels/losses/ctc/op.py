@@ -13,7 +13,7 @@ from tritensor.ground import dtypes
 from tritensor.ground.errors import ArgumentError, DTypeError, ShapeError
 from tritensor.kernels.losses.ctc.cpu import cpu, cpu_backward, no_class, step
 from tritensor.kernels.parts.allocation import allocate
-from tritensor.kernels.parts.copying import dense
+from tritensor.kernels.parts.copying import to_c_order
 from tritensor.kernels.parts.indices.error_reports import first, report, watch
 from tritensor.kernels.parts.launch_rules import cdiv, next_power_of_2
 from tritensor.ops.array import CudaArray
@@ -165,8 +165,8 @@ def _forward(log_probs: CudaArray, targets: CudaArray, input_lengths: CudaArray,
     nll = allocate((batch,), log_probs.dtype, log_probs)
     alpha = allocate((time, batch, states), dtypes.accumulator(log_probs.dtype), log_probs)
     launch(
-        _forward_kernel, (batch,), dense(log_probs), dense(targets), dense(input_lengths), dense(target_lengths), nll, alpha, time, batch, most, states,
-        classes, np.int64(blank), errors, site, STATES=next_power_of_2(states),
+        _forward_kernel, (batch,), to_c_order(log_probs), to_c_order(targets), to_c_order(input_lengths), to_c_order(target_lengths), nll, alpha,
+        time, batch, most, states, classes, np.int64(blank), errors, site, STATES=next_power_of_2(states),
     )  # fmt: skip
     return nll, alpha
 
@@ -178,11 +178,11 @@ def _backward(
     time, batch, classes = log_probs.shape
     most = targets.shape[1]
     states = 2 * most + 1
-    targets, target_lengths = dense(targets), dense(target_lengths)
+    targets, target_lengths = to_c_order(targets), to_c_order(target_lengths)
     beta, passing = (allocate(alpha.shape, alpha.dtype, alpha) for _ in range(2))
     launch(
-        _passing_kernel, (batch,), dense(g), dense(log_probs), targets, dense(input_lengths), target_lengths, alpha, beta, passing, time, batch, most, states,
-        classes, np.int64(blank), STATES=next_power_of_2(states),
+        _passing_kernel, (batch,), to_c_order(g), to_c_order(log_probs), targets, to_c_order(input_lengths), target_lengths, alpha, beta, passing,
+        time, batch, most, states, classes, np.int64(blank), STATES=next_power_of_2(states),
     )  # fmt: skip
     dp = allocate(log_probs.shape, log_probs.dtype, log_probs)
     launch(

@@ -13,7 +13,7 @@ from tritensor.kernels.normalization import channels_cpu
 from tritensor.kernels.normalization.activated import formulas
 from tritensor.kernels.normalization.affine import allocate_image, refuse_images
 from tritensor.kernels.parts.allocation import allocate
-from tritensor.kernels.parts.cpu.blocks import widened
+from tritensor.kernels.parts.cpu.blocks import upcast
 from tritensor.kernels.parts.filling import filled
 from tritensor.kernels.parts.formulas import named
 from tritensor.kernels.parts.reduction import fold, spread
@@ -108,17 +108,17 @@ def _reference(
 def _cpu(
     x: np.ndarray, weight: np.ndarray, bias: np.ndarray, residual: np.ndarray | None = None, *, activation: str = "relu", eps: float = 1e-5
 ) -> Arrays:
-    z, mean, var = channels_cpu.forward(widened(x), weight, bias, eps=eps)
+    z, mean, var = channels_cpu.forward(upcast(x), weight, bias, eps=eps)
     return named.of_numpy(activation, _summed(z, residual)).astype(x.dtype, copy=False), mean, var
 
 
 def _summed(z: np.ndarray, residual: np.ndarray | None) -> np.ndarray:
-    return z if residual is None else z + widened(residual)
+    return z if residual is None else z + upcast(residual)
 
 
 def _passed(up: np.ndarray, z: np.ndarray, residual: np.ndarray | None, activation: str) -> np.ndarray:
     """The gradient of z + residual."""
-    return named.ON_NUMPY[activation](widened(up), _summed(z, residual))  # type: ignore[no-any-return]
+    return named.ON_NUMPY[activation](upcast(up), _summed(z, residual))  # type: ignore[no-any-return]
 
 
 def _cpu_backward(
@@ -126,7 +126,7 @@ def _cpu_backward(
     activation: str, eps: float, needs: tuple[bool, ...],
 ) -> Arrays:  # fmt: skip
     up, dm, dv = g
-    wide = widened(x)
+    wide = upcast(x)
     # z is computed again: to keep it would take as much memory as x
     u = None if up is None else _passed(up, channels_cpu.given_forward(wide, mean, var, weight, bias, eps=eps), residual, activation)
     dx, dw, db = channels_cpu.backward((u, dm, dv), wide, weight, bias, mean, var, eps, needs[:3])
@@ -240,7 +240,7 @@ def _by_cpu(
     x: np.ndarray, mean: np.ndarray, var: np.ndarray, weight: np.ndarray, bias: np.ndarray, residual: np.ndarray | None = None, *,
     activation: str = "relu", eps: float = 1e-5,
 ) -> np.ndarray:  # fmt: skip
-    z = channels_cpu.given_forward(widened(x), mean, var, weight, bias, eps=eps)
+    z = channels_cpu.given_forward(upcast(x), mean, var, weight, bias, eps=eps)
     return named.of_numpy(activation, _summed(z, residual)).astype(x.dtype, copy=False)  # type: ignore[no-any-return]
 
 
@@ -248,7 +248,7 @@ def _by_cpu_backward(
     g: np.ndarray, x: np.ndarray, mean: np.ndarray, var: np.ndarray, weight: np.ndarray, bias: np.ndarray, residual: np.ndarray | None,
     activation: str, eps: float, needs: tuple[bool, ...],
 ) -> Arrays:  # fmt: skip
-    wide = widened(x)
+    wide = upcast(x)
     u = _passed(g, channels_cpu.given_forward(wide, mean, var, weight, bias, eps=eps), residual, activation)
     dx, *vectors = channels_cpu.given_backward(u, wide, mean, var, weight, bias, eps, needs[:5])
     through = u.astype(x.dtype, copy=False) if needs[5] else None

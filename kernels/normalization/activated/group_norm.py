@@ -10,7 +10,7 @@ from tritensor.ground import dtypes
 from tritensor.kernels.normalization import group_norm as plain
 from tritensor.kernels.normalization import groups_cpu
 from tritensor.kernels.normalization.activated import formulas
-from tritensor.kernels.parts.cpu.blocks import widened
+from tritensor.kernels.parts.cpu.blocks import upcast
 from tritensor.kernels.parts.formulas import named
 from tritensor.ops.array import CudaArray
 from tritensor.ops.table import Sample, Spec, Work, op, ops
@@ -44,7 +44,7 @@ def _reference(x: np.ndarray, weight: np.ndarray, bias: np.ndarray, *, groups: i
 
 
 def _cpu(x: np.ndarray, weight: np.ndarray, bias: np.ndarray, *, groups: int, activation: str = "silu", eps: float = 1e-5) -> Arrays:
-    z, mean, var = groups_cpu.forward(widened(x), weight, bias, groups=groups, eps=eps)
+    z, mean, var = groups_cpu.forward(upcast(x), weight, bias, groups=groups, eps=eps)
     return named.of_numpy(activation, z).astype(x.dtype, copy=False), mean, var
 
 
@@ -52,8 +52,8 @@ def _cpu_backward(
     g: np.ndarray, x: np.ndarray, weight: np.ndarray, bias: np.ndarray, mean: np.ndarray, var: np.ndarray, groups: int, activation: str,
     eps: float, needs: tuple[bool, ...],
 ) -> Arrays:  # fmt: skip
-    wide = widened(x)
-    u = named.ON_NUMPY[activation](widened(g), groups_cpu.forward(wide, weight, bias, groups=groups, eps=eps)[0])
+    wide = upcast(x)
+    u = named.ON_NUMPY[activation](upcast(g), groups_cpu.forward(wide, weight, bias, groups=groups, eps=eps)[0])
     dx, dw, db = groups_cpu.backward(u, wide, weight, bias, mean, var, groups, eps, needs)
     return None if dx is None else dx.astype(x.dtype, copy=False), dw, db
 

@@ -1,5 +1,5 @@
 """Parts of ops' CPU sides: elementwise numpy in blocks, special functions, sums and scans, conversions of floats."""
 
-from tritensor.kernels.parts import door
+from tritensor.kernels.parts import lazy_modules
 
-__getattr__ = door(__name__)
+__getattr__ = lazy_modules(__name__)

@@ -11,9 +11,9 @@ import numpy as np
 
 from tritensor.ground.device import cpu
 from tritensor.ground.strides import ELEMENTWISE
-from tritensor.kernels.parts.cpu.float_conversions import as_float32, is_narrow
-from tritensor.kernels.parts.formulas.signatures import signature
+from tritensor.kernels.parts.cpu.float_conversions import as_float32, is_half
 from tritensor.ops.array import empty_elementwise, to_layout
+from tritensor.ops.table.signature import signature
 
 # elements: a float64 block with a few temporaries fits a second-level cache of 2 MB, and numpy's cost per call is lost in it
 BLOCK = 32768
@@ -25,9 +25,9 @@ def _contiguous_alike(arrays: tuple[Any, ...], shape: tuple[int, ...]) -> bool:
     return all(not isinstance(x, np.ndarray) or x.ndim == 0 or (x.shape == shape and x.flags.c_contiguous) for x in arrays)
 
 
-def widened(x: Any) -> Any:
+def upcast(x: Any) -> Any:
     """A 16-bit float array as float32, everything else as it is."""
-    return as_float32(x) if isinstance(x, np.ndarray) and is_narrow(x.dtype) else x
+    return as_float32(x) if isinstance(x, np.ndarray) and is_half(x.dtype) else x
 
 
 @SILENT()
@@ -37,12 +37,12 @@ def evaluate(function: Callable[..., Any], arrays: tuple[Any, ...]) -> np.ndarra
     Small float32 and float64 arrays go straight through; larger ones block by block; 16-bit floats in float32, rounded once.
     """
     first = arrays[0]
-    half = is_narrow(first.dtype)
+    half = is_half(first.dtype)
     if not half and first.size <= 2 * BLOCK:
         return function(*arrays)
     # arrays that broadcast or lie otherwise have no common pieces; two blocks or fewer gain nothing
     if first.size <= 2 * BLOCK or not _contiguous_alike(arrays, first.shape):
-        result = function(*[widened(x) for x in arrays]) if half else function(*arrays)
+        result = function(*[upcast(x) for x in arrays]) if half else function(*arrays)
         return np.asarray(result).astype(first.dtype, copy=False)
     out = np.empty(first.shape, first.dtype)
     target = out.reshape(-1)
@@ -50,7 +50,7 @@ def evaluate(function: Callable[..., Any], arrays: tuple[Any, ...]) -> np.ndarra
     for start in range(0, first.size, BLOCK):
         part = slice(start, start + BLOCK)
         values = [x[part] if isinstance(x, np.ndarray) and x.ndim else x for x in flat]
-        target[part] = function(*[widened(x) for x in values]) if half else function(*values)
+        target[part] = function(*[upcast(x) for x in values]) if half else function(*values)
     return out
 
 
@@ -61,7 +61,7 @@ def blocked(function: Callable[[np.ndarray, np.ndarray], None]) -> Callable[...,
     def cpu_side(x: np.ndarray, out: np.ndarray | None = None) -> np.ndarray:
         if out is None:
             out = np.empty(x.shape, x.dtype) if x.flags.c_contiguous else np.asarray(empty_elementwise(x.shape, x.dtype, cpu, (x,)))
-        half = is_narrow(x.dtype)
+        half = is_half(x.dtype)
         direct = not half and not np.may_share_memory(x, out)
         if x.size > BLOCK and x.flags.c_contiguous and out.flags.c_contiguous:
             source, target = x.reshape(-1), out.reshape(-1)
@@ -101,8 +101,8 @@ def in_expression(function: Callable[..., Any], result: Callable[[np.dtype], np.
             y = quiet(*arrays, **attrs)
         else:
             # a number has the arrays' type, as in the kernel: numpy's functions of a number alone give float64
-            kind = np.float32 if is_narrow(first.dtype) else first.dtype.type
-            y = quiet(*[widened(x) if isinstance(x, np.ndarray) else kind(x) for x in arrays], **attrs)
+            kind = np.float32 if is_half(first.dtype) else first.dtype.type
+            y = quiet(*[upcast(x) if isinstance(x, np.ndarray) else kind(x) for x in arrays], **attrs)
         if out is not None:
             out[...] = y
             return out
@@ -133,7 +133,7 @@ def blocked_together(block: Callable[..., None]) -> Callable[..., np.ndarray]:
         shape = np.broadcast_shapes(*[x.shape for x in given])
         if out is None:
             out = np.asarray(empty_elementwise(shape, dtype, cpu, given))
-        wide = np.dtype(np.float32) if is_narrow(dtype) else dtype
+        wide = np.dtype(np.float32) if is_half(dtype) else dtype
         # where a result overlaps an operand, or lies with gaps, it is made beside it
         flat = [_flat(x, shape, wide) for x in inputs]
         apart = out.flags.c_contiguous and not any(np.may_share_memory(out, x) for x in flat)
@@ -181,7 +181,7 @@ def beside_gaps(ufunc: Callable[..., Any]) -> Callable[..., Any]:
 _BITS = {1: np.int8, 2: np.int16, 4: np.int32, 8: np.int64}
 
 
-def zeroed(g: np.ndarray, drop: np.ndarray) -> np.ndarray:
+def zero_where(g: np.ndarray, drop: np.ndarray) -> np.ndarray:
     """g with zeros where `drop` is True: bits are masked, ten times faster than np.where, and infinities and NaN go as well."""
     if drop.shape != g.shape:
         drop = np.broadcast_to(drop, g.shape)
@@ -218,7 +218,7 @@ def of_ufunc(ufunc: Callable[..., Any], inputs: tuple[str, ...], bool_result: bo
     def cpu_side(a: Any, b: Any = None, *, out: np.ndarray | None = None) -> Any:
         first = isinstance(a, np.ndarray)
         array = a if first else b
-        if (first and isinstance(b, np.ndarray)) or not is_narrow(array.dtype):
+        if (first and isinstance(b, np.ndarray)) or not is_half(array.dtype):
             return ufunc(a, out=out) if b is None else ufunc(a, b, out=out)
         with SILENT():
             y = ufunc(as_float32(a)) if b is None else ufunc(*[as_float32(x) if x is array else np.float32(x) for x in (a, b)])

@@ -42,7 +42,7 @@ _MACHINE = frozenset((*HALVES, _FLOAT32, np.dtype(np.float64)))
 _same = Loop(lambda x: x)
 
 
-def is_narrow(dtype: np.dtype) -> bool:
+def is_half(dtype: np.dtype) -> bool:
     """Whether a type is a half-precision float (float16, bfloat16), which numpy would round after every operation."""
     return dtype.itemsize == 2 and dtype.kind in "fV"
 

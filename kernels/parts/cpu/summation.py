@@ -7,7 +7,7 @@ from typing import Any
 import numpy as np
 
 from tritensor.kernels.parts.axes import count, reduced
-from tritensor.kernels.parts.cpu.float_conversions import as_float32, converted, is_narrow
+from tritensor.kernels.parts.cpu.float_conversions import as_float32, converted, is_half
 from tritensor.llvm import products
 from tritensor.llvm.passes.sums import total as total_of_halves
 
@@ -109,7 +109,7 @@ def total(x: np.ndarray, dims: tuple[int, ...], keepdim: bool = False, dtype: np
     if kept not in _ones:
         return np.add.reduce(x, axis=dims, dtype=kept, keepdims=keepdim)
     if x.dtype != kept:
-        if kept.itemsize == 4 and is_narrow(x.dtype) and len(dims) == x.ndim and x.flags.c_contiguous and x.size >= _PIECE:
+        if kept.itemsize == 4 and is_half(x.dtype) and len(dims) == x.ndim and x.flags.c_contiguous and x.size >= _PIECE:
             return _sum_of_halves(x).reshape(reduced(x.shape, dims, keepdim))
         x = converted(x, kept) if x.dtype.kind in "fV" else x.astype(kept)
     contiguous = x.flags.c_contiguous

@@ -1,5 +1,5 @@
 """Jitted formulas that more than one family of ops uses."""
 
-from tritensor.kernels.parts import door
+from tritensor.kernels.parts import lazy_modules
 
-__getattr__ = door(__name__)
+__getattr__ = lazy_modules(__name__)

@@ -1,5 +1,5 @@
 """Rows by integer keys: reading and adding them, sorting keys, reports of bad indices."""
 
-from tritensor.kernels.parts import door
+from tritensor.kernels.parts import lazy_modules
 
-__getattr__ = door(__name__)
+__getattr__ = lazy_modules(__name__)

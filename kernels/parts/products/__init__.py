@@ -1,5 +1,5 @@
 """Matrix products by tensor descriptors: the kernel, its launch rule, its launch."""
 
-from tritensor.kernels.parts import door
+from tritensor.kernels.parts import lazy_modules
 
-__getattr__ = door(__name__)
+__getattr__ = lazy_modules(__name__)

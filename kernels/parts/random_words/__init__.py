@@ -1,5 +1,5 @@
 """Random words by Philox, and normal numbers made of them: the same bits in Triton and in numpy."""
 
-from tritensor.kernels.parts import door
+from tritensor.kernels.parts import lazy_modules
 
-__getattr__ = door(__name__)
+__getattr__ = lazy_modules(__name__)

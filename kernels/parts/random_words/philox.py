@@ -29,7 +29,7 @@ def key_of(seed: int) -> tuple[int, int]:
 
 
 def kernel_seed(seed: int, offset: int) -> tuple[np.uint32, np.uint32, np.uint64, CudaArray | None]:
-    """Seed and offset as kernel arguments, for `placed`: (k0, k1, offset, state).
+    """Seed and offset as kernel arguments, for `draw_origin`: (k0, k1, offset, state).
 
     In the capture of a graph `state` is the array of (seed, base) that each replay sets anew, and the offset counts from the base.
     """
@@ -40,7 +40,7 @@ def kernel_seed(seed: int, offset: int) -> tuple[np.uint32, np.uint32, np.uint64
 
 
 @triton.jit
-def placed(k0, k1, offset, state):
+def draw_origin(k0, k1, offset, state):
     """The key and the first block of a draw: what was given, or what `state` holds and the offset from there."""
     if state is not None:
         seed = tl.load(state)

@@ -10,7 +10,7 @@ import triton
 import triton.language as tl
 
 from tritensor.kernels.parts.cpu.summation import row_sums
-from tritensor.kernels.parts.half_precision import functions as narrow
+from tritensor.kernels.parts.half_precision import functions as half
 
 CACHE = 65536  # elements that numpy works on at a time
 
@@ -36,9 +36,9 @@ def rest(x, m):
 
 
 @triton.jit
-def power(x, NARROW: tl.constexpr = False):
-    """e^x for x <= 0. NARROW: for results of 16 bits."""
-    return narrow.exp(x) if NARROW else exp_nonpositive(x)
+def power(x, HALF: tl.constexpr = False):
+    """e^x for x <= 0. HALF: for results of 16 bits."""
+    return half.exp(x) if HALF else exp_nonpositive(x)
 
 
 @triton.jit
@@ -50,17 +50,17 @@ def online(m, total, x):
 
 
 @triton.jit
-def online_columns(m, totals, x, NARROW: tl.constexpr):
+def online_columns(m, totals, x, HALF: tl.constexpr):
     """The same with a total for each column of the tile (rows, cols), to be summed at the end: one sum across threads, and none for every tile."""
     new = tl.maximum(m, tl.max(x, axis=1))
-    return new, totals * power(rest(m, new), NARROW)[:, None] + power(rest(x, new[:, None]), NARROW)
+    return new, totals * power(rest(m, new), HALF)[:, None] + power(rest(x, new[:, None]), HALF)
 
 
 # On the CPU.
 def by_rows(function: Callable[..., None], arrays: tuple[np.ndarray, ...], out: np.ndarray, axis: int) -> np.ndarray:
     """function(*blocks, out block, axis) in blocks of leading rows that fit the cache; 16-bit floats through float32."""
-    narrow = out.dtype.itemsize == 2
-    if not narrow and (out.size <= CACHE or axis == 0 or out.ndim < 2):
+    is_half_precision = out.dtype.itemsize == 2
+    if not is_half_precision and (out.size <= CACHE or axis == 0 or out.ndim < 2):
         function(*arrays, out, axis)
         return out
     if axis == 0 or out.ndim < 2:
@@ -71,7 +71,7 @@ def by_rows(function: Callable[..., None], arrays: tuple[np.ndarray, ...], out: 
     step = max(CACHE // max(math.prod(out.shape[1:]), 1), 1)
     for start in range(0, out.shape[0], step):
         part = slice(start, start + step)
-        if narrow:
+        if is_half_precision:
             room = np.empty(out[part].shape, np.float32)
             function(*(a[part].astype(np.float32) for a in arrays), room, axis)
             out[part] = room

@@ -10,7 +10,7 @@ import triton
 import triton.language as tl
 
 from tritensor.kernels.parts.configs.spaces import rows_problem, rows_space
-from tritensor.kernels.parts.copying import dense
+from tritensor.kernels.parts.copying import to_c_order
 from tritensor.kernels.parts.launch_rules import cdiv, config_of, next_power_of_2
 from tritensor.kernels.parts.reduction import upcast
 from tritensor.ops.array import CudaArray, reshape_strides
@@ -71,7 +71,7 @@ def as_rows(x: CudaArray, dim: int) -> Rows:
     strides = reshape_strides(x.shape, x.strides, (before, n, after))
     # rows at uneven distances have no three strides: they are copied
     if strides is None:
-        x = dense(x)
+        x = to_c_order(x)
         strides = (n * after, after, 1)
     outer, along, inner = strides
     return Rows(x, (0, outer, along) if after == 1 else (outer, inner, along))

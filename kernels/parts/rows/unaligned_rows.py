@@ -22,7 +22,7 @@ ACCESS = 16  # bytes of a wide access
 SHORTEST = 64  # elements of a row from which on edges of up to 2 V lanes are the lesser cost
 
 
-def lying(x: CudaArray, columns: int) -> Rows:
+def c_ordered_rows(x: CudaArray, columns: int) -> Rows:
     """A C-ordered array as rows."""
     return Rows(x, (0, columns, 1))
 

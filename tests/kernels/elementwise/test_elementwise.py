@@ -170,8 +170,8 @@ def test_blocks_equal_the_whole(rng: np.random.Generator) -> None:
 
 def test_zeroed_drops_infinities_as_well() -> None:
     g = np.array([np.inf, np.nan, -1.0, 2.0], np.float32)
-    assert blocks.zeroed(g, np.array([True, True, False, True])).tolist() == [0.0, 0.0, -1.0, 0.0]
-    assert blocks.zeroed(g[::2], np.array([False, True])).tolist() == [np.inf, 0.0]
+    assert blocks.zero_where(g, np.array([True, True, False, True])).tolist() == [0.0, 0.0, -1.0, 0.0]
+    assert blocks.zero_where(g[::2], np.array([False, True])).tolist() == [np.inf, 0.0]
 
 
 @pytest.mark.parametrize("dtype", ["float16", "bfloat16"])

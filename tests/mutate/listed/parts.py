@@ -20,9 +20,9 @@ PARTS: dict[str, dict[tuple[str, str, str], str]] = {
             "if False:",
         ): "a view of the same values instead of a copy",
         (
-            "layout",
-            "kept, kept_steps = (kept, kept_steps) if kept else ([1], [[0] for _ in strides])",
-            "kept, kept_steps = (kept, kept_steps) if kept else ([1], [[1] for _ in strides])",
+            "_merged",
+            "return (sizes, steps) if sizes else ((1,), [(0,) for _ in strides])",
+            "return (sizes, steps) if sizes else ((1,), [(1,) for _ in strides])",
         ): "of one element no step is taken",
     },
     "kernels/parts/cpu/summation.py": {

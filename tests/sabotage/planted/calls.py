@@ -13,8 +13,8 @@ from tests.sabotage.planted import op_kernels as kernels
 from tests.sabotage.planted.ops import BLOCK, _squares, planted, rows, rows_by, single, sound, squares, squares_back_by, squares_by
 from tritensor.cuda.launch import launch
 from tritensor.kernels.parts.allocation import allocate
-from tritensor.kernels.parts.copying import dense, write
-from tritensor.kernels.parts.random_words.philox import in_order, kernel_seed, numpy_words, philox, placed
+from tritensor.kernels.parts.copying import to_c_order, write
+from tritensor.kernels.parts.random_words.philox import draw_origin, in_order, kernel_seed, numpy_words, philox
 from tritensor.ops.array import CudaArray
 from tritensor.ops.table import Sample, Spec, ops
 from tritensor.ops.tuning import config_of
@@ -54,7 +54,7 @@ def pair_back(gy, gh, x, dx, n, Y: tl.constexpr, H: tl.constexpr, BLOCK: tl.cons
 def pair_by(kernel: Any) -> Callable[..., tuple[CudaArray, CudaArray]]:
     def forward(x: CudaArray) -> tuple[CudaArray, CudaArray]:
         y, h = allocate(x.shape, x.dtype, x), allocate(x.shape, x.dtype, x)
-        launch(kernel, (triton.cdiv(x.size, BLOCK),), dense(x), y, h, x.size, BLOCK=BLOCK)
+        launch(kernel, (triton.cdiv(x.size, BLOCK),), to_c_order(x), y, h, x.size, BLOCK=BLOCK)
         return y, h
 
     return forward
@@ -62,8 +62,8 @@ def pair_by(kernel: Any) -> Callable[..., tuple[CudaArray, CudaArray]]:
 
 def pair_back_by(both: bool) -> Callable[..., CudaArray]:
     def backward(g: tuple[CudaArray | None, CudaArray | None], x: CudaArray) -> CudaArray:
-        x, dx = dense(x), allocate(x.shape, x.dtype, x)
-        gy, gh = (dense(v) if both or v is not None else x for v in g)  # type: ignore[arg-type]
+        x, dx = to_c_order(x), allocate(x.shape, x.dtype, x)
+        gy, gh = (to_c_order(v) if both or v is not None else x for v in g)  # type: ignore[arg-type]
         launch(
             pair_back, (triton.cdiv(x.size, BLOCK),), gy, gh, x, dx, x.size,
             Y=both or g[0] is not None, H=both or g[1] is not None, BLOCK=BLOCK,
@@ -104,7 +104,7 @@ planted("a rule for the first result alone", square_and_triple, rule=lambda g, x
 # y = x + u - 1/2
 @triton.jit
 def noise(x, y, n, k0, k1, offset, state, BLOCK: tl.constexpr):
-    k0, k1, offset = placed(k0, k1, offset, state)
+    k0, k1, offset = draw_origin(k0, k1, offset, state)
     block = (tl.program_id(0).to(tl.int64) * BLOCK + tl.arange(0, BLOCK)).to(tl.uint64) + offset
     w0, w1, w2, w3 = philox(block, k0, k1)
     i = tl.program_id(0) * (4 * BLOCK) + tl.arange(0, 4 * BLOCK)
@@ -122,7 +122,9 @@ def noise_by(drawn: Callable[[int, int], tuple[int, int]]) -> dict[str, Any]:
 
     def forward(x: CudaArray, *, seed: int, offset: int) -> CudaArray:
         y = allocate(x.shape, x.dtype, x)
-        launch(noise, (triton.cdiv(blocks_used(x.size, 32), BLOCK),), dense(x), y, x.size, *kernel_seed(*drawn(seed, offset)), BLOCK=BLOCK)
+        launch(
+            noise, (triton.cdiv(blocks_used(x.size, 32), BLOCK),), to_c_order(x), y, x.size, *kernel_seed(*drawn(seed, offset)), BLOCK=BLOCK
+        )
         return y
 
     return {"reference": reference, "forward": forward}
@@ -158,7 +160,7 @@ def halves_by(most: int) -> Callable[..., CudaArray]:
     def forward(x: CudaArray) -> CudaArray:
         y = allocate(x.shape, x.dtype, x)
         block = config_of("halved", (x.size, x.dtype), Width(16)).block
-        launch(halves, (triton.cdiv(x.size, block),), dense(x), y, x.size, PART=min(block, most), BLOCK=block)
+        launch(halves, (triton.cdiv(x.size, block),), to_c_order(x), y, x.size, PART=min(block, most), BLOCK=block)
         return y
 
     return forward

@@ -11,7 +11,7 @@ import triton
 from tests.sabotage.planted import op_kernels as kernels
 from tritensor.cuda.launch import launch
 from tritensor.kernels.parts.allocation import allocate
-from tritensor.kernels.parts.copying import dense, write
+from tritensor.kernels.parts.copying import to_c_order, write
 from tritensor.kernels.parts.filling import filled
 from tritensor.ops.array import CudaArray
 from tritensor.ops.table import Op, Sample, Spec, normal_dim, op, ops, registry
@@ -63,7 +63,7 @@ def _squares(x: np.ndarray, out: np.ndarray | None = None, *, scale: float = 2.0
 def squares_by(kernel: Any) -> Callable[..., CudaArray]:
     def forward(x: CudaArray, out: CudaArray | None = None, *, scale: float = 2.0) -> CudaArray:
         y = allocate(x.shape, x.dtype, x)
-        launch(kernel, (triton.cdiv(x.size, BLOCK),), dense(x), y, np.float64(scale), x.size, BLOCK=BLOCK)
+        launch(kernel, (triton.cdiv(x.size, BLOCK),), to_c_order(x), y, np.float64(scale), x.size, BLOCK=BLOCK)
         if out is None:
             return y
         write(out, y)
@@ -75,7 +75,7 @@ def squares_by(kernel: Any) -> Callable[..., CudaArray]:
 def squares_back_by(kernel: Any) -> Callable[..., CudaArray]:
     def backward(g: CudaArray, x: CudaArray, scale: float) -> CudaArray:
         dx = allocate(x.shape, x.dtype, x)
-        launch(kernel, (triton.cdiv(x.size, BLOCK),), dense(g), dense(x), dx, np.float64(scale), x.size, BLOCK=BLOCK)
+        launch(kernel, (triton.cdiv(x.size, BLOCK),), to_c_order(g), to_c_order(x), dx, np.float64(scale), x.size, BLOCK=BLOCK)
         return dx
 
     return backward
@@ -105,16 +105,16 @@ def _flat(x: CudaArray, out: CudaArray | None = None, *, scale: float = 2.0) -> 
 
 
 def _into_flat(x: CudaArray, out: CudaArray | None = None, *, scale: float = 2.0) -> CudaArray:
-    return _flat(dense(x), out, scale=scale)
+    return _flat(to_c_order(x), out, scale=scale)
 
 
 def _single_result(x: CudaArray, out: CudaArray | None = None, *, scale: float = 2.0) -> CudaArray:
     y = out if out is not None else allocate(x.shape, np.dtype(np.float32), x)
-    return _flat(dense(x), y, scale=scale)
+    return _flat(to_c_order(x), y, scale=scale)
 
 
 def _one_dimension(x: CudaArray, out: CudaArray | None = None, *, scale: float = 2.0) -> CudaArray:
-    return _flat(dense(x).reshape((1,)) if not x.shape else dense(x), out, scale=scale)
+    return _flat(to_c_order(x).reshape((1,)) if not x.shape else to_c_order(x), out, scale=scale)
 
 
 def _default_scale(x: CudaArray, out: CudaArray | None = None, *, scale: float = 2.0) -> CudaArray:
@@ -123,13 +123,13 @@ def _default_scale(x: CudaArray, out: CudaArray | None = None, *, scale: float =
 
 def _strides_of_g(g: CudaArray, x: CudaArray, scale: float) -> CudaArray:
     dx = allocate(x.shape, x.dtype, x)
-    launch(kernels.squares_back, (triton.cdiv(x.size, BLOCK),), g, dense(x), dx, np.float64(scale), x.size, BLOCK=BLOCK)
+    launch(kernels.squares_back, (triton.cdiv(x.size, BLOCK),), g, to_c_order(x), dx, np.float64(scale), x.size, BLOCK=BLOCK)
     return dx
 
 
 def _single_gradient(g: CudaArray, x: CudaArray, scale: float) -> CudaArray:
     dx = allocate(x.shape, np.dtype(np.float32), x)
-    launch(kernels.squares_back, (triton.cdiv(x.size, BLOCK),), dense(g), dense(x), dx, np.float64(scale), x.size, BLOCK=BLOCK)
+    launch(kernels.squares_back, (triton.cdiv(x.size, BLOCK),), to_c_order(g), to_c_order(x), dx, np.float64(scale), x.size, BLOCK=BLOCK)
     return dx
 
 
@@ -197,7 +197,7 @@ def _total_rule(g: Any, x_shape: tuple[int, ...], dim: int, keepdim: bool) -> An
 
 def _total_back(g: CudaArray, x_shape: tuple[int, ...], dim: int, keepdim: bool) -> CudaArray:
     dx = allocate(x_shape, g.dtype, g)
-    axis, flat = dim % 2, dense(g)
+    axis, flat = dim % 2, to_c_order(g)
     launch(kernels.total_back, (x_shape[1 - axis],), flat, dx, x_shape[axis], dx.strides[1 - axis], dx.strides[axis], BLOCK=16)
     return dx
 
@@ -246,7 +246,7 @@ def rows_by(kernel: Any, keeps: bool = False) -> Callable[..., CudaArray]:
         y = allocate(x.shape, x.dtype, x)
         if keeps:
             y = kept.setdefault((x.shape, x.dtype), y)
-        launch(kernel, (x.shape[0],), dense(x), dense(b), y, x.shape[1], BLOCK=16)
+        launch(kernel, (x.shape[0],), to_c_order(x), to_c_order(b), y, x.shape[1], BLOCK=16)
         return y
 
     return forward
@@ -254,10 +254,10 @@ def rows_by(kernel: Any, keeps: bool = False) -> Callable[..., CudaArray]:
 
 def rows_back_by(kernel: Any, zeroed: bool = True, swapped: bool = False) -> Callable[..., tuple[CudaArray, CudaArray]]:
     def backward(g: CudaArray, x: CudaArray, b: CudaArray) -> tuple[CudaArray, CudaArray]:
-        x, b = dense(x), dense(b)
+        x, b = to_c_order(x), to_c_order(b)
         dx, held = allocate(x.shape, x.dtype, x), np.dtype(np.float64 if x.dtype == np.float64 else np.float32)
         db = filled(b.shape, held, x, 0) if zeroed else allocate(b.shape, held, x)
-        launch(kernel, (x.shape[0],), dense(g), *((b, x) if swapped else (x, b)), dx, db, x.shape[1], BLOCK=16)
+        launch(kernel, (x.shape[0],), to_c_order(g), *((b, x) if swapped else (x, b)), dx, db, x.shape[1], BLOCK=16)
         return dx, db if held == b.dtype else registry["cast"].forward(db, dtype=b.dtype)  # type: ignore[misc]
 
     return backward
