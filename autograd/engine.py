@@ -353,7 +353,9 @@ def _store_gradients(found: dict[Any, tuple[Any, bool]], holders: dict[Any, Any]
 def _require_edge(t: Any, who: str) -> Any:
     edge = edge_of(t)
     if edge is None:
-        raise GradError(f"{who}: an input of shape {tuple(t.shape)} does not require grad; call requires_grad_() on it first")
+        raise GradError(
+            f"{who}: an input of shape {tuple(t.shape)} does not require grad; call requires_grad_() on it before computing the output"
+        )
     return edge
 
 

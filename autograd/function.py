@@ -360,7 +360,9 @@ def _finish(cls: type[Function], ctx: FunctionCtx, args: tuple[Any, ...], out: A
     dirty = ctx.dirty_tensors
     for t in dirty:
         if not any(t is a for a in args):  # `is`, because `in` compares tensors by their elements
-            warnings.warn(f"{cls.__name__}: mark_dirty got a tensor that is no input; inputs that forward wrote are dirty", stacklevel=3)
+            warnings.warn(
+                f"{cls.__name__}: mark_dirty got a tensor that is no input; only inputs that forward wrote are dirty", stacklevel=3
+            )
         elif not any(t is y for y in outs):
             raise GradError(f"{cls.__name__}: an input marked dirty was not returned; a tensor written in place must be an output")
         else:

@@ -239,7 +239,9 @@ def _scalar(func: Function, who: str) -> Function:
         y = func(*args)
         many, ys = _tuple(y, "what the function returns", who)
         if many:
-            raise GradError(f"{who}: The function given to {who} should return a single Tensor, not a tuple; return that to differentiate")
+            raise GradError(
+                f"{who}: The function given to {who} should return a single Tensor, not a tuple; return the one to differentiate"
+            )
         if ys[0].array.size != 1:
             raise GradError(
                 f"{who}: The Tensor returned by the function given to {who} should contain a single element, not shape {tuple(ys[0].shape)}; reduce it"

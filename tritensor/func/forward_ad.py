@@ -32,7 +32,9 @@ class UnpackedDualTensor(NamedTuple):
 def enter_dual_level() -> int:
     """Begin a level; returns its number, 0. Raises TransformError inside another, which would mix the tangents of the two."""
     if _levels:
-        raise TransformError("enter_dual_level: a level is entered, and levels do not nest; use func.jvp for derivatives of derivatives")
+        raise TransformError(
+            "enter_dual_level: a level is entered already and levels do not nest; use func.jvp for derivatives of derivatives"
+        )
     level = Level(JVP, state.enabled)
     level.open = True  # what is not of this level is in its graph as well: backward goes through the tensors outside
     _levels.append(level.__enter__())

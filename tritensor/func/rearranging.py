@@ -85,7 +85,9 @@ def _groups(pattern: str, side: str) -> list[_Group]:
             else:
                 inside.append(token)
         else:
-            raise ArgumentError(f"rearrange: {pattern!r}: {token!r} is out of place; use names, once on a side, parentheses, 1 and ...")
+            raise ArgumentError(
+                f"rearrange: {pattern!r}: {token!r} is out of place; use names, each once on a side, parentheses, 1 and ..."
+            )
     if inside is not None:
         raise ArgumentError(f"rearrange: {pattern!r}: a parenthesis is not closed")
     return found

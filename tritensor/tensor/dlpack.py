@@ -157,7 +157,9 @@ def import_array(source: Any) -> Array:
             f"from_dlpack: the memory is on a device of DLPack's type {tensor.device_type}; CPU and CUDA are taken, copy it there first"
         )
     if kind is None or tensor.lanes != 1:
-        raise DTypeError(f"from_dlpack: elements of type {tensor.code} with {tensor.bits} bits and {tensor.lanes} lanes; convert them")
+        raise DTypeError(
+            f"from_dlpack: elements of DLPack's type {tensor.code} with {tensor.bits} bits and {tensor.lanes} lanes; convert them first"
+        )
     if name == b"dltensor_versioned" and made.major != VERSION[0]:
         raise BufferError(f"from_dlpack: DLPack {made.major}.{made.minor}; version {VERSION[0]} is understood")
     # Renamed so that the capsule's destructor leaves the memory to us, and nobody takes it twice.

@@ -75,7 +75,9 @@ class HostValues:
         """`tritensor.array_api`: the functions of the Python array API standard. Raises ValueError for a version that it is not."""
         # Older versions of the standard are subsets of 2024.12.
         if api_version not in (None, "2021.12", "2022.12", "2023.12", "2024.12"):
-            raise ArgumentError(f"__array_namespace__: api_version is {api_version!r}; 2024.12 is here, and holds what those before ask")
+            raise ArgumentError(
+                f"__array_namespace__: api_version is {api_version!r}; 2024.12 is here, which holds what those before it ask"
+            )
         return provider("array_api")  # few programs need it
 
     def to_device(self, device: Any, /, *, stream: Any = None) -> Any:

@@ -20,7 +20,7 @@ def _cuda_array(x: Tensor, kernel: str, parameter: str) -> CudaArray:
     if isinstance(array, np.ndarray):
         fix = "x.cuda(), or make it there with device='cuda'" if x.shape else "x.item() for a number, x.cuda() for a pointer to one"
         raise DeviceError(
-            f"launch {kernel}: {parameter} is a CPU tensor, {x.dtype.name}{list(x.shape)}, and kernels run on cuda; give {fix}"
+            f"launch {kernel}: {parameter} is a CPU tensor, {x.dtype.name}{list(x.shape)}, and kernels run on device cuda; give {fix}"
         )
     raise TransformError(
         f"launch {kernel}: {parameter} is a tensor inside a transform (vmap, grad or jvp of func), of which a kernel sees no values; "

@@ -146,7 +146,9 @@ def _find_unheeded(op: Op, found: Sequence[Sample]) -> list[str]:
     for name in ("seed", "offset"):
         changed = [not _has_same_results(op, s, name) for s in drawing]
         if not any(changed):
-            lines.append(f"another {name} gives the same numbers, in all {len(drawing)} samples: calls in a row would draw alike")
+            lines.append(
+                f"another {name} gives the same numbers, in all {len(drawing)} samples: calls that follow one another would draw alike"
+            )
     return lines
 
 

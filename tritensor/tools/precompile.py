@@ -131,7 +131,9 @@ def _add_arguments(parser: argparse.ArgumentParser) -> None:
     op_selection.add_option(parser, help=f"{op_selection.HELP}; called on their samples and timed sizes")
     parser.add_argument("--dtypes", metavar="float32,...", default=",".join(TYPES), help="types to call ops in (default: %(default)s)")
     parser.add_argument("--steps", type=int, metavar="N", help="stop the script after N optimizer steps (default: run to its end)")
-    parser.add_argument("--out", type=Path, metavar="PACK", help="file to write or to add to (default: in the cache's packs, found there)")
+    parser.add_argument(
+        "--out", type=Path, metavar="PACK", help="file to write or to add to (default: in the cache's packs, found by itself)"
+    )
     parser.add_argument("--jobs", type=int, metavar="N", help="processes that compile at a time (default: one per core)")
     parser.add_argument("--verbose", action="store_true", help="show what the script prints")
     parser.add_argument(

@@ -62,9 +62,15 @@ def add_arguments(parser: argparse.ArgumentParser) -> None:
         metavar="TYPE",
         help=f"element types (default: {', '.join(TYPES)}; with neither --op nor --shapes elementwise ops in {TYPES[0]} alone)",
     )
-    parser.add_argument("--budget", type=float, metavar="MINUTES", help="stop after so long, what has most to win first (default: never)")
-    parser.add_argument("--out", type=Path, metavar="FILE", help="file to write or to add to (default: kernels/tuned/<gpu>.json)")
-    parser.add_argument("--dry-run", action="store_true", help="compile, prune and rank by prediction; needs no GPU, writes nothing")
+    parser.add_argument(
+        "--budget", type=float, metavar="MINUTES", help="stop after so long, what has most to win first (default: no limit)"
+    )
+    parser.add_argument(
+        "--out", type=Path, metavar="FILE", help="file to write or to add to (default: the GPU's own, kernels/tuned/<gpu>.json)"
+    )
+    parser.add_argument(
+        "--dry-run", action="store_true", help="compile, prune and rank by prediction; times nothing, needs no GPU, writes nothing"
+    )
     parser.add_argument("--arch", default="90", metavar="SM", help="what a dry run compiles for (default: %(default)s)")
     parser.add_argument(
         "--configs",

@@ -34,7 +34,9 @@ def set_num_threads(num: int) -> None:
 
     found = threads.blas()
     if found is None:
-        warnings.warn("set_num_threads: numpy's BLAS cannot be told; set OPENBLAS_NUM_THREADS before Python starts", stacklevel=2)
+        warnings.warn(
+            "set_num_threads: numpy's BLAS is not one that can be told; set OPENBLAS_NUM_THREADS before Python starts", stacklevel=2
+        )
     else:
         found.set(num)
 

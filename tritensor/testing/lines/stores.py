@@ -9,7 +9,9 @@ import numpy as np
 from tritensor.cuda.emulator import last_writer
 from tritensor.ops.array import CudaArray
 
-_ROUNDED = "; its tl.dot rounds float32 to tf32, as tensor cores do: give input_precision='ieee', or a tolerance of 1e-3 if that is meant"
+_ROUNDED = (
+    "; its tl.dot rounds float32 to tf32, as tensor cores do: give input_precision='ieee', or a tolerance of some 1e-3 if that is meant"
+)
 
 
 def stored_by(x: Any, at: tuple[int, ...] | None) -> str:

@@ -62,7 +62,9 @@ def _add_arguments(made: argparse.ArgumentParser) -> None:
     made.allow_abbrev = False  # what is mistyped is not guessed: it may be one of torchrun's
     number = made.add_mutually_exclusive_group()
     number.add_argument("-n", "--nproc", dest="ranks", metavar="N", help="ranks in all (default: the cores this process may use)")
-    number.add_argument(*_spell_both("nproc-per-node"), dest="per_host", metavar="N", help="ranks on each machine; on one machine as -n")
+    number.add_argument(
+        *_spell_both("nproc-per-node"), dest="per_host", metavar="N", help="ranks on each machine; on one machine the same as -n"
+    )
     where = made.add_mutually_exclusive_group()
     where.add_argument("--hosts", metavar="A,B", help="the machines, as mpiexec takes them: a,b or a:4,b:8 (default: this one)")
     where.add_argument("--hostfile", metavar="FILE", help="a file that names the machines, as mpiexec takes it")
@@ -75,7 +77,9 @@ def _add_arguments(made: argparse.ArgumentParser) -> None:
     )
     made.add_argument("--bind", choices=("core", "none"), help="core: each rank keeps to its share of cores (default if there are enough)")
     made.add_argument("--threads", type=int, default=1, metavar="T", help="BLAS threads of each rank (default: 1)")
-    made.add_argument("--grace", type=float, default=10.0, metavar="S", help="seconds that ranks have to end after one fails (default: 10)")
+    made.add_argument(
+        "--grace", type=float, default=10.0, metavar="S", help="seconds that ranks have to end after another fails (default: 10)"
+    )
     made.add_argument("-m", "--module", action="store_true", help="the script is a module's name, as in python -m")
     for name in _REFUSED:
         made.add_argument(*_spell_both(name), dest=name, action=_Refused, nargs="?", help=argparse.SUPPRESS)

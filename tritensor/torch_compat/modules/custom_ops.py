@@ -116,7 +116,9 @@ class _Call(Function):
         found = op._backward(ctx, *gradients)
         found = found if isinstance(found, tuple) else (found,)  # one input: PyTorch takes its gradient without a tuple
         if len(found) != op._by_place:
-            raise GradError(f"{op._qualname}: its backward returned {len(found)} gradients for {op._by_place} inputs; None for one without")
+            raise GradError(
+                f"{op._qualname}: its backward returned {len(found)} gradients for {op._by_place} inputs; None stands for one without"
+            )
         out: list[Any] = [None]
         for gradient, n in zip((*found, *[None] * (len(ctx.sizes_of_inputs) - len(found))), ctx.sizes_of_inputs, strict=True):
             out += [gradient] if n is None else [None] * n if gradient is None else list(gradient)
@@ -148,7 +150,9 @@ def custom_op(
         mutates = mutates_args if isinstance(mutates_args, str) else tuple(mutates_args)
         parameters = inspect.signature(function).parameters
         if any(p.kind in (p.VAR_POSITIONAL, p.VAR_KEYWORD) for p in parameters.values()):
-            raise RegistrationError(f"custom_op: {name}: the function takes any arguments (*args, **kwargs); an op has named parameters")
+            raise RegistrationError(
+                f"custom_op: {name}: the function takes any arguments (*args, **kwargs); an op has parameters with names"
+            )
         unknown = [] if mutates == "unknown" else [m for m in mutates if m not in parameters]
         if unknown:
             raise RegistrationError(

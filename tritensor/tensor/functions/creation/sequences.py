@@ -54,7 +54,9 @@ def arange(start: Any = 0, end: Any = None, step: Any = 1, *, dtype: Any = None,
         dtypes.as_element(kind, low, "arange")  # refuses what does not fit
     # Computed in floats before anything is allocated; NaN is left to the op.
     if not abs(high - low) < abs(by) * (1 << 60) and not math.isnan(high - low) and by:
-        raise NumberRangeError(f"arange: from {low} to {high} by {by} are more numbers than memory can address; give a larger step")
+        raise NumberRangeError(
+            f"arange: from {low} to {high} by {by} are more numbers than memory can address; give closer bounds or a larger step"
+        )
     return ops.arange(start=low, end=high, step=by, dtype=kind, device=as_device(device))
 
 

@@ -160,7 +160,9 @@ def _write_at(x: Tensor, indices: list[Tensor], dims: tuple[int, ...], front: bo
             refuse_write(x, "setitem")
         # An index into a dimension without elements is out of range, even where nothing is written.
         if 0 in [x.array.shape[d] for d in dims] and 0 not in np.broadcast_shapes(*[i.array.shape for i in indices]):
-            raise OutOfRangeError(f"setitem: indices into dims {dims} of x {tuple(x.array.shape)}, one of which has size 0; give none")
+            raise OutOfRangeError(
+                f"setitem: indices into dims {dims} of x {tuple(x.array.shape)}, one of which has size 0; give empty ones"
+            )
         return
     one_value = v.array.size == 1
     if v.array.shape != want:

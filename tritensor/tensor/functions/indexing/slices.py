@@ -43,7 +43,9 @@ def _prepare_slices(name: str, x: Tensor, dim: int, index: Tensor, source: Tenso
 def _refuse_empty_dim(name: str, x: Tensor, dim: int, places: Tensor) -> None:
     """Raise OutOfRangeError for indices into a dimension without elements, be there nothing to read or write along the others, too."""
     if places.array.size and not x.array.shape[dim]:
-        raise OutOfRangeError(f"{name}: {places.array.size} indices into dim {dim} of {tuple(x.array.shape)}, which has size 0; give none")
+        raise OutOfRangeError(
+            f"{name}: {places.array.size} indices into dim {dim} of x {tuple(x.array.shape)}, which has size 0; give none"
+        )
 
 
 def _restore_shape(x: Tensor, y: Tensor) -> Tensor:

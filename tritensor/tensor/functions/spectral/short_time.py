@@ -34,7 +34,9 @@ def _parse_lengths(name: str, n_fft: int, hop_length: int | None, win_length: in
     if not 0 < width <= n_fft:
         raise ArgumentError(f"{name}: win_length is {width}; it must be 1 to n_fft, {n_fft}")
     if window is None:
-        warnings.warn(f"{name}: no window is given: a rectangular one is taken; give window=, such as hann_window({width})", stacklevel=5)
+        warnings.warn(
+            f"{name}: no window is given, so that a rectangular one is taken; give window=, such as hann_window({width})", stacklevel=5
+        )
     elif window.ndim != 1 or window.shape[0] != width:
         raise ShapeError(f"{name}: window {tuple(window.shape)}; it must be a vector of win_length {width} elements")
     return hop, width

@@ -73,6 +73,8 @@ def _reorder_tensors_as(tensors: Iterable[Tensor], ordered_tensors: Iterable[Ten
     for i, t in enumerate(_given("_reorder_tensors_as", ordered_tensors)):
         nxt = next(rows.get(str(t.type()), iter(())), None)
         if nxt is None:
-            raise ValueError(f"_reorder_tensors_as: ordered_tensors[{i}] is a {t.type()}, of which tensors has no more; give as many")
+            raise ValueError(
+                f"_reorder_tensors_as: ordered_tensors[{i}] is a {t.type()}, of which there are no more in tensors; give as many"
+            )
         found.append(nxt)
     return tuple(found)

@@ -31,7 +31,9 @@ def has_torch_function_variadic(*args: Any) -> bool:
 def handle_torch_function(public_api: Callable[..., Any], relevant_args: Iterable[Any], *args: Any, **kwargs: Any) -> NoReturn:
     """Raises TypeError, as PyTorch does where no argument's class takes the function over."""
     name = getattr(public_api, "__name__", public_api)
-    raise TypeError(f"no implementation found for '{name}': handle_torch_function: no class takes functions over here; call the function")
+    raise TypeError(
+        f"no implementation found for '{name}': handle_torch_function: no class takes functions over here; call the function itself"
+    )
 
 
 def wrap_torch_function(dispatcher: Callable[..., Any]) -> Callable[[Callable[..., Any]], Callable[..., Any]]:
