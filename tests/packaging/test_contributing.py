@@ -11,7 +11,6 @@ from pathlib import Path
 import pytest
 
 from tests.tiers import TIERS
-from tests.tiers.touched import ALWAYS
 
 ROOT = Path(__file__).resolve().parents[2]
 CALLED = """
@@ -51,26 +50,16 @@ def test_the_diffs_apply() -> None:
     apply_diffs(ROOT, "--check")
 
 
-# What asks every op, layer, optimizer and public name, of the quick tier.
-EVERYTHING_THERE_IS = (
-    *ALWAYS,
-    "tests/table",
-    "tests/onnx",
-    "tests/func",
-    "tests/optim",
-    "tests/llvm",
-    "tests/signatures",
-    "tests/expressions",
-    "tests/nn/test_simple_layers.py",
-)
+# What is asked of every op, layer, optimizer and public name, of these in full; and the house rules, pages and stubs.
+OF_ALL = ("-m", TIERS["standard"], "-k", "isru or signum or every or fresh or test_house or test_stubs", "tests")
+QUICK = ("-m", TIERS["quick"], "tests")
 
 
 @pytest.mark.slow
 @pytest.mark.parametrize(
-    "tests",
-    [pytest.param(EVERYTHING_THERE_IS, id="what asks everything"), pytest.param(("tests",), id="the quick tier", marks=pytest.mark.full)],
+    "suite", [pytest.param(OF_ALL, id="what is asked of all"), pytest.param(QUICK, id="the quick tier", marks=pytest.mark.full)]
 )
-def test_the_diffs_add_an_op_a_layer_and_an_optimizer(tests: tuple[str, ...], tmp_path: Path) -> None:
+def test_the_diffs_add_an_op_a_layer_and_an_optimizer(suite: tuple[str, ...], tmp_path: Path) -> None:
     tree = tmp_path / "tree"
     shutil.copytree(
         ROOT,
@@ -102,7 +91,7 @@ def test_the_diffs_add_an_op_a_layer_and_an_optimizer(tests: tuple[str, ...], tm
     assert "| `isru` |" in (tree / "docs" / "ops.md").read_text()
     said("-c", CALLED)
     said("-m", "docs.site.examples", "ISRU", "Signum")
-    said("-m", "pytest", "-q", "-p", "no:cacheprovider", "-m", TIERS["quick"], *tests)
+    said("-m", "pytest", "-q", "-p", "no:cacheprovider", *suite)
 
     op = tree / "kernels" / "elementwise" / "isru.py"
     op.write_text(op.read_text().replace("(1.0 + x * x) *", "(1.5 + x * x) *"))

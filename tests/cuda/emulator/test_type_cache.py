@@ -123,10 +123,11 @@ def test_what_is_done_to_a_constant_is_done_to_that_one_alone() -> None:
 
 @pytest.mark.parametrize("kind", KINDS, ids=str)
 def test_a_remembered_type_is_as_a_made_one(kind: Any) -> None:
+    type_cache._blocks.clear()
     for shape in SHAPES[1:]:
         made, first, second = (object.__new__(tl.block_type) for _ in range(3))
         type_cache._block_init(made, kind, list(shape))
-        type_cache._block(first, kind, shape)
+        type_cache._block(first, kind, list(shape))
         type_cache._block(second, kind, [tl.constexpr(n) for n in shape])
         for found in (first, second):
             assert found == made
