@@ -109,3 +109,18 @@ def test_sums_down_many_rows(rows: int, kind: tt.dtype) -> None:
         assert (np.abs(x.sum(0).double().numpy() - wide.sum(0)) <= allowed).all()
         assert (np.abs(x.t().contiguous().t().sum(0).double().numpy() - wide.sum(0)) <= allowed).all()
         assert (np.abs(x.reshape(1, rows, columns).sum(1).double().numpy() - wide.sum(0)) <= allowed).all()
+
+
+@pytest.mark.parametrize("kind", ["float32", "float64", "float16"])
+@pytest.mark.parametrize("towards", ["each its own", "a number", "a row"])
+def test_neighbours_of_many_numbers_are_numpys(kind: str, towards: str) -> None:
+    rng = np.random.default_rng(0)
+    ends = np.array([0.0, -0.0, np.inf, -np.inf, np.nan, 1.0, -1.0, np.finfo(kind).max, np.finfo(kind).smallest_subnormal], kind)
+    a = np.where(rng.random((90, 120)) < 0.3, rng.choice(ends, (90, 120)), rng.standard_normal((90, 120))).astype(kind)
+    b = {"each its own": rng.permutation(a.ravel()).reshape(a.shape), "a number": np.array(0.5, kind), "a row": np.resize(ends, 120)}[
+        towards
+    ]
+    with np.errstate(all="ignore"):
+        expected = np.nextafter(a, b)
+    found = tt.nextafter(tt.from_numpy(a), tt.from_numpy(b)).numpy()
+    np.testing.assert_array_equal(found.view(f"i{found.itemsize}"), expected.view(f"i{found.itemsize}"))
