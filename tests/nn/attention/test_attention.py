@@ -150,3 +150,24 @@ def test_a_mask_of_float32_goes_with_queries_of_any_type(dtype: tt.dtype) -> Non
     assert q.grad.dtype == dtype
     with pytest.raises(tt.DTypeError, match="Expected attn_mask dtype to be bool or float or to match query dtype"):
         F.scaled_dot_product_attention(q, q, q, attn_mask=mask.to(tt.float64 if dtype != tt.float64 else tt.float16))
+
+
+@pytest.mark.quick
+@pytest.mark.parametrize("causal", [False, True])
+def test_many_rows_of_large_scores_some_of_which_see_nothing(causal: bool) -> None:
+    """Enough elements for machine code on the CPU, in windows with gaps where it is causal; against softmax in plain numpy."""
+    rng = np.random.default_rng(4)
+    q, k, v = (rng.standard_normal((1, 2, n, 16)) * s for n, s in ((300, 9.0), (300, 9.0), (300, 1.0)))
+    seen = np.tril(np.ones((300, 300), bool)) if causal else rng.random((300, 300)) > 0.3
+    if not causal:
+        seen[7] = False
+    scores = np.where(seen, q @ np.swapaxes(k, -1, -2) / 4, -np.inf)
+    power = np.where(seen, np.exp(scores - np.maximum(scores.max(-1, keepdims=True), -1e300)), 0.0)
+    expected = power / np.maximum(power.sum(-1, keepdims=True), 1e-300) @ v
+    given = [tt.tensor(x, requires_grad=True) for x in (q, k, v)]
+    y = F.scaled_dot_product_attention(*given, attn_mask=None if causal else tt.tensor(seen), is_causal=causal)
+    np.testing.assert_allclose(y.detach().numpy(), expected, rtol=1e-9, atol=1e-11)
+    y.sum().backward()
+    np.testing.assert_allclose(
+        given[2].grad.sum(-1)[0].numpy(), 16 * (power / np.maximum(power.sum(-1, keepdims=True), 1e-300)).sum(-2)[0], rtol=1e-8
+    )
