@@ -13,6 +13,7 @@ import tritensor as tt
 from tritensor.autograd import grad
 from tritensor.autograd.node import Node
 from tritensor.dispatch import apply, fast_paths
+from tritensor.ground.errors import DeviceError
 from tritensor.ops.array import element_strides
 from tritensor.ops.table import ops, proven, registry
 from tritensor.tensor.functions.reductions import reductions
@@ -314,3 +315,10 @@ def test_one_operand_too_many() -> None:
     for given in ((x, w, b, b), (x.cuda(), w.cuda(), b.cuda(), b.cuda())):
         with pytest.raises(TypeError, match="linear: takes "):
             ops.linear(*given)
+
+
+@pytest.mark.quick
+def test_tensors_of_two_devices_are_told_to_meet_on_the_gpu() -> None:
+    for a, b in (("cpu", "cuda"), ("cuda", "cpu")):
+        with pytest.raises(DeviceError, match=r"move the others with \.to\('cuda:0'\)"):
+            tt.zeros(2, device=a) + tt.zeros(2, device=b)
