@@ -8,10 +8,9 @@ import numpy as np
 import pytest
 
 import tritensor as tt
+from tests.kernels.optimizers.launched import note_launches
 from tritensor import optim
-from tritensor.cuda.runtime import active
 from tritensor.kernels.optimizers import gpu_table
-from tritensor.ops import replay
 from tritensor.ops.table import ops
 from tritensor.optim.formula_optimizer import FormulaOptimizer
 
@@ -38,18 +37,7 @@ def graded(params: list[tt.Tensor], step: int) -> None:
 @pytest.fixture
 def launches(monkeypatch: pytest.MonkeyPatch) -> list[str]:
     """The names of the optimizers' kernels that are launched, by recordings too."""
-    seen: list[str] = []
-    runtime = active.runtime()
-    before = runtime.launch
-
-    def noted(call: Any) -> None:
-        if call.kernel.fn.__module__.startswith("tritensor.kernels.optimizers."):
-            seen.append(call.kernel.__name__)
-        before(call)
-
-    monkeypatch.setattr(runtime, "launch", noted)
-    replay.forget()  # a recording knows how many addresses a launch takes, which tests set
-    return seen
+    return note_launches(monkeypatch)
 
 
 @pytest.mark.parametrize("name", OPTIMIZERS)

@@ -9,12 +9,11 @@ import numpy as np
 import pytest
 
 import tritensor as tt
+from tests.kernels.optimizers.launched import note_launches
 from tritensor import nn
-from tritensor.cuda.runtime import active
 from tritensor.kernels.optimizers import multi_tensor
 from tritensor.nn.utils import clip_grad_norm_, get_total_norm
 from tritensor.nn.utils.gradients import norms, scale_
-from tritensor.ops import replay
 
 RNG = np.random.default_rng(3)
 SHAPES = [(3, 5), (), (0,), (1030,), (multi_tensor.CHUNK,), (multi_tensor.CHUNK + 5,), (2, 0), *[(2,)] * 20, (0,)]
@@ -28,18 +27,7 @@ def some(on: str, dtype: Any = tt.float32, shapes: Any = SHAPES) -> list[tt.Tens
 @pytest.fixture
 def launches(monkeypatch: pytest.MonkeyPatch) -> list[str]:
     """The names of the kernels that are launched."""
-    seen: list[str] = []
-    runtime = active.runtime()
-    before = runtime.launch
-
-    def noted(call: Any) -> None:
-        if call.kernel.fn.__module__.startswith("tritensor.kernels.optimizers."):
-            seen.append(call.kernel.__name__)
-        before(call)
-
-    monkeypatch.setattr(runtime, "launch", noted)
-    replay.forget()  # a recording knows how many addresses a launch takes, which tests set
-    return seen
+    return note_launches(monkeypatch)
 
 
 @pytest.mark.parametrize("dtype", [tt.float32, tt.float64, tt.float16, tt.bfloat16])
