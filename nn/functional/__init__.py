@@ -118,6 +118,7 @@ from tritensor.nn.functional.pooling.windows import max_pool2d_with_indices as m
 from tritensor.nn.functional.pooling.windows import max_pool3d as max_pool3d
 from tritensor.nn.functional.pooling.windows import max_pool3d_with_indices as max_pool3d_with_indices
 from tritensor.nn.functional.products import bilinear as bilinear
+from tritensor.nn.functional.products import grouped_mm as grouped_mm
 from tritensor.nn.functional.products import linear as linear
 from tritensor.nn.functional.products import linear_activation as linear_activation
 from tritensor.nn.functional.sparse import embedding as embedding

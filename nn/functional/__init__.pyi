@@ -172,6 +172,9 @@ def group_norm(input: Tensor, num_groups: _builtins.int, weight: Tensor | None =
 def group_norm_activation(input: Tensor, num_groups: _builtins.int, weight: Tensor, bias: Tensor, eps: _builtins.float = 1e-05, *, activation: _builtins.str = 'silu') -> Tensor:
     """`activation(group_norm(input, num_groups, weight, bias, eps))` without what is between them in memory; its gradient takes it from input again."""
 
+def grouped_mm(mat_a: Tensor, mat_b: Tensor, *, offs: Tensor | None = None, bias: Tensor | None = None, out_dtype: Any = None) -> Tensor:
+    """Matrix products of groups, as of a mixture of experts: `offs` (groups,), int32, says where each group of a 2D operand ends."""
+
 def gumbel_softmax(logits: Tensor, tau: _builtins.float = 1, hard: _builtins.bool = False, eps: _builtins.float = 1e-10, dim: _builtins.int = -1) -> Tensor:
     """softmax((logits + Gumbel noise) / tau): a relaxed draw of a class along dim; hard=True gives the one-hot draw with the relaxed one's gradient"""
 

@@ -1,11 +1,16 @@
-"""linear, linear_activation and bilinear: products with weights."""
+"""linear, linear_activation, bilinear and grouped_mm: products with weights."""
 
 from __future__ import annotations
 
+import itertools
+from typing import Any
+
 from tritensor.autograd.modes import is_grad_enabled
-from tritensor.ground.errors import ShapeError
+from tritensor.ground import dtypes
+from tritensor.ground.errors import ArgumentError, DTypeError, ShapeError
 from tritensor.ops.table import ops
 from tritensor.tensor.core import Tensor
+from tritensor.tensor.functions.shaping.joining import cat, stack
 from tritensor.tensor.public_api.arguments import public_error
 from tritensor.tensor.public_api.publish import checked, exported
 
@@ -81,3 +86,57 @@ def bilinear(input1: Tensor, input2: Tensor, weight: Tensor, bias: Tensor | None
     left = ops.matmul(input1.unsqueeze(-2).unsqueeze(-2), weight)  # (..., out, 1, m)
     y = ops.matmul(left, input2.unsqueeze(-1).unsqueeze(-3)).squeeze(-1).squeeze(-1)  # (..., out)
     return y if bias is None else ops.add(y, bias)
+
+
+@checked
+def grouped_mm(mat_a: Tensor, mat_b: Tensor, *, offs: Tensor | None = None, bias: Tensor | None = None, out_dtype: Any = None) -> Tensor:
+    """Matrix products of groups, as of a mixture of experts: `offs` (groups,), int32, says where each group of a 2D operand ends.
+
+    mat_a (rows, k), mat_b (groups, k, n): rows offs[i - 1] to offs[i] of mat_a @ mat_b[i] -> (rows, n).
+    mat_a (groups, m, k), mat_b (k, columns): mat_a[i] @ those columns of mat_b -> (m, columns).
+    mat_a (m, k), mat_b (k, n): each group is a stretch of the common k -> (groups, m, n).
+    mat_a (groups, m, k), mat_b (groups, k, n), without offs: `bmm`.
+
+    Rows and columns behind offs[-1] are zeros. Raises ShapeError and DTypeError, and ArgumentError of a bias or another out_dtype.
+
+    >>> a, b = tt.ones(3, 2), tt.stack([tt.eye(2), 2 * tt.eye(2)])
+    >>> F.grouped_mm(a, b, offs=tt.tensor([1, 3], dtype=tt.int32))
+    tensor([[1., 1.],
+            [2., 2.],
+            [2., 2.]])
+    """
+    given = f"grouped_mm: mat_a {tuple(mat_a.shape)} of {mat_a.dtype}, mat_b {tuple(mat_b.shape)} of {mat_b.dtype}"
+    if mat_a.ndim not in (2, 3) or mat_b.ndim not in (2, 3) or mat_a.shape[-1] != mat_b.shape[-2]:
+        raise ShapeError(f"{given}: give (rows, k) or (groups, m, k), and (k, n) or (groups, k, n), of the same k")
+    if mat_a.dtype != mat_b.dtype or not mat_a.is_floating_point():
+        raise DTypeError(f"{given}: give both in one floating type")
+    if bias is not None or out_dtype not in (None, mat_a.dtype):
+        raise ArgumentError(f"{given}: bias and another out_dtype are not supported, as in PyTorch; add the bias, or convert, afterwards")
+    if (offs is None) != (mat_a.ndim == mat_b.ndim == 3):
+        raise ArgumentError(
+            f"{given}: {'give offs, where each group of a 2D operand ends' if offs is None else '3D operands take no offs'}"
+        )
+    if offs is None:
+        return mat_a.bmm(mat_b)
+    many = mat_a if mat_a.ndim == 3 else mat_b if mat_b.ndim == 3 else None  # whose groups are whole matrices
+    sizes = _sizes_of_groups(given, offs, mat_b.shape[-1] if many is mat_a else mat_a.shape[-1 if many is None else 0], many)
+    rest = slice(len(offs), None)  # what no group holds
+    if many is None:
+        pairs = zip(mat_a.split(sizes, -1), mat_b.split(sizes, 0), strict=True)
+        return stack([a @ b for a, b in list(pairs)[: len(offs)]])
+    if many is mat_b:
+        parts = mat_a.split(sizes, 0)
+        return cat([a @ b for a, b in zip(parts, mat_b, strict=False)] + [a.new_zeros(a.shape[0], mat_b.shape[-1]) for a in parts[rest]])
+    parts = mat_b.split(sizes, -1)
+    return cat([a @ b for a, b in zip(mat_a, parts, strict=False)] + [b.new_zeros(mat_a.shape[1], b.shape[-1]) for b in parts[rest]], -1)
+
+
+def _sizes_of_groups(given: str, offs: Tensor, size: int, many: Tensor | None) -> list[int]:
+    """The length of each group of a size, and of what lies behind the last."""
+    if offs.ndim != 1 or offs.dtype != dtypes.int32 or (many is not None and len(offs) != many.shape[0]):
+        groups = "groups" if many is None else many.shape[0]
+        raise ArgumentError(f"{given}: offs {tuple(offs.shape)} of {offs.dtype}: give ({groups},) of int32")
+    ends = [0, *offs.tolist(), size]
+    if ends != sorted(ends):
+        raise ArgumentError(f"{given}: offs {ends[1:-1]}: give where each group ends, from 0 to {size}, in rising order")
+    return [end - begin for begin, end in itertools.pairwise(ends)]

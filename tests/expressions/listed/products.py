@@ -10,4 +10,7 @@ EXPRESSIONS = [
     "T.spmm(x, m)", "T.dsmm(m, m)", "T.spmm(x, v)", "T.addmm(0.5, x, 2.0, x, m)", "T.addmm(0.5, x, x, m)", "m.clone().addmm_(0.5, 2, m, m)", "m.addmm(0.5, m, m)",
     "T.addmv(0.5, v, 2, m, v)", "v.clone().addmv_(2, m, v)", "T.addr(0.5, m, 2, v, v)", "m.clone().addr_(0.5, 3, v, v)", "T.addbmm(0.5, m, 2, b, b)", "m.addbmm(0.5, 2, b, b)",
     "T.baddbmm(0.5, b, 2, b, b)", "b.clone().baddbmm_(0.5, b, b)", "T.addmm(0.5, x, 2.0, x, m, beta=1)", "T.chain_matmul(x, m, m)", "F.linear(x, m)", "F.linear(x, m, v)", "F.linear(x, x, v)", "F.bilinear(x, y, b.expand(2, 3, 3))",
+    "F.grouped_mm(m.float().repeat(2, 4), b.float().repeat(1, 4, 4), offs=T.tensor([2, 6], dtype=T.int32))", "F.grouped_mm(b.detach().float().repeat(1, 4, 4), m.detach().float().repeat(4, 4), offs=T.tensor([4, 12], dtype=T.int32))",
+    "F.grouped_mm(m.float().repeat(4, 4), m.float().repeat(4, 4), offs=T.tensor([4, 4, 12], dtype=T.int32))", "F.grouped_mm(b.float().repeat(1, 4, 4), b.float().repeat(1, 4, 4))",
+    "F.grouped_mm(m.float(), b.float(), offs=T.tensor([1, 3]))", "F.grouped_mm(m.float(), b.float())",
 ]  # fmt: skip
