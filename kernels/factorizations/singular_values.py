@@ -6,7 +6,7 @@ from typing import Any
 
 import numpy as np
 
-from tritensor.ground.errors import GradError
+from tritensor.ground.errors import GradError, ShapeError
 from tritensor.kernels.factorizations.matrices import (
     NUMBERS,
     adjoint,
@@ -24,6 +24,7 @@ from tritensor.kernels.factorizations.matrices import (
     rows,
 )
 from tritensor.ops.table import Sample, Spec, op, ops
+from tritensor.ops.table.shape_rules import broadcast
 
 
 # a = u diag(s) vh
@@ -158,7 +159,12 @@ def _pinv(a: np.ndarray, atol: np.ndarray, rtol: np.ndarray, *, hermitian: bool)
 
 def _pinv_shape(a: Any, atol: Any, rtol: Any, *, hermitian: bool) -> Spec:
     refuse_matrix("pinv", a, square=hermitian)
-    return Spec((*a.shape[:-2], a.shape[-1], a.shape[-2]), a.dtype)
+    lead = tuple(a.shape[:-2])
+    if broadcast("pinv", lead, tuple(atol.shape), tuple(rtol.shape), labels=("matrices", "atol", "rtol")) != lead:
+        raise ShapeError(
+            f"pinv: a {tuple(a.shape)}, atol {tuple(atol.shape)}, rtol {tuple(rtol.shape)}: give one number, or one a matrix, {lead}"
+        )
+    return Spec((*lead, a.shape[-1], a.shape[-2]), a.dtype)
 
 
 def _pinv_rule(g: Any, a: Any, y: Any) -> Any:

@@ -25,9 +25,13 @@ def _axes_of(cells: Sizes, sides: Sides) -> list[Axis]:
     return [Axis(n, n + before + after, 1.0, before) for n, (before, after) in zip(cells, sides, strict=True)]
 
 
-def _check(name: str, x: Any, cells: Sizes, sides: Sides, mode: str) -> None:
+def _check_axes(name: str, x: Any, sides: Sides) -> None:
     if len(x.shape) - 2 not in (1, 2, 3) or len(sides) != len(x.shape) - 2:
         raise ShapeError(f"{name}: x {tuple(x.shape)}, sides {sides}: x must be (N, C, one to three axes), with two sides for each axis")
+
+
+def _check(name: str, x: Any, cells: Sizes, sides: Sides, mode: str) -> None:
+    _check_axes(name, x, sides)
     for n, (before, after) in zip(cells, sides, strict=True):
         # a mirror shows each cell but the one it stands on once
         most = n - 1 if mode == "reflect" else max(before, after)
@@ -79,7 +83,8 @@ def _cells(padded: Sizes, sides: Sides) -> Sizes:
 
 
 def _adjoint_shape(g: Any, *, sides: Sides, mode: str) -> Spec:
-    refuse_kind("edge_pad_adjoint", g.dtype, ("bool", "uint", "int", "float", "complex"), "g")
+    refuse_kind("edge_pad_adjoint", g.dtype, ("uint", "int", "float", "complex"), "g")
+    _check_axes("edge_pad_adjoint", g, sides)
     cells = _cells(tuple(g.shape[2:]), sides)
     _check("edge_pad_adjoint", g, cells, sides, mode)
     return Spec((*g.shape[:2], *cells), g.dtype)

@@ -23,8 +23,11 @@ def row_specs(name: str, x: Any, axes: int, **vectors: Any) -> tuple[Spec, Spec]
         raise ShapeError(f"{name}: x {tuple(x.shape)} has {len(x.shape)} dims, normalising the last {axes} of them is not possible")
     tail = tuple(x.shape[lead:])
     for label, w in vectors.items():
-        if w is not None and tuple(w.shape) != tail:
+        if w is None:
+            continue
+        if tuple(w.shape) != tail:
             raise ShapeError(f"{name}: x {tuple(x.shape)} with {label} {tuple(w.shape)}: {label} must have the normalised shape {tail}")
+        refuse_kind(name, w.dtype, ("float",), label)
     return Spec(x.shape, x.dtype), Spec(tuple(x.shape[:lead]), dtypes.accumulator(x.dtype))
 
 

@@ -248,7 +248,7 @@ def _scale_reference(x: np.ndarray, found: np.ndarray, factor: np.ndarray) -> No
     if not np.isfinite(x).all():
         found[...] = 1
     with np.errstate(all="ignore"):
-        x *= factor
+        x *= factor.reshape(())
 
 
 def _scale_shape(x: Any, found: Any, factor: Any) -> Spec:

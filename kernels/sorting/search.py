@@ -11,6 +11,7 @@ import triton.language as tl
 
 from tritensor.cuda.launch import launch
 from tritensor.ground import dtypes
+from tritensor.ground.errors import ShapeError
 from tritensor.kernels.parts.allocation import allocate
 from tritensor.kernels.parts.copying import to_c_order
 from tritensor.kernels.parts.launch_rules import cdiv
@@ -197,6 +198,13 @@ def _forward(
 def _shape(sorted_rows: Any, values: Any, sorter: Any = None, *, right: bool = False, out_int32: bool = False) -> Spec:
     refuse_kind("searchsorted", sorted_rows.dtype, ORDERED, "sorted_sequence")
     refuse_mixed("searchsorted", ("sorted_sequence", sorted_rows), ("input", values))
+    shape = tuple(sorted_rows.shape)
+    if not shape or not (rows_are_one(sorted_rows) or shape[:-1] == tuple(values.shape[:-1])):
+        raise ShapeError(f"searchsorted: sorted_sequence {shape} and input {tuple(values.shape)}: give a vector, or rows for rows")
+    if sorter is not None and (tuple(sorter.shape) != shape or sorter.dtype != INT64):
+        raise ShapeError(
+            f"searchsorted: sorter {tuple(sorter.shape)} of {sorter.dtype} for sorted_sequence {shape}: give int64 of that shape"
+        )
     return Spec(tuple(values.shape), np.dtype(np.int32 if out_int32 else np.int64))
 
 

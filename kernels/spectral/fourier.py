@@ -11,12 +11,13 @@ from typing import Any
 
 import numpy as np
 
-from tritensor.ground.errors import ArgumentError, DTypeError
+from tritensor.ground.errors import ArgumentError, DTypeError, ShapeError
 from tritensor.ground.strides import elementwise_strides
 from tritensor.kernels.parts.pointwise_samples import complex_normals
 from tritensor.kernels.parts.view_arithmetic import inverse, zero_tensor
 from tritensor.ops.array import element_strides
 from tritensor.ops.table import Sample, Spec, op, ops
+from tritensor.ops.table.shape_rules import sized_dim
 
 _WHOLE: dict[np.dtype, np.dtype] = {np.dtype(np.float32): np.dtype(np.complex64), np.dtype(np.float64): np.dtype(np.complex128)}
 _REAL: dict[np.dtype, np.dtype] = {whole: real for real, whole in _WHOLE.items()}
@@ -25,9 +26,12 @@ _FORWARD: dict[str, Any] = {"none": "backward", "ortho": "ortho", "n": "forward"
 _INVERSE: dict[str, Any] = {"none": "forward", "ortho": "ortho", "n": "backward"}
 
 
-def _refuse(name: str, x: Any, kinds: dict[Any, Any]) -> None:
+def _refuse(name: str, x: Any, kinds: dict[Any, Any], *dims: int) -> None:
     if x.dtype not in kinds:
         raise DTypeError(f"{name}: x is {x.dtype}; it takes {' and '.join(str(k) for k in kinds)}; cast it with .to(...)")
+    for d in dims:
+        if not x.shape[sized_dim(name, d, len(x.shape))]:
+            raise ShapeError(f"{name}: x {tuple(x.shape)} has no element along dim {d}; a transform takes at least one")
 
 
 def _inward(x: np.ndarray, dims: tuple[int, ...], steps: tuple[int, ...] | None = None) -> tuple[np.ndarray, tuple[int, ...]]:
@@ -65,7 +69,7 @@ def _c2c_cpu(x: np.ndarray, *, dims: tuple[int, ...], scale: str, inverse: bool,
 
 
 def _c2c_shape(x: Any, *, dims: tuple[int, ...], scale: str, inverse: bool, keep_order: bool = False) -> Spec:
-    _refuse("fft_c2c", x, _REAL)
+    _refuse("fft_c2c", x, _REAL, *dims)
     return Spec(x.shape, x.dtype)
 
 
@@ -107,7 +111,7 @@ _PIECE = 50_000  # real numbers
 
 
 def _r2c_shape(x: Any, *, dim: int, scale: str) -> Spec:
-    _refuse("fft_r2c", x, _WHOLE)
+    _refuse("fft_r2c", x, _WHOLE, dim)
     return Spec((*x.shape[:dim], x.shape[dim] // 2 + 1, *x.shape[dim + 1 :]), _WHOLE[x.dtype])
 
 
@@ -154,7 +158,7 @@ def _of_real_cpu(x: np.ndarray, *, dims: tuple[int, ...], scale: str, inverse: b
 
 
 def _of_real_shape(x: Any, *, dims: tuple[int, ...], scale: str, inverse: bool) -> Spec:
-    _refuse("fft_of_real", x, _WHOLE)
+    _refuse("fft_of_real", x, _WHOLE, *dims)
     return Spec(x.shape, _WHOLE[x.dtype])
 
 
@@ -180,7 +184,7 @@ def _c2r_cpu(x: np.ndarray, *, dim: int, n: int, scale: str) -> np.ndarray:
 
 
 def _c2r_shape(x: Any, *, dim: int, n: int, scale: str) -> Spec:
-    _refuse("fft_c2r", x, _REAL)
+    _refuse("fft_c2r", x, _REAL, dim)
     if x.shape[dim] != n // 2 + 1:
         raise ArgumentError(f"fft_c2r: {x.shape[dim]} of {n // 2 + 1} values along dim {dim} for {n} results")
     return Spec((*x.shape[:dim], n, *x.shape[dim + 1 :]), _REAL[x.dtype])

@@ -1,5 +1,6 @@
-"""`python -m tests.mutate --count 200 --seed 1 [--only kernels/softmax.py] [--tier quick] [--jobs 2]`: plant one bug at a time and see whether a test finds it.
+"""`python -m tests.mutate --count 200 --seed 1 [--only kernels/softmax.py] [--tier quick full] [--jobs 2]`: plant one bug at a time and see whether a test finds it.
 
+Of several tiers a later one, which asks all that the earlier do, is asked what survived them.
 The checkout is never touched, and may be edited meanwhile: each job works in a copy of the tree in a temporary folder. A run that takes too long has found its
 bug. What survives is printed as a diff; the exit code is 1 where less than --least per cent were found. The same seed on the
 same tree plants the same bugs.
@@ -163,7 +164,13 @@ def main() -> int:
         "--only", action="append", default=[], metavar="PATH", help=f"a file or folder; {', '.join(ROOMS)} when none is given"
     )
     parser.add_argument("--jobs", type=int, default=2)
-    parser.add_argument("--tier", choices=LEAST, default="full", help="which tier's tests are to find them; full walks ops in every layout")
+    parser.add_argument(
+        "--tier",
+        nargs="+",
+        choices=LEAST,
+        default=["full"],
+        help="which tiers' tests are to find them, in turn; full walks ops in every layout",
+    )
     parser.add_argument("--least", type=float, help="per cent that must be found: " + ", ".join(f"{v} of {k}" for k, v in LEAST.items()))
     parser.add_argument("--list", action="store_true", help="show the bugs as diffs, and plant none")
     given = parser.parse_args()
@@ -172,16 +179,22 @@ def main() -> int:
         for fault in found:
             print(f"{fault.kind}\n{fault.diff((ROOT / fault.path).read_bytes())}\n")
         return 0
-    begin = time.monotonic()
-    verdicts = judge(found, given.jobs, given.tier)
-    survivors = [v for v in verdicts if not v.killer]
-    for v in survivors:
-        print(f"\nsurvived: {v.fault.kind}\n{v.diff}")
-    share = 100 * (len(verdicts) - len(survivors)) / max(len(verdicts), 1)
-    print(
-        f"\n{len(verdicts) - len(survivors)} of {len(verdicts)} bugs found ({share:.1f} %), {len(survivors)} survive, {time.monotonic() - begin:.0f} s"
-    )
-    return 0 if share >= (LEAST[given.tier] if given.least is None else given.least) else 1
+    enough = True
+    left, total = found, max(len(found), 1)
+    for tier in given.tier:
+        begin = time.monotonic()
+        survivors = [v for v in judge(left, given.jobs, tier) if not v.killer]
+        left = [v.fault for v in survivors]
+        share = 100 * (1 - len(left) / total)
+        for v in survivors:
+            print(f"\nsurvived: {v.fault.kind}\n{v.diff}")
+        seconds = time.monotonic() - begin
+        print(
+            f"\n{tier}: {len(found) - len(left)} of {len(found)} bugs found ({share:.1f} %), {len(left)} survive, {seconds:.0f} s",
+            flush=True,
+        )
+        enough = enough and share >= (LEAST[tier] if given.least is None else given.least)
+    return 0 if enough else 1
 
 
 if __name__ == "__main__":

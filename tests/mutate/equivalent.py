@@ -133,9 +133,12 @@ SIZES = {
     "kernels/normalization/row_gradients.py": ("row_walk", "_partial_sums"),
     "kernels/parts/elementwise.py": ("_plan", "_tile_shape"),
     "kernels/parts/axes.py": ("along_host", "blocks", "splits_of"),
+    "kernels/parts/products/rules.py": ("product_tiles", "_resident"),
+    "kernels/parts/products/spaces.py": ("described_space",),
+    "kernels/reductions/distances.py": ("_by_coordinates",),
 }
 CUTS = re.compile(
-    r"PROGRAMS|< 264 and|<= 1024|first.size <= 2 \* BLOCK|SHARED|LONGEST|_BLOCK|> 16\b|block_[mn] >|\bwarps = |\bstages = |\bsplit = |\bshare = |\barea = |\baligned = |\bper_access = |\blimit, tile = |\bcrossed = |\brule = Blocks"
+    r"PROGRAMS|< 264 and|<= 1024|first.size <= 2 \* BLOCK|SHARED|LONGEST|_BLOCK|> 16\b|block_[mn] >|\bwarps = |\bstages = |\bsplit = |\bshare = |\barea = |\baligned = |\bper_access = |\blimit, tile = |\bcrossed = |\brule = Blocks|\bbesides = |\bheld = |\bstep = |\blarge = |\bstages=s\)|\bgroup=g\)|\bsome = "
 )
 
 

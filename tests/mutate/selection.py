@@ -18,6 +18,8 @@ WIDE = (
     "tests/autograd",
     "tests/nn",
     "tests/optim",
+    "tests/func",
+    "tests/tensor",
     "tests/replay/test_replay.py",
     "tests/replay/test_replay_inputs.py",
 )
@@ -35,6 +37,7 @@ _REFUSES = ("refuse_kind", "refuse_mixed")
 # Tests that are asked about a kernel file's function by the names in it.
 BY_NAMES = {
     "tests/cuda/test_device_errors.py": ("errors", "out_of_range", "watch", "report", "check_range", "_check_indices"),  # bad indices
+    "tests/ops/test_refusals.py": ("Spec", "ShapeError", "DTypeError", "ArgumentError", *_REFUSES),  # inputs that do not fit
     "tests/kernels/test_shape_rules.py": ("ShapeError", "DTypeError", "ArgumentError", "IndexError", "check_integers", *_REFUSES),
     "tests/kernels/test_tiles.py": ("config_of",),  # which tiles a launch takes
     "tests/kernels/test_types_refused.py": _REFUSES,  # types that an op does not take
@@ -42,6 +45,7 @@ BY_NAMES = {
 NOT_ASKED = ("gpu", "peer", "static", "packaging", "examples", "mutate", "sabotage", "stub", "tiers")
 SEVERAL = 12  # ops of a last walk in one run
 LIMITS = {"ask": 120, "pytest": 240}  # seconds of computing: what takes longer hangs
+LIMIT_OF_A_ROOM = 900
 
 
 class Stage(NamedTuple):
@@ -49,11 +53,11 @@ class Stage(NamedTuple):
 
     do: str
     what: list[str]
-    wide: bool = False  # what hardly ever finds what the others did not
+    wide: bool = False  # a whole room, which hardly ever finds what the others did not
 
     @property
     def limit(self) -> int:
-        return LIMITS[self.do]
+        return LIMIT_OF_A_ROOM if self.wide else LIMITS[self.do]
 
 
 @cache
@@ -68,25 +72,24 @@ def _tests(root: Path) -> dict[str, str]:
 
 
 def stages(root: Path, path: str, function: str, tier: str = "full") -> list[Stage]:
-    """The runs for a fault in one function of one file, the likeliest to find it first.
-
-    The quick tier is not asked the wide ones: it finds a little more than is said of it, in a tenth of the time for what survives.
-    """
+    """The runs for a fault in one function of one file, the likeliest to find it first."""
     found = _of_kernels(root, path, function) if path.startswith("kernels/") else _of_others(root, path, function)
-    return [s for s in found if tier != "quick" or not s.wide]
+    asked = {what for s in found for what in s.what}
+    found += [Stage("pytest", [t], wide=True) for t in WIDE if (root / t).exists() and t not in asked]
+    # every op's walk takes the quick tier two minutes, the full one half an hour
+    return [*found, Stage("pytest", ["tests/ops"], wide=True)] if tier == "quick" else found
 
 
 def _of_others(root: Path, path: str, function: str) -> list[Stage]:
-    """The tests named for a file, those that name what stands in it and those of its room, then the wide ones."""
+    """The tests named for a file, those that name what stands in it and those of its room."""
     stem = Path(path).stem
     texts = _tests(root)
     own = [t for t in texts if Path(t).stem in (f"test_{stem}", f"test_{stem}s", f"test_{stem.rstrip('s')}")]
     naming = [t for t, text in texts.items() if t not in own and (stem in _said(text) or (function and function in _said(text)))]
     mirrored = next((t for room in reversed(path.split("/")[:-1]) if (root / (t := f"tests/{room}")).is_dir()), "")
     second = [t for t in naming if t not in own] + ([mirrored] if mirrored else [])
-    third = [t for t in WIDE if (root / t).exists() and t not in second]
     first = [*own, "tests/expressions", "tests/signatures"] if path.startswith("tritensor/tensor/") else own
-    return [s for s in (Stage("pytest", first), Stage("pytest", second), Stage("pytest", third, wide=True)) if s.what]
+    return [s for s in (Stage("pytest", first), Stage("pytest", second)) if s.what]
 
 
 def _of_kernels(root: Path, path: str, function: str) -> list[Stage]:
@@ -98,9 +101,9 @@ def _of_kernels(root: Path, path: str, function: str) -> list[Stage]:
     quick = [f"{op}/{place}" for place in places[:2] for op in ops[:6]]
     walked = [f"{op}/{place}" for place in places for op in ops]
     texts = _tests(root)
-    families = tuple(f"tests/kernels/{room}/" for room in dict.fromkeys([path.split("/")[1], *_families(ops)]))
-    near = [t for t, text in texts.items() if _imports(text, path) or t.startswith(families[0])]
-    near += [t for t in texts if t.startswith(families[1:]) and t not in near]
+    families = tuple(f"tests/{wing}/{room}/" for room in dict.fromkeys([path.split("/")[1], *_families(ops)]) for wing in ("kernels", "nn"))
+    near = [t for t, text in texts.items() if _imports(text, path) or t.startswith(families[:2])]
+    near += [t for t in texts if t.startswith(families[2:]) and t not in near]
     near += [t for t in texts if Path(t).stem == f"test_{Path(path).stem}" and t not in near]
     naming = [t for t, text in texts.items() if t not in near and len(function) > 6 and function in _said(text)]
     near.sort(key=lambda t: function not in _said(texts[t]))  # stable
@@ -119,7 +122,6 @@ def _of_kernels(root: Path, path: str, function: str) -> list[Stage]:
         Stage("pytest", tests),
         Stage("pytest", ["tests/expressions"]),
         Stage("pytest", whole),
-        Stage("pytest", ["tests/autograd"], wide=True),
     ]
     last = [f"{op}/float32/{on or 'emulated'}" for op in all_reaching(root, path, function) if op not in ops]
     return [s for s in [*runs, *(Stage("ask", last[i : i + SEVERAL], wide=True) for i in range(0, len(last), SEVERAL))] if s.what]

@@ -117,6 +117,8 @@ def test_refused() -> None:
         tt.ones(2).cauchy_(0, 0)
     with pytest.raises(tt.ArgumentError, match="std is -1"):
         tt.ones(2).log_normal_(0, -1)
+    with pytest.raises(tt.ArgumentError, match="std is 0"):
+        tt.ones(2).log_normal_(0, 0)
     with pytest.raises(tt.ArgumentError, match="p is 1"):
         tt.ones(2).geometric_(1.5)
     with pytest.raises(tt.DTypeError, match="out is float32"):

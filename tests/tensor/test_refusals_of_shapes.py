@@ -34,6 +34,12 @@ ROWS = [
         "sum_to_size: (2,) does not broadcast to input's shape (2, 3); each of its sizes must be input's, or 1",
     ),
     ("T.diag_embed(T.ones(2), 0, 1, 1)", "ShapeError", "diag_embed: dim1 1 and dim2 1 are one dimension; name two"),
+    ("T.ones(4).reshape(-1, -1)", "ShapeError", "reshape: shape (-1, -1) may hold one -1, and no other negative size; give the others"),
+    (
+        "T.lu_unpack(T.ones(3), T.ones(3, dtype=T.int32))",
+        "ShapeError",
+        "lu_unpack: LU_data (3,) is no matrix, and no batch of them; give such a one",
+    ),
     ("T.ones(2).resize_(-1)", "ShapeError", "resize_: shape (-1,) has a negative size"),
     (
         "T.ones(2, requires_grad=True).resize_(3)",

@@ -304,3 +304,10 @@ def test_gradient_of_many_through_relu_is_that_of_few(dtype):
     wanted = np.stack([backward(a, b) for a, b in zip(g, y, strict=True)])
     np.testing.assert_array_equal(backward(g, y), wanted)
     np.testing.assert_array_equal(backward(g.T, y.T), wanted.T)
+
+
+@pytest.mark.parametrize("on", ["cpu", "cuda"])
+def test_sums_of_equal_exponentials(on: str) -> None:
+    x = np.array([-3.0, 0.0, 2.5, 800.0, -np.inf, np.inf])
+    y = tt.logaddexp(tt.tensor(x, device=on), tt.tensor(x, device=on))
+    np.testing.assert_allclose(y.cpu().numpy(), x + math.log(2), rtol=1e-15)

@@ -90,3 +90,16 @@ def test_refusals() -> None:
             ops.embedding_bag(*arguments, padding_idx=None)
     with pytest.raises(IndexError, match="padding_idx 3"):
         ops.embedding_bag(w, at, edges, padding_idx=3)
+
+
+@pytest.mark.quick
+@pytest.mark.parametrize("on", ["cpu", "cuda"])
+def test_a_weight_of_what_is_left_out_learns_nothing(on: str) -> None:
+    w = tt.tensor(rng.standard_normal((5, 3)), device=on)
+    scale = tt.tensor([1.0, 2.0, 3.0, 4.0], dtype=tt.float64, device=on, requires_grad=True)
+    at, offsets = tt.tensor([4, 1, 4, 2], device=on), tt.tensor([0, 2], device=on)
+    y = F.embedding_bag(at, w, offsets, mode="sum", per_sample_weights=scale, padding_idx=4)
+    up = tt.tensor(rng.standard_normal((2, 3)), device=on)
+    y.backward(up)
+    want = (w[at] * up[tt.tensor([0, 0, 1, 1], device=on)]).sum(1) * tt.tensor([0.0, 1.0, 0.0, 1.0], device=on)
+    tt.testing.assert_close(scale.grad, want)

@@ -120,3 +120,20 @@ def test_cross_entropy_of_one_class_and_ignored_rows(where: str) -> None:
     assert loss.item() == 0.0
     assert x.grad is not None
     assert x.grad.tolist() == [[0.0]] * 3
+
+
+@pytest.mark.quick
+@pytest.mark.parametrize("columns", [1031, 4099])
+def test_rows_that_begin_between_whole_accesses(columns: int) -> None:
+    """Their ends are read apart from the columns between, which are read some at a time."""
+    x = np.random.default_rng(columns).standard_normal((3, columns)).astype(np.float32)
+    x[:, [0, -1]] = 9  # the ends weigh most
+    target = tt.tensor([0, 5, columns - 1])
+    answers = []
+    for on in DEVICES:
+        logits = tt.tensor(x, device=on, requires_grad=True)
+        loss = F.cross_entropy(logits, target.to(on))
+        answers.append((loss.item(), tt.autograd.grad(loss, logits)[0].cpu().numpy()))
+    (on_cpu, g), (emulated, h) = answers
+    np.testing.assert_allclose(emulated, on_cpu, rtol=1e-5)
+    np.testing.assert_allclose(h, g, rtol=1e-5, atol=1e-7)

@@ -8,6 +8,7 @@ import numpy as np
 import pytest
 
 import tritensor as tt
+from tritensor.kernels.parts.formula_llvm import to_common_layout
 
 ODD = np.array([0.0, -0.0, 1, -1, np.inf, -np.inf, np.nan, 3e38, -3e38, 1e-45, 1e-38, 2.5, -2.5, 6, 3, -3, 0.125, 1e7, 16777216, 0.5, -0.5])
 
@@ -77,3 +78,10 @@ def test_relu_of_16_bits(dtype: tt.dtype) -> None:
     np.testing.assert_array_equal(tt.relu(x).float().numpy(), [0.0, 0.0, 1.5, 0.0, np.inf, 0.0])
     strange = tt.tensor([float("nan"), -float("nan"), -2.0, 3.0]).to(dtype)
     np.testing.assert_array_equal(tt.relu(strange).float().numpy(), [np.nan, np.nan, 0.0, 3.0])
+
+
+def test_one_element_has_no_say_in_the_order_of_memory() -> None:
+    number, turned = np.ones((1, 1)), np.asfortranarray(np.arange(6.0).reshape(2, 3))
+    given, shape, order = to_common_layout([number, turned])
+    assert given[1] is turned
+    assert (shape, order) == ((2, 3), "F")

@@ -3,9 +3,11 @@
 from __future__ import annotations
 
 import re
+from fractions import Fraction
 from typing import Any
 
 import numpy as np
+import pytest
 import triton
 import triton.language as tl
 
@@ -14,6 +16,7 @@ from tritensor.cuda.compiler.arguments import LaunchCall, specialize
 from tritensor.cuda.compiler.compile import compile
 from tritensor.ground.device import device
 from tritensor.kernels.parts import maths
+from tritensor.kernels.parts.backends import on_numpy
 from tritensor.ops.array import empty
 from tritensor.testing import check_kernel
 
@@ -108,3 +111,10 @@ def test_subnormal_numbers_are_not_taken_for_zero() -> None:
     for function in (_exp, _log, _log1p, _sigmoid):
         flushing = {i for i in _instructions(function, np.float32) if "ftz" in i}
         assert flushing <= {"ex2.approx.ftz.f32"}, "exp scales what it gives to that, and the result back"
+
+
+@pytest.mark.parametrize("dtype", [np.float32, np.float64])
+def test_what_rounding_takes_from_a_square(dtype: type) -> None:
+    x = np.random.default_rng(1).uniform(0.1, 30, 400).astype(dtype)
+    want = [float(Fraction(float(v)) ** 2 - Fraction(float(v * v))) for v in x]  # exact
+    np.testing.assert_array_equal(on_numpy.square_rest(x), np.asarray(want, dtype))

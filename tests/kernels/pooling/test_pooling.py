@@ -10,7 +10,7 @@ import tritensor.kernels
 from tritensor.ground.device import device
 from tritensor.ground.errors import DTypeError, ShapeError
 from tritensor.kernels.pooling import max_pooling
-from tritensor.kernels.pooling.windows import pooling_windows
+from tritensor.kernels.pooling.windows import inner_strides, pooling_windows
 from tritensor.ops.array import from_host, to_host
 from tritensor.ops.table import ops, registry
 from tritensor.tensor.core import Tensor
@@ -196,3 +196,12 @@ def test_windows_that_see_no_cell_send_nothing_back(on, stride, shape):
     assert not dx.detach().numpy(force=True).any()
     (twice,) = tt.autograd.grad((dx * x).sum(), x)
     assert not twice.numpy(force=True).any()
+
+
+@pytest.mark.quick
+def test_strides_are_said_to_divide_by_what_divides_them_all() -> None:
+    """A wrong promise to the compiler makes wide accesses that a GPU refuses."""
+    for channels, promised in ((9, 1), (6, 2), (12, 4), (24, 8)):
+        x = from_host(np.zeros((2, 4, 5, channels), np.float32), cuda).transpose((0, 3, 1, 2))
+        assert inner_strides(x, True) == {"UNIT": True, "ALIGN": promised}
+        assert inner_strides(x, False) == {"UNIT": False, "ALIGN": 1}

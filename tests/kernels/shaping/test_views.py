@@ -148,3 +148,11 @@ def test_even_splits() -> None:
     assert [p.shape for p in x.split_with_sizes([1, 3], 2)] == [(2, 3, 1), (2, 3, 3)]
     with pytest.raises(RuntimeError, match="hsplit: 2 equal parts of dim 1 of size 3"):
         x.hsplit(2)
+
+
+@pytest.mark.quick
+@pytest.mark.parametrize("offset", [-2, 3, 7])
+def test_a_diagonal_beyond_the_matrix_is_empty(offset: int) -> None:
+    for on in ("cpu", "cuda"):
+        x = tt.zeros(4, 2, 3, device=on)
+        assert x.diagonal(offset, 1, 2).shape == (4, 0)

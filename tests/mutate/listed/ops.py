@@ -19,6 +19,11 @@ OPS: dict[str, dict[tuple[str, str, str], str]] = {
     },
     "kernels/images/axis_maps.py": {
         (
+            "adjoint_span",
+            "return 3",
+            "return 4",
+        ): "`source` counts through one more, which is no output",
+        (
             "_keys",
             "return np.where(t <= 1, near, np.where(t < 2, far, 0))",
             "return np.where(t <= 1, near, np.where(t < 3, far, 0))",
@@ -204,5 +209,80 @@ OPS: dict[str, dict[tuple[str, str, str], str]] = {
             "if x.flags.c_contiguous:",
             "if False:",
         ): "as_strided makes the same view, only slower",
+    },
+    "kernels/elementwise/transcendental.py": {
+        (
+            "_logaddexp_reference",
+            "first = np.real(a) >= np.real(b)",
+            "first = (np.real(a) > np.real(b))",
+        ): "of equal real parts either may come first",
+    },
+    "kernels/factorizations/qr.py": {
+        (
+            "_rule",
+            "if m >= n:",
+            "if (m > n):",
+        ): "of a square matrix no columns are left over, and the two ways are one",
+    },
+    "kernels/images/resampling_bytes.py": {
+        (
+            "_bytes_kernel",
+            "acc += tl.where(inside & there, value * whole, 0)",
+            "acc += tl.where((inside | there), value * whole, 0)",
+        ): "where either does not hold, the value is loaded as 0",
+    },
+    "kernels/indexing/index.py": {
+        (
+            "_index_get_cpu",
+            "if x.flags.c_contiguous and indices[0].ndim < 2:",
+            "if False:",
+        ): "it is in that order, which the longer way finds out",
+    },
+    "kernels/normalization/channels_cpu.py": {
+        (
+            "backward",
+            "if dm is None and dv is None and takes_rows(planes):",
+            "if False:",
+        ): "numpy computes these, only slower",
+    },
+    "kernels/normalization/channels_llvm.py": {
+        (
+            "walk_for",
+            "crowded = s <= SHORT and n > MANY_PARTS and c * s % PAGE == 0",
+            "crowded = s <= SHORT and n > MANY_PARTS and (c * s // PAGE) == 0",
+        ): "both walks give the same sums",
+    },
+    "kernels/optimizers/cpu_table.py": {
+        (
+            "is_dense",
+            "if x.flags.c_contiguous or x.flags.f_contiguous:",
+            "if False:",
+        ): "the strides say the same, only slower",
+    },
+    "kernels/products/linear.py": {
+        (
+            "_plain",
+            "if x.ndim != 2 or weight.ndim != 2 or x.shape[1] != weight.shape[1] or x.size > SMALL or weight.size > SMALL:",
+            "if x.ndim != 2 or weight.ndim != 2 or x.shape[1] != weight.shape[1] or x.size > SMALL or (weight.size >= SMALL):",
+        ): "a matrix of this size goes the general way",
+    },
+    "kernels/reductions/histograms.py": {
+        (
+            "_count_kernel",
+            'tl.atomic_add(counts + key, tl.full((BLOCK,), 1, tl.int64), mask=(i < n) & (key >= 0) & (key < size), sem="relaxed")',
+            'tl.atomic_add(counts + key, tl.full((BLOCK,), 1, tl.int64), mask=((i <= n)) & (key >= 0) & (key < size), sem="relaxed")',
+        ): "behind the last key -1 is loaded, which is not counted",
+        (
+            "_uniform_bin",
+            "place = maths.where(place > bins - 1.0, bins - 1.0, place)",
+            "place = maths.where(place > bins - 2.0, bins - 1.0, place)",
+        ): "a place is a whole number: above bins - 2 is bins - 1 or more",
+    },
+    "kernels/special/sample_gradients.py": {
+        (
+            "_dirichlet_reference",
+            "inside = (x > 0) & (x <= 1) & (a > 0) & (b > 0) & (total < np.inf)",
+            "inside = (x > 0) & (x <= 1) & ((a >= 0)) & (b > 0) & (total < np.inf)",
+        ): "of a = 0 the integral is NaN, too",
     },
 }

@@ -118,6 +118,11 @@ PARTS: dict[str, dict[tuple[str, str, str], str]] = {
     },
     "kernels/parts/rows/row_softmax.py": {
         (
+            "by_rows",
+            "step = max(CACHE // max(math.prod(out.shape[1:]), 1), 1)",
+            "step = max(CACHE // max(math.prod(out.shape[2:]), 1), 1)",
+        ): "rows at a time, which change the speed alone",
+        (
             "rest",
             'return x - tl.where(m == float("-inf"), 0.0, m)',
             'return x - tl.where(m == float("-inf"), 1.0, m)',
@@ -129,5 +134,12 @@ PARTS: dict[str, dict[tuple[str, str, str], str]] = {
             "return y if g != 0 else ops.where(ops.ne(y - y, 0.0), 0.0, y)",
             "return y if g != 0 else ops.where(ops.ne(y - y, 0.0), 1.0, y)",
         ): "any finite number is multiplied by 0",
+    },
+    "kernels/parts/gemm.py": {
+        (
+            "_integer",
+            "if bound < 1 << 53:",
+            "if (bound <= 1 << 53):",
+        ): "float64 holds 2^53, too",
     },
 }

@@ -67,6 +67,11 @@ TENSORS: dict[str, dict[tuple[str, str, str], str]] = {
     },
     "tritensor/tensor/functions/indexing/picking.py": {
         (
+            "_is_plain_index",
+            "return type(index.array) is type(x.array) and index.device == x.device",
+            "return None",
+        ): "the general way finds the same, only slower",
+        (
             "setitem",
             "if all(map(is_basic, entries)):",
             "if False:",
@@ -90,5 +95,40 @@ TENSORS: dict[str, dict[tuple[str, str, str], str]] = {
             "d, at, left = d + left, at + left, 0",
             "d, at, left = d + left, at + left, 1",
         ): "a second Ellipsis is refused before",
+    },
+    "tritensor/tensor/functions/factorizations/powers.py": {
+        (
+            "matrix_power",
+            'square, left = (x, int(n)) if n > 0 else (invert("matrix_power", x), -int(n))',
+            'square, left = (x, int(n)) if (n >= 0) else (invert("matrix_power", x), -int(n))',
+        ): "power 0 is answered above",
+    },
+    "tritensor/tensor/functions/reductions/normalized.py": {
+        (
+            "_reduce_by_xor",
+            "rows = ops.cat(low, rows[..., 2 * half :], dim=low.ndim - 1) if n % 2 else low",
+            "rows = (ops.cat(rows[..., 2 * half:], low, dim=low.ndim - 1)) if n % 2 else low",
+        ): "exclusive or does not ask for an order",
+    },
+    "tritensor/tensor/functions/shaping/reshaping.py": {
+        (
+            "expand",
+            "if min(want, default=0) < 0:",
+            "if min(want, default=0) < 1:",
+        ): "a list without -1 passes the look as well",
+    },
+    "tritensor/tensor/public_api/publish.py": {
+        (
+            "call",
+            "if flags and (kwargs or len(args) > first):",
+            "if (flags or (kwargs or len(args) > first)):",
+        ): "there is no flag to look at, or none given",
+    },
+    "tritensor/tensor/functions/creation/sequences.py": {
+        (
+            "triu_indices",
+            "first = np.clip(np.arange(offset, offset + row), 0, col)",
+            "first = (np.clip(0, np.arange(offset, offset + row), col))",
+        ): "the larger of two, and the smaller of that and the columns, either way",
     },
 }

@@ -32,7 +32,8 @@ def pseudo_inverse(name: str, A: Tensor, atol: Any, rtol: Any, hermitian: bool) 
     require_matrices(name, A, square=hermitian)
     require_inexact(name, A)
     atol, rtol = parse_tolerances(name, A, atol, rtol)
-    return ops.pinv(A, atol.detach(), rtol.detach(), hermitian=hermitian)
+    lead = broadcast(name, tuple(A.shape[:-2]), tuple(atol.shape), tuple(rtol.shape), labels=("matrices", "atol", "rtol"))
+    return ops.pinv(expand_batch(A, lead), atol.detach(), rtol.detach(), hermitian=hermitian)
 
 
 @function(namespace="linalg", out=True, also={"input": "A"})
