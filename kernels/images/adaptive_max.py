@@ -255,7 +255,7 @@ def _samples(rng: np.random.Generator) -> list[Sample]:
         Sample(np.moveaxis(x(1, 5, 4, 3), -1, 1), size=(3, 5)),  # channels innermost
         Sample(x(1, 2, 3, 4, 3), size=(2, 2, 1)),
         Sample(x(1, 2, 9, 10), size=(5, 4)),  # windows overlap
-        Sample(np.array([[[0, np.nan, 1, np.nan, 2]]]), size=(3,), smooth=False),  # NaN at the end of short windows
+        Sample(np.array([[[0, np.nan, 1, 0, 2]]]), size=(3,), smooth=False),  # NaN at the end of a short window
         Sample(x(1, 2, 8, 16), size=(2, 4)),  # even windows of many cells
         Sample(np.zeros((0, 2, 4)), size=(3,)),
     ]
