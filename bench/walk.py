@@ -1,4 +1,4 @@
-"""What `python -m pytest bench` times: the calls of the op table on each device that there is, and how one is set up.
+"""Calls that `python -m pytest bench` times: those of the op table on each device that there is, and how one is set up.
 
 On the CPU a call is timed by the clock on the wall. On a GPU launches return before their kernels have run, so the timer waits for the device before it
 reads the clock: pytest-benchmark reads it before and after a round of so many calls that the wait weighs nothing. What the round tells is the time of a

@@ -1,4 +1,4 @@
-"""What a source file of the package says of itself, read once: imports, functions, captions, names of ops."""
+"""Facts of the package's source files, read once: imports, functions, captions, names of ops."""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""What the special functions promise, against values known to 40 digits (tests/peer/special_values.py), on every device."""
+"""Accuracy that the special functions promise, against values known to 40 digits (tests/peer/special_values.py), on every device."""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""Who called what: messages name the function that the user's line called, and no wrapper that stands around it."""
+"""Callers that messages name: the function that the user's line called, and no wrapper that stands around it."""
 
 from __future__ import annotations
 

@@ -249,9 +249,13 @@ def test_opens_with_a_caption() -> None:
 
 
 def test_every_test_file_opens_with_a_caption() -> None:
-    files = [p for folder in ("tests", "bench", "examples") for p in (ROOT / folder).rglob("*.py")]
-    bare = [p for p in files if not ast.get_docstring(ast.parse(p.read_text()))]
-    assert not bare, f"no caption: {[str(p.relative_to(ROOT)) for p in bare]}"
+    captions = {p: ast.get_docstring(ast.parse(p.read_text())) or "" for p in everywhere() if PACKAGE not in p.parents}
+    none(f"{p.relative_to(ROOT)}: no caption" for p, caption in captions.items() if not caption)
+    none(
+        f"{p.relative_to(ROOT)}: the caption asks ({caption.splitlines()[0]!r}); begin with the noun that the file holds"
+        for p, caption in captions.items()
+        if caption.split(maxsplit=1)[0].rstrip(",:") in QUESTIONS
+    )
 
 
 def test_no_drawer_files() -> None:

@@ -1,4 +1,4 @@
-"""What threads share: nothing that is filled at a first use takes two steps, unless a lock stands around them; and locks are made where forks find them.
+"""State that threads share: a first use fills nothing in two steps without a lock around them; and locks are made where forks find them.
 
 The steps that one thread may see another in the middle of are read off the code. One step, which Python's own lock makes whole, is: one name or
 attribute bound, one entry of a dict set, one element put into a set. Two are: a list that grows (what stands where depends on who came first), a dict and a

@@ -1,4 +1,4 @@
-"""What an op costs beside its arithmetic: tiny tensors on the CPU and on device cuda, ours beside torch's."""
+"""Cost of an op beside its arithmetic: tiny tensors on the CPU and on device cuda, ours beside torch's."""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""What the profiler costs a training step: the same LeNet step with and without it, in turn, and the median of the ratios round by round."""
+"""Cost of the profiler for a training step: the same LeNet step with and without it, in turn, and the median of the ratios round by round."""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""What a scalar, a histogram and an image cost a program that logs them, and what 100,000 scalars in a row do; torch's SummaryWriter beside ours."""
+"""Cost of logging a scalar, a histogram and an image, and of 100,000 scalars in a row; torch's SummaryWriter beside ours."""
 
 from __future__ import annotations
 

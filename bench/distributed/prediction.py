@@ -1,4 +1,4 @@
-"""What a report says of many ranks: the model's constants, how far it is off where it was measured, and efficiency up to 1,024 ranks."""
+"""Text of a report about many ranks: the model's constants, how far it is off where it was measured, and efficiency up to 1,024 ranks."""
 
 from __future__ import annotations
 

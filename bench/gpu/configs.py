@@ -1,4 +1,4 @@
-"""Which configs a call's kernels run with: every launch of it, with warps, stages and constants, as the recorder of replays sees them."""
+"""Configs that a call's kernels run with: every launch of it, with warps, stages and constants, as the recorder of replays sees them."""
 
 from __future__ import annotations
 

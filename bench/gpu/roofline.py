@@ -1,4 +1,4 @@
-"""What the GPU at hand can do at best, measured in the same run: copy bandwidth and matrix rates, with our kernels and with torch's."""
+"""Limits of the GPU at hand, measured in the same run: copy bandwidth and matrix rates, with our kernels and with torch's."""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""What `bench gpu` calls each op with: the record's timed sizes, tensors of 64 MiB, calls of real networks, sizes for ops whose record names none."""
+"""Calls that `bench gpu` times of each op: the record's timed sizes, tensors of 64 MiB, calls of real networks, sizes for ops whose record names none."""
 
 from __future__ import annotations
 

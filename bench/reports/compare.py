@@ -1,4 +1,4 @@
-"""What became slower and what faster between two reports: `python -m bench compare before.json after.json`.
+"""Comparison of two reports, what became slower and what faster: `python -m bench compare before.json after.json`.
 
 Rows are matched by op, corner, type and input. A row has changed where its time moved by more than the threshold and by more than both medians'
 spread together (the root of the sum of squares of their quartile distances over the median), so that a noisy row needs a larger step. A row that was

@@ -1,4 +1,4 @@
-"""What `bench gpu` leaves: a JSON file that is whole at every moment, and the tables that are printed from it."""
+"""Report of `bench gpu`: a JSON file that is whole at every moment, and the tables that are printed from it."""
 
 from __future__ import annotations
 

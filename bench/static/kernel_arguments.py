@@ -1,4 +1,4 @@
-"""What a kernel is compared with, in words of a command line: `x=*bf16[4096,4096],n=4096`, `BLOCK=1024,num_warps=4`, a grid in names."""
+"""Arguments of a kernel in words of a command line: `x=*bf16[4096,4096],n=4096`, `BLOCK=1024,num_warps=4`, a grid in names."""
 
 from __future__ import annotations
 

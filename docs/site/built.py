@@ -1,4 +1,4 @@
-"""What is asked of a built site: that it loads nothing from elsewhere, leads nowhere that is not there, and left no markup standing."""
+"""Questions to a built site: that it loads nothing from elsewhere, leads nowhere that is not there, and left no markup standing."""
 
 from __future__ import annotations
 

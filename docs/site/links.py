@@ -1,4 +1,4 @@
-"""What pages show on the site and on a code host alike: sections of other files filled in, links that leave docs/, the table of contents."""
+"""Text that pages show on the site and on a code host alike: sections of other files filled in, links that leave docs/, the table of contents."""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""What the reference lists: every public name once, on the page and in the group where a reader looks for it."""
+"""List of the reference: every public name once, on the page and in the group where a reader looks for it."""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""What the namespace of the array API standard means where PyTorch means something else, what it says of itself and what it refuses."""
+"""The array API's namespace: its meaning where PyTorch means something else, what it says of itself and what it refuses."""
 
 from __future__ import annotations
 

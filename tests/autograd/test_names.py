@@ -1,4 +1,4 @@
-"""What grad_fn shows: PyTorch's names for what the user called."""
+"""Names that grad_fn shows: PyTorch's, for what the user called."""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""What autograd refuses, and the corners around: nothing to check, a Function half written, gradients that lie elsewhere, gradients that have graphs."""
+"""Refusals of autograd, and the corners around: nothing to check, a Function half written, gradients that lie elsewhere, gradients that have graphs."""
 
 from __future__ import annotations
 

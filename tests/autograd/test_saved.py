@@ -1,4 +1,4 @@
-"""What nodes save: refused once it is overwritten, kept by the node whose value overwrites it, let go by backward."""
+"""Values that nodes save: refused once they are overwritten, kept by the node whose value overwrites them, let go by backward."""
 
 from __future__ import annotations
 

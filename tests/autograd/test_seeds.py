@@ -1,4 +1,4 @@
-"""What a backward starts from and what stands for nothing, on every device: ones for a scalar, zeros for what takes no part."""
+"""Seeds of a backward and stand-ins for nothing, on every device: ones for a scalar, zeros for what takes no part."""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""What the benches are asked for and call: --op, --against, the calls of real networks, the configs of kernels, sizes that are a GPU's."""
+"""Calls of the benches: --op, --against, the calls of real networks, the configs of kernels, sizes that are a GPU's."""
 
 from __future__ import annotations
 

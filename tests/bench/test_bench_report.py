@@ -1,4 +1,4 @@
-"""What a GPU benchmark leaves behind: ratios, clocks, and the README's table, made from a report that is made up."""
+"""Reports of a GPU benchmark: ratios, clocks, and the README's table, made from a report that is made up."""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""What goes wrong in worker processes is told in the loader's by name, at once, and leaves no process and no memory behind."""
+"""Faults in worker processes: told in the loader's by name, at once, leaving no process and no memory behind."""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""What PyTorch answered to each expression is answered here, on both devices; and every public function is in some expression."""
+"""PyTorch's answer to each expression is answered here, on both devices; and every public function is in some expression."""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""What the scripts print under PyTorch, where it is installed: `python -m tests.familiar.record` writes printed.json."""
+"""Record of what the scripts print under PyTorch, where it is installed: `python -m tests.familiar.record` writes printed.json."""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""What a script sets for its whole process, put back behind it: other tests run in the same one."""
+"""Settings that a script makes for its whole process, put back behind it: other tests run in the same one."""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""What the top of every PyTorch training script does with torch.cuda, with only the import changed."""
+"""torch.cuda at the top of every PyTorch training script, with only the import changed."""
 
 from __future__ import annotations
 

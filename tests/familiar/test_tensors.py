@@ -1,4 +1,4 @@
-"""What every PyTorch introduction does with tensors, with only the import changed."""
+"""Tensors in every PyTorch introduction's lines, with only the import changed."""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""What tests ask of every op of the table under vmap, vjp and jvp: batches beside a loop over the examples, tangents and cotangents wherever they lie."""
+"""Questions to every op of the table under vmap, vjp and jvp: batches beside a loop over the examples, tangents and cotangents wherever they lie."""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""What a judge finds, how findings are grouped so that one fault prints once, and how they print."""
+"""Findings of a judge: how they are grouped so that one fault prints once, and how they print."""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""Who says that a program's answers are right: torch, the same program run otherwise, mathematics."""
+"""Judges of a program's answers: torch, the same program run otherwise, mathematics."""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""How much the GPU's tests do: in full on the real device, a little where tests/sabotage/test_gpu_suite.py tries them on the emulated one."""
+"""Amount of work in the GPU's tests: in full on the real device, a little where tests/sabotage/test_gpu_suite.py tries them on the emulated one."""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""What goes wrong on the GPU is said by name, and the process goes on."""
+"""Errors on the GPU are said by name, and the process goes on."""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""What `bench gpu` times gives numpy's numbers: every size of every op, in every type that is timed, before any clock runs."""
+"""Sizes that `bench gpu` times give numpy's numbers: every size of every op, in every type that is timed, before any clock runs."""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""How results lie in memory: one rule for elementwise results, C order elsewhere, channels last where images come in so."""
+"""Results' places in memory: one rule for elementwise results, C order elsewhere, channels last where images come in so."""
 
 from __future__ import annotations
 

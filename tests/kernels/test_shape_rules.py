@@ -1,4 +1,4 @@
-"""What an op's shape rule refuses: sizes, types and numbers that do not fit together, each in a message that says what does."""
+"""Refusals of an op's shape rule: sizes, types and numbers that do not fit together, each in a message that says what does."""
 
 from __future__ import annotations
 

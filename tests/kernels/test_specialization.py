@@ -1,4 +1,4 @@
-"""What a change of shapes compiles: an integer is compiled in only where its divisibility decides how wide accesses are."""
+"""Kernels compiled anew for other shapes: an integer is compiled in only where its divisibility decides how wide accesses are."""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""What an op does not compute it refuses by name, before anything runs: kinds of types that it has no meaning for, and inputs of two types."""
+"""Types that an op does not compute are refused by name, before anything runs: kinds of types that it has no meaning for, and inputs of two types."""
 
 from __future__ import annotations
 

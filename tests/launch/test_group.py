@@ -1,4 +1,4 @@
-"""Which failure comes first, guards that are let go, and records that wait for text before them."""
+"""The failure that comes first, guards that are let go, and records that wait for text before them."""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""What a rank sees: its variables, cores, threads, arguments; and how its output comes through."""
+"""A rank's surroundings: its variables, cores, threads, arguments; and how its output comes through."""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""What a run leaves is taken home by one command: the report, the tuned configs, the README's table."""
+"""Results of a run, taken home by one command: the report, the tuned configs, the README's table."""
 
 from __future__ import annotations
 

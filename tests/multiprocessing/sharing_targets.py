@@ -1,4 +1,4 @@
-"""What the tests of shared memory run in other processes: functions of a module, as spawned processes need them."""
+"""Functions that the tests of shared memory run in other processes: those of a module, as spawned processes need them."""
 
 from __future__ import annotations
 

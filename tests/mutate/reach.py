@@ -1,4 +1,4 @@
-"""Which ops a function of kernels/ serves, read off the text: who names it, who names those, up to the records that name an op."""
+"""Ops that a function of kernels/ serves, read off the text: who names it, who names those, up to the records that name an op."""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""Which tests are asked first about a changed file: its ops, its own tests, those that name what stands in it, then the wide ones."""
+"""Order of the tests that are asked about a changed file: its ops, its own tests, those that name what stands in it, then the wide ones."""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""What is refused, with what words, and before anything is written."""
+"""Refusals of an export, with what words, and before anything is written."""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""What an export returns and writes: files, weights beside them, inputs of weights, names, reports, registered translations."""
+"""Products of an export: files, weights beside them, inputs of weights, names, reports, registered translations."""
 
 from __future__ import annotations
 

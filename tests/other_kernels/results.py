@@ -1,4 +1,4 @@
-"""What came of a trial, in words."""
+"""Result of a trial, in words."""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""What a trial is: a project's own function called with small inputs, and its numbers beside those of our CPU tensors."""
+"""A trial: a project's own function called with small inputs, and its numbers beside those of our CPU tensors."""
 
 from __future__ import annotations
 

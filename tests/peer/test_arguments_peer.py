@@ -1,4 +1,4 @@
-"""What torch refuses of arguments of losses, layers and functions of nn is refused here: targets that are no probabilities or labels, numbers out of range,
+"""Arguments that torch refuses, of losses, layers and functions of nn, are refused here: targets that are no probabilities or labels, numbers out of range,
 shapes that do not belong together. Expressions over a few tensors, several a line."""
 
 from __future__ import annotations

@@ -1,4 +1,4 @@
-"""What PyTorch's docstrings show works here: each statement that runs under PyTorch runs here, and gives the same where chance has no part."""
+"""PyTorch's docstrings: each statement that runs under PyTorch runs here, and gives the same where chance has no part."""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""What PyTorch's database holds as errors is refused, in words of the house's form; and the listed mistakes are mistakes in PyTorch as well."""
+"""Errors of PyTorch's database are refused, in words of the house's form; and the listed mistakes are mistakes in PyTorch as well."""
 
 from __future__ import annotations
 

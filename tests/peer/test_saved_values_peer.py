@@ -1,4 +1,4 @@
-"""What PyTorch saves and reads back of values beside tensors is saved and read back here: classes of their own, containers that hold themselves."""
+"""Values beside tensors that PyTorch saves and reads back, saved and read back here: classes of their own, containers that hold themselves."""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""What tests/familiar/printed.json says is what the scripts print under the installed PyTorch."""
+"""Record tests/familiar/printed.json: it is what the scripts print under the installed PyTorch."""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""What may be written between a call and its backward, and which results hang in the graph, is as in PyTorch: its samples are walked, and what was recorded of it is so."""
+"""Writes between a call and its backward, and results that hang in the graph, are as in PyTorch: its samples are walked, and what was recorded of it is so."""
 
 from __future__ import annotations
 

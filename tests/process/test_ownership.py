@@ -1,4 +1,4 @@
-"""What another user has put at a place that he could guess is neither trusted, nor waited for, nor written through."""
+"""Files that another user has put at a place that he could guess are neither trusted, nor waited for, nor written through."""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""What a profile shows: the table, the notebook's table, the trace and its schema, stacks, memory over time."""
+"""Views of a profile: the table, the notebook's table, the trace and its schema, stacks, memory over time."""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""What the programs print under PyTorch, where it is installed: `python -m tests.programs.record [NAME...]` writes printed.json."""
+"""Record of what the programs print under PyTorch, where it is installed: `python -m tests.programs.record [NAME...]` writes printed.json."""
 
 from __future__ import annotations
 

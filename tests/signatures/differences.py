@@ -1,4 +1,4 @@
-"""What is different on purpose between our signatures and PyTorch's, each with its reason."""
+"""Differences on purpose between our signatures and PyTorch's, each with its reason."""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""What is asked of a built site would show: each fault is planted in a small one. The real one is built by `make docs`."""
+"""Faults that the questions to a built site would show: each is planted in a small one. The real one is built by `make docs`."""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""What ops take beyond the types that their records claim (float8, small and unsigned integers, bool) compiles too."""
+"""Types beyond those that ops' records claim (float8, small and unsigned integers, bool) compile too."""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""What an op's attributes are when they are left out: what they are in the public function of its name, or what is written here."""
+"""Attributes of an op that are left out: they are what they are in the public function of its name, or what is written here."""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""What `help(tt.ops.softmax)` says: every op has its name, module, signature and a documentation that is true."""
+"""Answer of `help(tt.ops.softmax)`: every op has its name, module, signature and a documentation that is true."""
 
 from __future__ import annotations
 

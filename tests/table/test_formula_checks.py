@@ -1,4 +1,4 @@
-"""What elementwise and op refuse before an op is made, and in which words."""
+"""Refusals of elementwise and op before an op is made, and in which words."""
 
 from __future__ import annotations
 

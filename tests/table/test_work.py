@@ -1,4 +1,4 @@
-"""What ops say that they compute and move, which every benchmark's roofline rests on: counted by hand for small arrays."""
+"""Work and memory traffic that ops claim, on which every benchmark's roofline rests: counted by hand for small arrays."""
 
 from __future__ import annotations
 

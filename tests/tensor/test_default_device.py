@@ -1,4 +1,4 @@
-"""Where tensors are made when nobody says where: set_default_device, `with device(...)`, typed classes as the default."""
+"""Device of tensors when nobody names one: set_default_device, `with device(...)`, typed classes as the default."""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""What an index means, in PyTorch's order: ints select first, neighbours stay in place, uint8 masks, a 0-d integer is an int."""
+"""Meaning of an index, in PyTorch's order: ints select first, neighbours stay in place, uint8 masks, a 0-d integer is an int."""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""What PyTorch publishes beside methods: in-place functions, networks' functions as torch.<name>, generators, settings, files as tensors."""
+"""Names that PyTorch publishes beside methods: in-place functions, networks' functions as torch.<name>, generators, settings, files as tensors."""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""How tensors print, literally; options; what of a tensor on the device is copied for it."""
+"""Tensors as they print, literally; options; what of a tensor on the device is copied for it."""
 
 from __future__ import annotations
 

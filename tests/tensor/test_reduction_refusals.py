@@ -1,4 +1,4 @@
-"""What functions over dims refuse, word for word: one line that says what was given and how to mend it."""
+"""Refusals of functions over dims, word for word: one line that says what was given and how to mend it."""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""What a public function refuses, in words that name it: arguments that contradict each other, dims that do not fit, numbers out of range."""
+"""Refusals of public functions, in words that name them: arguments that contradict each other, dims that do not fit, numbers out of range."""
 
 from __future__ import annotations
 

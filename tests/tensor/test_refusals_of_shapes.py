@@ -1,4 +1,4 @@
-"""What functions of shapes, types, sequences and windows refuse, each in its own line, word for word."""
+"""Refusals of functions of shapes, types, sequences and windows, each in its own line, word for word."""
 
 from __future__ import annotations
 

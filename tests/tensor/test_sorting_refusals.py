@@ -1,4 +1,4 @@
-"""What the functions that sort and search refuse, in words that name them."""
+"""Refusals of the functions that sort and search, in words that name them."""
 
 from __future__ import annotations
 

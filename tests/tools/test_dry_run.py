@@ -1,4 +1,4 @@
-"""What stands in for numpy's generator where launches are recorded: its shapes and types for every method, spelled every way."""
+"""The stand-in for numpy's generator where launches are recorded: its shapes and types for every method, spelled every way."""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""What callbacks keep: the best checkpoints or the last, averages of the weights, curves in tensorboard."""
+"""Callbacks that keep: the best checkpoints or the last, averages of the weights, curves in tensorboard."""
 
 from __future__ import annotations
 

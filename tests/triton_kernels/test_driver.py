@@ -1,4 +1,4 @@
-"""What Triton asks of its driver, answered by this library; Triton's testing functions over our tensors."""
+"""Triton's questions to its driver, answered by this library; Triton's testing functions over our tensors."""
 
 from __future__ import annotations
 

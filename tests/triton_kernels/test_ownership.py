@@ -1,4 +1,4 @@
-"""Whose call a launch is, told by what tuples and descriptors hold, each time anew."""
+"""Ownership of a launch, told by what tuples and descriptors hold, each time anew."""
 
 from __future__ import annotations
 

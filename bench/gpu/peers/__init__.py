@@ -1,4 +1,4 @@
-"""What torch offers for each op of the table: the same arguments, torch's own function. An op that is not here has no counterpart."""
+"""torch's counterparts of the ops of the table: the same arguments, torch's own function. An op that is not here has no counterpart."""
 
 from __future__ import annotations
 

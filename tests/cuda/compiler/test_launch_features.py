@@ -1,4 +1,4 @@
-"""What a launch can ask beside a grid: clusters, a cooperative grid, dependent launches, scratch memory, much shared memory; one GPU per launch."""
+"""Requests of a launch beside a grid: clusters, a cooperative grid, dependent launches, scratch memory, much shared memory; one GPU per launch."""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""What the cuda module says of the machine: no driver, one that does not start, GPUs that are not there, the emulated ones."""
+"""The cuda module's answers about the machine: no driver, one that does not start, GPUs that are not there, the emulated ones."""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""What a real driver refuses or does otherwise than one would think, in scenes that a program can come to: forks, threads, old drivers."""
+"""Refusals and surprises of a real driver, in scenes that a program can come to: forks, threads, old drivers."""
 
 from __future__ import annotations
 

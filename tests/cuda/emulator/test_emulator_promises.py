@@ -1,4 +1,4 @@
-"""What a kernel promises or takes for granted, held against its values: hints, assumptions, assertions, offsets that int32 cannot hold."""
+"""Promises of a kernel, held against its values: hints, assumptions, assertions, offsets that int32 cannot hold."""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""What masked-off lanes of a load without `other` hold on the emulated device: numbers that show, or, where it is asked for, 0 as on NVIDIA's GPUs."""
+"""Masked-off lanes of a load without `other` on the emulated device: they hold numbers that show, or, where it is asked for, 0 as on NVIDIA's GPUs."""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""What the library says of a GPU's memory: statistics, summary, and the text of an out-of-memory error."""
+"""Reports about a GPU's memory: statistics, summary, and the text of an out-of-memory error."""
 
 from __future__ import annotations
 

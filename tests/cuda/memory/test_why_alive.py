@@ -1,4 +1,4 @@
-"""Who keeps a tensor's memory alive: globals, attributes, containers, frames, graphs, cycles, as why_alive names them."""
+"""Owners that keep a tensor's memory alive: globals, attributes, containers, frames, graphs, cycles, as why_alive names them."""
 
 from __future__ import annotations
 

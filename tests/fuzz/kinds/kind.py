@@ -1,4 +1,4 @@
-"""What a kind of program is: its name, how one is drawn, who judges it."""
+"""A kind of program: its name, how one is drawn, who judges it."""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""What a run on a GPU leaves is taken home: the report into bench/results, tuned configs into kernels/tuned, the README's table anew."""
+"""Results of a run on a GPU, taken home: the report into bench/results, tuned configs into kernels/tuned, the README's table anew."""
 
 from __future__ import annotations
 

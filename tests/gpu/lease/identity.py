@@ -1,4 +1,4 @@
-"""What a run is of: the tree's files, its commit, the GPU and what drives it. `python -m tests.gpu.lease.identity` asks the GPU, as JSON."""
+"""Identity of a run: the tree's files, its commit, the GPU and what drives it. `python -m tests.gpu.lease.identity` asks the GPU, as JSON."""
 
 from __future__ import annotations
 

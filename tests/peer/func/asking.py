@@ -1,4 +1,4 @@
-"""What the programs are given, and how what they return is looked at."""
+"""Arguments of the programs, and how what they return is looked at."""
 
 from __future__ import annotations
 

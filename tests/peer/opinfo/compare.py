@@ -1,4 +1,4 @@
-"""Whether our answer is PyTorch's: kind, fields, shape, type, values; strides apart."""
+"""Comparison of our answer with PyTorch's: kind, fields, shape, type, values; strides apart."""
 
 from __future__ import annotations
 

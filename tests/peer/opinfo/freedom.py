@@ -1,4 +1,4 @@
-"""Where an answer may be another than PyTorch's: random and undefined values, vectors without a sign, wider tolerances, each with its reason."""
+"""Answers that may be others than PyTorch's: random and undefined values, vectors without a sign, wider tolerances, each with its reason."""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""Which function of ours answers an entry of the database: by PyTorch's name, or the test module's own function over tritensor."""
+"""Functions of ours that answer the entries of the database: by PyTorch's name, or the test module's own function over tritensor."""
 
 from __future__ import annotations
 

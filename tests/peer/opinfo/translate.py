@@ -1,4 +1,4 @@
-"""What PyTorch's samples hold, in tritensor's types: tensors with their strides and offsets, types, functions of the test modules."""
+"""PyTorch's samples in tritensor's types: tensors with their strides and offsets, types, functions of the test modules."""
 
 from __future__ import annotations
 

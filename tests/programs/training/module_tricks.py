@@ -1,4 +1,4 @@
-"""What public code does to modules: wrappers by __getattr__, __setattr__ and state_dict of one's own, hooks found by name, parametrizations, masks, shared weights."""
+"""Tricks of public code with modules: wrappers by __getattr__, state_dict of one's own, hooks found by name, parametrizations, masks, shared weights."""
 
 import copy
 import gc
