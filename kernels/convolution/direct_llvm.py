@@ -144,30 +144,29 @@ def fits(dtype: np.dtype, out: int, taps: int, plan: Plan) -> bool:
 
 
 def products(x: np.ndarray, weights: np.ndarray, bias: np.ndarray | None, plan: Plan, y: np.ndarray) -> None:
-    """Write to y (N, M, *outs), in C order, what the cells of x (N, C, *size) that a plan reads give with weights (G, M / G, C / G * taps)."""
-    groups, out, taps = weights.shape
-    per_group, n = x.shape[1] // groups, x.shape[0]
+    """Write to y (N, M, *outs), in C order, what the cells of x (N, C, *size) that a plan reads give with weights (1, M, C * taps): of one group."""
+    _, out, taps = weights.shape
+    channels, n = x.shape[1], x.shape[0]
     blocks = -(-out // ROWS)
     # the eight weights of a tap lie side by side: one line of the cache for each step of the loop
-    packed = np.zeros((groups, blocks * ROWS, taps), x.dtype)
-    packed[:, :out] = weights
-    packed = np.ascontiguousarray(packed.reshape(groups, blocks, ROWS, taps).transpose(0, 1, 3, 2))
-    given = np.zeros((groups, blocks * ROWS), x.dtype)
+    packed = np.zeros((blocks * ROWS, taps), x.dtype)
+    packed[:out] = weights[0]
+    packed = np.ascontiguousarray(packed.reshape(blocks, ROWS, taps).transpose(0, 2, 1))
+    given = np.zeros(blocks * ROWS, x.dtype)
     if bias is not None:
-        given[:, :out] = bias.reshape(groups, out)
+        given[:out] = bias
     function, t = _function(x.dtype), table_of(plan, WIDTH[x.dtype], x.itemsize)
     # a few images at a time stay in the cache while all tiles of output channels go over them
     some = max(1, min(n, _CHUNK // max(x.strides[0], 1)))
 
     def images(low: int, high: int) -> None:
         for first in range(low, high, some):
-            v = _vectors_of(plan, x.dtype, min(some, high - first), per_group, x.strides[0], x.strides[1], y.strides[0])
-            for group in range(groups):
-                function(
-                    pointer(x) + first * x.strides[0] + group * per_group * x.strides[1], pointer(packed[group]), pointer(given[group]),
-                    pointer(y) + first * y.strides[0] + group * out * y.strides[1], blocks, len(v.column) // VECTORS, taps, out, y.strides[1],
-                    pointer(v.cell), pointer(v.mask_row), pointer(v.x_at), pointer(v.y_at), pointer(v.column), pointer(t.valid), pointer(t.stored),
-                )  # fmt: skip
+            v = _vectors_of(plan, x.dtype, min(some, high - first), channels, x.strides[0], x.strides[1], y.strides[0])
+            function(
+                pointer(x) + first * x.strides[0], pointer(packed), pointer(given), pointer(y) + first * y.strides[0], blocks,
+                len(v.column) // VECTORS, taps, out, y.strides[1], pointer(v.cell), pointer(v.mask_row), pointer(v.x_at), pointer(v.y_at),
+                pointer(v.column), pointer(t.valid), pointer(t.stored),
+            )  # fmt: skip
 
     if y.size * taps < _ALONE:
         images(0, n)
