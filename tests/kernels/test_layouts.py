@@ -7,8 +7,9 @@ import pytest
 
 import tritensor as tt
 from tritensor.ground import strides
+from tritensor.kernels.parts.copying import to_strides
 from tritensor.nn import functional as F
-from tritensor.ops.array import to_layout
+from tritensor.ops.array import element_strides, to_host, to_layout
 
 DEVICES = ("cpu", "cuda")
 
@@ -115,3 +116,14 @@ def test_what_lies_with_its_first_dimension_innermost_is_laid_in_c_order(shape: 
         y = to_layout(rule, x, (np.empty(shape, dtype),))
         assert y.flags.c_contiguous
         np.testing.assert_array_equal(y, x)
+
+
+@pytest.mark.parametrize("on", DEVICES)
+@pytest.mark.parametrize("size", [1, 2, 3])
+def test_strides_that_are_asked_for(on: str, size: int) -> None:
+    x = tt.arange(float(size * size)).reshape(size, size).to(on)
+    turned = to_strides(x.array, (1, size))
+    assert size == 1 or element_strides(turned) == (1, size)
+    assert (turned is x.array) == (size == 1)
+    assert to_strides(turned, (1, size)) is turned
+    np.testing.assert_array_equal(to_host(turned), x.cpu().numpy())

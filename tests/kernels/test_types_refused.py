@@ -114,3 +114,12 @@ def test_memory_formats_have_a_number_of_dimensions(on: str) -> None:
         tt.ops.copy(tt.ones(2, 3, 4, device=on), memory_format=tt.channels_last)
     with pytest.raises(tt.ShapeError, match="channels_last orders 4 dimensions"):
         tt.ones(2, 3, 4, device=on).clone(memory_format=tt.channels_last)
+
+
+@both_devices
+@pytest.mark.parametrize(("place", "label"), [(1, "targets"), (2, "input_lengths"), (3, "target_lengths")])
+def test_labels_and_lengths_are_integers(place: int, label: str, on: str) -> None:
+    given = [tt.tensor(x).to(on) for x in samples(registry["ctc_loss"])[0].inputs]
+    given[place] = given[place].float()
+    with pytest.raises(tt.DTypeError, match=f"ctc_loss: {label} is float32; it is made of integers"):
+        tt.ops.ctc_loss(*given)

@@ -108,6 +108,12 @@ FUNCTIONS = {
 }
 
 
+def no_machine_code(fault: Fault, source: bytes) -> str:
+    """None in place of a compiled loop: numpy computes where there is no machine code."""
+    dropped = fault.kind == "return value dropped" and b"nest.compile(" in source[fault.start : fault.end]
+    return "numpy computes where there is no machine code" if dropped else ""
+
+
 def attribute_default(fault: Fault, source: bytes) -> str:
     """The default of an attribute in a corner over CudaArrays: a call has all attributes filled in from the reference's signature."""
     tree = ast.parse(source)
@@ -133,12 +139,13 @@ SIZES = {
     "kernels/normalization/row_gradients.py": ("row_walk", "_partial_sums"),
     "kernels/parts/elementwise.py": ("_plan", "_tile_shape"),
     "kernels/parts/axes.py": ("along_host", "blocks", "splits_of"),
+    "kernels/parts/configs/spaces.py": ("tiles_space", "rows_space", "blocks_space", "numbers_space"),
     "kernels/parts/products/rules.py": ("product_tiles", "_resident"),
     "kernels/parts/products/spaces.py": ("described_space",),
     "kernels/reductions/distances.py": ("_by_coordinates",),
 }
 CUTS = re.compile(
-    r"PROGRAMS|< 264 and|<= 1024|first.size <= 2 \* BLOCK|SHARED|LONGEST|_BLOCK|> 16\b|block_[mn] >|\bwarps = |\bstages = |\bsplit = |\bshare = |\barea = |\baligned = |\bper_access = |\blimit, tile = |\bcrossed = |\brule = Blocks|\bbesides = |\bheld = |\bstep = |\blarge = |\bstages=s\)|\bgroup=g\)|\bsome = "
+    r"PROGRAMS|< 264 and|<= 1024|first.size <= 2 \* BLOCK|SHARED|LONGEST|_BLOCK|> 16\b|block_[mn] >|\bwarps = |\bstages = |\bsplit = |\bshare = |\barea = |\baligned = |\bper_access = |\blimit, tile = |\bcrossed = |\brule = Blocks|\bbesides = |\bheld = |\bstep = |\blarge = |\bstages=s\)|\bgroup=g\)|\bsome = |\bchanged = |return \[n for n in "
 )
 
 
@@ -183,5 +190,6 @@ def reason(fault: Fault, source: bytes) -> str:
         or masked_row(fault, source)
         or speed(fault, source)
         or cut(fault, source)
+        or no_machine_code(fault, source)
         or attribute_default(fault, source)
     )

@@ -3,13 +3,6 @@
 from __future__ import annotations
 
 OPS: dict[str, dict[tuple[str, str, str], str]] = {
-    "kernels/convolution/columns.py": {
-        (
-            "_function",
-            "return nest.compile(_PARAMETERS, _POINTERS, one + two)",
-            "return None",
-        ): "numpy gathers where there is no machine code",
-    },
     "kernels/recurrent/time_loop.py": {
         (
             "product",
@@ -30,6 +23,11 @@ OPS: dict[str, dict[tuple[str, str, str], str]] = {
         ): "no cell of a window lies farther than 2",
     },
     "kernels/elementwise/activations.py": {
+        (
+            "_mish_grad",
+            "low = maths.minimum(x, 20.0)",
+            "low = maths.minimum(x, 21.0)",
+        ): "from 20 on the result is the number itself",
         (
             "_softplus_forward",
             "if beta == 1 and threshold >= 0:",
@@ -247,6 +245,11 @@ OPS: dict[str, dict[tuple[str, str, str], str]] = {
     },
     "kernels/normalization/channels_llvm.py": {
         (
+            "added",
+            "return sums",
+            "return None",
+        ): "numpy computes these, only slower",
+        (
             "walk_for",
             "crowded = s <= SHORT and n > MANY_PARTS and c * s % PAGE == 0",
             "crowded = s <= SHORT and n > MANY_PARTS and (c * s // PAGE) == 0",
@@ -284,5 +287,45 @@ OPS: dict[str, dict[tuple[str, str, str], str]] = {
             "inside = (x > 0) & (x <= 1) & (a > 0) & (b > 0) & (total < np.inf)",
             "inside = (x > 0) & (x <= 1) & ((a >= 0)) & (b > 0) & (total < np.inf)",
         ): "of a = 0 the integral is NaN, too",
+    },
+    "kernels/convolution/cpu.py": {
+        (
+            "way_of",
+            "in_tiles = not columns.are_image(plan) and tiles_llvm.fits(dtype, plan, out // groups * taps)",
+            "in_tiles = not columns.are_image(plan) and (tiles_llvm.fits(plan, dtype, out // groups * taps))",
+        ): "the columns give the same, only slower",
+        (
+            "input_gradient",
+            "if dx.size == 0:",
+            "if False:",
+        ): "an array without elements is filled with nothing",
+    },
+    "kernels/convolution/depthwise_llvm.py": {
+        (
+            "weight_gradient",
+            "threads.run_shared(function, x.shape[1], channels, g.size < _ALONE)",
+            "threads.run_shared(function, x.shape[1], channels, (g.size <= _ALONE))",
+        ): "whether threads share the work changes the speed alone",
+    },
+    "kernels/convolution/gpu/depthwise.py": {
+        (
+            "_depthwise_kernel",
+            "good, row = inside & good_h, _offset(h, x_h, LONG)",
+            "good, row = inside & good_h, (_offset(x_h, h, LONG))",
+        ): "the two are multiplied",
+    },
+    "kernels/factorizations/exponential.py": {
+        (
+            "_scaled_and_squared",
+            "times = np.maximum(np.ceil(np.log2(norms / reach[last])), 0).astype(np.int64) if degree == last else np.zeros(len(a), np.int64)",
+            "times = np.maximum(np.ceil(np.log2((norms * reach[last]))), 0).astype(np.int64) if degree == last else np.zeros(len(a), np.int64)",
+        ): "more squarings of a smaller matrix give the same",
+    },
+    "kernels/images/grid_sampling/gpu.py": {
+        (
+            "_reflect",
+            "sign = tl.where(span > 0, tl.where(odd, -sign, sign), 0.0)",
+            "sign = tl.where((span >= 0), tl.where(odd, -sign, sign), 0.0)",
+        ): "of one cell, whose span is 0, a step of the grid is no step in the image",
     },
 }

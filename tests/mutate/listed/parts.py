@@ -142,4 +142,11 @@ PARTS: dict[str, dict[tuple[str, str, str], str]] = {
             "if (bound <= 1 << 53):",
         ): "float64 holds 2^53, too",
     },
+    "kernels/parts/grid_indices.py": {
+        (
+            "long_offsets",
+            "return any(sum(abs(s) * (n - 1) for s, n in zip(a.strides, a.shape, strict=True)) >= 1 << 31 for a in arrays)",
+            "return any(sum(abs(s) * (n - 1) for s, n in zip(a.strides, a.shape, strict=True)) >= (1 >> 31) for a in arrays)",
+        ): "offsets of 64 bits give the same, only slower",
+    },
 }

@@ -155,3 +155,14 @@ def test_instances_of_nothing_have_gradients_of_zero(shape):
     y.sum().backward()
     assert y.shape == x.grad.shape == shape
     assert w.grad.tolist() == b.grad.tolist() == [0, 0, 0]
+
+
+@pytest.mark.quick
+@pytest.mark.parametrize("dtype", ["float64", "float32", "bfloat16"])
+@pytest.mark.parametrize("columns", [67, 2051])
+def test_softmax_of_rows_that_begin_between_whole_accesses(dtype, columns):
+    x = drawn(3, columns).to(getattr(tt, dtype))
+    x[:, 0] = x[:, -1] = 5  # the ends, which are read apart, weigh most
+    for f in (F.softmax, F.log_softmax):
+        on_cpu, emulated = (f(x.to(on), -1).cpu().float().numpy() for on in ("cpu", "cuda"))
+        np.testing.assert_allclose(emulated, on_cpu, rtol=2e-2 if dtype == "bfloat16" else 1e-5)
