@@ -140,3 +140,9 @@ def test_sums_of_squares(shape: tuple[int, ...]) -> None:
     for dims in ((0,), (len(shape) - 1,), tuple(range(len(shape)))):
         want = np.sqrt((x.astype(np.float64) ** 2).sum(dims))
         np.testing.assert_allclose(tt.norm(tt.tensor(x), dim=dims).numpy(), want, rtol=1e-6)
+
+
+def test_sums_of_exponentials_of_complex_numbers() -> None:
+    z = np.random.default_rng(4).standard_normal((2, 9)).astype(np.complex64) + 1j
+    found = tt.logcumsumexp(tt.tensor(z), 1)
+    np.testing.assert_allclose(np.exp(found.numpy()), np.exp(z).cumsum(1), rtol=1e-5)

@@ -143,3 +143,12 @@ def test_ranks_of_rows_with_different_numbers_of_nan() -> None:
             order, nan = ordered(row[None], 1, False)[0], int(np.isnan(row).sum())
             want = order[70 - nan] if rank == -1 and nan else order[max(70 - nan - 1, 0) // 2]
             assert at == want
+
+
+@pytest.mark.parametrize("descending", [False, True])
+@pytest.mark.parametrize("k", [7, 170])
+@pytest.mark.parametrize("name", ["float32", "int64", "uint8"])
+def test_the_first_few_among_many_equals(name: str, k: int, descending: bool) -> None:
+    """Of some rows more elements equal the last of the first few than there is room for."""
+    x = rows(name, 5, 1500)
+    np.testing.assert_array_equal(cpu_order.first_columns(x, k, descending), ordered(x, 1, descending)[:, :k])
