@@ -143,9 +143,10 @@ SIZES = {
     "kernels/parts/products/rules.py": ("product_tiles", "_resident"),
     "kernels/parts/products/spaces.py": ("described_space",),
     "kernels/reductions/distances.py": ("_by_coordinates",),
+    "kernels/sorting/rows.py": ("_space",),
 }
 CUTS = re.compile(
-    r"PROGRAMS|< 264 and|<= 1024|first.size <= 2 \* BLOCK|SHARED|LONGEST|_BLOCK|> 16\b|block_[mn] >|\bwarps = |\bstages = |\bsplit = |\bshare = |\barea = |\baligned = |\bper_access = |\blimit, tile = |\bcrossed = |\brule = Blocks|\bbesides = |\bheld = |\bstep = |\blarge = |\bstages=s\)|\bgroup=g\)|\bsome = |\bchanged = |return \[n for n in "
+    r"PROGRAMS|< 264 and|<= 1024|first.size <= 2 \* BLOCK|SHARED|LONGEST|_BLOCK|> 16\b|block_[mn] >|\bwarps = |\bstages = |\bsplit = |\bshare = |\barea = |\baligned = |\bper_access = |\blimit, tile = |\bcrossed = |\brule = Blocks|\bbesides = |\bheld = |\bstep = |\blarge = |\bstages=s\)|\bgroup=g\)|\bsome = |\bchanged = |return \[[nt] for [nt] in "
 )
 
 

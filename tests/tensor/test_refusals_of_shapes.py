@@ -40,6 +40,12 @@ ROWS = [
         "ShapeError",
         "lu_unpack: LU_data (3,) is no matrix, and no batch of them; give such a one",
     ),
+    (
+        "T.grid_sampler_2d(T.ones(1, 1, 2, 2), T.zeros(1, 1, 1, 2), 0, 5, True)",
+        "ArgumentError",
+        "grid_sampler_2d: padding_mode is 5; give 0 to 2: zeros, border, reflection",
+    ),
+    ("T.linalg.pinv(T.eye(2), atol=T.tensor(1j))", "DTypeError", "pinv: a tolerance is complex64; it must be real"),
     ("T.ones(2).resize_(-1)", "ShapeError", "resize_: shape (-1,) has a negative size"),
     (
         "T.ones(2, requires_grad=True).resize_(3)",

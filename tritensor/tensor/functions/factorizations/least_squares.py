@@ -31,9 +31,8 @@ def pseudo_inverse(name: str, A: Tensor, atol: Any, rtol: Any, hermitian: bool) 
     """A^+ over singular values above max(atol, rtol * the largest)."""
     require_matrices(name, A, square=hermitian)
     require_inexact(name, A)
-    atol, rtol = parse_tolerances(name, A, atol, rtol)
-    lead = broadcast(name, tuple(A.shape[:-2]), tuple(atol.shape), tuple(rtol.shape), labels=("matrices", "atol", "rtol"))
-    return ops.pinv(expand_batch(A, lead), atol.detach(), rtol.detach(), hermitian=hermitian)
+    atol, rtol, batch = parse_tolerances(name, A, atol, rtol)
+    return ops.pinv(expand_batch(A, batch), atol.detach(), rtol.detach(), hermitian=hermitian)
 
 
 @function(namespace="linalg", out=True, also={"input": "A"})
@@ -89,7 +88,7 @@ def lstsq(A: Tensor, B: Tensor, rcond: float | None = None, *, driver: str | Non
         values = _make_empty(A, real_type(A))
         rank = ops.full(shape=tuple(alone.shape[:-2]), value=min(m, n), dtype=np.dtype(np.int64), device=A.device)
     else:
-        x = ops.matmul(ops.pinv(A, number_like("lstsq", 0.0, A), number_like("lstsq", ratio, A), hermitian=False), b)
+        x = ops.matmul(ops.pinv(A, number_like(0.0, A), number_like(ratio, A), hermitian=False), b)
         values = ops.svdvals(alone.detach())
         rank = _count_ranks(values, ratio)
     residuals = _sum_residuals(A, b, x, rank, driver)

@@ -97,11 +97,9 @@ def raise_if_failed(name: str, info: Tensor, why: str) -> None:
     raise LinAlgError(f"{name}: {where}{why.format(int(codes[first]))}")
 
 
-def number_like(name: str, value: Any, x: Tensor) -> Tensor:
+def number_like(value: Any, x: Tensor) -> Tensor:
     """A number or tensor as a tensor in the type of x's absolute values."""
     wanted = real_type(x)
     if isinstance(value, Tensor):
-        if value.is_complex():
-            raise DTypeError(f"{name}: a tolerance is {value.dtype.name}; it must be real")
         return to_dtype(value, wanted)
     return ops.full(shape=(), value=float(value), dtype=wanted, device=x.device)

@@ -8,7 +8,7 @@ import numpy as np
 
 from tritensor.autograd.engine import is_followed
 from tritensor.ground import dtypes
-from tritensor.ground.errors import ArgumentError
+from tritensor.ground.errors import ArgumentError, DTypeError
 from tritensor.ops.table import broadcast, ops
 from tritensor.tensor.core import Tensor
 from tritensor.tensor.functions.creation.random import randn
@@ -88,8 +88,14 @@ def eigvals(A: Tensor) -> Tensor:
 # ---------------------------------------------------------------- rank
 
 
-def parse_tolerances(name: str, A: Tensor, atol: Any, rtol: Any) -> tuple[Tensor, Tensor]:
-    """atol and rtol as tensors; rtol is eps times the larger size, or 0 where atol is given. Raises ShapeError where they and the batch do not broadcast."""
+def parse_tolerances(name: str, A: Tensor, atol: Any, rtol: Any) -> tuple[Tensor, Tensor, tuple[int, ...]]:
+    """atol and rtol as tensors, and the batch that they and A have together; rtol is eps times the larger size, or 0 where atol is given.
+
+    Raises DTypeError for complex ones, ShapeError where they and the batch do not broadcast.
+    """
+    for given in (atol, rtol):
+        if isinstance(given, Tensor) and given.is_complex():
+            raise DTypeError(f"{name}: a tolerance is {given.dtype.name}; it must be real")
     if rtol is None:
         epsilon = float(np.finfo(real_type(A)).eps) * max(A.shape[-2:])
         # A tensor of tolerances decides for each matrix, without a wait.
@@ -97,9 +103,8 @@ def parse_tolerances(name: str, A: Tensor, atol: Any, rtol: Any) -> tuple[Tensor
             rtol = ops.where(ops.gt(atol, 0.0), 0.0, epsilon)
         else:
             rtol = 0.0 if atol else epsilon
-    atol, rtol = number_like(name, 0.0 if atol is None else atol, A), number_like(name, rtol, A)
-    broadcast(name, tuple(A.shape[:-2]), tuple(atol.shape), tuple(rtol.shape), labels=("the batch", "atol", "rtol"))
-    return atol, rtol
+    atol, rtol = number_like(0.0 if atol is None else atol, A), number_like(rtol, A)
+    return atol, rtol, broadcast(name, tuple(A.shape[:-2]), tuple(atol.shape), tuple(rtol.shape), labels=("the batch", "atol", "rtol"))
 
 
 @function(namespace="linalg", out=True, also={"input": "A"})
@@ -112,7 +117,7 @@ def matrix_rank(A: Tensor, tol: Any = None, hermitian: bool = False, *, atol: An
     require_inexact("matrix_rank", A)
     if tol is not None:
         atol, rtol = tol, 0.0
-    atol, rtol = parse_tolerances("matrix_rank", A.detach(), atol, rtol)
+    atol, rtol, _ = parse_tolerances("matrix_rank", A.detach(), atol, rtol)
     # No largest singular value to compare with: the rank is 0.
     if 0 in A.shape[-2:]:
         return ops.full(shape=tuple(A.shape[:-2]), value=0, dtype=np.dtype(np.int64), device=A.device)
