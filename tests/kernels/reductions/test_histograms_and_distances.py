@@ -95,3 +95,12 @@ def test_distances_of_equal_rows_have_no_slope() -> None:
     assert tt.isfinite(g).all().item()
     (g,) = tt.autograd.grad(tt.pdist(x).sum(), x, create_graph=True)
     np.testing.assert_allclose(g.detach().numpy(), [[0.70710677] * 2, [0.70710677] * 2, [-1.4142135] * 2], rtol=1e-6)
+
+
+def test_every_way_of_computing_distances_has_a_number_and_a_word() -> None:
+    x, y = tt.tensor([[0.0, 0.0], [3.0, 4.0]]), tt.tensor([[0.0, 0.0]])
+    words = ("use_mm_for_euclid_dist_if_necessary", "use_mm_for_euclid_dist", "donot_use_mm_for_euclid_dist")
+    for mode in (None, 0, 1, 2, *words):
+        assert tt.cdist(x, y, compute_mode=mode).tolist() == [[0.0], [5.0]]
+    with pytest.raises(tt.ArgumentError, match="compute_mode 3"):
+        tt.cdist(x, y, compute_mode=3)
