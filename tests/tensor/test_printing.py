@@ -125,3 +125,11 @@ def test_notes_go_to_a_line_of_their_own_where_they_do_not_fit() -> None:
         tt.set_printoptions(linewidth=80)
     assert wide == one_line
     assert narrow == "tensor([1., 2., 3.],\n       dtype=tritensor.float64)"
+
+
+def test_a_few_rows_more_than_both_edges_are_left_out() -> None:
+    x = tt.zeros(8, 400)
+    x[3:5] = 1e6  # neither shown, nor counted in the width
+    row = "[0., 0., 0.,  ..., 0., 0., 0.]"
+    above, below = ",\n        ".join([row] * 3), ",\n        ".join([row] * 3)
+    assert repr(x) == f"tensor([{above},\n        ...,\n        {below}])"
