@@ -46,6 +46,11 @@ ROWS = [
         "grid_sampler_2d: padding_mode is 5; give 0 to 2: zeros, border, reflection",
     ),
     ("T.linalg.pinv(T.eye(2), atol=T.tensor(1j))", "DTypeError", "pinv: a tolerance is complex64; it must be real"),
+    (
+        "T.addmm(T.ones(2, 2), T.ones(2, 3), T.ones(4, 2))",
+        "ShapeError",
+        "addmm: mat1 (2, 3) @ mat2 (4, 2): mat1's last size 3 is not mat2's first 4; transpose one, or reshape it",
+    ),
     ("T.ones(2).resize_(-1)", "ShapeError", "resize_: shape (-1,) has a negative size"),
     (
         "T.ones(2, requires_grad=True).resize_(3)",
