@@ -366,7 +366,7 @@ def _end_workers(workers: Sequence[Worker], process: int, patience: float = _PAT
                 with contextlib.suppress(ProcessLookupError):  # it has just ended
                     os.kill(worker.process.pid, number)
     for worker in workers:
-        worker.process.join(0)
+        worker.process.join(1.0)  # it has ended, which a fork server tells a moment later than its pipe does
         os.close(worker.ended)
         if worker.traces >= 0:
             os.close(worker.traces)
