@@ -19,7 +19,6 @@ from tritensor.kernels.parts.elementwise import run
 from tritensor.kernels.parts.formula_llvm import formula_loop, numpy_gradient
 from tritensor.ops.array import CudaArray, element_strides, is_contiguous
 from tritensor.ops.table import Sample, Spec, Work, op, ops, refuse_kind
-from tritensor.ops.table.shape_rules import sized_dim
 
 
 # y = a sigmoid(b); dy/da = sigmoid(b), dy/db = a sigmoid(b) sigmoid(-b)
@@ -40,7 +39,9 @@ def _halved(shape: tuple[int, ...], dim: int) -> tuple[int, ...]:
 
 def _shape(x: Any, *, dim: int) -> Spec:
     refuse_kind("glu", x.dtype, ("float",))
-    if x.shape[sized_dim("glu", dim, len(x.shape))] % 2:
+    if dim >= len(x.shape):
+        raise ShapeError(f"glu: input {tuple(x.shape)} has no dim {dim}")
+    if x.shape[dim] % 2:
         raise ShapeError(f"glu: input {tuple(x.shape)}: its size {x.shape[dim]} along dim {dim} is odd; give an even one")
     return Spec(_halved(tuple(x.shape), dim), x.dtype)
 

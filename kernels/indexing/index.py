@@ -65,9 +65,10 @@ def got_shape(name: str, x: Any, indices: Sequence[Any], dims: tuple[int, ...], 
         raise ShapeError(f"{name}: {len(indices)} index arrays for dims {dims}; give one for each")
     for i in indices:
         check_integers(name, i)
-    if max(dims) >= len(x.shape):
-        raise ShapeError(f"{name}: x {tuple(x.shape)} has no dim {max(dims)}; the index arrays are of dims {dims}")
-    p = plan(x.shape, dims, front)
+    try:
+        p = plan(x.shape, dims, front)
+    except IndexError:
+        raise ShapeError(f"{name}: x {tuple(x.shape)} has no dim {max(dims)}; the index arrays are of dims {dims}") from None
     return (*p.lead, *broadcast_indices(name, indices), *p.rest)
 
 

@@ -17,7 +17,6 @@ from tritensor.kernels.parts.pointwise_samples import complex_normals
 from tritensor.kernels.parts.view_arithmetic import inverse, zero_tensor
 from tritensor.ops.array import element_strides
 from tritensor.ops.table import Sample, Spec, op, ops
-from tritensor.ops.table.shape_rules import sized_dim
 
 _WHOLE: dict[np.dtype, np.dtype] = {np.dtype(np.float32): np.dtype(np.complex64), np.dtype(np.float64): np.dtype(np.complex128)}
 _REAL: dict[np.dtype, np.dtype] = {whole: real for real, whole in _WHOLE.items()}
@@ -29,9 +28,10 @@ _INVERSE: dict[str, Any] = {"none": "forward", "ortho": "ortho", "n": "backward"
 def _refuse(name: str, x: Any, kinds: dict[Any, Any], *dims: int) -> None:
     if x.dtype not in kinds:
         raise DTypeError(f"{name}: x is {x.dtype}; it takes {' and '.join(str(k) for k in kinds)}; cast it with .to(...)")
+    shape = x.shape
     for d in dims:
-        if not x.shape[sized_dim(name, d, len(x.shape))]:
-            raise ShapeError(f"{name}: x {tuple(x.shape)} has no element along dim {d}; a transform takes at least one")
+        if d >= len(shape) or not shape[d]:
+            raise ShapeError(f"{name}: x {tuple(shape)} has no element along dim {d}; a transform takes at least one")
 
 
 def _inward(x: np.ndarray, dims: tuple[int, ...], steps: tuple[int, ...] | None = None) -> tuple[np.ndarray, tuple[int, ...]]:
