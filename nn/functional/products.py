@@ -105,7 +105,7 @@ def grouped_mm(mat_a: Tensor, mat_b: Tensor, *, offs: Tensor | None = None, bias
             [2., 2.],
             [2., 2.]])
     """
-    given = f"grouped_mm: mat_a {tuple(mat_a.shape)} of {mat_a.dtype}, mat_b {tuple(mat_b.shape)} of {mat_b.dtype}"
+    given = f"grouped_mm: mat_a {tuple(mat_a.shape)} of {mat_a.dtype.name}, mat_b {tuple(mat_b.shape)} of {mat_b.dtype.name}"
     if mat_a.ndim not in (2, 3) or mat_b.ndim not in (2, 3) or mat_a.shape[-1] != mat_b.shape[-2]:
         raise ShapeError(f"{given}: give (rows, k) or (groups, m, k), and (k, n) or (groups, k, n), of the same k")
     if mat_a.dtype != mat_b.dtype or not mat_a.is_floating_point():
@@ -135,7 +135,7 @@ def _sizes_of_groups(given: str, offs: Tensor, size: int, many: Tensor | None) -
     """The length of each group of a size, and of what lies behind the last."""
     if offs.ndim != 1 or offs.dtype != dtypes.int32 or (many is not None and len(offs) != many.shape[0]):
         groups = "groups" if many is None else many.shape[0]
-        raise ArgumentError(f"{given}: offs {tuple(offs.shape)} of {offs.dtype}: give ({groups},) of int32")
+        raise ArgumentError(f"{given}: offs {tuple(offs.shape)} of {offs.dtype.name}: give ({groups},) of int32")
     ends = [0, *offs.tolist(), size]
     if ends != sorted(ends):
         raise ArgumentError(f"{given}: offs {ends[1:-1]}: give where each group ends, from 0 to {size}, in rising order")

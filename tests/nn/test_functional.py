@@ -344,3 +344,33 @@ def test_the_largest_output_of_fractional_pooling(size, kernel):
             assert pool(x, kernel, output_size=most).shape == (1, 1, *(most,) * axes)
         with pytest.raises(tt.ShapeError, match=f"{pool.__name__}: .* cannot be had"):
             pool(x, kernel, output_size=max(most, 0) + 1)
+
+
+def test_products_of_groups_are_those_of_each() -> None:
+    a, b = tt.randn(7, 4, dtype=tt.float64, requires_grad=True), tt.randn(3, 4, 2, dtype=tt.float64, requires_grad=True)
+    offs = tt.tensor([2, 2, 5], dtype=tt.int32)  # the second group is empty, the last two rows are in none
+    y = F.grouped_mm(a, b, offs=offs)
+    want = tt.cat([a[:2] @ b[0], a[2:5] @ b[2], tt.zeros(2, 2, dtype=tt.float64)])
+    tt.testing.assert_close(y, want)
+    for found, wanted in zip(tt.autograd.grad(y.square().sum(), (a, b)), tt.autograd.grad(want.square().sum(), (a, b)), strict=True):
+        tt.testing.assert_close(found, wanted)
+    assert F.grouped_mm(b.mT, a.mT, offs=offs).equal(y.mT)
+    parts = F.grouped_mm(a.mT, a, offs=offs)
+    tt.testing.assert_close(parts, tt.stack([a[:2].mT @ a[:2], a[:0].mT @ a[:0], a[2:5].mT @ a[2:5]]))
+
+
+def test_groups_that_do_not_fit_are_refused() -> None:
+    a, b, offs = tt.ones(7, 4), tt.ones(3, 4, 2), tt.tensor([2, 2, 5], dtype=tt.int32)
+    for arguments, options, said in (
+        ((a, b), {}, "give offs, where each group of a 2D operand ends"),
+        ((b.mT, b), {"offs": offs}, "3D operands take no offs"),
+        ((a, b), {"offs": offs[:2]}, r"offs \(2,\) of int32: give \(3,\) of int32"),
+        ((a, b), {"offs": offs.long()}, "offs .* of int64"),
+        ((a, b), {"offs": offs.flip(0)}, r"offs \[5, 2, 2\]: give where each group ends, from 0 to 7"),
+        ((a, b), {"offs": offs + 3}, r"offs \[5, 5, 8\]"),
+        ((a, b), {"offs": offs, "bias": a}, "bias and another out_dtype are not supported"),
+        ((a, b.double()), {"offs": offs}, "give both in one floating type"),
+        ((a[0], b), {"offs": offs}, "of the same k"),
+    ):
+        with pytest.raises((RuntimeError, TypeError), match=said):
+            F.grouped_mm(*arguments, **options)
