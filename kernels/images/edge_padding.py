@@ -30,8 +30,7 @@ def _check_axes(name: str, x: Any, sides: Sides) -> None:
         raise ShapeError(f"{name}: x {tuple(x.shape)}, sides {sides}: x must be (N, C, one to three axes), with two sides for each axis")
 
 
-def _check(name: str, x: Any, cells: Sizes, sides: Sides, mode: str) -> None:
-    _check_axes(name, x, sides)
+def _check_sides(name: str, cells: Sizes, sides: Sides, mode: str) -> None:
     for n, (before, after) in zip(cells, sides, strict=True):
         # a mirror shows each cell but the one it stands on once
         most = n - 1 if mode == "reflect" else max(before, after)
@@ -40,7 +39,8 @@ def _check(name: str, x: Any, cells: Sizes, sides: Sides, mode: str) -> None:
 
 
 def _shape(x: Any, *, sides: Sides, mode: str) -> Spec:
-    _check("edge_pad", x, tuple(x.shape[2:]), sides, mode)
+    _check_axes("edge_pad", x, sides)
+    _check_sides("edge_pad", tuple(x.shape[2:]), sides, mode)
     return Spec((*x.shape[:2], *[a.out for a in _axes_of(x.shape[2:], sides)]), x.dtype)
 
 
@@ -86,7 +86,7 @@ def _adjoint_shape(g: Any, *, sides: Sides, mode: str) -> Spec:
     refuse_kind("edge_pad_adjoint", g.dtype, ("uint", "int", "float", "complex"), "g")
     _check_axes("edge_pad_adjoint", g, sides)
     cells = _cells(tuple(g.shape[2:]), sides)
-    _check("edge_pad_adjoint", g, cells, sides, mode)
+    _check_sides("edge_pad_adjoint", cells, sides, mode)
     return Spec((*g.shape[:2], *cells), g.dtype)
 
 

@@ -120,15 +120,14 @@ def grouped_mm(mat_a: Tensor, mat_b: Tensor, *, offs: Tensor | None = None, bias
         return mat_a.bmm(mat_b)
     many = mat_a if mat_a.ndim == 3 else mat_b if mat_b.ndim == 3 else None  # whose groups are whole matrices
     sizes = _sizes_of_groups(given, offs, mat_b.shape[-1] if many is mat_a else mat_a.shape[-1 if many is None else 0], many)
-    rest = slice(len(offs), None)  # what no group holds
     if many is None:
-        pairs = zip(mat_a.split(sizes, -1), mat_b.split(sizes, 0), strict=True)
-        return stack([a @ b for a, b in list(pairs)[: len(offs)]])
+        groups = zip(mat_a.split(sizes, -1)[:-1], mat_b.split(sizes, 0)[:-1], strict=True)
+        return stack([a @ b for a, b in groups])
     if many is mat_b:
-        parts = mat_a.split(sizes, 0)
-        return cat([a @ b for a, b in zip(parts, mat_b, strict=False)] + [a.new_zeros(a.shape[0], mat_b.shape[-1]) for a in parts[rest]])
-    parts = mat_b.split(sizes, -1)
-    return cat([a @ b for a, b in zip(mat_a, parts, strict=False)] + [b.new_zeros(mat_a.shape[1], b.shape[-1]) for b in parts[rest]], -1)
+        *stretches, rest = mat_a.split(sizes, 0)
+        return cat([a @ b for a, b in zip(stretches, mat_b, strict=True)] + [rest.new_zeros(rest.shape[0], mat_b.shape[-1])])
+    *stretches, rest = mat_b.split(sizes, -1)
+    return cat([a @ b for a, b in zip(mat_a, stretches, strict=True)] + [rest.new_zeros(mat_a.shape[1], rest.shape[-1])], -1)
 
 
 def _sizes_of_groups(given: str, offs: Tensor, size: int, many: Tensor | None) -> list[int]:

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import re
 from collections.abc import Iterator
+from dataclasses import replace
 from typing import Any
 
 import numpy as np
@@ -85,8 +86,6 @@ def test_inputs_that_do_not_fit_are_refused_by_name() -> None:
 
 
 def test_a_rule_that_takes_anything_is_found() -> None:
-    from dataclasses import replace
-
     linear = registry["linear"]
     careless = replace(linear, shape=lambda x, weight, bias=None: linear.shape(x, x[:1], None))
     assert findings(careless)
