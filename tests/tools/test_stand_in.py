@@ -109,6 +109,7 @@ def test_every_file_is_in_the_record_with_its_hash_and_size(folder: Path) -> Non
         assert {f.as_posix() for f in found.files} == set(packages.files_of(name))
         assert "no PyTorch is in here" in found.metadata["Summary"]
     assert command.status()[1]
+    assert "torch==2.13.0+tritensor" in (folder / packages.folder_of_metadata("torch") / packages.CONSTRAINTS).read_text().split()
     written = listing(folder)
     command.install(packages.DISTRIBUTIONS)  # again: the same
     assert listing(folder) == written
