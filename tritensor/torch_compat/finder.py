@@ -9,6 +9,7 @@ import types
 from collections.abc import Callable, Sequence
 from typing import Any
 
+from tritensor.cuda.jit import unread
 from tritensor.ground.process.late_imports import loading
 from tritensor.nn import functional
 from tritensor.tensor.public_api import op_forms
@@ -171,6 +172,8 @@ class LateImportFinder:
             execute = spec.loader.exec_module  # wrapped, not subclassed: loaders differ by how the package was installed
 
             def run(module: types.ModuleType) -> None:
+                if fullname.startswith("tritensor.kernels."):
+                    unread.prepare(module)
                 with loading(fullname):
                     execute(module)
                 if fullname in self.names and "__getattr__" not in vars(module):
