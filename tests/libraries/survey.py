@@ -163,8 +163,8 @@ def count(folders: Iterable[Path]) -> tuple[dict[str, Count], dict[str, Count]]:
     return names, attributes
 
 
-def resolved(name: str) -> int:
-    """How many leading parts of a dotted name this interpreter's torch has."""
+def find(name: str) -> tuple[int, Any]:
+    """How many leading parts of a dotted name this interpreter's torch has, and the last of them."""
     parts = name.split(".")
     at: Any = importlib.import_module("torch")
     for i, part in enumerate(parts[1:], 1):
@@ -172,12 +172,12 @@ def resolved(name: str) -> int:
             at = getattr(at, part)
         except Exception:  # a lazy module may raise anything: then the name cannot be had
             if not isinstance(at, types.ModuleType):
-                return i
+                return i, at
             try:
                 at = importlib.import_module(".".join(parts[: i + 1]))
             except Exception:
-                return i
-    return len(parts)
+                return i, at
+    return len(parts), at
 
 
 class Answer(NamedTuple):
@@ -193,24 +193,15 @@ def answer() -> None:
     names = json.load(sys.stdin)
     import torch
 
-    refusing = [n for n in names if resolved(n) == n.count(".") + 1 and refuses(n)]
-    found = Answer(
-        {n: resolved(n) for n in names}, refusing, [n for n in dir(torch.Tensor) if not n.startswith("__") and hasattr(torch.Tensor, n)]
-    )
-    sys.stdout.write("\n" + json.dumps(found))
-
-
-def refuses(name: str) -> bool:
-    """Whether a name is a placeholder of tritensor's; PyTorch has none."""
-    at: Any = importlib.import_module("torch")
-    for part in name.split(".")[1:]:
-        at = getattr(at, part)
-    return ": not in tritensor: " in (getattr(at, "__doc__", None) or "")
+    found = {n: find(n) for n in names}
+    refusing = [n for n, (_, at) in found.items() if ": not in tritensor: " in str(getattr(at, "__doc__", ""))]  # a placeholder's words
+    methods = [n for n in dir(torch.Tensor) if not n.startswith("__") and hasattr(torch.Tensor, n)]
+    sys.stdout.write("\n" + json.dumps(Answer({n: parts for n, (parts, _) in found.items()}, refusing, methods)))
 
 
 def ask(command: list[str], names: Iterable[str]) -> Answer:
     """What the torch of another process has of the names. Raises CalledProcessError."""
-    done = subprocess.run(command, input=json.dumps(sorted(names)), capture_output=True, text=True, check=True)
+    done = subprocess.run(command, input=json.dumps(sorted(names)), stdout=subprocess.PIPE, text=True, check=True)
     return Answer(*json.loads(done.stdout.rpartition("\n")[2]))  # a module may print while it is imported
 
 

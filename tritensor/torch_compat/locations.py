@@ -28,7 +28,10 @@ FILES = {path: f"torch_compat.modules.{file}" for path, file in FILES.items()} |
 # Names that a module has beside its own: {path: {file of modules/, or behind a point module of the package: names}}, name=other where another name
 # stands there. Nothing of it is imported before somebody asks for the name.
 _ADDED: dict[str, dict[str, str]] = {
-    "": {"amp": "autocast GradScaler", "compiler": "compile"},
+    "": {
+        "amp": "autocast GradScaler", "compiler": "compile",
+        ".tensor.public_api.layout": "sparse_coo sparse_csr sparse_csc sparse_bsr sparse_bsc jagged _mkldnn",
+    },
     "autograd": {"autograd.old_functions": "NestedIOFunction"},
     "autograd.function": {"autograd.old_functions": "InplaceFunction NestedIOFunction"},
     "autograd.profiler": {
@@ -126,6 +129,8 @@ IMPORTED: dict[str, dict[str, str]] = {
     },
     "nn.parallel": {"torch": "", "Module": "nn:Module"},
     "nn.utils": {"torch": "", "Tensor": "tensor.core:Tensor", "Module": "nn:Module", "parametrize": "nn.utils.parametrize"},
+    "sparse": {"torch": "", "Tensor": "tensor.core:Tensor"},
+    "nested": {"torch": "", "Tensor": "tensor.core:Tensor"},
     "optim": {"torch": "", "Tensor": "tensor.core:Tensor", "Optimizer": "optim:Optimizer"},
     "autograd": {"torch": ""},
     "distributions": {

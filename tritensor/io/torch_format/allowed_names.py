@@ -18,7 +18,7 @@ from tritensor.io.torch_format.archive import Archive
 from tritensor.io.torch_format.pickle_errors import DamagedPickle, describe
 from tritensor.nn.parameter import Parameter
 from tritensor.tensor.core import Tensor
-from tritensor.tensor.public_api.layout import strided
+from tritensor.tensor.public_api.layout import LAYOUTS
 from tritensor.tensor.size import Size
 
 _FACTORIES = (dict, list, tuple, set, frozenset, int, float, str, bool, complex, Counter, OrderedDict)
@@ -119,9 +119,10 @@ def _make_device(vm: Any, name: Any, index: Any = None) -> device:
 
 
 def _get_layout(vm: Any, name: Any) -> Any:
-    if type(name) is not str or name != "torch.strided":
-        raise DamagedPickle(f"layout {describe(name)}, which tensors here have not; they are torch.strided")
-    return strided
+    known = LAYOUTS.get(name.removeprefix("torch.")) if type(name) is str else None
+    if known is None:
+        raise DamagedPickle(f"layout {describe(name)}, which PyTorch has not; tensors here are torch.strided")
+    return known
 
 
 def _refuse_call(what: str) -> Callable[..., Any]:

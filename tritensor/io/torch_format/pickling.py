@@ -202,7 +202,7 @@ class Pickler(PlainPickler):  # type: ignore[misc]
         self.save_reduce(_intern_name("torch", "Size"), (tuple(obj),), obj=obj)
 
     def _save_layout(self, obj: Any) -> None:
-        self.save_reduce(_intern_name("torch.serialization", "_get_layout"), ("torch.strided",), obj=obj)
+        self.save_reduce(_intern_name("torch.serialization", "_get_layout"), (f"torch.{obj.name}",), obj=obj)
 
     dispatch[Name] = _save_name
     dispatch[type] = _save_type
