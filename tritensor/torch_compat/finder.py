@@ -17,7 +17,7 @@ from tritensor.tensor.public_api.publish import namespaces
 from tritensor.torch_compat import recorded_names
 from tritensor.torch_compat.locations import ADDED, COMMANDS, FILES, IMPORTED
 from tritensor.torch_compat.missing import is_importing, refuse, refuse_module
-from tritensor.torch_compat.placeholders import NAMES_ONLY, make_placeholder, placeholder_kind
+from tritensor.torch_compat.placeholders import NAMES_ONLY, find_placeholder
 
 ABSENT = object()
 
@@ -93,8 +93,8 @@ def _find_object(path: str, name: str) -> Any:
         value = _find_at_home(noted.home, name)
         if value is not ABSENT:
             return value
-    if kind := placeholder_kind(path, name, noted):
-        return make_placeholder(path, name, kind)
+    if stand_in := find_placeholder(path, name, noted):
+        return stand_in
     return _find_imported(path, name)
 
 

@@ -15,6 +15,7 @@ FILES = {
     "accelerator": "devices.accelerator", "backends": "backends", "compiler": "compiler", "cpu": "devices.cpu", "cuda.nccl": "devices.nccl", "jit": "jit",
     "library": "custom_ops",
     "return_types": "return_types", "types": "types", "version": "version", "nn.modules.utils": "nn.ntuple", "jit.annotations": "annotations",
+    "__config__": "front.configuration", "_tensor_str": "front.tensor_text",
     "_utils": "private.flat_tensors", "__future__": "private.future", "nn._reduction": "private.nn_reduction",
     "nn.grad": "nn.grad", "nn.common_types": "nn.common_types", "overrides": "private.overrides",
     "_jit_internal": "private.jit_internal", "_prims_common": "private.prims_common",
@@ -31,6 +32,16 @@ _ADDED: dict[str, dict[str, str]] = {
     "": {
         "amp": "autocast GradScaler", "compiler": "compile",
         ".tensor.public_api.layout": "sparse_coo sparse_csr sparse_csc sparse_bsr sparse_bsc jagged _mkldnn",
+        "front.checks":
+            "_assert _assert_async _check _check_index _check_is_size _check_not_implemented _check_tensor_all _check_tensor_all_with _check_type "
+            "_check_value _check_with",
+        "front.undocumented_ops":
+            "_shape_as_tensor _standard_gamma _sample_dirichlet _convert_indices_from_coo_to_csr _convert_indices_from_csr_to_coo _cast_Byte _cast_Char "
+            "_cast_Double _cast_Float _cast_Half _cast_Int _cast_Long _cast_Short",
+    },
+    "_C": {
+        "front.compiled_names":
+            "_are_functorch_transforms_active _get_default_device _get_accelerator _get_privateuse1_backend_name _jit_can_fuse_on_cpu _jit_can_fuse_on_gpu",
     },
     "autograd": {"autograd.old_functions": "NestedIOFunction"},
     "autograd.function": {"autograd.old_functions": "InplaceFunction NestedIOFunction"},
@@ -117,6 +128,7 @@ ADDED: dict[str, dict[str, str]] = {  # {path: {name: file, and behind a colon t
 }
 # What the modules of a family import from elsewhere: {family: {name: module of ours, and behind a colon the name in it}}.
 IMPORTED: dict[str, dict[str, str]] = {
+    "": {"torch": ""},
     "nn.modules": {
         "torch": "", "F": "nn.functional", "init": "nn.init", "Module": "nn:Module", "ModuleList": "nn:ModuleList", "Sequential": "nn:Sequential",
         "Parameter": "nn:Parameter", "Buffer": "nn:Buffer", "Tensor": "tensor.core:Tensor", "Size": "tensor.size:Size", "Linear": "nn:Linear",

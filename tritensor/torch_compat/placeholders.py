@@ -30,25 +30,34 @@ NAMES_ONLY = {
     "sparse.semi_structured": hint_for("sparse", ""),
     "utils.cpp_extension": "nothing is built against PyTorch's C++; write the op in Triton, or use the program's plain form of it",
 }
-# The same of single names: those that make tensors of layouts that are not here, and the classes that older programs ask isinstance of.
+# The same of single names, {path: {name: (kind, why)}}: what makes tensors of layouts that are not here; classes for isinstance and annotations.
 _SPARSE_MAKERS = [f"sparse_{layout}_tensor" for layout in ("coo", "csr", "csc", "bsr", "bsc", "compressed")]
 _SPARSE_TYPES = ["BFloat16", "Byte", "Char", "Double", "Float", "Half", "Int", "Long", "Short"]
+_NOT_TRACED = "nothing is traced, a size is a number"
 SINGLE_NAMES = {
-    "": {**dict.fromkeys(_SPARSE_MAKERS, "function")},
-    "sparse": {**dict.fromkeys([f"{kind}Tensor" for kind in _SPARSE_TYPES], "class"), "spdiags": "function"},
+    "": {
+        **dict.fromkeys(_SPARSE_MAKERS, ("function", NAMES_ONLY["sparse"])),
+        **dict.fromkeys(("SymInt", "SymFloat", "SymBool"), ("class", _NOT_TRACED)),
+        **dict.fromkeys(("TensorType", "DeviceObjType"), ("class", "a type of PyTorch's compiler; nothing is compiled")),
+    },
+    "sparse": {
+        **dict.fromkeys([f"{kind}Tensor" for kind in _SPARSE_TYPES], ("class", NAMES_ONLY["sparse"])),
+        "spdiags": ("function", NAMES_ONLY["sparse"]),
+    },
 }
 
 
-def placeholder_kind(path: str, name: str, noted: Name | None) -> str:
-    """Whether a name that is not here stands as a "function" or a "class" that refuses; "" where it is absent."""
+def find_placeholder(path: str, name: str, noted: Name | None) -> Any:
+    """A function or a class of the name that raises NotImplementedError when it is called, where the name is to stand for what is not here; else None."""
     if noted is not None and path in NAMES_ONLY and noted.kind != "value":  # a value that is made up would be believed
-        return noted.kind
-    return SINGLE_NAMES.get(path, {}).get(name, "")
+        return make_placeholder(path, name, noted.kind, NAMES_ONLY[path])
+    single = SINGLE_NAMES.get(path, {}).get(name)
+    return single and make_placeholder(path, name, *single)
 
 
-def make_placeholder(path: str, name: str, kind: str) -> Any:
+def make_placeholder(path: str, name: str, kind: str, why: str) -> Any:
     """A function or a class of the name that raises NotImplementedError when it is called."""
-    said = f"{path}.{name}".strip(".") + f": not in tritensor: {NAMES_ONLY[path] if path else hint_for(path, name)}"
+    said = f"{path}.{name}".strip(".") + f": not in tritensor: {why}"
 
     def refuse(*args: Any, **kwargs: Any) -> Any:
         raise NotImplementedError(said)

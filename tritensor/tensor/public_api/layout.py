@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from typing import Any, NoReturn
+from typing import Any
 
 from tritensor.ground.call_site import qualified_name
 from tritensor.tensor.core import Tensor
@@ -16,7 +16,7 @@ class layout:
 
     name: str
 
-    def __new__(cls) -> NoReturn:
+    def __init__(self) -> None:
         raise TypeError(f"layout: there are no others than {', '.join(repr(known) for known in LAYOUTS.values())}")
 
     def __repr__(self) -> str:
@@ -27,7 +27,7 @@ class layout:
 
 
 def _make(name: str) -> layout:
-    made: layout = object.__new__(layout)
+    made = layout.__new__(layout)  # without __init__, which refuses
     made.name = name
     return made
 

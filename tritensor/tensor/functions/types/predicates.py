@@ -50,6 +50,11 @@ def _is_cpu(self: Tensor) -> bool:
     return not isinstance(self.array, CudaArray)
 
 
+def _is_view(self: Tensor) -> bool:
+    """Whether the tensor is a view of another one, which `_base` is."""
+    return self._base is not None
+
+
 def _get_name(self: Tensor) -> None:
     """None: tensors have no names."""
     return
@@ -68,6 +73,7 @@ def _set_grad_dtype(self: Tensor, value: Any) -> None:
         )
 
 
+Tensor._is_view = _is_view  # type: ignore[attr-defined]
 Tensor.is_cpu = property(_is_cpu)  # type: ignore[assignment, method-assign]
 Tensor.name = property(_get_name)  # type: ignore[assignment, method-assign]
 Tensor.grad_dtype = property(_grad_dtype, _set_grad_dtype)  # type: ignore[assignment, method-assign]
