@@ -6,8 +6,10 @@ import threading
 from typing import Any
 
 from tritensor.ground.errors import DeviceError
+from tritensor.ground.type_names import named, own_name
 
 
+@named("torch")
 class device:
     """A place where tensors live: `device("cpu")`, `device("cuda")`, `device("cuda:1")`, `device("cuda", 1)`.
 
@@ -49,7 +51,7 @@ class device:
         return self.type if self.index is None else f"{self.type}:{self.index}"
 
     def __reduce__(self) -> Any:
-        return device, (str(self),)
+        return own_name(device), (str(self),)
 
     def __enter__(self) -> device:
         """Inside `with device(...)` tensors are made there, where no device is asked for, by this thread."""

@@ -21,6 +21,7 @@ from tritensor.ground.errors import GradError
 from tritensor.ground.process import locks
 from tritensor.ground.strides import as_format, contiguous_format, contiguous_strides, is_in_format
 from tritensor.ground.transforms import VMAP, WrappedArray, transform
+from tritensor.ground.type_names import named
 from tritensor.ops.array import Array, CudaArray, device_of, element_strides, empty, from_host, is_contiguous
 from tritensor.ops.table import Op, sized_dim
 from tritensor.tensor.host_values import HostValues
@@ -39,6 +40,7 @@ _object_new = object.__new__
 Step = tuple[Op, dict[str, Any], tuple[Any, ...]]  # from a base to its view: the op, its attributes, ((shape, dtype),) of what it took
 
 
+@named("torch")
 class Tensor(HostValues, Methods):
     """An n-dimensional array on a device, differentiable.
 

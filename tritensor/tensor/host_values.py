@@ -14,6 +14,7 @@ from tritensor.cuda.streams.stream import stream as use_stream
 from tritensor.ground import dtypes
 from tritensor.ground.errors import ArgumentError, DeviceError, DTypeError, GradError, ShapeError
 from tritensor.ground.providers import provider
+from tritensor.ground.type_names import own_name
 from tritensor.ops.array import Array, CudaArray, to_host
 from tritensor.tensor import dlpack
 from tritensor.tensor.copying import copy_with_storage, pack_array, unpack_array
@@ -178,7 +179,7 @@ class HostValues:
         return t
 
     def __reduce_ex__(self, protocol: Any) -> Any:
-        return _rebuild, (type(self), pack_array(self.array), self.tracked, getattr(self, "__dict__", {}))
+        return _rebuild, (own_name(type(self)), pack_array(self.array), self.tracked, getattr(self, "__dict__", {}))
 
     def __deepcopy__(self, memo: dict[Any, Any]) -> Any:
         """A copy with the memory that this tensor is a window on: views copied together stay views of one memory."""

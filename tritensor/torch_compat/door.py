@@ -14,6 +14,7 @@ from typing import Any, NamedTuple
 
 from tritensor.ground.call_site import use_library_name
 from tritensor.torch_compat import missing
+from tritensor.torch_compat.layer_names import note_layers
 
 SUFFIX = "+tritensor"
 
@@ -154,6 +155,7 @@ def answer_for_good(module: types.ModuleType) -> None:
     if _installed not in sys.meta_path:
         _installed.is_installed = True
         sys.meta_path.insert(0, _installed)  # type: ignore[arg-type]
+        note_layers()
         _kept.enter_context(use_library_name("torch"))
     _installed.specs[spec.name] = spec
     _installed.exec_module(module)

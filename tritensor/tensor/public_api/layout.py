@@ -5,9 +5,11 @@ from __future__ import annotations
 from typing import Any
 
 from tritensor.ground.call_site import qualified_name
+from tritensor.ground.type_names import named, own_constant
 from tritensor.tensor.core import Tensor
 
 
+@named("torch")
 class layout:
     """The way a tensor's elements are stored. Every tensor is `tritensor.strided`; the others are names to compare with, and making a tensor of
     theirs raises NotImplementedError."""
@@ -22,8 +24,8 @@ class layout:
     def __repr__(self) -> str:
         return qualified_name(self.name)
 
-    def __reduce__(self) -> str:
-        return self.name
+    def __reduce__(self) -> Any:
+        return own_constant(layout, self.name)
 
 
 def _make(name: str) -> layout:
