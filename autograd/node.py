@@ -118,18 +118,26 @@ class Node:
 
     def saved(self) -> list[tuple[str, Any]]:
         """What the node keeps for its gradient, by PyTorch's names: tensors and attributes. Raises GradError once the graph was freed."""
-        op = self.op
-        kept = [("input", i) for i, x in enumerate(self.inputs or ()) if x is not None]
-        kept += [("output", i) for i, y in enumerate(self.outputs or ()) if y is not None]
         if self.inputs is FREED or self.outputs is FREED:
             raise self._freed()
-        names = {"input": op.inputs, "output": op.outputs}
+        return [*[(name, self._saved(kind, i, (), True)) for name, kind, i in self._kept()], *(self.attrs or {}).items()]
+
+    def _kept(self) -> list[tuple[str, str, int]]:
+        """The tensors that the node keeps: PyTorch's name of each, whether it is an input or an output, which one."""
+        kept = [("input", i) for i, x in enumerate(self.inputs or ()) if x is not None]
+        kept += [("output", i) for i, y in enumerate(self.outputs or ()) if y is not None]
+        names = {"input": self.op.inputs, "output": self.op.outputs}
         found = []
         for kind, i in kept:
             known = names[kind]
             name = known[i] if i < len(known) else f"{known[-1]}{i - len(known) + 1}"
-            found.append((_SHOWN.get(name, name), self._saved(kind, i, (), True)))
-        return [*found, *(self.attrs or {}).items()]
+            found.append((_SHOWN.get(name, name), kind, i))
+        return found
+
+    def __dir__(self) -> list[str]:
+        """Attributes that there are: of `_saved_...`, those of this node."""
+        here = {"_saved_" + name for name in (*[name for name, _, _ in self._kept()], *(self.attrs or ()))}
+        return [name for name in object.__dir__(self) if not name.startswith("_saved_") or name in here]
 
     def __repr__(self) -> str:
         return f"<{self.name()}>"
