@@ -17,6 +17,7 @@ FILES = {
     "return_types": "return_types", "types": "types", "version": "version", "nn.modules.utils": "nn.ntuple", "jit.annotations": "annotations",
     "__config__": "front.configuration", "_tensor_str": "front.tensor_text",
     "_utils": "private.flat_tensors", "__future__": "private.future", "nn._reduction": "private.nn_reduction",
+    "futures": "futures",
     "nn.grad": "nn.grad", "nn.common_types": "nn.common_types", "overrides": "private.overrides",
     "_jit_internal": "private.jit_internal", "_prims_common": "private.prims_common",
     "utils.model_zoo": "private.model_zoo", "distributed.distributed_c10d": "private.distributed_c10d",
