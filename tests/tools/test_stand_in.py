@@ -25,7 +25,7 @@ from torch.nn import Linear
 import torch, torchvision, functorch, tritensor
 assert u.find_spec("torch") is torch.__spec__ and u.find_spec("torch.nn") and u.find_spec("torch.no_such_module") is None
 assert torch.__file__ == torch.__spec__.origin and torch.__version__ == m.version("torch") and torchvision.__version__ == m.version("torchvision")
-assert torch.Tensor is tritensor.Tensor and functorch.vmap is tritensor.func.vmap
+assert torch.Tensor is tritensor.Tensor and functorch.vmap.__wrapped__ is tritensor.func.vmap
 assert len([d for d in m.distributions() if d.metadata["Name"] == "torch"]) == 1
 try:
     import torch.distributed.rpc

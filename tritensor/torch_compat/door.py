@@ -29,7 +29,7 @@ class Answered(NamedTuple):
 
 STANDS_FOR = {
     "torch": Answered("tritensor", "2.13.0" + SUFFIX, "torch"),
-    "functorch": Answered("tritensor.func", "2.13.0" + SUFFIX, "torch"),
+    "functorch": Answered("tritensor.torch_compat.modules.functorch", "2.13.0" + SUFFIX, "torch"),
     "torchvision": Answered("tritensor.vision", "0.28.0" + SUFFIX, "torchvision"),
 }
 

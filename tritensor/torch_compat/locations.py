@@ -44,6 +44,7 @@ _ADDED: dict[str, dict[str, str]] = {
         "front.compiled_names":
             "_are_functorch_transforms_active _get_default_device _get_accelerator _get_privateuse1_backend_name _jit_can_fuse_on_cpu _jit_can_fuse_on_gpu",
     },
+    "": {"amp": "autocast GradScaler", "compiler": "compile", "internals": "Type"},
     "autograd": {"autograd.old_functions": "NestedIOFunction"},
     "autograd.function": {"autograd.old_functions": "InplaceFunction NestedIOFunction"},
     "autograd.profiler": {
@@ -60,6 +61,16 @@ _ADDED: dict[str, dict[str, str]] = {
     "distributed": {"private.distributed_c10d": "Backend supports_complex"},
     "distributed.elastic.multiprocessing.errors": {"elastic_errors": "record"},
     "distributed.tensor": {"private.placement_types": "Shard DTensor"},
+    "distributions.kl": {".distributions.multivariate.matrix_products": "_batch_mahalanobis=mahalanobis"},
+    "distributions.lowrank_multivariate_normal": {
+        ".distributions.multivariate.matrix_products": "_batch_mahalanobis=mahalanobis _batch_mv=matrix_vector",
+    },
+    "distributions.multivariate_normal": {
+        ".distributions.multivariate.matrix_products":
+            "_batch_mahalanobis=mahalanobis _batch_mv=matrix_vector _precision_to_scale_tril=factor_of_inverse",
+        ".distributions.parameters": "_standard_normal=draw_standard_normal", ".distributions.lazy": "lazy_property",
+    },
+    "distributions.transforms": {".distributions.transforms.pointwise": "_clipped_sigmoid=clipped_sigmoid"},
     "distributions.utils": {
         ".distributions.lazy": "lazy_property",
         ".distributions.parameters":

@@ -15,6 +15,13 @@ from tritensor.tensor.functions.creation.constructors import to_dlpack as to_dlp
 CUDA_HOME = None  # torch.utils.cpp_extension: where nvcc stands; nothing is built here
 
 
+class Type:
+    """The class of the types that PyTorch's compiler has: programs name it in annotations, most in place of typing's. There are none here."""
+
+    def __new__(cls, *args: Any, **kwargs: Any) -> Type:
+        raise TypeError("Type: nothing is compiled, so there are no types to make; in annotations of classes write typing.Type")
+
+
 def wrap(fn_or_name: Any) -> Any:
     """torch.fx.wrap: a function that a tracer leaves whole; nothing is traced, so it comes back as it is."""
     if not isinstance(fn_or_name, str) and not callable(fn_or_name):
