@@ -13,8 +13,8 @@ from tritensor.torch_compat.modules.functorch.make_functional import FunctionalM
 from tritensor.torch_compat.modules.functorch.make_functional import FunctionalModuleWithBuffers as FunctionalModuleWithBuffers
 
 __all__ = [
-    "FunctionalModule", "FunctionalModuleWithBuffers", "combine_state_for_ensemble", "functionalize", "grad", "grad_and_value", "hessian", "jacfwd", "jacrev", "jvp",
-    "make_functional", "make_functional_with_buffers", "vjp", "vmap",
+    "FunctionalModule", "FunctionalModuleWithBuffers", "combine_state_for_ensemble", "functionalize", "grad", "grad_and_value", "hessian", "jacfwd",
+    "jacrev", "jvp", "make_functional", "make_functional_with_buffers", "vjp", "vmap",
 ]  # fmt: skip
 
 
