@@ -84,6 +84,9 @@ def setitem(x: Tensor, index: Any, value: Any) -> None:
     """x[index] = value, which broadcasts and is cast; recorded by autograd. Of repeated positions the last one stays."""
     if index is False:  # nothing, of whatever is given, as in PyTorch
         return
+    if (view := fast_views.getitem(x, index)) is not None:
+        overwrite(view, _cast_value(x, value), "setitem")
+        return
     entries = split_index(index)
     # A view is written in place: no index tensors, one copy.
     if all(map(is_basic, entries)):

@@ -70,7 +70,13 @@ def unbind(x: Tensor, dim: int = 0) -> tuple[Tensor, ...]:
     d = normal_dim("unbind", dim, len(x.array.shape))
     if not x.array.shape:
         raise IndexError("unbind: a 0-d tensor has no dimension to take apart; reshape it to (1,)")
-    return mark_parts(tuple([ops.index_view(x, index=(*(slice(None),) * d, i)) for i in range(x.array.shape[d])]))
+    lead = (slice(None),) * d
+    return mark_parts(tuple([_select(x, (*lead, i)) for i in range(x.array.shape[d])]))
+
+
+def _select(x: Tensor, index: tuple[Any, ...]) -> Tensor:
+    made = fast_views.getitem(x, index)
+    return ops.index_view(x, index=index) if made is None else made
 
 
 def _to_count(parts: Any) -> int | None:
