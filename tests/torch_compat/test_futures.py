@@ -87,4 +87,4 @@ def test_a_call_that_was_forked_is_one() -> None:
     forked = tt.jit.fork(lambda a: a + 1, 2)
     assert isinstance(forked, Future)
     assert tt.jit.wait(forked.then(lambda done: done.wait() * 2)) == 6
-    assert tt.jit.Future is tt.futures.Future
+    assert tt.Future is tt.jit.Future is tt.futures.Future

@@ -45,6 +45,7 @@ _ADDED: dict[str, dict[str, str]] = {
             "_are_functorch_transforms_active _get_default_device _get_accelerator _get_privateuse1_backend_name _jit_can_fuse_on_cpu _jit_can_fuse_on_gpu",
     },
     "": {"amp": "autocast GradScaler", "compiler": "compile", "internals": "Type"},
+    "": {"amp": "autocast GradScaler", "compiler": "compile", "futures": "Future", "internals": "Type"},
     "autograd": {"autograd.old_functions": "NestedIOFunction"},
     "autograd.function": {"autograd.old_functions": "InplaceFunction NestedIOFunction"},
     "autograd.profiler": {
