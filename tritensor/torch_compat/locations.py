@@ -25,7 +25,11 @@ FILES = {
     "_dynamo": "private.dynamo", "_dynamo.eval_frame": "private.dynamo", "_inductor": "private.inductor",
     "distributed.algorithms._checkpoint": "private.checkpoint_wrapper",
     "distributed.algorithms._checkpoint.checkpoint_wrapper": "private.checkpoint_wrapper",
-    "distributed.tensor.placement_types": "private.placement_types",
+    "distributed.tensor.placement_types": "private.placement_types", "distributed.tensor._utils": "distributed.tensor_layout",
+    "distributed._composable": "distributed.composable_fsdp", "distributed._composable.fsdp": "distributed.composable_fsdp",
+    "distributed._functional_collectives": "distributed.functional_collectives",
+    "distributed.checkpoint.hf_storage": "distributed.absent_storage",
+    "_dynamo._trace_wrapped_higher_order_op": "index_by_tensors",
 }  # fmt: skip
 FILES = {path: f"torch_compat.modules.{file}" for path, file in FILES.items()} | ELSEWHERE
 # Names that a module has beside its own: {path: {file of modules/, or behind a point module of the package: names}}, name=other where another name
@@ -47,6 +51,11 @@ _ADDED: dict[str, dict[str, str]] = {
     },
     "": {"amp": "autocast GradScaler", "compiler": "compile", "internals": "Type"},
     "": {"amp": "autocast GradScaler", "compiler": "compile", "futures": "Future", "internals": "Type"},
+        ".cuda.streams.stream": "Event Stream",
+        ".ground.absent_dtypes":
+            "float8_e4m3fnuz float8_e5m2fnuz float8_e8m0fnu float4_e2m1fn_x2 "
+            "int1 int2 int3 int4 int5 int6 int7 uint1 uint2 uint3 uint4 uint5 uint6 uint7",
+    },
     "autograd": {"autograd.old_functions": "NestedIOFunction"},
     "autograd.function": {"autograd.old_functions": "InplaceFunction NestedIOFunction"},
     "autograd.profiler": {
@@ -73,6 +82,7 @@ _ADDED: dict[str, dict[str, str]] = {
         ".distributions.parameters": "_standard_normal=draw_standard_normal", ".distributions.lazy": "lazy_property",
     },
     "distributions.transforms": {".distributions.transforms.pointwise": "_clipped_sigmoid=clipped_sigmoid"},
+    "distributed.tensor": {"private.placement_types": "Shard DTensor Placement Replicate Partial"},
     "distributions.utils": {
         ".distributions.lazy": "lazy_property",
         ".distributions.parameters":
