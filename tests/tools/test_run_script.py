@@ -164,9 +164,9 @@ torch.manual_seed(0)
 data = datasets.FakeData(4, (3, 8, 8), transform=T.Compose([T.RandomCrop(6), T.ToTensor(), T.Normalize((0.5,), (0.5,))]))
 x, y = next(iter(torch.utils.data.DataLoader(data, batch_size=4)))
 print(torchvision.__version__, make_grid(x).shape, models.resnet18(weights=None, num_classes=3).fc.out_features, F.hflip(x).shape, v2.Resize(4)(x).shape)
-print(hasattr(torchvision, "ops"), torch.hub.list()[0])
+print(hasattr(torchvision, "prototype"), torch.hub.list()[0])
 try:
-    from torchvision.ops import nms
+    from torchvision.prototype import features
 except ImportError as error:
     print(error)
 """
@@ -179,12 +179,12 @@ def test_torchvision_is_answered_too_and_an_installed_one_is_never_loaded(folder
     assert done.stdout.splitlines() == [
         "0.28.0+tritensor torch.Size([3, 10, 34]) 3 torch.Size([4, 3, 6, 6]) torch.Size([4, 3, 4, 4])",
         "False alexnet",
-        "No module named 'torchvision.ops': not in tritensor",
+        "No module named 'torchvision.prototype': not in tritensor",
     ]
     assert done.stderr.splitlines() == [
         "tritensor.run: 1 name of torch that tritensor has not:",
-        "  vision.py:12: torchvision.ops",
-        "  vision.py:14: torchvision.ops",
+        "  vision.py:12: torchvision.prototype",
+        "  vision.py:14: torchvision.prototype",
     ]
     alone = ran("-c", "import torchvision", cwd=folder)  # and outside of the door it is the other one
     assert "the other torchvision was loaded" in alone.stderr
