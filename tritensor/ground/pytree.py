@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections import OrderedDict, defaultdict, deque
+from collections import OrderedDict, defaultdict, deque, namedtuple
 from collections.abc import Callable, Iterable, Iterator
 from typing import Any, NamedTuple
 
@@ -29,6 +29,7 @@ SUPPORTED_NODES: dict[type, NodeDef] = {
     deque: NodeDef(lambda d: (d, d.maxlen), lambda values, most: deque(values, most)),
 }
 _NAMED = NodeDef(lambda x: (x, type(x)), lambda values, kind: kind(*values))
+SUPPORTED_NODES[namedtuple] = _NAMED  # type: ignore[index]  # by PyTorch's key for all of them
 
 
 def is_namedtuple(obj: object | type) -> bool:
@@ -65,6 +66,11 @@ def _kind_of(tree: Any) -> NodeDef | None:
     # by the exact class, as in PyTorch: an object of a class derived from dict or list is a leaf
     found = SUPPORTED_NODES.get(type(tree))
     return found if found is not None else _NAMED if is_namedtuple_instance(tree) else None
+
+
+def _get_node_type(tree: Any) -> Any:
+    """The key of a value's kind in SUPPORTED_NODES, where it is a container: its type, or `namedtuple` for all of these."""
+    return namedtuple if is_namedtuple_instance(tree) else type(tree)
 
 
 class TreeSpec:

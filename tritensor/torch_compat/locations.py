@@ -14,6 +14,7 @@ COMMANDS = {"doctor": "tools.doctor", "launch": "cuda.launch:launch", "run": "to
 FILES = {
     "_C": "internals", "_C._profiler": "autograd.profiler_settings",
     "accelerator": "devices.accelerator", "backends": "backends", "compiler": "compiler", "cpu": "devices.cpu", "cuda.nccl": "devices.nccl", "jit": "jit",
+    "xpu": "devices.xpu", "mtia": "devices.absent",
     "library": "custom_ops",
     "return_types": "return_types", "types": "types", "version": "version", "nn.modules.utils": "nn.ntuple", "jit.annotations": "annotations",
     "__config__": "front.configuration", "_tensor_str": "front.tensor_text",
@@ -22,6 +23,8 @@ FILES = {
     "nn.grad": "nn.grad", "nn.common_types": "nn.common_types", "overrides": "private.overrides",
     "_jit_internal": "private.jit_internal", "_prims_common": "private.prims_common",
     "utils.model_zoo": "private.model_zoo", "distributed.distributed_c10d": "private.distributed_c10d",
+    "distributed.constants": "private.distributed_c10d", "_subclasses.fake_tensor": "tracing.fake_tensors", "_subclasses": "tracing.fake_tensors",
+    "fx.experimental": "tracing.proxy_tensor", "fx.experimental.proxy_tensor": "tracing.proxy_tensor",
     "_dynamo": "private.dynamo", "_dynamo.eval_frame": "private.dynamo", "_inductor": "private.inductor",
     "distributed.algorithms._checkpoint": "private.checkpoint_wrapper",
     "distributed.algorithms._checkpoint.checkpoint_wrapper": "private.checkpoint_wrapper",
@@ -36,7 +39,12 @@ FILES = {path: f"torch_compat.modules.{file}" for path, file in FILES.items()} |
 # stands there. Nothing of it is imported before somebody asks for the name.
 _ADDED: dict[str, dict[str, str]] = {
     "": {
-        "amp": "autocast GradScaler", "compiler": "compile",
+        "amp": "autocast GradScaler",
+        "compiler": "compile",
+        "files.file_reader": "PyTorchFileReader",
+        "futures": "Future",
+        "internals": "Type",
+        "jit": "ScriptModule",
         ".tensor.public_api.layout": "sparse_coo sparse_csr sparse_csc sparse_bsr sparse_bsc jagged _mkldnn",
         "front.checks":
             "_assert _assert_async _check _check_index _check_is_size _check_not_implemented _check_tensor_all _check_tensor_all_with _check_type "
@@ -44,17 +52,14 @@ _ADDED: dict[str, dict[str, str]] = {
         "front.undocumented_ops":
             "_shape_as_tensor _standard_gamma _sample_dirichlet _convert_indices_from_coo_to_csr _convert_indices_from_csr_to_coo _cast_Byte _cast_Char "
             "_cast_Double _cast_Float _cast_Half _cast_Int _cast_Long _cast_Short",
-    },
-    "_C": {
-        "front.compiled_names":
-            "_are_functorch_transforms_active _get_default_device _get_accelerator _get_privateuse1_backend_name _jit_can_fuse_on_cpu _jit_can_fuse_on_gpu",
-    },
-    "": {"amp": "autocast GradScaler", "compiler": "compile", "internals": "Type"},
-    "": {"amp": "autocast GradScaler", "compiler": "compile", "futures": "Future", "internals": "Type"},
         ".cuda.streams.stream": "Event Stream",
         ".ground.absent_dtypes":
             "float8_e4m3fnuz float8_e5m2fnuz float8_e8m0fnu float4_e2m1fn_x2 "
             "int1 int2 int3 int4 int5 int6 int7 uint1 uint2 uint3 uint4 uint5 uint6 uint7",
+    },
+    "_C": {
+        "front.compiled_names":
+            "_are_functorch_transforms_active _get_default_device _get_accelerator _get_privateuse1_backend_name _jit_can_fuse_on_cpu _jit_can_fuse_on_gpu",
     },
     "autograd": {"autograd.old_functions": "NestedIOFunction"},
     "autograd.function": {"autograd.old_functions": "InplaceFunction NestedIOFunction"},
@@ -69,9 +74,8 @@ _ADDED: dict[str, dict[str, str]] = {
     "cpu.amp": {"amp": "autocast=cpu_autocast GradScaler=CpuGradScaler"},
     "cuda.memory": {".debug.memory_history": "_record_memory_history _snapshot _dump_snapshot"},
     "cuda.amp": {"amp": "autocast=cuda_autocast GradScaler=CudaGradScaler custom_fwd custom_bwd"},
-    "distributed": {"private.distributed_c10d": "Backend supports_complex"},
+    "distributed": {"private.distributed_c10d": "Backend supports_complex _rank_not_in_group"},
     "distributed.elastic.multiprocessing.errors": {"elastic_errors": "record"},
-    "distributed.tensor": {"private.placement_types": "Shard DTensor"},
     "distributions.kl": {".distributions.multivariate.matrix_products": "_batch_mahalanobis=mahalanobis"},
     "distributions.lowrank_multivariate_normal": {
         ".distributions.multivariate.matrix_products": "_batch_mahalanobis=mahalanobis _batch_mv=matrix_vector",
@@ -130,7 +134,7 @@ _ADDED: dict[str, dict[str, str]] = {
     "nn.parallel.scatter_gather": {".nn.parallel": "scatter_kwargs"},
     "serialization": {
         "private.serialization":
-            "FILE_LIKE MAP_LOCATION SourceChangeWarning get_default_mmap_options set_default_mmap_options skip_data validate_cuda_device",
+            "DEFAULT_PROTOCOL FILE_LIKE MAP_LOCATION SourceChangeWarning get_default_mmap_options set_default_mmap_options skip_data validate_cuda_device",
         ".io.device_mapping": "default_restore_location location_tag register_package",
         ".io.safe_globals": "add_safe_globals clear_safe_globals get_safe_globals safe_globals",
         ".io.torch_format.allowed_names": "get_unsafe_globals_in_checkpoint",
@@ -138,9 +142,10 @@ _ADDED: dict[str, dict[str, str]] = {
         ".io.torch_format.writing": "get_crc32_options set_crc32_options",
     },
     "utils": {".nn.moving": "swap_tensors"},
+    "utils.data.dataloader": {".data.iterators":
+        "_BaseDataLoaderIter=LoaderIterator _SingleProcessDataLoaderIter=SingleProcessIterator _MultiProcessingDataLoaderIter=MultiProcessIterator"},
     "utils.dlpack": {"internals": "to_dlpack"},
     "utils.cpp_extension": {"internals": "CUDA_HOME ROCM_HOME=CUDA_HOME"},
-    "xpu": {"devices.absent": "is_available device_count"},
 }  # fmt: skip
 ADDED: dict[str, dict[str, str]] = {  # {path: {name: file, and behind a colon the name in it}}
     path: {

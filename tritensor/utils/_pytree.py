@@ -9,6 +9,7 @@ from tritensor.ground.pytree import NodeDef as NodeDef
 from tritensor.ground.pytree import PyTree as PyTree
 from tritensor.ground.pytree import TreeSpec as TreeSpec
 from tritensor.ground.pytree import _broadcast_to_and_flatten as _broadcast_to_and_flatten
+from tritensor.ground.pytree import _get_node_type as _get_node_type
 from tritensor.ground.pytree import is_namedtuple as is_namedtuple
 from tritensor.ground.pytree import is_namedtuple_class as is_namedtuple_class
 from tritensor.ground.pytree import is_namedtuple_instance as is_namedtuple_instance

@@ -10,8 +10,10 @@ from tritensor.ground.device import device as device
 from tritensor.ground.errors import LinAlgError as _LinAlgError  # noqa: F401
 from tritensor.ground.errors import OutOfMemoryError as _OutOfMemoryError  # noqa: F401
 from tritensor.random import Generator as Generator
+from tritensor.tensor.core import Tensor
 from tritensor.tensor.functions.creation.constructors import to_dlpack as to_dlpack
 
+_TensorMeta = type(Tensor)  # the class of the class Tensor, in annotations of what is one
 CUDA_HOME = None  # torch.utils.cpp_extension: where nvcc stands; nothing is built here
 
 
