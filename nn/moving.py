@@ -110,6 +110,22 @@ def _cast_to(name: str, kind: DType) -> Any:
     return rename_function(cast, name, f"Cast to {kind.name}, as `to` does.")
 
 
+def parse_destination(
+    *args: Any, device: Any = None, dtype: Any = None, non_blocking: bool = False
+) -> tuple[Device | None, DType | None, bool]:
+    """(device, type, non_blocking) that the arguments of a module's `to` mean; None where nothing is said."""
+    for given in args:
+        if isinstance(given, bool):
+            non_blocking = given
+        elif isinstance(given, Tensor):
+            device, dtype = given.device, given.dtype
+        elif isinstance(given, Device | int | str):
+            device = given
+        elif given is not None:
+            dtype = given
+    return None if device is None else as_device(device), None if dtype is None else as_dtype(dtype), non_blocking
+
+
 class Movable:
     """The part of Module that moves it to a device and casts it."""
 
@@ -157,18 +173,8 @@ class Movable:
 
         `non_blocking` as in Tensor.to. `memory_format` is that of members of as many dimensions as it orders. Returns self.
         """
-        for given in args:
-            if isinstance(given, bool):
-                non_blocking = given
-            elif isinstance(given, Tensor):
-                device, dtype = given.device, given.dtype
-            elif isinstance(given, Device | int | str):
-                device = given
-            elif given is not None:
-                dtype = given
+        target, kind, non_blocking = parse_destination(*args, device=device, dtype=dtype, non_blocking=non_blocking)
         wanted = as_format("Module.to", memory_format, preserve_format)  # before anything moves: a wrong word leaves the module as it was
-        target = None if device is None else as_device(device)
-        kind = None if dtype is None else as_dtype(dtype)
         # parameters want gradients, which integers have none of
         if kind is not None and kind.kind not in ("float", "complex"):
             raise DTypeError(f"to: {kind} is not a floating or complex type; cast modules to float16, bfloat16, float32 or float64")

@@ -128,3 +128,11 @@ def test_records_of_a_checkpoint_are_read_one_by_one(tmp_path: Any) -> None:
     file.write_bytes(b"PK\x03\x04nothing")
     with pytest.raises(CheckpointError):
         tt.PyTorchFileReader(file)
+
+
+def test_arguments_of_to_are_told() -> None:
+    parse = tt._C._nn._parse_to
+    assert parse("cpu", tt.float16) == (tt.device("cpu"), tt.float16, False, None)
+    assert parse(tt.ones(1, dtype=tt.float64)) == (tt.device("cpu"), tt.float64, False, None)
+    assert parse(dtype=tt.float64, non_blocking=True, memory_format=tt.channels_last) == (None, tt.float64, True, tt.channels_last)
+    assert parse(None) == (None, None, False, None)

@@ -12,7 +12,7 @@ ELSEWHERE = {
 COMMANDS = {"doctor": "tools.doctor", "launch": "cuda.launch:launch", "run": "tools.run_script"}
 # Modules that are files of modules/, under PyTorch's path.
 FILES = {
-    "_C": "internals", "_C._profiler": "autograd.profiler_settings",
+    "_C": "internals", "_C._nn": "nn.internals", "_C._profiler": "autograd.profiler_settings",
     "accelerator": "devices.accelerator", "backends": "backends", "compiler": "compiler", "cpu": "devices.cpu", "cuda.nccl": "devices.nccl", "jit": "jit",
     "xpu": "devices.xpu", "mtia": "devices.absent",
     "library": "custom_ops",
