@@ -21,6 +21,9 @@ def test_names_without_a_module_of_their_own() -> None:
     assert tt.torch is tt
     assert tt._C._TensorMeta is type(tt.Tensor)
     assert tt.ScriptModule is tt.jit.ScriptModule
+    tt._assert(tt.ones(1) > 0, "not reached")
+    with pytest.raises(AssertionError, match="of one size"):
+        tt._assert(False, "of one size")
     assert tt.serialization.DEFAULT_PROTOCOL == 2
     assert tt.distributed.ReduceOp.RedOpType.SUM is tt.distributed.ReduceOp.SUM
     assert isinstance(tt.distributed.ReduceOp.SUM, tt.distributed.ReduceOp.RedOpType)
@@ -136,3 +139,36 @@ def test_arguments_of_to_are_told() -> None:
     assert parse(tt.ones(1, dtype=tt.float64)) == (tt.device("cpu"), tt.float64, False, None)
     assert parse(dtype=tt.float64, non_blocking=True, memory_format=tt.channels_last) == (None, tt.float64, True, tt.channels_last)
     assert parse(None) == (None, None, False, None)
+
+
+class _Duck:
+    """The attributes of a DataLoader that libraries give to PyTorch's iterators of loaders."""
+
+    generator = worker_init_fn = multiprocessing_context = prefetch_factor = None
+    timeout, drop_last, num_workers = 0, False, 1
+
+    def __init__(self, dataset: Any, kind: int, batches: Any) -> None:
+        self.dataset, self._dataset_kind, self._auto_collation = dataset, kind, batches is not None
+        self._index_sampler = batches if batches is not None else range(len(dataset))
+        self.batch_size = 2
+
+    def collate_fn(self, x: Any) -> Any:
+        return list(x) if self._auto_collation else -x
+
+
+@pytest.mark.parametrize("kind", [0, 1])
+def test_another_object_is_iterated_over_as_a_loader(kind: int) -> None:
+    path = _module("utils.data.dataloader")
+    assert path._DatasetKind.Iterable == 1
+    assert list(path._SingleProcessDataLoaderIter(_Duck([4, 5, 6], kind, None))) == [-4, -5, -6]
+    assert list(path._SingleProcessDataLoaderIter(_Duck([4, 5, 6], kind, [[0, 1], [2, 0]]))) == [[4, 5], [6] if kind else [6, 4]]
+    assert [tt.utils.data.DataLoader([1])._dataset_kind, path._DatasetKind.Map] == [0, 0]
+
+
+def test_another_object_is_read_by_workers() -> None:
+    path = _module("utils.data.dataloader")
+    duck = _Duck([4, 5, 6], 1, None)
+    duck.multiprocessing_context = "fork"
+    found = path._MultiProcessingDataLoaderIter(duck)
+    assert isinstance(found, path._BaseDataLoaderIter)
+    assert list(found) == [-4, -5, -6]
