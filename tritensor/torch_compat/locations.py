@@ -143,7 +143,8 @@ _ADDED: dict[str, dict[str, str]] = {
     },
     "utils": {".nn.moving": "swap_tensors"},
     "utils.data.dataloader": {".data.iterators":
-        "_BaseDataLoaderIter=LoaderIterator _SingleProcessDataLoaderIter=SingleProcessIterator _MultiProcessingDataLoaderIter=MultiProcessIterator"},
+        "_BaseDataLoaderIter=LoaderIterator _SingleProcessDataLoaderIter=SingleProcessIterator _MultiProcessingDataLoaderIter=MultiProcessIterator "
+        "_DatasetKind=DatasetKind"},
     "utils.dlpack": {"internals": "to_dlpack"},
     "utils.cpp_extension": {"internals": "CUDA_HOME ROCM_HOME=CUDA_HOME"},
 }  # fmt: skip
