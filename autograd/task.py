@@ -14,7 +14,7 @@ from tritensor.autograd.modes import state
 from tritensor.autograd.node import AccumulateGrad, Node, Severed
 from tritensor.ground.errors import GradError, ShapeError, TransformError
 from tritensor.ground.providers import provider
-from tritensor.ops.array import Array
+from tritensor.ops.array import Array, empty
 from tritensor.ops.table import ops, registry
 
 _by_sequence = attrgetter("sequence")
@@ -170,6 +170,8 @@ def start_gradient(output: Any, grad: Any, create_graph: bool, who: str) -> Any:
             )
         if output.device.type == "cuda":
             array: Array = registry["full"].forward(shape=like.shape, value=1.0, dtype=like.dtype, device=output.device)  # type: ignore[misc]
+        elif output.device.type == "meta":
+            array = empty(like.shape, like.dtype, output.device)
         else:
             array = np.ones(like.shape, like.dtype)
         return nodes.make_tensor(array) if create_graph else array

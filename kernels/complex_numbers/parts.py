@@ -8,7 +8,7 @@ import numpy as np
 
 from tritensor.ground.errors import DTypeError, ShapeError
 from tritensor.kernels.parts.pointwise_samples import complex_normals
-from tritensor.ops.array import CudaArray
+from tritensor.ops.strided_array import StridedArray
 from tritensor.ops.table import Sample, Spec, op, ops
 
 COMPLEX = ("complex64", "complex128")
@@ -80,7 +80,7 @@ def _view_as_complex(x: np.ndarray) -> np.ndarray:
 
 
 def _view_as_complex_shape(x: Any) -> Spec:
-    if isinstance(x, CudaArray) or x.dtype not in _WHOLE:
+    if isinstance(x, StridedArray) or x.dtype not in _WHOLE:
         raise DTypeError(f"view_as_complex: x is {x.dtype}; it takes float32 and float64, on the CPU, where complex numbers live")
     if not x.shape or x.shape[-1] != 2:
         raise ShapeError(f"view_as_complex: x {tuple(x.shape)}: its last size must be 2, a real and an imaginary part")

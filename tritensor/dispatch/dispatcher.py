@@ -11,12 +11,15 @@ from tritensor.autograd.modes import state
 from tritensor.dispatch import nodes
 from tritensor.dispatch.nodes import record_node, refuse_written, share, written
 from tritensor.ground import device_errors, dtypes
+from tritensor.ground.device import cpu
 from tritensor.ground.errors import DeviceError
+from tritensor.ground.providers import provider
 from tritensor.ground.transforms import WrappedArray, transform
 from tritensor.ops.array import CudaArray, to_layout
+from tritensor.ops.strided_array import MetaArray
 from tritensor.ops.table import Op, registry
 
-_SCALARS = (bool, int, float, complex)
+SCALARS = (bool, int, float, complex)
 
 # Set by tritensor.tensor.core, the floor above: the Tensor class and its bare constructor.
 _Tensor: Any = None
@@ -47,24 +50,30 @@ def apply(op: Op, *inputs: Any, **attrs: Any) -> Any:
                 if cuda is None:
                     cuda = a.storage.device
                 elif cuda is not a.storage.device and cuda != a.storage.device:
-                    raise _mixed_devices(op, inputs)
+                    raise mixed_devices(op, inputs)
+            elif type(a) is np.ndarray:
+                host = True
             elif type(a) is WrappedArray:
                 return transform.current.run(op, inputs, attrs)
-            else:
+            elif type(a) is MetaArray:
+                return _run_on_meta(op, inputs, attrs)
+            else:  # a mapped file
                 host = True
             wanted = x.tracked or wanted
             arrays.append(a)
-        elif (x is None and len(arrays) >= op.required) or (op.broadcasts and isinstance(x, _SCALARS) and not isinstance(x, np.generic)):
+        elif (x is None and len(arrays) >= op.required) or (op.broadcasts and isinstance(x, SCALARS) and not isinstance(x, np.generic)):
             arrays.append(x)
         elif op.broadcasts and isinstance(x, np.generic):
             return apply(op, *_python_numbers(inputs), **attrs)
         else:
-            raise _foreign(op, inputs, x)
+            raise foreign(op, inputs, x)
     if cuda is not None and host:
-        raise _mixed_devices(op, inputs)
+        raise mixed_devices(op, inputs)
     # Ops that make arrays of numbers have nothing to read the device off but their attribute.
-    if not inputs and "device" in attrs and attrs["device"].type == "cuda":
-        cuda = attrs["device"]
+    if not inputs and "device" in attrs and attrs["device"] is not cpu:
+        if attrs["device"].type == "meta":
+            return _run_on_meta(op, inputs, attrs)
+        cuda = attrs["device"] if attrs["device"].type == "cuda" else None
     if op.mutates:  # before anything is written: a leaf that requires grad must stay as it is
         refuse_written(op, inputs)
     try:
@@ -99,6 +108,11 @@ def apply(op: Op, *inputs: Any, **attrs: Any) -> Any:
             share(out, inputs[0], op, attrs)
         return out
     return _outputs(op, inputs, attrs, result, record)
+
+
+def _run_on_meta(op: Op, inputs: tuple[Any, ...], attrs: dict[str, Any]) -> Any:
+    """The call of an op on device meta, where an op is its shape rule: few programs need it."""
+    return provider("dispatch.meta").run(op, inputs, attrs)
 
 
 def _outputs(op: Op, inputs: tuple[Any, ...], attrs: dict[str, Any], result: tuple[Any, ...], record: bool) -> Any:
@@ -154,13 +168,13 @@ def _promote(op: Op, inputs: tuple[Any, ...]) -> tuple[Any, ...]:
                 mixed = True
         elif isinstance(x, np.generic):
             return _promote(op, _python_numbers(inputs))
-        elif isinstance(x, _SCALARS):
+        elif isinstance(x, SCALARS):
             values.append(x)
             mixed = True
     if common is None:
-        foreign = [x for x in inputs if x is not None and not isinstance(x, _SCALARS)]
+        foreign = [x for x in inputs if x is not None and not isinstance(x, SCALARS)]
         if foreign:
-            raise _foreign(op, inputs, foreign[0])
+            raise foreign(op, inputs, foreign[0])
         raise TypeError(f"{op.name}: at least one input must be a tensor; wrap one with tensor(...)")
     if mixed:
         common = dtypes.result_type(values, op.name)
@@ -176,7 +190,8 @@ def _promote(op: Op, inputs: tuple[Any, ...]) -> tuple[Any, ...]:
     return tuple([apply(cast, x, dtype=common) if isinstance(x, _Tensor) and x.array.dtype != common else x for x in inputs])
 
 
-def _mixed_devices(op: Op, inputs: tuple[Any, ...]) -> DeviceError:
+def mixed_devices(op: Op, inputs: tuple[Any, ...]) -> DeviceError:
+    """The error for tensors on several devices."""
     names = [*op.inputs, *(f"{op.inputs[-1]}[{i}]" for i in range(1, len(inputs)))]
     given = [(n, x.device) for n, x in zip(names, inputs, strict=False) if isinstance(x, _Tensor)]
     where = ", ".join(f"{n} on {d}" for n, d in given)
@@ -187,7 +202,8 @@ def _mixed_devices(op: Op, inputs: tuple[Any, ...]) -> DeviceError:
 _PUBLIC_NAMES = {"x": "input", "a": "input", "b": "other"}  # what the function that everybody calls names an op's input
 
 
-def _foreign(op: Op, inputs: tuple[Any, ...], x: Any) -> TypeError:
+def foreign(op: Op, inputs: tuple[Any, ...], x: Any) -> TypeError:
+    """The error for an input that is no tensor."""
     i = next(k for k, y in enumerate(inputs) if y is x)
     name = op.inputs[min(i, len(op.inputs) - 1)]
     hint = "tritensor.from_numpy(...)" if isinstance(x, np.ndarray | np.generic) else "tritensor.tensor(...)"

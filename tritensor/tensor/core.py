@@ -22,6 +22,7 @@ from tritensor.ground.process import locks
 from tritensor.ground.strides import as_format, contiguous_format, contiguous_strides, is_in_format
 from tritensor.ground.transforms import VMAP, WrappedArray, transform
 from tritensor.ops.array import Array, CudaArray, device_of, element_strides, empty, from_host, is_contiguous
+from tritensor.ops.strided_array import StridedArray
 from tritensor.ops.table import Op, sized_dim
 from tritensor.tensor.host_values import HostValues
 from tritensor.tensor.rare_attributes import Extra as Extra
@@ -43,7 +44,7 @@ class Tensor(HostValues, Methods):
     """An n-dimensional array on a device, differentiable.
 
     `Tensor(4, 3)` is uninitialised float32 of that shape, `Tensor([1, 2])` holds those values as float32; prefer
-    `tensor(data)`, `empty(shape)`. Attributes for library code: `array` (numpy.ndarray or CudaArray), `node` (where
+    `tensor(data)`, `empty(shape)`. Attributes for library code: `array` (numpy.ndarray, CudaArray or MetaArray), `node` (where
     it hangs in the graph; None for a leaf), `tracked` (requires_grad without its checks), `version`, `extra`, `path` (of
     a view the tensor that it is a view of, then the steps from there; else None).
     """
@@ -134,6 +135,11 @@ class Tensor(HostValues, Methods):
         return isinstance(self.array, CudaArray) or (type(self.array) is WrappedArray and self.array.device.type == "cuda")
 
     @property
+    def is_meta(self) -> bool:
+        """Whether there are no elements: the tensor is on device meta, and has a shape, strides and a type alone."""
+        return self.device.type == "meta"
+
+    @property
     def itemsize(self) -> int:
         """Bytes of one element."""
         return self.array.dtype.itemsize
@@ -169,7 +175,7 @@ class Tensor(HostValues, Methods):
 
     def data_ptr(self) -> int:
         """Address of the first element."""
-        return self.array.data_ptr() if isinstance(self.array, CudaArray) else self.array.ctypes.data
+        return self.array.data_ptr() if isinstance(self.array, StridedArray) else self.array.ctypes.data
 
     def __len__(self) -> int:
         if not self.array.shape:

@@ -9,7 +9,7 @@ import numpy as np
 from tritensor.ground.dtypes import as_dtype
 from tritensor.ground.errors import ArgumentError, GradError
 from tritensor.ground.providers import provider
-from tritensor.ops.array import CudaArray
+from tritensor.ops.strided_array import StridedArray
 from tritensor.tensor.core import Tensor
 from tritensor.tensor.public_api.publish import function
 from tritensor.tensor.shared_memory import is_shared as in_shared_memory
@@ -20,7 +20,6 @@ _NEVER = {
     "is_sparse_csr": "no tensor is sparse",
     "is_quantized": "no tensor is quantized",
     "is_nested": "every tensor is one array",
-    "is_meta": "every tensor has its data",
     "is_mkldnn": "every tensor lies as its strides say",
     "is_mps": "devices are the CPU and CUDA's",
     "is_xpu": "devices are the CPU and CUDA's",
@@ -47,7 +46,7 @@ for _name, _why in _NEVER.items():
 
 def _is_cpu(self: Tensor) -> bool:
     """Whether the tensor is on the CPU."""
-    return not isinstance(self.array, CudaArray)
+    return not isinstance(self.array, StridedArray)
 
 
 def _get_name(self: Tensor) -> None:
@@ -107,7 +106,7 @@ def to_dense(x: Tensor, dtype: Any = None, *, masked_grad: bool | None = None) -
 def is_shared(x: Tensor) -> bool:
     """Whether another process could see this memory: True on a GPU, as in PyTorch; on the CPU after share_memory_(), or where it came from
     another process."""
-    return isinstance(x.array, CudaArray) or (type(x.array) is np.ndarray and in_shared_memory(x.array))
+    return isinstance(x.array, StridedArray) or (type(x.array) is np.ndarray and in_shared_memory(x.array))
 
 
 @function(free=False)
@@ -119,7 +118,7 @@ def share_memory_(x: Tensor) -> Tensor:
     PyTorch. Raises OutOfMemoryError where there is no room, nothing moved.
     """
     # GPU memory is shared with other processes by the driver's handles, not by this.
-    if not isinstance(x.array, CudaArray):
+    if not isinstance(x.array, StridedArray):
         move_to_shared_memory(x)
         provider("multiprocessing")  # from now on Python's queues send tensors without a copy
     return x
