@@ -50,7 +50,21 @@ FUNCTION_LINES = 60  # the lines of the code itself; docstring and comments not 
 QUESTIONS = {"What", "How", "Which", "Where", "Who", "When", "Whether", "Whose"}  # a caption that begins so says its noun last
 RUNTIME = {"triton", "numpy", "ml_dtypes", "cuda", "tritensor"}
 # Optional extras: imported inside the function that offers them, never at the top of a file.
-EXTRAS = {"pytest", "opt_einsum", "tqdm", "matplotlib", "sklearn", "scipy", "PIL", "onnx", "IPython", "mpi4py", "nccl", "torch"}
+EXTRAS = {
+    "pytest",
+    "opt_einsum",
+    "tqdm",
+    "matplotlib",
+    "sklearn",
+    "scipy",
+    "PIL",
+    "onnx",
+    "IPython",
+    "mpi4py",
+    "nccl",
+    "torch",
+    "packaging",
+}
 
 
 def everywhere() -> list[Path]:

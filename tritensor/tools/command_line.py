@@ -28,6 +28,11 @@ COMMANDS = {
         "run a PyTorch script unchanged: tritensor answers its `import torch`; what is missing is listed at the end, with file and line",
         ("run train.py --epochs 2", "run -m package.train"),
     ),
+    "stand-in": Command(
+        "tritensor.tools.stand_in.command",
+        "make `import torch` tritensor in this environment, so that pip installs libraries of PyTorch without it; or remove that again",
+        ("stand-in install", "stand-in status"),
+    ),
     "launch": Command(
         "tritensor.tools.launch.command",
         "run a script as many ranks that talk by MPI; who fails first is told by rank, host and traceback",

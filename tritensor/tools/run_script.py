@@ -5,7 +5,6 @@ from __future__ import annotations
 import argparse
 import atexit
 import contextlib
-import importlib
 import importlib.machinery
 import multiprocessing.spawn
 import os
@@ -18,73 +17,7 @@ from typing import Any
 from tritensor.ground.call_site import use_library_name
 from tritensor.tools import missing_names
 from tritensor.torch_compat import missing
-
-SUFFIX = "+tritensor"
-# What stands for a package, and the version that it says.
-STANDS_FOR = {"torch": ("tritensor", "2.13.0"), "torchvision": ("tritensor.vision", "0.28.0")}
-
-
-class Torch(types.ModuleType):
-    """What `import torch` gives: tritensor under the name and with a version that scripts know how to compare; of `import torchvision`, its vision."""
-
-    def __init__(self, ours: types.ModuleType, name: str) -> None:
-        super().__init__(name, ours.__doc__)
-        version = STANDS_FOR[name.partition(".")[0]][1]
-        self.__dict__.update(_ours=ours, __version__=version + SUFFIX, __file__=ours.__file__, __path__=[])
-
-    def __getattr__(self, name: str) -> Any:
-        if name == "version" and self.__name__ == "torch":
-            return importlib.import_module("torch.version")
-        try:
-            return getattr(self.__dict__["_ours"], name)
-        except AttributeError:
-            if self.__name__ == "torchvision" and not name.startswith("__"):
-                _tell(self.__name__, name)
-                raise AttributeError(f"module {self.__name__!r} has no attribute {name!r}: not in tritensor.vision") from None
-            raise
-
-    def __dir__(self) -> list[str]:
-        return dir(self._ours)
-
-
-def _tell(path: str, name: str) -> None:
-    """Note a name that is missing, and who asked for it."""
-    for listen in missing.listeners:
-        listen(path, name, missing.calling_frame())
-
-
-class Door:
-    """Finds `torch`, `torchvision` and everything below in tritensor; stands before all other finders, so that an installed one is never found."""
-
-    def find_spec(self, fullname: str, path: Sequence[str] | None = None, target: Any = None) -> importlib.machinery.ModuleSpec | None:
-        if fullname.partition(".")[0] not in STANDS_FOR:
-            return None
-        return importlib.machinery.ModuleSpec(fullname, self, is_package=True)  # type: ignore[arg-type]
-
-    def create_module(self, spec: importlib.machinery.ModuleSpec) -> None:
-        return None
-
-    def exec_module(self, module: types.ModuleType) -> None:
-        name = module.__name__
-        root, _, below = name.partition(".")
-        ours = ".".join(filter(None, (STANDS_FOR[root][0], below)))
-        try:
-            real = importlib.import_module(ours)
-        except ModuleNotFoundError as error:
-            if error.name is None or not (ours + ".").startswith(error.name + "."):
-                raise
-            above, _, last = (below if root == "torch" else name).rpartition(".")
-            _tell(above, last)
-            raise ModuleNotFoundError(f"No module named {name!r}: not in tritensor", name=name) from None
-        sys.modules[name] = Torch(real, name) if name in ("torch", "torch.version", "torchvision") else real
-
-    def find_distributions(self, context: Any = None) -> Iterator[Any]:
-        """What `importlib.metadata.version("torch")` asks: packages that choose by what is installed are told what `torch.__version__` says."""
-        from tritensor.tools.answered_package import AnsweredPackage, normalize
-
-        for name, (_, version) in STANDS_FOR.items():
-            if context is None or context.name is None or normalize(context.name) == name:
-                yield AnsweredPackage(name, version + SUFFIX)
+from tritensor.torch_compat.door import STANDS_FOR, Door
 
 
 def main(argv: Sequence[str], parser: argparse.ArgumentParser) -> int:

@@ -15,7 +15,7 @@ from tritensor.tensor.public_api import op_forms
 from tritensor.tensor.public_api.publish import namespaces
 from tritensor.torch_compat import recorded_names
 from tritensor.torch_compat.locations import ADDED, COMMANDS, FILES, IMPORTED
-from tritensor.torch_compat.missing import refuse, refuse_module
+from tritensor.torch_compat.missing import is_importing, refuse, refuse_module
 from tritensor.torch_compat.placeholders import NAMES_ONLY, make_placeholder
 
 ABSENT = object()
@@ -190,8 +190,7 @@ class Finder:
         if asked in COMMANDS:  # `python -m tritensor.doctor` asks for a module of that name
             return importlib.machinery.ModuleSpec(fullname, COMMAND_LOADER, origin=__file__)
         if not is_here(asked):
-            importing = sys._getframe(2).f_code.co_name == "_find_and_load_unlocked"  # and not somebody who asks whether it is there
-            if importing and asked in recorded_names.recorded() and asked != "Tensor":
+            if is_importing(sys._getframe(1)) and asked in recorded_names.recorded() and asked != "Tensor":
                 refuse_module(asked)
             return None
         return importlib.machinery.ModuleSpec(fullname, LOADER, is_package=asked not in FILES)  # else `import tritensor.a.b` stops at a

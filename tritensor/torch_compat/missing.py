@@ -146,8 +146,14 @@ def calling_frame() -> types.FrameType | None:
 
 def _is_internal(frame: types.FrameType) -> bool:
     module = str(frame.f_globals.get("__name__", ""))
-    ours = module in ("tritensor", "tritensor.tools.run_script") or module.startswith("tritensor.torch_compat")
+    ours = module == "tritensor" or module.startswith("tritensor.torch_compat")
     return ours or "importlib" in frame.f_code.co_filename
+
+
+def is_importing(frame: types.FrameType) -> bool:
+    """Whether who called a finder's find_spec (the frame above `frame`) is importing, and not asking whether a module is there."""
+    above = frame.f_back
+    return above is not None and above.f_code.co_name == "_find_and_load_unlocked"
 
 
 def is_from_import(frame: types.FrameType | None) -> bool:

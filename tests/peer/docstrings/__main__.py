@@ -17,7 +17,7 @@ def main(library: str, *files: str) -> None:
         table = {name: {"statements": s, "found": [run(s, seed) for seed in range(SEEDS)]} for name, s in collected().items()}
         Path(files[0]).write_text(json.dumps(table))
         return
-    from tritensor.tools.run_script import Door
+    from tritensor.torch_compat.door import Door
 
     sys.meta_path.insert(0, Door())
     from tests.peer.docstrings.examples import run

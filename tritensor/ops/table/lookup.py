@@ -214,6 +214,8 @@ class Ops:
         if record is None and name == "aten":  # PyTorch's names of ops
             self.__dict__[name] = provider("utils.aten").aten
             return self.__dict__[name]  # type: ignore[no-any-return]
+        if record is None and name == "load_library":
+            return provider("utils.compiled_extensions").load_library  # type: ignore[no-any-return]
         if record is None:
             record = _find_elsewhere(name)
         while True:  # not bound under the lock: that may load files

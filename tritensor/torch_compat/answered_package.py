@@ -5,6 +5,7 @@ from __future__ import annotations
 import importlib.metadata
 import os
 import re
+from collections.abc import Sequence
 from pathlib import Path
 from typing import Any
 
@@ -15,13 +16,13 @@ def normalize(name: str) -> str:
 
 
 class AnsweredPackage(importlib.metadata.Distribution):
-    """What stands for an installed torch: its metadata are these two."""
+    """What stands for an installed torch: its metadata are a name, a version and the packages that it brings."""
 
-    def __init__(self, name: str, version: str) -> None:
-        self._text = f"Metadata-Version: 2.1\nName: {name}\nVersion: {version}\n"
+    def __init__(self, name: str, version: str, packages: Sequence[str]) -> None:
+        self._texts = {"METADATA": f"Metadata-Version: 2.1\nName: {name}\nVersion: {version}\n", "top_level.txt": "\n".join(packages)}
 
     def read_text(self, filename: str) -> str | None:
-        return self._text if filename == "METADATA" else None
+        return self._texts.get(filename)
 
     def locate_file(self, path: str | os.PathLike[str]) -> Any:
         """Where a file of it would lie: beside tritensor's own; none does."""
