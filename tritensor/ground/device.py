@@ -120,7 +120,7 @@ def as_device(x: Any) -> device:
     if isinstance(x, int) and not isinstance(x, bool):
         return gpu(x) if x >= 0 else device("cuda", x)
     found = x if isinstance(x, device) else device(x)
-    return _current_gpu() if found.type == "cuda" and found.index is None else found
+    return _current_gpu() if found.type == "cuda" and found.index is None else meta if found.type == "meta" else found
 
 
 def set_default(x: Any) -> None:

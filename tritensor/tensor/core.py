@@ -17,12 +17,12 @@ from tritensor.autograd.saved import copy_for_borrowers
 from tritensor.ground import dtypes
 from tritensor.ground.device import as_device, device
 from tritensor.ground.dtypes import DType
-from tritensor.ground.errors import GradError
+from tritensor.ground.errors import GradError, MetaError
 from tritensor.ground.process import locks
 from tritensor.ground.strides import as_format, contiguous_format, contiguous_strides, is_in_format
 from tritensor.ground.transforms import VMAP, WrappedArray, transform
 from tritensor.ops.array import Array, CudaArray, device_of, element_strides, empty, from_host, is_contiguous
-from tritensor.ops.strided_array import StridedArray
+from tritensor.ops.strided_array import MetaArray, StridedArray
 from tritensor.ops.table import Op, sized_dim
 from tritensor.tensor.host_values import HostValues
 from tritensor.tensor.rare_attributes import Extra as Extra
@@ -137,7 +137,8 @@ class Tensor(HostValues, Methods):
     @property
     def is_meta(self) -> bool:
         """Whether there are no elements: the tensor is on device meta, and has a shape, strides and a type alone."""
-        return self.device.type == "meta"
+        array = self.array
+        return type(array) is MetaArray or (type(array) is WrappedArray and array.device.type == "meta")
 
     @property
     def itemsize(self) -> int:
@@ -325,6 +326,11 @@ class Tensor(HostValues, Methods):
         if self.tracked and value.dtype.kind not in ("float", "complex"):
             raise GradError(
                 f"data: {value.dtype.name} for a tensor that requires grad, which must be float or complex; requires_grad_(False) first"
+            )
+        if type(value.array) is not type(self.array) and MetaArray in (type(value.array), type(self.array)):
+            raise MetaError(
+                f"data: the tensor is on {self.device}, its new data on {value.device}; who holds it would see values come or go, so make a new tensor "
+                "of it, or use module.to_empty and load_state_dict(..., assign=True)"
             )
         self.array = value.array
 

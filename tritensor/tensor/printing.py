@@ -161,7 +161,7 @@ def _repr(self: Tensor) -> str:
     if self.is_cuda or bare:
         notes.append(f"device='{self.device}'")
     # An empty tensor's brackets show no shape; PyTorch adds size=.
-    if bare or len(self.array.shape) != 1 if size == 0 else not _options["edgeitems"]:
+    if bare or (len(self.array.shape) != 1 if size == 0 else not _options["edgeitems"]):
         notes.append(f"size={tuple(self.array.shape)}")  # the brackets do not show it
     if size == 0 or bare:
         if d is not default:

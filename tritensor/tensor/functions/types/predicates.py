@@ -9,6 +9,7 @@ import numpy as np
 from tritensor.ground.dtypes import as_dtype
 from tritensor.ground.errors import ArgumentError, GradError
 from tritensor.ground.providers import provider
+from tritensor.ops.array import device_of
 from tritensor.ops.strided_array import StridedArray
 from tritensor.tensor.core import Tensor
 from tritensor.tensor.public_api.publish import function
@@ -46,7 +47,7 @@ for _name, _why in _NEVER.items():
 
 def _is_cpu(self: Tensor) -> bool:
     """Whether the tensor is on the CPU."""
-    return not isinstance(self.array, StridedArray)
+    return device_of(self.array).type == "cpu"
 
 
 def _get_name(self: Tensor) -> None:
