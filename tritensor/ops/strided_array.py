@@ -151,6 +151,22 @@ class MetaArray(StridedArray):
 
     __slots__ = ()
 
+    @property
+    def real(self) -> MetaArray:
+        """The real parts, as numpy's arrays have them: a view."""
+        return self._part(0)
+
+    @property
+    def imag(self) -> MetaArray:
+        """The imaginary parts of complex numbers: a view."""
+        return self._part(1)
+
+    def _part(self, which: int) -> MetaArray:
+        if self.dtype.kind != "c":
+            return self
+        half = np.dtype(f"f{self.dtype.itemsize // 2}")
+        return MetaArray(self.storage, self.shape, half, tuple([2 * s for s in self.strides]), 2 * self.offset + which)
+
     def __array__(self, *_: Any, **__: Any) -> NoReturn:
         raise no_values()
 

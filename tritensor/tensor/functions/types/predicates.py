@@ -9,8 +9,8 @@ import numpy as np
 from tritensor.ground.dtypes import as_dtype
 from tritensor.ground.errors import ArgumentError, GradError
 from tritensor.ground.providers import provider
-from tritensor.ops.array import device_of
-from tritensor.ops.strided_array import StridedArray
+from tritensor.ops.array import CudaArray, device_of
+from tritensor.ops.strided_array import no_values
 from tritensor.tensor.core import Tensor
 from tritensor.tensor.public_api.publish import function
 from tritensor.tensor.shared_memory import is_shared as in_shared_memory
@@ -107,7 +107,7 @@ def to_dense(x: Tensor, dtype: Any = None, *, masked_grad: bool | None = None) -
 def is_shared(x: Tensor) -> bool:
     """Whether another process could see this memory: True on a GPU, as in PyTorch; on the CPU after share_memory_(), or where it came from
     another process."""
-    return isinstance(x.array, StridedArray) or (type(x.array) is np.ndarray and in_shared_memory(x.array))
+    return isinstance(x.array, CudaArray) or (type(x.array) is np.ndarray and in_shared_memory(x.array))
 
 
 @function(free=False)
@@ -119,7 +119,9 @@ def share_memory_(x: Tensor) -> Tensor:
     PyTorch. Raises OutOfMemoryError where there is no room, nothing moved.
     """
     # GPU memory is shared with other processes by the driver's handles, not by this.
-    if not isinstance(x.array, StridedArray):
+    if x.is_meta:
+        raise no_values("share_memory_", "another process would see values")
+    if not isinstance(x.array, CudaArray):
         move_to_shared_memory(x)
         provider("multiprocessing")  # from now on Python's queues send tensors without a copy
     return x
