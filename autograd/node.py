@@ -155,7 +155,7 @@ class Node:
         op: Op = self.op
         kind = _kind(g)
         if kind is MetaArray and self.meta is not None:
-            return provider("dispatch.meta").gradients(self.meta, needs)  # type: ignore[no-any-return]
+            return provider("dispatch.meta").gradients(op, self.meta, needs)  # type: ignore[no-any-return]
         # A transform sees the steps of the rule, and no kernel's.
         corner = op.backward if kind is CudaArray else None if kind is WrappedArray else op.cpu_backward
         if corner is None:

@@ -73,9 +73,12 @@ def _strides(op: Op, shape: Steps, arrays: list[Any], attrs: dict[str, Any]) -> 
     return elementwise_strides(shape, layouts[::-1] if op.layout == BACKWARDS else layouts)
 
 
-def gradients(meta: tuple[Any, ...], needs: tuple[bool, ...]) -> tuple[Any, ...]:
-    """The gradients of a node's inputs: each has its input's shape and type."""
-    return tuple([empty_meta(*m) if need and m is not None else None for m, need in zip(meta, needs, strict=False)])
+def gradients(op: Op, meta: tuple[Any, ...], needs: tuple[bool, ...]) -> tuple[Any, ...]:
+    """The gradients of a node's inputs: each has its input's shape and type, and one that the rule has no function for has none."""
+    rule = op.rule
+    assert rule is not None
+    given = [rule.joint or i >= len(rule.functions) or rule.functions[i] is not None for i in range(len(meta))]
+    return tuple([empty_meta(*m) if g and need and m is not None else None for m, need, g in zip(meta, needs, given, strict=False)])
 
 
 def needs_values(name: str) -> MetaError:
