@@ -184,8 +184,8 @@ class Movable:
             there = t.device if target is None else target
             if t.is_meta and there.type != "meta":
                 raise MetaError(
-                    f"Module.to: a member of shape {tuple(t.shape)} is on device meta and has no values to copy to {there}; use to_empty(device={str(there)!r}) "
-                    "and initialise it, or load_state_dict(..., assign=True)"
+                    f"Module.to: a member of shape {tuple(t.shape)} is on device meta and has no values to copy to {there}; use "
+                    f"to_empty(device={str(there)!r}) and initialise it, or load_state_dict(..., assign=True)"
                 )
             return t.to(device=there, dtype=t.dtype if cast is None else cast, non_blocking=non_blocking, memory_format=laid)
 

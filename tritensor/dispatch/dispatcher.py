@@ -11,7 +11,6 @@ from tritensor.autograd.modes import state
 from tritensor.dispatch import nodes
 from tritensor.dispatch.nodes import record_node, refuse_written, share, written
 from tritensor.ground import device_errors, dtypes
-from tritensor.ground.device import cpu
 from tritensor.ground.errors import DeviceError
 from tritensor.ground.providers import provider
 from tritensor.ground.transforms import WrappedArray, transform
@@ -45,19 +44,15 @@ def apply(op: Op, *inputs: Any, **attrs: Any) -> Any:
     arrays, cuda, host, wanted = [], None, False, False
     for x in inputs:
         if isinstance(x, _Tensor):
-            # One look at each array's type decides the device: numpy's are on the CPU, a wrapped one belongs to a transform, which takes the call over.
+            # One look at each array's type decides the device: numpy's are on the CPU; a transform, and device meta, take the whole call over.
             if type(a := x.array) is CudaArray:
                 if cuda is None:
                     cuda = a.storage.device
                 elif cuda is not a.storage.device and cuda != a.storage.device:
                     raise mixed_devices(op, inputs)
-            elif type(a) is np.ndarray:
-                host = True
-            elif type(a) is WrappedArray:
-                return transform.current.run(op, inputs, attrs)
-            elif type(a) is MetaArray:
-                return _run_on_meta(op, inputs, attrs)
-            else:  # a mapped file
+            elif type(a) is not np.ndarray and type(a) in _ELSEWHERE:
+                return _run_elsewhere(op, inputs, attrs, type(a))
+            else:
                 host = True
             wanted = x.tracked or wanted
             arrays.append(a)
@@ -70,10 +65,8 @@ def apply(op: Op, *inputs: Any, **attrs: Any) -> Any:
     if cuda is not None and host:
         raise mixed_devices(op, inputs)
     # Ops that make arrays of numbers have nothing to read the device off but their attribute.
-    if not inputs and "device" in attrs and attrs["device"] is not cpu:
-        if attrs["device"].type == "meta":
-            return _run_on_meta(op, inputs, attrs)
-        cuda = attrs["device"] if attrs["device"].type == "cuda" else None
+    if not inputs and "device" in attrs and attrs["device"].type != "cpu" and (cuda := attrs["device"]).type == "meta":
+        return _run_elsewhere(op, inputs, attrs, MetaArray)
     if op.mutates:  # before anything is written: a leaf that requires grad must stay as it is
         refuse_written(op, inputs)
     try:
@@ -110,8 +103,13 @@ def apply(op: Op, *inputs: Any, **attrs: Any) -> Any:
     return _outputs(op, inputs, attrs, result, record)
 
 
-def _run_on_meta(op: Op, inputs: tuple[Any, ...], attrs: dict[str, Any]) -> Any:
-    """The call of an op on device meta, where an op is its shape rule: few programs need it."""
+_ELSEWHERE = (WrappedArray, MetaArray)
+
+
+def _run_elsewhere(op: Op, inputs: tuple[Any, ...], attrs: dict[str, Any], kind: type) -> Any:
+    """The call of an op inside a transform, to which a wrapped array belongs, or on device meta, where an op is its shape rule."""
+    if kind is WrappedArray:
+        return transform.current.run(op, inputs, attrs)
     return provider("dispatch.meta").run(op, inputs, attrs)
 
 
@@ -172,9 +170,9 @@ def _promote(op: Op, inputs: tuple[Any, ...]) -> tuple[Any, ...]:
             values.append(x)
             mixed = True
     if common is None:
-        foreign = [x for x in inputs if x is not None and not isinstance(x, SCALARS)]
-        if foreign:
-            raise foreign(op, inputs, foreign[0])
+        others = [x for x in inputs if x is not None and not isinstance(x, SCALARS)]
+        if others:
+            raise foreign(op, inputs, others[0])
         raise TypeError(f"{op.name}: at least one input must be a tensor; wrap one with tensor(...)")
     if mixed:
         common = dtypes.result_type(values, op.name)
@@ -195,7 +193,7 @@ def mixed_devices(op: Op, inputs: tuple[Any, ...]) -> DeviceError:
     names = [*op.inputs, *(f"{op.inputs[-1]}[{i}]" for i in range(1, len(inputs)))]
     given = [(n, x.device) for n, x in zip(names, inputs, strict=False) if isinstance(x, _Tensor)]
     where = ", ".join(f"{n} on {d}" for n, d in given)
-    target = next((str(d) for _, d in given if d.type == "cuda"), "cpu")
+    target = max([str(d) for _, d in given])  # from meta nothing moves, and rather to the GPU than from it
     return DeviceError(f"{op.name}: {where}: all tensors must be on one device; move the others with .to({target!r})")
 
 

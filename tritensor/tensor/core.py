@@ -135,12 +135,6 @@ class Tensor(HostValues, Methods):
         return isinstance(self.array, CudaArray) or (type(self.array) is WrappedArray and self.array.device.type == "cuda")
 
     @property
-    def is_meta(self) -> bool:
-        """Whether there are no elements: the tensor is on device meta, and has a shape, strides and a type alone."""
-        array = self.array
-        return type(array) is MetaArray or (type(array) is WrappedArray and array.device.type == "meta")
-
-    @property
     def itemsize(self) -> int:
         """Bytes of one element."""
         return self.array.dtype.itemsize

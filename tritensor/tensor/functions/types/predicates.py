@@ -9,8 +9,9 @@ import numpy as np
 from tritensor.ground.dtypes import as_dtype
 from tritensor.ground.errors import ArgumentError, GradError
 from tritensor.ground.providers import provider
+from tritensor.ground.transforms import WrappedArray
 from tritensor.ops.array import CudaArray, device_of
-from tritensor.ops.strided_array import no_values
+from tritensor.ops.strided_array import MetaArray, no_values
 from tritensor.tensor.core import Tensor
 from tritensor.tensor.public_api.publish import function
 from tritensor.tensor.shared_memory import is_shared as in_shared_memory
@@ -50,6 +51,12 @@ def _is_cpu(self: Tensor) -> bool:
     return device_of(self.array).type == "cpu"
 
 
+def _is_meta(self: Tensor) -> bool:
+    """Whether there are no values: the tensor is on device meta, and has a shape, strides and a type alone."""
+    array = self.array
+    return type(array) is MetaArray or (type(array) is WrappedArray and array.device.type == "meta")
+
+
 def _get_name(self: Tensor) -> None:
     """None: tensors have no names."""
     return
@@ -69,6 +76,7 @@ def _set_grad_dtype(self: Tensor, value: Any) -> None:
 
 
 Tensor.is_cpu = property(_is_cpu)  # type: ignore[assignment, method-assign]
+Tensor.is_meta = property(_is_meta)  # type: ignore[assignment, method-assign]
 Tensor.name = property(_get_name)  # type: ignore[assignment, method-assign]
 Tensor.grad_dtype = property(_grad_dtype, _set_grad_dtype)  # type: ignore[assignment, method-assign]
 
