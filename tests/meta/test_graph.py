@@ -22,10 +22,12 @@ def test_gradients_have_their_leafs_layout() -> None:
     x, w = leaf(5, 3), tt.ones(4, 3, device="meta").t().detach().requires_grad_()
     loss = ((x @ w).relu().log_softmax(-1)[:, 0] * 2).mean()
     loss.backward()
-    assert layout(x.grad) == layout(x) and layout(w.grad) == layout(w)
+    assert layout(x.grad) == layout(x)
+    assert layout(w.grad) == layout(w)
     held = x.grad
     (x * 2).sum().backward()
-    assert x.grad is held and held._version == 1
+    assert x.grad is held
+    assert held._version == 1
 
 
 def test_all_ways_of_a_gradient() -> None:
@@ -55,7 +57,8 @@ def test_gradients_of_gradients() -> None:
     x = leaf(3)
     (g,) = tt.autograd.grad((x.sigmoid() * x**3).sum(), x, create_graph=True)
     (h,) = tt.autograd.grad(g.sum(), x)
-    assert layout(g) == layout(h) == layout(x) and g.requires_grad
+    assert layout(g) == layout(h) == layout(x)
+    assert g.requires_grad
 
 
 def test_functions_and_hooks() -> None:
@@ -77,7 +80,9 @@ def test_functions_and_hooks() -> None:
     y = Twice.apply(x)
     y.retain_grad()
     tt.utils.checkpoint.checkpoint(lambda t: t.exp().sum(), y, use_reentrant=False).backward()
-    assert seen == [(3,)] and y.grad.is_meta and x.grad.is_meta
+    assert seen == [(3,)]
+    assert y.grad.is_meta
+    assert x.grad.is_meta
 
 
 def test_a_gradient_does_not_leave() -> None:
@@ -105,7 +110,8 @@ TRANSFORMS = {
 @each(("transform",), list(TRANSFORMS.values()), ids=list(TRANSFORMS))
 def test_transforms(transform: Any) -> None:
     here, there = transform(tt.ones(2, 3)), transform(tt.ones(2, 3, device="meta"))
-    assert there.is_meta and (there.shape, there.dtype) == (here.shape, here.dtype)
+    assert there.is_meta
+    assert (there.shape, there.dtype) == (here.shape, here.dtype)
 
 
 def test_autocast_is_of_the_cpu_and_the_gpu() -> None:

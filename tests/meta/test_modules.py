@@ -29,13 +29,18 @@ def test_moves() -> None:
         NotImplementedError, match=r"Module.to: a member of shape \(4, 3\) is on device meta .* use to_empty\(device='cpu'\)"
     ):
         net.to("cpu")
-    assert net.to_empty(device="cpu") is net and places(net) == {"cpu"}
-    assert net[0].weight is not weight and net[0].weight.requires_grad  # what has no memory does not come to have it, as in PyTorch
-    assert type(net[0].weight) is nn.Parameter and weight.is_meta and bias.is_meta
+    assert net.to_empty(device="cpu") is net
+    assert places(net) == {"cpu"}
+    assert net[0].weight is not weight
+    assert net[0].weight.requires_grad
+    assert type(net[0].weight) is nn.Parameter
+    assert weight.is_meta
+    assert bias.is_meta
     own = build()
     kept = own[0].weight
     own.to("meta")
-    assert own[0].weight.is_meta and not kept.is_meta
+    assert own[0].weight.is_meta
+    assert not kept.is_meta
 
 
 INITS = [
@@ -47,11 +52,13 @@ INITS = [
 @each(("name",), INITS)
 def test_inits_do_nothing(name: str) -> None:
     x = nn.Parameter(tt.empty(3, 4, device="meta"))
-    assert getattr(nn.init, name)(x) is x and x.is_meta
+    assert getattr(nn.init, name)(x) is x
+    assert x.is_meta
 
 
 def test_inits_refuse_what_they_refuse_elsewhere() -> None:
-    assert nn.init.dirac_(tt.empty(3, 4, 2, device="meta")).is_meta and nn.init.sparse_(tt.empty(3, 4, device="meta"), 0.5).is_meta
+    assert nn.init.dirac_(tt.empty(3, 4, 2, device="meta")).is_meta
+    assert nn.init.sparse_(tt.empty(3, 4, device="meta"), 0.5).is_meta
     with pytest.raises(tt.errors.ShapeError):
         nn.init.dirac_(tt.empty(3, 4, device="meta"))
     with pytest.raises(tt.errors.ShapeError):
@@ -65,10 +72,14 @@ def test_state_dicts() -> None:
         warnings.simplefilter("always")
         net.load_state_dict(full.state_dict())
     said = [str(w.message) for w in caught]
-    assert len(said) == len(full.state_dict()) and "which is a no-op" in said[0] and "assign=True" in said[0]
+    assert len(said) == len(full.state_dict())
+    assert "which is a no-op" in said[0]
+    assert "assign=True" in said[0]
     assert places(net) == {"meta"}
     net.load_state_dict(full.state_dict(), assign=True)
-    assert places(net) == {"cpu"} and net[0].weight.tolist() == full[0].weight.tolist() and net[0].weight.requires_grad
+    assert places(net) == {"cpu"}
+    assert net[0].weight.tolist() == full[0].weight.tolist()
+    assert net[0].weight.requires_grad
     assert list(net(tt.ones(2, 3)).shape) == [2, 2]
     with warnings.catch_warnings():
         warnings.simplefilter("error")
@@ -135,7 +146,8 @@ def test_optimizers(name: str) -> None:
 def test_functional_call_and_templates() -> None:
     net, full = build("meta"), build()
     out = tt.func.functional_call(net, dict(full.state_dict()), (tt.ones(2, 3),))
-    assert out.shape == (2, 2) and not out.is_meta
+    assert out.shape == (2, 2)
+    assert not out.is_meta
     stack, buffers = tt.func.stack_module_state([build() for _ in range(2)])
     out = tt.func.vmap(lambda p, b: tt.func.functional_call(net.eval(), (p, b), (tt.ones(2, 3),)))(stack, buffers)
     assert out.shape == (2, 2, 2)

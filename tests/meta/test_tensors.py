@@ -54,8 +54,11 @@ def told(x: tt.Tensor) -> Any:
 def test_makers_give_what_the_cpu_has(make: Callable[..., tt.Tensor]) -> None:
     here, there = make("cpu"), make("meta")
     assert told(there) == told(here)
-    assert there.is_meta and there.device.type == "meta" and not here.is_meta
-    assert not there.is_cuda and not there.is_cpu
+    assert there.is_meta
+    assert there.device.type == "meta"
+    assert not here.is_meta
+    assert not there.is_cuda
+    assert not there.is_cpu
     with tt.device("meta"):
         assert make(None).is_meta
     assert not tt.ones(1).is_meta
@@ -63,14 +66,18 @@ def test_makers_give_what_the_cpu_has(make: Callable[..., tt.Tensor]) -> None:
 
 def test_the_default_device() -> None:
     with tt.device("meta"):
-        assert tt.ones(2).is_meta and tt.nn.Linear(2, 2).weight.is_meta and tt.tensor(1.0).is_meta
-        assert not tt.ones(2, device="cpu").is_meta and not tt.from_numpy(np.ones(2)).is_meta
+        assert tt.ones(2).is_meta
+        assert tt.nn.Linear(2, 2).weight.is_meta
+        assert tt.tensor(1.0).is_meta
+        assert not tt.ones(2, device="cpu").is_meta
+        assert not tt.from_numpy(np.ones(2)).is_meta
         with tt.device("cpu"):
             assert not tt.rand(2).is_meta
     assert not tt.ones(2).is_meta
     tt.set_default_device("meta")
     try:
-        assert tt.arange(3).is_meta and tt.get_default_device().type == "meta"
+        assert tt.arange(3).is_meta
+        assert tt.get_default_device().type == "meta"
     finally:
         tt.set_default_device(None)
 
@@ -130,7 +137,8 @@ VALUES: dict[str, Callable[[tt.Tensor], Any]] = {
 def test_values_are_refused(ask: Callable[[tt.Tensor], Any]) -> None:
     with pytest.raises(tt.errors.MetaError, match=r"^\w+: .*device meta has none") as caught:
         ask(tt.ones(2, 3, device="meta"))
-    assert isinstance(caught.value, NotImplementedError) and isinstance(caught.value, RuntimeError)
+    assert isinstance(caught.value, NotImplementedError)
+    assert isinstance(caught.value, RuntimeError)
 
 
 def test_shapes_that_need_no_values() -> None:
@@ -165,8 +173,10 @@ def test_views_share_a_storage_and_keep_strides() -> None:
         lambda t: t.diagonal(1), lambda t: t.as_strided((2, 2), (1, 3), 4), lambda t: t.view(tt.int16), lambda t: t.chunk(2, 1)[1],
     ):  # fmt: skip
         a, b = view(x), view(y)
-        assert told(a) == told(b) and a.storage_offset() == b.storage_offset()
-        assert (a._base is x) == (b._base is y) and a.array.storage is x.array.storage
+        assert told(a) == told(b)
+        assert a.storage_offset() == b.storage_offset()
+        assert (a._base is x) == (b._base is y)
+        assert a.array.storage is x.array.storage
     assert (x.data_ptr(), x[1:].data_ptr()) == (0, 24)
     with pytest.raises(tt.errors.ShapeError):
         x.t().view(24)
@@ -179,7 +189,8 @@ def test_writes_and_out() -> None:
     before = x.array
     assert x.add_(1).mul_(x).copy_(tt.ones(3)).fill_(tt.tensor(2.0)).zero_() is x
     x[0], x[:, 1] = 3.0, x[:, 0]
-    assert x.array is before and x._version == 7
+    assert x.array is before
+    assert x._version == 7
     assert tt.add(x, x, out=tt.empty(0, device="meta")).shape == (2, 3)
     assert x.resize_(5).shape == (5,)
     for wrong in (lambda: x.add_(tt.ones(7, device="meta")), lambda: tt.add(x, x, out=tt.empty(5))):
@@ -197,7 +208,8 @@ def test_devices_are_not_mixed() -> None:
     ):
         with pytest.raises(tt.errors.DeviceError, match="meta"):
             mixed()
-    assert (x + tt.tensor(1.0)).is_meta and (tt.tensor(2.0, dtype=tt.float64) * x).dtype is tt.float32
+    assert (x + tt.tensor(1.0)).is_meta
+    assert (tt.tensor(2.0, dtype=tt.float64) * x).dtype is tt.float32
     with pytest.raises(tt.errors.MetaError, match="data: the tensor is on cpu, its new data on meta"):
         tt.ones(2, 2).data = x
 
@@ -205,7 +217,9 @@ def test_devices_are_not_mixed() -> None:
 def test_copies_pickles_and_files() -> None:
     x = tt.ones(4, 6, device="meta").requires_grad_()
     for again in (copy.copy(x), copy.deepcopy(x), pickle.loads(pickle.dumps(x)), pickle.loads(pickle.dumps(tt.nn.Parameter(x.detach())))):
-        assert told(again) == told(x) and again.is_meta and again.requires_grad
+        assert told(again) == told(x)
+        assert again.is_meta
+        assert again.requires_grad
     pair = copy.deepcopy([x.detach(), x.detach()[1:]])
     assert pair[0].array.storage is pair[1].array.storage
     file = io.BytesIO()
@@ -213,7 +227,9 @@ def test_copies_pickles_and_files() -> None:
     assert file.tell() < 3000
     file.seek(0)
     found = tt.load(file)
-    assert told(found["x"]) == ((5, 4), tt.float32, (1, 6)) and found["x"].is_meta and type(found["p"]) is tt.nn.Parameter
+    assert told(found["x"]) == ((5, 4), tt.float32, (1, 6))
+    assert found["x"].is_meta
+    assert type(found["p"]) is tt.nn.Parameter
     assert found["y"].tolist() == [1.0, 1.0]
     file.seek(0)
     assert tt.load(file, map_location="meta")["y"].is_meta

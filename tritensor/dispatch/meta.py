@@ -13,6 +13,7 @@ from tritensor.ground import dtypes
 from tritensor.ground.errors import MetaError
 from tritensor.ground.providers import provider
 from tritensor.ground.strides import BACKWARDS, ELEMENTWISE, IMAGES, OWN, Steps, elementwise_strides, image_strides
+from tritensor.ground.transforms import WrappedArray, transform
 from tritensor.ops.strided_array import MetaArray, empty_meta
 from tritensor.ops.table import Op
 
@@ -24,6 +25,8 @@ def run(op: Op, inputs: tuple[Any, ...], attrs: dict[str, Any]) -> Any:
     for x in inputs:
         if isinstance(x, Tensor):
             a = x.array
+            if type(a) is WrappedArray:  # behind a plain one: the call is the transform's all the same
+                return transform.current.run(op, inputs, attrs)
             if type(a) is not MetaArray:
                 if a.shape or not op.broadcasts:  # a number that stands in a tensor on the CPU goes with every device, as in PyTorch
                     raise dispatcher.mixed_devices(op, inputs)
