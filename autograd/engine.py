@@ -112,7 +112,7 @@ def run(
 
 def _is_meta(grads: Sequence[Any]) -> bool:
     """Whether gradients are arrays without memory, which no kernel and no function of numpy takes."""
-    return MetaArray in [type(g) for g in grads]
+    return MetaArray in map(type, grads)
 
 
 def _assemble_slices(pending: dict[Any, Any], result: dict[Any, tuple[Any, bool]], add: Callable[[Any, Any], Any]) -> None:
