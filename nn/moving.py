@@ -146,6 +146,8 @@ class Movable:
                 swap_tensors(param, Parameter(moved, param.requires_grad))
             except RuntimeError as e:
                 raise RuntimeError(f"_apply(): Couldn't swap {type(self).__name__}.{name}: {e}") from e
+        elif param.is_meta != moved.is_meta and hasattr(param, "as_part"):  # a shard stays the object that its group of parameters holds
+            param.array = moved.array
         # as PyTorch: what has no memory and what has are two kinds of tensors, and neither becomes the other
         elif get_overwrite_module_params_on_conversion() or param.is_meta != moved.is_meta:
             return Parameter(moved, param.requires_grad)
