@@ -15,8 +15,10 @@ from tritensor.autograd.names import SavedValue, name_of, shown
 from tritensor.ground import dtypes
 from tritensor.ground.errors import GradError
 from tritensor.ground.process import locks
+from tritensor.ground.providers import provider
 from tritensor.ground.transforms import WrappedArray
 from tritensor.ops.array import Array, CudaArray
+from tritensor.ops.strided_array import MetaArray, StridedArray
 from tritensor.ops.table import Op, Partials, ops
 
 next_sequence = count(1).__next__
@@ -160,6 +162,8 @@ class Node:
         """Gradients of the inputs on bare arrays: the backward kernel, its numpy twin, or the rule without recording."""
         op: Op = self.op
         kind = _kind(g)
+        if kind is MetaArray and self.meta is not None:
+            return provider("dispatch.meta").gradients(op, self.meta, needs)  # type: ignore[no-any-return]
         # A transform sees the steps of the rule, and no kernel's.
         corner = op.backward if kind is CudaArray else None if kind is WrappedArray else op.cpu_backward
         if corner is None:
@@ -250,6 +254,8 @@ class ComplexNode(Node):
     __slots__ = ()
 
     def pull(self, g: Any, needs: tuple[bool, ...]) -> tuple[Any, ...]:
+        if _kind(g) is MetaArray:
+            return super().pull(g, needs)
         with no_grad():
             return tuple([None if x is None else x.array for x in self._gradients(wrap_gradient(g), needs)])
 
@@ -422,12 +428,12 @@ def _kind(g: Any) -> type:
     if type(g) is not tuple:
         return type(g)
     kinds = {type(x) for x in g}
-    return WrappedArray if WrappedArray in kinds else CudaArray if CudaArray in kinds else np.ndarray
+    return next((kind for kind in (WrappedArray, MetaArray, CudaArray) if kind in kinds), np.ndarray)
 
 
 def as_array(x: Any) -> Any:
     """numpy gives scalars for 0-d results; a gradient is always an array."""
-    return x if isinstance(x, np.ndarray | CudaArray | WrappedArray) else np.asarray(x)
+    return x if isinstance(x, np.ndarray | StridedArray | WrappedArray) else np.asarray(x)
 
 
 def wrap_gradient(g: Any) -> Any:

@@ -12,7 +12,7 @@ from tritensor.ground import dtypes
 from tritensor.ground.device import as_device
 from tritensor.ground.device import device as Device
 from tritensor.ground.dtypes import DType, as_dtype
-from tritensor.ground.errors import DeviceError, DTypeError
+from tritensor.ground.errors import DeviceError, DTypeError, MetaError
 from tritensor.ground.strides import as_format, preserve_format
 from tritensor.nn.parameter import Parameter
 from tritensor.ops.array import empty
@@ -162,7 +162,10 @@ class Movable:
                 swap_tensors(param, Parameter(moved, param.requires_grad))
             except RuntimeError as e:
                 raise RuntimeError(f"_apply(): Couldn't swap {type(self).__name__}.{name}: {e}") from e
-        elif get_overwrite_module_params_on_conversion():
+        elif param.is_meta != moved.is_meta and hasattr(param, "as_part"):  # a shard stays the object that its group of parameters holds
+            param.array = moved.array
+        # as PyTorch: what has no memory and what has are two kinds of tensors, and neither becomes the other
+        elif get_overwrite_module_params_on_conversion() or param.is_meta != moved.is_meta:
             return Parameter(moved, param.requires_grad)
         else:
             param.data = moved
@@ -187,6 +190,11 @@ class Movable:
             if target is None and cast is None and laid is preserve_format:
                 return t
             there = t.device if target is None else target
+            if t.is_meta and there.type != "meta":
+                raise MetaError(
+                    f"Module.to: a member of shape {tuple(t.shape)} is on device meta and has no values to copy to {there}; use "
+                    f"to_empty(device={str(there)!r}) and initialise it, or load_state_dict(..., assign=True)"
+                )
             return t.to(device=there, dtype=t.dtype if cast is None else cast, non_blocking=non_blocking, memory_format=laid)
 
         return self._apply(convert)

@@ -1,4 +1,4 @@
-"""Devices: `cpu` (numpy) and `cuda:N` (Triton kernels on a GPU, or emulated under TRITON_INTERPRET=1)."""
+"""Devices: `cpu` (numpy), `cuda:N` (Triton kernels on a GPU, or emulated under TRITON_INTERPRET=1) and `meta` (tensors without memory)."""
 
 from __future__ import annotations
 
@@ -13,7 +13,7 @@ from tritensor.ground.type_names import named, own_name
 class device:
     """A place where tensors live: `device("cpu")`, `device("cuda")`, `device("cuda:1")`, `device("cuda", 1)`.
 
-    `device("meta")`, where PyTorch's tensors without memory live, is there for comparisons; nothing can be made or moved there.
+    On `device("meta")` tensors have no memory: shape, strides and type are as on other devices, and there are no values.
     """
 
     __slots__ = ("index", "type")
@@ -55,7 +55,6 @@ class device:
 
     def __enter__(self) -> device:
         """Inside `with device(...)` tensors are made there, where no device is asked for, by this thread."""
-        _refuse_meta(self)
         _default.outer = (*_default.outer, _default.on)
         _default.on = self
         return self
@@ -67,6 +66,7 @@ class device:
 
 
 cpu = device("cpu")
+meta = device("meta")
 
 
 class _Default(threading.local):
@@ -77,7 +77,7 @@ class _Default(threading.local):
 
 
 _default = _Default()
-_named: dict[str, device] = {"cpu": cpu}  # every name asked for so far; not "cuda", which each thread may mean differently
+_named: dict[str, device] = {"cpu": cpu, "meta": meta}  # every name asked for so far; not "cuda", which each thread may mean differently
 _gpus: dict[int, device] = {}
 _here: Any = None  # tritensor.ground.thread_state.here, once it is asked for: tritensor.cuda imports this file
 
@@ -100,14 +100,6 @@ def _current_gpu() -> device:
     return gpu(_here.index)
 
 
-def _refuse_meta(on: device) -> None:
-    if on.type == "meta":
-        raise DeviceError(
-            "device: tensors without memory ('meta') are not in tritensor; make them on the CPU, where empty() and nn.utils.skip_init leave the "
-            "elements as they are"
-        )
-
-
 def as_device(x: Any) -> device:
     """The device meant by a device, a name, a GPU number, or None (the default, the CPU). "cuda" is this thread's current GPU."""
     if x is None:
@@ -120,7 +112,6 @@ def as_device(x: Any) -> device:
         if x == "cuda":
             return _current_gpu()
         found = device(x)
-        _refuse_meta(found)
         if found.type == "cuda":
             if found.index is None:
                 return _current_gpu()
@@ -131,15 +122,13 @@ def as_device(x: Any) -> device:
     if isinstance(x, int) and not isinstance(x, bool):
         return gpu(x) if x >= 0 else device("cuda", x)
     found = x if isinstance(x, device) else device(x)
-    _refuse_meta(found)
-    return _current_gpu() if found.type == "cuda" and found.index is None else found
+    return _current_gpu() if found.type == "cuda" and found.index is None else meta if found.type == "meta" else found
 
 
 def set_default(x: Any) -> None:
     """Make a device the one that None means on this thread; None is the CPU again."""
     # by name, not by number: "cuda" as a default follows set_device
     given = cpu if x is None else device(x) if isinstance(x, str) else as_device(x)
-    _refuse_meta(given)
     _default.on = cpu if given == cpu else given
 
 

@@ -16,6 +16,7 @@ from tritensor.ground.errors import ArgumentError, DeviceError, DTypeError, Grad
 from tritensor.ground.providers import provider
 from tritensor.ground.type_names import own_name
 from tritensor.ops.array import Array, CudaArray, to_host
+from tritensor.ops.strided_array import MetaArray, no_values
 from tritensor.tensor import dlpack
 from tritensor.tensor.copying import copy_with_storage, pack_array, unpack_array
 
@@ -45,14 +46,20 @@ class HostValues:
         """The value of a tensor of one element as a Python number; waits for the device."""
         if self.array.size != 1:
             raise ShapeError(f"item: shape {self.array.shape} holds {self.array.size} values, not one; use .tolist()")
+        if type(self.array) is MetaArray:
+            raise no_values("item")
         return to_host(self.array).item() if self.dtype.kind != "float8" else float(to_host(self.array).astype(np.float32).item())
 
     def tolist(self) -> Any:
         """Nested Python lists (a number for a 0-d tensor)."""
+        if type(self.array) is MetaArray:
+            raise no_values("tolist")
         return to_host(self.array).tolist()
 
     def numpy(self, *, force: bool = False) -> np.ndarray:
         """The numpy array on the same memory. Raises for a tensor on a GPU, and for one in a graph where gradients are recorded, unless `force`."""
+        if type(self.array) is MetaArray:
+            raise no_values("numpy")
         if force:
             return to_host(self.array)
         if self.tracked and state.enabled:
@@ -157,6 +164,10 @@ class HostValues:
 
     def __format__(self, spec: str) -> str:
         plain = not self.heading and not self.array.shape  # f"{loss}" shows the number, as in PyTorch
+        if type(self.array) is MetaArray:
+            if spec:
+                raise no_values("format", f"{spec!r} is a form of numbers")
+            return str(self)
         return format(self.item(), spec) if plain or (spec and self.array.size == 1) else format(str(self), spec)
 
     def __delitem__(self, index: Any) -> None:

@@ -12,6 +12,7 @@ from tritensor.ground import dtypes
 from tritensor.ground.errors import ArgumentError, GradError
 from tritensor.ground.transforms import JVP, TRACE, WrappedArray
 from tritensor.ops.array import Array, to_host
+from tritensor.ops.strided_array import MetaArray
 from tritensor.tensor.core import Tensor
 
 _PROFILES: dict[str, dict[str, Any]] = {
@@ -156,13 +157,13 @@ def show(self: Tensor, values: str | None = None) -> str:
     opening = "tensor(" if plain else f"{type(self).__name__}("
     d, default = self.dtype, dtypes.default_float()
     notes = []
-    if self.is_cuda:
+    size, bare = self.array.size, type(self.array) is MetaArray
+    if self.is_cuda or bare:
         notes.append(f"device='{self.device}'")
-    size = self.array.size
     # An empty tensor's brackets show no shape; PyTorch adds size=.
-    if len(self.array.shape) != 1 if size == 0 else not options["edgeitems"]:
+    if bare or (len(self.array.shape) != 1 if size == 0 else not options["edgeitems"]):
         notes.append(f"size={tuple(self.array.shape)}")  # the brackets do not show it
-    if size == 0:
+    if size == 0 or bare:
         if d is not default:
             notes.append(f"dtype={d}")
     elif d not in (default, dtypes.as_dtype(complex if default is dtypes.float64 else "complex64"), dtypes.int64, dtypes.bool_):
@@ -174,7 +175,9 @@ def show(self: Tensor, values: str | None = None) -> str:
             notes.append("requires_grad=True")
     except GradError:  # a view that lost its place in the graph still shows its values
         notes.append("grad_fn=<Invalid>")
-    return self.heading + add_notes(opening + (format_values(self.array, len(opening)) if values is None else values), notes, len(opening))
+    if values is None:
+        values = "..." if bare else format_values(self.array, len(opening))
+    return self.heading + add_notes(opening + values, notes, len(opening))
 
 
 def add_notes(out: str, notes: Sequence[str], indent: int, new_line: bool = False) -> str:

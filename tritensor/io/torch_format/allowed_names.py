@@ -160,6 +160,7 @@ def name_tables() -> tuple[dict[str, Any], dict[int, Callable[..., Any]]]:
     made["torch.tensor._rebuild_from_type_v2"] = made["torch._tensor._rebuild_from_type_v2"]  # as PyTorch 1.7 had it
     for name, function in {
         "_rebuild_tensor": tensors.rebuild_tensor,
+        "_rebuild_meta_tensor_no_storage": tensors.rebuild_meta_tensor,
         "_rebuild_tensor_v2": tensors.rebuild_tensor_v2,
         "_rebuild_tensor_v3": tensors.rebuild_tensor_v3,
         "_rebuild_parameter": tensors.rebuild_parameter,
