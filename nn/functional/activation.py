@@ -15,7 +15,7 @@ from tritensor.tensor.casting import to_dtype
 from tritensor.tensor.core import Tensor
 from tritensor.tensor.functions.creation.random import compute_type, draw_exponential
 from tritensor.tensor.functions.pointwise import activations as shared
-from tritensor.tensor.overriding.interception import awaken
+from tritensor.tensor.overriding.protocol import awaken
 from tritensor.tensor.public_api.arguments import public_error
 from tritensor.tensor.public_api.publish import checked, exported
 

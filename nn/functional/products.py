@@ -11,7 +11,7 @@ from tritensor.ground.errors import ArgumentError, DTypeError, ShapeError
 from tritensor.ops.table import ops
 from tritensor.tensor.core import Tensor
 from tritensor.tensor.functions.shaping.joining import cat, stack
-from tritensor.tensor.overriding.interception import awaken
+from tritensor.tensor.overriding.protocol import awaken
 from tritensor.tensor.public_api.arguments import public_error
 from tritensor.tensor.public_api.publish import checked, exported
 

@@ -22,7 +22,7 @@ from tritensor.ground.transforms import WrappedArray
 from tritensor.ops.array import CudaArray, device_of
 from tritensor.tensor.core import Tensor
 from tritensor.tensor.host_values import new_instance
-from tritensor.tensor.overriding.interception import subclass_watchers
+from tritensor.tensor.overriding.protocol import subclass_watchers
 from tritensor.tensor.shared_memory import Segment, add_name, open_name, remove_name, take_over_name
 from tritensor.tensor.sharing import move_to_shared_memory
 

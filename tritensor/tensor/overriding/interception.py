@@ -20,40 +20,19 @@ from tritensor.ground.providers import provider
 from tritensor.tensor.core import Tensor
 from tritensor.tensor.overriding import names, protocol
 from tritensor.tensor.overriding.protocol import PLAIN, setting, takes_over
-from tritensor.tensor.public_api import arguments
 from tritensor.tensor.public_api.publish import public
 
 _lock = locks.lock()
-_installed = False
 originals: dict[Callable[..., Any], Callable[..., Any]] = {}  # by the function object that programs hold, what has its code
 _shown: dict[Any, str] = {}  # how messages name what handlers are given
-first_forms: dict[str, Any] = {}  # of operators that put a faster form in their place when they are used first: by name the first form
 _OPERANDS = (Tensor, bool, int, float, complex, np.generic, np.ndarray)
-
-
-def is_installed() -> bool:
-    """Whether functions ask already."""
-    return _installed
-
-
-def awaken(args: Any, kwargs: Mapping[str, Any] | None = None) -> bool:
-    """Called where a call is about to be refused: where an argument's class overrides and nobody knew of it, functions ask from now on. True then: the call
-    is to be made again."""
-    if _installed or not protocol.find_overriding((*args, *(kwargs or {}).values())):
-        return False
-    install()
-    return True
-
-
-arguments.awaken = awaken  # type: ignore[assignment]
 
 
 def install() -> None:
     """Let every public function ask. Done once."""
-    global _installed
     with _lock:
         # Another thread was first.
-        if _installed:
+        if setting.installed:
             return
         front = vars(provider(""))
         for space in names.SPACES:
@@ -66,22 +45,7 @@ def install() -> None:
         _intercept_space("torch.nn.init", {name: init[name] for name in names.INIT})
         _intercept_operators()
         _intercept_methods()
-        _installed = True
-
-
-subclass_watchers: list[Callable[[type[Tensor]], None]] = []  # told of each new class of tensors
-
-
-def _notice_subclass(cls: type[Tensor], **settings: Any) -> None:
-    super(Tensor, cls).__init_subclass__(**settings)
-    for watch in subclass_watchers:
-        watch(cls)
-    handler = getattr(cls, "__torch_function__", None)
-    if not _installed and not cls.__module__.startswith("tritensor.") and handler is not protocol.disabled_torch_function:
-        install()
-
-
-Tensor.__init_subclass__ = classmethod(_notice_subclass)  # type: ignore[method-assign, assignment]
+        protocol.Setting.installed = True
 
 
 def resolve(func: Any) -> str | None:
@@ -107,8 +71,8 @@ def _intercept_space(space: str, functions: Mapping[str, Any]) -> None:
 def _intercept_operators() -> None:
     for python, name in names.OPERATORS.items():
         now: Any = inspect.getattr_static(Tensor, python)
-        f = first_forms.get(python, now)  # what programs hold; the fast form is behind it from now on
-        if python in first_forms:
+        f = protocol.first_forms.get(python, now)  # what programs hold; the fast form is behind it from now on
+        if python in protocol.first_forms:
             f.stays = True
             setattr(Tensor, python, f)
         behind = now if f is not now and getattr(now, "__wrapped__", None) is not None else None  # which autocast has put around it

@@ -1,12 +1,12 @@
 """The protocol of `__torch_function__`: which arguments of a call take it over, in which order they are asked, and what a subclass of Tensor does by itself.
 
-Nothing here runs before a program has such a class, or enters a mode: `interception` puts it on the road then.
+Little of it runs before a program has such a class, or enters a mode: `interception` is imported and puts it on the road then.
 """
 
 from __future__ import annotations
 
 import threading
-from collections.abc import Callable, Iterable
+from collections.abc import Callable, Iterable, Mapping
 from typing import Any
 
 import numpy as np
@@ -14,8 +14,10 @@ import numpy as np
 from tritensor.ground.call_site import wrapper
 from tritensor.ground.device import device
 from tritensor.ground.dtypes import DType
+from tritensor.ground.providers import provider
 from tritensor.ground.strides import MemoryFormat
 from tritensor.tensor.core import Tensor
+from tritensor.tensor.public_api import arguments
 from tritensor.tensor.size import Size
 
 ENABLED, SUBCLASSES_DISABLED, ALL_DISABLED = 0, 1, 2
@@ -24,6 +26,8 @@ ENABLED, SUBCLASSES_DISABLED, ALL_DISABLED = 0, 1, 2
 class Setting(threading.local):
     """What a thread has switched off, the modes that it is inside of, the innermost last, and whether its next call is to reach the function itself."""
 
+    installed = False  # of all threads: whether functions ask already
+
     def __init__(self) -> None:
         self.level = ENABLED
         self.modes: list[Any] = []
@@ -31,6 +35,8 @@ class Setting(threading.local):
 
 
 setting = Setting()
+
+first_forms: dict[str, Any] = {}  # of operators that put a faster form in their place when they are used first: by name the first form
 
 # Types whose objects take nothing over and hold nothing that does: calls of these alone are not looked at closer.
 PLAIN: set[type] = {
@@ -108,6 +114,36 @@ def ask(func: Callable[..., Any], name: str, found: list[Any], args: tuple[Any, 
         f"no implementation found for '{name}': Multiple dispatch failed for '{name}'; all __torch_function__ handlers returned NotImplemented, of {asked}; "
         "let one of them answer, or call Tensor.__torch_function__ for what it does not know"
     )
+
+
+def awaken(args: Any, kwargs: Mapping[str, Any] | None = None) -> bool:
+    """Called where a call is about to be refused: where an argument's class overrides and nobody knew of it, functions ask from now on. True then: the call
+    is to be made again."""
+    if setting.installed or not find_overriding((*args, *(kwargs or {}).values())):
+        return False
+    install()
+    return True
+
+
+def install() -> None:
+    """Let every public function ask."""
+    provider("tensor.overriding.interception").install()
+
+
+arguments.awaken = awaken  # type: ignore[assignment]
+subclass_watchers: list[Callable[[type[Tensor]], None]] = []  # told of each new class of tensors
+
+
+def _notice_subclass(cls: type[Tensor], **settings: Any) -> None:
+    super(Tensor, cls).__init_subclass__(**settings)
+    for watch in subclass_watchers:
+        watch(cls)
+    handler = getattr(cls, "__torch_function__", None)
+    if not setting.installed and not cls.__module__.startswith("tritensor.") and handler is not disabled_torch_function:
+        install()
+
+
+Tensor.__init_subclass__ = classmethod(_notice_subclass)  # type: ignore[method-assign, assignment]
 
 
 class _Level:

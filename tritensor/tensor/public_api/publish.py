@@ -90,16 +90,16 @@ def function(
 def twin(f: Callable[..., Any], name: str, module: str = "") -> Callable[..., Any]:
     """Another function object of the same meaning, under another name: `torch.add`, `torch.Tensor.add` and aliases are told apart by programs that take
     functions over (`__torch_function__`). What `reroute` does to one it does to both."""
-    cells = f.__closure__ or ()
-    own = (
-        f.__code__.co_freevars.index("call") if "call" in f.__code__.co_freevars else -1
-    )  # which a wrapper calls again, arguments repaired
-    cell = CellType()
-    made = FunctionType(f.__code__, f.__globals__, name, f.__defaults__, tuple([c if i != own else cell for i, c in enumerate(cells)]))
-    cell.cell_contents = made
+    code, cells, cell = f.__code__, f.__closure__ or (), None
+    if "call" in code.co_freevars:  # which a wrapper calls again, arguments repaired
+        at, cell = code.co_freevars.index("call"), CellType()
+        cells = (*cells[:at], cell, *cells[at + 1 :])
+    made = FunctionType(code, f.__globals__, name.rpartition(".")[2], f.__defaults__, cells)
+    if cell is not None:
+        cell.cell_contents = made
     made.__dict__.update(f.__dict__)
     made.__kwdefaults__, made.__doc__, made.__annotations__ = f.__kwdefaults__, f.__doc__, f.__annotations__
-    made.__module__, made.__qualname__, made.__name__ = module or f.__module__, name, name.rpartition(".")[2]
+    made.__module__, made.__qualname__ = module or f.__module__, name
     return made
 
 

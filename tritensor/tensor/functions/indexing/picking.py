@@ -20,7 +20,7 @@ from tritensor.tensor.casting import cast
 from tritensor.tensor.core import Tensor
 from tritensor.tensor.functions.indexing.scattering import require_same_dtype
 from tritensor.tensor.functions.shaping.reshaping import forget_base, reshape_to
-from tritensor.tensor.overriding.interception import awaken
+from tritensor.tensor.overriding.protocol import awaken
 from tritensor.tensor.parsing.data import as_tensor
 from tritensor.tensor.parsing.index import advanced_index, basic_index, is_basic, split_index
 from tritensor.tensor.parsing.nonzero_count import flat_nonzero

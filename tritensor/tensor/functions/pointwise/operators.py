@@ -22,8 +22,7 @@ from tritensor.tensor.casting import cast
 from tritensor.tensor.core import Tensor, new_tensor
 from tritensor.tensor.functions.shaping.moving import to
 from tritensor.tensor.functions.shaping.reshaping import to_c_order
-from tritensor.tensor.overriding.interception import awaken, first_forms
-from tritensor.tensor.overriding.protocol import takes_over
+from tritensor.tensor.overriding.protocol import awaken, first_forms, takes_over
 from tritensor.tensor.parsing.data import as_tensor, parse_values
 from tritensor.tensor.public_api.publish import function
 
